@@ -1,0 +1,31 @@
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo)
+endif()
+find_program(CCACHE ccache)
+if(CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+endif()
+
+add_library(daydream_options INTERFACE)
+target_compile_options(daydream_options INTERFACE -Wall -Wextra -Werror)
+target_include_directories(daydream_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>
+  $<INSTALL_INTERFACE:include/daydream>)
+
+# daydream_library(NAME DEPENDENCY...): all *.cc of the current folder become one static library.
+function(daydream_library name)
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(sources)
+    add_library(daydream_${name} STATIC ${sources})
+    target_link_libraries(daydream_${name} PUBLIC daydream_options ${ARGN})
+  else()
+    add_library(daydream_${name} INTERFACE)
+    target_link_libraries(daydream_${name} INTERFACE daydream_options ${ARGN})
+  endif()
+  add_library(daydream::${name} ALIAS daydream_${name})
+endfunction()

@@ -1,0 +1,214 @@
+// A Graph says what has to happen before what. Tasks sit on lanes, in order; edges join tasks of
+// different lanes. Transforms edit a copy of it (transforms/editor.h), the simulator plays it
+// (simulator/simulate.h). Plain values, no I/O.
+//
+// The meaning of a graph, which every simulator implements:
+//
+//   start(t) = max over   lane predecessor p:  end(p) + gap(p), and all earlier tasks of the lane
+//                                              likewise (a lane does one thing at a time), or
+//                                              start(p) + offset when t overlaps its predecessor
+//              each edge e into the start of t: anchor(e.from) + e.lag
+//              t.earliest                       (0 unless set)
+//   end(t)   = max of     start(t) + duration(t)
+//              each edge e into the end of t:   anchor(e.from) + e.lag
+//
+// where anchor(e.from) is the start or the end of e.from. An edge into an end is a wait: the task
+// has done its own work but may not finish before something else. That is how blocking calls are
+// modelled, and why their waiting changes when the awaited work changes (docs/how-it-works.md).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/time.h"
+#include "trace/trace.h"
+
+namespace daydream {
+
+enum class TaskKind : uint8_t {
+  kHost,        // CPU work: an op's own time, or time between calls inside a scope
+  kCall,        // CUDA/HIP API call
+  kWait,        // the part of a call or thread that only waits; duration 0, its end is an edge
+  kKernel,      // GPU compute kernel
+  kMemcpy,      // copy between memories
+  kMemset,      // fill
+  kCollective,  // NCCL/RCCL kernel
+  kDelay,       // GPU lane: time that no rule explains, or waiting for SMs held by another stream
+  kData,        // work of a modelled data-loader worker
+};
+constexpr bool IsGpu(TaskKind k) {
+  return k == TaskKind::kKernel || k == TaskKind::kMemcpy || k == TaskKind::kMemset ||
+         k == TaskKind::kCollective;
+}
+constexpr bool IsHost(TaskKind k) {
+  return k == TaskKind::kHost || k == TaskKind::kCall || k == TaskKind::kWait;
+}
+
+enum class Phase : uint8_t { kNone, kForward, kBackward, kOptimizer, kData, kComm };
+
+// Why an edge exists (docs/how-it-works.md has the evidence for each).
+enum class Rule : uint8_t {
+  kLaneOrder,    // same thread or stream, recorded order; implicit in the lane, never in edges()
+  kLaunch,       // a call returns, its GPU work may start
+  kEventWait,    // cudaStreamWaitEvent: one stream waits for a point of another
+  kHostWait,     // a blocking call returns after the GPU work it waits for
+  kHandOff,      // one CPU thread waits for another (backward pass, loader)
+  kQueue,        // a launch call waits until the stream's launch queue has room
+  kCollective,   // ranks meet
+  kTransform,    // added by a transform
+};
+
+enum class Anchor : uint8_t { kStart, kEnd };
+
+// Which typical value stands for this lag when measured lags are not to be trusted one by one
+// (Lags::kTypical in graph/build.h).
+using LagClass = uint8_t;
+
+struct Edge {
+  TaskId from, to;
+  Duration lag;  // may be negative
+  Rule rule = Rule::kTransform;
+  Anchor from_anchor = Anchor::kEnd;
+  Anchor to_anchor = Anchor::kStart;
+  LagClass lag_class = 0;  // 0 = keep the measured lag
+};
+
+// One uninterrupted piece of work on one lane. Plain data, 72 bytes.
+struct Task {
+  Instant recorded_start;   // as measured; for reports and calibration, never read by a simulator
+  Duration duration;        // own work, >= 0; waiting is not part of it
+  Duration gap;             // the lane stays busy this long after the end: host work outside any
+                            // op, dead time between kernels. Negative only between GPU tasks
+                            // that overlap by a little (programmatic launch).
+  Instant earliest;         // not before this instant; 0 for nearly all
+  TaskId lane_prev, lane_next;
+  NameId name;
+  LaneId lane;
+  ScopeId scope;            // innermost scope of the host code that did or launched it
+  LayerId layer;
+  uint32_t event = Id<void>::kNoneValue;   // row of the Trace; none for inserted and split tasks
+  uint32_t detail = Id<void>::kNoneValue;  // row of kernels or copies, by kind
+  int32_t priority = 0;     // only read on lanes that may reorder; higher first
+  uint16_t step = 0;        // index into steps()
+  TaskKind kind = TaskKind::kHost;
+  Phase phase = Phase::kNone;
+  bool removed = false;     // takes no time and is not counted, but still passes order on
+  bool overlaps = false;    // may run beside its lane predecessor: starts `offset` after its start
+  uint8_t gap_class = 0;    // like Edge::lag_class, for `gap`
+};
+
+enum class LaneOrder : uint8_t {
+  kFixed,     // tasks run in lane order
+  kPriority,  // any ready task may run next: by (priority, ready time, TaskId)
+};
+
+struct GraphLane {
+  Lane lane;
+  LaneOrder order = LaneOrder::kFixed;
+  TaskId first, last;
+  // Launch calls may run this many GPU operations ahead of the stream; 0 = no limit known.
+  uint32_t queue_depth = 0;
+};
+
+// A named range on a CPU thread; scopes of one thread nest.
+struct Scope {
+  NameId name;
+  ScopeId parent;
+  EventKind kind = EventKind::kOp;  // kOp, kAnnotation or kFrame
+  LaneId lane;
+  Instant begin, end;               // as measured
+  uint32_t detail = Id<void>::kNoneValue;  // row of ops
+};
+
+struct Layer {
+  NameId name;     // "layer1.0.conv1", or "conv2d #7" when no module names were recorded
+  LayerId parent;
+};
+
+// One training step as the graph sees it.
+struct GraphStep {
+  std::string label;
+  bool measured = true;       // false: warm-up or stub, simulated but not counted
+  Duration recorded_period;   // as measured, by the same definition as StepPeriods()
+};
+
+// Names and details that tasks refer to. Shared by all copies of a graph; what transforms add
+// goes to the copy's own overlay.
+struct GraphTables {
+  std::shared_ptr<const Trace> trace;  // null for graphs read from text
+  std::shared_ptr<StringPool> names;
+  std::vector<KernelDetail> kernels;
+  std::vector<CopyDetail> copies;
+  std::vector<OpDetail> ops;
+  std::vector<CollectiveDetail> collectives;
+  std::vector<Scope> scopes;
+  std::vector<Device> devices;
+};
+
+class Graph {
+ public:
+  Graph();
+  explicit Graph(std::shared_ptr<const GraphTables> tables);
+
+  // --- reading
+  size_t size() const { return tasks_.size(); }  // removed tasks keep their row
+  const Task& task(TaskId t) const { return tasks_[t.index()]; }
+  std::span<const Task> tasks() const { return tasks_; }
+  std::span<const Edge> edges() const { return edges_; }  // order-free; lane order is not in it
+  std::span<const GraphLane> lanes() const { return lanes_; }
+  const GraphLane& lane(LaneId l) const { return lanes_[l.index()]; }
+  std::span<const Layer> layers() const { return layers_; }
+  std::span<const GraphStep> steps() const { return steps_; }
+  const GraphTables& tables() const { return *tables_; }
+  std::string_view Name(NameId id) const;
+  std::string_view TaskName(TaskId t) const { return Name(task(t).name); }
+  // Details of a task, nullptr when it has none. Valid until the graph is edited.
+  const KernelDetail* Kernel(TaskId t) const;
+  const CopyDetail* Copy(TaskId t) const;
+  const CollectiveDetail* Collective(TaskId t) const;
+  const Scope* ScopeOf(TaskId t) const;
+  // Recorded detail of the scope's op (shapes, sequence number), nullptr for other scopes.
+  const OpDetail* OpOf(ScopeId s) const;
+  // How long the transfer of this collective takes once all ranks are there; its whole duration
+  // when that could not be told from the trace (rule N2).
+  Duration Transfer(TaskId t) const;
+
+  // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.
+  NameId AddName(std::string_view text);
+  LaneId AddLane(const GraphLane& lane);
+  LayerId AddLayer(const Layer& layer);
+  uint16_t AddStep(GraphStep step);
+  TaskId Append(Task task);
+  TaskId InsertAfter(TaskId after, Task task);  // same lane as `after`
+  TaskId InsertBefore(TaskId before, Task task);
+  void MoveToLane(TaskId t, LaneId lane, TaskId after);  // after = None: at the front
+  void AddEdge(const Edge& e) { edges_.push_back(e); }
+  uint32_t AddKernelDetail(const KernelDetail& d);
+  uint32_t AddCopyDetail(const CopyDetail& d);
+  void SetTransfer(TaskId t, Duration transfer);
+  Task& mutable_task(TaskId t) { return tasks_[t.index()]; }
+  GraphLane& mutable_lane(LaneId l) { return lanes_[l.index()]; }
+  GraphStep& mutable_step(size_t i) { return steps_[i]; }
+  std::vector<Edge>& mutable_edges() { return edges_; }
+  void Reserve(size_t tasks, size_t edges);
+
+ private:
+  std::shared_ptr<const GraphTables> tables_;
+  std::vector<Task> tasks_;
+  std::vector<Edge> edges_;
+  std::vector<GraphLane> lanes_;
+  std::vector<Layer> layers_;
+  std::vector<GraphStep> steps_;
+  // Overlay: what this copy added to the shared tables. Ids count on from theirs.
+  std::vector<std::string> added_names_;
+  std::vector<KernelDetail> added_kernels_;
+  std::vector<CopyDetail> added_copies_;
+  std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
+};
+
+}  // namespace daydream

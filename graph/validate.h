@@ -1,0 +1,14 @@
+// Every invariant of a Graph, as one Status.
+#pragma once
+
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+// Checks: ids in range; lane lists consistent in both directions and complete; durations and
+// non-GPU gaps >= 0; no edge from or to a missing task; kWait tasks have duration 0; no cycle.
+// FailedPrecondition names the first violation. O(tasks + edges).
+absl::Status Validate(const Graph& graph);
+
+}  // namespace daydream

@@ -1,0 +1,34 @@
+// The chain of instants that made a timeline as long as it is, walked back through its blockers.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+#include "simulator/timeline.h"
+
+namespace daydream {
+
+enum class Resource : uint8_t { kGpu, kCpu, kComm, kData };
+
+// One stretch of the critical path. Segments touch: each begins where the one before ends.
+struct PathSegment {
+  Instant begin, end;
+  TaskId task;        // whose work it is, or the task that a lag leads to
+  Rule rule;          // kLaneOrder for work and gaps, the edge's rule for lags
+  bool lag = false;   // true: hardware latency or gap, not work
+  Resource resource;
+};
+
+// REQUIRES: a timeline with blockers. Ends at the last task end of `until` (None: of everything).
+// First segment first. O(length of the path).
+std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeline,
+                                      TaskId until = TaskId::None());
+
+// Share of the path by resource; the four sum to its length.
+struct BoundBy {
+  Duration gpu, cpu, comm, data;
+};
+BoundBy SumByResource(std::span<const PathSegment> path);
+
+}  // namespace daydream

@@ -1,0 +1,59 @@
+// Plays a graph forward. The meaning of a graph is written at the top of graph/graph.h; this is
+// the only code that computes it (tests/oracle.h holds a slow second opinion).
+//
+// Deterministic: equal graphs give equal timelines on every machine. Integer arithmetic only.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "simulator/timeline.h"
+
+namespace daydream {
+
+struct SimulateOptions {
+  bool blockers = false;  // record what decided each instant; costs about half as much again
+};
+
+// Plays `graph`. Graphs whose lanes all have a fixed order take the linear path (Plan below);
+// one lane that may reorder sends the whole graph through the event queue (schedule.h).
+// O(tasks + edges), with the event queue O((tasks + edges) log tasks). Keeps no reference.
+// Fails with FailedPrecondition on a cycle; the message lists it. A negative lag can make a wait
+// for the future, never an end before a start.
+absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options = {});
+
+// The linear path in two parts, for many replays of one structure: the order of evaluation is
+// found once, durations and gaps are read from the graph (or given) at each run.
+class Plan {
+ public:
+  // FailedPrecondition on a cycle, or when a lane may reorder.
+  static absl::StatusOr<Plan> Make(const Graph& graph);
+
+  // Replays with the durations, gaps and lags that `graph` has now. REQUIRES: same tasks, lanes
+  // and edges as when the plan was made; only Task::duration, Task::gap and Edge::lag may differ.
+  Timeline Run(const Graph& graph, SimulateOptions options = {}) const;
+
+  // Replays `scenarios` variants at once: `duration[s]` and `gap[s]` hold one value a task.
+  // Returns the end of every task in `watch`, [scenario][watched task].
+  std::vector<std::vector<Instant>> RunBatch(
+      std::span<const std::span<const Duration>> duration,
+      std::span<const std::span<const Duration>> gap, std::span<const TaskId> watch) const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<const Impl> impl_;
+};
+
+// Period of every step: from the end of the last GPU task of the step before to the end of the
+// last GPU task of this one (CPU tasks for steps without GPU work). The first step has no step
+// before it and gets none: the result has steps - 1 entries, or for a graph with one step its
+// whole length, from the first start to the last end.
+std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
+
+// Median period over the measured steps: "the step time" everywhere in daydream.
+Duration StepTime(const Graph& graph, const Timeline& timeline);
+
+}  // namespace daydream

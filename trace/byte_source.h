@@ -1,0 +1,45 @@
+// A stream of uncompressed bytes, whatever the file was packed with: plain, gzip or zstd, from a
+// mapped file, a pipe or memory. Never holds more than a few chunks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace daydream {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+
+  // The next bytes, valid until the next call; empty = end. Fails with DataLoss on a damaged
+  // stream (after all intact bytes were handed out) and with ResourceExhausted past `limit`.
+  virtual absl::StatusOr<std::string_view> Next() = 0;
+
+  // The first bytes without consuming them (at least 4 KiB unless the input is shorter).
+  virtual absl::StatusOr<std::string_view> Peek() = 0;
+
+  // The whole input when it is uncompressed and mapped or in memory; empty otherwise. A reader
+  // that can jump (our own format) uses it; others use Next().
+  virtual std::string_view Mapped() const { return {}; }
+
+  // Bytes consumed and total size of the input as stored; total -1 = unknown (pipe).
+  virtual int64_t consumed() const = 0;
+  virtual int64_t total() const = 0;
+  // File name without folders, for messages.
+  const std::string& name() const { return name_; }
+
+ protected:
+  std::string name_;
+};
+
+// Opens a file ("-" = standard input). Errors say what the path is: missing, a directory,
+// unreadable, empty. `limit` bounds the uncompressed bytes.
+absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path, int64_t limit);
+// Reads `bytes`, which must outlive the source.
+std::unique_ptr<ByteSource> OpenBytes(std::string_view bytes, std::string name, int64_t limit);
+
+}  // namespace daydream

@@ -1,0 +1,42 @@
+// Where the training steps of a trace are.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trace/trace.h"
+
+namespace daydream {
+
+enum class StepMethod : uint8_t {
+  kProfilerStep,  // "ProfilerStep#N" annotations
+  kAnnotation,    // another annotation that repeats (Optimizer.step, NVTX "step 3")
+  kPeriod,        // the launch sequence repeats with this period; there were no marks
+  kWindow,        // nothing repeats: the whole trace counts as one step
+};
+
+enum class StepUse : uint8_t {
+  kMeasured,  // counts
+  kWarmUp,    // first step of the window, or clearly slower than the rest
+  kStub,      // holds (almost) no GPU work, or is cut off by the end of the window
+};
+
+struct Step {
+  std::string label;  // "ProfilerStep#12", "iteration 3"
+  Instant begin, end; // on the CPU thread that carries the marks; steps do not overlap
+  StepUse use = StepUse::kMeasured;
+  std::string why;    // why it is left out; empty when it counts
+};
+
+struct Steps {
+  StepMethod method = StepMethod::kWindow;
+  LaneId lane;  // thread that carries the marks; None for kWindow
+  std::vector<Step> steps;  // in time order, at least one when the trace has events
+  size_t measured() const;
+};
+
+// Finds the steps of `trace`, marks first, then annotations, then the period of the launches.
+// O(rows).
+Steps FindSteps(const Trace& trace);
+
+}  // namespace daydream

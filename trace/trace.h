@@ -1,0 +1,176 @@
+// A Trace is what was measured: events on lanes, in columns, with their details in side tables.
+// It is built once by a TraceBuilder (trace/trace_builder.h) and never changes afterwards; share
+// it as std::shared_ptr<const Trace>.
+//
+// Rows are sorted by (lane, start, longer first, input order), so the rows of one lane are one
+// contiguous range and a scope comes before what it contains. 37 bytes a row.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/string_pool.h"
+#include "base/time.h"
+
+namespace daydream {
+
+enum class LaneKind : uint8_t {
+  kThread,   // a CPU thread
+  kStream,   // a GPU stream
+  kChannel,  // a communication channel or another modelled resource; never recorded
+};
+
+// One thing that runs one event at a time (GPU streams may overlap; see graph/build.h, rule G3).
+struct Lane {
+  LaneKind kind = LaneKind::kThread;
+  NameId name;          // thread name or "stream 7"
+  int32_t rank = 0;     // index into Trace::ranks
+  int32_t device = -1;  // streams: device id; threads: -1
+  int64_t process = 0;  // threads: OS process id; streams: 0
+  int64_t number = 0;   // threads: OS thread id; streams: stream id
+};
+
+enum class EventKind : uint8_t {
+  kOp,          // framework operator on a CPU thread ("aten::conv2d"); detail -> ops
+  kAnnotation,  // named range: ProfilerStep#3, Optimizer.step#SGD.step, nccl:all_reduce, NVTX
+  kFrame,       // "nn.Module: ResNet_0" frame of the Python stack
+  kCall,        // CUDA/HIP runtime or driver call on a CPU thread
+  kKernel,      // detail -> kernels
+  kMemcpy,      // detail -> copies
+  kMemset,      // detail -> copies
+  kSync,        // GPU-side record of a wait (CUPTI synchronization activity); detail -> syncs
+};
+constexpr bool IsGpuWork(EventKind k) {
+  return k == EventKind::kKernel || k == EventKind::kMemcpy || k == EventKind::kMemset;
+}
+
+// How a kernel was launched. Equal shapes are stored once.
+struct KernelDetail {
+  std::array<uint32_t, 3> grid{};   // blocks; 0 = not recorded
+  std::array<uint32_t, 3> block{};  // threads
+  uint32_t registers_per_thread = 0;
+  uint32_t shared_memory_bytes = 0;
+  uint64_t graph_node = 0;  // CUDA graph node id; 0 = not launched by a graph (or not recorded)
+  uint32_t collective = Id<void>::kNoneValue;  // row of collectives; none for compute kernels
+  friend bool operator==(const KernelDetail&, const KernelDetail&) = default;
+};
+
+enum class Memory : uint8_t { kUnknown, kPageable, kPinned, kDevice, kManaged, kArray };
+struct CopyDetail {
+  uint64_t bytes = 0;
+  Memory from = Memory::kUnknown;  // kUnknown for memsets
+  Memory to = Memory::kUnknown;
+  friend bool operator==(const CopyDetail&, const CopyDetail&) = default;
+};
+
+struct OpDetail {
+  int64_t sequence = -1;  // autograd sequence number; -1 = none
+  int64_t forward_thread = -1;  // framework's id of the thread that ran the forward op; -1 = none
+  NameId shapes;  // "[[32, 3, 224, 224], [64, 3, 7, 7]]" as recorded; None = not recorded
+  NameId types;   // "[\"float\", \"Scalar\"]" as recorded; None = not recorded
+  uint32_t collective = Id<void>::kNoneValue;  // row of collectives (record_param_comms)
+  friend bool operator==(const OpDetail&, const OpDetail&) = default;
+};
+
+struct CollectiveDetail {
+  NameId name;            // "allreduce"
+  NameId dtype;           // "Float"
+  NameId process_group;   // name of the group
+  int64_t elements_in = 0;
+  int64_t elements_out = 0;
+  int32_t group_size = 0;
+  friend bool operator==(const CollectiveDetail&, const CollectiveDetail&) = default;
+};
+
+enum class SyncKind : uint8_t { kUnknown, kEvent, kStreamWaitEvent, kStream, kContext };
+struct SyncDetail {
+  SyncKind kind = SyncKind::kUnknown;
+  int64_t stream = -1;               // waiting stream (kStreamWaitEvent) or awaited (kStream)
+  int64_t wait_on_stream = -1;       // stream on which the awaited event was recorded
+  uint32_t record_correlation = 0;   // correlation of the cudaEventRecord call; 0 = unknown
+  int64_t event = -1;                // CUDA event id
+};
+
+struct Device {
+  int32_t id = 0;
+  std::string name;  // "NVIDIA A100-SXM4-40GB"; empty when not recorded
+  uint64_t memory_bytes = 0;
+  int32_t compute_major = 0, compute_minor = 0;
+  int32_t multiprocessors = 0;
+  int32_t warp_size = 0;
+  int32_t max_threads_per_multiprocessor = 0;
+  int64_t registers_per_multiprocessor = 0;
+  int64_t shared_memory_per_multiprocessor = 0;
+};
+
+// A process group member whose events are in this trace.
+struct Rank {
+  int32_t rank = -1;        // -1 = not recorded
+  int32_t world_size = -1;  // -1 = not recorded
+};
+
+// One count of something that did not become an event, or became one with a repair.
+struct ImportCount {
+  std::string what;    // "flow events"
+  uint64_t count = 0;
+  bool loss = false;   // true: information that a prediction may need is gone
+  std::string reason;  // "launch and kernel are joined by correlation id"
+  // First place seen: byte position in the uncompressed input, -1 = not known.
+  int64_t first_byte = -1;
+};
+
+// How the trace came to be, for `info` and for error messages.
+struct Provenance {
+  std::string importer;  // "kineto", "ddtrace"
+  std::string format;    // "PyTorch profiler JSON"
+  std::string source;    // file name, without folders
+  bool synthetic = false;                                    // generated, not recorded
+  std::vector<std::pair<std::string, std::string>> software;  // {"CUDA runtime", "12.4"}, sorted
+  uint64_t input_events = 0;          // events in the input, kept or not
+  std::vector<ImportCount> counts;    // everything that is not a row; sums with rows() to the input
+};
+
+struct Trace {
+  std::shared_ptr<StringPool> names = std::make_shared<StringPool>();
+  std::vector<Lane> lanes;
+  std::vector<uint32_t> lane_begin;  // lanes.size() + 1: rows of lane l are [begin[l], begin[l+1])
+
+  // Columns, one entry per event.
+  std::vector<Instant> start;
+  std::vector<Duration> duration;
+  std::vector<LaneId> lane;
+  std::vector<NameId> name;
+  std::vector<EventKind> kind;
+  std::vector<uint32_t> correlation;  // joins a call with its GPU work and syncs; 0 = none
+  std::vector<uint32_t> detail;       // row of the table of its kind; kNoneValue = none
+
+  // Details, each distinct value stored once.
+  std::vector<KernelDetail> kernels;
+  std::vector<CopyDetail> copies;
+  std::vector<OpDetail> ops;
+  std::vector<CollectiveDetail> collectives;
+  std::vector<SyncDetail> syncs;
+
+  std::vector<Device> devices;
+  std::vector<Rank> ranks;  // at least one
+  // Clock reading of Instant 0 in the input (its own clock), so that ranks can be aligned.
+  int64_t clock_origin_ns = 0;
+  Provenance provenance;
+
+  size_t rows() const { return start.size(); }
+  Instant End(size_t row) const { return start[row] + duration[row]; }
+  std::string_view Name(NameId id) const { return id.valid() ? names->Get(id) : ""; }
+  std::string_view EventName(size_t row) const { return names->Get(name[row]); }
+  // The device with this id, or nullptr when its properties were not recorded.
+  const Device* FindDevice(int32_t id) const;
+  // Bytes held by columns, tables and names: what "memory per event" measures.
+  size_t MemoryBytes() const;
+};
+
+}  // namespace daydream

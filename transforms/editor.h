@@ -1,0 +1,92 @@
+// The verbs of a what-if. An Editor works on one graph (a copy of the recorded one), counts what
+// it changed and attributes every change to a cause, so that the report can say why.
+//
+// Removing never breaks order: a removed task keeps its place and its edges but takes no time
+// (Task::removed), so whatever waited for it now waits for what it waited for.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+struct Changes {
+  uint64_t scaled = 0, set = 0, inserted = 0, removed = 0, fused = 0, moved = 0, edges = 0;
+  std::vector<std::string> notes;     // assumptions worth telling: "fp16 would add loss scaling"
+  std::vector<std::string> warnings;  // what weakens the answer: "3 reads prevent capture"
+  bool any() const { return scaled + set + inserted + removed + fused + moved + edges > 0; }
+};
+
+// Names a group of edits for the report: "GEMMs run on tensor cores".
+using CauseId = uint16_t;
+
+class Editor {
+ public:
+  explicit Editor(Graph& graph);
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  Changes& changes() { return changes_; }
+
+  // Edits after this call belong to `what`. Equal texts give equal ids.
+  CauseId BeginCause(std::string_view what);
+  struct Cause {
+    std::string what;
+    Duration host, gpu;  // sum of the duration changes by side, for ordering the report
+  };
+  std::span<const Cause> causes() const { return causes_; }
+  // Cause of the last edit of each task; kNoCause for untouched tasks.
+  static constexpr CauseId kNoCause = 0xffff;
+  CauseId CauseOf(TaskId t) const;
+
+  // Live tasks for which `wanted` holds, in TaskId order. O(tasks).
+  std::vector<TaskId> Select(const std::function<bool(const Graph&, TaskId)>& wanted) const;
+
+  void Scale(std::span<const TaskId> tasks, double factor);  // durations; factor >= 0
+  void SetDuration(TaskId t, Duration d);
+  void SetGap(TaskId t, Duration gap);
+  void Remove(std::span<const TaskId> tasks);   // duration and gap become 0
+  TaskId InsertAfter(TaskId after, Task task);
+  TaskId InsertBefore(TaskId before, Task task);
+  TaskId Append(Task task);
+  void AddEdge(TaskId from, TaskId to, Duration lag = {}, Rule rule = Rule::kTransform,
+               Anchor from_anchor = Anchor::kEnd, Anchor to_anchor = Anchor::kStart);
+  // Drops the edges for which `unwanted` holds; returns how many. O(edges).
+  size_t DropEdges(const std::function<bool(const Graph&, const Edge&)>& unwanted);
+  // Replaces `tasks` (same lane, lane order) by the first of them with `duration` and `name`;
+  // the others are removed together with the host work that only launched them.
+  TaskId Fuse(std::span<const TaskId> tasks, std::string_view name, Duration duration);
+  // Removes kernels together with their launch calls (calls that launch nothing else) and the
+  // gap after those calls. Returns the number of calls removed.
+  size_t RemoveWithLaunches(std::span<const TaskId> gpu_tasks);
+  LaneId NewLane(std::string_view name, LaneKind kind, LaneOrder order = LaneOrder::kFixed);
+  void Move(TaskId t, LaneId lane, TaskId after);
+  // Free order by Task::priority on this lane.
+  void AllowReorder(LaneId lane);
+
+  // The call that launched this GPU task (rule kLaunch), or None. Indexed on first use, O(1).
+  TaskId LaunchOf(TaskId gpu_task) const;
+  // GPU tasks launched by this call. Indexed on first use.
+  std::span<const TaskId> LaunchedBy(TaskId call) const;
+
+ private:
+  void Index() const;
+  void Touch(TaskId t, Duration before, Duration after);
+  Graph& graph_;
+  Changes changes_;
+  std::vector<Cause> causes_;
+  CauseId cause_ = kNoCause;
+  std::vector<CauseId> cause_of_;
+  mutable bool indexed_ = false;
+  mutable std::vector<TaskId> launch_of_;
+  mutable std::vector<uint32_t> launched_begin_;
+  mutable std::vector<TaskId> launched_;
+};
+
+}  // namespace daydream

@@ -1,0 +1,66 @@
+// Parameters of transforms, as data: what each is called, its unit, range, default and source.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+
+namespace daydream {
+
+enum class Unit : uint8_t {
+  kNone,       // a count
+  kFactor,     // "x2", "2x", "2"
+  kShare,      // "40%", "0.4"
+  kDuration,   // "12us"; value in ns
+  kBytes,      // "64MiB"; value in bytes
+  kBandwidth,  // "25GB/s", "100Gbps"; value in bytes per second
+  kText,       // a word out of `choices`, or free text when choices is empty
+};
+
+struct ParamSpec {
+  std::string_view name;
+  Unit unit = Unit::kNone;
+  double fallback = 0;          // value when not given, in the unit above
+  double low = 0, high = 0;     // range of plausible values, for intervals
+  double min = 0, max = 0;      // range of accepted values
+  std::string_view text_fallback = {};               // kText
+  std::span<const std::string_view> choices = {};    // kText
+  std::string_view help;
+  std::string_view source;      // where the numbers come from; mandatory
+  bool required = false;
+};
+
+// One value with its unit checked: "24GB/s" for kBandwidth is 24e9. Bits and bytes differ; a bare
+// number is refused where both make sense. InvalidArgument says what was expected.
+absl::StatusOr<double> ParseValue(std::string_view text, Unit unit);
+std::string FormatValue(double value, Unit unit);
+
+// Checked values for one application of a transform.
+class Params {
+ public:
+  double operator[](std::string_view name) const;           // REQUIRES: declared and not kText
+  std::string_view text(std::string_view name) const;       // REQUIRES: declared kText
+  bool given(std::string_view name) const;                  // written by the user
+  // "amp(dtype=bf16)", canonical: declared order, only what was given.
+  const std::string& spelled() const { return spelled_; }
+
+ private:
+  friend absl::StatusOr<Params> BindParams(std::string_view, std::span<const ParamSpec>,
+                                           std::span<const std::pair<std::string, std::string>>);
+  std::map<std::string, double, std::less<>> values_;
+  std::map<std::string, std::string, std::less<>> texts_;
+  std::map<std::string, bool, std::less<>> given_;
+  std::string spelled_;
+};
+
+// Binds arguments (name may be empty = next positional) to `specs`. Unknown names get a
+// "did you mean"; values out of range name the range.
+absl::StatusOr<Params> BindParams(std::string_view transform, std::span<const ParamSpec> specs,
+                                  std::span<const std::pair<std::string, std::string>> args);
+
+}  // namespace daydream

@@ -1,0 +1,59 @@
+// A Transform is what users call an optimization: data and one function, no state. Each lives in
+// its own file and has one line in transforms.def, a page in docs/optimizations/ and a golden case
+// in tests/golden/; a test fails while one of the four is missing.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "transforms/editor.h"
+#include "transforms/params.h"
+
+namespace daydream {
+
+struct Transform {
+  std::string_view name;        // "amp"
+  std::string_view summary;     // one line, no full stop
+  std::span<const ParamSpec> params = {};
+  bool bound = false;           // a limit, not a prediction: printed with <=
+  // Edits the graph. FailedPrecondition (with a Diagnostic) when the trace lacks what it needs.
+  absl::Status (*apply)(const Params& params, Editor& edit) = nullptr;
+  std::string_view model;       // what changes and how the new times are found, a few sentences
+  std::string_view ignores;     // what is not modelled
+  std::string_view sources;     // papers and documents behind the model
+};
+
+// All transforms in the order of transforms.def.
+std::span<const Transform* const> Transforms();
+const Transform* FindTransform(std::string_view name);
+
+// One item of --opt: a transform with its arguments bound.
+struct Application {
+  const Transform* transform = nullptr;
+  Params params;
+};
+// "amp(dtype=bf16),fuse" -> two applications, to be applied in this order.
+// SPEC := ITEM (',' ITEM)*; ITEM := NAME ['(' ARG (',' ARG)* ')']; ARG := VALUE | KEY '=' VALUE.
+// Errors point at the place (`where` holds the text and a caret) and suggest names.
+absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec);
+
+// What one application did.
+struct Applied {
+  std::string spelled;  // "amp(dtype=bf16)"
+  bool bound = false;
+  Changes changes;
+  std::vector<Editor::Cause> causes;
+};
+
+// Applies one transform: runs it and validates the graph afterwards. A transform that matched
+// nothing fails with FailedPrecondition E0601 ("fuse: no kernel matched ...").
+absl::StatusOr<Applied> Apply(const Application& application, Graph& graph);
+
+#define TRANSFORM(symbol) extern const Transform symbol;
+#include "transforms/transforms.def"
+#undef TRANSFORM
+
+}  // namespace daydream
