@@ -22,6 +22,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -198,14 +200,17 @@ class Graph {
   void Reserve(size_t tasks, size_t edges);
 
  private:
+  void Link(TaskId t, LaneId lane, TaskId after);
+
   std::shared_ptr<const GraphTables> tables_;
   std::vector<Task> tasks_;
   std::vector<Edge> edges_;
   std::vector<GraphLane> lanes_;
   std::vector<Layer> layers_;
   std::vector<GraphStep> steps_;
-  // Overlay: what this copy added to the shared tables. Ids count on from theirs.
+  // Overlay: what this copy added to the shared tables. Its ids have the top bit set.
   std::vector<std::string> added_names_;
+  std::unordered_map<std::string, NameId> added_name_ids_;
   std::vector<KernelDetail> added_kernels_;
   std::vector<CopyDetail> added_copies_;
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task

@@ -1,0 +1,180 @@
+#include "graph/graph.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace daydream {
+namespace {
+
+// Rows that a graph added to its shared tables carry this bit, so that tables may still grow
+// while a graph is being built.
+constexpr uint32_t kAdded = 0x80000000;
+
+const std::shared_ptr<const GraphTables>& EmptyTables() {
+  static const auto& tables = *new std::shared_ptr<const GraphTables>([] {
+    auto t = std::make_shared<GraphTables>();
+    t->names = std::make_shared<StringPool>();
+    return t;
+  }());
+  return tables;
+}
+
+template <class T>
+const T* Row(const std::vector<T>& shared, const std::vector<T>& added, uint32_t row) {
+  const std::vector<T>& table = (row & kAdded) != 0 ? added : shared;
+  row &= ~kAdded;
+  return row < table.size() ? &table[row] : nullptr;
+}
+
+bool LessTask(const std::pair<TaskId, Duration>& a, TaskId t) { return a.first < t; }
+
+}  // namespace
+
+Graph::Graph() : tables_(EmptyTables()) {}
+
+Graph::Graph(std::shared_ptr<const GraphTables> tables) : tables_(std::move(tables)) {
+  DD_CHECK(tables_ != nullptr && tables_->names != nullptr);
+}
+
+std::string_view Graph::Name(NameId id) const {
+  if (!id.valid()) return "";
+  if ((id.value & kAdded) != 0) return added_names_[id.value & ~kAdded];
+  return tables_->names->Get(id);
+}
+
+const KernelDetail* Graph::Kernel(TaskId t) const {
+  const Task& task = this->task(t);
+  if (task.kind != TaskKind::kKernel && task.kind != TaskKind::kCollective) return nullptr;
+  if (task.detail == Id<void>::kNoneValue) return nullptr;
+  return Row(tables_->kernels, added_kernels_, task.detail);
+}
+
+const CopyDetail* Graph::Copy(TaskId t) const {
+  const Task& task = this->task(t);
+  if (task.kind != TaskKind::kMemcpy && task.kind != TaskKind::kMemset) return nullptr;
+  if (task.detail == Id<void>::kNoneValue) return nullptr;
+  return Row(tables_->copies, added_copies_, task.detail);
+}
+
+const CollectiveDetail* Graph::Collective(TaskId t) const {
+  const KernelDetail* kernel = Kernel(t);
+  if (kernel == nullptr || kernel->collective >= tables_->collectives.size()) return nullptr;
+  return &tables_->collectives[kernel->collective];
+}
+
+const Scope* Graph::ScopeOf(TaskId t) const {
+  ScopeId s = task(t).scope;
+  return s.index() < tables_->scopes.size() ? &tables_->scopes[s.index()] : nullptr;
+}
+
+const OpDetail* Graph::OpOf(ScopeId s) const {
+  if (s.index() >= tables_->scopes.size()) return nullptr;
+  const Scope& scope = tables_->scopes[s.index()];
+  if (scope.kind != EventKind::kOp || scope.detail >= tables_->ops.size()) return nullptr;
+  return &tables_->ops[scope.detail];
+}
+
+Duration Graph::Transfer(TaskId t) const {
+  auto it = std::lower_bound(transfers_.begin(), transfers_.end(), t, LessTask);
+  return it != transfers_.end() && it->first == t ? it->second : task(t).duration;
+}
+
+NameId Graph::AddName(std::string_view text) {
+  if (NameId known = tables_->names->Find(text); known.valid()) return known;
+  NameId next(kAdded | static_cast<uint32_t>(added_names_.size()));
+  auto [it, inserted] = added_name_ids_.emplace(text, next);
+  if (inserted) added_names_.emplace_back(text);
+  return it->second;
+}
+
+LaneId Graph::AddLane(const GraphLane& lane) {
+  LaneId id(lanes_.size());
+  lanes_.push_back(lane);
+  lanes_.back().first = lanes_.back().last = TaskId::None();
+  return id;
+}
+
+LayerId Graph::AddLayer(const Layer& layer) {
+  layers_.push_back(layer);
+  return LayerId(layers_.size() - 1);
+}
+
+uint16_t Graph::AddStep(GraphStep step) {
+  steps_.push_back(std::move(step));
+  return static_cast<uint16_t>(steps_.size() - 1);
+}
+
+TaskId Graph::Append(Task task) {
+  DD_CHECK(task.lane.index() < lanes_.size());
+  TaskId id(tasks_.size());
+  LaneId lane = task.lane;
+  tasks_.push_back(task);
+  Link(id, lane, lanes_[lane.index()].last);
+  return id;
+}
+
+TaskId Graph::InsertAfter(TaskId after, Task task) {
+  TaskId id(tasks_.size());
+  LaneId lane = this->task(after).lane;
+  tasks_.push_back(task);
+  Link(id, lane, after);
+  return id;
+}
+
+TaskId Graph::InsertBefore(TaskId before, Task task) {
+  TaskId id(tasks_.size());
+  LaneId lane = this->task(before).lane;
+  TaskId after = this->task(before).lane_prev;
+  tasks_.push_back(task);
+  Link(id, lane, after);
+  return id;
+}
+
+void Graph::MoveToLane(TaskId t, LaneId lane, TaskId after) {
+  DD_CHECK(after != t && (!after.valid() || task(after).lane == lane));
+  Task& moved = tasks_[t.index()];
+  GraphLane& from = lanes_[moved.lane.index()];
+  (moved.lane_prev.valid() ? tasks_[moved.lane_prev.index()].lane_next : from.first) =
+      moved.lane_next;
+  (moved.lane_next.valid() ? tasks_[moved.lane_next.index()].lane_prev : from.last) =
+      moved.lane_prev;
+  Link(t, lane, after);
+}
+
+void Graph::Link(TaskId t, LaneId lane, TaskId after) {
+  GraphLane& list = lanes_[lane.index()];
+  TaskId before = after.valid() ? tasks_[after.index()].lane_next : list.first;
+  Task& task = tasks_[t.index()];
+  task.lane = lane;
+  task.lane_prev = after;
+  task.lane_next = before;
+  (after.valid() ? tasks_[after.index()].lane_next : list.first) = t;
+  (before.valid() ? tasks_[before.index()].lane_prev : list.last) = t;
+}
+
+uint32_t Graph::AddKernelDetail(const KernelDetail& d) {
+  added_kernels_.push_back(d);
+  return kAdded | static_cast<uint32_t>(added_kernels_.size() - 1);
+}
+
+uint32_t Graph::AddCopyDetail(const CopyDetail& d) {
+  added_copies_.push_back(d);
+  return kAdded | static_cast<uint32_t>(added_copies_.size() - 1);
+}
+
+void Graph::SetTransfer(TaskId t, Duration transfer) {
+  auto it = std::lower_bound(transfers_.begin(), transfers_.end(), t, LessTask);
+  if (it != transfers_.end() && it->first == t) {
+    it->second = transfer;
+  } else {
+    transfers_.insert(it, {t, transfer});
+  }
+}
+
+void Graph::Reserve(size_t tasks, size_t edges) {
+  tasks_.reserve(tasks);
+  edges_.reserve(edges);
+}
+
+}  // namespace daydream

@@ -1,0 +1,90 @@
+#include "graph/order.h"
+
+#include <iterator>
+#include <numeric>
+#include <string>
+
+namespace daydream {
+namespace {
+
+bool FixedOrder(const Graph& g, const Task& t) {
+  return g.lane(t.lane).order == LaneOrder::kFixed;
+}
+
+bool InTaskIdOrder(const Graph& g) {
+  for (const Edge& e : g.edges()) {
+    if (e.from >= e.to) return false;
+  }
+  for (size_t i = 0; i < g.size(); ++i) {
+    const Task& t = g.tasks()[i];
+    if (t.lane_prev.valid() && t.lane_prev.index() >= i && FixedOrder(g, t)) return false;
+  }
+  return true;
+}
+
+// Targets of the edges of each task, and how much each task still waits for.
+struct Waiting {
+  explicit Waiting(const Graph& g) : begin(g.size() + 1), targets(g.edges().size()), open(g.size()) {
+    for (const Edge& e : g.edges()) {
+      ++begin[e.from.index() + 1];
+      ++open[e.to.index()];
+    }
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
+    for (const Edge& e : g.edges()) targets[next[e.from.index()]++] = e.to;
+    for (size_t i = 0; i < g.size(); ++i) {
+      const Task& t = g.tasks()[i];
+      if (t.lane_prev.valid() && FixedOrder(g, t)) ++open[i];
+    }
+  }
+  std::vector<uint32_t> begin;
+  std::vector<TaskId> targets;
+  std::vector<uint32_t> open;
+};
+
+absl::Status CycleError(const Graph& g) {
+  std::string text;
+  std::vector<TaskId> cycle = FindCycle(g);
+  constexpr size_t kShown = 8;
+  for (size_t i = 0; i < cycle.size() && i < kShown; ++i) {
+    fmt::format_to(std::back_inserter(text), "task {} '{}' -> ", cycle[i].value,
+                   g.TaskName(cycle[i]));
+  }
+  if (cycle.size() > kShown) fmt::format_to(std::back_inserter(text), "({} more) -> ",
+                                            cycle.size() - kShown);
+  return FailedPrecondition("the graph has a cycle: {}task {}", text,
+                            cycle.empty() ? 0 : cycle.front().value);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& g) {
+  std::vector<TaskId> order;
+  order.reserve(g.size());
+  if (InTaskIdOrder(g)) {
+    for (size_t i = 0; i < g.size(); ++i) order.push_back(TaskId(i));
+    return order;
+  }
+  Waiting w(g);
+  std::vector<TaskId> ready;  // first in, first out
+  for (size_t i = 0; i < g.size(); ++i) {
+    if (w.open[i] == 0) ready.push_back(TaskId(i));
+  }
+  for (size_t head = 0; head < ready.size(); ++head) {
+    TaskId t = ready[head];
+    while (true) {  // along the lane for as long as nothing else is in the way
+      order.push_back(t);
+      for (uint32_t k = w.begin[t.index()]; k < w.begin[t.index() + 1]; ++k) {
+        TaskId to = w.targets[k];
+        if (--w.open[to.index()] == 0) ready.push_back(to);
+      }
+      TaskId next = g.task(t).lane_next;
+      if (!next.valid() || !FixedOrder(g, g.task(t)) || --w.open[next.index()] != 0) break;
+      t = next;
+    }
+  }
+  if (order.size() != g.size()) return CycleError(g);
+  return order;
+}
+
+}  // namespace daydream

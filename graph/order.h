@@ -1,0 +1,21 @@
+// An order in which every task comes after all tasks that it depends on.
+#pragma once
+
+#include <vector>
+
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+// Depends means: lane predecessor on lanes of fixed order, and every edge, whatever its anchors.
+// TaskId order where that is one already; otherwise as long runs of one lane as possible. Equal
+// graphs give equal orders. FailedPrecondition names the tasks of one cycle.
+// REQUIRES: ids in range and consistent lane lists. O(tasks + edges).
+absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& graph);
+
+// The tasks of one cycle, each before the one that depends on it; empty when there is none.
+// O(tasks + edges), but slower than EvaluationOrder.
+std::vector<TaskId> FindCycle(const Graph& graph);
+
+}  // namespace daydream
