@@ -1,3 +1,4 @@
+# What the libraries need from the system. Also read by find_package(daydream).
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(fmt REQUIRED)

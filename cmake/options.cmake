@@ -1,3 +1,19 @@
+# Compiler settings shared by every target, and the function that makes a library of a folder.
+option(DAYDREAM_TESTS "Build the tests" ON)
+option(DAYDREAM_BENCHMARKS "Build the benchmarks" OFF)
+option(DAYDREAM_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
+set(DAYDREAM_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")
+
+# A warning is an error with the compilers that the code is checked with; another version may know
+# warnings that nobody has seen yet, and must still build.
+set(werror_default OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^12\\.")
+  set(werror_default ON)
+elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND CMAKE_CXX_COMPILER_VERSION MATCHES "^14\\.")
+  set(werror_default ON)
+endif()
+option(DAYDREAM_WERROR "Treat warnings as errors" ${werror_default})
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -7,17 +23,35 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE RelWithDebInfo)
 endif()
 find_program(CCACHE ccache)
-if(CCACHE)
+if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
+if(DAYDREAM_SANITIZE)
+  add_compile_options(-fsanitize=${DAYDREAM_SANITIZE} -fno-sanitize-recover=all
+                      -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${DAYDREAM_SANITIZE})
+endif()
+if(DAYDREAM_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_link_options(-fsanitize=fuzzer-no-link)
+endif()
 
+set(warnings -Wall -Wextra
+    -Wno-missing-field-initializers)  # designated initialisers leave the rest at their defaults
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND warnings -Wno-restrict)  # GCC bug 105651: false for a string + a string
+endif()
+if(DAYDREAM_WERROR)
+  list(APPEND warnings -Werror)
+endif()
 add_library(daydream_options INTERFACE)
-target_compile_options(daydream_options INTERFACE -Wall -Wextra -Werror)
+target_compile_features(daydream_options INTERFACE cxx_std_20)
+target_compile_options(daydream_options INTERFACE $<BUILD_INTERFACE:${warnings}>)
 target_include_directories(daydream_options INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}>
-  $<INSTALL_INTERFACE:include/daydream>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/daydream>)
 
-# daydream_library(NAME DEPENDENCY...): all *.cc of the current folder become one static library.
+# daydream_library(NAME DEPENDENCY...): all *.cc of the current folder become one static library,
+# daydream::NAME. A new source file needs no edit here.
 function(daydream_library name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(sources)
@@ -27,5 +61,7 @@ function(daydream_library name)
     add_library(daydream_${name} INTERFACE)
     target_link_libraries(daydream_${name} INTERFACE daydream_options ${ARGN})
   endif()
+  set_target_properties(daydream_${name} PROPERTIES EXPORT_NAME ${name})
   add_library(daydream::${name} ALIAS daydream_${name})
+  set_property(GLOBAL APPEND PROPERTY DAYDREAM_LIBRARIES daydream_${name})
 endfunction()
