@@ -1,0 +1,118 @@
+// Working state of graph construction, shared by the rule files. One rule = one function that
+// takes the Builder; graph/build.cc calls them in order. Not part of the public interface.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "graph/build.h"
+#include "graph/call_kind.h"
+#include "graph/graph.h"
+#include "trace/trace.h"
+
+namespace daydream {
+
+// A GPU operation during construction; index = position in global (start, end, row) order.
+struct GpuOp {
+  TaskId task;
+  uint32_t row = 0;          // of the Trace
+  LaneId lane;
+  Instant start, end;
+  TaskId call;               // None when the call was not recorded
+  Instant call_start, call_end;
+  uint32_t position = 0;     // in its stream
+  bool first_of_call = true; // first operation of its call on its stream
+  bool many = false;         // its call launched several operations (a CUDA graph)
+  bool own_copy = false;     // its call waits for it (rule B2): submitted when the call says so
+};
+
+// A range of host work that belongs to a thread's own program: an outermost op, or a call made
+// outside of any op.
+struct OwnEvent {
+  Instant begin, end;
+  bool autograd = false;  // named like the backward engine's work
+};
+
+struct HostThread {
+  LaneId lane;
+  std::vector<TaskId> tasks;      // in time order
+  std::vector<OwnEvent> own;      // in time order
+  bool has_marks = false;         // holds ProfilerStep or Optimizer annotations
+  bool is_process_main = false;   // tid == pid
+  bool backward = false;          // rule T0: runs the backward engine
+};
+
+// Typical values of this trace (rules L2, G2, B, E, Q), learned before they are used.
+struct TypicalLags {
+  Duration launch;                         // call end -> start on an idle stream
+  Duration stream_gap[4][4] = {};          // [previous][this] category, see GpuCategory
+  Duration event{Duration::Us(1)};         // awaited end -> start on the waiting stream
+  Duration queue{Duration::Ns(5500)};      // rule Q1
+};
+
+struct Builder {
+  Builder(std::shared_ptr<const Trace> t, const BuildOptions& o);
+
+  std::shared_ptr<const Trace> trace_owner;
+  const Trace& trace;
+  BuildOptions options;
+  std::shared_ptr<GraphTables> tables;
+  Graph graph;
+  BuildReport report;
+
+  std::vector<CallKind> call_kind;        // by NameId of the trace
+  std::vector<Instant> task_end;          // recorded end, by TaskId
+  std::vector<HostThread> threads;
+  std::vector<GpuOp> ops;                 // global order
+  std::vector<std::vector<uint32_t>> stream_ops;  // by LaneId: indices into ops, in order
+  std::vector<uint32_t> op_of_task;       // TaskId -> index into ops, none otherwise
+  TypicalLags typical;
+  std::vector<bool> waits;                // by TaskId: its end is held up by an edge
+  // (waiting operation, awaited operation), sorted; indices into ops.
+  std::vector<std::pair<uint32_t, uint32_t>> event_waits;
+
+  bool typical_lags() const { return options.lags == Lags::kTypical; }
+  CallKind KindOf(TaskId call) const;
+  Instant Start(TaskId t) const { return graph.task(t).recorded_start; }
+  Instant End(TaskId t) const { return task_end[t.index()]; }
+  Duration RecordedDuration(TaskId t) const { return End(t) - Start(t); }
+
+  // Appends a task that was recorded as [begin, end] to its lane.
+  TaskId Append(Task task, Instant begin, Instant end);
+  TaskId InsertAfter(TaskId after, Task task, Instant begin, Instant end);
+  TaskId InsertBefore(TaskId before, Task task, Instant begin, Instant end);
+  void AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor from_anchor = Anchor::kEnd,
+               Anchor to_anchor = Anchor::kStart);
+  // The call with this correlation id (the runtime call when a driver call shares it), or None.
+  TaskId CallOf(uint32_t correlation) const;
+  void SetCallOf(uint32_t correlation, TaskId call);
+  // Sync record of a call (CUPTI synchronization activity), nullptr when there is none.
+  const SyncDetail* SyncOf(uint32_t correlation) const;
+  // Index into ops of the last operation on `lane` whose call started before `t`; none = kNone.
+  uint32_t LastLaunchedBefore(LaneId lane, Instant t) const;
+  static constexpr uint32_t kNone = 0xffffffff;
+
+ private:
+  std::vector<TaskId> call_of_correlation_;
+  std::vector<uint32_t> sync_of_correlation_;
+  uint32_t correlation_base_ = 0;
+};
+
+enum class GpuCategory : uint8_t { kKernel, kMemcpy, kMemset, kCollective };
+GpuCategory CategoryOf(TaskKind kind);
+
+// Rules in the order in which they run. Numbers refer to docs/how-it-works.md.
+void AddHostThreads(Builder& b);        // C: chains of host work, scopes
+void AddStreams(Builder& b);            // G1, G3: GPU operations and their order
+void LearnTypicalLags(Builder& b);      // L2, G2
+void AddHandOffs(Builder& b);           // T: backward thread <-> main thread
+void AddBlockingCalls(Builder& b);      // B: calls that wait for the GPU
+void AddQueueLimits(Builder& b);        // Q: launch calls wait for room in the queue
+void AddEventWaits(Builder& b);         // E: one stream waits for another
+void SettleStarts(Builder& b);          // L, G2-G8, E3: why each operation started when it did
+void EstimateTransfers(Builder& b);     // N2: part of a collective that is not waiting for peers
+void AssignSteps(Builder& b);           // I: which step each task belongs to
+void MapLayersAndPhases(Builder& b);    // graph/mapper.cc
+
+}  // namespace daydream

@@ -1,0 +1,290 @@
+// Rules B1-B7: calls that wait for the GPU. A recorded duration is own work plus waiting; only the
+// own work stays a duration, the waiting becomes an edge from the awaited operation to the end of
+// the call, so that a faster GPU makes the call shorter and a slower one longer.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "graph/builder.h"
+
+namespace daydream {
+namespace {
+
+// Clocks of host and GPU differ by up to this much in recorded traces (rule B6: waits end up to
+// some 10 us before what they wait for, on MI300X).
+constexpr Duration kClockSkew = Duration::Us(50);
+constexpr Duration kFreeSkew = Duration::Us(15);        // rule B5
+constexpr Duration kShortestFree = Duration::Us(50);    // rule B5
+constexpr Duration kRecentCopy = Duration::Us(50);      // rule B7
+constexpr Duration kLatestTarget = Duration::Us(60);    // rule B7
+constexpr uint64_t kStagedBytes = 64 << 10;             // rule B3: CUDA driver's staging buffer
+
+struct Wait {
+  TaskId call;
+  uint32_t target = Builder::kNone;  // binding operation
+  std::vector<uint32_t> others;      // further operations the call may not return before
+  bool own_copy = false;             // waits for the copy that it issued
+  bool waited = true;                // false: everything was done before the call began
+};
+
+constexpr size_t kKinds = static_cast<size_t>(CallKind::kQuery) + 1;
+
+class BlockingCalls {
+ public:
+  explicit BlockingCalls(Builder& b) : b_(b), op_of_call_(b.graph.size(), Builder::kNone) {
+    for (uint32_t i = 0; i < b.ops.size(); ++i) {
+      if (b.ops[i].call.valid()) op_of_call_[b.ops[i].call.index()] = i;
+    }
+  }
+
+  void Run() {
+    for (const HostThread& thread : b_.threads) {
+      last_copy_ = Builder::kNone;
+      for (TaskId t : thread.tasks) {
+        if (b_.graph.task(t).kind == TaskKind::kCall) Examine(t);
+      }
+    }
+    LearnPosts();
+    for (const Wait& wait : waits_) Apply(wait);
+  }
+
+ private:
+  uint32_t Correlation(TaskId call) const {
+    return b_.trace.correlation[b_.graph.task(call).event];
+  }
+
+  void Examine(TaskId call) {
+    switch (b_.KindOf(call)) {
+      case CallKind::kCopy:
+      case CallKind::kCopyAsync: ExamineCopy(call); break;
+      case CallKind::kDeviceSync: ExamineDeviceSync(call, kClockSkew); break;
+      case CallKind::kFree:
+        if (b_.RecordedDuration(call) >= kShortestFree) ExamineFree(call);
+        break;
+      case CallKind::kStreamSync:
+      case CallKind::kEventSync: ExamineStreamSync(call); break;
+      default: break;
+    }
+  }
+
+  // Rules B2, B3, B4.
+  void ExamineCopy(TaskId call) {
+    uint32_t index = op_of_call_[call.index()];
+    if (index == Builder::kNone) return;
+    const GpuOp& op = b_.ops[index];
+    last_copy_ = index;
+    uint32_t row = b_.trace.detail[op.row];
+    if (op.many || row == Builder::kNone || b_.trace.kind[op.row] != EventKind::kMemcpy) return;
+    const CopyDetail& copy = b_.trace.copies[row];
+    bool to_host = copy.from == Memory::kDevice &&
+                   (copy.to == Memory::kPageable || copy.to == Memory::kPinned);
+    bool to_device = copy.to == Memory::kDevice &&
+                     (copy.from == Memory::kPageable || copy.from == Memory::kPinned);
+    bool pageable = copy.from == Memory::kPageable || copy.to == Memory::kPageable;
+    bool synchronous = b_.KindOf(call) == CallKind::kCopy && (to_host || to_device);
+    bool starts_inside = op.start >= b_.Start(call) && op.start <= b_.End(call);
+    if (to_host && (pageable || synchronous)) {
+      if (starts_inside && b_.End(call) + kClockSkew >= op.end) Add(call, index);
+    } else if (to_device && synchronous) {
+      if (starts_inside) Add(call, index);
+    } else if (to_device && pageable && copy.bytes > kStagedBytes && starts_inside) {
+      Add(call, index);
+    }
+  }
+
+  void Add(TaskId call, uint32_t copy) {
+    waits_.push_back({.call = call, .target = copy, .own_copy = true});
+    const GpuOp& op = b_.ops[copy];
+    if (StreamIdle(op, b_.Start(call))) idle_submits_.push_back(op.start - b_.Start(call));
+  }
+
+  bool StreamIdle(const GpuOp& op, Instant t) const {
+    return op.position == 0 ||
+           b_.ops[b_.stream_ops[op.lane.index()][op.position - 1]].end <= t;
+  }
+
+  // Everything launched before `call`, on every stream; streams that were still busy `skew` after
+  // the call returned belong to another device.
+  std::vector<uint32_t> LastOfEveryStream(TaskId call, Duration skew, bool* all_done) const {
+    std::vector<uint32_t> last;
+    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
+      if (b_.stream_ops[lane].empty()) continue;
+      uint32_t op = b_.LastLaunchedBefore(LaneId(lane), b_.Start(call));
+      if (op == Builder::kNone) continue;
+      if (b_.ops[op].end > b_.End(call) + skew) {
+        *all_done = false;
+        continue;
+      }
+      last.push_back(op);
+    }
+    return last;
+  }
+
+  void ExamineDeviceSync(TaskId call, Duration skew) {
+    bool all_done = true;
+    AddTargets(call, LastOfEveryStream(call, skew, &all_done));
+  }
+
+  void ExamineFree(TaskId call) {
+    bool all_done = true;
+    std::vector<uint32_t> last = LastOfEveryStream(call, kFreeSkew, &all_done);
+    if (all_done) AddTargets(call, std::move(last));
+  }
+
+  // Rule B7: which stream does the call wait for?
+  void ExamineStreamSync(TaskId call) {
+    uint32_t target = FromSyncRecord(call);
+    if (target == Builder::kNone && b_.KindOf(call) == CallKind::kStreamSync) {
+      // PyTorch reads a value by a copy and a synchronisation of the same stream.
+      if (last_copy_ != Builder::kNone &&
+          b_.ops[last_copy_].end >= b_.Start(call) - kRecentCopy) {
+        target = b_.LastLaunchedBefore(b_.ops[last_copy_].lane, b_.Start(call));
+      }
+    }
+    if (target != Builder::kNone && b_.ops[target].end > b_.End(call) + kClockSkew) {
+      target = Builder::kNone;
+    }
+    if (target == Builder::kNone) target = LatestEndInside(call);
+    if (target != Builder::kNone) AddTargets(call, {target});
+  }
+
+  uint32_t FromSyncRecord(TaskId call) const {
+    const SyncDetail* sync = b_.SyncOf(Correlation(call));
+    if (sync == nullptr) return Builder::kNone;
+    bool event = sync->kind == SyncKind::kEvent;
+    int64_t stream = event ? sync->wait_on_stream : sync->stream;
+    Instant before = b_.Start(call);
+    if (event && sync->record_correlation != 0) {
+      if (TaskId record = b_.CallOf(sync->record_correlation); record.valid()) {
+        before = b_.Start(record);
+      }
+    }
+    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
+      if (!b_.stream_ops[lane].empty() && b_.trace.lanes[lane].number == stream) {
+        return b_.LastLaunchedBefore(LaneId(lane), before);
+      }
+    }
+    return Builder::kNone;
+  }
+
+  uint32_t LatestEndInside(TaskId call) const {
+    uint32_t best = Builder::kNone;
+    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
+      const std::vector<uint32_t>& stream = b_.stream_ops[lane];
+      auto it = std::partition_point(stream.begin(), stream.end(), [&](uint32_t op) {
+        return b_.ops[op].end <= b_.End(call);
+      });
+      if (it == stream.begin()) continue;
+      const GpuOp& op = b_.ops[*(it - 1)];
+      if (op.end <= b_.Start(call) || op.end < b_.End(call) - kLatestTarget ||
+          op.call_start >= b_.Start(call)) {
+        continue;
+      }
+      if (best == Builder::kNone || op.end > b_.ops[best].end) best = *(it - 1);
+    }
+    return best;
+  }
+
+  void AddTargets(TaskId call, std::vector<uint32_t> targets) {
+    if (targets.empty()) return;
+    auto latest = std::max_element(targets.begin(), targets.end(), [&](uint32_t x, uint32_t y) {
+      return b_.ops[x].end < b_.ops[y].end;
+    });
+    Wait wait{.call = call, .target = *latest};
+    targets.erase(latest);
+    wait.others = std::move(targets);
+    wait.waited = b_.ops[wait.target].end > b_.Start(call);
+    waits_.push_back(std::move(wait));
+  }
+
+  // Typical time from the awaited end to the return, by kind of call.
+  void LearnPosts() {
+    std::array<std::vector<Duration>, kKinds> posts;
+    for (const Wait& w : waits_) {
+      if (w.waited) {
+        posts[static_cast<size_t>(b_.KindOf(w.call))].push_back(b_.End(w.call) -
+                                                                b_.ops[w.target].end);
+      }
+    }
+    for (size_t k = 0; k < kKinds; ++k) {
+      if (posts[k].empty()) continue;
+      auto middle = posts[k].begin() + static_cast<std::ptrdiff_t>(posts[k].size() / 2);
+      std::nth_element(posts[k].begin(), middle, posts[k].end());
+      post_[k] = *middle;
+    }
+    if (!idle_submits_.empty()) {
+      auto quarter = idle_submits_.begin() + static_cast<std::ptrdiff_t>(idle_submits_.size() / 4);
+      std::nth_element(idle_submits_.begin(), quarter, idle_submits_.end());
+      typical_submit_ = *quarter;
+    }
+  }
+
+  void Apply(const Wait& w) {
+    ++b_.report.blocking_calls;
+    Duration post = post_[static_cast<size_t>(b_.KindOf(w.call))];
+    TaskId waiter = w.own_copy ? SplitCopyCall(w) : w.call;
+    const Instant end = b_.End(waiter);
+    const GpuOp& target = b_.ops[w.target];
+    Duration lag = end - target.end;
+    if (!w.own_copy && w.waited) {
+      // Own work cannot be told apart from the time before the awaited end: it is what is left.
+      Task& task = b_.graph.mutable_task(w.call);
+      task.duration = std::clamp(lag, Duration{}, task.duration);
+    }
+    if (w.waited) {
+      if (b_.typical_lags() && !OtherDirection(w)) lag = post;
+    } else {
+      lag = std::min(post, lag);
+    }
+    b_.waits[waiter.index()] = true;
+    b_.AddEdge(target.task, waiter, lag, Rule::kHostWait, Anchor::kEnd, Anchor::kEnd);
+    for (uint32_t other : w.others) {
+      Duration slack = end - b_.ops[other].end;
+      b_.AddEdge(b_.ops[other].task, waiter, std::min(post, slack), Rule::kHostWait, Anchor::kEnd,
+                 Anchor::kEnd);
+    }
+  }
+
+  // Lags of staged copies to the device are negative and depend on the size of the last chunk,
+  // not on the call: no typical value stands for them.
+  bool OtherDirection(const Wait& w) const {
+    return w.own_copy && b_.End(w.call) < b_.ops[w.target].end;
+  }
+
+  // A call that waits for its own copy becomes a submitting part and a waiting part.
+  TaskId SplitCopyCall(const Wait& w) {
+    GpuOp& op = b_.ops[w.target];
+    Instant begin = b_.Start(w.call), end = b_.End(w.call);
+    Duration submit = op.start - begin;
+    if (!StreamIdle(op, begin)) submit = std::min(submit, typical_submit_.value_or(submit));
+    Task& call = b_.graph.mutable_task(w.call);
+    Task wait{.gap = call.gap, .name = call.name, .lane = call.lane, .scope = call.scope,
+              .kind = TaskKind::kWait};
+    call.duration = submit;
+    call.gap = {};
+    b_.task_end[w.call.index()] = begin + submit;
+    op.call_end = begin + submit;
+    op.own_copy = true;
+    TaskId t = b_.InsertAfter(w.call, wait, begin + submit, end);
+    b_.waits.resize(b_.graph.size(), false);
+    b_.op_of_task.resize(b_.graph.size(), Builder::kNone);
+    return t;
+  }
+
+  Builder& b_;
+  std::vector<uint32_t> op_of_call_;
+  std::vector<Wait> waits_;
+  std::vector<Duration> idle_submits_;
+  std::optional<Duration> typical_submit_;
+  std::array<Duration, kKinds> post_{};
+  uint32_t last_copy_ = Builder::kNone;
+};
+
+}  // namespace
+
+void AddBlockingCalls(Builder& b) {
+  b.waits.assign(b.graph.size(), false);
+  BlockingCalls(b).Run();
+}
+
+}  // namespace daydream

@@ -1,0 +1,219 @@
+// Rules E1, E2: cudaStreamWaitEvent makes one stream wait for a point of another. Traces with
+// synchronization records say which (E1). Others show only that a thread made the call (E2): what
+// waited for what is told from where the call was made and from what the timing does not refute.
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/builder.h"
+
+namespace daydream {
+namespace {
+
+// An operation may start this much before an awaited end, by clock granularity (1 us timestamps).
+constexpr Duration kGranularity = Duration::Us(1);
+
+enum class Place : uint8_t { kPlain, kInComm, kInNccl };
+
+class EventRule {
+ public:
+  explicit EventRule(Builder& b) : b_(b) {}
+
+  void Run() {
+    if (HasRecords()) {
+      FromRecords();
+    } else {
+      ops_of_call_.assign(b_.graph.size(), Builder::kNone);
+      for (uint32_t i = static_cast<uint32_t>(b_.ops.size()); i-- > 0;) {
+        if (b_.ops[i].call.valid()) ops_of_call_[b_.ops[i].call.index()] = i;
+      }
+      for (const HostThread& thread : b_.threads) FollowThread(thread);
+      ChoosePatterns();
+    }
+  }
+
+ private:
+  bool HasRecords() const {
+    return std::any_of(b_.trace.syncs.begin(), b_.trace.syncs.end(), [](const SyncDetail& s) {
+      return s.kind == SyncKind::kStreamWaitEvent;
+    });
+  }
+
+  LaneId StreamLane(int64_t number) const {
+    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
+      if (!b_.stream_ops[lane].empty() && b_.trace.lanes[lane].number == number) {
+        return LaneId(lane);
+      }
+    }
+    return LaneId::None();
+  }
+
+  // Rule E1.
+  void FromRecords() {
+    for (size_t row = 0; row < b_.trace.rows(); ++row) {
+      if (b_.trace.kind[row] != EventKind::kSync || b_.trace.detail[row] == Builder::kNone) continue;
+      const SyncDetail& sync = b_.trace.syncs[b_.trace.detail[row]];
+      if (sync.kind != SyncKind::kStreamWaitEvent) continue;
+      LaneId source = StreamLane(sync.wait_on_stream), target = StreamLane(sync.stream);
+      if (!source.valid() || !target.valid()) continue;
+      TaskId call = b_.CallOf(b_.trace.correlation[row]);
+      Instant wait = call.valid() ? b_.Start(call) : b_.trace.start[row];
+      TaskId record = b_.CallOf(sync.record_correlation);
+      uint32_t from = b_.LastLaunchedBefore(source, record.valid() ? b_.Start(record) : wait);
+      uint32_t to = FirstLaunchedAfter(target, wait);
+      if (from != Builder::kNone && to != Builder::kNone) Add(from, to);
+    }
+  }
+
+  uint32_t FirstLaunchedAfter(LaneId lane, Instant t) const {
+    const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
+    auto it = std::partition_point(stream.begin(), stream.end(),
+                                   [&](uint32_t op) { return b_.ops[op].call_start <= t; });
+    return it == stream.end() ? Builder::kNone : *it;
+  }
+
+  bool Refuted(uint32_t from, uint32_t to) const {
+    return b_.ops[from].end > b_.ops[to].start + kGranularity;
+  }
+
+  void Add(uint32_t from, uint32_t to) {
+    if (Refuted(from, to) || from == to || b_.ops[from].lane == b_.ops[to].lane) return;
+    b_.event_waits.push_back({to, from});
+  }
+
+  Place PlaceOf(ScopeId scope) {
+    if (!scope.valid()) return Place::kPlain;
+    if (auto it = places_.find(scope.value); it != places_.end()) return it->second;
+    const Scope& s = b_.tables->scopes[scope.index()];
+    std::string_view name = b_.trace.Name(s.name);
+    Place place = name.starts_with("nccl:") ? Place::kInNccl
+                  : name == "record_param_comms" || name.starts_with("c10d::") ? Place::kInComm
+                                                                             : PlaceOf(s.parent);
+    places_[scope.value] = place;
+    return place;
+  }
+
+  // Rule E2: the calls of one thread, in order.
+  void FollowThread(const HostThread& thread) {
+    LaneId current;                      // stream of the last launch that was not a collective
+    std::vector<TaskId> comm_waits;      // waits in a communication scope since the last launch
+    std::vector<TaskId> plain_waits;
+    std::vector<uint32_t> pending;       // collectives that nothing has waited for yet
+    for (TaskId call : thread.tasks) {
+      CallKind kind = b_.KindOf(call);
+      if (kind == CallKind::kStreamWait) {
+        Place place = PlaceOf(b_.graph.task(call).scope);
+        if (place == Place::kInComm) comm_waits.push_back(call);
+        if (place == Place::kPlain) plain_waits.push_back(call);
+        continue;
+      }
+      uint32_t op = b_.graph.task(call).kind == TaskKind::kCall ? ops_of_call_[call.index()]
+                                                                : Builder::kNone;
+      if (op == Builder::kNone) continue;
+      bool collective = b_.graph.task(b_.ops[op].task).kind == TaskKind::kCollective;
+      if (collective) {
+        if (!comm_waits.empty() && current.valid()) {  // E2a
+          uint32_t from = b_.LastLaunchedBefore(current, b_.ops[op].call_start);
+          if (from != Builder::kNone) Add(from, op);
+        }
+        comm_waits.clear();
+        pending.push_back(op);
+        continue;
+      }
+      // E2c: the wait of the step for its oldest collective in flight.
+      std::vector<TaskId>* waits[] = {&comm_waits, &plain_waits};
+      for (std::vector<TaskId>* list : waits) {
+        bool oldest = list == &comm_waits || thread.backward;
+        for (TaskId wait : *list) {
+          if (oldest && !pending.empty()) {
+            Add(pending.front(), op);
+            pending.erase(pending.begin());
+          } else if (!oldest) {
+            AddCandidates(wait, op, current);
+          }
+        }
+        list->clear();
+      }
+      current = b_.ops[op].lane;
+    }
+  }
+
+  struct Pattern {
+    NameId scope;
+    LaneId source, target;
+    friend auto operator<=>(const Pattern&, const Pattern&) = default;
+  };
+  struct Instance {
+    uint32_t op = 0;
+    std::vector<std::pair<Pattern, uint32_t>> candidates;  // in order of preference
+  };
+
+  // Rule E2d: the wait was for the last operation of some other stream.
+  void AddCandidates(TaskId wait, uint32_t op, LaneId current) {
+    Instance instance{.op = op, .candidates = {}};
+    ScopeId scope = b_.graph.task(wait).scope;
+    NameId name = scope.valid() ? b_.tables->scopes[scope.index()].name : NameId(0);
+    std::vector<std::pair<Instant, LaneId>> sources;
+    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
+      if (b_.stream_ops[lane].empty() || LaneId(lane) == b_.ops[op].lane) continue;
+      uint32_t from = b_.LastLaunchedBefore(LaneId(lane), b_.Start(wait));
+      if (from == Builder::kNone) continue;
+      Instant rank = LaneId(lane) == current ? Instant::AtNs(INT64_MAX) : b_.ops[from].call_start;
+      sources.push_back({rank, LaneId(lane)});
+      instance.candidates.push_back({{name, LaneId(lane), b_.ops[op].lane}, from});
+    }
+    std::stable_sort(instance.candidates.begin(), instance.candidates.end(),
+                     [&](const auto& x, const auto& y) {
+                       auto rank = [&](LaneId l) {
+                         for (const auto& s : sources) if (s.second == l) return s.first;
+                         return Instant::Min();
+                       };
+                       return rank(x.first.source) > rank(y.first.source);
+                     });
+    for (const auto& [pattern, from] : instance.candidates) {
+      bool& refuted = refuted_.try_emplace(pattern, false).first->second;
+      refuted = refuted || Refuted(from, op);
+    }
+    instances_.push_back(std::move(instance));
+  }
+
+  void ChoosePatterns() {
+    for (const Instance& instance : instances_) {
+      for (const auto& [pattern, from] : instance.candidates) {
+        if (refuted_.at(pattern)) continue;
+        Add(from, instance.op);
+        break;
+      }
+    }
+  }
+
+  Builder& b_;
+  std::vector<uint32_t> ops_of_call_;  // first operation of each call
+  absl::flat_hash_map<uint32_t, Place> places_;
+  std::map<Pattern, bool> refuted_;
+  std::vector<Instance> instances_;
+};
+
+}  // namespace
+
+void AddEventWaits(Builder& b) {
+  EventRule(b).Run();
+  std::sort(b.event_waits.begin(), b.event_waits.end());
+  b.event_waits.erase(std::unique(b.event_waits.begin(), b.event_waits.end()),
+                      b.event_waits.end());
+  b.report.event_waits = b.event_waits.size();
+  std::vector<Duration> lags;
+  for (const auto& [to, from] : b.event_waits) {
+    Duration lag = b.ops[to].start - b.ops[from].end;
+    if (lag >= Duration{} && lag <= Duration::Us(10)) lags.push_back(lag);
+  }
+  if (!lags.empty()) {
+    auto middle = lags.begin() + static_cast<std::ptrdiff_t>(lags.size() / 2);
+    std::nth_element(lags.begin(), middle, lags.end());
+    b.typical.event = *middle;
+  }
+}
+
+}  // namespace daydream

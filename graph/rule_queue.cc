@@ -1,0 +1,184 @@
+// Rules Q1-Q3 (graph/queue.h): how deep the launch queue of each stream is, which calls were
+// blocked by it, and the edges that would block others if the GPU were slower.
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/builder.h"
+#include "graph/queue.h"
+
+namespace daydream {
+namespace {
+
+constexpr uint32_t kDeepInFlight = 512;                // rule Q2
+constexpr Duration kLongCall = Duration::Us(30);       // rule Q2
+constexpr Duration kReleaseWindow = Duration::Us(15);  // rule Q2
+constexpr size_t kLeastBlockedCalls = 20;              // rule Q2
+
+bool MayBlock(CallKind kind) {
+  return kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch ||
+         kind == CallKind::kCopyAsync || kind == CallKind::kMemset;
+}
+
+// Mean of the middle 80 % of the durations of each API, by NameId: what a call takes itself.
+std::vector<Duration> TypicalCalls(const Builder& b) {
+  std::vector<std::vector<Duration>> samples(b.trace.names->size());
+  for (const HostThread& thread : b.threads) {
+    for (TaskId t : thread.tasks) {
+      if (MayBlock(b.KindOf(t))) samples[b.graph.task(t).name.index()].push_back(
+          b.RecordedDuration(t));
+    }
+  }
+  std::vector<Duration> mean(samples.size());
+  for (size_t i = 0; i < samples.size(); ++i) {
+    std::vector<Duration>& s = samples[i];
+    if (s.empty()) continue;
+    std::sort(s.begin(), s.end());
+    // Blocked calls are the long ones: take the lower half's middle.
+    size_t low = s.size() / 10, high = std::max(low + 1, s.size() / 2);
+    int64_t sum = 0;
+    for (size_t k = low; k < high; ++k) sum += s[k].ns;
+    mean[i] = Duration{sum / static_cast<int64_t>(high - low)};
+  }
+  return mean;
+}
+
+class QueueRule {
+ public:
+  QueueRule(Builder& b, std::vector<Duration> typical) : b_(b), typical_(std::move(typical)) {}
+
+  void Run(LaneId lane, bool nvidia) {
+    const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
+    uint32_t depth = DepthOf(stream, nvidia);
+    b_.graph.mutable_lane(lane).queue_depth = depth;
+    if (depth == 0) return;
+    TaskId last_call;
+    for (size_t i = depth; i < stream.size(); ++i) {
+      const GpuOp& op = b_.ops[stream[i]];
+      if (!op.call.valid() || op.call == last_call || b_.waits[op.call.index()] ||
+          !MayBlock(b_.KindOf(op.call))) {
+        continue;
+      }
+      last_call = op.call;
+      Couple(b_.ops[stream[i - depth]], op.call);
+    }
+  }
+
+ private:
+  // Rule Q3.
+  void Couple(const GpuOp& release, TaskId call) {
+    Instant begin = b_.Start(call), end = b_.End(call);
+    Duration slack = end - release.end;
+    if (slack < Duration{}) return;  // refuted: the call returned while the queue was this full
+    Duration lag = std::min(kQueueReleaseLag, slack);
+    if (release.end > begin) {
+      ++b_.report.queue_blocked;
+      Task& task = b_.graph.mutable_task(call);
+      task.duration = std::min(task.duration, typical_[task.name.index()]);
+      lag = b_.typical_lags() ? kQueueReleaseLag : slack;
+      b_.waits[call.index()] = true;
+    }
+    b_.AddEdge(release.task, call, lag, Rule::kQueue, Anchor::kEnd, Anchor::kEnd);
+  }
+
+  // Rule Q2.
+  uint32_t DepthOf(const std::vector<uint32_t>& stream, bool nvidia) const {
+    std::vector<uint32_t> depths;
+    uint32_t unblocked = 0;
+    size_t done = 0;
+    for (size_t i = 0; i < stream.size(); ++i) {
+      const GpuOp& op = b_.ops[stream[i]];
+      if (!op.call.valid() || !MayBlock(b_.KindOf(op.call))) continue;
+      while (done < i && b_.ops[stream[done]].end <= b_.End(op.call)) ++done;
+      uint32_t in_flight = static_cast<uint32_t>(i - done);
+      Duration own = typical_[b_.graph.task(op.call).name.index()];
+      Duration duration = b_.RecordedDuration(op.call);
+      bool slow = duration > kLongCall || duration > own * 4;
+      if (!slow || in_flight < kDeepInFlight) {
+        if (!slow) unblocked = std::max(unblocked, in_flight);
+        continue;
+      }
+      if (std::optional<size_t> release = ReleaseBefore(stream, done, b_.End(op.call))) {
+        depths.push_back(static_cast<uint32_t>(i - *release));
+      }
+    }
+    if (depths.size() >= kLeastBlockedCalls) {
+      std::sort(depths.begin(), depths.end());
+      uint32_t middle = depths[depths.size() / 2];
+      auto near = std::count_if(depths.begin(), depths.end(), [&](uint32_t d) {
+        return d + 2 >= middle && d <= middle + 2;
+      });
+      if (static_cast<size_t>(near) * 10 >= depths.size() * 6) return middle;
+    }
+    return nvidia ? std::max(kDefaultQueueDepth, unblocked + 1) : 0;
+  }
+
+  // Position of the operation that ended about kQueueReleaseLag before `end`, if one ended within
+  // the window; `done` is the first operation that ended later.
+  std::optional<size_t> ReleaseBefore(const std::vector<uint32_t>& stream, size_t done,
+                                      Instant end) const {
+    std::optional<size_t> best;
+    for (size_t k = done; k-- > 0;) {
+      Duration back = end - b_.ops[stream[k]].end;
+      if (back > kReleaseWindow) break;
+      auto off = [&](size_t j) {
+        return std::abs((end - b_.ops[stream[j]].end - kQueueReleaseLag).ns);
+      };
+      if (!best || off(k) < off(*best)) best = k;
+    }
+    return best;
+  }
+
+  Builder& b_;
+  std::vector<Duration> typical_;
+};
+
+}  // namespace
+
+void AddQueueLimits(Builder& b) {
+  bool nvidia = true;
+  for (size_t row = 0; row < b.trace.rows() && nvidia; ++row) {
+    if (b.trace.kind[row] == EventKind::kCall) nvidia = !b.trace.EventName(row).starts_with("hip");
+  }
+  QueueRule rule(b, TypicalCalls(b));
+  for (size_t lane = 0; lane < b.stream_ops.size(); ++lane) {
+    if (!b.stream_ops[lane].empty()) rule.Run(LaneId(lane), nvidia);
+  }
+}
+
+void RebuildQueueEdges(Graph& graph, LaneId lane) {
+  const uint32_t depth = graph.lane(lane).queue_depth;
+  if (depth == 0) return;
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Duration> known;
+  std::vector<Edge>& edges = graph.mutable_edges();
+  std::vector<TaskId> call_of(graph.size());
+  for (const Edge& e : edges) {
+    if (e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd &&
+        graph.task(e.to).lane == lane) {
+      call_of[e.to.index()] = e.from;
+    } else if (e.rule == Rule::kQueue && graph.task(e.from).lane == lane) {
+      known[{e.from.value, e.to.value}] = e.lag;
+    }
+  }
+  std::erase_if(edges, [&](const Edge& e) {
+    return e.rule == Rule::kQueue && graph.task(e.from).lane == lane;
+  });
+  std::vector<TaskId> live;
+  TaskId last_call;
+  for (TaskId t = graph.lane(lane).first; t.valid(); t = graph.task(t).lane_next) {
+    const Task& task = graph.task(t);
+    if (task.removed || !IsGpu(task.kind)) continue;
+    live.push_back(t);
+    TaskId call = call_of[t.index()];
+    if (live.size() <= depth || !call.valid() || call == last_call) continue;
+    last_call = call;
+    TaskId release = live[live.size() - 1 - depth];
+    auto it = known.find({release.value, call.value});
+    graph.AddEdge({.from = release, .to = call,
+                   .lag = it == known.end() ? kQueueReleaseLag : it->second,
+                   .rule = Rule::kQueue, .to_anchor = Anchor::kEnd});
+  }
+}
+
+}  // namespace daydream
