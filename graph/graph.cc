@@ -172,6 +172,14 @@ void Graph::SetTransfer(TaskId t, Duration transfer) {
   }
 }
 
+void Graph::ClearTasks() {
+  tasks_.clear();
+  edges_.clear();
+  steps_.clear();
+  transfers_.clear();
+  for (GraphLane& lane : lanes_) lane.first = lane.last = TaskId::None();
+}
+
 void Graph::Reserve(size_t tasks, size_t edges) {
   tasks_.reserve(tasks);
   edges_.reserve(edges);

@@ -198,6 +198,8 @@ class Graph {
   GraphStep& mutable_step(size_t i) { return steps_[i]; }
   std::vector<Edge>& mutable_edges() { return edges_; }
   void Reserve(size_t tasks, size_t edges);
+  // Forgets tasks, edges and steps; keeps lanes (emptied), layers and names.
+  void ClearTasks();
 
  private:
   void Link(TaskId t, LaneId lane, TaskId after);
