@@ -40,7 +40,7 @@ absl::Status CheckTask(const Graph& g, size_t i) {
   }
   if (t.duration.ns < 0) return TaskError(g, i, "duration {} ns < 0", t.duration.ns);
   if (t.earliest.ns < 0) return TaskError(g, i, "earliest {} ns < 0", t.earliest.ns);
-  if (t.gap.ns < 0 && !IsGpu(t.kind)) {
+  if (t.gap.ns < 0 && !IsGpu(t.kind) && t.kind != TaskKind::kDelay) {
     return TaskError(g, i, "gap {} ns < 0 after host work", t.gap.ns);
   }
   if (t.kind == TaskKind::kWait && t.duration.ns != 0) {

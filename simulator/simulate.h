@@ -35,8 +35,10 @@ class Plan {
   // Replays with the durations, gaps and lags that `graph` has now. REQUIRES: same tasks, lanes
   // and edges as when the plan was made; only Task::duration, Task::gap and Edge::lag may differ.
   Timeline Run(const Graph& graph, SimulateOptions options = {}) const;
+  // The same with one value a task, indexed by TaskId, and the lags that the plan was made with.
+  Timeline Run(std::span<const Duration> duration, std::span<const Duration> gap) const;
 
-  // Replays `scenarios` variants at once: `duration[s]` and `gap[s]` hold one value a task.
+  // Replays many variants, eight at a time: `duration[s]` and `gap[s]` hold one value a task.
   // Returns the end of every task in `watch`, [scenario][watched task].
   std::vector<std::vector<Instant>> RunBatch(
       std::span<const std::span<const Duration>> duration,

@@ -1,0 +1,100 @@
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "simulator/program.h"
+
+namespace daydream {
+namespace {
+
+// Earlier than every instant of a replay, far from the limits of int64 (graph/validate.cc).
+constexpr int64_t kNever = Instant::Min().ns;
+
+// What the tasks of a lane so far mean for the next one: it may begin at `clock`, or at `start`
+// when it overlaps. Selected without a branch.
+struct LaneState {
+  int64_t bound[2] = {kNever, kNever};
+};
+
+// Where durations, gaps and lags come from.
+struct FromGraph {
+  std::span<const Task> tasks;
+  const Edge* edges;
+  const Program& p;
+  int64_t duration(uint32_t t, uint32_t flags) const {
+    return (flags & Row::kRemoved) != 0 ? 0 : tasks[t].duration.ns;
+  }
+  int64_t gap(uint32_t t, uint32_t flags) const {
+    return (flags & Row::kRemoved) != 0 ? 0 : tasks[t].gap.ns;
+  }
+  int64_t lag(const Row&, size_t row, int slot) const {
+    return edges[p.edge[row][static_cast<size_t>(slot)]].lag.ns;
+  }
+  int64_t lag(const More::In& in) const { return edges[in.edge].lag.ns; }
+};
+
+struct FromColumns {
+  const Duration* durations;
+  const Duration* gaps;
+  int64_t duration(uint32_t t, uint32_t flags) const {
+    return (flags & Row::kRemoved) != 0 ? 0 : durations[t].ns;
+  }
+  int64_t gap(uint32_t t, uint32_t flags) const {
+    return (flags & Row::kRemoved) != 0 ? 0 : gaps[t].ns;
+  }
+  int64_t lag(const Row& row, size_t, int slot) const { return row.lag[slot]; }
+  int64_t lag(const More::In& in) const { return in.lag; }
+};
+
+template <class Numbers>
+void EvaluateWith(const Program& p, const Numbers& numbers, Instant* start, Instant* end) {
+  Instant* const columns[2] = {start, end};
+  auto at = [&](Source s) { return columns[s & 1][s >> 1].ns; };
+  start[p.tasks] = end[p.tasks] = Instant::AtNs(kNever);
+  std::vector<LaneState> lanes(p.lanes);
+  const More* more = p.more.data();
+  const More::In* more_edges = p.more_edges.data();
+  for (size_t i = 0; i < p.rows.size(); ++i) {
+    const Row& row = p.rows[i];
+    const uint32_t flags = row.lane_and_flags;
+    LaneState& lane = lanes[flags >> Row::kLaneShift];
+    int64_t begin = std::max<int64_t>(lane.bound[flags & Row::kOverlaps], 0);
+    begin = std::max(begin, std::max(at(row.source[0]) + numbers.lag(row, i, 0),
+                                     at(row.source[1]) + numbers.lag(row, i, 1)));
+    int64_t until = at(row.source[2]) + numbers.lag(row, i, 2);
+    if ((flags & Row::kMore) != 0) [[unlikely]] {
+      begin = std::max(begin, more->earliest);
+      for (uint32_t k = more->starts_begin; k < more->ends_begin; ++k) {
+        begin = std::max(begin, at(more_edges[k].source) + numbers.lag(more_edges[k]));
+      }
+      for (uint32_t k = more->ends_begin; k < more->ends_end; ++k) {
+        until = std::max(until, at(more_edges[k].source) + numbers.lag(more_edges[k]));
+      }
+      ++more;
+    }
+    until = std::max(until, begin + numbers.duration(row.task, flags));
+    start[row.task].ns = begin;
+    end[row.task].ns = until;
+    lane.bound[0] = std::max(lane.bound[0], until + numbers.gap(row.task, flags));
+    lane.bound[1] = begin;
+  }
+}
+
+}  // namespace
+
+void Evaluate(const Program& p, const Graph& graph, std::span<Instant> start,
+              std::span<Instant> end) {
+  DD_CHECK(graph.size() == p.tasks && start.size() > p.tasks && end.size() > p.tasks);
+  const Edge no_edge;  // rows without an edge read the lag of edge 0
+  const Edge* edges = graph.edges().empty() ? &no_edge : graph.edges().data();
+  EvaluateWith(p, FromGraph{graph.tasks(), edges, p}, start.data(), end.data());
+}
+
+void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
+              std::span<Instant> start, std::span<Instant> end) {
+  DD_CHECK(duration.size() == p.tasks && gap.size() == p.tasks);
+  DD_CHECK(start.size() > p.tasks && end.size() > p.tasks);
+  EvaluateWith(p, FromColumns{duration.data(), gap.data()}, start.data(), end.data());
+}
+
+}  // namespace daydream

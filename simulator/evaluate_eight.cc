@@ -1,0 +1,109 @@
+// Eight scenarios of one structure in one pass: the rows are read once, and the eight values of
+// an instant are neighbours in memory, so that one instruction of the processor works on several.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/check.h"
+#include "simulator/program.h"
+
+namespace daydream {
+namespace {
+
+constexpr int64_t kNever = Instant::Min().ns;  // as in evaluate.cc
+constexpr size_t kWide = kSideBySide;
+
+using Columns = std::span<const Duration* const, kWide>;
+
+#if defined(__GNUC__)
+#define DD_INLINE __attribute__((always_inline)) inline
+#else
+#define DD_INLINE inline
+#endif
+
+struct Eight {
+  int64_t v[kWide];
+};
+
+DD_INLINE void Raise(Eight& a, const int64_t* b, int64_t plus) {
+  for (size_t s = 0; s < kWide; ++s) a.v[s] = std::max(a.v[s], b[s] + plus);
+}
+
+struct LaneState {
+  Eight bound[2];  // clock, start of the last task
+};
+
+DD_INLINE void Raise(Eight& a, const Columns& column, uint32_t task, const Eight& base) {
+  for (size_t s = 0; s < kWide; ++s) {
+    a.v[s] = std::max(a.v[s], base.v[s] + column[s][task].ns);
+  }
+}
+
+DD_INLINE void EvaluateRows(const Program& p, Columns duration, Columns gap, int64_t* start,
+                            int64_t* end) {
+  int64_t* const columns[2] = {start, end};
+  auto at = [&](Source s) { return columns[s & 1] + size_t{s >> 1} * kWide; };
+  constexpr Eight kNothing{{kNever, kNever, kNever, kNever, kNever, kNever, kNever, kNever}};
+  std::copy_n(kNothing.v, kWide, start + p.tasks * kWide);
+  std::copy_n(kNothing.v, kWide, end + p.tasks * kWide);
+  std::vector<LaneState> lanes(p.lanes, LaneState{{kNothing, kNothing}});
+  const More* more = p.more.data();
+  for (const Row& row : p.rows) {
+    const uint32_t flags = row.lane_and_flags;
+    LaneState& lane = lanes[flags >> Row::kLaneShift];
+    Eight begin{};
+    Raise(begin, lane.bound[flags & Row::kOverlaps].v, 0);
+    Raise(begin, at(row.source[0]), row.lag[0]);
+    Raise(begin, at(row.source[1]), row.lag[1]);
+    Eight until = kNothing;
+    Raise(until, at(row.source[2]), row.lag[2]);
+    if ((flags & Row::kMore) != 0) [[unlikely]] {
+      for (int64_t& v : begin.v) v = std::max(v, more->earliest);
+      const More::In* in = p.more_edges.data();
+      for (uint32_t k = more->starts_begin; k < more->ends_begin; ++k) {
+        Raise(begin, at(in[k].source), in[k].lag);
+      }
+      for (uint32_t k = more->ends_begin; k < more->ends_end; ++k) {
+        Raise(until, at(in[k].source), in[k].lag);
+      }
+      ++more;
+    }
+    lane.bound[1] = begin;
+    if ((flags & Row::kRemoved) == 0) [[likely]] {
+      Raise(until, duration, row.task, begin);
+      Raise(lane.bound[0], gap, row.task, until);
+    } else {
+      Raise(until, begin.v, 0);
+      Raise(lane.bound[0], until.v, 0);
+    }
+    std::copy_n(until.v, kWide, end + size_t{row.task} * kWide);
+    if ((flags & Row::kStartIsRead) != 0) {
+      std::copy_n(begin.v, kWide, start + size_t{row.task} * kWide);
+    }
+  }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx512f"))) void EvaluateAvx512(const Program& p, Columns duration,
+                                                       Columns gap, int64_t* start,
+                                                       int64_t* end) {
+  EvaluateRows(p, duration, gap, start, end);
+}
+__attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, Columns duration, Columns gap,
+                                                  int64_t* start, int64_t* end) {
+  EvaluateRows(p, duration, gap, start, end);
+}
+#endif
+
+}  // namespace
+
+void EvaluateEight(const Program& p, Columns duration, Columns gap, int64_t* start,
+                   int64_t* end) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  if (__builtin_cpu_supports("avx512f")) return EvaluateAvx512(p, duration, gap, start, end);
+  if (__builtin_cpu_supports("avx2")) return EvaluateAvx2(p, duration, gap, start, end);
+#endif
+  EvaluateRows(p, duration, gap, start, end);
+}
+
+}  // namespace daydream

@@ -1,0 +1,111 @@
+#include "simulator/program.h"
+
+#include <limits>
+#include <numeric>
+
+#include "graph/order.h"
+
+namespace daydream {
+namespace {
+
+// Indices into Graph::edges() by target task, in index order.
+struct EdgesInto {
+  explicit EdgesInto(const Graph& g) : begin(g.size() + 1), edge(g.edges().size()) {
+    for (const Edge& e : g.edges()) ++begin[e.to.index() + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
+    for (size_t i = 0; i < edge.size(); ++i) {
+      edge[next[g.edges()[i].to.index()]++] = static_cast<uint32_t>(i);
+    }
+  }
+  std::vector<uint32_t> begin, edge;
+};
+
+class Compiler {
+ public:
+  Compiler(const Graph& g, Program& p) : g_(g), p_(p), into_(g), none_(2 * uint32_t(g.size())) {
+    start_is_read_.resize(g.size());
+    for (const Edge& e : g.edges()) {
+      if (e.from_anchor == Anchor::kStart) start_is_read_[e.from.index()] = 1;
+    }
+  }
+
+  void AddRow(TaskId id) {
+    const Task& t = g_.task(id);
+    Row row{.task = id.value, .lane_and_flags = t.lane.value << Row::kLaneShift,
+            .source = {none_, none_, none_}, .lag = {0, 0, 0}};
+    std::array<uint32_t, 3> edges{};
+    size_t used_starts = 0, used_ends = 0;
+    starts_.clear();
+    ends_.clear();
+    for (uint32_t k = into_.begin[id.index()]; k < into_.begin[id.index() + 1]; ++k) {
+      const uint32_t index = into_.edge[k];
+      const Edge& e = g_.edges()[index];
+      const bool to_start = e.to_anchor == Anchor::kStart;
+      const bool small = e.lag.ns == static_cast<int32_t>(e.lag.ns);
+      const Source source = SourceOf(e.from, e.from_anchor);
+      if (small && (to_start ? used_starts < 2 : used_ends < 1)) {
+        const size_t slot = to_start ? used_starts++ : 2 + used_ends++;
+        row.source[slot] = source;
+        row.lag[slot] = static_cast<int32_t>(e.lag.ns);
+        edges[slot] = index;
+      } else {
+        (to_start ? starts_ : ends_).push_back({source, index, e.lag.ns});
+      }
+    }
+    // The first task of a lane has nothing to overlap.
+    if (t.overlaps && t.lane_prev.valid()) row.lane_and_flags |= Row::kOverlaps;
+    if (t.removed) row.lane_and_flags |= Row::kRemoved;
+    if (start_is_read_[id.index()] != 0) row.lane_and_flags |= Row::kStartIsRead;
+    if (t.earliest.ns != 0 || !starts_.empty() || !ends_.empty()) {
+      row.lane_and_flags |= Row::kMore;
+      AddMore(t.earliest.ns);
+    }
+    p_.rows.push_back(row);
+    p_.edge.push_back(edges);
+  }
+
+ private:
+  void AddMore(int64_t earliest) {
+    More more{.earliest = earliest, .starts_begin = static_cast<uint32_t>(p_.more_edges.size())};
+    p_.more_edges.insert(p_.more_edges.end(), starts_.begin(), starts_.end());
+    more.ends_begin = static_cast<uint32_t>(p_.more_edges.size());
+    p_.more_edges.insert(p_.more_edges.end(), ends_.begin(), ends_.end());
+    more.ends_end = static_cast<uint32_t>(p_.more_edges.size());
+    p_.more.push_back(more);
+  }
+
+  const Graph& g_;
+  Program& p_;
+  EdgesInto into_;
+  const Source none_;
+  std::vector<uint8_t> start_is_read_;
+  std::vector<More::In> starts_, ends_;
+};
+
+}  // namespace
+
+absl::StatusOr<Program> Program::Compile(const Graph& graph) {
+  constexpr size_t kMostTasks = size_t{1} << 30;  // a Source and its anchor fit into 32 bits
+  constexpr size_t kMostLanes = size_t{1} << (32 - Row::kLaneShift);
+  if (graph.size() > kMostTasks || graph.lanes().size() >= kMostLanes) {
+    return FailedPrecondition("too large to replay: {} tasks on {} lanes", graph.size(),
+                              graph.lanes().size());
+  }
+  for (const GraphLane& lane : graph.lanes()) {
+    if (lane.order != LaneOrder::kFixed) {
+      return FailedPrecondition("a plan needs lanes of fixed order");
+    }
+  }
+  DD_ASSIGN_OR_RETURN(const std::vector<TaskId> order, EvaluationOrder(graph));
+  Program p;
+  p.tasks = graph.size();
+  p.lanes = graph.lanes().size();
+  p.rows.reserve(p.tasks);
+  p.edge.reserve(p.tasks);
+  Compiler compiler(graph, p);
+  for (TaskId t : order) compiler.AddRow(t);
+  return p;
+}
+
+}  // namespace daydream

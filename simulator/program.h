@@ -1,0 +1,70 @@
+// A Graph compiled for replay: one row a task in evaluation order, with room for the edges that
+// nearly all tasks have and a side list for the rest. Internal to simulator/.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+// An anchor of a task as one number: task * 2 + (0 start, 1 end).
+using Source = uint32_t;
+constexpr Source SourceOf(TaskId t, Anchor a) {
+  return t.value * 2 + (a == Anchor::kEnd ? 1 : 0);
+}
+
+struct Row {
+  static constexpr uint32_t kOverlaps = 1;    // bits of lane_and_flags below the lane
+  static constexpr uint32_t kMore = 2;        // has an entry in Program::more
+  static constexpr uint32_t kRemoved = 4;
+  static constexpr uint32_t kStartIsRead = 8;  // an edge leaves from its start
+  static constexpr int kLaneShift = 4;
+  uint32_t task;
+  uint32_t lane_and_flags;
+  Source source[3];  // two edges into the start, one into the end; the row after the last = none
+  int32_t lag[3];    // longer lags live in the side list
+};
+static_assert(sizeof(Row) == 32);
+
+// What does not fit into a row.
+struct More {
+  struct In {
+    Source source;
+    uint32_t edge;
+    int64_t lag;
+  };
+  int64_t earliest = 0;
+  uint32_t starts_begin = 0, ends_begin = 0, ends_end = 0;  // ranges of Program::more_edges
+};
+
+struct Program {
+  // FailedPrecondition on a cycle or when a lane may reorder.
+  static absl::StatusOr<Program> Compile(const Graph& graph);
+
+  size_t tasks = 0, lanes = 0;
+  std::vector<Row> rows;
+  std::vector<std::array<uint32_t, 3>> edge;  // of Row::source, into Graph::edges(); 0 if none
+  std::vector<More> more;                     // in row order
+  std::vector<More::In> more_edges;
+};
+
+// Evaluates with the numbers of `graph` (first form) or those given, indexed by TaskId (second
+// form, lags as compiled). `start` and `end` hold tasks + 1 entries.
+void Evaluate(const Program& p, const Graph& graph, std::span<Instant> start,
+              std::span<Instant> end);
+void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
+              std::span<Instant> start, std::span<Instant> end);
+
+// Eight scenarios side by side. `end` holds (tasks + 1) * 8 entries, [task][scenario]; `start` the
+// same, but only the starts that edges leave from are written.
+constexpr size_t kSideBySide = 8;
+void EvaluateEight(const Program& p, std::span<const Duration* const, kSideBySide> duration,
+                   std::span<const Duration* const, kSideBySide> gap, int64_t* start,
+                   int64_t* end);
+
+}  // namespace daydream

@@ -1,0 +1,95 @@
+#include "simulator/simulate.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "simulator/blockers.h"
+#include "simulator/program.h"
+#include "simulator/schedule.h"
+
+namespace daydream {
+namespace {
+
+Timeline EmptyTimeline(size_t tasks) {
+  Timeline timeline;
+  timeline.start.resize(tasks + 1);  // one more: rows without an edge read it
+  timeline.end.resize(tasks + 1);
+  return timeline;
+}
+
+void Finish(Timeline& timeline) {
+  timeline.start.pop_back();
+  timeline.end.pop_back();
+  for (Instant end : timeline.end) {
+    timeline.makespan = std::max(timeline.makespan, end - Instant::AtNs(0));
+  }
+}
+
+}  // namespace
+
+struct Plan::Impl {
+  Program program;
+};
+
+absl::StatusOr<Plan> Plan::Make(const Graph& graph) {
+  DD_ASSIGN_OR_RETURN(Program program, Program::Compile(graph));
+  Plan plan;
+  plan.impl_ = std::make_shared<const Impl>(Impl{std::move(program)});
+  return plan;
+}
+
+Timeline Plan::Run(const Graph& graph, SimulateOptions options) const {
+  Timeline timeline = EmptyTimeline(graph.size());
+  Evaluate(impl_->program, graph, timeline.start, timeline.end);
+  Finish(timeline);
+  if (options.blockers) FindBlockers(graph, {}, timeline);
+  return timeline;
+}
+
+Timeline Plan::Run(std::span<const Duration> duration, std::span<const Duration> gap) const {
+  Timeline timeline = EmptyTimeline(duration.size());
+  Evaluate(impl_->program, duration, gap, timeline.start, timeline.end);
+  Finish(timeline);
+  return timeline;
+}
+
+std::vector<std::vector<Instant>> Plan::RunBatch(std::span<const std::span<const Duration>> duration,
+                                                 std::span<const std::span<const Duration>> gap,
+                                                 std::span<const TaskId> watch) const {
+  DD_CHECK(duration.size() == gap.size());
+  const Program& p = impl_->program;
+  std::vector<std::vector<Instant>> result(duration.size());
+  const size_t cells = (p.tasks + 1) * kSideBySide;
+  // Not cleared: every value is written before it is read.
+  const std::unique_ptr<int64_t[]> start(new int64_t[cells]), end(new int64_t[cells]);
+  for (size_t first = 0; first < duration.size(); first += kSideBySide) {
+    std::array<const Duration*, kSideBySide> durations, gaps;
+    const size_t last = std::min(first + kSideBySide, duration.size()) - 1;
+    for (size_t s = 0; s < kSideBySide; ++s) {
+      const size_t scenario = std::min(first + s, last);  // fills up with copies of the last
+      DD_CHECK(duration[scenario].size() == p.tasks && gap[scenario].size() == p.tasks);
+      durations[s] = duration[scenario].data();
+      gaps[s] = gap[scenario].data();
+    }
+    EvaluateEight(p, durations, gaps, start.get(), end.get());
+    for (size_t scenario = first; scenario <= last; ++scenario) {
+      for (TaskId t : watch) {
+        result[scenario].push_back(
+            Instant::AtNs(end[t.index() * kSideBySide + scenario - first]));
+      }
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {
+  for (const GraphLane& lane : graph.lanes()) {
+    if (lane.order != LaneOrder::kFixed) return Schedule(graph, options);
+  }
+  DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Make(graph));
+  return plan.Run(graph, options);
+}
+
+}  // namespace daydream
