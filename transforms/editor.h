@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -57,13 +56,16 @@ class Editor {
   TaskId Append(Task task);
   void AddEdge(TaskId from, TaskId to, Duration lag = {}, Rule rule = Rule::kTransform,
                Anchor from_anchor = Anchor::kEnd, Anchor to_anchor = Anchor::kStart);
+  // Sets the lag of the edge with this index.
+  void SetLag(size_t edge, Duration lag);
   // Drops the edges for which `unwanted` holds; returns how many. O(edges).
   size_t DropEdges(const std::function<bool(const Graph&, const Edge&)>& unwanted);
   // Replaces `tasks` (same lane, lane order) by the first of them with `duration` and `name`;
   // the others are removed together with the host work that only launched them.
   TaskId Fuse(std::span<const TaskId> tasks, std::string_view name, Duration duration);
-  // Removes kernels together with their launch calls (calls that launch nothing else) and the
-  // gap after those calls. Returns the number of calls removed.
+  // Removes GPU tasks together with the delays recorded in front of them, their launch calls
+  // (those that launch nothing else), the waiting part of those calls and the gap after them.
+  // Launch edges between removed tasks lose their lag. Returns the number of calls removed.
   size_t RemoveWithLaunches(std::span<const TaskId> gpu_tasks);
   LaneId NewLane(std::string_view name, LaneKind kind, LaneOrder order = LaneOrder::kFixed);
   void Move(TaskId t, LaneId lane, TaskId after);
@@ -74,17 +76,27 @@ class Editor {
   TaskId LaunchOf(TaskId gpu_task) const;
   // GPU tasks launched by this call. Indexed on first use.
   std::span<const TaskId> LaunchedBy(TaskId call) const;
+  // Ends the edits: removed calls no longer wait for anything, and launch queues follow the new
+  // positions. O(tasks + edges).
+  void Finish();
+  // Tasks live before any edit of this editor; later ones were inserted by it.
+  size_t recorded_tasks() const { return recorded_tasks_; }
 
  private:
-  void Index() const;
+  void IndexLaunches() const;
+  void IndexCalls() const;
   void Touch(TaskId t, Duration before, Duration after);
+  void MarkPositions(TaskId t);
   Graph& graph_;
   Changes changes_;
   std::vector<Cause> causes_;
   CauseId cause_ = kNoCause;
   std::vector<CauseId> cause_of_;
-  mutable bool indexed_ = false;
-  mutable std::vector<TaskId> launch_of_;
+  size_t recorded_tasks_ = 0;
+  mutable bool launches_known_ = false;  // launch_edge_ is complete
+  mutable bool calls_known_ = false;     // launched_begin_, launched_ are complete
+  mutable std::vector<uint32_t> launch_edge_;  // by GPU task: index into edges
+  std::vector<bool> moved_positions_;          // by lane: GPU tasks came or went
   mutable std::vector<uint32_t> launched_begin_;
   mutable std::vector<TaskId> launched_;
 };

@@ -1,0 +1,146 @@
+// Reads the text of --opt: "amp(dtype=bf16),fuse".
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "transforms/suggest.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+namespace {
+
+using Argument = std::pair<std::string, std::string>;
+
+// An error at [begin, end) of `spec`: the text with carets below.
+absl::Status At(std::string_view spec, size_t begin, size_t end, std::string_view code,
+                std::string what, std::string_view hint, std::string fix) {
+  std::string where = fmt::format("{}\n{}{}", spec, std::string(begin, ' '),
+                                  std::string(std::max<size_t>(end - begin, 1), '^'));
+  if (!hint.empty()) where += fmt::format(" {}", hint);
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = std::string(code), .what = std::move(what),
+                     .where = std::move(where), .fix = std::move(fix)});
+}
+
+class ScenarioReader {
+ public:
+  explicit ScenarioReader(std::string_view spec) : spec_(spec) {}
+
+  absl::StatusOr<std::vector<Application>> Read() {
+    std::vector<Application> items;
+    do {
+      DD_ASSIGN_OR_RETURN(Application item, ReadItem());
+      items.push_back(std::move(item));
+    } while (Take(','));
+    if (at_ < spec_.size()) return Syntax(at_, at_ + 1, "expected ',' or the end");
+    return items;
+  }
+
+ private:
+  void SkipSpaces() {
+    while (at_ < spec_.size() && spec_[at_] == ' ') ++at_;
+  }
+
+  bool Take(char c) {
+    SkipSpaces();
+    if (at_ >= spec_.size() || spec_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  absl::Status Syntax(size_t begin, size_t end, std::string_view hint) const {
+    return At(spec_, begin, end, "E0103", "this list of optimizations cannot be read", hint,
+              "write it as amp(dtype=bf16),fuse");
+  }
+
+  absl::StatusOr<Application> ReadItem() {
+    SkipSpaces();
+    size_t begin = at_;
+    while (at_ < spec_.size() && spec_[at_] != ',' && spec_[at_] != '(' && spec_[at_] != ')' &&
+           spec_[at_] != ' ') {
+      ++at_;
+    }
+    std::string_view name = spec_.substr(begin, at_ - begin);
+    if (name.empty()) return Syntax(begin, begin + 1, "expected the name of an optimization");
+    const Transform* transform = FindTransform(name);
+    if (transform == nullptr) return Unknown(name, begin);
+    std::vector<Argument> args;
+    if (Take('(')) {
+      size_t open = at_ - 1;
+      if (!Take(')')) {
+        do {
+          DD_ASSIGN_OR_RETURN(Argument arg, ReadArgument(open));
+          args.push_back(std::move(arg));
+        } while (Take(','));
+        if (!Take(')')) return Syntax(open, open + 1, "this '(' is never closed");
+      }
+    }
+    auto params = BindParams(transform->name, transform->params, args);
+    if (params.ok()) return Application{transform, *std::move(params)};
+    Diagnostic d = DiagnosticOf(params.status());
+    return At(spec_, begin, at_, d.code, d.what, "", d.fix);
+  }
+
+  absl::Status Unknown(std::string_view name, size_t begin) const {
+    std::vector<std::string_view> names;
+    for (const Transform* t : Transforms()) names.push_back(t->name);
+    std::string_view closest = Closest(name, names);
+    return At(spec_, begin, begin + name.size(), "E0102",
+              fmt::format("unknown optimization '{}'", name),
+              closest.empty() ? "" : fmt::format("did you mean '{}'?", closest),
+              fmt::format("daydream opt list shows all {}", names.size()));
+  }
+
+  // [KEY '='] VALUE. A value ends at ',' or ')' outside of brackets and quotes.
+  absl::StatusOr<Argument> ReadArgument(size_t open) {
+    SkipSpaces();
+    size_t key_end = at_;
+    while (key_end < spec_.size() && IsKeyChar(spec_[key_end])) ++key_end;
+    Argument arg;
+    if (key_end > at_ && key_end < spec_.size() && spec_[key_end] == '=') {
+      arg.first = std::string(spec_.substr(at_, key_end - at_));
+      at_ = key_end + 1;
+    }
+    size_t begin = at_;
+    int depth = 0;
+    char quote = 0;
+    for (; at_ < spec_.size(); ++at_) {
+      char c = spec_[at_];
+      if (quote != 0) {
+        if (c == quote) quote = 0;
+        else arg.second += c;
+        continue;
+      }
+      if ((c == '\'' || c == '"') && at_ == begin) {
+        quote = c;
+        continue;
+      }
+      if (depth == 0 && (c == ',' || c == ')')) break;
+      depth += c == '(' || c == '[' || c == '{' ? 1 : c == ')' || c == ']' || c == '}' ? -1 : 0;
+      arg.second += c;
+    }
+    if (quote != 0) return Syntax(begin, begin + 1, "this quote is never closed");
+    if (at_ >= spec_.size()) return Syntax(open, open + 1, "this '(' is never closed");
+    while (arg.second.ends_with(' ')) arg.second.pop_back();
+    if (arg.second.empty()) return Syntax(begin, begin + 1, "expected a value");
+    return arg;
+  }
+
+  static bool IsKeyChar(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  }
+
+  std::string_view spec_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec) {
+  return ScenarioReader(spec).Read();
+}
+
+}  // namespace daydream
