@@ -11,7 +11,9 @@ namespace daydream {
 
 enum class Resource : uint8_t { kGpu, kCpu, kComm, kData };
 
-// One stretch of the critical path. Segments touch: each begins where the one before ends.
+// One stretch of the critical path. Segments touch: each begins where the one before ends, and
+// none is empty. A negative lag shortens the work before it: only the part of that work that had
+// to be done is on the path.
 struct PathSegment {
   Instant begin, end;
   TaskId task;        // whose work it is, or the task that a lag leads to
@@ -20,7 +22,7 @@ struct PathSegment {
   Resource resource;
 };
 
-// REQUIRES: a timeline with blockers. Ends at the last task end of `until` (None: of everything).
+// REQUIRES: a timeline with blockers of this graph. Ends at the last task end of `until` (None: of everything).
 // First segment first. O(length of the path).
 std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeline,
                                       TaskId until = TaskId::None());
