@@ -6,14 +6,11 @@ namespace daydream {
 
 Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
     : trace_owner(std::move(t)), trace(*trace_owner), options(o),
-      tables(std::make_shared<GraphTables>()), graph(tables) {
-  tables->trace = trace_owner;
-  tables->names = trace.names;
-  tables->kernels = trace.kernels;
-  tables->copies = trace.copies;
-  tables->ops = trace.ops;
-  tables->collectives = trace.collectives;
-  tables->devices = trace.devices;
+      tables(std::make_shared<GraphTables>(GraphTables{
+          .trace = trace_owner, .names = trace.names, .kernels = trace.kernels,
+          .copies = trace.copies, .ops = trace.ops, .collectives = trace.collectives,
+          .scopes = {}, .devices = trace.devices})),
+      graph(tables) {
   for (const Lane& lane : trace.lanes) graph.AddLane(GraphLane{.lane = lane});
   graph.Reserve(trace.rows() * 3 / 2, trace.rows() / 2);
   task_end.reserve(trace.rows() * 3 / 2);

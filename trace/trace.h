@@ -95,6 +95,7 @@ struct SyncDetail {
   int64_t wait_on_stream = -1;       // stream on which the awaited event was recorded
   uint32_t record_correlation = 0;   // correlation of the cudaEventRecord call; 0 = unknown
   int64_t event = -1;                // CUDA event id
+  friend bool operator==(const SyncDetail&, const SyncDetail&) = default;
 };
 
 struct Device {
@@ -123,6 +124,7 @@ struct ImportCount {
   std::string reason;  // "launch and kernel are joined by correlation id"
   // First place seen: byte position in the uncompressed input, -1 = not known.
   int64_t first_byte = -1;
+  bool repair = false;  // true: these became rows; they are not part of the sum below
 };
 
 // How the trace came to be, for `info` and for error messages.
@@ -133,7 +135,7 @@ struct Provenance {
   bool synthetic = false;                                    // generated, not recorded
   std::vector<std::pair<std::string, std::string>> software;  // {"CUDA runtime", "12.4"}, sorted
   uint64_t input_events = 0;          // events in the input, kept or not
-  std::vector<ImportCount> counts;    // everything that is not a row; sums with rows() to the input
+  std::vector<ImportCount> counts;    // what is not a row (or was repaired); rows() + non-repairs = input
 };
 
 struct Trace {

@@ -1,0 +1,76 @@
+// Small traces for tests, written event by event in microseconds.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/check.h"
+#include "trace/trace_builder.h"
+
+namespace daydream {
+
+class TraceSketch {
+ public:
+  static constexpr int64_t kProcess = 100;
+
+  LaneId Thread(int64_t tid = kProcess) {
+    return builder_.AddLane(LaneKind::kThread, kProcess, tid, -1);
+  }
+  LaneId Stream(int64_t number = 7) {
+    return builder_.AddLane(LaneKind::kStream, 0, number, 0);
+  }
+  void Op(LaneId lane, std::string_view name, double us, double length_us, int64_t sequence = -1) {
+    uint32_t detail = builder_.AddOp({.sequence = sequence});
+    Add(lane, name, us, length_us, EventKind::kOp, 0, detail);
+  }
+  void Mark(LaneId lane, std::string_view name, double us, double length_us) {
+    Add(lane, name, us, length_us, EventKind::kAnnotation);
+  }
+  void Frame(LaneId lane, std::string_view module, double us, double length_us) {
+    Add(lane, module, us, length_us, EventKind::kFrame);
+  }
+  void Call(LaneId lane, std::string_view name, double us, double length_us,
+            uint32_t correlation = 0) {
+    Add(lane, name, us, length_us, EventKind::kCall, correlation);
+  }
+  void Kernel(LaneId lane, std::string_view name, double us, double length_us,
+              uint32_t correlation = 0) {
+    Add(lane, name, us, length_us, EventKind::kKernel, correlation,
+        builder_.AddKernel({.grid = {1, 1, 1}, .block = {32, 1, 1}}));
+  }
+  void Copy(LaneId lane, Memory from, Memory to, uint64_t bytes, double us, double length_us,
+            uint32_t correlation) {
+    Add(lane, "Memcpy", us, length_us, EventKind::kMemcpy, correlation,
+        builder_.AddCopy({.bytes = bytes, .from = from, .to = to}));
+  }
+  void Sync(LaneId lane, const SyncDetail& detail, double us, uint32_t correlation) {
+    Add(lane, "Sync", us, 1, EventKind::kSync, correlation, builder_.AddSync(detail));
+  }
+  // A launch call and its kernel.
+  void Launch(LaneId thread, LaneId stream, std::string_view kernel, double call_us,
+              double call_length_us, double start_us, double length_us) {
+    uint32_t c = ++correlation_;
+    Call(thread, "cudaLaunchKernel", call_us, call_length_us, c);
+    Kernel(stream, kernel, start_us, length_us, c);
+  }
+
+  std::shared_ptr<const Trace> Build() {
+    auto trace = builder_.Build();
+    DD_CHECK(trace.ok());
+    return *trace;
+  }
+
+ private:
+  void Add(LaneId lane, std::string_view name, double us, double length_us, EventKind kind,
+           uint32_t correlation = 0, uint32_t detail = Id<void>::kNoneValue) {
+    builder_.AddEvent({.start = Instant::AtNs(static_cast<int64_t>(us * 1000)),
+                       .duration = Duration::Ns(static_cast<int64_t>(length_us * 1000)),
+                       .lane = lane, .name = builder_.names().Intern(name), .kind = kind,
+                       .correlation = correlation, .detail = detail});
+  }
+
+  TraceBuilder builder_;
+  uint32_t correlation_ = 1000;
+};
+
+}  // namespace daydream
