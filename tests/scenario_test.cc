@@ -1,0 +1,95 @@
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "transforms/suggest.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+namespace {
+
+Diagnostic ErrorOf(std::string_view spec) {
+  auto scenario = ParseScenario(spec);
+  EXPECT_FALSE(scenario.ok()) << spec;
+  return DiagnosticOf(scenario.status());
+}
+
+TEST(Scenario, ReadsItemsInOrder) {
+  auto items = ParseScenario("free-gpu, speedup(kernel:sgemm, by=3x) ,free-host()");
+  ASSERT_TRUE(items.ok()) << Message(items.status());
+  ASSERT_EQ(items->size(), 3u);
+  EXPECT_EQ((*items)[0].params.spelled(), "free-gpu");
+  EXPECT_EQ((*items)[1].params.spelled(), "speedup(select=kernel:sgemm,by=3x)");
+  EXPECT_EQ((*items)[2].transform->name, "free-host");
+}
+
+TEST(Scenario, ValuesMayHoldBracketsAndQuotes) {
+  auto items = ParseScenario("remove(kernel:f(int, float[2]){1,2}),remove('a,b)')");
+  ASSERT_TRUE(items.ok()) << Message(items.status());
+  EXPECT_EQ((*items)[0].params.text("select"), "kernel:f(int, float[2]){1,2}");
+  EXPECT_EQ((*items)[1].params.text("select"), "a,b)");
+}
+
+TEST(Scenario, WhatIsSpelledIsReadBackAsTheSame) {
+  for (std::string_view spec : {"remove('a,b)')", "remove(\"it's\")", "speedup(op:conv,x4)"}) {
+    auto once = ParseScenario(spec);
+    ASSERT_TRUE(once.ok()) << spec;
+    auto again = ParseScenario((*once)[0].params.spelled());
+    ASSERT_TRUE(again.ok()) << (*once)[0].params.spelled();
+    EXPECT_EQ((*once)[0].params.spelled(), (*again)[0].params.spelled());
+  }
+}
+
+TEST(Scenario, PointsAtUnknownNames) {
+  Diagnostic d = ErrorOf("free-gpu,free-hots");
+  EXPECT_EQ(d.code, "E0102");
+  EXPECT_EQ(d.what, "unknown optimization 'free-hots'");
+  EXPECT_EQ(d.where, "free-gpu,free-hots\n         ^^^^^^^^^ did you mean 'free-host'?");
+}
+
+TEST(Scenario, PointsAtBadParameters) {
+  Diagnostic d = ErrorOf("free-gpu,speedup(conv,by=fast)");
+  EXPECT_EQ(d.code, "E0103");
+  EXPECT_EQ(d.where, "free-gpu,speedup(conv,by=fast)\n         ^^^^^^^^^^^^^^^^^^^^^");
+  EXPECT_EQ(ErrorOf("speedup").what.substr(0, 26), "speedup: select is missing");
+  EXPECT_EQ(ErrorOf("free-gpu(3)").what, "free-gpu: takes no parameters");
+}
+
+TEST(Scenario, RefusesBrokenText) {
+  for (std::string_view spec : {"", ",", "free-gpu,", "remove(", "remove(a", "remove('a)",
+                                "free-gpu)", "free-gpu free-host", "remove(a,,b)", "(", "=",
+                                "remove(select=)"}) {
+    EXPECT_FALSE(ParseScenario(spec).ok()) << spec;
+  }
+}
+
+TEST(Suggest, CountsEdits) {
+  EXPECT_EQ(EditDistance("fues", "fuse"), 1u);
+  EXPECT_EQ(EditDistance("", "abc"), 3u);
+  EXPECT_EQ(EditDistance("amp", "amp"), 0u);
+}
+
+TEST(Transforms, AreDescribed) {
+  std::set<std::string_view> names;
+  for (const Transform* t : Transforms()) {
+    EXPECT_TRUE(names.insert(t->name).second) << t->name;
+    EXPECT_NE(t->apply, nullptr);
+    for (std::string_view text : {t->summary, t->model, t->ignores, t->sources}) {
+      EXPECT_FALSE(text.empty()) << t->name;
+    }
+    EXPECT_NE(t->summary.back(), '.') << t->name;
+    EXPECT_EQ(FindTransform(t->name), t);
+    for (const ParamSpec& p : t->params) {
+      EXPECT_FALSE(p.source.empty()) << t->name << " " << p.name;
+      EXPECT_FALSE(p.help.empty()) << t->name << " " << p.name;
+      if (p.unit == Unit::kText) continue;
+      EXPECT_LE(p.min, p.low) << t->name << " " << p.name;
+      EXPECT_LE(p.low, p.fallback) << t->name << " " << p.name;
+      EXPECT_LE(p.fallback, p.high) << t->name << " " << p.name;
+      EXPECT_LE(p.high, p.max) << t->name << " " << p.name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace daydream
