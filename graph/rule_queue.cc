@@ -21,67 +21,85 @@ bool MayBlock(CallKind kind) {
          kind == CallKind::kCopyAsync || kind == CallKind::kMemset;
 }
 
-// Mean of the middle 80 % of the durations of each API, by NameId: what a call takes itself.
-std::vector<Duration> TypicalCalls(const Builder& b) {
-  std::vector<std::vector<Duration>> samples(b.trace.names->size());
+using Samples = std::vector<std::vector<Duration>>;  // durations of calls, by NameId
+
+// What a call of each API takes when nothing is in its way: the first quartile of its durations.
+// Good enough to tell slow calls; the durations that stay are TrimmedMeans of unblocked calls.
+std::vector<Duration> QuickCalls(const Builder& b) {
+  Samples samples(b.trace.names->size());
   for (const HostThread& thread : b.threads) {
     for (TaskId t : thread.tasks) {
-      if (MayBlock(b.KindOf(t))) samples[b.graph.task(t).name.index()].push_back(
-          b.RecordedDuration(t));
+      if (MayBlock(b.KindOf(t))) {
+        samples[b.graph.task(t).name.index()].push_back(b.RecordedDuration(t));
+      }
     }
   }
-  std::vector<Duration> mean(samples.size());
+  std::vector<Duration> quick(samples.size());
   for (size_t i = 0; i < samples.size(); ++i) {
-    std::vector<Duration>& s = samples[i];
-    if (s.empty()) continue;
-    std::sort(s.begin(), s.end());
-    // Blocked calls are the long ones: take the lower half's middle.
-    size_t low = s.size() / 10, high = std::max(low + 1, s.size() / 2);
-    int64_t sum = 0;
-    for (size_t k = low; k < high; ++k) sum += s[k].ns;
-    mean[i] = Duration{sum / static_cast<int64_t>(high - low)};
+    if (samples[i].empty()) continue;
+    auto quarter = samples[i].begin() + static_cast<std::ptrdiff_t>(samples[i].size() / 4);
+    std::nth_element(samples[i].begin(), quarter, samples[i].end());
+    quick[i] = *quarter;
   }
-  return mean;
+  return quick;
+}
+
+// Mean of the middle 80 %.
+Duration TrimmedMean(std::vector<Duration>& s) {
+  std::sort(s.begin(), s.end());
+  size_t cut = s.size() / 10;
+  int64_t sum = 0;
+  for (size_t k = cut; k < s.size() - cut; ++k) sum += s[k].ns;
+  return Duration{sum / static_cast<int64_t>(s.size() - 2 * cut)};
 }
 
 class QueueRule {
  public:
-  QueueRule(Builder& b, std::vector<Duration> typical) : b_(b), typical_(std::move(typical)) {}
+  explicit QueueRule(Builder& b)
+      : b_(b), quick_(QuickCalls(b)), unblocked_(b.trace.names->size()) {}
 
-  void Run(LaneId lane, bool nvidia) {
+  void Find(LaneId lane, bool nvidia) {
     const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
     uint32_t depth = DepthOf(stream, nvidia);
     b_.graph.mutable_lane(lane).queue_depth = depth;
-    if (depth == 0) return;
     TaskId last_call;
-    for (size_t i = depth; i < stream.size(); ++i) {
+    for (size_t i = 0; i < stream.size(); ++i) {
       const GpuOp& op = b_.ops[stream[i]];
       if (!op.call.valid() || op.call == last_call || b_.waits[op.call.index()] ||
           !MayBlock(b_.KindOf(op.call))) {
         continue;
       }
       last_call = op.call;
-      Couple(b_.ops[stream[i - depth]], op.call);
+      const GpuOp* release = depth > 0 && i >= depth ? &b_.ops[stream[i - depth]] : nullptr;
+      if (release == nullptr || release->end <= b_.Start(op.call)) {
+        unblocked_[b_.graph.task(op.call).name.index()].push_back(b_.RecordedDuration(op.call));
+      }
+      if (release != nullptr) pairs_.push_back({release, op.call});
+    }
+  }
+
+  // Rule Q3.
+  void Couple() {
+    std::vector<Duration> own = quick_;
+    for (size_t i = 0; i < own.size(); ++i) {
+      if (!unblocked_[i].empty()) own[i] = TrimmedMean(unblocked_[i]);
+    }
+    for (const auto& [release, call] : pairs_) {
+      Duration slack = b_.End(call) - release->end;
+      if (slack < Duration{}) continue;  // refuted: it returned while the queue was this full
+      Duration lag = std::min(kQueueReleaseLag, slack);
+      if (release->end > b_.Start(call)) {
+        ++b_.report.queue_blocked;
+        Task& task = b_.graph.mutable_task(call);
+        task.duration = std::min(task.duration, own[task.name.index()]);
+        lag = b_.typical_lags() ? kQueueReleaseLag : slack;
+        b_.waits[call.index()] = true;
+      }
+      b_.AddEdge(release->task, call, lag, Rule::kQueue, Anchor::kEnd, Anchor::kEnd);
     }
   }
 
  private:
-  // Rule Q3.
-  void Couple(const GpuOp& release, TaskId call) {
-    Instant begin = b_.Start(call), end = b_.End(call);
-    Duration slack = end - release.end;
-    if (slack < Duration{}) return;  // refuted: the call returned while the queue was this full
-    Duration lag = std::min(kQueueReleaseLag, slack);
-    if (release.end > begin) {
-      ++b_.report.queue_blocked;
-      Task& task = b_.graph.mutable_task(call);
-      task.duration = std::min(task.duration, typical_[task.name.index()]);
-      lag = b_.typical_lags() ? kQueueReleaseLag : slack;
-      b_.waits[call.index()] = true;
-    }
-    b_.AddEdge(release.task, call, lag, Rule::kQueue, Anchor::kEnd, Anchor::kEnd);
-  }
-
   // Rule Q2.
   uint32_t DepthOf(const std::vector<uint32_t>& stream, bool nvidia) const {
     std::vector<uint32_t> depths;
@@ -92,7 +110,7 @@ class QueueRule {
       if (!op.call.valid() || !MayBlock(b_.KindOf(op.call))) continue;
       while (done < i && b_.ops[stream[done]].end <= b_.End(op.call)) ++done;
       uint32_t in_flight = static_cast<uint32_t>(i - done);
-      Duration own = typical_[b_.graph.task(op.call).name.index()];
+      Duration own = quick_[b_.graph.task(op.call).name.index()];
       Duration duration = b_.RecordedDuration(op.call);
       bool slow = duration > kLongCall || duration > own * 4;
       if (!slow || in_flight < kDeepInFlight) {
@@ -131,7 +149,9 @@ class QueueRule {
   }
 
   Builder& b_;
-  std::vector<Duration> typical_;
+  std::vector<Duration> quick_;  // by NameId
+  Samples unblocked_;
+  std::vector<std::pair<const GpuOp*, TaskId>> pairs_;  // releasing operation, call
 };
 
 }  // namespace
@@ -141,10 +161,11 @@ void AddQueueLimits(Builder& b) {
   for (size_t row = 0; row < b.trace.rows() && nvidia; ++row) {
     if (b.trace.kind[row] == EventKind::kCall) nvidia = !b.trace.EventName(row).starts_with("hip");
   }
-  QueueRule rule(b, TypicalCalls(b));
+  QueueRule rule(b);
   for (size_t lane = 0; lane < b.stream_ops.size(); ++lane) {
-    if (!b.stream_ops[lane].empty()) rule.Run(LaneId(lane), nvidia);
+    if (!b.stream_ops[lane].empty()) rule.Find(LaneId(lane), nvidia);
   }
+  rule.Couple();
 }
 
 void RebuildQueueEdges(Graph& graph, LaneId lane) {

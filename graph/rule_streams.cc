@@ -67,9 +67,10 @@ void MarkGraphOps(Builder& b) {
   }
 }
 
+// The lower median: with few values a long rest must not pass for a latency.
 Duration Median(std::vector<Duration>& values) {
   if (values.empty()) return {};
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
