@@ -1,0 +1,53 @@
+// The dictionaries of a .ddtrace file while it is read, with ids resolved into a TraceBuilder's.
+#pragma once
+
+#include <optional>
+
+#include "trace/ddtrace_counts.h"
+#include "trace/ddtrace_dictionary.h"
+#include "trace/ddtrace_proto.h"
+#include "trace/trace_builder.h"
+
+namespace daydream {
+
+// A signature with its ids resolved. Details are complete but for what is in the columns.
+struct DdtraceSignature {
+  std::optional<EventKind> kind;  // nothing: a kind that a Trace has no rows for
+  pb::Kind stored_kind = pb::KIND_UNSPECIFIED;
+  NameId name;
+  bool has_detail = false;
+  KernelDetail kernel;
+  CopyDetail copy;
+  OpDetail op;
+  SyncDetail sync;
+};
+
+class DdtraceDefinitions {
+ public:
+  DdtraceDefinitions(TraceBuilder& builder, DdtraceCounts& counts)
+      : builder_(builder), counts_(counts) {}
+
+  // Lanes may name ranks below this. Called once, before Read.
+  void SetRanks(size_t ranks) { ranks_ = ranks; }
+  void Read(const pb::Definitions& definitions);
+  // nullptr: the id was never defined, or its definition is lost.
+  const DdtraceSignature* FindSignature(uint32_t id) { return signatures_.Find(id); }
+  const LaneId* FindLane(uint32_t id) { return lanes_.Find(id); }
+
+ private:
+  NameId TextOf(uint32_t id);
+  NameId TextOf(bool present, uint32_t id) { return present ? TextOf(id) : NameId::None(); }
+  LaneId ReadLane(const pb::Lane& from);
+  uint32_t ReadCollective(const pb::Collective& from);
+  DdtraceSignature ReadSignature(const pb::Signature& from);
+
+  TraceBuilder& builder_;
+  DdtraceCounts& counts_;
+  DdtraceDictionary<NameId> strings_;
+  DdtraceDictionary<LaneId> lanes_;
+  DdtraceDictionary<uint32_t> collectives_;  // rows of the builder's table
+  DdtraceDictionary<DdtraceSignature> signatures_;
+  size_t ranks_ = 0, lane_definitions_ = 0, devices_ = 0;
+};
+
+}  // namespace daydream

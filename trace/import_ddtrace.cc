@@ -1,0 +1,418 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "trace/ddtrace_chunks.h"
+#include "trace/ddtrace_definitions.h"
+#include "trace/ddtrace_format.h"
+#include "trace/importer.h"
+
+namespace daydream {
+namespace {
+
+constexpr uint32_t kNone = Id<void>::kNoneValue;
+// Times beyond +-2^61 ns (73 years) are damage; sums of two of them cannot overflow.
+constexpr int64_t kMaxNs = int64_t{1} << 61;
+constexpr size_t kMaxRanks = 1 << 16;
+// What a row or a definition is charged against ImportOptions::max_text_bytes: about what it
+// takes in memory while it is read, and less than its JSON form would.
+constexpr int64_t kChargePerItem = 64;
+
+// Entries of one column, taken in row order. Entries that are missing read as `absent`.
+template <class T>
+class ColumnReader {
+ public:
+  explicit ColumnReader(const google::protobuf::RepeatedField<T>& entries) : entries_(entries) {}
+  // The next entry of a delta-coded column; sums wrap like the writer's differences.
+  int64_t NextDelta(int64_t absent) {
+    if (next_ >= entries_.size()) return ++missing_, absent;
+    last_ += static_cast<uint64_t>(entries_[next_++]);
+    return static_cast<int64_t>(last_);
+  }
+  T Next(T absent) {
+    if (next_ >= entries_.size()) return ++missing_, absent;
+    return entries_[next_++];
+  }
+  // Entries that rows asked for in vain, and entries that no row asked for.
+  uint64_t mismatch() const { return missing_ + static_cast<uint64_t>(entries_.size() - next_); }
+
+ private:
+  const google::protobuf::RepeatedField<T>& entries_;
+  int next_ = 0;
+  uint64_t last_ = 0;
+  uint64_t missing_ = 0;
+};
+
+// The columns of one chunk that become part of a Trace.
+struct Columns {
+  explicit Columns(const pb::Rows& rows)
+      : correlation(rows.correlation()), bytes(rows.bytes()), sequence(rows.sequence()),
+        graph_node(rows.graph_node()), event(rows.event()),
+        record_correlation(rows.record_correlation()) {}
+  uint64_t mismatch() const {
+    return correlation.mismatch() + bytes.mismatch() + sequence.mismatch() +
+           graph_node.mismatch() + event.mismatch() + record_correlation.mismatch();
+  }
+  ColumnReader<int64_t> correlation;
+  ColumnReader<uint64_t> bytes;
+  ColumnReader<int64_t> sequence, graph_node, event, record_correlation;
+};
+
+// The entries of one row.
+struct RowExtras {
+  int64_t correlation = 0, sequence = -1, graph_node = 0, event = -1, record_correlation = 0;
+  uint64_t bytes = 0;
+};
+
+RowExtras TakeExtras(Columns& columns, uint32_t mask) {
+  RowExtras extras;
+  const auto has = [mask](pb::Column column) { return (mask >> column & 1) != 0; };
+  if (has(pb::COLUMN_CORRELATION)) extras.correlation = columns.correlation.NextDelta(0);
+  if (has(pb::COLUMN_BYTES)) extras.bytes = columns.bytes.Next(0);
+  if (has(pb::COLUMN_SEQUENCE)) extras.sequence = columns.sequence.NextDelta(-1);
+  if (has(pb::COLUMN_GRAPH_NODE)) extras.graph_node = columns.graph_node.NextDelta(0);
+  if (has(pb::COLUMN_EVENT)) extras.event = columns.event.NextDelta(-1);
+  if (has(pb::COLUMN_RECORD_CORRELATION)) {
+    extras.record_correlation = columns.record_correlation.NextDelta(0);
+  }
+  return extras;
+}
+
+class Reader {
+ public:
+  Reader(ByteSource& source, const ImportOptions& options, TraceBuilder& builder)
+      : chunks_(source), source_(source), options_(options), builder_(builder),
+        budget_(options.max_text_bytes), counts_(builder), definitions_(builder, counts_) {}
+
+  absl::Status Run() {
+    DD_RETURN_IF_ERROR(chunks_.Begin());
+    while (true) {
+      DD_ASSIGN_OR_RETURN(const std::optional<DdtraceChunks::Chunk> chunk, chunks_.Next());
+      if (!chunk) break;
+      absl::StatusOr<std::string> message = UnpackChunk(chunk->header, chunk->payload);
+      if (!message.ok()) {
+        chunks_.Reject();
+        continue;
+      }
+      if (!FollowSequence(*chunk)) continue;
+      DD_RETURN_IF_ERROR(Charge(static_cast<int64_t>(message->size())));
+      DD_RETURN_IF_ERROR(ReadChunk(*chunk, *message));
+      if (options_.progress) options_.progress(chunks_.offset(), source_.total());
+    }
+    return Finish();
+  }
+
+ private:
+  absl::Status Charge(int64_t bytes) {
+    budget_ -= bytes;
+    if (budget_ >= 0) return absl::OkStatus();
+    return MakeStatus(absl::StatusCode::kResourceExhausted,
+                      {.code = "E0225",
+                       .what = "this .ddtrace file holds more than may be read",
+                       .where = source_.name(),
+                       .why = fmt::format("the limit is {} bytes", options_.max_text_bytes)});
+  }
+
+  // Notices lost chunks; false when this one was read already.
+  bool FollowSequence(const DdtraceChunks::Chunk& chunk) {
+    counts_.SetOffset(chunk.offset);
+    const uint64_t sequence = chunk.header.sequence;
+    if (sequence < next_sequence_) {
+      counts_.Malformed("repeated chunks", "the file holds them twice", 1, false);
+      return false;
+    }
+    lost_chunks_ += sequence - next_sequence_;
+    next_sequence_ = sequence + 1;
+    return true;
+  }
+
+  absl::Status ReadChunk(const DdtraceChunks::Chunk& chunk, const std::string& message) {
+    google::protobuf::Arena arena;
+    switch (static_cast<DdtraceChunkType>(chunk.header.type)) {
+      case DdtraceChunkType::kHeader: {
+        auto* header = google::protobuf::Arena::CreateMessage<pb::Header>(&arena);
+        if (!header->ParseFromString(message)) break;
+        ReadHeader(*header);
+        return absl::OkStatus();
+      }
+      case DdtraceChunkType::kEvents: {
+        auto* events = google::protobuf::Arena::CreateMessage<pb::EventChunk>(&arena);
+        if (!events->ParseFromString(message)) break;
+        return ReadEvents(*events);
+      }
+      case DdtraceChunkType::kIndex: {
+        auto* index = google::protobuf::Arena::CreateMessage<pb::Index>(&arena);
+        if (!index->ParseFromString(message)) break;
+        has_index_ = true;
+        index_rows_ = index->rows();
+        end_ = index->end();
+        if (index->has_loss()) ReadLoss(index->loss());
+        return absl::OkStatus();
+      }
+      default:
+        counts_.Note("chunks of an unknown type", "written by a newer daydream",
+                     (chunk.header.flags & kDdtraceMayIgnore) == 0);
+        return absl::OkStatus();
+    }
+    ++unreadable_chunks_;
+    return absl::OkStatus();
+  }
+
+  void ReadHeader(const pb::Header& header) {
+    if (has_header_) {
+      counts_.Malformed("second headers", "a file has one header", 1, false);
+      return;
+    }
+    has_header_ = true;
+    const int64_t origin = header.clock_origin_ns();
+    if (origin > -kMaxNs && origin < kMaxNs) {
+      builder_.SetClockBase(origin);
+    } else {
+      counts_.Malformed("clock readings", "more than 73 years away from 0", 1, false);
+    }
+    size_t ranks = 0;
+    for (const pb::Rank& rank : header.ranks()) {
+      if (ranks == kMaxRanks) break;
+      ++ranks;
+      builder_.AddRank(rank.has_rank() ? rank.rank() : -1,
+                       rank.has_world_size() ? rank.world_size() : -1);
+    }
+    definitions_.SetRanks(ranks);
+    if (header.has_provenance()) ReadProvenance(header.provenance());
+    for (const pb::KeyValue& entry : header.recording().software()) {
+      builder_.AddSoftware(entry.key(), entry.value());
+    }
+  }
+
+  void ReadProvenance(const pb::Provenance& from) {
+    Provenance& to = builder_.provenance();
+    has_provenance_ = true;
+    to.importer = from.importer();
+    to.format = from.format();
+    to.source = from.source();
+    to.synthetic = from.synthetic();
+    to.input_events = from.input_events();
+    for (const pb::KeyValue& entry : from.software()) {
+      builder_.AddSoftware(entry.key(), entry.value());
+    }
+    for (const pb::Count& count : from.counts()) {
+      builder_.Count(count.what(), count.reason(), count.loss(), count.count(),
+                     count.has_first_byte() ? count.first_byte() : -1, !count.repair());
+      if (!count.repair()) counts_.CountNotRows(count.count());
+    }
+  }
+
+  void ReadLoss(const pb::Loss& loss) {
+    loss_ = {loss.cupti_dropped(), loss.no_buffer(), loss.unknown_kind(),
+             loss.writer_backpressure(), loss.invalid_time()};
+  }
+
+  // ---- Rows ----
+
+  absl::Status ReadEvents(const pb::EventChunk& chunk) {
+    const pb::Definitions& definitions = chunk.definitions();
+    DD_RETURN_IF_ERROR(
+        Charge(kChargePerItem *
+               (int64_t{definitions.strings_size()} + definitions.lanes_size() +
+                definitions.signatures_size() + definitions.collectives_size())));
+    definitions_.Read(definitions);
+    counts_.Note("graph nodes", "this version does not use them", true,
+                 static_cast<uint64_t>(chunk.graph_nodes_size()));
+    if (chunk.has_loss()) ReadLoss(chunk.loss());
+    const pb::Rows& rows = chunk.rows();
+    DD_RETURN_IF_ERROR(Charge(kChargePerItem * int64_t{rows.start_size()}));
+    const auto [fewest, most] = std::minmax(
+        {rows.start_size(), rows.duration_size(), rows.lane_size(), rows.signature_size()});
+    counts_.Malformed("incomplete events", "a column of the chunk is too short", most - fewest, true);
+    stored_rows_ = SaturatingAdd(stored_rows_, static_cast<uint64_t>(most));
+    Columns columns(rows);
+    uint64_t start = static_cast<uint64_t>(chunk.base_ns());
+    for (int i = 0; i < fewest; ++i) {
+      start += static_cast<uint64_t>(rows.start(i));
+      ReadRow(rows, i, static_cast<int64_t>(start), columns);
+    }
+    counts_.Malformed("values without an event", "columns of a chunk do not fit each other",
+                   columns.mismatch(), false);
+    return absl::OkStatus();
+  }
+
+  void ReadRow(const pb::Rows& rows, int i, int64_t start, Columns& columns) {
+    const uint32_t used = rows.signature(i);
+    const bool used_ok = used < static_cast<uint32_t>(rows.used_signature_size()) &&
+                         used < static_cast<uint32_t>(rows.used_columns_size());
+    if (!used_ok) return counts_.Malformed("events with an impossible id", "signature", 1, true);
+    const RowExtras extras = TakeExtras(columns, rows.used_columns(used));
+    const DdtraceSignature* signature = definitions_.FindSignature(rows.used_signature(used));
+    const LaneId* lane = definitions_.FindLane(rows.lane(i));
+    if (!signature || !lane) {
+      return counts_.Input("events of a lost definition", kDdtraceDamage, true);
+    }
+    if (!signature->kind) return CountOtherKind(signature->stored_kind);
+    const uint64_t duration = rows.duration(i);
+    if (start < -kMaxNs || start > kMaxNs || duration > uint64_t{kMaxNs}) {
+      return counts_.Malformed("events with an impossible time", "beyond 73 years", 1, true);
+    }
+    TraceBuilder::Event event{.start = Instant{start},
+                              .duration = Duration{static_cast<int64_t>(duration)},
+                              .lane = *lane,
+                              .name = signature->name,
+                              .kind = *signature->kind};
+    if (extras.correlation >= 0 && extras.correlation <= int64_t{UINT32_MAX}) {
+      event.correlation = static_cast<uint32_t>(extras.correlation);
+    } else {
+      counts_.Malformed("impossible correlation ids", "not in 32 bits", 1, false);
+    }
+    if (signature->has_detail) event.detail = AddDetail(*signature, extras);
+    builder_.AddEvent(event);
+  }
+
+  uint32_t AddDetail(const DdtraceSignature& signature, const RowExtras& extras) {
+    switch (*signature.kind) {
+      case EventKind::kOp: {
+        OpDetail op = signature.op;
+        op.sequence = extras.sequence;
+        return builder_.AddOp(op);
+      }
+      case EventKind::kKernel: {
+        KernelDetail kernel = signature.kernel;
+        kernel.graph_node = static_cast<uint64_t>(extras.graph_node);
+        return builder_.AddKernel(kernel);
+      }
+      case EventKind::kMemcpy:
+      case EventKind::kMemset: {
+        CopyDetail copy = signature.copy;
+        copy.bytes = extras.bytes;
+        return builder_.AddCopy(copy);
+      }
+      case EventKind::kSync: {
+        SyncDetail sync = signature.sync;
+        sync.event = extras.event;
+        sync.record_correlation = static_cast<uint32_t>(extras.record_correlation);
+        return builder_.AddSync(sync);
+      }
+      default: return kNone;
+    }
+  }
+
+  void CountOtherKind(pb::Kind kind) {
+    constexpr std::string_view kUnused = "this version does not use them";
+    switch (kind) {
+      case pb::KIND_EVENT_RECORD: return counts_.Input("event records", kUnused, true);
+      case pb::KIND_GRAPH_LAUNCH: return counts_.Input("whole graph launches", kUnused, true);
+      case pb::KIND_MARK: return counts_.Input("marks", kUnused, true);
+      case pb::KIND_OVERHEAD:
+        return counts_.Input("profiler overhead", "no part of the program", false);
+      default:
+        return counts_.Input("events of an unknown kind", "written by a newer daydream", true);
+    }
+  }
+
+  // ---- The end ----
+
+  void CountRecordingLosses() {
+    constexpr std::array<std::string_view, 5> kWhat = {
+        "events dropped by CUPTI", "events without a buffer", "records of an unknown kind",
+        "events that the writer had no time for", "events with an invalid time"};
+    for (size_t i = 0; i < kWhat.size(); ++i) {
+      counts_.Input(kWhat[i], "lost while recording", true, loss_[i]);
+    }
+    switch (end_) {
+      case pb::Index::END_SIGNAL:
+      case pb::Index::END_EXEC:
+      case pb::Index::END_ERROR:
+        counts_.Note("recordings that ended early", "the program was stopped", false);
+        break;
+      default: break;
+    }
+  }
+
+  bool CountDamage() {
+    const auto bytes = static_cast<uint64_t>(chunks_.damaged_bytes());
+    const bool damaged =
+        bytes > 0 || lost_chunks_ > 0 || unreadable_chunks_ > 0 || !has_index_ || !has_header_;
+    counts_.SetOffset(chunks_.first_damage());
+    counts_.Note("damaged bytes", "no part of a readable chunk", true, bytes);
+    counts_.Note("lost chunks", kDdtraceDamage, true,
+                 SaturatingAdd(lost_chunks_, unreadable_chunks_));
+    counts_.Note("missing headers", "clock, ranks and origin of the trace are not known", true,
+                 !has_header_);
+    counts_.Note("missing indexes", "the file was cut off, or its recording was killed", true,
+                 !has_index_);
+    // The index knows how many events there were; without it the provenance may.
+    uint64_t lost = 0;
+    const uint64_t known = SaturatingAdd(builder_.events(), counts_.not_rows());
+    if (has_index_) {
+      if (index_rows_ > stored_rows_) lost = index_rows_ - stored_rows_;
+    } else if (has_provenance_ && builder_.provenance().input_events > known) {
+      lost = builder_.provenance().input_events - known;
+    }
+    counts_.Input("events in damaged chunks", kDdtraceDamage, true, lost);
+    return damaged || lost > 0;
+  }
+
+  absl::Status Finish() {
+    if (!has_header_ && !has_index_ && stored_rows_ == 0) {
+      return Refuse("E0222", "nothing in this .ddtrace file can be read",
+                    "it was cut off at its very beginning, or overwritten");
+    }
+    const bool damaged = CountDamage();
+    CountRecordingLosses();
+    if (!has_provenance_) {
+      builder_.provenance().input_events = SaturatingAdd(builder_.events(), counts_.not_rows());
+    }
+    if (options_.strict && (damaged || counts_.malformed() > 0)) {
+      return Refuse("E0223", "this .ddtrace file is damaged", "--strict asks for all of it");
+    }
+    const double share = static_cast<double>(counts_.malformed()) /
+                         static_cast<double>(std::max<uint64_t>(stored_rows_, 1));
+    if (counts_.malformed() > 0 && share > options_.max_malformed) {
+      return Refuse("E0224", "too many events of this .ddtrace file are malformed",
+                    fmt::format("{} of {}", counts_.malformed(), stored_rows_));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Refuse(std::string code, std::string what, std::string why) {
+    return MakeStatus(absl::StatusCode::kDataLoss, {.code = std::move(code),
+                                                    .what = std::move(what),
+                                                    .where = source_.name(),
+                                                    .why = std::move(why),
+                                                    .fix = "make or copy the file again"});
+  }
+
+  DdtraceChunks chunks_;
+  ByteSource& source_;
+  const ImportOptions& options_;
+  TraceBuilder& builder_;
+  int64_t budget_;       // bytes that may still be read
+  DdtraceCounts counts_;
+  DdtraceDefinitions definitions_;
+
+  bool has_header_ = false, has_index_ = false, has_provenance_ = false;
+  uint64_t next_sequence_ = 0, lost_chunks_ = 0, unreadable_chunks_ = 0;
+  uint64_t stored_rows_ = 0;  // in the chunks that were read
+  uint64_t index_rows_ = 0;   // in all chunks, says the index
+  std::array<uint64_t, 5> loss_{};
+  pb::Index::End end_ = pb::Index::END_UNSPECIFIED;
+};
+
+absl::Status Import(ByteSource& source, const ImportOptions& options, TraceBuilder& builder) {
+  return Reader(source, options, builder).Run();
+}
+
+// A newer major version is ours too, so that the error can say so.
+bool Sniff(std::string_view head) {
+  return head.starts_with(kDdtraceMagic.substr(0, kDdtraceMagic.size() - 1));
+}
+
+}  // namespace
+
+const Importer kDdtrace = {.name = "ddtrace",
+                           .summary = "daydream's own trace format (.ddtrace)",
+                           .sniff = Sniff,
+                           .import = Import};
+
+}  // namespace daydream
