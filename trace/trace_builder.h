@@ -2,7 +2,9 @@
 // else; every importer's input ends up as rows or as counts, never as nothing.
 #pragma once
 
+#include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -10,6 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
+#include "trace/row_table.h"
 #include "trace/trace.h"
 
 namespace daydream {
@@ -44,6 +47,8 @@ class TraceBuilder {
 
   void AddDevice(Device device);
   void SetRank(int32_t rank, int32_t world_size);
+  // One more rank of a trace that holds several.
+  void AddRank(int32_t rank, int32_t world_size) { trace_.ranks.push_back({rank, world_size}); }
   void AddSoftware(std::string what, std::string version);
 
   // Counts `n` inputs that do not become rows (or were repaired: count_as_event = false keeps the
@@ -52,7 +57,8 @@ class TraceBuilder {
              int64_t byte = -1, bool count_as_event = true);
 
   Provenance& provenance() { return trace_.provenance; }
-  size_t events() const { return trace_.start.size(); }
+  size_t events() const { return rows_; }
+  size_t lanes() const { return trace_.lanes.size(); }
   // Instant that the input calls 0 in absolute nanoseconds (Kineto's baseTimeNanoseconds).
   void SetClockBase(int64_t ns) { clock_base_ns_ = ns; }
 
@@ -61,13 +67,66 @@ class TraceBuilder {
   absl::StatusOr<std::shared_ptr<const Trace>> Build();
 
  private:
+  struct Row {
+    Instant start;
+    Duration duration;
+    uint32_t lane = 0, name = 0, correlation = 0, detail = 0;
+    EventKind kind = EventKind::kOp;
+  };
   struct CountState {
     ImportCount count;
     bool event = true;
   };
+  struct SortKey {
+    Instant start;
+    Duration duration;
+    uint32_t row = 0;  // position in input order
+  };
+  struct FreeBlock {
+    void operator()(Row* rows) const { std::free(rows); }
+  };
+  struct KernelHash {
+    size_t operator()(const KernelDetail& d) const;
+  };
+  struct CopyHash {
+    size_t operator()(const CopyDetail& d) const;
+  };
+  struct OpHash {
+    size_t operator()(const OpDetail& d) const;
+  };
+  struct CollectiveHash {
+    size_t operator()(const CollectiveDetail& d) const;
+  };
+  struct SyncHash {
+    size_t operator()(const SyncDetail& d) const;
+  };
+
+  // 2^16 rows are 2.5 MiB: a few huge pages, and little to waste in the last block.
+  static constexpr uint32_t kBlockBits = 16;
+  const Row& RowAt(uint32_t i) const {
+    return blocks_[i >> kBlockBits].get()[i & ((1u << kBlockBits) - 1)];
+  }
+  void AddBlock();
+  void SizeColumns();
+  // Row numbers in input order, grouped by lane.
+  std::vector<uint32_t> GroupByLane();
+  void FillLane(std::span<const uint32_t> rows, size_t first, Instant origin,
+                std::vector<SortKey>& keys);
+  void FinishProvenance();
+
   Trace trace_;
+  // Rows in input order. Blocks are never moved: growing a vector of 40-byte rows would touch
+  // every page twice.
+  std::vector<std::unique_ptr<Row, FreeBlock>> blocks_;
+  Row* next_ = nullptr;
+  Row* block_end_ = nullptr;
+  size_t rows_ = 0;
   absl::flat_hash_map<std::tuple<uint8_t, int64_t, int64_t, int32_t, int32_t>, LaneId> lane_ids_;
-  absl::flat_hash_map<std::string, uint32_t> detail_ids_[3];
+  RowTable<KernelDetail, KernelHash> kernel_rows_;
+  RowTable<CopyDetail, CopyHash> copy_rows_;
+  RowTable<OpDetail, OpHash> op_rows_;
+  RowTable<CollectiveDetail, CollectiveHash> collective_rows_;
+  RowTable<SyncDetail, SyncHash> sync_rows_;
   absl::flat_hash_map<std::string, size_t> count_ids_;
   std::vector<CountState> counts_;
   int64_t clock_base_ns_ = 0;

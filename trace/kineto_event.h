@@ -1,0 +1,90 @@
+// One event of a Chrome trace as the PyTorch profiler writes it, picked out of the text without
+// copying it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "trace/json_scan.h"
+#include "trace/json_text.h"
+
+namespace daydream {
+
+// A string inside the window. `plain` = it can be taken as it stands.
+struct JsonString {
+  std::string_view text;
+  bool plain = true;
+  bool present() const { return text.data() != nullptr; }
+};
+
+// pid and tid come as numbers or as strings, with or without a number in them.
+struct JsonIdentity {
+  int64_t number = 0;
+  JsonString text;  // present when it was a string that is not a number
+  bool present = false;
+};
+
+struct KinetoArgs {
+  static constexpr int64_t kAbsent = INT64_MIN;
+
+  int64_t device = kAbsent, stream = kAbsent, correlation = kAbsent, bytes = kAbsent;
+  int64_t registers = kAbsent, shared_memory = kAbsent;
+  int64_t sequence = kAbsent, forward_thread = kAbsent;
+  int64_t wait_on_stream = kAbsent, wait_on_record = kAbsent, wait_on_event = kAbsent;
+  int64_t elements_in = kAbsent, elements_out = kAbsent, group_size = kAbsent;
+  uint64_t graph_node = 0;
+  std::array<uint32_t, 3> grid{}, block{};
+  std::string_view shapes, types;  // raw JSON
+  JsonString collective, dtype, process_group, sync_kind, name;
+};
+
+struct KinetoEvent {
+  char phase = '\0';  // '\0' = missing
+  JsonString category, name;
+  JsonIdentity process, thread;
+  NumberState start_state = NumberState::kMissing, duration_state = NumberState::kMissing;
+  int64_t start_ns = 0, duration_ns = 0;
+  bool broken_arguments = false;
+  KinetoArgs args;
+};
+
+enum class ParseResult : uint8_t {
+  kOk,
+  kMalformed,   // this is not an event
+  kIncomplete,  // the text ends before the event does
+};
+
+// Reads the object at `*p` (a '{') and moves `*p` behind it. On kMalformed and kIncomplete `*p`
+// does not move. REQUIRES: kJsonPadding readable bytes behind `end`.
+ParseResult ParseKinetoEvent(const char** p, const char* end, KinetoEvent* event);
+
+// Walks the members of the object {"key": value, ...}. Commas too many are fine.
+class JsonObjectReader {
+ public:
+  JsonObjectReader(const char* p, const char* end) : p_(p), end_(end) {}
+
+  // Moves to the next key. False at the end of the object and when the text is broken.
+  bool NextKey(std::string_view* key);
+  // The value of the key just returned; set behind it with Resume().
+  const char* value() const { return p_; }
+  void Resume(const char* behind) { p_ = behind; }
+  // True when the object ended as it should; position behind its brace.
+  bool closed() const { return closed_; }
+  const char* position() const { return p_; }
+
+ private:
+  const char* p_;
+  const char* end_;
+  bool first_ = true;
+  bool closed_ = false;
+};
+
+// Behind the value at `p`; nullptr when it does not end before `end`.
+const char* SkipJsonValue(const char* p, const char* end);
+// Behind the value at `p`, which goes to `*value` when it is a string.
+const char* ReadJsonString(const char* p, const char* end, JsonString* value);
+// Behind the value at `p`, which goes to `*value` when it is a whole number or a string of one.
+const char* ReadJsonInteger(const char* p, const char* end, int64_t* value);
+
+}  // namespace daydream

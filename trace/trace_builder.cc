@@ -1,0 +1,242 @@
+#include "trace/trace_builder.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <new>
+
+#include "absl/hash/hash.h"
+#include "base/check.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kMaxRows = size_t{1} << 31;
+constexpr size_t kMaxLanes = size_t{1} << 16;
+constexpr size_t kHugePage = size_t{2} << 20;
+
+// First touch of fresh memory is several times faster in huge pages, where the system grants them.
+void AdviseHugePages(void* memory, size_t bytes) {
+  auto begin = (reinterpret_cast<uintptr_t>(memory) + kHugePage - 1) & ~(kHugePage - 1);
+  auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) & ~(kHugePage - 1);
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+}
+
+template <class T>
+void SizeColumn(std::vector<T>& column, size_t rows) {
+  column.reserve(rows);
+  AdviseHugePages(column.data(), rows * sizeof(T));
+  column.resize(rows);
+}
+
+}  // namespace
+
+size_t TraceBuilder::KernelHash::operator()(const KernelDetail& d) const {
+  return absl::HashOf(d.grid, d.block, d.registers_per_thread, d.shared_memory_bytes, d.graph_node,
+                      d.collective);
+}
+size_t TraceBuilder::CopyHash::operator()(const CopyDetail& d) const {
+  return absl::HashOf(d.bytes, d.from, d.to);
+}
+size_t TraceBuilder::OpHash::operator()(const OpDetail& d) const {
+  return absl::HashOf(d.sequence, d.forward_thread, d.shapes, d.types, d.collective);
+}
+size_t TraceBuilder::CollectiveHash::operator()(const CollectiveDetail& d) const {
+  return absl::HashOf(d.name, d.dtype, d.process_group, d.elements_in, d.elements_out,
+                      d.group_size);
+}
+size_t TraceBuilder::SyncHash::operator()(const SyncDetail& d) const {
+  return absl::HashOf(d.kind, d.stream, d.wait_on_stream, d.record_correlation, d.event);
+}
+
+TraceBuilder::TraceBuilder() = default;
+
+LaneId TraceBuilder::AddLane(LaneKind kind, int64_t process, int64_t number, int32_t device,
+                             int32_t rank) {
+  auto key = std::make_tuple(static_cast<uint8_t>(kind), process, number, device, rank);
+  auto [it, inserted] = lane_ids_.try_emplace(key, LaneId(trace_.lanes.size()));
+  if (inserted) {
+    trace_.lanes.push_back({.kind = kind,
+                            .name = names().Intern(""),
+                            .rank = rank,
+                            .device = device,
+                            .process = process,
+                            .number = number});
+  }
+  return it->second;
+}
+
+void TraceBuilder::NameLane(LaneId lane, std::string_view name) {
+  trace_.lanes[lane.index()].name = names().Intern(name);
+}
+
+void TraceBuilder::AddBlock() {
+  size_t rows = size_t{1} << kBlockBits;
+  void* memory = std::malloc(rows * sizeof(Row));
+  DD_CHECK(memory != nullptr);
+  // The first block of a small trace is barely touched; small pages keep it small.
+  if (!blocks_.empty()) AdviseHugePages(memory, rows * sizeof(Row));
+  blocks_.emplace_back(static_cast<Row*>(memory));
+  next_ = blocks_.back().get();
+  block_end_ = next_ + rows;
+}
+
+void TraceBuilder::AddEvent(const Event& event) {
+  DD_DCHECK(event.duration.ns >= 0);
+  if (next_ == block_end_) {
+    if (rows_ >= kMaxRows) {  // Build() reports it; the rows beyond are not kept.
+      ++rows_;
+      return;
+    }
+    AddBlock();
+  }
+  new (next_++) Row{event.start,      event.duration,    event.lane.value, event.name.value,
+                    event.correlation, event.detail, event.kind};
+  ++rows_;
+}
+
+uint32_t TraceBuilder::AddKernel(const KernelDetail& d) {
+  return kernel_rows_.Add(trace_.kernels, d);
+}
+uint32_t TraceBuilder::AddCopy(const CopyDetail& d) { return copy_rows_.Add(trace_.copies, d); }
+uint32_t TraceBuilder::AddOp(const OpDetail& d) { return op_rows_.Add(trace_.ops, d); }
+uint32_t TraceBuilder::AddCollective(const CollectiveDetail& d) {
+  return collective_rows_.Add(trace_.collectives, d);
+}
+uint32_t TraceBuilder::AddSync(const SyncDetail& d) { return sync_rows_.Add(trace_.syncs, d); }
+
+void TraceBuilder::AddDevice(Device device) { trace_.devices.push_back(std::move(device)); }
+
+void TraceBuilder::SetRank(int32_t rank, int32_t world_size) {
+  trace_.ranks.assign(1, {.rank = rank, .world_size = world_size});
+}
+
+void TraceBuilder::AddSoftware(std::string what, std::string version) {
+  trace_.provenance.software.emplace_back(std::move(what), std::move(version));
+}
+
+void TraceBuilder::Count(std::string_view what, std::string_view reason, bool loss, uint64_t n,
+                         int64_t byte, bool count_as_event) {
+  auto [it, inserted] = count_ids_.try_emplace(std::string(what), counts_.size());
+  if (inserted) {
+    counts_.push_back({.count = {.what = std::string(what),
+                                 .loss = loss,
+                                 .reason = std::string(reason),
+                                 .first_byte = byte,
+                                 .repair = !count_as_event},
+                       .event = count_as_event});
+  }
+  ImportCount& count = counts_[it->second].count;
+  count.count += n;
+  if (count.first_byte < 0) count.first_byte = byte;
+}
+
+void TraceBuilder::SizeColumns() {
+  SizeColumn(trace_.start, rows_);
+  SizeColumn(trace_.duration, rows_);
+  SizeColumn(trace_.lane, rows_);
+  SizeColumn(trace_.name, rows_);
+  SizeColumn(trace_.kind, rows_);
+  SizeColumn(trace_.correlation, rows_);
+  SizeColumn(trace_.detail, rows_);
+}
+
+std::vector<uint32_t> TraceBuilder::GroupByLane() {
+  std::vector<uint32_t>& begin = trace_.lane_begin;
+  begin.assign(trace_.lanes.size() + 1, 0);
+  for (uint32_t i = 0; i < rows_; ++i) ++begin[RowAt(i).lane + 1];
+  for (size_t l = 0; l < trace_.lanes.size(); ++l) begin[l + 1] += begin[l];
+  std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
+  std::vector<uint32_t> grouped(rows_);
+  for (uint32_t i = 0; i < rows_; ++i) grouped[next[RowAt(i).lane]++] = i;
+  return grouped;
+}
+
+namespace {
+
+template <class Key>
+bool Before(const Key& a, const Key& b) {
+  if (a.start != b.start) return a.start < b.start;
+  if (a.duration != b.duration) return a.duration > b.duration;
+  return a.row < b.row;
+}
+
+// Profilers write lanes nearly in order (a range after what it contains), so that insertion is
+// linear there. When it is not, a general sort takes over before the moves add up.
+template <class Key>
+void SortNearlySorted(std::vector<Key>& keys) {
+  size_t budget = 8 * keys.size() + 64;
+  for (size_t i = 1; i < keys.size(); ++i) {
+    if (!Before(keys[i], keys[i - 1])) continue;
+    Key key = keys[i];
+    size_t j = i;
+    for (; j > 0 && Before(key, keys[j - 1]) && budget > 0; --j, --budget) keys[j] = keys[j - 1];
+    keys[j] = key;
+    if (budget == 0) {
+      std::sort(keys.begin(), keys.end(), Before<Key>);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void TraceBuilder::FillLane(std::span<const uint32_t> rows, size_t first, Instant origin,
+                            std::vector<SortKey>& keys) {
+  keys.clear();
+  for (uint32_t i : rows) keys.push_back({RowAt(i).start, RowAt(i).duration, i});
+  SortNearlySorted(keys);
+  for (size_t k = 0; k < keys.size(); ++k) {
+    const Row& row = RowAt(keys[k].row);
+    size_t to = first + k;
+    trace_.start[to] = Instant{row.start.ns - origin.ns};
+    trace_.duration[to] = row.duration;
+    trace_.lane[to] = LaneId(row.lane);
+    trace_.name[to] = NameId(row.name);
+    trace_.kind[to] = row.kind;
+    trace_.correlation[to] = row.correlation;
+    trace_.detail[to] = row.detail;
+  }
+}
+
+void TraceBuilder::FinishProvenance() {
+  if (trace_.ranks.empty()) trace_.ranks.push_back({});
+  auto& software = trace_.provenance.software;
+  std::sort(software.begin(), software.end());
+  software.erase(std::unique(software.begin(), software.end()), software.end());
+  std::sort(trace_.devices.begin(), trace_.devices.end(),
+            [](const Device& a, const Device& b) { return a.id < b.id; });
+  for (CountState& state : counts_) {
+    if (state.count.count > 0) trace_.provenance.counts.push_back(std::move(state.count));
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
+  if (rows_ > kMaxRows || trace_.lanes.size() > kMaxLanes) {
+    return MakeStatus(absl::StatusCode::kResourceExhausted,
+                      {.code = "E0212",
+                       .what = fmt::format("this trace is too large: {} events on {} threads and "
+                                           "streams",
+                                           rows_, trace_.lanes.size()),
+                       .where = trace_.provenance.source,
+                       .why = fmt::format("at most {} events and {} threads and streams fit",
+                                          kMaxRows, kMaxLanes),
+                       .fix = "record fewer steps"});
+  }
+  Instant origin{rows_ == 0 ? 0 : RowAt(0).start.ns};
+  for (uint32_t i = 1; i < rows_; ++i) origin = std::min(origin, RowAt(i).start);
+  std::vector<uint32_t> grouped = GroupByLane();
+  SizeColumns();
+  std::vector<SortKey> keys;
+  for (size_t l = 0; l < trace_.lanes.size(); ++l) {
+    size_t begin = trace_.lane_begin[l], end = trace_.lane_begin[l + 1];
+    FillLane(std::span(grouped).subspan(begin, end - begin), begin, origin, keys);
+  }
+  trace_.clock_origin_ns = clock_base_ns_ + origin.ns;
+  FinishProvenance();
+  auto trace = std::make_shared<const Trace>(std::move(trace_));
+  *this = TraceBuilder();
+  return trace;
+}
+
+}  // namespace daydream
