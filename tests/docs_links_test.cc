@@ -1,0 +1,74 @@
+// Links between pages and to files lead somewhere.
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/source_tree.h"
+
+namespace daydream {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The name by which a heading is linked, as the common hosts make it: lower case, spaces to
+// hyphens, punctuation dropped.
+std::string Anchor(std::string_view heading) {
+  std::string anchor;
+  for (unsigned char c : heading) {
+    if (isalnum(c) || c == '_' || c >= 0x80) anchor += static_cast<char>(tolower(c));
+    if (c == ' ' || c == '-') anchor += '-';
+  }
+  return anchor;
+}
+
+std::set<std::string> AnchorsOf(const std::vector<std::string>& lines) {
+  std::set<std::string> anchors;
+  bool in_block = false;
+  for (const std::string& line : lines) {
+    if (line.starts_with("```")) in_block = !in_block;
+    size_t hashes = line.find_first_not_of('#');
+    if (!in_block && hashes != 0 && hashes != std::string::npos && line[hashes] == ' ') {
+      anchors.insert(Anchor(std::string_view(line).substr(hashes + 1)));
+    }
+  }
+  return anchors;
+}
+
+TEST(DocsLinks, LeadSomewhere) {
+  static const std::regex link(R"re(\]\(([^)\s]+)\))re");
+  std::vector<std::string> broken;
+  for (const SourceFile& page : SourceFiles({".md"})) {
+    const fs::path folder = (fs::path(DAYDREAM_SOURCE_DIR) / page.path).parent_path();
+    bool in_block = false;
+    for (size_t i = 0; i < page.lines.size(); ++i) {
+      const std::string& line = page.lines[i];
+      if (line.starts_with("```")) in_block = !in_block;
+      if (in_block) continue;
+      for (std::sregex_iterator it(line.begin(), line.end(), link), end; it != end; ++it) {
+        std::string target = (*it)[1].str();
+        if (target.find("://") != std::string::npos || target.starts_with("mailto:")) continue;
+        size_t hash = target.find('#');
+        std::string file = target.substr(0, hash);
+        fs::path path = file.empty() ? fs::path(DAYDREAM_SOURCE_DIR) / page.path : folder / file;
+        bool ok = fs::exists(path);
+        if (ok && hash != std::string::npos && path.extension() == ".md") {
+          ok = AnchorsOf(SplitLines(ReadText(path))).contains(target.substr(hash + 1));
+        }
+        if (!ok) broken.push_back(fmt::format("{}:{}: {}", page.path, i + 1, target));
+      }
+    }
+  }
+  EXPECT_THAT(broken, ::testing::IsEmpty());
+}
+
+TEST(DocsLinks, AnchorsFollowTheirHeadings) {
+  EXPECT_EQ(Anchor("What is measured, what is not"), "what-is-measured-what-is-not");
+}
+
+}  // namespace
+}  // namespace daydream

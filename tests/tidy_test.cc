@@ -1,0 +1,342 @@
+// Rules about the sources that are worth having are checked here, not by reviewers. Each test
+// lists every place that breaks its rule.
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/source_tree.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+namespace {
+
+using ::testing::IsEmpty;
+
+const std::vector<SourceFile>& Code() {
+  static const std::vector<SourceFile> files = SourceFiles({".h", ".cc", ".def"});
+  return files;
+}
+
+// Who may include whom. Nothing may include tools, tests or examples, except each itself.
+const std::map<std::string, std::set<std::string>>& MayInclude() {
+  static const std::set<std::string> libraries = {"base",      "trace",      "graph", "simulator",
+                                                  "costmodel", "transforms", "report"};
+  static const std::set<std::string> all = [] {
+    std::set<std::string> s = libraries;
+    s.insert({"tools", "tests", "examples"});
+    return s;
+  }();
+  static const std::map<std::string, std::set<std::string>> rules = {
+      {"base", {"base"}},
+      {"trace", {"base", "trace"}},
+      {"graph", {"base", "trace", "graph"}},
+      {"simulator", {"base", "trace", "graph", "simulator"}},
+      {"costmodel", {"base", "trace", "graph", "costmodel"}},
+      {"transforms", {"base", "trace", "graph", "costmodel", "transforms"}},
+      {"report", libraries},
+      {"tools",
+       {"base", "trace", "graph", "simulator", "costmodel", "transforms", "report", "tools"}},
+      {"examples", {"base", "trace", "examples"}},
+      {"tests", all},
+  };
+  return rules;
+}
+
+struct Include {
+  std::string path;
+  bool quoted = false;
+};
+
+std::vector<Include> IncludesOf(const SourceFile& file) {
+  static const std::regex pattern(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
+  std::vector<Include> includes;
+  std::smatch match;
+  for (const std::string& line : file.lines) {
+    if (std::regex_search(line, match, pattern)) {
+      includes.push_back({match[2].str(), match[1].str() == "\""});
+    }
+  }
+  return includes;
+}
+
+// The line without comments and without the contents of string and character literals. `in_block`
+// carries a /* comment */ over lines, `raw_end` a raw string.
+std::string CodeOnly(std::string_view line, bool& in_block, std::string& raw_end) {
+  std::string code;
+  for (size_t i = 0; i < line.size(); ++i) {
+    std::string_view rest = line.substr(i);
+    if (!raw_end.empty()) {
+      size_t end = rest.find(raw_end);
+      if (end == std::string_view::npos) return code;
+      i += end + raw_end.size() - 1;
+      raw_end.clear();
+    } else if (in_block) {
+      size_t end = rest.find("*/");
+      if (end == std::string_view::npos) return code;
+      i += end + 1;
+      in_block = false;
+    } else if (rest.starts_with("//")) {
+      return code;
+    } else if (rest.starts_with("/*")) {
+      in_block = true;
+      ++i;
+    } else if (rest.starts_with("R\"")) {
+      size_t open = rest.find('(');
+      if (open == std::string_view::npos) return code;
+      raw_end = ")" + std::string(rest.substr(2, open - 2)) + "\"";
+      i += open;
+    } else if (rest[0] == '"' || (rest[0] == '\'' && (i == 0 || !isalnum(line[i - 1])))) {
+      size_t end = i + 1;
+      while (end < line.size() && line[end] != rest[0]) end += line[end] == '\\' ? 2 : 1;
+      code += "\"\"";
+      i = end;
+    } else {
+      code += rest[0];
+    }
+  }
+  return code;
+}
+
+std::vector<std::string> CodeLines(const SourceFile& file) {
+  std::vector<std::string> lines;
+  bool in_block = false;
+  std::string raw_end;
+  for (const std::string& line : file.lines) lines.push_back(CodeOnly(line, in_block, raw_end));
+  return lines;
+}
+
+struct Function {
+  std::string head;  // what stands before the opening brace
+  size_t line = 0;   // where the head begins, from 1
+  size_t length = 0;
+};
+
+// Finds functions by their braces: a block is one when its head has a parenthesis and it stands in
+// no other function. Good enough for formatted code.
+std::vector<Function> FunctionsOf(const std::vector<std::string>& lines) {
+  static const std::regex scope(R"re(^\s*(namespace|extern|(inline )?namespace)\b|^\s*$)re");
+  static const std::regex type(R"re(\b(struct|class|union|enum)\b)re");
+  std::vector<Function> functions;
+  std::vector<bool> blocks;  // open braces; true: body of a function
+  std::string head;
+  size_t head_line = 0, inside = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].starts_with("#")) continue;
+    for (char c : lines[i]) {
+      if (c == '{') {
+        bool is_function = inside == 0 && head.find('(') != std::string::npos &&
+                           !std::regex_search(head, scope) &&
+                           !(std::regex_search(head, type) && head.find(") ") == head.npos);
+        if (is_function) functions.push_back({head, head_line, 0});
+        blocks.push_back(is_function);
+        inside += is_function;
+        head.clear();
+      } else if (c == '}') {
+        if (!blocks.empty() && blocks.back()) {
+          --inside;
+          functions.back().length = i + 2 - functions.back().line;
+        }
+        if (!blocks.empty()) blocks.pop_back();
+        head.clear();
+      } else if (c == ';') {
+        head.clear();
+      } else if (!head.empty() || !isspace(c)) {
+        if (head.empty()) head_line = i + 1;
+        head += c;
+      }
+    }
+    if (!head.empty()) head += ' ';
+  }
+  return functions;
+}
+
+size_t Utf8Length(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) {
+    return (c & 0xc0) != 0x80;
+  }));
+}
+
+bool IsLibrary(const SourceFile& file) {
+  return file.folder() != "tools" && file.folder() != "tests" && file.folder() != "examples";
+}
+
+TEST(Tidy, FoldersIncludeOnlyWhatIsBelowThem) {
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    auto rule = MayInclude().find(file.folder());
+    ASSERT_NE(rule, MayInclude().end()) << file.path << ": folder without a rule";
+    for (const Include& include : IncludesOf(file)) {
+      std::string folder = include.path.substr(0, include.path.find('/'));
+      bool ours = include.quoted && MayInclude().contains(folder);
+      if (ours && !rule->second.contains(folder)) {
+        broken.push_back(file.path + " includes " + include.path);
+      }
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST(Tidy, IncludePathsStartAtTheRoot) {
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    for (const Include& include : IncludesOf(file)) {
+      std::string folder = include.path.substr(0, include.path.find('/'));
+      bool known = MayInclude().contains(folder) || folder == "absl" || folder == "proto";
+      if (include.quoted && !known) broken.push_back(file.path + " includes " + include.path);
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST(Tidy, LibrariesWithManyTypesStayInTheFilesMadeForThem) {
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    bool codec = file.path.ends_with("_proto.h") || file.path.ends_with("_proto.cc");
+    for (const Include& include : IncludesOf(file)) {
+      const std::string& path = include.path;
+      bool generated = path.ends_with(".pb.h") || path.starts_with("google/protobuf/");
+      bool frame = file.path.starts_with("trace/ddtrace_");
+      bool codec_leaks = path.ends_with("_proto.h") && file.IsHeader() && !codec && !frame;
+      bool boost = path.starts_with("boost/graph/") && file.path != "graph/bgl.h";
+      bool bgl_leaks = path == "graph/bgl.h" && file.IsHeader();
+      if ((generated && !codec && file.folder() != "tests") || codec_leaks || boost || bgl_leaks ||
+          path.starts_with("absl/flags/")) {
+        broken.push_back(file.path + " includes " + path);
+      }
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST(Tidy, SourceIncludesItsOwnHeaderFirst) {
+  std::set<std::string> headers;
+  for (const SourceFile& file : Code()) {
+    if (file.IsHeader()) headers.insert(file.path);
+  }
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    if (!file.path.ends_with(".cc")) continue;
+    std::string own = file.path.substr(0, file.path.size() - 2) + "h";
+    std::vector<Include> includes = IncludesOf(file);
+    if (headers.contains(own) && (includes.empty() || includes[0].path != own)) {
+      broken.push_back(file.path);
+    }
+  }
+  // Together with the generated files of tests/CMakeLists.txt this shows that every header
+  // compiles alone.
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST(Tidy, LibrariesNeitherPrintNorExitNorReadTheEnvironment) {
+  static const std::regex banned(
+      R"re(\b(f?printf|puts|putchar|fputs|perror)\s*\(|\bstd::(cout|cerr|clog)\b|)re"
+      R"re(\bfmt::print\b|\b(exit|_exit|abort|quick_exit|getenv|secure_getenv|system)\s*\()re");
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    if (!IsLibrary(file) || file.path == "base/check.h") continue;
+    std::vector<std::string> lines = CodeLines(file);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      std::smatch match;
+      if (std::regex_search(lines[i], match, banned)) {
+        broken.push_back(fmt::format("{}:{}: {}", file.path, i + 1, match.str()));
+      }
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST(Tidy, FilesFunctionsAndLinesStayShort) {
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    if (file.lines.size() > 500) {
+      broken.push_back(fmt::format("{}: {} lines", file.path, file.lines.size()));
+    }
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      if (Utf8Length(file.lines[i]) > 100) {
+        broken.push_back(fmt::format("{}:{}: line too long", file.path, i + 1));
+      }
+    }
+    for (const Function& f : FunctionsOf(CodeLines(file))) {
+      if (f.length > 70) {
+        broken.push_back(fmt::format("{}:{}: function of {} lines", file.path, f.line, f.length));
+      }
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST(Tidy, HeadersHaveAnIncludeGuardAndACommentOnTop) {
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    if (!file.IsHeader()) continue;
+    bool guard = std::find(file.lines.begin(), file.lines.end(), "#pragma once") !=
+                 file.lines.end();
+    if (!guard || !file.lines[0].starts_with("//")) broken.push_back(file.path);
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST(Tidy, NothingIsLeftForLater) {
+  // Spelled apart, so that this file does not find itself.
+  static const std::regex later("\\b(TO" "DO|FIX" "ME|X" "XX|HA" "CK)\\b");
+  static const std::regex machine("(^|[\\s\"'(=])(/wo" "rk|/ho" "me|/ro" "ot|/tm" "p/bash)/");
+  std::vector<std::string> broken;
+  for (const SourceFile& file : SourceFiles({".h", ".cc", ".def", ".md", ".txt", ".cmake", ".proto",
+                                             ".json", "setup", "demo", ".sh"})) {
+    for (size_t i = 0; i < file.lines.size(); ++i) {
+      if (std::regex_search(file.lines[i], later) || std::regex_search(file.lines[i], machine)) {
+        broken.push_back(fmt::format("{}:{}: {}", file.path, i + 1, file.lines[i]));
+      }
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+TEST(Tidy, EachTransformHasAPageAndAGoldenCase) {
+  namespace fs = std::filesystem;
+  const fs::path root(DAYDREAM_SOURCE_DIR);
+  std::vector<std::string> missing;
+  for (const Transform* transform : Transforms()) {
+    std::string name(transform->name);
+    std::string page = "docs/optimizations/" + name + ".md";
+    std::string golden = "tests/golden/" + name;
+    if (!fs::exists(root / page)) missing.push_back(page);
+    if (!fs::is_directory(root / golden) || fs::is_empty(root / golden)) missing.push_back(golden);
+    for (const ParamSpec& param : transform->params) {
+      if (param.source.empty()) {
+        missing.push_back(fmt::format("{}: source of {}", name, param.name));
+      }
+    }
+  }
+  EXPECT_THAT(missing, IsEmpty());
+}
+
+// The checks themselves, on text small enough to see the answer.
+TEST(TidyItself, CommentsAndTextAreNotCode) {
+  bool in_block = false;
+  std::string raw_end;
+  EXPECT_EQ(CodeOnly("f(\"exit(1)\"); // exit(1)", in_block, raw_end), "f(\"\"); ");
+  EXPECT_EQ(CodeOnly("a /* b", in_block, raw_end), "a ");
+  EXPECT_EQ(CodeOnly("c */ d", in_block, raw_end), " d");
+  EXPECT_EQ(CodeOnly("1'000 '{' R\"(x", in_block, raw_end), "1'000 \"\" ");
+  EXPECT_EQ(CodeOnly("y)\";", in_block, raw_end), ";");
+}
+
+TEST(TidyItself, FunctionsAreFoundByTheirBraces) {
+  std::vector<Function> functions = FunctionsOf({
+      "namespace a {", "struct S {", "  int f() { return 1; }", "  int x = 0;", "};",
+      "int g(int y)", "    {", "  for (;;) {", "  }", "}", "const S s = {1};", "}"});
+  ASSERT_EQ(functions.size(), 2u);
+  EXPECT_EQ(functions[0].length, 1u);
+  EXPECT_EQ(functions[1].line, 6u);
+  EXPECT_EQ(functions[1].length, 5u);
+}
+
+}  // namespace
+}  // namespace daydream
