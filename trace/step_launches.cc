@@ -1,0 +1,102 @@
+#include "trace/step_launches.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace daydream {
+namespace {
+
+struct GpuTasks {
+  uint32_t count = 0;
+  size_t first_row = 0;
+};
+
+uint64_t WorkOf(const Trace& trace, size_t row) {
+  return uint64_t{trace.name[row].value} << 32 | trace.detail[row];
+}
+
+void SortByStart(std::vector<Launch>& launches) {
+  std::stable_sort(launches.begin(), launches.end(),
+                   [](const Launch& a, const Launch& b) { return a.start < b.start; });
+}
+
+std::vector<Launch> Operators(const Trace& trace) {
+  std::vector<Launch> launches;
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    if (trace.kind[row] != EventKind::kOp) continue;
+    launches.push_back({trace.start[row], trace.lane[row], 1, trace.name[row].value});
+  }
+  SortByStart(launches);
+  return launches;
+}
+
+}  // namespace
+
+std::vector<Launch> FindLaunches(const Trace& trace) {
+  absl::flat_hash_map<uint32_t, GpuTasks> tasks;
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    if (!IsGpuWork(trace.kind[row]) || trace.correlation[row] == 0) continue;
+    auto [it, first] = tasks.try_emplace(trace.correlation[row], GpuTasks{0, row});
+    ++it->second.count;
+  }
+  std::vector<Launch> launches;
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    if (trace.kind[row] != EventKind::kCall || trace.correlation[row] == 0) continue;
+    auto it = tasks.find(trace.correlation[row]);
+    if (it == tasks.end()) continue;
+    launches.push_back({trace.start[row], trace.lane[row], it->second.count,
+                        WorkOf(trace, it->second.first_row)});
+    tasks.erase(it);  // a driver call inside it carries the same correlation
+  }
+  if (launches.empty()) return Operators(trace);
+  SortByStart(launches);
+  return launches;
+}
+
+namespace {
+
+// Distances at which rare entries come back, most frequent first.
+std::vector<size_t> CandidatePeriods(const std::vector<uint64_t>& sequence) {
+  constexpr size_t kFewest = 3, kMost = 1000, kCandidates = 24;
+  absl::flat_hash_map<uint64_t, std::pair<size_t, size_t>> seen;  // count, last position
+  for (uint64_t what : sequence) ++seen[what].first;
+  for (auto& [what, entry] : seen) entry.second = SIZE_MAX;
+  absl::flat_hash_map<size_t, size_t> votes;
+  for (size_t i = 0; i < sequence.size(); ++i) {
+    auto& [count, last] = seen[sequence[i]];
+    if (count < kFewest || count > kMost) continue;
+    if (last != SIZE_MAX) ++votes[i - last];
+    last = i;
+  }
+  std::vector<std::pair<size_t, size_t>> ranked;  // votes, distance
+  for (auto [distance, n] : votes) ranked.emplace_back(n, distance);
+  std::sort(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  if (ranked.size() > kCandidates) ranked.resize(kCandidates);
+  std::vector<size_t> periods;
+  for (auto [n, distance] : ranked) periods.push_back(distance);
+  std::sort(periods.begin(), periods.end());
+  return periods;
+}
+
+}  // namespace
+
+size_t FindPeriod(const std::vector<uint64_t>& sequence) {
+  // Layers of a model repeat as well, but what comes before and after them does not: the whole
+  // sequence has to repeat, but for one entry in fifty (autotuning, a log line now and then).
+  constexpr size_t kOneIn = 50, kRepeats = 3, kShortest = 4;
+  size_t n = sequence.size();
+  for (size_t period : CandidatePeriods(sequence)) {
+    if (period < kShortest || n < kRepeats * period) continue;
+    size_t misses = 0, allowed = (n - period) / kOneIn;
+    for (size_t i = 0; i + period < n && misses <= allowed; ++i) {
+      misses += sequence[i] != sequence[i + period] ? 1 : 0;
+    }
+    if (misses <= allowed) return period;
+  }
+  return 0;
+}
+
+}  // namespace daydream

@@ -1,0 +1,26 @@
+// What each thread hands to the GPU, and when: the evidence by which steps are found and judged.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "trace/trace.h"
+
+namespace daydream {
+
+// A call that made the GPU do something, or, in a trace without GPU work, an operator.
+struct Launch {
+  Instant start;
+  LaneId lane;
+  uint32_t tasks = 0;  // GPU tasks that carry its correlation
+  uint64_t what = 0;   // equal for equal work: name and shape of its first task
+};
+
+// In order of start. O(rows).
+std::vector<Launch> FindLaunches(const Trace& trace);
+
+// The smallest p such that `sequence` repeats itself every p entries, at least three times and
+// with hardly an exception, or 0. O(n) for each of a few candidates.
+size_t FindPeriod(const std::vector<uint64_t>& sequence);
+
+}  // namespace daydream

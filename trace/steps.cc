@@ -1,0 +1,264 @@
+#include "trace/steps.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "absl/container/flat_hash_map.h"
+#include "trace/step_launches.h"
+
+namespace daydream {
+namespace {
+
+bool StartsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+// Annotations of one name on one thread, in order of time, without those inside one another.
+struct MarkGroup {
+  std::string name;  // digits as '#'
+  LaneId lane;
+  std::vector<size_t> rows;
+};
+
+// "step 12" and "step 13" are the same mark.
+std::string WithoutDigits(std::string_view name) {
+  std::string out;
+  for (char c : name) {
+    bool digit = c >= '0' && c <= '9';
+    if (!digit) out += c;
+    if (digit && (out.empty() || out.back() != '#')) out += '#';
+  }
+  return out;
+}
+
+std::vector<MarkGroup> GroupAnnotations(const Trace& trace) {
+  std::map<std::pair<uint32_t, std::string>, MarkGroup> groups;
+  absl::flat_hash_map<uint32_t, std::string> names;  // by NameId
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    LaneId lane = trace.lane[row];
+    if (trace.kind[row] != EventKind::kAnnotation) continue;
+    if (trace.lanes[lane.index()].kind != LaneKind::kThread) continue;
+    auto [it, fresh] = names.try_emplace(trace.name[row].value);
+    if (fresh) it->second = WithoutDigits(trace.EventName(row));
+    MarkGroup& group = groups[{lane.value, it->second}];
+    if (!group.rows.empty() && trace.start[row] < trace.End(group.rows.back())) continue;
+    group.name = it->second;
+    group.lane = lane;
+    group.rows.push_back(row);
+  }
+  std::vector<MarkGroup> out;
+  for (auto& [key, group] : groups) out.push_back(std::move(group));
+  return out;
+}
+
+// The group with this prefix that has most marks, or nullptr.
+const MarkGroup* Largest(std::span<const MarkGroup> groups, std::string_view prefix, size_t least) {
+  const MarkGroup* best = nullptr;
+  for (const MarkGroup& group : groups) {
+    if (!StartsWith(group.name, prefix) || group.rows.size() < least) continue;
+    if (best == nullptr || group.rows.size() > best->rows.size()) best = &group;
+  }
+  return best;
+}
+
+Instant LaneBegin(const Trace& trace, LaneId lane) {
+  return trace.start[trace.lane_begin[lane.index()]];
+}
+
+Instant LaneEnd(const Trace& trace, LaneId lane) {
+  Instant end = Instant::Min();
+  for (size_t row = trace.lane_begin[lane.index()]; row < trace.lane_begin[lane.index() + 1]; ++row) {
+    end = std::max(end, trace.End(row));
+  }
+  return end;
+}
+
+size_t LaunchesIn(std::span<const Launch> launches, Instant begin, Instant end) {
+  auto at = [&](Instant t) {
+    return std::lower_bound(launches.begin(), launches.end(), t,
+                            [](const Launch& l, Instant x) { return l.start < x; });
+  };
+  size_t tasks = 0;
+  for (auto it = at(begin), last = at(end); it < last; ++it) tasks += it->tasks;
+  return tasks;
+}
+
+size_t TasksOf(std::span<const Launch> launches) {
+  size_t tasks = 0;
+  for (const Launch& l : launches) tasks += l.tasks;
+  return tasks;
+}
+
+Steps FromRanges(const Trace& trace, const MarkGroup& marks, StepMethod method) {
+  Steps steps{.method = method, .lane = marks.lane, .steps = {}};
+  for (size_t row : marks.rows) {
+    steps.steps.push_back({.label = std::string(trace.EventName(row)),
+                           .begin = trace.start[row],
+                           .end = trace.End(row),
+                           .why = {}});
+  }
+  return steps;
+}
+
+// Steps between the given instants; labels count from 1.
+Steps Between(LaneId lane, std::span<const Instant> bounds, StepMethod method) {
+  Steps steps{.method = method, .lane = lane, .steps = {}};
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    if (bounds[i + 1] <= bounds[i]) continue;
+    steps.steps.push_back({.label = fmt::format("iteration {}", steps.steps.size() + 1),
+                           .begin = bounds[i],
+                           .end = bounds[i + 1],
+                           .why = {}});
+  }
+  return steps;
+}
+
+// An optimizer step is the last thing that an iteration does.
+Steps FromOptimizer(const Trace& trace, const MarkGroup& marks) {
+  std::vector<Instant> bounds = {LaneBegin(trace, marks.lane)};
+  for (size_t row : marks.rows) bounds.push_back(trace.End(row));
+  return Between(marks.lane, bounds, StepMethod::kAnnotation);
+}
+
+// Fetching a batch is the first.
+Steps FromLoader(const Trace& trace, const MarkGroup& marks) {
+  std::vector<Instant> bounds;
+  for (size_t row : marks.rows) bounds.push_back(trace.start[row]);
+  bounds.push_back(LaneEnd(trace, marks.lane));
+  return Between(marks.lane, bounds, StepMethod::kAnnotation);
+}
+
+// Any other annotation counts as a step when three of its kind hold most of the GPU work.
+const MarkGroup* MostWork(const Trace& trace, std::span<const MarkGroup> groups,
+                          std::span<const Launch> launches) {
+  constexpr double kMost = 0.7;
+  const MarkGroup* best = nullptr;
+  size_t best_tasks = static_cast<size_t>(kMost * static_cast<double>(TasksOf(launches)));
+  for (const MarkGroup& group : groups) {
+    if (group.rows.size() < 3 || StartsWith(group.name, "nccl:")) continue;
+    size_t tasks = 0;
+    for (size_t row : group.rows) tasks += LaunchesIn(launches, trace.start[row], trace.End(row));
+    if (tasks <= best_tasks) continue;
+    best_tasks = tasks;
+    best = &group;
+  }
+  return best;
+}
+
+LaneId BusiestLane(const Trace& trace, std::span<const Launch> launches) {
+  std::vector<size_t> count(trace.lanes.size());
+  for (const Launch& l : launches) ++count[l.lane.index()];
+  auto most = std::max_element(count.begin(), count.end());
+  return LaneId(static_cast<size_t>(most - count.begin()));
+}
+
+// Cuts where the sequence of launches starts over; an incomplete rest is left out.
+Steps FromPeriod(const Trace& trace, std::span<const Launch> launches) {
+  if (launches.empty()) return {};
+  LaneId lane = BusiestLane(trace, launches);
+  std::vector<uint64_t> sequence;
+  std::vector<Instant> starts;
+  for (const Launch& l : launches) {
+    if (l.lane != lane) continue;
+    sequence.push_back(l.what);
+    starts.push_back(l.start);
+  }
+  size_t period = FindPeriod(sequence);
+  if (period == 0) return {};
+  std::vector<Instant> bounds;
+  for (size_t i = 0; i < starts.size(); i += period) bounds.push_back(starts[i]);
+  if (starts.size() % period == 0) bounds.push_back(LaneEnd(trace, lane));
+  return Between(lane, bounds, StepMethod::kPeriod);
+}
+
+Steps WholeWindow(const Trace& trace) {
+  Steps steps;
+  if (trace.rows() == 0) return steps;
+  Step all{.label = "whole trace", .begin = Instant::AtNs(0), .end = Instant::AtNs(0), .why = {}};
+  for (size_t row = 0; row < trace.rows(); ++row) all.end = std::max(all.end, trace.End(row));
+  steps.steps.push_back(std::move(all));
+  return steps;
+}
+
+template <class T>
+T Median(std::vector<T> values) {
+  if (values.empty()) return T{};
+  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view unit) {
+  constexpr double kStubShare = 0.2, kCutShare = 0.8;
+  std::vector<size_t> tasks;
+  for (const Step& step : steps.steps) tasks.push_back(LaunchesIn(launches, step.begin, step.end));
+  size_t typical = Median(tasks);
+  bool open_ended = steps.method == StepMethod::kAnnotation;
+  for (size_t i = 0; i < steps.steps.size(); ++i) {
+    bool outer = i == 0 || i + 1 == steps.steps.size();
+    double limit = open_ended && outer && steps.steps.size() > 2 ? kCutShare : kStubShare;
+    if (static_cast<double>(tasks[i]) >= limit * static_cast<double>(typical)) continue;
+    steps.steps[i].use = StepUse::kStub;
+    steps.steps[i].why = fmt::format("it launches {} {}, a typical step {}", tasks[i], unit, typical);
+  }
+}
+
+void MarkWarmUp(Steps& steps) {
+  constexpr double kSlower = 1.15;
+  std::vector<Step*> left;
+  for (Step& step : steps.steps) {
+    if (step.use == StepUse::kMeasured) left.push_back(&step);
+  }
+  if (left.size() < 2) return;
+  std::vector<int64_t> others;
+  for (size_t i = 1; i < left.size(); ++i) others.push_back((left[i]->end - left[i]->begin).ns);
+  auto typical = static_cast<double>(Median(others));
+  double first = static_cast<double>((left[0]->end - left[0]->begin).ns);
+  bool slow = first > kSlower * typical;
+  if (!slow && left.size() < 3) return;
+  left[0]->use = StepUse::kWarmUp;
+  left[0]->why = slow ? fmt::format("the first step takes {:.1f} ms, the others {:.1f} ms",
+                                    first * 1e-6, typical * 1e-6)
+                      : "the profiler starts up during the first step";
+}
+
+Steps FindMarks(const Trace& trace, std::span<const Launch> launches) {
+  std::vector<MarkGroup> groups = GroupAnnotations(trace);
+  if (const MarkGroup* g = Largest(groups, "ProfilerStep#", 1)) {
+    return FromRanges(trace, *g, StepMethod::kProfilerStep);
+  }
+  if (const MarkGroup* g = Largest(groups, "Optimizer.step", 2)) return FromOptimizer(trace, *g);
+  if (const MarkGroup* g = Largest(groups, "enumerate(DataLoader)", 2)) {
+    return FromLoader(trace, *g);
+  }
+  if (const MarkGroup* g = MostWork(trace, groups, launches)) {
+    return FromRanges(trace, *g, StepMethod::kAnnotation);
+  }
+  return {};
+}
+
+}  // namespace
+
+size_t Steps::measured() const {
+  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const Step& s) {
+    return s.use == StepUse::kMeasured;
+  }));
+}
+
+Steps FindSteps(const Trace& trace) {
+  std::vector<Launch> launches = FindLaunches(trace);
+  Steps steps = FindMarks(trace, launches);
+  if (steps.steps.empty()) steps = FromPeriod(trace, launches);
+  if (steps.steps.empty()) return WholeWindow(trace);
+  bool gpu = std::any_of(trace.kind.begin(), trace.kind.end(), IsGpuWork);
+  MarkStubs(steps, launches, gpu ? "GPU tasks" : "operators");
+  MarkWarmUp(steps);
+  return steps;
+}
+
+}  // namespace daydream
