@@ -1,0 +1,283 @@
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "transforms/host_calls.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+namespace {
+
+// Copies below this size say nothing about the rate of the link.
+constexpr uint64_t kLargeCopy = 1 << 20;
+// How many host tasks after a copy call may lie between it and the synchronization that
+// PyTorch's blocking copy adds.
+constexpr int kSyncWithin = 4;
+
+constexpr ParamSpec kParams[] = {
+    {.name = "rate", .unit = Unit::kBandwidth, .fallback = 0, .low = 0, .high = 0, .min = 0,
+     .max = 1e12, .help = "rate of pinned copies; 0 = from this trace",
+     .source = "pinned copies of the trace, else what its pageable copies show of the link"},
+    {.name = "staging", .unit = Unit::kBytes, .fallback = 512 << 10, .low = 400 << 10,
+     .high = 1 << 20, .min = 4096, .max = 64 << 20,
+     .help = "bytes still on their way when the call of a pageable copy to the GPU returns",
+     .source = "the part of pageable copies that follows the return of their call: 34 us on a "
+               "2080 Ti, 46 to 58 us on a V100, both on PCIe 3.0 x16 (12.3 GB/s usable)"},
+};
+
+enum Direction : uint8_t { kToDevice, kToHost };
+
+struct PageableCopy {
+  TaskId copy, call;
+  Direction direction = kToDevice;
+  uint64_t bytes = 0;
+};
+
+// What the copies of a trace show of the link between host and GPU, in bytes per second.
+struct LinkRate {
+  std::array<double, 2> pinned{};  // median of large pinned copies, by direction
+  double pageable = 0;             // fastest large pageable copy
+  double tail = 0;                 // from the end of pageable copies to the GPU
+};
+
+double Rate(uint64_t bytes, Duration d) {
+  return d > Duration{} ? static_cast<double>(bytes) / d.seconds() : 0;
+}
+
+double Median(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+class PinMemory {
+ public:
+  PinMemory(const Params& params, Editor& edit) : params_(params), edit_(edit) {}
+
+  absl::Status Run() {
+    FindCopies();
+    if (copies_.empty()) {
+      edit_.changes().notes.push_back("no copy between pageable memory and a GPU in this trace");
+      return absl::OkStatus();
+    }
+    FindWaits();
+    MeasureLink();
+    async_copy_ = MeasureHostCosts(edit_.graph()).copy;
+    uint64_t read_at_once = 0, to_host = 0;
+    for (const PageableCopy& c : copies_) {
+      if (c.direction == kToHost && ReadAtOnce(c)) {
+        ++read_at_once;
+        continue;
+      }
+      Shorten(c);
+      Unblock(c);
+      GiveOwnLane(c);
+      if (c.direction == kToHost) ++to_host;
+    }
+    Tell(read_at_once, to_host);
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  void FindCopies() {
+    for (size_t i = 0; i < graph().size(); ++i) {
+      TaskId t(i);
+      const CopyDetail* d = graph().task(t).kind == TaskKind::kMemcpy ? graph().Copy(t) : nullptr;
+      if (d == nullptr || graph().task(t).removed) continue;
+      if (d->from == Memory::kPageable && d->to == Memory::kDevice) {
+        copies_.push_back({t, edit_.LaunchOf(t), kToDevice, d->bytes});
+      } else if (d->from == Memory::kDevice && d->to == Memory::kPageable) {
+        copies_.push_back({t, edit_.LaunchOf(t), kToHost, d->bytes});
+      }
+    }
+    // Own lanes take copies in the order in which they ran.
+    std::stable_sort(copies_.begin(), copies_.end(),
+                     [&](const PageableCopy& a, const PageableCopy& b) {
+                       return graph().task(a.copy).recorded_start <
+                              graph().task(b.copy).recorded_start;
+                     });
+  }
+
+  void FindWaits() {
+    waits_.assign(graph().size(), false);
+    for (const Edge& e : graph().edges()) {
+      if (e.rule == Rule::kHostWait) waits_[e.to.index()] = true;
+    }
+  }
+
+  void MeasureLink() {
+    std::array<std::vector<double>, 2> pinned;
+    for (size_t i = 0; i < graph().size(); ++i) {
+      TaskId t(i);
+      const CopyDetail* d = graph().task(t).kind == TaskKind::kMemcpy ? graph().Copy(t) : nullptr;
+      if (d == nullptr || d->bytes < kLargeCopy) continue;
+      double rate = Rate(d->bytes, graph().task(t).duration);
+      if (d->from == Memory::kPinned && d->to == Memory::kDevice) pinned[kToDevice].push_back(rate);
+      if (d->from == Memory::kDevice && d->to == Memory::kPinned) pinned[kToHost].push_back(rate);
+    }
+    for (int way : {kToDevice, kToHost}) link_.pinned[way] = Median(pinned[way]);
+    std::vector<double> tails;
+    for (const PageableCopy& c : copies_) {
+      if (c.bytes >= kLargeCopy) {
+        link_.pageable = std::max(link_.pageable, Rate(c.bytes, graph().task(c.copy).duration));
+      }
+    }
+    for (const Edge& e : graph().edges()) {
+      // The call returned while the last staging buffer was still being sent.
+      if (e.rule != Rule::kHostWait || e.lag >= Duration{}) continue;
+      const CopyDetail* d = graph().Copy(e.from);
+      if (d != nullptr && d->from == Memory::kPageable && d->bytes >= kLargeCopy) {
+        tails.push_back(params_["staging"] / (-e.lag).seconds());
+      }
+    }
+    link_.tail = Median(tails);
+  }
+
+  double RateOf(Direction way) const {
+    if (params_["rate"] > 0) return params_["rate"];
+    if (link_.pinned[way] > 0) return link_.pinned[way];
+    Direction other = way == kToDevice ? kToHost : kToDevice;
+    if (link_.pinned[other] > 0) return link_.pinned[other];
+    return std::max(link_.pageable, link_.tail);
+  }
+
+  // Reads of single values and of sizes need their result before the host can go on.
+  bool ReadAtOnce(const PageableCopy& c) const {
+    static constexpr std::string_view kReads[] = {"aten::item", "aten::_local_scalar_dense",
+                                                  "aten::nonzero", "aten::is_nonzero",
+                                                  "aten::equal", "aten::unique_consecutive",
+                                                  "aten::_unique2", "aten::masked_select"};
+    for (const Scope* s = graph().ScopeOf(c.copy); s != nullptr;) {
+      for (std::string_view read : kReads) {
+        if (graph().Name(s->name) == read) return true;
+      }
+      const std::vector<Scope>& scopes = graph().tables().scopes;
+      s = s->parent.index() < scopes.size() ? &scopes[s->parent.index()] : nullptr;
+    }
+    return false;
+  }
+
+  void Shorten(const PageableCopy& c) {
+    double rate = RateOf(c.direction);
+    if (rate <= 0) return;
+    edit_.BeginCause("pinned copies run at the rate of the link");
+    Duration now = graph().task(c.copy).duration;
+    Duration pinned = Duration::FromDouble(static_cast<double>(c.bytes) / rate * 1e9);
+    if (pinned < now) edit_.SetDuration(c.copy, pinned);
+  }
+
+  // The call returns at once, and the synchronization that a blocking copy ends with is gone.
+  void Unblock(const PageableCopy& c) {
+    if (!c.call.valid()) return;
+    edit_.BeginCause("the host no longer waits for copies");
+    unblocked_.push_back({c.copy, c.call});
+    if (graph().task(c.call).duration > async_copy_) edit_.SetDuration(c.call, async_copy_);
+    TaskId t = graph().task(c.call).lane_next;
+    for (int i = 0; i < kSyncWithin && t.valid(); ++i, t = graph().task(t).lane_next) {
+      const Task& task = graph().task(t);
+      if (task.scope != graph().task(c.call).scope) break;
+      bool own_wait = task.kind == TaskKind::kWait && task.name == graph().task(c.call).name;
+      bool sync = task.kind == TaskKind::kCall && waits_[t.index()] &&
+                  graph().Name(task.name).find("StreamSynchronize") != std::string_view::npos;
+      if (own_wait || sync) edit_.Remove({&t, 1});
+    }
+  }
+
+  LaneId CopyLane(const PageableCopy& c) {
+    const GraphLane& from = graph().lane(graph().task(c.copy).lane);
+    auto [it, inserted] = lanes_.try_emplace({from.lane.device, c.direction}, LaneId::None());
+    if (inserted) {
+      GraphLane lane = from;
+      it->second = edit_.NewLane(
+          c.direction == kToDevice ? "pinned copies to the GPU" : "pinned copies to the host",
+          LaneKind::kStream);
+      edit_.graph().mutable_lane(it->second).lane.device = lane.lane.device;
+      edit_.graph().mutable_lane(it->second).lane.rank = lane.lane.rank;
+      edit_.graph().mutable_lane(it->second).queue_depth = lane.queue_depth;
+    }
+    return it->second;
+  }
+
+  void GiveOwnLane(const PageableCopy& c) {
+    edit_.BeginCause("copies run beside kernels");
+    TaskId before = graph().task(c.copy).lane_prev, after = graph().task(c.copy).lane_next;
+    if (before.valid() && graph().task(before).kind == TaskKind::kDelay) {
+      edit_.Remove({&before, 1});
+    }
+    if (graph().task(c.copy).gap != Duration{}) edit_.SetGap(c.copy, {});
+    LaneId lane = CopyLane(c);
+    edit_.Move(c.copy, lane, graph().lane(lane).last);
+    if (c.direction == kToDevice) {
+      if (after.valid()) edit_.AddEdge(c.copy, after, {});
+      return;
+    }
+    if (before.valid()) edit_.AddEdge(before, c.copy, {});
+    for (TaskId t = c.call.valid() ? graph().task(c.call).lane_next : TaskId::None(); t.valid();
+         t = graph().task(t).lane_next) {
+      if (!waits_[t.index()] || graph().task(t).removed) continue;
+      edit_.AddEdge(c.copy, t, {}, Rule::kTransform, Anchor::kEnd, Anchor::kEnd);
+      break;
+    }
+  }
+
+  void Tell(uint64_t read_at_once, uint64_t to_host) {
+    // Calls that were not split in two waited for their copy themselves.
+    std::sort(unblocked_.begin(), unblocked_.end());
+    edit_.DropEdges([&](const Graph&, const Edge& e) {
+      return e.rule == Rule::kHostWait &&
+             std::binary_search(unblocked_.begin(), unblocked_.end(), std::pair(e.from, e.to));
+    });
+    auto& notes = edit_.changes().notes;
+    bool measured = params_["rate"] == 0 && link_.pinned[kToDevice] + link_.pinned[kToHost] > 0;
+    notes.push_back(fmt::format("pinned copies run at {:.1f} GB/s to the GPU and {:.1f} GB/s to "
+                                "the host ({})", RateOf(kToDevice) / 1e9, RateOf(kToHost) / 1e9,
+                                params_["rate"] > 0 ? "as given"
+                                : measured          ? "pinned copies of this trace"
+                                                    : "told from its pageable copies"));
+    if (read_at_once > 0) {
+      notes.push_back(fmt::format("{} copies to the host are read at once and keep blocking",
+                                  read_at_once));
+    }
+    if (to_host > 0) {
+      edit_.changes().warnings.push_back(fmt::format(
+          "{} copies to the host no longer block: right only where the host reads them after a "
+          "later synchronization", to_host));
+    }
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  std::vector<PageableCopy> copies_;
+  std::vector<bool> waits_;  // by task: it waits for the GPU
+  std::vector<std::pair<TaskId, TaskId>> unblocked_;  // copy, its call
+  std::map<std::pair<int32_t, Direction>, LaneId> lanes_;
+  LinkRate link_;
+  Duration async_copy_;
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return PinMemory(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kPinMemory = {
+    .name = "pin-memory",
+    .summary = "Copies use pinned memory and do not block the host",
+    .params = kParams,
+    .apply = &Run,
+    .model = "Copies between pageable memory and a GPU become asynchronous: the call costs what "
+             "an asynchronous copy call costs in this trace, the synchronization after it goes, "
+             "and the copy runs on a lane of its own for each direction. The next operation of "
+             "the stream waits for a copy to the GPU; a copy to the host waits for the operation "
+             "before it, and the next blocking call of the thread waits for the copy. Copies "
+             "run at the rate of this trace's pinned copies; without any, at what its pageable "
+             "copies show of the link.",
+    .ignores = "Pinning the batch itself (a thread of the loader does it), several GPUs on one "
+               "link, and what host code reads before the next synchronization.",
+    .sources = "CUDA C++ Programming Guide, page-locked memory; design evidence: returns of "
+               "pageable copy calls before the end of their copy",
+};
+
+}  // namespace daydream
