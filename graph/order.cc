@@ -24,7 +24,8 @@ bool InTaskIdOrder(const Graph& g) {
 
 // Targets of the edges of each task, and how much each task still waits for.
 struct Waiting {
-  explicit Waiting(const Graph& g) : begin(g.size() + 1), targets(g.edges().size()), open(g.size()) {
+  explicit Waiting(const Graph& g)
+      : begin(g.size() + 1), targets(g.edges().size()), open(g.size()) {
     for (const Edge& e : g.edges()) {
       ++begin[e.from.index() + 1];
       ++open[e.to.index()];

@@ -25,7 +25,8 @@ void AlongLane(const Graph& g, std::span<const TaskId> tasks, bool fixed, Timeli
     } else if (clock == start && clock_of.valid()) {
       timeline.start_blocker[t.index()] = {clock_of, Blocker::kLane};
     }
-    const Instant free = timeline.end[t.index()] + OwnGap(task);
+    Instant free = timeline.end[t.index()] + OwnGap(task);
+    if (!fixed) free = std::max(free, start);
     if (free >= clock) clock = free, clock_of = t;
     before = t;
   }

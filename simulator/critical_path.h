@@ -22,7 +22,8 @@ struct PathSegment {
   Resource resource;
 };
 
-// REQUIRES: a timeline with blockers of this graph. Ends at the last task end of `until` (None: of everything).
+// REQUIRES: a timeline with blockers of this graph. Ends at the end of `until` (None: at the last
+// end of all).
 // First segment first. O(length of the path).
 std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeline,
                                       TaskId until = TaskId::None());

@@ -178,6 +178,7 @@ class Scheduler {
     timeline_.start[t.index()] = start;
     timeline_.end[t.index()] = end;
     lane.clock = std::max(lane.clock, task.removed ? end : end + task.gap);
+    if (!lane.fixed) lane.clock = std::max(lane.clock, start);
     lane.last = t;
     for (uint32_t k = begin_[t.index()]; k < begin_[t.index() + 1]; ++k) {
       const OutEdge& e = out_[k];

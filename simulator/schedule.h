@@ -1,6 +1,11 @@
 // Discrete-event replay for graphs with lanes that may reorder: whenever such a lane is free, it
 // takes the ready task with the highest priority, then the one that was ready first, then the
 // lowest TaskId. Lanes of fixed order behave as on the linear path. Internal to simulator/.
+//
+// On a lane that may reorder, a task can be chosen once all that its edges come from has been
+// played. It starts when the lane is free, never before the task that ran before it, and
+// Task::overlaps has no meaning. Choices are made in order of time; at one instant lanes of fixed
+// order go first, then lanes by LaneId.
 #pragma once
 
 #include "base/status.h"

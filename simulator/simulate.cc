@@ -55,9 +55,9 @@ Timeline Plan::Run(std::span<const Duration> duration, std::span<const Duration>
   return timeline;
 }
 
-std::vector<std::vector<Instant>> Plan::RunBatch(std::span<const std::span<const Duration>> duration,
-                                                 std::span<const std::span<const Duration>> gap,
-                                                 std::span<const TaskId> watch) const {
+std::vector<std::vector<Instant>> Plan::RunBatch(
+    std::span<const std::span<const Duration>> duration,
+    std::span<const std::span<const Duration>> gap, std::span<const TaskId> watch) const {
   DD_CHECK(duration.size() == gap.size());
   const Program& p = impl_->program;
   std::vector<std::vector<Instant>> result(duration.size());
