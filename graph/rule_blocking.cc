@@ -224,11 +224,13 @@ class BlockingCalls {
   void Apply(const Wait& w) {
     ++b_.report.blocking_calls;
     Duration post = post_[static_cast<size_t>(b_.KindOf(w.call))];
-    TaskId waiter = w.own_copy ? SplitCopyCall(w) : w.call;
+    bool frees = b_.KindOf(w.call) == CallKind::kFree;
+    TaskId waiter = w.own_copy ? SplitCopyCall(w) : frees ? SplitFree(w) : w.call;
     const Instant end = b_.End(waiter);
     const GpuOp& target = b_.ops[w.target];
     Duration lag = end - target.end;
-    if (!w.own_copy && w.waited) {
+    if (frees) post = {};
+    if (!w.own_copy && !frees && w.waited) {
       // Own work cannot be told apart from the time before the awaited end: it is what is left.
       Task& task = b_.graph.mutable_task(w.call);
       task.duration = std::clamp(lag, Duration{}, task.duration);
@@ -268,6 +270,22 @@ class BlockingCalls {
     op.call_end = begin + submit;
     op.own_copy = true;
     TaskId t = b_.InsertAfter(w.call, wait, begin + submit, end);
+    b_.waits.resize(b_.graph.size(), false);
+    b_.op_of_task.resize(b_.graph.size(), Builder::kNone);
+    return t;
+  }
+
+  // Rule B5: freeing waits first and works afterwards.
+  TaskId SplitFree(const Wait& w) {
+    Task& call = b_.graph.mutable_task(w.call);
+    Instant begin = b_.Start(w.call), end = b_.End(w.call);
+    Instant done = std::clamp(b_.ops[w.target].end, begin, end);
+    Task wait{.earliest = call.earliest, .name = call.name, .lane = call.lane,
+              .scope = call.scope, .kind = TaskKind::kWait};
+    call.duration = end - done;
+    call.recorded_start = done;
+    call.earliest = {};
+    TaskId t = b_.InsertBefore(w.call, wait, begin, done);
     b_.waits.resize(b_.graph.size(), false);
     b_.op_of_task.resize(b_.graph.size(), Builder::kNone);
     return t;

@@ -96,8 +96,8 @@ class StartRule {
     int from = static_cast<int>(CategoryOf(b_.graph.task(before.task).kind));
     int to = static_cast<int>(CategoryOf(b_.graph.task(op.task).kind));
     Duration typical = b_.typical.stream_gap[from][to];
-    bool measured = !op.call.valid() || (op.many && !op.first_of_call);  // rule G4
     Duration slack = op.start - before.end;
+    bool measured = GraphOrUnlaunched(op) && slack <= kGraphWork;
     Duration gap = measured ? slack : b_.typical_lags() ? typical : std::min(typical, slack);
     constraints_.push_back({before.task, before.end, gap, Rule::kLaneOrder});
   }
@@ -157,7 +157,8 @@ class StartRule {
     auto latest = binding();
     Duration rest = op.start - latest->Ready();
     std::optional<Task> delay;
-    if (!b_.typical_lags() && rest > Duration{} && (rest <= kNoise || GraphOrUnlaunched(op))) {
+    bool keep = !op.call.valid() || (GraphOrUnlaunched(op) && rest <= kGraphWork);
+    if (rest > Duration{} && (keep || (rest <= kNoise && !b_.typical_lags()))) {
       latest->lag += rest;
     } else if (rest > kNoise) {
       delay = Explain(op, latest->Ready(), rest);
@@ -248,14 +249,15 @@ class StartRule {
     return best;
   }
 
-  // Rule G8: a graph launch between the calls of this operation and of the one before it.
+  // Rule G8: a graph launch from the call of the operation before this one up to its own call. Part
+  // of that graph was not recorded.
   TaskId UnrecordedGraph(const GpuOp& op) const {
     const GpuOp* previous = Previous(op);
     if (previous == nullptr || !op.call.valid()) return TaskId::None();
     auto it = std::partition_point(graph_launches_.begin(), graph_launches_.end(), [&](TaskId t) {
-      return b_.Start(t) <= previous->call_start;
+      return b_.Start(t) < previous->call_start;
     });
-    return it != graph_launches_.end() && b_.Start(*it) < op.call_start ? *it : TaskId::None();
+    return it != graph_launches_.end() && b_.Start(*it) <= op.call_start ? *it : TaskId::None();
   }
 
   void Emit(const GpuOp& op, const std::optional<Task>& delay, Duration rest) {
