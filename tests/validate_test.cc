@@ -1,0 +1,104 @@
+#include "graph/validate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "graph/order.h"
+#include "graph/text.h"
+
+namespace daydream {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kGood[] = R"(
+lane cpu0 thread
+lane gpu0.7 stream
+t0 cpu0 call 5us gap 1us "cudaLaunchKernel"
+t1 gpu0.7 kernel 40us gap -1us "sgemm" after t0 launch +2us
+t2 cpu0 wait "cudaDeviceSynchronize" until t1 hostwait -3us
+)";
+
+std::string ErrorAfter(const std::function<void(Graph&)>& damage) {
+  Graph g = ParseGraph(kGood).value();
+  EXPECT_TRUE(Validate(g).ok()) << Validate(g);
+  damage(g);
+  return std::string(Message(Validate(g)));
+}
+
+TEST(Validate, NamesTheFirstViolation) {
+  const TaskId call(0), kernel(1), wait(2);
+  struct Case {
+    std::function<void(Graph&)> damage;
+    std::string error;
+  };
+  const Case cases[] = {
+      {[&](Graph& g) { g.mutable_task(call).duration = Duration::Ns(-1); }, "duration -1 ns < 0"},
+      {[&](Graph& g) { g.mutable_task(call).gap = Duration::Ns(-1); }, "gap -1 ns < 0"},
+      {[&](Graph& g) { g.mutable_task(wait).duration = Duration::Ns(5); }, "a wait with"},
+      {[&](Graph& g) { g.mutable_task(call).earliest = Instant::AtNs(-5); }, "earliest -5 ns"},
+      {[&](Graph& g) { g.mutable_task(call).layer = LayerId(3); }, "no layer 3"},
+      {[&](Graph& g) { g.mutable_task(call).scope = ScopeId(3); }, "no scope 3"},
+      {[&](Graph& g) { g.mutable_task(call).step = 3; }, "no step 3"},
+      {[&](Graph& g) { g.mutable_task(call).lane = LaneId(9); }, "no lane 9"},
+      {[&](Graph& g) { g.mutable_task(call).lane = LaneId(1); }, "listed on lane 0"},
+      {[&](Graph& g) { g.mutable_task(call).lane_next = TaskId(77); }, "neighbour out of range"},
+      {[&](Graph& g) { g.mutable_task(call).lane_next = call; }, "lane list broken"},
+      {[&](Graph& g) { g.mutable_task(call).lane_next = {}; }, "wrong last task"},
+      {[&](Graph& g) { g.mutable_lane(LaneId(0)).first = {}; }, "wrong last task"},
+      {[&](Graph& g) { g.mutable_lane(LaneId(0)).first = g.mutable_lane(LaneId(0)).last = {}; },
+       "2 of 3 tasks are not in the list"},
+      {[&](Graph& g) { g.AddEdge({.from = call, .to = TaskId(9)}); }, "edge 2: joins tasks 0 and 9"},
+      {[&](Graph& g) { g.AddEdge({.from = TaskId::None(), .to = call}); }, "edge 2"},
+      {[&](Graph& g) {
+         g.mutable_task(call).duration = Duration::Max();
+       }, "more than 36 years"},
+      {[&](Graph& g) {
+         g.AddEdge({.from = call, .to = wait,
+                    .lag = Duration::Ns(std::numeric_limits<int64_t>::min())});
+       }, "more than 36 years"},
+      {[&](Graph& g) { g.AddEdge({.from = wait, .to = kernel}); }, "the graph has a cycle"},
+      {[&](Graph& g) { g.AddEdge({.from = call, .to = call}); }, "the graph has a cycle"},
+  };
+  for (const Case& c : cases) EXPECT_THAT(ErrorAfter(c.damage), HasSubstr(c.error));
+}
+
+TEST(Validate, NamesTheTasksOfACycle) {
+  EXPECT_THAT(ErrorAfter([](Graph& g) { g.AddEdge({.from = TaskId(2), .to = TaskId(0)}); }),
+              testing::AllOf(HasSubstr("'cudaLaunchKernel'"), HasSubstr("'cudaDeviceSynchronize'")));
+}
+
+TEST(Validate, LanesThatMayReorderHaveNoOrderToContradict) {
+  Graph g = ParseGraph("lane a channel priority\nx a data\ny a data\nz a data after y").value();
+  g.AddEdge({.from = TaskId(2), .to = TaskId(0)});
+  EXPECT_TRUE(Validate(g).ok()) << Validate(g);
+  g.mutable_lane(LaneId(0)).order = LaneOrder::kFixed;
+  EXPECT_FALSE(Validate(g).ok());
+}
+
+TEST(EvaluationOrder, FollowsALaneAsFarAsItCan) {
+  const Graph g = ParseGraph(R"(
+lane a thread
+lane b stream
+a0 a call
+a1 a call
+b0 b kernel after a0
+a2 a wait until b1
+b1 b kernel after a1
+a3 a call
+)").value();
+  EXPECT_THAT(EvaluationOrder(g).value(),
+              ElementsAre(TaskId(0), TaskId(1), TaskId(2), TaskId(4), TaskId(3), TaskId(5)));
+}
+
+TEST(FindCycle, IsEmptyWithoutOne) {
+  EXPECT_THAT(FindCycle(ParseGraph(kGood).value()), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace daydream
