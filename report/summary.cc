@@ -1,0 +1,204 @@
+#include "report/summary.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+std::string StreamName(const Graph& graph, const Task& task) {
+  const Lane& lane = graph.lane(task.lane).lane;
+  std::string_view name = graph.Name(lane.name);
+  std::string label = name.empty() ? fmt::format("stream {}", lane.number) : std::string(name);
+  return lane.device >= 0 ? fmt::format("GPU {} {}", lane.device, label) : label;
+}
+
+// Innermost operator around the code that did or launched the task.
+std::string OpName(const Graph& graph, TaskId id) {
+  const auto& scopes = graph.tables().scopes;
+  ScopeId s = graph.task(id).scope;
+  // Scopes nest; the bound guards against a parent chain that does not end.
+  for (size_t depth = 0; s.valid() && s.index() < scopes.size() && depth < scopes.size(); ++depth) {
+    const Scope& scope = scopes[s.index()];
+    if (scope.kind == EventKind::kOp) return std::string(graph.Name(scope.name));
+    s = scope.parent;
+  }
+  return "no operator";
+}
+
+Duration PerStep(Duration total, size_t steps) {
+  return Duration::Ns(total.ns / static_cast<int64_t>(std::max<size_t>(steps, 1)));
+}
+
+struct GpuIntervals {
+  std::vector<Interval> all, compute;
+};
+
+GpuIntervals CollectGpu(const Graph& graph, const Timeline& timeline) {
+  GpuIntervals out;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    if (task.removed || !IsGpu(task.kind)) continue;
+    Interval busy{timeline.start[i], timeline.end[i]};
+    out.all.push_back(busy);
+    if (task.kind != TaskKind::kCollective) out.compute.push_back(busy);
+  }
+  out.all = Union(std::move(out.all));
+  out.compute = Union(std::move(out.compute));
+  return out;
+}
+
+class Grouping {
+ public:
+  Grouping(const Graph& graph, GroupBy by) : graph_(graph), by_(by) {}
+
+  Group& Of(TaskId task) {
+    std::string name = GroupOf(graph_, task, by_);
+    auto [it, is_new] = index_.try_emplace(name, groups_.size());
+    if (is_new) groups_.push_back({.name = std::move(name), .time = {}, .path = {}});
+    return groups_[it->second];
+  }
+  std::vector<Group> Take() { return std::move(groups_); }
+
+ private:
+  const Graph& graph_;
+  GroupBy by_;
+  std::unordered_map<std::string, size_t> index_;
+  std::vector<Group> groups_;
+};
+
+void AddToPath(BoundBy& path, Resource resource, Duration d) {
+  switch (resource) {
+    case Resource::kGpu: path.gpu += d; break;
+    case Resource::kCpu: path.cpu += d; break;
+    case Resource::kComm: path.comm += d; break;
+    case Resource::kData: path.data += d; break;
+  }
+}
+
+}  // namespace
+
+std::optional<GroupBy> ParseGroupBy(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(GroupBy::kStream); ++i) {
+    if (Name(static_cast<GroupBy>(i)) == name) return static_cast<GroupBy>(i);
+  }
+  return std::nullopt;
+}
+
+std::string_view Name(GroupBy by) {
+  constexpr std::string_view kNames[] = {"class", "op", "kernel", "layer", "phase", "stream"};
+  return kNames[static_cast<size_t>(by)];
+}
+
+std::string_view Name(Phase phase) {
+  constexpr std::string_view kNames[] = {"no phase",  "forward", "backward",
+                                         "optimizer", "data",    "communication"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+std::string_view Name(TaskKind kind) {
+  constexpr std::string_view kNames[] = {"host",   "call",       "wait",  "kernel", "memcpy",
+                                         "memset", "collective", "delay", "data"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view Name(Rule rule) {
+  constexpr std::string_view kNames[] = {"lane order", "launch", "event wait", "host wait",
+                                         "hand-off",   "queue",  "collective", "transform"};
+  return kNames[static_cast<size_t>(rule)];
+}
+
+std::string_view Name(Resource resource) {
+  constexpr std::string_view kNames[] = {"GPU", "CPU", "comm", "data"};
+  return kNames[static_cast<size_t>(resource)];
+}
+
+Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by) {
+  Summary out;
+  std::vector<Window> windows = CountedWindows(graph, timeline);
+  out.steps = windows.size();
+  out.step = StepTime(graph, timeline);
+  Duration total;
+  for (const Window& w : windows) total += w.length();
+  out.window = PerStep(total, out.steps);
+
+  GpuIntervals gpu = CollectGpu(graph, timeline);
+  Duration busy = Inside(gpu.all, windows);
+  out.gpu_busy = PerStep(busy, out.steps);
+  out.exposed_comm = PerStep(busy - Inside(gpu.compute, windows), out.steps);
+  out.gpu_idle = out.window - out.gpu_busy;
+
+  Grouping grouping(graph, by);
+  bool whole = windows.size() == 1 && (graph.steps().size() < 2 || windows[0].step == 0);
+  std::vector<bool> counted(graph.steps().size(), whole);
+  for (const Window& w : windows) {
+    if (w.step < counted.size()) counted[w.step] = true;
+  }
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    if (task.removed || !IsGpu(task.kind)) continue;
+    if (task.step < counted.size() ? !counted[task.step] : !whole) continue;
+    Group& group = grouping.Of(TaskId(i));
+    Duration length = timeline.end[i] - timeline.start[i];
+    group.time += length;
+    group.calls += 1;
+    out.gpu_time += length;
+  }
+  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
+    AddToPath(out.path, s.resource, d);
+    if (s.task.valid()) grouping.Of(s.task).path += d;
+  });
+
+  out.groups = grouping.Take();
+  for (Group& g : out.groups) {
+    g.time = PerStep(g.time, out.steps);
+    g.path = PerStep(g.path, out.steps);
+    g.calls /= static_cast<double>(out.steps);
+  }
+  for (Duration* d : {&out.path.gpu, &out.path.cpu, &out.path.comm, &out.path.data, &out.gpu_time}) {
+    *d = PerStep(*d, out.steps);
+  }
+  std::sort(out.groups.begin(), out.groups.end(), [](const Group& a, const Group& b) {
+    return a.time != b.time ? a.time > b.time : a.name < b.name;
+  });
+  return out;
+}
+
+std::vector<Group> WithOthers(const std::vector<Group>& groups, size_t top) {
+  // One group alone is shown by its own name.
+  if (groups.size() <= top + 1) return groups;
+  std::vector<Group> out(groups.begin(), groups.begin() + static_cast<ptrdiff_t>(top));
+  Group rest{.name = fmt::format("[{} others]", groups.size() - top), .time = {}, .path = {}};
+  for (size_t i = top; i < groups.size(); ++i) {
+    rest.time += groups[i].time;
+    rest.calls += groups[i].calls;
+    rest.path += groups[i].path;
+  }
+  out.push_back(std::move(rest));
+  return out;
+}
+
+std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
+  const Task& task = graph.task(id);
+  std::string name;
+  switch (by) {
+    case GroupBy::kClass: name = std::string(Name(task.kind)); break;
+    case GroupBy::kOp: name = OpName(graph, id); break;
+    case GroupBy::kKernel: name = std::string(graph.TaskName(id)); break;
+    case GroupBy::kLayer:
+      name = task.layer.valid() && task.layer.index() < graph.layers().size()
+                 ? std::string(graph.Name(graph.layers()[task.layer.index()].name))
+                 : "no layer";
+      break;
+    case GroupBy::kPhase: name = std::string(Name(task.phase)); break;
+    case GroupBy::kStream: name = StreamName(graph, task); break;
+  }
+  return name.empty() ? "(no name)" : name;
+}
+
+}  // namespace daydream

@@ -1,0 +1,54 @@
+// Where the time of one step goes. All times are per step: totals over the counted windows
+// (report/windows.h) divided by their number.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+#include "report/windows.h"
+#include "simulator/critical_path.h"
+#include "simulator/timeline.h"
+
+namespace daydream {
+
+enum class GroupBy : uint8_t { kClass, kOp, kKernel, kLayer, kPhase, kStream };
+
+std::optional<GroupBy> ParseGroupBy(std::string_view name);
+std::string_view Name(GroupBy by);
+std::string_view Name(Phase phase);  // "forward", "no phase"
+std::string_view Name(TaskKind kind);
+std::string_view Name(Rule rule);
+std::string_view Name(Resource resource);
+
+// The group a task belongs to: "gemm", "aten::addmm", "layer1.0.conv1". Never empty.
+std::string GroupOf(const Graph& graph, TaskId task, GroupBy by);
+
+struct Group {
+  std::string name;
+  Duration time;      // GPU work per step, overlaps counted twice
+  double calls = 0;   // GPU tasks per step
+  Duration path;      // part of the critical path per step
+};
+
+struct Summary {
+  size_t steps = 0;        // windows counted
+  Duration step;           // StepTime(): the median
+  Duration window;         // mean length of the windows: what the shares below refer to
+  Duration gpu_busy;       // at least one stream has work
+  Duration exposed_comm;   // only communication runs on the GPU
+  Duration gpu_idle;       // window - gpu_busy
+  Duration gpu_time;       // sum over all GPU tasks
+  BoundBy path;            // critical path by resource; sums to `window`
+  std::vector<Group> groups;  // longest GPU time first, then by name
+};
+
+// REQUIRES: a timeline with blockers. O(tasks log tasks).
+Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by);
+
+// The first `top` groups and one "[N others]" that holds the rest, so that totals stay true.
+std::vector<Group> WithOthers(const std::vector<Group>& groups, size_t top);
+
+}  // namespace daydream

@@ -1,0 +1,104 @@
+// The question of the whole project as one pure function: a graph and scenarios in, predictions
+// out. No input, no output, no clock; the same answer with any number of threads.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/build.h"
+#include "simulator/critical_path.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+
+// How well the unchanged graph reproduces what was measured.
+struct ReplayCheck {
+  Duration measured, simulated;      // median period of the steps that count
+  std::optional<Duration> typical;   // simulated with typical instead of measured lags
+  size_t steps = 0;                  // steps behind the medians
+  std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
+
+  double error() const;                        // signed share: simulated / measured - 1
+  std::optional<double> typical_error() const;
+  double median_step_error() const;            // median over the steps of |simulated/measured - 1|
+  double spread() const;                       // of the measured steps: 1.4826 MAD / median
+};
+
+// Why a prediction differs from the baseline. Deltas of one prediction sum to its difference
+// from the baseline, to the nanosecond.
+struct CauseShare {
+  std::string what;  // "GEMMs run on tensor cores"
+  std::string opt;   // "amp"; "(joint)" for what no single cause explains
+  Duration delta;    // negative: saves
+};
+
+enum class Confidence : uint8_t { kMeasured, kHigh, kMedium, kLow };
+std::string_view Name(Confidence c);
+
+struct Prediction {
+  std::string name;               // "baseline", "amp + fuse"
+  std::vector<std::string> opts;  // "amp", "fuse"
+  absl::Status error;             // not OK: it could not be predicted and the rest is empty
+  bool bound = false;             // a limit, printed with <=
+  Duration step;
+  std::optional<Duration> low, high;  // 90 % interval; bounds have none
+  double speedup = 1;             // baseline step / step; infinite when the step is 0
+  Confidence confidence = Confidence::kMeasured;
+  std::string why;                // what set the confidence
+  std::vector<CauseShare> causes;
+  BoundBy path;                   // critical path per step, by resource
+  Changes changes;                // of all applications together; notes and warnings in it too
+};
+
+struct WhatIf {
+  ReplayCheck replay;
+  std::vector<Prediction> predictions;  // baseline, singles by gain, then the combinations
+  // Index of the prediction that answers the question: the last scenario asked for.
+  size_t main = 0;
+};
+
+struct WhatIfOptions {
+  bool alone = true;      // also predict every application of a combination alone
+  bool intervals = true;
+  unsigned jobs = 1;
+  std::function<void(size_t done, size_t total)> progress;  // called from any thread, one at a time
+};
+
+// NAME.PARAM=VALUE of --set.
+struct Setting {
+  std::string transform, param, value;
+};
+// E0108 unless it reads NAME.PARAM=VALUE and names a parameter that exists.
+absl::StatusOr<Setting> ParseSetting(std::string_view text);
+// Applies settings to every application that did not give that parameter itself. E0108 when a
+// setting fits none of them.
+absl::Status ApplySettings(std::span<const Setting> settings,
+                           std::vector<std::vector<Application>>& scenarios);
+
+// Compares the replay of `built` with what was measured. `typical`: the same trace built with
+// Lags::kTypical, or null.
+absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGraph* typical);
+
+// Recorded periods of the steps that count (report/windows.h), and their median.
+std::vector<Duration> MeasuredSteps(const BuiltGraph& built);
+Duration MedianOf(const std::vector<Duration>& durations);
+
+// Predicts the baseline and `scenarios`; `replay` is CheckReplay(built). Fails only when the graph itself cannot be played; a
+// scenario that cannot be predicted carries its own error.
+absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& replay,
+                                  std::span<const std::vector<Application>> scenarios,
+                                  const WhatIfOptions& options = {});
+
+// One scenario played once: the edited graph and its timeline with blockers.
+struct Played {
+  Graph graph;
+  Timeline timeline;
+};
+absl::StatusOr<Played> Play(const Graph& graph, std::span<const Application> scenario);
+
+}  // namespace daydream

@@ -1,0 +1,86 @@
+#include "report/windows.h"
+
+#include <algorithm>
+
+namespace daydream {
+namespace {
+
+// End of the last GPU task of each step, of its last task when it has no GPU work.
+std::vector<Instant> StepEnds(const Graph& graph, const Timeline& timeline) {
+  size_t steps = graph.steps().size();
+  std::vector<Instant> gpu(steps, Instant::Min()), any(steps, Instant::Min());
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    if (task.step >= steps) continue;
+    Instant end = timeline.end[i];
+    any[task.step] = std::max(any[task.step], end);
+    if (IsGpu(task.kind)) gpu[task.step] = std::max(gpu[task.step], end);
+  }
+  for (size_t s = 0; s < steps; ++s) {
+    if (gpu[s] == Instant::Min()) gpu[s] = any[s];
+  }
+  return gpu;
+}
+
+Window Everything(const Graph& graph, const Timeline& timeline) {
+  Window all{0, Instant::AtNs(0), Instant::AtNs(0)};
+  bool first = true;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    all.begin = first ? timeline.start[i] : std::min(all.begin, timeline.start[i]);
+    all.end = first ? timeline.end[i] : std::max(all.end, timeline.end[i]);
+    first = false;
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<size_t> CountedSteps(const Graph& graph) {
+  std::vector<size_t> measured, all;
+  for (size_t s = 1; s < graph.steps().size(); ++s) {
+    all.push_back(s);
+    if (graph.steps()[s].measured) measured.push_back(s);
+  }
+  return measured.empty() ? all : measured;
+}
+
+std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline) {
+  std::vector<Window> windows;
+  std::vector<Instant> ends = StepEnds(graph, timeline);
+  for (size_t s : CountedSteps(graph)) {
+    Instant begin = windows.empty() ? ends[s - 1] : std::max(ends[s - 1], windows.back().end);
+    windows.push_back({s, begin, std::max(begin, ends[s])});
+  }
+  if (windows.empty()) windows.push_back(Everything(graph, timeline));
+  return windows;
+}
+
+std::vector<Interval> Union(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+  std::vector<Interval> out;
+  for (const Interval& i : intervals) {
+    if (i.end <= i.begin) continue;
+    if (!out.empty() && i.begin <= out.back().end) {
+      out.back().end = std::max(out.back().end, i.end);
+    } else {
+      out.push_back(i);
+    }
+  }
+  return out;
+}
+
+Duration Inside(std::span<const Interval> disjoint, std::span<const Window> windows) {
+  Duration sum;
+  size_t i = 0;
+  for (const Window& w : windows) {
+    while (i < disjoint.size() && disjoint[i].end <= w.begin) ++i;
+    for (size_t k = i; k < disjoint.size() && disjoint[k].begin < w.end; ++k) {
+      sum += std::min(disjoint[k].end, w.end) - std::max(disjoint[k].begin, w.begin);
+    }
+  }
+  return sum;
+}
+
+}  // namespace daydream

@@ -1,0 +1,50 @@
+// The stretches of a timeline that count: one per measured step, as StepPeriods() cuts them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/graph.h"
+#include "simulator/critical_path.h"
+#include "simulator/timeline.h"
+
+namespace daydream {
+
+struct Window {
+  size_t step = 0;  // index into Graph::steps()
+  Instant begin, end;
+  Duration length() const { return end - begin; }
+};
+
+// The steps behind StepTime(): every measured step but the first; all but the first when none of
+// them is measured; none for a graph of one step.
+std::vector<size_t> CountedSteps(const Graph& graph);
+
+// From the end of the last GPU task of the step before to the end of the last GPU task of the
+// step, for every counted step; one window over everything when there is none. In time order, never overlapping.
+std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
+
+struct Interval {
+  Instant begin, end;
+};
+// Sorts and joins intervals that touch or overlap.
+std::vector<Interval> Union(std::vector<Interval> intervals);
+// Length of the part of `disjoint` that lies inside `windows`.
+Duration Inside(std::span<const Interval> disjoint, std::span<const Window> windows);
+
+// Calls `take(segment, length)` for the part of every segment of `path` inside `windows`.
+template <class Take>
+void ForEachClipped(std::span<const PathSegment> path, std::span<const Window> windows,
+                    Take take) {
+  size_t w = 0;
+  for (const PathSegment& s : path) {
+    while (w < windows.size() && windows[w].end <= s.begin) ++w;
+    for (size_t i = w; i < windows.size() && windows[i].begin < s.end; ++i) {
+      Instant begin = s.begin < windows[i].begin ? windows[i].begin : s.begin;
+      Instant end = windows[i].end < s.end ? windows[i].end : s.end;
+      if (begin < end) take(s, end - begin);
+    }
+  }
+}
+
+}  // namespace daydream
