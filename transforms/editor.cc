@@ -12,7 +12,14 @@ constexpr uint32_t kNoEdge = 0xffffffff;
 
 }  // namespace
 
-Editor::Editor(Graph& graph) : graph_(graph), recorded_tasks_(graph.size()) {}
+Editor::Editor(Graph& graph) : graph_(graph), recorded_tasks_(graph.size()) {
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.task(TaskId(i));
+    if (task.kind != TaskKind::kDelay || task.removed || task.detail >= graph.size()) continue;
+    TaskId holder(task.detail);
+    contended_.push_back({TaskId(i), holder, task.duration, graph.task(holder).duration});
+  }
+}
 
 CauseId Editor::BeginCause(std::string_view what) {
   for (size_t i = 0; i < causes_.size(); ++i) {
@@ -199,6 +206,7 @@ size_t Editor::RemoveWithLaunches(std::span<const TaskId> gpu_tasks) {
 }
 
 void Editor::Finish() {
+  FollowHolders();
   std::erase_if(graph_.mutable_edges(), [&](const Edge& e) {
     const Task& to = graph_.task(e.to);
     return to.removed && (e.rule == Rule::kHostWait || e.rule == Rule::kQueue) &&
@@ -227,12 +235,31 @@ void Editor::AllowReorder(LaneId lane) {
   graph_.mutable_lane(lane).order = LaneOrder::kPriority;
 }
 
+// The edge that says which call launched a task. A task that may start while its call still returns
+// has a second one from the call's start, and delays share the launch of what they delay.
+bool Editor::IsLaunch(const Edge& e) const {
+  return e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd &&
+         graph_.task(e.to).kind != TaskKind::kDelay;
+}
+
+// A task that waited for processors held by another one waits in proportion (rule G6).
+void Editor::FollowHolders() {
+  for (const Contended& c : contended_) {
+    Task& delay = graph_.mutable_task(c.delay);
+    const Task& holder = graph_.task(c.holder);
+    if (delay.duration != c.wait || holder.duration == c.held || c.held == Duration{}) continue;
+    Duration wait = c.wait.Scaled(holder.duration.seconds() / c.held.seconds());
+    Touch(c.delay, delay.duration, wait);
+    delay.duration = wait;
+  }
+}
+
 void Editor::IndexLaunches() const {
   if (launches_known_) return;
   launch_edge_.assign(graph_.size(), kNoEdge);
   for (size_t i = 0; i < graph_.edges().size(); ++i) {
     const Edge& e = graph_.edges()[i];
-    if (e.rule == Rule::kLaunch) launch_edge_[e.to.index()] = static_cast<uint32_t>(i);
+    if (IsLaunch(e)) launch_edge_[e.to.index()] = static_cast<uint32_t>(i);
   }
   launches_known_ = true;
 }
@@ -241,13 +268,13 @@ void Editor::IndexCalls() const {
   if (calls_known_) return;
   launched_begin_.assign(graph_.size() + 1, 0);
   for (const Edge& e : graph_.edges()) {
-    if (e.rule == Rule::kLaunch) ++launched_begin_[e.from.index() + 1];
+    if (IsLaunch(e)) ++launched_begin_[e.from.index() + 1];
   }
   for (size_t i = 1; i < launched_begin_.size(); ++i) launched_begin_[i] += launched_begin_[i - 1];
   launched_.assign(launched_begin_.back(), TaskId::None());
   std::vector<uint32_t> next(launched_begin_.begin(), launched_begin_.end() - 1);
   for (const Edge& e : graph_.edges()) {
-    if (e.rule == Rule::kLaunch) launched_[next[e.from.index()]++] = e.to;
+    if (IsLaunch(e)) launched_[next[e.from.index()]++] = e.to;
   }
   calls_known_ = true;
 }

@@ -85,9 +85,17 @@ class Editor {
  private:
   void IndexLaunches() const;
   void IndexCalls() const;
+  // A delay that scales with the task that held the processors, as they were at the beginning.
+  struct Contended {
+    TaskId delay, holder;
+    Duration wait, held;
+  };
+  bool IsLaunch(const Edge& e) const;
+  void FollowHolders();
   void Touch(TaskId t, Duration before, Duration after);
   void MarkPositions(TaskId t);
   Graph& graph_;
+  std::vector<Contended> contended_;
   Changes changes_;
   std::vector<Cause> causes_;
   CauseId cause_ = kNoCause;
