@@ -3,7 +3,9 @@
 // such as N/A, raw newlines in strings and Windows paths pass, because profilers write them.
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -30,6 +32,20 @@ struct JsonBlock {
   }
   // Control characters and bytes of characters beyond ASCII.
   uint32_t NotPlain() const { return Mask(_mm_cmplt_epi8(v, _mm_set1_epi8(0x20))); }
+  // Anything but blanks; zero bytes count as such, so that padding stops a walk.
+  uint32_t NotBlank() const {
+    __m128i above_zero = _mm_cmpgt_epi8(v, _mm_setzero_si128());
+    __m128i below_letter = _mm_cmplt_epi8(v, _mm_set1_epi8(0x21));
+    return 0xffff & ~Mask(_mm_and_si128(above_zero, below_letter));
+  }
+  // What may follow a number or a word: comma, closing bracket, blank, end of text.
+  uint32_t EndsScalar() const {
+    __m128i folded = _mm_or_si128(v, _mm_set1_epi8(0x20));
+    __m128i bracket = _mm_cmpeq_epi8(folded, _mm_set1_epi8('}'));
+    __m128i comma = _mm_cmpeq_epi8(v, _mm_set1_epi8(','));
+    __m128i blank = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x20)), v);
+    return Mask(_mm_or_si128(_mm_or_si128(bracket, comma), blank));
+  }
 
  private:
   static uint32_t Mask(__m128i m) { return static_cast<uint32_t>(_mm_movemask_epi8(m)); }
@@ -56,12 +72,34 @@ struct JsonBlock {
   uint32_t NotPlain() const {
     return Mask([](char x) { return static_cast<signed char>(x) < 0x20; });
   }
+  uint32_t NotBlank() const {
+    return Mask([](char x) { return static_cast<unsigned char>(x - 1) >= 0x20; });
+  }
+  uint32_t EndsScalar() const {
+    return Mask([](char x) {
+      return x == ',' || (x | 0x20) == '}' || static_cast<unsigned char>(x) <= 0x20;
+    });
+  }
 };
 #endif
 
 // Past blanks. A zero byte is not a blank, so that the padding stops the walk.
 inline const char* SkipBlanks(const char* p) {
-  while (static_cast<unsigned char>(*p - 1) < ' ') ++p;
+  auto blank = [](char c) { return static_cast<unsigned char>(c - 1) < ' '; };
+  if (!blank(p[0])) return p;
+  if (!blank(p[1])) return p + 1;
+  for (;; p += 16) {
+    uint32_t other = JsonBlock(p).NotBlank();
+    if (other != 0) return p + std::countr_zero(other);
+  }
+}
+
+// The end of the number or word at `p`.
+inline const char* FindScalarEnd(const char* p, const char* end) {
+  for (; p < end; p += 16) {
+    uint32_t stop = JsonBlock(p).EndsScalar();
+    if (stop != 0) return p + std::countr_zero(stop);
+  }
   return p;
 }
 
@@ -88,6 +126,18 @@ inline const char* FindStringEnd(const char* p, const char* end, bool* plain) {
   return nullptr;
 }
 
+// FindStringEnd() for keys, which rarely have more than fifteen characters.
+inline const char* FindKeyEnd(const char* p, const char* end) {
+  JsonBlock block(p);
+  uint32_t stop = block.Equal2('"', '\\');
+  if (stop != 0) {
+    const char* q = p + std::countr_zero(stop);
+    if (*q == '"') return q < end ? q : nullptr;
+  }
+  bool plain = true;
+  return FindStringEnd(p, end, &plain);
+}
+
 // Past the next array or object, however deep, in pieces if need be. Brackets are counted but not
 // matched by shape.
 class JsonSkipper {
@@ -104,16 +154,14 @@ class JsonSkipper {
         opens |= uint64_t{block.EqualFolded('{')} << (16 * i);
         closes |= uint64_t{block.EqualFolded('}')} << (16 * i);
       }
-      uint64_t valid = end - p >= 64 ? ~uint64_t{0} : (uint64_t{1} << (end - p)) - 1;
-      quotes &= valid & ~Escaped(slashes & valid);
+      int size = static_cast<int>(std::min<ptrdiff_t>(end - p, 64));
+      uint64_t valid = size == 64 ? ~uint64_t{0} : (uint64_t{1} << size) - 1;
+      quotes &= valid & ~Escaped(slashes & valid, size);
       uint64_t inside = PrefixXor(quotes) ^ in_string_;
-      in_string_ = static_cast<uint64_t>(static_cast<int64_t>(inside & valid) >> 63);
+      in_string_ = static_cast<uint64_t>(static_cast<int64_t>(inside) >> 63);
       opens &= valid & ~inside;
       closes &= valid & ~inside;
-      if (depth_ > std::popcount(closes)) {
-        depth_ += std::popcount(opens) - std::popcount(closes);
-        continue;
-      }
+      if ((opens | closes) == 0) continue;
       for (uint64_t both = opens | closes; both != 0; both &= both - 1) {
         int i = std::countr_zero(both);
         depth_ += ((opens >> i) & 1) != 0 ? 1 : -1;
@@ -130,7 +178,7 @@ class JsonSkipper {
     return m;
   }
   // Characters that a backslash takes away the meaning of.
-  uint64_t Escaped(uint64_t slashes) {
+  uint64_t Escaped(uint64_t slashes, int size) {
     if (slashes == 0) {
       uint64_t first = escape_next_;
       escape_next_ = 0;
@@ -138,7 +186,7 @@ class JsonSkipper {
     }
     uint64_t escaped = 0;
     bool next = escape_next_ != 0;
-    for (int i = 0; i < 64; ++i) {
+    for (int i = 0; i < size; ++i) {
       if (next) {
         escaped |= uint64_t{1} << i;
         next = false;

@@ -5,26 +5,6 @@
 namespace daydream {
 namespace {
 
-// A container longer than this that holds events is a sign of a stray quote before it.
-constexpr size_t kSuspiciousBytes = 4096;
-
-bool EndsScalar(char c) {
-  return c == ',' || c == '}' || c == ']' || static_cast<unsigned char>(c) <= ' ';
-}
-
-const char* SkipScalar(const char* p, const char* end) {
-  while (!EndsScalar(*p)) ++p;
-  return p < end ? p : nullptr;
-}
-
-const char* SkipContainer(const char* p, const char* end) {
-  if (p[1] == ']' || p[1] == '}') return p + 2;
-  const char* behind = JsonSkipper().Skip(p, end);
-  if (behind == nullptr || static_cast<size_t>(behind - p) < kSuspiciousBytes) return behind;
-  std::string_view text(p, static_cast<size_t>(behind - p));
-  return text.find("\"ph\":") == std::string_view::npos ? behind : nullptr;
-}
-
 // [4, 5, 6] into three numbers; anything else leaves them alone.
 const char* ReadTriple(const char* p, const char* end, std::array<uint32_t, 3>* out) {
   if (*p != '[') return SkipJsonValue(p, end);
@@ -52,7 +32,7 @@ const char* ReadRaw(const char* p, const char* end, std::string_view* raw) {
 const char* ReadUnsigned(const char* p, const char* end, uint64_t* value) {
   const char* q = p;
   uint64_t v = 0;
-  if (ParseUnsigned(&q, &v) && EndsScalar(*q)) {
+  if (ParseUnsigned(&q, &v) && EndsJsonScalar(*q)) {
     *value = v;
     return q;
   }
@@ -62,7 +42,7 @@ const char* ReadUnsigned(const char* p, const char* end, uint64_t* value) {
 const char* ReadTime(const char* p, const char* end, NumberState* state, int64_t* ns) {
   bool quoted = *p == '"';
   const char* q = ParseMicroseconds(p + (quoted ? 1 : 0), state, ns);
-  if (quoted ? *q == '"' : EndsScalar(*q)) return q + (quoted ? 1 : 0);
+  if (quoted ? *q == '"' : EndsJsonScalar(*q)) return q + (quoted ? 1 : 0);
   *state = NumberState::kNotANumber;
   return SkipJsonValue(p, end);
 }
@@ -71,7 +51,7 @@ const char* ReadIdentity(const char* p, const char* end, JsonIdentity* identity)
   identity->present = true;
   if (*p != '"') {
     const char* q = p;
-    if (ParseInteger(&q, &identity->number) && EndsScalar(*q)) return q;
+    if (ParseInteger(&q, &identity->number) && EndsJsonScalar(*q)) return q;
     identity->present = false;
     return SkipJsonValue(p, end);
   }
@@ -152,8 +132,13 @@ const char* ReadLongArgument(std::string_view key, const char* p, const char* en
   return SkipJsonValue(p, end);
 }
 
+// Python frames are many and their arguments are of no use.
+bool UsesArguments(const KinetoEvent& event) {
+  return event.category.text != "python_function";
+}
+
 const char* ReadArguments(const char* p, const char* end, KinetoEvent* event) {
-  if (*p != '{') return SkipJsonValue(p, end);
+  if (*p != '{' || !UsesArguments(*event)) return SkipJsonValue(p, end);
   JsonObjectReader object(p, end);
   std::string_view key;
   while (object.NextKey(&key)) {
@@ -198,77 +183,48 @@ const char* ReadMember(std::string_view key, const char* p, const char* end, Kin
 
 }  // namespace
 
-const char* SkipJsonValue(const char* p, const char* end) {
-  bool plain = true;
-  switch (*p) {
-    case '"': {
-      const char* close = FindStringEnd(p + 1, end, &plain);
-      return close == nullptr ? nullptr : close + 1;
-    }
-    case '{':
-    case '[': return SkipContainer(p, end);
-    default: return SkipScalar(p, end);
-  }
+namespace {
+
+// Flows and instants hold nothing of use and are a third of all events: where they are as short as
+// usual and followed by what follows an event, they are skipped in one go.
+const char* SkipShortEvent(const char* begin, const char* end, KinetoEvent* event) {
+  constexpr ptrdiff_t kShortBytes = 1024;
+  const char* behind = JsonSkipper().Skip(begin, std::min(end, begin + kShortBytes));
+  if (behind == nullptr) return nullptr;
+  const char* next = SkipBlanks(behind);
+  if (next >= end || (*next != ',' && *next != ']')) return nullptr;
+  std::string_view text(begin, static_cast<size_t>(behind - begin));
+  constexpr std::string_view kForwardBackward = "fwdbwd";
+  size_t at = text.find(kForwardBackward);
+  if (at != std::string_view::npos) event->category.text = text.substr(at, kForwardBackward.size());
+  return behind;
 }
 
-const char* ReadJsonString(const char* p, const char* end, JsonString* value) {
-  if (*p != '"') return SkipJsonValue(p, end);
-  bool plain = true;
-  const char* close = FindStringEnd(p + 1, end, &plain);
-  if (close == nullptr) return nullptr;
-  *value = {{p + 1, static_cast<size_t>(close - p - 1)}, plain};
-  return close + 1;
+bool IsSkippedPhase(char phase) {
+  return phase == 's' || phase == 'f' || phase == 't' || phase == 'i';
 }
 
-const char* ReadJsonInteger(const char* p, const char* end, int64_t* value) {
-  bool quoted = *p == '"';
-  const char* q = p + (quoted ? 1 : 0);
-  int64_t v = 0;
-  if (ParseInteger(&q, &v) && (quoted ? *q == '"' : EndsScalar(*q))) {
-    *value = v;
-    return q + (quoted ? 1 : 0);
-  }
-  return SkipJsonValue(p, end);
-}
-
-bool JsonObjectReader::NextKey(std::string_view* key) {
-  if (first_) ++p_;  // the opening brace
-  p_ = SkipBlanks(p_);
-  bool comma = false;
-  while (*p_ == ',') {
-    comma = true;
-    p_ = SkipBlanks(p_ + 1);
-  }
-  if (*p_ == '}') {
-    ++p_;
-    closed_ = true;
-    return false;
-  }
-  if (*p_ != '"' || (!first_ && !comma)) return false;
-  first_ = false;
-  bool plain = true;
-  const char* close = FindStringEnd(p_ + 1, end_, &plain);
-  if (close == nullptr) {
-    p_ = end_;
-    return false;
-  }
-  *key = {p_ + 1, static_cast<size_t>(close - p_ - 1)};
-  p_ = SkipBlanks(close + 1);
-  if (*p_ != ':') return false;
-  p_ = SkipBlanks(p_ + 1);
-  return *p_ != '\0' && *p_ != ',' && *p_ != '}' && *p_ != ']';
-}
+}  // namespace
 
 ParseResult ParseKinetoEvent(const char** p, const char* end, KinetoEvent* event) {
   *event = KinetoEvent();
   JsonObjectReader object(*p, end);
   std::string_view key;
+  bool first = true;
   while (object.NextKey(&key)) {
     const char* behind = ReadMember(key, object.value(), end, event);
     if (behind == nullptr) {
       return event->broken_arguments ? ParseResult::kMalformed : ParseResult::kIncomplete;
     }
     object.Resume(behind);
+    if (first && IsSkippedPhase(event->phase)) {
+      behind = SkipShortEvent(*p, end, event);
+      if (behind != nullptr) {
+        *p = behind;
+        return ParseResult::kOk;
+      }
+    }
+    first = false;
   }
   if (object.closed() && object.position() <= end) {
     *p = object.position();

@@ -6,17 +6,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "trace/json_scan.h"
-#include "trace/json_text.h"
+#include "trace/json_reader.h"
 
 namespace daydream {
-
-// A string inside the window. `plain` = it can be taken as it stands.
-struct JsonString {
-  std::string_view text;
-  bool plain = true;
-  bool present() const { return text.data() != nullptr; }
-};
 
 // pid and tid come as numbers or as strings, with or without a number in them.
 struct JsonIdentity {
@@ -58,33 +50,5 @@ enum class ParseResult : uint8_t {
 // Reads the object at `*p` (a '{') and moves `*p` behind it. On kMalformed and kIncomplete `*p`
 // does not move. REQUIRES: kJsonPadding readable bytes behind `end`.
 ParseResult ParseKinetoEvent(const char** p, const char* end, KinetoEvent* event);
-
-// Walks the members of the object {"key": value, ...}. Commas too many are fine.
-class JsonObjectReader {
- public:
-  JsonObjectReader(const char* p, const char* end) : p_(p), end_(end) {}
-
-  // Moves to the next key. False at the end of the object and when the text is broken.
-  bool NextKey(std::string_view* key);
-  // The value of the key just returned; set behind it with Resume().
-  const char* value() const { return p_; }
-  void Resume(const char* behind) { p_ = behind; }
-  // True when the object ended as it should; position behind its brace.
-  bool closed() const { return closed_; }
-  const char* position() const { return p_; }
-
- private:
-  const char* p_;
-  const char* end_;
-  bool first_ = true;
-  bool closed_ = false;
-};
-
-// Behind the value at `p`; nullptr when it does not end before `end`.
-const char* SkipJsonValue(const char* p, const char* end);
-// Behind the value at `p`, which goes to `*value` when it is a string.
-const char* ReadJsonString(const char* p, const char* end, JsonString* value);
-// Behind the value at `p`, which goes to `*value` when it is a whole number or a string of one.
-const char* ReadJsonInteger(const char* p, const char* end, int64_t* value);
 
 }  // namespace daydream

@@ -152,42 +152,52 @@ std::vector<uint32_t> TraceBuilder::GroupByLane() {
   return grouped;
 }
 
-namespace {
-
-template <class Key>
-bool Before(const Key& a, const Key& b) {
+bool TraceBuilder::Before(const SortKey& a, const SortKey& b) const {
   if (a.start != b.start) return a.start < b.start;
-  if (a.duration != b.duration) return a.duration > b.duration;
-  return a.row < b.row;
+  Duration x = RowAt(a.row).duration, y = RowAt(b.row).duration;
+  return x != y ? x > y : a.row < b.row;
 }
 
-// Profilers write lanes nearly in order (a range after what it contains), so that insertion is
-// linear there. When it is not, a general sort takes over before the moves add up.
-template <class Key>
-void SortNearlySorted(std::vector<Key>& keys) {
-  size_t budget = 8 * keys.size() + 64;
-  for (size_t i = 1; i < keys.size(); ++i) {
-    if (!Before(keys[i], keys[i - 1])) continue;
-    Key key = keys[i];
-    size_t j = i;
-    for (; j > 0 && Before(key, keys[j - 1]) && budget > 0; --j, --budget) keys[j] = keys[j - 1];
-    keys[j] = key;
-    if (budget == 0) {
-      std::sort(keys.begin(), keys.end(), Before<Key>);
-      return;
+// A profiler writes a lane as a few sequences (operators, calls, ...), each of them in order but
+// for ranges that come after what they contain. So: short moves inside a sequence, then merges.
+void TraceBuilder::SortKeys() {
+  constexpr size_t kShortMove = 16;
+  auto before = [this](const SortKey& a, const SortKey& b) { return Before(a, b); };
+  std::vector<size_t> runs = {0};
+  for (size_t i = 1; i < keys_.size(); ++i) {
+    if (!Before(keys_[i], keys_[i - 1])) continue;
+    SortKey key = keys_[i];
+    size_t first = i - std::min(i - runs.back(), kShortMove);
+    if (first > runs.back() && Before(key, keys_[first])) {
+      runs.push_back(i);
+      continue;
     }
+    size_t j = i;
+    for (; j > first && Before(key, keys_[j - 1]); --j) keys_[j] = keys_[j - 1];
+    keys_[j] = key;
+  }
+  runs.push_back(keys_.size());
+  while (runs.size() > 2) {
+    merged_.resize(keys_.size());
+    std::vector<size_t> longer = {0};
+    auto at = [&](size_t i) { return keys_.begin() + static_cast<ptrdiff_t>(runs[i]); };
+    for (size_t r = 0; r + 1 < runs.size(); r += 2) {
+      size_t end = std::min(r + 2, runs.size() - 1);
+      std::merge(at(r), at(r + 1), at(r + 1), at(end),
+                 merged_.begin() + static_cast<ptrdiff_t>(runs[r]), before);
+      longer.push_back(runs[end]);
+    }
+    keys_.swap(merged_);
+    runs = std::move(longer);
   }
 }
 
-}  // namespace
-
-void TraceBuilder::FillLane(std::span<const uint32_t> rows, size_t first, Instant origin,
-                            std::vector<SortKey>& keys) {
-  keys.clear();
-  for (uint32_t i : rows) keys.push_back({RowAt(i).start, RowAt(i).duration, i});
-  SortNearlySorted(keys);
-  for (size_t k = 0; k < keys.size(); ++k) {
-    const Row& row = RowAt(keys[k].row);
+void TraceBuilder::FillLane(std::span<const uint32_t> rows, size_t first, Instant origin) {
+  keys_.clear();
+  for (uint32_t i : rows) keys_.push_back({RowAt(i).start.ns, i});
+  SortKeys();
+  for (size_t k = 0; k < keys_.size(); ++k) {
+    const Row& row = RowAt(keys_[k].row);
     size_t to = first + k;
     trace_.start[to] = Instant{row.start.ns - origin.ns};
     trace_.duration[to] = row.duration;
@@ -227,10 +237,9 @@ absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
   for (uint32_t i = 1; i < rows_; ++i) origin = std::min(origin, RowAt(i).start);
   std::vector<uint32_t> grouped = GroupByLane();
   SizeColumns();
-  std::vector<SortKey> keys;
   for (size_t l = 0; l < trace_.lanes.size(); ++l) {
     size_t begin = trace_.lane_begin[l], end = trace_.lane_begin[l + 1];
-    FillLane(std::span(grouped).subspan(begin, end - begin), begin, origin, keys);
+    FillLane(std::span(grouped).subspan(begin, end - begin), begin, origin);
   }
   trace_.clock_origin_ns = clock_base_ns_ + origin.ns;
   FinishProvenance();

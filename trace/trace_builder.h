@@ -78,8 +78,7 @@ class TraceBuilder {
     bool event = true;
   };
   struct SortKey {
-    Instant start;
-    Duration duration;
+    int64_t start = 0;
     uint32_t row = 0;  // position in input order
   };
   struct FreeBlock {
@@ -110,8 +109,10 @@ class TraceBuilder {
   void SizeColumns();
   // Row numbers in input order, grouped by lane.
   std::vector<uint32_t> GroupByLane();
-  void FillLane(std::span<const uint32_t> rows, size_t first, Instant origin,
-                std::vector<SortKey>& keys);
+  bool Before(const SortKey& a, const SortKey& b) const;
+  // Leaves keys_ sorted.
+  void SortKeys();
+  void FillLane(std::span<const uint32_t> rows, size_t first, Instant origin);
   void FinishProvenance();
 
   Trace trace_;
@@ -121,6 +122,7 @@ class TraceBuilder {
   Row* next_ = nullptr;
   Row* block_end_ = nullptr;
   size_t rows_ = 0;
+  std::vector<SortKey> keys_, merged_;  // of the lane being sorted
   absl::flat_hash_map<std::tuple<uint8_t, int64_t, int64_t, int32_t, int32_t>, LaneId> lane_ids_;
   RowTable<KernelDetail, KernelHash> kernel_rows_;
   RowTable<CopyDetail, CopyHash> copy_rows_;
