@@ -61,7 +61,7 @@ class Writer {
       if (!IsPlain(id)) {
         id = l.kind == LaneKind::kStream && l.device >= 0
                  ? fmt::format("gpu{}.{}", l.device, l.number)
-                 : fmt::format("{}{}", WordOf(kLaneKinds, l.kind), i);
+                 : fmt::format("{}{}", l.kind == LaneKind::kThread ? "cpu" : "lane", i);
       }
       while (!taken.insert(id).second) id += fmt::format("_{}", i);
       lane_names_.push_back(id);
