@@ -1,0 +1,152 @@
+#include "report/format.h"
+#include "report/json_writer.h"
+#include "report/summary.h"
+#include "report/table.h"
+#include "simulator/simulate.h"
+#include "tools/command.h"
+#include "tools/input.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kGroupings[] = {"class", "op", "kernel", "layer", "phase", "stream"};
+constexpr Flag kFlags[] = {
+    {.name = "--by", .value = "GROUP", .help = "class, op, kernel, layer, phase or stream",
+     .fallback = "class", .choices = kGroupings},
+    {.name = "--top", .value = "N", .help = "rows before the rest is summed up as [N others]",
+     .fallback = "15"},
+};
+
+double Share(Duration part, Duration whole) {
+  return whole.ns > 0 ? static_cast<double>(part.ns) / static_cast<double>(whole.ns) : 0;
+}
+
+Duration Average(const Group& g) {
+  return g.calls > 0 ? Duration::FromDouble(static_cast<double>(g.time.ns) / g.calls) : Duration();
+}
+
+std::string Calls(double calls) {
+  auto whole = static_cast<uint64_t>(calls + 0.5);
+  bool exact = calls - static_cast<double>(whole) < 0.05 && static_cast<double>(whole) - calls < 0.05;
+  return exact ? FormatCount(whole) : fmt::format("{:.1f}", calls);
+}
+
+std::vector<std::string> Row(const std::string& name, const Group& g, const Summary& s) {
+  return {Printable(name),
+          FormatTime(g.time, UnitFor(s.window)),
+          FormatPercent(Share(g.time, s.window)),
+          Calls(g.calls),
+          g.calls > 0 ? FormatTime(Average(g)) : "-",
+          FormatPercent(Share(g.path, s.window))};
+}
+
+Table MakeTable(const Summary& s, GroupBy by, size_t top) {
+  Table table({{std::string(Name(by)), Align::kLeft},
+               {"time/step"},
+               {"of step"},
+               {"calls/step"},
+               {"average"},
+               {"of critical path"}});
+  std::vector<Group> gpu;
+  Group all{.name = "all GPU work", .time = {}, .path = {}};
+  for (const Group& g : s.groups) {
+    if (g.calls == 0) continue;
+    gpu.push_back(g);
+    all.time += g.time;
+    all.calls += g.calls;
+    all.path += g.path;
+  }
+  for (const Group& g : WithOthers(gpu, top)) table.AddRow(Row(g.name, g, s));
+  table.AddRule();
+  table.AddRow(Row(all.name, all, s));
+  return table;
+}
+
+std::string Lead(const Summary& s, Session& session) {
+  std::string out = fmt::format(
+      "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n", session.Bold("one step"),
+      FormatTime(s.step), FormatPercent(Share(s.gpu_busy, s.window)),
+      FormatPercent(Share(s.exposed_comm, s.window)), FormatPercent(Share(s.gpu_idle, s.window)));
+  out += fmt::format("critical path          GPU {}   CPU and launching {}   comm {}   data {}\n\n",
+                     FormatPercent(Share(s.path.gpu, s.window)),
+                     FormatPercent(Share(s.path.cpu, s.window)),
+                     FormatPercent(Share(s.path.comm, s.window)),
+                     FormatPercent(Share(s.path.data, s.window)));
+  return out;
+}
+
+std::string AsJson(const Summary& s, GroupBy by) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.summary/1");
+  json.Key("steps").UInt(s.steps).Key("step_ns").Int(s.step.ns).Key("window_ns").Int(s.window.ns);
+  json.Key("gpu_busy_ns").Int(s.gpu_busy.ns).Key("gpu_idle_ns").Int(s.gpu_idle.ns);
+  json.Key("exposed_comm_ns").Int(s.exposed_comm.ns).Key("gpu_time_ns").Int(s.gpu_time.ns);
+  json.Key("critical_path").BeginInlineObject();
+  json.Key("gpu_ns").Int(s.path.gpu.ns).Key("cpu_ns").Int(s.path.cpu.ns);
+  json.Key("comm_ns").Int(s.path.comm.ns).Key("data_ns").Int(s.path.data.ns).EndObject();
+  json.Key("by").String(Name(by)).Key("groups").BeginArray();
+  for (const Group& g : s.groups) {
+    json.BeginInlineObject().Key("name").String(g.name).Key("time_ns").Int(g.time.ns);
+    json.Key("calls").Rounded(g.calls, 3).Key("critical_path_ns").Int(g.path.ns).EndObject();
+  }
+  json.EndArray().EndObject();
+  return json.Take() + "\n";
+}
+
+std::string AsCsv(const Summary& s, GroupBy by) {
+  Table table({{std::string(Name(by)), Align::kLeft},
+               {"time_ns_per_step"},
+               {"calls_per_step"},
+               {"critical_path_ns_per_step"}});
+  for (const Group& g : s.groups) {
+    table.AddRow({g.name, fmt::format("{}", g.time.ns), fmt::format("{:.3f}", g.calls),
+                  fmt::format("{}", g.path.ns)});
+  }
+  return table.Csv();
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
+  DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
+  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
+  DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
+  Summary summary = Summarize(built.graph, timeline, by);
+  std::string text;
+  switch (format) {
+    case Format::kJson: text = AsJson(summary, by); break;
+    case Format::kCsv: text = AsCsv(summary, by); break;
+    case Format::kMarkdown: text = MakeTable(summary, by, top).Markdown(); break;
+    case Format::kTable:
+      text = Lead(summary, session) + MakeTable(summary, by, top).Text(session.table_style());
+      text += "\n  streams that overlap count twice in the table, once in 'GPU busy'\n";
+      text += "  more: --by op|kernel|layer|phase|stream   --top N   --wide   --format csv\n";
+      break;
+  }
+  DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  session.Next(fmt::format("daydream whatif {} --opt amp,fuse", args.positional()[0]));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+extern const Command kSummaryCommand;
+const Command kSummaryCommand = {
+    .name = "summary",
+    .summary = "where the time of a step goes",
+    .usage = "TRACE [--by GROUP] [--top N]",
+    .details =
+        "GPU work by group, per step. 'of step' is the time of the group against the length of a\n"
+        "step; 'of critical path' the part of the step that would be shorter if the group's own\n"
+        "time were shorter by a little. The last line is the sum of the lines above.",
+    .examples = "daydream summary run.ddtrace\ndaydream summary run.ddtrace --by layer --top 30",
+    .flags = kFlags,
+    .reads_traces = true,
+    .writes_result = true,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .run = Run,
+};
+
+}  // namespace daydream

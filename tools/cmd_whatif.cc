@@ -1,0 +1,308 @@
+#include <cmath>
+#include <future>
+#include <set>
+
+#include "report/chrome_trace.h"
+#include "report/format.h"
+#include "report/perfetto_trace.h"
+#include "simulator/simulate.h"
+#include "tools/command.h"
+#include "tools/gate.h"
+#include "tools/input.h"
+#include "tools/scenarios.h"
+#include "tools/whatif_output.h"
+
+namespace daydream {
+namespace {
+
+// Above this the replay is called out, as in the text of the flag below.
+constexpr double kReplayWarning = 0.03;
+
+constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
+constexpr Flag kFlags[] = {
+    {.name = "--opt", .value = "SPEC",
+     .help = "optimizations to apply together, 'amp(dtype=bf16),fuse'; each --opt is a scenario",
+     .repeats = true},
+    {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
+    {.name = "--alone", .help = "predict each optimization of a list alone, too (the default)"},
+    {.name = "--set", .value = "NAME.PARAM=VALUE",
+     .help = "another value for a parameter; daydream opt show NAME lists them", .repeats = true},
+    {.name = "--by", .value = "GROUP",
+     .help = "breakdown by cause, layer, phase, kernel, op or resource", .fallback = "cause",
+     .choices = kBy},
+    {.name = "--measured", .value = "TRACE",
+     .help = "score the last scenario against a trace recorded after the change"},
+    {.name = "--timeline", .value = "FILE",
+     .help = "write before and after: .pftrace for Perfetto, .json for chrome://tracing"},
+    {.name = "--fail-if", .value = "EXPR",
+     .help = "exit 5 when it holds for the last scenario: 'speedup < 1.1', 'step > +3%'",
+     .repeats = true},
+    {.name = "--max-replay-error", .value = "PCT",
+     .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
+     .fallback = "10%"},
+    {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
+    {.name = "--allow-no-effect", .help = "exit 0 even if a scenario finds nothing to change"},
+};
+
+// The trace built twice, the second time with typical lags, side by side.
+struct Inputs {
+  std::shared_ptr<const Trace> trace;
+  BuiltGraph built;
+  ReplayCheck replay;
+};
+
+absl::StatusOr<Inputs> Load(const std::string& path, const Args& args, Session& session) {
+  Inputs in;
+  DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
+  session.Progress("building the graph", -1);
+  auto blind = std::async(session.jobs() > 1 ? std::launch::async : std::launch::deferred, [&] {
+    return BuildFor(in.trace, args, {.lags = Lags::kTypical});
+  });
+  auto built = BuildFor(in.trace, args);
+  auto typical = blind.get();
+  if (!built.ok()) return built.status();
+  in.built = *std::move(built);
+  DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, typical.ok() ? &*typical : nullptr));
+  return in;
+}
+
+absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::string& path) {
+  return MakeStatus(
+      absl::StatusCode::kFailedPrecondition,
+      {.code = "E0602",
+       .what = fmt::format("the replay of the unchanged trace is {} off",
+                           FormatPercent(std::fabs(replay.error()))),
+       .where = path,
+       .why = "the dependency rules do not explain this trace",
+       .effect = "predictions would be off by as much, so none is made",
+       .fix = fmt::format("choose steps with --steps, or accept it with --max-replay-error {:.0f}%",
+                          std::ceil(std::fabs(replay.error()) * 100) + (limit < 0 ? 1 : 0))});
+}
+
+void AddBreakdown(WhatIfReport& report, const Graph& before, const Timeline& before_timeline,
+                  const Played& after) {
+  if (report.by == "resource") {
+    BoundBy a = report.result.predictions[0].path;
+    BoundBy b = report.result.predictions[report.result.main].path;
+    auto row = [&](std::string_view name, Duration x, Duration y) {
+      report.breakdown.push_back({std::string(name), {}, {}, x, y});
+    };
+    row("GPU", a.gpu, b.gpu);
+    row("CPU", a.cpu, b.cpu);
+    row("comm", a.comm, b.comm);
+    row("data", a.data, b.data);
+    return;
+  }
+  GroupBy by = ParseGroupBy(report.by).value_or(GroupBy::kPhase);
+  std::map<std::string, BreakdownRow> rows;
+  for (const Group& g : Summarize(before, before_timeline, by).groups) {
+    rows[g.name].before += g.time;
+    rows[g.name].path_before += g.path;
+  }
+  for (const Group& g : Summarize(after.graph, after.timeline, by).groups) {
+    rows[g.name].after += g.time;
+    rows[g.name].path_after += g.path;
+  }
+  for (auto& [name, row] : rows) {
+    row.name = name;
+    report.breakdown.push_back(std::move(row));
+  }
+  // What changed most comes first; names decide between equals.
+  std::stable_sort(report.breakdown.begin(), report.breakdown.end(),
+                   [](const BreakdownRow& a, const BreakdownRow& b) {
+                     auto size = [](const BreakdownRow& r) {
+                       return std::max(std::llabs((r.path_after - r.path_before).ns),
+                                       std::llabs((r.after - r.before).ns));
+                     };
+                     return size(a) > size(b);
+                   });
+}
+
+// Outputs that need the timelines of the last scenario.
+absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in,
+                            const std::vector<Application>& main, WhatIfReport& report) {
+  std::string file(args.Get("--timeline"));
+  bool want = !file.empty() || (report.by != "cause" && report.result.main > 0);
+  if (!want) return absl::OkStatus();
+  DD_ASSIGN_OR_RETURN(Timeline before, Simulate(in.built.graph, {.blockers = true}));
+  DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, main));
+  if (report.by != "cause" && report.result.main > 0) {
+    AddBreakdown(report, in.built.graph, before, after);
+  }
+  if (file.empty()) return absl::OkStatus();
+  std::vector<Side> sides = {{"before: replayed", "simulated, not measured", &in.built.graph,
+                              &before}};
+  if (report.result.main > 0) {
+    sides.push_back({fmt::format("after: {}", report.result.predictions[report.result.main].name),
+                     "predicted, not measured", &after.graph, &after.timeline});
+  }
+  bool chrome = file.ends_with(".json");
+  if (!chrome && !file.ends_with(".pftrace")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = fmt::format("--timeline {}: unknown kind of file", file),
+                       .fix = "a name that ends in .pftrace (Perfetto) or .json (Chrome)"});
+  }
+  std::string bytes = chrome ? ChromeTrace(sides) : PerfettoTrace(sides);
+  DD_RETURN_IF_ERROR(WriteFile(file, bytes, args.Has("--force-overwrite")));
+  session.Note(fmt::format("wrote {} ({}); open it at https://ui.perfetto.dev", file,
+                           FormatBytes(bytes.size())));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Session& session,
+                                   const Prediction& p) {
+  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+  auto built = BuildGraph(trace);
+  if (!built.ok()) return WithCode(built.status(), "E0300");
+  Score score;
+  score.file = path;
+  score.measured = MedianOf(MeasuredSteps(*built));
+  score.headline = Headline(*trace, built->graph);
+  score.error = score.measured.ns > 0 ? static_cast<double>(p.step.ns) /
+                                                static_cast<double>(score.measured.ns) -
+                                            1
+                                      : 0;
+  score.inside = p.low.has_value() && *p.low <= score.measured && score.measured <= *p.high;
+  return score;
+}
+
+// Warnings, notes and errors of the scenarios, each text once.
+void Comment(const WhatIfReport& report, Session& session) {
+  std::set<std::string> said;
+  for (const std::string& warning : report.warnings) session.Warn({.code = "W0601", .what = warning});
+  for (const Prediction& p : report.result.predictions) {
+    for (const std::string& warning : p.changes.warnings) {
+      if (said.insert(warning).second) session.Warn({.code = "W0603", .what = warning});
+    }
+    for (const std::string& note : p.changes.notes) {
+      if (said.insert(note).second) session.Note(note);
+    }
+  }
+  for (const Prediction& p : report.result.predictions) {
+    if (p.error.ok() || !said.insert(std::string(Message(p.error))).second) continue;
+    session.Error(p.error);
+  }
+}
+
+absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session& session) {
+  const Prediction& p = result.predictions[result.main];
+  auto ns = [](Duration d) { return static_cast<double>(d.ns); };
+  double baseline = ns(result.predictions[0].step);
+  GateValues values = {{"speedup", {p.speedup}},
+                       {"step", {ns(p.step), true, baseline}},
+                       {"saved", {baseline - ns(p.step), true, baseline}},
+                       {"replay_error", {std::fabs(result.replay.error())}}};
+  for (const std::string& text : args.All("--fail-if")) {
+    DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
+    DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
+    if (!holds || !p.error.ok()) continue;
+    session.Error(MakeStatus(absl::StatusCode::kAborted,
+                             {.code = "E0604",
+                              .what = fmt::format("--fail-if '{}' holds for {}", text, p.name)}));
+    return Exit::kGateFailed;
+  }
+  return Exit::kOk;
+}
+
+absl::StatusOr<std::string> Render(const WhatIfReport& report, const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
+  switch (format) {
+    case Format::kJson: return WhatIfJson(report);
+    case Format::kCsv: return WhatIfCsv(report);
+    case Format::kMarkdown: return WhatIfMarkdown(report);
+    case Format::kTable: break;
+  }
+  return WhatIfText(report, session);
+}
+
+absl::Status CheckFlags(const Args& args) {
+  for (const std::string& text : args.All("--fail-if")) {
+    DD_RETURN_IF_ERROR(ParseGate(text).status());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  DD_RETURN_IF_ERROR(CheckFlags(args));
+  DD_ASSIGN_OR_RETURN(double limit,
+                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
+  DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
+  const std::string& path = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(Inputs in, Load(path, args, session));
+
+  WhatIfReport report;
+  report.file = in.trace->provenance.source;
+  report.headline = Headline(*in.trace, in.built.graph);
+  report.trace = in.trace.get();
+  report.build = &in.built.report;
+  report.warnings = in.built.report.warnings;
+  report.by = std::string(args.Get("--by"));
+  bool failed = std::fabs(in.replay.error()) > limit;
+  if (failed) scenarios.clear();
+  WhatIfOptions options{.alone = !args.Has("--no-alone"),
+                        .intervals = !args.Has("--no-interval"),
+                        .jobs = session.jobs(),
+                        .progress = [&](size_t done, size_t total) {
+                          session.Progress("predicting", static_cast<double>(done) /
+                                                             static_cast<double>(total));
+                        }};
+  DD_ASSIGN_OR_RETURN(report.result, PredictAll(in.built, in.replay, scenarios, options));
+  const Prediction& main = report.result.predictions[report.result.main];
+  if (!failed && main.error.ok()) {
+    DD_RETURN_IF_ERROR(AddSideOutputs(
+        args, session, in, scenarios.empty() ? std::vector<Application>() : scenarios.back(),
+        report));
+    if (args.Has("--measured")) {
+      DD_ASSIGN_OR_RETURN(report.score,
+                          ScoreAgainst(std::string(args.Get("--measured")), args, session, main));
+    }
+  }
+  DD_ASSIGN_OR_RETURN(std::string text, Render(report, args, session));
+  DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  if (failed) return ReplayFailed(in.replay, limit, path);
+  if (std::fabs(in.replay.error()) > kReplayWarning) {
+    session.Warn({.code = "W0602",
+                  .what = fmt::format("the replay of the unchanged trace is {} off",
+                                      FormatPercent(std::fabs(in.replay.error()))),
+                  .effect = "expect predictions to be off by as much"});
+  }
+  Comment(report, session);
+  DD_ASSIGN_OR_RETURN(Exit gate, CheckGates(args, report.result, session));
+  if (gate != Exit::kOk) return gate;
+  for (const Prediction& p : report.result.predictions) {
+    if (!p.error.ok() && !args.Has("--allow-no-effect")) return Exit::kCannotAnswer;
+  }
+  if (scenarios.empty()) session.Next(fmt::format("daydream whatif {} --opt amp,fuse", path));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+extern const Command kWhatIfCommand;
+const Command kWhatIfCommand = {
+    .name = "whatif",
+    .summary = "predict what optimizations would bring",
+    .usage = "TRACE [--opt SPEC]...",
+    .details =
+        "SPEC is a list like 'amp(dtype=bf16),fuse': applied together, in this order, and each one\n"
+        "alone as well. Repeat --opt for separate scenarios. The first line compares the replay of\n"
+        "the unchanged trace with what was measured; without --opt that is all. Speed-ups printed\n"
+        "with <= are limits, not predictions. Causes sum to the difference from the baseline.\n"
+        "\n"
+        "A scenario that cannot be predicted, for example because nothing in the trace matches,\n"
+        "is printed as such while the others are predicted; the exit code is then 4.",
+    .examples = "daydream whatif run.ddtrace --opt amp,fuse\n"
+                "daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json\n"
+                "daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace\n"
+                "daydream whatif run.ddtrace --opt amp,fuse --timeline both.pftrace\n"
+                "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'",
+    .flags = kFlags,
+    .reads_traces = true,
+    .writes_result = true,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .run = Run,
+};
+
+}  // namespace daydream

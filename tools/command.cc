@@ -1,0 +1,170 @@
+#include "tools/command.h"
+
+#include <array>
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kColors[] = {"auto", "always", "never"};
+constexpr std::string_view kProgress[] = {"auto", "never"};
+constexpr std::string_view kMessageFormats[] = {"text", "json"};
+constexpr std::string_view kFormats[] = {"table", "json", "csv", "md"};
+
+constexpr Flag kGlobalFlags[] = {
+    {.name = "--help", .letter = 'h', .help = "print this help"},
+    {.name = "--quiet", .letter = 'q', .help = "no notes, only warnings and errors"},
+    {.name = "--verbose", .letter = 'v', .help = "more notes"},
+    {.name = "--color", .value = "WHEN", .help = "colours: auto, always or never; NO_COLOR counts",
+     .fallback = "auto", .choices = kColors},
+    {.name = "--progress", .value = "WHEN", .help = "progress on a terminal: auto or never",
+     .fallback = "auto", .choices = kProgress},
+    {.name = "--message-format", .value = "FORMAT",
+     .help = "errors and warnings as text, or as one json object a line", .fallback = "text",
+     .choices = kMessageFormats},
+    {.name = "--jobs", .letter = 'j', .value = "N",
+     .help = "threads; results do not depend on it (default: all cores, at most 8)"},
+};
+
+constexpr Flag kReadFlags[] = {
+    {.name = "--from", .value = "FORMAT",
+     .help = "format of the input: kineto or ddtrace; auto looks at the content",
+     .fallback = "auto"},
+    {.name = "--strict", .help = "refuse malformed events instead of counting them"},
+    {.name = "--max-errors", .value = "SHARE",
+     .help = "share of malformed events above which reading fails", .fallback = "1%"},
+    {.name = "--steps", .value = "LIST",
+     .help = "steps that count: auto, all, or places from 0 like 2-5,7", .fallback = "auto"},
+};
+
+constexpr Flag kResultFlags[] = {
+    {.name = "--format", .value = "FORMAT", .help = "table, json, csv or md", .fallback = "table",
+     .choices = kFormats},
+    {.name = "--output", .letter = 'o', .value = "FILE",
+     .help = "write the result there; .json, .csv and .md choose the format"},
+    {.name = "--force-overwrite", .letter = 'f', .help = "replace files that exist"},
+    {.name = "--wide", .help = "do not cut names to the width of the terminal"},
+};
+
+constexpr const Command* kCommands[] = {
+#define COMMAND(symbol) &symbol,
+#include "tools/commands.def"
+#undef COMMAND
+};
+
+std::string FlagLine(const Flag& f) {
+  std::string left = f.letter != 0 ? fmt::format("-{}, {}", f.letter, f.name)
+                                   : fmt::format("    {}", f.name);
+  if (!f.value.empty()) left += fmt::format(" {}", f.value);
+  std::string right(f.help);
+  if (f.repeats) right += "; may be repeated";
+  if (!f.fallback.empty()) right += fmt::format(" (default: {})", f.fallback);
+  if (left.size() > 30) return fmt::format("  {}\n{:34}{}\n", left, "", right);
+  return fmt::format("  {:<30}  {}\n", left, right);
+}
+
+std::string FlagSection(std::string_view title, std::span<const Flag> flags) {
+  if (flags.empty()) return "";
+  std::string out = fmt::format("\n{}\n", title);
+  for (const Flag& f : flags) out += FlagLine(f);
+  return out;
+}
+
+std::string Indented(std::string_view lines) {
+  std::string out;
+  while (!lines.empty()) {
+    size_t end = std::min(lines.find('\n'), lines.size());
+    out += fmt::format("  {}\n", lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return out;
+}
+
+std::string FlagTable(std::span<const Flag> flags) {
+  std::string out = "| flag | default | meaning |\n| --- | --- | --- |\n";
+  for (const Flag& f : flags) {
+    std::string name = fmt::format("{}{}{}", f.letter != 0 ? fmt::format("-{}, ", f.letter) : "",
+                                   f.name, f.value.empty() ? "" : fmt::format(" {}", f.value));
+    out += fmt::format("| `{}` | {} | {}{} |\n", name,
+                       f.fallback.empty() ? "" : fmt::format("`{}`", f.fallback), f.help,
+                       f.repeats ? "; may be repeated" : "");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::span<const Command* const> Commands() { return kCommands; }
+
+const Command* FindCommand(std::string_view name) {
+  for (const Command* c : kCommands) {
+    if (c->name == name) return c;
+  }
+  return nullptr;
+}
+
+std::span<const Flag> GlobalFlags() { return kGlobalFlags; }
+std::span<const Flag> ReadFlags() { return kReadFlags; }
+std::span<const Flag> ResultFlags() { return kResultFlags; }
+
+std::vector<const Flag*> FlagsOf(const Command& command) {
+  std::vector<const Flag*> flags;
+  auto add = [&](std::span<const Flag> more) {
+    for (const Flag& f : more) flags.push_back(&f);
+  };
+  add(command.flags);
+  if (command.reads_traces) add(kReadFlags);
+  if (command.writes_result) add(kResultFlags);
+  add(kGlobalFlags);
+  return flags;
+}
+
+std::string GeneralHelp() {
+  std::string out =
+      "daydream predicts what an optimization of a GPU training step would bring,\n"
+      "from one recorded trace and without a GPU.\n\n"
+      "  daydream info TRACE                      what is in the file\n"
+      "  daydream whatif TRACE --opt amp,fuse     what these two would bring\n\n"
+      "commands\n";
+  for (const Command* c : kCommands) out += fmt::format("  {:<13} {}\n", c->name, c->summary);
+  out +=
+      "\ndaydream COMMAND --help lists the flags of a command, daydream opt list the optimizations.\n"
+      "daydream explain TOPIC explains an optimization, an error code or a word.\n";
+  return out;
+}
+
+std::string HelpOf(const Command& c) {
+  std::string out = fmt::format("daydream {}: {}\n\nusage: daydream {}{}{}\n", c.name, c.summary,
+                                c.name, c.usage.empty() ? "" : " ", c.usage);
+  if (!c.examples.empty()) out += "\nexamples\n" + Indented(c.examples);
+  if (!c.details.empty()) out += fmt::format("\n{}\n", c.details);
+  out += FlagSection("flags", c.flags);
+  if (c.reads_traces) out += FlagSection("reading", kReadFlags);
+  if (c.writes_result) out += FlagSection("result", kResultFlags);
+  return out + FlagSection("everywhere", kGlobalFlags);
+}
+
+std::string ReferenceMarkdown() {
+  std::string out;
+  for (const Command* c : kCommands) {
+    out += fmt::format("## daydream {}\n\n{}.\n\n```\ndaydream {} {}\n```\n", c->name, c->summary,
+                       c->name, c->usage);
+    if (!c->examples.empty()) out += fmt::format("\nExamples:\n\n```\n{}\n```\n", c->examples);
+    if (!c->details.empty()) out += fmt::format("\n{}\n", c->details);
+    if (!c->flags.empty()) out += "\n" + FlagTable(c->flags);
+    std::string_view also = c->reads_traces && c->writes_result ? "[reading](#reading-traces) and "
+                                                                  "[result](#results) flags"
+                            : c->reads_traces  ? "[reading](#reading-traces) flags"
+                            : c->writes_result ? "[result](#results) flags"
+                                               : "";
+    if (!also.empty()) out += fmt::format("\nAlso takes the {}.\n", also);
+    out += "\n";
+  }
+  out += "## Reading traces\n\nFlags of every command that reads a trace.\n\n" +
+         FlagTable(kReadFlags);
+  out += "\n## Results\n\nFlags of every command that prints a result.\n\n" +
+         FlagTable(kResultFlags);
+  out += "\n## Everywhere\n\n" + FlagTable(kGlobalFlags);
+  return out;
+}
+
+}  // namespace daydream

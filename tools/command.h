@@ -1,0 +1,51 @@
+// A command of the program: data for parsing, help and docs, and one function. Each lives in its
+// own cmd_<name>.cc and has one line in commands.def.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tools/diagnostics.h"
+#include "tools/flags.h"
+#include "tools/session.h"
+
+namespace daydream {
+
+struct Command {
+  std::string_view name;      // "whatif"
+  std::string_view summary;   // one line, no full stop
+  std::string_view usage;     // what follows the name: "TRACE --opt SPEC... [FLAG...]"
+  std::string_view details;   // paragraphs for --help
+  std::string_view examples;  // one command a line
+  std::span<const Flag> flags = {};
+  bool reads_traces = false;   // takes the flags of ReadFlags()
+  bool writes_result = false;  // takes the flags of ResultFlags()
+  size_t min_inputs = 0, max_inputs = 0;
+  absl::StatusOr<Exit> (*run)(const Args& args, Session& session) = nullptr;
+};
+
+// All commands in the order of commands.def.
+std::span<const Command* const> Commands();
+const Command* FindCommand(std::string_view name);
+
+// Flags of every command, of commands that read traces, and of commands with a result.
+std::span<const Flag> GlobalFlags();
+std::span<const Flag> ReadFlags();
+std::span<const Flag> ResultFlags();
+// Every flag `command` accepts, its own first.
+std::vector<const Flag*> FlagsOf(const Command& command);
+
+// The text of `daydream help` and of `daydream COMMAND --help`.
+std::string GeneralHelp();
+std::string HelpOf(const Command& command);
+// The reference in docs/cli.md.
+std::string ReferenceMarkdown();
+
+#define COMMAND(symbol) extern const Command symbol;
+#include "tools/commands.def"
+#undef COMMAND
+
+}  // namespace daydream

@@ -1,0 +1,121 @@
+#include "tools/diagnostics.h"
+
+#include <vector>
+
+#include "report/format.h"
+#include "report/json_writer.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kReset = "\033[0m";
+constexpr std::string_view kBold = "\033[1m";
+
+std::string_view Word(Severity s) {
+  switch (s) {
+    case Severity::kError: return "error";
+    case Severity::kWarning: return "warning";
+    case Severity::kNote: break;
+  }
+  return "note";
+}
+
+std::string_view ColorOf(Severity s) {
+  switch (s) {
+    case Severity::kError: return "\033[1;31m";
+    case Severity::kWarning: return "\033[1;33m";
+    case Severity::kNote: break;
+  }
+  return "\033[1;36m";
+}
+
+std::vector<std::string> Lines(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(Printable(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+// "   = why: first line" and further lines below the first's text.
+std::string Item(std::string_view label, std::string_view text) {
+  std::string out, head = fmt::format("   = {}: ", label);
+  for (const std::string& line : Lines(text)) {
+    out += fmt::format("{}{}\n", head, line);
+    head.assign(head.size(), ' ');
+  }
+  return out;
+}
+
+std::string AsJson(const Diagnostic& d, Severity severity) {
+  JsonWriter json(0);
+  json.BeginObject().Key("schema").String("daydream.message/1");
+  json.Key("severity").String(Word(severity));
+  const std::pair<std::string_view, const std::string*> fields[] = {
+      {"code", &d.code}, {"what", &d.what},     {"where", &d.where},
+      {"why", &d.why},   {"effect", &d.effect}, {"fix", &d.fix}};
+  for (const auto& [key, text] : fields) {
+    if (!text->empty()) json.Key(key).String(*text);
+  }
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+}  // namespace
+
+std::string FormatDiagnostic(const Diagnostic& d, Severity severity,
+                             const DiagnosticStyle& style) {
+  if (style.json) return AsJson(d, severity);
+  std::string label(Word(severity));
+  if (!d.code.empty()) {
+    label += '[';
+    // Warnings share the numbers of errors but begin with W.
+    label += severity == Severity::kWarning && d.code[0] == 'E' ? "W" + d.code.substr(1) : d.code;
+    label += ']';
+  }
+  std::vector<std::string> what = Lines(d.what);
+  std::string first = what.empty() ? "unknown error" : what[0];
+  std::string out = style.color ? fmt::format("{}{}{}{}: {}{}\n", ColorOf(severity), label, kReset,
+                                              kBold, first, kReset)
+                                : fmt::format("{}: {}\n", label, first);
+  for (size_t i = 1; i < what.size(); ++i) out += fmt::format("   |  {}\n", what[i]);
+  std::vector<std::string> where = Lines(d.where);
+  if (where.size() == 1) {
+    out += fmt::format("  --> {}\n", where[0]);
+  } else {
+    for (const std::string& line : where) out += fmt::format("   |  {}\n", line);
+  }
+  out += Item("why", d.why);
+  out += Item("effect", d.effect);
+  out += Item("fix", d.fix);
+  return out;
+}
+
+Exit ExitOf(const absl::Status& status) {
+  if (status.ok()) return Exit::kOk;
+  std::string code = DiagnosticOf(status).code;
+  if (code.size() == 5 && (code[0] == 'E' || code[0] == 'W')) {
+    std::string_view area = std::string_view(code).substr(1, 2);
+    if (code == "E0105" || area == "09") return Exit::kFailed;
+    if (area == "01" || area == "04") return Exit::kUsage;
+    if (area == "02") return Exit::kBadInput;
+    if (area == "03" || area == "06") return Exit::kCannotAnswer;
+  }
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument: return Exit::kUsage;
+    case absl::StatusCode::kDataLoss: return Exit::kBadInput;
+    case absl::StatusCode::kFailedPrecondition: return Exit::kCannotAnswer;
+    default: return Exit::kFailed;
+  }
+}
+
+absl::Status WithCode(const absl::Status& status, std::string_view code) {
+  if (status.ok()) return status;
+  Diagnostic d = DiagnosticOf(status);
+  if (d.code.empty()) d.code = std::string(code);
+  return MakeStatus(status.code(), std::move(d));
+}
+
+}  // namespace daydream

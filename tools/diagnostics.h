@@ -1,0 +1,44 @@
+// Errors, warnings and notes on standard error, in one style.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+
+namespace daydream {
+
+enum class Severity : uint8_t { kError, kWarning, kNote };
+
+struct DiagnosticStyle {
+  bool color = false;
+  bool json = false;  // one JSON object a line, for editors and CI
+};
+
+// The text of one message, ending in a newline:
+//
+//   error[E0301]: what
+//     --> where            (or "   |  text" lines when `where` is an excerpt of several lines)
+//      = why: ...
+//      = effect: ...
+//      = fix: ...
+std::string FormatDiagnostic(const Diagnostic& d, Severity severity, const DiagnosticStyle& style);
+
+// Process exit codes; docs/cli.md explains them.
+enum class Exit : uint8_t {
+  kOk = 0,
+  kFailed = 1,       // working failed: I/O, internal errors
+  kUsage = 2,        // unknown flag, bad option expression
+  kBadInput = 3,     // the input cannot be read or is of no known format
+  kCannotAnswer = 4, // the input lacks what the question needs, or the replay check failed
+  kGateFailed = 5,   // --fail-if held
+};
+
+// The exit code of an error: by its code when it has one, else by its status code.
+Exit ExitOf(const absl::Status& status);
+
+// `d` with a code, if it had none.
+absl::Status WithCode(const absl::Status& status, std::string_view code);
+
+}  // namespace daydream

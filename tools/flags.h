@@ -1,0 +1,56 @@
+// Command line flags as data, and the parser for them. Help, completions and docs/cli.md are
+// printed from the same tables.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace daydream {
+
+struct Flag {
+  std::string_view name;         // "--output"
+  char letter = 0;               // 'o' for -o; 0 = none
+  std::string_view value = {};   // "FILE"; empty: a switch, which takes no value
+  std::string_view help = {};    // one line, no full stop
+  std::string_view fallback = {};                   // shown in the help, returned by Get()
+  std::span<const std::string_view> choices = {};   // accepted values; empty: any
+  bool repeats = false;          // may be given more than once
+};
+
+// What was given. Flags are looked up by their full name.
+class Args {
+ public:
+  bool Has(std::string_view flag) const { return values_.contains(flag); }
+  // Last value given, or the flag's fallback.
+  std::string_view Get(std::string_view flag) const;
+  std::vector<std::string> All(std::string_view flag) const;
+  const std::vector<std::string>& positional() const { return positional_; }
+
+ private:
+  friend absl::StatusOr<Args> ParseArgs(std::span<const Flag* const>,
+                                        std::span<const std::string>);
+  std::map<std::string, std::vector<std::string>, std::less<>> values_;
+  std::map<std::string, std::string, std::less<>> fallbacks_;
+  std::vector<std::string> positional_;
+};
+
+// "--flag VALUE", "--flag=VALUE", "-fVALUE", "-f VALUE", "-qv"; "--" ends the flags, "-" is an
+// ordinary argument. E0101 for an unknown flag (with the nearest known one), E0104 for a missing
+// or unwanted value or a value that is not among the choices.
+absl::StatusOr<Args> ParseArgs(std::span<const Flag* const> flags,
+                               std::span<const std::string> words);
+
+// The candidate within edit distance 2 (1 for words of up to three letters), or empty.
+std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates);
+// "; did you mean 'x'?" for the nearest candidate, or nothing.
+std::string DidYouMean(std::string_view word, std::span<const std::string_view> candidates);
+
+// "table, json or csv".
+std::string OrList(std::span<const std::string_view> words);
+
+}  // namespace daydream

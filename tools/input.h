@@ -1,0 +1,37 @@
+// From file names to traces and graphs, with the messages that belong to it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/build.h"
+#include "tools/flags.h"
+#include "tools/session.h"
+#include "trace/trace.h"
+
+namespace daydream {
+
+// Reads the trace in `path` by the reading flags of `args` and warns about what was lost.
+absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, const Args& args,
+                                                       Session& session);
+
+// Builds the graph and applies --steps. E0303 when --steps names a step that is not there.
+absl::StatusOr<BuiltGraph> BuildFor(std::shared_ptr<const Trace> trace, const Args& args,
+                                    const BuildOptions& options = {});
+
+// Marks the steps of --steps as the ones that count: "auto" leaves the graph as it is, "all"
+// takes every step, "2-5,7" those places.
+absl::Status SelectSteps(std::string_view list, Graph& graph);
+
+// "40%", "0.4" or "12" (a share above 1 is refused). E0104 otherwise.
+absl::StatusOr<double> ParseShare(std::string_view flag, std::string_view text);
+
+// A whole number above 0. E0104 otherwise.
+absl::StatusOr<uint64_t> ParseCount(std::string_view flag, std::string_view text);
+
+// "gpt2.ddtrace, 8 steps, NVIDIA A100-SXM4-40GB".
+std::string Headline(const Trace& trace, const Graph& graph);
+
+}  // namespace daydream

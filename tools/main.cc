@@ -1,0 +1,96 @@
+// The program `daydream`: finds the command, parses its flags, runs it, turns errors into
+// messages and exit codes.
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/version.h"
+
+namespace daydream {
+namespace {
+
+absl::Status UnknownCommand(const std::string& word) {
+  std::vector<std::string_view> names;
+  for (const Command* c : Commands()) names.push_back(c->name);
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0106",
+                     .what = fmt::format("unknown command '{}'{}", word, DidYouMean(word, names)),
+                     .fix = "daydream help lists the commands"});
+}
+
+absl::Status CheckInputs(const Command& command, const Args& args) {
+  size_t given = args.positional().size();
+  if (given >= command.min_inputs && given <= command.max_inputs) return absl::OkStatus();
+  std::string what =
+      given < command.min_inputs
+          ? fmt::format("daydream {} needs {}", command.name,
+                        command.min_inputs == 1 ? "an argument"
+                                                : fmt::format("{} arguments", command.min_inputs))
+          : fmt::format("daydream {} does not take '{}'", command.name,
+                        args.positional()[command.max_inputs]);
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0107",
+                     .what = std::move(what),
+                     .fix = fmt::format("daydream {} {}", command.name, command.usage)});
+}
+
+Exit Fail(Session& session, const absl::Status& status) {
+  session.Error(status);
+  return ExitOf(status);
+}
+
+// --color and --message-format count even when the rest cannot be parsed.
+void ConfigureFromWords(const std::vector<std::string>& words, Session& session) {
+  std::vector<std::string> kept;
+  for (size_t i = 0; i < words.size(); ++i) {
+    for (std::string_view name : {"--color", "--message-format"}) {
+      if (words[i].starts_with(std::string(name) + "=")) kept.push_back(words[i]);
+      if (words[i] == name && i + 1 < words.size()) {
+        kept.push_back(words[i] + "=" + words[i + 1]);
+      }
+    }
+  }
+  std::vector<const Flag*> flags;
+  for (const Flag& f : GlobalFlags()) flags.push_back(&f);
+  auto args = ParseArgs(flags, kept);
+  session.Configure(args.ok() ? *args : Args());
+}
+
+Exit Run(std::vector<std::string> words) {
+  Session session;
+  ConfigureFromWords(words, session);
+  if (words.empty()) {
+    std::fputs(GeneralHelp().c_str(), stdout);
+    return Exit::kUsage;
+  }
+  if (words[0] == "--help" || words[0] == "-h") words[0] = "help";
+  if (words[0] == "--version" || words[0] == "-V") {
+    bool verbose = words.size() > 1 && (words[1] == "-v" || words[1] == "--verbose");
+    std::fputs((verbose ? LongVersion() : ShortVersion()).c_str(), stdout);
+    return Exit::kOk;
+  }
+  const Command* command = FindCommand(words[0]);
+  if (command == nullptr) return Fail(session, UnknownCommand(words[0]));
+  words.erase(words.begin());
+  auto args = ParseArgs(FlagsOf(*command), words);
+  if (!args.ok()) return Fail(session, args.status());
+  session.Configure(*args);
+  if (args->Has("--help")) {
+    std::fputs(HelpOf(*command).c_str(), stdout);
+    return Exit::kOk;
+  }
+  if (auto status = CheckInputs(*command, *args); !status.ok()) return Fail(session, status);
+  auto exit = command->run(*args, session);
+  session.EndProgress();
+  return exit.ok() ? *exit : Fail(session, exit.status());
+}
+
+}  // namespace
+}  // namespace daydream
+
+int main(int argc, char** argv) {
+  daydream::InstallInterruptHandler();
+  return static_cast<int>(daydream::Run({argv + (argc > 0 ? 1 : 0), argv + argc}));
+}

@@ -1,0 +1,50 @@
+#include "tools/scenarios.h"
+
+#include <cstdlib>
+
+#include "report/what_if.h"
+
+namespace daydream {
+namespace {
+
+// Puts the flag in front of the excerpt of a scenario error, and moves the carets along.
+absl::Status WithFlag(const absl::Status& status) {
+  Diagnostic d = DiagnosticOf(status);
+  size_t newline = d.where.find('\n');
+  if (newline == std::string::npos) return status;
+  const std::string flag = "--opt ";
+  d.where = flag + d.where.substr(0, newline + 1) + std::string(flag.size(), ' ') +
+            d.where.substr(newline + 1);
+  return MakeStatus(status.code(), std::move(d));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args& args) {
+  std::vector<std::vector<Application>> scenarios;
+  for (const std::string& spec : args.All("--opt")) {
+    auto scenario = ParseScenario(spec);
+    if (!scenario.ok()) return WithFlag(scenario.status());
+    scenarios.push_back(*std::move(scenario));
+  }
+  std::vector<Setting> settings;
+  for (const std::string& text : args.All("--set")) {
+    DD_ASSIGN_OR_RETURN(Setting setting, ParseSetting(text));
+    settings.push_back(std::move(setting));
+  }
+  DD_RETURN_IF_ERROR(ApplySettings(settings, scenarios));
+  return scenarios;
+}
+
+absl::StatusOr<double> ParsePercent(std::string_view flag, std::string_view text) {
+  std::string number(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0)));
+  char* end = nullptr;
+  double value = std::strtod(number.c_str(), &end);
+  if (!number.empty() && *end == '\0' && value >= 0) return value / 100;
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("{} '{}' is not a number of percent", flag, text),
+                     .fix = fmt::format("{} 10%", flag)});
+}
+
+}  // namespace daydream

@@ -1,0 +1,19 @@
+// --opt and --set, as whatif and export take them.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tools/flags.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+
+// One scenario per --opt with the values of --set filled in.
+absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args& args);
+
+// "3%", "3" -> 0.03. E0104 unless it is a number of percent, 0 or more.
+absl::StatusOr<double> ParsePercent(std::string_view flag, std::string_view text);
+
+}  // namespace daydream

@@ -1,0 +1,189 @@
+#include "tools/session.h"
+
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "report/format.h"
+
+namespace daydream {
+namespace {
+
+bool EnvSet(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0';
+}
+
+// https://no-color.org and https://bixense.com/clicolors.
+bool UseColor(std::string_view wish, int fd) {
+  if (wish == "always") return true;
+  if (wish == "never" || EnvSet("NO_COLOR")) return false;
+  if (EnvSet("FORCE_COLOR")) return true;
+  const char* force = std::getenv("CLICOLOR_FORCE");
+  if (force != nullptr && *force != '\0' && std::strcmp(force, "0") != 0) return true;
+  const char* term = std::getenv("TERM");
+  return isatty(fd) == 1 && term != nullptr && std::strcmp(term, "dumb") != 0;
+}
+
+size_t TerminalWidth() {
+  if (isatty(STDOUT_FILENO) != 1) return 0;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
+  return 100;
+}
+
+// Path of the temporary file being written, for the signal handler.
+char g_temporary[4096] = "";
+
+extern "C" void OnInterrupt(int signal) {
+  if (g_temporary[0] != '\0') unlink(g_temporary);
+  _exit(128 + signal);
+}
+
+absl::Status CannotWrite(const std::string& path, std::string_view why, std::string_view fix) {
+  return MakeStatus(absl::StatusCode::kUnavailable, {.code = "E0105",
+                                                     .what = fmt::format("cannot write {}", path),
+                                                     .why = std::string(why),
+                                                     .fix = std::string(fix)});
+}
+
+absl::Status WriteAll(std::FILE* file, std::string_view bytes, const std::string& name) {
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fflush(file) == 0) {
+    return absl::OkStatus();
+  }
+  return CannotWrite(name, std::strerror(errno), "");
+}
+
+}  // namespace
+
+void InstallInterruptHandler() {
+  std::signal(SIGINT, OnInterrupt);
+  std::signal(SIGTERM, OnInterrupt);
+}
+
+void Session::Configure(const Args& args) {
+  style_.color = UseColor(args.Get("--color"), STDERR_FILENO);
+  style_.json = args.Get("--message-format") == "json";
+  out_color_ = UseColor(args.Get("--color"), STDOUT_FILENO);
+  quiet_ = args.Has("--quiet");
+  verbose_ = args.Has("--verbose");
+  watched_ = isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !style_.json;
+  progress_ = isatty(STDERR_FILENO) == 1 && !style_.json && args.Get("--progress") != "never";
+  width_ = args.Has("--wide") ? 0 : TerminalWidth();
+  unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  std::string_view jobs = args.Get("--jobs");
+  jobs_ = jobs.empty() ? std::min(cores, 8u)
+                       : static_cast<unsigned>(std::atoi(std::string(jobs).c_str()));
+  jobs_ = std::clamp(jobs_, 1u, 256u);
+}
+
+void Session::Print(const Diagnostic& d, Severity severity) {
+  EndProgress();
+  std::string text = FormatDiagnostic(d, severity, style_);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+void Session::Error(const absl::Status& status) { Print(DiagnosticOf(status), Severity::kError); }
+
+void Session::Warn(const Diagnostic& d) {
+  ++warnings_;
+  Print(d, Severity::kWarning);
+}
+
+void Session::Note(std::string_view text) {
+  if (!quiet_) Print({.what = std::string(text)}, Severity::kNote);
+}
+
+void Session::Next(std::string_view command) {
+  if (!watched_ || quiet_) return;
+  EndProgress();
+  std::fprintf(stderr, "\n  next: %.*s\n", static_cast<int>(command.size()), command.data());
+}
+
+void Session::Progress(std::string_view what, double share) {
+  if (!progress_ || quiet_) return;
+  auto now = std::chrono::steady_clock::now();
+  if (now - begun_ < std::chrono::seconds(1)) return;
+  if (progress_shown_ && now - shown_ < std::chrono::milliseconds(100)) return;
+  shown_ = now;
+  progress_shown_ = true;
+  std::string text = share >= 0 ? fmt::format("\r\033[K{} {:.0f} %", what, share * 100)
+                                : fmt::format("\r\033[K{}", what);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+void Session::EndProgress() {
+  if (!progress_shown_) return;
+  progress_shown_ = false;
+  std::fputs("\r\033[K", stderr);
+}
+
+std::string Session::Bold(std::string_view text) const {
+  return out_color_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
+}
+
+absl::StatusOr<Format> FormatOf(const Args& args) {
+  std::string_view name = args.Get("--format");
+  if (!args.Has("--format")) {
+    std::string_view path = args.Get("--output");
+    size_t dot = path.rfind('.');
+    std::string_view extension = dot == std::string_view::npos ? "" : path.substr(dot + 1);
+    if (extension == "json" || extension == "csv" || extension == "md") name = extension;
+  }
+  if (name == "json") return Format::kJson;
+  if (name == "csv") return Format::kCsv;
+  if (name == "md") return Format::kMarkdown;
+  return Format::kTable;
+}
+
+absl::Status Session::WriteResult(const Args& args, std::string_view text) {
+  EndProgress();
+  std::string path(args.Get("--output"));
+  if (path.empty() || path == "-") return WriteAll(stdout, text, "standard output");
+  DD_RETURN_IF_ERROR(WriteFile(path, text, args.Has("--force-overwrite")));
+  Note(fmt::format("wrote {} ({})", path, FormatBytes(text.size())));
+  return absl::OkStatus();
+}
+
+absl::Status WriteFileWith(const std::string& path, bool overwrite,
+                           const std::function<absl::Status(const std::string&)>& write) {
+  struct stat info {};
+  bool exists = stat(path.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) return CannotWrite(path, "it is a directory", "");
+  if (exists && !overwrite) {
+    return CannotWrite(path, "the file exists", "choose another name, or add -f to replace it");
+  }
+  // Devices and pipes cannot be replaced by renaming.
+  if (exists && !S_ISREG(info.st_mode)) return write(path);
+  std::string temporary = fmt::format("{}.part{}", path, getpid());
+  if (temporary.size() >= sizeof g_temporary) return CannotWrite(path, "the name is too long", "");
+  std::memcpy(g_temporary, temporary.c_str(), temporary.size() + 1);
+  absl::Status status = write(temporary);
+  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = CannotWrite(path, std::strerror(errno), "");
+  }
+  if (!status.ok()) unlink(temporary.c_str());
+  g_temporary[0] = '\0';
+  return status;
+}
+
+absl::Status WriteFile(const std::string& path, std::string_view bytes, bool overwrite) {
+  return WriteFileWith(path, overwrite, [&](const std::string& name) {
+    std::FILE* file = std::fopen(name.c_str(), "wb");
+    if (file == nullptr) return CannotWrite(path, std::strerror(errno), "");
+    absl::Status status = WriteAll(file, bytes, path);
+    if (std::fclose(file) != 0 && status.ok()) status = CannotWrite(path, std::strerror(errno), "");
+    return status;
+  });
+}
+
+}  // namespace daydream

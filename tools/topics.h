@@ -1,0 +1,29 @@
+// The texts of `daydream explain`: error codes, words and rules. docs/errors.md and
+// docs/glossary.md are printed from them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace daydream {
+
+struct ErrorPage {
+  std::string_view code;   // "E0301"
+  std::string_view title;  // what the message says
+  std::string_view text;   // when it happens and what to do
+};
+std::span<const ErrorPage> ErrorPages();
+// The page of "E0301", also under its warning name "W0301"; nullptr when there is none.
+const ErrorPage* FindErrorPage(std::string_view code);
+std::string ErrorsMarkdown();
+
+struct Term {
+  std::string_view name;  // "critical path"
+  std::string_view text;
+};
+std::span<const Term> Terms();
+const Term* FindTerm(std::string_view name);
+std::string GlossaryMarkdown();
+
+}  // namespace daydream

@@ -1,0 +1,52 @@
+// The result of `whatif` as text, JSON and CSV.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/summary.h"
+#include "report/table.h"
+#include "report/what_if.h"
+#include "tools/session.h"
+
+namespace daydream {
+
+// What a real run of the changed program took, for --measured.
+struct Score {
+  std::string file;
+  Duration measured;
+  std::string headline;
+  double error = 0;      // predicted / measured - 1
+  bool inside = false;   // of the interval
+};
+
+// One group before and after, for --by.
+struct BreakdownRow {
+  std::string name;
+  Duration before, after;            // GPU work per step
+  Duration path_before, path_after;  // on the critical path per step
+};
+
+struct WhatIfReport {
+  std::string file;
+  std::string headline;       // "gpt2.ddtrace, 8 steps, NVIDIA A100"
+  const Trace* trace = nullptr;
+  const BuildReport* build = nullptr;
+  WhatIf result;
+  std::vector<std::string> warnings;  // of the graph
+  std::string by = "cause";
+  std::vector<BreakdownRow> breakdown;  // for every `by` but cause
+  std::optional<Score> score;
+};
+
+// "gpt2, 8 steps, A100      replay check: 182.4 ms against 182.1 ms measured (+0.2 %)".
+std::string ReplayLine(const WhatIfReport& report);
+std::string WhatIfText(const WhatIfReport& report, const Session& session);
+std::string WhatIfMarkdown(const WhatIfReport& report);
+std::string WhatIfJson(const WhatIfReport& report);
+// Tidy: one row per scenario and metric, times in ns.
+std::string WhatIfCsv(const WhatIfReport& report);
+
+}  // namespace daydream
