@@ -1,0 +1,258 @@
+#include "costmodel/device.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "costmodel/device_texts.h"
+#include "proto/device.pb.h"
+
+namespace daydream {
+namespace {
+
+namespace pb = device::v1;
+
+// What a GPU sustains, as a share of its data sheet. Fitted to the training half of the kernel
+// timings published with NeuSight (P4, P100, V100, T4, A100-40GB; fp32), then checked on others.
+// fp32 products run at the clock that base clock and power allow, not at boost.
+constexpr double kFp32Share = 0.97;        // of the rate at that clock; from V100
+constexpr double kWattsPerTflop = 16.5;    // fp32; from T4 and P4, which power limits
+constexpr double kTensorShare = 0.60;      // of the dense tensor peak; H100 fp16 products agree
+constexpr double kHbmShare = 0.887605;     // from A100
+constexpr double kGddrEccShare = 0.747119;  // from T4 and P4
+constexpr double kGddrShare = 0.87;        // no data: HBM's figure
+
+DeviceMemory FromProto(pb::MemoryClass memory) {
+  switch (memory) {
+    case pb::MEMORY_CLASS_GDDR_ECC: return DeviceMemory::kGddrEcc;
+    case pb::MEMORY_CLASS_GDDR: return DeviceMemory::kGddr;
+    default: return DeviceMemory::kHbm;
+  }
+}
+
+DeviceSpec FromProto(const pb::DeviceSpec& from) {
+  DeviceSpec to;
+  to.name = from.name();
+  to.vendor = from.vendor();
+  to.compute_major = from.compute_major();
+  to.compute_minor = from.compute_minor();
+  to.multiprocessors = from.multiprocessors();
+  to.fp32_cores_per_multiprocessor = from.fp32_cores_per_multiprocessor();
+  to.base_clock_mhz = from.base_clock_mhz();
+  to.boost_clock_mhz = from.boost_clock_mhz();
+  to.fp32_tflops = from.fp32_tflops();
+  to.tf32_tflops = from.tf32_tflops();
+  to.fp16_tflops = from.fp16_tflops();
+  to.bf16_tflops = from.bf16_tflops();
+  to.fp8_tflops = from.fp8_tflops();
+  to.memory_gb_per_s = from.memory_gb_per_s();
+  to.memory = FromProto(from.memory_class());
+  to.memory_gb = from.memory_gb();
+  to.l2_mb = from.l2_mb();
+  to.tdp_watts = from.tdp_watts();
+  to.threads_per_multiprocessor = from.threads_per_multiprocessor();
+  to.registers_per_multiprocessor = from.registers_per_multiprocessor();
+  to.shared_memory_kb_per_multiprocessor = from.shared_memory_kb_per_multiprocessor();
+  to.nvlink_gb_per_s = from.nvlink_gb_per_s();
+  to.pcie_gb_per_s = from.pcie_gb_per_s();
+  to.name_words.assign(from.name_words().begin(), from.name_words().end());
+  to.source = from.source();
+  to.unsure.assign(from.unsure().begin(), from.unsure().end());
+  to.measured_fp32_gemm_tflops = from.measured().fp32_gemm_tflops();
+  to.measured_fp32_batched_gemm_tflops = from.measured().fp32_batched_gemm_tflops();
+  to.measured_bandwidth_share = from.measured().bandwidth_share();
+  return to;
+}
+
+std::vector<DeviceSpec> ParseAll() {
+  std::vector<DeviceSpec> specs;
+  for (const DeviceText& device : DeviceTexts()) {
+    pb::DeviceSpec message;
+    // The texts are part of the program; a test parses each of them.
+    DD_CHECK(google::protobuf::TextFormat::ParseFromString(std::string(device.text), &message));
+    specs.push_back(FromProto(message));
+  }
+  std::sort(specs.begin(), specs.end(),
+            [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });
+  return specs;
+}
+
+bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+// Letters and digits only, in lower case.
+std::string Folded(std::string_view name) {
+  std::string folded = Lower(name);
+  std::erase_if(folded, [](char c) { return !IsWordChar(c); });
+  return folded;
+}
+
+// True when `word` stands alone in `name`: "A10" is not in "A100-SXM4-40GB".
+bool HasWord(std::string_view name, std::string_view word) {
+  const std::string in = Lower(name), what = Lower(word);
+  for (size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) {
+    const size_t end = at + what.size();
+    if ((at == 0 || !IsWordChar(in[at - 1])) && (end == in.size() || !IsWordChar(in[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+double RecordedGib(const Device& recorded) {
+  return static_cast<double>(recorded.memory_bytes) / (1 << 30);
+}
+
+// The runtime reports some percent less than is sold.
+bool MemoryFits(const Device& recorded, const DeviceSpec& spec) {
+  return recorded.memory_bytes > 0 &&
+         std::abs(RecordedGib(recorded) / spec.memory_gb - 1) < 0.06;
+}
+
+bool IsSameChip(const Device& recorded, const DeviceSpec& spec) {
+  const bool has_capability = recorded.compute_major != 0 || recorded.compute_minor != 0;
+  if (has_capability && (recorded.compute_major != spec.compute_major ||
+                         recorded.compute_minor != spec.compute_minor)) {
+    return false;
+  }
+  // AMD's data-centre GPUs run 64 threads together, NVIDIA's 32.
+  if (recorded.warp_size != 0 && (recorded.warp_size == 64) != (spec.vendor == "AMD")) {
+    return false;
+  }
+  return recorded.multiprocessors == 0 || recorded.multiprocessors == spec.multiprocessors;
+}
+
+struct Candidate {
+  const DeviceSpec* spec = nullptr;
+  size_t words = 0;  // words of its name that the recorded name holds
+  bool memory = false;
+  int Score() const { return static_cast<int>(2 * words) + (memory ? 3 : 0); }
+};
+
+std::string Describe(const Device& recorded, const Candidate& best, bool sure) {
+  if (sure) return fmt::format("{}, by its name", best.spec->name);
+  std::string how = fmt::format("{}, by {} multiprocessors and {:.0f} GB", best.spec->name,
+                                recorded.multiprocessors, RecordedGib(recorded));
+  if (recorded.multiprocessors == 0) {
+    how = fmt::format("{}, by its name only: multiprocessors were not recorded", best.spec->name);
+  } else if (recorded.name.empty()) {
+    how += "; no name was recorded";
+  } else if (!best.memory) {
+    how += fmt::format("; one with {:.0f} GB is the nearest that is known", best.spec->memory_gb);
+  } else {
+    how += fmt::format("; the name {} does not say more", recorded.name);
+  }
+  return how;
+}
+
+}  // namespace
+
+std::string_view DTypeName(DType dtype) {
+  switch (dtype) {
+    case DType::kUnknown: return "unknown";
+    case DType::kFp64: return "fp64";
+    case DType::kFp32: return "fp32";
+    case DType::kTf32: return "tf32";
+    case DType::kFp16: return "fp16";
+    case DType::kBf16: return "bf16";
+    case DType::kFp8: return "fp8";
+    case DType::kInt8: return "int8";
+  }
+  return "unknown";
+}
+
+int DTypeBytes(DType dtype) {
+  switch (dtype) {
+    case DType::kFp64: return 8;
+    case DType::kFp16:
+    case DType::kBf16: return 2;
+    case DType::kFp8:
+    case DType::kInt8: return 1;
+    case DType::kUnknown:
+    case DType::kFp32:
+    case DType::kTf32: return 4;
+  }
+  return 4;
+}
+
+double DeviceSpec::TensorPeak(DType dtype) const {
+  switch (dtype) {
+    case DType::kTf32: return tf32_tflops;
+    case DType::kFp16: return fp16_tflops;
+    case DType::kBf16: return bf16_tflops;
+    case DType::kFp8: return fp8_tflops;
+    default: return 0;
+  }
+}
+
+double DeviceSpec::SustainedTflops(DType dtype, bool batched) const {
+  if (dtype != DType::kFp32 && dtype != DType::kUnknown) return kTensorShare * TensorPeak(dtype);
+  const double measured = batched ? measured_fp32_batched_gemm_tflops : measured_fp32_gemm_tflops;
+  if (measured > 0) return measured;
+  const double at_base_clock = fp32_tflops * base_clock_mhz / boost_clock_mhz;
+  const double at_power_limit = tdp_watts / kWattsPerTflop;
+  return kFp32Share * std::min(fp32_tflops, std::max(at_base_clock, at_power_limit));
+}
+
+double DeviceSpec::SustainedBandwidth() const {
+  double share = measured_bandwidth_share;
+  if (share <= 0) {
+    switch (memory) {
+      case DeviceMemory::kHbm: share = kHbmShare; break;
+      case DeviceMemory::kGddrEcc: share = kGddrEccShare; break;
+      case DeviceMemory::kGddr: share = kGddrShare; break;
+    }
+  }
+  return memory_gb_per_s * 1e9 * share;
+}
+
+std::span<const DeviceSpec> DeviceSpecs() {
+  static const auto* const specs = new std::vector<DeviceSpec>(ParseAll());
+  return *specs;
+}
+
+const DeviceSpec* FindDeviceSpec(std::string_view name) {
+  const std::string folded = Folded(name);
+  for (const DeviceSpec& spec : DeviceSpecs()) {
+    if (Folded(spec.name) == folded) return &spec;
+  }
+  return nullptr;
+}
+
+DeviceMatch MatchDevice(const Device& recorded) {
+  Candidate best;
+  for (const DeviceSpec& spec : DeviceSpecs()) {
+    if (!IsSameChip(recorded, spec)) continue;
+    Candidate candidate{.spec = &spec, .memory = MemoryFits(recorded, spec)};
+    for (const std::string& word : spec.name_words) {
+      candidate.words += HasWord(recorded.name, word) ? 1 : 0;
+    }
+    // Without numbers the chip's own name, the first word, has to be there.
+    if (recorded.multiprocessors == 0 && !HasWord(recorded.name, spec.name_words.front())) continue;
+    // Of equals, the one with more power: names that say nothing are those of server modules.
+    if (!best.spec || candidate.Score() > best.Score() ||
+        (candidate.Score() == best.Score() && spec.tdp_watts > best.spec->tdp_watts)) {
+      best = candidate;
+    }
+  }
+  if (!best.spec) {
+    const std::string name = recorded.name.empty() ? "without a name" : recorded.name;
+    return {.how = fmt::format("no GPU like this one is known: {}, {} multiprocessors", name,
+                               recorded.multiprocessors)};
+  }
+  const bool sure = best.memory && best.words == best.spec->name_words.size() &&
+                    recorded.multiprocessors > 0;
+  return {.spec = best.spec, .sure = sure, .how = Describe(recorded, best, sure)};
+}
+
+}  // namespace daydream

@@ -1,0 +1,72 @@
+// GPUs: what they are and what they sustain. Data in costmodel/devices/, one file per GPU.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/trace.h"
+
+namespace daydream {
+
+// Number formats that matter for speed. kTf32 is fp32 data multiplied by tensor cores.
+enum class DType : uint8_t { kUnknown, kFp64, kFp32, kTf32, kFp16, kBf16, kFp8, kInt8 };
+std::string_view DTypeName(DType dtype);  // "fp16"
+// Bytes of one element in memory; 4 for kUnknown.
+int DTypeBytes(DType dtype);
+
+enum class DeviceMemory : uint8_t { kHbm, kGddrEcc, kGddr };
+
+struct DeviceSpec {
+  std::string name;    // "A100-SXM4-40GB"
+  std::string vendor;  // "NVIDIA"
+  int compute_major = 0, compute_minor = 0;
+  int multiprocessors = 0;
+  int fp32_cores_per_multiprocessor = 0;
+  double base_clock_mhz = 0, boost_clock_mhz = 0;
+  double fp32_tflops = 0;  // vector units
+  double tf32_tflops = 0, fp16_tflops = 0, bf16_tflops = 0, fp8_tflops = 0;  // dense, 0 = none
+  double memory_gb_per_s = 0;
+  DeviceMemory memory = DeviceMemory::kHbm;
+  double memory_gb = 0;
+  double l2_mb = 0;
+  double tdp_watts = 0;
+  int threads_per_multiprocessor = 0;
+  int registers_per_multiprocessor = 0;
+  double shared_memory_kb_per_multiprocessor = 0;
+  double nvlink_gb_per_s = 0;  // all links, both directions
+  double pcie_gb_per_s = 0;    // one direction
+  std::vector<std::string> name_words;
+  std::string source;
+  std::vector<std::string> unsure;
+  double measured_fp32_gemm_tflops = 0;          // 0 = not measured
+  double measured_fp32_batched_gemm_tflops = 0;
+  double measured_bandwidth_share = 0;
+
+  // Data-sheet rate of tensor (matrix) cores in TFLOPS; 0 when there are none for `dtype`.
+  double TensorPeak(DType dtype) const;
+  // TFLOPS that a long matrix product sustains, on tensor cores for all but fp32. 0 when the
+  // device cannot run `dtype` at a rate that is known here.
+  double SustainedTflops(DType dtype, bool batched = false) const;
+  // Bytes per second that a long copy inside device memory sustains.
+  double SustainedBandwidth() const;
+};
+
+// All known GPUs, sorted by name.
+std::span<const DeviceSpec> DeviceSpecs();
+// By name; letter case, spaces, '-' and '_' do not matter. nullptr when not known.
+const DeviceSpec* FindDeviceSpec(std::string_view name);
+
+struct DeviceMatch {
+  const DeviceSpec* spec = nullptr;  // nullptr: no known GPU is close
+  bool sure = false;                 // name, multiprocessors and memory all fit
+  // For people: "A100-SXM4-40GB, by its name", "A100-SXM4-40GB, by 108 multiprocessors and
+  // 40 GB; the name NVIDIA A100-PG509-200 does not say which A100", "no GPU like ... is known".
+  std::string how;
+};
+// The known GPU that is most like the recorded one. Another chip never matches: compute
+// capability and number of multiprocessors must fit where they were recorded.
+DeviceMatch MatchDevice(const Device& recorded);
+
+}  // namespace daydream
