@@ -40,7 +40,9 @@ void Editor::Touch(TaskId t, Duration before, Duration after) {
   cause_of_[t.index()] = cause_;
   LaneKind kind = graph_.lane(graph_.task(t).lane).lane.kind;
   Cause& cause = causes_[cause_];
-  (kind == LaneKind::kStream ? cause.gpu : cause.host) += after - before;
+  // Work of modelled lanes (loader workers) belongs to neither side.
+  if (kind == LaneKind::kStream) cause.gpu += after - before;
+  if (kind == LaneKind::kThread) cause.host += after - before;
 }
 
 void Editor::MarkPositions(TaskId t) {
@@ -231,6 +233,22 @@ void Editor::Move(TaskId t, LaneId lane, TaskId after) {
   ++changes_.moved;
 }
 
+void Editor::Relaunch(TaskId gpu_task, TaskId call) {
+  IndexLaunches();
+  uint32_t edge = launch_edge_[gpu_task.index()];
+  DD_CHECK(edge != kNoEdge);
+  Edge& e = graph_.mutable_edges()[edge];
+  if (e.from == call) return;
+  e.from = call;
+  e.from_anchor = Anchor::kEnd;
+  if (auto it = started_edge_.find(gpu_task); it != started_edge_.end()) {
+    graph_.mutable_edges()[it->second].from = call;
+  }
+  calls_known_ = false;
+  MarkPositions(gpu_task);
+  ++changes_.edges;
+}
+
 void Editor::AllowReorder(LaneId lane) {
   graph_.mutable_lane(lane).order = LaneOrder::kPriority;
 }
@@ -257,24 +275,36 @@ void Editor::FollowHolders() {
 void Editor::IndexLaunches() const {
   if (launches_known_) return;
   launch_edge_.assign(graph_.size(), kNoEdge);
+  started_edge_.clear();
   for (size_t i = 0; i < graph_.edges().size(); ++i) {
     const Edge& e = graph_.edges()[i];
-    if (IsLaunch(e)) launch_edge_[e.to.index()] = static_cast<uint32_t>(i);
+    if (e.rule != Rule::kLaunch) continue;
+    // Work that began before its call returned has a second edge, from the start of the call.
+    if (e.from_anchor == Anchor::kEnd) {
+      launch_edge_[e.to.index()] = static_cast<uint32_t>(i);
+    } else {
+      started_edge_[e.to] = static_cast<uint32_t>(i);
+    }
+  }
+  for (const auto& [task, edge] : started_edge_) {
+    if (launch_edge_[task.index()] == kNoEdge) launch_edge_[task.index()] = edge;
   }
   launches_known_ = true;
 }
 
 void Editor::IndexCalls() const {
   if (calls_known_) return;
+  IndexLaunches();
   launched_begin_.assign(graph_.size() + 1, 0);
-  for (const Edge& e : graph_.edges()) {
-    if (IsLaunch(e)) ++launched_begin_[e.from.index() + 1];
+  for (uint32_t edge : launch_edge_) {
+    if (edge != kNoEdge) ++launched_begin_[graph_.edges()[edge].from.index() + 1];
   }
   for (size_t i = 1; i < launched_begin_.size(); ++i) launched_begin_[i] += launched_begin_[i - 1];
   launched_.assign(launched_begin_.back(), TaskId::None());
   std::vector<uint32_t> next(launched_begin_.begin(), launched_begin_.end() - 1);
-  for (const Edge& e : graph_.edges()) {
-    if (IsLaunch(e)) launched_[next[e.from.index()]++] = e.to;
+  for (size_t t = 0; t < launch_edge_.size(); ++t) {
+    if (launch_edge_[t] == kNoEdge) continue;
+    launched_[next[graph_.edges()[launch_edge_[t]].from.index()]++] = TaskId(t);
   }
   calls_known_ = true;
 }

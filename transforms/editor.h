@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -69,6 +70,8 @@ class Editor {
   size_t RemoveWithLaunches(std::span<const TaskId> gpu_tasks);
   LaneId NewLane(std::string_view name, LaneKind kind, LaneOrder order = LaneOrder::kFixed);
   void Move(TaskId t, LaneId lane, TaskId after);
+  // `gpu_task`, which was launched by some call, is now launched by `call`. O(1).
+  void Relaunch(TaskId gpu_task, TaskId call);
   // Free order by Task::priority on this lane.
   void AllowReorder(LaneId lane);
 
@@ -104,6 +107,7 @@ class Editor {
   mutable bool launches_known_ = false;  // launch_edge_ is complete
   mutable bool calls_known_ = false;     // launched_begin_, launched_ are complete
   mutable std::vector<uint32_t> launch_edge_;  // by GPU task: index into edges
+  mutable absl::flat_hash_map<TaskId, uint32_t> started_edge_;  // see IndexLaunches
   std::vector<bool> moved_positions_;          // by lane: GPU tasks came or went
   mutable std::vector<uint32_t> launched_begin_;
   mutable std::vector<TaskId> launched_;
