@@ -195,6 +195,7 @@ void RebuildQueueEdges(Graph& graph, LaneId lane) {
     if (live.size() <= depth || !call.valid() || call == last_call) continue;
     last_call = call;
     TaskId release = live[live.size() - 1 - depth];
+    if (call_of[release.index()] == call) continue;  // a graph launch deeper than the queue
     auto it = known.find({release.value, call.value});
     graph.AddEdge({.from = release, .to = call,
                    .lag = it == known.end() ? kQueueReleaseLag : it->second,
