@@ -1,0 +1,75 @@
+#include "tools/describe.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "report/table.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kTextWidth = 78;
+
+// `text` in lines of `kTextWidth`, the first after `label`, the others below it.
+std::string Paragraph(std::string_view label, std::string_view text) {
+  if (text.empty()) return "";
+  const size_t indent = 13;
+  std::string out, line = fmt::format("{:<{}}", label, indent);
+  size_t used = line.size();
+  bool empty = true;
+  while (!text.empty()) {
+    size_t end = std::min(text.find_first_of(" \n"), text.size());
+    std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) continue;
+    if (!empty && used + 1 + word.size() > indent + kTextWidth) {
+      out += line + "\n";
+      line = std::string(indent, ' ');
+      used = indent;
+      empty = true;
+    }
+    if (!empty) line += ' ', ++used;
+    line += word;
+    used += word.size();
+    empty = false;
+  }
+  return out + line + "\n";
+}
+
+}  // namespace
+
+std::string DescribeDefault(const ParamSpec& spec) {
+  if (spec.required) return "required";
+  if (spec.unit == Unit::kText) return std::string(spec.text_fallback);
+  std::string text = FormatValue(spec.fallback, spec.unit);
+  if (spec.low < spec.high) {
+    text += fmt::format(" ({} to {})", FormatValue(spec.low, spec.unit),
+                        FormatValue(spec.high, spec.unit));
+  }
+  return text;
+}
+
+std::string DescribeTransform(const Transform& t) {
+  std::string out = fmt::format("{}: {}\n\n", t.name, t.summary);
+  if (t.bound) out += Paragraph("kind", "a limit, not a prediction; printed with <=");
+  out += Paragraph("model", t.model);
+  out += Paragraph("ignores", t.ignores);
+  out += Paragraph("sources", t.sources);
+  out += fmt::format("{:<13}docs/optimizations/{}.md\n", "more", t.name);
+  for (const ParamSpec& spec : t.params) {
+    out += fmt::format("\nparameter    {} = {}\n", spec.name, DescribeDefault(spec));
+    out += Paragraph("", spec.help);
+    std::string choices;
+    for (std::string_view choice : spec.choices) {
+      choices += fmt::format("{}{}", choices.empty() ? "one of " : ", ", choice);
+    }
+    out += Paragraph("", choices);
+    out += Paragraph("", spec.source.empty() ? "" : fmt::format("source: {}", spec.source));
+    out += Paragraph("", fmt::format("change it: --opt '{}({}=...)' or --set {}.{}=...", t.name,
+                                     spec.name, t.name, spec.name));
+  }
+  return out;
+}
+
+}  // namespace daydream

@@ -1,0 +1,138 @@
+#include <string>
+
+#include <fmt/format.h>
+
+#include "tools/topics.h"
+
+namespace daydream {
+namespace {
+
+constexpr ErrorPage kPages[] = {
+    {"E0101", "unknown flag",
+     "The command does not know this flag. `daydream COMMAND --help` lists its flags; a flag of\n"
+     "another command is not accepted here. After `--` everything is an argument."},
+    {"E0102", "unknown optimization",
+     "A name in --opt is not among those of `daydream opt list`. Commas separate optimizations,\n"
+     "arguments stand in parentheses: --opt 'amp(dtype=bf16),fuse'."},
+    {"E0103", "bad parameter of an optimization",
+     "The list of --opt cannot be read, or a parameter is unknown, missing, out of its range or in\n"
+     "the wrong unit. `daydream opt show NAME` lists the parameters with unit and range. Bits and\n"
+     "bytes differ (100Gbps, 12GB/s); durations need a unit (12us)."},
+    {"E0104", "bad value of a flag",
+     "The flag needs a value, takes none, or does not accept this one. The message says what it\n"
+     "accepts."},
+    {"E0105", "cannot write the result",
+     "The file exists and -f was not given, or the folder is missing, read-only or full. Files\n"
+     "are written under a temporary name and renamed, so an old file is never half replaced."},
+    {"E0106", "unknown command", "`daydream help` lists the commands."},
+    {"E0107", "wrong number of arguments",
+     "The command needs a trace that was not given, or was given more than it takes. Quote values\n"
+     "with spaces or parentheses: --opt 'amp(dtype=bf16)'."},
+    {"E0108", "bad --fail-if or --set",
+     "--fail-if is NAME < VALUE or NAME > VALUE. For whatif the names are speedup, step, saved and\n"
+     "replay_error; for diff they are step and the groups of the table. A time is compared with a\n"
+     "time (step > 120ms) or with a signed share of the baseline (step > +3%).\n"
+     "--set is NAME.PARAM=VALUE for a parameter that some --opt leaves open."},
+    {"E0109", "nothing to explain under this name",
+     "`daydream explain` knows the optimizations of `daydream opt list`, error codes like E0301 and\n"
+     "the words of docs/glossary.md; `daydream explain` alone lists them."},
+    {"E0201", "the file cannot be opened",
+     "There is no file of this name, or it may not be read. '-' reads standard input."},
+    {"E0202", "the path is a directory",
+     "One trace is one file. A directory of ranks is read file by file."},
+    {"E0203", "the format is not known",
+     "The first bytes match none of the formats that daydream reads (`daydream --version -v` lists\n"
+     "them). --from NAME skips the detection. A .nsys-rep file is closed; other tools can read\n"
+     "its exports only."},
+    {"E0204", "unknown name of a format", "--from takes the names of `daydream --version -v`."},
+    {"E0205", "the compressed stream is damaged or ends early",
+     "The file was cut off, often because the program ended while it was written. What was intact\n"
+     "is used when the format allows it, and the loss is counted."},
+    {"E0206", "the input is larger than allowed",
+     "The uncompressed text passed the limit that guards against decompression bombs."},
+    {"E0207", "reading failed", "The system reported an error while reading. Look at the disk."},
+    {"E0208", "the file cannot be read", "The system refused to open or read it."},
+    {"E0209", "the file is empty",
+     "Nothing was written: the profiler was stopped before it exported, or the disk was full."},
+    {"E0210", "this JSON is not a trace",
+     "It was readable, but holds no traceEvents. Export with prof.export_chrome_trace(...)."},
+    {"E0211", "too many malformed events",
+     "More events than --max-errors allows (1 % unless told otherwise) could not be read. Raise\n"
+     "--max-errors to look at what is left, and re-record before trusting predictions."},
+    {"E0212", "more events or lanes than a trace can hold",
+     "A trace holds 2^31 events on 2^16 lanes. Record fewer steps."},
+    {"E0220", "this .ddtrace file was written by a newer version",
+     "Its format is newer than this program. Update daydream, or import the original again."},
+    {"E0221", "this file is not a .ddtrace file", "It begins like one but its header is damaged."},
+    {"E0222", "nothing in this .ddtrace file can be read",
+     "All of its chunks are damaged. Import the original again."},
+    {"E0223", "this .ddtrace file is damaged",
+     "--strict asks for all of it and a chunk failed its checksum. Without --strict the intact\n"
+     "chunks are read and the loss is counted."},
+    {"E0224", "too many malformed events in this .ddtrace file",
+     "As E0211, for our own format."},
+    {"E0225", "a record of this .ddtrace file is inconsistent",
+     "An id or length points outside of the file. The record is left out and counted."},
+    {"E0300", "the graph cannot be built",
+     "The trace was read but no dependency graph could be made of it; the message says why."},
+    {"E0301", "this trace has no GPU work",
+     "There is not one kernel, copy or memset in the file, so there is nothing to replay. Either\n"
+     "the profiler recorded CPU activity only, or another tool held the GPU's profiling interface\n"
+     "(CUPTI lets in one at a time). Record with\n"
+     "  profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], ...)\n"
+     "and look with `daydream info TRACE`."},
+    {"E0302", "this trace has GPU work but no CPU calls",
+     "Kernels are there, the calls that launched them are not: nothing tells why a kernel started\n"
+     "when it did. Record CPU and CUDA activities together."},
+    {"E0303", "there is no such step",
+     "--steps names a place that the trace does not have. `daydream info TRACE` lists the steps;\n"
+     "places count from 0."},
+    {"E0601", "the optimization found nothing to change",
+     "Nothing in this trace matches what the optimization works on, for example `fuse` where every\n"
+     "optimizer is fused already. That is an answer too; it is not printed as 1.00x so that a\n"
+     "misspelt selection does not look like one. Warning W0601 comes from building the graph and\n"
+     "says what weakens every prediction from this trace."},
+    {"E0602", "the replay check failed",
+     "The unchanged graph, replayed, does not take the time that was measured. Predictions would\n"
+     "be off by as much, so above --max-replay-error (10 %) none is made; above 3 % you get\n"
+     "warning W0602. Causes are steps that differ from each other (choose some with --steps), a\n"
+     "recording that lost events, or behaviour that the rules do not cover."},
+    {"E0603", "the answer is weakened",
+     "As warning W0603: an optimization found something in the trace that its model does not\n"
+     "cover. The text says what; the confidence is low."},
+    {"E0604", "a gate of --fail-if held",
+     "The condition that was to fail the command is true. The exit code is 5."},
+    {"E0901", "internal error",
+     "A transform left the graph in a state that is not allowed. This is a mistake in daydream, not\n"
+     "in your trace; please report the command line and, if you may, the trace."},
+};
+
+}  // namespace
+
+std::span<const ErrorPage> ErrorPages() { return kPages; }
+
+const ErrorPage* FindErrorPage(std::string_view code) {
+  if (code.size() != 5) return nullptr;
+  for (const ErrorPage& page : kPages) {
+    bool same_number = page.code.substr(1) == code.substr(1);
+    char letter = code[0];
+    if (same_number && (letter == 'E' || letter == 'e' || letter == 'W' || letter == 'w')) {
+      return &page;
+    }
+  }
+  return nullptr;
+}
+
+std::string ErrorsMarkdown() {
+  std::string out =
+      "# Error codes\n\n"
+      "Printed by `daydream explain CODE`. The first two digits are the area: 01 command line, 02\n"
+      "reading the input, 03 what the input lacks, 06 model and replay, 09 our own mistakes.\n"
+      "Warnings have the same numbers and begin with W.\n";
+  for (const ErrorPage& page : kPages) {
+    out += fmt::format("\n## {}: {}\n\n{}\n", page.code, page.title, page.text);
+  }
+  return out;
+}
+
+}  // namespace daydream
