@@ -19,10 +19,10 @@ class RealTrace : public testing::TestWithParam<std::string> {
   void SetUp() override {
     if (GetParam() == "none") GTEST_SKIP() << "no ../shared/traces beside the repository";
     auto trace = ImportFile((RealTraceFolder() / GetParam()).string());
-    if (!trace.ok()) GTEST_SKIP() << "does not import: " << trace.status();
+    if (!trace.ok()) GTEST_SKIP() << "does not import: " << Message(trace.status());
     trace_ = *trace;
     auto built = BuildGraph(trace_);
-    if (!built.ok()) GTEST_SKIP() << "no graph: " << built.status();
+    if (!built.ok()) GTEST_SKIP() << "no graph: " << Message(built.status());
     built_ = std::make_unique<BuiltGraph>(*std::move(built));
   }
   const Graph& graph() const { return built_->graph; }
@@ -105,9 +105,13 @@ TEST_P(RealTrace, OneStepPredictsTheNext) {
     auto timeline = Simulate(*repeated);
     ASSERT_TRUE(timeline.ok()) << timeline.status();
     Duration period = StepPeriods(*repeated, *timeline).back();
-    errors.push_back(std::abs(ErrorPercent(period, graph().steps()[k + 1].recorded_period)));
+    // Steps that differ by themselves (a loader that stalls now and then) do not repeat.
+    Duration here = graph().steps()[k].recorded_period;
+    Duration next = graph().steps()[k + 1].recorded_period;
+    if (std::abs(ErrorPercent(here, next)) > 5.0) continue;
+    errors.push_back(std::abs(ErrorPercent(period, next)));
   }
-  if (errors.empty()) GTEST_SKIP() << "no two measured steps in a row";
+  if (errors.empty()) GTEST_SKIP() << "no two measured steps in a row are alike";
   std::sort(errors.begin(), errors.end());
   EXPECT_LE(errors[errors.size() / 2], 5.0) << "median over " << errors.size() << " steps";
 }
@@ -118,10 +122,15 @@ TEST_P(RealTrace, AGpuThatTakesNoTimeLeavesThePureHostTime) {
   std::erase_if(host_only.mutable_edges(), [&](const Edge& e) {
     return OnGpu(graph().task(e.from)) && IsHost(graph().task(e.to).kind);
   });
-  double difference = ErrorPercent(Step(no_gpu), Step(host_only));
-  // Lags of waits and unexplained delays stay.
-  EXPECT_GE(difference, -1e-6);
-  EXPECT_LE(difference, 3.0);
+  // The time to return from waits stays: microseconds each, but for large staged reads.
+  Duration returns;
+  for (const Edge& e : graph().edges()) {
+    if (e.rule == Rule::kHostWait) returns += std::max(e.lag, Duration{});
+  }
+  Duration with = Step(no_gpu), without = Step(host_only);
+  EXPECT_GE(with, without);
+  Duration allowed = returns.Scaled(1.5 / static_cast<double>(graph().steps().size()));
+  EXPECT_LE(with - without, allowed + without.Scaled(0.03));
 }
 
 TEST_P(RealTrace, AHostThatTakesNoTimeLeavesTheGpuPath) {
