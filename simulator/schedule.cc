@@ -1,7 +1,8 @@
 // The frontier algorithm of Daydream (ATC '20, section 4.4, algorithm 1): keep the tasks whose
-// dependencies are done, run the one that can start first, repeat. Tasks of one lane of fixed
-// order become ready one by one, and a lane that may reorder holds its own queues, so the
-// frontier has one entry a lane and stays small however many tasks are ready.
+// dependencies are done, run the one that can start first, repeat. Two things keep it fast. On
+// lanes of fixed order no choice is made, so their tasks are played as soon as they are ready, in
+// any order. And a lane that may reorder holds its own queues, so that the frontier has one entry
+// for each such lane, however many tasks are ready.
 #include "simulator/schedule.h"
 
 #include <algorithm>
@@ -69,12 +70,10 @@ class Scheduler {
     for (const Edge& e : g.edges()) {
       out_[next[e.from.index()]++] = {e.lag, e.to, e.from_anchor, e.to_anchor};
     }
-    bool reorders = false;
     for (size_t l = 0; l < lanes_.size(); ++l) {
       lanes_[l].fixed = g.lanes()[l].order == LaneOrder::kFixed;
-      reorders |= !lanes_[l].fixed;
     }
-    if (reorders) ran_before_.resize(g.size());
+    order_.reserve(g.size());
     timeline_.start.resize(g.size());
     timeline_.end.resize(g.size());
     for (size_t i = 0; i < g.size(); ++i) {
@@ -88,26 +87,22 @@ class Scheduler {
     for (size_t i = 0; i < g_.size(); ++i) {
       if (tasks_[i].open == 0) Release(TaskId(i));
     }
+    PlayFixed();
     while (!frontier_.empty()) {
       const Turn turn = frontier_.top();
       frontier_.pop();
       LaneState& lane = lanes_[turn.lane];
-      if (lane.fixed) {
-        Play(lane.next, turn.time, lane);
-        continue;
-      }
       if (turn.number != lane.turn) continue;  // replaced by an earlier turn
-      const TaskId t = lane.ready.Take(turn.time);
-      ran_before_[t.index()] = lane.last;
       lane.planned = false;  // what Play releases may be for this very lane
-      Play(t, turn.time, lane);
+      Play(lane.ready.Take(turn.time), turn.time, lane);
+      PlayFixed();
       PlanTurn(turn.lane, lane);
     }
-    if (played_ != g_.size()) return EvaluationOrder(g_).status();
+    if (order_.size() != g_.size()) return EvaluationOrder(g_).status();
     for (Instant end : timeline_.end) {
       timeline_.makespan = std::max(timeline_.makespan, end - Instant::AtNs(0));
     }
-    if (options.blockers) FindBlockers(g_, ran_before_, timeline_);
+    if (options.blockers) FindBlockers(g_, order_, timeline_);
     return std::move(timeline_);
   }
 
@@ -124,22 +119,20 @@ class Scheduler {
   };
   struct LaneState {
     Instant clock{kNever};  // free from here on
-    TaskId last;            // played last
     bool fixed = true;
-    TaskId next;            // fixed order: its turn is in the frontier
-    bool planned = false;   // may reorder: a turn is in the frontier
+    // The rest is for lanes that may reorder.
+    bool planned = false;  // a turn is in the frontier
     Instant planned_at;
-    uint32_t turn = 0;      // number of that turn
+    uint32_t turn = 0;     // number of that turn
     ReadyQueue ready;
   };
-  // At one instant lanes of fixed order go first, so that all they make ready can be chosen from.
+  // A lane that may reorder takes its next task.
   struct Turn {
     Instant time;
-    bool reorders;
     uint32_t lane;
     uint32_t number;
     bool operator>(const Turn& o) const {
-      return std::tie(time, reorders, lane) > std::tie(o.time, o.reorders, o.lane);
+      return std::tie(time, lane) > std::tie(o.time, o.lane);
     }
   };
 
@@ -147,16 +140,25 @@ class Scheduler {
   void Release(TaskId t) {
     const Task& task = g_.task(t);
     LaneState& lane = lanes_[task.lane.index()];
-    const Instant ready = tasks_[t.index()].ready;
     if (lane.fixed) {
+      fixed_.push_back(t);
+    } else {
+      lane.ready.Add(t, task.priority, tasks_[t.index()].ready);
+      PlanTurn(task.lane.value, lane);
+    }
+  }
+
+  // Plays all tasks of lanes of fixed order that can be played.
+  void PlayFixed() {
+    while (!fixed_.empty()) {
+      const TaskId t = fixed_.back();
+      fixed_.pop_back();
+      const Task& task = g_.task(t);
+      LaneState& lane = lanes_[task.lane.index()];
       const bool beside = task.overlaps && task.lane_prev.valid();
       const Instant bound = beside ? timeline_.start[task.lane_prev.index()] : lane.clock;
-      lane.next = t;
-      frontier_.push({std::max(ready, bound), false, task.lane.value, 0});
-      return;
+      Play(t, std::max(tasks_[t.index()].ready, bound), lane);
     }
-    lane.ready.Add(t, task.priority, ready);
-    PlanTurn(task.lane.value, lane);
   }
 
   // Puts the lane's next turn into the frontier, unless one as early is there.
@@ -166,11 +168,11 @@ class Scheduler {
     if (lane.planned && lane.planned_at <= time) return;
     lane.planned = true;
     lane.planned_at = time;
-    frontier_.push({time, true, id, ++lane.turn});
+    frontier_.push({time, id, ++lane.turn});
   }
 
   void Play(TaskId t, Instant start, LaneState& lane) {
-    ++played_;
+    order_.push_back(t);
     const Task& task = g_.task(t);
     const TaskState& state = tasks_[t.index()];
     const Instant end =
@@ -179,7 +181,6 @@ class Scheduler {
     timeline_.end[t.index()] = end;
     lane.clock = std::max(lane.clock, task.removed ? end : end + task.gap);
     if (!lane.fixed) lane.clock = std::max(lane.clock, start);
-    lane.last = t;
     for (uint32_t k = begin_[t.index()]; k < begin_[t.index() + 1]; ++k) {
       const OutEdge& e = out_[k];
       TaskState& to = tasks_[e.to.index()];
@@ -199,8 +200,8 @@ class Scheduler {
   std::vector<uint32_t> begin_;  // edges that leave task t: out_[begin_[t] .. begin_[t + 1])
   std::vector<OutEdge> out_;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> frontier_;
-  std::vector<TaskId> ran_before_;
-  size_t played_ = 0;
+  std::vector<TaskId> fixed_;  // can be played
+  std::vector<TaskId> order_;  // in which tasks were played
   Timeline timeline_;
 };
 

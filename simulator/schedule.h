@@ -4,8 +4,8 @@
 //
 // On a lane that may reorder, a task can be chosen once all that its edges come from has been
 // played. It starts when the lane is free, never before the task that ran before it, and
-// Task::overlaps has no meaning. Choices are made in order of time; at one instant lanes of fixed
-// order go first, then lanes by LaneId.
+// Task::overlaps has no meaning. Lanes of fixed order play as far as they can before each choice;
+// choices are made in order of time, at one instant by LaneId.
 #pragma once
 
 #include "base/status.h"

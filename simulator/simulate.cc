@@ -44,7 +44,12 @@ Timeline Plan::Run(const Graph& graph, SimulateOptions options) const {
   Timeline timeline = EmptyTimeline(graph.size());
   Evaluate(impl_->program, graph, timeline.start, timeline.end);
   Finish(timeline);
-  if (options.blockers) FindBlockers(graph, {}, timeline);
+  if (options.blockers) {
+    std::vector<TaskId> order;
+    order.reserve(graph.size());
+    for (const Row& row : impl_->program.rows) order.push_back(TaskId(row.task));
+    FindBlockers(graph, order, timeline);
+  }
   return timeline;
 }
 

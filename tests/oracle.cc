@@ -76,8 +76,8 @@ class Chooser {
 
  private:
   static constexpr Instant kNever = Instant::AtNs(-(int64_t{1} << 61));
-  // Lanes of fixed order come first at equal times, then lanes by id.
-  using Turn = std::tuple<Instant, bool, LaneId>;
+  // Lanes of fixed order come first, then the earliest choice.
+  using Turn = std::tuple<bool, Instant, LaneId>;
 
   bool Fixed(TaskId t) const { return g_.lane(g_.task(t).lane).order == LaneOrder::kFixed; }
   Instant Clock(TaskId t) const { return clock_[g_.task(t).lane.index()]; }
@@ -106,10 +106,10 @@ class Chooser {
       const TaskId t(i);
       if (played_[i] || Dependent(t)) continue;
       candidates.push_back(t);
-      const Turn turn{StartOf(t), !Fixed(t), g_.task(t).lane};
+      const Turn turn{!Fixed(t), StartOf(t), g_.task(t).lane};
       if (!best || turn < *best) best = turn;
     }
-    const auto [time, reorders, lane] = *best;
+    const auto [reorders, time, lane] = *best;
     std::optional<std::tuple<int64_t, Instant, TaskId>> chosen;
     for (TaskId t : candidates) {
       if (g_.task(t).lane != lane || StartOf(t) > time) continue;
