@@ -63,11 +63,10 @@ class Machine {
   void CopyToGpu(int64_t bytes);
   // Copies a few bytes to the host and waits for all work before it, as Tensor.item() does.
   void ReadBack(int64_t bytes);
-  // Fills device memory, without waiting.
-  void Memset(int64_t bytes);
 
   NameId Name(std::string_view text) { return builder_.names().Intern(text); }
-  absl::StatusOr<std::shared_ptr<const Trace>> Finish(std::string_view model);
+  absl::StatusOr<std::shared_ptr<const Trace>> Finish(std::string_view name,
+                                                      std::string_view model);
 
  private:
   int64_t& now() { return clock_[static_cast<size_t>(thread_)]; }

@@ -126,7 +126,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> MakeResNet50() {
         f.ToGpu({kBatch}, "long int", 8);
       },
       [&] { ResNet50Forward(f, kBatch); }, [&] { f.SgdStep(); });
-  return machine.Finish("ResNet-50, batch 32, fp32, SGD with momentum");
+  return machine.Finish("resnet50", "ResNet-50, batch 32, fp32, SGD with momentum");
 }
 
 struct Size {
@@ -199,7 +199,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> MakeTransformer() {
         f.ToGpu({size.batch}, "long int", 8);
       },
       [&] { TransformerForward(f, size); }, [&] { f.AdamStep(); });
-  return machine.Finish("4-layer transformer, batch 8, width 256, fp32, Adam");
+  return machine.Finish("launch-bound", "4-layer transformer, batch 8, width 256, fp32, Adam");
 }
 
 constexpr Model kModels[] = {
