@@ -1,0 +1,54 @@
+// The work of a framework operator, from its name and the recorded shapes of its inputs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "costmodel/device.h"
+
+namespace daydream {
+
+// Shapes of an operator's inputs; no dimensions for scalars and for what is no tensor.
+using Dims = std::vector<int64_t>;
+// Parses "[[32, 3, 224, 224], [64, 3, 7, 7], []]". Lists of tensors count as their tensors, one
+// after the other. Nothing when the text is something else.
+std::optional<std::vector<Dims>> ParseShapes(std::string_view shapes);
+// Type of the first floating-point tensor in "[\"c10::Half\", \"\", \"Scalar\"]".
+DType ParseDType(std::string_view types);
+
+// C[m,n] = A[m,k] x B[k,n], `batch` times.
+struct GemmShape {
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  double Flops() const;
+  // Bytes of A, B and C, each touched once.
+  double Bytes(int element_bytes) const;
+  friend bool operator==(const GemmShape&, const GemmShape&) = default;
+};
+
+struct OpWork {
+  enum class Kind : uint8_t { kGemm, kConv, kMemory };
+  Kind kind = Kind::kMemory;
+  // kGemm: the product. kConv: the products that the convolution equals, one for each direction
+  // (forward, or gradients of input and weight), with the patches of the input as a matrix.
+  std::vector<GemmShape> products;
+  double flops = 0;
+  double elements = 0;  // read and written; a patch of the input counts once
+  DType dtype = DType::kUnknown;
+  // False when a size had to be guessed: a forward convolution's stride is not in the shapes, so
+  // its output is taken to be as large as its input.
+  bool exact = true;
+
+  double Bytes() const { return elements * DTypeBytes(dtype); }
+  double Bytes(DType as) const { return elements * DTypeBytes(as); }
+  // Tensor cores need sizes that are multiples of 8 (cuBLAS and cuDNN documentation; on newer
+  // versions other sizes run padded). m is the free size and does not count.
+  bool AlignedForTensorCores() const;
+};
+
+// Work of `op` ("aten::addmm", with or without "aten::"), or nothing for operators that do no
+// work on the GPU themselves, are not known here, or have no usable shapes.
+std::optional<OpWork> WorkOf(std::string_view op, std::string_view shapes, std::string_view types);
+
+}  // namespace daydream
