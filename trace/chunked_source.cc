@@ -54,7 +54,7 @@ absl::Status TooManyBytes(const std::string& name, std::string why) {
 
 absl::Status CheckExpansion(const std::string& name, int64_t in, int64_t out) {
   // Traces shrink 10 to 30 times (measured on real ones); deflate's ceiling is 1032.
-  constexpr int64_t kMaxRatio = 500;
+  constexpr int64_t kMaxRatio = 150;
   constexpr int64_t kFree = int64_t{64} << 20;
   if (out <= kFree || out / kMaxRatio <= in) return absl::OkStatus();
   return TooManyBytes(name, fmt::format("{} bytes became {}: more than {} times as many", in, out,
