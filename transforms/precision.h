@@ -1,0 +1,52 @@
+// What autocast does to each kernel: which run in 16 bit, which have to be cast for.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "costmodel/device.h"
+#include "costmodel/kernel_class.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+enum class Autocast : uint8_t {
+  kMatrix,    // matrix products and convolutions: run in 16 bit
+  kFollow,    // run in the format of their input
+  kFull,      // run in fp32: softmax, norms with statistics over rows, losses, the optimizer
+  kUntouched, // integer work, embeddings, collectives, and what is in 16 bit already
+};
+
+struct KernelPrecision {
+  KernelTraits traits;
+  Autocast rule = Autocast::kUntouched;
+  bool half_already = false;  // reads and writes 16 bit in the recorded run
+};
+
+// Reads kernel names and the ops around them. Answers are kept by name and scope.
+class PrecisionRules {
+ public:
+  explicit PrecisionRules(const Graph& graph) : graph_(graph) {}
+
+  // REQUIRES: `t` is a kernel. Amortised O(1).
+  KernelPrecision Of(TaskId t);
+  // The op whose kernels `t` is one of: the innermost op with recorded shapes, else the innermost
+  // op at all; None without ops.
+  ScopeId OpOf(TaskId t) const;
+
+ private:
+  struct OpFacts {
+    bool full = false;  // name is on autocast's list of fp32 ops
+    bool half = false;  // recorded types hold a 16-bit float
+  };
+  OpFacts FactsOf(ScopeId scope);
+  const Graph& graph_;
+  absl::flat_hash_map<NameId, KernelTraits> traits_;
+  absl::flat_hash_map<ScopeId, OpFacts> facts_;
+};
+
+// Device of the lane of `t`, as recorded and as known; spec is nullptr for unknown GPUs.
+DeviceMatch DeviceOf(const Graph& graph, TaskId t);
+
+}  // namespace daydream
