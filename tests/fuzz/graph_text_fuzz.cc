@@ -1,5 +1,5 @@
-// The text form of graphs, and the simulator behind it: whatever parses can be written, read back,
-// validated and played.
+// Any bytes as graph text: reading never crashes, and what was read writes and reads back alike.
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -7,19 +7,25 @@
 #include "base/check.h"
 #include "graph/text.h"
 #include "graph/validate.h"
+#include "simulator/accounting.h"
+#include "simulator/critical_path.h"
 #include "simulator/simulate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto graph = daydream::ParseGraph(text);
+  using namespace daydream;
+  const auto graph = ParseGraph(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!graph.ok()) return 0;
-  const std::string written = daydream::FormatGraph(*graph);
-  const auto again = daydream::ParseGraph(written);
+  const std::string text = FormatGraph(*graph);
+  const auto again = ParseGraph(text);
   DD_CHECK(again.ok());
-  DD_CHECK(daydream::FormatGraph(*again) == written);
-  if (!daydream::Validate(*graph).ok()) return 0;
-  const auto timeline = daydream::Simulate(*graph, {.blockers = true});
-  if (!timeline.ok()) return 0;
-  for (size_t t = 0; t < graph->size(); ++t) DD_CHECK(timeline->end[t] >= timeline->start[t]);
+  DD_CHECK(FormatGraph(*again) == text);
+  if (!Validate(*graph).ok()) return 0;
+  const auto timeline = Simulate(*graph, {.blockers = true});
+  DD_CHECK(timeline.ok());
+  for (const LaneAccount& a : Account(*graph, *timeline)) {
+    DD_CHECK(a.busy + a.gap + a.idle == timeline->makespan);
+  }
+  CriticalPath(*graph, *timeline);
+  StepTime(*graph, *timeline);
   return 0;
 }
