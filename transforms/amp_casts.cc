@@ -1,6 +1,7 @@
 #include "transforms/amp_casts.h"
 
 #include <algorithm>
+#include <map>
 
 #include "transforms/host_calls.h"
 
@@ -9,6 +10,8 @@ namespace {
 
 // A cast reads 4 bytes an element and writes 2, or the other way round.
 constexpr double kBytesPerElement = 6;
+// From the end of the check to the return of the host's read: docs/how-it-works.md, blocking calls.
+constexpr Duration kReadBack = Duration::Us(10);
 
 }  // namespace
 
@@ -52,6 +55,50 @@ void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model)
     }
     edit.AddEdge(cast_launch, added, {}, Rule::kLaunch);
   }
+}
+
+size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
+  const Graph& graph = edit.graph();
+  struct OptimizerStep {
+    TaskId first;
+    Duration time;
+  };
+  std::map<uint16_t, OptimizerStep> steps;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.task(TaskId(i));
+    if (task.removed || task.kind != TaskKind::kKernel || task.phase != Phase::kOptimizer) continue;
+    OptimizerStep& step = steps[task.step];
+    step.time += task.duration;
+    if (!step.first.valid() ||
+        task.recorded_start < graph.task(step.first).recorded_start) {
+      step.first = TaskId(i);
+    }
+  }
+  edit.BeginCause("gradients are checked and unscaled");
+  const HostCosts costs = MeasureHostCosts(graph);
+  const NameId check = edit.graph().AddName("_amp_foreach_non_finite_check_and_unscale_");
+  const NameId launch = edit.graph().AddName("cudaLaunchKernel");
+  const NameId read = edit.graph().AddName("cudaStreamSynchronize");
+  size_t added = 0;
+  for (const auto& [index, step] : steps) {
+    TaskId before = edit.LaunchOf(step.first);
+    if (!before.valid()) continue;
+    const Task kernel = graph.task(step.first), host = graph.task(before);
+    TaskId checked = edit.InsertBefore(
+        step.first, {.recorded_start = kernel.recorded_start,
+                     .duration = std::max(floor, step.time.Scaled(share)), .name = check,
+                     .lane = kernel.lane, .scope = kernel.scope, .step = kernel.step,
+                     .kind = TaskKind::kKernel, .phase = Phase::kOptimizer});
+    Task call{.recorded_start = host.recorded_start, .duration = costs.op, .name = launch,
+              .lane = host.lane, .scope = host.scope, .step = host.step, .kind = TaskKind::kCall,
+              .phase = Phase::kOptimizer};
+    edit.AddEdge(edit.InsertBefore(before, call), checked, {}, Rule::kLaunch);
+    call.name = read;
+    TaskId wait = edit.InsertBefore(before, call);
+    edit.AddEdge(checked, wait, kReadBack, Rule::kHostWait, Anchor::kEnd, Anchor::kEnd);
+    ++added;
+  }
+  return added;
 }
 
 }  // namespace daydream

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 
 #include "costmodel/device.h"
 #include "transforms/editor.h"
@@ -12,7 +11,6 @@ namespace daydream {
 struct Cast {
   TaskId at;           // kernel whose input is cast, or whose output is
   bool after = false;  // after it
-  std::string_view what;
   uint64_t elements = 0;  // 0 = not known
 };
 
@@ -24,5 +22,10 @@ struct CastModel {
 
 // Adds a kernel, its launch call and the host time of an op for each cast. O(casts + tasks).
 void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model);
+
+// Adds to every optimizer step a kernel that checks and unscales all gradients, taking `share` of
+// the time of the optimizer's kernels, and a read of its result that the host waits for. Returns
+// the number of steps. O(tasks).
+size_t AddGradientScaling(Editor& edit, double share, Duration floor);
 
 }  // namespace daydream

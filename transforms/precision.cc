@@ -113,6 +113,16 @@ ScopeId PrecisionRules::OpOf(TaskId t) const {
   return innermost;
 }
 
+ScopeId PrecisionRules::OutermostOp(TaskId t) const {
+  const std::vector<Scope>& scopes = graph_.tables().scopes;
+  ScopeId outermost, s = graph_.task(t).scope;
+  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
+    if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
+    s = scopes[s.index()].parent;
+  }
+  return outermost;
+}
+
 DeviceMatch DeviceOf(const Graph& graph, TaskId t) {
   const int32_t id = graph.lane(graph.task(t).lane).lane.device;
   const std::vector<Device>& devices = graph.tables().devices;

@@ -1,0 +1,45 @@
+#include "transforms/op_work.h"
+
+namespace daydream {
+
+OpWorkTable::Op OpWorkTable::Of(TaskId t) {
+  const std::vector<Scope>& scopes = graph_.tables().scopes;
+  const ScopeId start = graph_.task(t).scope;
+  if (auto it = ops_.find(start); it != ops_.end()) return it->second;
+  Op op;
+  ScopeId s = start;
+  // Ops nest a handful deep.
+  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
+    const Scope& scope = scopes[s.index()];
+    if (scope.kind != EventKind::kOp) break;
+    const OpDetail* detail = graph_.OpOf(s);
+    if (detail != nullptr && detail->shapes.valid()) {
+      std::optional<OpWork> work =
+          WorkOf(graph_.Name(scope.name), graph_.Name(detail->shapes), graph_.Name(detail->types));
+      if (work) {
+        works_.push_back(std::make_unique<OpWork>(*std::move(work)));
+        op = {s, works_.back().get()};
+        break;
+      }
+    }
+    s = scope.parent;
+  }
+  return ops_[start] = op;
+}
+
+void OpWorkTable::SumTimes(const std::function<bool(TaskId)>& counts) {
+  times_.clear();
+  for (size_t i = 0; i < graph_.size(); ++i) {
+    TaskId t(i);
+    const Task& task = graph_.task(t);
+    if (task.removed || task.kind != TaskKind::kKernel || !counts(t)) continue;
+    if (Op op = Of(t); op.work != nullptr) times_[op.scope] += task.duration;
+  }
+}
+
+Duration OpWorkTable::TimeOf(ScopeId scope) const {
+  auto it = times_.find(scope);
+  return it == times_.end() ? Duration{} : it->second;
+}
+
+}  // namespace daydream

@@ -1,0 +1,38 @@
+// The recorded work of the framework op that launched a kernel.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "costmodel/op_shape.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+// Looks up op shapes around kernels; answers are kept by scope.
+class OpWorkTable {
+ public:
+  explicit OpWorkTable(const Graph& graph) : graph_(graph) {}
+
+  struct Op {
+    ScopeId scope;               // the op that has the work
+    const OpWork* work = nullptr;  // nullptr: no shapes recorded, or an op that is not known
+  };
+  // The innermost op around `t` whose work is known. Amortised O(1).
+  Op Of(TaskId t);
+
+  // Sums the durations of the live kernels of each op for which `counts` holds.
+  void SumTimes(const std::function<bool(TaskId)>& counts);
+  // Sum for this op; needs SumTimes().
+  Duration TimeOf(ScopeId scope) const;
+
+ private:
+  const Graph& graph_;
+  absl::flat_hash_map<ScopeId, Op> ops_;
+  absl::flat_hash_map<ScopeId, Duration> times_;
+  std::vector<std::unique_ptr<OpWork>> works_;
+};
+
+}  // namespace daydream
