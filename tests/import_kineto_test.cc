@@ -75,7 +75,7 @@ TEST(ImportKineto, CountsWhatDoesNotBecomeARow) {
       Slice("mtia_ccp_events", "k", "10", "1"),
       R"({"ph": "s", "id": 1, "pid": 1, "tid": 1, "ts": 1, "cat": "ac2g", "name": "ac2g"})",
       R"({"ph": "f", "id": 1, "pid": 1, "tid": 1, "ts": 1, "cat": "fwdbwd", "name": "fwdbwd"})",
-      R"({"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {"a": {}}})",
+      R"({"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {"a": 1}})",
       R"({"name": "thread_name", "ph": "M", "pid": 1, "tid": 2, "args": {"name": "main "}})",
   };
   auto trace = Import(KinetoFile(events));
@@ -83,10 +83,10 @@ TEST(ImportKineto, CountsWhatDoesNotBecomeARow) {
   EXPECT_EQ(trace->rows(), 1u);
   EXPECT_EQ(trace->provenance.input_events, events.size());
   EXPECT_EQ(AccountedFor(*trace), events.size());
-  for (const char* what : {"Python frames", "GPU copies of annotations", "profiler overhead",
-                           "trace spans", "profiler counter ranges", "flow events",
-                           "forward-backward flow events", "instant events", "metadata events",
-                           "events of category mtia_ccp_events"}) {
+  for (const char* what :
+       {"Python frames", "GPU copies of annotations", "profiler overhead", "trace spans",
+        "profiler counter ranges", "flow events", "forward-backward flow events", "instant events",
+        "metadata events", "events of category mtia_ccp_events"}) {
     EXPECT_EQ(CountOf(*trace, what), 1u) << what;
   }
   EXPECT_EQ(trace->Name(trace->lanes[0].name), "main");
@@ -119,8 +119,11 @@ TEST(ImportKineto, KeepsTheDetailsOfGpuWork) {
   }));
   ASSERT_NE(trace, nullptr);
   const KernelDetail& k = trace->kernels[trace->detail[RowOf(*trace, "k")]];
-  EXPECT_EQ(k, (KernelDetail{.grid = {8, 16, 5}, .block = {128, 1, 1}, .registers_per_thread = 122,
-                             .shared_memory_bytes = 12544, .graph_node = UINT64_MAX}));
+  EXPECT_EQ(k, (KernelDetail{.grid = {8, 16, 5},
+                             .block = {128, 1, 1},
+                             .registers_per_thread = 122,
+                             .shared_memory_bytes = 12544,
+                             .graph_node = UINT64_MAX}));
   const KernelDetail& n = trace->kernels[trace->detail[RowOf(*trace, "nccl")]];
   const CollectiveDetail& c = trace->collectives.at(n.collective);
   EXPECT_EQ(trace->Name(c.name), "allreduce");
@@ -138,8 +141,11 @@ TEST(ImportKineto, KeepsTheDetailsOfGpuWork) {
   EXPECT_EQ(lane.number, 20);
   EXPECT_EQ(trace->Name(lane.name), "stream 20");
   EXPECT_EQ(trace->syncs[trace->detail[RowOf(*trace, "Stream Wait Event")]],
-            (SyncDetail{.kind = SyncKind::kStreamWaitEvent, .stream = 20, .wait_on_stream = 7,
-                        .record_correlation = 9, .event = 4}));
+            (SyncDetail{.kind = SyncKind::kStreamWaitEvent,
+                        .stream = 20,
+                        .wait_on_stream = 7,
+                        .record_correlation = 9,
+                        .event = 4}));
 }
 
 TEST(ImportKineto, KeepsTheDetailsOfOperators) {
@@ -160,10 +166,11 @@ TEST(ImportKineto, KeepsTheDetailsOfOperators) {
 }
 
 TEST(ImportKineto, ThreadsMayBeTextAndEventsMayLieInAnArray) {
-  auto trace = Import("[" + Slice("cpu_op", "a", "1", "1", "", R"("pid": "7", "tid": "1890023232")") +
-                      "," + Slice("cpu_op", "b", "1", "1", "", R"("pid": 7, "tid": "loader")") + "," +
-                      Slice("Kernel", "k", "1", "1", R"("device": 2, "stream": 7)",
-                            R"("pid": 2, "tid": "stream 7")"));
+  auto trace =
+      Import("[" + Slice("cpu_op", "a", "1", "1", "", R"("pid": "7", "tid": "1890023232")") + "," +
+             Slice("cpu_op", "b", "1", "1", "", R"("pid": 7, "tid": "loader")") + "," +
+             Slice("Kernel", "k", "1", "1", R"("device": 2, "stream": 7)",
+                   R"("pid": 2, "tid": "stream 7")"));
   ASSERT_NE(trace, nullptr);
   ASSERT_EQ(trace->lanes.size(), 3u);
   EXPECT_EQ(trace->lanes[0].process, 7);
@@ -226,7 +233,8 @@ TEST(ImportKineto, ImpossibleEventsAreCountedWithTheirReason) {
     EXPECT_EQ(trace->rows(), 1u) << c.event;
     EXPECT_EQ(CountOf(*trace, c.what), 1u) << c.event;
     EXPECT_EQ(AccountedFor(*trace), 2u) << c.event;
-    auto strict = ImportText(KinetoFile({Slice("cpu_op", "a", "1", "1"), c.event}), {.strict = true});
+    auto strict =
+        ImportText(KinetoFile({Slice("cpu_op", "a", "1", "1"), c.event}), {.strict = true});
     EXPECT_EQ(DiagnosticOf(strict.status()).code, "E0210") << c.event;
   }
 }
@@ -235,9 +243,9 @@ TEST(ImportKineto, CorrelationsThatRepeatOrOverflowAreCounted) {
   auto call = [](std::string_view category, std::string_view id) {
     return Slice(category, "cudaLaunchKernel", "1", "1", fmt::format("\"correlation\": {}", id));
   };
-  auto trace = Import(KinetoFile({call("cuda_runtime", "5"), call("cuda_driver", "5"),
-                                  call("cuda_runtime", "5"), call("cuda_runtime", "-1"),
-                                  call("cuda_runtime", "99999999999")}));
+  auto trace = Import(
+      KinetoFile({call("cuda_runtime", "5"), call("cuda_driver", "5"), call("cuda_runtime", "5"),
+                  call("cuda_runtime", "-1"), call("cuda_runtime", "99999999999")}));
   ASSERT_NE(trace, nullptr);
   EXPECT_EQ(trace->rows(), 5u);
   EXPECT_EQ(CountOf(*trace, "repeated correlation ids"), 1u);

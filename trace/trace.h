@@ -135,7 +135,8 @@ struct Provenance {
   bool synthetic = false;                                    // generated, not recorded
   std::vector<std::pair<std::string, std::string>> software;  // {"CUDA runtime", "12.4"}, sorted
   uint64_t input_events = 0;          // events in the input, kept or not
-  std::vector<ImportCount> counts;    // what is not a row (or was repaired); rows() + non-repairs = input
+  // what is not a row (or was repaired); rows() + non-repairs = input
+  std::vector<ImportCount> counts;
 };
 
 struct Trace {
