@@ -8,6 +8,7 @@
 #include <re2/re2.h>
 
 #include "absl/container/flat_hash_map.h"
+#include "costmodel/kernel_class.h"
 #include "transforms/suggest.h"
 
 namespace daydream {
@@ -48,6 +49,7 @@ struct SelectorTerm {
   bool inverted = false;
   std::unique_ptr<RE2> pattern;
   uint8_t word = 0;  // index into kPhases or kKinds
+  KernelClass kernel_class = KernelClass::kOther;
   uint16_t step = 0;
 };
 
@@ -78,6 +80,13 @@ absl::StatusOr<std::shared_ptr<const SelectorTerm>> CompileTerm(std::string_view
     case Key::kKind: {
       DD_ASSIGN_OR_RETURN(term->word, OneOf(text, rest, kKinds));
       return term;
+    }
+    case Key::kClass: {
+      bool found = false;
+      term->kernel_class = FindKernelClass(rest, &found);
+      if (found) return term;
+      return Bad(text, fmt::format("'{}' is not a class of kernels, such as gemm, conv, "
+                                   "elementwise, norm, softmax, optimizer", rest));
     }
     case Key::kStep: {
       auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), term->step);
@@ -115,7 +124,7 @@ class Matcher {
       case Key::kPhase: return static_cast<uint8_t>(task.phase) == term_.word;
       case Key::kKind: return static_cast<uint8_t>(task.kind) == term_.word;
       case Key::kStep: return task.step == term_.step;
-      case Key::kClass: return false;
+      case Key::kClass: return task.kind == TaskKind::kKernel && ClassMatches(task.name);
     }
     return false;
   }
@@ -126,6 +135,12 @@ class Matcher {
       std::string_view text = graph_.Name(name);
       it->second = RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *term_.pattern);
     }
+    return it->second;
+  }
+
+  bool ClassMatches(NameId name) {
+    auto [it, inserted] = names_.try_emplace(name, false);
+    if (inserted) it->second = ClassifyKernel(graph_.Name(name)).kind == term_.kernel_class;
     return it->second;
   }
 
