@@ -65,7 +65,7 @@ class Amp {
     for (size_t lane = 0; lane < graph().lanes().size(); ++lane) {
       if (graph().lanes()[lane].lane.kind == LaneKind::kStream) Walk(LaneId(lane));
     }
-    if (!edit_.changes().any()) {
+    if (matrix_ == 0) {
       edit_.changes().notes.push_back(
           already_ > 0 ? "its matrix kernels run on tensor cores in 16 bit already"
           : blocked_ > 0
