@@ -53,10 +53,11 @@ Shape Framework::Linear(const Shape& x, int64_t out) {
           LaunchGemm("nt", 1, out, in, rows);
         }
         Op sum(*this, "aten::sum", {Tensor({rows, out}), List(), Scalar(), None()}, -1, 7000);
-        machine_.Launch(RowKernel("void at::native::reduce_kernel<128, 4, at::native::ReduceOp<"
-                                  "float, at::native::func_wrapper_t<float, at::native::sum_"
-                                  "functor<float, float, float> >, unsigned int, float, 4> >",
-                                  rows, out, 1));
+        machine_.Launch(
+            RowKernel("void at::native::reduce_kernel<128, 4, at::native::ReduceOp<"
+                      "float, at::native::func_wrapper_t<float, at::native::sum_"
+                      "functor<float, float, float> >, unsigned int, float, 4> >",
+                      rows, out, 1));
       },
       2);
   return y;
@@ -71,12 +72,13 @@ Shape Framework::LayerNorm(const Shape& x) {
   {
     Op norm(*this, "aten::layer_norm",
             {Tensor(x), List(), Tensor(w), Tensor(w), Scalar(), Scalar()}, sequence);
-    Op native(*this, "aten::native_layer_norm",
-              {Tensor(x), List(), Tensor(w), Tensor(w), Scalar()}, sequence, 3000);
+    Op native(*this, "aten::native_layer_norm", {Tensor(x), List(), Tensor(w), Tensor(w), Scalar()},
+              sequence, 3000);
     for (int i = 0; i < 3; ++i) Empty(*this);
-    machine_.Launch(RowKernel("void at::native::(anonymous namespace)::vectorized_layer_norm_"
-                              "kernel<float, float>(int, float, float const*, float const*)",
-                              rows, width, 2));
+    machine_.Launch(
+        RowKernel("void at::native::(anonymous namespace)::vectorized_layer_norm_"
+                  "kernel<float, float>(int, float, float const*, float const*)",
+                  rows, width, 2));
     machine_.Work(2000);
   }
   Remember(
@@ -87,13 +89,15 @@ Shape Framework::LayerNorm(const Shape& x) {
                Tensor(w), List()},
               -1, 5000);
         for (int i = 0; i < 3; ++i) Empty(*this);
-        machine_.Launch(RowKernel("void at::native::(anonymous namespace)::layer_norm_grad_input_"
-                                  "kernel<float, float>(float const*, float const*)",
-                                  rows, width, 3));
+        machine_.Launch(
+            RowKernel("void at::native::(anonymous namespace)::layer_norm_grad_input_"
+                      "kernel<float, float>(float const*, float const*)",
+                      rows, width, 3));
         machine_.Work(2000);
-        machine_.Launch(RowKernel("void at::native::(anonymous namespace)::GammaBetaBackwardCUDA"
-                                  "Kernel<float, float>(long, long, float const*)",
-                                  rows, width, 2));
+        machine_.Launch(
+            RowKernel("void at::native::(anonymous namespace)::GammaBetaBackwardCUDA"
+                      "Kernel<float, float>(long, long, float const*)",
+                      rows, width, 2));
       },
       2);
   return x;
@@ -115,16 +119,18 @@ Shape Framework::Softmax(const Shape& x) {
   {
     Op op(*this, "aten::softmax", {Tensor(x), Scalar(), None()}, sequence);
     Op inner(*this, "aten::_softmax", {Tensor(x), Scalar(), Scalar()}, sequence, 7000);
-    machine_.Launch(RowKernel("void (anonymous namespace)::softmax_warp_forward<float, float, "
-                              "float, 6, false, false>(float*, float const*, int, int, int)",
-                              rows, width, 2));
+    machine_.Launch(
+        RowKernel("void (anonymous namespace)::softmax_warp_forward<float, float, "
+                  "float, 6, false, false>(float*, float const*, int, int, int)",
+                  rows, width, 2));
   }
   Remember("SoftmaxBackward0", sequence, [=, this] {
     Op op(*this, "aten::_softmax_backward_data", {Tensor(x), Tensor(x), Scalar(), Scalar()}, -1,
           7000);
-    machine_.Launch(RowKernel("void (anonymous namespace)::softmax_warp_backward<float, float, "
-                              "float, 6, false, false>(float*, float const*, int, int, int)",
-                              rows, width, 3));
+    machine_.Launch(
+        RowKernel("void (anonymous namespace)::softmax_warp_backward<float, float, "
+                  "float, 6, false, false>(float*, float const*, int, int, int)",
+                  rows, width, 3));
   });
   return x;
 }
@@ -159,42 +165,46 @@ void Framework::CrossEntropy(const Shape& logits) {
     {
       Op op(*this, "aten::log_softmax", {Tensor(logits), Scalar(), None()}, sequence);
       Op inner(*this, "aten::_log_softmax", {Tensor(logits), Scalar(), Scalar()}, sequence, 6000);
-      machine_.Launch(RowKernel("void (anonymous namespace)::softmax_warp_forward<float, float, "
-                                "float, 10, true, false>(float*, float const*, int, int, int)",
-                                rows, classes, 2));
+      machine_.Launch(
+          RowKernel("void (anonymous namespace)::softmax_warp_forward<float, float, "
+                    "float, 10, true, false>(float*, float const*, int, int, int)",
+                    rows, classes, 2));
     }
-    Op op(*this, "aten::nll_loss_nd",
-          {Tensor(logits), target, None(), Scalar(), Scalar()}, sequence + 1);
-    Op inner(*this, "aten::nll_loss_forward",
-             {Tensor(logits), target, None(), Scalar(), Scalar()}, sequence + 1, 6000);
-    machine_.Launch(RowKernel("void at::native::(anonymous namespace)::nll_loss_forward_reduce_"
-                              "cuda_kernel_2d<float, float, long>(float*, float*, float*)",
-                              1, rows, 1));
+    Op op(*this, "aten::nll_loss_nd", {Tensor(logits), target, None(), Scalar(), Scalar()},
+          sequence + 1);
+    Op inner(*this, "aten::nll_loss_forward", {Tensor(logits), target, None(), Scalar(), Scalar()},
+             sequence + 1, 6000);
+    machine_.Launch(
+        RowKernel("void at::native::(anonymous namespace)::nll_loss_forward_reduce_"
+                  "cuda_kernel_2d<float, float, long>(float*, float*, float*)",
+                  1, rows, 1));
   }
   Remember("LogSoftmaxBackward0", sequence, [=, this] {
     Op op(*this, "aten::_log_softmax_backward_data",
           {Tensor(logits), Tensor(logits), Scalar(), Scalar()}, -1, 6000);
-    machine_.Launch(RowKernel("void (anonymous namespace)::softmax_warp_backward<float, float, "
-                              "float, 10, true, false>(float*, float const*, int, int, int)",
-                              rows, classes, 3));
+    machine_.Launch(
+        RowKernel("void (anonymous namespace)::softmax_warp_backward<float, float, "
+                  "float, 10, true, false>(float*, float const*, int, int, int)",
+                  rows, classes, 3));
   });
   Remember("NllLossBackward0", sequence + 1, [=, this] {
     Op op(*this, "aten::nll_loss_backward",
           {Tensor({}), Tensor(logits), target, None(), Scalar(), Scalar(), Tensor({})}, -1, 6000);
     Elementwise("aten::zero_", "FillFunctor<float>", logits, 1);
-    machine_.Launch(RowKernel("void at::native::(anonymous namespace)::nll_loss_backward_reduce_"
-                              "cuda_kernel_2d<float, long>(float*, float const*, long const*)",
-                              1, rows, 1));
+    machine_.Launch(
+        RowKernel("void at::native::(anonymous namespace)::nll_loss_backward_reduce_"
+                  "cuda_kernel_2d<float, long>(float*, float const*, long const*)",
+                  1, rows, 1));
   });
 }
 
 void Framework::SgdStep() {
   for (const Shape& parameter : parameters_) {
     machine_.Work(3000);
-    Elementwise("aten::add", "CUDAFunctor_add<float>", parameter, 3);    // weight decay
-    Elementwise("aten::mul_", "MulFunctor<float>", parameter, 2);        // momentum
-    Elementwise("aten::add_", "CUDAFunctor_add<float>", parameter, 3);   // gradient
-    Elementwise("aten::add_", "CUDAFunctor_add<float>", parameter, 3);   // the parameter itself
+    Elementwise("aten::add", "CUDAFunctor_add<float>", parameter, 3);   // weight decay
+    Elementwise("aten::mul_", "MulFunctor<float>", parameter, 2);       // momentum
+    Elementwise("aten::add_", "CUDAFunctor_add<float>", parameter, 3);  // gradient
+    Elementwise("aten::add_", "CUDAFunctor_add<float>", parameter, 3);  // the parameter itself
   }
 }
 

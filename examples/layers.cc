@@ -64,8 +64,8 @@ void Framework::LaunchGemm(std::string_view layout, int64_t batch, int64_t m, in
                    .flops_permille = MatrixPermille(blocks)});
 }
 
-Shape Framework::Conv2d(const Shape& x, int64_t out, int64_t size, int64_t stride,
-                        int64_t padding, bool needs_input_gradient) {
+Shape Framework::Conv2d(const Shape& x, int64_t out, int64_t size, int64_t stride, int64_t padding,
+                        bool needs_input_gradient) {
   Shape w{out, x[1], size, size};
   int64_t height = (x[2] + 2 * padding - size) / stride + 1;
   Shape y{x[0], out, height, height};
@@ -76,16 +76,15 @@ Shape Framework::Conv2d(const Shape& x, int64_t out, int64_t size, int64_t strid
   {
     Op conv2d(*this, "aten::conv2d",
               {Tensor(x), Tensor(w), None(), List(), List(), List(), Scalar()}, sequence);
-    Op convolution(*this, "aten::convolution",
-                   {Tensor(x), Tensor(w), None(), List(), List(), List(), Scalar(), List(),
-                    Scalar()},
-                   sequence);
+    Op convolution(
+        *this, "aten::convolution",
+        {Tensor(x), Tensor(w), None(), List(), List(), List(), Scalar(), List(), Scalar()},
+        sequence);
     Op inner(*this, "aten::_convolution",
              {Tensor(x), Tensor(w), None(), List(), List(), List(), Scalar(), List(), Scalar(),
               Scalar(), Scalar(), Scalar(), Scalar()});
     Op cudnn(*this, "aten::cudnn_convolution",
-             {Tensor(x), Tensor(w), List(), List(), List(), Scalar(), Scalar(), Scalar(),
-              Scalar()},
+             {Tensor(x), Tensor(w), List(), List(), List(), Scalar(), Scalar(), Scalar(), Scalar()},
              -1, 9000);
     LaunchConvolution(size == 1 ? "ampere_scudnn_128x64_relu_small_nn_v1"
                                 : "ampere_scudnn_128x64_relu_medium_nn_v1",
@@ -102,8 +101,7 @@ Shape Framework::Conv2d(const Shape& x, int64_t out, int64_t size, int64_t strid
         if (needs_input_gradient) {
           LaunchConvolution(stride > 1 ? "ampere_scudnn_128x64_stridedB_interior_nn_v1"
                                        : "ampere_scudnn_128x64_stridedB_small_nn_v1",
-                            x[0] * x[2] * x[3], x[1], out * size * size / (stride * stride),
-                            bytes);
+                            x[0] * x[2] * x[3], x[1], out * size * size / (stride * stride), bytes);
           machine_.Work(9000);
         }
         LaunchConvolution("ampere_scudnn_128x64_stridedB_splitK_medium_nn_v1", k, out, m, bytes);
@@ -150,8 +148,15 @@ Shape Framework::BatchNorm(const Shape& x) {
       "CudnnBatchNormBackward0", sequence,
       [=, this] {
         Op op(*this, "aten::cudnn_batch_norm_backward",
-              {Tensor(x), Tensor(x), Tensor(c), Tensor(c), Tensor(c), Tensor(c), Tensor(c),
-               Scalar(), {{0}, "unsigned char"}},
+              {Tensor(x),
+               Tensor(x),
+               Tensor(c),
+               Tensor(c),
+               Tensor(c),
+               Tensor(c),
+               Tensor(c),
+               Scalar(),
+               {{0}, "unsigned char"}},
               -1, 8000);
         for (int i = 0; i < 3; ++i) Empty(*this);
         machine_.Launch({.name = "void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, "
@@ -174,9 +179,8 @@ Shape Framework::Relu(const Shape& x) {
     Op op(*this, "aten::relu_", {Tensor(x)}, sequence);
     Elementwise("aten::clamp_min_", kClamp, x, 2);
   }
-  Remember("ReluBackward0", sequence, [=, this] {
-    Elementwise("aten::threshold_backward", kThreshold, x, 3);
-  });
+  Remember("ReluBackward0", sequence,
+           [=, this] { Elementwise("aten::threshold_backward", kThreshold, x, 3); });
   return x;
 }
 
@@ -192,8 +196,8 @@ Shape Framework::MaxPool(const Shape& x) {
   Shape y{x[0], x[1], x[2] / 2, x[3] / 2};
   int64_t sequence = sequence_++;
   {
-    Op pool(*this, "aten::max_pool2d",
-            {Tensor(x), List(), List(), List(), List(), Scalar()}, sequence);
+    Op pool(*this, "aten::max_pool2d", {Tensor(x), List(), List(), List(), List(), Scalar()},
+            sequence);
     Op op(*this, "aten::max_pool2d_with_indices",
           {Tensor(x), List(), List(), List(), List(), Scalar()}, sequence, 8000);
     machine_.Launch({.name = "void at::native::(anonymous namespace)::max_pool_forward_nchw<float, "

@@ -13,18 +13,18 @@ constexpr int64_t kStream = 7;  // PyTorch's default stream is seen under this n
 
 // Medians read off published PyTorch profiler traces of V100 and A100 machines; the reasons and
 // the spread are in examples/README.md.
-constexpr int64_t kLaunchCall = 5200;      // cudaLaunchKernel that does not wait
-constexpr int64_t kLaunchLatency = 1500;   // call returned -> kernel starts on an idle stream
-constexpr int64_t kKernelGap = 1100;       // end of a kernel -> start of the next one
-constexpr int64_t kQueueDepth = 1022;      // GPU work a stream holds before a launch waits
-constexpr int64_t kQueueRelease = 5500;    // place free -> the waiting launch returns
-constexpr int64_t kCopySubmit = 8000;      // start of the call -> the copy may start
-constexpr int64_t kCopyPost = 8000;        // end of a copy to the host -> its call returns
-constexpr int64_t kStagingLead = 60000;    // a pageable copy's call returns before its last chunk
+constexpr int64_t kLaunchCall = 5200;     // cudaLaunchKernel that does not wait
+constexpr int64_t kLaunchLatency = 1500;  // call returned -> kernel starts on an idle stream
+constexpr int64_t kKernelGap = 1100;      // end of a kernel -> start of the next one
+constexpr int64_t kQueueDepth = 1022;     // GPU work a stream holds before a launch waits
+constexpr int64_t kQueueRelease = 5500;   // place free -> the waiting launch returns
+constexpr int64_t kCopySubmit = 8000;     // start of the call -> the copy may start
+constexpr int64_t kCopyPost = 8000;       // end of a copy to the host -> its call returns
+constexpr int64_t kStagingLead = 60000;   // a pageable copy's call returns before its last chunk
 constexpr int64_t kPageableBytesPerUs = 4400;
-constexpr int64_t kStagedAtOnce = 65536;   // smaller pageable copies are staged and return
-constexpr int64_t kSyncCall = 4000;        // cudaStreamSynchronize that does not wait
-constexpr int64_t kKernelFloor = 1600;     // the shortest kernel: start, drain
+constexpr int64_t kStagedAtOnce = 65536;  // smaller pageable copies are staged and return
+constexpr int64_t kSyncCall = 4000;       // cudaStreamSynchronize that does not wait
+constexpr int64_t kKernelFloor = 1600;    // the shortest kernel: start, drain
 constexpr int64_t kBandwidthPermille = 830;
 
 constexpr uint32_t kNoDetail = Id<void>::kNoneValue;
@@ -53,9 +53,9 @@ Machine::Machine() {
 
 int64_t Machine::Vary(int64_t ns, int percent) {
   int64_t range = ns * percent / 100;
-  return range <= 0 ? ns
-                    : ns - range + static_cast<int64_t>(random_() % static_cast<uint64_t>(
-                                                                        2 * range + 1));
+  return range <= 0
+             ? ns
+             : ns - range + static_cast<int64_t>(random_() % static_cast<uint64_t>(2 * range + 1));
 }
 
 void Machine::SwitchTo(Thread thread, int64_t lag_ns) {
@@ -142,9 +142,8 @@ void Machine::CopyToGpu(int64_t bytes) {
   int64_t begin = now();
   ++correlation_;
   int64_t length = kKernelFloor + bytes * 1000 / kPageableBytesPerUs;
-  CopyDetail detail{.bytes = static_cast<uint64_t>(bytes),
-                    .from = Memory::kPageable,
-                    .to = Memory::kDevice};
+  CopyDetail detail{
+      .bytes = static_cast<uint64_t>(bytes), .from = Memory::kPageable, .to = Memory::kDevice};
   Enqueue(EventKind::kMemcpy, "Memcpy HtoD (Pageable -> Device)", begin + Vary(kCopySubmit, 10),
           length, builder_.AddCopy(detail));
   now() += Vary(kCopySubmit, 10) + 2000;
@@ -156,9 +155,8 @@ void Machine::CopyToGpu(int64_t bytes) {
 void Machine::ReadBack(int64_t bytes) {
   int64_t begin = now();
   ++correlation_;
-  CopyDetail detail{.bytes = static_cast<uint64_t>(bytes),
-                    .from = Memory::kDevice,
-                    .to = Memory::kPageable};
+  CopyDetail detail{
+      .bytes = static_cast<uint64_t>(bytes), .from = Memory::kDevice, .to = Memory::kPageable};
   Enqueue(EventKind::kMemcpy, "Memcpy DtoH (Device -> Pageable)", begin + Vary(kCopySubmit, 10),
           kKernelFloor, builder_.AddCopy(detail));
   now() = stream_free_ + Vary(kCopyPost, 10);

@@ -85,8 +85,8 @@ class Machine {
   std::array<int64_t, 2> clock_{};
   std::array<LaneId, 2> lanes_;
   LaneId stream_;
-  int64_t stream_free_ = 0;           // end of the last work on the stream
-  std::deque<int64_t> in_flight_;     // ends of the work that occupies the launch queue
+  int64_t stream_free_ = 0;        // end of the last work on the stream
+  std::deque<int64_t> in_flight_;  // ends of the work that occupies the launch queue
   uint32_t correlation_ = 0;
   std::mt19937_64 random_{20200131};  // its raw output is the same everywhere
 };

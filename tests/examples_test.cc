@@ -43,7 +43,8 @@ TEST(Examples, GpuWorkStartsAfterItsLaunchAndInOrder) {
     const Trace& trace = **made;
     std::map<uint32_t, Instant> call_start;
     for (size_t row = 0; row < trace.rows(); ++row) {
-      if (trace.kind[row] == EventKind::kCall) call_start[trace.correlation[row]] = trace.start[row];
+      if (trace.kind[row] == EventKind::kCall)
+        call_start[trace.correlation[row]] = trace.start[row];
     }
     Instant stream_end = Instant::Min();
     size_t gpu_work = 0;

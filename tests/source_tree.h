@@ -50,8 +50,8 @@ inline std::vector<SourceFile> SourceFiles(std::vector<std::string> endings) {
     bool wanted = std::any_of(endings.begin(), endings.end(),
                               [&](const std::string& e) { return name.ends_with(e); });
     if (!wanted) continue;
-    files.push_back({fs::relative(it->path(), root).generic_string(),
-                     SplitLines(ReadText(it->path()))});
+    files.push_back(
+        {fs::relative(it->path(), root).generic_string(), SplitLines(ReadText(it->path()))});
   }
   std::sort(files.begin(), files.end(),
             [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });

@@ -157,9 +157,8 @@ std::vector<Function> FunctionsOf(const std::vector<std::string>& lines) {
 }
 
 size_t Utf8Length(std::string_view text) {
-  return static_cast<size_t>(std::count_if(text.begin(), text.end(), [](unsigned char c) {
-    return (c & 0xc0) != 0x80;
-  }));
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; }));
 }
 
 bool IsLibrary(const SourceFile& file) {
@@ -276,8 +275,8 @@ TEST(Tidy, HeadersHaveAnIncludeGuardAndACommentOnTop) {
   std::vector<std::string> broken;
   for (const SourceFile& file : Code()) {
     if (!file.IsHeader()) continue;
-    bool guard = std::find(file.lines.begin(), file.lines.end(), "#pragma once") !=
-                 file.lines.end();
+    bool guard =
+        std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();
     if (!guard || !file.lines[0].starts_with("//")) broken.push_back(file.path);
   }
   EXPECT_THAT(broken, IsEmpty());
@@ -285,8 +284,18 @@ TEST(Tidy, HeadersHaveAnIncludeGuardAndACommentOnTop) {
 
 TEST(Tidy, NothingIsLeftForLater) {
   // Spelled apart, so that this file does not find itself.
-  static const std::regex later("\\b(TO" "DO|FIX" "ME|X" "XX|HA" "CK)\\b");
-  static const std::regex machine("(^|[\\s\"'(=])(/wo" "rk|/ho" "me|/ro" "ot|/tm" "p/bash)/");
+  static const std::regex later(
+      "\\b(TO"
+      "DO|FIX"
+      "ME|X"
+      "XX|HA"
+      "CK)\\b");
+  static const std::regex machine(
+      "(^|[\\s\"'(=])(/wo"
+      "rk|/ho"
+      "me|/ro"
+      "ot|/tm"
+      "p/bash)/");
   std::vector<std::string> broken;
   for (const SourceFile& file : SourceFiles({".h", ".cc", ".def", ".md", ".txt", ".cmake", ".proto",
                                              ".json", "setup", "demo", ".sh"})) {
@@ -330,9 +339,9 @@ TEST(TidyItself, CommentsAndTextAreNotCode) {
 }
 
 TEST(TidyItself, FunctionsAreFoundByTheirBraces) {
-  std::vector<Function> functions = FunctionsOf({
-      "namespace a {", "struct S {", "  int f() { return 1; }", "  int x = 0;", "};",
-      "int g(int y)", "    {", "  for (;;) {", "  }", "}", "const S s = {1};", "}"});
+  std::vector<Function> functions =
+      FunctionsOf({"namespace a {", "struct S {", "  int f() { return 1; }", "  int x = 0;", "};",
+                   "int g(int y)", "    {", "  for (;;) {", "  }", "}", "const S s = {1};", "}"});
   ASSERT_EQ(functions.size(), 2u);
   EXPECT_EQ(functions[0].length, 1u);
   EXPECT_EQ(functions[1].line, 6u);
