@@ -73,6 +73,7 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   AddQueueLimits(b);
   AddEventWaits(b);
   SettleStarts(b);
+  DD_RETURN_IF_ERROR(CutContradictions(b));
   EstimateTransfers(b);
   AssignSteps(b);
   MapLayersAndPhases(b);

@@ -79,7 +79,7 @@ class EventRule {
   }
 
   void Add(uint32_t from, uint32_t to) {
-    if (Refuted(from, to) || from == to || b_.ops[from].lane == b_.ops[to].lane) return;
+    if (Refuted(from, to) || from >= to || b_.ops[from].lane == b_.ops[to].lane) return;
     b_.event_waits.push_back({to, from});
   }
 

@@ -111,7 +111,7 @@ class StartRule {
                                      [&](uint32_t k) { return b_.ops[k].end <= op.start; });
       if (it == stream.begin()) continue;
       const GpuOp& candidate = b_.ops[*(it - 1)];
-      if (candidate.call == op.call && candidate.end + kEndedJustBefore >= op.start &&
+      if (&candidate < &op && candidate.call == op.call && candidate.end + kEndedJustBefore >= op.start &&
           (fork == nullptr || candidate.end > fork->end)) {
         fork = &candidate;
       }
@@ -219,7 +219,8 @@ class StartRule {
                                      [&](uint32_t k) { return b_.ops[k].end <= op.start; });
       if (it == stream.begin()) continue;
       const GpuOp& candidate = b_.ops[*(it - 1)];
-      if (candidate.end + kEndedJustBefore < op.start || candidate.call_start >= op.call_start) {
+      if (candidate.end + kEndedJustBefore < op.start || candidate.call_start >= op.call_start ||
+          &candidate > &op) {
         continue;
       }
       if (best == nullptr || candidate.end > best->end) best = &candidate;
