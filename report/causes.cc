@@ -9,15 +9,16 @@ namespace {
 // Parts below this share of the effect are not worth a line of their own.
 constexpr double kTooSmall = 0.001;
 
+// Weights of a change on either side; the larger is 1.
 struct Shares {
-  double host = 0.5, gpu = 0.5;
+  double host = 1, gpu = 1;
 };
 
 Shares SharesOf(const BoundBy& path) {
   double host = static_cast<double>((path.cpu + path.data).ns);
   double gpu = static_cast<double>((path.gpu + path.comm).ns);
-  double sum = host + gpu;
-  return sum > 0 ? Shares{host / sum, gpu / sum} : Shares{};
+  double most = std::max(host, gpu);
+  return most > 0 ? Shares{host / most, gpu / most} : Shares{};
 }
 
 }  // namespace

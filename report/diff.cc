@@ -61,12 +61,13 @@ Samples Collect(const Graph& graph, GroupBy by, size_t& steps) {
   std::vector<size_t> place(graph.steps().size(), SIZE_MAX);
   for (size_t i = 0; i < counted.size(); ++i) place[counted[i]] = i;
   Samples samples;
+  Grouper grouper(graph, by);
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& t = graph.tasks()[i];
     if (t.removed || !IsGpu(t.kind)) continue;
     size_t at = whole ? 0 : t.step < place.size() ? place[t.step] : SIZE_MAX;
     if (at == SIZE_MAX) continue;
-    auto& values = samples[GroupOf(graph, TaskId(i), by)];
+    auto& values = samples[grouper.Of(TaskId(i))];
     values.resize(steps);
     values[at] += static_cast<double>(t.duration.ns);
   }

@@ -21,14 +21,15 @@ void SetConfidence(Prediction& p, const ReplayCheck& replay, double width) {
     p.why = fmt::format("the interval is {} of the step", percent(width));
   } else if (!p.changes.warnings.empty()) {
     p.why = p.changes.warnings.front();
-  } else if (error <= 0.01 && typical <= 0.03 && width <= 0.05) {
+  } else if (error <= 0.01 && typical <= 0.03 && width <= 0.05 && p.speedup > 1 / 1.2 &&
+             p.speedup < 1.25) {
     p.confidence = Confidence::kHigh;
     p.why = fmt::format("replay off by {}, interval {} of the step", percent(error),
                         percent(width));
   } else {
     p.confidence = Confidence::kMedium;
-    p.why = fmt::format("replay off by {}, {} with typical lags, interval {} of the step",
-                        percent(error), percent(typical), percent(width));
+    p.why = fmt::format("replay off by {}, {} with typical lags, interval {} of the step, {:.2f}x",
+                        percent(error), percent(typical), percent(width), p.speedup);
   }
 }
 

@@ -25,7 +25,9 @@ struct ParamEnds {
 //
 // The word: low when the replay is off by more than 3 %, or the typical replay by more than 10 %,
 // or the interval is wider than 30 % of the step, or a transform warned; high when the replay is
-// within 1 %, the typical one within 3 %, and the interval no wider than 5 %; else medium.
+// within 1 %, the typical one within 3 %, the interval no wider than 5 % and the step no more than
+// a fifth shorter or longer, since the kernel models behind larger changes have errors of their own
+// that the interval does not know; else medium.
 void SetInterval(Prediction& p, const ReplayCheck& replay, std::span<const ParamEnds> params);
 
 }  // namespace daydream

@@ -28,9 +28,9 @@ constexpr uint64_t kExplicitOrder = 3, kNeverMerge = 2;
 constexpr int kCategory = 3, kAnnotation = 4, kType = 9, kNameId = 10, kTrack = 11, kFlow = 47;
 constexpr uint64_t kSliceBegin = 1, kSliceEnd = 2;
 // DebugAnnotation
-constexpr int kAnnotationName = 1, kIntValue = 4, kStringValue = 6;
-// InternedData: EventCategory, EventName, DebugAnnotationName, each {iid = 1, name = 2}.
-constexpr int kCategories = 1, kEventNames = 2, kAnnotationNames = 3;
+constexpr int kAnnotationName = 1, kIntValue = 4, kStringId = 17;
+// InternedData: EventCategory, EventName, DebugAnnotationName, InternedString, each {1: id, 2: text}.
+constexpr int kCategories = 1, kEventNames = 2, kAnnotationNames = 3, kStrings = 29;
 
 class PerfettoWriter {
  public:
@@ -74,7 +74,8 @@ class PerfettoWriter {
   void Annotate(ProtoWriter& event, std::string_view name, std::string_view value) {
     if (value.empty()) return;
     ProtoWriter note;
-    note.Varint(kAnnotationName, Intern(kAnnotationNames, name)).Bytes(kStringValue, value);
+    note.Varint(kAnnotationName, Intern(kAnnotationNames, name));
+    note.Varint(kStringId, Intern(kStrings, value));
     event.Message(kAnnotation, note);
   }
 
@@ -107,7 +108,7 @@ class PerfettoWriter {
  private:
   ProtoWriter trace_, pending_;
   uint64_t last_uuid_ = 0;
-  std::unordered_map<std::string, uint64_t> ids_[4];
+  std::unordered_map<int, std::unordered_map<std::string, uint64_t>> ids_;  // by table
 };
 
 // Flow ids by task: one per launch and per event wait.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "costmodel/kernel_class.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -55,10 +56,10 @@ GpuIntervals CollectGpu(const Graph& graph, const Timeline& timeline) {
 
 class Grouping {
  public:
-  Grouping(const Graph& graph, GroupBy by) : graph_(graph), by_(by) {}
+  Grouping(const Graph& graph, GroupBy by) : grouper_(graph, by) {}
 
   Group& Of(TaskId task) {
-    std::string name = GroupOf(graph_, task, by_);
+    std::string name = grouper_.Of(task);
     auto [it, is_new] = index_.try_emplace(name, groups_.size());
     if (is_new) groups_.push_back({.name = std::move(name), .time = {}, .path = {}});
     return groups_[it->second];
@@ -66,8 +67,7 @@ class Grouping {
   std::vector<Group> Take() { return std::move(groups_); }
 
  private:
-  const Graph& graph_;
-  GroupBy by_;
+  Grouper grouper_;
   std::unordered_map<std::string, size_t> index_;
   std::vector<Group> groups_;
 };
@@ -185,20 +185,40 @@ std::vector<Group> WithOthers(const std::vector<Group>& groups, size_t top) {
 
 std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
   const Task& task = graph.task(id);
+  bool on_gpu = IsGpu(task.kind) || task.kind == TaskKind::kDelay;
   std::string name;
   switch (by) {
-    case GroupBy::kClass: name = std::string(Name(task.kind)); break;
+    case GroupBy::kClass:
+      if (!on_gpu) return "CPU work";
+      name = task.kind == TaskKind::kKernel
+                 ? std::string(KernelClassName(ClassifyKernel(graph.TaskName(id)).kind))
+                 : std::string(Name(task.kind));
+      break;
     case GroupBy::kOp: name = OpName(graph, id); break;
-    case GroupBy::kKernel: name = std::string(graph.TaskName(id)); break;
+    case GroupBy::kKernel:
+      if (!on_gpu) return "CPU work";
+      name = std::string(graph.TaskName(id));
+      break;
     case GroupBy::kLayer:
       name = task.layer.valid() && task.layer.index() < graph.layers().size()
                  ? std::string(graph.Name(graph.layers()[task.layer.index()].name))
                  : "no layer";
       break;
     case GroupBy::kPhase: name = std::string(Name(task.phase)); break;
-    case GroupBy::kStream: name = StreamName(graph, task); break;
+    case GroupBy::kStream:
+      if (!on_gpu) return "CPU work";
+      name = StreamName(graph, task);
+      break;
   }
   return name.empty() ? "(no name)" : name;
+}
+
+std::string Grouper::Of(TaskId id) {
+  const Task& task = graph_.task(id);
+  if (by_ != GroupBy::kClass || task.kind != TaskKind::kKernel) return GroupOf(graph_, id, by_);
+  auto [it, is_new] = class_of_name_.try_emplace(task.name.value);
+  if (is_new) it->second = GroupOf(graph_, id, by_);
+  return it->second;
 }
 
 }  // namespace daydream

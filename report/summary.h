@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/graph.h"
@@ -23,14 +24,27 @@ std::string_view Name(TaskKind kind);
 std::string_view Name(Rule rule);
 std::string_view Name(Resource resource);
 
-// The group a task belongs to: "gemm", "aten::addmm", "layer1.0.conv1". Never empty.
+// The group a task belongs to: "gemm", "aten::addmm", "layer1.0.conv1". Never empty. By class,
+// kernel and stream all tasks of the CPU are one group, "CPU work".
 std::string GroupOf(const Graph& graph, TaskId task, GroupBy by);
+
+// GroupOf for many tasks: remembers the class of every kernel name.
+class Grouper {
+ public:
+  Grouper(const Graph& graph, GroupBy by) : graph_(graph), by_(by) {}
+  std::string Of(TaskId task);
+
+ private:
+  const Graph& graph_;
+  GroupBy by_;
+  std::unordered_map<uint32_t, std::string> class_of_name_;
+};
 
 struct Group {
   std::string name;
   Duration time;      // GPU work per step, overlaps counted twice
   double calls = 0;   // GPU tasks per step
-  Duration path;      // part of the critical path per step
+  Duration path;      // part of the critical path per step, GPU and CPU
 };
 
 struct Summary {

@@ -156,8 +156,10 @@ void DescribeLanes(const Trace& t, Sheet& sheet) {
 void DescribeEvents(const Facts& f, Sheet& sheet) {
   const Trace& t = *f.trace;
   auto count = [&](EventKind k) { return f.counts[static_cast<size_t>(k)]; };
-  sheet.Line("events", fmt::format("{} kept of {} in the file", FormatCount(t.rows()),
-                                   FormatCount(t.provenance.input_events)));
+  // Generated traces had no input.
+  uint64_t input = std::max<uint64_t>(t.provenance.input_events, t.rows());
+  sheet.Line("events", fmt::format("{} kept of {} in the input", FormatCount(t.rows()),
+                                   FormatCount(input)));
   sheet.Line("", fmt::format("GPU: {}, {}, {}, {}", Plural(count(EventKind::kKernel), "kernel"),
                              Plural(count(EventKind::kMemcpy), "copy record"),
                              Plural(count(EventKind::kMemset), "memset"),

@@ -14,14 +14,6 @@ constexpr Flag kFlags[] = {
      .help = "with list: try each on this trace and say what it finds"},
 };
 
-std::string ParamList(const Transform& t) {
-  std::string out;
-  for (const ParamSpec& spec : t.params) {
-    out += fmt::format("{}{}", out.empty() ? "(" : ", ", spec.name);
-  }
-  return out.empty() ? "" : out + ")";
-}
-
 std::string UnitText(Unit unit) {
   constexpr std::string_view kUnits[] = {"count", "factor",          "share", "ns",
                                          "bytes", "bytes per second", "text"};
@@ -84,7 +76,7 @@ absl::StatusOr<Exit> List(const Args& args, Session& session) {
   if (built.ok()) columns[2] = {"in this trace", Align::kLeft};
   Table table(std::move(columns));
   for (const Transform* t : Transforms()) {
-    table.AddRow({fmt::format("{}{}", t->name, ParamList(*t)), t->bound ? "limit" : "",
+    table.AddRow({std::string(t->name), t->bound ? "limit" : "",
                   built.ok() ? TryOn(*t, built->graph) : std::string(t->summary)});
   }
   std::string text = format == Format::kCsv        ? table.Csv()

@@ -42,21 +42,18 @@ std::vector<std::string> Row(const std::string& name, const Group& g, const Summ
 
 Table MakeTable(const Summary& s, GroupBy by, size_t top) {
   Table table({{std::string(Name(by)), Align::kLeft},
-               {"time/step"},
+               {"GPU time/step"},
                {"of step"},
                {"calls/step"},
                {"average"},
                {"of critical path"}});
-  std::vector<Group> gpu;
-  Group all{.name = "all GPU work", .time = {}, .path = {}};
+  Group all{.name = "all", .time = {}, .path = {}};
   for (const Group& g : s.groups) {
-    if (g.calls == 0) continue;
-    gpu.push_back(g);
     all.time += g.time;
     all.calls += g.calls;
     all.path += g.path;
   }
-  for (const Group& g : WithOthers(gpu, top)) table.AddRow(Row(g.name, g, s));
+  for (const Group& g : WithOthers(s.groups, top)) table.AddRow(Row(g.name, g, s));
   table.AddRule();
   table.AddRow(Row(all.name, all, s));
   return table;
@@ -137,9 +134,10 @@ const Command kSummaryCommand = {
     .summary = "where the time of a step goes",
     .usage = "TRACE [--by GROUP] [--top N]",
     .details =
-        "GPU work by group, per step. 'of step' is the time of the group against the length of a\n"
-        "step; 'of critical path' the part of the step that would be shorter if the group's own\n"
-        "time were shorter by a little. The last line is the sum of the lines above.",
+        "GPU time, GPU calls and critical path by group, per step. 'of step' is GPU time against the\n"
+        "length of a step; 'of critical path' the part of the step that is spent on work of the\n"
+        "group, on GPU or CPU, while nothing else holds the step up. The last line is the sum of\n"
+        "the lines above.",
     .examples = "daydream summary run.ddtrace\ndaydream summary run.ddtrace --by layer --top 30",
     .flags = kFlags,
     .reads_traces = true,

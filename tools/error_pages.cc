@@ -102,6 +102,9 @@ constexpr ErrorPage kPages[] = {
      "cover. The text says what; the confidence is low."},
     {"E0604", "a gate of --fail-if held",
      "The condition that was to fail the command is true. The exit code is 5."},
+    {"E0605", "the optimization must be told more",
+     "A parameter has no default because the trace cannot tell it, for example how many loader\n"
+     "workers the recorded run had. The message says which one to give."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, not\n"
      "in your trace; please report the command line and, if you may, the trace."},

@@ -26,8 +26,9 @@ constexpr Term kTerms[] = {
      "One word for how far to trust a prediction.\n"
      "  low     the replay is off by more than 3 %, or by more than 10 % with typical lags, or the\n"
      "          interval is wider than 30 % of the step, or the optimization warned\n"
-     "  high    the replay is within 1 %, within 3 % with typical lags, and the interval is no\n"
-     "          wider than 5 % of the step\n"
+     "  high    the replay is within 1 %, within 3 % with typical lags, the interval is no wider\n"
+     "          than 5 % of the step, and the step is no more than a fifth shorter or longer:\n"
+     "          larger changes rest on models of kernels, with errors the interval does not know\n"
      "  medium  everything between\n"
      "The JSON output says which of them decided (confidence_why)."},
     {"critical path",

@@ -97,7 +97,7 @@ class Prefetch {
     if (params_["recorded"] == 0) {
       return MakeStatus(
           absl::StatusCode::kFailedPrecondition,
-          {.code = "E0602",
+          {.code = "E0605",
            .what = "prefetch: the recorded run waits for loader workers, but not how many they were",
            .why = "work of loader processes is not part of a trace",
            .fix = "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded run"});
