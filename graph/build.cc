@@ -21,9 +21,10 @@ absl::Status CheckContents(const Trace& t) {
          .what = "this trace has no GPU work",
          .where = fmt::format("{}: {}, {} CPU ops, {} CUDA calls, 0 kernels", t.provenance.source,
                               t.provenance.format, ops, calls),
-         .why = calls == 0 ? "it was recorded with activities=[CPU] only, or another tool held CUPTI"
-                           : "the calls were recorded but the GPU's records were not: the window "
-                             "closed too early, or another tool held CUPTI",
+         .why = calls == 0
+                    ? "it was recorded with activities=[CPU] only, or another tool held CUPTI"
+                    : "the calls were recorded but the GPU's records were not: the window "
+                      "closed too early, or another tool held CUPTI",
          .fix = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], ...)"});
   }
   if (calls == 0) {
@@ -53,8 +54,8 @@ void Warn(BuildReport& report) {
   }
   if (report.unrecorded > 0) {
     report.warnings.push_back(fmt::format(
-        "{:.1f} ms of CUDA graph work in {} stretches was not recorded; it is kept as it is", report.unrecorded_time.ms(),
-        report.unrecorded));
+        "{:.1f} ms of CUDA graph work in {} stretches was not recorded; it is kept as it is",
+        report.unrecorded_time.ms(), report.unrecorded));
   }
 }
 

@@ -5,11 +5,17 @@
 namespace daydream {
 
 Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
-    : trace_owner(std::move(t)), trace(*trace_owner), options(o),
-      tables(std::make_shared<GraphTables>(GraphTables{
-          .trace = trace_owner, .names = trace.names, .kernels = trace.kernels,
-          .copies = trace.copies, .ops = trace.ops, .collectives = trace.collectives,
-          .scopes = {}, .devices = trace.devices})),
+    : trace_owner(std::move(t)),
+      trace(*trace_owner),
+      options(o),
+      tables(std::make_shared<GraphTables>(GraphTables{.trace = trace_owner,
+                                                       .names = trace.names,
+                                                       .kernels = trace.kernels,
+                                                       .copies = trace.copies,
+                                                       .ops = trace.ops,
+                                                       .collectives = trace.collectives,
+                                                       .scopes = {},
+                                                       .devices = trace.devices})),
       graph(tables) {
   for (const Lane& lane : trace.lanes) graph.AddLane(GraphLane{.lane = lane});
   graph.Reserve(trace.rows() * 3 / 2, trace.rows() / 2);
@@ -88,7 +94,11 @@ TaskId Builder::InsertBefore(TaskId before, Task task, Instant begin, Instant en
 
 void Builder::AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor from_anchor,
                       Anchor to_anchor) {
-  graph.AddEdge({.from = from, .to = to, .lag = lag, .rule = rule, .from_anchor = from_anchor,
+  graph.AddEdge({.from = from,
+                 .to = to,
+                 .lag = lag,
+                 .rule = rule,
+                 .from_anchor = from_anchor,
                  .to_anchor = to_anchor});
 }
 
@@ -101,10 +111,14 @@ uint32_t Builder::LastLaunchedBefore(LaneId lane, Instant t) const {
 
 GpuCategory CategoryOf(TaskKind kind) {
   switch (kind) {
-    case TaskKind::kMemcpy: return GpuCategory::kMemcpy;
-    case TaskKind::kMemset: return GpuCategory::kMemset;
-    case TaskKind::kCollective: return GpuCategory::kCollective;
-    default: return GpuCategory::kKernel;
+    case TaskKind::kMemcpy:
+      return GpuCategory::kMemcpy;
+    case TaskKind::kMemset:
+      return GpuCategory::kMemset;
+    case TaskKind::kCollective:
+      return GpuCategory::kCollective;
+    default:
+      return GpuCategory::kKernel;
   }
 }
 

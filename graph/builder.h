@@ -16,15 +16,15 @@ namespace daydream {
 // A GPU operation during construction; index = position in global (start, end, row) order.
 struct GpuOp {
   TaskId task;
-  uint32_t row = 0;          // of the Trace
+  uint32_t row = 0;  // of the Trace
   LaneId lane;
   Instant start, end;
-  TaskId call;               // None when the call was not recorded
+  TaskId call;  // None when the call was not recorded
   Instant call_start, call_end;
-  uint32_t position = 0;     // in its stream
-  bool first_of_call = true; // first operation of its call on its stream
-  bool many = false;         // its call launched several operations (a CUDA graph)
-  bool own_copy = false;     // its call waits for it (rule B2): submitted when the call says so
+  uint32_t position = 0;      // in its stream
+  bool first_of_call = true;  // first operation of its call on its stream
+  bool many = false;          // its call launched several operations (a CUDA graph)
+  bool own_copy = false;      // its call waits for it (rule B2): submitted when the call says so
 };
 
 // A range of host work that belongs to a thread's own program: an outermost op, or a call made
@@ -36,19 +36,19 @@ struct OwnEvent {
 
 struct HostThread {
   LaneId lane;
-  std::vector<TaskId> tasks;      // in time order
-  std::vector<OwnEvent> own;      // in time order
-  bool has_marks = false;         // holds ProfilerStep or Optimizer annotations
-  bool is_process_main = false;   // tid == pid
-  bool backward = false;          // rule T0: runs the backward engine
+  std::vector<TaskId> tasks;     // in time order
+  std::vector<OwnEvent> own;     // in time order
+  bool has_marks = false;        // holds ProfilerStep or Optimizer annotations
+  bool is_process_main = false;  // tid == pid
+  bool backward = false;         // rule T0: runs the backward engine
 };
 
 // Typical values of this trace (rules L2, G2, B, E, Q), learned before they are used.
 struct TypicalLags {
-  Duration launch;                         // call end -> start on an idle stream
-  Duration stream_gap[4][4] = {};          // [previous][this] category, see GpuCategory
-  Duration event{Duration::Us(1)};         // awaited end -> start on the waiting stream
-  Duration queue{Duration::Ns(5500)};      // rule Q1
+  Duration launch;                     // call end -> start on an idle stream
+  Duration stream_gap[4][4] = {};      // [previous][this] category, see GpuCategory
+  Duration event{Duration::Us(1)};     // awaited end -> start on the waiting stream
+  Duration queue{Duration::Ns(5500)};  // rule Q1
 };
 
 struct Builder {
@@ -61,14 +61,14 @@ struct Builder {
   Graph graph;
   BuildReport report;
 
-  std::vector<CallKind> call_kind;        // by NameId of the trace
-  std::vector<Instant> task_end;          // recorded end, by TaskId
+  std::vector<CallKind> call_kind;  // by NameId of the trace
+  std::vector<Instant> task_end;    // recorded end, by TaskId
   std::vector<HostThread> threads;
-  std::vector<GpuOp> ops;                 // global order
+  std::vector<GpuOp> ops;                         // global order
   std::vector<std::vector<uint32_t>> stream_ops;  // by LaneId: indices into ops, in order
-  std::vector<uint32_t> op_of_task;       // TaskId -> index into ops, none otherwise
+  std::vector<uint32_t> op_of_task;               // TaskId -> index into ops, none otherwise
   TypicalLags typical;
-  std::vector<bool> waits;                // by TaskId: its end is held up by an edge
+  std::vector<bool> waits;  // by TaskId: its end is held up by an edge
   // (waiting operation, awaited operation), sorted; indices into ops.
   std::vector<std::pair<uint32_t, uint32_t>> event_waits;
 
@@ -103,17 +103,17 @@ enum class GpuCategory : uint8_t { kKernel, kMemcpy, kMemset, kCollective };
 GpuCategory CategoryOf(TaskKind kind);
 
 // Rules in the order in which they run. Numbers refer to docs/how-it-works.md.
-void AddHostThreads(Builder& b);        // C: chains of host work, scopes
-void AddStreams(Builder& b);            // G1, G3: GPU operations and their order
-void LearnTypicalLags(Builder& b);      // L2, G2
-void AddHandOffs(Builder& b);           // T: backward thread <-> main thread
-void AddBlockingCalls(Builder& b);      // B: calls that wait for the GPU
-void AddQueueLimits(Builder& b);        // Q: launch calls wait for room in the queue
-void AddEventWaits(Builder& b);         // E: one stream waits for another
-void SettleStarts(Builder& b);          // L, G2-G8, E3: why each operation started when it did
+void AddHostThreads(Builder& b);             // C: chains of host work, scopes
+void AddStreams(Builder& b);                 // G1, G3: GPU operations and their order
+void LearnTypicalLags(Builder& b);           // L2, G2
+void AddHandOffs(Builder& b);                // T: backward thread <-> main thread
+void AddBlockingCalls(Builder& b);           // B: calls that wait for the GPU
+void AddQueueLimits(Builder& b);             // Q: launch calls wait for room in the queue
+void AddEventWaits(Builder& b);              // E: one stream waits for another
+void SettleStarts(Builder& b);               // L, G2-G8, E3: why each operation started when it did
 absl::Status CutContradictions(Builder& b);  // E0303 when there are too many
-void EstimateTransfers(Builder& b);     // N2: part of a collective that is not waiting for peers
-void AssignSteps(Builder& b);           // I: which step each task belongs to
-void MapLayersAndPhases(Builder& b);    // graph/mapper.cc
+void EstimateTransfers(Builder& b);   // N2: part of a collective that is not waiting for peers
+void AssignSteps(Builder& b);         // I: which step each task belongs to
+void MapLayersAndPhases(Builder& b);  // graph/mapper.cc
 
 }  // namespace daydream

@@ -7,18 +7,18 @@ namespace daydream {
 
 enum class CallKind : unsigned char {
   kOther,
-  kLaunch,           // kernel launches
-  kGraphLaunch,      // cudaGraphLaunch, hipGraphLaunch
-  kCopyAsync,        // cudaMemcpyAsync and kin
-  kCopy,             // cudaMemcpy, hipMemcpyWithStream: return after the copy
+  kLaunch,       // kernel launches
+  kGraphLaunch,  // cudaGraphLaunch, hipGraphLaunch
+  kCopyAsync,    // cudaMemcpyAsync and kin
+  kCopy,         // cudaMemcpy, hipMemcpyWithStream: return after the copy
   kMemset,
   kDeviceSync,
   kStreamSync,
   kEventSync,
   kEventRecord,
-  kStreamWait,       // cudaStreamWaitEvent
-  kFree,             // waits for the device as a side effect
-  kQuery,            // never waits
+  kStreamWait,  // cudaStreamWaitEvent
+  kFree,        // waits for the device as a side effect
+  kQuery,       // never waits
 };
 
 CallKind ClassifyCall(std::string_view name);

@@ -16,12 +16,18 @@ constexpr int kMostCuts = 200;
 // How sure a rule is of its edges: guesses are cut before recorded facts.
 int Strength(Rule rule) {
   switch (rule) {
-    case Rule::kQueue: return 0;
-    case Rule::kEventWait: return 1;
-    case Rule::kHandOff: return 2;
-    case Rule::kHostWait: return 3;
-    case Rule::kLaunch: return 4;
-    default: return 5;
+    case Rule::kQueue:
+      return 0;
+    case Rule::kEventWait:
+      return 1;
+    case Rule::kHandOff:
+      return 2;
+    case Rule::kHostWait:
+      return 3;
+    case Rule::kLaunch:
+      return 4;
+    default:
+      return 5;
   }
 }
 
@@ -63,8 +69,8 @@ absl::Status CutContradictions(Builder& b) {
     edges.erase(edges.begin() + static_cast<std::ptrdiff_t>(*edge));
   }
   if (cuts > 0) {
-    b.report.warnings.push_back(
-        fmt::format("{} dependencies contradict one another in their times and were dropped", cuts));
+    b.report.warnings.push_back(fmt::format(
+        "{} dependencies contradict one another in their times and were dropped", cuts));
   }
   return absl::OkStatus();
 }

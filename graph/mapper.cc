@@ -14,7 +14,15 @@ namespace daydream {
 namespace {
 
 enum class NameClass : uint8_t {
-  kUnknown, kPlain, kStep, kOptimizer, kData, kForward, kBackward, kComm, kModule,
+  kUnknown,
+  kPlain,
+  kStep,
+  kOptimizer,
+  kData,
+  kForward,
+  kBackward,
+  kComm,
+  kModule,
 };
 
 bool Has(std::string_view text, std::string_view part) {
@@ -41,7 +49,8 @@ NameClass Classify(std::string_view name, EventKind kind) {
   size_t at = name.rfind("Backward");
   if (at != std::string_view::npos) {
     std::string_view rest = name.substr(at + 8);
-    bool number = std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; });
+    bool number =
+        std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (number) return NameClass::kBackward;
   }
   return NameClass::kPlain;
@@ -114,7 +123,9 @@ class Mapper {
         phase = Phase::kData;
         layer = LayerNamed(LayerId::None(), "loader");
         return;
-      case NameClass::kForward: phase = Phase::kForward; return;
+      case NameClass::kForward:
+        phase = Phase::kForward;
+        return;
       case NameClass::kBackward:
         phase = Phase::kBackward;
         break;
@@ -122,7 +133,8 @@ class Mapper {
         if (phase == Phase::kNone) phase = Phase::kForward;
         layer = LayerNamed(layer, ModuleName(b_.trace.Name(s.name)));
         return;
-      default: break;
+      default:
+        break;
     }
     if (s.kind != EventKind::kOp) return;
     if (phase == Phase::kNone) phase = Phase::kForward;

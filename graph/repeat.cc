@@ -37,8 +37,7 @@ class Repeater {
     std::vector<uint32_t> count(source_.steps().size());
     for (size_t lane = 0; lane < source_.lanes().size(); ++lane) {
       std::fill(count.begin(), count.end(), 0);
-      for (TaskId t = source_.lane(LaneId(lane)).first; t.valid();
-           t = source_.task(t).lane_next) {
+      for (TaskId t = source_.lane(LaneId(lane)).first; t.valid(); t = source_.task(t).lane_next) {
         uint16_t s = source_.task(t).step;
         place_[t.index()] = count[s]++;
         if (s == step_) by_place_[lane].push_back(t);

@@ -12,14 +12,14 @@ namespace {
 // Clocks of host and GPU differ by up to this much in recorded traces (rule B6: waits end up to
 // some 10 us before what they wait for, on MI300X).
 constexpr Duration kClockSkew = Duration::Us(50);
-constexpr Duration kFreeSkew = Duration::Us(15);        // rule B5
-constexpr Duration kShortestFree = Duration::Us(50);    // rule B5
-constexpr Duration kRecentCopy = Duration::Us(50);      // rule B7
-constexpr Duration kLatestTarget = Duration::Us(60);    // rule B7
+constexpr Duration kFreeSkew = Duration::Us(15);      // rule B5
+constexpr Duration kShortestFree = Duration::Us(50);  // rule B5
+constexpr Duration kRecentCopy = Duration::Us(50);    // rule B7
+constexpr Duration kLatestTarget = Duration::Us(60);  // rule B7
 // Rule B2: from the start of a read to its submission, 5 to 15 us in most traces; used where the
 // trace has no read that found its stream idle.
 constexpr Duration kTypicalSubmit = Duration::Us(10);
-constexpr uint64_t kStagedBytes = 64 << 10;             // rule B3: CUDA driver's staging buffer
+constexpr uint64_t kStagedBytes = 64 << 10;  // rule B3: CUDA driver's staging buffer
 
 struct Wait {
   TaskId call;
@@ -58,14 +58,21 @@ class BlockingCalls {
   void Examine(TaskId call) {
     switch (b_.KindOf(call)) {
       case CallKind::kCopy:
-      case CallKind::kCopyAsync: ExamineCopy(call); break;
-      case CallKind::kDeviceSync: ExamineDeviceSync(call, kClockSkew); break;
+      case CallKind::kCopyAsync:
+        ExamineCopy(call);
+        break;
+      case CallKind::kDeviceSync:
+        ExamineDeviceSync(call, kClockSkew);
+        break;
       case CallKind::kFree:
         if (b_.RecordedDuration(call) >= kShortestFree) ExamineFree(call);
         break;
       case CallKind::kStreamSync:
-      case CallKind::kEventSync: ExamineStreamSync(call); break;
-      default: break;
+      case CallKind::kEventSync:
+        ExamineStreamSync(call);
+        break;
+      default:
+        break;
     }
   }
 
@@ -101,8 +108,7 @@ class BlockingCalls {
   }
 
   bool StreamIdle(const GpuOp& op, Instant t) const {
-    return op.position == 0 ||
-           b_.ops[b_.stream_ops[op.lane.index()][op.position - 1]].end <= t;
+    return op.position == 0 || b_.ops[b_.stream_ops[op.lane.index()][op.position - 1]].end <= t;
   }
 
   // Everything launched before `call`, on every stream; streams that were still busy `skew` after
@@ -138,8 +144,7 @@ class BlockingCalls {
     uint32_t target = FromSyncRecord(call);
     if (target == Builder::kNone && b_.KindOf(call) == CallKind::kStreamSync) {
       // PyTorch reads a value by a copy and a synchronisation of the same stream.
-      if (last_copy_ != Builder::kNone &&
-          b_.ops[last_copy_].end >= b_.Start(call) - kRecentCopy) {
+      if (last_copy_ != Builder::kNone && b_.ops[last_copy_].end >= b_.Start(call) - kRecentCopy) {
         target = b_.LastLaunchedBefore(b_.ops[last_copy_].lane, b_.Start(call));
       }
     }
@@ -173,9 +178,8 @@ class BlockingCalls {
     uint32_t best = Builder::kNone;
     for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
       const std::vector<uint32_t>& stream = b_.stream_ops[lane];
-      auto it = std::partition_point(stream.begin(), stream.end(), [&](uint32_t op) {
-        return b_.ops[op].end <= b_.End(call);
-      });
+      auto it = std::partition_point(stream.begin(), stream.end(),
+                                     [&](uint32_t op) { return b_.ops[op].end <= b_.End(call); });
       if (it == stream.begin()) continue;
       const GpuOp& op = b_.ops[*(it - 1)];
       if (op.end <= b_.Start(call) || op.end < b_.End(call) - kLatestTarget ||
@@ -262,7 +266,10 @@ class BlockingCalls {
     Duration submit = op.start - begin;
     if (!StreamIdle(op, begin)) submit = std::min(submit, typical_submit_);
     Task& call = b_.graph.mutable_task(w.call);
-    Task wait{.gap = call.gap, .name = call.name, .lane = call.lane, .scope = call.scope,
+    Task wait{.gap = call.gap,
+              .name = call.name,
+              .lane = call.lane,
+              .scope = call.scope,
               .kind = TaskKind::kWait};
     call.duration = submit;
     call.gap = {};
@@ -280,8 +287,11 @@ class BlockingCalls {
     Task& call = b_.graph.mutable_task(w.call);
     Instant begin = b_.Start(w.call), end = b_.End(w.call);
     Instant done = std::clamp(b_.ops[w.target].end, begin, end);
-    Task wait{.earliest = call.earliest, .name = call.name, .lane = call.lane,
-              .scope = call.scope, .kind = TaskKind::kWait};
+    Task wait{.earliest = call.earliest,
+              .name = call.name,
+              .lane = call.lane,
+              .scope = call.scope,
+              .kind = TaskKind::kWait};
     call.duration = end - done;
     call.recorded_start = done;
     call.earliest = {};

@@ -36,9 +36,8 @@ class EventRule {
 
  private:
   bool HasRecords() const {
-    return std::any_of(b_.trace.syncs.begin(), b_.trace.syncs.end(), [](const SyncDetail& s) {
-      return s.kind == SyncKind::kStreamWaitEvent;
-    });
+    return std::any_of(b_.trace.syncs.begin(), b_.trace.syncs.end(),
+                       [](const SyncDetail& s) { return s.kind == SyncKind::kStreamWaitEvent; });
   }
 
   LaneId StreamLane(int64_t number) const {
@@ -53,7 +52,8 @@ class EventRule {
   // Rule E1.
   void FromRecords() {
     for (size_t row = 0; row < b_.trace.rows(); ++row) {
-      if (b_.trace.kind[row] != EventKind::kSync || b_.trace.detail[row] == Builder::kNone) continue;
+      if (b_.trace.kind[row] != EventKind::kSync || b_.trace.detail[row] == Builder::kNone)
+        continue;
       const SyncDetail& sync = b_.trace.syncs[b_.trace.detail[row]];
       if (sync.kind != SyncKind::kStreamWaitEvent) continue;
       LaneId source = StreamLane(sync.wait_on_stream), target = StreamLane(sync.stream);
@@ -88,19 +88,19 @@ class EventRule {
     if (auto it = places_.find(scope.value); it != places_.end()) return it->second;
     const Scope& s = b_.tables->scopes[scope.index()];
     std::string_view name = b_.trace.Name(s.name);
-    Place place = name.starts_with("nccl:") ? Place::kInNccl
+    Place place = name.starts_with("nccl:")                                    ? Place::kInNccl
                   : name == "record_param_comms" || name.starts_with("c10d::") ? Place::kInComm
-                                                                             : PlaceOf(s.parent);
+                                                                               : PlaceOf(s.parent);
     places_[scope.value] = place;
     return place;
   }
 
   // Rule E2: the calls of one thread, in order.
   void FollowThread(const HostThread& thread) {
-    LaneId current;                      // stream of the last launch that was not a collective
-    std::vector<TaskId> comm_waits;      // waits in a communication scope since the last launch
+    LaneId current;                  // stream of the last launch that was not a collective
+    std::vector<TaskId> comm_waits;  // waits in a communication scope since the last launch
     std::vector<TaskId> plain_waits;
-    std::vector<uint32_t> pending;       // collectives that nothing has waited for yet
+    std::vector<uint32_t> pending;  // collectives that nothing has waited for yet
     for (TaskId call : thread.tasks) {
       CallKind kind = b_.KindOf(call);
       if (kind == CallKind::kStreamWait) {
@@ -109,8 +109,8 @@ class EventRule {
         if (place == Place::kPlain) plain_waits.push_back(call);
         continue;
       }
-      uint32_t op = b_.graph.task(call).kind == TaskKind::kCall ? ops_of_call_[call.index()]
-                                                                : Builder::kNone;
+      uint32_t op =
+          b_.graph.task(call).kind == TaskKind::kCall ? ops_of_call_[call.index()] : Builder::kNone;
       if (op == Builder::kNone) continue;
       bool collective = b_.graph.task(b_.ops[op].task).kind == TaskKind::kCollective;
       if (collective) {
@@ -167,7 +167,8 @@ class EventRule {
     std::stable_sort(instance.candidates.begin(), instance.candidates.end(),
                      [&](const auto& x, const auto& y) {
                        auto rank = [&](LaneId l) {
-                         for (const auto& s : sources) if (s.second == l) return s.first;
+                         for (const auto& s : sources)
+                           if (s.second == l) return s.first;
                          return Instant::Min();
                        };
                        return rank(x.first.source) > rank(y.first.source);
@@ -201,8 +202,7 @@ class EventRule {
 void AddEventWaits(Builder& b) {
   EventRule(b).Run();
   std::sort(b.event_waits.begin(), b.event_waits.end());
-  b.event_waits.erase(std::unique(b.event_waits.begin(), b.event_waits.end()),
-                      b.event_waits.end());
+  b.event_waits.erase(std::unique(b.event_waits.begin(), b.event_waits.end()), b.event_waits.end());
   b.report.event_waits = b.event_waits.size();
   std::vector<Duration> lags;
   for (const auto& [to, from] : b.event_waits) {

@@ -71,8 +71,8 @@ const HostThread* CallerOf(const Builder& b, const Group& group) {
 
 // Index into `tasks` of the last task that starts at or before `t`.
 std::optional<size_t> TaskAt(const Builder& b, const std::vector<TaskId>& tasks, Instant t) {
-  auto it = std::partition_point(tasks.begin(), tasks.end(),
-                                 [&](TaskId id) { return b.Start(id) <= t; });
+  auto it =
+      std::partition_point(tasks.begin(), tasks.end(), [&](TaskId id) { return b.Start(id) <= t; });
   if (it == tasks.begin()) return std::nullopt;
   return static_cast<size_t>(it - tasks.begin()) - 1;
 }
@@ -109,8 +109,10 @@ class HandOff {
   TaskId AddHost(size_t& index, std::string_view name, TaskKind kind, Instant begin, Instant end) {
     TaskId before = caller_.tasks[index];
     Task task{.duration = kind == TaskKind::kWait ? Duration{} : end - begin,
-              .name = b_.graph.AddName(name), .lane = caller_.lane,
-              .scope = b_.graph.task(before).scope, .kind = kind};
+              .name = b_.graph.AddName(name),
+              .lane = caller_.lane,
+              .scope = b_.graph.task(before).scope,
+              .kind = kind};
     TaskId t = b_.InsertAfter(before, task, begin, end);
     caller_.tasks.insert(caller_.tasks.begin() + static_cast<std::ptrdiff_t>(++index), t);
     return t;
@@ -119,8 +121,8 @@ class HandOff {
   // Turns [wait_from, to] of the caller, which follows task `index`, into a wait for the engine's
   // task `target` and host work after it.
   void AddWait(size_t& index, Instant wait_from, TaskId target, Instant to) {
-    TaskId wait = AddHost(index, "(waits for backward)", TaskKind::kWait, wait_from,
-                          b_.End(target));
+    TaskId wait =
+        AddHost(index, "(waits for backward)", TaskKind::kWait, wait_from, b_.End(target));
     b_.AddEdge(target, wait, {}, Rule::kHandOff, Anchor::kEnd, Anchor::kEnd);
     if (to > b_.End(target)) {
       AddHost(index, "(returns from backward)", TaskKind::kHost, b_.End(target), to);
@@ -193,15 +195,16 @@ void AddHandOffs(Builder& b) {
     if (!engine.backward) continue;
     for (const Group& group : GroupsOf(b, engine)) {
       const HostThread* caller = CallerOf(b, group);
-      bool done = caller != nullptr &&
-                  HandOff(b, engine, const_cast<HostThread&>(*caller)).Apply(group);
+      bool done =
+          caller != nullptr && HandOff(b, engine, const_cast<HostThread&>(*caller)).Apply(group);
       done ? ++b.report.handoffs : ++unmatched;
     }
   }
   if (unmatched > 0) {
     b.report.warnings.push_back(fmt::format(
         "{} stretches of backward work have no thread that waits for them; they stay where they "
-        "were recorded", unmatched));
+        "were recorded",
+        unmatched));
   }
 }
 

@@ -29,13 +29,15 @@ bool TakesPart(const Builder& b, LaneId lane) {
   for (size_t row = t.lane_begin[lane.index()]; row < t.lane_begin[lane.index() + 1]; ++row) {
     switch (t.kind[row]) {
       case EventKind::kOp:
-      case EventKind::kAnnotation: return true;
+      case EventKind::kAnnotation:
+        return true;
       case EventKind::kCall: {
         CallKind kind = b.call_kind[t.name[row].index()];
         if (kind != CallKind::kQuery && kind != CallKind::kOther) return true;
         break;
       }
-      default: break;
+      default:
+        break;
     }
   }
   return false;
@@ -89,8 +91,8 @@ class ThreadSweep {
     if (!InOp() && last_.valid() && last_context_ == Context()) {
       b_.graph.mutable_task(last_).gap += until - cursor_;
     } else {
-      Task task{.duration = until - cursor_, .lane = lane_, .scope = Current(),
-                .kind = TaskKind::kHost};
+      Task task{
+          .duration = until - cursor_, .lane = lane_, .scope = Current(), .kind = TaskKind::kHost};
       task.name = Current().valid() ? b_.tables->scopes[Current().index()].name : NameId(0);
       Add(task, until);
     }
@@ -117,8 +119,12 @@ class ThreadSweep {
     if (!stack_.empty()) end = std::min(end, stack_.back().end);  // children stay inside
     ScopeId id(b_.tables->scopes.size());
     bool op = t.kind[row] == EventKind::kOp;
-    b_.tables->scopes.push_back({.name = t.name[row], .parent = Current(), .kind = t.kind[row],
-                                 .lane = lane_, .begin = t.start[row], .end = end,
+    b_.tables->scopes.push_back({.name = t.name[row],
+                                 .parent = Current(),
+                                 .kind = t.kind[row],
+                                 .lane = lane_,
+                                 .begin = t.start[row],
+                                 .end = end,
                                  .detail = op ? t.detail[row] : Builder::kNone});
     if (op && !InOp()) {
       thread_.own.push_back({t.start[row], end, NameClass(t.name[row]) == kBackward});
@@ -136,8 +142,12 @@ class ThreadSweep {
       return;
     }
     Instant end = std::max(t.End(row), cursor_);
-    Task task{.duration = end - cursor_, .name = t.name[row], .lane = lane_, .scope = Current(),
-              .event = static_cast<uint32_t>(row), .kind = TaskKind::kCall};
+    Task task{.duration = end - cursor_,
+              .name = t.name[row],
+              .lane = lane_,
+              .scope = Current(),
+              .event = static_cast<uint32_t>(row),
+              .kind = TaskKind::kCall};
     if (!InOp()) thread_.own.push_back({cursor_, end, false});
     Add(task, end);
     cursor_ = end;

@@ -124,9 +124,8 @@ class QueueRule {
     if (depths.size() >= kLeastBlockedCalls) {
       std::sort(depths.begin(), depths.end());
       uint32_t middle = depths[depths.size() / 2];
-      auto near = std::count_if(depths.begin(), depths.end(), [&](uint32_t d) {
-        return d + 2 >= middle && d <= middle + 2;
-      });
+      auto near = std::count_if(depths.begin(), depths.end(),
+                                [&](uint32_t d) { return d + 2 >= middle && d <= middle + 2; });
       if (static_cast<size_t>(near) * 10 >= depths.size() * 6) return middle;
     }
     return nvidia ? std::max(kDefaultQueueDepth, unblocked + 1) : 0;
@@ -175,8 +174,7 @@ void RebuildQueueEdges(Graph& graph, LaneId lane) {
   std::vector<Edge>& edges = graph.mutable_edges();
   std::vector<TaskId> call_of(graph.size());
   for (const Edge& e : edges) {
-    if (e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd &&
-        graph.task(e.to).lane == lane) {
+    if (e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd && graph.task(e.to).lane == lane) {
       call_of[e.to.index()] = e.from;
     } else if (e.rule == Rule::kQueue && graph.task(e.from).lane == lane) {
       known[{e.from.value, e.to.value}] = e.lag;
@@ -197,9 +195,11 @@ void RebuildQueueEdges(Graph& graph, LaneId lane) {
     TaskId release = live[live.size() - 1 - depth];
     if (call_of[release.index()] == call) continue;  // a graph launch deeper than the queue
     auto it = known.find({release.value, call.value});
-    graph.AddEdge({.from = release, .to = call,
+    graph.AddEdge({.from = release,
+                   .to = call,
                    .lag = it == known.end() ? kQueueReleaseLag : it->second,
-                   .rule = Rule::kQueue, .to_anchor = Anchor::kEnd});
+                   .rule = Rule::kQueue,
+                   .to_anchor = Anchor::kEnd});
   }
 }
 

@@ -22,7 +22,7 @@ constexpr Duration kLongestTail = Duration::Us(20);
 
 struct Constraint {
   TaskId from;
-  Instant instant;     // recorded start or end of `from`
+  Instant instant;  // recorded start or end of `from`
   Duration lag;
   Rule rule = Rule::kLaunch;  // kLaneOrder: the gap of `from`
   Anchor anchor = Anchor::kEnd;
@@ -111,7 +111,8 @@ class StartRule {
                                      [&](uint32_t k) { return b_.ops[k].end <= op.start; });
       if (it == stream.begin()) continue;
       const GpuOp& candidate = b_.ops[*(it - 1)];
-      if (&candidate < &op && candidate.call == op.call && candidate.end + kEndedJustBefore >= op.start &&
+      if (&candidate < &op && candidate.call == op.call &&
+          candidate.end + kEndedJustBefore >= op.start &&
           (fork == nullptr || candidate.end > fork->end)) {
         fork = &candidate;
       }
@@ -123,8 +124,8 @@ class StartRule {
       constraints_.push_back({previous.task, previous.start, op.start - previous.start,
                               Rule::kEventWait, Anchor::kStart});
     } else {
-      constraints_.push_back({previous.task, previous.start, Duration{}, Rule::kLaneOrder,
-                              Anchor::kStart});
+      constraints_.push_back(
+          {previous.task, previous.start, Duration{}, Rule::kLaneOrder, Anchor::kStart});
     }
   }
 
@@ -149,10 +150,9 @@ class StartRule {
       return;
     }
     auto binding = [&] {
-      return std::max_element(constraints_.begin(), constraints_.end(),
-                              [](const Constraint& x, const Constraint& y) {
-                                return x.Ready() < y.Ready();
-                              });
+      return std::max_element(
+          constraints_.begin(), constraints_.end(),
+          [](const Constraint& x, const Constraint& y) { return x.Ready() < y.Ready(); });
     };
     auto latest = binding();
     Duration rest = op.start - latest->Ready();
@@ -183,7 +183,9 @@ class StartRule {
       ++b_.report.event_waits;
       return std::nullopt;
     }
-    Task delay{.duration = rest, .lane = op.lane, .scope = b_.graph.task(op.task).scope,
+    Task delay{.duration = rest,
+               .lane = op.lane,
+               .scope = b_.graph.task(op.task).scope,
                .kind = TaskKind::kDelay};
     if (TaskId launch = UnrecordedGraph(op); launch.valid() && rest > kGraphWork) {  // G8
       delay.name = b_.graph.AddName("(unrecorded)");
@@ -255,9 +257,8 @@ class StartRule {
   TaskId UnrecordedGraph(const GpuOp& op) const {
     const GpuOp* previous = Previous(op);
     if (previous == nullptr || !op.call.valid()) return TaskId::None();
-    auto it = std::partition_point(graph_launches_.begin(), graph_launches_.end(), [&](TaskId t) {
-      return b_.Start(t) < previous->call_start;
-    });
+    auto it = std::partition_point(graph_launches_.begin(), graph_launches_.end(),
+                                   [&](TaskId t) { return b_.Start(t) < previous->call_start; });
     return it != graph_launches_.end() && b_.Start(*it) <= op.call_start ? *it : TaskId::None();
   }
 

@@ -22,9 +22,12 @@ bool IsCollective(std::string_view name) {
 
 TaskKind KindOfRow(const Trace& t, size_t row, std::vector<uint8_t>& collective_name) {
   switch (t.kind[row]) {
-    case EventKind::kMemcpy: return TaskKind::kMemcpy;
-    case EventKind::kMemset: return TaskKind::kMemset;
-    default: break;
+    case EventKind::kMemcpy:
+      return TaskKind::kMemcpy;
+    case EventKind::kMemset:
+      return TaskKind::kMemset;
+    default:
+      break;
   }
   uint8_t& c = collective_name[t.name[row].index()];
   if (c == 0) c = IsCollective(t.EventName(row)) ? 2 : 1;
@@ -37,7 +40,9 @@ void CollectOps(Builder& b) {
     if (t.lanes[lane].kind != LaneKind::kStream) continue;
     for (size_t row = t.lane_begin[lane]; row < t.lane_begin[lane + 1]; ++row) {
       if (!IsGpuWork(t.kind[row])) continue;
-      GpuOp op{.row = static_cast<uint32_t>(row), .lane = LaneId(lane), .start = t.start[row],
+      GpuOp op{.row = static_cast<uint32_t>(row),
+               .lane = LaneId(lane),
+               .start = t.start[row],
                .end = t.End(row)};
       op.call = b.CallOf(t.correlation[row]);
       if (op.call.valid()) {
@@ -88,13 +93,17 @@ void AddStreams(Builder& b) {
     if (!op.call.valid()) {
       // Launched before the window (or its call was not recorded): place it in launch order
       // where the stream order puts it.
-      op.call_start = op.call_end = stream.empty() ? Instant::Min() : b.ops[stream.back()].call_start;
+      op.call_start = op.call_end =
+          stream.empty() ? Instant::Min() : b.ops[stream.back()].call_start;
     } else if (!stream.empty()) {
       op.call_start = std::max(op.call_start, b.ops[stream.back()].call_start);
     }
     op.position = static_cast<uint32_t>(stream.size());
-    Task task{.duration = op.end - op.start, .name = b.trace.name[op.row], .lane = op.lane,
-              .event = op.row, .detail = b.trace.detail[op.row],
+    Task task{.duration = op.end - op.start,
+              .name = b.trace.name[op.row],
+              .lane = op.lane,
+              .event = op.row,
+              .detail = b.trace.detail[op.row],
               .kind = KindOfRow(b.trace, op.row, collective_name)};
     if (op.call.valid()) task.scope = b.graph.task(op.call).scope;
     op.task = b.Append(task, op.start, op.end);

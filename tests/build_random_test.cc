@@ -13,13 +13,23 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kCalls[] = {
-    "cudaLaunchKernel", "cudaGraphLaunch", "cudaMemcpyAsync", "cudaMemcpy", "cudaMemsetAsync",
-    "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "cudaEventRecord",
-    "cudaStreamWaitEvent", "cudaFree", "cudaEventQuery", "hipLaunchKernel", "cuLaunchKernel"};
-constexpr std::string_view kOps[] = {
-    "aten::mm", "autograd::engine::evaluate_function: MmBackward0", "record_param_comms",
-    "aten::add_", "torch::autograd::AccumulateGrad"};
+constexpr std::string_view kCalls[] = {"cudaLaunchKernel",
+                                       "cudaGraphLaunch",
+                                       "cudaMemcpyAsync",
+                                       "cudaMemcpy",
+                                       "cudaMemsetAsync",
+                                       "cudaDeviceSynchronize",
+                                       "cudaStreamSynchronize",
+                                       "cudaEventSynchronize",
+                                       "cudaEventRecord",
+                                       "cudaStreamWaitEvent",
+                                       "cudaFree",
+                                       "cudaEventQuery",
+                                       "hipLaunchKernel",
+                                       "cuLaunchKernel"};
+constexpr std::string_view kOps[] = {"aten::mm", "autograd::engine::evaluate_function: MmBackward0",
+                                     "record_param_comms", "aten::add_",
+                                     "torch::autograd::AccumulateGrad"};
 constexpr std::string_view kMarks[] = {"ProfilerStep#1", "Optimizer.step#SGD.step",
                                        "enumerate(DataLoader)#next", "nccl:all_reduce"};
 constexpr Memory kMemories[] = {Memory::kPageable, Memory::kPinned, Memory::kDevice,
@@ -39,21 +49,30 @@ TraceSketch RandomTrace(uint64_t seed) {
     uint32_t correlation = static_cast<uint32_t>(pick(static_cast<uint64_t>(events)));
     LaneId thread = threads[pick(threads.size())], stream = streams[pick(streams.size())];
     switch (pick(8)) {
-      case 0: s.Op(thread, kOps[pick(std::size(kOps))], at, length, static_cast<int64_t>(pick(9)));
+      case 0:
+        s.Op(thread, kOps[pick(std::size(kOps))], at, length, static_cast<int64_t>(pick(9)));
         break;
-      case 1: s.Mark(thread, kMarks[pick(std::size(kMarks))], at, length); break;
+      case 1:
+        s.Mark(thread, kMarks[pick(std::size(kMarks))], at, length);
+        break;
       case 2:
       case 3:
-      case 4: s.Call(thread, kCalls[pick(std::size(kCalls))], at, length, correlation); break;
-      case 5: s.Kernel(stream, pick(4) == 0 ? "ncclKernel" : "k", at, length, correlation); break;
-      case 6: s.Copy(stream, kMemories[pick(4)], kMemories[pick(4)], pick(1 << 20), at, length,
-                     correlation);
+      case 4:
+        s.Call(thread, kCalls[pick(std::size(kCalls))], at, length, correlation);
+        break;
+      case 5:
+        s.Kernel(stream, pick(4) == 0 ? "ncclKernel" : "k", at, length, correlation);
+        break;
+      case 6:
+        s.Copy(stream, kMemories[pick(4)], kMemories[pick(4)], pick(1 << 20), at, length,
+               correlation);
         break;
       default:
-        s.Sync(stream, {.kind = static_cast<SyncKind>(pick(5)),
-                        .stream = static_cast<int64_t>(pick(30)),
-                        .wait_on_stream = static_cast<int64_t>(pick(30)),
-                        .record_correlation = static_cast<uint32_t>(pick(100))},
+        s.Sync(stream,
+               {.kind = static_cast<SyncKind>(pick(5)),
+                .stream = static_cast<int64_t>(pick(30)),
+                .wait_on_stream = static_cast<int64_t>(pick(30)),
+                .record_correlation = static_cast<uint32_t>(pick(100))},
                at, correlation);
     }
   }

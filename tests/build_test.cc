@@ -268,8 +268,12 @@ TEST(EventRule, SynchronizationRecordsNameTheAwaitedStream) {
   s.Launch(cpu, a, "produce", 0, 5, 8, 100);
   s.Call(cpu, "cudaEventRecord", 6, 1, 50);
   s.Call(cpu, "cudaStreamWaitEvent", 8, 1, 51);
-  s.Sync(b, {.kind = SyncKind::kStreamWaitEvent, .stream = 20, .wait_on_stream = 7,
-             .record_correlation = 50}, 8, 51);
+  s.Sync(b,
+         {.kind = SyncKind::kStreamWaitEvent,
+          .stream = 20,
+          .wait_on_stream = 7,
+          .record_correlation = 50},
+         8, 51);
   s.Launch(cpu, b, "consume", 10, 5, 110, 10);
   BuiltGraph built = Build(s);
   Graph& g = built.graph;

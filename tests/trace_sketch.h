@@ -16,9 +16,7 @@ class TraceSketch {
   LaneId Thread(int64_t tid = kProcess) {
     return builder_.AddLane(LaneKind::kThread, kProcess, tid, -1);
   }
-  LaneId Stream(int64_t number = 7) {
-    return builder_.AddLane(LaneKind::kStream, 0, number, 0);
-  }
+  LaneId Stream(int64_t number = 7) { return builder_.AddLane(LaneKind::kStream, 0, number, 0); }
   void Op(LaneId lane, std::string_view name, double us, double length_us, int64_t sequence = -1) {
     uint32_t detail = builder_.AddOp({.sequence = sequence});
     Add(lane, name, us, length_us, EventKind::kOp, 0, detail);
@@ -65,8 +63,11 @@ class TraceSketch {
            uint32_t correlation = 0, uint32_t detail = Id<void>::kNoneValue) {
     builder_.AddEvent({.start = Instant::AtNs(static_cast<int64_t>(us * 1000)),
                        .duration = Duration::Ns(static_cast<int64_t>(length_us * 1000)),
-                       .lane = lane, .name = builder_.names().Intern(name), .kind = kind,
-                       .correlation = correlation, .detail = detail});
+                       .lane = lane,
+                       .name = builder_.names().Intern(name),
+                       .kind = kind,
+                       .correlation = correlation,
+                       .detail = detail});
   }
 
   TraceBuilder builder_;

@@ -76,10 +76,10 @@ std::string PairRow(const Pair& pair, const fs::path& traces) {
   const Prediction& p = result->predictions[result->main];
   if (!p.error.ok()) return failed(p.error);
   double measured = after->replay.measured.ms();
-  std::string interval = p.low && p.high
-                             ? fmt::format("{:.1f} - {:.1f}", p.low->ms(), p.high->ms()) : "";
-  bool inside = p.low && p.high && after->replay.measured >= *p.low &&
-                after->replay.measured <= *p.high;
+  std::string interval =
+      p.low && p.high ? fmt::format("{:.1f} - {:.1f}", p.low->ms(), p.high->ms()) : "";
+  bool inside =
+      p.low && p.high && after->replay.measured >= *p.low && after->replay.measured <= *p.high;
   return fmt::format("| {} | `{}` | {:.1f} | {:.1f} | {} | {:.1f} | {}{} |\n", pair.name,
                      pair.scenario, before->replay.measured.ms(), p.step.ms(), interval, measured,
                      Percent(p.step.ms() / measured - 1), inside ? ", inside" : ", outside");
@@ -108,10 +108,14 @@ std::optional<double> StepTransfer(const Graph& graph) {
 
 std::string_view MethodName(StepMethod method) {
   switch (method) {
-    case StepMethod::kProfilerStep: return "ProfilerStep";
-    case StepMethod::kAnnotation: return "annotation";
-    case StepMethod::kPeriod: return "period";
-    case StepMethod::kWindow: return "one window";
+    case StepMethod::kProfilerStep:
+      return "ProfilerStep";
+    case StepMethod::kAnnotation:
+      return "annotation";
+    case StepMethod::kPeriod:
+      return "period";
+    case StepMethod::kWindow:
+      return "one window";
   }
   return "";
 }
@@ -123,12 +127,14 @@ std::string ReplayRow(const std::string& name, const fs::path& path) {
   }
   const BuildReport& report = loaded->built.report;
   std::optional<double> transfer = StepTransfer(loaded->built.graph);
-  return fmt::format(
-      "| {} | {} | {} | {:.3f} | {} | {} | {} | {:.2f} % |\n", name, MethodName(report.steps.method),
-      std::max<size_t>(loaded->replay.steps, 1), loaded->replay.measured.ms(),
-      Percent(loaded->replay.error()), Percent(loaded->replay.typical_error().value_or(0)),
-      transfer ? fmt::format("{:.2f} %", 100 * *transfer) : "-",
-      report.window.ns == 0 ? 0 : 100 * report.unexplained_time.seconds() / report.window.seconds());
+  return fmt::format("| {} | {} | {} | {:.3f} | {} | {} | {} | {:.2f} % |\n", name,
+                     MethodName(report.steps.method), std::max<size_t>(loaded->replay.steps, 1),
+                     loaded->replay.measured.ms(), Percent(loaded->replay.error()),
+                     Percent(loaded->replay.typical_error().value_or(0)),
+                     transfer ? fmt::format("{:.2f} %", 100 * *transfer) : "-",
+                     report.window.ns == 0
+                         ? 0
+                         : 100 * report.unexplained_time.seconds() / report.window.seconds());
 }
 
 std::vector<std::string> TraceNames(const fs::path& traces) {
@@ -155,8 +161,10 @@ std::string Page(const fs::path& traces, const fs::path& manifest) {
   for (const Pair& pair : ReadManifest(manifest)) page += PairRow(pair, traces);
   page +=
       "\n## Replay of every trace\n\n"
-      "Replay: the unchanged graph against the measured step. Typical: the same with every measured\n"
-      "lag replaced by the trace's typical one. Next step: one step, repeated, against the measured\n"
+      "Replay: the unchanged graph against the measured step. Typical: the same with every "
+      "measured\n"
+      "lag replaced by the trace's typical one. Next step: one step, repeated, against the "
+      "measured\n"
       "period of the step after it (median; only steps that are alike). Unexplained: share of the\n"
       "window that no rule explains.\n\n"
       "| trace | steps by | steps | measured ms | replay | typical | next step | unexplained |\n"
@@ -164,7 +172,8 @@ std::string Page(const fs::path& traces, const fs::path& manifest) {
   for (const std::string& name : TraceNames(traces)) page += ReplayRow(name, traces / name);
   page +=
       "\n## Not measured yet\n\n"
-      "No before/after recording at hand: `amp`, `fuse`, the bounds, `speedup`, `remove`. Their pages\n"
+      "No before/after recording at hand: `amp`, `fuse`, the bounds, `speedup`, `remove`. Their "
+      "pages\n"
       "under [optimizations](optimizations/README.md) say what they rest on instead.\n";
   return page;
 }
