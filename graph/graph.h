@@ -67,17 +67,12 @@ enum class Rule : uint8_t {
 
 enum class Anchor : uint8_t { kStart, kEnd };
 
-// Which typical value stands for this lag when measured lags are not to be trusted one by one
-// (Lags::kTypical in graph/build.h).
-using LagClass = uint8_t;
-
 struct Edge {
   TaskId from, to;
   Duration lag;  // may be negative
   Rule rule = Rule::kTransform;
   Anchor from_anchor = Anchor::kEnd;
   Anchor to_anchor = Anchor::kStart;
-  LagClass lag_class = 0;  // 0 = keep the measured lag
 };
 
 // One uninterrupted piece of work on one lane. Plain data, 72 bytes.
@@ -101,7 +96,6 @@ struct Task {
   Phase phase = Phase::kNone;
   bool removed = false;     // takes no time and is not counted, but still passes order on
   bool overlaps = false;    // may run beside its lane predecessor: starts `offset` after its start
-  uint8_t gap_class = 0;    // like Edge::lag_class, for `gap`
 };
 
 enum class LaneOrder : uint8_t {
