@@ -75,7 +75,7 @@ struct Edge {
   Anchor to_anchor = Anchor::kStart;
 };
 
-// One uninterrupted piece of work on one lane. Plain data, 72 bytes.
+// One uninterrupted piece of work on one lane. Plain data, 80 bytes.
 struct Task {
   Instant recorded_start;   // as measured; for reports and calibration, never read by a simulator
   Duration duration;        // own work, >= 0; waiting is not part of it
