@@ -42,13 +42,13 @@ std::optional<Duration> ParseTime(std::string_view text) {
       continue;
     }
     if (point && ++decimals > unit->decimals) return std::nullopt;
+    if (value > kLongest / 10 - 1) return std::nullopt;
     value = value * 10 + (c - '0');
-    if (value >= kLongest) return std::nullopt;
   }
   if (point && decimals == 0) return std::nullopt;
   for (; decimals < unit->decimals; ++decimals) {
+    if (value > kLongest / 10 - 1) return std::nullopt;
     value *= 10;
-    if (value >= kLongest) return std::nullopt;
   }
   return Duration::Ns(negative ? -value : value);
 }

@@ -58,36 +58,26 @@ class ReadyQueue {
 
 class Scheduler {
  public:
-  explicit Scheduler(const Graph& g) : g_(g), lanes_(g.lanes().size()), tasks_(g.size()) {
-    begin_.resize(g.size() + 1);
-    for (const Edge& e : g.edges()) {
-      ++begin_[e.from.index() + 1];
-      ++tasks_[e.to.index()].open;
-    }
-    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
-    std::vector<uint32_t> next(begin_.begin(), begin_.end() - 1);
-    out_.resize(g.edges().size());
-    for (const Edge& e : g.edges()) {
-      out_[next[e.from.index()]++] = {e.lag, e.to, e.from_anchor, e.to_anchor};
-    }
+  explicit Scheduler(const Graph& g) : g_(g), lanes_(g.lanes().size()) {
+    SortEdges();
     for (size_t l = 0; l < lanes_.size(); ++l) {
       lanes_[l].fixed = g.lanes()[l].order == LaneOrder::kFixed;
     }
-    order_.reserve(g.size());
     timeline_.start.resize(g.size());
-    timeline_.end.resize(g.size());
+    timeline_.end.assign(g.size(), kNever);
     for (size_t i = 0; i < g.size(); ++i) {
       const Task& t = g.tasks()[i];
-      tasks_[i].ready = std::max(t.earliest, Instant::AtNs(0));
-      if (t.lane_prev.valid() && lanes_[t.lane.index()].fixed) ++tasks_[i].open;
+      timeline_.start[i] = std::max(t.earliest, Instant::AtNs(0));
+      if (t.lane_prev.valid() && lanes_[t.lane.index()].fixed) ++open_[i];
     }
   }
 
   absl::StatusOr<Timeline> Run(SimulateOptions options) {
+    if (options.blockers) order_.reserve(g_.size());
     for (size_t i = 0; i < g_.size(); ++i) {
-      if (tasks_[i].open == 0) Release(TaskId(i));
+      if (open_[i] == 0) Release(TaskId(i));
     }
-    PlayFixed();
+    PlayReleased();
     while (!frontier_.empty()) {
       const Turn turn = frontier_.top();
       frontier_.pop();
@@ -95,10 +85,10 @@ class Scheduler {
       if (turn.number != lane.turn) continue;  // replaced by an earlier turn
       lane.planned = false;  // what Play releases may be for this very lane
       Play(lane.ready.Take(turn.time), turn.time, lane);
-      PlayFixed();
+      PlayReleased();
       PlanTurn(turn.lane, lane);
     }
-    if (order_.size() != g_.size()) return EvaluationOrder(g_).status();
+    if (played_ != g_.size()) return EvaluationOrder(g_).status();
     for (Instant end : timeline_.end) {
       timeline_.makespan = std::max(timeline_.makespan, end - Instant::AtNs(0));
     }
@@ -111,11 +101,6 @@ class Scheduler {
     Duration lag;
     TaskId to;
     Anchor from_anchor, to_anchor;
-  };
-  struct TaskState {
-    Instant ready;         // latest constraint on the start so far
-    Instant held{kNever};  // latest constraint on the end so far
-    uint32_t open = 0;     // dependencies not played yet
   };
   struct LaneState {
     Instant clock{kNever};  // free from here on
@@ -136,29 +121,46 @@ class Scheduler {
     }
   };
 
-  // All dependencies of `t` are played.
-  void Release(TaskId t) {
-    const Task& task = g_.task(t);
-    LaneState& lane = lanes_[task.lane.index()];
-    if (lane.fixed) {
-      fixed_.push_back(t);
-    } else {
-      lane.ready.Add(t, task.priority, tasks_[t.index()].ready);
-      PlanTurn(task.lane.value, lane);
+  // Fills begin_, out_ and open_.
+  void SortEdges() {
+    begin_.resize(g_.size() + 1);
+    open_.resize(g_.size());
+    for (const Edge& e : g_.edges()) {
+      ++begin_[e.from.index()];
+      ++open_[e.to.index()];
+    }
+    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    out_.resize(g_.edges().size());
+    for (size_t i = g_.edges().size(); i-- > 0;) {  // backwards: ends become begins
+      const Edge& e = g_.edges()[i];
+      out_[--begin_[e.from.index()]] = {e.lag, e.to, e.from_anchor, e.to_anchor};
     }
   }
 
-  // Plays all tasks of lanes of fixed order that can be played.
-  void PlayFixed() {
-    while (!fixed_.empty()) {
-      const TaskId t = fixed_.back();
-      fixed_.pop_back();
+  // All dependencies of `t` are played. Its row is read when its turn comes; by then it is near.
+  void Release(TaskId t) {
+    __builtin_prefetch(&g_.task(t));
+    released_.push_back(t);
+  }
+
+  // Plays what was released on lanes of fixed order, and what that releases; puts the rest into
+  // the queues of their lanes.
+  void PlayReleased() {
+    for (size_t i = 0; i < released_.size(); ++i) {
+      const TaskId t = released_[i];
       const Task& task = g_.task(t);
       LaneState& lane = lanes_[task.lane.index()];
-      const bool beside = task.overlaps && task.lane_prev.valid();
-      const Instant bound = beside ? timeline_.start[task.lane_prev.index()] : lane.clock;
-      Play(t, std::max(tasks_[t.index()].ready, bound), lane);
+      const Instant ready = timeline_.start[t.index()];
+      if (lane.fixed) {
+        const bool beside = task.overlaps && task.lane_prev.valid();
+        const Instant bound = beside ? timeline_.start[task.lane_prev.index()] : lane.clock;
+        Play(t, std::max(ready, bound), lane);
+      } else {
+        lane.ready.Add(t, task.priority, ready);
+        PlanTurn(task.lane.value, lane);
+      }
     }
+    released_.clear();
   }
 
   // Puts the lane's next turn into the frontier, unless one as early is there.
@@ -172,36 +174,38 @@ class Scheduler {
   }
 
   void Play(TaskId t, Instant start, LaneState& lane) {
-    order_.push_back(t);
+    ++played_;
+    if (order_.capacity() != 0) order_.push_back(t);
     const Task& task = g_.task(t);
-    const TaskState& state = tasks_[t.index()];
-    const Instant end =
-        std::max(state.held, task.removed ? start : start + task.duration);
+    const Instant end = std::max(timeline_.end[t.index()],
+                                 task.removed ? start : start + task.duration);
     timeline_.start[t.index()] = start;
     timeline_.end[t.index()] = end;
     lane.clock = std::max(lane.clock, task.removed ? end : end + task.gap);
     if (!lane.fixed) lane.clock = std::max(lane.clock, start);
     for (uint32_t k = begin_[t.index()]; k < begin_[t.index() + 1]; ++k) {
       const OutEdge& e = out_[k];
-      TaskState& to = tasks_[e.to.index()];
       const Instant at = (e.from_anchor == Anchor::kStart ? start : end) + e.lag;
-      Instant& bound = e.to_anchor == Anchor::kStart ? to.ready : to.held;
+      Instant& bound =
+          (e.to_anchor == Anchor::kStart ? timeline_.start : timeline_.end)[e.to.index()];
       bound = std::max(bound, at);
-      if (--to.open == 0) Release(e.to);
+      if (--open_[e.to.index()] == 0) Release(e.to);
     }
-    if (lane.fixed && task.lane_next.valid() && --tasks_[task.lane_next.index()].open == 0) {
+    if (lane.fixed && task.lane_next.valid() && --open_[task.lane_next.index()] == 0) {
       Release(task.lane_next);
     }
   }
 
   const Graph& g_;
   std::vector<LaneState> lanes_;
-  std::vector<TaskState> tasks_;
   std::vector<uint32_t> begin_;  // edges that leave task t: out_[begin_[t] .. begin_[t + 1])
   std::vector<OutEdge> out_;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> frontier_;
-  std::vector<TaskId> fixed_;  // can be played
-  std::vector<TaskId> order_;  // in which tasks were played
+  std::vector<TaskId> released_;  // first in, first out
+  std::vector<TaskId> order_;  // in which tasks were played; only kept for blockers
+  size_t played_ = 0;
+  std::vector<uint32_t> open_;  // dependencies of each task that are not played yet
+  // Before a task is played, its start and end are the latest constraints on them so far.
   Timeline timeline_;
 };
 
