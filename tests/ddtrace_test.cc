@@ -56,7 +56,8 @@ void AddStep(TraceBuilder& b, LaneId thread, LaneId stream, int64_t begin, uint3
      b.AddKernel({.grid = {100, 2, 3}, .block = {256, 1, 1}, .registers_per_thread = 168,
                   .shared_memory_bytes = 49152}));
   at(100, 250, stream, "in_a_graph", EventKind::kKernel, c,
-     b.AddKernel({.grid = {1, 1, 1}, .block = {32, 1, 1}, .graph_node = uint64_t{4000000000000} + step}));
+     b.AddKernel({.grid = {1, 1, 1}, .block = {32, 1, 1},
+                  .graph_node = uint64_t{4000000000000} + step}));
   at(360, 0, stream, "no detail", EventKind::kKernel);
   at(370, 40, stream, "ncclKernel", EventKind::kKernel, c + 3,
      b.AddKernel({.grid = {2, 1, 1}, .block = {512, 1, 1}, .collective = collective}));

@@ -226,7 +226,8 @@ class Reader {
     DD_RETURN_IF_ERROR(Charge(kChargePerItem * int64_t{rows.start_size()}));
     const auto [fewest, most] = std::minmax(
         {rows.start_size(), rows.duration_size(), rows.lane_size(), rows.signature_size()});
-    counts_.Malformed("incomplete events", "a column of the chunk is too short", most - fewest, true);
+    counts_.Malformed("incomplete events", "a column of the chunk is too short", most - fewest,
+                      true);
     stored_rows_ = SaturatingAdd(stored_rows_, static_cast<uint64_t>(most));
     Columns columns(rows);
     uint64_t start = static_cast<uint64_t>(chunk.base_ns());
