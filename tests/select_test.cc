@@ -81,7 +81,8 @@ TEST(Selector, TermsCombine) {
 TEST(Selector, SaysWhatIsWrong) {
   EXPECT_EQ(ErrorOf("phase:backwards"),
             "selector 'phase:backwards': 'backwards' is not known, did you mean 'backward'?");
-  EXPECT_EQ(ErrorOf("kernle:x"), "selector 'kernle:x': unknown key 'kernle', did you mean 'kernel'?");
+  EXPECT_EQ(ErrorOf("kernle:x"),
+            "selector 'kernle:x': unknown key 'kernle', did you mean 'kernel'?");
   EXPECT_EQ(ErrorOf("op:"), "selector 'op:': nothing to look for");
   EXPECT_EQ(ErrorOf("step:x"), "selector 'step:x': 'x' is not the number of a step");
   for (std::string_view text : {"", "&", "a&", "(", "kernel:[", "class:big"}) ErrorOf(text);

@@ -8,10 +8,11 @@ namespace daydream {
 namespace {
 
 constexpr ParamSpec kParams[] = {
-    {.name = "launch", .unit = Unit::kDuration, .fallback = 9000, .low = 2500, .high = 15000,
+    {.name = "launch", .unit = Unit::kDuration, .fallback = 9000, .low = 2500, .high = 28000,
      .min = 0, .max = 1e9, .help = "host time of a graph launch without its nodes",
-     .source = "small graph launches of traced A100 programs: 5 to 14 us under the profiler; NVIDIA "
-               "Technical Blog, Constant Time Launch for Straight-Line CUDA Graphs: 2.5 us"},
+     .source = "design estimate, not measured, between 2.5 us (NVIDIA Technical Blog, Constant Time "
+               "Launch for Straight-Line CUDA Graphs) and 13 to 28 us (least and median of 70 "
+               "small graph launches on an A100 under the profiler)"},
     {.name = "per_node", .unit = Unit::kDuration, .fallback = 200, .low = 1, .high = 1400,
      .min = 0, .max = 1e6, .help = "host time of a graph launch for each node",
      .source = "NVIDIA Technical Blog, Constant Time Launch for Straight-Line CUDA Graphs: 0.2 us "
