@@ -19,11 +19,13 @@ std::string SampleFile(size_t rounds) {
   for (size_t i = 0; i < rounds; ++i) {
     std::string ts = std::to_string(1610366662254362 + i * 100) + ".047";
     std::string id = fmt::format("\"correlation\": {}", i + 1);
-    events.push_back(Slice("cpu_op", "aten::mm", ts, "12.5",
-                           fmt::format(R"("Input Dims": [[{}, 4], []], "Sequence number": {})", i, i)));
+    events.push_back(
+        Slice("cpu_op", "aten::mm", ts, "12.5",
+              fmt::format(R"("Input Dims": [[{}, 4], []], "Sequence number": {})", i, i)));
     events.push_back(Slice("cuda_runtime", "cudaLaunchKernel", ts, "4", id));
     events.push_back(fmt::format(R"({{"ph": "s", "id": {}, "pid": 1, "tid": 2, "ts": {},)"
-                                 R"( "cat": "ac2g", "name": "ac2g"}})", i + 1, ts));
+                                 R"( "cat": "ac2g", "name": "ac2g"}})",
+                                 i + 1, ts));
     events.push_back(Slice("kernel", "void gemm<float, \\\"x\\\">(int)", ts, "30",
                            id + R"(, "device": 0, "stream": 7, "grid": [1, 2, 3])"));
   }
@@ -55,7 +57,8 @@ TEST(ImportDamage, OneDefectCostsAtMostOneEvent) {
   const std::vector<Case> cases = {
       {"unescaped quote", Slice("cpu_op", "say \"hi\" now", "2", "1"), 2},
       {"one unescaped quote", Slice("cpu_op", "5\" disk", "2", "1"), 2},
-      {"unescaped quote in an argument", Slice("cpu_op", "x", "2", "1", R"("a": ["5" disk", "b"])"), 2},
+      {"unescaped quote in an argument", Slice("cpu_op", "x", "2", "1", R"("a": ["5" disk", "b"])"),
+       2},
       {"control character", Slice("cpu_op", "a\x01 b", "2", "1"), 3},
       {"raw newline", Slice("cpu_op", "a\nb", "2", "1"), 3},
       {"Windows path", Slice("cpu_op", "C:\\Users\\me", "2", "1"), 3},
@@ -66,7 +69,8 @@ TEST(ImportDamage, OneDefectCostsAtMostOneEvent) {
       {"number for an event", "17", 2},
       {"text for an event", "\"x\"", 2},
   };
-  const std::string good1 = Slice("cpu_op", "first", "1", "1"), good2 = Slice("cpu_op", "last", "9", "1");
+  const std::string good1 = Slice("cpu_op", "first", "1", "1"),
+                    good2 = Slice("cpu_op", "last", "9", "1");
   for (const Case& c : cases) {
     auto trace = ImportText(KinetoFile({good1, c.event, good2}));
     ASSERT_TRUE(trace.ok()) << c.defect << ": " << Message(trace.status());
@@ -79,9 +83,9 @@ TEST(ImportDamage, OneDefectCostsAtMostOneEvent) {
 
 TEST(ImportDamage, TrailingCommasAndMissingEndsLoseNothing) {
   const std::string a = Slice("cpu_op", "a", "1", "1");
-  for (const std::string& text : {"{\"traceEvents\": [" + a + "," + a + ",]}",
-                                  "{\"traceEvents\": [" + a + ",,\n" + a + "]",
-                                  "{\"traceEvents\": [" + a + "," + a, "[" + a + "," + a + ","}) {
+  for (const std::string& text :
+       {"{\"traceEvents\": [" + a + "," + a + ",]}", "{\"traceEvents\": [" + a + ",,\n" + a + "]",
+        "{\"traceEvents\": [" + a + "," + a, "[" + a + "," + a + ","}) {
     auto trace = ImportText(text);
     ASSERT_TRUE(trace.ok()) << text;
     EXPECT_EQ((*trace)->rows(), 2u) << text;
@@ -153,8 +157,10 @@ TEST(ImportDamage, ABombIsRefusedWithLittleMemory) {
   const std::string bomb = Gzip("[") + Gzip(std::string(1 << 20, ' '), 10 << 10);  // 10 GB
   auto trace = ImportBytes(bomb, "bomb.json.gz");
   EXPECT_EQ(DiagnosticOf(trace.status()).code, "E0207");
-  EXPECT_EQ(DiagnosticOf(ImportBytes(Gzip("[" + block, 64), "t",
-                                     {.max_text_bytes = 10 << 20}).status()).code, "E0207");
+  EXPECT_EQ(
+      DiagnosticOf(ImportBytes(Gzip("[" + block, 64), "t", {.max_text_bytes = 10 << 20}).status())
+          .code,
+      "E0207");
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200 << 10);
 }

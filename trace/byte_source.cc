@@ -39,12 +39,13 @@ absl::Status CannotRead(const std::string& path, int error) {
 }
 
 absl::Status EmptyInput(const std::string& path) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0208",
-                     .what = "this file is empty",
-                     .where = path,
-                     .why = "the profiler was stopped before it wrote anything, or the disk was full",
-                     .fix = "record the trace again"});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0208",
+       .what = "this file is empty",
+       .where = path,
+       .why = "the profiler was stopped before it wrote anything, or the disk was full",
+       .fix = "record the trace again"});
 }
 
 std::string BaseName(const std::string& path) {
@@ -143,16 +144,19 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenPlain(const std::string& path, i
   }
   FileDescriptor fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    return MakeStatus(absl::StatusCode::kNotFound,
-                      {.code = "E0201", .what = "there is no such file", .where = path,
-                       .fix = "check the path with `ls`"});
+    return MakeStatus(absl::StatusCode::kNotFound, {.code = "E0201",
+                                                    .what = "there is no such file",
+                                                    .where = path,
+                                                    .fix = "check the path with `ls`"});
   }
   if (fd.get() < 0) return CannotRead(path, errno);
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return CannotRead(path, errno);
   if (S_ISDIR(info.st_mode)) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0202", .what = "this is a directory, not a trace", .where = path,
+                      {.code = "E0202",
+                       .what = "this is a directory, not a trace",
+                       .where = path,
                        .fix = "name a file in it: a trace of one rank"});
   }
   auto bytes = static_cast<size_t>(info.st_size);

@@ -35,12 +35,13 @@ absl::Status PackedDataEndsEarly(const std::string& name) {
 }
 
 absl::Status PackedDataDamaged(const std::string& name, std::string why) {
-  return MakeStatus(absl::StatusCode::kDataLoss,
-                    {.code = "E0206",
-                     .what = "the compressed data is damaged",
-                     .where = name,
-                     .why = std::move(why),
-                     .fix = "copy the file again; `gzip -t` or `zstd -t` tells whether it is good"});
+  return MakeStatus(
+      absl::StatusCode::kDataLoss,
+      {.code = "E0206",
+       .what = "the compressed data is damaged",
+       .where = name,
+       .why = std::move(why),
+       .fix = "copy the file again; `gzip -t` or `zstd -t` tells whether it is good"});
 }
 
 absl::Status TooManyBytes(const std::string& name, std::string why) {
@@ -57,8 +58,8 @@ absl::Status CheckExpansion(const std::string& name, int64_t in, int64_t out) {
   constexpr int64_t kMaxRatio = 150;
   constexpr int64_t kFree = int64_t{64} << 20;
   if (out <= kFree || out / kMaxRatio <= in) return absl::OkStatus();
-  return TooManyBytes(name, fmt::format("{} bytes became {}: more than {} times as many", in, out,
-                                        kMaxRatio));
+  return TooManyBytes(
+      name, fmt::format("{} bytes became {}: more than {} times as many", in, out, kMaxRatio));
 }
 
 }  // namespace daydream

@@ -10,10 +10,14 @@ namespace {
 
 const char* ReasonOf(int code) {
   switch (code) {
-    case ISAL_INVALID_WRAPPER: return "its header is not a gzip header";
-    case ISAL_UNSUPPORTED_METHOD: return "it was packed with a method other than deflate";
-    case ISAL_INCORRECT_CHECKSUM: return "its checksum does not match its content";
-    default: return "it holds a code that deflate does not know";
+    case ISAL_INVALID_WRAPPER:
+      return "its header is not a gzip header";
+    case ISAL_UNSUPPORTED_METHOD:
+      return "it was packed with a method other than deflate";
+    case ISAL_INCORRECT_CHECKSUM:
+      return "its checksum does not match its content";
+    default:
+      return "it holds a code that deflate does not know";
   }
 }
 

@@ -104,8 +104,8 @@ bool KinetoReader::SkipTopValue() {
 // Moves to what looks like the next event: a brace after a comma or bracket, and a key of an
 // event in it. False when the text ends before one.
 bool KinetoReader::FindEvent() {
-  constexpr std::string_view kKeys[] = {"\"ph\"", "\"name\"", "\"cat\"", "\"pid\"", "\"tid\"",
-                                        "\"ts\""};
+  constexpr std::string_view kKeys[] = {"\"ph\"",  "\"name\"", "\"cat\"",
+                                        "\"pid\"", "\"tid\"",  "\"ts\""};
   constexpr ptrdiff_t kLookAhead = 64;
   char before = '\0';
   for (;;) {
@@ -115,7 +115,8 @@ bool KinetoReader::FindEvent() {
     for (const char* p = window_.p; p < stop; ++p) {
       if (*p == '{' && (before == ',' || before == '[')) {
         const char* key = SkipBlanks(p + 1);
-        std::string_view text(key, static_cast<size_t>(std::max<ptrdiff_t>(window_.end() - key, 0)));
+        std::string_view text(key,
+                              static_cast<size_t>(std::max<ptrdiff_t>(window_.end() - key, 0)));
         for (std::string_view k : kKeys) {
           if (text.substr(0, k.size()) == k) {
             wasted_ += p - window_.p;
@@ -134,10 +135,9 @@ bool KinetoReader::FindEvent() {
 
 absl::Status KinetoReader::MalformedError(std::string_view why, int64_t offset) const {
   uint64_t percent = rows_.events() == 0 ? 100 : rows_.malformed() * 100 / rows_.events();
-  std::string what = options_.strict
-                         ? "an event of this trace is malformed"
-                         : fmt::format("{} of the first {} events ({} %) are malformed",
-                                       rows_.malformed(), rows_.events(), percent);
+  std::string what = options_.strict ? "an event of this trace is malformed"
+                                     : fmt::format("{} of the first {} events ({} %) are malformed",
+                                                   rows_.malformed(), rows_.events(), percent);
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0210",
                      .what = std::move(what),
@@ -299,13 +299,13 @@ absl::Status KinetoReader::Finish() {
   bool ends_early = !failure.ok() && DiagnosticOf(failure).code == "E0205";
   if (!failure.ok() && (!ends_early || options_.strict || rows_.events() == 0)) return failure;
   if (!saw_events_ || rows_.events() + cut_off_ == 0) {
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0211",
-                       .what = "there are no events in this file",
-                       .where = source_.name(),
-                       .why = saw_events_ ? "its list of events is empty"
-                                          : "it is JSON without \"traceEvents\"",
-                       .fix = "record with prof.export_chrome_trace(\"trace.json.gz\")"});
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0211",
+         .what = "there are no events in this file",
+         .where = source_.name(),
+         .why = saw_events_ ? "its list of events is empty" : "it is JSON without \"traceEvents\"",
+         .fix = "record with prof.export_chrome_trace(\"trace.json.gz\")"});
   }
   DD_RETURN_IF_ERROR(CheckShare(true));
   rows_.Finish();
@@ -339,8 +339,7 @@ bool SniffKineto(std::string_view head) {
                         : head[inner] == '{' || head[inner] == ']';
 }
 
-absl::Status ImportKineto(ByteSource& source, const ImportOptions& options,
-                          TraceBuilder& builder) {
+absl::Status ImportKineto(ByteSource& source, const ImportOptions& options, TraceBuilder& builder) {
   return KinetoReader(source, options, builder).Read();
 }
 

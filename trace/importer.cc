@@ -29,8 +29,10 @@ constexpr UnsupportedFormat kUnsupported[] = {
      [](std::string_view head) { return head.substr(0, 15) == "SQLite format 3"; },
      "record with the PyTorch profiler: prof.export_chrome_trace(\"trace.json.gz\")"},
     {"an Nsight Systems report (.nsys-rep)",
-     [](std::string_view head) { return head.substr(0, 8) == std::string_view("NVIDIA\0\0", 8) ||
-                                        head.substr(0, 9) == "QDSTRM_FI"; },
+     [](std::string_view head) {
+       return head.substr(0, 8) == std::string_view("NVIDIA\0\0", 8) ||
+              head.substr(0, 9) == "QDSTRM_FI";
+     },
      "record with the PyTorch profiler: prof.export_chrome_trace(\"trace.json.gz\")"},
     {"a PyTorch execution trace (Chakra schema)",
      [](std::string_view head) {
@@ -97,7 +99,9 @@ absl::StatusOr<std::shared_ptr<const Trace>> Import(ByteSource& source,
 
 }  // namespace
 
-std::span<const Importer* const> Importers() { return kImporters; }
+std::span<const Importer* const> Importers() {
+  return kImporters;
+}
 
 const Importer* FindImporter(std::string_view name) {
   for (const Importer* importer : kImporters) {

@@ -23,8 +23,8 @@ struct JsonBlock {
   explicit JsonBlock(const char* p) : v(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))) {}
   uint32_t Equal(char c) const { return Mask(_mm_cmpeq_epi8(v, _mm_set1_epi8(c))); }
   uint32_t Equal2(char a, char b) const {
-    return Mask(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8(a)),
-                             _mm_cmpeq_epi8(v, _mm_set1_epi8(b))));
+    return Mask(
+        _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8(a)), _mm_cmpeq_epi8(v, _mm_set1_epi8(b))));
   }
   // '[' or '{'; ']' or '}': each pair differs in one bit.
   uint32_t EqualFolded(char c) const {

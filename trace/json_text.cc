@@ -8,7 +8,9 @@ namespace {
 
 constexpr int64_t kMaxNs = int64_t{1} << 61;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 // Eight ASCII digits at once, by pairs, fours and eights.
 bool ParseEight(const char* p, uint32_t* value) {
@@ -91,7 +93,8 @@ const char* ParseMicroseconds(const char* p, NumberState* state, int64_t* ns) {
   if (*p == '.') {
     ++p;
     int n = 0;
-    for (; n < 3 && IsDigit(*p); ++n) thousandths = thousandths * 10 + static_cast<unsigned>(*p++ - '0');
+    for (; n < 3 && IsDigit(*p); ++n)
+      thousandths = thousandths * 10 + static_cast<unsigned>(*p++ - '0');
     for (; n < 3; ++n) thousandths *= 10;
     if (IsDigit(*p)) {
       thousandths += *p >= '5' ? 1 : 0;
@@ -202,14 +205,21 @@ size_t AppendEscape(std::string_view text, std::string* out) {
   switch (text[1]) {
     case '"':
     case '\\':
-    case '/': *out += text[1]; return 2;
+    case '/':
+      *out += text[1];
+      return 2;
     case 'b':
     case 'f':
     case 'n':
     case 'r':
-    case 't': *out += ' '; return 2;
-    case 'u': break;
-    default: *out += '\\'; return 1;
+    case 't':
+      *out += ' ';
+      return 2;
+    case 'u':
+      break;
+    default:
+      *out += '\\';
+      return 1;
   }
   if (!ParseHex4(text.substr(2), &c)) {
     *out += '\\';

@@ -91,7 +91,8 @@ const char* ReadShortArgument(std::string_view key, const char* p, const char* e
     case 11:
       if (Is(key, "correlation")) return ReadJsonInteger(p, end, &a->correlation);
       break;
-    default: break;
+    default:
+      break;
   }
   return SkipJsonValue(p, end);
 }
@@ -127,7 +128,8 @@ const char* ReadLongArgument(std::string_view key, const char* p, const char* en
         return ReadJsonInteger(p, end, &a->wait_on_record);
       }
       break;
-    default: break;
+    default:
+      break;
   }
   return SkipJsonValue(p, end);
 }
@@ -176,7 +178,8 @@ const char* ReadMember(std::string_view key, const char* p, const char* end, Kin
       if (Is(key, "name")) return ReadJsonString(p, end, &event->name);
       if (Is(key, "args")) return ReadArguments(p, end, event);
       break;
-    default: break;
+    default:
+      break;
   }
   return SkipJsonValue(p, end);
 }

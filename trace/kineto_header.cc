@@ -51,7 +51,8 @@ const char* ReadDevice(const char* p, const char* end, Device* device) {
     int64_t v = 0;
     const char* behind = ReadJsonInteger(value, end, &v);
     if (key == "id") device->id = ToInt(v);
-    if (key == "totalGlobalMem") device->memory_bytes = static_cast<uint64_t>(std::max<int64_t>(v, 0));
+    if (key == "totalGlobalMem")
+      device->memory_bytes = static_cast<uint64_t>(std::max<int64_t>(v, 0));
     if (key == "computeMajor") device->compute_major = ToInt(v);
     if (key == "computeMinor") device->compute_minor = ToInt(v);
     if (key == "numSms") device->multiprocessors = ToInt(v);
@@ -99,10 +100,14 @@ void ReadDistributed(std::string_view json, TraceBuilder& builder) {
 
 std::string SoftwareName(std::string_view key) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
-      {"cuda_runtime_version", "CUDA runtime"}, {"cuda_driver_version", "CUDA driver"},
-      {"cupti_version", "CUPTI"},               {"hip_runtime_version", "HIP runtime"},
-      {"hip_driver_version", "HIP driver"},     {"roctracer_version", "ROCtracer"},
-      {"pytorch_version", "PyTorch"},           {"nccl_version", "NCCL"},
+      {"cuda_runtime_version", "CUDA runtime"},
+      {"cuda_driver_version", "CUDA driver"},
+      {"cupti_version", "CUPTI"},
+      {"hip_runtime_version", "HIP runtime"},
+      {"hip_driver_version", "HIP driver"},
+      {"roctracer_version", "ROCtracer"},
+      {"pytorch_version", "PyTorch"},
+      {"nccl_version", "NCCL"},
   };
   for (const auto& [known, name] : kNames) {
     if (key == known) return std::string(name);

@@ -89,12 +89,18 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
 bool IsAnnotationName(std::string_view name) {
   if (name.empty()) return false;
   switch (name[0]) {
-    case 'P': return StartsWith(name, "ProfilerStep#");
-    case 'O': return StartsWith(name, "Optimizer.");
-    case 'e': return StartsWith(name, "enumerate(DataLoader)");
-    case 'n': return StartsWith(name, "nccl:");
-    case '#': return StartsWith(name, "## ");
-    default: return false;
+    case 'P':
+      return StartsWith(name, "ProfilerStep#");
+    case 'O':
+      return StartsWith(name, "Optimizer.");
+    case 'e':
+      return StartsWith(name, "enumerate(DataLoader)");
+    case 'n':
+      return StartsWith(name, "nccl:");
+    case '#':
+      return StartsWith(name, "## ");
+    default:
+      return false;
   }
 }
 
@@ -145,7 +151,8 @@ const KinetoRows::KnownCategory& KinetoRows::Categorise(const JsonString& text) 
                                 static_cast<unsigned char>(t[t.size() / 2]) * 5 +
                                 static_cast<unsigned char>(t.back());
   KnownCategory& slot = categories_[hash % categories_.size()];
-  if (slot.used && slot.size == t.size() && std::memcmp(slot.text.data(), t.data(), t.size()) == 0) {
+  if (slot.used && slot.size == t.size() &&
+      std::memcmp(slot.text.data(), t.data(), t.size()) == 0) {
     return slot;
   }
   slot.used = t.size() <= slot.text.size();
@@ -160,7 +167,7 @@ const KinetoRows::KnownCategory& KinetoRows::Categorise(const JsonString& text) 
 uint16_t KinetoRows::UnknownCategory(std::string_view text) {
   constexpr size_t kMaxNamed = 50, kMaxLength = 64;
   CleanText(text.substr(0, kMaxLength), true, &scratch_);
-  std::string name = text.empty()                               ? "events without a category"
+  std::string name = text.empty()                             ? "events without a category"
                      : unknown_categories_.size() < kMaxNamed ? "events of category " + scratch_
                                                               : "events of other categories";
   for (size_t i = 0; i < unknown_categories_.size(); ++i) {
@@ -196,18 +203,27 @@ void KinetoRows::AddWithoutSlice(const KinetoEvent& e, int64_t offset) {
   switch (e.phase) {
     case 's':
     case 't':
-    case 'f': reason = StartsWith(e.category.text, "fwdbwd") ? kForwardBackwardFlow : kFlow; break;
+    case 'f':
+      reason = StartsWith(e.category.text, "fwdbwd") ? kForwardBackwardFlow : kFlow;
+      break;
     case 'i':
     case 'I':
-    case 'R': reason = kInstant; break;
-    case 'C': reason = kCounter; break;
+    case 'R':
+      reason = kInstant;
+      break;
+    case 'C':
+      reason = kCounter;
+      break;
     case 'B':
-    case 'E': reason = kBeginEnd; break;
+    case 'E':
+      reason = kBeginEnd;
+      break;
     case 'M':
       reason = kMetadata;
       NoteThreadName(e);
       break;
-    default: break;
+    default:
+      break;
   }
   tallies_[reason].Add(offset);
 }
@@ -220,15 +236,22 @@ bool KinetoRows::AddSlice(const KinetoEvent& e, const KnownCategory& category, i
     return true;
   };
   switch (kind) {
-    case Kind::kUnknown: unknown_categories_[category.unknown].second.Add(offset); return true;
-    case Kind::kGpuAnnotation: return skip(kGpuAnnotationCopy);
-    case Kind::kOverhead: return skip(kOverheadSpan);
-    case Kind::kTraceSpan: return skip(kTraceSpanEvent);
-    case Kind::kProfilerRange: return skip(kProfilerRangeEvent);
+    case Kind::kUnknown:
+      unknown_categories_[category.unknown].second.Add(offset);
+      return true;
+    case Kind::kGpuAnnotation:
+      return skip(kGpuAnnotationCopy);
+    case Kind::kOverhead:
+      return skip(kOverheadSpan);
+    case Kind::kTraceSpan:
+      return skip(kTraceSpanEvent);
+    case Kind::kProfilerRange:
+      return skip(kProfilerRangeEvent);
     case Kind::kFrame:
       if (!StartsWith(e.name.text, "nn.Module: ")) return skip(kPythonFunction);
       break;
-    default: break;
+    default:
+      break;
   }
   if (!e.name.present()) return Malformed(kNoName, offset, why);
   if (e.start_state != NumberState::kOk) return Malformed(kBadStart, offset, why);
@@ -251,8 +274,12 @@ bool KinetoRows::AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row
       row.kind = IsAnnotationName(e.name.text) ? EventKind::kAnnotation : EventKind::kOp;
       if (row.kind == EventKind::kOp) row.detail = OpRow(e.args);
       break;
-    case Kind::kAnnotation: row.kind = EventKind::kAnnotation; break;
-    case Kind::kFrame: row.kind = EventKind::kFrame; break;
+    case Kind::kAnnotation:
+      row.kind = EventKind::kAnnotation;
+      break;
+    case Kind::kFrame:
+      row.kind = EventKind::kFrame;
+      break;
     default:
       row.kind = EventKind::kCall;
       row.correlation = CorrelationOf(e, offset);

@@ -45,8 +45,8 @@ std::vector<Launch> FindLaunches(const Trace& trace) {
     if (trace.kind[row] != EventKind::kCall || trace.correlation[row] == 0) continue;
     auto it = tasks.find(trace.correlation[row]);
     if (it == tasks.end()) continue;
-    launches.push_back({trace.start[row], trace.lane[row], it->second.count,
-                        WorkOf(trace, it->second.first_row)});
+    launches.push_back(
+        {trace.start[row], trace.lane[row], it->second.count, WorkOf(trace, it->second.first_row)});
     tasks.erase(it);  // a driver call inside it carries the same correlation
   }
   if (launches.empty()) return Operators(trace);

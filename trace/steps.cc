@@ -72,7 +72,8 @@ Instant LaneBegin(const Trace& trace, LaneId lane) {
 
 Instant LaneEnd(const Trace& trace, LaneId lane) {
   Instant end = Instant::Min();
-  for (size_t row = trace.lane_begin[lane.index()]; row < trace.lane_begin[lane.index() + 1]; ++row) {
+  for (size_t row = trace.lane_begin[lane.index()]; row < trace.lane_begin[lane.index() + 1];
+       ++row) {
     end = std::max(end, trace.End(row));
   }
   return end;
@@ -204,7 +205,8 @@ void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view 
     double limit = open_ended && outer && steps.steps.size() > 2 ? kCutShare : kStubShare;
     if (static_cast<double>(tasks[i]) >= limit * static_cast<double>(typical)) continue;
     steps.steps[i].use = StepUse::kStub;
-    steps.steps[i].why = fmt::format("it launches {} {}, a typical step {}", tasks[i], unit, typical);
+    steps.steps[i].why =
+        fmt::format("it launches {} {}, a typical step {}", tasks[i], unit, typical);
   }
 }
 
@@ -245,9 +247,8 @@ Steps FindMarks(const Trace& trace, std::span<const Launch> launches) {
 }  // namespace
 
 size_t Steps::measured() const {
-  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const Step& s) {
-    return s.use == StepUse::kMeasured;
-  }));
+  return static_cast<size_t>(std::count_if(
+      steps.begin(), steps.end(), [](const Step& s) { return s.use == StepUse::kMeasured; }));
 }
 
 Steps FindSteps(const Trace& trace) {

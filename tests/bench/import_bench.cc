@@ -33,7 +33,8 @@ std::string MadeText() {
                            fmt::format(R"("Input Dims": [[{}, 4], []], "Ev Idx": {})", i % 64, i)));
     events.push_back(Slice("cuda_runtime", "cudaLaunchKernel", ts, "4", id));
     events.push_back(fmt::format(R"({{"ph": "s", "id": {}, "pid": 1, "tid": 2, "ts": {},)"
-                                 R"( "cat": "ac2g", "name": "ac2g"}})", i + 1, ts));
+                                 R"( "cat": "ac2g", "name": "ac2g"}})",
+                                 i + 1, ts));
     events.push_back(Slice("kernel", fmt::format("void gemm_{}<float, 4>(Args)", i % 40), ts, "30",
                            id + R"(, "device": 0, "stream": 7, "grid": [1, 2, 3])"));
   }
@@ -45,7 +46,8 @@ void AppendShifted(std::string_view events, uint64_t copy, std::string* out) {
   constexpr uint64_t kWindowUs = 2000000, kIds = 200000;
   constexpr std::string_view kKeys[] = {"ts\": ", "correlation\": ", "External id\": ", "id\": "};
   size_t done = 0;
-  for (size_t at = events.find("\": "); at != std::string_view::npos; at = events.find("\": ", at + 1)) {
+  for (size_t at = events.find("\": "); at != std::string_view::npos;
+       at = events.find("\": ", at + 1)) {
     for (std::string_view key : kKeys) {
       size_t end = at + 3;
       if (end < key.size() || events.substr(end - key.size(), key.size()) != key) continue;
@@ -66,8 +68,8 @@ void AppendShifted(std::string_view events, uint64_t copy, std::string* out) {
 
 const std::string& BigText() {
   static const std::string big = [] {
-    std::string one = ReadText(DAYDREAM_SOURCE_DIR
-                               "/../shared/traces/training/sharded-v100-rank1of2.json.gz");
+    std::string one =
+        ReadText(DAYDREAM_SOURCE_DIR "/../shared/traces/training/sharded-v100-rank1of2.json.gz");
     if (one.empty()) one = MadeText();
     size_t first = one.find('[', one.find("\"traceEvents\"")) + 1;
     size_t last = one.rfind(']');
@@ -98,7 +100,9 @@ void Import(benchmark::State& state, std::string_view bytes) {
   state.counters["bytes/event"] = held / events;
 }
 
-void ImportPlain(benchmark::State& state) { Import(state, BigText()); }
+void ImportPlain(benchmark::State& state) {
+  Import(state, BigText());
+}
 BENCHMARK(ImportPlain)->Unit(benchmark::kMillisecond)->Iterations(3);
 
 void ImportGzip(benchmark::State& state) {
