@@ -26,14 +26,17 @@ HostCosts MeasureHostCosts(const Graph& graph) {
   for (const Edge& e : graph.edges()) {
     if (e.rule == Rule::kLaunch) launched[e.from.index()] = graph.task(e.to).kind;
   }
+  const std::vector<Scope>& scopes = graph.tables().scopes;
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.lane.kind != LaneKind::kThread) continue;
-    Duration since;  // host time since the last launch ended
+    Duration since;  // host time in ops since the last launch ended
     bool counting = false;
     for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
       if (task.removed) continue;
-      since += task.duration;
+      bool program = task.scope.index() < scopes.size() &&
+                     scopes[task.scope.index()].kind != EventKind::kOp;
+      if (!program || task.kind == TaskKind::kCall) since += task.duration;
       TaskKind what = launched[t.index()];
       if (what == TaskKind::kKernel) {
         launches.push_back(task.duration);
@@ -44,7 +47,6 @@ HostCosts MeasureHostCosts(const Graph& graph) {
         if (!waits) copies.push_back(task.duration);
       }
       if (what == TaskKind::kKernel) since = {}, counting = true;
-      since += task.gap;
     }
   }
   HostCosts costs;

@@ -8,7 +8,7 @@ namespace daydream {
 struct HostCosts {
   Duration launch;  // median own time of a kernel launch call
   Duration copy;    // median own time of a copy call that does not wait for its copy
-  Duration op;      // median host time from one launch to the next on the same thread, call included
+  Duration op;      // median host time in framework ops from launch to launch, call included
   bool measured = false;  // false: the trace has no launches and defaults stand in
 };
 
