@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "graph/order.h"
+#include "simulator/large_pages.h"
 
 namespace daydream {
 namespace {
@@ -101,8 +102,8 @@ absl::StatusOr<Program> Program::Compile(const Graph& graph) {
   Program p;
   p.tasks = graph.size();
   p.lanes = graph.lanes().size();
-  p.rows.reserve(p.tasks);
-  p.edge.reserve(p.tasks);
+  ReserveLarge(p.rows, p.tasks);
+  ReserveLarge(p.edge, p.tasks);
   Compiler compiler(graph, p);
   for (TaskId t : order) compiler.AddRow(t);
   return p;

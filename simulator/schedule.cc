@@ -13,6 +13,7 @@
 
 #include "graph/order.h"
 #include "simulator/blockers.h"
+#include "simulator/large_pages.h"
 
 namespace daydream {
 namespace {
@@ -63,6 +64,8 @@ class Scheduler {
     for (size_t l = 0; l < lanes_.size(); ++l) {
       lanes_[l].fixed = g.lanes()[l].order == LaneOrder::kFixed;
     }
+    ReserveLarge(timeline_.start, g.size());
+    ReserveLarge(timeline_.end, g.size());
     timeline_.start.resize(g.size());
     timeline_.end.assign(g.size(), kNever);
     for (size_t i = 0; i < g.size(); ++i) {
@@ -130,6 +133,7 @@ class Scheduler {
       ++open_[e.to.index()];
     }
     std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    ReserveLarge(out_, g_.edges().size());
     out_.resize(g_.edges().size());
     for (size_t i = g_.edges().size(); i-- > 0;) {  // backwards: ends become begins
       const Edge& e = g_.edges()[i];

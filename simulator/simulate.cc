@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "simulator/blockers.h"
+#include "simulator/large_pages.h"
 #include "simulator/program.h"
 #include "simulator/schedule.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 Timeline EmptyTimeline(size_t tasks) {
   Timeline timeline;
+  ReserveLarge(timeline.start, tasks + 1);
+  ReserveLarge(timeline.end, tasks + 1);
   timeline.start.resize(tasks + 1);  // one more: rows without an edge read it
   timeline.end.resize(tasks + 1);
   return timeline;
@@ -67,8 +70,7 @@ std::vector<std::vector<Instant>> Plan::RunBatch(
   const Program& p = impl_->program;
   std::vector<std::vector<Instant>> result(duration.size());
   const size_t cells = (p.tasks + 1) * kSideBySide;
-  // Not cleared: every value is written before it is read.
-  const std::unique_ptr<int64_t[]> start(new int64_t[cells]), end(new int64_t[cells]);
+  const auto start = LargeArray(cells), end = LargeArray(cells);  // written before they are read
   for (size_t first = 0; first < duration.size(); first += kSideBySide) {
     std::array<const Duration*, kSideBySide> durations, gaps;
     const size_t last = std::min(first + kSideBySide, duration.size()) - 1;
