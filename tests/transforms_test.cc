@@ -20,26 +20,26 @@ lane main   thread
 lane gpu0.7 stream
 lane gpu0.9 stream
 step "0"
-scope next  annotation main "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__" begin=0us end=50us
+scope next  annotation main "enumerate(DataLoader)#__next__"
 scope mm    op main "aten::mm" shapes="[[512, 1024], [1024, 1024]]" types="[\"float\", \"float\"]"
 scope opt   annotation main "Optimizer.step#SGD.step"
 l0 main   host   50us "load" at 0us scope next phase data
 c0 main   call   5us  "cudaMemcpyAsync" at 50us
-m0 gpu0.7 memcpy 90us "Memcpy HtoD (Pageable -> Device)" at 52us bytes=1048576 from=pageable to=device after c0 launch
+m0 gpu0.7 memcpy 90us at 52us bytes=1048576 from=pageable to=device after c0 launch
 w0 main   wait        "cudaMemcpyAsync" at 55us until m0 hostwait -10us
 h1 main   host   5us  "aten::mm" at 130us scope mm
 c1 main   call   5us  gap 2us "cudaLaunchKernel" at 135us scope mm
-k1 gpu0.7 kernel 90us gap 1us "volta_sgemm_128x64_nn" at 145us grid=64,1,1 block=256,1,1 phase forward scope mm after c1 launch
+k1 gpu0.7 kernel 90us gap 1us "volta_sgemm_nn" at 145us phase forward scope mm after c1 launch
 c2 main   call   5us  gap 2us "cudaLaunchKernel" at 142us
-k2 gpu0.7 kernel 40us gap 1us "vectorized_elementwise_kernel<4, add>" at 240us grid=512,1,1 block=128,1,1 phase forward after c2 launch
+k2 gpu0.7 kernel 40us "elementwise_kernel<add>" at 240us grid=512,1,1 block=128,1,1 after c2 launch
 c3 main   call   5us  gap 2us "cudaLaunchKernel" at 149us
-k3 gpu0.7 kernel 40us gap 1us "vectorized_elementwise_kernel<4, relu>" at 280us grid=512,1,1 block=128,1,1 phase forward after c3 launch
+k3 gpu0.7 kernel 40us "elementwise_kernel<relu>" at 280us grid=512,1,1 block=128,1,1 after c3 launch
 c4 main   call   5us  gap 2us "cudaLaunchKernel" at 156us
 r4 gpu0.9 collective 60us "ncclKernel_AllReduce" at 320us after c4 launch after k3 eventwait
 c5 main   call   5us  gap 2us "cudaLaunchKernel" at 163us scope opt phase optimizer
-k5 gpu0.7 kernel 30us "elementwise_kernel<mul>" at 380us phase optimizer scope opt after c5 launch after r4 eventwait
+k5 gpu0.7 kernel 30us "mul_elementwise" at 380us phase optimizer after c5 launch after r4 eventwait
 c6 main   call   5us  gap 2us "cudaLaunchKernel" at 170us scope opt phase optimizer
-k6 gpu0.7 kernel 30us "elementwise_kernel<add>" at 410us phase optimizer scope opt after c6 launch
+k6 gpu0.7 kernel 30us "elementwise_kernel<add>" at 410us phase optimizer after c6 launch
 s7 main   call   3us  "cudaDeviceSynchronize" at 177us until k6 hostwait +5us
 )text";
 

@@ -76,7 +76,9 @@ class Amp {
     if (dtype_ != DType::kTf32) {
       AddCasts(edit_, casts_, {.floor = floor_, .dtype = dtype_, .bandwidth = bandwidth_});
     }
-    if (dtype_ == DType::kFp16) scaled_steps_ = AddGradientScaling(edit_, params_["unscale"], floor_);
+    if (dtype_ == DType::kFp16) {
+      scaled_steps_ = AddGradientScaling(edit_, params_["unscale"], floor_);
+    }
     Tell();
     return absl::OkStatus();
   }

@@ -10,8 +10,8 @@ namespace {
 constexpr ParamSpec kParams[] = {
     {.name = "launch", .unit = Unit::kDuration, .fallback = 9000, .low = 2500, .high = 28000,
      .min = 0, .max = 1e9, .help = "host time of a graph launch without its nodes",
-     .source = "design estimate, not measured, between 2.5 us (NVIDIA Technical Blog, Constant Time "
-               "Launch for Straight-Line CUDA Graphs) and 13 to 28 us (least and median of 70 "
+     .source = "design estimate, not measured, between 2.5 us (NVIDIA Technical Blog, Constant "
+               "Time Launch for Straight-Line CUDA Graphs) and 13 to 28 us (least and median of 70 "
                "small graph launches on an A100 under the profiler)"},
     {.name = "per_node", .unit = Unit::kDuration, .fallback = 200, .low = 1, .high = 1400,
      .min = 0, .max = 1e6, .help = "host time of a graph launch for each node",

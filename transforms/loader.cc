@@ -13,7 +13,7 @@ bool IsLoaderName(std::string_view name) {
 
 }  // namespace
 
-LoaderScopes::LoaderScopes(const Graph& graph) : graph_(graph) {
+LoaderScopes::LoaderScopes(const Graph& graph) {
   const std::vector<Scope>& scopes = graph.tables().scopes;
   around_.resize(scopes.size());
   owns_gap_.resize(scopes.size(), false);

@@ -19,7 +19,6 @@ class LoaderScopes {
   bool OwnsGapOf(const Task& t) const;
 
  private:
-  const Graph& graph_;
   std::vector<ScopeId> around_;   // by scope
   std::vector<bool> owns_gap_;    // by scope: its innermost range that is no op is the loader's
 };

@@ -63,7 +63,9 @@ class Prefetch {
         const Task& task = graph().task(t);
         ScopeId scope = loader_.Around(task.scope);
         if (!scope.valid() || task.removed || task.kind != TaskKind::kHost) continue;
-        if (fetches_.empty() || fetches_.back().scope != scope) fetches_.push_back({scope, {}, {}});
+        if (fetches_.empty() || fetches_.back().scope != scope) {
+          fetches_.push_back({scope, {}, {}});
+        }
         Fetch& fetch = fetches_.back();
         fetch.tasks.push_back(t);
         fetch.work += task.duration;
@@ -98,7 +100,7 @@ class Prefetch {
       return MakeStatus(
           absl::StatusCode::kFailedPrecondition,
           {.code = "E0605",
-           .what = "prefetch: the recorded run waits for loader workers, but not how many they were",
+           .what = "prefetch: the recorded run waits for loader workers, of unknown number",
            .why = "work of loader processes is not part of a trace",
            .fix = "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded run"});
     }
