@@ -59,8 +59,8 @@ TEST(CriticalPath, NegativeLagLeavesOutTheWorkAfterIt) {
 }
 
 TEST(CriticalPath, NegativeLagMaySkipAWholeTask) {
-  EXPECT_EQ(PathOf("lane a thread\nlane s stream\nj s kernel 10ns \"gemm\"\nk s memcpy 3ns \"copy\"\n"
-                   "w a wait \"call\" until k -6ns\nx a host 50ns \"work\""),
+  EXPECT_EQ(PathOf("lane a thread\nlane s stream\nj s kernel 10ns \"gemm\"\n"
+                   "k s memcpy 3ns \"copy\"\nw a wait \"call\" until k -6ns\nx a host 50ns \"work\""),
             "0-7 gemm, 7-57 work");
 }
 

@@ -18,7 +18,8 @@ using testing::HasSubstr;
 
 // Everything that the form can say.
 constexpr char kAll[] =
-    R"(device 0 "NVIDIA V100" memory=17179869184 capability=7.0 multiprocessors=80 warp=32 threads=2048 registers=65536 shared=98304
+    R"(device 0 "NVIDIA V100" memory=17179869184 capability=7.0 multiprocessors=80)"
+    R"( warp=32 threads=2048 registers=65536 shared=98304
 lane cpu0 thread rank=1 process=12 number=34 name="python \"main\""
 lane gpu0.7 stream queue=1022
 lane copies channel priority device=3
@@ -28,11 +29,15 @@ layer L0 "layer1"
 layer L1 "layer1.0.conv1" in=L0
 collective c0 "allreduce" dtype="Float" group="default" in=1024 out=2048 size=8
 scope s0 annotation cpu0 "ProfilerStep#1" begin=1us end=90us
-scope s1 op cpu0 "aten::conv2d" in=s0 begin=2us end=80us shapes="[[32, 3]]" types="[\"float\"]" sequence=7 forward=1 collective=c0
+scope s1 op cpu0 "aten::conv2d" in=s0 begin=2us end=80us shapes="[[32, 3]]")"
+    R"( types="[\"float\"]" sequence=7 forward=1 collective=c0
 t0 cpu0 call 5us gap 1us "cudaLaunchKernel" at 2us step=1 phase forward layer L1 scope s1
-t1 gpu0.7 kernel 40us gap -20ns "sgemm" grid=8,4,1 block=256,1,1 registers=64 shared=1024 node=9 after t0 launch +2us
-t2 gpu0.7 memcpy 1.25us "Memcpy HtoD" overlaps earliest 3us bytes=4096 from=pinned to=device after t0:start -1ns
-t3 copies collective 30us "nccl" removed priority=-2 phase comm collective=c0 transfer=12us after t1 eventwait
+t1 gpu0.7 kernel 40us gap -20ns "sgemm" grid=8,4,1 block=256,1,1 registers=64 shared=1024)"
+    R"( node=9 after t0 launch +2us
+t2 gpu0.7 memcpy 1.25us "Memcpy HtoD" overlaps earliest 3us bytes=4096 from=pinned)"
+    R"( to=device after t0:start -1ns
+t3 copies collective 30us "nccl" removed priority=-2 phase comm collective=c0)"
+    R"( transfer=12us after t1 eventwait
 t4 cpu0 wait "cudaDeviceSynchronize" until t1 hostwait -3us until t2:start handoff +7ns
 t5 cpu0 host 2us "" behind t0 after t3 queue after t3 collective
 t6 cpu0 data 2s "tab\x09" behind nothing
@@ -174,8 +179,8 @@ TEST(Text, TimesAreExact) {
     EXPECT_EQ(FormatTime(Duration::Ns(ns)), text);
   }
   EXPECT_EQ(ParseTime("+0.5ms"), Duration::Us(500));
-  for (std::string_view bad : {"", "5", "us", "1.2345us", "1.ns", "1.2.3us", ".5us", "5 us", "--5us",
-                               "9999999999999999999999s", "1e3us", "0.5ns"}) {
+  for (std::string_view bad : {"", "5", "us", "1.2345us", "1.ns", "1.2.3us", ".5us", "5 us",
+                               "--5us", "9999999999999999999999s", "1e3us", "0.5ns"}) {
     EXPECT_EQ(ParseTime(bad), std::nullopt) << bad;
   }
 }

@@ -53,7 +53,8 @@ TEST(Validate, NamesTheFirstViolation) {
       {[&](Graph& g) { g.mutable_lane(LaneId(0)).first = {}; }, "wrong last task"},
       {[&](Graph& g) { g.mutable_lane(LaneId(0)).first = g.mutable_lane(LaneId(0)).last = {}; },
        "2 of 3 tasks are not in the list"},
-      {[&](Graph& g) { g.AddEdge({.from = call, .to = TaskId(9)}); }, "edge 2: joins tasks 0 and 9"},
+      {[&](Graph& g) { g.AddEdge({.from = call, .to = TaskId(9)}); },
+       "edge 2: joins tasks 0 and 9"},
       {[&](Graph& g) { g.AddEdge({.from = TaskId::None(), .to = call}); }, "edge 2"},
       {[&](Graph& g) {
          g.mutable_task(call).duration = Duration::Max();
@@ -70,7 +71,8 @@ TEST(Validate, NamesTheFirstViolation) {
 
 TEST(Validate, NamesTheTasksOfACycle) {
   EXPECT_THAT(ErrorAfter([](Graph& g) { g.AddEdge({.from = TaskId(2), .to = TaskId(0)}); }),
-              testing::AllOf(HasSubstr("'cudaLaunchKernel'"), HasSubstr("'cudaDeviceSynchronize'")));
+              testing::AllOf(HasSubstr("'cudaLaunchKernel'"),
+                             HasSubstr("'cudaDeviceSynchronize'")));
 }
 
 TEST(Validate, LanesThatMayReorderHaveNoOrderToContradict) {
