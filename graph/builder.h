@@ -111,7 +111,7 @@ void AddBlockingCalls(Builder& b);           // B: calls that wait for the GPU
 void AddQueueLimits(Builder& b);             // Q: launch calls wait for room in the queue
 void AddEventWaits(Builder& b);              // E: one stream waits for another
 void SettleStarts(Builder& b);               // L, G2-G8, E3: why each operation started when it did
-absl::Status CutContradictions(Builder& b);  // E0303 when there are too many
+absl::Status CutContradictions(Builder& b);  // E0304 when there are too many
 void EstimateTransfers(Builder& b);   // N2: part of a collective that is not waiting for peers
 void AssignSteps(Builder& b);         // I: which step each task belongs to
 void MapLayersAndPhases(Builder& b);  // graph/mapper.cc

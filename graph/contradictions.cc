@@ -54,7 +54,7 @@ absl::Status CutContradictions(Builder& b) {
     if (!edge || ++cuts > kMostCuts) {
       return MakeStatus(
           absl::StatusCode::kDataLoss,
-          {.code = "E0303",
+          {.code = "E0304",
            .what = "the recorded times contradict one another",
            .where = fmt::format("{}: {} dependencies dropped, and there are more",
                                 b.trace.provenance.source, cuts),

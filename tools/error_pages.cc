@@ -15,7 +15,8 @@ constexpr ErrorPage kPages[] = {
      "A name in --opt is not among those of `daydream opt list`. Commas separate optimizations,\n"
      "arguments stand in parentheses: --opt 'amp(dtype=bf16),fuse'."},
     {"E0103", "bad parameter of an optimization",
-     "The list of --opt cannot be read, or a parameter is unknown, missing, out of its range or in\n"
+     "The list of --opt cannot be read, or a parameter is unknown, missing, out of its range or "
+     "in\n"
      "the wrong unit. `daydream opt show NAME` lists the parameters with unit and range. Bits and\n"
      "bytes differ (100Gbps, 12GB/s); durations need a unit (12us)."},
     {"E0104", "bad value of a flag",
@@ -29,19 +30,22 @@ constexpr ErrorPage kPages[] = {
      "The command needs a trace that was not given, or was given more than it takes. Quote values\n"
      "with spaces or parentheses: --opt 'amp(dtype=bf16)'."},
     {"E0108", "bad --fail-if or --set",
-     "--fail-if is NAME < VALUE or NAME > VALUE. For whatif the names are speedup, step, saved and\n"
+     "--fail-if is NAME < VALUE or NAME > VALUE. For whatif the names are speedup, step, saved "
+     "and\n"
      "replay_error; for diff they are step and the groups of the table. A time is compared with a\n"
      "time (step > 120ms) or with a signed share of the baseline (step > +3%).\n"
      "--set is NAME.PARAM=VALUE for a parameter that some --opt leaves open."},
     {"E0109", "nothing to explain under this name",
-     "`daydream explain` knows the optimizations of `daydream opt list`, error codes like E0301 and\n"
+     "`daydream explain` knows the optimizations of `daydream opt list`, error codes like E0301 "
+     "and\n"
      "the words of docs/glossary.md; `daydream explain` alone lists them."},
     {"E0201", "the file cannot be opened",
      "There is no file of this name, or it may not be read. '-' reads standard input."},
     {"E0202", "the path is a directory",
      "One trace is one file. A directory of ranks is read file by file."},
     {"E0203", "the format is not known",
-     "The first bytes match none of the formats that daydream reads (`daydream --version -v` lists\n"
+     "The first bytes match none of the formats that daydream reads (`daydream --version -v` "
+     "lists\n"
      "them). --from NAME skips the detection. A .nsys-rep file is closed; other tools can read\n"
      "its exports only."},
     {"E0204", "unknown name of a format", "--from takes the names of `daydream --version -v`."},
@@ -69,8 +73,7 @@ constexpr ErrorPage kPages[] = {
     {"E0223", "this .ddtrace file is damaged",
      "--strict asks for all of it and a chunk failed its checksum. Without --strict the intact\n"
      "chunks are read and the loss is counted."},
-    {"E0224", "too many malformed events in this .ddtrace file",
-     "As E0211, for our own format."},
+    {"E0224", "too many malformed events in this .ddtrace file", "As E0211, for our own format."},
     {"E0225", "a record of this .ddtrace file is inconsistent",
      "An id or length points outside of the file. The record is left out and counted."},
     {"E0300", "the graph cannot be built",
@@ -87,8 +90,13 @@ constexpr ErrorPage kPages[] = {
     {"E0303", "there is no such step",
      "--steps names a place that the trace does not have. `daydream info TRACE` lists the steps;\n"
      "places count from 0."},
+    {"E0304", "the recorded times contradict one another",
+     "Dependencies made from the recorded times form cycles: something ends before it begins,\n"
+     "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"
+     "It is damaged, or clocks of host and GPU do not belong together. Record again."},
     {"E0601", "the optimization found nothing to change",
-     "Nothing in this trace matches what the optimization works on, for example `fuse` where every\n"
+     "Nothing in this trace matches what the optimization works on, for example `fuse` where "
+     "every\n"
      "optimizer is fused already. That is an answer too; it is not printed as 1.00x so that a\n"
      "misspelt selection does not look like one. Warning W0601 comes from building the graph and\n"
      "says what weakens every prediction from this trace."},
@@ -106,7 +114,8 @@ constexpr ErrorPage kPages[] = {
      "A parameter has no default because the trace cannot tell it, for example how many loader\n"
      "workers the recorded run had. The message says which one to give."},
     {"E0901", "internal error",
-     "A transform left the graph in a state that is not allowed. This is a mistake in daydream, not\n"
+     "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
+     "not\n"
      "in your trace; please report the command line and, if you may, the trace."},
 };
 
