@@ -60,7 +60,8 @@ TEST(CriticalPath, NegativeLagLeavesOutTheWorkAfterIt) {
 
 TEST(CriticalPath, NegativeLagMaySkipAWholeTask) {
   EXPECT_EQ(PathOf("lane a thread\nlane s stream\nj s kernel 10ns \"gemm\"\n"
-                   "k s memcpy 3ns \"copy\"\nw a wait \"call\" until k -6ns\nx a host 50ns \"work\""),
+                   "k s memcpy 3ns \"copy\"\nw a wait \"call\" until k -6ns\n"
+                   "x a host 50ns \"work\""),
             "0-7 gemm, 7-57 work");
 }
 
