@@ -35,8 +35,8 @@ std::vector<CauseShare> SplitByCause(Duration delta, std::string_view opt,
   std::vector<double> weights;
   double total = 0;
   for (const Editor::Cause& c : causes) {
-    double change = static_cast<double>(c.host.ns) * shares.host +
-                    static_cast<double>(c.gpu.ns) * shares.gpu;
+    double change =
+        static_cast<double>(c.host.ns) * shares.host + static_cast<double>(c.gpu.ns) * shares.gpu;
     weights.push_back(change / static_cast<double>(std::max<size_t>(steps, 1)));
     total += weights.back();
   }

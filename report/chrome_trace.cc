@@ -55,9 +55,10 @@ void Meta(Events& events, std::string_view what, size_t pid, size_t tid, std::st
   std::string kind = what == "process" ? "process" : "thread";
   events.Add("{{\"ph\":\"M\",\"name\":\"{}_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}",
              kind, pid, tid, JsonString(name));
-  events.Add("{{\"ph\":\"M\",\"name\":\"{}_sort_index\",\"pid\":{},\"tid\":{},"
-             "\"args\":{{\"sort_index\":{}}}}}",
-             kind, pid, tid, order);
+  events.Add(
+      "{{\"ph\":\"M\",\"name\":\"{}_sort_index\",\"pid\":{},\"tid\":{},"
+      "\"args\":{{\"sort_index\":{}}}}}",
+      kind, pid, tid, order);
 }
 
 // Thread ids of a side: 1 is the critical path, then the rows of the lanes.
@@ -73,11 +74,12 @@ std::vector<size_t> AddSlices(Events& events, const Side& side, size_t pid) {
       Meta(events, "thread", pid, tid, title, tid);
       for (const Slice& s : lanes[l][r]) {
         tid_of[s.task.index()] = tid;
-        events.Add("{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},"
-                   "\"cat\":{},\"args\":{{{}}}}}",
-                   pid, tid, Us(s.begin.ns), Us((s.end - s.begin).ns),
-                   JsonString(side.graph->TaskName(s.task)),
-                   JsonString(Name(side.graph->task(s.task).kind)), ArgsOf(*side.graph, s.task));
+        events.Add(
+            "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},"
+            "\"cat\":{},\"args\":{{{}}}}}",
+            pid, tid, Us(s.begin.ns), Us((s.end - s.begin).ns),
+            JsonString(side.graph->TaskName(s.task)),
+            JsonString(Name(side.graph->task(s.task).kind)), ArgsOf(*side.graph, s.task));
       }
     }
   }
@@ -92,12 +94,14 @@ void AddFlows(Events& events, const Side& side, size_t pid, const std::vector<si
     size_t from = tid_of[e.from.index()], to = tid_of[e.to.index()];
     if (from == 0 || to == 0) continue;
     std::string name = fmt::format("{}.{}", pid, id);
-    events.Add("{{\"ph\":\"s\",\"id\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"name\":\"launch\","
-               "\"cat\":\"launch\"}}",
-               name, pid, from, Us(side.timeline->start[e.from.index()].ns));
-    events.Add("{{\"ph\":\"f\",\"bp\":\"e\",\"id\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},"
-               "\"name\":\"launch\",\"cat\":\"launch\"}}",
-               name, pid, to, Us(side.timeline->start[e.to.index()].ns));
+    events.Add(
+        "{{\"ph\":\"s\",\"id\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},\"name\":\"launch\","
+        "\"cat\":\"launch\"}}",
+        name, pid, from, Us(side.timeline->start[e.from.index()].ns));
+    events.Add(
+        "{{\"ph\":\"f\",\"bp\":\"e\",\"id\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{},"
+        "\"name\":\"launch\",\"cat\":\"launch\"}}",
+        name, pid, to, Us(side.timeline->start[e.to.index()].ns));
   }
 }
 
@@ -106,19 +110,21 @@ void AddCriticalPath(Events& events, const Side& side, size_t pid) {
   Meta(events, "thread", pid, 1, "critical path", 1);
   for (const PathSegment& s : CriticalPath(*side.graph, *side.timeline)) {
     if (s.end <= s.begin) continue;
-    events.Add("{{\"ph\":\"X\",\"pid\":{},\"tid\":1,\"ts\":{},\"dur\":{},\"name\":{},"
-               "\"cat\":\"critical path\",\"args\":{{\"of\":{},\"rule\":{},\"lag\":{}}}}}",
-               pid, Us(s.begin.ns), Us((s.end - s.begin).ns), JsonString(Name(s.resource)),
-               JsonString(s.task.valid() ? side.graph->TaskName(s.task) : ""),
-               JsonString(Name(s.rule)), s.lag);
+    events.Add(
+        "{{\"ph\":\"X\",\"pid\":{},\"tid\":1,\"ts\":{},\"dur\":{},\"name\":{},"
+        "\"cat\":\"critical path\",\"args\":{{\"of\":{},\"rule\":{},\"lag\":{}}}}}",
+        pid, Us(s.begin.ns), Us((s.end - s.begin).ns), JsonString(Name(s.resource)),
+        JsonString(s.task.valid() ? side.graph->TaskName(s.task) : ""), JsonString(Name(s.rule)),
+        s.lag);
   }
 }
 
 }  // namespace
 
 std::string ChromeTrace(std::span<const Side> sides) {
-  std::string out = "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"daydream\"},"
-                    "\"traceEvents\":[";
+  std::string out =
+      "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"daydream\"},"
+      "\"traceEvents\":[";
   Events events(out);
   for (size_t i = 0; i < sides.size(); ++i) {
     size_t pid = i + 1;

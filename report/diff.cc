@@ -99,7 +99,9 @@ double WelchP(std::span<const double> a, std::span<const double> b) {
 Diff Compare(const BuiltGraph& before, const BuiltGraph& after, GroupBy by) {
   Diff diff;
   std::vector<Duration> a = MeasuredSteps(before), b = MeasuredSteps(after);
-  diff.step = {.name = "step", .before = MedianOf(a), .after = MedianOf(b),
+  diff.step = {.name = "step",
+               .before = MedianOf(a),
+               .after = MedianOf(b),
                .p = WelchP(AsDoubles(a), AsDoubles(b))};
   Samples x = Collect(before.graph, by, diff.steps_before);
   Samples y = Collect(after.graph, by, diff.steps_after);
@@ -108,7 +110,10 @@ Diff Compare(const BuiltGraph& before, const BuiltGraph& after, GroupBy by) {
   for (const auto& [name, unused] : all) {
     auto& was = x[name];
     auto& is = y[name];
-    DiffRow row{.name = name, .before = Mean(was), .after = Mean(is), .added = was.empty(),
+    DiffRow row{.name = name,
+                .before = Mean(was),
+                .after = Mean(is),
+                .added = was.empty(),
                 .gone = is.empty()};
     was.resize(diff.steps_before);
     is.resize(diff.steps_after);

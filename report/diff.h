@@ -21,8 +21,8 @@ struct DiffRow {
 
 struct Diff {
   size_t steps_before = 0, steps_after = 0;
-  DiffRow step;                // recorded periods
-  std::vector<DiffRow> rows;   // GPU time per step by group; largest change first, then by name
+  DiffRow step;               // recorded periods
+  std::vector<DiffRow> rows;  // GPU time per step by group; largest change first, then by name
 };
 
 // Uses recorded times only; nothing is simulated.

@@ -58,11 +58,11 @@ void AddLane(std::string& out, const Graph& graph, LaneId lane, const std::vecto
     quoted.insert(quoted.size() - 1, label.substr(label.find("\\n")));
     body += fmt::format("    t{} [label={}];\n", t.value, quoted);
     if (previous.valid()) {
-      body += fmt::format("    t{} -> t{} [style=bold{}];\n", previous.value, t.value,
-                          graph.task(previous).gap.ns != 0
-                              ? fmt::format(", label=\"gap {}\"",
-                                            FormatTime(graph.task(previous).gap))
-                              : "");
+      body +=
+          fmt::format("    t{} -> t{} [style=bold{}];\n", previous.value, t.value,
+                      graph.task(previous).gap.ns != 0
+                          ? fmt::format(", label=\"gap {}\"", FormatTime(graph.task(previous).gap))
+                          : "");
     }
     previous = t;
   }

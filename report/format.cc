@@ -9,11 +9,15 @@ namespace {
 
 double UnitNs(TimeUnit unit) {
   switch (unit) {
-    case TimeUnit::kNs: return 1;
-    case TimeUnit::kUs: return 1e3;
-    case TimeUnit::kS: return 1e9;
+    case TimeUnit::kNs:
+      return 1;
+    case TimeUnit::kUs:
+      return 1e3;
+    case TimeUnit::kS:
+      return 1e9;
     case TimeUnit::kAuto:
-    case TimeUnit::kMs: break;
+    case TimeUnit::kMs:
+      break;
   }
   return 1e6;
 }
@@ -45,11 +49,15 @@ TimeUnit UnitFor(Duration d) {
 
 std::string_view UnitName(TimeUnit unit) {
   switch (unit) {
-    case TimeUnit::kNs: return "ns";
-    case TimeUnit::kUs: return "us";
-    case TimeUnit::kS: return "s";
+    case TimeUnit::kNs:
+      return "ns";
+    case TimeUnit::kUs:
+      return "us";
+    case TimeUnit::kS:
+      return "s";
     case TimeUnit::kAuto:
-    case TimeUnit::kMs: break;
+    case TimeUnit::kMs:
+      break;
   }
   return "ms";
 }

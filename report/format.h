@@ -21,11 +21,11 @@ std::string_view UnitName(TimeUnit unit);
 // The number alone, in `unit`: "182.4".
 std::string TimeIn(Duration d, TimeUnit unit, int decimals = 1);
 
-std::string FormatCount(uint64_t n);               // "1,392"
-std::string FormatPercent(double share, int decimals = 1);  // 0.408 -> "40.8 %"
+std::string FormatCount(uint64_t n);                              // "1,392"
+std::string FormatPercent(double share, int decimals = 1);        // 0.408 -> "40.8 %"
 std::string FormatSignedPercent(double share, int decimals = 1);  // "+0.2 %"
-std::string FormatSpeedup(double factor);          // "1.42x"
-std::string FormatBytes(uint64_t bytes);           // "7.2 MB" (powers of 1000)
+std::string FormatSpeedup(double factor);                         // "1.42x"
+std::string FormatBytes(uint64_t bytes);                          // "7.2 MB" (powers of 1000)
 // "1 step", "8 steps".
 std::string Plural(uint64_t n, std::string_view noun);
 

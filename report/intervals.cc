@@ -24,8 +24,8 @@ void SetConfidence(Prediction& p, const ReplayCheck& replay, double width) {
   } else if (error <= 0.01 && typical <= 0.03 && width <= 0.05 && p.speedup > 1 / 1.2 &&
              p.speedup < 1.25) {
     p.confidence = Confidence::kHigh;
-    p.why = fmt::format("replay off by {}, interval {} of the step", percent(error),
-                        percent(width));
+    p.why =
+        fmt::format("replay off by {}, interval {} of the step", percent(error), percent(width));
   } else {
     p.confidence = Confidence::kMedium;
     p.why = fmt::format("replay off by {}, {} with typical lags, interval {} of the step, {:.2f}x",

@@ -40,7 +40,8 @@ std::string LaneTitle(const Graph& graph, LaneId id) {
     case LaneKind::kThread:
       return name.empty() ? fmt::format("thread {}", lane.number)
                           : fmt::format("thread {} ({})", lane.number, name);
-    case LaneKind::kChannel: break;
+    case LaneKind::kChannel:
+      break;
   }
   return fmt::format("channel {}", name.empty() ? fmt::format("{}", lane.number) : name);
 }

@@ -29,7 +29,8 @@ constexpr int kCategory = 3, kAnnotation = 4, kType = 9, kNameId = 10, kTrack = 
 constexpr uint64_t kSliceBegin = 1, kSliceEnd = 2;
 // DebugAnnotation
 constexpr int kAnnotationName = 1, kIntValue = 4, kStringId = 17;
-// InternedData: EventCategory, EventName, DebugAnnotationName, InternedString, each {1: id, 2: text}.
+// InternedData: EventCategory, EventName, DebugAnnotationName, InternedString, each {1: id, 2:
+// text}.
 constexpr int kCategories = 1, kEventNames = 2, kAnnotationNames = 3, kStrings = 29;
 
 class PerfettoWriter {
@@ -143,8 +144,8 @@ void WriteTask(PerfettoWriter& out, const Side& side, const Slice& s, uint64_t t
 
 void WriteCriticalPath(PerfettoWriter& out, const Side& side, uint64_t root) {
   if (side.timeline->start_blocker.empty()) return;
-  uint64_t track = out.AddTrack(root, "critical path",
-                                "what decided the length, without gaps, by resource", 0);
+  uint64_t track =
+      out.AddTrack(root, "critical path", "what decided the length, without gaps, by resource", 0);
   for (const PathSegment& s : CriticalPath(*side.graph, *side.timeline)) {
     if (s.end <= s.begin) continue;
     ProtoWriter event = out.BeginSlice(track, Name(s.resource), "critical path");

@@ -50,8 +50,9 @@ absl::StatusOr<Setting> ParseSetting(std::string_view text) {
   for (const ParamSpec& spec : transform->params) {
     if (spec.name == setting.param) return setting;
   }
-  return BadSetting(fmt::format("--set: {} has no parameter '{}'", setting.transform, setting.param),
-                    fmt::format("daydream opt show {}", setting.transform));
+  return BadSetting(
+      fmt::format("--set: {} has no parameter '{}'", setting.transform, setting.param),
+      fmt::format("daydream opt show {}", setting.transform));
 }
 
 absl::Status ApplySettings(std::span<const Setting> settings,
@@ -66,8 +67,9 @@ absl::Status ApplySettings(std::span<const Setting> settings,
       }
     }
     if (!used) {
-      return BadSetting(fmt::format("--set {}.{}: no scenario leaves it open", s.transform, s.param),
-                        fmt::format("add --opt {}, or drop the --set", s.transform));
+      return BadSetting(
+          fmt::format("--set {}.{}: no scenario leaves it open", s.transform, s.param),
+          fmt::format("add --opt {}, or drop the --set", s.transform));
     }
   }
   return absl::OkStatus();

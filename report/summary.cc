@@ -74,10 +74,18 @@ class Grouping {
 
 void AddToPath(BoundBy& path, Resource resource, Duration d) {
   switch (resource) {
-    case Resource::kGpu: path.gpu += d; break;
-    case Resource::kCpu: path.cpu += d; break;
-    case Resource::kComm: path.comm += d; break;
-    case Resource::kData: path.data += d; break;
+    case Resource::kGpu:
+      path.gpu += d;
+      break;
+    case Resource::kCpu:
+      path.cpu += d;
+      break;
+    case Resource::kComm:
+      path.comm += d;
+      break;
+    case Resource::kData:
+      path.data += d;
+      break;
   }
 }
 
@@ -160,7 +168,8 @@ Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by) {
     g.path = PerStep(g.path, out.steps);
     g.calls /= static_cast<double>(out.steps);
   }
-  for (Duration* d : {&out.path.gpu, &out.path.cpu, &out.path.comm, &out.path.data, &out.gpu_time}) {
+  for (Duration* d :
+       {&out.path.gpu, &out.path.cpu, &out.path.comm, &out.path.data, &out.gpu_time}) {
     *d = PerStep(*d, out.steps);
   }
   std::sort(out.groups.begin(), out.groups.end(), [](const Group& a, const Group& b) {
@@ -194,7 +203,9 @@ std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
                  ? std::string(KernelClassName(ClassifyKernel(graph.TaskName(id)).kind))
                  : std::string(Name(task.kind));
       break;
-    case GroupBy::kOp: name = OpName(graph, id); break;
+    case GroupBy::kOp:
+      name = OpName(graph, id);
+      break;
     case GroupBy::kKernel:
       if (!on_gpu) return "CPU work";
       name = std::string(graph.TaskName(id));
@@ -204,7 +215,9 @@ std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
                  ? std::string(graph.Name(graph.layers()[task.layer.index()].name))
                  : "no layer";
       break;
-    case GroupBy::kPhase: name = std::string(Name(task.phase)); break;
+    case GroupBy::kPhase:
+      name = std::string(Name(task.phase));
+      break;
     case GroupBy::kStream:
       if (!on_gpu) return "CPU work";
       name = StreamName(graph, task);

@@ -42,20 +42,20 @@ class Grouper {
 
 struct Group {
   std::string name;
-  Duration time;      // GPU work per step, overlaps counted twice
-  double calls = 0;   // GPU tasks per step
-  Duration path;      // part of the critical path per step, GPU and CPU
+  Duration time;     // GPU work per step, overlaps counted twice
+  double calls = 0;  // GPU tasks per step
+  Duration path;     // part of the critical path per step, GPU and CPU
 };
 
 struct Summary {
-  size_t steps = 0;        // windows counted
-  Duration step;           // StepTime(): the median
-  Duration window;         // mean length of the windows: what the shares below refer to
-  Duration gpu_busy;       // at least one stream has work
-  Duration exposed_comm;   // only communication runs on the GPU
-  Duration gpu_idle;       // window - gpu_busy
-  Duration gpu_time;       // sum over all GPU tasks
-  BoundBy path;            // critical path by resource; sums to `window`
+  size_t steps = 0;           // windows counted
+  Duration step;              // StepTime(): the median
+  Duration window;            // mean length of the windows: what the shares below refer to
+  Duration gpu_busy;          // at least one stream has work
+  Duration exposed_comm;      // only communication runs on the GPU
+  Duration gpu_idle;          // window - gpu_busy
+  Duration gpu_time;          // sum over all GPU tasks
+  BoundBy path;               // critical path by resource; sums to `window`
   std::vector<Group> groups;  // longest GPU time first, then by name
 };
 

@@ -118,7 +118,8 @@ std::string Table::Csv() const {
   }
   out += "\n";
   for (const Row& row : rows_) {
-    for (size_t i = 0; i < row.cells.size(); ++i) out += (i > 0 ? "," : "") + CsvField(row.cells[i]);
+    for (size_t i = 0; i < row.cells.size(); ++i)
+      out += (i > 0 ? "," : "") + CsvField(row.cells[i]);
     out += "\n";
   }
   return out;

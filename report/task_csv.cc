@@ -27,13 +27,13 @@ std::string TaskCsv(std::span<const Side> sides) {
       TaskId id(i);
       bool counted = t.step < graph.steps().size() && graph.steps()[t.step].measured;
       const CopyDetail* copy = graph.Copy(id);
-      fmt::format_to(
-          std::back_inserter(out), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", name, i,
-          lanes[t.lane.index()], Name(t.kind), CsvField(graph.TaskName(id)), t.step, counted ? 1 : 0,
-          Name(t.phase), CsvField(t.layer.valid() ? GroupOf(graph, id, GroupBy::kLayer) : ""),
-          CsvField(t.scope.valid() ? GroupOf(graph, id, GroupBy::kOp) : ""),
-          side.timeline->start[i].ns, side.timeline->end[i].ns, t.duration.ns, t.gap.ns,
-          t.recorded_start.ns, copy != nullptr ? copy->bytes : 0);
+      fmt::format_to(std::back_inserter(out), "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n",
+                     name, i, lanes[t.lane.index()], Name(t.kind), CsvField(graph.TaskName(id)),
+                     t.step, counted ? 1 : 0, Name(t.phase),
+                     CsvField(t.layer.valid() ? GroupOf(graph, id, GroupBy::kLayer) : ""),
+                     CsvField(t.scope.valid() ? GroupOf(graph, id, GroupBy::kOp) : ""),
+                     side.timeline->start[i].ns, side.timeline->end[i].ns, t.duration.ns, t.gap.ns,
+                     t.recorded_start.ns, copy != nullptr ? copy->bytes : 0);
     }
   }
   return out;

@@ -70,12 +70,14 @@ absl::Status PlayInto(Prediction& p, const Baseline& base, std::span<const Appli
     DD_ASSIGN_OR_RETURN(Applied applied, Apply(application, graph));
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph, {.blockers = true}));
     Duration step = StepTime(graph, timeline);
+    // A limit only takes work away. That a median over uneven steps can still come out longer (the
+    // step's border moves) does not make it a worse limit than the step it was applied to.
+    if (application.transform->bound) step = std::min(step, before);
     p.path = PathPerStep(graph, timeline);
     BoundBy both = {path.gpu + p.path.gpu, path.cpu + p.path.cpu, path.comm + p.path.comm,
                     path.data + p.path.data};
-    std::vector<CauseShare> shares =
-        SplitByCause(step - before, application.transform->name, applied.causes,
-                     graph.steps().size(), both);
+    std::vector<CauseShare> shares = SplitByCause(step - before, application.transform->name,
+                                                  applied.causes, graph.steps().size(), both);
     p.causes.insert(p.causes.end(), shares.begin(), shares.end());
     Merge(p.changes, applied.changes);
     p.bound |= applied.bound;
@@ -99,9 +101,8 @@ void TidyCauses(std::vector<CauseShare>& causes) {
     }
   }
   auto size = [](const CauseShare& c) { return c.delta.ns < 0 ? -c.delta.ns : c.delta.ns; };
-  std::stable_sort(out.begin(), out.end(), [&](const CauseShare& a, const CauseShare& b) {
-    return size(a) > size(b);
-  });
+  std::stable_sort(out.begin(), out.end(),
+                   [&](const CauseShare& a, const CauseShare& b) { return size(a) > size(b); });
   causes = std::move(out);
 }
 

@@ -18,15 +18,15 @@ namespace daydream {
 
 // How well the unchanged graph reproduces what was measured.
 struct ReplayCheck {
-  Duration measured, simulated;      // median period of the steps that count
-  std::optional<Duration> typical;   // simulated with typical instead of measured lags
-  size_t steps = 0;                  // steps behind the medians
+  Duration measured, simulated;     // median period of the steps that count
+  std::optional<Duration> typical;  // simulated with typical instead of measured lags
+  size_t steps = 0;                 // steps behind the medians
   std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
 
-  double error() const;                        // signed share: simulated / measured - 1
+  double error() const;  // signed share: simulated / measured - 1
   std::optional<double> typical_error() const;
-  double median_step_error() const;            // median over the steps of |simulated/measured - 1|
-  double spread() const;                       // of the measured steps: 1.4826 MAD / median
+  double median_step_error() const;  // median over the steps of |simulated/measured - 1|
+  double spread() const;             // of the measured steps: 1.4826 MAD / median
 };
 
 // Why a prediction differs from the baseline. Deltas of one prediction sum to its difference
@@ -47,12 +47,12 @@ struct Prediction {
   bool bound = false;             // a limit, printed with <=
   Duration step;
   std::optional<Duration> low, high;  // 90 % interval; bounds have none
-  double speedup = 1;             // baseline step / step; infinite when the step is 0
+  double speedup = 1;                 // baseline step / step; infinite when the step is 0
   Confidence confidence = Confidence::kMeasured;
-  std::string why;                // what set the confidence
+  std::string why;  // what set the confidence
   std::vector<CauseShare> causes;
-  BoundBy path;                   // critical path per step, by resource
-  Changes changes;                // of all applications together; notes and warnings in it too
+  BoundBy path;     // critical path per step, by resource
+  Changes changes;  // of all applications together; notes and warnings in it too
 };
 
 struct WhatIf {
@@ -63,7 +63,7 @@ struct WhatIf {
 };
 
 struct WhatIfOptions {
-  bool alone = true;      // also predict every application of a combination alone
+  bool alone = true;  // also predict every application of a combination alone
   bool intervals = true;
   unsigned jobs = 1;
   std::function<void(size_t done, size_t total)> progress;  // called from any thread, one at a time
@@ -88,8 +88,8 @@ absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGrap
 std::vector<Duration> MeasuredSteps(const BuiltGraph& built);
 Duration MedianOf(const std::vector<Duration>& durations);
 
-// Predicts the baseline and `scenarios`; `replay` is CheckReplay(built). Fails only when the graph itself cannot be played; a
-// scenario that cannot be predicted carries its own error.
+// Predicts the baseline and `scenarios`; `replay` is CheckReplay(built). Fails only when the graph
+// itself cannot be played; a scenario that cannot be predicted carries its own error.
 absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& replay,
                                   std::span<const std::vector<Application>> scenarios,
                                   const WhatIfOptions& options = {});

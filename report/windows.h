@@ -21,7 +21,8 @@ struct Window {
 std::vector<size_t> CountedSteps(const Graph& graph);
 
 // From the end of the last GPU task of the step before to the end of the last GPU task of the
-// step, for every counted step; one window over everything when there is none. In time order, never overlapping.
+// step, for every counted step; one window over everything when there is none. In time order, never
+// overlapping.
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
 
 struct Interval {
@@ -34,8 +35,7 @@ Duration Inside(std::span<const Interval> disjoint, std::span<const Window> wind
 
 // Calls `take(segment, length)` for the part of every segment of `path` inside `windows`.
 template <class Take>
-void ForEachClipped(std::span<const PathSegment> path, std::span<const Window> windows,
-                    Take take) {
+void ForEachClipped(std::span<const PathSegment> path, std::span<const Window> windows, Take take) {
   size_t w = 0;
   for (const PathSegment& s : path) {
     while (w < windows.size() && windows[w].end <= s.begin) ++w;

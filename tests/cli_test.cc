@@ -100,9 +100,9 @@ TEST_F(Cli, UsageErrorsExit2) {
   EXPECT_THAT(Run("whatf").err, HasSubstr("did you mean 'whatif'?"));
   for (const char* args :
        {"whatif", "whatif a b", "info x --format csv", "whatif x --format", "whatif x --quiet=1",
-        "whatif x --fail-if speedup", "whatif x --opt 'prefetch(wrokers=2)'",
-        "whatif x --set foo", "summary x --top 0", "diff x", "opt lst", "opt show ampp",
-        "explain xyzzy", "completions csh", "info x -Z", "whatif x --max-replay-error ten",
+        "whatif x --fail-if speedup", "whatif x --opt 'prefetch(wrokers=2)'", "whatif x --set foo",
+        "summary x --top 0", "diff x", "opt lst", "opt show ampp", "explain xyzzy",
+        "completions csh", "info x -Z", "whatif x --max-replay-error ten",
         "whatif x --format json --format csv"}) {
     Result r = Run(args);
     EXPECT_EQ(r.exit, 2) << args << "\n" << r.err;
@@ -212,8 +212,8 @@ TEST_F(Cli, ScoresAgainstAMeasuredRun) {
 
 TEST_F(Cli, OutputIsTheSameEveryTime) {
   for (const char* command : {"whatif", "summary", "info"}) {
-    std::string args = std::string(command) + " " + kTrace +
-                       (command[0] == 'w' ? " --opt prefetch,graphs" : "");
+    std::string args =
+        std::string(command) + " " + kTrace + (command[0] == 'w' ? " --opt prefetch,graphs" : "");
     EXPECT_EQ(Run(args).out, Run(args + " -j 1").out) << command;
   }
 }
@@ -335,17 +335,18 @@ TEST_F(Cli, TheDocsAreWhatTheProgramPrints) {
   std::string page = ReadAll(docs + "cli.md"), reference = Run("help --markdown").out;
   EXPECT_TRUE(page.ends_with(reference))
       << "run scripts/docs: docs/cli.md has not the flags of the program";
-  EXPECT_EQ(ReadAll(docs + "errors.md"), Run("explain --markdown errors").out) << "run scripts/docs";
+  EXPECT_EQ(ReadAll(docs + "errors.md"), Run("explain --markdown errors").out)
+      << "run scripts/docs";
   EXPECT_EQ(ReadAll(docs + "glossary.md"), Run("explain --markdown glossary").out)
       << "run scripts/docs";
 }
 
 // Every code that the sources mention has a page.
 TEST_F(Cli, EveryErrorCodeHasAPage) {
-  for (const char* folder : {"base", "trace", "graph", "simulator", "costmodel", "transforms",
-                             "report", "tools"}) {
-    for (const auto& entry :
-         std::filesystem::recursive_directory_iterator(std::string(DAYDREAM_SOURCE_DIR "/") + folder)) {
+  for (const char* folder :
+       {"base", "trace", "graph", "simulator", "costmodel", "transforms", "report", "tools"}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(
+             std::string(DAYDREAM_SOURCE_DIR "/") + folder)) {
       if (entry.path().extension() != ".cc") continue;
       std::string text = ReadAll(entry.path().string());
       for (size_t at = text.find("\"E0"); at != std::string::npos; at = text.find("\"E0", at + 1)) {

@@ -33,8 +33,8 @@ TEST(JsonWriter, CannotCloseAScriptElement) {
 }
 
 TEST(JsonWriter, RepairsBrokenUtf8) {
-  for (std::string text : {"\xff", "a\xc3", "\xe2\x82", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80",
-                           "\xf4\x90\x80\x80", "\xe0\x80\x80"}) {
+  for (std::string text : {"\xff", "a\xc3", "\xe2\x82", "\xc0\xaf", "\xed\xa0\x80",
+                           "\xf5\x80\x80\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80"}) {
     nlohmann::json value = nlohmann::json::parse(JsonString(text));
     EXPECT_NE(value.get<std::string>().find("\xef\xbf\xbd"), std::string::npos) << text;
   }

@@ -85,7 +85,9 @@ TEST(Format, GroupsDigits) {
 
 TEST(Format, NamesFromTheInputCannotControlTheTerminal) {
   EXPECT_EQ(Printable("a\033[31mb\nc"), "a?[31mb?c");
-  EXPECT_EQ(Printable("\xC2\x9B" "x"), "??x");
+  EXPECT_EQ(Printable("\xC2\x9B"
+                      "x"),
+            "??x");
 }
 
 TEST(Format, CutMiddleKeepsWholeCharacters) {

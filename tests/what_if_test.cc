@@ -208,10 +208,10 @@ TEST(Diff, ATraceEqualsItself) {
 
 TEST(Diff, WelchAgreesWithTheTextbook) {
   // t = -2.85295 with 27.8873 degrees of freedom; the tail by Simpson's rule on the density.
-  std::vector<double> a = {27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1, 21.9, 22.6, 23.1, 19.6,
-                           19.0, 21.7, 21.4};
-  std::vector<double> b = {27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0, 24.8, 20.2, 21.9, 22.1,
-                           22.9, 30.5, 24.4};
+  std::vector<double> a = {27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1,
+                           21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4};
+  std::vector<double> b = {27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0,
+                           24.8, 20.2, 21.9, 22.1, 22.9, 30.5, 24.4};
   EXPECT_NEAR(WelchP(a, b), 0.00807194, 1e-7);
   EXPECT_EQ(WelchP(a, a), 1);
   std::vector<double> one = {1};

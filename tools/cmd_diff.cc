@@ -14,11 +14,17 @@ constexpr double kSignificant = 0.001;
 
 constexpr std::string_view kGroupings[] = {"class", "op", "kernel", "layer", "phase", "stream"};
 constexpr Flag kFlags[] = {
-    {.name = "--by", .value = "GROUP", .help = "class, op, kernel, layer, phase or stream",
-     .fallback = "class", .choices = kGroupings},
-    {.name = "--top", .value = "N", .help = "rows before the rest is summed up as [N others]",
+    {.name = "--by",
+     .value = "GROUP",
+     .help = "class, op, kernel, layer, phase or stream",
+     .fallback = "class",
+     .choices = kGroupings},
+    {.name = "--top",
+     .value = "N",
+     .help = "rows before the rest is summed up as [N others]",
      .fallback = "15"},
-    {.name = "--fail-if", .value = "EXPR",
+    {.name = "--fail-if",
+     .value = "EXPR",
      .help = "exit 5 when it holds: 'step > +3%', 'step > 120ms', or a group of the table",
      .repeats = true},
 };
@@ -42,8 +48,8 @@ Table MakeTable(const Diff& diff, size_t top) {
   table.AddRow(Row(diff.step, unit));
   table.AddRule();
   size_t shown = diff.rows.size() <= top + 1 ? diff.rows.size() : top;
-  DiffRow rest{.name = fmt::format("[{} others]", diff.rows.size() - shown), .before = {},
-               .after = {}};
+  DiffRow rest{
+      .name = fmt::format("[{} others]", diff.rows.size() - shown), .before = {}, .after = {}};
   DiffRow all{.name = "all GPU work", .before = {}, .after = {}};
   for (size_t i = 0; i < diff.rows.size(); ++i) {
     const DiffRow& r = diff.rows[i];
@@ -125,14 +131,21 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   Diff diff = Compare(before, after, by);
   std::string text;
   switch (format) {
-    case Format::kJson: text = AsJson(diff, Name(by)); break;
-    case Format::kCsv: text = AsCsv(diff); break;
-    case Format::kMarkdown: text = MakeTable(diff, top).Markdown(); break;
+    case Format::kJson:
+      text = AsJson(diff, Name(by));
+      break;
+    case Format::kCsv:
+      text = AsCsv(diff);
+      break;
+    case Format::kMarkdown:
+      text = MakeTable(diff, top).Markdown();
+      break;
     case Format::kTable:
       text = MakeTable(diff, top).Text(session.table_style());
-      text += fmt::format("  *** differs by more than the noise of the steps (p < {}, {} against {} "
-                          "steps)\n  groups: GPU time per step, as recorded\n",
-                          kSignificant, diff.steps_before, diff.steps_after);
+      text += fmt::format(
+          "  *** differs by more than the noise of the steps (p < {}, {} against {} "
+          "steps)\n  groups: GPU time per step, as recorded\n",
+          kSignificant, diff.steps_before, diff.steps_after);
       break;
   }
   DD_RETURN_IF_ERROR(session.WriteResult(args, text));
@@ -150,8 +163,9 @@ const Command kDiffCommand = {
         "Recorded times only; nothing is predicted. The first row is the step, the others the GPU\n"
         "time of each group per step. Three stars mark differences that the spread of the steps\n"
         "does not explain (Welch's t-test, p < 0.001).",
-    .examples = "daydream diff before.ddtrace after.ddtrace\n"
-                "daydream diff main.ddtrace branch.ddtrace --fail-if 'step > +3%'",
+    .examples =
+        "daydream diff before.ddtrace after.ddtrace\n"
+        "daydream diff main.ddtrace branch.ddtrace --fail-if 'step > +3%'",
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::string_view kDocs[] = {"errors", "glossary"};
 constexpr Flag kFlags[] = {
-    {.name = "--markdown", .value = "PAGE", .help = "a whole page: errors or glossary",
+    {.name = "--markdown",
+     .value = "PAGE",
+     .help = "a whole page: errors or glossary",
      .choices = kDocs},
 };
 
@@ -34,11 +36,11 @@ absl::StatusOr<std::string> Explain(const std::string& topic) {
   for (const Transform* t : Transforms()) names.push_back(t->name);
   for (const Term& t : Terms()) names.push_back(t.name);
   for (const ErrorPage& page : ErrorPages()) names.push_back(page.code);
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0109",
-                     .what = fmt::format("nothing is known about '{}'{}", topic,
-                                         DidYouMean(topic, names)),
-                     .fix = "daydream explain lists what there is"});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0109",
+       .what = fmt::format("nothing is known about '{}'{}", topic, DidYouMean(topic, names)),
+       .fix = "daydream explain lists what there is"});
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {

@@ -16,13 +16,19 @@ namespace {
 
 constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv", "dot", "ddtrace"};
 constexpr Flag kFlags[] = {
-    {.name = "--to", .value = "KIND",
+    {.name = "--to",
+     .value = "KIND",
      .help = "chrome, perfetto, csv, dot or ddtrace; default: by the name of the output",
      .choices = kKinds},
     {.name = "--opt", .value = "SPEC", .help = "export before and after these optimizations"},
-    {.name = "--set", .value = "NAME.PARAM=VALUE", .help = "another value for a parameter",
+    {.name = "--set",
+     .value = "NAME.PARAM=VALUE",
+     .help = "another value for a parameter",
      .repeats = true},
-    {.name = "--output", .letter = 'o', .value = "FILE", .help = "the file to write; - = stdout",
+    {.name = "--output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "the file to write; - = stdout",
      .fallback = "-"},
     {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
     {.name = "--top", .value = "N", .help = "dot: tasks to draw", .fallback = "500"},
@@ -95,12 +101,14 @@ const Command kExportCommand = {
     .summary = "the replayed timeline, or before and after, for other tools",
     .usage = "TRACE --to KIND [--opt SPEC] [-o FILE]",
     .details =
-        "chrome and perfetto hold one group of lanes per side, launch arrows and the critical path;\n"
+        "chrome and perfetto hold one group of lanes per side, launch arrows and the critical "
+        "path;\n"
         "csv one row per task; dot the tasks of one step for Graphviz (after the optimizations,\n"
         "with --opt); ddtrace the trace itself.",
-    .examples = "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
-                "daydream export run.ddtrace --to csv -o tasks.csv\n"
-                "daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg",
+    .examples =
+        "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
+        "daydream export run.ddtrace --to csv -o tasks.csv\n"
+        "daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg",
     .flags = kFlags,
     .reads_traces = true,
     .min_inputs = 1,

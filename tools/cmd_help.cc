@@ -50,7 +50,9 @@ std::string BashCompletions() {
   out += fmt::format("    *) words='{} --help --version' ;;\n", names);
   out +=
       "  esac\n"
-      "  [[ $COMP_CWORD -eq 1 ]] && words='" + names + " --help --version'\n"
+      "  [[ $COMP_CWORD -eq 1 ]] && words='" +
+      names +
+      " --help --version'\n"
       "  if [[ $word == -* || $COMP_CWORD -eq 1 ]]; then\n"
       "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
       "  else\n"
@@ -119,10 +121,10 @@ std::string FishCompletions() {
   }
   for (const Command* c : Commands()) {
     for (const Flag* f : FlagsOf(*c)) {
-      out += fmt::format("complete -c daydream -n '__fish_seen_subcommand_from {}' -l {}{}{} -d {}\n",
-                         c->name, f->name.substr(2),
-                         f->letter != 0 ? fmt::format(" -s {}", f->letter) : "",
-                         f->value.empty() ? "" : " -r", Quoted(f->help));
+      out += fmt::format(
+          "complete -c daydream -n '__fish_seen_subcommand_from {}' -l {}{}{} -d {}\n", c->name,
+          f->name.substr(2), f->letter != 0 ? fmt::format(" -s {}", f->letter) : "",
+          f->value.empty() ? "" : " -r", Quoted(f->help));
     }
   }
   return out;
@@ -136,10 +138,11 @@ absl::StatusOr<Exit> RunCompletions(const Args& args, Session& session) {
                      : shell == "fish" ? FishCompletions()
                                        : "";
   if (text.empty()) {
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0104",
-                       .what = fmt::format("unknown shell '{}'{}", shell, DidYouMean(shell, kShells)),
-                       .fix = fmt::format("daydream completions {}", OrList(kShells))});
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = fmt::format("unknown shell '{}'{}", shell, DidYouMean(shell, kShells)),
+         .fix = fmt::format("daydream completions {}", OrList(kShells))});
   }
   DD_RETURN_IF_ERROR(session.WriteResult(args, text));
   return Exit::kOk;
@@ -165,8 +168,9 @@ const Command kCompletionsCommand = {
     .summary = "completions for bash, zsh or fish",
     .usage = "bash|zsh|fish",
     .details = "",
-    .examples = "source <(daydream completions bash)\n"
-                "daydream completions fish > ~/.config/fish/completions/daydream.fish",
+    .examples =
+        "source <(daydream completions bash)\n"
+        "daydream completions fish > ~/.config/fish/completions/daydream.fish",
     .min_inputs = 1,
     .max_inputs = 1,
     .run = RunCompletions,

@@ -8,7 +8,9 @@ namespace daydream {
 namespace {
 
 constexpr Flag kFlags[] = {
-    {.name = "--output", .letter = 'o', .value = "FILE",
+    {.name = "--output",
+     .letter = 'o',
+     .value = "FILE",
      .help = "the file to write (default: the name of the input with .ddtrace)"},
     {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
 };
@@ -53,8 +55,9 @@ const Command kImportCommand = {
         "Every command reads every supported format directly; importing once makes later reading\n"
         "faster and the file smaller. Malformed events are counted, reported and left out; more\n"
         "than --max-errors of them fail the import. '-' reads standard input.",
-    .examples = "daydream import run.pt.trace.json.gz -o run.ddtrace\n"
-                "zcat run.json.gz | daydream import - -o run.ddtrace",
+    .examples =
+        "daydream import run.pt.trace.json.gz -o run.ddtrace\n"
+        "zcat run.json.gz | daydream import - -o run.ddtrace",
     .flags = kFlags,
     .reads_traces = true,
     .min_inputs = 1,

@@ -17,19 +17,26 @@ constexpr size_t kTriesUpTo = 150'000;
 
 std::string_view MethodText(StepMethod m) {
   switch (m) {
-    case StepMethod::kProfilerStep: return "ProfilerStep marks";
-    case StepMethod::kAnnotation: return "repeating annotations";
-    case StepMethod::kPeriod: return "the period of the launches: there are no marks";
-    case StepMethod::kWindow: break;
+    case StepMethod::kProfilerStep:
+      return "ProfilerStep marks";
+    case StepMethod::kAnnotation:
+      return "repeating annotations";
+    case StepMethod::kPeriod:
+      return "the period of the launches: there are no marks";
+    case StepMethod::kWindow:
+      break;
   }
   return "none: nothing repeats, the whole window counts as one step";
 }
 
 std::string_view UseText(StepUse use) {
   switch (use) {
-    case StepUse::kWarmUp: return "warm-up";
-    case StepUse::kStub: return "stub";
-    case StepUse::kMeasured: break;
+    case StepUse::kWarmUp:
+      return "warm-up";
+    case StepUse::kStub:
+      return "stub";
+    case StepUse::kMeasured:
+      break;
   }
   return "measured";
 }
@@ -142,10 +149,10 @@ void DescribeLanes(const Trace& t, Sheet& sheet) {
       const Lane& lane = t.lanes[i];
       if (lane.kind != kind || ++shown > kShown) continue;
       std::string name(t.Name(lane.name));
-      std::string text = kind == LaneKind::kStream
-                             ? fmt::format("GPU {} stream {}", lane.device, lane.number)
-                             : fmt::format("thread {}{}{}", lane.number, name.empty() ? "" : " ",
-                                           name);
+      std::string text =
+          kind == LaneKind::kStream
+              ? fmt::format("GPU {} stream {}", lane.device, lane.number)
+              : fmt::format("thread {}{}{}", lane.number, name.empty() ? "" : " ", name);
       text += fmt::format(": {}", Plural(t.lane_begin[i + 1] - t.lane_begin[i], "event"));
       sheet.Line(shown == 1 ? "lanes" : "", text);
     }
@@ -158,8 +165,8 @@ void DescribeEvents(const Facts& f, Sheet& sheet) {
   auto count = [&](EventKind k) { return f.counts[static_cast<size_t>(k)]; };
   // Generated traces had no input.
   uint64_t input = std::max<uint64_t>(t.provenance.input_events, t.rows());
-  sheet.Line("events", fmt::format("{} kept of {} in the input", FormatCount(t.rows()),
-                                   FormatCount(input)));
+  sheet.Line("events",
+             fmt::format("{} kept of {} in the input", FormatCount(t.rows()), FormatCount(input)));
   sheet.Line("", fmt::format("GPU: {}, {}, {}, {}", Plural(count(EventKind::kKernel), "kernel"),
                              Plural(count(EventKind::kMemcpy), "copy record"),
                              Plural(count(EventKind::kMemset), "memset"),
@@ -169,9 +176,8 @@ void DescribeEvents(const Facts& f, Sheet& sheet) {
                              Plural(count(EventKind::kAnnotation), "annotation"),
                              Plural(count(EventKind::kFrame), "Python frame")));
   for (const ImportCount& c : t.provenance.counts) {
-    sheet.Line(c.loss ? "lost" : "not kept",
-               fmt::format("{} {}{}{}", FormatCount(c.count), c.what, c.reason.empty() ? "" : ": ",
-                           c.reason));
+    sheet.Line(c.loss ? "lost" : "not kept", fmt::format("{} {}{}{}", FormatCount(c.count), c.what,
+                                                         c.reason.empty() ? "" : ": ", c.reason));
   }
 }
 
@@ -186,17 +192,17 @@ void DescribeGraph(const Facts& f, Sheet& sheet) {
   };
   sheet.Line("graph", fmt::format("{}, {}", Plural(f.built->graph.size(), "task"),
                                   Plural(f.built->graph.edges().size(), "edge")));
-  sheet.Line("", fmt::format("{} of GPU work linked to a launch, {} of its time to a layer",
-                             share(static_cast<int64_t>(r.launched),
-                                   static_cast<int64_t>(r.gpu_tasks)),
-                             share(r.mapped_kernel_time.ns, r.kernel_time.ns)));
-  sheet.Line("", fmt::format("{}, {}, {}, {}", Plural(r.blocking_calls, "blocking call"),
-                             Plural(r.handoffs, "thread hand-off"),
-                             Plural(r.event_waits, "event wait"),
-                             fmt::format("{} held by a full queue", Plural(r.queue_blocked, "call"))));
-  sheet.Line("", fmt::format("unexplained delays: {}, {} of the window",
-                             FormatTime(r.unexplained_time),
-                             share(r.unexplained_time.ns, r.window.ns)));
+  sheet.Line("",
+             fmt::format("{} of GPU work linked to a launch, {} of its time to a layer",
+                         share(static_cast<int64_t>(r.launched), static_cast<int64_t>(r.gpu_tasks)),
+                         share(r.mapped_kernel_time.ns, r.kernel_time.ns)));
+  sheet.Line("",
+             fmt::format("{}, {}, {}, {}", Plural(r.blocking_calls, "blocking call"),
+                         Plural(r.handoffs, "thread hand-off"), Plural(r.event_waits, "event wait"),
+                         fmt::format("{} held by a full queue", Plural(r.queue_blocked, "call"))));
+  sheet.Line("",
+             fmt::format("unexplained delays: {}, {} of the window", FormatTime(r.unexplained_time),
+                         share(r.unexplained_time.ns, r.window.ns)));
   for (const std::string& warning : r.warnings) sheet.Line("warning", warning);
 }
 
@@ -316,7 +322,10 @@ void WriteGraph(const Facts& f, JsonWriter& json) {
 
 constexpr std::string_view kInfoFormats[] = {"table", "json"};
 constexpr Flag kFlags[] = {
-    {.name = "--format", .value = "FORMAT", .help = "table or json", .fallback = "table",
+    {.name = "--format",
+     .value = "FORMAT",
+     .help = "table or json",
+     .fallback = "table",
      .choices = kInfoFormats},
     {.name = "--output", .letter = 'o', .value = "FILE", .help = "write the result there"},
     {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
@@ -351,7 +360,8 @@ const Command kInfoCommand = {
     .summary = "what is in a trace, what was left out, what it can answer",
     .usage = "TRACE",
     .details =
-        "Lists the events kept and everything that was not, with the reason; which steps count and\n"
+        "Lists the events kept and everything that was not, with the reason; which steps count "
+        "and\n"
         "how they were found; what the dependency rules explain; and which optimizations find\n"
         "something to change.",
     .examples = "daydream info run.pt.trace.json.gz\ndaydream info run.ddtrace --format json",

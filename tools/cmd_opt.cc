@@ -10,12 +10,13 @@ namespace daydream {
 namespace {
 
 constexpr Flag kFlags[] = {
-    {.name = "--applicable", .value = "TRACE",
+    {.name = "--applicable",
+     .value = "TRACE",
      .help = "with list: try each on this trace and say what it finds"},
 };
 
 std::string UnitText(Unit unit) {
-  constexpr std::string_view kUnits[] = {"count", "factor",          "share", "ns",
+  constexpr std::string_view kUnits[] = {"count", "factor",           "share", "ns",
                                          "bytes", "bytes per second", "text"};
   return std::string(kUnits[static_cast<size_t>(unit)]);
 }
@@ -70,9 +71,8 @@ absl::StatusOr<Exit> List(const Args& args, Session& session) {
     built = BuildFor(trace, args);
     if (!built.ok()) return built.status();
   }
-  std::vector<Column> columns = {{"optimization", Align::kLeft},
-                                 {"kind", Align::kLeft},
-                                 {"what it does", Align::kLeft}};
+  std::vector<Column> columns = {
+      {"optimization", Align::kLeft}, {"kind", Align::kLeft}, {"what it does", Align::kLeft}};
   if (built.ok()) columns[2] = {"in this trace", Align::kLeft};
   Table table(std::move(columns));
   for (const Transform* t : Transforms()) {
@@ -92,11 +92,11 @@ absl::StatusOr<Exit> Show(const std::string& name, const Args& args, Session& se
   if (transform == nullptr) {
     std::vector<std::string_view> names;
     for (const Transform* t : Transforms()) names.push_back(t->name);
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0102",
-                       .what = fmt::format("unknown optimization '{}'{}", name,
-                                           DidYouMean(name, names)),
-                       .fix = "daydream opt list"});
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0102",
+         .what = fmt::format("unknown optimization '{}'{}", name, DidYouMean(name, names)),
+         .fix = "daydream opt list"});
   }
   DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   std::string text = DescribeTransform(*transform);
@@ -114,11 +114,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (words[0] == "list" && words.size() == 1) return List(args, session);
   if (words[0] == "show" && words.size() == 2) return Show(words[1], args, session);
   constexpr std::string_view kVerbs[] = {"list", "show"};
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0107",
-                     .what = fmt::format("daydream opt {}{}", words[0],
-                                         DidYouMean(words[0], kVerbs)),
-                     .fix = "daydream opt list, or daydream opt show NAME"});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0107",
+       .what = fmt::format("daydream opt {}{}", words[0], DidYouMean(words[0], kVerbs)),
+       .fix = "daydream opt list, or daydream opt show NAME"});
 }
 
 }  // namespace
@@ -129,8 +129,9 @@ const Command kOptCommand = {
     .summary = "the optimizations: list them, or show one with its parameters",
     .usage = "list [--applicable TRACE] | show NAME",
     .details = "",
-    .examples = "daydream opt list\ndaydream opt list --applicable run.ddtrace\n"
-                "daydream opt show amp",
+    .examples =
+        "daydream opt list\ndaydream opt list --applicable run.ddtrace\n"
+        "daydream opt show amp",
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,

@@ -11,9 +11,14 @@ namespace {
 
 constexpr std::string_view kGroupings[] = {"class", "op", "kernel", "layer", "phase", "stream"};
 constexpr Flag kFlags[] = {
-    {.name = "--by", .value = "GROUP", .help = "class, op, kernel, layer, phase or stream",
-     .fallback = "class", .choices = kGroupings},
-    {.name = "--top", .value = "N", .help = "rows before the rest is summed up as [N others]",
+    {.name = "--by",
+     .value = "GROUP",
+     .help = "class, op, kernel, layer, phase or stream",
+     .fallback = "class",
+     .choices = kGroupings},
+    {.name = "--top",
+     .value = "N",
+     .help = "rows before the rest is summed up as [N others]",
      .fallback = "15"},
 };
 
@@ -27,7 +32,8 @@ Duration Average(const Group& g) {
 
 std::string Calls(double calls) {
   auto whole = static_cast<uint64_t>(calls + 0.5);
-  bool exact = calls - static_cast<double>(whole) < 0.05 && static_cast<double>(whole) - calls < 0.05;
+  bool exact =
+      calls - static_cast<double>(whole) < 0.05 && static_cast<double>(whole) - calls < 0.05;
   return exact ? FormatCount(whole) : fmt::format("{:.1f}", calls);
 }
 
@@ -64,11 +70,10 @@ std::string Lead(const Summary& s, Session& session) {
       "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n", session.Bold("one step"),
       FormatTime(s.step), FormatPercent(Share(s.gpu_busy, s.window)),
       FormatPercent(Share(s.exposed_comm, s.window)), FormatPercent(Share(s.gpu_idle, s.window)));
-  out += fmt::format("critical path          GPU {}   CPU and launching {}   comm {}   data {}\n\n",
-                     FormatPercent(Share(s.path.gpu, s.window)),
-                     FormatPercent(Share(s.path.cpu, s.window)),
-                     FormatPercent(Share(s.path.comm, s.window)),
-                     FormatPercent(Share(s.path.data, s.window)));
+  out += fmt::format(
+      "critical path          GPU {}   CPU and launching {}   comm {}   data {}\n\n",
+      FormatPercent(Share(s.path.gpu, s.window)), FormatPercent(Share(s.path.cpu, s.window)),
+      FormatPercent(Share(s.path.comm, s.window)), FormatPercent(Share(s.path.data, s.window)));
   return out;
 }
 
@@ -112,9 +117,15 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   Summary summary = Summarize(built.graph, timeline, by);
   std::string text;
   switch (format) {
-    case Format::kJson: text = AsJson(summary, by); break;
-    case Format::kCsv: text = AsCsv(summary, by); break;
-    case Format::kMarkdown: text = MakeTable(summary, by, top).Markdown(); break;
+    case Format::kJson:
+      text = AsJson(summary, by);
+      break;
+    case Format::kCsv:
+      text = AsCsv(summary, by);
+      break;
+    case Format::kMarkdown:
+      text = MakeTable(summary, by, top).Markdown();
+      break;
     case Format::kTable:
       text = Lead(summary, session) + MakeTable(summary, by, top).Text(session.table_style());
       text += "\n  streams that overlap count twice in the table, once in 'GPU busy'\n";
@@ -134,7 +145,8 @@ const Command kSummaryCommand = {
     .summary = "where the time of a step goes",
     .usage = "TRACE [--by GROUP] [--top N]",
     .details =
-        "GPU time, GPU calls and critical path by group, per step. 'of step' is GPU time against the\n"
+        "GPU time, GPU calls and critical path by group, per step. 'of step' is GPU time against "
+        "the\n"
         "length of a step; 'of critical path' the part of the step that is spent on work of the\n"
         "group, on GPU or CPU, while nothing else holds the step up. The last line is the sum of\n"
         "the lines above.",

@@ -20,24 +20,33 @@ constexpr double kReplayWarning = 0.03;
 
 constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
 constexpr Flag kFlags[] = {
-    {.name = "--opt", .value = "SPEC",
+    {.name = "--opt",
+     .value = "SPEC",
      .help = "optimizations to apply together, 'amp(dtype=bf16),fuse'; each --opt is a scenario",
      .repeats = true},
     {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
     {.name = "--alone", .help = "predict each optimization of a list alone, too (the default)"},
-    {.name = "--set", .value = "NAME.PARAM=VALUE",
-     .help = "another value for a parameter; daydream opt show NAME lists them", .repeats = true},
-    {.name = "--by", .value = "GROUP",
-     .help = "breakdown by cause, layer, phase, kernel, op or resource", .fallback = "cause",
+    {.name = "--set",
+     .value = "NAME.PARAM=VALUE",
+     .help = "another value for a parameter; daydream opt show NAME lists them",
+     .repeats = true},
+    {.name = "--by",
+     .value = "GROUP",
+     .help = "breakdown by cause, layer, phase, kernel, op or resource",
+     .fallback = "cause",
      .choices = kBy},
-    {.name = "--measured", .value = "TRACE",
+    {.name = "--measured",
+     .value = "TRACE",
      .help = "score the last scenario against a trace recorded after the change"},
-    {.name = "--timeline", .value = "FILE",
+    {.name = "--timeline",
+     .value = "FILE",
      .help = "write before and after: .pftrace for Perfetto, .json for chrome://tracing"},
-    {.name = "--fail-if", .value = "EXPR",
+    {.name = "--fail-if",
+     .value = "EXPR",
      .help = "exit 5 when it holds for the last scenario: 'speedup < 1.1', 'step > +3%'",
      .repeats = true},
-    {.name = "--max-replay-error", .value = "PCT",
+    {.name = "--max-replay-error",
+     .value = "PCT",
      .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
      .fallback = "10%"},
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
@@ -55,9 +64,8 @@ absl::StatusOr<Inputs> Load(const std::string& path, const Args& args, Session& 
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
   session.Progress("building the graph", -1);
-  auto blind = std::async(session.jobs() > 1 ? std::launch::async : std::launch::deferred, [&] {
-    return BuildFor(in.trace, args, {.lags = Lags::kTypical});
-  });
+  auto blind = std::async(session.jobs() > 1 ? std::launch::async : std::launch::deferred,
+                          [&] { return BuildFor(in.trace, args, {.lags = Lags::kTypical}); });
   auto built = BuildFor(in.trace, args);
   auto typical = blind.get();
   if (!built.ok()) return built.status();
@@ -130,8 +138,8 @@ absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in
     AddBreakdown(report, in.built.graph, before, after);
   }
   if (file.empty()) return absl::OkStatus();
-  std::vector<Side> sides = {{"before: replayed", "simulated, not measured", &in.built.graph,
-                              &before}};
+  std::vector<Side> sides = {
+      {"before: replayed", "simulated, not measured", &in.built.graph, &before}};
   if (report.result.main > 0) {
     sides.push_back({fmt::format("after: {}", report.result.predictions[report.result.main].name),
                      "predicted, not measured", &after.graph, &after.timeline});
@@ -159,10 +167,9 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   score.file = path;
   score.measured = MedianOf(MeasuredSteps(*built));
   score.headline = Headline(*trace, built->graph);
-  score.error = score.measured.ns > 0 ? static_cast<double>(p.step.ns) /
-                                                static_cast<double>(score.measured.ns) -
-                                            1
-                                      : 0;
+  score.error = score.measured.ns > 0
+                    ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1
+                    : 0;
   score.inside = p.low.has_value() && *p.low <= score.measured && score.measured <= *p.high;
   return score;
 }
@@ -170,7 +177,8 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
 // Warnings, notes and errors of the scenarios, each text once.
 void Comment(const WhatIfReport& report, Session& session) {
   std::set<std::string> said;
-  for (const std::string& warning : report.warnings) session.Warn({.code = "W0601", .what = warning});
+  for (const std::string& warning : report.warnings)
+    session.Warn({.code = "W0601", .what = warning});
   for (const Prediction& p : report.result.predictions) {
     for (const std::string& warning : p.changes.warnings) {
       if (said.insert(warning).second) session.Warn({.code = "W0603", .what = warning});
@@ -197,9 +205,9 @@ absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session&
     DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
     DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
     if (!holds || !p.error.ok()) continue;
-    session.Error(MakeStatus(absl::StatusCode::kAborted,
-                             {.code = "E0604",
-                              .what = fmt::format("--fail-if '{}' holds for {}", text, p.name)}));
+    session.Error(MakeStatus(
+        absl::StatusCode::kAborted,
+        {.code = "E0604", .what = fmt::format("--fail-if '{}' holds for {}", text, p.name)}));
     return Exit::kGateFailed;
   }
   return Exit::kOk;
@@ -208,10 +216,14 @@ absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session&
 absl::StatusOr<std::string> Render(const WhatIfReport& report, const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   switch (format) {
-    case Format::kJson: return WhatIfJson(report);
-    case Format::kCsv: return WhatIfCsv(report);
-    case Format::kMarkdown: return WhatIfMarkdown(report);
-    case Format::kTable: break;
+    case Format::kJson:
+      return WhatIfJson(report);
+    case Format::kCsv:
+      return WhatIfCsv(report);
+    case Format::kMarkdown:
+      return WhatIfMarkdown(report);
+    case Format::kTable:
+      break;
   }
   return WhatIfText(report, session);
 }
@@ -244,15 +256,15 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                         .intervals = !args.Has("--no-interval"),
                         .jobs = session.jobs(),
                         .progress = [&](size_t done, size_t total) {
-                          session.Progress("predicting", static_cast<double>(done) /
-                                                             static_cast<double>(total));
+                          session.Progress("predicting",
+                                           static_cast<double>(done) / static_cast<double>(total));
                         }};
   DD_ASSIGN_OR_RETURN(report.result, PredictAll(in.built, in.replay, scenarios, options));
   const Prediction& main = report.result.predictions[report.result.main];
   if (!failed && main.error.ok()) {
-    DD_RETURN_IF_ERROR(AddSideOutputs(
-        args, session, in, scenarios.empty() ? std::vector<Application>() : scenarios.back(),
-        report));
+    DD_RETURN_IF_ERROR(
+        AddSideOutputs(args, session, in,
+                       scenarios.empty() ? std::vector<Application>() : scenarios.back(), report));
     if (args.Has("--measured")) {
       DD_ASSIGN_OR_RETURN(report.score,
                           ScoreAgainst(std::string(args.Get("--measured")), args, session, main));
@@ -285,18 +297,21 @@ const Command kWhatIfCommand = {
     .summary = "predict what optimizations would bring",
     .usage = "TRACE [--opt SPEC]...",
     .details =
-        "SPEC is a list like 'amp(dtype=bf16),fuse': applied together, in this order, and each one\n"
-        "alone as well. Repeat --opt for separate scenarios. The first line compares the replay of\n"
+        "SPEC is a list like 'amp(dtype=bf16),fuse': applied together, in this order, and each "
+        "one\n"
+        "alone as well. Repeat --opt for separate scenarios. The first line compares the replay "
+        "of\n"
         "the unchanged trace with what was measured; without --opt that is all. Speed-ups printed\n"
         "with <= are limits, not predictions. Causes sum to the difference from the baseline.\n"
         "\n"
         "A scenario that cannot be predicted, for example because nothing in the trace matches,\n"
         "is printed as such while the others are predicted; the exit code is then 4.",
-    .examples = "daydream whatif run.ddtrace --opt amp,fuse\n"
-                "daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json\n"
-                "daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace\n"
-                "daydream whatif run.ddtrace --opt amp,fuse --timeline both.pftrace\n"
-                "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'",
+    .examples =
+        "daydream whatif run.ddtrace --opt amp,fuse\n"
+        "daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json\n"
+        "daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace\n"
+        "daydream whatif run.ddtrace --opt amp,fuse --timeline both.pftrace\n"
+        "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'",
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,

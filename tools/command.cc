@@ -14,32 +14,52 @@ constexpr Flag kGlobalFlags[] = {
     {.name = "--help", .letter = 'h', .help = "print this help"},
     {.name = "--quiet", .letter = 'q', .help = "no notes, only warnings and errors"},
     {.name = "--verbose", .letter = 'v', .help = "more notes"},
-    {.name = "--color", .value = "WHEN", .help = "colours: auto, always or never; NO_COLOR counts",
-     .fallback = "auto", .choices = kColors},
-    {.name = "--progress", .value = "WHEN", .help = "progress on a terminal: auto or never",
-     .fallback = "auto", .choices = kProgress},
-    {.name = "--message-format", .value = "FORMAT",
-     .help = "errors and warnings as text, or as one json object a line", .fallback = "text",
+    {.name = "--color",
+     .value = "WHEN",
+     .help = "colours: auto, always or never; NO_COLOR counts",
+     .fallback = "auto",
+     .choices = kColors},
+    {.name = "--progress",
+     .value = "WHEN",
+     .help = "progress on a terminal: auto or never",
+     .fallback = "auto",
+     .choices = kProgress},
+    {.name = "--message-format",
+     .value = "FORMAT",
+     .help = "errors and warnings as text, or as one json object a line",
+     .fallback = "text",
      .choices = kMessageFormats},
-    {.name = "--jobs", .letter = 'j', .value = "N",
+    {.name = "--jobs",
+     .letter = 'j',
+     .value = "N",
      .help = "threads; results do not depend on it (default: all cores, at most 8)"},
 };
 
 constexpr Flag kReadFlags[] = {
-    {.name = "--from", .value = "FORMAT",
+    {.name = "--from",
+     .value = "FORMAT",
      .help = "format of the input: kineto or ddtrace; auto looks at the content",
      .fallback = "auto"},
     {.name = "--strict", .help = "refuse malformed events instead of counting them"},
-    {.name = "--max-errors", .value = "SHARE",
-     .help = "share of malformed events above which reading fails", .fallback = "1%"},
-    {.name = "--steps", .value = "LIST",
-     .help = "steps that count: auto, all, or places from 0 like 2-5,7", .fallback = "auto"},
+    {.name = "--max-errors",
+     .value = "SHARE",
+     .help = "share of malformed events above which reading fails",
+     .fallback = "1%"},
+    {.name = "--steps",
+     .value = "LIST",
+     .help = "steps that count: auto, all, or places from 0 like 2-5,7",
+     .fallback = "auto"},
 };
 
 constexpr Flag kResultFlags[] = {
-    {.name = "--format", .value = "FORMAT", .help = "table, json, csv or md", .fallback = "table",
+    {.name = "--format",
+     .value = "FORMAT",
+     .help = "table, json, csv or md",
+     .fallback = "table",
      .choices = kFormats},
-    {.name = "--output", .letter = 'o', .value = "FILE",
+    {.name = "--output",
+     .letter = 'o',
+     .value = "FILE",
      .help = "write the result there; .json, .csv and .md choose the format"},
     {.name = "--force-overwrite", .letter = 'f', .help = "replace files that exist"},
     {.name = "--wide", .help = "do not cut names to the width of the terminal"},
@@ -52,8 +72,8 @@ constexpr const Command* kCommands[] = {
 };
 
 std::string FlagLine(const Flag& f) {
-  std::string left = f.letter != 0 ? fmt::format("-{}, {}", f.letter, f.name)
-                                   : fmt::format("    {}", f.name);
+  std::string left =
+      f.letter != 0 ? fmt::format("-{}, {}", f.letter, f.name) : fmt::format("    {}", f.name);
   if (!f.value.empty()) left += fmt::format(" {}", f.value);
   std::string right(f.help);
   if (f.repeats) right += "; may be repeated";
@@ -127,7 +147,8 @@ std::string GeneralHelp() {
       "commands\n";
   for (const Command* c : kCommands) out += fmt::format("  {:<13} {}\n", c->name, c->summary);
   out +=
-      "\ndaydream COMMAND --help lists the flags of a command, daydream opt list the optimizations.\n"
+      "\ndaydream COMMAND --help lists the flags of a command, daydream opt list the "
+      "optimizations.\n"
       "daydream explain TOPIC explains an optimization, an error code or a word.\n";
   return out;
 }
@@ -153,16 +174,16 @@ std::string ReferenceMarkdown() {
     if (!c->flags.empty()) out += "\n" + FlagTable(c->flags);
     std::string_view also = c->reads_traces && c->writes_result ? "[reading](#reading-traces) and "
                                                                   "[result](#results) flags"
-                            : c->reads_traces  ? "[reading](#reading-traces) flags"
-                            : c->writes_result ? "[result](#results) flags"
-                                               : "";
+                            : c->reads_traces                   ? "[reading](#reading-traces) flags"
+                            : c->writes_result                  ? "[result](#results) flags"
+                                                                : "";
     if (!also.empty()) out += fmt::format("\nAlso takes the {}.\n", also);
     out += "\n";
   }
-  out += "## Reading traces\n\nFlags of every command that reads a trace.\n\n" +
-         FlagTable(kReadFlags);
-  out += "\n## Results\n\nFlags of every command that prints a result.\n\n" +
-         FlagTable(kResultFlags);
+  out +=
+      "## Reading traces\n\nFlags of every command that reads a trace.\n\n" + FlagTable(kReadFlags);
+  out +=
+      "\n## Results\n\nFlags of every command that prints a result.\n\n" + FlagTable(kResultFlags);
   out += "\n## Everywhere\n\n" + FlagTable(kGlobalFlags);
   return out;
 }

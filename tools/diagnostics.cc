@@ -13,18 +13,24 @@ constexpr std::string_view kBold = "\033[1m";
 
 std::string_view Word(Severity s) {
   switch (s) {
-    case Severity::kError: return "error";
-    case Severity::kWarning: return "warning";
-    case Severity::kNote: break;
+    case Severity::kError:
+      return "error";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kNote:
+      break;
   }
   return "note";
 }
 
 std::string_view ColorOf(Severity s) {
   switch (s) {
-    case Severity::kError: return "\033[1;31m";
-    case Severity::kWarning: return "\033[1;33m";
-    case Severity::kNote: break;
+    case Severity::kError:
+      return "\033[1;31m";
+    case Severity::kWarning:
+      return "\033[1;33m";
+    case Severity::kNote:
+      break;
   }
   return "\033[1;36m";
 }
@@ -65,8 +71,7 @@ std::string AsJson(const Diagnostic& d, Severity severity) {
 
 }  // namespace
 
-std::string FormatDiagnostic(const Diagnostic& d, Severity severity,
-                             const DiagnosticStyle& style) {
+std::string FormatDiagnostic(const Diagnostic& d, Severity severity, const DiagnosticStyle& style) {
   if (style.json) return AsJson(d, severity);
   std::string label(Word(severity));
   if (!d.code.empty()) {
@@ -104,10 +109,14 @@ Exit ExitOf(const absl::Status& status) {
     if (area == "03" || area == "06") return Exit::kCannotAnswer;
   }
   switch (status.code()) {
-    case absl::StatusCode::kInvalidArgument: return Exit::kUsage;
-    case absl::StatusCode::kDataLoss: return Exit::kBadInput;
-    case absl::StatusCode::kFailedPrecondition: return Exit::kCannotAnswer;
-    default: return Exit::kFailed;
+    case absl::StatusCode::kInvalidArgument:
+      return Exit::kUsage;
+    case absl::StatusCode::kDataLoss:
+      return Exit::kBadInput;
+    case absl::StatusCode::kFailedPrecondition:
+      return Exit::kCannotAnswer;
+    default:
+      return Exit::kFailed;
   }
 }
 

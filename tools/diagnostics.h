@@ -28,11 +28,11 @@ std::string FormatDiagnostic(const Diagnostic& d, Severity severity, const Diagn
 // Process exit codes; docs/cli.md explains them.
 enum class Exit : uint8_t {
   kOk = 0,
-  kFailed = 1,       // working failed: I/O, internal errors
-  kUsage = 2,        // unknown flag, bad option expression
-  kBadInput = 3,     // the input cannot be read or is of no known format
-  kCannotAnswer = 4, // the input lacks what the question needs, or the replay check failed
-  kGateFailed = 5,   // --fail-if held
+  kFailed = 1,        // working failed: I/O, internal errors
+  kUsage = 2,         // unknown flag, bad option expression
+  kBadInput = 3,      // the input cannot be read or is of no known format
+  kCannotAnswer = 4,  // the input lacks what the question needs, or the replay check failed
+  kGateFailed = 5,    // --fail-if held
 };
 
 // The exit code of an error: by its code when it has one, else by its status code.

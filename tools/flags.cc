@@ -2,22 +2,26 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace daydream {
 namespace {
 
+// Insertions, deletions, replacements and swaps of neighbours, each counting one (optimal string
+// alignment).
 size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  std::vector<std::vector<size_t>> cost(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) cost[i][0] = i;
+  for (size_t j = 0; j <= b.size(); ++j) cost[0][j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
     for (size_t j = 1; j <= b.size(); ++j) {
-      size_t replace = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+      size_t best = std::min(
+          {cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      cost[i][j] = swapped ? std::min(best, cost[i - 2][j - 2] + 1) : best;
     }
   }
-  return row[b.size()];
+  return cost[a.size()][b.size()];
 }
 
 // One line of input with carets under the part that is wrong.
@@ -62,9 +66,9 @@ struct Reader {
   absl::Status Take(const Flag& flag, size_t place, std::string value) {
     if (!flag.choices.empty() &&
         std::find(flag.choices.begin(), flag.choices.end(), value) == flag.choices.end()) {
-      return BadValue(fmt::format("{} cannot be '{}'{}", flag.name, value,
-                                  DidYouMean(value, flag.choices)),
-                      words, place, fmt::format("{} {}", flag.name, OrList(flag.choices)));
+      return BadValue(
+          fmt::format("{} cannot be '{}'{}", flag.name, value, DidYouMean(value, flag.choices)),
+          words, place, fmt::format("{} {}", flag.name, OrList(flag.choices)));
     }
     (*values)[std::string(flag.name)].push_back(std::move(value));
     return absl::OkStatus();

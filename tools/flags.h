@@ -13,13 +13,13 @@
 namespace daydream {
 
 struct Flag {
-  std::string_view name;         // "--output"
-  char letter = 0;               // 'o' for -o; 0 = none
-  std::string_view value = {};   // "FILE"; empty: a switch, which takes no value
-  std::string_view help = {};    // one line, no full stop
-  std::string_view fallback = {};                   // shown in the help, returned by Get()
-  std::span<const std::string_view> choices = {};   // accepted values; empty: any
-  bool repeats = false;          // may be given more than once
+  std::string_view name;                           // "--output"
+  char letter = 0;                                 // 'o' for -o; 0 = none
+  std::string_view value = {};                     // "FILE"; empty: a switch, which takes no value
+  std::string_view help = {};                      // one line, no full stop
+  std::string_view fallback = {};                  // shown in the help, returned by Get()
+  std::span<const std::string_view> choices = {};  // accepted values; empty: any
+  bool repeats = false;                            // may be given more than once
 };
 
 // What was given. Flags are looked up by their full name.
@@ -32,8 +32,7 @@ class Args {
   const std::vector<std::string>& positional() const { return positional_; }
 
  private:
-  friend absl::StatusOr<Args> ParseArgs(std::span<const Flag* const>,
-                                        std::span<const std::string>);
+  friend absl::StatusOr<Args> ParseArgs(std::span<const Flag* const>, std::span<const std::string>);
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::map<std::string, std::string, std::less<>> fallbacks_;
   std::vector<std::string> positional_;

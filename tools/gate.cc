@@ -34,7 +34,8 @@ bool ParseNumber(std::string_view text, double& value) {
 
 absl::StatusOr<Gate> ParseGate(std::string_view text) {
   size_t at = text.find_first_of("<>");
-  if (at == std::string_view::npos) return BadGate(fmt::format("--fail-if '{}' has no < or >", text));
+  if (at == std::string_view::npos)
+    return BadGate(fmt::format("--fail-if '{}' has no < or >", text));
   bool equal = at + 1 < text.size() && text[at + 1] == '=';
   Gate gate;
   gate.name = std::string(Trim(text.substr(0, at)));

@@ -12,14 +12,14 @@ namespace daydream {
 // Known values by name: factors and shares without unit, times in nanoseconds.
 struct GateValue {
   double value = 0;
-  bool time = false;       // compared with durations; "+3%" and "-3%" are relative to `reference`
+  bool time = false;  // compared with durations; "+3%" and "-3%" are relative to `reference`
   double reference = 0;
 };
 using GateValues = std::map<std::string, GateValue, std::less<>>;
 
 struct Gate {
-  std::string name;    // "speedup"
-  std::string op;      // "<", "<=", ">", ">="
+  std::string name;  // "speedup"
+  std::string op;    // "<", "<=", ">", ">="
   double limit = 0;
   bool time = false;      // the limit is a duration in ns
   bool relative = false;  // the limit is a signed share of the reference

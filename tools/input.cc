@@ -27,7 +27,8 @@ void WarnAboutLosses(const std::string& path, const Trace& trace, Session& sessi
                   .why = c.reason});
   }
   if (losses > kLossesShown) {
-    session.Note(fmt::format("{} more kinds of loss: daydream info {}", losses - kLossesShown, path));
+    session.Note(
+        fmt::format("{} more kinds of loss: daydream info {}", losses - kLossesShown, path));
   }
 }
 
@@ -81,18 +82,18 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, 
   DD_ASSIGN_OR_RETURN(options.max_malformed, ParseShare("--max-errors", args.Get("--max-errors")));
   std::string what = fmt::format("reading {}", path);
   options.progress = [&](int64_t consumed, int64_t total) {
-    session.Progress(what, total > 0 ? static_cast<double>(consumed) / static_cast<double>(total)
-                                     : -1);
+    session.Progress(what,
+                     total > 0 ? static_cast<double>(consumed) / static_cast<double>(total) : -1);
   };
   std::string from(args.Get("--from"));
   if (from != "auto" && FindImporter(from) == nullptr) {
     std::vector<std::string_view> names = {"auto"};
     for (const Importer* i : Importers()) names.push_back(i->name);
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0104",
-                       .what = fmt::format("--from cannot be '{}'{}", from,
-                                           DidYouMean(from, names)),
-                       .fix = fmt::format("--from {}", OrList(names))});
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = fmt::format("--from cannot be '{}'{}", from, DidYouMean(from, names)),
+         .fix = fmt::format("--from {}", OrList(names))});
   }
   auto trace = ImportFile(path, options, from);
   session.EndProgress();

@@ -10,21 +10,26 @@ namespace {
 
 constexpr Term kTerms[] = {
     {"bound",
-     "A limit, not a prediction: what the step would take if something cost nothing at all. Printed\n"
+     "A limit, not a prediction: what the step would take if something cost nothing at all. "
+     "Printed\n"
      "with <= before the speed-up. free-launch, free-comm, free-gpu, free-host, no-data-wait and\n"
      "roofline are bounds. If a bound promises little, everything it covers promises less."},
     {"bound by",
      "What the critical path of the predicted step consists of: GPU work, CPU work and launching,\n"
      "communication, or waiting for data. To go faster, make the largest of them shorter."},
     {"causes",
-     "The parts of the difference between a prediction and the baseline. Optimizations are applied\n"
-     "one after another and the step time is taken after each, so that every change belongs to one\n"
+     "The parts of the difference between a prediction and the baseline. Optimizations are "
+     "applied\n"
+     "one after another and the step time is taken after each, so that every change belongs to "
+     "one\n"
      "of them exactly. Inside one optimization the change is split in proportion to the time each\n"
-     "cause took off or added, weighed by what the step is bound by. What remains (order, waiting,\n"
+     "cause took off or added, weighed by what the step is bound by. What remains (order, "
+     "waiting,\n"
      "overlap) is listed as (joint). The sum is exact, to the nanosecond."},
     {"confidence",
      "One word for how far to trust a prediction.\n"
-     "  low     the replay is off by more than 3 %, or by more than 10 % with typical lags, or the\n"
+     "  low     the replay is off by more than 3 %, or by more than 10 % with typical lags, or "
+     "the\n"
      "          interval is wider than 30 % of the step, or the optimization warned\n"
      "  high    the replay is within 1 %, within 3 % with typical lags, the interval is no wider\n"
      "          than 5 % of the step, and the step is no more than a fifth shorter or longer:\n"
@@ -38,30 +43,37 @@ constexpr Term kTerms[] = {
      "Communication is exposed while nothing else runs on the GPU. Exposed is not the same as\n"
      "avoidable: hiding it needs other work that is ready."},
     {"gap",
-     "Time between two tasks of a lane that belongs to neither: host work outside of any operator,\n"
+     "Time between two tasks of a lane that belongs to neither: host work outside of any "
+     "operator,\n"
      "or dead time between two kernels."},
     {"interval",
      "Where the step time should lie in nine of ten cases. Three independent parts are added as\n"
-     "squares: the error of the replay (the larger of the plain and the typical one), the spread of\n"
+     "squares: the error of the replay (the larger of the plain and the typical one), the spread "
+     "of\n"
      "the measured steps, and for every parameter that you did not fix how far the step moves\n"
      "between the low and the high end of its plausible range. Bounds have none."},
     {"kernel",
-     "A function that runs on the GPU. Its time does not include its launch, which is a call on the\n"
+     "A function that runs on the GPU. Its time does not include its launch, which is a call on "
+     "the\n"
      "CPU that usually happened long before."},
     {"lag",
-     "Latency along an edge: from the return of a launch call to the start of its kernel on an idle\n"
+     "Latency along an edge: from the return of a launch call to the start of its kernel on an "
+     "idle\n"
      "stream, from the end of a kernel to the return of the call that waited for it."},
     {"lane",
-     "Something that does one thing at a time: a CPU thread, a GPU stream, a communication channel."},
+     "Something that does one thing at a time: a CPU thread, a GPU stream, a communication "
+     "channel."},
     {"launch",
-     "The call on the CPU that asks for GPU work. It takes 3 to 10 us whatever the kernel does, so\n"
+     "The call on the CPU that asks for GPU work. It takes 3 to 10 us whatever the kernel does, "
+     "so\n"
      "many small kernels can make a step launch-bound: the GPU waits for the CPU."},
     {"layer",
      "A layer of the network: from module names where they were recorded, else from the operators\n"
      "of the forward pass. Backward kernels belong to the layer of their forward operator."},
     {"phase", "Forward, backward, optimizer, data or communication."},
     {"replay",
-     "Playing the dependency graph of a trace forward. Replaying it unchanged must give the measured\n"
+     "Playing the dependency graph of a trace forward. Replaying it unchanged must give the "
+     "measured\n"
      "step time; the difference is the replay error, printed before every prediction."},
     {"replay error",
      "Replayed against measured step time of the unchanged trace. See also: typical lags."},
@@ -78,20 +90,19 @@ constexpr Term kTerms[] = {
      "  collective  ranks meet\n"
      "  transform   added by an optimization\n"
      "and the order of the lane itself. docs/how-it-works.md has the evidence for each."},
-    {"scenario",
-     "A list of optimizations applied together. Each --opt is one scenario."},
+    {"scenario", "A list of optimizations applied together. Each --opt is one scenario."},
     {"step",
      "One training iteration. Its time is the period between the ends of its GPU work and of that\n"
      "of the step before; the CPU may run ahead, so the CPU's own duration of a step says little.\n"
      "Reported is the median over the steps that count; warm-up and cut-off steps are left out."},
-    {"stream",
-     "A queue of GPU work; what is in one stream runs in order."},
+    {"stream", "A queue of GPU work; what is in one stream runs in order."},
     {"timeline",
      "When every task starts and ends: what a simulation predicts. --timeline writes it for\n"
      "Perfetto or chrome://tracing."},
     {"typical lags",
      "The replay with every measured latency and gap replaced by the trace's typical one for its\n"
-     "kind. A small error here means that the rules explain the timing, rather than copied numbers;\n"
+     "kind. A small error here means that the rules explain the timing, rather than copied "
+     "numbers;\n"
      "it is the better sign that a changed graph is predicted well."},
     {"warm-up",
      "The first step of a recording, or one clearly slower than the rest. Simulated, not counted."},

@@ -18,8 +18,8 @@ struct Score {
   std::string file;
   Duration measured;
   std::string headline;
-  double error = 0;      // predicted / measured - 1
-  bool inside = false;   // of the interval
+  double error = 0;     // predicted / measured - 1
+  bool inside = false;  // of the interval
 };
 
 // One group before and after, for --by.
@@ -31,7 +31,7 @@ struct BreakdownRow {
 
 struct WhatIfReport {
   std::string file;
-  std::string headline;       // "gpt2.ddtrace, 8 steps, NVIDIA A100"
+  std::string headline;  // "gpt2.ddtrace, 8 steps, NVIDIA A100"
   const Trace* trace = nullptr;
   const BuildReport* build = nullptr;
   WhatIf result;

@@ -139,14 +139,17 @@ Table BreakdownTable(const WhatIfReport& report) {
   auto show = [&](const BreakdownRow& r) {
     table.AddRow({Printable(r.name), FormatTime(r.before, unit), FormatTime(r.after, unit),
                   FormatChange(r.after - r.before, unit), FormatTime(r.path_before, unit),
-                  FormatTime(r.path_after, unit), FormatChange(r.path_after - r.path_before, unit)});
+                  FormatTime(r.path_after, unit),
+                  FormatChange(r.path_after - r.path_before, unit)});
   };
   const auto& rows = report.breakdown;
   size_t shown = rows.size() <= kRowsShown + 1 ? rows.size() : kRowsShown;
   for (size_t i = 0; i < rows.size(); ++i) {
     add(all, rows[i]);
-    if (i < shown) show(rows[i]);
-    else add(rest, rows[i]);
+    if (i < shown)
+      show(rows[i]);
+    else
+      add(rest, rows[i]);
   }
   if (shown < rows.size()) {
     rest.name = fmt::format("[{} others]", rows.size() - shown);
@@ -168,7 +171,9 @@ std::string ScoreText(const WhatIfReport& report) {
                      p.name, FormatTime(p.step, unit),
                      interval.empty() ? "" : fmt::format(" ({})", interval),
                      FormatTime(s.measured, unit), FormatSignedPercent(s.error),
-                     interval.empty() ? "" : s.inside ? "inside interval" : "OUTSIDE interval",
+                     interval.empty() ? ""
+                     : s.inside       ? "inside interval"
+                                      : "OUTSIDE interval",
                      Printable(s.headline));
 }
 
@@ -177,9 +182,9 @@ std::string ScoreText(const WhatIfReport& report) {
 std::string ReplayLine(const WhatIfReport& report) {
   const ReplayCheck& r = report.result.replay;
   TimeUnit unit = UnitFor(r.measured);
-  std::string line = fmt::format("{}      replay check: {} against {} measured ({}", report.headline,
-                                 FormatTime(r.simulated, unit), FormatTime(r.measured, unit),
-                                 FormatSignedPercent(r.error()));
+  std::string line = fmt::format("{}      replay check: {} against {} measured ({}",
+                                 report.headline, FormatTime(r.simulated, unit),
+                                 FormatTime(r.measured, unit), FormatSignedPercent(r.error()));
   if (auto typical = r.typical_error()) {
     line += fmt::format("; {} with typical lags", FormatSignedPercent(*typical));
   }
