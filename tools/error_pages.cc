@@ -39,43 +39,57 @@ constexpr ErrorPage kPages[] = {
      "`daydream explain` knows the optimizations of `daydream opt list`, error codes like E0301 "
      "and\n"
      "the words of docs/glossary.md; `daydream explain` alone lists them."},
-    {"E0201", "the file cannot be opened",
-     "There is no file of this name, or it may not be read. '-' reads standard input."},
-    {"E0202", "the path is a directory",
-     "One trace is one file. A directory of ranks is read file by file."},
-    {"E0203", "the format is not known",
-     "The first bytes match none of the formats that daydream reads (`daydream --version -v` "
+    {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
+    {"E0202", "this is a directory, not a trace",
+     "One trace is one file, also when several ranks were recorded. Name one of them."},
+    {"E0203", "the format of this file is not known",
+     "The first bytes match none of the formats that daydream reads; `daydream --version -v` "
      "lists\n"
-     "them). --from NAME skips the detection. A .nsys-rep file is closed; other tools can read\n"
-     "its exports only."},
-    {"E0204", "unknown name of a format", "--from takes the names of `daydream --version -v`."},
-    {"E0205", "the compressed stream is damaged or ends early",
-     "The file was cut off, often because the program ended while it was written. What was intact\n"
-     "is used when the format allows it, and the loss is counted."},
-    {"E0206", "the input is larger than allowed",
-     "The uncompressed text passed the limit that guards against decompression bombs."},
-    {"E0207", "reading failed", "The system reported an error while reading. Look at the disk."},
-    {"E0208", "the file cannot be read", "The system refused to open or read it."},
-    {"E0209", "the file is empty",
-     "Nothing was written: the profiler was stopped before it exported, or the disk was full."},
-    {"E0210", "this JSON is not a trace",
-     "It was readable, but holds no traceEvents. Export with prof.export_chrome_trace(...)."},
-    {"E0211", "too many malformed events",
-     "More events than --max-errors allows (1 % unless told otherwise) could not be read. Raise\n"
-     "--max-errors to look at what is left, and re-record before trusting predictions."},
-    {"E0212", "more events or lanes than a trace can hold",
+     "them. --from NAME skips the detection."},
+    {"E0204", "a known format that is not supported yet",
+     "The file was recognised, but nothing here reads it. The message names a file of the same "
+     "run\n"
+     "or an export that would do."},
+    {"E0205", "the compressed data ends early",
+     "The file was cut off, often because the program ended while it was written. What was intact "
+     "is\n"
+     "used where the format allows it, and the loss is counted."},
+    {"E0206", "the compressed data is damaged",
+     "A block of the packed file does not unpack. Copy the file again; unpack it with gzip or zstd "
+     "to\n"
+     "see how far it gets."},
+    {"E0207", "this file unpacks to more text than is read",
+     "A small file that unpacks to very much is more often a mistake or an attack than a trace, "
+     "so\n"
+     "there is a limit. Record fewer steps."},
+    {"E0208", "this file is empty",
+     "The profiler was stopped before it exported, or the disk was full."},
+    {"E0209", "this file cannot be read",
+     "The system refused to open or read it; the message has its reason."},
+    {"E0210", "malformed events",
+     "An event could not be read and --strict was given, or more of them than --max-errors allows "
+     "(1 %\n"
+     "unless told otherwise). With a higher --max-errors you can look at what is left, but record "
+     "again\n"
+     "before trusting a prediction."},
+    {"E0211", "there are no events in this file",
+     "It is JSON without \"traceEvents\", or the list is empty. Write the trace with\n"
+     "prof.export_chrome_trace(...) after the profiler has stopped."},
+    {"E0212", "this trace is too large",
      "A trace holds 2^31 events on 2^16 lanes. Record fewer steps."},
-    {"E0220", "this .ddtrace file was written by a newer version",
-     "Its format is newer than this program. Update daydream, or import the original again."},
-    {"E0221", "this file is not a .ddtrace file", "It begins like one but its header is damaged."},
+    {"E0220", "this is not a .ddtrace file",
+     "It was to be read as one, but does not begin like one. Leave --from away."},
+    {"E0221", "this .ddtrace file has a format that this program cannot read",
+     "A newer daydream wrote it. Update, or import the original again."},
     {"E0222", "nothing in this .ddtrace file can be read",
-     "All of its chunks are damaged. Import the original again."},
+     "It was cut off at its very beginning, or overwritten. Import the original again."},
     {"E0223", "this .ddtrace file is damaged",
-     "--strict asks for all of it and a chunk failed its checksum. Without --strict the intact\n"
-     "chunks are read and the loss is counted."},
-    {"E0224", "too many malformed events in this .ddtrace file", "As E0211, for our own format."},
-    {"E0225", "a record of this .ddtrace file is inconsistent",
-     "An id or length points outside of the file. The record is left out and counted."},
+     "--strict asks for all of it, and a chunk failed its checksum. Without --strict the intact "
+     "chunks\n"
+     "are read and the loss is counted."},
+    {"E0224", "too many events of this .ddtrace file are malformed",
+     "As E0210, for our own format."},
+    {"E0225", "this .ddtrace file holds more than may be read", "As E0207, for our own format."},
     {"E0300", "the graph cannot be built",
      "The trace was read but no dependency graph could be made of it; the message says why."},
     {"E0301", "this trace has no GPU work",
@@ -94,6 +108,9 @@ constexpr ErrorPage kPages[] = {
      "Dependencies made from the recorded times form cycles: something ends before it begins,\n"
      "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"
      "It is damaged, or clocks of host and GPU do not belong together. Record again."},
+    {"E0304", "the recorded times contradict one another",
+     "Dependencies that the trace shows form cycles, in more places than can be dropped with a\n"
+     "warning. The file is damaged, or the clocks of host and GPU were not aligned. Record again."},
     {"E0601", "the optimization found nothing to change",
      "Nothing in this trace matches what the optimization works on, for example `fuse` where "
      "every\n"

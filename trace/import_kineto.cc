@@ -144,7 +144,7 @@ absl::Status KinetoReader::MalformedError(std::string_view why, int64_t offset) 
                      .where = fmt::format("{}, byte {}", source_.name(), offset),
                      .why = std::string(why),
                      .effect = "a prediction from what is left would not be reliable",
-                     .fix = "record the trace again, or allow it: --max-malformed 1"});
+                     .fix = "record the trace again, or allow it: --max-errors 100%"});
 }
 
 absl::Status KinetoReader::CheckShare(bool final) const {
