@@ -95,7 +95,10 @@ std::string FormatSignedPercent(double share, int decimals) {
   return Signed(share * 100, decimals) + " %";
 }
 
-std::string FormatSpeedup(double factor) { return fmt::format("{:.2f}x", factor); }
+std::string FormatSpeedup(double factor) {
+  if (factor >= 100 && factor < 1e15) return FormatCount(static_cast<uint64_t>(factor + 0.5)) + "x";
+  return fmt::format("{:.2f}x", factor);
+}
 
 std::string FormatBytes(uint64_t bytes) {
   if (bytes < 1000) return fmt::format("{} B", bytes);

@@ -60,14 +60,22 @@ double Ratio(Duration a, Duration b) {
   return static_cast<double>(a.ns) / static_cast<double>(b.ns);
 }
 
+// Text of --opt for one application.
+std::string SpelledAs(const Application& a) {
+  return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
+}
+
 // Applies the applications one after another, replaying after each, so that the change of the
 // step time belongs to one application exactly.
 absl::Status PlayInto(Prediction& p, const Baseline& base, std::span<const Application> scenario) {
   Graph graph = *base.graph;
   Duration before = base.step;
   BoundBy path = base.path;
-  for (const Application& application : scenario) {
-    DD_ASSIGN_OR_RETURN(Applied applied, Apply(application, graph));
+  auto replay = [&](const Application& application, const Applied* applied) -> absl::Status {
+    if (applied == nullptr) {
+      p.left_out.push_back(SpelledAs(application));
+      return absl::OkStatus();
+    }
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph, {.blockers = true}));
     Duration step = StepTime(graph, timeline);
     // A limit only takes work away. That a median over uneven steps can still come out longer (the
@@ -77,13 +85,15 @@ absl::Status PlayInto(Prediction& p, const Baseline& base, std::span<const Appli
     BoundBy both = {path.gpu + p.path.gpu, path.cpu + p.path.cpu, path.comm + p.path.comm,
                     path.data + p.path.data};
     std::vector<CauseShare> shares = SplitByCause(step - before, application.transform->name,
-                                                  applied.causes, graph.steps().size(), both);
+                                                  applied->causes, graph.steps().size(), both);
     p.causes.insert(p.causes.end(), shares.begin(), shares.end());
-    Merge(p.changes, applied.changes);
-    p.bound |= applied.bound;
+    Merge(p.changes, applied->changes);
+    p.bound |= applied->bound;
     before = step;
     path = p.path;
-  }
+    return absl::OkStatus();
+  };
+  DD_RETURN_IF_ERROR(ApplyAll(scenario, graph, replay));
   p.step = before;
   return absl::OkStatus();
 }
@@ -108,9 +118,7 @@ void TidyCauses(std::vector<CauseShare>& causes) {
 
 absl::StatusOr<Duration> StepWith(const Graph& original, std::span<const Application> scenario) {
   Graph graph = original;
-  for (const Application& application : scenario) {
-    DD_RETURN_IF_ERROR(Apply(application, graph).status());
-  }
+  DD_RETURN_IF_ERROR(ApplyAll(scenario, graph));
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
   return StepTime(graph, timeline);
 }
@@ -142,13 +150,13 @@ Prediction Predict(const Baseline& base, const ReplayCheck& replay,
                    const std::vector<Application>& scenario, const WhatIfOptions& options) {
   Prediction p;
   for (const Application& a : scenario) {
-    p.opts.push_back(a.params.spelled().empty() ? std::string(a.transform->name)
-                                                : a.params.spelled());
+    p.opts.push_back(SpelledAs(a));
     p.name += (p.name.empty() ? "" : " + ") + p.opts.back();
   }
   p.error = PlayInto(p, base, scenario);
   if (!p.error.ok()) {
     p.causes.clear();
+    p.left_out.clear();
     return p;
   }
   TidyCauses(p.causes);
@@ -223,11 +231,27 @@ std::string_view Name(Confidence c) {
   return kNames[static_cast<size_t>(c)];
 }
 
+absl::Status ApplyAll(std::span<const Application> scenario, Graph& graph,
+                      const std::function<absl::Status(const Application&, const Applied*)>& each) {
+  absl::Status nothing;
+  size_t done = 0;
+  for (const Application& application : scenario) {
+    auto applied = Apply(application, graph);
+    if (applied.ok()) {
+      ++done;
+    } else if (DiagnosticOf(applied.status()).code == "E0601") {
+      nothing = applied.status();
+    } else {
+      return applied.status();
+    }
+    if (each) DD_RETURN_IF_ERROR(each(application, applied.ok() ? &*applied : nullptr));
+  }
+  return done > 0 ? absl::OkStatus() : nothing;
+}
+
 absl::StatusOr<Played> Play(const Graph& graph, std::span<const Application> scenario) {
   Played played{graph, {}};
-  for (const Application& application : scenario) {
-    DD_RETURN_IF_ERROR(Apply(application, played.graph).status());
-  }
+  DD_RETURN_IF_ERROR(ApplyAll(scenario, played.graph));
   DD_ASSIGN_OR_RETURN(played.timeline, Simulate(played.graph, {.blockers = true}));
   return played;
 }

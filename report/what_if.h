@@ -43,8 +43,10 @@ std::string_view Name(Confidence c);
 struct Prediction {
   std::string name;               // "baseline", "amp + fuse"
   std::vector<std::string> opts;  // "amp", "fuse"
-  absl::Status error;             // not OK: it could not be predicted and the rest is empty
-  bool bound = false;             // a limit, printed with <=
+  // Parts of a combination that found nothing to change (E0601) and were left out of it.
+  std::vector<std::string> left_out;
+  absl::Status error;  // not OK: it could not be predicted and the rest is empty
+  bool bound = false;  // a limit, printed with <=
   Duration step;
   std::optional<Duration> low, high;  // 90 % interval; bounds have none
   double speedup = 1;                 // baseline step / step; infinite when the step is 0
@@ -93,6 +95,13 @@ Duration MedianOf(const std::vector<Duration>& durations);
 absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& replay,
                                   std::span<const std::vector<Application>> scenarios,
                                   const WhatIfOptions& options = {});
+
+// Applies `scenario` in order. Parts of a combination that find nothing to change are skipped and
+// leave no entry in the result; when all are skipped, or one fails for another reason, so does
+// this. `each` is called after every application, skipped ones with nullptr.
+absl::Status ApplyAll(
+    std::span<const Application> scenario, Graph& graph,
+    const std::function<absl::Status(const Application&, const Applied*)>& each = {});
 
 // One scenario played once: the edited graph and its timeline with blockers.
 struct Played {

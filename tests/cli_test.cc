@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -341,8 +342,15 @@ TEST_F(Cli, TheDocsAreWhatTheProgramPrints) {
       << "run scripts/docs";
 }
 
-// Every code that the sources mention has a page.
+// Every code that the sources mention has a page, and only one.
 TEST_F(Cli, EveryErrorCodeHasAPage) {
+  std::set<std::string> titles;
+  std::istringstream lines(ReadAll(DAYDREAM_SOURCE_DIR "/docs/errors.md"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("## ")) {
+      EXPECT_TRUE(titles.insert(line.substr(0, 8)).second) << line;
+    }
+  }
   for (const char* folder :
        {"base", "trace", "graph", "simulator", "costmodel", "transforms", "report", "tools"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(

@@ -85,6 +85,19 @@ TEST(WhatIf, OneScenarioMayFailWhileOthersDoNot) {
   EXPECT_TRUE(result.predictions[result.main].error.ok());
 }
 
+TEST(WhatIf, CombinationsLeaveOutPartsThatFindNothing) {
+  BuiltGraph built = Example();
+  WhatIf result = Ask(built, {"free-comm,free-gpu"});
+  const Prediction& both = result.predictions[result.main];
+  ASSERT_TRUE(both.error.ok());
+  EXPECT_EQ(both.left_out, std::vector<std::string>{"free-comm"});
+  for (const Prediction& p : result.predictions) {
+    if (p.name == "free-gpu") {
+      EXPECT_EQ(p.step.ns, both.step.ns);
+    }
+  }
+}
+
 TEST(WhatIf, BoundsHaveNoInterval) {
   WhatIf result = Ask(Example(), {"free-gpu"});
   const Prediction& p = result.predictions[result.main];

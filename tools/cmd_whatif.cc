@@ -188,6 +188,11 @@ void Comment(const WhatIfReport& report, Session& session) {
     }
   }
   for (const Prediction& p : report.result.predictions) {
+    for (const std::string& part : p.left_out) {
+      session.Warn({.code = "W0601",
+                    .what = fmt::format("{}: {} finds nothing to change here", p.name, part),
+                    .effect = "the combination is predicted without it"});
+    }
     if (p.error.ok() || !said.insert(std::string(Message(p.error))).second) continue;
     session.Error(p.error);
   }
@@ -283,7 +288,8 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Exit gate, CheckGates(args, report.result, session));
   if (gate != Exit::kOk) return gate;
   for (const Prediction& p : report.result.predictions) {
-    if (!p.error.ok() && !args.Has("--allow-no-effect")) return Exit::kCannotAnswer;
+    bool whole = p.error.ok() && p.left_out.empty();
+    if (!whole && !args.Has("--allow-no-effect")) return Exit::kCannotAnswer;
   }
   if (scenarios.empty()) session.Next(fmt::format("daydream whatif {} --opt amp,fuse", path));
   return Exit::kOk;
@@ -305,7 +311,8 @@ const Command kWhatIfCommand = {
         "with <= are limits, not predictions. Causes sum to the difference from the baseline.\n"
         "\n"
         "A scenario that cannot be predicted, for example because nothing in the trace matches,\n"
-        "is printed as such while the others are predicted; the exit code is then 4.",
+        "is printed as such while the others are predicted. Parts of a combination that match\n"
+        "nothing are left out of it with a warning. The exit code is 4 in both cases.",
     .examples =
         "daydream whatif run.ddtrace --opt amp,fuse\n"
         "daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json\n"

@@ -108,14 +108,14 @@ constexpr ErrorPage kPages[] = {
      "Dependencies made from the recorded times form cycles: something ends before it begins,\n"
      "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"
      "It is damaged, or clocks of host and GPU do not belong together. Record again."},
-    {"E0304", "the recorded times contradict one another",
-     "Dependencies that the trace shows form cycles, in more places than can be dropped with a\n"
-     "warning. The file is damaged, or the clocks of host and GPU were not aligned. Record again."},
     {"E0601", "the optimization found nothing to change",
      "Nothing in this trace matches what the optimization works on, for example `fuse` where "
      "every\n"
      "optimizer is fused already. That is an answer too; it is not printed as 1.00x so that a\n"
-     "misspelt selection does not look like one. Warning W0601 comes from building the graph and\n"
+     "misspelt selection does not look like one. A combination is predicted\n"
+     "without its parts that find nothing, with warning W0601; the exit code is 4 either way, "
+     "unless\n"
+     "--allow-no-effect is given. The other warnings W0601 come from building the graph and\n"
      "says what weakens every prediction from this trace."},
     {"E0602", "the replay check failed",
      "The unchanged graph, replayed, does not take the time that was measured. Predictions would\n"

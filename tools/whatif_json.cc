@@ -104,6 +104,7 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   }
   json.EndArray();
   WriteBoundBy(p.path, json);
+  WriteTexts(json, "left_out", p.left_out);
   WriteChanges(p.changes, json);
   json.EndObject();
 }
