@@ -200,6 +200,11 @@ class StartRule {
       ++b_.report.contended;
       return delay;
     }
+    if (op.position == 0 && b_.ops.front().start >= op.call_end) {
+      // The head of the window: work from before it may have held the stream.
+      b_.graph.mutable_task(op.task).earliest = op.start;
+      return std::nullopt;
+    }
     delay.name = b_.graph.AddName("(unexplained)");  // G7
     ++b_.report.unexplained;
     b_.report.unexplained_time += rest;

@@ -13,6 +13,8 @@ namespace daydream {
 namespace {
 
 constexpr Duration kLargestGap = Duration::Us(10);  // rule G2: longer rests have another cause
+// Rule L2: 16 us is typical for the slowest GPUs measured (MI300X).
+constexpr Duration kLargestLatency = Duration::Us(100);
 
 bool IsCollective(std::string_view name) {
   return name.starts_with("nccl") || name.starts_with("rccl") ||
@@ -125,7 +127,8 @@ void LearnTypicalLags(Builder& b) {
       if (!op.call.valid() || op.many) continue;
       const GpuOp* before = i == 0 ? nullptr : &b.ops[stream[i - 1]];
       if (before == nullptr || before->end <= op.call_start) {
-        latencies.push_back(op.start - b.End(op.call));
+        Duration latency = op.start - b.End(op.call);
+        if (latency <= kLargestLatency) latencies.push_back(latency);
       } else if (b.End(op.call) <= before->end) {
         Duration gap = op.start - before->end;
         if (gap < Duration{} || gap > kLargestGap) continue;
