@@ -1,0 +1,84 @@
+// From a trace to a prediction: graph building, replay of a real graph, applying a transform, and a
+// whole what-if. The counter "of floor" is the time against the slowest that is acceptable
+// (CONTRIBUTING.md): below 1 is good.
+#include <benchmark/benchmark.h>
+
+#include <filesystem>
+
+#include "graph/build.h"
+#include "report/what_if.h"
+#include "simulator/simulate.h"
+#include "trace/importer.h"
+
+namespace daydream {
+namespace {
+
+// The largest real trace where the real ones are at hand, else the shipped one.
+std::shared_ptr<const Trace> Input() {
+  const std::filesystem::path root(DAYDREAM_SOURCE_DIR);
+  const auto real = root / ".." / "shared" / "traces" / "training" / "sharded-v100-rank1of2.json.gz";
+  const auto shipped = root / "examples" / "resnet50-synthetic.ddtrace";
+  static const auto trace = ImportFile((std::filesystem::exists(real) ? real : shipped).string());
+  return trace.value();
+}
+
+const BuiltGraph& Built() {
+  static const BuiltGraph built = BuildGraph(Input()).value();
+  return built;
+}
+
+void Report(benchmark::State& state, size_t things, double floor_ns) {
+  using benchmark::Counter;
+  double n = static_cast<double>(things) * static_cast<double>(state.iterations());
+  state.counters["each"] = Counter(n, Counter::kIsRate | Counter::kInvert);
+  state.counters["of floor"] = Counter(n * 1e-9 * floor_ns, Counter::kIsRate | Counter::kInvert);
+}
+
+void BM_BuildGraph(benchmark::State& state) {
+  auto trace = Input();
+  for (auto _ : state) benchmark::DoNotOptimize(BuildGraph(trace));
+  Report(state, trace->rows(), 300);
+}
+BENCHMARK(BM_BuildGraph)->Unit(benchmark::kMillisecond);
+
+void BM_ReplayOrderKept(benchmark::State& state) {
+  const Graph& graph = Built().graph;
+  const Plan plan = Plan::Make(graph).value();
+  for (auto _ : state) benchmark::DoNotOptimize(plan.Run(graph));
+  Report(state, graph.size(), 10);
+}
+BENCHMARK(BM_ReplayOrderKept)->Unit(benchmark::kMillisecond);
+
+void BM_CopyGraph(benchmark::State& state) {
+  for (auto _ : state) {
+    Graph copy = Built().graph;
+    benchmark::DoNotOptimize(copy);
+  }
+  Report(state, Built().graph.size(), 60);
+}
+BENCHMARK(BM_CopyGraph)->Unit(benchmark::kMillisecond);
+
+void BM_ApplySpeedup(benchmark::State& state) {
+  auto scenario = ParseScenario("speedup(select=kernel:.*,by=2x)").value();
+  Graph graph = Built().graph;
+  size_t touched = 0;
+  for (auto _ : state) touched = Apply(scenario[0], graph).value().changes.scaled;
+  // One replay plus 50 ns a task that was touched.
+  double floor = 50 + 10.0 * static_cast<double>(graph.size()) /
+                          static_cast<double>(std::max<size_t>(touched, 1));
+  Report(state, touched, floor);
+}
+BENCHMARK(BM_ApplySpeedup)->Unit(benchmark::kMillisecond);
+
+void BM_WhatIfAmpFuse(benchmark::State& state) {
+  const ReplayCheck replay = CheckReplay(Built(), nullptr).value();
+  const std::vector<std::vector<Application>> scenarios = {ParseScenario("amp,fuse").value()};
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(
+        PredictAll(Built(), replay, scenarios, {.alone = false, .intervals = false}));
+  }
+}
+BENCHMARK(BM_WhatIfAmpFuse)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace daydream
