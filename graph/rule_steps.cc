@@ -1,9 +1,10 @@
 // Rules I1, I2: host work belongs to the step in which it starts, GPU work to the step in which its
-// call starts. The period of a step runs from the end of the last GPU work of the step before to
-// the end of its own last GPU work: the CPU's step marks say little while the CPU runs ahead.
+// call starts. Periods are those of graph/step_windows.h: the CPU's step marks say little while the
+// CPU runs ahead.
 #include <algorithm>
 
 #include "graph/builder.h"
+#include "graph/step_windows.h"
 
 namespace daydream {
 namespace {
@@ -33,26 +34,16 @@ uint16_t StepAt(const std::vector<Instant>& begins, Instant t) {
 
 void RecordPeriods(Builder& b) {
   size_t n = b.graph.steps().size();
-  std::vector<Instant> gpu_end(n, Instant::Min()), host_end(n, Instant::Min());
-  Instant first = Instant::AtNs(INT64_MAX), last = Instant::Min();
-  for (size_t i = 0; i < b.graph.size(); ++i) {
-    const Task& task = b.graph.task(TaskId(i));
-    Instant end = b.task_end[i];
-    first = std::min(first, task.recorded_start);
-    last = std::max(last, end);
-    std::vector<Instant>& ends = IsGpu(task.kind) ? gpu_end : host_end;
-    ends[task.step] = std::max(ends[task.step], end);
-  }
-  b.report.window = last - first;
+  std::vector<Instant> start(b.graph.size());
+  for (size_t i = 0; i < b.graph.size(); ++i) start[i] = b.Start(TaskId(i));
+  b.report.window = *std::max_element(b.task_end.begin(), b.task_end.end()) -
+                    *std::min_element(start.begin(), start.end());
   if (n == 1) {
-    b.graph.mutable_step(0).recorded_period = last - first;
+    b.graph.mutable_step(0).recorded_period = b.report.window;
     return;
   }
-  auto end_of = [&](size_t i) { return gpu_end[i] > Instant::Min() ? gpu_end[i] : host_end[i]; };
-  for (size_t i = 1; i < n; ++i) {
-    if (end_of(i) == Instant::Min() || end_of(i - 1) == Instant::Min()) continue;
-    b.graph.mutable_step(i).recorded_period = end_of(i) - end_of(i - 1);
-  }
+  std::vector<StepWindow> windows = StepWindows(b.graph, start, b.task_end);
+  for (size_t i = 1; i < n; ++i) b.graph.mutable_step(i).recorded_period = windows[i].length();
 }
 
 }  // namespace

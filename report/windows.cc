@@ -2,25 +2,10 @@
 
 #include <algorithm>
 
+#include "graph/step_windows.h"
+
 namespace daydream {
 namespace {
-
-// End of the last GPU task of each step, of its last task when it has no GPU work.
-std::vector<Instant> StepEnds(const Graph& graph, const Timeline& timeline) {
-  size_t steps = graph.steps().size();
-  std::vector<Instant> gpu(steps, Instant::Min()), any(steps, Instant::Min());
-  for (size_t i = 0; i < graph.size(); ++i) {
-    const Task& task = graph.tasks()[i];
-    if (task.step >= steps) continue;
-    Instant end = timeline.end[i];
-    any[task.step] = std::max(any[task.step], end);
-    if (IsGpu(task.kind)) gpu[task.step] = std::max(gpu[task.step], end);
-  }
-  for (size_t s = 0; s < steps; ++s) {
-    if (gpu[s] == Instant::Min()) gpu[s] = any[s];
-  }
-  return gpu;
-}
 
 Window Everything(const Graph& graph, const Timeline& timeline) {
   Window all{0, Instant::AtNs(0), Instant::AtNs(0)};
@@ -46,10 +31,11 @@ std::vector<size_t> CountedSteps(const Graph& graph) {
 
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline) {
   std::vector<Window> windows;
-  std::vector<Instant> ends = StepEnds(graph, timeline);
+  std::vector<StepWindow> steps = StepWindows(graph, timeline.start, timeline.end);
   for (size_t s : CountedSteps(graph)) {
-    Instant begin = windows.empty() ? ends[s - 1] : std::max(ends[s - 1], windows.back().end);
-    windows.push_back({s, begin, std::max(begin, ends[s])});
+    Instant begin = steps[s].begin;
+    if (!windows.empty()) begin = std::max(begin, windows.back().end);
+    windows.push_back({s, begin, std::max(begin, steps[s].end)});
   }
   if (windows.empty()) windows.push_back(Everything(graph, timeline));
   return windows;

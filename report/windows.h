@@ -20,9 +20,8 @@ struct Window {
 // them is measured; none for a graph of one step.
 std::vector<size_t> CountedSteps(const Graph& graph);
 
-// From the end of the last GPU task of the step before to the end of the last GPU task of the
-// step, for every counted step; one window over everything when there is none. In time order, never
-// overlapping.
+// The windows of graph/step_windows.h for every counted step; one window over everything when there
+// is none. In time order, cut where they would overlap.
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
 
 struct Interval {

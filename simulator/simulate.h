@@ -49,10 +49,8 @@ class Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
-// Period of every step: from the end of the last GPU task of the step before to the end of the
-// last GPU task of this one (CPU tasks for steps without GPU work). The first step has no step
-// before it and gets none: the result has steps - 1 entries, or for a graph with one step its
-// whole length, from the first start to the last end.
+// Period of every step but the first, by the windows of graph/step_windows.h: steps - 1 entries.
+// For a graph with one step one entry: its whole length from the first start to the last end.
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
 
 // Median period over the measured steps: "the step time" everywhere in daydream.

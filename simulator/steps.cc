@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <optional>
 
+#include "graph/step_windows.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -25,22 +25,9 @@ Duration Median(std::vector<Duration> values) {
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
   const size_t steps = graph.steps().size();
   if (steps <= 1) return {WholeLength(timeline)};
-  // Removed tasks count: they take no time, but their end still marks how far the step got.
-  std::vector<std::optional<Instant>> gpu_end(steps), any_end(steps);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    const Task& t = graph.tasks()[i];
-    if (t.step >= steps) continue;
-    const Instant end = timeline.end[i];
-    if (any_end[t.step] < end) any_end[t.step] = end;
-    if (IsGpu(t.kind) && gpu_end[t.step] < end) gpu_end[t.step] = end;
-  }
+  const std::vector<StepWindow> windows = StepWindows(graph, timeline.start, timeline.end);
   std::vector<Duration> periods;
-  std::optional<Instant> before;
-  for (size_t i = 0; i < steps; ++i) {
-    std::optional<Instant> end = gpu_end[i] ? gpu_end[i] : any_end[i] ? any_end[i] : before;
-    if (i > 0) periods.push_back(before && end ? *end - *before : Duration{});
-    before = end;
-  }
+  for (size_t i = 1; i < steps; ++i) periods.push_back(windows[i].length());
   return periods;
 }
 

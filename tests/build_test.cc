@@ -366,7 +366,7 @@ TEST(MapperRule, BackwardWorkHasTheLayerOfItsForwardOp) {
   EXPECT_EQ(built.report.mapped_kernel_time, built.report.kernel_time);
 }
 
-TEST(StepRule, PeriodRunsFromGpuEndToGpuEnd) {
+TEST(StepRule, PeriodFollowsTheGpuWhileTheHostRunsAhead) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
   for (int i = 0; i < 4; ++i) {

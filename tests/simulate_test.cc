@@ -25,8 +25,8 @@ std::string Play(std::string_view text) {
   EXPECT_TRUE(timeline.ok()) << timeline.status();
   std::string result;
   for (size_t i = 0; i < g->size(); ++i) {
-    fmt::format_to(std::back_inserter(result), "{}{}-{}", i == 0 ? "" : " ",
-                   timeline->start[i].ns, timeline->end[i].ns);
+    fmt::format_to(std::back_inserter(result), "{}{}-{}", i == 0 ? "" : " ", timeline->start[i].ns,
+                   timeline->end[i].ns);
   }
   return result;
 }
@@ -54,9 +54,7 @@ TEST(Simulate, OverlappingTaskWaitsForTheStartOfItsPredecessor) {
             "7-12 7-16 16-17");
 }
 
-TEST(Simulate, OverlappingTaskMayBeFirst) {
-  EXPECT_EQ(PlayOn("x s kernel 5ns overlaps"), "0-5");
-}
+TEST(Simulate, OverlappingTaskMayBeFirst) { EXPECT_EQ(PlayOn("x s kernel 5ns overlaps"), "0-5"); }
 
 TEST(Simulate, LaunchStartsAfterTheCallAndItsLag) {
   EXPECT_EQ(PlayOn("x a call 5ns\ny s kernel 9ns after x launch +2ns"), "0-5 7-16");
@@ -111,7 +109,8 @@ TEST(Simulate, RemovedTaskTakesNoTimeButKeepsOrder) {
   EXPECT_EQ(PlayOn(R"(
 x a host 5ns
 r s kernel 7ns removed after x +2ns
-y u kernel 1ns after r)"), "0-5 7-7 7-8");
+y u kernel 1ns after r)"),
+            "0-5 7-7 7-8");
 }
 
 TEST(Simulate, RemovedTaskStillEndsWithWhatItWaitsFor) {
@@ -127,9 +126,10 @@ TEST(Simulate, EmptyGraphTakesNoTime) {
 
 TEST(Simulate, CycleIsAnErrorThatNamesIt) {
   for (const char* order : {"", " priority"}) {
-    const Graph g = ParseGraph(fmt::format(
-        "lane a thread\nlane b stream{}\nx a host \"one\" after y\ny b kernel \"two\" after x",
-        order)).value();
+    const Graph g = ParseGraph(fmt::format("lane a thread\nlane b stream{}\nx a host \"one\" after "
+                                           "y\ny b kernel \"two\" after x",
+                                           order))
+                        .value();
     const auto timeline = Simulate(g);
     ASSERT_FALSE(timeline.ok());
     EXPECT_EQ(timeline.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -148,7 +148,8 @@ lane s stream
 x a call 5ns gap 1ns earliest 2ns
 k s kernel 9ns after x:start +5ns after x launch
 w a wait until k
-z a host 1ns)").value();
+z a host 1ns)")
+                      .value();
   const Timeline t = Simulate(g, {.blockers = true}).value();
   const auto expect = [](const Blocker& b, TaskId task, uint32_t edge) {
     EXPECT_EQ(b.task, task);
@@ -163,8 +164,10 @@ z a host 1ns)").value();
 }
 
 TEST(Blockers, NameTheTaskThatHeldTheLane) {
-  const Graph g = ParseGraph("lane s stream\nx s kernel 9ns\ny s kernel 2ns overlaps\n"
-                             "z s kernel 1ns").value();
+  const Graph g = ParseGraph(
+                      "lane s stream\nx s kernel 9ns\ny s kernel 2ns overlaps\n"
+                      "z s kernel 1ns")
+                      .value();
   const Timeline t = Simulate(g, {.blockers = true}).value();
   EXPECT_EQ(t.start_blocker[1].task, TaskId(0));
   EXPECT_EQ(t.start_blocker[2].task, TaskId(0));
@@ -187,22 +190,37 @@ x3 a host 1ns step=3
 k3 s kernel 100ns step=3 after x3
 )";
 
-TEST(Steps, PeriodRunsBetweenLastGpuEnds) {
+TEST(Steps, PeriodRunsFromGpuStartToGpuStart) {
+  const Graph g =
+      ParseGraph(
+          "lane a thread\nlane s stream\nstep \"0\"\nstep \"1\"\nstep \"2\"\nstep \"3\"\n"
+          "x0 a host 9ns\nk0 s kernel 3ns after x0\nx1 a host 9ns step=1\n"
+          "k1 s kernel 40ns step=1 after x1\nx2 a host 9ns step=2\nk2 s kernel 5ns step=2 after "
+          "x2\n"
+          "x3 a host 60ns step=3\nk3 s kernel 5ns step=3 after x3\n")
+          .value();
+  // Starts: 9, 18, 58 (behind the long kernel), 87 (behind the host); ends: 12, 58, 63, 92.
+  EXPECT_THAT(StepPeriods(g, Simulate(g).value()),
+              ElementsAre(Duration::Ns(58 - 18), Duration::Ns(87 - 58), Duration::Ns(92 - 63)));
+}
+
+TEST(Steps, WithoutGpuWorkBeginWhereTheOneBeforeEnds) {
   const Graph g = ParseGraph(kSteps).value();
   const Timeline t = Simulate(g).value();
-  // Ends: 15; 28 (the removed kernel still marks it); 60 on the CPU; 161.
+  // GPU ends: 15, 28 (the removed kernel still marks it), 161. The GPU work of step 3 starts at 61,
+  // the host work of step 2 ends at 60.
   EXPECT_THAT(StepPeriods(g, t),
-              ElementsAre(Duration::Ns(13), Duration::Ns(32), Duration::Ns(101)));
-  EXPECT_EQ(StepTime(g, t), Duration::Ns(32));
+              ElementsAre(Duration::Ns(13), Duration::Ns(33), Duration::Ns(101)));
+  EXPECT_EQ(StepTime(g, t), Duration::Ns(33));
 }
 
 TEST(Steps, OnlyMeasuredStepsCount) {
   Graph g = ParseGraph(kSteps).value();
   const Timeline t = Simulate(g).value();
   g.mutable_step(1).measured = false;
-  EXPECT_EQ(StepTime(g, t), Duration::Ns(66));  // between 32 and 101
+  EXPECT_EQ(StepTime(g, t), Duration::Ns(67));  // between 33 and 101
   for (size_t i = 0; i < 4; ++i) g.mutable_step(i).measured = false;
-  EXPECT_EQ(StepTime(g, t), Duration::Ns(32));
+  EXPECT_EQ(StepTime(g, t), Duration::Ns(33));
 }
 
 TEST(Steps, OneStepTakesTheWholeLength) {

@@ -1,0 +1,31 @@
+// Where one step ends and the next begins, seen from the GPU.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+struct StepWindow {
+  Instant begin, end;
+  Duration length() const { return end - begin; }
+};
+
+// One window a step: from the start of its first GPU task to the start of the first GPU task of the
+// next step. The last step with GPU work has no next one: its window runs from the end of the last
+// GPU task of the step before to the end of its own. Steps without GPU tasks go by their host
+// tasks, steps without tasks are empty. Removed tasks count: they take no time but still mark a
+// place.
+//
+// The start of a step's GPU work follows the host while the host is the bottleneck and the GPU's
+// backlog while the GPU is, so the windows of a steady run have the steady period in both cases
+// (docs/decisions/004-step-time-is-the-gpu-period.md).
+//
+// `start` and `end` are indexed by TaskId: a Timeline's columns or recorded instants. O(tasks).
+std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
+                                    std::span<const Instant> end);
+
+}  // namespace daydream
