@@ -19,6 +19,8 @@ void SetConfidence(Prediction& p, const ReplayCheck& replay, double width) {
     p.why = fmt::format("with typical lags the replay is off by {}", percent(typical));
   } else if (width > 0.30) {
     p.why = fmt::format("the interval is {} of the step", percent(width));
+  } else if (replay.steps < 2) {
+    p.why = "one step was recorded: nothing says how much steps differ";
   } else if (!p.changes.warnings.empty()) {
     p.why = p.changes.warnings.front();
   } else if (error <= 0.01 && typical <= 0.03 && width <= 0.05 && p.speedup > 1 / 1.2 &&

@@ -92,8 +92,9 @@ constexpr Term kTerms[] = {
      "and the order of the lane itself. docs/how-it-works.md has the evidence for each."},
     {"scenario", "A list of optimizations applied together. Each --opt is one scenario."},
     {"step",
-     "One training iteration. Its time is the period between the ends of its GPU work and of that\n"
-     "of the step before; the CPU may run ahead, so the CPU's own duration of a step says little.\n"
+     "One training iteration. Its time is the period from the start of its GPU work to that of "
+     "the\n"
+     "next step; the CPU may run ahead, so the CPU's own duration of a step says little.\n"
      "Reported is the median over the steps that count; warm-up and cut-off steps are left out."},
     {"stream", "A queue of GPU work; what is in one stream runs in order."},
     {"timeline",

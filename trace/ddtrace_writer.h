@@ -9,8 +9,8 @@
 namespace daydream {
 
 struct DdtraceOptions {
-  bool overwrite = false;         // replace a file that is there
-  size_t rows_per_chunk = 65536;  // what is lost when one chunk is damaged
+  bool overwrite = false;        // replace a file that is there
+  size_t rows_per_chunk = 4096;  // at most 65536; what is lost when one chunk is damaged
 };
 
 // Writes `trace` to `path`: under a temporary name first, then synced and renamed, so that a

@@ -49,12 +49,15 @@ class ColumnReader {
 // The columns of one chunk that become part of a Trace.
 struct Columns {
   explicit Columns(const pb::Rows& rows)
-      : correlation(rows.correlation()), bytes(rows.bytes()), sequence(rows.sequence()),
-        graph_node(rows.graph_node()), event(rows.event()),
+      : correlation(rows.correlation()),
+        bytes(rows.bytes()),
+        sequence(rows.sequence()),
+        graph_node(rows.graph_node()),
+        event(rows.event()),
         record_correlation(rows.record_correlation()) {}
   uint64_t mismatch() const {
-    return correlation.mismatch() + bytes.mismatch() + sequence.mismatch() +
-           graph_node.mismatch() + event.mismatch() + record_correlation.mismatch();
+    return correlation.mismatch() + bytes.mismatch() + sequence.mismatch() + graph_node.mismatch() +
+           event.mismatch() + record_correlation.mismatch();
   }
   ColumnReader<int64_t> correlation;
   ColumnReader<uint64_t> bytes;
@@ -84,8 +87,13 @@ RowExtras TakeExtras(Columns& columns, uint32_t mask) {
 class Reader {
  public:
   Reader(ByteSource& source, const ImportOptions& options, TraceBuilder& builder)
-      : chunks_(source), source_(source), options_(options), builder_(builder),
-        budget_(options.max_text_bytes), counts_(builder), definitions_(builder, counts_) {}
+      : chunks_(source),
+        source_(source),
+        options_(options),
+        builder_(builder),
+        budget_(options.max_text_bytes),
+        counts_(builder),
+        definitions_(builder, counts_) {}
 
   absl::Status Run() {
     DD_RETURN_IF_ERROR(chunks_.Begin());
@@ -215,9 +223,8 @@ class Reader {
   absl::Status ReadEvents(const pb::EventChunk& chunk) {
     const pb::Definitions& definitions = chunk.definitions();
     DD_RETURN_IF_ERROR(
-        Charge(kChargePerItem *
-               (int64_t{definitions.strings_size()} + definitions.lanes_size() +
-                definitions.signatures_size() + definitions.collectives_size())));
+        Charge(kChargePerItem * (int64_t{definitions.strings_size()} + definitions.lanes_size() +
+                                 definitions.signatures_size() + definitions.collectives_size())));
     definitions_.Read(definitions);
     counts_.Note("graph nodes", "this version does not use them", true,
                  static_cast<uint64_t>(chunk.graph_nodes_size()));
@@ -236,7 +243,7 @@ class Reader {
       ReadRow(rows, i, static_cast<int64_t>(start), columns);
     }
     counts_.Malformed("values without an event", "columns of a chunk do not fit each other",
-                   columns.mismatch(), false);
+                      columns.mismatch(), false);
     return absl::OkStatus();
   }
 
@@ -294,16 +301,20 @@ class Reader {
         sync.record_correlation = static_cast<uint32_t>(extras.record_correlation);
         return builder_.AddSync(sync);
       }
-      default: return kNone;
+      default:
+        return kNone;
     }
   }
 
   void CountOtherKind(pb::Kind kind) {
     constexpr std::string_view kUnused = "this version does not use them";
     switch (kind) {
-      case pb::KIND_EVENT_RECORD: return counts_.Input("event records", kUnused, true);
-      case pb::KIND_GRAPH_LAUNCH: return counts_.Input("whole graph launches", kUnused, true);
-      case pb::KIND_MARK: return counts_.Input("marks", kUnused, true);
+      case pb::KIND_EVENT_RECORD:
+        return counts_.Input("event records", kUnused, true);
+      case pb::KIND_GRAPH_LAUNCH:
+        return counts_.Input("whole graph launches", kUnused, true);
+      case pb::KIND_MARK:
+        return counts_.Input("marks", kUnused, true);
       case pb::KIND_OVERHEAD:
         return counts_.Input("profiler overhead", "no part of the program", false);
       default:
@@ -326,7 +337,8 @@ class Reader {
       case pb::Index::END_ERROR:
         counts_.Note("recordings that ended early", "the program was stopped", false);
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -360,6 +372,10 @@ class Reader {
                     "it was cut off at its very beginning, or overwritten");
     }
     const bool damaged = CountDamage();
+    if (damaged && stored_rows_ == 0 && index_rows_ > 0) {
+      return Refuse("E0222", "nothing in this .ddtrace file can be read",
+                    "all of its chunks of events are damaged");
+    }
     CountRecordingLosses();
     if (!has_provenance_) {
       builder_.provenance().input_events = SaturatingAdd(builder_.events(), counts_.not_rows());
@@ -388,7 +404,7 @@ class Reader {
   ByteSource& source_;
   const ImportOptions& options_;
   TraceBuilder& builder_;
-  int64_t budget_;       // bytes that may still be read
+  int64_t budget_;  // bytes that may still be read
   DdtraceCounts counts_;
   DdtraceDefinitions definitions_;
 

@@ -10,7 +10,7 @@ bool OnHost(const Task& task) { return IsHost(task.kind) || task.kind == TaskKin
 absl::Status Run(const Params&, Editor& edit) {
   edit.BeginCause("host work takes no time");
   Graph& graph = edit.graph();
-  for (TaskId t : edit.Select([](const Graph& g, TaskId id) { return OnHost(g.task(id)); })) {
+  for (TaskId t : edit.Select([](const Graph&g, TaskId id) { return OnHost(g.task(id)); })) {
     edit.SetDuration(t, {});
     if (graph.task(t).gap != Duration{}) edit.SetGap(t, {});
   }
@@ -31,10 +31,14 @@ constinit const Transform kFreeHost = {
     .summary = "Host code and API calls take no time: the step is bound by the GPU",
     .bound = true,
     .apply = &Run,
-    .model = "All CPU work, gaps between it, API calls and hand-offs between threads take no "
-             "time. What is left is the critical path of the GPU: its work, the order of its "
-             "streams and the latencies of launches and waits.",
-    .ignores = "Nothing that could make the step shorter still, on the GPU as it is.",
+    .model =
+        "All CPU work, gaps between it, API calls and hand-offs between threads take no "
+        "time. What is left is the critical path of the GPU: its work, the order of its "
+        "streams and the latencies of launches and waits.",
+    .ignores =
+        "A limit for changes of the host only: dead time between kernels and launch latencies "
+        "stay, "
+        "and what shortens those (graphs) can go below it.",
     .sources = "a limit: follows from the graph alone",
 };
 
