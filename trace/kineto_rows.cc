@@ -151,10 +151,7 @@ const KinetoRows::KnownCategory& KinetoRows::Categorise(const JsonString& text) 
                                 static_cast<unsigned char>(t[t.size() / 2]) * 5 +
                                 static_cast<unsigned char>(t.back());
   KnownCategory& slot = categories_[hash % categories_.size()];
-  if (slot.used && slot.size == t.size() &&
-      std::memcmp(slot.text.data(), t.data(), t.size()) == 0) {
-    return slot;
-  }
+  if (slot.used && std::string_view(slot.text.data(), slot.size) == t) return slot;
   slot.used = t.size() <= slot.text.size();
   slot.size = static_cast<uint8_t>(t.size());
   if (slot.used && !t.empty()) std::memcpy(slot.text.data(), t.data(), t.size());
