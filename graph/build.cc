@@ -47,6 +47,12 @@ void Warn(BuildReport& report) {
         "{:.1f} % of the window is delays that no rule explains; predictions keep them as they are",
         100.0 * report.unexplained_time.seconds() / report.window.seconds()));
   }
+  if (report.early > 0) {
+    report.warnings.push_back(fmt::format(
+        "{} of {} GPU operations start before the call that launched them: the clocks of "
+        "host and GPU do not belong together",
+        report.early, report.gpu_tasks));
+  }
   if (report.launched * 2 < report.gpu_tasks) {
     report.warnings.push_back(fmt::format(
         "{} of {} GPU operations have no recorded launch; they keep their place in the stream",

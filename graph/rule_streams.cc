@@ -12,6 +12,9 @@
 namespace daydream {
 namespace {
 
+// Rule B6: host and GPU clocks of real traces differ by up to some 10 us.
+constexpr Duration kClockSkew = Duration::Us(50);
+
 constexpr Duration kLargestGap = Duration::Us(10);  // rule G2: longer rests have another cause
 // Rule L2: 16 us is typical for the slowest GPUs measured (MI300X).
 constexpr Duration kLargestLatency = Duration::Us(100);
@@ -50,6 +53,7 @@ void CollectOps(Builder& b) {
       if (op.call.valid()) {
         op.call_start = b.Start(op.call);
         op.call_end = b.End(op.call);
+        b.report.early += op.start + kClockSkew < op.call_start;
       }
       b.ops.push_back(op);
     }

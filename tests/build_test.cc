@@ -99,6 +99,15 @@ TEST(LaunchRule, KernelWaitsForTheEndOfItsCall) {
   EXPECT_EQ(EndUs(t, Find(g, "first", TaskKind::kKernel)), 5 + 4 + 10);
 }
 
+TEST(LaunchRule, KernelsBeforeTheirCallsAreReported) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 200, 5, 1, 10);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.report.early, 1u);
+  EXPECT_FALSE(built.report.warnings.empty());
+}
+
 TEST(StreamRule, BackToBackKernelsKeepAGap) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
