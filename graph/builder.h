@@ -48,7 +48,6 @@ struct TypicalLags {
   Duration launch;                     // call end -> start on an idle stream
   Duration stream_gap[4][4] = {};      // [previous][this] category, see GpuCategory
   Duration event{Duration::Us(1)};     // awaited end -> start on the waiting stream
-  Duration queue{Duration::Ns(5500)};  // rule Q1
 };
 
 struct Builder {

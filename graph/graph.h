@@ -6,7 +6,7 @@
 //
 //   start(t) = max over   lane predecessor p:  end(p) + gap(p), and all earlier tasks of the lane
 //                                              likewise (a lane does one thing at a time), or
-//                                              start(p) + offset when t overlaps its predecessor
+//                                              start(p) when t overlaps its predecessor
 //              each edge e into the start of t: anchor(e.from) + e.lag
 //              t.earliest                       (0 unless set)
 //   end(t)   = max of     start(t) + duration(t)
@@ -95,7 +95,7 @@ struct Task {
   TaskKind kind = TaskKind::kHost;
   Phase phase = Phase::kNone;
   bool removed = false;     // takes no time and is not counted, but still passes order on
-  bool overlaps = false;    // may run beside its lane predecessor: starts `offset` after its start
+  bool overlaps = false;    // may run beside its lane predecessor: it only starts no earlier
 };
 
 enum class LaneOrder : uint8_t {

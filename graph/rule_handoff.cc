@@ -49,10 +49,10 @@ std::vector<Group> GroupsOf(const Builder& b, const HostThread& engine) {
 }
 
 // The thread with the latest own activity before the group that is silent during it.
-const HostThread* CallerOf(const Builder& b, const Group& group) {
-  const HostThread* best = nullptr;
+HostThread* CallerOf(Builder& b, const Group& group) {
+  HostThread* best = nullptr;
   Instant best_end = Instant::Min();
-  for (const HostThread& m : b.threads) {
+  for (HostThread& m : b.threads) {
     if (m.backward) continue;
     size_t inside = 0;
     for (auto it = NextOwn(m, group.begin); it != m.own.end() && it->begin < group.end; ++it) {
@@ -194,9 +194,8 @@ void AddHandOffs(Builder& b) {
   for (const HostThread& engine : b.threads) {
     if (!engine.backward) continue;
     for (const Group& group : GroupsOf(b, engine)) {
-      const HostThread* caller = CallerOf(b, group);
-      bool done =
-          caller != nullptr && HandOff(b, engine, const_cast<HostThread&>(*caller)).Apply(group);
+      HostThread* caller = CallerOf(b, group);
+      bool done = caller != nullptr && HandOff(b, engine, *caller).Apply(group);
       done ? ++b.report.handoffs : ++unmatched;
     }
   }

@@ -9,6 +9,8 @@
 namespace daydream {
 namespace {
 
+constexpr size_t kMostSteps = 60000;  // Task::step has 16 bits
+
 // Steps as the graph knows them. Work after the last mark gets a step of its own that is not
 // counted, so that it does not stretch the last real one.
 std::vector<Instant> AddSteps(Builder& b) {
@@ -19,6 +21,13 @@ std::vector<Instant> AddSteps(Builder& b) {
     return {Instant::Min()};
   }
   for (const Step& step : steps) {
+    if (begins.size() == kMostSteps) {
+      b.report.warnings.push_back(fmt::format("{} steps; those after the first {} are not counted",
+                                              steps.size(), kMostSteps));
+      begins.push_back(step.begin);
+      b.graph.AddStep({.label = "(further steps)", .measured = false});
+      return begins;
+    }
     begins.push_back(begins.empty() ? Instant::Min() : step.begin);
     b.graph.AddStep({.label = step.label, .measured = step.use == StepUse::kMeasured});
   }

@@ -387,6 +387,17 @@ TEST(StepRule, PeriodFollowsTheGpuWhileTheHostRunsAhead) {
   EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(100));
 }
 
+TEST(StepRule, MoreStepsThanCanBeNumberedAreNotCounted) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 70000; ++i) s.Mark(cpu, fmt::format("ProfilerStep#{}", i), i * 2, 2);
+  s.Launch(cpu, gpu, "k", 139990, 1, 139992, 2);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.graph.steps().back().label, "(further steps)");
+  EXPECT_FALSE(built.graph.steps().back().measured);
+  EXPECT_FALSE(built.report.warnings.empty());
+}
+
 TEST(BuildGraph, SaysWhatIsMissing) {
   TraceSketch cpu_only;
   cpu_only.Op(cpu_only.Thread(), "aten::mm", 0, 10);
