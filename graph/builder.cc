@@ -18,8 +18,8 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
                                                        .devices = trace.devices})),
       graph(tables) {
   for (const Lane& lane : trace.lanes) graph.AddLane(GraphLane{.lane = lane});
-  graph.Reserve(trace.rows() * 3 / 2, trace.rows() / 2);
-  task_end.reserve(trace.rows() * 3 / 2);
+  graph.Reserve(trace.rows() * 2, trace.rows() / 2);
+  task_end.reserve(trace.rows() * 2);
 
   call_kind.assign(trace.names->size(), CallKind::kOther);
   std::vector<bool> seen(trace.names->size(), false);
