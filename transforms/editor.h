@@ -17,10 +17,18 @@
 
 namespace daydream {
 
+// What a transform does to the peak of GPU memory.
+struct MemoryChange {
+  std::string what;       // "activations of 12 blocks are not kept"
+  int64_t bytes = 0;      // negative: saves
+  bool estimate = false;  // from shapes, not from recorded allocations
+};
+
 struct Changes {
   uint64_t scaled = 0, set = 0, inserted = 0, removed = 0, fused = 0, moved = 0, edges = 0;
   std::vector<std::string> notes;     // assumptions worth telling: "fp16 would add loss scaling"
   std::vector<std::string> warnings;  // what weakens the answer: "3 reads prevent capture"
+  std::vector<MemoryChange> memory;
   bool any() const { return scaled + set + inserted + removed + fused + moved + edges > 0; }
 };
 

@@ -14,6 +14,20 @@
 
 namespace daydream {
 
+// What trying it for real takes, for `advise`. Empty for bounds and modelling verbs, which nobody can
+// switch on.
+struct Advice {
+  std::string_view effort;  // "2 lines", "1 word", "~20 lines"
+  std::string_view risk;    // "none", "numerics", "fixed shapes"
+  std::string_view how;     // the code line to try
+};
+
+// Another transform that cannot be in the same scenario, wherever it stands in the order.
+struct Conflict {
+  std::string_view with;    // its name
+  std::string_view reason;  // "both say what launches the kernels"
+};
+
 struct Transform {
   std::string_view name;        // "amp"
   std::string_view summary;     // one line, no full stop
@@ -24,6 +38,8 @@ struct Transform {
   std::string_view model;       // what changes and how the new times are found, a few sentences
   std::string_view ignores;     // what is not modelled
   std::string_view sources;     // papers and documents behind the model
+  Advice advice = {};
+  std::span<const Conflict> conflicts = {};  // one of the two transforms needs to say it
 };
 
 // All transforms in the order of transforms.def.
