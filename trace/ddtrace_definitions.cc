@@ -45,8 +45,6 @@ void DdtraceDefinitions::Read(const pb::Definitions& definitions) {
   }
   counts_.Malformed("definitions with an impossible id", "taken, or far from the others", refused,
                  false);
-  counts_.Note("layers", "this version does not use them", true,
-               static_cast<uint64_t>(definitions.layers_size()));
 }
 
 NameId DdtraceDefinitions::TextOf(uint32_t id) {
