@@ -1,0 +1,60 @@
+// Marks of the recorded process: who calls what where, from any thread, before, while and after a
+// Recording is open. A mark waits in a block of its own thread until Recording::AddMarks() takes
+// it. No lock and no system call but the clock; a new name takes a lock once.
+//
+// All state lives until the process ends and has no destructor. Memory is bounded: marks beyond
+// kMaxWaitingMarks and names beyond kMaxNames are dropped and counted.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace daydream::tracer {
+
+// Marks that no Recording has taken yet, of all threads together (about 48 MiB).
+inline constexpr size_t kMaxWaitingMarks = size_t{2} << 20;
+// Distinct names. Marks with further names have the empty name.
+inline constexpr size_t kMaxNames = size_t{1} << 20;
+inline constexpr size_t kMaxNameBytes = size_t{64} << 20;  // all of them
+inline constexpr size_t kMaxNameLength = size_t{64} << 10;  // longer ones are cut
+
+// Added to a mark's kind: the value is a number of bytes, not the value of the mark.
+inline constexpr uint32_t kMarkBytes = 1u << 31;
+
+// The id of a text; equal texts have equal ids, which count up from 1. 0 for the empty text and
+// when there are too many. Ids stay the same in forked children.
+uint32_t MarkName(std::string_view text);
+// The text of an id that MarkName() gave; empty for any other number.
+std::string_view MarkText(uint32_t name);
+
+// Marks this instant of the calling thread. `kind` is one of daydream_mark_kind, perhaps with
+// kMarkBytes.
+void Mark(uint32_t kind, uint32_t name, int64_t value);
+
+// What Mark() left, oldest first for each thread.
+struct MarkRecord {
+  int64_t time_ns;  // CLOCK_MONOTONIC
+  int64_t value;
+  uint32_t name;
+  uint32_t kind;
+};
+// Takes all marks that wait and calls `take(user, thread, marks, count)` for every run of marks of
+// one thread (its gettid). One thread at a time may do this.
+void TakeMarks(void (*take)(void* user, uint32_t thread, const MarkRecord* marks, size_t count),
+               void* user);
+// Forgets all marks that wait, as after a recording that is over. As TakeMarks().
+void DropMarks();
+// Whether a mark waits, or waited at some time since the last TakeMarks().
+bool AnyMarks();
+// Marks and names that were dropped since the process began.
+uint64_t DroppedMarks();
+
+// To be called around fork(): before it, in the parent after it, in the child after it. The child
+// keeps the names, and none of the marks that waited.
+void MarksBeforeFork();
+void MarksAfterForkInParent();
+void MarksAfterForkInChild();
+
+}  // namespace daydream::tracer

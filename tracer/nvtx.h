@@ -1,0 +1,30 @@
+// NVTX ranges become marks. Each module of the program that uses NVTX has a table of functions of
+// its own, which it hands to InitializeInjectionNvtx2(); AttachNvtx() fills the slots we need, the
+// others stay what they are: no-ops.
+//
+// Taken: push and pop ranges and marks of the default domain and of the domains "daydream", "TSL"
+// (XLA's) and "NCCL"; registered, wide and plain texts; the size of NCCL's collectives. Not taken:
+// ranges that may end on another thread (nvtxRangeStart), categories, colours, resources.
+#pragma once
+
+#include <cstdint>
+
+#include <nvtx3/nvToolsExt.h>
+
+namespace daydream::tracer {
+
+struct NvtxOptions {
+  bool ranges = true;  // the default domain, "daydream", "TSL"
+  bool nccl = true;    // "NCCL"
+  // Where marks go, on the thread that made them; nullptr: Mark(). Kinds are RANGE_BEGIN (with
+  // kMarkBytes: value is the size of a collective), RANGE_END, POINT, and STEP right before the
+  // begin of a range that is called "step 12" or "iteration 12".
+  void (*mark)(uint32_t kind, uint32_t name, int64_t value) = nullptr;
+};
+
+// To be called from InitializeInjectionNvtx2 with its argument, for each module once or more
+// often. `get_export_table` is the NvtxGetExportTableFunc_t of the module. The options of the
+// first call hold for all. Returns 1 (what NVTX wants to hear), 0 when the table is unusable.
+int AttachNvtx(const void* (*get_export_table)(uint32_t table), const NvtxOptions& options);
+
+}  // namespace daydream::tracer
