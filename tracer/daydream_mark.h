@@ -73,6 +73,26 @@ static inline const struct daydream_recorder* daydream_find_recorder(void) {
   return now == 2 ? &found : NULL;
 }
 
+static inline void daydream_mark_text(uint32_t kind, const char* text, int64_t value) {
+  const struct daydream_recorder* r = daydream_find_recorder();
+  if (r != NULL) r->mark(kind, text == NULL ? 0 : r->name(text), value);
+}
+
+static inline void daydream_step(int64_t number) {
+  daydream_mark_text(DAYDREAM_STEP, NULL, number);
+}
+static inline void daydream_begin(const char* layer) {
+  daydream_mark_text(DAYDREAM_LAYER_BEGIN, layer, 0);
+}
+static inline void daydream_end(void) { daydream_mark_text(DAYDREAM_LAYER_END, NULL, 0); }
+static inline void daydream_range(const char* name) {
+  daydream_mark_text(DAYDREAM_RANGE_BEGIN, name, 0);
+}
+static inline void daydream_end_range(void) { daydream_mark_text(DAYDREAM_RANGE_END, NULL, 0); }
+static inline void daydream_point(const char* name) {
+  daydream_mark_text(DAYDREAM_POINT, name, 0);
+}
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif

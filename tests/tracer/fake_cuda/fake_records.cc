@@ -1,0 +1,269 @@
+#include "tests/tracer/fake_cuda/fake_records.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "tests/tracer/fake_cuda/fake_cuda.h"
+#include "tests/tracer/fake_cuda/faults.h"
+
+namespace daydream {
+namespace {
+
+constexpr uint32_t kForeignKind = 60;  // not in the headers of CUDA 13.0
+constexpr size_t kForeignSize = 64;
+constexpr uint32_t kBadKind = 99;
+constexpr uint32_t kFirstVersionThatTakesNull = 27;  // CUDA 12.9
+
+std::atomic<size_t> g_dropped;
+std::atomic<uint64_t> g_records;
+std::atomic<bool> g_stopped;
+
+struct Buffer {
+  std::mutex mutex;
+  uint8_t* data = nullptr;
+  size_t capacity = 0, used = 0;
+  bool in_use = true;  // by a living thread
+};
+
+struct Buffers {
+  std::mutex mutex;
+  std::vector<Buffer*> all;
+};
+Buffers& All() {
+  static auto& buffers = *new Buffers;
+  return buffers;
+}
+
+Buffer* NewBuffer() {
+  std::lock_guard lock(All().mutex);
+  for (Buffer* buffer : All().all) {
+    if (!buffer->in_use) {
+      buffer->in_use = true;
+      return buffer;
+    }
+  }
+  return All().all.emplace_back(new Buffer);
+}
+
+struct OfThread {
+  Buffer* buffer = NewBuffer();
+  ~OfThread() {
+    std::lock_guard lock(All().mutex);
+    buffer->in_use = false;
+  }
+};
+
+void HandBack(Buffer& b) {
+  if (b.data == nullptr) return;
+  Client().complete(nullptr, 0, b.data, b.capacity, b.used);
+  b.data = nullptr;
+}
+
+void CheckZero(const Buffer& b) {
+  static const bool check = FaultNumber("check_zero") != 0;
+  if (!check) return;
+  for (size_t i = 0; i < b.capacity; ++i) {
+    if (b.data[i] == 0) continue;
+    fprintf(stderr, "fake CUPTI: byte %zu of a new buffer is not zero\n", i);
+    abort();
+  }
+}
+
+void Append(Buffer& b, const void* record, size_t size) {
+  memcpy(b.data + b.used, record, size);
+  b.used += size;
+}
+
+// Room for `size` bytes in `b`; false: the record is dropped.
+bool MakeRoom(Buffer& b, size_t size) {
+  if (b.data != nullptr && b.used + size <= b.capacity) return true;
+  HandBack(b);
+  size_t max_records = 0;
+  b.used = 0;
+  Client().request(&b.data, &b.capacity, &max_records);
+  if (b.data == nullptr) {
+    static const int64_t version = FaultNumber("version", CUPTI_API_VERSION);
+    if (version < kFirstVersionThatTakesNull) {
+      fprintf(stderr, "fake CUPTI: a null buffer crashes this version\n");
+      abort();
+    }
+    return false;
+  }
+  if (Client().zeroed_buffers) {
+    CheckZero(b);
+  } else {
+    memset(b.data, 0, b.capacity);
+  }
+  return size <= b.capacity;
+}
+
+bool Every(const char* fault, uint64_t count) {
+  int64_t n = FaultNumber(fault);
+  return n > 0 && count % static_cast<uint64_t>(n) == 0;
+}
+
+bool AnyRecordFaults() {
+  static const bool any = FaultNumber("drop") + FaultNumber("foreign_record") +
+                              FaultNumber("bad_record") + FaultNumber("command_buffer_full") !=
+                          0;
+  return any;
+}
+
+void AppendOddities(Buffer& b, uint64_t count) {
+  uint8_t odd[kForeignSize] = {};
+  uint32_t kind = Every("foreign_record", count) ? kForeignKind : kBadKind;
+  if ((kind == kForeignKind || Every("bad_record", count)) && MakeRoom(b, sizeof odd)) {
+    memcpy(odd, &kind, sizeof kind);
+    Append(b, odd, sizeof odd);
+  }
+  if (Every("command_buffer_full", count)) {
+    CUpti_ActivityOverhead3 o{};
+    if (!MakeRoom(b, sizeof o)) return;
+    o.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
+    o.overheadKind = CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
+    o.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
+    o.objectId.pt.processId = static_cast<uint32_t>(getpid());
+    o.objectId.pt.threadId = static_cast<uint32_t>(syscall(SYS_gettid));
+    o.start = o.end = static_cast<uint64_t>(FakeNow() + Client().clock_offset);
+    // The client has to free this.
+    o.overheadData = calloc(1, sizeof(CUpti_ActivityOverheadCommandBufferFullData));
+    Append(b, &o, sizeof o);
+  }
+}
+
+void Put(Buffer& b, const void* record, size_t size) {
+  uint64_t count = 0;
+  if (AnyRecordFaults()) count = ++g_records;
+  if ((count != 0 && Every("drop", count)) || !MakeRoom(b, size)) {
+    ++g_dropped;
+    return;
+  }
+  Append(b, record, size);
+  if (count != 0) AppendOddities(b, count);
+}
+
+struct Work {
+  std::vector<uint8_t> record;
+  size_t end_offset = 0;
+  int64_t end = 0;
+};
+struct Gpu {
+  std::mutex mutex;
+  std::deque<Work> pending;
+  Buffer* buffer = NewBuffer();
+};
+Gpu& TheGpu() {
+  static auto& gpu = *new Gpu;
+  return gpu;
+}
+
+// The caller holds gpu.mutex.
+void PutFinishedWork(Gpu& gpu, bool forced) {
+  int64_t now = FakeNow();
+  std::lock_guard lock(gpu.buffer->mutex);
+  while (!gpu.pending.empty() && (forced || gpu.pending.front().end <= now)) {
+    Work& work = gpu.pending.front();
+    if (work.end > now) memset(work.record.data() + work.end_offset, 0, sizeof(uint64_t));
+    Put(*gpu.buffer, work.record.data(), work.record.size());
+    gpu.pending.pop_front();
+  }
+}
+
+}  // namespace
+
+FakeClient& Client() {
+  static auto& client = *[] {
+    auto* c = new FakeClient;
+    timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);  // the default clock of the real one
+    c->clock_offset = t.tv_sec * int64_t{1'000'000'000} + t.tv_nsec - FakeNow();
+    return c;
+  }();
+  return client;
+}
+
+size_t RecordSize(uint32_t kind) {
+  switch (kind) {
+    case CUPTI_ACTIVITY_KIND_MEMCPY:
+      return sizeof(CUpti_ActivityMemcpy6);
+    case CUPTI_ACTIVITY_KIND_MEMSET:
+      return sizeof(CUpti_ActivityMemset4);
+    case CUPTI_ACTIVITY_KIND_DRIVER:
+    case CUPTI_ACTIVITY_KIND_RUNTIME:
+      return sizeof(CUpti_ActivityAPI);
+    case CUPTI_ACTIVITY_KIND_DEVICE:
+      return sizeof(CUpti_ActivityDevice5);
+    case CUPTI_ACTIVITY_KIND_CONTEXT:
+      return sizeof(CUpti_ActivityContext3);
+    case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
+      return sizeof(CUpti_ActivityKernel10);
+    case CUPTI_ACTIVITY_KIND_OVERHEAD:
+      return sizeof(CUpti_ActivityOverhead3);
+    case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
+      return sizeof(CUpti_ActivityCudaEvent2);
+    case CUPTI_ACTIVITY_KIND_STREAM:
+      return sizeof(CUpti_ActivityStream);
+    case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
+      return sizeof(CUpti_ActivitySynchronization2);
+    case CUPTI_ACTIVITY_KIND_MEMORY2:
+      return sizeof(CUpti_ActivityMemory4);
+    case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
+      return sizeof(CUpti_ActivityGraphTrace2);
+    case kForeignKind:
+      return kForeignSize;
+    default:
+      return 0;
+  }
+}
+
+void PutRecord(const void* record, size_t size) {
+  if (g_stopped.load(std::memory_order_relaxed)) return;
+  static thread_local OfThread mine;
+  std::lock_guard lock(mine.buffer->mutex);
+  Put(*mine.buffer, record, size);
+}
+
+void PutWork(const void* record, size_t size, size_t start_offset, size_t end_offset, int64_t end) {
+  if (g_stopped.load(std::memory_order_relaxed)) return;
+  static std::atomic<uint64_t> count;
+  const auto* bytes = static_cast<const uint8_t*>(record);
+  Work work{{bytes, bytes + size}, end_offset, end};
+  if (Every("no_time", ++count)) {
+    memset(work.record.data() + start_offset, 0, sizeof(uint64_t));
+    memset(work.record.data() + end_offset, 0, sizeof(uint64_t));
+  }
+  Gpu& gpu = TheGpu();
+  std::lock_guard lock(gpu.mutex);
+  gpu.pending.push_back(std::move(work));
+  PutFinishedWork(gpu, false);
+}
+
+void FlushBuffers(bool forced) {
+  {
+    std::lock_guard lock(TheGpu().mutex);
+    PutFinishedWork(TheGpu(), forced);
+  }
+  std::vector<Buffer*> all;
+  {
+    std::lock_guard lock(All().mutex);
+    all = All().all;
+  }
+  for (Buffer* buffer : all) {
+    std::lock_guard lock(buffer->mutex);
+    HandBack(*buffer);
+  }
+}
+
+size_t TakeDropped() { return g_dropped.exchange(0); }
+
+void StopRecords() { g_stopped = true; }
+
+}  // namespace daydream
