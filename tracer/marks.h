@@ -3,28 +3,24 @@
 // it. No lock and no system call but the clock; a new name takes a lock once.
 //
 // All state lives until the process ends and has no destructor. Memory is bounded: marks beyond
-// kMaxWaitingMarks and names beyond kMaxNames are dropped and counted.
+// kMaxWaitingMarks, and names beyond the limits of tracer/name_table.h, are dropped and counted.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <vector>
 
 namespace daydream::tracer {
 
 // Marks that no Recording has taken yet, of all threads together (about 48 MiB).
 inline constexpr size_t kMaxWaitingMarks = size_t{2} << 20;
-// Distinct names. Marks with further names have the empty name.
-inline constexpr size_t kMaxNames = size_t{1} << 20;
-inline constexpr size_t kMaxNameBytes = size_t{64} << 20;  // all of them
-inline constexpr size_t kMaxNameLength = size_t{64} << 10;  // longer ones are cut
 
 // Added to a mark's kind: the value is a number of bytes, not the value of the mark.
 inline constexpr uint32_t kMarkBytes = 1u << 31;
 
-// The id of a text; equal texts have equal ids, which count up from 1. 0 for the empty text and
-// when there are too many. Ids stay the same in forked children.
+// The id of a text; equal texts have equal ids, which count up from 1. 0 for the empty text, and
+// when there are too many: marks with further names have the empty name. Ids stay the same in
+// forked children.
 uint32_t MarkName(std::string_view text);
 // The text of an id that MarkName() gave; empty for any other number.
 std::string_view MarkText(uint32_t name);
@@ -46,12 +42,12 @@ void TakeMarks(void (*take)(void* user, uint32_t thread, const MarkRecord* marks
                void* user);
 // Forgets all marks that wait, as after a recording that is over. As TakeMarks().
 void DropMarks();
-// Whether a mark waits, or waited at some time since the last TakeMarks().
+// Whether a mark waits. As TakeMarks().
 bool AnyMarks();
 // Marks and names that were dropped since the process began.
 uint64_t DroppedMarks();
 
-// To be called around fork(): before it, in the parent after it, in the child after it. The child
+// For pthread_atfork(): before the fork, after it in the parent, after it in the child. The child
 // keeps the names, and none of the marks that waited.
 void MarksBeforeFork();
 void MarksAfterForkInParent();
