@@ -83,6 +83,9 @@ std::shared_ptr<const Trace> SmallTrace(int steps = 3) {
   b.AddSoftware("CUDA runtime", "12.4");
   const LaneId thread = b.AddLane(LaneKind::kThread, 77, 78, -1);
   b.NameLane(thread, "thread 78 (python)");
+  b.SetStreamType(stream, StreamType::kNonBlocking);
+  b.provenance().cost = {.steps_with = 8, .steps_without = 4, .with = Duration::Us(1001),
+                         .without = Duration::Us(1000)};
   const LaneId stream = b.AddLane(LaneKind::kStream, 0, 7, 0);
   b.AddLane(LaneKind::kChannel, 0, 1, -1);
   for (int step = 0; step < steps; ++step) AddStep(b, thread, stream, 5000 + 1000 * step, step);

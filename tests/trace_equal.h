@@ -63,8 +63,9 @@ inline std::string RowText(const Trace& t, size_t row) {
 }
 
 inline std::string LaneText(const Trace& t, const Lane& lane) {
-  return fmt::format("{} \"{}\" rank {} device {} process {} number {}", int(lane.kind),
-                     t.Name(lane.name), lane.rank, lane.device, lane.process, lane.number);
+  return fmt::format("{} \"{}\" rank {} device {} process {} number {} type {}", int(lane.kind),
+                     t.Name(lane.name), lane.rank, lane.device, lane.process, lane.number,
+                     int(lane.stream));
 }
 
 inline std::string DeviceText(const Device& d) {
@@ -82,6 +83,8 @@ inline std::string ProvenanceText(const Provenance& p) {
     text += fmt::format("\n{} {} {} {} {} {}", c.what, c.count, c.loss, c.reason, c.first_byte,
                         c.repair);
   }
+  text += fmt::format("\ncost {} {} {} {}", p.cost.steps_with, p.cost.with.ns, p.cost.steps_without,
+                      p.cost.without.ns);
   return text;
 }
 

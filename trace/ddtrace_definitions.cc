@@ -63,6 +63,8 @@ LaneId DdtraceDefinitions::ReadLane(const pb::Lane& from) {
   const LaneId lane = builder_.AddLane(FromProto(from.kind()), from.process(), from.number(),
                                        from.has_device() ? from.device() : -1, rank);
   if (from.has_name()) builder_.NameLane(lane, builder_.names().Get(TextOf(from.name())));
+  const StreamType type = StreamTypeOf(from.flags());
+  if (type != StreamType::kUnknown) builder_.SetStreamType(lane, type);
   return lane;
 }
 

@@ -1,5 +1,7 @@
 #include "trace/ddtrace_proto.h"
 
+#include <algorithm>
+
 namespace daydream {
 
 pb::LaneKind ToProto(LaneKind kind) {
@@ -68,6 +70,11 @@ void FillProvenance(const Provenance& from, pb::Provenance* to) {
     if (count.first_byte >= 0) entry->set_first_byte(count.first_byte);
     entry->set_repair(count.repair);
   }
+  if (from.cost == RecordingCost()) return;
+  to->mutable_cost()->set_steps_with(from.cost.steps_with);
+  to->mutable_cost()->set_steps_without(from.cost.steps_without);
+  to->mutable_cost()->set_with_ns(from.cost.with.ns);
+  to->mutable_cost()->set_without_ns(from.cost.without.ns);
 }
 
 void FillDevice(const Device& from, pb::Device* to) {
@@ -135,6 +142,18 @@ SyncKind FromProto(pb::SyncKind kind) {
     case pb::SYNC_KIND_CONTEXT: return SyncKind::kContext;
     default: return SyncKind::kUnknown;
   }
+}
+
+StreamType StreamTypeOf(uint32_t flags) {
+  return flags <= static_cast<uint32_t>(StreamType::kDefault) ? static_cast<StreamType>(flags)
+                                                              : StreamType::kUnknown;
+}
+
+RecordingCost FromProto(const pb::RecordingCost& from) {
+  return {.steps_with = from.steps_with(),
+          .steps_without = from.steps_without(),
+          .with = Duration{std::max<int64_t>(0, from.with_ns())},
+          .without = Duration{std::max<int64_t>(0, from.without_ns())}};
 }
 
 Device FromProto(const pb::Device& from) {

@@ -25,5 +25,8 @@ LaneKind FromProto(pb::LaneKind kind);
 Memory FromProto(pb::Memory memory);
 SyncKind FromProto(pb::SyncKind kind);
 Device FromProto(const pb::Device& from);
+RecordingCost FromProto(const pb::RecordingCost& from);
+// Lane.flags; a StreamType has the same numbers.
+StreamType StreamTypeOf(uint32_t flags);
 
 }  // namespace daydream

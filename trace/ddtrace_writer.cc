@@ -238,6 +238,7 @@ class Encoder {
     if (from.device != -1) to.set_device(from.device);
     to.set_process(from.process);
     to.set_number(from.number);
+    to.set_flags(static_cast<uint32_t>(from.stream));
     *chunk_.mutable_definitions()->add_lanes() = to;
     ++lanes_;
     definition_bytes_ += 32;

@@ -203,6 +203,7 @@ class Reader {
     to.source = from.source();
     to.synthetic = from.synthetic();
     to.input_events = from.input_events();
+    to.cost = FromProto(from.cost());
     for (const pb::KeyValue& entry : from.software()) {
       builder_.AddSoftware(entry.key(), entry.value());
     }

@@ -26,6 +26,14 @@ enum class LaneKind : uint8_t {
   kChannel,  // a communication channel or another modelled resource; never recorded
 };
 
+// How a stream and the legacy default stream of its device wait for each other.
+enum class StreamType : uint8_t {
+  kUnknown,
+  kBlocking,     // each waits for what was launched before on the other
+  kNonBlocking,  // they do not
+  kDefault,      // is that stream
+};
+
 // One thing that runs one event at a time (GPU streams may overlap; see graph/build.h, rule G3).
 struct Lane {
   LaneKind kind = LaneKind::kThread;
@@ -34,6 +42,7 @@ struct Lane {
   int32_t device = -1;  // streams: device id; threads: -1
   int64_t process = 0;  // threads: OS process id; streams: 0
   int64_t number = 0;   // threads: OS thread id; streams: stream id
+  StreamType stream = StreamType::kUnknown;
 };
 
 enum class EventKind : uint8_t {
@@ -127,6 +136,14 @@ struct ImportCount {
   bool repair = false;  // true: these became rows; they are not part of the sum below
 };
 
+// What recording cost the program: medians of its steps, from mark to mark, with and without the
+// recorder at work. Counts are 0 when there were no such steps.
+struct RecordingCost {
+  uint64_t steps_with = 0, steps_without = 0;
+  Duration with, without;
+  friend bool operator==(const RecordingCost&, const RecordingCost&) = default;
+};
+
 // How the trace came to be, for `info` and for error messages.
 struct Provenance {
   std::string importer;  // "kineto", "ddtrace"
@@ -137,6 +154,7 @@ struct Provenance {
   uint64_t input_events = 0;          // events in the input, kept or not
   // what is not a row (or was repaired); rows() + non-repairs = input
   std::vector<ImportCount> counts;
+  RecordingCost cost;  // recordings of `daydream trace`
 };
 
 struct Trace {

@@ -35,6 +35,8 @@ class TraceBuilder {
   // The lane with this identity, made on first use. O(1).
   LaneId AddLane(LaneKind kind, int64_t process, int64_t number, int32_t device, int32_t rank = 0);
   void NameLane(LaneId lane, std::string_view name);
+  void SetStreamType(LaneId lane, StreamType type) { trace_.lanes[lane.index()].stream = type; }
+  const Lane& lane(LaneId lane) const { return trace_.lanes[lane.index()]; }
   // REQUIRES: duration >= 0. Amortised O(1).
   void AddEvent(const Event& event);
 
