@@ -20,18 +20,21 @@ namespace pb = device::v1;
 // What a GPU sustains, as a share of its data sheet. Fitted to the training half of the kernel
 // timings published with NeuSight (P4, P100, V100, T4, A100-40GB; fp32), then checked on others.
 // fp32 products run at the clock that base clock and power allow, not at boost.
-constexpr double kFp32Share = 0.97;        // of the rate at that clock; from V100
-constexpr double kWattsPerTflop = 16.5;    // fp32; from T4 and P4, which power limits
-constexpr double kTensorShare = 0.60;      // of the dense tensor peak; H100 fp16 products agree
-constexpr double kHbmShare = 0.887605;     // from A100
+constexpr double kFp32Share = 0.97;         // of the rate at that clock; from V100
+constexpr double kWattsPerTflop = 16.5;     // fp32; from T4 and P4, which power limits
+constexpr double kTensorShare = 0.60;       // of the dense tensor peak; H100 fp16 products agree
+constexpr double kHbmShare = 0.887605;      // from A100
 constexpr double kGddrEccShare = 0.747119;  // from T4 and P4
-constexpr double kGddrShare = 0.87;        // no data: HBM's figure
+constexpr double kGddrShare = 0.87;         // no data: HBM's figure
 
 DeviceMemory FromProto(pb::MemoryClass memory) {
   switch (memory) {
-    case pb::MEMORY_CLASS_GDDR_ECC: return DeviceMemory::kGddrEcc;
-    case pb::MEMORY_CLASS_GDDR: return DeviceMemory::kGddr;
-    default: return DeviceMemory::kHbm;
+    case pb::MEMORY_CLASS_GDDR_ECC:
+      return DeviceMemory::kGddrEcc;
+    case pb::MEMORY_CLASS_GDDR:
+      return DeviceMemory::kGddr;
+    default:
+      return DeviceMemory::kHbm;
   }
 }
 
@@ -116,8 +119,7 @@ double RecordedGib(const Device& recorded) {
 // The runtime reports less than is sold: up to 9 % where error correction takes its part. Variants
 // of a chip differ by more.
 bool MemoryFits(const Device& recorded, const DeviceSpec& spec) {
-  return recorded.memory_bytes > 0 &&
-         std::abs(RecordedGib(recorded) / spec.memory_gb - 1) < 0.1;
+  return recorded.memory_bytes > 0 && std::abs(RecordedGib(recorded) / spec.memory_gb - 1) < 0.1;
 }
 
 bool IsSameChip(const Device& recorded, const DeviceSpec& spec) {
@@ -161,39 +163,56 @@ std::string Describe(const Device& recorded, const Candidate& best, bool sure) {
 
 std::string_view DTypeName(DType dtype) {
   switch (dtype) {
-    case DType::kUnknown: return "unknown";
-    case DType::kFp64: return "fp64";
-    case DType::kFp32: return "fp32";
-    case DType::kTf32: return "tf32";
-    case DType::kFp16: return "fp16";
-    case DType::kBf16: return "bf16";
-    case DType::kFp8: return "fp8";
-    case DType::kInt8: return "int8";
+    case DType::kUnknown:
+      return "unknown";
+    case DType::kFp64:
+      return "fp64";
+    case DType::kFp32:
+      return "fp32";
+    case DType::kTf32:
+      return "tf32";
+    case DType::kFp16:
+      return "fp16";
+    case DType::kBf16:
+      return "bf16";
+    case DType::kFp8:
+      return "fp8";
+    case DType::kInt8:
+      return "int8";
   }
   return "unknown";
 }
 
 int DTypeBytes(DType dtype) {
   switch (dtype) {
-    case DType::kFp64: return 8;
+    case DType::kFp64:
+      return 8;
     case DType::kFp16:
-    case DType::kBf16: return 2;
+    case DType::kBf16:
+      return 2;
     case DType::kFp8:
-    case DType::kInt8: return 1;
+    case DType::kInt8:
+      return 1;
     case DType::kUnknown:
     case DType::kFp32:
-    case DType::kTf32: return 4;
+    case DType::kTf32:
+      return 4;
   }
   return 4;
 }
 
 double DeviceSpec::TensorPeak(DType dtype) const {
   switch (dtype) {
-    case DType::kTf32: return tf32_tflops;
-    case DType::kFp16: return fp16_tflops;
-    case DType::kBf16: return bf16_tflops;
-    case DType::kFp8: return fp8_tflops;
-    default: return 0;
+    case DType::kTf32:
+      return tf32_tflops;
+    case DType::kFp16:
+      return fp16_tflops;
+    case DType::kBf16:
+      return bf16_tflops;
+    case DType::kFp8:
+      return fp8_tflops;
+    default:
+      return 0;
   }
 }
 
@@ -210,9 +229,15 @@ double DeviceSpec::SustainedBandwidth() const {
   double share = measured_bandwidth_share;
   if (share <= 0) {
     switch (memory) {
-      case DeviceMemory::kHbm: share = kHbmShare; break;
-      case DeviceMemory::kGddrEcc: share = kGddrEccShare; break;
-      case DeviceMemory::kGddr: share = kGddrShare; break;
+      case DeviceMemory::kHbm:
+        share = kHbmShare;
+        break;
+      case DeviceMemory::kGddrEcc:
+        share = kGddrEccShare;
+        break;
+      case DeviceMemory::kGddr:
+        share = kGddrShare;
+        break;
     }
   }
   return memory_gb_per_s * 1e9 * share;
@@ -252,8 +277,8 @@ DeviceMatch MatchDevice(const Device& recorded) {
     return {.how = fmt::format("no GPU like this one is known: {}, {} multiprocessors", name,
                                recorded.multiprocessors)};
   }
-  const bool sure = best.memory && best.words == best.spec->name_words.size() &&
-                    recorded.multiprocessors > 0;
+  const bool sure =
+      best.memory && best.words == best.spec->name_words.size() && recorded.multiprocessors > 0;
   return {.spec = best.spec, .sure = sure, .how = Describe(recorded, best, sure)};
 }
 

@@ -25,7 +25,7 @@ struct DeviceSpec {
   int multiprocessors = 0;
   int fp32_cores_per_multiprocessor = 0;
   double base_clock_mhz = 0, boost_clock_mhz = 0;
-  double fp32_tflops = 0;  // vector units
+  double fp32_tflops = 0;                                                    // vector units
   double tf32_tflops = 0, fp16_tflops = 0, bf16_tflops = 0, fp8_tflops = 0;  // dense, 0 = none
   double memory_gb_per_s = 0;
   DeviceMemory memory = DeviceMemory::kHbm;
@@ -40,7 +40,7 @@ struct DeviceSpec {
   std::vector<std::string> name_words;
   std::string source;
   std::vector<std::string> unsure;
-  double measured_fp32_gemm_tflops = 0;          // 0 = not measured
+  double measured_fp32_gemm_tflops = 0;  // 0 = not measured
   double measured_fp32_batched_gemm_tflops = 0;
   double measured_bandwidth_share = 0;
 

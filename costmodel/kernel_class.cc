@@ -54,10 +54,11 @@ const std::initializer_list<ClassRule> kRules = {
     {KernelClass::kCopy,
      {"nchwtonhwc", "nhwctonchw", "transpose", "catarray", "im2col", "col2im", "permute",
       "subtensorop"}},
-    {KernelClass::kConv,
-     {"conv2d", "conv1d", "conv3d", "conv_", "_conv", "conv::", "4conv", "convolution",
-      "convolve", "winograd", "scudnn", "hcudnn", "dgrad", "wgrad", "fprop", "implicit_gemm",
-      "igemm_fwd", "igemm_bwd", "igemm_wrw", "fft2d", "gcgemm", "miopensp3asm", "cudnn::cnn"}},
+    {KernelClass::kConv, {"conv2d",        "conv1d",       "conv3d",      "conv_",     "_conv",
+                          "conv::",        "4conv",        "convolution", "convolve",  "winograd",
+                          "scudnn",        "hcudnn",       "dgrad",       "wgrad",     "fprop",
+                          "implicit_gemm", "igemm_fwd",    "igemm_bwd",   "igemm_wrw", "fft2d",
+                          "gcgemm",        "miopensp3asm", "cudnn::cnn"}},
     {KernelClass::kGemm,
      {"gemm", "cijk_", "nvjet", "matmul", "gemv", "bmm_", "splitkreduce", "fused_moe_kernel",
       "cutlass", "xmma", "cublas", "dot_kernel", "_mm_", "mm_kernel", "reduce_1block"}},
@@ -73,9 +74,10 @@ const std::initializer_list<ClassRule> kRules = {
      {"reduce", "cumsum", "devicescan", "tensor_kernel_scan", "argmax", "argmin", "norm_kernel",
       "sum_kernel"}},
     {KernelClass::kElementwise,
-     {"elementwise", "pointwise", "functor", "act_and_mul", "silu", "gelu", "swiglu", "dropout",
-      "rotary", "rope", "distribution", "op_tensor", "optensor", "bias", "kernelpointwise",
-      "tensoriterator", "cunn_", "add_", "mul_", "where"}},
+     {"elementwise",    "pointwise", "functor",  "act_and_mul", "silu",
+      "gelu",           "swiglu",    "dropout",  "rotary",      "rope",
+      "distribution",   "op_tensor", "optensor", "bias",        "kernelpointwise",
+      "tensoriterator", "cunn_",     "add_",     "mul_",        "where"}},
 };
 
 // PyTorch's own frames carry the work as a template argument whose words would mislead.
@@ -127,12 +129,18 @@ DType NvjetDType(std::string_view name) {
   const size_t at = name.find("nvjet_");
   const char letter = at + 6 < name.size() ? name[at + 6] : ' ';
   switch (letter) {
-    case 't': return DType::kBf16;
-    case 'h': return DType::kFp16;
-    case 's': return DType::kTf32;
-    case 'q': return DType::kFp8;
-    case 'd': return DType::kFp64;
-    default: return DType::kUnknown;
+    case 't':
+      return DType::kBf16;
+    case 'h':
+      return DType::kFp16;
+    case 's':
+      return DType::kTf32;
+    case 'q':
+      return DType::kFp8;
+    case 'd':
+      return DType::kFp64;
+    default:
+      return DType::kUnknown;
   }
 }
 

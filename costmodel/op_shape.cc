@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <initializer_list>
 
 namespace daydream {
@@ -74,7 +75,7 @@ std::optional<OpWork> Linear(const Dims& input, const Dims& weight) {
 }
 
 struct ConvSizes {
-  int64_t groups = 1, positions = 0;  // output positions of the whole batch
+  int64_t groups = 1, positions = 0;                      // output positions of the whole batch
   int64_t in_positions = 0, in = 0, out = 0, window = 1;  // channels per group; window size
 };
 
@@ -98,8 +99,9 @@ GemmShape ForwardProduct(const ConvSizes& s) {
 }
 // As many operations as forward: with a stride, each input position meets fewer outputs.
 GemmShape InputGradientProduct(const ConvSizes& s) {
-  const double share = s.in_positions > 0 ? static_cast<double>(s.positions) /
-                                                static_cast<double>(s.in_positions) : 1.0;
+  const double share = s.in_positions > 0
+                           ? static_cast<double>(s.positions) / static_cast<double>(s.in_positions)
+                           : 1.0;
   const auto k = static_cast<int64_t>(
       static_cast<double>(s.out) * static_cast<double>(s.window) * std::min(share, 1.0) + 0.5);
   return {.batch = s.groups, .m = s.in_positions, .n = s.in, .k = std::max<int64_t>(k, 1)};
@@ -108,8 +110,18 @@ GemmShape WeightGradientProduct(const ConvSizes& s) {
   return {.batch = s.groups, .m = s.out, .n = s.in * s.window, .k = s.positions};
 }
 
-OpWork FromConvolution(std::vector<GemmShape> products, double elements) {
+// A window narrower than the stride leaves elements of each memory sector unused.
+double StrideWaste(const Dims& input, const Dims& weight, const Dims& output) {
+  if (output.back() <= 0 || weight.back() <= 0) return 1;
+  const double stride =
+      std::round(static_cast<double>(input.back()) / static_cast<double>(output.back()));
+  return std::clamp(stride / static_cast<double>(weight.back()), 1.0, 8.0);
+}
+
+OpWork FromConvolution(std::vector<GemmShape> products, std::vector<Operands> operands,
+                       double elements) {
   OpWork work;
+  work.operands = std::move(operands);
   work.kind = OpWork::Kind::kConv;
   work.products = std::move(products);
   for (const GemmShape& product : work.products) work.flops += product.Flops();
@@ -119,17 +131,15 @@ OpWork FromConvolution(std::vector<GemmShape> products, double elements) {
 
 std::optional<OpWork> Convolution(std::string_view op, const std::vector<Dims>& inputs) {
   if (inputs.size() < 2) return std::nullopt;
-  if (IsOneOf(op, {"conv1d", "conv2d", "conv3d", "convolution", "_convolution",
-                   "cudnn_convolution", "cudnn_convolution_relu", "miopen_convolution",
-                   "thnn_conv2d", "_slow_conv2d_forward", "conv_depthwise2d",
-                   "_conv_depthwise2d"})) {
+  if (IsOneOf(op, {"conv1d", "conv2d", "conv3d", "convolution", "_convolution", "cudnn_convolution",
+                   "cudnn_convolution_relu", "miopen_convolution", "thnn_conv2d",
+                   "_slow_conv2d_forward", "conv_depthwise2d", "_conv_depthwise2d"})) {
     Dims output = inputs[0];
     if (output.size() > 1 && !inputs[1].empty()) output[1] = inputs[1][0];
     const auto sizes = SizesOf(inputs[0], inputs[1], output);
     if (!sizes) return std::nullopt;
-    OpWork work = FromConvolution({ForwardProduct(*sizes)},
-                                  Count(inputs[0]) + Count(inputs[1]) + Count(output));
-    work.exact = sizes->window == 1;
+    std::optional<OpWork> work = WorkOfConvolution(inputs[0], inputs[1], output);
+    if (work) work->exact = sizes->window == 1;
     return work;
   }
   if (inputs.size() < 3) return std::nullopt;
@@ -145,7 +155,10 @@ std::optional<OpWork> Convolution(std::string_view op, const std::vector<Dims>& 
   const Dims &gradient = inputs[at[0]], &input = inputs[at[1]], &weight = inputs[at[2]];
   const auto sizes = SizesOf(input, weight, gradient);
   if (!sizes) return std::nullopt;
+  const double waste = StrideWaste(input, weight, gradient);
   return FromConvolution({InputGradientProduct(*sizes), WeightGradientProduct(*sizes)},
+                         {{.a = Count(gradient), .b = Count(weight)},
+                          {.a = Count(gradient), .b = Count(input), .stride_b = waste}},
                          Count(input) + Count(weight) + Count(gradient));
 }
 
@@ -169,26 +182,68 @@ struct Passes {
 };
 // From the kernels that PyTorch launches for them: statistics read the input once more.
 constexpr Passes kPasses[] = {
-    {"native_batch_norm", 3},          {"cudnn_batch_norm", 3},
-    {"miopen_batch_norm", 3},          {"native_batch_norm_backward", 5},
-    {"cudnn_batch_norm_backward", 5},  {"miopen_batch_norm_backward", 5},
-    {"native_layer_norm", 2},          {"native_layer_norm_backward", 4},
-    {"native_group_norm", 3},          {"native_group_norm_backward", 5},
-    {"_softmax", 2},                   {"_softmax_backward_data", 3},
-    {"_log_softmax", 2},               {"_log_softmax_backward_data", 3},
-    {"native_dropout", 2.25},          {"native_dropout_backward", 2.25},
-    {"max_pool2d_with_indices", 1.5},  {"sum", 1},
-    {"mean", 1},                       {"zero_", 1},
-    {"fill_", 1},                      {"copy_", 2},
-    {"_to_copy", 2},                   {"clone", 2},
+    {"native_batch_norm", 3},
+    {"cudnn_batch_norm", 3},
+    {"miopen_batch_norm", 3},
+    {"native_batch_norm_backward", 5},
+    {"cudnn_batch_norm_backward", 5},
+    {"miopen_batch_norm_backward", 5},
+    {"native_layer_norm", 2},
+    {"native_layer_norm_backward", 4},
+    {"native_group_norm", 3},
+    {"native_group_norm_backward", 5},
+    {"_softmax", 2},
+    {"_softmax_backward_data", 3},
+    {"_log_softmax", 2},
+    {"_log_softmax_backward_data", 3},
+    {"native_dropout", 2.25},
+    {"native_dropout_backward", 2.25},
+    {"max_pool2d_with_indices", 1.5},
+    {"sum", 1},
+    {"mean", 1},
+    {"zero_", 1},
+    {"fill_", 1},
+    {"copy_", 2},
+    {"_to_copy", 2},
+    {"clone", 2},
 };
 // One output element from one element of each input, all read and written once.
-constexpr std::string_view kPointwise[] = {
-    "add", "sub", "mul", "div", "neg", "exp", "log", "pow", "sqrt", "rsqrt", "tanh", "sigmoid",
-    "relu", "gelu", "silu", "clamp", "clamp_min", "threshold", "threshold_backward",
-    "gelu_backward", "silu_backward", "tanh_backward", "sigmoid_backward", "addcmul", "addcdiv",
-    "lerp", "where", "maximum", "minimum", "abs", "hardtanh", "hardtanh_backward",
-    "leaky_relu", "leaky_relu_backward", "masked_fill", "bernoulli"};
+constexpr std::string_view kPointwise[] = {"add",
+                                           "sub",
+                                           "mul",
+                                           "div",
+                                           "neg",
+                                           "exp",
+                                           "log",
+                                           "pow",
+                                           "sqrt",
+                                           "rsqrt",
+                                           "tanh",
+                                           "sigmoid",
+                                           "relu",
+                                           "gelu",
+                                           "silu",
+                                           "clamp",
+                                           "clamp_min",
+                                           "threshold",
+                                           "threshold_backward",
+                                           "gelu_backward",
+                                           "silu_backward",
+                                           "tanh_backward",
+                                           "sigmoid_backward",
+                                           "addcmul",
+                                           "addcdiv",
+                                           "lerp",
+                                           "where",
+                                           "maximum",
+                                           "minimum",
+                                           "abs",
+                                           "hardtanh",
+                                           "hardtanh_backward",
+                                           "leaky_relu",
+                                           "leaky_relu_backward",
+                                           "masked_fill",
+                                           "bernoulli"};
 
 std::optional<OpWork> MemoryBound(std::string_view op, const std::vector<Dims>& inputs) {
   OpWork work;
@@ -208,6 +263,15 @@ std::optional<OpWork> MemoryBound(std::string_view op, const std::vector<Dims>& 
 }
 
 }  // namespace
+
+std::optional<OpWork> WorkOfConvolution(const Dims& input, const Dims& weight, const Dims& output) {
+  const auto sizes = SizesOf(input, weight, output);
+  if (!sizes) return std::nullopt;
+  return FromConvolution(
+      {ForwardProduct(*sizes)},
+      {{.a = Count(input), .b = Count(weight), .stride_a = StrideWaste(input, weight, output)}},
+      Count(input) + Count(weight) + Count(output));
+}
 
 std::optional<std::vector<Dims>> ParseShapes(std::string_view shapes) {
   // A bracket that holds numbers, or nothing, is a tensor; any other is a list.
@@ -248,11 +312,14 @@ DType ParseDType(std::string_view types) {
     std::string_view word;
     DType dtype;
   };
-  constexpr Known kKnown[] = {
-      {"\"float\"", DType::kFp32},        {"\"c10::Half\"", DType::kFp16},
-      {"\"at::Half\"", DType::kFp16},     {"\"c10::BFloat16\"", DType::kBf16},
-      {"\"at::BFloat16\"", DType::kBf16}, {"\"double\"", DType::kFp64},
-      {"Float8", DType::kFp8},            {"\"signed char\"", DType::kInt8}};
+  constexpr Known kKnown[] = {{"\"float\"", DType::kFp32},
+                              {"\"c10::Half\"", DType::kFp16},
+                              {"\"at::Half\"", DType::kFp16},
+                              {"\"c10::BFloat16\"", DType::kBf16},
+                              {"\"at::BFloat16\"", DType::kBf16},
+                              {"\"double\"", DType::kFp64},
+                              {"Float8", DType::kFp8},
+                              {"\"signed char\"", DType::kInt8}};
   size_t first = std::string_view::npos;
   DType dtype = DType::kUnknown;
   for (const Known& known : kKnown) {
@@ -276,13 +343,11 @@ double GemmShape::Bytes(int element_bytes) const {
 }
 
 bool OpWork::AlignedForTensorCores() const {
-  return std::all_of(products.begin(), products.end(), [](const GemmShape& p) {
-    return p.n % 8 == 0 && p.k % 8 == 0;
-  });
+  return std::all_of(products.begin(), products.end(),
+                     [](const GemmShape& p) { return p.n % 8 == 0 && p.k % 8 == 0; });
 }
 
-std::optional<OpWork> WorkOf(std::string_view op, std::string_view shapes,
-                             std::string_view types) {
+std::optional<OpWork> WorkOf(std::string_view op, std::string_view shapes, std::string_view types) {
   if (op.starts_with("aten::")) op.remove_prefix(6);
   const auto inputs = ParseShapes(shapes);
   if (!inputs || inputs->empty()) return std::nullopt;

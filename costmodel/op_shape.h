@@ -27,12 +27,20 @@ struct GemmShape {
   friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
+// What the operands of a product really occupy, where that is not a full matrix: a convolution's
+// patches overlap in memory, and a strided one skips part of it.
+struct Operands {
+  double a = 0, b = 0;                // elements that are read
+  double stride_a = 1, stride_b = 1;  // elements fetched for each that is used, from a cache
+};
+
 struct OpWork {
   enum class Kind : uint8_t { kGemm, kConv, kMemory };
   Kind kind = Kind::kMemory;
   // kGemm: the product. kConv: the products that the convolution equals, one for each direction
   // (forward, or gradients of input and weight), with the patches of the input as a matrix.
   std::vector<GemmShape> products;
+  std::vector<Operands> operands;  // of each product; empty: full matrices
   double flops = 0;
   double elements = 0;  // read and written; a patch of the input counts once
   DType dtype = DType::kUnknown;
@@ -46,6 +54,9 @@ struct OpWork {
   // versions other sizes run padded). m is the free size and does not count.
   bool AlignedForTensorCores() const;
 };
+
+// A forward convolution (N, C and space) whose output is known; nothing for shapes that do not fit.
+std::optional<OpWork> WorkOfConvolution(const Dims& input, const Dims& weight, const Dims& output);
 
 // Work of `op` ("aten::addmm", with or without "aten::"), or nothing for operators that do no
 // work on the GPU themselves, are not known here, or have no usable shapes.

@@ -26,13 +26,27 @@ double MemoryNs(const DeviceSpec& device, double bytes);
 // from and cannot split k.
 double GemmNs(const DeviceSpec& device, const GemmShape& shape, DType dtype, bool batched);
 
+// As GemmNs, for ratios between number formats: also counts what feeding the tiles from the L2
+// cache takes, which tensor cores outrun and vector units do not, and what the operands of a
+// convolution really occupy (`operands` may be null).
+double FedProductNs(const DeviceSpec& device, const GemmShape& shape, DType dtype, bool batched,
+                    const Operands* operands);
+
 // Softmax or layer norm, forward, over `rows` rows of `columns` fp32 elements.
 enum class RowOp : uint8_t { kSoftmax, kLayerNorm };
 double RowOpNs(const DeviceSpec& device, RowOp op, int64_t rows, int64_t columns);
 
-// T(to) / T(from) of `work` on `device`, by which a measured time is multiplied when the format
-// changes: products by GemmNs, convolutions as products, the rest by bytes moved. 1 when nothing
-// is known about one of the formats. Not limited by launch latency: that is the caller's.
+// What `work` takes in a format: products and convolutions by FedProductNs, the rest by bytes. Not
+// limited by launch latency: that is the caller's.
+double FormatNs(const DeviceSpec& device, const OpWork& work, DType dtype);
+
+// T(to) / T(from) of `work` on `device`. 1 when nothing is known about one of the formats.
 double FormatRatio(const DeviceSpec& device, const OpWork& work, DType from, DType to);
+
+// What a kernel that takes `measured_ns` in format `from` takes in `to`: T(to) * (t / T(from)) ^
+// own, where `own` says how much of its deviation from the model it keeps. Sizes that do not fit
+// tensor cores keep their time; nothing gets slower.
+double InFormatNs(const DeviceSpec& device, const OpWork& work, DType from, DType to,
+                  double measured_ns, double own);
 
 }  // namespace daydream
