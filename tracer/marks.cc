@@ -29,10 +29,10 @@ struct ThreadMarks {
   enum State : uint32_t { kUsed, kEnded, kFree };
   std::atomic<uint32_t> state{kUsed};
   std::atomic<uint32_t> thread{0};
-  Block* filling = nullptr;       // the thread's
-  Block* emptying = nullptr;      // the taker's, as the next two
-  size_t taken = 0;               // of `emptying`
-  ThreadMarks* next = nullptr;    // constant once it is in the list
+  Block* filling = nullptr;     // the thread's
+  Block* emptying = nullptr;    // the taker's, as the next two
+  size_t taken = 0;             // of `emptying`
+  ThreadMarks* next = nullptr;  // constant once it is in the list
 };
 
 constinit std::atomic<ThreadMarks*> threads{nullptr};

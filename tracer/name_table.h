@@ -15,8 +15,8 @@ namespace daydream::tracer {
 class NameTable {
  public:
   static constexpr size_t kMaxNames = size_t{1} << 20;
-  static constexpr size_t kMaxBytes = size_t{64} << 20;     // of all texts
-  static constexpr size_t kMaxLength = size_t{64} << 10;    // longer texts are cut
+  static constexpr size_t kMaxBytes = size_t{64} << 20;   // of all texts
+  static constexpr size_t kMaxLength = size_t{64} << 10;  // longer texts are cut
 
   // 0 when the table is full or memory ran out: see dropped().
   uint32_t Intern(std::string_view text);

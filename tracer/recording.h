@@ -118,9 +118,9 @@ class Recording {
   void AbandonInChild();
 
   const Losses& losses() const;
-  uint64_t rows() const;     // taken so far, written or not
-  uint64_t bytes() const;    // of the file so far
-  int first_error() const;   // the first errno that Flush() met; 0: none
+  uint64_t rows() const;    // taken so far, written or not
+  uint64_t bytes() const;   // of the file so far
+  int first_error() const;  // the first errno that Flush() met; 0: none
 
  private:
   class Impl;
