@@ -1,0 +1,294 @@
+#include "tracer/nvtx.h"
+
+#define NVTX_NO_IMPL  // types only: we are the other end
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "tracer/daydream_mark.h"
+#include "tracer/marks.h"
+
+namespace daydream::tracer {
+namespace {
+
+enum class Filter : uint8_t { kIgnore, kRanges, kNccl };
+
+// A registered domain; its handle is a pointer to one. The default domain has the handle NULL.
+struct Domain {
+  Filter filter;
+};
+
+// What a text means. A registered string's handle is a pointer to one.
+struct Text {
+  uint32_t name = 0;
+  int64_t step = -1;       // of a range that is a step; -1: it is not
+  bool has_bytes = false;  // an NCCL call with a size in its payload ...
+  bool is_gather = false;  // ... which takes neither reduction nor root nor peer
+};
+
+struct Settings {
+  bool ranges = true;
+  void (*mark)(uint32_t kind, uint32_t name, int64_t value) = Mark;
+  bool nccl = true;
+};
+constinit Settings settings;
+
+// Larger payloads and texts than these are not ours, or not sane.
+constexpr size_t kMaxText = 64 << 10;
+
+// ---- Texts ----
+
+std::string FromWide(const wchar_t* wide) {
+  std::string text;
+  for (; *wide != 0 && text.size() < kMaxText; ++wide) {
+    const auto c = static_cast<uint32_t>(*wide);  // UTF-32 on Linux
+    const auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
+    if (c < 0x80) {
+      text += static_cast<char>(c);
+    } else if (c < 0x800) {
+      text += static_cast<char>(0xc0 | c >> 6);
+      text += tail(0);
+    } else if (c < 0x10000) {
+      text += static_cast<char>(0xe0 | c >> 12);
+      (text += tail(6)) += tail(0);
+    } else {
+      text += static_cast<char>(0xf0 | (c >> 18 & 0x7));
+      ((text += tail(12)) += tail(6)) += tail(0);
+    }
+  }
+  return text;
+}
+
+// 12 for "step 12", "Step_12", "iteration: 12"; -1 for anything else.
+int64_t StepOf(std::string_view text) {
+  constexpr size_t kMostDigits = 18;  // fit into 63 bits
+  std::string_view rest;
+  for (const std::string_view word : {"step", "Step", "iteration", "Iteration", "iter", "Iter"}) {
+    if (text.starts_with(word)) rest = text.substr(word.size());
+  }
+  const size_t digits = rest.find_first_not_of(" _:#=-");
+  if (digits == 0 || digits == rest.npos || rest.size() - digits > kMostDigits) return -1;
+  int64_t step = 0;
+  for (const char c : rest.substr(digits)) {
+    if (c < '0' || c > '9') return -1;
+    step = step * 10 + (c - '0');
+  }
+  return step;
+}
+
+Text Describe(Filter filter, std::string_view text) {
+  if (filter != Filter::kNccl) return {.name = MarkName(text), .step = StepOf(text)};
+  if (text.starts_with("nccl")) text.remove_prefix(4);
+  const bool is_gather = text == "AllGather" || text.starts_with("Allto");
+  bool has_bytes = is_gather;
+  for (const std::string_view call : {"AllReduce", "Broadcast", "Bcast", "Reduce", "ReduceScatter",
+                                      "Send", "Recv", "Gather", "Scatter"}) {
+    has_bytes |= text == call;
+  }
+  const std::string name = std::string("nccl:").append(text);
+  return {.name = MarkName(name), .has_bytes = has_bytes, .is_gather = is_gather};
+}
+
+Text Describe(Filter filter, const char* text) {
+  if (text == nullptr) return {};
+  return Describe(filter, std::string_view(text, strnlen(text, kMaxText)));
+}
+
+Text Describe(Filter filter, const wchar_t* text) {
+  if (text == nullptr) return {};
+  return Describe(filter, FromWide(text));
+}
+
+Text Describe(Filter filter, const nvtxEventAttributes_t* event) {
+  constexpr size_t kNeeded = offsetof(nvtxEventAttributes_t, message) + sizeof(event->message);
+  if (event == nullptr || event->size < kNeeded) return {};
+  switch (event->messageType) {
+    case NVTX_MESSAGE_TYPE_ASCII:
+      return Describe(filter, event->message.ascii);
+    case NVTX_MESSAGE_TYPE_UNICODE:
+      return Describe(filter, event->message.unicode);
+    case NVTX_MESSAGE_TYPE_REGISTERED: {
+      const auto* text = reinterpret_cast<const Text*>(event->message.registered);
+      return text == nullptr ? Text() : *text;
+    }
+    default:
+      return {};
+  }
+}
+
+// The size that an NCCL call moves, from its payload; -1 when there is none.
+//
+// NCCL 2.26 and newer (nvtx_payload_schemas.h): communicator (8 bytes), size (8), then reduction,
+// root or peer (4, padded to 8) for all but AllGather and AlltoAll. Before (collectives.cc): the
+// same without the communicator.
+int64_t PayloadBytes(const Text& text, const nvtxEventAttributes_t* event) {
+  if (!text.has_bytes || event == nullptr) return -1;
+  if (event->payloadType != NVTX_PAYLOAD_TYPE_EXT || event->reserved0 < 1) return -1;
+  const auto* data = reinterpret_cast<const nvtxPayloadData_t*>(event->payload.ullValue);
+  if (data == nullptr || data->payload == nullptr) return -1;
+  const size_t old_size = text.is_gather ? 8 : 16;
+  const size_t offset = data->size == old_size ? 0 : 8;
+  if (data->size != old_size && data->size != old_size + 8) return -1;
+  uint64_t bytes = 0;
+  std::memcpy(&bytes, static_cast<const char*>(data->payload) + offset, sizeof(bytes));
+  return static_cast<int64_t>(bytes);
+}
+
+// ---- What the slots do ----
+
+Filter FilterOf(nvtxDomainHandle_t handle) {
+  if (handle != nullptr) return reinterpret_cast<const Domain*>(handle)->filter;
+  return settings.ranges ? Filter::kRanges : Filter::kIgnore;
+}
+
+int Push(Filter filter, const Text& text, const nvtxEventAttributes_t* event) {
+  if (text.step >= 0 && filter == Filter::kRanges) settings.mark(DAYDREAM_STEP, 0, text.step);
+  const int64_t bytes = PayloadBytes(text, event);
+  if (bytes >= 0) {
+    settings.mark(DAYDREAM_RANGE_BEGIN | kMarkBytes, text.name, bytes);
+  } else {
+    settings.mark(DAYDREAM_RANGE_BEGIN, text.name, 0);
+  }
+  return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+template <class Any>
+int PushText(const Any* any) {
+  const Filter filter = FilterOf(nullptr);
+  if (filter == Filter::kIgnore) return NVTX_NO_PUSH_POP_TRACKING;
+  return Push(filter, Describe(filter, any), nullptr);
+}
+
+int PushIn(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* event) {
+  const Filter filter = FilterOf(domain);
+  if (filter == Filter::kIgnore) return NVTX_NO_PUSH_POP_TRACKING;
+  return Push(filter, Describe(filter, event), event);
+}
+
+int PushEvent(const nvtxEventAttributes_t* event) { return PushIn(nullptr, event); }
+
+int PopIn(nvtxDomainHandle_t domain) {
+  if (FilterOf(domain) != Filter::kIgnore) settings.mark(DAYDREAM_RANGE_END, 0, 0);
+  return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+int Pop() { return PopIn(nullptr); }
+
+template <class Any>
+void PointText(const Any* any) {
+  const Filter filter = FilterOf(nullptr);
+  if (filter != Filter::kIgnore) settings.mark(DAYDREAM_POINT, Describe(filter, any).name, 0);
+}
+
+void PointIn(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* event) {
+  const Filter filter = FilterOf(domain);
+  if (filter != Filter::kIgnore) settings.mark(DAYDREAM_POINT, Describe(filter, event).name, 0);
+}
+
+template <class Any>
+nvtxStringHandle_t Register(nvtxDomainHandle_t domain, const Any* any) {
+  const Filter filter = FilterOf(domain);
+  if (filter == Filter::kIgnore) return nullptr;
+  auto* text = new (std::nothrow) Text(Describe(filter, any));  // lives as long as the process
+  return reinterpret_cast<nvtxStringHandle_t>(text);
+}
+
+Filter FilterOfName(std::string_view name) {
+  if (name == "NCCL") return settings.nccl ? Filter::kNccl : Filter::kIgnore;
+  const bool ours = name == "daydream" || name == "TSL";
+  return ours && settings.ranges ? Filter::kRanges : Filter::kIgnore;
+}
+
+nvtxDomainHandle_t DomainOf(Filter filter) {
+  // One per filter is enough: nothing else of a domain is kept.
+  static constinit Domain domains[] = {{Filter::kIgnore}, {Filter::kRanges}, {Filter::kNccl}};
+  return reinterpret_cast<nvtxDomainHandle_t>(&domains[static_cast<size_t>(filter)]);
+}
+
+nvtxDomainHandle_t CreateDomain(const char* name) {
+  return DomainOf(name == nullptr ? Filter::kIgnore : FilterOfName(name));
+}
+
+nvtxDomainHandle_t CreateWideDomain(const wchar_t* name) {
+  return DomainOf(name == nullptr ? Filter::kIgnore : FilterOfName(FromWide(name)));
+}
+
+// ---- The tables ----
+
+struct Slot {
+  unsigned int id;
+  NvtxFunctionPointer function;
+};
+
+template <class Function>
+NvtxFunctionPointer Erase(Function* function) {
+  return reinterpret_cast<NvtxFunctionPointer>(function);
+}
+
+template <size_t kSize>
+bool Fill(const NvtxExportTableCallbacks& callbacks, NvtxCallbackModule module,
+          const Slot (&slots)[kSize]) {
+  NvtxFunctionTable table = nullptr;
+  unsigned int size = 0;
+  if (callbacks.GetModuleFunctionTable(module, &table, &size) == 0 || table == nullptr) {
+    return false;
+  }
+  for (const Slot& slot : slots) {
+    // An older header has fewer slots.
+    if (slot.id < size && table[slot.id] != nullptr) *table[slot.id] = slot.function;
+  }
+  return true;
+}
+
+bool FillCore(const NvtxExportTableCallbacks& callbacks) {
+  const Slot slots[] = {
+      {NVTX_CBID_CORE_MarkEx,
+       Erase(+[](const nvtxEventAttributes_t* event) { PointIn(nullptr, event); })},
+      {NVTX_CBID_CORE_MarkA, Erase(PointText<char>)},
+      {NVTX_CBID_CORE_MarkW, Erase(PointText<wchar_t>)},
+      {NVTX_CBID_CORE_RangePushEx, Erase(PushEvent)},
+      {NVTX_CBID_CORE_RangePushA, Erase(PushText<char>)},
+      {NVTX_CBID_CORE_RangePushW, Erase(PushText<wchar_t>)},
+      {NVTX_CBID_CORE_RangePop, Erase(Pop)},
+  };
+  return Fill(callbacks, NVTX_CB_MODULE_CORE, slots);
+}
+
+bool FillDomains(const NvtxExportTableCallbacks& callbacks) {
+  const Slot slots[] = {
+      {NVTX_CBID_CORE2_DomainMarkEx, Erase(PointIn)},
+      {NVTX_CBID_CORE2_DomainRangePushEx, Erase(PushIn)},
+      {NVTX_CBID_CORE2_DomainRangePop, Erase(PopIn)},
+      {NVTX_CBID_CORE2_DomainRegisterStringA, Erase(Register<char>)},
+      {NVTX_CBID_CORE2_DomainRegisterStringW, Erase(Register<wchar_t>)},
+      {NVTX_CBID_CORE2_DomainCreateA, Erase(CreateDomain)},
+      {NVTX_CBID_CORE2_DomainCreateW, Erase(CreateWideDomain)},
+  };
+  return Fill(callbacks, NVTX_CB_MODULE_CORE2, slots);
+}
+
+Settings SettingsOf(const NvtxOptions& options) {
+  return {.ranges = options.ranges,
+          .mark = options.mark != nullptr ? options.mark : Mark,
+          .nccl = options.nccl};
+}
+
+}  // namespace
+
+int AttachNvtx(const void* (*get_export_table)(uint32_t table), const NvtxOptions& options) {
+  [[maybe_unused]] static const bool first = [&] {
+    settings = SettingsOf(options);
+    return true;
+  }();
+  const auto* callbacks =
+      static_cast<const NvtxExportTableCallbacks*>(get_export_table(NVTX_ETID_CALLBACKS));
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
+  return FillCore(*callbacks) && FillDomains(*callbacks) ? 1 : 0;
+}
+
+}  // namespace daydream::tracer
