@@ -1,0 +1,253 @@
+#include "tracer/activities.h"
+
+#include <algorithm>
+
+namespace daydream::tracer {
+namespace {
+
+struct Kind {
+  CUpti_ActivityKind kind;
+  const char* name;
+  bool always;  // on also while the window is closed: facts that come once
+};
+
+#define KIND(name, always) \
+  { CUPTI_ACTIVITY_KIND_##name, #name, always }
+constexpr Kind kKinds[] = {
+    KIND(DEVICE, true),
+    KIND(CONTEXT, true),
+    KIND(STREAM, true),
+    // KERNEL would serialise the kernels (cupti_activity.h).
+    KIND(CONCURRENT_KERNEL, false),
+    KIND(MEMCPY, false),
+    KIND(MEMCPY2, false),
+    KIND(MEMSET, false),
+    KIND(RUNTIME, false),
+    KIND(SYNCHRONIZATION, false),
+    // Since CUDA 12.9 SYNCHRONIZATION does not bring it (pytorch/kineto#1552).
+    KIND(CUDA_EVENT, false),
+    KIND(OVERHEAD, false),
+    KIND(INTERNAL_LAUNCH_API, false),
+};
+constexpr Kind kMemory = KIND(MEMORY2, false);
+constexpr Kind kGraphTrace = KIND(GRAPH_TRACE, false);
+#undef KIND
+
+// Runtime calls that come often and do nothing: getters, and queries as the NCCL watchdog makes
+// them.
+#define RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
+constexpr CUpti_CallbackId kDenied[] = {
+    RUNTIME(cudaGetDevice_v3020),
+    RUNTIME(cudaGetLastError_v3020),
+    RUNTIME(cudaPeekAtLastError_v3020),
+    RUNTIME(cudaStreamIsCapturing_v10000),
+    RUNTIME(cudaStreamIsCapturing_ptsz_v10000),
+    RUNTIME(cudaStreamGetCaptureInfo_v10010),
+    RUNTIME(cudaStreamGetCaptureInfo_ptsz_v10010),
+    RUNTIME(cudaStreamGetCaptureInfo_v2_v11030),
+    RUNTIME(cudaStreamGetCaptureInfo_v2_ptsz_v11030),
+    RUNTIME(cudaStreamGetCaptureInfo_v12030),
+    RUNTIME(cudaStreamGetCaptureInfo_ptsz_v12030),
+    RUNTIME(cudaEventQuery_v3020),
+    RUNTIME(cudaStreamQuery_v3020),
+    RUNTIME(cudaStreamQuery_ptsz_v7000),
+    RUNTIME(cudaFuncGetAttributes_v3020),
+    RUNTIME(cudaDeviceGetAttribute_v5000),
+    RUNTIME(cudaPointerGetAttributes_v4000),
+    RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessor_v6000),
+    RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessor_v6050),
+    RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000),
+    RUNTIME(cudaOccupancyAvailableDynamicSMemPerBlock_v10200),
+    RUNTIME(cudaOccupancyMaxPotentialClusterSize_v11070),
+    RUNTIME(cudaOccupancyMaxActiveClusters_v11070),
+};
+#undef RUNTIME
+
+// Driver calls that launch, copy or wait, for programs that do without the runtime (Triton,
+// pytorch/pytorch#99571). All driver calls would double the number of records.
+#define DRIVER(name) CUPTI_DRIVER_TRACE_CBID_##name
+#define DRIVER2(name) DRIVER(name), DRIVER(name##_ptsz)
+#define BLOCKING2(name) DRIVER(name), DRIVER(name##_ptds)
+constexpr CUpti_CallbackId kDriverCalls[] = {
+    DRIVER2(cuLaunchKernel),
+    DRIVER2(cuLaunchKernelEx),
+    DRIVER2(cuLaunchCooperativeKernel),
+    DRIVER2(cuGraphLaunch),
+    DRIVER2(cuStreamWaitEvent),
+    DRIVER2(cuEventRecord),
+    DRIVER2(cuEventRecordWithFlags),
+    DRIVER2(cuStreamSynchronize),
+    DRIVER(cuEventSynchronize),
+    DRIVER(cuCtxSynchronize),
+    DRIVER(cuCtxSynchronize_v2),
+    DRIVER2(cuMemcpyHtoDAsync_v2),
+    DRIVER2(cuMemcpyDtoHAsync_v2),
+    DRIVER2(cuMemcpyDtoDAsync_v2),
+    DRIVER2(cuMemcpyAsync),
+    DRIVER2(cuMemcpyPeerAsync),
+    DRIVER2(cuMemcpy2DAsync_v2),
+    DRIVER2(cuMemcpy3DAsync_v2),
+    BLOCKING2(cuMemcpyHtoD_v2),
+    BLOCKING2(cuMemcpyDtoH_v2),
+    BLOCKING2(cuMemcpyDtoD_v2),
+    BLOCKING2(cuMemcpy),
+    DRIVER2(cuMemsetD8Async),
+    DRIVER2(cuMemsetD16Async),
+    DRIVER2(cuMemsetD32Async),
+    BLOCKING2(cuMemsetD8_v2),
+    BLOCKING2(cuMemsetD32_v2),
+};
+#undef DRIVER
+#undef DRIVER2
+#undef BLOCKING2
+
+struct Callback {
+  CUpti_CallbackDomain domain;
+  CUpti_CallbackId id;
+};
+constexpr Callback kCallbacks[] = {
+    {CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR},
+    {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
+    {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
+    {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020},
+};
+constexpr Callback kProfilerCallbacks[] = {
+    {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart},
+    {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop},
+};
+
+}  // namespace
+
+std::string Activities::Explain(CUptiResult result) const {
+  switch (result) {
+    case CUPTI_ERROR_NOT_INITIALIZED:
+    case CUPTI_ERROR_UNKNOWN:
+      return "CUPTI cannot work with this driver (" + ResultText(*api_, result) +
+             "): CUPTI version " + std::to_string(api_->version) + " at " + api_->path +
+             ", driver library " + LoadedLibrary("libcuda.so");
+    case CUPTI_ERROR_INSUFFICIENT_PRIVILEGES:
+    case CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES:
+      return "this user may not profile (" + ResultText(*api_, result) +
+             "), see https://developer.nvidia.com/ERR_NVGPUCTRPERM";
+    default:
+      return "CUPTI refused to work: " + ResultText(*api_, result);
+  }
+}
+
+std::string Activities::Subscribe(const CuptiHooks& hooks) {
+  char other[CUPTI_OLD_SUBSCRIBER_NAME_MIN_LEN + 128] = {};
+  CUptiResult result = CUPTI_SUCCESS;
+  if (api_->Subscribe_v2 != nullptr) {
+    CUpti_SubscriberParams params{};
+    params.structSize = CUpti_SubscriberParams_STRUCT_SIZE;
+    params.subscriberName = "daydream";
+    params.oldSubscriberName = other;
+    params.oldSubscriberSize = sizeof other;
+    result = api_->Subscribe_v2(&subscriber_, hooks.callback, nullptr, &params);
+  } else {
+    result = api_->Subscribe(&subscriber_, hooks.callback, nullptr);
+  }
+  if (result == CUPTI_SUCCESS) return "";
+  if (result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED) {
+    return std::string("CUPTI is in use by ") + (other[0] == '\0' ? "another profiler" : other) +
+           "; stop it (nsys, ncu, cuda-gdb, torch.profiler) and record again";
+  }
+  return Explain(result);
+}
+
+void Activities::SetAttributes() {
+  if (api_->ActivitySetAttribute == nullptr) return;
+  // Otherwise CUPTI clears each buffer on the thread of the program.
+  uint8_t zeroed = 1;
+  size_t size = sizeof zeroed;
+  api_->ActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
+  // No records of queries that found the work unfinished.
+  if (api_->ActivityEnableAllSyncRecords != nullptr) api_->ActivityEnableAllSyncRecords(0);
+}
+
+std::string Activities::Start(const CuptiApi& api, const Options& options, const CuptiHooks& hooks,
+                              bool on) {
+  api_ = &api;
+  options_ = &options;
+  if (std::string why = Subscribe(hooks); !why.empty()) return why;
+  uses_our_threads_ = api.SetThreadIdType != nullptr &&
+                      api.SetThreadIdType(CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM) == CUPTI_SUCCESS;
+  uses_our_clock_ = api.ActivityRegisterTimestampCallback != nullptr &&
+                    api.ActivityRegisterTimestampCallback(hooks.clock) == CUPTI_SUCCESS;
+  SetAttributes();
+  CUptiResult result = api.ActivityRegisterCallbacks(hooks.request, hooks.complete);
+  if (result != CUPTI_SUCCESS) return Explain(result);
+  EnableKinds(true);
+  if (!records_work_) return Explain(refusal_);
+  EnableCallbacks();
+  first_time_ = false;
+  if (!on) Switch(false);
+  return "";
+}
+
+CUptiResult Activities::EnableOrShrink(CUpti_ActivityKind kind) {
+  CUptiResult result = api_->ActivityEnable(kind);
+  if (result != CUPTI_ERROR_OUT_OF_MEMORY || api_->ActivityGetAttribute == nullptr ||
+      api_->ActivitySetAttribute == nullptr) {
+    return result;
+  }
+  size_t bytes = 0, size = sizeof bytes;
+  if (api_->ActivityGetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, &bytes) !=
+          CUPTI_SUCCESS ||
+      bytes < 2) {
+    return result;
+  }
+  bytes /= 2;
+  api_->ActivitySetAttribute(CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE, &size, &bytes);
+  return api_->ActivityEnable(kind);
+}
+
+void Activities::EnableKinds(bool on) {
+  auto set = [&](const Kind& kind) {
+    if (!first_time_ && kind.always) return;
+    if (!first_time_ && std::find(kinds_.begin(), kinds_.end(), kind.name) == kinds_.end()) return;
+    CUptiResult result = on ? EnableOrShrink(kind.kind) : api_->ActivityDisable(kind.kind);
+    if (!first_time_) return;
+    if (result == CUPTI_SUCCESS) {
+      kinds_.push_back(kind.name);
+      records_work_ |= !kind.always;
+    } else {
+      refused_.push_back(kind.name);
+      if (refusal_ == CUPTI_SUCCESS) refusal_ = result;
+    }
+  };
+  for (const Kind& kind : kKinds) set(kind);
+  if (options_->memory) set(kMemory);
+  if (options_->whole_graphs) set(kGraphTrace);
+  EnableCalls(on);
+}
+
+void Activities::EnableCalls(bool on) {
+  // After the kinds: enabling a kind overrides what was said about single calls.
+  if (on && api_->ActivityEnableRuntimeApi != nullptr) {
+    for (CUpti_CallbackId id : kDenied) api_->ActivityEnableRuntimeApi(id, 0);
+  }
+  if (api_->ActivityEnableDriverApi == nullptr) return;
+  CUptiResult last = CUPTI_SUCCESS;
+  for (CUpti_CallbackId id : kDriverCalls) {
+    // An older CUPTI does not know the newest calls.
+    CUptiResult result = api_->ActivityEnableDriverApi(id, on);
+    if (id == kDriverCalls[0]) last = result;
+  }
+  if (first_time_ && last == CUPTI_SUCCESS) kinds_.push_back("DRIVER (selected calls)");
+}
+
+void Activities::EnableCallbacks() {
+  if (api_->EnableCallback == nullptr) return;
+  for (const Callback& c : kCallbacks) api_->EnableCallback(1, subscriber_, c.domain, c.id);
+  if (options_->capture != Capture::kProfiler) return;
+  for (const Callback& c : kProfilerCallbacks) api_->EnableCallback(1, subscriber_, c.domain, c.id);
+}
+
+void Activities::Switch(bool on) {
+  // 13.0 GA can deadlock in Disable (notes of 13.0 Update 1): there the window stays open.
+  if (!on && api_->version == kCupti130) return;
+  EnableKinds(on);
+}
+
+}  // namespace daydream::tracer

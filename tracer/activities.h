@@ -1,0 +1,62 @@
+// Which activity CUPTI records, and switching it on and off.
+#pragma once
+
+#include <cupti.h>
+
+#include <string>
+#include <vector>
+
+#include "tracer/cupti_api.h"
+#include "tracer/options.h"
+
+namespace daydream::tracer {
+
+// What CUPTI calls.
+struct CuptiHooks {
+  CUpti_BuffersCallbackRequestFunc request = nullptr;
+  CUpti_BuffersCallbackCompleteFunc complete = nullptr;
+  CUpti_TimestampCallbackFunc clock = nullptr;
+  CUpti_CallbackFunc callback = nullptr;
+};
+
+class Activities {
+ public:
+  // Subscribes, sets the clock and what must be set before there is a context, registers the
+  // buffers, and enables what shall be recorded (only facts about devices, contexts and streams
+  // unless `on`). To be called once in a process: registering the clock twice corrupts times.
+  // Returns "" or why nothing can be recorded; CUPTI must not be called again then.
+  std::string Start(const CuptiApi& api, const Options& options, const CuptiHooks& hooks, bool on);
+
+  // Switches the recording of calls and GPU work. Not thread-safe, and slow: to be called at the
+  // boundaries of a window only.
+  void Switch(bool on);
+
+  // Names as in CUPTI's headers, without their prefix: what is recorded, and what CUPTI refused.
+  const std::vector<std::string>& kinds() const { return kinds_; }
+  const std::vector<std::string>& refused() const { return refused_; }
+  // The first reason for a refusal.
+  CUptiResult refusal() const { return refusal_; }
+  // False: times are CUPTI's own, since it did not take our clock.
+  bool uses_our_clock() const { return uses_our_clock_; }
+  // The same for thread ids (gettid).
+  bool uses_our_threads() const { return uses_our_threads_; }
+
+ private:
+  std::string Subscribe(const CuptiHooks& hooks);
+  std::string Explain(CUptiResult result) const;
+  void SetAttributes();
+  CUptiResult EnableOrShrink(CUpti_ActivityKind kind);
+  void EnableKinds(bool on);
+  void EnableCalls(bool on);
+  void EnableCallbacks();
+
+  const CuptiApi* api_ = nullptr;
+  const Options* options_ = nullptr;
+  CUpti_SubscriberHandle subscriber_ = nullptr;
+  std::vector<std::string> kinds_, refused_;
+  CUptiResult refusal_ = CUPTI_SUCCESS;
+  bool uses_our_clock_ = false, uses_our_threads_ = false, first_time_ = true;
+  bool records_work_ = false;
+};
+
+}  // namespace daydream::tracer

@@ -1,0 +1,30 @@
+// What the process tells about itself: its environment, its name, its place among the ranks. The
+// only file of the recorder that reads environment variables.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tracer/options.h"
+#include "tracer/recording.h"
+
+namespace daydream::tracer {
+
+struct Environment {
+  Options options;
+  std::vector<std::string> problems;  // of the options
+  std::string session_dir;            // empty: nothing shall be recorded
+  std::string cupti_path;             // DAYDREAM_CUPTI
+  std::string library_path;           // LD_LIBRARY_PATH
+  bool speaks = true;                 // this rank is the one of its machine that prints messages
+};
+Environment ReadEnvironment();
+
+// Everything about the process that RecordingFacts asks for; nothing about CUDA.
+RecordingFacts ProcessFacts(int64_t clock_origin_ns);
+
+// "train.py.4711.123456789": of the script when the program is an interpreter.
+std::string RecordingName(int64_t start_ns);
+
+}  // namespace daydream::tracer

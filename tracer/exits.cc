@@ -1,0 +1,146 @@
+// Every way out of the process that can be seen coming: exit(), quick_exit(), SIGTERM, SIGHUP and
+// SIGINT with the default action; and fork(). For the others (_exit, exec, SIGKILL, a crash) the
+// file is flushed every 100 ms.
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "tracer/graph_nodes.h"
+#include "tracer/marks.h"
+#include "tracer/recorder.h"
+
+namespace daydream::tracer {
+namespace {
+
+constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGINT};
+
+std::atomic<int> g_signal{0};      // the first that came
+std::atomic<pid_t> g_handling{0};  // the process that has the thread for it
+sem_t g_signal_came;
+
+void DieOf(int number) {
+  signal(number, SIG_DFL);
+  raise(number);  // blocked until the handler returns
+}
+
+// Only functions that are safe in a signal handler.
+void OnSignal(int number) {
+  int saved = errno;
+  int none = 0;
+  // A child of fork has no thread for it; the second signal shall not wait.
+  if (getpid() != g_handling || !g_signal.compare_exchange_strong(none, number)) {
+    DieOf(number);
+  } else {
+    sem_post(&g_signal_came);
+  }
+  errno = saved;
+}
+
+void WaitForSignal(Recorder&) {
+  while (sem_wait(&g_signal_came) != 0) {
+  }
+  const int number = g_signal;
+  FinishRecorder(RecordingEnd::kSignal, number);
+  signal(number, SIG_DFL);
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  kill(getpid(), number);
+}
+
+bool IsDefault(int number) {
+  struct sigaction now {};
+  if (sigaction(number, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) != 0) return false;
+  return now.sa_handler == SIG_DFL;
+}
+
+void HandleSignals() {
+  sem_init(&g_signal_came, 0, 0);
+  g_signal = 0;
+  if (!StartThread(WaitForSignal)) return;
+  g_handling = getpid();
+  for (int number : kSignals) {
+    if (!IsDefault(number)) continue;
+    struct sigaction ours {};
+    ours.sa_handler = OnSignal;
+    ours.sa_flags = SA_RESTART | SA_ONSTACK;
+    sigaction(number, &ours, nullptr);
+  }
+}
+
+void OnExit(int status, void*) { FinishRecorder(RecordingEnd::kExit, status & 0xff); }
+void OnQuickExit() { FinishRecorder(RecordingEnd::kExit, 0); }
+
+void BeforeFork() {
+  Recorder& r = TheRecorder();
+  r.mutex.lock();
+  r.window_mutex.lock();
+  r.pool.BeforeFork();
+  MarksBeforeFork();
+  GraphNodesBeforeFork();
+}
+
+void AfterForkInParent() {
+  Recorder& r = TheRecorder();
+  GraphNodesAfterForkInParent();
+  MarksAfterForkInParent();
+  r.pool.AfterForkInParent();
+  r.window_mutex.unlock();
+  r.mutex.unlock();
+}
+
+void AfterForkInChild() {
+  Recorder& r = TheRecorder();
+  GraphNodesAfterForkInChild();
+  MarksAfterForkInChild();
+  r.pool.AfterForkInChild();
+  ForgetInChild(r);
+  g_handling = 0;
+  for (int number : kSignals) {
+    struct sigaction now {};
+    sigaction(number, nullptr, &now);
+    if (now.sa_handler == OnSignal) signal(number, SIG_DFL);
+  }
+}
+
+}  // namespace
+
+bool StartThread(void (*run)(Recorder&)) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);  // the thread inherits it
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_t thread;
+  int error = pthread_create(
+      &thread, &attributes,
+      [](void* f) -> void* {
+        pthread_setname_np(pthread_self(), "daydream");
+        reinterpret_cast<void (*)(Recorder&)>(f)(TheRecorder());
+        return nullptr;
+      },
+      reinterpret_cast<void*>(run));
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error == 0;
+}
+
+void WatchExits(Recorder&) {
+  // Handlers run in the reverse order: also after the driver has registered its own, so that it
+  // still works when ours runs.
+  on_exit(OnExit, nullptr);
+  at_quick_exit(OnQuickExit);
+  static std::atomic<bool> forks_watched{false};
+  if (!forks_watched.exchange(true)) {
+    pthread_atfork(BeforeFork, AfterForkInParent, AfterForkInChild);
+  }
+  if (g_handling != getpid()) HandleSignals();
+}
+
+}  // namespace daydream::tracer

@@ -1,0 +1,245 @@
+#include "tracer/recorder.h"
+
+#include <errno.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+
+#include "tracer/daydream_mark.h"
+#include "tracer/marks.h"
+#include "tracer/message.h"
+#include "tracer/nvtx.h"
+
+namespace daydream::tracer {
+namespace {
+
+// What RecorderMark() has to do; the rest of the state is looked at only if this is not kAll.
+enum class Gate : uint8_t {
+  kStart,       // the next mark that is worth a file starts the recorder
+  kAll,         // take it
+  kEssentials,  // the window is closed: steps and facts only
+  kOff,
+};
+std::atomic<Gate> g_gate{Gate::kStart};
+std::atomic<bool> g_watch_ranges{false};  // capture=nvtx:NAME
+
+bool IsFact(uint32_t kind) { return kind == DAYDREAM_NOTE || kind == DAYDREAM_RANK; }
+
+bool IsEssential(uint32_t kind) {
+  return kind == DAYDREAM_STEP || IsFact(kind) || kind == DAYDREAM_LABELS_BEGIN ||
+         kind == DAYDREAM_LABELS_END;
+}
+
+void OnStep(Recorder& r, uint32_t name, int64_t number) {
+  std::lock_guard lock(r.window_mutex);
+  Switch change = r.window->OnStep(number);
+  // The time that switching takes belongs to the steps that are not recorded.
+  if (change == Switch::kOn) ApplySwitch(r, change);
+  Mark(DAYDREAM_STEP, name, number);
+  if (change == Switch::kOff) ApplySwitch(r, change);
+  if (change == Switch::kOn) Note("recording from step " + std::to_string(number));
+}
+
+// Opens and closes the window of capture=nvtx:NAME; ranges nest on each thread.
+void OnRange(Recorder& r, uint32_t kind, uint32_t name) {
+  static thread_local int64_t depth = 0;  // of ranges in the outermost one with the name
+  if (kind == DAYDREAM_RANGE_BEGIN) {
+    if (depth == 0 && MarkText(name) != r.environment.options.range) return;
+    if (++depth != 1) return;
+  } else {
+    if (depth == 0 || --depth != 0) return;
+  }
+  std::lock_guard lock(r.window_mutex);
+  ApplySwitch(r, r.window->OnRange(kind == DAYDREAM_RANGE_BEGIN));
+}
+
+void MarkSlowly(Gate gate, uint32_t kind, uint32_t name, int64_t value) {
+  Recorder& r = TheRecorder();
+  if (gate == Gate::kStart) {
+    std::lock_guard lock(r.mutex);
+    if (!ReadEnvironmentOnce(r)) return;
+    // Facts wait for a reason to make a file: an interpreter that only imports PyTorch has none.
+    if (IsFact(kind)) return Mark(kind, name, value);
+    if (!StartRecorder(r)) return;
+    r.worth_a_file = true;
+    g_gate = r.window_open ? Gate::kAll : Gate::kEssentials;
+  }
+  const uint32_t plain = kind & ~kMarkBytes;
+  const bool end = plain == DAYDREAM_RANGE_END;
+  if (plain == DAYDREAM_STEP) return OnStep(r, name, value);
+  const bool range = g_watch_ranges && (plain == DAYDREAM_RANGE_BEGIN || end);
+  if (range && !end) OnRange(r, plain, name);
+  if (g_gate.load() == Gate::kAll || IsEssential(plain)) Mark(kind, name, value);
+  if (range && end) OnRange(r, plain, name);
+}
+
+}  // namespace
+
+Recorder& TheRecorder() {
+  static Recorder& recorder = *[] {
+    auto* r = new Recorder;
+    sem_init(&r->wake, 0, 0);
+    sem_init(&r->done, 0, 0);
+    return r;
+  }();
+  return recorder;
+}
+
+int64_t MonotonicNs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * int64_t{1'000'000'000} + t.tv_nsec;
+}
+
+bool ReadEnvironmentOnce(Recorder& r) {
+  if (!r.environment_read) {
+    r.environment_read = true;
+    r.environment = ReadEnvironment();
+    r.window.emplace(r.environment.options);
+    r.window_open = r.window->open();
+    g_watch_ranges = r.environment.options.capture == Capture::kNvtx;
+    SetMessages(r.environment.speaks, r.environment.options.quiet);
+    if (r.environment.session_dir.empty()) {
+      r.state = State::kOff;
+      g_gate = Gate::kOff;
+    }
+  }
+  return r.state.load() != State::kOff;
+}
+
+bool StartRecorder(Recorder& r) {
+  if (r.state.load() == State::kOn) return true;
+  if (r.state.load() != State::kIdle) return false;
+  r.owner = getpid();
+  r.start_ns = MonotonicNs();
+  for (const std::string& problem : r.environment.problems) Warn(problem);
+  WatchExits(r);
+  if (!StartThread(RunWorker)) {
+    Warn("cannot start a thread, so nothing is recorded");
+    r.state = State::kOff;
+    g_gate = Gate::kOff;
+    return false;
+  }
+  r.state = State::kOn;
+  return true;
+}
+
+void RecorderFinish() {
+  Recorder& r = TheRecorder();
+  {
+    std::lock_guard lock(r.mutex);
+    if (r.state.load() == State::kIdle) {
+      r.state = State::kOff;
+      g_gate = Gate::kOff;
+    }
+  }
+  FinishRecorder(RecordingEnd::kExit, 0);
+}
+
+void FinishRecorder(RecordingEnd end, int32_t detail) {
+  constexpr int64_t kPatienceNs = 10'000'000'000;
+  Recorder& r = TheRecorder();
+  if (getpid() != r.owner) return;
+  {
+    std::lock_guard lock(r.mutex);
+    if (r.state.load() == State::kOn) {
+      r.end = end;
+      r.end_detail = detail;
+      g_gate = Gate::kOff;
+      r.state = State::kClosing;
+      sem_post(&r.wake);
+    }
+  }
+  if (r.state.load() != State::kClosing) return;
+  int64_t until = MonotonicNs() + kPatienceNs;
+  timespec t{until / 1'000'000'000, until % 1'000'000'000};
+  int result = 0;
+  while ((result = sem_clockwait(&r.done, CLOCK_MONOTONIC, &t)) != 0 && errno == EINTR) {
+  }
+  if (result == 0) {
+    sem_post(&r.done);  // for others who wait
+  } else {
+    Warn("the recording could not be finished within 10 s; its last part may be missing");
+  }
+  r.state = State::kOff;
+}
+
+void ForgetInChild(Recorder& r) {
+  new (&r.mutex) std::mutex;
+  new (&r.window_mutex) std::mutex;
+  sem_init(&r.wake, 0, 0);
+  sem_init(&r.done, 0, 0);
+  r.recording.AbandonInChild();
+  g_gate = Gate::kOff;
+  r.owner = 0;
+  r.worth_a_file = r.stop_program = false;
+  r.notes.clear();
+  const bool may_start = !r.cuda_door && r.state.load() != State::kOff;
+  r.state = may_start ? State::kIdle : State::kOff;
+  if (may_start && r.environment_read) r.window.emplace(r.environment.options);
+}
+
+void OpenGate() { g_gate = Gate::kStart; }
+void CloseGate() { g_gate = Gate::kOff; }
+
+void ApplySwitch(Recorder& r, Switch change) {
+  if (change == Switch::kStay) return;
+  const bool on = change == Switch::kOn;
+  if (r.cupti_ready && r.cupti_error == 0) r.activities.Switch(on);
+  r.window_open = on;
+  Gate expected = on ? Gate::kEssentials : Gate::kAll;
+  g_gate.compare_exchange_strong(expected, on ? Gate::kAll : Gate::kEssentials);
+  if (on || !r.window->over()) return;
+  const bool stop = r.environment.options.stop_after;
+  std::string what = r.window->steps() > 0 ? std::to_string(r.window->steps()) + " steps recorded"
+                                           : "the window is recorded";
+  Note(what + (stop ? "; the program is ended, as --after stop says"
+                    : ", recorder detached; the program goes on at full speed"));
+  if (stop) {
+    r.stop_program = true;
+    sem_post(&r.wake);
+  }
+}
+
+int OpenNvtxDoor(const void* (*get_export_table)(uint32_t table)) {
+  Recorder& r = TheRecorder();
+  NvtxOptions options;
+  {
+    std::lock_guard lock(r.mutex);
+    if (!ReadEnvironmentOnce(r)) return 1;
+    options.ranges = r.environment.options.nvtx;
+    options.nccl = r.environment.options.nccl;
+  }
+  options.mark = RecorderMark;
+  if (!options.ranges && !options.nccl) return 1;
+  return AttachNvtx(get_export_table, options);
+}
+
+uint32_t RecorderName(const char* text) {
+  Gate gate = g_gate.load(std::memory_order_relaxed);
+  if (gate == Gate::kOff || text == nullptr) return 0;
+  if (gate == Gate::kStart) {
+    Recorder& r = TheRecorder();
+    std::lock_guard lock(r.mutex);
+    if (!ReadEnvironmentOnce(r)) return 0;
+  }
+  return MarkName(text);
+}
+
+void RecorderMark(uint32_t kind, uint32_t name, int64_t value) {
+  Gate gate = g_gate.load(std::memory_order_acquire);
+  if (gate == Gate::kAll && kind != DAYDREAM_STEP &&
+      !g_watch_ranges.load(std::memory_order_relaxed)) {
+    return Mark(kind, name, value);
+  }
+  if (gate == Gate::kOff) return;
+  if (gate == Gate::kEssentials && !IsEssential(kind & ~kMarkBytes) &&
+      !g_watch_ranges.load(std::memory_order_relaxed)) {
+    return;
+  }
+  MarkSlowly(gate, kind, name, value);
+}
+
+}  // namespace daydream::tracer

@@ -1,0 +1,107 @@
+// The recorder of this process: its state, and what the exported functions do. Everything lives
+// until the process ends and has no destructor: a destructor at exit() would wait for ever in a
+// forked child, which has none of the parent's threads.
+#pragma once
+
+#include <semaphore.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracer/activities.h"
+#include "tracer/buffer_pool.h"
+#include "tracer/cupti_api.h"
+#include "tracer/environment.h"
+#include "tracer/recording.h"
+#include "tracer/window.h"
+
+namespace daydream::tracer {
+
+enum class State : int {
+  kIdle,     // nothing happened yet that is worth recording
+  kOn,       // the worker runs
+  kClosing,  // the worker shall write the rest and end
+  kOff,      // nothing is recorded any more, or never was
+};
+
+// Who may change what: `mutex` guards starting; `window_mutex` guards the window and switching
+// CUPTI; the worker alone uses `recording`. A CUPTI callback only tries window_mutex, for those
+// who hold it may wait for a lock of CUPTI.
+struct Recorder {
+  std::atomic<State> state{State::kIdle};
+  std::mutex mutex;
+  bool environment_read = false;
+  Environment environment;
+  pid_t owner = 0;       // the process that started the worker
+  int64_t start_ns = 0;  // CLOCK_MONOTONIC
+
+  CuptiApi api;
+  Activities activities;
+  BufferPool pool;
+  bool cuda_door = false;                // it was opened; guarded by `mutex`
+  std::atomic<bool> cupti_ready{false};  // api, activities and pool are set up
+  std::atomic<bool> cupti_asked{false};  // it asked for a buffer: it has something to flush
+  std::atomic<int> cupti_error{0};       // of a fatal error
+  int64_t cupti_offset_ns = 0;           // set before cupti_ready
+  std::vector<std::string> notes;        // for the file; guarded by `mutex`
+
+  std::mutex window_mutex;
+  std::optional<Window> window;
+  std::atomic<bool> window_open{true};
+  std::atomic<int> profiler_wish{-1};  // 0, 1: the worker shall do what a callback could not
+  std::atomic<bool> worth_a_file{false};
+  std::atomic<bool> stop_program{false};
+
+  Recording recording;
+  sem_t wake, done;                        // the worker has something to do; it has ended
+  RecordingEnd end = RecordingEnd::kExit;  // set before kClosing
+  int32_t end_detail = 0;
+};
+
+// The one of this process.
+Recorder& TheRecorder();
+
+int64_t MonotonicNs();
+
+// The doors; none throws.
+void OpenCudaDoor();
+int OpenNvtxDoor(const void* (*get_export_table)(uint32_t table));
+uint32_t RecorderName(const char* text);
+void RecorderMark(uint32_t kind, uint32_t name, int64_t value);
+void RecorderFinish();
+
+// Reads the environment the first time. The caller holds recorder.mutex. False: this process shall
+// not be recorded.
+bool ReadEnvironmentOnce(Recorder& recorder);
+
+// Starts the worker unless it runs. The caller holds recorder.mutex. False: nothing is recorded.
+bool StartRecorder(Recorder& recorder);
+
+// Has everything written, and waits for it for 10 s at most. The first call decides about the end
+// that the file names.
+void FinishRecorder(RecordingEnd end, int32_t detail);
+
+// Switches CUPTI after the window changed. The caller holds window_mutex.
+void ApplySwitch(Recorder& recorder, Switch change);
+
+// Threads of the recorder: all signals blocked, name "daydream". False if there can be none.
+bool StartThread(void (*run)(Recorder&));
+
+// In a forked child: nothing of the parent's recording is left. Only a CUDA door that was not open
+// in the parent starts another.
+void ForgetInChild(Recorder& recorder);
+
+// Marks are taken again, after ForgetInChild(); no marks are taken any more.
+void OpenGate();
+void CloseGate();
+
+// The worker (worker.cc), and what happens at the end of the process (exits.cc).
+void RunWorker(Recorder& recorder);
+void WatchExits(Recorder& recorder);
+
+}  // namespace daydream::tracer

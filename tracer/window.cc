@@ -1,0 +1,65 @@
+#include "tracer/window.h"
+
+#include <algorithm>
+
+namespace daydream::tracer {
+
+Window::Window(const Options& o)
+    : capture_(o.capture),
+      first_(o.warmup - o.labels),
+      timed_(o.warmup),
+      end_(o.warmup + o.steps),
+      delay_ms_(o.delay_ms),
+      end_ms_(o.duration_ms == 0 ? 0 : o.delay_ms + o.duration_ms),
+      open_(o.capture == Capture::kSteps || o.capture == Capture::kNone ||
+            (o.capture == Capture::kTime && o.delay_ms == 0)),
+      stop_after_(o.stop_after) {}
+
+Switch Window::Set(bool open, bool for_good) {
+  if (over_ || open == open_) return Switch::kStay;
+  open_ = open;
+  over_ = for_good;
+  return open ? Switch::kOn : Switch::kOff;
+}
+
+Switch Window::OnStep(int64_t number) {
+  if (capture_ != Capture::kSteps) {
+    if (open_ && (!any_step_ || number != last_number_)) ++steps_;
+    any_step_ = true;
+    last_number_ = number;
+    return Switch::kStay;
+  }
+  if (any_step_ && number == last_number_) return Switch::kStay;
+  if (any_step_) position_ += std::max<int64_t>(number - last_number_, 1);
+  any_step_ = true;
+  last_number_ = number;
+  bool inside = position_ >= first_ && position_ < end_;
+  Switch result = Set(inside, position_ >= end_);
+  if (open_ && position_ >= timed_) ++steps_;
+  return result;
+}
+
+Switch Window::OnProfiler(bool start) {
+  if (capture_ != Capture::kProfiler) return Switch::kStay;
+  return Set(start, !start && stop_after_);
+}
+
+Switch Window::OnRange(bool begin) {
+  if (capture_ != Capture::kNvtx) return Switch::kStay;
+  depth_ = std::max<int64_t>(depth_ + (begin ? 1 : -1), 0);
+  return Set(depth_ > 0, depth_ == 0 && stop_after_);
+}
+
+Switch Window::OnTime(int64_t ms) {
+  if (capture_ != Capture::kTime) return Switch::kStay;
+  bool past = end_ms_ != 0 && ms >= end_ms_;
+  return Set(ms >= delay_ms_ && !past, past);
+}
+
+Switch Window::Close() {
+  Switch result = Set(false, true);
+  over_ = true;
+  return result;
+}
+
+}  // namespace daydream::tracer

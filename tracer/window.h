@@ -1,0 +1,42 @@
+// When to record: decides by steps, ranges, the profiler API or time whether the window is open.
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "tracer/options.h"
+
+namespace daydream::tracer {
+
+enum class Switch { kStay, kOn, kOff };
+
+class Window {
+ public:
+  explicit Window(const Options& options);
+
+  bool open() const { return open_; }
+  // It was open and will never be again.
+  bool over() const { return over_; }
+  // Steps that began while it was open, without those that are only labelled.
+  int64_t steps() const { return steps_; }
+
+  // A step begins. Numbers may start anywhere and start again; a number that comes twice in a row
+  // is one step.
+  Switch OnStep(int64_t number);
+  Switch OnProfiler(bool start);
+  Switch OnRange(bool begin);  // the range that options.range names
+  Switch OnTime(int64_t ms);   // since the recorder started
+  Switch Close();              // for good
+
+ private:
+  Switch Set(bool open, bool for_good);
+
+  Capture capture_;
+  int64_t first_ = 0, timed_ = 0, end_ = 0;  // positions of steps: [first_, end_) is recorded
+  int64_t delay_ms_ = 0, end_ms_ = 0;        // 0: no end
+  bool open_ = false, over_ = false, stop_after_ = false;
+  bool any_step_ = false;
+  int64_t last_number_ = 0, position_ = 0, steps_ = 0, depth_ = 0;
+};
+
+}  // namespace daydream::tracer

@@ -1,0 +1,274 @@
+// The worker: takes what CUPTI and the program's threads left, every flush period or when a buffer
+// is full, and writes it. The only thread that touches the file; when the disk stalls, it waits,
+// and nobody else does.
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+
+#include "tracer/graph_nodes.h"
+#include "tracer/marks.h"
+#include "tracer/message.h"
+#include "tracer/recorder.h"
+
+namespace daydream::tracer {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kClockPeriodNs = 10 * kSecondNs;
+// When CUPTI runs out of device buffers, GPU records come without times (parcagpu#23): so many of
+// them in one flush period are no accident.
+constexpr uint64_t kManyWithoutTime = 10'000;
+// Before the program is ended, its last GPU work may need so long to come in.
+constexpr int64_t kLastWorkNs = 2 * kSecondNs;
+
+class Worker {
+ public:
+  explicit Worker(Recorder& r) : r_(r), period_ns_(r.environment.options.flush_ms * 1'000'000) {}
+
+  // Until the recording is over.
+  void Run();
+
+ private:
+  void WaitUntil(int64_t time);
+  void Pass(bool last);
+  void TakeCupti();
+  void TakeBuffers();
+  bool TakeMarksAndOpen();
+  bool Open();
+  void Close(bool error);
+  void CountLosses();
+  void AddClock();
+  void FollowWindow();
+  void CheckLimits();
+  void StopProgram();
+
+  Recorder& r_;
+  const int64_t period_ns_;
+  bool cupti_known_ = false, failed_ = false, write_failed_ = false, limit_met_ = false;
+  int64_t next_clock_ = 0, stop_at_ = 0;
+  uint64_t marks_dropped_ = 0, nodes_dropped_ = 0, without_time_ = 0, rows_at_stop_ = 0;
+  std::string path_;
+};
+
+void Worker::WaitUntil(int64_t time) {
+  timespec t{time / kSecondNs, time % kSecondNs};
+  while (sem_clockwait(&r_.wake, CLOCK_MONOTONIC, &t) != 0 && errno == EINTR) {
+  }
+  while (sem_trywait(&r_.wake) == 0) {
+  }
+}
+
+// Facts that the process asks CUDA about; by now cuInit has returned.
+uint32_t DriverVersion() {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (driver == nullptr) return 0;
+  auto get = reinterpret_cast<int (*)(int*)>(dlsym(driver, "cuDriverGetVersion"));
+  int version = 0;
+  return get != nullptr && get(&version) == 0 ? static_cast<uint32_t>(version) : 0;
+}
+
+bool Worker::Open() {
+  RecordingFacts facts = ProcessFacts(r_.start_ns);
+  {
+    // Also waits for a cuInit that is still opening the CUDA door.
+    std::lock_guard lock(r_.mutex);
+    if (r_.cupti_ready) {
+      facts.cupti_version = r_.api.version;
+      facts.cupti_path = r_.api.path;
+      facts.enabled_kinds = r_.activities.kinds();
+    }
+    if (r_.cuda_door) facts.cuda_driver_version = DriverVersion();
+  }
+  path_ = r_.environment.session_dir + "/" + RecordingName(r_.start_ns) + ".ddtrace";
+  if (int error = r_.recording.Open(path_.c_str(), facts)) {
+    Warn("cannot write " + path_ + ": " + strerror(error) + "; nothing is recorded");
+    failed_ = true;
+    return false;
+  }
+  AddClock();
+  return true;
+}
+
+void Worker::AddClock() {
+  ClockReading now;
+  timespec real;
+  const int64_t before = MonotonicNs();
+  clock_gettime(CLOCK_REALTIME, &real);
+  uint64_t cupti = 0;
+  if (r_.cupti_ready && r_.cupti_error == 0 && r_.api.GetTimestamp != nullptr &&
+      r_.api.GetTimestamp(&cupti) == CUPTI_SUCCESS) {
+    now.cupti_ns = static_cast<int64_t>(cupti);
+  }
+  const int64_t after = MonotonicNs();
+  now.monotonic_ns = before + (after - before) / 2;
+  now.realtime_ns = real.tv_sec * kSecondNs + real.tv_nsec;
+  now.uncertainty_ns = static_cast<uint32_t>(std::min<int64_t>((after - before) / 2, kSecondNs));
+  r_.recording.AddClock(now);
+  next_clock_ = after + kClockPeriodNs;
+}
+
+void Worker::TakeBuffers() {
+  if (!r_.cupti_ready) return;
+  for (BufferPool::Full full = r_.pool.Next(); full.buffer != nullptr; full = r_.pool.Next()) {
+    if (!r_.recording.is_open() && !failed_) Open();
+    if (!cupti_known_ && !failed_) {
+      cupti_known_ = true;
+      r_.recording.SetCupti({r_.api.version, r_.api.ActivityGetNextRecord, r_.api.GetCallbackName});
+      r_.recording.SetCuptiOffset(r_.cupti_offset_ns);
+    }
+    if (!failed_ && !limit_met_) r_.recording.AddBuffer(full.buffer, full.valid);
+    r_.pool.Recycle(full);
+  }
+}
+
+// Has CUPTI hand out what is complete, and counts what it dropped.
+void Worker::TakeCupti() {
+  if (!r_.cupti_ready || !r_.cupti_asked || r_.cupti_error != 0) return;
+  // At the end also what is not complete, without its times.
+  const bool last = r_.state.load() == State::kClosing;
+  r_.api.ActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+}
+
+void Worker::CountLosses() {
+  Losses losses;
+  size_t dropped = 0;
+  if (r_.cupti_ready && r_.cupti_asked && r_.cupti_error == 0 &&
+      r_.api.ActivityGetNumDroppedRecords != nullptr &&
+      r_.api.ActivityGetNumDroppedRecords(nullptr, 0, &dropped) == CUPTI_SUCCESS) {
+    losses.cupti_dropped = dropped;
+  }
+  losses.no_buffer = r_.pool.TakeRefused() + r_.pool.TakeOverwritten();
+  const uint64_t marks = DroppedMarks(), nodes = DroppedGraphNodes();
+  losses.writer_backpressure = marks - marks_dropped_ + nodes - nodes_dropped_;
+  marks_dropped_ = marks;
+  nodes_dropped_ = nodes;
+  if (!(losses == Losses{})) r_.recording.AddLosses(losses);
+}
+
+// False: there is no file, for there is nothing worth one, or there cannot be one.
+bool Worker::TakeMarksAndOpen() {
+  if (failed_) {
+    DropMarks();
+    return false;
+  }
+  if (!r_.recording.is_open() && (!r_.worth_a_file || !Open())) return false;
+  r_.recording.AddMarks();
+  std::vector<std::string> notes;
+  {
+    std::lock_guard lock(r_.mutex);
+    notes.swap(r_.notes);
+  }
+  for (const std::string& note : notes) r_.recording.AddNote(note, MonotonicNs());
+  return true;
+}
+
+void Worker::FollowWindow() {
+  std::lock_guard lock(r_.window_mutex);
+  ApplySwitch(r_, r_.window->OnTime((MonotonicNs() - r_.start_ns) / 1'000'000));
+  const int wish = r_.profiler_wish.exchange(-1);
+  if (wish >= 0) ApplySwitch(r_, r_.window->OnProfiler(wish == 1));
+}
+
+void Worker::CheckLimits() {
+  const uint64_t without_time = r_.recording.losses().invalid_time;
+  std::string why;
+  if (r_.recording.rows() >= static_cast<uint64_t>(r_.environment.options.max_events)) {
+    why = std::to_string(r_.recording.rows()) + " events recorded, which is the limit";
+  } else if (without_time - without_time_ > kManyWithoutTime) {
+    why = "CUPTI has no room left on the GPU and gives no times any more";
+  }
+  without_time_ = without_time;
+  if (why.empty() || limit_met_) return;
+  limit_met_ = true;
+  Warn(why + "; recording ends here (a window of fewer steps avoids this)");
+  std::lock_guard lock(r_.window_mutex);
+  ApplySwitch(r_, r_.window->Close());
+}
+
+// --after stop: when the last GPU work of the window has come in.
+void Worker::StopProgram() {
+  const int64_t now = MonotonicNs();
+  const uint64_t rows = r_.recording.is_open() ? r_.recording.rows() : 0;
+  if (stop_at_ == 0) {
+    stop_at_ = now + kLastWorkNs;
+  } else if (now >= stop_at_ || rows == rows_at_stop_) {
+    r_.stop_program = false;
+    kill(getpid(), SIGTERM);
+  }
+  rows_at_stop_ = rows;
+}
+
+void Worker::Pass(bool last) {
+  FollowWindow();
+  TakeCupti();
+  TakeBuffers();
+  if (!TakeMarksAndOpen()) return;
+  CountLosses();
+  if (last || MonotonicNs() >= next_clock_) AddClock();
+  if (int error = r_.recording.Flush(); error != 0 && !write_failed_) {
+    write_failed_ = true;
+    Warn("cannot write " + path_ + ": " + strerror(error) +
+         "; what does not fit is lost, and counted");
+  }
+  CheckLimits();
+  if (r_.stop_program) StopProgram();
+}
+
+void Worker::Close(bool error) {
+  r_.pool.Close();
+  if (!r_.recording.is_open()) return;
+  const Losses losses = r_.recording.losses();
+  int failure = error ? r_.recording.Close(RecordingEnd::kError, r_.cupti_error)
+                      : r_.recording.Close(r_.end, r_.end_detail);
+  if (failure != 0 && !write_failed_) {
+    Warn("cannot write " + path_ + ": " + strerror(failure) + "; it has no index");
+  }
+  const uint64_t lost = losses.cupti_dropped + losses.writer_backpressure;
+  if (lost != 0) Warn(std::to_string(lost) + " events were lost, see the summary of the trace");
+}
+
+void Worker::Run() {
+  bool last = false;
+  while (!last) {
+    const int64_t next = MonotonicNs() + period_ns_;
+    // A full buffer is taken at once, the rest when the period is over.
+    while (MonotonicNs() < next && r_.state.load() == State::kOn && r_.cupti_error == 0) {
+      WaitUntil(next);
+      TakeBuffers();
+    }
+    last = r_.state.load() != State::kOn || r_.cupti_error != 0;
+    Pass(last);
+  }
+  const bool error = r_.cupti_error != 0;
+  if (error) {
+    Warn("CUPTI ended itself after a fatal error (" + std::to_string(r_.cupti_error) +
+         "); the trace ends here");
+  }
+  Close(error);
+}
+
+}  // namespace
+
+void RunWorker(Recorder& r) {
+  {
+    // The thread that started this one still holds it.
+    std::lock_guard lock(r.mutex);
+  }
+  try {
+    Worker(r).Run();
+  } catch (const std::exception& e) {
+    Warn(std::string("recording ends here: ") + e.what());
+  }
+  CloseGate();
+  r.pool.Close();
+  sem_post(&r.done);
+}
+
+}  // namespace daydream::tracer
