@@ -13,9 +13,11 @@ Window::Window(const Options& o)
       end_ms_(o.duration_ms == 0 ? 0 : o.delay_ms + o.duration_ms),
       open_(o.capture == Capture::kSteps || o.capture == Capture::kNone ||
             (o.capture == Capture::kTime && o.delay_ms == 0)),
+      ever_open_(o.capture == Capture::kNone || (o.capture == Capture::kTime && o.delay_ms == 0)),
       stop_after_(o.stop_after) {}
 
 Switch Window::Set(bool open, bool for_good) {
+  ever_open_ |= open && !over_;
   if (over_ || open == open_) return Switch::kStay;
   open_ = open;
   over_ = for_good;

@@ -17,6 +17,8 @@ class Window {
   bool open() const { return open_; }
   // It was open and will never be again.
   bool over() const { return over_; }
+  // It was opened by a step, a range, the profiler API or time; or it is never closed.
+  bool ever_open() const { return ever_open_; }
   // Steps that began while it was open, without those that are only labelled.
   int64_t steps() const { return steps_; }
 
@@ -34,7 +36,7 @@ class Window {
   Capture capture_;
   int64_t first_ = 0, timed_ = 0, end_ = 0;  // positions of steps: [first_, end_) is recorded
   int64_t delay_ms_ = 0, end_ms_ = 0;        // 0: no end
-  bool open_ = false, over_ = false, stop_after_ = false;
+  bool open_ = false, over_ = false, ever_open_ = false, stop_after_ = false;
   bool any_step_ = false;
   int64_t last_number_ = 0, position_ = 0, steps_ = 0, depth_ = 0;
 };

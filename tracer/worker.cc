@@ -12,7 +12,6 @@
 #include <exception>
 #include <string>
 
-#include "tracer/graph_nodes.h"
 #include "tracer/marks.h"
 #include "tracer/message.h"
 #include "tracer/recorder.h"
@@ -48,12 +47,13 @@ class Worker {
   void FollowWindow();
   void CheckLimits();
   void StopProgram();
+  void WarnIfNothingCame();
 
   Recorder& r_;
   const int64_t period_ns_;
   bool cupti_known_ = false, failed_ = false, write_failed_ = false, limit_met_ = false;
   int64_t next_clock_ = 0, stop_at_ = 0;
-  uint64_t marks_dropped_ = 0, nodes_dropped_ = 0, without_time_ = 0, rows_at_stop_ = 0;
+  uint64_t without_time_ = 0, rows_at_stop_ = 0;
   std::string path_;
 };
 
@@ -145,10 +145,6 @@ void Worker::CountLosses() {
     losses.cupti_dropped = dropped;
   }
   losses.no_buffer = r_.pool.TakeRefused() + r_.pool.TakeOverwritten();
-  const uint64_t marks = DroppedMarks(), nodes = DroppedGraphNodes();
-  losses.writer_backpressure = marks - marks_dropped_ + nodes - nodes_dropped_;
-  marks_dropped_ = marks;
-  nodes_dropped_ = nodes;
   if (!(losses == Losses{})) r_.recording.AddLosses(losses);
 }
 
@@ -221,8 +217,28 @@ void Worker::Pass(bool last) {
   if (r_.stop_program) StopProgram();
 }
 
+// A program that ends before its window opens leaves a trace without GPU work.
+void Worker::WarnIfNothingCame() {
+  std::lock_guard lock(r_.window_mutex);
+  if (!r_.cupti_ready || r_.window->open() || r_.window->ever_open()) return;
+  switch (r_.environment.options.capture) {
+    case Capture::kSteps:
+      Warn("the program ended before the step at which recording begins; try a smaller --warmup");
+      break;
+    case Capture::kProfiler:
+      Warn("the program never called cudaProfilerStart");
+      break;
+    case Capture::kNvtx:
+      Warn("no range was called " + r_.environment.options.range + ", so nothing was recorded");
+      break;
+    default:
+      Warn("the program ended before recording began");
+  }
+}
+
 void Worker::Close(bool error) {
   r_.pool.Close();
+  WarnIfNothingCame();
   if (!r_.recording.is_open()) return;
   const Losses losses = r_.recording.losses();
   int failure = error ? r_.recording.Close(RecordingEnd::kError, r_.cupti_error)
