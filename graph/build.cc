@@ -58,6 +58,14 @@ void Warn(BuildReport& report) {
         "{} of {} GPU operations have no recorded launch; they keep their place in the stream",
         report.gpu_tasks - report.launched, report.gpu_tasks));
   }
+  constexpr double kMatched = 0.99;
+  if (static_cast<double>(report.matched_calls) <
+      kMatched * static_cast<double>(report.unlabelled_calls)) {
+    report.warnings.push_back(fmt::format(
+        "{} of {} calls have no counterpart in the steps whose layers were marked: this model does "
+        "not do the same in every step; record with --layers=force",
+        report.unlabelled_calls - report.matched_calls, report.unlabelled_calls));
+  }
   if (report.unrecorded > 0) {
     report.warnings.push_back(fmt::format(
         "{:.1f} ms of CUDA graph work in {} stretches was not recorded; it is kept as it is",

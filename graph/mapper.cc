@@ -1,6 +1,7 @@
 // Gives every task its phase and its layer. Evidence is used in this order: annotations (Optimizer,
 // DataLoader, "## forward ##"), module frames of the Python stack, autograd sequence numbers (a
-// backward op has the number of the forward op it belongs to), and the names of ops.
+// backward op has the number of the forward op it belongs to), the names of ops, and for steps of a
+// recording without marks of layers the steps with (graph/lend_layers.h).
 //
 // A GPU task has the layer of the host code that launched it, found without any synchronisation
 // (Daydream, ATC 2020, section 4.3).
@@ -9,6 +10,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/builder.h"
+#include "graph/lend_layers.h"
+#include "trace/range_names.h"
 
 namespace daydream {
 namespace {
@@ -31,7 +34,7 @@ bool Has(std::string_view text, std::string_view part) {
 
 NameClass Classify(std::string_view name, EventKind kind) {
   if (kind == EventKind::kFrame) return NameClass::kModule;
-  if (name.starts_with("ProfilerStep#")) return NameClass::kStep;
+  if (name.starts_with("ProfilerStep#") || IsMarkedStep(name)) return NameClass::kStep;
   if (name.starts_with("Optimizer.") || name == "## optimizer ##") return NameClass::kOptimizer;
   if (Has(name, "DataLoader")) return NameClass::kData;
   if (name.starts_with("nccl:") || name.starts_with("c10d::") || name == "record_param_comms") {
@@ -77,6 +80,12 @@ class Mapper {
       }
     }
     for (size_t i = 0; i < b_.graph.size(); ++i) Assign(TaskId(i));
+    LendLayers(b_);
+    for (const Task& task : b_.graph.tasks()) {
+      if (!IsGpu(task.kind)) continue;
+      b_.report.kernel_time += task.duration;
+      if (task.layer.valid()) b_.report.mapped_kernel_time += task.duration;
+    }
   }
 
  private:
@@ -131,7 +140,7 @@ class Mapper {
         break;
       case NameClass::kModule:
         if (phase == Phase::kNone) phase = Phase::kForward;
-        layer = LayerNamed(layer, ModuleName(b_.trace.Name(s.name)));
+        layer = LayerOfFrame(layer, b_.trace.Name(s.name));
         return;
       default:
         break;
@@ -154,9 +163,20 @@ class Mapper {
     }
   }
 
-  static std::string_view ModuleName(std::string_view frame) {
+  // Frames of the PyTorch profiler ("nn.Module: Conv2d_3") are parts of the frame around them;
+  // those of a recording are called by the path of the layer, and are parts of what the path says.
+  LayerId LayerOfFrame(LayerId around, std::string_view frame) {
     constexpr std::string_view kPrefix = "nn.Module: ";
-    return frame.starts_with(kPrefix) ? frame.substr(kPrefix.size()) : frame;
+    if (frame.starts_with(kPrefix)) return LayerNamed(around, frame.substr(kPrefix.size()));
+    constexpr size_t kDeepest = 64;  // bounds the work of a path that is all dots
+    LayerId layer;
+    size_t dot = 0;
+    for (size_t depth = 0; depth < kDeepest; ++depth) {
+      dot = frame.find('.', dot + 1);
+      if (dot == std::string_view::npos) break;
+      layer = LayerNamed(layer, frame.substr(0, dot));
+    }
+    return LayerNamed(layer, frame);
   }
 
   void Assign(TaskId t) {
@@ -170,10 +190,6 @@ class Mapper {
     if (task.kind == TaskKind::kCollective) {
       task.phase = Phase::kComm;
       if (!task.layer.valid()) task.layer = LayerNamed(LayerId::None(), "communication");
-    }
-    if (IsGpu(task.kind)) {
-      b_.report.kernel_time += task.duration;
-      if (task.layer.valid()) b_.report.mapped_kernel_time += task.duration;
     }
   }
 

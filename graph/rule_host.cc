@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "graph/builder.h"
+#include "trace/range_names.h"
 
 namespace daydream {
 namespace {
@@ -19,7 +20,7 @@ bool IsBackwardName(std::string_view name) {
 }
 
 bool IsStepMark(std::string_view name) {
-  return name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.");
+  return name.starts_with("ProfilerStep#") || name.starts_with("Optimizer.") || IsMarkedStep(name);
 }
 
 // Threads that neither run ops nor launch work (watchdogs, pin-memory threads) say nothing about
@@ -79,11 +80,13 @@ class ThreadSweep {
     Instant end;
     ScopeId context;  // innermost scope that is not an op
     bool op;
+    bool engine;  // in a range kEngineRange, which stands for the engine's ops
   };
 
   ScopeId Current() const { return stack_.empty() ? ScopeId::None() : stack_.back().scope; }
   ScopeId Context() const { return stack_.empty() ? ScopeId::None() : stack_.back().context; }
   bool InOp() const { return !stack_.empty() && stack_.back().op; }
+  bool InEngine() const { return !stack_.empty() && stack_.back().engine; }
 
   // Gives the time from the cursor to `until` to whatever is open.
   void Spend(Instant until) {
@@ -126,11 +129,13 @@ class ThreadSweep {
                                  .begin = t.start[row],
                                  .end = end,
                                  .detail = op ? t.detail[row] : Builder::kNone});
-    if (op && !InOp()) {
+    if (op && !InOp() && !InEngine()) {
       thread_.own.push_back({t.start[row], end, NameClass(t.name[row]) == kBackward});
     }
     if (!op && NameClass(t.name[row]) == kMark) thread_.has_marks = true;
-    stack_.push_back({id, end, op ? Context() : id, op});
+    bool engine = InEngine() || (!op && t.EventName(row) == kEngineRange);
+    if (engine && !op && !InOp() && !InEngine()) thread_.own.push_back({t.start[row], end, true});
+    stack_.push_back({id, end, op ? Context() : id, op, engine});
   }
 
   void AddCall(size_t row) {
@@ -148,7 +153,7 @@ class ThreadSweep {
               .scope = Current(),
               .event = static_cast<uint32_t>(row),
               .kind = TaskKind::kCall};
-    if (!InOp()) thread_.own.push_back({cursor_, end, false});
+    if (!InOp() && !InEngine()) thread_.own.push_back({cursor_, end, false});
     Add(task, end);
     cursor_ = end;
     last_call_ = last_;

@@ -52,14 +52,15 @@ inline std::string DetailText(const Trace& t, size_t row) {
       return fmt::format("{} {} {} {} {}", int(d.kind), d.stream, d.wait_on_stream,
                          d.record_correlation, d.event);
     }
-    default: return "none";
+    default:
+      return "none";
   }
 }
 
 inline std::string RowText(const Trace& t, size_t row) {
   return fmt::format("{} +{} lane {} {} kind {} correlation {} detail {}", t.start[row].ns,
-                     t.duration[row].ns, t.lane[row].value, Text(t, t.name[row]),
-                     int(t.kind[row]), t.correlation[row], DetailText(t, row));
+                     t.duration[row].ns, t.lane[row].value, Text(t, t.name[row]), int(t.kind[row]),
+                     t.correlation[row], DetailText(t, row));
 }
 
 inline std::string LaneText(const Trace& t, const Lane& lane) {
@@ -69,8 +70,8 @@ inline std::string LaneText(const Trace& t, const Lane& lane) {
 }
 
 inline std::string DeviceText(const Device& d) {
-  return fmt::format("{} {} {} {}.{} {} {} {} {} {}", d.id, d.name, d.memory_bytes,
-                     d.compute_major, d.compute_minor, d.multiprocessors, d.warp_size,
+  return fmt::format("{} {} {} {}.{} {} {} {} {} {}", d.id, d.name, d.memory_bytes, d.compute_major,
+                     d.compute_minor, d.multiprocessors, d.warp_size,
                      d.max_threads_per_multiprocessor, d.registers_per_multiprocessor,
                      d.shared_memory_per_multiprocessor);
 }

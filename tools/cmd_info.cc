@@ -17,6 +17,8 @@ constexpr size_t kTriesUpTo = 150'000;
 
 std::string_view MethodText(StepMethod m) {
   switch (m) {
+    case StepMethod::kMark:
+      return "marks of the program";
     case StepMethod::kProfilerStep:
       return "ProfilerStep marks";
     case StepMethod::kAnnotation:
@@ -33,6 +35,8 @@ std::string_view UseText(StepUse use) {
   switch (use) {
     case StepUse::kWarmUp:
       return "warm-up";
+    case StepUse::kLabelled:
+      return "labelled";
     case StepUse::kStub:
       return "stub";
     case StepUse::kMeasured:

@@ -72,8 +72,8 @@ absl::Status AtomicFile::Commit() {
   }
   if (overwrite_) {
     if (rename(temporary_.c_str(), path_.c_str()) != 0) return Failure("rename to");
-  } else if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(),
-                       RENAME_NOREPLACE) != 0) {
+  } else if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE) !=
+             0) {
     if (errno == EEXIST) return Exists(path_);
     // File systems without an exclusive rename: a hard link is exclusive as well.
     if (link(temporary_.c_str(), path_.c_str()) != 0) {

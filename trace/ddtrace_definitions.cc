@@ -1,5 +1,9 @@
 #include "trace/ddtrace_definitions.h"
 
+#include <fmt/format.h>
+
+#include "trace/demangle.h"
+
 namespace daydream {
 namespace {
 
@@ -11,12 +15,17 @@ constexpr std::string_view kLostName = "(lost name)";
 bool HasDetail(const DdtraceSignature& to, const pb::Signature& from) {
   if (!to.kind) return false;
   switch (*to.kind) {
-    case EventKind::kOp: return from.has_op();
-    case EventKind::kKernel: return from.has_launch();
+    case EventKind::kOp:
+      return from.has_op();
+    case EventKind::kKernel:
+      return from.has_launch();
     case EventKind::kMemcpy:
-    case EventKind::kMemset: return from.has_copy();
-    case EventKind::kSync: return from.has_sync();
-    default: return false;
+    case EventKind::kMemset:
+      return from.has_copy();
+    case EventKind::kSync:
+      return from.has_sync();
+    default:
+      return false;
   }
 }
 
@@ -43,8 +52,27 @@ void DdtraceDefinitions::Read(const pb::Definitions& definitions) {
   for (const pb::Device& device : definitions.devices()) {
     if (devices_++ < kMaxDevices) builder_.AddDevice(FromProto(device));
   }
+  for (const pb::Context& context : definitions.contexts()) {
+    if (default_streams_.size() < kMaxDevices) {
+      default_streams_.emplace(context.device(), context.null_stream());
+    }
+  }
   counts_.Malformed("definitions with an impossible id", "taken, or far from the others", refused,
-                 false);
+                    false);
+}
+
+void DdtraceDefinitions::FinishLanes() {
+  for (size_t i = 0; i < builder_.lanes(); ++i) {
+    const LaneId id(i);
+    const Lane lane = builder_.lane(id);
+    const bool stream = lane.kind == LaneKind::kStream;
+    if (stream && default_streams_.contains({lane.device, lane.number})) {
+      builder_.SetStreamType(id, StreamType::kDefault);
+    }
+    if (builder_.names().Get(lane.name).empty()) {
+      builder_.NameLane(id, fmt::format("{} {}", stream ? "stream" : "thread", lane.number));
+    }
+  }
 }
 
 NameId DdtraceDefinitions::TextOf(uint32_t id) {
@@ -84,6 +112,9 @@ DdtraceSignature DdtraceDefinitions::ReadSignature(const pb::Signature& from) {
   to.kind = FromProto(from.kind());
   to.stored_kind = from.kind();
   to.name = TextOf(from.name());
+  if (recorded_ && from.kind() == pb::KIND_KERNEL) {
+    to.name = builder_.names().Intern(Demangle(builder_.names().Get(to.name)));
+  }
   uint32_t collective = kNone;
   if (from.has_collective()) {
     const uint32_t* row = collectives_.Find(from.collective());
@@ -111,6 +142,9 @@ DdtraceSignature DdtraceDefinitions::ReadSignature(const pb::Signature& from) {
   to.sync.kind = FromProto(sync.kind());
   to.sync.stream = sync.has_stream() ? sync.stream() : -1;
   to.sync.wait_on_stream = sync.has_wait_on_stream() ? sync.wait_on_stream() : -1;
+  to.context = sync.context();
+  const auto mark = static_cast<uint32_t>(from.mark().kind());
+  if (mark <= static_cast<uint32_t>(MarkKind::kNote)) to.mark = static_cast<MarkKind>(mark);
   to.has_detail = HasDetail(to, from);
   return to;
 }

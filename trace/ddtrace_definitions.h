@@ -2,10 +2,13 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "trace/ddtrace_counts.h"
 #include "trace/ddtrace_dictionary.h"
 #include "trace/ddtrace_proto.h"
+#include "trace/recording_marks.h"
 #include "trace/trace_builder.h"
 
 namespace daydream {
@@ -20,6 +23,8 @@ struct DdtraceSignature {
   CopyDetail copy;
   OpDetail op;
   SyncDetail sync;
+  uint32_t context = 0;  // syncs and event records: CUDA context
+  MarkKind mark = MarkKind::kUnknown;
 };
 
 class DdtraceDefinitions {
@@ -29,7 +34,12 @@ class DdtraceDefinitions {
 
   // Lanes may name ranks below this. Called once, before Read.
   void SetRanks(size_t ranks) { ranks_ = ranks; }
+  // The file was recorded, not converted: names of kernels are as compilers make them.
+  void SetRecorded(bool recorded) { recorded_ = recorded; }
   void Read(const pb::Definitions& definitions);
+  // For recordings, when all is read: names lanes without a name, and knows default streams by
+  // their contexts.
+  void FinishLanes();
   // nullptr: the id was never defined, or its definition is lost.
   const DdtraceSignature* FindSignature(uint32_t id) { return signatures_.Find(id); }
   const LaneId* FindLane(uint32_t id) { return lanes_.Find(id); }
@@ -48,6 +58,8 @@ class DdtraceDefinitions {
   DdtraceDictionary<uint32_t> collectives_;  // rows of the builder's table
   DdtraceDictionary<DdtraceSignature> signatures_;
   size_t ranks_ = 0, lane_definitions_ = 0, devices_ = 0;
+  bool recorded_ = true;  // unless the header says otherwise
+  absl::flat_hash_set<std::pair<int32_t, int64_t>> default_streams_;  // device and number
 };
 
 }  // namespace daydream

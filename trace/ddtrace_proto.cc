@@ -6,46 +6,68 @@ namespace daydream {
 
 pb::LaneKind ToProto(LaneKind kind) {
   switch (kind) {
-    case LaneKind::kThread: return pb::LANE_KIND_THREAD;
-    case LaneKind::kStream: return pb::LANE_KIND_STREAM;
-    case LaneKind::kChannel: return pb::LANE_KIND_CHANNEL;
+    case LaneKind::kThread:
+      return pb::LANE_KIND_THREAD;
+    case LaneKind::kStream:
+      return pb::LANE_KIND_STREAM;
+    case LaneKind::kChannel:
+      return pb::LANE_KIND_CHANNEL;
   }
   return pb::LANE_KIND_UNSPECIFIED;
 }
 
 pb::Kind ToProto(EventKind kind) {
   switch (kind) {
-    case EventKind::kOp: return pb::KIND_OP;
-    case EventKind::kAnnotation: return pb::KIND_ANNOTATION;
-    case EventKind::kFrame: return pb::KIND_FRAME;
-    case EventKind::kCall: return pb::KIND_CALL;
-    case EventKind::kKernel: return pb::KIND_KERNEL;
-    case EventKind::kMemcpy: return pb::KIND_MEMCPY;
-    case EventKind::kMemset: return pb::KIND_MEMSET;
-    case EventKind::kSync: return pb::KIND_SYNC;
+    case EventKind::kOp:
+      return pb::KIND_OP;
+    case EventKind::kAnnotation:
+      return pb::KIND_ANNOTATION;
+    case EventKind::kFrame:
+      return pb::KIND_FRAME;
+    case EventKind::kCall:
+      return pb::KIND_CALL;
+    case EventKind::kKernel:
+      return pb::KIND_KERNEL;
+    case EventKind::kMemcpy:
+      return pb::KIND_MEMCPY;
+    case EventKind::kMemset:
+      return pb::KIND_MEMSET;
+    case EventKind::kSync:
+      return pb::KIND_SYNC;
   }
   return pb::KIND_UNSPECIFIED;
 }
 
 pb::Memory ToProto(Memory memory) {
   switch (memory) {
-    case Memory::kUnknown: return pb::MEMORY_UNSPECIFIED;
-    case Memory::kPageable: return pb::MEMORY_PAGEABLE;
-    case Memory::kPinned: return pb::MEMORY_PINNED;
-    case Memory::kDevice: return pb::MEMORY_DEVICE;
-    case Memory::kManaged: return pb::MEMORY_MANAGED;
-    case Memory::kArray: return pb::MEMORY_ARRAY;
+    case Memory::kUnknown:
+      return pb::MEMORY_UNSPECIFIED;
+    case Memory::kPageable:
+      return pb::MEMORY_PAGEABLE;
+    case Memory::kPinned:
+      return pb::MEMORY_PINNED;
+    case Memory::kDevice:
+      return pb::MEMORY_DEVICE;
+    case Memory::kManaged:
+      return pb::MEMORY_MANAGED;
+    case Memory::kArray:
+      return pb::MEMORY_ARRAY;
   }
   return pb::MEMORY_UNSPECIFIED;
 }
 
 pb::SyncKind ToProto(SyncKind kind) {
   switch (kind) {
-    case SyncKind::kUnknown: return pb::SYNC_KIND_UNSPECIFIED;
-    case SyncKind::kEvent: return pb::SYNC_KIND_EVENT;
-    case SyncKind::kStreamWaitEvent: return pb::SYNC_KIND_STREAM_WAIT_EVENT;
-    case SyncKind::kStream: return pb::SYNC_KIND_STREAM;
-    case SyncKind::kContext: return pb::SYNC_KIND_CONTEXT;
+    case SyncKind::kUnknown:
+      return pb::SYNC_KIND_UNSPECIFIED;
+    case SyncKind::kEvent:
+      return pb::SYNC_KIND_EVENT;
+    case SyncKind::kStreamWaitEvent:
+      return pb::SYNC_KIND_STREAM_WAIT_EVENT;
+    case SyncKind::kStream:
+      return pb::SYNC_KIND_STREAM;
+    case SyncKind::kContext:
+      return pb::SYNC_KIND_CONTEXT;
   }
   return pb::SYNC_KIND_UNSPECIFIED;
 }
@@ -103,44 +125,67 @@ void FillLaunch(const KernelDetail& from, pb::Launch* to) {
 
 std::optional<EventKind> FromProto(pb::Kind kind) {
   switch (kind) {
-    case pb::KIND_OP: return EventKind::kOp;
-    case pb::KIND_ANNOTATION: return EventKind::kAnnotation;
-    case pb::KIND_FRAME: return EventKind::kFrame;
-    case pb::KIND_CALL: return EventKind::kCall;
-    case pb::KIND_KERNEL: return EventKind::kKernel;
-    case pb::KIND_MEMCPY: return EventKind::kMemcpy;
-    case pb::KIND_MEMSET: return EventKind::kMemset;
-    case pb::KIND_SYNC: return EventKind::kSync;
-    default: return std::nullopt;
+    case pb::KIND_OP:
+      return EventKind::kOp;
+    case pb::KIND_ANNOTATION:
+      return EventKind::kAnnotation;
+    case pb::KIND_FRAME:
+      return EventKind::kFrame;
+    case pb::KIND_CALL:
+      return EventKind::kCall;
+    case pb::KIND_KERNEL:
+      return EventKind::kKernel;
+    case pb::KIND_MEMCPY:
+      return EventKind::kMemcpy;
+    case pb::KIND_MEMSET:
+      return EventKind::kMemset;
+    case pb::KIND_SYNC:
+      return EventKind::kSync;
+    default:
+      return std::nullopt;
   }
 }
 
 LaneKind FromProto(pb::LaneKind kind) {
   switch (kind) {
-    case pb::LANE_KIND_STREAM: return LaneKind::kStream;
-    case pb::LANE_KIND_CHANNEL: return LaneKind::kChannel;
-    default: return LaneKind::kThread;
+    case pb::LANE_KIND_STREAM:
+      return LaneKind::kStream;
+    case pb::LANE_KIND_CHANNEL:
+      return LaneKind::kChannel;
+    default:
+      return LaneKind::kThread;
   }
 }
 
 Memory FromProto(pb::Memory memory) {
   switch (memory) {
-    case pb::MEMORY_PAGEABLE: return Memory::kPageable;
-    case pb::MEMORY_PINNED: return Memory::kPinned;
-    case pb::MEMORY_DEVICE: return Memory::kDevice;
-    case pb::MEMORY_MANAGED: return Memory::kManaged;
-    case pb::MEMORY_ARRAY: return Memory::kArray;
-    default: return Memory::kUnknown;
+    case pb::MEMORY_PAGEABLE:
+      return Memory::kPageable;
+    case pb::MEMORY_PINNED:
+      return Memory::kPinned;
+    case pb::MEMORY_DEVICE:
+      return Memory::kDevice;
+    case pb::MEMORY_MANAGED:
+      return Memory::kManaged;
+    case pb::MEMORY_ARRAY:
+      return Memory::kArray;
+    default:
+      return Memory::kUnknown;
   }
 }
 
 SyncKind FromProto(pb::SyncKind kind) {
   switch (kind) {
-    case pb::SYNC_KIND_EVENT: return SyncKind::kEvent;
-    case pb::SYNC_KIND_STREAM_WAIT_EVENT: return SyncKind::kStreamWaitEvent;
-    case pb::SYNC_KIND_STREAM: return SyncKind::kStream;
-    case pb::SYNC_KIND_CONTEXT: return SyncKind::kContext;
-    default: return SyncKind::kUnknown;
+    case pb::SYNC_KIND_EVENT:
+      return SyncKind::kEvent;
+    case pb::SYNC_KIND_STREAM_WAIT_EVENT:
+      return SyncKind::kStreamWaitEvent;
+    case pb::SYNC_KIND_STREAM:
+      return SyncKind::kStream;
+    case pb::SYNC_KIND_CONTEXT:
+      return SyncKind::kContext;
+    default:
+      return SyncKind::kUnknown;
   }
 }
 

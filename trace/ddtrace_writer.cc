@@ -41,14 +41,23 @@ RowDetails DetailsOf(const Trace& trace, size_t row) {
   const uint32_t id = trace.detail[row];
   if (id == kNone) return details;
   switch (trace.kind[row]) {
-    case EventKind::kOp: details.op = &trace.ops[id]; break;
-    case EventKind::kKernel: details.kernel = &trace.kernels[id]; break;
+    case EventKind::kOp:
+      details.op = &trace.ops[id];
+      break;
+    case EventKind::kKernel:
+      details.kernel = &trace.kernels[id];
+      break;
     case EventKind::kMemcpy:
-    case EventKind::kMemset: details.copy = &trace.copies[id]; break;
-    case EventKind::kSync: details.sync = &trace.syncs[id]; break;
+    case EventKind::kMemset:
+      details.copy = &trace.copies[id];
+      break;
+    case EventKind::kSync:
+      details.sync = &trace.syncs[id];
+      break;
     case EventKind::kAnnotation:
     case EventKind::kFrame:
-    case EventKind::kCall: break;
+    case EventKind::kCall:
+      break;
   }
   return details;
 }
@@ -98,8 +107,8 @@ struct LastEntries {
 
 int64_t Delta(int64_t value, int64_t& last) {
   // Wraps like the reader does, so that any two values have a difference.
-  const auto delta = static_cast<int64_t>(static_cast<uint64_t>(value) -
-                                          static_cast<uint64_t>(last));
+  const auto delta =
+      static_cast<int64_t>(static_cast<uint64_t>(value) - static_cast<uint64_t>(last));
   last = value;
   return delta;
 }
@@ -107,7 +116,8 @@ int64_t Delta(int64_t value, int64_t& last) {
 class Encoder {
  public:
   Encoder(const Trace& trace, const DdtraceOptions& options, Sink sink)
-      : trace_(trace), sink_(std::move(sink)),
+      : trace_(trace),
+        sink_(std::move(sink)),
         rows_per_chunk_(std::clamp<size_t>(options.rows_per_chunk, 1, 65536)),
         string_ids_(trace.names->size(), kNone),
         collective_ids_(trace.collectives.size(), kNone) {}

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "trace/ddtrace_chunks.h"
+#include "trace/ddtrace_columns.h"
 #include "trace/ddtrace_definitions.h"
 #include "trace/ddtrace_format.h"
 #include "trace/importer.h"
+#include "trace/recording_rows.h"
 
 namespace daydream {
 namespace {
@@ -17,72 +19,10 @@ constexpr uint32_t kNone = Id<void>::kNoneValue;
 // Times beyond +-2^61 ns (73 years) are damage; sums of two of them cannot overflow.
 constexpr int64_t kMaxNs = int64_t{1} << 61;
 constexpr size_t kMaxRanks = 1 << 16;
+constexpr uint32_t kNoTime = 1;  // in Rows.flags
 // What a row or a definition is charged against ImportOptions::max_text_bytes: about what it
 // takes in memory while it is read, and less than its JSON form would.
 constexpr int64_t kChargePerItem = 64;
-
-// Entries of one column, taken in row order. Entries that are missing read as `absent`.
-template <class T>
-class ColumnReader {
- public:
-  explicit ColumnReader(const google::protobuf::RepeatedField<T>& entries) : entries_(entries) {}
-  // The next entry of a delta-coded column; sums wrap like the writer's differences.
-  int64_t NextDelta(int64_t absent) {
-    if (next_ >= entries_.size()) return ++missing_, absent;
-    last_ += static_cast<uint64_t>(entries_[next_++]);
-    return static_cast<int64_t>(last_);
-  }
-  T Next(T absent) {
-    if (next_ >= entries_.size()) return ++missing_, absent;
-    return entries_[next_++];
-  }
-  // Entries that rows asked for in vain, and entries that no row asked for.
-  uint64_t mismatch() const { return missing_ + static_cast<uint64_t>(entries_.size() - next_); }
-
- private:
-  const google::protobuf::RepeatedField<T>& entries_;
-  int next_ = 0;
-  uint64_t last_ = 0;
-  uint64_t missing_ = 0;
-};
-
-// The columns of one chunk that become part of a Trace.
-struct Columns {
-  explicit Columns(const pb::Rows& rows)
-      : correlation(rows.correlation()),
-        bytes(rows.bytes()),
-        sequence(rows.sequence()),
-        graph_node(rows.graph_node()),
-        event(rows.event()),
-        record_correlation(rows.record_correlation()) {}
-  uint64_t mismatch() const {
-    return correlation.mismatch() + bytes.mismatch() + sequence.mismatch() + graph_node.mismatch() +
-           event.mismatch() + record_correlation.mismatch();
-  }
-  ColumnReader<int64_t> correlation;
-  ColumnReader<uint64_t> bytes;
-  ColumnReader<int64_t> sequence, graph_node, event, record_correlation;
-};
-
-// The entries of one row.
-struct RowExtras {
-  int64_t correlation = 0, sequence = -1, graph_node = 0, event = -1, record_correlation = 0;
-  uint64_t bytes = 0;
-};
-
-RowExtras TakeExtras(Columns& columns, uint32_t mask) {
-  RowExtras extras;
-  const auto has = [mask](pb::Column column) { return (mask >> column & 1) != 0; };
-  if (has(pb::COLUMN_CORRELATION)) extras.correlation = columns.correlation.NextDelta(0);
-  if (has(pb::COLUMN_BYTES)) extras.bytes = columns.bytes.Next(0);
-  if (has(pb::COLUMN_SEQUENCE)) extras.sequence = columns.sequence.NextDelta(-1);
-  if (has(pb::COLUMN_GRAPH_NODE)) extras.graph_node = columns.graph_node.NextDelta(0);
-  if (has(pb::COLUMN_EVENT)) extras.event = columns.event.NextDelta(-1);
-  if (has(pb::COLUMN_RECORD_CORRELATION)) {
-    extras.record_correlation = columns.record_correlation.NextDelta(0);
-  }
-  return extras;
-}
 
 class Reader {
  public:
@@ -93,7 +33,8 @@ class Reader {
         builder_(builder),
         budget_(options.max_text_bytes),
         counts_(builder),
-        definitions_(builder, counts_) {}
+        definitions_(builder, counts_),
+        recording_(builder, counts_) {}
 
   absl::Status Run() {
     DD_RETURN_IF_ERROR(chunks_.Begin());
@@ -190,8 +131,23 @@ class Reader {
     }
     definitions_.SetRanks(ranks);
     if (header.has_provenance()) ReadProvenance(header.provenance());
-    for (const pb::KeyValue& entry : header.recording().software()) {
+    rank_known_ = ranks > 0 && header.ranks(0).has_rank();
+    if (header.has_recording()) ReadRecording(header.recording());
+    definitions_.SetRecorded(!has_provenance_);
+  }
+
+  void ReadRecording(const pb::Recording& recording) {
+    for (const pb::KeyValue& entry : recording.software()) {
       builder_.AddSoftware(entry.key(), entry.value());
+    }
+    const auto add = [&](std::string what, uint32_t version) {
+      const std::string text = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+      if (version != 0) builder_.AddSoftware(std::move(what), text);
+    };
+    add("CUDA driver", recording.cuda_driver_version());
+    add("CUDA runtime", recording.cuda_runtime_version());
+    if (recording.cupti_version() != 0) {
+      builder_.AddSoftware("CUPTI", std::to_string(recording.cupti_version()));
     }
   }
 
@@ -215,8 +171,10 @@ class Reader {
   }
 
   void ReadLoss(const pb::Loss& loss) {
+    // Events with an invalid time are in the file.
     loss_ = {loss.cupti_dropped(), loss.no_buffer(), loss.unknown_kind(),
-             loss.writer_backpressure(), loss.invalid_time()};
+             loss.writer_backpressure()};
+    lost_bytes_ = loss.lost_bytes();
   }
 
   // ---- Rows ----
@@ -237,7 +195,7 @@ class Reader {
     counts_.Malformed("incomplete events", "a column of the chunk is too short", most - fewest,
                       true);
     stored_rows_ = SaturatingAdd(stored_rows_, static_cast<uint64_t>(most));
-    Columns columns(rows);
+    DdtraceColumns columns(rows);
     uint64_t start = static_cast<uint64_t>(chunk.base_ns());
     for (int i = 0; i < fewest; ++i) {
       start += static_cast<uint64_t>(rows.start(i));
@@ -248,18 +206,17 @@ class Reader {
     return absl::OkStatus();
   }
 
-  void ReadRow(const pb::Rows& rows, int i, int64_t start, Columns& columns) {
+  void ReadRow(const pb::Rows& rows, int i, int64_t start, DdtraceColumns& columns) {
     const uint32_t used = rows.signature(i);
     const bool used_ok = used < static_cast<uint32_t>(rows.used_signature_size()) &&
                          used < static_cast<uint32_t>(rows.used_columns_size());
     if (!used_ok) return counts_.Malformed("events with an impossible id", "signature", 1, true);
-    const RowExtras extras = TakeExtras(columns, rows.used_columns(used));
+    const DdtraceExtras extras = columns.Take(rows.used_columns(used));
     const DdtraceSignature* signature = definitions_.FindSignature(rows.used_signature(used));
     const LaneId* lane = definitions_.FindLane(rows.lane(i));
     if (!signature || !lane) {
       return counts_.Input("events of a lost definition", kDdtraceDamage, true);
     }
-    if (!signature->kind) return CountOtherKind(signature->stored_kind);
     const uint64_t duration = rows.duration(i);
     if (start < -kMaxNs || start > kMaxNs || duration > uint64_t{kMaxNs}) {
       return counts_.Malformed("events with an impossible time", "beyond 73 years", 1, true);
@@ -267,18 +224,32 @@ class Reader {
     TraceBuilder::Event event{.start = Instant{start},
                               .duration = Duration{static_cast<int64_t>(duration)},
                               .lane = *lane,
-                              .name = signature->name,
-                              .kind = *signature->kind};
+                              .name = signature->name};
     if (extras.correlation >= 0 && extras.correlation <= int64_t{UINT32_MAX}) {
       event.correlation = static_cast<uint32_t>(extras.correlation);
     } else {
       counts_.Malformed("impossible correlation ids", "not in 32 bits", 1, false);
     }
+    if (!has_provenance_ && (extras.flags & kNoTime) != 0) {
+      return counts_.Input("events without a time", "CUPTI did not collect it", true);
+    }
+    if (!signature->kind) return ReadOtherKind(*signature, event, extras);
+    event.kind = *signature->kind;
+    if (has_provenance_) {
+      if (signature->has_detail) event.detail = AddDetail(*signature, extras);
+      return builder_.AddEvent(event);
+    }
+    if (event.kind == EventKind::kSync) {
+      SyncDetail sync = signature->sync;
+      sync.event = extras.event;
+      return recording_.AddWait(event, sync, signature->context,
+                                static_cast<uint64_t>(extras.event_sync));
+    }
     if (signature->has_detail) event.detail = AddDetail(*signature, extras);
-    builder_.AddEvent(event);
+    recording_.AddEvent(event);
   }
 
-  uint32_t AddDetail(const DdtraceSignature& signature, const RowExtras& extras) {
+  uint32_t AddDetail(const DdtraceSignature& signature, const DdtraceExtras& extras) {
     switch (*signature.kind) {
       case EventKind::kOp: {
         OpDetail op = signature.op;
@@ -307,17 +278,29 @@ class Reader {
     }
   }
 
-  void CountOtherKind(pb::Kind kind) {
-    constexpr std::string_view kUnused = "this version does not use them";
-    switch (kind) {
+  // Kinds that only recorders write.
+  void ReadOtherKind(const DdtraceSignature& signature, TraceBuilder::Event event,
+                     const DdtraceExtras& extras) {
+    switch (signature.stored_kind) {
       case pb::KIND_EVENT_RECORD:
-        return counts_.Input("event records", kUnused, true);
+        return recording_.AddEventRecord({.correlation = event.correlation,
+                                          .context = signature.context,
+                                          .event = extras.event,
+                                          .event_sync = static_cast<uint64_t>(extras.event_sync),
+                                          .stream = builder_.lane(event.lane).number});
       case pb::KIND_GRAPH_LAUNCH:
-        return counts_.Input("whole graph launches", kUnused, true);
+        // What ran inside is not known: one piece of GPU work as long as all of it.
+        event.kind = EventKind::kKernel;
+        event.name = builder_.names().Intern(fmt::format("CUDA graph {}", extras.graph));
+        return recording_.AddEvent(event);
       case pb::KIND_MARK:
-        return counts_.Input("marks", kUnused, true);
+        return recording_.AddMark({.at = event.start,
+                                   .lane = event.lane,
+                                   .name = event.name,
+                                   .kind = signature.mark,
+                                   .value = static_cast<int64_t>(extras.value)});
       case pb::KIND_OVERHEAD:
-        return counts_.Input("profiler overhead", "no part of the program", false);
+        return recording_.AddOverhead(event.duration);
       default:
         return counts_.Input("events of an unknown kind", "written by a newer daydream", true);
     }
@@ -326,12 +309,14 @@ class Reader {
   // ---- The end ----
 
   void CountRecordingLosses() {
-    constexpr std::array<std::string_view, 5> kWhat = {
+    constexpr std::array<std::string_view, 4> kWhat = {
         "events dropped by CUPTI", "events without a buffer", "records of an unknown kind",
-        "events that the writer had no time for", "events with an invalid time"};
+        "events that the writer had no time for"};
     for (size_t i = 0; i < kWhat.size(); ++i) {
       counts_.Input(kWhat[i], "lost while recording", true, loss_[i]);
     }
+    counts_.Note("bytes of CUPTI that could not be read", "behind a record of an unknown kind",
+                 true, lost_bytes_);
     switch (end_) {
       case pb::Index::END_SIGNAL:
       case pb::Index::END_EXEC:
@@ -372,6 +357,10 @@ class Reader {
       return Refuse("E0222", "nothing in this .ddtrace file can be read",
                     "it was cut off at its very beginning, or overwritten");
     }
+    if (!has_provenance_) {
+      definitions_.FinishLanes();
+      recording_.Finish(rank_known_);
+    }
     const bool damaged = CountDamage();
     if (damaged && stored_rows_ == 0 && index_rows_ > 0) {
       return Refuse("E0222", "nothing in this .ddtrace file can be read",
@@ -408,12 +397,14 @@ class Reader {
   int64_t budget_;  // bytes that may still be read
   DdtraceCounts counts_;
   DdtraceDefinitions definitions_;
+  RecordingRows recording_;  // rows of files that were not converted
 
-  bool has_header_ = false, has_index_ = false, has_provenance_ = false;
+  bool has_header_ = false, has_index_ = false, has_provenance_ = false, rank_known_ = false;
   uint64_t next_sequence_ = 0, lost_chunks_ = 0, unreadable_chunks_ = 0;
   uint64_t stored_rows_ = 0;  // in the chunks that were read
   uint64_t index_rows_ = 0;   // in all chunks, says the index
-  std::array<uint64_t, 5> loss_{};
+  std::array<uint64_t, 4> loss_{};
+  uint64_t lost_bytes_ = 0;
   pb::Index::End end_ = pb::Index::END_UNSPECIFIED;
 };
 

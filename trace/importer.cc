@@ -99,9 +99,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> Import(ByteSource& source,
 
 }  // namespace
 
-std::span<const Importer* const> Importers() {
-  return kImporters;
-}
+std::span<const Importer* const> Importers() { return kImporters; }
 
 const Importer* FindImporter(std::string_view name) {
   for (const Importer* importer : kImporters) {

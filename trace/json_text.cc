@@ -8,9 +8,7 @@ namespace {
 
 constexpr int64_t kMaxNs = int64_t{1} << 61;
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Eight ASCII digits at once, by pairs, fours and eights.
 bool ParseEight(const char* p, uint32_t* value) {

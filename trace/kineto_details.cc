@@ -10,9 +10,7 @@ namespace {
 constexpr int64_t kAbsent = KinetoArgs::kAbsent;
 constexpr uint32_t kNoRow = Id<void>::kNoneValue;
 
-int64_t Or(int64_t value, int64_t fallback) {
-  return value == kAbsent ? fallback : value;
-}
+int64_t Or(int64_t value, int64_t fallback) { return value == kAbsent ? fallback : value; }
 
 uint32_t ClampToUnsigned(int64_t value) {
   if (value == kAbsent) return 0;

@@ -135,9 +135,7 @@ const char* ReadLongArgument(std::string_view key, const char* p, const char* en
 }
 
 // Python frames are many and their arguments are of no use.
-bool UsesArguments(const KinetoEvent& event) {
-  return event.category.text != "python_function";
-}
+bool UsesArguments(const KinetoEvent& event) { return event.category.text != "python_function"; }
 
 const char* ReadArguments(const char* p, const char* end, KinetoEvent* event) {
   if (*p != '{' || !UsesArguments(*event)) return SkipJsonValue(p, end);

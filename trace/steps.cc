@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "absl/container/flat_hash_map.h"
+#include "trace/range_names.h"
 #include "trace/step_launches.h"
 
 namespace daydream {
@@ -101,6 +102,27 @@ Steps FromRanges(const Trace& trace, const MarkGroup& marks, StepMethod method) 
     steps.steps.push_back({.label = std::string(trace.EventName(row)),
                            .begin = trace.start[row],
                            .end = trace.End(row),
+                           .why = {}});
+  }
+  return steps;
+}
+
+// Steps that the program marked while it was recorded.
+Steps FromProgram(const Trace& trace) {
+  Steps steps{.method = StepMethod::kMark, .lane = {}, .steps = {}};
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    if (trace.kind[row] != EventKind::kAnnotation) continue;
+    const std::string_view name = trace.EventName(row);
+    if (!IsMarkedStep(name)) continue;
+    if (!steps.lane.valid()) steps.lane = trace.lane[row];
+    const bool inside = !steps.steps.empty() && trace.start[row] < steps.steps.back().end;
+    if (steps.lane != trace.lane[row] || inside) continue;
+    const bool labelled = name.starts_with(kLabelledStepRange);
+    const size_t number = labelled ? kLabelledStepRange.size() : kStepRange.size();
+    steps.steps.push_back({.label = fmt::format("step {}", name.substr(number)),
+                           .begin = trace.start[row],
+                           .end = trace.End(row),
+                           .labelled = labelled,
                            .why = {}});
   }
   return steps;
@@ -210,6 +232,20 @@ void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view 
   }
 }
 
+void MarkLabelled(Steps& steps) {
+  constexpr size_t kEnough = 3;
+  size_t others = 0;
+  for (const Step& step : steps.steps) {
+    others += step.use == StepUse::kMeasured && !step.labelled;
+  }
+  if (others < kEnough) return;
+  for (Step& step : steps.steps) {
+    if (step.use != StepUse::kMeasured || !step.labelled) continue;
+    step.use = StepUse::kLabelled;
+    step.why = "its layers were marked, which takes time";
+  }
+}
+
 void MarkWarmUp(Steps& steps) {
   constexpr double kSlower = 1.15;
   std::vector<Step*> left;
@@ -222,7 +258,9 @@ void MarkWarmUp(Steps& steps) {
   auto typical = static_cast<double>(Median(others));
   double first = static_cast<double>((left[0]->end - left[0]->begin).ns);
   bool slow = first > kSlower * typical;
-  if (!slow && left.size() < 3) return;
+  // Of a recording, the steps before took what starting up takes.
+  bool started = steps.steps.front().use == StepUse::kLabelled;
+  if (!slow && (left.size() < 3 || started)) return;
   left[0]->use = StepUse::kWarmUp;
   left[0]->why = slow ? fmt::format("the first step takes {:.1f} ms, the others {:.1f} ms",
                                     first * 1e-6, typical * 1e-6)
@@ -230,6 +268,7 @@ void MarkWarmUp(Steps& steps) {
 }
 
 Steps FindMarks(const Trace& trace, std::span<const Launch> launches) {
+  if (Steps steps = FromProgram(trace); !steps.steps.empty()) return steps;
   std::vector<MarkGroup> groups = GroupAnnotations(trace);
   if (const MarkGroup* g = Largest(groups, "ProfilerStep#", 1)) {
     return FromRanges(trace, *g, StepMethod::kProfilerStep);
@@ -258,6 +297,7 @@ Steps FindSteps(const Trace& trace) {
   if (steps.steps.empty()) return WholeWindow(trace);
   bool gpu = std::any_of(trace.kind.begin(), trace.kind.end(), IsGpuWork);
   MarkStubs(steps, launches, gpu ? "GPU tasks" : "operators");
+  MarkLabelled(steps);
   MarkWarmUp(steps);
   return steps;
 }

@@ -9,6 +9,7 @@
 namespace daydream {
 
 enum class StepMethod : uint8_t {
+  kMark,          // the program marked its steps while it was recorded
   kProfilerStep,  // "ProfilerStep#N" annotations
   kAnnotation,    // another annotation that repeats (Optimizer.step, NVTX "step 3")
   kPeriod,        // the launch sequence repeats with this period; there were no marks
@@ -18,24 +19,28 @@ enum class StepMethod : uint8_t {
 enum class StepUse : uint8_t {
   kMeasured,  // counts
   kWarmUp,    // first step of the window, or clearly slower than the rest
+  kLabelled,  // its layers were marked, which takes time; others were not
   kStub,      // holds (almost) no GPU work, or is cut off by the end of the window
 };
 
 struct Step {
-  std::string label;  // "ProfilerStep#12", "iteration 3"
-  Instant begin, end; // on the CPU thread that carries the marks; steps do not overlap
+  std::string label;   // "ProfilerStep#12", "iteration 3"
+  Instant begin, end;  // on the CPU thread that carries the marks; steps do not overlap
   StepUse use = StepUse::kMeasured;
-  std::string why;    // why it is left out; empty when it counts
+  // Its layers were marked; steps that are not labelled can take theirs from it.
+  bool labelled = false;
+  std::string why;  // why it is left out; empty when it counts
 };
 
 struct Steps {
   StepMethod method = StepMethod::kWindow;
-  LaneId lane;  // thread that carries the marks; None for kWindow
+  LaneId lane;              // thread that carries the marks; None for kWindow
   std::vector<Step> steps;  // in time order, at least one when the trace has events
   size_t measured() const;
 };
 
-// Finds the steps of `trace`, marks first, then annotations, then the period of the launches.
+// Finds the steps of `trace`: marked ones first, then those of annotations, then the period of the
+// launches. Labelled steps count only when fewer than three others do.
 // O(rows).
 Steps FindSteps(const Trace& trace);
 

@@ -79,7 +79,7 @@ struct CopyDetail {
 };
 
 struct OpDetail {
-  int64_t sequence = -1;  // autograd sequence number; -1 = none
+  int64_t sequence = -1;        // autograd sequence number; -1 = none
   int64_t forward_thread = -1;  // framework's id of the thread that ran the forward op; -1 = none
   NameId shapes;  // "[[32, 3, 224, 224], [64, 3, 7, 7]]" as recorded; None = not recorded
   NameId types;   // "[\"float\", \"Scalar\"]" as recorded; None = not recorded
@@ -88,9 +88,9 @@ struct OpDetail {
 };
 
 struct CollectiveDetail {
-  NameId name;            // "allreduce"
-  NameId dtype;           // "Float"
-  NameId process_group;   // name of the group
+  NameId name;           // "allreduce"
+  NameId dtype;          // "Float"
+  NameId process_group;  // name of the group
   int64_t elements_in = 0;
   int64_t elements_out = 0;
   int32_t group_size = 0;
@@ -100,10 +100,10 @@ struct CollectiveDetail {
 enum class SyncKind : uint8_t { kUnknown, kEvent, kStreamWaitEvent, kStream, kContext };
 struct SyncDetail {
   SyncKind kind = SyncKind::kUnknown;
-  int64_t stream = -1;               // waiting stream (kStreamWaitEvent) or awaited (kStream)
-  int64_t wait_on_stream = -1;       // stream on which the awaited event was recorded
-  uint32_t record_correlation = 0;   // correlation of the cudaEventRecord call; 0 = unknown
-  int64_t event = -1;                // CUDA event id
+  int64_t stream = -1;              // waiting stream (kStreamWaitEvent) or awaited (kStream)
+  int64_t wait_on_stream = -1;      // stream on which the awaited event was recorded
+  uint32_t record_correlation = 0;  // correlation of the cudaEventRecord call; 0 = unknown
+  int64_t event = -1;               // CUDA event id
   friend bool operator==(const SyncDetail&, const SyncDetail&) = default;
 };
 
@@ -127,7 +127,7 @@ struct Rank {
 
 // One count of something that did not become an event, or became one with a repair.
 struct ImportCount {
-  std::string what;    // "flow events"
+  std::string what;  // "flow events"
   uint64_t count = 0;
   bool loss = false;   // true: information that a prediction may need is gone
   std::string reason;  // "launch and kernel are joined by correlation id"
@@ -146,12 +146,12 @@ struct RecordingCost {
 
 // How the trace came to be, for `info` and for error messages.
 struct Provenance {
-  std::string importer;  // "kineto", "ddtrace"
-  std::string format;    // "PyTorch profiler JSON"
-  std::string source;    // file name, without folders
-  bool synthetic = false;                                    // generated, not recorded
+  std::string importer;                                       // "kineto", "ddtrace"
+  std::string format;                                         // "PyTorch profiler JSON"
+  std::string source;                                         // file name, without folders
+  bool synthetic = false;                                     // generated, not recorded
   std::vector<std::pair<std::string, std::string>> software;  // {"CUDA runtime", "12.4"}, sorted
-  uint64_t input_events = 0;          // events in the input, kept or not
+  uint64_t input_events = 0;                                  // events in the input, kept or not
   // what is not a row (or was repaired); rows() + non-repairs = input
   std::vector<ImportCount> counts;
   RecordingCost cost;  // recordings of `daydream trace`

@@ -98,22 +98,14 @@ void TraceBuilder::AddEvent(const Event& event) {
 uint32_t TraceBuilder::AddKernel(const KernelDetail& d) {
   return kernel_rows_.Add(trace_.kernels, d);
 }
-uint32_t TraceBuilder::AddCopy(const CopyDetail& d) {
-  return copy_rows_.Add(trace_.copies, d);
-}
-uint32_t TraceBuilder::AddOp(const OpDetail& d) {
-  return op_rows_.Add(trace_.ops, d);
-}
+uint32_t TraceBuilder::AddCopy(const CopyDetail& d) { return copy_rows_.Add(trace_.copies, d); }
+uint32_t TraceBuilder::AddOp(const OpDetail& d) { return op_rows_.Add(trace_.ops, d); }
 uint32_t TraceBuilder::AddCollective(const CollectiveDetail& d) {
   return collective_rows_.Add(trace_.collectives, d);
 }
-uint32_t TraceBuilder::AddSync(const SyncDetail& d) {
-  return sync_rows_.Add(trace_.syncs, d);
-}
+uint32_t TraceBuilder::AddSync(const SyncDetail& d) { return sync_rows_.Add(trace_.syncs, d); }
 
-void TraceBuilder::AddDevice(Device device) {
-  trace_.devices.push_back(std::move(device));
-}
+void TraceBuilder::AddDevice(Device device) { trace_.devices.push_back(std::move(device)); }
 
 void TraceBuilder::SetRank(int32_t rank, int32_t world_size) {
   trace_.ranks.assign(1, {.rank = rank, .world_size = world_size});

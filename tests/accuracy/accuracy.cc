@@ -3,6 +3,7 @@
 //
 //   accuracy TRACES MANIFEST             prints the page
 //   accuracy TRACES MANIFEST --check F   exit 1 when F differs from the page; 77 without traces
+//   accuracy TRACES MANIFEST --residuals prints the lines of report/residuals.def
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "graph/repeat.h"
+#include "report/residuals.h"
 #include "report/what_if.h"
 #include "simulator/simulate.h"
 #include "trace/importer.h"
@@ -60,29 +62,89 @@ absl::StatusOr<Loaded> Load(const fs::path& path) {
 
 std::string Percent(double share) { return fmt::format("{:+.2f} %", 100 * share); }
 
-std::string PairRow(const Pair& pair, const fs::path& traces) {
-  auto failed = [&](const absl::Status& status) {
-    return fmt::format("| {} | `{}` | | | | | {} |\n", pair.name, pair.scenario, Message(status));
-  };
-  absl::StatusOr<Loaded> before = Load(traces / pair.before);
-  if (!before.ok()) return failed(before.status());
-  absl::StatusOr<Loaded> after = Load(traces / pair.after);
-  if (!after.ok()) return failed(after.status());
-  auto scenario = ParseScenario(pair.scenario);
-  if (!scenario.ok()) return failed(scenario.status());
-  std::vector<std::vector<Application>> scenarios = {*scenario};
-  auto result = PredictAll(before->built, before->replay, scenarios, {.alone = false});
-  if (!result.ok()) return failed(result.status());
-  const Prediction& p = result->predictions[result->main];
-  if (!p.error.ok()) return failed(p.error);
-  double measured = after->replay.measured.ms();
+// A pair as predicted from the recording before alone, its own row left out of what is known about
+// errors.
+struct Outcome {
+  std::string transform;  // the only one of the scenario, or empty
+  Duration before, predicted, measured;
+  std::optional<Duration> low, high;
+  bool inside() const { return low && high && *low <= measured && measured <= *high; }
+};
+
+absl::StatusOr<Outcome> Judge(const Pair& pair, const fs::path& traces) {
+  DD_ASSIGN_OR_RETURN(Loaded before, Load(traces / pair.before));
+  DD_ASSIGN_OR_RETURN(Loaded after, Load(traces / pair.after));
+  DD_ASSIGN_OR_RETURN(std::vector<Application> scenario, ParseScenario(pair.scenario));
+  std::vector<std::vector<Application>> scenarios = {scenario};
+  DD_ASSIGN_OR_RETURN(WhatIf result,
+                      PredictAll(before.built, before.replay, scenarios,
+                                 {.alone = false, .explain = false, .left_out = pair.name}));
+  const Prediction& p = result.predictions[result.main];
+  DD_RETURN_IF_ERROR(p.error);
+  return Outcome{.transform = scenario.size() == 1 ? std::string(scenario[0].transform->name) : "",
+                 .before = before.replay.measured,
+                 .predicted = p.step,
+                 .measured = after.replay.measured,
+                 .low = p.low,
+                 .high = p.high};
+}
+
+struct Judged {
+  Pair pair;
+  absl::StatusOr<Outcome> outcome;
+};
+
+std::vector<Judged> JudgeAll(const fs::path& traces, const fs::path& manifest) {
+  std::vector<Judged> all;
+  for (const Pair& pair : ReadManifest(manifest)) all.push_back({pair, Judge(pair, traces)});
+  return all;
+}
+
+std::string PairRow(const Judged& judged) {
+  const Pair& pair = judged.pair;
+  if (!judged.outcome.ok()) {
+    return fmt::format("| {} | `{}` | | | | | {} |\n", pair.name, pair.scenario,
+                       Message(judged.outcome.status()));
+  }
+  const Outcome& o = *judged.outcome;
   std::string interval =
-      p.low && p.high ? fmt::format("{:.1f} - {:.1f}", p.low->ms(), p.high->ms()) : "";
-  bool inside =
-      p.low && p.high && after->replay.measured >= *p.low && after->replay.measured <= *p.high;
+      o.low && o.high ? fmt::format("{:.1f} - {:.1f}", o.low->ms(), o.high->ms()) : "";
   return fmt::format("| {} | `{}` | {:.1f} | {:.1f} | {} | {:.1f} | {}{} |\n", pair.name,
-                     pair.scenario, before->replay.measured.ms(), p.step.ms(), interval, measured,
-                     Percent(p.step.ms() / measured - 1), inside ? ", inside" : ", outside");
+                     pair.scenario, o.before.ms(), o.predicted.ms(), interval, o.measured.ms(),
+                     Percent(o.predicted.ms() / o.measured.ms() - 1),
+                     o.inside() ? ", inside" : ", outside");
+}
+
+std::string Coverage(const std::vector<Judged>& all) {
+  size_t intervals = 0, inside = 0;
+  for (const Judged& j : all) {
+    if (!j.outcome.ok() || !j.outcome->low) continue;
+    ++intervals;
+    inside += j.outcome->inside();
+  }
+  return fmt::format(
+      "\n{} of {} measured values are inside of the 90 % intervals. So few say little: of {} "
+      "intervals\nthat are right nine times in ten, all hold the value with a probability of "
+      "{:.0f} %. The interval of a\nrow does not use that row (`report/residuals.h`).\n",
+      inside, intervals, intervals, 100 * std::pow(0.9, static_cast<double>(intervals)));
+}
+
+std::string ResidualLine(const Judged& j) {
+  if (!j.outcome.ok() || j.outcome->transform.empty()) return "";
+  const Outcome& o = *j.outcome;
+  return fmt::format("RESIDUAL(\"{}\", \"{}\", {:.1f}, {:.1f}, {:.1f})\n", o.transform,
+                     j.pair.name, o.before.ms(), o.predicted.ms(), o.measured.ms());
+}
+
+// What report/residuals.def should hold and does not.
+std::string StaleResiduals(const std::vector<Judged>& all) {
+  std::string fresh, kept;
+  for (const Judged& j : all) fresh += ResidualLine(j);
+  for (const Residual& r : Residuals()) {
+    kept += fmt::format("RESIDUAL(\"{}\", \"{}\", {:.1f}, {:.1f}, {:.1f})\n", r.transform, r.row,
+                        r.before, r.predicted, r.measured);
+  }
+  return fresh == kept ? "" : fresh;
 }
 
 // Median error of predicting each step's period from the step before it, where steps repeat: where
@@ -110,6 +172,8 @@ std::optional<double> StepTransfer(const Graph& graph) {
 
 std::string_view MethodName(StepMethod method) {
   switch (method) {
+    case StepMethod::kMark:
+      return "mark";
     case StepMethod::kProfilerStep:
       return "ProfilerStep";
     case StepMethod::kAnnotation:
@@ -150,7 +214,7 @@ std::vector<std::string> TraceNames(const fs::path& traces) {
   return names;
 }
 
-std::string Page(const fs::path& traces, const fs::path& manifest) {
+std::string Page(const fs::path& traces, const std::vector<Judged>& pairs) {
   std::string page =
       "# Accuracy\n\n"
       "Generated by `tests/accuracy/accuracy`; a test compares this page with a fresh run where\n"
@@ -164,7 +228,8 @@ std::string Page(const fs::path& traces, const fs::path& manifest) {
       "Predicted from the recording *before* alone; times in ms per step (median).\n\n"
       "| pair | scenario | before | predicted | 90 % interval | measured after | error |\n"
       "|---|---|---|---|---|---|---|\n";
-  for (const Pair& pair : ReadManifest(manifest)) page += PairRow(pair, traces);
+  for (const Judged& pair : pairs) page += PairRow(pair);
+  page += Coverage(pairs);
   page +=
       "\n## Replay of every trace\n\n"
       "Replay: the unchanged graph against the measured step. Typical: the same with every "
@@ -186,23 +251,31 @@ std::string Page(const fs::path& traces, const fs::path& manifest) {
 }
 
 int Main(int argc, char** argv) {
-  if (argc != 3 && argc != 5) {
-    std::fputs("usage: accuracy TRACES MANIFEST [--check PAGE]\n", stderr);
+  const bool residuals = argc == 4 && std::string(argv[3]) == "--residuals";
+  if (argc != 3 && argc != 5 && !residuals) {
+    std::fputs("usage: accuracy TRACES MANIFEST [--check PAGE | --residuals]\n", stderr);
     return 2;
   }
   if (!fs::exists(argv[1])) {
     fmt::print("skipped: no real traces at {}\n", argv[1]);
     return 77;
   }
-  std::string page = Page(argv[1], argv[2]);
+  const std::vector<Judged> pairs = JudgeAll(argv[1], argv[2]);
+  if (residuals) {
+    for (const Judged& j : pairs) std::fputs(ResidualLine(j).c_str(), stdout);
+    return 0;
+  }
+  std::string page = Page(argv[1], pairs);
   if (argc == 3) {
     std::fputs(page.c_str(), stdout);
     return 0;
   }
   std::ifstream in(argv[4]);
   std::string kept((std::istreambuf_iterator<char>(in)), {});
-  if (kept == page) return 0;
-  fmt::print("{} is stale; a fresh run says:\n\n{}", argv[4], page);
+  std::string stale = StaleResiduals(pairs);
+  if (kept == page && stale.empty()) return 0;
+  if (!stale.empty()) fmt::print("report/residuals.def is stale; a fresh run says:\n\n{}\n", stale);
+  if (kept != page) fmt::print("{} is stale; a fresh run says:\n\n{}", argv[4], page);
   return 1;
 }
 

@@ -1,0 +1,21 @@
+#include "trace/demangle.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace daydream {
+
+std::string Demangle(std::string_view name) {
+  // libkineto's limit (Demangle.cpp).
+  constexpr size_t kLongest = 1024;
+  std::string text(name);
+  if (!name.starts_with("_Z") || name.size() > kLongest) return text;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> readable(
+      abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), &std::free);
+  return readable == nullptr || status != 0 ? text : std::string(readable.get());
+}
+
+}  // namespace daydream

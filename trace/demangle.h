@@ -1,0 +1,13 @@
+// C++ names as people read them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace daydream {
+
+// "at::native::fill(int)" for "_ZN2at6native4fillEi". As in the PyTorch profiler, names that are
+// not mangled, or longer than 1024 characters, stay as they are.
+std::string Demangle(std::string_view name);
+
+}  // namespace daydream
