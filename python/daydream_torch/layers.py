@@ -1,0 +1,195 @@
+"""Marks the forward and backward pass of every module while labels are on.
+
+torch.nn.Module.__call__ is replaced by a wrapper, which sees keyword arguments, keeps the marks
+balanced over exceptions and leaves nn.Module its path without hooks. Backward: pre-hooks on the
+graph nodes of a call's outputs (BACKWARD_ENTER) and inputs (BACKWARD_EXIT) that capture ints only.
+Not seen: module.forward() called directly, ScriptModules, subclasses whose __call__ does not call
+that of nn.Module.
+
+Labels cost time, so they are on for a few steps only (steps.py); then the saved object is put back.
+While compiled code runs the wrapper is away, too: TorchDynamo would trace it (compiled.py).
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, Callable, Dict, List, Optional, Tuple
+
+from daydream_torch import imports, names, settings, sink
+
+# Modules that save nn.Module.__call__ when they are imported; they should save the real one.
+_SAVERS = (
+    ("torch.fx._symbolic_trace", "_orig_module_call"),
+    ("torch._dynamo.utils", "unpatched_nn_module_call"),
+)
+
+
+class Patch:
+    """nn.Module.__call__ with marks, put in and taken out."""
+
+    def __init__(self, torch: Any) -> None:
+        self._class = torch.nn.Module
+        self._original = torch.nn.Module.__call__
+        self._wrapper = self._make_wrapper(_is_tracing_of(torch))
+        self._wanted = False
+        self._away = 0  # regions of compiled code that run now
+        for module, attribute in _SAVERS:
+            imports.when_imported(module, functools.partial(self._give_original, attribute))
+
+    def _make_wrapper(self, is_tracing: Callable[[], bool]) -> Callable[..., Any]:
+        original, call = self._original, call_module
+
+        @functools.wraps(original)
+        def __call__(*args: Any, **kwargs: Any) -> Any:
+            if is_tracing() or not self._wanted:
+                return original(*args, **kwargs)
+            return call(original, args, kwargs)
+
+        return __call__
+
+    def _give_original(self, attribute: str, module: Any) -> None:
+        if getattr(module, attribute, None) is self._wrapper:
+            setattr(module, attribute, self._original)
+
+    def put(self) -> None:
+        self._wanted = True
+        if not self._away:
+            self._swap(self._original, self._wrapper)
+
+    def take(self) -> None:
+        self._wanted = False
+        self._swap(self._wrapper, self._original)
+
+    def _swap(self, old: Any, new: Any) -> None:
+        """What somebody else has put there stays; ours below it is idle while it is not wanted."""
+        if self._class.__call__ is old:
+            self._class.__call__ = new
+
+    def __enter__(self) -> None:
+        """Away while compiled code is made or runs; with layers=force it stays and stands aside."""
+        if settings.layers != "force":
+            self._away += 1
+            self._swap(self._wrapper, self._original)
+
+    def __exit__(self, *exception: Any) -> None:
+        if settings.layers != "force":
+            self._away -= 1
+            if self._wanted and not self._away:
+                self.put()
+
+
+def is_compiling_of(torch: Any) -> Callable[[], bool]:
+    """Whether TorchDynamo traces right now; it knows this function (2.1 and later)."""
+    return getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
+def _is_tracing_of(torch: Any) -> Callable[[], bool]:
+    """The same for code that runs often; without the kinds of export that run the real code."""
+    tracing = getattr(getattr(torch, "compiler", None), "is_dynamo_compiling", None)
+    return tracing or is_compiling_of(torch)
+
+
+# What follows is marks.c once more, for a Python without the extension.
+
+_MAX_NODES, _MAX_LEVEL, _MAX_OBJECTS = 32, 4, 256  # bound the time for odd arguments
+_calls: Dict[int, int] = {}
+_on_root: Optional[Callable[[Any], None]] = None
+_label: Callable[[Any, int], int] = names.label
+_tensor: Any = ()
+
+
+class _Thread(threading.local):
+    top = 0
+    depth = 0
+
+
+_thread = _Thread()
+
+
+def _watch_roots(action: Optional[Callable[[Any], None]]) -> None:
+    global _on_root
+    _on_root = action
+
+
+def _call_module(function: Callable[..., Any], args: Tuple, kwargs: Dict[str, Any]) -> Any:
+    module, thread = args[0], _thread
+    if thread.depth == 0 and _on_root is not None:
+        _on_root(module)
+    layer = names.ids.get(id(module))
+    if layer is None:
+        layer = _label(module, thread.top)
+    thread.depth += 1
+    try:
+        return _call_layer(layer, function, args, kwargs)
+    finally:
+        thread.depth -= 1
+
+
+def _call_layer(layer: int, function: Callable[..., Any], args: Tuple, kwargs: Dict) -> Any:
+    if layer == 0:
+        return function(*args, **kwargs)
+    call = _calls.get(layer, 0)
+    _calls[layer] = call + 1
+    inputs: List[Any] = []
+    _visit((args, kwargs), 0, [0], sink.BACKWARD_EXIT, layer, call, inputs)
+    mark, thread, outer = sink.mark, _thread, _thread.top
+    thread.top = layer
+    mark(sink.LAYER_BEGIN, layer, call)
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        mark(sink.LAYER_END, 0, 0)
+        thread.top = outer
+    _visit(result, 0, [0], sink.BACKWARD_ENTER, layer, call, inputs)
+    return result
+
+
+def _visit(
+    what: Any, level: int, count: List[int], kind: int, layer: int, call: int, nodes: List
+) -> None:
+    """Hooks the node of every tensor in what, unless it is one of nodes: such an output is an
+    input that passed through."""
+    count[0] += 1
+    if what is None or level > _MAX_LEVEL + 1 or count[0] > _MAX_OBJECTS:
+        return
+    if isinstance(what, _tensor):
+        try:
+            node = what.grad_fn
+            if node is not None and not any(node is n for n in nodes):
+                if kind == sink.BACKWARD_EXIT and len(nodes) < _MAX_NODES:
+                    nodes.append(node)
+                node.register_prehook(_hook(kind, layer, call))
+        except Exception:  # a tensor that cannot say has no mark
+            pass
+    elif isinstance(what, (tuple, list)):
+        for item in what:
+            _visit(item, level + 1, count, kind, layer, call, nodes)
+    elif isinstance(what, dict):
+        for item in list(what.values()):
+            _visit(item, level + 1, count, kind, layer, call, nodes)
+
+
+def _hook(kind: int, layer: int, call: int) -> Callable[[Any], None]:
+    mark = sink.mark
+    return lambda _: mark(kind, layer, call)
+
+
+call_module = sink.extension.call_module if sink.extension else _call_module
+call_layer = sink.extension.call_layer if sink.extension else _call_layer
+watch_roots = sink.extension.watch_roots if sink.extension else _watch_roots
+
+
+def _no_label(module: Any, parent: int) -> int:
+    return 0
+
+
+def setup(torch: Any) -> None:
+    global _label, _tensor
+    if settings.layers == "off":
+        _label = _no_label
+    names.is_jit_tracing = torch._C._is_tracing
+    _tensor = torch.Tensor
+    if sink.extension:
+        base = getattr(torch._C, "TensorBase", None) or getattr(torch._C, "_TensorBase")
+        sink.extension.setup(names.ids, _label, base)

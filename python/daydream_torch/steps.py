@@ -1,0 +1,157 @@
+"""Counts training steps and decides when layers are labelled.
+
+A STEP mark says that a step begins. Steps follow one source, the first of these that the program
+has:
+  1. prof.step() of a torch.profiler.profile with a schedule, started before any optimizer stepped,
+     for as long as it runs
+  2. the end of step() of the optimizer that stepped first. Another optimizer (GAN) does not count;
+     gradient accumulation is one step because its optimizer steps once
+  3. without optimizer and backward pass (inference): calls of one root module, from its fourth on
+The number always counts up, also when the source changes. Step 0 has no mark of its own: it lasts
+from the start of the program to the first mark.
+
+Layers are labelled from the import of torch to the first mark, then in the steps
+[settings.first_labelled, settings.warmup), always whole steps. Taking the wrapper out while module
+calls are open is fine: each of them ends its own mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+import weakref
+from typing import Any, Callable, Iterator, List, Optional
+
+from daydream_torch import names, safely, settings, sink
+from daydream_torch.layers import Patch, is_compiling_of, watch_roots
+
+# Only such a capture follows the steps; with another one nobody knows which steps it will hold.
+_ALWAYS = settings.layers == "force" or settings.capture not in ("steps", "none")
+_CALLS_WITHOUT_TRAINING = 3
+
+
+class _Thread(threading.local):
+    stepping = 0
+
+
+class Steps:
+    def __init__(self, torch: Any, patch: Patch) -> None:
+        self.number = 0
+        self.labels_on = False
+        self.on_step: List[Callable[[int], None]] = []
+        self._torch = torch
+        self._patch = patch
+        self._thread = _Thread()
+        self._source: Optional["weakref.ref[Any]"] = None
+        self._profiler: Optional["weakref.ref[Any]"] = None
+        self._training = False  # an optimizer or a backward pass was seen
+        self._calls: Any = weakref.WeakKeyDictionary()
+        self._undo_root: Optional[Callable[[], None]] = None
+        patch.put()
+        if settings.layers != "off":
+            self.labels_on = True
+            sink.mark(sink.LABELS_BEGIN, 0, 0)
+        watch_roots(self._root_called)
+
+    # What the program does.
+
+    def training(self) -> None:
+        if not self._training:
+            self._training = True
+            watch_roots(None)
+            self._calls.clear()
+
+    @contextlib.contextmanager
+    def stepping(self, optimizer: Any) -> Iterator[None]:
+        """Around a step of the optimizer; within another one (GradScaler, super()) it is no step."""
+        self._thread.stepping += 1
+        try:
+            yield
+        finally:
+            self._thread.stepping -= 1
+        if self._thread.stepping == 0:
+            self._optimizer_stepped(optimizer)
+
+    def profiler_started(self, profiler: Any) -> None:
+        if getattr(profiler, "record_steps", False) and self._owner() is None:
+            self._take_source(profiler, "torch.profiler")
+
+    def profiler_stepped(self, profiler: Any) -> None:
+        if self._owner() is profiler:
+            self._begin(self.number + 1)
+
+    def profiler_stopped(self, profiler: Any) -> None:
+        if self._owner() is profiler:
+            self._source = None
+
+    def _optimizer_stepped(self, optimizer: Any) -> None:
+        self.training()
+        if self._undo_root is not None:
+            self._undo_root()
+            self._undo_root = self._source = None
+        if self._owner() is None:
+            self._take_source(optimizer, type(optimizer).__name__)
+        if self._owner() is optimizer:
+            self._begin(self.number + 1)
+
+    @safely
+    def _root_called(self, module: Any) -> None:
+        if self._owner() is not None:
+            return
+        calls = self._calls[module] = self._calls.get(module, -1) + 1
+        if calls == _CALLS_WITHOUT_TRAINING:
+            watch_roots(None)
+            self._take_source(module, "calls of " + names.class_of(module))
+            self._follow(module)
+            self._begin(max(self.number + 1, calls))
+
+    def _follow(self, root: Any) -> None:
+        """Counts the later calls of the root: its class gets a __call__ of its own."""
+        owner, is_compiling = type(root), is_compiling_of(self._torch)
+        had = "__call__" in vars(owner)
+        original = vars(owner).get("__call__")
+
+        @functools.wraps(owner.__call__)
+        def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if not is_compiling() and self._owner() is module:
+                self._begin(self.number + 1)
+            if had:
+                return original(module, *args, **kwargs)
+            return super(owner, module).__call__(*args, **kwargs)
+
+        def undo() -> None:
+            if vars(owner).get("__call__") is __call__:
+                if had:
+                    owner.__call__ = original
+                else:
+                    del owner.__call__
+
+        owner.__call__ = __call__
+        self._undo_root = undo
+
+    # The source and the marks.
+
+    def _owner(self) -> Optional[Any]:
+        return None if self._source is None else self._source()
+
+    def _take_source(self, owner: Any, what: str) -> None:
+        self._source = weakref.ref(owner)
+        sink.note("steps", what)
+
+    @safely
+    def _begin(self, number: int) -> None:
+        self.number = number
+        inside = settings.first_labelled <= number < settings.warmup
+        labels = settings.layers != "off" and (_ALWAYS or inside)
+        if not labels:
+            if self.labels_on:
+                sink.mark(sink.LABELS_END, 0, 0)
+            self._patch.take()
+        sink.mark(sink.STEP, 0, number)
+        if labels and not self.labels_on:
+            sink.mark(sink.LABELS_BEGIN, 0, 0)
+            self._patch.put()
+        self.labels_on = labels
+        for action in list(self.on_step):
+            action(number)

@@ -1,0 +1,299 @@
+/* The part of daydream_torch that runs for every module call, in C: _daydream_marks.abi3.so.
+ *
+ * layers.py has the same functions in Python, for where this file was not built; change both. One
+ * binary serves CPython 3.8 and later (the stable ABI), so only functions of that ABI are used.
+ * Python's lock protects all that is not thread local.
+ */
+#define Py_LIMITED_API 0x03080000
+#include <Python.h>
+#include <dlfcn.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "tracer/daydream_mark.h"
+
+static void (*send)(uint32_t kind, uint32_t name, int64_t value);
+
+/* Set by setup(), see there. */
+static PyObject* ids;
+static PyObject* label;
+static PyTypeObject* tensor_type;
+static PyObject* on_root; /* None or a function */
+
+static PyObject* text_grad_fn;
+static PyObject* text_register_prehook;
+
+static _Thread_local uint32_t top;   /* innermost open layer of the thread, 0: none */
+static _Thread_local uint32_t depth; /* open module calls of the thread, also of those without name */
+
+static uint32_t* calls; /* by layer: how many of its calls were marked */
+static uint32_t calls_size;
+
+static int64_t next_call(uint32_t layer) {
+  if (layer >= calls_size) {
+    uint32_t size = layer < 1024 ? 2048 : 2 * layer;
+    uint32_t* grown = PyMem_Realloc(calls, size * sizeof *calls);
+    if (grown == NULL) return 0;
+    memset(grown + calls_size, 0, (size - calls_size) * sizeof *calls);
+    calls = grown;
+    calls_size = size;
+  }
+  return calls[layer]++;
+}
+
+/* Forgets an exception that a mark of ours met. -1: it is for the program (Ctrl-C, exit), pass it on. */
+static int forgive(void) {
+  if (PyErr_Occurred() == NULL) return 0;
+  if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
+  PyErr_Clear();
+  return 0;
+}
+
+/* ---- Backward: pre-hooks on graph nodes. They hold one int, never a tensor or a node. ---- */
+
+static PyObject* backward_mark(uint32_t kind, PyObject* packed) {
+  unsigned long long v = PyLong_AsUnsignedLongLong(packed);
+  send(kind, (uint32_t)(v >> 32), (int64_t)(v & 0xffffffffu));
+  Py_RETURN_NONE;
+}
+
+static PyObject* backward_enter(PyObject* packed, PyObject* grads) {
+  (void)grads;
+  return backward_mark(DAYDREAM_BACKWARD_ENTER, packed);
+}
+
+static PyObject* backward_exit(PyObject* packed, PyObject* grads) {
+  (void)grads;
+  return backward_mark(DAYDREAM_BACKWARD_EXIT, packed);
+}
+
+static PyMethodDef enter_def = {"backward_enter", backward_enter, METH_O, NULL};
+static PyMethodDef exit_def = {"backward_exit", backward_exit, METH_O, NULL};
+
+/* Looks for tensors in arguments and results. Nodes seen at the inputs are kept during the call:
+ * an output that has the same node passed through untouched and does not enter the layer. */
+enum { kNodes = 32, kDeepest = 4, kObjects = 256 }; /* bounds the time for odd arguments */
+struct search {
+  PyMethodDef* hook;
+  uint64_t packed; /* layer and number of the call, what the hook says */
+  PyObject* nodes[kNodes];
+  int node_count;
+  int objects;
+};
+
+static void add_hook(struct search* s, PyObject* node) {
+  for (int i = 0; i < s->node_count; ++i) {
+    if (s->nodes[i] == node) return;
+  }
+  if (s->hook == &exit_def && s->node_count < kNodes) {
+    Py_INCREF(node);
+    s->nodes[s->node_count++] = node;
+  }
+  PyObject* packed = PyLong_FromUnsignedLongLong(s->packed);
+  PyObject* hook = packed == NULL ? NULL : PyCFunction_NewEx(s->hook, packed, NULL);
+  Py_XDECREF(packed);
+  if (hook == NULL) return;
+  PyObject* handle = PyObject_CallMethodObjArgs(node, text_register_prehook, hook, NULL);
+  Py_XDECREF(handle);
+  Py_DECREF(hook);
+}
+
+static void visit(struct search* s, PyObject* object, int level) {
+  if (object == Py_None || level > kDeepest || ++s->objects > kObjects) return;
+  if (PyObject_TypeCheck(object, tensor_type)) {
+    PyObject* node = PyObject_GetAttr(object, text_grad_fn);
+    if (node != NULL && node != Py_None) add_hook(s, node);
+    Py_XDECREF(node);
+    if (forgive() != 0) s->objects = kObjects; /* search no further */
+  } else if (PyTuple_Check(object)) {
+    for (Py_ssize_t i = 0; i < PyTuple_Size(object); ++i) {
+      visit(s, PyTuple_GetItem(object, i), level + 1);
+    }
+  } else if (PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PyList_Size(object); ++i) {
+      PyObject* item = PyList_GetItem(object, i);
+      Py_INCREF(item);
+      visit(s, item, level + 1);
+      Py_DECREF(item);
+    }
+  } else if (PyDict_Check(object)) {
+    PyObject *key, *value;
+    Py_ssize_t i = 0;
+    while (PyDict_Next(object, &i, &key, &value)) {
+      Py_INCREF(value);
+      visit(s, value, level + 1);
+      Py_DECREF(value);
+    }
+  }
+}
+
+/* Dropping the last reference of a node may run code: an exception under way is put aside. */
+static void release(struct search* s) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  for (int i = 0; i < s->node_count; ++i) Py_DECREF(s->nodes[i]);
+  PyErr_Restore(type, value, traceback);
+}
+
+/* ---- Forward ---- */
+
+/* function(*args, **kwargs) between the marks of a layer. */
+static PyObject* run_layer(uint32_t layer, PyObject* function, PyObject* args, PyObject* kwargs) {
+  int64_t call = next_call(layer);
+  struct search s;
+  s.hook = &exit_def;
+  s.packed = (uint64_t)layer << 32 | (uint32_t)call;
+  s.node_count = s.objects = 0;
+  visit(&s, args, 0);
+  if (PyDict_Size(kwargs) == 0) {
+    kwargs = NULL;
+  } else {
+    visit(&s, kwargs, 0);
+  }
+  PyObject* result = NULL;
+  if (forgive() == 0) {
+    uint32_t outer = top;
+    top = layer;
+    send(DAYDREAM_LAYER_BEGIN, layer, call);
+    result = PyObject_Call(function, args, kwargs);
+    send(DAYDREAM_LAYER_END, 0, 0);
+    top = outer;
+  }
+  if (result != NULL) {
+    s.hook = &enter_def;
+    s.objects = 0;
+    visit(&s, result, 0);
+    if (forgive() != 0) {
+      Py_DECREF(result);
+      result = NULL;
+    }
+  }
+  if (s.node_count != 0) release(&s);
+  return result;
+}
+
+/* The layer of a module; 0: none. -1 with an exception that is for the program. */
+static int64_t layer_of(PyObject* module) {
+  PyObject* key = PyLong_FromVoidPtr(module); /* id(module) */
+  PyObject* layer = key == NULL ? NULL : PyDict_GetItemWithError(ids, key);
+  Py_XDECREF(key);
+  if (layer != NULL) {
+    Py_INCREF(layer);
+  } else {
+    PyErr_Clear();
+    PyObject* open = PyLong_FromUnsignedLong(top);
+    layer = PyObject_CallFunctionObjArgs(label, module, open, NULL);
+    Py_XDECREF(open);
+  }
+  int64_t number = layer == NULL ? 0 : (int64_t)PyLong_AsUnsignedLong(layer);
+  Py_XDECREF(layer);
+  if (PyErr_Occurred() == NULL) return number;
+  return forgive();
+}
+
+/* call_module(function, args, kwargs): function(*args, **kwargs) as the call of module args[0]. */
+static PyObject* call_module(PyObject* self, PyObject* params) {
+  (void)self;
+  PyObject* function = PyTuple_GetItem(params, 0);
+  PyObject* args = PyTuple_GetItem(params, 1);
+  PyObject* kwargs = PyTuple_GetItem(params, 2);
+  PyObject* module = args == NULL ? NULL : PyTuple_GetItem(args, 0);
+  if (module == NULL || kwargs == NULL) return NULL;
+  if (depth == 0 && on_root != Py_None) {
+    PyObject* done = PyObject_CallFunctionObjArgs(on_root, module, NULL);
+    Py_XDECREF(done);
+    if (forgive() != 0) return NULL;
+  }
+  int64_t layer = layer_of(module);
+  if (layer < 0) return NULL;
+  ++depth;
+  PyObject* result = layer == 0 ? PyObject_Call(function, args, kwargs)
+                                : run_layer((uint32_t)layer, function, args, kwargs);
+  --depth;
+  return result;
+}
+
+/* call_layer(layer, function, args, kwargs): the same for a layer whose id is known. */
+static PyObject* call_layer(PyObject* self, PyObject* params) {
+  (void)self;
+  unsigned int layer;
+  PyObject *function, *args, *kwargs;
+  if (!PyArg_ParseTuple(params, "IOO!O!", &layer, &function, &PyTuple_Type, &args, &PyDict_Type,
+                        &kwargs)) {
+    return NULL;
+  }
+  return layer == 0 ? PyObject_Call(function, args, kwargs)
+                    : run_layer(layer, function, args, kwargs);
+}
+
+/* ---- Connection ---- */
+
+static PyObject* mark(PyObject* self, PyObject* params) {
+  (void)self;
+  unsigned int kind, name;
+  long long value;
+  if (!PyArg_ParseTuple(params, "IIL", &kind, &name, &value)) return NULL;
+  send(kind, name, value);
+  Py_RETURN_NONE;
+}
+
+/* connect(path of libdaydream_inject.so) */
+static PyObject* connect(PyObject* self, PyObject* path_text) {
+  (void)self;
+  PyObject* path = NULL;
+  if (!PyUnicode_FSConverter(path_text, &path)) return NULL;
+  void* library = dlopen(PyBytes_AsString(path), RTLD_NOW | RTLD_LOCAL);
+  Py_DECREF(path);
+  if (library != NULL) *(void**)&send = dlsym(library, "daydream_mark");
+  if (send == NULL) {
+    PyErr_SetString(PyExc_ImportError, "the recorder has no daydream_mark");
+    return NULL;
+  }
+  Py_RETURN_NONE;
+}
+
+static void keep(PyObject** place, PyObject* object) {
+  PyObject* old = *place;
+  Py_INCREF(object);
+  *place = object;
+  Py_XDECREF(old);
+}
+
+/* setup(ids, label, tensor type)
+ * ids: {id(module): layer}; label(module, open layer) -> layer fills it, 0 is a layer without marks. */
+static PyObject* setup(PyObject* self, PyObject* params) {
+  (void)self;
+  PyObject *d, *l, *t;
+  if (!PyArg_ParseTuple(params, "O!OO!", &PyDict_Type, &d, &l, &PyType_Type, &t)) return NULL;
+  keep(&ids, d);
+  keep(&label, l);
+  keep((PyObject**)&tensor_type, t);
+  Py_RETURN_NONE;
+}
+
+/* watch_roots(function or None): function(module) at every outermost module call of a thread. */
+static PyObject* watch_roots(PyObject* self, PyObject* function) {
+  (void)self;
+  keep(&on_root, function);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"connect", connect, METH_O, NULL},
+    {"setup", setup, METH_VARARGS, NULL},
+    {"watch_roots", watch_roots, METH_O, NULL},
+    {"mark", mark, METH_VARARGS, NULL},
+    {"call_module", call_module, METH_VARARGS, NULL},
+    {"call_layer", call_layer, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_daydream_marks", NULL, -1, methods,
+                                        NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__daydream_marks(void) {
+  keep(&on_root, Py_None);
+  text_grad_fn = PyUnicode_InternFromString("grad_fn");
+  text_register_prehook = PyUnicode_InternFromString("register_prehook");
+  return PyModule_Create(&definition);
+}
