@@ -1,0 +1,47 @@
+// To be preloaded: a disk that stalls or fills up, for files called *.ddtrace only.
+//   BAD_DISK_STALL_MS=N    each write takes so long
+//   BAD_DISK_ROOM=N        after N bytes there is no space left
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace {
+
+bool IsTrace(int file) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  ssize_t n = readlink(link, path, sizeof path - 1);
+  if (n < 0) return false;
+  path[n] = '\0';
+  return strstr(path, ".ddtrace") != nullptr;
+}
+
+long Number(const char* name) {
+  const char* text = getenv(name);
+  return text == nullptr ? -1 : atol(text);
+}
+
+}  // namespace
+
+extern "C" ssize_t write(int file, const void* bytes, size_t size) {
+  using Write = ssize_t (*)(int, const void*, size_t);
+  static const auto real = reinterpret_cast<Write>(dlsym(RTLD_NEXT, "write"));
+  static const long stall_ms = Number("BAD_DISK_STALL_MS"), room = Number("BAD_DISK_ROOM");
+  static std::atomic<long> written{0};
+  if ((stall_ms < 0 && room < 0) || !IsTrace(file)) return real(file, bytes, size);
+  if (stall_ms > 0) usleep(static_cast<useconds_t>(stall_ms) * 1000);
+  if (room < 0) return real(file, bytes, size);
+  const long left = room - written;
+  if (left <= 0) {
+    errno = ENOSPC;
+    return -1;
+  }
+  const ssize_t n = real(file, bytes, size < static_cast<size_t>(left) ? size : left);
+  if (n > 0) written += n;
+  return n;
+}
