@@ -64,8 +64,8 @@ class Cli : public testing::Test {
 TEST_F(Cli, HelpListsEveryCommandAndOnlyThose) {
   Result r = Run("help");
   EXPECT_EQ(r.exit, 0);
-  for (const char* name : {"import", "info", "summary", "whatif", "export", "diff", "explain",
-                           "opt", "help", "completions"}) {
+  for (const char* name : {"trace", "doctor", "import", "info", "summary", "whatif", "export",
+                           "diff", "explain", "opt", "help", "completions"}) {
     EXPECT_THAT(r.out, HasSubstr(std::string("\n  ") + name + " "));
     Result own = Run(std::string(name) + " --help");
     EXPECT_EQ(own.exit, 0);

@@ -23,6 +23,7 @@ struct Command {
   std::span<const Flag> flags = {};
   bool reads_traces = false;   // takes the flags of ReadFlags()
   bool writes_result = false;  // takes the flags of ResultFlags()
+  bool runs_command = false;   // flags end at the first word, and what fails exits with 125
   size_t min_inputs = 0, max_inputs = 0;
   absl::StatusOr<Exit> (*run)(const Args& args, Session& session) = nullptr;
 };

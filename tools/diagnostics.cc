@@ -107,6 +107,9 @@ Exit ExitOf(const absl::Status& status) {
     if (area == "01" || area == "04") return Exit::kUsage;
     if (area == "02") return Exit::kBadInput;
     if (area == "03" || area == "06") return Exit::kCannotAnswer;
+    if (code == "E0504") return Exit::kNotFound;
+    if (code == "E0505") return Exit::kNotExecutable;
+    if (area == "05") return Exit::kNotStarted;
   }
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:

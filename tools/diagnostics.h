@@ -28,11 +28,15 @@ std::string FormatDiagnostic(const Diagnostic& d, Severity severity, const Diagn
 // Process exit codes; docs/cli.md explains them.
 enum class Exit : uint8_t {
   kOk = 0,
-  kFailed = 1,        // working failed: I/O, internal errors
-  kUsage = 2,         // unknown flag, bad option expression
-  kBadInput = 3,      // the input cannot be read or is of no known format
-  kCannotAnswer = 4,  // the input lacks what the question needs, or the replay check failed
-  kGateFailed = 5,    // --fail-if held
+  kFailed = 1,           // working failed: I/O, internal errors
+  kUsage = 2,            // unknown flag, bad option expression
+  kBadInput = 3,         // the input cannot be read or is of no known format
+  kCannotAnswer = 4,     // the input lacks what the question needs, or the replay check failed
+  kGateFailed = 5,       // --fail-if held
+  kNoDevice = 6,         // needs a GPU, driver or recorder that is not there
+  kNotStarted = 125,     // trace: failed before the command was started
+  kNotExecutable = 126,  // trace: the command is there but cannot be executed
+  kNotFound = 127,       // trace: no such command
 };
 
 // The exit code of an error: by its code when it has one, else by its status code.

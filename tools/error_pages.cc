@@ -39,6 +39,11 @@ constexpr ErrorPage kPages[] = {
      "`daydream explain` knows the optimizations of `daydream opt list`, error codes like E0301 "
      "and\n"
      "the words of docs/glossary.md; `daydream explain` alone lists them."},
+    {"E0110", "the file of learned residuals cannot be used",
+     "--learn and --learned work on a text file whose first line is 'daydream-learned 1'. Each\n"
+     "further line has six fields between tabs: optimizations, GPU, and in ns per step the\n"
+     "recorded step, the predicted and the measured one; at last the measured file. The message\n"
+     "names the line that cannot be read. Nothing is appended to a file with such a line."},
     {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
     {"E0202", "this is a directory, not a trace",
      "One trace is one file, also when several ranks were recorded. Name one of them."},
@@ -108,6 +113,56 @@ constexpr ErrorPage kPages[] = {
      "Dependencies made from the recorded times form cycles: something ends before it begins,\n"
      "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"
      "It is damaged, or clocks of host and GPU do not belong together. Record again."},
+    {"E0501", "another tool is to record this command already",
+     "CUDA lets one profiler into a process at a time, and CUDA_INJECTION64_PATH or\n"
+     "NVTX_INJECTION64_PATH names one (Nsight Systems and Compute set them, and so does `daydream\n"
+     "trace`). Nothing was run. End the other tool or unset the variable; a trace of the PyTorch\n"
+     "profiler can be read directly. A tool that only shows when the program runs (the PyTorch\n"
+     "profiler as a daemon) is named by the recorder on standard error, and the program goes on\n"
+     "without GPU records."},
+    {"E0502", "there is no GPU that a program could use",
+     "Recording needs an NVIDIA GPU and its driver; nothing was run. The message tells which part\n"
+     "is missing: the driver's library (libcuda.so.1), a driver that starts, or a visible GPU\n"
+     "(CUDA_VISIBLE_DEVICES hides them). In a container the GPU must be passed in (--gpus all).\n"
+     "`daydream doctor` looks at each. All other commands need no GPU."},
+    {"E0503", "this build of daydream has no recorder",
+     "The recorder is built when the headers of the CUDA Toolkit (with CUPTI) are there; no GPU "
+     "and\n"
+     "no driver are needed for that. Install the toolkit and configure again. An installed "
+     "daydream\n"
+     "looks for lib/daydream/libdaydream_inject.so beside its bin folder."},
+    {"E0504", "there is no such command",
+     "The command of `daydream trace` is neither a file nor found in the folders of PATH. The "
+     "exit\n"
+     "code is 127, as in a shell. Flags of daydream stand before the command."},
+    {"E0505", "the command cannot be executed",
+     "The file is there but may not or cannot be executed; the message has the system's reason. "
+     "The\n"
+     "exit code is 126, as in a shell."},
+    {"E0506", "a folder of driver stubs is in LD_LIBRARY_PATH",
+     "As warning W0506: the folder `stubs` of a CUDA Toolkit holds a libcuda.so to link with. A\n"
+     "program that loads it instead of the driver finds no GPU, and CUPTI does not work. daydream\n"
+     "never changes LD_LIBRARY_PATH."},
+    {"E0507", "no GPU work was recorded",
+     "As warning W0507: the command ended, but there is nothing to look at. Either no process "
+     "used\n"
+     "CUDA; or the program ended before the steps to record (fewer steps than --warmup); or CUPTI\n"
+     "refused, which the recorder says on standard error; or the recorder did not get in: a "
+     "program\n"
+     "with special rights (setuid) ignores the variables by which it does. `--capture-range none`\n"
+     "records everything from the start."},
+    {"E0508", "a recording could not be read or named",
+     "As warning W0508: a file could not be read back, or not moved to its name because another\n"
+     "file took it meanwhile or the disk refused. Nothing is deleted: the recording stays in the\n"
+     "folder that the message names (NAME.session), and every command reads it there. The same "
+     "folder\n"
+     "is left when daydream itself was killed."},
+    {"E0509", "events were lost",
+     "As warning W0509: the recorder or CUPTI dropped events, and counted them; the message names\n"
+     "the largest kind, `daydream info` lists all. A slow disk, too little memory or very many "
+     "small\n"
+     "kernels are the usual causes. Record fewer steps, or CUDA graphs as a whole\n"
+     "(--cuda-graph graph)."},
     {"E0601", "the optimization found nothing to change",
      "Nothing in this trace matches what the optimization works on, for example `fuse` where "
      "every\n"
@@ -130,6 +185,10 @@ constexpr ErrorPage kPages[] = {
     {"E0605", "the optimization must be told more",
      "A parameter has no default because the trace cannot tell it, for example how many loader\n"
      "workers the recorded run had. The message says which one to give."},
+    {"E0606", "there is nothing to learn from this measurement",
+     "--learn keeps what a prediction was off by, so that --learned can correct later ones. That\n"
+     "makes sense only for a prediction (not a limit) that was measured on the GPU it was\n"
+     "predicted for."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
      "not\n"
@@ -156,7 +215,8 @@ std::string ErrorsMarkdown() {
   std::string out =
       "# Error codes\n\n"
       "Printed by `daydream explain CODE`. The first two digits are the area: 01 command line, 02\n"
-      "reading the input, 03 what the input lacks, 06 model and replay, 09 our own mistakes.\n"
+      "reading the input, 03 what the input lacks, 05 recording, 06 model and replay, 09 our own\n"
+      "mistakes. "
       "Warnings have the same numbers and begin with W.\n";
   for (const ErrorPage& page : kPages) {
     out += fmt::format("\n## {}: {}\n\n{}\n", page.code, page.title, page.text);

@@ -132,7 +132,7 @@ std::vector<std::string> Args::All(std::string_view flag) const {
 }
 
 absl::StatusOr<Args> ParseArgs(std::span<const Flag* const> flags,
-                               std::span<const std::string> words) {
+                               std::span<const std::string> words, FlagsEnd end) {
   Args args;
   for (const Flag* f : flags) {
     if (!f->fallback.empty()) args.fallbacks_[std::string(f->name)] = std::string(f->fallback);
@@ -145,6 +145,7 @@ absl::StatusOr<Args> ParseArgs(std::span<const Flag* const> flags,
       ended = true;
     } else if (ended || word.size() < 2 || word[0] != '-') {
       args.positional_.push_back(word);
+      ended = ended || end == FlagsEnd::kAtFirstWord;
     } else {
       DD_RETURN_IF_ERROR(word[1] == '-' ? reader.Long(word) : reader.Letters(word));
     }

@@ -2,6 +2,7 @@
 // printed from the same tables.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -22,6 +23,12 @@ struct Flag {
   bool repeats = false;                            // may be given more than once
 };
 
+// Where the flags end.
+enum class FlagsEnd : uint8_t {
+  kAtDashes,     // at "--"; flags may follow arguments
+  kAtFirstWord,  // at "--" or at the first argument: what follows is another program's
+};
+
 // What was given. Flags are looked up by their full name.
 class Args {
  public:
@@ -32,7 +39,8 @@ class Args {
   const std::vector<std::string>& positional() const { return positional_; }
 
  private:
-  friend absl::StatusOr<Args> ParseArgs(std::span<const Flag* const>, std::span<const std::string>);
+  friend absl::StatusOr<Args> ParseArgs(std::span<const Flag* const>, std::span<const std::string>,
+                                        FlagsEnd);
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::map<std::string, std::string, std::less<>> fallbacks_;
   std::vector<std::string> positional_;
@@ -42,7 +50,8 @@ class Args {
 // ordinary argument. E0101 for an unknown flag (with the nearest known one), E0104 for a missing
 // or unwanted value or a value that is not among the choices.
 absl::StatusOr<Args> ParseArgs(std::span<const Flag* const> flags,
-                               std::span<const std::string> words);
+                               std::span<const std::string> words,
+                               FlagsEnd end = FlagsEnd::kAtDashes);
 
 // The candidate within edit distance 2 (1 for words of up to three letters), or empty.
 std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates);

@@ -41,6 +41,13 @@ Exit Fail(Session& session, const absl::Status& status) {
   return ExitOf(status);
 }
 
+// The exit code of a command that runs another one is to be told apart from the other's.
+Exit Fail(Session& session, const Command& command, const absl::Status& status) {
+  Exit exit = Fail(session, status);
+  bool told_apart = exit >= Exit::kNotStarted;
+  return command.runs_command && !told_apart ? Exit::kNotStarted : exit;
+}
+
 // --color and --message-format count even when the rest cannot be parsed.
 void ConfigureFromWords(const std::vector<std::string>& words, Session& session) {
   std::vector<std::string> kept;
@@ -74,17 +81,20 @@ Exit Run(std::vector<std::string> words) {
   const Command* command = FindCommand(words[0]);
   if (command == nullptr) return Fail(session, UnknownCommand(words[0]));
   words.erase(words.begin());
-  auto args = ParseArgs(FlagsOf(*command), words);
-  if (!args.ok()) return Fail(session, args.status());
+  FlagsEnd end = command->runs_command ? FlagsEnd::kAtFirstWord : FlagsEnd::kAtDashes;
+  auto args = ParseArgs(FlagsOf(*command), words, end);
+  if (!args.ok()) return Fail(session, *command, args.status());
   session.Configure(*args);
   if (args->Has("--help")) {
     std::fputs(HelpOf(*command).c_str(), stdout);
     return Exit::kOk;
   }
-  if (auto status = CheckInputs(*command, *args); !status.ok()) return Fail(session, status);
+  if (auto status = CheckInputs(*command, *args); !status.ok()) {
+    return Fail(session, *command, status);
+  }
   auto exit = command->run(*args, session);
   session.EndProgress();
-  return exit.ok() ? *exit : Fail(session, exit.status());
+  return exit.ok() ? *exit : Fail(session, *command, exit.status());
 }
 
 }  // namespace

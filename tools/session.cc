@@ -65,8 +65,10 @@ absl::Status WriteAll(std::FILE* file, std::string_view bytes, const std::string
 }  // namespace
 
 void InstallInterruptHandler() {
-  std::signal(SIGINT, OnInterrupt);
-  std::signal(SIGTERM, OnInterrupt);
+  for (int signal : {SIGINT, SIGTERM}) {
+    // Whoever started the process in the background wants it left alone.
+    if (std::signal(signal, OnInterrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
+  }
 }
 
 void Session::Configure(const Args& args) {
@@ -100,6 +102,12 @@ void Session::Warn(const Diagnostic& d) {
 
 void Session::Note(std::string_view text) {
   if (!quiet_) Print({.what = std::string(text)}, Severity::kNote);
+}
+
+void Session::Screen(std::string_view lines) {
+  if (quiet_ || style_.json) return;
+  EndProgress();
+  std::fwrite(lines.data(), 1, lines.size(), stderr);
 }
 
 void Session::Next(std::string_view command) {

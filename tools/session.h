@@ -26,6 +26,8 @@ class Session {
   void Error(const absl::Status& status);
   void Warn(const Diagnostic& d);
   void Note(std::string_view text);  // silenced by --quiet
+  // Lines for people, as they are; left out with --quiet and --message-format json.
+  void Screen(std::string_view lines);
   // Shown when a person watches: the command to try next.
   void Next(std::string_view command);
   size_t warnings() const { return warnings_; }
