@@ -68,7 +68,7 @@ std::string FromWide(const wchar_t* wide) {
 int64_t StepOf(std::string_view text) {
   constexpr size_t kMostDigits = 18;  // fit into 63 bits
   std::string_view rest;
-  for (const std::string_view word : {"step", "Step", "iteration", "Iteration", "iter", "Iter"}) {
+  for (const std::string_view word : {"step", "Step", "iter", "Iter", "iteration", "Iteration"}) {
     if (text.starts_with(word)) rest = text.substr(word.size());
   }
   const size_t digits = rest.find_first_not_of(" _:#=-");

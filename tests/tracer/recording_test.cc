@@ -462,7 +462,8 @@ TEST_F(ImportTest, CutAnywhereEveryWholeChunkIsRead) {
   const std::string bytes = MakeFile();
   // Where the chunks with rows end. Names of other tests may fill chunks without any.
   std::vector<size_t> ends;
-  for (const pb::ChunkRef& ref : ReadWritten(bytes).index->chunks()) {
+  const WrittenFile file = ReadWritten(bytes);
+  for (const pb::ChunkRef& ref : file.index->chunks()) {
     if (ref.rows() > 0) ends.push_back(ref.offset() + kDdtraceHeaderSize + ref.stored());
   }
   ASSERT_THAT(ends, SizeIs(3));

@@ -1,0 +1,279 @@
+// The real NVTX headers call into our functions, as they do from any module of a program.
+#include "tracer/nvtx.h"
+
+#include <nvtx3/nvToolsExt.h>
+#include <nvtx3/nvToolsExtPayload.h>
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tracer/daydream_mark.h"
+#include "tracer/marks.h"
+
+namespace daydream::tracer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// "kind name value" of every mark.
+std::vector<std::string>& Seen() {
+  static auto& seen = *new std::vector<std::string>;
+  return seen;
+}
+
+void See(uint32_t kind, uint32_t name, int64_t value) {
+  std::string text;
+  switch (kind & ~kMarkBytes) {
+    case DAYDREAM_RANGE_BEGIN:
+      text = "begin";
+      break;
+    case DAYDREAM_RANGE_END:
+      text = "end";
+      break;
+    case DAYDREAM_STEP:
+      text = "step";
+      break;
+    case DAYDREAM_POINT:
+      text = "point";
+      break;
+    default:
+      text = "?";
+      break;
+  }
+  if (name != 0) text.append(" ").append(MarkText(name));
+  if ((kind & kMarkBytes) != 0) text.append(" bytes");
+  if (value != 0) text.append(" ").append(std::to_string(value));
+  Seen().push_back(text);
+}
+
+std::vector<std::string> TakeSeen() { return std::exchange(Seen(), {}); }
+
+int attached = 0;
+
+int Inject(NvtxGetExportTableFunc_t get_export_table) {
+  ++attached;
+  return AttachNvtx(get_export_table, {.mark = See});
+}
+
+class NvtxTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    unsetenv("NVTX_INJECTION64_PATH");
+    InitializeInjectionNvtx2_fnptr = Inject;  // how NVTX is injected into one module
+  }
+  void SetUp() override { Seen().clear(); }
+};
+
+nvtxEventAttributes_t Event() {
+  nvtxEventAttributes_t event = {};
+  event.version = NVTX_VERSION;
+  event.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+  return event;
+}
+
+nvtxEventAttributes_t Event(const char* text) {
+  nvtxEventAttributes_t event = Event();
+  event.messageType = NVTX_MESSAGE_TYPE_ASCII;
+  event.message.ascii = text;
+  return event;
+}
+
+TEST_F(NvtxTest, RangesAndPointsOfTheDefaultDomain) {
+  EXPECT_EQ(nvtxRangePushA("forward"), NVTX_NO_PUSH_POP_TRACKING);
+  const nvtxEventAttributes_t event = Event("conv1");
+  nvtxRangePushEx(&event);
+  nvtxRangePop();
+  nvtxMarkA("here");
+  nvtxMarkEx(&event);
+  nvtxDomainRangePushEx(nullptr, &event);
+  nvtxDomainRangePop(nullptr);
+  EXPECT_EQ(nvtxRangePop(), NVTX_NO_PUSH_POP_TRACKING);
+  EXPECT_THAT(TakeSeen(), ElementsAre("begin forward", "begin conv1", "end", "point here",
+                                      "point conv1", "begin conv1", "end", "end"));
+  EXPECT_EQ(attached, 1);
+}
+
+TEST_F(NvtxTest, WideTextsBecomeUtf8) {
+  nvtxRangePushW(L"Gr\u00f6\u00dfe \u6f22 \U0001F600");
+  nvtxRangePop();
+  nvtxMarkW(L"");
+  EXPECT_THAT(TakeSeen(), ElementsAre("begin Gr\u00f6\u00dfe \u6f22 \U0001F600", "end", "point"));
+}
+
+TEST_F(NvtxTest, RegisteredTextsAreKnownByTheirHandle) {
+  for (const nvtxDomainHandle_t domain : {nvtxDomainHandle_t(), nvtxDomainCreateA("daydream")}) {
+    const nvtxStringHandle_t handle = nvtxDomainRegisterStringA(domain, "attention");
+    ASSERT_NE(handle, nullptr);
+    const nvtxStringHandle_t wide = nvtxDomainRegisterStringW(domain, L"mlp");
+    nvtxEventAttributes_t event = Event();
+    event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    event.message.registered = handle;
+    nvtxDomainRangePushEx(domain, &event);
+    event.message.registered = wide;
+    nvtxDomainMarkEx(domain, &event);
+    nvtxDomainRangePop(domain);
+    EXPECT_THAT(TakeSeen(), ElementsAre("begin attention", "point mlp", "end"));
+  }
+}
+
+TEST_F(NvtxTest, OtherDomainsAreIgnored) {
+  const nvtxDomainHandle_t domain = nvtxDomainCreateA("cudnn");
+  const nvtxDomainHandle_t wide = nvtxDomainCreateW(L"cublas");
+  const nvtxStringHandle_t handle = nvtxDomainRegisterStringA(domain, "x");
+  nvtxEventAttributes_t event = Event();
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = handle;
+  nvtxDomainRangePushEx(domain, &event);
+  nvtxDomainRangePop(domain);
+  nvtxDomainRangePushEx(wide, &event);
+  nvtxDomainMarkEx(wide, &event);
+  nvtxDomainRangePop(wide);
+  nvtxDomainDestroy(domain);
+  EXPECT_THAT(TakeSeen(), IsEmpty());
+}
+
+TEST_F(NvtxTest, XlaAndOurOwnDomainAreTaken) {
+  const nvtxEventAttributes_t event = Event("fusion.3");
+  nvtxDomainRangePushEx(nvtxDomainCreateA("TSL"), &event);
+  nvtxDomainRangePushEx(nvtxDomainCreateW(L"daydream"), &event);
+  EXPECT_THAT(TakeSeen(), ElementsAre("begin fusion.3", "begin fusion.3"));
+}
+
+TEST_F(NvtxTest, EventsWithoutATextAreRanges) {
+  nvtxEventAttributes_t event = Event();
+  nvtxRangePushEx(&event);
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  nvtxRangePushEx(&event);
+  event = Event(nullptr);
+  nvtxRangePushEx(&event);
+  event = Event("too old a struct");
+  event.size = 8;
+  nvtxRangePushEx(&event);
+  nvtxRangePushA(nullptr);
+  EXPECT_THAT(TakeSeen(), ElementsAre("begin", "begin", "begin", "begin", "begin"));
+}
+
+TEST_F(NvtxTest, RangesCalledStepAreSteps) {
+  for (const char* text : {"step 12", "Step_12", "iteration: 12", "Iter#12"}) {
+    nvtxRangePushA(text);
+    EXPECT_THAT(TakeSeen(), ElementsAre("step 12", std::string("begin ") + text));
+  }
+  for (const char* text : {"step", "step12a", "step 12 a", "stepper 3", "step12", "first step 1",
+                           "step 99999999999999999999"}) {
+    nvtxRangePushA(text);
+    EXPECT_THAT(TakeSeen(), ElementsAre(std::string("begin ") + text));
+  }
+}
+
+// ---- NCCL ----
+
+struct NcclSizes {
+  const char* call;
+  std::vector<uint64_t> words;
+  std::string seen;
+};
+
+TEST_F(NvtxTest, NcclRangesSayHowManyBytesTheyMove) {
+  const nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
+  const NcclSizes cases[] = {
+      // Communicator, size, reduction (NCCL 2.26 and newer).
+      {"ncclAllReduce", {0xabcdef, 4096, 0}, "begin nccl:AllReduce bytes 4096"},
+      {"ncclAllGather", {0xabcdef, 512}, "begin nccl:AllGather bytes 512"},
+      {"ncclReduce", {0xabcdef, 8, 0}, "begin nccl:Reduce bytes 8"},
+      {"ncclAlltoAll", {0xabcdef, 16}, "begin nccl:AlltoAll bytes 16"},
+      // Size, reduction (before).
+      {"ncclAllReduce", {4096, 0}, "begin nccl:AllReduce bytes 4096"},
+      {"ncclAllGather", {512}, "begin nccl:AllGather bytes 512"},
+      {"ncclSend", {100, 1}, "begin nccl:Send bytes 100"},
+      // Not a collective, or not a layout that is known.
+      {"ncclCommInitRank", {0xabcdef, 8, 3}, "begin nccl:CommInitRank"},
+      {"ncclAllReduce", {1, 2, 3, 4, 5}, "begin nccl:AllReduce"},
+  };
+  for (const NcclSizes& c : cases) {
+    nvtxEventAttributes_t event = Event();
+    event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    event.message.registered = nvtxDomainRegisterStringA(domain, c.call);
+    nvtxPayloadData_t data;
+    NVTX_PAYLOAD_EVTATTR_SET_DATA(event, &data, 1, c.words.data(), c.words.size() * 8);
+    nvtxDomainRangePushEx(domain, &event);
+    nvtxDomainRangePop(domain);
+    EXPECT_THAT(TakeSeen(), ElementsAre(c.seen, "end"));
+  }
+  const nvtxEventAttributes_t event = Event("ncclGroupEnd");
+  nvtxDomainRangePushEx(domain, &event);
+  EXPECT_THAT(TakeSeen(), ElementsAre("begin nccl:GroupEnd"));
+}
+
+TEST_F(NvtxTest, PayloadsOfOthersAreNotRead) {
+  nvtxEventAttributes_t event = Event("AllReduce");
+  event.payloadType = NVTX_PAYLOAD_TYPE_EXT;
+  event.reserved0 = 1;
+  event.payload.ullValue = 16;  // not an address
+  nvtxRangePushEx(&event);
+  EXPECT_THAT(TakeSeen(), ElementsAre("begin AllReduce"));
+}
+
+// ---- Tables of modules with other headers ----
+
+struct FakeModule {
+  static constexpr unsigned int kSlots = 20;
+  NvtxFunctionPointer functions[2][kSlots] = {};
+  NvtxFunctionPointer* table[2][kSlots + 1] = {};
+  unsigned int size[2] = {kSlots, kSlots};
+  NvtxExportTableCallbacks callbacks = {sizeof(callbacks), GetTable};
+
+  static FakeModule* current;
+  static int GetTable(NvtxCallbackModule module, NvtxFunctionTable* table, unsigned int* size) {
+    if (module != NVTX_CB_MODULE_CORE && module != NVTX_CB_MODULE_CORE2) return 0;
+    const int which = module == NVTX_CB_MODULE_CORE2;
+    for (unsigned int i = 1; i < kSlots; ++i) {
+      current->table[which][i] = &current->functions[which][i];
+    }
+    *table = current->table[which];
+    *size = current->size[which];
+    return 1;
+  }
+  static const void* GetExportTable(uint32_t id) {
+    return id == NVTX_ETID_CALLBACKS && current != nullptr ? &current->callbacks : nullptr;
+  }
+};
+FakeModule* FakeModule::current = nullptr;
+
+TEST_F(NvtxTest, OnlyTheSlotsThatAreNeededAreFilled) {
+  FakeModule module;
+  FakeModule::current = &module;
+  EXPECT_EQ(AttachNvtx(FakeModule::GetExportTable, {}), 1);
+  EXPECT_EQ(AttachNvtx(FakeModule::GetExportTable, {}), 1);  // again does no harm
+  EXPECT_NE(module.functions[0][NVTX_CBID_CORE_RangePushA], nullptr);
+  EXPECT_NE(module.functions[0][NVTX_CBID_CORE_RangePop], nullptr);
+  EXPECT_EQ(module.functions[0][NVTX_CBID_CORE_RangeStartA], nullptr);
+  EXPECT_EQ(module.functions[0][NVTX_CBID_CORE_NameOsThreadA], nullptr);
+  EXPECT_NE(module.functions[1][NVTX_CBID_CORE2_DomainRangePushEx], nullptr);
+  EXPECT_EQ(module.functions[1][NVTX_CBID_CORE2_Initialize], nullptr);
+  EXPECT_EQ(module.functions[1][NVTX_CBID_CORE2_DomainResourceCreate], nullptr);
+}
+
+TEST_F(NvtxTest, AnOlderHeaderHasFewerSlots) {
+  FakeModule module;
+  module.size[0] = NVTX_CBID_CORE_RangePop;
+  FakeModule::current = &module;
+  EXPECT_EQ(AttachNvtx(FakeModule::GetExportTable, {}), 1);
+  EXPECT_EQ(module.functions[0][NVTX_CBID_CORE_RangePop], nullptr);
+  EXPECT_NE(module.functions[0][NVTX_CBID_CORE_RangePushW], nullptr);
+}
+
+TEST_F(NvtxTest, AnUnusableModuleIsRefused) {
+  FakeModule::current = nullptr;
+  EXPECT_EQ(AttachNvtx(FakeModule::GetExportTable, {}), 0);
+  FakeModule module;
+  module.callbacks.struct_size = 4;
+  FakeModule::current = &module;
+  EXPECT_EQ(AttachNvtx(FakeModule::GetExportTable, {}), 0);
+}
+
+}  // namespace
+}  // namespace daydream::tracer
