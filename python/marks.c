@@ -18,12 +18,16 @@ static void (*send)(uint32_t kind, uint32_t name, int64_t value);
 static PyObject* ids;
 static PyObject* label;
 static PyTypeObject* tensor_type;
+static PyTypeObject* leaf_type;
 static PyObject* on_root; /* None or a function */
 
 static PyObject* text_grad_fn;
 static PyObject* text_register_prehook;
+static PyObject* text_register_hook;
+static PyObject* text_next_functions;
 
 static _Thread_local uint32_t top;   /* innermost open layer of the thread, 0: none */
+static _Thread_local PyObject* first; /* node at which the open layer's first call inside ends */
 static _Thread_local uint32_t depth; /* open module calls of the thread, also of those without name */
 
 static uint32_t* calls; /* by layer: how many of its calls were marked */
@@ -67,17 +71,35 @@ static PyObject* backward_exit(PyObject* packed, PyObject* grads) {
   return backward_mark(DAYDREAM_BACKWARD_EXIT, packed);
 }
 
+/* The same for hooks that run after the node. */
+static PyObject* backward_exit_after(PyObject* packed, PyObject* grads) {
+  return backward_exit(packed, grads);
+}
+
 static PyMethodDef enter_def = {"backward_enter", backward_enter, METH_O, NULL};
 static PyMethodDef exit_def = {"backward_exit", backward_exit, METH_O, NULL};
+static PyMethodDef exit_after_def = {"backward_exit", backward_exit_after, METH_VARARGS, NULL};
+
+static void hook_node(PyObject* node, PyObject* method, PyMethodDef* hook, uint64_t says) {
+  PyObject* packed = PyLong_FromUnsignedLongLong(says);
+  PyObject* function = packed == NULL ? NULL : PyCFunction_NewEx(hook, packed, NULL);
+  PyObject* handle =
+      function == NULL ? NULL : PyObject_CallMethodObjArgs(node, method, function, NULL);
+  Py_XDECREF(handle);
+  Py_XDECREF(function);
+  Py_XDECREF(packed);
+}
 
 /* Looks for tensors in arguments and results. Nodes seen at the inputs are kept during the call:
  * an output that has the same node passed through untouched and does not enter the layer. */
-enum { kNodes = 32, kDeepest = 4, kObjects = 256 }; /* bounds the time for odd arguments */
+enum { kNodes = 32, kDeepest = 4, kObjects = 256, kChain = 16 }; /* bounds the time for odd arguments */
 struct search {
   PyMethodDef* hook;
   uint64_t packed; /* layer and number of the call, what the hook says */
   PyObject* nodes[kNodes];
   int node_count;
+  PyObject* output; /* node of the first output */
+  int output_count;
   int objects;
 };
 
@@ -89,13 +111,11 @@ static void add_hook(struct search* s, PyObject* node) {
     Py_INCREF(node);
     s->nodes[s->node_count++] = node;
   }
-  PyObject* packed = PyLong_FromUnsignedLongLong(s->packed);
-  PyObject* hook = packed == NULL ? NULL : PyCFunction_NewEx(s->hook, packed, NULL);
-  Py_XDECREF(packed);
-  if (hook == NULL) return;
-  PyObject* handle = PyObject_CallMethodObjArgs(node, text_register_prehook, hook, NULL);
-  Py_XDECREF(handle);
-  Py_DECREF(hook);
+  if (s->hook == &enter_def && s->output_count++ == 0) {
+    Py_INCREF(node);
+    s->output = node;
+  }
+  hook_node(node, text_register_prehook, s->hook, s->packed);
 }
 
 static void visit(struct search* s, PyObject* object, int level) {
@@ -127,11 +147,54 @@ static void visit(struct search* s, PyObject* object, int level) {
   }
 }
 
+/* A call whose inputs have no node runs its nodes in the backward pass until the first of them that
+ * forward made. That is where its first inner call ends; without one, the end of the chain from its
+ * output. NULL: the graph branches and nobody can say. A new reference. */
+static PyObject* chain_end(PyObject* node) {
+  Py_INCREF(node);
+  for (int i = 0; i < kChain; ++i) {
+    PyObject* pairs = PyObject_GetAttr(node, text_next_functions); /* ((node, number), ...) */
+    PyObject* only = NULL;
+    int nexts = 0;
+    for (Py_ssize_t k = 0; pairs != NULL && k < PyTuple_Size(pairs); ++k) {
+      PyObject* next = PyTuple_GetItem(PyTuple_GetItem(pairs, k), 0);
+      if (next == NULL || next == Py_None || PyObject_TypeCheck(next, leaf_type)) continue;
+      ++nexts;
+      only = next;
+    }
+    if (pairs != NULL && nexts == 0) {
+      Py_DECREF(pairs);
+      return node;
+    }
+    Py_XINCREF(only);
+    Py_DECREF(node);
+    Py_XDECREF(pairs);
+    node = only;
+    if (nexts != 1) break;
+  }
+  Py_XDECREF(node);
+  return NULL;
+}
+
+/* Ends the backward pass of a call without input nodes. Returns the node, a new reference. */
+static PyObject* exit_after_first(struct search* s) {
+  PyObject* node = first;
+  if (node != NULL) {
+    Py_INCREF(node);
+  } else if (s->output_count == 1) {
+    node = chain_end(s->output);
+  }
+  if (node != NULL) hook_node(node, text_register_hook, &exit_after_def, s->packed);
+  return node;
+}
+
 /* Dropping the last reference of a node may run code: an exception under way is put aside. */
 static void release(struct search* s) {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   for (int i = 0; i < s->node_count; ++i) Py_DECREF(s->nodes[i]);
+  Py_XDECREF(s->output);
+  Py_XDECREF(first);
   PyErr_Restore(type, value, traceback);
 }
 
@@ -143,16 +206,18 @@ static PyObject* run_layer(uint32_t layer, PyObject* function, PyObject* args, P
   struct search s;
   s.hook = &exit_def;
   s.packed = (uint64_t)layer << 32 | (uint32_t)call;
-  s.node_count = s.objects = 0;
+  s.node_count = s.output_count = s.objects = 0;
+  s.output = NULL;
   visit(&s, args, 0);
   if (PyDict_Size(kwargs) == 0) {
     kwargs = NULL;
   } else {
     visit(&s, kwargs, 0);
   }
-  PyObject* result = NULL;
+  PyObject *result = NULL, *outer_first = first, *end = NULL;
+  uint32_t outer = top;
+  first = NULL;
   if (forgive() == 0) {
-    uint32_t outer = top;
     top = layer;
     send(DAYDREAM_LAYER_BEGIN, layer, call);
     result = PyObject_Call(function, args, kwargs);
@@ -163,12 +228,15 @@ static PyObject* run_layer(uint32_t layer, PyObject* function, PyObject* args, P
     s.hook = &enter_def;
     s.objects = 0;
     visit(&s, result, 0);
+    if (s.node_count == 0 && s.output != NULL) end = exit_after_first(&s);
     if (forgive() != 0) {
       Py_DECREF(result);
       result = NULL;
     }
   }
-  if (s.node_count != 0) release(&s);
+  if (s.node_count != 0 || s.output != NULL || first != NULL) release(&s);
+  first = outer_first != NULL || outer == 0 ? outer_first : end;
+  if (first != end) Py_XDECREF(end);
   return result;
 }
 
@@ -259,15 +327,19 @@ static void keep(PyObject** place, PyObject* object) {
   Py_XDECREF(old);
 }
 
-/* setup(ids, label, tensor type)
+/* setup(ids, label, type of tensors, type of the nodes of leaf tensors)
  * ids: {id(module): layer}; label(module, open layer) -> layer fills it, 0 is a layer without marks. */
 static PyObject* setup(PyObject* self, PyObject* params) {
   (void)self;
-  PyObject *d, *l, *t;
-  if (!PyArg_ParseTuple(params, "O!OO!", &PyDict_Type, &d, &l, &PyType_Type, &t)) return NULL;
+  PyObject *d, *l, *t, *n;
+  if (!PyArg_ParseTuple(params, "O!OO!O!", &PyDict_Type, &d, &l, &PyType_Type, &t, &PyType_Type,
+                        &n)) {
+    return NULL;
+  }
   keep(&ids, d);
   keep(&label, l);
   keep((PyObject**)&tensor_type, t);
+  keep((PyObject**)&leaf_type, n);
   Py_RETURN_NONE;
 }
 
@@ -295,5 +367,7 @@ PyMODINIT_FUNC PyInit__daydream_marks(void) {
   keep(&on_root, Py_None);
   text_grad_fn = PyUnicode_InternFromString("grad_fn");
   text_register_prehook = PyUnicode_InternFromString("register_prehook");
+  text_register_hook = PyUnicode_InternFromString("register_hook");
+  text_next_functions = PyUnicode_InternFromString("next_functions");
   return PyModule_Create(&definition);
 }

@@ -92,15 +92,18 @@ def _is_tracing_of(torch: Any) -> Callable[[], bool]:
 
 # What follows is marks.c once more, for a Python without the extension.
 
-_MAX_NODES, _MAX_LEVEL, _MAX_OBJECTS = 32, 4, 256  # bound the time for odd arguments
+# These bound the time for odd arguments.
+_MAX_NODES, _MAX_LEVEL, _MAX_OBJECTS, _MAX_CHAIN = 32, 4, 256, 16
 _calls: Dict[int, int] = {}
 _on_root: Optional[Callable[[Any], None]] = None
 _label: Callable[[Any, int], int] = names.label
 _tensor: Any = ()
+_leaf: Any = ()
 
 
 class _Thread(threading.local):
     top = 0
+    first: Any = None  # node at which the open layer's first call inside ends
     depth = 0
 
 
@@ -132,42 +135,78 @@ def _call_layer(layer: int, function: Callable[..., Any], args: Tuple, kwargs: D
     call = _calls.get(layer, 0)
     _calls[layer] = call + 1
     inputs: List[Any] = []
-    _visit((args, kwargs), 0, [0], sink.BACKWARD_EXIT, layer, call, inputs)
-    mark, thread, outer = sink.mark, _thread, _thread.top
-    thread.top = layer
+    outputs: List[Any] = []
+    _visit((args, kwargs), 0, [0], sink.BACKWARD_EXIT, layer, call, inputs, inputs)
+    mark, thread, end = sink.mark, _thread, None
+    outer, outer_first = thread.top, thread.first
+    thread.top, thread.first = layer, None
     mark(sink.LAYER_BEGIN, layer, call)
     try:
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            mark(sink.LAYER_END, 0, 0)
+        _visit(result, 0, [0], sink.BACKWARD_ENTER, layer, call, inputs, outputs)
+        if outputs and not inputs:
+            end = _exit_after_first(thread.first, outputs, layer, call)
+        return result
     finally:
-        mark(sink.LAYER_END, 0, 0)
         thread.top = outer
-    _visit(result, 0, [0], sink.BACKWARD_ENTER, layer, call, inputs)
-    return result
+        thread.first = outer_first if outer_first is not None or outer == 0 else end
 
 
 def _visit(
-    what: Any, level: int, count: List[int], kind: int, layer: int, call: int, nodes: List
+    what: Any, level: int, count: List[int], kind: int, layer: int, call: int, skip: List, seen: List
 ) -> None:
-    """Hooks the node of every tensor in what, unless it is one of nodes: such an output is an
-    input that passed through."""
+    """Hooks the node of every tensor in what and collects it in seen. Not the nodes of skip: an
+    output that has the node of an input passed through."""
     count[0] += 1
     if what is None or level > _MAX_LEVEL + 1 or count[0] > _MAX_OBJECTS:
         return
     if isinstance(what, _tensor):
         try:
             node = what.grad_fn
-            if node is not None and not any(node is n for n in nodes):
-                if kind == sink.BACKWARD_EXIT and len(nodes) < _MAX_NODES:
-                    nodes.append(node)
+            if node is not None and not any(node is n for n in skip):
+                if len(seen) < _MAX_NODES:
+                    seen.append(node)
                 node.register_prehook(_hook(kind, layer, call))
         except Exception:  # a tensor that cannot say has no mark
             pass
     elif isinstance(what, (tuple, list)):
         for item in what:
-            _visit(item, level + 1, count, kind, layer, call, nodes)
+            _visit(item, level + 1, count, kind, layer, call, skip, seen)
     elif isinstance(what, dict):
         for item in list(what.values()):
-            _visit(item, level + 1, count, kind, layer, call, nodes)
+            _visit(item, level + 1, count, kind, layer, call, skip, seen)
+
+
+def _exit_after_first(first: Any, outputs: List[Any], layer: int, call: int) -> Any:
+    """Ends the backward pass of a call without input nodes, and returns the node that does.
+
+    Such a call runs its nodes until the first of them that forward made. That is where its first
+    inner call ends; without one, the end of the chain from its output."""
+    try:
+        node = first if first is not None else _chain_end(outputs)
+        if node is not None:
+            hook = _hook(sink.BACKWARD_EXIT, layer, call)
+            node.register_hook(lambda _, __: hook(None))
+        return node
+    except Exception:
+        return None
+
+
+def _chain_end(outputs: List[Any]) -> Any:
+    """None: the graph branches and nobody can say."""
+    nodes = outputs
+    for _ in range(_MAX_CHAIN):
+        if len(nodes) != 1:
+            return None
+        following = [n for n, _ in nodes[0].next_functions]
+        following = [n for n in following if n is not None and not isinstance(n, _leaf)]
+        if not following:
+            return nodes[0]
+        nodes = following
+    return None
 
 
 def _hook(kind: int, layer: int, call: int) -> Callable[[Any], None]:
@@ -185,11 +224,11 @@ def _no_label(module: Any, parent: int) -> int:
 
 
 def setup(torch: Any) -> None:
-    global _label, _tensor
+    global _label, _tensor, _leaf
     if settings.layers == "off":
         _label = _no_label
     names.is_jit_tracing = torch._C._is_tracing
-    _tensor = torch.Tensor
+    _tensor, _leaf = torch.Tensor, torch._C._functions.AccumulateGrad
     if sink.extension:
         base = getattr(torch._C, "TensorBase", None) or getattr(torch._C, "_TensorBase")
-        sink.extension.setup(names.ids, _label, base)
+        sink.extension.setup(names.ids, _label, base, _leaf)
