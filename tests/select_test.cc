@@ -78,13 +78,27 @@ TEST(Selector, TermsCombine) {
   EXPECT_THAT(Selected("a::b[&]>"), ElementsAre("k1"));
 }
 
+TEST(Selector, OptionFilesAndTheCommandLineShareTheirKeys) {
+  EXPECT_THAT(Selected("name:cuda"), ElementsAre("c0", "c1", "w0"));
+  EXPECT_THAT(Selected("module:fc"), ElementsAre("k0"));
+  EXPECT_THAT(Selected("category:gemm"), ElementsAre("k0"));
+  EXPECT_THAT(Selected("stream:7&phase:backward"), ElementsAre("k1"));
+  EXPECT_THAT(Selected("stream:0-6"), IsEmpty());
+  EXPECT_THAT(Selected("thread:main&kind:call"), ElementsAre("c0", "c1"));
+  EXPECT_THAT(Selected("kind:gpu&step:1-2"), ElementsAre("m0"));
+  EXPECT_THAT(Selected("kind:launch"), ElementsAre("c0", "c1"));
+  EXPECT_THAT(Selected("kind:sync"), ElementsAre("w0"));
+  EXPECT_THAT(Selected("kind:cpu_op"), ElementsAre("h0"));
+}
+
 TEST(Selector, SaysWhatIsWrong) {
   EXPECT_EQ(ErrorOf("phase:backwards"),
             "selector 'phase:backwards': 'backwards' is not known, did you mean 'backward'?");
   EXPECT_EQ(ErrorOf("kernle:x"),
             "selector 'kernle:x': unknown key 'kernle', did you mean 'kernel'?");
   EXPECT_EQ(ErrorOf("op:"), "selector 'op:': nothing to look for");
-  EXPECT_EQ(ErrorOf("step:x"), "selector 'step:x': 'x' is not the number of a step");
+  EXPECT_EQ(ErrorOf("step:x"),
+            "selector 'step:x': 'x' is not the number of a step, such as 2 or 2-5");
   for (std::string_view text : {"", "&", "a&", "(", "kernel:[", "class:big"}) ErrorOf(text);
 }
 

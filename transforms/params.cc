@@ -22,28 +22,45 @@ struct Suffix {
 constexpr std::array kDurations = {Suffix{"ns", 1}, Suffix{"us", 1e3}, Suffix{"ms", 1e6},
                                    Suffix{"s", 1e9}};
 constexpr std::array kBytes = {
-    Suffix{"B", 1},           Suffix{"kB", 1e3},          Suffix{"KB", 1e3},
-    Suffix{"KiB", 1024},      Suffix{"MB", 1e6},          Suffix{"MiB", 1048576.0},
-    Suffix{"GB", 1e9},        Suffix{"GiB", 1073741824.0}, Suffix{"TB", 1e12}};
+    Suffix{"B", 1},      Suffix{"kB", 1e3},           Suffix{"KB", 1e3},
+    Suffix{"KiB", 1024}, Suffix{"MB", 1e6},           Suffix{"MiB", 1048576.0},
+    Suffix{"GB", 1e9},   Suffix{"GiB", 1073741824.0}, Suffix{"TB", 1e12}};
 constexpr std::array kBandwidths = {
-    Suffix{"B/s", 1},        Suffix{"kB/s", 1e3},       Suffix{"MB/s", 1e6},
-    Suffix{"MiB/s", 1048576.0}, Suffix{"GB/s", 1e9},    Suffix{"GiB/s", 1073741824.0},
-    Suffix{"TB/s", 1e12},    Suffix{"kbps", 1e3 / 8},   Suffix{"Mbps", 1e6 / 8},
-    Suffix{"Gbps", 1e9 / 8}, Suffix{"Tbps", 1e12 / 8},  Suffix{"Mbit/s", 1e6 / 8},
+    Suffix{"B/s", 1},           Suffix{"kB/s", 1e3},      Suffix{"MB/s", 1e6},
+    Suffix{"MiB/s", 1048576.0}, Suffix{"GB/s", 1e9},      Suffix{"GiB/s", 1073741824.0},
+    Suffix{"TB/s", 1e12},       Suffix{"kbps", 1e3 / 8},  Suffix{"Mbps", 1e6 / 8},
+    Suffix{"Gbps", 1e9 / 8},    Suffix{"Tbps", 1e12 / 8}, Suffix{"Mbit/s", 1e6 / 8},
     Suffix{"Gbit/s", 1e9 / 8}};
+constexpr std::array kFlops = {Suffix{"FLOP", 1}, Suffix{"MFLOP", 1e6}, Suffix{"GFLOP", 1e9},
+                               Suffix{"TFLOP", 1e12}};
+// "S" for "/s" is how data sheets write it.
+constexpr std::array kFlopRates = {
+    Suffix{"FLOP/s", 1},     Suffix{"MFLOP/s", 1e6},  Suffix{"GFLOP/s", 1e9},
+    Suffix{"TFLOP/s", 1e12}, Suffix{"PFLOP/s", 1e15}, Suffix{"MFLOPS", 1e6},
+    Suffix{"GFLOPS", 1e9},   Suffix{"TFLOPS", 1e12},  Suffix{"PFLOPS", 1e15}};
 // Accepted spellings that are not units of output.
 constexpr std::string_view kMicro = "\xc2\xb5s";
 
 std::string_view Expected(Unit unit) {
   switch (unit) {
-    case Unit::kNone: return "a number, such as 4";
-    case Unit::kFactor: return "a factor, such as 2x";
-    case Unit::kShare: return "a share, such as 40%";
-    case Unit::kDuration: return "a time with its unit, such as 12us (ns, us, ms, s)";
-    case Unit::kBytes: return "a size with its unit, such as 64MiB (B, KB, KiB, MB, MiB, GB, GiB)";
+    case Unit::kNone:
+      return "a number, such as 4";
+    case Unit::kFactor:
+      return "a factor, such as 2x";
+    case Unit::kShare:
+      return "a share, such as 40%";
+    case Unit::kDuration:
+      return "a time with its unit, such as 12us (ns, us, ms, s)";
+    case Unit::kBytes:
+      return "a size with its unit, such as 64MiB (B, KB, KiB, MB, MiB, GB, GiB)";
     case Unit::kBandwidth:
       return "a bandwidth with its unit, such as 25GB/s (bytes) or 100Gbps (bits)";
-    case Unit::kText: return "a word";
+    case Unit::kFlops:
+      return "a number of operations with its unit, such as 12GFLOP";
+    case Unit::kFlopRate:
+      return "a rate of operations with its unit, such as 312TFLOP/s";
+    case Unit::kText:
+      return "a word";
   }
   return "";
 }
@@ -61,8 +78,8 @@ std::string_view Trim(std::string_view text) {
 // Parses a leading plain number; `rest` becomes what follows it. False when there is none.
 bool TakeNumber(std::string_view text, double* value, std::string_view* rest) {
   if (text.empty() || text.front() == '-' || text.front() == '+') return false;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value,
-                                      std::chars_format::fixed);
+  auto [end, error] =
+      std::from_chars(text.data(), text.data() + text.size(), *value, std::chars_format::fixed);
   if (error != std::errc() || !std::isfinite(*value)) return false;
   *rest = Trim(text.substr(static_cast<size_t>(end - text.data())));
   // 1e9 is fine where no unit begins with "e".
@@ -98,9 +115,9 @@ std::string WithLargest(double value, std::span<const Suffix> suffixes) {
 
 absl::Status Bad(std::string_view transform, std::string what, std::string fix = {}) {
   if (fix.empty()) fix = fmt::format("daydream opt show {}", transform);
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0103", .what = fmt::format("{}: {}", transform, what),
-                     .fix = std::move(fix)});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0103", .what = fmt::format("{}: {}", transform, what), .fix = std::move(fix)});
 }
 
 std::string Join(std::span<const std::string_view> words) {
@@ -122,10 +139,10 @@ absl::StatusOr<size_t> FindSpec(std::string_view transform, std::span<const Para
   }
   if (names.empty()) return Bad(transform, "takes no parameters");
   std::string_view closest = Closest(name, names);
-  return Bad(transform, closest.empty()
-                            ? fmt::format("unknown parameter '{}'; it has {}", name, Join(names))
-                            : fmt::format("unknown parameter '{}', did you mean '{}'?", name,
-                                          closest));
+  return Bad(transform,
+             closest.empty()
+                 ? fmt::format("unknown parameter '{}'; it has {}", name, Join(names))
+                 : fmt::format("unknown parameter '{}', did you mean '{}'?", name, closest));
 }
 
 absl::Status CheckText(std::string_view transform, const ParamSpec& spec, std::string_view text) {
@@ -179,10 +196,10 @@ absl::StatusOr<double> CheckedNumber(std::string_view transform, const ParamSpec
     return Bad(transform, fmt::format("{}: {}", spec.name, Message(value.status())));
   }
   if (*value >= spec.min && *value <= spec.max) return value;
-  return Bad(transform, fmt::format("{} = {} is out of range ({} to {})", spec.name,
-                                    FormatValue(*value, spec.unit),
-                                    FormatValue(spec.min, spec.unit),
-                                    FormatValue(spec.max, spec.unit)));
+  return Bad(
+      transform,
+      fmt::format("{} = {} is out of range ({} to {})", spec.name, FormatValue(*value, spec.unit),
+                  FormatValue(spec.min, spec.unit), FormatValue(spec.max, spec.unit)));
 }
 
 }  // namespace
@@ -207,29 +224,62 @@ absl::StatusOr<double> ParseValue(std::string_view text, Unit unit) {
       if (rest.empty()) return value;
       if (rest == "%") return value / 100;
       break;
-    case Unit::kDuration: return WithSuffix(text, unit, value, rest, kDurations);
-    case Unit::kBytes: return WithSuffix(text, unit, value, rest, kBytes);
-    case Unit::kBandwidth: return WithSuffix(text, unit, value, rest, kBandwidths);
-    case Unit::kText: break;
+    case Unit::kDuration:
+      return WithSuffix(text, unit, value, rest, kDurations);
+    case Unit::kBytes:
+      return WithSuffix(text, unit, value, rest, kBytes);
+    case Unit::kBandwidth:
+      return WithSuffix(text, unit, value, rest, kBandwidths);
+    case Unit::kFlops:
+      return WithSuffix(text, unit, value, rest, kFlops);
+    case Unit::kFlopRate:
+      return WithSuffix(text, unit, value, rest, kFlopRates);
+    case Unit::kText:
+      break;
   }
   return Refuse(text, unit);
 }
 
 std::string FormatValue(double value, Unit unit) {
   switch (unit) {
-    case Unit::kNone: return fmt::format("{}", value);
-    case Unit::kFactor: return fmt::format("{}x", value);
+    case Unit::kNone:
+      return fmt::format("{}", value);
+    case Unit::kFactor:
+      return fmt::format("{}x", value);
     case Unit::kShare: {
       double percent = std::round(value * 1e12) / 1e10;
       return percent / 100 == value ? fmt::format("{}%", percent) : fmt::format("{}", value);
     }
-    case Unit::kDuration: return WithLargest(value, kDurations);
-    case Unit::kBytes: return WithLargest(value, kBytes);
+    case Unit::kDuration:
+      return WithLargest(value, kDurations);
+    case Unit::kBytes:
+      return WithLargest(value, kBytes);
     case Unit::kBandwidth:
       return WithLargest(value, std::span(kBandwidths).first(7));  // bytes only
-    case Unit::kText: break;
+    case Unit::kFlops:
+      return WithLargest(value, kFlops);
+    case Unit::kFlopRate:
+      return WithLargest(value, std::span(kFlopRates).first(5));
+    case Unit::kText:
+      break;
   }
   return {};
+}
+
+absl::StatusOr<Quantity> ParseQuantity(std::string_view text) {
+  for (Unit unit : {Unit::kNone, Unit::kFactor, Unit::kShare, Unit::kDuration, Unit::kBytes,
+                    Unit::kBandwidth, Unit::kFlops, Unit::kFlopRate}) {
+    auto value = ParseValue(text, unit);
+    if (value.ok()) return Quantity{*value, unit};
+  }
+  return InvalidArgument("'{}' is not a number with a unit, such as 12us, 64MiB, 25GB/s, 40%, 2x",
+                         text);
+}
+
+std::string_view UnitName(Unit unit) {
+  constexpr std::string_view kNames[] = {"count",     "factor", "share",     "time", "bytes",
+                                         "bandwidth", "flops",  "flop rate", "text"};
+  return kNames[static_cast<size_t>(unit)];
 }
 
 double Params::operator[](std::string_view name) const {
@@ -273,8 +323,8 @@ absl::StatusOr<Params> BindParams(std::string_view transform, std::span<const Pa
     if (given[i] == nullptr) continue;
     spelled += fmt::format("{}{}={}", spelled.empty() ? "" : ",", spec.name, text);
   }
-  params.spelled_ = spelled.empty() ? std::string(transform)
-                                    : fmt::format("{}({})", transform, spelled);
+  params.spelled_ =
+      spelled.empty() ? std::string(transform) : fmt::format("{}({})", transform, spelled);
   return params;
 }
 

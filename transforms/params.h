@@ -19,19 +19,21 @@ enum class Unit : uint8_t {
   kDuration,   // "12us"; value in ns
   kBytes,      // "64MiB"; value in bytes
   kBandwidth,  // "25GB/s", "100Gbps"; value in bytes per second
+  kFlops,      // "12GFLOP"; value in floating-point operations
+  kFlopRate,   // "312TFLOP/s", "312TFLOPS"; value in operations per second
   kText,       // a word out of `choices`, or free text when choices is empty
 };
 
 struct ParamSpec {
   std::string_view name;
   Unit unit = Unit::kNone;
-  double fallback = 0;          // value when not given, in the unit above
-  double low = 0, high = 0;     // range of plausible values, for intervals
-  double min = 0, max = 0;      // range of accepted values
-  std::string_view text_fallback = {};               // kText
-  std::span<const std::string_view> choices = {};    // kText
+  double fallback = 0;                             // value when not given, in the unit above
+  double low = 0, high = 0;                        // range of plausible values, for intervals
+  double min = 0, max = 0;                         // range of accepted values
+  std::string_view text_fallback = {};             // kText
+  std::span<const std::string_view> choices = {};  // kText
   std::string_view help;
-  std::string_view source;      // where the numbers come from; mandatory
+  std::string_view source;  // where the numbers come from; mandatory
   bool required = false;
 };
 
@@ -40,12 +42,21 @@ struct ParamSpec {
 absl::StatusOr<double> ParseValue(std::string_view text, Unit unit);
 std::string FormatValue(double value, Unit unit);
 
+// A number whose suffix says what it is: "24GB/s" is 24e9 of kBandwidth, "4" is 4 of kNone.
+struct Quantity {
+  double value = 0;
+  Unit unit = Unit::kNone;
+};
+absl::StatusOr<Quantity> ParseQuantity(std::string_view text);
+// "time", "bytes", "bandwidth", ...: the unit as a word.
+std::string_view UnitName(Unit unit);
+
 // Checked values for one application of a transform.
 class Params {
  public:
-  double operator[](std::string_view name) const;           // REQUIRES: declared and not kText
-  std::string_view text(std::string_view name) const;       // REQUIRES: declared kText
-  bool given(std::string_view name) const;                  // written by the user
+  double operator[](std::string_view name) const;      // REQUIRES: declared and not kText
+  std::string_view text(std::string_view name) const;  // REQUIRES: declared kText
+  bool given(std::string_view name) const;             // written by the user
   // "amp(dtype=bf16)", canonical: declared order, only what was given.
   const std::string& spelled() const { return spelled_; }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "transforms/option_files.h"
 #include "transforms/suggest.h"
 #include "transforms/transform.h"
 
@@ -20,19 +21,33 @@ absl::Status At(std::string_view spec, size_t begin, size_t end, std::string_vie
   std::string where = fmt::format("{}\n{}{}", spec, std::string(begin, ' '),
                                   std::string(std::max<size_t>(end - begin, 1), '^'));
   if (!hint.empty()) where += fmt::format(" {}", hint);
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = std::string(code), .what = std::move(what),
-                     .where = std::move(where), .fix = std::move(fix)});
+  return MakeStatus(absl::StatusCode::kInvalidArgument, {.code = std::string(code),
+                                                         .what = std::move(what),
+                                                         .where = std::move(where),
+                                                         .fix = std::move(fix)});
+}
+
+// What one of the two says about the other, or nullptr.
+const Conflict* FindConflict(const Transform& a, const Transform& b) {
+  for (const auto& [says, about] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    for (const Conflict& c : says->conflicts) {
+      if (c.with == about->name) return &c;
+    }
+  }
+  return nullptr;
 }
 
 class ScenarioReader {
  public:
-  explicit ScenarioReader(std::string_view spec) : spec_(spec) {}
+  ScenarioReader(std::string_view spec, OptionFiles* files) : spec_(spec), files_(files) {}
 
   absl::StatusOr<std::vector<Application>> Read() {
     std::vector<Application> items;
     do {
+      SkipSpaces();
+      size_t begin = at_;
       DD_ASSIGN_OR_RETURN(Application item, ReadItem());
+      DD_RETURN_IF_ERROR(CheckConflicts(items, item, begin));
       items.push_back(std::move(item));
     } while (Take(','));
     if (at_ < spec_.size()) return Syntax(at_, at_ + 1, "expected ',' or the end");
@@ -66,7 +81,12 @@ class ScenarioReader {
     std::string_view name = spec_.substr(begin, at_ - begin);
     if (name.empty()) return Syntax(begin, begin + 1, "expected the name of an optimization");
     const Transform* transform = FindTransform(name);
-    if (transform == nullptr) return Unknown(name, begin);
+    std::shared_ptr<const OptionFile> file;
+    if (transform == nullptr) {
+      DD_ASSIGN_OR_RETURN(file, FindFile(name));
+      if (file == nullptr) return Unknown(name, begin);
+      transform = &file->transform();
+    }
     std::vector<Argument> args;
     if (Take('(')) {
       size_t open = at_ - 1;
@@ -79,14 +99,38 @@ class ScenarioReader {
       }
     }
     auto params = BindParams(transform->name, transform->params, args);
-    if (params.ok()) return Application{transform, *std::move(params)};
+    if (params.ok()) return Application{transform, *std::move(params), std::move(file)};
     Diagnostic d = DiagnosticOf(params.status());
     return At(spec_, begin, at_, d.code, d.what, "", d.fix);
+  }
+
+  // The file of this name, or none.
+  absl::StatusOr<std::shared_ptr<const OptionFile>> FindFile(std::string_view name) {
+    if (files_ == nullptr) return std::shared_ptr<const OptionFile>();
+    return files_->Find(name);
+  }
+
+  absl::Status CheckConflicts(std::span<const Application> before, const Application& item,
+                              size_t begin) const {
+    for (const Application& other : before) {
+      const Conflict* conflict = FindConflict(*other.transform, *item.transform);
+      if (conflict == nullptr) continue;
+      size_t end = begin + item.transform->name.size();
+      if (end > spec_.size()) end = spec_.size();
+      return At(spec_, begin, end, "E0111",
+                fmt::format("{} and {} exclude each other", other.transform->name,
+                            item.transform->name),
+                conflict->reason, "give each its own --opt to compare them");
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Unknown(std::string_view name, size_t begin) const {
     std::vector<std::string_view> names;
     for (const Transform* t : Transforms()) names.push_back(t->name);
+    if (files_ != nullptr) {
+      for (const auto& file : files_->all()) names.push_back(file->transform().name);
+    }
     std::string_view closest = Closest(name, names);
     return At(spec_, begin, begin + name.size(), "E0102",
               fmt::format("unknown optimization '{}'", name),
@@ -110,8 +154,10 @@ class ScenarioReader {
     for (; at_ < spec_.size(); ++at_) {
       char c = spec_[at_];
       if (quote != 0) {
-        if (c == quote) quote = 0;
-        else arg.second += c;
+        if (c == quote)
+          quote = 0;
+        else
+          arg.second += c;
         continue;
       }
       if ((c == '\'' || c == '"') && at_ == begin) {
@@ -134,13 +180,14 @@ class ScenarioReader {
   }
 
   std::string_view spec_;
+  OptionFiles* files_;
   size_t at_ = 0;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec) {
-  return ScenarioReader(spec).Read();
+absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec, OptionFiles* files) {
+  return ScenarioReader(spec, files).Read();
 }
 
 }  // namespace daydream

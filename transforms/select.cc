@@ -1,187 +1,205 @@
 #include "transforms/select.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <optional>
-
-#include <re2/re2.h>
+#include <map>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "costmodel/kernel_class.h"
+#include "base/check.h"
+#include "transforms/select_term.h"
 #include "transforms/suggest.h"
 
 namespace daydream {
+
+struct SelectorNode {
+  enum class Kind : uint8_t { kAll, kAny, kTerm, kWhere, kRelated };
+  Kind kind = Kind::kAll;
+  std::vector<std::shared_ptr<const SelectorNode>> parts;
+  std::shared_ptr<const SelectorTerm> term;
+  std::shared_ptr<const Expression> where;
+  Relation relation = Relation::kNot;
+  bool named = false;
+};
+
 namespace {
 
-enum class Key : uint8_t {
-  kKernel, kOp, kCall, kScope, kLayer, kLane, kPhase, kKind, kClass, kStep,
-};
-constexpr std::array<std::string_view, 10> kKeys = {
-    "kernel", "op", "call", "scope", "layer", "lane", "phase", "kind", "class", "step"};
-constexpr std::array<std::string_view, 6> kPhases = {"none",      "forward", "backward",
-                                                     "optimizer", "data",    "comm"};
-// In the order of TaskKind.
-constexpr std::array<std::string_view, 9> kKinds = {"host",   "call", "wait",  "kernel", "memcpy",
-                                                    "memset", "comm", "delay", "data"};
+using Node = SelectorNode;
+using NodePtr = std::shared_ptr<const SelectorNode>;
+using TaskSet = std::vector<bool>;  // by task
 
-absl::Status Bad(std::string_view term, std::string why) {
+absl::Status Bad(std::string_view term, std::string_view why) {
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0103",
                      .what = fmt::format("selector '{}': {}", term, why),
                      .fix = "daydream explain selectors"});
 }
 
-absl::StatusOr<uint8_t> OneOf(std::string_view term, std::string_view word,
-                              std::span<const std::string_view> words) {
-  auto it = std::find(words.begin(), words.end(), word);
-  if (it != words.end()) return static_cast<uint8_t>(it - words.begin());
-  std::string_view closest = Closest(word, words);
-  return Bad(term, closest.empty()
-                       ? fmt::format("'{}' is none of {}", word, fmt::join(words, ", "))
-                       : fmt::format("'{}' is not known, did you mean '{}'?", word, closest));
+NodePtr MakeRelated(Relation relation, NodePtr to) {
+  Node node{.kind = Node::Kind::kRelated};
+  node.relation = relation;
+  node.parts.push_back(std::move(to));
+  return std::make_shared<const Node>(std::move(node));
 }
 
-}  // namespace
-
-struct SelectorTerm {
-  Key key = Key::kKernel;
-  bool inverted = false;
-  std::unique_ptr<RE2> pattern;
-  uint8_t word = 0;  // index into kPhases or kKinds
-  KernelClass kernel_class = KernelClass::kOther;
-  uint16_t step = 0;
-};
-
-namespace {
-
-absl::StatusOr<std::shared_ptr<const SelectorTerm>> CompileTerm(std::string_view text) {
-  std::string_view rest = text;
-  auto term = std::make_shared<SelectorTerm>();
-  if (rest.starts_with('!')) term->inverted = true, rest.remove_prefix(1);
+// ['!'] [KEY ':'] VALUE
+absl::StatusOr<NodePtr> ReadTerm(std::string_view text) {
+  std::string_view rest = text, key = "kernel";
+  bool inverted = rest.starts_with('!');
+  if (inverted) rest.remove_prefix(1);
   // A kernel name may hold "::"; a key is a known word before a single colon.
-  if (size_t colon = rest.find(':'); colon != std::string_view::npos &&
-                                     rest.substr(colon, 2) != "::") {
+  if (size_t colon = rest.find(':');
+      colon != std::string_view::npos && rest.substr(colon, 2) != "::") {
     std::string_view word = rest.substr(0, colon);
-    auto it = std::find(kKeys.begin(), kKeys.end(), word);
-    if (it != kKeys.end()) {
-      term->key = static_cast<Key>(it - kKeys.begin());
+    if (IsSelectorKey(word)) {
+      key = word;
       rest.remove_prefix(colon + 1);
-    } else if (std::string_view closest = Closest(word, kKeys); !closest.empty()) {
+    } else if (std::string_view closest = Closest(word, SelectorKeys()); !closest.empty()) {
       return Bad(text, fmt::format("unknown key '{}', did you mean '{}'?", word, closest));
     }
   }
-  if (rest.empty()) return Bad(text, "nothing to look for");
-  switch (term->key) {
-    case Key::kPhase: {
-      DD_ASSIGN_OR_RETURN(term->word, OneOf(text, rest, kPhases));
-      return term;
-    }
-    case Key::kKind: {
-      DD_ASSIGN_OR_RETURN(term->word, OneOf(text, rest, kKinds));
-      return term;
-    }
-    case Key::kClass: {
-      bool found = false;
-      term->kernel_class = FindKernelClass(rest, &found);
-      if (found) return term;
-      return Bad(text, fmt::format("'{}' is not a class of kernels, such as gemm, conv, "
-                                   "elementwise, norm, softmax, optimizer", rest));
-    }
-    case Key::kStep: {
-      auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), term->step);
-      if (error != std::errc() || end != rest.data() + rest.size()) {
-        return Bad(text, fmt::format("'{}' is not the number of a step", rest));
-      }
-      return term;
-    }
-    default: break;
-  }
-  RE2::Options options;
-  options.set_log_errors(false);
-  options.set_max_mem(8 << 20);
-  term->pattern = std::make_unique<RE2>(re2::StringPiece(rest.data(), rest.size()), options);
-  if (!term->pattern->ok()) return Bad(text, term->pattern->error());
-  return term;
+  auto term = CompileTerm(key, rest);
+  if (!term.ok()) return Bad(text, DiagnosticOf(term.status()).what);
+  Node node{.kind = Node::Kind::kTerm};
+  node.term = *std::move(term);
+  NodePtr read = std::make_shared<const Node>(std::move(node));
+  return inverted ? MakeRelated(Relation::kNot, std::move(read)) : read;
 }
 
-// Matches one term against tasks, remembering what it found out about names.
-class Matcher {
+// Evaluates selectors as sets of tasks, from the leaves up.
+class Sets {
  public:
-  Matcher(const Graph& graph, const SelectorTerm& term) : graph_(graph), term_(term) {}
+  Sets(const Graph& graph, ExpressionValues* values) : graph_(graph), values_(values) {}
 
-  bool Matches(TaskId t) { return Plain(graph_.task(t)) != term_.inverted; }
+  TaskSet Of(const Node& node) {
+    if (!node.named) return Evaluated(node);
+    auto it = named_.find(&node);
+    if (it == named_.end()) it = named_.emplace(&node, Evaluated(node)).first;
+    return it->second;
+  }
 
  private:
-  bool Plain(const Task& task) {
-    switch (term_.key) {
-      case Key::kKernel: return IsGpu(task.kind) && NameMatches(task.name);
-      case Key::kCall: return task.kind == TaskKind::kCall && NameMatches(task.name);
-      case Key::kOp: return ScopeMatches(task.scope, /*ops_only=*/true);
-      case Key::kScope: return ScopeMatches(task.scope, /*ops_only=*/false);
-      case Key::kLayer: return LayerMatches(task.layer);
-      case Key::kLane: return NameMatches(graph_.lane(task.lane).lane.name);
-      case Key::kPhase: return static_cast<uint8_t>(task.phase) == term_.word;
-      case Key::kKind: return static_cast<uint8_t>(task.kind) == term_.word;
-      case Key::kStep: return task.step == term_.step;
-      case Key::kClass: return task.kind == TaskKind::kKernel && ClassMatches(task.name);
+  TaskSet Evaluated(const Node& node) {
+    switch (node.kind) {
+      case Node::Kind::kTerm:
+        return OfTerm(*node.term);
+      case Node::Kind::kWhere:
+        return OfCondition(*node.where);
+      case Node::Kind::kRelated:
+        return OfRelation(node.relation, Of(*node.parts[0]));
+      case Node::Kind::kAll:
+      case Node::Kind::kAny:
+        break;
     }
-    return false;
-  }
-
-  bool NameMatches(NameId name) {
-    auto [it, inserted] = names_.try_emplace(name, false);
-    if (inserted) {
-      std::string_view text = graph_.Name(name);
-      it->second = RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *term_.pattern);
+    bool all = node.kind == Node::Kind::kAll;
+    TaskSet set(graph_.size(), all);
+    for (const NodePtr& part : node.parts) {
+      TaskSet other = Of(*part);
+      for (size_t i = 0; i < set.size(); ++i) {
+        set[i] = all ? set[i] && other[i] : set[i] || other[i];
+      }
     }
-    return it->second;
+    return set;
   }
 
-  bool ClassMatches(NameId name) {
-    auto [it, inserted] = names_.try_emplace(name, false);
-    if (inserted) it->second = ClassifyKernel(graph_.Name(name)).kind == term_.kernel_class;
-    return it->second;
+  TaskSet OfTerm(const SelectorTerm& term) {
+    TaskSet set(graph_.size(), false);
+    TermMatcher matcher(graph_, term);
+    for (size_t i = 0; i < set.size(); ++i) {
+      if (!graph_.task(TaskId(i)).removed) set[i] = matcher.Matches(TaskId(i));
+    }
+    return set;
   }
 
-  bool ScopeMatches(ScopeId scope, bool ops_only) {
+  TaskSet OfCondition(const Expression& where) {
+    DD_CHECK(values_ != nullptr);
+    TaskSet set(graph_.size(), false);
+    Evaluation evaluation(where, *values_);
+    for (size_t i = 0; i < set.size(); ++i) {
+      if (graph_.task(TaskId(i)).removed) continue;
+      set[i] = evaluation.Of(TaskId(i)).value_or(0) != 0;
+    }
+    return set;
+  }
+
+  TaskSet OfRelation(Relation relation, TaskSet to) {
+    switch (relation) {
+      case Relation::kNot:
+        to.flip();
+        return to;
+      case Relation::kLaunchedBy:
+        return LaunchedBy(to);
+      case Relation::kInside:
+        return Inside(to);
+      default:
+        return InLaneOrder(relation, to);
+    }
+  }
+
+  TaskSet LaunchedBy(const TaskSet& calls) {
+    TaskSet set(graph_.size(), false);
+    for (const Edge& e : graph_.edges()) {
+      if (e.rule == Rule::kLaunch && calls[e.from.index()] && IsGpu(graph_.task(e.to).kind)) {
+        set[e.to.index()] = true;
+      }
+    }
+    return set;
+  }
+
+  TaskSet Inside(const TaskSet& of) {
     const std::vector<Scope>& scopes = graph_.tables().scopes;
-    bool matches = false;
-    visited_.clear();
-    while (scope.index() < scopes.size()) {
-      auto [it, inserted] = scopes_.try_emplace(scope, false);
-      if (!inserted) {
-        matches = it->second;
-        break;
-      }
-      visited_.push_back(scope);
-      const Scope& s = scopes[scope.index()];
-      if ((!ops_only || s.kind == EventKind::kOp) && NameMatches(s.name)) {
-        matches = true;
-        break;
-      }
-      scope = s.parent;
+    std::vector<bool> inside(scopes.size(), false);
+    for (size_t i = 0; i < of.size(); ++i) {
+      ScopeId scope = graph_.task(TaskId(i)).scope;
+      if (of[i] && scope.index() < scopes.size()) inside[scope.index()] = true;
     }
-    for (ScopeId s : visited_) scopes_[s] = matches;
-    return matches;
+    absl::flat_hash_map<ScopeId, bool> known;
+    TaskSet set(graph_.size(), false);
+    for (size_t i = 0; i < set.size(); ++i) {
+      std::vector<ScopeId> visited;
+      bool in = false;
+      for (ScopeId s = graph_.task(TaskId(i)).scope; s.index() < scopes.size() && !in;
+           s = scopes[s.index()].parent) {
+        auto [it, inserted] = known.try_emplace(s, false);
+        if (!inserted) {
+          in = it->second;
+          break;
+        }
+        visited.push_back(s);
+        in = inside[s.index()];
+      }
+      for (ScopeId s : visited) known[s] = in;
+      set[i] = in;
+    }
+    return set;
   }
 
-  bool LayerMatches(LayerId layer) {
-    // Parents are earlier rows, so the walk ends.
-    while (layer.index() < graph_.layers().size()) {
-      const Layer& l = graph_.layers()[layer.index()];
-      if (NameMatches(l.name)) return true;
-      if (!l.parent.valid() || l.parent >= layer) return false;
-      layer = l.parent;
+  // One walk along every lane; `to` counts live tasks only.
+  TaskSet InLaneOrder(Relation relation, const TaskSet& to) {
+    bool from_end = relation == Relation::kAfter || relation == Relation::kLast;
+    bool itself = relation == Relation::kFirst || relation == Relation::kLast;
+    TaskSet set(graph_.size(), false);
+    for (const GraphLane& lane : graph_.lanes()) {
+      absl::flat_hash_map<uint16_t, bool> met;      // by step
+      absl::flat_hash_map<uint16_t, bool> has_any;  // before and after need a match in the step
+      for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) {
+        if (!graph_.task(t).removed && to[t.index()]) has_any[graph_.task(t).step] = true;
+      }
+      for (TaskId t = from_end ? lane.last : lane.first; t.valid();
+           t = from_end ? graph_.task(t).lane_prev : graph_.task(t).lane_next) {
+        const Task& task = graph_.task(t);
+        if (task.removed || !has_any.contains(task.step)) continue;
+        bool& seen = met[task.step];
+        bool hit = to[t.index()];
+        set[t.index()] = !seen && hit == itself;
+        seen |= hit;
+      }
     }
-    return false;
+    return set;
   }
 
   const Graph& graph_;
-  const SelectorTerm& term_;
-  absl::flat_hash_map<NameId, bool> names_;
-  absl::flat_hash_map<ScopeId, bool> scopes_;
-  std::vector<ScopeId> visited_;
+  ExpressionValues* values_;
+  std::map<const Node*, TaskSet> named_;
 };
 
 }  // namespace
@@ -189,30 +207,89 @@ class Matcher {
 absl::StatusOr<Selector> Selector::Compile(std::string_view text) {
   Selector selector;
   selector.text_ = std::string(text);
+  Node all{.kind = Node::Kind::kAll};
   while (true) {
     size_t end = std::min(text.find('&'), text.size());
     // "[&]" is an ampersand of the expression.
     while (end < text.size() && end > 0 && text[end - 1] == '[') {
       end = std::min(text.find('&', end + 1), text.size());
     }
-    DD_ASSIGN_OR_RETURN(auto term, CompileTerm(text.substr(0, end)));
-    selector.terms_.push_back(std::move(term));
-    if (end == text.size()) return selector;
+    DD_ASSIGN_OR_RETURN(NodePtr term, ReadTerm(text.substr(0, end)));
+    all.parts.push_back(std::move(term));
+    if (end == text.size()) break;
     text.remove_prefix(end + 1);
   }
+  selector.node_ = std::make_shared<const Node>(std::move(all));
+  return selector;
 }
 
-std::vector<TaskId> Selector::Select(const Graph& graph) const {
-  std::vector<Matcher> matchers;
-  for (const auto& term : terms_) matchers.emplace_back(graph, *term);
+absl::StatusOr<Selector> Selector::Key(std::string_view key, std::string_view value) {
+  Node node{.kind = Node::Kind::kTerm};
+  DD_ASSIGN_OR_RETURN(node.term, CompileTerm(key, value));
+  Selector selector;
+  selector.text_ = fmt::format("{}:{}", key, value);
+  selector.node_ = std::make_shared<const Node>(std::move(node));
+  return selector;
+}
+
+Selector Selector::All(std::vector<Selector> parts) {
+  Selector selector;
+  Node node{.kind = Node::Kind::kAll};
+  for (Selector& part : parts) {
+    selector.text_ += (selector.text_.empty() ? "" : " & ") + part.text_;
+    node.parts.push_back(std::move(part.node_));
+  }
+  selector.node_ = std::make_shared<const Node>(std::move(node));
+  return selector;
+}
+
+Selector Selector::Any(std::vector<Selector> parts) {
+  Selector selector;
+  Node node{.kind = Node::Kind::kAny};
+  for (Selector& part : parts) {
+    selector.text_ += (selector.text_.empty() ? "" : " | ") + part.text_;
+    node.parts.push_back(std::move(part.node_));
+  }
+  if (node.parts.size() > 1) selector.text_ = "(" + selector.text_ + ")";
+  selector.node_ = std::make_shared<const Node>(std::move(node));
+  return selector;
+}
+
+Selector Selector::Related(Relation relation, Selector to) {
+  constexpr std::string_view kWords[] = {"not",   "launched_by", "inside", "before",
+                                         "after", "first",       "last"};
+  Selector selector;
+  selector.text_ = fmt::format("{}({})", kWords[static_cast<size_t>(relation)], to.text_);
+  selector.node_ = MakeRelated(relation, std::move(to.node_));
+  return selector;
+}
+
+Selector Selector::Where(std::shared_ptr<const Expression> condition) {
+  Selector selector;
+  selector.text_ = condition->text;
+  Node node{.kind = Node::Kind::kWhere};
+  node.where = std::move(condition);
+  selector.node_ = std::make_shared<const Node>(std::move(node));
+  return selector;
+}
+
+Selector Selector::Named(std::string_view name, const Selector& selector) {
+  Selector named;
+  named.text_ = std::string(name);
+  Node node{.kind = Node::Kind::kAll};
+  node.parts.push_back(selector.node_);
+  node.named = true;
+  named.node_ = std::make_shared<const Node>(std::move(node));
+  return named;
+}
+
+std::vector<TaskId> Selector::Select(const Graph& graph, ExpressionValues* values) const {
   std::vector<TaskId> selected;
-  for (size_t i = 0; i < graph.size(); ++i) {
+  if (node_ == nullptr) return selected;
+  TaskSet set = Sets(graph, values).Of(*node_);
+  for (size_t i = 0; i < set.size(); ++i) {
     TaskId t(i);
-    if (graph.task(t).removed) continue;
-    if (std::all_of(matchers.begin(), matchers.end(),
-                    [&](Matcher& m) { return m.Matches(t); })) {
-      selected.push_back(t);
-    }
+    if (set[i] && !graph.task(t).removed) selected.push_back(t);
   }
   return selected;
 }

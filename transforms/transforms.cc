@@ -1,6 +1,7 @@
 #include <array>
 
 #include "graph/validate.h"
+#include "transforms/option_file.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -26,7 +27,9 @@ const Transform* FindTransform(std::string_view name) {
 absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
   const Transform& transform = *application.transform;
   Editor edit(graph);
-  absl::Status status = transform.apply(application.params, edit);
+  absl::Status status = transform.file != nullptr
+                            ? transform.file->Apply(application.params, edit)
+                            : transform.apply(application.params, edit);
   if (!status.ok()) return status;
   if (!edit.changes().any()) {
     std::string why;

@@ -1,0 +1,115 @@
+// What an option file asks for, once it was read: steps of a selector and actions. Plain data.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "transforms/expression.h"
+#include "transforms/select.h"
+#include "transforms/source_text.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+
+using ExpressionPtr = std::shared_ptr<const Expression>;
+
+// A stream to put work on: a new one of this name, or the one with this number on the same device.
+struct StreamTarget {
+  std::string name;    // new(NAME)
+  int64_t number = 0;  // when name is empty
+};
+
+struct ScaleAction {
+  ExpressionPtr time, bytes;  // factors; nullptr: not given
+};
+struct SetAction {
+  ExpressionPtr time, gap;
+  std::optional<Memory> memory;  // what pageable and pinned memory becomes
+  std::string name;
+};
+struct RemoveAction {
+  bool bridge = true;  // what waited for a removed task waits for what that waited for
+};
+// Which dependencies of a task outlive its leaving a stream.
+enum class KeepOrder : uint8_t { kByDirection, kBoth, kBefore, kAfter, kNone };
+struct MoveAction {
+  StreamTarget stream;
+  KeepOrder keep = KeepOrder::kByDirection;
+};
+struct UnblockAction {};
+struct PriorityAction {
+  int32_t priority = 0;
+};
+// The task starts in the step before, no earlier than the first task of `after` there.
+struct ShiftAction {
+  Selector after;
+  Anchor edge = Anchor::kStart;
+};
+enum class GroupKey : uint8_t { kStep, kModule, kPhase, kOp, kStream, kRun };
+struct FuseAction {
+  std::vector<GroupKey> group_by;
+  std::string name;
+  ExpressionPtr time;
+  bool keep_launches = false, keep_host = false;
+};
+struct InsertAction {
+  TaskKind kind = TaskKind::kKernel;  // kHost for cpu
+  std::string name;
+  ExpressionPtr time, bytes;
+  Memory from = Memory::kDevice, to = Memory::kDevice;  // kMemcpy
+  bool before = false, launch = true;
+  std::optional<StreamTarget> stream;
+};
+// `select` of the step holds what waits.
+struct LinkAction {
+  Selector from;
+  ExpressionPtr lag;
+  bool unlink = false;
+};
+struct UseAction {
+  std::vector<Application> applications;  // built-in ones
+};
+
+struct OptionAction {
+  Place place;
+  std::string verb;  // "fuse"
+  std::variant<ScaleAction, SetAction, RemoveAction, MoveAction, UnblockAction, PriorityAction,
+               ShiftAction, FuseAction, InsertAction, LinkAction, UseAction>
+      what;
+};
+
+struct OptionStep {
+  Place place;
+  std::string cause;  // for the report; empty: made of the verb
+  std::optional<Selector> select;  // nothing for `use`
+  std::vector<OptionAction> actions;
+};
+
+struct OptionCheck {
+  Place place;
+  Selector of;
+  uint64_t at_least = 1, at_most = UINT64_MAX;
+};
+
+// A field that the file needs, or another thing that traces may lack.
+struct OptionNeed {
+  Place place;
+  std::string word;
+};
+
+struct OptionProgram {
+  std::vector<OptionNeed> needs;
+  struct Definition {
+    std::string name;
+    Place place;
+    Selector selector;
+  };
+  std::vector<Definition> define;
+  std::vector<OptionStep> steps;
+  std::vector<OptionCheck> checks;
+};
+
+}  // namespace daydream
