@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,12 +25,16 @@ constexpr int64_t kClockPeriodNs = 10 * kSecondNs;
 // When CUPTI runs out of device buffers, GPU records come without times (parcagpu#23): so many of
 // them in one flush period are no accident.
 constexpr uint64_t kManyWithoutTime = 10'000;
+// The rest of a flush period, in percent, is for waking up and for writing, so that a program that
+// is killed loses no more than the period.
+constexpr int64_t kOfPeriod = 80;
 // Before the program is ended, its last GPU work may need so long to come in.
 constexpr int64_t kLastWorkNs = 2 * kSecondNs;
 
 class Worker {
  public:
-  explicit Worker(Recorder& r) : r_(r), period_ns_(r.environment.options.flush_ms * 1'000'000) {}
+  explicit Worker(Recorder& r)
+      : r_(r), period_ns_(r.environment.options.flush_ms * 1'000'000 * kOfPeriod / 100) {}
 
   // Until the recording is over.
   void Run();
@@ -87,7 +92,11 @@ bool Worker::Open() {
     if (r_.cuda_door) facts.cuda_driver_version = DriverVersion();
   }
   path_ = r_.environment.session_dir + "/" + RecordingName(r_.start_ns) + ".ddtrace";
-  if (int error = r_.recording.Open(path_.c_str(), facts)) {
+  // The name appears when the header is in the file: a file of that name can always be read.
+  const std::string unnamed = path_ + ".new";
+  int error = r_.recording.Open(unnamed.c_str(), facts);
+  if (error == 0 && rename(unnamed.c_str(), path_.c_str()) != 0) error = errno;
+  if (error != 0) {
     Warn("cannot write " + path_ + ": " + strerror(error) + "; nothing is recorded");
     failed_ = true;
     return false;
@@ -220,7 +229,7 @@ void Worker::Pass(bool last) {
 // A program that ends before its window opens leaves a trace without GPU work.
 void Worker::WarnIfNothingCame() {
   std::lock_guard lock(r_.window_mutex);
-  if (!r_.cupti_ready || r_.window->open() || r_.window->ever_open()) return;
+  if (!r_.cupti_ready || failed_ || r_.window->open() || r_.window->ever_open()) return;
   switch (r_.environment.options.capture) {
     case Capture::kSteps:
       Warn("the program ended before the step at which recording begins; try a smaller --warmup");
@@ -252,14 +261,14 @@ void Worker::Close(bool error) {
 
 void Worker::Run() {
   bool last = false;
-  while (!last) {
-    const int64_t next = MonotonicNs() + period_ns_;
+  for (int64_t next = r_.start_ns + period_ns_; !last;) {
     // A full buffer is taken at once, the rest when the period is over.
     while (MonotonicNs() < next && r_.state.load() == State::kOn && r_.cupti_error == 0) {
       WaitUntil(next);
       TakeBuffers();
     }
     last = r_.state.load() != State::kOn || r_.cupti_error != 0;
+    next = MonotonicNs() + period_ns_;
     Pass(last);
   }
   const bool error = r_.cupti_error != 0;

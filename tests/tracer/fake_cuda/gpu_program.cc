@@ -10,6 +10,12 @@
 //   endless=FILE    launches until it is killed; writes the time of each launch to FILE
 //   print=X         a line on stdout                 handle_term     own handler for SIGTERM: exit
 //   3 fork=A,B,...    a child does these, and is waited for; fork_thread=A,B: forked by a thread
+//   fork_die=N      a child waits, and is killed by signal N
+//   storm=TxN       T threads launch 5000 kernels each while N children are forked and exit
+//   inject          as if the driver opened the recorder's door once more
+//   queries=N       event queries and getters
+//   limit_file=N    no file may become larger than N bytes
+//   resident        prints the most memory that was in use, "resident N", in kB
 //   exec            a new image goes on with the rest of the arguments
 //   exit=N, _exit=N, quick_exit=N, return=N, throw, abort, segv, raise=N
 #include <errno.h>
@@ -19,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -187,6 +194,51 @@ void Fork(const std::string& arguments) {
   exit(g_return);
 }
 
+void ForkAndKill(const std::string& text) {
+  pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  kill(child, atoi(text.c_str()));
+  int status = 0;
+  waitpid(child, &status, 0);
+  printf("child ended by signal %d\n", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+}
+
+void Storm(const std::string& text) {
+  auto [threads, forks] = Pair(text);
+  std::thread launching(Threads, std::to_string(threads) + "x5000");
+  for (int64_t i = 0; i < forks; ++i) Fork(i % 2 == 0 ? "exit=0" : "_exit=0");
+  launching.join();
+}
+
+void InjectAgain(const std::string&) {
+  void* library = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_GLOBAL);
+  auto initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
+  if (initialize() != 1) _exit(95);
+}
+
+void Queries(const std::string& text) {
+  CUevent event;
+  cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+  for (int64_t i = 0; i < atoll(text.c_str()); ++i) {
+    int device = 0;
+    cuEventQuery(event);
+    cudaGetDevice(&device);
+  }
+}
+
+void LimitFile(const std::string& text) {
+  rlimit limit{static_cast<rlim_t>(atoll(text.c_str())), RLIM_INFINITY};
+  setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+void Resident(const std::string&) {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  printf("resident %ld\n", usage.ru_maxrss);
+}
+
 void Exec(const std::string&) {
   std::vector<char*> argv = {g_argv[0]};
   for (std::string& argument : g_rest) argv.push_back(argument.data());
@@ -252,6 +304,12 @@ const std::map<std::string, Action>& Ends() {
       {"handle_term", [](const std::string&) { signal(SIGTERM, [](int) { exit(3); }); }},
       {"fork", Fork},
       {"fork_thread", [](const std::string& x) { std::thread(Fork, x).join(); }},
+      {"fork_die", ForkAndKill},
+      {"storm", Storm},
+      {"inject", InjectAgain},
+      {"queries", Queries},
+      {"limit_file", LimitFile},
+      {"resident", Resident},
       {"exec", Exec},
       {"exit", [](const std::string& x) { exit(atoi(x.c_str())); }},
       {"_exit", [](const std::string& x) { _exit(atoi(x.c_str())); }},

@@ -1,5 +1,5 @@
 // To be preloaded: a disk that stalls or fills up, for files called *.ddtrace only.
-//   BAD_DISK_STALL_MS=N    each write takes so long
+//   BAD_DISK_STALL_MS=N    the first write takes so long
 //   BAD_DISK_ROOM=N        after N bytes there is no space left
 #include <dlfcn.h>
 #include <errno.h>
@@ -34,7 +34,8 @@ extern "C" ssize_t write(int file, const void* bytes, size_t size) {
   static const long stall_ms = Number("BAD_DISK_STALL_MS"), room = Number("BAD_DISK_ROOM");
   static std::atomic<long> written{0};
   if ((stall_ms < 0 && room < 0) || !IsTrace(file)) return real(file, bytes, size);
-  if (stall_ms > 0) usleep(static_cast<useconds_t>(stall_ms) * 1000);
+  static std::atomic<bool> stalled{false};
+  if (stall_ms > 0 && !stalled.exchange(true)) usleep(static_cast<useconds_t>(stall_ms) * 1000);
   if (room < 0) return real(file, bytes, size);
   const long left = room - written;
   if (left <= 0) {

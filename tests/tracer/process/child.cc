@@ -52,7 +52,7 @@ Session::Session(std::string record, std::string faults) {
 std::vector<std::string> Session::Files() const {
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder())) {
-    files.push_back(entry.path());
+    if (entry.path().extension() == ".ddtrace") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   return files;

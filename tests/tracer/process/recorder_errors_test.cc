@@ -1,0 +1,269 @@
+// Whatever CUPTI answers: the program does not notice, and one line on stderr and the file say
+// what is missing.
+#include <algorithm>
+#include <deque>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tracer/process/child.h"
+
+namespace daydream::tracer {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+const std::vector<std::string> kProgram = {"init", "begin=layer", "launch=100",
+                                           "end",  "sync",        "exit=5"};
+
+// Every code of cupti_result.h.
+std::vector<int> AllCodes() {
+  std::vector<int> codes;
+  for (int code = 1; code <= 46; ++code) codes.push_back(code);
+  codes.push_back(999);
+  return codes;
+}
+
+// What holds for each fault: the program's exit code, and a whole file with its marks.
+WrittenFile CheckRun(const std::string& fault, const Left& left) {
+  EXPECT_TRUE(left.exited) << fault;
+  EXPECT_EQ(left.code, 5) << fault;
+  WrittenFile file = OnlyFile(left);
+  EXPECT_TRUE(file.index.has_value()) << fault;
+  EXPECT_GE(file.OfKind(pb::KIND_MARK).size(), 2u) << fault;
+  return file;
+}
+
+WrittenFile RunWith(const std::string& fault, Left& left) {
+  Session session("", fault);
+  left = session.Run(kProgram);
+  return CheckRun(fault, left);
+}
+
+// Runs kProgram once for each code that `call` can answer, several at a time.
+void ForEachCode(const std::string& call,
+                 const std::function<void(const WrittenFile&, const Left&)>& check) {
+  constexpr size_t kAtATime = 16;
+  const std::vector<int> codes = AllCodes();
+  for (size_t begin = 0; begin < codes.size(); begin += kAtATime) {
+    std::deque<Session> sessions;
+    std::deque<Child> children;
+    for (size_t i = begin; i < std::min(begin + kAtATime, codes.size()); ++i) {
+      children.emplace_back(sessions.emplace_back("", call + "=" + std::to_string(codes[i])),
+                            kProgram);
+    }
+    for (size_t i = 0; i < children.size(); ++i) {
+      const Left left = children[i].Wait();
+      SCOPED_TRACE(sessions[i].environment["FAKE_CUPTI"]);
+      check(CheckRun(call, left), left);
+    }
+  }
+}
+
+bool HasNote(const WrittenFile& file, const std::string& text) {
+  for (const WrittenRow& row : file.rows) {
+    if (row.name.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Calls without which there is no recording of GPU work.
+class NeededCall : public testing::TestWithParam<const char*> {};
+
+TEST_P(NeededCall, AnyErrorLeavesTheMarksAndSaysWhy) {
+  ForEachCode(GetParam(), [](const WrittenFile& file, const Left& left) {
+    EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), IsEmpty());
+    EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("GPU work will be missing")));
+    EXPECT_TRUE(HasNote(file, "cupti=absent"));
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Cupti, NeededCall,
+                         testing::Values("Subscribe_v2", "ActivityRegisterCallbacks",
+                                         "ActivityEnable", "*"));
+
+// Calls whose failure costs a part.
+class UsefulCall : public testing::TestWithParam<const char*> {};
+
+TEST_P(UsefulCall, AnyErrorLeavesTheKernels) {
+  ForEachCode(GetParam(), [](const WrittenFile& file, const Left& left) {
+    EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(100));
+    EXPECT_LE(Messages(left).size(), 1u) << left.err;
+  });
+}
+INSTANTIATE_TEST_SUITE_P(Cupti, UsefulCall,
+                         testing::Values("SetThreadIdType", "ActivityRegisterTimestampCallback",
+                                         "ActivitySetAttribute", "ActivityEnableAllSyncRecords",
+                                         "ActivityEnableRuntimeApi", "ActivityEnableDriverApi",
+                                         "EnableCallback", "GetTimestamp", "GetCallbackName",
+                                         "ActivityGetNumDroppedRecords", "GetVersion",
+                                         "ActivityEnable:36", "ActivityDisable"));
+
+TEST(RecorderErrors, AKindThatIsRefusedIsNamedAndTheRestIsRecorded) {
+  for (int code : {14, 21, 27, 38}) {
+    Left left;
+    const WrittenFile file = RunWith("ActivityEnable:10=" + std::to_string(code), left);
+    EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), IsEmpty());
+    EXPECT_THAT(file.OfKind(pb::KIND_CALL), SizeIs(101));
+    EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("refused to record CONCURRENT_KERNEL")));
+    EXPECT_THAT(file.header.recording().enabled_kinds(), Not(Contains("CONCURRENT_KERNEL")));
+  }
+}
+
+TEST(RecorderErrors, AnotherProfilerIsNamed) {
+  Left left;
+  RunWith("subscriber=Nsight Systems", left);
+  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("in use by Nsight Systems")));
+}
+
+TEST(RecorderErrors, AMismatchNamesBothSides) {
+  for (int code : {15, 999}) {
+    Left left;
+    RunWith("*=" + std::to_string(code), left);
+    EXPECT_THAT(left.err, HasSubstr("libcupti.so.13"));
+    EXPECT_THAT(left.err, HasSubstr("libcuda.so.1"));
+  }
+}
+
+TEST(RecorderErrors, MissingPrivilegesPointToThePage) {
+  for (int code : {35, 40}) {
+    Left left;
+    RunWith("Subscribe_v2=" + std::to_string(code), left);
+    EXPECT_THAT(left.err, HasSubstr("https://developer.nvidia.com/ERR_NVGPUCTRPERM"));
+  }
+}
+
+TEST(RecorderErrors, NoMemoryForDeviceBuffersMeansSmallerOnes) {
+  Left left;
+  const WrittenFile file = RunWith("ActivityEnable:10#1=8", left);
+  EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(100));
+  EXPECT_THAT(Messages(left), IsEmpty());
+}
+
+TEST(RecorderErrors, NoCuptiAtAll) {
+  Session session;
+  session.environment["DAYDREAM_CUPTI"] = "/nowhere/libcupti.so.13";
+  const Left left = session.Run(kProgram);
+  EXPECT_EQ(left.code, 5);
+  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("cannot load CUPTI (/nowhere")));
+  EXPECT_TRUE(HasNote(OnlyFile(left), "cupti=absent"));
+}
+
+TEST(RecorderErrors, FlushErrorsAreSurvivedUntilTheEnd) {
+  for (int code : {7, 18}) {
+    Left left;
+    const WrittenFile file = RunWith("ActivityFlushAll:0=" + std::to_string(code), left);
+    EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(100));
+  }
+}
+
+TEST(RecorderErrors, RecordsOfAnUnknownKindAreCountedAndPassedOver) {
+  Left left;
+  const WrittenFile file = RunWith("foreign_record=10", left);
+  EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(100));
+  EXPECT_GE(file.loss.unknown_kind(), 20u);
+}
+
+TEST(RecorderErrors, ABufferThatCannotBeReadOnLosesItsRestOnly) {
+  Session session("flush_ms=20", "bad_record=500");
+  const Left left = session.Run({"init", "launch=100", "sleep=100", "launch=100", "sleep=100",
+                                 "launch=100", "sync", "exit=0"});
+  const WrittenFile file = OnlyFile(left);
+  EXPECT_GT(file.OfKind(pb::KIND_KERNEL).size(), 100u);
+  EXPECT_GE(file.loss.unknown_kind(), 1u);
+}
+
+TEST(RecorderErrors, DroppedRecordsAreCountedExactly) {
+  Session session("", "drop=10");
+  const Left left = session.Run({"init", "launch=1000", "sync", "exit=0"});
+  const WrittenFile file = OnlyFile(left);
+  const size_t rows = file.OfKind(pb::KIND_KERNEL).size() + file.OfKind(pb::KIND_CALL).size() +
+                      file.OfKind(pb::KIND_SYNC).size();
+  // 1000 kernels, 1001 calls and a sync; device, context and two streams are records, too.
+  EXPECT_NEAR(rows + file.loss.cupti_dropped(), 2002.0, 4.0);
+  EXPECT_GE(file.loss.cupti_dropped(), 200u);
+  EXPECT_THAT(left.err, HasSubstr("events were lost"));
+}
+
+TEST(RecorderErrors, RecordsWithoutTimesAreKeptAndCounted) {
+  Left left;
+  const WrittenFile file = RunWith("no_time=7", left);
+  EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(100));
+  EXPECT_EQ(file.loss.invalid_time(), 14u);
+}
+
+TEST(RecorderErrors, ARefusedClockMeansCuptisOwnConverted) {
+  Left left;
+  const WrittenFile file = RunWith("ActivityRegisterTimestampCallback=15", left);
+  EXPECT_THAT(left.err, HasSubstr("refused our clock"));
+  // Marks are ours, kernels CUPTI's: the launches still lie in the layer.
+  int64_t begin = 0, end = 0;
+  for (const WrittenRow& mark : file.OfKind(pb::KIND_MARK)) {
+    if (mark.name == "layer") begin = mark.start;
+    if (begin != 0 && mark.name.empty()) end = mark.start;
+  }
+  ASSERT_LT(begin, end);
+  const std::vector<WrittenRow> calls = file.OfKind(pb::KIND_CALL);
+  EXPECT_GT(calls.front().start, begin - 1'000'000);
+  EXPECT_LT(calls[99].start, end + 1'000'000);
+}
+
+TEST(RecorderErrors, AFatalErrorClosesTheFileAsAnError) {
+  Session session("", "fatal_after=500");
+  const Left left =
+      session.Run({"init", "launch=400", "sleep=300", "launch=1000", "sync", "exit=6"});
+  EXPECT_EQ(left.code, 6);
+  const WrittenFile file = OnlyFile(left);
+  EXPECT_GE(file.OfKind(pb::KIND_KERNEL).size(), 400u);
+  ASSERT_TRUE(file.index.has_value());
+  EXPECT_EQ(file.index->end(), pb::Index::END_ERROR);
+  EXPECT_EQ(file.index->end_detail(), 9);  // CUPTI_ERROR_HARDWARE
+  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("fatal error")));
+}
+
+TEST(RecorderErrors, OverheadDataIsFreed) {  // seen by the leak sanitizer
+  Left left;
+  const WrittenFile file = RunWith("command_buffer_full=5", left);
+  EXPECT_GE(file.OfKind(pb::KIND_OVERHEAD).size(), 30u);
+}
+
+TEST(RecorderErrors, OlderVersionsWork) {
+  // CUDA 12.0, 12.8, 12.9, 13.0 before Update 1.
+  for (int version : {19, 26, 27, 130000}) {
+    Left left;
+    const WrittenFile file = RunWith("version=" + std::to_string(version), left);
+    EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(100)) << version;
+    EXPECT_THAT(Messages(left), SizeIs(version == 130000 ? 1 : 0)) << left.err;
+  }
+}
+
+TEST(RecorderErrors, BuffersAreZeroedAsPromised) {
+  Session session("flush_ms=1", "check_zero=1");
+  const Left left = session.Run({"init", "threads=4x20000", "sync", "exit=0"});
+  EXPECT_EQ(left.code, 0) << left.err;
+  EXPECT_EQ(CountRows(left.files.at(0))[pb::KIND_KERNEL], 80'000u);
+}
+
+TEST(RecorderErrors, TheDriverMayOpenTheDoorTwice) {
+  Session session;
+  const Left left = session.Run({"init", "inject", "launch=100", "inject", "sync", "exit=0"});
+  EXPECT_THAT(left.err, IsEmpty()) << "the fake CUPTI tells when the clock is registered twice";
+  EXPECT_THAT(OnlyFile(left).OfKind(pb::KIND_KERNEL), SizeIs(100));
+}
+
+TEST(RecorderErrors, MessagesComeFromTheFirstRankOnlyAndQuietKeepsWarnings) {
+  Session other("", "Subscribe_v2=39");
+  other.environment["LOCAL_RANK"] = "1";
+  EXPECT_THAT(other.Run(kProgram).err, IsEmpty());
+  Session first("quiet=1", "Subscribe_v2=39");
+  first.environment["LOCAL_RANK"] = "0";
+  EXPECT_THAT(Messages(first.Run(kProgram)), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace daydream::tracer
