@@ -79,8 +79,7 @@ inline size_t num_vertices(const BglGraph& g) { return g.graph().size(); }
 inline size_t num_edges(const BglGraph& g) { return g.edges(); }
 inline std::pair<boost::counting_iterator<size_t>, boost::counting_iterator<size_t>> vertices(
     const BglGraph& g) {
-  return {boost::counting_iterator<size_t>(0),
-          boost::counting_iterator<size_t>(g.graph().size())};
+  return {boost::counting_iterator<size_t>(0), boost::counting_iterator<size_t>(g.graph().size())};
 }
 inline BglGraph::EdgeRange out_edges(size_t v, const BglGraph& g) { return g.Out(v); }
 inline BglGraph::EdgeRange in_edges(size_t v, const BglGraph& g) { return g.In(v); }

@@ -7,9 +7,7 @@
 namespace daydream {
 namespace {
 
-bool FixedOrder(const Graph& g, const Task& t) {
-  return g.lane(t.lane).order == LaneOrder::kFixed;
-}
+bool FixedOrder(const Graph& g, const Task& t) { return g.lane(t.lane).order == LaneOrder::kFixed; }
 
 bool InTaskIdOrder(const Graph& g) {
   for (const Edge& e : g.edges()) {
@@ -51,8 +49,8 @@ absl::Status CycleError(const Graph& g) {
     fmt::format_to(std::back_inserter(text), "task {} '{}' -> ", cycle[i].value,
                    g.TaskName(cycle[i]));
   }
-  if (cycle.size() > kShown) fmt::format_to(std::back_inserter(text), "({} more) -> ",
-                                            cycle.size() - kShown);
+  if (cycle.size() > kShown)
+    fmt::format_to(std::back_inserter(text), "({} more) -> ", cycle.size() - kShown);
   return FailedPrecondition("the graph has a cycle: {}task {}", text,
                             cycle.empty() ? 0 : cycle.front().value);
 }

@@ -77,8 +77,8 @@ class Parser {
     return line.Error(column, "'{}' is defined twice", name);
   }
   template <class I>
-  static absl::StatusOr<I> Find(const TextLine& line, const Names<I>& names,
-                                std::string_view name, size_t column, std::string_view what) {
+  static absl::StatusOr<I> Find(const TextLine& line, const Names<I>& names, std::string_view name,
+                                size_t column, std::string_view what) {
     auto it = names.find(std::string(name));
     if (it == names.end()) return line.Error(column, "no {} is called '{}'", what, name);
     return it->second;
@@ -110,13 +110,20 @@ class Parser {
         continue;
       }
       const KeyValue kv = line.TakeKeyValue();
-      if (kv.key == "name") lane.lane.name = Intern(kv.value);
-      else if (kv.key == "queue") DD_RETURN_IF_ERROR(line.Number(kv, lane.queue_depth));
-      else if (kv.key == "rank") DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.rank));
-      else if (kv.key == "device") DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.device));
-      else if (kv.key == "process") DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.process));
-      else if (kv.key == "number") DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.number));
-      else return line.Error(kv.column, "'{}' is no property of a lane", kv.key);
+      if (kv.key == "name")
+        lane.lane.name = Intern(kv.value);
+      else if (kv.key == "queue")
+        DD_RETURN_IF_ERROR(line.Number(kv, lane.queue_depth));
+      else if (kv.key == "rank")
+        DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.rank));
+      else if (kv.key == "device")
+        DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.device));
+      else if (kv.key == "process")
+        DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.process));
+      else if (kv.key == "number")
+        DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.number));
+      else
+        return line.Error(kv.column, "'{}' is no property of a lane", kv.key);
     }
     return Define(line, lanes_, id, graph_.AddLane(lane), column);
   }
@@ -204,8 +211,7 @@ class Parser {
     if (kv.key != "collective") {
       return line.Error(kv.column, "'{}' is no property of a scope", kv.key);
     }
-    DD_ASSIGN_OR_RETURN(op.collective,
-                        Find(line, collectives_, kv.value, kv.column, "collective"));
+    DD_ASSIGN_OR_RETURN(op.collective, Find(line, collectives_, kv.value, kv.column, "collective"));
     return absl::OkStatus();
   }
 
@@ -262,8 +268,7 @@ absl::Status Parser::ParseTask(TextLine& line, std::string_view id, size_t colum
   }
   if (extras_.kernel) task.detail = AddRow(tables_->kernels, *extras_.kernel);
   if (extras_.copy) task.detail = AddRow(tables_->copies, *extras_.copy);
-  if (extras_.behind && extras_.behind->valid() &&
-      graph_.task(*extras_.behind).lane != task.lane) {
+  if (extras_.behind && extras_.behind->valid() && graph_.task(*extras_.behind).lane != task.lane) {
     return line.Error(column, "'behind' names a task of another lane");
   }
   const TaskId t = graph_.Append(task);
@@ -334,8 +339,8 @@ absl::Status Parser::ParseTaskValue(TextLine& line, Task& task) {
 
 // after TASK[:start] [RULE] [+LAG]
 absl::Status Parser::ParseEdge(TextLine& line, Anchor to_anchor) {
-  PendingEdge pending{.edge = {.to_anchor = to_anchor}, .line = line.number(),
-                      .column = line.column()};
+  PendingEdge pending{
+      .edge = {.to_anchor = to_anchor}, .line = line.number(), .column = line.column()};
   DD_ASSIGN_OR_RETURN(std::string_view from, line.Word("a task"));
   if (from.ends_with(":start")) {
     from.remove_suffix(6);

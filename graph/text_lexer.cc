@@ -26,8 +26,12 @@ bool ReadQuoted(std::string_view line, size_t& at, std::string& text) {
     if (++at == line.size()) return false;
     switch (line[at]) {
       case '"':
-      case '\\': text += line[at]; break;
-      case 'n': text += '\n'; break;
+      case '\\':
+        text += line[at];
+        break;
+      case 'n':
+        text += '\n';
+        break;
       case 'x': {
         const int high = at + 2 < line.size() ? HexDigit(line[at + 1]) : -1;
         const int low = at + 2 < line.size() ? HexDigit(line[at + 2]) : -1;
@@ -36,7 +40,8 @@ bool ReadQuoted(std::string_view line, size_t& at, std::string& text) {
         at += 2;
         break;
       }
-      default: return false;
+      default:
+        return false;
     }
   }
   return false;
@@ -45,9 +50,9 @@ bool ReadQuoted(std::string_view line, size_t& at, std::string& text) {
 }  // namespace
 
 absl::Status TextError(size_t line, size_t column, std::string what) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.what = std::move(what),
-                     .where = fmt::format("line {}, column {}", line, column)});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.what = std::move(what), .where = fmt::format("line {}, column {}", line, column)});
 }
 
 absl::StatusOr<std::vector<Token>> SplitLine(std::string_view line, size_t line_number) {

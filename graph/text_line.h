@@ -30,9 +30,7 @@ class TextLine {
   void Skip() { ++at_; }
   size_t column() const { return done() ? 1 : peek().column; }
   bool NextIsText() const { return !done() && peek().quoted && peek().word.empty(); }
-  bool NextIsKeyValue() const {
-    return !done() && peek().word.find('=') != std::string_view::npos;
-  }
+  bool NextIsKeyValue() const { return !done() && peek().word.find('=') != std::string_view::npos; }
 
   template <class... Args>
   absl::Status Error(size_t column, fmt::format_string<Args...> f, Args&&... args) const {
@@ -54,8 +52,8 @@ class TextLine {
   KeyValue TakeKeyValue() {
     const Token& t = tokens_[at_++];
     const size_t equals = t.word.find('=');
-    return {t.word.substr(0, equals),
-            t.quoted ? t.text : std::string(t.word.substr(equals + 1)), t.column};
+    return {t.word.substr(0, equals), t.quoted ? t.text : std::string(t.word.substr(equals + 1)),
+            t.column};
   }
   template <class E, size_t n>
   absl::StatusOr<E> OneOf(const daydream::Word<E> (&words)[n], std::string_view what) {

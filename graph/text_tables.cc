@@ -12,8 +12,7 @@ absl::Status ParseDimensions(const TextLine& line, const KeyValue& kv,
   std::string_view rest = kv.value;
   for (size_t i = 0; i < out.size(); ++i) {
     const size_t end = std::min(rest.find(','), rest.size());
-    DD_RETURN_IF_ERROR(
-        line.Number({kv.key, std::string(rest.substr(0, end)), kv.column}, out[i]));
+    DD_RETURN_IF_ERROR(line.Number({kv.key, std::string(rest.substr(0, end)), kv.column}, out[i]));
     if (end == rest.size()) return absl::OkStatus();
     rest.remove_prefix(end + 1);
   }
@@ -57,12 +56,18 @@ absl::Status ParseCollectiveDetail(TextLine& line, GraphTables& tables) {
   while (!line.done()) {
     if (!line.NextIsKeyValue()) return line.Error(line.column(), "expected NAME=VALUE");
     const KeyValue kv = line.TakeKeyValue();
-    if (kv.key == "dtype") c.dtype = names.Intern(kv.value);
-    else if (kv.key == "group") c.process_group = names.Intern(kv.value);
-    else if (kv.key == "in") DD_RETURN_IF_ERROR(line.Number(kv, c.elements_in));
-    else if (kv.key == "out") DD_RETURN_IF_ERROR(line.Number(kv, c.elements_out));
-    else if (kv.key == "size") DD_RETURN_IF_ERROR(line.Number(kv, c.group_size));
-    else return line.Error(kv.column, "'{}' is no property of a collective", kv.key);
+    if (kv.key == "dtype")
+      c.dtype = names.Intern(kv.value);
+    else if (kv.key == "group")
+      c.process_group = names.Intern(kv.value);
+    else if (kv.key == "in")
+      DD_RETURN_IF_ERROR(line.Number(kv, c.elements_in));
+    else if (kv.key == "out")
+      DD_RETURN_IF_ERROR(line.Number(kv, c.elements_out));
+    else if (kv.key == "size")
+      DD_RETURN_IF_ERROR(line.Number(kv, c.group_size));
+    else
+      return line.Error(kv.column, "'{}' is no property of a collective", kv.key);
   }
   tables.collectives.push_back(c);
   return absl::OkStatus();
@@ -77,9 +82,12 @@ absl::Status ParseDevice(TextLine& line, GraphTables& tables) {
   while (!line.done()) {
     if (!line.NextIsKeyValue()) return line.Error(line.column(), "expected NAME=VALUE");
     const KeyValue kv = line.TakeKeyValue();
-    if (kv.key == "memory") DD_RETURN_IF_ERROR(line.Number(kv, d.memory_bytes));
-    else if (kv.key == "multiprocessors") DD_RETURN_IF_ERROR(line.Number(kv, d.multiprocessors));
-    else if (kv.key == "warp") DD_RETURN_IF_ERROR(line.Number(kv, d.warp_size));
+    if (kv.key == "memory")
+      DD_RETURN_IF_ERROR(line.Number(kv, d.memory_bytes));
+    else if (kv.key == "multiprocessors")
+      DD_RETURN_IF_ERROR(line.Number(kv, d.multiprocessors));
+    else if (kv.key == "warp")
+      DD_RETURN_IF_ERROR(line.Number(kv, d.warp_size));
     else if (kv.key == "threads")
       DD_RETURN_IF_ERROR(line.Number(kv, d.max_threads_per_multiprocessor));
     else if (kv.key == "registers")
@@ -134,8 +142,7 @@ std::string FormatDevice(const Device& d) {
   const Device usual;
   Add(text, "memory", d.memory_bytes, usual.memory_bytes);
   if (d.compute_major != 0 || d.compute_minor != 0) {
-    fmt::format_to(std::back_inserter(text), " capability={}.{}", d.compute_major,
-                   d.compute_minor);
+    fmt::format_to(std::back_inserter(text), " capability={}.{}", d.compute_major, d.compute_minor);
   }
   Add(text, "multiprocessors", d.multiprocessors, usual.multiprocessors);
   Add(text, "warp", d.warp_size, usual.warp_size);

@@ -13,8 +13,8 @@ struct TimeUnit {
   int64_t ns;
   size_t decimals;
 };
-constexpr TimeUnit kUnits[] = {{"ns", 1, 0}, {"us", 1000, 3}, {"ms", 1000000, 6},
-                               {"s", 1000000000, 9}};
+constexpr TimeUnit kUnits[] = {
+    {"ns", 1, 0}, {"us", 1000, 3}, {"ms", 1000000, 6}, {"s", 1000000000, 9}};
 constexpr int64_t kLongest = int64_t{1} << 60;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }

@@ -18,25 +18,27 @@ struct Word {
   std::string_view text;
 };
 
-inline constexpr Word<TaskKind> kTaskKinds[] = {
-    {TaskKind::kHost, "host"},     {TaskKind::kCall, "call"},
-    {TaskKind::kWait, "wait"},     {TaskKind::kKernel, "kernel"},
-    {TaskKind::kMemcpy, "memcpy"}, {TaskKind::kMemset, "memset"},
-    {TaskKind::kCollective, "collective"}, {TaskKind::kDelay, "delay"},
-    {TaskKind::kData, "data"}};
+inline constexpr Word<TaskKind> kTaskKinds[] = {{TaskKind::kHost, "host"},
+                                                {TaskKind::kCall, "call"},
+                                                {TaskKind::kWait, "wait"},
+                                                {TaskKind::kKernel, "kernel"},
+                                                {TaskKind::kMemcpy, "memcpy"},
+                                                {TaskKind::kMemset, "memset"},
+                                                {TaskKind::kCollective, "collective"},
+                                                {TaskKind::kDelay, "delay"},
+                                                {TaskKind::kData, "data"}};
 inline constexpr Word<Phase> kPhases[] = {
     {Phase::kNone, "none"},           {Phase::kForward, "forward"}, {Phase::kBackward, "backward"},
     {Phase::kOptimizer, "optimizer"}, {Phase::kData, "data"},       {Phase::kComm, "comm"}};
 inline constexpr Word<Rule> kRules[] = {
-    {Rule::kLaunch, "launch"},         {Rule::kEventWait, "eventwait"},
-    {Rule::kHostWait, "hostwait"},     {Rule::kHandOff, "handoff"},
-    {Rule::kQueue, "queue"},           {Rule::kCollective, "collective"},
-    {Rule::kTransform, "transform"},   {Rule::kLaneOrder, "laneorder"}};
+    {Rule::kLaunch, "launch"},       {Rule::kEventWait, "eventwait"},
+    {Rule::kHostWait, "hostwait"},   {Rule::kHandOff, "handoff"},
+    {Rule::kQueue, "queue"},         {Rule::kCollective, "collective"},
+    {Rule::kTransform, "transform"}, {Rule::kLaneOrder, "laneorder"}};
 inline constexpr Word<LaneKind> kLaneKinds[] = {
     {LaneKind::kThread, "thread"}, {LaneKind::kStream, "stream"}, {LaneKind::kChannel, "channel"}};
-inline constexpr Word<EventKind> kScopeKinds[] = {{EventKind::kOp, "op"},
-                                                  {EventKind::kAnnotation, "annotation"},
-                                                  {EventKind::kFrame, "frame"}};
+inline constexpr Word<EventKind> kScopeKinds[] = {
+    {EventKind::kOp, "op"}, {EventKind::kAnnotation, "annotation"}, {EventKind::kFrame, "frame"}};
 inline constexpr Word<Memory> kMemories[] = {
     {Memory::kUnknown, "unknown"}, {Memory::kPageable, "pageable"}, {Memory::kPinned, "pinned"},
     {Memory::kDevice, "device"},   {Memory::kManaged, "managed"},   {Memory::kArray, "array"}};

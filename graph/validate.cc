@@ -70,8 +70,8 @@ absl::Status CheckLanes(const Graph& g) {
     if (lane.last != before) return FailedPrecondition("lane {}: wrong last task", l);
   }
   if (listed != g.size()) {
-    return FailedPrecondition("{} of {} tasks are not in the list of their lane",
-                              g.size() - listed, g.size());
+    return FailedPrecondition("{} of {} tasks are not in the list of their lane", g.size() - listed,
+                              g.size());
   }
   return absl::OkStatus();
 }
@@ -80,8 +80,8 @@ absl::Status CheckEdges(const Graph& g) {
   for (size_t i = 0; i < g.edges().size(); ++i) {
     const Edge& e = g.edges()[i];
     if (e.from.index() >= g.size() || e.to.index() >= g.size()) {
-      return FailedPrecondition("edge {}: joins tasks {} and {} of {}", i, e.from.value,
-                                e.to.value, g.size());
+      return FailedPrecondition("edge {}: joins tasks {} and {} of {}", i, e.from.value, e.to.value,
+                                g.size());
     }
   }
   return absl::OkStatus();
@@ -89,8 +89,9 @@ absl::Status CheckEdges(const Graph& g) {
 
 absl::Status CheckLength(const Graph& g) {
   uint64_t sum = 0, earliest = 0;
-  auto add = [&](int64_t v) { sum = std::min(sum + std::min(Magnitude(v), kLongestReplay),
-                                             kLongestReplay); };
+  auto add = [&](int64_t v) {
+    sum = std::min(sum + std::min(Magnitude(v), kLongestReplay), kLongestReplay);
+  };
   for (const Task& t : g.tasks()) {
     add(t.duration.ns);
     add(t.gap.ns);

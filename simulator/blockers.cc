@@ -50,8 +50,7 @@ void FindBlockers(const Graph& g, std::span<const TaskId> order, Timeline& timel
     const auto& from = e.from_anchor == Anchor::kStart ? timeline.start : timeline.end;
     const bool to_start = e.to_anchor == Anchor::kStart;
     const auto& to = to_start ? timeline.start : timeline.end;
-    Blocker& blocker =
-        (to_start ? timeline.start_blocker : timeline.end_blocker)[e.to.index()];
+    Blocker& blocker = (to_start ? timeline.start_blocker : timeline.end_blocker)[e.to.index()];
     if (!blocker.task.valid() && from[e.from.index()] + e.lag == to[e.to.index()]) {
       blocker = {e.from, static_cast<uint32_t>(k)};
     }

@@ -11,13 +11,17 @@ Resource ResourceOf(TaskKind kind) {
   switch (kind) {
     case TaskKind::kHost:
     case TaskKind::kCall:
-    case TaskKind::kWait: return Resource::kCpu;
+    case TaskKind::kWait:
+      return Resource::kCpu;
     case TaskKind::kKernel:
     case TaskKind::kMemcpy:
     case TaskKind::kMemset:
-    case TaskKind::kDelay: return Resource::kGpu;
-    case TaskKind::kCollective: return Resource::kComm;
-    case TaskKind::kData: return Resource::kData;
+    case TaskKind::kDelay:
+      return Resource::kGpu;
+    case TaskKind::kCollective:
+      return Resource::kComm;
+    case TaskKind::kData:
+      return Resource::kData;
   }
   return Resource::kCpu;
 }
@@ -29,11 +33,14 @@ Resource ResourceOfLag(Rule rule, TaskKind delayed) {
     case Rule::kLaunch:
     case Rule::kHostWait:
     case Rule::kHandOff:
-    case Rule::kQueue: return Resource::kCpu;
-    case Rule::kCollective: return Resource::kComm;
+    case Rule::kQueue:
+      return Resource::kCpu;
+    case Rule::kCollective:
+      return Resource::kComm;
     case Rule::kLaneOrder:
     case Rule::kEventWait:
-    case Rule::kTransform: break;
+    case Rule::kTransform:
+      break;
   }
   return ResourceOf(delayed);
 }
@@ -45,8 +52,8 @@ class Walk {
   std::vector<PathSegment> From(TaskId last) {
     now_ = timeline_.end[last.index()];
     Point at{last, Anchor::kEnd};
-    while (at.task.valid()) at = at.anchor == Anchor::kEnd ? BeforeEnd(at.task)
-                                                          : BeforeStart(at.task);
+    while (at.task.valid())
+      at = at.anchor == Anchor::kEnd ? BeforeEnd(at.task) : BeforeStart(at.task);
     std::reverse(path_.begin(), path_.end());
     return std::move(path_);
   }
@@ -79,8 +86,8 @@ class Walk {
     if (b.edge == Blocker::kNothing) return {};
     if (b.edge != Blocker::kLane) return AlongEdge(t, b.edge);
     const Task& task = g_.task(t);
-    const bool beside = task.overlaps && b.task == task.lane_prev &&
-                        g_.lane(task.lane).order == LaneOrder::kFixed;
+    const bool beside =
+        task.overlaps && b.task == task.lane_prev && g_.lane(task.lane).order == LaneOrder::kFixed;
     const Point before{b.task, beside ? Anchor::kStart : Anchor::kEnd};
     BackTo(TimeOf(before), t, Rule::kLaneOrder, true, ResourceOf(g_.task(b.task).kind));
     return before;
@@ -101,8 +108,7 @@ class Walk {
 
 }  // namespace
 
-std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeline,
-                                      TaskId until) {
+std::vector<PathSegment> CriticalPath(const Graph& graph, const Timeline& timeline, TaskId until) {
   DD_CHECK(timeline.start_blocker.size() == graph.size() &&
            timeline.end_blocker.size() == graph.size());
   if (graph.size() == 0) return {};
@@ -118,10 +124,18 @@ BoundBy SumByResource(std::span<const PathSegment> path) {
   for (const PathSegment& s : path) {
     const Duration length = s.end - s.begin;
     switch (s.resource) {
-      case Resource::kGpu: sum.gpu += length; break;
-      case Resource::kCpu: sum.cpu += length; break;
-      case Resource::kComm: sum.comm += length; break;
-      case Resource::kData: sum.data += length; break;
+      case Resource::kGpu:
+        sum.gpu += length;
+        break;
+      case Resource::kCpu:
+        sum.cpu += length;
+        break;
+      case Resource::kComm:
+        sum.comm += length;
+        break;
+      case Resource::kData:
+        sum.data += length;
+        break;
     }
   }
   return sum;

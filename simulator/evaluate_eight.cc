@@ -85,8 +85,7 @@ DD_INLINE void EvaluateRows(const Program& p, Columns duration, Columns gap, int
 
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx512f"))) void EvaluateAvx512(const Program& p, Columns duration,
-                                                       Columns gap, int64_t* start,
-                                                       int64_t* end) {
+                                                       Columns gap, int64_t* start, int64_t* end) {
   EvaluateRows(p, duration, gap, start, end);
 }
 __attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, Columns duration, Columns gap,
@@ -97,8 +96,7 @@ __attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, Columns dura
 
 }  // namespace
 
-void EvaluateEight(const Program& p, Columns duration, Columns gap, int64_t* start,
-                   int64_t* end) {
+void EvaluateEight(const Program& p, Columns duration, Columns gap, int64_t* start, int64_t* end) {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (__builtin_cpu_supports("avx512f")) return EvaluateAvx512(p, duration, gap, start, end);
   if (__builtin_cpu_supports("avx2")) return EvaluateAvx2(p, duration, gap, start, end);

@@ -53,8 +53,8 @@ class ReadyQueue {
       return std::tie(b.priority, a.ready, a.task) > std::tie(a.priority, b.ready, b.task);
     }
   };
-  std::priority_queue<Entry, std::vector<Entry>, Later> later_;       // not known to be ready yet
-  std::priority_queue<Entry, std::vector<Entry>, LessUrgent> now_;    // ready at the last Take
+  std::priority_queue<Entry, std::vector<Entry>, Later> later_;     // not known to be ready yet
+  std::priority_queue<Entry, std::vector<Entry>, LessUrgent> now_;  // ready at the last Take
 };
 
 class Scheduler {
@@ -86,7 +86,7 @@ class Scheduler {
       frontier_.pop();
       LaneState& lane = lanes_[turn.lane];
       if (turn.number != lane.turn) continue;  // replaced by an earlier turn
-      lane.planned = false;  // what Play releases may be for this very lane
+      lane.planned = false;                    // what Play releases may be for this very lane
       Play(lane.ready.Take(turn.time), turn.time, lane);
       PlayReleased();
       PlanTurn(turn.lane, lane);
@@ -111,7 +111,7 @@ class Scheduler {
     // The rest is for lanes that may reorder.
     bool planned = false;  // a turn is in the frontier
     Instant planned_at;
-    uint32_t turn = 0;     // number of that turn
+    uint32_t turn = 0;  // number of that turn
     ReadyQueue ready;
   };
   // A lane that may reorder takes its next task.
@@ -119,9 +119,7 @@ class Scheduler {
     Instant time;
     uint32_t lane;
     uint32_t number;
-    bool operator>(const Turn& o) const {
-      return std::tie(time, lane) > std::tie(o.time, o.lane);
-    }
+    bool operator>(const Turn& o) const { return std::tie(time, lane) > std::tie(o.time, o.lane); }
   };
 
   // Fills begin_, out_ and open_.
@@ -181,8 +179,8 @@ class Scheduler {
     ++played_;
     if (order_.capacity() != 0) order_.push_back(t);
     const Task& task = g_.task(t);
-    const Instant end = std::max(timeline_.end[t.index()],
-                                 task.removed ? start : start + task.duration);
+    const Instant end =
+        std::max(timeline_.end[t.index()], task.removed ? start : start + task.duration);
     timeline_.start[t.index()] = start;
     timeline_.end[t.index()] = end;
     lane.clock = std::max(lane.clock, task.removed ? end : end + task.gap);
@@ -206,7 +204,7 @@ class Scheduler {
   std::vector<OutEdge> out_;
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> frontier_;
   std::vector<TaskId> released_;  // first in, first out
-  std::vector<TaskId> order_;  // in which tasks were played; only kept for blockers
+  std::vector<TaskId> order_;     // in which tasks were played; only kept for blockers
   size_t played_ = 0;
   std::vector<uint32_t> open_;  // dependencies of each task that are not played yet
   // Before a task is played, its start and end are the latest constraints on them so far.

@@ -83,8 +83,7 @@ std::vector<std::vector<Instant>> Plan::RunBatch(
     EvaluateEight(p, durations, gaps, start.get(), end.get());
     for (size_t scenario = first; scenario <= last; ++scenario) {
       for (TaskId t : watch) {
-        result[scenario].push_back(
-            Instant::AtNs(end[t.index() * kSideBySide + scenario - first]));
+        result[scenario].push_back(Instant::AtNs(end[t.index() * kSideBySide + scenario - first]));
       }
     }
   }

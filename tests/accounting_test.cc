@@ -44,12 +44,16 @@ TEST(Accounting, LastGapCountsUntilTheMakespan) {
 
 TEST(Accounting, OverlappingTasksCountOnce) {
   ExpectNs(AccountOf("lane s stream\nx s kernel 10ns\ny s kernel 25ns overlaps earliest 5ns\n"
-                     "z s kernel 1ns overlaps earliest 8ns", 0), 30, 0, 0, 0);
+                     "z s kernel 1ns overlaps earliest 8ns",
+                     0),
+           30, 0, 0, 0);
 }
 
 TEST(Accounting, NegativeGapCountsAsNothing) {
   ExpectNs(AccountOf("lane s stream\nx s kernel 10ns gap -4ns\ny s kernel 10ns gap -50ns\n"
-                     "z s kernel 3ns", 0), 16, 0, 0, 0);
+                     "z s kernel 3ns",
+                     0),
+           16, 0, 0, 0);
 }
 
 TEST(Accounting, GapUnderAnotherTaskIsBusy) {

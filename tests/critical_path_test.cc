@@ -75,9 +75,7 @@ TEST(CriticalPath, OverlappingTasksHangOnAStart) {
             "0-5 x, 5-35 z");
 }
 
-TEST(CriticalPath, OfNothingIsEmpty) {
-  EXPECT_EQ(PathOf(""), "");
-}
+TEST(CriticalPath, OfNothingIsEmpty) { EXPECT_EQ(PathOf(""), ""); }
 
 }  // namespace
 }  // namespace daydream

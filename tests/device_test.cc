@@ -27,8 +27,8 @@ TEST(DeviceSpecs, AreCompleteAndSorted) {
     EXPECT_GT(spec.memory_gb, 0) << spec.name;
     EXPECT_GT(spec.boost_clock_mhz, spec.base_clock_mhz * 0.99) << spec.name;
     // Two operations per core and clock.
-    const double from_cores = 2e-6 * spec.multiprocessors * spec.fp32_cores_per_multiprocessor *
-                              spec.boost_clock_mhz;
+    const double from_cores =
+        2e-6 * spec.multiprocessors * spec.fp32_cores_per_multiprocessor * spec.boost_clock_mhz;
     const double dual_issue = spec.name == "MI300X" ? 2 : 1;
     EXPECT_NEAR(spec.fp32_tflops / (from_cores * dual_issue), 1, 0.02) << spec.name;
     EXPECT_LE(spec.SustainedBandwidth(), spec.memory_gb_per_s * 1e9) << spec.name;

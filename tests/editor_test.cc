@@ -18,13 +18,17 @@ struct ThreeKernels {
     host = graph.AddLane({.lane = {.kind = LaneKind::kThread}});
     stream = graph.AddLane({.lane = {.kind = LaneKind::kStream}});
     for (int i = 0; i < 3; ++i) {
-      calls.push_back(graph.Append({.duration = Duration::Us(5), .gap = Duration::Us(1),
-                                    .name = graph.AddName("cudaLaunchKernel"), .lane = host,
+      calls.push_back(graph.Append({.duration = Duration::Us(5),
+                                    .gap = Duration::Us(1),
+                                    .name = graph.AddName("cudaLaunchKernel"),
+                                    .lane = host,
                                     .kind = TaskKind::kCall}));
-      kernels.push_back(graph.Append({.duration = Duration::Us(10), .name = graph.AddName("k"),
-                                      .lane = stream, .kind = TaskKind::kKernel}));
-      graph.AddEdge({.from = calls[i], .to = kernels[i], .lag = Duration::Us(2),
-                     .rule = Rule::kLaunch});
+      kernels.push_back(graph.Append({.duration = Duration::Us(10),
+                                      .name = graph.AddName("k"),
+                                      .lane = stream,
+                                      .kind = TaskKind::kKernel}));
+      graph.AddEdge(
+          {.from = calls[i], .to = kernels[i], .lag = Duration::Us(2), .rule = Rule::kLaunch});
     }
   }
   int64_t Makespan() const {
@@ -70,8 +74,8 @@ TEST(Editor, ACallThatLaunchesMoreStays) {
 TEST(Editor, ARemovedKernelPassesOrderOn) {
   ThreeKernels g;
   TaskId wait = g.graph.Append({.lane = g.host, .kind = TaskKind::kWait});
-  g.graph.AddEdge({.from = g.kernels[2], .to = wait, .rule = Rule::kHostWait,
-                   .to_anchor = Anchor::kEnd});
+  g.graph.AddEdge(
+      {.from = g.kernels[2], .to = wait, .rule = Rule::kHostWait, .to_anchor = Anchor::kEnd});
   Editor edit(g.graph);
   edit.RemoveWithLaunches(std::span(g.kernels).subspan(2));
   edit.Finish();
@@ -83,10 +87,11 @@ TEST(Editor, ARemovedKernelPassesOrderOn) {
 TEST(Editor, RemovedCopiesWaitForNothing) {
   ThreeKernels g;
   // The second call waits for its own copy: the waiting part follows it.
-  TaskId wait = g.graph.InsertAfter(g.calls[1], {.name = g.graph.AddName("cudaLaunchKernel"),
-                                                 .lane = g.host, .kind = TaskKind::kWait});
-  g.graph.AddEdge({.from = g.kernels[1], .to = wait, .rule = Rule::kHostWait,
-                   .to_anchor = Anchor::kEnd});
+  TaskId wait = g.graph.InsertAfter(
+      g.calls[1],
+      {.name = g.graph.AddName("cudaLaunchKernel"), .lane = g.host, .kind = TaskKind::kWait});
+  g.graph.AddEdge(
+      {.from = g.kernels[1], .to = wait, .rule = Rule::kHostWait, .to_anchor = Anchor::kEnd});
   EXPECT_EQ(g.Makespan(), 27 + 5 + 2 + 10);
   Editor edit(g.graph);
   edit.RemoveWithLaunches(std::span(g.kernels).subspan(1, 1));

@@ -75,8 +75,12 @@ std::string Trimmed(std::string text) {
 
 std::string FormatChanges(const std::vector<Applied>& all) {
   constexpr std::array<std::pair<std::string_view, uint64_t Changes::*>, 7> kCounts = {
-      {{"scaled", &Changes::scaled}, {"set", &Changes::set}, {"inserted", &Changes::inserted},
-       {"removed", &Changes::removed}, {"fused", &Changes::fused}, {"moved", &Changes::moved},
+      {{"scaled", &Changes::scaled},
+       {"set", &Changes::set},
+       {"inserted", &Changes::inserted},
+       {"removed", &Changes::removed},
+       {"fused", &Changes::fused},
+       {"moved", &Changes::moved},
        {"edges", &Changes::edges}}};
   std::string text;
   for (const auto& [name, count] : kCounts) {
@@ -165,8 +169,8 @@ TEST_P(Golden, PlaysAsWritten) {
 std::string NameOf(const testing::TestParamInfo<fs::path>& info) {
   std::string name =
       info.param.parent_path().filename().string() + "_" + info.param.stem().string();
-  std::replace_if(name.begin(), name.end(),
-                  [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
   return name;
 }
 

@@ -64,8 +64,7 @@ TEST(Graph, CopiesDoNotShareWhatIsAdded) {
   tables->kernels.push_back({.grid = {8, 1, 1}});
   Graph g(tables);
   const LaneId lane = g.AddLane({});
-  const TaskId t = g.Append({.name = known, .lane = lane, .detail = 0,
-                             .kind = TaskKind::kKernel});
+  const TaskId t = g.Append({.name = known, .lane = lane, .detail = 0, .kind = TaskKind::kKernel});
   Graph copy = g;
   EXPECT_EQ(copy.AddName("sgemm"), known);
   const NameId added = copy.AddName("fused_sgemm");

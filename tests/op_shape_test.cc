@@ -11,8 +11,8 @@ TEST(ParseShapes, ReadsTensorsScalarsAndLists) {
   const std::vector<Dims> expected = {{32, 3, 224, 224}, {}, {5}, {6, 7}, {64}};
   EXPECT_EQ(*shapes, expected);
   EXPECT_EQ(ParseShapes("[]")->size(), 0u);
-  for (std::string_view bad : {"[[1]", "]", "[[-1]]", "[[1.5]]", "[[x]]", "3",
-                               "[[99999999999999999999]]"}) {
+  for (std::string_view bad :
+       {"[[1]", "]", "[[-1]]", "[[1.5]]", "[[x]]", "3", "[[99999999999999999999]]"}) {
     EXPECT_FALSE(ParseShapes(bad).has_value()) << bad;
   }
 }
@@ -35,8 +35,7 @@ TEST(WorkOf, MatrixProducts) {
   EXPECT_EQ(ProductOf("aten::addmm", "[[32], [8, 16], [16, 32], [], []]"),
             (GemmShape{1, 8, 32, 16}));
   EXPECT_EQ(ProductOf("aten::bmm", "[[4, 8, 16], [4, 16, 32]]"), (GemmShape{4, 8, 32, 16}));
-  EXPECT_EQ(ProductOf("aten::linear", "[[2, 10, 16], [32, 16], [32]]"),
-            (GemmShape{1, 20, 32, 16}));
+  EXPECT_EQ(ProductOf("aten::linear", "[[2, 10, 16], [32, 16], [32]]"), (GemmShape{1, 20, 32, 16}));
   EXPECT_EQ(ProductOf("aten::matmul", "[[2, 3, 8, 16], [2, 3, 16, 32]]"),
             (GemmShape{6, 8, 32, 16}));
   EXPECT_EQ(ProductOf("aten::matmul", "[[2, 3, 16], [16, 32]]"), (GemmShape{1, 6, 32, 16}));

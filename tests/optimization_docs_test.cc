@@ -39,8 +39,9 @@ std::string HeadOf(const Transform& t) {
   if (t.bound) text += "A bound, not a prediction: the report prints it with `<=`.\n\n";
   if (t.params.empty()) text += "No parameters.\n\n";
   if (!t.params.empty()) {
-    text += "| parameter | default | plausible | what | where the numbers come from |\n"
-            "|---|---|---|---|---|\n";
+    text +=
+        "| parameter | default | plausible | what | where the numbers come from |\n"
+        "|---|---|---|---|---|\n";
     for (const ParamSpec& p : t.params) {
       std::string fallback = p.required              ? "required"
                              : p.unit == Unit::kText ? std::string(p.text_fallback)

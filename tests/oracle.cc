@@ -85,9 +85,8 @@ class Chooser {
   bool Dependent(TaskId t) const {
     const TaskId prev = g_.task(t).lane_prev;
     if (Fixed(t) && prev.valid() && !played_[prev.index()]) return true;
-    return std::any_of(g_.edges().begin(), g_.edges().end(), [&](const Edge& e) {
-      return e.to == t && !played_[e.from.index()];
-    });
+    return std::any_of(g_.edges().begin(), g_.edges().end(),
+                       [&](const Edge& e) { return e.to == t && !played_[e.from.index()]; });
   }
 
   Instant StartOf(TaskId t) const {
@@ -137,9 +136,8 @@ class Chooser {
 }  // namespace
 
 Timeline OracleTimeline(const Graph& graph) {
-  const bool reorders = std::any_of(graph.lanes().begin(), graph.lanes().end(), [](const auto& l) {
-    return l.order != LaneOrder::kFixed;
-  });
+  const bool reorders = std::any_of(graph.lanes().begin(), graph.lanes().end(),
+                                    [](const auto& l) { return l.order != LaneOrder::kFixed; });
   Timeline timeline = reorders ? Chooser(graph).Run() : Fixpoint(graph);
   for (Instant end : timeline.end) {
     timeline.makespan = std::max(timeline.makespan, end - Instant::AtNs(0));

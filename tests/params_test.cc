@@ -11,7 +11,10 @@ constexpr std::string_view kColors[] = {"red", "green"};
 constexpr ParamSpec kSpecs[] = {
     {.name = "workers", .unit = Unit::kNone, .fallback = 4, .min = 1, .max = 64, .source = "test"},
     {.name = "by", .unit = Unit::kFactor, .fallback = 2, .min = 0.5, .max = 8, .source = "test"},
-    {.name = "color", .unit = Unit::kText, .text_fallback = "red", .choices = kColors,
+    {.name = "color",
+     .unit = Unit::kText,
+     .text_fallback = "red",
+     .choices = kColors,
      .source = "test"},
 };
 using Args = std::vector<std::pair<std::string, std::string>>;
@@ -61,9 +64,9 @@ TEST(ParseValue, RefusesWhatIsNoNumber) {
 
 TEST(FormatValue, IsReadBackAsTheSameValue) {
   const std::pair<double, Unit> values[] = {
-      {4, Unit::kNone},          {2.5, Unit::kFactor},      {0.15, Unit::kShare},
+      {4, Unit::kNone},           {2.5, Unit::kFactor},     {0.15, Unit::kShare},
       {1234567, Unit::kDuration}, {64 << 20, Unit::kBytes}, {25e9, Unit::kBandwidth},
-      {0, Unit::kDuration},      {1e9, Unit::kBytes},       {9000, Unit::kDuration}};
+      {0, Unit::kDuration},       {1e9, Unit::kBytes},      {9000, Unit::kDuration}};
   for (auto [value, unit] : values) {
     EXPECT_EQ(Value(FormatValue(value, unit), unit), value) << FormatValue(value, unit);
   }
@@ -94,14 +97,11 @@ TEST(BindParams, TakesValuesByPlaceAndByName) {
 TEST(BindParams, NamesTheMistake) {
   EXPECT_EQ(ErrorOf({{"worker", "8"}}),
             "paint: unknown parameter 'worker', did you mean 'workers'?");
-  EXPECT_EQ(ErrorOf({{"size", "8"}}),
-            "paint: unknown parameter 'size'; it has workers, by, color");
+  EXPECT_EQ(ErrorOf({{"size", "8"}}), "paint: unknown parameter 'size'; it has workers, by, color");
   EXPECT_EQ(ErrorOf({{"workers", "65"}}), "paint: workers = 65 is out of range (1 to 64)");
-  EXPECT_EQ(ErrorOf({{"color", "gren"}}),
-            "paint: color cannot be 'gren'; did you mean 'green'?");
+  EXPECT_EQ(ErrorOf({{"color", "gren"}}), "paint: color cannot be 'gren'; did you mean 'green'?");
   EXPECT_EQ(ErrorOf({{"", "1"}, {"workers", "1"}}), "paint: workers is given twice");
-  EXPECT_EQ(ErrorOf({{"", "1"}, {"", "1"}, {"", "red"}, {"", "1"}}),
-            "paint: too many values: '1'");
+  EXPECT_EQ(ErrorOf({{"", "1"}, {"", "1"}, {"", "red"}, {"", "1"}}), "paint: too many values: '1'");
   EXPECT_EQ(ErrorOf({{"by", "soon"}}), "paint: by: 'soon' is not a factor, such as 2x");
 }
 

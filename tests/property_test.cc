@@ -69,8 +69,7 @@ TEST(Property, EveryConstraintHolds) {
       EXPECT_LE(t.end[i] - Instant::AtNs(0), t.makespan);
     }
     for (const Edge& e : g.edges()) {
-      const Instant from =
-          (e.from_anchor == Anchor::kStart ? t.start : t.end)[e.from.index()];
+      const Instant from = (e.from_anchor == Anchor::kStart ? t.start : t.end)[e.from.index()];
       EXPECT_GE((e.to_anchor == Anchor::kStart ? t.start : t.end)[e.to.index()], from + e.lag);
     }
   }

@@ -60,7 +60,8 @@ class Generator {
 
   Task MakeTask(size_t place) {
     const bool gpu = lane_of_[place] % 2 == 1;
-    Task t{.duration = Time(), .gap = OneIn(2) ? Time() : Duration{},
+    Task t{.duration = Time(),
+           .gap = OneIn(2) ? Time() : Duration{},
            .name = graph_.AddName(fmt::format("work {}", Below(7))),
            .lane = LaneId(lane_of_[place])};
     t.kind = gpu ? TaskKind::kKernel : TaskKind::kCall;
@@ -104,8 +105,8 @@ class Generator {
 
   void AddEdges() {
     constexpr Rule kUsed[] = {Rule::kLaunch, Rule::kEventWait, Rule::kHostWait, Rule::kTransform};
-    const auto count = static_cast<size_t>(options_.edges_per_task *
-                                           static_cast<double>(options_.tasks));
+    const auto count =
+        static_cast<size_t>(options_.edges_per_task * static_cast<double>(options_.tasks));
     for (size_t i = 0; i < count && options_.tasks > 1; ++i) {
       const size_t to = 1 + Below(options_.tasks - 1);
       const size_t from = Below(to);

@@ -26,10 +26,10 @@ TEST(Roofline, BoundIsNeverAboveTheEstimate) {
       if (dtype != DType::kFp32 && device.TensorPeak(dtype) == 0) continue;
       for (const GemmShape& shape : {GemmShape{1, 8, 8, 8}, GemmShape{1, 4096, 4096, 4096},
                                      GemmShape{16, 512, 64, 512}, GemmShape{1, 1, 50257, 1024}}) {
-        EXPECT_LE(static_cast<double>(
-                      RooflineBound(device, shape.Flops(), shape.Bytes(DTypeBytes(dtype)), dtype)
-                          .ns),
-                  GemmNs(device, shape, dtype, shape.batch > 1) * (1 + 1e-9))
+        EXPECT_LE(
+            static_cast<double>(
+                RooflineBound(device, shape.Flops(), shape.Bytes(DTypeBytes(dtype)), dtype).ns),
+            GemmNs(device, shape, dtype, shape.batch > 1) * (1 + 1e-9))
             << device.name << ' ' << DTypeName(dtype) << ' ' << shape.m;
       }
     }

@@ -56,9 +56,9 @@ TEST(Scenario, PointsAtBadParameters) {
 }
 
 TEST(Scenario, RefusesBrokenText) {
-  for (std::string_view spec : {"", ",", "free-gpu,", "remove(", "remove(a", "remove('a)",
-                                "free-gpu)", "free-gpu free-host", "remove(a,,b)", "(", "=",
-                                "remove(select=)"}) {
+  for (std::string_view spec :
+       {"", ",", "free-gpu,", "remove(", "remove(a", "remove('a)", "free-gpu)",
+        "free-gpu free-host", "remove(a,,b)", "(", "=", "remove(select=)"}) {
     EXPECT_FALSE(ParseScenario(spec).ok()) << spec;
   }
 }

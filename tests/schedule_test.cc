@@ -20,8 +20,8 @@ std::string Play(std::string_view text, SimulateOptions options = {}) {
   EXPECT_TRUE(timeline.ok()) << timeline.status();
   std::string result;
   for (size_t i = 0; i < g->size(); ++i) {
-    fmt::format_to(std::back_inserter(result), "{}{}-{}", i == 0 ? "" : " ",
-                   timeline->start[i].ns, timeline->end[i].ns);
+    fmt::format_to(std::back_inserter(result), "{}{}-{}", i == 0 ? "" : " ", timeline->start[i].ns,
+                   timeline->end[i].ns);
   }
   return result;
 }
@@ -70,8 +70,10 @@ TEST(Schedule, LanesOfFixedOrderKeepIt) {
 }
 
 TEST(Schedule, BlockersFollowTheOrderThatWasPlayed) {
-  const Graph g = ParseGraph("lane c channel priority\nx c data 5ns\ny c data 3ns priority=1\n"
-                             "z c data 3ns earliest 50ns").value();
+  const Graph g = ParseGraph(
+                      "lane c channel priority\nx c data 5ns\ny c data 3ns priority=1\n"
+                      "z c data 3ns earliest 50ns")
+                      .value();
   const Timeline t = Schedule(g, {.blockers = true}).value();
   EXPECT_EQ(t.start_blocker[0].task, TaskId(1));
   EXPECT_EQ(t.start_blocker[0].edge, Blocker::kLane);

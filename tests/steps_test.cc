@@ -115,9 +115,7 @@ TEST(Steps, LayersOfOneIterationAreNoSteps) {
   EXPECT_EQ(steps.measured(), 1u);
 }
 
-TEST(Steps, AnEmptyTraceHasNone) {
-  EXPECT_TRUE(FindSteps(*TraceSketch().Build()).steps.empty());
-}
+TEST(Steps, AnEmptyTraceHasNone) { EXPECT_TRUE(FindSteps(*TraceSketch().Build()).steps.empty()); }
 
 TEST(Steps, ThePeriodIsTheSmallestThatHolds) {
   std::vector<uint64_t> sequence;

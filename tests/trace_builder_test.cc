@@ -11,7 +11,9 @@ namespace daydream {
 namespace {
 
 TraceBuilder::Event At(LaneId lane, int64_t start, int64_t duration, NameId name) {
-  return {.start = Instant::AtNs(start), .duration = Duration::Ns(duration), .lane = lane,
+  return {.start = Instant::AtNs(start),
+          .duration = Duration::Ns(duration),
+          .lane = lane,
           .name = name};
 }
 

@@ -115,15 +115,13 @@ TEST(EveryTransform, SurvivesRandomGraphs) {
       Graph changed = graph;
       auto applied = ApplyTo(changed, SpecOf(*t));
       std::string code = applied.ok() ? "" : DiagnosticOf(applied.status()).code;
-      EXPECT_NE(code, "E0901") << t->name << ", seed " << seed << ": "
-                               << Message(applied.status());
+      EXPECT_NE(code, "E0901") << t->name << ", seed " << seed << ": " << Message(applied.status());
     }
   }
 }
 
 TEST(NeutralParameters, ChangeNothing) {
-  for (std::string_view spec :
-       {"speedup(kind:kernel, 1x)", "speedup(lane:main, 1x)"}) {
+  for (std::string_view spec : {"speedup(kind:kernel, 1x)", "speedup(lane:main, 1x)"}) {
     Graph graph = Step();
     const std::string before = FormatGraph(graph);
     ASSERT_TRUE(ApplyTo(graph, spec).ok()) << spec;

@@ -56,13 +56,12 @@ TEST(Validate, NamesTheFirstViolation) {
       {[&](Graph& g) { g.AddEdge({.from = call, .to = TaskId(9)}); },
        "edge 2: joins tasks 0 and 9"},
       {[&](Graph& g) { g.AddEdge({.from = TaskId::None(), .to = call}); }, "edge 2"},
+      {[&](Graph& g) { g.mutable_task(call).duration = Duration::Max(); }, "more than 36 years"},
       {[&](Graph& g) {
-         g.mutable_task(call).duration = Duration::Max();
-       }, "more than 36 years"},
-      {[&](Graph& g) {
-         g.AddEdge({.from = call, .to = wait,
-                    .lag = Duration::Ns(std::numeric_limits<int64_t>::min())});
-       }, "more than 36 years"},
+         g.AddEdge(
+             {.from = call, .to = wait, .lag = Duration::Ns(std::numeric_limits<int64_t>::min())});
+       },
+       "more than 36 years"},
       {[&](Graph& g) { g.AddEdge({.from = wait, .to = kernel}); }, "the graph has a cycle"},
       {[&](Graph& g) { g.AddEdge({.from = call, .to = call}); }, "the graph has a cycle"},
   };
@@ -70,9 +69,9 @@ TEST(Validate, NamesTheFirstViolation) {
 }
 
 TEST(Validate, NamesTheTasksOfACycle) {
-  EXPECT_THAT(ErrorAfter([](Graph& g) { g.AddEdge({.from = TaskId(2), .to = TaskId(0)}); }),
-              testing::AllOf(HasSubstr("'cudaLaunchKernel'"),
-                             HasSubstr("'cudaDeviceSynchronize'")));
+  EXPECT_THAT(
+      ErrorAfter([](Graph& g) { g.AddEdge({.from = TaskId(2), .to = TaskId(0)}); }),
+      testing::AllOf(HasSubstr("'cudaLaunchKernel'"), HasSubstr("'cudaDeviceSynchronize'")));
 }
 
 TEST(Validate, LanesThatMayReorderHaveNoOrderToContradict) {
@@ -93,7 +92,8 @@ b0 b kernel after a0
 a2 a wait until b1
 b1 b kernel after a1
 a3 a call
-)").value();
+)")
+                      .value();
   EXPECT_THAT(EvaluationOrder(g).value(),
               ElementsAre(TaskId(0), TaskId(1), TaskId(2), TaskId(4), TaskId(3), TaskId(5)));
 }

@@ -29,10 +29,12 @@ constinit const Transform kFreeComm = {
     .summary = "Collectives take no time and every peer is always ready",
     .bound = true,
     .apply = &Run,
-    .model = "All collective kernels (NCCL, RCCL) take no time: neither the transfer nor the "
-             "waiting for other ranks that is recorded as part of them.",
-    .ignores = "The kernels that run beside collectives would be faster without them; launching "
-               "the collectives still costs host time.",
+    .model =
+        "All collective kernels (NCCL, RCCL) take no time: neither the transfer nor the "
+        "waiting for other ranks that is recorded as part of them.",
+    .ignores =
+        "The kernels that run beside collectives would be faster without them; launching "
+        "the collectives still costs host time.",
     .sources = "a limit: follows from the graph alone",
 };
 

@@ -26,9 +26,10 @@ constinit const Transform kFreeGpu = {
     .summary = "GPU work takes no time: the step is bound by the host",
     .bound = true,
     .apply = &Run,
-    .model = "Kernels, copies, collectives, the dead time between them and their unexplained "
-             "delays take no time. Blocking calls keep their own cost. What is left is the CPU "
-             "time of the step.",
+    .model =
+        "Kernels, copies, collectives, the dead time between them and their unexplained "
+        "delays take no time. Blocking calls keep their own cost. What is left is the CPU "
+        "time of the step.",
     .ignores = "Latencies of launches and completions stay; they are microseconds.",
     .sources = "a limit: follows from the graph alone",
 };

@@ -24,8 +24,9 @@ constinit const Transform kFreeLaunch = {
     .summary = "Launching GPU work takes no time",
     .bound = true,
     .apply = &Run,
-    .model = "Every API call that puts work on the GPU (kernel launches, copies, fills) takes no "
-             "host time, and the work may start the moment the call is made.",
+    .model =
+        "Every API call that puts work on the GPU (kernel launches, copies, fills) takes no "
+        "host time, and the work may start the moment the call is made.",
     .ignores = "The host time of the framework around the calls stays.",
     .sources = "a limit: follows from the graph alone",
 };

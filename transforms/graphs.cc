@@ -8,21 +8,45 @@ namespace daydream {
 namespace {
 
 constexpr ParamSpec kParams[] = {
-    {.name = "launch", .unit = Unit::kDuration, .fallback = 9000, .low = 2500, .high = 28000,
-     .min = 0, .max = 1e9, .help = "host time of a graph launch without its nodes",
+    {.name = "launch",
+     .unit = Unit::kDuration,
+     .fallback = 9000,
+     .low = 2500,
+     .high = 28000,
+     .min = 0,
+     .max = 1e9,
+     .help = "host time of a graph launch without its nodes",
      .source = "design estimate, not measured, between 2.5 us (NVIDIA Technical Blog, Constant "
                "Time Launch for Straight-Line CUDA Graphs) and 13 to 28 us (least and median of 70 "
                "small graph launches on an A100 under the profiler)"},
-    {.name = "per_node", .unit = Unit::kDuration, .fallback = 200, .low = 1, .high = 1400,
-     .min = 0, .max = 1e6, .help = "host time of a graph launch for each node",
+    {.name = "per_node",
+     .unit = Unit::kDuration,
+     .fallback = 200,
+     .low = 1,
+     .high = 1400,
+     .min = 0,
+     .max = 1e6,
+     .help = "host time of a graph launch for each node",
      .source = "NVIDIA Technical Blog, Constant Time Launch for Straight-Line CUDA Graphs: 0.2 us "
                "before CUDA 12.6, 1 ns since; traced first launches took 1.2 to 1.4 us"},
-    {.name = "gap", .unit = Unit::kDuration, .fallback = 500, .low = 0, .high = 1000, .min = 0,
-     .max = 1e6, .help = "dead time between dependent kernels of a graph",
+    {.name = "gap",
+     .unit = Unit::kDuration,
+     .fallback = 500,
+     .low = 0,
+     .high = 1000,
+     .min = 0,
+     .max = 1e6,
+     .help = "dead time between dependent kernels of a graph",
      .source = "NVIDIA Technical Blog, Getting Started with CUDA Graphs: 3.4 us for each kernel "
                "of 2.9 us; traced graphs on A100 and MI300X: median 0, at most 2 us"},
-    {.name = "min_nodes", .unit = Unit::kNone, .fallback = 50, .low = 20, .high = 100, .min = 2,
-     .max = 1e6, .help = "shorter runs of launches between two borders stay as they are",
+    {.name = "min_nodes",
+     .unit = Unit::kNone,
+     .fallback = 50,
+     .low = 20,
+     .high = 100,
+     .min = 2,
+     .max = 1e6,
+     .help = "shorter runs of launches between two borders stay as they are",
      .source = "design estimate, not measured: models and layers are captured, not the few "
                "launches between two reads of a result"},
 };
@@ -37,13 +61,20 @@ enum class Border : uint8_t { kNone, kWait, kAllocation, kHostCopy, kCollective,
 
 std::string_view Describe(Border b) {
   switch (b) {
-    case Border::kWait: return "calls that wait for the GPU";
-    case Border::kAllocation: return "allocations";
-    case Border::kHostCopy: return "copies between host and GPU";
-    case Border::kCollective: return "collectives";
-    case Border::kGraph: return "graph launches that are there already";
-    case Border::kLoader: return "fetches of a batch";
-    case Border::kNone: break;
+    case Border::kWait:
+      return "calls that wait for the GPU";
+    case Border::kAllocation:
+      return "allocations";
+    case Border::kHostCopy:
+      return "copies between host and GPU";
+    case Border::kCollective:
+      return "collectives";
+    case Border::kGraph:
+      return "graph launches that are there already";
+    case Border::kLoader:
+      return "fetches of a batch";
+    case Border::kNone:
+      break;
   }
   return "";
 }
@@ -67,9 +98,9 @@ class Graphs {
       if (WorthCapturing(s)) ++graphs, nodes += n;
     }
     if (graphs == 0) {
-      edit_.changes().notes.push_back(fmt::format(
-          "no {} launches of a step follow each other without a border (min_nodes)",
-          params_["min_nodes"]));
+      edit_.changes().notes.push_back(
+          fmt::format("no {} launches of a step follow each other without a border (min_nodes)",
+                      params_["min_nodes"]));
       return absl::OkStatus();
     }
     segment_of_.assign(graph().size(), 0);
@@ -182,8 +213,9 @@ class Graphs {
     }
     for (TaskId t : s.between) segment_of_[t.index()] = id;
     edit_.BeginCause("launches become one graph launch");
-    edit_.SetDuration(graph_launch, Duration::FromDouble(params_["launch"] + params_["per_node"] *
-                                                         static_cast<double>(nodes)));
+    edit_.SetDuration(
+        graph_launch,
+        Duration::FromDouble(params_["launch"] + params_["per_node"] * static_cast<double>(nodes)));
     edit_.SetGap(graph_launch, {});
     edit_.graph().mutable_task(graph_launch).name = edit_.graph().AddName("cudaGraphLaunch");
     Duration last_gap = graph().task(s.launches.back()).gap;
@@ -237,7 +269,7 @@ class Graphs {
   const Params& params_;
   Editor& edit_;
   LoaderScopes loader_;
-  std::vector<bool> waits_;           // by task: it waits for the GPU
+  std::vector<bool> waits_;  // by task: it waits for the GPU
   std::vector<Segment> segments_;
   std::vector<uint32_t> segment_of_;  // by task; 0 = none
   std::vector<Node> nodes_;
@@ -254,15 +286,17 @@ constinit const Transform kGraphs = {
     .summary = "CUDA graphs replay the launches of a step",
     .params = kParams,
     .apply = &Run,
-    .model = "Launches of a step that follow each other without a border become one graph "
-             "launch: its first call costs `launch` and `per_node` for each node, the other "
-             "calls and the host work between them are gone, and dead time between its kernels "
-             "is at most `gap`. Borders stay where they are: calls that wait for the GPU, "
-             "allocations, copies between host and GPU, collectives, graph launches that are "
-             "there already, and fetches of a batch.",
-    .ignores = "Capture itself, memory that graphs hold on to, and whether the program can be "
-               "captured at all: shapes that change from step to step, or host code that reads "
-               "a value, forbid it.",
+    .model =
+        "Launches of a step that follow each other without a border become one graph "
+        "launch: its first call costs `launch` and `per_node` for each node, the other "
+        "calls and the host work between them are gone, and dead time between its kernels "
+        "is at most `gap`. Borders stay where they are: calls that wait for the GPU, "
+        "allocations, copies between host and GPU, collectives, graph launches that are "
+        "there already, and fetches of a batch.",
+    .ignores =
+        "Capture itself, memory that graphs hold on to, and whether the program can be "
+        "captured at all: shapes that change from step to step, or host code that reads "
+        "a value, forbid it.",
     .sources = "CUDA C++ Programming Guide, CUDA Graphs; Nimble (NeurIPS'20)",
 };
 

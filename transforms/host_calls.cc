@@ -34,8 +34,8 @@ HostCosts MeasureHostCosts(const Graph& graph) {
     for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
       if (task.removed) continue;
-      bool program = task.scope.index() < scopes.size() &&
-                     scopes[task.scope.index()].kind != EventKind::kOp;
+      bool program =
+          task.scope.index() < scopes.size() && scopes[task.scope.index()].kind != EventKind::kOp;
       if (!program || task.kind == TaskKind::kCall) since += task.duration;
       TaskKind what = launched[t.index()];
       if (what == TaskKind::kKernel) {

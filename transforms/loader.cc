@@ -23,8 +23,8 @@ LoaderScopes::LoaderScopes(const Graph& graph) {
     bool inner = s.parent.valid() && s.parent.index() < i;
     if (inner) around_[i] = around_[s.parent.index()];
     if (!around_[i].valid() && IsLoaderName(graph.Name(s.name))) around_[i] = ScopeId(i);
-    owns_gap_[i] = s.kind == EventKind::kOp ? inner && owns_gap_[s.parent.index()]
-                                            : around_[i].valid();
+    owns_gap_[i] =
+        s.kind == EventKind::kOp ? inner && owns_gap_[s.parent.index()] : around_[i].valid();
   }
 }
 

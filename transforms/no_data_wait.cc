@@ -8,7 +8,7 @@ absl::Status Run(const Params&, Editor& edit) {
   edit.BeginCause("the next batch is always ready");
   const Graph& graph = edit.graph();
   LoaderScopes loader(graph);
-  for (TaskId t : edit.Select([&](const Graph& g, TaskId id) {
+  for (TaskId t : edit.Select([&](const Graph&g, TaskId id) {
          const Task& task = g.task(id);
          return task.kind == TaskKind::kData ||
                 (IsHost(task.kind) && loader.Around(task.scope).valid());
@@ -31,10 +31,12 @@ constinit const Transform kNoDataWait = {
     .summary = "The next batch is always ready",
     .bound = true,
     .apply = &Run,
-    .model = "The host takes no time in ranges named after a data loader (PyTorch marks them "
-             "enumerate(DataLoader)), whether it works there or waits for workers.",
-    .ignores = "Copies of the batch to the GPU stay. Loaders that the profiler does not mark are "
-               "not seen.",
+    .model =
+        "The host takes no time in ranges named after a data loader (PyTorch marks them "
+        "enumerate(DataLoader)), whether it works there or waits for workers.",
+    .ignores =
+        "Copies of the batch to the GPU stay. Loaders that the profiler does not mark are "
+        "not seen.",
     .sources = "a limit: follows from the graph alone",
 };
 

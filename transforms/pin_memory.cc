@@ -15,11 +15,22 @@ constexpr uint64_t kLargeCopy = 1 << 20;
 constexpr int kSyncWithin = 4;
 
 constexpr ParamSpec kParams[] = {
-    {.name = "rate", .unit = Unit::kBandwidth, .fallback = 0, .low = 0, .high = 0, .min = 0,
-     .max = 1e12, .help = "rate of pinned copies; 0 = from this trace",
+    {.name = "rate",
+     .unit = Unit::kBandwidth,
+     .fallback = 0,
+     .low = 0,
+     .high = 0,
+     .min = 0,
+     .max = 1e12,
+     .help = "rate of pinned copies; 0 = from this trace",
      .source = "pinned copies of the trace, else what its pageable copies show of the link"},
-    {.name = "staging", .unit = Unit::kBytes, .fallback = 512 << 10, .low = 400 << 10,
-     .high = 1 << 20, .min = 4096, .max = 64 << 20,
+    {.name = "staging",
+     .unit = Unit::kBytes,
+     .fallback = 512 << 10,
+     .low = 400 << 10,
+     .high = 1 << 20,
+     .min = 4096,
+     .max = 64 << 20,
      .help = "bytes still on their way when the call of a pageable copy to the GPU returns",
      .source = "the part of pageable copies that follows the return of their call: 34 us on a "
                "2080 Ti, 46 to 58 us on a V100, both on PCIe 3.0 x16 (12.3 GB/s usable)"},
@@ -94,11 +105,10 @@ class PinMemory {
       }
     }
     // Own lanes take copies in the order in which they ran.
-    std::stable_sort(copies_.begin(), copies_.end(),
-                     [&](const PageableCopy& a, const PageableCopy& b) {
-                       return graph().task(a.copy).recorded_start <
-                              graph().task(b.copy).recorded_start;
-                     });
+    std::stable_sort(
+        copies_.begin(), copies_.end(), [&](const PageableCopy& a, const PageableCopy& b) {
+          return graph().task(a.copy).recorded_start < graph().task(b.copy).recorded_start;
+        });
   }
 
   void FindWaits() {
@@ -146,10 +156,9 @@ class PinMemory {
 
   // Reads of single values and of sizes need their result before the host can go on.
   bool ReadAtOnce(const PageableCopy& c) const {
-    static constexpr std::string_view kReads[] = {"aten::item", "aten::_local_scalar_dense",
-                                                  "aten::nonzero", "aten::is_nonzero",
-                                                  "aten::equal", "aten::unique_consecutive",
-                                                  "aten::_unique2", "aten::masked_select"};
+    static constexpr std::string_view kReads[] = {
+        "aten::item",  "aten::_local_scalar_dense", "aten::nonzero",  "aten::is_nonzero",
+        "aten::equal", "aten::unique_consecutive",  "aten::_unique2", "aten::masked_select"};
     for (const Scope* s = graph().ScopeOf(c.copy); s != nullptr;) {
       for (std::string_view read : kReads) {
         if (graph().Name(s->name) == read) return true;
@@ -232,26 +241,29 @@ class PinMemory {
     });
     auto& notes = edit_.changes().notes;
     bool measured = params_["rate"] == 0 && link_.pinned[kToDevice] + link_.pinned[kToHost] > 0;
-    notes.push_back(fmt::format("pinned copies run at {:.1f} GB/s to the GPU and {:.1f} GB/s to "
-                                "the host ({})", RateOf(kToDevice) / 1e9, RateOf(kToHost) / 1e9,
-                                params_["rate"] > 0 ? "as given"
-                                : measured          ? "pinned copies of this trace"
-                                                    : "told from its pageable copies"));
+    notes.push_back(
+        fmt::format("pinned copies run at {:.1f} GB/s to the GPU and {:.1f} GB/s to "
+                    "the host ({})",
+                    RateOf(kToDevice) / 1e9, RateOf(kToHost) / 1e9,
+                    params_["rate"] > 0 ? "as given"
+                    : measured          ? "pinned copies of this trace"
+                                        : "told from its pageable copies"));
     if (read_at_once > 0) {
-      notes.push_back(fmt::format("{} copies to the host are read at once and keep blocking",
-                                  read_at_once));
+      notes.push_back(
+          fmt::format("{} copies to the host are read at once and keep blocking", read_at_once));
     }
     if (to_host > 0) {
       edit_.changes().warnings.push_back(fmt::format(
           "{} copies to the host no longer block: right only where the host reads them after a "
-          "later synchronization", to_host));
+          "later synchronization",
+          to_host));
     }
   }
 
   const Params& params_;
   Editor& edit_;
   std::vector<PageableCopy> copies_;
-  std::vector<bool> waits_;  // by task: it waits for the GPU
+  std::vector<bool> waits_;                           // by task: it waits for the GPU
   std::vector<std::pair<TaskId, TaskId>> unblocked_;  // copy, its call
   std::map<std::pair<int32_t, Direction>, LaneId> lanes_;
   LinkRate link_;
@@ -267,17 +279,20 @@ constinit const Transform kPinMemory = {
     .summary = "Copies use pinned memory and do not block the host",
     .params = kParams,
     .apply = &Run,
-    .model = "Copies between pageable memory and a GPU become asynchronous: the call costs what "
-             "an asynchronous copy call costs in this trace, the synchronization after it goes, "
-             "and the copy runs on a lane of its own for each direction. The next operation of "
-             "the stream waits for a copy to the GPU; a copy to the host waits for the operation "
-             "before it, and the next blocking call of the thread waits for the copy. Copies "
-             "run at the rate of this trace's pinned copies; without any, at what its pageable "
-             "copies show of the link.",
-    .ignores = "Pinning the batch itself (a thread of the loader does it), several GPUs on one "
-               "link, and what host code reads before the next synchronization.",
-    .sources = "CUDA C++ Programming Guide, page-locked memory; design evidence: returns of "
-               "pageable copy calls before the end of their copy",
+    .model =
+        "Copies between pageable memory and a GPU become asynchronous: the call costs what "
+        "an asynchronous copy call costs in this trace, the synchronization after it goes, "
+        "and the copy runs on a lane of its own for each direction. The next operation of "
+        "the stream waits for a copy to the GPU; a copy to the host waits for the operation "
+        "before it, and the next blocking call of the thread waits for the copy. Copies "
+        "run at the rate of this trace's pinned copies; without any, at what its pageable "
+        "copies show of the link.",
+    .ignores =
+        "Pinning the batch itself (a thread of the loader does it), several GPUs on one "
+        "link, and what host code reads before the next synchronization.",
+    .sources =
+        "CUDA C++ Programming Guide, page-locked memory; design evidence: returns of "
+        "pageable copy calls before the end of their copy",
 };
 
 }  // namespace daydream

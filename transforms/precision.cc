@@ -8,15 +8,42 @@ namespace {
 
 // Ops that autocast runs in fp32, without "aten::" and what comes before "_backward": PyTorch
 // documentation, "Autocast Op Reference", CUDA ops that autocast to float32.
-constexpr std::array<std::string_view, 36> kFullOps = {
-    "softmax",       "log_softmax",   "_softmax",      "_log_softmax", "layer_norm",
-    "native_layer_norm", "group_norm", "native_group_norm", "norm",   "cosine_similarity",
-    "cross_entropy_loss", "nll_loss", "nll_loss_forward", "mse_loss", "l1_loss",
-    "smooth_l1_loss", "kl_div",       "binary_cross_entropy_with_logits", "cumsum", "cumprod",
-    "prod",          "sum",           "exp",           "expm1",        "log",
-    "log10",         "log1p",         "log2",          "pow",          "reciprocal",
-    "rsqrt",         "softplus",      "cdist",         "erfinv",       "tan",
-    "embedding"};
+constexpr std::array<std::string_view, 36> kFullOps = {"softmax",
+                                                       "log_softmax",
+                                                       "_softmax",
+                                                       "_log_softmax",
+                                                       "layer_norm",
+                                                       "native_layer_norm",
+                                                       "group_norm",
+                                                       "native_group_norm",
+                                                       "norm",
+                                                       "cosine_similarity",
+                                                       "cross_entropy_loss",
+                                                       "nll_loss",
+                                                       "nll_loss_forward",
+                                                       "mse_loss",
+                                                       "l1_loss",
+                                                       "smooth_l1_loss",
+                                                       "kl_div",
+                                                       "binary_cross_entropy_with_logits",
+                                                       "cumsum",
+                                                       "cumprod",
+                                                       "prod",
+                                                       "sum",
+                                                       "exp",
+                                                       "expm1",
+                                                       "log",
+                                                       "log10",
+                                                       "log1p",
+                                                       "log2",
+                                                       "pow",
+                                                       "reciprocal",
+                                                       "rsqrt",
+                                                       "softplus",
+                                                       "cdist",
+                                                       "erfinv",
+                                                       "tan",
+                                                       "embedding"};
 
 bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -41,7 +68,8 @@ Autocast RuleOf(KernelClass kind, std::string_view kernel) {
   switch (kind) {
     case KernelClass::kGemm:
     case KernelClass::kConv:
-    case KernelClass::kAttention: return Autocast::kMatrix;
+    case KernelClass::kAttention:
+      return Autocast::kMatrix;
     case KernelClass::kNorm:
       // Batch norm takes 16-bit input; only its statistics are in fp32.
       return Contains(kernel, "batch_norm") || Contains(kernel, "batchnorm") ||
@@ -51,13 +79,16 @@ Autocast RuleOf(KernelClass kind, std::string_view kernel) {
                  : Autocast::kFull;
     case KernelClass::kElementwise:
     case KernelClass::kPool:
-    case KernelClass::kCopy: return Autocast::kFollow;
+    case KernelClass::kCopy:
+      return Autocast::kFollow;
     case KernelClass::kSoftmax:
     case KernelClass::kReduce:
-    case KernelClass::kOptimizer: return Autocast::kFull;
+    case KernelClass::kOptimizer:
+      return Autocast::kFull;
     case KernelClass::kIndex:
     case KernelClass::kComm:
-    case KernelClass::kOther: break;
+    case KernelClass::kOther:
+      break;
   }
   return Autocast::kUntouched;
 }

@@ -7,25 +7,68 @@ namespace daydream {
 namespace {
 
 constexpr ParamSpec kParams[] = {
-    {.name = "workers", .unit = Unit::kNone, .fallback = 4, .low = 4, .high = 4, .min = 1,
-     .max = 256, .help = "loader processes (num_workers)", .source = "chosen by the user"},
-    {.name = "recorded", .unit = Unit::kNone, .fallback = 0, .low = 0, .high = 0, .min = 0,
-     .max = 256, .help = "loader processes of the recorded run; 0 = told from the trace",
+    {.name = "workers",
+     .unit = Unit::kNone,
+     .fallback = 4,
+     .low = 4,
+     .high = 4,
+     .min = 1,
+     .max = 256,
+     .help = "loader processes (num_workers)",
+     .source = "chosen by the user"},
+    {.name = "recorded",
+     .unit = Unit::kNone,
+     .fallback = 0,
+     .low = 0,
+     .high = 0,
+     .min = 0,
+     .max = 256,
+     .help = "loader processes of the recorded run; 0 = told from the trace",
      .source = "known to whoever recorded the trace"},
-    {.name = "next_cost", .unit = Unit::kDuration, .fallback = 1e6, .low = 0.1e6, .high = 1.5e6,
-     .min = 0, .max = 1e10, .help = "host time to receive a batch that is ready",
+    {.name = "next_cost",
+     .unit = Unit::kDuration,
+     .fallback = 1e6,
+     .low = 0.1e6,
+     .high = 1.5e6,
+     .min = 0,
+     .max = 1e10,
+     .help = "host time to receive a batch that is ready",
      .source = "measured: docs/optimizations/prefetch.md"},
-    {.name = "ahead", .unit = Unit::kNone, .fallback = 2, .low = 2, .high = 2, .min = 1,
-     .max = 1024, .help = "batches each worker prepares ahead (prefetch_factor)",
+    {.name = "ahead",
+     .unit = Unit::kNone,
+     .fallback = 2,
+     .low = 2,
+     .high = 2,
+     .min = 1,
+     .max = 1024,
+     .help = "batches each worker prepares ahead (prefetch_factor)",
      .source = "PyTorch documentation, torch.utils.data.DataLoader: default 2"},
-    {.name = "host_slowdown", .unit = Unit::kShare, .fallback = 0.15, .low = 0, .high = 0.3,
-     .min = 0, .max = 10, .help = "how much a busy worker slows other host work",
+    {.name = "host_slowdown",
+     .unit = Unit::kShare,
+     .fallback = 0.15,
+     .low = 0,
+     .high = 0.3,
+     .min = 0,
+     .max = 10,
+     .help = "how much a busy worker slows other host work",
      .source = "measured: docs/optimizations/prefetch.md"},
-    {.name = "copy_slowdown", .unit = Unit::kShare, .fallback = 1, .low = 0, .high = 1.5,
-     .min = 0, .max = 10, .help = "how much a busy worker slows copies from pageable memory",
+    {.name = "copy_slowdown",
+     .unit = Unit::kShare,
+     .fallback = 1,
+     .low = 0,
+     .high = 1.5,
+     .min = 0,
+     .max = 10,
+     .help = "how much a busy worker slows copies from pageable memory",
      .source = "measured: docs/optimizations/prefetch.md"},
-    {.name = "gpu_slowdown", .unit = Unit::kShare, .fallback = 0.02, .low = 0, .high = 0.04,
-     .min = 0, .max = 10, .help = "how much a busy worker slows kernels",
+    {.name = "gpu_slowdown",
+     .unit = Unit::kShare,
+     .fallback = 0.02,
+     .low = 0,
+     .high = 0.04,
+     .min = 0,
+     .max = 10,
+     .help = "how much a busy worker slows kernels",
      .source = "measured: docs/optimizations/prefetch.md"},
 };
 
@@ -72,9 +115,8 @@ class Prefetch {
         if (loader_.OwnsGapOf(task)) fetch.work += task.gap;
       }
     }
-    std::stable_sort(fetches_.begin(), fetches_.end(), [&](const Fetch& a, const Fetch& b) {
-      return Begin(a) < Begin(b);
-    });
+    std::stable_sort(fetches_.begin(), fetches_.end(),
+                     [&](const Fetch& a, const Fetch& b) { return Begin(a) < Begin(b); });
   }
 
   Instant Begin(const Fetch& f) const { return graph().task(f.tasks.front()).recorded_start; }
@@ -84,8 +126,7 @@ class Prefetch {
   // times their number; otherwise the trace does not say, and there is nothing to gain.
   absl::Status FindWork() {
     std::string_view name = graph().Name(graph().tables().scopes[fetches_[0].scope.index()].name);
-    bool many = params_["recorded"] > 0 ||
-                name.find("MultiProcessing") != std::string_view::npos;
+    bool many = params_["recorded"] > 0 || name.find("MultiProcessing") != std::string_view::npos;
     if (!many) return absl::OkStatus();
     Duration wait, period = Period();
     for (const Fetch& f : fetches_) wait += f.work;
@@ -177,14 +218,22 @@ class Prefetch {
       Duration work = f.work;
       if (k < n) work = work.Scaled(static_cast<double>(k) / static_cast<double>(n));
       const Task first = graph().task(f.tasks.front());
-      TaskId made = edit_.Append({.duration = work, .name = batch, .lane = lanes[k % n],
-                                  .scope = f.scope, .step = first.step, .kind = TaskKind::kData,
+      TaskId made = edit_.Append({.duration = work,
+                                  .name = batch,
+                                  .lane = lanes[k % n],
+                                  .scope = f.scope,
+                                  .step = first.step,
+                                  .kind = TaskKind::kData,
                                   .phase = Phase::kData});
       if (k >= ahead) edit_.AddEdge(received[k - ahead], made);
-      TaskId wait = edit_.InsertBefore(
-          f.tasks.front(), {.recorded_start = first.recorded_start, .name = wait_name,
-                            .lane = first.lane, .scope = f.scope, .layer = first.layer,
-                            .step = first.step, .kind = TaskKind::kWait, .phase = Phase::kData});
+      TaskId wait = edit_.InsertBefore(f.tasks.front(), {.recorded_start = first.recorded_start,
+                                                         .name = wait_name,
+                                                         .lane = first.lane,
+                                                         .scope = f.scope,
+                                                         .layer = first.layer,
+                                                         .step = first.step,
+                                                         .kind = TaskKind::kWait,
+                                                         .phase = Phase::kData});
       edit_.AddEdge(made, wait, {}, Rule::kTransform, Anchor::kEnd, Anchor::kEnd);
       Replace(f);
       received.push_back(wait);
@@ -216,14 +265,17 @@ constinit const Transform kPrefetch = {
     .summary = "Worker processes make the batches while the step runs",
     .params = kParams,
     .apply = &Run,
-    .model = "The host work inside of the loader's next() moves to `workers` lanes: batch k is "
-             "made by worker k mod workers, at most `ahead` batches per worker in advance, and "
-             "next() waits for its batch, then costs `next_cost`. While workers are busy they "
-             "slow the rest of the host, copies from pageable memory and, a little, kernels.",
-    .ignores = "Start of the workers, shortage of cores or of disk bandwidth when many of them "
-               "work, uneven batches beyond those recorded.",
-    .sources = "PyTorch documentation, torch.utils.data; DS-Analyzer (VLDB'21) for loading that "
-               "overlaps with compute; slowdowns measured on two pairs of traces",
+    .model =
+        "The host work inside of the loader's next() moves to `workers` lanes: batch k is "
+        "made by worker k mod workers, at most `ahead` batches per worker in advance, and "
+        "next() waits for its batch, then costs `next_cost`. While workers are busy they "
+        "slow the rest of the host, copies from pageable memory and, a little, kernels.",
+    .ignores =
+        "Start of the workers, shortage of cores or of disk bandwidth when many of them "
+        "work, uneven batches beyond those recorded.",
+    .sources =
+        "PyTorch documentation, torch.utils.data; DS-Analyzer (VLDB'21) for loading that "
+        "overlaps with compute; slowdowns measured on two pairs of traces",
 };
 
 }  // namespace daydream

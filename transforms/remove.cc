@@ -5,8 +5,11 @@ namespace daydream {
 namespace {
 
 constexpr ParamSpec kParams[] = {
-    {.name = "select", .unit = Unit::kText, .help = "which tasks, such as kernel:dropout",
-     .source = "chosen by the user", .required = true},
+    {.name = "select",
+     .unit = Unit::kText,
+     .help = "which tasks, such as kernel:dropout",
+     .source = "chosen by the user",
+     .required = true},
 };
 
 absl::Status Run(const Params& params, Editor& edit) {
@@ -31,11 +34,13 @@ constinit const Transform kRemove = {
     .summary = "The selected tasks are not there",
     .params = kParams,
     .apply = &Run,
-    .model = "Removes the selected tasks. GPU work goes together with the calls that launched "
-             "nothing else; a removed blocking call no longer waits. Whatever waited for a "
-             "removed task waits for what that task waited for.",
-    .ignores = "Host time of the framework around removed launches stays: select it with op: to "
-               "remove it too. Whether the result would still be right is not checked.",
+    .model =
+        "Removes the selected tasks. GPU work goes together with the calls that launched "
+        "nothing else; a removed blocking call no longer waits. Whatever waited for a "
+        "removed task waits for what that task waited for.",
+    .ignores =
+        "Host time of the framework around removed launches stays: select it with op: to "
+        "remove it too. Whether the result would still be right is not checked.",
     .sources = "Daydream (ATC'20), section 3.5: select and remove",
 };
 

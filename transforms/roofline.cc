@@ -28,9 +28,8 @@ absl::Status Run(const Params&, Editor& edit) {
   uint64_t known = 0, unknown = 0;
   Duration known_time, unknown_time;
   edit.BeginCause("kernels run at their roofline");
-  for (TaskId t : edit.Select([](const Graph& g, TaskId id) {
-         return g.task(id).kind == TaskKind::kKernel;
-       })) {
+  for (TaskId t :
+       edit.Select([](const Graph&g, TaskId id) { return g.task(id).kind == TaskKind::kKernel; })) {
     const Task& task = graph.task(t);
     auto [device, inserted] = devices.try_emplace(graph.lane(task.lane).lane.device);
     if (inserted) device->second = DeviceOf(graph, t);
@@ -51,8 +50,7 @@ absl::Status Run(const Params&, Editor& edit) {
   }
   edit.changes().notes.push_back(fmt::format(
       "{} kernels ({:.0f} % of kernel time) have a known roofline; {} others stay as they are",
-      known, 100.0 * known_time.seconds() /
-                 std::max(1e-12, (known_time + unknown_time).seconds()),
+      known, 100.0 * known_time.seconds() / std::max(1e-12, (known_time + unknown_time).seconds()),
       unknown));
   if (known == 0) {
     edit.changes().notes.push_back("shapes of ops (record_shapes=True) and a known GPU are needed");
@@ -67,14 +65,17 @@ constinit const Transform kRoofline = {
     .summary = "Every kernel runs as fast as the GPU's data sheet allows",
     .bound = true,
     .apply = &Run,
-    .model = "Kernels of ops with recorded shapes take the larger of their arithmetic at the "
-             "peak rate of their format and their bytes, each touched once, at the peak "
-             "bandwidth of the recorded GPU. Kernels of other ops stay as they are, and are "
-             "counted.",
-    .ignores = "Fusion, which would need fewer bytes; other formats; forward convolutions, whose "
-               "stride is not recorded.",
-    .sources = "Williams, Waterman, Patterson: Roofline (CACM 2009); data sheets: "
-               "docs/cost-model.md",
+    .model =
+        "Kernels of ops with recorded shapes take the larger of their arithmetic at the "
+        "peak rate of their format and their bytes, each touched once, at the peak "
+        "bandwidth of the recorded GPU. Kernels of other ops stay as they are, and are "
+        "counted.",
+    .ignores =
+        "Fusion, which would need fewer bytes; other formats; forward convolutions, whose "
+        "stride is not recorded.",
+    .sources =
+        "Williams, Waterman, Patterson: Roofline (CACM 2009); data sheets: "
+        "docs/cost-model.md",
 };
 
 }  // namespace daydream

@@ -27,16 +27,28 @@ std::shared_ptr<const Trace> MadeTrace(int64_t kernels) {
     const NameId shapes = b.names().Intern(fmt::format("[[32, {}, 56, 56]]", which));
     const auto correlation = static_cast<uint32_t>(2 * i + 1);
     const int64_t length = 8000 + random(3000), work = 3000 + 100 * which + random(900);
-    b.AddEvent({.start = Instant{cpu}, .duration = Duration{length}, .lane = thread, .name = op,
-                .kind = EventKind::kOp, .detail = b.AddOp({.sequence = i, .shapes = shapes})});
-    b.AddEvent({.start = Instant{cpu + 1500 + random(500)}, .duration = Duration{3500},
-                .lane = thread, .name = call, .kind = EventKind::kCall,
+    b.AddEvent({.start = Instant{cpu},
+                .duration = Duration{length},
+                .lane = thread,
+                .name = op,
+                .kind = EventKind::kOp,
+                .detail = b.AddOp({.sequence = i, .shapes = shapes})});
+    b.AddEvent({.start = Instant{cpu + 1500 + random(500)},
+                .duration = Duration{3500},
+                .lane = thread,
+                .name = call,
+                .kind = EventKind::kCall,
                 .correlation = correlation});
     gpu = std::max(gpu + 900 + random(300), cpu + 6000);
-    b.AddEvent({.start = Instant{gpu}, .duration = Duration{work}, .lane = stream,
-                .name = kernel, .kind = EventKind::kKernel, .correlation = correlation,
+    b.AddEvent({.start = Instant{gpu},
+                .duration = Duration{work},
+                .lane = stream,
+                .name = kernel,
+                .kind = EventKind::kKernel,
+                .correlation = correlation,
                 .detail = b.AddKernel({.grid = {static_cast<uint32_t>(64 + which), 1, 1},
-                                       .block = {256, 1, 1}, .registers_per_thread = 64})});
+                                       .block = {256, 1, 1},
+                                       .registers_per_thread = 64})});
     gpu += work;
     cpu += length + random(1000);
   }
@@ -45,10 +57,10 @@ std::shared_ptr<const Trace> MadeTrace(int64_t kernels) {
 
 void Rates(benchmark::State& state, size_t events, size_t bytes) {
   const auto runs = static_cast<double>(state.iterations());
-  state.counters["events/s"] = benchmark::Counter(static_cast<double>(events) * runs,
-                                                  benchmark::Counter::kIsRate);
-  state.counters["file bytes/s"] = benchmark::Counter(static_cast<double>(bytes) * runs,
-                                                      benchmark::Counter::kIsRate);
+  state.counters["events/s"] =
+      benchmark::Counter(static_cast<double>(events) * runs, benchmark::Counter::kIsRate);
+  state.counters["file bytes/s"] =
+      benchmark::Counter(static_cast<double>(bytes) * runs, benchmark::Counter::kIsRate);
   state.counters["bytes/event"] = static_cast<double>(bytes) / static_cast<double>(events);
 }
 

@@ -100,9 +100,7 @@ void Import(benchmark::State& state, std::string_view bytes) {
   state.counters["bytes/event"] = held / events;
 }
 
-void ImportPlain(benchmark::State& state) {
-  Import(state, BigText());
-}
+void ImportPlain(benchmark::State& state) { Import(state, BigText()); }
 BENCHMARK(ImportPlain)->Unit(benchmark::kMillisecond)->Iterations(3);
 
 void ImportGzip(benchmark::State& state) {

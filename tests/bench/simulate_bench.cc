@@ -28,11 +28,13 @@ Graph MakeGraph(size_t tasks, bool local, LaneOrder order) {
     const uint64_t bits = random();
     g.Append({.duration = Duration::Ns(1000 + static_cast<int64_t>(bits % 10000)),
               .gap = Duration::Ns(static_cast<int64_t>(bits >> 20 & 1023)),
-              .lane = LaneId((bits >> 40) % kLanes), .kind = TaskKind::kKernel});
+              .lane = LaneId((bits >> 40) % kLanes),
+              .kind = TaskKind::kKernel});
     const size_t edges = i == 0 ? 0 : 1 + (bits >> 50) % 2;
     for (size_t k = 0; k < edges; ++k) {
       const size_t reach = local ? std::min(i, kWindow) : i;
-      g.AddEdge({.from = TaskId(i - 1 - random() % reach), .to = TaskId(i),
+      g.AddEdge({.from = TaskId(i - 1 - random() % reach),
+                 .to = TaskId(i),
                  .lag = Duration::Ns(static_cast<int64_t>(bits >> 30 & 1023))});
     }
   }
@@ -157,7 +159,9 @@ void BM_ScheduleWideFrontier(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(Schedule(g)->makespan);
   Report(state, static_cast<double>(g.size()), 350, 350);
 }
-BENCHMARK(BM_ScheduleWideFrontier)->Args({1000000, 10000})->Args({1000000, 100000})
+BENCHMARK(BM_ScheduleWideFrontier)
+    ->Args({1000000, 10000})
+    ->Args({1000000, 100000})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

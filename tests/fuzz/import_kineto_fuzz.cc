@@ -11,8 +11,8 @@ namespace daydream {
 namespace {
 
 void Import(std::string_view text) {
-  const auto trace = ImportBytes(text, "fuzz", {.max_malformed = 1.0, .max_text_bytes = 16 << 20},
-                                 "kineto");
+  const auto trace =
+      ImportBytes(text, "fuzz", {.max_malformed = 1.0, .max_text_bytes = 16 << 20}, "kineto");
   if (!trace.ok()) return;
   const Trace& t = **trace;
   uint64_t sum = t.rows();
