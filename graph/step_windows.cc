@@ -29,17 +29,27 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
     all[task.step].Add(start[i], end[i]);
     if (IsGpu(task.kind)) gpu[task.step].Add(start[i], end[i]);
   }
+  std::vector<StepExtent> extents;
+  for (size_t s = 0; s < steps; ++s) {
+    const Extent& own = gpu[s].any() ? gpu[s] : all[s];
+    extents.push_back({gpu[s].any(), own.any(), own.first, own.last});
+  }
+  return StepWindows(extents);
+}
+
+std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
+  const size_t steps = extents.size();
   std::vector<StepWindow> windows(steps);
   Instant before;  // where the step before ended
   for (size_t s = 0; s < steps; ++s) {
-    const Extent& own = gpu[s].any() ? gpu[s] : all[s];
-    if (!own.any()) {
+    const StepExtent& own = extents[s];
+    if (!own.any) {
       windows[s] = {before, before};
       continue;
     }
-    if (s + 1 < steps && gpu[s + 1].any()) {
-      Instant begin = gpu[s].any() || s == 0 ? own.first : before;
-      windows[s] = {begin, std::max(begin, gpu[s + 1].first)};
+    if (s + 1 < steps && extents[s + 1].gpu) {
+      Instant begin = own.gpu || s == 0 ? own.first : before;
+      windows[s] = {begin, std::max(begin, extents[s + 1].first)};
     } else {
       windows[s] = {s == 0 ? own.first : std::min(before, own.last), own.last};
     }

@@ -28,4 +28,13 @@ struct StepWindow {
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end);
 
+// First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
+struct StepExtent {
+  bool gpu = false;
+  bool any = false;  // else it has no tasks
+  Instant first, last;
+};
+// The same windows from what they depend on.
+std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);
+
 }  // namespace daydream

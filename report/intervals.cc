@@ -2,13 +2,36 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 namespace daydream {
 namespace {
 
+constexpr size_t kDraws = 4096;
+constexpr double kNinety = 1.645;  // standard deviations from the middle to the end of 90 %
+
+// Numbers that are the same everywhere: the distributions of the standard library are not.
+class Draw {
+ public:
+  double Even() { return (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53; }
+  double Normal() {
+    return std::sqrt(-2 * std::log(Even())) * std::cos(6.283185307179586 * Even());
+  }
+
+ private:
+  std::mt19937_64 random_{2020};
+};
+
 double AsDouble(Duration d) { return static_cast<double>(d.ns); }
 
-void SetConfidence(Prediction& p, const ReplayCheck& replay, double width) {
+double ParamChange(const ParamEnds& p, double step, double at) {
+  const double low = AsDouble(p.at_low) - step, high = AsDouble(p.at_high) - step;
+  if (at < p.at) return low * (p.at - at) / p.at;
+  return p.at >= 1 ? 0 : high * (at - p.at) / (1 - p.at);
+}
+
+void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
+  const ReplayCheck& replay = *doubts.replay;
   double error = std::fabs(replay.error());
   double typical = std::fabs(replay.typical_error().value_or(0));
   auto percent = [](double share) { return fmt::format("{:.1f} %", share * 100); };
@@ -23,36 +46,57 @@ void SetConfidence(Prediction& p, const ReplayCheck& replay, double width) {
     p.why = "one step was recorded: nothing says how much steps differ";
   } else if (!p.changes.warnings.empty()) {
     p.why = p.changes.warnings.front();
-  } else if (error <= 0.01 && typical <= 0.03 && width <= 0.05 && p.speedup > 1 / 1.2 &&
-             p.speedup < 1.25) {
+  } else if (error <= 0.01 && typical <= 0.03 && width <= 0.10 && doubts.rows > 0 &&
+             p.unchecked.value_or(0) <= 0.10) {
     p.confidence = Confidence::kHigh;
-    p.why =
-        fmt::format("replay off by {}, interval {} of the step", percent(error), percent(width));
+    p.why = fmt::format("replay off by {}, interval {} of the step, {} measured {}", percent(error),
+                        percent(width), doubts.rows, doubts.learned ? "here" : "elsewhere");
   } else {
     p.confidence = Confidence::kMedium;
-    p.why = fmt::format("replay off by {}, {} with typical lags, interval {} of the step, {:.2f}x",
-                        percent(error), percent(typical), percent(width), p.speedup);
+    p.why = fmt::format("replay off by {}, {} with typical lags, interval {} of the step",
+                        percent(error), percent(typical), percent(width));
+    if (doubts.rows == 0) p.why += ", no measured pair behind the model: a prior";
+    if (p.unchecked.value_or(0) > 0.10) {
+      p.why += fmt::format(", {} of the GPU time in kernels the model was never checked on",
+                           percent(*p.unchecked));
+    }
   }
 }
 
 }  // namespace
 
-void SetInterval(Prediction& p, const ReplayCheck& replay, std::span<const ParamEnds> params) {
-  double step = AsDouble(p.step);
-  double rules = std::max(std::fabs(replay.error()), std::fabs(replay.typical_error().value_or(0)));
-  double steps = static_cast<double>(std::max<size_t>(replay.steps, 1));
-  double spread = 1.645 * 1.2533 * replay.spread() / std::sqrt(steps);
-  double both = step * step * (rules * rules + spread * spread);
-  double up = both, down = both;
-  for (const ParamEnds& ends : params) {
-    double a = AsDouble(ends.at_low - p.step), b = AsDouble(ends.at_high - p.step);
-    double rise = std::max({a, b, 0.0}), fall = std::min({a, b, 0.0});
-    up += rise * rise;
-    down += fall * fall;
+void SetInterval(Prediction& p, const Doubts& doubts) {
+  const ReplayCheck& replay = *doubts.replay;
+  const double step = AsDouble(p.step);
+  const double rules =
+      std::max(std::fabs(replay.error()), std::fabs(replay.typical_error().value_or(0))) / kNinety;
+  const double spread =
+      1.2533 * replay.spread() / std::sqrt(static_cast<double>(std::max<size_t>(replay.steps, 1)));
+  // Resampled steps scatter around their own middle, which need not be the step itself.
+  double middle = 0;
+  if (!doubts.resampled.empty()) {
+    std::vector<Duration> sorted(doubts.resampled.begin(), doubts.resampled.end());
+    std::sort(sorted.begin(), sorted.end());
+    middle = AsDouble(sorted[sorted.size() / 2]);
   }
-  p.low = std::max(Duration(), p.step - Duration::FromDouble(std::sqrt(down)));
-  p.high = p.step + Duration::FromDouble(std::sqrt(up));
-  SetConfidence(p, replay, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);
+  Draw draw;
+  std::vector<double> steps;
+  for (size_t i = 0; i < kDraws; ++i) {
+    double value = step;
+    if (doubts.resampled.empty()) {
+      value += step * spread * draw.Normal();
+    } else {
+      value += AsDouble(doubts.resampled[i % doubts.resampled.size()]) - middle;
+    }
+    for (const ParamEnds& ends : doubts.params) value += ParamChange(ends, step, draw.Even());
+    value += step * (rules * draw.Normal() + doubts.model * draw.Normal());
+    value += step * doubts.run * draw.Normal();
+    steps.push_back(value);
+  }
+  std::sort(steps.begin(), steps.end());
+  p.low = std::clamp(Duration::FromDouble(steps[kDraws / 20]), Duration(), p.step);
+  p.high = std::max(Duration::FromDouble(steps[kDraws - 1 - kDraws / 20]), p.step);
+  SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);
 }
 
 }  // namespace daydream

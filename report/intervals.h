@@ -2,32 +2,49 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "report/what_if.h"
 
 namespace daydream {
 
-// Step times with one parameter at an end of its plausible range and all others unchanged.
+// Step times with one parameter at an end of its plausible range and all others unchanged; `at` is
+// where its value lies in the range, from 0 to 1.
 struct ParamEnds {
   Duration at_low, at_high;
+  double at = 0.5;
 };
 
-// Fills low, high, confidence and why of `p`.
-//
-// The half-widths are root sums of squares, since the parts are independent, of
-//   replay   the larger of |replay error| and |typical error|, times the step: what the rules
-//            get wrong about this trace without any change;
-//   spread   1.645 standard errors of the median of the measured steps (1.2533 spread /
-//            sqrt(steps)), times the step: 90 % of a normal distribution;
-//   params   for every parameter with a plausible range that the user did not fix, how far the
-//            step moves when it is put at either end; upward moves widen the upper side only.
+// Everything a prediction is unsure by.
+struct Doubts {
+  const ReplayCheck* replay = nullptr;
+  std::vector<ParamEnds> params;        // those that the user did not fix
+  std::span<const Duration> resampled;  // step times with steps drawn anew (report/step_spread.h)
+  // Standard deviations, as shares of the step.
+  double model = 0;  // of the optimizations' effects (report/residuals.h), or learned
+  double run = 0;    // what the same program differs by from run to run; 0 when in `model`
+  // Measured pairs behind the optimization that is least checked; learned rows when there are any.
+  size_t rows = 0;
+  bool learned = false;
+};
+
+// Fills low, high, confidence and why of `p`: the ends of the middle 90 % of 4096 draws, with a
+// fixed seed, each the sum of
+//   a resampled step time (without any: the step times of the replay, normally distributed around
+//     `p.step` with 1.2533 spread / sqrt(steps));
+//   for every parameter the change of the step at a value drawn evenly from its range, between
+//     the replays at both ends and the one at its default on straight lines;
+//   normal errors of `model` and `run`, and of the replay: the larger of |replay error| and
+//   |typical
+//     error| counts as the end of 90 %.
 //
 // The word: low when the replay is off by more than 3 %, or the typical replay by more than 10 %,
-// or the interval is wider than 30 % of the step, or a transform warned; high when the replay is
-// within 1 %, the typical one within 3 %, the interval no wider than 5 % and the step no more than
-// a fifth shorter or longer, since the kernel models behind larger changes have errors of their own
-// that the interval does not know; else medium.
-void SetInterval(Prediction& p, const ReplayCheck& replay, std::span<const ParamEnds> params);
+// or the interval is wider than 30 % of the step, or one step was recorded, or a transform warned;
+// high when the replay is within 1 %, the typical one within 3 %, the interval no wider than 10 %,
+// at least one measured pair stands behind every optimization that changes more than 2 % of the
+// step, and no more than a tenth of the GPU time is in kernels that the model was never checked
+// on; else medium.
+void SetInterval(Prediction& p, const Doubts& doubts);
 
 }  // namespace daydream

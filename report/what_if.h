@@ -11,6 +11,9 @@
 
 #include "base/status.h"
 #include "graph/build.h"
+#include "report/causes.h"
+#include "report/learned.h"
+#include "report/why.h"
 #include "simulator/critical_path.h"
 #include "transforms/transform.h"
 
@@ -29,14 +32,6 @@ struct ReplayCheck {
   double spread() const;             // of the measured steps: 1.4826 MAD / median
 };
 
-// Why a prediction differs from the baseline. Deltas of one prediction sum to its difference
-// from the baseline, to the nanosecond.
-struct CauseShare {
-  std::string what;  // "GEMMs run on tensor cores"
-  std::string opt;   // "amp"; "(joint)" for what no single cause explains
-  Duration delta;    // negative: saves
-};
-
 enum class Confidence : uint8_t { kMeasured, kHigh, kMedium, kLow };
 std::string_view Name(Confidence c);
 
@@ -48,13 +43,19 @@ struct Prediction {
   absl::Status error;  // not OK: it could not be predicted and the rest is empty
   bool bound = false;  // a limit, printed with <=
   Duration step;
+  Duration simulated;  // the step without what was learned
   std::optional<Duration> low, high;  // 90 % interval; bounds have none
   double speedup = 1;                 // baseline step / step; infinite when the step is 0
   Confidence confidence = Confidence::kMeasured;
   std::string why;  // what set the confidence
   std::vector<CauseShare> causes;
-  BoundBy path;     // critical path per step, by resource
-  Changes changes;  // of all applications together; notes and warnings in it too
+  std::optional<Explanation> why_not;  // what became of the work that was taken away
+  // Part of the GPU time in kernels whose new times come from a model that was never compared with
+  // measured ones of their class (report/residuals.h). None when no kernel time was modelled.
+  std::optional<double> unchecked;
+  Correction learned;  // already in `step`; no rows: nothing learned
+  BoundBy path;        // critical path per step, by resource
+  Changes changes;     // of all applications together; notes and warnings in it too
 };
 
 struct WhatIf {
@@ -67,7 +68,10 @@ struct WhatIf {
 struct WhatIfOptions {
   bool alone = true;  // also predict every application of a combination alone
   bool intervals = true;
+  bool explain = true;  // fill Prediction::why_not
   unsigned jobs = 1;
+  std::span<const LearnedRow> learned = {};  // of any optimizations and devices
+  std::string_view left_out = {};            // row of docs/accuracy.md that may not judge itself
   std::function<void(size_t done, size_t total)> progress;  // called from any thread, one at a time
 };
 
@@ -75,8 +79,10 @@ struct WhatIfOptions {
 struct Setting {
   std::string transform, param, value;
 };
-// E0108 unless it reads NAME.PARAM=VALUE and names a parameter that exists.
-absl::StatusOr<Setting> ParseSetting(std::string_view text);
+// E0108 unless it reads NAME.PARAM=VALUE and names a parameter that exists, of a built-in
+// optimization or of one of `files`.
+absl::StatusOr<Setting> ParseSetting(
+    std::string_view text, std::span<const std::shared_ptr<const OptionFile>> files = {});
 // Applies settings to every application that did not give that parameter itself. E0108 when a
 // setting fits none of them.
 absl::Status ApplySettings(std::span<const Setting> settings,
@@ -95,6 +101,11 @@ Duration MedianOf(const std::vector<Duration>& durations);
 absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& replay,
                                   std::span<const std::vector<Application>> scenarios,
                                   const WhatIfOptions& options = {});
+
+// "amp+fuse(what=optimizer)": the applications as spelled, sorted, for LearnedRow::opts.
+std::string LearnedName(std::span<const Application> scenario);
+// Name of the first GPU of the recording, or "".
+std::string DeviceName(const Graph& graph);
 
 // Applies `scenario` in order. Parts of a combination that find nothing to change are skipped and
 // leave no entry in the result; when all are skipped, or one fails for another reason, so does

@@ -24,17 +24,21 @@ struct EdgesInto {
 
 class Compiler {
  public:
-  Compiler(const Graph& g, Program& p) : g_(g), p_(p), into_(g), none_(2 * uint32_t(g.size())) {
+  Compiler(const Graph& g, Program& p, std::span<const TaskId> watched)
+      : g_(g), p_(p), into_(g), none_(2 * uint32_t(g.size())) {
     start_is_read_.resize(g.size());
     for (const Edge& e : g.edges()) {
       if (e.from_anchor == Anchor::kStart) start_is_read_[e.from.index()] = 1;
     }
+    for (TaskId t : watched) start_is_read_[t.index()] = 1;
   }
 
   void AddRow(TaskId id) {
     const Task& t = g_.task(id);
-    Row row{.task = id.value, .lane_and_flags = t.lane.value << Row::kLaneShift,
-            .source = {none_, none_, none_}, .lag = {0, 0, 0}};
+    Row row{.task = id.value,
+            .lane_and_flags = t.lane.value << Row::kLaneShift,
+            .source = {none_, none_, none_},
+            .lag = {0, 0, 0}};
     std::array<uint32_t, 3> edges{};
     size_t used_starts = 0, used_ends = 0;
     starts_.clear();
@@ -86,7 +90,7 @@ class Compiler {
 
 }  // namespace
 
-absl::StatusOr<Program> Program::Compile(const Graph& graph) {
+absl::StatusOr<Program> Program::Compile(const Graph& graph, std::span<const TaskId> watched) {
   constexpr size_t kMostTasks = size_t{1} << 30;  // a Source and its anchor fit into 32 bits
   constexpr size_t kMostLanes = size_t{1} << (32 - Row::kLaneShift);
   if (graph.size() > kMostTasks || graph.lanes().size() >= kMostLanes) {
@@ -104,7 +108,7 @@ absl::StatusOr<Program> Program::Compile(const Graph& graph) {
   p.lanes = graph.lanes().size();
   ReserveLarge(p.rows, p.tasks);
   ReserveLarge(p.edge, p.tasks);
-  Compiler compiler(graph, p);
+  Compiler compiler(graph, p, watched);
   for (TaskId t : order) compiler.AddRow(t);
   return p;
 }

@@ -14,13 +14,11 @@ namespace daydream {
 
 // An anchor of a task as one number: task * 2 + (0 start, 1 end).
 using Source = uint32_t;
-constexpr Source SourceOf(TaskId t, Anchor a) {
-  return t.value * 2 + (a == Anchor::kEnd ? 1 : 0);
-}
+constexpr Source SourceOf(TaskId t, Anchor a) { return t.value * 2 + (a == Anchor::kEnd ? 1 : 0); }
 
 struct Row {
-  static constexpr uint32_t kOverlaps = 1;    // bits of lane_and_flags below the lane
-  static constexpr uint32_t kMore = 2;        // has an entry in Program::more
+  static constexpr uint32_t kOverlaps = 1;  // bits of lane_and_flags below the lane
+  static constexpr uint32_t kMore = 2;      // has an entry in Program::more
   static constexpr uint32_t kRemoved = 4;
   static constexpr uint32_t kStartIsRead = 8;  // an edge leaves from its start
   static constexpr int kLaneShift = 4;
@@ -43,8 +41,9 @@ struct More {
 };
 
 struct Program {
-  // FailedPrecondition on a cycle or when a lane may reorder.
-  static absl::StatusOr<Program> Compile(const Graph& graph);
+  // FailedPrecondition on a cycle or when a lane may reorder. EvaluateEight() writes the starts of
+  // `watched`, too.
+  static absl::StatusOr<Program> Compile(const Graph& graph, std::span<const TaskId> watched = {});
 
   size_t tasks = 0, lanes = 0;
   std::vector<Row> rows;
@@ -64,7 +63,6 @@ void Evaluate(const Program& p, std::span<const Duration> duration, std::span<co
 // same, but only the starts that edges leave from are written.
 constexpr size_t kSideBySide = 8;
 void EvaluateEight(const Program& p, std::span<const Duration* const, kSideBySide> duration,
-                   std::span<const Duration* const, kSideBySide> gap, int64_t* start,
-                   int64_t* end);
+                   std::span<const Duration* const, kSideBySide> gap, int64_t* start, int64_t* end);
 
 }  // namespace daydream

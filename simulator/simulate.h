@@ -40,9 +40,9 @@ class Plan {
 
   // Replays many variants, eight at a time: `duration[s]` and `gap[s]` hold one value a task.
   // Returns the end of every task in `watch`, [scenario][watched task].
-  std::vector<std::vector<Instant>> RunBatch(
-      std::span<const std::span<const Duration>> duration,
-      std::span<const std::span<const Duration>> gap, std::span<const TaskId> watch) const;
+  std::vector<std::vector<Instant>> RunBatch(std::span<const std::span<const Duration>> duration,
+                                             std::span<const std::span<const Duration>> gap,
+                                             std::span<const TaskId> watch) const;
 
  private:
   struct Impl;
@@ -55,5 +55,7 @@ std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
 
 // Median period over the measured steps: "the step time" everywhere in daydream.
 Duration StepTime(const Graph& graph, const Timeline& timeline);
+// The same from the periods of at least two steps.
+Duration StepTimeOf(std::span<const GraphStep> steps, std::span<const Duration> periods);
 
 }  // namespace daydream

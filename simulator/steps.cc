@@ -34,11 +34,15 @@ std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) 
 Duration StepTime(const Graph& graph, const Timeline& timeline) {
   const std::vector<Duration> periods = StepPeriods(graph, timeline);
   if (graph.steps().size() <= 1) return periods.front();
-  std::vector<Duration> measured;
+  return StepTimeOf(graph.steps(), periods);
+}
+
+Duration StepTimeOf(std::span<const GraphStep> steps, std::span<const Duration> periods) {
+  std::vector<Duration> measured, all(periods.begin(), periods.end());
   for (size_t i = 0; i < periods.size(); ++i) {
-    if (graph.steps()[i + 1].measured) measured.push_back(periods[i]);
+    if (steps[i + 1].measured) measured.push_back(periods[i]);
   }
-  return Median(measured.empty() ? periods : measured);
+  return Median(measured.empty() ? std::move(all) : std::move(measured));
 }
 
 }  // namespace daydream

@@ -4,10 +4,11 @@
 #include <gtest/gtest.h>
 
 #include "graph/text.h"
-#include "report/causes.h"
 #include "report/diff.h"
 #include "report/intervals.h"
+#include "report/residuals.h"
 #include "report/settings.h"
+#include "report/step_spread.h"
 #include "report/summary.h"
 #include "simulator/simulate.h"
 #include "trace/importer.h"
@@ -120,46 +121,121 @@ TEST(WhatIf, TheGraphAskedAboutStaysAsItWas) {
   EXPECT_EQ(StepTime(built.graph, *Simulate(built.graph)).ns, before.ns);
 }
 
-TEST(Causes, SplitInProportionAndCapAtTheirOwnChange) {
-  std::vector<Editor::Cause> causes = {{"a", Duration::Us(0), Duration::Us(-300)},
-                                       {"b", Duration::Us(0), Duration::Us(-100)}};
-  BoundBy gpu{Duration::Us(1), {}, {}, {}};
-  auto half = SplitByCause(Duration::Us(-200), "x", causes, 1, gpu);
-  ASSERT_EQ(half.size(), 2u);
-  EXPECT_EQ(half[0].delta.ns, -150'000);
-  EXPECT_EQ(half[1].delta.ns, -50'000);
-  auto more = SplitByCause(Duration::Us(-500), "x", causes, 1, gpu);
-  ASSERT_EQ(more.size(), 3u);
-  EXPECT_EQ(more[0].delta.ns, -300'000);
-  EXPECT_EQ(more[2].opt, "(joint)");
-  EXPECT_EQ(more[2].delta.ns, -100'000);
-}
-
-TEST(Causes, WorkOffTheCriticalPathGetsNothing) {
-  std::vector<Editor::Cause> causes = {{"host", Duration::Us(-300), {}},
-                                       {"gpu", {}, Duration::Us(-100)}};
-  BoundBy gpu{Duration::Us(1), {}, {}, {}};
-  auto shares = SplitByCause(Duration::Us(-100), "x", causes, 1, gpu);
-  ASSERT_EQ(shares.size(), 1u);
-  EXPECT_EQ(shares[0].what, "gpu");
-}
-
 TEST(Intervals, WordsFollowTheWrittenRule) {
   ReplayCheck replay;
   replay.measured = replay.simulated = Duration::Ms(100);
   replay.steps = 5;
   Prediction p;
   p.step = Duration::Ms(80);
-  SetInterval(p, replay, {});
+  Doubts doubts{.replay = &replay, .rows = 1};
+  SetInterval(p, doubts);
   EXPECT_EQ(p.confidence, Confidence::kHigh);
-  std::vector<ParamEnds> wide = {{Duration::Ms(70), Duration::Ms(95)}};
-  SetInterval(p, replay, wide);
-  EXPECT_EQ(p.low->ns, Duration::Ms(70).ns);
-  EXPECT_EQ(p.high->ns, Duration::Ms(95).ns);
+  EXPECT_EQ(p.low, p.high);
+  p.unchecked = 0.2;
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  doubts.rows = 0;
+  p.unchecked.reset();
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  doubts.params = {{Duration::Ms(70), Duration::Ms(100), 0.5}};
+  SetInterval(p, doubts);
+  EXPECT_NEAR(p.low->ms(), 71, 0.5);   // a twentieth of the range is left out at either end
+  EXPECT_NEAR(p.high->ms(), 98, 0.5);
   EXPECT_EQ(p.confidence, Confidence::kLow);
+  doubts.params.clear();
   replay.simulated = Duration::Ms(105);
-  SetInterval(p, replay, {});
+  SetInterval(p, doubts);
   EXPECT_EQ(p.confidence, Confidence::kLow);
+}
+
+TEST(Intervals, NormalErrorsGiveNinetyPercent) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(100);
+  SetInterval(p, {.replay = &replay, .model = 0.03, .run = 0.04, .rows = 1});
+  EXPECT_NEAR(p.low->ms(), 100 - 1.645 * 5, 0.6);
+  EXPECT_NEAR(p.high->ms(), 100 + 1.645 * 5, 0.6);
+}
+
+TEST(Intervals, StepsThatVaryWidenThem) {
+  BuiltGraph built = Example();
+  StepSpread spread(built.graph);
+  EXPECT_GE(spread.steps(), 2u);
+  auto same = spread.Resample(built.graph, 20), again = spread.Resample(built.graph, 20);
+  ASSERT_EQ(same.size(), 20u);
+  EXPECT_EQ(same, again);
+  // Every second step takes twice as long.
+  Graph uneven = built.graph;
+  for (size_t i = 0; i < uneven.size(); ++i) {
+    Task& t = uneven.mutable_task(TaskId(i));
+    if (t.step % 2 == 1) t.duration = t.duration * 2, t.gap = std::max(t.gap, Duration{}) * 2;
+  }
+  auto wide = StepSpread(uneven).Resample(uneven, 200);
+  Duration step = StepTime(uneven, *Simulate(uneven));
+  auto [low, high] = std::minmax_element(wide.begin(), wide.end());
+  EXPECT_GT(*high - *low, step.Scaled(0.3));
+}
+
+TEST(Residuals, NoRowJudgesItself) {
+  ModelError with = ModelErrorOf("prefetch");
+  ModelError without = ModelErrorOf("prefetch", "loader workers 0 to 4 (a)");
+  EXPECT_EQ(with.rows, without.rows + 1);
+  EXPECT_NE(with.sigma, without.sigma);
+  ModelError unknown = ModelErrorOf("no such thing");
+  EXPECT_EQ(unknown.rows, 0u);
+  EXPECT_DOUBLE_EQ(unknown.sigma, kPriorModelError);
+  // What changes less than runs differ by says nothing about the model.
+  EXPECT_EQ(ModelErrorOf("graphs").rows, 0u);
+}
+
+TEST(Learned, CorrectsWithShrinkageAndNarrows) {
+  LearnedRow row{"amp", "V100", Duration::Ms(100), Duration::Ms(50), Duration::Ms(55), "a"};
+  std::vector<LearnedRow> rows = {row, row, row};
+  Correction c = CorrectionFor(rows, "amp", "V100", 0.1);
+  EXPECT_EQ(c.rows, 3u);
+  EXPECT_NEAR(c.share, 0.3 / 5, 1e-12);
+  EXPECT_NEAR(c.sigma, std::sqrt((2 * 0.01 + 3 * 0.04 * 0.04) / 5), 1e-12);
+  EXPECT_LT(c.sigma, 0.1);
+  EXPECT_EQ(CorrectionFor(rows, "amp", "A100", 0.1).rows, 0u);
+  EXPECT_EQ(CorrectionFor(rows, "fuse", "V100", 0.1).sigma, 0.1);
+}
+
+TEST(Learned, RowsSurviveTheFileAndBadOnesAreLocated) {
+  LearnedRow row{"amp", "Tesla\tV100", Duration::Ms(100), Duration::Ms(50), Duration::Ms(55), "a\n"};
+  std::string text = std::string(kLearnedHeader) + "\n" + FormatLearnedRow(row) + "\n\n# why\n";
+  auto rows = ParseLearned(text, "f");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 1u);
+  EXPECT_EQ(rows->front().device, "Tesla V100");
+  EXPECT_EQ(rows->front().measured, Duration::Ms(55));
+  for (std::string bad : {"", "daydream-learned 2\n", "x\n", "daydream-learned 1\na\tb\t1\t2\n",
+                          "daydream-learned 1\na\tb\t1\t2\t-3\ts\n",
+                          "daydream-learned 1\n\ta\t1\t2\t99999999999999999999\ts\n"}) {
+    auto parsed = ParseLearned(bad, "f");
+    ASSERT_FALSE(parsed.ok()) << bad;
+    EXPECT_EQ(DiagnosticOf(parsed.status()).code, "E0110");
+    EXPECT_TRUE(DiagnosticOf(parsed.status()).where.starts_with("f:")) << bad;
+  }
+}
+
+TEST(Learned, MovesThePredictionAndItsCausesStillSum) {
+  BuiltGraph built = Example();
+  WhatIf plain = Ask(built, {"prefetch"});
+  const Prediction& p = plain.predictions[plain.main];
+  LearnedRow row{LearnedName(Scenarios({"prefetch"})[0]), DeviceName(built.graph),
+                 plain.predictions[0].step, p.step, p.step.Scaled(1.1), "run"};
+  std::vector<LearnedRow> rows = {row, row};
+  WhatIf learned = Ask(built, {"prefetch"}, {.learned = rows});
+  const Prediction& q = learned.predictions[learned.main];
+  EXPECT_EQ(q.learned.rows, 2u);
+  EXPECT_EQ(q.step, p.step + p.step.Scaled(q.learned.share));
+  EXPECT_NEAR(q.learned.share, 0.05, 1e-6);
+  Duration sum;
+  for (const CauseShare& c : q.causes) sum += c.delta;
+  EXPECT_EQ(sum, q.step - learned.predictions[0].step);
 }
 
 TEST(Settings, FillOpenParametersOnly) {

@@ -9,6 +9,7 @@
 #include "tools/command.h"
 #include "tools/gate.h"
 #include "tools/input.h"
+#include "tools/learned_file.h"
 #include "tools/scenarios.h"
 #include "tools/whatif_output.h"
 
@@ -18,11 +19,17 @@ namespace {
 // Above this the replay is called out, as in the text of the flag below.
 constexpr double kReplayWarning = 0.03;
 
+constexpr size_t kMissesShown = 6;
+
 constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
 constexpr Flag kFlags[] = {
     {.name = "--opt",
      .value = "SPEC",
      .help = "optimizations to apply together, 'amp(dtype=bf16),fuse'; each --opt is a scenario",
+     .repeats = true},
+    {.name = "--opt-file",
+     .value = "FILE",
+     .help = "an optimization of your own (YAML); --opt can name it, else it is a scenario",
      .repeats = true},
     {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
     {.name = "--alone", .help = "predict each optimization of a list alone, too (the default)"},
@@ -38,6 +45,12 @@ constexpr Flag kFlags[] = {
     {.name = "--measured",
      .value = "TRACE",
      .help = "score the last scenario against a trace recorded after the change"},
+    {.name = "--learn",
+     .value = "FILE",
+     .help = "with --measured: keep what the prediction was off by in this file"},
+    {.name = "--learned",
+     .value = "FILE",
+     .help = "correct and narrow predictions by what --learn kept for the same optimizations"},
     {.name = "--timeline",
      .value = "FILE",
      .help = "write before and after: .pftrace for Perfetto, .json for chrome://tracing"},
@@ -159,6 +172,7 @@ absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in
 }
 
 absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Session& session,
+                                   const Inputs& in, const std::vector<Application>& scenario,
                                    const Prediction& p) {
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
   auto built = BuildGraph(trace);
@@ -171,7 +185,42 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
                     ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1
                     : 0;
   score.inside = p.low.has_value() && *p.low <= score.measured && score.measured <= *p.high;
+  DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, scenario));
+  score.misses = LargestMisses(in.built.graph, after.graph, built->graph, kMissesShown);
+  score.device = DeviceName(built->graph);
   return score;
+}
+
+// Keeps the residual of a scored prediction.
+absl::Status Learn(const Args& args, Session& session, const Inputs& in,
+                   const std::vector<Application>& scenario, const WhatIf& result,
+                   const Score& score) {
+  if (!args.Has("--learn")) return absl::OkStatus();
+  const std::string device = DeviceName(in.built.graph);
+  const Prediction& p = result.predictions[result.main];
+  if (device != score.device) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0606",
+                       .what = fmt::format("{} was measured on another GPU", score.file),
+                       .why = fmt::format("predicted for '{}', measured on '{}'", device,
+                                          score.device),
+                       .effect = "nothing was written to the file of --learn",
+                       .fix = "record before and after on the same machine"});
+  }
+  if (p.bound) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0606",
+                       .what = fmt::format("{} is a limit, not a prediction", p.name),
+                       .effect = "there is nothing to learn from it",
+                       .fix = "--learn with an optimization that can be tried"});
+  }
+  LearnedRow row{.opts = LearnedName(scenario), .device = device,
+                 .before = result.predictions[0].step, .predicted = p.simulated,
+                 .measured = score.measured, .source = score.file};
+  const std::string file(args.Get("--learn"));
+  DD_RETURN_IF_ERROR(AppendLearned(file, row));
+  session.Note(fmt::format("kept in {}; use it with --learned {}", file, file));
+  return absl::OkStatus();
 }
 
 // Warnings, notes and errors of the scenarios, each text once.
@@ -233,9 +282,22 @@ absl::StatusOr<std::string> Render(const WhatIfReport& report, const Args& args,
   return WhatIfText(report, session);
 }
 
+// Mistakes that need no trace are told before one is read.
 absl::Status CheckFlags(const Args& args) {
+  const GateValues any = {{"speedup", {1}},
+                          {"step", {0, true, 1}},
+                          {"saved", {0, true, 1}},
+                          {"replay_error", {0}}};
   for (const std::string& text : args.All("--fail-if")) {
-    DD_RETURN_IF_ERROR(ParseGate(text).status());
+    DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
+    DD_RETURN_IF_ERROR(GateHolds(gate, any).status());
+  }
+  if (args.Has("--learn") && !args.Has("--measured")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "--learn needs --measured",
+                       .why = "it keeps what a prediction was off by",
+                       .fix = "--measured AFTER.ddtrace --learn FILE"});
   }
   return absl::OkStatus();
 }
@@ -245,6 +307,10 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
+  std::vector<LearnedRow> learned;
+  if (args.Has("--learned")) {
+    DD_ASSIGN_OR_RETURN(learned, ReadLearned(std::string(args.Get("--learned"))));
+  }
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, Load(path, args, session));
 
@@ -260,6 +326,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   WhatIfOptions options{.alone = !args.Has("--no-alone"),
                         .intervals = !args.Has("--no-interval"),
                         .jobs = session.jobs(),
+                        .learned = learned,
                         .progress = [&](size_t done, size_t total) {
                           session.Progress("predicting",
                                            static_cast<double>(done) / static_cast<double>(total));
@@ -271,8 +338,10 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
         AddSideOutputs(args, session, in,
                        scenarios.empty() ? std::vector<Application>() : scenarios.back(), report));
     if (args.Has("--measured")) {
-      DD_ASSIGN_OR_RETURN(report.score,
-                          ScoreAgainst(std::string(args.Get("--measured")), args, session, main));
+      const auto scenario = scenarios.empty() ? std::vector<Application>() : scenarios.back();
+      DD_ASSIGN_OR_RETURN(report.score, ScoreAgainst(std::string(args.Get("--measured")), args,
+                                                     session, in, scenario, main));
+      DD_RETURN_IF_ERROR(Learn(args, session, in, scenario, report.result, *report.score));
     }
   }
   DD_ASSIGN_OR_RETURN(std::string text, Render(report, args, session));
@@ -316,7 +385,8 @@ const Command kWhatIfCommand = {
     .examples =
         "daydream whatif run.ddtrace --opt amp,fuse\n"
         "daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json\n"
-        "daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace\n"
+        "daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace --learn mine.txt\n"
+        "daydream whatif other.ddtrace --opt amp --learned mine.txt\n"
         "daydream whatif run.ddtrace --opt amp,fuse --timeline both.pftrace\n"
         "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'",
     .flags = kFlags,

@@ -44,6 +44,12 @@ constexpr ErrorPage kPages[] = {
      "further line has six fields between tabs: optimizations, GPU, and in ns per step the\n"
      "recorded step, the predicted and the measured one; at last the measured file. The message\n"
      "names the line that cannot be read. Nothing is appended to a file with such a line."},
+    {"E0111", "these optimizations exclude each other",
+     "Two optimizations of one --opt say something different about the same work, so that the "
+     "result\n"
+     "would depend on which came first, or count a gain twice. The message has the reason. Give "
+     "each\n"
+     "an --opt of its own to compare them."},
     {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
     {"E0202", "this is a directory, not a trace",
      "One trace is one file, also when several ranks were recorded. Name one of them."},
@@ -113,6 +119,73 @@ constexpr ErrorPage kPages[] = {
      "Dependencies made from the recorded times form cycles: something ends before it begins,\n"
      "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"
      "It is damaged, or clocks of host and GPU do not belong together. Record again."},
+    {"E0401", "this optimization file cannot be read",
+     "It is missing, larger than 256 KiB, or no text in UTF-8. `daydream opt new NAME` prints a "
+     "file\n"
+     "to start from."},
+    {"E0402", "this is not YAML",
+     "The caret shows where reading ended. Most often a text holds : or # or begins with one of\n"
+     "{ [ & * ! | > ' \" % @ and needs quotes, or lines that belong together are not indented "
+     "alike."},
+    {"E0403", "YAML that is not accepted",
+     "Option files are maps, lists and texts. Anchors, aliases, tags and several documents are\n"
+     "refused, as is nesting beyond 32 and more than 10,000 values: nobody needs them here, and "
+     "they\n"
+     "make small files large."},
+    {"E0404", "a key is given twice", "One of the two would be ignored. Keep one."},
+    {"E0405", "unknown key",
+     "The map at the caret does not have this key; the message says which it has. A key that "
+     "would\n"
+     "be ignored is more often a slip than meant."},
+    {"E0406", "a value of the wrong form",
+     "Something is missing, or a map, list, text, number or word is expected at the caret.\n"
+     "docs/optimization-files.md has the format."},
+    {"E0407", "the name is taken",
+     "An optimization of daydream, or another file of this command, has the name. Change `name:`."},
+    {"E0408", "bad parameter of an option file",
+     "A parameter needs a default and a source, min <= low <= default <= high <= max, and the same\n"
+     "unit everywhere."},
+    {"E0411", "bad selector",
+     "The selector selects nothing, or a value is not among the words of its key.\n"
+     "`daydream explain selectors` lists the keys."},
+    {"E0412", "regular expression does not compile",
+     "Names are matched with RE2 expressions, anywhere in the name. Quote ( ) [ ] . + * ? with \\\n"
+     "when they stand for themselves. Expressions have at most 1,000 characters, and those that "
+     "would\n"
+     "become too large are refused."},
+    {"E0413", "this expression cannot be read",
+     "Expressions have numbers with units (12us, 64MiB, 25GB/s, 40%), + - * / ^, comparisons, and, "
+     "or,\n"
+     "not, if(C, A, B), min and max, sum mean min max count over groups, the fields time gap bytes\n"
+     "in_bytes out_bytes flops grid block regs launches, $parameters, and gpu.hbm_bw,\n"
+     "gpu.sustained_bw, gpu.pcie_bw, gpu.memory, gpu.sms, gpu.peak(FORMAT), gpu.sustained(FORMAT)."},
+    {"E0414", "units that do not fit",
+     "Times cannot be added to bytes, and the value has to be what the place asks for: a time for\n"
+     "`time`, a plain number for a factor. Divide bytes by a bandwidth (bytes / 25GB/s) to get a "
+     "time.\n"
+     "A bare 0 has any unit."},
+    {"E0415", "a name that is not defined",
+     "A selector is called by a name that `define:` does not have above this place. Definitions use\n"
+     "those above them only, so none can hold itself."},
+    {"E0416", "bad use of another optimization",
+     "`use:` takes optimizations of `daydream opt list` with their arguments, as --opt does, but no\n"
+     "files."},
+    {"E0421", "a check of the option file failed",
+     "The file says how much a selector has to match, and in this trace it does not. Look with\n"
+     "`daydream opt check FILE --trace TRACE`: it shows what each selector matches."},
+    {"E0422", "the trace lacks what the option file needs",
+     "`needs:` names something that was not recorded. The message says how to record it."},
+    {"E0423", "a task lacks a field",
+     "The file needs a field (`needs:`), and a selected task does not have it. Without the need, "
+     "such\n"
+     "tasks stay as they are and are counted in a warning."},
+    {"E0424", "a value without meaning",
+     "An expression gave a negative, infinite or absurd value for a task. Limit it with max(A, 0) "
+     "or\n"
+     "choose with if(CONDITION, A, B)."},
+    {"E0425", "work would wait for itself",
+     "After this action of the file, a task waits for something that waits for the task. Link from\n"
+     "earlier work to later work only."},
     {"E0501", "another tool is to record this command already",
      "CUDA lets one profiler into a process at a time, and CUDA_INJECTION64_PATH or\n"
      "NVTX_INJECTION64_PATH names one (Nsight Systems and Compute set them, and so does `daydream\n"
@@ -215,9 +288,8 @@ std::string ErrorsMarkdown() {
   std::string out =
       "# Error codes\n\n"
       "Printed by `daydream explain CODE`. The first two digits are the area: 01 command line, 02\n"
-      "reading the input, 03 what the input lacks, 05 recording, 06 model and replay, 09 our own\n"
-      "mistakes. "
-      "Warnings have the same numbers and begin with W.\n";
+      "reading the input, 03 what the input lacks, 04 option files, 05 recording, 06 model and\n"
+      "replay, 09 our own mistakes. Warnings have the same numbers and begin with W.\n";
   for (const ErrorPage& page : kPages) {
     out += fmt::format("\n## {}: {}\n\n{}\n", page.code, page.title, page.text);
   }

@@ -30,10 +30,14 @@ constexpr Term kTerms[] = {
      "One word for how far to trust a prediction.\n"
      "  low     the replay is off by more than 3 %, or by more than 10 % with typical lags, or "
      "the\n"
-     "          interval is wider than 30 % of the step, or the optimization warned\n"
+     "          interval is wider than 30 % of the step, or one step was recorded, or the\n"
+     "          optimization warned\n"
      "  high    the replay is within 1 %, within 3 % with typical lags, the interval is no wider\n"
-     "          than 5 % of the step, and the step is no more than a fifth shorter or longer:\n"
-     "          larger changes rest on models of kernels, with errors the interval does not know\n"
+     "          than 10 % of the step, a measured pair stands behind every optimization that "
+     "changes\n"
+     "          more than 2 % of it, and no more than a tenth of the GPU time is in kernels that "
+     "the\n"
+     "          model was never checked on\n"
      "  medium  everything between\n"
      "The JSON output says which of them decided (confidence_why)."},
     {"critical path",
@@ -47,11 +51,17 @@ constexpr Term kTerms[] = {
      "operator,\n"
      "or dead time between two kernels."},
     {"interval",
-     "Where the step time should lie in nine of ten cases. Three independent parts are added as\n"
-     "squares: the error of the replay (the larger of the plain and the typical one), the spread "
-     "of\n"
-     "the measured steps, and for every parameter that you did not fix how far the step moves\n"
-     "between the low and the high end of its plausible range. Bounds have none."},
+     "Where the step time should lie in nine of ten cases: the middle 90 % of 4096 draws with a\n"
+     "fixed seed. Each adds up: a replay in which the pieces of every step take what they took in "
+     "a\n"
+     "step drawn at random; every parameter that you did not fix, at a value drawn from its "
+     "range;\n"
+     "the error of the replay (the larger of the plain and the typical one); what the same "
+     "program\n"
+     "differs by from run to run (2.3 % in the two repeated recordings at hand); and what "
+     "predictions\n"
+     "of this optimization were off by (docs/accuracy.md), as a share of the change. Where nothing\n"
+     "was measured that last part is a prior of 20 %. Bounds have none."},
     {"kernel",
      "A function that runs on the GPU. Its time does not include its launch, which is a call on "
      "the\n"
@@ -91,6 +101,22 @@ constexpr Term kTerms[] = {
      "  transform   added by an optimization\n"
      "and the order of the lane itself. docs/how-it-works.md has the evidence for each."},
     {"scenario", "A list of optimizations applied together. Each --opt is one scenario."},
+    {"selectors",
+     "Which tasks speedup, remove and option files work on. On the command line: KEY:VALUE, joined\n"
+     "with &, each inverted by a leading !; a bare value is kernel:VALUE. In a file: {KEY: VALUE}.\n"
+     "  kernel, call, name    GPU operations, API calls, any task, by name\n"
+     "  op, scope, layer      inside an op, any named range, a layer (or module)\n"
+     "  lane, stream, thread  by name; streams and threads also by number or range\n"
+     "  device, rank, step    by number or range, 2 or 2-5\n"
+     "  phase                 forward, backward, optimizer, data, comm, none\n"
+     "  kind                  kernel, memcpy, memset, comm, call, host, wait, delay, data, gpu,\n"
+     "                        launch, sync, cpu_op, graph\n"
+     "  class                 gemm, conv, attention, elementwise, norm, ... (or category)\n"
+     "  dtype, shape          format and recorded input shapes of the op\n"
+     "  direction, memory     copies: h2d, d2h, d2d, h2h; pageable, pinned, device, managed\n"
+     "  collective            collectives by the name of the operation\n"
+     "Names are RE2 expressions that match anywhere. Files also have not, any, all, where,\n"
+     "launched_by, inside, before, after, first, last (docs/optimization-files.md)."},
     {"step",
      "One training iteration. Its time is the period from the start of its GPU work to that of "
      "the\n"

@@ -78,32 +78,118 @@ void WriteChanges(const Changes& c, JsonWriter& json) {
   WriteTexts(json, "warnings", c.warnings);
 }
 
+void WriteMemory(const std::vector<MemoryChange>& memory, JsonWriter& json) {
+  int64_t sum = 0;
+  json.Key("memory").BeginArray();
+  for (const MemoryChange& m : memory) {
+    sum += m.bytes;
+    json.BeginInlineObject().Key("what").String(m.what).Key("bytes").Int(m.bytes);
+    json.Key("estimate").Bool(m.estimate).EndObject();
+  }
+  json.EndArray();
+  json.Key("memory_change_bytes");
+  if (memory.empty()) {
+    json.Null();
+  } else {
+    json.Int(sum);
+  }
+}
+
+void WriteLimiter(const Limiter& l, JsonWriter& json) {
+  json.Key("resource").String(Name(l.resource)).Key("what").String(l.what);
+  if (!l.lane.empty()) json.Key("lane").String(l.lane);
+  json.Key("path_ns").Int(l.time.ns).Key("count").Rounded(l.count, 3);
+}
+
+void WriteExplanation(const std::optional<Explanation>& e, JsonWriter& json) {
+  json.Key("explanation");
+  if (!e.has_value()) {
+    json.Null();
+    return;
+  }
+  json.BeginObject().Key("text").String(e->text);
+  json.Key("cause").String(e->cause).Key("opt").String(e->opt);
+  json.Key("side").String(e->gpu ? "gpu" : "host");
+  json.Key("work_ns").Int(e->work.ns).Key("gained_ns").Int(e->gained.ns);
+  json.Key("exposed").BeginArray();
+  for (const Exposure& x : e->exposed) {
+    json.BeginInlineObject();
+    WriteLimiter(x.limiter, json);
+    json.Key("path_before_ns").Int(x.before.ns).Key("count_before").Rounded(x.count_before, 3);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("next_limiter");
+  if (e->next.has_value()) {
+    json.BeginInlineObject();
+    WriteLimiter(*e->next, json);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
+  json.Key("enough_speedup");
+  if (e->enough.has_value() && std::isfinite(*e->enough)) {
+    json.Rounded(*e->enough, 3);
+  } else {
+    json.Null();
+  }
+  json.EndObject();
+}
+
+void WriteCauses(const Prediction& p, JsonWriter& json) {
+  json.Key("causes").BeginArray();
+  for (const CauseShare& c : p.causes) {
+    json.BeginInlineObject().Key("what").String(c.what).Key("opt").String(c.opt);
+    json.Key("delta_ms").Double(c.delta.ms()).Key("delta_ns").Int(c.delta.ns);
+    json.Key("gpu_ns").Int(c.gpu.ns).Key("host_ns").Int(c.host.ns).EndObject();
+  }
+  json.EndArray();
+  WriteExplanation(p.why_not, json);
+  json.Key("unchecked_pct");
+  if (p.unchecked.has_value()) {
+    json.Rounded(Percent(*p.unchecked), 3);
+  } else {
+    json.Null();
+  }
+  json.Key("learned").BeginInlineObject().Key("rows").UInt(p.learned.rows);
+  json.Key("correction_pct").Rounded(Percent(p.learned.share), 4).EndObject();
+}
+
+// A scenario that cannot be predicted has the same keys, with null or nothing in them.
 void WritePrediction(const Prediction& p, JsonWriter& json) {
   json.BeginObject().Key("name").String(p.name);
   json.Key("opts").BeginInlineArray();
   for (const std::string& opt : p.opts) json.String(opt);
   json.EndArray();
-  if (!p.error.ok()) {
+  const bool ok = p.error.ok();
+  if (ok) {
+    json.Key("step_ms").Double(p.step.ms()).Key("step_ns").Int(p.step.ns);
+  } else {
     WriteError(p.error, json);
-    json.EndObject();
-    return;
+    json.Key("step_ms").Null().Key("step_ns").Null();
   }
-  json.Key("step_ms").Double(p.step.ms()).Key("step_ns").Int(p.step.ns);
   json.Key("interval_ms");
-  if (p.low.has_value()) {
+  if (ok && p.low.has_value()) {
     json.BeginInlineArray().Double(p.low->ms()).Double(p.high->ms()).EndArray();
   } else {
     json.Null();
   }
-  json.Key("speedup").Rounded(p.speedup, 6).Key("bound").Bool(p.bound);
-  json.Key("confidence").String(Name(p.confidence)).Key("confidence_why").String(p.why);
-  json.Key("causes").BeginArray();
-  for (const CauseShare& c : p.causes) {
-    json.BeginInlineObject().Key("what").String(c.what).Key("opt").String(c.opt);
-    json.Key("delta_ms").Double(c.delta.ms()).Key("delta_ns").Int(c.delta.ns).EndObject();
+  json.Key("speedup");
+  if (ok) {
+    json.Rounded(p.speedup, 6);
+  } else {
+    json.Null();
   }
-  json.EndArray();
+  json.Key("bound").Bool(p.bound).Key("confidence");
+  if (ok) {
+    json.String(Name(p.confidence));
+  } else {
+    json.Null();
+  }
+  json.Key("confidence_why").String(p.why);
+  WriteCauses(p, json);
   WriteBoundBy(p.path, json);
+  WriteMemory(p.changes.memory, json);
   WriteTexts(json, "left_out", p.left_out);
   WriteChanges(p.changes, json);
   json.EndObject();
@@ -127,7 +213,14 @@ void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
     json.Key("measured").BeginObject().Key("file").String(s.file);
     json.Key("scenario").String(report.result.predictions[report.result.main].name);
     json.Key("step_ms").Double(s.measured.ms()).Key("error_pct").Rounded(Percent(s.error), 4);
-    json.Key("inside_interval").Bool(s.inside).EndObject();
+    json.Key("inside_interval").Bool(s.inside);
+    json.Key("misses").BeginArray();
+    for (const Miss& m : s.misses) {
+      json.BeginInlineObject().Key("by").String(m.by).Key("name").String(m.name);
+      json.Key("before_ns").Int(m.before.ns).Key("predicted_ns").Int(m.predicted.ns);
+      json.Key("measured_ns").Int(m.measured.ns).EndObject();
+    }
+    json.EndArray().EndObject();
   }
 }
 

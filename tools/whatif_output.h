@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/misses.h"
 #include "report/summary.h"
 #include "report/table.h"
 #include "report/what_if.h"
@@ -18,8 +19,10 @@ struct Score {
   std::string file;
   Duration measured;
   std::string headline;
+  std::string device;   // name of the first GPU
   double error = 0;     // predicted / measured - 1
   bool inside = false;  // of the interval
+  std::vector<Miss> misses;  // largest first
 };
 
 // One group before and after, for --by.

@@ -9,6 +9,8 @@ namespace {
 
 constexpr size_t kBarWidth = 20;
 constexpr size_t kRowsShown = 15;
+// Causes below this share of the largest are shown together.
+constexpr double kSmallestRow = 0.002;
 
 std::string Speedup(const Prediction& p) {
   if (!std::isfinite(p.speedup)) return "no limit";
@@ -75,31 +77,41 @@ std::string CauseTable(const Prediction& p, TimeUnit unit) {
   if (p.causes.empty()) return "";
   Table table({{fmt::format("{}: where the time goes", p.name), Align::kLeft},
                {"", Align::kLeft},
-               {std::string(UnitName(unit))},
+               {"work"},
+               {std::string("step, ") + std::string(UnitName(unit))},
                {"", Align::kLeft}});
   double largest = 0;
   for (const CauseShare& c : p.causes) largest = std::max(largest, std::fabs(c.delta.us()));
-  Duration total;
+  Duration total, rest, rest_work;
   size_t shown = 0;
-  Duration rest;
+  const Duration smallest = Duration::FromDouble(largest * 1000 * kSmallestRow);
+  auto signed_time = [&](Duration d) {
+    std::string number = TimeIn(d, unit, 2);
+    return d.ns > 0 ? "+" + number : number;
+  };
+  size_t others = 0;
   for (const CauseShare& c : p.causes) {
     total += c.delta;
-    if (++shown > kRowsShown) {
+    const Duration work = c.gpu + c.host;
+    auto small = [&](Duration d) { return -smallest < d && d < smallest; };
+    if (shown >= kRowsShown || (small(c.delta) && small(work))) {
+      ++others;
       rest += c.delta;
+      rest_work += work;
       continue;
     }
+    ++shown;
     double share = largest > 0 ? std::fabs(c.delta.us()) / largest : 0;
     auto length = static_cast<size_t>(std::lround(share * kBarWidth));
-    std::string number = TimeIn(c.delta, unit, 2);
-    table.AddRow({Printable(c.what), c.opt, c.delta.ns > 0 ? "+" + number : number,
-                  std::string(length, c.delta.ns > 0 ? '+' : '#')});
+    table.AddRow({Printable(c.what), c.opt, work.ns == 0 ? "" : signed_time(work),
+                  signed_time(c.delta), std::string(length, c.delta.ns > 0 ? '+' : '#')});
   }
-  if (shown > kRowsShown) {
-    table.AddRow({fmt::format("[{} others]", shown - kRowsShown), "", TimeIn(rest, unit, 2), ""});
+  if (others > 0) {
+    table.AddRow({others == 1 ? "[1 other]" : fmt::format("[{} others]", others), "",
+                  signed_time(rest_work), signed_time(rest), ""});
   }
   table.AddRule();
-  std::string number = TimeIn(total, unit, 2);
-  table.AddRow({"all", "", total.ns > 0 ? "+" + number : number, ""});
+  table.AddRow({"all", "", "", signed_time(total), ""});
   return table.Text();
 }
 
@@ -117,6 +129,42 @@ std::string BoundByLine(const Prediction& p) {
                         FormatPercent(static_cast<double>(d.ns) / static_cast<double>(sum.ns), 0));
   }
   return fmt::format("  now bound by {}\n", text);
+}
+
+// "-1.2 GB", "+300 MB".
+std::string SignedBytes(int64_t bytes) {
+  auto size = static_cast<uint64_t>(bytes < 0 ? -bytes : bytes);
+  return fmt::format("{}{}", bytes < 0 ? "-" : "+", FormatBytes(size));
+}
+
+std::string MemoryLine(const WhatIfReport& report, const Prediction& p) {
+  if (p.changes.memory.empty()) return "";
+  int64_t sum = 0;
+  bool estimate = false;
+  for (const MemoryChange& m : p.changes.memory) {
+    sum += m.bytes;
+    estimate |= m.estimate;
+  }
+  std::string text = fmt::format("  peak memory {}", SignedBytes(sum));
+  const Trace& t = *report.trace;
+  uint64_t total = t.devices.empty() ? 0 : t.devices[0].memory_bytes;
+  if (total > 0) text += fmt::format(" of {}", FormatBytes(total));
+  if (estimate) text += " (an estimate from shapes)";
+  const MemoryChange& most = *std::max_element(
+      p.changes.memory.begin(), p.changes.memory.end(),
+      [](const auto& a, const auto& b) { return std::llabs(a.bytes) < std::llabs(b.bytes); });
+  return fmt::format("{}: {} {}\n", text, Printable(most.what), SignedBytes(most.bytes));
+}
+
+std::string WhyNotLines(const Prediction& p) {
+  std::string out;
+  if (p.why_not.has_value()) out += fmt::format("  {}\n", Printable(p.why_not->text));
+  if (p.unchecked.has_value() && *p.unchecked >= 0.01) {
+    out += fmt::format(
+        "  {} of the GPU time comes from kernels the model was never checked on\n",
+        FormatPercent(*p.unchecked, 0));
+  }
+  return out;
 }
 
 Table BreakdownTable(const WhatIfReport& report) {
@@ -161,20 +209,39 @@ Table BreakdownTable(const WhatIfReport& report) {
   return table;
 }
 
+std::string MissTable(const Score& s, TimeUnit unit) {
+  if (s.misses.empty()) return "";
+  Table table({{"largest misses, GPU time per step", Align::kLeft},
+               {"", Align::kLeft},
+               {"predicted"},
+               {"measured"},
+               {"miss"}});
+  for (const Miss& m : s.misses) {
+    std::string word = m.before.ns == 0     ? "new"
+                       : m.measured.ns == 0 ? "gone"
+                                            : "";
+    table.AddRow({fmt::format("{} {}", m.by, Printable(m.name)), word,
+                  FormatTime(m.predicted, unit), FormatTime(m.measured, unit),
+                  FormatChange(m.predicted - m.measured, unit)});
+  }
+  return "\n" + table.Text();
+}
+
 std::string ScoreText(const WhatIfReport& report) {
   if (!report.score.has_value()) return "";
   const Score& s = *report.score;
   const Prediction& p = report.result.predictions[report.result.main];
   TimeUnit unit = UnitFor(s.measured);
   std::string interval = Interval(p, unit);
-  return fmt::format("\n  {}   predicted {}{}   measured {}   error {}   {}\n    measured in {}\n",
-                     p.name, FormatTime(p.step, unit),
-                     interval.empty() ? "" : fmt::format(" ({})", interval),
-                     FormatTime(s.measured, unit), FormatSignedPercent(s.error),
-                     interval.empty() ? ""
-                     : s.inside       ? "inside interval"
-                                      : "OUTSIDE interval",
-                     Printable(s.headline));
+  std::string out = fmt::format(
+      "\n  {}   predicted {}{}   measured {}   error {}   {}\n    measured in {}\n", p.name,
+      FormatTime(p.step, unit), interval.empty() ? "" : fmt::format(" ({})", interval),
+      FormatTime(s.measured, unit), FormatSignedPercent(s.error),
+      interval.empty() ? ""
+      : s.inside       ? "inside interval"
+                       : "OUTSIDE interval",
+      Printable(s.headline));
+  return out + MissTable(s, unit);
 }
 
 }  // namespace
@@ -205,7 +272,7 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
       out += fmt::format("\n  {}, per step\n", main.name);
       out += BreakdownTable(report).Text(session.table_style());
     }
-    out += BoundByLine(main);
+    out += BoundByLine(main) + MemoryLine(report, main) + WhyNotLines(main);
   }
   return out + ScoreText(report);
 }

@@ -34,15 +34,22 @@ CauseId Editor::CauseOf(TaskId t) const {
   return t.index() < cause_of_.size() ? cause_of_[t.index()] : kNoCause;
 }
 
-void Editor::Touch(TaskId t, Duration before, Duration after) {
-  if (cause_ == kNoCause) BeginCause("edited");
+CauseId Editor::OpenCause() { return cause_ == kNoCause ? BeginCause("edited") : cause_; }
+
+void Editor::Touch(TaskId t, Duration duration, Duration gap) {
+  OpenCause();
   if (cause_of_.size() <= t.index()) cause_of_.resize(graph_.size(), kNoCause);
   cause_of_[t.index()] = cause_;
+  edits_.push_back({.task = t, .cause = cause_, .duration = duration, .gap = gap});
   LaneKind kind = graph_.lane(graph_.task(t).lane).lane.kind;
   Cause& cause = causes_[cause_];
   // Work of modelled lanes (loader workers) belongs to neither side.
-  if (kind == LaneKind::kStream) cause.gpu += after - before;
-  if (kind == LaneKind::kThread) cause.host += after - before;
+  if (kind == LaneKind::kStream) cause.gpu += duration + gap;
+  if (kind == LaneKind::kThread) cause.host += duration + gap;
+}
+
+void Editor::TouchEdge(const Edge& e) {
+  edge_edits_.push_back({.from = e.from, .to = e.to, .rule = e.rule, .cause = OpenCause()});
 }
 
 void Editor::MarkPositions(TaskId t) {
@@ -54,8 +61,7 @@ void Editor::MarkPositions(TaskId t) {
   moved_positions_[task.lane.index()] = true;
 }
 
-std::vector<TaskId> Editor::Select(
-    const std::function<bool(const Graph&, TaskId)>& wanted) const {
+std::vector<TaskId> Editor::Select(const std::function<bool(const Graph&, TaskId)>& wanted) const {
   std::vector<TaskId> selected;
   for (size_t i = 0; i < graph_.size(); ++i) {
     TaskId t(i);
@@ -70,7 +76,7 @@ void Editor::Scale(std::span<const TaskId> tasks, double factor) {
     Task& task = graph_.mutable_task(t);
     Duration before = task.duration;
     task.duration = before.Scaled(factor);
-    Touch(t, before, task.duration);
+    Touch(t, task.duration - before, {});
     ++changes_.scaled;
   }
 }
@@ -78,14 +84,14 @@ void Editor::Scale(std::span<const TaskId> tasks, double factor) {
 void Editor::SetDuration(TaskId t, Duration d) {
   DD_CHECK(d >= Duration{});
   Task& task = graph_.mutable_task(t);
-  Touch(t, task.duration, d);
+  Touch(t, d - task.duration, {});
   task.duration = d;
   ++changes_.set;
 }
 
 void Editor::SetGap(TaskId t, Duration gap) {
   Task& task = graph_.mutable_task(t);
-  Touch(t, task.gap, gap);
+  Touch(t, {}, gap - task.gap);
   task.gap = gap;
   ++changes_.set;
 }
@@ -94,7 +100,7 @@ void Editor::Remove(std::span<const TaskId> tasks) {
   for (TaskId t : tasks) {
     Task& task = graph_.mutable_task(t);
     if (task.removed) continue;
-    Touch(t, task.duration + task.gap, {});
+    Touch(t, -task.duration, -task.gap);
     task.duration = task.gap = {};
     task.removed = true;
     MarkPositions(t);
@@ -104,7 +110,7 @@ void Editor::Remove(std::span<const TaskId> tasks) {
 
 TaskId Editor::InsertAfter(TaskId after, Task task) {
   TaskId t = graph_.InsertAfter(after, task);
-  Touch(t, {}, task.duration + task.gap);
+  Touch(t, task.duration, task.gap);
   MarkPositions(t);
   ++changes_.inserted;
   return t;
@@ -112,7 +118,7 @@ TaskId Editor::InsertAfter(TaskId after, Task task) {
 
 TaskId Editor::InsertBefore(TaskId before, Task task) {
   TaskId t = graph_.InsertBefore(before, task);
-  Touch(t, {}, task.duration + task.gap);
+  Touch(t, task.duration, task.gap);
   MarkPositions(t);
   ++changes_.inserted;
   return t;
@@ -120,7 +126,7 @@ TaskId Editor::InsertBefore(TaskId before, Task task) {
 
 TaskId Editor::Append(Task task) {
   TaskId t = graph_.Append(task);
-  Touch(t, {}, task.duration + task.gap);
+  Touch(t, task.duration, task.gap);
   MarkPositions(t);
   ++changes_.inserted;
   return t;
@@ -128,8 +134,13 @@ TaskId Editor::Append(Task task) {
 
 void Editor::AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor from_anchor,
                      Anchor to_anchor) {
-  graph_.AddEdge({.from = from, .to = to, .lag = lag, .rule = rule, .from_anchor = from_anchor,
+  graph_.AddEdge({.from = from,
+                  .to = to,
+                  .lag = lag,
+                  .rule = rule,
+                  .from_anchor = from_anchor,
                   .to_anchor = to_anchor});
+  TouchEdge(graph_.edges().back());
   ++changes_.edges;
   if (rule != Rule::kLaunch) return;
   calls_known_ = false;
@@ -143,12 +154,16 @@ void Editor::SetLag(size_t edge, Duration lag) {
   Edge& e = graph_.mutable_edges()[edge];
   if (e.lag == lag) return;
   e.lag = lag;
+  TouchEdge(e);
   ++changes_.edges;
 }
 
 size_t Editor::DropEdges(const std::function<bool(const Graph&, const Edge&)>& unwanted) {
-  size_t dropped = std::erase_if(graph_.mutable_edges(),
-                                 [&](const Edge& e) { return unwanted(graph_, e); });
+  size_t dropped = std::erase_if(graph_.mutable_edges(), [&](const Edge& e) {
+    if (!unwanted(graph_, e)) return false;
+    TouchEdge(e);
+    return true;
+  });
   changes_.edges += dropped;
   if (dropped > 0) launches_known_ = calls_known_ = false;
   return dropped;
@@ -158,7 +173,7 @@ TaskId Editor::Fuse(std::span<const TaskId> tasks, std::string_view name, Durati
   DD_CHECK(!tasks.empty());
   TaskId first = tasks.front();
   Task& task = graph_.mutable_task(first);
-  Touch(first, task.duration, duration);
+  Touch(first, duration - task.duration, {});
   task.duration = duration;
   task.name = graph_.AddName(name);
   changes_.fused += tasks.size();
@@ -176,10 +191,11 @@ size_t Editor::RemoveWithLaunches(std::span<const TaskId> gpu_tasks) {
     if (TaskId call = LaunchOf(t); call.valid()) {
       calls.push_back(call);
       Edge& launch = graph_.mutable_edges()[launch_edge_[t.index()]];
+      if (launch.lag > Duration{}) TouchEdge(launch);
       launch.lag = std::min(launch.lag, Duration{});
     }
-    for (TaskId d = graph_.task(t).lane_prev;
-         d.valid() && graph_.task(d).kind == TaskKind::kDelay; d = graph_.task(d).lane_prev) {
+    for (TaskId d = graph_.task(t).lane_prev; d.valid() && graph_.task(d).kind == TaskKind::kDelay;
+         d = graph_.task(d).lane_prev) {
       rest.push_back(d);
     }
   }
@@ -211,8 +227,12 @@ void Editor::Finish() {
   FollowHolders();
   std::erase_if(graph_.mutable_edges(), [&](const Edge& e) {
     const Task& to = graph_.task(e.to);
-    return to.removed && (e.rule == Rule::kHostWait || e.rule == Rule::kQueue) &&
-           (to.kind == TaskKind::kCall || to.kind == TaskKind::kWait);
+    bool gone = to.removed && (e.rule == Rule::kHostWait || e.rule == Rule::kQueue) &&
+                (to.kind == TaskKind::kCall || to.kind == TaskKind::kWait);
+    if (!gone) return false;
+    cause_ = CauseOf(e.to);
+    TouchEdge(e);
+    return true;
   });
   launches_known_ = calls_known_ = false;
   for (size_t lane = 0; lane < moved_positions_.size(); ++lane) {
@@ -230,6 +250,7 @@ void Editor::Move(TaskId t, LaneId lane, TaskId after) {
   graph_.MoveToLane(t, lane, after);
   MarkPositions(t);
   Touch(t, {}, {});
+  edits_.back().moved = true;
   ++changes_.moved;
 }
 
@@ -239,19 +260,22 @@ void Editor::Relaunch(TaskId gpu_task, TaskId call) {
   DD_CHECK(edge != kNoEdge);
   Edge& e = graph_.mutable_edges()[edge];
   if (e.from == call) return;
+  TouchEdge(e);
   e.from = call;
   e.from_anchor = Anchor::kEnd;
+  TouchEdge(e);
   if (auto it = started_edge_.find(gpu_task); it != started_edge_.end()) {
-    graph_.mutable_edges()[it->second].from = call;
+    Edge& started = graph_.mutable_edges()[it->second];
+    if (started.from != call) TouchEdge(started);
+    started.from = call;
+    TouchEdge(started);
   }
   calls_known_ = false;
   MarkPositions(gpu_task);
   ++changes_.edges;
 }
 
-void Editor::AllowReorder(LaneId lane) {
-  graph_.mutable_lane(lane).order = LaneOrder::kPriority;
-}
+void Editor::AllowReorder(LaneId lane) { graph_.mutable_lane(lane).order = LaneOrder::kPriority; }
 
 // The edge that says which call launched a task. A task that may start while its call still returns
 // has a second one from the call's start, and delays share the launch of what they delay.
@@ -267,7 +291,8 @@ void Editor::FollowHolders() {
     const Task& holder = graph_.task(c.holder);
     if (delay.duration != c.wait || holder.duration == c.held || c.held == Duration{}) continue;
     Duration wait = c.wait.Scaled(holder.duration.seconds() / c.held.seconds());
-    Touch(c.delay, delay.duration, wait);
+    if (CauseId held_by = CauseOf(c.holder); held_by != kNoCause) cause_ = held_by;
+    Touch(c.delay, wait - delay.duration, {});
     delay.duration = wait;
   }
 }

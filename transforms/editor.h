@@ -49,6 +49,22 @@ class Editor {
     Duration host, gpu;  // sum of the duration changes by side, for ordering the report
   };
   std::span<const Cause> causes() const { return causes_; }
+  // What each edit changed, in order: the report switches causes on and off with it
+  // (report/causes.h). `moved`: only its place changed.
+  struct Edit {
+    TaskId task;
+    CauseId cause;
+    bool moved = false;
+    Duration duration, gap;  // after minus before
+  };
+  std::span<const Edit> edits() const { return edits_; }
+  // An edge that came, went, or got another lag or origin. One that was relaunched is there twice.
+  struct EdgeEdit {
+    TaskId from, to;
+    Rule rule;
+    CauseId cause;
+  };
+  std::span<const EdgeEdit> edge_edits() const { return edge_edits_; }
   // Cause of the last edit of each task; kNoCause for untouched tasks.
   static constexpr CauseId kNoCause = 0xffff;
   CauseId CauseOf(TaskId t) const;
@@ -59,7 +75,7 @@ class Editor {
   void Scale(std::span<const TaskId> tasks, double factor);  // durations; factor >= 0
   void SetDuration(TaskId t, Duration d);
   void SetGap(TaskId t, Duration gap);
-  void Remove(std::span<const TaskId> tasks);   // duration and gap become 0
+  void Remove(std::span<const TaskId> tasks);  // duration and gap become 0
   TaskId InsertAfter(TaskId after, Task task);
   TaskId InsertBefore(TaskId before, Task task);
   TaskId Append(Task task);
@@ -103,7 +119,9 @@ class Editor {
   };
   bool IsLaunch(const Edge& e) const;
   void FollowHolders();
-  void Touch(TaskId t, Duration before, Duration after);
+  CauseId OpenCause();
+  void Touch(TaskId t, Duration duration, Duration gap);  // changes of both
+  void TouchEdge(const Edge& e);
   void MarkPositions(TaskId t);
   Graph& graph_;
   std::vector<Contended> contended_;
@@ -111,12 +129,14 @@ class Editor {
   std::vector<Cause> causes_;
   CauseId cause_ = kNoCause;
   std::vector<CauseId> cause_of_;
+  std::vector<Edit> edits_;
+  std::vector<EdgeEdit> edge_edits_;
   size_t recorded_tasks_ = 0;
-  mutable bool launches_known_ = false;  // launch_edge_ is complete
-  mutable bool calls_known_ = false;     // launched_begin_, launched_ are complete
+  mutable bool launches_known_ = false;        // launch_edge_ is complete
+  mutable bool calls_known_ = false;           // launched_begin_, launched_ are complete
   mutable std::vector<uint32_t> launch_edge_;  // by GPU task: index into edges
   mutable absl::flat_hash_map<TaskId, uint32_t> started_edge_;  // see IndexLaunches
-  std::vector<bool> moved_positions_;          // by lane: GPU tasks came or went
+  std::vector<bool> moved_positions_;                           // by lane: GPU tasks came or went
   mutable std::vector<uint32_t> launched_begin_;
   mutable std::vector<TaskId> launched_;
 };

@@ -3,7 +3,6 @@
 // in tests/golden/; a test fails while one of the four is missing.
 #pragma once
 
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,9 +28,6 @@ struct Conflict {
   std::string_view reason;  // "both say what launches the kernels"
 };
 
-class OptionFile;
-class OptionFiles;
-
 struct Transform {
   std::string_view name;        // "amp"
   std::string_view summary;     // one line, no full stop
@@ -44,9 +40,6 @@ struct Transform {
   std::string_view sources;     // papers and documents behind the model
   Advice advice = {};
   std::span<const Conflict> conflicts = {};  // one of the two transforms needs to say it
-  // An optimization of the user's own (transforms/option_file.h), which then does what `apply`
-  // does for the others.
-  const OptionFile* file = nullptr;
 };
 
 // All transforms in the order of transforms.def.
@@ -57,15 +50,11 @@ const Transform* FindTransform(std::string_view name);
 struct Application {
   const Transform* transform = nullptr;
   Params params;
-  std::shared_ptr<const OptionFile> file = nullptr;  // owns `transform` when it came from a file
 };
 // "amp(dtype=bf16),fuse" -> two applications, to be applied in this order.
 // SPEC := ITEM (',' ITEM)*; ITEM := NAME ['(' ARG (',' ARG)* ')']; ARG := VALUE | KEY '=' VALUE.
-// NAME may also be a file (./mine.yaml) or an optimization of one; `files` loads and keeps them.
-// Two optimizations that exclude each other are refused (E0111). Errors point at the place
-// (`where` holds the text and a caret) and suggest names.
-absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec,
-                                                       OptionFiles* files = nullptr);
+// Errors point at the place (`where` holds the text and a caret) and suggest names.
+absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec);
 
 // What one application did.
 struct Applied {
@@ -73,6 +62,8 @@ struct Applied {
   bool bound = false;
   Changes changes;
   std::vector<Editor::Cause> causes;
+  std::vector<Editor::Edit> edits;
+  std::vector<Editor::EdgeEdit> edge_edits;
 };
 
 // Applies one transform: runs it and validates the graph afterwards. A transform that matched

@@ -1,7 +1,6 @@
 #include <array>
 
 #include "graph/validate.h"
-#include "transforms/option_file.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -27,9 +26,7 @@ const Transform* FindTransform(std::string_view name) {
 absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
   const Transform& transform = *application.transform;
   Editor edit(graph);
-  absl::Status status = transform.file != nullptr
-                            ? transform.file->Apply(application.params, edit)
-                            : transform.apply(application.params, edit);
+  absl::Status status = transform.apply(application.params, edit);
   if (!status.ok()) return status;
   if (!edit.changes().any()) {
     std::string why;
@@ -52,7 +49,9 @@ absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
   }
   return Applied{.spelled = application.params.spelled(), .bound = transform.bound,
                  .changes = edit.changes(),
-                 .causes = {edit.causes().begin(), edit.causes().end()}};
+                 .causes = {edit.causes().begin(), edit.causes().end()},
+                 .edits = {edit.edits().begin(), edit.edits().end()},
+                 .edge_edits = {edit.edge_edits().begin(), edit.edge_edits().end()}};
 }
 
 }  // namespace daydream

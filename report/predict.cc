@@ -1,0 +1,312 @@
+#include "report/predict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "report/intervals.h"
+#include "report/residuals.h"
+#include "report/settings.h"
+#include "report/summary.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+// Step times drawn anew for an interval; fewer for large graphs, so that they take no longer than
+// about a second.
+constexpr size_t kResampled = 256, kLeastResampled = 32;
+constexpr size_t kResampledTasks = 100'000'000;
+
+BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
+  std::vector<Window> windows = CountedWindows(graph, timeline);
+  std::vector<PathSegment> inside;
+  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
+    PathSegment part = s;
+    part.begin = s.begin;
+    part.end = s.begin + d;
+    inside.push_back(part);
+  });
+  BoundBy path = SumByResource(inside);
+  for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
+    *d = *d / static_cast<int64_t>(windows.size());
+  }
+  return path;
+}
+
+void Merge(Changes& into, const Changes& from) {
+  into.scaled += from.scaled;
+  into.set += from.set;
+  into.inserted += from.inserted;
+  into.removed += from.removed;
+  into.fused += from.fused;
+  into.moved += from.moved;
+  into.edges += from.edges;
+  auto add_new = [](std::vector<std::string>& to, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
+    }
+  };
+  add_new(into.notes, from.notes);
+  add_new(into.warnings, from.warnings);
+  into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
+}
+
+double AsDouble(Duration d) { return static_cast<double>(d.ns); }
+
+double Ratio(Duration a, Duration b) {
+  if (b.ns <= 0) return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
+  return AsDouble(a) / AsDouble(b);
+}
+
+// Text of --opt for one application.
+std::string SpelledAs(const Application& a) {
+  return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
+}
+
+// A scenario applied: the edited graph and what was written down on the way.
+struct Outcome {
+  Graph graph;
+  Timeline timeline;
+  std::vector<CauseJournal> journals;
+};
+
+class Predictor {
+ public:
+  Predictor(const Baseline& base, const ReplayCheck& replay,
+            const std::vector<Application>& scenario, const WhatIfOptions& options)
+      : base_(base), replay_(replay), scenario_(scenario), options_(options) {}
+
+  Prediction Run() {
+    for (const Application& a : scenario_) {
+      p_.opts.push_back(SpelledAs(a));
+      p_.name += (p_.name.empty() ? "" : " + ") + p_.opts.back();
+    }
+    auto outcome = Play();
+    if (!outcome.ok()) {
+      p_.error = outcome.status();
+      p_.left_out.clear();
+      return std::move(p_);
+    }
+    Attribute(*outcome);
+    p_.simulated = p_.step;
+    if (!p_.bound) {
+      FindUnchecked(*outcome);
+      Correct();
+    }
+    p_.speedup = Ratio(base_.step, p_.step);
+    if (p_.bound) {
+      p_.why = "a limit, not a prediction";
+      p_.confidence = Confidence::kLow;
+    } else {
+      Doubts doubts = FindDoubts(*outcome);
+      SetInterval(p_, doubts);
+    }
+    if (!options_.intervals) p_.low = p_.high = std::nullopt;
+    return std::move(p_);
+  }
+
+ private:
+  absl::StatusOr<Outcome> Play() {
+    Outcome out{*base_.graph, {}, {}};
+    limit_ = Duration::Max();
+    bool bound_last = false;
+    // A limit only takes work away. That a median over uneven steps can still come out longer (the
+    // step's border moves) does not make it a worse limit than the step it was applied to.
+    auto note = [&](const Application& a, const Applied* applied) -> absl::Status {
+      if (applied == nullptr) {
+        p_.left_out.push_back(SpelledAs(a));
+        return absl::OkStatus();
+      }
+      Merge(p_.changes, applied->changes);
+      p_.bound |= applied->bound;
+      bound_last = applied->bound;
+      out.journals.push_back({std::string(a.transform->name), applied->causes, applied->edits,
+                              applied->edge_edits});
+      if (&a != &scenario_.back() && !applied->bound && AnyBound()) {
+        DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(out.graph));
+        limit_ = StepTime(out.graph, timeline);
+      } else if (applied->bound && out.journals.size() == 1) {
+        limit_ = base_.step;
+      }
+      return absl::OkStatus();
+    };
+    DD_RETURN_IF_ERROR(ApplyAll(scenario_, out.graph, note));
+    DD_ASSIGN_OR_RETURN(out.timeline, Simulate(out.graph, {.blockers = true}));
+    p_.step = StepTime(out.graph, out.timeline);
+    if (bound_last) p_.step = std::min(p_.step, limit_);
+    p_.path = PathPerStep(out.graph, out.timeline);
+    return out;
+  }
+
+  bool AnyBound() const {
+    return std::any_of(scenario_.begin(), scenario_.end(),
+                       [](const Application& a) { return a.transform->bound; });
+  }
+
+  void Attribute(const Outcome& out) {
+    p_.causes = ShareByCause({.before = base_.graph, .after = &out.graph,
+                              .step_before = base_.step, .step_after = p_.step,
+                              .journals = out.journals});
+    if (!options_.explain || p_.bound) return;
+    std::vector<Limiter> limiters = PathByLimiter(out.graph, out.timeline);
+    p_.why_not = ExplainPrediction({.before = base_.graph, .after = &out.graph,
+                                    .step_after = p_.step, .path_before = &base_.limiters,
+                                    .path_after = &limiters, .causes = &p_.causes,
+                                    .journals = out.journals});
+  }
+
+  // Kernels whose time a transform set, by whether its model was ever compared with such kernels.
+  void FindUnchecked(const Outcome& out) {
+    Grouper classes(*base_.graph, GroupBy::kClass);
+    std::set<TaskId> unchecked;
+    bool modelled = false;
+    for (const CauseJournal& journal : out.journals) {
+      // The user says how much faster these get; nothing is modelled.
+      if (journal.opt == "speedup" || journal.opt == "remove") continue;
+      for (const Editor::Edit& e : journal.edits) {
+        if (e.task.index() >= base_.graph->size() || e.duration.ns == 0) continue;
+        if (base_.graph->task(e.task).kind != TaskKind::kKernel) continue;
+        modelled = true;
+        if (!WasChecked(journal.opt, classes.Of(e.task))) unchecked.insert(e.task);
+      }
+    }
+    if (!modelled) return;
+    Duration all, never;
+    for (size_t i = 0; i < base_.graph->size(); ++i) {
+      const Task& t = base_.graph->tasks()[i];
+      if (!t.removed && IsGpu(t.kind)) all += t.duration;
+    }
+    for (TaskId t : unchecked) never += base_.graph->task(t).duration;
+    p_.unchecked = all.ns > 0 ? AsDouble(never) / AsDouble(all) : 0;
+  }
+
+  // By how much the step may be off because of the models, as a share of it.
+  double ModelShare(size_t& rows) const {
+    std::map<std::string_view, Duration> change;
+    for (const CauseShare& c : p_.causes) change[c.opt] += c.delta;
+    double sum = 0;
+    rows = SIZE_MAX;
+    for (const Application& a : scenario_) {
+      auto it = change.find(a.transform->name);
+      if (it == change.end()) continue;
+      // What the user states himself has no model that could be wrong.
+      if (a.transform->name == "speedup" || a.transform->name == "remove") continue;
+      const double share = std::fabs(Ratio(it->second, p_.step));
+      ModelError error = ModelErrorOf(a.transform->name, options_.left_out);
+      sum += error.sigma * error.sigma * share * share;
+      if (share > 0.02) rows = std::min(rows, error.rows);
+      change.erase(it);
+    }
+    if (rows == SIZE_MAX) rows = 1;  // nothing that would need a model
+    return std::sqrt(sum);
+  }
+
+  void Correct() {
+    size_t rows = 0;
+    const double model = p_.step.ns > 0 ? ModelShare(rows) : 0;
+    p_.learned = CorrectionFor(options_.learned, LearnedName(scenario_), DeviceName(*base_.graph),
+                               std::hypot(model, kRunToRun));
+    if (p_.learned.rows == 0) return;
+    const Duration by = p_.step.Scaled(p_.learned.share);
+    p_.step += by;
+    p_.causes.push_back({.what = fmt::format("learned from {} measured runs", p_.learned.rows),
+                         .opt = "(learned)",
+                         .delta = by,
+                         .gpu = {},
+                         .host = {}});
+    if (p_.learned.rows == 1) p_.causes.back().what = "learned from 1 measured run";
+  }
+
+  Doubts FindDoubts(const Outcome& out) {
+    Doubts doubts{.replay = &replay_};
+    doubts.model = p_.step.ns > 0 ? ModelShare(doubts.rows) : 0;
+    doubts.run = kRunToRun;
+    if (p_.learned.rows > 0) {
+      doubts.model = p_.learned.sigma;
+      doubts.run = 0;
+      doubts.rows = p_.learned.rows;
+      doubts.learned = true;
+    }
+    if (!options_.intervals) return doubts;
+    doubts.params = TryParams();
+    if (base_.spread.has_value()) {
+      size_t count = std::clamp(kResampledTasks / std::max<size_t>(out.graph.size(), 1),
+                                kLeastResampled, kResampled);
+      resampled_ = base_.spread->Resample(out.graph, count);
+      doubts.resampled = resampled_;
+    }
+    return doubts;
+  }
+
+  absl::StatusOr<Duration> StepWith(std::span<const Application> scenario) const {
+    Graph graph = *base_.graph;
+    DD_RETURN_IF_ERROR(ApplyAll(scenario, graph));
+    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
+    return StepTime(graph, timeline).Scaled(1 + p_.learned.share);
+  }
+
+  // Replays the scenario with every open parameter at either end of its plausible range.
+  std::vector<ParamEnds> TryParams() const {
+    std::vector<ParamEnds> out;
+    for (size_t i = 0; i < scenario_.size(); ++i) {
+      for (const ParamSpec& spec : scenario_[i].transform->params) {
+        if (spec.unit == Unit::kText || !(spec.low < spec.high)) continue;
+        if (scenario_[i].params.given(spec.name)) continue;
+        auto at = [&](double value) {
+          std::vector<Application> changed = scenario_;
+          auto with = WithParam(scenario_[i], spec.name, FormatValue(value, spec.unit));
+          if (!with.ok()) return p_.step;
+          changed[i] = *std::move(with);
+          // An end of the range that cannot be applied says nothing about the other.
+          auto step = StepWith(changed);
+          return step.ok() ? *step : p_.step;
+        };
+        double place = (spec.fallback - spec.low) / (spec.high - spec.low);
+        out.push_back({at(spec.low), at(spec.high), std::clamp(place, 0.0, 1.0)});
+      }
+    }
+    return out;
+  }
+
+  const Baseline& base_;
+  const ReplayCheck& replay_;
+  const std::vector<Application>& scenario_;
+  const WhatIfOptions& options_;
+  Prediction p_;
+  Duration limit_;  // no limit is longer than the step before it
+  std::vector<Duration> resampled_;
+};
+
+}  // namespace
+
+Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
+  Baseline base{.graph = &graph, .step = StepTime(graph, timeline),
+                .path = PathPerStep(graph, timeline), .limiters = {}, .spread = {}};
+  if (options.explain) base.limiters = PathByLimiter(graph, timeline);
+  if (options.intervals) base.spread.emplace(graph);
+  return base;
+}
+
+Prediction Predict(const Baseline& base, const ReplayCheck& replay,
+                   const std::vector<Application>& scenario, const WhatIfOptions& options) {
+  return Predictor(base, replay, scenario, options).Run();
+}
+
+std::string LearnedName(std::span<const Application> scenario) {
+  std::vector<std::string> names;
+  for (const Application& a : scenario) names.push_back(SpelledAs(a));
+  std::sort(names.begin(), names.end());
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : "+") + name;
+  return out;
+}
+
+std::string DeviceName(const Graph& graph) {
+  return graph.tables().devices.empty() ? "" : graph.tables().devices[0].name;
+}
+
+}  // namespace daydream

@@ -1,0 +1,25 @@
+// One scenario predicted. Internal to report/; PredictAll() is the way in.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "report/step_spread.h"
+#include "report/what_if.h"
+
+namespace daydream {
+
+// The unchanged graph, which every prediction is compared with.
+struct Baseline {
+  const Graph* graph = nullptr;
+  Duration step;
+  BoundBy path;
+  std::vector<Limiter> limiters;
+  std::optional<StepSpread> spread;  // when intervals are wanted
+};
+Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
+
+Prediction Predict(const Baseline& base, const ReplayCheck& replay,
+                   const std::vector<Application>& scenario, const WhatIfOptions& options);
+
+}  // namespace daydream

@@ -1,0 +1,47 @@
+// What is known about the errors of predictions: measured pairs by optimization, how much the same
+// program differs from run to run, and which kernels a model was ever compared with.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace daydream {
+
+// One row of docs/accuracy.md, in ms per step. tests/accuracy fails when it is stale.
+struct Residual {
+  std::string_view transform;  // the only one of its scenario
+  std::string_view row;
+  double before, predicted, measured;
+};
+std::span<const Residual> Residuals();
+
+// How far off the change of the step by one optimization is expected to be, as a share of it.
+struct ModelError {
+  double sigma = 0;
+  size_t rows = 0;  // measured pairs behind it; 0: the prior alone
+};
+
+// The prior counts as two rows: sigma^2 = (2 prior^2 + sum of errors^2) / (2 + rows). Rows whose
+// change is less than three times what runs differ by tell nothing about it and do not count.
+// `left_out` (a row's name) is not used: no row is judged by itself.
+ModelError ModelErrorOf(std::string_view transform, std::string_view left_out = {});
+
+// Largest errors published for such predictions: 13 % of the step where two fifths of it were saved
+// (Daydream, ATC'20, figures 5 to 7), a third of the change; taken as the end of 90 %.
+inline constexpr double kPriorModelError = 0.33 / 1.645;
+inline constexpr double kPriorRows = 2;
+
+// The same program recorded twice: 152.3 and 152.8 ms, 116.8 and 122.2 ms (ResNet-50 on a V100, the
+// loader pairs of docs/accuracy.md). Root mean square of the two differences over sqrt(2), n = 2.
+inline constexpr double kRunToRun = 0.0226;
+
+// Kernels whose new times under `transform` were compared with measured ones.
+struct CheckedKernels {
+  std::string_view transform;
+  std::string_view kernel_class;  // as in `summary --by class`; empty: all
+  std::string_view source;
+};
+std::span<const CheckedKernels> AllCheckedKernels();
+bool WasChecked(std::string_view transform, std::string_view kernel_class);
+
+}  // namespace daydream

@@ -1,0 +1,37 @@
+// How much every piece of a step differs from step to step, and step times with steps drawn anew.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace daydream {
+
+// The same piece of work is the n-th task of its name on its lane in every step. For each recorded
+// task of a counted step (report/windows.h) that has such partners in other counted steps: what
+// they took, as multiples of what it took.
+class StepSpread {
+ public:
+  // At most 8 steps are compared, evenly chosen. O(tasks).
+  explicit StepSpread(const Graph& recorded);
+
+  size_t steps() const { return steps_; }  // compared; fewer than 2: nothing is known
+
+  // Step times of `graph`, an edited copy of the recorded one, when the pieces of each counted step
+  // take what those of a step drawn at random took, all of one step together: a
+  // bootstrap, whose spread is that of the predicted median. `count` of them, with a fixed
+  // seed. Empty when fewer than two steps are compared or lanes may reorder.
+  std::vector<Duration> Resample(const Graph& graph, size_t count) const;
+
+ private:
+  struct Varying {
+    uint32_t task;
+    uint32_t slot;  // of its step
+  };
+  size_t steps_ = 0, slots_ = 0;
+  std::vector<Varying> varying_;
+  std::vector<float> ratios_;  // [varying][compared step]
+};
+
+}  // namespace daydream

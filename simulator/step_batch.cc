@@ -1,0 +1,152 @@
+#include "simulator/step_batch.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "graph/step_windows.h"
+#include "simulator/large_pages.h"
+#include "simulator/program.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+// The tasks that can be the first to start or the last to end in their step. On a lane, starts only
+// grow from task to task, but after a negative gap; ends likewise, but before a task that
+// overlaps. So a few tasks a step and lane are enough.
+struct Candidates {
+  std::vector<TaskId> first, last;
+};
+
+class CandidateFinder {
+ public:
+  explicit CandidateFinder(const Graph& g) : g_(g) {
+    const size_t steps = std::max<size_t>(g.steps().size(), 1);
+    one_ = g.steps().size() <= 1;
+    has_gpu_.assign(steps, false);
+    of_step.resize(steps);
+    for (const Task& t : g.tasks()) {
+      if (!one_ && t.step < steps && IsGpu(t.kind)) has_gpu_[t.step] = true;
+    }
+    for (const GraphLane& lane : g.lanes()) {
+      Walk(lane.first, true);
+      Walk(lane.last, false);
+    }
+  }
+
+  bool has_gpu(size_t step) const { return has_gpu_[step]; }
+  std::vector<Candidates> of_step;
+
+ private:
+  // The step that `t` marks, or none.
+  size_t StepOf(const Task& t) const {
+    if (one_) return 0;
+    if (t.step >= has_gpu_.size()) return SIZE_MAX;
+    return IsGpu(t.kind) || !has_gpu_[t.step] ? t.step : SIZE_MAX;
+  }
+
+  void Walk(TaskId t, bool forward) {
+    ++walk_;
+    seen_.resize(has_gpu_.size());
+    for (; t.valid(); t = forward ? g_.task(t).lane_next : g_.task(t).lane_prev) {
+      const Task& task = g_.task(t);
+      // Backwards: what comes later on the lane need not end later.
+      if (!forward && task.gap < Duration{}) ++walk_;
+      if (const size_t s = StepOf(task); s != SIZE_MAX && seen_[s] != walk_) {
+        seen_[s] = walk_;
+        (forward ? of_step[s].first : of_step[s].last).push_back(t);
+      }
+      if (forward ? task.gap < Duration{} : task.overlaps) ++walk_;
+    }
+  }
+
+  const Graph& g_;
+  bool one_;
+  std::vector<bool> has_gpu_;
+  std::vector<uint64_t> seen_;  // by step: the walk that has a candidate
+  uint64_t walk_ = 0;
+};
+
+}  // namespace
+
+struct StepBatch::Impl {
+  explicit Impl(const Graph& g) : graph(g), candidates(g) {}
+
+  StepExtent ExtentOf(size_t step, size_t scenario) const {
+    const Candidates& c = candidates.of_step[step];
+    StepExtent extent{.gpu = candidates.has_gpu(step), .any = !c.first.empty(),
+                      .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
+                      .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};
+    for (TaskId t : c.first) {
+      extent.first.ns = std::min(extent.first.ns, start[t.index() * kWidth + scenario]);
+    }
+    for (TaskId t : c.last) {
+      extent.last.ns = std::max(extent.last.ns, end[t.index() * kWidth + scenario]);
+    }
+    return extent;
+  }
+
+  Duration StepOf(size_t scenario) {
+    const size_t steps = candidates.of_step.size();
+    extents.clear();
+    for (size_t s = 0; s < steps; ++s) extents.push_back(ExtentOf(s, scenario));
+    if (steps == 1) return extents[0].any ? extents[0].last - extents[0].first : Duration{};
+    const std::vector<StepWindow> windows = StepWindows(extents);
+    periods.clear();
+    for (size_t s = 1; s < steps; ++s) periods.push_back(windows[s].length());
+    return StepTimeOf(graph.steps(), periods);
+  }
+
+  const Graph& graph;
+  CandidateFinder candidates;
+  Program program;
+  std::unique_ptr<int64_t[]> start, end;
+  std::array<std::vector<Duration>, kWidth> duration, gap;
+  std::vector<StepExtent> extents;
+  std::vector<Duration> periods;
+};
+
+StepBatch::StepBatch(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+StepBatch::StepBatch(StepBatch&&) noexcept = default;
+StepBatch& StepBatch::operator=(StepBatch&&) noexcept = default;
+StepBatch::~StepBatch() = default;
+
+absl::StatusOr<StepBatch> StepBatch::Make(const Graph& graph) {
+  auto impl = std::make_unique<Impl>(graph);
+  std::vector<TaskId> watched;
+  for (const Candidates& c : impl->candidates.of_step) {
+    watched.insert(watched.end(), c.first.begin(), c.first.end());
+  }
+  DD_ASSIGN_OR_RETURN(impl->program, Program::Compile(graph, watched));
+  impl->start = LargeArray((graph.size() + 1) * kWidth);
+  impl->end = LargeArray((graph.size() + 1) * kWidth);
+  for (size_t s = 0; s < kWidth; ++s) {
+    ReserveLarge(impl->duration[s], graph.size());
+    ReserveLarge(impl->gap[s], graph.size());
+    for (const Task& t : graph.tasks()) {
+      impl->duration[s].push_back(t.duration);
+      impl->gap[s].push_back(t.gap);
+    }
+  }
+  return StepBatch(std::move(impl));
+}
+
+std::span<Duration> StepBatch::duration(size_t s) { return impl_->duration[s]; }
+std::span<Duration> StepBatch::gap(size_t s) { return impl_->gap[s]; }
+
+std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
+  static_assert(kWidth == kSideBySide);
+  std::array<const Duration*, kWidth> durations, gaps;
+  for (size_t s = 0; s < kWidth; ++s) {
+    durations[s] = impl_->duration[s].data();
+    gaps[s] = impl_->gap[s].data();
+  }
+  EvaluateEight(impl_->program, durations, gaps, impl_->start.get(), impl_->end.get());
+  std::array<Duration, kWidth> steps;
+  for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(s);
+  return steps;
+}
+
+}  // namespace daydream
