@@ -54,7 +54,9 @@ class Workload {
  private:
   static constexpr uint32_t kNames = 70, kShapes = 160, kLaunches = 780;
 
-  uint64_t Jitter(uint64_t about) { return about / 2 + random_() % about; }
+  // Within a third of `about`: the quartiles of cudaLaunchKernel in a recorded ResNet-50 on a V100
+  // are 4.6, 5.2 and 6.9 us.
+  uint64_t Jitter(uint64_t about) { return about * 2 / 3 + random_() % (about * 2 / 3); }
 
   void AddCall(ActivityBuffer& calls, CUpti_CallbackId cbid) {
     auto& call = calls.Runtime();
@@ -108,12 +110,13 @@ class Workload {
   uint32_t correlation_ = 0, events_ = 0, kernels_ = 0;
 };
 
-// A flush after each step, about as often as every 100 ms.
+// A flush after every other step, as every 100 ms when there are 20 steps a second.
 void Record(Workload& workload, Recording& recording) {
-  for (Step& step : workload.steps) {
+  for (size_t i = 0; i < workload.steps.size(); ++i) {
+    Step& step = workload.steps[i];
     recording.AddBuffer(step.calls.data(), step.calls.size());
     recording.AddBuffer(step.work.data(), step.work.size());
-    recording.Flush();
+    if (i % 2 == 1) recording.Flush();
   }
 }
 
