@@ -3,7 +3,7 @@
  * Header only, C99 or C++, no library to link. Under `daydream trace` the marks go to the recorder;
  * in any other run every function here is one load and one branch.
  *
- *   daydream_step(i);                                   before every training step, i = 0, 1, 2, ...
+ *   daydream_step(i);                                   before every training step, i = 0, 1, ...
  *   daydream_begin("conv1"); ...; daydream_end();       a layer, nested as layers are
  *   daydream_range("validation"); ...; daydream_end_range();   any other named range
  *
@@ -52,7 +52,7 @@ struct daydream_recorder {
 /* The recorder of this process, or NULL outside of `daydream trace`. */
 static inline const struct daydream_recorder* daydream_find_recorder(void) {
   static struct daydream_recorder found;
-  static int state; /* 0 not looked, 1 absent, 2 there; two threads may both look, with one result */
+  static int state; /* 0 not looked, 1 absent, 2 there; two threads may both look, same result */
   int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
   if (now == 0) {
     const char* path = getenv("DAYDREAM_INJECT");
