@@ -8,7 +8,7 @@
  *   daydream_range("validation"); ...; daydream_end_range();   any other named range
  *
  * Names are texts of the program; each distinct one is sent once. To save the look-up in a hot
- * loop, keep the id that daydream_name() returns and call daydream_mark() with it.
+ * loop, keep the id that daydream_find_recorder()->name() returns and call ->mark() with it.
  * Marks belong to the calling thread and never touch the GPU. Cost: not more than 50 ns.
  * (Or use NVTX ranges: the recorder takes them as ranges, too.)
  */

@@ -62,9 +62,7 @@ void FillKernel(CUpti_ActivityKernel10& k) {
   k.name = "_Z3addPf";
 }
 
-// One record of every kind that is decoded; two that are not.
-ActivityBuffer EveryKind() {
-  ActivityBuffer b;
+void AddGpuWork(ActivityBuffer& b) {
   FillKernel(b.Kernel());
   auto& c = b.Memcpy();
   c.copyKind = CUPTI_ACTIVITY_MEMCPY_KIND_HTOD;
@@ -97,6 +95,9 @@ ActivityBuffer EveryKind() {
   m.contextId = 2;
   m.streamId = 7;
   m.correlationId = 102;
+}
+
+void AddCalls(ActivityBuffer& b) {
   auto& call = b.Runtime();
   call.cbid = CUPTI_RUNTIME_TRACE_CBID_cudaLaunchKernel_v7000;
   call.start = kT + 1;
@@ -115,6 +116,9 @@ ActivityBuffer EveryKind() {
   internal.end = kT + 11;
   internal.threadId = 8;
   internal.correlationId = 103;
+}
+
+void AddWaitsAndOverhead(ActivityBuffer& b) {
   auto& s = b.Sync();
   s.type = CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_STREAM_WAIT_EVENT;
   s.start = kT + 600;
@@ -147,6 +151,9 @@ ActivityBuffer EveryKind() {
   o.start = kT + 810;
   o.end = kT + 820;
   o.overheadData = std::malloc(12);
+}
+
+void AddProperties(ActivityBuffer& b) {
   auto& d = b.AddTo<CUpti_ActivityDevice5>(CUPTI_ACTIVITY_KIND_DEVICE);
   d.id = 1;
   d.name = "NVIDIA H100";
@@ -164,18 +171,26 @@ ActivityBuffer EveryKind() {
   stream.streamId = 8;
   stream.priority = static_cast<uint32_t>(-3);
   stream.flag = CUPTI_ACTIVITY_STREAM_CREATE_FLAG_NON_BLOCKING;
+}
+
+// One record of every kind that is decoded; two that are not.
+ActivityBuffer EveryKind() {
+  ActivityBuffer b;
+  AddGpuWork(b);
+  AddCalls(b);
+  AddWaitsAndOverhead(b);
+  AddProperties(b);
   b.AddTo<CUpti_ActivityName>(CUPTI_ACTIVITY_KIND_NAME);
   b.AddTo<CUpti_ActivityExternalCorrelation>(CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
   return b;
 }
 
-// What must come of EveryKind().
-void ExpectEveryKind(const WrittenFile& file) {
-  const int64_t t = static_cast<int64_t>(kT) - kOrigin;
-  ASSERT_THAT(file.rows, SizeIs(11));
+constexpr int64_t kFileT = static_cast<int64_t>(kT) - kOrigin;
+
+void ExpectKernel(const WrittenFile& file) {
   const WrittenRow k = file.OfKind(pb::KIND_KERNEL).at(0);
   EXPECT_EQ(k.name, "_Z3addPf");
-  EXPECT_EQ(k.start, t + 100);
+  EXPECT_EQ(k.start, kFileT + 100);
   EXPECT_EQ(k.duration, 250u);
   EXPECT_EQ(k.lane.kind(), pb::LANE_KIND_STREAM);
   EXPECT_EQ(k.lane.device(), 1);
@@ -193,7 +208,9 @@ void ExpectEveryKind(const WrittenFile& file) {
                    launch.cluster_x(), launch.cluster_y(), launch.cluster_z(), launch.launch_type(),
                    launch.cache_config(), launch.max_active_clusters()}),
       ElementsAre(10, 11, 12, 32, 4, 2, 64, 1024, 24, 2048, 8, 2, 1, 1, 1, 3, 5));
+}
 
+void ExpectCopies(const WrittenFile& file) {
   const auto copies = file.OfKind(pb::KIND_MEMCPY);
   ASSERT_THAT(copies, SizeIs(2));
   EXPECT_EQ(copies[0].name, "Memcpy HtoD (Pageable -> Device)");
@@ -208,8 +225,10 @@ void ExpectEveryKind(const WrittenFile& file) {
   const WrittenRow memset = file.OfKind(pb::KIND_MEMSET).at(0);
   EXPECT_EQ(memset.name, "Memset (Device)");
   EXPECT_EQ(memset.bytes, 4096u);
-  EXPECT_EQ(memset.start, t + 530);
+  EXPECT_EQ(memset.start, kFileT + 530);
+}
 
+void ExpectCalls(const WrittenFile& file) {
   const auto calls = file.OfKind(pb::KIND_CALL);
   ASSERT_THAT(calls, SizeIs(3));
   EXPECT_EQ(calls[0].name, "cudaLaunchKernel");
@@ -223,7 +242,9 @@ void ExpectEveryKind(const WrittenFile& file) {
   EXPECT_EQ(calls[1].signature.api().domain(), 1u);
   EXPECT_EQ(calls[1].return_code, 700);
   EXPECT_EQ(calls[2].name, "cuLaunchKernel (internal)");
+}
 
+void ExpectWaitsAndOverhead(const WrittenFile& file) {
   const WrittenRow sync = file.OfKind(pb::KIND_SYNC).at(0);
   EXPECT_EQ(sync.name, "Stream Wait Event");
   EXPECT_EQ(sync.signature.sync().kind(), pb::SYNC_KIND_STREAM_WAIT_EVENT);
@@ -244,7 +265,15 @@ void ExpectEveryKind(const WrittenFile& file) {
   EXPECT_EQ(graph.correlation, 106);
   EXPECT_EQ(graph.duration, 100u);
   EXPECT_EQ(file.OfKind(pb::KIND_OVERHEAD).at(0).name, "Command Buffer Full");
+}
 
+// What must come of EveryKind().
+void ExpectEveryKind(const WrittenFile& file) {
+  ASSERT_THAT(file.rows, SizeIs(11));
+  ExpectKernel(file);
+  ExpectCopies(file);
+  ExpectCalls(file);
+  ExpectWaitsAndOverhead(file);
   ASSERT_THAT(file.devices, SizeIs(1));
   EXPECT_EQ(file.devices[0].name(), "NVIDIA H100");
   EXPECT_EQ(file.devices[0].max_threads_per_multiprocessor(), 2048);
