@@ -268,9 +268,10 @@ static PyObject* call_module(PyObject* self, PyObject* params) {
   PyObject* module = args == NULL ? NULL : PyTuple_GetItem(args, 0);
   if (module == NULL || kwargs == NULL) return NULL;
   if (depth == 0 && on_root != Py_None) {
-    PyObject* done = PyObject_CallFunctionObjArgs(on_root, module, NULL);
-    Py_XDECREF(done);
+    PyObject* go_on = PyObject_CallFunctionObjArgs(on_root, module, NULL);
+    Py_XDECREF(go_on);
     if (forgive() != 0) return NULL;
+    if (go_on == Py_False) return PyObject_Call(function, args, kwargs);
   }
   int64_t layer = layer_of(module);
   if (layer < 0) return NULL;
@@ -343,7 +344,8 @@ static PyObject* setup(PyObject* self, PyObject* params) {
   Py_RETURN_NONE;
 }
 
-/* watch_roots(function or None): function(module) at every outermost module call of a thread. */
+/* watch_roots(function or None): function(module) at every outermost module call of a thread; False:
+ * this call has no marks. */
 static PyObject* watch_roots(PyObject* self, PyObject* function) {
   (void)self;
   keep(&on_root, function);

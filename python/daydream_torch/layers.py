@@ -117,8 +117,8 @@ def _watch_roots(action: Optional[Callable[[Any], None]]) -> None:
 
 def _call_module(function: Callable[..., Any], args: Tuple, kwargs: Dict[str, Any]) -> Any:
     module, thread = args[0], _thread
-    if thread.depth == 0 and _on_root is not None:
-        _on_root(module)
+    if thread.depth == 0 and _on_root is not None and _on_root(module) is False:
+        return function(*args, **kwargs)
     layer = names.ids.get(id(module))
     if layer is None:
         layer = _label(module, thread.top)

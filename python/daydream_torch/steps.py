@@ -96,15 +96,18 @@ class Steps:
             self._begin(self.number + 1)
 
     @safely
-    def _root_called(self, module: Any) -> None:
+    def _root_called(self, module: Any) -> bool:
+        """False: this call is not marked any more."""
         if self._owner() is not None:
-            return
+            return True
         calls = self._calls[module] = self._calls.get(module, -1) + 1
         if calls == _CALLS_WITHOUT_TRAINING:
             watch_roots(None)
             self._take_source(module, "calls of " + names.class_of(module))
             self._follow(module)
             self._begin(max(self.number + 1, calls))
+            return self.labels_on
+        return True
 
     def _follow(self, root: Any) -> None:
         """Counts the later calls of the root: its class gets a __call__ of its own."""

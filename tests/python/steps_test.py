@@ -1,0 +1,284 @@
+"""Whole programs: what counts as a step, and in which steps layers are labelled."""
+
+import unittest
+
+import harness
+
+TRAIN = """
+import torch, torch.nn as nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+call = nn.Module.__call__
+
+def step():
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+"""
+
+
+def labelled_steps(marks):
+    """Numbers of the steps in which layers are marked."""
+    number, found = 0, set()
+    for mark in marks:
+        if mark.kind == "STEP":
+            number = mark.value
+        elif mark.kind == "LAYER_BEGIN":
+            found.add(number)
+    return sorted(found)
+
+
+def steps(marks):
+    return [m.value for m in harness.of(marks, "STEP")]
+
+
+def ranges(marks):
+    return [m.name for m in harness.of(marks, "RANGE_BEGIN")]
+
+
+def notes(marks):
+    return dict(m.name.split("=", 1) for m in harness.of(marks, "NOTE"))
+
+
+class Steps(unittest.TestCase):
+    def run_ok(self, script, record="warmup=4;labels=2", run=harness.run_forked):
+        result = run(script, record)
+        self.assertEqual((result.code, result.err), (0, ""))
+        self.assertTrue(harness.balanced(result.marks))
+        return result
+
+    def test_a_step_ends_with_the_step_of_the_optimizer(self):
+        marks = self.run_ok(TRAIN + "for _ in range(8): step()").marks
+        self.assertEqual(steps(marks), list(range(1, 9)))
+        self.assertEqual(notes(marks)["steps"], "SGD")
+        after = [m.kind for m in marks[marks.index(harness.of(marks, "STEP")[5]) :]]
+        self.assertEqual(after[1], "RANGE_BEGIN")
+
+    def test_the_ranges_of_a_step_are_named_as_the_profiler_names_them(self):
+        marks = self.run_ok(TRAIN + "step()").marks
+        want = ["Optimizer.zero_grad#SGD.zero_grad", "## backward ##", "Optimizer.step#SGD.step"]
+        self.assertEqual(ranges(marks), want)
+
+    def test_layers_are_labelled_in_the_first_step_and_at_the_end_of_the_warm_up(self):
+        script = TRAIN + "for _ in range(8): step()\nassert nn.Module.__call__ is call.__wrapped__"
+        marks = self.run_ok(script).marks
+        self.assertEqual(labelled_steps(marks), [0, 2, 3])
+        kinds = [m.kind for m in harness.of(marks, "STEP", "LABELS_BEGIN", "LABELS_END")]
+        self.assertEqual(kinds[:2], ["LABELS_BEGIN", "LABELS_END"])
+        self.assertEqual(kinds[3:8], ["STEP", "LABELS_BEGIN", "STEP", "LABELS_END", "STEP"])
+
+    def test_without_warm_up_the_first_step_is_labelled(self):
+        marks = self.run_ok(TRAIN + "for _ in range(4): step()", "warmup=0;labels=3").marks
+        self.assertEqual(labelled_steps(marks), [0])
+
+    def test_labels_may_be_longer_than_the_warm_up(self):
+        marks = self.run_ok(TRAIN + "for _ in range(4): step()", "warmup=2;labels=3").marks
+        self.assertEqual(labelled_steps(marks), [0, 1])
+        self.assertEqual(len(harness.of(marks, "LABELS_BEGIN")), 1)
+
+    def test_layers_off_marks_phases_and_steps_only(self):
+        marks = self.run_ok(TRAIN + "for _ in range(4): step()", "layers=off;warmup=4").marks
+        self.assertEqual((steps(marks), labelled_steps(marks)), ([1, 2, 3, 4], []))
+        self.assertEqual(harness.of(marks, "LABELS_BEGIN", "BACKWARD_ENTER"), [])
+        self.assertEqual(len(ranges(marks)), 12)
+
+    def test_layers_force_labels_every_step(self):
+        marks = self.run_ok(TRAIN + "for _ in range(4): step()", "layers=force;warmup=1").marks
+        self.assertEqual(labelled_steps(marks), [0, 1, 2, 3])
+
+    def test_a_capture_that_does_not_follow_steps_labels_every_step(self):
+        marks = self.run_ok(TRAIN + "for _ in range(4): step()", "capture=cudaProfilerApi").marks
+        self.assertEqual(labelled_steps(marks), [0, 1, 2, 3])
+
+    def test_bad_settings_are_the_defaults(self):
+        marks = self.run_ok(TRAIN + "for _ in range(12): step()", "warmup=x;labels=;what").marks
+        self.assertEqual(labelled_steps(marks), [0, 7, 8, 9])
+
+    def test_only_the_first_optimizer_of_a_gan_counts(self):
+        script = TRAIN + """
+other = torch.optim.Adam(nn.Linear(2, 2).parameters())
+for _ in range(3): step(); other.step()
+"""
+        marks = self.run_ok(script).marks
+        self.assertEqual(steps(marks), [1, 2, 3])
+        self.assertEqual(ranges(marks).count("Optimizer.step#Adam.step"), 3)
+
+    def test_accumulated_gradients_are_one_step(self):
+        script = TRAIN + """
+for i in range(6):
+    model(torch.ones(2, 4)).sum().backward()
+    if i % 3 == 2: optimizer.step()
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2])
+
+    def test_a_new_optimizer_takes_over_when_the_first_is_gone(self):
+        script = TRAIN + """
+for _ in range(2): step()
+del optimizer
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(2): step()
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2, 3, 4])
+
+    def test_a_subclass_that_calls_the_step_of_its_base_steps_once(self):
+        script = TRAIN + """
+class Mine(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+optimizer = Mine(model.parameters(), lr=0.1)
+torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+for _ in range(3): step(); scheduler.step()
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2, 3])
+
+    def test_a_closure_is_part_of_its_step(self):
+        script = TRAIN + """
+optimizer = torch.optim.LBFGS(model.parameters(), max_iter=3)
+def closure():
+    optimizer.zero_grad()
+    loss = model(torch.ones(2, 4)).square().sum()
+    loss.backward()
+    return loss
+for _ in range(2): optimizer.step(closure)
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2])
+
+    def test_a_step_that_raises_does_not_count(self):
+        script = TRAIN + """
+def bad(): raise ValueError
+try: optimizer.step(bad)
+except ValueError: pass
+step()
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1])
+
+    def test_a_step_that_the_scaler_skips_counts(self):
+        script = TRAIN + """
+scaler = torch.cuda.amp.GradScaler(enabled=False)
+for _ in range(2):
+    scaler.scale(model(torch.ones(2, 4)).sum()).backward()
+    scaler.unscale_(optimizer)
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    scaler.step(optimizer)
+    scaler.update()
+"""
+        marks = harness.run_forked(script).marks
+        self.assertEqual(steps(marks), [1, 2])
+        self.assertEqual(
+            ranges(marks)[:6],
+            [
+                "## backward ##",
+                "Optimizer.unscale_#GradScaler.unscale_",
+                "Optimizer.clip_grad_norm_",
+                "Optimizer.scaled_step#GradScaler.step",
+                "Optimizer.step#SGD.step",
+                "Optimizer.update#GradScaler.update",
+            ],
+        )
+
+    def test_inference_counts_calls_of_its_root(self):
+        script = """
+import torch, torch.nn as nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+    def forward(self, x): return self.inner(x)
+before = nn.Module.__call__.__wrapped__
+model, other = Model(), nn.Linear(4, 4)
+with torch.no_grad():
+    for _ in range(9): other(model(torch.ones(1, 4))) if _ % 2 else model(torch.ones(1, 4))
+assert vars(nn.Module)["__call__"] is before
+"""
+        marks = self.run_ok(script, "warmup=6;labels=2").marks
+        self.assertEqual(steps(marks), list(range(3, 9)))
+        self.assertEqual(labelled_steps(marks), [0, 4, 5])
+        self.assertEqual(notes(marks)["steps"], "calls of Model")
+
+    def test_validation_before_training_is_no_step(self):
+        script = TRAIN + """
+for _ in range(9): model(torch.ones(1, 4))
+for _ in range(2): step()
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2])
+
+    def test_training_after_inference_takes_over(self):
+        script = """
+import torch, torch.nn as nn
+class Model(nn.Linear): pass
+model = Model(4, 1)
+for _ in range(5): model(torch.ones(1, 4))
+assert "__call__" in vars(Model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    model(torch.ones(1, 4)).sum().backward()
+    optimizer.step()
+assert "__call__" not in vars(Model)
+"""
+        marks = self.run_ok(script).marks
+        self.assertEqual(steps(marks), [3, 4, 5, 6, 7])
+
+    def test_a_profiler_with_a_schedule_counts_and_records_the_cpu_only(self):
+        script = TRAIN + """
+import os
+from torch.profiler import ProfilerActivity as A
+torch.cuda.is_available = lambda: True
+saved = torch.autograd.profiler.profile
+with torch.profiler.profile(activities=[A.CPU, A.CUDA],
+                            schedule=torch.profiler.schedule(wait=1, warmup=1, active=2)) as prof:
+    for _ in range(4):
+        for _ in range(2): step()
+        prof.step()
+    assert prof.profiler.kineto_activities == {A.CPU}
+for _ in range(2): step()
+"""
+        result = harness.run_forked(script)
+        self.assertEqual((result.code, len(result.err.splitlines())), (0, 1), result.err)
+        self.assertIn("torch.profiler records only the CPU", result.err)
+        self.assertEqual(steps(result.marks), [1, 2, 3, 4, 5, 6])
+        self.assertEqual(notes(result.marks)["steps"], "SGD")
+
+    def test_a_profiler_that_starts_later_does_not_count(self):
+        script = TRAIN + """
+step()
+with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                            schedule=torch.profiler.schedule(wait=0, warmup=1, active=1)) as prof:
+    for _ in range(2): step(); prof.step()
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2, 3])
+
+    def test_batches_are_ranges_with_workers_or_without(self):
+        for workers, context in ((0, "None"), (2, "'fork'"), (2, "'spawn'")):
+            script = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+if __name__ == "__main__":
+    data = TensorDataset(torch.arange(8.0))
+    for batch in DataLoader(data, 4, num_workers=%d, multiprocessing_context=%s): pass
+""" % (workers, context)
+            marks = self.run_ok(script, run=harness.run).marks
+            kind = "_MultiProcessingDataLoaderIter" if workers else "_SingleProcessDataLoaderIter"
+            self.assertEqual(ranges(marks), ["enumerate(DataLoader)#%s.__next__" % kind] * 3)
+
+    def test_the_process_says_what_it_runs(self):
+        script = """
+import torch, torch.nn as nn
+model = nn.Conv2d(3, 8, 3).to(memory_format=torch.channels_last)
+optimizer = torch.optim.Adam(model.parameters(), foreach=True)
+model(torch.ones(1, 3, 8, 8)).sum().backward()
+optimizer.step()
+print(torch.__version__)
+"""
+        result = self.run_ok(script)
+        facts = notes(result.marks)
+        self.assertEqual(facts["PyTorch"], result.out.strip())
+        self.assertEqual(
+            facts["model"], "Conv2d parameters=224 dtype=float32 memory_format=channels_last"
+        )
+        self.assertIn("Adam foreach=True", facts["optimizer"])
+
+
+if __name__ == "__main__":
+    harness.main()
