@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "report/what_if.h"
+#include "transforms/option_file.h"
 
 namespace daydream {
 namespace {
@@ -30,10 +31,11 @@ absl::StatusOr<Application> WithParam(const Application& application, std::strin
     }
   }
   DD_ASSIGN_OR_RETURN(Params params, BindParams(transform.name, transform.params, args));
-  return Application{&transform, std::move(params)};
+  return Application{&transform, std::move(params), application.file};
 }
 
-absl::StatusOr<Setting> ParseSetting(std::string_view text) {
+absl::StatusOr<Setting> ParseSetting(std::string_view text,
+                                     std::span<const std::shared_ptr<const OptionFile>> files) {
   size_t dot = text.find('.'), equals = text.find('=');
   const std::string form = "--set NAME.PARAM=VALUE";
   if (dot == std::string_view::npos || equals == std::string_view::npos || equals < dot) {
@@ -43,6 +45,9 @@ absl::StatusOr<Setting> ParseSetting(std::string_view text) {
                   std::string(text.substr(dot + 1, equals - dot - 1)),
                   std::string(text.substr(equals + 1))};
   const Transform* transform = FindTransform(setting.transform);
+  for (const auto& file : files) {
+    if (file->transform().name == setting.transform) transform = &file->transform();
+  }
   if (transform == nullptr) {
     return BadSetting(fmt::format("--set: there is no optimization '{}'", setting.transform),
                       "daydream opt list");

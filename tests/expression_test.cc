@@ -117,8 +117,7 @@ TEST(Expression, MissingValuesAreNamed) {
 
 TEST(Expression, UnitsThatDoNotFitAreFoundWhenRead) {
   EXPECT_EQ(Wrong("5ms + 3MB"), "6 time and bytes cannot be added");
-  EXPECT_EQ(Wrong("time > 3MB", ExpressionUse::kCondition),
-            "7 time and bytes cannot be compared");
+  EXPECT_EQ(Wrong("time > 3MB", ExpressionUse::kCondition), "7 time and bytes cannot be compared");
   EXPECT_EQ(Wrong("bytes"), "0 the value is bytes, not time");
   EXPECT_EQ(Wrong("bytes * time"), "0 the value is time bytes, not time");
   EXPECT_EQ(Wrong("if(time > 1us, 1us, 2)"), "20 time and a plain number cannot be alternatives");
@@ -140,8 +139,7 @@ TEST(Expression, MistakesHaveTheirPlace) {
   EXPECT_EQ(Wrong("gpu.peak(fp33)").substr(0, 2), "9 ");
   EXPECT_EQ(Wrong("sum()"), "0 sum takes 1 value, not 0");
   EXPECT_EQ(Wrong("time", ExpressionUse::kGroup), "0 which of the merged tasks is meant?");
-  EXPECT_EQ(Wrong("sum(sum(time))", ExpressionUse::kGroup),
-            "4 sums of sums have no meaning here");
+  EXPECT_EQ(Wrong("sum(sum(time))", ExpressionUse::kGroup), "4 sums of sums have no meaning here");
   EXPECT_EQ(Wrong("sum(time) > 1us", ExpressionUse::kCondition).substr(0, 2), "0 ");
   EXPECT_NE(Wrong(""), "");
   EXPECT_NE(Wrong("system('rm')"), "");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "transforms/option_files.h"
 #include "transforms/suggest.h"
 #include "transforms/transform.h"
 
@@ -61,6 +62,39 @@ TEST(Scenario, RefusesBrokenText) {
         "free-gpu free-host", "remove(a,,b)", "(", "=", "remove(select=)"}) {
     EXPECT_FALSE(ParseScenario(spec).ok()) << spec;
   }
+}
+
+TEST(Scenario, OptimizationsThatExcludeEachOtherAreRefused) {
+  OptionFiles files;
+  const std::string path = DAYDREAM_SOURCE_DIR "/examples/optimizations/launch-removal.yaml";
+  ASSERT_TRUE(files.Load(path).ok());
+  for (std::string_view spec : {"graphs,fuse,launch-removal", "launch-removal, graphs"}) {
+    auto items = ParseScenario(spec, &files);
+    ASSERT_FALSE(items.ok()) << spec;
+    Diagnostic d = DiagnosticOf(items.status());
+    EXPECT_EQ(d.code, "E0111");
+    EXPECT_NE(d.where.find("both say what launches the kernels"), std::string::npos) << d.where;
+    EXPECT_EQ(d.where.find('^') - d.where.find('\n') - 1,
+              spec.find(spec.ends_with("graphs") ? "graphs" : "launch"));
+  }
+  EXPECT_TRUE(ParseScenario("launch-removal,fuse", &files).ok());
+}
+
+TEST(Scenario, FilesAreNamedByPathOrByName) {
+  const std::string folder = DAYDREAM_SOURCE_DIR "/examples/optimizations";
+  OptionFiles files({folder});
+  auto items = ParseScenario(folder + "/fused-adam.yaml(bytes_left=40%), fused-adam, fuse", &files);
+  ASSERT_TRUE(!items.ok());  // both merge the kernels of the optimizer
+  items = ParseScenario(folder + "/fused-adam.yaml(bytes_left=40%), fused-adam", &files);
+  ASSERT_TRUE(items.ok()) << Message(items.status());
+  EXPECT_EQ((*items)[0].params.spelled(), "fused-adam(bytes_left=40%)");
+  EXPECT_EQ((*items)[0].transform, (*items)[1].transform);
+  EXPECT_EQ(files.all().size(), 1u);
+  auto missing = ParseScenario("./no-such-file.yaml", &files);
+  EXPECT_EQ(DiagnosticOf(missing.status()).code, "E0401");
+  auto misspelt = ParseScenario("fused-adm", &files);
+  EXPECT_NE(DiagnosticOf(misspelt.status()).where.find("did you mean 'fused-adam'?"),
+            std::string::npos);
 }
 
 TEST(Suggest, CountsEdits) {

@@ -81,8 +81,8 @@ TEST(SourceText, ErrorsShowTheLineWithACaret) {
 
 TEST(SourceText, LongLinesAreShownInPart) {
   SourceText source("f", std::string(500, 'a') + "X" + std::string(500, 'b'));
-  Diagnostic d = DiagnosticOf(
-      source.Error(absl::StatusCode::kInvalidArgument, {1, 501}, 1, {.what = "no"}));
+  Diagnostic d =
+      DiagnosticOf(source.Error(absl::StatusCode::kInvalidArgument, {1, 501}, 1, {.what = "no"}));
   EXPECT_LT(d.where.size(), 300u);
   size_t line = d.where.find('\n') + 1, carets = d.where.rfind('\n') + 1;
   EXPECT_EQ(d.where[line + (d.where.find('^') - carets)], 'X');

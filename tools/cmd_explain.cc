@@ -1,6 +1,11 @@
+#include <algorithm>
+#include <cstdlib>
+
 #include "tools/command.h"
 #include "tools/describe.h"
 #include "tools/topics.h"
+#include "transforms/option_file.h"
+#include "transforms/option_files.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -26,12 +31,35 @@ std::string Topics() {
   return out;
 }
 
+// "mine.yaml" describes the optimization of a file, "mine.yaml:12" shows the step of that line.
+absl::StatusOr<std::string> ExplainFile(const std::string& topic) {
+  std::string path = topic;
+  size_t line = 0;
+  size_t colon = topic.rfind(':');
+  if (colon != std::string::npos && colon + 1 < topic.size() &&
+      topic.find_first_not_of("0123456789", colon + 1) == std::string::npos) {
+    path = topic.substr(0, colon);
+    line = static_cast<size_t>(std::atoll(topic.c_str() + colon + 1));
+  }
+  DD_ASSIGN_OR_RETURN(auto file, OptionFile::Load(path));
+  if (line == 0) return DescribeTransform(file->transform());
+  std::string out = fmt::format("{}: {}\n\n", file->transform().name, file->transform().summary);
+  for (const auto& [number, text] : file->StepAround(line)) {
+    out += fmt::format("{:>5} |  {}\n", number, text);
+  }
+  return out;
+}
+
 absl::StatusOr<std::string> Explain(const std::string& topic) {
   if (const Transform* t = FindTransform(topic)) return DescribeTransform(*t);
   if (const ErrorPage* page = FindErrorPage(topic)) {
     return fmt::format("{}: {}\n\n{}\n", page->code, page->title, page->text);
   }
   if (const Term* term = FindTerm(topic)) return fmt::format("{}\n\n{}\n", term->name, term->text);
+  size_t colon = std::min(topic.rfind(':'), topic.size());
+  if (LooksLikeOptionFile(topic) || LooksLikeOptionFile(topic.substr(0, colon))) {
+    return ExplainFile(topic);
+  }
   std::vector<std::string_view> names;
   for (const Transform* t : Transforms()) names.push_back(t->name);
   for (const Term& t : Terms()) names.push_back(t.name);
@@ -66,7 +94,9 @@ const Command kExplainCommand = {
     .summary = "explain an optimization, an error code, or a word of the output",
     .usage = "[TOPIC]",
     .details = "",
-    .examples = "daydream explain amp\ndaydream explain E0301\ndaydream explain critical path",
+    .examples =
+        "daydream explain amp\ndaydream explain E0301\ndaydream explain critical path\n"
+        "daydream explain ./mine.yaml:12",
     .flags = kFlags,
     .max_inputs = 4,
     .run = Run,

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "report/table.h"
+#include "transforms/option_file.h"
 
 namespace daydream {
 namespace {
@@ -56,7 +57,8 @@ std::string DescribeTransform(const Transform& t) {
   out += Paragraph("model", t.model);
   out += Paragraph("ignores", t.ignores);
   out += Paragraph("sources", t.sources);
-  out += fmt::format("{:<13}docs/optimizations/{}.md\n", "more", t.name);
+  out += t.file != nullptr ? fmt::format("{:<13}{}\n", "file", t.file->path())
+                           : fmt::format("{:<13}docs/optimizations/{}.md\n", "more", t.name);
   for (const ParamSpec& spec : t.params) {
     out += fmt::format("\nparameter    {} = {}\n", spec.name, DescribeDefault(spec));
     out += Paragraph("", spec.help);

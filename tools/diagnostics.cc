@@ -55,6 +55,18 @@ std::string Item(std::string_view label, std::string_view text) {
   return out;
 }
 
+// The number of the line in "PATH:LINE:COLUMN"; empty for other texts.
+std::string LineOfPlace(std::string_view text) {
+  size_t column = text.rfind(':');
+  if (column == std::string_view::npos || column == 0) return "";
+  size_t line = text.rfind(':', column - 1);
+  if (line == std::string_view::npos) return "";
+  std::string number(text.substr(line + 1, column - line - 1));
+  bool digits = !number.empty() && column + 1 < text.size();
+  for (char c : number + std::string(text.substr(column + 1))) digits &= c >= '0' && c <= '9';
+  return digits ? number : "";
+}
+
 std::string AsJson(const Diagnostic& d, Severity severity) {
   JsonWriter json(0);
   json.BeginObject().Key("schema").String("daydream.message/1");
@@ -87,7 +99,12 @@ std::string FormatDiagnostic(const Diagnostic& d, Severity severity, const Diagn
                                 : fmt::format("{}: {}\n", label, first);
   for (size_t i = 1; i < what.size(); ++i) out += fmt::format("   |  {}\n", what[i]);
   std::vector<std::string> where = Lines(d.where);
-  if (where.size() == 1) {
+  if (where.size() == 3 && LineOfPlace(where[0]) != "") {
+    // A place in a text file, its line and a line of carets.
+    std::string line = LineOfPlace(where[0]), margin(line.size(), ' ');
+    out += fmt::format("{}--> {}\n{} |\n{} |  {}\n{} |  {}\n", margin, where[0], margin, line,
+                       where[1], margin, where[2]);
+  } else if (where.size() == 1) {
     out += fmt::format("  --> {}\n", where[0]);
   } else {
     for (const std::string& line : where) out += fmt::format("   |  {}\n", line);
@@ -104,6 +121,8 @@ Exit ExitOf(const absl::Status& status) {
   if (code.size() == 5 && (code[0] == 'E' || code[0] == 'W')) {
     std::string_view area = std::string_view(code).substr(1, 2);
     if (code == "E0105" || area == "09") return Exit::kFailed;
+    // The file is fine, but the trace is not what it works on.
+    if (code.starts_with("E042")) return Exit::kCannotAnswer;
     if (area == "01" || area == "04") return Exit::kUsage;
     if (area == "02") return Exit::kBadInput;
     if (area == "03" || area == "06") return Exit::kCannotAnswer;

@@ -143,7 +143,8 @@ constexpr ErrorPage kPages[] = {
     {"E0407", "the name is taken",
      "An optimization of daydream, or another file of this command, has the name. Change `name:`."},
     {"E0408", "bad parameter of an option file",
-     "A parameter needs a default and a source, min <= low <= default <= high <= max, and the same\n"
+     "A parameter needs a default and a source, min <= low <= default <= high <= max, and the "
+     "same\n"
      "unit everywhere."},
     {"E0411", "bad selector",
      "The selector selects nothing, or a value is not among the words of its key.\n"
@@ -156,19 +157,23 @@ constexpr ErrorPage kPages[] = {
     {"E0413", "this expression cannot be read",
      "Expressions have numbers with units (12us, 64MiB, 25GB/s, 40%), + - * / ^, comparisons, and, "
      "or,\n"
-     "not, if(C, A, B), min and max, sum mean min max count over groups, the fields time gap bytes\n"
+     "not, if(C, A, B), min and max, sum mean min max count over groups, the fields time gap "
+     "bytes\n"
      "in_bytes out_bytes flops grid block regs launches, $parameters, and gpu.hbm_bw,\n"
-     "gpu.sustained_bw, gpu.pcie_bw, gpu.memory, gpu.sms, gpu.peak(FORMAT), gpu.sustained(FORMAT)."},
+     "gpu.sustained_bw, gpu.pcie_bw, gpu.memory, gpu.sms, gpu.peak(FORMAT), "
+     "gpu.sustained(FORMAT)."},
     {"E0414", "units that do not fit",
      "Times cannot be added to bytes, and the value has to be what the place asks for: a time for\n"
      "`time`, a plain number for a factor. Divide bytes by a bandwidth (bytes / 25GB/s) to get a "
      "time.\n"
      "A bare 0 has any unit."},
     {"E0415", "a name that is not defined",
-     "A selector is called by a name that `define:` does not have above this place. Definitions use\n"
+     "A selector is called by a name that `define:` does not have above this place. Definitions "
+     "use\n"
      "those above them only, so none can hold itself."},
     {"E0416", "bad use of another optimization",
-     "`use:` takes optimizations of `daydream opt list` with their arguments, as --opt does, but no\n"
+     "`use:` takes optimizations of `daydream opt list` with their arguments, as --opt does, but "
+     "no\n"
      "files."},
     {"E0421", "a check of the option file failed",
      "The file says how much a selector has to match, and in this trace it does not. Look with\n"
@@ -184,7 +189,8 @@ constexpr ErrorPage kPages[] = {
      "or\n"
      "choose with if(CONDITION, A, B)."},
     {"E0425", "work would wait for itself",
-     "After this action of the file, a task waits for something that waits for the task. Link from\n"
+     "After this action of the file, a task waits for something that waits for the task. Link "
+     "from\n"
      "earlier work to later work only."},
     {"E0501", "another tool is to record this command already",
      "CUDA lets one profiler into a process at a time, and CUDA_INJECTION64_PATH or\n"

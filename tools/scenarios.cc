@@ -3,6 +3,8 @@
 #include <cstdlib>
 
 #include "report/what_if.h"
+#include "tools/session.h"
+#include "transforms/option_files.h"
 
 namespace daydream {
 namespace {
@@ -18,18 +20,39 @@ absl::Status WithFlag(const absl::Status& status) {
   return MakeStatus(status.code(), std::move(d));
 }
 
+// Whether some scenario has the optimization of `file` in it.
+bool Names(const std::vector<std::vector<Application>>& scenarios, const OptionFile& file) {
+  for (const auto& scenario : scenarios) {
+    for (const Application& a : scenario) {
+      if (a.transform == &file.transform()) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args& args) {
+  OptionFiles files(OptionFolders());
+  for (const std::string& path : args.All("--opt-file")) {
+    DD_RETURN_IF_ERROR(files.Load(path).status());
+  }
+  const std::vector<std::shared_ptr<const OptionFile>> given(files.all().begin(),
+                                                             files.all().end());
   std::vector<std::vector<Application>> scenarios;
   for (const std::string& spec : args.All("--opt")) {
-    auto scenario = ParseScenario(spec);
+    auto scenario = ParseScenario(spec, &files);
     if (!scenario.ok()) return WithFlag(scenario.status());
     scenarios.push_back(*std::move(scenario));
   }
+  for (const auto& file : given) {
+    if (Names(scenarios, *file)) continue;
+    DD_ASSIGN_OR_RETURN(auto alone, ParseScenario(file->transform().name, &files));
+    scenarios.push_back(std::move(alone));
+  }
   std::vector<Setting> settings;
   for (const std::string& text : args.All("--set")) {
-    DD_ASSIGN_OR_RETURN(Setting setting, ParseSetting(text));
+    DD_ASSIGN_OR_RETURN(Setting setting, ParseSetting(text, files.all()));
     settings.push_back(std::move(setting));
   }
   DD_RETURN_IF_ERROR(ApplySettings(settings, scenarios));

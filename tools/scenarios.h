@@ -1,4 +1,4 @@
-// --opt and --set, as whatif and export take them.
+// --opt, --opt-file and --set, as whatif and export take them.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@
 
 namespace daydream {
 
-// One scenario per --opt with the values of --set filled in.
+// One scenario per --opt with the values of --set filled in, then one for each --opt-file that no
+// --opt names.
 absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args& args);
 
 // "3%", "3" -> 0.03. E0104 unless it is a number of percent, 0 or more.

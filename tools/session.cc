@@ -64,6 +64,18 @@ absl::Status WriteAll(std::FILE* file, std::string_view bytes, const std::string
 
 }  // namespace
 
+std::vector<std::string> OptionFolders() {
+  std::vector<std::string> folders;
+  const char* value = std::getenv("DAYDREAM_OPTS_PATH");
+  std::string_view rest = value == nullptr ? "" : value;
+  while (!rest.empty()) {
+    size_t end = std::min(rest.find(':'), rest.size());
+    if (end > 0) folders.emplace_back(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return folders;
+}
+
 void InstallInterruptHandler() {
   for (int signal : {SIGINT, SIGTERM}) {
     // Whoever started the process in the background wants it left alone.

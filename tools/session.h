@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "report/table.h"
@@ -68,6 +69,9 @@ absl::Status WriteFile(const std::string& path, std::string_view bytes, bool ove
 // The same for content that `write` produces under the temporary name it is given.
 absl::Status WriteFileWith(const std::string& path, bool overwrite,
                            const std::function<absl::Status(const std::string&)>& write);
+
+// Folders of DAYDREAM_OPTS_PATH, which names optimizations of the user's own, separated by ':'.
+std::vector<std::string> OptionFolders();
 
 // Removes temporary files when the process is interrupted and exits with 130.
 void InstallInterruptHandler();

@@ -1,11 +1,26 @@
 #include "transforms/expression.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
 
 namespace daydream {
+namespace {
+
+constexpr std::array<std::string_view, kFields> kFieldNames = {
+    "time", "gap", "bytes", "in_bytes", "out_bytes", "flops", "grid", "block", "regs", "launches"};
+
+}  // namespace
+
+std::string_view FieldName(Field f) { return kFieldNames[static_cast<size_t>(f)]; }
+
+std::optional<Field> FindField(std::string_view name) {
+  auto it = std::find(kFieldNames.begin(), kFieldNames.end(), name);
+  if (it == kFieldNames.end()) return std::nullopt;
+  return static_cast<Field>(it - kFieldNames.begin());
+}
 
 std::string Describe(Dimension d) {
   std::string above, below;
@@ -23,12 +38,18 @@ std::string Describe(Dimension d) {
 
 Dimension DimensionOf(Unit unit) {
   switch (unit) {
-    case Unit::kDuration: return kTime;
-    case Unit::kBytes: return kByteCount;
-    case Unit::kBandwidth: return {.time = -1, .bytes = 1};
-    case Unit::kFlops: return {.flops = 1};
-    case Unit::kFlopRate: return {.time = -1, .flops = 1};
-    default: return kPlain;
+    case Unit::kDuration:
+      return kTime;
+    case Unit::kBytes:
+      return kByteCount;
+    case Unit::kBandwidth:
+      return {.time = -1, .bytes = 1};
+    case Unit::kFlops:
+      return {.flops = 1};
+    case Unit::kFlopRate:
+      return {.time = -1, .flops = 1};
+    default:
+      return kPlain;
   }
 }
 
@@ -45,8 +66,11 @@ bool Expression::uses(Field field) const {
 
 Evaluation::Evaluation(const Expression& expression, ExpressionValues& values,
                        std::span<const TaskId> group)
-    : expression_(expression), values_(values), group_(group),
-      aggregates_(expression.parts.size()), known_(expression.parts.size(), false) {}
+    : expression_(expression),
+      values_(values),
+      group_(group),
+      aggregates_(expression.parts.size()),
+      known_(expression.parts.size(), false) {}
 
 std::optional<double> Evaluation::Of(TaskId t) {
   return Eval(static_cast<uint32_t>(expression_.parts.size() - 1), t);
@@ -55,8 +79,10 @@ std::optional<double> Evaluation::Of(TaskId t) {
 std::optional<double> Evaluation::Eval(uint32_t part, TaskId t) {
   const ExpressionPart& p = expression_.parts[part];
   switch (p.op) {
-    case ExpressionOp::kNumber: return p.number;
-    case ExpressionOp::kParam: return values_.Param(expression_.params[p.name]);
+    case ExpressionOp::kNumber:
+      return p.number;
+    case ExpressionOp::kParam:
+      return values_.Param(expression_.params[p.name]);
     case ExpressionOp::kField: {
       auto value = values_.Value(t, static_cast<Field>(p.name));
       if (!value) missing_ = FieldName(static_cast<Field>(p.name));
@@ -72,8 +98,10 @@ std::optional<double> Evaluation::Eval(uint32_t part, TaskId t) {
     case ExpressionOp::kMeanOf:
     case ExpressionOp::kMinOf:
     case ExpressionOp::kMaxOf:
-    case ExpressionOp::kCount: return Aggregate(part);
-    default: return Combine(p, t);
+    case ExpressionOp::kCount:
+      return Aggregate(part);
+    default:
+      return Combine(p, t);
   }
 }
 
@@ -81,36 +109,55 @@ std::optional<double> Evaluation::Combine(const ExpressionPart& p, TaskId t) {
   auto a = Eval(p.a, t);
   if (!a) return a;
   switch (p.op) {
-    case ExpressionOp::kIf: return Eval(*a != 0 ? p.b : p.c, t);
-    case ExpressionOp::kNegate: return -*a;
-    case ExpressionOp::kNot: return *a == 0;
+    case ExpressionOp::kIf:
+      return Eval(*a != 0 ? p.b : p.c, t);
+    case ExpressionOp::kNegate:
+      return -*a;
+    case ExpressionOp::kNot:
+      return *a == 0;
     case ExpressionOp::kAnd:
       if (*a == 0) return 0.0;
       break;
     case ExpressionOp::kOr:
       if (*a != 0) return 1.0;
       break;
-    default: break;
+    default:
+      break;
   }
   auto b = Eval(p.b, t);
   if (!b) return b;
   switch (p.op) {
-    case ExpressionOp::kAdd: return *a + *b;
-    case ExpressionOp::kSubtract: return *a - *b;
-    case ExpressionOp::kMultiply: return *a * *b;
-    case ExpressionOp::kDivide: return *a / *b;
-    case ExpressionOp::kPower: return std::pow(*a, *b);
-    case ExpressionOp::kMin: return std::min(*a, *b);
-    case ExpressionOp::kMax: return std::max(*a, *b);
-    case ExpressionOp::kLess: return *a < *b;
-    case ExpressionOp::kLessEqual: return *a <= *b;
-    case ExpressionOp::kGreater: return *a > *b;
-    case ExpressionOp::kGreaterEqual: return *a >= *b;
-    case ExpressionOp::kEqual: return *a == *b;
-    case ExpressionOp::kNotEqual: return *a != *b;
+    case ExpressionOp::kAdd:
+      return *a + *b;
+    case ExpressionOp::kSubtract:
+      return *a - *b;
+    case ExpressionOp::kMultiply:
+      return *a * *b;
+    case ExpressionOp::kDivide:
+      return *a / *b;
+    case ExpressionOp::kPower:
+      return std::pow(*a, *b);
+    case ExpressionOp::kMin:
+      return std::min(*a, *b);
+    case ExpressionOp::kMax:
+      return std::max(*a, *b);
+    case ExpressionOp::kLess:
+      return *a < *b;
+    case ExpressionOp::kLessEqual:
+      return *a <= *b;
+    case ExpressionOp::kGreater:
+      return *a > *b;
+    case ExpressionOp::kGreaterEqual:
+      return *a >= *b;
+    case ExpressionOp::kEqual:
+      return *a == *b;
+    case ExpressionOp::kNotEqual:
+      return *a != *b;
     case ExpressionOp::kAnd:
-    case ExpressionOp::kOr: return *b != 0;
-    default: return std::nullopt;
+    case ExpressionOp::kOr:
+      return *b != 0;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -136,11 +183,11 @@ std::optional<double> Evaluation::Aggregate(uint32_t part) {
       first = false;
     }
     if (result) {
-      result = p.op == ExpressionOp::kSumOf    ? sum
-               : p.op == ExpressionOp::kMinOf  ? least
-               : p.op == ExpressionOp::kMaxOf  ? most
-               : group_.empty()                ? 0
-                                               : sum / static_cast<double>(group_.size());
+      result = p.op == ExpressionOp::kSumOf   ? sum
+               : p.op == ExpressionOp::kMinOf ? least
+               : p.op == ExpressionOp::kMaxOf ? most
+               : group_.empty()               ? 0
+                                              : sum / static_cast<double>(group_.size());
     }
   }
   known_[part] = true;

@@ -40,29 +40,66 @@ Dimension DimensionOf(Unit unit);
 double InBaseUnits(double value, Unit unit);
 
 enum class Field : uint8_t {
-  kTime, kGap, kBytes, kInBytes, kOutBytes, kFlops, kGrid, kBlock, kRegs, kLaunches,
+  kTime,
+  kGap,
+  kBytes,
+  kInBytes,
+  kOutBytes,
+  kFlops,
+  kGrid,
+  kBlock,
+  kRegs,
+  kLaunches,
 };
 inline constexpr size_t kFields = 10;
 std::string_view FieldName(Field f);  // "in_bytes"
 std::optional<Field> FindField(std::string_view name);
 
 enum class GpuFact : uint8_t {
-  kHbmBandwidth, kSustainedBandwidth, kPcieBandwidth, kMemory, kMultiprocessors, kPeak, kSustained,
+  kHbmBandwidth,
+  kSustainedBandwidth,
+  kPcieBandwidth,
+  kMemory,
+  kMultiprocessors,
+  kPeak,
+  kSustained,
 };
 
 enum class ExpressionOp : uint8_t {
-  kNumber, kParam, kField, kGpu,
-  kAdd, kSubtract, kMultiply, kDivide, kPower, kNegate,
-  kLess, kLessEqual, kGreater, kGreaterEqual, kEqual, kNotEqual, kAnd, kOr, kNot,
-  kIf, kMin, kMax,
-  kSumOf, kMeanOf, kMinOf, kMaxOf, kCount,
+  kNumber,
+  kParam,
+  kField,
+  kGpu,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kPower,
+  kNegate,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kEqual,
+  kNotEqual,
+  kAnd,
+  kOr,
+  kNot,
+  kIf,
+  kMin,
+  kMax,
+  kSumOf,
+  kMeanOf,
+  kMinOf,
+  kMaxOf,
+  kCount,
 };
 
 // Parts refer to earlier parts of the same expression.
 struct ExpressionPart {
   ExpressionOp op = ExpressionOp::kNumber;
-  double number = 0;           // kNumber
-  uint32_t name = 0;           // kParam: index; kField: Field; kGpu: GpuFact
+  double number = 0;              // kNumber
+  uint32_t name = 0;              // kParam: index; kField: Field; kGpu: GpuFact
   DType dtype = DType::kUnknown;  // kGpu
   uint32_t a = 0, b = 0, c = 0;
 };

@@ -1,6 +1,5 @@
 // Reads the text of an expression and checks its units.
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "transforms/expression.h"
@@ -15,8 +14,6 @@ constexpr size_t kMostParts = 500;
 constexpr int kDeepest = 64;
 constexpr int kHighestPower = 8;
 
-constexpr std::array<std::string_view, kFields> kFieldNames = {
-    "time", "gap", "bytes", "in_bytes", "out_bytes", "flops", "grid", "block", "regs", "launches"};
 constexpr std::string_view kFunctions[] = {"if", "min", "max", "sum", "mean", "count"};
 
 struct GpuName {
@@ -48,10 +45,17 @@ constexpr Operator kComparisons[] = {
 
 Dimension FieldDimension(Field f) {
   switch (f) {
-    case Field::kTime: case Field::kGap: return kTime;
-    case Field::kBytes: case Field::kInBytes: case Field::kOutBytes: return kByteCount;
-    case Field::kFlops: return {.flops = 1};
-    default: return kPlain;
+    case Field::kTime:
+    case Field::kGap:
+      return kTime;
+    case Field::kBytes:
+    case Field::kInBytes:
+    case Field::kOutBytes:
+      return kByteCount;
+    case Field::kFlops:
+      return {.flops = 1};
+    default:
+      return kPlain;
   }
 }
 
@@ -85,14 +89,16 @@ class Reader {
     }
     bool condition = use_ == ExpressionUse::kCondition;
     if (value->boolean != condition) {
-      FailUnits(*value, condition ? "this is a number, not a condition"
-                                  : "this is a condition, not a number",
-                condition ? "compare it: time > 20us" : "choose with if(CONDITION, A, B)");
+      FailUnits(
+          *value,
+          condition ? "this is a number, not a condition" : "this is a condition, not a number",
+          condition ? "compare it: time > 20us" : "choose with if(CONDITION, A, B)");
       return nullptr;
     }
     if (!condition && !value->any && value->dimension != wanted) {
-      FailUnits(*value, fmt::format("the value is {}, not {}", Describe(value->dimension),
-                                    Describe(wanted)), "");
+      FailUnits(
+          *value,
+          fmt::format("the value is {}, not {}", Describe(value->dimension), Describe(wanted)), "");
       return nullptr;
     }
     expression_.text = std::string(text_);
@@ -173,12 +179,13 @@ class Reader {
     for (const Typed* t : {&a, &b}) {
       if (t->boolean) return FailUnits(*t, "this is a condition, not a number", "");
     }
-    Typed joined{.any = a.any && b.any, .dimension = a.any ? b.dimension : a.dimension,
-                 .begin = a.begin};
+    Typed joined{
+        .any = a.any && b.any, .dimension = a.any ? b.dimension : a.dimension, .begin = a.begin};
     if (!a.any && !b.any && a.dimension != b.dimension) {
-      return FailUnits(b, fmt::format("{} and {} cannot be {}", Describe(a.dimension),
-                                      Describe(b.dimension), how),
-                       fmt::format("this is {}", Describe(b.dimension)));
+      return FailUnits(
+          b,
+          fmt::format("{} and {} cannot be {}", Describe(a.dimension), Describe(b.dimension), how),
+          fmt::format("this is {}", Describe(b.dimension)));
     }
     return joined;
   }
@@ -187,9 +194,12 @@ class Reader {
     Result left = Product();
     while (left) {
       ExpressionOp op;
-      if (Take("+")) op = ExpressionOp::kAdd;
-      else if (Take("-")) op = ExpressionOp::kSubtract;
-      else break;
+      if (Take("+"))
+        op = ExpressionOp::kAdd;
+      else if (Take("-"))
+        op = ExpressionOp::kSubtract;
+      else
+        break;
       Result right = Product();
       if (!right) return right;
       auto joined = Join(*left, *right, op == ExpressionOp::kAdd ? "added" : "subtracted");
@@ -203,9 +213,12 @@ class Reader {
     Result left = Unary();
     while (left) {
       bool divide = false;
-      if (Take("*")) divide = false;
-      else if (Take("/")) divide = true;
-      else break;
+      if (Take("*"))
+        divide = false;
+      else if (Take("/"))
+        divide = true;
+      else
+        break;
       Result right = Unary();
       if (!right) return right;
       for (const Typed* t : {&*left, &*right}) {
@@ -214,7 +227,9 @@ class Reader {
       auto product = Multiplied(*left, *right, divide ? -1 : 1);
       if (!product) return std::nullopt;
       left = Add({.op = divide ? ExpressionOp::kDivide : ExpressionOp::kMultiply,
-                  .a = left->part, .b = right->part}, *product);
+                  .a = left->part,
+                  .b = right->part},
+                 *product);
     }
     return left;
   }
@@ -262,8 +277,9 @@ class Reader {
       bool whole = p.op == ExpressionOp::kNumber && p.number == std::floor(p.number) &&
                    p.number <= kHighestPower;
       if (!whole) {
-        return FailUnits(*exponent, fmt::format("{} has whole powers only",
-                                                Describe(base->dimension)), "write a number");
+        return FailUnits(*exponent,
+                         fmt::format("{} has whole powers only", Describe(base->dimension)),
+                         "write a number");
       }
       Typed power = *base;
       power.dimension = {};
@@ -306,9 +322,9 @@ class Reader {
     if (!quantity.ok()) {
       return Fail(begin, word.size(), std::string(Message(quantity.status())), "");
     }
-    return Add({.number = InBaseUnits(quantity->value, quantity->unit)},
-               {.any = quantity->value == 0, .dimension = DimensionOf(quantity->unit),
-                .begin = begin});
+    return Add(
+        {.number = InBaseUnits(quantity->value, quantity->unit)},
+        {.any = quantity->value == 0, .dimension = DimensionOf(quantity->unit), .begin = begin});
   }
 
   Result Param(size_t begin) {
@@ -319,9 +335,9 @@ class Reader {
       std::vector<std::string_view> names;
       for (const auto& [known, unit] : params_) names.push_back(known);
       std::string_view closest = Closest(name, names);
-      return Fail(begin, name.size() + 1, fmt::format("there is no parameter '{}'", name),
-                  closest.empty() ? "params: declares them"
-                                  : fmt::format("did you mean '${}'?", closest));
+      return Fail(
+          begin, name.size() + 1, fmt::format("there is no parameter '{}'", name),
+          closest.empty() ? "params: declares them" : fmt::format("did you mean '${}'?", closest));
     }
     auto& known = expression_.params;
     auto place = std::find(known.begin(), known.end(), name);
@@ -374,12 +390,12 @@ class Reader {
 
   Result Function(size_t begin, std::string_view word) {
     if (std::find(std::begin(kFunctions), std::end(kFunctions), word) == std::end(kFunctions)) {
-      std::vector<std::string_view> names(kFieldNames.begin(), kFieldNames.end());
-      names.insert(names.end(), std::begin(kFunctions), std::end(kFunctions));
+      std::vector<std::string_view> names(std::begin(kFunctions), std::end(kFunctions));
+      for (size_t f = 0; f < kFields; ++f) names.push_back(FieldName(static_cast<Field>(f)));
       std::string_view closest = Closest(word, names);
-      return Fail(begin, word.size(), fmt::format("'{}' is not known", word),
-                  closest.empty() ? "parameters begin with $"
-                                  : fmt::format("did you mean '{}'?", closest));
+      return Fail(
+          begin, word.size(), fmt::format("'{}' is not known", word),
+          closest.empty() ? "parameters begin with $" : fmt::format("did you mean '{}'?", closest));
     }
     size_t open = in_.at();
     if (!Take("(")) return Fail(open, 1, fmt::format("{} needs its arguments", word), "expected (");
@@ -407,8 +423,10 @@ class Reader {
     size_t wanted = word == "if" ? 3 : word == "count" ? 0 : 1;
     bool list = (word == "min" || word == "max") && args.size() > 1;
     if (!list && args.size() != wanted) {
-      return Fail(begin, in_.at() - begin, fmt::format("{} takes {} value{}, not {}", word, wanted,
-                                                  wanted == 1 ? "" : "s", args.size()), "");
+      return Fail(begin, in_.at() - begin,
+                  fmt::format("{} takes {} value{}, not {}", word, wanted, wanted == 1 ? "" : "s",
+                              args.size()),
+                  "");
     }
     if (word == "if") return If(begin, args);
     ExpressionOp over = word == "sum"    ? ExpressionOp::kSumOf
@@ -431,7 +449,9 @@ class Reader {
       auto joined = Join(left, args[i], "compared");
       if (!joined) return std::nullopt;
       Result both = Add({.op = word == "min" ? ExpressionOp::kMin : ExpressionOp::kMax,
-                         .a = left.part, .b = args[i].part}, *joined);
+                         .a = left.part,
+                         .b = args[i].part},
+                        *joined);
       if (!both) return both;
       left = *both;
     }
@@ -461,14 +481,6 @@ class Reader {
 };
 
 }  // namespace
-
-std::string_view FieldName(Field f) { return kFieldNames[static_cast<size_t>(f)]; }
-
-std::optional<Field> FindField(std::string_view name) {
-  auto it = std::find(kFieldNames.begin(), kFieldNames.end(), name);
-  if (it == kFieldNames.end()) return std::nullopt;
-  return static_cast<Field>(it - kFieldNames.begin());
-}
 
 std::shared_ptr<const Expression> ParseExpression(
     std::string_view text, const std::map<std::string, Unit, std::less<>>& params,

@@ -8,7 +8,7 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kSelectedVerbs[] = {"scale", "set",   "remove",   "move",
+constexpr std::string_view kSelectedVerbs[] = {"scale", "set",     "remove",  "move",
                                                "shift", "unblock", "priority"};
 constexpr std::string_view kStandaloneVerbs[] = {"fuse", "insert", "link", "unlink", "use"};
 // In the order of Memory, from pageable.
@@ -48,7 +48,8 @@ absl::StatusOr<std::string> ReadName(const OptionWalk& walk, const Node& map,
   KernelClass wanted = FindKernelClass(word, &found);
   if (!found) {
     return walk.WrongForm(*category, fmt::format("'{}' is not a class of kernels, such as gemm, "
-                                                 "conv, attention, elementwise, norm", word));
+                                                 "conv, attention, elementwise, norm",
+                                                 word));
   }
   if (ClassifyKernel(name).kind != wanted) name += "_" + word;
   return name;
@@ -58,10 +59,8 @@ absl::StatusOr<ScaleAction> ReadScale(const OptionWalk& walk, const Node& value)
   constexpr std::string_view kKeys[] = {"time", "bytes"};
   DD_RETURN_IF_ERROR(walk.CheckMap(value, "scale", kKeys));
   ScaleAction action;
-  DD_ASSIGN_OR_RETURN(action.time,
-                      Optional(walk, value, "time", ExpressionUse::kTask, kPlain));
-  DD_ASSIGN_OR_RETURN(action.bytes,
-                      Optional(walk, value, "bytes", ExpressionUse::kTask, kPlain));
+  DD_ASSIGN_OR_RETURN(action.time, Optional(walk, value, "time", ExpressionUse::kTask, kPlain));
+  DD_ASSIGN_OR_RETURN(action.bytes, Optional(walk, value, "bytes", ExpressionUse::kTask, kPlain));
   if (action.time == nullptr && action.bytes == nullptr) {
     return walk.WrongForm(value, "scale needs time: FACTOR or bytes: FACTOR");
   }
@@ -166,8 +165,7 @@ absl::StatusOr<FuseAction> ReadFuse(const OptionWalk& walk, const Node& value) {
 
 absl::Status ReadInserted(const OptionWalk& walk, std::string_view kind, const Node& value,
                           InsertAction& action) {
-  constexpr std::string_view kKeys[] = {"name", "category", "time", "bytes", "direction",
-                                        "stream"};
+  constexpr std::string_view kKeys[] = {"name", "category", "time", "bytes", "direction", "stream"};
   constexpr std::string_view kDirections[] = {"d2d", "h2d", "d2h"};
   DD_RETURN_IF_ERROR(walk.CheckMap(value, kind, kKeys));
   DD_ASSIGN_OR_RETURN(action.name, ReadName(walk, value, kind));
@@ -188,8 +186,8 @@ absl::Status ReadInserted(const OptionWalk& walk, std::string_view kind, const N
 }
 
 absl::StatusOr<InsertAction> ReadInsert(const OptionWalk& walk, const Node& value) {
-  constexpr std::string_view kKeys[] = {"kernel", "copy", "comm", "cpu", "before", "after",
-                                        "launch"};
+  constexpr std::string_view kKeys[] = {"kernel", "copy",  "comm",  "cpu",
+                                        "before", "after", "launch"};
   constexpr TaskKind kKinds[] = {TaskKind::kKernel, TaskKind::kMemcpy, TaskKind::kCollective,
                                  TaskKind::kHost};
   constexpr std::string_view kLaunch[] = {"cost", "none"};
@@ -219,8 +217,8 @@ absl::StatusOr<InsertAction> ReadInsert(const OptionWalk& walk, const Node& valu
 absl::StatusOr<LinkAction> ReadLink(const OptionWalk& walk, const Node& value, bool unlink) {
   constexpr std::string_view kKeys[] = {"from", "to", "lag"};
   std::span<const std::string_view> keys = kKeys;
-  DD_RETURN_IF_ERROR(walk.CheckMap(value, unlink ? "unlink" : "link",
-                                   unlink ? keys.first(2) : keys));
+  DD_RETURN_IF_ERROR(
+      walk.CheckMap(value, unlink ? "unlink" : "link", unlink ? keys.first(2) : keys));
   DD_ASSIGN_OR_RETURN(const Node* from, walk.Require(value, "link", "from"));
   DD_RETURN_IF_ERROR(walk.Require(value, "link", "to").status());
   LinkAction action{.unlink = unlink};

@@ -51,9 +51,8 @@ bool Goes(const CopyDetail* copy, Memory to) {
 
 std::vector<TaskId> InRecordedOrder(const Graph& graph, std::span<const TaskId> tasks) {
   std::vector<TaskId> order(tasks.begin(), tasks.end());
-  std::sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-    return RecordedKey(graph, a) < RecordedKey(graph, b);
-  });
+  std::sort(order.begin(), order.end(),
+            [&](TaskId a, TaskId b) { return RecordedKey(graph, a) < RecordedKey(graph, b); });
   return order;
 }
 
@@ -66,8 +65,7 @@ LaneId FindStream(Editor& edit, const StreamTarget& target, LaneId like) {
         lane.rank != near.lane.rank) {
       continue;
     }
-    if (target.name.empty() ? lane.number == target.number
-                            : graph.Name(lane.name) == target.name) {
+    if (target.name.empty() ? lane.number == target.number : graph.Name(lane.name) == target.name) {
       return LaneId(i);
     }
   }
@@ -178,9 +176,8 @@ size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
   }
   std::vector<bool> free(graph.size(), false);
   for (const auto& [from, to] : shifted) free[to.index()] = true;
-  edit.DropEdges([&](const Graph&, const Edge& e) {
-    return e.rule == Rule::kLaunch && free[e.to.index()];
-  });
+  edit.DropEdges(
+      [&](const Graph&, const Edge& e) { return e.rule == Rule::kLaunch && free[e.to.index()]; });
   for (const auto& [from, to] : shifted) {
     edit.AddEdge(from, to, {}, Rule::kTransform, edge, Anchor::kStart);
   }
@@ -227,9 +224,9 @@ TaskId InsertBeside(Editor& edit, TaskId anchor, Task task, const InsertAction& 
   if (stream.valid() && stream != beside.lane) {
     task.lane = stream;
     TaskId place = PlaceOnLane(graph, stream, anchor, TaskId::None());
-    added = place.valid()                       ? edit.InsertAfter(place, task)
+    added = place.valid()                      ? edit.InsertAfter(place, task)
             : graph.lane(stream).first.valid() ? edit.InsertBefore(graph.lane(stream).first, task)
-                                                : edit.Append(task);
+                                               : edit.Append(task);
     edit.AddEdge(action.before ? added : anchor, action.before ? anchor : added);
   } else {
     task.lane = beside.lane;
@@ -242,11 +239,16 @@ TaskId InsertBeside(Editor& edit, TaskId anchor, Task task, const InsertAction& 
     edit.AddEdge(launch, added, {}, Rule::kLaunch);
     return added;
   }
-  Task call{.recorded_start = host.recorded_start, .duration = call_time, .lane = host.lane,
-            .scope = host.scope, .layer = host.layer, .step = host.step, .kind = TaskKind::kCall,
+  Task call{.recorded_start = host.recorded_start,
+            .duration = call_time,
+            .lane = host.lane,
+            .scope = host.scope,
+            .layer = host.layer,
+            .step = host.step,
+            .kind = TaskKind::kCall,
             .phase = host.phase};
-  call.name = edit.graph().AddName(task.kind == TaskKind::kMemcpy ? "cudaMemcpyAsync"
-                                                                  : "cudaLaunchKernel");
+  call.name =
+      edit.graph().AddName(task.kind == TaskKind::kMemcpy ? "cudaMemcpyAsync" : "cudaLaunchKernel");
   // A blocking call was split in two; what follows it stands behind its wait.
   TaskId behind = launch, next = graph.task(launch).lane_next;
   if (next.valid() && graph.task(next).kind == TaskKind::kWait &&

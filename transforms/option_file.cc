@@ -13,10 +13,9 @@ namespace {
 constexpr size_t kMostDefinitions = 100;
 constexpr double kLargest = 1e18;
 
-constexpr std::string_view kTopKeys[] = {"daydream", "name",      "summary", "model",
-                                         "ignores",  "sources",   "bound",   "needs",
-                                         "advice",   "conflicts", "params",  "define",
-                                         "steps",    "checks"};
+constexpr std::string_view kTopKeys[] = {"daydream", "name",   "summary", "model",  "ignores",
+                                         "sources",  "bound",  "needs",   "advice", "conflicts",
+                                         "params",   "define", "steps",   "checks"};
 
 bool IsParamName(std::string_view name) {
   if (name.empty() || name.size() > 40 || name[0] < 'a' || name[0] > 'z') return false;
@@ -80,8 +79,8 @@ class OptionFileReader {
     }
     if (FindTransform(text) != nullptr) {
       return walk_.Error("E0407", name->place, text.size(),
-                         fmt::format("'{}' is the name of an optimization that daydream has",
-                                     text), "choose another name");
+                         fmt::format("'{}' is the name of an optimization that daydream has", text),
+                         "choose another name");
     }
     t.name = Keep(std::move(text));
     DD_RETURN_IF_ERROR(walk_.Require(root, "the file", "summary").status());
@@ -149,8 +148,8 @@ class OptionFileReader {
     struct {
       std::string_view key;
       double* value;
-    } numbers[] = {{"low", &spec.low}, {"high", &spec.high}, {"min", &spec.min},
-                   {"max", &spec.max}};
+    } numbers[] = {
+        {"low", &spec.low}, {"high", &spec.high}, {"min", &spec.min}, {"max", &spec.max}};
     for (auto& number : numbers) {
       const YamlNode* value = node.Find(number.key);
       if (value == nullptr) continue;
@@ -182,17 +181,18 @@ class OptionFileReader {
     }
     std::optional<Unit> unit = FindUnit(node->text);
     if (unit && node->is_text()) return *unit;
-    return walk_.WrongForm(*node, "unit has to be x, %, count, time, bytes, bandwidth, flops or "
-                                  "flop rate");
+    return walk_.WrongForm(*node,
+                           "unit has to be x, %, count, time, bytes, bandwidth, flops or "
+                           "flop rate");
   }
 
   absl::StatusOr<double> ReadNumber(const YamlNode& node, Unit unit) {
     if (!node.is_text()) return walk_.WrongForm(node, "a number is expected here");
     auto value = ParseValue(node.text, unit);
     if (value.ok() && *value <= kLargest) return value;
-    return walk_.Error("E0408", node.place, node.text.size(),
-                       value.ok() ? "this number is too large"
-                                  : std::string(Message(value.status())));
+    return walk_.Error(
+        "E0408", node.place, node.text.size(),
+        value.ok() ? "this number is too large" : std::string(Message(value.status())));
   }
 
   absl::Status ReadDefinitions(const YamlNode& root) {
@@ -295,8 +295,10 @@ absl::StatusOr<std::shared_ptr<const OptionFile>> OptionFile::Load(const std::st
   if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in.is_open() || in.bad() || (in.gcount() == 0 && !in.eof())) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0401", .what = "this optimization file cannot be read",
-                       .where = path, .fix = "daydream opt new NAME > mine.yaml makes one"});
+                      {.code = "E0401",
+                       .what = "this optimization file cannot be read",
+                       .where = path,
+                       .fix = "daydream opt new NAME > mine.yaml makes one"});
   }
   text.resize(static_cast<size_t>(in.gcount()));
   return Parse(text, path);

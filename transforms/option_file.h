@@ -19,7 +19,7 @@ class SourceText;
 
 // What one selector of a file found, for `daydream opt check`.
 struct OptionMatch {
-  std::string what;                // "define core", "step 1: fuse"
+  std::string what;  // "define core", "step 1: fuse"
   size_t line = 0;
   size_t tasks = 0;
   std::vector<std::string> names;  // of the first three tasks with different names

@@ -117,7 +117,8 @@ absl::Status CheckNeeds(const OptionFile& file, const Graph& graph, ExpressionVa
         absl::StatusCode::kFailedPrecondition, need.place, need.word.size(),
         {.code = "E0422",
          .what = fmt::format("{}: this trace has no {}", file.transform().name, lacks),
-         .why = fmt::format("the file needs {}", need.word), .fix = std::move(fix)});
+         .why = fmt::format("the file needs {}", need.word),
+         .fix = std::move(fix)});
   }
   return absl::OkStatus();
 }

@@ -44,13 +44,13 @@ class OptionRun {
     values_ = std::make_unique<TaskValues>(graph(), params_, file_.transform().params);
   }
 
-  absl::Status Error(absl::StatusCode status, std::string_view code, Place place,
-                     std::string what, std::string why = {}, std::string fix = {}) const {
-    return file_.source().Error(
-        status, place, 1,
-        {.code = std::string(code),
-         .what = fmt::format("{}: {}", file_.transform().name, what), .why = std::move(why),
-         .fix = std::move(fix)});
+  absl::Status Error(absl::StatusCode status, std::string_view code, Place place, std::string what,
+                     std::string why = {}, std::string fix = {}) const {
+    return file_.source().Error(status, place, 1,
+                                {.code = std::string(code),
+                                 .what = fmt::format("{}: {}", file_.transform().name, what),
+                                 .why = std::move(why),
+                                 .fix = std::move(fix)});
   }
 
   // Adds what `tasks` are to the report of matches.
@@ -77,12 +77,12 @@ class OptionRun {
       Report("check", check.place, tasks);
       if (tasks.size() >= check.at_least && tasks.size() <= check.at_most) continue;
       bool few = tasks.size() < check.at_least;
-      return Error(absl::StatusCode::kFailedPrecondition, "E0421", check.place,
-                   fmt::format("{} matches {} tasks of this trace, not {} {}", check.of.text(),
-                               tasks.size(), few ? "at least" : "at most",
-                               few ? check.at_least : check.at_most),
-                   "the file checks this so that a selector that is wrong does not look like no gain",
-                   fmt::format("daydream opt check {} --trace TRACE", file_.path()));
+      return Error(
+          absl::StatusCode::kFailedPrecondition, "E0421", check.place,
+          fmt::format("{} matches {} tasks of this trace, not {} {}", check.of.text(), tasks.size(),
+                      few ? "at least" : "at most", few ? check.at_least : check.at_most),
+          "the file checks this so that a selector that is wrong does not look like no gain",
+          fmt::format("daydream opt check {} --trace TRACE", file_.path()));
     }
     return absl::OkStatus();
   }
@@ -109,9 +109,9 @@ class OptionRun {
           std::visit([&](const auto& what) { return Do(what, tasks); }, action.what));
       if (skipped_ > 0) {
         if (matches_ != nullptr) matches_->back().skipped += skipped_;
-        edit_.changes().warnings.push_back(
-            fmt::format("{}: {} of {} tasks stay as they are: no {}",
-                        file_.source().Tag(action.place), skipped_, tasks.size(), missing_));
+        edit_.changes().warnings.push_back(fmt::format("{}: {} of {} tasks stay as they are: no {}",
+                                                       file_.source().Tag(action.place), skipped_,
+                                                       tasks.size(), missing_));
       }
     }
     return absl::OkStatus();
@@ -182,8 +182,8 @@ class OptionRun {
         const CopyDetail* copy = graph().Copy(t);
         if (copy == nullptr) continue;
         CopyDetail scaled = *copy;
-        scaled.bytes = static_cast<uint64_t>(
-            std::min(static_cast<double>(scaled.bytes) * *value, kMostBytes));
+        scaled.bytes =
+            static_cast<uint64_t>(std::min(static_cast<double>(scaled.bytes) * *value, kMostBytes));
         edit_.graph().mutable_task(t).detail = edit_.graph().AddCopyDetail(scaled);
       }
     }
@@ -243,9 +243,8 @@ class OptionRun {
     edit_.RemoveWithLaunches(gpu);
     edit_.Remove(host);
     if (!action.bridge) {
-      edit_.DropEdges([&](const Graph&, const Edge& e) {
-        return gone[e.from.index()] || gone[e.to.index()];
-      });
+      edit_.DropEdges(
+          [&](const Graph&, const Edge& e) { return gone[e.from.index()] || gone[e.to.index()]; });
     }
     return absl::OkStatus();
   }
@@ -313,9 +312,8 @@ class OptionRun {
       }
     }
     if (made > 0) {
-      edit_.changes().notes.push_back(fmt::format("{}: {} kernels become {} {}",
-                                                  file_.transform().name, merged, made,
-                                                  action.name));
+      edit_.changes().notes.push_back(fmt::format(
+          "{}: {} kernels become {} {}", file_.transform().name, merged, made, action.name));
     }
     return absl::OkStatus();
   }
@@ -353,7 +351,8 @@ class OptionRun {
       DD_ASSIGN_OR_RETURN(auto value, Number(time, t, t, kLongestNs));
       if (!value) continue;
       Task task{.duration = Duration::FromDouble(*value),
-                .name = edit_.graph().AddName(action.name), .kind = action.kind};
+                .name = edit_.graph().AddName(action.name),
+                .kind = action.kind};
       if (action.kind == TaskKind::kMemcpy) {
         CopyDetail copy{.from = action.from, .to = action.to};
         if (bytes) {
@@ -410,9 +409,9 @@ class OptionRun {
   Editor& edit_;
   std::vector<OptionMatch>* matches_;
   std::unique_ptr<TaskValues> values_;
-  Place place_;            // of the action that runs
-  uint64_t skipped_ = 0;   // tasks that it leaves as they are
-  std::string missing_;    // what they lack
+  Place place_;           // of the action that runs
+  uint64_t skipped_ = 0;  // tasks that it leaves as they are
+  std::string missing_;   // what they lack
 };
 
 }  // namespace

@@ -6,7 +6,8 @@
 namespace daydream {
 
 std::string OptionFileSkeleton(std::string_view name) {
-  constexpr std::string_view kText = R"(# An optimization of your own. docs/optimization-files.md explains the format.
+  constexpr std::string_view kText =
+      R"(# An optimization of your own. docs/optimization-files.md explains the format.
 daydream: 1                        # version of the format
 name: NAME
 summary: What changes, in one line

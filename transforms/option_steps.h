@@ -83,7 +83,7 @@ struct OptionAction {
 
 struct OptionStep {
   Place place;
-  std::string cause;  // for the report; empty: made of the verb
+  std::string cause;               // for the report; empty: made of the verb
   std::optional<Selector> select;  // nothing for `use`
   std::vector<OptionAction> actions;
 };

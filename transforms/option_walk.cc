@@ -29,10 +29,9 @@ std::string Suggestion(std::string_view word, std::span<const std::string_view> 
 
 absl::Status OptionWalk::Error(std::string_view code, Place place, size_t length, std::string what,
                                std::string_view hint, std::string_view fix) const {
-  return source_.Error(absl::StatusCode::kInvalidArgument, place, length,
-                       {.code = std::string(code), .what = std::move(what),
-                        .fix = std::string(fix)},
-                       hint);
+  return source_.Error(
+      absl::StatusCode::kInvalidArgument, place, length,
+      {.code = std::string(code), .what = std::move(what), .fix = std::string(fix)}, hint);
 }
 
 absl::Status OptionWalk::WrongForm(const YamlNode& node, std::string what) const {
@@ -82,8 +81,8 @@ absl::StatusOr<int64_t> OptionWalk::Whole(const YamlNode& node, std::string_view
   auto read = std::from_chars(node.text.data(), end, value);
   bool number = node.is_text() && read.ec == std::errc() && read.ptr == end;
   if (number && least <= value && value <= most) return value;
-  return WrongForm(node, fmt::format("{} has to be a whole number from {} to {}", what, least,
-                                     most));
+  return WrongForm(node,
+                   fmt::format("{} has to be a whole number from {} to {}", what, least, most));
 }
 
 absl::StatusOr<bool> OptionWalk::Bool(const YamlNode& node, std::string_view what) const {
@@ -195,8 +194,7 @@ absl::StatusOr<Selector> OptionWalk::SelectKey(std::string_view key, const YamlN
   return Selector::Any(std::move(parts));
 }
 
-absl::StatusOr<Selector> OptionWalk::SelectTerm(std::string_view key,
-                                                const YamlNode& value) const {
+absl::StatusOr<Selector> OptionWalk::SelectTerm(std::string_view key, const YamlNode& value) const {
   if (!value.is_text()) return WrongForm(value, fmt::format("'{}' has to be a text", key));
   auto selector = Selector::Key(key, value.text);
   if (selector.ok()) return selector;

@@ -36,8 +36,8 @@ class OptionWalk {
   absl::StatusOr<int64_t> Whole(const YamlNode& node, std::string_view what, int64_t least,
                                 int64_t most) const;
   absl::StatusOr<bool> Bool(const YamlNode& node, std::string_view what) const;
-  absl::StatusOr<ExpressionPtr> Expr(const YamlNode& node, std::string_view what,
-                                     ExpressionUse use, Dimension wanted) const;
+  absl::StatusOr<ExpressionPtr> Expr(const YamlNode& node, std::string_view what, ExpressionUse use,
+                                     Dimension wanted) const;
   // A selector: a map of keys, a list (all of them), a name from define:, or text as after --opt.
   absl::StatusOr<Selector> Select(const YamlNode& node) const;
 

@@ -117,10 +117,10 @@ class ScenarioReader {
       if (conflict == nullptr) continue;
       size_t end = begin + item.transform->name.size();
       if (end > spec_.size()) end = spec_.size();
-      return At(spec_, begin, end, "E0111",
-                fmt::format("{} and {} exclude each other", other.transform->name,
-                            item.transform->name),
-                conflict->reason, "give each its own --opt to compare them");
+      return At(
+          spec_, begin, end, "E0111",
+          fmt::format("{} and {} exclude each other", other.transform->name, item.transform->name),
+          conflict->reason, "give each its own --opt to compare them");
     }
     return absl::OkStatus();
   }

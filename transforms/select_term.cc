@@ -15,21 +15,42 @@ namespace daydream {
 namespace {
 
 enum class Key : uint8_t {
-  kKernel, kName, kOp, kCall, kScope, kLayer, kLane, kPhase, kKind, kClass, kStep,
-  kStream, kThread, kDevice, kRank, kDtype, kShape, kDirection, kMemory, kCollective,
+  kKernel,
+  kName,
+  kOp,
+  kCall,
+  kScope,
+  kLayer,
+  kLane,
+  kPhase,
+  kKind,
+  kClass,
+  kStep,
+  kStream,
+  kThread,
+  kDevice,
+  kRank,
+  kDtype,
+  kShape,
+  kDirection,
+  kMemory,
+  kCollective,
 };
 struct KeyName {
   std::string_view name;
   Key key;
 };
-constexpr KeyName kKeyNames[] = {
-    {"kernel", Key::kKernel}, {"op", Key::kOp}, {"call", Key::kCall}, {"scope", Key::kScope},
-    {"layer", Key::kLayer}, {"lane", Key::kLane}, {"phase", Key::kPhase}, {"kind", Key::kKind},
-    {"class", Key::kClass}, {"step", Key::kStep}, {"name", Key::kName}, {"module", Key::kLayer},
-    {"category", Key::kClass}, {"stream", Key::kStream}, {"thread", Key::kThread},
-    {"device", Key::kDevice}, {"rank", Key::kRank}, {"dtype", Key::kDtype},
-    {"shape", Key::kShape}, {"direction", Key::kDirection}, {"memory", Key::kMemory},
-    {"collective", Key::kCollective}};
+constexpr KeyName kKeyNames[] = {{"kernel", Key::kKernel},  {"op", Key::kOp},
+                                 {"call", Key::kCall},      {"scope", Key::kScope},
+                                 {"layer", Key::kLayer},    {"lane", Key::kLane},
+                                 {"phase", Key::kPhase},    {"kind", Key::kKind},
+                                 {"class", Key::kClass},    {"step", Key::kStep},
+                                 {"name", Key::kName},      {"module", Key::kLayer},
+                                 {"category", Key::kClass}, {"stream", Key::kStream},
+                                 {"thread", Key::kThread},  {"device", Key::kDevice},
+                                 {"rank", Key::kRank},      {"dtype", Key::kDtype},
+                                 {"shape", Key::kShape},    {"direction", Key::kDirection},
+                                 {"memory", Key::kMemory},  {"collective", Key::kCollective}};
 constexpr auto kKeys = [] {
   std::array<std::string_view, std::size(kKeyNames)> names;
   for (size_t i = 0; i < names.size(); ++i) names[i] = kKeyNames[i].name;
@@ -38,9 +59,9 @@ constexpr auto kKeys = [] {
 
 constexpr std::string_view kPhases[] = {"none", "forward", "backward", "optimizer", "data", "comm"};
 // TaskKind in its order, then words for several kinds.
-constexpr std::string_view kKinds[] = {"host", "call", "wait", "kernel", "memcpy", "memset", "comm",
-                                       "delay", "data", "gpu", "launch", "sync", "cpu_op",
-                                       "graph"};
+constexpr std::string_view kKinds[] = {"host",   "call", "wait",   "kernel", "memcpy",
+                                       "memset", "comm", "delay",  "data",   "gpu",
+                                       "launch", "sync", "cpu_op", "graph"};
 enum KindWord : uint8_t { kGpuWord = 9, kLaunchWord, kSyncWord, kCpuOpWord, kGraphWord };
 constexpr std::string_view kDirections[] = {"h2d", "d2h", "d2d", "h2h"};
 // In the order of Memory.
@@ -48,13 +69,13 @@ constexpr std::string_view kMemories[] = {"unknown", "pageable", "pinned",
                                           "device",  "managed",  "array"};
 constexpr size_t kLongestPattern = 1000;
 // Classes under the names of option files.
-constexpr std::pair<std::string_view, std::string_view> kClassAliases[] = {
-    {"embedding", "index"}, {"cast", "copy"}};
+constexpr std::pair<std::string_view, std::string_view> kClassAliases[] = {{"embedding", "index"},
+                                                                           {"cast", "copy"}};
 
 absl::Status Bad(std::string_view part, std::string what, std::string_view code = "E0411") {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = std::string(code), .what = std::move(what),
-                     .where = std::string(part)});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = std::string(code), .what = std::move(what), .where = std::string(part)});
 }
 
 absl::StatusOr<uint8_t> OneOf(std::string_view word, std::span<const std::string_view> words) {
@@ -121,12 +142,13 @@ absl::Status CompileClass(std::string_view text, SelectorTerm& term) {
   term.kernel_class = FindKernelClass(name, &found);
   if (found) return absl::OkStatus();
   return Bad(text, fmt::format("'{}' is not a class of kernels, such as gemm, conv, "
-                               "elementwise, norm, softmax, optimizer", text));
+                               "elementwise, norm, softmax, optimizer",
+                               text));
 }
 
 absl::Status CompileDtype(std::string_view text, SelectorTerm& term) {
-  for (DType d : {DType::kFp64, DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16,
-                  DType::kFp8, DType::kInt8}) {
+  for (DType d : {DType::kFp64, DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8,
+                  DType::kInt8}) {
     if (DTypeName(d) == text) term.dtype = d;
   }
   if (term.dtype != DType::kUnknown) return absl::OkStatus();
@@ -159,11 +181,20 @@ absl::StatusOr<std::shared_ptr<const SelectorTerm>> CompileTerm(std::string_view
   term->key = known->key;
   std::span<const std::string_view> words;
   switch (term->key) {
-    case Key::kPhase: words = kPhases; break;
-    case Key::kKind: words = kKinds; break;
-    case Key::kDirection: words = kDirections; break;
-    case Key::kMemory: words = kMemories; break;
-    default: break;
+    case Key::kPhase:
+      words = kPhases;
+      break;
+    case Key::kKind:
+      words = kKinds;
+      break;
+    case Key::kDirection:
+      words = kDirections;
+      break;
+    case Key::kMemory:
+      words = kMemories;
+      break;
+    default:
+      break;
   }
   absl::Status status;
   if (!words.empty()) {
@@ -197,25 +228,43 @@ bool TermMatcher::Matches(TaskId t) {
   const Task& task = graph_.task(t);
   auto in_range = [&](int64_t n) { return term_.range->first <= n && n <= term_.range->second; };
   switch (term_.key) {
-    case Key::kKernel: return IsGpu(task.kind) && NameMatches(task.name);
-    case Key::kName: return NameMatches(task.name);
-    case Key::kCall: return task.kind == TaskKind::kCall && NameMatches(task.name);
-    case Key::kOp: return ScopeMatches(task.scope, /*ops_only=*/true);
-    case Key::kScope: return ScopeMatches(task.scope, /*ops_only=*/false);
-    case Key::kLayer: return LayerMatches(task.layer);
-    case Key::kLane: return NameMatches(graph_.lane(task.lane).lane.name);
-    case Key::kPhase: return static_cast<uint8_t>(task.phase) == term_.word;
-    case Key::kKind: return KindMatches(t);
-    case Key::kStep: return in_range(task.step);
-    case Key::kClass: return task.kind == TaskKind::kKernel && ClassMatches(task.name);
-    case Key::kStream: return LaneMatches(task, /*stream=*/true);
-    case Key::kThread: return LaneMatches(task, /*stream=*/false);
-    case Key::kDevice: return IsGpu(task.kind) && in_range(graph_.lane(task.lane).lane.device);
-    case Key::kRank: return in_range(graph_.lane(task.lane).lane.rank);
-    case Key::kDtype: return TypeMatches(task);
-    case Key::kShape: return ShapeMatches(task.scope);
+    case Key::kKernel:
+      return IsGpu(task.kind) && NameMatches(task.name);
+    case Key::kName:
+      return NameMatches(task.name);
+    case Key::kCall:
+      return task.kind == TaskKind::kCall && NameMatches(task.name);
+    case Key::kOp:
+      return ScopeMatches(task.scope, /*ops_only=*/true);
+    case Key::kScope:
+      return ScopeMatches(task.scope, /*ops_only=*/false);
+    case Key::kLayer:
+      return LayerMatches(task.layer);
+    case Key::kLane:
+      return NameMatches(graph_.lane(task.lane).lane.name);
+    case Key::kPhase:
+      return static_cast<uint8_t>(task.phase) == term_.word;
+    case Key::kKind:
+      return KindMatches(t);
+    case Key::kStep:
+      return in_range(task.step);
+    case Key::kClass:
+      return task.kind == TaskKind::kKernel && ClassMatches(task.name);
+    case Key::kStream:
+      return LaneMatches(task, /*stream=*/true);
+    case Key::kThread:
+      return LaneMatches(task, /*stream=*/false);
+    case Key::kDevice:
+      return IsGpu(task.kind) && in_range(graph_.lane(task.lane).lane.device);
+    case Key::kRank:
+      return in_range(graph_.lane(task.lane).lane.rank);
+    case Key::kDtype:
+      return TypeMatches(task);
+    case Key::kShape:
+      return ShapeMatches(task.scope);
     case Key::kDirection:
-    case Key::kMemory: return CopyMatches(t);
+    case Key::kMemory:
+      return CopyMatches(t);
     case Key::kCollective: {
       const CollectiveDetail* c = graph_.Collective(t);
       return c != nullptr && NameMatches(c->name);
@@ -287,16 +336,20 @@ bool TermMatcher::KindMatches(TaskId t) {
   const Task& task = graph_.task(t);
   const std::vector<Scope>& scopes = graph_.tables().scopes;
   switch (term_.word) {
-    case kGpuWord: return IsGpu(task.kind);
-    case kLaunchWord: return task.kind == TaskKind::kCall && marked_[t.index()];
-    case kSyncWord: return IsHost(task.kind) && marked_[t.index()];
+    case kGpuWord:
+      return IsGpu(task.kind);
+    case kLaunchWord:
+      return task.kind == TaskKind::kCall && marked_[t.index()];
+    case kSyncWord:
+      return IsHost(task.kind) && marked_[t.index()];
     case kCpuOpWord:
       return task.kind == TaskKind::kHost && task.scope.index() < scopes.size() &&
              scopes[task.scope.index()].kind == EventKind::kOp;
     case kGraphWord:
       return task.kind == TaskKind::kCall &&
              graph_.Name(task.name).find("GraphLaunch") != std::string_view::npos;
-    default: return static_cast<uint8_t>(task.kind) == term_.word;
+    default:
+      return static_cast<uint8_t>(task.kind) == term_.word;
   }
 }
 
@@ -318,8 +371,8 @@ bool TermMatcher::TypeMatches(const Task& task) {
   ScopeId scope = task.scope;
   for (int depth = 0; depth < 64 && scope.index() < scopes.size(); ++depth) {
     const OpDetail* op = graph_.OpOf(scope);
-    DType type = op != nullptr && op->types.valid() ? ParseDType(graph_.Name(op->types))
-                                                    : DType::kUnknown;
+    DType type =
+        op != nullptr && op->types.valid() ? ParseDType(graph_.Name(op->types)) : DType::kUnknown;
     if (type != DType::kUnknown) return type == term_.dtype;
     scope = scopes[scope.index()].parent;
   }
@@ -339,10 +392,14 @@ bool TermMatcher::CopyMatches(TaskId t) {
   bool from_host = IsHostMemory(copy->from), to_host = IsHostMemory(copy->to);
   bool from_device = copy->from == Memory::kDevice, to_device = copy->to == Memory::kDevice;
   switch (term_.word) {
-    case 0: return from_host && to_device;
-    case 1: return from_device && to_host;
-    case 2: return from_device && to_device;
-    default: return from_host && to_host;
+    case 0:
+      return from_host && to_device;
+    case 1:
+      return from_device && to_host;
+    case 2:
+      return from_device && to_device;
+    default:
+      return from_host && to_host;
   }
 }
 

@@ -72,8 +72,8 @@ std::string SourceText::Tag(Place place) const {
 absl::Status SourceText::Error(absl::StatusCode status, Place place, size_t length, Diagnostic d,
                                std::string_view hint) const {
   std::string line(Line(place.line));
-  std::replace_if(line.begin(), line.end(),
-                  [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
+  std::replace_if(
+      line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
   size_t at = std::min(place.column - 1, line.size());
   length = std::min(std::max<size_t>(length, 1), std::max<size_t>(line.size() - at, 1));
   d.where = fmt::format("{}:{}:{}", path_, place.line, Characters(line.substr(0, at)) + 1);

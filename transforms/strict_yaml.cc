@@ -43,7 +43,9 @@ class TreeBuilder : public YAML::EventHandler {
                 const std::string& value) override {
     CheckMarks(mark, tag, anchor);
     // yaml-cpp tags what is not plain text with "!".
-    Add({.kind = YamlNode::Kind::kText, .place = PlaceOf(mark), .text = value,
+    Add({.kind = YamlNode::Kind::kText,
+         .place = PlaceOf(mark),
+         .text = value,
          .quoted = tag == "!"});
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -61,9 +63,9 @@ class TreeBuilder : public YAML::EventHandler {
 
  private:
   [[noreturn]] void Refuse(std::string_view code, Place place, std::string what, std::string fix) {
-    throw Refused{source_.Error(
-        absl::StatusCode::kInvalidArgument, place, 1,
-        {.code = std::string(code), .what = std::move(what), .fix = std::move(fix)})};
+    throw Refused{
+        source_.Error(absl::StatusCode::kInvalidArgument, place, 1,
+                      {.code = std::string(code), .what = std::move(what), .fix = std::move(fix)})};
   }
 
   void CheckMarks(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
@@ -115,7 +117,8 @@ class TreeBuilder : public YAML::EventHandler {
 
 absl::Status NoYaml(const SourceText& source, Place place, std::string_view why) {
   return source.Error(absl::StatusCode::kInvalidArgument, place, 1,
-                      {.code = "E0402", .what = "this is not YAML",
+                      {.code = "E0402",
+                       .what = "this is not YAML",
                        .fix = "quote texts that hold : # { } [ ] , & * ! | > ' \" % @ `"},
                       why);
 }
@@ -133,7 +136,8 @@ absl::StatusOr<YamlNode> Parse(const SourceText& source) {
     TreeBuilder more(source);
     if (parser.HandleNextDocument(more)) {
       return source.Error(absl::StatusCode::kInvalidArgument, more.Take().place, 1,
-                          {.code = "E0403", .what = "a second document in the file",
+                          {.code = "E0403",
+                           .what = "a second document in the file",
                            .fix = "one file holds one optimization"});
     }
     return root;
@@ -161,7 +165,8 @@ absl::StatusOr<YamlNode> ReadStrictYaml(const SourceText& source) {
     return source.Error(absl::StatusCode::kInvalidArgument, {}, 1,
                         {.code = "E0401",
                          .what = fmt::format("this file has {} bytes; an optimization has at most "
-                                             "{}", text.size(), kMostYamlBytes),
+                                             "{}",
+                                             text.size(), kMostYamlBytes),
                          .fix = "split the file"});
   }
   if (size_t at = FindNonText(text); at != std::string_view::npos) {
@@ -169,7 +174,8 @@ absl::StatusOr<YamlNode> ReadStrictYaml(const SourceText& source) {
     Place place{static_cast<size_t>(std::count(before.begin(), before.end(), '\n')) + 1,
                 at - (before.rfind('\n') == before.npos ? 0 : before.rfind('\n') + 1) + 1};
     return source.Error(absl::StatusCode::kInvalidArgument, place, 1,
-                        {.code = "E0401", .what = "this is not a text file",
+                        {.code = "E0401",
+                         .what = "this is not a text file",
                          .why = fmt::format("byte {:#04x} is no text in UTF-8",
                                             static_cast<unsigned char>(text[at])),
                          .fix = "save it as UTF-8"});

@@ -46,18 +46,23 @@ std::optional<double> TaskValues::Value(TaskId t, Field f) {
   if (t.index() >= graph_.size()) return std::nullopt;
   const Task& task = graph_.task(t);
   switch (f) {
-    case Field::kTime: return static_cast<double>(task.duration.ns);
-    case Field::kGap: return static_cast<double>(task.gap.ns);
-    case Field::kLaunches: return Launches(t);
+    case Field::kTime:
+      return static_cast<double>(task.duration.ns);
+    case Field::kGap:
+      return static_cast<double>(task.gap.ns);
+    case Field::kLaunches:
+      return Launches(t);
     case Field::kGrid:
     case Field::kBlock:
-    case Field::kRegs: return LaunchValue(t, f);
+    case Field::kRegs:
+      return LaunchValue(t, f);
     case Field::kFlops:
       if (task.kind == TaskKind::kMemcpy || task.kind == TaskKind::kMemset) return 0.0;
       return KernelValue(t, f);
     case Field::kBytes:
     case Field::kInBytes:
-    case Field::kOutBytes: return BytesOf(t, f);
+    case Field::kOutBytes:
+      return BytesOf(t, f);
   }
   return std::nullopt;
 }
@@ -89,8 +94,10 @@ std::optional<double> TaskValues::BytesOf(TaskId t, Field f) {
                                                  : std::max(c->elements_in, c->elements_out);
       return static_cast<double>(elements) * *size;
     }
-    case TaskKind::kKernel: return KernelValue(t, f);
-    default: return std::nullopt;
+    case TaskKind::kKernel:
+      return KernelValue(t, f);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -123,8 +130,10 @@ std::optional<TaskValues::Work> TaskValues::WorkOf(TaskId t) {
   double share = total > Duration{} ? static_cast<double>(graph_.task(t).duration.ns) /
                                           static_cast<double>(total.ns)
                                     : 0;
-  return Work{.bytes = op.work->Bytes() * share, .in_bytes = read->second * share,
-              .flops = op.work->flops * share, .has_type = op.work->dtype != DType::kUnknown};
+  return Work{.bytes = op.work->Bytes() * share,
+              .in_bytes = read->second * share,
+              .flops = op.work->flops * share,
+              .has_type = op.work->dtype != DType::kUnknown};
 }
 
 double TaskValues::Launches(TaskId t) {
@@ -139,21 +148,26 @@ double TaskValues::Launches(TaskId t) {
 
 std::optional<double> TaskValues::Value(TaskId t, GpuFact f, DType dtype) {
   if (t.index() >= graph_.size()) return std::nullopt;
-  auto [it, inserted] =
-      devices_.try_emplace(graph_.lane(graph_.task(t).lane).lane.device, nullptr);
+  auto [it, inserted] = devices_.try_emplace(graph_.lane(graph_.task(t).lane).lane.device, nullptr);
   if (inserted) it->second = DeviceOf(graph_, t).spec;
   const DeviceSpec* spec = it->second;
   if (spec == nullptr) return std::nullopt;
   switch (f) {  // per nanosecond
-    case GpuFact::kHbmBandwidth: return IfRecorded(spec->memory_gb_per_s);
-    case GpuFact::kSustainedBandwidth: return IfRecorded(spec->SustainedBandwidth() / 1e9);
-    case GpuFact::kPcieBandwidth: return IfRecorded(spec->pcie_gb_per_s);
-    case GpuFact::kMemory: return IfRecorded(spec->memory_gb * 1e9);
-    case GpuFact::kMultiprocessors: return IfRecorded(spec->multiprocessors);
+    case GpuFact::kHbmBandwidth:
+      return IfRecorded(spec->memory_gb_per_s);
+    case GpuFact::kSustainedBandwidth:
+      return IfRecorded(spec->SustainedBandwidth() / 1e9);
+    case GpuFact::kPcieBandwidth:
+      return IfRecorded(spec->pcie_gb_per_s);
+    case GpuFact::kMemory:
+      return IfRecorded(spec->memory_gb * 1e9);
+    case GpuFact::kMultiprocessors:
+      return IfRecorded(spec->multiprocessors);
     case GpuFact::kPeak:
       return IfRecorded((dtype == DType::kFp32 ? spec->fp32_tflops : spec->TensorPeak(dtype)) *
                         1e3);
-    case GpuFact::kSustained: return IfRecorded(spec->SustainedTflops(dtype) * 1e3);
+    case GpuFact::kSustained:
+      return IfRecorded(spec->SustainedTflops(dtype) * 1e3);
   }
   return std::nullopt;
 }
