@@ -10,11 +10,15 @@ import sys
 
 
 def arm() -> None:
-    """Marks torch from its import on (at once if it is there). Only within `daydream trace`."""
-    if os.environ.get("DAYDREAM_SESSION_ID") and os.environ.get("DAYDREAM_INJECT"):
-        from daydream_torch import imports
+    """Marks torch from its import on (at once if it is there). Only within `daydream trace`, and
+    once in a process."""
+    session = os.environ.get("DAYDREAM_SESSION_ID")
+    if not session or not os.environ.get("DAYDREAM_INJECT") or session in _armed:
+        return
+    _armed.add(session)
+    from daydream_torch import imports
 
-        imports.when_imported("torch", _install)
+    imports.when_imported("torch", _install)
 
 
 def _install(torch) -> None:
@@ -44,4 +48,5 @@ def safely(function):
     return safe
 
 
+_armed = set()
 _complaints = set()

@@ -4,6 +4,7 @@ import unittest
 
 import harness
 
+harness.need_torch()
 TRAIN = """
 import torch, torch.nn as nn
 torch.manual_seed(0)
