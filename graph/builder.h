@@ -108,6 +108,7 @@ void LearnTypicalLags(Builder& b);           // L2, G2
 void AddHandOffs(Builder& b);                // T: backward thread <-> main thread
 void AddBlockingCalls(Builder& b);           // B: calls that wait for the GPU
 void AddQueueLimits(Builder& b);             // Q: launch calls wait for room in the queue
+void AddDefaultStreamWaits(Builder& b);      // E4: the default stream and blocking streams
 void AddEventWaits(Builder& b);              // E: one stream waits for another
 void SettleStarts(Builder& b);               // L, G2-G8, E3: why each operation started when it did
 absl::Status CutContradictions(Builder& b);  // E0304 when there are too many

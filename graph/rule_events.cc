@@ -201,6 +201,7 @@ class EventRule {
 
 void AddEventWaits(Builder& b) {
   EventRule(b).Run();
+  AddDefaultStreamWaits(b);
   std::sort(b.event_waits.begin(), b.event_waits.end());
   b.event_waits.erase(std::unique(b.event_waits.begin(), b.event_waits.end()), b.event_waits.end());
   b.report.event_waits = b.event_waits.size();

@@ -16,7 +16,11 @@ class TraceSketch {
   LaneId Thread(int64_t tid = kProcess) {
     return builder_.AddLane(LaneKind::kThread, kProcess, tid, -1);
   }
-  LaneId Stream(int64_t number = 7) { return builder_.AddLane(LaneKind::kStream, 0, number, 0); }
+  LaneId Stream(int64_t number = 7, StreamType type = StreamType::kUnknown) {
+    const LaneId lane = builder_.AddLane(LaneKind::kStream, 0, number, 0);
+    if (type != StreamType::kUnknown) builder_.SetStreamType(lane, type);
+    return lane;
+  }
   void Op(LaneId lane, std::string_view name, double us, double length_us, int64_t sequence = -1) {
     uint32_t detail = builder_.AddOp({.sequence = sequence});
     Add(lane, name, us, length_us, EventKind::kOp, 0, detail);

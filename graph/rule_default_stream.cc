@@ -1,0 +1,55 @@
+// Rule E4: the legacy default stream. What is launched on it waits for what was launched before on
+// every blocking stream of the device, and what is launched on a blocking stream waits for what
+// was launched before on it (CUDA Programming Guide, "Default Stream"). Only recordings say which
+// streams are blocking; PyTorch's own are not.
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "graph/builder.h"
+
+namespace daydream {
+namespace {
+
+// An operation may start this much before an awaited end, by clock granularity (as in rule E1).
+constexpr Duration kGranularity = Duration::Us(1);
+
+// Launched last on each stream of a device, as far as nothing has waited for it yet.
+struct DeviceState {
+  uint32_t last_default = Builder::kNone;
+  std::map<LaneId, uint32_t> blocking;  // since the last launch on the default stream
+};
+
+}  // namespace
+
+void AddDefaultStreamWaits(Builder& b) {
+  const auto type_of = [&](const GpuOp& op) { return b.trace.lanes[op.lane.index()].stream; };
+  std::vector<uint32_t> launches;
+  for (uint32_t i = 0; i < b.ops.size(); ++i) {
+    const StreamType type = type_of(b.ops[i]);
+    const bool part = type == StreamType::kBlocking || type == StreamType::kDefault;
+    if (part && b.ops[i].call.valid()) launches.push_back(i);
+  }
+  std::stable_sort(launches.begin(), launches.end(), [&](uint32_t x, uint32_t y) {
+    return b.ops[x].call_start < b.ops[y].call_start;
+  });
+  const auto add = [&](uint32_t from, uint32_t to) {
+    // A program that is compiled for a default stream of each thread shows by its timing.
+    if (from >= to || b.ops[from].end > b.ops[to].start + kGranularity) return;
+    b.event_waits.emplace_back(to, from);
+  };
+  std::map<int32_t, DeviceState> devices;
+  for (const uint32_t op : launches) {
+    DeviceState& state = devices[b.trace.lanes[b.ops[op].lane.index()].device];
+    if (type_of(b.ops[op]) == StreamType::kDefault) {
+      for (const auto& [lane, last] : state.blocking) add(last, op);
+      state.blocking.clear();
+      state.last_default = op;
+      continue;
+    }
+    const auto [it, first] = state.blocking.insert_or_assign(b.ops[op].lane, op);
+    if (first && state.last_default != Builder::kNone) add(state.last_default, op);
+  }
+}
+
+}  // namespace daydream
