@@ -13,6 +13,20 @@ add_library(daydream::daydream ALIAS daydream_all)
 if(TARGET daydream)
   install(TARGETS daydream RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+# The recorder and what it needs; `daydream trace` looks for them beside its bin folder, so the
+# folder is lib/daydream whatever the libraries' own is called.
+set(recorder lib/daydream)
+if(TARGET daydream_inject)
+  install(TARGETS daydream_inject LIBRARY DESTINATION ${recorder})
+  install(DIRECTORY python/site python/daydream_torch DESTINATION ${recorder}/python
+          FILES_MATCHING PATTERN "*.py")
+  if(TARGET daydream_marks)
+    install(TARGETS daydream_marks LIBRARY DESTINATION ${recorder})
+  endif()
+endif()
+# Needs no recorder: programs are marked on any machine.
+install(FILES tracer/daydream_mark.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
 install(TARGETS daydream_options daydream_all daydream_proto ${libraries}
         EXPORT daydream_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(folder base trace graph simulator costmodel transforms report)

@@ -75,9 +75,9 @@ class TraceCommand : public testing::Test {
 
   // Runs a shell line in the folder w; `daydream` in it is the program under test.
   Result Run(const std::string& line, const std::string& environment = kWithGpu) {
-    std::string script = fmt::format(
-        "cd '{0}/w' && daydream() {{ {1} '{2}' \"$@\"; }} && {3} >../out 2>../err", folder_,
-        environment, DAYDREAM_BINARY, line);
+    std::string script =
+        fmt::format("cd '{0}/w' && daydream() {{ {1} '{2}' \"$@\"; }} && {3} >../out 2>../err",
+                    folder_, environment, DAYDREAM_BINARY, line);
     int status = std::system(script.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadAll(folder_ + "/out"),
             ReadAll(folder_ + "/err")};
@@ -140,8 +140,8 @@ TEST_F(TraceCommand, RecordsAProgramThatKnowsNothingOfIt) {
 TEST_F(TraceCommand, RecordsTheStepsAskedForAndSaysWhatItCost) {
   Result r = Run("daydream trace --warmup 8 --steps 6 " + kProgram + " init train=30x10");
   EXPECT_EQ(r.exit, 0) << r.err;
-  EXPECT_THAT(r.err, HasSubstr("(n="));
-  EXPECT_THAT(r.err, HasSubstr("before: overhead "));
+  EXPECT_THAT(r.err, HasSubstr(" while recording, "));
+  EXPECT_THAT(r.err, HasSubstr(" otherwise: overhead "));
   // 3 labelled steps and 6 timed ones.
   EXPECT_EQ(Kernels("gpu_program-1.ddtrace"), 90u) << r.err;
 }
@@ -160,9 +160,9 @@ TEST_F(TraceCommand, WithoutAGpuItSaysSoAndRunsNothing) {
 }
 
 TEST_F(TraceCommand, ExitsAsTheCommandDid) {
-  const std::pair<const char*, int> ends[] = {{"return=3", 3},  {"exit=200", 200},
-                                              {"_exit=4", 4},   {"raise=9", 137},
-                                              {"abort", 134},   {"raise=15", 143}};
+  const std::pair<const char*, int> ends[] = {{"return=3", 3}, {"exit=200", 200},
+                                              {"_exit=4", 4},  {"raise=9", 137},
+                                              {"abort", 134},  {"raise=15 pause", 143}};
   for (const auto& [how, code] : ends) {
     Result r = Run(fmt::format("daydream trace -fo run {} init launch=3 sync {}", kProgram, how));
     EXPECT_EQ(r.exit, code) << how << "\n" << r.err;
@@ -199,8 +199,9 @@ TEST_F(TraceCommand, FlagsBehindTheCommandAreTheCommands) {
 }
 
 TEST_F(TraceCommand, InputOutputAndEnvironmentPassThrough) {
-  Result r = Run("printf 'in put' | (daydream trace -e EXTRA='a b' -- sh -c "
-                 "'cat; echo; echo \"$EXTRA\"; echo to-err >&2')");
+  Result r =
+      Run("printf 'in put' | (daydream trace -e EXTRA='a b' -- sh -c "
+          "'cat; echo; echo \"$EXTRA\"; echo to-err >&2')");
   EXPECT_EQ(r.exit, 0);
   EXPECT_EQ(r.out, "in put\na b\n");
   EXPECT_THAT(r.err, HasSubstr("to-err\n"));
@@ -221,9 +222,8 @@ TEST_F(TraceCommand, NamesFollowThePattern) {
   Run("daydream trace -o run-%n.ddtrace " + launch);
   fs::create_directory(Path("a folder"));
   Run("daydream trace -o 'a folder/' " + launch);
-  EXPECT_THAT(Files(),
-              testing::UnorderedElementsAre(fmt::format("{}-a_b-100%.ddtrace", host),
-                                            "run-1.ddtrace", "run-2.ddtrace", "a folder"));
+  EXPECT_THAT(Files(), testing::UnorderedElementsAre(fmt::format("{}-a_b-100%.ddtrace", host),
+                                                     "run-1.ddtrace", "run-2.ddtrace", "a folder"));
   EXPECT_TRUE(fs::exists(Path("a folder/gpu_program-1.ddtrace")));
   std::ofstream(Path("train.py")) << "exec " << launch << "\n";
   Run("daydream trace -- sh -eu ./train.py --lr 1");
@@ -253,8 +253,9 @@ TEST_F(TraceCommand, AFileThatAppearsMeanwhileIsNotReplacedAndNothingIsLost) {
 }
 
 TEST_F(TraceCommand, EachRankGetsItsFile) {
-  std::string rank = "WORLD_SIZE=2 " + kProgram + " init sync launch=";
-  Result r = Run("daydream trace -o run sh -c 'RANK=0 " + rank + "3 & RANK=1 " + rank + "7; wait'");
+  std::string rank = "WORLD_SIZE=2 " + kProgram + " init launch=";
+  Result r = Run("daydream trace -o run sh -c 'RANK=0 " + rank + "3 sync & RANK=1 " + rank +
+                 "7 sync; wait'");
   EXPECT_EQ(r.exit, 0);
   EXPECT_THAT(Files(), ElementsAre("run.rank0.ddtrace", "run.rank1.ddtrace")) << r.err;
   EXPECT_EQ(Kernels("run.rank0.ddtrace"), 3u);
@@ -268,9 +269,10 @@ TEST_F(TraceCommand, EachRankGetsItsFile) {
 }
 
 TEST_F(TraceCommand, ProcessesWithoutRanksAreToldApartByTheirIds) {
-  Result r = Run(fmt::format("daydream trace -o run sh -c '{0} init launch=3 sync; "
-                             "{0} init launch=4 sync exec init launch=5 sync'",
-                             kProgram));
+  Result r =
+      Run(fmt::format("daydream trace -o run sh -c '{0} init launch=3 sync; "
+                      "{0} init launch=4 sync sleep=300 exec init launch=5 sync'",
+                      kProgram));
   EXPECT_EQ(r.exit, 0);
   std::multiset<size_t> kernels;
   for (const std::string& name : Files()) {
@@ -281,9 +283,10 @@ TEST_F(TraceCommand, ProcessesWithoutRanksAreToldApartByTheirIds) {
 }
 
 TEST_F(TraceCommand, HelpersThatOnlyMakeMarksLeaveNoFiles) {
-  Result r = Run(fmt::format("daydream trace -o run sh -c '{0} step=1 step=2; "
-                             "{0} init launch=3 sync; {0} print=x'",
-                             kProgram));
+  Result r =
+      Run(fmt::format("daydream trace -o run sh -c '{0} step=1 step=2; "
+                      "{0} init launch=3 sync; {0} print=x'",
+                      kProgram));
   EXPECT_THAT(Files(), ElementsAre("run.ddtrace")) << r.err;
 }
 
@@ -291,28 +294,27 @@ TEST_F(TraceCommand, FewerStepsThanTheWarmUpIsExplained) {
   Result r = Run("daydream trace " + kProgram + " init train=4x2");
   EXPECT_EQ(r.exit, 0);
   EXPECT_THAT(r.err, HasSubstr("warning[W0507]: no GPU work was recorded\n"
-                               "   = why: the program made "));
-  EXPECT_THAT(r.err, HasSubstr("--warmup 2"));
+                               "   = why: the program did no GPU work in the recorded range"));
+  EXPECT_THAT(r.err, HasSubstr("try a smaller --warmup"));
 }
 
 TEST_F(TraceCommand, ASignalSentToItGoesToTheCommand) {
   for (int signal : {SIGTERM, SIGHUP, SIGINT, SIGUSR1}) {
-    std::string mark = Path("ready");
-    fs::remove(mark);
-    pid_t child = Start({"-q", "-fo", "run", "sh", "-c",
-                         fmt::format("exec {} init launch=6 sync endless={}", kProgram, mark)});
-    ASSERT_TRUE(WaitFor([&] { return fs::exists(mark); }));
+    pid_t child = Start(
+        {"-q", "-o", fmt::format("run{}", signal), kProgram, "init", "launch=6", "sync", "pause"});
+    std::string folder = Path(fmt::format("run{}.session", signal));
+    ASSERT_TRUE(WaitFor([&] { return fs::exists(folder) && !fs::is_empty(folder); }));
     kill(child, signal);
     EXPECT_EQ(End(child), 128 + signal);
-    EXPECT_GE(Kernels("run.ddtrace"), 6u) << signal;
-    EXPECT_FALSE(fs::exists(Path("run.session")));
+    EXPECT_EQ(Kernels(fmt::format("run{}.ddtrace", signal)), 6u) << signal;
+    EXPECT_FALSE(fs::exists(folder));
   }
 }
 
 TEST_F(TraceCommand, TheCommandsOwnHandlerDecides) {
   std::string mark = Path("ready");
-  pid_t child = Start({"-q", "-o", "run", kProgram, "init", "handle_term", "launch=3", "sync",
-                       "endless=" + mark});
+  pid_t child = Start(
+      {"-q", "-o", "run", kProgram, "init", "handle_term", "launch=3", "sync", "endless=" + mark});
   ASSERT_TRUE(WaitFor([&] { return fs::exists(mark); }));
   kill(child, SIGTERM);
   EXPECT_EQ(End(child), 3);
@@ -338,9 +340,8 @@ TEST_F(TraceCommand, WhenItIsKilledTheProgramGoesOnAndTheFileCanBeRead) {
   std::string mark = Path("ready"), done = Path("done");
   pid_t child = Start({"-o", "run", "sh", "-c",
                        fmt::format("{} init launch=9 sync sleep=300; touch {}", kProgram, done)});
-  ASSERT_TRUE(WaitFor([&] {
-    return fs::exists(Path("run.session")) && !fs::is_empty(Path("run.session"));
-  }));
+  ASSERT_TRUE(WaitFor(
+      [&] { return fs::exists(Path("run.session")) && !fs::is_empty(Path("run.session")); }));
   kill(child, SIGKILL);
   EXPECT_EQ(End(child), -SIGKILL);
   ASSERT_TRUE(WaitFor([&] { return fs::exists(done); }));
@@ -352,9 +353,11 @@ TEST_F(TraceCommand, WhenItIsKilledTheProgramGoesOnAndTheFileCanBeRead) {
 
 TEST_F(TraceCommand, AnotherProfilerInTheEnvironmentIsRefused) {
   for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
-    Result r = Run("daydream trace touch ran", fmt::format("{} {}=/opt/nsys/lib.so", kWithGpu, name));
+    Result r =
+        Run("daydream trace touch ran", fmt::format("{} {}=/opt/nsys/lib.so", kWithGpu, name));
     EXPECT_EQ(r.exit, 125);
-    EXPECT_THAT(r.err, StartsWith("error[E0501]: another tool is to record this command already\n"));
+    EXPECT_THAT(r.err,
+                StartsWith("error[E0501]: another tool is to record this command already\n"));
     EXPECT_THAT(r.err, HasSubstr(std::string(name) + "=/opt/nsys/lib.so"));
   }
   EXPECT_EQ(Run("daydream trace -q true", kWithGpu + " CUDA_INJECTION64_PATH=none").exit, 0);

@@ -57,18 +57,11 @@ std::vector<RecordingReport> Read(std::vector<RecordedFile>& files, Session& ses
   return reports;
 }
 
-void WarnAboutNothing(const RecordOptions& options, const std::vector<RecordingReport>& reports,
-                      Session& session) {
+void WarnAboutNothing(const std::vector<RecordingReport>& reports, Session& session) {
   Diagnostic d{.code = "W0507", .what = "no GPU work was recorded"};
-  size_t steps = 0;
-  for (const RecordingReport& r : reports) steps = std::max(steps, r.marked_steps);
   if (reports.empty()) {
     d.why = "no process of the command used CUDA, or the recorder could not get into it";
     d.fix = "daydream doctor looks whether recording can work here";
-  } else if (steps > 0 && steps <= options.warmup - options.labels) {
-    d.why = fmt::format("the program made {}; recording begins after {}", Plural(steps, "step"),
-                        options.warmup - options.labels);
-    d.fix = "--warmup 2, or --capture-range none to record all of it";
   } else {
     d.why = "the program did no GPU work in the recorded range, or CUPTI refused (see above)";
     d.fix = "--capture-range none records all of it; daydream doctor looks at CUPTI";
@@ -101,16 +94,16 @@ void Announce(const std::vector<RecordingReport>& reports, Session& session) {
     session.Note(fmt::format("wrote {} ({})", r.path, FormatBytes(r.bytes)));
     if (r.lost == 0) continue;
     session.Warn({.code = "W0509",
-                  .what = fmt::format("{} were lost", Plural(r.lost, "event")),
+                  .what = "a recording is not complete",
                   .where = r.path,
                   .why = r.loss,
-                  .fix = fmt::format("record fewer steps; daydream info {} lists all", r.path)});
+                  .fix = "record fewer steps, or CUDA graphs as a whole: --cuda-graph graph"});
   }
   session.Screen(RecordingScreen(reports));
 }
 
 // What happens when the command has ended: names, screen, warnings.
-void Finish(const RecordOptions& options, const RecordSession& record, Session& session) {
+void Finish(const RecordSession& record, Session& session) {
   std::vector<RecordedFile> files = record.Files();
   std::vector<RecordingReport> reports = Read(files, session);
   DropMarksOnly(files, reports, session);
@@ -129,7 +122,7 @@ void Finish(const RecordOptions& options, const RecordSession& record, Session& 
   }
   bool any =
       std::any_of(files.begin(), files.end(), [](const RecordedFile& f) { return f.has_gpu_work; });
-  if (!any) return WarnAboutNothing(options, reports, session);
+  if (!any) return WarnAboutNothing(reports, session);
   session.Next(fmt::format("daydream whatif {} --opt amp,fuse", files[0].path));
 }
 
@@ -159,7 +152,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
     record.RemoveFolder();
     return end.status();
   }
-  Finish(options, record, session);
+  Finish(record, session);
   return static_cast<Exit>(end->exit);
 }
 

@@ -236,12 +236,14 @@ constexpr ErrorPage kPages[] = {
      "folder that the message names (NAME.session), and every command reads it there. The same "
      "folder\n"
      "is left when daydream itself was killed."},
-    {"E0509", "events were lost",
-     "As warning W0509: the recorder or CUPTI dropped events, and counted them; the message names\n"
-     "the largest kind, `daydream info` lists all. A slow disk, too little memory or very many "
-     "small\n"
-     "kernels are the usual causes. Record fewer steps, or CUDA graphs as a whole\n"
-     "(--cuda-graph graph)."},
+    {"E0509", "a recording is not complete",
+     "As warning W0509: the recorder or CUPTI dropped events and counted them, or the process "
+     "ended\n"
+     "without notice (killed, crashed), which costs what happened since the last write, 0.1 s "
+     "unless\n"
+     "--flush says otherwise. A slow disk, too little memory or very many small kernels make it "
+     "drop\n"
+     "events. Record fewer steps, or CUDA graphs as a whole (--cuda-graph graph)."},
     {"E0601", "the optimization found nothing to change",
      "Nothing in this trace matches what the optimization works on, for example `fuse` where "
      "every\n"

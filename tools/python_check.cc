@@ -14,7 +14,7 @@ constexpr char kQuestion[] = R"py(
 import glob, importlib.util, os, sys
 print("program", sys.executable)
 print("version", sys.version.split()[0])
-print("sitecustomize", getattr(sys.modules.get("sitecustomize"), "__file__", None) or "")
+print("ours", getattr(sys.modules.get("daydream_torch"), "__file__", None) or "")
 def folder(name):
     try:
         spec = importlib.util.find_spec(name)
@@ -51,6 +51,9 @@ Python AskPython(const RecorderFiles& files) {
         std::string path = files.python + "/site";
         if (before != nullptr && *before != '\0') path += std::string(":") + before;
         setenv("PYTHONPATH", path.c_str(), 1);
+        // Our side is loaded in a session only, and does nothing without a recorder.
+        setenv("DAYDREAM_SESSION_ID", "doctor", 1);
+        unsetenv("DAYDREAM_INJECT");
       }
       int nothing = open("/dev/null", O_RDWR);
       dup2(nothing, STDIN_FILENO);
@@ -71,7 +74,7 @@ Python AskPython(const RecorderFiles& files) {
                 .version = values["version"],
                 .torch = values["torch"],
                 .torch_cuda = values["torch_cuda"],
-                .sitecustomize = values["sitecustomize"],
+                .ours = values["ours"],
                 .cupti = {}};
   for (int i = 0; values.contains(fmt::format("cupti{}", i)); ++i) {
     python.cupti.push_back(values[fmt::format("cupti{}", i)]);
@@ -96,18 +99,16 @@ std::vector<Check> PythonChecks(const Python& python, const RecorderFiles& files
     checks.push_back(
         {Health::kOk, "PyTorch", fmt::format("{}, CUDA {}", python.torch, python.torch_cuda), ""});
   }
-  std::string ours = files.python + "/site/sitecustomize.py";
   if (files.python.empty()) {
     checks.push_back({Health::kWarning, "layers", "the Python side is not installed",
                       "build or install daydream again"});
-  } else if (python.sitecustomize != ours) {
+  } else if (python.ours.empty()) {
     checks.push_back({Health::kWarning, "layers",
-                      python.sitecustomize.empty()
-                          ? "Python does not run sitecustomize.py, so layers are not marked"
-                          : "Python runs " + python.sitecustomize + " instead of ours",
-                      "leave -I, -S and -E away when starting Python, or mark layers with NVTX"});
+                      "Python does not run our sitecustomize.py, so layers are not marked",
+                      fmt::format("python -I {}/daydream_torch SCRIPT, or mark layers with NVTX",
+                                  files.python)});
   } else {
-    checks.push_back({Health::kOk, "layers", ours, ""});
+    checks.push_back({Health::kOk, "layers", python.ours, ""});
   }
   return checks;
 }

@@ -13,7 +13,7 @@ struct Python {
   std::string program;             // as it calls itself; empty: there is none
   std::string version;             // "3.11.2"
   std::string torch, torch_cuda;   // versions; empty: not installed, not for CUDA
-  std::string sitecustomize;       // the file that Python runs first
+  std::string ours;                // our package, as Python loaded it at its start
   std::vector<std::string> cupti;  // libcupti in its packages
 };
 // Starts the Python that `python3` is, with our folder on its path as in a recording. Imports

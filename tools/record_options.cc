@@ -203,8 +203,8 @@ std::span<const Flag> RecordFlags() { return kFlags; }
 absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
   RecordOptions o;
   DD_RETURN_IF_ERROR(AddRange(args, o.settings));
-  DD_ASSIGN_OR_RETURN(o.warmup, CountOrZero("--warmup", args.Get("--warmup")));
-  DD_ASSIGN_OR_RETURN(o.steps, ParseCount("--steps", args.Get("--steps")));
+  DD_ASSIGN_OR_RETURN(uint64_t warmup, CountOrZero("--warmup", args.Get("--warmup")));
+  DD_ASSIGN_OR_RETURN(uint64_t steps, ParseCount("--steps", args.Get("--steps")));
   DD_ASSIGN_OR_RETURN(uint64_t events, ParseCount("--max-events", args.Get("--max-events")));
   DD_ASSIGN_OR_RETURN(uint64_t flush, ParseCount("--flush", args.Get("--flush")));
   DD_ASSIGN_OR_RETURN(auto sources, Sources(args.Get("--trace")));
@@ -216,11 +216,11 @@ absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
   o.python = has("torch") != 0;
   bool nvtx_range = args.Get("--capture-range").starts_with("nvtx:");
   o.nvtx = has("nvtx") != 0 || has("nccl") != 0 || nvtx_range;
-  o.labels = layers == "off" ? 0 : std::min(kLabelledSteps, o.warmup);
+  uint64_t labels = layers == "off" ? 0 : std::min(kLabelledSteps, warmup);
   o.settings += fmt::format(
       "warmup={};steps={};labels={};after={};graph={};memory={};nvtx={};nccl={};layers={};"
       "max_events={};flush_ms={};quiet={}",
-      o.warmup, o.steps, o.labels, args.Get("--after"), args.Get("--cuda-graph"), has("memory"),
+      warmup, steps, labels, args.Get("--after"), args.Get("--cuda-graph"), has("memory"),
       has("nvtx"), has("nccl"), layers, events, flush, args.Has("--quiet") ? 1 : 0);
   return o;
 }

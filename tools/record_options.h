@@ -17,10 +17,9 @@ namespace daydream {
 std::span<const Flag> RecordFlags();
 
 struct RecordOptions {
-  std::string settings;  // value of DAYDREAM_RECORD: "capture=steps;warmup=10;..."
-  bool python = true;    // arm the Python side
-  bool nvtx = true;      // listen to NVTX
-  uint64_t warmup = 0, steps = 0, labels = 0;
+  std::string settings;            // value of DAYDREAM_RECORD: "capture=steps;warmup=10;..."
+  bool python = true;              // arm the Python side
+  bool nvtx = true;                // listen to NVTX
   std::vector<std::string> extra;  // NAME=VALUE of -e
 };
 

@@ -6,14 +6,10 @@
 #include "report/format.h"
 #include "report/table.h"
 #include "trace/importer.h"
-#include "trace/steps.h"
 
 namespace daydream {
 namespace {
 
-// The first steps load code and grow memory pools (PyTorch's caching allocator, cuDNN's choice of
-// algorithms); the same number is left out elsewhere by the step finder's own judgement.
-constexpr size_t kFirstSteps = 3;
 // Fewer steps than this say nothing about an average.
 constexpr size_t kFewestSteps = 3;
 
@@ -25,64 +21,22 @@ void Count(const Trace& trace, RecordingReport& r) {
     r.syncs += kind == EventKind::kSync;
     r.ranges += kind == EventKind::kAnnotation || kind == EventKind::kFrame;
   }
-  uint64_t largest = 0;
   for (const ImportCount& c : trace.provenance.counts) {
-    if (!c.loss) continue;
+    if (!c.loss || c.count == 0) continue;
     r.lost += c.count;
-    if (c.count > largest) r.loss = c.what;
-    largest = std::max(largest, c.count);
+    r.loss += fmt::format("{}{} {}: {}", r.loss.empty() ? "" : "\n", FormatCount(c.count), c.what,
+                          c.reason);
   }
-}
-
-StepTimes TimesOf(std::vector<Duration> periods) {
-  StepTimes times{.steps = periods.size(), .median = {}, .spread = {}};
-  if (periods.empty()) return times;
-  std::sort(periods.begin(), periods.end());
-  size_t n = periods.size();
-  times.median = Duration((periods[(n - 1) / 2].ns + periods[n / 2].ns) / 2);
-  times.spread = Duration((periods[n - 1 - n / 4].ns - periods[n / 4].ns) / 2);
-  return times;
-}
-
-// The CUDA calls of a step tell whether it was recorded.
-std::vector<Instant> CallStarts(const Trace& trace) {
-  std::vector<Instant> starts;
-  for (size_t row = 0; row < trace.rows(); ++row) {
-    if (trace.kind[row] == EventKind::kCall) starts.push_back(trace.start[row]);
-  }
-  std::sort(starts.begin(), starts.end());
-  return starts;
-}
-
-void TimeSteps(const Trace& trace, RecordingReport& r) {
-  Steps found = FindSteps(trace);
-  if (found.method != StepMethod::kProfilerStep && found.method != StepMethod::kAnnotation) return;
-  r.marked_steps = found.steps.size();
-  std::vector<Instant> calls = CallStarts(trace);
-  std::vector<Duration> recorded, before, after;
-  for (size_t i = 0; i < found.steps.size(); ++i) {
-    const Step& step = found.steps[i];
-    auto first = std::lower_bound(calls.begin(), calls.end(), step.begin);
-    bool is_recorded = first != calls.end() && *first < step.end;
-    Duration period = step.end - step.begin;
-    if (is_recorded && step.use == StepUse::kMeasured) recorded.push_back(period);
-    if (is_recorded || i < kFirstSteps || i + 1 == found.steps.size()) continue;
-    (!calls.empty() && step.begin > calls.back() ? after : before).push_back(period);
-  }
-  r.recorded = TimesOf(std::move(recorded));
-  r.before = before.size() >= kFewestSteps || after.empty();
-  r.unrecorded = TimesOf(r.before ? std::move(before) : std::move(after));
 }
 
 std::string StepLine(const RecordingReport& r) {
-  if (r.recorded.steps == 0) return "";
-  std::string line = fmt::format("{} +- {} (n={}) while recording", FormatTime(r.recorded.median),
-                                 FormatTime(r.recorded.spread), r.recorded.steps);
+  if (r.cost.steps_with == 0) return "";
+  std::string line =
+      fmt::format("{} (n={}) while recording", FormatTime(r.cost.with), r.cost.steps_with);
   auto overhead = r.Overhead();
   if (!overhead) return line + "; overhead not measured: too few steps";
-  return line + fmt::format("; {} (n={}) {}: overhead {}", FormatTime(r.unrecorded.median),
-                            r.unrecorded.steps, r.before ? "before" : "after",
-                            FormatPercent(*overhead));
+  return line + fmt::format(", {} (n={}) otherwise: overhead {}", FormatTime(r.cost.without),
+                            r.cost.steps_without, FormatPercent(*overhead));
 }
 
 void Add(std::string& out, std::string_view label, std::string_view text) {
@@ -112,7 +66,7 @@ std::string ManyRecordings(const std::vector<RecordingReport>& reports) {
     auto overhead = r.Overhead();
     table.AddRow({Printable(std::filesystem::path(r.path).filename().string()),
                   FormatCount(r.kernels), FormatCount(r.calls), FormatCount(r.copies),
-                  FormatCount(r.lost), r.recorded.steps == 0 ? "-" : FormatTime(r.recorded.median),
+                  FormatCount(r.lost), r.cost.steps_with == 0 ? "-" : FormatTime(r.cost.with),
                   overhead ? FormatPercent(*overhead) : "-"});
   }
   return table.Text();
@@ -121,9 +75,9 @@ std::string ManyRecordings(const std::vector<RecordingReport>& reports) {
 }  // namespace
 
 std::optional<double> RecordingReport::Overhead() const {
-  bool enough = recorded.steps >= kFewestSteps && unrecorded.steps >= kFewestSteps;
-  if (!enough || unrecorded.median.ns <= 0) return std::nullopt;
-  return static_cast<double>(recorded.median.ns) / static_cast<double>(unrecorded.median.ns) - 1;
+  bool enough = cost.steps_with >= kFewestSteps && cost.steps_without >= kFewestSteps;
+  if (!enough || cost.without.ns <= 0) return std::nullopt;
+  return static_cast<double>(cost.with.ns) / static_cast<double>(cost.without.ns) - 1;
 }
 
 absl::StatusOr<RecordingReport> ReadRecording(const std::string& path) {
@@ -139,7 +93,7 @@ absl::StatusOr<RecordingReport> ReadRecording(const std::string& path) {
   for (const auto& [what, version] : trace->provenance.software) {
     r.software += fmt::format("{}{} {}", r.software.empty() ? "" : ", ", what, version);
   }
-  TimeSteps(*trace, r);
+  r.cost = trace->provenance.cost;
   return r;
 }
 
