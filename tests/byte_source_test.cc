@@ -103,7 +103,12 @@ TEST_F(ByteSourceTest, APipeIsReadLikeAFile) {
 
 TEST_F(ByteSourceTest, SaysWhatIsWrongWithAPath) {
   EXPECT_EQ(CodeOf(OpenFile(Path("missing"), kNoLimit).status()), "E0201");
-  EXPECT_EQ(CodeOf(OpenFile(Path("."), kNoLimit).status()), "E0202");
+  Write("rank0.ddtrace", "x");
+  Write("rank1.ddtrace", "x");
+  const auto folder = OpenFile(Path("."), kNoLimit).status();
+  EXPECT_EQ(CodeOf(folder), "E0202");
+  EXPECT_EQ(DiagnosticOf(folder).why,
+            "one file is one process: it holds rank0.ddtrace, rank1.ddtrace");
   EXPECT_EQ(CodeOf(OpenFile(Write("empty", ""), kNoLimit).status()), "E0208");
   if (geteuid() != 0) {  // root may read everything
     const std::string path = Write("secret", "x");

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
+#include <vector>
 
 #include "trace/chunked_source.h"
 
@@ -138,6 +140,26 @@ absl::StatusOr<std::unique_ptr<ByteSource>> Unpacked(std::unique_ptr<ByteSource>
   return plain;
 }
 
+// ": it holds a.ddtrace, b.ddtrace and 6 others".
+std::string TracesIn(const std::string& folder) {
+  constexpr size_t kShown = 8;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    std::string name = it->path().filename().string();
+    if (name.ends_with(".ddtrace")) names.push_back(std::move(name));
+  }
+  if (names.empty()) return "";
+  std::sort(names.begin(), names.end());
+  std::string text = ": it holds ";
+  for (size_t i = 0; i < std::min(kShown, names.size()); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", names[i]);
+  }
+  if (names.size() > kShown) text += fmt::format(" and {} others", names.size() - kShown);
+  return text;
+}
+
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenPlain(const std::string& path, int64_t limit) {
   if (path == "-") {
     return std::make_unique<StreamSource>(FileDescriptor(STDIN_FILENO), "standard input", limit);
@@ -157,6 +179,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenPlain(const std::string& path, i
                       {.code = "E0202",
                        .what = "this is a directory, not a trace",
                        .where = path,
+                       .why = "one file is one process" + TracesIn(path),
                        .fix = "name a file in it: a trace of one rank"});
   }
   auto bytes = static_cast<size_t>(info.st_size);
