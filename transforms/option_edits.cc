@@ -168,11 +168,16 @@ size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
   std::map<uint16_t, TaskId> first;  // of `after`, by step
   for (TaskId t : InRecordedOrder(graph, after)) first.try_emplace(graph.task(t).step, t);
   std::vector<std::pair<TaskId, TaskId>> shifted;
+  size_t stayed = 0;
   for (TaskId t : tasks) {
     const Task& task = graph.task(t);
-    if (!IsGpu(task.kind) || task.step == 0) continue;
+    if (task.step == 0) continue;
     auto it = first.find(static_cast<uint16_t>(task.step - 1));
-    if (it != first.end()) shifted.emplace_back(it->second, t);
+    if (IsGpu(task.kind) && it != first.end()) {
+      shifted.emplace_back(it->second, t);
+    } else {
+      ++stayed;
+    }
   }
   std::vector<bool> free(graph.size(), false);
   for (const auto& [from, to] : shifted) free[to.index()] = true;
@@ -181,7 +186,7 @@ size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
   for (const auto& [from, to] : shifted) {
     edit.AddEdge(from, to, {}, Rule::kTransform, edge, Anchor::kStart);
   }
-  return tasks.size() - shifted.size();
+  return stayed;
 }
 
 std::vector<std::vector<TaskId>> GroupTasks(const Graph& graph, std::span<const TaskId> tasks,

@@ -26,7 +26,7 @@ size_t MoveToStream(Editor& edit, std::span<const TaskId> tasks, const MoveActio
 void UnblockHost(Editor& edit, std::span<const TaskId> tasks);
 
 // GPU tasks start in the step before, no earlier than the first of `after` there, instead of after
-// their launch. Those of the first step stay; returns how many did.
+// their launch. Those of the first step stay. Returns how many others did, for want of such a task.
 size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
                            std::span<const TaskId> after, Anchor edge);
 

@@ -282,7 +282,7 @@ class OptionRun {
     std::vector<TaskId> after = action.after.Select(graph(), values_.get());
     size_t stayed = ShiftToPreviousStep(edit_, tasks, after, action.edge);
     skipped_ += stayed;
-    if (stayed > 0) missing_ = "step before theirs, or nothing there to start after";
+    if (stayed > 0) missing_ = "task there to start after";
     return NoCycle();
   }
 

@@ -164,9 +164,9 @@ absl::StatusOr<YamlNode> ReadStrictYaml(const SourceText& source) {
   if (text.size() > kMostYamlBytes) {
     return source.Error(absl::StatusCode::kInvalidArgument, {}, 1,
                         {.code = "E0401",
-                         .what = fmt::format("this file has {} bytes; an optimization has at most "
-                                             "{}",
-                                             text.size(), kMostYamlBytes),
+                         .what = fmt::format("an optimization file has at most {} bytes, this one "
+                                             "more",
+                                             kMostYamlBytes),
                          .fix = "split the file"});
   }
   if (size_t at = FindNonText(text); at != std::string_view::npos) {
