@@ -100,6 +100,7 @@ Environment ReadEnvironment() {
   e.session_dir = Variable("DAYDREAM_SESSION_DIR");
   e.cupti_path = Variable("DAYDREAM_CUPTI");
   e.library_path = Variable("LD_LIBRARY_PATH");
+  e.dump_raw = Variable("DAYDREAM_DUMP_RAW") == "1";
   e.speaks = LocalRank() <= 0;
   return e;
 }

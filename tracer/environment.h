@@ -17,6 +17,7 @@ struct Environment {
   std::string session_dir;            // empty: nothing shall be recorded
   std::string cupti_path;             // DAYDREAM_CUPTI
   std::string library_path;           // LD_LIBRARY_PATH
+  bool dump_raw = false;              // DAYDREAM_DUMP_RAW=1, see tracer/raw_dump.h
   bool speaks = true;                 // this rank is the one of its machine that prints messages
 };
 Environment ReadEnvironment();

@@ -15,6 +15,7 @@
 
 #include "tracer/marks.h"
 #include "tracer/message.h"
+#include "tracer/raw_dump.h"
 #include "tracer/recorder.h"
 
 namespace daydream::tracer {
@@ -60,6 +61,7 @@ class Worker {
   int64_t next_clock_ = 0, stop_at_ = 0;
   uint64_t without_time_ = 0, rows_at_stop_ = 0;
   std::string path_;
+  RawDump dump_;
 };
 
 void Worker::WaitUntil(int64_t time) {
@@ -125,14 +127,20 @@ void Worker::AddClock() {
 
 void Worker::TakeBuffers() {
   if (!r_.cupti_ready) return;
+  const CuptiDecoding decoding = {r_.api.version, r_.api.ActivityGetNextRecord,
+                                  r_.api.GetCallbackName};
   for (BufferPool::Full full = r_.pool.Next(); full.buffer != nullptr; full = r_.pool.Next()) {
     if (!r_.recording.is_open() && !failed_) Open();
     if (!cupti_known_ && !failed_) {
       cupti_known_ = true;
-      r_.recording.SetCupti({r_.api.version, r_.api.ActivityGetNextRecord, r_.api.GetCallbackName});
+      r_.recording.SetCupti(decoding);
       r_.recording.SetCuptiOffset(r_.cupti_offset_ns);
+      if (r_.environment.dump_raw) dump_.Open(path_ + ".cuptibuf", r_.api.version);
     }
-    if (!failed_ && !limit_met_) r_.recording.AddBuffer(full.buffer, full.valid);
+    if (!failed_ && !limit_met_) {
+      dump_.Add(full.buffer, full.valid, decoding);
+      r_.recording.AddBuffer(full.buffer, full.valid);
+    }
     r_.pool.Recycle(full);
   }
 }
