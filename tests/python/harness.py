@@ -62,7 +62,8 @@ def run(script, record="warmup=4;labels=2", flags=(), env=None, before=(), armed
 
 
 def run_forked(script, record="warmup=4;labels=2"):
-    """The same in a fork of this process, which has imported torch already: much faster."""
+    """The same in a fork of this process, which has imported torch already: much faster. Without a
+    record nothing is armed."""
     folder = tempfile.mkdtemp()  # not a TemporaryDirectory: the child's exit would remove it
     try:
         paths = [os.path.join(folder, name) for name in ("out", "err", "marks")]
@@ -86,7 +87,8 @@ def _run_in_child(script, record, paths):
     try:
         for path, number in ((paths[0], 1), (paths[1], 2)):
             os.dup2(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), number)
-        armed(record)
+        if record is not None:
+            armed(record)
         os.environ["MARK_LOG"] = paths[2]
         exec(compile(script, "program.py", "exec"), {"__name__": "__main__"})
         code = 0
