@@ -61,7 +61,7 @@ constexpr Term kTerms[] = {
      "differs by from run to run (2.3 % in the two repeated recordings at hand); and what "
      "predictions\n"
      "of this optimization were off by (docs/accuracy.md), as a share of the change. Where nothing\n"
-     "was measured that last part is a prior of 20 %. Bounds have none."},
+     "was measured that last part is a prior of 12 %. Bounds have none."},
     {"kernel",
      "A function that runs on the GPU. Its time does not include its launch, which is a call on "
      "the\n"
@@ -102,8 +102,9 @@ constexpr Term kTerms[] = {
      "and the order of the lane itself. docs/how-it-works.md has the evidence for each."},
     {"scenario", "A list of optimizations applied together. Each --opt is one scenario."},
     {"selectors",
-     "Which tasks speedup, remove and option files work on. On the command line: KEY:VALUE, joined\n"
-     "with &, each inverted by a leading !; a bare value is kernel:VALUE. In a file: {KEY: VALUE}.\n"
+     "Which tasks speedup, remove and option files work on. On the command line: KEY:VALUE,\n"
+     "joined with &, each inverted by a leading !; a bare value is kernel:VALUE. In a file:\n"
+     "{KEY: VALUE}.\n"
      "  kernel, call, name    GPU operations, API calls, any task, by name\n"
      "  op, scope, layer      inside an op, any named range, a layer (or module)\n"
      "  lane, stream, thread  by name; streams and threads also by number or range\n"
