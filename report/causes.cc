@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "report/windows.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -30,7 +31,7 @@ struct Switch {
 // One cause, as what there is to switch.
 struct Player {
   std::string what, opt;
-  Duration gpu, host;  // over all steps
+  Duration gpu, host;  // over all steps that count
   std::vector<Delta> deltas;
   std::vector<TaskId> inserted;
   std::vector<Switch> edges;
@@ -78,6 +79,9 @@ EdgeDifference Differ(std::span<const Edge> before, std::span<const Edge> after)
 class Game {
  public:
   explicit Game(const CauseQuestion& q) : q_(q), before_(*q.before), work_(*q.after) {
+    const std::vector<size_t> counted = CountedSteps(before_);
+    counts_.assign(std::max<size_t>(before_.steps().size(), 1), counted.empty());
+    for (size_t s : counted) counts_[s] = true;
     ReadJournals();
     FindValues();
     FindEdges();
@@ -138,8 +142,6 @@ class Game {
       std::vector<uint32_t> player;
       for (const Editor::Cause& c : journal.causes) {
         player.push_back(static_cast<uint32_t>(PlayerFor(c.what, journal.opt)));
-        players_[player.back()].gpu += c.gpu;
-        players_[player.back()].host += c.host;
       }
       for (const Editor::Edit& e : journal.edits) {
         Player& p = players_[player[e.cause]];
@@ -147,6 +149,7 @@ class Game {
         p.moved |= e.moved;
         if (e.duration.ns != 0 || e.gap.ns != 0) {
           p.deltas.push_back({e.task, e.duration, e.gap});
+          AddWork(p, e);
         }
         bool inserted = e.task.index() >= before_.size() && !seen[e.task.index()];
         if (inserted) p.inserted.push_back(e.task);
@@ -156,6 +159,15 @@ class Game {
         edge_player_[{e.from.value, e.to.value, e.rule}] = player[e.cause];
       }
     }
+  }
+
+  // Work of steps that count. That of modelled lanes (loader workers) belongs to neither side.
+  void AddWork(Player& p, const Editor::Edit& e) const {
+    const Task& task = work_.task(e.task);
+    if (task.step >= counts_.size() || !counts_[task.step]) return;
+    LaneKind kind = work_.lane(task.lane).lane.kind;
+    if (kind == LaneKind::kStream) p.gpu += e.duration + e.gap;
+    if (kind == LaneKind::kThread) p.host += e.duration + e.gap;
   }
 
   // Sets the work graph to the recorded values and finds what the journals do not explain.
@@ -311,7 +323,7 @@ class Game {
   // Half of what each got in two orders; rounding is carried along, so that the sum is exact. `one`
   // gets everything when given.
   std::vector<CauseShare> Shares(std::optional<size_t> one, Duration all) {
-    const int64_t steps = std::max<int64_t>(static_cast<int64_t>(before_.steps().size()), 1);
+    const int64_t steps = std::count(counts_.begin(), counts_.end(), true);
     std::vector<CauseShare> out;
     int64_t so_far = 0, given = 0;
     for (size_t i = 0; i < players_.size(); ++i) {
@@ -340,6 +352,7 @@ class Game {
   const CauseQuestion& q_;
   const Graph& before_;
   Graph work_;
+  std::vector<bool> counts_;  // by step
   std::vector<Player> players_;
   std::vector<Value> values_;            // by task: with the causes that are on
   std::vector<uint32_t> last_;           // by task: the last cause that edited it

@@ -72,6 +72,15 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
       std::max(std::fabs(replay.error()), std::fabs(replay.typical_error().value_or(0))) / kNinety;
   const double spread =
       1.2533 * replay.spread() / std::sqrt(static_cast<double>(std::max<size_t>(replay.steps, 1)));
+  // The ranges of parameters say already what the models may be off by, as far as they go.
+  double ranges = 0;
+  for (const ParamEnds& ends : doubts.params) {
+    const double width = AsDouble(ends.at_high - ends.at_low) / std::max(step, 1.0);
+    ranges += width * width / 12;  // variance of an even distribution
+  }
+  const double model = doubts.learned
+                           ? doubts.model
+                           : std::sqrt(std::max(0.0, doubts.model * doubts.model - ranges));
   // Resampled steps scatter around their own middle, which need not be the step itself.
   double middle = 0;
   if (!doubts.resampled.empty()) {
@@ -89,7 +98,7 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
       value += AsDouble(doubts.resampled[i % doubts.resampled.size()]) - middle;
     }
     for (const ParamEnds& ends : doubts.params) value += ParamChange(ends, step, draw.Even());
-    value += step * (rules * draw.Normal() + doubts.model * draw.Normal());
+    value += step * (rules * draw.Normal() + model * draw.Normal());
     value += step * doubts.run * draw.Normal();
     steps.push_back(value);
   }

@@ -35,7 +35,8 @@ struct Doubts {
 //     `p.step` with 1.2533 spread / sqrt(steps));
 //   for every parameter the change of the step at a value drawn evenly from its range, between
 //     the replays at both ends and the one at its default on straight lines;
-//   normal errors of `model` and `run`, and of the replay: the larger of |replay error| and
+//   normal errors of `run`, of `model` (less the variance that the parameters bring, which are part
+//     of the models), and of the replay: the larger of |replay error| and
 //   |typical
 //     error| counts as the end of 90 %.
 //

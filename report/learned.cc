@@ -28,7 +28,8 @@ bool ReadTime(std::string_view text, Duration& out) {
 // Fields are separated by tabs and lines by newlines, so values hold neither.
 std::string Field(std::string_view text) {
   std::string out(text);
-  std::replace_if(out.begin(), out.end(), [](unsigned char c) { return c < ' '; }, ' ');
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return c < ' '; }, ' ');
   return out;
 }
 
@@ -49,8 +50,7 @@ std::string FormatLearnedRow(const LearnedRow& row) {
                      row.predicted.ns, row.measured.ns, Field(row.source));
 }
 
-absl::StatusOr<std::vector<LearnedRow>> ParseLearned(std::string_view text,
-                                                     std::string_view file) {
+absl::StatusOr<std::vector<LearnedRow>> ParseLearned(std::string_view text, std::string_view file) {
   std::vector<LearnedRow> rows;
   size_t number = 0;
   for (std::string_view line : Split(text, '\n')) {
@@ -58,17 +58,22 @@ absl::StatusOr<std::vector<LearnedRow>> ParseLearned(std::string_view text,
     if (++number == 1) {
       if (line == kLearnedHeader) continue;
       bool other = line.starts_with("daydream-learned ");
-      return Bad(file, 1, other ? fmt::format("'{}' is a version that this program does not know",
-                                              line.substr(0, 40))
-                                : "this file was not written by --learn");
+      return Bad(file, 1,
+                 other ? fmt::format("'{}' is a version that this program does not know",
+                                     line.substr(0, 40))
+                       : "this file was not written by --learn");
     }
     if (line.empty() || line.starts_with('#')) continue;
     std::vector<std::string_view> fields = Split(line, '\t');
     if (fields.size() != 6) {
       return Bad(file, number, fmt::format("{} fields instead of 6", fields.size()));
     }
-    LearnedRow row{.opts = std::string(fields[0]), .device = std::string(fields[1]),
-                   .before = {}, .predicted = {}, .measured = {}, .source = std::string(fields[5])};
+    LearnedRow row{.opts = std::string(fields[0]),
+                   .device = std::string(fields[1]),
+                   .before = {},
+                   .predicted = {},
+                   .measured = {},
+                   .source = std::string(fields[5])};
     if (row.opts.empty() || !ReadTime(fields[2], row.before) ||
         !ReadTime(fields[3], row.predicted) || !ReadTime(fields[4], row.measured)) {
       return Bad(file, number, "not three times in ns behind names of optimizations");

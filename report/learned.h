@@ -16,7 +16,7 @@ struct LearnedRow {
   std::string opts;    // LearnedName() of the scenario: "amp+fuse(what=optimizer)"
   std::string device;  // name of the first GPU; may be empty
   Duration before, predicted, measured;  // `predicted` without any learned correction
-  std::string source;  // file of the measured trace
+  std::string source;                    // file of the measured trace
 };
 
 // First line of such a file; a file that is new begins with it.

@@ -37,7 +37,10 @@ std::vector<Miss> LargestMisses(const Graph& before, const Graph& predicted, con
     auto all = says;
     all.insert(is.begin(), is.end());
     for (const auto& [name, unused] : all) {
-      misses.push_back({.by = word, .name = name, .before = was[name], .predicted = says[name],
+      misses.push_back({.by = word,
+                        .name = name,
+                        .before = was[name],
+                        .predicted = says[name],
                         .measured = is[name]});
       if (by == GroupBy::kClass) gpu += is[name];
     }

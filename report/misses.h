@@ -10,8 +10,8 @@
 namespace daydream {
 
 struct Miss {
-  std::string by;    // "family" (class of kernels) or "phase"
-  std::string name;  // "gemm"
+  std::string by;                        // "family" (class of kernels) or "phase"
+  std::string name;                      // "gemm"
   Duration before, predicted, measured;  // per counted step
 };
 

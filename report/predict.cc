@@ -124,8 +124,8 @@ class Predictor {
       Merge(p_.changes, applied->changes);
       p_.bound |= applied->bound;
       bound_last = applied->bound;
-      out.journals.push_back({std::string(a.transform->name), applied->causes, applied->edits,
-                              applied->edge_edits});
+      out.journals.push_back(
+          {std::string(a.transform->name), applied->causes, applied->edits, applied->edge_edits});
       if (&a != &scenario_.back() && !applied->bound && AnyBound()) {
         DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(out.graph));
         limit_ = StepTime(out.graph, timeline);
@@ -148,14 +148,19 @@ class Predictor {
   }
 
   void Attribute(const Outcome& out) {
-    p_.causes = ShareByCause({.before = base_.graph, .after = &out.graph,
-                              .step_before = base_.step, .step_after = p_.step,
+    p_.causes = ShareByCause({.before = base_.graph,
+                              .after = &out.graph,
+                              .step_before = base_.step,
+                              .step_after = p_.step,
                               .journals = out.journals});
     if (!options_.explain || p_.bound) return;
     std::vector<Limiter> limiters = PathByLimiter(out.graph, out.timeline);
-    p_.why_not = ExplainPrediction({.before = base_.graph, .after = &out.graph,
-                                    .step_after = p_.step, .path_before = &base_.limiters,
-                                    .path_after = &limiters, .causes = &p_.causes,
+    p_.why_not = ExplainPrediction({.before = base_.graph,
+                                    .after = &out.graph,
+                                    .step_after = p_.step,
+                                    .path_before = &base_.limiters,
+                                    .path_after = &limiters,
+                                    .causes = &p_.causes,
                                     .journals = out.journals});
   }
 
@@ -284,8 +289,11 @@ class Predictor {
 }  // namespace
 
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
-  Baseline base{.graph = &graph, .step = StepTime(graph, timeline),
-                .path = PathPerStep(graph, timeline), .limiters = {}, .spread = {}};
+  Baseline base{.graph = &graph,
+                .step = StepTime(graph, timeline),
+                .path = PathPerStep(graph, timeline),
+                .limiters = {},
+                .spread = {}};
   if (options.explain) base.limiters = PathByLimiter(graph, timeline);
   if (options.intervals) base.spread.emplace(graph);
   return base;

@@ -43,7 +43,7 @@ struct Prediction {
   absl::Status error;  // not OK: it could not be predicted and the rest is empty
   bool bound = false;  // a limit, printed with <=
   Duration step;
-  Duration simulated;  // the step without what was learned
+  Duration simulated;                 // the step without what was learned
   std::optional<Duration> low, high;  // 90 % interval; bounds have none
   double speedup = 1;                 // baseline step / step; infinite when the step is 0
   Confidence confidence = Confidence::kMeasured;
@@ -81,8 +81,8 @@ struct Setting {
 };
 // E0108 unless it reads NAME.PARAM=VALUE and names a parameter that exists, of a built-in
 // optimization or of one of `files`.
-absl::StatusOr<Setting> ParseSetting(
-    std::string_view text, std::span<const std::shared_ptr<const OptionFile>> files = {});
+absl::StatusOr<Setting> ParseSetting(std::string_view text,
+                                     std::span<const std::shared_ptr<const OptionFile>> files = {});
 // Applies settings to every application that did not give that parameter itself. E0108 when a
 // setting fits none of them.
 absl::Status ApplySettings(std::span<const Setting> settings,

@@ -20,6 +20,8 @@ namespace {
 constexpr std::array<double, 16> kFactors = {1,   1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2,
                                              2.5, 3,   4,   5,   6,   8,   16,  64};
 constexpr double kEnough = 0.98;
+// Gains that level off only where the work is as good as gone are no news.
+constexpr double kWorthSaying = 8;
 // Effects below this share of the step are not worth a word.
 constexpr double kTooSmall = 0.005;
 
@@ -33,14 +35,22 @@ class LimiterNames {
     if (s.lag && s.rule != Rule::kLaneOrder) return LagName(s.rule);
     switch (task.kind) {
       case TaskKind::kCall:
-      case TaskKind::kWait: return std::string(graph_.TaskName(s.task));
-      case TaskKind::kHost: return "host work";
-      case TaskKind::kDelay: return "unexplained GPU delays";
-      case TaskKind::kData: return "loader workers";
-      case TaskKind::kCollective: return "collectives";
-      case TaskKind::kMemcpy: return "copies";
-      case TaskKind::kMemset: return "fills";
-      case TaskKind::kKernel: break;
+      case TaskKind::kWait:
+        return std::string(graph_.TaskName(s.task));
+      case TaskKind::kHost:
+        return "host work";
+      case TaskKind::kDelay:
+        return "unexplained GPU delays";
+      case TaskKind::kData:
+        return "loader workers";
+      case TaskKind::kCollective:
+        return "collectives";
+      case TaskKind::kMemcpy:
+        return "copies";
+      case TaskKind::kMemset:
+        return "fills";
+      case TaskKind::kKernel:
+        break;
     }
     return classes_.Of(s.task) + " kernels";
   }
@@ -48,11 +58,16 @@ class LimiterNames {
  private:
   static std::string LagName(Rule rule) {
     switch (rule) {
-      case Rule::kLaunch: return "launch latency";
-      case Rule::kHostWait: return "return from waits";
-      case Rule::kHandOff: return "hand-offs between threads";
-      case Rule::kQueue: return "full launch queues";
-      default: return "waits between streams";
+      case Rule::kLaunch:
+        return "launch latency";
+      case Rule::kHostWait:
+        return "returns from waits";
+      case Rule::kHandOff:
+        return "hand-offs between threads";
+      case Rule::kQueue:
+        return "full launch queues";
+      default:
+        return "waits between streams";
     }
   }
 
@@ -114,9 +129,8 @@ class Explainer {
       }
       if (e.growth() > Small()) out_.exposed.push_back(std::move(e));
     }
-    std::stable_sort(
-        out_.exposed.begin(), out_.exposed.end(),
-        [](const Exposure& a, const Exposure& b) { return a.growth() > b.growth(); });
+    std::stable_sort(out_.exposed.begin(), out_.exposed.end(),
+                     [](const Exposure& a, const Exposure& b) { return a.growth() > b.growth(); });
   }
 
   void FindNext() {
@@ -164,15 +178,17 @@ class Explainer {
     const Duration target = most.Scaled(kEnough);
     size_t at = kFactors.size();
     while (at > 0 && steps.front() - steps[at - 1] >= target) --at;
-    out_.enough = at + 1 >= kFactors.size() ? std::numeric_limits<double>::infinity() : kFactors[at];
+    out_.enough =
+        at + 1 >= kFactors.size() ? std::numeric_limits<double>::infinity() : kFactors[at];
   }
 
   // "212 more calls of cudaLaunchKernel become exposed on thread 1 (+6.1 ms)".
   std::string Exposed(const Exposure& e) const {
     const double more = e.limiter.count - e.count_before;
     const bool call = e.limiter.what.starts_with("cuda") || e.limiter.what.starts_with("hip");
-    std::string text = e.limiter.what + " becomes";
-    if (call && more >= 1.5) text = fmt::format("{:.0f} more calls of {} become", more, e.limiter.what);
+    std::string text = e.limiter.what + (e.limiter.what.ends_with('s') ? " become" : " becomes");
+    if (call && more >= 1.5)
+      text = fmt::format("{:.0f} more calls of {} become", more, e.limiter.what);
     return fmt::format("{} exposed on {} ({})", text, e.limiter.lane,
                        FormatChange(e.growth(), UnitFor(q_.step_after)));
   }
@@ -198,7 +214,7 @@ class Explainer {
     if (out_.next.has_value()) text += fmt::format("; next limiter: {}", out_.next->what);
     if (out_.enough.has_value() && *out_.enough == 1) {
       text += "; making it faster gains nothing";
-    } else if (out_.enough.has_value() && std::isfinite(*out_.enough)) {
+    } else if (out_.enough.has_value() && *out_.enough <= kWorthSaying) {
       text += fmt::format("; nothing more is gained beyond {:.1f}x", *out_.enough);
     }
     return text;
@@ -222,7 +238,8 @@ std::vector<Limiter> PathByLimiter(const Graph& graph, const Timeline& timeline)
     if (fresh) text->second = LaneTitle(graph, lane);
     std::string what = names.Of(s);
     Limiter& l = found[{s.resource, what, text->second}];
-    if (l.what.empty()) l = {.resource = s.resource, .what = what, .lane = text->second, .time = {}};
+    if (l.what.empty())
+      l = {.resource = s.resource, .what = what, .lane = text->second, .time = {}};
     l.time += d;
     l.count += 1;
   });

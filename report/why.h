@@ -34,16 +34,16 @@ struct Exposure {
 };
 
 struct Explanation {
-  std::string cause, opt;     // the cause that took away most work
-  bool gpu = true;            // that work was the GPU's
-  Duration work;              // how much it took away per step
-  Duration gained;            // how much of that shows in the step; negative when it got longer
+  std::string cause, opt;         // the cause that took away most work
+  bool gpu = true;                // that work was the GPU's
+  Duration work;                  // how much it took away per step
+  Duration gained;                // how much of that shows in the step; negative when it got longer
   std::vector<Exposure> exposed;  // grew on the critical path, largest growth first
   std::optional<Limiter> next;    // holds the largest part of the path now
   // The same work, 1 to 64 times faster: 98 % of what can be gained is gained from here on. None
   // when nothing can be told, infinity when it never levels off.
   std::optional<double> enough;
-  std::string text;           // one sentence of all this
+  std::string text;  // one sentence of all this
 };
 
 struct WhyQuestion {

@@ -76,7 +76,8 @@ struct StepBatch::Impl {
 
   StepExtent ExtentOf(size_t step, size_t scenario) const {
     const Candidates& c = candidates.of_step[step];
-    StepExtent extent{.gpu = candidates.has_gpu(step), .any = !c.first.empty(),
+    StepExtent extent{.gpu = candidates.has_gpu(step),
+                      .any = !c.first.empty(),
                       .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
                       .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};
     for (TaskId t : c.first) {

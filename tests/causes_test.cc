@@ -49,7 +49,8 @@ c1 cpu call 1us "launch"
 c2 cpu call 1us "launch"
 k1 gpu0.7 kernel 10us "a" after c1 launch
 k2 gpu0.7 kernel 10us "b" after c2 launch
-)").value();
+)")
+      .value();
 }
 
 TEST(Causes, EachGetsWhatItChangedWhenTheyDoNotMeet) {
@@ -60,9 +61,9 @@ TEST(Causes, EachGetsWhatItChangedWhenTheyDoNotMeet) {
   edit.BeginCause("b faster");
   edit.SetDuration(TaskId(3), Duration::Us(9));
   edit.Finish();
-  EXPECT_THAT(Blame(before, after, {JournalOf("x", edit)}),
-              testing::ElementsAre(testing::Pair("a faster", -4000),
-                                   testing::Pair("b faster", -1000)));
+  EXPECT_THAT(
+      Blame(before, after, {JournalOf("x", edit)}),
+      testing::ElementsAre(testing::Pair("a faster", -4000), testing::Pair("b faster", -1000)));
 }
 
 TEST(Causes, WhatIsHiddenGetsNothing) {
@@ -72,7 +73,8 @@ lane gpu0.7 stream
 lane gpu0.8 stream
 a gpu0.7 kernel 20us "a"
 b gpu0.8 kernel 10us "b"
-)").value();
+)")
+                     .value();
   Graph after = before;
   Editor edit(after);
   edit.BeginCause("long");
@@ -92,7 +94,8 @@ lane gpu0.7 stream
 lane gpu0.8 stream
 a gpu0.7 kernel 20us "a"
 b gpu0.8 kernel 20us "b"
-)").value();
+)")
+                     .value();
   Graph after = before;
   Editor edit(after);
   edit.BeginCause("one");
@@ -110,17 +113,17 @@ TEST(Causes, InsertedWorkAndItsEdgesAreOffTogether) {
   edit.BeginCause("a faster");
   edit.SetDuration(TaskId(2), Duration::Us(4));
   edit.BeginCause("cast added");
-  TaskId call = edit.InsertAfter(TaskId(0), {.duration = Duration::Us(30), .lane = LaneId(0),
-                                             .kind = TaskKind::kCall});
-  TaskId cast = edit.InsertAfter(TaskId(2), {.duration = Duration::Us(1), .lane = LaneId(1),
-                                             .kind = TaskKind::kKernel});
+  TaskId call = edit.InsertAfter(
+      TaskId(0), {.duration = Duration::Us(30), .lane = LaneId(0), .kind = TaskKind::kCall});
+  TaskId cast = edit.InsertAfter(
+      TaskId(2), {.duration = Duration::Us(1), .lane = LaneId(1), .kind = TaskKind::kKernel});
   edit.AddEdge(call, cast, {}, Rule::kLaunch);
   edit.Finish();
-  // Before 21 us. Cast first: launched at 31, b behind it at 42: +21; then a gains nothing. a first:
-  // -6, then the cast +27.
-  EXPECT_THAT(Blame(before, after, {JournalOf("x", edit)}),
-              testing::ElementsAre(testing::Pair("a faster", -3000),
-                                   testing::Pair("cast added", 24000)));
+  // Before 21 us. Cast first: launched at 31, b behind it at 42: +21; then a gains nothing. a
+  // first: -6, then the cast +27.
+  EXPECT_THAT(
+      Blame(before, after, {JournalOf("x", edit)}),
+      testing::ElementsAre(testing::Pair("a faster", -3000), testing::Pair("cast added", 24000)));
 }
 
 TEST(Causes, EdgesThatGoBelongToTheirCause) {
@@ -132,7 +135,8 @@ k1 gpu0.7 kernel 50us "a" after c1 launch
 s1 cpu call 1us "sync" until k1 hostwait
 c2 cpu call 30us "launch"
 k2 gpu0.7 kernel 10us "b" after c2 launch
-)").value();
+)")
+                     .value();
   Graph after = before;
   Editor edit(after);
   edit.BeginCause("no wait");
@@ -140,9 +144,9 @@ k2 gpu0.7 kernel 10us "b" after c2 launch
   edit.BeginCause("b faster");
   edit.SetDuration(TaskId(4), Duration::Us(5));
   edit.Finish();
-  EXPECT_THAT(Blame(before, after, {JournalOf("x", edit)}),
-              testing::ElementsAre(testing::Pair("b faster", -5000),
-                                   testing::Pair("no wait", -30000)));
+  EXPECT_THAT(
+      Blame(before, after, {JournalOf("x", edit)}),
+      testing::ElementsAre(testing::Pair("b faster", -5000), testing::Pair("no wait", -30000)));
 }
 
 TEST(Causes, MovedWorkIsItsCauses) {
@@ -151,7 +155,8 @@ lane gpu0.7 stream
 lane gpu0.8 stream
 a gpu0.7 kernel 20us "a"
 b gpu0.7 kernel 10us "b"
-)").value();
+)")
+                     .value();
   Graph after = before;
   Editor edit(after);
   edit.BeginCause("another stream");
@@ -173,13 +178,22 @@ void EditAtRandom(Editor& edit, const std::function<uint64_t()>& random) {
     TaskId t(below(g.size()));
     if (g.task(t).removed || g.task(t).kind == TaskKind::kWait) continue;
     switch (below(7)) {
-      case 0: edit.SetDuration(t, Duration::Ns(static_cast<int64_t>(below(900)))); break;
-      case 1: edit.Scale(std::vector<TaskId>{t}, 0.5); break;
-      case 2: edit.SetGap(t, Duration::Ns(static_cast<int64_t>(below(100)))); break;
-      case 3: edit.Remove(std::vector<TaskId>{t}); break;
+      case 0:
+        edit.SetDuration(t, Duration::Ns(static_cast<int64_t>(below(900))));
+        break;
+      case 1:
+        edit.Scale(std::vector<TaskId>{t}, 0.5);
+        break;
+      case 2:
+        edit.SetGap(t, Duration::Ns(static_cast<int64_t>(below(100))));
+        break;
+      case 3:
+        edit.Remove(std::vector<TaskId>{t});
+        break;
       case 4:
         edit.InsertAfter(t, {.duration = Duration::Ns(static_cast<int64_t>(below(500))),
-                             .lane = g.task(t).lane, .step = g.task(t).step,
+                             .lane = g.task(t).lane,
+                             .step = g.task(t).step,
                              .kind = g.task(t).kind});
         break;
       case 5:
@@ -197,7 +211,8 @@ TEST(CausesProperty, SumIsExactOnRandomGraphsAndEdits) {
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     std::mt19937_64 engine(seed);
-    Graph before = RandomGraph(seed, {.tasks = 4 + seed % 60, .priority_lanes = seed % 5 == 0 ? 1u : 0u});
+    Graph before =
+        RandomGraph(seed, {.tasks = 4 + seed % 60, .priority_lanes = seed % 5 == 0 ? 1u : 0u});
     Graph after = before;
     std::vector<CauseJournal> journals;
     for (size_t k = 0; k <= seed % 3; ++k) {
@@ -213,8 +228,8 @@ TEST(CausesProperty, SumIsExactOnRandomGraphsAndEdits) {
 }
 
 constexpr std::string_view kScenarios[] = {
-    "amp,fuse",     "graphs,amp",       "prefetch,pin-memory,fuse",
-    "fuse,graphs",  "amp(dtype=fp16)",  "speedup(kind:kernel, 2x),prefetch",
+    "amp,fuse",      "graphs,amp",      "prefetch,pin-memory,fuse",
+    "fuse,graphs",   "amp(dtype=fp16)", "speedup(kind:kernel, 2x),prefetch",
     "amp,free-host", "free-gpu,graphs", "remove(kind:memcpy),amp"};
 
 void CheckTrace(const BuiltGraph& built) {

@@ -47,9 +47,9 @@ TEST(StepBatch, AgreesWithSimulateOnRandomGraphs) {
 }
 
 TEST(StepBatch, AgreesWithSimulateOnRealTraces) {
-  for (const char* name : {"gpus/resnet50-bs32.v100-sxm2.json.gz", "gpus/bert-small.h100.json.gz",
-                           "inference/prefill-b200-eager.json.gz",
-                           "training/recsys-a100-rank3of8.json.gz"}) {
+  for (const char* name :
+       {"gpus/resnet50-bs32.v100-sxm2.json.gz", "gpus/bert-small.h100.json.gz",
+        "inference/prefill-b200-eager.json.gz", "training/recsys-a100-rank3of8.json.gz"}) {
     if (!std::filesystem::exists(RealTraceFolder() / name)) GTEST_SKIP() << "no real traces";
     SCOPED_TRACE(name);
     auto built = BuildGraph(ImportFile((RealTraceFolder() / name).string()).value());

@@ -140,7 +140,7 @@ TEST(Intervals, WordsFollowTheWrittenRule) {
   EXPECT_EQ(p.confidence, Confidence::kMedium);
   doubts.params = {{Duration::Ms(70), Duration::Ms(100), 0.5}};
   SetInterval(p, doubts);
-  EXPECT_NEAR(p.low->ms(), 71, 0.5);   // a twentieth of the range is left out at either end
+  EXPECT_NEAR(p.low->ms(), 71, 0.5);  // a twentieth of the range is left out at either end
   EXPECT_NEAR(p.high->ms(), 98, 0.5);
   EXPECT_EQ(p.confidence, Confidence::kLow);
   doubts.params.clear();
@@ -204,7 +204,8 @@ TEST(Learned, CorrectsWithShrinkageAndNarrows) {
 }
 
 TEST(Learned, RowsSurviveTheFileAndBadOnesAreLocated) {
-  LearnedRow row{"amp", "Tesla\tV100", Duration::Ms(100), Duration::Ms(50), Duration::Ms(55), "a\n"};
+  LearnedRow row{"amp", "Tesla\tV100", Duration::Ms(100), Duration::Ms(50), Duration::Ms(55),
+                 "a\n"};
   std::string text = std::string(kLearnedHeader) + "\n" + FormatLearnedRow(row) + "\n\n# why\n";
   auto rows = ParseLearned(text, "f");
   ASSERT_TRUE(rows.ok()) << rows.status();
@@ -225,8 +226,12 @@ TEST(Learned, MovesThePredictionAndItsCausesStillSum) {
   BuiltGraph built = Example();
   WhatIf plain = Ask(built, {"prefetch"});
   const Prediction& p = plain.predictions[plain.main];
-  LearnedRow row{LearnedName(Scenarios({"prefetch"})[0]), DeviceName(built.graph),
-                 plain.predictions[0].step, p.step, p.step.Scaled(1.1), "run"};
+  LearnedRow row{LearnedName(Scenarios({"prefetch"})[0]),
+                 DeviceName(built.graph),
+                 plain.predictions[0].step,
+                 p.step,
+                 p.step.Scaled(1.1),
+                 "run"};
   std::vector<LearnedRow> rows = {row, row};
   WhatIf learned = Ask(built, {"prefetch"}, {.learned = rows});
   const Prediction& q = learned.predictions[learned.main];

@@ -27,14 +27,21 @@ Graph TrainingSteps(size_t tasks, size_t steps) {
     const uint16_t step = g.AddStep({});
     TaskId before;
     for (size_t i = 0; i < tasks / steps / 2; ++i) {
-      auto time = [&](int64_t ns) { return Duration::Ns(ns + static_cast<int64_t>(random() % 500)); };
+      auto time = [&](int64_t ns) {
+        return Duration::Ns(ns + static_cast<int64_t>(random() % 500));
+      };
       const bool second = i % 10 == 9;
-      const TaskId call = g.Append({.duration = time(4000), .gap = time(2000),
-                                    .name = g.AddName("cudaLaunchKernel"), .lane = host,
-                                    .step = step, .kind = TaskKind::kCall});
+      const TaskId call = g.Append({.duration = time(4000),
+                                    .gap = time(2000),
+                                    .name = g.AddName("cudaLaunchKernel"),
+                                    .lane = host,
+                                    .step = step,
+                                    .kind = TaskKind::kCall});
       const TaskId kernel = g.Append({.duration = time(3000 + 100 * static_cast<int64_t>(i % 60)),
-                                      .gap = time(300), .name = g.AddName("k"),
-                                      .lane = streams[second ? 1 : 0], .step = step,
+                                      .gap = time(300),
+                                      .name = g.AddName("k"),
+                                      .lane = streams[second ? 1 : 0],
+                                      .step = step,
                                       .kind = TaskKind::kKernel});
       g.AddEdge({.from = call, .to = kernel, .lag = Duration::Us(2), .rule = Rule::kLaunch});
       if (second) g.AddEdge({.from = before, .to = kernel, .rule = Rule::kEventWait});
