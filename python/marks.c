@@ -26,9 +26,10 @@ static PyObject* text_register_prehook;
 static PyObject* text_register_hook;
 static PyObject* text_next_functions;
 
-static _Thread_local uint32_t top;   /* innermost open layer of the thread, 0: none */
+static _Thread_local uint32_t top;    /* innermost open layer of the thread, 0: none */
 static _Thread_local PyObject* first; /* node at which the open layer's first call inside ends */
-static _Thread_local uint32_t depth; /* open module calls of the thread, also of those without name */
+static _Thread_local uint32_t
+    depth; /* open module calls of the thread, also of those without name */
 
 static uint32_t* calls; /* by layer: how many of its calls were marked */
 static uint32_t calls_size;
@@ -45,7 +46,8 @@ static int64_t next_call(uint32_t layer) {
   return calls[layer]++;
 }
 
-/* Forgets an exception that a mark of ours met. -1: it is for the program (Ctrl-C, exit), pass it on. */
+/* Forgets an exception that a mark of ours met. -1: it is for the program (Ctrl-C, exit), pass it
+ * on. */
 static int forgive(void) {
   if (PyErr_Occurred() == NULL) return 0;
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return -1;
@@ -92,7 +94,12 @@ static void hook_node(PyObject* node, PyObject* method, PyMethodDef* hook, uint6
 
 /* Looks for tensors in arguments and results. Nodes seen at the inputs are kept during the call:
  * an output that has the same node passed through untouched and does not enter the layer. */
-enum { kNodes = 32, kDeepest = 4, kObjects = 256, kChain = 16 }; /* bounds the time for odd arguments */
+enum {
+  kNodes = 32,
+  kDeepest = 4,
+  kObjects = 256,
+  kChain = 16
+}; /* bounds the time for odd arguments */
 struct search {
   PyMethodDef* hook;
   uint64_t packed; /* layer and number of the call, what the hook says */
@@ -329,7 +336,8 @@ static void keep(PyObject** place, PyObject* object) {
 }
 
 /* setup(ids, label, type of tensors, type of the nodes of leaf tensors)
- * ids: {id(module): layer}; label(module, open layer) -> layer fills it, 0 is a layer without marks. */
+ * ids: {id(module): layer}; label(module, open layer) -> layer fills it, 0 is a layer without
+ * marks. */
 static PyObject* setup(PyObject* self, PyObject* params) {
   (void)self;
   PyObject *d, *l, *t, *n;
@@ -344,8 +352,8 @@ static PyObject* setup(PyObject* self, PyObject* params) {
   Py_RETURN_NONE;
 }
 
-/* watch_roots(function or None): function(module) at every outermost module call of a thread; False:
- * this call has no marks. */
+/* watch_roots(function or None): function(module) at every outermost module call of a thread;
+ * False: this call has no marks. */
 static PyObject* watch_roots(PyObject* self, PyObject* function) {
   (void)self;
   keep(&on_root, function);
@@ -362,8 +370,8 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_daydream_marks", NULL, -1, methods,
-                                        NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_daydream_marks", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__daydream_marks(void) {
   keep(&on_root, Py_None);

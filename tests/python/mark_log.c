@@ -46,7 +46,8 @@ void daydream_mark(uint32_t kind, uint32_t name, int64_t value) {
     if (marks == NULL) marks = calloc(kMarks, sizeof *marks);
     pthread_mutex_unlock(&lock);
   }
-  marks[at % kMarks] = (struct mark){now.tv_sec * 1000000000 + now.tv_nsec, value, kind, name, thread, 0};
+  marks[at % kMarks] =
+      (struct mark){now.tv_sec * 1000000000 + now.tv_nsec, value, kind, name, thread, 0};
 }
 
 /* For tests in the same process. */
