@@ -311,6 +311,21 @@ TEST_F(TraceCommand, ASignalSentToItGoesToTheCommand) {
   }
 }
 
+TEST_F(TraceCommand, ASignalToTheWholeGroupKeepsTheRecordingComplete) {
+  pid_t child = fork();
+  if (child == 0) {
+    setpgid(0, 0);
+    Execute({"-q", "-o", "run", kProgram, "init", "launch=6", "sync", "pause"});
+  }
+  std::string folder = Path("run.session");
+  ASSERT_TRUE(WaitFor([&] { return fs::exists(folder) && !fs::is_empty(folder); }));
+  kill(-child, SIGTERM);
+  EXPECT_EQ(End(child), 128 + SIGTERM);
+  auto trace = ImportFile(Path("run.ddtrace"));
+  ASSERT_TRUE(trace.ok());
+  for (const ImportCount& c : (*trace)->provenance.counts) EXPECT_FALSE(c.loss) << c.what;
+}
+
 TEST_F(TraceCommand, TheCommandsOwnHandlerDecides) {
   std::string mark = Path("ready");
   pid_t child = Start(

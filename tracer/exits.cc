@@ -18,7 +18,12 @@ namespace {
 
 constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGINT};
 
-std::atomic<int> g_signal{0};      // the first that came
+// A supervisor that signals the whole process group reaches the program twice: directly, and by
+// `daydream trace`, which passes on what it gets. That is one signal.
+constexpr int64_t kOneSignalNs = 100'000'000;
+
+std::atomic<int> g_signal{0};  // the first that came
+std::atomic<int64_t> g_signal_ns{0};
 std::atomic<pid_t> g_handling{0};  // the process that has the thread for it
 sem_t g_signal_came;
 
@@ -30,12 +35,16 @@ void DieOf(int number) {
 // Only functions that are safe in a signal handler.
 void OnSignal(int number) {
   int saved = errno;
-  int none = 0;
-  // A child of fork has no thread for it; the second signal shall not wait.
-  if (getpid() != g_handling || !g_signal.compare_exchange_strong(none, number)) {
+  const int64_t now = MonotonicNs();
+  int64_t first = 0;
+  // A child of fork has no thread for it; a second signal shall not wait.
+  if (getpid() != g_handling) {
     DieOf(number);
-  } else {
+  } else if (g_signal_ns.compare_exchange_strong(first, now)) {
+    g_signal = number;
     sem_post(&g_signal_came);
+  } else if (now - first > kOneSignalNs) {
+    DieOf(number);
   }
   errno = saved;
 }
@@ -62,6 +71,7 @@ bool IsDefault(int number) {
 void HandleSignals() {
   sem_init(&g_signal_came, 0, 0);
   g_signal = 0;
+  g_signal_ns = 0;
   if (!StartThread(WaitForSignal)) return;
   g_handling = getpid();
   for (int number : kSignals) {
