@@ -18,7 +18,8 @@ struct NameTable::Entry {
 
 // An open-addressed table, at most half full.
 struct NameTable::Slots {
-  size_t capacity;  // a power of two
+  size_t capacity;     // a power of two
+  const Slots* older;  // the smaller table that this one replaced, which may still be read
   std::atomic<const Entry*>* begin() const {
     return reinterpret_cast<std::atomic<const Entry*>*>(const_cast<Slots*>(this) + 1);
   }
@@ -46,10 +47,10 @@ const NameTable::Entry* NameTable::Find(const Slots* slots, size_t hash,
 
 NameTable::Slots* NameTable::Grow(const Slots* old) {
   const size_t capacity = old == nullptr ? 1024 : old->capacity * 2;
-  // Zero bytes are null pointers. The old table stays: another thread may be reading it.
+  // Zero bytes are null pointers.
   void* memory = std::calloc(1, sizeof(Slots) + capacity * sizeof(std::atomic<const Entry*>));
   if (memory == nullptr) return nullptr;
-  auto* grown = new (memory) Slots{capacity};
+  auto* grown = new (memory) Slots{capacity, old};
   for (size_t i = 0; old != nullptr && i < old->capacity; ++i) {
     const Entry* entry = old->begin()[i].load(std::memory_order_relaxed);
     if (entry == nullptr) continue;

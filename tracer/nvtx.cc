@@ -4,6 +4,7 @@
 #include <nvtx3/nvToolsExt.h>
 #include <nvtx3/nvToolsExtPayload.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
 #include <new>
@@ -23,13 +24,19 @@ struct Domain {
   Filter filter;
 };
 
-// What a text means. A registered string's handle is a pointer to one.
+// What a text means.
 struct Text {
   uint32_t name = 0;
   int64_t step = -1;       // of a range that is a step; -1: it is not
   bool has_bytes = false;  // an NCCL call with a size in its payload ...
   bool is_gather = false;  // ... which takes neither reduction nor root nor peer
 };
+
+// A registered string; its handle is a pointer to one.
+struct Registered : Text {
+  Registered* next = nullptr;
+};
+constinit std::atomic<Registered*> registered{nullptr};  // they live as long as the process
 
 struct Settings {
   bool ranges = true;
@@ -113,8 +120,9 @@ Text Describe(Filter filter, const nvtxEventAttributes_t* event) {
     case NVTX_MESSAGE_TYPE_UNICODE:
       return Describe(filter, event->message.unicode);
     case NVTX_MESSAGE_TYPE_REGISTERED: {
-      const auto* text = reinterpret_cast<const Text*>(event->message.registered);
-      return text == nullptr ? Text() : *text;
+      const auto* text = reinterpret_cast<const Registered*>(event->message.registered);
+      if (text == nullptr) return {};
+      return *text;
     }
     default:
       return {};
@@ -194,7 +202,11 @@ template <class Any>
 nvtxStringHandle_t Register(nvtxDomainHandle_t domain, const Any* any) {
   const Filter filter = FilterOf(domain);
   if (filter == Filter::kIgnore) return nullptr;
-  auto* text = new (std::nothrow) Text(Describe(filter, any));  // lives as long as the process
+  auto* text = new (std::nothrow) Registered{{Describe(filter, any)}};
+  if (text == nullptr) return nullptr;
+  text->next = registered.load(std::memory_order_relaxed);
+  while (!registered.compare_exchange_weak(text->next, text)) {
+  }
   return reinterpret_cast<nvtxStringHandle_t>(text);
 }
 
