@@ -6,7 +6,8 @@
 namespace daydream {
 namespace {
 
-// Rows of queries that one block works on: FlashAttention-2 (2023), section 3.3, blocks of 64 to 128.
+// Rows of queries that one block works on: FlashAttention-2 (2023), section 3.3, blocks of 64 to
+// 128.
 constexpr double kBlockQueries = 128;
 
 }  // namespace
@@ -33,8 +34,7 @@ double FusedAttentionNs(const DeviceSpec& device, const AttentionShape& shape, D
       shape.heads * std::ceil(rows / kBlockQueries) / std::max(device.multiprocessors, 1);
   const double idle = std::ceil(waves) / std::max(waves, 1e-9);
   const double multiply = shape.Flops() / (tflops * 1e3) * idle;
-  const double move =
-      shape.Elements() * DTypeBytes(dtype) / (device.SustainedBandwidth() * 1e-9);
+  const double move = shape.Elements() * DTypeBytes(dtype) / (device.SustainedBandwidth() * 1e-9);
   return std::hypot(multiply, move);
 }
 

@@ -6,7 +6,7 @@
 namespace daydream {
 
 struct AttentionShape {
-  double heads = 0;    // of all examples: batch x heads
+  double heads = 0;                         // of all examples: batch x heads
   double queries = 0, keys = 0, width = 0;  // width of one head
   double mask_elements = 0;                 // read by the fused kernel; 0 = none
   bool backward = false;

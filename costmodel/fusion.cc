@@ -13,8 +13,8 @@ double Sum(const std::vector<double>& values) {
 double BytesOf(const FusionNode& node, const FusionRules& rules) {
   const double largest =
       node.inputs.empty() ? node.output : *std::max_element(node.inputs.begin(), node.inputs.end());
-  const double moved = node.kind == FusionNode::Kind::kRows ? node.passes * largest
-                                                            : Sum(node.inputs) + node.output;
+  const double moved =
+      node.kind == FusionNode::Kind::kRows ? node.passes * largest : Sum(node.inputs) + node.output;
   return rules.element_bytes * moved;
 }
 
@@ -45,8 +45,9 @@ FusionGroup MergeAll(const DeviceSpec& device, std::span<const FusionNode> nodes
   }
   elements += nodes.back().output + extra_passes;
   group.bytes_after = std::min(group.bytes_before, rules.element_bytes * elements);
-  group.ns_after = std::min(
-      group.ns_before, std::max({MemoryNs(device, group.bytes_after), longest_row, rules.floor_ns}));
+  group.ns_after =
+      std::min(group.ns_before,
+               std::max({MemoryNs(device, group.bytes_after), longest_row, rules.floor_ns}));
   return group;
 }
 

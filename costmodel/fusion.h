@@ -32,8 +32,8 @@ struct FusionGroup {
 
 struct FusionRules {
   double element_bytes = 4;
-  double kept = 0;        // share of the results in between that is written all the same
-  bool rows = true;       // rows may be merged with pointwise work
+  double kept = 0;         // share of the results in between that is written all the same
+  bool rows = true;        // rows may be merged with pointwise work
   double floor_ns = 2000;  // of one kernel
 };
 

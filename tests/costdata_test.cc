@@ -23,9 +23,12 @@ std::vector<std::string> Cells(const std::string& line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
   for (char c : line) {
-    if (c == '"') quoted = !quoted;
-    else if (c == ',' && !quoted) cells.emplace_back();
-    else if (c != '\r') cells.back() += c;
+    if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      cells.emplace_back();
+    else if (c != '\r')
+      cells.back() += c;
   }
   return cells;
 }
@@ -124,8 +127,8 @@ TEST(Costdata, MixedPrecisionOfResNet50OnAV100) {
     m.work = WorkOfRow(row);
     m.conv = row.at("op") == "Conv2D";
   }
-  // The shortest casts move 16 kB, which takes a kernel 2 us (the floor of docs/cost-model.md): what
-  // the recording adds to every op.
+  // The shortest casts move 16 kB, which takes a kernel 2 us (the floor of docs/cost-model.md):
+  // what the recording adds to every op.
   const double overhead = shortest - 2;
   Errors raw[2], net[2], third[2], all_raw, all, all_third;
   for (const auto& [key, m] : ops) {
@@ -139,7 +142,8 @@ TEST(Costdata, MixedPrecisionOfResNet50OnAV100) {
     third[m.conv].Add(t32 / 3, t16), all_third.Add(t32 / 3, t16);
   }
   fmt::print(
-      "fp32 -> fp16, V100          120 convolutions               18 products                  all\n"
+      "fp32 -> fp16, V100          120 convolutions               18 products                  "
+      "all\n"
       "  by shape                  {}   {}   {}\n"
       "  by shape, overhead apart  {}   {}   {}\n"
       "  a third (Daydream)        {}   {}   {}\n",
@@ -195,8 +199,7 @@ std::vector<Op> OpsOf(const std::vector<Row>& rows, const std::string& model,
   std::vector<Op> ops;
   for (const Row& row : rows) {
     if (row.at("desc") != model) continue;
-    Op op{.op = row.at("op"), .sizes = SizesIn(row.at("fw")),
-          .repeat = std::stod(row.at("rep"))};
+    Op op{.op = row.at("op"), .sizes = SizesIn(row.at("fw")), .repeat = std::stod(row.at("rep"))};
     if (op.op == "misc" || op.op == "getitem" || op.op == "output") continue;
     const std::vector<double> out = ElementCounts(row.at("out"));
     op.node.output = out.empty() ? 0 : out[0];
@@ -214,8 +217,8 @@ std::vector<Op> OpsOf(const std::vector<Row>& rows, const std::string& model,
 }
 
 // torch.compile of PyTorch 2.1 puts one kernel in place of a product, a scaling, a mask that is
-// added, softmax and a product (torch/_inductor/fx_passes/fuse_attention.py, patterns 1 to 6); a mask
-// by selection ("where") is none of its patterns. Returns what it saves, in ns.
+// added, softmax and a product (torch/_inductor/fx_passes/fuse_attention.py, patterns 1 to 6); a
+// mask by selection ("where") is none of its patterns. Returns what it saves, in ns.
 double AttentionSaving(const DeviceSpec& gpu, const std::vector<Op>& ops) {
   double saved = 0;
   for (size_t i = 0; i + 2 < ops.size(); ++i) {
@@ -239,12 +242,13 @@ double AttentionSaving(const DeviceSpec& gpu, const std::vector<Op>& ops) {
     const double before = GemmNs(gpu, scores, DType::kFp32, true) +
                           GemmNs(gpu, values, DType::kFp32, true) +
                           MergeAll(gpu, between, {}).ns_after;
-    const AttentionShape shape{
-        .heads = static_cast<double>(s[0]), .queries = static_cast<double>(s[1]),
-        .keys = static_cast<double>(s[3]), .width = static_cast<double>(s[2]),
-        .mask_elements = mask};
-    saved += std::max(before - FusedAttentionNs(gpu, shape, DType::kFp32, 0.5), 0.0) *
-             ops[i].repeat;
+    const AttentionShape shape{.heads = static_cast<double>(s[0]),
+                               .queries = static_cast<double>(s[1]),
+                               .keys = static_cast<double>(s[3]),
+                               .width = static_cast<double>(s[2]),
+                               .mask_elements = mask};
+    saved +=
+        std::max(before - FusedAttentionNs(gpu, shape, DType::kFp32, 0.5), 0.0) * ops[i].repeat;
   }
   return saved;
 }

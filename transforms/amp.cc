@@ -11,31 +11,69 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kTypes[] = {"auto", "bf16", "fp16", "tf32"};
+constexpr std::string_view kTypes[] = {"auto", "bf16", "fp16", "tf32", "fp8"};
 constexpr ParamSpec kParams[] = {
-    {.name = "dtype", .unit = Unit::kText, .text_fallback = "auto", .choices = kTypes,
-     .help = "bf16, fp16 or tf32; auto = bf16 where the GPU has it, else fp16",
+    {.name = "dtype",
+     .unit = Unit::kText,
+     .text_fallback = "auto",
+     .choices = kTypes,
+     .help = "auto = bf16 where the GPU has it, else fp16; fp8: linear layers, the rest in bf16",
      .source = "chosen by the user"},
-    {.name = "matrix_exponent", .unit = Unit::kNone, .fallback = 0.6, .low = 0.4, .high = 0.8,
-     .min = 0, .max = 1,
+    {.name = "matrix_exponent",
+     .unit = Unit::kNone,
+     .fallback = 0.6,
+     .low = 0.4,
+     .high = 0.8,
+     .min = 0,
+     .max = 1,
      .help = "how much of the ratio of sustained rates a matrix kernel of unknown shape gains",
      .source = "120 ResNet-50 convolutions on a V100 in fp32 and fp16 (dPRO, MLSys'22): median "
                "speed-up 2.8 of 5.5 in sustained rates"},
-    {.name = "shape_exponent", .unit = Unit::kNone, .fallback = 0.3, .low = 0, .high = 0.6,
-     .min = 0, .max = 1,
+    {.name = "shape_exponent",
+     .unit = Unit::kNone,
+     .fallback = 0.3,
+     .low = 0,
+     .high = 0.6,
+     .min = 0,
+     .max = 1,
      .help = "how much of a kernel's own deviation from the cost model stays in the new format",
-     .source = "the same convolutions and 18 matrix products: mean error 20 % with nothing fitted"},
-    {.name = "matrix_time", .unit = Unit::kFactor, .fallback = 1, .low = 0.8, .high = 1.25,
-     .min = 0.1, .max = 10, .help = "factor on the new time of matrix kernels",
-     .source = "the same kernels: their total is predicted 20 % too short"},
-    {.name = "unscale", .unit = Unit::kShare, .fallback = 0.25, .low = 0.08, .high = 0.4,
-     .min = 0, .max = 10, .help = "time to check and unscale gradients, of the optimizer's (fp16)",
+     .source = "the same convolutions and 18 matrix products: mean error 20 %, with 0.3 given "
+               "by the study that the form comes from"},
+    {.name = "matrix_time",
+     .unit = Unit::kFactor,
+     .fallback = 1,
+     .low = 0.8,
+     .high = 1.25,
+     .min = 0.1,
+     .max = 10,
+     .help = "factor on the new time of matrix kernels",
+     .source = "the same kernels: their total is predicted 13 % too short"},
+    {.name = "unscale",
+     .unit = Unit::kShare,
+     .fallback = 0.25,
+     .low = 0.08,
+     .high = 0.4,
+     .min = 0,
+     .max = 10,
+     .help = "time to check and unscale gradients, of the optimizer's (fp16)",
      .source = "8 bytes a parameter against 20 to 100 of fused to unfused optimizers in fp32"},
-    {.name = "floor", .unit = Unit::kDuration, .fallback = 2000, .low = 1500, .high = 4000,
-     .min = 0, .max = 1e6, .help = "a kernel takes this long whatever it does",
+    {.name = "floor",
+     .unit = Unit::kDuration,
+     .fallback = 2000,
+     .low = 1500,
+     .high = 4000,
+     .min = 0,
+     .max = 1e6,
+     .help = "a kernel takes this long whatever it does",
      .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
-    {.name = "matrix_speedup", .unit = Unit::kFactor, .fallback = 3, .low = 2, .high = 4,
-     .min = 1, .max = 100, .help = "speed-up of matrix kernels where the GPU is not known",
+    {.name = "matrix_speedup",
+     .unit = Unit::kFactor,
+     .fallback = 3,
+     .low = 2,
+     .high = 4,
+     .min = 1,
+     .max = 100,
+     .help = "speed-up of matrix kernels where the GPU is not known",
      .source = "Daydream (ATC'20): matrix kernels become 3 times faster on tensor cores"},
 };
 
@@ -43,24 +81,26 @@ DType Wanted(std::string_view text, const DeviceSpec* spec) {
   if (text == "bf16") return DType::kBf16;
   if (text == "fp16") return DType::kFp16;
   if (text == "tf32") return DType::kTf32;
+  if (text == "fp8") return DType::kFp8;
   return spec != nullptr && spec->compute_major >= 8 ? DType::kBf16 : DType::kFp16;
 }
 
-// Rate at which a recorded matrix kernel multiplies now, in TFLOPS; 0 = not known.
-double RecordedRate(const DeviceSpec& spec, const KernelTraits& traits) {
+// The format in which a recorded matrix kernel multiplies now.
+DType RecordedFormat(const DeviceSpec& spec, const KernelPrecision& p) {
+  if (p.half_already) return p.traits.dtype == DType::kUnknown ? DType::kFp16 : p.traits.dtype;
   // Names that do not tell stand for tensor cores where the GPU has TF32: the smaller gain.
-  bool silent = traits.dtype == DType::kUnknown;
-  if (traits.tensor_cores || traits.dtype == DType::kTf32 || silent) {
-    double tf32 = spec.SustainedTflops(DType::kTf32);
-    if (tf32 > 0) return tf32;
-  }
-  return spec.SustainedTflops(DType::kFp32);
+  bool silent = p.traits.dtype == DType::kUnknown;
+  bool tensor = p.traits.tensor_cores || p.traits.dtype == DType::kTf32 || silent;
+  return tensor && spec.TensorPeak(DType::kTf32) > 0 ? DType::kTf32 : DType::kFp32;
 }
 
 class Amp {
  public:
   Amp(const Params& params, Editor& edit)
-      : params_(params), edit_(edit), rules_(edit.graph()), works_(edit.graph()),
+      : params_(params),
+        edit_(edit),
+        rules_(edit.graph()),
+        works_(edit.graph()),
         floor_(Duration::FromDouble(params["floor"])) {}
 
   absl::Status Run() {
@@ -69,13 +109,10 @@ class Amp {
       if (graph().lanes()[lane].lane.kind == LaneKind::kStream) Walk(LaneId(lane));
     }
     if (matrix_ == 0) {
-      edit_.changes().notes.push_back(
-          already_ > 0 ? "its matrix kernels run on tensor cores in 16 bit already"
-          : blocked_ > 0
-              ? "this GPU has no tensor cores for this format"
-              : "no matrix product or convolution that could run in another format");
+      edit_.changes().notes.push_back(WhyNot());
       return absl::OkStatus();
     }
+    NoteScaleUpdates();
     if (dtype_ != DType::kTf32) {
       AddCasts(edit_, casts_, {.floor = floor_, .dtype = dtype_, .bandwidth = bandwidth_});
     }
@@ -110,30 +147,71 @@ class Amp {
       KernelPrecision p = rules_.Of(t);
       switch (p.rule) {
         case Autocast::kMatrix:
-          if (p.half_already && dtype_ != DType::kTf32) {
+          if (p.half_already && FormatFor(t) != DType::kFp8) {
             ++already_;
           } else if (Multiply(t, p)) {
-            NoteCasts(t, !half);
+            NoteCasts(t, !half, p.half_already);
             half = dtype_ != DType::kTf32;
           }
           break;
         case Autocast::kFollow:
           if (half && !p.half_already) Halve(t);
           break;
-        case Autocast::kFull: half = false; break;
-        case Autocast::kUntouched: break;
+        case Autocast::kFull:
+          half = false;
+          break;
+        case Autocast::kUntouched:
+          break;
       }
     }
+  }
+
+  // fp8 is for products of activations and weights (Transformer Engine's Linear); sizes have to be
+  // multiples of 16. What is not known to be one runs in bf16.
+  DType FormatFor(TaskId t) {
+    if (dtype_ != DType::kFp8) return dtype_;
+    const OpWorkTable::Op op = works_.Of(t);
+    if (op.work == nullptr || op.work->kind != OpWork::Kind::kGemm) return DType::kBf16;
+    const GemmShape& p = op.work->products[0];
+    const bool fits = p.batch == 1 && p.m % 16 == 0 && p.n % 16 == 0 && p.k % 16 == 0;
+    return fits && rules_.Of(t).traits.dtype != DType::kFp8 ? DType::kFp8 : DType::kBf16;
+  }
+
+  std::string WhyNot() const {
+    if (blocked_ > 0 && devices_.begin()->second.spec == nullptr) {
+      return fmt::format("the GPU is not known, so nobody can tell whether it has {}",
+                         DTypeName(dtype_));
+    }
+    if (blocked_ > 0) {
+      return fmt::format("this GPU has no tensor cores for {} that would be faster",
+                         DTypeName(dtype_));
+    }
+    if (dtype_ == DType::kTf32 && already_ + maybe_tf32_ > 0) {
+      return "its matrix kernels run in TF32 or 16 bit already, as far as their names tell";
+    }
+    if (dtype_ == DType::kFp8 && already_ > 0) {
+      return "no product is known to be one of a linear layer with sizes that fp8 takes (multiples "
+             "of 16); shapes of ops are needed (record_shapes=True)";
+    }
+    if (already_ > 0) return "its matrix kernels run on tensor cores in 16 bit already";
+    return "no matrix product or convolution that could run in another format";
   }
 
   // Moves a matrix kernel to tensor cores. False when that cannot be.
   bool Multiply(TaskId t, const KernelPrecision& p) {
     const DeviceSpec* spec = SpecOf(t);
     double gain = params_["matrix_speedup"];
+    const DType format = FormatFor(t);
     if (spec != nullptr) {
-      double from = RecordedRate(*spec, p.traits), to = spec->SustainedTflops(dtype_);
+      const DType now = RecordedFormat(*spec, p);
+      double from = spec->SustainedTflops(now), to = spec->SustainedTflops(format);
+      if (spec->SustainedTflops(dtype_) <= 0) {
+        ++blocked_;
+        return false;
+      }
       if (dtype_ == DType::kTf32 && (p.traits.tensor_cores || p.traits.dtype != DType::kFp32)) {
-        return false;  // runs on tensor cores already, or may
+        ++maybe_tf32_;  // runs on tensor cores already, or may
+        return false;
       }
       if (from <= 0 || to <= 0 || to <= from) {
         ++blocked_;
@@ -142,33 +220,26 @@ class Amp {
       bandwidth_ = spec->SustainedBandwidth();
       gain = std::pow(to / from, params_["matrix_exponent"]);
       if (OpWorkTable::Op op = works_.Of(t); op.work != nullptr && !op.work->products.empty()) {
-        gain = GainOf(*spec, op, from == spec->SustainedTflops(DType::kFp32) ? DType::kFp32
-                                                                           : DType::kTf32);
+        const double time = static_cast<double>(works_.TimeOf(op.scope).ns);
+        const double then =
+            InFormatNs(*spec, *op.work, now, format, time, params_["shape_exponent"]);
+        gain = then > 0 ? time / then : 1;
         ++shaped_;
       }
+    } else if (dtype_ == DType::kTf32 || dtype_ == DType::kFp8) {
+      ++blocked_;  // few GPUs have them
+      return false;
     } else {
       ++unknown_device_;
     }
     edit_.BeginCause("matrix kernels run on tensor cores");
     SetFaster(t, gain / params_["matrix_time"]);
     ++matrix_;
-    return true;
-  }
-
-  // From shapes: T(16 bit) * (t / T(now)) ^ exponent, with T from the cost model and t the time
-  // of all matrix kernels of the op. 1 where the sizes do not fit tensor cores.
-  double GainOf(const DeviceSpec& spec, const OpWorkTable::Op& op, DType now) const {
-    if (!op.work->AlignedForTensorCores() && dtype_ != DType::kTf32) return 1;
-    double model_now = 0, model_then = 0;
-    for (const GemmShape& product : op.work->products) {
-      bool batched = op.work->kind == OpWork::Kind::kGemm && product.batch > 1;
-      model_now += GemmNs(spec, product, now, batched);
-      model_then += GemmNs(spec, product, dtype_, batched);
+    if (format == DType::kFp8) {
+      ++narrow_;
+      last_narrow_[{graph().task(t).step, graph().task(t).phase}] = t;
     }
-    double time = static_cast<double>(works_.TimeOf(op.scope).ns);
-    if (model_now <= 0 || model_then <= 0 || time <= 0) return 1;
-    double then = model_then * std::pow(time / model_now, params_["shape_exponent"]);
-    return std::max(time / then, 1.0);
+    return true;
   }
 
   void Halve(TaskId t) {
@@ -184,17 +255,18 @@ class Amp {
   }
 
   // Each matrix op casts its weight once a step, and its input where that comes in fp32; the
-  // backward pass casts the weight's gradient back.
-  void NoteCasts(TaskId t, bool input) {
+  // backward pass casts the weight's gradient back. fp8 casts every input and every gradient.
+  void NoteCasts(TaskId t, bool input, bool half_already) {
     const Phase phase = graph().task(t).phase;
     const OpWorkTable::Op op = works_.Of(t);
     const ScopeId scope = phase == Phase::kBackward ? rules_.OutermostOp(t) : rules_.OpOf(t);
     if (scope.valid() && scope == last_op_) return;  // further kernels of the same op
     last_op_ = scope;
+    const bool narrow = FormatFor(t) == DType::kFp8;
     // Products of two activations have no weight.
-    bool weight = !(op.work != nullptr && op.work->products.size() == 1 &&
-                    op.work->products[0].batch > 1) &&
-                  rules_.Of(t).traits.kind != KernelClass::kAttention;
+    bool weight =
+        !(op.work != nullptr && op.work->products.size() == 1 && op.work->products[0].batch > 1) &&
+        rules_.Of(t).traits.kind != KernelClass::kAttention;
     uint64_t weights = 0, inputs = 0;
     if (op.work != nullptr && !op.work->products.empty()) {
       const GemmShape& p = op.work->products[0];
@@ -203,20 +275,37 @@ class Amp {
       if (gemm) inputs = static_cast<uint64_t>(std::max<int64_t>(p.batch * p.m * p.k, 0));
     }
     if (phase == Phase::kBackward) {
-      if (weight) casts_.push_back({.at = t, .after = true, .elements = weights});
+      if (narrow) casts_.push_back({.at = t, .narrow = true, .elements = inputs});
+      if (weight && !half_already) casts_.push_back({.at = t, .after = true, .elements = weights});
       return;
     }
-    if (weight) casts_.push_back({.at = t, .after = false, .elements = weights});
-    if (input) casts_.push_back({.at = t, .after = false, .elements = inputs});
+    if (weight) casts_.push_back({.at = t, .narrow = narrow, .elements = weights});
+    if (input || narrow) casts_.push_back({.at = t, .narrow = narrow, .elements = inputs});
+  }
+
+  // Once a step and direction the largest values become the scales of the next step.
+  void NoteScaleUpdates() {
+    for (const auto& [where, last] : last_narrow_) {
+      casts_.push_back({.at = last, .after = true, .narrow = true});
+    }
   }
 
   void Tell() {
     auto& notes = edit_.changes().notes;
-    notes.push_back(fmt::format("assumes {}: {} matrix kernels, {} casts added",
-                                DTypeName(dtype_), matrix_,
-                                dtype_ == DType::kTf32 ? 0 : casts_.size()));
+    notes.push_back(fmt::format("assumes {}: {} matrix kernels, {} casts added", DTypeName(dtype_),
+                                matrix_, dtype_ == DType::kTf32 ? 0 : casts_.size()));
     if (matrix_ > 0 && dtype_ != DType::kTf32) {
       notes.push_back(fmt::format("{} of them by their shapes, the others by class", shaped_));
+    }
+    if (dtype_ == DType::kFp8) {
+      notes.push_back(
+          fmt::format("{} of them in fp8, as linear layers of Transformer Engine; an "
+                      "estimate: no fp8 kernel was checked against a measurement",
+                      narrow_));
+      if (narrow_ == 0) {
+        edit_.changes().warnings.push_back(
+            "no product is known to be one of a linear layer that fp8 takes: all run in bf16");
+      }
     }
     if (dtype_ == DType::kFp16) {
       notes.push_back(scaled_steps_ > 0
@@ -230,9 +319,9 @@ class Amp {
       notes.push_back(fmt::format("{} matrix kernels are in 16 bit already", already_));
     }
     if (unknown_device_ > 0) {
-      edit_.changes().warnings.push_back(fmt::format(
-          "the GPU is not known: {} matrix kernels are taken to run {} faster", unknown_device_,
-          FormatValue(params_["matrix_speedup"], Unit::kFactor)));
+      edit_.changes().warnings.push_back(
+          fmt::format("the GPU is not known: {} matrix kernels are taken to run {} faster",
+                      unknown_device_, FormatValue(params_["matrix_speedup"], Unit::kFactor)));
     }
   }
 
@@ -248,7 +337,9 @@ class Amp {
   double bandwidth_ = 0;
   size_t scaled_steps_ = 0;
   uint64_t shaped_ = 0;
-  uint64_t matrix_ = 0, already_ = 0, blocked_ = 0, unknown_device_ = 0;
+  uint64_t narrow_ = 0;                                       // in fp8
+  std::map<std::pair<uint16_t, Phase>, TaskId> last_narrow_;  // by step and phase
+  uint64_t matrix_ = 0, already_ = 0, blocked_ = 0, maybe_tf32_ = 0, unknown_device_ = 0;
 };
 
 absl::Status Run(const Params& params, Editor& edit) { return Amp(params, edit).Run(); }
@@ -260,17 +351,27 @@ constinit const Transform kAmp = {
     .summary = "Train in mixed precision (autocast)",
     .params = kParams,
     .apply = &Run,
-    .model = "Matrix products and convolutions that are not in 16 bit already run at the rate "
-             "of the GPU's tensor cores against the rate they have now (fp32 or TF32), as far "
-             "as their shapes let them. Kernels that follow them take half the time where they "
-             "are bound by bandwidth. Softmax, row norms, losses and the optimizer stay in "
-             "fp32. Casts are added where autocast casts (weights once a step, inputs in fp32, "
-             "weight gradients), each with its launch and host time. No kernel gets shorter than "
-             "the floor. fp16 adds the check and scaling of gradients, which the host waits for.",
-    .ignores = "Larger batches that the saved memory would allow, other algorithms that the "
-               "library may pick, layout changes for tensor cores, smaller all-reduces.",
-    .sources = "PyTorch documentation, Autocast Op Reference; Daydream (ATC'20) and dPRO "
-               "(MLSys'22) for the idea and measurements; docs/cost-model.md for rates",
+    .model =
+        "Matrix products and convolutions that are not in 16 bit already run at the rate "
+        "of the GPU's tensor cores against the rate they have now (fp32 or TF32), as far "
+        "as their shapes let them. Kernels that follow them take half the time where they "
+        "are bound by bandwidth. Softmax, row norms, losses and the optimizer stay in "
+        "fp32. Casts are added where autocast casts (weights once a step, inputs in fp32, "
+        "weight gradients), each with its launch and host time. No kernel gets shorter than "
+        "the floor. fp16 adds the check and scaling of gradients, which the host waits for. "
+        "tf32 changes nothing but fp32 matrix kernels. fp8 runs products of linear layers in "
+        "fp8, and casts each input, weight and gradient for them together with its largest "
+        "value; the rest is as in bf16.",
+    .ignores =
+        "Larger batches that the saved memory would allow, other algorithms that the "
+        "library may pick, layout changes for tensor cores, smaller all-reduces.",
+    .sources =
+        "PyTorch documentation, Autocast Op Reference and Gradient Scaling; Transformer "
+        "Engine documentation, delayed scaling; Daydream (ATC'20) and dPRO (MLSys'22) for "
+        "the idea and measurements; docs/cost-model.md for rates",
+    .advice = {.effort = "2 lines",
+               .risk = "numerics",
+               .how = "with torch.autocast(\"cuda\", dtype=torch.bfloat16): loss = model(batch)"},
 };
 
 }  // namespace daydream

@@ -8,8 +8,10 @@
 namespace daydream {
 namespace {
 
-// A cast reads 4 bytes an element and writes 2, or the other way round.
+// A cast reads 4 bytes an element and writes 2, or the other way round; one to fp8 reads 2 and
+// writes 1 twice, as it is and transposed (Transformer Engine, cast_transpose).
 constexpr double kBytesPerElement = 6;
+constexpr double kNarrowBytesPerElement = 4;
 // From the end of the check to the return of the host's read: docs/how-it-works.md, blocking calls.
 constexpr Duration kReadBack = Duration::Us(10);
 
@@ -22,26 +24,39 @@ void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model)
   const NameId op_name = edit.graph().AddName("aten::to (autocast)");
   const NameId call_name = edit.graph().AddName("cudaLaunchKernel");
   const NameId kernel_name = edit.graph().AddName(
-      model.dtype == DType::kBf16 ? "cast_elementwise_bf16" : "cast_elementwise_fp16");
+      model.dtype == DType::kFp16 ? "cast_elementwise_fp16" : "cast_elementwise_bf16");
+  const NameId narrow_name = edit.graph().AddName("cast_transpose_amax_fp8");
   for (const Cast& cast : casts) {
     TaskId launch = edit.LaunchOf(cast.at);
     const Task kernel = graph.task(cast.at);
     Duration time = model.floor;
     if (cast.elements > 0 && model.bandwidth > 0) {
-      time = std::max(time, Duration::FromDouble(kBytesPerElement * 1e9 / model.bandwidth *
+      const double bytes = cast.narrow ? kNarrowBytesPerElement : kBytesPerElement;
+      time = std::max(time, Duration::FromDouble(bytes * 1e9 / model.bandwidth *
                                                  static_cast<double>(cast.elements)));
     }
-    Task cast_kernel{.recorded_start = kernel.recorded_start, .duration = time,
-                     .name = kernel_name, .lane = kernel.lane, .scope = kernel.scope,
-                     .layer = kernel.layer, .step = kernel.step, .kind = TaskKind::kKernel,
+    Task cast_kernel{.recorded_start = kernel.recorded_start,
+                     .duration = time,
+                     .name = cast.narrow ? narrow_name : kernel_name,
+                     .lane = kernel.lane,
+                     .scope = kernel.scope,
+                     .layer = kernel.layer,
+                     .step = kernel.step,
+                     .kind = TaskKind::kKernel,
                      .phase = kernel.phase};
     TaskId added = cast.after ? edit.InsertAfter(cast.at, cast_kernel)
                               : edit.InsertBefore(cast.at, cast_kernel);
     if (!launch.valid()) continue;
     const Task host = graph.task(launch);
-    Task call{.recorded_start = host.recorded_start, .duration = costs.launch, .name = call_name,
-              .lane = host.lane, .scope = host.scope, .layer = host.layer, .step = host.step,
-              .kind = TaskKind::kCall, .phase = host.phase};
+    Task call{.recorded_start = host.recorded_start,
+              .duration = costs.launch,
+              .name = call_name,
+              .lane = host.lane,
+              .scope = host.scope,
+              .layer = host.layer,
+              .step = host.step,
+              .kind = TaskKind::kCall,
+              .phase = host.phase};
     Task op = call;
     op.kind = TaskKind::kHost;
     op.name = op_name;
@@ -69,8 +84,7 @@ size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
     if (task.removed || task.kind != TaskKind::kKernel || task.phase != Phase::kOptimizer) continue;
     OptimizerStep& step = steps[task.step];
     step.time += task.duration;
-    if (!step.first.valid() ||
-        task.recorded_start < graph.task(step.first).recorded_start) {
+    if (!step.first.valid() || task.recorded_start < graph.task(step.first).recorded_start) {
       step.first = TaskId(i);
     }
   }
@@ -84,13 +98,22 @@ size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
     TaskId before = edit.LaunchOf(step.first);
     if (!before.valid()) continue;
     const Task kernel = graph.task(step.first), host = graph.task(before);
-    TaskId checked = edit.InsertBefore(
-        step.first, {.recorded_start = kernel.recorded_start,
-                     .duration = std::max(floor, step.time.Scaled(share)), .name = check,
-                     .lane = kernel.lane, .scope = kernel.scope, .step = kernel.step,
-                     .kind = TaskKind::kKernel, .phase = Phase::kOptimizer});
-    Task call{.recorded_start = host.recorded_start, .duration = costs.op, .name = launch,
-              .lane = host.lane, .scope = host.scope, .step = host.step, .kind = TaskKind::kCall,
+    TaskId checked =
+        edit.InsertBefore(step.first, {.recorded_start = kernel.recorded_start,
+                                       .duration = std::max(floor, step.time.Scaled(share)),
+                                       .name = check,
+                                       .lane = kernel.lane,
+                                       .scope = kernel.scope,
+                                       .step = kernel.step,
+                                       .kind = TaskKind::kKernel,
+                                       .phase = Phase::kOptimizer});
+    Task call{.recorded_start = host.recorded_start,
+              .duration = costs.op,
+              .name = launch,
+              .lane = host.lane,
+              .scope = host.scope,
+              .step = host.step,
+              .kind = TaskKind::kCall,
               .phase = Phase::kOptimizer};
     edit.AddEdge(edit.InsertBefore(before, call), checked, {}, Rule::kLaunch);
     call.name = read;

@@ -9,8 +9,9 @@
 namespace daydream {
 
 struct Cast {
-  TaskId at;           // kernel whose input is cast, or whose output is
-  bool after = false;  // after it
+  TaskId at;              // kernel whose input is cast, or whose output is
+  bool after = false;     // after it
+  bool narrow = false;    // to fp8, both layouts that its products need, with its largest value
   uint64_t elements = 0;  // 0 = not known
 };
 

@@ -2,23 +2,45 @@
 #include <map>
 
 #include "transforms/fuse_groups.h"
+#include "transforms/select.h"
 #include "transforms/transform.h"
 
 namespace daydream {
 namespace {
 
-constexpr std::string_view kChoices[] = {"all", "optimizer", "elementwise"};
 constexpr ParamSpec kParams[] = {
-    {.name = "what", .unit = Unit::kText, .text_fallback = "all", .choices = kChoices,
-     .help = "which kernels to merge", .source = "chosen by the user"},
-    {.name = "floor", .unit = Unit::kDuration, .fallback = 2000, .low = 1500, .high = 4000,
-     .min = 0, .max = 1e6, .help = "a kernel takes this long whatever it does",
+    {.name = "what",
+     .unit = Unit::kText,
+     .text_fallback = "all",
+     .help = "optimizer, elementwise, norm, all (optimizer and elementwise), or a selector such "
+             "as kernel:rope: runs of kernels that match are merged",
+     .source = "chosen by the user"},
+    {.name = "floor",
+     .unit = Unit::kDuration,
+     .fallback = 2000,
+     .low = 1500,
+     .high = 4000,
+     .min = 0,
+     .max = 1e6,
+     .help = "a kernel takes this long whatever it does",
      .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
-    {.name = "passes", .unit = Unit::kNone, .fallback = 2.5, .low = 2, .high = 3, .min = 1,
-     .max = 16, .help = "tensors that an elementwise kernel reads or writes, on average",
+    {.name = "passes",
+     .unit = Unit::kNone,
+     .fallback = 2.5,
+     .low = 2,
+     .high = 3,
+     .min = 1,
+     .max = 16,
+     .help = "tensors that an elementwise kernel reads or writes, on average",
      .source = "one (unary) or two (binary) inputs and one output"},
-    {.name = "kept", .unit = Unit::kShare, .fallback = 0.5, .low = 0, .high = 1, .min = 0,
-     .max = 1, .help = "share of intermediate results that are stored anyway, for backward",
+    {.name = "kept",
+     .unit = Unit::kShare,
+     .fallback = 0.5,
+     .low = 0,
+     .high = 1,
+     .min = 0,
+     .max = 1,
+     .help = "share of intermediate results that are stored anyway, for backward",
      .source = "design estimate, not measured"},
 };
 
@@ -33,18 +55,24 @@ double FusedBytes(size_t kernels_per_parameter) {
 class Fuse {
  public:
   Fuse(const Params& params, Editor& edit)
-      : params_(params), edit_(edit), floor_(Duration::FromDouble(params["floor"])),
+      : params_(params),
+        edit_(edit),
+        floor_(Duration::FromDouble(params["floor"])),
         groups_(edit) {}
 
   absl::Status Run() {
     std::string_view what = params_.text("what");
-    if (what != "elementwise") FuseOptimizers();
-    if (what != "optimizer") FuseElementwise();
-    if (!edit_.changes().any()) {
-      edit_.changes().notes.push_back(what == "optimizer"
-                                          ? "no optimizer kernels that could be merged"
-                                          : "no run of elementwise kernels of equal size");
+    const bool known =
+        what == "all" || what == "optimizer" || what == "elementwise" || what == "norm";
+    if (!known) return FusePattern(what);
+    if (what == "all" || what == "optimizer") FuseOptimizers();
+    if (what == "all" || what == "elementwise") {
+      FuseRuns({KernelClass::kElementwise, KernelClass::kOptimizer}, "elementwise");
     }
+    if (what == "norm") {
+      FuseRuns({KernelClass::kElementwise, KernelClass::kNorm}, "norm");
+    }
+    if (!edit_.changes().any()) edit_.changes().notes.push_back(WhyNot(what));
     return absl::OkStatus();
   }
 
@@ -61,17 +89,19 @@ class Fuse {
       if (group.size() < 2) continue;
       size_t per_parameter = KernelsPerParameter(group);
       // An unfused kernel moves about `passes` tensors of 4 bytes an element.
-      double ratio = std::min(
-          1.0, FusedBytes(per_parameter) /
-                   (4 * params_["passes"] * static_cast<double>(per_parameter)));
+      double ratio =
+          std::min(1.0, FusedBytes(per_parameter) /
+                            (4 * params_["passes"] * static_cast<double>(per_parameter)));
       Duration moving, longest;
       for (TaskId t : group) {
-        if (Moves(t)) moving += DurationOf(t);
-        else longest = std::max(longest, DurationOf(t));
+        if (Moves(t))
+          moving += DurationOf(t);
+        else
+          longest = std::max(longest, DurationOf(t));
       }
       before += group.size(), ++groups;
-      Merge(group, "fused_optimizer", std::max(longest, moving.Scaled(ratio)),
-            "optimizer kernels merged", /*whole_step=*/true);
+      groups_.Merge(group, "fused_optimizer", std::max(longest, moving.Scaled(ratio)),
+                    "optimizer kernels merged", /*whole_step=*/true);
     }
     if (groups > 0) {
       edit_.changes().notes.push_back(
@@ -92,44 +122,72 @@ class Fuse {
     return std::max<size_t>(group.size() / rarest, 1);
   }
 
-  void FuseElementwise() {
-    size_t kernels = 0, groups = 0;
-    for (const std::vector<TaskId>& run : groups_.ElementwiseRuns()) {
-      Duration moving, longest;
-      size_t movers = 0;
-      for (TaskId t : run) {
-        if (Moves(t)) moving += DurationOf(t), ++movers;
-        else longest = std::max(longest, DurationOf(t));
-      }
-      double n = static_cast<double>(std::max<size_t>(movers, 1)), passes = params_["passes"];
-      bool training = graph().task(run.front()).phase == Phase::kForward && groups_.has_backward();
-      double saved = training ? 2 - params_["kept"] : 2;
-      double ratio = std::max(passes * n - saved * (n - 1), 2.0) / (passes * n);
-      Duration total;
-      for (TaskId t : run) total += DurationOf(t);
-      Duration fused = std::max(longest, moving.Scaled(std::min(1.0, ratio)));
-      kernels += run.size(), ++groups;
-      Merge(run, fmt::format("fused_elementwise_{}", run.size()), std::min(fused, total),
-            "elementwise kernels merged", /*whole_step=*/false);
-    }
-    if (groups == 0) return;
-    edit_.changes().notes.push_back(fmt::format(
-        "elementwise: {} kernels become {}; bytes are told from their times", kernels, groups));
+  bool HasNorm(const std::vector<TaskId>& run) const {
+    return std::any_of(run.begin(), run.end(),
+                       [&](TaskId t) { return groups_.ClassOf(t) == KernelClass::kNorm; });
   }
 
-  void Merge(const std::vector<TaskId>& group, std::string_view name, Duration duration,
-             std::string_view cause, bool whole_step) {
-    edit_.BeginCause(cause);
-    std::vector<TaskId> host = groups_.HostBetween(group, whole_step);
-    edit_.Fuse(group, name, duration);
-    edit_.BeginCause(fmt::format("host time of {}", cause));
-    for (TaskId t : host) {
-      if (graph().task(t).removed) continue;
-      // The gap after an op is time of the program around it, not of the op.
-      Duration gap = whole_step ? Duration{} : graph().task(t).gap;
-      edit_.Remove({&t, 1});
-      if (gap != Duration{}) edit_.SetGap(t, gap);
+  void FuseRuns(const FuseGroups::Classes& classes, std::string_view what) {
+    size_t kernels = 0, merged = 0, by_shape = 0;
+    for (const std::vector<TaskId>& run : groups_.Runs(classes)) {
+      if (what == "norm" && !HasNorm(run)) continue;
+      bool shaped = false;
+      const Duration time = groups_.TimeOf(run, ModelOf(run), &shaped);
+      kernels += run.size(), ++merged;
+      by_shape += shaped ? 1 : 0;
+      groups_.Merge(run, fmt::format("fused_{}_{}", what, run.size()), time,
+                    fmt::format("{} kernels merged", what), /*whole_step=*/false);
     }
+    if (merged == 0) return;
+    std::string bytes =
+        fmt::format("bytes of {} follow from shapes, of the others from times", by_shape);
+    if (by_shape == merged) bytes = "bytes follow from shapes";
+    if (by_shape == 0) bytes = "bytes are told from their times";
+    edit_.changes().notes.push_back(
+        fmt::format("{}: {} kernels become {}; {}", what, kernels, merged, bytes));
+  }
+
+  RunModel ModelOf(const std::vector<TaskId>& run) const {
+    const bool training =
+        graph().task(run.front()).phase == Phase::kForward && groups_.has_backward();
+    return {.floor = floor_, .passes = params_["passes"], .kept = training ? params_["kept"] : 0};
+  }
+
+  absl::Status FusePattern(std::string_view pattern) {
+    // A bare word is more likely a slip than a pattern.
+    if (pattern.find(':') == std::string_view::npos) {
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        {.code = "E0103",
+                         .what = fmt::format("fuse cannot tell what '{}' is", pattern),
+                         .fix = "optimizer, elementwise, norm, all, or a selector with its key, "
+                                "such as kernel:rope"});
+    }
+    DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(pattern));
+    std::vector<bool> wanted(graph().size());
+    for (TaskId t : selector.Select(graph())) {
+      if (graph().task(t).kind == TaskKind::kKernel) wanted[t.index()] = true;
+    }
+    size_t kernels = 0, merged = 0;
+    for (const std::vector<TaskId>& run : groups_.RunsOf(wanted)) {
+      bool shaped = false;
+      const Duration time = groups_.TimeOf(run, ModelOf(run), &shaped);
+      kernels += run.size(), ++merged;
+      groups_.Merge(run, fmt::format("fused_pattern_{}", run.size()), time,
+                    fmt::format("{} merged", pattern), /*whole_step=*/false);
+    }
+    edit_.changes().notes.push_back(
+        merged == 0 ? fmt::format("no two kernels in a row match {}", pattern)
+                    : fmt::format("{}: {} kernels become {}", pattern, kernels, merged));
+    return absl::OkStatus();
+  }
+
+  static std::string WhyNot(std::string_view what) {
+    if (what == "optimizer") return "no optimizer kernels that could be merged";
+    if (what == "norm") {
+      return "no norm next to elementwise kernels of its size; shapes of ops are needed "
+             "(record_shapes=True)";
+    }
+    return "no run of elementwise kernels of equal size";
   }
 
   const Params& params_;
@@ -147,17 +205,25 @@ constinit const Transform kFuse = {
     .summary = "Optimizer and elementwise kernels are merged",
     .params = kParams,
     .apply = &Run,
-    .model = "optimizer: the kernels of an optimizer step become one, which reads and writes each "
-             "parameter, gradient and state once. elementwise: runs of elementwise kernels of "
-             "equal size on one stream, with nothing else between them, become one that no "
-             "longer writes and reads what passes between them. Times follow from bytes; where "
-             "a kernel is so short that its time does not tell its bytes, the longest of them "
-             "stands for all. Launches of the merged kernels, and the host time of their ops, "
-             "are gone.",
-    .ignores = "Fusion into matrix products, normalisation and reductions; limits of registers; "
-               "optimizers whose fused form needs several launches.",
-    .sources = "Daydream (ATC'20), section 5 (fused Adam, with bytes in place of the sum of "
-               "times); NeuSight (ASPLOS'25) for merging by bytes",
+    .model =
+        "optimizer: the kernels of an optimizer step become one, which reads and writes each "
+        "parameter, gradient and state once. elementwise: runs of elementwise kernels of "
+        "equal size on one stream, with nothing else between them, become one that no "
+        "longer writes and reads what passes between them. norm: the same with norms of the "
+        "same size. A selector: runs of kernels that match, whatever their size. With shapes "
+        "and a known GPU the bytes of both sides follow, and measured times change in their "
+        "ratio; without, bytes are told from times, and where a kernel is so short that its "
+        "time does not tell them, the longest stands for all. Launches of the merged "
+        "kernels, and the host time of their ops, are gone.",
+    .ignores =
+        "Fusion into matrix products and reductions; limits of registers; optimizers whose "
+        "fused form needs several launches.",
+    .sources =
+        "Daydream (ATC'20), section 5 (fused Adam, with bytes in place of the sum of "
+        "times); NeuSight (ASPLOS'25) for merging by bytes",
+    .advice = {.effort = "1 word",
+               .risk = "none",
+               .how = "torch.optim.AdamW(model.parameters(), fused=True)"},
 };
 
 }  // namespace daydream

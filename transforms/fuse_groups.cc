@@ -1,6 +1,9 @@
 #include "transforms/fuse_groups.h"
 
+#include <algorithm>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "costmodel/kernel_class.h"
 
@@ -31,22 +34,32 @@ uint64_t Threads(const KernelDetail* k) {
 }  // namespace
 
 FuseGroups::FuseGroups(Editor& edit)
-    : edit_(edit), graph_(edit.graph()), elementwise_(graph_.size()), held_(graph_.size()),
-      holds_(graph_.size()), waits_(graph_.size()),
+    : edit_(edit),
+      graph_(edit.graph()),
+      shapes_(graph_),
+      elementwise_(graph_.size()),
+      class_(graph_.size(), KernelClass::kOther),
+      held_(graph_.size()),
+      holds_(graph_.size()),
+      waits_(graph_.size()),
       optimizer_scope_(graph_.tables().scopes.size()) {
-  std::map<NameId, bool> known;
+  std::map<NameId, KernelClass> known;
   for (size_t i = 0; i < graph_.size(); ++i) {
     const Task& task = graph_.task(TaskId(i));
     if (task.phase == Phase::kBackward) has_backward_ = true;
     if (task.kind != TaskKind::kKernel || task.removed) continue;
-    auto [it, inserted] = known.try_emplace(task.name, false);
+    auto [it, inserted] = known.try_emplace(task.name, KernelClass::kOther);
     if (inserted) {
       std::string_view name = graph_.Name(task.name);
-      KernelClass kind = ClassifyKernel(name).kind;
-      it->second = (kind == KernelClass::kElementwise || kind == KernelClass::kOptimizer) &&
-                   !IsFusedAlready(name);
+      if (!IsFusedAlready(name)) it->second = ClassifyKernel(name).kind;
+      // Copies by PyTorch's elementwise frame (casts, layout) are elementwise work to a compiler.
+      if (it->second == KernelClass::kCopy && !Contains(name, "elementwise_kernel")) {
+        it->second = KernelClass::kOther;
+      }
     }
-    elementwise_[i] = it->second;
+    class_[i] = it->second;
+    elementwise_[i] =
+        it->second == KernelClass::kElementwise || it->second == KernelClass::kOptimizer;
   }
   for (const Edge& e : graph_.edges()) {
     if (e.rule == Rule::kHostWait) waits_[e.to.index()] = true;
@@ -96,13 +109,20 @@ std::vector<std::vector<TaskId>> FuseGroups::Optimizers(size_t* fused_already) c
   return groups;
 }
 
-bool FuseGroups::MayJoin(TaskId previous, TaskId next) const {
+bool FuseGroups::SameSize(TaskId a, TaskId b) {
+  const OpShape &first = shapes_.Of(a), &second = shapes_.Of(b);
+  if (first.known() && second.known()) return first.largest == second.largest;
+  if (!elementwise_[a.index()] || !elementwise_[b.index()]) return false;
+  uint64_t threads = Threads(graph_.Kernel(a));
+  return threads > 0 && threads == Threads(graph_.Kernel(b));
+}
+
+bool FuseGroups::MayJoin(TaskId previous, TaskId next, bool any_size) {
   const Task &a = graph_.task(previous), &b = graph_.task(next);
   if (a.step != b.step || a.phase != b.phase || holds_[previous.index()] || held_[next.index()]) {
     return false;
   }
-  uint64_t threads = Threads(graph_.Kernel(previous));
-  if (threads == 0 || threads != Threads(graph_.Kernel(next))) return false;
+  if (!any_size && !SameSize(previous, next)) return false;
   // Both launched by the same thread, one after the other, and nothing waited for between.
   TaskId from = edit_.LaunchOf(previous), to = edit_.LaunchOf(next);
   if (!from.valid() || !to.valid() || from == to) return false;
@@ -115,7 +135,8 @@ bool FuseGroups::MayJoin(TaskId previous, TaskId next) const {
   return false;
 }
 
-std::vector<std::vector<TaskId>> FuseGroups::ElementwiseRuns() const {
+template <typename Wanted>
+std::vector<std::vector<TaskId>> FuseGroups::Collect(const Wanted& wanted, bool any_size) {
   std::vector<std::vector<TaskId>> runs;
   for (const GraphLane& lane : graph_.lanes()) {
     if (lane.lane.kind != LaneKind::kStream) continue;
@@ -127,16 +148,93 @@ std::vector<std::vector<TaskId>> FuseGroups::ElementwiseRuns() const {
     for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) {
       const Task& task = graph_.task(t);
       if (task.removed || task.kind == TaskKind::kDelay) continue;
-      if (!elementwise_[t.index()]) {
+      if (task.kind != TaskKind::kKernel || !wanted(t)) {
         close();
         continue;
       }
-      if (!run.empty() && !MayJoin(run.back(), t)) close();
+      if (!run.empty() && !MayJoin(run.back(), t, any_size)) close();
       run.push_back(t);
     }
     close();
   }
   return runs;
+}
+
+std::vector<std::vector<TaskId>> FuseGroups::Runs(const Classes& classes) {
+  return Collect(
+      [&](TaskId t) {
+        return t.index() < class_.size() &&
+               std::find(classes.begin(), classes.end(), class_[t.index()]) != classes.end();
+      },
+      /*any_size=*/false);
+}
+
+std::vector<std::vector<TaskId>> FuseGroups::RunsOf(const std::vector<bool>& wanted) {
+  return Collect([&](TaskId t) { return t.index() < wanted.size() && wanted[t.index()]; },
+                 /*any_size=*/true);
+}
+
+std::vector<FusionNode> FuseGroups::NodesOf(const std::vector<TaskId>& run) {
+  std::vector<FusionNode> nodes;
+  ScopeId last;
+  for (TaskId t : run) {
+    const OpShape& shape = shapes_.Of(t);
+    if (!shape.known()) return {};
+    if (last.valid() && shape.scope == last) continue;  // further kernels of the same op
+    last = shape.scope;
+    nodes.push_back(NodeOf(shape, class_[t.index()]));
+  }
+  return nodes;
+}
+
+std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, double kept,
+                                               Duration floor) {
+  const DeviceSpec* spec = DeviceOf(graph_, run.front()).spec;
+  const std::vector<FusionNode> nodes = NodesOf(run);
+  if (spec == nullptr || nodes.empty()) return std::nullopt;
+  const DType dtype = shapes_.Of(run.front()).dtype;
+  const FusionGroup group = MergeAll(*spec, nodes,
+                                     {.element_bytes = static_cast<double>(DTypeBytes(dtype)),
+                                      .kept = kept,
+                                      .floor_ns = static_cast<double>(floor.ns)});
+  Duration measured;
+  for (TaskId t : run) measured += graph_.task(t).duration;
+  if (group.ns_before <= 0) return std::nullopt;
+  return std::max(measured.Scaled(group.ns_after / group.ns_before), std::min(measured, floor));
+}
+
+Duration FuseGroups::TimeOf(const std::vector<TaskId>& run, const RunModel& model, bool* shaped) {
+  Duration total, moving, longest;
+  size_t movers = 0;
+  for (TaskId t : run) {
+    const Duration d = graph_.task(t).duration;
+    total += d;
+    if (d > model.floor * 2)
+      moving += d, ++movers;
+    else
+      longest = std::max(longest, d);
+  }
+  const std::optional<Duration> by_bytes = MergedTime(run, model.kept, model.floor);
+  *shaped = by_bytes.has_value();
+  if (by_bytes) return std::min(*by_bytes, total);
+  const double n = static_cast<double>(std::max<size_t>(movers, 1)), passes = model.passes;
+  const double ratio = std::max(passes * n - (2 - model.kept) * (n - 1), 2.0) / (passes * n);
+  return std::min(std::max(longest, moving.Scaled(std::min(1.0, ratio))), total);
+}
+
+void FuseGroups::Merge(const std::vector<TaskId>& run, std::string_view name, Duration time,
+                       std::string_view cause, bool whole_step) {
+  edit_.BeginCause(cause);
+  const std::vector<TaskId> host = HostBetween(run, whole_step);
+  edit_.Fuse(run, name, time);
+  edit_.BeginCause(fmt::format("host time of {}", cause));
+  for (TaskId t : host) {
+    if (graph_.task(t).removed) continue;
+    // The gap after an op is time of the program around it, not of the op.
+    const Duration gap = whole_step ? Duration{} : graph_.task(t).gap;
+    edit_.Remove({&t, 1});
+    if (gap != Duration{}) edit_.SetGap(t, gap);
+  }
 }
 
 std::vector<TaskId> FuseGroups::HostBetween(const std::vector<TaskId>& group,
@@ -153,8 +251,8 @@ std::vector<TaskId> FuseGroups::HostBetween(const std::vector<TaskId>& group,
       const Task& task = graph_.task(t);
       alone = n < kMostBetween && !waits_[t.index()] && edit_.LaunchedBy(t).empty() &&
               task.kind != TaskKind::kWait;
-      bool in_op = task.scope.index() < scopes.size() &&
-                   scopes[task.scope.index()].kind == EventKind::kOp;
+      bool in_op =
+          task.scope.index() < scopes.size() && scopes[task.scope.index()].kind == EventKind::kOp;
       if (everything ? InOptimizer(task) : in_op) stretch.push_back(t);
     }
     if (alone && t == to) host.insert(host.end(), stretch.begin(), stretch.end());

@@ -1,11 +1,21 @@
 // Which kernels fuse merges.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "transforms/editor.h"
+#include "transforms/op_shapes.h"
+#include "transforms/precision.h"
 
 namespace daydream {
+
+// What is not known of a run is told from the times of its kernels.
+struct RunModel {
+  Duration floor;       // shortest kernel; below twice that, times say little about bytes
+  double passes = 2.5;  // tensors that a kernel reads or writes, where shapes do not say
+  double kept = 0;      // share of the results in between that is written for backward
+};
 
 class FuseGroups {
  public:
@@ -15,9 +25,29 @@ class FuseGroups {
   // order. Counts kernels of optimizers that are fused already.
   std::vector<std::vector<TaskId>> Optimizers(size_t* fused_already) const;
 
-  // Longest runs of two or more elementwise kernels of equal size on one stream, step and phase
-  // with no other work, and no edge but launches, between them.
-  std::vector<std::vector<TaskId>> ElementwiseRuns() const;
+  // Longest runs of two or more kernels of these classes, of equal size, on one stream, step and
+  // phase with no other work, and no edge but launches, between them. Kernels that a compiler or
+  // a library has fused are left out. Sizes are those of recorded shapes, else numbers of threads,
+  // which say nothing about other classes than elementwise.
+  using Classes = std::vector<KernelClass>;
+  std::vector<std::vector<TaskId>> Runs(const Classes& classes);
+  // Runs of kernels for which `wanted` holds, whatever their size.
+  std::vector<std::vector<TaskId>> RunsOf(const std::vector<bool>& wanted);
+
+  // The ops of a run as nodes of a fusion; empty when a size is not known.
+  std::vector<FusionNode> NodesOf(const std::vector<TaskId>& run);
+  // Time of the merged kernel: the measured times, in the ratio that the bytes give (`kept`:
+  // FusionRules). Nothing when shapes or the GPU are not known.
+  std::optional<Duration> MergedTime(const std::vector<TaskId>& run, double kept, Duration floor);
+  // The same from shapes where they are known, else from times. Never more than now.
+  Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, bool* shaped);
+  // Merges a run into one kernel; its launches and the host time of its ops are gone, too.
+  // `whole_step`: also host time around ops. `cause` names both ("... merged").
+  void Merge(const std::vector<TaskId>& run, std::string_view name, Duration time,
+             std::string_view cause, bool whole_step);
+  KernelClass ClassOf(TaskId t) const {
+    return t.index() < class_.size() ? class_[t.index()] : KernelClass::kOther;
+  }
 
   // Host work that only served to launch all but the first of `group`: between consecutive
   // launches on one thread, if the thread launches nothing else and waits for nothing there.
@@ -25,16 +55,22 @@ class FuseGroups {
   std::vector<TaskId> HostBetween(const std::vector<TaskId>& group, bool everything) const;
 
   bool has_backward() const { return has_backward_; }
+  bool InOptimizerStep(TaskId t) const { return InOptimizer(graph_.task(t)); }
 
  private:
   bool InOptimizer(const Task& task) const;
-  bool MayJoin(TaskId previous, TaskId next) const;
+  bool MayJoin(TaskId previous, TaskId next, bool any_size);
+  bool SameSize(TaskId a, TaskId b);
+  template <typename Wanted>
+  std::vector<std::vector<TaskId>> Collect(const Wanted& wanted, bool any_size);
 
   Editor& edit_;
   const Graph& graph_;
-  std::vector<bool> elementwise_;    // by task
-  std::vector<bool> held_, holds_;   // by task: other edges than launches come in, go out
-  std::vector<bool> waits_;          // by task: waits for the GPU
+  OpShapes shapes_;
+  std::vector<bool> elementwise_;      // by task
+  std::vector<KernelClass> class_;     // by task; kOther for all but kernels not fused yet
+  std::vector<bool> held_, holds_;     // by task: other edges than launches come in, go out
+  std::vector<bool> waits_;            // by task: waits for the GPU
   std::vector<bool> optimizer_scope_;  // by scope
   bool has_backward_ = false;
 };

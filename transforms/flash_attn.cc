@@ -1,0 +1,125 @@
+#include <algorithm>
+#include <cmath>
+
+#include "transforms/attention_chains.h"
+#include "transforms/fuse_groups.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kTypes[] = {"auto", "fp32", "fp16", "bf16"};
+constexpr ParamSpec kParams[] = {
+    {.name = "dtype",
+     .unit = Unit::kText,
+     .text_fallback = "auto",
+     .choices = kTypes,
+     .help = "format of queries, keys and values; auto = as recorded (say so after amp)",
+     .source = "chosen by the user"},
+    {.name = "share",
+     .unit = Unit::kShare,
+     .fallback = 0.5,
+     .low = 0.3,
+     .high = 0.7,
+     .min = 0.01,
+     .max = 1,
+     .help = "of the peak of tensor cores that the fused kernel reaches",
+     .source = "FlashAttention-2 (2023), abstract and section 4: 50 to 73 % of an A100's peak, the "
+               "first version 25 to 40 %"},
+    {.name = "floor",
+     .unit = Unit::kDuration,
+     .fallback = 2000,
+     .low = 1500,
+     .high = 4000,
+     .min = 0,
+     .max = 1e6,
+     .help = "a kernel takes this long whatever it does",
+     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
+};
+
+DType Wanted(std::string_view text, DType recorded) {
+  if (text == "fp32") return DType::kFp32;
+  if (text == "fp16") return DType::kFp16;
+  if (text == "bf16") return DType::kBf16;
+  return recorded;
+}
+
+absl::Status Run(const Params& params, Editor& edit) {
+  const Graph& graph = edit.graph();
+  const DeviceSpec* spec = nullptr;
+  size_t fused_already = 0;
+  KernelClasses classes(graph);
+  for (size_t i = 0; i < graph.size(); ++i) {
+    if (graph.task(TaskId(i)).kind != TaskKind::kKernel || graph.task(TaskId(i)).removed) continue;
+    if (spec == nullptr) spec = DeviceOf(graph, TaskId(i)).spec;
+    const KernelClass kind = classes.Of(TaskId(i));
+    if (kind == KernelClass::kAttention) ++fused_already;
+  }
+  auto& notes = edit.changes().notes;
+  if (spec == nullptr) {
+    notes.push_back("the GPU is not known, so what a fused kernel takes is not");
+    return absl::OkStatus();
+  }
+  const Duration floor = Duration::FromDouble(params["floor"]);
+  const AttentionSearch search = FindAttention(edit, *spec);
+  FuseGroups groups(edit);
+  size_t forward = 0, backward = 0, kernels = 0, slower = 0;
+  for (const AttentionChain& chain : search.chains) {
+    const DType dtype = Wanted(params.text("dtype"), chain.dtype);
+    const double after = FusedAttentionNs(*spec, chain.shape, dtype, params["share"]);
+    Duration now;
+    for (TaskId t : chain.kernels) now += graph.task(t).duration;
+    const Duration then = std::max(Duration::FromDouble(after), floor);
+    if (then >= now) {
+      ++slower;
+      continue;
+    }
+    groups.Merge(chain.kernels,
+                 chain.shape.backward ? "fused_attention_backward" : "fused_attention", then,
+                 "attention in one kernel", /*whole_step=*/false);
+    ++(chain.shape.backward ? backward : forward);
+    kernels += chain.kernels.size();
+  }
+  if (forward + backward > 0) {
+    notes.push_back(fmt::format("{} kernels become {} forward and {} backward ones", kernels,
+                                forward, backward));
+    if (forward > 0 && backward == 0 && groups.has_backward()) {
+      edit.changes().warnings.push_back("no backward pass of attention was recognised: it stays");
+    }
+  } else if (fused_already > 0) {
+    notes.push_back("its attention is fused already");
+  } else if (search.unshaped > 0) {
+    notes.push_back("shapes of ops are needed to find attention (record_shapes=True)");
+  } else if (slower == 0) {
+    notes.push_back("no product, softmax, product of matching shapes");
+  }
+  if (slower > 0) {
+    notes.push_back(fmt::format("{} would not get faster and stay", slower));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+constinit const Transform kFlashAttn = {
+    .name = "flash-attn",
+    .summary = "Attention runs in one fused kernel",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "Chains of a product, elementwise work on its result, softmax and a product whose shapes "
+        "fit become one kernel, forward and backward. It computes what they compute (backward "
+        "also the scores again: five products for two) at a share of the tensor cores' peak, "
+        "in fp32 at the sustained rate, and moves queries, keys, values and results once, "
+        "never the scores. Launches and the host time of the merged ops are gone. Chains that "
+        "would not get faster stay.",
+    .ignores =
+        "Causal masks, which let a fused kernel skip half of the work; sizes that a library "
+        "does not support; the memory of the scores.",
+    .sources = "Dao et al.: FlashAttention (NeurIPS'22), FlashAttention-2 (2023)",
+    .advice = {.effort = "~5 lines",
+               .risk = "numerics",
+               .how = "torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)"},
+};
+
+}  // namespace daydream
