@@ -202,11 +202,15 @@ class Explainer {
     if (lost > std::max(out_.work.Scaled(0.05), Small())) {
       text += fmt::format("; {} of it {} lost", time(std::min(lost, out_.work)),
                           out_.gained <= Duration{} ? "(all) is" : "is");
-      if (!out_.exposed.empty()) {
+      Duration grown;
+      for (const Exposure& e : out_.exposed) grown += e.growth();
+      // What grew explains the loss only if it is of its size.
+      if (grown * 2 >= lost) {
         const Exposure& e = out_.exposed.front();
         text += " because " + Exposed(e);
       } else {
-        text += " because it was hidden behind other work";
+        text += fmt::format(" because it was hidden behind {}",
+                            out_.next.has_value() ? out_.next->what : "other work");
       }
     } else {
       text += fmt::format(", the step by {}", time(out_.gained));

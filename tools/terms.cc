@@ -60,8 +60,8 @@ constexpr Term kTerms[] = {
      "program\n"
      "differs by from run to run (2.3 % in the two repeated recordings at hand); and what "
      "predictions\n"
-     "of this optimization were off by (docs/accuracy.md), as a share of the change. Where nothing\n"
-     "was measured that last part is a prior of 12 %. Bounds have none."},
+     "of this optimization were off by (docs/accuracy.md), as a share of the change. Where\n"
+     "nothing was measured that last part is a prior of 12 %. Bounds have none."},
     {"kernel",
      "A function that runs on the GPU. Its time does not include its launch, which is a call on "
      "the\n"
