@@ -199,13 +199,13 @@ absl::Status Learn(const Args& args, Session& session, const Inputs& in,
   const std::string device = DeviceName(in.built.graph);
   const Prediction& p = result.predictions[result.main];
   if (device != score.device) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                      {.code = "E0606",
-                       .what = fmt::format("{} was measured on another GPU", score.file),
-                       .why = fmt::format("predicted for '{}', measured on '{}'", device,
-                                          score.device),
-                       .effect = "nothing was written to the file of --learn",
-                       .fix = "record before and after on the same machine"});
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0606",
+         .what = fmt::format("{} was measured on another GPU", score.file),
+         .why = fmt::format("predicted for '{}', measured on '{}'", device, score.device),
+         .effect = "nothing was written to the file of --learn",
+         .fix = "record before and after on the same machine"});
   }
   if (p.bound) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
@@ -214,9 +214,12 @@ absl::Status Learn(const Args& args, Session& session, const Inputs& in,
                        .effect = "there is nothing to learn from it",
                        .fix = "--learn with an optimization that can be tried"});
   }
-  LearnedRow row{.opts = LearnedName(scenario), .device = device,
-                 .before = result.predictions[0].step, .predicted = p.simulated,
-                 .measured = score.measured, .source = score.file};
+  LearnedRow row{.opts = LearnedName(scenario),
+                 .device = device,
+                 .before = result.predictions[0].step,
+                 .predicted = p.simulated,
+                 .measured = score.measured,
+                 .source = score.file};
   const std::string file(args.Get("--learn"));
   DD_RETURN_IF_ERROR(AppendLearned(file, row));
   session.Note(fmt::format("kept in {}; use it with --learned {}", file, file));
@@ -284,10 +287,8 @@ absl::StatusOr<std::string> Render(const WhatIfReport& report, const Args& args,
 
 // Mistakes that need no trace are told before one is read.
 absl::Status CheckFlags(const Args& args) {
-  const GateValues any = {{"speedup", {1}},
-                          {"step", {0, true, 1}},
-                          {"saved", {0, true, 1}},
-                          {"replay_error", {0}}};
+  const GateValues any = {
+      {"speedup", {1}}, {"step", {0, true, 1}}, {"saved", {0, true, 1}}, {"replay_error", {0}}};
   for (const std::string& text : args.All("--fail-if")) {
     DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
     DD_RETURN_IF_ERROR(GateHolds(gate, any).status());

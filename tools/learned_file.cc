@@ -15,9 +15,9 @@ namespace {
 constexpr size_t kLargest = 16'000'000;
 
 absl::Status Failed(const std::string& path, std::string what, std::string fix) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0110", .what = std::move(what), .where = path,
-                     .fix = std::move(fix)});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0110", .what = std::move(what), .where = path, .fix = std::move(fix)});
 }
 
 // An open file, closed (and with that unlocked) at the end.

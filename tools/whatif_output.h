@@ -19,9 +19,9 @@ struct Score {
   std::string file;
   Duration measured;
   std::string headline;
-  std::string device;   // name of the first GPU
-  double error = 0;     // predicted / measured - 1
-  bool inside = false;  // of the interval
+  std::string device;        // name of the first GPU
+  double error = 0;          // predicted / measured - 1
+  bool inside = false;       // of the interval
   std::vector<Miss> misses;  // largest first
 };
 

@@ -156,13 +156,26 @@ std::string MemoryLine(const WhatIfReport& report, const Prediction& p) {
   return fmt::format("{}: {} {}\n", text, Printable(most.what), SignedBytes(most.bytes));
 }
 
+// `text` in lines of at most 96 columns, indented by two, further lines by four.
+std::string Wrapped(const std::string& text) {
+  constexpr size_t kWidth = 94;
+  std::string out;
+  size_t begin = 0;
+  while (text.size() - begin > kWidth) {
+    size_t end = text.rfind(' ', begin + kWidth);
+    if (end == std::string::npos || end <= begin) break;
+    out += fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out + fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin));
+}
+
 std::string WhyNotLines(const Prediction& p) {
   std::string out;
-  if (p.why_not.has_value()) out += fmt::format("  {}\n", Printable(p.why_not->text));
+  if (p.why_not.has_value()) out += Wrapped(Printable(p.why_not->text));
   if (p.unchecked.has_value() && *p.unchecked >= 0.01) {
-    out += fmt::format(
-        "  {} of the GPU time comes from kernels the model was never checked on\n",
-        FormatPercent(*p.unchecked, 0));
+    out += fmt::format("  {} of the GPU time comes from kernels the model was never checked on\n",
+                       FormatPercent(*p.unchecked, 0));
   }
   return out;
 }
@@ -217,9 +230,7 @@ std::string MissTable(const Score& s, TimeUnit unit) {
                {"measured"},
                {"miss"}});
   for (const Miss& m : s.misses) {
-    std::string word = m.before.ns == 0     ? "new"
-                       : m.measured.ns == 0 ? "gone"
-                                            : "";
+    std::string word = m.before.ns == 0 ? "new" : m.measured.ns == 0 ? "gone" : "";
     table.AddRow({fmt::format("{} {}", m.by, Printable(m.name)), word,
                   FormatTime(m.predicted, unit), FormatTime(m.measured, unit),
                   FormatChange(m.predicted - m.measured, unit)});
