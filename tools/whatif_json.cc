@@ -22,7 +22,8 @@ void WriteTrace(const WhatIfReport& report, JsonWriter& json) {
   json.Key("synthetic").Bool(t.provenance.synthetic);
   json.Key("events").UInt(t.rows()).Key("input_events").UInt(t.provenance.input_events);
   json.Key("device").String(t.devices.empty() ? "" : t.devices[0].name);
-  constexpr std::string_view kMethods[] = {"ProfilerStep", "annotation", "period", "window"};
+  constexpr std::string_view kMethods[] = {"mark", "ProfilerStep", "annotation", "period",
+                                           "window"};
   json.Key("step_method").String(kMethods[static_cast<size_t>(report.build->steps.method)]);
   json.Key("kernel_time_ns").Int(report.build->kernel_time.ns);
   json.Key("mapped_kernel_time_ns").Int(report.build->mapped_kernel_time.ns);
