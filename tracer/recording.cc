@@ -191,6 +191,8 @@ class Recording::Impl {
   std::string index_;  // Index.chunks so far
 };
 
+constinit Recording::Impl* Recording::abandoned_ = nullptr;
+
 Recording::Recording(const FileCalls& calls) : impl_(nullptr), calls_(calls) {}
 
 Recording::~Recording() { delete impl_; }
@@ -256,7 +258,9 @@ int Recording::Flush() { return impl_->Flush(); }
 int Recording::Close(RecordingEnd end, int32_t detail) { return impl_->Close(end, detail); }
 
 void Recording::AbandonInChild() {
-  if (impl_ != nullptr) impl_->file_.Close();
+  if (impl_ == nullptr) return;
+  impl_->file_.Close();
+  abandoned_ = impl_;
   impl_ = nullptr;
 }
 

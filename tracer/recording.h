@@ -124,7 +124,8 @@ class Recording {
 
  private:
   class Impl;
-  Impl* impl_;  // never freed in a child
+  static Impl* abandoned_;  // the last one: not freed, but not forgotten
+  Impl* impl_;
   const FileCalls& calls_;
 };
 
