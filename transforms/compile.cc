@@ -249,6 +249,16 @@ class Compile {
     }
   }
 
+  ScopeId OutermostOp(TaskId t) const {
+    const std::vector<Scope>& scopes = graph().tables().scopes;
+    ScopeId outermost, s = graph().task(t).scope;
+    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
+      if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
+      s = scopes[s.index()].parent;
+    }
+    return outermost;
+  }
+
   // What is left between launches is the time of generated code, never more than it was.
   void Shorten(const Region& region) {
     const Duration most = Duration::FromDouble(params_["between"]);
@@ -285,18 +295,18 @@ class Compile {
         break;
       }
     }
-    // What the interpreter did to get to the first launch.
-    const std::vector<Scope>& scopes = graph().tables().scopes;
-    for (TaskId t = graph().task(region.first).lane_prev; t.valid();
+    // What the op of the first launch did before it, unless that was more than an op does.
+    const ScopeId op = OutermostOp(region.first);
+    std::vector<TaskId> before;
+    Duration sum;
+    for (TaskId t = graph().task(region.first).lane_prev; t.valid() && op.valid();
          t = graph().task(t).lane_prev) {
       const Task& task = graph().task(t);
-      const bool in_op = task.kind == TaskKind::kHost && task.scope.index() < scopes.size() &&
-                         scopes[task.scope.index()].kind == EventKind::kOp;
-      const bool ours =
-          in_op && !waits_[t.index()] && task.duration <= Duration::FromDouble(params_["longest"]);
-      if (!ours) break;
-      if (!task.removed) edit_.Remove({&t, 1});
+      if (task.kind != TaskKind::kHost || waits_[t.index()] || OutermostOp(t) != op) break;
+      before.push_back(t);
+      sum += task.duration + task.gap;
     }
+    if (sum <= Duration::FromDouble(params_["longest"])) edit_.Remove(before);
     edit_.BeginCause("guards of compiled regions");
     const Task first = graph().task(region.first);
     edit_.InsertBefore(region.first, {.recorded_start = first.recorded_start,
