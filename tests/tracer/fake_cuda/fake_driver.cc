@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <map>
 #include <mutex>
 
 #include <cudaProfiler.h>
@@ -20,8 +21,13 @@ std::atomic<uint32_t> g_correlation;
 std::atomic<uint32_t> g_stream_id{7};  // 7 is the null stream, as with the real driver
 thread_local uint32_t t_outer_correlation = 0;
 
+CUstream_st& NullStream() {
+  static auto& stream = *new CUstream_st{7};
+  return stream;
+}
+
 std::vector<CUstream_st*>& Streams() {
-  static auto& streams = *new std::vector<CUstream_st*>{new CUstream_st{7}};
+  static auto& streams = *new std::vector<CUstream_st*>{&NullStream()};
   return streams;
 }
 
@@ -45,8 +51,7 @@ std::mutex& StreamsMutex() {
 }
 
 CUstream_st& StreamOf(CUstream stream) {
-  static CUstream_st& null_stream = *Streams()[0];
-  return stream == nullptr ? null_stream : *stream;
+  return stream == nullptr ? NullStream() : *stream;
 }
 
 CUstream_st* NewStream(uint32_t flag, int32_t priority, uint32_t correlation) {
@@ -223,7 +228,10 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
   return CUDA_SUCCESS;
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule, const char* name) {
-  *function = new CUfunc_st{name};
+  static auto& mutex = *new std::mutex;
+  static auto& functions = *new std::map<std::string, CUfunc_st>;
+  std::lock_guard lock(mutex);
+  *function = &functions.try_emplace(name, CUfunc_st{name}).first->second;
   return CUDA_SUCCESS;
 }
 

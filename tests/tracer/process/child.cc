@@ -39,14 +39,18 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 
 Session::Session(std::string record, std::string faults) {
   std::filesystem::create_directory(folder());
-  environment = {{"CUDA_INJECTION64_PATH", DAYDREAM_INJECT_LIBRARY},
-                 {"NVTX_INJECTION64_PATH", DAYDREAM_INJECT_LIBRARY},
-                 {"DAYDREAM_INJECT", DAYDREAM_INJECT_LIBRARY},
-                 {"DAYDREAM_SESSION_DIR", folder()},
-                 {"DAYDREAM_SESSION_ID", "000102030405060708090a0b0c0d0e0f"},
-                 {"DAYDREAM_RECORD", std::move(record)},
-                 {"FAKE_CUPTI", std::move(faults)},
-                 {"LD_LIBRARY_PATH", DAYDREAM_FAKE_CUDA}};
+  environment = {
+      {"CUDA_INJECTION64_PATH", DAYDREAM_INJECT_LIBRARY},
+      {"NVTX_INJECTION64_PATH", DAYDREAM_INJECT_LIBRARY},
+      {"DAYDREAM_INJECT", DAYDREAM_INJECT_LIBRARY},
+      {"DAYDREAM_SESSION_DIR", folder()},
+      {"DAYDREAM_SESSION_ID", "000102030405060708090a0b0c0d0e0f"},
+      {"DAYDREAM_RECORD", std::move(record)},
+      {"FAKE_CUPTI", std::move(faults)},
+      {"LD_LIBRARY_PATH", DAYDREAM_FAKE_CUDA},
+      // The programs fork with threads, crash and exit in handlers on purpose.
+      {"TSAN_OPTIONS", "die_after_fork=0:report_signal_unsafe=0:handle_segv=0:atexit_sleep_ms=0"},
+      {"ASAN_OPTIONS", "handle_segv=0"}};
 }
 
 std::vector<std::string> Session::Files() const {
@@ -152,6 +156,9 @@ Left Child::Wait() {
   left_.exited = WIFEXITED(status);
   left_.code = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
   left_.files = session_.Files();
+  const bool reported = left_.err.find("Sanitizer") != std::string::npos ||
+                        left_.err.find("runtime error:") != std::string::npos;
+  EXPECT_FALSE(reported) << left_.err;
   return left_;
 }
 
