@@ -3,6 +3,7 @@
 // in tests/golden/; a test fails while one of the four is missing.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,8 +15,8 @@
 
 namespace daydream {
 
-// What trying it for real takes, for `advise`. Empty for bounds and modelling verbs, which nobody can
-// switch on.
+// What trying it for real takes, for `advise`. Empty for bounds and modelling verbs, which nobody
+// can switch on.
 struct Advice {
   std::string_view effort;  // "2 lines", "1 word", "~20 lines"
   std::string_view risk;    // "none", "numerics", "fixed shapes"
@@ -28,18 +29,24 @@ struct Conflict {
   std::string_view reason;  // "both say what launches the kernels"
 };
 
+class OptionFile;
+class OptionFiles;
+
 struct Transform {
-  std::string_view name;        // "amp"
-  std::string_view summary;     // one line, no full stop
+  std::string_view name;     // "amp"
+  std::string_view summary;  // one line, no full stop
   std::span<const ParamSpec> params = {};
-  bool bound = false;           // a limit, not a prediction: printed with <=
+  bool bound = false;  // a limit, not a prediction: printed with <=
   // Edits the graph. FailedPrecondition (with a Diagnostic) when the trace lacks what it needs.
   absl::Status (*apply)(const Params& params, Editor& edit) = nullptr;
-  std::string_view model;       // what changes and how the new times are found, a few sentences
-  std::string_view ignores;     // what is not modelled
-  std::string_view sources;     // papers and documents behind the model
+  std::string_view model;    // what changes and how the new times are found, a few sentences
+  std::string_view ignores;  // what is not modelled
+  std::string_view sources;  // papers and documents behind the model
   Advice advice = {};
   std::span<const Conflict> conflicts = {};  // one of the two transforms needs to say it
+  // An optimization of the user's own (transforms/option_file.h), which then does what `apply`
+  // does for the others.
+  const OptionFile* file = nullptr;
 };
 
 // All transforms in the order of transforms.def.
@@ -50,11 +57,15 @@ const Transform* FindTransform(std::string_view name);
 struct Application {
   const Transform* transform = nullptr;
   Params params;
+  std::shared_ptr<const OptionFile> file = nullptr;  // owns `transform` when it came from a file
 };
 // "amp(dtype=bf16),fuse" -> two applications, to be applied in this order.
 // SPEC := ITEM (',' ITEM)*; ITEM := NAME ['(' ARG (',' ARG)* ')']; ARG := VALUE | KEY '=' VALUE.
-// Errors point at the place (`where` holds the text and a caret) and suggest names.
-absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec);
+// NAME may also be a file (./mine.yaml) or an optimization of one; `files` loads and keeps them.
+// Two optimizations that exclude each other are refused (E0111). Errors point at the place
+// (`where` holds the text and a caret) and suggest names.
+absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec,
+                                                       OptionFiles* files = nullptr);
 
 // What one application did.
 struct Applied {

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "graph/validate.h"
+#include "transforms/option_file.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -26,28 +27,31 @@ const Transform* FindTransform(std::string_view name) {
 absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
   const Transform& transform = *application.transform;
   Editor edit(graph);
-  absl::Status status = transform.apply(application.params, edit);
+  absl::Status status = transform.file != nullptr
+                            ? transform.file->Apply(application.params, edit)
+                            : transform.apply(application.params, edit);
   if (!status.ok()) return status;
   if (!edit.changes().any()) {
     std::string why;
     for (const std::string& note : edit.changes().notes) why += why.empty() ? note : "; " + note;
-    return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                      {.code = "E0601",
-                       .what = fmt::format("{}: nothing in this trace matches",
-                                           application.params.spelled()),
-                       .why = why.empty() ? std::string(transform.summary) : why,
-                       .effect = "the step would stay as it is",
-                       .fix = fmt::format("daydream explain {}", transform.name)});
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0601",
+         .what = fmt::format("{}: nothing in this trace matches", application.params.spelled()),
+         .why = why.empty() ? std::string(transform.summary) : why,
+         .effect = "the step would stay as it is",
+         .fix = fmt::format("daydream explain {}", transform.name)});
   }
   edit.Finish();
   if (absl::Status valid = ValidateButCycles(graph); !valid.ok()) {
     Diagnostic d = DiagnosticOf(valid);
     d.code = "E0901";
-    d.what = fmt::format("{} left the graph in a state that cannot be replayed: {}",
-                         transform.name, d.what);
+    d.what = fmt::format("{} left the graph in a state that cannot be replayed: {}", transform.name,
+                         d.what);
     return MakeStatus(absl::StatusCode::kInternal, std::move(d));
   }
-  return Applied{.spelled = application.params.spelled(), .bound = transform.bound,
+  return Applied{.spelled = application.params.spelled(),
+                 .bound = transform.bound,
                  .changes = edit.changes(),
                  .causes = {edit.causes().begin(), edit.causes().end()},
                  .edits = {edit.edits().begin(), edit.edits().end()},
