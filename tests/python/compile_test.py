@@ -7,6 +7,9 @@ import harness
 harness.need_torch()
 import torch  # noqa: E402
 
+if not hasattr(torch, "compile"):
+    harness.skip("PyTorch %s has no torch.compile" % torch.__version__)
+
 MODEL = """
 import torch
 import torch._dynamo
@@ -70,7 +73,6 @@ print(torch.export.export(model, (torch.ones(2, 4),)).graph)
 """
 
 
-@unittest.skipUnless(hasattr(torch, "compile"), "this PyTorch has no torch.compile")
 class Compile(unittest.TestCase):
     def same_as_without(self, script, record="warmup=4;labels=2", lines=None):
         """Losses, graphs, breaks and recompilations; lines: how many lines of them to compare."""

@@ -165,6 +165,11 @@ def paths(marks):
     return [m.name.split("\t")[0] for m in of(marks, "LAYER_BEGIN")]
 
 
+def complaints(result):
+    """What we said on stderr; PyTorch says something there at times, too."""
+    return [line for line in result.err.splitlines() if line.startswith("daydream:")]
+
+
 def balanced(marks):
     """Every begin has its end, in order, thread by thread."""
     stacks = {}
@@ -178,13 +183,17 @@ def balanced(marks):
     return not any(stacks.values())
 
 
+def skip(why):
+    """Ends the whole test file as skipped."""
+    print("skipped:", why)
+    sys.exit(77)
+
+
 def need_torch():
-    """Ends the test, as one that was skipped, where there is no PyTorch."""
     try:
         import torch  # noqa: F401
     except ImportError as error:
-        print("skipped: %s cannot import torch: %s" % (sys.executable, error))
-        sys.exit(77)
+        skip("%s cannot import torch: %s" % (sys.executable, error))
 
 
 def main():

@@ -71,7 +71,7 @@ class Startup(unittest.TestCase):
 
     def test_an_isolated_python_is_marked_through_the_folder(self):
         package = os.path.join(harness.PYTHON_DIR, "daydream_torch")
-        for flags in (("-I",), ("-E",), ("-s",)):
+        for flags in (("-I",), ("-s",)):
             result = harness.run(
                 "import sys; print(sys.argv[1:])\n" + CALL, flags=flags, before=(package,), args="ab"
             )
