@@ -1,4 +1,4 @@
-"""Facts about the process that predictions need: versions, models, ranks, DDP buckets. Once each."""
+"""Facts about the process, once each: versions, models, ranks, DDP buckets."""
 
 from __future__ import annotations
 

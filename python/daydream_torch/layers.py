@@ -156,7 +156,14 @@ def _call_layer(layer: int, function: Callable[..., Any], args: Tuple, kwargs: D
 
 
 def _visit(
-    what: Any, level: int, count: List[int], kind: int, layer: int, call: int, skip: List, seen: List
+    what: Any,
+    level: int,
+    count: List[int],
+    kind: int,
+    layer: int,
+    call: int,
+    skip: List[Any],
+    seen: List[Any],
 ) -> None:
     """Hooks the node of every tensor in what and collects it in seen. Not the nodes of skip: an
     output that has the node of an input passed through."""

@@ -1,4 +1,4 @@
-"""Arms daydream's PyTorch marks when Python starts, then runs the sitecustomize that this one hides.
+"""Arms daydream's PyTorch marks when Python starts, then runs the sitecustomize that it hides.
 
 `daydream trace` puts this folder first in PYTHONPATH. Without a session nothing is armed, and
 whatever goes wrong here stays here: the traced program must start as it always does.

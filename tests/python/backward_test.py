@@ -59,7 +59,7 @@ class Attribution:
 
 
 class Truth:
-    """Open layers by hooks of our own, and for every node that runs: who made it, who it is given to."""
+    """Open layers by hooks of our own, and for every node that runs which layer made it."""
 
     def __init__(self):
         self.stack = []
@@ -116,7 +116,7 @@ _NO_NAN_CHECK = {"check_nan": False} if hasattr(torch, "compile") else {}  # an 
 
 
 def judge(step):
-    """(nodes, [(node, made by, given to)] of those given to the wrong layer) of one training step."""
+    """Of one training step: (nodes, [(node, made by, given to)] of those given to a wrong layer)."""
     step()  # names the layers
     harness.clear()
     truth = Truth()

@@ -73,4 +73,5 @@ if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     print("PyTorch %s, %s" % (torch.__version__, "extension" if sink.extension else "ctypes"))
     print("module call                      %5.0f ns, marks %+6.0f" % identity(count))
-    print("multiplication, fwd and backward %5.0f ns, marks %+6.0f" % forward_and_backward(count // 4))
+    both = forward_and_backward(count // 4)
+    print("multiplication, fwd and backward %5.0f ns, marks %+6.0f" % both)

@@ -39,7 +39,8 @@ class Block(nn.Module):
         self.out = nn.Linear(width, width)
         self.norm1 = nn.LayerNorm(width)
         self.norm2 = nn.LayerNorm(width)
-        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.GELU(), nn.Linear(2 * width, width))
+        wide = 2 * width
+        self.mlp = nn.Sequential(nn.Linear(width, wide), nn.GELU(), nn.Linear(wide, width))
 
     def forward(self, x, *, scale):
         q, k, v = self.qkv(input=self.norm1(input=x)).chunk(3, -1)

@@ -72,9 +72,8 @@ class Startup(unittest.TestCase):
     def test_an_isolated_python_is_marked_through_the_folder(self):
         package = os.path.join(harness.PYTHON_DIR, "daydream_torch")
         for flags in (("-I",), ("-s",)):
-            result = harness.run(
-                "import sys; print(sys.argv[1:])\n" + CALL, flags=flags, before=(package,), args="ab"
-            )
+            script = "import sys; print(sys.argv[1:])\n" + CALL
+            result = harness.run(script, flags=flags, before=(package,), args="ab")
             self.assertEqual((result.code, result.err), (0, ""))
             self.assertEqual(result.out, "['a', 'b']\ndone\n")
             self.assertEqual(harness.paths(result.marks), ["ReLU"])
@@ -82,7 +81,8 @@ class Startup(unittest.TestCase):
     def test_it_runs_as_a_module_and_runs_modules(self):
         env = {"PYTHONPATH": harness.PYTHON_DIR}
         result = harness.run(CALL, env=env, before=("-m", "daydream_torch"))
-        self.assertEqual((result.out, harness.paths(result.marks)), ("done\n", ["ReLU"]), result.err)
+        self.assertEqual(result.out, "done\n", result.err)
+        self.assertEqual(harness.paths(result.marks), ["ReLU"])
         self.write("tool.py", "import sys; print(__name__, sys.argv[1:])")
         done = subprocess.run(
             [sys.executable, "-m", "daydream_torch", "-m", "tool", "x"],

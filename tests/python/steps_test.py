@@ -223,10 +223,8 @@ assert "__call__" not in vars(Model)
 
     def test_a_profiler_with_a_schedule_counts_and_records_the_cpu_only(self):
         script = TRAIN + """
-import os
 from torch.profiler import ProfilerActivity as A
 torch.cuda.is_available = lambda: True
-saved = torch.autograd.profiler.profile
 with torch.profiler.profile(activities=[A.CPU, A.CUDA],
                             schedule=torch.profiler.schedule(wait=1, warmup=1, active=2)) as prof:
     for _ in range(4):
