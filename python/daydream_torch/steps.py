@@ -64,7 +64,7 @@ class Steps:
 
     @contextlib.contextmanager
     def stepping(self, optimizer: Any) -> Iterator[None]:
-        """Around a step of the optimizer; one within another (GradScaler, super()) does not count."""
+        """Around a step of the optimizer; within another (GradScaler, super()) it does not count."""
         self._thread.stepping += 1
         try:
             yield

@@ -116,7 +116,7 @@ _NO_NAN_CHECK = {"check_nan": False} if hasattr(torch, "compile") else {}  # an 
 
 
 def judge(step):
-    """Of one training step: (nodes, [(node, made by, given to)] of those given to a wrong layer)."""
+    """(nodes, [(node, made by, given to)] of those given to a wrong layer) of one step."""
     step()  # names the layers
     harness.clear()
     truth = Truth()

@@ -127,7 +127,7 @@ import torch; torch.nn.ReLU()(torch.ones(1))
         self.assertEqual(len({m.pid for m in result.marks}), 2)
 
     def test_ctrl_c_keeps_the_marks(self):
-        script = CALL + "\nimport os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(9)"
+        script = CALL + "\nimport os, signal, time\nos.kill(os.getpid(), signal.SIGINT); time.sleep(9)"
         result = harness.run(script)
         self.assertEqual(result.code, -signal.SIGINT)
         self.assertEqual(harness.paths(result.marks), ["ReLU"])
