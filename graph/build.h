@@ -34,7 +34,8 @@ struct BuildReport {
   uint64_t threads_left_out = 0, events_left_out = 0;  // threads without ops and launches
   uint64_t unrecorded = 0;  // rule G8: stretches of a CUDA graph that was not recorded
   Duration unrecorded_time;
-  // Recordings: calls of steps without marks of layers, and those with a counterpart in a step with.
+  // Recordings: calls of steps without marks of layers, and those with a counterpart in a step
+  // with.
   uint64_t unlabelled_calls = 0, matched_calls = 0;
   Duration unexplained_time;                 // sum of delays that no rule explains
   Duration window;                           // first start to last end

@@ -187,6 +187,10 @@ class Mapper {
     } else if (IsHost(task.kind) && backward_lane_[task.lane.index()]) {
       task.phase = Phase::kBackward;
     }
+    if (const KernelDetail* kernel = b_.graph.Kernel(t); kernel && kernel->layer.valid()) {
+      task.phase = kernel->backward ? Phase::kBackward : Phase::kForward;
+      task.layer = LayerOfFrame(LayerId::None(), b_.trace.Name(kernel->layer));
+    }
     if (task.kind == TaskKind::kCollective) {
       task.phase = Phase::kComm;
       if (!task.layer.valid()) task.layer = LayerNamed(LayerId::None(), "communication");

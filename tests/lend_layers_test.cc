@@ -56,9 +56,8 @@ std::vector<std::string> LayersOf(const BuiltGraph& built, uint16_t step) {
   std::vector<std::string> layers;
   for (const Task& task : built.graph.tasks()) {
     if (!IsGpu(task.kind) || task.step != step) continue;
-    layers.emplace_back(task.layer.valid()
-                            ? built.graph.Name(built.graph.layers()[task.layer.index()].name)
-                            : "-");
+    layers.emplace_back(
+        task.layer.valid() ? built.graph.Name(built.graph.layers()[task.layer.index()].name) : "-");
   }
   return layers;
 }

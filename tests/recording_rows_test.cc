@@ -161,9 +161,9 @@ TEST_F(RecordingTest, TheThreadThatWorksWhileAnotherIsInBackwardIsTheEngine) {
     Mark(step + 50, MarkKind::kRangeEnd);
   }
   const auto trace = Finish();
-  EXPECT_THAT(Spans(*trace, EventKind::kAnnotation, 7),
-              ElementsAre(fmt::format("{} 20-34", kEngineRange),
-                          fmt::format("{} 120-134", kEngineRange)));
+  EXPECT_THAT(
+      Spans(*trace, EventKind::kAnnotation, 7),
+      ElementsAre(fmt::format("{} 20-34", kEngineRange), fmt::format("{} 120-134", kEngineRange)));
   EXPECT_THAT(Spans(*trace, EventKind::kAnnotation, 8), IsEmpty());
   auto built = BuildGraph(trace);
   ASSERT_TRUE(built.ok()) << Message(built.status());
@@ -187,9 +187,10 @@ TEST_F(RecordingTest, StepsWithoutCallsTellWhatRecordingCosts) {
   Mark(us, MarkKind::kStep, "", 12);
   const auto trace = Finish();
   EXPECT_THAT(Spans(*trace, EventKind::kAnnotation).size(), 6u);
-  EXPECT_EQ(trace->provenance.cost,
-            (RecordingCost{.steps_with = 4, .steps_without = 2, .with = Duration::Us(102),
-                           .without = Duration::Us(100)}));
+  EXPECT_EQ(trace->provenance.cost, (RecordingCost{.steps_with = 4,
+                                                   .steps_without = 2,
+                                                   .with = Duration::Us(102),
+                                                   .without = Duration::Us(100)}));
   EXPECT_EQ(CountOf(*trace, "events outside of the recorded steps"), 2u);
   const Steps steps = FindSteps(*trace);
   EXPECT_EQ(steps.method, StepMethod::kMark);
@@ -236,6 +237,45 @@ TEST_F(RecordingTest, GpuWorkOfTheLastStepMayEndAfterIt) {
   EXPECT_EQ(CountOf(*trace, "events outside of the recorded steps"), 0u);
 }
 
+TEST_F(RecordingTest, KernelsOfACudaGraphBelongToTheLayerThatMadeTheirNode) {
+  Mark(1, MarkKind::kLayerBegin, "Net\tNet\t0");
+  Mark(2, MarkKind::kLayerBegin, "Net.conv\tConv2d\t0");
+  Mark(4, MarkKind::kLayerEnd);
+  Mark(6, MarkKind::kLayerEnd);
+  Mark(10, MarkKind::kRangeBegin, kBackwardRange);
+  Mark(11, MarkKind::kBackwardEnter, "Net.conv\tConv2d\t0", 1);
+  Mark(20, MarkKind::kRangeEnd);
+  rows_.AddGraphNode(1, 0, Thread(), At(3));
+  rows_.AddGraphNode(2, 0, Thread(), At(5));
+  rows_.AddGraphNode(3, 0, Thread(), At(12));
+  rows_.AddGraphNode(4, 0, Thread(), At(30));
+  Launch(100, "before");
+  Row(Thread(), EventKind::kCall, "cudaGraphLaunch", 110, 4, 50);
+  for (uint64_t node = 1; node <= 4; ++node) {
+    rows_.AddGraphNode(node + 10, node, LaneId::None(), At(0));  // instantiated
+    const double at = 120 + 10 * static_cast<double>(node);
+    rows_.AddEvent({.start = At(at),
+                    .duration = Duration::Us(5),
+                    .lane = Stream(),
+                    .name = builder_.names().Intern(fmt::format("node {}", node)),
+                    .kind = EventKind::kKernel,
+                    .correlation = 50,
+                    .detail = builder_.AddKernel({.graph_node = node + 10})});
+  }
+  auto built = BuildGraph(Finish());
+  ASSERT_TRUE(built.ok()) << Message(built.status());
+  std::vector<std::string> layers;
+  const Graph& g = built->graph;
+  for (size_t i = 0; i < g.size(); ++i) {
+    const Task& task = g.tasks()[i];
+    if (!IsGpu(task.kind) || !task.layer.valid()) continue;
+    layers.push_back(fmt::format("{}: {}{}", g.TaskName(TaskId(i)),
+                                 g.Name(g.layers()[task.layer.index()].name),
+                                 task.phase == Phase::kBackward ? ", backward" : ""));
+  }
+  EXPECT_THAT(layers, ElementsAre("node 1: Net.conv", "node 2: Net", "node 3: Net.conv, backward"));
+}
+
 TEST(RecordingWaits, TheNumberOfTheRecordDecides) {
   SyncDetail wait{.kind = SyncKind::kStreamWaitEvent, .event = 5};
   const EventWait waits[] = {{.correlation = 30, .context = 1, .event_sync = 2, .detail = &wait}};
@@ -253,14 +293,14 @@ TEST(RecordingWaits, ANumberThatIsNotThereHasNoRecord) {
 
 TEST(RecordingWaits, WithoutNumbersTheLastRecordOfTheEventBeforeTheWaitIsMeant) {
   // A reused event, out of order, another context, and correlations that start over.
-  const std::vector<EventRecord> records = {
-      {20, 1, 5, 0, 2}, {10, 1, 5, 0, 1}, {40, 1, 5, 0, 4}, {25, 2, 5, 0, 9},
-      {0xfffffff0, 1, 6, 0, 3}};
+  const std::vector<EventRecord> records = {{20, 1, 5, 0, 2},
+                                            {10, 1, 5, 0, 1},
+                                            {40, 1, 5, 0, 4},
+                                            {25, 2, 5, 0, 9},
+                                            {0xfffffff0, 1, 6, 0, 3}};
   SyncDetail first{.event = 5}, reused{.event = 5}, wrapped{.event = 6}, early{.event = 5};
-  const EventWait waits[] = {{15, 1, 0, &first},
-                             {30, 1, 0, &reused},
-                             {8, 1, 0, &wrapped},
-                             {3, 2, 0, &early}};
+  const EventWait waits[] = {
+      {15, 1, 0, &first}, {30, 1, 0, &reused}, {8, 1, 0, &wrapped}, {3, 2, 0, &early}};
   EXPECT_EQ(JoinWaits(records, waits), 1u);
   EXPECT_EQ(first.record_correlation, 10u);
   EXPECT_EQ(reused.record_correlation, 20u);

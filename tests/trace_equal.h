@@ -32,10 +32,10 @@ inline std::string DetailText(const Trace& t, size_t row) {
   switch (t.kind[row]) {
     case EventKind::kKernel: {
       const KernelDetail& d = t.kernels[id];
-      return fmt::format("grid {} {} {} block {} {} {} regs {} smem {} node {} {}", d.grid[0],
+      return fmt::format("grid {} {} {} block {} {} {} regs {} smem {} node {} {} {} {}", d.grid[0],
                          d.grid[1], d.grid[2], d.block[0], d.block[1], d.block[2],
                          d.registers_per_thread, d.shared_memory_bytes, d.graph_node,
-                         CollectiveText(t, d.collective));
+                         CollectiveText(t, d.collective), Text(t, d.layer), d.backward);
     }
     case EventKind::kMemcpy:
     case EventKind::kMemset: {

@@ -128,6 +128,8 @@ DdtraceSignature DdtraceDefinitions::ReadSignature(const pb::Signature& from) {
     to.kernel.registers_per_thread = launch.registers_per_thread();
     to.kernel.shared_memory_bytes = launch.shared_memory_bytes();
     to.kernel.collective = collective;
+    to.kernel.layer = TextOf(from.has_layer(), from.layer());
+    to.kernel.backward = from.backward();
   }
   to.copy.from = FromProto(from.copy().from());
   to.copy.to = FromProto(from.copy().to());

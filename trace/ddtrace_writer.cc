@@ -19,7 +19,7 @@ using Sink = std::function<absl::Status(std::string_view)>;
 constexpr uint32_t kNone = Id<void>::kNoneValue;
 // A chunk ends early when its definitions reach this size, well below kDdtraceMaxRaw.
 constexpr size_t kMaxDefinitionBytes = 1 << 20;
-constexpr uint32_t kFormatMinor = 0;
+constexpr uint32_t kFormatMinor = 1;
 
 constexpr uint32_t Bit(pb::Column column) { return 1u << column; }
 
@@ -86,6 +86,7 @@ SignatureKey KeyOf(const Trace& trace, size_t row, const RowDetails& d) {
     key[4] = Pack(k.block[1], k.block[2]);
     key[5] = Pack(k.registers_per_thread, k.shared_memory_bytes);
     key[6] = k.collective;
+    key[7] = Pack(k.layer.value, k.backward ? 1 : 0);
   } else if (d.copy) {
     key[2] = Pack(static_cast<uint32_t>(d.copy->from), static_cast<uint32_t>(d.copy->to));
   } else if (d.op) {
@@ -275,6 +276,8 @@ class Encoder {
     if (d.kernel) {
       FillLaunch(*d.kernel, to.mutable_launch());
       if (d.kernel->collective != kNone) to.set_collective(CollectiveOf(d.kernel->collective));
+      if (d.kernel->layer.valid()) to.set_layer(String(d.kernel->layer));
+      to.set_backward(d.kernel->backward);
     } else if (d.copy) {
       to.mutable_copy()->set_from(ToProto(d.copy->from));
       to.mutable_copy()->set_to(ToProto(d.copy->to));

@@ -183,10 +183,15 @@ class Reader {
     const pb::Definitions& definitions = chunk.definitions();
     DD_RETURN_IF_ERROR(
         Charge(kChargePerItem * (int64_t{definitions.strings_size()} + definitions.lanes_size() +
-                                 definitions.signatures_size() + definitions.collectives_size())));
+                                 definitions.signatures_size() + definitions.collectives_size() +
+                                 chunk.graph_nodes_size())));
     definitions_.Read(definitions);
-    counts_.Note("graph nodes", "this version does not use them", true,
-                 static_cast<uint64_t>(chunk.graph_nodes_size()));
+    for (const pb::GraphNode& node : chunk.graph_nodes()) {
+      const LaneId* lane = definitions_.FindLane(node.lane());
+      recording_.AddGraphNode(node.node(), node.origin_node(),
+                              node.has_lane() && lane ? *lane : LaneId::None(),
+                              Instant{node.created_ns()});
+    }
     if (chunk.has_loss()) ReadLoss(chunk.loss());
     const pb::Rows& rows = chunk.rows();
     DD_RETURN_IF_ERROR(Charge(kChargePerItem * int64_t{rows.start_size()}));

@@ -120,8 +120,8 @@ class BackwardLayers {
 
   // Begins a new span when another layer is now the deepest.
   void Update(LaneId lane, Thread& thread, Instant at) {
-    const NameId deepest = thread.by_depth.empty() ? NameId::None()
-                                                   : NameId(thread.by_depth.rbegin()->second.first);
+    const NameId deepest =
+        thread.by_depth.empty() ? NameId::None() : NameId(thread.by_depth.rbegin()->second.first);
     if (deepest == thread.now) return;
     if (thread.now.valid() && at > thread.since) {
       out_.spans.push_back({lane, thread.since, at, LayerPath(thread.now, names_),

@@ -77,8 +77,7 @@ class Engines {
   }
 
   void Extend(Work& work, size_t pass, LaneId lane, Instant begin, Instant end) {
-    const auto [it, fresh] =
-        work.in_pass.try_emplace(pass, MarkedSpan{lane, begin, end, range_});
+    const auto [it, fresh] = work.in_pass.try_emplace(pass, MarkedSpan{lane, begin, end, range_});
     it->second.begin = std::min(it->second.begin, begin);
     it->second.end = std::max(it->second.end, end);
   }

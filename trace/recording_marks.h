@@ -56,11 +56,11 @@ struct MarkedStep {
 
 struct MarkedProgram {
   std::vector<MarkedSpan> spans;
-  LaneId step_lane;                // None: no steps were marked
-  std::vector<MarkedStep> steps;   // in time order, each up to the next
-  Rank rank;                       // -1: not marked
+  LaneId step_lane;               // None: no steps were marked
+  std::vector<MarkedStep> steps;  // in time order, each up to the next
+  Rank rank;                      // -1: not marked
   std::vector<std::pair<std::string, std::string>> notes;
-  uint64_t marks = 0;              // all
+  uint64_t marks = 0;  // all
   uint64_t ends_without_begin = 0, begins_without_end = 0;
   uint64_t points = 0, other_steps = 0, unknown = 0;
 };

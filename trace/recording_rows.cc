@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "absl/container/flat_hash_map.h"
 #include "trace/range_names.h"
 #include "trace/recording_engine.h"
+#include "trace/recording_layers.h"
 
 namespace daydream {
 namespace {
@@ -28,8 +28,7 @@ void RecordingRows::AddWait(const TraceBuilder::Event& event, const SyncDetail& 
 }
 
 bool RecordingRows::empty() const {
-  return events_.empty() && waits_.empty() && records_.empty() && marks_.empty() &&
-         overheads_ == 0;
+  return events_.empty() && waits_.empty() && records_.empty() && marks_.empty() && overheads_ == 0;
 }
 
 Instant RecordingRows::LastEnd() const {
@@ -59,9 +58,8 @@ std::vector<bool> RecordingRows::RecordedSteps(const MarkedProgram& program) con
   std::vector<uint64_t> calls(steps.size());
   for (const TraceBuilder::Event& event : events_) {
     if (event.kind != EventKind::kCall) continue;
-    const auto after =
-        std::partition_point(steps.begin(), steps.end(),
-                             [&](const MarkedStep& s) { return s.begin <= event.start; });
+    const auto after = std::partition_point(
+        steps.begin(), steps.end(), [&](const MarkedStep& s) { return s.begin <= event.start; });
     if (after == steps.begin() || (after - 1)->end <= event.start) continue;
     ++calls[static_cast<size_t>(after - steps.begin()) - 1];
   }
@@ -153,6 +151,23 @@ void RecordingRows::AddSpans(std::vector<MarkedSpan> spans, Window window) {
                false, outside);
 }
 
+void RecordingRows::AddGraphLayers(const std::vector<MarkedSpan>& spans) {
+  if (nodes_.empty()) return;
+  const LayersByTime layers(spans, builder_.names());
+  for (TraceBuilder::Event& event : events_) {
+    if (event.kind != EventKind::kKernel || event.detail == Id<void>::kNoneValue) continue;
+    KernelDetail kernel = builder_.kernel(event.detail);
+    auto node = nodes_.find(kernel.graph_node);
+    if (node == nodes_.end()) continue;
+    if (const auto origin = nodes_.find(node->second.origin); origin != nodes_.end()) node = origin;
+    const LayersByTime::Layer layer = layers.At(node->second.lane, node->second.created);
+    if (!layer.path.valid()) continue;
+    kernel.layer = layer.path;
+    kernel.backward = layer.backward;
+    event.detail = builder_.AddKernel(kernel);
+  }
+}
+
 void RecordingRows::AddEvents(Window window) {
   uint64_t outside = 0;
   absl::flat_hash_map<uint32_t, bool> kept;  // calls, by correlation
@@ -225,6 +240,7 @@ void RecordingRows::Finish(bool rank_known) {
       calls.push_back({event.lane, event.start, EndOf(event)});
     }
   }
+  AddGraphLayers(program.spans);
   AddSteps(program, recorded);
   AddSpans(EngineSpans(program.spans, calls, builder_.names()), window);
   AddSpans(std::move(program.spans), window);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "trace/ddtrace_counts.h"
 #include "trace/recording_marks.h"
 #include "trace/recording_waits.h"
@@ -26,6 +27,10 @@ class RecordingRows {
                uint64_t event_sync);
   void AddEventRecord(const EventRecord& record) { records_.push_back(record); }
   void AddMark(const RecordedMark& mark) { marks_.push_back(mark); }
+  // A node of a CUDA graph was made by code of `lane`, or is a clone of `origin` (0: of none).
+  void AddGraphNode(uint64_t node, uint64_t origin, LaneId lane, Instant created) {
+    nodes_.insert_or_assign(node, GraphNode{origin, lane, created});
+  }
   void AddOverhead(Duration time) { ++overheads_, overhead_ += time; }
 
   // Nothing was added.
@@ -39,6 +44,11 @@ class RecordingRows {
     SyncDetail detail;
     uint32_t context = 0;
     uint64_t event_sync = 0;
+  };
+  struct GraphNode {
+    uint64_t origin = 0;
+    LaneId lane;
+    Instant created;
   };
   // What of the time belongs to the trace.
   struct Window {
@@ -55,6 +65,8 @@ class RecordingRows {
   void AddSteps(const MarkedProgram& program, const std::vector<bool>& recorded);
   void AddSpans(std::vector<MarkedSpan> spans, Window window);
   void AddSpan(const MarkedSpan& span);
+  // Gives kernels of CUDA graphs the layer that was being worked on when their node was made.
+  void AddGraphLayers(const std::vector<MarkedSpan>& spans);
   void AddEvents(Window window);
   void AddFacts(const MarkedProgram& program, bool rank_known);
   void CountRest(const MarkedProgram& program);
@@ -65,6 +77,7 @@ class RecordingRows {
   std::deque<Wait> waits_;
   std::vector<EventRecord> records_;
   std::vector<RecordedMark> marks_;
+  absl::flat_hash_map<uint64_t, GraphNode> nodes_;
   uint64_t overheads_ = 0, spans_ = 0;
   Duration overhead_;
 };

@@ -27,8 +27,8 @@ struct EventWait {
 };
 
 // Fills `detail` of all waits whose record is there: the one with the same number or, without
-// numbers, the last one of the event before the wait. Correlations count modulo 2^32. Returns how many waits have
-// none. O((n + m) log n).
+// numbers, the last one of the event before the wait. Correlations count modulo 2^32. Returns how
+// many waits have none. O((n + m) log n).
 uint64_t JoinWaits(std::vector<EventRecord> records, std::span<const EventWait> waits);
 
 }  // namespace daydream

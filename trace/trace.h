@@ -67,6 +67,10 @@ struct KernelDetail {
   uint32_t shared_memory_bytes = 0;
   uint64_t graph_node = 0;  // CUDA graph node id; 0 = not launched by a graph (or not recorded)
   uint32_t collective = Id<void>::kNoneValue;  // row of collectives; none for compute kernels
+  // Nodes of a CUDA graph: path of the layer whose code made the node, if a recording knows, and
+  // whether that was in the backward pass.
+  NameId layer;
+  bool backward = false;
   friend bool operator==(const KernelDetail&, const KernelDetail&) = default;
 };
 

@@ -33,7 +33,7 @@ void SizeColumn(std::vector<T>& column, size_t rows) {
 
 size_t TraceBuilder::KernelHash::operator()(const KernelDetail& d) const {
   return absl::HashOf(d.grid, d.block, d.registers_per_thread, d.shared_memory_bytes, d.graph_node,
-                      d.collective);
+                      d.collective, d.layer, d.backward);
 }
 size_t TraceBuilder::CopyHash::operator()(const CopyDetail& d) const {
   return absl::HashOf(d.bytes, d.from, d.to);

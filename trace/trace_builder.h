@@ -42,6 +42,7 @@ class TraceBuilder {
 
   // Rows of the detail tables; equal details share a row.
   uint32_t AddKernel(const KernelDetail& d);
+  const KernelDetail& kernel(uint32_t row) const { return trace_.kernels[row]; }
   uint32_t AddCopy(const CopyDetail& d);
   uint32_t AddOp(const OpDetail& d);
   uint32_t AddCollective(const CollectiveDetail& d);

@@ -259,8 +259,8 @@ INSTANTIATE_TEST_SUITE_P(
                     "real/graphs/sam-a100.compile-default.json.gz",
                     "real/graphs/sam-a100.compile-max-autotune-graphs.json.gz",
                     "real/graphs/vllm-decode-fullgraph-mi300x.json.gz",
-                    "real/batch/particle-transformer.bs16.json.gz",
-                    "real/odd/triton-a100.json.gz", "real/copies/copy-a100.pinned.json.gz"),
+                    "real/batch/particle-transformer.bs16.json.gz", "real/odd/triton-a100.json.gz",
+                    "real/copies/copy-a100.pinned.json.gz"),
     [](const auto& info) {
       std::string name = std::filesystem::path(info.param).filename();
       for (char& c : name) c = std::isalnum(c) ? c : '_';

@@ -103,9 +103,7 @@ class Rerecorder {
       const EncodedChunk& chunk = encoder_.MakeChunk();
       rows_ += chunk.rows;
       DdtraceChunkHeader header{.type = static_cast<uint8_t>(DdtraceChunkType::kEvents)};
-      ASSERT_EQ(file_.Append(header,
-                             chunk.message),
-                0);
+      ASSERT_EQ(file_.Append(header, chunk.message), 0);
       encoder_.Written();
     }
   }
@@ -258,9 +256,8 @@ void Rerecord(const Trace& trace, const std::vector<TimedMark>& marks,
   if (options.annotations) {
     for (TimedMark& mark : MarksOfAnnotations(trace)) all.push_back(std::move(mark));
   }
-  std::stable_sort(all.begin(), all.end(), [](const TimedMark& a, const TimedMark& b) {
-    return a.time_ns < b.time_ns;
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const TimedMark& a, const TimedMark& b) { return a.time_ns < b.time_ns; });
   Rerecorder(trace, options).Run(all, path);
 }
 
