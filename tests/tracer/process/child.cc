@@ -50,7 +50,7 @@ Session::Session(std::string record, std::string faults) {
       {"LD_LIBRARY_PATH", DAYDREAM_FAKE_CUDA},
       // The programs fork with threads, crash and exit in handlers on purpose.
       {"TSAN_OPTIONS", "die_after_fork=0:report_signal_unsafe=0:handle_segv=0:atexit_sleep_ms=0"},
-      {"ASAN_OPTIONS", "handle_segv=0"}};
+      {"ASAN_OPTIONS", "handle_segv=0:detect_leaks=0"}};
 }
 
 std::vector<std::string> Session::Files() const {

@@ -226,10 +226,11 @@ TEST(RecorderErrors, AFatalErrorClosesTheFileAsAnError) {
   EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("fatal error")));
 }
 
-TEST(RecorderErrors, OverheadDataIsFreed) {  // seen by the leak sanitizer
-  Left left;
-  const WrittenFile file = RunWith("command_buffer_full=5", left);
-  EXPECT_GE(file.OfKind(pb::KIND_OVERHEAD).size(), 30u);
+TEST(RecorderErrors, OverheadDataIsFreed) {
+  Session session("", "command_buffer_full=5");
+  session.environment["ASAN_OPTIONS"] = "detect_leaks=1";
+  const Left left = session.Run(kProgram);
+  EXPECT_GE(CheckRun("command_buffer_full", left).OfKind(pb::KIND_OVERHEAD).size(), 30u);
 }
 
 TEST(RecorderErrors, OlderVersionsWork) {
