@@ -91,6 +91,8 @@ absl::StatusOr<RecordingReport> ReadRecording(const std::string& path) {
     if (!d.name.empty()) r.gpu += fmt::format("{}{}", r.gpu.empty() ? "" : ", ", d.name);
   }
   for (const auto& [what, version] : trace->provenance.software) {
+    // Of the facts about the process those that a report of trouble needs; `info` lists all.
+    if (what != "CUDA driver" && what != "CUPTI" && what != "PyTorch") continue;
     r.software += fmt::format("{}{} {}", r.software.empty() ? "" : ", ", what, version);
   }
   r.cost = trace->provenance.cost;
