@@ -39,18 +39,19 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
 
 Session::Session(std::string record, std::string faults) {
   std::filesystem::create_directory(folder());
-  environment = {
-      {"CUDA_INJECTION64_PATH", DAYDREAM_INJECT_LIBRARY},
-      {"NVTX_INJECTION64_PATH", DAYDREAM_INJECT_LIBRARY},
-      {"DAYDREAM_INJECT", DAYDREAM_INJECT_LIBRARY},
-      {"DAYDREAM_SESSION_DIR", folder()},
-      {"DAYDREAM_SESSION_ID", "000102030405060708090a0b0c0d0e0f"},
-      {"DAYDREAM_RECORD", std::move(record)},
-      {"FAKE_CUPTI", std::move(faults)},
-      {"LD_LIBRARY_PATH", DAYDREAM_FAKE_CUDA},
-      // The programs fork with threads, crash and exit in handlers on purpose.
-      {"TSAN_OPTIONS", "die_after_fork=0:report_signal_unsafe=0:handle_segv=0:atexit_sleep_ms=0"},
-      {"ASAN_OPTIONS", "handle_segv=0:detect_leaks=0"}};
+  environment = {{"CUDA_INJECTION64_PATH", DAYDREAM_INJECT_LIBRARY},
+                 {"NVTX_INJECTION64_PATH", DAYDREAM_INJECT_LIBRARY},
+                 {"DAYDREAM_INJECT", DAYDREAM_INJECT_LIBRARY},
+                 {"DAYDREAM_SESSION_DIR", folder()},
+                 {"DAYDREAM_SESSION_ID", "000102030405060708090a0b0c0d0e0f"},
+                 {"DAYDREAM_RECORD", std::move(record)},
+                 {"FAKE_CUPTI", std::move(faults)},
+                 {"LD_LIBRARY_PATH", DAYDREAM_FAKE_CUDA},
+                 // The programs fork with threads, crash and exit in handlers on purpose.
+                 {"TSAN_OPTIONS",
+                  "die_after_fork=0:report_signal_unsafe=0:handle_segv=0:atexit_sleep_ms=0:report_"
+                  "thread_leaks=0"},
+                 {"ASAN_OPTIONS", "handle_segv=0:detect_leaks=0"}};
 }
 
 std::vector<std::string> Session::Files() const {
