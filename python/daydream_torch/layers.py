@@ -33,7 +33,8 @@ class Patch:
         self._original = torch.nn.Module.__call__
         self._wrapper = self._make_wrapper(_is_tracing_of(torch))
         self._wanted = False
-        self._away = 0  # regions of compiled code that run now
+        self._away = 0  # regions of compiled code that run now, on all threads
+        self._lock = threading.RLock()  # of all that changes _wanted, _away or the class
         for module, attribute in _SAVERS:
             imports.when_imported(module, functools.partial(self._give_original, attribute))
 
@@ -53,13 +54,15 @@ class Patch:
             setattr(module, attribute, self._original)
 
     def put(self) -> None:
-        self._wanted = True
-        if not self._away:
-            self._swap(self._original, self._wrapper)
+        with self._lock:
+            self._wanted = True
+            if not self._away:
+                self._swap(self._original, self._wrapper)
 
     def take(self) -> None:
-        self._wanted = False
-        self._swap(self._wrapper, self._original)
+        with self._lock:
+            self._wanted = False
+            self._swap(self._wrapper, self._original)
 
     def _swap(self, old: Any, new: Any) -> None:
         """What somebody else has put there stays; ours below it is idle while it is not wanted."""
@@ -69,14 +72,16 @@ class Patch:
     def __enter__(self) -> None:
         """Away while compiled code is made or runs; with layers=force it stays and stands aside."""
         if settings.layers != "force":
-            self._away += 1
-            self._swap(self._wrapper, self._original)
+            with self._lock:
+                self._away += 1
+                self._swap(self._wrapper, self._original)
 
     def __exit__(self, *exception: Any) -> None:
         if settings.layers != "force":
-            self._away -= 1
-            if self._wanted and not self._away:
-                self.put()
+            with self._lock:
+                self._away -= 1
+                if self._wanted:
+                    self.put()
 
 
 def is_compiling_of(torch: Any) -> Callable[[], bool]:

@@ -327,6 +327,26 @@ class Patching(unittest.TestCase):
             pass
         self.assertIs(nn.Module.__call__, self.original)
 
+    def test_compiled_regions_on_many_threads_leave_the_wrapper_as_it_was(self):
+        def enter_and_leave():
+            for _ in range(2000):
+                with self.patch:
+                    pass
+
+        self.patch.put()
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        threads = [threading.Thread(target=enter_and_leave) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+        self.assertIsNot(nn.Module.__call__, self.original)
+        with self.patch:
+            self.assertIs(nn.Module.__call__, self.original)
+        self.patch.take()
+
 
 if __name__ == "__main__":
     sys.setrecursionlimit(2000)
