@@ -7,6 +7,7 @@ clock away from daydream's. So the script's profiler gets the CPU side only, wit
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 from daydream_torch import complain, safely
@@ -28,17 +29,24 @@ def install(torch: Any, steps: Steps) -> None:
 
 def _without_gpu(profile: Any) -> None:
     original = profile.__init__
+    signature = inspect.signature(original)
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         # use_cuda: a bool until 2.x; use_device: "cuda" since 2.1.
-        if kwargs.get("use_cuda") or kwargs.get("use_device") == "cuda":
+        try:
+            bound = signature.bind(self, *args, **kwargs)
+        except TypeError:  # the program shall see the message of the original
+            return original(self, *args, **kwargs)
+        given = bound.arguments
+        if given.get("use_cuda") or given.get("use_device") == "cuda":
             complain(_WARNING)
             for key, value in (("use_cuda", False), ("use_device", None)):
-                if key in kwargs:
-                    kwargs[key] = value
-            kwargs["use_cpu"] = True
-        original(self, *args, **kwargs)
+                if key in given:
+                    given[key] = value
+            if "use_cpu" in signature.parameters:
+                given["use_cpu"] = True
+        original(*bound.args, **bound.kwargs)
 
     profile.__init__ = __init__
 
