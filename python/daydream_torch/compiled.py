@@ -43,6 +43,7 @@ def install(torch: Any, steps: Steps, patch: layers.Patch) -> None:
         def run_region(*args: Any, **kwargs: Any) -> Any:
             if is_compiling() or not steps.labels_on:
                 return function(*args, **kwargs)
+            steps.tell_labels()
             with patch:
                 return layers.call_layer(sink.name(name), function, args, kwargs)
 

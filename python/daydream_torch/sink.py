@@ -48,7 +48,7 @@ def _load_extension(library: str) -> Any:
 
 _path = os.environ["DAYDREAM_INJECT"]
 # PyDLL keeps the interpreter's lock over a call, which is right for calls this short. finish()
-# writes files: it lets others run.
+# writes files, and a step may switch CUPTI on or off: these let others run.
 _library = ctypes.PyDLL(_path)
 _library.daydream_name.argtypes = [ctypes.c_char_p]
 _library.daydream_name.restype = ctypes.c_uint32
@@ -57,7 +57,10 @@ _library.daydream_mark.restype = None
 
 extension = _load_extension(_path)
 mark = extension.mark if extension else _library.daydream_mark
-finish = ctypes.CDLL(_path).daydream_finish
+_unlocked = ctypes.CDLL(_path)
+_unlocked.daydream_mark.argtypes = _library.daydream_mark.argtypes
+_unlocked.daydream_mark.restype = None
+finish = _unlocked.daydream_finish
 _ids: Dict[str, int] = {}
 _noted: Set[str] = set()
 
@@ -70,6 +73,15 @@ def name(text: str) -> int:
         if known:
             _ids[text] = known
     return known
+
+
+def is_recording() -> bool:
+    return _library.daydream_name(b"torch") != 0
+
+
+def step(number: int) -> None:
+    """A step begins. The name says who counts, as a program may have steps from elsewhere, too."""
+    _unlocked.daydream_mark(STEP, name("torch"), number)
 
 
 def note(key: str, value: Any) -> None:

@@ -7,12 +7,14 @@ has:
   2. the end of step() of the optimizer that stepped first. Another optimizer (GAN) does not count;
      gradient accumulation is one step because its optimizer steps once
   3. without optimizer and backward pass (inference): calls of one root module, from its fourth on
-The number always counts up, also when the source changes. Step 0 has no mark of its own: it lasts
-from the start of the program to the first mark.
+A replay of a CUDA graph steps as the optimizers did whose steps it captured.
+The number of a step is that of its mark: 1, 2, 3, ..., also when the source changes. Step 0 has no
+mark of its own: it lasts from the start of the program to the first mark.
 
-Layers are labelled from the import of torch to the first mark, then in the steps
-[settings.first_labelled, settings.warmup), always whole steps. Taking the wrapper out while module
-calls are open is fine: each of them ends its own mark.
+Layers are labelled in step 0, as nobody knows yet whether there will be a mark, and in the steps
+[settings.first_labelled, settings.warmup), always whole steps. LABELS_BEGIN of step 0 comes with
+its first layer. Taking the wrapper out while module calls are open is fine: each of them ends its
+own mark.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import contextlib
 import functools
 import threading
 import weakref
-from typing import Any, Callable, Iterator, List, Optional
+from typing import Any, Callable, Iterable, Iterator, List, Optional
 
 from daydream_torch import names, safely, settings, sink
 from daydream_torch.layers import Patch, is_compiling_of, watch_roots
@@ -33,12 +35,14 @@ _CALLS_WITHOUT_TRAINING = 3
 
 class _Thread(threading.local):
     stepping = 0
+    captured: Optional[List[Any]] = None  # optimizers that stepped in the CUDA graph under capture
 
 
 class Steps:
     def __init__(self, torch: Any, patch: Patch) -> None:
         self.number = 0
-        self.labels_on = False
+        self.labels_on = settings.layers != "off"
+        self._labels_told = False
         self.on_step: List[Callable[[int], None]] = []
         self._torch = torch
         self._patch = patch
@@ -49,9 +53,7 @@ class Steps:
         self._calls: Any = weakref.WeakKeyDictionary()
         self._undo_root: Optional[Callable[[], None]] = None
         patch.put()
-        if settings.layers != "off":
-            self.labels_on = True
-            sink.mark(sink.LABELS_BEGIN, 0, 0)
+        names.on_new_root.append(lambda name, root: self.tell_labels())
         watch_roots(self._root_called)
 
     # What the program does.
@@ -70,8 +72,27 @@ class Steps:
             yield
         finally:
             self._thread.stepping -= 1
-        if self._thread.stepping == 0:
+        if self._thread.stepping != 0:
+            return
+        captured = self._thread.captured
+        if captured is None:
             self._optimizer_stepped(optimizer)
+        elif optimizer not in captured:
+            captured.append(optimizer)
+
+    def capture_began(self) -> None:
+        self._thread.captured = []
+
+    def capture_ended(self) -> List["weakref.ref[Any]"]:
+        """The optimizers that stepped since it began; none of these steps has run yet."""
+        captured, self._thread.captured = self._thread.captured, None
+        return [weakref.ref(optimizer) for optimizer in captured or ()]
+
+    def replayed(self, graph: Any, captured: Iterable["weakref.ref[Any]"]) -> None:
+        """The graph stands for optimizers that are gone."""
+        steppers = [reference() for reference in captured]
+        for stepper in dict.fromkeys(graph if s is None else s for s in steppers):
+            self._optimizer_stepped(stepper)
 
     def profiler_started(self, profiler: Any) -> None:
         if getattr(profiler, "record_steps", False) and self._owner() is None:
@@ -79,7 +100,7 @@ class Steps:
 
     def profiler_stepped(self, profiler: Any) -> None:
         if self._owner() is profiler:
-            self._begin(self.number + 1)
+            self._begin()
 
     def profiler_stopped(self, profiler: Any) -> None:
         if self._owner() is profiler:
@@ -93,7 +114,7 @@ class Steps:
         if self._owner() is None:
             self._take_source(optimizer, type(optimizer).__name__)
         if self._owner() is optimizer:
-            self._begin(self.number + 1)
+            self._begin()
 
     @safely
     def _root_called(self, module: Any) -> bool:
@@ -105,7 +126,7 @@ class Steps:
             watch_roots(None)
             self._take_source(module, "calls of " + names.class_of(module))
             self._follow(module)
-            self._begin(max(self.number + 1, calls))
+            self._begin()
             return self.labels_on
         return True
 
@@ -118,7 +139,7 @@ class Steps:
         @functools.wraps(owner.__call__)
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_compiling() and self._owner() is module:
-                self._begin(self.number + 1)
+                self._begin()
             if had:
                 return original(module, *args, **kwargs)
             return super(owner, module).__call__(*args, **kwargs)
@@ -142,19 +163,25 @@ class Steps:
         self._source = weakref.ref(owner)
         sink.note("steps", what)
 
+    def tell_labels(self) -> None:
+        """To be called before the first layer mark."""
+        if self.labels_on and not self._labels_told:
+            self._labels_told = True
+            sink.mark(sink.LABELS_BEGIN, 0, 0)
+
     @safely
-    def _begin(self, number: int) -> None:
-        self.number = number
-        inside = settings.first_labelled <= number < settings.warmup
-        labels = settings.layers != "off" and (_ALWAYS or inside)
-        if not labels:
-            if self.labels_on:
+    def _begin(self) -> None:
+        self.number += 1
+        inside = settings.first_labelled <= self.number < settings.warmup
+        self.labels_on = settings.layers != "off" and (_ALWAYS or inside)
+        if not self.labels_on:
+            if self._labels_told:
+                self._labels_told = False
                 sink.mark(sink.LABELS_END, 0, 0)
             self._patch.take()
-        sink.mark(sink.STEP, 0, number)
-        if labels and not self.labels_on:
-            sink.mark(sink.LABELS_BEGIN, 0, 0)
+        sink.step(self.number)
+        if self.labels_on:
+            self.tell_labels()
             self._patch.put()
-        self.labels_on = labels
         for action in list(self.on_step):
-            action(number)
+            action(self.number)

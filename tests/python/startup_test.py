@@ -32,6 +32,34 @@ class Startup(unittest.TestCase):
         self.assertEqual((result.code, result.out, result.err), (0, "done\n", ""))
         self.assertEqual(harness.paths(result.marks), ["ReLU"])
 
+    def test_importing_torch_says_facts_only(self):
+        result = harness.run("import torch")
+        self.assertEqual({m.kind for m in result.marks}, {"NOTE"})
+
+    def test_layers_are_announced_right_before_the_first(self):
+        kinds = [m.kind for m in harness.run(CALL).marks if m.kind != "NOTE"]
+        self.assertEqual(kinds, ["LABELS_BEGIN", "LAYER_BEGIN", "LAYER_END"])
+
+    def test_a_gpu_that_never_becomes_idle_does_not_keep_the_program(self):
+        script = CALL + """
+import sys, threading, time
+sys.modules["daydream_torch.install"].LIMIT_S = 0.1
+torch.cuda.is_initialized = lambda: True
+torch.cuda.synchronize = lambda: (print("waits"), threading.Event().wait())
+class Event:
+    def record(self, stream): print("waits")
+    def query(self): return False
+torch.cuda.Event, torch.cuda.default_stream = Event, lambda: None
+"""
+        no_thread = """
+def start(self): raise RuntimeError("can't create new thread at interpreter shutdown")
+threading.Thread.start = start
+"""
+        for end in ("", no_thread):
+            result = harness.run(script + end)
+            self.assertEqual((result.code, result.out, result.err), (0, "done\nwaits\n", ""))
+            self.assertEqual(harness.paths(result.marks), ["ReLU"])
+
     def test_a_program_without_torch_pays_nothing(self):
         result = harness.run("import sys; print('ctypes' in sys.modules, sys.path[1:2])")
         self.assertEqual((result.code, result.marks), (0, []))

@@ -78,6 +78,36 @@ class Steps(unittest.TestCase):
         self.assertEqual(labelled_steps(marks), [0, 1])
         self.assertEqual(len(harness.of(marks, "LABELS_BEGIN")), 1)
 
+    def test_labelled_steps_are_counted_from_the_first_mark(self):
+        infer = "import torch, torch.nn as nn\nm = nn.Linear(1, 1)\n"
+        infer += "for _ in range(17): m(torch.ones(1, 1))"
+        for script in (TRAIN + "for _ in range(15): step()", infer):
+            for warmup, want in ((0, [0]), (1, [0]), (2, [0, 1]), (10, [0, 7, 8, 9])):
+                marks = self.run_ok(script, "warmup=%d;labels=3" % warmup).marks
+                self.assertEqual(steps(marks)[:14], list(range(1, 15)))
+                self.assertEqual(labelled_steps(marks), want)
+                kinds = [m.kind for m in harness.of(marks, "STEP", "LABELS_BEGIN", "LABELS_END")]
+                if warmup == 10:  # whole steps: on right after a mark, off right before one
+                    self.assertEqual(kinds[9:11], ["LABELS_BEGIN", "STEP"])
+                last = want[-1] + 2 + (warmup == 10) * 2
+                self.assertEqual(kinds[last - 1 : last + 1], ["LABELS_END", "STEP"])
+
+    def test_steps_say_that_they_are_those_of_torch(self):
+        marks = self.run_ok(TRAIN + "for _ in range(2): step()").marks
+        self.assertEqual([m.name for m in harness.of(marks, "STEP")], ["torch", "torch"])
+
+    def test_other_threads_run_during_a_step_mark(self):
+        script = TRAIN + """
+import ctypes, os, threading
+library = ctypes.CDLL(os.environ["DAYDREAM_INJECT"])
+library.mark_log_hold_step()
+other = threading.Thread(target=lambda: print(library.mark_log_release_step()))
+other.start()
+step()
+other.join()
+"""
+        self.assertEqual(self.run_ok(script).out, "1\n")
+
     def test_layers_off_marks_phases_and_steps_only(self):
         marks = self.run_ok(TRAIN + "for _ in range(4): step()", "layers=off;warmup=4").marks
         self.assertEqual((steps(marks), labelled_steps(marks)), ([1, 2, 3, 4], []))
@@ -194,7 +224,7 @@ with torch.no_grad():
 assert vars(nn.Module)["__call__"] is before
 """
         marks = self.run_ok(script, "warmup=6;labels=2").marks
-        self.assertEqual(steps(marks), list(range(3, 9)))
+        self.assertEqual(steps(marks), list(range(1, 7)))
         self.assertEqual(labelled_steps(marks), [0, 4, 5])
         self.assertEqual(notes(marks)["steps"], "calls of Model")
 
@@ -219,7 +249,7 @@ for _ in range(2):
 assert "__call__" not in vars(Model)
 """
         marks = self.run_ok(script).marks
-        self.assertEqual(steps(marks), [3, 4, 5, 6, 7])
+        self.assertEqual(steps(marks), [1, 2, 3, 4, 5])
 
     def test_a_profiler_with_a_schedule_counts_and_records_the_cpu_only(self):
         script = TRAIN + """
@@ -248,6 +278,26 @@ with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
     for _ in range(2): step(); prof.step()
 """
         self.assertEqual(steps(self.run_ok(script).marks), [1, 2, 3])
+
+    def test_a_profiler_that_is_told_to_use_the_gpu_by_position_records_the_cpu_only(self):
+        setup = """
+import torch
+class profile:
+    def __init__(self, enabled=True, use_cuda=False, *, use_cpu=True, record_shapes=False):
+        self.given = (enabled, use_cuda, use_cpu, record_shapes)
+torch.autograd.profiler.profile = profile
+"""
+        script = """
+import torch
+profile = torch.autograd.profiler.profile
+print(profile(True, True, use_cpu=False, record_shapes=True).given, profile(False).given)
+try: profile(1, 2, 3)
+except TypeError as error: print("positional" in str(error))
+"""
+        result = harness.run_forked(script, setup=setup)
+        want = "(True, False, True, True) (False, False, True, False)\nTrue\n"
+        self.assertEqual(result.out, want)
+        self.assertEqual(len(harness.complaints(result)), 1)
 
     def test_batches_are_ranges_with_workers_or_without(self):
         for workers, context in ((0, "None"), (2, "'fork'"), (2, "'spawn'")):
