@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kAfter[] = {"continue", "stop"};
 constexpr std::string_view kGraph[] = {"node", "graph"};
 constexpr std::string_view kLayers[] = {"auto", "force", "off"};
-constexpr std::string_view kSources[] = {"cuda", "nvtx", "nccl", "torch", "memory"};
+constexpr std::string_view kSources[] = {"cuda", "nvtx", "nccl", "torch"};
 
 // Steps before the recorded ones in which layers are marked; docs/recorder.md says why not more.
 constexpr uint64_t kLabelledSteps = 3;
@@ -51,7 +51,7 @@ constexpr Flag kFlags[] = {
     {.name = "--trace",
      .letter = 't',
      .value = "LIST",
-     .help = "what to record, of cuda, nvtx, nccl (sizes), torch (layers), memory (allocations)",
+     .help = "what to record, of cuda, nvtx, nccl (sizes), torch (layers)",
      .fallback = "cuda,nvtx,nccl,torch"},
     {.name = "--layers",
      .value = "HOW",
@@ -112,7 +112,7 @@ absl::StatusOr<std::vector<std::string>> Sources(std::string_view list) {
     list.remove_prefix(std::min(comma + 1, list.size()));
     if (std::find(std::begin(kSources), std::end(kSources), word) == std::end(kSources)) {
       return Bad(fmt::format("--trace cannot be '{}'{}", word, DidYouMean(word, kSources)),
-                 "a list of cuda, nvtx, nccl, torch and memory");
+                 "a list of cuda, nvtx, nccl and torch");
     }
     words.emplace_back(word);
   }
@@ -218,10 +218,10 @@ absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
   o.nvtx = has("nvtx") != 0 || has("nccl") != 0 || nvtx_range;
   uint64_t labels = layers == "off" ? 0 : std::min(kLabelledSteps, warmup);
   o.settings += fmt::format(
-      "warmup={};steps={};labels={};after={};graph={};memory={};nvtx={};nccl={};layers={};"
+      "warmup={};steps={};labels={};after={};graph={};nvtx={};nccl={};layers={};"
       "max_events={};flush_ms={};quiet={}",
-      warmup, steps, labels, args.Get("--after"), args.Get("--cuda-graph"), has("memory"),
-      has("nvtx"), has("nccl"), layers, events, flush, args.Has("--quiet") ? 1 : 0);
+      warmup, steps, labels, args.Get("--after"), args.Get("--cuda-graph"), has("nvtx"),
+      has("nccl"), layers, events, flush, args.Has("--quiet") ? 1 : 0);
   return o;
 }
 

@@ -69,12 +69,20 @@ class ThreadMarks {
   std::vector<Open> ranges_, layers_;
 };
 
+// Marks of steps have the name of their source, of which the recorder uses the last ("torch").
+NameId StepSource(const std::vector<RecordedMark>& marks) {
+  for (size_t i = marks.size(); i-- > 0;) {
+    if (marks[i].kind == MarkKind::kStep) return marks[i].name;
+  }
+  return {};
+}
+
 // The thread with most steps says what the steps are.
-LaneId StepLane(const std::vector<RecordedMark>& marks) {
+LaneId StepLane(const std::vector<RecordedMark>& marks, NameId source) {
   absl::flat_hash_map<uint32_t, uint64_t> count;
   LaneId best;
   for (const RecordedMark& mark : marks) {
-    if (mark.kind == MarkKind::kStep) ++count[mark.lane.value];
+    if (mark.kind == MarkKind::kStep && mark.name == source) ++count[mark.lane.value];
   }
   for (const auto& [lane, n] : count) {
     const uint64_t most = best.valid() ? count[best.value] : 0;
@@ -84,11 +92,12 @@ LaneId StepLane(const std::vector<RecordedMark>& marks) {
 }
 
 void ReadSteps(const std::vector<RecordedMark>& marks, Instant end, MarkedProgram& out) {
-  out.step_lane = StepLane(marks);
+  const NameId source = StepSource(marks);
+  out.step_lane = StepLane(marks, source);
   for (const RecordedMark& mark : marks) {
     if (mark.kind != MarkKind::kStep) continue;
     const bool again = !out.steps.empty() && out.steps.back().number == mark.value;
-    if (mark.lane != out.step_lane || again) {
+    if (mark.lane != out.step_lane || mark.name != source || again) {
       ++out.other_steps;
       continue;
     }

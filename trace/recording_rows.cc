@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "absl/container/flat_hash_set.h"
 #include "trace/range_names.h"
 #include "trace/recording_engine.h"
 #include "trace/recording_layers.h"
@@ -88,7 +89,13 @@ RecordingRows::Window RecordingRows::WindowOf(const MarkedProgram& program,
     window.end = std::max(window.end, program.steps[i].end);
   }
   if (window.begin < window.end) return window;
+  // The recorder goes on with GPU work for a while after the last call, for what that launched.
+  absl::flat_hash_set<uint32_t> calls;
   for (const TraceBuilder::Event& event : events_) {
+    if (event.kind == EventKind::kCall) calls.insert(event.correlation);
+  }
+  for (const TraceBuilder::Event& event : events_) {
+    if (!calls.empty() && !calls.contains(event.correlation)) continue;
     window.begin = std::min(window.begin, event.start - Duration{1});
     window.end = std::max(window.end, EndOf(event) + Duration{1});
   }
@@ -217,7 +224,7 @@ void RecordingRows::CountRest(const MarkedProgram& program) {
   counts_.Note("ranges and layers without an end", "they end where the recording does", false,
                program.begins_without_end);
   counts_.Note("marks of steps that were not used",
-               "another thread marks more steps, or the number came twice", false,
+               "another thread or source marks the steps, or the number came twice", false,
                program.other_steps);
   counts_.Note("marks of an unknown kind", "written by a newer daydream", true, program.unknown);
   if (program.marks > spans_) {

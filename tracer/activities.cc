@@ -5,34 +5,6 @@
 namespace daydream::tracer {
 namespace {
 
-struct Kind {
-  CUpti_ActivityKind kind;
-  const char* name;
-  bool always;  // on also while the window is closed: facts that come once
-};
-
-#define KIND(name, always) \
-  { CUPTI_ACTIVITY_KIND_##name, #name, always }
-constexpr Kind kKinds[] = {
-    KIND(DEVICE, true),
-    KIND(CONTEXT, true),
-    KIND(STREAM, true),
-    // KERNEL would serialise the kernels (cupti_activity.h).
-    KIND(CONCURRENT_KERNEL, false),
-    KIND(MEMCPY, false),
-    KIND(MEMCPY2, false),
-    KIND(MEMSET, false),
-    KIND(RUNTIME, false),
-    KIND(SYNCHRONIZATION, false),
-    // Since CUDA 12.9 SYNCHRONIZATION does not bring it (pytorch/kineto#1552).
-    KIND(CUDA_EVENT, false),
-    KIND(OVERHEAD, false),
-    KIND(INTERNAL_LAUNCH_API, false),
-};
-constexpr Kind kMemory = KIND(MEMORY2, false);
-constexpr Kind kGraphTrace = KIND(GRAPH_TRACE, false);
-#undef KIND
-
 // Runtime calls that come often and do nothing: getters, and queries as the NCCL watchdog makes
 // them.
 #define RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
@@ -87,6 +59,12 @@ constexpr CUpti_CallbackId kDriverCalls[] = {
     DRIVER2(cuMemcpyPeerAsync),
     DRIVER2(cuMemcpy2DAsync_v2),
     DRIVER2(cuMemcpy3DAsync_v2),
+    DRIVER2(cuMemcpy3DPeerAsync),
+    BLOCKING2(cuMemcpyPeer),
+    BLOCKING2(cuMemcpy2D_v2),
+    BLOCKING2(cuMemcpy2DUnaligned_v2),
+    BLOCKING2(cuMemcpy3D_v2),
+    BLOCKING2(cuMemcpy3DPeer),
     BLOCKING2(cuMemcpyHtoD_v2),
     BLOCKING2(cuMemcpyDtoH_v2),
     BLOCKING2(cuMemcpyDtoD_v2),
@@ -95,7 +73,14 @@ constexpr CUpti_CallbackId kDriverCalls[] = {
     DRIVER2(cuMemsetD16Async),
     DRIVER2(cuMemsetD32Async),
     BLOCKING2(cuMemsetD8_v2),
+    BLOCKING2(cuMemsetD16_v2),
     BLOCKING2(cuMemsetD32_v2),
+    DRIVER2(cuMemsetD2D8Async),
+    DRIVER2(cuMemsetD2D16Async),
+    DRIVER2(cuMemsetD2D32Async),
+    BLOCKING2(cuMemsetD2D8_v2),
+    BLOCKING2(cuMemsetD2D16_v2),
+    BLOCKING2(cuMemsetD2D32_v2),
 };
 #undef DRIVER
 #undef DRIVER2
@@ -117,6 +102,34 @@ constexpr Callback kProfilerCallbacks[] = {
 };
 
 }  // namespace
+
+// By when they are recorded: facts that come once always, calls and GPU work in the window.
+struct Activities::Kind {
+  CUpti_ActivityKind kind;
+  const char* name;
+  Group group;
+};
+
+#define KIND(name, group) \
+  { CUPTI_ACTIVITY_KIND_##name, #name, Group::group }
+const Activities::Kind Activities::kKinds[] = {
+    KIND(DEVICE, kFacts),
+    KIND(CONTEXT, kFacts),
+    KIND(STREAM, kFacts),
+    // KERNEL would serialise the kernels (cupti_activity.h).
+    KIND(CONCURRENT_KERNEL, kWork),
+    KIND(MEMCPY, kWork),
+    KIND(MEMCPY2, kWork),
+    KIND(MEMSET, kWork),
+    KIND(GRAPH_TRACE, kWork),
+    KIND(RUNTIME, kCalls),
+    KIND(SYNCHRONIZATION, kCalls),
+    // Since CUDA 12.9 SYNCHRONIZATION does not bring it (pytorch/kineto#1552).
+    KIND(CUDA_EVENT, kCalls),
+    KIND(OVERHEAD, kCalls),
+    KIND(INTERNAL_LAUNCH_API, kCalls),
+};
+#undef KIND
 
 std::string Activities::Explain(CUptiResult result) const {
   switch (result) {
@@ -177,11 +190,14 @@ std::string Activities::Start(const CuptiApi& api, const Options& options, const
   SetAttributes();
   CUptiResult result = api.ActivityRegisterCallbacks(hooks.request, hooks.complete);
   if (result != CUPTI_SUCCESS) return Explain(result);
-  EnableKinds(true);
+  EnableKinds();
   if (!records_work_) return Explain(refusal_);
   EnableCallbacks();
   first_time_ = false;
-  if (!on) Switch(false);
+  if (!on) {
+    Switch(false);
+    SwitchWorkOff();
+  }
   return "";
 }
 
@@ -202,24 +218,27 @@ CUptiResult Activities::EnableOrShrink(CUpti_ActivityKind kind) {
   return api_->ActivityEnable(kind);
 }
 
-void Activities::EnableKinds(bool on) {
-  auto set = [&](const Kind& kind) {
-    if (!first_time_ && kind.always) return;
-    if (!first_time_ && std::find(kinds_.begin(), kinds_.end(), kind.name) == kinds_.end()) return;
-    CUptiResult result = on ? EnableOrShrink(kind.kind) : api_->ActivityDisable(kind.kind);
-    if (!first_time_) return;
+void Activities::SetKind(const Kind& kind, bool on) {
+  if (kind.kind == CUPTI_ACTIVITY_KIND_GRAPH_TRACE && !options_->whole_graphs) return;
+  if (first_time_) {
+    const CUptiResult result = EnableOrShrink(kind.kind);
     if (result == CUPTI_SUCCESS) {
       kinds_.push_back(kind.name);
-      records_work_ |= !kind.always;
+      records_work_ |= kind.group != Group::kFacts;
     } else {
       refused_.push_back(kind.name);
       if (refusal_ == CUPTI_SUCCESS) refusal_ = result;
     }
-  };
-  for (const Kind& kind : kKinds) set(kind);
-  if (options_->memory) set(kMemory);
-  if (options_->whole_graphs) set(kGraphTrace);
-  EnableCalls(on);
+    return;
+  }
+  if (std::find(kinds_.begin(), kinds_.end(), kind.name) == kinds_.end()) return;
+  const CUptiResult result = on ? EnableOrShrink(kind.kind) : api_->ActivityDisable(kind.kind);
+  if (on && result != CUPTI_SUCCESS) refused_again_ = result;
+}
+
+void Activities::EnableKinds() {
+  for (const Kind& kind : kKinds) SetKind(kind, true);
+  EnableCalls(true);
 }
 
 void Activities::EnableCalls(bool on) {
@@ -247,7 +266,18 @@ void Activities::EnableCallbacks() {
 void Activities::Switch(bool on) {
   // 13.0 GA can deadlock in Disable (notes of 13.0 Update 1): there the window stays open.
   if (!on && api_->version == kCupti130) return;
-  EnableKinds(on);
+  refused_again_ = CUPTI_SUCCESS;
+  for (const Kind& kind : kKinds) {
+    if (kind.group == Group::kCalls || (on && kind.group == Group::kWork)) SetKind(kind, on);
+  }
+  EnableCalls(on);
+}
+
+void Activities::SwitchWorkOff() {
+  if (api_->version == kCupti130) return;
+  for (const Kind& kind : kKinds) {
+    if (kind.group == Group::kWork) SetKind(kind, false);
+  }
 }
 
 }  // namespace daydream::tracer

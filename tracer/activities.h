@@ -27,9 +27,13 @@ class Activities {
   // Returns "" or why nothing can be recorded; CUPTI must not be called again then.
   std::string Start(const CuptiApi& api, const Options& options, const CuptiHooks& hooks, bool on);
 
-  // Switches the recording of calls and GPU work. Not thread-safe, and slow: to be called at the
-  // boundaries of a window only.
+  // Switches the recording of calls on or off, and that of GPU work on; SwitchWorkOff() does the
+  // rest when the work of the last calls has run. Not thread-safe, and slow: to be called at the
+  // boundaries of a window only. After Switch(true), refused_again() says whether CUPTI now refuses
+  // what it recorded before.
   void Switch(bool on);
+  void SwitchWorkOff();
+  CUptiResult refused_again() const { return refused_again_; }
 
   // Names as in CUPTI's headers, without their prefix: what is recorded, and what CUPTI refused.
   const std::vector<std::string>& kinds() const { return kinds_; }
@@ -46,7 +50,11 @@ class Activities {
   std::string Explain(CUptiResult result) const;
   void SetAttributes();
   CUptiResult EnableOrShrink(CUpti_ActivityKind kind);
-  void EnableKinds(bool on);
+  enum class Group : uint8_t { kFacts, kCalls, kWork };
+  struct Kind;
+  static const Kind kKinds[];
+  void SetKind(const Kind& kind, bool on);
+  void EnableKinds();
   void EnableCalls(bool on);
   void EnableCallbacks();
 
@@ -54,7 +62,7 @@ class Activities {
   const Options* options_ = nullptr;
   CUpti_SubscriberHandle subscriber_ = nullptr;
   std::vector<std::string> kinds_, refused_;
-  CUptiResult refusal_ = CUPTI_SUCCESS;
+  CUptiResult refusal_ = CUPTI_SUCCESS, refused_again_ = CUPTI_SUCCESS;
   bool uses_our_clock_ = false, uses_our_threads_ = false, first_time_ = true;
   bool records_work_ = false;
 };

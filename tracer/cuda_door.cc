@@ -32,6 +32,7 @@ uint64_t Clock() { return static_cast<uint64_t>(MonotonicNs()); }
 
 void OnGraphNode(Recorder& r, CUpti_CallbackId id, const CUpti_GraphData& data) {
   if (r.api.GetGraphId == nullptr || r.api.GetGraphNodeId == nullptr) return;
+  r.has_graphs = true;
   GraphNode node;
   node.created_ns = MonotonicNs();
   node.thread = static_cast<uint32_t>(syscall(SYS_gettid));
@@ -147,10 +148,11 @@ void OpenCudaDoor() {
   r.cuda_door = true;
   OpenGate();
   if (!StartRecorder(r)) return;
-  WatchExits(r);
   // Marks may switch the window meanwhile.
   std::lock_guard window_lock(r.window_mutex);
   std::string why = StartCupti(r);
+  // After CUPTI has registered what it does at exit, so that ours comes before.
+  WatchExits(r);
   if (why.empty()) return;
   Warn(why + "; GPU work will be missing from the trace");
   r.notes.push_back("cupti=absent: " + why);

@@ -76,6 +76,10 @@ std::string LoadedLibrary(const char* prefix) {
 }
 
 std::string LoadCupti(const std::string& given, CuptiApi& api) {
+  // A second copy of another version beside it would fight with the first.
+  if (given.empty() && !LoadedLibrary("libcupti.so.11").empty()) {
+    return "the program has loaded " + LoadedLibrary("libcupti.so.11") + "; CUDA 12 is needed";
+  }
   std::string why;
   void* library = Open(given, why);
   if (library == nullptr) return why.empty() ? "libcupti.so is not there" : why;

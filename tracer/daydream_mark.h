@@ -89,9 +89,7 @@ static inline void daydream_range(const char* name) {
   daydream_mark_text(DAYDREAM_RANGE_BEGIN, name, 0);
 }
 static inline void daydream_end_range(void) { daydream_mark_text(DAYDREAM_RANGE_END, NULL, 0); }
-static inline void daydream_point(const char* name) {
-  daydream_mark_text(DAYDREAM_POINT, name, 0);
-}
+static inline void daydream_point(const char* name) { daydream_mark_text(DAYDREAM_POINT, name, 0); }
 
 #ifdef __cplusplus
 } /* extern "C" */

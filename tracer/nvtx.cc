@@ -155,7 +155,10 @@ Filter FilterOf(nvtxDomainHandle_t handle) {
 }
 
 int Push(Filter filter, const Text& text, const nvtxEventAttributes_t* event) {
-  if (text.step >= 0 && filter == Filter::kRanges) settings.mark(DAYDREAM_STEP, 0, text.step);
+  if (text.step >= 0 && filter == Filter::kRanges) {
+    static const uint32_t source = MarkName("nvtx");
+    settings.mark(DAYDREAM_STEP, source, text.step);
+  }
   const int64_t bytes = PayloadBytes(text, event);
   if (bytes >= 0) {
     settings.mark(DAYDREAM_RANGE_BEGIN | kMarkBytes, text.name, bytes);

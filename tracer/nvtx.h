@@ -15,9 +15,9 @@ struct NvtxOptions {
   bool ranges = true;  // the default domain, "daydream", "TSL"
   bool nccl = true;    // "NCCL"
   // Where marks go, on the thread that made them; nullptr: Mark(). Kinds are RANGE_BEGIN (with
-  // kMarkBytes: value is the size of a collective), RANGE_END, POINT, and STEP right before the
-  // begin of a range that is called "step 12" or "iteration 12". NCCL's ranges are renamed from
-  // "ncclAllReduce" to "nccl:AllReduce".
+  // kMarkBytes: value is the size of a collective), RANGE_END, POINT, and STEP (called
+  // "nvtx") right before the begin of a range that is called "step 12" or "iteration 12". NCCL's
+  // ranges are renamed from "ncclAllReduce" to "nccl:AllReduce".
   void (*mark)(uint32_t kind, uint32_t name, int64_t value) = nullptr;
 };
 

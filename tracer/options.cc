@@ -59,7 +59,6 @@ bool Set(std::string_view key, std::string_view value, Options& o) {
   if (key == "duration_ms") return SetNumber(value, 0, kLongMs, 1, o.duration_ms);
   if (key == "after") return SetChoice(value, "continue", "stop", o.stop_after);
   if (key == "graph") return SetChoice(value, "node", "graph", o.whole_graphs);
-  if (key == "memory") return SetFlag(value, o.memory);
   if (key == "nvtx") return SetFlag(value, o.nvtx);
   if (key == "nccl") return SetFlag(value, o.nccl);
   if (key == "quiet") return SetFlag(value, o.quiet);

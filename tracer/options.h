@@ -23,10 +23,10 @@ struct Options {
   int64_t delay_ms = 0, duration_ms = 0;
   bool stop_after = false;    // end the program when the window closes
   bool whole_graphs = false;  // one record for a graph launch, not one for each of its nodes
-  bool memory = false, nvtx = true, nccl = true, quiet = false;
+  bool nvtx = true, nccl = true, quiet = false;
   int64_t max_events = 20'000'000;
   int64_t flush_ms = 100;
-  int64_t buffer_bytes = int64_t{4} << 20;
+  int64_t buffer_bytes = int64_t{1} << 20;
   int64_t pool_bytes = int64_t{512} << 20;
 };
 

@@ -27,19 +27,48 @@ std::atomic<bool> g_watch_ranges{false};  // capture=nvtx:NAME
 
 bool IsFact(uint32_t kind) { return kind == DAYDREAM_NOTE || kind == DAYDREAM_RANK; }
 
+bool IsLabelling(uint32_t kind) {
+  return kind == DAYDREAM_LABELS_BEGIN || kind == DAYDREAM_LABELS_END;
+}
+
 bool IsEssential(uint32_t kind) {
-  return kind == DAYDREAM_STEP || IsFact(kind) || kind == DAYDREAM_LABELS_BEGIN ||
-         kind == DAYDREAM_LABELS_END;
+  return kind == DAYDREAM_STEP || IsFact(kind) || IsLabelling(kind);
+}
+
+// Of several sources of steps one counts: PyTorch's marks, whose steps have the layers; then
+// daydream_step(); then NVTX ranges. A better one replaces another until recording has begun.
+int RankOfSource(std::string_view source) {
+  return source == "torch" ? 3 : source == "nvtx" ? 1 : 2;
+}
+
+// False: steps come from somewhere else.
+bool TakesStepsFrom(Recorder& r, uint32_t name) {
+  if (r.step_source == name) return true;
+  const bool first = !r.step_source.has_value();
+  if (!first && (r.window->steps() > 0 ||
+                 RankOfSource(MarkText(name)) <= RankOfSource(MarkText(*r.step_source)))) {
+    return false;
+  }
+  r.step_source = name;
+  if (!first) r.window->RestartSteps();
+  return true;
 }
 
 void OnStep(Recorder& r, uint32_t name, int64_t number) {
   std::lock_guard lock(r.window_mutex);
+  if (!TakesStepsFrom(r, name)) return;
   Switch change = r.window->OnStep(number);
   // The time that switching takes belongs to the steps that are not recorded.
   if (change == Switch::kOn) ApplySwitch(r, change);
   Mark(DAYDREAM_STEP, name, number);
   if (change == Switch::kOff) ApplySwitch(r, change);
-  if (change == Switch::kOn) Note("recording from step " + std::to_string(number));
+  if (change != Switch::kOn) return;
+  const std::string_view source = MarkText(name);
+  Note("recording from step " + std::to_string(number) + " (steps: " +
+       (source == "torch"  ? "PyTorch"
+        : source == "nvtx" ? "NVTX ranges"
+                           : "daydream_step") +
+       ")");
 }
 
 // Opens and closes the window of capture=nvtx:NAME; ranges nest on each thread.
@@ -61,7 +90,7 @@ void MarkSlowly(Gate gate, uint32_t kind, uint32_t name, int64_t value) {
     std::lock_guard lock(r.mutex);
     if (!ReadEnvironmentOnce(r)) return;
     // Facts wait for a reason to make a file: an interpreter that only imports PyTorch has none.
-    if (IsFact(kind)) return Mark(kind, name, value);
+    if (IsFact(kind) || IsLabelling(kind)) return Mark(kind, name, value);
     if (!StartRecorder(r)) return;
     r.worth_a_file = true;
     g_gate = r.window_open ? Gate::kAll : Gate::kEssentials;
@@ -178,6 +207,7 @@ void ForgetInChild(Recorder& r) {
   r.notes.clear();
   const bool may_start = !r.cuda_door && r.state.load() != State::kOff;
   r.state = may_start ? State::kIdle : State::kOff;
+  r.step_source.reset();
   if (may_start && r.environment_read) r.window.emplace(r.environment.options);
 }
 
@@ -188,6 +218,11 @@ void ApplySwitch(Recorder& r, Switch change) {
   if (change == Switch::kStay) return;
   const bool on = change == Switch::kOn;
   if (r.cupti_ready && r.cupti_error == 0) r.activities.Switch(on);
+  if (on && r.cupti_ready && r.activities.refused_again() != CUPTI_SUCCESS) {
+    Warn("CUPTI refuses to record again: " + ResultText(r.api, r.activities.refused_again()) +
+         "; GPU work may be missing");
+  }
+  r.work_off_ns = on ? 0 : MonotonicNs() + kLastWorkNs;
   r.window_open = on;
   Gate expected = on ? Gate::kEssentials : Gate::kAll;
   g_gate.compare_exchange_strong(expected, on ? Gate::kAll : Gate::kEssentials);
@@ -196,7 +231,7 @@ void ApplySwitch(Recorder& r, Switch change) {
   std::string what = r.window->steps() > 0 ? std::to_string(r.window->steps()) + " steps recorded"
                                            : "the window is recorded";
   Note(what + (stop ? "; the program is ended, as --after stop says"
-                    : ", recorder detached; the program goes on at full speed"));
+                    : ", recording has ended; the program goes on"));
   if (stop) {
     r.stop_program = true;
     sem_post(&r.wake);

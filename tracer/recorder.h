@@ -52,6 +52,11 @@ struct Recorder {
 
   std::mutex window_mutex;
   std::optional<Window> window;
+  std::optional<uint32_t> step_source;  // name of the marks that count as steps
+  // When the window is closed: GPU work is recorded until then, for what the last calls launched
+  // has not all run; 0: it is switched already, or the window is open.
+  std::atomic<int64_t> work_off_ns{0};
+  std::atomic<bool> has_graphs{false};  // the program makes CUDA graphs
   std::atomic<bool> window_open{true};
   std::atomic<int> profiler_wish{-1};  // 0, 1: the worker shall do what a callback could not
   std::atomic<bool> worth_a_file{false};
@@ -67,6 +72,9 @@ struct Recorder {
 Recorder& TheRecorder();
 
 int64_t MonotonicNs();
+
+// GPU work that the calls of a window launched may need so long to run.
+inline constexpr int64_t kLastWorkNs = 2'000'000'000;
 
 // The doors; none throws.
 void OpenCudaDoor();

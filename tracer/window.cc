@@ -32,13 +32,18 @@ Switch Window::OnStep(int64_t number) {
     return Switch::kStay;
   }
   if (any_step_ && number == last_number_) return Switch::kStay;
-  if (any_step_) position_ += std::max<int64_t>(number - last_number_, 1);
+  position_ = any_step_ ? position_ + 1 : std::min<int64_t>(std::max<int64_t>(number, 0), 1);
   any_step_ = true;
   last_number_ = number;
   bool inside = position_ >= first_ && position_ < end_;
   Switch result = Set(inside, position_ >= end_);
   if (open_ && position_ >= timed_) ++steps_;
   return result;
+}
+
+void Window::RestartSteps() {
+  any_step_ = false;
+  position_ = steps_ = 0;
 }
 
 Switch Window::OnProfiler(bool start) {

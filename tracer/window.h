@@ -22,9 +22,11 @@ class Window {
   // Steps that began while it was open, without those that are only labelled.
   int64_t steps() const { return steps_; }
 
-  // A step begins. Numbers may start anywhere and start again; a number that comes twice in a row
-  // is one step.
+  // A step begins. Steps are counted, whatever their numbers: the first mark begins step 1 (step 0
+  // when that is its number); a number that comes twice in a row is one step.
   Switch OnStep(int64_t number);
+  // Steps are counted anew: they come from another source from now on.
+  void RestartSteps();
   Switch OnProfiler(bool start);
   Switch OnRange(bool begin);  // the range that options.range names
   Switch OnTime(int64_t ms);   // since the recorder started

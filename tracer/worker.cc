@@ -29,8 +29,8 @@ constexpr uint64_t kManyWithoutTime = 10'000;
 // The rest of a flush period, in percent, is for waking up and for writing, so that a program that
 // is killed loses no more than the period.
 constexpr int64_t kOfPeriod = 80;
-// Before the program is ended, its last GPU work may need so long to come in.
-constexpr int64_t kLastWorkNs = 2 * kSecondNs;
+// How often the worker looks when recording has ended and its last work has come in.
+constexpr int64_t kIdlePeriodNs = kSecondNs;
 
 class Worker {
  public:
@@ -47,6 +47,8 @@ class Worker {
   void TakeBuffers();
   bool TakeMarksAndOpen();
   bool Open();
+  void NoteCupti();
+  int64_t OffsetOf(const BufferPool::Full& full) const;
   void Close(bool error);
   void CountLosses();
   void AddClock();
@@ -57,6 +59,8 @@ class Worker {
 
   Recorder& r_;
   const int64_t period_ns_;
+  bool header_has_cupti_ = false;
+  bool ended_ = false, idle_ = false;  // recording is over; CUPTI was flushed since then
   bool cupti_known_ = false, failed_ = false, write_failed_ = false, limit_met_ = false;
   int64_t next_clock_ = 0, stop_at_ = 0;
   uint64_t without_time_ = 0, rows_at_stop_ = 0;
@@ -86,6 +90,7 @@ bool Worker::Open() {
   {
     // Also waits for a cuInit that is still opening the CUDA door.
     std::lock_guard lock(r_.mutex);
+    header_has_cupti_ = r_.cupti_ready;
     if (r_.cupti_ready) {
       facts.cupti_version = r_.api.version;
       facts.cupti_path = r_.api.path;
@@ -107,6 +112,18 @@ bool Worker::Open() {
   return true;
 }
 
+// Facts that came up after the header was written: marks may come long before cuInit.
+void Worker::NoteCupti() {
+  if (header_has_cupti_ || !r_.cupti_ready) return;
+  header_has_cupti_ = true;
+  r_.recording.AddNote("CUPTI=" + std::to_string(r_.api.version), MonotonicNs());
+  r_.recording.AddNote("CUPTI library=" + r_.api.path, MonotonicNs());
+  const uint32_t driver = DriverVersion();
+  if (driver == 0) return;
+  const std::string text = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
+  r_.recording.AddNote("CUDA driver=" + text, MonotonicNs());
+}
+
 void Worker::AddClock() {
   ClockReading now;
   timespec real;
@@ -125,6 +142,22 @@ void Worker::AddClock() {
   next_clock_ = after + kClockPeriodNs;
 }
 
+// A clock that CUPTI took is used for its records; whether cuptiGetTimestamp() follows it is not
+// documented. The times of the first calls decide.
+int64_t Worker::OffsetOf(const BufferPool::Full& full) const {
+  if (r_.cupti_offset_ns == 0) return 0;
+  CUpti_Activity* record = nullptr;
+  while (r_.api.ActivityGetNextRecord(full.buffer, full.valid, &record) == CUPTI_SUCCESS) {
+    if (record->kind != CUPTI_ACTIVITY_KIND_RUNTIME && record->kind != CUPTI_ACTIVITY_KIND_DRIVER) {
+      continue;
+    }
+    const auto start = static_cast<int64_t>(reinterpret_cast<CUpti_ActivityAPI*>(record)->start);
+    const bool ours = start >= r_.start_ns - kSecondNs && start <= MonotonicNs();
+    return ours ? 0 : r_.cupti_offset_ns;
+  }
+  return r_.activities.uses_our_clock() ? 0 : r_.cupti_offset_ns;
+}
+
 void Worker::TakeBuffers() {
   if (!r_.cupti_ready) return;
   const CuptiDecoding decoding = {r_.api.version, r_.api.ActivityGetNextRecord,
@@ -134,7 +167,7 @@ void Worker::TakeBuffers() {
     if (!cupti_known_ && !failed_) {
       cupti_known_ = true;
       r_.recording.SetCupti(decoding);
-      r_.recording.SetCuptiOffset(r_.cupti_offset_ns);
+      r_.recording.SetCuptiOffset(OffsetOf(full));
       if (r_.environment.dump_raw) dump_.Open(path_ + ".cuptibuf", r_.api.version);
     }
     if (!failed_ && !limit_met_) {
@@ -150,6 +183,8 @@ void Worker::TakeCupti() {
   if (!r_.cupti_ready || !r_.cupti_asked || r_.cupti_error != 0) return;
   // At the end also what is not complete, without its times.
   const bool last = r_.state.load() == State::kClosing;
+  if (ended_ && !last && idle_) return;
+  idle_ = ended_;
   r_.api.ActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
 }
 
@@ -178,6 +213,7 @@ bool Worker::TakeMarksAndOpen() {
     std::lock_guard lock(r_.mutex);
     notes.swap(r_.notes);
   }
+  NoteCupti();
   for (const std::string& note : notes) r_.recording.AddNote(note, MonotonicNs());
   return true;
 }
@@ -187,6 +223,12 @@ void Worker::FollowWindow() {
   ApplySwitch(r_, r_.window->OnTime((MonotonicNs() - r_.start_ns) / 1'000'000));
   const int wish = r_.profiler_wish.exchange(-1);
   if (wish >= 0) ApplySwitch(r_, r_.window->OnProfiler(wish == 1));
+  if (r_.work_off_ns == 0 || MonotonicNs() < r_.work_off_ns) return;
+  // A graph that is made while its kernels are not recorded may never have them recorded.
+  const bool keep = r_.has_graphs && !r_.window->over();
+  if (!keep && r_.cupti_ready && r_.cupti_error == 0) r_.activities.SwitchWorkOff();
+  r_.work_off_ns = 0;
+  ended_ = r_.window->over();
 }
 
 void Worker::CheckLimits() {
@@ -276,7 +318,7 @@ void Worker::Run() {
       TakeBuffers();
     }
     last = r_.state.load() != State::kOn || r_.cupti_error != 0;
-    next = MonotonicNs() + period_ns_;
+    next = MonotonicNs() + (idle_ ? kIdlePeriodNs : period_ns_);
     Pass(last);
   }
   const bool error = r_.cupti_error != 0;

@@ -160,7 +160,7 @@ TEST_F(NvtxTest, EventsWithoutATextAreRanges) {
 TEST_F(NvtxTest, RangesCalledStepAreSteps) {
   for (const char* text : {"step 12", "Step_12", "iteration: 12", "Iter#12"}) {
     nvtxRangePushA(text);
-    EXPECT_THAT(TakeSeen(), ElementsAre("step 12", std::string("begin ") + text));
+    EXPECT_THAT(TakeSeen(), ElementsAre("step nvtx 12", std::string("begin ") + text));
   }
   for (const char* text : {"step", "step12a", "step 12 a", "stepper 3", "step12", "first step 1",
                            "step 99999999999999999999"}) {

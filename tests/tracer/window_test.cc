@@ -23,7 +23,7 @@ Options Parsed(std::string_view text) {
 TEST(Options, SayWhatTheyWereTold) {
   const Options o = Parsed(
       "capture=nvtx:my range;warmup=4;steps=2;labels=1;delay_ms=5;duration_ms=6;after=stop;"
-      "graph=graph;memory=1;nvtx=0;nccl=0;layers=auto;max_events=7;flush_ms=8;buffer_mb=2;"
+      "graph=graph;nvtx=0;nccl=0;layers=auto;max_events=7;flush_ms=8;buffer_mb=2;"
       "pool_mb=9;quiet=1;of_the_future=x");
   EXPECT_EQ(o.capture, Capture::kNvtx);
   EXPECT_EQ(o.range, "my range");
@@ -32,7 +32,7 @@ TEST(Options, SayWhatTheyWereTold) {
   EXPECT_EQ(o.labels, 1);
   EXPECT_EQ(o.delay_ms, 5);
   EXPECT_EQ(o.duration_ms, 6);
-  EXPECT_TRUE(o.stop_after && o.whole_graphs && o.memory && o.quiet);
+  EXPECT_TRUE(o.stop_after && o.whole_graphs && o.quiet);
   EXPECT_FALSE(o.nvtx || o.nccl);
   EXPECT_EQ(o.max_events, 7);
   EXPECT_EQ(o.flush_ms, 8);
@@ -72,7 +72,9 @@ TEST(Window, OpensForLabelledAndTimedSteps) {
 
 TEST(Window, StepsCountFromTheFirstThatIsSeen) {
   Window resumed(Parsed("warmup=2;steps=2;labels=0"));
-  EXPECT_THAT(Open(resumed, {5000, 5001, 5002, 5003, 5004}), ElementsAre(5002, 5003));
+  EXPECT_THAT(Open(resumed, {5000, 5001, 5002, 5003, 5004}), ElementsAre(5001, 5002));
+  Window gaps(Parsed("warmup=2;steps=2;labels=0"));
+  EXPECT_THAT(Open(gaps, {100, 200, 300, 400}), ElementsAre(200, 300));
   Window epochs(Parsed("warmup=3;steps=2;labels=0"));
   EXPECT_THAT(Open(epochs, {0, 1, 0, 1, 0, 1, 0, 1}), ElementsAre(1, 0));
   Window twice(Parsed("warmup=1;steps=1;labels=0"));

@@ -70,11 +70,9 @@ void HandBack(Buffer& b) {
 void CheckZero(const Buffer& b) {
   static const bool check = FaultNumber("check_zero") != 0;
   if (!check) return;
-  for (size_t i = 0; i < b.capacity; ++i) {
-    if (b.data[i] == 0) continue;
-    fprintf(stderr, "fake CUPTI: byte %zu of a new buffer is not zero\n", i);
-    abort();
-  }
+  if (b.data[0] == 0 && memcmp(b.data, b.data + 1, b.capacity - 1) == 0) return;
+  fprintf(stderr, "fake CUPTI: a new buffer is not zero\n");
+  abort();
 }
 
 void Append(Buffer& b, const void* record, size_t size) {

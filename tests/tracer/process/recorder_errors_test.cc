@@ -244,7 +244,7 @@ TEST(RecorderErrors, OlderVersionsWork) {
 }
 
 TEST(RecorderErrors, BuffersAreZeroedAsPromised) {
-  Session session("flush_ms=5;buffer_mb=1", "check_zero=1");
+  Session session("flush_ms=20;buffer_mb=1", "check_zero=1");
   const Left left = session.Run({"init", "threads=4x10000", "sync", "exit=0"});
   EXPECT_EQ(left.code, 0) << left.err;
   EXPECT_EQ(CountRows(left.files.at(0))[pb::KIND_KERNEL], 40'000u);
