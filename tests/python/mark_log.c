@@ -39,26 +39,20 @@ uint32_t daydream_name(const char* text) {
 static int held; /* 1: the next one shall wait, 2: it waits, 3: it may go on */
 
 void mark_log_hold_step(void) { __atomic_store_n(&held, 1, __ATOMIC_SEQ_CST); }
+int mark_log_step_is_awaited(void) { return __atomic_load_n(&held, __ATOMIC_SEQ_CST) == 1; }
 
-static int await_held(int from, int to) {
-  for (int i = 0; i < 5000; ++i) {
-    int expected = from;
-    if (__atomic_compare_exchange_n(&held, &expected, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
-      return 1;
-    }
-    usleep(1000);
-  }
-  return 0;
+/* Whether a mark waits. */
+int mark_log_release_step(void) {
+  int waits = 2;
+  return __atomic_compare_exchange_n(&held, &waits, 3, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
-
-/* Whether a mark waited. */
-int mark_log_release_step(void) { return await_held(2, 3); }
 
 void daydream_mark(uint32_t kind, uint32_t name, int64_t value) {
   static __thread uint32_t thread;
   if (kind == 3 && __atomic_load_n(&held, __ATOMIC_SEQ_CST) == 1) {
     __atomic_store_n(&held, 2, __ATOMIC_SEQ_CST);
-    if (!await_held(3, 0)) __atomic_store_n(&held, 0, __ATOMIC_SEQ_CST);
+    for (int i = 0; i < 5000 && __atomic_load_n(&held, __ATOMIC_SEQ_CST) != 3; ++i) usleep(1000);
+    __atomic_store_n(&held, 0, __ATOMIC_SEQ_CST);
   }
   if (thread == 0) thread = (uint32_t)gettid();
   struct timespec now;

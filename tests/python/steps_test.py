@@ -101,7 +101,10 @@ class Steps(unittest.TestCase):
 import ctypes, os, threading
 library = ctypes.CDLL(os.environ["DAYDREAM_INJECT"])
 library.mark_log_hold_step()
-other = threading.Thread(target=lambda: print(library.mark_log_release_step()))
+def release():
+    while library.mark_log_step_is_awaited(): pass
+    print(library.mark_log_release_step())
+other = threading.Thread(target=release)
 other.start()
 step()
 other.join()
