@@ -29,7 +29,8 @@ constexpr Flag kFlags[] = {
     {.name = "--force-overwrite", .letter = 'f', .help = "replace recordings that exist"},
     {.name = "--warmup",
      .value = "N",
-     .help = "steps before the recorded ones; the last 3 of them are used to mark layers",
+     .help =
+         "steps before the recorded ones; the last 3 of them are used to mark layers (2 at least)",
      .fallback = "10"},
     {.name = "--steps", .value = "N", .help = "steps to record", .fallback = "8"},
     {.name = "--capture-range",
@@ -216,6 +217,8 @@ absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
   o.python = has("torch") != 0;
   bool nvtx_range = args.Get("--capture-range").starts_with("nvtx:");
   o.nvtx = has("nvtx") != 0 || has("nccl") != 0 || nvtx_range;
+  // A whole step is needed whose layers are marked, and the first one begins before any mark.
+  if (layers != "off") warmup = std::max<uint64_t>(warmup, 2);
   uint64_t labels = layers == "off" ? 0 : std::min(kLabelledSteps, warmup);
   o.settings += fmt::format(
       "warmup={};steps={};labels={};after={};graph={};nvtx={};nccl={};layers={};"
