@@ -106,6 +106,7 @@ class Mapper {
   LayerId LayerByCount(const Scope& s) {
     const std::vector<Step>& steps = b_.report.steps.steps;
     bool next = false;
+    if (step_ < steps.size() && s.begin < steps[step_].begin) step_ = 0, next = true;  // new thread
     while (step_ + 1 < steps.size() && steps[step_ + 1].begin <= s.begin) ++step_, next = true;
     if (next) counts_.clear();
     std::string_view name = b_.trace.Name(s.name);

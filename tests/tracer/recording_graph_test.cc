@@ -191,11 +191,20 @@ class RecordedGraph : public testing::TestWithParam<std::string> {
     profiled_ = std::make_unique<BuiltGraph>(*std::move(built));
   }
 
-  std::unique_ptr<BuiltGraph> Record(const RerecordOptions& options = {}) {
+  // `labelled`: only so many steps at the beginning have their layers marked, and say so.
+  std::unique_ptr<BuiltGraph> Record(size_t labelled = 0) {
     std::vector<TimedMark> marks = LayerMarks(profiled_->graph, *trace_);
+    if (labelled > 0) {
+      const Steps& steps = profiled_->report.steps;
+      const int64_t begin = steps.steps[0].begin.ns, end = steps.steps[labelled].begin.ns;
+      std::erase_if(marks, [&](const TimedMark& mark) { return mark.time_ns >= end; });
+      const uint32_t thread = static_cast<uint32_t>(trace_->lanes[steps.lane.index()].number);
+      marks.push_back({begin, thread, DAYDREAM_LABELS_BEGIN, ""});
+      marks.push_back({end, thread, DAYDREAM_LABELS_END, ""});
+    }
     for (TimedMark& mark : BackwardMarks(profiled_->graph)) marks.push_back(std::move(mark));
     const std::string file = folder_ / fmt::format("{}.ddtrace", files_++);
-    Rerecord(*trace_, marks, options, file);
+    Rerecord(*trace_, marks, {}, file);
     auto trace = ImportFile(file, {.strict = true});
     EXPECT_TRUE(trace.ok()) << Message(trace.status());
     if (!trace.ok()) return nullptr;
@@ -244,6 +253,29 @@ TEST_P(RecordedGraph, HasTheSameGpuWorkForTheSameReasons) {
   EXPECT_EQ(BlockingCalls(recorded->graph), BlockingCalls(profiled_->graph));
   EXPECT_EQ(recorded->report.steps.measured(), profiled_->report.steps.measured());
   EXPECT_NEAR(ReplayError(recorded->graph), ReplayError(profiled_->graph), 0.001);
+}
+
+// Layers were marked in two steps, as `daydream trace` does; the others take theirs from these.
+TEST_P(RecordedGraph, LabelledStepsGiveLayersToAllOthers) {
+  const Steps& steps = profiled_->report.steps;
+  if (steps.method != StepMethod::kProfilerStep || steps.steps.size() < 6) {
+    GTEST_SKIP() << "needs marks of six steps";
+  }
+  const auto recorded = Record(2);
+  ASSERT_NE(recorded, nullptr);
+  EXPECT_EQ(recorded->report.steps.steps[0].use, StepUse::kLabelled);
+  EXPECT_EQ(recorded->report.steps.steps[1].use, StepUse::kLabelled);
+  EXPECT_EQ(recorded->report.matched_calls, recorded->report.unlabelled_calls);
+  const std::vector<Work> expected = GpuWork(profiled_->graph), actual = GpuWork(recorded->graph);
+  ASSERT_EQ(actual.size(), expected.size());
+  int64_t all = 0, right = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const Work &e = expected[i], &a = actual[i];
+    if (e.layer.empty()) continue;
+    all += e.duration;
+    if (a.layer == "Net." + e.layer || a.layer == e.layer) right += e.duration;
+  }
+  EXPECT_GE(right * 100, all * 98) << "less than 98 % of kernel time has its layer";
 }
 
 INSTANTIATE_TEST_SUITE_P(
