@@ -70,14 +70,17 @@ void WarnAboutNothing(const std::vector<RecordingReport>& reports, Session& sess
 }
 
 // Files of processes that only made marks (launchers, data loaders) say nothing beside those of
-// processes that used the GPU.
+// processes that used the GPU. One with steps, calls or losses does: its GPU work is missing.
 void DropMarksOnly(std::vector<RecordedFile>& files, std::vector<RecordingReport>& reports,
                    Session& session) {
   auto has_work = [](const RecordedFile& f) { return f.has_gpu_work; };
+  auto is_telling = [](const RecordingReport& r) {
+    return r.calls > 0 || r.lost > 0 || r.cost.steps_with + r.cost.steps_without > 0;
+  };
   if (std::none_of(files.begin(), files.end(), has_work)) return;
   size_t dropped = 0;
   for (size_t i = files.size(); i-- > 0;) {
-    if (files[i].has_gpu_work) continue;
+    if (files[i].has_gpu_work || is_telling(reports[i])) continue;
     if (unlink(files[i].path.c_str()) != 0) continue;
     files.erase(files.begin() + static_cast<std::ptrdiff_t>(i));
     reports.erase(reports.begin() + static_cast<std::ptrdiff_t>(i));
