@@ -137,6 +137,29 @@ TEST_F(TraceCommand, RecordsAProgramThatKnowsNothingOfIt) {
   EXPECT_THAT(r.err, HasSubstr("lost 0"));
 }
 
+// Every `daydream trace` and `daydream doctor` of the pages, with a program in place of theirs.
+TEST_F(TraceCommand, TheCommandsOfTheDocumentationWork) {
+  for (const char* page : {"README.md", "docs/recorder.md", "examples/cuda/README.md"}) {
+    std::ifstream file(std::string(DAYDREAM_SOURCE_DIR "/") + page);
+    size_t found = 0;
+    for (std::string line; std::getline(file, line);) {
+      bool trace = line.starts_with("daydream trace "), doctor = line == "daydream doctor";
+      if (!trace && !line.starts_with("daydream doctor ") && !doctor) continue;
+      ++found;
+      std::string command = line.substr(0, line.find("  #"));
+      size_t dashes = command.find(" -- ");
+      if (trace) {
+        ASSERT_NE(dashes, std::string::npos) << line;
+        command = command.substr(0, dashes + 4) + kProgram + " init train=30x4";
+      }
+      Result r = Run(command);
+      EXPECT_EQ(r.exit, 0) << page << ": " << line << "\n" << r.err;
+      EXPECT_THAT(r.err, Not(HasSubstr("error["))) << page << ": " << line;
+    }
+    if (page != std::string("docs/recorder.md")) EXPECT_GT(found, 1u) << page;
+  }
+}
+
 TEST_F(TraceCommand, RecordsTheStepsAskedForAndSaysWhatItCost) {
   Result r = Run("daydream trace --warmup 8 --steps 6 " + kProgram + " init train=30x10");
   EXPECT_EQ(r.exit, 0) << r.err;

@@ -45,7 +45,8 @@ void Add(std::string& out, std::string_view label, std::string_view text) {
 
 std::string OneRecording(const RecordingReport& r) {
   std::string out;
-  Add(out, "GPU", r.software.empty() ? r.gpu : fmt::format("{}     {}", r.gpu, r.software));
+  const bool both = !r.gpu.empty() && !r.software.empty();
+  Add(out, "GPU", r.gpu + (both ? "     " : "") + r.software);
   Add(out, "events",
       fmt::format("kernels {}   calls {}   copies {}   syncs {}   ranges {}   lost {}",
                   FormatCount(r.kernels), FormatCount(r.calls), FormatCount(r.copies),
