@@ -21,7 +21,8 @@ struct RecordingReport {
   std::string gpu, software;
   RecordingCost cost;
 
-  uint64_t gpu_work() const { return kernels + copies; }
+  // GPU work that can be understood: without the calls that launched it, it cannot.
+  uint64_t gpu_work() const { return calls > 0 ? kernels + copies : 0; }
   // Share by which recording made a step longer; none with too few steps to tell.
   std::optional<double> Overhead() const;
 };
