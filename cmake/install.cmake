@@ -19,7 +19,7 @@ set(recorder lib/daydream)
 if(TARGET daydream_inject)
   install(TARGETS daydream_inject LIBRARY DESTINATION ${recorder})
   install(DIRECTORY python/site python/daydream_torch DESTINATION ${recorder}/python
-          FILES_MATCHING PATTERN "*.py")
+          FILES_MATCHING PATTERN "*.py" PATTERN "__pycache__" EXCLUDE)
   if(TARGET daydream_marks)
     install(TARGETS daydream_marks LIBRARY DESTINATION ${recorder})
   endif()
