@@ -348,14 +348,19 @@ bool OpWork::AlignedForTensorCores() const {
 }
 
 std::optional<OpWork> WorkOf(std::string_view op, std::string_view shapes, std::string_view types) {
-  if (op.starts_with("aten::")) op.remove_prefix(6);
   const auto inputs = ParseShapes(shapes);
-  if (!inputs || inputs->empty()) return std::nullopt;
-  std::optional<OpWork> work = MatrixProduct(op, *inputs);
-  if (!work) work = Convolution(op, *inputs);
-  if (!work) work = MemoryBound(op, *inputs);
+  if (!inputs) return std::nullopt;
+  return WorkOf(op, *inputs, ParseDType(types));
+}
+
+std::optional<OpWork> WorkOf(std::string_view op, const std::vector<Dims>& inputs, DType dtype) {
+  if (op.starts_with("aten::")) op.remove_prefix(6);
+  if (inputs.empty()) return std::nullopt;
+  std::optional<OpWork> work = MatrixProduct(op, inputs);
+  if (!work) work = Convolution(op, inputs);
+  if (!work) work = MemoryBound(op, inputs);
   if (work && work->kind != OpWork::Kind::kMemory && work->flops <= 0) return std::nullopt;
-  if (work) work->dtype = ParseDType(types);
+  if (work) work->dtype = dtype;
   return work;
 }
 

@@ -61,5 +61,6 @@ std::optional<OpWork> WorkOfConvolution(const Dims& input, const Dims& weight, c
 // Work of `op` ("aten::addmm", with or without "aten::"), or nothing for operators that do no
 // work on the GPU themselves, are not known here, or have no usable shapes.
 std::optional<OpWork> WorkOf(std::string_view op, std::string_view shapes, std::string_view types);
+std::optional<OpWork> WorkOf(std::string_view op, const std::vector<Dims>& inputs, DType dtype);
 
 }  // namespace daydream

@@ -12,10 +12,10 @@
 namespace daydream {
 
 enum class Autocast : uint8_t {
-  kMatrix,    // matrix products and convolutions: run in 16 bit
-  kFollow,    // run in the format of their input
-  kFull,      // run in fp32: softmax, norms with statistics over rows, losses, the optimizer
-  kUntouched, // integer work, embeddings, collectives, and what is in 16 bit already
+  kMatrix,     // matrix products and convolutions: run in 16 bit
+  kFollow,     // run in the format of their input
+  kFull,       // run in fp32: softmax, norms with statistics over rows, losses, the optimizer
+  kUntouched,  // integer work, embeddings, collectives, and what is in 16 bit already
 };
 
 struct KernelPrecision {
@@ -50,5 +50,22 @@ class PrecisionRules {
 
 // Device of the lane of `t`, as recorded and as known; spec is nullptr for unknown GPUs.
 DeviceMatch DeviceOf(const Graph& graph, TaskId t);
+
+// The same for many tasks: each device is matched once.
+class KnownDevices {
+ public:
+  explicit KnownDevices(const Graph& graph) : graph_(graph) {}
+  // nullptr: not known. O(1) but for the first task of a device.
+  const DeviceSpec* Of(TaskId t) {
+    const int32_t id = graph_.lane(graph_.task(t).lane).lane.device;
+    auto [it, inserted] = specs_.try_emplace(id, nullptr);
+    if (inserted) it->second = DeviceOf(graph_, t).spec;
+    return it->second;
+  }
+
+ private:
+  const Graph& graph_;
+  absl::flat_hash_map<int32_t, const DeviceSpec*> specs_;
+};
 
 }  // namespace daydream
