@@ -91,8 +91,10 @@ class Predictor {
       p_.left_out.clear();
       return std::move(p_);
     }
-    Attribute(*outcome);
     p_.simulated = p_.step;
+    p_.speedup = Ratio(base_.step, p_.step);
+    if (options_.step_only) return std::move(p_);
+    Attribute(*outcome);
     if (!p_.bound) {
       FindUnchecked(*outcome);
       Correct();
@@ -135,10 +137,10 @@ class Predictor {
       return absl::OkStatus();
     };
     DD_RETURN_IF_ERROR(ApplyAll(scenario_, out.graph, note));
-    DD_ASSIGN_OR_RETURN(out.timeline, Simulate(out.graph, {.blockers = true}));
+    DD_ASSIGN_OR_RETURN(out.timeline, Simulate(out.graph, {.blockers = !options_.step_only}));
     p_.step = StepTime(out.graph, out.timeline);
     if (bound_last) p_.step = std::min(p_.step, limit_);
-    p_.path = PathPerStep(out.graph, out.timeline);
+    if (!options_.step_only) p_.path = PathPerStep(out.graph, out.timeline);
     return out;
   }
 
@@ -297,6 +299,15 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
   if (options.explain) base.limiters = PathByLimiter(graph, timeline);
   if (options.intervals) base.spread.emplace(graph);
   return base;
+}
+
+Prediction BaselinePrediction(const Baseline& base) {
+  Prediction unchanged;
+  unchanged.name = "baseline";
+  unchanged.step = unchanged.simulated = base.step;
+  unchanged.path = base.path;
+  unchanged.why = "the replay of the recorded steps";
+  return unchanged;
 }
 
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,

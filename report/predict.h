@@ -18,6 +18,8 @@ struct Baseline {
   std::optional<StepSpread> spread;  // when intervals are wanted
 };
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
+// The unchanged step as the first row of a result.
+Prediction BaselinePrediction(const Baseline& base);
 
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,
                    const std::vector<Application>& scenario, const WhatIfOptions& options);

@@ -1,27 +1,14 @@
 #include "report/what_if.h"
 
 #include <algorithm>
-#include <atomic>
 #include <mutex>
-#include <thread>
 
+#include "report/parallel.h"
 #include "report/predict.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
 namespace {
-
-// Runs `work(0..count-1)` on `jobs` threads.
-void ForEachParallel(size_t count, unsigned jobs, const std::function<void(size_t)>& work) {
-  std::atomic<size_t> next{0};
-  auto worker = [&] {
-    for (size_t i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(jobs, count); ++i) threads.emplace_back(worker);
-  worker();
-  for (std::thread& t : threads) t.join();
-}
 
 std::string Spelled(const std::vector<Application>& scenario) {
   std::string text;
@@ -102,12 +89,6 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   out.replay = replay;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   const Baseline base = MakeBaseline(built.graph, timeline, options);
-  Prediction unchanged;
-  unchanged.name = "baseline";
-  unchanged.step = base.step;
-  unchanged.path = base.path;
-  unchanged.why = "the replay of the recorded steps";
-
   Agenda plan = MakePlan(scenarios, options.alone);
   std::vector<Prediction> results(plan.scenarios.size());
   std::mutex mutex;
@@ -127,7 +108,7 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   };
   std::stable_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(plan.singles),
                    [&](size_t a, size_t b) { return rank(a) < rank(b); });
-  out.predictions.push_back(std::move(unchanged));
+  out.predictions.push_back(BaselinePrediction(base));
   for (size_t i : order) {
     if (i == plan.main) out.main = out.predictions.size();
     out.predictions.push_back(std::move(results[i]));

@@ -69,6 +69,8 @@ struct WhatIfOptions {
   bool alone = true;  // also predict every application of a combination alone
   bool intervals = true;
   bool explain = true;  // fill Prediction::why_not
+  // Only the step, the speed-up and the changes: no causes, no interval, no confidence, no path.
+  bool step_only = false;
   unsigned jobs = 1;
   std::span<const LearnedRow> learned = {};  // of any optimizations and devices
   std::string_view left_out = {};            // row of docs/accuracy.md that may not judge itself

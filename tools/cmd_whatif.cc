@@ -1,5 +1,4 @@
 #include <cmath>
-#include <future>
 #include <set>
 
 #include "report/chrome_trace.h"
@@ -8,16 +7,13 @@
 #include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/gate.h"
-#include "tools/input.h"
+#include "tools/inputs.h"
 #include "tools/learned_file.h"
 #include "tools/scenarios.h"
 #include "tools/whatif_output.h"
 
 namespace daydream {
 namespace {
-
-// Above this the replay is called out, as in the text of the flag below.
-constexpr double kReplayWarning = 0.03;
 
 constexpr size_t kMissesShown = 6;
 
@@ -65,40 +61,6 @@ constexpr Flag kFlags[] = {
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
     {.name = "--allow-no-effect", .help = "exit 0 even if a scenario finds nothing to change"},
 };
-
-// The trace built twice, the second time with typical lags, side by side.
-struct Inputs {
-  std::shared_ptr<const Trace> trace;
-  BuiltGraph built;
-  ReplayCheck replay;
-};
-
-absl::StatusOr<Inputs> Load(const std::string& path, const Args& args, Session& session) {
-  Inputs in;
-  DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
-  session.Progress("building the graph", -1);
-  auto blind = std::async(session.jobs() > 1 ? std::launch::async : std::launch::deferred,
-                          [&] { return BuildFor(in.trace, args, {.lags = Lags::kTypical}); });
-  auto built = BuildFor(in.trace, args);
-  auto typical = blind.get();
-  if (!built.ok()) return built.status();
-  in.built = *std::move(built);
-  DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, typical.ok() ? &*typical : nullptr));
-  return in;
-}
-
-absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::string& path) {
-  return MakeStatus(
-      absl::StatusCode::kFailedPrecondition,
-      {.code = "E0602",
-       .what = fmt::format("the replay of the unchanged trace is {} off",
-                           FormatPercent(std::fabs(replay.error()))),
-       .where = path,
-       .why = "the dependency rules do not explain this trace",
-       .effect = "predictions would be off by as much, so none is made",
-       .fix = fmt::format("choose steps with --steps, or accept it with --max-replay-error {:.0f}%",
-                          std::ceil(std::fabs(replay.error()) * 100) + (limit < 0 ? 1 : 0))});
-}
 
 void AddBreakdown(WhatIfReport& report, const Graph& before, const Timeline& before_timeline,
                   const Played& after) {
@@ -313,7 +275,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
     DD_ASSIGN_OR_RETURN(learned, ReadLearned(std::string(args.Get("--learned"))));
   }
   const std::string& path = args.positional()[0];
-  DD_ASSIGN_OR_RETURN(Inputs in, Load(path, args, session));
+  DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
 
   WhatIfReport report;
   report.file = in.trace->provenance.source;
@@ -348,12 +310,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(std::string text, Render(report, args, session));
   DD_RETURN_IF_ERROR(session.WriteResult(args, text));
   if (failed) return ReplayFailed(in.replay, limit, path);
-  if (std::fabs(in.replay.error()) > kReplayWarning) {
-    session.Warn({.code = "W0602",
-                  .what = fmt::format("the replay of the unchanged trace is {} off",
-                                      FormatPercent(std::fabs(in.replay.error()))),
-                  .effect = "expect predictions to be off by as much"});
-  }
+  WarnAboutReplay(in.replay, session);
   Comment(report, session);
   DD_ASSIGN_OR_RETURN(Exit gate, CheckGates(args, report.result, session));
   if (gate != Exit::kOk) return gate;

@@ -15,41 +15,6 @@ void WriteTexts(JsonWriter& json, std::string_view key, const std::vector<std::s
   json.EndArray();
 }
 
-void WriteTrace(const WhatIfReport& report, JsonWriter& json) {
-  const Trace& t = *report.trace;
-  json.Key("trace").BeginObject();
-  json.Key("file").String(report.file).Key("format").String(t.provenance.format);
-  json.Key("synthetic").Bool(t.provenance.synthetic);
-  json.Key("events").UInt(t.rows()).Key("input_events").UInt(t.provenance.input_events);
-  json.Key("device").String(t.devices.empty() ? "" : t.devices[0].name);
-  constexpr std::string_view kMethods[] = {"mark", "ProfilerStep", "annotation", "period",
-                                           "window"};
-  json.Key("step_method").String(kMethods[static_cast<size_t>(report.build->steps.method)]);
-  json.Key("kernel_time_ns").Int(report.build->kernel_time.ns);
-  json.Key("mapped_kernel_time_ns").Int(report.build->mapped_kernel_time.ns);
-  json.EndObject();
-}
-
-void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
-  json.Key("replay").BeginObject();
-  json.Key("measured_ms").Double(r.measured.ms()).Key("simulated_ms").Double(r.simulated.ms());
-  json.Key("error_pct").Rounded(Percent(r.error()), 4);
-  if (auto typical = r.typical_error()) {
-    json.Key("typical_ms").Double(r.typical->ms());
-    json.Key("typical_error_pct").Rounded(Percent(*typical), 4);
-  } else {
-    json.Key("typical_error_pct").Null();
-  }
-  json.Key("median_step_error_pct").Rounded(Percent(r.median_step_error()), 4);
-  json.Key("spread_pct").Rounded(Percent(r.spread()), 4);
-  json.Key("per_step").BeginArray();
-  for (size_t i = 0; i < r.measured_steps.size(); ++i) {
-    json.BeginInlineObject().Key("measured_ns").Int(r.measured_steps[i].ns);
-    json.Key("simulated_ns").Int(r.simulated_steps[i].ns).EndObject();
-  }
-  json.EndArray().EndObject();
-}
-
 void WriteError(const absl::Status& status, JsonWriter& json) {
   Diagnostic d = DiagnosticOf(status);
   json.Key("error").BeginObject();
@@ -156,7 +121,71 @@ void WriteCauses(const Prediction& p, JsonWriter& json) {
   json.Key("correction_pct").Rounded(Percent(p.learned.share), 4).EndObject();
 }
 
-// A scenario that cannot be predicted has the same keys, with null or nothing in them.
+void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
+  if (!report.breakdown.empty()) {
+    json.Key("breakdown").BeginObject();
+    json.Key("scenario").String(report.result.predictions[report.result.main].name);
+    json.Key("by").String(report.by).Key("groups").BeginArray();
+    for (const BreakdownRow& r : report.breakdown) {
+      json.BeginInlineObject().Key("name").String(r.name);
+      json.Key("gpu_before_ns").Int(r.before.ns).Key("gpu_after_ns").Int(r.after.ns);
+      json.Key("path_before_ns").Int(r.path_before.ns).Key("path_after_ns").Int(r.path_after.ns);
+      json.EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+  if (report.score.has_value()) {
+    const Score& s = *report.score;
+    json.Key("measured").BeginObject().Key("file").String(s.file);
+    json.Key("scenario").String(report.result.predictions[report.result.main].name);
+    json.Key("step_ms").Double(s.measured.ms()).Key("error_pct").Rounded(Percent(s.error), 4);
+    json.Key("inside_interval").Bool(s.inside);
+    json.Key("misses").BeginArray();
+    for (const Miss& m : s.misses) {
+      json.BeginInlineObject().Key("by").String(m.by).Key("name").String(m.name);
+      json.Key("before_ns").Int(m.before.ns).Key("predicted_ns").Int(m.predicted.ns);
+      json.Key("measured_ns").Int(m.measured.ns).EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+}
+
+}  // namespace
+
+void WriteTrace(const Trace& t, std::string_view file, const BuildReport& build, JsonWriter& json) {
+  json.Key("trace").BeginObject();
+  json.Key("file").String(file).Key("format").String(t.provenance.format);
+  json.Key("synthetic").Bool(t.provenance.synthetic);
+  json.Key("events").UInt(t.rows()).Key("input_events").UInt(t.provenance.input_events);
+  json.Key("device").String(t.devices.empty() ? "" : t.devices[0].name);
+  constexpr std::string_view kMethods[] = {"mark", "ProfilerStep", "annotation", "period",
+                                           "window"};
+  json.Key("step_method").String(kMethods[static_cast<size_t>(build.steps.method)]);
+  json.Key("kernel_time_ns").Int(build.kernel_time.ns);
+  json.Key("mapped_kernel_time_ns").Int(build.mapped_kernel_time.ns);
+  json.EndObject();
+}
+
+void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
+  json.Key("replay").BeginObject();
+  json.Key("measured_ms").Double(r.measured.ms()).Key("simulated_ms").Double(r.simulated.ms());
+  json.Key("error_pct").Rounded(Percent(r.error()), 4);
+  if (auto typical = r.typical_error()) {
+    json.Key("typical_ms").Double(r.typical->ms());
+    json.Key("typical_error_pct").Rounded(Percent(*typical), 4);
+  } else {
+    json.Key("typical_error_pct").Null();
+  }
+  json.Key("median_step_error_pct").Rounded(Percent(r.median_step_error()), 4);
+  json.Key("spread_pct").Rounded(Percent(r.spread()), 4);
+  json.Key("per_step").BeginArray();
+  for (size_t i = 0; i < r.measured_steps.size(); ++i) {
+    json.BeginInlineObject().Key("measured_ns").Int(r.measured_steps[i].ns);
+    json.Key("simulated_ns").Int(r.simulated_steps[i].ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void WritePrediction(const Prediction& p, JsonWriter& json) {
   json.BeginObject().Key("name").String(p.name);
   json.Key("opts").BeginInlineArray();
@@ -196,41 +225,10 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   json.EndObject();
 }
 
-void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
-  if (!report.breakdown.empty()) {
-    json.Key("breakdown").BeginObject();
-    json.Key("scenario").String(report.result.predictions[report.result.main].name);
-    json.Key("by").String(report.by).Key("groups").BeginArray();
-    for (const BreakdownRow& r : report.breakdown) {
-      json.BeginInlineObject().Key("name").String(r.name);
-      json.Key("gpu_before_ns").Int(r.before.ns).Key("gpu_after_ns").Int(r.after.ns);
-      json.Key("path_before_ns").Int(r.path_before.ns).Key("path_after_ns").Int(r.path_after.ns);
-      json.EndObject();
-    }
-    json.EndArray().EndObject();
-  }
-  if (report.score.has_value()) {
-    const Score& s = *report.score;
-    json.Key("measured").BeginObject().Key("file").String(s.file);
-    json.Key("scenario").String(report.result.predictions[report.result.main].name);
-    json.Key("step_ms").Double(s.measured.ms()).Key("error_pct").Rounded(Percent(s.error), 4);
-    json.Key("inside_interval").Bool(s.inside);
-    json.Key("misses").BeginArray();
-    for (const Miss& m : s.misses) {
-      json.BeginInlineObject().Key("by").String(m.by).Key("name").String(m.name);
-      json.Key("before_ns").Int(m.before.ns).Key("predicted_ns").Int(m.predicted.ns);
-      json.Key("measured_ns").Int(m.measured.ns).EndObject();
-    }
-    json.EndArray().EndObject();
-  }
-}
-
-}  // namespace
-
 std::string WhatIfJson(const WhatIfReport& report) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.whatif/1");
-  WriteTrace(report, json);
+  WriteTrace(*report.trace, report.file, *report.build, json);
   json.Key("steps").UInt(report.result.replay.steps);
   WriteReplay(report.result.replay, json);
   json.Key("scenarios").BeginArray();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/json_writer.h"
 #include "report/misses.h"
 #include "report/summary.h"
 #include "report/table.h"
@@ -51,5 +52,12 @@ std::string WhatIfMarkdown(const WhatIfReport& report);
 std::string WhatIfJson(const WhatIfReport& report);
 // Tidy: one row per scenario and metric, times in ns.
 std::string WhatIfCsv(const WhatIfReport& report);
+
+// Parts of that JSON, for other commands that predict: "trace" and "replay" with their keys, and
+// one prediction as a value. One that failed has the same keys, with null or nothing in them.
+void WriteTrace(const Trace& trace, std::string_view file, const BuildReport& build,
+                JsonWriter& json);
+void WriteReplay(const ReplayCheck& replay, JsonWriter& json);
+void WritePrediction(const Prediction& p, JsonWriter& json);
 
 }  // namespace daydream

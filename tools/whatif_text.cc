@@ -2,35 +2,13 @@
 #include <cmath>
 
 #include "report/format.h"
+#include "tools/prediction_text.h"
 #include "tools/whatif_output.h"
 
 namespace daydream {
 namespace {
 
-constexpr size_t kBarWidth = 20;
 constexpr size_t kRowsShown = 15;
-// Causes below this share of the largest are shown together.
-constexpr double kSmallestRow = 0.002;
-
-std::string Speedup(const Prediction& p) {
-  if (!std::isfinite(p.speedup)) return "no limit";
-  return (p.bound ? "<= " : "") + FormatSpeedup(p.speedup);
-}
-
-std::string SpeedupRange(const Prediction& p, Duration baseline) {
-  if (!p.low.has_value() || p.low->ns <= 0) return "";
-  auto ratio = [&](Duration d) {
-    return static_cast<double>(baseline.ns) / static_cast<double>(d.ns);
-  };
-  return fmt::format("({:.2f} - {:.2f})", ratio(*p.high), ratio(*p.low));
-}
-
-std::string Interval(const Prediction& p, TimeUnit unit) {
-  if (!p.low.has_value()) return "";
-  int decimals = unit == TimeUnit::kMs && p.high->ns < 10'000'000 ? 2 : 1;
-  return fmt::format("{} - {} {}", TimeIn(*p.low, unit, decimals), TimeIn(*p.high, unit, decimals),
-                     UnitName(unit));
-}
 
 Table ScenarioTable(const WhatIf& result) {
   Table table({{"scenario", Align::kLeft},
@@ -47,7 +25,7 @@ Table ScenarioTable(const WhatIf& result) {
       continue;
     }
     std::string word = p.bound ? "a limit" : std::string(Name(p.confidence));
-    table.AddRow({p.name, FormatTime(p.step, unit), Interval(p, unit), Speedup(p),
+    table.AddRow({p.name, FormatTime(p.step, unit), IntervalText(p, unit), SpeedupText(p),
                   SpeedupRange(p, baseline), word});
   }
   return table;
@@ -73,70 +51,6 @@ std::string Overlap(const WhatIf& result) {
                      FormatTime(baseline - main.step, UnitFor(baseline)));
 }
 
-std::string CauseTable(const Prediction& p, TimeUnit unit) {
-  if (p.causes.empty()) return "";
-  Table table({{fmt::format("{}: where the time goes", p.name), Align::kLeft},
-               {"", Align::kLeft},
-               {"work"},
-               {std::string("step, ") + std::string(UnitName(unit))},
-               {"", Align::kLeft}});
-  double largest = 0;
-  for (const CauseShare& c : p.causes) largest = std::max(largest, std::fabs(c.delta.us()));
-  Duration total, rest, rest_work;
-  size_t shown = 0;
-  const Duration smallest = Duration::FromDouble(largest * 1000 * kSmallestRow);
-  auto signed_time = [&](Duration d) {
-    std::string number = TimeIn(d, unit, 2);
-    return d.ns > 0 ? "+" + number : number;
-  };
-  size_t others = 0;
-  for (const CauseShare& c : p.causes) {
-    total += c.delta;
-    const Duration work = c.gpu + c.host;
-    auto small = [&](Duration d) { return -smallest < d && d < smallest; };
-    if (shown >= kRowsShown || (small(c.delta) && small(work))) {
-      ++others;
-      rest += c.delta;
-      rest_work += work;
-      continue;
-    }
-    ++shown;
-    double share = largest > 0 ? std::fabs(c.delta.us()) / largest : 0;
-    auto length = static_cast<size_t>(std::lround(share * kBarWidth));
-    table.AddRow({Printable(c.what), c.opt, work.ns == 0 ? "" : signed_time(work),
-                  signed_time(c.delta), std::string(length, c.delta.ns > 0 ? '+' : '#')});
-  }
-  if (others > 0) {
-    table.AddRow({others == 1 ? "[1 other]" : fmt::format("[{} others]", others), "",
-                  signed_time(rest_work), signed_time(rest), ""});
-  }
-  table.AddRule();
-  table.AddRow({"all", "", "", signed_time(total), ""});
-  return table.Text();
-}
-
-std::string BoundByLine(const Prediction& p) {
-  Duration sum = p.path.gpu + p.path.cpu + p.path.comm + p.path.data;
-  if (sum.ns <= 0) return "";
-  std::vector<std::pair<Duration, std::string_view>> parts = {
-      {p.path.gpu, "GPU"}, {p.path.cpu, "CPU"}, {p.path.comm, "comm"}, {p.path.data, "data"}};
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string text;
-  for (const auto& [d, name] : parts) {
-    if (d.ns == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        FormatPercent(static_cast<double>(d.ns) / static_cast<double>(sum.ns), 0));
-  }
-  return fmt::format("  now bound by {}\n", text);
-}
-
-// "-1.2 GB", "+300 MB".
-std::string SignedBytes(int64_t bytes) {
-  auto size = static_cast<uint64_t>(bytes < 0 ? -bytes : bytes);
-  return fmt::format("{}{}", bytes < 0 ? "-" : "+", FormatBytes(size));
-}
-
 std::string MemoryLine(const WhatIfReport& report, const Prediction& p) {
   if (p.changes.memory.empty()) return "";
   int64_t sum = 0;
@@ -154,30 +68,6 @@ std::string MemoryLine(const WhatIfReport& report, const Prediction& p) {
       p.changes.memory.begin(), p.changes.memory.end(),
       [](const auto& a, const auto& b) { return std::llabs(a.bytes) < std::llabs(b.bytes); });
   return fmt::format("{}: {} {}\n", text, Printable(most.what), SignedBytes(most.bytes));
-}
-
-// `text` in lines of at most 96 columns, indented by two, further lines by four.
-std::string Wrapped(const std::string& text) {
-  constexpr size_t kWidth = 94;
-  std::string out;
-  size_t begin = 0;
-  while (text.size() - begin > kWidth) {
-    size_t end = text.rfind(' ', begin + kWidth);
-    if (end == std::string::npos || end <= begin) break;
-    out += fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return out + fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin));
-}
-
-std::string WhyNotLines(const Prediction& p) {
-  std::string out;
-  if (p.why_not.has_value()) out += Wrapped(Printable(p.why_not->text));
-  if (p.unchecked.has_value() && *p.unchecked >= 0.01) {
-    out += fmt::format("  {} of the GPU time comes from kernels the model was never checked on\n",
-                       FormatPercent(*p.unchecked, 0));
-  }
-  return out;
 }
 
 Table BreakdownTable(const WhatIfReport& report) {
@@ -243,7 +133,7 @@ std::string ScoreText(const WhatIfReport& report) {
   const Score& s = *report.score;
   const Prediction& p = report.result.predictions[report.result.main];
   TimeUnit unit = UnitFor(s.measured);
-  std::string interval = Interval(p, unit);
+  std::string interval = IntervalText(p, unit);
   std::string out = fmt::format(
       "\n  {}   predicted {}{}   measured {}   error {}   {}\n    measured in {}\n", p.name,
       FormatTime(p.step, unit), interval.empty() ? "" : fmt::format(" ({})", interval),

@@ -27,16 +27,6 @@ absl::Status At(std::string_view spec, size_t begin, size_t end, std::string_vie
                                                          .fix = std::move(fix)});
 }
 
-// What one of the two says about the other, or nullptr.
-const Conflict* FindConflict(const Transform& a, const Transform& b) {
-  for (const auto& [says, about] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-    for (const Conflict& c : says->conflicts) {
-      if (c.with == about->name) return &c;
-    }
-  }
-  return nullptr;
-}
-
 class ScenarioReader {
  public:
   ScenarioReader(std::string_view spec, OptionFiles* files) : spec_(spec), files_(files) {}
@@ -185,6 +175,15 @@ class ScenarioReader {
 };
 
 }  // namespace
+
+const Conflict* FindConflict(const Transform& a, const Transform& b) {
+  for (const auto& [says, about] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    for (const Conflict& c : says->conflicts) {
+      if (c.with == about->name) return &c;
+    }
+  }
+  return nullptr;
+}
 
 absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec, OptionFiles* files) {
   return ScenarioReader(spec, files).Read();

@@ -31,6 +31,10 @@ struct Conflict {
 
 class OptionFile;
 class OptionFiles;
+struct Transform;
+
+// What one of the two says about the other, or nullptr when both may be in one scenario.
+const Conflict* FindConflict(const Transform& a, const Transform& b);
 
 struct Transform {
   std::string_view name;     // "amp"

@@ -1,0 +1,268 @@
+#include "report/advise.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "report/parallel.h"
+#include "report/predict.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+// Options that may be in a set: sets are kept as bits, and pairs of all are played.
+constexpr size_t kMostMembers = 10;
+// For large graphs fewer, so that all pairs take about a second.
+constexpr size_t kPlayedTasks = 2'000'000;
+constexpr size_t kLeastMembers = 4;
+
+using Set = uint32_t;
+
+bool Has(Set set, size_t member) { return (set >> member & 1) != 0; }
+
+// Looks for the best set among the first options that are worth something.
+class SetSearch {
+ public:
+  SetSearch(const Graph& graph, std::span<const Option> worth, Duration least, unsigned jobs)
+      : graph_(graph), worth_(worth), least_(least), jobs_(jobs) {
+    size_t most = kMostMembers;
+    while (most > kLeastMembers && most * most / 2 * graph.size() > kPlayedTasks) --most;
+    members_ = std::min(most, worth.size());
+    for (size_t m = 0; m < members_; ++m) known_[Set{1} << m] = {worth[m].prediction.step, ""};
+  }
+
+  std::vector<OptionPair> Pairs(Duration baseline) {
+    std::vector<OptionPair> pairs;
+    std::vector<Set> sets;
+    for (size_t a = 0; a < members_; ++a) {
+      for (size_t b = a + 1; b < members_; ++b) {
+        pairs.push_back({.a = a, .b = b});
+        sets.push_back(Set{1} << a | Set{1} << b);
+      }
+    }
+    Find(sets);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      OptionPair& p = pairs[i];
+      const Outcome& together = known_[sets[i]];
+      p.step = together.step;
+      p.reason = together.reason;
+      if (!p.step.has_value()) continue;
+      const Duration alone =
+          baseline - worth_[p.a].prediction.step + baseline - worth_[p.b].prediction.step;
+      p.extra = baseline - *p.step - alone;
+    }
+    return pairs;
+  }
+
+  // Members of the best set, in the order of application.
+  std::vector<size_t> Best() {
+    Set best = Lowest();
+    while (Set more = BestAddition(best)) best |= more;
+    while (Set fewer = Without(best)) best = fewer;
+    return MembersOf(best);
+  }
+
+  std::vector<Application> ScenarioOf(std::span<const size_t> members) const {
+    std::vector<Application> scenario;
+    for (size_t m : members) scenario.push_back(worth_[m].application);
+    return scenario;
+  }
+
+ private:
+  struct Outcome {
+    std::optional<Duration> step;
+    std::string reason;
+  };
+
+  std::vector<size_t> MembersOf(Set set) const {
+    std::vector<size_t> members;
+    for (size_t m = 0; m < members_; ++m) {
+      if (Has(set, m)) members.push_back(m);
+    }
+    std::sort(members.begin(), members.end(),
+              [&](size_t a, size_t b) { return worth_[a].place < worth_[b].place; });
+    return members;
+  }
+
+  Outcome Play(Set set) const {
+    const std::vector<size_t> members = MembersOf(set);
+    for (size_t i = 0; i < members.size(); ++i) {
+      for (size_t j = i + 1; j < members.size(); ++j) {
+        const Conflict* conflict = FindConflict(*worth_[members[i]].application.transform,
+                                                *worth_[members[j]].application.transform);
+        if (conflict != nullptr) return {{}, std::string(conflict->reason)};
+      }
+    }
+    Graph graph = graph_;
+    std::string idle;
+    absl::Status applied =
+        ApplyAll(ScenarioOf(members), graph, [&](const Application& a, const Applied* done) {
+          if (done == nullptr) idle = std::string(a.transform->name);
+          return absl::OkStatus();
+        });
+    if (!applied.ok()) return {{}, DiagnosticOf(applied).what};
+    if (!idle.empty()) return {{}, fmt::format("the others leave {} nothing to do", idle)};
+    auto timeline = Simulate(graph);
+    if (!timeline.ok()) return {{}, DiagnosticOf(timeline.status()).what};
+    return {StepTime(graph, *timeline), ""};
+  }
+
+  // Plays those of `sets` that are not known yet.
+  void Find(const std::vector<Set>& sets) {
+    std::vector<Set> unknown;
+    for (Set s : sets) {
+      if (!known_.contains(s)) unknown.push_back(s);
+    }
+    std::vector<Outcome> found(unknown.size());
+    ForEachParallel(unknown.size(), jobs_, [&](size_t i) { found[i] = Play(unknown[i]); });
+    for (size_t i = 0; i < unknown.size(); ++i) known_[unknown[i]] = std::move(found[i]);
+  }
+
+  // Of all known sets; the smaller one, then that of the options that save more, wins a tie.
+  Set Lowest() const {
+    Set lowest = 1;
+    for (const auto& [set, outcome] : known_) {
+      if (!outcome.step.has_value()) continue;
+      auto rank = [&](Set s) { return std::tuple(*known_.at(s).step, std::popcount(s), s); };
+      if (rank(set) < rank(lowest)) lowest = set;
+    }
+    return lowest;
+  }
+
+  // The option that saves most beside `set`, or none that is worth it.
+  Set BestAddition(Set set) {
+    std::vector<Set> larger;
+    for (size_t m = 0; m < members_; ++m) {
+      if (!Has(set, m)) larger.push_back(set | Set{1} << m);
+    }
+    Find(larger);
+    Duration lowest = *known_[set].step - least_;
+    Set best = 0;
+    for (Set s : larger) {
+      const Outcome& o = known_[s];
+      if (!o.step.has_value() || *o.step > lowest || (best != 0 && *o.step == lowest)) continue;
+      lowest = *o.step;
+      best = s;
+    }
+    return best;
+  }
+
+  // `set` less one member without which it is no longer; none when every member helps.
+  Set Without(Set set) {
+    if (std::popcount(set) < 2) return 0;
+    std::vector<Set> smaller;
+    for (size_t m = 0; m < members_; ++m) {
+      if (Has(set, m)) smaller.push_back(set & ~(Set{1} << m));
+    }
+    Find(smaller);
+    for (Set s : smaller) {
+      const Outcome& o = known_[s];
+      if (o.step.has_value() && *o.step <= *known_[set].step) return s;
+    }
+    return 0;
+  }
+
+  const Graph& graph_;
+  std::span<const Option> worth_;
+  Duration least_;
+  unsigned jobs_;
+  size_t members_ = 0;
+  std::map<Set, Outcome> known_;
+};
+
+class Adviser {
+ public:
+  Adviser(const Graph& graph, const Baseline& base, const AdviseOptions& advise, Advised& out)
+      : graph_(graph), base_(base), advise_(advise), out_(out) {}
+
+  void Run(std::span<const Application> options, std::span<const Application> limits) {
+    least_ = std::max(base_.step.Scaled(advise_.worth), Duration::Ns(1));
+    Screen(options, limits);
+    Sort(options.size());
+    PredictWorth();
+    if (out_.worth.empty()) return;
+    SetSearch search(graph_, out_.worth, least_, advise_.jobs);
+    out_.pairs = search.Pairs(base_.step);
+    std::vector<size_t> best = search.Best();
+    if (best.size() < 2) return;
+    out_.best_list = search.ScenarioOf(best);
+    out_.best_members = std::move(best);
+    out_.best = Predict(base_, out_.replay, out_.best_list, {});
+  }
+
+ private:
+  // The step with each of them, and nothing else.
+  void Screen(std::span<const Application> options, std::span<const Application> limits) {
+    tried_.resize(options.size() + limits.size());
+    ForEachParallel(tried_.size(), advise_.jobs, [&](size_t i) {
+      const Application& a = i < options.size() ? options[i] : limits[i - options.size()];
+      tried_[i] = {i, a, Predict(base_, out_.replay, {a}, {.step_only = true})};
+      Tell();
+    });
+  }
+
+  void Sort(size_t options) {
+    for (size_t i = 0; i < tried_.size(); ++i) {
+      Option& o = tried_[i];
+      if (!o.prediction.error.ok()) {
+        if (i >= options) continue;
+        const bool nothing = DiagnosticOf(o.prediction.error).code == "E0601";
+        (nothing ? out_.nothing_here : out_.unjudged).push_back(std::move(o));
+      } else if (i >= options) {
+        out_.limits.push_back(std::move(o));
+      } else if (base_.step - o.prediction.step >= least_) {
+        out_.worth.push_back(std::move(o));
+      } else {
+        out_.not_worth.push_back(std::move(o));
+      }
+    }
+    for (auto* list : {&out_.worth, &out_.not_worth, &out_.limits}) {
+      std::stable_sort(list->begin(), list->end(), [](const Option& a, const Option& b) {
+        return a.prediction.step < b.prediction.step;
+      });
+    }
+  }
+
+  void PredictWorth() {
+    ForEachParallel(out_.worth.size(), advise_.jobs, [&](size_t i) {
+      Option& o = out_.worth[i];
+      o.prediction = Predict(base_, out_.replay, {o.application}, {});
+      Tell();
+    });
+  }
+
+  void Tell() {
+    std::lock_guard lock(mutex_);
+    ++done_;
+    if (advise_.progress) advise_.progress(done_, tried_.size() + out_.worth.size());
+  }
+
+  const Graph& graph_;
+  const Baseline& base_;
+  const AdviseOptions& advise_;
+  Advised& out_;
+  Duration least_;
+  std::vector<Option> tried_;
+  std::mutex mutex_;
+  size_t done_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
+                               std::span<const Application> options,
+                               std::span<const Application> limits, const AdviseOptions& advise) {
+  Advised out;
+  out.replay = replay;
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  const Baseline base = MakeBaseline(built.graph, timeline, {});
+  out.baseline = BaselinePrediction(base);
+  out.path = base.limiters;
+  Adviser(built.graph, base, advise, out).Run(options, limits);
+  return out;
+}
+
+}  // namespace daydream

@@ -1,0 +1,29 @@
+// Parts of a prediction as text, for the commands that print some.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "report/format.h"
+#include "report/what_if.h"
+
+namespace daydream {
+
+// "1.42x", "<= 1.42x", "no limit".
+std::string SpeedupText(const Prediction& p);
+// "(1.33 - 1.50)"; empty without an interval.
+std::string SpeedupRange(const Prediction& p, Duration baseline);
+// "121.5 - 137.0 ms"; empty without an interval.
+std::string IntervalText(const Prediction& p, TimeUnit unit);
+// What every cause adds to the step or takes from it.
+std::string CauseTable(const Prediction& p, TimeUnit unit);
+// "now bound by GPU 55 %, CPU 45 %".
+std::string BoundByLine(const Prediction& p);
+// "-1.2 GB", "+300 MB".
+std::string SignedBytes(int64_t bytes);
+// `text` in lines of at most 96 columns, indented by two, further lines by four.
+std::string Wrapped(const std::string& text);
+// What became of the work that was taken away, and how much of the time was never checked.
+std::string WhyNotLines(const Prediction& p);
+
+}  // namespace daydream
