@@ -41,15 +41,6 @@ bool IsOneOf(std::string_view name, std::initializer_list<std::string_view> name
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-OpWork FromProduct(const GemmShape& shape) {
-  OpWork work;
-  work.kind = OpWork::Kind::kGemm;
-  work.products = {shape};
-  work.flops = shape.Flops();
-  work.elements = shape.Bytes(1);
-  return work;
-}
-
 // A[..., m, k] x B[k, n] or B[..., k, n]: matmul's rules without broadcasting of batches.
 std::optional<OpWork> Matmul(const Dims& a, const Dims& b) {
   if (a.empty() || b.empty()) return std::nullopt;
@@ -66,12 +57,12 @@ std::optional<OpWork> Matmul(const Dims& a, const Dims& b) {
     shape.m = rows;
     shape.batch = std::max(batch_a, Product(b, 0, b.size() - 2));
   }
-  return FromProduct(shape);
+  return WorkOfProduct(shape);
 }
 
 std::optional<OpWork> Linear(const Dims& input, const Dims& weight) {
   if (input.empty() || weight.size() != 2 || input.back() != weight[1]) return std::nullopt;
-  return FromProduct({.m = Product(input, 0, input.size() - 1), .n = weight[0], .k = weight[1]});
+  return WorkOfProduct({.m = Product(input, 0, input.size() - 1), .n = weight[0], .k = weight[1]});
 }
 
 struct ConvSizes {
@@ -245,6 +236,22 @@ constexpr std::string_view kPointwise[] = {"add",
                                            "masked_fill",
                                            "bernoulli"};
 
+// Softmax over the last dimension (the recorded shapes do not tell another), layer norm over as
+// many of them as its weight has.
+std::optional<RowShape> RowsOf(std::string_view op, const std::vector<Dims>& inputs) {
+  const bool norm = op == "native_layer_norm";
+  if (!norm && !IsOneOf(op, {"_softmax", "_log_softmax"})) return std::nullopt;
+  if (inputs[0].empty() || inputs[0].back() <= 0) return std::nullopt;
+  RowShape shape{.op = norm ? RowOp::kLayerNorm : RowOp::kSoftmax, .columns = inputs[0].back()};
+  for (size_t i = 1; norm && i < inputs.size(); ++i) {
+    if (!inputs[i].empty()) shape.columns = Product(inputs[i], 0, inputs[i].size());
+  }
+  const int64_t all = Product(inputs[0], 0, inputs[0].size());
+  if (shape.columns <= 0 || all % shape.columns != 0) return std::nullopt;
+  shape.rows = all / shape.columns;
+  return shape;
+}
+
 std::optional<OpWork> MemoryBound(std::string_view op, const std::vector<Dims>& inputs) {
   OpWork work;
   work.flops = Largest(inputs);
@@ -252,6 +259,7 @@ std::optional<OpWork> MemoryBound(std::string_view op, const std::vector<Dims>& 
   for (const Passes& known : kPasses) {
     if (known.op != op) continue;
     work.elements = known.passes * Largest(inputs);
+    work.rows = RowsOf(op, inputs);
     return work;
   }
   if (op.ends_with('_')) op.remove_suffix(1);
@@ -263,6 +271,29 @@ std::optional<OpWork> MemoryBound(std::string_view op, const std::vector<Dims>& 
 }
 
 }  // namespace
+
+OpWork WorkOfProduct(const GemmShape& shape) {
+  OpWork work;
+  work.kind = OpWork::Kind::kGemm;
+  work.products = {shape};
+  work.flops = shape.Flops();
+  work.elements = shape.Bytes(1);
+  return work;
+}
+
+OpWork WorkOfRows(const RowShape& shape) {
+  OpWork work;
+  work.flops = static_cast<double>(shape.rows) * static_cast<double>(shape.columns);
+  work.elements = 2 * work.flops;
+  work.rows = shape;
+  return work;
+}
+
+OpWork WorkOfElements(double elements) {
+  OpWork work;
+  work.elements = elements;
+  return work;
+}
 
 std::optional<OpWork> WorkOfConvolution(const Dims& input, const Dims& weight, const Dims& output) {
   const auto sizes = SizesOf(input, weight, output);

@@ -32,6 +32,16 @@ struct GemmShape {
 struct Operands {
   double a = 0, b = 0;                // elements that are read
   double stride_a = 1, stride_b = 1;  // elements fetched for each that is used, from a cache
+  friend bool operator==(const Operands&, const Operands&) = default;
+};
+
+// Rows that a softmax or a layer norm works on, forward.
+enum class RowOp : uint8_t { kSoftmax, kLayerNorm };
+struct RowShape {
+  RowOp op = RowOp::kSoftmax;
+  int64_t rows = 0, columns = 0;
+  int element_bytes = 4;
+  friend bool operator==(const RowShape&, const RowShape&) = default;
 };
 
 struct OpWork {
@@ -44,6 +54,7 @@ struct OpWork {
   double flops = 0;
   double elements = 0;  // read and written; a patch of the input counts once
   DType dtype = DType::kUnknown;
+  std::optional<RowShape> rows;  // kMemory: softmax and layer norm, forward
   // False when a size had to be guessed: a forward convolution's stride is not in the shapes, so
   // its output is taken to be as large as its input.
   bool exact = true;
@@ -53,7 +64,13 @@ struct OpWork {
   // Tensor cores need sizes that are multiples of 8 (cuBLAS and cuDNN documentation; on newer
   // versions other sizes run padded). m is the free size and does not count.
   bool AlignedForTensorCores() const;
+  friend bool operator==(const OpWork&, const OpWork&) = default;
 };
+
+// Work of operations that no recorded operator names: products, rows, and bytes that are moved.
+OpWork WorkOfProduct(const GemmShape& shape);
+OpWork WorkOfRows(const RowShape& shape);
+OpWork WorkOfElements(double elements);
 
 // A forward convolution (N, C and space) whose output is known; nothing for shapes that do not fit.
 std::optional<OpWork> WorkOfConvolution(const Dims& input, const Dims& weight, const Dims& output);

@@ -13,6 +13,14 @@ namespace daydream {
 // for it, else the vector units.
 Duration RooflineBound(const DeviceSpec& device, double flops, double bytes, DType dtype);
 
+// Speed of the L2 cache over device memory; fitted with the constants of costmodel/tiles.cc.
+inline constexpr double kL2Speed = 2.5;
+// The shortest time of a kernel: docs/cost-model.md, "Short kernels".
+inline constexpr double kKernelFloorNs = 2000;
+
+// TFLOPS that `dtype` runs at: tensor cores if there are any for it, else vector units.
+double RateFor(const DeviceSpec& device, DType dtype, bool batched);
+
 // Sustained roofline: the larger of arithmetic and memory time. For ratios between formats or
 // devices of kernels whose algorithm is not known (convolutions).
 double SustainedRooflineNs(const DeviceSpec& device, double flops, double bytes, DType dtype);
@@ -21,23 +29,11 @@ double SustainedRooflineNs(const DeviceSpec& device, double flops, double bytes,
 // the L2 cache.
 double MemoryNs(const DeviceSpec& device, double bytes);
 
-// A matrix product. Tiles of the library's menu run in waves over the multiprocessors; the best
-// tile counts. `batched`: a library call for many products (bmm), which has fewer tiles to choose
-// from and cannot split k.
-double GemmNs(const DeviceSpec& device, const GemmShape& shape, DType dtype, bool batched);
+// Softmax or layer norm, forward.
+double RowOpNs(const DeviceSpec& device, const RowShape& shape);
 
-// As GemmNs, for ratios between number formats: also counts what feeding the tiles from the L2
-// cache takes, which tensor cores outrun and vector units do not, and what the operands of a
-// convolution really occupy (`operands` may be null).
-double FedProductNs(const DeviceSpec& device, const GemmShape& shape, DType dtype, bool batched,
-                    const Operands* operands);
-
-// Softmax or layer norm, forward, over `rows` rows of `columns` fp32 elements.
-enum class RowOp : uint8_t { kSoftmax, kLayerNorm };
-double RowOpNs(const DeviceSpec& device, RowOp op, int64_t rows, int64_t columns);
-
-// What `work` takes in a format: products and convolutions by FedProductNs, the rest by bytes. Not
-// limited by launch latency: that is the caller's.
+// What `work` takes in a format: products and convolutions by TimeOfFedTiles, the rest by bytes.
+// Not limited by launch latency: that is the caller's.
 double FormatNs(const DeviceSpec& device, const OpWork& work, DType dtype);
 
 // T(to) / T(from) of `work` on `device`. 1 when nothing is known about one of the formats.

@@ -10,6 +10,7 @@
 #include "costmodel/attention.h"
 #include "costmodel/fusion.h"
 #include "costmodel/roofline.h"
+#include "costmodel/tiles.h"
 #include "trace/byte_source.h"
 
 namespace daydream {
@@ -206,8 +207,9 @@ std::vector<Op> OpsOf(const std::vector<Row>& rows, const std::string& model,
     op.node.inputs = ElementCounts(row.at("ins"));
     if (op.op == "VECsoftmax" || op.op == "VECln") {
       op.node.kind = FusionNode::Kind::kRows;
-      op.node.rows_ns = RowOpNs(gpu, op.op == "VECln" ? RowOp::kLayerNorm : RowOp::kSoftmax,
-                                op.sizes[0], op.sizes[1]);
+      op.node.rows_ns = RowOpNs(gpu, {.op = op.op == "VECln" ? RowOp::kLayerNorm : RowOp::kSoftmax,
+                                      .rows = op.sizes[0],
+                                      .columns = op.sizes[1]});
     } else if (op.op.starts_with("VEC") || op.op == "where") {
       op.node.kind = FusionNode::Kind::kPointwise;
     }

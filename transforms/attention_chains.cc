@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "costmodel/roofline.h"
+#include "costmodel/tiles.h"
 
 namespace daydream {
 namespace {

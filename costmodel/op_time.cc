@@ -1,0 +1,137 @@
+#include "costmodel/op_time.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "absl/hash/hash.h"
+#include "costmodel/roofline.h"
+#include "costmodel/tiles.h"
+
+namespace daydream {
+namespace {
+
+using Method = OpTime::Method;
+
+void AddTerm(OpTime& time, std::string_view what, double value, std::string_view unit = {}) {
+  if (time.term_count < time.terms.size()) time.terms[time.term_count++] = {what, value, unit};
+}
+
+void AddTerms(OpTime& time, const DeviceSpec& device, DType dtype, bool batched,
+              const TileTime& tile) {
+  AddTerm(time, "sustained", RateFor(device, dtype, batched), "TFLOPS");
+  AddTerm(time, "tile rows", tile.tile_rows);
+  AddTerm(time, "tile columns", tile.tile_columns);
+  AddTerm(time, "parts of k", tile.split);
+  AddTerm(time, "waves", tile.waves);
+  AddTerm(time, "arithmetic", tile.compute_ns * 1e-3, "us");
+  AddTerm(time, "memory", tile.memory_ns * 1e-3, "us");
+  AddTerm(time, "moved", tile.memory_bytes * 1e-6, "MB");
+  if (tile.split > 1) AddTerm(time, "adding parts", tile.split_ns * 1e-3, "us");
+}
+
+void PredictProducts(const DeviceSpec& device, const OpWork& work, DType dtype, OpTime& time) {
+  const bool patches = work.kind == OpWork::Kind::kConv;
+  time.method = patches ? Method::kPatches : Method::kTiles;
+  TileTime longest;
+  bool longest_batched = false;
+  for (size_t i = 0; i < work.products.size(); ++i) {
+    const GemmShape& product = work.products[i];
+    const bool batched = !patches && product.batch > 1;
+    const Operands* operands = i < work.operands.size() ? &work.operands[i] : nullptr;
+    const TileTime tile = patches ? TimeOfFedTiles(device, product, dtype, batched, operands)
+                                  : TimeOfTiles(device, product, dtype, batched);
+    time.ns += tile.ns;
+    if (tile.ns <= longest.ns) continue;
+    longest = tile;
+    longest_batched = batched;
+  }
+  AddTerms(time, device, dtype, longest_batched, longest);
+}
+
+void PredictMemory(const DeviceSpec& device, const OpWork& work, DType dtype, OpTime& time) {
+  const double bytes = work.Bytes(dtype), bandwidth = device.SustainedBandwidth();
+  const double moving = MemoryNs(device, bytes);
+  time.ns = moving;
+  time.method = Method::kBytes;
+  if (work.rows) {
+    RowShape rows = *work.rows;
+    rows.element_bytes = DTypeBytes(dtype);
+    time.ns = RowOpNs(device, rows);
+    time.method = Method::kRows;
+    AddTerm(time, "rows", static_cast<double>(rows.rows));
+    AddTerm(time, "columns", static_cast<double>(rows.columns));
+  }
+  AddTerm(time, "sustained", bandwidth * 1e-9, "GB/s");
+  AddTerm(time, "moved", bytes * 1e-6, "MB");
+  AddTerm(time, "moving", moving * 1e-3, "us");
+  const double gain = bytes / (bandwidth * 1e-9) - moving;
+  if (gain > 0.005 * moving) AddTerm(time, "saved by L2", gain * 1e-3, "us");
+  if (work.rows) AddTerm(time, "rows wait", (time.ns - moving) * 1e-3, "us");
+}
+
+}  // namespace
+
+std::string_view MethodName(Method method) {
+  switch (method) {
+    case Method::kNothing:
+      break;
+    case Method::kTiles:
+      return "tiles in waves";
+    case Method::kPatches:
+      return "a product of patches, for ratios";
+    case Method::kRows:
+      return "rows";
+    case Method::kBytes:
+      return "bytes";
+  }
+  return "no work";
+}
+
+OpTime PredictOp(const DeviceSpec& device, const OpWork& work, DType dtype) {
+  OpTime time;
+  if (dtype == DType::kUnknown) dtype = DType::kFp32;
+  const bool products = !work.products.empty();
+  if (products ? !(work.flops > 0) : !(work.elements > 0)) return time;
+  if (products) {
+    PredictProducts(device, work, dtype, time);
+  } else {
+    PredictMemory(device, work, dtype, time);
+  }
+  // Patches overlap; a convolution reads its input once.
+  time.bound_ns =
+      static_cast<double>(RooflineBound(device, work.flops, work.Bytes(dtype), dtype).ns);
+  time.bounded = time.ns < time.bound_ns;
+  time.ns = std::max(time.ns, time.bound_ns);
+  return time;
+}
+
+std::string Explain(const OpTime& time) {
+  if (time.method == Method::kNothing) return "no work";
+  std::string text = fmt::format("{:.1f} us by {}:", time.ns * 1e-3, MethodName(time.method));
+  for (size_t i = 0; i < time.term_count; ++i) {
+    const OpTime::Term& term = time.terms[i];
+    text += fmt::format("{} {} {:.4g}{}{}", i == 0 ? "" : ",", term.what, term.value,
+                        term.unit.empty() ? "" : " ", term.unit);
+  }
+  text += fmt::format(", bound {:.1f} us", time.bound_ns * 1e-3);
+  if (time.bounded) text += " (which counts: the model was below it)";
+  return text;
+}
+
+size_t OpTimes::Hash::operator()(const Key& key) const {
+  const OpWork& w = key.work;
+  size_t hash = absl::HashOf(w.kind, w.elements, w.flops, key.dtype);
+  for (const GemmShape& p : w.products) hash = absl::HashOf(hash, p.batch, p.m, p.n, p.k);
+  for (const Operands& o : w.operands) hash = absl::HashOf(hash, o.a, o.b);
+  if (w.rows) hash = absl::HashOf(hash, w.rows->op, w.rows->rows, w.rows->columns);
+  return hash;
+}
+
+const OpTime& OpTimes::Of(const OpWork& work, DType dtype) {
+  auto [it, inserted] = times_.try_emplace(Key{work, dtype});
+  if (inserted) it->second = std::make_unique<OpTime>(PredictOp(device_, work, dtype));
+  return *it->second;
+}
+
+}  // namespace daydream

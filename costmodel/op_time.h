@@ -1,0 +1,72 @@
+// How long an operation takes on a GPU that may not be at hand, with the terms of the answer.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "costmodel/device.h"
+#include "costmodel/op_shape.h"
+
+namespace daydream {
+
+struct OpTime {
+  enum class Method : uint8_t {
+    kNothing,  // no work
+    kTiles,    // products: tiles in waves
+    kPatches,  // convolutions, as if by the product they equal: good for ratios only
+    kRows,     // softmax, layer norm
+    kBytes,    // everything else: what it moves
+  };
+  Method method = Method::kNothing;
+  double ns = 0;         // of all its kernels, without any launch latency; never below bound_ns
+  double bound_ns = 0;   // data-sheet roofline
+  bool bounded = false;  // the model was below the bound, which counts instead
+
+  // What the time is made of, for people. A convolution has the terms of its longest product.
+  struct Term {
+    std::string_view what;  // "waves"
+    double value = 0;
+    std::string_view unit;  // "us", "TFLOPS", "MB"; empty for plain numbers
+  };
+  std::array<Term, 10> terms;
+  size_t term_count = 0;
+
+  // False: only ratios of such times on two GPUs, or in two formats, mean something.
+  bool absolute() const { return method != Method::kPatches; }
+};
+std::string_view MethodName(OpTime::Method method);  // "tiles in waves"
+
+// The time of `work` with its data in `dtype` (kUnknown: as fp32). No limit by launch latency: that
+// is the caller's, kKernelFloorNs a kernel. Deterministic; about a microsecond.
+OpTime PredictOp(const DeviceSpec& device, const OpWork& work, DType dtype);
+
+// "512.3 us by tiles in waves: tile rows 128, ..., bound 430.1 us".
+std::string Explain(const OpTime& time);
+
+// PredictOp with answers kept by shape and format. References live as long as the table. The
+// device must live as long, too.
+class OpTimes {
+ public:
+  explicit OpTimes(const DeviceSpec& device) : device_(device) {}
+  const OpTime& Of(const OpWork& work, DType dtype);
+  const DeviceSpec& device() const { return device_; }
+  size_t size() const { return times_.size(); }
+
+ private:
+  struct Key {
+    OpWork work;
+    DType dtype = DType::kUnknown;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const;
+  };
+  const DeviceSpec& device_;
+  absl::flat_hash_map<Key, std::unique_ptr<OpTime>, Hash> times_;
+};
+
+}  // namespace daydream

@@ -1,0 +1,85 @@
+#include "costmodel/transfer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "costmodel/roofline.h"
+
+namespace daydream {
+namespace {
+
+// Beyond this the work was taken for something else than what ran: the trace knows better.
+constexpr double kFarOff = 3;
+
+}  // namespace
+
+OpFamily FamilyOf(const OpTime& time) {
+  const bool product =
+      time.method == OpTime::Method::kTiles || time.method == OpTime::Method::kPatches;
+  return product ? OpFamily::kProduct : OpFamily::kMemory;
+}
+
+void SourceBias::Add(OpFamily family, double measured_ns, double model_ns) {
+  if (!(measured_ns > 0) || !(model_ns > 0)) return;
+  const auto i = static_cast<size_t>(family);
+  residuals_[i].push_back({std::log(measured_ns / model_ns), measured_ns});
+  sorted_[i] = false;
+}
+
+double SourceBias::Of(OpFamily family) const {
+  const auto i = static_cast<size_t>(family);
+  std::vector<Residual>& all = residuals_[i];
+  if (all.empty()) return 0;
+  if (!sorted_[i]) {
+    std::sort(all.begin(), all.end(), [](const Residual& a, const Residual& b) {
+      return std::pair(a.log_ratio, a.weight) < std::pair(b.log_ratio, b.weight);
+    });
+    sorted_[i] = true;
+  }
+  double total = 0, below = 0;
+  for (const Residual& r : all) total += r.weight;
+  for (const Residual& r : all) {
+    below += r.weight;
+    if (below >= total / 2) return r.log_ratio;
+  }
+  return all.back().log_ratio;
+}
+
+Transfer TransferOp(double measured_ns, const OpTime& here, const OpTime& there, double bias,
+                    bool same, const TransferRules& rules) {
+  Transfer transfer{.ns = measured_ns};
+  if (same) {
+    transfer.how = Transfer::How::kSame;
+    return transfer;
+  }
+  if (!(here.ns > 0) || !(there.ns > 0) || !(measured_ns > 0)) return transfer;
+  if (std::max(here.ns, there.ns) <= rules.floor_ns) {
+    transfer.how = Transfer::How::kShort;
+    return transfer;
+  }
+  const double model_here = std::max(here.ns, rules.floor_ns);
+  const double model_there = std::max(there.ns, rules.floor_ns);
+  const double own = std::log(measured_ns / model_here);
+  if (!here.absolute() || std::abs(own) > std::log(kFarOff)) {
+    transfer.how = Transfer::How::kRatio;
+    transfer.ns = measured_ns * model_there / model_here;
+  } else {
+    transfer.how = Transfer::How::kCentred;
+    const double kept = rules.own * (own - bias) + (rules.keep_bias ? bias : 0);
+    transfer.ns = model_there * std::exp(kept);
+  }
+  transfer.bounded = transfer.ns < there.bound_ns;
+  transfer.ns = std::max(transfer.ns, there.bound_ns);
+  return transfer;
+}
+
+double ClassRatio(const DeviceSpec& here, const DeviceSpec& there, OpFamily family,
+                  DType dtype_here, DType dtype_there) {
+  if (family == OpFamily::kProduct) {
+    return RateFor(here, dtype_here, false) / RateFor(there, dtype_there, false);
+  }
+  const double bytes = static_cast<double>(DTypeBytes(dtype_there)) / DTypeBytes(dtype_here);
+  return bytes * here.SustainedBandwidth() / there.SustainedBandwidth();
+}
+
+}  // namespace daydream
