@@ -11,6 +11,9 @@ A replay of a CUDA graph steps as the optimizers did whose steps it captured.
 The number of a step is that of its mark: 1, 2, 3, ..., also when the source changes. Step 0 has no
 mark of its own: it lasts from the start of the program to the first mark.
 
+Layers are marked during each capture of a CUDA graph, too, whose kernels could not be told
+otherwise; that labels no step.
+
 Layers are labelled in step 0, as nobody knows yet whether there will be a mark, and in the steps
 [settings.first_labelled, settings.warmup), always whole steps. LABELS_BEGIN of step 0 comes with
 its first layer. Taking the wrapper out while module calls are open is fine: each of them ends its
@@ -41,7 +44,8 @@ class _Thread(threading.local):
 class Steps:
     def __init__(self, torch: Any, patch: Patch) -> None:
         self.number = 0
-        self.labels_on = settings.layers != "off"
+        self.labels_on = self._may_label = settings.layers != "off"
+        self._captures = 0
         self._labels_told = False
         self.on_step: List[Callable[[int], None]] = []
         self._torch = torch
@@ -82,10 +86,16 @@ class Steps:
 
     def capture_began(self) -> None:
         self._thread.captured = []
+        self._captures += 1
+        if self._may_label:
+            self._patch.put()
 
     def capture_ended(self) -> List["weakref.ref[Any]"]:
         """The optimizers that stepped since it began; none of these steps has run yet."""
         captured, self._thread.captured = self._thread.captured, None
+        self._captures -= 1
+        if not self.labels_on and self._captures == 0:
+            self._patch.take()
         return [weakref.ref(optimizer) for optimizer in captured or ()]
 
     def replayed(self, graph: Any, captured: Iterable["weakref.ref[Any]"]) -> None:
@@ -173,12 +183,13 @@ class Steps:
     def _begin(self) -> None:
         self.number += 1
         inside = settings.first_labelled <= self.number < settings.warmup
-        self.labels_on = settings.layers != "off" and (_ALWAYS or inside)
+        self.labels_on = self._may_label and (_ALWAYS or inside)
         if not self.labels_on:
             if self._labels_told:
                 self._labels_told = False
                 sink.mark(sink.LABELS_END, 0, 0)
-            self._patch.take()
+            if self._captures == 0:
+                self._patch.take()
         sink.step(self.number)
         if self.labels_on:
             self.tell_labels()

@@ -82,5 +82,47 @@ step(optimizer)
         self.assertEqual([m.value for m in harness.of(result.marks, "STEP")], [1])
 
 
+class LayersOfGraphs(unittest.TestCase):
+    def marks(self, script, record="warmup=2;labels=1"):
+        result = harness.run_forked(SCRIPT + script, record, SETUP)
+        self.assertEqual((result.code, harness.complaints(result)), (0, []), result.err)
+        self.assertTrue(harness.balanced(result.marks))
+        return result.marks
+
+    def test_layers_are_marked_in_a_capture_and_not_after_it(self):
+        script = """
+for _ in range(4): step(optimizer)
+graph = captured(optimizer)
+for _ in range(2): step(optimizer); graph.replay()
+"""
+        marks = self.marks(script)
+        # One layer each of step 0 and 1, which are labelled, and of the capture in step 4.
+        self.assertEqual(harness.paths(marks), ["Linear"] * 3)
+        kinds = [m.kind for m in marks]
+        last = len(kinds) - 1 - kinds[::-1].index("LAYER_BEGIN")
+        self.assertEqual(kinds[:last].count("STEP"), 4)
+        self.assertEqual(len(harness.of(marks, "LABELS_BEGIN")), 1, "no step is labelled by it")
+        self.assertEqual(len(harness.of(marks, "BACKWARD_ENTER")), 3)
+
+    def test_a_capture_with_layers_off_marks_none(self):
+        script = "for _ in range(4): step(optimizer)\ngraph = captured(optimizer)"
+        self.assertEqual(harness.paths(self.marks(script, "layers=off")), [])
+
+    def test_a_failed_capture_takes_the_marks_out_too(self):
+        failing = SETUP.replace("capture_end(self): pass", "capture_end(self): raise RuntimeError")
+        script = """
+for _ in range(4): step(optimizer)
+before = nn.Module.__call__
+g = torch.cuda.CUDAGraph()
+g.capture_begin()
+assert nn.Module.__call__ is not before
+try: g.capture_end()
+except RuntimeError: pass
+assert nn.Module.__call__ is before
+"""
+        result = harness.run_forked(SCRIPT + script, "warmup=2;labels=1", failing)
+        self.assertEqual(result.code, 0, result.err)
+
+
 if __name__ == "__main__":
     harness.main()
