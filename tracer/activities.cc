@@ -96,6 +96,25 @@ constexpr Callback kCallbacks[] = {
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020},
 };
+// Between these, layers of the nodes of a graph are marked; and its kernels are recorded only if
+// that was on when it was made, for all we know.
+#define DRIVER(name) CUPTI_DRIVER_TRACE_CBID_##name
+constexpr CUpti_CallbackId kGraphCalls[] = {
+    DRIVER(cuStreamBeginCapture),
+    DRIVER(cuStreamBeginCapture_ptsz),
+    DRIVER(cuStreamBeginCapture_v2),
+    DRIVER(cuStreamBeginCapture_v2_ptsz),
+    DRIVER(cuStreamBeginCaptureToGraph),
+    DRIVER(cuStreamBeginCaptureToGraph_ptsz),
+    DRIVER(cuStreamEndCapture),
+    DRIVER(cuStreamEndCapture_ptsz),
+    DRIVER(cuGraphInstantiate),
+    DRIVER(cuGraphInstantiate_v2),
+    DRIVER(cuGraphInstantiateWithFlags),
+    DRIVER(cuGraphInstantiateWithParams),
+    DRIVER(cuGraphInstantiateWithParams_ptsz),
+};
+#undef DRIVER
 constexpr Callback kProfilerCallbacks[] = {
     {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStart},
     {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop},
@@ -191,6 +210,7 @@ std::string Activities::Start(const CuptiApi& api, const Options& options, const
   CUptiResult result = api.ActivityRegisterCallbacks(hooks.request, hooks.complete);
   if (result != CUPTI_SUCCESS) return Explain(result);
   EnableKinds();
+  work_on_ = true;
   if (!records_work_) return Explain(refusal_);
   EnableCallbacks();
   first_time_ = false;
@@ -259,6 +279,9 @@ void Activities::EnableCalls(bool on) {
 void Activities::EnableCallbacks() {
   if (api_->EnableCallback == nullptr) return;
   for (const Callback& c : kCallbacks) api_->EnableCallback(1, subscriber_, c.domain, c.id);
+  for (CUpti_CallbackId id : kGraphCalls) {
+    api_->EnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
+  }
   if (options_->capture != Capture::kProfiler) return;
   for (const Callback& c : kProfilerCallbacks) api_->EnableCallback(1, subscriber_, c.domain, c.id);
 }
@@ -271,12 +294,23 @@ void Activities::Switch(bool on) {
     if (kind.group == Group::kCalls || (on && kind.group == Group::kWork)) SetKind(kind, on);
   }
   EnableCalls(on);
+  work_on_ |= on;
 }
 
 void Activities::SwitchWorkOff() {
   if (api_->version == kCupti130) return;
+  SwitchWork(false);
+}
+
+void Activities::SwitchWorkOn() {
+  refused_again_ = CUPTI_SUCCESS;
+  SwitchWork(true);
+}
+
+void Activities::SwitchWork(bool on) {
+  work_on_ = on;
   for (const Kind& kind : kKinds) {
-    if (kind.group == Group::kWork) SetKind(kind, false);
+    if (kind.group == Group::kWork) SetKind(kind, on);
   }
 }
 

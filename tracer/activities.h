@@ -33,6 +33,9 @@ class Activities {
   // what it recorded before.
   void Switch(bool on);
   void SwitchWorkOff();
+  // GPU work alone, for CUDA graphs that are made while the window is closed.
+  void SwitchWorkOn();
+  bool work_on() const { return work_on_; }
   CUptiResult refused_again() const { return refused_again_; }
 
   // Names as in CUPTI's headers, without their prefix: what is recorded, and what CUPTI refused.
@@ -54,6 +57,7 @@ class Activities {
   struct Kind;
   static const Kind kKinds[];
   void SetKind(const Kind& kind, bool on);
+  void SwitchWork(bool on);
   void EnableKinds();
   void EnableCalls(bool on);
   void EnableCallbacks();
@@ -64,7 +68,8 @@ class Activities {
   std::vector<std::string> kinds_, refused_;
   CUptiResult refusal_ = CUPTI_SUCCESS, refused_again_ = CUPTI_SUCCESS;
   bool uses_our_clock_ = false, uses_our_threads_ = false, first_time_ = true;
-  bool records_work_ = false;
+  bool records_work_ = false;  // some kind of call or work was not refused
+  bool work_on_ = false;
 };
 
 }  // namespace daydream::tracer

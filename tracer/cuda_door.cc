@@ -32,7 +32,6 @@ uint64_t Clock() { return static_cast<uint64_t>(MonotonicNs()); }
 
 void OnGraphNode(Recorder& r, CUpti_CallbackId id, const CUpti_GraphData& data) {
   if (r.api.GetGraphId == nullptr || r.api.GetGraphNodeId == nullptr) return;
-  r.has_graphs = true;
   GraphNode node;
   node.created_ns = MonotonicNs();
   node.thread = static_cast<uint32_t>(syscall(SYS_gettid));
@@ -48,33 +47,45 @@ void OnGraphNode(Recorder& r, CUpti_CallbackId id, const CUpti_GraphData& data) 
   NoteGraphNode(node);
 }
 
-// The calling thread may hold a lock of CUPTI, and the holder of window_mutex may wait for it.
-void OnProfiler(Recorder& r, bool start) {
-  std::unique_lock lock(r.window_mutex, std::try_to_lock);
-  if (lock.owns_lock()) {
-    ApplySwitch(r, r.window->OnProfiler(start));
-  } else {
-    r.profiler_wish = start;
-    sem_post(&r.wake);
-  }
-}
-
 void OnFatalError(Recorder& r, const CUpti_StateData& data) {
   r.cupti_error =
       data.notification.result == CUPTI_SUCCESS ? CUPTI_ERROR_UNKNOWN : data.notification.result;
   sem_post(&r.wake);
 }
 
-void OnApi(Recorder& r, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-           CUpti_ApiCallbackSite site) {
-  if (domain == CUPTI_CB_DOMAIN_RUNTIME_API) {
-    // cudaDeviceReset destroys the context, and what CUPTI has not handed out with it.
-    if (site == CUPTI_API_ENTER) r.api.ActivityFlushAll(0);
-    return;
+bool Succeeded(const CUpti_CallbackData& call) {
+  const auto* result = static_cast<const CUresult*>(call.functionReturnValue);
+  return result == nullptr || *result == CUDA_SUCCESS;
+}
+
+void OnDriverCall(Recorder& r, CUpti_CallbackId id, const CUpti_CallbackData& call) {
+  const bool enter = call.callbackSite == CUPTI_API_ENTER;
+  switch (id) {
+    // Recorded is what lies between the return of the first and the call of the second.
+    case CUPTI_DRIVER_TRACE_CBID_cuProfilerStart:
+      return enter ? void() : WishProfiler(r, true);
+    case CUPTI_DRIVER_TRACE_CBID_cuProfilerStop:
+      return enter ? WishProfiler(r, false) : void();
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture:
+    case CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture_ptsz:
+      return enter ? void() : CaptureEnded();
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams:
+    case CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz:
+      return enter ? RecordGraphs(r) : void();
+    default:  // one of those that begin a capture
+      if (enter) return RecordGraphs(r);
+      if (Succeeded(call)) CaptureBegan();
   }
-  const bool start = id == CUPTI_DRIVER_TRACE_CBID_cuProfilerStart;
-  // Recorded is what lies between the return of the first and the call of the second.
-  if (site == (start ? CUPTI_API_EXIT : CUPTI_API_ENTER)) OnProfiler(r, start);
+}
+
+void OnApi(Recorder& r, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+           const CUpti_CallbackData& call) {
+  if (domain != CUPTI_CB_DOMAIN_RUNTIME_API) return OnDriverCall(r, id, call);
+  // cudaDeviceReset destroys the context, and what CUPTI has not handed out with it.
+  if (call.callbackSite == CUPTI_API_ENTER) r.api.ActivityFlushAll(0);
 }
 
 void OnCallback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const void* data) {
@@ -87,7 +98,7 @@ void OnCallback(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id, const v
     const auto& resource = *static_cast<const CUpti_ResourceData*>(data);
     return OnGraphNode(r, id, *static_cast<CUpti_GraphData*>(resource.resourceDescriptor));
   }
-  OnApi(r, domain, id, static_cast<const CUpti_CallbackData*>(data)->callbackSite);
+  OnApi(r, domain, id, *static_cast<const CUpti_CallbackData*>(data));
 }
 
 // What to add to CUPTI's times when it did not take our clock, or took it and uses another.

@@ -95,6 +95,10 @@ std::string LoadCupti(const std::string& given, CuptiApi& api) {
     api.path = real == nullptr ? info.dli_fname : real;
     free(real);
   }
+  if (api.version != 0 && api.version < kOldestCupti) {
+    return api.path + " is of CUDA 11 or older (CUPTI API version " + std::to_string(api.version) +
+           "); CUDA 12 is needed";
+  }
   return "";
 }
 

@@ -54,6 +54,8 @@ std::string LoadedLibrary(const char* prefix);
 // CUPTI_API_VERSION of CUDA 12.9, the first that takes a null buffer (in older ones it crashes:
 // Kineto, CuptiActivityApi.cpp), and of 13.0 GA, whose Disable can deadlock (notes of 13.0 U1).
 inline constexpr uint32_t kCuptiTakesNullBuffer = 27;
+// Of CUDA 12.0: records of older ones are laid out differently (cupti_activity.h).
+inline constexpr uint32_t kOldestCupti = 19;
 inline constexpr uint32_t kCupti130 = 130000;
 
 }  // namespace daydream::tracer

@@ -103,8 +103,8 @@ void EncodeSignature(const Signature& s, std::string* out) {
 
 }  // namespace
 
-Encoder::Encoder(uint32_t process, uint32_t (*thread_name)(uint32_t thread))
-    : process_(process), thread_name_(thread_name), slots_(1024) {
+Encoder::Encoder(uint32_t process, uint32_t (*thread_name)(uint32_t thread), size_t limit)
+    : process_(process), thread_name_(thread_name), slots_(1024), limit_(limit) {
   for (std::vector<Row>& group : groups_) group.reserve(kMaxRows);
 }
 
@@ -174,6 +174,13 @@ uint32_t Encoder::SignatureOf(const Signature& signature) {
   size_t at = HashOf(signature) & mask;
   for (; slots_[at] != 0; at = (at + 1) & mask) {
     if (signatures_[slots_[at] - 1].signature == signature) return slots_[at] - 1;
+  }
+  Signature plain{.kind = signature.kind, .columns = signature.columns};
+  // Of a kernel this is its shape; of others, what the row is: there are few.
+  if (signature.kind != kKernel) plain.detail[0] = signature.detail[0];
+  if (signatures_.size() >= limit_ && !(signature == plain)) {
+    ++reduced_;
+    return SignatureOf(plain);
   }
   signatures_.push_back({signature});
   slots_[at] = static_cast<uint32_t>(signatures_.size());

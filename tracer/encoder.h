@@ -74,8 +74,12 @@ class Encoder {
   // More rows than this do not come into one chunk.
   static constexpr size_t kMaxRows = 4096;
 
+  // So many different signatures take about 200 MB, here and in the reader.
+  static constexpr size_t kMaxSignatures = 1 << 20;
+
   // `thread_name` gives the name of a thread, 0 if it has none.
-  Encoder(uint32_t process, uint32_t (*thread_name)(uint32_t thread));
+  Encoder(uint32_t process, uint32_t (*thread_name)(uint32_t thread),
+          size_t limit = kMaxSignatures);
 
   // ---- Dictionaries. All answers are ids of the file. ----
   uint32_t ThreadLane(uint32_t thread);
@@ -86,7 +90,10 @@ class Encoder {
   void SetStream(uint32_t context, uint32_t stream, int32_t priority, uint32_t flags);
   void SetContext(uint32_t context, uint32_t device, uint32_t null_stream);
   void AddDevice(const DeviceFacts& device);
+  // Beyond `limit` (of the constructor) different ones, a new one says what kind of row it is
+  // and no more.
   uint32_t SignatureOf(const Signature& signature);
+  uint64_t reduced_signatures() const { return reduced_; }
 
   // ---- Contents ----
   void Add(RowGroup group, const Row& row);
@@ -149,6 +156,8 @@ class Encoder {
 
   std::vector<SignatureState> signatures_;  // by id
   std::vector<uint32_t> slots_;             // open-addressed: id + 1, 0 = empty
+  const size_t limit_;
+  uint64_t reduced_ = 0;  // answers of SignatureOf() that do not
 
   // Definitions that are not in the file yet. Names are those of tracer/name_table.h, with the
   // same ids; the counts say how many of each are in the file, and will be with this chunk.

@@ -22,9 +22,9 @@ constexpr std::array kSignals = {SIGTERM, SIGHUP, SIGINT};
 // `daydream trace`, which passes on what it gets. That is one signal.
 constexpr int64_t kOneSignalNs = 100'000'000;
 
-std::atomic<int> g_signal{0};  // the first that came
-std::atomic<int64_t> g_signal_ns{0};
-std::atomic<pid_t> g_handling{0};  // the process that has the thread for it
+std::atomic<int> g_signal{0};         // the first that came
+std::atomic<int64_t> g_signal_ns{0};  // 0: not yet
+std::atomic<pid_t> g_handling{0};     // the process that has the thread for it
 sem_t g_signal_came;
 
 void DieOf(int number) {
@@ -36,23 +36,20 @@ void DieOf(int number) {
 void OnSignal(int number) {
   int saved = errno;
   const int64_t now = MonotonicNs();
-  int64_t first = 0;
+  int first = 0;
   // A child of fork has no thread for it; a second signal shall not wait.
   if (getpid() != g_handling) {
     DieOf(number);
-  } else if (g_signal_ns.compare_exchange_strong(first, now)) {
-    g_signal = number;
+  } else if (g_signal.compare_exchange_strong(first, number)) {
+    g_signal_ns = now;
     sem_post(&g_signal_came);
-  } else if (now - first > kOneSignalNs) {
+  } else if (g_signal_ns != 0 && now - g_signal_ns > kOneSignalNs) {
     DieOf(number);
   }
   errno = saved;
 }
 
-void WaitForSignal(Recorder&) {
-  while (sem_wait(&g_signal_came) != 0) {
-  }
-  const int number = g_signal;
+void FinishAndDieOf(int number) {
   FinishRecorder(RecordingEnd::kSignal, number);
   signal(number, SIG_DFL);
   sigset_t one;
@@ -60,6 +57,12 @@ void WaitForSignal(Recorder&) {
   sigaddset(&one, number);
   pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
   kill(getpid(), number);
+}
+
+void WaitForSignal(Recorder&) {
+  while (sem_wait(&g_signal_came) != 0) {
+  }
+  FinishAndDieOf(g_signal);
 }
 
 bool IsDefault(int number) {
@@ -83,8 +86,14 @@ void HandleSignals() {
   }
 }
 
-void OnExit(int status, void*) { FinishRecorder(RecordingEnd::kExit, status & 0xff); }
-void OnQuickExit() { FinishRecorder(RecordingEnd::kExit, 0); }
+// A program that raised a signal which ends it does not get away with exit() meanwhile.
+void FinishBy(int status) {
+  const int number = g_signal;
+  if (number != 0 && getpid() == g_handling) return FinishAndDieOf(number);
+  FinishRecorder(RecordingEnd::kExit, status);
+}
+void OnExit(int status, void*) { FinishBy(status & 0xff); }
+void OnQuickExit() { FinishBy(0); }
 
 void BeforeFork() {
   Recorder& r = TheRecorder();
@@ -111,6 +120,7 @@ void AfterForkInChild() {
   r.pool.AfterForkInChild();
   ForgetInChild(r);
   g_handling = 0;
+  g_signal = 0;
   for (int number : kSignals) {
     struct sigaction now {};
     sigaction(number, nullptr, &now);

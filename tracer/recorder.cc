@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <new>
 
 #include "tracer/daydream_mark.h"
@@ -24,6 +25,10 @@ enum class Gate : uint8_t {
 };
 std::atomic<Gate> g_gate{Gate::kStart};
 std::atomic<bool> g_watch_ranges{false};  // capture=nvtx:NAME
+std::atomic<int> g_captures{0};           // stream captures that run
+
+// Ranges and layers of this thread that began in a capture while the window was closed.
+thread_local uint32_t t_open_ranges = 0, t_open_layers = 0;
 
 bool IsFact(uint32_t kind) { return kind == DAYDREAM_NOTE || kind == DAYDREAM_RANK; }
 
@@ -33,6 +38,25 @@ bool IsLabelling(uint32_t kind) {
 
 bool IsEssential(uint32_t kind) {
   return kind == DAYDREAM_STEP || IsFact(kind) || IsLabelling(kind);
+}
+
+// The window is closed: whether the mark is taken nevertheless because a graph is being captured.
+// What began then is ended then, so that marks stay in pairs.
+bool IsOfCapture(uint32_t kind) {
+  const bool capturing = g_captures.load(std::memory_order_relaxed) > 0;
+  const bool range = kind == DAYDREAM_RANGE_BEGIN || kind == DAYDREAM_RANGE_END;
+  uint32_t& open = range ? t_open_ranges : t_open_layers;
+  switch (kind) {
+    case DAYDREAM_RANGE_BEGIN:
+    case DAYDREAM_LAYER_BEGIN:
+      open += capturing;
+      return capturing;
+    case DAYDREAM_RANGE_END:
+    case DAYDREAM_LAYER_END:
+      return open > 0 && open-- > 0;
+    default:
+      return capturing;
+  }
 }
 
 // Of several sources of steps one counts: PyTorch's marks, whose steps have the layers; then
@@ -100,8 +124,16 @@ void MarkSlowly(Gate gate, uint32_t kind, uint32_t name, int64_t value) {
   if (plain == DAYDREAM_STEP) return OnStep(r, name, value);
   const bool range = g_watch_ranges && (plain == DAYDREAM_RANGE_BEGIN || end);
   if (range && !end) OnRange(r, plain, name);
-  if (g_gate.load() == Gate::kAll || IsEssential(plain)) Mark(kind, name, value);
+  if (g_gate.load() == Gate::kAll || IsEssential(plain) || IsOfCapture(plain)) {
+    Mark(kind, name, value);
+  }
   if (range && end) OnRange(r, plain, name);
+}
+
+void WarnIfRefused(const Recorder& r) {
+  if (!r.cupti_ready || r.activities.refused_again() == CUPTI_SUCCESS) return;
+  Warn("CUPTI refuses to record again: " + ResultText(r.api, r.activities.refused_again()) +
+       "; GPU work may be missing");
 }
 
 }  // namespace
@@ -208,6 +240,8 @@ void ForgetInChild(Recorder& r) {
   const bool may_start = !r.cuda_door && r.state.load() != State::kOff;
   r.state = may_start ? State::kIdle : State::kOff;
   r.step_source.reset();
+  r.profiler_wishes = 1;
+  g_captures = 0;
   if (may_start && r.environment_read) r.window.emplace(r.environment.options);
 }
 
@@ -218,10 +252,7 @@ void ApplySwitch(Recorder& r, Switch change) {
   if (change == Switch::kStay) return;
   const bool on = change == Switch::kOn;
   if (r.cupti_ready && r.cupti_error == 0) r.activities.Switch(on);
-  if (on && r.cupti_ready && r.activities.refused_again() != CUPTI_SUCCESS) {
-    Warn("CUPTI refuses to record again: " + ResultText(r.api, r.activities.refused_again()) +
-         "; GPU work may be missing");
-  }
+  if (on) WarnIfRefused(r);
   r.work_off_ns = on ? 0 : MonotonicNs() + kLastWorkNs;
   r.window_open = on;
   Gate expected = on ? Gate::kEssentials : Gate::kAll;
@@ -235,6 +266,43 @@ void ApplySwitch(Recorder& r, Switch change) {
   if (stop) {
     r.stop_program = true;
     sem_post(&r.wake);
+  }
+}
+
+void WishProfiler(Recorder& r, bool start) {
+  uint64_t now = r.profiler_wishes, next = 0;
+  do {
+    const bool full = now >> 63 != 0;  // the last one decides, then
+    next = (full ? 1 : now) << 1 | uint64_t{start};
+  } while (!r.profiler_wishes.compare_exchange_weak(now, next));
+  std::unique_lock lock(r.window_mutex, std::try_to_lock);
+  lock.owns_lock() ? FollowProfiler(r) : void(sem_post(&r.wake));
+}
+
+void FollowProfiler(Recorder& r) {
+  const uint64_t wishes = r.profiler_wishes.exchange(1);
+  for (int i = std::bit_width(wishes) - 1; i-- > 0;) {
+    ApplySwitch(r, r.window->OnProfiler((wishes >> i & 1) != 0));
+  }
+}
+
+void RecordGraphs(Recorder& r) {
+  r.has_graphs = true;
+  std::unique_lock lock(r.window_mutex, std::try_to_lock);
+  lock.owns_lock() ? KeepGraphWork(r) : void(sem_post(&r.wake));
+}
+
+void KeepGraphWork(Recorder& r) {
+  if (!r.has_graphs || !r.cupti_ready || r.cupti_error != 0) return;
+  if (r.activities.work_on() || r.window->over()) return;
+  r.activities.SwitchWorkOn();
+  WarnIfRefused(r);
+}
+
+void CaptureBegan() { ++g_captures; }
+void CaptureEnded() {
+  int now = g_captures;
+  while (now > 0 && !g_captures.compare_exchange_weak(now, now - 1)) {
   }
 }
 
@@ -271,7 +339,8 @@ void RecorderMark(uint32_t kind, uint32_t name, int64_t value) {
   }
   if (gate == Gate::kOff) return;
   if (gate == Gate::kEssentials && !IsEssential(kind & ~kMarkBytes) &&
-      !g_watch_ranges.load(std::memory_order_relaxed)) {
+      !g_watch_ranges.load(std::memory_order_relaxed) &&
+      g_captures.load(std::memory_order_relaxed) == 0 && t_open_ranges + t_open_layers == 0) {
     return;
   }
   MarkSlowly(gate, kind, name, value);

@@ -58,7 +58,9 @@ struct Recorder {
   std::atomic<int64_t> work_off_ns{0};
   std::atomic<bool> has_graphs{false};  // the program makes CUDA graphs
   std::atomic<bool> window_open{true};
-  std::atomic<int> profiler_wish{-1};  // 0, 1: the worker shall do what a callback could not
+  // cudaProfilerStart (1) and Stop (0) that nobody has followed yet, oldest first behind a
+  // leading 1.
+  std::atomic<uint64_t> profiler_wishes{1};
   std::atomic<bool> worth_a_file{false};
   std::atomic<bool> stop_program{false};
 
@@ -96,6 +98,22 @@ void FinishRecorder(RecordingEnd end, int32_t detail);
 
 // Switches CUPTI after the window changed. The caller holds window_mutex.
 void ApplySwitch(Recorder& recorder, Switch change);
+
+// cudaProfilerStart or Stop was called. The calling thread may hold a lock of CUPTI.
+void WishProfiler(Recorder& recorder, bool start);
+// Follows the wishes that wait. The caller holds window_mutex.
+void FollowProfiler(Recorder& recorder);
+
+// The program is about to make a CUDA graph, on a thread as above: its kernels are recorded, from
+// now on until the window is over.
+void RecordGraphs(Recorder& recorder);
+// The same. The caller holds window_mutex.
+void KeepGraphWork(Recorder& recorder);
+
+// A stream capture began or ended: while one runs, layers are marked although the window is
+// closed, for the nodes of the graph.
+void CaptureBegan();
+void CaptureEnded();
 
 // Threads of the recorder: all signals blocked, name "daydream". False if there can be none.
 bool StartThread(void (*run)(Recorder&));

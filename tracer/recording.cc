@@ -255,7 +255,13 @@ void Recording::AddLosses(const Losses& more) {
 
 int Recording::Flush() { return impl_->Flush(); }
 
-int Recording::Close(RecordingEnd end, int32_t detail) { return impl_->Close(end, detail); }
+int Recording::Close(RecordingEnd end, int32_t detail) {
+  if (const uint64_t reduced = impl_->encoder_.reduced_signatures(); reduced > 0) {
+    AddNote("events without name or shape=" + std::to_string(reduced) + ", for there were too many",
+            impl_->origin_ + impl_->last_ns_);
+  }
+  return impl_->Close(end, detail);
+}
 
 void Recording::AbandonInChild() {
   if (impl_ == nullptr) return;

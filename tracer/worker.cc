@@ -76,6 +76,12 @@ void Worker::WaitUntil(int64_t time) {
   }
 }
 
+int64_t RealtimeNs() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return t.tv_sec * kSecondNs + t.tv_nsec;
+}
+
 // Facts that the process asks CUDA about; by now cuInit has returned.
 uint32_t DriverVersion() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
@@ -126,9 +132,8 @@ void Worker::NoteCupti() {
 
 void Worker::AddClock() {
   ClockReading now;
-  timespec real;
   const int64_t before = MonotonicNs();
-  clock_gettime(CLOCK_REALTIME, &real);
+  now.realtime_ns = RealtimeNs();
   uint64_t cupti = 0;
   if (r_.cupti_ready && r_.cupti_error == 0 && r_.api.GetTimestamp != nullptr &&
       r_.api.GetTimestamp(&cupti) == CUPTI_SUCCESS) {
@@ -136,7 +141,6 @@ void Worker::AddClock() {
   }
   const int64_t after = MonotonicNs();
   now.monotonic_ns = before + (after - before) / 2;
-  now.realtime_ns = real.tv_sec * kSecondNs + real.tv_nsec;
   now.uncertainty_ns = static_cast<uint32_t>(std::min<int64_t>((after - before) / 2, kSecondNs));
   r_.recording.AddClock(now);
   next_clock_ = after + kClockPeriodNs;
@@ -145,15 +149,21 @@ void Worker::AddClock() {
 // A clock that CUPTI took is used for its records; whether cuptiGetTimestamp() follows it is not
 // documented. The times of the first calls decide.
 int64_t Worker::OffsetOf(const BufferPool::Full& full) const {
-  if (r_.cupti_offset_ns == 0) return 0;
   CUpti_Activity* record = nullptr;
   while (r_.api.ActivityGetNextRecord(full.buffer, full.valid, &record) == CUPTI_SUCCESS) {
     if (record->kind != CUPTI_ACTIVITY_KIND_RUNTIME && record->kind != CUPTI_ACTIVITY_KIND_DRIVER) {
       continue;
     }
     const auto start = static_cast<int64_t>(reinterpret_cast<CUpti_ActivityAPI*>(record)->start);
-    const bool ours = start >= r_.start_ns - kSecondNs && start <= MonotonicNs();
-    return ours ? 0 : r_.cupti_offset_ns;
+    const auto fits = [&](int64_t offset) {
+      return start + offset >= r_.start_ns - kSecondNs && start + offset <= MonotonicNs();
+    };
+    if (fits(0)) return 0;
+    if (fits(r_.cupti_offset_ns)) return r_.cupti_offset_ns;
+    // Nothing but its default is left (cupti_activity.h).
+    if (const int64_t offset = MonotonicNs() - RealtimeNs(); fits(offset)) return offset;
+    Warn("CUPTI's clock is none of those that are known; GPU work stands at wrong times");
+    return r_.cupti_offset_ns;
   }
   return r_.activities.uses_our_clock() ? 0 : r_.cupti_offset_ns;
 }
@@ -221,8 +231,8 @@ bool Worker::TakeMarksAndOpen() {
 void Worker::FollowWindow() {
   std::lock_guard lock(r_.window_mutex);
   ApplySwitch(r_, r_.window->OnTime((MonotonicNs() - r_.start_ns) / 1'000'000));
-  const int wish = r_.profiler_wish.exchange(-1);
-  if (wish >= 0) ApplySwitch(r_, r_.window->OnProfiler(wish == 1));
+  FollowProfiler(r_);
+  KeepGraphWork(r_);
   if (r_.work_off_ns == 0 || MonotonicNs() < r_.work_off_ns) return;
   // A graph that is made while its kernels are not recorded may never have them recorded.
   const bool keep = r_.has_graphs && !r_.window->over();
@@ -315,6 +325,8 @@ void Worker::Run() {
     // A full buffer is taken at once, the rest when the period is over.
     while (MonotonicNs() < next && r_.state.load() == State::kOn && r_.cupti_error == 0) {
       WaitUntil(next);
+      // A wish of a callback that found the lock taken may be why this thread woke.
+      FollowWindow();
       TakeBuffers();
     }
     last = r_.state.load() != State::kOn || r_.cupti_error != 0;

@@ -35,6 +35,26 @@ void TakeChunks(Encoder& encoder, WrittenFile& file) {
   }
 }
 
+TEST(Encoder, BeyondTheLimitSignaturesKeepTheirKindAlone) {
+  Encoder encoder(1, NoThreadName, 10);
+  const uint32_t lane = encoder.StreamLane(0, 1, 7);
+  for (uint32_t i = 0; i < 100; ++i) {
+    Signature kernel{.kind = kKernel};
+    kernel.detail[0] = i + 1;
+    encoder.Add(
+        RowGroup::kDevice,
+        {.start = i, .duration = 1, .lane = lane, .signature = encoder.SignatureOf(kernel)});
+  }
+  WrittenFile file;
+  TakeChunks(encoder, file);
+  EXPECT_THAT(file.rows, SizeIs(100)) << "all are there";
+  EXPECT_THAT(file.signatures, SizeIs(11)) << "ten, and the one that the others share";
+  EXPECT_EQ(encoder.reduced_signatures(), 90u);
+  EXPECT_EQ(file.rows[9].signature.launch().grid_x(), 10u);
+  EXPECT_EQ(file.rows[99].signature.launch().grid_x(), 0u);
+  EXPECT_EQ(file.rows[99].signature.kind(), pb::KIND_KERNEL);
+}
+
 class RandomRows {
  public:
   explicit RandomRows(uint32_t seed) : random_(seed) {}

@@ -1,10 +1,13 @@
 // When the window opens and closes, and what DAYDREAM_RECORD says.
 #include "tracer/window.h"
 
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tracer/options.h"
+#include "tracer/recorder.h"
 
 namespace daydream::tracer {
 namespace {
@@ -101,6 +104,35 @@ TEST(Window, FollowsTheProfilerApiAsOftenAsItIsCalled) {
   once.OnProfiler(true);
   once.OnProfiler(false);
   EXPECT_TRUE(once.over());
+}
+
+TEST(Window, WishesOfTheProfilerApiThatFindTheLockTakenAreFollowedInOrder) {
+  Recorder& r = TheRecorder();
+  r.window.emplace(Parsed("capture=cudaProfilerApi"));
+  const auto wish_elsewhere = [&](std::vector<bool> wishes) {
+    std::thread([&] {
+      for (bool start : wishes) WishProfiler(r, start);
+    }).join();
+  };
+  {
+    std::lock_guard lock(r.window_mutex);
+    wish_elsewhere({true, false, true});
+    EXPECT_FALSE(r.window->open()) << "not before somebody who has the lock follows";
+    FollowProfiler(r);
+    EXPECT_TRUE(r.window->open());
+    EXPECT_EQ(r.profiler_wishes, 1u);
+    // More than fit: the last decides.
+    std::vector<bool> many(1000, true);
+    many.back() = false;
+    wish_elsewhere(many);
+    FollowProfiler(r);
+    EXPECT_FALSE(r.window->open());
+    wish_elsewhere({true});
+  }
+  // What waits comes first.
+  wish_elsewhere({false});
+  EXPECT_FALSE(r.window->open());
+  EXPECT_TRUE(r.window->ever_open());
 }
 
 TEST(Window, FollowsARangeOnSeveralThreads) {

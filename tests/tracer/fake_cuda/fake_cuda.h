@@ -75,6 +75,7 @@ struct FakeGraphChange {
   CUgraph graph = nullptr, original = nullptr;
   CUgraphNode node = nullptr, original_node = nullptr;
   CUgraphExec exec = nullptr;
+  uint32_t exec_id = 0;
 };
 
 // Null functions are not called.

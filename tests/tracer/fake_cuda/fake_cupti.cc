@@ -139,6 +139,11 @@ CUptiResult cuptiActivityRegisterTimestampCallback(CUpti_TimestampCallbackFunc c
 CUptiResult cuptiGetTimestamp(uint64_t* now) {
   FAIL_IF_TOLD("GetTimestamp");
   *now = static_cast<uint64_t>(daydream::FakeNow() + daydream::Client().clock_offset);
+  if (daydream::FaultText("timestamp") == "realtime") {
+    timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    *now = static_cast<uint64_t>(t.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(t.tv_nsec);
+  }
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType type) {

@@ -50,9 +50,7 @@ std::mutex& StreamsMutex() {
   return mutex;
 }
 
-CUstream_st& StreamOf(CUstream stream) {
-  return stream == nullptr ? NullStream() : *stream;
-}
+CUstream_st& StreamOf(CUstream stream) { return stream == nullptr ? NullStream() : *stream; }
 
 CUstream_st* NewStream(uint32_t flag, int32_t priority, uint32_t correlation) {
   auto* stream = new CUstream_st{NextId(g_stream_id)};
@@ -152,6 +150,10 @@ CUresult WaitForAll(Call& call) {
 }
 
 CUresult Launch(CUfunction function, const FakeShape& shape, CUstream stream, Call& call) {
+  if (CUgraph graph = StreamOf(stream).capture) {
+    AddNode(graph, function, shape);
+    return CUDA_SUCCESS;
+  }
   FakeWork work;
   work.correlation = call.correlation();
   work.name = function->name.c_str();

@@ -13,6 +13,7 @@ struct CUstream_st {
   uint32_t id = 0;
   std::mutex mutex;
   int64_t busy_until = 0;
+  CUgraph capture = nullptr;  // what is launched becomes a node of it
 };
 struct CUevent_st {
   uint32_t id = 0;
@@ -66,6 +67,9 @@ class Call {
   FakeCall call_;
   bool outermost_ = false;
 };
+
+// Adds a kernel to a graph.
+CUgraphNode AddNode(CUgraph graph, CUfunction function, const FakeShape& shape);
 
 // Queues `work` on its stream, behind what is there. Returns when it starts.
 int64_t Enqueue(CUstream_st& stream, FakeWork work, int64_t duration);

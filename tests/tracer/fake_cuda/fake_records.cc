@@ -244,10 +244,22 @@ void PutWork(const void* record, size_t size, size_t start_offset, size_t end_of
   PutFinishedWork(gpu, false);
 }
 
+void DropRunningWork(uint32_t kind) {
+  Gpu& gpu = TheGpu();
+  std::lock_guard lock(gpu.mutex);
+  PutFinishedWork(gpu, false);
+  std::erase_if(gpu.pending, [kind](const Work& work) {
+    return memcmp(work.record.data(), &kind, sizeof kind) == 0;
+  });
+}
+
 void FlushBuffers(bool forced) {
+  static const bool withhold = FaultNumber("withhold") != 0;
+  bool keep_work = false;
   {
     std::lock_guard lock(TheGpu().mutex);
     PutFinishedWork(TheGpu(), forced);
+    keep_work = withhold && !TheGpu().pending.empty();
   }
   std::vector<Buffer*> all;
   {
@@ -255,6 +267,7 @@ void FlushBuffers(bool forced) {
     all = All().all;
   }
   for (Buffer* buffer : all) {
+    if (keep_work && buffer == TheGpu().buffer) continue;
     std::lock_guard lock(buffer->mutex);
     HandBack(*buffer);
   }

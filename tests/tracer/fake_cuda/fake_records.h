@@ -25,6 +25,8 @@ size_t RecordSize(uint32_t kind);
 void PutRecord(const void* record, size_t size);
 // Adds a record of the GPU when the clock reaches `end`. Its times stand at these offsets.
 void PutWork(const void* record, size_t size, size_t start_offset, size_t end_offset, int64_t end);
+// Forgets GPU work of this kind that has not ended.
+void DropRunningWork(uint32_t kind);
 // Hands out all buffers. `forced`: also records that are not complete, with end 0.
 void FlushBuffers(bool forced);
 size_t TakeDropped();

@@ -1,5 +1,7 @@
 // CUDA graphs of the fake driver, and the few runtime functions that tests need. Each runtime call
 // makes the driver call that the real one makes.
+#include <utility>
+
 #include <cudaProfiler.h>
 #include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
@@ -23,6 +25,15 @@ cudaError_t Runtime(CUresult result) {
 
 }  // namespace
 
+CUgraphNode daydream::AddNode(CUgraph graph, CUfunction function, const FakeShape& shape) {
+  auto* node = new CUgraphNode_st{NextId(g_node_id), function, shape};
+  graph->nodes.push_back(node);
+  if (auto* tool = Tool()) {
+    tool->graph({.cbid = CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, .graph = graph, .node = node});
+  }
+  return node;
+}
+
 extern "C" {
 
 uint64_t fake_cuda_node_id(CUgraphNode node) { return node->id; }
@@ -42,12 +53,19 @@ CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNod
   FakeShape shape{{p->gridDimX, p->gridDimY, p->gridDimZ},
                   {p->blockDimX, p->blockDimY, p->blockDimZ},
                   p->sharedMemBytes};
-  *node = new CUgraphNode_st{daydream::NextId(g_node_id), p->func, shape};
-  graph->nodes.push_back(*node);
-  if (auto* tool = Tool()) {
-    tool->graph({.cbid = CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED, .graph = graph, .node = *node});
-  }
+  *node = daydream::AddNode(graph, p->func, shape);
   return CUDA_SUCCESS;
+}
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode) {
+  Call call(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuStreamBeginCapture_v2);
+  CUgraph& capture = StreamOf(stream).capture;
+  if (capture != nullptr) return call.Return(CUDA_ERROR_ILLEGAL_STATE);
+  return call.Return(cuGraphCreate(&capture, 0));
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  Call call(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuStreamEndCapture);
+  *graph = std::exchange(StreamOf(stream).capture, nullptr);
+  return call.Return(*graph == nullptr ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS);
 }
 CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long) {
   Call call(CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags);
@@ -59,11 +77,14 @@ CUresult cuGraphInstantiate(CUgraphExec* exec, CUgraph graph, unsigned long long
     node->id = daydream::NextId(g_node_id);
     (*exec)->nodes.push_back(node);
     if (auto* tool = Tool()) {
-      tool->graph({CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, copy, graph, node, original, nullptr});
+      tool->graph({CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED, copy, graph, node, original, nullptr, 0});
     }
   }
   if (auto* tool = Tool()) {
-    tool->graph({CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED, graph, nullptr, nullptr, nullptr, *exec});
+    tool->graph({.cbid = CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED,
+                 .graph = graph,
+                 .exec = *exec,
+                 .exec_id = (*exec)->id});
   }
   return CUDA_SUCCESS;
 }

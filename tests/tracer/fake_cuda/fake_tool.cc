@@ -22,6 +22,8 @@ std::atomic<bool> g_system_thread_ids;
 std::atomic<CUpti_CallbackFunc> g_callback;
 std::atomic<void*> g_userdata;
 std::atomic<int64_t> g_calls;
+// graphs_need_kind: executable graphs that were made while kernels were not recorded.
+std::atomic<bool> g_unseen_graphs[kMaxId];
 
 bool On(uint32_t kind) { return g_kinds[kind].load(std::memory_order_relaxed); }
 
@@ -39,11 +41,13 @@ void CallBack(uint32_t domain, uint32_t cbid, const void* data) {
   g_callback.load()(g_userdata.load(), static_cast<CUpti_CallbackDomain>(domain), cbid, data);
 }
 
-void CallBackApi(uint32_t domain, uint32_t cbid, CUpti_ApiCallbackSite site) {
+void CallBackApi(uint32_t domain, uint32_t cbid, CUpti_ApiCallbackSite site,
+                 uint32_t* result = nullptr) {
   if (!g_callbacks[domain][cbid].load(std::memory_order_relaxed)) return;
   CUpti_CallbackData data{};
   data.callbackSite = site;
   data.functionName = CallbackName(domain, cbid);
+  data.functionReturnValue = result;
   CallBack(domain, cbid, &data);
 }
 
@@ -58,7 +62,8 @@ void ReportFatalError() {
 }
 
 void OnCall(const FakeCall& call) {
-  CallBackApi(call.domain, call.cbid, CUPTI_API_EXIT);
+  uint32_t result = call.result;
+  CallBackApi(call.domain, call.cbid, CUPTI_API_EXIT, &result);
   if (g_api[call.domain][call.cbid].load(std::memory_order_relaxed)) {
     CUpti_ActivityAPI r{};
     r.kind = call.domain == CUPTI_CB_DOMAIN_DRIVER_API ? CUPTI_ACTIVITY_KIND_DRIVER
@@ -89,6 +94,7 @@ void PutGpu(Record& r, const FakeWork& work) {
 void OnKernel(const FakeWork& work) {
   if (!On(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)) return;
   if (work.node != 0 && On(CUPTI_ACTIVITY_KIND_GRAPH_TRACE)) return;  // the whole graph hides it
+  if (work.node != 0 && work.graph < kMaxId && g_unseen_graphs[work.graph]) return;
   CUpti_ActivityKernel10 r{};
   r.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
   r.registersPerThread = 32;
@@ -230,6 +236,10 @@ void OnContext(CUcontext context) {
 }
 
 void OnGraph(const FakeGraphChange& change) {
+  if (change.cbid == CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED && change.exec_id < kMaxId) {
+    static const bool need = FaultNumber("graphs_need_kind") != 0;
+    g_unseen_graphs[change.exec_id] = need && !On(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+  }
   CUpti_GraphData graph{};
   graph.graph = change.graph;
   graph.originalGraph = change.original;
@@ -257,6 +267,8 @@ void StartTool(CUpti_CallbackFunc callback, void* userdata) {
 
 void SetKind(uint32_t kind, bool enabled) {
   if (kind < 64) g_kinds[kind] = enabled;
+  static const bool lose = FaultNumber("lose_in_flight") != 0;
+  if (lose && !enabled) DropRunningWork(kind);
   uint32_t domain = kind == CUPTI_ACTIVITY_KIND_DRIVER    ? CUPTI_CB_DOMAIN_DRIVER_API
                     : kind == CUPTI_ACTIVITY_KIND_RUNTIME ? CUPTI_CB_DOMAIN_RUNTIME_API
                                                           : 0;
@@ -302,6 +314,8 @@ const char* CallbackName(uint32_t domain, uint32_t cbid) {
                                     DRIVER(cuEventQuery),
                                     DRIVER(cuProfilerStart),
                                     DRIVER(cuProfilerStop),
+                                    DRIVER(cuStreamBeginCapture_v2),
+                                    DRIVER(cuStreamEndCapture),
                                     DRIVER(cuGraphCreate),
                                     DRIVER(cuGraphAddKernelNode_v2),
                                     DRIVER(cuGraphInstantiateWithFlags),

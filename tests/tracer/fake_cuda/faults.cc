@@ -14,7 +14,8 @@ namespace {
 struct Item {
   std::string name;
   int64_t number = -1;  // -1: any
-  int64_t left = -1;    // times; -1: always
+  int64_t skip = 0;     // times
+  int64_t left = -1;    // times after that; -1: always
   std::string value;
 };
 
@@ -25,10 +26,15 @@ std::vector<Item> Parse(std::string_view text) {
     text.remove_prefix(part.size() == text.size() ? part.size() : part.size() + 1);
     size_t equals = part.find('=');
     if (equals == std::string_view::npos) continue;
-    Item item{std::string(part.substr(0, equals)), -1, -1, std::string(part.substr(equals + 1))};
+    Item item{.name = std::string(part.substr(0, equals)),
+              .value = std::string(part.substr(equals + 1))};
     if (size_t hash = item.name.find('#'); hash != std::string::npos) {
       item.left = atoll(item.name.c_str() + hash + 1);
       item.name.resize(hash);
+    }
+    if (size_t at = item.name.find('@'); at != std::string::npos) {
+      item.skip = atoll(item.name.c_str() + at + 1);
+      item.name.resize(at);
     }
     if (size_t colon = item.name.find(':'); colon != std::string::npos) {
       item.number = atoll(item.name.c_str() + colon + 1);
@@ -71,6 +77,7 @@ int FaultCode(const char* function, int64_t number) {
     if (prefix) name.remove_suffix(1);
     bool same = prefix ? std::string_view(function).starts_with(name) : name == function;
     if (!same || (item.number != -1 && item.number != number) || item.left == 0) continue;
+    if (item.skip > 0 && item.skip-- > 0) continue;
     if (item.left > 0) --item.left;
     return atoi(item.value.c_str());
   }

@@ -6,6 +6,7 @@
 //   threads=TxN     T threads launch N kernels each  graph=N         a graph of N kernels, launched
 //   pipeline=N      two streams, N events and waits  copies=N        copies and sets
 //   alloc=N         allocations and frees            step=N, begin=X, end, range=X, end_range
+//   capture, captured   what lies between is captured    replay=N    launches of the captured graph
 //   sync, reset, profiler_start, profiler_stop, finish (the recorder), sleep=MS, pause
 //   endless=FILE    launches until it is killed; writes the time of each launch to FILE
 //   print=X         a line on stdout                 handle_term     own handler for SIGTERM: exit
@@ -123,6 +124,21 @@ void Graph(const std::string& text) {
   }
   cuGraphInstantiate(&exec, graph, 0);
   cuGraphLaunch(exec, g_stream);
+  cuStreamSynchronize(g_stream);
+}
+
+CUgraphExec g_captured;
+
+void Capture(const std::string&) { cuStreamBeginCapture(g_stream, CU_STREAM_CAPTURE_MODE_GLOBAL); }
+
+void Captured(const std::string&) {
+  CUgraph graph = nullptr;
+  if (cuStreamEndCapture(g_stream, &graph) != CUDA_SUCCESS) _exit(94);
+  cuGraphInstantiate(&g_captured, graph, 0);
+}
+
+void Replay(const std::string& text) {
+  for (int64_t i = 0; i < atoll(text.c_str()); ++i) cuGraphLaunch(g_captured, g_stream);
   cuStreamSynchronize(g_stream);
 }
 
@@ -255,6 +271,9 @@ const std::map<std::string, Action>& Work() {
       {"train", Train},
       {"threads", Threads},
       {"graph", Graph},
+      {"capture", Capture},
+      {"captured", Captured},
+      {"replay", Replay},
       {"pipeline", Pipeline},
       {"copies", Copies},
       {"alloc", Allocations},
@@ -306,6 +325,10 @@ const std::map<std::string, Action>& Ends() {
       {"fork_thread", [](const std::string& x) { std::thread(Fork, x).join(); }},
       {"fork_die", ForkAndKill},
       {"storm", Storm},
+      {"load",
+       [](const std::string& x) {
+         if (dlopen(x.c_str(), RTLD_NOW) == nullptr) _exit(93);
+       }},
       {"inject", InjectAgain},
       {"queries", Queries},
       {"limit_file", LimitFile},

@@ -2,6 +2,7 @@
 // what is missing.
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -71,6 +72,22 @@ bool HasNote(const WrittenFile& file, const std::string& text) {
     if (row.name.find(text) != std::string::npos) return true;
   }
   return false;
+}
+
+// Marks are ours, calls CUPTI's: the launches lie in the layer, whatever CUPTI's clock is.
+void ExpectCallsInTheLayer(const WrittenFile& file) {
+  int64_t begin = 0, end = 0;
+  for (const WrittenRow& mark : file.OfKind(pb::KIND_MARK)) {
+    if (mark.name == "layer") begin = mark.start;
+    if (begin != 0 && mark.name.empty()) end = mark.start;
+  }
+  ASSERT_LT(begin, end);
+  const std::vector<WrittenRow> calls = file.OfKind(pb::KIND_CALL);
+  ASSERT_GE(calls.size(), 100u);
+  // Two clocks cannot be read in one instant; seconds are what a wrong one differs by.
+  constexpr int64_t kBetweenReadings = 500'000'000;
+  EXPECT_GT(calls.front().start, begin - kBetweenReadings);
+  EXPECT_LT(calls[99].start, end + kBetweenReadings);
 }
 
 // Calls without which there is no recording of GPU work.
@@ -201,16 +218,17 @@ TEST(RecorderErrors, ARefusedClockMeansCuptisOwnConverted) {
   Left left;
   const WrittenFile file = RunWith("ActivityRegisterTimestampCallback=15", left);
   EXPECT_THAT(left.err, HasSubstr("refused our clock"));
-  // Marks are ours, kernels CUPTI's: the launches still lie in the layer.
-  int64_t begin = 0, end = 0;
-  for (const WrittenRow& mark : file.OfKind(pb::KIND_MARK)) {
-    if (mark.name == "layer") begin = mark.start;
-    if (begin != 0 && mark.name.empty()) end = mark.start;
-  }
-  ASSERT_LT(begin, end);
-  const std::vector<WrittenRow> calls = file.OfKind(pb::KIND_CALL);
-  EXPECT_GT(calls.front().start, begin - 1'000'000);
-  EXPECT_LT(calls[99].start, end + 1'000'000);
+  ExpectCallsInTheLayer(file);
+}
+
+TEST(RecorderErrors, WithoutATimestampTheFirstCallsTellTheClock) {
+  Left left;
+  // The clock is ours, and cuptiGetTimestamp says another.
+  ExpectCallsInTheLayer(RunWith("timestamp=realtime", left));
+  EXPECT_THAT(Messages(left), IsEmpty());
+  // Our clock was refused, and nobody says which it is instead.
+  ExpectCallsInTheLayer(RunWith("ActivityRegisterTimestampCallback=15;GetTimestamp=15", left));
+  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("refused our clock")));
 }
 
 TEST(RecorderErrors, AFatalErrorClosesTheFileAsAnError) {
@@ -241,6 +259,24 @@ TEST(RecorderErrors, OlderVersionsWork) {
     EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(100)) << version;
     EXPECT_THAT(Messages(left), SizeIs(version == 130000 ? 1 : 0)) << left.err;
   }
+}
+
+TEST(RecorderErrors, Cuda11IsRefusedWithAClearMessage) {
+  Left left;
+  const WrittenFile file = RunWith("version=18", left);  // of CUDA 11.8
+  EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), IsEmpty());
+  EXPECT_THAT(Messages(left),
+              ElementsAre(HasSubstr("is of CUDA 11 or older (CUPTI API version 18); "
+                                    "CUDA 12 is needed")));
+}
+
+TEST(RecorderErrors, AProgramThatHasLoadedCuptiOfCuda11IsRefusedWithAClearMessage) {
+  Session session;
+  const std::string old = session.scratch("libcupti.so.11");
+  std::filesystem::copy_file(DAYDREAM_FAKE_CUDA "/libcupti.so.13", old);
+  const Left left = session.Run({"load=" + old, "init", "launch=1", "sync", "exit=5"});
+  EXPECT_EQ(left.code, 5);
+  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr(old + "; CUDA 12 is needed")));
 }
 
 TEST(RecorderErrors, BuffersAreZeroedAsPromised) {

@@ -88,6 +88,16 @@ TEST(RecorderExits, SignalsWithTheDefaultActionWriteEverythingAndStillKill) {
   }
 }
 
+TEST(RecorderExits, AProgramThatRaisesASignalAndReturnsIsKilledByTheSignal) {
+  for (const char* way : {"return=0", "exit=0", "quick_exit=0"}) {
+    Session session;
+    const Left left = session.Run({"init", "launch=100", "raise=15", way});
+    EXPECT_FALSE(left.exited) << way;
+    EXPECT_EQ(left.code, SIGTERM) << way;
+    ExpectComplete(left, 100, pb::Index::END_SIGNAL, SIGTERM);
+  }
+}
+
 TEST(RecorderExits, AHandlerOfTheProgramIsLeftAlone) {
   // Installed before the recorder starts, and after it.
   const std::vector<std::vector<std::string>> orders = {
