@@ -1,7 +1,5 @@
 #include "costmodel/device.h"
 
-#include <google/protobuf/text_format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cmath>
@@ -9,13 +7,11 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "costmodel/device_fields.h"
 #include "costmodel/device_texts.h"
-#include "proto/device.pb.h"
 
 namespace daydream {
 namespace {
-
-namespace pb = device::v1;
 
 // What a GPU sustains, as a share of its data sheet. Fitted to the training half of the kernel
 // timings published with NeuSight (P4, P100, V100, T4, A100-40GB; fp32), then checked on others.
@@ -27,58 +23,15 @@ constexpr double kHbmShare = 0.887605;      // from A100
 constexpr double kGddrEccShare = 0.747119;  // from T4 and P4
 constexpr double kGddrShare = 0.87;         // no data: HBM's figure
 
-DeviceMemory FromProto(pb::MemoryClass memory) {
-  switch (memory) {
-    case pb::MEMORY_CLASS_GDDR_ECC:
-      return DeviceMemory::kGddrEcc;
-    case pb::MEMORY_CLASS_GDDR:
-      return DeviceMemory::kGddr;
-    default:
-      return DeviceMemory::kHbm;
-  }
-}
-
-DeviceSpec FromProto(const pb::DeviceSpec& from) {
-  DeviceSpec to;
-  to.name = from.name();
-  to.vendor = from.vendor();
-  to.compute_major = from.compute_major();
-  to.compute_minor = from.compute_minor();
-  to.multiprocessors = from.multiprocessors();
-  to.fp32_cores_per_multiprocessor = from.fp32_cores_per_multiprocessor();
-  to.base_clock_mhz = from.base_clock_mhz();
-  to.boost_clock_mhz = from.boost_clock_mhz();
-  to.fp32_tflops = from.fp32_tflops();
-  to.tf32_tflops = from.tf32_tflops();
-  to.fp16_tflops = from.fp16_tflops();
-  to.bf16_tflops = from.bf16_tflops();
-  to.fp8_tflops = from.fp8_tflops();
-  to.memory_gb_per_s = from.memory_gb_per_s();
-  to.memory = FromProto(from.memory_class());
-  to.memory_gb = from.memory_gb();
-  to.l2_mb = from.l2_mb();
-  to.tdp_watts = from.tdp_watts();
-  to.threads_per_multiprocessor = from.threads_per_multiprocessor();
-  to.registers_per_multiprocessor = from.registers_per_multiprocessor();
-  to.shared_memory_kb_per_multiprocessor = from.shared_memory_kb_per_multiprocessor();
-  to.nvlink_gb_per_s = from.nvlink_gb_per_s();
-  to.pcie_gb_per_s = from.pcie_gb_per_s();
-  to.name_words.assign(from.name_words().begin(), from.name_words().end());
-  to.source = from.source();
-  to.unsure.assign(from.unsure().begin(), from.unsure().end());
-  to.measured_fp32_gemm_tflops = from.measured().fp32_gemm_tflops();
-  to.measured_fp32_batched_gemm_tflops = from.measured().fp32_batched_gemm_tflops();
-  to.measured_bandwidth_share = from.measured().bandwidth_share();
-  return to;
-}
-
 std::vector<DeviceSpec> ParseAll() {
   std::vector<DeviceSpec> specs;
   for (const DeviceText& device : DeviceTexts()) {
-    pb::DeviceSpec message;
     // The texts are part of the program; a test parses each of them.
-    DD_CHECK(google::protobuf::TextFormat::ParseFromString(std::string(device.text), &message));
-    specs.push_back(FromProto(message));
+    auto fields = FieldsOfTextproto(device.text, PlainError);
+    DD_CHECK(fields.ok());
+    auto spec = SpecOfFields(*fields, PlainError);
+    DD_CHECK(spec.ok());
+    specs.push_back(*std::move(spec));
   }
   std::sort(specs.begin(), specs.end(),
             [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });
@@ -217,7 +170,9 @@ double DeviceSpec::TensorPeak(DType dtype) const {
 }
 
 double DeviceSpec::SustainedTflops(DType dtype, bool batched) const {
-  if (dtype != DType::kFp32 && dtype != DType::kUnknown) return kTensorShare * TensorPeak(dtype);
+  if (dtype != DType::kFp32 && dtype != DType::kUnknown) {
+    return (measured_tensor_share > 0 ? measured_tensor_share : kTensorShare) * TensorPeak(dtype);
+  }
   const double measured = batched ? measured_fp32_batched_gemm_tflops : measured_fp32_gemm_tflops;
   if (measured > 0) return measured;
   const double at_base_clock = fp32_tflops * base_clock_mhz / boost_clock_mhz;

@@ -43,6 +43,9 @@ struct DeviceSpec {
   double measured_fp32_gemm_tflops = 0;  // 0 = not measured
   double measured_fp32_batched_gemm_tflops = 0;
   double measured_bandwidth_share = 0;
+  double measured_tensor_share = 0;
+  std::string measured_source;
+  std::vector<std::string> measured_residuals;
 
   // Data-sheet rate of tensor (matrix) cores in TFLOPS; 0 when there are none for `dtype`.
   double TensorPeak(DType dtype) const;

@@ -270,6 +270,22 @@ constexpr ErrorPage kPages[] = {
      "--learn keeps what a prediction was off by, so that --learned can correct later ones. That\n"
      "makes sense only for a prediction (not a limit) that was measured on the GPU it was\n"
      "predicted for."},
+    {"E0801", "this GPU is not known",
+     "A GPU is named as in costmodel/devices/ (the message lists the names; letter case, spaces "
+     "and "
+     "dashes do not matter,\nand the first words are enough: H100), or by the path of a file that "
+     "describes one and ends in\n.yaml, .yml, .json or .textproto. docs/cost-model.md has the "
+     "fields of such a file."},
+    {"E0802", "this is no description of a device",
+     "A file that describes a GPU has lines of `field: value` in YAML, JSON or the protobuf text\n"
+     "format. The message shows where reading ended."},
+    {"E0803", "a field of a device is not right",
+     "There is no such field, it is given twice, or its value is no plain number within its "
+     "range.\n"
+     "Units are in the names of the fields: MHz, TFLOPS, 10^9 bytes a second; peaks are dense."},
+    {"E0804", "the description of a device is not enough",
+     "name, multiprocessors, memory_gb_per_s and the fp32 rate (fp32_tflops, or units and clock)\n"
+     "have to be there; everything else is filled in by rules that the result lists."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
      "not\n"
