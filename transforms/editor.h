@@ -29,6 +29,8 @@ struct Changes {
   std::vector<std::string> notes;     // assumptions worth telling: "fp16 would add loss scaling"
   std::vector<std::string> warnings;  // what weakens the answer: "3 reads prevent capture"
   std::vector<MemoryChange> memory;
+  // Examples that a step handles, times the recorded: step times compare only divided by it.
+  double samples = 1;
   bool any() const { return scaled + set + inserted + removed + fused + moved + edges > 0; }
 };
 

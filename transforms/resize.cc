@@ -1,0 +1,116 @@
+#include "transforms/resize.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace daydream {
+namespace {
+
+enum Basis : uint8_t { kByShapes, kByLaunch, kByGrowth, kUnchanged };
+
+Basis BasisOf(RetimedBy by) {
+  switch (by) {
+    case RetimedBy::kProducts:
+    case RetimedBy::kBytes:
+    case RetimedBy::kFloor:
+      return kByShapes;
+    case RetimedBy::kWaves:
+      return kByLaunch;
+    case RetimedBy::kRates:
+    case RetimedBy::kGrowth:
+      return kByGrowth;
+  }
+  return kByGrowth;
+}
+
+double Elements(const std::vector<Dims>& inputs) {
+  double sum = 0;
+  for (const Dims& dims : inputs) {
+    double n = 1;
+    for (int64_t d : dims) n *= static_cast<double>(d);
+    sum += n;
+  }
+  return sum;
+}
+
+std::unique_ptr<OpWork> Keep(std::optional<OpWork> work) {
+  return work ? std::make_unique<OpWork>(*std::move(work)) : nullptr;
+}
+
+}  // namespace
+
+Resizer::Resizer(Editor& edit, Duration floor, double model)
+    : edit_(edit),
+      shapes_(edit.graph()),
+      devices_(edit.graph()),
+      floor_(floor > Duration{} ? floor : KernelFloor(edit.graph())),
+      model_(model) {}
+
+const Resizer::Change& Resizer::ChangeOf(TaskId t, const SizesOf& sizes) {
+  const Graph& graph = edit_.graph();
+  const Task& task = graph.task(t);
+  auto [it, inserted] = changes_.try_emplace({task.scope, task.phase});
+  Change& change = it->second;
+  if (!inserted) return change;
+  const OpShape& shape = shapes_.Of(t);
+  const Sizes to = sizes(t, shape);
+  if (!shape.known()) {
+    change.growth = to.growth;
+    change.none = to.growth == 1;
+    return change;
+  }
+  if (!to.inputs) {
+    change.none = true;
+    return change;
+  }
+  const std::string_view op = graph.Name(graph.tables().scopes[shape.scope.index()].name);
+  change.before = Keep(WorkOf(op, shape.inputs, shape.dtype));
+  change.after = Keep(WorkOf(op, *to.inputs, shape.dtype));
+  const double before = Elements(shape.inputs);
+  if (before > 0) change.growth = Elements(*to.inputs) / before;
+  return change;
+}
+
+void Resizer::Resize(TaskId t, const SizesOf& sizes) { Set(t, ChangeOf(t, sizes)); }
+
+void Resizer::Grow(TaskId t, double growth) {
+  Change change;
+  change.growth = growth;
+  Set(t, change);
+}
+
+void Resizer::Set(TaskId t, const Change& change) {
+  const Graph& graph = edit_.graph();
+  const Duration now = graph.task(t).duration;
+  if (change.none) {
+    times_[kUnchanged] += now;
+    return;
+  }
+  auto [traits, inserted] = traits_.try_emplace(graph.task(t).name);
+  if (inserted) traits->second = ClassifyKernel(graph.TaskName(t));
+  KernelSetting before{.device = devices_.Of(t),
+                       .work = change.before.get(),
+                       .format = traits->second.dtype,
+                       .floor = floor_};
+  KernelSetting after = before;
+  after.work = change.after.get();
+  after.growth = change.growth;
+  const Retimed then = Retime(now, traits->second.kind, graph.Kernel(t), before, after);
+  times_[BasisOf(then.by)] += now;
+  edit_.SetDuration(t, std::max(now + (then.time - now).Scaled(model_), Duration{}));
+}
+
+std::string Resizer::Summary() const {
+  Duration all;
+  for (Duration d : times_) all += d;
+  if (all <= Duration{}) return "no kernel";
+  const auto percent = [&](Basis b) { return 100 * times_[b].seconds() / all.seconds(); };
+  return fmt::format(
+      "kernel time re-timed by shapes {:.0f} %, by blocks of the launch {:.0f} %, by the growth of "
+      "the work alone {:.0f} %; {:.0f} % does not change",
+      percent(kByShapes), percent(kByLaunch), percent(kByGrowth), percent(kUnchanged));
+}
+
+}  // namespace daydream
