@@ -18,7 +18,6 @@ Basis BasisOf(RetimedBy by) {
       return kByShapes;
     case RetimedBy::kWaves:
       return kByLaunch;
-    case RetimedBy::kRates:
     case RetimedBy::kGrowth:
       return kByGrowth;
   }
@@ -90,14 +89,10 @@ void Resizer::Set(TaskId t, const Change& change) {
   }
   auto [traits, inserted] = traits_.try_emplace(graph.task(t).name);
   if (inserted) traits->second = ClassifyKernel(graph.TaskName(t));
-  KernelSetting before{.device = devices_.Of(t),
-                       .work = change.before.get(),
-                       .format = traits->second.dtype,
-                       .floor = floor_};
-  KernelSetting after = before;
-  after.work = change.after.get();
-  after.growth = change.growth;
-  const Retimed then = Retime(now, traits->second.kind, graph.Kernel(t), before, after);
+  const Retimed then = Retime(
+      {.time = now, .traits = traits->second, .launch = graph.Kernel(t), .device = devices_.Of(t)},
+      {.before = change.before.get(), .after = change.after.get(), .growth = change.growth},
+      floor_);
   times_[BasisOf(then.by)] += now;
   edit_.SetDuration(t, std::max(now + (then.time - now).Scaled(model_), Duration{}));
 }
