@@ -10,11 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/depth_first_search.hpp>
 #include <boost/graph/dominator_tree.hpp>
 #include <boost/graph/graph_traits.hpp>
+#include <boost/graph/max_cardinality_matching.hpp>
 #include <boost/graph/properties.hpp>
 #include <boost/graph/topological_sort.hpp>
+#include <boost/graph/transitive_reduction.hpp>
 #include <boost/iterator/counting_iterator.hpp>
 #include <boost/property_map/property_map.hpp>
 

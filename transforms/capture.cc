@@ -109,6 +109,8 @@ class Capture {
     if (IsHost(task.kind) && task.kind != TaskKind::kHost && IsAllocation(t)) {
       return Border::kAllocation;
     }
+    // Copies out of pinned memory do not wait.
+    if (uses_.UseOf(t) == WaitUse::kToDevice) return Border::kHostCopy;
     if (uses_.UseOf(t) != WaitUse::kNone) return Border::kWait;
     if (task.kind != TaskKind::kCall) return Border::kNone;
     std::string_view name = graph().Name(task.name);
@@ -403,10 +405,12 @@ class Capture {
     if (differ == 0) return;
     auto first = std::find_if(nodes_.begin(), nodes_.end(),
                               [&](const Node& n) { return spread(counts[key(n.task)]) > 0; });
-    edit_.changes().warnings.push_back(fmt::format(
-        "up to {} kernels of a step are launched with other shapes or not at all in other steps, "
-        "first {} by {}: what changes its shapes cannot be replayed",
-        differ, graph().TaskName(first->task), SiteOf(graph(), first->task)));
+    std::string which(graph().TaskName(first->task));
+    if (graph().task(first->task).scope.valid()) which += " by " + SiteOf(graph(), first->task);
+    edit_.changes().warnings.push_back(
+        fmt::format("up to {} kernels of a step are launched with other shapes or not at all in "
+                    "other steps, first {}: what changes its shapes cannot be replayed",
+                    differ, which));
   }
 
   void Tell() {

@@ -31,6 +31,7 @@ struct Changes {
   std::vector<MemoryChange> memory;
   // Examples that a step handles, times the recorded: step times compare only divided by it.
   double samples = 1;
+  bool bound = false;  // this answer is a limit, although the transform usually predicts
   bool any() const { return scaled + set + inserted + removed + fused + moved + edges > 0; }
 };
 

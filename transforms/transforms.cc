@@ -51,7 +51,7 @@ absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
     return MakeStatus(absl::StatusCode::kInternal, std::move(d));
   }
   return Applied{.spelled = application.params.spelled(),
-                 .bound = transform.bound,
+                 .bound = transform.bound || edit.changes().bound,
                  .changes = edit.changes(),
                  .causes = {edit.causes().begin(), edit.causes().end()},
                  .edits = {edit.edits().begin(), edit.edits().end()},
