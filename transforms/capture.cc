@@ -138,23 +138,28 @@ class Capture {
     return b == Border::kAllocation || b == Border::kHostCopy || b == Border::kCollective;
   }
 
-  // Host tasks of threads that launch work, in the order in which they ran.
+  // Host tasks of threads that launch work, in the order in which they ran. Tasks that came later
+  // have no recorded start of their own: they run when those before them on their thread do.
   std::vector<TaskId> ProgramOrder() const {
     std::vector<bool> launches(graph().lanes().size(), false);
     for (const Edge& e : graph().edges()) {
       if (e.rule == Rule::kLaunch) launches[graph().task(e.from).lane.index()] = true;
     }
-    std::vector<TaskId> order;
-    for (size_t i = 0; i < graph().size(); ++i) {
-      const Task& task = graph().task(TaskId(i));
-      if (!task.removed && IsHost(task.kind) && launches[task.lane.index()]) {
-        order.push_back(TaskId(i));
+    using Place = std::pair<uint16_t, Instant>;
+    std::vector<std::pair<Place, TaskId>> placed;
+    for (size_t lane = 0; lane < launches.size(); ++lane) {
+      if (!launches[lane]) continue;
+      Place place{0, Instant::Min()};
+      for (TaskId t = graph().lanes()[lane].first; t.valid(); t = graph().task(t).lane_next) {
+        const Task& task = graph().task(t);
+        place = std::max(place, Place{task.step, task.recorded_start});
+        if (!task.removed && IsHost(task.kind)) placed.push_back({place, t});
       }
     }
-    std::stable_sort(order.begin(), order.end(), [&](TaskId a, TaskId b) {
-      const Task &x = graph().task(a), &y = graph().task(b);
-      return std::pair(x.step, x.recorded_start) < std::pair(y.step, y.recorded_start);
-    });
+    std::stable_sort(placed.begin(), placed.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<TaskId> order;
+    for (const auto& [place, t] : placed) order.push_back(t);
     return order;
   }
 

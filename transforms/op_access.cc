@@ -172,6 +172,11 @@ void OpAccesses::FindViews() {
 
 bool OpAccesses::Inside(ScopeId inner, ScopeId outer) const {
   const std::vector<Scope>& scopes = graph_.tables().scopes;
+  // Most pairs are apart in time.
+  if (scopes[inner.index()].begin > scopes[outer.index()].end ||
+      scopes[outer.index()].begin > scopes[inner.index()].end) {
+    return false;
+  }
   for (int depth = 0; depth < kDeepest && inner.index() < scopes.size(); ++depth) {
     if (inner == outer) return true;
     inner = scopes[inner.index()].parent;
