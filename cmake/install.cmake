@@ -10,9 +10,11 @@ target_link_libraries(daydream_all INTERFACE ${libraries})
 set_target_properties(daydream_all PROPERTIES EXPORT_NAME daydream)
 add_library(daydream::daydream ALIAS daydream_all)
 
-if(TARGET daydream)
-  install(TARGETS daydream RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+foreach(program daydream daydream-mpi)
+  if(TARGET ${program})
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
 # The recorder and what it needs; `daydream trace` looks for them beside its bin folder, so the
 # folder is lib/daydream whatever the libraries' own is called.
 set(recorder lib/daydream)

@@ -12,7 +12,8 @@ namespace {
 
 constexpr size_t kTextWidth = 78;
 
-// `text` in lines of `kTextWidth`, the first after `label`, the others below it.
+}  // namespace
+
 std::string Paragraph(std::string_view label, std::string_view text) {
   if (text.empty()) return "";
   const size_t indent = 13;
@@ -37,8 +38,6 @@ std::string Paragraph(std::string_view label, std::string_view text) {
   }
   return out + line + "\n";
 }
-
-}  // namespace
 
 std::string DescribeDefault(const ParamSpec& spec) {
   if (spec.required) return "required";

@@ -286,6 +286,33 @@ constexpr ErrorPage kPages[] = {
     {"E0804", "the description of a device is not enough",
      "name, multiprocessors, memory_gb_per_s and the fp32 rate (fp32_tflops, or units and clock)\n"
      "have to be there; everything else is filled in by rules that the result lists."},
+    {"E0701", "bad range of a sweep",
+     "A value of --opt that is a range or a list cannot be used: it runs backwards, never ends,\n"
+     "mixes units, or gives more than 100,000 scenarios. Ranges are 1..8, 1..16*2 and\n"
+     "10GB/s..25GB/s+5GB/s, lists {bf16,fp16}."},
+    {"E0702", "the journal belongs to another sweep",
+     "The file of --journal was begun with another trace, other optimizations, steps or values, "
+     "or\n"
+     "by another version of the program. Its rows do not answer this question. Name another file,\n"
+     "or remove this one."},
+    {"E0703", "a journal cannot be used",
+     "The file is no journal of a sweep, is damaged before its last line, cannot be written, or\n"
+     "another process is writing it. A last line that was cut off is no damage: it is dropped, "
+     "and\n"
+     "that row is done again."},
+    {"E0704", "bad shard",
+     "--shard I/N does every N-th scenario, beginning with the I-th; I is between 1 and N."},
+    {"E0705", "journals do not make a whole",
+     "`sweep merge` got journals of different sweeps, or two different values of one row: then\n"
+     "nothing is written. When only rows are missing, the result holds the others and the exit "
+     "code\n"
+     "is 4: run the missing shards with the same journals and merge again."},
+    {"E0706", "ranks without MPI",
+     "The program was started by mpirun or srun as one of several ranks, but does not know MPI, "
+     "so\n"
+     "every rank would do all the work. Where the MPI headers were there when it was built, there "
+     "is\n"
+     "a program daydream-mpi beside it; --shard I/N works without."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
      "not\n"
@@ -313,7 +340,7 @@ std::string ErrorsMarkdown() {
       "# Error codes\n\n"
       "Printed by `daydream explain CODE`. The first two digits are the area: 01 command line, 02\n"
       "reading the input, 03 what the input lacks, 04 option files, 05 recording, 06 model and\n"
-      "replay, 09 our own mistakes. Warnings have the same numbers and begin with W.\n";
+      "replay, 07 sweeps, 09 our own mistakes. Warnings have the same numbers and begin with W.\n";
   for (const ErrorPage& page : kPages) {
     out += fmt::format("\n## {}: {}\n\n{}\n", page.code, page.title, page.text);
   }

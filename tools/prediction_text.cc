@@ -28,11 +28,15 @@ std::string SpeedupRange(const Prediction& p, Duration baseline) {
   return fmt::format("({:.2f} - {:.2f})", ratio(*p.high), ratio(*p.low));
 }
 
-std::string IntervalText(const Prediction& p, TimeUnit unit) {
-  if (!p.low.has_value()) return "";
-  int decimals = unit == TimeUnit::kMs && p.high->ns < 10'000'000 ? 2 : 1;
-  return fmt::format("{} - {} {}", TimeIn(*p.low, unit, decimals), TimeIn(*p.high, unit, decimals),
+std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit) {
+  if (!low.has_value() || !high.has_value()) return "";
+  int decimals = unit == TimeUnit::kMs && high->ns < 10'000'000 ? 2 : 1;
+  return fmt::format("{} - {} {}", TimeIn(*low, unit, decimals), TimeIn(*high, unit, decimals),
                      UnitName(unit));
+}
+
+std::string IntervalText(const Prediction& p, TimeUnit unit) {
+  return RangeText(p.low, p.high, unit);
 }
 
 std::string CauseTable(const Prediction& p, TimeUnit unit) {
@@ -77,7 +81,7 @@ std::string CauseTable(const Prediction& p, TimeUnit unit) {
   return table.Text();
 }
 
-std::string BoundByLine(const Prediction& p) {
+std::string BoundByText(const Prediction& p, std::string_view before) {
   Duration sum = p.path.gpu + p.path.cpu + p.path.comm + p.path.data;
   if (sum.ns <= 0) return "";
   std::vector<std::pair<Duration, std::string_view>> parts = {
@@ -90,7 +94,7 @@ std::string BoundByLine(const Prediction& p) {
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
                         FormatPercent(static_cast<double>(d.ns) / static_cast<double>(sum.ns), 0));
   }
-  return fmt::format("  now bound by {}\n", text);
+  return fmt::format("{}{}", before, text);
 }
 
 std::string SignedBytes(int64_t bytes) {
@@ -109,6 +113,17 @@ std::string Wrapped(const std::string& text) {
     begin = end + 1;
   }
   return out + fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin));
+}
+
+std::string ReplayLine(std::string_view headline, const ReplayCheck& r) {
+  TimeUnit unit = UnitFor(r.measured);
+  std::string line = fmt::format("{}      replay check: {} against {} measured ({}", headline,
+                                 FormatTime(r.simulated, unit), FormatTime(r.measured, unit),
+                                 FormatSignedPercent(r.error()));
+  if (auto typical = r.typical_error()) {
+    line += fmt::format("; {} with typical lags", FormatSignedPercent(*typical));
+  }
+  return line + ")\n";
 }
 
 std::string WhyNotLines(const Prediction& p) {

@@ -30,32 +30,58 @@ bool Names(const std::vector<std::vector<Application>>& scenarios, const OptionF
   return false;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args& args) {
-  OptionFiles files(OptionFolders());
+absl::Status LoadFiles(const Args& args, OptionFiles& files) {
   for (const std::string& path : args.All("--opt-file")) {
     DD_RETURN_IF_ERROR(files.Load(path).status());
   }
-  const std::vector<std::shared_ptr<const OptionFile>> given(files.all().begin(),
-                                                             files.all().end());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::vector<Application>>> Parse(std::span<const std::string> specs,
+                                                            OptionFiles& files) {
   std::vector<std::vector<Application>> scenarios;
-  for (const std::string& spec : args.All("--opt")) {
+  for (const std::string& spec : specs) {
     auto scenario = ParseScenario(spec, &files);
     if (!scenario.ok()) return WithFlag(scenario.status());
     scenarios.push_back(*std::move(scenario));
   }
-  for (const auto& file : given) {
-    if (Names(scenarios, *file)) continue;
-    DD_ASSIGN_OR_RETURN(auto alone, ParseScenario(file->transform().name, &files));
-    scenarios.push_back(std::move(alone));
-  }
+  return scenarios;
+}
+
+// Fills in the values of --set.
+absl::Status Set(const Args& args, const OptionFiles& files,
+                 std::vector<std::vector<Application>>& scenarios) {
   std::vector<Setting> settings;
   for (const std::string& text : args.All("--set")) {
     DD_ASSIGN_OR_RETURN(Setting setting, ParseSetting(text, files.all()));
     settings.push_back(std::move(setting));
   }
-  DD_RETURN_IF_ERROR(ApplySettings(settings, scenarios));
+  return ApplySettings(settings, scenarios);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::vector<Application>>> ParseSpecs(
+    const Args& args, std::span<const std::string> specs) {
+  OptionFiles files(OptionFolders());
+  DD_RETURN_IF_ERROR(LoadFiles(args, files));
+  DD_ASSIGN_OR_RETURN(auto scenarios, Parse(specs, files));
+  DD_RETURN_IF_ERROR(Set(args, files, scenarios));
+  return scenarios;
+}
+
+absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args& args) {
+  OptionFiles files(OptionFolders());
+  DD_RETURN_IF_ERROR(LoadFiles(args, files));
+  const std::vector<std::shared_ptr<const OptionFile>> given(files.all().begin(),
+                                                             files.all().end());
+  DD_ASSIGN_OR_RETURN(auto scenarios, Parse(args.All("--opt"), files));
+  for (const auto& file : given) {
+    if (Names(scenarios, *file)) continue;
+    DD_ASSIGN_OR_RETURN(auto alone, ParseScenario(file->transform().name, &files));
+    scenarios.push_back(std::move(alone));
+  }
+  DD_RETURN_IF_ERROR(Set(args, files, scenarios));
   return scenarios;
 }
 

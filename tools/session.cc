@@ -76,6 +76,14 @@ std::vector<std::string> OptionFolders() {
   return folders;
 }
 
+int LaunchedRanks() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const char* size = std::getenv(name);
+    if (size != nullptr) return std::max(1, std::atoi(size));
+  }
+  return 1;
+}
+
 void InstallInterruptHandler() {
   for (int signal : {SIGINT, SIGTERM}) {
     // Whoever started the process in the background wants it left alone.

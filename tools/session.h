@@ -73,6 +73,9 @@ absl::Status WriteFileWith(const std::string& path, bool overwrite,
 // Folders of DAYDREAM_OPTS_PATH, which names optimizations of the user's own, separated by ':'.
 std::vector<std::string> OptionFolders();
 
+// How many processes like this one a launcher (mpirun, srun) has started; 1 without one.
+int LaunchedRanks();
+
 // Removes temporary files when the process is interrupted and exits with 130.
 void InstallInterruptHandler();
 

@@ -45,8 +45,6 @@ struct WhatIfReport {
   std::optional<Score> score;
 };
 
-// "gpt2, 8 steps, A100      replay check: 182.4 ms against 182.1 ms measured (+0.2 %)".
-std::string ReplayLine(const WhatIfReport& report);
 std::string WhatIfText(const WhatIfReport& report, const Session& session);
 std::string WhatIfMarkdown(const WhatIfReport& report);
 std::string WhatIfJson(const WhatIfReport& report);

@@ -70,6 +70,11 @@ std::string MemoryLine(const WhatIfReport& report, const Prediction& p) {
   return fmt::format("{}: {} {}\n", text, Printable(most.what), SignedBytes(most.bytes));
 }
 
+std::string BoundByLine(const Prediction& p) {
+  const std::string text = BoundByText(p, "  now bound by ");
+  return text.empty() ? "" : text + "\n";
+}
+
 Table BreakdownTable(const WhatIfReport& report) {
   Table table({{report.by, Align::kLeft},
                {"GPU before"},
@@ -147,21 +152,9 @@ std::string ScoreText(const WhatIfReport& report) {
 
 }  // namespace
 
-std::string ReplayLine(const WhatIfReport& report) {
-  const ReplayCheck& r = report.result.replay;
-  TimeUnit unit = UnitFor(r.measured);
-  std::string line = fmt::format("{}      replay check: {} against {} measured ({}",
-                                 report.headline, FormatTime(r.simulated, unit),
-                                 FormatTime(r.measured, unit), FormatSignedPercent(r.error()));
-  if (auto typical = r.typical_error()) {
-    line += fmt::format("; {} with typical lags", FormatSignedPercent(*typical));
-  }
-  return line + ")\n";
-}
-
 std::string WhatIfText(const WhatIfReport& report, const Session& session) {
   const WhatIf& result = report.result;
-  std::string out = ReplayLine(report) + "\n";
+  std::string out = ReplayLine(report.headline, report.result.replay) + "\n";
   out += ScenarioTable(result).Text(session.table_style());
   out += Overlap(result);
   const Prediction& main = result.predictions[result.main];
@@ -179,7 +172,8 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
 }
 
 std::string WhatIfMarkdown(const WhatIfReport& report) {
-  std::string out = ReplayLine(report) + "\n" + ScenarioTable(report.result).Markdown();
+  std::string out = ReplayLine(report.headline, report.result.replay) + "\n" +
+                    ScenarioTable(report.result).Markdown();
   if (report.by != "cause") out += "\n" + BreakdownTable(report).Markdown();
   return out + ScoreText(report);
 }

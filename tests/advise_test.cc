@@ -1,0 +1,177 @@
+#include "report/advise.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "simulator/simulate.h"
+#include "trace/importer.h"
+#include "transforms/option_files.h"
+
+namespace daydream {
+namespace {
+
+BuiltGraph Example(const std::string& name) {
+  auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/examples/" + name + "-synthetic.ddtrace");
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+// Every transform that can be tried, and every limit.
+struct Tried {
+  std::vector<Application> options, limits;
+};
+
+Tried Everything() {
+  Tried out;
+  for (const Transform* t : Transforms()) {
+    auto params = BindParams(t->name, t->params, {});
+    if (!params.ok() || (t->advice.how.empty() && !t->bound)) continue;
+    (t->bound ? out.limits : out.options).push_back({t, *params});
+  }
+  return out;
+}
+
+Advised Ask(const BuiltGraph& built, const Tried& tried, unsigned jobs = 1) {
+  auto replay = CheckReplay(built, nullptr);
+  EXPECT_TRUE(replay.ok());
+  auto advised = Advise(built, *replay, tried.options, tried.limits, {.jobs = jobs});
+  EXPECT_TRUE(advised.ok()) << advised.status();
+  return *std::move(advised);
+}
+
+const BuiltGraph& LaunchBound() {
+  static const BuiltGraph built = Example("launch-bound");
+  return built;
+}
+const Advised& LaunchBoundAdvice() {
+  static const Advised advised = Ask(LaunchBound(), Everything());
+  return advised;
+}
+
+std::vector<std::string> Names(const std::vector<Option>& options) {
+  std::vector<std::string> names;
+  for (const Option& o : options) names.push_back(o.prediction.name);
+  return names;
+}
+
+TEST(Advise, EveryOptionIsInExactlyOneList) {
+  const Advised& a = LaunchBoundAdvice();
+  std::vector<size_t> places;
+  for (const auto* list : {&a.worth, &a.not_worth, &a.nothing_here, &a.unjudged}) {
+    for (const Option& o : *list) places.push_back(o.place);
+  }
+  std::vector<size_t> all;
+  for (size_t i = 0; i < Everything().options.size(); ++i) all.push_back(i);
+  EXPECT_THAT(places, testing::UnorderedElementsAreArray(all));
+}
+
+TEST(Advise, RanksBySavingAndKeepsWhatIsWorthIt) {
+  const Advised& a = LaunchBoundAdvice();
+  ASSERT_GE(a.worth.size(), 2u);
+  for (size_t i = 0; i < a.worth.size(); ++i) {
+    const Duration saved = a.baseline.step - a.worth[i].prediction.step;
+    EXPECT_GE(saved, a.baseline.step.Scaled(0.005));
+    EXPECT_TRUE(a.worth[i].prediction.low.has_value());
+    if (i == 0) continue;
+    EXPECT_LE(a.worth[i - 1].prediction.step, a.worth[i].prediction.step);
+  }
+  for (const Option& o : a.not_worth) {
+    EXPECT_LT(a.baseline.step - o.prediction.step, a.baseline.step.Scaled(0.005));
+  }
+}
+
+TEST(Advise, TheBestSetIsNeverWorseThanTheBestOptionOrPair) {
+  const Advised& a = LaunchBoundAdvice();
+  ASSERT_FALSE(a.worth.empty());
+  Duration least = a.worth[0].prediction.step;
+  for (const OptionPair& p : a.pairs) least = std::min(least, p.step.value_or(least));
+  EXPECT_LE(a.best.has_value() ? a.best->step : a.worth[0].prediction.step, least);
+}
+
+TEST(Advise, TheBestSetPlaysAsPrintedAndEveryMemberHelps) {
+  const BuiltGraph built = Example("resnet50");
+  const Advised a = Ask(built, Everything());
+  ASSERT_TRUE(a.best.has_value());
+  EXPECT_LE(a.best->step, a.worth[0].prediction.step);
+  auto played = Play(built.graph, a.best_list);
+  ASSERT_TRUE(played.ok());
+  EXPECT_EQ(StepTime(played->graph, played->timeline), a.best->step);
+  EXPECT_TRUE(a.best->left_out.empty());
+  for (size_t i = 0; i < a.best_list.size(); ++i) {
+    std::vector<Application> without = a.best_list;
+    without.erase(without.begin() + static_cast<ptrdiff_t>(i));
+    auto less = Play(built.graph, without);
+    ASSERT_TRUE(less.ok());
+    EXPECT_GT(StepTime(less->graph, less->timeline), a.best->step) << "without " << a.best->opts[i];
+  }
+}
+
+TEST(Advise, CausesOfEveryAnswerSumToWhatItSaves) {
+  const Advised& a = LaunchBoundAdvice();
+  std::vector<Prediction> all = {*a.best};
+  for (const Option& o : a.worth) all.push_back(o.prediction);
+  for (const Prediction& p : all) {
+    Duration sum;
+    for (const CauseShare& c : p.causes) sum += c.delta;
+    EXPECT_EQ(sum.ns, (p.step - a.baseline.step).ns) << p.name;
+  }
+}
+
+// Lanes, layers and steps are named by the program that was recorded: no answer may hang on that.
+TEST(Advise, RankingStaysWhenThingsAreRenamed) {
+  const Advised& before = LaunchBoundAdvice();
+  BuiltGraph built = LaunchBound();
+  Graph& g = built.graph;
+  for (size_t i = 0; i < g.steps().size(); ++i) g.mutable_step(i).label = fmt::format("z{}", i);
+  for (size_t i = 0; i < g.lanes().size(); ++i) {
+    g.mutable_lane(LaneId(i)).lane.name = g.AddName(fmt::format("lane {}", 99 - i));
+  }
+  Advised after = Ask(built, Everything());
+  EXPECT_EQ(Names(after.worth), Names(before.worth));
+  EXPECT_EQ(Names(after.not_worth), Names(before.not_worth));
+  EXPECT_EQ(after.best_members, before.best_members);
+  EXPECT_EQ(after.best->step, before.best->step);
+}
+
+TEST(Advise, TheOrderOfTheOptionsChangesNoRank) {
+  const Advised& before = LaunchBoundAdvice();
+  Tried tried = Everything();
+  std::reverse(tried.options.begin(), tried.options.end());
+  Advised after = Ask(LaunchBound(), tried);
+  EXPECT_EQ(Names(after.worth), Names(before.worth));
+}
+
+TEST(Advise, TheSameWithAnyNumberOfThreads) {
+  const Advised& one = LaunchBoundAdvice();
+  Advised three = Ask(LaunchBound(), Everything(), 3);
+  EXPECT_EQ(Names(one.worth), Names(three.worth));
+  EXPECT_EQ(one.best_members, three.best_members);
+  EXPECT_EQ(one.best->low, three.best->low);
+  for (size_t i = 0; i < one.pairs.size(); ++i) EXPECT_EQ(one.pairs[i].step, three.pairs[i].step);
+}
+
+TEST(Advise, OptionsThatExcludeEachOtherAreNeverTogether) {
+  for (const Transform* t : Transforms()) {
+    for (const Transform* u : Transforms()) EXPECT_EQ(FindConflict(*t, *u), FindConflict(*u, *t));
+  }
+  const Advised& a = LaunchBoundAdvice();
+  for (const OptionPair& p : a.pairs) {
+    const Conflict* conflict =
+        FindConflict(*a.worth[p.a].application.transform, *a.worth[p.b].application.transform);
+    if (conflict == nullptr) continue;
+    EXPECT_FALSE(p.step.has_value());
+    EXPECT_EQ(p.reason, conflict->reason);
+  }
+  for (size_t i : a.best_members) {
+    for (size_t j : a.best_members) {
+      if (i == j) continue;
+      EXPECT_EQ(FindConflict(*a.worth[i].application.transform, *a.worth[j].application.transform),
+                nullptr);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,128 @@
+// The commands that say what to do next: advise, causal.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+class Advising : public CliFixture {
+ protected:
+  json Advise(const std::string& flags = "") const {
+    CliResult r = Run(std::string("advise ") + kExampleTrace + " --format json " + flags);
+    EXPECT_EQ(r.exit, 0) << r.err;
+    return json::parse(r.out);
+  }
+};
+
+TEST_F(Advising, RanksWhatSavesAndShowsHowToTryAndCheckIt) {
+  CliResult r = Run(std::string("advise ") + kExampleTrace);
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("replay check"));
+  for (const char* part :
+       {"\n  #  try", "\n  1  ", "best set: ", "ceilings: ", "not worth it here: ",
+        "nothing to change here: ", "\n  how  ", "\n  trust  "}) {
+    EXPECT_THAT(r.out, HasSubstr(part));
+  }
+  EXPECT_THAT(r.out, HasSubstr(" --measured AFTER.ddtrace\n"));
+}
+
+TEST_F(Advising, EveryCheckCommandIsUnderstoodByWhatif) {
+  json all = Advise();
+  std::vector<std::string> commands = {all["best"]["check"]};
+  for (const json& option : all["options"]) commands.push_back(option["check"]);
+  for (std::string command : commands) {
+    const std::string program = "daydream ", after = "AFTER.ddtrace";
+    ASSERT_EQ(command.find(program), 0u);
+    command.replace(command.find(after), after.size(), kExampleTrace);
+    CliResult r = Shell(DAYDREAM_BINARY " " + command.substr(program.size()));
+    EXPECT_EQ(r.exit, 0) << command << "\n" << r.err;
+    EXPECT_THAT(r.out, HasSubstr("   measured ")) << command;
+  }
+}
+
+TEST_F(Advising, SaysTheSameAsWhatif) {
+  json all = Advise();
+  ASSERT_GE(all["options"].size(), 2u);
+  for (const json& option : all["options"]) {
+    const json& p = option["prediction"];
+    CliResult r = Run(std::string("whatif ") + kExampleTrace + " --format json --opt '" +
+                      p["opts"][0].get<std::string>() + "'");
+    json whatif = json::parse(r.out);
+    const json& same = whatif["scenarios"][1];
+    EXPECT_EQ(p["step_ns"], same["step_ns"]) << p["name"];
+    EXPECT_EQ(p["causes"], same["causes"]) << p["name"];
+    EXPECT_EQ(p["confidence"], same["confidence"]) << p["name"];
+  }
+}
+
+TEST_F(Advising, TheSameBytesWithAnyNumberOfThreads) {
+  for (const char* command : {"advise ", "causal "}) {
+    const std::string ask = command + std::string(kExampleTrace);
+    EXPECT_EQ(Run(ask + " -j1").out, Run(ask + " -j3").out);
+    EXPECT_EQ(Run(ask + " -j1 --format json").out, Run(ask + " -j4 --format json").out);
+    EXPECT_EQ(Run(ask + " -j1 --format csv").out, Run(ask + " -j2 --format csv").out);
+  }
+}
+
+TEST_F(Advising, TriesFilesOfTheUserAndLeavesOutWhatIsExcluded) {
+  const std::string file = DAYDREAM_SOURCE_DIR "/examples/optimizations/fused-adam.yaml";
+  json all = Advise("--exclude fuse --opt-file " + file);
+  size_t mine = 0;
+  for (const char* list : {"options", "not_worth", "nothing_to_change", "not_judged"}) {
+    for (const json& option : all[list]) {
+      EXPECT_NE(option["prediction"]["opts"][0], "fuse");
+      if (option["prediction"]["opts"][0] != "fused-adam") continue;
+      ++mine;
+      EXPECT_THAT(option["check"].get<std::string>(), HasSubstr("--opt-file " + file));
+    }
+  }
+  EXPECT_EQ(mine, 1u);
+  CliResult r = Run(std::string("advise ") + kExampleTrace + " --exclude fuze");
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("did you mean 'fuse'?"));
+}
+
+TEST_F(Advising, MistakesAndUselessTracesExitAsDocumented) {
+  const std::string trace = kExampleTrace;
+  EXPECT_EQ(Run("advise").exit, 2);
+  EXPECT_EQ(Run("advise " + trace + " --details many").exit, 2);
+  EXPECT_EQ(Run("advise " + trace + " --max-replay-error ten").exit, 2);
+  EXPECT_EQ(Run("advise " + Path("missing.json")).exit, 3);
+  Write("cpu.json", R"({"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1,
+        "tid": 1, "ts": 1, "dur": 2}]})");
+  EXPECT_EQ(Run("advise " + Path("cpu.json")).exit, 4);
+  EXPECT_EQ(Run("causal " + Path("cpu.json")).exit, 4);
+  EXPECT_EQ(Run("causal " + trace + " --select 'kernel:('").exit, 2);
+  EXPECT_EQ(Run("causal " + trace + " --by gemms").exit, 2);
+  EXPECT_EQ(Run("causal " + trace + " --points 0").exit, 2);
+}
+
+TEST_F(Advising, CausalCurvesEndWhereSpeedupEnds) {
+  const std::string trace = kExampleTrace;
+  json all = json::parse(
+      Run("causal " + trace + " --format json --points 4 --select class:gemm --select call:Launch")
+          .out);
+  size_t compared = 0;
+  for (const json& c : all["curves"]) {
+    EXPECT_EQ(c["step_ns"].size(), 5u);
+    EXPECT_EQ(c["step_ns"][0], all["step_ns"]);
+    if (c["family"] != "selected") continue;
+    ++compared;
+    json half = json::parse(Run("whatif " + trace + " --format json --no-interval --opt 'speedup(" +
+                                c["name"].get<std::string>() + ",2)'")
+                                .out);
+    EXPECT_EQ(c["step_ns"][2], half["scenarios"][1]["step_ns"]) << c["name"];
+  }
+  EXPECT_EQ(compared, 2u);
+  CliResult r = Run("causal " + trace);
+  EXPECT_THAT(r.out, HasSubstr("bends at"));
+  EXPECT_THAT(r.out, HasSubstr("do not bother"));
+}
+
+}  // namespace
+}  // namespace daydream

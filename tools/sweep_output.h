@@ -1,0 +1,25 @@
+// The result of `sweep` as text, JSON and CSV; all of it follows from the rows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/sweep.h"
+#include "report/sweep_values.h"
+#include "report/table.h"
+
+namespace daydream {
+
+struct SweepResult {
+  SweepHead head;
+  SweepPlan plan;
+  std::vector<SweepRow> rows;  // by index; of a shard, or of all
+};
+
+std::string SweepTables(const SweepResult& result, const TableStyle& style);
+std::string SweepMarkdown(const SweepResult& result);
+std::string SweepJson(const SweepResult& result);
+// One row per scenario, times in ns.
+std::string SweepCsv(const SweepResult& result);
+
+}  // namespace daydream
