@@ -169,15 +169,20 @@ double DeviceSpec::TensorPeak(DType dtype) const {
   }
 }
 
-double DeviceSpec::SustainedTflops(DType dtype, bool batched) const {
-  if (dtype != DType::kFp32 && dtype != DType::kUnknown) {
-    return (measured_tensor_share > 0 ? measured_tensor_share : kTensorShare) * TensorPeak(dtype);
-  }
-  const double measured = batched ? measured_fp32_batched_gemm_tflops : measured_fp32_gemm_tflops;
-  if (measured > 0) return measured;
+double DeviceSpec::RuleTflops(DType dtype) const {
+  if (dtype != DType::kFp32 && dtype != DType::kUnknown) return kTensorShare * TensorPeak(dtype);
   const double at_base_clock = fp32_tflops * base_clock_mhz / boost_clock_mhz;
   const double at_power_limit = tdp_watts / kWattsPerTflop;
   return kFp32Share * std::min(fp32_tflops, std::max(at_base_clock, at_power_limit));
+}
+
+double DeviceSpec::SustainedTflops(DType dtype, bool batched) const {
+  if (dtype != DType::kFp32 && dtype != DType::kUnknown) {
+    return measured_tensor_share > 0 ? measured_tensor_share * TensorPeak(dtype)
+                                     : RuleTflops(dtype);
+  }
+  const double measured = batched ? measured_fp32_batched_gemm_tflops : measured_fp32_gemm_tflops;
+  return measured > 0 ? measured : RuleTflops(dtype);
 }
 
 double DeviceSpec::SustainedBandwidth() const {

@@ -52,6 +52,9 @@ struct DeviceSpec {
   // TFLOPS that a long matrix product sustains, on tensor cores for all but fp32. 0 when the
   // device cannot run `dtype` at a rate that is known here.
   double SustainedTflops(DType dtype, bool batched = false) const;
+  // The same by rule, whatever was measured: for what is compared between GPUs and is not the
+  // product that was measured.
+  double RuleTflops(DType dtype) const;
   // Bytes per second that a long copy inside device memory sustains.
   double SustainedBandwidth() const;
 };

@@ -31,22 +31,30 @@ void AddTerms(OpTime& time, const DeviceSpec& device, DType dtype, bool batched,
 }
 
 void PredictProducts(const DeviceSpec& device, const OpWork& work, DType dtype, OpTime& time) {
-  const bool patches = work.kind == OpWork::Kind::kConv;
-  time.method = patches ? Method::kPatches : Method::kTiles;
+  time.method = Method::kTiles;
   TileTime longest;
   bool longest_batched = false;
-  for (size_t i = 0; i < work.products.size(); ++i) {
-    const GemmShape& product = work.products[i];
-    const bool batched = !patches && product.batch > 1;
-    const Operands* operands = i < work.operands.size() ? &work.operands[i] : nullptr;
-    const TileTime tile = patches ? TimeOfFedTiles(device, product, dtype, batched, operands)
-                                  : TimeOfTiles(device, product, dtype, batched);
+  for (const GemmShape& product : work.products) {
+    const bool batched = product.batch > 1;
+    const TileTime tile = TimeOfTiles(device, product, dtype, batched);
     time.ns += tile.ns;
     if (tile.ns <= longest.ns) continue;
     longest = tile;
     longest_batched = batched;
   }
   AddTerms(time, device, dtype, longest_batched, longest);
+}
+
+// The library has several algorithms for a convolution; tiles of the product that it equals err
+// more between GPUs than this (docs/cost-model.md).
+void PredictConvolution(const DeviceSpec& device, const OpWork& work, DType dtype, OpTime& time) {
+  const double bytes = work.Bytes(dtype);
+  time.method = Method::kRoofline;
+  time.ns = SustainedRooflineNs(device, work.flops, bytes, dtype);
+  AddTerm(time, "sustained", RuleRateFor(device, dtype), "TFLOPS");
+  AddTerm(time, "arithmetic", work.flops / RuleRateFor(device, dtype) * 1e-6, "us");
+  AddTerm(time, "moved", bytes * 1e-6, "MB");
+  AddTerm(time, "memory", bytes / device.SustainedBandwidth() * 1e6, "us");
 }
 
 void PredictMemory(const DeviceSpec& device, const OpWork& work, DType dtype, OpTime& time) {
@@ -78,8 +86,8 @@ std::string_view MethodName(Method method) {
       break;
     case Method::kTiles:
       return "tiles in waves";
-    case Method::kPatches:
-      return "a product of patches, for ratios";
+    case Method::kRoofline:
+      return "sustained roofline, for ratios";
     case Method::kRows:
       return "rows";
     case Method::kBytes:
@@ -93,7 +101,9 @@ OpTime PredictOp(const DeviceSpec& device, const OpWork& work, DType dtype) {
   if (dtype == DType::kUnknown) dtype = DType::kFp32;
   const bool products = !work.products.empty();
   if (products ? !(work.flops > 0) : !(work.elements > 0)) return time;
-  if (products) {
+  if (work.kind == OpWork::Kind::kConv) {
+    PredictConvolution(device, work, dtype, time);
+  } else if (products) {
     PredictProducts(device, work, dtype, time);
   } else {
     PredictMemory(device, work, dtype, time);

@@ -15,18 +15,18 @@ namespace daydream {
 
 struct OpTime {
   enum class Method : uint8_t {
-    kNothing,  // no work
-    kTiles,    // products: tiles in waves
-    kPatches,  // convolutions, as if by the product they equal: good for ratios only
-    kRows,     // softmax, layer norm
-    kBytes,    // everything else: what it moves
+    kNothing,   // no work
+    kTiles,     // products: tiles in waves
+    kRoofline,  // convolutions: sustained roofline, good for ratios of GPUs only
+    kRows,      // softmax, layer norm
+    kBytes,     // everything else: what it moves
   };
   Method method = Method::kNothing;
   double ns = 0;         // of all its kernels, without any launch latency; never below bound_ns
   double bound_ns = 0;   // data-sheet roofline
   bool bounded = false;  // the model was below the bound, which counts instead
 
-  // What the time is made of, for people. A convolution has the terms of its longest product.
+  // What the time is made of, for people. Several products have the terms of the longest.
   struct Term {
     std::string_view what;  // "waves"
     double value = 0;
@@ -35,8 +35,9 @@ struct OpTime {
   std::array<Term, 10> terms;
   size_t term_count = 0;
 
-  // False: only ratios of such times on two GPUs, or in two formats, mean something.
-  bool absolute() const { return method != Method::kPatches; }
+  // False: only the ratio of such times on two GPUs, in the same format, means something. (Another
+  // format on one GPU: InFormatNs of costmodel/roofline.h.)
+  bool absolute() const { return method != Method::kRoofline; }
 };
 std::string_view MethodName(OpTime::Method method);  // "tiles in waves"
 

@@ -22,6 +22,11 @@ double RateFor(const DeviceSpec& device, DType dtype, bool batched) {
   return rate > 0 ? rate : device.SustainedTflops(DType::kFp32, batched);
 }
 
+double RuleRateFor(const DeviceSpec& device, DType dtype) {
+  const double rate = device.RuleTflops(dtype);
+  return rate > 0 ? rate : device.RuleTflops(DType::kFp32);
+}
+
 Duration RooflineBound(const DeviceSpec& device, double flops, double bytes, DType dtype) {
   const double tflops = std::max(device.TensorPeak(dtype), device.fp32_tflops);
   const double from_memory = std::max(bytes - L2Bytes(device), 0.0);
@@ -30,7 +35,7 @@ Duration RooflineBound(const DeviceSpec& device, double flops, double bytes, DTy
 }
 
 double SustainedRooflineNs(const DeviceSpec& device, double flops, double bytes, DType dtype) {
-  return std::max(flops / (RateFor(device, dtype, false) * 1e3),
+  return std::max(flops / (RuleRateFor(device, dtype) * 1e3),
                   bytes / (device.SustainedBandwidth() * 1e-9));
 }
 

@@ -66,6 +66,7 @@ struct Problem {
   double element_bytes;
   bool batched;
   bool fed = false;                   // count the L2 cache (TimeOfFedTiles)
+  bool by_rule = false;               // no measured rates: they are those of products
   double share_a = 1, share_b = 1;    // of A and B that exists in memory
   double stride_a = 1, stride_b = 1;  // fetched for each element used
 };
@@ -96,7 +97,8 @@ struct Rates {
 Rates RatesFor(const DeviceSpec& device, const Problem& p, DType dtype) {
   Rates rates;
   rates.multiprocessors = device.multiprocessors;
-  rates.flops_per_ns = RateFor(device, dtype, p.batched) * 1e3 / device.multiprocessors;
+  const double tflops = p.by_rule ? RuleRateFor(device, dtype) : RateFor(device, dtype, p.batched);
+  rates.flops_per_ns = tflops * 1e3 / device.multiprocessors;
   rates.bytes_per_ns = device.SustainedBandwidth() * 1e-9;
   // The clock under load is to the boost clock as the sustained rate is to the peak.
   const double share = device.SustainedTflops(DType::kFp32, p.batched) / device.fp32_tflops;
@@ -195,6 +197,7 @@ TileTime TimeOfFedTiles(const DeviceSpec& device, const GemmShape& shape, DType 
                         const Operands* operands) {
   Problem p = ProblemOf(shape, dtype, batched);
   p.fed = true;
+  p.by_rule = operands != nullptr;
   if (operands != nullptr && p.batch * p.m * p.n * p.k > 0) {
     p.share_a = operands->a / (p.batch * p.m * p.k);
     p.share_b = operands->b / (p.batch * p.k * p.n);

@@ -25,7 +25,8 @@ double GemmNs(const DeviceSpec& device, const GemmShape& shape, DType dtype, boo
 
 // As TimeOfTiles, for ratios between number formats: also counts what feeding the tiles from the
 // L2 cache takes, which tensor cores outrun and vector units do not, and what the operands of a
-// convolution really occupy (`operands` may be null).
+// convolution really occupy (`operands` are null for products). Convolutions are other kernels than
+// the products that were measured on some GPUs: their rate is the rule's.
 TileTime TimeOfFedTiles(const DeviceSpec& device, const GemmShape& shape, DType dtype, bool batched,
                         const Operands* operands);
 

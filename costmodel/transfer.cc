@@ -15,14 +15,14 @@ constexpr double kFarOff = 3;
 
 OpFamily FamilyOf(const OpTime& time) {
   const bool product =
-      time.method == OpTime::Method::kTiles || time.method == OpTime::Method::kPatches;
+      time.method == OpTime::Method::kTiles || time.method == OpTime::Method::kRoofline;
   return product ? OpFamily::kProduct : OpFamily::kMemory;
 }
 
-void SourceBias::Add(OpFamily family, double measured_ns, double model_ns) {
+void SourceBias::Add(OpFamily family, double measured_ns, double model_ns, double times) {
   if (!(measured_ns > 0) || !(model_ns > 0)) return;
   const auto i = static_cast<size_t>(family);
-  residuals_[i].push_back({std::log(measured_ns / model_ns), measured_ns});
+  residuals_[i].push_back({std::log(measured_ns / model_ns), measured_ns * times});
   sorted_[i] = false;
 }
 

@@ -20,7 +20,8 @@ OpFamily FamilyOf(const OpTime& time);
 class SourceBias {
  public:
   // Leave out what is shorter than the floor of a kernel: it says nothing about rates.
-  void Add(OpFamily family, double measured_ns, double model_ns);
+  // `times`: how often it ran so.
+  void Add(OpFamily family, double measured_ns, double model_ns, double times = 1);
   // 0 without any operation. O(n log n) after an Add.
   double Of(OpFamily family) const;
 

@@ -1,9 +1,7 @@
 // The cost model against measurements that others published: mixed precision (dPRO, MLSys 2022) and
 // fusion (NeuSight, ASPLOS 2025). Skipped, visibly, where the data is not beside the repository.
 #include <cmath>
-#include <filesystem>
 #include <map>
-#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -11,55 +9,12 @@
 #include "costmodel/fusion.h"
 #include "costmodel/roofline.h"
 #include "costmodel/tiles.h"
-#include "trace/byte_source.h"
+#include "tests/costdata.h"
 
 namespace daydream {
 namespace {
 
-const std::string kFolder = DAYDREAM_SOURCE_DIR "/../shared/costdata/";
-
-using Row = std::map<std::string, std::string>;
-
-std::vector<std::string> Cells(const std::string& line) {
-  std::vector<std::string> cells(1);
-  bool quoted = false;
-  for (char c : line) {
-    if (c == '"')
-      quoted = !quoted;
-    else if (c == ',' && !quoted)
-      cells.emplace_back();
-    else if (c != '\r')
-      cells.back() += c;
-  }
-  return cells;
-}
-
-std::vector<Row> ReadTable(const std::string& name) {
-  std::vector<Row> rows;
-  auto source = OpenFile(kFolder + name, int64_t{1} << 30);
-  EXPECT_TRUE(source.ok()) << Message(source.status());
-  if (!source.ok()) return rows;
-  std::string text;
-  for (;;) {
-    auto bytes = (*source)->Next();
-    if (!bytes.ok() || bytes->empty()) break;
-    text += *bytes;
-  }
-  std::istringstream in(text);
-  std::vector<std::string> head;
-  for (std::string line; std::getline(in, line);) {
-    const auto cells = Cells(line);
-    if (head.empty()) {
-      head = cells;
-      continue;
-    }
-    Row& row = rows.emplace_back();
-    for (size_t i = 0; i < head.size() && i < cells.size(); ++i) row[head[i]] = cells[i];
-  }
-  return rows;
-}
-
-int64_t Whole(const Row& row, const char* column) { return std::stoll(row.at(column)); }
+using Row = CostRow;
 
 // --- mixed precision
 
@@ -78,13 +33,13 @@ double Mean(const std::vector<double>& values) {
 // ResNet-50 has one fully connected layer, 2048 x 1000. Rows with 32 inputs are the gradient of its
 // weight, 2048 x B x 1000: their fp32 times are 10 TFLOPS for this product, 0.2 for the other.
 OpWork WorkOfRow(const Row& row) {
-  const int64_t b = Whole(row, "B");
+  const int64_t b = row.Whole("B");
   if (row.at("op") == "Conv2D") {
-    const int64_t h = Whole(row, "H"), c = Whole(row, "C"), k = Whole(row, "K"),
-                  r = Whole(row, "R"), p = Whole(row, "P");
+    const int64_t h = row.Whole("H"), c = row.Whole("C"), k = row.Whole("K"), r = row.Whole("R"),
+                  p = row.Whole("P");
     return *WorkOfConvolution({b, c, h, h}, {k, c, r, r}, {b, k, p, p});
   }
-  const int64_t in = Whole(row, "C_in"), out = Whole(row, "C_out");
+  const int64_t in = row.Whole("C_in"), out = row.Whole("C_out");
   const GemmShape shape = in == 32 ? GemmShape{1, 2048, out, b} : GemmShape{1, b, out, in};
   OpWork work;
   work.kind = OpWork::Kind::kGemm;
@@ -92,14 +47,7 @@ OpWork WorkOfRow(const Row& row) {
   return work;
 }
 
-struct Errors {
-  double sum = 0, total_predicted = 0, total = 0;
-  int n = 0;
-  void Add(double predicted, double measured) {
-    sum += std::abs(predicted / measured - 1);
-    total_predicted += predicted, total += measured, ++n;
-  }
-  double mean() const { return 100 * sum / n; }
+struct Errors : CostErrors {
   std::string Text() const {
     return fmt::format("{:5.1f} % mean, {:+5.1f} % in total", mean(),
                        100 * (total_predicted / total - 1));
@@ -107,13 +55,13 @@ struct Errors {
 };
 
 TEST(Costdata, MixedPrecisionOfResNet50OnAV100) {
-  if (!std::filesystem::exists(kFolder + "dpro_amp_v100.csv.gz")) {
-    GTEST_SKIP() << "no measurements at " << kFolder;
+  if (!HasCostdata("dpro_amp_v100.csv.gz")) {
+    GTEST_SKIP() << "no measurements at " << CostdataFolder();
   }
   const DeviceSpec& v100 = *FindDeviceSpec("V100-SXM2-32GB");
   std::map<std::string, Measured> ops;
   double shortest = INFINITY;
-  for (const Row& row : ReadTable("dpro_amp_v100.csv.gz")) {
+  for (const Row& row : ReadCostTable("dpro_amp_v100.csv.gz")) {
     const double us = std::stod(row.at("us"));
     if (row.at("op").starts_with("Cast")) {
       shortest = std::min(shortest, us);
@@ -121,7 +69,7 @@ TEST(Costdata, MixedPrecisionOfResNet50OnAV100) {
     }
     std::string key;
     for (const auto& [name, value] : row) {
-      if (name != "us" && name != "fp") key += name + '=' + value + ' ';
+      if (name != "us" && name != "fp") key += fmt::format("{}={} ", name, value);
     }
     Measured& m = ops[key];
     (row.at("fp") == "16" ? m.fp16 : m.fp32).push_back(us);
@@ -256,13 +204,13 @@ double AttentionSaving(const DeviceSpec& gpu, const std::vector<Op>& ops) {
 }
 
 TEST(Costdata, CompiledModelsOnAnA100) {
-  if (!std::filesystem::exists(kFolder + "e2e_labels.csv")) {
-    GTEST_SKIP() << "no measurements at " << kFolder;
+  if (!HasCostdata("e2e_labels.csv")) {
+    GTEST_SKIP() << "no measurements at " << CostdataFolder();
   }
   const DeviceSpec& gpu = *FindDeviceSpec("A100-PCIE-40GB");
-  const std::vector<Row> graphs = ReadTable("e2e_graphs.csv.gz");
+  const std::vector<Row> graphs = ReadCostTable("e2e_graphs.csv.gz");
   std::map<std::string, double> measured, neusight;
-  for (const Row& row : ReadTable("e2e_labels.csv")) {
+  for (const Row& row : ReadCostTable("e2e_labels.csv")) {
     if (row.at("gpu") != "A100-40") continue;
     measured[row.at("desc")] = std::stod(row.at("ms"));
     if (!row.at("neusight_ms").empty()) {
