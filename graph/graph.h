@@ -32,6 +32,8 @@
 
 namespace daydream {
 
+struct DeviceSpec;  // costmodel/device.h
+
 enum class TaskKind : uint8_t {
   kHost,        // CPU work: an op's own time, or time between calls inside a scope
   kCall,        // CUDA/HIP API call
@@ -173,6 +175,8 @@ class Graph {
   // How long the transfer of this collective takes once all ranks are there; its whole duration
   // when that could not be told from the trace (rule N2).
   Duration Transfer(TaskId t) const;
+  // The GPU that a transform put in the place of every recorded one; nullptr: as recorded.
+  const DeviceSpec* replaced_device() const { return replaced_device_.get(); }
 
   // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.
   NameId AddName(std::string_view text);
@@ -187,6 +191,7 @@ class Graph {
   uint32_t AddKernelDetail(const KernelDetail& d);
   uint32_t AddCopyDetail(const CopyDetail& d);
   void SetTransfer(TaskId t, Duration transfer);
+  void ReplaceDevices(std::shared_ptr<const DeviceSpec> spec) { replaced_device_ = std::move(spec); }
   Task& mutable_task(TaskId t) { return tasks_[t.index()]; }
   GraphLane& mutable_lane(LaneId l) { return lanes_[l.index()]; }
   GraphStep& mutable_step(size_t i) { return steps_[i]; }
@@ -210,6 +215,7 @@ class Graph {
   std::vector<KernelDetail> added_kernels_;
   std::vector<CopyDetail> added_copies_;
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
+  std::shared_ptr<const DeviceSpec> replaced_device_;
 };
 
 }  // namespace daydream

@@ -53,6 +53,7 @@ void Merge(Changes& into, const Changes& from) {
   add_new(into.notes, from.notes);
   add_new(into.warnings, from.warnings);
   into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
+  into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
 }
 
 double AsDouble(Duration d) { return static_cast<double>(d.ns); }

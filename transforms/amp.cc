@@ -21,7 +21,7 @@ constexpr ParamSpec kParams[] = {
      .source = "chosen by the user"},
     {.name = "matrix_exponent",
      .unit = Unit::kNone,
-     .fallback = 0.6,
+     .fallback = kFormatGain,
      .low = 0.4,
      .high = 0.8,
      .min = 0,
@@ -31,7 +31,7 @@ constexpr ParamSpec kParams[] = {
                "speed-up 2.8 of 5.5 in sustained rates"},
     {.name = "shape_exponent",
      .unit = Unit::kNone,
-     .fallback = 0.3,
+     .fallback = kOwnInFormat,
      .low = 0,
      .high = 0.6,
      .min = 0,
@@ -83,15 +83,6 @@ DType Wanted(std::string_view text, const DeviceSpec* spec) {
   if (text == "tf32") return DType::kTf32;
   if (text == "fp8") return DType::kFp8;
   return spec != nullptr && spec->compute_major >= 8 ? DType::kBf16 : DType::kFp16;
-}
-
-// The format in which a recorded matrix kernel multiplies now.
-DType RecordedFormat(const DeviceSpec& spec, const KernelPrecision& p) {
-  if (p.half_already) return p.traits.dtype == DType::kUnknown ? DType::kFp16 : p.traits.dtype;
-  // Names that do not tell stand for tensor cores where the GPU has TF32: the smaller gain.
-  bool silent = p.traits.dtype == DType::kUnknown;
-  bool tensor = p.traits.tensor_cores || p.traits.dtype == DType::kTf32 || silent;
-  return tensor && spec.TensorPeak(DType::kTf32) > 0 ? DType::kTf32 : DType::kFp32;
 }
 
 class Amp {

@@ -24,6 +24,14 @@ struct MemoryChange {
   bool estimate = false;  // from shapes, not from recorded allocations
 };
 
+// Why kernels got their new times: one entry for kernels of one name with one explanation.
+struct KernelTerms {
+  std::string kernel;
+  std::string how;  // "by shapes: ..."
+  uint64_t kernels = 0;
+  Duration before, after;
+};
+
 struct Changes {
   uint64_t scaled = 0, set = 0, inserted = 0, removed = 0, fused = 0, moved = 0, edges = 0;
   std::vector<std::string> notes;     // assumptions worth telling: "fp16 would add loss scaling"
@@ -32,6 +40,7 @@ struct Changes {
   // Examples that a step handles, times the recorded: step times compare only divided by it.
   double samples = 1;
   bool bound = false;  // this answer is a limit, although the transform usually predicts
+  std::vector<KernelTerms> terms;  // longest first; only transforms with a model of kernels
   bool any() const { return scaled + set + inserted + removed + fused + moved + edges > 0; }
 };
 

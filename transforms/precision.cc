@@ -154,7 +154,19 @@ ScopeId PrecisionRules::OutermostOp(TaskId t) const {
   return outermost;
 }
 
+DType RecordedFormat(const DeviceSpec& spec, const KernelPrecision& kernel) {
+  const KernelTraits& traits = kernel.traits;
+  if (kernel.half_already) return traits.dtype == DType::kUnknown ? DType::kFp16 : traits.dtype;
+  // Names that do not tell stand for tensor cores where the GPU has TF32: the smaller gain.
+  const bool silent = traits.dtype == DType::kUnknown;
+  const bool tensor = traits.tensor_cores || traits.dtype == DType::kTf32 || silent;
+  return tensor && spec.TensorPeak(DType::kTf32) > 0 ? DType::kTf32 : DType::kFp32;
+}
+
 DeviceMatch DeviceOf(const Graph& graph, TaskId t) {
+  if (const DeviceSpec* spec = graph.replaced_device()) {
+    return {.spec = spec, .sure = true, .how = spec->name + ", put in by gpu"};
+  }
   const int32_t id = graph.lane(graph.task(t).lane).lane.device;
   const std::vector<Device>& devices = graph.tables().devices;
   for (const Device& d : devices) {
