@@ -17,7 +17,8 @@ double ArithmeticTime(const DeviceSpec& device, const LaunchShape& launch, int n
   if (launch.blocks <= 0) return 1.0 / n;
   const double together =
       std::max(1.0, WaveSize(device, launch) / std::max(device.multiprocessors, 1));
-  const double warps = std::ceil(static_cast<double>(std::max<int64_t>(launch.threads_per_block, 1)) / 32);
+  const double warps =
+      std::ceil(static_cast<double>(std::max<int64_t>(launch.threads_per_block, 1)) / 32);
   auto of_resident = [&](double blocks) {
     return blocks > 0 ? std::max(1.0, blocks * warps / kWarpsForArithmetic) : 0;
   };

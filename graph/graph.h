@@ -191,7 +191,9 @@ class Graph {
   uint32_t AddKernelDetail(const KernelDetail& d);
   uint32_t AddCopyDetail(const CopyDetail& d);
   void SetTransfer(TaskId t, Duration transfer);
-  void ReplaceDevices(std::shared_ptr<const DeviceSpec> spec) { replaced_device_ = std::move(spec); }
+  void ReplaceDevices(std::shared_ptr<const DeviceSpec> spec) {
+    replaced_device_ = std::move(spec);
+  }
   Task& mutable_task(TaskId t) { return tasks_[t.index()]; }
   GraphLane& mutable_lane(LaneId l) { return lanes_[l.index()]; }
   GraphStep& mutable_step(size_t i) { return steps_[i]; }

@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include "report/format.h"
 #include "report/json_writer.h"
+#include "report/share_curve.h"
 #include "report/summary.h"
 #include "report/table.h"
 #include "simulator/simulate.h"
@@ -20,6 +23,9 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help = "rows before the rest is summed up as [N others]",
      .fallback = "15"},
+    {.name = "--knee",
+     .help = "instead: the step against the share of the multiprocessors, and where more stop to "
+             "help"},
 };
 
 double Share(Duration part, Duration whole) {
@@ -107,11 +113,95 @@ std::string AsCsv(const Summary& s, GroupBy by) {
   return table.Csv();
 }
 
+Table CurveTable(const ShareCurve& curve) {
+  Table table({{"share"}, {"multiprocessors"}, {"step"}, {"of all"}, {"kernels/step"}, {"of all"}});
+  const ShareCurve::Point& all = curve.points.back();
+  for (const ShareCurve::Point& p : curve.points) {
+    const int n = static_cast<int>(curve.multiprocessors * p.share + 1e-9);
+    table.AddRow({FormatPercent(p.share, 0), fmt::format("{}", std::max(n, 1)), FormatTime(p.step),
+                  FormatSpeedup(p.step.seconds() / all.step.seconds()), FormatTime(p.kernels),
+                  FormatSpeedup(p.kernels.seconds() / std::max(all.kernels.seconds(), 1e-12))});
+  }
+  return table;
+}
+
+Table KneeTable(const ShareCurve& curve, size_t top) {
+  Table table({{"kernel", Align::kLeft}, {"time/step"}, {"calls/step"}, {"enough for 5 % slower"}});
+  size_t shown = curve.kernels.size() <= top + 1 ? curve.kernels.size() : top;
+  ShareCurve::Kernel rest{.name = fmt::format("[{} others]", curve.kernels.size() - shown)};
+  double weighted = 0;
+  auto add = [&](const ShareCurve::Kernel& k) {
+    table.AddRow({Printable(k.name), FormatTime(k.time), Calls(k.calls), FormatPercent(k.knee, 0)});
+  };
+  for (size_t i = 0; i < curve.kernels.size(); ++i) {
+    const ShareCurve::Kernel& k = curve.kernels[i];
+    if (i < shown) {
+      add(k);
+      continue;
+    }
+    rest.time += k.time;
+    rest.calls += k.calls;
+    weighted += k.time.seconds() * k.knee;
+  }
+  if (shown == curve.kernels.size()) return table;
+  if (rest.time > Duration{}) rest.knee = weighted / rest.time.seconds();
+  add(rest);
+  return table;
+}
+
+std::string CurveJson(const ShareCurve& curve) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.knee/1").Key("device").String(curve.device);
+  json.Key("multiprocessors").Int(curve.multiprocessors).Key("slower").Rounded(curve.slower, 4);
+  json.Key("step_knee").Rounded(curve.step_knee, 4).Key("by_launch").Rounded(curve.by_launch, 4);
+  json.Key("curve").BeginArray();
+  for (const ShareCurve::Point& p : curve.points) {
+    json.BeginInlineObject().Key("share").Rounded(p.share, 4).Key("step_ns").Int(p.step.ns);
+    json.Key("kernels_ns").Int(p.kernels.ns).EndObject();
+  }
+  json.EndArray().Key("kernels").BeginArray();
+  for (const ShareCurve::Kernel& k : curve.kernels) {
+    json.BeginInlineObject().Key("name").String(k.name).Key("time_ns").Int(k.time.ns);
+    json.Key("calls").Rounded(k.calls, 3).Key("knee").Rounded(k.knee, 4).EndObject();
+  }
+  json.EndArray().EndObject();
+  return json.Take() + "\n";
+}
+
+absl::StatusOr<std::string> KneeText(const Graph& graph, Format format, size_t top,
+                                     Session& session) {
+  DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(graph));
+  switch (format) {
+    case Format::kJson:
+      return CurveJson(curve);
+    case Format::kCsv:
+      return CurveTable(curve).Csv();
+    case Format::kMarkdown:
+      return CurveTable(curve).Markdown() + "\n" + KneeTable(curve, top).Markdown();
+    case Format::kTable:
+      break;
+  }
+  return fmt::format(
+      "{} {}, {} multiprocessors\n\n{}\n  the step needs {} of them: less costs more than "
+      "{}\n\n{}\n"
+      "  {} of kernel time by blocks of the launch, the rest divides evenly\n"
+      "  the model: daydream explain share\n",
+      session.Bold("a share of"), curve.device, curve.multiprocessors,
+      CurveTable(curve).Text(session.table_style()), FormatPercent(curve.step_knee, 0),
+      FormatPercent(curve.slower, 0), KneeTable(curve, top).Text(session.table_style()),
+      FormatPercent(curve.by_launch, 0));
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
+  if (args.Has("--knee")) {
+    DD_ASSIGN_OR_RETURN(std::string knee, KneeText(built.graph, format, top, session));
+    DD_RETURN_IF_ERROR(session.WriteResult(args, knee));
+    return Exit::kOk;
+  }
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
   Summary summary = Summarize(built.graph, timeline, by);
@@ -143,7 +233,7 @@ extern const Command kSummaryCommand;
 const Command kSummaryCommand = {
     .name = "summary",
     .summary = "where the time of a step goes",
-    .usage = "TRACE [--by GROUP] [--top N]",
+    .usage = "TRACE [--by GROUP] [--top N] [--knee]",
     .details =
         "GPU time, GPU calls and critical path by group, per step. 'of step' is GPU time against "
         "the\n"

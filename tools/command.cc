@@ -49,6 +49,9 @@ constexpr Flag kReadFlags[] = {
      .value = "LIST",
      .help = "steps that count: auto, all, or places from 0 like 2-5,7",
      .fallback = "auto"},
+    {.name = "--shapes",
+     .value = "FILE",
+     .help = "a PyTorch execution trace of the same program, for ops recorded without shapes"},
 };
 
 constexpr Flag kResultFlags[] = {

@@ -313,6 +313,22 @@ constexpr ErrorPage kPages[] = {
      "every rank would do all the work. Where the MPI headers were there when it was built, there "
      "is\n"
      "a program daydream-mpi beside it; --shard I/N works without."},
+    {"E0810", "the GPU of the recording is not known",
+     "Times on another GPU, or on a share of one, are ratios: what the cost model says of the new\n"
+     "situation against the recorded one. So the recorded GPU has to be one of those whose data\n"
+     "sheet is known here. daydream info shows what was recorded; traces without properties of "
+     "the\n"
+     "device say nothing about it."},
+    {"E0812", "these two programs cannot be put on one GPU",
+     "Both have to be recorded on the same kind of GPU, for their kernels keep their times; and\n"
+     "both need GPU work whose steps can be repeated. With --opt colocate(OTHER) the trace looked\n"
+     "at needs at least two steps; daydream colocate repeats one."},
+    {"E0813", "no shapes can be taken from this file",
+     "--shapes takes a PyTorch execution trace (torch.profiler.ExecutionTraceObserver, the format "
+     "that\n"
+     "Chakra builds on) of the same program. Ops are matched by name and by their order; a "
+     "profile\n"
+     "with another number of ops of every name, or with shapes of its own, takes nothing from it."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
      "not\n"

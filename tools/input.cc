@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "report/format.h"
+#include "trace/execution_trace.h"
 #include "trace/importer.h"
 
 namespace daydream {
@@ -99,7 +100,12 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, 
   session.EndProgress();
   if (!trace.ok()) return WithCode(trace.status(), "E0201");
   WarnAboutLosses(path, **trace, session);
-  return trace;
+  if (!args.Has("--shapes")) return trace;
+  ShapesFound found;
+  DD_ASSIGN_OR_RETURN(auto with, WithShapesOf(*trace, std::string(args.Get("--shapes")), &found));
+  session.Note(fmt::format("{} of {} ops have their shapes from {}", found.matched, found.ops,
+                           args.Get("--shapes")));
+  return with;
 }
 
 absl::Status SelectSteps(std::string_view list, Graph& graph) {

@@ -52,10 +52,9 @@ Duration SpanOf(const Graph& graph) {
 }
 
 absl::Status Refuse(std::string what, std::string why, std::string fix) {
-  return MakeStatus(absl::StatusCode::kFailedPrecondition, {.code = "E0812",
-                                                            .what = std::move(what),
-                                                            .why = std::move(why),
-                                                            .fix = std::move(fix)});
+  return MakeStatus(
+      absl::StatusCode::kFailedPrecondition,
+      {.code = "E0812", .what = std::move(what), .why = std::move(why), .fix = std::move(fix)});
 }
 
 absl::Status Run(const Params& params, Editor& edit) {
@@ -83,8 +82,7 @@ absl::Status Run(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(Graph guest, RepeatStep(other.graph, step, static_cast<int>(times)));
   edit.BeginCause("another program has the GPU at times");
   AddProgram(edit, guest);
-  const GpuPolicy policy =
-      params.text("policy") == "space" ? GpuPolicy::kSpace : GpuPolicy::kTime;
+  const GpuPolicy policy = params.text("policy") == "space" ? GpuPolicy::kSpace : GpuPolicy::kTime;
   const Turns turns = TakeTurns(edit, policy, {.saturation = params["saturation"]});
   edit.changes().notes.push_back(fmt::format(
       "the other program plays its step of {:.1f} ms over and over; daydream colocate shows both",

@@ -117,8 +117,9 @@ class ToGpu {
          .what = "gpu: the GPU of this recording is not known",
          .why = "new times are ratios: what the model says of the new GPU against the recorded one",
          .effect = "nothing can be predicted for another GPU",
-         .fix = "daydream info TRACE shows what was recorded; GPUs that are known: daydream explain "
-                "gpus"});
+         .fix =
+             "daydream info TRACE shows what was recorded; GPUs that are known: daydream explain "
+             "gpus"});
   }
 
   // All new times are found before the first is set: they depend on each other by op.
@@ -128,7 +129,7 @@ class ToGpu {
     std::map<std::pair<NameId, std::string>, size_t> terms;
     std::vector<KernelTerms>& all = edit_.changes().terms;
     for (TaskId t : edit_.Select(
-             [](const Graph& g, TaskId id) { return g.task(id).kind == TaskKind::kKernel; })) {
+             [](const Graph&g, TaskId id) { return g.task(id).kind == TaskKind::kKernel; })) {
       const OtherGpu::Kernel kernel = other.Of(t);
       kernels.push_back({t, kernel});
       auto [it, inserted] = terms.try_emplace({graph().task(t).name, other.Explain(t)}, all.size());
@@ -188,9 +189,9 @@ class ToGpu {
 
   void RetimeCopy(TaskId t) {
     const CopyDetail* copy = graph().Copy(t);
-    const bool host = copy != nullptr &&
-                      (copy->from == Memory::kPageable || copy->from == Memory::kPinned ||
-                       copy->to == Memory::kPageable || copy->to == Memory::kPinned);
+    const bool host =
+        copy != nullptr && (copy->from == Memory::kPageable || copy->from == Memory::kPinned ||
+                            copy->to == Memory::kPageable || copy->to == Memory::kPinned);
     edit_.BeginCause("copies run on the new card's links and memory");
     if (!host) {
       SetWork(t, from_->SustainedBandwidth() / to().SustainedBandwidth());
@@ -218,7 +219,8 @@ class ToGpu {
       return;
     }
     const bool nvlink = from_->nvlink_gb_per_s > 0 && to().nvlink_gb_per_s > 0;
-    const double from = from_->nvlink_gb_per_s > 0 ? from_->nvlink_gb_per_s / 2 : from_->pcie_gb_per_s;
+    const double from =
+        from_->nvlink_gb_per_s > 0 ? from_->nvlink_gb_per_s / 2 : from_->pcie_gb_per_s;
     const double then = to().nvlink_gb_per_s > 0 ? to().nvlink_gb_per_s / 2 : to().pcie_gb_per_s;
     if (from <= 0 || then <= 0) return;
     link_ = nvlink ? "NVLink" : "PCIe and NVLink";
@@ -237,37 +239,44 @@ class ToGpu {
     std::string shares;
     for (OtherGpuMethod m :
          {OtherGpuMethod::kShapes, OtherGpuMethod::kWaves, OtherGpuMethod::kClass}) {
-      const double part = kernel_time_.ns > 0 ? by_method_[m].seconds() / kernel_time_.seconds() : 0;
+      const double part =
+          kernel_time_.ns > 0 ? by_method_[m].seconds() / kernel_time_.seconds() : 0;
       shares += fmt::format("{}{:.0f} % by {}", shares.empty() ? "" : ", ", 100 * part, Name(m));
     }
     notes.push_back("kernel time: " + shares);
     if (tf32_ > 0) {
-      notes.push_back(fmt::format("{} fp32 matrix kernels run in TF32, as PyTorch lets them by "
-                                  "default; gpu(..., tf32=off) keeps fp32",
-                                  tf32_));
+      notes.push_back(
+          fmt::format("{} fp32 matrix kernels run in TF32, as PyTorch lets them by "
+                      "default; gpu(..., tf32=off) keeps fp32",
+                      tf32_));
     }
-    if (bounded_ > 0) notes.push_back(fmt::format("{} kernels are at the new GPU's roofline", bounded_));
-    if (params_["cpu"] == 1) notes.push_back("the host stays as it was: gpu(..., cpu=1.2x) for a faster one");
+    if (bounded_ > 0)
+      notes.push_back(fmt::format("{} kernels are at the new GPU's roofline", bounded_));
+    if (params_["cpu"] == 1)
+      notes.push_back("the host stays as it was: gpu(..., cpu=1.2x) for a faster one");
     if (collectives_ > 0) {
       notes.push_back(network_ == collectives_
                           ? "collectives stay as they were"
                           : fmt::format("collectives inside a node by {}", link_));
     }
     for (DType lost : lost_) {
-      warnings.push_back(fmt::format("the {} has no tensor cores for {}: such kernels run in another "
-                                     "format",
-                                     to().name, DTypeName(lost)));
+      warnings.push_back(
+          fmt::format("the {} has no tensor cores for {}: such kernels run in another "
+                      "format",
+                      to().name, DTypeName(lost)));
     }
     if (from_->vendor != to().vendor) {
-      warnings.push_back(fmt::format(
-          "the cost model was fitted to NVIDIA's GPUs; on another vendor's, other libraries run ({} "
-          "to {})",
-          from_->vendor, to().vendor));
+      warnings.push_back(
+          fmt::format("the cost model was fitted to NVIDIA's GPUs; on another vendor's, other "
+                      "libraries run ({} "
+                      "to {})",
+                      from_->vendor, to().vendor));
     }
     if (to().memory_gb < from_->memory_gb) {
-      warnings.push_back(fmt::format("{:.0f} GB of memory instead of {:.0f}: whether the program fits "
-                                     "was not recorded",
-                                     to().memory_gb, from_->memory_gb));
+      warnings.push_back(
+          fmt::format("{:.0f} GB of memory instead of {:.0f}: whether the program fits "
+                      "was not recorded",
+                      to().memory_gb, from_->memory_gb));
     }
     for (const std::string& doubt : target_.assumptions) {
       // A known GPU has a data sheet; what a file leaves out weakens the answer.

@@ -62,7 +62,8 @@ class ProgramCopy {
   uint32_t DetailOf(TaskId t) {
     const Task& task = guest_.task(t);
     if (task.detail == kNone) return kNone;
-    auto [it, inserted] = details_.try_emplace({task.kind == TaskKind::kKernel, task.detail}, kNone);
+    auto [it, inserted] =
+        details_.try_emplace({task.kind == TaskKind::kKernel, task.detail}, kNone);
     if (!inserted) return it->second;
     if (const KernelDetail* kernel = task.kind == TaskKind::kKernel ? guest_.Kernel(t) : nullptr) {
       KernelDetail detail = *kernel;

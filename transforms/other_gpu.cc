@@ -78,7 +78,8 @@ OpTime OtherGpu::There(const OpWork& work, DType format) {
 // kernels of the other beside them (casts, layout changes), which go with it.
 bool OtherGpu::TimedByShapes(TaskId t, const Setting& setting) {
   const OpWork* work = works_.Of(t).work;
-  return work != nullptr && setting.from != nullptr && (setting.matrix ? !work->products.empty() : true);
+  return work != nullptr && setting.from != nullptr &&
+         (setting.matrix ? !work->products.empty() : true);
 }
 
 void OtherGpu::LearnBias() {
@@ -129,8 +130,8 @@ OtherGpu::Setting OtherGpu::SettingOf(TaskId t) {
   if (s.matrix && s.from != nullptr) {
     s.format = RecordedFormat(*s.from, s.precision);
     s.format_there = FormatOn(target_, s.format);
-    const bool wanted = rules_.tf32 == Tf32::kAll ||
-                        (rules_.tf32 == Tf32::kConvolutions && IsConvolution(t, kind));
+    const bool wanted =
+        rules_.tf32 == Tf32::kAll || (rules_.tf32 == Tf32::kConvolutions && IsConvolution(t, kind));
     s.tf32 = wanted && s.format == DType::kFp32 && target_.vendor == "NVIDIA" &&
              target_.TensorPeak(DType::kTf32) > 0 && s.from->TensorPeak(DType::kTf32) == 0;
   } else if (work != nullptr && work->dtype != DType::kUnknown) {
@@ -159,13 +160,12 @@ void OtherGpu::ByShapes(TaskId t, const Setting& s, Kernel& kernel) {
     kernel.same_format = kernel.time = measured;
     return;
   }
-  const Transfer transfer =
-      TransferOp(total, here, there, bias_.Of(FamilyOf(here)), false, rules);
+  const Transfer transfer = TransferOp(total, here, there, bias_.Of(FamilyOf(here)), false, rules);
   kernel.bounded = transfer.bounded;
   kernel.same_format = kernel.time = measured.Scaled(transfer.ns / total);
   if (!s.tf32) return;
-  const double fast = InFormatNs(target_, *known.work, DType::kFp32, DType::kTf32, transfer.ns,
-                                 kOwnInFormat);
+  const double fast =
+      InFormatNs(target_, *known.work, DType::kFp32, DType::kTf32, transfer.ns, kOwnInFormat);
   const double bound = There(*known.work, DType::kTf32).bound_ns;
   kernel.bounded = fast < bound;
   kernel.tf32 = true;
@@ -227,8 +227,8 @@ std::string OtherGpu::Explain(TaskId t) {
                         RateFor(*s.from, s.format, false), DTypeName(s.format_there),
                         RateFor(target_, s.format_there, false));
   } else {
-    text += fmt::format("bandwidth {:.0f} GB/s becomes {:.0f}",
-                        s.from->SustainedBandwidth() * 1e-9, target_.SustainedBandwidth() * 1e-9);
+    text += fmt::format("bandwidth {:.0f} GB/s becomes {:.0f}", s.from->SustainedBandwidth() * 1e-9,
+                        target_.SustainedBandwidth() * 1e-9);
   }
   if (kernel.tf32 && kernel.method == OtherGpuMethod::kClass) {
     text += fmt::format(", then TF32 at {:.1f}: {:.2f}x faster",

@@ -37,9 +37,9 @@ class OtherGpu {
 
   struct Kernel {
     OtherGpuMethod method = OtherGpuMethod::kClass;
-    Duration same_format;  // on the new GPU in the recorded format
-    Duration time;         // in the format that it runs in there
-    bool tf32 = false;     // came with the GPU
+    Duration same_format;          // on the new GPU in the recorded format
+    Duration time;                 // in the format that it runs in there
+    bool tf32 = false;             // came with the GPU
     DType lost = DType::kUnknown;  // the recorded format, which the new GPU does not have
     bool bounded = false;          // the roofline of the new GPU counts
   };

@@ -53,9 +53,8 @@ void Tell(const Seen& seen, int processors, const DeviceSpec* device, Changes& c
     changes.notes.push_back("the GPU is not known, or there are no kernels");
     return;
   }
-  changes.notes.push_back(
-      fmt::format("{} of {} multiprocessors of {}", processors, device->multiprocessors,
-                  device->name));
+  changes.notes.push_back(fmt::format("{} of {} multiprocessors of {}", processors,
+                                      device->multiprocessors, device->name));
   changes.notes.push_back(fmt::format(
       "{} of kernel time by blocks of the launch, the rest divides evenly; arithmetic and bytes "
       "known for {}, by class for the rest",
@@ -74,7 +73,7 @@ absl::Status Run(const Params& params, Editor& edit) {
   const DeviceSpec* device = nullptr;
   edit.BeginCause("kernels have fewer multiprocessors");
   for (TaskId t :
-       edit.Select([](const Graph& g, TaskId id) { return g.task(id).kind == TaskKind::kKernel; })) {
+       edit.Select([](const Graph&g, TaskId id) { return g.task(id).kind == TaskKind::kKernel; })) {
     const auto kernel = demands.Of(t);
     if (!kernel) {
       ++seen.unknown;
