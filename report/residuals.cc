@@ -16,6 +16,11 @@ constexpr CheckedKernels kChecked[] = {
     {"amp", "gemm", "18 products of a ResNet-50 on a V100 (dPRO, MLSys'22)"},
     {"amp", "conv", "120 convolutions of a ResNet-50 on a V100 (dPRO, MLSys'22)"},
     {"prefetch", "", "two loader pairs of a ResNet-50 on a V100 (docs/accuracy.md)"},
+    {"gpu", "conv", "a ResNet-50 on a V100 and an A100 (tests/other_gpu_test.cc)"},
+    {"gpu", "norm", "a ResNet-50 on a V100 and an A100 (tests/other_gpu_test.cc)"},
+    {"gpu", "elementwise", "a ResNet-50 on a V100 and an A100 (tests/other_gpu_test.cc)"},
+    {"gpu", "gemm", "linear layers and bmm on 8 GPUs (NeuSight, ASPLOS'25; docs/cost-model.md)"},
+    {"gpu", "softmax", "softmax on 7 GPUs (NeuSight, ASPLOS'25; docs/cost-model.md)"},
     {"pin-memory", "", "copies of 154 MB each way on an A100 (docs/accuracy.md)"},
 };
 

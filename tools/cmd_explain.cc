@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 
 #include "tools/command.h"
 #include "tools/describe.h"
+#include "tools/explain_scenario.h"
 #include "tools/topics.h"
 #include "transforms/option_file.h"
 #include "transforms/option_files.h"
@@ -17,6 +19,10 @@ constexpr Flag kFlags[] = {
      .value = "PAGE",
      .help = "a whole page: errors or glossary",
      .choices = kDocs},
+    {.name = "--top",
+     .value = "N",
+     .help = "with a trace: kernels whose new times are explained",
+     .fallback = "10"},
 };
 
 std::string Topics() {
@@ -78,8 +84,15 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   } else if (args.positional().empty()) {
     text = Topics();
   } else {
+    std::vector<std::string> words(args.positional().begin(), args.positional().end());
+    std::error_code none;
+    if (words.size() == 2 && std::filesystem::is_regular_file(words[1], none)) {
+      DD_ASSIGN_OR_RETURN(text, ExplainScenario(words[0], words[1], args, session));
+      DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+      return Exit::kOk;
+    }
     std::string topic;
-    for (const std::string& word : args.positional()) topic += (topic.empty() ? "" : " ") + word;
+    for (const std::string& word : words) topic += (topic.empty() ? "" : " ") + word;
     DD_ASSIGN_OR_RETURN(text, Explain(topic));
   }
   DD_RETURN_IF_ERROR(session.WriteResult(args, text));
@@ -92,12 +105,15 @@ extern const Command kExplainCommand;
 const Command kExplainCommand = {
     .name = "explain",
     .summary = "explain an optimization, an error code, or a word of the output",
-    .usage = "[TOPIC]",
-    .details = "",
+    .usage = "[TOPIC | SPEC TRACE]",
+    .details =
+        "With a trace: what every part of a scenario does to its step, what bounds it then, all\n"
+        "assumptions, and how the kernels with the most time got their new times.",
     .examples =
         "daydream explain amp\ndaydream explain E0301\ndaydream explain critical path\n"
-        "daydream explain ./mine.yaml:12",
+        "daydream explain ./mine.yaml:12\ndaydream explain 'gpu(H100),amp,graphs' run.ddtrace",
     .flags = kFlags,
+    .reads_traces = true,
     .max_inputs = 4,
     .run = Run,
 };
