@@ -157,14 +157,14 @@ TEST_F(RealGpu, EveryMillisecondOfKernelTimeHasAWayAndTerms) {
   EXPECT_THAT(applied->changes.notes, testing::Contains(testing::HasSubstr("% by shapes")));
   Duration explained;
   for (const KernelTerms& term : applied->changes.terms) {
-    EXPECT_THAT(term.how, testing::StartsWith("by "));
+    EXPECT_THAT(term.how, testing::HasSubstr("by "));
     explained += term.before;
   }
   Duration all;
   for (const Task& t : before.graph.tasks()) {
     if (!t.removed && t.kind == TaskKind::kKernel) all += t.duration;
   }
-  EXPECT_GT(explained.seconds(), 0.95 * all.seconds());
+  EXPECT_EQ(explained, all);
 }
 
 TEST(OtherGpu, AMadeUpAcceleratorIsPredictedAndWhatNobodyVerifiedIsListed) {

@@ -142,8 +142,22 @@ class ToGpu {
     std::stable_sort(all.begin(), all.end(), [](const KernelTerms& a, const KernelTerms& b) {
       return a.before > b.before;
     });
-    if (all.size() > kTermsKept) all.resize(kTermsKept);
+    FoldTerms(all);
     for (const auto& [t, kernel] : kernels) SetKernel(t, kernel);
+  }
+
+  // What is not shown one by one is in the last entry, so that the entries add up.
+  static void FoldTerms(std::vector<KernelTerms>& all) {
+    if (all.size() <= kTermsKept) return;
+    KernelTerms rest{.kernel = fmt::format("[{} others]", all.size() - kTermsKept),
+                     .how = "each by its own terms"};
+    for (size_t i = kTermsKept; i < all.size(); ++i) {
+      rest.kernels += all[i].kernels;
+      rest.before += all[i].before;
+      rest.after += all[i].after;
+    }
+    all.resize(kTermsKept);
+    all.push_back(std::move(rest));
   }
 
   void SetKernel(TaskId t, const OtherGpu::Kernel& kernel) {
