@@ -171,8 +171,6 @@ class Training:
     def step(self):
         if self.graph is not None:
             self.graph.replay()
-            # Replaying calls no optimizer, which is what counts the steps otherwise.
-            mark_step()
         else:
             self.eager()
 
@@ -232,18 +230,6 @@ class FakeGpu:
 
     def sync(self):
         self.driver.cuCtxSynchronize()
-
-
-def mark_step(state={"n": 0, "recorder": None}):
-    """daydream_step() of daydream_mark.h; nothing outside of a recording."""
-    if state["recorder"] is None:
-        path = os.environ.get("DAYDREAM_INJECT")
-        state["recorder"] = ctypes.CDLL(path) if path else False
-    if state["recorder"]:
-        state["recorder"].daydream_mark(
-            ctypes.c_uint32(3), ctypes.c_uint32(0), ctypes.c_int64(state["n"])
-        )
-    state["n"] += 1
 
 
 def main():

@@ -22,6 +22,7 @@ import statistics
 import subprocess
 import sys
 import tarfile
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -40,7 +41,7 @@ CORPUS = {
     "resnet50": ["base", "amp", "channels_last", "amp+channels_last", "fused", "pageable", "pinned"],
     "transformer": ["base", "amp", "sdpa", "fused", "amp+fused", "foreach"],
 }
-WARMUP, STEPS, CORPUS_STEPS = 12, 40, 4
+WARMUP, STEPS, CORPUS_STEPS, REPETITIONS = 12, 40, 4, 3
 
 
 class Suite:
@@ -66,20 +67,28 @@ class Suite:
         return self.end - time.time()
 
     def run(self, command, limit=120, environment=None, cwd=None):
-        """(exit code or -signal, stdout, stderr); never raises. None: killed after `limit`."""
+        """(exit code or -signal, stdout, stderr). None: it and its children were killed after
+        `limit` seconds."""
+        process = self.start(command, environment, cwd)
         try:
-            done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                timeout=min(limit, max(10, self.left() + 30)),
-                env={**self.environment, **(environment or {})},
-                cwd=cwd or self.work,
-                errors="replace",
-            )
-            return done.returncode, done.stdout, done.stderr
-        except subprocess.TimeoutExpired as late:
-            return None, str(late.stdout or ""), str(late.stderr or "")
+            out, err = process.communicate(timeout=min(limit, max(10, self.left() + 30)))
+            return process.returncode, out, err
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            out, err = process.communicate()
+            return None, out, err + "\nkilled after %s s" % limit
+
+    def start(self, command, environment=None, cwd=None):
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**self.environment, **(environment or {})},
+            cwd=cwd or self.work,
+            errors="replace",
+            start_new_session=True,
+        )
 
     def bench(self, *words):
         more = ["--rehearse"] if self.a.rehearse else []
@@ -152,12 +161,14 @@ class Suite:
             )
 
     def overhead(self):
-        """Step times by model and mode, all modes in turn and that twice."""
+        """Step times by model and mode, all modes in turn and that REPETITIONS times."""
         times = {model: {mode: [] for mode in MODES} for model in LIMITS}
-        for repetition in range(2):
+        for repetition in range(REPETITIONS):
             for model in LIMITS:
                 for mode, flags in MODES.items():
-                    if self.left() < 150:
+                    if mode == "torch.profiler" and repetition > 0:
+                        continue  # for comparison only
+                    if self.left() < (150 if repetition < 2 else 300):
                         return self.problem("no time left for the rest of the overhead matrix")
                     result = self.one_overhead(model, mode, flags, repetition)
                     if result:
@@ -169,9 +180,11 @@ class Suite:
                 if not off or not times[model][mode]:
                     continue
                 ratio = statistics.median(times[model][mode]) / statistics.median(off)
+                # How much runs of one and the same program differ: no ratio is known better.
+                noise = (max(off) - min(off)) / statistics.median(off)
                 self.check(
                     "%s (%s), %s: recorded / not recorded" % (model, LIMIT_WORDS[model], mode),
-                    round(ratio, 4),
+                    "%.4f, runs without a recorder differ by %.4f" % (ratio, noise),
                     ratio <= limit,
                 )
 
@@ -239,26 +252,23 @@ class Suite:
                 self.check(name + ": layers of kernel time %", round(share * 100, 2), share >= 0.98)
 
     def robustness(self):
-        for name, how, expected in (
-            ("SIGTERM", signal.SIGTERM, 128 + signal.SIGTERM),
-            ("SIGINT", signal.SIGINT, None),
-            ("SIGKILL", signal.SIGKILL, None),
-        ):
+        for how in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
             if self.left() < 30:
-                return self.problem("no time left for " + name)
-            self.one_end(name, how, expected)
+                return self.problem("no time left for " + how.name)
+            self.one_end(how.name, how)
         self.two_ranks()
         self.own_profiler()
         self.cuda_programs()
 
-    def one_end(self, name, how, expected):
-        """Ends an endless program; the recording must be there and readable."""
+    def one_end(self, name, how):
+        """Ends an endless program; the recording must be there and readable, and the exit code
+        that of a program that this signal ended."""
         path = self.work / ("end-%s.ddtrace" % name)
         command = self.trace(path, ["-c", "none"], self.bench("mlp", "--endless"))
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env=self.environment, cwd=self.work, start_new_session=True,
-        )
+        process = self.start(command)
+        # Nobody is there to end a program that hangs.
+        watch = threading.Timer(120, os.killpg, (process.pid, signal.SIGKILL))
+        watch.start()
         for _ in range(30):
             if not process.stdout.readline():
                 break
@@ -268,16 +278,12 @@ class Suite:
             children = pathlib.Path("/proc/%d/task/%d/children" % (target, target))
             target = int(children.read_text().split()[0])
         os.kill(target, how)
-        try:
-            process.communicate(timeout=60)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+        process.communicate()
+        watch.cancel()
         info = self.info(path) if path.exists() else None
         kernels = info["graph"]["gpu_tasks"] if info and "graph" in info else 0
         self.check(name + ": GPU tasks in the recording", kernels, kernels > 0)
-        if expected is not None:
-            self.check(name + ": exit code", process.returncode, process.returncode == expected)
+        self.check(name + ": exit code", process.returncode, process.returncode == 128 + how)
 
     def two_ranks(self):
         launcher = [
@@ -293,6 +299,13 @@ class Suite:
         )
         if code != 0:
             self.problem("two ranks: exit %s\n%s" % (code, err[-1500:]))
+        folder = self.work / "two"
+        folder.mkdir()
+        for name in files:
+            shutil.copy(self.work / name, folder)
+        info = self.info(folder)
+        ranks = [rank["rank"] for rank in info["ranks"]] if info else []
+        self.check("two ranks: as one trace", ranks, ranks == [0, 1])
 
     def own_profiler(self):
         command = self.bench("mlp", "base", "--steps", 12, "--profile", "own.json")
