@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "graph/builder.h"
+#include "trace/range_names.h"
 
 namespace daydream {
 namespace {
@@ -19,12 +20,6 @@ constexpr Duration kLargestGap = Duration::Us(10);  // rule G2: longer rests hav
 // Rule L2: 16 us is typical for the slowest GPUs measured (MI300X).
 constexpr Duration kLargestLatency = Duration::Us(100);
 
-bool IsCollective(std::string_view name) {
-  return name.starts_with("nccl") || name.starts_with("rccl") ||
-         name.find("ncclKernel") != std::string_view::npos ||
-         name.find("ncclDevKernel") != std::string_view::npos;
-}
-
 TaskKind KindOfRow(const Trace& t, size_t row, std::vector<uint8_t>& collective_name) {
   switch (t.kind[row]) {
     case EventKind::kMemcpy:
@@ -35,7 +30,7 @@ TaskKind KindOfRow(const Trace& t, size_t row, std::vector<uint8_t>& collective_
       break;
   }
   uint8_t& c = collective_name[t.name[row].index()];
-  if (c == 0) c = IsCollective(t.EventName(row)) ? 2 : 1;
+  if (c == 0) c = IsCollectiveKernel(t.EventName(row)) ? 2 : 1;
   return c == 2 ? TaskKind::kCollective : TaskKind::kKernel;
 }
 

@@ -101,7 +101,9 @@ std::shared_ptr<const Trace> SmallTrace(int steps = 3) {
   b.provenance().cost = {.steps_with = 8,
                          .steps_without = 4,
                          .with = Duration::Us(1001),
-                         .without = Duration::Us(1000)};
+                         .without = Duration::Us(1000),
+                         .with_spread = Duration::Us(3),
+                         .without_spread = Duration::Us(2)};
   const LaneId stream = b.AddLane(LaneKind::kStream, 0, 7, 0);
   b.SetStreamType(stream, StreamType::kNonBlocking);
   b.AddLane(LaneKind::kChannel, 0, 1, -1);

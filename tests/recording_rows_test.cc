@@ -107,6 +107,46 @@ TEST_F(RecordingTest, LayersWithoutAClassArePartsOfTheLayerAroundThem) {
               ElementsAre("encoder 1-6", "encoder.conv 2-3", "encoder.norm 4-5"));
 }
 
+TEST_F(RecordingTest, KernelsOfNcclHaveTheBytesOfTheRangeThatLaunchedThem) {
+  const auto nccl = [&](double us, const char* name, uint64_t bytes) {
+    rows_.AddMark({.at = At(us),
+                   .lane = Thread(),
+                   .name = builder_.names().Intern(name),
+                   .kind = MarkKind::kRangeBegin,
+                   .bytes = bytes});
+  };
+  const auto launch = [&](double us, const char* kernel) {
+    const uint32_t c = ++correlation_;
+    Row(Thread(), EventKind::kCall, "cudaLaunchKernelExC", us, 4, c);
+    rows_.AddEvent({.start = At(us + 5),
+                    .duration = At(3) - At(0),
+                    .lane = Stream(),
+                    .name = builder_.names().Intern(kernel),
+                    .kind = EventKind::kKernel,
+                    .correlation = c,
+                    .detail = builder_.AddKernel({.grid = {1, 1, 1}})});
+  };
+  nccl(0, "ncclAllReduce", 4096);
+  launch(1, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");
+  Mark(10, MarkKind::kRangeEnd);
+  launch(20, "gemm");
+  nccl(30, "ncclAllReduce", 100);
+  launch(31, "gemm");  // of another library, in the range
+  Mark(40, MarkKind::kRangeEnd);
+  launch(50, "ncclDevKernel_AllReduce_Sum_f32_RING_LL");  // of a group
+  const auto trace = Finish();
+  std::vector<std::string> found;
+  for (size_t row = 0; row < trace->rows(); ++row) {
+    if (trace->kind[row] != EventKind::kKernel) continue;
+    const uint32_t of = trace->kernels[trace->detail[row]].collective;
+    if (of == Id<void>::kNoneValue) continue;
+    const CollectiveDetail& c = trace->collectives[of];
+    found.push_back(fmt::format("{} {} {}", Micros(*trace, trace->start[row]), trace->Name(c.name),
+                                c.elements_in));
+  }
+  EXPECT_THAT(found, ElementsAre("6 allreduce 4096"));
+}
+
 TEST_F(RecordingTest, UnbalancedMarksAreCounted) {
   Mark(1, MarkKind::kRangeEnd);
   Mark(2, MarkKind::kRangeBegin, "open");

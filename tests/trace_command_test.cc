@@ -2,141 +2,22 @@
 // on a fake driver and a fake CUPTI (tests/tracer/fake_cuda), or on no driver at all.
 #include <pty.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
-#include <thread>
 
-#include <fmt/format.h>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "trace/importer.h"
+#include "tests/trace_command_fixture.h"
 
 namespace daydream {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
-
-const std::string kFakes = DAYDREAM_BINARY_DIR "/tests/tracer/fake_cuda";
-const std::string kProgram = kFakes + "/gpu_program";
-const std::string kRecorder = DAYDREAM_BINARY_DIR "/tracer/libdaydream_inject.so";
-const std::string kWithGpu = "LD_LIBRARY_PATH=" + kFakes;
-// Waiting for something that must happen ends in failure after this.
-constexpr auto kPatience = std::chrono::seconds(60);
-
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-template <class Condition>
-bool WaitFor(Condition condition) {
-  auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
-
-struct Result {
-  int exit = -1;
-  std::string out, err;
-};
-
-class TraceCommand : public testing::Test {
- protected:
-  void SetUp() override {
-    if (access(DAYDREAM_BINARY, X_OK) != 0) GTEST_SKIP() << "not built: " << DAYDREAM_BINARY;
-    if (!fs::exists(kRecorder)) GTEST_SKIP() << "this build has no recorder";
-    std::string pattern = testing::TempDir() + "daydream_trace_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    fs::create_directory(folder_ + "/w");
-  }
-  void TearDown() override {
-    if (!folder_.empty()) fs::remove_all(folder_);
-  }
-
-  // Runs a shell line in the folder w; `daydream` in it is the program under test.
-  Result Run(const std::string& line, const std::string& environment = kWithGpu) {
-    std::string script =
-        fmt::format("cd '{0}/w' && daydream() {{ {1} '{2}' \"$@\"; }} && {3} >../out 2>../err",
-                    folder_, environment, DAYDREAM_BINARY, line);
-    int status = std::system(script.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadAll(folder_ + "/out"),
-            ReadAll(folder_ + "/err")};
-  }
-
-  // Starts `daydream trace ARGUMENTS` and returns its process id.
-  pid_t Start(const std::vector<std::string>& arguments) {
-    pid_t child = fork();
-    if (child != 0) return child;
-    Execute(arguments);
-  }
-
-  [[noreturn]] void Execute(const std::vector<std::string>& arguments) {
-    setenv("LD_LIBRARY_PATH", kFakes.c_str(), 1);
-    std::vector<std::string> words = {DAYDREAM_BINARY, "trace"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    std::vector<char*> argv;
-    for (std::string& w : words) argv.push_back(w.data());
-    argv.push_back(nullptr);
-    if (chdir((folder_ + "/w").c_str()) != 0) _exit(90);
-    execv(argv[0], argv.data());
-    _exit(91);
-  }
-
-  static int End(pid_t child) {
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-  }
-
-  std::vector<std::string> Files() const {
-    std::set<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder_ + "/w")) {
-      names.insert(entry.path().filename().string());
-    }
-    return {names.begin(), names.end()};
-  }
-  std::string Path(const std::string& name) const { return folder_ + "/w/" + name; }
-  size_t Kernels(const std::string& name) const {
-    auto trace = ImportFile(Path(name));
-    if (!trace.ok()) return 0;
-    const auto& kinds = (*trace)->kind;
-    return static_cast<size_t>(std::count(kinds.begin(), kinds.end(), EventKind::kKernel));
-  }
-
-  // Of all recordings in a folder that processes still write to.
-  size_t KernelsIn(const std::string& folder) const {
-    size_t kernels = 0;
-    std::error_code error;
-    for (const auto& entry : fs::directory_iterator(Path(folder), error)) {
-      if (entry.path().extension() == ".ddtrace") {
-        kernels += Kernels(folder + "/" + entry.path().filename().string());
-      }
-    }
-    return kernels;
-  }
-
-  std::string folder_;
-};
 
 TEST_F(TraceCommand, RecordsAProgramThatKnowsNothingOfIt) {
   Result r = Run("daydream trace -c none " + kProgram + " init launch=100 sync print=done");
@@ -285,22 +166,6 @@ TEST_F(TraceCommand, AFileThatAppearsMeanwhileIsNotReplacedAndNothingIsLost) {
   for (const auto& entry : fs::directory_iterator(Path("run.session"))) {
     EXPECT_EQ(Kernels("run.session/" + entry.path().filename().string()), 5u);
   }
-}
-
-TEST_F(TraceCommand, EachRankGetsItsFile) {
-  std::string rank = "WORLD_SIZE=2 " + kProgram + " init launch=";
-  Result r = Run("daydream trace -o run sh -c 'RANK=0 " + rank + "3 sync & RANK=1 " + rank +
-                 "7 sync; wait'");
-  EXPECT_EQ(r.exit, 0);
-  EXPECT_THAT(Files(), ElementsAre("run.rank0.ddtrace", "run.rank1.ddtrace")) << r.err;
-  EXPECT_EQ(Kernels("run.rank0.ddtrace"), 3u);
-  EXPECT_EQ(Kernels("run.rank1.ddtrace"), 7u);
-
-  // One recorder for each rank, as mpirun starts them.
-  Run("{ RANK=0 WORLD_SIZE=2 daydream trace -o mpi " + kProgram + " init launch=2 sync & " +
-      "RANK=1 WORLD_SIZE=2 daydream trace -o mpi " + kProgram + " init launch=2 sync; wait; }");
-  EXPECT_TRUE(fs::exists(Path("mpi.rank0.ddtrace")));
-  EXPECT_TRUE(fs::exists(Path("mpi.rank1.ddtrace")));
 }
 
 TEST_F(TraceCommand, ProcessesWithoutRanksAreToldApartByTheirIds) {

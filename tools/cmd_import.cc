@@ -1,6 +1,7 @@
 #include "report/format.h"
 #include "tools/command.h"
 #include "tools/input.h"
+#include "tools/rank_input.h"
 #include "trace/ddtrace_writer.h"
 #include "trace/steps.h"
 
@@ -26,9 +27,14 @@ std::string DefaultOutput(std::string name) {
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
-  const std::string& input = args.positional()[0];
-  DD_ASSIGN_OR_RETURN(std::shared_ptr<const Trace> trace, ReadTrace(input, args, session));
+  std::string input = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(std::shared_ptr<const Trace> trace,
+                      ReadTraces(args.positional(), args, session));
+  if (args.Get("--rank") != "auto") {
+    DD_ASSIGN_OR_RETURN(trace, ChooseRank(std::move(trace), args, session));
+  }
   std::string output(args.Get("--output"));
+  while (input.size() > 1 && input.ends_with('/')) input.pop_back();
   if (output.empty()) output = DefaultOutput(input == "-" ? "stdin" : input);
   DD_ASSIGN_OR_RETURN(std::string bytes, SerializeDdtrace(*trace));
   if (output == "-") {
@@ -50,18 +56,21 @@ extern const Command kImportCommand;
 const Command kImportCommand = {
     .name = "import",
     .summary = "convert any supported trace to .ddtrace",
-    .usage = "TRACE [-o FILE]",
+    .usage = "TRACE... [-o FILE]",
     .details =
         "Every command reads every supported format directly; importing once makes later reading\n"
         "faster and the file smaller. Malformed events are counted, reported and left out; more\n"
-        "than --max-errors of them fail the import. '-' reads standard input.",
+        "than --max-errors of them fail the import. '-' reads standard input. A folder, or "
+        "several\n"
+        "traces, are the ranks of one run: they become one trace, with their clocks aligned.",
     .examples =
         "daydream import run.pt.trace.json.gz -o run.ddtrace\n"
-        "zcat run.json.gz | daydream import - -o run.ddtrace",
+        "zcat run.json.gz | daydream import - -o run.ddtrace\n"
+        "daydream import run.rank0.ddtrace run.rank1.ddtrace -o run.ddtrace",
     .flags = kFlags,
     .reads_traces = true,
     .min_inputs = 1,
-    .max_inputs = 1,
+    .max_inputs = static_cast<size_t>(-1),
     .run = Run,
 };
 

@@ -6,6 +6,9 @@
 #include "report/what_if.h"
 #include "tools/command.h"
 #include "tools/input.h"
+#include "tools/rank_input.h"
+#include "tools/recording_report.h"
+#include "trace/ranks.h"
 #include "trace/steps.h"
 #include "transforms/transform.h"
 
@@ -68,10 +71,11 @@ bool NeedsArguments(const Transform& t) {
 
 absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   Facts facts;
-  DD_ASSIGN_OR_RETURN(facts.trace, ReadTrace(args.positional()[0], args, session));
+  DD_ASSIGN_OR_RETURN(facts.trace, ReadTrace(args.positional()[0], args, session, Ranks::kAll));
   for (EventKind kind : facts.trace->kind) ++facts.counts[static_cast<size_t>(kind)];
-  facts.steps = FindSteps(*facts.trace);
-  facts.built = BuildFor(facts.trace, args);
+  DD_ASSIGN_OR_RETURN(auto one, ChooseRank(facts.trace, args, session));
+  facts.steps = FindSteps(*one);
+  facts.built = BuildFor(one, args);
   if (!facts.built.ok()) return facts;
   facts.replay = CheckReplay(*facts.built, nullptr);
   if (!args.Has("--try") && facts.built->graph.size() > kTriesUpTo) return facts;
@@ -101,6 +105,11 @@ class Sheet {
   std::string out_;
 };
 
+void DescribeCost(const RecordingCost& cost, Sheet& sheet) {
+  if (cost.steps_with + cost.steps_without == 0) return;
+  sheet.Line("recording", CostText(cost));
+}
+
 void DescribeSource(const Trace& t, Sheet& sheet) {
   const Provenance& p = t.provenance;
   sheet.Line("file", fmt::format("{}, {}{}", p.source, p.format,
@@ -110,12 +119,20 @@ void DescribeSource(const Trace& t, Sheet& sheet) {
     software += fmt::format("{}{} {}", software.empty() ? "" : ", ", what, version);
   }
   if (!software.empty()) sheet.Line("software", software);
-  for (const Rank& r : t.ranks) {
-    if (r.rank >= 0) {
-      sheet.Line("rank", r.world_size > 0 ? fmt::format("{} of {}", r.rank, r.world_size)
-                                          : fmt::format("{}", r.rank));
+  const std::vector<RankWork> work = WorkOfRanks(t);
+  for (size_t i = 0; i < t.ranks.size(); ++i) {
+    const Rank& r = t.ranks[i];
+    if (r.rank < 0 && t.ranks.size() == 1) continue;
+    std::string text =
+        r.rank < 0 ? fmt::format("process {}, no rank", i) : fmt::format("{}", r.rank);
+    if (r.world_size > 0) text += fmt::format(" of {}", r.world_size);
+    if (t.ranks.size() > 1) {
+      text += fmt::format(": GPU work {}, of it {} in collectives", FormatTime(work[i].gpu),
+                          FormatTime(work[i].collectives));
     }
+    sheet.Line(i == 0 ? "rank" : "", text);
   }
+  DescribeCost(p.cost, sheet);
   bool first = true;
   for (const Device& d : t.devices) {
     std::string text = fmt::format("{}: {}", d.id, d.name.empty() ? "name not recorded" : d.name);
@@ -260,6 +277,15 @@ void WriteTrace(const Facts& f, JsonWriter& json) {
     json.EndObject();
   }
   json.EndArray();
+  const RecordingCost& cost = t.provenance.cost;
+  json.Key("recording").BeginInlineObject();
+  json.Key("steps_with").UInt(cost.steps_with).Key("with_ns").Int(cost.with.ns);
+  json.Key("steps_without").UInt(cost.steps_without).Key("without_ns").Int(cost.without.ns);
+  if (const auto overhead = OverheadOf(cost)) {
+    json.Key("overhead_pct").Double(overhead->share * 100);
+    json.Key("overhead_error_pct").Double(overhead->error * 100);
+  }
+  json.EndObject();
   json.Key("lanes").UInt(t.lanes.size());
   json.Key("input_events").UInt(t.provenance.input_events).Key("events").UInt(t.rows());
   json.Key("events_by_kind").BeginObject();

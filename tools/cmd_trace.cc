@@ -59,12 +59,19 @@ std::vector<RecordingReport> Read(std::vector<RecordedFile>& files, Session& ses
 
 void WarnAboutNothing(const std::vector<RecordingReport>& reports, Session& session) {
   Diagnostic d{.code = "W0507", .what = "no GPU work was recorded"};
-  if (reports.empty()) {
+  const auto refused = std::find_if(reports.begin(), reports.end(), [](const RecordingReport& r) {
+    return !r.without_cupti.empty();
+  });
+  if (refused != reports.end()) {
+    d.why = refused->without_cupti;
+    d.effect = "the marks of the program were recorded, its GPU work was not";
+    d.fix = "put that right and record again; daydream doctor looks at driver, CUPTI and others";
+  } else if (reports.empty()) {
     d.why = "no process of the command used CUDA, or the recorder could not get into it";
     d.fix = "daydream doctor looks whether recording can work here";
   } else {
-    d.why = "the program did no GPU work in the recorded range, or CUPTI refused (see above)";
-    d.fix = "--capture-range none records all of it; daydream doctor looks at CUPTI";
+    d.why = "the program did no GPU work in the recorded range";
+    d.fix = "--capture-range none records all of it";
   }
   session.Warn(d);
 }

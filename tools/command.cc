@@ -45,6 +45,11 @@ constexpr Flag kReadFlags[] = {
      .value = "SHARE",
      .help = "share of malformed events above which reading fails",
      .fallback = "1%"},
+    {.name = "--rank",
+     .value = "R",
+     .help =
+         "of several ranks the one to look at: auto (it waits least for the others) or a number",
+     .fallback = "auto"},
     {.name = "--steps",
      .value = "LIST",
      .help = "steps that count: auto, all, or places from 0 like 2-5,7",

@@ -123,6 +123,7 @@ Exit ExitOf(const absl::Status& status) {
     if (code == "E0105" || area == "09") return Exit::kFailed;
     // The file is fine, but the trace is not what it works on.
     if (code.starts_with("E042")) return Exit::kCannotAnswer;
+    if (code == "E0430" || code == "E0431") return Exit::kBadInput;
     if (area == "01" || area == "04") return Exit::kUsage;
     if (area == "02") return Exit::kBadInput;
     if (area == "03" || area == "06") return Exit::kCannotAnswer;

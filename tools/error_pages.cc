@@ -52,7 +52,8 @@ constexpr ErrorPage kPages[] = {
      "an --opt of its own to compare them."},
     {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
     {"E0202", "this is a directory, not a trace",
-     "One trace is one file, also when several ranks were recorded. Name one of them."},
+     "One trace is one file. Commands that read a trace take a folder for the traces of one run;\n"
+     "here one file was needed."},
     {"E0203", "the format of this file is not known",
      "The first bytes match none of the formats that daydream reads; `daydream --version -v` "
      "lists\n"
@@ -192,6 +193,24 @@ constexpr ErrorPage kPages[] = {
      "After this action of the file, a task waits for something that waits for the task. Link "
      "from\n"
      "earlier work to later work only."},
+    {"E0430", "a folder without traces",
+     "A folder stands for the traces of one run, a rank each: its .ddtrace files, or if it has "
+     "none\n"
+     "those of the PyTorch profiler (.json, .json.gz). This one holds neither."},
+    {"E0431", "these traces are not of one run",
+     "Ranks of one run have numbers of their own, agree on how many they are, and run at the "
+     "same\n"
+     "time. Name the files of one run, or put them in a folder of their own."},
+    {"E0432", "there is no such rank",
+     "--rank takes the number of a rank whose events are in the trace; `daydream info` lists "
+     "them."},
+    {"E0433", "a clock that could not be aligned",
+     "As warning W0433: traces of several machines are put on one time by the machines' wall "
+     "clocks and by the ends "
+     "of\n"
+     "equal collectives. A rank without either counts from its own beginning; what happens on it "
+     "can\n"
+     "not be compared in time with the others."},
     {"E0501", "another tool is to record this command already",
      "CUDA lets one profiler into a process at a time, and CUDA_INJECTION64_PATH or\n"
      "NVTX_INJECTION64_PATH names one (Nsight Systems and Compute set them, and so does `daydream\n"

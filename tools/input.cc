@@ -1,8 +1,10 @@
 #include "tools/input.h"
 
 #include <charconv>
+#include <filesystem>
 
 #include "report/format.h"
+#include "tools/rank_input.h"
 #include "trace/execution_trace.h"
 #include "trace/importer.h"
 
@@ -76,8 +78,10 @@ absl::StatusOr<uint64_t> ParseCount(std::string_view flag, std::string_view text
                      .fix = fmt::format("{} 10", flag)});
 }
 
-absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, const Args& args,
-                                                       Session& session) {
+namespace {
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& path, const Args& args,
+                                                          Session& session) {
   ImportOptions options;
   options.strict = args.Has("--strict");
   DD_ASSIGN_OR_RETURN(options.max_malformed, ParseShare("--max-errors", args.Get("--max-errors")));
@@ -106,6 +110,28 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, 
   session.Note(fmt::format("{} of {} ops have their shapes from {}", found.matched, found.ops,
                            args.Get("--shapes")));
   return with;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadTraces(const std::vector<std::string>& paths,
+                                                        const Args& args, Session& session) {
+  const bool folder = paths.size() == 1 && std::filesystem::is_directory(paths[0]);
+  std::vector<std::string> files = paths;
+  if (folder) {
+    DD_ASSIGN_OR_RETURN(files, TracesOfFolder(paths[0]));
+  }
+  const std::string name = folder ? paths[0] : fmt::format("{} and others", paths[0]);
+  return ReadRanks(
+      files, name, [&](const std::string& file) { return ReadOneTrace(file, args, session); },
+      session);
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, const Args& args,
+                                                       Session& session, Ranks ranks) {
+  DD_ASSIGN_OR_RETURN(auto trace, ReadTraces({path}, args, session));
+  if (ranks == Ranks::kAll) return trace;
+  return ChooseRank(std::move(trace), args, session);
 }
 
 absl::Status SelectSteps(std::string_view list, Graph& graph) {

@@ -13,9 +13,16 @@
 
 namespace daydream {
 
-// Reads the trace in `path` by the reading flags of `args` and warns about what was lost.
+// Of a trace of several ranks: the one of --rank, or all.
+enum class Ranks : uint8_t { kOne, kAll };
+
+// Reads the trace in `path` by the reading flags of `args` and warns about what was lost. A folder
+// is the traces of one run, a rank each.
 absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, const Args& args,
-                                                       Session& session);
+                                                       Session& session, Ranks ranks = Ranks::kOne);
+// The traces of several ranks, as one.
+absl::StatusOr<std::shared_ptr<const Trace>> ReadTraces(const std::vector<std::string>& paths,
+                                                        const Args& args, Session& session);
 
 // Builds the graph and applies --steps. E0303 when --steps names a step that is not there.
 absl::StatusOr<BuiltGraph> BuildFor(std::shared_ptr<const Trace> trace, const Args& args,

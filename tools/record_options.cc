@@ -64,6 +64,10 @@ constexpr Flag kFlags[] = {
      .help = "CUDA graphs by node, or as one piece per launch, which costs less",
      .fallback = "node",
      .choices = kGraph},
+    {.name = "--ranks",
+     .value = "LIST",
+     .help = "ranks to record: all, or numbers like 0,3; processes without a rank always are",
+     .fallback = "all"},
     {.name = "--max-events",
      .value = "N",
      .help = "events of one process after which recording ends",
@@ -102,6 +106,22 @@ absl::StatusOr<uint64_t> Milliseconds(std::string_view flag, std::string_view te
 absl::StatusOr<uint64_t> CountOrZero(std::string_view flag, std::string_view text) {
   if (text == "0") return 0;
   return ParseCount(flag, text);
+}
+
+absl::Status CheckRanks(std::string_view list) {
+  if (list == "all") return absl::OkStatus();
+  std::string_view rest = list;
+  do {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    int32_t rank = -1;
+    const char* end = rest.data() + comma;
+    const auto [at, error] = std::from_chars(rest.data(), end, rank);
+    if (error != std::errc() || at != end || rank < 0) {
+      return Bad(fmt::format("--ranks '{}' is not a list of ranks", list), "--ranks 0,3 or all");
+    }
+    rest.remove_prefix(comma == rest.size() ? comma : comma + 1);
+  } while (!rest.empty());
+  return absl::OkStatus();
 }
 
 // The words of -t, checked.
@@ -210,6 +230,8 @@ absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
   DD_ASSIGN_OR_RETURN(uint64_t flush, ParseCount("--flush", args.Get("--flush")));
   DD_ASSIGN_OR_RETURN(auto sources, Sources(args.Get("--trace")));
   DD_ASSIGN_OR_RETURN(o.extra, Extra(args));
+  const std::string_view ranks = args.Get("--ranks");
+  DD_RETURN_IF_ERROR(CheckRanks(ranks));
   auto has = [&](std::string_view name) {
     return std::find(sources.begin(), sources.end(), name) != sources.end() ? 1 : 0;
   };
@@ -225,6 +247,7 @@ absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
       "max_events={};flush_ms={};quiet={}",
       warmup, steps, labels, args.Get("--after"), args.Get("--cuda-graph"), has("nvtx"),
       has("nccl"), layers, events, flush, args.Has("--quiet") ? 1 : 0);
+  if (ranks != "all") o.settings += fmt::format(";ranks={}", ranks);
   return o;
 }
 

@@ -1,6 +1,7 @@
 #include "tools/recording_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include "report/format.h"
@@ -10,8 +11,8 @@
 namespace daydream {
 namespace {
 
-// Fewer steps than this say nothing about an average.
-constexpr size_t kFewestSteps = 3;
+// Fewer steps than this say nothing about how much steps differ.
+constexpr size_t kFewestSteps = 5;
 
 void Count(const Trace& trace, RecordingReport& r) {
   for (EventKind kind : trace.kind) {
@@ -29,14 +30,14 @@ void Count(const Trace& trace, RecordingReport& r) {
   }
 }
 
-std::string StepLine(const RecordingReport& r) {
-  if (r.cost.steps_with == 0) return "";
-  std::string line =
-      fmt::format("{} (n={}) while recording", FormatTime(r.cost.with), r.cost.steps_with);
-  auto overhead = r.Overhead();
-  if (!overhead) return line + "; overhead not measured: too few steps";
-  return line + fmt::format(", {} (n={}) otherwise: overhead {}", FormatTime(r.cost.without),
-                            r.cost.steps_without, FormatPercent(*overhead));
+// Standard error of a median of `n` steps whose median distance from it is `spread`, as a share of
+// `median`. For normal errors: sigma = 1.4826 median distances, and 1.2533 sigma / sqrt(n).
+double ErrorOf(Duration median, Duration spread, uint64_t n) {
+  return 1.4826 * 1.2533 * spread.seconds() / median.seconds() / std::sqrt(static_cast<double>(n));
+}
+
+std::string StepsText(Duration median, Duration spread, uint64_t n) {
+  return fmt::format("{} ± {} (n={})", FormatTime(median), FormatTime(spread), n);
 }
 
 void Add(std::string& out, std::string_view label, std::string_view text) {
@@ -51,7 +52,7 @@ std::string OneRecording(const RecordingReport& r) {
       fmt::format("kernels {}   calls {}   copies {}   syncs {}   ranges {}   lost {}",
                   FormatCount(r.kernels), FormatCount(r.calls), FormatCount(r.copies),
                   FormatCount(r.syncs), FormatCount(r.ranges), FormatCount(r.lost)));
-  Add(out, "step time", StepLine(r));
+  if (r.cost.steps_with > 0) Add(out, "step time", CostText(r.cost));
   return out;
 }
 
@@ -64,21 +65,51 @@ std::string ManyRecordings(const std::vector<RecordingReport>& reports) {
                {"step time"},
                {"overhead"}});
   for (const RecordingReport& r : reports) {
-    auto overhead = r.Overhead();
+    const auto overhead = OverheadOf(r.cost);
     table.AddRow({Printable(std::filesystem::path(r.path).filename().string()),
                   FormatCount(r.kernels), FormatCount(r.calls), FormatCount(r.copies),
                   FormatCount(r.lost), r.cost.steps_with == 0 ? "-" : FormatTime(r.cost.with),
-                  overhead ? FormatPercent(*overhead) : "-"});
+                  overhead ? FormatPercent(overhead->share) : "-"});
   }
   return table.Text();
 }
 
 }  // namespace
 
-std::optional<double> RecordingReport::Overhead() const {
-  bool enough = cost.steps_with >= kFewestSteps && cost.steps_without >= kFewestSteps;
-  if (!enough || cost.without.ns <= 0) return std::nullopt;
-  return static_cast<double>(cost.with.ns) / static_cast<double>(cost.without.ns) - 1;
+std::optional<Overhead> OverheadOf(const RecordingCost& cost) {
+  const bool enough = cost.steps_with >= kFewestSteps && cost.steps_without >= kFewestSteps;
+  if (!enough || cost.without.ns <= 0 || cost.with.ns <= 0) return std::nullopt;
+  Overhead overhead;
+  overhead.share = static_cast<double>(cost.with.ns) / static_cast<double>(cost.without.ns) - 1;
+  // Two standard errors: 95 of 100 times it is not further off.
+  overhead.error = 2 * std::hypot(ErrorOf(cost.with, cost.with_spread, cost.steps_with),
+                                  ErrorOf(cost.without, cost.without_spread, cost.steps_without));
+  // Recording makes no step shorter: then the program did something else there. Chosen: 2 % are
+  // what the speed of a machine wanders by.
+  constexpr double kWandering = 0.02;
+  if (overhead.share + std::max(overhead.error, kWandering) < 0) return std::nullopt;
+  return overhead;
+}
+
+std::string CostText(const RecordingCost& cost) {
+  std::string text;
+  if (cost.steps_with > 0) {
+    text = StepsText(cost.with, cost.with_spread, cost.steps_with) + " while recording, ";
+  }
+  if (cost.steps_without > 0) {
+    text += StepsText(cost.without, cost.without_spread, cost.steps_without) + " otherwise";
+  } else {
+    text += "none otherwise";
+  }
+  if (const auto overhead = OverheadOf(cost)) {
+    return text + fmt::format(": overhead {} ± {}", FormatPercent(overhead->share),
+                              FormatPercent(overhead->error));
+  }
+  const uint64_t fewest = std::min(cost.steps_with, cost.steps_without);
+  if (fewest < kFewestSteps) {
+    return text + fmt::format(": overhead not measurable on {}", Plural(fewest, "step"));
+  }
+  return text + ": overhead not measurable, the program does something else in these steps";
 }
 
 absl::StatusOr<RecordingReport> ReadRecording(const std::string& path) {
@@ -91,7 +122,11 @@ absl::StatusOr<RecordingReport> ReadRecording(const std::string& path) {
   for (const Device& d : trace->devices) {
     if (!d.name.empty()) r.gpu += fmt::format("{}{}", r.gpu.empty() ? "" : ", ", d.name);
   }
+  constexpr std::string_view kAbsent = "absent: ";  // "cupti=absent: REASON", says the recorder
   for (const auto& [what, version] : trace->provenance.software) {
+    if (what == "cupti" && version.starts_with(kAbsent)) {
+      r.without_cupti = version.substr(kAbsent.size());
+    }
     // Of the facts about the process those that a report of trouble needs; `info` lists all.
     if (what != "CUDA driver" && what != "CUPTI" && what != "PyTorch") continue;
     r.software += fmt::format("{}{} {}", r.software.empty() ? "" : ", ", what, version);

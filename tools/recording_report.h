@@ -19,13 +19,23 @@ struct RecordingReport {
   uint64_t lost = 0;  // counted losses
   std::string loss;   // what they were, a line each
   std::string gpu, software;
+  std::string without_cupti;  // why CUPTI was not used; empty when it was
   RecordingCost cost;
 
   // GPU work that can be understood: without the calls that launched it, it cannot.
   uint64_t gpu_work() const { return calls > 0 ? kernels + copies : 0; }
-  // Share by which recording made a step longer; none with too few steps to tell.
-  std::optional<double> Overhead() const;
 };
+
+// The share by which recording made a step longer, and how far that may be off; nothing when there
+// are too few steps to tell, or the others differ for another reason.
+struct Overhead {
+  double share = 0, error = 0;
+};
+std::optional<Overhead> OverheadOf(const RecordingCost& cost);
+
+// "182.1 ms ± 1.3 ms (n=8) while recording, 181.0 ms ± 0.9 ms (n=20) otherwise: overhead 0.6 % ±
+// 0.4 %", or why there is none to tell.
+std::string CostText(const RecordingCost& cost);
 
 // Reads the recording at `path`. Takes as much memory as reading it for any other purpose.
 absl::StatusOr<RecordingReport> ReadRecording(const std::string& path);

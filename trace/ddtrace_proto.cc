@@ -97,6 +97,8 @@ void FillProvenance(const Provenance& from, pb::Provenance* to) {
   to->mutable_cost()->set_steps_without(from.cost.steps_without);
   to->mutable_cost()->set_with_ns(from.cost.with.ns);
   to->mutable_cost()->set_without_ns(from.cost.without.ns);
+  to->mutable_cost()->set_with_spread_ns(from.cost.with_spread.ns);
+  to->mutable_cost()->set_without_spread_ns(from.cost.without_spread.ns);
 }
 
 void FillDevice(const Device& from, pb::Device* to) {
@@ -195,10 +197,13 @@ StreamType StreamTypeOf(uint32_t flags) {
 }
 
 RecordingCost FromProto(const pb::RecordingCost& from) {
+  const auto time = [](int64_t ns) { return Duration{std::max<int64_t>(0, ns)}; };
   return {.steps_with = from.steps_with(),
           .steps_without = from.steps_without(),
-          .with = Duration{std::max<int64_t>(0, from.with_ns())},
-          .without = Duration{std::max<int64_t>(0, from.without_ns())}};
+          .with = time(from.with_ns()),
+          .without = time(from.without_ns()),
+          .with_spread = time(from.with_spread_ns()),
+          .without_spread = time(from.without_spread_ns())};
 }
 
 Device FromProto(const pb::Device& from) {

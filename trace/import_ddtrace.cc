@@ -303,7 +303,8 @@ class Reader {
                                    .lane = event.lane,
                                    .name = event.name,
                                    .kind = signature.mark,
-                                   .value = static_cast<int64_t>(extras.value)});
+                                   .value = static_cast<int64_t>(extras.value),
+                                   .bytes = extras.bytes});
       case pb::KIND_OVERHEAD:
         return recording_.AddOverhead(event.duration);
       default:

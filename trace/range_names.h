@@ -1,4 +1,4 @@
-// Names of ranges that mean something to us.
+// Names of ranges and kernels that mean something to us.
 #pragma once
 
 #include <string_view>
@@ -14,6 +14,13 @@ inline constexpr std::string_view kEngineRange = "torch::autograd::engine";
 
 // Around a backward pass, on the thread that calls it. The PyTorch profiler's name.
 inline constexpr std::string_view kBackwardRange = "## backward ##";
+
+// Kernels of NCCL and RCCL, in which ranks meet.
+inline bool IsCollectiveKernel(std::string_view name) {
+  return name.starts_with("nccl") || name.starts_with("rccl") ||
+         name.find("ncclKernel") != std::string_view::npos ||
+         name.find("ncclDevKernel") != std::string_view::npos;
+}
 
 inline bool IsMarkedStep(std::string_view name) {
   return name.starts_with(kStepRange) || name.starts_with(kLabelledStepRange);

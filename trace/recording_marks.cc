@@ -18,7 +18,7 @@ class ThreadMarks {
   void Read(const RecordedMark& mark) {
     switch (mark.kind) {
       case MarkKind::kRangeBegin:
-        return ranges_.push_back({mark.at, mark.name});
+        return ranges_.push_back({mark.at, mark.name, mark.bytes});
       case MarkKind::kRangeEnd:
         return Close(ranges_, mark.at, EventKind::kAnnotation);
       case MarkKind::kLayerBegin:
@@ -40,6 +40,7 @@ class ThreadMarks {
   struct Open {
     Instant begin;
     NameId name;
+    uint64_t bytes = 0;
   };
 
   // Layers of the PyTorch side have a full path and say so by naming their class; others are
@@ -59,7 +60,12 @@ class ThreadMarks {
       return;
     }
     const Open& last = open.back();
-    out_.spans.push_back({lane_, last.begin, std::max(at, last.begin), last.name, kind});
+    out_.spans.push_back({.lane = lane_,
+                          .begin = last.begin,
+                          .end = std::max(at, last.begin),
+                          .name = last.name,
+                          .kind = kind,
+                          .bytes = last.bytes});
     open.pop_back();
   }
 

@@ -37,6 +37,7 @@ struct RecordedMark {
   NameId name;
   MarkKind kind = MarkKind::kUnknown;
   int64_t value = 0;
+  uint64_t bytes = 0;  // ranges of NCCL: what they move
 };
 
 // A range (kAnnotation) or a layer (kFrame, called by its path) of a thread.
@@ -46,6 +47,7 @@ struct MarkedSpan {
   NameId name;
   EventKind kind = EventKind::kAnnotation;
   bool backward = false;  // a layer, told from marks of the backward pass
+  uint64_t bytes = 0;     // as in RecordedMark
 };
 
 struct MarkedStep {

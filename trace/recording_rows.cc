@@ -1,11 +1,14 @@
 #include "trace/recording_rows.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "absl/container/flat_hash_set.h"
 #include "trace/range_names.h"
+#include "trace/recording_collectives.h"
 #include "trace/recording_engine.h"
 #include "trace/recording_layers.h"
 
@@ -17,6 +20,13 @@ Duration Median(std::vector<Duration>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
+}
+
+// And the median distance from it.
+std::pair<Duration, Duration> MedianAndSpread(std::vector<Duration> values) {
+  const Duration median = Median(values);
+  for (Duration& v : values) v = v < median ? median - v : v - median;
+  return {median, Median(values)};
 }
 
 Instant EndOf(const TraceBuilder::Event& event) { return event.start + event.duration; }
@@ -115,8 +125,8 @@ RecordingCost RecordingRows::CostOf(const MarkedProgram& program,
     if (!recorded[i] && i >= kFirst) without.push_back(step.end - step.begin);
   }
   RecordingCost cost{.steps_with = with.size(), .steps_without = without.size()};
-  cost.with = Median(with);
-  cost.without = Median(without);
+  std::tie(cost.with, cost.with_spread) = MedianAndSpread(std::move(with));
+  std::tie(cost.without, cost.without_spread) = MedianAndSpread(std::move(without));
   return cost;
 }
 
@@ -171,6 +181,27 @@ void RecordingRows::AddGraphLayers(const std::vector<MarkedSpan>& spans) {
     if (!layer.path.valid()) continue;
     kernel.layer = layer.path;
     kernel.backward = layer.backward;
+    event.detail = builder_.AddKernel(kernel);
+  }
+}
+
+void RecordingRows::AddCollectives(const std::vector<MarkedSpan>& spans) {
+  const CollectiveSizes sizes(spans, builder_.names());
+  if (sizes.empty()) return;
+  absl::flat_hash_map<uint32_t, CollectiveDetail> collectives;  // by correlation
+  for (const TraceBuilder::Event& event : events_) {
+    if (event.kind != EventKind::kCall || event.correlation == 0) continue;
+    if (const auto detail = sizes.At(event.lane, event.start)) {
+      collectives.try_emplace(event.correlation, *detail);
+    }
+  }
+  for (TraceBuilder::Event& event : events_) {
+    if (event.kind != EventKind::kKernel || event.detail == Id<void>::kNoneValue) continue;
+    const auto found = collectives.find(event.correlation);
+    if (found == collectives.end()) continue;
+    if (!IsCollectiveKernel(builder_.names().Get(event.name))) continue;
+    KernelDetail kernel = builder_.kernel(event.detail);
+    kernel.collective = builder_.AddCollective(found->second);
     event.detail = builder_.AddKernel(kernel);
   }
 }
@@ -248,6 +279,7 @@ void RecordingRows::Finish(bool rank_known) {
     }
   }
   AddGraphLayers(program.spans);
+  AddCollectives(program.spans);
   AddSteps(program, recorded);
   AddSpans(EngineSpans(program.spans, calls, builder_.names()), window);
   AddSpans(std::move(program.spans), window);

@@ -67,6 +67,8 @@ class RecordingRows {
   void AddSpan(const MarkedSpan& span);
   // Gives kernels of CUDA graphs the layer that was being worked on when their node was made.
   void AddGraphLayers(const std::vector<MarkedSpan>& spans);
+  // Tells kernels of collectives how much they move.
+  void AddCollectives(const std::vector<MarkedSpan>& spans);
   void AddEvents(Window window);
   void AddFacts(const MarkedProgram& program, bool rank_known);
   void CountRest(const MarkedProgram& program);

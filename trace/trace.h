@@ -141,10 +141,12 @@ struct ImportCount {
 };
 
 // What recording cost the program: medians of its steps, from mark to mark, with and without the
-// recorder at work. Counts are 0 when there were no such steps.
+// recorder at work, and the medians of how far the steps are from these. Counts are 0 when there
+// were no such steps.
 struct RecordingCost {
   uint64_t steps_with = 0, steps_without = 0;
   Duration with, without;
+  Duration with_spread, without_spread;
   friend bool operator==(const RecordingCost&, const RecordingCost&) = default;
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -78,6 +79,11 @@ std::vector<std::string> Arguments() {
   return arguments;
 }
 
+int32_t GlobalRank() {
+  return FirstNumber<5>(
+      {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"});
+}
+
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::string FromHex(std::string_view hex) {
@@ -102,6 +108,11 @@ Environment ReadEnvironment() {
   e.library_path = Variable("LD_LIBRARY_PATH");
   e.dump_raw = Variable("DAYDREAM_DUMP_RAW") == "1";
   e.speaks = LocalRank() <= 0;
+  const std::vector<int64_t>& ranks = e.options.ranks;
+  const int64_t rank = GlobalRank();
+  if (!ranks.empty() && rank >= 0 && std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) {
+    e.session_dir.clear();
+  }
   return e;
 }
 
@@ -121,8 +132,7 @@ RecordingFacts ProcessFacts(int64_t clock_origin_ns) {
       facts.environment.emplace_back(name, value);
     }
   }
-  facts.rank = FirstNumber<5>(
-      {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"});
+  facts.rank = GlobalRank();
   facts.world_size = FirstNumber<5>(
       {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS"});
   facts.local_rank = LocalRank();

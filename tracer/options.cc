@@ -1,6 +1,7 @@
 #include "tracer/options.h"
 
 #include <charconv>
+#include <utility>
 
 namespace daydream::tracer {
 namespace {
@@ -45,6 +46,19 @@ bool SetCapture(std::string_view value, Options& o) {
   return true;
 }
 
+// "0,3"
+bool SetNumbers(std::string_view value, std::vector<int64_t>& numbers) {
+  std::vector<int64_t> parsed;
+  while (!value.empty()) {
+    const std::string_view part = value.substr(0, value.find(','));
+    value.remove_prefix(part.size() == value.size() ? part.size() : part.size() + 1);
+    if (!SetNumber(part, 0, INT32_MAX, 1, parsed.emplace_back())) return false;
+  }
+  if (parsed.empty()) return false;
+  numbers = std::move(parsed);
+  return true;
+}
+
 constexpr int64_t kManySteps = int64_t{1} << 40;
 constexpr int64_t kLongMs = int64_t{1} << 40;
 constexpr int64_t kMiB = int64_t{1} << 20;
@@ -62,6 +76,7 @@ bool Set(std::string_view key, std::string_view value, Options& o) {
   if (key == "nvtx") return SetFlag(value, o.nvtx);
   if (key == "nccl") return SetFlag(value, o.nccl);
   if (key == "quiet") return SetFlag(value, o.quiet);
+  if (key == "ranks") return SetNumbers(value, o.ranks);
   if (key == "max_events") return SetNumber(value, 1, int64_t{1} << 32, 1, o.max_events);
   if (key == "flush_ms") return SetNumber(value, 1, 60'000, 1, o.flush_ms);
   if (key == "buffer_mb") return SetNumber(value, 1, 64, kMiB, o.buffer_bytes);

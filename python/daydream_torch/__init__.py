@@ -16,7 +16,10 @@ def arm() -> None:
     if not session or not os.environ.get("DAYDREAM_INJECT") or session in _armed:
         return
     _armed.add(session)
-    from daydream_torch import imports
+    from daydream_torch import imports, settings
+
+    if not settings.records_rank():
+        return
 
     imports.when_imported("torch", _install)
 

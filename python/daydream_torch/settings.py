@@ -19,6 +19,17 @@ def _number(key: str, default: int) -> int:
 
 
 _values = _read()
+
+# As in tracer/environment.cc.
+_RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID")
+
+
+def records_rank() -> bool:
+    """Whether this process is of a rank that shall be recorded, or of none."""
+    wanted = _values.get("ranks", "")
+    rank = next((os.environ[name] for name in _RANKS if os.environ.get(name)), "")
+    return not wanted or not rank.isdigit() or int(rank) in map(int, wanted.split(","))
+
 capture = _values.get("capture", "steps")
 layers = _values.get("layers", "auto")  # auto, force or off
 warmup = _number("warmup", 10)

@@ -36,6 +36,11 @@ class Startup(unittest.TestCase):
         result = harness.run("import torch")
         self.assertEqual({m.kind for m in result.marks}, {"NOTE"})
 
+    def test_only_the_ranks_asked_for_are_marked(self):
+        for rank, marked in (("0", True), ("1", False), ("x", True)):
+            marks = harness.run(CALL, "ranks=0,2", env={"RANK": rank}).marks
+            self.assertEqual(bool(marks), marked, rank)
+
     def test_layers_are_announced_right_before_the_first(self):
         kinds = [m.kind for m in harness.run(CALL).marks if m.kind != "NOTE"]
         self.assertEqual(kinds, ["LABELS_BEGIN", "LAYER_BEGIN", "LAYER_END"])

@@ -30,6 +30,8 @@ TEST(Options, SayWhatTheyWereTold) {
       "pool_mb=9;quiet=1;of_the_future=x");
   EXPECT_EQ(o.capture, Capture::kNvtx);
   EXPECT_EQ(o.range, "my range");
+  EXPECT_THAT(o.ranks, IsEmpty());
+  EXPECT_THAT(Parsed("ranks=0,12").ranks, ElementsAre(0, 12));
   EXPECT_EQ(o.warmup, 4);
   EXPECT_EQ(o.steps, 2);
   EXPECT_EQ(o.labels, 1);

@@ -1,0 +1,32 @@
+// Several traces of one run as one input: a folder, or a list of files.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "tools/flags.h"
+#include "tools/session.h"
+#include "trace/trace.h"
+
+namespace daydream {
+
+// The traces that a folder holds: its .ddtrace files, or else those of the PyTorch profiler.
+// E0430 when there are none.
+absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folder);
+
+using ReadOne = std::function<absl::StatusOr<std::shared_ptr<const Trace>>(const std::string&)>;
+
+// Reads each file with `read` and merges them. Says how the clocks were aligned.
+absl::StatusOr<std::shared_ptr<const Trace>> ReadRanks(const std::vector<std::string>& files,
+                                                       const std::string& name, const ReadOne& read,
+                                                       Session& session);
+
+// The rank of --rank out of `trace`: a number, or auto, the rank that waits least for the others.
+// E0432 when there is none of that number.
+absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Trace> trace,
+                                                        const Args& args, Session& session);
+
+}  // namespace daydream
