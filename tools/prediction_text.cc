@@ -115,6 +115,11 @@ std::string Wrapped(const std::string& text) {
   return out + fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin));
 }
 
+std::string BoundByLine(const Prediction& p) {
+  const std::string text = BoundByText(p, "  now bound by ");
+  return text.empty() ? "" : text + "\n";
+}
+
 std::string ReplayLine(std::string_view headline, const ReplayCheck& r) {
   TimeUnit unit = UnitFor(r.measured);
   std::string line = fmt::format("{}      replay check: {} against {} measured ({}", headline,

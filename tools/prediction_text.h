@@ -22,6 +22,8 @@ std::string IntervalText(const Prediction& p, TimeUnit unit);
 std::string CauseTable(const Prediction& p, TimeUnit unit);
 // `before` and the shares of the critical path: "GPU 55 %, CPU 45 %". Empty without a path.
 std::string BoundByText(const Prediction& p, std::string_view before);
+// "  now bound by GPU 55 %, CPU 45 %" as a line.
+std::string BoundByLine(const Prediction& p);
 // "gpt2, 8 steps, A100      replay check: 182.4 ms against 182.1 ms measured (+0.2 %)".
 std::string ReplayLine(std::string_view headline, const ReplayCheck& replay);
 // "-1.2 GB", "+300 MB".

@@ -70,11 +70,6 @@ std::string MemoryLine(const WhatIfReport& report, const Prediction& p) {
   return fmt::format("{}: {} {}\n", text, Printable(most.what), SignedBytes(most.bytes));
 }
 
-std::string BoundByLine(const Prediction& p) {
-  const std::string text = BoundByText(p, "  now bound by ");
-  return text.empty() ? "" : text + "\n";
-}
-
 Table BreakdownTable(const WhatIfReport& report) {
   Table table({{report.by, Align::kLeft},
                {"GPU before"},
