@@ -18,6 +18,9 @@ constexpr size_t kMostMembers = 10;
 // For large graphs fewer, so that all pairs take about a second.
 constexpr size_t kPlayedTasks = 2'000'000;
 constexpr size_t kLeastMembers = 4;
+// Step times drawn for each interval: a quarter of what whatif draws, so that all options together
+// take about as long as a few scenarios there.
+constexpr size_t kResampled = 64;
 
 using Set = uint32_t;
 
@@ -190,7 +193,8 @@ class Adviser {
     if (best.size() < 2) return;
     out_.best_list = search.ScenarioOf(best);
     out_.best_members = std::move(best);
-    out_.best = Predict(base_, out_.replay, out_.best_list, {});
+    out_.best = Predict(base_, out_.replay, out_.best_list,
+                        {.jobs = advise_.jobs, .resampled = kResampled});
   }
 
  private:
@@ -211,7 +215,7 @@ class Adviser {
         if (i >= options) continue;
         const bool nothing = DiagnosticOf(o.prediction.error).code == "E0601";
         (nothing ? out_.nothing_here : out_.unjudged).push_back(std::move(o));
-      } else if (i >= options) {
+      } else if (i >= options || o.prediction.bound) {
         out_.limits.push_back(std::move(o));
       } else if (base_.step - o.prediction.step >= least_) {
         out_.worth.push_back(std::move(o));
@@ -229,7 +233,7 @@ class Adviser {
   void PredictWorth() {
     ForEachParallel(out_.worth.size(), advise_.jobs, [&](size_t i) {
       Option& o = out_.worth[i];
-      o.prediction = Predict(base_, out_.replay, {o.application}, {});
+      o.prediction = Predict(base_, out_.replay, {o.application}, {.resampled = kResampled});
       Tell();
     });
   }

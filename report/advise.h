@@ -34,7 +34,7 @@ struct Advised {
   std::vector<Option> not_worth;     // save less, or cost; most first
   std::vector<Option> nothing_here;  // find nothing to change in this trace
   std::vector<Option> unjudged;      // the trace does not hold what they need
-  std::vector<Option> limits;        // bounds, lowest step first
+  std::vector<Option> limits;        // bounds, lowest step first; also options that turn out as one
   std::vector<OptionPair> pairs;     // of the first options of `worth`
   // The set that saves most, with two options or more; none when one alone does.
   std::optional<Prediction> best;

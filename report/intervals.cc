@@ -55,7 +55,8 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
     p.confidence = Confidence::kMedium;
     p.why = fmt::format("replay off by {}, {} with typical lags, interval {} of the step",
                         percent(error), percent(typical), percent(width));
-    if (doubts.rows == 0) p.why += ", no measured pair behind the model: a prior";
+    if (doubts.rows == 0)
+      p.why += ", never checked: no measured pair behind the model, its error is a prior";
     if (p.unchecked.value_or(0) > 0.10) {
       p.why += fmt::format(", {} of the GPU time in kernels the model was never checked on",
                            percent(*p.unchecked));

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "report/intervals.h"
+#include "report/parallel.h"
 #include "report/residuals.h"
 #include "report/settings.h"
 #include "report/summary.h"
@@ -16,9 +17,9 @@
 namespace daydream {
 namespace {
 
-// Step times drawn anew for an interval; fewer for large graphs, so that they take no longer than
+// Step times drawn anew for an interval: fewer for large graphs, so that they take no longer than
 // about a second.
-constexpr size_t kResampled = 256, kLeastResampled = 32;
+constexpr size_t kLeastResampled = 32;
 constexpr size_t kResampledTasks = 100'000'000;
 
 BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
@@ -173,8 +174,7 @@ class Predictor {
     std::set<TaskId> unchecked;
     bool modelled = false;
     for (const CauseJournal& journal : out.journals) {
-      // The user says how much faster these get; nothing is modelled.
-      if (journal.opt == "speedup" || journal.opt == "remove") continue;
+      if (StatedByUser(journal.opt)) continue;
       for (const Editor::Edit& e : journal.edits) {
         if (e.task.index() >= base_.graph->size() || e.duration.ns == 0) continue;
         if (base_.graph->task(e.task).kind != TaskKind::kKernel) continue;
@@ -201,8 +201,7 @@ class Predictor {
     for (const Application& a : scenario_) {
       auto it = change.find(a.transform->name);
       if (it == change.end()) continue;
-      // What the user states himself has no model that could be wrong.
-      if (a.transform->name == "speedup" || a.transform->name == "remove") continue;
+      if (StatedByUser(a.transform->name)) continue;
       const double share = std::fabs(Ratio(it->second, p_.step));
       ModelError error = ModelErrorOf(a.transform->name, options_.left_out);
       sum += error.sigma * error.sigma * share * share;
@@ -243,7 +242,7 @@ class Predictor {
     doubts.params = TryParams();
     if (base_.spread.has_value()) {
       size_t count = std::clamp(kResampledTasks / std::max<size_t>(out.graph.size(), 1),
-                                kLeastResampled, kResampled);
+                                kLeastResampled, std::max(kLeastResampled, options_.resampled));
       resampled_ = base_.spread->Resample(out.graph, count);
       doubts.resampled = resampled_;
     }
@@ -259,25 +258,41 @@ class Predictor {
 
   // Replays the scenario with every open parameter at either end of its plausible range.
   std::vector<ParamEnds> TryParams() const {
-    std::vector<ParamEnds> out;
+    struct End {
+      size_t application;
+      const ParamSpec* spec;
+      double value;
+    };
+    std::vector<End> ends;
     for (size_t i = 0; i < scenario_.size(); ++i) {
       for (const ParamSpec& spec : scenario_[i].transform->params) {
         if (spec.unit == Unit::kText || !(spec.low < spec.high)) continue;
         if (scenario_[i].params.given(spec.name)) continue;
-        auto at = [&](double value) {
-          std::vector<Application> changed = scenario_;
-          auto with = WithParam(scenario_[i], spec.name, FormatValue(value, spec.unit));
-          if (!with.ok()) return p_.step;
-          changed[i] = *std::move(with);
-          // An end of the range that cannot be applied says nothing about the other.
-          auto step = StepWith(changed);
-          return step.ok() ? *step : p_.step;
-        };
-        double place = (spec.fallback - spec.low) / (spec.high - spec.low);
-        out.push_back({at(spec.low), at(spec.high), std::clamp(place, 0.0, 1.0)});
+        ends.push_back({i, &spec, spec.low});
+        ends.push_back({i, &spec, spec.high});
       }
     }
+    std::vector<Duration> steps(ends.size());
+    ForEachParallel(ends.size(), options_.jobs, [&](size_t e) {
+      steps[e] = StepAt(ends[e].application, *ends[e].spec, ends[e].value);
+    });
+    std::vector<ParamEnds> out;
+    for (size_t e = 0; e < ends.size(); e += 2) {
+      const ParamSpec& spec = *ends[e].spec;
+      const double place = (spec.fallback - spec.low) / (spec.high - spec.low);
+      out.push_back({steps[e], steps[e + 1], std::clamp(place, 0.0, 1.0)});
+    }
     return out;
+  }
+
+  // The step with one parameter at another value. One that cannot be applied says nothing.
+  Duration StepAt(size_t application, const ParamSpec& spec, double value) const {
+    std::vector<Application> changed = scenario_;
+    auto with = WithParam(changed[application], spec.name, FormatValue(value, spec.unit));
+    if (!with.ok()) return p_.step;
+    changed[application] = *std::move(with);
+    auto step = StepWith(changed);
+    return step.ok() ? *step : p_.step;
   }
 
   const Baseline& base_;

@@ -1,6 +1,12 @@
 #include "report/residuals.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "report/format.h"
 
 namespace daydream {
 namespace {
@@ -24,6 +30,18 @@ constexpr CheckedKernels kChecked[] = {
     {"pin-memory", "", "copies of 154 MB each way on an A100 (docs/accuracy.md)"},
 };
 
+// The end of 90 % in standard deviations: of a normal distribution, and of Student's t with 2 to 10
+// degrees of freedom (any table of it).
+constexpr double kNormal = 1.645;
+constexpr double kStudent[] = {2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};
+
+double StudentOf(double freedom) {
+  const auto place = static_cast<size_t>(freedom - 2);
+  // First terms of its expansion around the normal distribution.
+  return place < std::size(kStudent) ? kStudent[place]
+                                     : kNormal + (std::pow(kNormal, 3) + kNormal) / (4 * freedom);
+}
+
 }  // namespace
 
 std::span<const Residual> Residuals() { return kResiduals; }
@@ -40,7 +58,34 @@ ModelError ModelErrorOf(std::string_view transform, std::string_view left_out) {
     sum += error * error;
     ++rows;
   }
-  return {std::sqrt(sum / (kPriorRows + static_cast<double>(rows))), rows};
+  const double freedom = kPriorRows + static_cast<double>(rows);
+  return {std::sqrt(sum / freedom) * StudentOf(freedom) / kNormal, rows};
+}
+
+std::string CheckedText(std::string_view transform) {
+  size_t rows = 0;
+  double least = 0, most = 0;
+  for (const Residual& r : kResiduals) {
+    if (r.transform != transform) continue;
+    const double off = std::fabs(r.predicted / r.measured - 1);
+    least = rows == 0 ? off : std::min(least, off);
+    most = std::max(most, off);
+    ++rows;
+  }
+  if (rows == 0) {
+    return "never checked: no recorded pair of before and after; intervals use the errors that are "
+           "published for such predictions";
+  }
+  const std::string range =
+      rows == 1 ? FormatPercent(most) : FormatPercent(least) + " to " + FormatPercent(most);
+  const bool tells = ModelErrorOf(transform).rows > 0;
+  return fmt::format("{} of before and after (docs/accuracy.md): the step was off by {}{}",
+                     Plural(rows, "recorded pair"), range,
+                     tells ? "" : "; too small a change to say how well it is modelled");
+}
+
+bool StatedByUser(std::string_view transform) {
+  return transform == "speedup" || transform == "remove";
 }
 
 bool WasChecked(std::string_view transform, std::string_view kernel_class) {

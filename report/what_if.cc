@@ -91,10 +91,13 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   const Baseline base = MakeBaseline(built.graph, timeline, options);
   Agenda plan = MakePlan(scenarios, options.alone);
   std::vector<Prediction> results(plan.scenarios.size());
+  // A single scenario has all threads for itself.
+  WhatIfOptions one = options;
+  one.jobs = results.size() == 1 ? options.jobs : 1;
   std::mutex mutex;
   size_t done = 0;
   ForEachParallel(results.size(), options.jobs, [&](size_t i) {
-    results[i] = Predict(base, out.replay, plan.scenarios[i], options);
+    results[i] = Predict(base, out.replay, plan.scenarios[i], one);
     std::lock_guard lock(mutex);
     if (options.progress) options.progress(++done, results.size());
   });

@@ -72,6 +72,7 @@ struct WhatIfOptions {
   // Only the step, the speed-up and the changes: no causes, no interval, no confidence, no path.
   bool step_only = false;
   unsigned jobs = 1;
+  size_t resampled = 256;                    // most step times that are drawn anew for an interval
   std::span<const LearnedRow> learned = {};  // of any optimizations and devices
   std::string_view left_out = {};            // row of docs/accuracy.md that may not judge itself
   std::function<void(size_t done, size_t total)> progress;  // called from any thread, one at a time

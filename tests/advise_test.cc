@@ -59,8 +59,10 @@ std::vector<std::string> Names(const std::vector<Option>& options) {
 TEST(Advise, EveryOptionIsInExactlyOneList) {
   const Advised& a = LaunchBoundAdvice();
   std::vector<size_t> places;
-  for (const auto* list : {&a.worth, &a.not_worth, &a.nothing_here, &a.unjudged}) {
-    for (const Option& o : *list) places.push_back(o.place);
+  for (const auto* list : {&a.worth, &a.not_worth, &a.nothing_here, &a.unjudged, &a.limits}) {
+    for (const Option& o : *list) {
+      if (!o.application.transform->bound) places.push_back(o.place);
+    }
   }
   std::vector<size_t> all;
   for (size_t i = 0; i < Everything().options.size(); ++i) all.push_back(i);
@@ -74,6 +76,7 @@ TEST(Advise, RanksBySavingAndKeepsWhatIsWorthIt) {
     const Duration saved = a.baseline.step - a.worth[i].prediction.step;
     EXPECT_GE(saved, a.baseline.step.Scaled(0.005));
     EXPECT_TRUE(a.worth[i].prediction.low.has_value());
+    EXPECT_FALSE(a.worth[i].prediction.bound);
     if (i == 0) continue;
     EXPECT_LE(a.worth[i - 1].prediction.step, a.worth[i].prediction.step);
   }

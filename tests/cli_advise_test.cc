@@ -102,6 +102,29 @@ TEST_F(Advising, MistakesAndUselessTracesExitAsDocumented) {
   EXPECT_EQ(Run("causal " + trace + " --points 0").exit, 2);
 }
 
+TEST_F(Advising, ExplainTellsWhatAnOptimizationDoesHereAndWhyNotMore) {
+  const std::string here = std::string(" ") + kExampleTrace;
+  CliResult r = Run("explain fuse" + here);
+  EXPECT_EQ(r.exit, 0) << r.err;
+  for (const char* part :
+       {"confidence", "where the time goes", "\n  all  ", "now bound by ", "next limiter"}) {
+    EXPECT_THAT(r.out, HasSubstr(part));
+  }
+  r = Run("explain fuse");
+  for (const char* part : {"\nmodel  ", "\nchecked  ", "\ntry it  "}) {
+    EXPECT_THAT(r.out, HasSubstr(part));
+  }
+  EXPECT_EQ(Run("explain free-comm" + here).exit, 4);
+  EXPECT_EQ(Run("explain fuze" + here).exit, 2);
+}
+
+// No list of names: this holds for optimizations that nobody has thought of yet.
+TEST_F(Advising, OptimizationsThatWereNeverMeasuredSaySo) {
+  EXPECT_THAT(Run("explain prefetch").out, HasSubstr("recorded pairs of before and after"));
+  const std::string file = DAYDREAM_SOURCE_DIR "/examples/optimizations/fused-adam.yaml";
+  EXPECT_THAT(Run("explain " + file).out, HasSubstr("never checked"));
+}
+
 TEST_F(Advising, CausalCurvesEndWhereSpeedupEnds) {
   const std::string trace = kExampleTrace;
   json all = json::parse(

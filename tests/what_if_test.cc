@@ -186,7 +186,8 @@ TEST(Residuals, NoRowJudgesItself) {
   EXPECT_NE(with.sigma, without.sigma);
   ModelError unknown = ModelErrorOf("no such thing");
   EXPECT_EQ(unknown.rows, 0u);
-  EXPECT_DOUBLE_EQ(unknown.sigma, kPriorModelError);
+  // Student's t with two degrees of freedom in place of the normal distribution.
+  EXPECT_DOUBLE_EQ(unknown.sigma, kPriorModelError * 2.920 / 1.645);
   // What changes less than runs differ by says nothing about the model.
   EXPECT_EQ(ModelErrorOf("graphs").rows, 0u);
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "report/residuals.h"
 #include "report/table.h"
 #include "transforms/option_file.h"
 
@@ -56,6 +57,16 @@ std::string DescribeTransform(const Transform& t) {
   out += Paragraph("model", t.model);
   out += Paragraph("ignores", t.ignores);
   out += Paragraph("sources", t.sources);
+  if (!t.bound && !StatedByUser(t.name)) out += Paragraph("checked", CheckedText(t.name));
+  for (const Transform* other : Transforms()) {
+    const Conflict* conflict = other == &t ? nullptr : FindConflict(t, *other);
+    if (conflict == nullptr) continue;
+    out += Paragraph("not with", fmt::format("{}: {}", other->name, conflict->reason));
+  }
+  if (!t.advice.how.empty()) {
+    out += Paragraph("try it", fmt::format("{} (effort: {}; risk: {})", t.advice.how,
+                                           t.advice.effort, t.advice.risk));
+  }
   out += t.file != nullptr ? fmt::format("{:<13}{}\n", "file", t.file->path())
                            : fmt::format("{:<13}docs/optimizations/{}.md\n", "more", t.name);
   for (const ParamSpec& spec : t.params) {
