@@ -92,6 +92,21 @@ TEST(MatchDevice, SaysHowSureItIs) {
   EXPECT_THAT(MatchDevice(Device{}).how, HasSubstr("no GPU"));
 }
 
+// What the driver said about the GPU; 0 where it was not recorded.
+void ExpectAsRecorded(const DeviceSpec& spec, const Device& recorded) {
+  if (recorded.max_threads_per_multiprocessor > 0) {
+    EXPECT_EQ(spec.threads_per_multiprocessor, recorded.max_threads_per_multiprocessor);
+  }
+  if (recorded.registers_per_multiprocessor > 0) {
+    EXPECT_EQ(spec.registers_per_multiprocessor, recorded.registers_per_multiprocessor);
+  }
+  if (recorded.shared_memory_per_multiprocessor > 0) {
+    EXPECT_EQ(spec.shared_memory_kb_per_multiprocessor * 1024,
+              static_cast<double>(recorded.shared_memory_per_multiprocessor))
+        << spec.name;
+  }
+}
+
 TEST(MatchDevice, FindsTheGpuOfEveryRealTraceThatNamesOne) {
   const std::filesystem::path root = DAYDREAM_SOURCE_DIR "/../shared/traces";
   std::error_code error;
@@ -103,6 +118,7 @@ TEST(MatchDevice, FindsTheGpuOfEveryRealTraceThatNamesOne) {
     ++traces;
     const DeviceMatch match = MatchDevice((*trace)->devices.front());
     EXPECT_NE(match.spec, nullptr) << entry.path() << match.how;
+    if (match.spec != nullptr) ExpectAsRecorded(*match.spec, (*trace)->devices.front());
     fmt::print("{}: {}\n", entry.path().filename().string(), match.how);
   }
   if (traces == 0) GTEST_SKIP() << "no real traces beside the repository";

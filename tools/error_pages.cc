@@ -348,6 +348,15 @@ constexpr ErrorPage kPages[] = {
      "Chakra builds on) of the same program. Ops are matched by name and by their order; a "
      "profile\n"
      "with another number of ops of every name, or with shapes of its own, takes nothing from it."},
+    {"E0805", "the table of measured operations cannot be read",
+     "`daydream calibrate` reads a CSV table: a first line with the names of the columns (op and "
+     "us\n"
+     "have to be there), then a line for each operation. The message shows the place; `daydream\n"
+     "calibrate --help` lists operations and columns."},
+    {"E0806", "there is nothing to calibrate with",
+     "No measured operation tells a rate: convolutions have no absolute model, operations of a "
+     "few\n"
+     "microseconds are not made of their work, and a format that the GPU lacks has no rate."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
      "not\n"
