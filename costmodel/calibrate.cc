@@ -270,9 +270,9 @@ absl::StatusOr<Calibration> Calibrate(const DeviceSpec& device, std::span<const 
   }
   to.measured_source = rules.source;
   for (const RateFit& fit : calibration.fits) {
-    to.measured_residuals.push_back(
-        fmt::format("{}: {} sample{}, mean error {:.1f} %, {:.1f} % before", RateName(fit.rate),
-                    fit.samples, 100 * fit.error_after, 100 * fit.error_before));
+    to.measured_residuals.push_back(fmt::format(
+        "{}: {} sample{}, mean error {:.1f} %, {:.1f} % before", RateName(fit.rate), fit.samples,
+        fit.samples == 1 ? "" : "s", 100 * fit.error_after, 100 * fit.error_before));
   }
   return calibration;
 }
