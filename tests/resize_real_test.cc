@@ -1,5 +1,5 @@
-// Batch and size what-ifs against recordings of other sizes, where those are at hand, and what holds
-// for them on every trace.
+// Batch and size what-ifs against recordings of other sizes, where those are at hand, and what
+// holds for them on every trace.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

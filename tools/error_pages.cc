@@ -289,22 +289,6 @@ constexpr ErrorPage kPages[] = {
      "--learn keeps what a prediction was off by, so that --learned can correct later ones. That\n"
      "makes sense only for a prediction (not a limit) that was measured on the GPU it was\n"
      "predicted for."},
-    {"E0801", "this GPU is not known",
-     "A GPU is named as in costmodel/devices/ (the message lists the names; letter case, spaces "
-     "and "
-     "dashes do not matter,\nand the first words are enough: H100), or by the path of a file that "
-     "describes one and ends in\n.yaml, .yml, .json or .textproto. docs/cost-model.md has the "
-     "fields of such a file."},
-    {"E0802", "this is no description of a device",
-     "A file that describes a GPU has lines of `field: value` in YAML, JSON or the protobuf text\n"
-     "format. The message shows where reading ended."},
-    {"E0803", "a field of a device is not right",
-     "There is no such field, it is given twice, or its value is no plain number within its "
-     "range.\n"
-     "Units are in the names of the fields: MHz, TFLOPS, 10^9 bytes a second; peaks are dense."},
-    {"E0804", "the description of a device is not enough",
-     "name, multiprocessors, memory_gb_per_s and the fp32 rate (fp32_tflops, or units and clock)\n"
-     "have to be there; everything else is filled in by rules that the result lists."},
     {"E0701", "bad range of a sweep",
      "A value of --opt that is a range or a list cannot be used: it runs backwards, never ends,\n"
      "mixes units, or gives more than 100,000 scenarios. Ranges are 1..8, 1..16*2 and\n"
@@ -332,6 +316,31 @@ constexpr ErrorPage kPages[] = {
      "every rank would do all the work. Where the MPI headers were there when it was built, there "
      "is\n"
      "a program daydream-mpi beside it; --shard I/N works without."},
+    {"E0801", "this GPU is not known",
+     "A GPU is named as in costmodel/devices/ (the message lists the names; letter case, spaces "
+     "and "
+     "dashes do not matter,\nand the first words are enough: H100), or by the path of a file that "
+     "describes one and ends in\n.yaml, .yml, .json or .textproto. docs/cost-model.md has the "
+     "fields of such a file."},
+    {"E0802", "this is no description of a device",
+     "A file that describes a GPU has lines of `field: value` in YAML, JSON or the protobuf text\n"
+     "format. The message shows where reading ended."},
+    {"E0803", "a field of a device is not right",
+     "There is no such field, it is given twice, or its value is no plain number within its "
+     "range.\n"
+     "Units are in the names of the fields: MHz, TFLOPS, 10^9 bytes a second; peaks are dense."},
+    {"E0804", "the description of a device is not enough",
+     "name, multiprocessors, memory_gb_per_s and the fp32 rate (fp32_tflops, or units and clock)\n"
+     "have to be there; everything else is filled in by rules that the result lists."},
+    {"E0805", "the table of measured operations cannot be read",
+     "`daydream calibrate` reads a CSV table: a first line with the names of the columns (op and "
+     "us\n"
+     "have to be there), then a line for each operation. The message shows the place; `daydream\n"
+     "calibrate --help` lists operations and columns."},
+    {"E0806", "there is nothing to calibrate with",
+     "No measured operation tells a rate: convolutions have no absolute model, operations of a "
+     "few\n"
+     "microseconds are not made of their work, and a format that the GPU lacks has no rate."},
     {"E0810", "the GPU of the recording is not known",
      "Times on another GPU, or on a share of one, are ratios: what the cost model says of the new\n"
      "situation against the recorded one. So the recorded GPU has to be one of those whose data\n"
@@ -348,15 +357,6 @@ constexpr ErrorPage kPages[] = {
      "Chakra builds on) of the same program. Ops are matched by name and by their order; a "
      "profile\n"
      "with another number of ops of every name, or with shapes of its own, takes nothing from it."},
-    {"E0805", "the table of measured operations cannot be read",
-     "`daydream calibrate` reads a CSV table: a first line with the names of the columns (op and "
-     "us\n"
-     "have to be there), then a line for each operation. The message shows the place; `daydream\n"
-     "calibrate --help` lists operations and columns."},
-    {"E0806", "there is nothing to calibrate with",
-     "No measured operation tells a rate: convolutions have no absolute model, operations of a "
-     "few\n"
-     "microseconds are not made of their work, and a format that the GPU lacks has no rate."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
      "not\n"
