@@ -300,8 +300,7 @@ class Amp {
     }
     if (dtype_ == DType::kFp16) {
       notes.push_back(scaled_steps_ > 0
-                          ? fmt::format("the host reads the check of scaled gradients in {} steps",
-                                        scaled_steps_)
+                          ? fmt::format("scaled gradients are checked in {} steps", scaled_steps_)
                           : "no optimizer step was found, so scaling of gradients is left out");
     } else if (dtype_ == DType::kBf16) {
       notes.push_back("fp16 would add scaling of gradients: amp(dtype=fp16)");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/call_kind.h"
 #include "transforms/host_calls.h"
 
 namespace daydream {
@@ -14,6 +15,10 @@ constexpr double kBytesPerElement = 6;
 constexpr double kNarrowBytesPerElement = 4;
 // From the end of the check to the return of the host's read: docs/how-it-works.md, blocking calls.
 constexpr Duration kReadBack = Duration::Us(10);
+
+bool IsGraphLaunch(const Graph& graph, const Task& call) {
+  return ClassifyCall(graph.Name(call.name)) == CallKind::kGraphLaunch;
+}
 
 }  // namespace
 
@@ -62,9 +67,8 @@ void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model)
     op.name = op_name;
     op.duration = costs.op - costs.launch;
     // A graph launch replays casts with everything else.
-    bool replayed = graph.Name(host.name).find("GraphLaunch") != std::string_view::npos;
     TaskId cast_launch = launch;
-    if (!replayed) {
+    if (!IsGraphLaunch(graph, host)) {
       cast_launch = cast.after ? edit.InsertAfter(launch, call) : edit.InsertBefore(launch, call);
       edit.InsertBefore(cast_launch, op);
     }
@@ -107,6 +111,12 @@ size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
                                        .step = kernel.step,
                                        .kind = TaskKind::kKernel,
                                        .phase = Phase::kOptimizer});
+    ++added;
+    // A captured optimizer looks at the check on the GPU.
+    if (IsGraphLaunch(graph, host)) {
+      edit.AddEdge(before, checked, {}, Rule::kLaunch);
+      continue;
+    }
     Task call{.recorded_start = host.recorded_start,
               .duration = costs.op,
               .name = launch,
@@ -119,7 +129,6 @@ size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
     call.name = read;
     TaskId wait = edit.InsertBefore(before, call);
     edit.AddEdge(checked, wait, kReadBack, Rule::kHostWait, Anchor::kEnd, Anchor::kEnd);
-    ++added;
   }
   return added;
 }

@@ -25,8 +25,8 @@ struct CastModel {
 void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model);
 
 // Adds to every optimizer step a kernel that checks and unscales all gradients, taking `share` of
-// the time of the optimizer's kernels, and a read of its result that the host waits for. Returns
-// the number of steps. O(tasks).
+// the time of the optimizer's kernels, and a read of its result that the host waits for (not where
+// a CUDA graph launches the optimizer). Returns the number of steps. O(tasks).
 size_t AddGradientScaling(Editor& edit, double share, Duration floor);
 
 }  // namespace daydream

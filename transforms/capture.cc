@@ -280,7 +280,9 @@ class Capture {
       std::span<const TaskId> launched = edit_.LaunchedBy(call);
       nodes += launched.size();
       segment_of_[call.index()] = id;
-      for (TaskId t : launched) nodes_.push_back({t, graph_launch, id});
+      for (TaskId t : launched) {
+        if (!IsHost(graph().task(t).kind)) nodes_.push_back({t, graph_launch, id});
+      }
     }
     for (TaskId t : s.between) segment_of_[t.index()] = id;
     for (TaskId t : s.waits) moved_waits_.push_back({t, id});

@@ -80,17 +80,38 @@ class NoSync {
     }
     for (const auto& [wait, from] : awaited) {
       for (TaskId a : from) {
-        const TaskId next = graph().task(a).lane_next;
-        if (!next.valid()) continue;
+        const TaskId next = LaunchedBehind(wait, a);
         for (TaskId b : from) {
-          if (graph().task(a).lane != graph().task(b).lane) edit_.AddEdge(b, next);
+          const bool other = graph().task(a).lane != graph().task(b).lane;
+          if (next.valid() && other) edit_.AddEdge(b, next);
         }
+      }
+    }
+  }
+
+  // The first work behind `t` on its stream that was launched behind `wait` on its thread.
+  TaskId LaunchedBehind(TaskId wait, TaskId t) const {
+    for (t = graph().task(t).lane_next; t.valid(); t = graph().task(t).lane_next) {
+      const TaskId call = edit_.LaunchOf(t);
+      if (!call.valid() || graph().task(call).lane != graph().task(wait).lane) continue;
+      if (place_[call.index()] > place_[wait.index()]) return t;
+    }
+    return TaskId::None();
+  }
+
+  void FindPlaces() {
+    place_.assign(graph().size(), 0);
+    for (const GraphLane& lane : graph().lanes()) {
+      uint32_t place = 0;
+      for (TaskId t = lane.first; t.valid(); t = graph().task(t).lane_next) {
+        place_[t.index()] = ++place;
       }
     }
   }
 
   void Remove() {
     edit_.BeginCause("the host does not wait for values to print");
+    FindPlaces();
     KeepMeetings();
     edit_.DropEdges([&](const Graph&, const Edge& e) {
       return e.rule == Rule::kHostWait && gone_[e.to.index()];
@@ -144,7 +165,8 @@ class NoSync {
   const Params& params_;
   Editor& edit_;
   GpuWaits uses_;
-  std::vector<bool> gone_;  // by task: a wait that goes
+  std::vector<bool> gone_;       // by task: a wait that goes
+  std::vector<uint32_t> place_;  // by task: on its lane
   SiteList kept_, taken_, steering_;
 };
 
