@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
-#include "absl/container/flat_hash_map.h"
 #include "graph/call_kind.h"
 #include "transforms/gpu_waits.h"
+#include "transforms/step_changes.h"
 
 namespace daydream {
 namespace {
@@ -380,44 +379,17 @@ class Capture {
     }
   }
 
-  // Kernels of a step that other steps launch with another shape, or not at all.
   void TellChanges() {
-    const size_t steps = graph().steps().size();
-    absl::flat_hash_map<std::tuple<NameId, uint32_t, uint32_t, uint32_t>, std::vector<uint32_t>>
-        counts;
-    auto key = [&](TaskId t) {
-      const KernelDetail* k = graph().Kernel(t);
-      std::array<uint32_t, 3> grid = k != nullptr ? k->grid : std::array<uint32_t, 3>{};
-      return std::tuple(graph().task(t).name, grid[0], grid[1], grid[2]);
-    };
-    size_t measured = 0, most = 0, differ = 0;
-    for (const GraphStep& s : graph().steps()) measured += s.measured ? 1 : 0;
-    if (measured < 2) return;
-    std::erase_if(nodes_, [&](const Node& n) { return !IsGpu(graph().task(n.task).kind); });
-    for (const Node& n : nodes_) {
-      std::vector<uint32_t>& count = counts[key(n.task)];
-      count.resize(steps);
-      if (graph().task(n.task).step < steps) ++count[graph().task(n.task).step];
-    }
-    auto spread = [&](const std::vector<uint32_t>& count) {
-      uint32_t low = 0xffffffff, high = 0;
-      for (size_t i = 0; i < steps; ++i) {
-        if (!graph().steps()[i].measured) continue;
-        low = std::min(low, count[i]), high = std::max(high, count[i]);
-      }
-      most += high;
-      return high - low;
-    };
-    for (const auto& [what, count] : counts) differ += spread(count);
-    if (differ == 0) return;
-    auto first = std::find_if(nodes_.begin(), nodes_.end(),
-                              [&](const Node& n) { return spread(counts[key(n.task)]) > 0; });
-    std::string which(graph().TaskName(first->task));
-    if (graph().task(first->task).scope.valid()) which += " by " + SiteOf(graph(), first->task);
+    std::vector<TaskId> nodes;
+    for (const Node& n : nodes_) nodes.push_back(n.task);
+    const StepChanges changes = FindStepChanges(graph(), nodes);
+    if (changes.kernels == 0) return;
+    std::string which(graph().TaskName(changes.first));
+    if (graph().task(changes.first).scope.valid()) which += " by " + SiteOf(graph(), changes.first);
     edit_.changes().warnings.push_back(
         fmt::format("up to {} kernels of a step are launched with other shapes or not at all in "
                     "other steps, first {}: what changes its shapes cannot be replayed",
-                    differ, which));
+                    changes.kernels, which));
   }
 
   void Tell() {
