@@ -10,7 +10,7 @@
 #include "graph/text.h"
 #include "simulator/simulate.h"
 #include "tests/random_graph.h"
-#include "transforms/sm_share.h"
+#include "transforms/shared_schedule.h"
 #include "transforms/stream_assignment.h"
 #include "transforms/transform.h"
 
@@ -174,24 +174,24 @@ TEST(Streams, ADiamondNeedsTwoStreamsAndTwoSynchronizations) {
   EXPECT_EQ(assignment.chains, 2u);
 }
 
-TEST(SmShares, FollowFromTheScarcestResource) {
-  const Device a100{.multiprocessors = 108,
-                    .max_threads_per_multiprocessor = 2048,
-                    .registers_per_multiprocessor = 65536,
-                    .shared_memory_per_multiprocessor = 167936};
-  // 8 blocks of 256 threads fit: 54 blocks are 54 / 864.
+TEST(SmShares, AreBlocksAgainstThoseThatFit) {
+  const DeviceSpec& a100 = *FindDeviceSpec("A100-SXM4-40GB");
+  // 8 blocks of 256 threads fit on each of 108: 54 blocks are 54 / 864.
   KernelDetail kernel{.grid = {54, 1, 1}, .block = {256, 1, 1}};
-  EXPECT_EQ(BlocksPerMultiprocessor(kernel, a100, nullptr), 8u);
-  EXPECT_DOUBLE_EQ(*SmShare(kernel, a100, nullptr), 54.0 / 864);
+  EXPECT_DOUBLE_EQ(*SmShare(a100, kernel), 54.0 / 864);
   kernel.registers_per_thread = 128;  // 2 blocks of 32768 registers
-  EXPECT_DOUBLE_EQ(*SmShare(kernel, a100, nullptr), 0.25);
+  EXPECT_DOUBLE_EQ(*SmShare(a100, kernel), 0.25);
   kernel.shared_memory_bytes = 100000;  // 1 block
-  EXPECT_DOUBLE_EQ(*SmShare(kernel, a100, nullptr), 0.5);
+  EXPECT_DOUBLE_EQ(*SmShare(a100, kernel), 0.5);
   kernel.grid = {1000, 1, 1};
-  EXPECT_DOUBLE_EQ(*SmShare(kernel, a100, nullptr), 1);
-  kernel.grid = {0, 0, 0};
-  EXPECT_EQ(SmShare(kernel, a100, nullptr), std::nullopt);
-  EXPECT_EQ(SmShare({.grid = {1, 1, 1}, .block = {32, 1, 1}}, Device{}, nullptr), std::nullopt);
+  EXPECT_DOUBLE_EQ(*SmShare(a100, kernel), 1);
+}
+
+TEST(SmShares, AreNotKnownWithoutLaunchShapeOrGpu) {
+  const DeviceSpec& a100 = *FindDeviceSpec("A100-SXM4-40GB");
+  EXPECT_EQ(SmShare(a100, {.block = {32, 1, 1}}), std::nullopt);
+  EXPECT_EQ(SmShare(a100, {.grid = {1, 1, 1}}), std::nullopt);
+  EXPECT_EQ(SmShare(DeviceSpec{}, {.grid = {1, 1, 1}, .block = {32, 1, 1}}), std::nullopt);
 }
 
 TEST(SmShares, TwoThatHoldThreeQuartersEachTakeHalfAsLongAgain) {

@@ -5,7 +5,7 @@
 #include "graph/call_kind.h"
 #include "transforms/op_access.h"
 #include "transforms/precision.h"
-#include "transforms/sm_share.h"
+#include "transforms/shared_schedule.h"
 #include "transforms/stream_assignment.h"
 #include "transforms/transform.h"
 
@@ -133,11 +133,8 @@ class MultiStream {
   void Spread(LaneId lane) {
     const std::vector<KernelUnit> units = UnitsOf(lane);
     if (units.empty()) return;
-    device_ = {};
-    for (const Device& d : graph().tables().devices) {
-      if (d.id == graph().lane(lane).lane.device) device_ = d;
-    }
-    spec_ = DeviceOf(graph(), units.front().kernel).spec;
+    const DeviceSpec* known = DeviceOf(graph(), units.front().kernel).spec;
+    device_ = known != nullptr ? *known : DeviceSpec{};
     for (size_t begin = 0; begin < units.size();) {
       size_t end = begin;
       while (end < units.size() && units[end].access) ++end;
@@ -172,7 +169,7 @@ class MultiStream {
   std::optional<double> ShareOf(TaskId kernel) const {
     const KernelDetail* detail = graph().Kernel(kernel);
     if (detail == nullptr) return std::nullopt;
-    return SmShare(*detail, device_, spec_);
+    return SmShare(device_, *detail);
   }
 
   bool IsCaptured(TaskId call) const {
@@ -400,8 +397,7 @@ class MultiStream {
   Editor& edit_;
   OpAccesses accesses_;
   Duration call_;
-  Device device_;  // of the stream at hand
-  const DeviceSpec* spec_ = nullptr;
+  DeviceSpec device_;        // of the stream at hand; without multiprocessors when it is not known
   std::vector<bool> meets_;  // by task
   std::map<std::pair<LaneId, uint32_t>, LaneId> lanes_;
   size_t known_ = 0, unknown_ = 0, independent_ = 0, spread_ = 0, kept_ = 0, joins_ = 0;

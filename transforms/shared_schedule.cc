@@ -1,25 +1,13 @@
-#include "transforms/sm_share.h"
+#include "transforms/shared_schedule.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
+#include "costmodel/occupancy.h"
 
 namespace daydream {
 namespace {
-
-// CUDA C++ Programming Guide, technical specifications by compute capability: maximum number of
-// resident blocks per multiprocessor.
-uint32_t MostBlocks(int major, int minor) {
-  if (major == 7 && minor == 5) return 16;
-  if (major == 8 && (minor == 6 || minor == 7)) return 16;
-  if (major == 8 && minor == 9) return 24;
-  return 32;
-}
-
-uint64_t Product(const std::array<uint32_t, 3>& d) { return uint64_t{d[0]} * d[1] * d[2]; }
-
-int64_t Or(int64_t recorded, int64_t known) { return recorded > 0 ? recorded : known; }
 
 constexpr double kNever = 1e300;
 
@@ -102,42 +90,12 @@ class SharedSchedule {
 
 }  // namespace
 
-uint32_t BlocksPerMultiprocessor(const KernelDetail& kernel, const Device& device,
-                                 const DeviceSpec* spec) {
-  const auto threads = static_cast<int64_t>(Product(kernel.block));
-  if (threads <= 0) return 0;
-  const int64_t warp = Or(device.warp_size, 32);
-  const int64_t rounded = (threads + warp - 1) / warp * warp;
-  const DeviceSpec none;
-  const DeviceSpec& known = spec != nullptr ? *spec : none;
-  const int64_t most_threads =
-      Or(device.max_threads_per_multiprocessor, known.threads_per_multiprocessor);
-  const int64_t registers =
-      Or(device.registers_per_multiprocessor, known.registers_per_multiprocessor);
-  const int64_t shared = Or(device.shared_memory_per_multiprocessor,
-                            static_cast<int64_t>(known.shared_memory_kb_per_multiprocessor * 1024));
-  if (most_threads <= 0) return 0;
-  int64_t blocks = std::min<int64_t>(MostBlocks(Or(device.compute_major, known.compute_major),
-                                                Or(device.compute_minor, known.compute_minor)),
-                                     most_threads / rounded);
-  if (kernel.registers_per_thread > 0 && registers > 0) {
-    blocks = std::min(blocks, registers / (rounded * kernel.registers_per_thread));
-  }
-  if (kernel.shared_memory_bytes > 0 && shared > 0) {
-    blocks = std::min(blocks, shared / kernel.shared_memory_bytes);
-  }
-  return static_cast<uint32_t>(std::max<int64_t>(blocks, 1));
-}
-
-std::optional<double> SmShare(const KernelDetail& kernel, const Device& device,
-                              const DeviceSpec* spec) {
-  const uint64_t blocks = Product(kernel.grid);
-  const int64_t processors =
-      Or(device.multiprocessors, spec != nullptr ? spec->multiprocessors : 0);
-  const uint32_t each = BlocksPerMultiprocessor(kernel, device, spec);
-  if (blocks == 0 || each == 0 || processors <= 0) return std::nullopt;
-  return std::min(1.0, static_cast<double>(blocks) /
-                           (static_cast<double>(processors) * static_cast<double>(each)));
+std::optional<double> SmShare(const DeviceSpec& device, const KernelDetail& kernel) {
+  const LaunchShape launch = LaunchShapeOf(kernel);
+  const bool known = launch.blocks > 0 && launch.threads_per_block > 0 &&
+                     device.multiprocessors > 0 && device.threads_per_multiprocessor > 0;
+  if (!known) return std::nullopt;
+  return std::min(1.0, launch.blocks / WaveSize(device, launch));
 }
 
 std::vector<SharedTime> ScheduleShared(std::span<const SharedWork> work, Duration latency) {

@@ -10,15 +10,9 @@
 
 namespace daydream {
 
-// Blocks of a kernel that one multiprocessor holds at a time: limited by its threads, registers,
-// shared memory and places for blocks. 0 when the launch shape or the GPU is not known.
-uint32_t BlocksPerMultiprocessor(const KernelDetail& kernel, const Device& device,
-                                 const DeviceSpec* spec);
-
 // Share of the multiprocessors that a kernel holds while it runs, at most 1: its blocks against
 // those that the GPU holds at a time. Nothing when the launch shape or the GPU is not known.
-std::optional<double> SmShare(const KernelDetail& kernel, const Device& device,
-                              const DeviceSpec* spec);
+std::optional<double> SmShare(const DeviceSpec& device, const KernelDetail& kernel);
 
 // One kernel of a schedule of the GPU alone.
 struct SharedWork {
