@@ -55,6 +55,7 @@ void Merge(Changes& into, const Changes& from) {
   add_new(into.warnings, from.warnings);
   into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
   into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
+  into.samples *= from.samples;
 }
 
 double AsDouble(Duration d) { return static_cast<double>(d.ns); }
@@ -110,10 +111,21 @@ class Predictor {
       SetInterval(p_, doubts);
     }
     if (!options_.intervals) p_.low = p_.high = std::nullopt;
+    TellThroughput();
     return std::move(p_);
   }
 
  private:
+  // Steps that handle different amounts of examples compare by the example only.
+  void TellThroughput() {
+    const double samples = p_.changes.samples;
+    if (samples == 1 || !(samples > 0) || p_.step <= Duration{}) return;
+    p_.changes.notes.push_back(
+        fmt::format("a step handles {:.4g} times the examples: {:.4g} ms for as many as recorded, "
+                    "{:.2f}x the throughput",
+                    samples, p_.step.ms() / samples, p_.speedup * samples));
+  }
+
   absl::StatusOr<Outcome> Play() {
     Outcome out{*base_.graph, {}, {}};
     limit_ = Duration::Max();

@@ -2,8 +2,8 @@
 // holds for them on every trace.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <fstream>
+#include <cctype>
+#include <optional>
 
 #include "graph/build.h"
 #include "simulator/simulate.h"
@@ -51,20 +51,9 @@ TEST_P(ParticleTransformer, GpuTimeOfAnotherBatchIsPredicted) {
   ASSERT_TRUE(before.ok() && after.ok());
   const auto applied = ApplyTo(*before, "batch(" + std::to_string(GetParam().to) + ")");
   ASSERT_TRUE(applied.ok()) << Message(applied.status());
-  for (const std::string& note : applied->changes.notes) std::printf("%s\n", note.c_str());
   const double predicted = GpuTime(*before).ms(), measured = GpuTime(*after).ms();
-  std::printf("%.2f ms against %.2f measured\n", predicted, measured);
+  RecordProperty("predicted_ms", std::to_string(predicted));
   EXPECT_NEAR(predicted / measured, 1, GetParam().allowed);
-  if (const char* dump = std::getenv("DD_DUMP")) {
-    std::ofstream out(dump);
-    for (size_t i = 0; i < before->size(); ++i) {
-      const Task& task = before->task(TaskId(i));
-      if (!IsGpu(task.kind)) continue;
-      const Scope* s = before->ScopeOf(TaskId(i));
-      out << task.duration.us() << "\t" << (s ? before->Name(s->name) : "") << "\t"
-          << before->TaskName(TaskId(i)).substr(0, 60) << "\n";
-    }
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Pairs, ParticleTransformer,
@@ -73,6 +62,108 @@ INSTANTIATE_TEST_SUITE_P(Pairs, ParticleTransformer,
                            return "From" + std::to_string(info.param.from) + "To" +
                                   std::to_string(info.param.to);
                          });
+
+class EveryTrace : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "none") GTEST_SKIP() << "no ../shared/traces beside the repository";
+    auto graph = GraphOf(GetParam());
+    if (!graph.ok()) {
+      ASSERT_EQ(DiagnosticOf(graph.status()).code, "E0301") << Message(graph.status());
+      GTEST_SKIP() << "recorded without GPU work";
+    }
+    graph_ = *std::move(graph);
+  }
+
+  // The step time under `spec`; nothing when the optimization refuses, which it must do with a
+  // code.
+  std::optional<Duration> StepUnder(const std::string& spec, Graph* edited = nullptr) {
+    Graph copy = graph_;
+    const auto applied = ApplyTo(copy, spec);
+    if (!applied.ok()) {
+      EXPECT_FALSE(DiagnosticOf(applied.status()).code.empty()) << Message(applied.status());
+      EXPECT_NE(DiagnosticOf(applied.status()).code, "E0901") << Message(applied.status());
+      return std::nullopt;
+    }
+    const auto timeline = Simulate(copy);
+    EXPECT_TRUE(timeline.ok()) << spec << ": " << Message(timeline.status());
+    if (!timeline.ok()) return std::nullopt;
+    const Duration step = StepTime(copy, *timeline);
+    if (edited != nullptr) *edited = std::move(copy);
+    return step;
+  }
+
+  Graph graph_;
+};
+
+TEST_P(EveryTrace, NeutralSizesChangeNothing) {
+  for (const char* spec : {"batch(x1)", "layers(x1)", "accumulate(1)", "hidden(x1)"}) {
+    Graph edited;
+    if (!StepUnder(spec, &edited)) continue;
+    ASSERT_EQ(edited.size(), graph_.size()) << spec;
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const Task &was = graph_.task(TaskId(i)), &is = edited.task(TaskId(i));
+      ASSERT_EQ(was.duration, is.duration) << spec << " task " << i;
+      ASSERT_EQ(was.gap, is.gap) << spec << " task " << i;
+    }
+  }
+}
+
+TEST_P(EveryTrace, MoreExamplesNeverTakeLess) {
+  Duration gpu;
+  for (const char* spec : {"batch(x0.25)", "batch(x0.5)", "batch(x1)", "batch(x2)", "batch(x3)",
+                           "batch(x4)", "batch(x16)"}) {
+    Graph edited;
+    const std::optional<Duration> now = StepUnder(spec, &edited);
+    if (!now) GTEST_SKIP() << "nothing that depends on the batch";
+    EXPECT_GE(GpuTime(edited), gpu) << spec;
+    gpu = GpuTime(edited);
+  }
+}
+
+TEST_P(EveryTrace, EverySizeCanBePlayedOrIsRefusedWithAReason) {
+  for (const char* spec :
+       {"accumulate(2)", "accumulate(4)", "layers(x2)", "layers(x1.5)", "layers(x0.5)", "layers(1)",
+        "hidden(x2)", "hidden(x0.5)", "sparse(kind:kernel)", "cache", "cache(10%)",
+        "prefetch(8, cores=2)", "prefetch(2, recorded=4)"}) {
+    StepUnder(spec);
+  }
+}
+
+TEST_P(EveryTrace, PassesAreRepeatedAndTheOptimizerIsNot) {
+  Graph twice, thrice;
+  if (!StepUnder("accumulate(2)", &twice) || !StepUnder("accumulate(3)", &thrice)) {
+    GTEST_SKIP() << "no optimizer";
+  }
+  const Duration once = GpuTime(graph_), two = GpuTime(twice), three = GpuTime(thrice);
+  EXPECT_GT(two, once);
+  EXPECT_EQ(three - two, two - once);
+}
+
+TEST_P(EveryTrace, EveryRepetitionOfTheLayersAddsTheSame) {
+  Graph twice, thrice;
+  if (!StepUnder("layers(x2)", &twice) || !StepUnder("layers(x3)", &thrice)) {
+    GTEST_SKIP() << "no layers with numbers";
+  }
+  const Duration once = GpuTime(graph_), two = GpuTime(twice), three = GpuTime(thrice);
+  EXPECT_GT(two, once);
+  // Kernels of the optimizer are scaled, and rounded.
+  EXPECT_NEAR((three - two).us(), (two - once).us(), 1 + 1e-6 * once.us());
+}
+
+std::vector<std::string> TracesOrNone() {
+  std::vector<std::string> names = RealTraces();
+  if (names.empty()) names.push_back("none");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EveryTrace, testing::ValuesIn(TracesOrNone()), [](const auto& info) {
+  std::string name = info.param;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+});
 
 }  // namespace
 }  // namespace daydream

@@ -289,6 +289,21 @@ constexpr ErrorPage kPages[] = {
      "--learn keeps what a prediction was off by, so that --learned can correct later ones. That\n"
      "makes sense only for a prediction (not a limit) that was measured on the GPU it was\n"
      "predicted for."},
+    {"E0615", "the recorded batch is not known",
+     "batch(512) needs to know how many examples a recorded step has. It is told by the shapes of\n"
+     "ops (record_shapes=True, or a recording of daydream trace); without them say it:\n"
+     "batch(512,recorded=32), or ask for a multiple: batch(x4)."},
+    {"E0616", "this is no size",
+     "A size is a count (512) or a factor on what was recorded (x4, 4x, x0.5). Factors of more "
+     "than "
+     "a\nmillion, and models without layers, are refused."},
+    {"E0617", "this makes too large a graph",
+     "Passes and layers that are repeated are played task by task. More than ten million tasks "
+     "are\n"
+     "refused; the time of one more shows with few repetitions already."},
+    {"E0618", "there is no such family of layers",
+     "layers repeats layers whose names differ by a number: layers.0, layers.1, or\n"
+     "DecoderLayer_0, DecoderLayer_1. The message lists those of this trace."},
     {"E0701", "bad range of a sweep",
      "A value of --opt that is a range or a list cannot be used: it runs backwards, never ends,\n"
      "mixes units, or gives more than 100,000 scenarios. Ranges are 1..8, 1..16*2 and\n"

@@ -90,7 +90,7 @@ void BatchSizes::CountVotes() {
   constexpr std::array<std::string_view, kVotes> kNames = {
       "first size of what convolutions and batch norms read",
       "first size of what embeddings, row norms and linear layers read",
-      "rows of what linear layers read"};
+      "rows of what linear layers read, examples or tokens"};
   for (size_t kind = 0; kind < kVotes; ++kind) {
     uint64_t most = 0;
     for (const auto& [size, count] : votes_[kind]) {
@@ -98,12 +98,14 @@ void BatchSizes::CountVotes() {
     }
     if (most == 0) continue;
     told_by_ = kNames[kind];
+    by_rows_ = kind == kRows;
     return;
   }
 }
 
 int BatchSizes::BatchAxis(const Dims& dims) const {
-  if (batch_ <= 1) return dims.empty() ? -1 : 0;
+  // Rows may be tokens, of which only linear layers have as many: take the first size everywhere.
+  if (batch_ <= 1 || by_rows_) return dims.empty() ? -1 : 0;
   const auto equal = std::find(dims.begin(), dims.end(), batch_);
   if (equal != dims.end()) return static_cast<int>(equal - dims.begin());
   const auto multiple =
@@ -111,13 +113,14 @@ int BatchSizes::BatchAxis(const Dims& dims) const {
   return multiple == dims.end() ? -1 : static_cast<int>(multiple - dims.begin());
 }
 
-// A[m,k] x B[k,n]: the rows of what a layer reads grow, in the product that gives the gradient of
-// its weight these are k.
+bool BatchSizes::IsWeightGradient(const Dims& a, const Dims& b, Phase phase) const {
+  return phase == Phase::kBackward && a.size() == 2 && b.size() == 2 && IsParameter({a[0], b[1]}) &&
+         (rows_.contains(a[1]) || HoldsBatch(a[1]));
+}
+
+// The rows of what a layer reads grow.
 bool BatchSizes::ScaleMatrices(Dims& a, Dims& b, Phase phase, double factor) const {
-  if (a.size() != 2 || b.size() != 2) return false;
-  const bool weight_gradient = phase == Phase::kBackward && IsParameter({a[0], b[1]}) &&
-                               (rows_.contains(a[1]) || HoldsBatch(a[1]));
-  if (weight_gradient) {
+  if (IsWeightGradient(a, b, phase)) {
     a[1] = b[0] = ScaledSize(a[1], factor);
     return true;
   }

@@ -28,12 +28,17 @@ class BatchSizes {
   int64_t recorded() const { return batch_; }
   const std::string& told_by() const { return told_by_; }
   // Overrules what the shapes tell.
-  void SetRecorded(int64_t batch) { batch_ = batch; }
+  void SetRecorded(int64_t batch) {
+    batch_ = batch;
+    by_rows_ = false;
+  }
 
   // The inputs of `op` with `factor` times the batch; nothing where it does not depend on it.
   std::optional<std::vector<Dims>> Scaled(std::string_view op, const std::vector<Dims>& inputs,
                                           Phase phase, double factor) const;
   bool IsParameter(const Dims& dims) const { return parameters_.contains(dims); }
+  // A[m,k] x B[k,n] gives the gradient of a weight: the batch is in k.
+  bool IsWeightGradient(const Dims& a, const Dims& b, Phase phase) const;
 
  private:
   enum Vote : uint8_t { kImages, kTokens, kRows, kVotes };
@@ -51,6 +56,7 @@ class BatchSizes {
   absl::flat_hash_set<int64_t> rows_;  // of what linear layers read
   std::array<std::map<int64_t, uint64_t>, kVotes> votes_;
   int64_t batch_ = 0;
+  bool by_rows_ = false;  // told by nothing but rows
   std::string told_by_;
 };
 

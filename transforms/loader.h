@@ -19,8 +19,27 @@ class LoaderScopes {
   bool OwnsGapOf(const Task& t) const;
 
  private:
-  std::vector<ScopeId> around_;   // by scope
-  std::vector<bool> owns_gap_;    // by scope: its innermost range that is no op is the loader's
+  std::vector<ScopeId> around_;  // by scope
+  std::vector<bool> owns_gap_;   // by scope: its innermost range that is no op is the loader's
 };
+
+// One call of the loader's next().
+struct Fetch {
+  ScopeId scope;
+  std::vector<TaskId> tasks;  // host work in it, in lane order
+  Duration work;              // of them, with the gaps that are the loader's
+  Duration ops;               // part of it inside of framework ops: making tensors, not reading
+};
+
+// All calls of next() by the time at which they begin. O(tasks).
+std::vector<Fetch> FindFetches(const Graph& graph, const LoaderScopes& loader);
+// Mean time between two calls of next(), as recorded. REQUIRES: one call at least.
+Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches);
+// What a step took beside next(), as recorded. REQUIRES: one call at least.
+Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches);
+// True when loader processes make the batches, as far as names tell: next() only waits for them.
+bool HasWorkers(const Graph& graph, const Fetch& fetch);
+// True when most calls took no longer than receiving a batch that is ready takes.
+bool FindsBatchesReady(const std::vector<Fetch>& fetches);
 
 }  // namespace daydream

@@ -17,6 +17,8 @@ namespace {
 // Shortest kernels of traces of V100, A100 and H100, and the launch cost that a plain sum of kernel
 // times needs at most (docs/cost-model.md).
 constexpr Duration kShortest = Duration::Ns(2000), kLongestFloor = Duration::Ns(10'000);
+// Times of old traces are whole microseconds, and some of their kernels took 0.
+constexpr Duration kLeastFloor = Duration::Ns(1000);
 // A floor is not known better than this: so much of a short kernel is taken for work.
 constexpr double kLeastWork = 0.1;
 
@@ -129,7 +131,7 @@ Duration KernelFloor(const Graph& graph) {
   if (times.empty()) return kShortest;
   auto tenth = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 10);
   std::nth_element(times.begin(), tenth, times.end());
-  return std::clamp(*tenth, Duration{}, kLongestFloor);
+  return std::clamp(*tenth, kLeastFloor, kLongestFloor);
 }
 
 }  // namespace daydream

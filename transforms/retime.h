@@ -46,7 +46,7 @@ struct Retimed {
 Retimed Retime(const RecordedKernel& kernel, const WorkChange& change, Duration floor);
 
 // What short kernels of this trace take: a tenth of its memory-bound kernels with fewer blocks than
-// multiprocessors is shorter. At most 10 us; 2 us where there are none (docs/cost-model.md).
+// multiprocessors is shorter. From 1 to 10 us; 2 us where there are none (docs/cost-model.md).
 // O(tasks).
 Duration KernelFloor(const Graph& graph);
 
