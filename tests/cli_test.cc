@@ -26,7 +26,7 @@ TEST_F(Cli, HelpListsEveryCommandAndOnlyThose) {
   EXPECT_EQ(r.exit, 0);
   for (const char* name :
        {"trace", "doctor", "import", "info", "summary", "whatif", "export", "diff", "explain",
-        "opt", "help", "completions", "advise", "causal", "sweep"}) {
+        "opt", "help", "completions", "advise", "causal", "sweep", "colocate"}) {
     EXPECT_THAT(r.out, HasSubstr(std::string("\n  ") + name + " "));
     Result own = Run(std::string(name) + " --help");
     EXPECT_EQ(own.exit, 0);
