@@ -94,6 +94,7 @@ class Predictor {
       p_.left_out.clear();
       return std::move(p_);
     }
+    if (base_.memory.known()) p_.peak = AfterChanges(base_.memory, p_.changes.memory);
     p_.simulated = p_.step;
     p_.speedup = Ratio(base_.step, p_.step);
     if (options_.step_only) return std::move(p_);
@@ -323,7 +324,9 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
                 .step = StepTime(graph, timeline),
                 .path = PathPerStep(graph, timeline),
                 .limiters = {},
-                .spread = {}};
+                .spread = {},
+                .memory = {}};
+  if (!options.step_only) base.memory = ProfileMemory(graph);
   if (options.explain) base.limiters = PathByLimiter(graph, timeline);
   if (options.intervals) base.spread.emplace(graph);
   return base;
@@ -334,6 +337,7 @@ Prediction BaselinePrediction(const Baseline& base) {
   unchanged.name = "baseline";
   unchanged.step = unchanged.simulated = base.step;
   unchanged.path = base.path;
+  if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});
   unchanged.why = "the replay of the recorded steps";
   return unchanged;
 }

@@ -16,6 +16,7 @@ struct Baseline {
   BoundBy path;
   std::vector<Limiter> limiters;
   std::optional<StepSpread> spread;  // when intervals are wanted
+  MemoryProfile memory;
 };
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
 // The unchanged step as the first row of a result.

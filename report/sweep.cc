@@ -203,7 +203,7 @@ SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario
   row.high = p.high;
   row.bound = p.bound;
   row.confidence = p.confidence;
-  for (const MemoryChange& m : p.changes.memory) row.memory = row.memory.value_or(0) + m.bytes;
+  if (!p.changes.memory.empty()) row.memory = SumOfChanges(p.changes.memory);
   return row;
 }
 

@@ -89,6 +89,7 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   out.replay = replay;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   const Baseline base = MakeBaseline(built.graph, timeline, options);
+  out.memory = base.memory;
   Agenda plan = MakePlan(scenarios, options.alone);
   std::vector<Prediction> results(plan.scenarios.size());
   // A single scenario has all threads for itself.

@@ -15,6 +15,7 @@
 #include "report/learned.h"
 #include "report/why.h"
 #include "simulator/critical_path.h"
+#include "transforms/memory_profile.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -49,6 +50,7 @@ struct Prediction {
   Confidence confidence = Confidence::kMeasured;
   std::string why;  // what set the confidence
   std::vector<CauseShare> causes;
+  std::optional<PeakAfter> peak;       // of GPU memory; none when that of the baseline is not known
   std::optional<Explanation> why_not;  // what became of the work that was taken away
   // Part of the GPU time in kernels whose new times come from a model that was never compared with
   // measured ones of their class (report/residuals.h). None when no kernel time was modelled.
@@ -60,6 +62,7 @@ struct Prediction {
 
 struct WhatIf {
   ReplayCheck replay;
+  MemoryProfile memory;                 // of the recorded step
   std::vector<Prediction> predictions;  // baseline, singles by gain, then the combinations
   // Index of the prediction that answers the question: the last scenario asked for.
   size_t main = 0;

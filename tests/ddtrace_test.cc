@@ -112,6 +112,8 @@ std::shared_ptr<const Trace> SmallTrace(int steps = 3) {
   b.provenance().format = "PyTorch profiler JSON";
   b.provenance().source = "run\xff.json";  // not UTF-8
   b.provenance().synthetic = true;
+  b.AddAllocation({.at = Instant{20}, .lane = LaneId(0), .device = 1, .bytes = 512});
+  b.AddAllocation({.at = Instant{10}, .bytes = -512, .allocated = 0, .reserved = 1 << 20});
   b.provenance().input_events = b.events() + 10;
   b.Count("flow events", "joined by correlation id", false, 7, 1234);
   b.Count("kernels without a stream", "no lane", true, 3);

@@ -91,13 +91,24 @@ std::string FormatChanges(const std::vector<Applied>& all) {
   return text;
 }
 
+// Bytes are exact: shapes tell them.
+std::string FormatMemory(const std::vector<Applied>& all) {
+  std::string text;
+  for (const Applied& a : all) {
+    for (const MemoryChange& m : a.changes.memory) {
+      if (m.bytes != 0) text += fmt::format("{} bytes: {}\n", m.bytes, m.what);
+    }
+  }
+  return text;
+}
+
 std::string FormatError(const absl::Status& status) {
   const Diagnostic d = DiagnosticOf(status);
   return (d.code.empty() ? "" : d.code + " ") + d.what + "\n";
 }
 
 struct Outcome {
-  std::string changes, makespan;
+  std::string changes, makespan, memory;
   std::string error;  // empty when it worked
 };
 
@@ -117,7 +128,8 @@ Outcome Play(const std::string& graph_text, const std::string& what_if) {
   const auto after = Simulate(*graph);
   if (!after.ok()) return {.error = FormatError(after.status())};
   return {.changes = FormatChanges(all),
-          .makespan = FormatTime(before->makespan) + " -> " + FormatTime(after->makespan) + "\n"};
+          .makespan = FormatTime(before->makespan) + " -> " + FormatTime(after->makespan) + "\n",
+          .memory = FormatMemory(all)};
 }
 
 // Golden files may space their sections with empty lines; only their words count.
@@ -132,6 +144,7 @@ void Update(const fs::path& path, GoldenCase golden, const Outcome& outcome) {
   if (outcome.error.empty()) {
     golden.sections.emplace_back("changes", outcome.changes);
     golden.sections.emplace_back("makespan", outcome.makespan);
+    if (!outcome.memory.empty()) golden.sections.emplace_back("memory", outcome.memory);
   } else {
     golden.sections.emplace_back("error", outcome.error);
   }
@@ -164,6 +177,7 @@ TEST_P(Golden, PlaysAsWritten) {
   ExpectSection(golden, "error", outcome.error);
   ExpectSection(golden, "changes", outcome.changes);
   ExpectSection(golden, "makespan", outcome.makespan);
+  ExpectSection(golden, "memory", outcome.memory);
 }
 
 std::string NameOf(const testing::TestParamInfo<fs::path>& info) {

@@ -92,6 +92,35 @@ TEST(ImportKineto, CountsWhatDoesNotBecomeARow) {
   EXPECT_EQ(trace->Name(trace->lanes[0].name), "main");
 }
 
+TEST(ImportKineto, KeepsAllocationsOfGpuMemoryInTheOrderOfTime) {
+  auto mark = [](int ts, std::string_view args) {
+    return fmt::format(
+        R"({{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, )"
+        R"("tid": 2, "ts": {}, "args": {{{}}}}})",
+        ts, args);
+  };
+  auto trace = Import(KinetoFile({
+      Slice("cpu_op", "aten::mm", "10", "20"),
+      mark(15, R"("Device Type": 1, "Device Id": 0, "Bytes": -512, "Addr": 7)"),
+      mark(12, R"("Total Reserved": 4096, "Total Allocated": 1024, "Device Type": 1, )"
+               R"("Device Id": 2, "Bytes": 512)"),
+      mark(13, R"("Device Type": 0, "Device Id": -1, "Bytes": 4)"),
+      mark(13, R"("Device Type": 1, "Device Id": 0, "Bytes": 9000000000000000000)"),
+  }));
+  ASSERT_NE(trace, nullptr);
+  EXPECT_EQ(CountOf(*trace, "GPU memory marks"), 2u);
+  EXPECT_EQ(CountOf(*trace, "instant events"), 2u);
+  EXPECT_EQ(trace->allocations,
+            (std::vector<Allocation>{
+                {.at = Instant{2000},
+                 .lane = LaneId(0),
+                 .device = 2,
+                 .bytes = 512,
+                 .allocated = 1024,
+                 .reserved = 4096},
+                {.at = Instant{5000}, .lane = LaneId(0), .device = 0, .bytes = -512}}));
+}
+
 TEST(ImportKineto, TimesAreExactNanoseconds) {
   auto trace = Import(KinetoFile({Slice("cpu_op", "a", "1712195495519689.047", "63.813"),
                                   Slice("cpu_op", "b", "\"1712195495519690.047\"", "\"2\"")},

@@ -124,6 +124,7 @@ inline std::string TraceDifference(const Trace& a, const Trace& b) {
     const std::string left = RowText(a, row), right = RowText(b, row);
     if (left != right) return fmt::format("row {}: {}\nagainst {}", row, left, right);
   }
+  if (a.allocations != b.allocations) return "allocations";
   return "";
 }
 

@@ -19,14 +19,15 @@ std::string OrDash(std::string_view text) { return text.empty() ? "-" : std::str
 
 std::string MemoryText(const Prediction& p) {
   if (p.changes.memory.empty()) return "";
-  int64_t sum = 0;
-  for (const MemoryChange& m : p.changes.memory) sum += m.bytes;
-  return SignedBytes(sum);
+  const std::optional<int64_t> sum = SumOfChanges(p.changes.memory);
+  return sum.has_value() ? SignedBytes(*sum) : "?";
 }
 
 Table OptionTable(const Advised& a) {
   bool memory = false;
-  for (const Option& o : a.worth) memory |= !o.prediction.changes.memory.empty();
+  for (const Option& o : a.worth) {
+    memory |= SumOfChanges(o.prediction.changes.memory).value_or(0) != 0;
+  }
   std::vector<Column> columns = {{"#"},
                                  {"try", Align::kLeft},
                                  {"step time"},

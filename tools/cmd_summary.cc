@@ -8,6 +8,8 @@
 #include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/input.h"
+#include "tools/memory_text.h"
+#include "transforms/memory_profile.h"
 
 namespace daydream {
 namespace {
@@ -71,19 +73,19 @@ Table MakeTable(const Summary& s, GroupBy by, size_t top) {
   return table;
 }
 
-std::string Lead(const Summary& s, Session& session) {
+std::string Lead(const Summary& s, const MemoryProfile& memory, Session& session) {
   std::string out = fmt::format(
       "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n", session.Bold("one step"),
       FormatTime(s.step), FormatPercent(Share(s.gpu_busy, s.window)),
       FormatPercent(Share(s.exposed_comm, s.window)), FormatPercent(Share(s.gpu_idle, s.window)));
   out += fmt::format(
-      "critical path          GPU {}   CPU and launching {}   comm {}   data {}\n\n",
+      "critical path          GPU {}   CPU and launching {}   comm {}   data {}\n",
       FormatPercent(Share(s.path.gpu, s.window)), FormatPercent(Share(s.path.cpu, s.window)),
       FormatPercent(Share(s.path.comm, s.window)), FormatPercent(Share(s.path.data, s.window)));
-  return out;
+  return out + MemoryText(memory) + "\n";
 }
 
-std::string AsJson(const Summary& s, GroupBy by) {
+std::string AsJson(const Summary& s, const MemoryProfile& memory, GroupBy by) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.summary/1");
   json.Key("steps").UInt(s.steps).Key("step_ns").Int(s.step.ns).Key("window_ns").Int(s.window.ns);
@@ -92,6 +94,8 @@ std::string AsJson(const Summary& s, GroupBy by) {
   json.Key("critical_path").BeginInlineObject();
   json.Key("gpu_ns").Int(s.path.gpu.ns).Key("cpu_ns").Int(s.path.cpu.ns);
   json.Key("comm_ns").Int(s.path.comm.ns).Key("data_ns").Int(s.path.data.ns).EndObject();
+  json.Key("memory");
+  WriteMemoryProfile(memory, json);
   json.Key("by").String(Name(by)).Key("groups").BeginArray();
   for (const Group& g : s.groups) {
     json.BeginInlineObject().Key("name").String(g.name).Key("time_ns").Int(g.time.ns);
@@ -205,10 +209,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
   Summary summary = Summarize(built.graph, timeline, by);
+  const MemoryProfile memory = ProfileMemory(built.graph);
   std::string text;
   switch (format) {
     case Format::kJson:
-      text = AsJson(summary, by);
+      text = AsJson(summary, memory, by);
       break;
     case Format::kCsv:
       text = AsCsv(summary, by);
@@ -217,7 +222,8 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
       text = MakeTable(summary, by, top).Markdown();
       break;
     case Format::kTable:
-      text = Lead(summary, session) + MakeTable(summary, by, top).Text(session.table_style());
+      text =
+          Lead(summary, memory, session) + MakeTable(summary, by, top).Text(session.table_style());
       text += "\n  streams that overlap count twice in the table, once in 'GPU busy'\n";
       text += "  more: --by op|kernel|layer|phase|stream   --top N   --wide   --format csv\n";
       break;

@@ -2,6 +2,7 @@
 
 #include "report/format.h"
 #include "report/json_writer.h"
+#include "tools/memory_text.h"
 #include "tools/whatif_output.h"
 
 namespace daydream {
@@ -42,23 +43,6 @@ void WriteChanges(const Changes& c, JsonWriter& json) {
   json.Key("edges").UInt(c.edges).EndObject();
   WriteTexts(json, "notes", c.notes);
   WriteTexts(json, "warnings", c.warnings);
-}
-
-void WriteMemory(const std::vector<MemoryChange>& memory, JsonWriter& json) {
-  int64_t sum = 0;
-  json.Key("memory").BeginArray();
-  for (const MemoryChange& m : memory) {
-    sum += m.bytes;
-    json.BeginInlineObject().Key("what").String(m.what).Key("bytes").Int(m.bytes);
-    json.Key("estimate").Bool(m.estimate).EndObject();
-  }
-  json.EndArray();
-  json.Key("memory_change_bytes");
-  if (memory.empty()) {
-    json.Null();
-  } else {
-    json.Int(sum);
-  }
 }
 
 void WriteLimiter(const Limiter& l, JsonWriter& json) {
@@ -219,7 +203,7 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   json.Key("confidence_why").String(p.why);
   WriteCauses(p, json);
   WriteBoundBy(p.path, json);
-  WriteMemory(p.changes.memory, json);
+  WriteMemoryChange(p, json);
   WriteTexts(json, "left_out", p.left_out);
   WriteChanges(p.changes, json);
   json.EndObject();
@@ -231,6 +215,8 @@ std::string WhatIfJson(const WhatIfReport& report) {
   WriteTrace(*report.trace, report.file, *report.build, json);
   json.Key("steps").UInt(report.result.replay.steps);
   WriteReplay(report.result.replay, json);
+  json.Key("memory");
+  WriteMemoryProfile(report.result.memory, json);
   json.Key("scenarios").BeginArray();
   for (const Prediction& p : report.result.predictions) WritePrediction(p, json);
   json.EndArray();

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "report/format.h"
+#include "tools/memory_text.h"
 #include "tools/prediction_text.h"
 #include "tools/whatif_output.h"
 
@@ -11,22 +12,30 @@ namespace {
 constexpr size_t kRowsShown = 15;
 
 Table ScenarioTable(const WhatIf& result) {
-  Table table({{"scenario", Align::kLeft},
-               {"step time"},
-               {"90 % interval"},
-               {"speed-up"},
-               {"", Align::kLeft},
-               {"confidence", Align::kLeft}});
+  const bool memory = result.memory.known();
+  std::vector<Column> columns = {{"scenario", Align::kLeft},
+                                 {"step time"},
+                                 {"90 % interval"},
+                                 {"speed-up"},
+                                 {"", Align::kLeft}};
+  if (memory) columns.push_back({"peak memory"});
+  columns.push_back({"confidence", Align::kLeft});
+  Table table(columns);
   Duration baseline = result.predictions[0].step;
   TimeUnit unit = UnitFor(baseline);
   for (const Prediction& p : result.predictions) {
     if (!p.error.ok()) {
-      table.AddRow({p.name, "-", "", "-", "", "cannot be predicted"});
+      std::vector<std::string> row = {p.name, "-", "", "-", ""};
+      if (memory) row.emplace_back();
+      row.emplace_back("cannot be predicted");
+      table.AddRow(std::move(row));
       continue;
     }
-    std::string word = p.bound ? "a limit" : std::string(Name(p.confidence));
-    table.AddRow({p.name, FormatTime(p.step, unit), IntervalText(p, unit), SpeedupText(p),
-                  SpeedupRange(p, baseline), word});
+    std::vector<std::string> row = {p.name, FormatTime(p.step, unit), IntervalText(p, unit),
+                                    SpeedupText(p), SpeedupRange(p, baseline)};
+    if (memory) row.push_back(p.peak.has_value() ? PeakText(*p.peak) : "not known");
+    row.push_back(p.bound ? "a limit" : std::string(Name(p.confidence)));
+    table.AddRow(std::move(row));
   }
   return table;
 }
@@ -49,25 +58,6 @@ std::string Overlap(const WhatIf& result) {
   return fmt::format("  one by one they save {} in sum; together they save {}\n",
                      FormatTime(sum, UnitFor(baseline)),
                      FormatTime(baseline - main.step, UnitFor(baseline)));
-}
-
-std::string MemoryLine(const WhatIfReport& report, const Prediction& p) {
-  if (p.changes.memory.empty()) return "";
-  int64_t sum = 0;
-  bool estimate = false;
-  for (const MemoryChange& m : p.changes.memory) {
-    sum += m.bytes;
-    estimate |= m.estimate;
-  }
-  std::string text = fmt::format("  peak memory {}", SignedBytes(sum));
-  const Trace& t = *report.trace;
-  uint64_t total = t.devices.empty() ? 0 : t.devices[0].memory_bytes;
-  if (total > 0) text += fmt::format(" of {}", FormatBytes(total));
-  if (estimate) text += " (an estimate from shapes)";
-  const MemoryChange& most = *std::max_element(
-      p.changes.memory.begin(), p.changes.memory.end(),
-      [](const auto& a, const auto& b) { return std::llabs(a.bytes) < std::llabs(b.bytes); });
-  return fmt::format("{}: {} {}\n", text, Printable(most.what), SignedBytes(most.bytes));
 }
 
 Table BreakdownTable(const WhatIfReport& report) {
@@ -161,7 +151,7 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
       out += fmt::format("\n  {}, per step\n", main.name);
       out += BreakdownTable(report).Text(session.table_style());
     }
-    out += BoundByLine(main) + MemoryLine(report, main) + WhyNotLines(main);
+    out += BoundByLine(main) + MemoryLine(result.memory, main) + WhyNotLines(main);
   }
   return out + ScoreText(report);
 }

@@ -137,6 +137,7 @@ class Encoder {
       const bool full = rows_ >= rows_per_chunk_ || definition_bytes_ >= kMaxDefinitionBytes;
       if (full || row + 1 == trace_.rows()) DD_RETURN_IF_ERROR(Flush());
     }
+    DD_RETURN_IF_ERROR(WriteAllocations());
     return WriteIndex();
   }
 
@@ -210,6 +211,26 @@ class Encoder {
     rows_ = 0;
     definition_bytes_ = 0;
     first_ns_ = last_ns_ = 0;
+    return absl::OkStatus();
+  }
+
+  // In chunks of their own, behind all rows.
+  absl::Status WriteAllocations() {
+    for (size_t begin = 0; begin < trace_.allocations.size(); begin += rows_per_chunk_) {
+      pb::Allocations* to = chunk_.mutable_allocations();
+      int64_t last = 0;
+      const size_t end = std::min(begin + rows_per_chunk_, trace_.allocations.size());
+      for (size_t i = begin; i < end; ++i) {
+        const Allocation& a = trace_.allocations[i];
+        to->add_at(Delta(a.at.ns, last));
+        to->add_lane(a.lane.valid() ? a.lane.value + 1 : 0);
+        to->add_device(a.device);
+        to->add_bytes(a.bytes);
+        to->add_allocated(static_cast<uint64_t>(a.allocated + 1));
+        to->add_reserved(static_cast<uint64_t>(a.reserved + 1));
+      }
+      DD_RETURN_IF_ERROR(Flush());
+    }
     return absl::OkStatus();
   }
 

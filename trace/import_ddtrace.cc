@@ -208,6 +208,36 @@ class Reader {
     }
     counts_.Malformed("values without an event", "columns of a chunk do not fit each other",
                       columns.mismatch(), false);
+    return ReadAllocations(chunk.allocations());
+  }
+
+  absl::Status ReadAllocations(const pb::Allocations& from) {
+    DD_RETURN_IF_ERROR(Charge(kChargePerItem * int64_t{from.at_size()}));
+    const int count = std::min({from.at_size(), from.lane_size(), from.device_size(),
+                                from.bytes_size(), from.allocated_size(), from.reserved_size()});
+    // More than any device has: damage.
+    constexpr int64_t kMostBytes = int64_t{1} << 48;
+    uint64_t at = 0, refused = static_cast<uint64_t>(from.at_size() - count);
+    auto total = [](uint64_t stored) { return static_cast<int64_t>(stored) - 1; };
+    for (int i = 0; i < count; ++i) {
+      at += static_cast<uint64_t>(from.at(i));
+      const auto time = static_cast<int64_t>(at);
+      const bool fits = time >= -kMaxNs && time <= kMaxNs && from.bytes(i) >= -kMostBytes &&
+                        from.bytes(i) <= kMostBytes && from.allocated(i) <= kMostBytes &&
+                        from.reserved(i) <= kMostBytes;
+      if (!fits) {
+        ++refused;
+        continue;
+      }
+      const LaneId* lane = from.lane(i) == 0 ? nullptr : definitions_.FindLane(from.lane(i) - 1);
+      builder_.AddAllocation({.at = Instant{time},
+                              .lane = lane != nullptr ? *lane : LaneId::None(),
+                              .device = from.device(i),
+                              .bytes = from.bytes(i),
+                              .allocated = total(from.allocated(i)),
+                              .reserved = total(from.reserved(i))});
+    }
+    counts_.Malformed("impossible allocations", "time or size out of range", refused, false);
     return absl::OkStatus();
   }
 

@@ -77,11 +77,15 @@ const char* ReadShortArgument(std::string_view key, const char* p, const char* e
     case 5:
       if (Is(key, "block")) return ReadTriple(p, end, &a->block);
       if (Is(key, "bytes")) return ReadJsonInteger(p, end, &a->bytes);
+      if (Is(key, "Bytes")) return ReadJsonInteger(p, end, &a->allocation);
       if (Is(key, "dtype")) return ReadJsonString(p, end, &a->dtype);
       break;
     case 6:
       if (Is(key, "device")) return ReadJsonInteger(p, end, &a->device);
       if (Is(key, "stream")) return ReadJsonInteger(p, end, &a->stream);
+      break;
+    case 9:
+      if (Is(key, "Device Id")) return ReadJsonInteger(p, end, &a->device_id);
       break;
     case 10:
       if (Is(key, "Input Dims") || Is(key, "Input dims")) return ReadRaw(p, end, &a->shapes);
@@ -90,6 +94,7 @@ const char* ReadShortArgument(std::string_view key, const char* p, const char* e
       break;
     case 11:
       if (Is(key, "correlation")) return ReadJsonInteger(p, end, &a->correlation);
+      if (Is(key, "Device Type")) return ReadJsonInteger(p, end, &a->device_type);
       break;
     default:
       break;
@@ -107,11 +112,13 @@ const char* ReadLongArgument(std::string_view key, const char* p, const char* en
       break;
     case 14:
       if (Is(key, "Out msg nelems")) return ReadJsonInteger(p, end, &a->elements_out);
+      if (Is(key, "Total Reserved")) return ReadJsonInteger(p, end, &a->total_reserved);
       if (Is(key, "wait_on_stream")) return ReadJsonInteger(p, end, &a->wait_on_stream);
       if (Is(key, "cuda_sync_kind")) return ReadJsonString(p, end, &a->sync_kind);
       break;
     case 15:
       if (Is(key, "Sequence number")) return ReadJsonInteger(p, end, &a->sequence);
+      if (Is(key, "Total Allocated")) return ReadJsonInteger(p, end, &a->total_allocated);
       if (Is(key, "Collective name")) return ReadJsonString(p, end, &a->collective);
       break;
     case 18:
@@ -186,8 +193,9 @@ const char* ReadMember(std::string_view key, const char* p, const char* end, Kin
 
 namespace {
 
-// Flows and instants hold nothing of use and are a third of all events: where they are as short as
-// usual and followed by what follows an event, they are skipped in one go.
+// Flows and instants other than memory marks hold nothing of use and are a third of all events:
+// where they are as short as usual and followed by what follows an event, they are skipped in one
+// go.
 const char* SkipShortEvent(const char* begin, const char* end, KinetoEvent* event) {
   constexpr ptrdiff_t kShortBytes = 1024;
   const char* behind = JsonSkipper().Skip(begin, std::min(end, begin + kShortBytes));
@@ -195,6 +203,7 @@ const char* SkipShortEvent(const char* begin, const char* end, KinetoEvent* even
   const char* next = SkipBlanks(behind);
   if (next >= end || (*next != ',' && *next != ']')) return nullptr;
   std::string_view text(begin, static_cast<size_t>(behind - begin));
+  if (event->phase == 'i' && text.find(kMemoryMark) != std::string_view::npos) return nullptr;
   constexpr std::string_view kForwardBackward = "fwdbwd";
   size_t at = text.find(kForwardBackward);
   if (at != std::string_view::npos) event->category.text = text.substr(at, kForwardBackward.size());

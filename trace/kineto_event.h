@@ -24,6 +24,9 @@ struct KinetoArgs {
   int64_t registers = kAbsent, shared_memory = kAbsent;
   int64_t sequence = kAbsent, forward_thread = kAbsent;
   int64_t wait_on_stream = kAbsent, wait_on_record = kAbsent, wait_on_event = kAbsent;
+  // Of memory marks: what "bytes" and "device" are to copies and kernels.
+  int64_t allocation = kAbsent, device_type = kAbsent, device_id = kAbsent;
+  int64_t total_allocated = kAbsent, total_reserved = kAbsent;
   int64_t elements_in = kAbsent, elements_out = kAbsent, group_size = kAbsent;
   uint64_t graph_node = 0;
   std::array<uint32_t, 3> grid{}, block{};
@@ -40,6 +43,9 @@ struct KinetoEvent {
   bool broken_arguments = false;
   KinetoArgs args;
 };
+
+// Name of the instant events that note an allocation.
+inline constexpr std::string_view kMemoryMark = "[memory]";
 
 enum class ParseResult : uint8_t {
   kOk,

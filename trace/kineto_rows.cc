@@ -37,6 +37,7 @@ enum KinetoRows::Reason : size_t {
   kFlow,
   kForwardBackwardFlow,
   kInstant,
+  kAllocation,
   kCounter,
   kMetadata,
   kBeginEnd,
@@ -69,7 +70,8 @@ constexpr ReasonText kTexts[] = {
     {"GPU events without a stream", "neither \"stream\" nor a numeric \"tid\" is there", true},
     {"flow events", "launch and GPU work are joined by correlation id", false},
     {"forward-backward flow events", "forward and backward are joined by sequence number", false},
-    {"instant events", "they take no time (memory and iteration marks)", false},
+    {"instant events", "they take no time (iteration marks, host memory)", false},
+    {"GPU memory marks", "they take no time; the peak of memory is read from them", false},
     {"counter events", "they take no time", false},
     {"metadata events", "names and order of processes and threads", false},
     {"begin and end events", "the PyTorch profiler writes complete (X) events", true},
@@ -206,7 +208,7 @@ void KinetoRows::AddWithoutSlice(const KinetoEvent& e, int64_t offset) {
     case 'i':
     case 'I':
     case 'R':
-      reason = kInstant;
+      reason = AddAllocation(e) ? kAllocation : kInstant;
       break;
     case 'C':
       reason = kCounter;
@@ -314,7 +316,40 @@ bool KinetoRows::AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row
   return true;
 }
 
+bool KinetoRows::AddAllocation(const KinetoEvent& e) {
+  constexpr int64_t kAbsent = KinetoArgs::kAbsent;
+  const KinetoArgs& a = e.args;
+  const bool gpu = a.device_type > 0 && a.device_id >= 0 && a.device_id <= INT32_MAX;
+  if (e.name.text != kMemoryMark || !gpu || a.allocation == kAbsent) return false;
+  // More than any device has: damage.
+  constexpr int64_t kMost = int64_t{1} << 48;
+  if (e.start_state != NumberState::kOk || a.allocation > kMost || a.allocation < -kMost) {
+    return false;
+  }
+  auto total = [](int64_t value) { return value >= 0 && value <= kMost ? value : -1; };
+  allocations_.emplace_back(Allocation{.at = Instant{e.start_ns},
+                                       .lane = LaneId::None(),
+                                       .device = static_cast<int32_t>(a.device_id),
+                                       .bytes = a.allocation,
+                                       .allocated = total(a.total_allocated),
+                                       .reserved = total(a.total_reserved)},
+                            Identity(IdentityOf(e.process), IdentityOf(e.thread)));
+  return true;
+}
+
+// A thread of which nothing but marks was recorded gets no lane.
+void KinetoRows::FinishAllocations() {
+  absl::flat_hash_map<Identity, LaneId> lanes;
+  for (const auto& [lane, identity] : thread_lanes_) lanes.emplace(identity, lane);
+  for (auto& [allocation, identity] : allocations_) {
+    auto it = lanes.find(identity);
+    if (it != lanes.end()) allocation.lane = it->second;
+    builder_.AddAllocation(allocation);
+  }
+}
+
 void KinetoRows::Finish() {
+  FinishAllocations();
   for (const auto& [lane, identity] : thread_lanes_) {
     auto it = thread_names_.find(identity);
     if (it != thread_names_.end()) builder_.NameLane(lane, it->second);

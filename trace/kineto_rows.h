@@ -62,6 +62,8 @@ class KinetoRows {
   bool AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row, int64_t offset,
               std::string_view* why);
   void AddWithoutSlice(const KinetoEvent& e, int64_t offset);
+  bool AddAllocation(const KinetoEvent& e);
+  void FinishAllocations();
   bool Malformed(Reason reason, int64_t offset, std::string_view* why);
 
   // kineto_details.cc: names, lanes, correlations and the rows of the detail tables.
@@ -90,6 +92,7 @@ class KinetoRows {
   using Identity = std::pair<int64_t, int64_t>;  // process and thread
   absl::flat_hash_map<Identity, std::string> thread_names_;
   std::vector<std::pair<LaneId, Identity>> thread_lanes_;
+  std::vector<std::pair<Allocation, Identity>> allocations_;
   absl::flat_hash_map<std::string, int64_t> text_ids_;  // pid and tid that are no numbers
   // Correlation ids that calls used: pages of 4096 bits, runtime and driver apart.
   using Page = std::array<uint64_t, 64>;

@@ -20,7 +20,8 @@ const Device* Trace::FindDevice(int32_t id) const {
 size_t Trace::MemoryBytes() const {
   size_t columns = Bytes(start) + Bytes(duration) + Bytes(lane) + Bytes(name) + Bytes(kind) +
                    Bytes(correlation) + Bytes(detail);
-  size_t tables = Bytes(kernels) + Bytes(copies) + Bytes(ops) + Bytes(collectives) + Bytes(syncs);
+  size_t tables = Bytes(kernels) + Bytes(copies) + Bytes(ops) + Bytes(collectives) + Bytes(syncs) +
+                  Bytes(allocations);
   return columns + tables + Bytes(lanes) + Bytes(lane_begin) + names->MemoryBytes();
 }
 

@@ -111,6 +111,18 @@ struct SyncDetail {
   friend bool operator==(const SyncDetail&, const SyncDetail&) = default;
 };
 
+// One allocation (or release) of GPU memory by the framework, as the PyTorch profiler notes them
+// with profile_memory=True.
+struct Allocation {
+  Instant at;
+  LaneId lane;  // thread; None when nothing else was recorded of it
+  int32_t device = -1;
+  int64_t bytes = 0;       // negative: released
+  int64_t allocated = -1;  // by tensors afterwards; -1 = not recorded
+  int64_t reserved = -1;   // by the framework from the driver afterwards; -1 = not recorded
+  friend bool operator==(const Allocation&, const Allocation&) = default;
+};
+
 struct Device {
   int32_t id = 0;
   std::string name;  // "NVIDIA A100-SXM4-40GB"; empty when not recorded
@@ -184,6 +196,7 @@ struct Trace {
   std::vector<CollectiveDetail> collectives;
   std::vector<SyncDetail> syncs;
 
+  std::vector<Allocation> allocations;  // by time
   std::vector<Device> devices;
   std::vector<Rank> ranks;  // at least one
   // Clock reading of Instant 0 in the input (its own clock), so that ranks can be aligned.

@@ -241,6 +241,9 @@ absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
     size_t begin = trace_.lane_begin[l], end = trace_.lane_begin[l + 1];
     FillLane(std::span(grouped).subspan(begin, end - begin), begin, origin);
   }
+  for (Allocation& a : trace_.allocations) a.at = Instant{a.at.ns - origin.ns};
+  std::stable_sort(trace_.allocations.begin(), trace_.allocations.end(),
+                   [](const Allocation& a, const Allocation& b) { return a.at < b.at; });
   trace_.clock_origin_ns = clock_base_ns_ + origin.ns;
   FinishProvenance();
   auto trace = std::make_shared<const Trace>(std::move(trace_));

@@ -48,6 +48,8 @@ class TraceBuilder {
   uint32_t AddCollective(const CollectiveDetail& d);
   uint32_t AddSync(const SyncDetail& d);
 
+  // Its time is on the input's own clock, like that of events.
+  void AddAllocation(const Allocation& a) { trace_.allocations.push_back(a); }
   void AddDevice(Device device);
   void SetRank(int32_t rank, int32_t world_size);
   // One more rank of a trace that holds several.

@@ -6,6 +6,7 @@
 #include "transforms/amp_casts.h"
 #include "transforms/op_work.h"
 #include "transforms/precision.h"
+#include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -281,7 +282,31 @@ class Amp {
     }
   }
 
+  // Autocast's ops in 16 bit keep half of their fp32 bytes; while it lasts, it also holds each
+  // weight in 16 bit. Norms over rows, softmax and losses stay in fp32.
+  void TellMemory() {
+    if (dtype_ == DType::kTf32) {
+      edit_.changes().memory.push_back({.what = "fp32 data stays fp32"});
+      return;
+    }
+    edit_.changes().memory.push_back(ChangeOfKept(
+        "kept for backward in 16 bit, and weights twice", ForwardOps(graph()),
+        [](const ForwardOp& op) {
+          const DType dtype = op.shape.dtype;
+          const bool fp32 = dtype == DType::kFp32 || dtype == DType::kUnknown;
+          constexpr std::string_view kInFp32[] = {"softmax", "layer_norm", "group_norm", "rms_norm",
+                                                  "loss",    "exp",        "pow",        "log"};
+          const bool stays =
+              std::any_of(std::begin(kInFp32), std::end(kInFp32), [&](std::string_view part) {
+                return op.shape.name.find(part) != std::string_view::npos;
+              });
+          const bool mask = KeptBy(op.shape.name) == Keeps::kMask;
+          return fp32 && !stays && !mask ? (op.weights - op.kept) / 2 : 0.0;
+        }));
+  }
+
   void Tell() {
+    TellMemory();
     auto& notes = edit_.changes().notes;
     notes.push_back(fmt::format("assumes {}: {} matrix kernels, {} casts added", DTypeName(dtype_),
                                 matrix_, dtype_ == DType::kTf32 ? 0 : casts_.size()));

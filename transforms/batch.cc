@@ -5,6 +5,7 @@
 #include "transforms/batch_sizes.h"
 #include "transforms/loader.h"
 #include "transforms/resize.h"
+#include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -238,6 +239,9 @@ class Batch {
   void Tell() {
     Changes& changes = edit_.changes();
     changes.samples *= factor_;
+    changes.memory.push_back(
+        ChangeOfKept("what is kept for backward grows with the batch", ForwardOps(edit_.graph()),
+                     [&](const ForwardOp& op) { return op.kept * (factor_ - 1); }));
     const int64_t recorded = sizes_.recorded();
     if (recorded > 0) {
       changes.notes.push_back(

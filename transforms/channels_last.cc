@@ -285,6 +285,7 @@ constinit const Transform kChannelsLast = {
                .risk = "none",
                .how = "model = model.to(memory_format=torch.channels_last); x = "
                       "x.to(memory_format=torch.channels_last)"},
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

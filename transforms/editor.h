@@ -22,6 +22,10 @@ struct MemoryChange {
   std::string what;       // "activations of 12 blocks are not kept"
   int64_t bytes = 0;      // negative: saves
   bool estimate = false;  // from shapes, not from recorded allocations
+  // Bytes kept for backward when it was applied, if it changes those: it is a share of them, which
+  // multiplies with other such shares. 0: it adds up.
+  int64_t of_activations = 0;
+  bool unknown = false;  // it does something, but how much cannot be told; bytes are 0
 };
 
 // Why kernels got their new times: one entry for kernels of one name with one explanation.

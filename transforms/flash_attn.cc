@@ -3,6 +3,7 @@
 
 #include "transforms/attention_chains.h"
 #include "transforms/fuse_groups.h"
+#include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -63,6 +64,8 @@ absl::Status Run(const Params& params, Editor& edit) {
   const Duration floor = Duration::FromDouble(params["floor"]);
   const AttentionSearch search = FindAttention(edit, *spec);
   FuseGroups groups(edit);
+  const std::vector<ForwardOp> ops = ForwardOps(graph);
+  absl::flat_hash_map<TaskId, double> scores;  // elements, by forward kernel of a merged chain
   size_t forward = 0, backward = 0, kernels = 0, slower = 0;
   for (const AttentionChain& chain : search.chains) {
     const DType dtype = Wanted(params.text("dtype"), chain.dtype);
@@ -78,7 +81,27 @@ absl::Status Run(const Params& params, Editor& edit) {
                  chain.shape.backward ? "fused_attention_backward" : "fused_attention", then,
                  "attention in one kernel", /*whole_step=*/false);
     ++(chain.shape.backward ? backward : forward);
+    if (!chain.shape.backward) {
+      for (TaskId t : chain.kernels) {
+        scores[t] = chain.shape.heads * chain.shape.queries * chain.shape.keys;
+      }
+    }
     kernels += chain.kernels.size();
+  }
+  if (forward > 0) {
+    // Queries, keys and values are kept as before; what has the size of the scores is not.
+    edit.changes().memory.push_back(
+        ChangeOfKept("scores of attention are not kept", ops, [&](const ForwardOp& op) {
+          auto it = scores.find(op.first);
+          if (it == scores.end()) return 0.0;
+          double others = 0;  // operands of other sizes
+          for (const Dims& d : op.shape.inputs) {
+            if (KeptBy(op.shape.name) == Keeps::kOperands && ElementsOf(d) != it->second) {
+              others += ElementsOf(d) * DTypeBytes(op.shape.dtype);
+            }
+          }
+          return -std::max(0.0, op.kept - others);
+        }));
   }
   if (forward + backward > 0) {
     notes.push_back(fmt::format("{} kernels become {} forward and {} backward ones", kernels,
@@ -115,7 +138,7 @@ constinit const Transform kFlashAttn = {
         "would not get faster stay.",
     .ignores =
         "Causal masks, which let a fused kernel skip half of the work; sizes that a library "
-        "does not support; the memory of the scores.",
+        "does not support.",
     .sources = "Dao et al.: FlashAttention (NeurIPS'22), FlashAttention-2 (2023)",
     .advice = {.effort = "~5 lines",
                .risk = "numerics",

@@ -36,6 +36,7 @@ constinit const Transform kFreeComm = {
         "The kernels that run beside collectives would be faster without them; launching "
         "the collectives still costs host time.",
     .sources = "a limit: follows from the graph alone",
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

@@ -32,6 +32,7 @@ constinit const Transform kFreeGpu = {
         "time of the step.",
     .ignores = "Latencies of launches and completions stay; they are microseconds.",
     .sources = "a limit: follows from the graph alone",
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

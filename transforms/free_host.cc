@@ -40,6 +40,7 @@ constinit const Transform kFreeHost = {
         "stay, "
         "and what shortens those (graphs) can go below it.",
     .sources = "a limit: follows from the graph alone",
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

@@ -29,6 +29,7 @@ constinit const Transform kFreeLaunch = {
         "host time, and the work may start the moment the call is made.",
     .ignores = "The host time of the framework around the calls stays.",
     .sources = "a limit: follows from the graph alone",
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

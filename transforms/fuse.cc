@@ -66,6 +66,7 @@ class Fuse {
         what == "all" || what == "optimizer" || what == "elementwise" || what == "norm";
     if (!known) return FusePattern(what);
     if (what == "all" || what == "optimizer") FuseOptimizers();
+    if (what == "optimizer") edit_.changes().memory.push_back({.what = "the same state is kept"});
     if (what == "all" || what == "elementwise") {
       FuseRuns({KernelClass::kElementwise, KernelClass::kOptimizer}, "elementwise");
     }

@@ -340,6 +340,7 @@ constinit const Transform kGpu = {
         "Yu et al., Habitat (ATC'21) for wave scaling and ratios; Lee et al., NeuSight (ASPLOS'25) "
         "for measurements and tiles; PyTorch documentation for TF32; docs/cost-model.md",
     .advice = {.effort = "another machine", .risk = "cost", .how = "run the program there"},
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

@@ -38,6 +38,7 @@ constinit const Transform kNoDataWait = {
         "Copies of the batch to the GPU stay. Loaders that the profiler does not mark are "
         "not seen.",
     .sources = "a limit: follows from the graph alone",
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

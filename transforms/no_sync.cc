@@ -198,6 +198,7 @@ constinit const Transform kNoSync = {
     .advice = {.effort = "1 line",
                .risk = "values are seen later",
                .how = "keep loss.detach() and read it once in many steps"},
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

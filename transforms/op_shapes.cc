@@ -4,15 +4,12 @@
 #include <memory>
 
 namespace daydream {
-namespace {
 
-double Count(const Dims& dims) {
+double ElementsOf(const Dims& dims) {
   double n = dims.empty() ? 0 : 1;
   for (int64_t d : dims) n *= static_cast<double>(d);
   return n;
 }
-
-}  // namespace
 
 const OpShape& OpShapes::Of(TaskId t) {
   const std::vector<Scope>& scopes = graph_.tables().scopes;
@@ -28,7 +25,7 @@ const OpShape& OpShapes::Of(TaskId t) {
     if (detail != nullptr && detail->shapes.valid()) {
       if (auto parsed = ParseShapes(graph_.Name(detail->shapes))) {
         for (Dims& dims : *parsed) {
-          const double n = Count(dims);
+          const double n = ElementsOf(dims);
           if (n <= 0) continue;
           answer->largest = std::max(answer->largest, n);
           answer->inputs.push_back(std::move(dims));
@@ -54,7 +51,7 @@ FusionNode NodeOf(const OpShape& shape, KernelClass kind) {
   const bool rows = kind == KernelClass::kNorm || kind == KernelClass::kSoftmax;
   node.kind = rows ? FusionNode::Kind::kRows : FusionNode::Kind::kPointwise;
   node.output = shape.largest;
-  for (const Dims& dims : shape.inputs) node.inputs.push_back(Count(dims));
+  for (const Dims& dims : shape.inputs) node.inputs.push_back(ElementsOf(dims));
   if (rows) {
     // Batch norm reads its input for the statistics and again for the result.
     const bool twice = shape.name.find("batch_norm") != std::string_view::npos;

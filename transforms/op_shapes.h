@@ -22,6 +22,8 @@ struct OpShape {
   bool known() const { return largest > 0; }
 };
 
+double ElementsOf(const Dims& dims);
+
 // Answers are kept by scope. Valid while the graph's tables live.
 class OpShapes {
  public:

@@ -3,13 +3,12 @@
 #include <map>
 
 #include "transforms/host_calls.h"
+#include "transforms/link_rate.h"
 #include "transforms/transform.h"
 
 namespace daydream {
 namespace {
 
-// Copies below this size say nothing about the rate of the link.
-constexpr uint64_t kLargeCopy = 1 << 20;
 // How many host tasks after a copy call may lie between it and the synchronization that
 // PyTorch's blocking copy adds.
 constexpr int kSyncWithin = 4;
@@ -36,11 +35,9 @@ constexpr ParamSpec kParams[] = {
                "2080 Ti, 46 to 58 us on a V100, both on PCIe 3.0 x16 (12.3 GB/s usable)"},
 };
 
-enum Direction : uint8_t { kToDevice, kToHost };
-
 struct PageableCopy {
   TaskId copy, call;
-  Direction direction = kToDevice;
+  CopyWay direction = kToDevice;
   uint64_t bytes = 0;
 };
 
@@ -50,17 +47,6 @@ struct LinkRate {
   double pageable = 0;             // fastest large pageable copy
   double tail = 0;                 // from the end of pageable copies to the GPU
 };
-
-double Rate(uint64_t bytes, Duration d) {
-  return d > Duration{} ? static_cast<double>(bytes) / d.seconds() : 0;
-}
-
-double Median(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 class PinMemory {
  public:
@@ -119,20 +105,11 @@ class PinMemory {
   }
 
   void MeasureLink() {
-    std::array<std::vector<double>, 2> pinned;
-    for (size_t i = 0; i < graph().size(); ++i) {
-      TaskId t(i);
-      const CopyDetail* d = graph().task(t).kind == TaskKind::kMemcpy ? graph().Copy(t) : nullptr;
-      if (d == nullptr || d->bytes < kLargeCopy) continue;
-      double rate = Rate(d->bytes, graph().task(t).duration);
-      if (d->from == Memory::kPinned && d->to == Memory::kDevice) pinned[kToDevice].push_back(rate);
-      if (d->from == Memory::kDevice && d->to == Memory::kPinned) pinned[kToHost].push_back(rate);
-    }
-    for (int way : {kToDevice, kToHost}) link_.pinned[way] = Median(pinned[way]);
+    link_.pinned = PinnedRates(graph());
     std::vector<double> tails;
     for (const PageableCopy& c : copies_) {
       if (c.bytes >= kLargeCopy) {
-        link_.pageable = std::max(link_.pageable, Rate(c.bytes, graph().task(c.copy).duration));
+        link_.pageable = std::max(link_.pageable, CopyRate(c.bytes, graph().task(c.copy).duration));
       }
     }
     for (const Edge& e : graph().edges()) {
@@ -143,13 +120,13 @@ class PinMemory {
         tails.push_back(params_["staging"] / (-e.lag).seconds());
       }
     }
-    link_.tail = Median(tails);
+    link_.tail = MedianRate(tails);
   }
 
-  double RateOf(Direction way) const {
+  double RateOf(CopyWay way) const {
     if (params_["rate"] > 0) return params_["rate"];
     if (link_.pinned[way] > 0) return link_.pinned[way];
-    Direction other = way == kToDevice ? kToHost : kToDevice;
+    CopyWay other = way == kToDevice ? kToHost : kToDevice;
     if (link_.pinned[other] > 0) return link_.pinned[other];
     return std::max(link_.pageable, link_.tail);
   }
@@ -265,7 +242,7 @@ class PinMemory {
   std::vector<PageableCopy> copies_;
   std::vector<bool> waits_;                           // by task: it waits for the GPU
   std::vector<std::pair<TaskId, TaskId>> unblocked_;  // copy, its call
-  std::map<std::pair<int32_t, Direction>, LaneId> lanes_;
+  std::map<std::pair<int32_t, CopyWay>, LaneId> lanes_;
   LinkRate link_;
   Duration async_copy_;
 };
@@ -293,6 +270,7 @@ constinit const Transform kPinMemory = {
     .sources =
         "CUDA C++ Programming Guide, page-locked memory; design evidence: returns of "
         "pageable copy calls before the end of their copy",
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

@@ -301,6 +301,7 @@ constinit const Transform kPrefetch = {
     .sources =
         "PyTorch documentation, torch.utils.data; DS-Analyzer (Mohan et al., VLDB 2021): the "
         "slowest of fetching, preparing and computing sets the rate",
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

@@ -76,6 +76,7 @@ constinit const Transform kRoofline = {
     .sources =
         "Williams, Waterman, Patterson: Roofline (CACM 2009); data sheets: "
         "docs/cost-model.md",
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

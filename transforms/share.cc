@@ -119,6 +119,7 @@ constinit const Transform kShare = {
     .advice = {.effort = "1 variable",
                .risk = "none",
                .how = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50, with nvidia-cuda-mps-control running"},
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

@@ -29,6 +29,12 @@ struct Conflict {
   std::string_view reason;  // "both say what launches the kernels"
 };
 
+// Whether applying it changes the peak of GPU memory.
+enum class MemoryEffect : uint8_t {
+  kUnknown,  // it may; Changes::memory says by how much, where it can
+  kNone,
+};
+
 class OptionFile;
 class OptionFiles;
 struct Transform;
@@ -48,6 +54,7 @@ struct Transform {
   std::string_view sources;  // papers and documents behind the model
   Advice advice = {};
   std::span<const Conflict> conflicts = {};  // one of the two transforms needs to say it
+  MemoryEffect memory = MemoryEffect::kUnknown;
   // An optimization of the user's own (transforms/option_file.h), which then does what `apply`
   // does for the others.
   const OptionFile* file = nullptr;

@@ -27,9 +27,8 @@ const Transform* FindTransform(std::string_view name) {
 absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
   const Transform& transform = *application.transform;
   Editor edit(graph);
-  absl::Status status = transform.file != nullptr
-                            ? transform.file->Apply(application.params, edit)
-                            : transform.apply(application.params, edit);
+  absl::Status status = transform.file != nullptr ? transform.file->Apply(application.params, edit)
+                                                  : transform.apply(application.params, edit);
   if (!status.ok()) return status;
   if (!edit.changes().any()) {
     std::string why;
@@ -41,6 +40,10 @@ absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
          .why = why.empty() ? std::string(transform.summary) : why,
          .effect = "the step would stay as it is",
          .fix = fmt::format("daydream explain {}", transform.name)});
+  }
+  Changes& changes = edit.changes();
+  if (changes.memory.empty() && transform.memory == MemoryEffect::kUnknown) {
+    changes.memory.push_back({.what = std::string(transform.name), .unknown = true});
   }
   edit.Finish();
   if (absl::Status valid = ValidateButCycles(graph); !valid.ok()) {

@@ -1,0 +1,136 @@
+#include "transforms/memory_profile.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "graph/text.h"
+#include "tests/kineto_text.h"
+#include "transforms/saved_tensors.h"
+
+namespace daydream {
+namespace {
+
+// One line of text for each op: forward kernels in this order, then one backward kernel a layer.
+struct Op {
+  std::string name, shapes, types = R"([\"float\"])";
+};
+
+Graph GraphOf(const std::vector<Op>& ops, bool backward = true) {
+  std::string text = "lane cpu0 thread\nlane gpu0.7 stream\n";
+  for (size_t i = 0; i < ops.size(); ++i) text += fmt::format("layer l{} \"layer{}\"\n", i, i);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    text += fmt::format("scope s{} op cpu0 \"aten::{}\" shapes=\"{}\" types=\"{}\"\n", i,
+                        ops[i].name, ops[i].shapes, ops[i].types);
+  }
+  for (size_t i = 0; i < ops.size(); ++i) {
+    text +=
+        fmt::format("k{} gpu0.7 kernel 10us \"f\" phase forward layer l{} scope s{}\n", i, i, i);
+  }
+  for (size_t i = ops.size(); backward && i-- > 0;) {
+    text += fmt::format("b{} gpu0.7 kernel 20us \"b\" phase backward layer l{}\n", i, i);
+  }
+  auto graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << Message(graph.status());
+  return graph.ok() ? *std::move(graph) : Graph();
+}
+
+std::vector<double> KeptBy(const Graph& graph) {
+  std::vector<double> kept;
+  for (const ForwardOp& op : ForwardOps(graph)) kept.push_back(op.kept);
+  return kept;
+}
+
+TEST(SavedTensors, ATensorThatTwoOpsKeepCountsOnce) {
+  // The ReLU keeps its result, which the second convolution would keep, too.
+  const Graph graph = GraphOf({{"cudnn_convolution", "[[1, 4, 8, 8], [4, 4, 3, 3]]"},
+                               {"cudnn_batch_norm", "[[1, 4, 8, 8], [4], [4], [4], [4]]"},
+                               {"relu", "[[1, 4, 8, 8]]"},
+                               {"cudnn_convolution", "[[1, 4, 8, 8], [4, 4, 3, 3]]"}});
+  EXPECT_EQ(KeptBy(graph), (std::vector<double>{1024, 1024, 1024, 0}));
+}
+
+TEST(SavedTensors, ProductsOfActivationsKeepBothAndLinearLayersKeepNoWeight) {
+  const Graph graph = GraphOf({{"bmm", "[[2, 4, 8], [2, 8, 4]]"}, {"mm", "[[4, 8], [8, 16]]"}});
+  EXPECT_EQ(KeptBy(graph), (std::vector<double>{2 * 64 * 4, 32 * 4}));
+  EXPECT_EQ(ForwardOps(graph)[1].weights, 8 * 16 * 4);
+}
+
+TEST(SavedTensors, DropoutKeepsAByteAnElementAndHalfPrecisionHalfOfTheBytes) {
+  const Graph graph =
+      GraphOf({{"native_dropout", "[[4, 8]]"}, {"gelu", "[[4, 8]]", R"([\"c10::Half\"])"}});
+  EXPECT_EQ(KeptBy(graph), (std::vector<double>{32, 64}));
+}
+
+TEST(SavedTensors, InferenceKeepsNothing) {
+  const Graph graph = GraphOf({{"relu", "[[4, 8]]"}}, false);
+  EXPECT_EQ(KeptBy(graph), std::vector<double>{0});
+  EXPECT_EQ(ProfileMemory(graph).activations, 0);
+}
+
+TEST(SavedTensors, BackwardKernelsBelongToTheOpsOfTheirLayer) {
+  const Graph graph = GraphOf({{"relu", "[[4, 8]]"}, {"gelu", "[[4, 8]]"}});
+  const std::vector<ForwardOp> ops = ForwardOps(graph);
+  ASSERT_EQ(ops.size(), 2u);
+  EXPECT_EQ(ops[0].backward, TaskId(3));
+  EXPECT_EQ(ops[1].backward, TaskId(2));
+}
+
+TEST(MemoryProfile, AnEstimateIsTheSumOfWhatIsKnown) {
+  const MemoryProfile p = ProfileMemory(GraphOf({{"mm", "[[4, 8], [8, 16]]"}}));
+  EXPECT_TRUE(p.estimate());
+  EXPECT_EQ(p.parameters, 512);
+  EXPECT_EQ(p.gradients, 512);
+  EXPECT_EQ(p.activations, 128);
+  EXPECT_EQ(p.peak, 512 + 512 + 128);
+  EXPECT_FALSE(p.optimizer_known);
+}
+
+TEST(MemoryProfile, ChangesOfActivationsAreSharesInAnyOrder) {
+  const MemoryProfile p{.source = MemoryProfile::Source::kShapes, .peak = 1000, .in_step = 800};
+  const MemoryChange half{.what = "a", .bytes = -400, .of_activations = 800};
+  const MemoryChange four{.what = "b", .bytes = 2400, .of_activations = 800};
+  const MemoryChange more{.what = "c", .bytes = 50};
+  EXPECT_EQ(AfterChanges(p, {}).peak, 1000);
+  EXPECT_EQ(AfterChanges(p, std::vector{half, four, more}).peak, 200 + 1600 + 50);
+  EXPECT_EQ(AfterChanges(p, std::vector{more, four, half}).peak, 200 + 1600 + 50);
+  EXPECT_TRUE(AfterChanges(p, std::vector{MemoryChange{.unknown = true}}).unknown);
+}
+
+// A trace with GPU work and these allocations: (bytes, allocated afterwards or -1).
+MemoryProfile WithAllocations(const std::vector<std::pair<int64_t, int64_t>>& allocations) {
+  std::vector<std::string> events = {
+      Slice("cpu_op", "aten::mm", "10", "20"),
+      Slice("cuda_runtime", "cudaLaunchKernel", "12", "5", R"("correlation": 3)"),
+      Slice("kernel", "gemm", "20", "5", R"("device": 0, "stream": 7, "correlation": 3)",
+            R"("pid": 0, "tid": 7)")};
+  int at = 12;
+  for (const auto& [bytes, total] : allocations) {
+    events.push_back(fmt::format(
+        R"({{"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": {}, )"
+        R"("args": {{"Device Type": 1, "Device Id": 0, "Bytes": {}{}}}}})",
+        at++, bytes, total < 0 ? "" : fmt::format(R"(, "Total Allocated": {})", total)));
+  }
+  auto trace = ImportText(KinetoFile(events));
+  EXPECT_TRUE(trace.ok());
+  EXPECT_EQ((*trace)->allocations.size(), allocations.size());
+  auto built = BuildGraph(*trace);
+  EXPECT_TRUE(built.ok()) << Message(built.status());
+  return ProfileMemory(built->graph);
+}
+
+TEST(MemoryProfile, RecordedAllocationsSayThePeak) {
+  const MemoryProfile p = WithAllocations({{100, 1100}, {300, 1400}, {-350, 1050}});
+  EXPECT_EQ(p.source, MemoryProfile::Source::kAllocations);
+  EXPECT_EQ(p.peak, 1400);
+  EXPECT_EQ(p.in_step, 400);
+  EXPECT_FALSE(p.at_least);
+}
+
+TEST(MemoryProfile, WithoutTotalsThePeakIsAtLeastWhatCameAndWent) {
+  const MemoryProfile p = WithAllocations({{-200, -1}, {500, -1}, {-100, -1}});
+  EXPECT_TRUE(p.at_least);
+  EXPECT_EQ(p.peak, 500);  // from -200 to 300
+}
+
+}  // namespace
+}  // namespace daydream

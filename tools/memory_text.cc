@@ -1,0 +1,147 @@
+#include "tools/memory_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/format.h"
+#include "tools/prediction_text.h"
+
+namespace daydream {
+namespace {
+
+std::string Bytes(double bytes) { return FormatBytes(static_cast<uint64_t>(std::llround(bytes))); }
+
+std::string Capacity(const MemoryProfile& memory) {
+  return memory.capacity == 0 ? "" : " of " + FormatBytes(memory.capacity);
+}
+
+std::string Marked(double bytes, bool estimate) { return (estimate ? "~" : "") + Bytes(bytes); }
+
+// What an estimate consists of.
+std::string Parts(const MemoryProfile& m) {
+  std::string text;
+  auto part = [&](double bytes, std::string_view what) {
+    if (bytes <= 0) return;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, Bytes(bytes));
+  };
+  part(m.parameters, "parameters");
+  part(m.gradients, "gradients");
+  part(m.optimizer_state, "optimizer state");
+  part(m.activations, "kept for backward");
+  return text;
+}
+
+// What an estimate could not see.
+std::string Missing(const MemoryProfile& m) {
+  std::string text;
+  auto add = [&](const std::string& what) { text += (text.empty() ? "" : ", ") + what; };
+  if (m.ops_without_shapes > 0) {
+    add(fmt::format("{} of {} ops without shapes", m.ops_without_shapes, m.ops));
+  }
+  if (m.ops_not_known > 0) add(fmt::format("{} ops of other kinds", m.ops_not_known));
+  if (m.trains && !m.optimizer_known) add("the optimizer's state");
+  return text;
+}
+
+void WriteBytes(std::string_view key, double bytes, JsonWriter& json) {
+  json.Key(key).Int(std::llround(bytes));
+}
+
+}  // namespace
+
+std::string PeakText(const PeakAfter& peak) {
+  return peak.unknown ? "not known" : Marked(peak.peak, peak.estimate);
+}
+
+std::string MemoryText(const MemoryProfile& m) {
+  if (!m.known()) {
+    return "peak memory            not known: record with profile_memory=True or "
+           "record_shapes=True\n";
+  }
+  std::string text = fmt::format("peak memory            {}{}{}", m.at_least ? "at least " : "",
+                                 Marked(m.peak, m.estimate()), Capacity(m));
+  if (!m.estimate()) {
+    text += m.at_least ? ", without what was allocated before the recording" : ", as recorded";
+    if (m.reserved > 0) text += fmt::format("; {} reserved", Bytes(m.reserved));
+    return text + "\n";
+  }
+  text += fmt::format(", an estimate from shapes\n                       {}\n", Parts(m));
+  const std::string missing = Missing(m);
+  if (!missing.empty()) text += fmt::format("                       not in it: {}\n", missing);
+  return text;
+}
+
+std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
+  if (!p.peak.has_value()) return "";
+  std::string text = fmt::format("  peak memory {} -> {}{}", Marked(memory.peak, memory.estimate()),
+                                 PeakText(*p.peak), Capacity(memory));
+  std::vector<MemoryChange> changes = p.changes.memory;
+  std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
+    return std::llabs(a.bytes) > std::llabs(b.bytes);
+  });
+  std::string unknown;
+  for (const MemoryChange& m : changes) {
+    if (m.unknown) unknown += (unknown.empty() ? "" : ", ") + Printable(m.what);
+  }
+  if (!unknown.empty()) text += fmt::format(": nothing is known about {}", unknown);
+  const bool told = !changes.empty() && changes.front().bytes != 0;
+  if (told) {
+    text += fmt::format("{} {} {}", unknown.empty() ? ":" : ";", Printable(changes.front().what),
+                        SignedBytes(changes.front().bytes));
+  }
+  if (memory.capacity > 0 && !p.peak->unknown &&
+      p.peak->peak > static_cast<double>(memory.capacity)) {
+    text += "; that does not fit";
+  }
+  return text + "\n";
+}
+
+void WriteMemoryProfile(const MemoryProfile& m, JsonWriter& json) {
+  if (!m.known()) {
+    json.Null();
+    return;
+  }
+  json.BeginObject().Key("source").String(m.estimate() ? "shapes" : "allocations");
+  json.Key("estimate").Bool(m.estimate()).Key("at_least").Bool(m.at_least);
+  WriteBytes("peak_bytes", m.peak, json);
+  WriteBytes("in_step_bytes", m.in_step, json);
+  WriteBytes("reserved_bytes", m.reserved, json);
+  json.Key("capacity_bytes").UInt(m.capacity);
+  WriteBytes("parameters_bytes", m.parameters, json);
+  WriteBytes("gradients_bytes", m.gradients, json);
+  WriteBytes("optimizer_state_bytes", m.optimizer_state, json);
+  WriteBytes("activations_bytes", m.activations, json);
+  json.Key("optimizer_known").Bool(m.optimizer_known);
+  json.Key("forward_ops").UInt(m.ops).Key("without_shapes").UInt(m.ops_without_shapes);
+  json.Key("of_other_kinds").UInt(m.ops_not_known).EndObject();
+}
+
+void WriteMemoryChange(const Prediction& p, JsonWriter& json) {
+  json.Key("memory").BeginArray();
+  for (const MemoryChange& m : p.changes.memory) {
+    json.BeginInlineObject().Key("what").String(m.what).Key("bytes");
+    if (m.unknown) {
+      json.Null();
+    } else {
+      json.Int(m.bytes);
+    }
+    json.Key("estimate").Bool(m.estimate).EndObject();
+  }
+  json.EndArray();
+  json.Key("memory_change_bytes");
+  const std::optional<int64_t> sum = SumOfChanges(p.changes.memory);
+  if (sum.has_value() && p.error.ok()) {
+    json.Int(*sum);
+  } else {
+    json.Null();
+  }
+  json.Key("peak_memory_bytes");
+  if (p.peak.has_value() && !p.peak->unknown) {
+    json.Int(std::llround(p.peak->peak));
+  } else {
+    json.Null();
+  }
+  json.Key("peak_memory_estimate").Bool(p.peak.has_value() && p.peak->estimate);
+}
+
+}  // namespace daydream

@@ -1,0 +1,23 @@
+// The peak of GPU memory as text and JSON.
+#pragma once
+
+#include <string>
+
+#include "report/json_writer.h"
+#include "report/what_if.h"
+
+namespace daydream {
+
+// "14.2 GB", "~14.2 GB" when it is an estimate, "not known".
+std::string PeakText(const PeakAfter& peak);
+// "peak memory ~14.2 GB of 42.5 GB (an estimate from shapes: ...)", for a step as it is.
+std::string MemoryText(const MemoryProfile& memory);
+// "  peak memory 14.2 GB -> ~9.1 GB of 42.5 GB: activations of 12 blocks are not kept -5.1 GB".
+std::string MemoryLine(const MemoryProfile& memory, const Prediction& p);
+
+// The profile as a value.
+void WriteMemoryProfile(const MemoryProfile& memory, JsonWriter& json);
+// "memory", "memory_change_bytes", "peak_memory_bytes" and "peak_memory_estimate" of a prediction.
+void WriteMemoryChange(const Prediction& p, JsonWriter& json);
+
+}  // namespace daydream

@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <map>
+
+#include "absl/container/flat_hash_map.h"
+#include "costmodel/device.h"
+#include "costmodel/roofline.h"
+#include "transforms/inserted_kernel.h"
+#include "transforms/saved_tensors.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "sparsity",
+     .unit = Unit::kShare,
+     .fallback = 0.5,
+     .low = 0.4,
+     .high = 0.9,
+     .min = 0,
+     .max = 1,
+     .help = "share of zeros in the result of a ReLU",
+     .source = "design estimate, not measured: of values around zero, as norms make them, ReLU "
+               "makes half zero"},
+    {.name = "floor",
+     .unit = Unit::kDuration,
+     .fallback = 2000,
+     .low = 1500,
+     .high = 4000,
+     .min = 0,
+     .max = 1e6,
+     .help = "a kernel takes this long whatever it does",
+     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
+};
+
+// Gist, section 4: rows of 256 columns make an index fit a byte, and each row has a pointer.
+constexpr double kIndexBytes = 1, kPointerBytes = 4, kColumns = 256;
+
+// The result of a ReLU that is kept for backward, and the op that reads it.
+struct Stash {
+  size_t relu = 0, reader = 0;  // rows of ForwardOps()
+  bool binarize = false;
+  double bytes = 0, encoded = 0;
+};
+
+bool IsRelu(const ForwardOp& op) {
+  return op.shape.known() && (op.shape.name == "relu" || op.shape.name == "clamp_min" ||
+                              op.shape.name == "threshold" || op.shape.name == "cudnn_relu");
+}
+
+class Gist {
+ public:
+  Gist(const Params& params, Editor& edit)
+      : params_(params),
+        edit_(edit),
+        floor_(Duration::FromDouble(params["floor"])),
+        ops_(ForwardOps(edit.graph())) {}
+
+  absl::Status Run() {
+    DD_RETURN_IF_ERROR(CheckTrained("gist", graph(), ops_));
+    DD_RETURN_IF_ERROR(CheckShapes("gist", ops_));
+    FindStashes();
+    if (stashes_.empty()) {
+      edit_.changes().notes.push_back("no ReLU whose result a convolution or a pooling reads");
+      return absl::OkStatus();
+    }
+    const std::vector<Device>& devices = graph().tables().devices;
+    if (!devices.empty()) device_ = MatchDevice(devices.front()).spec;
+    const HostCosts costs = MeasureHostCosts(graph());
+    const NameId call = edit_.graph().AddName("cudaLaunchKernel");
+    InsertedKernel encode{.after = true, .op = edit_.graph().AddName("gist::encode"), .call = call};
+    InsertedKernel decode{.op = edit_.graph().AddName("gist::decode"), .call = call};
+    for (const Stash& s : stashes_) {
+      const Duration time = TimeOf(s);
+      edit_.BeginCause(s.binarize ? "masks of ReLU encoded" : "results of ReLU encoded");
+      encode.at = ops_[s.reader].last;
+      encode.name = edit_.graph().AddName(s.binarize ? "gist_binarize" : "gist_dense_to_csr");
+      encode.duration = time;
+      InsertKernel(edit_, encode, costs);
+      ++kernels_;
+      if (s.binarize) continue;  // ReLU's backward reads the mask itself
+      edit_.BeginCause("results of ReLU decoded");
+      decode.at = ops_[s.reader].backward;
+      decode.name = edit_.graph().AddName("gist_csr_to_dense");
+      decode.duration = time;
+      InsertKernel(edit_, decode, costs);
+      ++kernels_;
+    }
+    Tell();
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  // What a ReLU's result takes in the sparse form: values, indices and pointers to rows.
+  double SparseBytes(const ForwardOp& op) const {
+    const double width = DTypeBytes(op.shape.dtype);
+    return op.elements *
+           ((1 - params_["sparsity"]) * (width + kIndexBytes) + kPointerBytes / kColumns);
+  }
+
+  void FindStashes() {
+    for (size_t i = 0; i + 1 < ops_.size(); ++i) {
+      const ForwardOp& relu = ops_[i];
+      const ForwardOp& reader = ops_[i + 1];
+      if (!IsRelu(relu) || relu.kept <= 0 || !reader.shape.known()) continue;
+      if (reader.step != relu.step || reader.pass != relu.pass) continue;
+      if (reader.elements != relu.elements || !reader.backward.valid()) continue;
+      const bool pool = reader.shape.name.find("max_pool") != std::string_view::npos;
+      const bool conv = reader.shape.name.find("conv") != std::string_view::npos;
+      if (!pool && !conv) continue;
+      Stash s{.relu = i, .reader = i + 1, .binarize = pool, .bytes = relu.kept};
+      s.encoded = pool ? relu.elements / 8 : SparseBytes(relu);
+      if (s.encoded < s.bytes) stashes_.push_back(s);
+    }
+  }
+
+  // Reads one form and writes the other. Without a known GPU, at the rate of the ReLU itself, which
+  // reads and writes the whole tensor.
+  Duration TimeOf(const Stash& s) const {
+    const double bytes = s.bytes + s.encoded;
+    double ns = 0;
+    if (device_ != nullptr) {
+      ns = MemoryNs(*device_, bytes);
+    } else {
+      ns = static_cast<double>(graph().task(ops_[s.relu].last).duration.ns) * bytes / (2 * s.bytes);
+    }
+    return std::max(floor_, Duration::FromDouble(ns));
+  }
+
+  void Tell() {
+    struct Pass {
+      double saved = 0, largest = 0;
+      size_t masks = 0, sparse = 0;
+    };
+    std::map<std::pair<uint16_t, uint16_t>, Pass> passes;
+    for (const Stash& s : stashes_) {
+      Pass& p = passes[{ops_[s.relu].step, ops_[s.relu].pass}];
+      p.saved += s.bytes - s.encoded;
+      // A decoded tensor is there again while it is used.
+      if (!s.binarize) p.largest = std::max(p.largest, s.bytes);
+      ++(s.binarize ? p.masks : p.sparse);
+    }
+    const Pass most =
+        std::max_element(passes.begin(), passes.end(), [](auto& a, auto& b) {
+          return a.second.saved - a.second.largest < b.second.saved - b.second.largest;
+        })->second;
+    edit_.changes().memory.push_back(
+        {.what = fmt::format("{} results of ReLU are kept as masks, {} in a sparse form",
+                             most.masks, most.sparse),
+         .bytes = -static_cast<int64_t>(std::max(0.0, most.saved - most.largest)),
+         .estimate = true,
+         .of_activations = static_cast<int64_t>(MostKept(ops_))});
+    edit_.changes().notes.push_back(fmt::format("{} encode and decode kernels, at {}", kernels_,
+                                                device_ != nullptr
+                                                    ? "the sustained bandwidth of the GPU"
+                                                    : "the rate of the ReLU kernels"));
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  const Duration floor_;
+  const std::vector<ForwardOp> ops_;
+  std::vector<Stash> stashes_;
+  const DeviceSpec* device_ = nullptr;
+  size_t kernels_ = 0;
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return Gist(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kGist = {
+    .name = "gist",
+    .summary = "Results of ReLU are kept encoded for the backward pass",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "A ReLU whose result only a max pooling reads keeps one bit an element (Binarize); one "
+        "that a convolution reads keeps values that are not zero, an index of a byte for each and "
+        "a pointer for each 256 elements (SSDC). An encode kernel runs after the reader's forward "
+        "work and, for the sparse form, a decode kernel before its backward work; each reads one "
+        "form and writes the other at the sustained memory bandwidth of the GPU, without a known "
+        "GPU at the rate of the ReLU kernel. Memory: the difference of the two forms, but for the "
+        "largest decoded tensor.",
+    .ignores =
+        "Reduced precision of other tensors (DPR, lossy); the shorter ReLU backward with a mask; "
+        "indices that a pooling keeps; the real sparsity, which changes with training.",
+    .sources = "Jain et al.: Gist (ISCA 2018), section 4",
+    .advice = {.effort = "~200 lines",
+               .risk = "own kernels",
+               .how = "torch.autograd.graph.saved_tensors_hooks(encode, decode) around ReLU"},
+};
+
+}  // namespace daydream

@@ -1,0 +1,53 @@
+// The peak of GPU memory in a step: from recorded allocations, else an estimate from shapes.
+//
+// The estimate is parameters, gradients and optimizer state, and what the forward pass keeps for
+// the backward pass (transforms/saved_tensors.h) at the end of the forward pass. Not in it: buffers
+// that live inside of one op, workspaces of libraries, fragmentation, the CUDA context.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "transforms/editor.h"
+
+namespace daydream {
+
+struct MemoryProfile {
+  enum class Source : uint8_t { kNone, kShapes, kAllocations };
+  Source source = Source::kNone;
+  double peak = 0;      // bytes that tensors occupy at most
+  double reserved = 0;  // bytes that the framework held at most; 0 = not recorded
+  // The part of the peak that comes and goes within a step.
+  double in_step = 0;
+  bool at_least = false;  // what was allocated before the recording is not in it
+  uint64_t capacity = 0;  // of the device; 0 = not known
+
+  // From shapes; also there when allocations were recorded.
+  bool trains = false;
+  double parameters = 0, gradients = 0, optimizer_state = 0, activations = 0;
+  bool optimizer_known = false;
+  // Forward ops on the GPU in all steps, those without shapes, and those that are not known.
+  size_t ops = 0, ops_without_shapes = 0, ops_not_known = 0;
+
+  bool known() const { return source != Source::kNone; }
+  bool estimate() const { return source == Source::kShapes; }
+};
+
+// O(tasks + scopes + allocations).
+MemoryProfile ProfileMemory(const Graph& graph);
+
+// The peak after some changes. Those of activations are shares of what is kept for backward, so
+// that their order does not matter; the others add up.
+struct PeakAfter {
+  double peak = 0;        // of what is known
+  bool estimate = false;  // any part of it
+  bool unknown = false;   // some change has no size
+};
+PeakAfter AfterChanges(const MemoryProfile& before, std::span<const MemoryChange> changes);
+
+// All bytes together; nothing when the size of one of them is unknown.
+std::optional<int64_t> SumOfChanges(std::span<const MemoryChange> changes);
+
+}  // namespace daydream

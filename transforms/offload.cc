@@ -1,0 +1,336 @@
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "costmodel/device.h"
+#include "transforms/host_calls.h"
+#include "transforms/link_rate.h"
+#include "transforms/saved_tensors.h"
+#include "transforms/select.h"
+#include "transforms/transform.h"
+
+namespace daydream {
+namespace {
+
+// Pinned copies reach this share of what PCIe is rated at: 12.3 of 15.75 GB/s on a 2080 Ti and a
+// V100 (docs/optimizations/pin-memory.md).
+constexpr double kUsableShare = 0.78;
+
+constexpr std::string_view kSyncs[] = {"none", "layer"};
+constexpr ParamSpec kParams[] = {
+    {.name = "select",
+     .unit = Unit::kText,
+     .text_fallback = "all",
+     .help = "what is offloaded: all, conv (inputs of convolutions), or a selector of forward "
+             "kernels such as layer:features",
+     .source = "vDNN's policies all and conv; else chosen by the user"},
+    {.name = "rate",
+     .unit = Unit::kBandwidth,
+     .fallback = 0,
+     .low = 0,
+     .high = 0,
+     .min = 0,
+     .max = 1e15,
+     .help = "rate of copies in each direction; 0 = of this trace's pinned copies, else 78 % of "
+             "the GPU's PCIe",
+     .source = "pinned copies of the trace; data sheets; 12.3 of 15.75 GB/s measured on a 2080 "
+               "Ti and a V100 (docs/optimizations/pin-memory.md)"},
+    {.name = "ahead",
+     .unit = Unit::kNone,
+     .fallback = 1,
+     .low = 1,
+     .high = 4,
+     .min = 1,
+     .max = 1e6,
+     .help = "offloaded layers between the backward work that starts a prefetch and its use",
+     .source = "vDNN (MICRO'16), section 3.3: one layer ahead, more where that is a short one"},
+    {.name = "min",
+     .unit = Unit::kBytes,
+     .fallback = 1 << 20,
+     .low = 1 << 18,
+     .high = 16 << 20,
+     .min = 0,
+     .max = 1e12,
+     .help = "smaller tensors stay",
+     .source = "design estimate, not measured: a copy of 1 MiB takes about ten times its call"},
+    {.name = "sync",
+     .unit = Unit::kText,
+     .text_fallback = "none",
+     .choices = kSyncs,
+     .help = "layer: the next forward kernel waits for the copy, so that its memory is free",
+     .source = "vDNN (MICRO'16), section 3.2, waits at the end of each layer"},
+};
+
+// What one layer keeps for backward, and when it is needed.
+struct Stash {
+  uint16_t step = 0, pass = 0;
+  LayerId layer;
+  TaskId last, backward;      // last forward use, first backward use
+  size_t use = 0, order = 0;  // places of the two: row of the forward op, order of backward work
+  double bytes = 0;
+};
+
+class Offload {
+ public:
+  Offload(const Params& params, Editor& edit)
+      : params_(params), edit_(edit), ops_(ForwardOps(edit.graph())) {}
+
+  absl::Status Run() {
+    DD_RETURN_IF_ERROR(CheckTrained("offload", graph(), ops_));
+    DD_RETURN_IF_ERROR(CheckShapes("offload", ops_));
+    DD_RETURN_IF_ERROR(FindStashes());
+    if (stashes_.empty()) {
+      edit_.changes().notes.push_back("no layer that is selected keeps enough for backward");
+      return absl::OkStatus();
+    }
+    FindRates();
+    costs_ = MeasureHostCosts(graph());
+    for (size_t begin = 0; begin < stashes_.size();) {
+      size_t end = begin;
+      while (end < stashes_.size() && SamePass(stashes_[begin], stashes_[end])) ++end;
+      OffloadPass(begin, end);
+      begin = end;
+    }
+    Tell();
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  static bool SamePass(const Stash& a, const Stash& b) {
+    return a.step == b.step && a.pass == b.pass;
+  }
+
+  absl::Status FindStashes() {
+    std::vector<bool> wanted;
+    const std::string_view select = params_.text("select");
+    if (select != "all" && select != "conv") {
+      DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(select));
+      wanted.assign(graph().size(), false);
+      for (TaskId t : selector.Select(graph())) wanted[t.index()] = true;
+    }
+    std::vector<Stash> all;
+    std::map<std::tuple<uint16_t, uint16_t, LayerId>, size_t> rows;
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      const ForwardOp& op = ops_[i];
+      if (op.kept <= 0 || !op.layer.valid()) continue;
+      if (select == "conv" && op.shape.name.find("conv") == std::string_view::npos) continue;
+      if (!wanted.empty() && !wanted[op.first.index()]) continue;
+      if (!op.backward.valid()) {
+        ++without_backward_;
+        continue;
+      }
+      auto [it, fresh] = rows.try_emplace({op.step, op.pass, op.layer}, all.size());
+      if (fresh) all.push_back({.step = op.step, .pass = op.pass, .layer = op.layer});
+      Stash& s = all[it->second];
+      s.last = op.last;
+      s.use = i;
+      s.backward = op.backward;
+      s.order = op.backward_order;
+      s.bytes += op.kept;
+    }
+    for (const Stash& s : all) {
+      if (s.bytes >= params_["min"]) stashes_.push_back(s);
+    }
+    return absl::OkStatus();
+  }
+
+  // Copies of the program keep their part of the link.
+  void FindRates() {
+    rates_ = PinnedRates(graph());
+    source_ = "pinned copies of this trace";
+    for (int way : {kToDevice, kToHost}) {
+      if (rates_[way] == 0) rates_[way] = rates_[1 - way];
+    }
+    if (rates_[kToDevice] == 0) {
+      const std::vector<Device>& devices = graph().tables().devices;
+      const DeviceMatch match = devices.empty() ? DeviceMatch{} : MatchDevice(devices.front());
+      const bool known = match.spec != nullptr && match.spec->pcie_gb_per_s > 0;
+      // PCIe 3.0 x16, the slowest link of the GPUs that are known.
+      const double rated = known ? match.spec->pcie_gb_per_s : 15.75;
+      rates_.fill(rated * 1e9 * kUsableShare);
+      source_ = known ? "78 % of the GPU's PCIe" : "PCIe 3.0 x16, since the GPU is not known";
+    }
+    if (params_["rate"] > 0) {
+      rates_.fill(params_["rate"]);
+      source_ = "as given";
+    }
+    const std::array<double, 2> others = LinkShares(graph());
+    constexpr double kLeast = 0.1;  // of the link, however busy it is
+    for (int way : {kToDevice, kToHost}) rates_[way] *= std::max(kLeast, 1 - others[way]);
+  }
+
+  LaneId LaneOf(CopyWay way, const Task& beside) {
+    const Lane lane = graph().lane(beside.lane).lane;
+    auto [it, fresh] = lanes_.try_emplace({beside.lane, way}, LaneId::None());
+    if (fresh) {
+      it->second =
+          edit_.NewLane(way == kToHost ? "offload" : "prefetch of offloaded", LaneKind::kStream);
+      Lane& own = edit_.graph().mutable_lane(it->second).lane;
+      own.rank = lane.rank;
+      own.device = lane.device;
+    }
+    return it->second;
+  }
+
+  // An asynchronous copy, launched right after the launch of `at` or right before it.
+  TaskId AddCopy(const Stash& s, CopyWay way, TaskId at) {
+    const Task beside = graph().task(at);
+    const CopyDetail detail{.bytes = static_cast<uint64_t>(s.bytes),
+                            .from = way == kToHost ? Memory::kDevice : Memory::kPinned,
+                            .to = way == kToHost ? Memory::kPinned : Memory::kDevice};
+    const LaneId lane = LaneOf(way, beside);
+    const TaskId copy = edit_.Append(
+        {.recorded_start = beside.recorded_start,
+         .duration = Duration::FromDouble(s.bytes / rates_[way] * 1e9),
+         .name = edit_.graph().AddName(way == kToHost ? "Memcpy DtoH (Device -> Pinned)"
+                                                      : "Memcpy HtoD (Pinned -> Device)"),
+         .lane = lane,
+         .scope = beside.scope,
+         .layer = s.layer,
+         .detail = edit_.graph().AddCopyDetail(detail),
+         .step = s.step,
+         .kind = TaskKind::kMemcpy,
+         .phase = beside.phase});
+    const TaskId launch = edit_.LaunchOf(at);
+    if (!launch.valid()) return copy;
+    const Task host = graph().task(launch);
+    const Task call{.recorded_start = host.recorded_start,
+                    .duration = costs_.copy,
+                    .name = edit_.graph().AddName("cudaMemcpyAsync"),
+                    .lane = host.lane,
+                    .scope = host.scope,
+                    .layer = host.layer,
+                    .step = host.step,
+                    .kind = TaskKind::kCall,
+                    .phase = host.phase};
+    const TaskId own =
+        way == kToHost ? edit_.InsertAfter(launch, call) : edit_.InsertBefore(launch, call);
+    edit_.AddEdge(own, copy, {}, Rule::kLaunch);
+    return copy;
+  }
+
+  // The next kernel of the stream after `t`.
+  TaskId NextKernel(TaskId t) const {
+    for (TaskId n = graph().task(t).lane_next; n.valid(); n = graph().task(n).lane_next) {
+      if (graph().task(n).kind == TaskKind::kKernel) return n;
+    }
+    return TaskId::None();
+  }
+
+  // Stashes [begin, end) of one pass, in forward order. Those that backward needs first stay: their
+  // prefetch would have to begin before the backward pass does.
+  void OffloadPass(size_t begin, size_t end) {
+    std::vector<Stash> pass(stashes_.begin() + static_cast<std::ptrdiff_t>(begin),
+                            stashes_.begin() + static_cast<std::ptrdiff_t>(end));
+    const auto ahead = static_cast<size_t>(params_["ahead"]);
+    if (pass.size() <= ahead) return;
+    std::vector<Stash> backward = pass;
+    // A layer whose ops are scattered leaves with the last of them; lanes run in order.
+    std::stable_sort(pass.begin(), pass.end(),
+                     [](const Stash& a, const Stash& b) { return a.use < b.use; });
+    std::stable_sort(backward.begin(), backward.end(),
+                     [](const Stash& a, const Stash& b) { return a.order < b.order; });
+    std::map<LayerId, TaskId> out;
+    edit_.BeginCause("copies out during the forward pass");
+    for (const Stash& s : pass) {
+      const bool stays =
+          std::any_of(backward.begin(), backward.begin() + static_cast<std::ptrdiff_t>(ahead),
+                      [&](const Stash& b) { return b.layer == s.layer; });
+      if (stays) continue;
+      const TaskId copy = AddCopy(s, kToHost, s.last);
+      edit_.AddEdge(s.last, copy);
+      out[s.layer] = copy;
+      if (params_.text("sync") != "layer") continue;
+      const TaskId next = NextKernel(s.last);
+      if (next.valid()) edit_.AddEdge(copy, next);
+    }
+    edit_.BeginCause("copies back during the backward pass");
+    double moved = 0;
+    for (size_t i = ahead; i < backward.size(); ++i) {
+      const Stash& s = backward[i];
+      const TaskId trigger = backward[i - ahead].backward;
+      const TaskId copy = AddCopy(s, kToDevice, trigger);
+      edit_.AddEdge(trigger, copy, {}, Rule::kTransform, Anchor::kStart);
+      edit_.AddEdge(out[s.layer], copy);
+      edit_.AddEdge(copy, s.backward);
+      moved += s.bytes;
+      ++copies_;
+    }
+    saved_ = std::max(saved_, Saved(backward, ahead));
+    most_ = std::max(most_, moved);
+  }
+
+  // What backward needs now and what is on its way for it are on the GPU, the rest is not.
+  static double Saved(const std::vector<Stash>& backward, size_t ahead) {
+    double all = 0, there = 0, most = 0;
+    for (size_t i = 0; i < backward.size(); ++i) {
+      all += backward[i].bytes;
+      there += backward[i].bytes;
+      if (i > ahead) there -= backward[i - ahead - 1].bytes;
+      most = std::max(most, there);
+    }
+    return all - most;
+  }
+
+  void Tell() {
+    if (copies_ == 0) {
+      edit_.changes().notes.push_back("too few layers keep something for backward");
+      return;
+    }
+    edit_.changes().memory.push_back(
+        {.what = fmt::format("{:.1f} MB kept for backward wait in host memory", most_ / 1e6),
+         .bytes = -static_cast<int64_t>(saved_),
+         .estimate = true,
+         .of_activations = static_cast<int64_t>(MostKept(ops_))});
+    edit_.changes().notes.push_back(
+        fmt::format("{} tensors go to the host at {:.1f} GB/s and come back at {:.1f} GB/s ({}, "
+                    "less what other copies take)",
+                    copies_, rates_[kToHost] / 1e9, rates_[kToDevice] / 1e9, source_));
+    if (without_backward_ > 0) {
+      edit_.changes().notes.push_back(fmt::format(
+          "{} ops stay: it cannot be told when backward needs them", without_backward_));
+    }
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  const std::vector<ForwardOp> ops_;
+  std::vector<Stash> stashes_;
+  std::array<double, 2> rates_{};  // by CopyWay
+  std::string source_;
+  HostCosts costs_;
+  std::map<std::pair<LaneId, CopyWay>, LaneId> lanes_;  // by stream of the kernels
+  size_t copies_ = 0, without_backward_ = 0;
+  double saved_ = 0, most_ = 0;
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return Offload(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kOffload = {
+    .name = "offload",
+    .summary = "What is kept for backward waits in host memory",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "After the forward work of a layer, what it keeps for backward is copied to pinned host "
+        "memory; before its backward work it is copied back. Each direction has a lane of its "
+        "own. The copy back may begin when the backward work of the layer before it (`ahead` "
+        "layers before it) begins; backward work waits for its copy. Both cost the host a call. "
+        "Copies take bytes / rate; of the rate, recorded copies of the same direction keep the "
+        "share of the step that they are busy. What backward needs first stays on the GPU. "
+        "Memory: what is kept goes, but for what backward uses now and what is on its way.",
+    .ignores =
+        "Kernels that slow down while copies use the GPU's memory; several GPUs on one link; "
+        "time to allocate pinned memory (once).",
+    .sources = "Rhu et al.: vDNN (MICRO 2016), sections 3.2 and 3.3",
+    .advice = {.effort = "~50 lines",
+               .risk = "host memory",
+               .how = "torch.autograd.graph.saved_tensors_hooks(pack, unpack) that copy on a side "
+                      "stream; save_on_cpu(pin_memory=True) shows the memory but waits"},
+};
+
+}  // namespace daydream

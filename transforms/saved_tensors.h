@@ -1,0 +1,65 @@
+// What the forward pass keeps for the backward pass, op by op, from recorded shapes.
+//
+// Which operand an op keeps is PyTorch's (tools/autograd/derivatives.yaml). A tensor that several
+// ops keep is counted once: an op's input is taken for the result of the op before it when that has
+// as many elements, else for the latest tensor with as many.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "transforms/editor.h"
+#include "transforms/op_shapes.h"
+
+namespace daydream {
+
+enum class Keeps : uint8_t {
+  kNothing,
+  kInput,      // convolutions, norms, GELU, pooling
+  kOperands,   // products: all but weights
+  kResult,     // ReLU, softmax, sigmoid
+  kMask,       // dropout: a byte an element
+  kAttention,  // fused attention: queries, keys, values and result
+};
+// `op` without "aten::" and a trailing underscore. `known`: set to whether the op was recognised.
+Keeps KeptBy(std::string_view op, bool* known = nullptr);
+
+// One op of a forward pass that ran on the GPU.
+struct ForwardOp {
+  OpShape shape;       // not known() without recorded shapes
+  TaskId first, last;  // its kernels on one stream
+  // First backward kernel of its layer on that stream, and its place in the order of the stream;
+  // None without.
+  TaskId backward;
+  size_t backward_order = 0;
+  LayerId layer;
+  uint16_t step = 0;
+  uint16_t pass = 0;    // of the step: micro-batches of gradient accumulation
+  double elements = 0;  // of the tensor it works on
+  double kept = 0;      // bytes that backward needs and that no op before keeps already
+  double weights = 0;   // bytes of its parameters, told by their place among the inputs
+  bool recognised = false;
+};
+
+// E0625 unless something is run backward, E0626 unless backward work can be told to belong to
+// forward ops. `what`: name of the optimization.
+absl::Status CheckTrained(std::string_view what, const Graph& graph,
+                          std::span<const ForwardOp> ops);
+// The largest sum of what the ops of one pass keep.
+double MostKept(std::span<const ForwardOp> ops);
+// A change of what is kept: the sum of `of(op)` over the pass that keeps most.
+MemoryChange ChangeOfKept(std::string what, std::span<const ForwardOp> ops,
+                          const std::function<double(const ForwardOp&)>& of);
+
+// E0627 unless some op has recorded shapes.
+absl::Status CheckShapes(std::string_view what, std::span<const ForwardOp> ops);
+
+// In the order of each stream, steps and passes in order. Only ops of a step that has a backward
+// pass keep anything. O(tasks).
+std::vector<ForwardOp> ForwardOps(const Graph& graph);
+
+}  // namespace daydream
