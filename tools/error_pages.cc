@@ -304,6 +304,20 @@ constexpr ErrorPage kPages[] = {
     {"E0618", "there is no such family of layers",
      "layers repeats layers whose names differ by a number: layers.0, layers.1, or\n"
      "DecoderLayer_0, DecoderLayer_1. The message lists those of this trace."},
+    {"E0625", "there is no backward pass",
+     "Optimizations that trade time for memory act on what the forward pass keeps for the "
+     "backward\n"
+     "pass. Inference keeps nothing. Record steps of training."},
+    {"E0626", "forward and backward work cannot be joined",
+     "To know when the backward pass needs what a layer kept, its kernels must be told to belong "
+     "to\n"
+     "that layer: by modules (daydream trace) or by autograd's sequence numbers, which the "
+     "PyTorch\n"
+     "profiler writes with the ops of the CPU (ProfilerActivity.CPU)."},
+    {"E0627", "there are no shapes",
+     "What is kept for backward is told from the shapes of ops: record with\n"
+     "profile(record_shapes=True, ...). The peak of memory also follows from allocations\n"
+     "(profile_memory=True)."},
     {"E0701", "bad range of a sweep",
      "A value of --opt that is a range or a list cannot be used: it runs backwards, never ends,\n"
      "mixes units, or gives more than 100,000 scenarios. Ranges are 1..8, 1..16*2 and\n"
@@ -372,20 +386,6 @@ constexpr ErrorPage kPages[] = {
      "Chakra builds on) of the same program. Ops are matched by name and by their order; a "
      "profile\n"
      "with another number of ops of every name, or with shapes of its own, takes nothing from it."},
-    {"E0625", "there is no backward pass",
-     "Optimizations that trade time for memory act on what the forward pass keeps for the "
-     "backward\n"
-     "pass. Inference keeps nothing. Record steps of training."},
-    {"E0626", "forward and backward work cannot be joined",
-     "To know when the backward pass needs what a layer kept, its kernels must be told to belong "
-     "to\n"
-     "that layer: by modules (daydream trace) or by autograd's sequence numbers, which the "
-     "PyTorch\n"
-     "profiler writes with the ops of the CPU (ProfilerActivity.CPU)."},
-    {"E0627", "there are no shapes",
-     "What is kept for backward is told from the shapes of ops: record with\n"
-     "profile(record_shapes=True, ...). The peak of memory also follows from allocations\n"
-     "(profile_memory=True)."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
      "not\n"
