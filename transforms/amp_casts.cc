@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "graph/call_kind.h"
-#include "transforms/host_calls.h"
+#include "transforms/inserted_kernel.h"
 
 namespace daydream {
 namespace {
@@ -16,63 +15,31 @@ constexpr double kNarrowBytesPerElement = 4;
 // From the end of the check to the return of the host's read: docs/how-it-works.md, blocking calls.
 constexpr Duration kReadBack = Duration::Us(10);
 
-bool IsGraphLaunch(const Graph& graph, const Task& call) {
-  return ClassifyCall(graph.Name(call.name)) == CallKind::kGraphLaunch;
-}
-
 }  // namespace
 
 void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model) {
   edit.BeginCause("casts added");
-  const Graph& graph = edit.graph();
-  const HostCosts costs = MeasureHostCosts(graph);
+  const HostCosts costs = MeasureHostCosts(edit.graph());
   const NameId op_name = edit.graph().AddName("aten::to (autocast)");
   const NameId call_name = edit.graph().AddName("cudaLaunchKernel");
   const NameId kernel_name = edit.graph().AddName(
       model.dtype == DType::kFp16 ? "cast_elementwise_fp16" : "cast_elementwise_bf16");
   const NameId narrow_name = edit.graph().AddName("cast_transpose_amax_fp8");
   for (const Cast& cast : casts) {
-    TaskId launch = edit.LaunchOf(cast.at);
-    const Task kernel = graph.task(cast.at);
     Duration time = model.floor;
     if (cast.elements > 0 && model.bandwidth > 0) {
       const double bytes = cast.narrow ? kNarrowBytesPerElement : kBytesPerElement;
       time = std::max(time, Duration::FromDouble(bytes * 1e9 / model.bandwidth *
                                                  static_cast<double>(cast.elements)));
     }
-    Task cast_kernel{.recorded_start = kernel.recorded_start,
-                     .duration = time,
-                     .name = cast.narrow ? narrow_name : kernel_name,
-                     .lane = kernel.lane,
-                     .scope = kernel.scope,
-                     .layer = kernel.layer,
-                     .step = kernel.step,
-                     .kind = TaskKind::kKernel,
-                     .phase = kernel.phase};
-    TaskId added = cast.after ? edit.InsertAfter(cast.at, cast_kernel)
-                              : edit.InsertBefore(cast.at, cast_kernel);
-    if (!launch.valid()) continue;
-    const Task host = graph.task(launch);
-    Task call{.recorded_start = host.recorded_start,
-              .duration = costs.launch,
-              .name = call_name,
-              .lane = host.lane,
-              .scope = host.scope,
-              .layer = host.layer,
-              .step = host.step,
-              .kind = TaskKind::kCall,
-              .phase = host.phase};
-    Task op = call;
-    op.kind = TaskKind::kHost;
-    op.name = op_name;
-    op.duration = costs.op - costs.launch;
-    // A graph launch replays casts with everything else.
-    TaskId cast_launch = launch;
-    if (!IsGraphLaunch(graph, host)) {
-      cast_launch = cast.after ? edit.InsertAfter(launch, call) : edit.InsertBefore(launch, call);
-      edit.InsertBefore(cast_launch, op);
-    }
-    edit.AddEdge(cast_launch, added, {}, Rule::kLaunch);
+    InsertKernel(edit,
+                 {.at = cast.at,
+                  .after = cast.after,
+                  .name = cast.narrow ? narrow_name : kernel_name,
+                  .duration = time,
+                  .op = op_name,
+                  .call = call_name},
+                 costs);
   }
 }
 

@@ -2,7 +2,7 @@
 #include <map>
 
 #include "costmodel/roofline.h"
-#include "transforms/host_calls.h"
+#include "transforms/inserted_kernel.h"
 #include "transforms/op_shapes.h"
 #include "transforms/op_work.h"
 #include "transforms/precision.h"
@@ -191,43 +191,22 @@ class ChannelsLast {
   void AddBorders() {
     edit_.BeginCause("layout changes at borders");
     const NameId kernel_name = edit_.graph().AddName("channels_last_copy");
+    const NameId op_name = edit_.graph().AddName("aten::contiguous (channels last)");
     const NameId call_name = edit_.graph().AddName("cudaLaunchKernel");
     for (const Border& border : borders_) {
-      const Task kernel = graph().task(border.before);
       Duration time = Duration::FromDouble(params_["floor"]);
       const DeviceSpec* spec = DeviceOf(graph(), border.before).spec;
       if (spec != nullptr && border.elements > 0) {
         const double bytes = 2 * border.elements * DTypeBytes(border.dtype);
         time = std::max(time, Duration::FromDouble(MemoryNs(*spec, bytes)));
       }
-      const TaskId added =
-          edit_.InsertBefore(border.before, {.recorded_start = kernel.recorded_start,
-                                             .duration = time,
-                                             .name = kernel_name,
-                                             .lane = kernel.lane,
-                                             .scope = kernel.scope,
-                                             .layer = kernel.layer,
-                                             .step = kernel.step,
-                                             .kind = TaskKind::kKernel,
-                                             .phase = kernel.phase});
-      const TaskId launch = edit_.LaunchOf(border.before);
-      if (!launch.valid()) continue;
-      const Task host = graph().task(launch);
-      // A graph launch replays the copy with everything else.
-      if (Contains(graph().Name(host.name), "GraphLaunch")) {
-        edit_.AddEdge(launch, added, {}, Rule::kLaunch);
-        continue;
-      }
-      const TaskId call = edit_.InsertBefore(launch, {.recorded_start = host.recorded_start,
-                                                      .duration = costs_.op,
-                                                      .name = call_name,
-                                                      .lane = host.lane,
-                                                      .scope = host.scope,
-                                                      .layer = host.layer,
-                                                      .step = host.step,
-                                                      .kind = TaskKind::kCall,
-                                                      .phase = host.phase});
-      edit_.AddEdge(call, added, {}, Rule::kLaunch);
+      InsertKernel(edit_,
+                   {.at = border.before,
+                    .name = kernel_name,
+                    .duration = time,
+                    .op = op_name,
+                    .call = call_name},
+                   costs_);
     }
   }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "graph/call_kind.h"
+
 namespace daydream {
 namespace {
 
@@ -55,6 +57,10 @@ HostCosts MeasureHostCosts(const Graph& graph) {
   costs.copy = Median(copies, costs.launch);
   costs.op = std::max(Median(ops, kOp), costs.launch);
   return costs;
+}
+
+bool IsGraphLaunch(const Graph& graph, const Task& call) {
+  return ClassifyCall(graph.Name(call.name)) == CallKind::kGraphLaunch;
 }
 
 }  // namespace daydream

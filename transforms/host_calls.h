@@ -15,4 +15,7 @@ struct HostCosts {
 // O(tasks + edges).
 HostCosts MeasureHostCosts(const Graph& graph);
 
+// Whether the call launches a CUDA graph: it launches what is added to the graph, too.
+bool IsGraphLaunch(const Graph& graph, const Task& call);
+
 }  // namespace daydream

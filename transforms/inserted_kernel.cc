@@ -32,9 +32,8 @@ TaskId InsertKernel(Editor& edit, const InsertedKernel& kernel, const HostCosts&
   op.kind = TaskKind::kHost;
   op.name = kernel.op;
   op.duration = costs.op - costs.launch;
-  const bool replayed = graph.Name(host.name).find("GraphLaunch") != std::string_view::npos;
   TaskId own = launch;
-  if (!replayed) {
+  if (!IsGraphLaunch(graph, host)) {
     own = kernel.after ? edit.InsertAfter(launch, call) : edit.InsertBefore(launch, call);
     edit.InsertBefore(own, op);
   }

@@ -240,7 +240,7 @@ TaskId InsertBeside(Editor& edit, TaskId anchor, Task task, const InsertAction& 
   if (!action.launch || !launch.valid()) return added;
   const Task host = graph.task(launch);
   // What a CUDA graph launches needs no call of its own.
-  if (graph.Name(host.name).find("GraphLaunch") != std::string_view::npos) {
+  if (IsGraphLaunch(graph, host)) {
     edit.AddEdge(launch, added, {}, Rule::kLaunch);
     return added;
   }
