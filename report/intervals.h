@@ -36,9 +36,8 @@ struct Doubts {
 //   for every parameter the change of the step at a value drawn evenly from its range, between
 //     the replays at both ends and the one at its default on straight lines;
 //   normal errors of `run`, of `model` (less the variance that the parameters bring, which are part
-//     of the models), and of the replay: the larger of |replay error| and
-//   |typical
-//     error| counts as the end of 90 %.
+//     of the models), and of the replay: the larger of |replay error| and |typical error| counts
+//     as the end of 90 %.
 //
 // The word: low when the replay is off by more than 3 %, or the typical replay by more than 10 %,
 // or the interval is wider than 30 % of the step, or one step was recorded, or a transform warned;

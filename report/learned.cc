@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "report/fields.h"
+
 namespace daydream {
 namespace {
 
@@ -23,24 +25,6 @@ bool ReadTime(std::string_view text, Duration& out) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out.ns);
   return error == std::errc() && end == text.data() + text.size() && out.ns > 0 &&
          out.ns <= kLongest;
-}
-
-// Fields are separated by tabs and lines by newlines, so values hold neither.
-std::string Field(std::string_view text) {
-  std::string out(text);
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  return out;
-}
-
-std::vector<std::string_view> Split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(at, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "report/fields.h"
 #include "report/predict.h"
 #include "report/sweep_values.h"
 #include "simulator/simulate.h"
@@ -14,24 +15,6 @@ namespace {
 constexpr std::string_view kFirstLine = "daydream-sweep 1";
 constexpr size_t kFields = 9;  // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
-
-// Fields stand between tabs, lines end in newlines: values hold neither.
-std::string Field(std::string_view text) {
-  std::string out(text);
-  std::replace_if(
-      out.begin(), out.end(), [](unsigned char c) { return c < ' '; }, ' ');
-  return out;
-}
-
-std::vector<std::string_view> Split(std::string_view text, char at) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(at, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
 
 template <class T>
 bool ReadInt(std::string_view text, T& out, int base = 10) {

@@ -107,7 +107,7 @@ TEST_F(Advising, ExplainTellsWhatAnOptimizationDoesHereAndWhyNotMore) {
   CliResult r = Run("explain fuse" + here);
   EXPECT_EQ(r.exit, 0) << r.err;
   for (const char* part :
-       {"confidence", "where the time goes", "\n  all  ", "now bound by ", "next limiter"}) {
+       {"confidence", "where the time goes", "\n  all  ", "now bound by ", "limiter: host"}) {
     EXPECT_THAT(r.out, HasSubstr(part));
   }
   r = Run("explain fuse");

@@ -311,8 +311,8 @@ TEST(Ddtrace, RowsOfLostDefinitionsAreCountedAndOthersKeepTheirValues) {
 TEST(Ddtrace, ChunksOfAnUnknownTypeAreSkippedAndCounted) {
   const auto trace = SmallTrace();
   std::string bytes = Bytes(*trace);
-  ASSERT_EQ(ChunkOffsets(bytes).size(), 3u);  // header, events, index
-  const auto chunk = PackChunk({.type = 200, .flags = kDdtraceMayIgnore, .sequence = 3}, "hello");
+  ASSERT_EQ(ChunkOffsets(bytes).size(), 4u);  // header, events, allocations, index
+  const auto chunk = PackChunk({.type = 200, .flags = kDdtraceMayIgnore, .sequence = 4}, "hello");
   ASSERT_TRUE(chunk.ok());
   bytes.insert(bytes.size() - kDdtraceTrailerSize, *chunk);
   const auto again = Read(bytes, /*strict=*/true);

@@ -1,5 +1,6 @@
 // Promises that every optimization keeps.
 #include <algorithm>
+#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,10 +52,28 @@ Graph Step() {
   return graph.ok() ? *std::move(graph) : Graph();
 }
 
+// With a value for what is required.
 std::string SpecOf(const Transform& t) {
-  bool select = false;
-  for (const ParamSpec& p : t.params) select |= p.required;
-  return std::string(t.name) + (select ? "(kind:kernel)" : "");
+  const bool required =
+      std::any_of(t.params.begin(), t.params.end(), [](const ParamSpec& p) { return p.required; });
+  if (!required) return std::string(t.name);
+  const std::map<std::string_view, std::string_view> values = {
+      {"batch", "x2"},
+      {"accumulate", "2"},
+      {"layers", "x2"},
+      {"hidden", "x2"},
+      {"gpu", "H100"},
+      {"share", "50%"},
+      {"colocate", DAYDREAM_SOURCE_DIR "/examples/launch-bound-synthetic.ddtrace"}};
+  auto it = values.find(t.name);
+  return fmt::format("{}({})", t.name, it == values.end() ? "kind:kernel" : it->second);
+}
+
+// The trace does not have what the optimization changes or needs: what lies wrong with the trace,
+// not with the question.
+bool IsAboutTheTrace(const absl::Status& status) {
+  const std::string code = DiagnosticOf(status).code;
+  return code.starts_with("E06") || code.starts_with("E081");
 }
 
 absl::StatusOr<Applied> ApplyTo(Graph& graph, std::string_view spec) {
@@ -74,14 +93,18 @@ TEST(EveryTransform, ChangesATrainingStepOrSaysWhyNot) {
     Graph graph = Step();
     auto applied = ApplyTo(graph, SpecOf(*t));
     constexpr std::string_view kNotHere[] = {
-        "graphs",     "compile",        // too few launches
-        "flash-attn", "channels-last",  // no such kernels
-        "rbn",        "multi-stream"};  // nothing is independent
+        "graphs",        "compile",        // too few launches
+        "flash-attn",    "channels-last",  // no such kernels
+        "rbn",           "multi-stream",   // nothing is independent
+        "layers",        "colocate",       // no layers; one step
+        "checkpointing", "offload",        // no backward pass
+        "gist",          "accumulate"};
     if (std::find(std::begin(kNotHere), std::end(kNotHere), t->name) != std::end(kNotHere)) {
-      EXPECT_EQ(DiagnosticOf(applied.status()).code, "E0601") << t->name;
+      EXPECT_TRUE(IsAboutTheTrace(applied.status())) << t->name;
       continue;
     }
-    ASSERT_TRUE(applied.ok()) << t->name << ": " << Message(applied.status());
+    EXPECT_TRUE(applied.ok()) << t->name << ": " << Message(applied.status());
+    if (!applied.ok()) continue;
     EXPECT_TRUE(applied->changes.any()) << t->name;
     EXPECT_EQ(applied->bound, t->bound);
     MakespanOf(graph);
@@ -95,7 +118,8 @@ TEST(EveryTransform, GoesWithEveryOther) {
       (void)ApplyTo(graph, SpecOf(*a));
       auto applied = ApplyTo(graph, SpecOf(*b));
       if (!applied.ok()) {
-        EXPECT_EQ(DiagnosticOf(applied.status()).code, "E0601") << a->name << ", " << b->name;
+        EXPECT_TRUE(IsAboutTheTrace(applied.status()))
+            << a->name << ", " << b->name << ": " << Message(applied.status());
       }
       MakespanOf(graph);
     }
@@ -108,7 +132,7 @@ TEST(EveryTransform, LeavesTheGraphAloneWhenNothingMatches) {
     const std::string before = FormatGraph(graph);
     auto applied = ApplyTo(graph, SpecOf(*t));
     if (applied.ok()) continue;  // free-host and no-data-wait know this kind of work
-    EXPECT_EQ(DiagnosticOf(applied.status()).code, "E0601") << t->name;
+    EXPECT_TRUE(IsAboutTheTrace(applied.status())) << t->name << ": " << Message(applied.status());
     EXPECT_EQ(FormatGraph(graph), before) << t->name;
   }
 }
@@ -166,7 +190,8 @@ TEST_P(RealTrace, KeepsItsPromises) {
     Graph graph = built->graph;
     auto applied = ApplyTo(graph, SpecOf(*t));
     if (!applied.ok()) {
-      EXPECT_EQ(DiagnosticOf(applied.status()).code.substr(0, 3), "E06") << t->name;
+      EXPECT_TRUE(IsAboutTheTrace(applied.status()))
+          << t->name << ": " << Message(applied.status());
       continue;
     }
     auto timeline = Simulate(graph);

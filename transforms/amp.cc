@@ -4,6 +4,7 @@
 
 #include "costmodel/roofline.h"
 #include "transforms/amp_casts.h"
+#include "transforms/floor_param.h"
 #include "transforms/op_work.h"
 #include "transforms/precision.h"
 #include "transforms/saved_tensors.h"
@@ -58,15 +59,7 @@ constexpr ParamSpec kParams[] = {
      .max = 10,
      .help = "time to check and unscale gradients, of the optimizer's (fp16)",
      .source = "8 bytes a parameter against 20 to 100 of fused to unfused optimizers in fp32"},
-    {.name = "floor",
-     .unit = Unit::kDuration,
-     .fallback = 2000,
-     .low = 1500,
-     .high = 4000,
-     .min = 0,
-     .max = 1e6,
-     .help = "a kernel takes this long whatever it does",
-     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
+    kFloorParam,
     {.name = "matrix_speedup",
      .unit = Unit::kFactor,
      .fallback = 3,

@@ -27,15 +27,7 @@ constexpr ParamSpec kParams[] = {
      .max = 1,
      .help = "share of the data set that fits in memory and is not there yet",
      .source = "size of the data set against free memory"},
-    {.name = "next_cost",
-     .unit = Unit::kDuration,
-     .fallback = 0.1e6,
-     .low = 0.07e6,
-     .high = 1.5e6,
-     .min = 0,
-     .max = 1e10,
-     .help = "host time to receive a batch that is ready, where the run has workers",
-     .source = "measured: docs/optimizations/prefetch.md"},
+    kNextCostParam,
 };
 
 class Cache {

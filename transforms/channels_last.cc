@@ -2,6 +2,7 @@
 #include <map>
 
 #include "costmodel/roofline.h"
+#include "transforms/floor_param.h"
 #include "transforms/inserted_kernel.h"
 #include "transforms/op_shapes.h"
 #include "transforms/op_work.h"
@@ -40,15 +41,7 @@ constexpr ParamSpec kParams[] = {
      .max = 10,
      .help = "time of batch norm and pooling in this layout",
      .source = "design estimate, not measured: the same bytes in another order"},
-    {.name = "floor",
-     .unit = Unit::kDuration,
-     .fallback = 2000,
-     .low = 1500,
-     .high = 4000,
-     .min = 0,
-     .max = 1e6,
-     .help = "a kernel takes this long whatever it does",
-     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
+    kFloorParam,
 };
 
 bool Contains(std::string_view text, std::string_view part) {

@@ -4,6 +4,7 @@
 #include "graph/build.h"
 #include "graph/repeat.h"
 #include "trace/importer.h"
+#include "transforms/kernel_share.h"
 #include "transforms/neighbour.h"
 #include "transforms/precision.h"
 #include "transforms/transform.h"
@@ -30,15 +31,7 @@ constexpr ParamSpec kParams[] = {
      .help = "time = the driver's slices, one program at a time; space = MPS, side by side",
      .source = "CUDA documentation, Multi-Process Service: without it, work of different processes "
                "never runs at once"},
-    {.name = "saturation",
-     .unit = Unit::kShare,
-     .fallback = 0.5,
-     .low = 0.3,
-     .high = 1,
-     .min = 0.01,
-     .max = 1,
-     .help = "share of the multiprocessors whose loads saturate the memory (space)",
-     .source = "a guess, as in share"},
+    kSaturationParam,
 };
 
 Duration SpanOf(const Graph& graph) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "transforms/attention_chains.h"
+#include "transforms/floor_param.h"
 #include "transforms/fuse_groups.h"
 #include "transforms/loader.h"
 #include "transforms/transform.h"
@@ -83,15 +84,7 @@ constexpr ParamSpec kParams[] = {
      .max = 1,
      .help = "share of intermediate results that are stored anyway, for backward",
      .source = "design estimate, not measured"},
-    {.name = "floor",
-     .unit = Unit::kDuration,
-     .fallback = 2000,
-     .low = 1500,
-     .high = 4000,
-     .min = 0,
-     .max = 1e6,
-     .help = "a kernel takes this long whatever it does",
-     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
+    kFloorParam,
 };
 
 // Launches of one step and phase with nothing between them that needs the interpreter.

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "transforms/attention_chains.h"
+#include "transforms/floor_param.h"
 #include "transforms/fuse_groups.h"
 #include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
@@ -27,15 +28,7 @@ constexpr ParamSpec kParams[] = {
      .help = "of the peak of tensor cores that the fused kernel reaches",
      .source = "FlashAttention-2 (2023), abstract and section 4: 50 to 73 % of an A100's peak, the "
                "first version 25 to 40 %"},
-    {.name = "floor",
-     .unit = Unit::kDuration,
-     .fallback = 2000,
-     .low = 1500,
-     .high = 4000,
-     .min = 0,
-     .max = 1e6,
-     .help = "a kernel takes this long whatever it does",
-     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
+    kFloorParam,
 };
 
 DType Wanted(std::string_view text, DType recorded) {
@@ -43,6 +36,35 @@ DType Wanted(std::string_view text, DType recorded) {
   if (text == "fp16") return DType::kFp16;
   if (text == "bf16") return DType::kBf16;
   return recorded;
+}
+
+// Elements of the scores, by forward kernel of a merged chain.
+using Scores = absl::flat_hash_map<TaskId, double>;
+
+// Queries, keys and values are kept as before; what has the size of the scores is not.
+double NoLongerKept(const ForwardOp& op, const Scores& scores) {
+  auto it = scores.find(op.first);
+  if (it == scores.end()) return 0;
+  double others = 0;  // operands of other sizes
+  for (const Dims& d : op.shape.inputs) {
+    if (KeptBy(op.shape.name) == Keeps::kOperands && ElementsOf(d) != it->second) {
+      others += ElementsOf(d) * DTypeBytes(op.shape.dtype);
+    }
+  }
+  return -std::max(0.0, op.kept - others);
+}
+
+struct Merged {
+  size_t forward = 0, backward = 0, kernels = 0;
+  size_t slower = 0;  // chains that would not get faster
+};
+
+std::string WhyNot(const AttentionSearch& search, size_t fused_already) {
+  if (fused_already > 0) return "its attention is fused already";
+  if (search.unshaped > 0) {
+    return "shapes of ops are needed to find attention (record_shapes=True)";
+  }
+  return "no product, softmax, product of matching shapes";
 }
 
 absl::Status Run(const Params& params, Editor& edit) {
@@ -65,8 +87,8 @@ absl::Status Run(const Params& params, Editor& edit) {
   const AttentionSearch search = FindAttention(edit, *spec);
   FuseGroups groups(edit);
   const std::vector<ForwardOp> ops = ForwardOps(graph);
-  absl::flat_hash_map<TaskId, double> scores;  // elements, by forward kernel of a merged chain
-  size_t forward = 0, backward = 0, kernels = 0, slower = 0;
+  Scores scores;
+  Merged merged;
   for (const AttentionChain& chain : search.chains) {
     const DType dtype = Wanted(params.text("dtype"), chain.dtype);
     const double after = FusedAttentionNs(*spec, chain.shape, dtype, params["share"]);
@@ -74,50 +96,36 @@ absl::Status Run(const Params& params, Editor& edit) {
     for (TaskId t : chain.kernels) now += graph.task(t).duration;
     const Duration then = std::max(Duration::FromDouble(after), floor);
     if (then >= now) {
-      ++slower;
+      ++merged.slower;
       continue;
     }
     groups.Merge(chain.kernels,
                  chain.shape.backward ? "fused_attention_backward" : "fused_attention", then,
                  "attention in one kernel", /*whole_step=*/false);
-    ++(chain.shape.backward ? backward : forward);
+    ++(chain.shape.backward ? merged.backward : merged.forward);
     if (!chain.shape.backward) {
       for (TaskId t : chain.kernels) {
         scores[t] = chain.shape.heads * chain.shape.queries * chain.shape.keys;
       }
     }
-    kernels += chain.kernels.size();
+    merged.kernels += chain.kernels.size();
   }
-  if (forward > 0) {
-    // Queries, keys and values are kept as before; what has the size of the scores is not.
+  if (merged.forward > 0) {
     edit.changes().memory.push_back(
-        ChangeOfKept("scores of attention are not kept", ops, [&](const ForwardOp& op) {
-          auto it = scores.find(op.first);
-          if (it == scores.end()) return 0.0;
-          double others = 0;  // operands of other sizes
-          for (const Dims& d : op.shape.inputs) {
-            if (KeptBy(op.shape.name) == Keeps::kOperands && ElementsOf(d) != it->second) {
-              others += ElementsOf(d) * DTypeBytes(op.shape.dtype);
-            }
-          }
-          return -std::max(0.0, op.kept - others);
-        }));
+        ChangeOfKept("scores of attention are not kept", ops,
+                     [&](const ForwardOp& op) { return NoLongerKept(op, scores); }));
   }
-  if (forward + backward > 0) {
-    notes.push_back(fmt::format("{} kernels become {} forward and {} backward ones", kernels,
-                                forward, backward));
-    if (forward > 0 && backward == 0 && groups.has_backward()) {
+  if (merged.forward + merged.backward > 0) {
+    notes.push_back(fmt::format("{} kernels become {} forward and {} backward ones", merged.kernels,
+                                merged.forward, merged.backward));
+    if (merged.forward > 0 && merged.backward == 0 && groups.has_backward()) {
       edit.changes().warnings.push_back("no backward pass of attention was recognised: it stays");
     }
-  } else if (fused_already > 0) {
-    notes.push_back("its attention is fused already");
-  } else if (search.unshaped > 0) {
-    notes.push_back("shapes of ops are needed to find attention (record_shapes=True)");
-  } else if (slower == 0) {
-    notes.push_back("no product, softmax, product of matching shapes");
+  } else if (merged.slower == 0) {
+    notes.push_back(WhyNot(search, fused_already));
   }
-  if (slower > 0) {
-    notes.push_back(fmt::format("{} would not get faster and stay", slower));
+  if (merged.slower > 0) {
+    notes.push_back(fmt::format("{} would not get faster and stay", merged.slower));
   }
   return absl::OkStatus();
 }

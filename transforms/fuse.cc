@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include "transforms/floor_param.h"
 #include "transforms/fuse_groups.h"
 #include "transforms/select.h"
 #include "transforms/transform.h"
@@ -15,15 +16,7 @@ constexpr ParamSpec kParams[] = {
      .help = "optimizer, elementwise, norm, all (optimizer and elementwise), or a selector such "
              "as kernel:rope: runs of kernels that match are merged",
      .source = "chosen by the user"},
-    {.name = "floor",
-     .unit = Unit::kDuration,
-     .fallback = 2000,
-     .low = 1500,
-     .high = 4000,
-     .min = 0,
-     .max = 1e6,
-     .help = "a kernel takes this long whatever it does",
-     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
+    kFloorParam,
     {.name = "passes",
      .unit = Unit::kNone,
      .fallback = 2.5,

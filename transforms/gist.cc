@@ -4,6 +4,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "costmodel/device.h"
 #include "costmodel/roofline.h"
+#include "transforms/floor_param.h"
 #include "transforms/inserted_kernel.h"
 #include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
@@ -22,15 +23,7 @@ constexpr ParamSpec kParams[] = {
      .help = "share of zeros in the result of a ReLU",
      .source = "design estimate, not measured: of values around zero, as norms make them, ReLU "
                "makes half zero"},
-    {.name = "floor",
-     .unit = Unit::kDuration,
-     .fallback = 2000,
-     .low = 1500,
-     .high = 4000,
-     .min = 0,
-     .max = 1e6,
-     .help = "a kernel takes this long whatever it does",
-     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"},
+    kFloorParam,
 };
 
 // Gist, section 4: rows of 256 columns make an index fit a byte, and each row has a pointer.

@@ -6,9 +6,23 @@
 #include "costmodel/sm_share.h"
 #include "transforms/op_shapes.h"
 #include "transforms/op_work.h"
+#include "transforms/params.h"
 #include "transforms/precision.h"
 
 namespace daydream {
+
+inline constexpr ParamSpec kSaturationParam = {
+    .name = "saturation",
+    .unit = Unit::kShare,
+    .fallback = 0.5,
+    .low = 0.3,
+    .high = 1,
+    .min = 0.01,
+    .max = 1,
+    .help = "share of the multiprocessors whose loads saturate the memory",
+    .source =
+        "a guess, not measured: full occupancy with one 16-byte load a thread in flight "
+        "and 700 ns of latency (Little's law) needs 0.3 of an A100, one with less more"};
 
 // Valid while the graph lives. Durations may change meanwhile, tasks may be added.
 class KernelDemands {

@@ -27,16 +27,7 @@ constexpr ParamSpec kParams[] = {
      .help = "share of the memory bandwidth: all of it under MPS while nobody else runs, a slice "
              "under MIG",
      .source = "chosen by the user"},
-    {.name = "saturation",
-     .unit = Unit::kShare,
-     .fallback = 0.5,
-     .low = 0.3,
-     .high = 1,
-     .min = 0.01,
-     .max = 1,
-     .help = "share of the multiprocessors whose loads saturate the memory",
-     .source = "a guess, not measured: full occupancy with one 16-byte load a thread in flight "
-               "and 700 ns of latency (Little's law) needs 0.3 of an A100, one with less more"},
+    kSaturationParam,
 };
 
 struct Seen {

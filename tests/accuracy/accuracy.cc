@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -165,7 +166,7 @@ std::string Coverage(const std::vector<Judged>& all) {
 std::string ResidualLine(const Judged& j) {
   if (!j.outcome.ok() || j.outcome->transform.empty()) return "";
   const Outcome& o = *j.outcome;
-  return fmt::format("RESIDUAL(\"{}\", \"{}\", {:.1f}, {:.1f}, {:.1f})\n", o.transform, j.pair.name,
+  return fmt::format("RESIDUAL(\"{}\", \"{}\", {:.4g}, {:.4g}, {:.4g})\n", o.transform, j.pair.name,
                      o.before.ms(), o.predicted.ms(), o.measured.ms());
 }
 
@@ -174,7 +175,7 @@ std::string StaleResiduals(const std::vector<Judged>& all) {
   std::string fresh, kept;
   for (const Judged& j : all) fresh += ResidualLine(j);
   for (const Residual& r : Residuals()) {
-    kept += fmt::format("RESIDUAL(\"{}\", \"{}\", {:.1f}, {:.1f}, {:.1f})\n", r.transform, r.row,
+    kept += fmt::format("RESIDUAL(\"{}\", \"{}\", {:.4g}, {:.4g}, {:.4g})\n", r.transform, r.row,
                         r.before, r.predicted, r.measured);
   }
   return fresh == kept ? "" : fresh;
@@ -247,6 +248,19 @@ std::vector<std::string> TraceNames(const fs::path& traces) {
   return names;
 }
 
+// Optimizations without a row of their own, as a list.
+std::string NotMeasured(const std::vector<Judged>& pairs) {
+  std::set<std::string> measured;
+  for (const Judged& j : pairs) {
+    if (j.outcome.ok()) measured.insert(j.outcome->transform);
+  }
+  std::vector<std::string> names;
+  for (const Transform* t : Transforms()) {
+    if (!measured.contains(std::string(t->name))) names.push_back(fmt::format("`{}`", t->name));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 std::string Page(const fs::path& traces, const fs::path& manifest,
                  const std::vector<Judged>& pairs) {
   std::string page =
@@ -277,12 +291,11 @@ std::string Page(const fs::path& traces, const fs::path& manifest,
       "| trace | steps by | steps | measured ms | replay | typical | next step | unexplained |\n"
       "|---|---|---|---|---|---|---|---|\n";
   for (const std::string& name : TraceNames(traces)) page += ReplayRow(name, traces / name);
-  page +=
+  page += fmt::format(
       "\n## Not measured yet\n\n"
-      "No before/after recording at hand: `amp`, `fuse`, `compile`, `flash-attn`, `channels-last`, "
-      "`rbn`, `substitute`, the bounds, `speedup`, `remove`. Their "
-      "pages\n"
-      "under [optimizations](optimizations/README.md) say what they rest on instead.\n";
+      "No before/after recording at hand: {}.\nTheir pages under "
+      "[optimizations](optimizations/README.md) say what they rest on instead.\n",
+      NotMeasured(pairs));
   return page;
 }
 
