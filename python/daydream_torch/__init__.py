@@ -40,15 +40,16 @@ def complain(what: str) -> None:
 def safely(function):
     """The function, but an error in it is told once and not raised into the traced program."""
 
-    @functools.wraps(function)
+    name = getattr(function, "__qualname__", None)  # a functools.partial has none
+
     def safe(*args, **kwargs):
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            complain("%s failed: %r" % (function.__qualname__, error))
+            complain("%s failed: %r" % (name or repr(function), error))
             return None
 
-    return safe
+    return safe if name is None else functools.wraps(function)(safe)
 
 
 _armed = set()

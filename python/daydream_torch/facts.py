@@ -19,8 +19,13 @@ def install(torch: Any, steps: Steps) -> None:
 
 
 def _note_model(torch: Any, name: str, root: Any) -> None:
-    parameters = list(root.parameters())
+    everything = list(root.parameters())
+    # A lazy one (LazyLinear) has no shape until its first input has come.
+    lazy = getattr(torch.nn.parameter, "UninitializedTensorMixin", ())
+    parameters = [p for p in everything if not isinstance(p, lazy)]
     facts = [name, "parameters=%d" % sum(p.numel() for p in parameters)]
+    if len(parameters) < len(everything):
+        facts.append("lazy=%d" % (len(everything) - len(parameters)))
     if parameters:
         facts.append("dtype=%s" % str(parameters[0].dtype).replace("torch.", ""))
     if any(

@@ -40,14 +40,16 @@ def _finish_at_exit(torch: Any) -> None:
             return
         # After an exception the GPU may never become idle: another rank may wait for us.
         if torch.cuda.is_initialized() and not hasattr(sys, "last_type") and sink.is_recording():
-            _wait_for_gpu(torch.cuda)
+            safely(_wait_for_gpu)(torch.cuda)
         sink.finish()
 
     atexit.register(finish)
 
 
 def _wait_for_gpu(cuda: Any) -> None:
-    """Until its work is done, but not longer than LIMIT_S."""
+    """Until the work of this thread's device is done, but not longer than LIMIT_S."""
+    # Another thread is on device 0 whatever set_device said, and would make a context there.
+    device = cuda.current_device()
 
     def quietly(wait: Callable[[], Any]) -> None:
         try:
@@ -55,12 +57,12 @@ def _wait_for_gpu(cuda: Any) -> None:
         except Exception:
             pass
 
-    thread = threading.Thread(target=quietly, args=(cuda.synchronize,), daemon=True)
+    thread = threading.Thread(target=quietly, args=(lambda: cuda.synchronize(device),), daemon=True)
     try:
         thread.start()
         thread.join(LIMIT_S)
     except RuntimeError:  # Python 3.12 starts no thread at exit
-        quietly(lambda: _wait_for_default_stream(cuda))
+        quietly(lambda: _wait_for_default_stream(cuda))  # this thread: its device
 
 
 def _wait_for_default_stream(cuda: Any) -> None:

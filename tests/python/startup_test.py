@@ -50,9 +50,10 @@ class Startup(unittest.TestCase):
 import sys, threading, time
 sys.modules["daydream_torch.install"].LIMIT_S = 0.1
 torch.cuda.is_initialized = lambda: True
-torch.cuda.synchronize = lambda: (print("waits"), threading.Event().wait())
+torch.cuda.current_device = lambda: threading.current_thread() is threading.main_thread() and 3
+torch.cuda.synchronize = lambda device: (print("waits for", device), threading.Event().wait())
 class Event:
-    def record(self, stream): print("waits")
+    def record(self, stream): print("waits for", torch.cuda.current_device())
     def query(self): return False
 torch.cuda.Event, torch.cuda.default_stream = Event, lambda: None
 """
@@ -62,8 +63,35 @@ threading.Thread.start = start
 """
         for end in ("", no_thread):
             result = harness.run(script + end)
-            self.assertEqual((result.code, result.out, result.err), (0, "done\nwaits\n", ""))
+            self.assertEqual((result.code, result.out, result.err), (0, "done\nwaits for 3\n", ""))
             self.assertEqual(harness.paths(result.marks), ["ReLU"])
+
+    def test_a_part_of_ours_that_fails_costs_one_line(self):
+        env = {"PYTHONPATH": SITE + os.pathsep + self.folder}
+        self.write("later.py", "print('imported')")
+        script = """
+import functools, torch
+from daydream_torch.imports import when_imported
+def fail(what, module): raise ValueError(what)
+when_imported("later", functools.partial(fail, "ours"))
+when_imported("torch", functools.partial(fail, "ours, too"))
+import later
+"""
+        result = harness.run(script, env=env)
+        self.assertEqual((result.code, result.out), (0, "imported\n"), result.err)
+        complaints = harness.complaints(result)
+        self.assertEqual(len(complaints), 2, result.err)
+        self.assertIn("failed: ValueError('ours')", complaints[1])
+
+    def test_a_lazy_model_is_described_without_its_lazy_parameters(self):
+        script = """
+import torch
+torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.LazyLinear(4))(torch.ones(1, 2))
+"""
+        result = harness.run(script)
+        self.assertEqual((result.code, harness.complaints(result)), (0, []))
+        models = [m.name for m in result.marks if m.kind == "NOTE" and "model" in m.name]
+        self.assertIn("Sequential parameters=9 lazy=2", models[0])
 
     def test_a_program_without_torch_pays_nothing(self):
         result = harness.run("import sys; print('ctypes' in sys.modules, sys.path[1:2])")
