@@ -16,7 +16,7 @@ OpFamily FamilyOf(const OpTime& time);
 
 // How much slower (above 0) or faster the recorded GPU ran a family than the model says, as a
 // logarithm: the time-weighted median over the operations of a trace. A clock that was lower than
-// usual shows here; it does not travel to another GPU.
+// usual shows here; it does not travel to another GPU. Of memory-bound work only 10 % count as that.
 class SourceBias {
  public:
   // Leave out what is shorter than the floor of a kernel: it says nothing about rates.
@@ -47,7 +47,9 @@ struct TransferRules {
 struct Transfer {
   enum class How : uint8_t {
     kSame,     // the same GPU and format: as measured
-    kCentred,  // model there x (own deviation)^own
+    // Model there x (own deviation)^own, with what the family shows beyond its session, and
+    // corrected by at most twice what the models differ: as measured where they agree.
+    kCentred,
     kRatio,    // measured x model there / model here: convolutions, or the model is far off
     kShort,    // under the floor on both: as measured, as its time is not made of its work
     kNothing,  // no work is known: as measured

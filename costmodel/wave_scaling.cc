@@ -21,6 +21,8 @@ WaveScaling ScaleWaves(const DeviceSpec& from, const DeviceSpec& to, const Launc
                        const WaveOptions& options) {
   WaveScaling scaling;
   const double wave_from = WaveSize(from, launch), wave_to = WaveSize(to, launch);
+  const double arithmetic = ClockOf(from, options.count_units) * from.multiprocessors /
+                            (ClockOf(to, options.count_units) * to.multiprocessors);
   const double bandwidth = from.SustainedBandwidth() / to.SustainedBandwidth();
   const double clock = ClockOf(from, options.count_units) / ClockOf(to, options.count_units);
   scaling.waves_from = launch.blocks / wave_from;
@@ -34,12 +36,17 @@ WaveScaling ScaleWaves(const DeviceSpec& from, const DeviceSpec& to, const Launc
   const double fewest = std::min(scaling.waves_from, scaling.waves_to);
   scaling.rounded = launch.blocks > 0 && fewest < kManyWaves;
   if (scaling.rounded) {
+    // A wave that is not full shares the bandwidth among fewer.
+    const double most_to = std::min(wave_to, launch.blocks);
+    const double most_from = std::min(wave_from, launch.blocks);
     scaling.factor = std::ceil(scaling.waves_to) / std::ceil(scaling.waves_from) *
-                     std::pow(bandwidth * wave_to / wave_from, g) * std::pow(clock, 1 - g);
+                     std::pow(bandwidth * most_to / most_from, g) * std::pow(clock, 1 - g);
   } else {
     scaling.factor =
         std::pow(bandwidth, g) * std::pow(wave_from / wave_to, 1 - g) * std::pow(clock, 1 - g);
   }
+  scaling.factor =
+      std::clamp(scaling.factor, std::min(bandwidth, arithmetic), std::max(bandwidth, arithmetic));
   return scaling;
 }
 

@@ -6,6 +6,10 @@
 //
 // B blocks, W blocks in a wave, D bandwidth, C clock of each GPU; g says how much memory counts: it
 // is 1 - x/2R for a kernel of arithmetic intensity x below the ridge R of the new GPU, R/2x above.
+//
+// Not in the paper: in (1), W is at most B, as blocks that are not there take no bandwidth; and
+// t'/t stays between the ratios of bandwidth and of arithmetic (processors x C), so that counting
+// waves makes no kernel slower on a GPU that is better in both.
 #pragma once
 
 #include <optional>

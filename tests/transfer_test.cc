@@ -71,13 +71,25 @@ TEST(WaveScaling, IsThePapersFormula) {
   EXPECT_NEAR(s.gamma, g, 1e-12);
   EXPECT_NEAR(s.factor, std::pow(bandwidth, g) * std::pow(waves, 1 - g) * std::pow(clock, 1 - g),
               1e-12);
-  // One block, counter-less: no wave is saved, and one block gets its share of the bandwidth of a
-  // wave, which is cut into more parts on the larger GPU.
+  // One block, counter-less: it has the bandwidth for itself on both.
   const WaveScaling one = ScaleWaves(from, to, {.blocks = 1, .threads_per_block = 256}, {});
   EXPECT_TRUE(one.rounded);
-  EXPECT_NEAR(one.factor, bandwidth / waves, 1e-12);
+  EXPECT_NEAR(one.factor, bandwidth, 1e-12);
   // Without counters and with many blocks only bandwidth counts.
   EXPECT_NEAR(ScaleWaves(from, to, many, {}).factor, bandwidth, 1e-12);
+}
+
+TEST(WaveScaling, NeverMakesABetterGpuSlowerNorGainsMoreThanItsRates) {
+  const DeviceSpec &h100 = Gpu("H100-SXM5-80GB"), &mi300 = Gpu("MI300X");
+  const DeviceSpec& v100 = Gpu("V100-SXM2-32GB");
+  const double bandwidth = v100.SustainedBandwidth() / h100.SustainedBandwidth();
+  for (double blocks = 1; blocks < 6000; blocks += 7) {
+    for (int64_t threads : {64, 256, 1024}) {
+      const LaunchShape launch{.blocks = blocks, .threads_per_block = threads};
+      EXPECT_LE(ScaleWaves(h100, mi300, launch, {}).factor, 1) << blocks << " of " << threads;
+      EXPECT_GE(ScaleWaves(v100, h100, launch, {}).factor, 0.9 * bandwidth);
+    }
+  }
 }
 
 // --- transfer
@@ -117,6 +129,37 @@ TEST(Transfer, CarriesTheOperationsOwnDeviationOnly) {
   t = TransferOp(4 * here.ns, here, there, 0, false, {});
   EXPECT_EQ(t.how, Transfer::How::kRatio);
   EXPECT_NEAR(t.ns / there.ns, 4, 1e-12);
+}
+
+// Between GPUs whose models agree the measurement stands, whatever the family shows.
+TEST(Transfer, TendsToTheMeasurementAsTheModelsAgree) {
+  for (const OpWork& work : {WorkOfElements(1e9), WorkOfProduct({1, 4096, 4096, 4096})}) {
+    const OpTime here = PredictOp(Gpu("A100-PCIE-40GB"), work, DType::kFp32);
+    for (double deviation : {1.05, 1.5, 2.8, 4.0}) {
+      const double measured = deviation * here.ns;
+      double last = 1;
+      for (double faster : {0.5, 0.1, 0.01, 0.0}) {
+        OpTime there = here;
+        there.ns /= 1 + faster;
+        there.bound_ns = 0;
+        const double bias = std::log(deviation);
+        const double change =
+            std::abs(std::log(TransferOp(measured, here, there, bias, false, {}).ns / measured));
+        EXPECT_LE(change, 3 * std::log1p(faster) + 1e-12) << deviation << ", " << faster;
+        EXPECT_LE(change, last + (faster == 0.5));
+        last = change;
+      }
+    }
+  }
+}
+
+// 2.7 times slower than the model is no clock of the memory.
+TEST(Transfer, CarriesWhatTheModelDoesNotKnowOfMemoryBoundWork) {
+  const OpWork work = WorkOfElements(1e9);
+  const OpTime here = PredictOp(Gpu("A100-PCIE-40GB"), work, DType::kFp32);
+  const OpTime there = PredictOp(Gpu("V100-SXM2-32GB"), work, DType::kFp32);
+  const Transfer t = TransferOp(2.7 * here.ns, here, there, std::log(2.7), false, {});
+  EXPECT_NEAR(t.ns / there.ns, 2.7 / 1.1, 1e-9);
 }
 
 TEST(Transfer, IsNeverBelowTheRooflineAndKeepsShortKernels) {

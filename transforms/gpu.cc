@@ -66,7 +66,7 @@ constexpr ParamSpec kParams[] = {
      .max = 10,
      .help = "factor on the new times of kernels",
      .source = "whole models on GPUs left out of the fit: 6.7 % mean error over 61 pairs of GPUs "
-               "(docs/cost-model.md)"},
+               "and models, in the study behind docs/cost-model.md"},
 };
 
 OtherGpuRules RulesOf(const Params& params) {
@@ -326,10 +326,13 @@ constinit const Transform kGpu = {
     .model =
         "Kernels are timed anew one by one. Ops with recorded shapes: the cost model on the new "
         "GPU, times what this op deviates from it on the recorded one, with exponent `own` and "
-        "without what all ops of its family have in common (the session's clock); convolutions: "
+        "without what all products have in common (the session's clock; of other ops within 10 %), "
+        "and corrected by at most twice what the models differ; convolutions: "
         "measured time times the ratio of models. Memory-bound kernels without shapes: wave "
-        "scaling of their launch. Others: sustained rates of their class. Nothing is faster than "
-        "the new GPU's data-sheet roofline, and what every kernel takes at least stays. fp32 "
+        "scaling of their launch. Others: sustained rates of their class. No kernel of known work "
+        "is "
+        "faster than the new GPU's data-sheet roofline, and what every kernel takes at least "
+        "stays. fp32 "
         "convolutions run in TF32 where that comes with the GPU. Copies follow PCIe or memory "
         "bandwidth, collectives inside a node NVLink or PCIe, the host only `cpu`. The step is "
         "then played again, so that one which becomes bound by launches stays so.",
