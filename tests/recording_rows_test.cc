@@ -242,6 +242,21 @@ TEST_F(RecordingTest, StepsWithoutCallsTellWhatRecordingCosts) {
   EXPECT_EQ(steps.measured(), 4u);
 }
 
+// Calls are recorded in steps 4 to 6; kernels, for a while longer, in 7 to 10, too.
+TEST_F(RecordingTest, AStepWithRecordedGpuWorkIsNoneWithoutRecording) {
+  for (int step = 0; step < 14; ++step) {
+    const double us = 100 * step;
+    Mark(us, MarkKind::kStep, "", step);
+    if (step >= 4 && step < 7) Launch(us + 10, "work");
+    if (step >= 7 && step < 11) {
+      Row(Stream(), EventKind::kKernel, "late", us + 10, 3, 1000 + static_cast<uint32_t>(step));
+    }
+  }
+  const RecordingCost cost = Finish()->provenance.cost;
+  EXPECT_EQ(cost.steps_with, 2u);
+  EXPECT_EQ(cost.steps_without, 3u) << "3, 11 and 12";
+}
+
 TEST_F(RecordingTest, LabelledStepsCountWhenThereAreNoOthers) {
   for (int step = 0; step < 4; ++step) {
     Mark(100 * step, MarkKind::kStep, "", step);

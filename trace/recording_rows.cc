@@ -1,6 +1,7 @@
 #include "trace/recording_rows.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -27,6 +28,15 @@ std::pair<Duration, Duration> MedianAndSpread(std::vector<Duration> values) {
   const Duration median = Median(values);
   for (Duration& v : values) v = v < median ? median - v : v - median;
   return {median, Median(values)};
+}
+
+// The step that an instant lies in.
+std::optional<size_t> StepAt(const MarkedProgram& program, Instant at) {
+  const std::vector<MarkedStep>& steps = program.steps;
+  const auto after = std::partition_point(steps.begin(), steps.end(),
+                                          [&](const MarkedStep& s) { return s.begin <= at; });
+  if (after == steps.begin() || (after - 1)->end <= at) return std::nullopt;
+  return static_cast<size_t>(after - steps.begin()) - 1;
 }
 
 Instant EndOf(const TraceBuilder::Event& event) { return event.start + event.duration; }
@@ -65,14 +75,10 @@ void RecordingRows::Join() {
 }
 
 std::vector<bool> RecordingRows::RecordedSteps(const MarkedProgram& program) const {
-  const std::vector<MarkedStep>& steps = program.steps;
-  std::vector<uint64_t> calls(steps.size());
+  std::vector<uint64_t> calls(program.steps.size());
   for (const TraceBuilder::Event& event : events_) {
     if (event.kind != EventKind::kCall) continue;
-    const auto after = std::partition_point(
-        steps.begin(), steps.end(), [&](const MarkedStep& s) { return s.begin <= event.start; });
-    if (after == steps.begin() || (after - 1)->end <= event.start) continue;
-    ++calls[static_cast<size_t>(after - steps.begin()) - 1];
+    if (const auto step = StepAt(program, event.start)) ++calls[*step];
   }
   // The recorder is switched in the marks of steps, on one thread: another thread may be in the
   // middle of a call then. So a few calls do not make a step.
@@ -115,14 +121,20 @@ RecordingRows::Window RecordingRows::WindowOf(const MarkedProgram& program,
 RecordingCost RecordingRows::CostOf(const MarkedProgram& program,
                                     const std::vector<bool>& recorded) const {
   // The first steps of a program load, tune and allocate; the step in which the recorder is
-  // switched on or off pays for that.
+  // switched on or off pays for that. GPU work is recorded for a while after the calls, and with
+  // CUDA graphs before them, too: a step in which some starts is not one without recording.
   constexpr size_t kFirst = 3;
+  std::vector<bool> gpu_work(program.steps.size());
+  for (const TraceBuilder::Event& event : events_) {
+    if (!IsGpuWork(event.kind)) continue;
+    if (const auto step = StepAt(program, event.start)) gpu_work[*step] = true;
+  }
   std::vector<Duration> with, without;
   for (size_t i = 0; i + 1 < program.steps.size(); ++i) {
     const MarkedStep& step = program.steps[i];
     if (i > 0 && recorded[i - 1] != recorded[i]) continue;
     if (recorded[i] && !step.labelled) with.push_back(step.end - step.begin);
-    if (!recorded[i] && i >= kFirst) without.push_back(step.end - step.begin);
+    if (!recorded[i] && !gpu_work[i] && i >= kFirst) without.push_back(step.end - step.begin);
   }
   RecordingCost cost{.steps_with = with.size(), .steps_without = without.size()};
   std::tie(cost.with, cost.with_spread) = MedianAndSpread(std::move(with));

@@ -97,8 +97,8 @@ void OnQuickExit() { FinishBy(0); }
 
 void BeforeFork() {
   Recorder& r = TheRecorder();
-  r.mutex.lock();
-  r.window_mutex.lock();
+  r.mutex.BeforeFork();
+  r.window_mutex.BeforeFork();
   r.pool.BeforeFork();
   MarksBeforeFork();
   GraphNodesBeforeFork();
@@ -109,8 +109,8 @@ void AfterForkInParent() {
   GraphNodesAfterForkInParent();
   MarksAfterForkInParent();
   r.pool.AfterForkInParent();
-  r.window_mutex.unlock();
-  r.mutex.unlock();
+  r.window_mutex.AfterFork();
+  r.mutex.AfterFork();
 }
 
 void AfterForkInChild() {
@@ -119,6 +119,8 @@ void AfterForkInChild() {
   MarksAfterForkInChild();
   r.pool.AfterForkInChild();
   ForgetInChild(r);
+  r.window_mutex.AfterFork();
+  r.mutex.AfterFork();
   g_handling = 0;
   g_signal = 0;
   for (int number : kSignals) {

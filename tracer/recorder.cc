@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <new>
+#include <chrono>
+#include <mutex>
 
 #include "tracer/daydream_mark.h"
 #include "tracer/marks.h"
@@ -188,14 +189,9 @@ bool StartRecorder(Recorder& r) {
 }
 
 void RecorderFinish() {
-  Recorder& r = TheRecorder();
-  {
-    std::lock_guard lock(r.mutex);
-    if (r.state.load() == State::kIdle) {
-      r.state = State::kOff;
-      g_gate = Gate::kOff;
-    }
-  }
+  // In a process that is not recorded yet there is nothing to finish, and will not be.
+  State idle = State::kIdle;
+  if (TheRecorder().state.compare_exchange_strong(idle, State::kOff)) g_gate = Gate::kOff;
   FinishRecorder(RecordingEnd::kExit, 0);
 }
 
@@ -203,18 +199,23 @@ void FinishRecorder(RecordingEnd end, int32_t detail) {
   constexpr int64_t kPatienceNs = 10'000'000'000;
   Recorder& r = TheRecorder();
   if (getpid() != r.owner) return;
-  {
-    std::lock_guard lock(r.mutex);
-    if (r.state.load() == State::kOn) {
-      r.end = end;
-      r.end_detail = detail;
-      g_gate = Gate::kOff;
-      r.state = State::kClosing;
-      sem_post(&r.wake);
-    }
+  const int64_t until = MonotonicNs() + kPatienceNs;
+  // A call of CUPTI that hangs in cuInit keeps it for ever.
+  std::unique_lock lock(r.mutex, std::chrono::nanoseconds(kPatienceNs));
+  if (!lock.owns_lock()) {
+    Warn("CUPTI did not return from its start within 10 s; the recording is not finished");
+    r.state = State::kOff;
+    return;
   }
+  if (r.state.load() == State::kOn) {
+    r.end = end;
+    r.end_detail = detail;
+    g_gate = Gate::kOff;
+    r.state = State::kClosing;
+    sem_post(&r.wake);
+  }
+  lock.unlock();
   if (r.state.load() != State::kClosing) return;
-  int64_t until = MonotonicNs() + kPatienceNs;
   timespec t{until / 1'000'000'000, until % 1'000'000'000};
   int result = 0;
   while ((result = sem_clockwait(&r.done, CLOCK_MONOTONIC, &t)) != 0 && errno == EINTR) {
@@ -228,8 +229,6 @@ void FinishRecorder(RecordingEnd end, int32_t detail) {
 }
 
 void ForgetInChild(Recorder& r) {
-  new (&r.mutex) std::mutex;
-  new (&r.window_mutex) std::mutex;
   sem_init(&r.wake, 0, 0);
   sem_init(&r.done, 0, 0);
   r.recording.AbandonInChild();
@@ -242,7 +241,11 @@ void ForgetInChild(Recorder& r) {
   r.step_source.reset();
   r.profiler_wishes = 1;
   g_captures = 0;
-  if (may_start && r.environment_read) r.window.emplace(r.environment.options);
+  r.work_off_ns = 0;
+  r.has_graphs = false;
+  if (!may_start || !r.environment_read) return;
+  r.window.emplace(r.environment.options);
+  r.window_open = r.window->open();
 }
 
 void OpenGate() { g_gate = Gate::kStart; }

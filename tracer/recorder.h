@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "tracer/buffer_pool.h"
 #include "tracer/cupti_api.h"
 #include "tracer/environment.h"
+#include "tracer/fork_mutex.h"
 #include "tracer/recording.h"
 #include "tracer/window.h"
 
@@ -34,7 +34,7 @@ enum class State : int {
 // who hold it may wait for a lock of CUPTI.
 struct Recorder {
   std::atomic<State> state{State::kIdle};
-  std::mutex mutex;
+  ForkMutex mutex;
   bool environment_read = false;
   Environment environment;
   pid_t owner = 0;       // the process that started the worker
@@ -50,7 +50,7 @@ struct Recorder {
   int64_t cupti_offset_ns = 0;           // set before cupti_ready
   std::vector<std::string> notes;        // for the file; guarded by `mutex`
 
-  std::mutex window_mutex;
+  ForkMutex window_mutex;
   std::optional<Window> window;
   std::optional<uint32_t> step_source;  // name of the marks that count as steps
   // When the window is closed: GPU work is recorded until then, for what the last calls launched

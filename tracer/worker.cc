@@ -63,7 +63,7 @@ class Worker {
   bool ended_ = false, idle_ = false;  // recording is over; CUPTI was flushed since then
   bool cupti_known_ = false, failed_ = false, write_failed_ = false, limit_met_ = false;
   int64_t next_clock_ = 0, stop_at_ = 0;
-  uint64_t without_time_ = 0, rows_at_stop_ = 0;
+  uint64_t without_time_ = 0;
   std::string path_;
   RawDump dump_;
 };
@@ -257,17 +257,14 @@ void Worker::CheckLimits() {
   ApplySwitch(r_, r_.window->Close());
 }
 
-// --after stop: when the last GPU work of the window has come in.
+// --after stop: when the last GPU work of the window has had its time. That nothing came in for a
+// while says nothing: CUPTI keeps buffers while work in them runs.
 void Worker::StopProgram() {
   const int64_t now = MonotonicNs();
-  const uint64_t rows = r_.recording.is_open() ? r_.recording.rows() : 0;
-  if (stop_at_ == 0) {
-    stop_at_ = now + kLastWorkNs;
-  } else if (now >= stop_at_ || rows == rows_at_stop_) {
-    r_.stop_program = false;
-    kill(getpid(), SIGTERM);
-  }
-  rows_at_stop_ = rows;
+  if (stop_at_ == 0) stop_at_ = now + kLastWorkNs;
+  if (now < stop_at_) return;
+  r_.stop_program = false;
+  kill(getpid(), SIGTERM);
 }
 
 void Worker::Pass(bool last) {

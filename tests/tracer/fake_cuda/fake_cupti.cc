@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -20,7 +21,15 @@ namespace {
 
 std::atomic<bool> g_finalized;
 
+void ForkIfTold(const char* function) {
+  if (FaultText("fork_in") != function) return;
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+}
+
 CUptiResult Result(const char* function, int64_t number = -1) {
+  ForkIfTold(function);
   if (int code = FaultCode(function, number)) return static_cast<CUptiResult>(code);
   return g_finalized ? CUPTI_ERROR_NOT_INITIALIZED : CUPTI_SUCCESS;
 }
@@ -82,6 +91,11 @@ CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain domain, uint32_t cbid, con
 CUptiResult cuptiSubscribe(CUpti_SubscriberHandle* subscriber, CUpti_CallbackFunc callback,
                            void* userdata) {
   FAIL_IF_TOLD("Subscribe");
+  if (daydream::FaultNumber("hang_subscribe") != 0) {
+    puts("hangs");
+    fflush(stdout);
+    for (;;) pause();
+  }
   if (!daydream::FaultText("subscriber").empty()) {
     return CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
   }

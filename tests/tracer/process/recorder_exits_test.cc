@@ -139,6 +139,18 @@ TEST(RecorderExits, AHangInCuptiEndsAfterTenSeconds) {
   EXPECT_EQ(CountRows(left.files.at(0))[pb::KIND_KERNEL], 100u);
 }
 
+TEST(RecorderExits, AHangInTheStartOfCuptiEndsAfterTenSecondsToo) {
+  Session session("", "hang_subscribe=1");
+  Child child(session, {"init", "exit=4"});
+  ASSERT_TRUE(child.WaitForLine("hangs"));
+  child.Kill(SIGTERM);
+  const auto begin = std::chrono::steady_clock::now();
+  const Left left = child.Wait();
+  EXPECT_EQ(left.code, SIGTERM);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_THAT(left.err, HasSubstr("CUPTI did not return from its start"));
+}
+
 TEST(RecorderExits, ExecKeepsTheFirstFileAndMakesASecond) {
   Session session;
   const Left left =

@@ -64,6 +64,24 @@ TEST(RecorderForks, SoDoesAChildOfAParentThatOnlyMarks) {
   }
 }
 
+TEST(RecorderForks, AChildOfAParentWhoseWindowIsOverHasAWindowOfItsOwn) {
+  Session session("warmup=1;steps=1;labels=0");
+  const Left left = session.Run(
+      {"step=1", "step=2", "step=3", "fork=init,launch=50,sync,exit=0", "step=4", "exit=0"});
+  EXPECT_THAT(KernelsOf(left), UnorderedElementsAre(0u, 50u));
+}
+
+TEST(RecorderForks, AForkWithinCuptiOnTheThreadThatSwitchesItDoesNotHang) {
+  // As the driver forks for nvidia-modprobe.
+  for (const char* function : {"Subscribe", "ActivityEnable", "ActivityDisable"}) {
+    Session session("capture=nvtx:roi", std::string("fork_in=") + function);
+    const Left left =
+        session.Run({"init", "range=roi", "launch=20", "sync", "end_range", "exit=3"});
+    EXPECT_EQ(left.code, 3) << function;
+    EXPECT_THAT(KernelsOf(left), UnorderedElementsAre(20u)) << function;
+  }
+}
+
 TEST(RecorderForks, SigtermEndsAChildAtOnce) {
   // The parent has our handler; a child has no thread for it.
   Session session;

@@ -58,6 +58,19 @@ TEST(UnkindCupti, BuffersThatComeWithTheForcedFlushOnlyAreRead) {
   EXPECT_GT(timed, 0u);
 }
 
+TEST(UnkindCupti, AProgramIsStoppedAfterTheWindowsWorkHasComeInAlthoughBuffersAreWithheld) {
+  Session session("warmup=2;steps=2;labels=0;after=stop;flush_ms=10", "withhold=1");
+  // What the window launches takes 0.4 s, far more than a flush period.
+  session.environment["FAKE_CUDA_KERNEL_NS"] = "10000000";
+  const Left left = session.Run({"init", "step=1", "step=2", "launch=20", "step=3", "launch=20",
+                                 "step=4", "launch=2", "pause"});
+  EXPECT_EQ(left.code, SIGTERM);
+  const WrittenFile file = OnlyFile(left);
+  EXPECT_THAT(file.OfKind(pb::KIND_CALL), SizeIs(40));
+  EXPECT_GE(file.OfKind(pb::KIND_KERNEL).size(), 40u);
+  EXPECT_EQ(file.loss.invalid_time(), 0u);
+}
+
 TEST(UnkindCupti, AKillWhileBuffersAreWithheldLosesTheirGpuWorkAndNoCalls) {
   Session session("capture=none;flush_ms=10", "withhold=1");
   session.environment["FAKE_CUDA_KERNEL_NS"] = "1000000000";
