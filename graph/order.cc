@@ -1,8 +1,12 @@
 #include "graph/order.h"
 
+#include <algorithm>
+#include <functional>
 #include <iterator>
 #include <numeric>
+#include <queue>
 #include <string>
+#include <utility>
 
 namespace daydream {
 namespace {
@@ -51,8 +55,10 @@ absl::Status CycleError(const Graph& g) {
   }
   if (cycle.size() > kShown)
     fmt::format_to(std::back_inserter(text), "({} more) -> ", cycle.size() - kShown);
-  return FailedPrecondition("the graph has a cycle: {}task {}", text,
-                            cycle.empty() ? 0 : cycle.front().value);
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    {.code = "E0901",
+                     .what = fmt::format("the graph has a cycle: {}task {}", text,
+                                         cycle.empty() ? 0 : cycle.front().value)});
 }
 
 }  // namespace
@@ -83,6 +89,33 @@ absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& g) {
     }
   }
   if (order.size() != g.size()) return CycleError(g);
+  return order;
+}
+
+std::vector<TaskId> OrderInTime(const Graph& g) {
+  using Place = std::pair<uint16_t, Instant>;
+  using Entry = std::pair<Place, TaskId>;
+  Waiting w(g);
+  std::vector<Place> place(g.size());
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  for (size_t i = 0; i < g.size(); ++i) {
+    place[i] = {g.tasks()[i].step, g.tasks()[i].recorded_start};
+    if (w.open[i] == 0) ready.push({place[i], TaskId(i)});
+  }
+  std::vector<TaskId> order;
+  order.reserve(g.size());
+  while (!ready.empty()) {
+    const TaskId t = ready.top().second;
+    ready.pop();
+    order.push_back(t);
+    auto release = [&](TaskId next) {
+      place[next.index()] = std::max(place[next.index()], place[t.index()]);
+      if (--w.open[next.index()] == 0) ready.push({place[next.index()], next});
+    };
+    for (uint32_t k = w.begin[t.index()]; k < w.begin[t.index() + 1]; ++k) release(w.targets[k]);
+    const TaskId next = g.task(t).lane_next;
+    if (next.valid() && FixedOrder(g, g.task(t))) release(next);
+  }
   return order;
 }
 

@@ -14,6 +14,11 @@ namespace daydream {
 // REQUIRES: ids in range and consistent lane lists. O(tasks + edges).
 absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& graph);
 
+// An evaluation order that follows steps and recorded starts wherever dependencies leave a choice.
+// A task that was recorded earlier than one it depends on comes when that one does. Tasks of a
+// cycle are left out. O((tasks + edges) log tasks).
+std::vector<TaskId> OrderInTime(const Graph& graph);
+
 // The tasks of one cycle, each before the one that depends on it; empty when there is none.
 // O(tasks + edges), but slower than EvaluationOrder.
 std::vector<TaskId> FindCycle(const Graph& graph);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "graph/call_kind.h"
+#include "graph/order.h"
 #include "transforms/gpu_waits.h"
 #include "transforms/step_changes.h"
 
@@ -137,28 +138,19 @@ class Capture {
     return b == Border::kAllocation || b == Border::kHostCopy || b == Border::kCollective;
   }
 
-  // Host tasks of threads that launch work, in the order in which they ran. Tasks that came later
-  // have no recorded start of their own: they run when those before them on their thread do.
+  // Host tasks of threads that launch work, in an order in which they can run: what they depend on
+  // comes first, then goes by the recorded time. Copies of a pass have the times of their
+  // originals, so that times alone would mix the threads of several passes.
   std::vector<TaskId> ProgramOrder() const {
     std::vector<bool> launches(graph().lanes().size(), false);
     for (const Edge& e : graph().edges()) {
       if (e.rule == Rule::kLaunch) launches[graph().task(e.from).lane.index()] = true;
     }
-    using Place = std::pair<uint16_t, Instant>;
-    std::vector<std::pair<Place, TaskId>> placed;
-    for (size_t lane = 0; lane < launches.size(); ++lane) {
-      if (!launches[lane]) continue;
-      Place place{0, Instant::Min()};
-      for (TaskId t = graph().lanes()[lane].first; t.valid(); t = graph().task(t).lane_next) {
-        const Task& task = graph().task(t);
-        place = std::max(place, Place{task.step, task.recorded_start});
-        if (!task.removed && IsHost(task.kind)) placed.push_back({place, t});
-      }
-    }
-    std::stable_sort(placed.begin(), placed.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<TaskId> order;
-    for (const auto& [place, t] : placed) order.push_back(t);
+    std::vector<TaskId> order = OrderInTime(graph());
+    std::erase_if(order, [&](TaskId t) {
+      const Task& task = graph().task(t);
+      return task.removed || !IsHost(task.kind) || !launches[task.lane.index()];
+    });
     return order;
   }
 
