@@ -24,20 +24,29 @@ struct Doubts {
   // Standard deviations, as shares of the step.
   double model = 0;  // of the optimizations' effects (report/residuals.h), or learned
   double run = 0;    // what the same program differs by from run to run; 0 when in `model`
+  Duration floor;    // UntouchedGpuTime(): no step is shorter
   // Measured pairs behind the optimization that is least checked; learned rows when there are any.
   size_t rows = 0;
   bool learned = false;
 };
 
+// GPU time of a step that a scenario left as recorded, and that it still has to take: of the
+// busiest stream, in the counted step with the least of it. Collectives wait for others and are not
+// in it.
+Duration UntouchedGpuTime(const Graph& before, const Graph& after);
+
 // Fills low, high, confidence and why of `p`: the ends of the middle 90 % of 4096 draws, with a
-// fixed seed, each the sum of
-//   a resampled step time (without any: the step times of the replay, normally distributed around
-//     `p.step` with 1.2533 spread / sqrt(steps));
-//   for every parameter the change of the step at a value drawn evenly from its range, between
+// fixed seed, each `p.step` times
+//   a resampled step time over their median (without any: a normal error of 1.2533 spread /
+//     sqrt(steps), from the step times of the replay);
+//   for every parameter what the step changes to at a value drawn evenly from its range, between
 //     the replays at both ends and the one at its default on straight lines;
-//   normal errors of `run`, of `model` (less the variance that the parameters bring, which are part
-//     of the models), and of the replay: the larger of |replay error| and |typical error| counts
-//     as the end of 90 %.
+//   the sum of normal errors of `run`, of `model` (less the variance that the parameters bring,
+//     which are part of the models), and of the replay: the larger of |replay error| and |typical
+//     error| counts as the end of 90 %.
+// Normal errors are factors, 1 + e upwards and 1 / (1 + e) downwards: about the same where they are
+// small, and never a step of no time where they are large. The low end is no shorter than `floor`,
+// faster by what runs differ by.
 //
 // The word: low when the replay is off by more than 3 %, or the typical replay by more than 10 %,
 // or the interval is wider than 30 % of the step, or one step was recorded, or a transform warned;

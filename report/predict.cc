@@ -252,6 +252,7 @@ class Predictor {
       doubts.learned = true;
     }
     if (!options_.intervals) return doubts;
+    doubts.floor = UntouchedGpuTime(*base_.graph, out.graph);
     doubts.params = TryParams();
     if (base_.spread.has_value()) {
       size_t count = std::clamp(kResampledTasks / std::max<size_t>(out.graph.size(), 1),

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "simulator/simulate.h"
+#include "tests/real_traces.h"
 #include "trace/importer.h"
 #include "transforms/option_files.h"
 
@@ -153,6 +156,31 @@ TEST(Advise, TheSameWithAnyNumberOfThreads) {
   EXPECT_EQ(one.best_members, three.best_members);
   EXPECT_EQ(one.best->low, three.best->low);
   for (size_t i = 0; i < one.pairs.size(); ++i) EXPECT_EQ(one.pairs[i].step, three.pairs[i].step);
+}
+
+// Options with a model that nobody can ask about are as good as absent.
+TEST(Advise, EveryOptimizationIsAdvisedOrAVerbOfModelling) {
+  const std::set<std::string_view> verbs = {"speedup", "remove", "substitute", "layers", "hidden"};
+  for (const Transform* t : Transforms()) {
+    const bool advised = !t->advice.how.empty();
+    EXPECT_EQ(advised, !t->bound && !verbs.contains(t->name)) << t->name;
+    EXPECT_EQ(advised, !t->advice.effort.empty()) << t->name;
+    EXPECT_EQ(advised, !t->advice.risk.empty()) << t->name;
+  }
+}
+
+TEST(Advise, NamesWhatWasMeasuredToHelp) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::pair<const char*, const char*> kHelped[] = {
+      {"loader/resnet50-v100.workers0.b.json.gz", "prefetch"},
+      {"copies/copy-a100.pageable.json.gz", "pin-memory"}};
+  for (const auto& [name, option] : kHelped) {
+    auto trace = ImportFile((RealTraceFolder() / name).string());
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    auto built = BuildGraph(*trace);
+    ASSERT_TRUE(built.ok()) << built.status();
+    EXPECT_THAT(Names(Ask(*built, Everything()).worth), testing::Contains(option)) << name;
+  }
 }
 
 TEST(Advise, OptionsThatExcludeEachOtherAreNeverTogether) {

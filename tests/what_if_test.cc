@@ -156,8 +156,36 @@ TEST(Intervals, NormalErrorsGiveNinetyPercent) {
   Prediction p;
   p.step = Duration::Ms(100);
   SetInterval(p, {.replay = &replay, .model = 0.03, .run = 0.04, .rows = 1});
-  EXPECT_NEAR(p.low->ms(), 100 - 1.645 * 5, 0.6);
+  EXPECT_NEAR(p.low->ms(), 100 / (1 + 1.645 * 0.05), 0.6);
   EXPECT_NEAR(p.high->ms(), 100 + 1.645 * 5, 0.6);
+}
+
+TEST(Intervals, LargeErrorsNeverReachZero) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(10);
+  Doubts doubts{.replay = &replay, .model = 2};
+  SetInterval(p, doubts);
+  EXPECT_NEAR(p.low->ms(), 10 / (1 + 1.645 * 2), 0.3);
+  EXPECT_NEAR(p.high->ms(), 10 * (1 + 1.645 * 2), 2);
+  doubts.floor = Duration::Ms(7);
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.low->ms(), 7);
+  doubts.floor = Duration::Ms(11);  // learned corrections may go below it
+  SetInterval(p, doubts);
+  EXPECT_EQ(*p.low, p.step);
+}
+
+TEST(Intervals, GpuWorkThatStaysAsRecordedIsAFloor) {
+  const BuiltGraph built = Example();
+  const Duration all = UntouchedGpuTime(built.graph, built.graph);
+  EXPECT_GT(all, Duration{});
+  EXPECT_LE(all, StepTime(built.graph, *Simulate(built.graph)));
+  Graph free = built.graph;
+  ASSERT_TRUE(ApplyAll(*ParseScenario("free-gpu"), free).ok());
+  EXPECT_EQ(UntouchedGpuTime(built.graph, free), Duration{});
 }
 
 TEST(Intervals, StepsThatVaryWidenThem) {

@@ -52,8 +52,8 @@ constexpr Term kTerms[] = {
      "or dead time between two kernels."},
     {"interval",
      "Where the step time should lie in nine of ten cases: the middle 90 % of 4096 draws with a\n"
-     "fixed seed. Each adds up: a replay in which the pieces of every step take what they took in "
-     "a\n"
+     "fixed seed. Each multiplies: a replay in which the pieces of every step take what they took "
+     "in a\n"
      "step drawn at random; every parameter that you did not fix, at a value drawn from its "
      "range;\n"
      "the error of the replay (the larger of the plain and the typical one); what the same "
@@ -61,7 +61,8 @@ constexpr Term kTerms[] = {
      "differs by from run to run (2.3 % in the two repeated recordings at hand); and what "
      "predictions\n"
      "of this optimization were off by (docs/accuracy.md), as a share of the change. Where\n"
-     "nothing was measured that last part is a prior of 12 %. Bounds have none."},
+     "nothing was measured that last part is a prior of 12 %. The low end is never below the GPU\n"
+     "work of the busiest stream that stays as recorded. Bounds have none."},
     {"kernel",
      "A function that runs on the GPU. Its time does not include its launch, which is a call on "
      "the\n"

@@ -292,6 +292,9 @@ constinit const Transform kPrefetch = {
     .sources =
         "PyTorch documentation, torch.utils.data; DS-Analyzer (Mohan et al., VLDB 2021): the "
         "slowest of fetching, preparing and computing sets the rate",
+    .advice = {.effort = "1 line",
+               .risk = "host memory",
+               .how = "DataLoader(..., num_workers=4, persistent_workers=True)"},
     .memory = MemoryEffect::kNone,
 };
 
