@@ -246,6 +246,7 @@ void ForgetInChild(Recorder& r) {
   if (!may_start || !r.environment_read) return;
   r.window.emplace(r.environment.options);
   r.window_open = r.window->open();
+  r.cut_short = false;
 }
 
 void OpenGate() { g_gate = Gate::kStart; }
@@ -262,8 +263,9 @@ void ApplySwitch(Recorder& r, Switch change) {
   g_gate.compare_exchange_strong(expected, on ? Gate::kAll : Gate::kEssentials);
   if (on || !r.window->over()) return;
   const bool stop = r.environment.options.stop_after;
-  std::string what = r.window->steps() > 0 ? std::to_string(r.window->steps()) + " steps recorded"
-                                           : "the window is recorded";
+  std::string what = r.cut_short             ? "recording was cut short"
+                     : r.window->steps() > 0 ? std::to_string(r.window->steps()) + " steps recorded"
+                                             : "the window is recorded";
   Note(what + (stop ? "; the program is ended, as --after stop says"
                     : ", recording has ended; the program goes on"));
   if (stop) {

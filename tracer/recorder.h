@@ -52,6 +52,7 @@ struct Recorder {
 
   ForkMutex window_mutex;
   std::optional<Window> window;
+  bool cut_short = false;               // the worker closed it, and said why
   std::optional<uint32_t> step_source;  // name of the marks that count as steps
   // When the window is closed: GPU work is recorded until then, for what the last calls launched
   // has not all run; 0: it is switched already, or the window is open.

@@ -63,6 +63,8 @@ Switch Window::OnTime(int64_t ms) {
   return Set(ms >= delay_ms_ && !past, past);
 }
 
+Switch Window::OnLimit() { return awaits_steps() ? Set(false, false) : Close(); }
+
 Switch Window::Close() {
   Switch result = Set(false, true);
   over_ = true;

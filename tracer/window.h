@@ -19,6 +19,8 @@ class Window {
   bool over() const { return over_; }
   // It was opened by a step, a range, the profiler API or time; or it is never closed.
   bool ever_open() const { return ever_open_; }
+  // No step came yet that it waits for: what is recorded is there in case that none comes.
+  bool awaits_steps() const { return capture_ == Capture::kSteps && !any_step_; }
   // Steps that began while it was open, without those that are only labelled.
   int64_t steps() const { return steps_; }
 
@@ -30,7 +32,9 @@ class Window {
   Switch OnProfiler(bool start);
   Switch OnRange(bool begin);  // the range that options.range names
   Switch OnTime(int64_t ms);   // since the recorder started
-  Switch Close();              // for good
+  // The limit of events is met: closes. For good, unless steps are still waited for.
+  Switch OnLimit();
+  Switch Close();  // for good
 
  private:
   Switch Set(bool open, bool for_good);

@@ -53,7 +53,10 @@ class Worker {
   void CountLosses();
   void AddClock();
   void FollowWindow();
+  void SeeWindow();
+  bool TakesWork();
   void CheckLimits();
+  void EndRecording(Switch change, const std::string& why);
   void StopProgram();
   void WarnIfNothingCame();
 
@@ -63,7 +66,9 @@ class Worker {
   bool ended_ = false, idle_ = false;  // recording is over; CUPTI was flushed since then
   bool cupti_known_ = false, failed_ = false, write_failed_ = false, limit_met_ = false;
   int64_t next_clock_ = 0, stop_at_ = 0;
+  bool window_seen_ = false;
   uint64_t without_time_ = 0;
+  uint64_t rows_before_ = 0;  // the window, which do not count
   std::string path_;
   RawDump dump_;
 };
@@ -180,7 +185,7 @@ void Worker::TakeBuffers() {
       r_.recording.SetCuptiOffset(OffsetOf(full));
       if (r_.environment.dump_raw) dump_.Open(path_ + ".cuptibuf", r_.api.version);
     }
-    if (!failed_ && !limit_met_) {
+    if (!failed_ && TakesWork()) {
       dump_.Add(full.buffer, full.valid, decoding);
       r_.recording.AddBuffer(full.buffer, full.valid);
     }
@@ -228,8 +233,25 @@ bool Worker::TakeMarksAndOpen() {
   return true;
 }
 
+// The window that was asked for has the limit of events for itself. The caller holds window_mutex.
+void Worker::SeeWindow() {
+  if (window_seen_ || !r_.window->ever_open()) return;
+  window_seen_ = true;
+  rows_before_ = r_.recording.is_open() ? r_.recording.rows() : 0;
+  limit_met_ = false;
+}
+
+// Whether a buffer that has come is recorded. What happened in the window comes after it opened.
+bool Worker::TakesWork() {
+  if (!limit_met_) return true;
+  std::lock_guard lock(r_.window_mutex);
+  SeeWindow();
+  return !limit_met_;
+}
+
 void Worker::FollowWindow() {
   std::lock_guard lock(r_.window_mutex);
+  SeeWindow();
   ApplySwitch(r_, r_.window->OnTime((MonotonicNs() - r_.start_ns) / 1'000'000));
   FollowProfiler(r_);
   KeepGraphWork(r_);
@@ -243,18 +265,32 @@ void Worker::FollowWindow() {
 
 void Worker::CheckLimits() {
   const uint64_t without_time = r_.recording.losses().invalid_time;
-  std::string why;
-  if (r_.recording.rows() >= static_cast<uint64_t>(r_.environment.options.max_events)) {
-    why = std::to_string(r_.recording.rows()) + " events recorded, which is the limit";
-  } else if (without_time - without_time_ > kManyWithoutTime) {
-    why = "CUPTI has no room left on the GPU and gives no times any more";
-  }
+  const bool no_room = without_time - without_time_ > kManyWithoutTime;
   without_time_ = without_time;
-  if (why.empty() || limit_met_) return;
-  limit_met_ = true;
-  Warn(why + "; recording ends here (a window of fewer steps avoids this)");
+  if (limit_met_) return;
+  const uint64_t rows = r_.recording.rows() - rows_before_;
   std::lock_guard lock(r_.window_mutex);
-  ApplySwitch(r_, r_.window->Close());
+  if (no_room) {
+    EndRecording(r_.window->Close(),
+                 "CUPTI has no room left on the GPU and gives no times any more; recording ends "
+                 "here (a window of fewer steps avoids this)");
+  } else if (rows >= static_cast<uint64_t>(r_.environment.options.max_events)) {
+    const std::string limit = std::to_string(rows) + " events recorded, which is the limit; ";
+    const bool waits = r_.window->awaits_steps();
+    const Switch change = r_.window->OnLimit();
+    EndRecording(change, limit + (waits ? "no step has come yet, and nothing more is recorded "
+                                          "until the steps that were asked for"
+                                        : "recording ends here (a smaller window or a larger "
+                                          "--max-events avoids this)"));
+  }
+}
+
+// The caller holds window_mutex.
+void Worker::EndRecording(Switch change, const std::string& why) {
+  limit_met_ = true;
+  Warn(why);
+  r_.cut_short = r_.window->over();
+  ApplySwitch(r_, change);
 }
 
 // --after stop: when the last GPU work of the window has had its time. That nothing came in for a
@@ -289,6 +325,7 @@ void Worker::WarnIfNothingCame() {
   if (!r_.cupti_ready || failed_ || r_.window->open() || r_.window->ever_open()) return;
   switch (r_.environment.options.capture) {
     case Capture::kSteps:
+      if (r_.window->awaits_steps()) break;  // closed by the limit, which was said
       Warn("the program ended before the step at which recording begins; try a smaller --warmup");
       break;
     case Capture::kProfiler:
@@ -312,8 +349,15 @@ void Worker::Close(bool error) {
   if (failure != 0 && !write_failed_) {
     Warn("cannot write " + path_ + ": " + strerror(failure) + "; it has no index");
   }
-  const uint64_t lost = losses.cupti_dropped + losses.writer_backpressure;
-  if (lost != 0) Warn(std::to_string(lost) + " events were lost, see the summary of the trace");
+  std::string lost;
+  const auto add = [&](uint64_t count, const char* what) {
+    if (count == 0) return;
+    lost += (lost.empty() ? "" : ", ") + std::to_string(count) + what;
+  };
+  add(losses.cupti_dropped + losses.writer_backpressure, " events were lost");
+  add(losses.no_buffer, " buffers or records found no memory");
+  add(losses.lost_bytes, " bytes could not be read");
+  if (!lost.empty()) Warn(lost + "; see the summary of the trace");
 }
 
 void Worker::Run() {

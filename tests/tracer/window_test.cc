@@ -87,6 +87,18 @@ TEST(Window, StepsCountFromTheFirstThatIsSeen) {
   EXPECT_EQ(twice.steps(), 1);
 }
 
+TEST(Window, ALimitThatIsMetBeforeTheStepsClosesItUntilTheyCome) {
+  Window window(Parsed("warmup=2;steps=2;labels=0"));
+  EXPECT_EQ(window.OnLimit(), Switch::kOff);
+  EXPECT_FALSE(window.over());
+  EXPECT_FALSE(window.ever_open());
+  EXPECT_THAT(Open(window, {0, 1, 2}), ElementsAre(2));
+  EXPECT_TRUE(window.ever_open());
+  EXPECT_EQ(window.OnLimit(), Switch::kOff);
+  EXPECT_TRUE(window.over());
+  EXPECT_EQ(window.OnStep(3), Switch::kStay);
+}
+
 TEST(Window, NeverOpensAgainAfterTheLastStep) {
   Window window(Parsed("warmup=1;steps=1;labels=0"));
   Open(window, {0, 1, 2});

@@ -75,6 +75,7 @@ TEST(RecorderDisk, AStalledDiskNeitherStopsTheProgramNorEatsItsMemory) {
   // counted (device, context and streams are records, too).
   EXPECT_NEAR(static_cast<double>(kept + count.loss.cupti_dropped()), 1'600'008.0, 8.0);
   EXPECT_THAT(left.err, HasSubstr("events were lost"));
+  EXPECT_THAT(left.err, HasSubstr("found no memory"));
 }
 
 TEST(RecorderDisk, AStalledDiskAndAnOldCuptiThatTakesNoRefusal) {

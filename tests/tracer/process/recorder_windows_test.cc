@@ -113,6 +113,35 @@ TEST(RecorderWindows, TheLimitOfEventsEndsTheRecordingAndSaysSo) {
   EXPECT_THAT(left.err, HasSubstr("which is the limit"));
 }
 
+TEST(RecorderWindows, TheLimitThatIsMetBeforeTheFirstStepLeavesTheWindowItsOwn) {
+  Session session("max_events=2000;flush_ms=10;warmup=2;steps=4;labels=0");
+  const Left left = session.Run(
+      {"init", "launch=3000", "sleep=200", "launch=300", "sync", "train=8x100", "exit=0"});
+  EXPECT_THAT(Messages(left),
+              ElementsAre(HasSubstr("no step has come yet"), HasSubstr("recording from step 2"),
+                          HasSubstr("4 steps recorded")));
+  const WrittenFile file = OnlyFile(left);
+  const std::vector<WrittenRow> steps = Steps(file);
+  ASSERT_THAT(steps, SizeIs(8));
+  std::vector<WrittenRow> calls = file.OfKind(pb::KIND_CALL);
+  std::erase_if(calls, [&](const WrittenRow& c) { return c.start < steps[0].start; });
+  EXPECT_THAT(calls, SizeIs(4 * 101)) << "launches and a wait";
+}
+
+TEST(RecorderWindows, AProgramWithoutStepsThatMeetsTheLimitIsToldOfTheLimitOnly) {
+  Session session("max_events=2000;flush_ms=10");
+  const Left left = session.Run({"init", "launch=3000", "sleep=200", "launch=300", "exit=0"});
+  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("which is the limit; no step has come yet")));
+}
+
+TEST(RecorderWindows, TheLimitThatIsMetInTheWindowIsTheReasonThatIsGiven) {
+  Session session("max_events=500;flush_ms=10;warmup=1;steps=9;labels=0");
+  const Left left = session.Run({"init", "step=0", "step=1", "launch=3000", "sleep=200", "exit=0"});
+  EXPECT_THAT(Messages(left),
+              ElementsAre(HasSubstr("recording from step 1"), HasSubstr("larger --max-events"),
+                          HasSubstr("recording was cut short, recording has ended")));
+}
+
 TEST(RecorderWindows, GraphsNodeByNodeOrWhole) {
   Session nodes("capture=none");
   const WrittenFile a = OnlyFile(nodes.Run({"init", "graph=5", "exit=0"}));
