@@ -9,6 +9,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 class Advising : public CliFixture {
  protected:
@@ -100,6 +101,8 @@ TEST_F(Advising, MistakesAndUselessTracesExitAsDocumented) {
   EXPECT_EQ(Run("causal " + trace + " --select 'kernel:('").exit, 2);
   EXPECT_EQ(Run("causal " + trace + " --by gemms").exit, 2);
   EXPECT_EQ(Run("causal " + trace + " --points 0").exit, 2);
+  EXPECT_EQ(Run("causal " + trace + " --points 1001").exit, 2);
+  EXPECT_EQ(Run("causal " + trace + " --select zzz").exit, 4);
 }
 
 TEST_F(Advising, ExplainTellsWhatAnOptimizationDoesHereAndWhyNotMore) {
@@ -123,6 +126,16 @@ TEST_F(Advising, OptimizationsThatWereNeverMeasuredSaySo) {
   EXPECT_THAT(Run("explain prefetch").out, HasSubstr("recorded pairs of before and after"));
   const std::string file = DAYDREAM_SOURCE_DIR "/examples/optimizations/fused-adam.yaml";
   EXPECT_THAT(Run("explain " + file).out, HasSubstr("never checked"));
+}
+
+TEST_F(Advising, CausalShowsOnlyPointsThatWerePlayed) {
+  const std::string trace = kExampleTrace;
+  const std::string one = Run("causal " + trace + " --points 1").out;
+  EXPECT_THAT(one, HasSubstr("100 %"));
+  for (const char* other : {" 10 % ", " 25 % ", " 50 % ", " 75 % "}) {
+    EXPECT_THAT(one, Not(HasSubstr(other)));
+    EXPECT_THAT(Run("causal " + trace).out, HasSubstr(other));
+  }
 }
 
 TEST_F(Advising, CausalCurvesEndWhereSpeedupEnds) {

@@ -173,7 +173,10 @@ std::string Card(const AdviseReport& report, size_t i) {
   for (const std::string& warning : p.changes.warnings) {
     out += Paragraph("  doubt", Printable(warning));
   }
-  out += Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence), Printable(p.why)));
+  const std::vector<std::string>& doubts = p.changes.warnings;
+  const bool said = std::find(doubts.begin(), doubts.end(), p.why) != doubts.end();
+  out += Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence),
+                                          said ? "because of the doubt" : Printable(p.why)));
   out += Paragraph("  how", t.advice.how);
   out += CheckLine(report, {&o.application, 1});
   return out;

@@ -27,7 +27,7 @@ constexpr Flag kFlags[] = {
      .repeats = true},
     {.name = "--points",
      .value = "N",
-     .help = "points of a curve, evenly up to 100 %",
+     .help = "points of a curve, evenly up to 100 %; at most 1000",
      .fallback = "20"},
     {.name = "--top",
      .value = "N",
@@ -38,9 +38,10 @@ constexpr Flag kFlags[] = {
      .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
      .fallback = "10%"},
 };
-// Parts of the work taken away that the table shows.
-constexpr double kShown[] = {0.1, 0.25, 0.5, 0.75, 1};
+// Parts of the work taken away that the table shows, in percent, where those points were played.
+constexpr size_t kShown[] = {10, 25, 50, 75, 100};
 constexpr size_t kRowsShown = 20;
+constexpr uint64_t kMostPoints = 1000;
 
 struct Report {
   const Inputs* in = nullptr;
@@ -52,10 +53,13 @@ double ShareOf(Duration part, Duration whole) {
   return whole.ns > 0 ? static_cast<double>(part.ns) / static_cast<double>(whole.ns) : 0;
 }
 
-// What the step saves at the point next to `share`.
-Duration SavedAt(const CausalProfile& profile, const SpeedupCurve& c, double share) {
-  const auto point = static_cast<size_t>(std::lround(share * static_cast<double>(profile.points)));
-  return c.steps.front() - c.steps[point];
+// Those of kShown that are points of the curves.
+std::vector<size_t> PointsShown(const CausalProfile& profile) {
+  std::vector<size_t> points;
+  for (size_t percent : kShown) {
+    if (percent * profile.points % 100 == 0) points.push_back(percent * profile.points / 100);
+  }
+  return points;
 }
 
 // Where the gains get smaller, and what holds the step up then: "1.7x, host work".
@@ -69,10 +73,11 @@ std::string Bend(const CausalProfile& profile, const SpeedupCurve& c) {
 Table CurveTable(const Report& report) {
   std::vector<Column> columns = {
       {"less of", Align::kLeft}, {"", Align::kLeft}, {"per step"}, {"calls"}};
-  for (double share : kShown) columns.push_back({FormatPercent(share, 0)});
+  const CausalProfile& p = report.profile;
+  const std::vector<size_t> points = PointsShown(p);
+  for (size_t point : points) columns.push_back({FormatPercent(p.share(point), 0)});
   columns.push_back({"bends at", Align::kLeft});
   Table table(std::move(columns));
-  const CausalProfile& p = report.profile;
   const TimeUnit unit = UnitFor(p.step);
   size_t shown = 0;
   for (const SpeedupCurve& c : p.curves) {
@@ -80,8 +85,9 @@ Table CurveTable(const Report& report) {
     ++shown;
     std::vector<std::string> row = {Printable(c.name), std::string(Name(c.family)),
                                     FormatTime(c.work, unit), fmt::format("{:.0f}", c.calls)};
-    for (double share : kShown) {
-      row.push_back(FormatSignedPercent(-ShareOf(SavedAt(p, c, share), c.steps.front())));
+    for (size_t point : points) {
+      const Duration saved = c.steps.front() - c.steps[point];
+      row.push_back(FormatSignedPercent(-ShareOf(saved, c.steps.front())));
     }
     row.push_back(Bend(p, c));
     table.AddRow(std::move(row));
@@ -173,6 +179,11 @@ absl::StatusOr<std::vector<WorkGroup>> GroupsFor(const Args& args, const Graph& 
   for (const std::string& text : args.All("--select")) {
     DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(text));
     groups.push_back({Family::kSelected, text, selector.Select(graph)});
+    if (!groups.back().tasks.empty()) continue;
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0601",
+                       .what = fmt::format("--select '{}' matches nothing in this trace", text),
+                       .fix = "daydream summary --by op, class or kernel shows what there is"});
   }
   return groups;
 }
@@ -186,7 +197,14 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                         }};
   DD_ASSIGN_OR_RETURN(options.points, ParseCount("--points", args.Get("--points")));
   DD_ASSIGN_OR_RETURN(options.most, ParseCount("--top", args.Get("--top")));
-  options.points = std::min<size_t>(options.points, 1000);
+  if (options.points > kMostPoints) {
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = fmt::format("--points {}: more than {}", args.Get("--points"), kMostPoints),
+         .why = "each point replays the trace once for every curve",
+         .fix = "--points 100 is one a percent"});
+  }
   for (const std::string& text : args.All("--select")) {
     DD_RETURN_IF_ERROR(Selector::Compile(text).status());
   }

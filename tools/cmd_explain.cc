@@ -86,7 +86,8 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   } else {
     std::vector<std::string> words(args.positional().begin(), args.positional().end());
     std::error_code none;
-    if (words.size() == 2 && std::filesystem::is_regular_file(words[1], none)) {
+    if (words.size() == 2 &&
+        (std::filesystem::exists(words[1], none) || ParseScenario(words[0]).ok())) {
       DD_ASSIGN_OR_RETURN(text, ExplainScenario(words[0], words[1], args, session));
       DD_RETURN_IF_ERROR(session.WriteResult(args, text));
       return Exit::kOk;

@@ -212,6 +212,18 @@ void Comment(const WhatIfReport& report, Session& session) {
   }
 }
 
+// Rows of --learned that fit no scenario change nothing, which is easily taken for an effect.
+void CommentOnLearned(const Args& args, const WhatIf& result, const Inputs& in, Session& session) {
+  if (!args.Has("--learned")) return;
+  for (const Prediction& p : result.predictions) {
+    if (p.learned.rows > 0) return;
+  }
+  session.Note(
+      fmt::format("--learned {}: no row is about these optimizations on '{}'; nothing was "
+                  "corrected",
+                  args.Get("--learned"), Printable(DeviceName(in.built.graph))));
+}
+
 absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session& session) {
   const Prediction& p = result.predictions[result.main];
   auto ns = [](Duration d) { return static_cast<double>(d.ns); };
@@ -312,6 +324,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (failed) return ReplayFailed(in.replay, limit, path);
   WarnAboutReplay(in.replay, session);
   Comment(report, session);
+  CommentOnLearned(args, report.result, in, session);
   DD_ASSIGN_OR_RETURN(Exit gate, CheckGates(args, report.result, session));
   if (gate != Exit::kOk) return gate;
   for (const Prediction& p : report.result.predictions) {

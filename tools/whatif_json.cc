@@ -112,7 +112,9 @@ void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
     json.Key("by").String(report.by).Key("groups").BeginArray();
     for (const BreakdownRow& r : report.breakdown) {
       json.BeginInlineObject().Key("name").String(r.name);
-      json.Key("gpu_before_ns").Int(r.before.ns).Key("gpu_after_ns").Int(r.after.ns);
+      if (report.by != "resource") {
+        json.Key("gpu_before_ns").Int(r.before.ns).Key("gpu_after_ns").Int(r.after.ns);
+      }
       json.Key("path_before_ns").Int(r.path_before.ns).Key("path_after_ns").Int(r.path_after.ns);
       json.EndObject();
     }

@@ -61,13 +61,12 @@ std::string Overlap(const WhatIf& result) {
 }
 
 Table BreakdownTable(const WhatIfReport& report) {
-  Table table({{report.by, Align::kLeft},
-               {"GPU before"},
-               {"after"},
-               {"change"},
-               {"critical path before"},
-               {"after"},
-               {"change"}});
+  // Resources are parts of the critical path, which have no GPU work of their own.
+  const bool work = report.by != "resource";
+  std::vector<Column> columns = {{report.by, Align::kLeft}};
+  if (work) columns.insert(columns.end(), {{"GPU before"}, {"after"}, {"change"}});
+  columns.insert(columns.end(), {{"critical path before"}, {"after"}, {"change"}});
+  Table table(std::move(columns));
   TimeUnit unit = UnitFor(report.result.predictions[0].step);
   BreakdownRow rest{.name = "", .before = {}, .after = {}, .path_before = {}, .path_after = {}};
   BreakdownRow all = rest;
@@ -78,10 +77,14 @@ Table BreakdownTable(const WhatIfReport& report) {
     to.path_after += r.path_after;
   };
   auto show = [&](const BreakdownRow& r) {
-    table.AddRow({Printable(r.name), FormatTime(r.before, unit), FormatTime(r.after, unit),
-                  FormatChange(r.after - r.before, unit), FormatTime(r.path_before, unit),
-                  FormatTime(r.path_after, unit),
-                  FormatChange(r.path_after - r.path_before, unit)});
+    std::vector<std::string> cells = {Printable(r.name)};
+    auto change = [&](Duration before, Duration after) {
+      for (Duration d : {before, after}) cells.push_back(FormatTime(d, unit));
+      cells.push_back(FormatChange(after - before, unit));
+    };
+    if (work) change(r.before, r.after);
+    change(r.path_before, r.path_after);
+    table.AddRow(std::move(cells));
   };
   const auto& rows = report.breakdown;
   size_t shown = rows.size() <= kRowsShown + 1 ? rows.size() : kRowsShown;
