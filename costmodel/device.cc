@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <tuple>
 
 #include "base/check.h"
 #include "costmodel/device_fields.h"
@@ -214,6 +215,19 @@ const DeviceSpec* FindDeviceSpec(std::string_view name) {
     if (Folded(spec.name) == folded) return &spec;
   }
   return nullptr;
+}
+
+bool RunAlike(const DeviceSpec& a, const DeviceSpec& b) {
+  const auto facts = [](const DeviceSpec& d) {
+    return std::tie(d.vendor, d.compute_major, d.compute_minor, d.multiprocessors,
+                    d.fp32_cores_per_multiprocessor, d.base_clock_mhz, d.boost_clock_mhz,
+                    d.fp32_tflops, d.tf32_tflops, d.fp16_tflops, d.bf16_tflops, d.fp8_tflops,
+                    d.memory_gb_per_s, d.memory, d.l2_mb, d.tdp_watts, d.threads_per_multiprocessor,
+                    d.registers_per_multiprocessor, d.shared_memory_kb_per_multiprocessor,
+                    d.measured_fp32_gemm_tflops, d.measured_fp32_batched_gemm_tflops,
+                    d.measured_bandwidth_share, d.measured_tensor_share);
+  };
+  return facts(a) == facts(b);
 }
 
 DeviceMatch MatchDevice(const Device& recorded) {

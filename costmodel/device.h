@@ -59,6 +59,9 @@ struct DeviceSpec {
   double SustainedBandwidth() const;
 };
 
+// All that decides how long work takes on a GPU is the same, whatever the names are.
+bool RunAlike(const DeviceSpec& a, const DeviceSpec& b);
+
 // All known GPUs, sorted by name.
 std::span<const DeviceSpec> DeviceSpecs();
 // By name; letter case, spaces, '-' and '_' do not matter. nullptr when not known.

@@ -56,6 +56,7 @@ void Merge(Changes& into, const Changes& from) {
   into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
   into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
   into.samples *= from.samples;
+  if (from.capacity.has_value()) into.capacity = from.capacity;
 }
 
 double AsDouble(Duration d) { return static_cast<double>(d.ns); }
@@ -94,7 +95,7 @@ class Predictor {
       p_.left_out.clear();
       return std::move(p_);
     }
-    if (base_.memory.known()) p_.peak = AfterChanges(base_.memory, p_.changes.memory);
+    FindPeak();
     p_.simulated = p_.step;
     p_.speedup = Ratio(base_.step, p_.step);
     if (options_.step_only) return std::move(p_);
@@ -117,6 +118,25 @@ class Predictor {
   }
 
  private:
+  void FindPeak() {
+    const std::optional<uint64_t> capacity = p_.changes.capacity;
+    if (base_.memory.known()) {
+      p_.peak = AfterChanges(base_.memory, p_.changes.memory);
+      if (capacity.has_value()) p_.peak->capacity = *capacity;
+    }
+    if (capacity.value_or(0) == 0) return;
+    if (p_.peak.has_value() && !p_.peak->fits()) {
+      p_.changes.warnings.push_back(fmt::format("the peak of {:.1f} GB does not fit into {:.1f} GB",
+                                                p_.peak->peak * 1e-9,
+                                                static_cast<double>(*capacity) * 1e-9));
+    } else if ((!p_.peak.has_value() || p_.peak->unknown) && *capacity < base_.memory.capacity) {
+      p_.changes.warnings.push_back(fmt::format(
+          "{:.0f} GB of memory instead of {:.0f}: whether the program fits is not known",
+          static_cast<double>(*capacity) * 1e-9,
+          static_cast<double>(base_.memory.capacity) * 1e-9));
+    }
+  }
+
   // Steps that handle different amounts of examples compare by the example only.
   void TellThroughput() {
     const double samples = p_.changes.samples;

@@ -39,6 +39,10 @@ TEST(ChooseDevice, KnowsNamesAndTheirBeginnings) {
   EXPECT_THAT(h100.assumptions, Contains(HasSubstr("of H100-PCIE-80GB, H100-SXM5-80GB")));
   EXPECT_THAT(Problem(ChooseDevice("H10").status()), HasSubstr("E0801|no GPU is known as 'H10'"));
   EXPECT_THAT(Problem(ChooseDevice("RTX409").status()), HasSubstr("did you mean 'RTX4090'"));
+  EXPECT_EQ(ChooseDevice("Tesla V100-SXM2-32GB")->spec.name, "V100-SXM2-32GB");
+  EXPECT_EQ(ChooseDevice("NVIDIA H100 80GB HBM3")->spec.name, "H100-SXM5-80GB");
+  EXPECT_THAT(Problem(ChooseDevice("NVIDIA X9").status()), HasSubstr("no GPU is known as"));
+  EXPECT_THAT(Problem(ChooseDevice(testing::TempDir()).status()), HasSubstr("it is a folder"));
   EXPECT_THAT(Problem(ChooseDevice("no/such.yaml").status()), HasSubstr("E0801"));
 }
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "costmodel/device_fields.h"
 #include "graph/text.h"
 #include "report/what_if.h"
 #include "simulator/simulate.h"
@@ -182,6 +183,67 @@ TEST(OtherGpu, AMadeUpAcceleratorIsPredictedAndWhatNobodyVerifiedIsListed) {
   EXPECT_LT(graph->task(TaskId(1)).duration, Duration::Ns(1'002'000));
   EXPECT_GE(applied->changes.warnings.size(), 3u);
   EXPECT_THAT(applied->changes.warnings, testing::Contains(testing::HasSubstr("not verified")));
+}
+
+TEST_F(RealGpu, ARenamedCopyOfTheRecordedGpuChangesNothing) {
+  const BuiltGraph before = Load("batch/particle-transformer.bs512.json.gz");
+  const std::string path = testing::TempDir() + "/copy.textproto";
+  DeviceSpec copy = *FindDeviceSpec("A100-PCIE-40GB");
+  copy.name = "MyCard";
+  std::ofstream(path) << DeviceTextproto(copy);
+  Graph predicted = before.graph;
+  auto applied = Put("gpu(" + path + ")", predicted);
+  ASSERT_TRUE(applied.ok()) << applied.status();
+  EXPECT_DOUBLE_EQ(KernelMs(predicted)["all"], KernelMs(before.graph)["all"]);
+  EXPECT_THAT(applied->changes.notes,
+              testing::Contains(testing::HasSubstr("100 % by measurement")));
+  // The same chip, memory and rates on another board: next to nothing.
+  predicted = before.graph;
+  ASSERT_TRUE(Put("gpu(A100-SXM4-40GB)", predicted).ok());
+  EXPECT_NEAR(KernelMs(predicted)["all"] / KernelMs(before.graph)["all"], 1, 0.01);
+  // The name alone makes nothing equal.
+  copy.name = "A100-PCIE-40GB";
+  copy.memory_gb_per_s /= 2;
+  std::ofstream(path) << DeviceTextproto(copy);
+  predicted = before.graph;
+  ASSERT_TRUE(Put("gpu(" + path + ")", predicted).ok());
+  EXPECT_GT(KernelMs(predicted)["all"] / KernelMs(before.graph)["all"], 1.3);
+}
+
+TEST_F(RealGpu, TellsWhetherAKnownPeakFits) {
+  const BuiltGraph before = Load("batch/particle-transformer.bs512.json.gz");
+  auto replay = CheckReplay(before, nullptr);
+  ASSERT_TRUE(replay.ok());
+  const std::vector<std::vector<Application>> scenarios = {*ParseScenario("gpu(T4)"),
+                                                           *ParseScenario("gpu(P4)")};
+  auto result = PredictAll(before, *replay, scenarios);
+  ASSERT_TRUE(result.ok()) << result.status();
+  bool fits = false, does_not = false;
+  for (const Prediction& p : result->predictions) {
+    if (p.opts.empty()) continue;
+    ASSERT_TRUE(p.error.ok() && p.peak.has_value());
+    const bool t4 = p.name.find("T4") != std::string::npos;
+    (t4 ? fits : does_not) = true;
+    EXPECT_EQ(p.peak->capacity, (t4 ? 16u : 8u) * (uint64_t{1} << 30));
+    EXPECT_EQ(p.peak->fits(), t4);
+    const auto warned = testing::Contains(testing::HasSubstr("does not fit"));
+    if (t4) {
+      EXPECT_THAT(p.changes.warnings, testing::Not(warned));
+    } else {
+      EXPECT_THAT(p.changes.warnings, warned);
+    }
+  }
+  EXPECT_TRUE(fits && does_not);
+}
+
+// `kernels` makes nothing faster than the roofline of what is known.
+TEST_F(RealGpu, NoFactorGoesBelowTheRoofline) {
+  const BuiltGraph before = Load("gpus/qwen1.5-0.5b.h100.json.gz");
+  Graph predicted = before.graph;
+  ASSERT_TRUE(ApplyAll(*ParseScenario("gpu(A100,kernels=0.1)"), predicted).ok());
+  Graph slow = before.graph;
+  ASSERT_TRUE(ApplyAll(*ParseScenario("gpu(A100)"), slow).ok());
+  EXPECT_GT(KernelMs(predicted)["all"], 0.2 * KernelMs(slow)["all"]);
 }
 
 TEST(OtherGpu, TheRecordedGpuItselfChangesNothing) {

@@ -1,12 +1,10 @@
-#include <fstream>
-#include <iterator>
-
 #include "costmodel/device_fields.h"
 #include "report/format.h"
 #include "tools/command.h"
 #include "tools/input.h"
 #include "transforms/device_choice.h"
 #include "transforms/rate_samples.h"
+#include "transforms/source_text.h"
 
 namespace daydream {
 namespace {
@@ -17,17 +15,17 @@ struct Samples {
   std::string gpu;  // that recorded them; empty: not known
 };
 
+constexpr size_t kMostTableBytes = 64 << 20;
+
 bool IsTable(std::string_view path) { return path.ends_with(".csv"); }
 
 absl::StatusOr<Samples> ReadSamples(const std::string& path, const Args& args, Session& session) {
   Samples read;
   if (IsTable(path)) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) {
-      return MakeStatus(absl::StatusCode::kInvalidArgument,
-                        {.code = "E0201", .what = "there is no such file", .where = path});
-    }
-    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    DD_ASSIGN_OR_RETURN(
+        const std::string text,
+        ReadTextFile(path, kMostTableBytes,
+                     {.code = "E0805", .what = "the table of measured operations cannot be read"}));
     DD_ASSIGN_OR_RETURN(read.samples, ReadRateTable(path, text));
     read.source = path.substr(path.rfind('/') + 1);
     return read;

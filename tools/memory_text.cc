@@ -11,9 +11,7 @@ namespace {
 
 std::string Bytes(double bytes) { return FormatBytes(static_cast<uint64_t>(std::llround(bytes))); }
 
-std::string Capacity(const MemoryProfile& memory) {
-  return memory.capacity == 0 ? "" : " of " + FormatBytes(memory.capacity);
-}
+std::string Capacity(uint64_t bytes) { return bytes == 0 ? "" : " of " + FormatBytes(bytes); }
 
 std::string Marked(double bytes, bool estimate) { return (estimate ? "~" : "") + Bytes(bytes); }
 
@@ -59,7 +57,7 @@ std::string MemoryText(const MemoryProfile& m) {
            "record_shapes=True\n";
   }
   std::string text = fmt::format("peak memory            {}{}{}", m.at_least ? "at least " : "",
-                                 Marked(m.peak, m.estimate()), Capacity(m));
+                                 Marked(m.peak, m.estimate()), Capacity(m.capacity));
   if (!m.estimate()) {
     text += m.at_least ? ", without what was allocated before the recording" : ", as recorded";
     if (m.reserved > 0) text += fmt::format("; {} reserved", Bytes(m.reserved));
@@ -74,7 +72,7 @@ std::string MemoryText(const MemoryProfile& m) {
 std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
   if (!p.peak.has_value()) return "";
   std::string text = fmt::format("  peak memory {} -> {}{}", Marked(memory.peak, memory.estimate()),
-                                 PeakText(*p.peak), Capacity(memory));
+                                 PeakText(*p.peak), Capacity(p.peak->capacity));
   std::vector<MemoryChange> changes = p.changes.memory;
   std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
     return std::llabs(a.bytes) > std::llabs(b.bytes);
@@ -89,10 +87,7 @@ std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
     text += fmt::format("{} {} {}", unknown.empty() ? ":" : ";", Printable(changes.front().what),
                         SignedBytes(changes.front().bytes));
   }
-  if (memory.capacity > 0 && !p.peak->unknown &&
-      p.peak->peak > static_cast<double>(memory.capacity)) {
-    text += "; that does not fit";
-  }
+  if (!p.peak->fits()) text += "; that does not fit";
   return text + "\n";
 }
 

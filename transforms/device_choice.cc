@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
 
 #include <fmt/ranges.h>
 
@@ -73,12 +72,6 @@ absl::StatusOr<std::vector<GivenField>> FieldsOfYaml(const SourceText& source) {
   return fields;
 }
 
-std::vector<std::string_view> KnownNames() {
-  std::vector<std::string_view> names;
-  for (const DeviceSpec& spec : DeviceSpecs()) names.push_back(spec.name);
-  return names;
-}
-
 // "h100" and "H100-SXM5", but not "H10", begin "H100-SXM5-80GB".
 bool Begins(std::string_view name, std::string_view with) {
   if (with.empty() || with.size() >= name.size() || name[with.size()] != '-') return false;
@@ -101,7 +94,21 @@ DeviceChoice ChooseKnown(std::string_view name, std::vector<std::string_view>& o
   return choice;
 }
 
+// As drivers name them: "Tesla V100-SXM2-32GB", "NVIDIA H100 80GB HBM3".
+const DeviceSpec* FindRecordedName(std::string_view name) {
+  const std::string_view brand = name.substr(0, name.find(' '));
+  constexpr std::string_view kBrands[] = {"NVIDIA", "Tesla", "AMD", "GeForce", "Quadro"};
+  if (std::find(std::begin(kBrands), std::end(kBrands), brand) == std::end(kBrands)) return nullptr;
+  return MatchDevice({.name = std::string(name)}).spec;
+}
+
 }  // namespace
+
+std::vector<std::string_view> KnownGpus() {
+  std::vector<std::string_view> names;
+  for (const DeviceSpec& spec : DeviceSpecs()) names.push_back(spec.name);
+  return names;
+}
 
 bool LooksLikeDeviceFile(std::string_view name) {
   return name.find('/') != std::string_view::npos || IsYaml(name) || name.ends_with(".textproto");
@@ -131,27 +138,24 @@ absl::StatusOr<DeviceChoice> ReadDeviceText(const std::string& path, std::string
 absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name) {
   if (LooksLikeDeviceFile(name)) {
     const std::string path(name);
-    std::ifstream file(path, std::ios::binary);
-    std::string text;
-    for (char c; text.size() <= kMostYamlBytes && file.get(c);) text += c;
-    if (!file.is_open() || file.bad() || text.size() > kMostYamlBytes) {
-      return MakeStatus(absl::StatusCode::kInvalidArgument,
-                        {.code = "E0801",
-                         .what = file.is_open() ? "this file is too large for a description"
-                                                : "the description of the device cannot be read",
-                         .where = path});
-    }
+    DD_ASSIGN_OR_RETURN(
+        std::string text,
+        ReadTextFile(path, kMostYamlBytes,
+                     {.code = "E0801", .what = "the description of the device cannot be read"}));
     return ReadDeviceText(path, text);
   }
   std::vector<std::string_view> others;
   DeviceChoice choice = ChooseKnown(name, others);
+  if (const DeviceSpec* spec = FindRecordedName(name); choice.spec.name.empty() && spec) {
+    choice.spec = *spec;
+    choice.assumptions.push_back(fmt::format("{} is taken as {}", name, spec->name));
+  }
   if (choice.spec.name.empty()) {
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,
         {.code = "E0801",
-         .what =
-             fmt::format("no GPU is known as '{}'{}", name, DidYouMeanOneOf(name, KnownNames())),
-         .why = fmt::format("known are {}", fmt::join(KnownNames(), ", ")),
+         .what = fmt::format("no GPU is known as '{}'{}", name, DidYouMeanOneOf(name, KnownGpus())),
+         .why = fmt::format("known are {}", fmt::join(KnownGpus(), ", ")),
          .fix = "a name from the list, or a file that describes the GPU (docs/cost-model.md)"});
   }
   if (others.size() > 1) {

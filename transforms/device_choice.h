@@ -18,8 +18,12 @@ struct DeviceChoice {
   std::vector<std::string> assumptions;
 };
 
+// The names of all known GPUs, for messages.
+std::vector<std::string_view> KnownGpus();
+
 // `name`: that of a known GPU (letter case, spaces, '-' and '_' do not matter), its first words
-// ("H100": of several the one with most power), or the path of a description in YAML or JSON
+// ("H100": of several the one with most power), its name in recordings ("NVIDIA H100 80GB HBM3"),
+// or the path of a description in YAML or JSON
 // (.yaml, .yml, .json) or in the protobuf text format (.textproto). E0801: no such GPU, or no such
 // file; E0802 to E0804: the description is bad, at its place.
 absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ struct Changes {
   std::vector<MemoryChange> memory;
   // Examples that a step handles, times the recorded: step times compare only divided by it.
   double samples = 1;
+  std::optional<uint64_t> capacity;  // bytes of the memory of a GPU that was put in; 0: not known
   bool bound = false;  // this answer is a limit, although the transform usually predicts
   std::vector<KernelTerms> terms;  // longest first; only transforms with a model of kernels
   bool any() const { return scaled + set + inserted + removed + fused + moved + edges > 0; }

@@ -3,6 +3,8 @@
 #include <memory>
 #include <set>
 
+#include <fmt/ranges.h>
+
 #include "transforms/device_choice.h"
 #include "transforms/other_gpu.h"
 #include "transforms/retime.h"
@@ -93,6 +95,9 @@ class ToGpu {
     RetimeKernels();
     for (size_t i = 0; i < edit_.recorded_tasks(); ++i) RetimeOther(TaskId(i));
     edit_.graph().ReplaceDevices(spec_);
+    if (to().memory_gb != from_->memory_gb) {
+      edit_.changes().capacity = static_cast<uint64_t>(to().memory_gb * (1 << 30));
+    }
     Tell();
     return absl::OkStatus();
   }
@@ -117,9 +122,8 @@ class ToGpu {
          .what = "gpu: the GPU of this recording is not known",
          .why = "new times are ratios: what the model says of the new GPU against the recorded one",
          .effect = "nothing can be predicted for another GPU",
-         .fix =
-             "daydream info TRACE shows what was recorded; GPUs that are known: daydream explain "
-             "gpus"});
+         .fix = fmt::format("daydream info TRACE shows what was recorded; GPUs that are known: {}",
+                            fmt::join(KnownGpus(), ", "))});
   }
 
   // All new times are found before the first is set: they depend on each other by op.
@@ -167,11 +171,12 @@ class ToGpu {
     if (kernel.bounded) ++bounded_;
     if (kernel.lost != DType::kUnknown) lost_.insert(kernel.lost);
     edit_.BeginCause(fmt::format("kernels run on the {}", to().name));
-    edit_.SetDuration(t, kernel.same_format.Scaled(params_["kernels"]));
+    const double factor = kernel.method == OtherGpuMethod::kMeasured ? 1 : params_["kernels"];
+    edit_.SetDuration(t, std::max(kernel.same_format.Scaled(factor), kernel.least_same_format));
     if (!kernel.tf32) return;
     ++tf32_;
     edit_.BeginCause("fp32 matrix kernels run in TF32");
-    edit_.SetDuration(t, kernel.time.Scaled(params_["kernels"]));
+    edit_.SetDuration(t, std::max(kernel.time.Scaled(factor), kernel.least));
     // Later optimizations read from the name in which format it multiplies.
     Graph& g = edit_.graph();
     g.mutable_task(t).name = g.AddName(fmt::format("tf32 {}", graph().TaskName(t)));
@@ -251,8 +256,9 @@ class ToGpu {
     std::vector<std::string>& warnings = edit_.changes().warnings;
     notes.push_back(fmt::format("from {} to {}", from_->name, to().name));
     std::string shares;
-    for (OtherGpuMethod m :
-         {OtherGpuMethod::kShapes, OtherGpuMethod::kWaves, OtherGpuMethod::kClass}) {
+    for (OtherGpuMethod m : {OtherGpuMethod::kShapes, OtherGpuMethod::kWaves,
+                             OtherGpuMethod::kClass, OtherGpuMethod::kMeasured}) {
+      if (m == OtherGpuMethod::kMeasured && by_method_[m].ns == 0) continue;
       const double part =
           kernel_time_.ns > 0 ? by_method_[m].seconds() / kernel_time_.seconds() : 0;
       shares += fmt::format("{}{:.0f} % by {}", shares.empty() ? "" : ", ", 100 * part, Name(m));
@@ -285,12 +291,6 @@ class ToGpu {
                       "libraries run ({} "
                       "to {})",
                       from_->vendor, to().vendor));
-    }
-    if (to().memory_gb < from_->memory_gb) {
-      warnings.push_back(
-          fmt::format("{:.0f} GB of memory instead of {:.0f}: whether the program fits "
-                      "was not recorded",
-                      to().memory_gb, from_->memory_gb));
     }
     for (const std::string& doubt : target_.assumptions) {
       // A known GPU has a data sheet; what a file leaves out weakens the answer.

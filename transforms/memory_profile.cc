@@ -162,7 +162,7 @@ std::optional<int64_t> SumOfChanges(std::span<const MemoryChange> changes) {
 }
 
 PeakAfter AfterChanges(const MemoryProfile& before, std::span<const MemoryChange> changes) {
-  PeakAfter after{.peak = before.peak, .estimate = before.estimate()};
+  PeakAfter after{.peak = before.peak, .estimate = before.estimate(), .capacity = before.capacity};
   double left = 1;
   for (const MemoryChange& c : changes) {
     const auto bytes = static_cast<double>(c.bytes);

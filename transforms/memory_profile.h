@@ -44,6 +44,9 @@ struct PeakAfter {
   double peak = 0;        // of what is known
   bool estimate = false;  // any part of it
   bool unknown = false;   // some change has no size
+  uint64_t capacity = 0;  // of the GPU that it is on then; 0 = not known
+
+  bool fits() const { return capacity == 0 || unknown || peak <= static_cast<double>(capacity); }
 };
 PeakAfter AfterChanges(const MemoryProfile& before, std::span<const MemoryChange> changes);
 

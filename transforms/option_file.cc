@@ -290,17 +290,11 @@ absl::StatusOr<std::shared_ptr<const OptionFile>> OptionFile::Parse(std::string_
 }
 
 absl::StatusOr<std::shared_ptr<const OptionFile>> OptionFile::Load(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(kMostYamlBytes + 1, '\0');
-  if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!in.is_open() || in.bad() || (in.gcount() == 0 && !in.eof())) {
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0401",
-                       .what = "this optimization file cannot be read",
-                       .where = path,
-                       .fix = "daydream opt new NAME > mine.yaml makes one"});
-  }
-  text.resize(static_cast<size_t>(in.gcount()));
+  DD_ASSIGN_OR_RETURN(std::string text,
+                      ReadTextFile(path, kMostYamlBytes,
+                                   {.code = "E0401",
+                                    .what = "this optimization file cannot be read",
+                                    .fix = "daydream opt new NAME > mine.yaml makes one"}));
   return Parse(text, path);
 }
 

@@ -43,6 +43,8 @@ std::string_view Name(OtherGpuMethod method) {
       return "shapes";
     case OtherGpuMethod::kWaves:
       return "waves";
+    case OtherGpuMethod::kMeasured:
+      return "measurement";
     case OtherGpuMethod::kClass:
       break;
   }
@@ -163,6 +165,7 @@ void OtherGpu::ByShapes(TaskId t, const Setting& s, Kernel& kernel) {
   const Transfer transfer = TransferOp(total, here, there, bias_.Of(FamilyOf(here)), false, rules);
   kernel.bounded = transfer.bounded;
   kernel.same_format = kernel.time = measured.Scaled(transfer.ns / total);
+  kernel.least = kernel.least_same_format = measured.Scaled(there.bound_ns / total);
   if (!s.tf32) return;
   const double fast =
       InFormatNs(target_, *known.work, DType::kFp32, DType::kTf32, transfer.ns, kOwnInFormat);
@@ -170,6 +173,7 @@ void OtherGpu::ByShapes(TaskId t, const Setting& s, Kernel& kernel) {
   kernel.bounded = fast < bound;
   kernel.tf32 = true;
   kernel.time = measured.Scaled(std::max(fast, bound) / total);
+  kernel.least = measured.Scaled(bound / total);
 }
 
 void OtherGpu::ByLaunchOrClass(TaskId t, const Setting& s, Kernel& kernel) {
@@ -193,7 +197,11 @@ OtherGpu::Kernel OtherGpu::Of(TaskId t) {
   Kernel kernel;
   const Setting setting = SettingOf(t);
   kernel.same_format = kernel.time = graph_.task(t).duration;
-  if (setting.from == nullptr || setting.from->name == target_.name) return kernel;
+  if (setting.from == nullptr) return kernel;
+  if (RunAlike(*setting.from, target_)) {
+    kernel.method = OtherGpuMethod::kMeasured;
+    return kernel;
+  }
   if (setting.format_there != setting.format) kernel.lost = setting.format;
   if (TimedByShapes(t, setting) && kernel.time > Duration{}) {
     ByShapes(t, setting, kernel);
@@ -208,7 +216,9 @@ std::string OtherGpu::Explain(TaskId t) {
   if (s.from == nullptr) return "the recorded GPU is not known: as measured";
   const Kernel kernel = Of(t);
   std::string text = fmt::format("by {}: ", Name(kernel.method));
-  if (kernel.method == OtherGpuMethod::kShapes) {
+  if (kernel.method == OtherGpuMethod::kMeasured) {
+    text += fmt::format("the {} has the rates of the recorded GPU", target_.name);
+  } else if (kernel.method == OtherGpuMethod::kShapes) {
     const OpWorkTable::Op known = works_.Of(t);
     const OpTime& here = TimesOn(s.from).Of(*known.work, s.format);
     const OpTime there = There(*known.work, s.tf32 ? DType::kTf32 : s.format_there);

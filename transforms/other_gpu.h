@@ -4,6 +4,7 @@
 //   shapes   the op around it has recorded shapes: the cost model on both GPUs, and what the
 //            measurement says of this op (costmodel/transfer.h)
 //   waves    a memory-bound kernel with a recorded launch: wave scaling (costmodel/wave_scaling.h)
+//   measurement  the new GPU has the rates of the recorded one, whatever its name: as measured
 //   class    anything else: the ratio of sustained rates of its class. Matrix kernels without
 //            shapes are here, for another GPU runs another kernel with another launch.
 //
@@ -20,7 +21,7 @@
 
 namespace daydream {
 
-enum class OtherGpuMethod : uint8_t { kShapes, kWaves, kClass };
+enum class OtherGpuMethod : uint8_t { kShapes, kWaves, kClass, kMeasured };
 std::string_view Name(OtherGpuMethod method);  // "shapes"
 
 struct OtherGpuRules {
@@ -37,11 +38,12 @@ class OtherGpu {
 
   struct Kernel {
     OtherGpuMethod method = OtherGpuMethod::kClass;
-    Duration same_format;          // on the new GPU in the recorded format
-    Duration time;                 // in the format that it runs in there
-    bool tf32 = false;             // came with the GPU
-    DType lost = DType::kUnknown;  // the recorded format, which the new GPU does not have
-    bool bounded = false;          // the roofline of the new GPU counts
+    Duration same_format;               // on the new GPU in the recorded format
+    Duration time;                      // in the format that it runs in there
+    bool tf32 = false;                  // came with the GPU
+    DType lost = DType::kUnknown;       // the recorded format, which the new GPU does not have
+    bool bounded = false;               // the roofline of the new GPU counts
+    Duration least, least_same_format;  // that roofline; 0 where the work is not known
   };
   // Of a recorded GPU that is not known: unchanged, by class. REQUIRES: `t` is a kernel.
   Kernel Of(TaskId t);

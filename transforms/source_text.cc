@@ -1,6 +1,8 @@
 #include "transforms/source_text.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 namespace daydream {
 namespace {
@@ -25,6 +27,25 @@ size_t SequenceLength(unsigned char c) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t most, Diagnostic problem) {
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  std::ifstream in;
+  if (!folder) in.open(path, std::ios::binary);
+  std::string text;
+  char block[4096];
+  while (in.is_open() && in && text.size() <= most) {
+    in.read(block, sizeof(block));
+    text.append(block, static_cast<size_t>(in.gcount()));
+  }
+  if (in.is_open() && !in.bad() && text.size() <= most) return text;
+  problem.where = path;
+  problem.why = folder               ? "it is a folder"
+                : text.size() > most ? fmt::format("it is larger than {} bytes", most)
+                                     : "there is no such file, or it may not be read";
+  return MakeStatus(absl::StatusCode::kInvalidArgument, std::move(problem));
+}
 
 size_t FindNonText(std::string_view text) {
   for (size_t i = 0; i < text.size();) {

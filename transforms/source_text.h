@@ -38,6 +38,10 @@ class SourceText {
   std::vector<size_t> line_begin_;
 };
 
+// The whole of a file of at most `most` bytes. Otherwise (no such file, a folder, a larger one)
+// `problem` as an error, with the file as its place and the reason.
+absl::StatusOr<std::string> ReadTextFile(const std::string& path, size_t most, Diagnostic problem);
+
 // The position of the first byte that no text file holds: control characters but for tab and line
 // ends, and what is not UTF-8. npos when there is none.
 size_t FindNonText(std::string_view text);
