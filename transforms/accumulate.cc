@@ -189,6 +189,7 @@ constinit const Transform kAccumulate = {
     .advice = {.effort = "~5 lines",
                .risk = "convergence",
                .how = "if (i + 1) % N == 0: optimizer.step(); optimizer.zero_grad()"},
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

@@ -352,6 +352,9 @@ class Amp {
 
 absl::Status Run(const Params& params, Editor& edit) { return Amp(params, edit).Run(); }
 
+constexpr Conflict kConflicts[] = {
+    {"amp", "kernels that are in 16 bit already would be halved again"}};
+
 }  // namespace
 
 constinit const Transform kAmp = {
@@ -377,9 +380,12 @@ constinit const Transform kAmp = {
         "PyTorch documentation, Autocast Op Reference and Gradient Scaling; Transformer "
         "Engine documentation, delayed scaling; Daydream (ATC'20) and dPRO (MLSys'22) for "
         "the idea and measurements; docs/cost-model.md for rates",
-    .advice = {.effort = "2 lines",
-               .risk = "numerics",
-               .how = "with torch.autocast(\"cuda\", dtype=torch.bfloat16): loss = model(batch)"},
+    .advice =
+        {.effort = "2 lines",
+         .risk = "numerics",
+         .how = "with torch.autocast(\"cuda\", dtype=torch.bfloat16): loss = model(batch); before "
+                "Ampere dtype=torch.float16 with torch.amp.GradScaler"},
+    .conflicts = kConflicts,
 };
 
 }  // namespace daydream

@@ -239,9 +239,14 @@ class Batch {
   void Tell() {
     Changes& changes = edit_.changes();
     changes.samples *= factor_;
-    changes.memory.push_back(
+    MemoryChange kept =
         ChangeOfKept("what is kept for backward grows with the batch", ForwardOps(edit_.graph()),
-                     [&](const ForwardOp& op) { return op.kept * (factor_ - 1); }));
+                     [&](const ForwardOp& op) { return op.kept * (factor_ - 1); });
+    if (kept.of_activations == 0) {  // what then lives at once, nothing tells
+      kept.what = "how much of a batch is in memory at once without a backward pass";
+      kept.unknown = true;
+    }
+    changes.memory.push_back(std::move(kept));
     const int64_t recorded = sizes_.recorded();
     if (recorded > 0) {
       changes.notes.push_back(

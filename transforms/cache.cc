@@ -130,6 +130,8 @@ class Cache {
 
 absl::Status Run(const Params& params, Editor& edit) { return Cache(params, edit).Run(); }
 
+constexpr Conflict kConflicts[] = {{"cache", "the data set is in memory already"}};
+
 }  // namespace
 
 constinit const Transform kCache = {
@@ -153,6 +155,8 @@ constinit const Transform kCache = {
     .advice = {.effort = "~10 lines",
                .risk = "host memory",
                .how = "copy the data set to /dev/shm, or keep its samples in a shared array"},
+    .conflicts = kConflicts,
+    .memory = MemoryEffect::kNone,
 };
 
 }  // namespace daydream

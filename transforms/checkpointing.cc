@@ -211,6 +211,9 @@ class Checkpointing {
 
 absl::Status Run(const Params& params, Editor& edit) { return Checkpointing(params, edit).Run(); }
 
+constexpr Conflict kConflicts[] = {
+    {"checkpointing", "what is computed again is no longer kept: there is nothing left to save"}};
+
 }  // namespace
 
 constinit const Transform kCheckpointing = {
@@ -236,6 +239,7 @@ constinit const Transform kCheckpointing = {
     .advice = {.effort = "~5 lines",
                .risk = "none",
                .how = "x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"},
+    .conflicts = kConflicts,
 };
 
 }  // namespace daydream

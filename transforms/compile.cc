@@ -327,6 +327,11 @@ class Compile {
     if (breaks_ > 0) {
       changes.notes.push_back(fmt::format("{} regions end where the host reads a result", breaks_));
     }
+    if (compiled_already_ > 0) {
+      changes.warnings.push_back(
+          fmt::format("{} launches are of kernels that a compiler made: that part stays as it is",
+                      compiled_already_));
+    }
     changes.warnings.push_back("whether the compiler takes the whole model cannot be seen here");
   }
 
@@ -343,6 +348,8 @@ class Compile {
 };
 
 absl::Status Run(const Params& params, Editor& edit) { return Compile(params, edit).Run(); }
+
+constexpr Conflict kConflicts[] = {{"compile", "a second time would count the same gain twice"}};
 
 }  // namespace
 
@@ -367,6 +374,7 @@ constinit const Transform kCompile = {
     .advice = {.effort = "1 line",
                .risk = "compile time, fixed shapes",
                .how = "model = torch.compile(model)"},
+    .conflicts = kConflicts,
 };
 
 }  // namespace daydream

@@ -6,6 +6,7 @@
 #include "costmodel/roofline.h"
 #include "transforms/floor_param.h"
 #include "transforms/inserted_kernel.h"
+#include "transforms/precision.h"
 #include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
@@ -57,8 +58,7 @@ class Gist {
       edit_.changes().notes.push_back("no ReLU whose result a convolution or a pooling reads");
       return absl::OkStatus();
     }
-    const std::vector<Device>& devices = graph().tables().devices;
-    if (!devices.empty()) device_ = MatchDevice(devices.front()).spec;
+    device_ = DeviceOf(graph(), ops_[stashes_.front().relu].last).spec;
     const HostCosts costs = MeasureHostCosts(graph());
     const NameId call = edit_.graph().AddName("cudaLaunchKernel");
     InsertedKernel encode{.after = true, .op = edit_.graph().AddName("gist::encode"), .call = call};
@@ -162,6 +162,10 @@ class Gist {
 
 absl::Status Run(const Params& params, Editor& edit) { return Gist(params, edit).Run(); }
 
+constexpr Conflict kConflicts[] = {{"gist", "what is encoded already would be encoded again"},
+                                   {"batch", "it encodes tensors as large as recorded"},
+                                   {"amp", "it encodes tensors as wide as recorded"}};
+
 }  // namespace
 
 constinit const Transform kGist = {
@@ -184,6 +188,7 @@ constinit const Transform kGist = {
     .advice = {.effort = "~200 lines",
                .risk = "own kernels",
                .how = "torch.autograd.graph.saved_tensors_hooks(encode, decode) around ReLU"},
+    .conflicts = kConflicts,
 };
 
 }  // namespace daydream

@@ -52,7 +52,8 @@ absl::Status Run(const Params& params, Editor& edit) {
   return CaptureLaunches(options, edit);
 }
 
-constexpr Conflict kConflicts[] = {{"aot", "both say what launches the kernels"}};
+constexpr Conflict kConflicts[] = {{"aot", "both say what launches the kernels"},
+                                   {"graphs", "a graph cannot be captured into a graph"}};
 
 }  // namespace
 

@@ -29,6 +29,7 @@ class Profiler {
     if (sum > 0) {
       p_.source = MemoryProfile::Source::kShapes;
       p_.peak = sum;
+      p_.at_least = !p_.trains;  // parameters only: what the forward pass makes is not in it
       p_.in_step = p_.activations;
     }
     if (const Trace* trace = graph_.tables().trace.get()) ReadAllocations(*trace);

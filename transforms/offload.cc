@@ -2,9 +2,9 @@
 #include <array>
 #include <map>
 
-#include "costmodel/device.h"
 #include "transforms/host_calls.h"
 #include "transforms/link_rate.h"
+#include "transforms/precision.h"
 #include "transforms/saved_tensors.h"
 #include "transforms/select.h"
 #include "transforms/transform.h"
@@ -15,6 +15,8 @@ namespace {
 // Pinned copies reach this share of what PCIe is rated at: 12.3 of 15.75 GB/s on a 2080 Ti and a
 // V100 (docs/optimizations/pin-memory.md).
 constexpr double kUsableShare = 0.78;
+// Of the rates that can be given.
+constexpr double kLeastRate = 1e6, kMostRate = 1e15;
 
 constexpr std::string_view kSyncs[] = {"none", "layer"};
 constexpr ParamSpec kParams[] = {
@@ -30,7 +32,7 @@ constexpr ParamSpec kParams[] = {
      .low = 0,
      .high = 0,
      .min = 0,
-     .max = 1e15,
+     .max = kMostRate,
      .help = "rate of copies in each direction; 0 = of this trace's pinned copies, else 78 % of "
              "the GPU's PCIe",
      .source = "pinned copies of the trace; data sheets; 12.3 of 15.75 GB/s measured on a 2080 "
@@ -76,6 +78,7 @@ class Offload {
       : params_(params), edit_(edit), ops_(ForwardOps(edit.graph())) {}
 
   absl::Status Run() {
+    DD_RETURN_IF_ERROR(CheckRate());
     DD_RETURN_IF_ERROR(CheckTrained("offload", graph(), ops_));
     DD_RETURN_IF_ERROR(CheckShapes("offload", ops_));
     DD_RETURN_IF_ERROR(FindStashes());
@@ -102,6 +105,18 @@ class Offload {
     return a.step == b.step && a.pass == b.pass;
   }
 
+  absl::Status CheckRate() const {
+    const double rate = params_["rate"];
+    if (rate == 0 || rate >= kLeastRate) return absl::OkStatus();
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0103",
+                       .what = fmt::format("offload: rate = {} is out of range ({} to {}, or 0)",
+                                           FormatValue(rate, Unit::kBandwidth),
+                                           FormatValue(kLeastRate, Unit::kBandwidth),
+                                           FormatValue(kMostRate, Unit::kBandwidth)),
+                       .fix = "daydream opt show offload"});
+  }
+
   absl::Status FindStashes() {
     std::vector<bool> wanted;
     const std::string_view select = params_.text("select");
@@ -110,30 +125,51 @@ class Offload {
       wanted.assign(graph().size(), false);
       for (TaskId t : selector.Select(graph())) wanted[t.index()] = true;
     }
+    // What an op needs may be kept by an op before it: a convolution reads the result of a ReLU.
+    std::vector<bool> leaves(ops_.size(), false);
+    for (size_t i = 0; i < ops_.size(); ++i) {
+      const ForwardOp& op = ops_[i];
+      if (select == "conv" && op.shape.name.find("conv") == std::string_view::npos) continue;
+      if (!wanted.empty() && !wanted[op.first.index()]) continue;
+      leaves[i] = true;
+      for (size_t keeper : op.reads) leaves[keeper] = true;
+    }
     std::vector<Stash> all;
     std::map<std::tuple<uint16_t, uint16_t, LayerId>, size_t> rows;
     for (size_t i = 0; i < ops_.size(); ++i) {
       const ForwardOp& op = ops_[i];
-      if (op.kept <= 0 || !op.layer.valid()) continue;
-      if (select == "conv" && op.shape.name.find("conv") == std::string_view::npos) continue;
-      if (!wanted.empty() && !wanted[op.first.index()]) continue;
-      if (!op.backward.valid()) {
-        ++without_backward_;
-        continue;
+      if (leaves[i] && op.kept > 0 && op.layer.valid()) {
+        if (op.backward.valid()) {
+          auto [it, fresh] = rows.try_emplace({op.step, op.pass, op.layer}, all.size());
+          if (fresh) all.push_back({.step = op.step, .pass = op.pass, .layer = op.layer});
+          Stash& s = all[it->second];
+          s.bytes += op.kept;
+          AddUse(s, i);
+        } else {
+          ++without_backward_;
+        }
       }
-      auto [it, fresh] = rows.try_emplace({op.step, op.pass, op.layer}, all.size());
-      if (fresh) all.push_back({.step = op.step, .pass = op.pass, .layer = op.layer});
-      Stash& s = all[it->second];
-      s.last = op.last;
-      s.use = i;
-      s.backward = op.backward;
-      s.order = op.backward_order;
-      s.bytes += op.kept;
+      for (size_t keeper : op.reads) {
+        const ForwardOp& kept = ops_[keeper];
+        const auto it = rows.find({kept.step, kept.pass, kept.layer});
+        if (leaves[keeper] && it != rows.end()) AddUse(all[it->second], i);
+      }
     }
     for (const Stash& s : all) {
       if (s.bytes >= params_["min"]) stashes_.push_back(s);
     }
     return absl::OkStatus();
+  }
+
+  // It leaves after its last forward use and has to be back for its first backward use.
+  void AddUse(Stash& s, size_t row) const {
+    const ForwardOp& op = ops_[row];
+    s.last = op.last;
+    s.use = row;
+    const bool first = !s.backward.valid() || op.backward_order < s.order;
+    if (!op.backward.valid() || !first) return;
+    s.backward = op.backward;
+    s.order = op.backward_order;
   }
 
   // Copies of the program keep their part of the link.
@@ -144,8 +180,7 @@ class Offload {
       if (rates_[way] == 0) rates_[way] = rates_[1 - way];
     }
     if (rates_[kToDevice] == 0) {
-      const std::vector<Device>& devices = graph().tables().devices;
-      const DeviceMatch match = devices.empty() ? DeviceMatch{} : MatchDevice(devices.front());
+      const DeviceMatch match = DeviceOf(graph(), stashes_.front().last);
       const bool known = match.spec != nullptr && match.spec->pcie_gb_per_s > 0;
       // PCIe 3.0 x16, the slowest link of the GPUs that are known.
       const double rated = known ? match.spec->pcie_gb_per_s : 15.75;
@@ -279,11 +314,19 @@ class Offload {
       edit_.changes().notes.push_back("too few layers keep something for backward");
       return;
     }
+    // Without waits the forward pass may run ahead of the copies: what is out at the peak depends
+    // on the schedule, not on what is moved.
+    const bool waits = params_.text("sync") == "layer";
     edit_.changes().memory.push_back(
-        {.what = fmt::format("{:.1f} MB kept for backward wait in host memory", most_ / 1e6),
-         .bytes = -static_cast<int64_t>(saved_),
+        {.what = waits
+                     ? fmt::format("{:.1f} MB kept for backward wait in host memory", most_ / 1e6)
+                     : fmt::format(
+                           "how much of {:.1f} MB has left by the peak (sync=layer waits for all)",
+                           most_ / 1e6),
+         .bytes = waits ? -static_cast<int64_t>(saved_) : 0,
          .estimate = true,
-         .of_activations = static_cast<int64_t>(MostKept(ops_))});
+         .of_activations = waits ? static_cast<int64_t>(MostKept(ops_)) : 0,
+         .unknown = !waits});
     edit_.changes().notes.push_back(
         fmt::format("{} tensors go to the host at {:.1f} GB/s and come back at {:.1f} GB/s ({}, "
                     "less what other copies take)",
@@ -308,6 +351,14 @@ class Offload {
 
 absl::Status Run(const Params& params, Editor& edit) { return Offload(params, edit).Run(); }
 
+constexpr Conflict kConflicts[] = {
+    {"offload", "what waits in host memory already would be copied again"},
+    {"checkpointing", "both take away what is kept for backward, and the same tensors"},
+    {"gist", "both take away what is kept for backward, and the same tensors"},
+    {"batch", "it copies as many bytes as recorded"},
+    {"hidden", "it copies as many bytes as recorded"},
+    {"amp", "it copies as many bytes as recorded"}};
+
 }  // namespace
 
 constinit const Transform kOffload = {
@@ -322,7 +373,8 @@ constinit const Transform kOffload = {
         "layers before it) begins; backward work waits for its copy. Both cost the host a call. "
         "Copies take bytes / rate; of the rate, recorded copies of the same direction keep the "
         "share of the step that they are busy. What backward needs first stays on the GPU. "
-        "Memory: what is kept goes, but for what backward uses now and what is on its way.",
+        "Memory, with sync=layer: what is kept goes, but for what backward uses now and what is "
+        "on its way; else not known, for the forward pass may run ahead of the copies.",
     .ignores =
         "Kernels that slow down while copies use the GPU's memory; several GPUs on one link; "
         "time to allocate pinned memory (once).",
@@ -331,6 +383,7 @@ constinit const Transform kOffload = {
                .risk = "host memory",
                .how = "torch.autograd.graph.saved_tensors_hooks(pack, unpack) that copy on a side "
                       "stream; save_on_cpu(pin_memory=True) shows the memory but waits"},
+    .conflicts = kConflicts,
 };
 
 }  // namespace daydream

@@ -46,13 +46,14 @@ constexpr ParamSpec kParams[] = {
      .source = "known to whoever runs it (nproc); traces do not hold it"},
     {.name = "step_cores",
      .unit = Unit::kNone,
-     .fallback = 2,
+     .fallback = 1,
      .low = 1,
      .high = 2,
      .min = 0,
      .max = 4096,
-     .help = "cores that the step itself keeps busy",
-     .source = "PyTorch: the main thread and the one of the backward pass, which take turns"},
+     .help = "cores that the step itself keeps busy on average",
+     .source = "PyTorch: the main thread and the one of the backward pass take turns; waiting for "
+               "the GPU spins"},
     {.name = "host_slowdown",
      .unit = Unit::kShare,
      .fallback = 0,
@@ -88,6 +89,15 @@ class Prefetch {
       : params_(params), edit_(edit), loader_(edit.graph()) {}
 
   absl::Status Run() {
+    if (params_["cores"] > 0 && params_["cores"] < 1) {
+      return MakeStatus(
+          absl::StatusCode::kInvalidArgument,
+          {.code = "E0103",
+           .what = fmt::format("prefetch: cores = {:g} is out of range (1 to 4096, or "
+                               "0 for enough)",
+                               params_["cores"]),
+           .fix = "daydream opt show prefetch"});
+    }
     fetches_ = FindFetches(graph(), loader_);
     if (fetches_.empty()) {
       edit_.changes().notes.push_back("no range named after a DataLoader in this trace");
@@ -97,7 +107,7 @@ class Prefetch {
     if (!fetches_.empty()) TellRates();
     const double busy = BusyWorkers();
     Slow(busy);
-    ShareCores(busy);
+    ShareCores();
     MoveToWorkers();
     return absl::OkStatus();
   }
@@ -140,25 +150,28 @@ class Prefetch {
                     static_cast<double>(work.ns) / static_cast<double>(rest.ns));
   }
 
-  // Workers and the threads of the step share the cores. While there are enough, nobody waits;
-  // beyond that each gets its share, and slower workers are busy for longer.
-  void ShareCores(double busy) {
+  // Cores do a fixed amount of work in a step: a batch and what the step itself keeps busy. Where
+  // that takes longer than the slower of loader and step, both are stretched to it, yet never
+  // beyond doing one after the other.
+  void ShareCores() {
     const double cores = params_["cores"];
-    if (cores == 0 || busy == 0) return;
-    const double step = params_["step_cores"];
-    double stretch = 1;
-    for (int i = 0; i < 64; ++i) {
-      const double workers = std::min(params_["workers"], busy * stretch);
-      stretch = std::max(1.0, (workers + step) / cores);
-    }
-    if (stretch <= 1) return;
+    if (cores == 0 || fetches_.empty()) return;
+    Duration work;
+    for (const Fetch& f : fetches_) work += f.work;
+    work = work / static_cast<int64_t>(fetches_.size());
+    const Duration rest = RestOfStep(graph(), fetches_);
+    const Duration alone = std::max(rest, work.Scaled(1 / params_["workers"]));
+    const Duration busy = work + rest.Scaled(params_["step_cores"]);
+    const Duration serial = work + rest - Duration::FromDouble(params_["next_cost"]);
+    const Duration shared = std::min(busy.Scaled(1 / cores), serial);
+    if (shared <= alone || alone <= Duration{}) return;
+    const double stretch = shared.seconds() / alone.seconds();
     edit_.BeginCause("workers and the step share the cores");
     for (Fetch& f : fetches_) f.work = f.work.Scaled(stretch);
     ScaleHost(stretch);
     edit_.changes().notes.push_back(fmt::format(
-        "{:g} cores for {:g} workers and {:g} threads of the step: host work takes {:.2f} times as "
-        "long",
-        cores, params_["workers"], step, stretch));
+        "{:g} cores for {:.1f} ms of work in a step: host work takes {:.2f} times as long", cores,
+        busy.ms(), stretch));
   }
 
   // DS-Analyzer's question: who is slower, the loader or the rest?
@@ -272,6 +285,8 @@ class Prefetch {
 
 absl::Status Run(const Params& params, Editor& edit) { return Prefetch(params, edit).Run(); }
 
+constexpr Conflict kConflicts[] = {{"prefetch", "the workers make the batches already"}};
+
 }  // namespace
 
 constinit const Transform kPrefetch = {
@@ -283,8 +298,9 @@ constinit const Transform kPrefetch = {
         "The host work inside of the loader's next() moves to `workers` lanes: batch k is "
         "made by worker k mod workers, at most `ahead` batches per worker in advance, and "
         "next() waits for its batch, then costs `next_cost`. So the step runs at the rate "
-        "of whoever is slowest: the workers together, the host or the GPU. Where cores are given "
-        "and are too few, workers and host work are stretched to their share. Other slowdowns by "
+        "of whoever is slowest: the workers together, the host or the GPU. Where cores are given, "
+        "a step takes no less than the work of a batch and its own, spread over them, and no more "
+        "than one after the other. Other slowdowns by "
         "busy workers are zero unless given; their ranges widen the interval.",
     .ignores =
         "Start of the workers, shortage of disk bandwidth when many of them read, uneven batches "
@@ -295,6 +311,7 @@ constinit const Transform kPrefetch = {
     .advice = {.effort = "1 line",
                .risk = "host memory",
                .how = "DataLoader(..., num_workers=4, persistent_workers=True)"},
+    .conflicts = kConflicts,
     .memory = MemoryEffect::kNone,
 };
 

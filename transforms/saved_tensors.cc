@@ -115,8 +115,9 @@ bool IsWeight(const OpShape& shape, size_t input) {
 // Follows the tensors of one pass.
 class Pass {
  public:
-  // Bytes that this op adds to what is kept.
-  double Keep(const OpShape& shape, double elements) {
+  // Bytes that the op of this row adds to what is kept. `reads`: rows whose tensors it needs as
+  // well.
+  double Keep(const OpShape& shape, double elements, size_t row, std::vector<size_t>& reads) {
     const Keeps keeps = KeptBy(shape.name);
     const double width = DTypeBytes(shape.dtype);
     double kept = 0;
@@ -124,7 +125,12 @@ class Pass {
     auto keep_input = [&](double n) {
       const bool again = std::find(taken.begin(), taken.end(), n) != taken.end();
       taken.push_back(n);
-      if (std::exchange(Find(n).kept, true) && !again) return;
+      Tensor& tensor = Find(n);
+      if (tensor.kept && !again) {
+        reads.push_back(tensor.keeper);
+        return;
+      }
+      tensor = {.kept = true, .keeper = row};
       kept += n * width;
     };
     if (keeps == Keeps::kInput) keep_input(elements);
@@ -144,7 +150,7 @@ class Pass {
       kept += ElementsOf(shape.inputs.front()) * width;
     }
     if (keeps == Keeps::kMask) kept += elements;
-    Leave(shape, elements, keeps);
+    Leave(shape, elements, keeps, row);
     if (keeps == Keeps::kResult) kept += elements * width;
     return kept;
   }
@@ -152,6 +158,7 @@ class Pass {
  private:
   struct Tensor {
     bool kept = false;
+    size_t keeper = 0;  // row of the op that kept it first
   };
 
   // The tensor with `n` elements that the op before made, or the latest one of this size.
@@ -160,10 +167,12 @@ class Pass {
     return latest_[n];
   }
 
-  void Leave(const OpShape& shape, double elements, Keeps keeps) {
+  void Leave(const OpShape& shape, double elements, Keeps keeps, size_t row) {
     open_ = !KeepsItsSize(keeps, shape.name);
-    if (!open_)
-      latest_[elements] = Tensor{.kept = keeps == Keeps::kResult || keeps == Keeps::kAttention};
+    if (!open_) {
+      latest_[elements] = {.kept = keeps == Keeps::kResult || keeps == Keeps::kAttention,
+                           .keeper = row};
+    }
   }
 
   absl::flat_hash_map<double, Tensor> latest_;  // by elements
@@ -259,7 +268,9 @@ class Walk {
           op.weights += ElementsOf(shape.inputs[i]) * DTypeBytes(shape.dtype);
         }
       }
-      if (trains_[StepOf(task)]) op.kept = pass_.Keep(shape, op.elements);
+      if (trains_[StepOf(task)]) {
+        op.kept = pass_.Keep(shape, op.elements, ops_.size(), op.reads);
+      }
     }
     waiting_[task.layer].push_back(ops_.size());
     ops_.push_back(std::move(op));

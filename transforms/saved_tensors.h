@@ -41,7 +41,9 @@ struct ForwardOp {
   uint16_t pass = 0;    // of the step: micro-batches of gradient accumulation
   double elements = 0;  // of the tensor it works on
   double kept = 0;      // bytes that backward needs and that no op before keeps already
-  double weights = 0;   // bytes of its parameters, told by their place among the inputs
+  // Rows of the ops that keep what backward needs of this one, where those did so first.
+  std::vector<size_t> reads = {};
+  double weights = 0;  // bytes of its parameters, told by their place among the inputs
   bool recognised = false;
 };
 

@@ -107,10 +107,14 @@ class ScenarioReader {
       if (conflict == nullptr) continue;
       size_t end = begin + item.transform->name.size();
       if (end > spec_.size()) end = spec_.size();
-      return At(
-          spec_, begin, end, "E0111",
-          fmt::format("{} and {} exclude each other", other.transform->name, item.transform->name),
-          conflict->reason, "give each its own --opt to compare them");
+      return At(spec_, begin, end, "E0111",
+                other.transform == item.transform
+                    ? fmt::format("{} is there twice", item.transform->name)
+                    : fmt::format("{} and {} exclude each other", other.transform->name,
+                                  item.transform->name),
+                conflict->reason,
+                other.transform == item.transform ? "leave one of them out"
+                                                  : "give each its own --opt to compare them");
     }
     return absl::OkStatus();
   }

@@ -1,9 +1,11 @@
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
 #include "costmodel/roofline.h"
 #include "transforms/op_work.h"
 #include "transforms/precision.h"
 #include "transforms/retime.h"
+#include "transforms/saved_tensors.h"
 #include "transforms/select.h"
 #include "transforms/transform.h"
 
@@ -70,9 +72,7 @@ class Sparse {
           static_cast<double>(p.batch) * static_cast<double>(p.n) * static_cast<double>(p.k);
       weights += elements * DTypeBytes(format);
     }
-    const double kept = params_["kept"];
-    const double stored = kept < 1 ? kept * (1 + 0.25 / DTypeBytes(format)) : 1;
-    const double less = std::min(weights, bytes) * std::max(1 - stored, 0.0);
+    const double less = std::min(weights, bytes) * (1 - Stored(format));
     const double before = SustainedRooflineNs(device, work.flops, bytes, format);
     const double after = SustainedRooflineNs(device, work.flops / gain_, bytes - less, format);
     return before > 0 ? std::min(after / before, 1.0) : 1 / gain_;
@@ -101,6 +101,25 @@ class Sparse {
     const Duration fixed = std::min(now, floor_);
     edit_.SetDuration(t, fixed + (now - fixed).Scaled(ratio));
     ++thinned_;
+    chosen_.insert(t);
+  }
+
+  // Weights of the selected forward ops are stored thinned; gradients and the optimizer's copies
+  // stay dense.
+  void TellMemory() {
+    const std::vector<ForwardOp> ops = ForwardOps(graph());
+    MemoryChange change = ChangeOfKept("weights are stored sparse", ops, [&](const ForwardOp& op) {
+      return chosen_.contains(op.first) ? op.weights * (Stored(op.shape.dtype) - 1) : 0.0;
+    });
+    change.of_activations = 0;  // it adds up
+    change.unknown &= params_["kept"] < 1;
+    edit_.changes().memory.push_back(std::move(change));
+  }
+
+  // Bytes of thinned weights for each byte of dense ones.
+  double Stored(DType format) const {
+    const double kept = params_["kept"];
+    return kept < 1 ? std::min(kept * (1 + 0.25 / DTypeBytes(format)), 1.0) : 1;
   }
 
   void Tell(std::string_view selected) {
@@ -113,6 +132,7 @@ class Sparse {
         "{} products and convolutions keep {} of their weights, {} of them by their shapes; {} "
         "other kernels stay",
         thinned_, FormatValue(params_["kept"], Unit::kShare), shaped_, others_));
+    TellMemory();
     if (old_gpu_) {
       changes.warnings.push_back(
           "this GPU has no sparse tensor cores: the gain needs a library of one's own");
@@ -129,6 +149,7 @@ class Sparse {
   Duration floor_;
   double gain_ = 1;
   absl::flat_hash_map<NameId, KernelTraits> traits_;
+  absl::flat_hash_set<TaskId> chosen_;
   uint64_t thinned_ = 0, shaped_ = 0, others_ = 0;
   bool old_gpu_ = false, unknown_gpu_ = false;
 };
