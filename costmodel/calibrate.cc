@@ -195,6 +195,12 @@ RateFit FitRate(DeviceSpec& device, Rate rate, const Samples& samples, double pr
   result.at_peak = kept > fit.Limit() - 1e-4;
   result.error_held_out = HeldOutError(fit, samples);
   result.error_after = MeanError(fit.At(kept), samples);
+  result.by_rule = result.error_held_out > 0 && result.error_held_out >= result.error_before;
+  if (result.by_rule) {
+    result.kept = prior;
+    result.at_peak = false;
+    result.error_after = result.error_before;
+  }
   SetRate(device, rate, result.kept);
   return result;
 }
@@ -222,9 +228,12 @@ absl::StatusOr<Calibration> Calibrate(const DeviceSpec& device, std::span<const 
   Samples of_rate[4];
   for (const RateSample& sample : samples) {
     const std::optional<Rate> rate = RateOf(sample);
-    const bool long_enough = sample.ns >= 2 * kKernelFloorNs && sample.own > 0 &&
-                             PredictOp(to, sample.work, sample.dtype).ns >= 2 * kKernelFloorNs;
-    if (!rate || !long_enough || PeakOf(to, *rate) <= 0) {
+    const OpTime model = PredictOp(to, sample.work, sample.dtype);
+    const bool impossible = sample.work.exact && sample.ns < model.bound_ns;
+    if (impossible) ++calibration.impossible;
+    const bool long_enough =
+        sample.ns >= 2 * kKernelFloorNs && sample.own > 0 && model.ns >= 2 * kKernelFloorNs;
+    if (!rate || !long_enough || impossible || PeakOf(to, *rate) <= 0) {
       ++calibration.unused;
       continue;
     }
@@ -242,9 +251,10 @@ absl::StatusOr<Calibration> Calibrate(const DeviceSpec& device, std::span<const 
         absl::StatusCode::kFailedPrecondition,
         {.code = "E0806",
          .what = "no measured operation can be used",
-         .why = fmt::format("{} are convolutions, are shorter than {:.0f} us, or are in "
-                            "a format that {} does not have",
-                            samples.size(), 2e-3 * kKernelFloorNs, device.name),
+         .why = fmt::format("{} are faster than the data sheet of {} allows; the others are "
+                            "convolutions, are shorter than {:.0f} us, or are in a format that it "
+                            "does not have",
+                            calibration.impossible, device.name, 2e-3 * kKernelFloorNs),
          .fix = "measure products, copies or elementwise operations that take longer"});
   }
   const DeviceSpec* like = rules.like != nullptr ? rules.like : MostAlike(device);

@@ -34,6 +34,7 @@ struct RateFit {
   // of samples that the rate was not fitted to (five parts; 0 with less than five samples).
   double error_before = 0, error_after = 0, error_held_out = 0;
   bool at_peak = false;  // the data-sheet rate ended the search
+  bool by_rule = false;  // held-out samples are no nearer than by the rule, so that is kept
 };
 
 struct Calibration {
@@ -42,6 +43,8 @@ struct Calibration {
   // Convolutions (no absolute times) and operations whose time is not made of their work: under
   // twice the floor of a kernel.
   size_t unused = 0;
+  // Of these, faster than the data sheet allows: their sizes, times or GPU are not what they say.
+  size_t impossible = 0;
   std::string prior_from;  // "rules", or "rules as they hold on T4"
 };
 

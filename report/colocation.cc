@@ -14,6 +14,8 @@ namespace {
 // Steps of the slower program, and what both together may hold.
 constexpr double kSteps = 8;
 constexpr double kMostTasks = 6e6;
+// A step may differ so much from the recorded one when it is played over and over.
+constexpr double kMostOff = 0.10;
 
 // Begin of the GPU work of every step of one of the programs in a timeline of both.
 struct Begins {
@@ -58,7 +60,7 @@ absl::Status Refuse(std::string what, std::string fix) {
 }
 
 struct Steady {
-  Duration period;
+  Duration period, recorded;
   double gpu_busy = 0;
 };
 
@@ -75,6 +77,22 @@ absl::StatusOr<Steady> PlayAlone(const Graph& graph, uint16_t step) {
   if (steady.period <= Duration{}) {
     return Refuse("colocate: a program has no GPU work whose steps could be repeated",
                   "record some training steps with their GPU work");
+  }
+  // Where no period was recorded there is nothing to compare with.
+  steady.recorded = graph.steps()[step].recorded_period;
+  if (steady.recorded <= Duration{}) steady.recorded = steady.period;
+  if (const double off = steady.period.seconds() / steady.recorded.seconds() - 1;
+      !(std::abs(off) <= kMostOff)) {
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0814",
+         .what = fmt::format("colocate: a step of {:.1f} ms takes {:.1f} ms when it is repeated",
+                             steady.recorded.ms(), steady.period.ms()),
+         .why = "steps of this program overlap, wait for another, or have work between them; one "
+                "that is played over and over by itself is another program",
+         .effect = "what it does beside a second program would not be predicted faithfully",
+         .fix = "a recording whose steps do not depend on each other, or --opt 'colocate(OTHER)', "
+                "which keeps the steps of the trace looked at as they were recorded"});
   }
   steady.gpu_busy = kernels.seconds() / steady.period.seconds();
   return steady;
@@ -121,6 +139,7 @@ absl::StatusOr<Colocation> PredictColocation(const Graph& first, const Graph& se
   for (size_t i = 0; i < 2; ++i) {
     result.programs[i] = Measure(begins[i], from, to);
     result.programs[i].alone = alone[i].period;
+    result.programs[i].recorded = alone[i].recorded;
     result.programs[i].gpu_busy = alone[i].gpu_busy;
     if (result.programs[i].steps == 0) {
       return Refuse("colocate: no two steps of a program begin while both run",

@@ -11,6 +11,7 @@ namespace daydream {
 
 struct ColocatedProgram {
   Duration alone, together;  // steady periods of its typical step
+  Duration recorded;         // the period that it was recorded with
   double gpu_busy = 0;       // kernels' share of the step, alone
   size_t steps = 0;          // behind `together`
   double slowdown() const {
@@ -27,7 +28,8 @@ struct Colocation {
 };
 
 // Plays the typical step of both over and over, side by side, and measures while both run.
-// E0812: recorded on different GPUs, or steps that cannot be repeated.
+// E0812: recorded on different GPUs, or steps that cannot be repeated. E0814: a step played over
+// and over by itself takes more than 10 % more or less than it was recorded to take.
 absl::StatusOr<Colocation> PredictColocation(const Graph& first, const Graph& second,
                                              GpuPolicy policy, const ShareRules& rules);
 

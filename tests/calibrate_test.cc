@@ -37,6 +37,29 @@ std::vector<RateSample> Products(const DeviceSpec& gpu, size_t n, double factor)
 DeviceSpec L4() { return *FindDeviceSpec("L4"); }
 CalibrationRules NoPrior(const DeviceSpec& like) { return {.like = &like, .source = "test"}; }
 
+TEST(Calibrate, LeavesOutWhatIsFasterThanTheDataSheetAllows) {
+  auto samples = Products(L4(), 10, 1);
+  const auto impossible = Products(L4(), 3, 1e-2);
+  samples.insert(samples.end(), impossible.begin(), impossible.end());
+  for (size_t i = 10; i < samples.size(); ++i) samples[i].ns = std::max(samples[i].ns, 5e3);
+  const Calibration c = *Calibrate(L4(), samples, NoPrior(L4()));
+  EXPECT_EQ(c.impossible, 3u);
+  EXPECT_EQ(c.unused, 3u);
+  EXPECT_FALSE(Calibrate(L4(), impossible, NoPrior(L4())).ok());
+}
+
+// Samples that contradict each other say nothing of the next one.
+TEST(Calibrate, KeepsTheRuleWhereHeldOutSamplesAreNoNearer) {
+  auto samples = Products(L4(), 10, 1);
+  for (size_t i = 0; i < samples.size(); ++i) samples[i].ns *= i % 2 == 0 ? 1.6 : 1.3;
+  const Calibration better = *Calibrate(L4(), samples, NoPrior(L4()));
+  EXPECT_FALSE(better.fits[0].by_rule);
+  EXPECT_LT(better.fits[0].error_held_out, better.fits[0].error_before);
+  samples = Products(L4(), 10, 1);
+  const Calibration same = *Calibrate(L4(), samples, NoPrior(L4()));
+  EXPECT_EQ(same.fits[0].by_rule, same.fits[0].kept == same.fits[0].prior);
+}
+
 TEST(Calibrate, FindsTheRateThatWasMeasured) {
   DeviceSpec slow = L4();
   slow.measured_fp32_gemm_tflops = slow.SustainedTflops(DType::kFp32) * 0.7;
@@ -70,7 +93,9 @@ TEST(Calibrate, FewSamplesStayNearTheRule) {
 }
 
 TEST(Calibrate, NoRateIsAboveTheDataSheet) {
-  const Calibration c = *Calibrate(L4(), Products(L4(), 300, 0.2), NoPrior(L4()));
+  auto samples = Products(L4(), 300, 1);
+  for (RateSample& s : samples) s.ns = PredictOp(L4(), s.work, s.dtype).bound_ns;
+  const Calibration c = *Calibrate(L4(), samples, NoPrior(L4()));
   EXPECT_TRUE(c.fits[0].at_peak);
   EXPECT_LE(c.device.measured_fp32_gemm_tflops, L4().fp32_tflops);
 }

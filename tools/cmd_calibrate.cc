@@ -25,7 +25,7 @@ absl::StatusOr<Samples> ReadSamples(const std::string& path, const Args& args, S
     DD_ASSIGN_OR_RETURN(
         const std::string text,
         ReadTextFile(path, kMostTableBytes,
-                     {.code = "E0805", .what = "the table of measured operations cannot be read"}));
+                     {.code = "E0201", .what = "the table of measured operations cannot be read"}));
     DD_ASSIGN_OR_RETURN(read.samples, ReadRateTable(path, text));
     read.source = path.substr(path.rfind('/') + 1);
     return read;
@@ -71,23 +71,42 @@ std::string Screen(const Calibration& c, const Samples& samples, size_t compared
     const std::string_view unit = fit.rate == Rate::kBandwidth ? "GB/s" : "TFLOPS";
     auto rate = [&](double value) { return fmt::format("{:.4g} {}", value, unit); };
     table.AddRow({std::string(RateName(fit.rate)), FormatCount(fit.samples), rate(fit.prior),
-                  rate(fit.alone), rate(fit.kept) + (fit.at_peak ? " (data sheet)" : ""),
+                  rate(fit.alone),
+                  rate(fit.kept) + (fit.at_peak   ? " (data sheet)"
+                                    : fit.by_rule ? " (rule)"
+                                                  : ""),
                   FormatPercent(fit.error_before), FormatPercent(fit.error_after),
                   fit.error_held_out > 0 ? FormatPercent(fit.error_held_out) : "-"});
   }
   text += table.Text(session.table_style());
-  text += "  kept: between the rule and the samples, nearer to these the more there are\n";
+  text +=
+      "  kept: between the rule and the samples, nearer to these the more there are;\n"
+      "  the rule where samples that were held out are no nearer by them\n";
   if (compared > 0) {
     text += fmt::format(
         "  {} were also measured on the other GPU: what the model is off by there "
         "is not taken for the rate\n",
         Plural(compared, "operation"));
   }
-  if (c.unused > 0) {
+  if (c.unused > c.impossible) {
     text += fmt::format("  {} not used: convolutions, too short, or a format the GPU lacks\n",
-                        Plural(c.unused, "operation"));
+                        Plural(c.unused - c.impossible, "operation"));
+  }
+  if (c.impossible > 0) {
+    text += fmt::format("  {} not used: faster than the data sheet of the {} allows\n",
+                        Plural(c.impossible, "operation"), c.device.name);
   }
   return text;
+}
+
+// What a description left out and a rule filled in stays marked as such in the one that is written.
+void MarkAssumed(const DeviceChoice& gpu, DeviceSpec& spec) {
+  if (gpu.path.empty()) return;
+  for (const std::string& assumption : gpu.assumptions) {
+    for (std::string_view field : DeviceFieldNames()) {
+      if (assumption.starts_with(fmt::format("{} ", field))) spec.unsure.push_back(assumption);
+    }
+  }
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
@@ -115,6 +134,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
     }
   }
   DD_ASSIGN_OR_RETURN(Calibration calibration, Calibrate(gpu.spec, samples.samples, rules));
+  MarkAssumed(gpu, calibration.device);
   session.Screen(Screen(calibration, samples, compared, session));
   for (const std::string& assumption : gpu.assumptions) session.Note("assumed: " + assumption);
   DD_RETURN_IF_ERROR(session.WriteResult(args, DeviceTextproto(calibration.device)));

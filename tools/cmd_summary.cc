@@ -9,6 +9,7 @@
 #include "tools/command.h"
 #include "tools/input.h"
 #include "tools/memory_text.h"
+#include "transforms/kernel_share.h"
 #include "transforms/memory_profile.h"
 
 namespace daydream {
@@ -158,6 +159,8 @@ std::string CurveJson(const ShareCurve& curve) {
   json.BeginObject().Key("schema").String("daydream.knee/1").Key("device").String(curve.device);
   json.Key("multiprocessors").Int(curve.multiprocessors).Key("slower").Rounded(curve.slower, 4);
   json.Key("step_knee").Rounded(curve.step_knee, 4).Key("by_launch").Rounded(curve.by_launch, 4);
+  json.Key("confidence").String("low").Key("assumed_saturation");
+  json.Rounded(kSaturationParam.fallback, 4);
   json.Key("curve").BeginArray();
   for (const ShareCurve::Point& p : curve.points) {
     json.BeginInlineObject().Key("share").Rounded(p.share, 4).Key("step_ns").Int(p.step.ns);
@@ -189,11 +192,12 @@ absl::StatusOr<std::string> KneeText(const Graph& graph, Format format, size_t t
       "{} {}, {} multiprocessors\n\n{}\n  the step needs {} of them: less costs more than "
       "{}\n\n{}\n"
       "  {} of kernel time by blocks of the launch, the rest divides evenly\n"
+      "  confidence low: that {} of the multiprocessors saturate the memory is a guess\n"
       "  the model: daydream explain share\n",
       session.Bold("a share of"), curve.device, curve.multiprocessors,
       CurveTable(curve).Text(session.table_style()), FormatPercent(curve.step_knee, 0),
       FormatPercent(curve.slower, 0), KneeTable(curve, top).Text(session.table_style()),
-      FormatPercent(curve.by_launch, 0));
+      FormatPercent(curve.by_launch, 0), FormatPercent(kSaturationParam.fallback, 0));
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {

@@ -386,6 +386,14 @@ constexpr ErrorPage kPages[] = {
      "Chakra builds on) of the same program. Ops are matched by name and by their order; a "
      "profile\n"
      "with another number of ops of every name, or with shapes of its own, takes nothing from it."},
+    {"E0814", "a step cannot be repeated by itself",
+     "daydream colocate plays the typical step of each program over and over. Where that takes "
+     "more\n"
+     "than 10 % more or less than the step was recorded to take (work between steps, a loader "
+     "that\n"
+     "runs ahead, steps that overlap), the repeated program is not the recorded one, and nothing "
+     "is\n"
+     "predicted from it."},
     {"E0901", "internal error",
      "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
      "not\n"

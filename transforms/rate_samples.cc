@@ -16,6 +16,8 @@ namespace {
 
 constexpr size_t kMostSamples = 100'000;
 constexpr double kLargest = 1e12;
+// Of a tensor's side: the product of two still is a whole number of 64 bits.
+constexpr double kLargestSide = 1e9;
 
 struct Cell {
   std::string_view text;
@@ -103,7 +105,9 @@ class RateTable {
 
   absl::StatusOr<int64_t> Whole(std::string_view column, std::optional<double> fallback = {}) {
     DD_ASSIGN_OR_RETURN(double value, Number(column, fallback));
-    return static_cast<int64_t>(std::llround(value));
+    if (value <= kLargestSide && value >= 0.5) return static_cast<int64_t>(std::llround(value));
+    return Problem({line_, Find(column)->column}, fmt::format("'{}' is no {}", value, column),
+                   fmt::format("a whole number from 1 to {}", kLargestSide));
   }
 
   absl::StatusOr<DType> Format() {

@@ -2,7 +2,7 @@
 """Fits the constants of the cost model to measured kernels, and compares them with the sources.
 
     python3 costmodel/fit/fit.py DATA            a minute; prints constants and errors
-    python3 costmodel/fit/fit.py DATA --check    exit 1 when the sources have other constants
+    python3 costmodel/fit/fit.py DATA --check    exit 1 when the sources predict otherwise (by 3 %)
     python3 costmodel/fit/fit.py DATA --quick    fewer rows and one start: ten seconds
 
 DATA is a folder with gemm.csv.gz, elementwise.csv.gz, softmax.csv.gz and layernorm.csv.gz, the kernel
