@@ -108,6 +108,25 @@ TEST_F(TraceCommand, WhatIsWrongWithTheFlagsIsNotTheCommandsExitCode) {
   EXPECT_THAT(Files(), IsEmpty());
 }
 
+TEST_F(TraceCommand, NumbersHaveTheLimitsOfTheRecorder) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"--warmup -1", "--warmup -1: not 0 or above"},
+      {"--warmup 1.5", "--warmup '1.5' is not a whole number"},
+      {"--steps 0", "--steps 0: not 1 or above"},
+      {"--flush 60001", "--flush 60001: not 60000 or less"},
+      {"--max-events 4294967297", "--max-events 4294967297: not 4294967296 or less"},
+      {"--max-events 99999999999999999999",
+       "--max-events 99999999999999999999: not 4294967296 or less"}};
+  for (const auto& [flag, what] : wrong) {
+    Result r = Run(fmt::format("daydream trace {} true", flag));
+    EXPECT_EQ(r.exit, 125) << flag;
+    EXPECT_THAT(r.err, StartsWith(fmt::format("error[E0104]: {}\n", what)));
+  }
+  Result r = Run("daydream trace -c none --flush 60000 --max-events 4294967296 " + kProgram +
+                 " init launch=3 sync");
+  EXPECT_THAT(r.err, Not(HasSubstr("cannot use"))) << "the recorder takes what is allowed";
+}
+
 TEST_F(TraceCommand, FlagsBehindTheCommandAreTheCommands) {
   Result r = Run("daydream trace -q printf '%s ' -o x --steps -- --bad");
   EXPECT_EQ(r.exit, 0);

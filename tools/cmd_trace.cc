@@ -67,7 +67,9 @@ void WarnAboutNothing(const std::vector<RecordingReport>& reports, Session& sess
     d.effect = "the marks of the program were recorded, its GPU work was not";
     d.fix = "put that right and record again; daydream doctor looks at driver, CUPTI and others";
   } else if (reports.empty()) {
-    d.why = "no process of the command used CUDA, or the recorder could not get into it";
+    d.why =
+        "no process of the command used CUDA, --ranks leaves those out that did, or the recorder "
+        "could not get into them";
     d.fix = "daydream doctor looks whether recording can work here";
   } else {
     d.why = "the program did no GPU work in the recorded range";
@@ -107,7 +109,8 @@ void Announce(const std::vector<RecordingReport>& reports, Session& session) {
                   .what = "a recording is not complete",
                   .where = r.path,
                   .why = r.loss,
-                  .fix = "record fewer steps, or CUDA graphs as a whole: --cuda-graph graph"});
+                  .fix = "record fewer steps, or CUDA graphs as a whole: --cuda-graph graph; a "
+                         "process that still runs has to end before the command does"});
   }
   session.Screen(RecordingScreen(reports));
 }

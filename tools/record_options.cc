@@ -102,10 +102,26 @@ absl::StatusOr<uint64_t> Milliseconds(std::string_view flag, std::string_view te
   return static_cast<uint64_t>(std::llround(seconds * 1000));
 }
 
-// As ParseCount(), but 0 is a count, too.
-absl::StatusOr<uint64_t> CountOrZero(std::string_view flag, std::string_view text) {
-  if (text == "0") return 0;
-  return ParseCount(flag, text);
+// What the recorder takes (tracer/options.cc).
+constexpr int64_t kMostSteps = int64_t{1} << 40, kMostEvents = int64_t{1} << 32;
+constexpr int64_t kLongestFlushMs = 60'000;
+
+absl::StatusOr<uint64_t> Number(const Args& args, std::string_view flag, int64_t min, int64_t max) {
+  const std::string_view text = args.Get(flag);
+  const std::string fix = fmt::format("{} 10", flag);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = end == text.data() + text.size() && !text.empty();
+  if (!whole || error == std::errc::invalid_argument) {
+    return Bad(fmt::format("{} '{}' is not a whole number", flag, text), fix);
+  }
+  const bool too_large = error == std::errc::result_out_of_range && text[0] != '-';
+  if (too_large || value > max)
+    return Bad(fmt::format("{} {}: not {} or less", flag, text, max), fix);
+  if (error != std::errc() || value < min) {
+    return Bad(fmt::format("{} {}: not {} or above", flag, text, min), fix);
+  }
+  return static_cast<uint64_t>(value);
 }
 
 absl::Status CheckRanks(std::string_view list) {
@@ -224,10 +240,10 @@ std::span<const Flag> RecordFlags() { return kFlags; }
 absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
   RecordOptions o;
   DD_RETURN_IF_ERROR(AddRange(args, o.settings));
-  DD_ASSIGN_OR_RETURN(uint64_t warmup, CountOrZero("--warmup", args.Get("--warmup")));
-  DD_ASSIGN_OR_RETURN(uint64_t steps, ParseCount("--steps", args.Get("--steps")));
-  DD_ASSIGN_OR_RETURN(uint64_t events, ParseCount("--max-events", args.Get("--max-events")));
-  DD_ASSIGN_OR_RETURN(uint64_t flush, ParseCount("--flush", args.Get("--flush")));
+  DD_ASSIGN_OR_RETURN(uint64_t warmup, Number(args, "--warmup", 0, kMostSteps));
+  DD_ASSIGN_OR_RETURN(uint64_t steps, Number(args, "--steps", 1, kMostSteps));
+  DD_ASSIGN_OR_RETURN(uint64_t events, Number(args, "--max-events", 1, kMostEvents));
+  DD_ASSIGN_OR_RETURN(uint64_t flush, Number(args, "--flush", 1, kLongestFlushMs));
   DD_ASSIGN_OR_RETURN(auto sources, Sources(args.Get("--trace")));
   DD_ASSIGN_OR_RETURN(o.extra, Extra(args));
   const std::string_view ranks = args.Get("--ranks");

@@ -5,8 +5,8 @@
 namespace daydream::tracer {
 namespace {
 
-// Runtime calls that come often and do nothing: getters, and queries as the NCCL watchdog makes
-// them.
+// Runtime calls that come often and do nothing: getters (those of properties and entry points
+// while libraries start), and queries as the NCCL watchdog makes them.
 #define RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
 constexpr CUpti_CallbackId kDenied[] = {
     RUNTIME(cudaGetDevice_v3020),
@@ -32,6 +32,17 @@ constexpr CUpti_CallbackId kDenied[] = {
     RUNTIME(cudaOccupancyAvailableDynamicSMemPerBlock_v10200),
     RUNTIME(cudaOccupancyMaxPotentialClusterSize_v11070),
     RUNTIME(cudaOccupancyMaxActiveClusters_v11070),
+    RUNTIME(cudaGetDeviceCount_v3020),
+    RUNTIME(cudaGetDeviceProperties_v3020),
+    RUNTIME(cudaGetDeviceProperties_v12000),
+    RUNTIME(cudaGetDriverEntryPoint_v11030),
+    RUNTIME(cudaGetDriverEntryPoint_ptsz_v11030),
+    RUNTIME(cudaGetDriverEntryPointByVersion_v12050),
+    RUNTIME(cudaGetDriverEntryPointByVersion_ptsz_v12050),
+    RUNTIME(cudaMemGetInfo_v3020),
+    RUNTIME(cudaStreamGetPriority_v5050),
+    RUNTIME(cudaStreamGetPriority_ptsz_v7000),
+    RUNTIME(cudaThreadExchangeStreamCaptureMode_v10010),
 };
 #undef RUNTIME
 
@@ -44,6 +55,7 @@ constexpr CUpti_CallbackId kDriverCalls[] = {
     DRIVER2(cuLaunchKernel),
     DRIVER2(cuLaunchKernelEx),
     DRIVER2(cuLaunchCooperativeKernel),
+    DRIVER(cuLaunchCooperativeKernelMultiDevice),
     DRIVER2(cuGraphLaunch),
     DRIVER2(cuStreamWaitEvent),
     DRIVER2(cuEventRecord),
@@ -60,6 +72,10 @@ constexpr CUpti_CallbackId kDriverCalls[] = {
     DRIVER2(cuMemcpy2DAsync_v2),
     DRIVER2(cuMemcpy3DAsync_v2),
     DRIVER2(cuMemcpy3DPeerAsync),
+    DRIVER2(cuMemcpyBatchAsync),
+    DRIVER2(cuMemcpyBatchAsync_v2),
+    DRIVER2(cuMemcpy3DBatchAsync),
+    DRIVER2(cuMemcpy3DBatchAsync_v2),
     BLOCKING2(cuMemcpyPeer),
     BLOCKING2(cuMemcpy2D_v2),
     BLOCKING2(cuMemcpy2DUnaligned_v2),

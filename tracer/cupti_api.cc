@@ -4,54 +4,83 @@
 #include <link.h>
 #include <stdlib.h>
 
-#include <array>
+#include <charconv>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace daydream::tracer {
 namespace {
 
-// The newest first. Versions of the soname are those of the CUDA Toolkit.
-constexpr std::array kNames = {"libcupti.so.13", "libcupti.so.12"};
-
 std::string BaseName(std::string_view path) {
   return std::string(path.substr(path.rfind('/') + 1));
 }
 
-// Folders where the CUPTI that belongs to the program's CUDA runtime may lie: beside it, and where
-// PyTorch's wheels put it (nvidia/cuda_runtime/lib and nvidia/cuda_cupti/lib).
-std::vector<std::string> Folders() {
-  std::vector<std::string> folders;
-  std::string runtime = LoadedLibrary("libcudart.so");
-  if (!runtime.empty()) {
-    std::string folder = runtime.substr(0, runtime.rfind('/'));
-    folders.push_back(folder);
-    folders.push_back(folder + "/../../cuda_cupti/lib");
-    folders.push_back(folder + "/../extras/CUPTI/lib64");
+// "/usr/lib/libcudart.so.12.4" after "libcudart.so." -> 12; 0: there is no number.
+int NumberAfter(std::string_view path, std::string_view prefix) {
+  const std::string name = BaseName(path);
+  int number = 0;
+  if (name.starts_with(prefix)) {
+    std::from_chars(name.data() + prefix.size(), name.data() + name.size(), number);
   }
-  folders.push_back("/usr/local/cuda/extras/CUPTI/lib64");
-  folders.push_back("/usr/local/cuda/lib64");
-  return folders;
+  return number;
+}
+
+std::string RealPath(const std::string& path) {
+  char* real = realpath(path.c_str(), nullptr);
+  std::string text = real == nullptr ? path : real;
+  free(real);
+  return text;
+}
+
+// The newest CUDA that the driver can work with, told by the name of its file without calling it:
+// libcuda.so.570.86.10. CUDA 13 needs 580 (release notes of the CUDA Toolkit, "CUDA Driver").
+int VersionOfDriver() {
+  constexpr int kFirstDriver = 400;  // smaller numbers are no version of the driver (WSL, tests)
+  const int driver = NumberAfter(RealPath(LoadedLibrary("libcuda.so")), "libcuda.so.");
+  return driver >= kFirstDriver && driver < 580 ? 12 : 13;
+}
+
+// Versions of the soname are those of the CUDA Toolkit. The one that fits best first.
+std::vector<std::string> Names(int version) {
+  std::vector<std::string> names = {"libcupti.so.13", "libcupti.so.12"};
+  if (version == 12) std::swap(names[0], names[1]);
+  return names;
+}
+
+void* OpenFirst(const std::string& folder, const std::vector<std::string>& names, int flags,
+                std::string& why) {
+  for (const std::string& name : names) {
+    if (void* library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL | flags)) {
+      return library;
+    }
+    const char* error = dlerror();  // none when it is just not loaded
+    if (why.empty() && error != nullptr) why = error;
+  }
+  return nullptr;
 }
 
 void* Open(const std::string& given, std::string& why) {
-  if (!given.empty()) {
-    void* library = dlopen(given.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) why = dlerror();
-    return library;
+  if (!given.empty()) return OpenFirst("", {given}, 0, why);
+  const std::string runtime = LoadedLibrary("libcudart.so");
+  const int of_runtime = NumberAfter(runtime, "libcudart.so.");
+  const std::vector<std::string> names = Names(of_runtime != 0 ? of_runtime : VersionOfDriver());
+  std::string not_loaded;
+  if (void* library = OpenFirst("", names, RTLD_NOLOAD, not_loaded)) return library;
+  // The CUPTI that belongs to the program's CUDA runtime: beside it, and where PyTorch's wheels put
+  // it (nvidia/cuda_runtime/lib and nvidia/cuda_cupti/lib).
+  std::vector<std::string> folders;
+  if (!runtime.empty()) {
+    const std::string folder = runtime.substr(0, runtime.rfind('/') + 1);
+    folders = {folder, folder + "../../cuda_cupti/lib/", folder + "../extras/CUPTI/lib64/"};
   }
-  for (const char* name : kNames) {
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
-  }
-  for (const char* name : kNames) {
-    if (void* library = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return library;
-    if (why.empty()) why = dlerror();
-  }
-  for (const std::string& folder : Folders()) {
-    for (const char* name : kNames) {
-      if (void* library = dlopen((folder + "/" + name).c_str(), RTLD_NOW | RTLD_LOCAL)) {
-        return library;
-      }
+  // Then the one of the system.
+  folders.insert(folders.end(),
+                 {"", "/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/"});
+  for (const std::string& folder : folders) {
+    std::string not_there;
+    if (void* library = OpenFirst(folder, names, 0, folder.empty() ? why : not_there)) {
+      return library;
     }
   }
   return nullptr;
@@ -91,9 +120,7 @@ std::string LoadCupti(const std::string& given, CuptiApi& api) {
   if (api.GetVersion(&api.version) != CUPTI_SUCCESS) api.version = 0;
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(api.GetVersion), &info) != 0 && info.dli_fname != nullptr) {
-    char* real = realpath(info.dli_fname, nullptr);
-    api.path = real == nullptr ? info.dli_fname : real;
-    free(real);
+    api.path = RealPath(info.dli_fname);
   }
   if (api.version != 0 && api.version < kOldestCupti) {
     return api.path + " is of CUDA 11 or older (CUPTI API version " + std::to_string(api.version) +

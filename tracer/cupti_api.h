@@ -42,7 +42,8 @@ struct CuptiApi {
 };
 
 // Fills `api` from the CUPTI of the process: `given` if not empty, else the copy that the program
-// has already loaded, else the first one that is found. Returns "" or why there is none.
+// has already loaded, else the one that belongs to its CUDA runtime, else one of the system that
+// the driver allows. Returns "" or why there is none.
 std::string LoadCupti(const std::string& given, CuptiApi& api);
 
 // "CUPTI_ERROR_NOT_INITIALIZED (15)"

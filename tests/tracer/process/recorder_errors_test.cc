@@ -279,6 +279,18 @@ TEST(RecorderErrors, AProgramThatHasLoadedCuptiOfCuda11IsRefusedWithAClearMessag
   EXPECT_THAT(Messages(left), ElementsAre(HasSubstr(old + "; CUDA 12 is needed")));
 }
 
+TEST(RecorderErrors, TheCuptiBesideTheProgramsRuntimeComesBeforeTheSystemsNewest) {
+  Session session;
+  const std::string runtime = session.scratch("libcudart.so.12");
+  const std::string cupti = session.scratch("libcupti.so.12");
+  std::filesystem::copy_file(DAYDREAM_BAD_DISK, runtime);  // any library
+  std::filesystem::copy_file(DAYDREAM_FAKE_CUDA "/libcupti.so.13", cupti);
+  const Left left = session.Run({"load=" + runtime, "init", "launch=3", "sync", "exit=0"});
+  const WrittenFile file = OnlyFile(left);
+  EXPECT_EQ(file.header.recording().cupti_path(), std::filesystem::canonical(cupti));
+  EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(3));
+}
+
 TEST(RecorderErrors, BuffersAreZeroedAsPromised) {
   Session session("flush_ms=20;buffer_mb=1", "check_zero=1");
   const Left left = session.Run({"init", "threads=4x10000", "sync", "exit=0"});
