@@ -9,6 +9,7 @@
 
 #include "costmodel/device_fields.h"
 #include "graph/text.h"
+#include "report/colocation.h"
 #include "report/what_if.h"
 #include "simulator/simulate.h"
 #include "tests/real_traces.h"
@@ -208,6 +209,18 @@ TEST_F(RealGpu, ARenamedCopyOfTheRecordedGpuChangesNothing) {
   predicted = before.graph;
   ASSERT_TRUE(Put("gpu(" + path + ")", predicted).ok());
   EXPECT_GT(KernelMs(predicted)["all"] / KernelMs(before.graph)["all"], 1.3);
+}
+
+// Its loader runs ahead: 122 ms as recorded, 206 ms when one step is repeated.
+TEST_F(RealGpu, AStepThatIsAnotherWhenRepeatedIsNotColocated) {
+  const BuiltGraph trains = Load("loader/resnet50-v100.workers4.b.json.gz");
+  auto refused = PredictColocation(trains.graph, trains.graph, GpuPolicy::kTime, ShareRules{});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(DiagnosticOf(refused.status()).code, "E0814");
+  const BuiltGraph serves = Load("gpus/bert-small.h100.json.gz");
+  auto fine = PredictColocation(serves.graph, serves.graph, GpuPolicy::kTime, ShareRules{});
+  ASSERT_TRUE(fine.ok()) << fine.status();
+  EXPECT_NEAR(fine->programs[0].alone.seconds() / fine->programs[0].recorded.seconds(), 1, 0.1);
 }
 
 TEST_F(RealGpu, TellsWhetherAKnownPeakFits) {
