@@ -332,7 +332,9 @@ void Worker::WarnIfNothingCame() {
       Warn("the program never called cudaProfilerStart");
       break;
     case Capture::kNvtx:
-      Warn("no range was called " + r_.environment.options.range + ", so nothing was recorded");
+      Warn("no range was called " + r_.environment.options.range +
+           ", so nothing was recorded (nvtxRangeStart is not "
+           "followed, nvtxRangePush is)");
       break;
     default:
       Warn("the program ended before recording began");

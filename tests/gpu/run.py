@@ -260,6 +260,8 @@ class Suite:
             if self.left() < 30:
                 return self.problem("no time left for " + how.name)
             self.one_end(how.name, how)
+        self.after_stop()
+        self.own_overhead()
         self.two_ranks()
         self.own_profiler()
         self.cuda_programs()
@@ -288,6 +290,43 @@ class Suite:
         kernels = info["graph"]["gpu_tasks"] if info and "graph" in info else 0
         self.check(name + ": GPU tasks in the recording", kernels, kernels > 0)
         self.check(name + ": exit code", process.returncode, process.returncode == 128 + how)
+
+    def after_stop(self):
+        """A program that keeps the GPU busy is ended after the window, whose work is all there."""
+        path = self.work / "after-stop.ddtrace"
+        window = ["--warmup", WARMUP, "--steps", 4, "--after", "stop"]
+        command = ["sh", "-c", 'exec "$@" >/dev/null', "sh", *self.bench("resnet50", "--endless")]
+        code, _, err = self.run(self.trace(path, window, command), limit=120)
+        self.check("--after stop: exit code", code, code == 128 + signal.SIGTERM)
+        info = self.info(path) if path.exists() else None
+        if info is None:
+            return self.problem("--after stop: no recording\n" + err[-1500:])
+        self.judge("--after stop", info)
+        steps = info["steps"]["measured"]
+        self.check("--after stop: steps", steps, steps >= 3)
+
+    def own_overhead(self):
+        """What a recording says it cost, against the matrix of recorded and plain runs."""
+        times = self.report.get("overhead", {}).get("mlp", {})
+        if not times.get("off") or not times.get("+nvtx"):
+            return self.problem("own overhead: there is no matrix to hold it against")
+        off, on = times["off"], times["+nvtx"]
+        ratio = statistics.median(on) / statistics.median(off)
+        noise = (max(off) - min(off) + max(on) - min(on)) / statistics.median(off)
+        # GPU work is recorded for two seconds after the window: 5 s of steps leave some without.
+        steps = WARMUP + STEPS + int(5000 / statistics.median(off))
+        command = self.bench("mlp", "base", "--steps", steps, "--warmup", WARMUP)
+        self.run(self.trace("cost", ["--warmup", WARMUP, "--steps", STEPS], command))
+        info = self.info(self.work / "cost.ddtrace")
+        said = info and info["recording"].get("overhead_pct")
+        if said is None:
+            return self.check("own overhead of a recording", "not measurable", False)
+        error = info["recording"]["overhead_error_pct"]
+        self.check(
+            "own overhead of a recording %",
+            "%.2f ± %.2f, runs say %.2f ± %.2f" % (said, error, (ratio - 1) * 100, noise * 100),
+            abs(said - (ratio - 1) * 100) <= error + noise * 100,
+        )
 
     def two_ranks(self):
         bench = self.bench("mlp", "base", "--steps", 12, "--warmup", WARMUP)
