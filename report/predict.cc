@@ -95,7 +95,8 @@ class Predictor {
       p_.left_out.clear();
       return std::move(p_);
     }
-    FindPeak();
+    FindMemory();
+    CheckCapacity();
     p_.simulated = p_.step;
     p_.speedup = Ratio(base_.step, p_.step);
     if (options_.step_only) return std::move(p_);
@@ -118,12 +119,20 @@ class Predictor {
   }
 
  private:
-  void FindPeak() {
-    const std::optional<uint64_t> capacity = p_.changes.capacity;
-    if (base_.memory.known()) {
-      p_.peak = AfterChanges(base_.memory, p_.changes.memory);
-      if (capacity.has_value()) p_.peak->capacity = *capacity;
+  // Without a peak of the baseline only the changes themselves are known, which then add up.
+  void FindMemory() {
+    const std::vector<MemoryChange>& changes = p_.changes.memory;
+    p_.memory_change = SumOfChanges(changes);
+    if (!base_.memory.known()) return;
+    p_.peak = AfterChanges(base_.memory, changes);
+    if (p_.changes.capacity.has_value()) p_.peak->capacity = *p_.changes.capacity;
+    if (p_.memory_change.has_value() && !changes.empty()) {
+      p_.memory_change = std::llround(p_.peak->peak) - std::llround(base_.memory.peak);
     }
+  }
+
+  void CheckCapacity() {
+    const std::optional<uint64_t> capacity = p_.changes.capacity;
     if (capacity.value_or(0) == 0) return;
     if (p_.peak.has_value() && !p_.peak->fits()) {
       p_.changes.warnings.push_back(fmt::format("the peak of {:.1f} GB does not fit into {:.1f} GB",
@@ -359,6 +368,7 @@ Prediction BaselinePrediction(const Baseline& base) {
   unchanged.step = unchanged.simulated = base.step;
   unchanged.path = base.path;
   if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});
+  unchanged.memory_change = 0;
   unchanged.why = "the replay of the recorded steps";
   return unchanged;
 }

@@ -12,8 +12,8 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFirstLine = "daydream-sweep 1";
-constexpr size_t kFields = 9;  // of a row
+constexpr std::string_view kFirstLine = "daydream-sweep 2";
+constexpr size_t kFields = 10;  // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
 
 template <class T>
@@ -70,10 +70,10 @@ std::string FormatSweepHead(const SweepHead& head) {
 }
 
 std::string FormatSweepRow(const SweepRow& r) {
-  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index, r.step.ns, OptionalText(r.low),
-                     OptionalText(r.high), r.bound ? 1 : 0, Name(r.confidence),
-                     r.memory.has_value() ? fmt::format("{}", *r.memory) : "-", Field(r.code),
-                     Field(r.error));
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index, r.step.ns,
+                     OptionalText(r.low), OptionalText(r.high), r.bound ? 1 : 0, Name(r.confidence),
+                     r.memory.has_value() ? fmt::format("{}", *r.memory) : "-", Field(r.left_out),
+                     Field(r.code), Field(r.error));
 }
 
 std::optional<SweepRow> ParseSweepRow(std::string_view line) {
@@ -93,8 +93,9 @@ std::optional<SweepRow> ParseSweepRow(std::string_view line) {
     r.confidence = c;
     known = true;
   }
-  r.code = std::string(f[7]);
-  r.error = std::string(f[8]);
+  r.left_out = std::string(f[7]);
+  r.code = std::string(f[8]);
+  r.error = std::string(f[9]);
   return known ? std::optional(std::move(r)) : std::nullopt;
 }
 
@@ -186,7 +187,10 @@ SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario
   row.high = p.high;
   row.bound = p.bound;
   row.confidence = p.confidence;
-  if (!p.changes.memory.empty()) row.memory = SumOfChanges(p.changes.memory);
+  if (!p.changes.memory.empty()) row.memory = p.memory_change;
+  for (const std::string& part : p.left_out) {
+    row.left_out += (row.left_out.empty() ? "" : ", ") + Field(part);
+  }
   return row;
 }
 

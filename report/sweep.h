@@ -30,6 +30,7 @@ struct SweepRow {
   bool bound = false;
   Confidence confidence = Confidence::kMeasured;
   std::optional<int64_t> memory;  // change of the peak, in bytes
+  std::string left_out;           // parts that found nothing to change: "amp, prefetch(2)"
   std::string code, error;        // not empty: it could not be predicted
   bool operator==(const SweepRow&) const = default;
 };

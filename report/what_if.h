@@ -50,8 +50,9 @@ struct Prediction {
   Confidence confidence = Confidence::kMeasured;
   std::string why;  // what set the confidence
   std::vector<CauseShare> causes;
-  std::optional<PeakAfter> peak;       // of GPU memory; none when that of the baseline is not known
-  std::optional<Explanation> why_not;  // what became of the work that was taken away
+  std::optional<PeakAfter> peak;  // of GPU memory; none when that of the baseline is not known
+  std::optional<int64_t> memory_change;  // peak after minus peak before; none when not known
+  std::optional<Explanation> why_not;    // what became of the work that was taken away
   // Part of the GPU time in kernels whose new times come from a model that was never compared with
   // measured ones of their class (report/residuals.h). None when no kernel time was modelled.
   std::optional<double> unchecked;

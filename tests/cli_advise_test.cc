@@ -128,6 +128,29 @@ TEST_F(Advising, OptimizationsThatWereNeverMeasuredSaySo) {
   EXPECT_THAT(Run("explain " + file).out, HasSubstr("never checked"));
 }
 
+// The time that follows the arrow of the first kernel, with its unit.
+std::string FirstKernelAfter(const std::string& out) {
+  const size_t arrow = out.find(" -> ", out.find("\nkernels with the most time"));
+  return arrow == std::string::npos ? "" : out.substr(arrow, out.find("  (", arrow) - arrow);
+}
+
+TEST_F(Advising, ExplainShowsKernelTimesAfterTheWholeScenario) {
+  const std::string here = std::string(" ") + kExampleTrace + " --top 1";
+  const std::string amp = Run("explain amp" + here).out,
+                    gpu = Run("explain 'gpu(H100)'" + here).out;
+  const std::string both = Run("explain 'gpu(H100),amp'" + here).out;
+  EXPECT_THAT(amp, HasSubstr("tensor cores (amp)"));
+  EXPECT_THAT(both, HasSubstr(" (gpu)\n"));
+  EXPECT_THAT(both, HasSubstr("tensor cores (amp)\n"));
+  for (const std::string& one : {amp, gpu}) {
+    EXPECT_NE(FirstKernelAfter(one), "");
+    EXPECT_NE(FirstKernelAfter(both), FirstKernelAfter(one));
+  }
+  const CliResult missing = Run("explain amp /no/such.ddtrace");
+  EXPECT_EQ(missing.exit, 2);
+  EXPECT_THAT(missing.err, HasSubstr("/no/such.ddtrace"));
+}
+
 TEST_F(Advising, CausalShowsOnlyPointsThatWerePlayed) {
   const std::string trace = kExampleTrace;
   const std::string one = Run("causal " + trace + " --points 1").out;

@@ -79,7 +79,8 @@ SweepRow Row(size_t index) {
           .high = Duration::Us(99),
           .bound = index % 2 == 1,
           .confidence = Confidence::kMedium,
-          .memory = -5};
+          .memory = -5,
+          .left_out = index == 1 ? "amp, prefetch(2)" : ""};
 }
 
 TEST(SweepRows, ReadBackAsTheyWereWritten) {
@@ -120,10 +121,11 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
 
 TEST(SweepRows, DamagedLinesAreRefusedWithTheirPlace) {
   const std::string head = FormatSweepHead({});
+  EXPECT_TRUE(ParseSweep(head + "1\t1\t-\t-\t0\thigh\t-\t\t\t\n", "j").ok());
   for (const char* line :
-       {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t\t", "1\t1\t-\t-\t2\thigh\t-\t\t",
-        "1\t-1\t-\t-\t0\thigh\t-\t\t", "1\t1\t-\t-\t0\tsure\t-\t\t", "1\t1\tx\t-\t0\thigh\t-\t\t",
-        "99999999999999999999\t1\t-\t-\t0\thigh\t-\t\t"}) {
+       {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t\t\t", "1\t1\t-\t-\t2\thigh\t-\t\t\t",
+        "1\t-1\t-\t-\t0\thigh\t-\t\t\t", "1\t1\t-\t-\t0\tsure\t-\t\t\t",
+        "1\t1\tx\t-\t0\thigh\t-\t\t\t", "99999999999999999999\t1\t-\t-\t0\thigh\t-\t\t\t"}) {
     auto read = ParseSweep(head + line + "\n", "j");
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_EQ(DiagnosticOf(read.status()).where.substr(0, 2), "j:");

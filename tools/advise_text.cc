@@ -19,14 +19,13 @@ std::string OrDash(std::string_view text) { return text.empty() ? "-" : std::str
 
 std::string MemoryText(const Prediction& p) {
   if (p.changes.memory.empty()) return "";
-  const std::optional<int64_t> sum = SumOfChanges(p.changes.memory);
-  return sum.has_value() ? SignedBytes(*sum) : "?";
+  return p.memory_change.has_value() ? SignedBytes(*p.memory_change) : "?";
 }
 
 Table OptionTable(const Advised& a) {
   bool memory = false;
   for (const Option& o : a.worth) {
-    memory |= SumOfChanges(o.prediction.changes.memory).value_or(0) != 0;
+    memory |= o.prediction.memory_change.value_or(0) != 0;
   }
   std::vector<Column> columns = {{"#"},
                                  {"try", Align::kLeft},

@@ -96,8 +96,24 @@ absl::Status CheckFlags(const Args& args) {
   return CheckRanks();
 }
 
+// Rows that differ only in a part that does nothing here look like an answer about it.
+void WarnAboutLeftOut(const SweepResult& result, Session& session) {
+  size_t rows = 0;
+  const SweepRow* first = nullptr;
+  for (const SweepRow& r : result.rows) {
+    if (r.left_out.empty()) continue;
+    if (rows++ == 0) first = &r;
+  }
+  if (rows == 0) return;
+  session.Warn({.code = "W0601",
+                .what = fmt::format("{} of {}: a part finds nothing to change here ({})", rows,
+                                    Plural(result.rows.size(), "scenario"), first->left_out),
+                .effect = "they are predicted without it"});
+}
+
 absl::Status WriteSweep(const SweepResult& result, const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
+  WarnAboutLeftOut(result, session);
   return session.WriteResult(args, format == Format::kJson  ? SweepJson(result)
                                    : format == Format::kCsv ? SweepCsv(result)
                                    : format == Format::kMarkdown

@@ -47,8 +47,9 @@ void WriteBytes(std::string_view key, double bytes, JsonWriter& json) {
 
 }  // namespace
 
-std::string PeakText(const PeakAfter& peak) {
-  return peak.unknown ? "not known" : Marked(peak.peak, peak.estimate);
+std::string PeakText(const MemoryProfile& before, const PeakAfter& peak) {
+  if (peak.unknown) return "not known";
+  return (before.at_least ? ">= " : "") + Marked(peak.peak, peak.estimate);
 }
 
 std::string MemoryText(const MemoryProfile& m) {
@@ -71,8 +72,10 @@ std::string MemoryText(const MemoryProfile& m) {
 
 std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
   if (!p.peak.has_value()) return "";
-  std::string text = fmt::format("  peak memory {} -> {}{}", Marked(memory.peak, memory.estimate()),
-                                 PeakText(*p.peak), Capacity(p.peak->capacity));
+  std::string text = fmt::format("  peak memory {}{} -> {}{}{}", memory.at_least ? ">= " : "",
+                                 Marked(memory.peak, memory.estimate()), PeakText(memory, *p.peak),
+                                 Capacity(p.peak->capacity),
+                                 memory.at_least ? " (without what was allocated earlier)" : "");
   std::vector<MemoryChange> changes = p.changes.memory;
   std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
     return std::llabs(a.bytes) > std::llabs(b.bytes);
@@ -124,9 +127,8 @@ void WriteMemoryChange(const Prediction& p, JsonWriter& json) {
   }
   json.EndArray();
   json.Key("memory_change_bytes");
-  const std::optional<int64_t> sum = SumOfChanges(p.changes.memory);
-  if (sum.has_value() && p.error.ok()) {
-    json.Int(*sum);
+  if (p.memory_change.has_value() && p.error.ok()) {
+    json.Int(*p.memory_change);
   } else {
     json.Null();
   }

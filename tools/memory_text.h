@@ -8,8 +8,9 @@
 
 namespace daydream {
 
-// "14.2 GB", "~14.2 GB" when it is an estimate, "not known".
-std::string PeakText(const PeakAfter& peak);
+// "14.2 GB", "~14.2 GB" when it is an estimate, ">= 14.2 GB" when `before` is without what was
+// allocated before the recording, "not known".
+std::string PeakText(const MemoryProfile& before, const PeakAfter& peak);
 // "peak memory ~14.2 GB of 42.5 GB (an estimate from shapes: ...)", for a step as it is.
 std::string MemoryText(const MemoryProfile& memory);
 // "  peak memory 14.2 GB -> ~9.1 GB of 42.5 GB: activations of 12 blocks are not kept -5.1 GB".

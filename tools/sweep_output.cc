@@ -40,22 +40,32 @@ Table LongTable(const SweepResult& result, size_t sweep) {
   for (const SweepAxis& axis : result.plan.axes[sweep]) columns.push_back({axis.name});
   if (columns.empty()) columns.push_back({"scenario", Align::kLeft});
   for (const char* name : {"step time", "90 % interval", "speed-up"}) columns.push_back({name});
+  const std::vector<const SweepRow*> rows = RowsOf(result, sweep);
+  const bool memory = std::any_of(rows.begin(), rows.end(),
+                                  [](const SweepRow* r) { return r->memory.value_or(0) != 0; });
+  const bool left_out =
+      std::any_of(rows.begin(), rows.end(), [](const SweepRow* r) { return !r->left_out.empty(); });
+  if (memory) columns.push_back({"memory"});
   columns.push_back({"confidence", Align::kLeft});
+  if (left_out) columns.push_back({"without", Align::kLeft});
   Table table(std::move(columns));
   const TimeUnit unit = UnitFor(result.head.baseline);
-  for (const SweepRow* r : RowsOf(result, sweep)) {
+  for (const SweepRow* r : rows) {
     const SweepPoint& point = result.plan.points[r->index];
     std::vector<std::string> cells = point.values;
     if (cells.empty()) cells.push_back(point.spec);
     if (!r->code.empty()) {
-      cells.insert(cells.end(),
-                   {"-", "", "-", fmt::format("{}: {}", r->code, Printable(r->error))});
+      cells.insert(cells.end(), {"-", "", "-"});
+      if (memory) cells.emplace_back();
+      cells.push_back(fmt::format("{}: {}", r->code, Printable(r->error)));
     } else {
       cells.push_back(FormatTime(r->step, unit));
       cells.push_back(RangeText(r->low, r->high, unit));
       cells.push_back(SpeedupCell(result, *r));
+      if (memory) cells.push_back(r->memory.has_value() ? SignedBytes(*r->memory) : "");
       cells.emplace_back(r->bound ? "a limit" : Name(r->confidence));
     }
+    if (left_out) cells.push_back(Printable(r->left_out));
     table.AddRow(std::move(cells));
   }
   return table;
@@ -163,6 +173,7 @@ std::string SweepJson(const SweepResult& result) {
     json.Key("bound").Bool(r.bound);
     if (ok) json.Key("confidence").String(Name(r.confidence));
     number("memory_change_bytes", r.memory);
+    json.Key("left_out").String(r.left_out);
     if (!ok) json.Key("error").String(r.code).Key("what").String(r.error);
     json.EndObject();
   }
@@ -181,7 +192,9 @@ std::string SweepCsv(const SweepResult& result) {
   }
   std::string out = "row,opt";
   for (const std::string& name : names) out += "," + CsvField(name);
-  out += ",baseline_ns,step_ns,low_ns,high_ns,speedup,bound,confidence,memory_change_bytes,error\n";
+  out +=
+      ",baseline_ns,step_ns,low_ns,high_ns,speedup,bound,confidence,memory_change_bytes,"
+      "left_out,error\n";
   for (const SweepRow& r : result.rows) {
     const SweepPoint& point = result.plan.points[r.index];
     const std::vector<SweepAxis>& axes = result.plan.axes[point.sweep];
@@ -195,13 +208,14 @@ std::string SweepCsv(const SweepResult& result) {
     }
     const bool ok = r.code.empty();
     const auto speedup = Speedup(result, r);
-    out += fmt::format(",{},{},{},{},{},{},{},{},{}\n", result.head.baseline.ns,
+    out += fmt::format(",{},{},{},{},{},{},{},{},{},{}\n", result.head.baseline.ns,
                        ok ? fmt::format("{}", r.step.ns) : "",
                        r.low.has_value() ? fmt::format("{}", r.low->ns) : "",
                        r.high.has_value() ? fmt::format("{}", r.high->ns) : "",
                        speedup.has_value() ? fmt::format("{:.6f}", *speedup) : "", r.bound ? 1 : 0,
                        ok ? Name(r.confidence) : "",
-                       r.memory.has_value() ? fmt::format("{}", *r.memory) : "", r.code);
+                       r.memory.has_value() ? fmt::format("{}", *r.memory) : "",
+                       CsvField(r.left_out), r.code);
   }
   return out;
 }

@@ -33,7 +33,7 @@ Table ScenarioTable(const WhatIf& result) {
     }
     std::vector<std::string> row = {p.name, FormatTime(p.step, unit), IntervalText(p, unit),
                                     SpeedupText(p), SpeedupRange(p, baseline)};
-    if (memory) row.push_back(p.peak.has_value() ? PeakText(*p.peak) : "not known");
+    if (memory) row.push_back(p.peak.has_value() ? PeakText(result.memory, *p.peak) : "not known");
     row.push_back(p.bound ? "a limit" : std::string(Name(p.confidence)));
     table.AddRow(std::move(row));
   }

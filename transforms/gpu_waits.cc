@@ -160,9 +160,12 @@ std::vector<std::string> SiteList::Lines(size_t steps, size_t most) const {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
   auto line = [&](size_t count, std::string_view what, Duration time) {
-    const double n = static_cast<double>(std::max<size_t>(steps, 1));
-    return fmt::format("{:.3g} x {} ({:.3g} ms of host time)", static_cast<double>(count) / n, what,
-                       time.seconds() * 1e3 / n);
+    const size_t all = std::max<size_t>(steps, 1);
+    const double n = static_cast<double>(all), each = static_cast<double>(count) / n;
+    // What does not happen in every step is counted in whole numbers.
+    const std::string times =
+        each < 1 ? fmt::format("{} in {} steps,", count, all) : fmt::format("{:.3g} x", each);
+    return fmt::format("{} {} ({:.3g} ms of host time)", times, what, time.seconds() * 1e3 / n);
   };
   std::vector<std::string> lines;
   Site others;
