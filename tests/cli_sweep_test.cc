@@ -40,6 +40,18 @@ class Sweeping : public CliFixture {
   }
 };
 
+TEST_F(Sweeping, PartsThatDoNothingAreNamedInEveryRow) {
+  const std::string ask = std::string("sweep ") + kExampleTrace +
+                          " --no-interval --opt 'flash-attn,prefetch(1..2)' --format ";
+  const CliResult table = Run(ask + "table");
+  EXPECT_THAT(table.err, HasSubstr("2 of 2 scenarios: a part finds nothing"));
+  EXPECT_THAT(table.out, HasSubstr("without"));
+  for (const auto& row : nlohmann::json::parse(Run(ask + "json").out)["rows"]) {
+    EXPECT_EQ(row["left_out"], "flash-attn");
+  }
+  EXPECT_THAT(Run(ask + "csv").out, HasSubstr(",flash-attn,"));
+}
+
 TEST_F(Sweeping, RowsAreWhatWhatifSays) {
   nlohmann::json all = nlohmann::json::parse(Run(Ask("--format json")).out);
   ASSERT_EQ(all["rows"].size(), kRows);
