@@ -147,7 +147,7 @@ TEST_F(Advising, ExplainShowsKernelTimesAfterTheWholeScenario) {
     EXPECT_NE(FirstKernelAfter(both), FirstKernelAfter(one));
   }
   const CliResult missing = Run("explain amp /no/such.ddtrace");
-  EXPECT_EQ(missing.exit, 2);
+  EXPECT_EQ(missing.exit, 3);
   EXPECT_THAT(missing.err, HasSubstr("/no/such.ddtrace"));
 }
 
