@@ -80,6 +80,30 @@ TEST(Scenario, OptimizationsThatExcludeEachOtherAreRefused) {
   EXPECT_TRUE(ParseScenario("launch-removal,fuse", &files).ok());
 }
 
+TEST(Scenario, SwitchesAreThereOnceWhileOthersMayRepeat) {
+  for (std::string_view spec : {"amp,amp", "checkpointing,fuse,checkpointing", "offload,offload",
+                                "gist,gist", "graphs,graphs", "prefetch(2),prefetch(4)"}) {
+    auto items = ParseScenario(spec);
+    ASSERT_FALSE(items.ok()) << spec;
+    const Diagnostic d = DiagnosticOf(items.status());
+    EXPECT_EQ(d.code, "E0111") << spec;
+    EXPECT_NE(d.what.find("is there twice"), std::string::npos) << d.what;
+  }
+  for (std::string_view spec :
+       {"speedup(class:gemm,2x),speedup(class:conv,3x)", "batch(x2),batch(x2)",
+        "remove(class:gemm),remove(class:conv)", "fuse(norm),fuse"}) {
+    EXPECT_TRUE(ParseScenario(spec).ok()) << spec;
+  }
+}
+
+TEST(Scenario, MemoryOptionsThatTakeTheSameTensorsAreRefused) {
+  for (std::string_view spec :
+       {"checkpointing,offload", "offload,gist", "batch(x2),offload", "amp,offload", "amp,gist"}) {
+    EXPECT_EQ(DiagnosticOf(ParseScenario(spec).status()).code, "E0111") << spec;
+  }
+  EXPECT_TRUE(ParseScenario("amp,checkpointing").ok());
+}
+
 TEST(Scenario, FilesAreNamedByPathOrByName) {
   const std::string folder = DAYDREAM_SOURCE_DIR "/examples/optimizations";
   OptionFiles files({folder});
