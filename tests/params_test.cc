@@ -9,7 +9,13 @@ namespace {
 
 constexpr std::string_view kColors[] = {"red", "green"};
 constexpr ParamSpec kSpecs[] = {
-    {.name = "workers", .unit = Unit::kNone, .fallback = 4, .min = 1, .max = 64, .source = "test"},
+    {.name = "workers",
+     .unit = Unit::kNone,
+     .fallback = 4,
+     .min = 1,
+     .max = 64,
+     .source = "test",
+     .whole = true},
     {.name = "by", .unit = Unit::kFactor, .fallback = 2, .min = 0.5, .max = 8, .source = "test"},
     {.name = "color",
      .unit = Unit::kText,
@@ -99,6 +105,7 @@ TEST(BindParams, NamesTheMistake) {
             "paint: unknown parameter 'worker', did you mean 'workers'?");
   EXPECT_EQ(ErrorOf({{"size", "8"}}), "paint: unknown parameter 'size'; it has workers, by, color");
   EXPECT_EQ(ErrorOf({{"workers", "65"}}), "paint: workers = 65 is out of range (1 to 64)");
+  EXPECT_EQ(ErrorOf({{"workers", "2.5"}}), "paint: workers = 2.5 is no whole number");
   EXPECT_EQ(ErrorOf({{"color", "gren"}}), "paint: color cannot be 'gren'; did you mean 'green'?");
   EXPECT_EQ(ErrorOf({{"", "1"}, {"workers", "1"}}), "paint: workers is given twice");
   EXPECT_EQ(ErrorOf({{"", "1"}, {"", "1"}, {"", "red"}, {"", "1"}}), "paint: too many values: '1'");

@@ -16,7 +16,8 @@ constexpr ParamSpec kParams[] = {
      .max = 1024,
      .help = "forward and backward passes for each step of the optimizer",
      .source = "chosen by the user",
-     .required = true},
+     .required = true,
+     .whole = true},
 };
 
 // A graph of this size takes about a gigabyte.

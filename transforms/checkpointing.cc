@@ -25,7 +25,8 @@ constexpr ParamSpec kParams[] = {
      .min = 0,
      .max = 1e6,
      .help = "blocks (or layers) between two kept results; 0 = one block, or sqrt(n) layers",
-     .source = "Chen et al. 2016, section 4.1"},
+     .source = "Chen et al. 2016, section 4.1",
+     .whole = true},
 };
 
 class Checkpointing {

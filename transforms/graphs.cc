@@ -25,7 +25,8 @@ constexpr ParamSpec kParams[] = {
      .help = "shorter runs of launches stay as they are; for layers, unless given: those that a "
              "graph launch takes longer than",
      .source = "design estimate, not measured: models and layers are captured, not the few "
-               "launches between two reads of a result"},
+               "launches between two reads of a result",
+     .whole = true},
     {.name = "depth",
      .unit = Unit::kNone,
      .fallback = 1,
@@ -35,7 +36,8 @@ constexpr ParamSpec kParams[] = {
      .max = 64,
      .help = "with scope=layer: how deep in the tree of modules; 1 = the outermost, deeper ones "
              "stand for those that have no such depth",
-     .source = "chosen by the user"},
+     .source = "chosen by the user",
+     .whole = true},
 };
 
 absl::Status Run(const Params& params, Editor& edit) {

@@ -6,6 +6,8 @@
 
 #include "transforms/copy_tasks.h"
 #include "transforms/layer_families.h"
+#include "transforms/memory_profile.h"
+#include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -47,6 +49,7 @@ class Layers {
     if (family_ == nullptr) return absl::OkStatus();
     DD_RETURN_IF_ERROR(FindCount());
     Collect();
+    TellMemory();
     const size_t now = family_->numbers.size();
     if (count_ < now) {
       edit_.BeginCause(fmt::format("fewer layers of {}", family_->name));
@@ -54,7 +57,7 @@ class Layers {
         if (part.member >= static_cast<int>(count_)) edit_.Remove(tasks);
       }
     } else if (count_ > now) {
-      DD_RETURN_IF_ERROR(Repeat(now));
+      DD_RETURN_IF_ERROR(Repeat());
     }
     ScaleUpdates(1 + params_["parameters"] *
                          (static_cast<double>(count_) / static_cast<double>(now) - 1));
@@ -133,14 +136,13 @@ class Layers {
     }
   }
 
-  absl::Status Repeat(size_t now) {
+  absl::Status Repeat() {
     edit_.BeginCause(fmt::format("more layers of {}", family_->name));
-    const size_t more = count_ - now;
     std::vector<CopyOrder> orders;
     size_t tasks = 0;
     for (auto& [part, members] : parts_) {
       const auto m = static_cast<size_t>(part.member);
-      const size_t times = more / now + (m < more % now ? 1 : 0);
+      const size_t times = TimesOf(m) - 1;
       if (times == 0) continue;
       tasks += times * members.size();
       orders.push_back({.tasks = members, .times = static_cast<int>(times)});
@@ -155,6 +157,33 @@ class Layers {
     }
     CopyParts(edit_, orders, CopyPlace::kAfter);
     return absl::OkStatus();
+  }
+
+  // How many there are of a member in the end.
+  size_t TimesOf(size_t member) const {
+    const size_t now = family_->numbers.size();
+    if (count_ < now) return member < count_ ? 1 : 0;
+    return count_ / now + (member < count_ % now ? 1 : 0);
+  }
+
+  // What members keep for backward, and parameters with all that there is one of for each.
+  void TellMemory() {
+    std::vector<MemoryChange>& memory = edit_.changes().memory;
+    memory.push_back(ChangeOfKept(
+        "what layers keep for backward", ForwardOps(graph()), [&](const ForwardOp& op) {
+          const int member = families_.MemberOf(index_, op.layer);
+          if (member < 0) return 0.0;
+          return op.kept * (static_cast<double>(TimesOf(static_cast<size_t>(member))) - 1);
+        }));
+    if (memory.back().of_activations == 0) memory.back().unknown = true;
+    const MemoryProfile now = ProfileMemory(graph());
+    const double growth =
+        static_cast<double>(count_) / static_cast<double>(family_->numbers.size()) - 1;
+    memory.push_back({.what = "parameters of layers, their gradients and the optimizer's state",
+                      .bytes = std::llround((now.parameters + now.gradients + now.optimizer_state) *
+                                            params_["parameters"] * growth),
+                      .estimate = true,
+                      .unknown = now.parameters <= 0 || (now.trains && !now.optimizer_known)});
   }
 
   // The optimizer and the exchange of gradients follow the number of parameters.

@@ -25,7 +25,8 @@ constexpr ParamSpec kParams[] = {
      .max = 128,
      .help = "streams in place of one; 0 = as many as there is independent work for",
      .source = "chosen by the user. Nimble uses as many as its assignment asks for; a GPU runs up "
-               "to 128 kernels at once (CUDA C++ Programming Guide, from compute capability 7.0)"},
+               "to 128 kernels at once (CUDA C++ Programming Guide, from compute capability 7.0)",
+     .whole = true},
     {.name = "latency",
      .unit = Unit::kDuration,
      .fallback = 1500,

@@ -195,6 +195,10 @@ absl::StatusOr<double> CheckedNumber(std::string_view transform, const ParamSpec
   if (!value.ok()) {
     return Bad(transform, fmt::format("{}: {}", spec.name, Message(value.status())));
   }
+  if (spec.whole && *value != std::floor(*value)) {
+    return Bad(transform, fmt::format("{} = {} is no whole number", spec.name,
+                                      FormatValue(*value, spec.unit)));
+  }
   if (*value >= spec.min && *value <= spec.max) return value;
   return Bad(
       transform,

@@ -35,6 +35,7 @@ struct ParamSpec {
   std::string_view help;
   std::string_view source;  // where the numbers come from; mandatory
   bool required = false;
+  bool whole = false;  // fractions are refused
 };
 
 // One value with its unit checked: "24GB/s" for kBandwidth is 24e9. Bits and bytes differ; a bare
