@@ -16,7 +16,8 @@ OpFamily FamilyOf(const OpTime& time);
 
 // How much slower (above 0) or faster the recorded GPU ran a family than the model says, as a
 // logarithm: the time-weighted median over the operations of a trace. A clock that was lower than
-// usual shows here; it does not travel to another GPU. Of memory-bound work only 10 % count as that.
+// usual shows here; it does not travel to another GPU. Of memory-bound work only 10 % count as
+// that.
 class SourceBias {
  public:
   // Leave out what is shorter than the floor of a kernel: it says nothing about rates.

@@ -268,13 +268,11 @@ class Offload {
                      [](const Stash& a, const Stash& b) { return a.use < b.use; });
     std::stable_sort(backward.begin(), backward.end(),
                      [](const Stash& a, const Stash& b) { return a.order < b.order; });
+    const std::map<LayerId, TaskId> triggers = Triggers(backward, ahead);
     std::map<LayerId, TaskId> out;
     edit_.BeginCause("copies out during the forward pass");
     for (const Stash& s : pass) {
-      const bool stays =
-          std::any_of(backward.begin(), backward.begin() + static_cast<std::ptrdiff_t>(ahead),
-                      [&](const Stash& b) { return b.layer == s.layer; });
-      if (stays) continue;
+      if (!triggers.contains(s.layer)) continue;
       const TaskId copy = AddCopy(s, kToHost, s.last);
       edit_.AddEdge(s.last, copy);
       out[s.layer] = copy;
@@ -283,10 +281,15 @@ class Offload {
       if (next.valid()) edit_.AddEdge(copy, next);
     }
     edit_.BeginCause("copies back during the backward pass");
-    double moved = 0;
+    double moved = 0, stay = 0;
     for (size_t i = ahead; i < backward.size(); ++i) {
       const Stash& s = backward[i];
-      const TaskId trigger = backward[i - ahead].backward;
+      const auto found = triggers.find(s.layer);
+      if (found == triggers.end()) {
+        stay += s.bytes;
+        continue;
+      }
+      const TaskId trigger = found->second;
       const TaskId copy = AddCopy(s, kToDevice, trigger);
       edit_.AddEdge(trigger, copy, {}, Rule::kTransform, Anchor::kStart);
       edit_.AddEdge(out[s.layer], copy);
@@ -294,8 +297,22 @@ class Offload {
       moved += s.bytes;
       ++copies_;
     }
-    saved_ = std::max(saved_, Saved(backward, ahead));
+    saved_ = std::max(saved_, Saved(backward, ahead) - stay);
     most_ = std::max(most_, moved);
+  }
+
+  // The backward work whose begin starts the prefetch of a layer: that of `ahead` layers before it,
+  // or earlier, where one backward op needs what several layers kept. No entry: nothing is earlier.
+  static std::map<LayerId, TaskId> Triggers(const std::vector<Stash>& backward, size_t ahead) {
+    std::map<LayerId, TaskId> triggers;
+    for (size_t i = ahead; i < backward.size(); ++i) {
+      size_t at = i - ahead;
+      while (at > 0 && backward[at].order >= backward[i].order) --at;
+      if (backward[at].order < backward[i].order) {
+        triggers[backward[i].layer] = backward[at].backward;
+      }
+    }
+    return triggers;
   }
 
   // What backward needs now and what is on its way for it are on the GPU, the rest is not.
