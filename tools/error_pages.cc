@@ -47,9 +47,9 @@ constexpr ErrorPage kPages[] = {
     {"E0111", "these optimizations exclude each other",
      "Two optimizations of one --opt say something different about the same work, so that the "
      "result\n"
-     "would depend on which came first, or count a gain twice. The message has the reason. Give "
-     "each\n"
-     "an --opt of its own to compare them."},
+     "would depend on which came first, or count a gain twice. A switch that is there twice is "
+     "refused\n"
+     "as well. The message has the reason. Give each an --opt of its own to compare them."},
     {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
     {"E0202", "this is a directory, not a trace",
      "One trace is one file. Commands that read a trace take a folder for the traces of one run;\n"

@@ -132,6 +132,11 @@ std::vector<Judged> JudgeAll(const fs::path& traces, const fs::path& manifest) {
   return all;
 }
 
+// Short times need more digits.
+std::string Ms(Duration d) {
+  return d < Duration::Ms(10) ? fmt::format("{:.3f}", d.ms()) : fmt::format("{:.1f}", d.ms());
+}
+
 std::string PairRow(const Judged& judged) {
   const Pair& pair = judged.pair;
   if (!judged.outcome.ok()) {
@@ -139,10 +144,9 @@ std::string PairRow(const Judged& judged) {
                        Message(judged.outcome.status()));
   }
   const Outcome& o = *judged.outcome;
-  std::string interval =
-      o.low && o.high ? fmt::format("{:.1f} - {:.1f}", o.low->ms(), o.high->ms()) : "";
-  return fmt::format("| {} | `{}` | {:.1f} | {:.1f} | {} | {:.1f} | {}{} |\n", pair.name,
-                     pair.scenario, o.before.ms(), o.predicted.ms(), interval, o.measured.ms(),
+  std::string interval = o.low && o.high ? fmt::format("{} - {}", Ms(*o.low), Ms(*o.high)) : "";
+  return fmt::format("| {} | `{}` | {} | {} | {} | {} | {}{} |\n", pair.name, pair.scenario,
+                     Ms(o.before), Ms(o.predicted), interval, Ms(o.measured),
                      Percent(o.predicted.ms() / o.measured.ms() - 1),
                      !o.low       ? ""
                      : o.inside() ? ", inside"
