@@ -95,10 +95,15 @@ void FinishBy(int status) {
 void OnExit(int status, void*) { FinishBy(status & 0xff); }
 void OnQuickExit() { FinishBy(0); }
 
+// What this thread locked for its fork.
+thread_local bool t_mutex_locked = false, t_window_locked = false;
+
+// The order is that of everybody. A thread that forks within CUPTI may hold the second one: it does
+// not wait for the first, whose holder may be waiting for it.
 void BeforeFork() {
   Recorder& r = TheRecorder();
-  r.mutex.BeforeFork();
-  r.window_mutex.BeforeFork();
+  t_mutex_locked = r.mutex.LockForFork(/*wait=*/!r.window_mutex.IsMine());
+  t_window_locked = r.window_mutex.LockForFork(/*wait=*/true);
   r.pool.BeforeFork();
   MarksBeforeFork();
   GraphNodesBeforeFork();
@@ -109,8 +114,8 @@ void AfterForkInParent() {
   GraphNodesAfterForkInParent();
   MarksAfterForkInParent();
   r.pool.AfterForkInParent();
-  r.window_mutex.AfterFork();
-  r.mutex.AfterFork();
+  if (t_window_locked) r.window_mutex.unlock();
+  if (t_mutex_locked) r.mutex.unlock();
 }
 
 void AfterForkInChild() {
@@ -118,9 +123,7 @@ void AfterForkInChild() {
   GraphNodesAfterForkInChild();
   MarksAfterForkInChild();
   r.pool.AfterForkInChild();
-  ForgetInChild(r);
-  r.window_mutex.AfterFork();
-  r.mutex.AfterFork();
+  ForgetInChild(r);  // the mutexes are new
   g_handling = 0;
   g_signal = 0;
   for (int number : kSignals) {

@@ -27,14 +27,13 @@ class ForkMutex {
     mutex_.unlock();
   }
 
-  void BeforeFork() {
-    const bool mine = owner_.load(std::memory_order_relaxed) == pthread_self();
-    if (!mine) lock();
-    locked_for_fork_ = !mine;
-  }
-  // In the parent and in the child, whose only thread is the one that forked.
-  void AfterFork() {
-    if (locked_for_fork_) unlock();
+  bool IsMine() const { return owner_.load(std::memory_order_relaxed) == pthread_self(); }
+  // True: it has to be unlocked after the fork. Without `wait` it may stay with another thread.
+  bool LockForFork(bool wait) {
+    if (IsMine()) return false;
+    if (!wait) return try_lock();
+    lock();
+    return true;
   }
 
  private:
@@ -45,7 +44,6 @@ class ForkMutex {
 
   std::timed_mutex mutex_;
   std::atomic<pthread_t> owner_{};  // the same thread in a child
-  bool locked_for_fork_ = false;    // guarded by the mutex
 };
 
 }  // namespace daydream::tracer
