@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <new>
 
 #include "tracer/graph_nodes.h"
 #include "tracer/marks.h"
@@ -123,7 +124,13 @@ void AfterForkInChild() {
   GraphNodesAfterForkInChild();
   MarksAfterForkInChild();
   r.pool.AfterForkInChild();
-  ForgetInChild(r);  // the mutexes are new
+  ForgetInChild(r);
+  if (t_window_locked) r.window_mutex.unlock();
+  if (t_mutex_locked) {
+    r.mutex.unlock();
+  } else if (!r.mutex.IsMine()) {
+    new (&r.mutex) ForkMutex;  // its holder is not in this process
+  }
   g_handling = 0;
   g_signal = 0;
   for (int number : kSignals) {
