@@ -23,6 +23,10 @@ enum class KernelClass : uint8_t {
   kOther,
 };
 std::string_view KernelClassName(KernelClass c);  // "gemm"
+// Products of matrices, whatever they are called: what tensor cores are for.
+constexpr bool Multiplies(KernelClass c) {
+  return c == KernelClass::kGemm || c == KernelClass::kConv || c == KernelClass::kAttention;
+}
 // The class with this name, or kOther with `found` false.
 KernelClass FindKernelClass(std::string_view name, bool* found);
 

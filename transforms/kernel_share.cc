@@ -5,14 +5,6 @@
 #include "costmodel/roofline.h"
 
 namespace daydream {
-namespace {
-
-bool Multiplies(KernelClass kind) {
-  return kind == KernelClass::kGemm || kind == KernelClass::kConv ||
-         kind == KernelClass::kAttention;
-}
-
-}  // namespace
 
 std::optional<KernelDemands::Kernel> KernelDemands::Of(TaskId t) {
   Kernel kernel{.device = devices_.Of(t)};

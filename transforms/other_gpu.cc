@@ -14,11 +14,6 @@ namespace {
 
 using Tf32 = OtherGpuRules::Tf32;
 
-bool Multiplies(KernelClass kind) {
-  return kind == KernelClass::kGemm || kind == KernelClass::kConv ||
-         kind == KernelClass::kAttention;
-}
-
 bool IsHalf(DType d) { return d == DType::kFp16 || d == DType::kBf16 || d == DType::kFp8; }
 
 // What the new GPU runs a format as that it has no tensor cores for: 16 bit stays 16 bit where

@@ -22,11 +22,6 @@ constexpr Duration kLeastFloor = Duration::Ns(1000);
 // A floor is not known better than this: so much of a short kernel is taken for work.
 constexpr double kLeastWork = 0.1;
 
-bool Multiplies(KernelClass kind) {
-  return kind == KernelClass::kGemm || kind == KernelClass::kConv ||
-         kind == KernelClass::kAttention;
-}
-
 bool HasProducts(const OpWork* work) { return work != nullptr && !work->products.empty(); }
 
 // The format in which the kernel multiplies.
