@@ -4,6 +4,7 @@
 
 #include "costmodel/roofline.h"
 #include "transforms/amp_casts.h"
+#include "transforms/conv_layout.h"
 #include "transforms/floor_param.h"
 #include "transforms/op_work.h"
 #include "transforms/precision.h"
@@ -100,6 +101,8 @@ class Amp {
     NoteScaleUpdates();
     if (dtype_ != DType::kTf32) {
       AddCasts(edit_, casts_, {.floor = floor_, .dtype = dtype_, .bandwidth = bandwidth_});
+      layouts_ = MissingLayoutChanges(graph(), works_, moved_);
+      AddLayoutChanges(edit_, layouts_, 2, bandwidth_, floor_);
     }
     if (dtype_ == DType::kFp16) {
       scaled_steps_ = AddGradientScaling(edit_, params_["unscale"], floor_);
@@ -140,7 +143,8 @@ class Amp {
           }
           break;
         case Autocast::kFollow:
-          if (half && !p.half_already) Halve(t);
+          // What the library does for a convolution comes after the cast of its input.
+          if ((half || IsLayoutChange(graph().Name(task.name))) && !p.half_already) Halve(t);
           break;
         case Autocast::kFull:
           half = false;
@@ -220,6 +224,7 @@ class Amp {
     edit_.BeginCause("matrix kernels run on tensor cores");
     SetFaster(t, gain / params_["matrix_time"]);
     ++matrix_;
+    moved_.push_back(t);
     if (format == DType::kFp8) {
       ++narrow_;
       last_narrow_[{graph().task(t).step, graph().task(t).phase}] = t;
@@ -239,8 +244,17 @@ class Amp {
     if (then < now) edit_.SetDuration(t, then);
   }
 
-  // Each matrix op casts its weight once a step, and its input where that comes in fp32; the
-  // backward pass casts the weight's gradient back. fp8 casts every input and every gradient.
+  // A linear layer with a bias, whose product and bias are one op.
+  bool AddsBias(ScopeId op) const {
+    if (!op.valid()) return false;
+    const std::string_view name = graph().Name(graph().tables().scopes[op.index()].name);
+    return name.find("addmm") != std::string_view::npos ||
+           name.find("AddmmBackward") != std::string_view::npos;
+  }
+
+  // Each matrix op casts its weight (and its bias) once a step, and its input where that comes in
+  // fp32; the backward pass casts the weight's gradient back. fp8 casts every input and every
+  // gradient.
   void NoteCasts(TaskId t, bool input, bool half_already) {
     const Phase phase = graph().task(t).phase;
     const OpWorkTable::Op op = works_.Of(t);
@@ -252,19 +266,26 @@ class Amp {
     bool weight =
         !(op.work != nullptr && op.work->products.size() == 1 && op.work->products[0].batch > 1) &&
         rules_.Of(t).traits.kind != KernelClass::kAttention;
-    uint64_t weights = 0, inputs = 0;
+    uint64_t weights = 0, inputs = 0, bias = 0;
     if (op.work != nullptr && !op.work->products.empty()) {
       const GemmShape& p = op.work->products[0];
       weights = static_cast<uint64_t>(std::max<int64_t>(p.n * p.k, 0));
+      bias = static_cast<uint64_t>(std::max<int64_t>(p.n, 0));
       bool gemm = op.work->kind == OpWork::Kind::kGemm;
       if (gemm) inputs = static_cast<uint64_t>(std::max<int64_t>(p.batch * p.m * p.k, 0));
     }
     if (phase == Phase::kBackward) {
       if (narrow) casts_.push_back({.at = t, .narrow = true, .elements = inputs});
-      if (weight && !half_already) casts_.push_back({.at = t, .after = true, .elements = weights});
+      if (weight && !half_already) {
+        casts_.push_back({.at = t, .after = true, .elements = weights});
+        if (AddsBias(scope)) casts_.push_back({.at = t, .after = true, .elements = bias});
+      }
       return;
     }
-    if (weight) casts_.push_back({.at = t, .narrow = narrow, .elements = weights});
+    if (weight) {
+      casts_.push_back({.at = t, .narrow = narrow, .elements = weights});
+      if (!narrow && AddsBias(scope)) casts_.push_back({.at = t, .elements = bias});
+    }
     if (input || narrow) casts_.push_back({.at = t, .narrow = narrow, .elements = inputs});
   }
 
@@ -306,6 +327,12 @@ class Amp {
     if (matrix_ > 0 && dtype_ != DType::kTf32) {
       notes.push_back(fmt::format("{} of them by their shapes, the others by class", shaped_));
     }
+    if (!layouts_.empty()) {
+      notes.push_back(
+          fmt::format("{} layout changes that the library makes for convolutions on tensor cores; "
+                      "channels-last saves them",
+                      layouts_.size()));
+    }
     if (dtype_ == DType::kFp8) {
       notes.push_back(
           fmt::format("{} of them in fp8, as linear layers of Transformer Engine; an "
@@ -341,6 +368,8 @@ class Amp {
   DType dtype_ = DType::kBf16;
   std::map<int32_t, DeviceMatch> devices_;
   std::vector<Cast> casts_;
+  std::vector<TaskId> moved_;  // matrix kernels
+  std::vector<LayoutChange> layouts_;
   ScopeId last_op_;
   double bandwidth_ = 0;
   size_t scaled_steps_ = 0;
@@ -367,15 +396,18 @@ constinit const Transform kAmp = {
         "of the GPU's tensor cores against the rate they have now (fp32 or TF32), as far "
         "as their shapes let them. Kernels that follow them take half the time where they "
         "are bound by bandwidth. Softmax, row norms, losses and the optimizer stay in "
-        "fp32. Casts are added where autocast casts (weights once a step, inputs in fp32, "
-        "weight gradients), each with its launch and host time. No kernel gets shorter than "
+        "fp32. Casts are added where autocast casts (weights and biases once a step, inputs in "
+        "fp32, their gradients), each with its launch and host time. No kernel gets shorter than "
         "the floor. fp16 adds the check and scaling of gradients, which the host waits for. "
-        "tf32 changes nothing but fp32 matrix kernels. fp8 runs products of linear layers in "
+        "tf32 changes nothing but fp32 matrix kernels. "
+        "Convolutions that tensor cores cannot read as they lie get the changes of layout that "
+        "the library makes around them (channels-last removes those). fp8 runs products of linear "
+        "layers in "
         "fp8, and casts each input, weight and gradient for them together with its largest "
         "value; the rest is as in bf16.",
     .ignores =
         "Larger batches that the saved memory would allow, other algorithms that the "
-        "library may pick, layout changes for tensor cores, smaller all-reduces.",
+        "library may pick, smaller all-reduces.",
     .sources =
         "PyTorch documentation, Autocast Op Reference and Gradient Scaling; Transformer "
         "Engine documentation, delayed scaling; Daydream (ATC'20) and dPRO (MLSys'22) for "

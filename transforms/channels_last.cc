@@ -2,6 +2,7 @@
 #include <map>
 
 #include "costmodel/roofline.h"
+#include "transforms/conv_layout.h"
 #include "transforms/floor_param.h"
 #include "transforms/inserted_kernel.h"
 #include "transforms/op_shapes.h"
@@ -46,17 +47,6 @@ constexpr ParamSpec kParams[] = {
 
 bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
-}
-
-// cuDNN's own layout changes around convolutions that want channels last.
-bool IsLayoutChange(std::string_view kernel) {
-  return Contains(kernel, "nchwToNhwc") || Contains(kernel, "nhwcToNchw") ||
-         Contains(kernel, "NchwToNhwc") || Contains(kernel, "NhwcToNchw");
-}
-
-bool IsChannelsLast(std::string_view kernel) {
-  return Contains(kernel, "nhwckrsc_nhwc") || Contains(kernel, "channels_last") ||
-         Contains(kernel, "nhwc_nhwc") || Contains(kernel, "NHWC");
 }
 
 class ChannelsLast {

@@ -243,7 +243,8 @@ class ToGpu {
     const double then = to().nvlink_gb_per_s > 0 ? to().nvlink_gb_per_s / 2 : to().pcie_gb_per_s;
     if (from <= 0 || then <= 0) return;
     link_ = nvlink ? "NVLink" : "PCIe and NVLink";
-    const Duration now = graph().Transfer(t);
+    // An option before this one may have left less of it than its recorded transfer.
+    const Duration now = std::min(graph().Transfer(t), graph().task(t).duration);
     const Duration fixed = std::min(now, floor_);
     const Duration transfer = fixed + (now - fixed).Scaled(from / then);
     edit_.BeginCause("collectives run on the new card's links");

@@ -35,7 +35,7 @@ TaskId InsertKernel(Editor& edit, const InsertedKernel& kernel, const HostCosts&
   TaskId own = launch;
   if (!IsGraphLaunch(graph, host)) {
     own = kernel.after ? edit.InsertAfter(launch, call) : edit.InsertBefore(launch, call);
-    edit.InsertBefore(own, op);
+    if (kernel.op.valid()) edit.InsertBefore(own, op);
   }
   edit.AddEdge(own, added, {}, Rule::kLaunch);
   return added;

@@ -13,7 +13,7 @@ struct InsertedKernel {
   bool after = false;  // else before it
   NameId name;
   Duration duration;
-  NameId op, call;  // host work around the launch, and the launch
+  NameId op, call;  // host work around the launch, and the launch; None: an op that is there
 };
 
 // Puts it beside `at`, with scope, layer, phase and step of `at`, and its op and launch beside the

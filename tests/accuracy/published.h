@@ -3,8 +3,33 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
 
 namespace daydream {
+
+// A line of published.csv; its first lines say what the fields mean.
+struct PublishedRow {
+  std::string name, trace, nearer, from, to;
+  double before = 0, after = 0, examples = 1;
+  std::string unit, source, why, differs;
+
+  bool judged() const { return !trace.empty(); }
+  double gain() const;       // published, above 1 is better
+  std::string base() const;  // scenarios: what is compared with what
+  std::string changed() const;
+};
+
+// Fails on the first line that is not a row, by its number.
+absl::StatusOr<std::vector<PublishedRow>> ReadPublished(const std::filesystem::path& csv);
+
+// "none", "small gain", "large loss": none under 5 %, small under 25 %, medium under 75 %.
+std::string_view SizeClass(double gain);
+
+enum class Agreement : uint8_t { kAgrees, kDirection, kDiffers };
+Agreement Compare(double published, double predicted);
 
 // A section of docs/accuracy.md: a row for each line of `csv`, predicted from a trace in `traces`.
 std::string PublishedSection(const std::filesystem::path& traces, const std::filesystem::path& csv);
