@@ -27,6 +27,11 @@ bool ReadTime(std::string_view text, Duration& out) {
          out.ns <= kLongest;
 }
 
+bool SamePair(const LearnedRow& a, const LearnedRow& b) {
+  return a.opts == b.opts && a.device == b.device && a.before == b.before &&
+         a.measured == b.measured && a.source == b.source;
+}
+
 }  // namespace
 
 std::string FormatLearnedRow(const LearnedRow& row) {
@@ -62,6 +67,7 @@ absl::StatusOr<std::vector<LearnedRow>> ParseLearned(std::string_view text, std:
         !ReadTime(fields[3], row.predicted) || !ReadTime(fields[4], row.measured)) {
       return Bad(file, number, "not three times in ns behind names of optimizations");
     }
+    std::erase_if(rows, [&](const LearnedRow& other) { return SamePair(row, other); });
     rows.push_back(std::move(row));
   }
   return rows;

@@ -23,7 +23,9 @@ struct LearnedRow {
 inline constexpr std::string_view kLearnedHeader = "daydream-learned 1";
 // One line, without its end: fields between tabs.
 std::string FormatLearnedRow(const LearnedRow& row);
-// InvalidArgument (E0110) names the line. Empty lines and lines that begin with # are skipped.
+// Of several rows about one pair of recordings the last one stays: the same measurement said twice
+// is no second one. InvalidArgument (E0110) names the line. Empty lines and lines that begin with #
+// are skipped.
 absl::StatusOr<std::vector<LearnedRow>> ParseLearned(std::string_view text, std::string_view file);
 
 // What the rows of the same optimizations on the same device say together. With the errors

@@ -71,6 +71,20 @@ std::string SpelledAs(const Application& a) {
   return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
 }
 
+// A parameter spelled out as it is by default says nothing new.
+std::string WithoutDefaults(const Application& a) {
+  std::string given;
+  for (const ParamSpec& p : a.transform->params) {
+    const bool text = p.unit == Unit::kText;
+    if (text ? a.params.text(p.name) == p.text_fallback : a.params[p.name] == p.fallback) continue;
+    given += fmt::format(
+        "{}{}={}", given.empty() ? "" : ",", p.name,
+        text ? std::string(a.params.text(p.name)) : FormatValue(a.params[p.name], p.unit));
+  }
+  return given.empty() ? std::string(a.transform->name)
+                       : fmt::format("{}({})", a.transform->name, given);
+}
+
 // A scenario applied: the edited graph and what was written down on the way.
 struct Outcome {
   Graph graph;
@@ -380,7 +394,7 @@ Prediction Predict(const Baseline& base, const ReplayCheck& replay,
 
 std::string LearnedName(std::span<const Application> scenario) {
   std::vector<std::string> names;
-  for (const Application& a : scenario) names.push_back(SpelledAs(a));
+  for (const Application& a : scenario) names.push_back(WithoutDefaults(a));
   std::sort(names.begin(), names.end());
   std::string out;
   for (const std::string& name : names) out += (out.empty() ? "" : "+") + name;

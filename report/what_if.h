@@ -109,7 +109,8 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
                                   std::span<const std::vector<Application>> scenarios,
                                   const WhatIfOptions& options = {});
 
-// "amp+fuse(what=optimizer)": the applications as spelled, sorted, for LearnedRow::opts.
+// "amp+fuse(what=optimizer)": the applications with the parameters that are not as by default,
+// sorted, for LearnedRow::opts.
 std::string LearnedName(std::span<const Application> scenario);
 // Name of the first GPU of the recording, or "".
 std::string DeviceName(const Graph& graph);

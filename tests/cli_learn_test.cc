@@ -59,12 +59,28 @@ TEST_F(Learning, LaterPredictionsAreCorrectedAndNarrowed) {
   // The "later" trace is the recorded one: the optimization brought nothing.
   const std::string learn = fmt::format("{}--measured {} --learn {}", ask, kTrace, Path("mine"));
   for (int i = 0; i < 3; ++i) ASSERT_EQ(Run(learn), 0) << Read(Path("err"));
-  EXPECT_EQ(ParseLearned(Read(Path("mine")), "mine").value().size(), 3u);
+  EXPECT_EQ(ParseLearned(Read(Path("mine")), "mine").value().size(), 1u)
+      << "one measurement, said three times";
   ASSERT_EQ(Run(ask + "--learned " + Path("mine")), 0);
   auto learned = Main();
-  EXPECT_EQ(learned["learned"]["rows"], 3);
+  EXPECT_EQ(learned["learned"]["rows"], 1);
   EXPECT_GT(learned["step_ns"], plain["step_ns"]);
   EXPECT_EQ(learned["causes"].back()["opt"], "(learned)");
+}
+
+TEST_F(Learning, ADefaultThatIsSpelledOutIsTheSameOptimization) {
+  const std::string learn = fmt::format("--measured {} --learn {}", kTrace, Path("mine"));
+  ASSERT_EQ(Run("--opt 'fuse(what=all)' " + learn), 0) << Read(Path("err"));
+  ASSERT_EQ(Run("--opt fuse --format json --learned " + Path("mine")), 0);
+  EXPECT_EQ(Main()["learned"]["rows"], 1);
+}
+
+TEST_F(Learning, AnotherProgramsRecordingIsToldAndNotLearnedFrom) {
+  const std::string other = DAYDREAM_SOURCE_DIR "/examples/resnet50-synthetic.ddtrace";
+  ASSERT_EQ(Run("--opt graphs --measured " + other), 0);
+  EXPECT_THAT(Read(Path("err")), HasSubstr("W0606"));
+  EXPECT_EQ(Run(fmt::format("--opt graphs --measured {} --learn {}", other, Path("mine"))), 4);
+  EXPECT_FALSE(fs::exists(Path("mine")));
 }
 
 TEST_F(Learning, MistakesAreLocated) {

@@ -238,6 +238,7 @@ TEST_F(Cli, StepsCanBeChosen) {
   std::string base = std::string("whatif ") + kTrace + " --format json ";
   EXPECT_EQ(nlohmann::json::parse(Run(base + "--steps 1-2").out)["steps"], 2);
   EXPECT_EQ(Run(base + "--steps 99").exit, 4);
+  EXPECT_EQ(Run(base + "--steps 0").exit, 4) << "the recording begins within it";
   EXPECT_EQ(Run(base + "--steps x").exit, 2);
 }
 

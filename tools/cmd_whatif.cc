@@ -1,6 +1,7 @@
 #include <cmath>
 #include <set>
 
+#include "costmodel/device.h"
 #include "report/chrome_trace.h"
 #include "report/format.h"
 #include "report/perfetto_trace.h"
@@ -16,6 +17,8 @@ namespace daydream {
 namespace {
 
 constexpr size_t kMissesShown = 6;
+// Nobody's prediction of the same program is off by so much.
+constexpr double kOtherProgram = 10;
 
 constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
 constexpr Flag kFlags[] = {
@@ -133,6 +136,27 @@ absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in
   return absl::OkStatus();
 }
 
+// Why this was not a measurement of what was predicted for `after`; empty when nothing speaks
+// against it.
+std::string NotTheSame(const Score& score, const Graph& after, const Graph& measured,
+                       const Prediction& p) {
+  std::string device = DeviceName(after);
+  bool same = device == score.device;
+  if (after.replaced_device() != nullptr && !measured.tables().devices.empty()) {
+    device = after.replaced_device()->name;
+    const DeviceSpec* known = MatchDevice(measured.tables().devices[0]).spec;
+    same = known == nullptr || known->name == device;
+  }
+  if (!same) {
+    return fmt::format("predicted for '{}', measured on '{}'", Printable(device),
+                       Printable(score.device));
+  }
+  const double ratio = score.error + 1;
+  if (ratio <= kOtherProgram && ratio >= 1 / kOtherProgram) return "";
+  return fmt::format("predicted {}, measured {}: this is another program", FormatTime(p.step),
+                     FormatTime(score.measured));
+}
+
 absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Session& session,
                                    const Inputs& in, const std::vector<Application>& scenario,
                                    const Prediction& p) {
@@ -150,24 +174,22 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, scenario));
   score.misses = LargestMisses(in.built.graph, after.graph, built->graph, kMissesShown);
   score.device = DeviceName(built->graph);
+  score.not_the_same = NotTheSame(score, after.graph, built->graph, p);
   return score;
 }
 
 // Keeps the residual of a scored prediction.
-absl::Status Learn(const Args& args, Session& session, const Inputs& in,
-                   const std::vector<Application>& scenario, const WhatIf& result,
-                   const Score& score) {
+absl::Status Learn(const Args& args, Session& session, const std::vector<Application>& scenario,
+                   const WhatIf& result, const Score& score) {
   if (!args.Has("--learn")) return absl::OkStatus();
-  const std::string device = DeviceName(in.built.graph);
   const Prediction& p = result.predictions[result.main];
-  if (device != score.device) {
-    return MakeStatus(
-        absl::StatusCode::kFailedPrecondition,
-        {.code = "E0606",
-         .what = fmt::format("{} was measured on another GPU", score.file),
-         .why = fmt::format("predicted for '{}', measured on '{}'", device, score.device),
-         .effect = "nothing was written to the file of --learn",
-         .fix = "record before and after on the same machine"});
+  if (!score.not_the_same.empty()) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0606",
+                       .what = fmt::format("{} does not measure what was predicted", score.file),
+                       .why = score.not_the_same,
+                       .effect = "nothing was written to the file of --learn",
+                       .fix = "record before and after with the same program and machine"});
   }
   if (p.bound) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
@@ -177,7 +199,7 @@ absl::Status Learn(const Args& args, Session& session, const Inputs& in,
                        .fix = "--learn with an optimization that can be tried"});
   }
   LearnedRow row{.opts = LearnedName(scenario),
-                 .device = device,
+                 .device = score.device,
                  .before = result.predictions[0].step,
                  .predicted = p.simulated,
                  .measured = score.measured,
@@ -193,6 +215,11 @@ void Comment(const WhatIfReport& report, Session& session) {
   std::set<std::string> said;
   for (const std::string& warning : report.warnings)
     session.Warn({.code = "W0601", .what = warning});
+  if (report.score.has_value() && !report.score->not_the_same.empty()) {
+    session.Warn({.code = "W0606",
+                  .what = fmt::format("{} does not measure what was predicted", report.score->file),
+                  .why = report.score->not_the_same});
+  }
   for (const Prediction& p : report.result.predictions) {
     for (const std::string& warning : p.changes.warnings) {
       if (said.insert(warning).second) session.Warn({.code = "W0603", .what = warning});
@@ -316,7 +343,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
       const auto scenario = scenarios.empty() ? std::vector<Application>() : scenarios.back();
       DD_ASSIGN_OR_RETURN(report.score, ScoreAgainst(std::string(args.Get("--measured")), args,
                                                      session, in, scenario, main));
-      DD_RETURN_IF_ERROR(Learn(args, session, in, scenario, report.result, *report.score));
+      DD_RETURN_IF_ERROR(Learn(args, session, scenario, report.result, *report.score));
     }
   }
   DD_ASSIGN_OR_RETURN(std::string text, Render(report, args, session));

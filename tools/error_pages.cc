@@ -114,8 +114,9 @@ constexpr ErrorPage kPages[] = {
      "Kernels are there, the calls that launched them are not: nothing tells why a kernel started\n"
      "when it did. Record CPU and CUDA activities together."},
     {"E0303", "there is no such step",
-     "--steps names a place that the trace does not have. `daydream info TRACE` lists the steps;\n"
-     "places count from 0."},
+     "--steps names a place that the trace does not have, or one whose length nobody knows: the\n"
+     "first, within which the recording begins, and the last when nothing follows it. Places count\n"
+     "from 0; `daydream info TRACE` says how many there are and which are left out."},
     {"E0304", "the recorded times contradict one another",
      "Dependencies made from the recorded times form cycles: something ends before it begins,\n"
      "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"
@@ -288,7 +289,8 @@ constexpr ErrorPage kPages[] = {
     {"E0606", "there is nothing to learn from this measurement",
      "--learn keeps what a prediction was off by, so that --learned can correct later ones. That\n"
      "makes sense only for a prediction (not a limit) that was measured on the GPU it was\n"
-     "predicted for."},
+     "predicted for, by the same program: ten times as long as predicted, or a tenth of it, is\n"
+     "another one."},
     {"E0615", "the recorded batch is not known",
      "batch(512) needs to know how many examples a recorded step has. It is told by the shapes of\n"
      "ops (record_shapes=True, or a recording of daydream trace); without them say it:\n"

@@ -137,7 +137,15 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, 
 absl::Status SelectSteps(std::string_view list, Graph& graph) {
   size_t count = graph.steps().size();
   if (list == "auto" || list.empty()) return absl::OkStatus();
-  std::vector<bool> wanted(count, list == "all");
+  // A step runs from its first GPU work to that of the next one: what lies before the first mark
+  // and what nothing follows has no such time.
+  auto has_time = [&](size_t i) {
+    return count == 1 || (i > 0 && graph.steps()[i].recorded_period > Duration{});
+  };
+  std::vector<bool> wanted(count, false);
+  if (list == "all") {
+    for (size_t i = 0; i < count; ++i) wanted[i] = has_time(i);
+  }
   std::string_view rest = list == "all" ? "" : list;
   while (!rest.empty()) {
     size_t comma = std::min(rest.find(','), rest.size());
@@ -157,7 +165,18 @@ absl::Status SelectSteps(std::string_view list, Graph& graph) {
                          .where = fmt::format("this trace has steps 0 to {}", count - 1),
                          .fix = "daydream info TRACE lists the steps"});
     }
-    for (size_t i = first; i <= last; ++i) wanted[i] = true;
+    for (size_t i = first; i <= last; ++i) {
+      if (!has_time(i)) {
+        return MakeStatus(
+            absl::StatusCode::kFailedPrecondition,
+            {.code = "E0303",
+             .what = fmt::format("step {} has no time of its own", i),
+             .where = fmt::format("--steps {}", list),
+             .why = i == 0 ? "the recording begins within it" : "no GPU work follows it",
+             .fix = "--steps all takes every step that has one"});
+      }
+      wanted[i] = true;
+    }
   }
   for (size_t i = 0; i < count; ++i) graph.mutable_step(i).measured = wanted[i];
   return absl::OkStatus();

@@ -24,6 +24,7 @@ struct Score {
   double error = 0;          // predicted / measured - 1
   bool inside = false;       // of the interval
   std::vector<Miss> misses;  // largest first
+  std::string not_the_same;  // why it measures something else than was predicted; or empty
 };
 
 // One group before and after, for --by.
