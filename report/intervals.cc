@@ -111,6 +111,9 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   const double model = doubts.learned
                            ? doubts.model
                            : std::sqrt(std::max(0.0, doubts.model * doubts.model - ranges));
+  // One draw for all: a larger doubt makes every single draw reach further.
+  const double uneven = doubts.resampled.empty() ? spread : 0;
+  const double normal = std::hypot(std::hypot(rules, uneven), model, doubts.run);
   // Resampled steps scatter around their own middle, which need not be the step itself.
   double middle = 0;
   if (!doubts.resampled.empty()) {
@@ -122,16 +125,11 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   std::vector<double> steps;
   for (size_t i = 0; i < kDraws; ++i) {
     double value = step;
-    if (middle > 0) {
-      value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
-    } else {
-      value *= Factor(spread * draw.Normal());
-    }
+    if (middle > 0) value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
     for (const ParamEnds& ends : doubts.params) {
       value *= 1 + ParamChange(ends, step, draw.Even()) / std::max(step, 1.0);
     }
-    const double rule = rules * draw.Normal(), wrong = model * draw.Normal();
-    steps.push_back(value * Factor(rule + wrong + doubts.run * draw.Normal()));
+    steps.push_back(value * Factor(normal * draw.Normal()));
   }
   std::sort(steps.begin(), steps.end());
   const Duration least = doubts.floor.Scaled(1 / Factor(kNinety * doubts.run));

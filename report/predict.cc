@@ -6,7 +6,9 @@
 #include <map>
 #include <set>
 
+#include "report/error_kind.h"
 #include "report/intervals.h"
+#include "report/kernel_time.h"
 #include "report/parallel.h"
 #include "report/residuals.h"
 #include "report/settings.h"
@@ -60,6 +62,11 @@ void Merge(Changes& into, const Changes& from) {
 }
 
 double AsDouble(Duration d) { return static_cast<double>(d.ns); }
+
+// The time that is asked about.
+Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
+  return options.kernel_time ? KernelTime(graph) : StepTime(graph, timeline);
+}
 
 double Ratio(Duration a, Duration b) {
   if (b.ns <= 0) return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
@@ -186,9 +193,10 @@ class Predictor {
       bound_last = applied->bound;
       out.journals.push_back(
           {std::string(a.transform->name), applied->causes, applied->edits, applied->edge_edits});
+      if (options_.kernel_time) NoteKernelTime(out);
       if (&a != &scenario_.back() && !applied->bound && AnyBound()) {
         DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(out.graph));
-        limit_ = StepTime(out.graph, timeline);
+        limit_ = TimeOf(out.graph, timeline, options_);
       } else if (applied->bound && out.journals.size() == 1) {
         limit_ = base_.step;
       }
@@ -196,7 +204,7 @@ class Predictor {
     };
     DD_RETURN_IF_ERROR(ApplyAll(scenario_, out.graph, note));
     DD_ASSIGN_OR_RETURN(out.timeline, Simulate(out.graph, {.blockers = !options_.step_only}));
-    p_.step = StepTime(out.graph, out.timeline);
+    p_.step = TimeOf(out.graph, out.timeline, options_);
     if (bound_last) p_.step = std::min(p_.step, limit_);
     if (!options_.step_only) p_.path = PathPerStep(out.graph, out.timeline);
     return out;
@@ -207,7 +215,20 @@ class Predictor {
                        [](const Application& a) { return a.transform->bound; });
   }
 
+  // What one optimization did to the kernels.
+  void NoteKernelTime(const Outcome& out) {
+    Duration before = base_.step;
+    for (const CauseShare& c : p_.causes) before += c.delta;
+    const Duration delta = KernelTime(out.graph) - before;
+    p_.causes.push_back({.what = "kernels",
+                         .opt = out.journals.back().opt,
+                         .delta = delta,
+                         .gpu = delta,
+                         .host = {}});
+  }
+
   void Attribute(const Outcome& out) {
+    if (options_.kernel_time) return;
     p_.causes = ShareByCause({.before = base_.graph,
                               .after = &out.graph,
                               .step_before = base_.step,
@@ -248,6 +269,25 @@ class Predictor {
     p_.unchecked = all.ns > 0 ? AsDouble(never) / AsDouble(all) : 0;
   }
 
+  // Error of one optimization that changed the step by `delta`, as a share of the step.
+  double ErrorOfOne(const Application& a, Duration delta, size_t& rows) const {
+    const ErrorKind kind = ErrorKindOf(a, *base_.graph, p_.changes.terms);
+    const ModelError known = ModelErrorOf(kind.with_shapes, options_.left_out);
+    const double step = AsDouble(p_.step);
+    if (kind.with_shapes == kind.without_shapes) {
+      // What it saved is the step's no more; what it added still is.
+      const double without = std::max(step - AsDouble(delta), std::min(step, AsDouble(base_.step)));
+      const double dose = without > 0 ? DoseOf(kind.with_shapes, without, step) : 0;
+      if (dose > 0.02) rows = std::min(rows, known.rows);
+      return known.sigma * dose;
+    }
+    const double retimed = (options_.kernel_time ? 1 : std::min(Ratio(p_.path.gpu, p_.step), 1.0)) *
+                           (1 - kind.measured);
+    const ModelError other = ModelErrorOf(kind.without_shapes, options_.left_out);
+    if (retimed > 0.02) rows = std::min(rows, kind.known >= 0.5 ? known.rows : other.rows);
+    return retimed * (kind.known * known.sigma + (1 - kind.known) * other.sigma);
+  }
+
   // By how much the step may be off because of the models, as a share of it.
   double ModelShare(size_t& rows) const {
     std::map<std::string_view, Duration> change;
@@ -258,10 +298,8 @@ class Predictor {
       auto it = change.find(a.transform->name);
       if (it == change.end()) continue;
       if (StatedByUser(a.transform->name)) continue;
-      const double share = std::fabs(Ratio(it->second, p_.step));
-      ModelError error = ModelErrorOf(a.transform->name, options_.left_out);
-      sum += error.sigma * error.sigma * share * share;
-      if (share > 0.02) rows = std::min(rows, error.rows);
+      const double error = ErrorOfOne(a, it->second, rows);
+      sum += error * error;
       change.erase(it);
     }
     if (rows == SIZE_MAX) rows = 1;  // nothing that would need a model
@@ -295,8 +333,10 @@ class Predictor {
       doubts.learned = true;
     }
     if (!options_.intervals) return doubts;
-    doubts.floor = UntouchedGpuTime(*base_.graph, out.graph);
+    doubts.floor = options_.kernel_time ? UnchangedKernelTime(*base_.graph, out.graph)
+                                        : UntouchedGpuTime(*base_.graph, out.graph);
     doubts.params = TryParams();
+    if (options_.kernel_time) return doubts;
     if (base_.spread.has_value()) {
       size_t count = std::clamp(kResampledTasks / std::max<size_t>(out.graph.size(), 1),
                                 kLeastResampled, std::max(kLeastResampled, options_.resampled));
@@ -310,7 +350,7 @@ class Predictor {
     Graph graph = *base_.graph;
     DD_RETURN_IF_ERROR(ApplyAll(scenario, graph));
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
-    return StepTime(graph, timeline).Scaled(1 + p_.learned.share);
+    return TimeOf(graph, timeline, options_).Scaled(1 + p_.learned.share);
   }
 
   // Replays the scenario with every open parameter at either end of its plausible range.
@@ -365,7 +405,7 @@ class Predictor {
 
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   Baseline base{.graph = &graph,
-                .step = StepTime(graph, timeline),
+                .step = TimeOf(graph, timeline, options),
                 .path = PathPerStep(graph, timeline),
                 .limiters = {},
                 .spread = {},

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -11,12 +11,12 @@
 namespace daydream {
 namespace {
 
-#define RESIDUAL(transform, row, before, predicted, measured) \
-  {transform, row, before, predicted, measured},
-constexpr Residual kResiduals[] = {
+#define RESIDUALS(kind, group, composed, rows, least, most, ...) \
+  {kind, group, composed, rows, least, most, {__VA_ARGS__}},
+const ResidualGroup kResiduals[] = {
 #include "report/residuals.def"
 };
-#undef RESIDUAL
+#undef RESIDUALS
 
 constexpr CheckedKernels kChecked[] = {
     {"amp", "gemm", "18 products of a ResNet-50 on a V100 (dPRO, MLSys'22)"},
@@ -27,61 +27,101 @@ constexpr CheckedKernels kChecked[] = {
     {"gpu", "elementwise", "a ResNet-50 on a V100 and an A100 (tests/other_gpu_test.cc)"},
     {"gpu", "gemm", "linear layers and bmm on 8 GPUs (NeuSight, ASPLOS'25; docs/cost-model.md)"},
     {"gpu", "softmax", "softmax on 7 GPUs (NeuSight, ASPLOS'25; docs/cost-model.md)"},
+    {"batch", "gemm", "four models at two batch sizes each on 8 GPUs (NeuSight; docs/accuracy.md)"},
+    {"batch", "elementwise", "the same"},
+    {"batch", "softmax", "the same"},
+    {"batch", "norm", "the same"},
+    {"compile", "elementwise", "BERT and GPT-2 on an A100 (NeuSight; docs/accuracy.md)"},
+    {"compile", "softmax", "the same"},
+    {"compile", "norm", "the same"},
     {"pin-memory", "", "copies of 154 MB each way on an A100 (docs/accuracy.md)"},
 };
 
-// The end of 90 % in standard deviations: of a normal distribution, and of Student's t with 2 to 10
-// degrees of freedom (any table of it).
-constexpr double kNormal = 1.645;
-constexpr double kStudent[] = {2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812};
+constexpr double kNormal = 1.645;  // the end of 90 % in standard deviations
 
-double StudentOf(double freedom) {
-  const auto place = static_cast<size_t>(freedom - 2);
-  // First terms of its expansion around the normal distribution.
-  return place < std::size(kStudent) ? kStudent[place]
-                                     : kNormal + (std::pow(kNormal, 3) + kNormal) / (4 * freedom);
+bool IsGpu(std::string_view kind) { return kind.starts_with("gpu"); }
+
+// P(|t| < x) of Student's t with two degrees of freedom.
+double StudentTwo(double x) { return x / std::sqrt(2 + x * x); }
+
+// Rows of `kind` and of all its special cases ("gpu, no shapes").
+bool IsOf(const ResidualGroup& group, std::string_view transform) {
+  return group.kind.starts_with(transform) &&
+         (group.kind.size() == transform.size() || group.kind[transform.size()] == ',');
 }
 
 }  // namespace
 
-std::span<const Residual> Residuals() { return kResiduals; }
+std::span<const ResidualGroup> Residuals() { return kResiduals; }
 std::span<const CheckedKernels> AllCheckedKernels() { return kChecked; }
 
-ModelError ModelErrorOf(std::string_view transform, std::string_view left_out) {
-  double sum = kPriorRows * kPriorModelError * kPriorModelError;
-  size_t rows = 0;
-  for (const Residual& r : kResiduals) {
-    if (r.transform != transform || r.row == left_out) continue;
-    const double change = std::fabs(r.predicted - r.before);
-    if (change < 3 * kRunToRun * r.predicted) continue;
-    const double error = (r.measured - r.predicted) / change;
-    sum += error * error;
-    ++rows;
+double DoseOf(std::string_view kind, double before, double predicted) {
+  return IsGpu(kind) ? 1 : std::fabs(std::log(predicted / before));
+}
+
+double ErrorOf(std::string_view kind, double before, double predicted, double measured) {
+  const double dose = DoseOf(kind, before, predicted);
+  if (dose < 3 * kRunToRun) return -1;
+  return (std::max(predicted, measured) / std::min(predicted, measured) - 1) / dose;
+}
+
+ModelError ModelErrorOf(std::string_view kind, std::string_view left_out) {
+  const double prior = IsGpu(kind) ? kPriorGpuError : kPriorModelError;
+  ModelError known;
+  std::vector<const ResidualGroup*> groups;
+  double squares = kPriorGroups * prior * prior, most = 0;
+  for (const ResidualGroup& g : kResiduals) {
+    if (g.kind != kind || g.group == left_out || g.errors.size() == 0) continue;
+    groups.push_back(&g);
+    known.rows += g.errors.size();
+    most = std::max(most, *(g.errors.end() - 1));
+    for (double e : g.errors) squares += e * e / static_cast<double>(g.errors.size());
   }
-  const double freedom = kPriorRows + static_cast<double>(rows);
-  return {std::sqrt(sum / freedom) * StudentOf(freedom) / kNormal, rows};
+  const double count = kPriorGroups + static_cast<double>(groups.size());
+  const double scale = std::sqrt(squares / count);
+  auto share_below = [&](double error) {
+    double sum = kPriorGroups * StudentTwo(error / scale);
+    for (const ResidualGroup* g : groups) {
+      const auto below = std::upper_bound(g->errors.begin(), g->errors.end(), error);
+      sum += static_cast<double>(below - g->errors.begin()) / static_cast<double>(g->errors.size());
+    }
+    return sum / count;
+  };
+  // At the upper end all known errors are below, and more than nine tenths of the others.
+  double low = 0, high = std::max(most, 3 * scale);
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (share_below(middle) < 0.9 ? low : high) = middle;
+  }
+  known.sigma = high / kNormal;
+  return known;
 }
 
 std::string CheckedText(std::string_view transform) {
-  size_t rows = 0;
-  double least = 0, most = 0;
-  for (const Residual& r : kResiduals) {
-    if (r.transform != transform) continue;
-    const double off = std::fabs(r.predicted / r.measured - 1);
-    least = rows == 0 ? off : std::min(least, off);
-    most = std::max(most, off);
-    ++rows;
+  size_t recorded = 0, composed = 0, telling = 0;
+  double least = INFINITY, most = 0;
+  for (const ResidualGroup& g : kResiduals) {
+    if (!IsOf(g, transform)) continue;
+    (g.composed ? composed : recorded) += g.rows;
+    telling += g.errors.size();
+    least = std::min(least, g.least), most = std::max(most, g.most);
   }
-  if (rows == 0) {
-    return "never checked: no recorded pair of before and after; intervals use the errors that are "
+  if (recorded + composed == 0) {
+    return "never checked: no measured pair of before and after; intervals use the errors that are "
            "published for such predictions";
   }
-  const std::string range =
-      rows == 1 ? FormatPercent(most) : FormatPercent(least) + " to " + FormatPercent(most);
-  const bool tells = ModelErrorOf(transform).rows > 0;
-  return fmt::format("{} of before and after (docs/accuracy.md): the step was off by {}{}",
-                     Plural(rows, "recorded pair"), range,
-                     tells ? "" : "; too small a change to say how well it is modelled");
+  std::string rows;
+  if (recorded > 0) rows = Plural(recorded, "recorded pair");
+  if (composed > 0) {
+    rows += (rows.empty() ? "" : " and ") + Plural(composed, "composed step") +
+            " (put together from measured operators)";
+  }
+  const std::string range = recorded + composed == 1
+                                ? FormatPercent(most)
+                                : FormatPercent(least) + " to " + FormatPercent(most);
+  return fmt::format("{} of before and after (docs/accuracy.md): the step was off by {}{}", rows,
+                     range,
+                     telling > 0 ? "" : "; too small a change to say how well it is modelled");
 }
 
 bool StatedByUser(std::string_view transform) {

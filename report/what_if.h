@@ -75,10 +75,13 @@ struct WhatIfOptions {
   bool explain = true;  // fill Prediction::why_not
   // Only the step, the speed-up and the changes: no causes, no interval, no confidence, no path.
   bool step_only = false;
+  // Times of kernels instead of steps (report/kernel_time.h), everywhere: `replay` is then
+  // MeasuredKernelTimes(), and causes are one for each optimization.
+  bool kernel_time = false;
   unsigned jobs = 1;
   size_t resampled = 256;                    // most step times that are drawn anew for an interval
   std::span<const LearnedRow> learned = {};  // of any optimizations and devices
-  std::string_view left_out = {};            // row of docs/accuracy.md that may not judge itself
+  std::string_view left_out = {};            // group of rows that may not judge itself
   std::function<void(size_t done, size_t total)> progress;  // called from any thread, one at a time
 };
 

@@ -13,8 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include <gtest/gtest.h>
-
 #include "base/check.h"
 #include "trace/byte_source.h"
 
@@ -58,7 +56,7 @@ inline void ForEachCostRow(const std::string& name,
                            const std::function<void(const CostRow&)>& use) {
   static std::deque<std::vector<std::string>> heads;  // rows point to them
   auto source = OpenFile(CostdataFolder() + name, int64_t{1} << 30);
-  ASSERT_TRUE(source.ok()) << Message(source.status());
+  DD_CHECK(source.ok());
   std::string text;
   for (;;) {
     auto bytes = (*source)->Next();

@@ -9,11 +9,13 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include "costmodel/roofline.h"
 #include "costmodel/tiles.h"
 #include "costmodel/transfer.h"
 #include "tests/costdata.h"
+#include "tests/neusight_text.h"
 #include "tests/source_tree.h"
 
 namespace daydream {
@@ -147,12 +149,6 @@ class Floors {
   std::map<std::pair<std::string, std::string>, double> us_;
 };
 
-bool IsUnary(const std::string& op) {
-  static const std::set<std::string> unary = {"addu", "mulu", "divu", "powu",
-                                              "relu", "gelu", "tanh"};
-  return unary.contains(op);
-}
-
 double KernelUs(const DeviceSpec& gpu, const CostRow& row) {
   const std::string& op = row.at("op");
   if (op == "bmm" || op == "linear") {
@@ -238,32 +234,6 @@ TEST(CostModelAccuracy, OfConvolutionsAsRatios) {
 
 // --- whole models
 
-// "[['Linear', (8, 16, 32)], ['MEM', ((1, 2), (3,))]]" in NeuSight's notation.
-struct Primitive {
-  std::string name;
-  std::vector<Dims> sizes;
-};
-std::vector<Primitive> ParsePrimitives(const std::string& text) {
-  std::vector<Primitive> all;
-  for (size_t i = text.find('\''); i != std::string::npos; i = text.find('\'', i)) {
-    const size_t end = text.find('\'', i + 1);
-    Primitive p{.name = text.substr(i + 1, end - i - 1)};
-    i = std::min(text.find('\'', end + 1), text.size());
-    bool open = false;
-    for (size_t k = end; k < i; ++k) {
-      if (text[k] == '(' || text[k] == '[') open = true;
-      if (std::isdigit(static_cast<unsigned char>(text[k])) == 0) continue;
-      if (open) p.sizes.emplace_back();
-      open = false;
-      size_t length = 0;
-      p.sizes.back().push_back(std::stoll(text.substr(k), &length));
-      k += length - 1;
-    }
-    all.push_back(std::move(p));
-  }
-  return all;
-}
-
 double Count(const Dims& dims) {
   double n = 1;
   for (int64_t d : dims) n *= static_cast<double>(d);
@@ -294,17 +264,6 @@ struct ModelOp {
   std::map<std::string, double> us;  // by GPU
 };
 
-// Reads and writes of the output in backward, where NeuSight names other kernels than PyTorch
-// launches: counted on V100 and H100 (time x bandwidth / size).
-double BackwardPasses(const std::string& op) {
-  static const std::map<std::string, double> passes = {
-      {"VECsoftmax", 6}, {"dropout", 7}, {"VECln", 6},  {"VECgelu", 3},
-      {"VECtanh", 3},    {"VECpowu", 8}, {"VECmul", 6}, {"VECmulu", 2},
-      {"VECdivu", 2},    {"VECadd", 0},  {"VECaddu", 0}};
-  const auto it = passes.find(op);
-  return it == passes.end() ? -1 : it->second;
-}
-
 class Models {
  public:
   Models() {
@@ -315,12 +274,12 @@ class Models {
     });
     std::string before;
     ForEachCostRow("e2e_graphs.csv.gz", [&](const CostRow& row) {
-      const bool copies = before.starts_with("transpose");
+      const bool misses = MissesKernel(row.at("name"), row.at("op"), before);
       before = row.at("name");
       if (row.at("op") == "getitem") return;  // a view
       const auto& us = measured[row.at("desc") + ' ' + row.at("i")];
       const bool train = row.at("desc").find("-train-") != std::string::npos;
-      AddOp(row, us, "fw", ForwardOf(row, copies));
+      AddOp(row, us, "fw", misses ? std::vector{Passes(row, 2)} : WorkOfAll(row.at("fw")));
       if (!train) return;
       AddOp(row, us, "bw", BackwardOf(row));
       AddOp(row, us, "acc", WorkOfAll(row.at("acc")));
@@ -342,16 +301,7 @@ class Models {
     return work;
   }
   static OpWork Passes(const CostRow& row, double passes) {
-    const auto out = ParsePrimitives("'out'" + row.at("out"));
-    return WorkOfElements(passes * Count(out[0].sizes[0]));
-  }
-  // Two kernels of OPT are missing in its graph: the maximum with a constant, and the copy that a
-  // reshape of a transposed tensor makes.
-  static std::vector<OpWork> ForwardOf(const CostRow& row, bool copies) {
-    const std::string& name = row.at("name");
-    const bool max = name.starts_with("max_"), copy = copies && name.starts_with("reshape");
-    if (row.at("op") == "misc" && (max || copy)) return {Passes(row, 2)};
-    return WorkOfAll(row.at("fw"));
+    return WorkOfElements(passes * Count(ParseTensors(row.at("out"))[0]));
   }
   static std::vector<OpWork> BackwardOf(const CostRow& row) {
     std::vector<OpWork> listed = WorkOfAll(row.at("bw"));
@@ -372,9 +322,6 @@ class Models {
   std::map<std::string, std::vector<ModelOp>> ops_;
   std::map<std::string, std::set<std::string>> gpus_;
 };
-
-// PyTorch on a host launches no faster than this: the models ran without any launch ahead of time.
-constexpr double kLaunchNs = 10e3;
 
 // From shapes alone.
 double PlainMs(const std::vector<ModelOp>& ops, OpTimes& times) {

@@ -1,0 +1,140 @@
+#include "tests/accuracy/judged.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/ranges.h>
+
+#include "report/residuals.h"
+
+namespace daydream {
+namespace {
+
+using Rows = std::vector<const JudgedRow*>;
+
+std::string ResidualLine(std::string_view kind, std::string_view group, bool composed, size_t rows,
+                         double least, double most, std::span<const double> errors) {
+  std::string line = fmt::format("RESIDUALS(\"{}\", \"{}\", {}, {}, {:.3f}, {:.3f}", kind, group,
+                                 composed, rows, least, most);
+  for (double e : errors) line += fmt::format(", {:.3f}", e);
+  return line + ")\n";
+}
+
+// Predicted rows by kind and group.
+std::map<std::pair<std::string, std::string>, Rows> ByGroup(std::span<const JudgedRow> rows) {
+  std::map<std::pair<std::string, std::string>, Rows> groups;
+  for (const JudgedRow& r : rows) {
+    if (r.why.empty()) groups[{r.kind, r.group}].push_back(&r);
+  }
+  return groups;
+}
+
+struct Errors {
+  double signed_sum = 0, sum = 0, worst = 0;
+  void Add(double error) {
+    signed_sum += error, sum += std::fabs(error), worst = std::max(worst, std::fabs(error));
+  }
+};
+
+std::string InsideText(const Coverage& c) {
+  if (c.intervals == 0) return "";
+  return fmt::format("{} of {}, {:.0f} %", c.inside, c.intervals,
+                     100.0 * static_cast<double>(c.inside) / static_cast<double>(c.intervals));
+}
+
+std::string TableLine(const std::string& head, const Rows& rows) {
+  Errors errors;
+  Coverage coverage;
+  for (const JudgedRow* r : rows) {
+    errors.Add(r->error());
+    coverage.Add(*r);
+  }
+  const auto n = static_cast<double>(rows.size());
+  return fmt::format("| {} | {} | {:.1f} | {:+.1f} | {:.1f} | {} |\n", head, rows.size(),
+                     100 * errors.sum / n, 100 * errors.signed_sum / n, 100 * errors.worst,
+                     InsideText(coverage));
+}
+
+constexpr std::string_view kColumns =
+    "rows | mean error, % | on average, % | worst, % | inside |\n";
+
+}  // namespace
+
+std::string ResidualLines(std::span<const JudgedRow> rows) {
+  std::string lines;
+  for (const auto& [key, members] : ByGroup(rows)) {
+    std::vector<double> errors;
+    double least = INFINITY, most = 0;
+    for (const JudgedRow* r : members) {
+      least = std::min(least, std::fabs(r->error())), most = std::max(most, std::fabs(r->error()));
+      const double e = ErrorOf(r->kind, r->before, r->predicted, r->measured);
+      if (e >= 0) errors.push_back(e);
+    }
+    std::sort(errors.begin(), errors.end());
+    lines += ResidualLine(key.first, key.second, members.front()->composed, members.size(), least,
+                          most, errors);
+  }
+  return lines;
+}
+
+std::string KeptResidualLines() {
+  std::string lines;
+  for (const ResidualGroup& g : Residuals()) {
+    lines += ResidualLine(g.kind, g.group, g.composed, g.rows, g.least, g.most,
+                          std::vector<double>(g.errors));
+  }
+  return lines;
+}
+
+void Coverage::Add(const JudgedRow& row) {
+  if (!row.low || !row.high) return;
+  ++intervals;
+  inside += row.inside() ? 1 : 0;
+  below += row.measured < *row.low ? 1 : 0;
+  above += row.measured > *row.high ? 1 : 0;
+}
+
+Coverage CoverageOf(std::span<const JudgedRow> rows) {
+  Coverage coverage;
+  for (const JudgedRow& r : rows) coverage.Add(r);
+  return coverage;
+}
+
+std::string CoverageTable(std::span<const JudgedRow> rows) {
+  std::map<std::string, Rows> kinds;
+  Rows all;
+  for (const JudgedRow& r : rows) {
+    if (!r.why.empty()) continue;
+    kinds[r.kind].push_back(&r);
+    all.push_back(&r);
+  }
+  std::string table = fmt::format("| kind | {}|---|---|---|---|---|---|\n", kColumns);
+  for (const auto& [kind, members] : kinds) table += TableLine(kind, members);
+  return table + TableLine("all", all);
+}
+
+std::string GroupTable(std::span<const JudgedRow> rows) {
+  std::string table = fmt::format("| kind | group | {}|---|---|---|---|---|---|---|\n", kColumns);
+  for (const auto& [key, members] : ByGroup(rows)) {
+    table += TableLine(fmt::format("{} | {}", key.first, key.second), members);
+  }
+  return table;
+}
+
+std::string RowsAsCsv(std::span<const JudgedRow> rows) {
+  std::string text =
+      "kind,group,row,scenario,before_ms,predicted_ms,low_ms,high_ms,measured_ms,why\n";
+  auto quoted = [](const std::string& field) {
+    return field.find(',') == std::string::npos ? field : '"' + field + '"';
+  };
+  for (const JudgedRow& r : rows) {
+    auto number = [](std::optional<double> v) { return v ? fmt::format("{:.6g}", *v) : ""; };
+    text += fmt::format("{},{},{},{},{:.6g},{:.6g},{},{},{:.6g},{}\n", quoted(r.kind),
+                        quoted(r.group), quoted(r.row), quoted(r.scenario), r.before, r.predicted,
+                        number(r.low), number(r.high), r.measured, quoted(r.why));
+  }
+  return text;
+}
+
+}  // namespace daydream

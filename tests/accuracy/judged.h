@@ -1,0 +1,42 @@
+// Predictions beside what was measured, and what they say together.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace daydream {
+
+struct JudgedRow {
+  std::string kind;   // report/error_kind.h
+  std::string row;    // "bert_large-inf-512-8: V100 to T4"
+  std::string group;  // left out as a whole when one of its rows is judged
+  std::string scenario;
+  double before = 0, predicted = 0, measured = 0;  // ms
+  std::optional<double> low, high;
+  std::string why = {};  // not predicted: the reason
+  bool composed = false;
+
+  bool inside() const { return low && high && *low <= measured && measured <= *high; }
+  double error() const { return predicted / measured - 1; }
+};
+
+// The lines of report/residuals.def for these rows, and the lines that it holds.
+std::string ResidualLines(std::span<const JudgedRow> rows);
+std::string KeptResidualLines();
+
+struct Coverage {
+  size_t intervals = 0, inside = 0, below = 0, above = 0;  // measured below or above the interval
+  void Add(const JudgedRow& row);
+};
+Coverage CoverageOf(std::span<const JudgedRow> rows);
+
+// A line for each kind, and one for all.
+std::string CoverageTable(std::span<const JudgedRow> rows);
+// A line for each kind and group.
+std::string GroupTable(std::span<const JudgedRow> rows);
+// Every row, comma-separated, with a head.
+std::string RowsAsCsv(std::span<const JudgedRow> rows);
+
+}  // namespace daydream
