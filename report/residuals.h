@@ -21,8 +21,9 @@ struct ResidualGroup {
 };
 std::span<const ResidualGroup> Residuals();
 
-// How much of the effect of a prediction its error is a share of. A kind whose name begins with
-// "gpu" times all work anew: 1. Others are as wrong as what they change: |ln(after / before)|, which for small changes is their share of the step.
+// What the error of a prediction is a share of. A kind whose name begins with "gpu" times all work
+// anew: 1. Others are as wrong as what they change: |ln(after / before)|, which for small changes
+// is their share of the step.
 double DoseOf(std::string_view kind, double before, double predicted);
 // By how much the measured value is longer or shorter (1 = twice, or half), over the dose. Less
 // than 0 where a row tells nothing: its change is less than three times what runs differ by.
