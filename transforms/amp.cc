@@ -6,6 +6,7 @@
 #include "transforms/amp_casts.h"
 #include "transforms/conv_layout.h"
 #include "transforms/floor_param.h"
+#include "transforms/op_shapes.h"
 #include "transforms/op_work.h"
 #include "transforms/precision.h"
 #include "transforms/saved_tensors.h"
@@ -87,6 +88,7 @@ class Amp {
         edit_(edit),
         rules_(edit.graph()),
         works_(edit.graph()),
+        shapes_(edit.graph()),
         floor_(Duration::FromDouble(params["floor"])) {}
 
   absl::Status Run() {
@@ -147,12 +149,27 @@ class Amp {
           if ((half || IsLayoutChange(graph().Name(task.name))) && !p.half_already) Halve(t);
           break;
         case Autocast::kFull:
-          half = false;
+          half = RunInFull(t, p, half);
           break;
         case Autocast::kUntouched:
           break;
       }
     }
+  }
+
+  // Autocast casts what a row norm reads, but not what softmax and sums read: they are told to
+  // write fp32. Backward runs without autocast, each op in the format of its data; what forward
+  // cast is cast the other way. Returns whether 16 bit come out.
+  bool RunInFull(TaskId t, const KernelPrecision& p, bool half) {
+    const bool backward = graph().task(t).phase == Phase::kBackward;
+    const KernelClass kind = p.traits.kind;
+    const bool casts = kind == KernelClass::kNorm || (kind == KernelClass::kSoftmax && backward);
+    const ScopeId op = rules_.OpOf(t);
+    if (half && casts && dtype_ != DType::kTf32 && (!op.valid() || op != last_full_)) {
+      casts_.push_back({.at = t, .elements = static_cast<uint64_t>(shapes_.Of(t).largest)});
+    }
+    last_full_ = op;
+    return half && backward && kind != KernelClass::kNorm && kind != KernelClass::kOptimizer;
   }
 
   // fp8 is for products of activations and weights (Transformer Engine's Linear); sizes have to be
@@ -275,7 +292,7 @@ class Amp {
       if (gemm) inputs = static_cast<uint64_t>(std::max<int64_t>(p.batch * p.m * p.k, 0));
     }
     if (phase == Phase::kBackward) {
-      if (narrow) casts_.push_back({.at = t, .narrow = true, .elements = inputs});
+      if (narrow || input) casts_.push_back({.at = t, .narrow = narrow, .elements = inputs});
       if (weight && !half_already) {
         casts_.push_back({.at = t, .after = true, .elements = weights});
         if (AddsBias(scope)) casts_.push_back({.at = t, .after = true, .elements = bias});
@@ -364,13 +381,14 @@ class Amp {
   Editor& edit_;
   PrecisionRules rules_;
   OpWorkTable works_;
+  OpShapes shapes_;
   Duration floor_;
   DType dtype_ = DType::kBf16;
   std::map<int32_t, DeviceMatch> devices_;
   std::vector<Cast> casts_;
   std::vector<TaskId> moved_;  // matrix kernels
   std::vector<LayoutChange> layouts_;
-  ScopeId last_op_;
+  ScopeId last_op_, last_full_;
   double bandwidth_ = 0;
   size_t scaled_steps_ = 0;
   uint64_t shaped_ = 0;
@@ -397,7 +415,8 @@ constinit const Transform kAmp = {
         "as their shapes let them. Kernels that follow them take half the time where they "
         "are bound by bandwidth. Softmax, row norms, losses and the optimizer stay in "
         "fp32. Casts are added where autocast casts (weights and biases once a step, inputs in "
-        "fp32, their gradients), each with its launch and host time. No kernel gets shorter than "
+        "fp32, what row norms read, and the gradients of all of these), each with its launch and "
+        "host time. No kernel gets shorter than "
         "the floor. fp16 adds the check and scaling of gradients, which the host waits for. "
         "tf32 changes nothing but fp32 matrix kernels. "
         "Convolutions that tensor cores cannot read as they lie get the changes of layout that "
