@@ -188,12 +188,15 @@ std::string PublishedSection(const fs::path& traces, const fs::path& csv) {
   std::string text =
       "\n## Published figures without traces\n\n"
       "Predicted from the trace at hand whose shape is closest: another program on another "
-      "machine, so\nonly direction and size class can agree (none: under 5 %, small: under 25 %, "
-      "medium: under 75 %,\nlarge). Where the published description tells a batch, a GPU or a "
-      "bound "
-      "that the trace does not have,\na scenario on both sides brings the trace nearer; which one, "
-      "and why this trace, was settled from the\ndescription before anything was predicted "
-      "(`tests/accuracy/published.csv`). Changes are those of\nexamples a second.\n\n";
+      "machine,\n"
+      "so only direction and size class can agree (none: under 5 %, small: under 25 %, medium: "
+      "under\n"
+      "75 %, large). Where the published description tells a batch, a GPU or a bound that the "
+      "trace\n"
+      "does not have, a scenario on both sides brings the trace nearer. Trace and scenario follow "
+      "from\n"
+      "the description, not from the outcome; what was changed after a first run, and why, is in\n"
+      "`tests/accuracy/published.csv`. Changes are those of examples a second.\n\n";
   const size_t all = section.count[0] + section.count[1] + section.count[2];
   text += fmt::format("{} of {} agree, {} in direction only, {} differ.\n\n", section.count[0], all,
                       section.count[1], section.count[2]);
