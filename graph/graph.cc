@@ -72,7 +72,26 @@ const OpDetail* Graph::OpOf(ScopeId s) const {
   if (s.index() >= tables_->scopes.size()) return nullptr;
   const Scope& scope = tables_->scopes[s.index()];
   if (scope.kind != EventKind::kOp || scope.detail >= tables_->ops.size()) return nullptr;
+  const OpChange* change = ChangeOf(s);
+  if (change != nullptr && change->detail < added_ops_.size()) return &added_ops_[change->detail];
   return &tables_->ops[scope.detail];
+}
+
+const OpChange* Graph::ChangeOf(ScopeId s) const {
+  if (op_changes_.empty()) return nullptr;
+  auto it = op_changes_.find(static_cast<uint32_t>(s.index()));
+  return it == op_changes_.end() ? nullptr : &it->second;
+}
+
+void Graph::SetShapes(ScopeId s, NameId shapes) {
+  OpDetail detail = *OpOf(s);
+  detail.shapes = shapes;
+  OpChange& change = mutable_change(s);
+  if (change.detail >= added_ops_.size()) {
+    change.detail = static_cast<uint32_t>(added_ops_.size());
+    added_ops_.emplace_back();
+  }
+  added_ops_[change.detail] = detail;
 }
 
 Duration Graph::Transfer(TaskId t) const {

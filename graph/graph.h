@@ -57,14 +57,14 @@ enum class Phase : uint8_t { kNone, kForward, kBackward, kOptimizer, kData, kCom
 
 // Why an edge exists (docs/how-it-works.md has the evidence for each).
 enum class Rule : uint8_t {
-  kLaneOrder,    // same thread or stream, recorded order; implicit in the lane, never in edges()
-  kLaunch,       // a call returns, its GPU work may start
-  kEventWait,    // cudaStreamWaitEvent: one stream waits for a point of another
-  kHostWait,     // a blocking call returns after the GPU work it waits for
-  kHandOff,      // one CPU thread waits for another (backward pass, loader)
-  kQueue,        // a launch call waits until the stream's launch queue has room
-  kCollective,   // ranks meet
-  kTransform,    // added by a transform
+  kLaneOrder,   // same thread or stream, recorded order; implicit in the lane, never in edges()
+  kLaunch,      // a call returns, its GPU work may start
+  kEventWait,   // cudaStreamWaitEvent: one stream waits for a point of another
+  kHostWait,    // a blocking call returns after the GPU work it waits for
+  kHandOff,     // one CPU thread waits for another (backward pass, loader)
+  kQueue,       // a launch call waits until the stream's launch queue has room
+  kCollective,  // ranks meet
+  kTransform,   // added by a transform
 };
 
 enum class Anchor : uint8_t { kStart, kEnd };
@@ -79,25 +79,27 @@ struct Edge {
 
 // One uninterrupted piece of work on one lane. Plain data, 80 bytes.
 struct Task {
-  Instant recorded_start;   // as measured; for reports and calibration, never read by a simulator
-  Duration duration;        // own work, >= 0; waiting is not part of it
-  Duration gap;             // the lane stays busy this long after the end: host work outside any
-                            // op, dead time between kernels. Negative only between GPU tasks
-                            // that overlap by a little (programmatic launch).
-  Instant earliest;         // not before this instant; 0 for nearly all
+  Instant recorded_start;  // as measured; for reports and calibration, never read by a simulator
+  Duration duration;       // own work, >= 0; waiting is not part of it
+  Duration gap;            // the lane stays busy this long after the end: host work outside any
+                           // op, dead time between kernels. Negative only between GPU tasks
+                           // that overlap by a little (programmatic launch).
+  Instant earliest;        // not before this instant; 0 for nearly all
   TaskId lane_prev, lane_next;
   NameId name;
   LaneId lane;
-  ScopeId scope;            // innermost scope of the host code that did or launched it
+  ScopeId scope;  // innermost scope of the host code that did or launched it
   LayerId layer;
   uint32_t event = Id<void>::kNoneValue;   // row of the Trace; none for inserted and split tasks
   uint32_t detail = Id<void>::kNoneValue;  // row of kernels or copies, by kind
-  int32_t priority = 0;     // only read on lanes that may reorder; higher first
-  uint16_t step = 0;        // index into steps()
+  int32_t priority = 0;                    // only read on lanes that may reorder; higher first
+  uint16_t step = 0;                       // index into steps()
+  uint16_t copy = 0;  // of recorded work that was repeated: one number for each repetition
   TaskKind kind = TaskKind::kHost;
   Phase phase = Phase::kNone;
-  bool removed = false;     // takes no time and is not counted, but still passes order on
-  bool overlaps = false;    // may run beside its lane predecessor: it only starts no earlier
+  bool removed = false;   // takes no time and is not counted, but still passes order on
+  bool overlaps = false;  // may run beside its lane predecessor: it only starts no earlier
+  bool merged = false;    // removed, but another task does its work
 };
 
 enum class LaneOrder : uint8_t {
@@ -119,20 +121,38 @@ struct Scope {
   ScopeId parent;
   EventKind kind = EventKind::kOp;  // kOp, kAnnotation or kFrame
   LaneId lane;
-  Instant begin, end;               // as measured
+  Instant begin, end;                      // as measured
   uint32_t detail = Id<void>::kNoneValue;  // row of ops
 };
 
 struct Layer {
-  NameId name;     // "layer1.0.conv1", or "conv2d #7" when no module names were recorded
+  NameId name;  // "layer1.0.conv1", or "conv2d #7" when no module names were recorded
   LayerId parent;
 };
 
 // One training step as the graph sees it.
 struct GraphStep {
   std::string label;
-  bool measured = true;       // false: warm-up or stub, simulated but not counted
-  Duration recorded_period;   // as measured, by the same definition as StepPeriods()
+  bool measured = true;      // false: warm-up or stub, simulated but not counted
+  Duration recorded_period;  // as measured, by the same definition as StepPeriods()
+};
+
+// What became of a recorded op where its tasks do not tell: other shapes, and another fate of what
+// it keeps for the backward pass (transforms/saved_tensors.h).
+struct OpChange {
+  uint32_t detail = Id<void>::kNoneValue;  // row of the copy's own ops; None: as recorded
+  double width = 1;                        // bytes an element, against the recorded type
+  double kept = 1;     // share of what it keeps that stays on the GPU until backward
+  uint32_t group = 0;  // ops of one group are one kernel now; 0: of none
+  double between = 1;  // share of what passes between ops of the group that is still kept
+  // What is on the GPU again for backward: `share` of what it keeps, together with all else of the
+  // same unit, from the begin of `from` on (None: from the unit's first backward work on).
+  struct Return {
+    uint32_t unit = 0;
+    TaskId from;
+    double share = 0;
+  };
+  std::vector<Return> returns = {};
 };
 
 // Names and details that tasks refer to. Shared by all copies of a graph; what transforms add
@@ -170,8 +190,11 @@ class Graph {
   const CopyDetail* Copy(TaskId t) const;
   const CollectiveDetail* Collective(TaskId t) const;
   const Scope* ScopeOf(TaskId t) const;
-  // Recorded detail of the scope's op (shapes, sequence number), nullptr for other scopes.
+  // Detail of the scope's op (shapes, sequence number), nullptr for other scopes. Shapes are those
+  // that transforms gave it, else as recorded.
   const OpDetail* OpOf(ScopeId s) const;
+  // What transforms made of the scope's op; nullptr: nothing.
+  const OpChange* ChangeOf(ScopeId s) const;
   // How long the transfer of this collective takes once all ranks are there; its whole duration
   // when that could not be told from the trace (rule N2).
   Duration Transfer(TaskId t) const;
@@ -191,6 +214,13 @@ class Graph {
   uint32_t AddKernelDetail(const KernelDetail& d);
   uint32_t AddCopyDetail(const CopyDetail& d);
   void SetTransfer(TaskId t, Duration transfer);
+  OpChange& mutable_change(ScopeId s) { return op_changes_[static_cast<uint32_t>(s.index())]; }
+  void SetShapes(ScopeId s, NameId shapes);  // REQUIRES: OpOf(s)
+  // How many times the parameters of the recorded model there are, by layers that came or went.
+  double parameter_growth() const { return parameter_growth_; }
+  void GrowParameters(double factor) { parameter_growth_ *= factor; }
+  // A number that no group or unit of an OpChange and no copy of work has yet.
+  uint32_t NewUnit() { return ++units_; }
   void ReplaceDevices(std::shared_ptr<const DeviceSpec> spec) {
     replaced_device_ = std::move(spec);
   }
@@ -216,6 +246,10 @@ class Graph {
   std::unordered_map<std::string, NameId> added_name_ids_;
   std::vector<KernelDetail> added_kernels_;
   std::vector<CopyDetail> added_copies_;
+  std::vector<OpDetail> added_ops_;
+  std::unordered_map<uint32_t, OpChange> op_changes_;  // by scope
+  uint32_t units_ = 0;
+  double parameter_growth_ = 1;
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
   std::shared_ptr<const DeviceSpec> replaced_device_;
 };

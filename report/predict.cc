@@ -106,6 +106,7 @@ class Predictor {
       : base_(base), replay_(replay), scenario_(scenario), options_(options) {}
 
   Prediction Run() {
+    if (base_.profiled) trail_.emplace(base_.memory);
     for (const Application& a : scenario_) {
       p_.opts.push_back(SpelledAs(a));
       p_.name += (p_.name.empty() ? "" : " + ") + p_.opts.back();
@@ -140,25 +141,23 @@ class Predictor {
   }
 
  private:
-  // Without a peak of the baseline only the changes themselves are known, which then add up.
+  // Without a peak of the baseline only the changes themselves are known.
   void FindMemory() {
     const std::vector<MemoryChange>& changes = p_.changes.memory;
     p_.memory_change = SumOfChanges(changes);
+    if (!base_.profiled) p_.memory_change.reset();
     if (!base_.memory.known()) return;
     p_.peak = AfterChanges(base_.memory, changes);
     if (p_.changes.capacity.has_value()) p_.peak->capacity = *p_.changes.capacity;
-    if (p_.memory_change.has_value() && !changes.empty()) {
-      p_.memory_change = std::llround(p_.peak->peak) - std::llround(base_.memory.peak);
-    }
   }
 
   void CheckCapacity() {
     const std::optional<uint64_t> capacity = p_.changes.capacity;
     if (capacity.value_or(0) == 0) return;
     if (p_.peak.has_value() && !p_.peak->fits()) {
-      p_.changes.warnings.push_back(fmt::format("the peak of {:.1f} GB does not fit into {:.1f} GB",
-                                                p_.peak->peak * 1e-9,
-                                                static_cast<double>(*capacity) * 1e-9));
+      p_.changes.warnings.push_back(fmt::format(
+          "the peak of {:.1f} GB {} fit into {:.1f} GB", p_.peak->peak * 1e-9,
+          p_.peak->at_most ? "may not" : "does not", static_cast<double>(*capacity) * 1e-9));
     } else if ((!p_.peak.has_value() || p_.peak->unknown) && *capacity < base_.memory.capacity) {
       p_.changes.warnings.push_back(fmt::format(
           "{:.0f} GB of memory instead of {:.0f}: whether the program fits is not known",
@@ -188,7 +187,9 @@ class Predictor {
         p_.left_out.push_back(SpelledAs(a));
         return absl::OkStatus();
       }
-      Merge(p_.changes, applied->changes);
+      Changes changes = applied->changes;
+      if (trail_.has_value()) trail_->Follow(*a.transform, out.graph, changes.memory);
+      Merge(p_.changes, changes);
       p_.bound |= applied->bound;
       bound_last = applied->bound;
       out.journals.push_back(
@@ -397,6 +398,7 @@ class Predictor {
   const std::vector<Application>& scenario_;
   const WhatIfOptions& options_;
   Prediction p_;
+  std::optional<MemoryTrail> trail_;
   Duration limit_;  // no limit is longer than the step before it
   std::vector<Duration> resampled_;
 };
@@ -410,7 +412,10 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
                 .limiters = {},
                 .spread = {},
                 .memory = {}};
-  if (!options.step_only) base.memory = ProfileMemory(graph);
+  if (!options.step_only) {
+    base.memory = ProfileMemory(graph);
+    base.profiled = true;
+  }
   if (options.explain) base.limiters = PathByLimiter(graph, timeline);
   if (options.intervals) base.spread.emplace(graph);
   return base;

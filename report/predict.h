@@ -17,6 +17,7 @@ struct Baseline {
   std::vector<Limiter> limiters;
   std::optional<StepSpread> spread;  // when intervals are wanted
   MemoryProfile memory;
+  bool profiled = false;  // `memory` is filled
 };
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
 // The unchanged step as the first row of a result.

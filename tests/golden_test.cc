@@ -19,6 +19,7 @@
 #include "graph/text_words.h"
 #include "graph/validate.h"
 #include "simulator/simulate.h"
+#include "transforms/memory_profile.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -96,7 +97,10 @@ std::string FormatMemory(const std::vector<Applied>& all) {
   std::string text;
   for (const Applied& a : all) {
     for (const MemoryChange& m : a.changes.memory) {
-      if (m.bytes != 0) text += fmt::format("{} bytes: {}\n", m.bytes, m.what);
+      if (m.unknown) text += fmt::format("not known: {}\n", m.what);
+      if (m.bytes != 0) {
+        text += fmt::format("{}{} bytes: {}\n", m.at_most ? "at most " : "", m.bytes, m.what);
+      }
     }
   }
   return text;
@@ -120,9 +124,11 @@ Outcome Play(const std::string& graph_text, const std::string& what_if) {
   const auto scenario = ParseScenario(Trimmed(what_if));
   if (!scenario.ok()) return {.error = FormatError(scenario.status())};
   std::vector<Applied> all;
+  MemoryTrail trail(ProfileMemory(*graph));
   for (const Application& application : *scenario) {
     auto applied = Apply(application, *graph);
     if (!applied.ok()) return {.error = FormatError(applied.status())};
+    trail.Follow(*application.transform, *graph, applied->changes.memory);
     all.push_back(*std::move(applied));
   }
   const auto after = Simulate(*graph);

@@ -6,6 +6,7 @@
 #include "graph/text.h"
 #include "tests/kineto_text.h"
 #include "transforms/saved_tensors.h"
+#include "transforms/transform.h"
 
 namespace daydream {
 namespace {
@@ -23,8 +24,8 @@ Graph GraphOf(const std::vector<Op>& ops, bool backward = true) {
                         ops[i].name, ops[i].shapes, ops[i].types);
   }
   for (size_t i = 0; i < ops.size(); ++i) {
-    text +=
-        fmt::format("k{} gpu0.7 kernel 10us \"f\" phase forward layer l{} scope s{}\n", i, i, i);
+    text += fmt::format("k{} gpu0.7 kernel 10us \"{}\" phase forward layer l{} scope s{}\n", i,
+                        ops[i].name == "mm" ? "sgemm" : "f", i, i);
   }
   for (size_t i = ops.size(); backward && i-- > 0;) {
     text += fmt::format("b{} gpu0.7 kernel 20us \"b\" phase backward layer l{}\n", i, i);
@@ -85,15 +86,77 @@ TEST(MemoryProfile, AnEstimateIsTheSumOfWhatIsKnown) {
   EXPECT_FALSE(p.optimizer_known);
 }
 
-TEST(MemoryProfile, ChangesOfActivationsAreSharesInAnyOrder) {
-  const MemoryProfile p{.source = MemoryProfile::Source::kShapes, .peak = 1000, .in_step = 800};
-  const MemoryChange half{.what = "a", .bytes = -400, .of_activations = 800};
-  const MemoryChange four{.what = "b", .bytes = 2400, .of_activations = 800};
-  const MemoryChange more{.what = "c", .bytes = 50};
-  EXPECT_EQ(AfterChanges(p, {}).peak, 1000);
-  EXPECT_EQ(AfterChanges(p, std::vector{half, four, more}).peak, 200 + 1600 + 50);
-  EXPECT_EQ(AfterChanges(p, std::vector{more, four, half}).peak, 200 + 1600 + 50);
-  EXPECT_TRUE(AfterChanges(p, std::vector{MemoryChange{.unknown = true}}).unknown);
+// The peak after `spec`, each change as told on the way.
+PeakAfter PeakAfterScenario(Graph graph, std::string_view spec) {
+  const MemoryProfile before = ProfileMemory(graph);
+  auto scenario = ParseScenario(spec);
+  EXPECT_TRUE(scenario.ok()) << Message(scenario.status());
+  std::vector<MemoryChange> all;
+  MemoryTrail trail(before);
+  for (const Application& a : *scenario) {
+    auto applied = Apply(a, graph);
+    EXPECT_TRUE(applied.ok()) << spec << ": " << Message(applied.status());
+    if (!applied.ok()) return {};
+    trail.Follow(*a.transform, graph, applied->changes.memory);
+    for (MemoryChange& m : applied->changes.memory) all.push_back(std::move(m));
+  }
+  return AfterChanges(before, all);
+}
+
+// Four linear layers of 64 MB kept each, and ReLUs.
+Graph Linears() {
+  std::vector<Op> ops;
+  for (int i = 0; i < 4; ++i) {
+    ops.push_back({"mm", "[[4096, 4096], [4096, 4096]]"});
+    ops.push_back({"relu", "[[4096, 4096]]"});
+  }
+  return GraphOf(ops);
+}
+
+TEST(MemoryTrail, ChangesSumToTheDifferenceOfThePeaks) {
+  const double tensor = 4096.0 * 4096 * 4;
+  const MemoryProfile before = ProfileMemory(Linears());
+  // Each product keeps its input, each ReLU its result, which the next product reads.
+  EXPECT_EQ(before.activations, 5 * tensor);
+  EXPECT_EQ(PeakAfterScenario(Linears(), "batch(x2)").peak, before.peak + 5 * tensor);
+  EXPECT_EQ(PeakAfterScenario(Linears(), "batch(x2),batch(x2)").peak, before.peak + 15 * tensor);
+  // Half of what is kept, and weights in 16 bit beside those in 32.
+  EXPECT_EQ(PeakAfterScenario(Linears(), "amp").peak,
+            before.peak - 2.5 * tensor + 0.5 * before.parameters);
+}
+
+TEST(MemoryTrail, MemoryOptionsActOnWhatTheOptionsBeforeThemLeft) {
+  const double tensor = 4096.0 * 4096 * 4;
+  const MemoryProfile before = ProfileMemory(Linears());
+  const double rest = before.peak - before.activations;
+  auto kept = [&](std::string_view spec) {
+    return (PeakAfterScenario(Linears(), spec).peak - rest) / tensor;
+  };
+  // sync=layer: all leave but what backward needs first and what it fetches meanwhile.
+  const double offloaded = kept("offload(sync=layer)");
+  EXPECT_LT(offloaded, 5);
+  EXPECT_EQ(kept("batch(x2),offload(sync=layer)"), 2 * offloaded);
+  EXPECT_EQ(kept("offload(sync=layer),batch(x2)"), 2 * offloaded);
+  const double again = kept("checkpointing");
+  EXPECT_LT(again, 5);
+  EXPECT_EQ(kept("batch(x2),checkpointing"), 2 * again);
+  EXPECT_EQ(kept("checkpointing,batch(x2)"), 2 * again);
+  EXPECT_EQ(kept("amp,checkpointing"), 0.5 * again + 0.5 * before.parameters / tensor);
+}
+
+TEST(MemoryTrail, WithoutWaitsOffloadTellsTheMostThatMayBeLeft) {
+  const PeakAfter waits = PeakAfterScenario(Linears(), "offload(sync=layer)");
+  const PeakAfter runs = PeakAfterScenario(Linears(), "offload");
+  const PeakAfter fast = PeakAfterScenario(Linears(), "offload(rate=1000TB/s)");
+  EXPECT_TRUE(runs.at_most);
+  EXPECT_FALSE(waits.at_most);
+  EXPECT_LE(waits.peak, runs.peak);
+  EXPECT_EQ(fast.peak, waits.peak);
+  EXPECT_LE(runs.peak, ProfileMemory(Linears()).peak);
+}
+
+TEST(MemoryTrail, EveryOptimizationSaysWhatItsChangeRestsOn) {
+  for (const Transform* t : Transforms()) EXPECT_FALSE(t->memory_model.empty()) << t->name;
 }
 
 // A trace with GPU work and these allocations: (bytes, allocated afterwards or -1).

@@ -51,8 +51,9 @@ std::string HeadOf(const Transform& t) {
     }
     text += "\n";
   }
-  text += fmt::format("**Model.** {}\n\n**Not modelled.** {}\n\n**Sources.** {}.\n{}", t.model,
-                      t.ignores, t.sources, kEnd);
+  text +=
+      fmt::format("**Model.** {}\n\n**Memory.** {}\n\n**Not modelled.** {}\n\n**Sources.** {}.\n{}",
+                  t.model, t.memory_model, t.ignores, t.sources, kEnd);
   return text;
 }
 

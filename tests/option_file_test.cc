@@ -198,6 +198,18 @@ TEST(OptionFile, RemovesLinksAndUses) {
   EXPECT_EQ(Play("steps: [{use: 'speedup(relu, 3x)'}]").after, kBefore - Duration::Us(20));
 }
 
+TEST(OptionFile, MaySayHowTheMemoryChanges) {
+  const Outcome out = Play(R"(params: {saved: {default: 50%, source: a guess}}
+memory: '-$saved * 3GB'
+steps: [{select: {kernel: softmax}, remove: true}]
+)");
+  ASSERT_EQ(out.applied.changes.memory.size(), 1u);
+  EXPECT_EQ(out.applied.changes.memory[0].bytes, -1'500'000'000);
+  EXPECT_EQ(Play("memory: '1e9GB'\nsteps: [{select: {kernel: softmax}, remove: true}]").error,
+            "E0424");
+  EXPECT_FALSE(Read("memory: 3ms\nsteps: [{use: fuse}]\n").ok());
+}
+
 TEST(OptionFile, WhatMatchesNothingIsAnError) {
   EXPECT_EQ(Play("steps: [{select: {kernel: dropout}, remove: true}]").error, "E0601");
   EXPECT_EQ(Play(R"(steps: [{select: {kernel: relu}, remove: true}]

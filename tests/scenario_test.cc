@@ -96,12 +96,19 @@ TEST(Scenario, SwitchesAreThereOnceWhileOthersMayRepeat) {
   }
 }
 
-TEST(Scenario, MemoryOptionsThatTakeTheSameTensorsAreRefused) {
+TEST(Scenario, MemoryOptionsFollowWhatIsBeforeThemAndSomeAreRefusedInFrontOfIt) {
   for (std::string_view spec :
-       {"checkpointing,offload", "offload,gist", "batch(x2),offload", "amp,offload", "amp,gist"}) {
-    EXPECT_EQ(DiagnosticOf(ParseScenario(spec).status()).code, "E0111") << spec;
+       {"amp,offload", "hidden(x2),gist", "batch(x2),offload", "amp,gist", "checkpointing,offload",
+        "offload,batch(x2)", "gist,checkpointing", "offload,gist", "checkpointing,amp"}) {
+    const auto items = ParseScenario(spec);
+    EXPECT_TRUE(items.ok()) << Message(items.status());
   }
-  EXPECT_TRUE(ParseScenario("amp,checkpointing").ok());
+  for (std::string_view spec : {"offload,amp", "offload,hidden(x2)", "offload,checkpointing",
+                                "gist,amp", "gist,batch(x2)"}) {
+    const Diagnostic d = DiagnosticOf(ParseScenario(spec).status());
+    EXPECT_EQ(d.code, "E0111") << spec;
+    EXPECT_NE(d.what.find("cannot follow"), std::string::npos) << d.what;
+  }
 }
 
 TEST(Scenario, FilesAreNamedByPathOrByName) {

@@ -140,6 +140,27 @@ std::string NotWorthLine(const Advised& a) {
   return out + (text.empty() ? "" : Wrapped("nothing to change here: " + text));
 }
 
+// What takes less memory, most first, with what it costs or saves of the step.
+std::string LessMemoryLine(const Advised& a) {
+  std::vector<const Prediction*> less;
+  for (const auto* options : {&a.worth, &a.not_worth}) {
+    for (const Option& o : *options) {
+      if (o.prediction.memory_change.value_or(0) < 0) less.push_back(&o.prediction);
+    }
+  }
+  std::stable_sort(less.begin(), less.end(), [](const Prediction* x, const Prediction* y) {
+    return *x->memory_change < *y->memory_change;
+  });
+  std::string text;
+  for (const Prediction* p : less) {
+    const Duration more = p->step - a.baseline.step;
+    text +=
+        fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", p->name, MemoryText(*p),
+                    more == Duration{} ? "no gain" : FormatChange(more, UnitFor(a.baseline.step)));
+  }
+  return text.empty() ? "" : Wrapped("less memory: " + text);
+}
+
 std::string UnjudgedLines(const AdviseReport& report) {
   std::string out;
   for (const Option& o : report.advised.unjudged) {
@@ -203,7 +224,8 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   } else {
     out += OptionTable(a).Text(session.table_style());
   }
-  out += PairLines(a) + LimitLine(a) + "\n" + NotWorthLine(a) + UnjudgedLines(report);
+  out += PairLines(a) + LimitLine(a) + "\n" + NotWorthLine(a) + LessMemoryLine(a) +
+         UnjudgedLines(report);
   for (size_t i = 0; i < std::min(report.details, a.worth.size()); ++i) out += Card(report, i);
   if (a.best.has_value() && report.details > 0) {
     out += fmt::format("\nbest set: {} saves {}\n", a.best->name,

@@ -55,13 +55,19 @@ std::string DescribeTransform(const Transform& t) {
   std::string out = fmt::format("{}: {}\n\n", t.name, t.summary);
   if (t.bound) out += Paragraph("kind", "a limit, not a prediction; printed with <=");
   out += Paragraph("model", t.model);
+  out += Paragraph("memory", t.memory_model);
   out += Paragraph("ignores", t.ignores);
   out += Paragraph("sources", t.sources);
   if (!t.bound && !StatedByUser(t.name)) out += Paragraph("checked", CheckedText(t.name));
   for (const Transform* other : Transforms()) {
-    const Conflict* conflict = other == &t ? nullptr : FindConflict(t, *other);
-    if (conflict == nullptr) continue;
-    out += Paragraph("not with", fmt::format("{}: {}", other->name, conflict->reason));
+    if (other == &t) continue;
+    const Conflict *before = FindConflict(t, *other), *after = FindConflict(*other, t);
+    if (before == nullptr && after == nullptr) continue;
+    const std::string_view where = before == nullptr  ? "not after"
+                                   : after == nullptr ? "not before"
+                                                      : "not with";
+    out += Paragraph(
+        where, fmt::format("{}: {}", other->name, (before != nullptr ? before : after)->reason));
   }
   if (!t.advice.how.empty()) {
     out += Paragraph("try it", fmt::format("{} (effort: {}; risk: {})", t.advice.how,

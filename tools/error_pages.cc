@@ -49,7 +49,10 @@ constexpr ErrorPage kPages[] = {
      "result\n"
      "would depend on which came first, or count a gain twice. A switch that is there twice is "
      "refused\n"
-     "as well. The message has the reason. Give each an --opt of its own to compare them."},
+     "as well. Some exclude each other in one order only, such as offload,amp: what offload "
+     "copies\n"
+     "would stay as wide as before. The message has the reason. Turn them round, or give each an\n"
+     "--opt of its own to compare them."},
     {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
     {"E0202", "this is a directory, not a trace",
      "One trace is one file. Commands that read a trace take a folder for the traces of one run;\n"

@@ -49,6 +49,7 @@ void WriteBytes(std::string_view key, double bytes, JsonWriter& json) {
 
 std::string PeakText(const MemoryProfile& before, const PeakAfter& peak) {
   if (peak.unknown) return "not known";
+  if (peak.at_most) return "<= " + Marked(peak.peak, peak.estimate);
   return (before.at_least ? ">= " : "") + Marked(peak.peak, peak.estimate);
 }
 
@@ -90,7 +91,7 @@ std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
     text += fmt::format("{} {} {}", unknown.empty() ? ":" : ";", Printable(changes.front().what),
                         SignedBytes(changes.front().bytes));
   }
-  if (!p.peak->fits()) text += "; that does not fit";
+  if (!p.peak->fits()) text += p.peak->at_most ? "; that may not fit" : "; that does not fit";
   return text + "\n";
 }
 
@@ -123,7 +124,7 @@ void WriteMemoryChange(const Prediction& p, JsonWriter& json) {
     } else {
       json.Int(m.bytes);
     }
-    json.Key("estimate").Bool(m.estimate).EndObject();
+    json.Key("estimate").Bool(m.estimate).Key("at_most").Bool(m.at_most).EndObject();
   }
   json.EndArray();
   json.Key("memory_change_bytes");
@@ -139,6 +140,7 @@ void WriteMemoryChange(const Prediction& p, JsonWriter& json) {
     json.Null();
   }
   json.Key("peak_memory_estimate").Bool(p.peak.has_value() && p.peak->estimate);
+  json.Key("peak_memory_at_most").Bool(p.peak.has_value() && p.peak->at_most);
 }
 
 }  // namespace daydream

@@ -191,6 +191,9 @@ constinit const Transform kAccumulate = {
                .risk = "convergence",
                .how = "if (i + 1) % N == 0: optimizer.step(); optimizer.zero_grad()"},
     .memory = MemoryEffect::kNone,
+    .memory_model =
+        "None: each pass frees what it kept before the next begins, and gradients are there "
+        "already.",
 };
 
 }  // namespace daydream

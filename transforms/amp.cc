@@ -2,14 +2,15 @@
 #include <cmath>
 #include <map>
 
+#include "absl/container/flat_hash_set.h"
 #include "costmodel/roofline.h"
 #include "transforms/amp_casts.h"
 #include "transforms/conv_layout.h"
 #include "transforms/floor_param.h"
+#include "transforms/kept_peak.h"
 #include "transforms/op_shapes.h"
 #include "transforms/op_work.h"
 #include "transforms/precision.h"
-#include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -320,20 +321,30 @@ class Amp {
       edit_.changes().memory.push_back({.what = "fp32 data stays fp32"});
       return;
     }
-    edit_.changes().memory.push_back(ChangeOfKept(
-        "kept for backward in 16 bit, and weights twice", ForwardOps(graph()),
-        [](const ForwardOp& op) {
-          const DType dtype = op.shape.dtype;
-          const bool fp32 = dtype == DType::kFp32 || dtype == DType::kUnknown;
-          constexpr std::string_view kInFp32[] = {"softmax", "layer_norm", "group_norm", "rms_norm",
-                                                  "loss",    "exp",        "pow",        "log"};
-          const bool stays =
-              std::any_of(std::begin(kInFp32), std::end(kInFp32), [&](std::string_view part) {
-                return op.shape.name.find(part) != std::string_view::npos;
-              });
-          const bool mask = KeptBy(op.shape.name) == Keeps::kMask;
-          return fp32 && !stays && !mask ? (op.weights - op.kept) / 2 : 0.0;
-        }));
+    const std::vector<ForwardOp> ops = ForwardOps(graph());
+    absl::flat_hash_set<ScopeId> halved;
+    for (const ForwardOp& op : ops) {
+      if (!InHalf(op) || !halved.insert(op.shape.scope).second) continue;
+      edit_.graph().mutable_change(op.shape.scope).width *= 0.5;
+    }
+    const double weights =
+        MostInAPass(ops, [](const ForwardOp& op) { return InHalf(op) ? op.weights / 2 : 0; });
+    auto& memory = edit_.changes().memory;
+    memory.push_back({.what = "kept for backward in 16 bit", .kept = true});
+    memory.push_back(
+        {.what = "weights in 16 bit, too", .bytes = std::llround(weights), .estimate = true});
+  }
+
+  static bool InHalf(const ForwardOp& op) {
+    const DType dtype = op.shape.dtype;
+    const bool fp32 = dtype == DType::kFp32 || dtype == DType::kUnknown;
+    constexpr std::string_view kInFp32[] = {"softmax", "layer_norm", "group_norm", "rms_norm",
+                                            "loss",    "exp",        "pow",        "log"};
+    const bool stays = std::any_of(
+        std::begin(kInFp32), std::end(kInFp32),
+        [&](std::string_view part) { return op.shape.name.find(part) != std::string_view::npos; });
+    const bool mask = KeptBy(op.shape.name) == Keeps::kMask;
+    return op.shape.known() && fp32 && !stays && !mask;
   }
 
   void Tell() {
@@ -437,6 +448,11 @@ constinit const Transform kAmp = {
          .how = "with torch.autocast(\"cuda\", dtype=torch.bfloat16): loss = model(batch); before "
                 "Ampere dtype=torch.float16 with torch.amp.GradScaler"},
     .conflicts = kConflicts,
+    .memory_model =
+        "What ops of autocast's 16-bit list keep for backward takes half the bytes of its fp32 "
+        "form; norms over rows, softmax and losses keep fp32, masks a byte an element. Autocast "
+        "holds a 16-bit copy of each weight that it casts until the end of the forward pass; "
+        "parameters, gradients and the optimizer's state stay in fp32.",
 };
 
 }  // namespace daydream

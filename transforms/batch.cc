@@ -5,7 +5,6 @@
 #include "transforms/batch_sizes.h"
 #include "transforms/loader.h"
 #include "transforms/resize.h"
-#include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -69,7 +68,7 @@ class Batch {
     for (size_t i = 0; i < edit_.recorded_tasks(); ++i) {
       const TaskId t(i);
       const Task& task = graph().task(t);
-      if (task.removed) continue;
+      if (task.removed && !(task.merged && task.kind == TaskKind::kKernel)) continue;
       switch (task.kind) {
         case TaskKind::kKernel:
           Kernel(t);
@@ -240,15 +239,11 @@ class Batch {
   void Tell() {
     Changes& changes = edit_.changes();
     changes.samples *= factor_;
-    MemoryChange kept = ChangeOfKept(fmt::format("what is kept for backward {} with the batch",
-                                                 factor_ < 1 ? "shrinks" : "grows"),
-                                     ForwardOps(edit_.graph()),
-                                     [&](const ForwardOp& op) { return op.kept * (factor_ - 1); });
-    if (kept.of_activations == 0) {  // what then lives at once, nothing tells
-      kept.what = "how much of a batch is in memory at once without a backward pass";
-      kept.unknown = true;
-    }
-    changes.memory.push_back(std::move(kept));
+    changes.memory.push_back({.what = fmt::format("what is kept for backward {} with the batch",
+                                                  factor_ < 1 ? "shrinks" : "grows"),
+                              .kept = true,
+                              .in_step = factor_});
+    resizer_.KeepShapes();
     const int64_t recorded = sizes_.recorded();
     if (recorded > 0) {
       changes.notes.push_back(
@@ -299,8 +294,7 @@ constinit const Transform kBatch = {
         "forward pass has some that move as much: gradients do not depend on the batch.",
     .ignores =
         "Other algorithms that libraries pick for other sizes, memory that runs out, loader "
-        "processes that can no longer keep up (they are not in a trace), convergence. Later "
-        "optimizations of the same scenario see the recorded shapes.",
+        "processes that can no longer keep up (they are not in a trace), convergence.",
     .sources =
         "docs/cost-model.md for the model of kernels; CUDA C++ Programming Guide, occupancy; "
         "checked "
@@ -308,6 +302,10 @@ constinit const Transform kBatch = {
     .advice = {.effort = "1 number",
                .risk = "memory, convergence",
                .how = "DataLoader(dataset, batch_size=...)"},
+    .memory_model =
+        "What each op keeps for backward follows from its new shapes; parameters, gradients and "
+        "the optimizer's state stay. Without shapes all that comes and goes within a step grows "
+        "with the batch.",
 };
 
 }  // namespace daydream

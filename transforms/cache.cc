@@ -157,6 +157,7 @@ constinit const Transform kCache = {
                .how = "copy the data set to /dev/shm, or keep its samples in a shared array"},
     .conflicts = kConflicts,
     .memory = MemoryEffect::kNone,
+    .memory_model = "None on the GPU: the data set is in host memory.",
 };
 
 }  // namespace daydream

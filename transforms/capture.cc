@@ -1,11 +1,13 @@
 #include "transforms/capture.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "graph/call_kind.h"
 #include "graph/order.h"
 #include "transforms/gpu_waits.h"
+#include "transforms/saved_tensors.h"
 #include "transforms/step_changes.h"
 
 namespace daydream {
@@ -269,11 +271,15 @@ class Capture {
     size_t nodes = 0;
     for (TaskId call : s.launches) {
       std::span<const TaskId> launched = edit_.LaunchedBy(call);
-      nodes += launched.size();
       segment_of_[call.index()] = id;
       for (TaskId t : launched) {
-        if (!IsHost(graph().task(t).kind)) nodes_.push_back({t, graph_launch, id});
+        if (IsHost(graph().task(t).kind)) continue;
+        nodes_.push_back({t, graph_launch, id});
+        ++nodes;
       }
+    }
+    if (!nodes_.empty() && nodes_.back().segment == id) {
+      fronts_.push_back(nodes_[nodes_.size() - nodes].task);
     }
     for (TaskId t : s.between) segment_of_[t.index()] = id;
     for (TaskId t : s.waits) moved_waits_.push_back({t, id});
@@ -384,6 +390,40 @@ class Capture {
                     changes.kernels, which));
   }
 
+  // A graph reads its inputs from where it was captured: the first one of a step what the step
+  // copies to the GPU, those after it what their first op works on (make_graphed_callables copies
+  // it there). The optimizer works in place.
+  void TellMemory() {
+    std::map<uint16_t, double> inputs;  // by step
+    for (size_t i = 0; i < graph().size(); ++i) {
+      const CopyDetail* copy = graph().Copy(TaskId(i));
+      if (copy == nullptr || graph().task(TaskId(i)).removed) continue;
+      if (copy->to == Memory::kDevice && copy->from != Memory::kDevice) {
+        inputs[graph().task(TaskId(i)).step] += static_cast<double>(copy->bytes);
+      }
+    }
+    OpShapes shapes(graph());
+    std::map<uint16_t, size_t> graphs;
+    size_t unshaped = 0;
+    for (TaskId t : fronts_) {
+      const Task& task = graph().task(t);
+      const bool computes = task.phase == Phase::kForward || task.phase == Phase::kBackward;
+      if (graphs[task.step]++ == 0 || !computes) continue;
+      const OpShape& shape = shapes.Of(t);
+      if (shape.known()) {
+        inputs[task.step] += WorkedOn(shape) * DTypeBytes(shape.dtype);
+      } else {
+        ++unshaped;
+      }
+    }
+    double most = 0;
+    for (const auto& [step, bytes] : inputs) most = std::max(most, bytes);
+    edit_.changes().memory.push_back({.what = "graphs have buffers of their own for their inputs",
+                                      .bytes = std::llround(most),
+                                      .estimate = true,
+                                      .unknown = most == 0 && unshaped > 0});
+  }
+
   void Tell() {
     const size_t steps = std::max<size_t>(graph().steps().size(), 1);
     auto& changes = edit_.changes();
@@ -397,10 +437,7 @@ class Capture {
     } else {
       changes.notes.push_back(fmt::format("{} launches become {} graph launches in {} steps",
                                           captured_, graphs_, steps));
-      changes.notes.push_back(
-          "a graph's pool keeps the memory of what it captured and its inputs have buffers of "
-          "their "
-          "own: not in the memory figures");
+      TellMemory();
       TellChanges();
     }
     for (const auto& [border, sites] : borders_) {
@@ -436,6 +473,7 @@ class Capture {
   std::vector<Segment> segments_;
   std::vector<uint32_t> segment_of_;  // by task; 0 = none
   std::vector<Node> nodes_;
+  std::vector<TaskId> fronts_;  // first node of each graph
   std::vector<std::pair<TaskId, uint32_t>> moved_waits_;
   std::vector<bool> ops_of_borders_;  // by scope
   std::map<std::pair<Border, bool>, SiteList> borders_;

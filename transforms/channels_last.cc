@@ -248,6 +248,9 @@ constinit const Transform kChannelsLast = {
                .how = "model = model.to(memory_format=torch.channels_last); x = "
                       "x.to(memory_format=torch.channels_last)"},
     .memory = MemoryEffect::kNone,
+    .memory_model =
+        "None: the same elements in another order. Transposes at the borders free their input at "
+        "once.",
 };
 
 }  // namespace daydream

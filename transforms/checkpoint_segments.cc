@@ -77,6 +77,7 @@ class Finder {
   struct Run_ {
     size_t begin = 0, end = 0;
     Units::Unit unit;
+    uint16_t copy = 0;
   };
 
   static bool SamePass(const ForwardOp& a, const ForwardOp& b) {
@@ -99,10 +100,10 @@ class Finder {
       }
       const Units::Unit unit = units_.Of(ops_[i].layer);
       *blocks |= unit.block;
-      if (joined && runs.back().unit.number == unit.number) {
+      if (joined && runs.back().unit.number == unit.number && runs.back().copy == ops_[i].copy) {
         runs.back().end = i + 1;
       } else {
-        runs.push_back({i, i + 1, unit});
+        runs.push_back({i, i + 1, unit, ops_[i].copy});
       }
       joined = true;
     }
@@ -135,10 +136,19 @@ class Finder {
   void Add(size_t begin, size_t end) {
     Segment s{.begin = begin, .end = end};
     size_t order = SIZE_MAX;
+    // Ops that keep nothing, such as counters of batches, have no backward work; layers that are
+    // told apart by numbers only may give them some.
+    const bool keeps = std::any_of(ops_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   ops_.begin() + static_cast<std::ptrdiff_t>(end),
+                                   [](const ForwardOp& op) { return op.needed > 0; });
     for (size_t i = begin; i < end; ++i) {
       const ForwardOp& op = ops_[i];
       s.kept += op.kept;
-      if (s.input == 0 && op.shape.known()) s.input = op.elements * DTypeBytes(op.shape.dtype);
+      if (s.input == 0 && op.shape.known()) {
+        const double width = op.change != nullptr ? op.change->width : 1;
+        s.input = op.elements * DTypeBytes(op.shape.dtype) * width;
+      }
+      if (keeps && op.needed <= 0) continue;
       if (op.backward.valid() && op.backward_order < order) {
         order = op.backward_order;
         s.backward = op.backward;

@@ -14,7 +14,7 @@ struct Segment {
   size_t begin = 0, end = 0;  // rows of ForwardOps()
   TaskId backward;            // first kernel of their backward work on the stream
   double kept = 0;            // bytes that the ops keep for backward
-  double input = 0;           // bytes of what the first of them works on, which stay
+  double input = 0;  // bytes of what the first of them works on, which stay; as wide as kept
 };
 
 // The block that a layer is part of: "layer1.0" of "layer1.0.conv1", "BertLayer_3" of what is

@@ -132,6 +132,7 @@ class Checkpointing {
             .layer = from.layer,
             .detail = from.detail,
             .step = at.step,
+            .copy = at.copy,
             .kind = from.kind,
             .phase = Phase::kBackward};
   }
@@ -164,35 +165,42 @@ class Checkpointing {
     }
   }
 
+  // What the ops of a segment keep goes, but for as much as its input, and is there again while the
+  // segment runs backward.
+  void DropInside(const std::vector<Segment>& segments) {
+    absl::flat_hash_set<ScopeId> done;  // copies of a layer share their ops
+    for (const Segment& s : segments) {
+      const uint32_t unit = edit_.graph().NewUnit();
+      double input = s.input;
+      for (size_t i = s.begin; i < s.end; ++i) {
+        const ForwardOp& op = ops_[i];
+        if (op.kept <= 0 || !done.insert(op.shape.scope).second) continue;
+        const double stays = std::min(input, op.kept);
+        input -= stays;
+        OpChange& change = edit_.graph().mutable_change(op.shape.scope);
+        const double after = stays / op.needed;
+        change.returns.push_back({.unit = unit, .from = {}, .share = change.kept - after});
+        change.kept = after;
+      }
+    }
+  }
+
   void Tell(const std::vector<Segment>& segments) {
     if (segments_ == 0) return;
-    // By pass: what is no longer kept, but for what one segment keeps while it runs backward.
-    struct Pass {
-      double inside = 0, largest = 0, segments = 0;
-    };
-    std::map<std::pair<uint16_t, uint16_t>, Pass> passes;
+    DropInside(segments);
+    std::map<std::pair<uint16_t, uint16_t>, size_t> passes;
+    size_t most = 0;
+    bool known = false;
     for (const Segment& s : segments) {
-      Pass& p = passes[{ops_[s.begin].step, ops_[s.begin].pass}];
-      const double inside = std::max(0.0, s.kept - s.input);
-      p.inside += inside, ++p.segments;
-      p.largest = std::max(p.largest, inside);
+      most = std::max(most, ++passes[{ops_[s.begin].step, ops_[s.begin].pass}]);
+      known |= s.kept > 0;
     }
-    double saved = 0, most = 0;
-    for (const auto& [pass, p] : passes) {
-      saved = std::max(saved, p.inside - p.largest);
-      most = std::max(most, p.segments);
-    }
-    const bool known =
-        std::any_of(segments.begin(), segments.end(), [](const Segment& s) { return s.kept > 0; });
     edit_.changes().memory.push_back(
-        {.what = fmt::format("activations inside of {:.0f} segment{} are not kept", most,
+        {.what = fmt::format("activations inside of {} segment{} are not kept", most,
                              most > 1 ? "s" : ""),
-         .bytes = -static_cast<int64_t>(saved),
-         .estimate = true,
-         .of_activations = static_cast<int64_t>(MostKept(ops_)),
-         .unknown = !known});
+         .kept = true});
     edit_.changes().notes.push_back(
-        fmt::format("{} forward kernels of {} segments run again (at most {:.0f} segments in a "
+        fmt::format("{} forward kernels of {} segments run again (at most {} segments in a "
                     "step), {:.1f} ms of GPU time in all",
                     kernels_, segments_, most, gpu_.ms()));
     if (!known) {
@@ -213,7 +221,10 @@ class Checkpointing {
 absl::Status Run(const Params& params, Editor& edit) { return Checkpointing(params, edit).Run(); }
 
 constexpr Conflict kConflicts[] = {
-    {"checkpointing", "what is computed again is no longer kept: there is nothing left to save"}};
+    {"checkpointing", "what is computed again is no longer kept: there is nothing left to save"},
+    {.with = "offload",
+     .reason = "it would drop what is on its way to the host",
+     .comes = Conflict::kBefore}};
 
 }  // namespace
 
@@ -227,9 +238,7 @@ constinit const Transform kCheckpointing = {
         "them, run again just before the backward work of their segment, as long as they were "
         "recorded to take. A segment is a block of layers (a number in the path of the layer, or "
         "a module called ...Layer, ...Block or Bottleneck), else sqrt(n) of the n layers of a "
-        "pass; then the last segment is left alone, since its backward begins at once. Memory: "
-        "what the ops of a segment keep for backward goes; its input stays, and the largest "
-        "segment exists once while it runs backward.",
+        "pass; then the last segment is left alone, since its backward begins at once.",
     .ignores =
         "Collectives and copies inside of segments, which are not repeated; saving and restoring "
         "the state of random numbers; the early end of recomputation in newer PyTorch, which "
@@ -241,6 +250,10 @@ constinit const Transform kCheckpointing = {
                .risk = "none",
                .how = "x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"},
     .conflicts = kConflicts,
+    .memory_model =
+        "What the ops of a segment keep for backward goes, but for as many bytes as its input. "
+        "While the segment runs backward all of it is on the GPU again; segments after it are "
+        "done by then.",
 };
 
 }  // namespace daydream

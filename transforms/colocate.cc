@@ -5,6 +5,7 @@
 #include "graph/repeat.h"
 #include "trace/importer.h"
 #include "transforms/kernel_share.h"
+#include "transforms/memory_profile.h"
 #include "transforms/neighbour.h"
 #include "transforms/precision.h"
 #include "transforms/transform.h"
@@ -77,6 +78,11 @@ absl::Status Run(const Params& params, Editor& edit) {
   AddProgram(edit, guest);
   const GpuPolicy policy = params.text("policy") == "space" ? GpuPolicy::kSpace : GpuPolicy::kTime;
   const Turns turns = TakeTurns(edit, policy, {.saturation = params["saturation"]});
+  const MemoryProfile theirs = ProfileMemory(other.graph);
+  edit.changes().memory.push_back({.what = "the other program's own peak",
+                                   .bytes = std::llround(theirs.peak),
+                                   .estimate = theirs.estimate() || theirs.at_least,
+                                   .unknown = !theirs.known()});
   edit.changes().notes.push_back(fmt::format(
       "the other program plays its step of {:.1f} ms over and over; daydream colocate shows both",
       period.ms()));
@@ -103,14 +109,15 @@ constinit const Transform kColocate = {
     .ignores =
         "The length of the driver's time slices (whole kernels take turns, so that programs with "
         "long kernels get more) and the cost of a switch; caches; a kernel bound by arithmetic "
-        "beside one bound by memory; copies, collectives and the host, which do not share; "
-        "memory: both programs have to fit.",
+        "beside one bound by memory; copies, collectives and the host, which do not share.",
     .sources =
         "CUDA documentation, Multi-Process Service; Dhakal et al. (arXiv 2008.03602) and D-STACK "
         "(arXiv 2304.13541) for what part of a GPU a kernel needs",
     .advice = {.effort = "1 command",
                .risk = "memory",
                .how = "start both; for space nvidia-cuda-mps-control -d first"},
+    .memory = MemoryEffect::kAdds,
+    .memory_model = "The other program's own peak, as its trace tells it: both have to fit.",
 };
 
 }  // namespace daydream

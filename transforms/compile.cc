@@ -219,6 +219,7 @@ class Compile {
       if (then >= now) continue;
       groups_.Merge(chain.kernels, "compiled_attention", then, "attention in one kernel",
                     /*whole_step=*/false);
+      if (!chain.shape.backward) groups_.KeepBetween(chain.kernels, 0);
       ++attention_;
     }
   }
@@ -238,6 +239,7 @@ class Compile {
           &shaped);
       groups_.Merge(run, fmt::format("compiled_fused_{}", run.size()), time,
                     "kernels merged by the compiler", /*whole_step=*/false);
+      if (training) groups_.KeepBetween(run, params_["kept"]);
       kernels_ += run.size(), ++merged_;
       by_shape_ += shaped ? 1 : 0;
     }
@@ -368,7 +370,7 @@ constinit const Transform kCompile = {
         "each region begins with its guards. The optimizer stays as it is.",
     .ignores =
         "Compilation itself, recompilation for new shapes, breaks that the program's source "
-        "causes, other choices of products (max-autotune), memory.",
+        "causes, other choices of products (max-autotune).",
     .sources =
         "Ansel et al.: PyTorch 2 (ASPLOS'24); fusion rule and its check on models that "
         "NeuSight (ASPLOS'25) measured: docs/cost-model.md",
@@ -376,6 +378,10 @@ constinit const Transform kCompile = {
                .risk = "compile time, fixed shapes",
                .how = "model = torch.compile(model)"},
     .conflicts = kConflicts,
+    .memory_model =
+        "Of what passes between the ops of a merged forward kernel, and that no other op needs, "
+        "the share `kept` stays for backward and the rest is made again (the partitioner of "
+        "AOTAutograd); of merged attention the scores are not kept.",
 };
 
 }  // namespace daydream

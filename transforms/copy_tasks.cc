@@ -76,6 +76,7 @@ class Copier {
         for (TaskId t : tasks) {
           Task copy = edit_.graph().task(t);
           copy.event = Id<void>::kNoneValue;
+          copy.copy = NumberOf(copy.copy, c);
           if (hollow_ && hollow_(t)) {
             copy.removed = true;
             copy.duration = copy.gap = {};
@@ -87,6 +88,13 @@ class Copier {
         }
       }
     }
+  }
+
+  // One number for all copies of this round of what had one number before.
+  uint16_t NumberOf(uint16_t before, int round) {
+    auto [it, fresh] = numbers_.try_emplace({before, round}, uint16_t{0});
+    if (fresh) it->second = static_cast<uint16_t>(edit_.graph().NewUnit());
+    return it->second;
   }
 
   TaskId CopyOf(TaskId t, size_t p, int c) const {
@@ -120,6 +128,7 @@ class Copier {
   CopyPlace place_;
   const HollowTask& hollow_;
   size_t recorded_;
+  std::map<std::pair<uint16_t, int>, uint16_t> numbers_;
   std::vector<uint32_t> part_, slot_;        // by task
   std::vector<std::vector<TaskId>> copies_;  // by part: [copy][slot]
 };

@@ -179,6 +179,7 @@ TaskId Editor::Fuse(std::span<const TaskId> tasks, std::string_view name, Durati
   changes_.fused += tasks.size();
   size_t removed = changes_.removed;
   RemoveWithLaunches(tasks.subspan(1));
+  for (TaskId t : tasks.subspan(1)) graph_.mutable_task(t).merged = true;
   changes_.removed = removed;
   return first;
 }

@@ -18,15 +18,16 @@
 
 namespace daydream {
 
-// What a transform does to the peak of GPU memory.
+// What a transform does to the peak of GPU memory. What the edited ops keep for backward is walked
+// again (transforms/memory_profile.h), so that nobody says it here; `kept` gives that its text.
 struct MemoryChange {
   std::string what;       // "activations of 12 blocks are not kept"
   int64_t bytes = 0;      // negative: saves
   bool estimate = false;  // from shapes, not from recorded allocations
-  // Bytes kept for backward when it was applied, if it changes those: it is a share of them, which
-  // multiplies with other such shares. 0: it adds up.
-  int64_t of_activations = 0;
-  bool unknown = false;  // it does something, but how much cannot be told; bytes are 0
+  bool unknown = false;   // it does something, but how much cannot be told; bytes are 0
+  bool kept = false;      // bytes are told by the edited ops
+  bool at_most = false;   // the peak is this or lower
+  double in_step = 0;     // kept, without shapes: factor on what comes and goes; 0: not known
 };
 
 // Why kernels got their new times: one entry for kernels of one name with one explanation.

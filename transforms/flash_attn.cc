@@ -4,7 +4,6 @@
 #include "transforms/attention_chains.h"
 #include "transforms/floor_param.h"
 #include "transforms/fuse_groups.h"
-#include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -36,22 +35,6 @@ DType Wanted(std::string_view text, DType recorded) {
   if (text == "fp16") return DType::kFp16;
   if (text == "bf16") return DType::kBf16;
   return recorded;
-}
-
-// Elements of the scores, by forward kernel of a merged chain.
-using Scores = absl::flat_hash_map<TaskId, double>;
-
-// Queries, keys and values are kept as before; what has the size of the scores is not.
-double NoLongerKept(const ForwardOp& op, const Scores& scores) {
-  auto it = scores.find(op.first);
-  if (it == scores.end()) return 0;
-  double others = 0;  // operands of other sizes
-  for (const Dims& d : op.shape.inputs) {
-    if (KeptBy(op.shape.name) == Keeps::kOperands && ElementsOf(d) != it->second) {
-      others += ElementsOf(d) * DTypeBytes(op.shape.dtype);
-    }
-  }
-  return -std::max(0.0, op.kept - others);
 }
 
 struct Merged {
@@ -86,8 +69,6 @@ absl::Status Run(const Params& params, Editor& edit) {
   const Duration floor = Duration::FromDouble(params["floor"]);
   const AttentionSearch search = FindAttention(edit, *spec);
   FuseGroups groups(edit);
-  const std::vector<ForwardOp> ops = ForwardOps(graph);
-  Scores scores;
   Merged merged;
   for (const AttentionChain& chain : search.chains) {
     const DType dtype = Wanted(params.text("dtype"), chain.dtype);
@@ -103,17 +84,11 @@ absl::Status Run(const Params& params, Editor& edit) {
                  chain.shape.backward ? "fused_attention_backward" : "fused_attention", then,
                  "attention in one kernel", /*whole_step=*/false);
     ++(chain.shape.backward ? merged.backward : merged.forward);
-    if (!chain.shape.backward) {
-      for (TaskId t : chain.kernels) {
-        scores[t] = chain.shape.heads * chain.shape.queries * chain.shape.keys;
-      }
-    }
+    if (!chain.shape.backward) groups.KeepBetween(chain.kernels, 0);
     merged.kernels += chain.kernels.size();
   }
   if (merged.forward > 0) {
-    edit.changes().memory.push_back(
-        ChangeOfKept("scores of attention are not kept", ops,
-                     [&](const ForwardOp& op) { return NoLongerKept(op, scores); }));
+    edit.changes().memory.push_back({.what = "scores of attention are not kept", .kept = true});
   }
   if (merged.forward + merged.backward > 0) {
     notes.push_back(fmt::format("{} kernels become {} forward and {} backward ones", merged.kernels,
@@ -151,6 +126,9 @@ constinit const Transform kFlashAttn = {
     .advice = {.effort = "~5 lines",
                .risk = "numerics",
                .how = "torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)"},
+    .memory_model =
+        "Scores, their softmax and its dropout mask are no longer kept for backward; queries, "
+        "keys and values are, as before.",
 };
 
 }  // namespace daydream

@@ -37,6 +37,7 @@ constinit const Transform kFreeComm = {
         "the collectives still costs host time.",
     .sources = "a limit: follows from the graph alone",
     .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
 };
 
 }  // namespace daydream

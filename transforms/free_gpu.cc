@@ -33,6 +33,7 @@ constinit const Transform kFreeGpu = {
     .ignores = "Latencies of launches and completions stay; they are microseconds.",
     .sources = "a limit: follows from the graph alone",
     .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
 };
 
 }  // namespace daydream

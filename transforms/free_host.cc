@@ -41,6 +41,7 @@ constinit const Transform kFreeHost = {
         "and what shortens those (graphs) can go below it.",
     .sources = "a limit: follows from the graph alone",
     .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
 };
 
 }  // namespace daydream

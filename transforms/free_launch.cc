@@ -30,6 +30,7 @@ constinit const Transform kFreeLaunch = {
     .ignores = "The host time of the framework around the calls stays.",
     .sources = "a limit: follows from the graph alone",
     .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
 };
 
 }  // namespace daydream

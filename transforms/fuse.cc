@@ -131,6 +131,7 @@ class Fuse {
       by_shape += shaped ? 1 : 0;
       groups_.Merge(run, fmt::format("fused_{}_{}", what, run.size()), time,
                     fmt::format("{} kernels merged", what), /*whole_step=*/false);
+      KeepBetween(run);
     }
     if (merged == 0) return;
     std::string bytes =
@@ -145,6 +146,11 @@ class Fuse {
     const bool training =
         graph().task(run.front()).phase == Phase::kForward && groups_.has_backward();
     return {.floor = floor_, .passes = params_["passes"], .kept = training ? params_["kept"] : 0};
+  }
+
+  void KeepBetween(const std::vector<TaskId>& run) {
+    if (graph().task(run.front()).phase != Phase::kForward) return;
+    groups_.KeepBetween(run, params_["kept"]);
   }
 
   absl::Status FusePattern(std::string_view pattern) {
@@ -168,6 +174,7 @@ class Fuse {
       kernels += run.size(), ++merged;
       groups_.Merge(run, fmt::format("fused_pattern_{}", run.size()), time,
                     fmt::format("{} merged", pattern), /*whole_step=*/false);
+      KeepBetween(run);
     }
     edit_.changes().notes.push_back(
         merged == 0 ? fmt::format("no two kernels in a row match {}", pattern)
@@ -218,6 +225,11 @@ constinit const Transform kFuse = {
     .advice = {.effort = "1 word",
                .risk = "none",
                .how = "torch.optim.AdamW(model.parameters(), fused=True)"},
+    .memory_model =
+        "Of what passes between the ops of a merged forward kernel, and that no other op needs, "
+        "the share `kept` stays for backward and the rest is made again. A fused optimizer keeps "
+        "the same state, and its temporaries are gone when memory is fullest anyway: at the end "
+        "of the forward pass.",
 };
 
 }  // namespace daydream

@@ -237,6 +237,17 @@ void FuseGroups::Merge(const std::vector<TaskId>& run, std::string_view name, Du
   }
 }
 
+void FuseGroups::KeepBetween(const std::vector<TaskId>& run, double kept) {
+  const uint32_t group = edit_.graph().NewUnit();
+  for (TaskId t : run) {
+    const OpShape& shape = shapes_.Of(t);
+    if (!shape.known()) continue;
+    OpChange& change = edit_.graph().mutable_change(shape.scope);
+    change.group = group;
+    change.between = kept;
+  }
+}
+
 std::vector<TaskId> FuseGroups::HostBetween(const std::vector<TaskId>& group,
                                             bool everything) const {
   std::vector<TaskId> host, stretch;

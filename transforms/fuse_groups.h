@@ -45,6 +45,9 @@ class FuseGroups {
   // `whole_step`: also host time around ops. `cause` names both ("... merged").
   void Merge(const std::vector<TaskId>& run, std::string_view name, Duration time,
              std::string_view cause, bool whole_step);
+  // Of what passes between the ops of a run that was merged, and that nobody else needs, the share
+  // `kept` stays in memory for backward; the rest is made again.
+  void KeepBetween(const std::vector<TaskId>& run, double kept);
   KernelClass ClassOf(TaskId t) const {
     return t.index() < class_.size() ? class_[t.index()] : KernelClass::kOther;
   }

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "costmodel/device.h"
 #include "costmodel/roofline.h"
 #include "transforms/floor_param.h"
@@ -88,7 +88,7 @@ class Gist {
 
   // What a ReLU's result takes in the sparse form: values, indices and pointers to rows.
   double SparseBytes(const ForwardOp& op) const {
-    const double width = DTypeBytes(op.shape.dtype);
+    const double width = op.kept / op.elements;
     return op.elements *
            ((1 - params_["sparsity"]) * (width + kIndexBytes) + kPointerBytes / kColumns);
   }
@@ -98,6 +98,8 @@ class Gist {
       const ForwardOp& relu = ops_[i];
       const ForwardOp& reader = ops_[i + 1];
       if (!IsRelu(relu) || relu.kept <= 0 || !reader.shape.known()) continue;
+      // What is made again, or waits in host memory, is not worth it.
+      if (relu.change != nullptr && !relu.change->returns.empty()) continue;
       if (reader.step != relu.step || reader.pass != relu.pass) continue;
       if (reader.elements != relu.elements || !reader.backward.valid()) continue;
       const bool pool = reader.shape.name.find("max_pool") != std::string_view::npos;
@@ -123,28 +125,28 @@ class Gist {
   }
 
   void Tell() {
-    struct Pass {
-      double saved = 0, largest = 0;
-      size_t masks = 0, sparse = 0;
-    };
-    std::map<std::pair<uint16_t, uint16_t>, Pass> passes;
+    std::map<std::pair<uint16_t, uint16_t>, std::pair<size_t, size_t>> passes;
+    std::pair<size_t, size_t> most;     // masks, sparse
+    absl::flat_hash_set<ScopeId> done;  // copies of a layer share their ops
     for (const Stash& s : stashes_) {
-      Pass& p = passes[{ops_[s.relu].step, ops_[s.relu].pass}];
-      p.saved += s.bytes - s.encoded;
+      const ForwardOp& relu = ops_[s.relu];
+      auto& count = passes[{relu.step, relu.pass}];
+      ++(s.binarize ? count.first : count.second);
+      most = std::max(most, count);
+      if (!done.insert(relu.shape.scope).second) continue;
+      OpChange& change = edit_.graph().mutable_change(relu.shape.scope);
       // A decoded tensor is there again while it is used.
-      if (!s.binarize) p.largest = std::max(p.largest, s.bytes);
-      ++(s.binarize ? p.masks : p.sparse);
+      if (!s.binarize) {
+        change.returns.push_back({.unit = edit_.graph().NewUnit(),
+                                  .from = ops_[s.reader].backward,
+                                  .share = change.kept});
+      }
+      change.kept *= s.encoded / s.bytes;
     }
-    const Pass most =
-        std::max_element(passes.begin(), passes.end(), [](auto& a, auto& b) {
-          return a.second.saved - a.second.largest < b.second.saved - b.second.largest;
-        })->second;
     edit_.changes().memory.push_back(
         {.what = fmt::format("{} results of ReLU are kept as masks, {} in a sparse form",
-                             most.masks, most.sparse),
-         .bytes = -static_cast<int64_t>(std::max(0.0, most.saved - most.largest)),
-         .estimate = true,
-         .of_activations = static_cast<int64_t>(MostKept(ops_))});
+                             most.first, most.second),
+         .kept = true});
     edit_.changes().notes.push_back(fmt::format("{} encode and decode kernels, at {}", kernels_,
                                                 device_ != nullptr
                                                     ? "the sustained bandwidth of the GPU"
@@ -162,9 +164,11 @@ class Gist {
 
 absl::Status Run(const Params& params, Editor& edit) { return Gist(params, edit).Run(); }
 
-constexpr Conflict kConflicts[] = {{"gist", "what is encoded already would be encoded again"},
-                                   {"batch", "it encodes tensors as large as recorded"},
-                                   {"amp", "it encodes tensors as wide as recorded"}};
+constexpr Conflict kConflicts[] = {
+    {"gist", "what is encoded already would be encoded again"},
+    {.with = "batch", .reason = "what is encoded would keep its size", .comes = Conflict::kAfter},
+    {.with = "hidden", .reason = "what is encoded would keep its size", .comes = Conflict::kAfter},
+    {.with = "amp", .reason = "what is encoded would keep its width", .comes = Conflict::kAfter}};
 
 }  // namespace
 
@@ -179,8 +183,7 @@ constinit const Transform kGist = {
         "a pointer for each 256 elements (SSDC). An encode kernel runs after the reader's forward "
         "work and, for the sparse form, a decode kernel before its backward work; each reads one "
         "form and writes the other at the sustained memory bandwidth of the GPU, without a known "
-        "GPU at the rate of the ReLU kernel. Memory: the difference of the two forms, but for the "
-        "largest decoded tensor.",
+        "GPU at the rate of the ReLU kernel.",
     .ignores =
         "Reduced precision of other tensors (DPR, lossy); the shorter ReLU backward with a mask; "
         "indices that a pooling keeps; the real sparsity, which changes with training.",
@@ -189,6 +192,10 @@ constinit const Transform kGist = {
                .risk = "own kernels",
                .how = "torch.autograd.graph.saved_tensors_hooks(encode, decode) around ReLU"},
     .conflicts = kConflicts,
+    .memory_model =
+        "A mask is an eighth of a byte an element; the sparse form has values that are not zero, "
+        "a byte of index for each and 4 bytes for every 256 elements. A decoded tensor is there "
+        "in full while backward uses it.",
 };
 
 }  // namespace daydream

@@ -345,6 +345,8 @@ constinit const Transform kGpu = {
         "for measurements and tiles; PyTorch documentation for TF32; docs/cost-model.md",
     .advice = {.effort = "another machine", .risk = "cost", .how = "run the program there"},
     .memory = MemoryEffect::kNone,
+    .memory_model =
+        "None: the same tensors. Whether they fit the memory of the other card is said.",
 };
 
 }  // namespace daydream

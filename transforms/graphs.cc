@@ -76,7 +76,7 @@ constinit const Transform kGraphs = {
         "graphs that are there and fetches of a batch remain borders. With `scope=layer` a "
         "graph ends with its layer or direction, and the optimizer is not captured.",
     .ignores =
-        "Capture itself, memory that graphs hold on to, and whether the program can be "
+        "Capture itself, and whether the program can be "
         "captured at all: shapes that change from step to step, or host code that reads "
         "a value, forbid it. Both are named where the trace shows them.",
     .sources =
@@ -87,6 +87,12 @@ constinit const Transform kGraphs = {
                .how = "g = torch.cuda.CUDAGraph(); with torch.cuda.graph(g): train_step(); "
                       "g.replay()"},
     .conflicts = kConflicts,
+    .memory = MemoryEffect::kAdds,
+    .memory_model =
+        "A graph reads its inputs from fixed places: as many bytes more as a step copies to the "
+        "GPU for the first graph, and as the first op of each further one works on. Its private "
+        "pool holds what the captured kernels need and gives nothing back to other work, so that "
+        "the reserved memory, not the peak of tensors, grows beyond that.",
 };
 
 }  // namespace daydream

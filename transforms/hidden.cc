@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "transforms/batch_sizes.h"
+#include "transforms/memory_profile.h"
 #include "transforms/resize.h"
 #include "transforms/transform.h"
 
@@ -81,13 +82,14 @@ class Hidden {
     for (size_t i = 0; i < edit_.recorded_tasks(); ++i) {
       const TaskId t(i);
       const Task& task = graph().task(t);
-      if (task.removed) continue;
+      if (task.removed && !task.merged) continue;
       if (task.kind == TaskKind::kKernel) {
         resizer_.Resize(t, [&](TaskId id, const OpShape& shape) { return SizesOf(id, shape); });
       } else if (task.kind == TaskKind::kCollective) {
         Exchange(t);
       }
     }
+    KeepSizes();
     edit_.changes().notes.push_back(
         fmt::format("{}; attention gets more heads of the same width", resizer_.Summary()));
     return absl::OkStatus();
@@ -95,6 +97,27 @@ class Hidden {
 
  private:
   const Graph& graph() const { return edit_.graph(); }
+
+  // Later transforms, and the peak of memory, see the new sizes.
+  void KeepSizes() {
+    const MemoryProfile before = ProfileMemory(graph());
+    std::vector<std::pair<ScopeId, Dims>> parameters;
+    for (ScopeId s : GradientScopes(graph())) {
+      const OpDetail* op = graph().OpOf(s);
+      if (op == nullptr || !op->shapes.valid()) continue;
+      const auto shapes = ParseShapes(graph().Name(op->shapes));
+      if (!shapes || shapes->empty()) continue;
+      Dims dims = shapes->front();
+      if (WidenTensor(dims, /*all_sides=*/true)) parameters.emplace_back(s, std::move(dims));
+    }
+    resizer_.KeepShapes();
+    for (const auto& [scope, dims] : parameters) SetInputs(edit_.graph(), scope, {dims});
+    const MemoryProfile after = ProfileMemory(graph());
+    std::vector<MemoryChange>& memory = edit_.changes().memory;
+    memory.push_back({.what = "what is kept for backward has other widths", .kept = true});
+    const double growth = before.parameters > 0 ? after.parameters / before.parameters - 1 : 0;
+    memory.push_back(ChangeOfParameters(before, growth));
+  }
 
   void FindWidths() {
     for (size_t i = 0; i < graph().size(); ++i) {
@@ -227,6 +250,10 @@ constinit const Transform kHidden = {
         "equal a width by chance are taken for one. Grouped and depthwise convolutions keep the "
         "channels of a group.",
     .sources = "docs/cost-model.md for the model of kernels; not checked against measurements yet",
+    .memory_model =
+        "What each op keeps for backward follows from its new shapes. Parameters grow on each "
+        "side that is a width: matrices with the square of the factor, vectors with the factor; "
+        "gradients and the optimizer's state with them.",
 };
 
 }  // namespace daydream

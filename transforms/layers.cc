@@ -7,7 +7,6 @@
 #include "transforms/copy_tasks.h"
 #include "transforms/layer_families.h"
 #include "transforms/memory_profile.h"
-#include "transforms/saved_tensors.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -169,21 +168,12 @@ class Layers {
   // What members keep for backward, and parameters with all that there is one of for each.
   void TellMemory() {
     std::vector<MemoryChange>& memory = edit_.changes().memory;
-    memory.push_back(ChangeOfKept(
-        "what layers keep for backward", ForwardOps(graph()), [&](const ForwardOp& op) {
-          const int member = families_.MemberOf(index_, op.layer);
-          if (member < 0) return 0.0;
-          return op.kept * (static_cast<double>(TimesOf(static_cast<size_t>(member))) - 1);
-        }));
-    if (memory.back().of_activations == 0) memory.back().unknown = true;
-    const MemoryProfile now = ProfileMemory(graph());
+    memory.push_back({.what = "what layers keep for backward", .kept = true});
     const double growth =
-        static_cast<double>(count_) / static_cast<double>(family_->numbers.size()) - 1;
-    memory.push_back({.what = "parameters of layers, their gradients and the optimizer's state",
-                      .bytes = std::llround((now.parameters + now.gradients + now.optimizer_state) *
-                                            params_["parameters"] * growth),
-                      .estimate = true,
-                      .unknown = now.parameters <= 0 || (now.trains && !now.optimizer_known)});
+        params_["parameters"] *
+        (static_cast<double>(count_) / static_cast<double>(family_->numbers.size()) - 1);
+    memory.push_back(ChangeOfParameters(ProfileMemory(graph()), growth));
+    edit_.graph().GrowParameters(1 + growth);
   }
 
   // The optimizer and the exchange of gradients follow the number of parameters.
@@ -240,6 +230,9 @@ constinit const Transform kLayers = {
         "Work that the trace gives no layer, launches that a larger optimizer adds, memory that "
         "runs out. Collectives inside of a layer are repeated with it.",
     .sources = "follows from the graph; shares of parameters from published model configurations",
+    .memory_model =
+        "What the members of the family keep for backward comes or goes with them; parameters, "
+        "their gradients and the optimizer's state follow the share `parameters`.",
 };
 
 }  // namespace daydream

@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "transforms/saved_tensors.h"
+#include "transforms/kept_peak.h"
+#include "transforms/transform.h"
 
 namespace daydream {
 namespace {
 
-constexpr std::string_view kAccumulate = "torch::autograd::AccumulateGrad";
+constexpr std::string_view kGradientOp = "torch::autograd::AccumulateGrad";
 
 bool Has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -40,18 +42,15 @@ class Profiler {
 
  private:
   void AddForward() {
-    std::map<std::pair<uint16_t, uint16_t>, std::pair<double, double>> passes;  // kept, weights
-    for (const ForwardOp& op : ForwardOps(graph_)) {
+    const std::vector<ForwardOp> ops = ForwardOps(graph_);
+    p_.activations = PeakOfKept(ops);
+    p_.parameters = MostInAPass(ops, [](const ForwardOp& op) { return op.weights; });
+    std::set<std::pair<uint16_t, uint16_t>> passes;
+    for (const ForwardOp& op : ops) {
       ++p_.ops;
       p_.ops_without_shapes += !op.shape.known();
       p_.ops_not_known += op.shape.known() && !op.recognised;
-      auto& [kept, weights] = passes[{op.step, op.pass}];
-      kept += op.kept;
-      weights += op.weights;
-    }
-    for (const auto& [pass, bytes] : passes) {
-      p_.activations = std::max(p_.activations, bytes.first);
-      p_.parameters = std::max(p_.parameters, bytes.second);
+      passes.insert({op.step, op.pass});
     }
     passes_ = passes.size();
     p_.trains = std::any_of(graph_.tasks().begin(), graph_.tasks().end(), [](const Task& t) {
@@ -62,26 +61,22 @@ class Profiler {
   // Autograd hands each parameter its gradient once a pass. Without shapes of that, what the
   // forward ops used as weights stands.
   void AddParameters() {
-    absl::flat_hash_map<uint32_t, size_t> often;  // by detail of the op
-    absl::flat_hash_map<NameId, bool> accumulates;
-    for (const Scope& s : graph_.tables().scopes) {
-      if (s.kind != EventKind::kOp) continue;
-      auto [it, fresh] = accumulates.try_emplace(s.name, false);
-      if (fresh) it->second = graph_.Name(s.name) == kAccumulate;
-      if (it->second && s.detail < graph_.tables().ops.size()) ++often[s.detail];
+    absl::flat_hash_map<std::pair<NameId, NameId>, size_t> often;  // by shapes and types
+    for (ScopeId s : GradientScopes(graph_)) {
+      const OpDetail* op = graph_.OpOf(s);
+      if (op != nullptr && op->shapes.valid()) ++often[{op->shapes, op->types}];
     }
     double bytes = 0;
     const auto passes = static_cast<double>(std::max<size_t>(passes_, 1));
-    for (const auto& [detail, count] : often) {
-      const OpDetail& op = graph_.tables().ops[detail];
-      auto shapes = op.shapes.valid() ? ParseShapes(graph_.Name(op.shapes)) : std::nullopt;
+    for (const auto& [op, count] : often) {
+      const auto shapes = ParseShapes(graph_.Name(op.first));
       if (!shapes.has_value() || shapes->empty()) continue;
-      const DType dtype = ParseDType(op.types.valid() ? graph_.Name(op.types) : "");
+      const DType dtype = ParseDType(op.second.valid() ? graph_.Name(op.second) : "");
       // Steps at the border of the recording are there in part: whole numbers.
       const double times = std::max(1.0, std::round(static_cast<double>(count) / passes));
       bytes += times * ElementsOf(shapes->front()) * DTypeBytes(dtype);
     }
-    if (bytes > 0) p_.parameters = bytes;
+    if (bytes > 0) p_.parameters = bytes * graph_.parameter_growth();
     if (p_.trains) p_.gradients = p_.parameters;
   }
 
@@ -100,7 +95,7 @@ class Profiler {
     };
     const std::vector<Scope>& scopes = graph_.tables().scopes;
     for (const Task& t : graph_.tasks()) {
-      if (t.phase != Phase::kOptimizer || t.removed) continue;
+      if (t.phase != Phase::kOptimizer || (t.removed && !t.merged)) continue;
       any = true;
       ScopeId s = t.scope;
       for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
@@ -162,22 +157,87 @@ std::optional<int64_t> SumOfChanges(std::span<const MemoryChange> changes) {
   return sum;
 }
 
+MemoryChange ChangeOfParameters(const MemoryProfile& before, double growth) {
+  const double all = before.parameters + before.gradients + before.optimizer_state;
+  const bool all_known = !before.trains || before.optimizer_known;
+  return {.what = all_known ? "parameters, their gradients and the optimizer's state"
+                            : "parameters and gradients; the optimizer is not known",
+          .bytes = std::llround(all * growth),
+          .estimate = true,
+          .unknown = before.parameters <= 0};
+}
+
+std::vector<ScopeId> GradientScopes(const Graph& graph) {
+  std::vector<ScopeId> found;
+  absl::flat_hash_map<NameId, bool> accumulates;
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  for (size_t i = 0; i < scopes.size(); ++i) {
+    if (scopes[i].kind != EventKind::kOp) continue;
+    auto [it, fresh] = accumulates.try_emplace(scopes[i].name, false);
+    if (fresh) it->second = graph.Name(scopes[i].name) == kGradientOp;
+    if (it->second) found.emplace_back(i);
+  }
+  return found;
+}
+
 PeakAfter AfterChanges(const MemoryProfile& before, std::span<const MemoryChange> changes) {
   PeakAfter after{.peak = before.peak, .estimate = before.estimate(), .capacity = before.capacity};
-  double left = 1;
   for (const MemoryChange& c : changes) {
-    const auto bytes = static_cast<double>(c.bytes);
+    after.peak += static_cast<double>(c.bytes);
     after.unknown |= c.unknown;
     after.estimate |= c.estimate;
-    if (c.of_activations > 0) {
-      left *= std::max(0.0, 1 + bytes / static_cast<double>(c.of_activations));
-    } else {
-      after.peak += bytes;
-    }
+    after.at_most |= c.at_most;
   }
-  after.peak += before.in_step * (left - 1);
   after.peak = std::max(after.peak, 0.0);
   return after;
+}
+
+MemoryTrail::MemoryTrail(const MemoryProfile& profile)
+    : measured_(profile.source == MemoryProfile::Source::kAllocations),
+      trains_(profile.trains),
+      shapes_(profile.ops > profile.ops_without_shapes),
+      in_step_(profile.in_step),
+      kept_(profile.activations) {
+  if (measured_ && kept_ > 0) scale_ = in_step_ / kept_;
+}
+
+void MemoryTrail::Measure(const Graph& graph, MemoryChange& change) {
+  change.estimate = true;
+  if (trains_ && shapes_) {
+    const double now = PeakOfKept(ForwardOps(graph));
+    change.bytes = std::llround(scale_ * (now - kept_));
+    in_step_ += scale_ * (now - kept_);
+    kept_ = now;
+  } else if (measured_ && change.in_step > 0) {
+    change.bytes = std::llround(in_step_ * (change.in_step - 1));
+    in_step_ *= change.in_step;
+  } else {
+    // Without a backward pass nothing is kept; what lives at once within forward, nothing tells.
+    change.unknown = trains_ || change.in_step > 0;
+  }
+}
+
+void MemoryTrail::Follow(const Transform& transform, const Graph& graph,
+                         std::vector<MemoryChange>& changes) {
+  if (transform.memory == MemoryEffect::kNone) return;
+  if (transform.memory == MemoryEffect::kAdds) {
+    // It may have moved work to other streams, where less can be told of who keeps what.
+    const double now = kept_ > 0 ? PeakOfKept(ForwardOps(graph)) : 0;
+    if (now > 0) scale_ *= kept_ / now, kept_ = now;
+    return;
+  }
+  auto told =
+      std::find_if(changes.begin(), changes.end(), [](const MemoryChange& c) { return c.kept; });
+  if (told != changes.end()) {
+    Measure(graph, *told);
+    return;
+  }
+  MemoryChange change{.what = "what is kept for backward", .kept = true};
+  Measure(graph, change);
+  // An optimization that says what else it changes, and nothing of this, leaves it as it is.
+  if (change.unknown && !changes.empty()) return;
+  if (change.unknown) change.what += " without shapes of ops (record_shapes=True)";
+  if (change.bytes != 0 || change.unknown) changes.insert(changes.begin(), std::move(change));
 }
 
 }  // namespace daydream

@@ -1,4 +1,5 @@
-// The peak of GPU memory in a step: from recorded allocations, else an estimate from shapes.
+// The peak of GPU memory in a step, before and after optimizations: from recorded allocations, else
+// an estimate from shapes.
 //
 // The estimate is parameters, gradients and optimizer state, and what the forward pass keeps for
 // the backward pass (transforms/saved_tensors.h) at the end of the forward pass. Not in it: buffers
@@ -9,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "transforms/editor.h"
 
@@ -38,12 +40,12 @@ struct MemoryProfile {
 // O(tasks + scopes + allocations).
 MemoryProfile ProfileMemory(const Graph& graph);
 
-// The peak after some changes. Those of activations are shares of what is kept for backward, so
-// that their order does not matter; the others add up.
+// The peak after some changes.
 struct PeakAfter {
   double peak = 0;        // of what is known
   bool estimate = false;  // any part of it
   bool unknown = false;   // some change has no size
+  bool at_most = false;   // it is this or lower
   uint64_t capacity = 0;  // of the GPU that it is on then; 0 = not known
 
   bool fits() const { return capacity == 0 || unknown || peak <= static_cast<double>(capacity); }
@@ -52,5 +54,34 @@ PeakAfter AfterChanges(const MemoryProfile& before, std::span<const MemoryChange
 
 // All bytes together; nothing when the size of one of them is unknown.
 std::optional<int64_t> SumOfChanges(std::span<const MemoryChange> changes);
+
+// Growth of parameters, gradients and the optimizer's state together; `growth` 0.5: half as many
+// more.
+MemoryChange ChangeOfParameters(const MemoryProfile& before, double growth);
+
+// Scopes in which autograd hands a parameter its gradient, with the parameter's shape.
+std::vector<ScopeId> GradientScopes(const Graph& graph);
+
+struct Transform;
+
+// Follows the peak through a scenario, one optimization after the other. What is kept for backward
+// is told by the ops of the edited graph, in the same way as before any edit; recorded allocations
+// scale it, so that the changes sum to the difference of the peaks.
+class MemoryTrail {
+ public:
+  explicit MemoryTrail(const MemoryProfile& profile);
+  // Gives `changes` of `transform`, which has just edited `graph`, their bytes. O(tasks).
+  void Follow(const Transform& transform, const Graph& graph, std::vector<MemoryChange>& changes);
+
+ private:
+  void Measure(const Graph& graph, MemoryChange& change);
+
+  bool measured_ = false;  // allocations were recorded
+  bool trains_ = false;
+  bool shapes_ = false;  // of some forward op
+  double in_step_ = 0;   // as it is now
+  double kept_ = 0;      // by shapes, as it is now
+  double scale_ = 1;     // bytes for each that shapes tell
+};
 
 }  // namespace daydream

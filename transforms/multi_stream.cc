@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "graph/call_kind.h"
 #include "transforms/op_access.h"
 #include "transforms/precision.h"
+#include "transforms/saved_tensors.h"
 #include "transforms/shared_schedule.h"
 #include "transforms/stream_assignment.h"
 #include "transforms/transform.h"
@@ -57,7 +59,7 @@ struct KernelUnit {
 class MultiStream {
  public:
   MultiStream(const Params& params, Editor& edit)
-      : params_(params), edit_(edit), accesses_(edit.graph()) {}
+      : params_(params), edit_(edit), accesses_(edit.graph()), shapes_(edit.graph()) {}
 
   absl::Status Run() {
     MeasureCalls();
@@ -285,6 +287,7 @@ class MultiStream {
       const LaneId to = StreamOf(lane, stream[i]);
       for (TaskId t : work[i].tasks) edit_.Move(t, to, graph().lane(to).last);
     }
+    HoldLonger(work, stream);
     std::vector<bool> waits(work.size()), awaited(work.size());
     for (const Meeting& m : meetings) {
       awaited[m.from] = waits[m.to] = true;
@@ -312,6 +315,20 @@ class MultiStream {
       stretched_ += more;
     }
     streams_ = std::max<size_t>(streams_, ends.size());
+  }
+
+  // On one stream a kernel may get the memory that the kernel before it frees. Each further stream
+  // holds the tensor of one kernel longer, at most the largest.
+  void HoldLonger(std::span<const KernelUnit> work, const std::vector<uint32_t>& stream) {
+    std::map<uint32_t, double> largest;
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (stream[i] == 0) continue;
+      const OpShape& shape = shapes_.Of(work[i].kernel);
+      largest[stream[i]] = std::max(largest[stream[i]], WorkedOn(shape) * DTypeBytes(shape.dtype));
+    }
+    double sum = 0;
+    for (const auto& [s, bytes] : largest) sum += bytes;
+    beside_ = std::max(beside_, sum);
   }
 
   void Join(const KernelUnit& from, const KernelUnit& to) {
@@ -382,9 +399,9 @@ class MultiStream {
       changes.notes.push_back(fmt::format(
           "{} kernels get slower beside others, by {:.2f} ms in all", shared_, stretched_.ms()));
     }
-    changes.notes.push_back(
-        "memory that one kernel frees for the next is in use on several streams at once: not in "
-        "the memory figures");
+    changes.memory.push_back({.what = "a stream does not wait for memory that another one frees",
+                              .bytes = std::llround(beside_),
+                              .estimate = true});
     if (shapeless_ > 0) {
       changes.bound = true;
       changes.warnings.push_back(fmt::format(
@@ -397,6 +414,7 @@ class MultiStream {
   const Params& params_;
   Editor& edit_;
   OpAccesses accesses_;
+  OpShapes shapes_;
   Duration call_;
   DeviceSpec device_;        // of the stream at hand; without multiprocessors when it is not known
   std::vector<bool> meets_;  // by task
@@ -404,6 +422,7 @@ class MultiStream {
   size_t known_ = 0, unknown_ = 0, independent_ = 0, spread_ = 0, kept_ = 0, joins_ = 0;
   size_t streams_ = 0, shapeless_ = 0, shared_ = 0;
   Duration stretched_;
+  double beside_ = 0;  // bytes
 };
 
 absl::Status Run(const Params& params, Editor& edit) { return MultiStream(params, edit).Run(); }
@@ -429,8 +448,8 @@ constinit const Transform kMultiStream = {
         "schedule of the GPU with the launches as recorded. Runs of kernels that would not end "
         "earlier stay on one stream.",
     .ignores =
-        "Memory bandwidth and caches that kernels share, priorities, the order in which the GPU "
-        "hands out blocks, and memory that can no longer be reused from kernel to kernel. Without "
+        "Memory bandwidth and caches that kernels share, priorities, and the order in which "
+        "the GPU hands out blocks. Without "
         "launch shapes the answer is an upper bound of the gain.",
     .sources =
         "Nimble (NeurIPS'20), section 4.2, automatic multi-stream execution; occupancy: "
@@ -439,6 +458,11 @@ constinit const Transform kMultiStream = {
                .risk = "races, more memory",
                .how = "with torch.cuda.stream(side): ... around the independent branch, "
                       "side.wait_stream() before and after"},
+    .memory = MemoryEffect::kAdds,
+    .memory_model =
+        "Each further stream holds the tensor of one kernel longer, since a stream cannot use "
+        "memory that another one frees before the two meet: the largest that a kernel there "
+        "works on.",
 };
 
 }  // namespace daydream

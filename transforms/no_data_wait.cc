@@ -39,6 +39,7 @@ constinit const Transform kNoDataWait = {
         "not seen.",
     .sources = "a limit: follows from the graph alone",
     .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
 };
 
 }  // namespace daydream

@@ -199,6 +199,7 @@ constinit const Transform kNoSync = {
                .risk = "values are seen later",
                .how = "keep loss.detach() and read it once in many steps"},
     .memory = MemoryEffect::kNone,
+    .memory_model = "None: waits hold no memory on the GPU.",
 };
 
 }  // namespace daydream

@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 
+#include "absl/container/flat_hash_map.h"
 #include "transforms/host_calls.h"
 #include "transforms/link_rate.h"
 #include "transforms/precision.h"
@@ -68,9 +69,47 @@ constexpr ParamSpec kParams[] = {
 struct Stash {
   uint16_t step = 0, pass = 0;
   LayerId layer;
+  uint16_t copy = 0;          // of the layer
   TaskId last, backward;      // last forward use, first backward use
   size_t use = 0, order = 0;  // places of the two: row of the forward op, order of backward work
   double bytes = 0;
+  std::vector<ScopeId> ops;  // that keep it
+};
+
+// A layer, or a copy of it.
+using Owner = std::pair<LayerId, uint16_t>;
+Owner OwnerOf(const Stash& s) { return {s.layer, s.copy}; }
+
+// Which copies to the host end before the forward pass does when the GPU is never idle: then least
+// is out at its end, and most is left on the GPU.
+class OutByEnd {
+ public:
+  OutByEnd(const Graph& graph, std::span<const ForwardOp> ops, const Stash& pass) {
+    const ForwardOp *first = nullptr, *last = nullptr;
+    for (const ForwardOp& op : ops) {
+      if (op.step != pass.step || op.pass != pass.pass) continue;
+      if (first == nullptr) first = &op;
+      last = &op;
+    }
+    Duration busy;
+    for (TaskId t = first->first; t.valid(); t = graph.task(t).lane_next) {
+      if (IsGpu(graph.task(t).kind)) busy += graph.task(t).duration;
+      busy_[t] = busy;
+      if (t == last->last) break;
+    }
+    end_ = busy;
+  }
+
+  // Copies of one direction run one after the other. Work on other streams counts as the last.
+  bool Add(TaskId after, Duration copy) {
+    const auto it = busy_.find(after);
+    free_ = std::max(free_, it != busy_.end() ? it->second : end_) + copy;
+    return free_ <= end_;
+  }
+
+ private:
+  absl::flat_hash_map<TaskId, Duration> busy_;  // GPU time up to the end of a task
+  Duration end_, free_;
 };
 
 class Offload {
@@ -136,15 +175,18 @@ class Offload {
       for (size_t keeper : op.reads) leaves[keeper] = true;
     }
     std::vector<Stash> all;
-    std::map<std::tuple<uint16_t, uint16_t, LayerId>, size_t> rows;
+    std::map<std::tuple<uint16_t, uint16_t, LayerId, uint16_t>, size_t> rows;
     for (size_t i = 0; i < ops_.size(); ++i) {
       const ForwardOp& op = ops_[i];
       if (leaves[i] && op.kept > 0 && op.layer.valid()) {
         if (op.backward.valid()) {
-          auto [it, fresh] = rows.try_emplace({op.step, op.pass, op.layer}, all.size());
-          if (fresh) all.push_back({.step = op.step, .pass = op.pass, .layer = op.layer});
+          auto [it, fresh] = rows.try_emplace({op.step, op.pass, op.layer, op.copy}, all.size());
+          if (fresh) {
+            all.push_back({.step = op.step, .pass = op.pass, .layer = op.layer, .copy = op.copy});
+          }
           Stash& s = all[it->second];
           s.bytes += op.kept;
+          s.ops.push_back(op.shape.scope);
           AddUse(s, i);
         } else {
           ++without_backward_;
@@ -152,7 +194,7 @@ class Offload {
       }
       for (size_t keeper : op.reads) {
         const ForwardOp& kept = ops_[keeper];
-        const auto it = rows.find({kept.step, kept.pass, kept.layer});
+        const auto it = rows.find({kept.step, kept.pass, kept.layer, kept.copy});
         if (leaves[keeper] && it != rows.end()) AddUse(all[it->second], i);
       }
     }
@@ -268,63 +310,66 @@ class Offload {
                      [](const Stash& a, const Stash& b) { return a.use < b.use; });
     std::stable_sort(backward.begin(), backward.end(),
                      [](const Stash& a, const Stash& b) { return a.order < b.order; });
-    const std::map<LayerId, TaskId> triggers = Triggers(backward, ahead);
-    std::map<LayerId, TaskId> out;
+    const std::map<Owner, TaskId> triggers = Triggers(backward, ahead);
+    std::map<Owner, TaskId> out;
+    OutByEnd leaving(graph(), ops_, pass.front());
     edit_.BeginCause("copies out during the forward pass");
     for (const Stash& s : pass) {
-      if (!triggers.contains(s.layer)) continue;
+      if (!triggers.contains(OwnerOf(s))) continue;
       const TaskId copy = AddCopy(s, kToHost, s.last);
       edit_.AddEdge(s.last, copy);
-      out[s.layer] = copy;
-      if (params_.text("sync") != "layer") continue;
+      out[OwnerOf(s)] = copy;
+      const bool waits = params_.text("sync") == "layer";
+      const bool gone = leaving.Add(s.last, graph().task(copy).duration);
+      if (waits || gone) {
+        Leave(s, triggers.at(OwnerOf(s)));
+      } else {
+        late_[{s.step, s.pass}] += s.bytes;
+      }
+      if (!waits) continue;
       const TaskId next = NextKernel(s.last);
       if (next.valid()) edit_.AddEdge(copy, next);
     }
     edit_.BeginCause("copies back during the backward pass");
-    double moved = 0, stay = 0;
+    double moved = 0;
     for (size_t i = ahead; i < backward.size(); ++i) {
       const Stash& s = backward[i];
-      const auto found = triggers.find(s.layer);
-      if (found == triggers.end()) {
-        stay += s.bytes;
-        continue;
-      }
+      const auto found = triggers.find(OwnerOf(s));
+      if (found == triggers.end()) continue;
       const TaskId trigger = found->second;
       const TaskId copy = AddCopy(s, kToDevice, trigger);
       edit_.AddEdge(trigger, copy, {}, Rule::kTransform, Anchor::kStart);
-      edit_.AddEdge(out[s.layer], copy);
+      edit_.AddEdge(out[OwnerOf(s)], copy);
       edit_.AddEdge(copy, s.backward);
       moved += s.bytes;
       ++copies_;
     }
-    saved_ = std::max(saved_, Saved(backward, ahead) - stay);
     most_ = std::max(most_, moved);
+  }
+
+  // What waits in host memory is on the GPU again from the begin of its prefetch on.
+  void Leave(const Stash& s, TaskId prefetch) {
+    const uint32_t unit = edit_.graph().NewUnit();
+    for (ScopeId scope : s.ops) {
+      OpChange& change = edit_.graph().mutable_change(scope);
+      if (change.kept <= 0) continue;  // of another copy of the layer
+      change.returns.push_back({.unit = unit, .from = prefetch, .share = change.kept});
+      change.kept = 0;
+    }
   }
 
   // The backward work whose begin starts the prefetch of a layer: that of `ahead` layers before it,
   // or earlier, where one backward op needs what several layers kept. No entry: nothing is earlier.
-  static std::map<LayerId, TaskId> Triggers(const std::vector<Stash>& backward, size_t ahead) {
-    std::map<LayerId, TaskId> triggers;
+  static std::map<Owner, TaskId> Triggers(const std::vector<Stash>& backward, size_t ahead) {
+    std::map<Owner, TaskId> triggers;
     for (size_t i = ahead; i < backward.size(); ++i) {
       size_t at = i - ahead;
       while (at > 0 && backward[at].order >= backward[i].order) --at;
       if (backward[at].order < backward[i].order) {
-        triggers[backward[i].layer] = backward[at].backward;
+        triggers[OwnerOf(backward[i])] = backward[at].backward;
       }
     }
     return triggers;
-  }
-
-  // What backward needs now and what is on its way for it are on the GPU, the rest is not.
-  static double Saved(const std::vector<Stash>& backward, size_t ahead) {
-    double all = 0, there = 0, most = 0;
-    for (size_t i = 0; i < backward.size(); ++i) {
-      all += backward[i].bytes;
-      there += backward[i].bytes;
-      if (i > ahead) there -= backward[i - ahead - 1].bytes;
-      most = std::max(most, there);
-    }
-    return all - most;
   }
 
   void Tell() {
@@ -332,19 +377,15 @@ class Offload {
       edit_.changes().notes.push_back("too few layers keep something for backward");
       return;
     }
-    // Without waits the forward pass may run ahead of the copies: what is out at the peak depends
-    // on the schedule, not on what is moved.
-    const bool waits = params_.text("sync") == "layer";
+    // Without waits the forward pass may run ahead of the copies.
+    double late = 0;
+    for (const auto& [pass, bytes] : late_) late = std::max(late, bytes);
+    std::string what = fmt::format("{:.1f} MB kept for backward wait in host memory", most_ / 1e6);
+    if (late > 0) {
+      what += fmt::format(", {:.1f} MB of it after the forward pass at the earliest", late / 1e6);
+    }
     edit_.changes().memory.push_back(
-        {.what = waits
-                     ? fmt::format("{:.1f} MB kept for backward wait in host memory", most_ / 1e6)
-                     : fmt::format(
-                           "how much of {:.1f} MB has left by the peak (sync=layer waits for all)",
-                           most_ / 1e6),
-         .bytes = waits ? -static_cast<int64_t>(saved_) : 0,
-         .estimate = true,
-         .of_activations = waits ? static_cast<int64_t>(MostKept(ops_)) : 0,
-         .unknown = !waits});
+        {.what = std::move(what), .kept = true, .at_most = params_.text("sync") != "layer"});
     edit_.changes().notes.push_back(
         fmt::format("{} tensors go to the host at {:.1f} GB/s and come back at {:.1f} GB/s ({}, "
                     "less what other copies take)",
@@ -364,18 +405,16 @@ class Offload {
   HostCosts costs_;
   std::map<std::pair<LaneId, CopyWay>, LaneId> lanes_;  // by stream of the kernels
   size_t copies_ = 0, without_backward_ = 0;
-  double saved_ = 0, most_ = 0;
+  std::map<std::pair<uint16_t, uint16_t>, double> late_;  // by step and pass
+  double most_ = 0;
 };
 
 absl::Status Run(const Params& params, Editor& edit) { return Offload(params, edit).Run(); }
 
 constexpr Conflict kConflicts[] = {
     {"offload", "what waits in host memory already would be copied again"},
-    {"checkpointing", "both take away what is kept for backward, and the same tensors"},
-    {"gist", "both take away what is kept for backward, and the same tensors"},
-    {"batch", "it copies as many bytes as recorded"},
-    {"hidden", "it copies as many bytes as recorded"},
-    {"amp", "it copies as many bytes as recorded"}};
+    {.with = "hidden", .reason = "copies would keep their sizes", .comes = Conflict::kAfter},
+    {.with = "amp", .reason = "copies would stay as wide as before", .comes = Conflict::kAfter}};
 
 }  // namespace
 
@@ -390,9 +429,7 @@ constinit const Transform kOffload = {
         "own. The copy back may begin when the backward work of the layer before it (`ahead` "
         "layers before it) begins; backward work waits for its copy. Both cost the host a call. "
         "Copies take bytes / rate; of the rate, recorded copies of the same direction keep the "
-        "share of the step that they are busy. What backward needs first stays on the GPU. "
-        "Memory, with sync=layer: what is kept goes, but for what backward uses now and what is "
-        "on its way; else not known, for the forward pass may run ahead of the copies.",
+        "share of the step that they are busy. What backward needs first stays on the GPU.",
     .ignores =
         "Kernels that slow down while copies use the GPU's memory; several GPUs on one link; "
         "time to allocate pinned memory (once).",
@@ -402,6 +439,11 @@ constinit const Transform kOffload = {
                .how = "torch.autograd.graph.saved_tensors_hooks(pack, unpack) that copy on a side "
                       "stream; save_on_cpu(pin_memory=True) shows the memory but waits"},
     .conflicts = kConflicts,
+    .memory_model =
+        "What leaves is not on the GPU from the end of the forward pass until its copy back "
+        "begins. With sync=none the forward pass may end before a copy does: what would still be "
+        "on its way, were the GPU never idle, counts as not gone, so that the peak is at most "
+        "the one that is told.",
 };
 
 }  // namespace daydream

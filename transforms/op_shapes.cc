@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
+
+#include <fmt/ranges.h>
 
 namespace daydream {
 
@@ -43,6 +46,20 @@ const OpShape& OpShapes::Of(TaskId t) {
     s = scopes[s.index()].parent;
   }
   return *answer;
+}
+
+void SetInputs(Graph& graph, ScopeId scope, const std::vector<Dims>& inputs) {
+  auto all = ParseShapes(graph.Name(graph.OpOf(scope)->shapes));
+  if (!all) return;
+  size_t next = 0;
+  for (Dims& dims : *all) {
+    if (ElementsOf(dims) > 0 && next < inputs.size()) dims = inputs[next++];
+  }
+  std::string text;
+  for (const Dims& dims : *all) {
+    text += fmt::format("{}[{}]", text.empty() ? "" : ", ", fmt::join(dims, ", "));
+  }
+  graph.SetShapes(scope, graph.AddName(fmt::format("[{}]", text)));
 }
 
 FusionNode NodeOf(const OpShape& shape, KernelClass kind) {

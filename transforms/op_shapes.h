@@ -36,6 +36,10 @@ class OpShapes {
   absl::flat_hash_map<ScopeId, std::unique_ptr<OpShape>> shapes_;
 };
 
+// Gives the scope's op other sizes; `inputs` as in OpShape, without those that are empty.
+// REQUIRES: OpOf(scope) has shapes.
+void SetInputs(Graph& graph, ScopeId scope, const std::vector<Dims>& inputs);
+
 // What the kernels of a graph are; each name is classified once.
 class KernelClasses {
  public:

@@ -15,7 +15,7 @@ constexpr double kLargest = 1e18;
 
 constexpr std::string_view kTopKeys[] = {"daydream", "name",   "summary", "model",  "ignores",
                                          "sources",  "bound",  "needs",   "advice", "conflicts",
-                                         "params",   "define", "steps",   "checks"};
+                                         "params",   "define", "steps",   "checks", "memory"};
 
 bool IsParamName(std::string_view name) {
   if (name.empty() || name.size() > 40 || name[0] < 'a' || name[0] > 'z') return false;
@@ -52,6 +52,7 @@ class OptionFileReader {
     DD_RETURN_IF_ERROR(ReadDefinitions(root));
     DD_RETURN_IF_ERROR(ReadSteps(root));
     DD_RETURN_IF_ERROR(ReadChecks(root));
+    DD_RETURN_IF_ERROR(ReadMemory(root));
     return ReadConflicts(root);
   }
 
@@ -248,6 +249,21 @@ class OptionFileReader {
       }
       file_.program_->checks.push_back(std::move(check));
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadMemory(const YamlNode& root) {
+    Transform& t = file_.transform_;
+    t.memory_model =
+        "Forward ops that are removed keep nothing for backward, merged ones keep what they kept. "
+        "`memory:` in the file would say something else.";
+    const YamlNode* memory = root.Find("memory");
+    if (memory == nullptr) return absl::OkStatus();
+    DD_ASSIGN_OR_RETURN(file_.program_->memory,
+                        walk_.Expr(*memory, "memory", ExpressionUse::kGroup, kByteCount));
+    file_.program_->memory_place = memory->place;
+    t.memory = MemoryEffect::kAdds;
+    t.memory_model = Keep(fmt::format("As the file says: {}.", file_.program_->memory->text));
     return absl::OkStatus();
   }
 

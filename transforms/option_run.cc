@@ -34,7 +34,7 @@ class OptionRun {
     for (const OptionStep& step : file_.program().steps) {
       DD_RETURN_IF_ERROR(RunStep(step, ++number));
     }
-    return absl::OkStatus();
+    return TellMemory();
   }
 
  private:
@@ -69,6 +69,25 @@ class OptionRun {
   void Tell(std::string what, Place place, const Selector& selector) {
     if (matches_ == nullptr) return;
     Report(std::move(what), place, selector.Select(graph(), values_.get()));
+  }
+
+  // What the file says of the peak of GPU memory.
+  absl::Status TellMemory() {
+    const OptionProgram& program = file_.program();
+    if (program.memory == nullptr) return absl::OkStatus();
+    const std::optional<double> bytes = Evaluation(*program.memory, *values_).Of(TaskId::None());
+    const bool known = bytes.has_value() && std::abs(*bytes) <= kMostBytes;
+    if (bytes.has_value() && !known) {
+      return Error(absl::StatusCode::kFailedPrecondition, "E0424", program.memory_place,
+                   fmt::format("memory changes by {} bytes", *bytes), "no GPU has that many",
+                   "write it as -1.5GB");
+    }
+    edit_.changes().memory.push_back(
+        {.what = fmt::format("as {} says", file_.source().Tag(program.memory_place)),
+         .bytes = known ? std::llround(*bytes) : 0,
+         .estimate = true,
+         .unknown = !known});
+    return absl::OkStatus();
   }
 
   absl::Status RunChecks() {
@@ -326,6 +345,7 @@ class OptionRun {
     edit_.SetDuration(group.front(), time);
     edit_.graph().mutable_task(group.front()).name = edit_.graph().AddName(action.name);
     edit_.Remove(std::span(group).subspan(1));
+    for (size_t i = 1; i < group.size(); ++i) edit_.graph().mutable_task(group[i]).merged = true;
   }
 
   absl::Status Do(const InsertAction& action, std::span<const TaskId> tasks) {

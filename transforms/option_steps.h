@@ -110,6 +110,9 @@ struct OptionProgram {
   std::vector<Definition> define;
   std::vector<OptionStep> steps;
   std::vector<OptionCheck> checks;
+  Place memory_place;
+  ExpressionPtr
+      memory;  // bytes that the peak of GPU memory changes by; null: the file does not say
 };
 
 }  // namespace daydream

@@ -274,6 +274,7 @@ constinit const Transform kPinMemory = {
                .risk = "races",
                .how = "DataLoader(..., pin_memory=True), then batch.to(device, non_blocking=True)"},
     .memory = MemoryEffect::kNone,
+    .memory_model = "None on the GPU: pinned memory is the host's.",
 };
 
 }  // namespace daydream

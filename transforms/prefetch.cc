@@ -316,6 +316,7 @@ constinit const Transform kPrefetch = {
                .how = "DataLoader(..., num_workers=4, persistent_workers=True)"},
     .conflicts = kConflicts,
     .memory = MemoryEffect::kNone,
+    .memory_model = "None on the GPU: batches wait in host memory.",
 };
 
 }  // namespace daydream

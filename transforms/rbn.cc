@@ -177,6 +177,11 @@ constinit const Transform kRbn = {
     .advice = {.effort = "new kernels",
                .risk = "maintenance",
                .how = "fuse conv, statistics, normalisation and ReLU in your own CUDA kernels"},
+    .memory = MemoryEffect::kNone,
+    .memory_model =
+        "None: ops that are gone keep nothing; the convolution that takes over a normalisation "
+        "still "
+        "needs its input, which stands for what the activation kept.",
 };
 
 }  // namespace daydream

@@ -65,6 +65,7 @@ const Resizer::Change& Resizer::ChangeOf(TaskId t, const SizesOf& sizes) {
     return change;
   }
   const std::string_view op = graph.Name(graph.tables().scopes[shape.scope.index()].name);
+  resized_.emplace_back(shape.scope, *to.inputs);
   change.before = Keep(WorkOf(op, shape.inputs, shape.dtype));
   change.after = Keep(WorkOf(op, *to.inputs, shape.dtype));
   const double before = Elements(shape.inputs);
@@ -72,7 +73,15 @@ const Resizer::Change& Resizer::ChangeOf(TaskId t, const SizesOf& sizes) {
   return change;
 }
 
-void Resizer::Resize(TaskId t, const SizesOf& sizes) { Set(t, ChangeOf(t, sizes)); }
+void Resizer::Resize(TaskId t, const SizesOf& sizes) {
+  const Change& change = ChangeOf(t, sizes);
+  if (!edit_.graph().task(t).removed) Set(t, change);
+}
+
+void Resizer::KeepShapes() {
+  for (const auto& [scope, inputs] : resized_) SetInputs(edit_.graph(), scope, inputs);
+  resized_.clear();
+}
 
 void Resizer::Grow(TaskId t, double growth) {
   Change change;

@@ -32,6 +32,9 @@ class Resizer {
 
   // Sets the time of kernel `t`. O(1) amortised but for the model of each distinct op.
   void Resize(TaskId t, const SizesOf& sizes);
+  // Later transforms of the scenario, and the peak of memory, see the new sizes. Call it once, when
+  // nothing is asked of shapes() any more.
+  void KeepShapes();
   // The work of `t` grows by this factor, whatever its op.
   void Grow(TaskId t, double growth);
 
@@ -56,6 +59,7 @@ class Resizer {
   double model_;
   absl::flat_hash_map<NameId, KernelTraits> traits_;
   absl::flat_hash_map<std::pair<ScopeId, Phase>, Change> changes_;
+  std::vector<std::pair<ScopeId, std::vector<Dims>>> resized_;
   std::array<Duration, 4> times_{};  // by shapes, by launch, by growth, unchanged
 };
 

@@ -77,6 +77,7 @@ constinit const Transform kRoofline = {
         "Williams, Waterman, Patterson: Roofline (CACM 2009); data sheets: "
         "docs/cost-model.md",
     .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
 };
 
 }  // namespace daydream

@@ -1,7 +1,6 @@
 #include "transforms/saved_tensors.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <utility>
 
@@ -112,15 +111,23 @@ bool IsWeight(const OpShape& shape, size_t input) {
   return false;
 }
 
+constexpr size_t kNobody = SIZE_MAX;
+
+// A tensor that an op keeps.
+struct KeptTensor {
+  double bytes = 0;
+  size_t maker = kNobody;  // row of the op whose result it is, as far as that is known
+};
+
 // Follows the tensors of one pass.
 class Pass {
  public:
-  // Bytes that the op of this row adds to what is kept. `reads`: rows whose tensors it needs as
-  // well.
-  double Keep(const OpShape& shape, double elements, size_t row, std::vector<size_t>& reads) {
+  // What the op of this row adds to what is kept. `reads`: rows whose tensors it needs as well.
+  std::vector<KeptTensor> Keep(const OpShape& shape, double elements, size_t row,
+                               std::vector<size_t>& reads) {
     const Keeps keeps = KeptBy(shape.name);
     const double width = DTypeBytes(shape.dtype);
-    double kept = 0;
+    std::vector<KeptTensor> kept;
     std::vector<double> taken;  // sizes of the operands so far: another of the same size is another
     auto keep_input = [&](double n) {
       const bool again = std::find(taken.begin(), taken.end(), n) != taken.end();
@@ -130,8 +137,8 @@ class Pass {
         reads.push_back(tensor.keeper);
         return;
       }
-      tensor = {.kept = true, .keeper = row};
-      kept += n * width;
+      kept.push_back({n * width, again ? kNobody : tensor.maker});
+      tensor = {.kept = true, .keeper = row, .maker = tensor.maker};
     };
     if (keeps == Keeps::kInput) keep_input(elements);
     if (keeps == Keeps::kOperands) {
@@ -147,11 +154,11 @@ class Pass {
       for (size_t i = 0; i < std::min<size_t>(shape.inputs.size(), 3); ++i) {
         keep_input(ElementsOf(shape.inputs[i]));
       }
-      kept += ElementsOf(shape.inputs.front()) * width;
+      kept.push_back({ElementsOf(shape.inputs.front()) * width, row});
     }
-    if (keeps == Keeps::kMask) kept += elements;
+    if (keeps == Keeps::kMask) kept.push_back({elements, row});
     Leave(shape, elements, keeps, row);
-    if (keeps == Keeps::kResult) kept += elements * width;
+    if (keeps == Keeps::kResult) kept.push_back({elements * width, row});
     return kept;
   }
 
@@ -159,27 +166,32 @@ class Pass {
   struct Tensor {
     bool kept = false;
     size_t keeper = 0;  // row of the op that kept it first
+    size_t maker = kNobody;
   };
 
   // The tensor with `n` elements that the op before made, or the latest one of this size.
   Tensor& Find(double n) {
-    if (std::exchange(open_, false)) return latest_[n] = Tensor{};
+    if (std::exchange(open_, false)) return latest_[n] = Tensor{.maker = before_};
     return latest_[n];
   }
 
   void Leave(const OpShape& shape, double elements, Keeps keeps, size_t row) {
     open_ = !KeepsItsSize(keeps, shape.name);
+    before_ = row;
     if (!open_) {
       latest_[elements] = {.kept = keeps == Keeps::kResult || keeps == Keeps::kAttention,
-                           .keeper = row};
+                           .keeper = row,
+                           .maker = row};
     }
   }
 
   absl::flat_hash_map<double, Tensor> latest_;  // by elements
   bool open_ = true;  // the op before made a tensor whose size is not known
+  size_t before_ = kNobody;
 };
 
-// The tensor that an op works on: its first input that is no weight.
+}  // namespace
+
 double WorkedOn(const OpShape& shape) {
   if (shape.name == "embedding" && shape.inputs.size() > 1) return ElementsOf(shape.inputs[1]);
   const bool pointwise = KeptBy(shape.name) == Keeps::kNothing || shape.name == "mul";
@@ -189,6 +201,8 @@ double WorkedOn(const OpShape& shape) {
   }
   return shape.largest;
 }
+
+namespace {
 
 class Walk {
  public:
@@ -205,11 +219,14 @@ class Walk {
       step_ = SIZE_MAX;
       for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) Visit(t);
     }
+    LeaveOut();
     return std::move(ops_);
   }
 
  private:
-  static bool IsWork(const Task& t) { return !t.removed && t.kind == TaskKind::kKernel; }
+  static bool IsWork(const Task& t) {
+    return (!t.removed || t.merged) && t.kind == TaskKind::kKernel;
+  }
   size_t StepOf(const Task& t) const { return std::min<size_t>(t.step, trains_.size() - 1); }
 
   void Visit(TaskId t) {
@@ -233,23 +250,30 @@ class Walk {
     waiting_.clear();
   }
 
-  // The first backward kernel of a layer belongs to all forward ops of the layer in this pass.
+  // The first backward kernel of a layer belongs to all forward ops of the layer in this pass. Of a
+  // layer that was repeated, the last copy runs backward first.
   void Meet(TaskId t, const Task& task) {
     ++backward_;
     ++order_;
     auto it = waiting_.find(task.layer);
     if (!task.layer.valid() || it == waiting_.end()) return;
-    for (size_t i : it->second) {
+    Waiting& waiting = it->second;
+    if (waiting.met.valid() && graph_.task(waiting.met).copy == task.copy) return;
+    waiting.met = t;
+    const uint16_t copy = ops_[waiting.rows.back()].copy;
+    std::erase_if(waiting.rows, [&](size_t i) {
+      if (ops_[i].copy != copy) return false;
       ops_[i].backward = t;
       ops_[i].backward_order = order_;
-    }
-    waiting_.erase(it);
+      return true;
+    });
+    if (waiting.rows.empty()) waiting_.erase(it);
   }
 
   void Take(TaskId t, const Task& task) {
     const OpShape& shape = shapes_.Of(t);
     const ScopeId scope = shape.known() ? shape.scope : task.scope;
-    if (scope.valid() && scope == open_scope_) {
+    if (scope.valid() && scope == open_scope_ && ops_.back().copy == task.copy) {
       ops_.back().last = t;
       return;
     }
@@ -259,8 +283,10 @@ class Walk {
                  .last = t,
                  .layer = task.layer,
                  .step = task.step,
-                 .pass = pass_number_};
+                 .pass = pass_number_,
+                 .copy = task.copy};
     if (shape.known()) {
+      op.change = graph_.ChangeOf(shape.scope);
       KeptBy(shape.name, &op.recognised);
       op.elements = WorkedOn(shape);
       for (size_t i = 0; i < shape.inputs.size(); ++i) {
@@ -268,13 +294,50 @@ class Walk {
           op.weights += ElementsOf(shape.inputs[i]) * DTypeBytes(shape.dtype);
         }
       }
-      if (trains_[StepOf(task)]) {
-        op.kept = pass_.Keep(shape, op.elements, ops_.size(), op.reads);
-      }
+      if (trains_[StepOf(task)]) Keep(op);
     }
-    waiting_[task.layer].push_back(ops_.size());
+    waiting_[task.layer].rows.push_back(ops_.size());
     ops_.push_back(std::move(op));
   }
+
+  void Keep(ForwardOp& op) {
+    const double width = op.change != nullptr ? op.change->width : 1;
+    for (const KeptTensor& tensor : pass_.Keep(op.shape, op.elements, ops_.size(), op.reads)) {
+      op.needed += tensor.bytes * width;
+      if (GroupOf(op) != 0 && op.change->between < 1) {
+        between_.push_back({ops_.size(), {tensor.bytes * width, tensor.maker}});
+      }
+    }
+    op.kept = op.needed * (op.change != nullptr ? op.change->kept : 1);
+  }
+
+  static uint32_t GroupOf(const ForwardOp& op) {
+    return op.change != nullptr ? op.change->group : 0;
+  }
+
+  // What passes between ops that one kernel does, and that nobody else needs, is made again.
+  void LeaveOut() {
+    if (between_.empty()) return;
+    std::vector<bool> needed(ops_.size(), false);  // by an op of another kernel
+    for (const ForwardOp& op : ops_) {
+      for (size_t keeper : op.reads) {
+        if (GroupOf(op) == 0 || GroupOf(op) != GroupOf(ops_[keeper])) needed[keeper] = true;
+      }
+    }
+    for (const auto& [row, tensor] : between_) {
+      ForwardOp& op = ops_[row];
+      if (tensor.maker >= ops_.size() || GroupOf(ops_[tensor.maker]) != GroupOf(op)) continue;
+      if (needed[row]) continue;
+      const double less = tensor.bytes * (1 - op.change->between);
+      op.needed -= less;
+      op.kept -= less * op.change->kept;
+    }
+  }
+
+  struct Waiting {
+    std::vector<size_t> rows;  // ops that met no backward kernel
+    TaskId met;                // backward kernel that others of them met
+  };
 
   const Graph& graph_;
   OpShapes shapes_;
@@ -285,7 +348,8 @@ class Walk {
   size_t order_ = 0;
   uint16_t pass_number_ = 0;
   ScopeId open_scope_;
-  absl::flat_hash_map<LayerId, std::vector<size_t>> waiting_;  // ops that met no backward kernel
+  absl::flat_hash_map<LayerId, Waiting> waiting_;
+  std::vector<std::pair<size_t, KeptTensor>> between_;  // by row
 };
 
 }  // namespace
@@ -327,32 +391,6 @@ absl::Status CheckTrained(std::string_view what, const Graph& graph,
        .effect = "it cannot be told when the backward pass needs something",
        .fix = "record with daydream trace, or with profile(record_shapes=True), which keeps "
               "sequence numbers"});
-}
-
-MemoryChange ChangeOfKept(std::string what, std::span<const ForwardOp> ops,
-                          const std::function<double(const ForwardOp&)>& of) {
-  double most = 0, change = 0;
-  for (size_t begin = 0; begin < ops.size();) {
-    double kept = 0, sum = 0;
-    size_t end = begin;
-    for (; end < ops.size(); ++end) {
-      if (ops[end].step != ops[begin].step || ops[end].pass != ops[begin].pass) break;
-      kept += ops[end].kept;
-      sum += of(ops[end]);
-    }
-    if (kept > most || (most == 0 && std::abs(sum) > std::abs(change))) most = kept, change = sum;
-    begin = end;
-  }
-  return {.what = std::move(what),
-          .bytes = std::llround(change),
-          .estimate = true,
-          .of_activations = std::llround(most),
-          .unknown = !CheckShapes("", ops).ok()};
-}
-
-double MostKept(std::span<const ForwardOp> ops) {
-  return static_cast<double>(
-      ChangeOfKept("", ops, [](const ForwardOp&) { return 0.0; }).of_activations);
 }
 
 absl::Status CheckShapes(std::string_view what, std::span<const ForwardOp> ops) {

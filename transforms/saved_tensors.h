@@ -1,11 +1,11 @@
-// What the forward pass keeps for the backward pass, op by op, from recorded shapes.
+// What the forward pass keeps for the backward pass, op by op, from shapes as they are by now: what
+// transforms made of an op (OpChange in graph/graph.h) is in it.
 //
 // Which operand an op keeps is PyTorch's (tools/autograd/derivatives.yaml). A tensor that several
 // ops keep is counted once: an op's input is taken for the result of the op before it when that has
 // as many elements, else for the latest tensor with as many.
 #pragma once
 
-#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -39,23 +39,24 @@ struct ForwardOp {
   LayerId layer;
   uint16_t step = 0;
   uint16_t pass = 0;    // of the step: micro-batches of gradient accumulation
+  uint16_t copy = 0;    // as of its tasks: another one where layers were repeated
   double elements = 0;  // of the tensor it works on
-  double kept = 0;      // bytes that backward needs and that no op before keeps already
+  // Bytes that backward needs and that no op before keeps already; those of them that stay on the
+  // GPU until backward.
+  double needed = 0, kept = 0;
   // Rows of the ops that keep what backward needs of this one, where those did so first.
   std::vector<size_t> reads = {};
   double weights = 0;  // bytes of its parameters, told by their place among the inputs
   bool recognised = false;
+  const OpChange* change = nullptr;  // of its scope; valid until the graph is edited
 };
 
 // E0625 unless something is run backward, E0626 unless backward work can be told to belong to
 // forward ops. `what`: name of the optimization.
 absl::Status CheckTrained(std::string_view what, const Graph& graph,
                           std::span<const ForwardOp> ops);
-// The largest sum of what the ops of one pass keep.
-double MostKept(std::span<const ForwardOp> ops);
-// A change of what is kept: the sum of `of(op)` over the pass that keeps most.
-MemoryChange ChangeOfKept(std::string what, std::span<const ForwardOp> ops,
-                          const std::function<double(const ForwardOp&)>& of);
+// Elements of the tensor that an op works on: its first input that is no weight.
+double WorkedOn(const OpShape& shape);
 
 // E0627 unless some op has recorded shapes.
 absl::Status CheckShapes(std::string_view what, std::span<const ForwardOp> ops);

@@ -107,11 +107,16 @@ class ScenarioReader {
       if (conflict == nullptr) continue;
       size_t end = begin + item.transform->name.size();
       if (end > spec_.size()) end = spec_.size();
+      const std::string_view now = item.transform->name, first = other.transform->name;
+      if (other.transform != item.transform &&
+          FindConflict(*item.transform, *other.transform) == nullptr) {
+        return At(spec_, begin, end, "E0111", fmt::format("{} cannot follow {}", now, first),
+                  conflict->reason, fmt::format("turn them round: {},{}", now, first));
+      }
       return At(spec_, begin, end, "E0111",
                 other.transform == item.transform
-                    ? fmt::format("{} is there twice", item.transform->name)
-                    : fmt::format("{} and {} exclude each other", other.transform->name,
-                                  item.transform->name),
+                    ? fmt::format("{} is there twice", now)
+                    : fmt::format("{} and {} exclude each other", first, now),
                 conflict->reason,
                 other.transform == item.transform ? "leave one of them out"
                                                   : "give each its own --opt to compare them");
@@ -180,11 +185,12 @@ class ScenarioReader {
 
 }  // namespace
 
-const Conflict* FindConflict(const Transform& a, const Transform& b) {
-  for (const auto& [says, about] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-    for (const Conflict& c : says->conflicts) {
-      if (c.with == about->name) return &c;
-    }
+const Conflict* FindConflict(const Transform& first, const Transform& second) {
+  for (const Conflict& c : first.conflicts) {
+    if (c.with == second.name && c.comes != Conflict::kBefore) return &c;
+  }
+  for (const Conflict& c : second.conflicts) {
+    if (c.with == first.name && c.comes != Conflict::kAfter) return &c;
   }
   return nullptr;
 }

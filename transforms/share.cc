@@ -111,6 +111,8 @@ constinit const Transform kShare = {
                .risk = "none",
                .how = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50, with nvidia-cuda-mps-control running"},
     .memory = MemoryEffect::kNone,
+    .memory_model =
+        "None for this program; it says nothing of the memory that its neighbours take.",
 };
 
 }  // namespace daydream

@@ -58,6 +58,7 @@ constinit const Transform kSpeedup = {
         "may be predicted to run faster than the GPU can.",
     .sources = "Daydream (ATC'20), section 3.5: select and scale",
     .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
 };
 
 }  // namespace daydream

@@ -23,15 +23,19 @@ struct Advice {
   std::string_view how;     // the code line to try
 };
 
-// Another transform that cannot be in the same scenario, wherever it stands in the order.
+// Another transform that cannot be in the same scenario.
 struct Conflict {
   std::string_view with;    // its name
   std::string_view reason;  // "both say what launches the kernels"
+  // Where the other one would have to stand for that: anywhere, or before or after this one only.
+  enum Place : uint8_t { kAnywhere, kBefore, kAfter };
+  Place comes = kAnywhere;
 };
 
-// Whether applying it changes the peak of GPU memory.
+// How applying it changes the peak of GPU memory (transforms/memory_profile.h).
 enum class MemoryEffect : uint8_t {
-  kUnknown,  // it may; Changes::memory says by how much, where it can
+  kKept,  // by what the edited ops keep for backward, and by what Changes::memory adds
+  kAdds,  // only by what Changes::memory says
   kNone,
 };
 
@@ -39,8 +43,8 @@ class OptionFile;
 class OptionFiles;
 struct Transform;
 
-// What one of the two says about the other, or nullptr when both may be in one scenario.
-const Conflict* FindConflict(const Transform& a, const Transform& b);
+// What one of the two says about the other, or nullptr when `second` may follow `first`.
+const Conflict* FindConflict(const Transform& first, const Transform& second);
 
 struct Transform {
   std::string_view name;     // "amp"
@@ -54,7 +58,8 @@ struct Transform {
   std::string_view sources;  // papers and documents behind the model
   Advice advice = {};
   std::span<const Conflict> conflicts = {};  // one of the two transforms needs to say it
-  MemoryEffect memory = MemoryEffect::kUnknown;
+  MemoryEffect memory = MemoryEffect::kKept;
+  std::string_view memory_model;  // what the change of the peak rests on, or why there is none
   // An optimization of the user's own (transforms/option_file.h), which then does what `apply`
   // does for the others.
   const OptionFile* file = nullptr;

@@ -41,10 +41,6 @@ absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
          .effect = "the step would stay as it is",
          .fix = fmt::format("daydream explain {}", transform.name)});
   }
-  Changes& changes = edit.changes();
-  if (changes.memory.empty() && transform.memory == MemoryEffect::kUnknown) {
-    changes.memory.push_back({.what = std::string(transform.name), .unknown = true});
-  }
   edit.Finish();
   if (absl::Status valid = ValidateButCycles(graph); !valid.ok()) {
     Diagnostic d = DiagnosticOf(valid);
