@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "report/windows.h"
+#include "transforms/precision.h"
+#include "transforms/roofline_times.h"
 
 namespace daydream {
 namespace {
@@ -75,24 +77,42 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
 
 }  // namespace
 
-Duration UntouchedGpuTime(const Graph& before, const Graph& after) {
-  const std::vector<size_t> counted = CountedSteps(after);
-  std::map<std::pair<uint16_t, LaneId>, Duration> busy;
+std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline) {
+  std::vector<Duration> least(after.size());
+  std::optional<RooflineTimes> known;
+  KnownDevices devices(after);
   for (size_t i = 0; i < before.size(); ++i) {
-    const Task& was = before.task(TaskId(i));
-    const Task& is = after.task(TaskId(i));
+    const TaskId t(i);
+    const Task &was = before.task(t), &is = after.task(t);
     const bool own = IsGpu(is.kind) && is.kind != TaskKind::kCollective && !is.overlaps;
-    if (own && !is.removed && is.duration == was.duration) busy[{is.step, is.lane}] += is.duration;
+    if (!own || is.removed) continue;
+    if (is.duration == was.duration) {
+      least[i] = is.duration;
+    } else if (roofline && is.kind == TaskKind::kKernel) {
+      const DeviceSpec* spec = devices.Of(t);
+      if (spec == nullptr || spec->vendor != "NVIDIA") continue;
+      if (!known.has_value()) known.emplace(after);
+      least[i] = known->Of(t).value_or(Duration{});
+    }
   }
-  std::optional<Duration> least;
-  for (size_t step : counted) {
+  return least;
+}
+
+Duration LeastGpuTime(const Graph& after, std::span<const Duration> least) {
+  std::map<std::pair<uint16_t, LaneId>, Duration> busy;
+  for (size_t i = 0; i < least.size(); ++i) {
+    const Task& task = after.task(TaskId(i));
+    if (least[i] > Duration{}) busy[{task.step, task.lane}] += least[i];
+  }
+  std::optional<Duration> shortest;
+  for (size_t step : CountedSteps(after)) {
     Duration most;
     for (const auto& [key, time] : busy) {
       if (key.first == step) most = std::max(most, time);
     }
-    least = std::min(least.value_or(most), most);
+    shortest = std::min(shortest.value_or(most), most);
   }
-  return least.value_or(Duration{});
+  return shortest.value_or(Duration{});
 }
 
 void SetInterval(Prediction& p, const Doubts& doubts) {

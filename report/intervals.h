@@ -30,10 +30,14 @@ struct Doubts {
   bool learned = false;
 };
 
-// GPU time of a step that a scenario left as recorded, and that it still has to take: of the
-// busiest stream, in the counted step with the least of it. Collectives wait for others and are not
-// in it.
-Duration UntouchedGpuTime(const Graph& before, const Graph& after);
+// What each task of `after`, an edited copy of `before`, has to take on its lane at least, however
+// wrong the models are: GPU work that is as recorded, its time; with `roofline` also re-timed
+// kernels of known work, what the data sheet of the GPU in `after` allows, where it is NVIDIA's
+// (other descriptions do not hold the fp32 rate of matrix cores). Else 0. Collectives wait for
+// others: 0. O(tasks).
+std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline);
+// Of a step: on the busiest stream, in the counted step with the least of it.
+Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 
 // Fills low, high, confidence and why of `p`: the ends of the middle 90 % of 4096 draws, with a
 // fixed seed, each `p.step` times
@@ -41,9 +45,10 @@ Duration UntouchedGpuTime(const Graph& before, const Graph& after);
 //     sqrt(steps), from the step times of the replay);
 //   for every parameter what the step changes to at a value drawn evenly from its range, between
 //     the replays at both ends and the one at its default on straight lines;
-//   the sum of normal errors of `run`, of `model` (less the variance that the parameters bring,
-//     which are part of the models), and of the replay: the larger of |replay error| and |typical
-//     error| counts as the end of 90 %.
+//   a normal error whose variance is the sum of those of `run`, of `model` (less the variance that
+//     the parameters bring, which are part of the models), and of the replay: the larger of |replay
+//     error| and |typical error| counts as the end of 90 %.
+// A larger doubt never makes the interval narrower.
 // Normal errors are factors, 1 + e upwards and 1 / (1 + e) downwards: about the same where they are
 // small, and never a step of no time where they are large. The low end is no shorter than `floor`,
 // faster by what runs differ by.

@@ -6,9 +6,9 @@
 namespace daydream {
 namespace {
 
-// Sums by step of the kernels for which `counts` holds.
-template <typename Counts>
-std::map<uint16_t, Duration> ByStep(const Graph& graph, const Counts& counts) {
+// Sums by step of `time` of each kernel.
+template <typename Time>
+std::map<uint16_t, Duration> ByStep(const Graph& graph, const Time& time) {
   bool any = false;
   for (const GraphStep& step : graph.steps()) any |= step.measured;
   std::map<uint16_t, Duration> sums;
@@ -17,8 +17,8 @@ std::map<uint16_t, Duration> ByStep(const Graph& graph, const Counts& counts) {
   }
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.tasks()[i];
-    if (task.removed || task.kind != TaskKind::kKernel || !counts(TaskId(i))) continue;
-    if (!any || graph.steps()[task.step].measured) sums[any ? task.step : 0] += task.duration;
+    if (task.removed || task.kind != TaskKind::kKernel) continue;
+    if (!any || graph.steps()[task.step].measured) sums[any ? task.step : 0] += time(i);
   }
   return sums;
 }
@@ -32,18 +32,17 @@ Duration MeanOf(const std::map<uint16_t, Duration>& sums) {
 }  // namespace
 
 Duration KernelTime(const Graph& graph) {
-  return MeanOf(ByStep(graph, [](TaskId) { return true; }));
+  return MeanOf(ByStep(graph, [&](size_t i) { return graph.tasks()[i].duration; }));
 }
 
-Duration UnchangedKernelTime(const Graph& before, const Graph& after) {
-  return MeanOf(ByStep(after, [&](TaskId t) {
-    return t.index() < before.size() && before.task(t).duration == after.task(t).duration;
-  }));
+Duration LeastKernelTime(const Graph& after, std::span<const Duration> least) {
+  return MeanOf(ByStep(after, [&](size_t i) { return least[i]; }));
 }
 
 ReplayCheck MeasuredKernelTimes(const Graph& graph) {
   ReplayCheck check;
-  const std::map<uint16_t, Duration> sums = ByStep(graph, [](TaskId) { return true; });
+  const std::map<uint16_t, Duration> sums =
+      ByStep(graph, [&](size_t i) { return graph.tasks()[i].duration; });
   for (const auto& [step, time] : sums) check.measured_steps.push_back(time);
   check.simulated_steps = check.measured_steps;
   check.steps = check.measured_steps.size();

@@ -334,8 +334,13 @@ class Predictor {
       doubts.learned = true;
     }
     if (!options_.intervals) return doubts;
-    doubts.floor = options_.kernel_time ? UnchangedKernelTime(*base_.graph, out.graph)
-                                        : UntouchedGpuTime(*base_.graph, out.graph);
+    // The recorded shapes still tell the work where only the GPU is another.
+    const bool same_work =
+        std::all_of(scenario_.begin(), scenario_.end(),
+                    [](const Application& a) { return a.transform->name == "gpu"; });
+    const std::vector<Duration> least = LeastTimes(*base_.graph, out.graph, same_work);
+    doubts.floor =
+        options_.kernel_time ? LeastKernelTime(out.graph, least) : LeastGpuTime(out.graph, least);
     doubts.params = TryParams();
     if (options_.kernel_time) return doubts;
     if (base_.spread.has_value()) {

@@ -180,12 +180,59 @@ TEST(Intervals, LargeErrorsNeverReachZero) {
 
 TEST(Intervals, GpuWorkThatStaysAsRecordedIsAFloor) {
   const BuiltGraph built = Example();
-  const Duration all = UntouchedGpuTime(built.graph, built.graph);
+  const auto floor = [&](const Graph& after) {
+    return LeastGpuTime(after, LeastTimes(built.graph, after, false));
+  };
+  const Duration all = floor(built.graph);
   EXPECT_GT(all, Duration{});
   EXPECT_LE(all, StepTime(built.graph, *Simulate(built.graph)));
   Graph free = built.graph;
   ASSERT_TRUE(ApplyAll(*ParseScenario("free-gpu"), free).ok());
-  EXPECT_EQ(UntouchedGpuTime(built.graph, free), Duration{});
+  EXPECT_EQ(floor(free), Duration{});
+}
+
+TEST(Intervals, NoStepOnAnotherGpuIsShorterThanItsDataSheetAllows) {
+  const BuiltGraph built = Example();
+  Graph there = built.graph;
+  ASSERT_TRUE(ApplyAll(*ParseScenario("gpu(V100-SXM2-32GB)"), there).ok());
+  const std::vector<Duration> recorded = LeastTimes(built.graph, there, false);
+  const std::vector<Duration> known = LeastTimes(built.graph, there, true);
+  const Duration floor = LeastGpuTime(there, known);
+  EXPECT_GT(floor, LeastGpuTime(there, recorded));
+  EXPECT_LE(floor, StepTime(there, *Simulate(there)));
+  for (size_t i = 0; i < known.size(); ++i) {
+    EXPECT_GE(known[i], recorded[i]);
+    EXPECT_LE(known[i], there.task(TaskId(i)).duration);
+  }
+  const WhatIf result = Ask(built, {"gpu(V100-SXM2-32GB)"});
+  const Prediction& p = result.predictions[result.main];
+  EXPECT_GE(*p.low, floor.Scaled(1 / (1 + 1.645 * kRunToRun)) - Duration::Ns(1));
+  EXPECT_LE(*p.low, p.step);
+}
+
+TEST(Intervals, LargerDoubtsNeverNarrowThem) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  const std::vector<Duration> resampled = {Duration::Ms(97), Duration::Ms(100), Duration::Ms(101)};
+  for (bool spread : {false, true}) {
+    for (bool ranged : {false, true}) {
+      std::optional<Prediction> last;
+      for (int i = 0; i <= 40; ++i) {
+        Prediction p;
+        p.step = Duration::Ms(80);
+        Doubts doubts{.replay = &replay, .model = 0.02 * i, .rows = 1};
+        if (ranged) doubts.params = {{Duration::Ms(75), Duration::Ms(90), 0.4}};
+        if (spread) doubts.resampled = resampled;
+        SetInterval(p, doubts);
+        if (last) {
+          EXPECT_LE(*p.low, *last->low) << i;
+          EXPECT_GE(*p.high, *last->high) << i;
+        }
+        last = p;
+      }
+    }
+  }
 }
 
 TEST(Intervals, StepsThatVaryWidenThem) {

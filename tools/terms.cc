@@ -60,9 +60,11 @@ constexpr Term kTerms[] = {
      "program\n"
      "differs by from run to run (2.3 % in the two repeated recordings at hand); and what "
      "predictions\n"
-     "of this optimization were off by (docs/accuracy.md), as a share of the change. Where\n"
-     "nothing was measured that last part is a prior of 12 %. The low end is never below the GPU\n"
-     "work of the busiest stream that stays as recorded. Bounds have none."},
+     "of this optimization were off by (docs/accuracy.md), as a share of the change; for another\n"
+     "GPU of all its work. Where nothing was measured, nine in ten are taken to be off by less "
+     "than\n"
+     "45 % of that. The low end is never below the GPU work of the busiest stream that stays as\n"
+     "recorded, nor on another GPU below what its data sheet allows. Bounds have none."},
     {"kernel",
      "A function that runs on the GPU. Its time does not include its launch, which is a call on "
      "the\n"

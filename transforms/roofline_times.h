@@ -1,0 +1,26 @@
+// The least time of kernels whose work is known, by the data sheet of their GPU.
+#pragma once
+
+#include <optional>
+
+#include "transforms/op_work.h"
+#include "transforms/precision.h"
+
+namespace daydream {
+
+// Valid while the graph lives and has the durations that it was made with.
+class RooflineTimes {
+ public:
+  explicit RooflineTimes(const Graph& graph);
+  // An op's bound is shared out to its kernels by their times; never more than these. Nothing where
+  // shapes or GPU are not known. REQUIRES: `t` is a live kernel. Amortised O(1).
+  std::optional<Duration> Of(TaskId t);
+
+ private:
+  const Graph& graph_;
+  OpWorkTable works_;
+  PrecisionRules rules_;
+  KnownDevices devices_;
+};
+
+}  // namespace daydream
