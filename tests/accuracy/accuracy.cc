@@ -2,9 +2,9 @@
 // docs/accuracy.md. Rows that are wrong stay in the table, wrong.
 //
 //   accuracy TRACES MANIFEST             prints the page
-//   accuracy TRACES MANIFEST --check F   exit 1 when F differs from the page, or intervals hold less
-//                                        than 80 or more than 97 % of what was measured; 77 without
-//                                        traces and measurements
+//   accuracy TRACES MANIFEST --check F   exit 1 when F differs from the page, or less than 80 or
+//                                        more than 97 % of what was measured is inside of the
+//                                        intervals; 77 without traces and measurements
 //   accuracy TRACES MANIFEST --residuals prints the lines of report/residuals.def
 //   accuracy TRACES MANIFEST --rows      prints every row, comma-separated
 #include <algorithm>
@@ -319,7 +319,8 @@ int Main(int argc, char** argv) {
   const bool stale = residuals != KeptResidualLines();
   const Coverage c = CoverageOf(rows.All());
   const bool covered = 100 * c.inside >= 80 * c.intervals && 100 * c.inside <= 97 * c.intervals;
-  if (!covered) fmt::print("{} of {} values are inside of the 90 % intervals\n", c.inside, c.intervals);
+  if (!covered)
+    fmt::print("{} of {} values are inside of the 90 % intervals\n", c.inside, c.intervals);
   if (kept == page && !stale && covered) return 0;
   if (stale) fmt::print("report/residuals.def is stale; a fresh run says:\n\n{}\n", residuals);
   if (kept != page) fmt::print("{} is stale; a fresh run says:\n\n{}", argv[4], page);
