@@ -271,8 +271,8 @@ class Amp {
   }
 
   // Each matrix op casts its weight (and its bias) once a step, and its input where that comes in
-  // fp32; the backward pass casts the weight's gradient back. fp8 casts every input and every
-  // gradient.
+  // fp32. Backward casts the gradient of the weight back, and the gradient that it reads where
+  // that comes in fp32. fp8 casts every input and every gradient.
   void NoteCasts(TaskId t, bool input, bool half_already) {
     const Phase phase = graph().task(t).phase;
     const OpWorkTable::Op op = works_.Of(t);
