@@ -19,7 +19,9 @@ std::string OrDash(std::string_view text) { return text.empty() ? "-" : std::str
 
 std::string MemoryText(const Prediction& p) {
   if (p.changes.memory.empty()) return "";
-  return p.memory_change.has_value() ? SignedBytes(*p.memory_change) : "?";
+  if (!p.memory_change.has_value()) return "?";
+  const bool at_most = p.peak.has_value() && p.peak->at_most;
+  return (at_most ? "<= " : "") + SignedBytes(*p.memory_change);
 }
 
 Table OptionTable(const Advised& a) {

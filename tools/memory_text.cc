@@ -85,7 +85,7 @@ std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
   for (const MemoryChange& m : changes) {
     if (m.unknown) unknown += (unknown.empty() ? "" : ", ") + Printable(m.what);
   }
-  if (!unknown.empty()) text += fmt::format(": nothing is known about {}", unknown);
+  if (!unknown.empty()) text += fmt::format(": this trace does not tell {}", unknown);
   const bool told = !changes.empty() && changes.front().bytes != 0;
   if (told) {
     text += fmt::format("{} {} {}", unknown.empty() ? ":" : ";", Printable(changes.front().what),

@@ -330,7 +330,10 @@ class Amp {
     const double weights =
         MostInAPass(ops, [](const ForwardOp& op) { return InHalf(op) ? op.weights / 2 : 0; });
     auto& memory = edit_.changes().memory;
-    memory.push_back({.what = "kept for backward in 16 bit", .kept = true});
+    // Without a backward pass, what comes and goes are results of those ops.
+    memory.push_back({.what = "kept for backward in 16 bit",
+                      .kept = true,
+                      .in_step = HasBackward(graph()) ? 0 : 0.5});
     memory.push_back(
         {.what = "weights in 16 bit, too", .bytes = std::llround(weights), .estimate = true});
   }

@@ -239,10 +239,11 @@ class Batch {
   void Tell() {
     Changes& changes = edit_.changes();
     changes.samples *= factor_;
-    changes.memory.push_back({.what = fmt::format("what is kept for backward {} with the batch",
-                                                  factor_ < 1 ? "shrinks" : "grows"),
-                              .kept = true,
-                              .in_step = factor_});
+    changes.memory.push_back(
+        {.what = fmt::format("bytes kept for backward, which {} with the batch",
+                             factor_ < 1 ? "shrink" : "grow"),
+         .kept = true,
+         .in_step = factor_});
     resizer_.KeepShapes();
     const int64_t recorded = sizes_.recorded();
     if (recorded > 0) {

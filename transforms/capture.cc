@@ -418,7 +418,7 @@ class Capture {
     }
     double most = 0;
     for (const auto& [step, bytes] : inputs) most = std::max(most, bytes);
-    edit_.changes().memory.push_back({.what = "graphs have buffers of their own for their inputs",
+    edit_.changes().memory.push_back({.what = "input buffers that graphs have of their own",
                                       .bytes = std::llround(most),
                                       .estimate = true,
                                       .unknown = most == 0 && unshaped > 0});

@@ -114,7 +114,9 @@ class Hidden {
     for (const auto& [scope, dims] : parameters) SetInputs(edit_.graph(), scope, {dims});
     const MemoryProfile after = ProfileMemory(graph());
     std::vector<MemoryChange>& memory = edit_.changes().memory;
-    memory.push_back({.what = "what is kept for backward has other widths", .kept = true});
+    memory.push_back({.what = "bytes kept for backward, which have other widths",
+                      .kept = true,
+                      .in_step = factor_});
     const double growth = before.parameters > 0 ? after.parameters / before.parameters - 1 : 0;
     memory.push_back(ChangeOfParameters(before, growth));
   }

@@ -53,9 +53,7 @@ class Profiler {
       passes.insert({op.step, op.pass});
     }
     passes_ = passes.size();
-    p_.trains = std::any_of(graph_.tasks().begin(), graph_.tasks().end(), [](const Task& t) {
-      return t.phase == Phase::kBackward && IsGpu(t.kind) && !t.removed;
-    });
+    p_.trains = HasBackward(graph_);
   }
 
   // Autograd hands each parameter its gradient once a pass. Without shapes of that, what the

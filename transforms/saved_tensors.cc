@@ -366,12 +366,15 @@ Keeps KeptBy(std::string_view op, bool* known) {
   return Keeps::kNothing;
 }
 
-absl::Status CheckTrained(std::string_view what, const Graph& graph,
-                          std::span<const ForwardOp> ops) {
-  const bool backward = std::any_of(graph.tasks().begin(), graph.tasks().end(), [](const Task& t) {
+bool HasBackward(const Graph& graph) {
+  return std::any_of(graph.tasks().begin(), graph.tasks().end(), [](const Task& t) {
     return t.phase == Phase::kBackward && IsGpu(t.kind) && !t.removed;
   });
-  if (!backward) {
+}
+
+absl::Status CheckTrained(std::string_view what, const Graph& graph,
+                          std::span<const ForwardOp> ops) {
+  if (!HasBackward(graph)) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       {.code = "E0625",
                        .what = fmt::format("{}: this trace has no backward pass", what),

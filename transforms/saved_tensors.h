@@ -51,6 +51,8 @@ struct ForwardOp {
   const OpChange* change = nullptr;  // of its scope; valid until the graph is edited
 };
 
+// Whether something is run backward on the GPU.
+bool HasBackward(const Graph& graph);
 // E0625 unless something is run backward, E0626 unless backward work can be told to belong to
 // forward ops. `what`: name of the optimization.
 absl::Status CheckTrained(std::string_view what, const Graph& graph,
