@@ -188,7 +188,7 @@ class Predictor {
         return absl::OkStatus();
       }
       Changes changes = applied->changes;
-      if (trail_.has_value()) trail_->Follow(*a.transform, out.graph, changes.memory);
+      if (trail_.has_value()) trail_->Follow(*a.transform, out.graph, changes);
       Merge(p_.changes, changes);
       p_.bound |= applied->bound;
       bound_last = applied->bound;

@@ -128,7 +128,7 @@ Outcome Play(const std::string& graph_text, const std::string& what_if) {
   for (const Application& application : *scenario) {
     auto applied = Apply(application, *graph);
     if (!applied.ok()) return {.error = FormatError(applied.status())};
-    trail.Follow(*application.transform, *graph, applied->changes.memory);
+    trail.Follow(*application.transform, *graph, applied->changes);
     all.push_back(*std::move(applied));
   }
   const auto after = Simulate(*graph);

@@ -20,7 +20,7 @@ absl::StatusOr<Applied> ApplyTo(Graph& graph, std::string_view spec) {
   for (const Application& a : scenario) {
     last = Apply(a, graph);
     if (!last.ok()) return last;
-    trail.Follow(*a.transform, graph, last->changes.memory);
+    trail.Follow(*a.transform, graph, last->changes);
   }
   return last;
 }

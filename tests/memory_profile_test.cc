@@ -97,7 +97,7 @@ PeakAfter PeakAfterScenario(Graph graph, std::string_view spec) {
     auto applied = Apply(a, graph);
     EXPECT_TRUE(applied.ok()) << spec << ": " << Message(applied.status());
     if (!applied.ok()) return {};
-    trail.Follow(*a.transform, graph, applied->changes.memory);
+    trail.Follow(*a.transform, graph, applied->changes);
     for (MemoryChange& m : applied->changes.memory) all.push_back(std::move(m));
   }
   return AfterChanges(before, all);

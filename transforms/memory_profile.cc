@@ -215,27 +215,28 @@ void MemoryTrail::Measure(const Graph& graph, MemoryChange& change) {
   }
 }
 
-void MemoryTrail::Follow(const Transform& transform, const Graph& graph,
-                         std::vector<MemoryChange>& changes) {
+void MemoryTrail::Follow(const Transform& transform, const Graph& graph, Changes& changes) {
   if (transform.memory == MemoryEffect::kNone) return;
-  if (transform.memory == MemoryEffect::kAdds) {
-    // It may have moved work to other streams, where less can be told of who keeps what.
+  if (changes.moved > 0) {
+    // Less can be told of who keeps what on another stream, but it is all there.
     const double now = kept_ > 0 ? PeakOfKept(ForwardOps(graph)) : 0;
     if (now > 0) scale_ *= kept_ / now, kept_ = now;
     return;
   }
+  if (transform.memory != MemoryEffect::kKept) return;
+  std::vector<MemoryChange>& memory = changes.memory;
   auto told =
-      std::find_if(changes.begin(), changes.end(), [](const MemoryChange& c) { return c.kept; });
-  if (told != changes.end()) {
+      std::find_if(memory.begin(), memory.end(), [](const MemoryChange& c) { return c.kept; });
+  if (told != memory.end()) {
     Measure(graph, *told);
     return;
   }
   MemoryChange change{.what = "what is kept for backward", .kept = true};
   Measure(graph, change);
   // An optimization that says what else it changes, and nothing of this, leaves it as it is.
-  if (change.unknown && !changes.empty()) return;
+  if (change.unknown && !memory.empty()) return;
   if (change.unknown) change.what += " without shapes of ops (record_shapes=True)";
-  if (change.bytes != 0 || change.unknown) changes.insert(changes.begin(), std::move(change));
+  if (change.bytes != 0 || change.unknown) memory.insert(memory.begin(), std::move(change));
 }
 
 }  // namespace daydream

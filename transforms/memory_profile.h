@@ -70,8 +70,8 @@ struct Transform;
 class MemoryTrail {
  public:
   explicit MemoryTrail(const MemoryProfile& profile);
-  // Gives `changes` of `transform`, which has just edited `graph`, their bytes. O(tasks).
-  void Follow(const Transform& transform, const Graph& graph, std::vector<MemoryChange>& changes);
+  // Gives the memory in `changes` its bytes, after `transform` edited `graph`. O(tasks).
+  void Follow(const Transform& transform, const Graph& graph, Changes& changes);
 
  private:
   void Measure(const Graph& graph, MemoryChange& change);
