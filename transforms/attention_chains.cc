@@ -1,6 +1,9 @@
 #include "transforms/attention_chains.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 
 #include "costmodel/roofline.h"
 #include "costmodel/tiles.h"
@@ -117,7 +120,7 @@ class Finder {
     if (!found) return free;
     std::sort(chain.begin(), chain.end());
     Trim(chain);
-    Add(chain, scores, queries, keys, backward, softmax.dtype);
+    Add(chain, at, {scores, queries, keys}, backward, softmax.dtype);
     return chain.back() + 1;
   }
 
@@ -129,36 +132,67 @@ class Finder {
     chain.erase(chain.begin(), first);
   }
 
-  void Add(const std::vector<size_t>& chain, double scores, double queries, double keys,
-           bool backward, DType dtype) {
+  struct Sizes {
+    double scores, queries, keys;
+  };
+
+  // What an op adds to the scores or multiplies them with before the softmax at `at`, as large as
+  // they are or smaller. An operand of their size after it is the mask of a dropout, which a fused
+  // kernel draws itself.
+  double MaskElements(size_t i, size_t at, double scores) {
+    if (classes_.Of(kernels_[i]) == KernelClass::kCopy) return 0;
+    double mask = 0;
+    bool own = false;  // one operand is the scores themselves
+    for (const Dims& dims : shapes_.Of(kernels_[i]).inputs) {
+      const double n = ElementsOf(dims);
+      if (n == scores && !std::exchange(own, true)) continue;
+      if (n > 1 && (n < scores || (n == scores && i < at))) mask += n;
+    }
+    return mask;
+  }
+
+  void Add(const std::vector<size_t>& chain, size_t at, const Sizes& sizes, bool backward,
+           DType dtype) {
     AttentionChain found;
     found.dtype = dtype == DType::kUnknown ? DType::kFp32 : dtype;
-    found.shape = {
-        .heads = scores / (queries * keys), .queries = queries, .keys = keys, .backward = backward};
+    found.shape = {.heads = sizes.scores / (sizes.queries * sizes.keys),
+                   .queries = sizes.queries,
+                   .keys = sizes.keys,
+                   .backward = backward};
     const double bytes = DTypeBytes(found.dtype);
+    double& mask = found.shape.mask_elements;
     for (size_t i : chain) {
       const TaskId t = kernels_[i];
       found.kernels.push_back(t);
       const OpShape& shape = shapes_.Of(t);
       if (const GemmShape* p = Product(t)) {
         found.before_ns += GemmNs(device_, *p, found.dtype, /*batched=*/true);
-        const bool makes = static_cast<double>(p->batch * p->m * p->n) == scores &&
-                           static_cast<double>(p->n) == keys;
+        const bool makes = static_cast<double>(p->batch * p->m * p->n) == sizes.scores &&
+                           static_cast<double>(p->n) == sizes.keys;
         const auto width = static_cast<double>(makes ? p->k : p->n);
         found.shape.width = std::max(found.shape.width, width);
+        // baddbmm adds its first operand to the product.
+        if (makes && Contains(shape.name, "baddbmm")) mask += ElementsOf(shape.inputs[0]);
         continue;
       }
       found.selects |= Contains(shape.name, "where") || Contains(shape.name, "masked_fill");
       double elements = shape.largest;
-      for (const Dims& dims : shape.inputs) {
-        double n = 1;
-        for (int64_t d : dims) n *= static_cast<double>(d);
-        elements += n;
-        if (n > 1 && n < scores && !backward) found.shape.mask_elements += n;
-      }
+      for (const Dims& dims : shape.inputs) elements += ElementsOf(dims);
+      if (!backward) mask += MaskElements(i, at, sizes.scores);
       found.before_ns += MemoryNs(device_, bytes * elements);
     }
-    if (found.shape.width > 0) search_.chains.push_back(std::move(found));
+    if (!(found.shape.width > 0)) return;
+    // Backward computes the scores again and reads the mask again; the last one of a size that ran
+    // forward is the first one back.
+    std::vector<double>& masks =
+        masks_[{graph_.task(kernels_[at]).step, found.shape.heads, sizes.queries, sizes.keys}];
+    if (!backward) {
+      masks.push_back(mask);
+    } else if (mask = 0; !masks.empty()) {
+      mask = masks.back();
+      masks.pop_back();
+    }
+    search_.chains.push_back(std::move(found));
   }
 
   const Graph& graph_;
@@ -168,6 +202,8 @@ class Finder {
   KernelClasses classes_;
   std::vector<bool> held_;  // by task: takes part in an edge other than launches
   std::vector<TaskId> kernels_;
+  // Elements of masks that ran forward, by step, heads, queries and keys.
+  std::map<std::tuple<uint16_t, double, double, double>, std::vector<double>> masks_;
   AttentionSearch search_;
 };
 

@@ -116,12 +116,14 @@ constinit const Transform kFlashAttn = {
         "Chains of a product, elementwise work on its result, softmax and a product whose shapes "
         "fit become one kernel, forward and backward. It computes what they compute (backward "
         "also the scores again: five products for two) at a share of the tensor cores' peak, "
-        "in fp32 at the sustained rate, and moves queries, keys, values and results once, "
-        "never the scores. Launches and the host time of the merged ops are gone. Chains that "
+        "in fp32 at the sustained rate, and moves queries, keys, values, results and what is "
+        "added to the scores (a mask or a bias, as large as recorded) once, never the scores. "
+        "Launches and the host time of the merged ops are gone. Chains that "
         "would not get faster stay.",
     .ignores =
-        "Causal masks, which let a fused kernel skip half of the work; sizes that a library "
-        "does not support.",
+        "Causal masks, which let a fused kernel skip half of the work; that a mask may be one row "
+        "or head repeated, or be multiplied by 0 (baddbmm with beta=0), which recorded shapes do "
+        "not tell; the gradient of a bias; sizes that a library does not support.",
     .sources = "Dao et al.: FlashAttention (NeurIPS'22), FlashAttention-2 (2023)",
     .advice = {.effort = "~5 lines",
                .risk = "numerics",
