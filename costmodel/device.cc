@@ -177,6 +177,11 @@ double DeviceSpec::RuleTflops(DType dtype) const {
   return kFp32Share * std::min(fp32_tflops, std::max(at_base_clock, at_power_limit));
 }
 
+bool DeviceSpec::HasSparseTensorCores() const {
+  if (vendor == "AMD") return compute_major == 9 && compute_minor >= 4;
+  return vendor == "NVIDIA" && compute_major >= 8;
+}
+
 double DeviceSpec::SustainedTflops(DType dtype, bool batched) const {
   if (dtype != DType::kFp32 && dtype != DType::kUnknown) {
     return measured_tensor_share > 0 ? measured_tensor_share * TensorPeak(dtype)

@@ -49,6 +49,10 @@ struct DeviceSpec {
 
   // Data-sheet rate of tensor (matrix) cores in TFLOPS; 0 when there are none for `dtype`.
   double TensorPeak(DType dtype) const;
+  // Whether they skip the zeros of 2:4 sparse operands: NVIDIA from compute capability 8.0 (PTX
+  // ISA, mma.sp), AMD from CDNA3, which runtimes number 9.4 (AMD Matrix Instruction Calculator:
+  // sparse instructions are of the MI300; hipSPARSELt documentation).
+  bool HasSparseTensorCores() const;
   // TFLOPS that a long matrix product sustains, on tensor cores for all but fp32. 0 when the
   // device cannot run `dtype` at a rate that is known here.
   double SustainedTflops(DType dtype, bool batched = false) const;

@@ -61,6 +61,20 @@ Device Recorded(std::string name, double gib, int major, int minor, int multipro
           .warp_size = warp};
 }
 
+TEST(DeviceSpecs, SkipZerosFromAmpereAndCdna3On) {
+  const auto skips = [](std::string_view name) {
+    const DeviceSpec* spec = FindDeviceSpec(name);
+    EXPECT_NE(spec, nullptr) << name;
+    return spec != nullptr && spec->HasSparseTensorCores();
+  };
+  for (std::string_view name : {"A100-SXM4-40GB", "RTX4090", "H100-SXM5-80GB", "MI300X"}) {
+    EXPECT_TRUE(skips(name)) << name;
+  }
+  for (std::string_view name : {"V100-SXM2-32GB", "RTX2080Ti", "P4", "MI210", "MI250"}) {
+    EXPECT_FALSE(skips(name)) << name;
+  }
+}
+
 TEST(MatchDevice, KnowsRecordedNames) {
   const auto name = [](const Device& d) {
     const DeviceMatch match = MatchDevice(d);

@@ -27,6 +27,21 @@ OpWorkTable::Op OpWorkTable::Of(TaskId t) {
   return ops_[start] = op;
 }
 
+bool OpWorkTable::HasNoWeight(TaskId t) {
+  if (const OpWork* work = Of(t).work; work != nullptr) {
+    return work->kind == OpWork::Kind::kGemm && work->products[0].batch > 1;
+  }
+  const std::vector<Scope>& scopes = graph_.tables().scopes;
+  ScopeId s = graph_.task(t).scope;
+  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
+    if (scopes[s.index()].kind != EventKind::kOp) break;
+    const std::string_view name = graph_.Name(scopes[s.index()].name);
+    if (name == "aten::bmm" || name == "aten::baddbmm") return true;
+    s = scopes[s.index()].parent;
+  }
+  return false;
+}
+
 void OpWorkTable::SumTimes(const std::function<bool(TaskId)>& counts) {
   times_.clear();
   for (size_t i = 0; i < graph_.size(); ++i) {

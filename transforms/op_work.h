@@ -17,11 +17,15 @@ class OpWorkTable {
   explicit OpWorkTable(const Graph& graph) : graph_(graph) {}
 
   struct Op {
-    ScopeId scope;               // the op that has the work
+    ScopeId scope;                 // the op that has the work
     const OpWork* work = nullptr;  // nullptr: no shapes recorded, or an op that is not known
   };
   // The innermost op around `t` whose work is known. Amortised O(1).
   Op Of(TaskId t);
+
+  // A product of two activations (bmm, also inside of attention): it has no weight. A product with
+  // batches is one; so is an op of that name without shapes. Amortised O(1).
+  bool HasNoWeight(TaskId t);
 
   // Sums the durations of the live kernels of each op for which `counts` holds.
   void SumTimes(const std::function<bool(TaskId)>& counts);

@@ -82,7 +82,9 @@ class Sparse {
   void Thin(TaskId t) {
     auto [traits, inserted] = traits_.try_emplace(graph().task(t).name);
     if (inserted) traits->second = ClassifyKernel(graph().TaskName(t));
-    if (traits->second.kind != KernelClass::kGemm && traits->second.kind != KernelClass::kConv) {
+    const bool product =
+        traits->second.kind == KernelClass::kGemm || traits->second.kind == KernelClass::kConv;
+    if (!product || works_.HasNoWeight(t)) {
       ++others_;
       return;
     }
@@ -95,9 +97,8 @@ class Sparse {
       ratio = RatioOf(*device, *work, format);
       ++shaped_;
     }
-    if (device != nullptr && device->vendor == "NVIDIA" && device->compute_major < 8)
-      old_gpu_ = true;
     if (device == nullptr) unknown_gpu_ = true;
+    if (device != nullptr && !device->HasSparseTensorCores()) dense_gpu_ = device->name;
     const Duration now = graph().task(t).duration;
     const Duration fixed = std::min(now, floor_);
     edit_.SetDuration(t, fixed + (now - fixed).Scaled(ratio));
@@ -136,9 +137,9 @@ class Sparse {
         "other kernels stay",
         thinned_, FormatValue(params_["kept"], Unit::kShare), shaped_, others_));
     TellMemory();
-    if (old_gpu_) {
-      changes.warnings.push_back(
-          "this GPU has no sparse tensor cores: the gain needs a library of one's own");
+    if (!dense_gpu_.empty()) {
+      changes.warnings.push_back(fmt::format(
+          "{} has no sparse tensor cores: the gain needs a library of one's own", dense_gpu_));
     }
     if (unknown_gpu_) {
       changes.warnings.push_back("the GPU is not known: nobody can tell whether it gains at all");
@@ -154,7 +155,8 @@ class Sparse {
   absl::flat_hash_map<NameId, KernelTraits> traits_;
   absl::flat_hash_set<TaskId> chosen_;
   uint64_t thinned_ = 0, shaped_ = 0, others_ = 0;
-  bool old_gpu_ = false, unknown_gpu_ = false;
+  std::string dense_gpu_;  // a GPU without sparse tensor cores
+  bool unknown_gpu_ = false;
 };
 
 absl::Status Run(const Params& params, Editor& edit) { return Sparse(params, edit).Run(); }
@@ -167,7 +169,8 @@ constinit const Transform kSparse = {
     .params = kParams,
     .apply = &Run,
     .model =
-        "Of the selected kernels, products and convolutions become faster: their arithmetic by "
+        "Of the selected kernels, products and convolutions become faster, but for products of two "
+        "activations (batched ones, attention), which have no weight: their arithmetic by "
         "1 / kept, at most by the ceiling, their bytes by the weights that are no longer read "
         "(plus 2 bits for the place of each that is). The longer of the two counts, in ratio to "
         "the dense kernel; without shapes arithmetic alone. What every kernel takes stays, and so "
@@ -178,7 +181,7 @@ constinit const Transform kSparse = {
         "keeps masks for both directions. Accuracy.",
     .sources =
         "NVIDIA A100 white paper; Mishra et al., Accelerating Sparse Deep Neural Networks "
-        "(arXiv 2104.08378); PTX ISA, mma.sp",
+        "(arXiv 2104.08378); PTX ISA, mma.sp; hipSPARSELt documentation, MI300 features",
     .advice = {.effort = "~20 lines",
                .risk = "numerics",
                .how = "torch.sparse.to_sparse_semi_structured(layer.weight)"},
