@@ -254,32 +254,6 @@ TEST(Intervals, StepsThatVaryWidenThem) {
   EXPECT_GT(*high - *low, step.Scaled(0.3));
 }
 
-TEST(Residuals, NoRowJudgesItsKin) {
-  const ModelError with = ModelErrorOf("prefetch");
-  const ModelError without = ModelErrorOf("prefetch", "ResNet-50 on V100");
-  EXPECT_EQ(with.rows, without.rows + 2);
-  EXPECT_LT(with.sigma, without.sigma);  // what was checked is known better
-  EXPECT_EQ(without.rows, 0u);
-  // What changes less than runs differ by says nothing about the model.
-  EXPECT_EQ(ModelErrorOf("graphs").rows, 0u);
-}
-
-TEST(Residuals, AKindThatWasNeverCheckedIsAsWrongAsPublishedOnesWithAHeavyTail) {
-  const ModelError unknown = ModelErrorOf("no such thing");
-  EXPECT_EQ(unknown.rows, 0u);
-  // Nine in ten of Student's t with two degrees of freedom are below 2.920.
-  EXPECT_NEAR(unknown.sigma, kPriorModelError * 2.920 / 1.645, 1e-4);
-}
-
-TEST(Residuals, ErrorsAreSharesOfTheEffectInEitherDirection) {
-  // Twice as fast as before; measured 10 % longer, or 10 % shorter by as much.
-  const double dose = std::log(2.0);
-  EXPECT_NEAR(ErrorOf("amp", 100, 50, 55), 0.1 / dose, 1e-12);
-  EXPECT_NEAR(ErrorOf("amp", 100, 50, 50 / 1.1), 0.1 / dose, 1e-12);
-  EXPECT_NEAR(ErrorOf("gpu, by data sheet", 100, 99, 99 * 1.2), 0.2, 1e-12);
-  EXPECT_LT(ErrorOf("amp", 100, 99, 50), 0);  // a change of 1 % says nothing of the model
-}
-
 TEST(Learned, CorrectsWithShrinkageAndNarrows) {
   LearnedRow row{"amp", "V100", Duration::Ms(100), Duration::Ms(50), Duration::Ms(55), "a"};
   std::vector<LearnedRow> rows = {row, row, row};

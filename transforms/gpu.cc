@@ -150,18 +150,24 @@ class ToGpu {
     for (const auto& [t, kernel] : kernels) SetKernel(t, kernel);
   }
 
-  // What is not shown one by one is in the last entry, so that the entries add up.
+  // What is not shown one by one is in the last entries, one for each method, so that the entries
+  // add up.
   static void FoldTerms(std::vector<KernelTerms>& all) {
     if (all.size() <= kTermsKept) return;
-    KernelTerms rest{.kernel = fmt::format("[{} others]", all.size() - kTermsKept),
-                     .how = "each by its own terms"};
+    std::map<std::string, std::pair<size_t, KernelTerms>> rest;  // by method: entries, their sum
     for (size_t i = kTermsKept; i < all.size(); ++i) {
-      rest.kernels += all[i].kernels;
-      rest.before += all[i].before;
-      rest.after += all[i].after;
+      auto& [entries, sum] = rest[all[i].how.substr(0, all[i].how.find(':'))];
+      ++entries;
+      sum.kernels += all[i].kernels;
+      sum.before += all[i].before;
+      sum.after += all[i].after;
     }
     all.resize(kTermsKept);
-    all.push_back(std::move(rest));
+    for (auto& [method, part] : rest) {
+      part.second.kernel = fmt::format("[{} others]", part.first);
+      part.second.how = method + ": each by its own terms";
+      all.push_back(std::move(part.second));
+    }
   }
 
   void SetKernel(TaskId t, const OtherGpu::Kernel& kernel) {
