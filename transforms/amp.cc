@@ -103,7 +103,7 @@ class Amp {
     }
     NoteScaleUpdates();
     if (dtype_ != DType::kTf32) {
-      AddCasts(edit_, casts_, {.floor = floor_, .dtype = dtype_, .bandwidth = bandwidth_});
+      cast_ = AddCasts(edit_, casts_, {.floor = floor_, .dtype = dtype_, .bandwidth = bandwidth_});
       layouts_ = MissingLayoutChanges(graph(), works_, moved_);
       AddLayoutChanges(edit_, layouts_, 2, bandwidth_, floor_);
     }
@@ -140,6 +140,7 @@ class Amp {
         case Autocast::kMatrix:
           if (p.half_already && FormatFor(t) != DType::kFp8) {
             ++already_;
+            half = false;  // what follows reads the format that it was recorded with
           } else if (Multiply(t, p)) {
             NoteCasts(t, !half, p.half_already);
             half = dtype_ != DType::kTf32;
@@ -280,10 +281,8 @@ class Amp {
     if (scope.valid() && scope == last_op_) return;  // further kernels of the same op
     last_op_ = scope;
     const bool narrow = FormatFor(t) == DType::kFp8;
-    // Products of two activations have no weight.
-    bool weight =
-        !(op.work != nullptr && op.work->products.size() == 1 && op.work->products[0].batch > 1) &&
-        rules_.Of(t).traits.kind != KernelClass::kAttention;
+    const bool weight =
+        !works_.HasNoWeight(t) && rules_.Of(t).traits.kind != KernelClass::kAttention;
     uint64_t weights = 0, inputs = 0, bias = 0;
     if (op.work != nullptr && !op.work->products.empty()) {
       const GemmShape& p = op.work->products[0];
@@ -355,6 +354,9 @@ class Amp {
     auto& notes = edit_.changes().notes;
     notes.push_back(fmt::format("assumes {}: {} matrix kernels, {} casts added", DTypeName(dtype_),
                                 matrix_, dtype_ == DType::kTf32 ? 0 : casts_.size()));
+    if (dtype_ != DType::kTf32 && !casts_.empty()) {
+      notes.back() += fmt::format(", each {:.1f} us of host time", cast_.us());
+    }
     if (matrix_ > 0 && dtype_ != DType::kTf32) {
       notes.push_back(fmt::format("{} of them by their shapes, the others by class", shaped_));
     }
@@ -404,6 +406,7 @@ class Amp {
   std::vector<LayoutChange> layouts_;
   ScopeId last_op_, last_full_;
   double bandwidth_ = 0;
+  Duration cast_;  // host time of one
   size_t scaled_steps_ = 0;
   uint64_t shaped_ = 0;
   uint64_t narrow_ = 0;                                       // in fp8
@@ -426,11 +429,12 @@ constinit const Transform kAmp = {
     .model =
         "Matrix products and convolutions that are not in 16 bit already run at the rate "
         "of the GPU's tensor cores against the rate they have now (fp32 or TF32), as far "
-        "as their shapes let them. Kernels that follow them take half the time where they "
-        "are bound by bandwidth. Softmax, row norms, losses and the optimizer stay in "
-        "fp32. Casts are added where autocast casts (weights and biases once a step, inputs in "
-        "fp32, what row norms read, and the gradients of all of these), each with its launch and "
-        "host time. No kernel gets shorter than "
+        "as their shapes let them. Kernels that follow them on their stream take half the time, "
+        "as if each were bound by bandwidth. Softmax, row norms, losses, embeddings, the optimizer "
+        "and what follows these stay in fp32, and so do ops of other libraries, which autocast "
+        "does not know. Casts are added where autocast casts (weights and biases once a step, "
+        "inputs in fp32, what row norms read, and the gradients of all of these), each with its "
+        "launch and host time. No kernel gets shorter than "
         "the floor. fp16 adds the check and scaling of gradients, which the host waits for. "
         "tf32 changes nothing but fp32 matrix kernels. "
         "Convolutions that tensor cores cannot read as they lie get the changes of layout that "

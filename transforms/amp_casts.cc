@@ -17,7 +17,7 @@ constexpr Duration kReadBack = Duration::Us(10);
 
 }  // namespace
 
-void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model) {
+Duration AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model) {
   edit.BeginCause("casts added");
   const HostCosts costs = MeasureHostCosts(edit.graph());
   const NameId op_name = edit.graph().AddName("aten::to (autocast)");
@@ -41,6 +41,7 @@ void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model)
                   .call = call_name},
                  costs);
   }
+  return costs.op;
 }
 
 size_t AddGradientScaling(Editor& edit, double share, Duration floor) {

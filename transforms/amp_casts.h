@@ -21,8 +21,9 @@ struct CastModel {
   double bandwidth = 0;  // bytes per second; 0 = not known
 };
 
-// Adds a kernel, its launch call and the host time of an op for each cast. O(casts + tasks).
-void AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model);
+// Adds a kernel, its launch call and the host time of an op for each cast, which it returns.
+// O(casts + tasks).
+Duration AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model);
 
 // Adds to every optimizer step a kernel that checks and unscales all gradients, taking `share` of
 // the time of the optimizer's kernels, and a read of its result that the host waits for (not where

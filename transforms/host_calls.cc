@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+
 #include "graph/call_kind.h"
+#include "transforms/precision.h"
 
 namespace daydream {
 namespace {
@@ -20,29 +23,51 @@ Duration Median(std::vector<Duration>& values, Duration fallback) {
   return *middle;
 }
 
+// Where each was seen only once, at most the fallback: the first launch of a kernel loads its code
+// (CUDA C++ Programming Guide, Lazy Loading), and the op around it makes plans and allocates.
+struct Samples {
+  std::vector<Duration> first, later;
+  Duration Typical(Duration fallback) {
+    if (!later.empty()) return Median(later, fallback);
+    return std::min(Median(first, fallback), fallback);
+  }
+};
+
 }  // namespace
 
 HostCosts MeasureHostCosts(const Graph& graph) {
-  std::vector<Duration> launches, copies, ops;
+  Samples launches, ops;
+  std::vector<Duration> copies;
   std::vector<TaskKind> launched(graph.size(), TaskKind::kHost);
+  std::vector<NameId> kernel(graph.size());  // by call
   for (const Edge& e : graph.edges()) {
-    if (e.rule == Rule::kLaunch) launched[e.from.index()] = graph.task(e.to).kind;
+    if (e.rule != Rule::kLaunch) continue;
+    launched[e.from.index()] = graph.task(e.to).kind;
+    kernel[e.from.index()] = graph.task(e.to).name;
   }
+  absl::flat_hash_set<NameId> seen;
+  const PrecisionRules rules(graph);
   const std::vector<Scope>& scopes = graph.tables().scopes;
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.lane.kind != LaneKind::kThread) continue;
-    Duration since;  // host time in ops since the last launch ended
+    Duration since;  // host time in the op at hand since its last launch ended
+    ScopeId op;      // the outermost
     bool counting = false;
     for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
       if (task.removed) continue;
-      bool program =
+      if (const ScopeId here = rules.OutermostOp(t); here != op) {
+        since = {}, counting = true, op = here;
+      }
+      const TaskKind what = launched[t.index()];
+      const bool program =
           task.scope.index() < scopes.size() && scopes[task.scope.index()].kind != EventKind::kOp;
-      if (!program || task.kind == TaskKind::kCall) since += task.duration;
-      TaskKind what = launched[t.index()];
+      const bool work = task.kind == TaskKind::kHost && !program;
+      if (work || what == TaskKind::kKernel) since += task.duration;
       if (what == TaskKind::kKernel) {
-        launches.push_back(task.duration);
-        if (counting) ops.push_back(since);
+        const bool first = seen.insert(kernel[t.index()]).second;
+        (first ? launches.first : launches.later).push_back(task.duration);
+        if (counting) (first ? ops.first : ops.later).push_back(since);
       } else if (what == TaskKind::kMemcpy) {
         TaskId next = task.lane_next;
         bool waits = next.valid() && graph.task(next).kind == TaskKind::kWait;
@@ -52,10 +77,10 @@ HostCosts MeasureHostCosts(const Graph& graph) {
     }
   }
   HostCosts costs;
-  costs.measured = !launches.empty();
-  costs.launch = Median(launches, kLaunch);
+  costs.measured = !launches.first.empty();
+  costs.launch = launches.Typical(kLaunch);
   costs.copy = Median(copies, costs.launch);
-  costs.op = std::max(Median(ops, kOp), costs.launch);
+  costs.op = std::max(ops.Typical(kOp), costs.launch);
   return costs;
 }
 

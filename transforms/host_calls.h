@@ -6,9 +6,12 @@
 namespace daydream {
 
 struct HostCosts {
-  Duration launch;  // median own time of a kernel launch call
-  Duration copy;    // median own time of a copy call that does not wait for its copy
-  Duration op;      // median host time in framework ops from launch to launch, call included
+  // Medians without the first launch of each kernel, as long as some are launched again.
+  Duration launch;  // own time of a kernel launch call
+  Duration copy;    // own time of a copy call that does not wait for its copy (all of them)
+  // Host time in the framework op around a launch since the launch before, call included; without
+  // other calls, such as allocations.
+  Duration op;
   bool measured = false;  // false: the trace has no launches and defaults stand in
 };
 

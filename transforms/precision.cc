@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "costmodel/op_shape.h"
+
 namespace daydream {
 namespace {
 
@@ -58,6 +60,19 @@ bool IsFullOp(std::string_view name) {
   return std::find(kFullOps.begin(), kFullOps.end(), name) != kFullOps.end();
 }
 
+// Ops of other libraries ("fbgemm::permute_pooled_embs"), which autocast has no rule for.
+bool IsCustomOp(std::string_view name) {
+  constexpr std::string_view kOwn[] = {"aten", "prims", "autograd", "torch", "inductor"};
+  const size_t end = name.find("::");
+  return end != name.npos &&
+         std::find(std::begin(kOwn), std::end(kOwn), name.substr(0, end)) == std::end(kOwn);
+}
+
+// FlashAttention's kernels take nothing else (its README: "Datatype fp16 and bf16").
+bool TakesOnlyHalf(std::string_view kernel) {
+  return Contains(kernel, "flash_fwd") || Contains(kernel, "flash_bwd");
+}
+
 bool IsHalf(DType d) { return d == DType::kFp16 || d == DType::kBf16 || d == DType::kFp8; }
 
 bool NamesHalf(std::string_view types) {
@@ -106,11 +121,29 @@ PrecisionRules::OpFacts PrecisionRules::FactsOf(ScopeId scope) {
     const Scope& here = scopes[s.index()];
     if (here.kind != EventKind::kOp) break;
     if (IsFullOp(graph_.Name(here.name))) facts.full = true;
+    if (s == scope) facts.custom = IsCustomOp(graph_.Name(here.name));
     const OpDetail* op = graph_.OpOf(s);
-    if (op != nullptr && op->types.valid() && NamesHalf(graph_.Name(op->types))) facts.half = true;
+    if (op != nullptr && op->types.valid()) {
+      const std::string_view types = graph_.Name(op->types);
+      facts.typed |= ParseDType(types) != DType::kUnknown;
+      facts.half |= NamesHalf(types);
+    }
     s = here.parent;
   }
   return facts_[scope] = facts;
+}
+
+bool PrecisionRules::IsHalfElsewhere(NameId kernel) {
+  if (!formats_) {
+    formats_.emplace();
+    for (const Task& task : graph_.tasks()) {
+      if (task.kind != TaskKind::kKernel) continue;
+      const OpFacts op = FactsOf(task.scope);
+      if (op.typed) (op.half ? (*formats_)[task.name].half : (*formats_)[task.name].other) = true;
+    }
+  }
+  auto it = formats_->find(kernel);
+  return it != formats_->end() && it->second.half && !it->second.other;
 }
 
 KernelPrecision PrecisionRules::Of(TaskId t) {
@@ -120,11 +153,15 @@ KernelPrecision PrecisionRules::Of(TaskId t) {
   OpFacts op = FactsOf(task.scope);
   KernelPrecision p{.traits = it->second};
   std::string_view name = graph_.Name(task.name);
-  p.half_already = IsHalf(p.traits.dtype) || (p.traits.dtype == DType::kUnknown && op.half);
+  p.half_already = IsHalf(p.traits.dtype);
+  if (p.traits.dtype == DType::kUnknown) {
+    p.half_already = op.half || TakesOnlyHalf(name) || (!op.typed && IsHalfElsewhere(task.name));
+  }
   p.rule = RuleOf(p.traits.kind, name);
-  if (p.rule == Autocast::kFollow && (op.full || task.phase == Phase::kOptimizer)) {
+  if (p.rule == Autocast::kFollow && (op.custom || task.phase == Phase::kOptimizer)) {
     p.rule = Autocast::kFull;
   }
+  if (p.rule != Autocast::kMatrix && op.full) p.rule = Autocast::kFull;
   bool integer = p.traits.dtype == DType::kInt8 || p.traits.dtype == DType::kFp64;
   if (integer && p.rule != Autocast::kFull) p.rule = Autocast::kUntouched;
   return p;

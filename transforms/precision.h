@@ -1,6 +1,7 @@
 // What autocast does to each kernel: which run in 16 bit, which have to be cast for.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,8 +15,9 @@ namespace daydream {
 enum class Autocast : uint8_t {
   kMatrix,     // matrix products and convolutions: run in 16 bit
   kFollow,     // run in the format of their input
-  kFull,       // run in fp32: softmax, norms with statistics over rows, losses, the optimizer
-  kUntouched,  // integer work, embeddings, collectives, and what is in 16 bit already
+  kFull,       // leave fp32 behind: softmax, row norms, losses, embeddings, the optimizer, and ops
+               // of other libraries, which autocast does not know
+  kUntouched,  // integer work, collectives, and what is in 16 bit already
 };
 
 struct KernelPrecision {
@@ -39,13 +41,21 @@ class PrecisionRules {
 
  private:
   struct OpFacts {
-    bool full = false;  // name is on autocast's list of fp32 ops
-    bool half = false;  // recorded types hold a 16-bit float
+    bool full = false;    // name is on autocast's list of fp32 ops
+    bool custom = false;  // the innermost op is of another library than PyTorch
+    bool typed = false;   // types of its inputs were recorded
+    bool half = false;    // they hold a 16-bit float
   };
   OpFacts FactsOf(ScopeId scope);
+  // Whether all launches of this kernel whose op has types work on 16 bit. O(tasks) once.
+  bool IsHalfElsewhere(NameId kernel);
   const Graph& graph_;
   absl::flat_hash_map<NameId, KernelTraits> traits_;
   absl::flat_hash_map<ScopeId, OpFacts> facts_;
+  struct Formats {
+    bool half = false, other = false;
+  };
+  std::optional<absl::flat_hash_map<NameId, Formats>> formats_;  // of launches with types
 };
 
 // The format in which a recorded matrix kernel multiplies now, on the GPU that it was recorded on.
