@@ -52,6 +52,7 @@ class Checkpointing {
     IndexLaunches();
     edit_.BeginCause("the forward pass runs again");
     for (const Segment& s : segments) RunAgain(s);
+    MoveHandOffs();
     Tell(segments);
     return absl::OkStatus();
   }
@@ -127,6 +128,7 @@ class Checkpointing {
     return {.recorded_start = at.recorded_start,
             .duration = from.duration,
             .gap = std::max(from.gap, Duration{}),
+            .earliest = at.earliest,
             .name = from.name,
             .scope = from.scope,
             .layer = from.layer,
@@ -148,6 +150,7 @@ class Checkpointing {
       const TaskId place = BackwardHost(call);
       for (TaskId t : HostWorkOf(kernels, call)) {
         calls[t] = edit_.InsertBefore(place, Again(t, place));
+        first_.try_emplace(place, calls[t]);
       }
     }
     for (TaskId t : kernels) {
@@ -185,6 +188,24 @@ class Checkpointing {
     }
   }
 
+  // What another thread waits for, such as the backward thread for the end of the forward pass,
+  // comes before what runs again there.
+  void MoveHandOffs() {
+    std::vector<Edge> moved;
+    edit_.DropEdges([&](const Graph&, const Edge& e) {
+      auto first = first_.find(e.to);
+      if (e.rule != Rule::kHandOff || e.to_anchor != Anchor::kStart || first == first_.end()) {
+        return false;
+      }
+      moved.push_back(e);
+      moved.back().to = first->second;
+      return true;
+    });
+    for (const Edge& e : moved) {
+      edit_.AddEdge(e.from, e.to, e.lag, e.rule, e.from_anchor, e.to_anchor);
+    }
+  }
+
   void Tell(const std::vector<Segment>& segments) {
     if (segments_ == 0) return;
     DropInside(segments);
@@ -214,6 +235,7 @@ class Checkpointing {
   const std::vector<ForwardOp> ops_;
   absl::flat_hash_map<TaskId, Edge> launch_;
   absl::flat_hash_set<TaskId> waits_;
+  absl::flat_hash_map<TaskId, TaskId> first_;  // by recorded host task: the first put before it
   size_t segments_ = 0, kernels_ = 0;
   Duration gpu_;
 };
@@ -238,7 +260,8 @@ constinit const Transform kCheckpointing = {
         "them, run again just before the backward work of their segment, as long as they were "
         "recorded to take. A segment is a block of layers (a number in the path of the layer, or "
         "a module called ...Layer, ...Block or Bottleneck), else sqrt(n) of the n layers of a "
-        "pass; then the last segment is left alone, since its backward begins at once.",
+        "pass; only then, without `every` and `layers`, is the last segment left alone, since its "
+        "backward begins at once.",
     .ignores =
         "Collectives and copies inside of segments, which are not repeated; saving and restoring "
         "the state of random numbers; the early end of recomputation in newer PyTorch, which "
