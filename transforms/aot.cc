@@ -3,10 +3,22 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {kGraphLaunchParam, kGraphNodeParam, kGraphGapParam};
+constexpr std::string_view kScopes[] = {"partial", "step"};
+constexpr ParamSpec kParams[] = {
+    {.name = "scope",
+     .unit = Unit::kText,
+     .text_fallback = "partial",
+     .choices = kScopes,
+     .help = "what one graph holds, as for graphs: all between two things that cannot be captured, "
+             "or the whole step once what can leave it has left",
+     .source = "chosen by the user"},
+    kGraphLaunchParam,
+    kGraphNodeParam,
+    kGraphGapParam};
 
 absl::Status Run(const Params& params, Editor& edit) {
-  return CaptureLaunches({.launch = params["launch"],
+  return CaptureLaunches({.scope = CaptureScopeOf(params),
+                          .launch = params["launch"],
                           .per_node = params["per_node"],
                           .gap = params["gap"],
                           .ahead_of_time = true},
@@ -27,7 +39,7 @@ constinit const Transform kAot = {
         "The time of framework ops before and after each run is gone, too; the program's own "
         "time next to a border stays, since what it does there is not known. Borders are "
         "waits, copies between host and GPU, collectives, graph launches that are there and "
-        "fetches of a batch.",
+        "fetches of a batch; with `scope=step` those leave the step that leave it for graphs.",
     .ignores =
         "The run before the first step, and whether shapes and "
         "control flow are the same in every step, which it takes for granted. Nimble's other "

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kMostSites = 3;
 // Modules nest a handful deep; the bound keeps hostile input from long chains.
 constexpr size_t kDeepest = 64;
+constexpr std::string_view kOneLaunch = "launches become one graph launch";
 
 // Launches that one graph launch can stand for: nothing between them has to happen on the host.
 struct Segment {
@@ -73,6 +74,7 @@ class Capture {
       if (options_.ahead_of_time) Schedule(segments_[i]);
     }
     ShortenHandOffs();
+    LaunchNodes();
     CloseGaps();
     MoveWaits();
     Tell();
@@ -284,7 +286,7 @@ class Capture {
     for (TaskId t : s.between) segment_of_[t.index()] = id;
     for (TaskId t : s.waits) moved_waits_.push_back({t, id});
     captured_ += nodes;
-    edit_.BeginCause("launches become one graph launch");
+    edit_.BeginCause(kOneLaunch);
     edit_.SetDuration(graph_launch, Duration::FromDouble(HostCost(s)));
     edit_.SetGap(graph_launch, {});
     edit_.graph().mutable_task(graph_launch).name = edit_.graph().AddName("cudaGraphLaunch");
@@ -333,11 +335,18 @@ class Capture {
     }
   }
 
+  // After all graphs are known: every look at what a call launches would be indexed anew.
+  void LaunchNodes() {
+    edit_.BeginCause("host work between launches is not repeated");
+    for (const Node& n : nodes_) {
+      segment_of_[n.task.index()] = n.segment;
+      edit_.Relaunch(n.task, n.launch);
+    }
+  }
+
   void CloseGaps() {
     edit_.BeginCause("dead time between kernels shrinks");
-    for (const Node& n : nodes_) segment_of_[n.task.index()] = n.segment;
     for (const Node& n : nodes_) {
-      edit_.Relaunch(n.task, n.launch);
       const Task& task = graph().task(n.task);
       Duration gap = Duration::FromDouble(options_.gap);
       if (task.lane_next.valid() && segment_of_[task.lane_next.index()] == n.segment &&

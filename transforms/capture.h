@@ -60,6 +60,12 @@ struct CaptureOptions {
   bool ahead_of_time = false;
 };
 
+// Of `graphs` and `aot`: "step" lets everything leave the step that can.
+inline CaptureScope CaptureScopeOf(const Params& params) {
+  if (params.text("scope") == "step") return CaptureScope::kStep;
+  return params.text("scope") == "layer" ? CaptureScope::kLayer : CaptureScope::kPartial;
+}
+
 // What prevents capture is in the warnings of `edit`, with its place and its host time.
 absl::Status CaptureLaunches(const CaptureOptions& options, Editor& edit);
 

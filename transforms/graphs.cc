@@ -41,16 +41,13 @@ constexpr ParamSpec kParams[] = {
 };
 
 absl::Status Run(const Params& params, Editor& edit) {
-  CaptureOptions options{.depth = static_cast<int>(params["depth"]),
+  CaptureOptions options{.scope = CaptureScopeOf(params),
+                         .depth = static_cast<int>(params["depth"]),
                          .launch = params["launch"],
                          .per_node = params["per_node"],
                          .gap = params["gap"],
                          .min_launches = static_cast<size_t>(params["min_nodes"])};
-  if (params.text("scope") == "step") options.scope = CaptureScope::kStep;
-  if (params.text("scope") == "layer") {
-    options.scope = CaptureScope::kLayer;
-    if (!params.given("min_nodes")) options.min_launches = 0;
-  }
+  if (options.scope == CaptureScope::kLayer && !params.given("min_nodes")) options.min_launches = 0;
   return CaptureLaunches(options, edit);
 }
 
