@@ -93,7 +93,9 @@ class MultiStream {
   // Work that something outside of its stream waits for, or that waits for something there.
   void MarkMeetings() {
     meets_.assign(graph().size(), false);
+    awaited_.assign(graph().size(), false);
     for (const Edge& e : graph().edges()) {
+      if (e.rule == Rule::kHostWait) awaited_[e.from.index()] = true;
       if (e.rule == Rule::kLaunch || e.rule == Rule::kQueue) continue;
       meets_[e.from.index()] = meets_[e.to.index()] = true;
     }
@@ -133,9 +135,28 @@ class MultiStream {
     return units;
   }
 
+  // By unit: whether a kernel behind it waits for its launch before the host next waits for the
+  // GPU. What ends earlier in front of such a kernel is lost there.
+  std::vector<bool> LostBehind(const std::vector<KernelUnit>& units) const {
+    std::vector<bool> lost(units.size());
+    bool now = false;
+    for (size_t i = units.size(); i-- > 1;) {
+      lost[i] = now;
+      const Task& before = graph().task(units[i - 1].kernel);
+      const TaskId call = edit_.LaunchOf(units[i].kernel);
+      const bool late =
+          call.valid() && graph().task(call).recorded_start + graph().task(call).duration >
+                              before.recorded_start + before.duration;
+      if (late || awaited_[units[i].kernel.index()]) now = late;
+    }
+    if (!units.empty()) lost[0] = now;
+    return lost;
+  }
+
   void Spread(LaneId lane) {
     const std::vector<KernelUnit> units = UnitsOf(lane);
     if (units.empty()) return;
+    lost_ = LostBehind(units);
     const DeviceSpec* known = DeviceOf(graph(), units.front().kernel).spec;
     device_ = known != nullptr ? *known : DeviceSpec{};
     for (size_t begin = 0; begin < units.size();) {
@@ -222,7 +243,8 @@ class MultiStream {
     const std::vector<uint32_t> stream = FoldChains(dag, assignment, cost, limit);
     const std::vector<Meeting> meetings = Meetings(assignment, stream);
     const KernelUnit* before = begin > 0 ? &units[begin - 1] : nullptr;
-    const std::vector<SharedTime> times = Gain(work, stream, meetings, before);
+    const std::vector<SharedTime> times =
+        lost_[end - 1] ? std::vector<SharedTime>() : Gain(work, stream, meetings, before);
     independent_ += assignment.chains - 1;
     if (times.empty()) {
       ++kept_;
@@ -418,6 +440,8 @@ class MultiStream {
   Duration call_;
   DeviceSpec device_;        // of the stream at hand; without multiprocessors when it is not known
   std::vector<bool> meets_;  // by task
+  std::vector<bool> awaited_;  // by task: the host waits for it
+  std::vector<bool> lost_;     // by unit of the stream at hand, see LostBehind
   std::map<std::pair<LaneId, uint32_t>, LaneId> lanes_;
   size_t known_ = 0, unknown_ = 0, independent_ = 0, spread_ = 0, kept_ = 0, joins_ = 0;
   size_t streams_ = 0, shapeless_ = 0, shared_ = 0;
@@ -446,7 +470,8 @@ constinit const Transform kMultiStream = {
         "host. Kernels side by side are slowed so that their shares of the multiprocessors (blocks "
         "of their launch shape against the blocks that fit at once) sum to 1 at most, in a "
         "schedule of the GPU with the launches as recorded. Runs of kernels that would not end "
-        "earlier stay on one stream.",
+        "earlier stay on one stream, and so do those whose gain a later kernel loses that waits "
+        "for its launch, before the host waits for the GPU.",
     .ignores =
         "Memory bandwidth and caches that kernels share, priorities, and the order in which "
         "the GPU hands out blocks. Without "
