@@ -97,6 +97,7 @@ class Explainer {
     out_.gpu = -main->gpu >= -main->host;
     out_.work = out_.gpu ? -main->gpu : -main->host;
     out_.gained = -main->delta;
+    larger_ = LargerCause(*main);
     FindExposed();
     FindNext();
     FindEnough();
@@ -115,6 +116,17 @@ class Explainer {
       if (main == nullptr || removed(c) > removed(*main)) main = &c;
     }
     return main;
+  }
+
+  // Changes the step most, and more than the cause that took most work away.
+  const CauseShare* LargerCause(const CauseShare& main) const {
+    const CauseShare* larger = nullptr;
+    auto size = [](const CauseShare& c) { return std::llabs(c.delta.ns); };
+    for (const CauseShare& c : *q_.causes) {
+      const CauseShare& most = larger == nullptr ? main : *larger;
+      if (c.opt != "(joint)" && size(c) > size(most) && size(c) > Small().ns) larger = &c;
+    }
+    return larger;
   }
 
   void FindExposed() {
@@ -214,6 +226,16 @@ class Explainer {
       }
     } else {
       text += fmt::format(", the step by {}", time(out_.gained));
+      // Where steps differ.
+      const bool more = out_.gained - out_.work > std::max(out_.work.Scaled(0.02), Small());
+      if (more && q_.before->steps().size() > 1) {
+        text += " (steps differ: work is their mean, the step their median)";
+      }
+    }
+    if (larger_ != nullptr) {
+      text +=
+          fmt::format("; {} {} {}", larger_->what, larger_->delta > Duration{} ? "costs" : "saves",
+                      time(Duration::Ns(std::llabs(larger_->delta.ns))));
     }
     if (out_.next.has_value()) text += fmt::format("; next limiter: {}", out_.next->what);
     if (out_.enough.has_value() && *out_.enough == 1) {
@@ -225,6 +247,7 @@ class Explainer {
   }
 
   const WhyQuestion& q_;
+  const CauseShare* larger_ = nullptr;
   Explanation out_;
 };
 
