@@ -36,7 +36,8 @@ std::string LaneTitle(const Graph& graph, LaneId id) {
   std::string name = Printable(graph.Name(lane.name));
   switch (lane.kind) {
     case LaneKind::kStream:
-      return fmt::format("GPU {} stream {}", lane.device, lane.number);
+      return lane.number < 0 ? fmt::format("GPU {} stream {}", lane.device, name)
+                             : fmt::format("GPU {} stream {}", lane.device, lane.number);
     case LaneKind::kThread:
       return name.empty() ? fmt::format("thread {}", lane.number)
                           : fmt::format("thread {} ({})", lane.number, name);

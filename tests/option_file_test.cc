@@ -1,5 +1,7 @@
 #include "transforms/option_file.h"
 
+#include <array>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -236,9 +238,9 @@ TEST(OptionFile, TasksThatLackAFieldAreCountedOrRefused) {
 
 TEST(OptionFile, ValuesWithoutMeaningAreErrors) {
   EXPECT_EQ(Play("steps: [{select: {kernel: relu}, set: {time: 'time - 15us'}}]").error, "E0424");
-  EXPECT_EQ(Play("steps: [{select: {kernel: relu}, scale: {time: '1 / 0'}}]").error, "E0424");
-  EXPECT_EQ(Play("steps: [{select: {kernel: relu}, scale: {time: '0 / 0'}}]").error, "E0424");
-  EXPECT_EQ(Play("steps: [{select: {kernel: relu}, set: {time: '1e9s * 1e9'}}]").error, "E0424");
+  EXPECT_EQ(Play("steps: [{select: {kernel: relu}, scale: {time: '1us / gap'}}]").error, "E0424");
+  EXPECT_EQ(Play("steps: [{select: {kernel: relu}, scale: {time: 'gap / gap'}}]").error, "E0424");
+  EXPECT_EQ(Play("steps: [{select: {kernel: relu}, set: {time: 'time * 1e18'}}]").error, "E0424");
 }
 
 TEST(OptionFile, WorkThatWaitsForItselfIsAnError) {
@@ -318,6 +320,135 @@ TEST(OptionFile, HostileFilesEndInAnError) {
         << re;
   }
   EXPECT_EQ(Wrong("define: &x {a: *x}\nsteps: []\n").substr(0, 5), "E0403");
+}
+
+TEST(OptionFile, StepsThatDoubleTheGraphEndInAnError) {
+  // 4 kernels, 8 after the first line, 16 after the second, ...
+  std::string text = "steps:\n";
+  for (int i = 0; i < 40; ++i) {
+    text += "  - insert: {kernel: {name: k, time: 1us}, after: {kind: kernel}, launch: none}\n";
+  }
+  auto file = Read(text);
+  auto graph = ParseGraph(kGraph);
+  ASSERT_TRUE(file.ok() && graph.ok());
+  const Transform& t = (*file)->transform();
+  auto applied = Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph);
+  ASSERT_FALSE(applied.ok());
+  EXPECT_EQ(DiagnosticOf(applied.status()).code, "E0426");
+  // The 18th insert adds the 1,048,572nd kernel.
+  EXPECT_THAT(DiagnosticOf(applied.status()).where, HasSubstr("mine.yaml:22:5\n"));
+}
+
+TEST(OptionFile, GroupsAreOfOneStepAndOneLane) {
+  constexpr std::string_view kTwoSteps = R"text(
+lane gpu0.7 stream
+lane gpu0.8 stream
+step "1" period 100us
+step "2" period 100us
+layer a "a"
+k1 gpu0.7 kernel 10us "relu" layer a phase forward
+k2 gpu0.7 kernel 10us "relu" layer a phase forward
+k3 gpu0.8 kernel 10us "relu" layer a phase forward
+k4 gpu0.7 kernel 10us "relu" layer a phase forward step=1
+k5 gpu0.7 kernel 10us "relu" layer a phase forward step=1
+)text";
+  for (std::string_view by : {"step", "module", "phase", "stream", "op", "[module, phase]"}) {
+    auto file =
+        Read(fmt::format("steps: [{{fuse: {{select: {{kind: kernel}}, group_by: {}, "
+                         "into: {{name: f, time: sum(time)}}}}}}]\n",
+                         by));
+    auto graph = ParseGraph(kTwoSteps);
+    ASSERT_TRUE(file.ok() && graph.ok()) << by;
+    const Transform& t = (*file)->transform();
+    auto applied = Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph);
+    ASSERT_TRUE(applied.ok()) << by;
+    // k1 with k2 and k4 with k5; k3 is alone on its stream.
+    EXPECT_THAT(applied->changes.notes, ElementsAre("mine: 4 kernels become 2 f")) << by;
+    for (int i = 0; i < 5; ++i) {
+      const Task& task = graph->task(TaskId(i));
+      EXPECT_EQ(task.duration, Duration::Us(std::array{20, 0, 10, 20, 0}[i])) << by << i;
+    }
+  }
+  EXPECT_EQ(Wrong("steps: [{fuse: {select: {kind: kernel}, group_by: [], "
+                  "into: {name: f, time: sum(time)}}}]\n"),
+            "E0406 4:51");
+}
+
+TEST(OptionFile, OnlyCopiesAndCollectivesMoveFewerBytes) {
+  Outcome out = Play("steps: [{select: {kind: gpu}, scale: {bytes: 50%}}]\n");
+  EXPECT_EQ(out.after, kBefore - Duration::Us(50));
+  EXPECT_EQ(out.graph.Copy(TaskId(1))->bytes, 500'000u);
+  EXPECT_THAT(out.applied.changes.warnings,
+              ElementsAre("mine.yaml:4: 4 of 5 tasks stay as they are: no copies or collectives"));
+  EXPECT_EQ(Play("steps: [{select: {kind: kernel}, scale: {bytes: 50%}}]\n").error, "E0601");
+}
+
+TEST(OptionFile, WhatItUsesIsAsMuchAPartOfIt) {
+  EXPECT_EQ(Wrong("steps: [{use: amp}, {use: amp}]\n"), "E0416 4:22");
+  EXPECT_EQ(Wrong("steps: [{use: graphs}, {use: aot}]\n"), "E0416 4:25");
+  EXPECT_EQ(Wrong("steps: [{use: 'speedup(relu, 2x)'}, {use: 'speedup(relu, 3x)'}]\n"), "fine");
+  auto limit = Read("steps: [{use: free-launch}]\n");
+  auto prediction = Read("steps: [{use: amp}]\n");
+  ASSERT_TRUE(limit.ok() && prediction.ok());
+  EXPECT_TRUE((*limit)->transform().bound);
+  EXPECT_FALSE((*prediction)->transform().bound);
+}
+
+TEST(OptionFile, ValuesThatNoTaskCanHaveAreErrorsWithoutATrace) {
+  auto set = [](std::string_view value) {
+    return Wrong(
+        fmt::format("steps: [{{select: {{kernel: relu}}, set: {{time: '{}'}}}}]\n", value));
+  };
+  EXPECT_EQ(set("1us - 2us"), "E0424 4:47");
+  EXPECT_EQ(set("1us / 0"), "E0424 4:47");
+  EXPECT_EQ(set("-1us"), "E0424 4:47");
+  EXPECT_EQ(set("2us - 1us"), "fine");
+  EXPECT_EQ(set("time - 1us"), "fine");
+  EXPECT_EQ(Wrong("steps: [{select: {kernel: relu}, scale: {time: '-1'}}]\n"), "E0424 4:49");
+  EXPECT_EQ(Wrong("params: {x: {default: 2, source: s}}\n"
+                  "steps: [{select: {kernel: relu}, scale: {time: '1 - $x'}}]\n"),
+            "fine");
+}
+
+TEST(OptionFile, ValuesHaveUnitsInMessages) {
+  auto file = Read("steps: [{select: {kernel: relu}, set: {time: 'time - 1234567ns'}}]\n");
+  auto graph = ParseGraph(kGraph);
+  ASSERT_TRUE(file.ok() && graph.ok());
+  const Transform& t = (*file)->transform();
+  Diagnostic d = DiagnosticOf(Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph).status());
+  // relu takes 10 us.
+  EXPECT_EQ(d.what, "mine: the value is -1225us for 'relu'");
+  EXPECT_EQ(d.why, "it has to be from 0 to 10000s");
+}
+
+TEST(OptionFile, ConflictsNameOptimizationsThatThereAre) {
+  const std::string steps = "steps: [{use: fuse}]\nconflicts: [{with: ";
+  EXPECT_EQ(Wrong(steps + "graph, reason: r}]\n"), "E0405 5:20");
+  EXPECT_EQ(Wrong(steps + "graphs, reason: r}]\n"), "fine");
+  // Another file of the user's has to be beside it.
+  const std::string folder = DAYDREAM_SOURCE_DIR "/examples/optimizations/";
+  const std::string text = std::string(kHead) + steps + "gist-relu, reason: r}]\n";
+  EXPECT_TRUE(OptionFile::Parse(text, folder + "mine.yaml").ok());
+  EXPECT_FALSE(OptionFile::Parse(text, folder + "elsewhere/mine.yaml").ok());
+}
+
+TEST(OptionFile, ChecksThatNoTraceCanPassAreRefused) {
+  EXPECT_EQ(Wrong("steps: [{use: fuse}]\nchecks: [{expect: matched, of: {kernel: x}, at_least: 5, "
+                  "at_most: 3}]\n"),
+            "E0406 5:67");
+}
+
+TEST(OptionFile, TextsAreSentences) {
+  Outcome out = Play("steps: [{select: {kernel: relu}, priority: 3}]\n");
+  EXPECT_EQ(out.applied.causes[0].what, "given a priority (mine.yaml:4)");
+  auto file = Read("needs: [gpu]\nsteps: [{select: {kernel: relu}, remove: true}]\n");
+  auto graph = ParseGraph(kGraph);
+  const Transform& t = (*file)->transform();
+  EXPECT_EQ(DiagnosticOf(Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph).status()).what,
+            "mine: this trace has no GPU whose data sheet is known");
+  auto needs = Read("needs: [shapez_of_all]\nsteps: [{use: fuse}]\n");
+  const std::string known = DiagnosticOf(needs.status()).where;
+  EXPECT_EQ(known.find("launches"), known.rfind("launches")) << known;
 }
 
 TEST(OptionFile, MatchesAreReported) {

@@ -179,7 +179,7 @@ constexpr ErrorPage kPages[] = {
     {"E0416", "bad use of another optimization",
      "`use:` takes optimizations of `daydream opt list` with their arguments, as --opt does, but "
      "no\n"
-     "files."},
+     "files, and none that excludes another one of the same file."},
     {"E0421", "a check of the option file failed",
      "The file says how much a selector has to match, and in this trace it does not. Look with\n"
      "`daydream opt check FILE --trace TRACE`: it shows what each selector matches."},
@@ -190,13 +190,20 @@ constexpr ErrorPage kPages[] = {
      "such\n"
      "tasks stay as they are and are counted in a warning."},
     {"E0424", "a value without meaning",
-     "An expression gave a negative, infinite or absurd value for a task. Limit it with max(A, 0) "
-     "or\n"
-     "choose with if(CONDITION, A, B)."},
+     "An expression gave a negative, infinite or absurd value for a task, or gives one for any "
+     "task.\n"
+     "Limit it with max(A, 0) or choose with if(CONDITION, A, B)."},
     {"E0425", "work would wait for itself",
      "After this action of the file, a task waits for something that waits for the task. Link "
      "from\n"
      "earlier work to later work only."},
+    {"E0426", "an option file adds too much",
+     "A selector also matches what earlier steps of the file added, so that steps that insert "
+     "beside\n"
+     "what they match double it each time. The limit is a million tasks and dependencies, or four "
+     "for\n"
+     "each task of a larger trace. Exclude what the file adds: {kind: kernel, not: {kernel: "
+     "NAME}}."},
     {"E0430", "a folder without traces",
      "A folder stands for the traces of one run, a rank each: its .ddtrace files, or if it has "
      "none\n"

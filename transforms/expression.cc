@@ -12,6 +12,30 @@ namespace {
 constexpr std::array<std::string_view, kFields> kFieldNames = {
     "time", "gap", "bytes", "in_bytes", "out_bytes", "flops", "grid", "block", "regs", "launches"};
 
+class NoValues : public ExpressionValues {
+ public:
+  double Param(std::string_view) const override { return 0; }
+  std::optional<double> Value(TaskId, Field) override { return std::nullopt; }
+  std::optional<double> Value(TaskId, GpuFact, DType) override { return std::nullopt; }
+};
+
+// Whether the value of a part follows from the parts before it.
+bool FollowsFromText(const ExpressionPart& part) {
+  switch (part.op) {
+    case ExpressionOp::kParam:
+    case ExpressionOp::kField:
+    case ExpressionOp::kGpu:
+    case ExpressionOp::kSumOf:
+    case ExpressionOp::kMeanOf:
+    case ExpressionOp::kMinOf:
+    case ExpressionOp::kMaxOf:
+    case ExpressionOp::kCount:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 std::string_view FieldName(Field f) { return kFieldNames[static_cast<size_t>(f)]; }
@@ -62,6 +86,12 @@ bool Expression::uses(Field field) const {
   return std::any_of(parts.begin(), parts.end(), [&](const ExpressionPart& p) {
     return p.op == ExpressionOp::kField && p.name == static_cast<uint32_t>(field);
   });
+}
+
+std::optional<double> Expression::constant() const {
+  if (!std::all_of(parts.begin(), parts.end(), FollowsFromText)) return std::nullopt;
+  NoValues none;
+  return Evaluation(*this, none).Of(TaskId::None());
 }
 
 Evaluation::Evaluation(const Expression& expression, ExpressionValues& values,

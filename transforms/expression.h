@@ -109,6 +109,8 @@ struct Expression {
   std::vector<ExpressionPart> parts;  // the last one is the value
   std::vector<std::string> params;    // names of $parameters, by index
   bool uses(Field field) const;
+  // Its value where no task, GPU or parameter decides it.
+  std::optional<double> constant() const;
 };
 
 // Where an expression stands decides what it may name.

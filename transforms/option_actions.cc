@@ -32,7 +32,8 @@ absl::StatusOr<StreamTarget> ReadStream(const OptionWalk& walk, const Node& node
   }
   StreamTarget target;
   auto read = std::from_chars(text.data(), text.data() + text.size(), target.number);
-  if (read.ec == std::errc() && read.ptr == text.data() + text.size()) return target;
+  const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  if (whole && target.number >= 0) return target;
   return walk.WrongForm(node, "stream has to be new(NAME) or the number of a stream");
 }
 
@@ -156,6 +157,7 @@ absl::StatusOr<FuseAction> ReadFuse(const OptionWalk& walk, const Node& value) {
   action.keep_host |= action.keep_launches;
   DD_ASSIGN_OR_RETURN(const Node* by, walk.Require(value, "fuse", "group_by"));
   std::vector<Node> items = by->is_list() ? by->items : std::vector<Node>{*by};
+  if (items.empty()) return walk.WrongForm(*by, "group_by names no key; [step]: all of a step");
   for (const Node& item : items) {
     DD_ASSIGN_OR_RETURN(size_t index, walk.OneOf(item, "group_by", kBy));
     action.group_by.push_back(static_cast<GroupKey>(index));

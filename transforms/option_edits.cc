@@ -204,7 +204,7 @@ std::vector<std::vector<TaskId>> GroupTasks(const Graph& graph, std::span<const 
         ++run;
         continue;
       }
-      groups[{static_cast<uint32_t>(l), by(GroupKey::kStep) ? task.step : 0u,
+      groups[{static_cast<uint32_t>(l), task.step,
               by(GroupKey::kModule) ? task.layer.value : 0u,
               by(GroupKey::kPhase) ? static_cast<uint32_t>(task.phase) : 0u,
               by(GroupKey::kOp) ? task.scope.value : 0u, by(GroupKey::kRun) ? run : 0u}]

@@ -30,7 +30,8 @@ void UnblockHost(Editor& edit, std::span<const TaskId> tasks);
 size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
                            std::span<const TaskId> after, Anchor edge);
 
-// `tasks` split into groups of equal keys on one lane, each in lane order; by their first task.
+// `tasks` split into groups of equal keys on one lane in one step, each in lane order; by their
+// first task.
 std::vector<std::vector<TaskId>> GroupTasks(const Graph& graph, std::span<const TaskId> tasks,
                                             std::span<const GroupKey> keys);
 

@@ -1,11 +1,13 @@
 #include "transforms/option_file.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <set>
 
 #include "transforms/option_run.h"
 #include "transforms/option_walk.h"
+#include "transforms/suggest.h"
 
 namespace daydream {
 namespace {
@@ -220,8 +222,31 @@ class OptionFileReader {
     }
     for (const YamlNode& item : steps->items) {
       DD_ASSIGN_OR_RETURN(OptionStep step, walk_.Step(item));
+      for (const OptionAction& action : step.actions) {
+        const UseAction* use = std::get_if<UseAction>(&action.what);
+        if (use != nullptr) DD_RETURN_IF_ERROR(Use(*use, action.place));
+      }
       file_.program_->steps.push_back(std::move(step));
     }
+    return absl::OkStatus();
+  }
+
+  // What a file uses is as much a part of it as its own steps: limits make it a limit, and no two
+  // may exclude each other. What excludes it in other items of a scenario, FindConflict() knows.
+  absl::Status Use(const UseAction& use, Place place) {
+    for (const Application& a : use.applications) {
+      file_.transform_.bound |= a.transform->bound;
+      for (const Transform* other : used_) {
+        const auto conflict = FindConflict(*other, *a.transform);
+        if (!conflict) continue;
+        return walk_.Error("E0416", place, 3,
+                           other == a.transform ? fmt::format("{} is there twice", other->name)
+                                                : fmt::format("{} and {} exclude each other",
+                                                              other->name, a.transform->name),
+                           conflict->reason, "leave one of them out");
+      }
+    }
+    for (const Application& a : use.applications) used_.push_back(a.transform);
     return absl::OkStatus();
   }
 
@@ -246,6 +271,10 @@ class OptionFileReader {
       if (const YamlNode* most = item.Find("at_most")) {
         DD_ASSIGN_OR_RETURN(int64_t count, walk_.Whole(*most, "at_most", 0, kMost));
         check.at_most = static_cast<uint64_t>(count);
+        if (check.at_least > check.at_most) {
+          return walk_.WrongForm(*most, fmt::format("no number is at least {} and at most {}",
+                                                    check.at_least, check.at_most));
+        }
       }
       file_.program_->checks.push_back(std::move(check));
     }
@@ -260,11 +289,30 @@ class OptionFileReader {
     const YamlNode* memory = root.Find("memory");
     if (memory == nullptr) return absl::OkStatus();
     DD_ASSIGN_OR_RETURN(file_.program_->memory,
-                        walk_.Expr(*memory, "memory", ExpressionUse::kGroup, kByteCount));
+                        walk_.Expr(*memory, "memory", ExpressionUse::kGroup, kByteCount,
+                                   /*may_be_negative=*/true));
     file_.program_->memory_place = memory->place;
     t.memory = MemoryEffect::kAdds;
     t.memory_model = Keep(fmt::format("As the file says: {}.", file_.program_->memory->text));
     return absl::OkStatus();
+  }
+
+  // Of a built-in optimization, or of the file NAME.yaml beside this one.
+  absl::Status CheckConflictName(const YamlNode& with) {
+    DD_ASSIGN_OR_RETURN(const std::string name, walk_.Text(with, "with"));
+    if (FindTransform(name) != nullptr) return absl::OkStatus();
+    const std::filesystem::path folder = std::filesystem::path(source_.path()).parent_path();
+    std::error_code none;
+    if (IsOptionName(name) && std::filesystem::exists(folder / (name + ".yaml"), none)) {
+      return absl::OkStatus();
+    }
+    std::vector<std::string_view> names;
+    for (const Transform* t : Transforms()) names.push_back(t->name);
+    const std::string_view closest = Closest(name, names);
+    return walk_.Error("E0405", with.place, name.size(),
+                       fmt::format("no optimization is called '{}'", name),
+                       closest.empty() ? "" : fmt::format("did you mean '{}'?", closest),
+                       "daydream opt list; a file of yours has to be beside this one");
   }
 
   absl::Status ReadConflicts(const YamlNode& root) {
@@ -274,7 +322,8 @@ class OptionFileReader {
     constexpr std::string_view kKeys[] = {"with", "reason"};
     for (const YamlNode& item : conflicts->items) {
       DD_RETURN_IF_ERROR(walk_.CheckMap(item, "a conflict", kKeys));
-      DD_RETURN_IF_ERROR(walk_.Require(item, "a conflict", "with").status());
+      DD_ASSIGN_OR_RETURN(const YamlNode* with, walk_.Require(item, "a conflict", "with"));
+      DD_RETURN_IF_ERROR(CheckConflictName(*with));
       DD_RETURN_IF_ERROR(walk_.Require(item, "a conflict", "reason").status());
       Conflict conflict;
       DD_ASSIGN_OR_RETURN(conflict.with, TextAt(item, "with", ""));
@@ -288,6 +337,7 @@ class OptionFileReader {
   OptionFile& file_;
   const SourceText& source_;
   OptionWalk walk_;
+  std::vector<const Transform*> used_;  // by the steps up to here
 };
 
 OptionFile::OptionFile() : program_(std::make_unique<OptionProgram>()) {}

@@ -80,7 +80,7 @@ constexpr Need kNeeds[] = {
      "calls that launch the kernels", kActivities},
     {"steps", [](const Graph& g) { return !g.steps().empty(); }, "steps",
      "call prof.step() once in every step"},
-    {"gpu", HasGpu, "a GPU whose data sheet is known", "give rates as parameters instead of gpu.*"},
+    {"gpu", HasGpu, "GPU whose data sheet is known", "give rates as parameters instead of gpu.*"},
 };
 
 bool AnyTaskHas(const Graph& graph, Field field, ExpressionValues& values) {
@@ -96,7 +96,10 @@ bool AnyTaskHas(const Graph& graph, Field field, ExpressionValues& values) {
 std::vector<std::string_view> OptionNeedWords() {
   std::vector<std::string_view> words;
   for (const Need& need : kNeeds) words.push_back(need.word);
-  for (size_t f = 0; f < kFields; ++f) words.push_back(FieldName(static_cast<Field>(f)));
+  for (size_t f = 0; f < kFields; ++f) {
+    const std::string_view field = FieldName(static_cast<Field>(f));
+    if (std::find(words.begin(), words.end(), field) == words.end()) words.push_back(field);
+  }
   return words;
 }
 

@@ -13,9 +13,11 @@
 namespace daydream {
 namespace {
 
-// Longer times are mistakes, and sums of them would not fit 64 bits.
-constexpr double kLongestNs = 1e13;
-constexpr double kMostBytes = 1e15;
+// Tasks and dependencies that the steps of a file may add: so many in any graph, and more in one
+// that has more tasks itself. Selectors see what earlier steps added, so that a few lines can ask
+// for any number.
+constexpr size_t kMostAdded = 1'000'000;
+constexpr size_t kMostAddedForEach = 4;
 
 class OptionRun {
  public:
@@ -124,8 +126,13 @@ class OptionRun {
       place_ = action.place;
       std::string cause = step.cause.empty() ? CauseOf(action) : step.cause;
       edit_.BeginCause(fmt::format("{} ({})", cause, file_.source().Tag(action.place)));
+      const size_t before = Parts();
       DD_RETURN_IF_ERROR(
           std::visit([&](const auto& what) { return Do(what, tasks); }, action.what));
+      if (!std::holds_alternative<UseAction>(action.what)) {
+        added_ += Parts() - std::min(before, Parts());
+        DD_RETURN_IF_ERROR(CheckAdded());
+      }
       if (skipped_ > 0) {
         if (matches_ != nullptr) matches_->back().skipped += skipped_;
         edit_.changes().warnings.push_back(fmt::format("{}: {} of {} tasks stay as they are: no {}",
@@ -134,6 +141,21 @@ class OptionRun {
       }
     }
     return absl::OkStatus();
+  }
+
+  size_t Parts() const { return graph().size() + graph().edges().size(); }
+
+  // Built-in optimizations have limits of their own.
+  absl::Status CheckAdded() const {
+    const size_t most = std::max(kMostAdded, kMostAddedForEach * edit_.recorded_tasks());
+    if (added_ <= most) return absl::OkStatus();
+    return Error(
+        absl::StatusCode::kFailedPrecondition, "E0426", place_,
+        fmt::format("up to here the steps add {} tasks and dependencies", added_),
+        fmt::format("the limit is {} for a trace of {} tasks; a selector also matches what "
+                    "earlier steps added",
+                    most, edit_.recorded_tasks()),
+        "exclude what the file adds, as in {kind: kernel, not: {kernel: NAME}}");
   }
 
   static std::string CauseOf(const OptionAction& action) {
@@ -147,12 +169,14 @@ class OptionRun {
     if (std::holds_alternative<ShiftAction>(action.what)) return "started in the step before";
     if (std::holds_alternative<MoveAction>(action.what)) return "moved to another stream";
     if (std::holds_alternative<SetAction>(action.what)) return "set";
+    if (std::holds_alternative<PriorityAction>(action.what)) return "given a priority";
     return action.verb + (action.verb.ends_with('e') ? "d" : "ed");
   }
 
-  // A value from 0 to `most`. Nothing, and one more skipped, when the task lacks a field of it.
+  // A value from 0 to `most`, both in `unit`. Nothing, and one more skipped, when the task lacks a
+  // field of it.
   absl::StatusOr<std::optional<double>> Number(Evaluation& evaluation, TaskId t, TaskId shown,
-                                               double most) {
+                                               double most, Unit unit) {
     std::optional<double> value = evaluation.Of(t);
     if (!value) {
       missing_ = evaluation.missing();
@@ -168,8 +192,9 @@ class OptionRun {
     }
     if (*value >= 0 && *value <= most) return value;
     return Error(absl::StatusCode::kFailedPrecondition, "E0424", place_,
-                 fmt::format("the value is {} for '{}'", *value, graph().TaskName(shown)),
-                 fmt::format("it has to be from 0 to {}", most),
+                 fmt::format("the value is {} for '{}'", RoundedValue(*value, unit),
+                             graph().TaskName(shown)),
+                 fmt::format("it has to be from 0 to {}", RoundedValue(most, unit)),
                  "limit it with max(A, 0), or choose with if(CONDITION, A, B)");
   }
 
@@ -186,7 +211,7 @@ class OptionRun {
       std::vector<std::pair<TaskId, double>> factors;
       for (TaskId t : tasks) {
         double ns = static_cast<double>(std::max<int64_t>(graph().task(t).duration.ns, 1));
-        DD_ASSIGN_OR_RETURN(auto value, Number(factor, t, t, kLongestNs / ns));
+        DD_ASSIGN_OR_RETURN(auto value, Number(factor, t, t, kLongestNs / ns, Unit::kFactor));
         if (value) factors.emplace_back(t, *value);
       }
       for (const auto& [t, value] : factors) ScaleTime(t, value);
@@ -194,8 +219,15 @@ class OptionRun {
     if (action.bytes != nullptr) {
       Evaluation factor(*action.bytes, *values_, tasks);
       for (TaskId t : tasks) {
+        const TaskKind kind = graph().task(t).kind;
+        if (kind != TaskKind::kMemcpy && kind != TaskKind::kMemset &&
+            kind != TaskKind::kCollective) {
+          ++skipped_;
+          missing_ = "copies or collectives";
+          continue;
+        }
         double ns = static_cast<double>(std::max<int64_t>(graph().task(t).duration.ns, 1));
-        DD_ASSIGN_OR_RETURN(auto value, Number(factor, t, t, kLongestNs / ns));
+        DD_ASSIGN_OR_RETURN(auto value, Number(factor, t, t, kLongestNs / ns, Unit::kFactor));
         if (!value) continue;
         ScaleTime(t, *value);
         const CopyDetail* copy = graph().Copy(t);
@@ -223,7 +255,7 @@ class OptionRun {
       Evaluation evaluation(**expression, *values_, tasks);
       std::vector<std::pair<TaskId, Duration>> values;
       for (TaskId t : tasks) {
-        DD_ASSIGN_OR_RETURN(auto value, Number(evaluation, t, t, kLongestNs));
+        DD_ASSIGN_OR_RETURN(auto value, Number(evaluation, t, t, kLongestNs, Unit::kDuration));
         if (value) values.emplace_back(t, Duration::FromDouble(*value));
       }
       for (const auto& [t, value] : values) {
@@ -316,7 +348,8 @@ class OptionRun {
     for (const std::vector<TaskId>& group : groups) {
       if (group.size() < 2) continue;
       Evaluation time(*action.time, *values_, group);
-      DD_ASSIGN_OR_RETURN(auto value, Number(time, TaskId::None(), group.front(), kLongestNs));
+      DD_ASSIGN_OR_RETURN(auto value,
+                          Number(time, TaskId::None(), group.front(), kLongestNs, Unit::kDuration));
       if (!value) continue;
       merged += group.size(), ++made;
       std::vector<TaskId> host;
@@ -368,7 +401,7 @@ class OptionRun {
         missing_ = gpu ? "GPU work there to stand beside" : "call there to stand beside";
         continue;
       }
-      DD_ASSIGN_OR_RETURN(auto value, Number(time, t, t, kLongestNs));
+      DD_ASSIGN_OR_RETURN(auto value, Number(time, t, t, kLongestNs, Unit::kDuration));
       if (!value) continue;
       Task task{.duration = Duration::FromDouble(*value),
                 .name = edit_.graph().AddName(action.name),
@@ -376,7 +409,7 @@ class OptionRun {
       if (action.kind == TaskKind::kMemcpy) {
         CopyDetail copy{.from = action.from, .to = action.to};
         if (bytes) {
-          DD_ASSIGN_OR_RETURN(auto size, Number(*bytes, t, t, kMostBytes));
+          DD_ASSIGN_OR_RETURN(auto size, Number(*bytes, t, t, kMostBytes, Unit::kBytes));
           if (!size) continue;
           copy.bytes = static_cast<uint64_t>(*size);
         }
@@ -408,7 +441,7 @@ class OptionRun {
     for (const auto& [a, b] : PairsInOrder(graph(), from, tasks)) {
       Duration delay;
       if (lag) {
-        DD_ASSIGN_OR_RETURN(auto value, Number(*lag, b, b, kLongestNs));
+        DD_ASSIGN_OR_RETURN(auto value, Number(*lag, b, b, kLongestNs, Unit::kDuration));
         if (!value) continue;
         delay = Duration::FromDouble(*value);
       }
@@ -432,6 +465,7 @@ class OptionRun {
   Place place_;           // of the action that runs
   uint64_t skipped_ = 0;  // tasks that it leaves as they are
   std::string missing_;   // what they lack
+  size_t added_ = 0;      // tasks and edges, by the actions up to here
 };
 
 }  // namespace

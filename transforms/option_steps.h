@@ -16,6 +16,10 @@ namespace daydream {
 
 using ExpressionPtr = std::shared_ptr<const Expression>;
 
+// Longer times are mistakes, and sums of them would not fit 64 bits.
+inline constexpr double kLongestNs = 1e13;
+inline constexpr double kMostBytes = 1e15;
+
 // A stream to put work on: a new one of this name, or the one with this number on the same device.
 struct StreamTarget {
   std::string name;    // new(NAME)

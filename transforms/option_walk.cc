@@ -91,14 +91,33 @@ absl::StatusOr<bool> OptionWalk::Bool(const YamlNode& node, std::string_view wha
 }
 
 absl::StatusOr<ExpressionPtr> OptionWalk::Expr(const YamlNode& node, std::string_view what,
-                                               ExpressionUse use, Dimension wanted) const {
+                                               ExpressionUse use, Dimension wanted,
+                                               bool may_be_negative) const {
   DD_ASSIGN_OR_RETURN(std::string text, Text(node, what));
   ExpressionError error;
   ExpressionPtr expression = ParseExpression(text, params, use, wanted, error);
-  if (expression != nullptr) return expression;
+  if (expression != nullptr) {
+    if (use != ExpressionUse::kCondition && !may_be_negative)
+      DD_RETURN_IF_ERROR(CheckConstant(node, *expression, wanted));
+    return expression;
+  }
   return Error(error.units ? "E0414" : "E0413", PlaceInside(source_, node, error.at), error.length,
                error.what, error.hint,
                error.units ? "daydream explain E0414" : "daydream explain E0413");
+}
+
+absl::Status OptionWalk::CheckConstant(const YamlNode& node, const Expression& expression,
+                                       Dimension wanted) const {
+  const std::optional<double> value = expression.constant();
+  const Unit unit = wanted == kTime        ? Unit::kDuration
+                    : wanted == kByteCount ? Unit::kBytes
+                                           : Unit::kFactor;
+  // How much longer a task may become hangs on how long it is.
+  const double most = unit == Unit::kBytes ? kMostBytes : kLongestNs;
+  if (!value.has_value() || (*value >= 0 && *value <= most)) return absl::OkStatus();
+  return Error("E0424", PlaceInside(source_, node, 0), expression.text.size(),
+               fmt::format("the value is {}, for any task", RoundedValue(*value, unit)),
+               fmt::format("it has to be from 0 to {}", RoundedValue(most, unit)));
 }
 
 absl::Status OptionWalk::Moved(const absl::Status& status, const YamlNode& scalar,

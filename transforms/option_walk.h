@@ -37,7 +37,7 @@ class OptionWalk {
                                 int64_t most) const;
   absl::StatusOr<bool> Bool(const YamlNode& node, std::string_view what) const;
   absl::StatusOr<ExpressionPtr> Expr(const YamlNode& node, std::string_view what, ExpressionUse use,
-                                     Dimension wanted) const;
+                                     Dimension wanted, bool may_be_negative = false) const;
   // A selector: a map of keys, a list (all of them), a name from define:, or text as after --opt.
   absl::StatusOr<Selector> Select(const YamlNode& node) const;
 
@@ -51,6 +51,9 @@ class OptionWalk {
  private:
   // The tasks that a verb with selectors of its own works on become the selection of the step.
   absl::Status OwnSelector(std::string_view verb, const YamlNode& value, OptionStep& step) const;
+  // E0424 when `expression`, the text of `node`, has the same meaningless value for any task.
+  absl::Status CheckConstant(const YamlNode& node, const Expression& expression,
+                             Dimension wanted) const;
   absl::StatusOr<Selector> SelectName(const YamlNode& node) const;
   absl::StatusOr<Selector> SelectKey(std::string_view key, const YamlNode& value) const;
   absl::StatusOr<Selector> SelectTerm(std::string_view key, const YamlNode& value) const;

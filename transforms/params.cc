@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
 #include <fmt/format.h>
 
@@ -268,6 +269,15 @@ std::string FormatValue(double value, Unit unit) {
       break;
   }
   return {};
+}
+
+std::string RoundedValue(double value, Unit unit) {
+  if (std::isnan(value)) return "not a number";
+  std::string size = "infinite";
+  if (std::isfinite(value)) {
+    size = FormatValue(std::strtod(fmt::format("{:.4g}", std::fabs(value)).c_str(), nullptr), unit);
+  }
+  return (value < 0 ? "-" : "") + size;
 }
 
 absl::StatusOr<Quantity> ParseQuantity(std::string_view text) {

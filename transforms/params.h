@@ -42,6 +42,9 @@ struct ParamSpec {
 // number is refused where both make sense. InvalidArgument says what was expected.
 absl::StatusOr<double> ParseValue(std::string_view text, Unit unit);
 std::string FormatValue(double value, Unit unit);
+// The same for messages about values that were computed: four digits, and words for what is no
+// number of its unit.
+std::string RoundedValue(double value, Unit unit);
 
 // A number whose suffix says what it is: "24GB/s" is 24e9 of kBandwidth, "4" is 4 of kNone.
 struct Quantity {
