@@ -179,7 +179,7 @@ SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario
   if (!p.error.ok()) {
     const Diagnostic d = DiagnosticOf(p.error);
     row.code = Field(d.code.empty() ? "E0300" : d.code);
-    row.error = Field(d.what);
+    row.error = Field(d.why.empty() ? d.what : fmt::format("{} ({})", d.what, d.why));
     return row;
   }
   row.step = p.step;

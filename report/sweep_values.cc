@@ -5,6 +5,8 @@
 #include <cmath>
 #include <optional>
 
+#include "transforms/transform.h"
+
 namespace daydream {
 namespace {
 
@@ -91,6 +93,12 @@ absl::StatusOr<std::vector<std::string>> ValuesOf(std::string_view text) {
     }
     return values;
   }
+  // A list with something before or behind it would be one value, and wrong in every row.
+  const bool before = text.starts_with("x{") && text.ends_with('}');
+  if ((before || text.starts_with('{')) && text.find(',') != std::string_view::npos) {
+    return Bad(text, fmt::format("'{}' is no list: nothing stands beside its braces", text),
+               before ? "{x1,x2}" : "{1ms,2ms}");
+  }
   const std::optional<Range> range = ReadRange(text);
   if (!range.has_value()) return values;
   DD_RETURN_IF_ERROR(CheckRange(*range, text));
@@ -115,6 +123,9 @@ class SpecReader {
   absl::Status Read() {
     while (at_ < spec_.size()) {
       const size_t begin = at_;
+      // A path may be quoted.
+      const bool quoted = spec_[at_] == '\'' || spec_[at_] == '"';
+      if (quoted) at_ = std::min(spec_.find(spec_[at_], at_ + 1), spec_.size() - 1);
       while (at_ < spec_.size() && spec_[at_] != '(' && spec_[at_] != ',') ++at_;
       const std::string_view name = spec_.substr(begin, at_ - begin);
       Keep(begin, at_);
@@ -166,6 +177,13 @@ class SpecReader {
     return full;
   }
 
+  // What the n-th value of an optimization is called; a number where that is not known.
+  static std::string ParamAt(std::string_view name, size_t n) {
+    const Transform* t = FindTransform(name);
+    return t != nullptr && n <= t->params.size() ? std::string(t->params[n - 1].name)
+                                                 : fmt::format("{}", n);
+  }
+
   absl::Status ReadArguments(std::string_view name) {
     Keep(at_, at_ + 1);
     ++at_;
@@ -180,7 +198,7 @@ class SpecReader {
       } else {
         std::string_view param = argument.substr(0, key == 0 ? 0 : key - 1);
         while (param.starts_with(' ')) param.remove_prefix(1);
-        axes_.push_back({NewName(name, key == 0 ? fmt::format("{}", number) : std::string(param)),
+        axes_.push_back({NewName(name, key == 0 ? ParamAt(name, number) : std::string(param)),
                          std::move(values)});
         Keep(begin, begin + key);
         kept_.emplace_back();

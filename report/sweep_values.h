@@ -21,8 +21,8 @@ namespace daydream {
 
 // A parameter that is varied.
 struct SweepAxis {
-  // "prefetch.workers"; "prefetch.1" for a first value without a name, "speedup#2.by" for the same
-  // parameter of a second one.
+  // "prefetch.workers", also for a first value without a name ("./mine.yaml.1" where the parameters
+  // are those of a file); "speedup#2.by" for the same parameter of a second one.
   std::string name;
   std::vector<std::string> values;
 };

@@ -150,6 +150,57 @@ TEST_F(Cli, AScenarioWithoutEffectIsToldApartAndExits4) {
   EXPECT_EQ(Run(args + " --allow-no-effect").exit, 0);
 }
 
+TEST_F(Cli, OptimizationsOfTheFoldersAreKnownByName) {
+  constexpr char kFile[] =
+      "daydream: 1\nname: mine\nsummary: Half of every kernel\n"
+      "steps:\n  - select: {kind: kernel}\n    scale: {time: 50%}\n"
+      "checks:\n  - {expect: matched, of: {kind: kernel}}\n";
+  Write("mine.yaml", kFile);
+  Write("broken.yaml", "daydream: 1\nname: broken\n");
+  const std::string path = "DAYDREAM_OPTS_PATH=" + folder_;
+  Result list = Run("opt list", path);
+  EXPECT_EQ(list.exit, 0);
+  EXPECT_THAT(list.out, HasSubstr("Half of every kernel"));
+  EXPECT_THAT(list.err, HasSubstr("broken.yaml"));
+  EXPECT_THAT(Run("opt show mine", path).out, HasSubstr("Half of every kernel"));
+  EXPECT_THAT(Run("explain mine", path).out, HasSubstr("Half of every kernel"));
+  EXPECT_THAT(Run("explain", path).out, HasSubstr(" mine\n"));
+  EXPECT_THAT(Run(std::string("advise ") + kTrace, path).out, HasSubstr("mine"));
+  // Lines that are there, and that are not.
+  EXPECT_THAT(Run("explain " + Path("mine.yaml:6")).out, HasSubstr("    6 |      scale"));
+  Result checks = Run("explain " + Path("mine.yaml:8"));
+  EXPECT_THAT(checks.out, HasSubstr("    8 |    - {expect"));
+  EXPECT_EQ(checks.out.find("scale"), std::string::npos);
+  Result none = Run("explain " + Path("mine.yaml:999"));
+  EXPECT_EQ(none.exit, 2);
+  EXPECT_THAT(none.err, HasSubstr("it has 8 lines"));
+  // The whole names are for programs, parts of them for people.
+  const std::string check = "opt check " + Path("mine.yaml") + " --trace " + kTrace;
+  EXPECT_EQ(Run(check + " --format csv").out.find("..."), std::string::npos);
+  EXPECT_NE(Run(check).out.find("..."), std::string::npos);
+}
+
+TEST_F(Cli, AFileIsBegunWithAFreeName) {
+  EXPECT_THAT(Run("opt new amp").err, HasSubstr("E0407"));
+  Result alone = Run("opt new");
+  EXPECT_THAT(alone.err, HasSubstr("opt new needs a name"));
+  EXPECT_EQ(alone.err.find("did you mean"), std::string::npos);
+}
+
+TEST_F(Cli, WhatChangesNothingSaysWhyAndWhereToLook) {
+  Write("nothing.yaml",
+        "daydream: 1\nname: nothing\nsummary: s\n"
+        "steps:\n  - {select: {kernel: no such name}, remove: true}\n");
+  Result r = Run(std::string("whatif ") + kTrace + " --opt " + Path("nothing.yaml"));
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("nothing: changes nothing in this trace"));
+  EXPECT_THAT(r.err, HasSubstr("why: nothing.yaml:5: remove matched nothing"));
+  EXPECT_THAT(r.err, HasSubstr("fix: daydream opt check " + Path("nothing.yaml")));
+  Result sweep =
+      Run(std::string("sweep ") + kTrace + " --no-interval --opt " + Path("nothing.yaml"));
+  EXPECT_THAT(sweep.out, HasSubstr("nothing.yaml:5: remove matched nothing"));
+}
+
 TEST_F(Cli, GatesExit5) {
   std::string base = std::string("whatif ") + kTrace + " --opt graphs ";
   EXPECT_EQ(Run(base + "--fail-if 'speedup < 100'").exit, 5);

@@ -107,6 +107,33 @@ TEST(OptionExamples, ShippedTracesChangeInTheRightDirection) {
   }
 }
 
+TEST(OptionExamples, FusedAdamIsAboutPlainAdam) {
+  auto verdict = [](std::string_view optimizer, std::string_view kernel) {
+    std::string text = fmt::format(
+        "lane main thread\nlane gpu0.7 stream\n"
+        "scope opt annotation main \"Optimizer.step#{}.step\"\n",
+        optimizer);
+    for (int i = 0; i < 20; ++i) {
+      text += fmt::format(
+          "c{0} main call 1us \"cudaLaunchKernel\" scope opt phase optimizer\n"
+          "k{0} gpu0.7 kernel 1us \"{1}\" after c{0} launch phase optimizer scope opt\n",
+          i, kernel);
+    }
+    auto graph = ParseGraph(text);
+    EXPECT_TRUE(graph.ok()) << Message(graph.status());
+    OptionFiles files({kFolder});
+    auto scenario = ParseScenario("fused-adam", &files);
+    auto applied = Apply((*scenario)[0], *graph);
+    return applied.ok() ? "fine" : DiagnosticOf(applied.status()).code;
+  };
+  EXPECT_EQ(verdict("Adam", "addcdiv"), "fine");
+  EXPECT_EQ(verdict("AdamW", "addcdiv"), "fine");
+  EXPECT_EQ(verdict("SGD", "add"), "E0421");
+  EXPECT_EQ(verdict("NAdam", "addcdiv"), "E0421");
+  EXPECT_EQ(verdict("FusedAdam", "multi_tensor_apply"), "E0421");
+  EXPECT_EQ(verdict("AdamW", "multi_tensor_apply_kernel<FusedAdamMathFunctor>"), "E0421");
+}
+
 TEST(OptionExamples, FlashAttentionKeepsProductsAndDropsScores) {
   // Forward: 10 + (4) + 10 us become one kernel of 20 us.
   Outcome out = OnText("flash-attention", R"(

@@ -1,3 +1,5 @@
+#include <filesystem>
+#include <fstream>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -54,6 +56,33 @@ TEST(Scenario, PointsAtBadParameters) {
   EXPECT_EQ(d.where, "free-gpu,speedup(conv,by=fast)\n         ^^^^^^^^^^^^^^^^^^^^^");
   EXPECT_EQ(ErrorOf("speedup").what.substr(0, 26), "speedup: select is missing");
   EXPECT_EQ(ErrorOf("free-gpu(3)").what, "free-gpu: takes no parameters");
+}
+
+TEST(Scenario, PathsMayHoldSpacesAndQuotedOnesAnything) {
+  const std::string folder = testing::TempDir() + "daydream scenario, (test)";
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(testing::TempDir() + "daydream scenario");
+  constexpr char kText[] =
+      "daydream: 1\nname: mine\nsummary: s\nparams: {x: {default: 2, source: s}}\n"
+      "steps: [{use: fuse}]\n";
+  std::ofstream(folder + "/my idea.yaml") << kText;
+  const std::string plain = testing::TempDir() + "daydream scenario/my idea.yaml";
+  std::ofstream(plain) << kText;
+  for (const std::string& spec :
+       {"amp," + plain + "(x=3) ,free-gpu", "amp, '" + folder + "/my idea.yaml'(x=3),free-gpu",
+        "amp,\"" + folder + "/my idea.yaml\" (x=3), free-gpu"}) {
+    OptionFiles files;
+    auto items = ParseScenario(spec, &files);
+    ASSERT_TRUE(items.ok()) << spec << DiagnosticOf(items.status()).where;
+    ASSERT_EQ(items->size(), 3u) << spec;
+    EXPECT_EQ((*items)[1].params.spelled(), "mine(x=3)");
+  }
+  OptionFiles files;
+  Diagnostic d = DiagnosticOf(ParseScenario("'" + plain + "'(y=3)", &files).status());
+  EXPECT_EQ(d.fix, "daydream opt show " + plain);
+  EXPECT_FALSE(ParseScenario("'" + plain, &files).ok());
+  std::filesystem::remove_all(folder);
+  std::filesystem::remove_all(testing::TempDir() + "daydream scenario");
 }
 
 TEST(Scenario, RefusesBrokenText) {

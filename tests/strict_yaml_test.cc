@@ -48,6 +48,11 @@ TEST(StrictYaml, RefusesWhatNobodyMeans) {
   EXPECT_EQ(Verdict("a: 1\n---\nb: 1\n").substr(0, 5), "E0403");
   EXPECT_EQ(Verdict("[a]: 1\n").substr(0, 5), "E0403");
   EXPECT_EQ(Verdict("a: *a\n").substr(0, 5), "E0402");
+  // Escapes that a terminal would obey: ESC, BEL, and NEL of the second set of controls.
+  EXPECT_EQ(Verdict("a: 1\nb: \"s\\e]0;pwn\"\n"), "E0403 f.yaml:2:4");
+  EXPECT_EQ(Verdict("a: \"s\\a\"\n"), "E0403 f.yaml:1:4");
+  EXPECT_EQ(Verdict("a: \"s\\N\"\n"), "E0403 f.yaml:1:4");
+  EXPECT_EQ(Verdict("a: \"s\\t\\n\"\n"), "fine");
 }
 
 TEST(StrictYaml, RefusesWhatIsNotYaml) {
@@ -57,6 +62,7 @@ TEST(StrictYaml, RefusesWhatIsNotYaml) {
   EXPECT_EQ(Verdict("a: b: c\n"), "E0402 f.yaml:1:5");
   EXPECT_EQ(Verdict(std::string_view("a\0b", 3)), "E0401 f.yaml:1:2");
   EXPECT_EQ(Verdict("a: 1\nb: \xff\n"), "E0401 f.yaml:2:4");
+  EXPECT_EQ(Verdict("a: 1\nb: \xc2\x9b\n"), "E0401 f.yaml:2:4");
 }
 
 TEST(StrictYaml, IsNotBlownUp) {

@@ -64,10 +64,25 @@ TEST(SweepValues, AxesOfOneSweepHaveDifferentNames) {
   EXPECT_THAT(names, ElementsAre("f.1", "f#2.1", "f.n", "f#2.n"));
 }
 
+TEST(SweepValues, NamesOfAxesDoNotHangOnTheSpelling) {
+  const std::vector<std::string> specs = {"prefetch(1..2)", "prefetch(workers=1..2)"};
+  auto plan = PlanSweep(specs);
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->axes[0][0].name, "prefetch.workers");
+  EXPECT_EQ(plan->axes[1][0].name, "prefetch.workers");
+}
+
+TEST(SweepValues, QuotedPathsAreNames) {
+  EXPECT_THAT(Specs("'./a (1..2), b.yaml'(n=1..2)"),
+              ElementsAre("'./a (1..2), b.yaml'(n=1)", "'./a (1..2), b.yaml'(n=2)"));
+  EXPECT_THAT(Specs("'./a"), ElementsAre("'./a"));
+}
+
 TEST(SweepValues, RangesWithoutAnEndAreRefused) {
-  for (const char* spec : {"f(8..1)", "f(1..8+0)", "f(1..8*1)", "f(0..8*2)", "f(1ms..8us)",
-                           "f(1ms..8ms*2ms)", "f({1,,2})", "f({})", "f(1..9e9)",
-                           "f(1..1e300*1.001)", "f(1..1000),f(1..1000)", "f(1..8+1e-300)"}) {
+  for (const char* spec :
+       {"f(8..1)", "f(1..8+0)", "f(1..8*1)", "f(0..8*2)", "f(1ms..8us)", "f(x{1,2})", "f(n=x{1,2})",
+        "f({1,2}ms)", "f(1ms..8ms*2ms)", "f({1,,2})", "f({})", "f(1..9e9)", "f(1..1e300*1.001)",
+        "f(1..1000),f(1..1000)", "f(1..8+1e-300)"}) {
     EXPECT_EQ(CodeOf(spec), "E0701") << spec;
   }
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tools/session.h"
+#include "tools/scenarios.h"
 
 namespace daydream {
 namespace {
@@ -32,11 +32,12 @@ absl::Status CheckExcluded(std::span<const std::string> excluded,
 
 }  // namespace
 
-absl::StatusOr<Candidates> FindCandidates(const Args& args) {
+absl::StatusOr<Candidates> FindCandidates(const Args& args, Session& session) {
   OptionFiles files(OptionFolders());
   for (const std::string& path : args.All("--opt-file")) {
     DD_RETURN_IF_ERROR(files.Load(path).status());
   }
+  LoadFolders(files, session);
   const std::vector<std::string> excluded = args.All("--exclude");
   std::vector<const Transform*> known(Transforms().begin(), Transforms().end());
   for (const auto& file : files.all()) known.push_back(&file->transform());

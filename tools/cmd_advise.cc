@@ -49,7 +49,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   } else {
     DD_ASSIGN_OR_RETURN(report.details, ParseCount("--details", args.Get("--details")));
   }
-  DD_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(args));
+  DD_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(args, session));
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (std::fabs(in.replay.error()) > limit) return ReplayFailed(in.replay, limit, path);

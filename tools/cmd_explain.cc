@@ -2,12 +2,15 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "report/format.h"
 #include "tools/command.h"
 #include "tools/describe.h"
 #include "tools/explain_scenario.h"
+#include "tools/scenarios.h"
 #include "tools/topics.h"
 #include "transforms/option_file.h"
 #include "transforms/option_files.h"
+#include "transforms/source_text.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -25,9 +28,12 @@ constexpr Flag kFlags[] = {
      .fallback = "10"},
 };
 
-std::string Topics() {
+std::string Topics(Session& session) {
   std::string out = "optimizations\n ";
   for (const Transform* t : Transforms()) out += fmt::format(" {}", t->name);
+  OptionFiles files(OptionFolders());
+  LoadFolders(files, session);
+  for (const auto& file : files.all()) out += fmt::format(" {}", file->transform().name);
   out += "\n\nwords\n";
   for (const Term& t : Terms()) out += fmt::format("  {}\n", t.name);
   out += "\nerrors and warnings\n";
@@ -49,6 +55,13 @@ absl::StatusOr<std::string> ExplainFile(const std::string& topic) {
   }
   DD_ASSIGN_OR_RETURN(auto file, OptionFile::Load(path));
   if (line == 0) return DescribeTransform(file->transform());
+  if (line > file->source().lines()) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0109",
+                       .what = fmt::format("{} has no line {}", path, line),
+                       .why = fmt::format("it has {}", Plural(file->source().lines(), "line")),
+                       .fix = fmt::format("daydream explain {}", path)});
+  }
   std::string out = fmt::format("{}: {}\n\n", file->transform().name, file->transform().summary);
   for (const auto& [number, text] : file->StepAround(line)) {
     out += fmt::format("{:>5} |  {}\n", number, text);
@@ -66,6 +79,9 @@ absl::StatusOr<std::string> Explain(const std::string& topic) {
   if (LooksLikeOptionFile(topic) || LooksLikeOptionFile(topic.substr(0, colon))) {
     return ExplainFile(topic);
   }
+  OptionFiles files(OptionFolders());
+  DD_ASSIGN_OR_RETURN(const auto file, files.Find(topic));
+  if (file != nullptr) return DescribeTransform(file->transform());
   std::vector<std::string_view> names;
   for (const Transform* t : Transforms()) names.push_back(t->name);
   for (const Term& t : Terms()) names.push_back(t.name);
@@ -82,7 +98,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (args.Has("--markdown")) {
     text = args.Get("--markdown") == "errors" ? ErrorsMarkdown() : GlossaryMarkdown();
   } else if (args.positional().empty()) {
-    text = Topics();
+    text = Topics(session);
   } else {
     std::vector<std::string> words(args.positional().begin(), args.positional().end());
     std::error_code none;

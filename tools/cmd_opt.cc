@@ -1,9 +1,13 @@
+#include <algorithm>
+
 #include "graph/build.h"
+#include "report/format.h"
 #include "report/json_writer.h"
 #include "report/table.h"
 #include "tools/command.h"
 #include "tools/describe.h"
 #include "tools/input.h"
+#include "tools/scenarios.h"
 #include "transforms/option_file.h"
 #include "transforms/option_files.h"
 #include "transforms/transform.h"
@@ -24,11 +28,13 @@ constexpr Flag kFlags[] = {
      .help = "with check: what each selector of the file matches in this trace"},
 };
 
-// The built-in optimizations, then those of --opt-file.
-absl::StatusOr<std::vector<const Transform*>> Known(const Args& args, OptionFiles& files) {
+// The built-in optimizations, then those of --opt-file and of the folders of files.
+absl::StatusOr<std::vector<const Transform*>> Known(const Args& args, OptionFiles& files,
+                                                    Session& session) {
   for (const std::string& path : args.All("--opt-file")) {
     DD_RETURN_IF_ERROR(files.Load(path).status());
   }
+  LoadFolders(files, session);
   std::vector<const Transform*> known(Transforms().begin(), Transforms().end());
   for (const auto& file : files.all()) known.push_back(&file->transform());
   return known;
@@ -76,7 +82,7 @@ std::string TryOn(const Transform& t, const Graph& graph) {
 absl::StatusOr<Exit> List(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   OptionFiles files(OptionFolders());
-  DD_ASSIGN_OR_RETURN(std::vector<const Transform*> known, Known(args, files));
+  DD_ASSIGN_OR_RETURN(std::vector<const Transform*> known, Known(args, files, session));
   if (format == Format::kJson) {
     JsonWriter json;
     json.BeginObject().Key("schema").String("daydream.opts/1").Key("optimizations").BeginArray();
@@ -110,7 +116,7 @@ absl::StatusOr<Exit> List(const Args& args, Session& session) {
 
 absl::StatusOr<Exit> Show(const std::string& name, const Args& args, Session& session) {
   OptionFiles files(OptionFolders());
-  DD_ASSIGN_OR_RETURN(std::vector<const Transform*> known, Known(args, files));
+  DD_ASSIGN_OR_RETURN(std::vector<const Transform*> known, Known(args, files, session));
   const Transform* transform = FindTransform(name);
   if (transform == nullptr) {
     DD_ASSIGN_OR_RETURN(auto file, files.Find(name));
@@ -174,24 +180,32 @@ std::string CheckJson(const OptionFile& file, std::span<const OptionMatch> match
   return json.Take() + "\n";
 }
 
-absl::Status WriteCheck(const OptionFile& file, std::span<const OptionMatch> matches,
-                        const Args& args, Session& session) {
-  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
-  if (format == Format::kJson) return session.WriteResult(args, CheckJson(file, matches));
+Table CheckTable(std::span<const OptionMatch> matches, size_t width) {
   Table table({{"selector", Align::kLeft}, {"line"}, {"tasks"}, {"first", Align::kLeft}});
   for (const OptionMatch& m : matches) {
     std::string names;
     for (const std::string& name : m.names) {
-      names += (names.empty() ? "" : ", ") + name.substr(0, 40);
+      names += (names.empty() ? "" : ", ") + CutMiddle(Printable(name), width);
     }
     table.AddRow({m.what, std::to_string(m.line), std::to_string(m.tasks), std::move(names)});
   }
-  if (format == Format::kCsv) return session.WriteResult(args, table.Csv());
-  if (format == Format::kMarkdown) return session.WriteResult(args, table.Markdown());
+  return table;
+}
+
+absl::Status WriteCheck(const OptionFile& file, std::span<const OptionMatch> matches,
+                        const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
+  if (format == Format::kJson) return session.WriteResult(args, CheckJson(file, matches));
+  if (format == Format::kCsv) {
+    return session.WriteResult(args, CheckTable(matches, SIZE_MAX).Csv());
+  }
+  if (format == Format::kMarkdown) {
+    return session.WriteResult(args, CheckTable(matches, SIZE_MAX).Markdown());
+  }
   const Transform& t = file.transform();
   std::string text = fmt::format("{}: {} can be read; {} parameter{}\n", file.path(), t.name,
                                  t.params.size(), t.params.size() == 1 ? "" : "s");
-  if (!matches.empty()) text += "\n" + table.Text({.indent = 2});
+  if (!matches.empty()) text += "\n" + CheckTable(matches, 40).Text({.indent = 2});
   return session.WriteResult(args, text);
 }
 
@@ -223,6 +237,13 @@ absl::StatusOr<Exit> Check(const std::string& name, const Args& args, Session& s
 }
 
 absl::StatusOr<Exit> New(const std::string& name, const Args& args, Session& session) {
+  if (FindTransform(name) != nullptr) {
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0407",
+         .what = fmt::format("'{}' is the name of an optimization that daydream has", name),
+         .fix = fmt::format("daydream opt new my-{0} > my-{0}.yaml", name)});
+  }
   if (!IsOptionName(name)) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0107",
@@ -241,6 +262,14 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (words[0] == "check" && words.size() == 2) return Check(words[1], args, session);
   if (words[0] == "new" && words.size() == 2) return New(words[1], args, session);
   constexpr std::string_view kVerbs[] = {"list", "show", "check", "new"};
+  if (std::find(std::begin(kVerbs), std::end(kVerbs), words[0]) != std::end(kVerbs)) {
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0107",
+         .what = fmt::format("daydream opt {} {}", words[0],
+                             words.size() == 1 ? "needs a name or a file" : "takes no other word"),
+         .fix = "daydream opt list, opt show NAME, opt check FILE, or opt new NAME"});
+  }
   return MakeStatus(
       absl::StatusCode::kInvalidArgument,
       {.code = "E0107",
@@ -260,7 +289,7 @@ const Command kOptCommand = {
         "to\n"
         "start from, `opt check` reads it and, with --trace, says what each selector matches. "
         "Files\n"
-        "in the folders of DAYDREAM_OPTS_PATH are found by their name.",
+        "in the folders of DAYDREAM_OPTS_PATH are listed, and found by their name (NAME.yaml).",
     .examples =
         "daydream opt list\ndaydream opt list --applicable run.ddtrace\n"
         "daydream opt show amp\n"

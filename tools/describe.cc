@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "report/format.h"
 #include "report/residuals.h"
 #include "report/table.h"
 #include "transforms/option_file.h"
@@ -26,6 +27,7 @@ std::string Paragraph(std::string_view label, std::string_view text) {
     std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (word.empty()) continue;
+    const std::string shown = Printable(word);
     if (!empty && used + 1 + word.size() > indent + kTextWidth) {
       out += line + "\n";
       line = std::string(indent, ' ');
@@ -33,8 +35,8 @@ std::string Paragraph(std::string_view label, std::string_view text) {
       empty = true;
     }
     if (!empty) line += ' ', ++used;
-    line += word;
-    used += word.size();
+    line += shown;
+    used += shown.size();
     empty = false;
   }
   return out + line + "\n";
@@ -73,7 +75,7 @@ std::string DescribeTransform(const Transform& t) {
     out += Paragraph("try it", fmt::format("{} (effort: {}; risk: {})", t.advice.how,
                                            t.advice.effort, t.advice.risk));
   }
-  out += t.file != nullptr ? fmt::format("{:<13}{}\n", "file", t.file->path())
+  out += t.file != nullptr ? fmt::format("{:<13}{}\n", "file", Printable(t.file->path()))
                            : fmt::format("{:<13}docs/optimizations/{}.md\n", "more", t.name);
   for (const ParamSpec& spec : t.params) {
     out += fmt::format("\nparameter    {} = {}\n", spec.name, DescribeDefault(spec));

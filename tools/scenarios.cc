@@ -85,6 +85,14 @@ absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args&
   return scenarios;
 }
 
+void LoadFolders(OptionFiles& files, Session& session) {
+  for (const absl::Status& status : files.LoadFolders()) {
+    Diagnostic d = DiagnosticOf(status);
+    d.effect = "its optimization is left out";
+    session.Warn(d);
+  }
+}
+
 absl::StatusOr<double> ParsePercent(std::string_view flag, std::string_view text) {
   std::string number(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0)));
   char* end = nullptr;

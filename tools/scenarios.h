@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "tools/flags.h"
+#include "tools/session.h"
 #include "transforms/transform.h"
 
 namespace daydream {
@@ -20,6 +21,9 @@ absl::StatusOr<std::vector<std::vector<Application>>> ParseScenarios(const Args&
 // --set.
 absl::StatusOr<std::vector<std::vector<Application>>> ParseSpecs(
     const Args& args, std::span<const std::string> specs);
+
+// Reads the files of DAYDREAM_OPTS_PATH into `files`; warns of those that cannot be read.
+void LoadFolders(OptionFiles& files, Session& session);
 
 // "3%", "3" -> 0.03. E0104 unless it is a number of percent, 0 or more.
 absl::StatusOr<double> ParsePercent(std::string_view flag, std::string_view text);

@@ -88,6 +88,9 @@ class OptionFileReader {
     t.name = Keep(std::move(text));
     DD_RETURN_IF_ERROR(walk_.Require(root, "the file", "summary").status());
     DD_ASSIGN_OR_RETURN(t.summary, TextAt(root, "summary", ""));
+    if (t.summary.find('\n') != std::string_view::npos) {
+      return walk_.WrongForm(*root.Find("summary"), "summary has to be one line");
+    }
     while (t.summary.ends_with('.')) t.summary.remove_suffix(1);
     std::string_view steps = Keep(fmt::format("As the steps of {} say.", source_.path()));
     DD_ASSIGN_OR_RETURN(t.model, TextAt(root, "model", steps));
@@ -372,7 +375,13 @@ std::vector<std::pair<size_t, std::string>> OptionFile::StepAround(size_t line) 
   for (auto step = program_->steps.rbegin(); step != program_->steps.rend(); ++step) {
     if (step->place.line > line) end = step->place.line;
   }
-  bool last = program_->steps.empty() || begin == program_->steps.back().place.line;
+  // Behind the last step, the lines of the key that `line` belongs to.
+  for (size_t l = begin + 1; l <= std::min(line, source_->lines()); ++l) {
+    const std::string_view text = source_->Line(l);
+    const bool key = !text.empty() && text[0] != ' ' && text[0] != '-' && text[0] != '#';
+    if (begin > 1 && key) begin = l;
+  }
+  bool last = program_->steps.empty() || begin >= program_->steps.back().place.line;
   constexpr size_t kMostLines = 40;
   std::vector<std::pair<size_t, std::string>> lines;
   for (size_t l = begin; lines.size() < kMostLines && (last || l < end); ++l) {

@@ -1,5 +1,6 @@
 #include "transforms/option_files.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace daydream {
@@ -24,6 +25,27 @@ absl::StatusOr<std::shared_ptr<const OptionFile>> OptionFiles::Load(const std::s
   }
   files_.push_back(read);
   return read;
+}
+
+std::vector<absl::Status> OptionFiles::LoadFolders() {
+  std::vector<absl::Status> errors;
+  for (const std::string& folder : folders_) {
+    std::vector<std::string> names;
+    std::error_code error;
+    for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      const std::filesystem::path& path = entry->path();
+      if (path.extension() == ".yaml" && IsOptionName(path.stem().string())) {
+        names.push_back(path.stem().string());
+      }
+    }
+    std::sort(names.begin(), names.end());
+    for (const std::string& name : names) {
+      auto file = Find(name);
+      if (!file.ok()) errors.push_back(file.status());
+    }
+  }
+  return errors;
 }
 
 absl::StatusOr<std::shared_ptr<const OptionFile>> OptionFiles::Find(std::string_view name) {

@@ -24,6 +24,9 @@ class OptionFiles {
   // What `name` means in --opt: a path (it holds a '/' or ends in .yaml, .yml or .json), the
   // optimization of a file that was read, or a file in one of the folders. nullptr: nothing.
   absl::StatusOr<std::shared_ptr<const OptionFile>> Find(std::string_view name);
+  // Reads every NAME.yaml of the folders, by folder and name. Returns the errors of those that
+  // cannot be read, which stay unknown; the first file of a name is the one that counts.
+  std::vector<absl::Status> LoadFolders();
   // In the order in which they were read.
   std::span<const std::shared_ptr<const OptionFile>> all() const { return files_; }
 

@@ -64,11 +64,7 @@ class ScenarioReader {
   absl::StatusOr<Application> ReadItem() {
     SkipSpaces();
     size_t begin = at_;
-    while (at_ < spec_.size() && spec_[at_] != ',' && spec_[at_] != '(' && spec_[at_] != ')' &&
-           spec_[at_] != ' ') {
-      ++at_;
-    }
-    std::string_view name = spec_.substr(begin, at_ - begin);
+    DD_ASSIGN_OR_RETURN(const std::string_view name, ReadName());
     if (name.empty()) return Syntax(begin, begin + 1, "expected the name of an optimization");
     const Transform* transform = FindTransform(name);
     std::shared_ptr<const OptionFile> file;
@@ -91,7 +87,28 @@ class ScenarioReader {
     auto params = BindParams(transform->name, transform->params, args);
     if (params.ok()) return Application{transform, *std::move(params), std::move(file)};
     Diagnostic d = DiagnosticOf(params.status());
+    if (file != nullptr) d.fix = fmt::format("daydream opt show {}", file->path());
     return At(spec_, begin, at_, d.code, d.what, "", d.fix);
+  }
+
+  // Ends at ',', '(', ')' and, but for paths, at a space; in quotes it may hold all of them.
+  absl::StatusOr<std::string_view> ReadName() {
+    const size_t begin = at_;
+    if (at_ < spec_.size() && (spec_[at_] == '\'' || spec_[at_] == '"')) {
+      const size_t end = spec_.find(spec_[at_], begin + 1);
+      if (end == std::string_view::npos) {
+        return Syntax(begin, begin + 1, "this quote is never closed");
+      }
+      at_ = end + 1;
+      return spec_.substr(begin + 1, end - begin - 1);
+    }
+    auto name = [&] { return spec_.substr(begin, at_ - begin); };
+    while (at_ < spec_.size() && spec_[at_] != ',' && spec_[at_] != '(' && spec_[at_] != ')' &&
+           (spec_[at_] != ' ' || name().find('/') != std::string_view::npos)) {
+      ++at_;
+    }
+    while (name().ends_with(' ')) --at_;
+    return name();
   }
 
   // The file of this name, or none.

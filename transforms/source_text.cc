@@ -51,6 +51,9 @@ size_t FindNonText(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const auto c = static_cast<unsigned char>(text[i]);
     if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) return i;
+    // C1 controls (U+0080 to U+009F) start escape sequences on some terminals.
+    if (c == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0)
+      return i;
     const size_t length = SequenceLength(c);
     if (length == 0 || i + length > text.size()) return i;
     for (size_t k = 1; k < length; ++k) {

@@ -21,6 +21,7 @@ class SourceText {
 
   const std::string& path() const { return path_; }
   std::string_view text() const { return text_; }
+  size_t lines() const { return line_begin_.size() - (text_.ends_with('\n') ? 1 : 0); }
   // The line without its end; empty for lines that do not exist.
   std::string_view Line(size_t line) const;
   // The bytes from `place` to the end of its line.

@@ -42,6 +42,11 @@ class TreeBuilder : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     CheckMarks(mark, tag, anchor);
+    // Escapes such as "\e" make what the bytes of the file may not be.
+    if (FindNonText(value) != std::string_view::npos) {
+      Refuse("E0403", PlaceOf(mark), "control characters are not accepted",
+             "leave the escape sequences away; texts are shown in terminals");
+    }
     // yaml-cpp tags what is not plain text with "!".
     Add({.kind = YamlNode::Kind::kText,
          .place = PlaceOf(mark),

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "graph/validate.h"
@@ -12,6 +13,18 @@ constexpr const Transform* kTransforms[] = {
 #include "transforms/transforms.def"
 };
 #undef TRANSFORM
+
+// What a transform that changed nothing told about it.
+std::string WhyNothing(const Changes& changes) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> all = changes.notes;
+  all.insert(all.end(), changes.warnings.begin(), changes.warnings.end());
+  if (all.empty()) return "what it would change is not there, or is so already";
+  std::string why;
+  for (size_t i = 0; i < std::min(all.size(), kShown); ++i) why += (i > 0 ? "; " : "") + all[i];
+  if (all.size() > kShown) why += fmt::format("; and {} more", all.size() - kShown);
+  return why;
+}
 
 }  // namespace
 
@@ -31,15 +44,15 @@ absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
                                                   : transform.apply(application.params, edit);
   if (!status.ok()) return status;
   if (!edit.changes().any()) {
-    std::string why;
-    for (const std::string& note : edit.changes().notes) why += why.empty() ? note : "; " + note;
     return MakeStatus(
         absl::StatusCode::kFailedPrecondition,
         {.code = "E0601",
-         .what = fmt::format("{}: nothing in this trace matches", application.params.spelled()),
-         .why = why.empty() ? std::string(transform.summary) : why,
+         .what = fmt::format("{}: changes nothing in this trace", application.params.spelled()),
+         .why = WhyNothing(edit.changes()),
          .effect = "the step would stay as it is",
-         .fix = fmt::format("daydream explain {}", transform.name)});
+         .fix = transform.file == nullptr
+                    ? fmt::format("daydream explain {}", transform.name)
+                    : fmt::format("daydream opt check {} --trace TRACE", transform.file->path())});
   }
   edit.Finish();
   if (absl::Status valid = ValidateButCycles(graph); !valid.ok()) {
