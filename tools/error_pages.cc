@@ -275,9 +275,9 @@ constexpr ErrorPage kPages[] = {
      "drop\n"
      "events. Record fewer steps, or CUDA graphs as a whole (--cuda-graph graph)."},
     {"E0601", "the optimization found nothing to change",
-     "Nothing in this trace matches what the optimization works on, for example `fuse` where "
-     "every\n"
-     "optimizer is fused already. That is an answer too; it is not printed as 1.00x so that a\n"
+     "Nothing in this trace matches what the optimization works on, or it has the new values "
+     "already,\n"
+     "for example `fuse` where every optimizer is fused. That is an answer too; it is not printed as 1.00x so that a\n"
      "misspelt selection does not look like one. A combination is predicted\n"
      "without its parts that find nothing, with warning W0601; the exit code is 4 either way, "
      "unless\n"
