@@ -116,7 +116,7 @@ std::string KernelLines(const std::vector<KernelChange>& kernels,
 
 absl::StatusOr<std::string> ExplainScenario(const std::string& spec, const std::string& path,
                                             const Args& args, Session& session) {
-  OptionFiles files;
+  OptionFiles files(OptionFolders());
   DD_ASSIGN_OR_RETURN(std::vector<Application> scenario, ParseScenario(spec, &files));
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
