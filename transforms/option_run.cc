@@ -176,7 +176,7 @@ class OptionRun {
   // A value from 0 to `most`, both in `unit`. Nothing, and one more skipped, when the task lacks a
   // field of it.
   absl::StatusOr<std::optional<double>> Number(Evaluation& evaluation, TaskId t, TaskId shown,
-                                               double most, Unit unit) {
+                                               double most, Unit unit = Unit::kFactor) {
     std::optional<double> value = evaluation.Of(t);
     if (!value) {
       missing_ = evaluation.missing();
