@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <string>
 #include <utility>
@@ -104,13 +105,29 @@ std::vector<TaskId> OrderInTime(const Graph& g) {
   }
   std::vector<TaskId> order;
   order.reserve(g.size());
-  while (!ready.empty()) {
-    const TaskId t = ready.top().second;
-    ready.pop();
+  // The first of those that the last task released; mostly it is next, and needs no queue.
+  std::optional<Entry> released;
+  while (!ready.empty() || released.has_value()) {
+    Entry first;
+    if (released.has_value() && (ready.empty() || *released < ready.top())) {
+      first = *released;
+    } else {
+      first = ready.top();
+      ready.pop();
+      if (released.has_value()) ready.push(*released);
+    }
+    released.reset();
+    const TaskId t = first.second;
     order.push_back(t);
     auto release = [&](TaskId next) {
       place[next.index()] = std::max(place[next.index()], place[t.index()]);
-      if (--w.open[next.index()] == 0) ready.push({place[next.index()], next});
+      if (--w.open[next.index()] != 0) return;
+      Entry entry{place[next.index()], next};
+      if (released.has_value() && *released < entry) std::swap(entry, *released);
+      if (released.has_value())
+        ready.push(std::exchange(*released, entry));
+      else
+        released = entry;
     };
     for (uint32_t k = w.begin[t.index()]; k < w.begin[t.index() + 1]; ++k) release(w.targets[k]);
     const TaskId next = g.task(t).lane_next;

@@ -87,30 +87,38 @@ absl::Status CheckEdges(const Graph& g) {
   return absl::OkStatus();
 }
 
-absl::Status CheckLength(const Graph& g) {
-  uint64_t sum = 0, earliest = 0;
-  auto add = [&](int64_t v) {
-    sum = std::min(sum + std::min(Magnitude(v), kLongestReplay), kLongestReplay);
-  };
-  for (const Task& t : g.tasks()) {
-    add(t.duration.ns);
-    add(t.gap.ns);
-    earliest = std::max(earliest, Magnitude(t.earliest.ns));
+// Sums what a replay can take at the most, up to the limit.
+class Length {
+ public:
+  void Add(const Task& t) {
+    Add(t.duration.ns);
+    Add(t.gap.ns);
+    earliest_ = std::max(earliest_, Magnitude(t.earliest.ns));
   }
-  for (const Edge& e : g.edges()) add(e.lag.ns);
-  if (sum + std::min(earliest, kLongestReplay) >= kLongestReplay) {
+  void Add(int64_t v) {
+    sum_ = std::min(sum_ + std::min(Magnitude(v), kLongestReplay), kLongestReplay);
+  }
+  absl::Status Check() const {
+    if (sum_ + std::min(earliest_, kLongestReplay) < kLongestReplay) return absl::OkStatus();
     return FailedPrecondition("durations, gaps and lags add up to more than 36 years");
   }
-  return absl::OkStatus();
-}
+
+ private:
+  uint64_t sum_ = 0, earliest_ = 0;
+};
 
 }  // namespace
 
 absl::Status ValidateButCycles(const Graph& graph) {
-  for (size_t i = 0; i < graph.size(); ++i) DD_RETURN_IF_ERROR(CheckTask(graph, i));
+  Length length;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    DD_RETURN_IF_ERROR(CheckTask(graph, i));
+    length.Add(graph.tasks()[i]);
+  }
   DD_RETURN_IF_ERROR(CheckLanes(graph));
   DD_RETURN_IF_ERROR(CheckEdges(graph));
-  return CheckLength(graph);
+  for (const Edge& e : graph.edges()) length.Add(e.lag.ns);
+  return length.Check();
 }
 
 absl::Status Validate(const Graph& graph) {

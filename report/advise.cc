@@ -29,10 +29,11 @@ bool Has(Set set, size_t member) { return (set >> member & 1) != 0; }
 // Looks for the best set among the first options that are worth something.
 class SetSearch {
  public:
-  SetSearch(const Graph& graph, std::span<const Option> worth, Duration least, unsigned jobs)
-      : graph_(graph), worth_(worth), least_(least), jobs_(jobs) {
+  SetSearch(const Baseline& base, std::span<const Option> worth, Duration least,
+            const AdviseOptions& advise)
+      : copies_(*base.copies), worth_(worth), least_(least), advise_(advise) {
     size_t most = kMostMembers;
-    while (most > kLeastMembers && most * most / 2 * graph.size() > kPlayedTasks) --most;
+    while (most > kLeastMembers && most * most / 2 * base.graph->size() > kPlayedTasks) --most;
     members_ = std::min(most, worth.size());
     for (size_t m = 0; m < members_; ++m) known_[Set{1} << m] = {worth[m].prediction.step, ""};
   }
@@ -90,27 +91,41 @@ class SetSearch {
     return members;
   }
 
+  bool WithinBudget(std::span<const size_t> members) const {
+    if (!advise_.effort) return true;
+    double all = 0;
+    for (size_t m : members) all += advise_.effort(worth_[m].application);
+    return all <= advise_.budget;
+  }
+
   Outcome Play(Set set) const {
     const std::vector<size_t> members = MembersOf(set);
     for (size_t i = 0; i < members.size(); ++i) {
       for (size_t j = i + 1; j < members.size(); ++j) {
-        const Conflict* conflict = FindConflict(*worth_[members[i]].application.transform,
-                                                *worth_[members[j]].application.transform);
-        if (conflict != nullptr) return {{}, std::string(conflict->reason)};
+        const std::optional<Conflict> conflict = FindConflict(
+            *worth_[members[i]].application.transform, *worth_[members[j]].application.transform);
+        if (conflict.has_value()) return {{}, std::string(conflict->reason)};
       }
     }
-    Graph graph = graph_;
+    if (!WithinBudget(members)) return {{}, "together they take more than the budget"};
+    const GraphCopies::Copy graph = copies_.Make();
+    double samples = 1;
     std::string idle;
     absl::Status applied =
-        ApplyAll(ScenarioOf(members), graph, [&](const Application& a, const Applied* done) {
-          if (done == nullptr) idle = std::string(a.transform->name);
+        ApplyAll(ScenarioOf(members), *graph, [&](const Application& a, const Applied* done) {
+          if (done == nullptr) {
+            idle = std::string(a.transform->name);
+          } else {
+            samples *= done->changes.samples;
+          }
           return absl::OkStatus();
         });
     if (!applied.ok()) return {{}, DiagnosticOf(applied).what};
     if (!idle.empty()) return {{}, fmt::format("the others leave {} nothing to do", idle)};
-    auto timeline = Simulate(graph);
+    auto timeline = Simulate(*graph);
     if (!timeline.ok()) return {{}, DiagnosticOf(timeline.status()).what};
-    return {StepTime(graph, *timeline), ""};
+    const bool whole = !advise_.per_example || !(samples > 0);
+    return {StepTime(*graph, *timeline).Scaled(whole ? 1 : 1 / samples), ""};
   }
 
   // Plays those of `sets` that are not known yet.
@@ -120,7 +135,7 @@ class SetSearch {
       if (!known_.contains(s)) unknown.push_back(s);
     }
     std::vector<Outcome> found(unknown.size());
-    ForEachParallel(unknown.size(), jobs_, [&](size_t i) { found[i] = Play(unknown[i]); });
+    ForEachParallel(unknown.size(), advise_.jobs, [&](size_t i) { found[i] = Play(unknown[i]); });
     for (size_t i = 0; i < unknown.size(); ++i) known_[unknown[i]] = std::move(found[i]);
   }
 
@@ -168,43 +183,47 @@ class SetSearch {
     return 0;
   }
 
-  const Graph& graph_;
+  GraphCopies& copies_;
   std::span<const Option> worth_;
   Duration least_;
-  unsigned jobs_;
+  const AdviseOptions& advise_;
   size_t members_ = 0;
   std::map<Set, Outcome> known_;
 };
 
 class Adviser {
  public:
-  Adviser(const Graph& graph, const Baseline& base, const AdviseOptions& advise, Advised& out)
-      : graph_(graph), base_(base), advise_(advise), out_(out) {}
+  Adviser(const Baseline& base, const AdviseOptions& advise, Advised& out)
+      : base_(base), advise_(advise), out_(out) {}
 
   void Run(std::span<const Application> options, std::span<const Application> limits) {
     least_ = std::max(base_.step.Scaled(advise_.worth), Duration::Ns(1));
-    Screen(options, limits);
+    TryEach(options, limits);
     Sort(options.size());
-    PredictWorth();
     if (out_.worth.empty()) return;
-    SetSearch search(graph_, out_.worth, least_, advise_.jobs);
+    SetSearch search(base_, out_.worth, least_, advise_);
     out_.pairs = search.Pairs(base_.step);
     std::vector<size_t> best = search.Best();
     if (best.size() < 2) return;
     out_.best_list = search.ScenarioOf(best);
     out_.best_members = std::move(best);
-    out_.best = Predict(base_, out_.replay, out_.best_list,
-                        {.jobs = advise_.jobs, .resampled = kResampled});
+    out_.best = Predict(
+        base_, out_.replay, out_.best_list,
+        {.per_example = advise_.per_example, .jobs = advise_.jobs, .resampled = kResampled});
   }
 
  private:
-  // The step with each of them, and nothing else.
-  void Screen(std::span<const Application> options, std::span<const Application> limits) {
+  // All that there is to tell about those that are worth a row, the step with each of the others.
+  void TryEach(std::span<const Application> options, std::span<const Application> limits) {
     tried_.resize(options.size() + limits.size());
     ForEachParallel(tried_.size(), advise_.jobs, [&](size_t i) {
       const Application& a = i < options.size() ? options[i] : limits[i - options.size()];
-      tried_[i] = {i, a, Predict(base_, out_.replay, {a}, {.step_only = true})};
-      Tell();
+      Prediction p = Predict(
+          base_, out_.replay, {a},
+          {.per_example = advise_.per_example, .least_saved = least_, .resampled = kResampled});
+      std::lock_guard lock(mutex_);
+      tried_[i] = {i, a, std::move(p)};
+      if (advise_.progress) advise_.progress(++done_, tried_.size());
     });
   }
 
@@ -230,21 +249,6 @@ class Adviser {
     }
   }
 
-  void PredictWorth() {
-    ForEachParallel(out_.worth.size(), advise_.jobs, [&](size_t i) {
-      Option& o = out_.worth[i];
-      o.prediction = Predict(base_, out_.replay, {o.application}, {.resampled = kResampled});
-      Tell();
-    });
-  }
-
-  void Tell() {
-    std::lock_guard lock(mutex_);
-    ++done_;
-    if (advise_.progress) advise_.progress(done_, tried_.size() + out_.worth.size());
-  }
-
-  const Graph& graph_;
   const Baseline& base_;
   const AdviseOptions& advise_;
   Advised& out_;
@@ -265,7 +269,7 @@ absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& repla
   const Baseline base = MakeBaseline(built.graph, timeline, {});
   out.baseline = BaselinePrediction(base);
   out.path = base.limiters;
-  Adviser(built.graph, base, advise, out).Run(options, limits);
+  Adviser(base, advise, out).Run(options, limits);
   return out;
 }
 

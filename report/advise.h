@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -43,7 +44,11 @@ struct Advised {
 };
 
 struct AdviseOptions {
-  double worth = 0.005;  // share of the step that is worth a row
+  double worth = 0.005;      // share of the step that is worth a row
+  bool per_example = false;  // as in WhatIfOptions
+  // What trying an option takes, and how much a set may take in all. None: as much as it needs.
+  std::function<double(const Application&)> effort = {};
+  double budget = std::numeric_limits<double>::infinity();
   unsigned jobs = 1;
   std::function<void(size_t done, size_t total)> progress;
 };
@@ -52,8 +57,9 @@ struct AdviseOptions {
 // options that save most are played; from the better of the best option and the best pair, the
 // option that saves most is added while it saves what is worth a row; then members without which
 // the step is no longer are dropped. Options stand in a set in the order of `options`. Pairs that
-// exclude each other are never together, nor is an option in a set that leaves it nothing to do.
-// So the best set is never worse than the best option. Deterministic: the same for any `jobs`.
+// exclude each other are never together, nor is an option in a set that leaves it nothing to do,
+// nor do the members of a set take more than the budget. So the best set is never worse than the
+// best option. Deterministic: the same for any `jobs`.
 absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
                                std::span<const Application> options,
                                std::span<const Application> limits,

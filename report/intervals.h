@@ -57,8 +57,8 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // or the interval is wider than 30 % of the step, or one step was recorded, or a transform warned;
 // high when the replay is within 1 %, the typical one within 3 %, the interval no wider than 10 %,
 // at least one measured pair stands behind every optimization that changes more than 2 % of the
-// step, and no more than a tenth of the GPU time is in kernels that the model was never checked
-// on; else medium.
+// step (behind every one, when none changes as much), and no more than a tenth of the GPU time is
+// in kernels that the model was never checked on; else medium.
 void SetInterval(Prediction& p, const Doubts& doubts);
 
 }  // namespace daydream

@@ -78,35 +78,30 @@ std::string SpelledAs(const Application& a) {
   return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
 }
 
-// A parameter spelled out as it is by default says nothing new.
-std::string WithoutDefaults(const Application& a) {
-  std::string given;
-  for (const ParamSpec& p : a.transform->params) {
-    const bool text = p.unit == Unit::kText;
-    if (text ? a.params.text(p.name) == p.text_fallback : a.params[p.name] == p.fallback) continue;
-    given += fmt::format(
-        "{}{}={}", given.empty() ? "" : ",", p.name,
-        text ? std::string(a.params.text(p.name)) : FormatValue(a.params[p.name], p.unit));
-  }
-  return given.empty() ? std::string(a.transform->name)
-                       : fmt::format("{}({})", a.transform->name, given);
-}
-
 // A scenario applied: the edited graph and what was written down on the way.
 struct Outcome {
-  Graph graph;
-  Timeline timeline;
+  GraphCopies::Copy copy;
+  const Graph& graph;
+  std::optional<Plan> plan;  // none: lanes may reorder
+  Timeline timeline;         // with blockers once there is more to tell than the step
   std::vector<CauseJournal> journals;
 };
+
+// Simulates `graph` by the plan of another one when that serves.
+absl::StatusOr<Timeline> Replay(const Graph& graph, const Graph& planned,
+                                const std::optional<Plan>& plan, SimulateOptions options = {}) {
+  if (!plan.has_value()) return Simulate(graph, options);
+  if (&graph != &planned && !Plan::SameStructure(graph, planned)) return Simulate(graph, options);
+  return plan->Run(graph, options);
+}
 
 class Predictor {
  public:
   Predictor(const Baseline& base, const ReplayCheck& replay,
             const std::vector<Application>& scenario, const WhatIfOptions& options)
-      : base_(base), replay_(replay), scenario_(scenario), options_(options) {}
+      : base_(base), replay_(replay), scenario_(scenario), options_(options), trail_(base.memory) {}
 
   Prediction Run() {
-    if (base_.profiled) trail_.emplace(base_.memory);
     for (const Application& a : scenario_) {
       p_.opts.push_back(SpelledAs(a));
       p_.name += (p_.name.empty() ? "" : " + ") + p_.opts.back();
@@ -119,10 +114,29 @@ class Predictor {
     }
     FindMemory();
     CheckCapacity();
-    p_.simulated = p_.step;
-    p_.speedup = Ratio(base_.step, p_.step);
-    if (options_.step_only) return std::move(p_);
-    Attribute(*outcome);
+    if (options_.per_example && p_.changes.samples > 0) scale_ = 1 / p_.changes.samples;
+    const Duration played = p_.step, per_example = played.Scaled(scale_);
+    p_.simulated = per_example;
+    p_.speedup = Ratio(base_.step, per_example);
+    if (options_.least_saved.has_value() &&
+        (p_.bound || base_.step - per_example < *options_.least_saved)) {
+      p_.step = per_example;
+      return std::move(p_);
+    }
+    if (absl::Status traced = FindPath(*outcome); !traced.ok()) {
+      p_.error = traced;
+      return std::move(p_);
+    }
+    PlayMore(*outcome);
+    p_.step = per_example;
+    if (scale_ != 1) {
+      p_.causes.push_back(
+          {.what = fmt::format("a step handles {:.4g} times the examples", p_.changes.samples),
+           .opt = "(joint)",
+           .delta = per_example - played,
+           .gpu = {},
+           .host = {}});
+    }
     if (!p_.bound) {
       FindUnchecked(*outcome);
       Correct();
@@ -145,7 +159,6 @@ class Predictor {
   void FindMemory() {
     const std::vector<MemoryChange>& changes = p_.changes.memory;
     p_.memory_change = SumOfChanges(changes);
-    if (!base_.profiled) p_.memory_change.reset();
     if (!base_.memory.known()) return;
     p_.peak = AfterChanges(base_.memory, changes);
     if (p_.changes.capacity.has_value()) p_.peak->capacity = *p_.changes.capacity;
@@ -169,7 +182,7 @@ class Predictor {
   // Steps that handle different amounts of examples compare by the example only.
   void TellThroughput() {
     const double samples = p_.changes.samples;
-    if (samples == 1 || !(samples > 0) || p_.step <= Duration{}) return;
+    if (samples == 1 || !(samples > 0) || p_.step <= Duration{} || options_.per_example) return;
     p_.changes.notes.push_back(
         fmt::format("a step handles {:.4g} times the examples: {:.4g} ms for as many as recorded, "
                     "{:.2f}x the throughput",
@@ -177,38 +190,45 @@ class Predictor {
   }
 
   absl::StatusOr<Outcome> Play() {
-    Outcome out{*base_.graph, {}, {}};
+    GraphCopies::Copy copy = base_.copies->Make();
+    Graph& graph = *copy;
+    Outcome out{std::move(copy), graph, {}, {}, {}};
     limit_ = Duration::Max();
     bool bound_last = false;
     // A limit only takes work away. That a median over uneven steps can still come out longer (the
     // step's border moves) does not make it a worse limit than the step it was applied to.
-    auto note = [&](const Application& a, const Applied* applied) -> absl::Status {
+    auto note = [&](const Application& a, Applied* applied) -> absl::Status {
       if (applied == nullptr) {
         p_.left_out.push_back(SpelledAs(a));
         return absl::OkStatus();
       }
-      Changes changes = applied->changes;
-      if (trail_.has_value()) trail_->Follow(*a.transform, out.graph, changes);
-      Merge(p_.changes, changes);
+      trail_.Follow(*a.transform, out.graph, applied->changes);
+      Merge(p_.changes, applied->changes);
       p_.bound |= applied->bound;
       bound_last = applied->bound;
-      out.journals.push_back(
-          {std::string(a.transform->name), applied->causes, applied->edits, applied->edge_edits});
+      out.journals.push_back({std::string(a.transform->name), std::move(applied->causes),
+                              std::move(applied->edits), std::move(applied->edge_edits)});
       if (options_.kernel_time) NoteKernelTime(out);
       if (&a != &scenario_.back() && !applied->bound && AnyBound()) {
-        DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(out.graph));
-        limit_ = TimeOf(out.graph, timeline, options_);
+        DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
+        limit_ = TimeOf(graph, timeline, options_);
       } else if (applied->bound && out.journals.size() == 1) {
         limit_ = base_.step;
       }
       return absl::OkStatus();
     };
-    DD_RETURN_IF_ERROR(ApplyAll(scenario_, out.graph, note));
-    DD_ASSIGN_OR_RETURN(out.timeline, Simulate(out.graph, {.blockers = !options_.step_only}));
-    p_.step = TimeOf(out.graph, out.timeline, options_);
+    DD_RETURN_IF_ERROR(ApplyAll(scenario_, graph, note));
+    if (auto plan = Plan::Make(graph); plan.ok()) out.plan = *std::move(plan);
+    DD_ASSIGN_OR_RETURN(out.timeline, Replay(graph, graph, out.plan));
+    p_.step = TimeOf(graph, out.timeline, options_);
     if (bound_last) p_.step = std::min(p_.step, limit_);
-    if (!options_.step_only) p_.path = PathPerStep(out.graph, out.timeline);
     return out;
+  }
+
+  absl::Status FindPath(Outcome& out) {
+    DD_ASSIGN_OR_RETURN(out.timeline, Replay(out.graph, out.graph, out.plan, {.blockers = true}));
+    p_.path = PathPerStep(out.graph, out.timeline);
+    return absl::OkStatus();
   }
 
   bool AnyBound() const {
@@ -271,9 +291,10 @@ class Predictor {
   }
 
   // Error of one optimization that changed the step by `delta`, as a share of the step.
-  double ErrorOfOne(const Application& a, Duration delta, size_t& rows) const {
+  double ErrorOfOne(const Application& a, Duration delta, size_t& rows, size_t& least) const {
     const ErrorKind kind = ErrorKindOf(a, *base_.graph, p_.changes.terms);
     const ModelError known = ModelErrorOf(kind.with_shapes, options_.left_out);
+    least = std::min(least, known.rows);
     const double step = AsDouble(p_.step);
     if (kind.with_shapes == kind.without_shapes) {
       // What it saved is the step's no more; what it added still is.
@@ -282,8 +303,9 @@ class Predictor {
       if (dose > 0.02) rows = std::min(rows, known.rows);
       return known.sigma * dose;
     }
-    const double retimed = (options_.kernel_time ? 1 : std::min(Ratio(p_.path.gpu, p_.step), 1.0)) *
-                           (1 - kind.measured);
+    const double retimed =
+        (options_.kernel_time ? 1 : std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0)) *
+        (1 - kind.measured);
     const ModelError other = ModelErrorOf(kind.without_shapes, options_.left_out);
     if (retimed > 0.02) rows = std::min(rows, kind.known >= 0.5 ? known.rows : other.rows);
     return retimed * (kind.known * known.sigma + (1 - kind.known) * other.sigma);
@@ -294,15 +316,17 @@ class Predictor {
     std::map<std::string_view, Duration> change;
     for (const CauseShare& c : p_.causes) change[c.opt] += c.delta;
     double sum = 0;
+    size_t least = SIZE_MAX;  // of all parts, however little they change
     rows = SIZE_MAX;
     for (const Application& a : scenario_) {
       auto it = change.find(a.transform->name);
       if (it == change.end()) continue;
       if (StatedByUser(a.transform->name)) continue;
-      const double error = ErrorOfOne(a, it->second, rows);
+      const double error = ErrorOfOne(a, it->second, rows, least);
       sum += error * error;
       change.erase(it);
     }
+    if (rows == SIZE_MAX) rows = least;
     if (rows == SIZE_MAX) rows = 1;  // nothing that would need a model
     return std::sqrt(sum);
   }
@@ -339,63 +363,83 @@ class Predictor {
         std::all_of(scenario_.begin(), scenario_.end(),
                     [](const Application& a) { return a.transform->name == "gpu"; });
     const std::vector<Duration> least = LeastTimes(*base_.graph, out.graph, same_work);
-    doubts.floor =
+    const Duration floor =
         options_.kernel_time ? LeastKernelTime(out.graph, least) : LeastGpuTime(out.graph, least);
-    doubts.params = TryParams();
-    if (options_.kernel_time) return doubts;
-    if (base_.spread.has_value()) {
-      size_t count = std::clamp(kResampledTasks / std::max<size_t>(out.graph.size(), 1),
-                                kLeastResampled, std::max(kLeastResampled, options_.resampled));
-      resampled_ = base_.spread->Resample(out.graph, count);
-      doubts.resampled = resampled_;
-    }
+    doubts.floor = floor.Scaled(scale_);
+    doubts.params = Ends();
+    doubts.resampled = resampled_;
     return doubts;
   }
 
-  absl::StatusOr<Duration> StepWith(std::span<const Application> scenario) const {
-    Graph graph = *base_.graph;
-    DD_RETURN_IF_ERROR(ApplyAll(scenario, graph));
-    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
-    return TimeOf(graph, timeline, options_).Scaled(1 + p_.learned.share);
+  void Resample(const Graph& graph) {
+    if (!base_.spread.has_value() || options_.kernel_time) return;
+    const size_t count = std::clamp(kResampledTasks / std::max<size_t>(graph.size(), 1),
+                                    kLeastResampled, std::max(kLeastResampled, options_.resampled));
+    resampled_ = base_.spread->Resample(graph, count);
   }
 
-  // Replays the scenario with every open parameter at either end of its plausible range.
-  std::vector<ParamEnds> TryParams() const {
-    struct End {
-      size_t application;
-      const ParamSpec* spec;
-      double value;
-    };
+  // One open parameter at an end of its plausible range, and the step then; none when it cannot be
+  // applied, which says nothing.
+  struct End {
+    size_t application;
+    const ParamSpec* spec;
+    double value;
+    std::optional<Duration> step;
+  };
+
+  // Both ends of every open parameter.
+  std::vector<End> OpenEnds() const {
     std::vector<End> ends;
     for (size_t i = 0; i < scenario_.size(); ++i) {
       for (const ParamSpec& spec : scenario_[i].transform->params) {
         if (spec.unit == Unit::kText || !(spec.low < spec.high)) continue;
         if (scenario_[i].params.given(spec.name)) continue;
-        ends.push_back({i, &spec, spec.low});
-        ends.push_back({i, &spec, spec.high});
+        ends.push_back({i, &spec, spec.low, {}});
+        ends.push_back({i, &spec, spec.high, {}});
       }
     }
-    std::vector<Duration> steps(ends.size());
-    ForEachParallel(ends.size(), options_.jobs, [&](size_t e) {
-      steps[e] = StepAt(ends[e].application, *ends[e].spec, ends[e].value);
-    });
-    std::vector<ParamEnds> out;
-    for (size_t e = 0; e < ends.size(); e += 2) {
-      const ParamSpec& spec = *ends[e].spec;
-      const double place = (spec.fallback - spec.low) / (spec.high - spec.low);
-      out.push_back({steps[e], steps[e + 1], std::clamp(place, 0.0, 1.0)});
-    }
-    return out;
+    return ends;
   }
 
-  // The step with one parameter at another value. One that cannot be applied says nothing.
-  Duration StepAt(size_t application, const ParamSpec& spec, double value) const {
+  std::optional<Duration> StepAt(const End& end, const Outcome& out) const {
     std::vector<Application> changed = scenario_;
-    auto with = WithParam(changed[application], spec.name, FormatValue(value, spec.unit));
-    if (!with.ok()) return p_.step;
-    changed[application] = *std::move(with);
-    auto step = StepWith(changed);
-    return step.ok() ? *step : p_.step;
+    Application& application = changed[end.application];
+    auto with = WithParam(application, end.spec->name, FormatValue(end.value, end.spec->unit));
+    if (!with.ok()) return std::nullopt;
+    application = *std::move(with);
+    const GraphCopies::Copy graph = base_.copies->Make();
+    if (!ApplyAll(changed, *graph).ok()) return std::nullopt;
+    auto timeline = Replay(*graph, out.graph, out.plan);
+    if (!timeline.ok()) return std::nullopt;
+    return TimeOf(*graph, *timeline, options_);
+  }
+
+  // Whatever takes replays of its own, side by side.
+  void PlayMore(const Outcome& out) {
+    const bool doubts = options_.intervals && !p_.bound;
+    if (doubts) ends_ = OpenEnds();
+    const size_t others = doubts ? 2 : 1;
+    ForEachParallel(others + ends_.size(), options_.jobs, [&](size_t i) {
+      if (i == 0) {
+        Attribute(out);
+      } else if (i < others) {
+        Resample(out.graph);
+      } else {
+        ends_[i - others].step = StepAt(ends_[i - others], out);
+      }
+    });
+  }
+
+  std::vector<ParamEnds> Ends() const {
+    const double scale = scale_ * (1 + p_.learned.share);
+    auto step = [&](const End& e) { return e.step.has_value() ? e.step->Scaled(scale) : p_.step; };
+    std::vector<ParamEnds> out;
+    for (size_t e = 0; e < ends_.size(); e += 2) {
+      const ParamSpec& spec = *ends_[e].spec;
+      const double place = (spec.fallback - spec.low) / (spec.high - spec.low);
+      out.push_back({step(ends_[e]), step(ends_[e + 1]), std::clamp(place, 0.0, 1.0)});
+    }
+    return out;
   }
 
   const Baseline& base_;
@@ -403,8 +447,10 @@ class Predictor {
   const std::vector<Application>& scenario_;
   const WhatIfOptions& options_;
   Prediction p_;
-  std::optional<MemoryTrail> trail_;
-  Duration limit_;  // no limit is longer than the step before it
+  MemoryTrail trail_;
+  double scale_ = 1;  // of the step, for as many examples as recorded
+  Duration limit_;    // no limit is longer than the step before it
+  std::vector<End> ends_;
   std::vector<Duration> resampled_;
 };
 
@@ -412,15 +458,13 @@ class Predictor {
 
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   Baseline base{.graph = &graph,
+                .copies = std::make_unique<GraphCopies>(graph),
                 .step = TimeOf(graph, timeline, options),
                 .path = PathPerStep(graph, timeline),
                 .limiters = {},
                 .spread = {},
                 .memory = {}};
-  if (!options.step_only) {
-    base.memory = ProfileMemory(graph);
-    base.profiled = true;
-  }
+  base.memory = ProfileMemory(graph);
   if (options.explain) base.limiters = PathByLimiter(graph, timeline);
   if (options.intervals) base.spread.emplace(graph);
   return base;
@@ -440,19 +484,6 @@ Prediction BaselinePrediction(const Baseline& base) {
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,
                    const std::vector<Application>& scenario, const WhatIfOptions& options) {
   return Predictor(base, replay, scenario, options).Run();
-}
-
-std::string LearnedName(std::span<const Application> scenario) {
-  std::vector<std::string> names;
-  for (const Application& a : scenario) names.push_back(WithoutDefaults(a));
-  std::sort(names.begin(), names.end());
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : "+") + name;
-  return out;
-}
-
-std::string DeviceName(const Graph& graph) {
-  return graph.tables().devices.empty() ? "" : graph.tables().devices[0].name;
 }
 
 }  // namespace daydream

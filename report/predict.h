@@ -1,9 +1,11 @@
 // One scenario predicted. Internal to report/; PredictAll() is the way in.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
+#include "report/graph_copies.h"
 #include "report/step_spread.h"
 #include "report/what_if.h"
 
@@ -12,12 +14,12 @@ namespace daydream {
 // The unchanged graph, which every prediction is compared with.
 struct Baseline {
   const Graph* graph = nullptr;
+  std::unique_ptr<GraphCopies> copies;  // of `graph`
   Duration step;
   BoundBy path;
   std::vector<Limiter> limiters;
   std::optional<StepSpread> spread;  // when intervals are wanted
   MemoryProfile memory;
-  bool profiled = false;  // `memory` is filled
 };
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
 // The unchanged step as the first row of a result.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <random>
 #include <span>
 
@@ -96,12 +97,23 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, size_t count) con
     base[i] = {static_cast<float>(t.duration.ns),
                static_cast<float>(std::max(t.gap, Duration{}).ns)};
   }
-  std::vector<Duration> steps;
+  // With few steps the same ones are drawn again and again: each combination is played once.
   std::mt19937_64 random(1);
-  std::vector<uint32_t> drawn(slots_);
-  while (steps.size() < count) {
+  std::map<std::vector<uint32_t>, size_t> known;
+  std::vector<const std::vector<uint32_t>*> different;
+  std::vector<size_t> draws;
+  while (draws.size() < count) {
+    std::vector<uint32_t> drawn(slots_);
+    for (uint32_t& d : drawn) d = static_cast<uint32_t>(random() % steps_);
+    auto [it, fresh] = known.try_emplace(std::move(drawn), different.size());
+    if (fresh) different.push_back(&it->first);
+    draws.push_back(it->second);
+  }
+  std::vector<Duration> played;
+  while (played.size() < different.size()) {
     for (size_t s = 0; s < StepBatch::kWidth; ++s) {
-      for (uint32_t& d : drawn) d = static_cast<uint32_t>(random() % steps_);
+      const std::vector<uint32_t>& drawn =
+          *different[std::min(played.size() + s, different.size() - 1)];
       std::span<Duration> duration = batch->duration(s), gap = batch->gap(s);
       for (size_t i = 0; i < varying_.size(); ++i) {
         const float ratio = ratios_[i * steps_ + drawn[varying_[i].slot]];
@@ -110,9 +122,10 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, size_t count) con
         if (base[i].gap > 0) gap[t].ns = static_cast<int64_t>(base[i].gap * ratio);
       }
     }
-    for (Duration d : batch->Run()) steps.push_back(d);
+    for (Duration d : batch->Run()) played.push_back(d);
   }
-  steps.resize(count);
+  std::vector<Duration> steps;
+  for (size_t d : draws) steps.push_back(played[d]);
   return steps;
 }
 

@@ -50,6 +50,20 @@ Agenda MakePlan(std::span<const std::vector<Application>> asked, bool alone) {
   return plan;
 }
 
+// A parameter spelled out as it is by default says nothing new.
+std::string WithoutDefaults(const Application& a) {
+  std::string given;
+  for (const ParamSpec& p : a.transform->params) {
+    const bool text = p.unit == Unit::kText;
+    if (text ? a.params.text(p.name) == p.text_fallback : a.params[p.name] == p.fallback) continue;
+    given += fmt::format(
+        "{}{}={}", given.empty() ? "" : ",", p.name,
+        text ? std::string(a.params.text(p.name)) : FormatValue(a.params[p.name], p.unit));
+  }
+  return given.empty() ? std::string(a.transform->name)
+                       : fmt::format("{}({})", a.transform->name, given);
+}
+
 }  // namespace
 
 std::string_view Name(Confidence c) {
@@ -58,7 +72,7 @@ std::string_view Name(Confidence c) {
 }
 
 absl::Status ApplyAll(std::span<const Application> scenario, Graph& graph,
-                      const std::function<absl::Status(const Application&, const Applied*)>& each) {
+                      const std::function<absl::Status(const Application&, Applied*)>& each) {
   absl::Status nothing;
   size_t done = 0;
   for (const Application& application : scenario) {
@@ -118,6 +132,19 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
     out.predictions.push_back(std::move(results[i]));
   }
   return out;
+}
+
+std::string LearnedName(std::span<const Application> scenario) {
+  std::vector<std::string> names;
+  for (const Application& a : scenario) names.push_back(WithoutDefaults(a));
+  std::sort(names.begin(), names.end());
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : "+") + name;
+  return out;
+}
+
+std::string DeviceName(const Graph& graph) {
+  return graph.tables().devices.empty() ? "" : graph.tables().devices[0].name;
 }
 
 }  // namespace daydream

@@ -73,11 +73,14 @@ struct WhatIfOptions {
   bool alone = true;  // also predict every application of a combination alone
   bool intervals = true;
   bool explain = true;  // fill Prediction::why_not
-  // Only the step, the speed-up and the changes: no causes, no interval, no confidence, no path.
-  bool step_only = false;
   // Times of kernels instead of steps (report/kernel_time.h), everywhere: `replay` is then
   // MeasuredKernelTimes(), and causes are one for each optimization.
   bool kernel_time = false;
+  // Steps are as long as the recorded number of examples takes, whatever a step handles then.
+  bool per_example = false;
+  // A prediction that saves less is only the step, the speed-up, the memory and the changes: no
+  // causes, no interval, no confidence, no path. A limit never is more.
+  std::optional<Duration> least_saved = {};
   unsigned jobs = 1;
   size_t resampled = 256;                    // most step times that are drawn anew for an interval
   std::span<const LearnedRow> learned = {};  // of any optimizations and devices
@@ -121,9 +124,8 @@ std::string DeviceName(const Graph& graph);
 // Applies `scenario` in order. Parts of a combination that find nothing to change are skipped and
 // leave no entry in the result; when all are skipped, or one fails for another reason, so does
 // this. `each` is called after every application, skipped ones with nullptr.
-absl::Status ApplyAll(
-    std::span<const Application> scenario, Graph& graph,
-    const std::function<absl::Status(const Application&, const Applied*)>& each = {});
+absl::Status ApplyAll(std::span<const Application> scenario, Graph& graph,
+                      const std::function<absl::Status(const Application&, Applied*)>& each = {});
 
 // One scenario played once: the edited graph and its timeline with blockers.
 struct Played {

@@ -43,6 +43,21 @@ absl::StatusOr<Plan> Plan::Make(const Graph& graph) {
   return plan;
 }
 
+bool Plan::SameStructure(const Graph& a, const Graph& b) {
+  auto same_task = [](const Task& x, const Task& y) {
+    return x.lane_prev == y.lane_prev && x.lane == y.lane && x.earliest == y.earliest &&
+           x.removed == y.removed && x.overlaps == y.overlaps;
+  };
+  auto same_edge = [](const Edge& x, const Edge& y) {
+    return x.from == y.from && x.to == y.to && x.from_anchor == y.from_anchor &&
+           x.to_anchor == y.to_anchor;
+  };
+  auto same_lane = [](const GraphLane& x, const GraphLane& y) { return x.order == y.order; };
+  return std::ranges::equal(a.lanes(), b.lanes(), same_lane) &&
+         std::ranges::equal(a.edges(), b.edges(), same_edge) &&
+         std::ranges::equal(a.tasks(), b.tasks(), same_task);
+}
+
 Timeline Plan::Run(const Graph& graph, SimulateOptions options) const {
   Timeline timeline = EmptyTimeline(graph.size());
   Evaluate(impl_->program, graph, timeline.start, timeline.end);

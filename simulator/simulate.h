@@ -32,8 +32,12 @@ class Plan {
   // FailedPrecondition on a cycle, or when a lane may reorder.
   static absl::StatusOr<Plan> Make(const Graph& graph);
 
-  // Replays with the durations, gaps and lags that `graph` has now. REQUIRES: same tasks, lanes
-  // and edges as when the plan was made; only Task::duration, Task::gap and Edge::lag may differ.
+  // Whether a plan made for `a` can replay `b`: same tasks, lanes and edges; only Task::duration,
+  // Task::gap and Edge::lag may differ. O(tasks + edges), faster than Make().
+  static bool SameStructure(const Graph& a, const Graph& b);
+
+  // Replays with the durations, gaps and lags that `graph` has now. REQUIRES: SameStructure() as
+  // the one that the plan was made for.
   Timeline Run(const Graph& graph, SimulateOptions options = {}) const;
   // The same with one value a task, indexed by TaskId, and the lags that the plan was made with.
   Timeline Run(std::span<const Duration> duration, std::span<const Duration> gap) const;

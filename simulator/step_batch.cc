@@ -124,11 +124,19 @@ absl::StatusOr<StepBatch> StepBatch::Make(const Graph& graph) {
   impl->start = LargeArray((graph.size() + 1) * kWidth);
   impl->end = LargeArray((graph.size() + 1) * kWidth);
   for (size_t s = 0; s < kWidth; ++s) {
-    ReserveLarge(impl->duration[s], graph.size());
-    ReserveLarge(impl->gap[s], graph.size());
-    for (const Task& t : graph.tasks()) {
-      impl->duration[s].push_back(t.duration);
-      impl->gap[s].push_back(t.gap);
+    std::vector<Duration>&duration = impl->duration[s], &gap = impl->gap[s];
+    ReserveLarge(duration, graph.size());
+    ReserveLarge(gap, graph.size());
+    if (s > 0) {
+      duration = impl->duration[0];
+      gap = impl->gap[0];
+      continue;
+    }
+    duration.resize(graph.size());
+    gap.resize(graph.size());
+    for (size_t i = 0; i < graph.size(); ++i) {
+      duration[i] = graph.tasks()[i].duration;
+      gap[i] = graph.tasks()[i].gap;
     }
   }
   return StepBatch(std::move(impl));

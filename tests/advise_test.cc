@@ -6,6 +6,7 @@
 #include <set>
 
 #include "simulator/simulate.h"
+#include "tests/every_option.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
 #include "transforms/option_files.h"
@@ -21,21 +22,6 @@ BuiltGraph Example(const std::string& name) {
   return *std::move(built);
 }
 
-// Every transform that can be tried, and every limit.
-struct Tried {
-  std::vector<Application> options, limits;
-};
-
-Tried Everything() {
-  Tried out;
-  for (const Transform* t : Transforms()) {
-    auto params = BindParams(t->name, t->params, {});
-    if (!params.ok() || (t->advice.how.empty() && !t->bound)) continue;
-    (t->bound ? out.limits : out.options).push_back({t, *params});
-  }
-  return out;
-}
-
 Advised Ask(const BuiltGraph& built, const Tried& tried, unsigned jobs = 1) {
   auto replay = CheckReplay(built, nullptr);
   EXPECT_TRUE(replay.ok());
@@ -49,7 +35,7 @@ const BuiltGraph& LaunchBound() {
   return built;
 }
 const Advised& LaunchBoundAdvice() {
-  static const Advised advised = Ask(LaunchBound(), Everything());
+  static const Advised advised = Ask(LaunchBound(), EverythingTried());
   return advised;
 }
 
@@ -68,7 +54,7 @@ TEST(Advise, EveryOptionIsInExactlyOneList) {
     }
   }
   std::vector<size_t> all;
-  for (size_t i = 0; i < Everything().options.size(); ++i) all.push_back(i);
+  for (size_t i = 0; i < EverythingTried().options.size(); ++i) all.push_back(i);
   EXPECT_THAT(places, testing::UnorderedElementsAreArray(all));
 }
 
@@ -98,7 +84,7 @@ TEST(Advise, TheBestSetIsNeverWorseThanTheBestOptionOrPair) {
 
 TEST(Advise, TheBestSetPlaysAsPrintedAndEveryMemberHelps) {
   const BuiltGraph built = Example("resnet50");
-  const Advised a = Ask(built, Everything());
+  const Advised a = Ask(built, EverythingTried());
   ASSERT_TRUE(a.best.has_value());
   EXPECT_LE(a.best->step, a.worth[0].prediction.step);
   auto played = Play(built.graph, a.best_list);
@@ -134,7 +120,7 @@ TEST(Advise, RankingStaysWhenThingsAreRenamed) {
   for (size_t i = 0; i < g.lanes().size(); ++i) {
     g.mutable_lane(LaneId(i)).lane.name = g.AddName(fmt::format("lane {}", 99 - i));
   }
-  Advised after = Ask(built, Everything());
+  Advised after = Ask(built, EverythingTried());
   EXPECT_EQ(Names(after.worth), Names(before.worth));
   EXPECT_EQ(Names(after.not_worth), Names(before.not_worth));
   EXPECT_EQ(after.best_members, before.best_members);
@@ -143,7 +129,7 @@ TEST(Advise, RankingStaysWhenThingsAreRenamed) {
 
 TEST(Advise, TheOrderOfTheOptionsChangesNoRank) {
   const Advised& before = LaunchBoundAdvice();
-  Tried tried = Everything();
+  Tried tried = EverythingTried();
   std::reverse(tried.options.begin(), tried.options.end());
   Advised after = Ask(LaunchBound(), tried);
   EXPECT_EQ(Names(after.worth), Names(before.worth));
@@ -151,7 +137,7 @@ TEST(Advise, TheOrderOfTheOptionsChangesNoRank) {
 
 TEST(Advise, TheSameWithAnyNumberOfThreads) {
   const Advised& one = LaunchBoundAdvice();
-  Advised three = Ask(LaunchBound(), Everything(), 3);
+  Advised three = Ask(LaunchBound(), EverythingTried(), 3);
   EXPECT_EQ(Names(one.worth), Names(three.worth));
   EXPECT_EQ(one.best_members, three.best_members);
   EXPECT_EQ(one.best->low, three.best->low);
@@ -179,28 +165,28 @@ TEST(Advise, NamesWhatWasMeasuredToHelp) {
     ASSERT_TRUE(trace.ok()) << trace.status();
     auto built = BuildGraph(*trace);
     ASSERT_TRUE(built.ok()) << built.status();
-    EXPECT_THAT(Names(Ask(*built, Everything()).worth), testing::Contains(option)) << name;
+    EXPECT_THAT(Names(Ask(*built, EverythingTried()).worth), testing::Contains(option)) << name;
   }
 }
 
 TEST(Advise, OptionsThatExcludeEachOtherAreNeverTogether) {
   // What both orders refuse; where one does not, that one is played.
   auto excluded = [](const Option& x, const Option& y) {
-    const Conflict* one = FindConflict(*x.application.transform, *y.application.transform);
-    const Conflict* other = FindConflict(*y.application.transform, *x.application.transform);
-    return other != nullptr ? one : nullptr;
+    const auto one = FindConflict(*x.application.transform, *y.application.transform);
+    const auto other = FindConflict(*y.application.transform, *x.application.transform);
+    return other.has_value() ? one : std::nullopt;
   };
   const Advised& a = LaunchBoundAdvice();
   for (const OptionPair& p : a.pairs) {
-    const Conflict* conflict = excluded(a.worth[p.a], a.worth[p.b]);
-    if (conflict == nullptr) continue;
+    const std::optional<Conflict> conflict = excluded(a.worth[p.a], a.worth[p.b]);
+    if (!conflict.has_value()) continue;
     EXPECT_FALSE(p.step.has_value());
     EXPECT_EQ(p.reason, conflict->reason);
   }
   for (size_t i : a.best_members) {
     for (size_t j : a.best_members) {
       if (i == j) continue;
-      EXPECT_EQ(excluded(a.worth[i], a.worth[j]), nullptr);
+      EXPECT_FALSE(excluded(a.worth[i], a.worth[j]).has_value());
     }
   }
 }

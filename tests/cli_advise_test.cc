@@ -88,6 +88,65 @@ TEST_F(Advising, TriesFilesOfTheUserAndLeavesOutWhatIsExcluded) {
   EXPECT_THAT(r.err, HasSubstr("did you mean 'fuse'?"));
 }
 
+TEST_F(Advising, ABudgetLeavesOutWhatTakesMoreAndSaysSo) {
+  const json all = Advise(), small = Advise("--budget 'effort<=2 lines' --budget 'risk!=races'");
+  EXPECT_GT(all["options"].size(), 0u);
+  EXPECT_GT(small["over_budget"].size(), 3u);
+  for (const char* list : {"options", "not_worth", "nothing_to_change", "not_judged"}) {
+    for (const json& option : small[list]) {
+      const std::string effort = option["effort"];
+      EXPECT_TRUE(effort == "1 line" || effort == "2 lines" || effort == "1 word") << effort;
+      EXPECT_NE(option["risk"], "races");
+    }
+  }
+  CliResult r = Run(std::string("advise ") + kExampleTrace + " --budget risk=none");
+  EXPECT_THAT(r.out, HasSubstr("over the budget: amp (risk: numerics)"));
+  for (const char* bad :
+       {"effort<=many", "effort=20 lines", "risk<none", "memory<=0", "effort<="}) {
+    CliResult wrong = Run(std::string("advise ") + kExampleTrace + " --budget '" + bad + "'");
+    EXPECT_EQ(wrong.exit, 2) << bad;
+    EXPECT_THAT(wrong.err, HasSubstr("E0710")) << bad;
+  }
+}
+
+// The members of the best set count together.
+TEST_F(Advising, ASetStaysWithinTheBudgetOfAllItsMembers) {
+  const json roomy = Advise("--budget 'effort<=1000 lines'"),
+             tight = Advise("--budget 'effort<=2 lines'");
+  ASSERT_FALSE(roomy["best"].is_null());
+  EXPECT_EQ(roomy["best"]["prediction"]["opts"], Advise()["best"]["prediction"]["opts"]);
+  if (tight["best"].is_null()) return;
+  EXPECT_LE(tight["best"]["prediction"]["opts"].size(), 2u);
+}
+
+TEST_F(Advising, RanksByThroughputWhatHandlesMoreExamples) {
+  const std::string opt = "--opt 'batch(x2)' --opt 'accumulate(2)' ";
+  const json step = Advise(opt), throughput = Advise(opt + "--objective throughput");
+  auto find = [](const json& all, const std::string& name) {
+    for (const char* list : {"options", "not_worth"}) {
+      for (const json& o : all[list]) {
+        if (o["prediction"]["name"] == name) return o;
+      }
+    }
+    return json();
+  };
+  const json longer = find(step, "batch(x2)"), better = find(throughput, "batch(x2)");
+  ASSERT_TRUE(longer.is_object() && better.is_object());
+  // As long as recorded examples take: half of what the step of twice as many takes.
+  const int64_t whole = longer["prediction"]["step_ns"], half = better["prediction"]["step_ns"];
+  EXPECT_NEAR(static_cast<double>(half), static_cast<double>(whole) / 2, 1);
+  int64_t sum = 0;
+  for (const json& cause : better["prediction"]["causes"]) sum += cause["delta_ns"].get<int64_t>();
+  EXPECT_EQ(sum, half - throughput["baseline"]["step_ns"].get<int64_t>());
+  EXPECT_TRUE(throughput["per_example"]);
+  CliResult energy = Run(std::string("advise ") + kExampleTrace + " --objective energy");
+  EXPECT_EQ(energy.exit, 4);
+  EXPECT_THAT(energy.err, HasSubstr("E0711"));
+  EXPECT_EQ(
+      Run(std::string("advise ") + kExampleTrace + " --opt 'gpu(H100)' --objective cost").exit, 4);
+  EXPECT_EQ(Run(std::string("advise ") + kExampleTrace + " --opt amp,fuse").exit, 2);
+}
+
 TEST_F(Advising, MistakesAndUselessTracesExitAsDocumented) {
   const std::string trace = kExampleTrace;
   EXPECT_EQ(Run("advise").exit, 2);

@@ -52,6 +52,38 @@ TEST_F(Sweeping, PartsThatDoNothingAreNamedInEveryRow) {
   EXPECT_THAT(Run(ask + "csv").out, HasSubstr(",channels-last,"));
 }
 
+TEST_F(Sweeping, MatricesSayWhatWasLeftOutAndWhatMemoryBecomes) {
+  const std::string ask = std::string("sweep ") + kExampleTrace + " --no-interval --opt ";
+  const CliResult left = Run(ask + "'channels-last,graphs(min_nodes=2..3,launch={5us,9us})'");
+  EXPECT_THAT(left.out, HasSubstr(" *"));
+  EXPECT_THAT(left.out, HasSubstr("  * without channels-last, which finds nothing to change\n"));
+  const CliResult memory = Run(ask + "'batch(x1..x2),checkpointing(again={0%,100%})'");
+  EXPECT_THAT(memory.out, HasSubstr("peak memory"));
+}
+
+TEST_F(Sweeping, TheFrontIsTheSameInEveryFormAndAfterAMerge) {
+  const std::string ask = std::string("sweep ") + kExampleTrace +
+                          " --no-interval --pareto step,memory --opt 'batch({x1,x2})' --opt fuse"
+                          " --opt checkpointing --opt no-sync --format ";
+  const CliResult table = Run(ask + "table");
+  EXPECT_EQ(table.exit, 0) << table.err;
+  EXPECT_THAT(table.out, HasSubstr("no other one, nor the recorded step, beats these in step,mem"));
+  size_t on = 0, rows = 0;
+  for (const auto& row : nlohmann::json::parse(Run(ask + "json").out)["rows"]) {
+    ++rows;
+    if (!row["pareto"].get<bool>()) continue;
+    ++on;
+    EXPECT_TRUE(row["memory_change_bytes"].is_number());
+  }
+  EXPECT_GE(on, 1u);
+  EXPECT_LT(on, rows);
+  const std::string whole = Run(ask + "csv").out;
+  EXPECT_THAT(whole, HasSubstr(",error,pareto\n"));
+  EXPECT_EQ(Run(ask + "csv --journal " + Path("front")).out, whole);
+  EXPECT_EQ(Run("sweep merge " + Path("front") + " --pareto step,memory --format csv").out, whole);
+  EXPECT_EQ(Run(ask + "csv --pareto speed").exit, 2);
+}
+
 TEST_F(Sweeping, RowsAreWhatWhatifSays) {
   nlohmann::json all = nlohmann::json::parse(Run(Ask("--format json")).out);
   ASSERT_EQ(all["rows"].size(), kRows);

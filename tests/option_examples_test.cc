@@ -175,6 +175,48 @@ k3 gpu0.7 kernel 100us "sgemm" after c3 launch phase forward step=1
   EXPECT_DOUBLE_EQ(out.speedup, 305.0 / 200.0);
 }
 
+// As above with the launch moved, too: the host is busy for 5 us more in the first step, and 5 less
+// in the second.
+TEST(OptionExamples, AShiftCanTakeItsLaunchAlong) {
+  auto file = OptionFile::Parse(R"(daydream: 1
+name: shifted
+summary: The copy is launched in the step before
+steps:
+  - select: {kind: memcpy}
+    move: {stream: new(copy)}
+    unblock: host
+  - select: {kind: memcpy}
+    shift: {to: previous_step, after: {kind: kernel}, launch: move}
+)",
+                                "shifted.yaml");
+  ASSERT_TRUE(file.ok()) << Message(file.status());
+  auto graph = ParseGraph(R"(
+lane main   thread
+lane gpu0.7 stream
+step "1" period 200us
+step "2" period 200us
+c1 main call 5us "cudaLaunchKernel" at 0us
+k1 gpu0.7 kernel 95us "sgemm" at 5us after c1 launch
+c2 main call 5us gap 3us "cudaMemcpyAsync" step=1 at 5us
+m2 gpu0.7 memcpy 20us "Memcpy HtoD" after c2 launch bytes=480000 from=pinned to=device step=1 at 100us
+c3 main call 5us "cudaLaunchKernel" step=1 at 13us
+k3 gpu0.7 kernel 100us "sgemm" after c3 launch step=1 at 120us
+)");
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  const Transform& t = (*file)->transform();
+  auto applied = Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph);
+  ASSERT_TRUE(applied.ok()) << Message(applied.status());
+  // The call stands behind the launch of k1 and belongs to its step; the 3 us of host work that
+  // followed it stay in front of c3.
+  const TaskId c1(0), c2(2), m2(3), c3(4);
+  EXPECT_EQ(graph->task(c2).lane_prev, c1);
+  EXPECT_EQ(graph->task(c2).step, 0);
+  auto timeline = Simulate(*graph);
+  ASSERT_TRUE(timeline.ok());
+  EXPECT_EQ(timeline->start[m2.index()], Instant::AtNs(10'000));
+  EXPECT_EQ(timeline->start[c3.index()], Instant::AtNs(13'000));
+}
+
 TEST(OptionExamples, GradientCompressionTradesBytesForKernels) {
   // 6 MB of gradients: 5 us to select, 0.2 % of 1 ms to exchange, 5 us to add. The graph does not
   // tell the host time of an op, so each new launch takes 15 us: the first ends at 15 us, c1 at

@@ -89,6 +89,8 @@ TEST(Selector, OptionFilesAndTheCommandLineShareTheirKeys) {
   EXPECT_THAT(Selected("kind:launch"), ElementsAre("c0", "c1"));
   EXPECT_THAT(Selected("kind:sync"), ElementsAre("w0"));
   EXPECT_THAT(Selected("kind:cpu_op"), ElementsAre("h0"));
+  EXPECT_THAT(Selected("kind:gap"), IsEmpty());
+  EXPECT_THAT(Selected("kind:gpu&phase:other"), ElementsAre("m0"));
 }
 
 TEST(Selector, SaysWhatIsWrong) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/pareto.h"
 #include "report/sweep_values.h"
 #include "tests/random_graph.h"
 
@@ -105,6 +106,36 @@ TEST(SweepRows, ReadBackAsTheyWereWritten) {
     auto read = ParseSweepRow(FormatSweepRow(row));
     ASSERT_TRUE(read.has_value());
     EXPECT_EQ(*read, row);
+  }
+}
+
+// A row of a step in us and a change of memory in bytes; nothing: not known.
+SweepRow Costs(int64_t us, std::optional<int64_t> memory) {
+  return {.step = Duration::Us(us), .memory = memory};
+}
+
+TEST(Pareto, KeepsWhatNoOtherRowNorTheRecordedStepBeats) {
+  std::vector<SweepRow> rows = {Costs(90, 5),  Costs(80, 7),  Costs(80, 6),  Costs(120, -3),
+                                Costs(99, -1), Costs(110, 0), Costs(70, {}), Costs(80, 6)};
+  rows.push_back(Costs(1, -9));
+  rows.back().bound = true;
+  rows.push_back({.code = "E0601", .error = "nothing"});
+  const auto goals = ParseGoals("step,memory");
+  ASSERT_TRUE(goals.ok());
+  // (110, 0) is beaten by the recorded (100, 0), (80, 7) by (80, 6), of which there are two.
+  EXPECT_EQ(OnFront(rows, Duration::Us(100), *goals),
+            (std::vector<bool>{true, false, true, true, true, false, false, true, false, false}));
+  // One goal: the shortest, of those that are known.
+  EXPECT_EQ(
+      OnFront(rows, Duration::Us(100), *ParseGoals("step")),
+      (std::vector<bool>{false, false, false, false, false, false, true, false, false, false}));
+}
+
+TEST(Pareto, GoalsAreStepAndMemoryOnceEach) {
+  for (const char* text : {"", "speed", "step,", "step,step", "memory step"}) {
+    const auto goals = ParseGoals(text);
+    ASSERT_FALSE(goals.ok()) << text;
+    EXPECT_EQ(DiagnosticOf(goals.status()).code, "E0712");
   }
 }
 

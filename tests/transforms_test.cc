@@ -1,6 +1,5 @@
 // Promises that every optimization keeps.
 #include <algorithm>
-#include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 #include "graph/build.h"
 #include "graph/text.h"
 #include "simulator/simulate.h"
+#include "tests/every_option.h"
 #include "tests/random_graph.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
@@ -50,23 +50,6 @@ Graph Step() {
   auto graph = ParseGraph(kStep);
   EXPECT_TRUE(graph.ok()) << Message(graph.status());
   return graph.ok() ? *std::move(graph) : Graph();
-}
-
-// With a value for what is required.
-std::string SpecOf(const Transform& t) {
-  const bool required =
-      std::any_of(t.params.begin(), t.params.end(), [](const ParamSpec& p) { return p.required; });
-  if (!required) return std::string(t.name);
-  const std::map<std::string_view, std::string_view> values = {
-      {"batch", "x2"},
-      {"accumulate", "2"},
-      {"layers", "x2"},
-      {"hidden", "x2"},
-      {"gpu", "H100"},
-      {"share", "50%"},
-      {"colocate", DAYDREAM_SOURCE_DIR "/examples/launch-bound-synthetic.ddtrace"}};
-  auto it = values.find(t.name);
-  return fmt::format("{}({})", t.name, it == values.end() ? "kind:kernel" : it->second);
 }
 
 // The trace does not have what the optimization changes or needs: what lies wrong with the trace,

@@ -76,7 +76,9 @@ std::string AdviseJson(const AdviseReport& report) {
   WriteOptions(report, "not_judged", a.unjudged, json);
   json.Key("needs_a_value").BeginArray();
   for (const std::string& text : report.open) json.String(text);
-  json.EndArray().EndObject();
+  json.EndArray().Key("over_budget").BeginArray();
+  for (const std::string& text : report.over_budget) json.String(text);
+  json.EndArray().Key("per_example").Bool(report.per_example).EndObject();
   return json.Take() + "\n";
 }
 

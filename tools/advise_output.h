@@ -15,8 +15,10 @@ struct AdviseReport {
   const Trace* trace = nullptr;
   const BuildReport* build = nullptr;
   Advised advised;
-  std::vector<std::string> open;  // options that need a value that only the user knows
-  size_t details = 1;             // options that are shown with how to try them
+  std::vector<std::string> open;         // options that need a value that only the user knows
+  std::vector<std::string> over_budget;  // options that take more than --budget
+  bool per_example = false;  // times are for as many examples as a recorded step handles
+  size_t details = 1;        // options that are shown with how to try them
 };
 
 std::string AdviseText(const AdviseReport& report, const Session& session);

@@ -94,7 +94,7 @@ std::string LimitLine(const Advised& a) {
     text += fmt::format("{}{} {} ({})", text.empty() ? "" : "; ", p.name,
                         FormatTime(p.step, UnitFor(a.baseline.step)), SpeedupText(p));
   }
-  return text.empty() ? "" : Wrapped("ceilings: " + text);
+  return text.empty() ? "" : Wrapped("ceilings, of one kind of work each: " + text);
 }
 
 std::string PairLines(const Advised& a) {
@@ -173,9 +173,11 @@ std::string UnjudgedLines(const AdviseReport& report) {
     out += Wrapped(fmt::format("could not judge {}: {}{}", o.prediction.name, what,
                                fix.empty() ? "" : "; to judge it: " + fix));
   }
-  std::string open;
-  for (const std::string& text : report.open) open += (open.empty() ? "" : ", ") + text;
-  return out + (open.empty() ? "" : Wrapped("needs a value of yours: " + open));
+  auto listed = [](std::string_view what, const std::vector<std::string>& names) {
+    return names.empty() ? "" : Wrapped(fmt::format("{}: {}", what, fmt::join(names, ", ")));
+  };
+  return out + listed("over the budget", report.over_budget) +
+         listed("needs a value of yours (--opt)", report.open);
 }
 
 // On one line however long it is: it is there to be copied.
@@ -220,7 +222,10 @@ std::string CheckCommand(const AdviseReport& report, std::span<const Application
 
 std::string AdviseText(const AdviseReport& report, const Session& session) {
   const Advised& a = report.advised;
-  std::string out = ReplayLine(report.headline, a.replay) + PathLine(a) + "\n";
+  std::string out = ReplayLine(report.headline, a.replay) + PathLine(a);
+  if (report.per_example)
+    out += "ranked by the time for as many examples as a recorded step handles\n";
+  out += "\n";
   if (a.worth.empty()) {
     out += "  nothing that can be tried saves 0.5 % of the step\n";
   } else {

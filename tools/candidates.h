@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "tools/budget.h"
 #include "tools/flags.h"
 #include "tools/session.h"
 #include "transforms/option_files.h"
@@ -19,9 +20,11 @@ struct Candidates {
   std::vector<Application> limits;
   // Options that need a value that only the user knows: "batch(n=...)".
   std::vector<std::string> open;
+  std::vector<std::string> over_budget;  // those that are left out for it: "gist (~200 lines)"
 };
 
-// Reads --opt-file and --exclude. E0102 when --exclude names nothing.
-absl::StatusOr<Candidates> FindCandidates(const Args& args, Session& session);
+// Reads --opt, --opt-file and --exclude. E0102 when --exclude names nothing, E0104 when an --opt is
+// more than one optimization.
+absl::StatusOr<Candidates> FindCandidates(const Args& args, const Budget& budget, Session& session);
 
 }  // namespace daydream

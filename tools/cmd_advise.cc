@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "tools/advise_output.h"
+#include "tools/budget.h"
 #include "tools/candidates.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
@@ -9,12 +10,27 @@
 namespace daydream {
 namespace {
 
+constexpr std::string_view kObjectives[] = {"step", "throughput", "cost", "energy"};
 constexpr Flag kFlags[] = {
     {.name = "--opt-file",
      .value = "FILE",
      .help = "also try this optimization of your own (YAML)",
      .repeats = true},
+    {.name = "--opt",
+     .value = "SPEC",
+     .help = "also try this one with a value of yours: 'batch(x2)'",
+     .repeats = true},
     {.name = "--exclude", .value = "NAME", .help = "leave this optimization out", .repeats = true},
+    {.name = "--budget",
+     .value = "LIMIT",
+     .help = "only what takes no more: 'effort<=20 lines' (a set in all), risk=none, "
+             "'risk!=numerics'",
+     .repeats = true},
+    {.name = "--objective",
+     .value = "GOAL",
+     .help = "rank by step, by throughput or cost (time for as many examples as recorded)",
+     .fallback = "step",
+     .choices = kObjectives},
     {.name = "--details",
      .value = "N",
      .help = "options that are shown with the reason, the code and the command that checks them",
@@ -25,19 +41,24 @@ constexpr Flag kFlags[] = {
      .fallback = "10%"},
 };
 
-absl::StatusOr<std::string> Render(const AdviseReport& report, const Args& args, Session& session) {
-  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
-  switch (format) {
-    case Format::kJson:
-      return AdviseJson(report);
-    case Format::kCsv:
-      return AdviseCsv(report);
-    case Format::kMarkdown:
-      return AdviseMarkdown(report);
-    case Format::kTable:
-      break;
+// Goals that nothing in a trace can tell.
+absl::Status CheckObjective(std::string_view goal, std::span<const Application> options) {
+  auto refuse = [&](std::string why, std::string fix) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0711",
+                       .what = fmt::format("options cannot be ranked by {}", goal),
+                       .why = std::move(why),
+                       .fix = std::move(fix)});
+  };
+  if (goal == "energy") {
+    return refuse("no trace holds what a kernel draws, and it is not modelled",
+                  "--objective step; clocks and power are the same for most options");
   }
-  return AdviseText(report, session);
+  for (const Application& a : options) {
+    if (goal != "cost" || a.transform->name != "gpu") continue;
+    return refuse("what another GPU costs is not known", "--objective throughput");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
@@ -49,7 +70,10 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   } else {
     DD_ASSIGN_OR_RETURN(report.details, ParseCount("--details", args.Get("--details")));
   }
-  DD_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(args, session));
+  DD_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(args.All("--budget")));
+  DD_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(args, budget, session));
+  const std::string_view goal = args.Get("--objective");
+  DD_RETURN_IF_ERROR(CheckObjective(goal, candidates.options));
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (std::fabs(in.replay.error()) > limit) return ReplayFailed(in.replay, limit, path);
@@ -59,14 +83,24 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   report.trace = in.trace.get();
   report.build = &in.built.report;
   report.open = candidates.open;
+  report.over_budget = candidates.over_budget;
+  report.per_example = goal != "step";
   const AdviseOptions options{
-      .jobs = session.jobs(), .progress = [&](size_t done, size_t total) {
-        session.Progress("trying", static_cast<double>(done) / static_cast<double>(total));
-      }};
+      .per_example = report.per_example,
+      .effort = [](const Application& a) { return LinesOf(a.transform->advice.effort); },
+      .budget = budget.lines,
+      .jobs = session.jobs(),
+      .progress =
+          [&](size_t done, size_t total) {
+            session.Progress("trying", static_cast<double>(done) / static_cast<double>(total));
+          }};
   DD_ASSIGN_OR_RETURN(report.advised,
                       Advise(in.built, in.replay, candidates.options, candidates.limits, options));
-  DD_ASSIGN_OR_RETURN(std::string text, Render(report, args, session));
-  DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return AdviseText(report, session); },
+                                 .json = [&] { return AdviseJson(report); },
+                                 .csv = [&] { return AdviseCsv(report); },
+                                 .markdown = [&] { return AdviseMarkdown(report); }}));
   for (const std::string& warning : in.built.report.warnings) {
     session.Warn({.code = "W0601", .what = warning});
   }
@@ -88,7 +122,8 @@ const Command kAdviseCommand = {
         "Predicts every optimization that can be switched on, each alone with its default\n"
         "parameters, and ranks those that save 0.5 % of the step or more. Then it looks for the\n"
         "set that saves most: from the better of the best option and the best pair, options are\n"
-        "added while they save. Ceilings are limits that nothing of their kind can beat.\n"
+        "added while they save. Ceilings are limits for changes of one kind: what changes several\n"
+        "kinds of work can go below each.\n"
         "\n"
         "What finds nothing to change is named, and so is what this trace cannot answer, with how\n"
         "to record one that can. For the first options it prints the code to try and the command\n"
@@ -97,6 +132,8 @@ const Command kAdviseCommand = {
     .examples =
         "daydream advise run.ddtrace\n"
         "daydream advise run.ddtrace --details 3 --exclude amp\n"
+        "daydream advise run.ddtrace --budget 'effort<=5 lines' --budget risk=none\n"
+        "daydream advise run.ddtrace --opt 'batch(x2)' --objective throughput\n"
         "daydream advise run.ddtrace --opt-file mine.yaml --format json",
     .flags = kFlags,
     .reads_traces = true,

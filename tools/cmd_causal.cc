@@ -208,18 +208,17 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   for (const std::string& text : args.All("--select")) {
     DD_RETURN_IF_ERROR(Selector::Compile(text).status());
   }
-  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (std::fabs(in.replay.error()) > limit) return ReplayFailed(in.replay, limit, path);
   DD_ASSIGN_OR_RETURN(std::vector<WorkGroup> groups, GroupsFor(args, in.built.graph));
   Report report{.in = &in, .headline = Headline(*in.trace, in.built.graph)};
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));
-  DD_RETURN_IF_ERROR(session.WriteResult(args, format == Format::kJson  ? Json(report)
-                                               : format == Format::kCsv ? Csv(report.profile)
-                                               : format == Format::kMarkdown
-                                                   ? CurveTable(report).Markdown()
-                                                   : Text(report, session)));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return Text(report, session); },
+                                 .json = [&] { return Json(report); },
+                                 .csv = [&] { return Csv(report.profile); },
+                                 .markdown = [&] { return CurveTable(report).Markdown(); }}));
   WarnAboutReplay(in.replay, session);
   session.Next(fmt::format("daydream advise {}", path));
   return Exit::kOk;

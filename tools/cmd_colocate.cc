@@ -72,7 +72,6 @@ std::string AsJson(const Colocation& c, const Args& args) {
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
-  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   std::vector<BuiltGraph> built;
   for (const std::string& path : args.positional()) {
     DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
@@ -82,22 +81,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const GpuPolicy policy = args.Get("--policy") == "space" ? GpuPolicy::kSpace : GpuPolicy::kTime;
   DD_ASSIGN_OR_RETURN(Colocation c,
                       PredictColocation(built[0].graph, built[1].graph, policy, ShareRules{}));
-  std::string text;
-  switch (format) {
-    case Format::kJson:
-      text = AsJson(c, args);
-      break;
-    case Format::kCsv:
-      text = MakeTable(c, args).Csv();
-      break;
-    case Format::kMarkdown:
-      text = MakeTable(c, args).Markdown();
-      break;
-    case Format::kTable:
-      text = AsText(c, args, session);
-      break;
-  }
-  DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return AsText(c, args, session); },
+                                 .json = [&] { return AsJson(c, args); },
+                                 .csv = [&] { return MakeTable(c, args).Csv(); },
+                                 .markdown = [&] { return MakeTable(c, args).Markdown(); }}));
   return Exit::kOk;
 }
 

@@ -123,32 +123,23 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   for (const std::string& text : args.All("--fail-if")) {
     DD_RETURN_IF_ERROR(ParseGate(text).status());
   }
-  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
   DD_ASSIGN_OR_RETURN(BuiltGraph before, Load(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(BuiltGraph after, Load(args.positional()[1], args, session));
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
   Diff diff = Compare(before, after, by);
-  std::string text;
-  switch (format) {
-    case Format::kJson:
-      text = AsJson(diff, Name(by));
-      break;
-    case Format::kCsv:
-      text = AsCsv(diff);
-      break;
-    case Format::kMarkdown:
-      text = MakeTable(diff, top).Markdown();
-      break;
-    case Format::kTable:
-      text = MakeTable(diff, top).Text(session.table_style());
-      text += fmt::format(
-          "  *** differs by more than the noise of the steps (p < {}, {} against {} "
-          "steps)\n  groups: GPU time per step, as recorded\n",
-          kSignificant, diff.steps_before, diff.steps_after);
-      break;
-  }
-  DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  auto text = [&] {
+    return MakeTable(diff, top).Text(session.table_style()) +
+           fmt::format(
+               "  *** differs by more than the noise of the steps (p < {}, {} against {} "
+               "steps)\n  groups: GPU time per step, as recorded\n",
+               kSignificant, diff.steps_before, diff.steps_after);
+  };
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = text,
+                                 .json = [&] { return AsJson(diff, Name(by)); },
+                                 .csv = [&] { return AsCsv(diff); },
+                                 .markdown = [&] { return MakeTable(diff, top).Markdown(); }}));
   return CheckGates(args, diff, session);
 }
 

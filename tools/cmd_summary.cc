@@ -175,19 +175,7 @@ std::string CurveJson(const ShareCurve& curve) {
   return json.Take() + "\n";
 }
 
-absl::StatusOr<std::string> KneeText(const Graph& graph, Format format, size_t top,
-                                     Session& session) {
-  DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(graph));
-  switch (format) {
-    case Format::kJson:
-      return CurveJson(curve);
-    case Format::kCsv:
-      return CurveTable(curve).Csv();
-    case Format::kMarkdown:
-      return CurveTable(curve).Markdown() + "\n" + KneeTable(curve, top).Markdown();
-    case Format::kTable:
-      break;
-  }
+std::string KneeText(const ShareCurve& curve, size_t top, const Session& session) {
   return fmt::format(
       "{} {}, {} multiprocessors\n\n{}\n  the step needs {} of them: less costs more than "
       "{}\n\n{}\n"
@@ -201,38 +189,36 @@ absl::StatusOr<std::string> KneeText(const Graph& graph, Format format, size_t t
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
-  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
   if (args.Has("--knee")) {
-    DD_ASSIGN_OR_RETURN(std::string knee, KneeText(built.graph, format, top, session));
-    DD_RETURN_IF_ERROR(session.WriteResult(args, knee));
+    DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(built.graph));
+    auto markdown = [&] {
+      return CurveTable(curve).Markdown() + "\n" + KneeTable(curve, top).Markdown();
+    };
+    DD_RETURN_IF_ERROR(
+        session.WriteResult(args, {.table = [&] { return KneeText(curve, top, session); },
+                                   .json = [&] { return CurveJson(curve); },
+                                   .csv = [&] { return CurveTable(curve).Csv(); },
+                                   .markdown = markdown}));
     return Exit::kOk;
   }
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
   Summary summary = Summarize(built.graph, timeline, by);
   const MemoryProfile memory = ProfileMemory(built.graph);
-  std::string text;
-  switch (format) {
-    case Format::kJson:
-      text = AsJson(summary, memory, by);
-      break;
-    case Format::kCsv:
-      text = AsCsv(summary, by);
-      break;
-    case Format::kMarkdown:
-      text = MakeTable(summary, by, top).Markdown();
-      break;
-    case Format::kTable:
-      text =
-          Lead(summary, memory, session) + MakeTable(summary, by, top).Text(session.table_style());
-      text += "\n  streams that overlap count twice in the table, once in 'GPU busy'\n";
-      text += "  more: --by op|kernel|layer|phase|stream   --top N   --wide   --format csv\n";
-      break;
-  }
-  DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  auto text = [&] {
+    return Lead(summary, memory, session) +
+           MakeTable(summary, by, top).Text(session.table_style()) +
+           "\n  streams that overlap count twice in the table, once in 'GPU busy'\n"
+           "  more: --by op|kernel|layer|phase|stream   --top N   --wide   --format csv\n";
+  };
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = text,
+             .json = [&] { return AsJson(summary, memory, by); },
+             .csv = [&] { return AsCsv(summary, by); },
+             .markdown = [&] { return MakeTable(summary, by, top).Markdown(); }}));
   session.Next(fmt::format("daydream whatif {} --opt amp,fuse", args.positional()[0]));
   return Exit::kOk;
 }

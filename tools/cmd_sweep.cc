@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "report/format.h"
+#include "report/pareto.h"
 #include "tools/command.h"
 #include "tools/inputs.h"
 #include "tools/scenarios.h"
@@ -35,6 +36,9 @@ constexpr Flag kFlags[] = {
     {.name = "--shard",
      .value = "I/N",
      .help = "only every N-th scenario, beginning with the I-th; needs --journal"},
+    {.name = "--pareto",
+     .value = "GOALS",
+     .help = "also show the rows that no other beats in step,memory"},
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
     {.name = "--max-replay-error",
      .value = "PCT",
@@ -93,6 +97,7 @@ absl::Status CheckFlags(const Args& args) {
     return bad("--shard needs --journal",
                "--journal part1.sweep, then daydream sweep merge *.sweep");
   }
+  if (args.Has("--pareto")) DD_RETURN_IF_ERROR(ParseGoals(args.Get("--pareto")).status());
   return CheckRanks();
 }
 
@@ -111,14 +116,33 @@ void WarnAboutLeftOut(const SweepResult& result, Session& session) {
                 .effect = "they are predicted without it"});
 }
 
-absl::Status WriteSweep(const SweepResult& result, const Args& args, Session& session) {
-  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
+// Which rows --pareto asks for, and how many it cannot judge.
+absl::Status FindFront(const Args& args, SweepResult& result, Session& session) {
+  if (!args.Has("--pareto")) return absl::OkStatus();
+  result.pareto = std::string(args.Get("--pareto"));
+  DD_ASSIGN_OR_RETURN(const std::vector<SweepGoal> goals, ParseGoals(result.pareto));
+  result.front = OnFront(result.rows, result.head.baseline, goals);
+  const bool memory = std::find(goals.begin(), goals.end(), SweepGoal::kMemory) != goals.end();
+  const auto unknown = std::count_if(result.rows.begin(), result.rows.end(), [](const SweepRow& r) {
+    return r.code.empty() && !r.memory.has_value();
+  });
+  if (memory && unknown > 0) {
+    session.Warn({.code = "W0601",
+                  .what = fmt::format("{} of {}: what the peak of memory becomes is not known",
+                                      unknown, Plural(result.rows.size(), "scenario")),
+                  .effect = "--pareto leaves them out"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteSweep(SweepResult& result, const Args& args, Session& session) {
   WarnAboutLeftOut(result, session);
-  return session.WriteResult(args, format == Format::kJson  ? SweepJson(result)
-                                   : format == Format::kCsv ? SweepCsv(result)
-                                   : format == Format::kMarkdown
-                                       ? SweepMarkdown(result)
-                                       : SweepTables(result, session.table_style()));
+  DD_RETURN_IF_ERROR(FindFront(args, result, session));
+  return session.WriteResult(args,
+                             {.table = [&] { return SweepTables(result, session.table_style()); },
+                              .json = [&] { return SweepJson(result); },
+                              .csv = [&] { return SweepCsv(result); },
+                              .markdown = [&] { return SweepMarkdown(result); }});
 }
 
 // Everything that a row hangs on besides its own --opt.
@@ -278,12 +302,17 @@ const Command kSweepCommand = {
         "With --journal a sweep that was killed goes on where it was. --shard splits it for job\n"
         "arrays; `sweep merge` puts the journals of all shards together. Where MPI was there when\n"
         "it was built, `mpirun daydream-mpi sweep ...` shares the rows among all ranks. The\n"
-        "result is the same for any number of threads, shards and ranks.",
+        "result is the same for any number of threads, shards and ranks.\n"
+        "\n"
+        "--pareto step,memory shows the rows that no other row, nor the recorded step, beats: "
+        "none\n"
+        "is at least as short with a peak of GPU memory at least as low, and better in one.",
     .examples =
         "daydream sweep run.ddtrace --opt 'prefetch(workers=1..16*2)'\n"
         "daydream sweep run.ddtrace --opt 'pin-memory(rate=5GB/s..25GB/s+5GB/s)' --format csv\n"
         "daydream sweep run.ddtrace --opt 'amp(dtype={bf16,fp16}),prefetch(1..4)'\n"
         "daydream sweep run.ddtrace --opt 'prefetch(1..64)' --journal p1.sweep --shard 1/4\n"
+        "daydream sweep run.ddtrace --opt 'checkpointing,batch(x1..x4)' --pareto step,memory\n"
         "daydream sweep merge p1.sweep p2.sweep p3.sweep p4.sweep -o all.csv\n"
         "mpirun -n 16 daydream-mpi sweep run.ddtrace --opt 'prefetch(1..64)' -o all.csv",
     .flags = kFlags,

@@ -271,21 +271,6 @@ absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session&
   return Exit::kOk;
 }
 
-absl::StatusOr<std::string> Render(const WhatIfReport& report, const Args& args, Session& session) {
-  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
-  switch (format) {
-    case Format::kJson:
-      return WhatIfJson(report);
-    case Format::kCsv:
-      return WhatIfCsv(report);
-    case Format::kMarkdown:
-      return WhatIfMarkdown(report);
-    case Format::kTable:
-      break;
-  }
-  return WhatIfText(report, session);
-}
-
 // Mistakes that need no trace are told before one is read.
 absl::Status CheckFlags(const Args& args) {
   const GateValues any = {
@@ -346,8 +331,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
       DD_RETURN_IF_ERROR(Learn(args, session, scenario, report.result, *report.score));
     }
   }
-  DD_ASSIGN_OR_RETURN(std::string text, Render(report, args, session));
-  DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return WhatIfText(report, session); },
+                                 .json = [&] { return WhatIfJson(report); },
+                                 .csv = [&] { return WhatIfCsv(report); },
+                                 .markdown = [&] { return WhatIfMarkdown(report); }}));
   if (failed) return ReplayFailed(in.replay, limit, path);
   WarnAboutReplay(in.replay, session);
   Comment(report, session);

@@ -63,13 +63,13 @@ std::string DescribeTransform(const Transform& t) {
   if (!t.bound && !StatedByUser(t.name)) out += Paragraph("checked", CheckedText(t.name));
   for (const Transform* other : Transforms()) {
     if (other == &t) continue;
-    const Conflict *before = FindConflict(t, *other), *after = FindConflict(*other, t);
-    if (before == nullptr && after == nullptr) continue;
-    const std::string_view where = before == nullptr  ? "not after"
-                                   : after == nullptr ? "not before"
-                                                      : "not with";
+    const std::optional<Conflict> before = FindConflict(t, *other), after = FindConflict(*other, t);
+    if (!before.has_value() && !after.has_value()) continue;
+    const std::string_view where = !before.has_value()  ? "not after"
+                                   : !after.has_value() ? "not before"
+                                                        : "not with";
     out += Paragraph(
-        where, fmt::format("{}: {}", other->name, (before != nullptr ? before : after)->reason));
+        where, fmt::format("{}: {}", other->name, (before.has_value() ? before : after)->reason));
   }
   if (!t.advice.how.empty()) {
     out += Paragraph("try it", fmt::format("{} (effort: {}; risk: {})", t.advice.how,

@@ -357,6 +357,18 @@ constexpr ErrorPage kPages[] = {
      "every rank would do all the work. Where the MPI headers were there when it was built, there "
      "is\n"
      "a program daydream-mpi beside it; --shard I/N works without."},
+    {"E0710", "bad --budget",
+     "A budget of `advise` is 'effort<=20 lines', risk=WORD (only options whose risks are this) "
+     "or\n"
+     "'risk!=WORD' (none whose risks hold this). A word, number, variable or command to change\n"
+     "counts as a line; options that name no number of lines are over every budget of lines. The\n"
+     "members of the best set count together. `daydream advise` shows both columns."},
+    {"E0711", "options cannot be ranked by this",
+     "`advise` ranks by the step, or by the time for as many examples as recorded: --objective\n"
+     "throughput, or cost, which is the same on one machine. What a step draws is in no trace and\n"
+     "is not modelled, and prices of other GPUs are not known."},
+    {"E0712", "bad --pareto",
+     "--pareto takes step, memory, or both with a comma: rows that no other one beats in them."},
     {"E0801", "this GPU is not known",
      "A GPU is named as in costmodel/devices/ (the message lists the names; letter case, spaces "
      "and "

@@ -30,7 +30,7 @@ class KernelChanges {
                                                       std::span<const Application> scenario) {
     KernelChanges changes(recorded);
     Graph after = recorded;
-    DD_RETURN_IF_ERROR(ApplyAll(scenario, after, [&](const Application& a, const Applied* applied) {
+    DD_RETURN_IF_ERROR(ApplyAll(scenario, after, [&](const Application& a, Applied* applied) {
       if (applied != nullptr) changes.Note(after, a.transform->name, *applied);
       return absl::OkStatus();
     }));

@@ -182,6 +182,15 @@ absl::Status Session::WriteResult(const Args& args, std::string_view text) {
   return absl::OkStatus();
 }
 
+absl::Status Session::WriteResult(const Args& args, const Forms& forms) {
+  DD_ASSIGN_OR_RETURN(const Format format, FormatOf(args));
+  const auto& make = format == Format::kJson       ? forms.json
+                     : format == Format::kCsv      ? forms.csv
+                     : format == Format::kMarkdown ? forms.markdown
+                                                   : forms.table;
+  return WriteResult(args, make());
+}
+
 absl::Status WriteFileWith(const std::string& path, bool overwrite,
                            const std::function<absl::Status(const std::string&)>& write) {
   struct stat info {};

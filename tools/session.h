@@ -18,6 +18,11 @@ namespace daydream {
 
 enum class Format : uint8_t { kTable, kJson, kCsv, kMarkdown };
 
+// One result in every form that --format names; only the one that is asked for is made.
+struct Forms {
+  std::function<std::string()> table, json, csv, markdown;
+};
+
 class Session {
  public:
   // Reads the global flags of `args`, NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR, TERM and COLUMNS.
@@ -45,6 +50,8 @@ class Session {
   std::string Bold(std::string_view text) const;
   // Writes `text` to the file of -o, or to standard output.
   absl::Status WriteResult(const Args& args, std::string_view text);
+  // The same with the form that --format asks for, or the extension of -o.
+  absl::Status WriteResult(const Args& args, const Forms& forms);
   unsigned jobs() const { return jobs_; }
 
  private:

@@ -1,8 +1,10 @@
 #include "tools/sweep_output.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "report/format.h"
 #include "report/json_writer.h"
@@ -34,17 +36,28 @@ std::vector<const SweepRow*> RowsOf(const SweepResult& result, size_t sweep) {
   return rows;
 }
 
-// One row per scenario.
-Table LongTable(const SweepResult& result, size_t sweep) {
+bool AnyMemory(std::span<const SweepRow* const> rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const SweepRow* r) { return r->memory.value_or(0) != 0; });
+}
+
+bool AnyLeftOut(std::span<const SweepRow* const> rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const SweepRow* r) { return !r->left_out.empty(); });
+}
+
+std::string MemoryCell(const SweepRow& r) {
+  return r.memory.has_value() ? SignedBytes(*r.memory) : "";
+}
+
+// One row per scenario; `axes` say where its values go.
+Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows,
+                std::span<const SweepAxis> axes) {
   std::vector<Column> columns;
-  for (const SweepAxis& axis : result.plan.axes[sweep]) columns.push_back({axis.name});
+  for (const SweepAxis& axis : axes) columns.push_back({axis.name});
   if (columns.empty()) columns.push_back({"scenario", Align::kLeft});
   for (const char* name : {"step time", "90 % interval", "speed-up"}) columns.push_back({name});
-  const std::vector<const SweepRow*> rows = RowsOf(result, sweep);
-  const bool memory = std::any_of(rows.begin(), rows.end(),
-                                  [](const SweepRow* r) { return r->memory.value_or(0) != 0; });
-  const bool left_out =
-      std::any_of(rows.begin(), rows.end(), [](const SweepRow* r) { return !r->left_out.empty(); });
+  const bool memory = AnyMemory(rows), left_out = AnyLeftOut(rows);
   if (memory) columns.push_back({"memory"});
   columns.push_back({"confidence", Align::kLeft});
   if (left_out) columns.push_back({"without", Align::kLeft});
@@ -52,8 +65,12 @@ Table LongTable(const SweepResult& result, size_t sweep) {
   const TimeUnit unit = UnitFor(result.head.baseline);
   for (const SweepRow* r : rows) {
     const SweepPoint& point = result.plan.points[r->index];
-    std::vector<std::string> cells = point.values;
-    if (cells.empty()) cells.push_back(point.spec);
+    std::vector<std::string> cells;
+    if (axes.empty()) {
+      cells.push_back(point.spec);
+    } else {
+      cells = point.values;
+    }
     if (!r->code.empty()) {
       cells.insert(cells.end(), {"-", "", "-"});
       if (memory) cells.emplace_back();
@@ -62,7 +79,7 @@ Table LongTable(const SweepResult& result, size_t sweep) {
       cells.push_back(FormatTime(r->step, unit));
       cells.push_back(RangeText(r->low, r->high, unit));
       cells.push_back(SpeedupCell(result, *r));
-      if (memory) cells.push_back(r->memory.has_value() ? SignedBytes(*r->memory) : "");
+      if (memory) cells.push_back(MemoryCell(*r));
       cells.emplace_back(r->bound ? "a limit" : Name(r->confidence));
     }
     if (left_out) cells.push_back(Printable(r->left_out));
@@ -71,11 +88,11 @@ Table LongTable(const SweepResult& result, size_t sweep) {
   return table;
 }
 
-// Step times of two axes: one to the right, one down.
-Table Matrix(const SweepResult& result, size_t sweep) {
+// One cell for each pair of values of two axes: one to the right, one down.
+Table Matrix(const SweepResult& result, size_t sweep, std::string corner,
+             const std::function<std::string(const SweepRow&)>& cell) {
   const std::vector<SweepAxis>& axes = result.plan.axes[sweep];
-  const TimeUnit unit = UnitFor(result.head.baseline);
-  std::vector<Column> columns = {{fmt::format("step time, {}", UnitName(unit)), Align::kLeft}};
+  std::vector<Column> columns = {{std::move(corner), Align::kLeft}};
   for (const std::string& value : axes[1].values) {
     const bool first = &value == &axes[1].values.front();
     columns.push_back({first ? fmt::format("{}={}", axes[1].name, value) : value});
@@ -83,7 +100,7 @@ Table Matrix(const SweepResult& result, size_t sweep) {
   std::map<std::pair<std::string, std::string>, std::string> cells;
   for (const SweepRow* r : RowsOf(result, sweep)) {
     const auto& values = result.plan.points[r->index].values;
-    cells[{values[0], values[1]}] = r->code.empty() ? TimeIn(r->step, unit, 2) : "-";
+    cells[{values[0], values[1]}] = r->code.empty() ? cell(*r) : "-";
   }
   Table table(std::move(columns));
   for (const std::string& down : axes[0].values) {
@@ -92,6 +109,40 @@ Table Matrix(const SweepResult& result, size_t sweep) {
     table.AddRow(std::move(row));
   }
   return table;
+}
+
+// Step times, with a star where a part was left out, and what the peak of memory changes by.
+std::string Matrices(const SweepResult& result, size_t sweep, const TableStyle& style) {
+  const std::vector<const SweepRow*> rows = RowsOf(result, sweep);
+  const TimeUnit unit = UnitFor(result.head.baseline);
+  std::string out =
+      Matrix(result, sweep, fmt::format("step time, {}", UnitName(unit)), [&](const SweepRow& r) {
+        return TimeIn(r.step, unit, 2) + (r.left_out.empty() ? "" : " *");
+      }).Text(style);
+  if (AnyLeftOut(rows)) {
+    std::set<std::string> parts;
+    for (const SweepRow* r : rows) parts.insert(Printable(r->left_out));
+    parts.erase("");
+    out += fmt::format("  * without {}, which finds nothing to change\n",
+                       fmt::join(parts, " or without "));
+  }
+  if (AnyMemory(rows)) out += "\n" + Matrix(result, sweep, "peak memory", MemoryCell).Text(style);
+  return out;
+}
+
+// The rows of --pareto, of all sweeps.
+std::vector<const SweepRow*> FrontRows(const SweepResult& result) {
+  std::vector<const SweepRow*> rows;
+  for (size_t i = 0; i < result.front.size(); ++i) {
+    if (result.front[i]) rows.push_back(&result.rows[i]);
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const SweepRow* a, const SweepRow* b) { return a->step < b->step; });
+  return rows;
+}
+
+std::string FrontTitle(const SweepResult& result) {
+  return fmt::format("no other one, nor the recorded step, beats these in {}", result.pareto);
 }
 
 bool IsMatrix(const std::vector<SweepAxis>& axes) {
@@ -121,18 +172,27 @@ std::string SweepTables(const SweepResult& result, const TableStyle& style) {
     if (RowsOf(result, sweep).empty()) continue;
     const bool matrix = IsMatrix(result.plan.axes[sweep]);
     out += fmt::format("\n{}\n", Printable(result.head.specs[sweep]));
-    out += (matrix ? Matrix(result, sweep) : LongTable(result, sweep)).Text(style);
+    out += matrix ? Matrices(result, sweep, style)
+                  : LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep]).Text(style);
     out += Best(result, sweep);
   }
-  return out;
+  if (result.pareto.empty()) return out;
+  const std::vector<const SweepRow*> front = FrontRows(result);
+  out += fmt::format("\n{}\n", FrontTitle(result));
+  return out + (front.empty() ? "  none: the recorded step beats them all\n"
+                              : LongTable(result, front, {}).Text(style));
 }
 
 std::string SweepMarkdown(const SweepResult& result) {
   std::string out;
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {
-    out += fmt::format("{}{}", out.empty() ? "" : "\n", LongTable(result, sweep).Markdown());
+    out +=
+        fmt::format("{}{}", out.empty() ? "" : "\n",
+                    LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep]).Markdown());
   }
-  return out;
+  if (result.pareto.empty()) return out;
+  return out + fmt::format("\n{}\n\n{}", FrontTitle(result),
+                           LongTable(result, FrontRows(result), {}).Markdown());
 }
 
 std::string SweepJson(const SweepResult& result) {
@@ -173,6 +233,7 @@ std::string SweepJson(const SweepResult& result) {
     json.Key("bound").Bool(r.bound);
     if (ok) json.Key("confidence").String(Name(r.confidence));
     number("memory_change_bytes", r.memory);
+    if (!result.front.empty()) json.Key("pareto").Bool(result.front[&r - result.rows.data()]);
     json.Key("left_out").String(r.left_out);
     if (!ok) json.Key("error").String(r.code).Key("what").String(r.error);
     json.EndObject();
@@ -194,7 +255,8 @@ std::string SweepCsv(const SweepResult& result) {
   for (const std::string& name : names) out += "," + CsvField(name);
   out +=
       ",baseline_ns,step_ns,low_ns,high_ns,speedup,bound,confidence,memory_change_bytes,"
-      "left_out,error\n";
+      "left_out,error";
+  out += result.front.empty() ? "\n" : ",pareto\n";
   for (const SweepRow& r : result.rows) {
     const SweepPoint& point = result.plan.points[r.index];
     const std::vector<SweepAxis>& axes = result.plan.axes[point.sweep];
@@ -208,7 +270,7 @@ std::string SweepCsv(const SweepResult& result) {
     }
     const bool ok = r.code.empty();
     const auto speedup = Speedup(result, r);
-    out += fmt::format(",{},{},{},{},{},{},{},{},{},{}\n", result.head.baseline.ns,
+    out += fmt::format(",{},{},{},{},{},{},{},{},{},{}", result.head.baseline.ns,
                        ok ? fmt::format("{}", r.step.ns) : "",
                        r.low.has_value() ? fmt::format("{}", r.low->ns) : "",
                        r.high.has_value() ? fmt::format("{}", r.high->ns) : "",
@@ -216,6 +278,8 @@ std::string SweepCsv(const SweepResult& result) {
                        ok ? Name(r.confidence) : "",
                        r.memory.has_value() ? fmt::format("{}", *r.memory) : "",
                        CsvField(r.left_out), r.code);
+    if (!result.front.empty()) out += result.front[&r - result.rows.data()] ? ",1" : ",0";
+    out += "\n";
   }
   return out;
 }

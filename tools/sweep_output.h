@@ -14,6 +14,8 @@ struct SweepResult {
   SweepHead head;
   SweepPlan plan;
   std::vector<SweepRow> rows;  // by index; of a shard, or of all
+  std::string pareto;          // goals of --pareto, "step,memory", or ""
+  std::vector<bool> front;     // with --pareto, by row: no other one beats it
 };
 
 std::string SweepTables(const SweepResult& result, const TableStyle& style);

@@ -105,6 +105,13 @@ Table BreakdownTable(const WhatIfReport& report) {
   return table;
 }
 
+// What the rows of a breakdown are: they sum to the mean step, which is not the step of the
+// scenarios where steps differ.
+std::string MeansText(const WhatIfReport& report) {
+  return fmt::format("means over {} (the step times above are medians)",
+                     Plural(std::max<size_t>(report.result.replay.steps, 1), "step"));
+}
+
 std::string MissTable(const Score& s, TimeUnit unit) {
   if (s.misses.empty()) return "";
   Table table({{"largest misses, GPU time per step", Align::kLeft},
@@ -151,7 +158,7 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
       std::string causes = CauseTable(main, UnitFor(result.predictions[0].step));
       if (!causes.empty()) out += "\n" + causes;
     } else {
-      out += fmt::format("\n  {}, per step\n", main.name);
+      out += fmt::format("\n  {}, {}\n", main.name, MeansText(report));
       out += BreakdownTable(report).Text(session.table_style());
     }
     out += BoundByLine(main) + MemoryLine(result.memory, main) + WhyNotLines(main);
@@ -162,7 +169,9 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
 std::string WhatIfMarkdown(const WhatIfReport& report) {
   std::string out = ReplayLine(report.headline, report.result.replay) + "\n" +
                     ScenarioTable(report.result).Markdown();
-  if (report.by != "cause") out += "\n" + BreakdownTable(report).Markdown();
+  if (report.by != "cause") {
+    out += fmt::format("\n{}\n\n{}", MeansText(report), BreakdownTable(report).Markdown());
+  }
   return out + ScoreText(report);
 }
 

@@ -190,6 +190,7 @@ constinit const Transform kAccumulate = {
     .advice = {.effort = "~5 lines",
                .risk = "convergence",
                .how = "if (i + 1) % N == 0: optimizer.step(); optimizer.zero_grad()"},
+    .twice = "",
     .memory = MemoryEffect::kNone,
     .memory_model =
         "None: each pass frees what it kept before the next begins, and gradients are there "

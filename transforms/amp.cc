@@ -416,9 +416,6 @@ class Amp {
 
 absl::Status Run(const Params& params, Editor& edit) { return Amp(params, edit).Run(); }
 
-constexpr Conflict kConflicts[] = {
-    {"amp", "kernels that are in 16 bit already would be halved again"}};
-
 }  // namespace
 
 constinit const Transform kAmp = {
@@ -454,7 +451,7 @@ constinit const Transform kAmp = {
          .risk = "numerics",
          .how = "with torch.autocast(\"cuda\", dtype=torch.bfloat16): loss = model(batch); before "
                 "Ampere dtype=torch.float16 with torch.amp.GradScaler"},
-    .conflicts = kConflicts,
+    .twice = "kernels that are in 16 bit already would be halved again",
     .memory_model =
         "What ops of autocast's 16-bit list keep for backward takes half the bytes of its fp32 "
         "form; norms over rows, softmax and losses keep fp32, masks a byte an element. Autocast "

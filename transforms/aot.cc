@@ -51,6 +51,7 @@ constinit const Transform kAot = {
                .risk = "fixed shapes, fixed control flow",
                .how = "capture the whole step with static inputs: torch.cuda.graph(g) around "
                       "forward, backward and optimizer(capturable=True)"},
+    .twice = "the step is scheduled ahead of time already",
     .memory = MemoryEffect::kAdds,
     .memory_model =
         "As graphs: inputs have buffers of their own. What is reserved ahead of time is what the "

@@ -303,6 +303,7 @@ constinit const Transform kBatch = {
     .advice = {.effort = "1 number",
                .risk = "memory, convergence",
                .how = "DataLoader(dataset, batch_size=...)"},
+    .twice = "",
     .memory_model =
         "What each op keeps for backward follows from its new shapes; parameters, gradients and "
         "the optimizer's state stay. Without shapes all that comes and goes within a step grows "

@@ -130,8 +130,6 @@ class Cache {
 
 absl::Status Run(const Params& params, Editor& edit) { return Cache(params, edit).Run(); }
 
-constexpr Conflict kConflicts[] = {{"cache", "the data set is in memory already"}};
-
 }  // namespace
 
 constinit const Transform kCache = {
@@ -155,7 +153,7 @@ constinit const Transform kCache = {
     .advice = {.effort = "~10 lines",
                .risk = "host memory",
                .how = "copy the data set to /dev/shm, or keep its samples in a shared array"},
-    .conflicts = kConflicts,
+    .twice = "the data set is in memory already",
     .memory = MemoryEffect::kNone,
     .memory_model = "None on the GPU: the data set is in host memory.",
 };

@@ -247,6 +247,7 @@ constinit const Transform kChannelsLast = {
                .risk = "none",
                .how = "model = model.to(memory_format=torch.channels_last); x = "
                       "x.to(memory_format=torch.channels_last)"},
+    .twice = "the convolutions run in this layout already",
     .memory = MemoryEffect::kNone,
     .memory_model =
         "None: the same elements in another order. Transposes at the borders free their input at "

@@ -242,11 +242,9 @@ class Checkpointing {
 
 absl::Status Run(const Params& params, Editor& edit) { return Checkpointing(params, edit).Run(); }
 
-constexpr Conflict kConflicts[] = {
-    {"checkpointing", "what is computed again is no longer kept: there is nothing left to save"},
-    {.with = "offload",
-     .reason = "it would drop what is on its way to the host",
-     .comes = Conflict::kBefore}};
+constexpr Conflict kConflicts[] = {{.with = "offload",
+                                    .reason = "it would drop what is on its way to the host",
+                                    .comes = Conflict::kBefore}};
 
 }  // namespace
 
@@ -273,6 +271,7 @@ constinit const Transform kCheckpointing = {
                .risk = "none",
                .how = "x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"},
     .conflicts = kConflicts,
+    .twice = "what is computed again is no longer kept: there is nothing left to save",
     .memory_model =
         "What the ops of a segment keep for backward goes, but for as many bytes as its input. "
         "While the segment runs backward all of it is on the GPU again; segments after it are "

@@ -352,8 +352,6 @@ class Compile {
 
 absl::Status Run(const Params& params, Editor& edit) { return Compile(params, edit).Run(); }
 
-constexpr Conflict kConflicts[] = {{"compile", "a second time would count the same gain twice"}};
-
 }  // namespace
 
 constinit const Transform kCompile = {
@@ -377,7 +375,6 @@ constinit const Transform kCompile = {
     .advice = {.effort = "1 line",
                .risk = "compile time, fixed shapes",
                .how = "model = torch.compile(model)"},
-    .conflicts = kConflicts,
     .memory_model =
         "Of what passes between the ops of a merged forward kernel, and that no other op needs, "
         "the share `kept` stays for backward and the rest is made again (the partitioner of "

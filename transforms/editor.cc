@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "graph/queue.h"
+#include "transforms/host_calls.h"
 
 namespace daydream {
 namespace {
@@ -211,12 +212,7 @@ size_t Editor::RemoveWithLaunches(std::span<const TaskId> gpu_tasks) {
   });
   Remove(calls);
   for (TaskId call : calls) {
-    // A copy call that waits for its own copy was split in two (docs/how-it-works.md).
-    TaskId next = graph_.task(call).lane_next;
-    if (next.valid() && graph_.task(next).kind == TaskKind::kWait &&
-        graph_.task(next).name == graph_.task(call).name) {
-      rest.push_back(next);
-    }
+    if (TaskId wait = OwnWait(graph_, call); wait.valid()) rest.push_back(wait);
   }
   uint64_t removed = changes_.removed;
   Remove(rest);

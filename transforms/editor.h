@@ -77,6 +77,7 @@ class Editor {
     Duration duration, gap;  // after minus before
   };
   std::span<const Edit> edits() const { return edits_; }
+  std::vector<Edit> TakeEdits() { return std::move(edits_); }
   // An edge that came, went, or got another lag or origin. One that was relaunched is there twice.
   struct EdgeEdit {
     TaskId from, to;
@@ -84,6 +85,7 @@ class Editor {
     CauseId cause;
   };
   std::span<const EdgeEdit> edge_edits() const { return edge_edits_; }
+  std::vector<EdgeEdit> TakeEdgeEdits() { return std::move(edge_edits_); }
   // Cause of the last edit of each task; kNoCause for untouched tasks.
   static constexpr CauseId kNoCause = 0xffff;
   CauseId CauseOf(TaskId t) const;

@@ -128,6 +128,7 @@ constinit const Transform kFlashAttn = {
     .advice = {.effort = "~5 lines",
                .risk = "numerics",
                .how = "torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)"},
+    .twice = "the attention is fused already",
     .memory_model =
         "Scores, their softmax and its dropout mask are no longer kept for backward; queries, "
         "keys and values are, as before.",

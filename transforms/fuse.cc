@@ -225,6 +225,7 @@ constinit const Transform kFuse = {
     .advice = {.effort = "1 word",
                .risk = "none",
                .how = "torch.optim.AdamW(model.parameters(), fused=True)"},
+    .twice = "",
     .memory_model =
         "Of what passes between the ops of a merged forward kernel, and that no other op needs, "
         "the share `kept` stays for backward and the rest is made again. A fused optimizer keeps "

@@ -165,7 +165,6 @@ class Gist {
 absl::Status Run(const Params& params, Editor& edit) { return Gist(params, edit).Run(); }
 
 constexpr Conflict kConflicts[] = {
-    {"gist", "what is encoded already would be encoded again"},
     {.with = "batch", .reason = "what is encoded would keep its size", .comes = Conflict::kAfter},
     {.with = "hidden", .reason = "what is encoded would keep its size", .comes = Conflict::kAfter},
     {.with = "amp", .reason = "what is encoded would keep its width", .comes = Conflict::kAfter}};
@@ -192,6 +191,7 @@ constinit const Transform kGist = {
                .risk = "own kernels",
                .how = "torch.autograd.graph.saved_tensors_hooks(encode, decode) around ReLU"},
     .conflicts = kConflicts,
+    .twice = "what is encoded already would be encoded again",
     .memory_model =
         "A mask is an eighth of a byte an element; the sparse form has values that are not zero, "
         "a byte of index for each and 4 bytes for every 256 elements. A decoded tensor is there "

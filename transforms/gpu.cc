@@ -350,6 +350,7 @@ constinit const Transform kGpu = {
         "Yu et al., Habitat (ATC'21) for wave scaling and ratios; Lee et al., NeuSight (ASPLOS'25) "
         "for measurements and tiles; PyTorch documentation for TF32; docs/cost-model.md",
     .advice = {.effort = "another machine", .risk = "cost", .how = "run the program there"},
+    .twice = "a program runs on one GPU",
     .memory = MemoryEffect::kNone,
     .memory_model =
         "None: the same tensors. Whether they fit the memory of the other card is said.",

@@ -24,6 +24,15 @@ constexpr std::string_view kSteering[] = {
     "aten::bincount",      "aten::argwhere",     "aten::where",       "aten::histogram",
     "aten::combinations",  "aten::tensor_split", "aten::_is_all_true"};
 
+bool Steers(std::string_view op) {
+  return std::any_of(std::begin(kSteering), std::end(kSteering),
+                     [&](std::string_view name) { return op.starts_with(name); });
+}
+
+bool ReadsValue(std::string_view op) {
+  return op == "aten::item" || op == "aten::_local_scalar_dense";
+}
+
 // Calls f for the scopes around `t`, innermost first, until it returns true.
 template <class F>
 void ForScopes(const Graph& graph, TaskId t, F f) {
@@ -75,6 +84,11 @@ GpuWaits::GpuWaits(const Graph& graph)
     if (to_device || to_host) copy_to_[e.to.index()] = to_device ? "device" : "host";
   }
   // A scaler of gradients reads whether the step has to be skipped between these two ops.
+  constexpr std::string_view kCheck = "_amp_foreach_non_finite_check";
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  const bool scaler = std::any_of(scopes.begin(), scopes.end(), [&](const Scope& s) {
+    return s.kind == EventKind::kOp && Has(graph.Name(s.name), kCheck);
+  });
   uint16_t step = 0;
   bool unscaled = false;
   for (const GraphLane& lane : graph.lanes()) {
@@ -82,7 +96,7 @@ GpuWaits::GpuWaits(const Graph& graph)
     for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
       if (task.step != step) step = task.step, unscaled = false;
-      if (!unscaled) unscaled = InOp(t, "_amp_foreach_non_finite_check");
+      if (scaler && !unscaled) unscaled = InOp(t, kCheck);
       if (unscaled && InOp(t, "_amp_update_scale")) unscaled = false;
       if (waits[t.index()] && !task.removed) use_[t.index()] = Classify(t, unscaled);
     }
@@ -108,9 +122,8 @@ WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
     std::string_view name = graph_.Name(s.name);
     ranks |= Has(name, "barrier") || name.starts_with("nccl:") || name.starts_with("c10d::");
     if (s.kind != EventKind::kOp) return false;
-    steers |= std::any_of(std::begin(kSteering), std::end(kSteering),
-                          [&](std::string_view op) { return name.starts_with(op); });
-    read |= name == "aten::item" || name == "aten::_local_scalar_dense";
+    steers |= Steers(name);
+    read |= ReadsValue(name);
     return false;
   });
   if (ranks) return WaitUse::kRanks;
@@ -118,6 +131,15 @@ WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
   if (read) return WaitUse::kRead;
   if (copy_to_[t.index()] == "device") return WaitUse::kToDevice;
   return WaitUse::kSync;
+}
+
+bool NeedsResult(const Graph& graph, TaskId t) {
+  bool found = false;
+  ForScopes(graph, t, [&](const Scope& s) {
+    const std::string_view name = graph.Name(s.name);
+    return found = s.kind == EventKind::kOp && (Steers(name) || ReadsValue(name));
+  });
+  return found;
 }
 
 std::string SiteOf(const Graph& graph, TaskId t) {

@@ -41,6 +41,10 @@ class GpuWaits {
   std::vector<WaitUse> use_;               // by task
 };
 
+// Whether the host cannot go on without what the ops around `t` give: reads of single values, and
+// ops whose output's size depends on values.
+bool NeedsResult(const Graph& graph, TaskId t);
+
 // Where a host task is: the op that contains it (else its call), the first line of the program's
 // own Python code around it, and its layer; "aten::item at train.py(88) in head".
 std::string SiteOf(const Graph& graph, TaskId t);

@@ -51,8 +51,7 @@ absl::Status Run(const Params& params, Editor& edit) {
   return CaptureLaunches(options, edit);
 }
 
-constexpr Conflict kConflicts[] = {{"aot", "both say what launches the kernels"},
-                                   {"graphs", "a graph cannot be captured into a graph"}};
+constexpr Conflict kConflicts[] = {{"aot", "both say what launches the kernels"}};
 
 }  // namespace
 
@@ -84,6 +83,7 @@ constinit const Transform kGraphs = {
                .how = "g = torch.cuda.CUDAGraph(); with torch.cuda.graph(g): train_step(); "
                       "g.replay()"},
     .conflicts = kConflicts,
+    .twice = "a graph cannot be captured into a graph",
     .memory = MemoryEffect::kAdds,
     .memory_model =
         "A graph reads its inputs from fixed places: as many bytes more as a step copies to the "

@@ -252,6 +252,7 @@ constinit const Transform kHidden = {
         "equal a width by chance are taken for one. Grouped and depthwise convolutions keep the "
         "channels of a group.",
     .sources = "docs/cost-model.md for the model of kernels; not checked against measurements yet",
+    .twice = "",
     .memory_model =
         "What each op keeps for backward follows from its new shapes. Parameters grow on each "
         "side that is a width: matrices with the square of the factor, vectors with the factor; "

@@ -230,6 +230,7 @@ constinit const Transform kLayers = {
         "Work that the trace gives no layer, launches that a larger optimizer adds, memory that "
         "runs out. Collectives inside of a layer are repeated with it.",
     .sources = "follows from the graph; shares of parameters from published model configurations",
+    .twice = "",
     .memory_model =
         "What the members of the family keep for backward comes or goes with them; parameters, "
         "their gradients and the optimizer's state follow the share `parameters`.",

@@ -483,6 +483,7 @@ constinit const Transform kMultiStream = {
                .risk = "races, more memory",
                .how = "with torch.cuda.stream(side): ... around the independent branch, "
                       "side.wait_stream() before and after"},
+    .twice = "the kernels have their streams already",
     .memory = MemoryEffect::kAdds,
     .memory_model =
         "Each further stream holds the tensor of one kernel longer, since a stream cannot use "

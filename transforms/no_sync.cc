@@ -3,6 +3,7 @@
 
 #include "graph/call_kind.h"
 #include "transforms/gpu_waits.h"
+#include "transforms/host_calls.h"
 #include "transforms/select.h"
 #include "transforms/transform.h"
 
@@ -45,11 +46,7 @@ class NoSync {
   // A copy that waits is a call and a waiting part of the same name; either names both.
   TaskId WaitOf(TaskId t) const {
     if (uses_.UseOf(t) != WaitUse::kNone) return t;
-    TaskId next = graph().task(t).lane_next;
-    bool part = graph().task(t).kind == TaskKind::kCall && next.valid() &&
-                graph().task(next).kind == TaskKind::kWait &&
-                graph().task(next).name == graph().task(t).name;
-    return part ? next : TaskId::None();
+    return graph().task(t).kind == TaskKind::kCall ? OwnWait(graph(), t) : TaskId::None();
   }
 
   void Take(TaskId t, bool chosen) {
@@ -198,6 +195,7 @@ constinit const Transform kNoSync = {
     .advice = {.effort = "1 line",
                .risk = "values are seen later",
                .how = "keep loss.detach() and read it once in many steps"},
+    .twice = "the waits are gone already",
     .memory = MemoryEffect::kNone,
     .memory_model = "None: waits hold no memory on the GPU.",
 };

@@ -412,7 +412,6 @@ class Offload {
 absl::Status Run(const Params& params, Editor& edit) { return Offload(params, edit).Run(); }
 
 constexpr Conflict kConflicts[] = {
-    {"offload", "what waits in host memory already would be copied again"},
     {.with = "hidden", .reason = "copies would keep their sizes", .comes = Conflict::kAfter},
     {.with = "amp", .reason = "copies would stay as wide as before", .comes = Conflict::kAfter}};
 
@@ -439,6 +438,7 @@ constinit const Transform kOffload = {
                .how = "torch.autograd.graph.saved_tensors_hooks(pack, unpack) that copy on a side "
                       "stream; save_on_cpu(pin_memory=True) shows the memory but waits"},
     .conflicts = kConflicts,
+    .twice = "what waits in host memory already would be copied again",
     .memory_model =
         "What leaves is not on the GPU from the end of the forward pass until its copy back "
         "begins. With sync=none the forward pass may end before a copy does: what would still be "

@@ -56,14 +56,35 @@ absl::StatusOr<std::string> ReadName(const OptionWalk& walk, const Node& map,
   return name;
 }
 
+absl::Status ReadRoofline(const OptionWalk& walk, const Node& value, ScaleAction& action) {
+  action.roofline = true;
+  if (value.is_text() && value.text == "true") return absl::OkStatus();
+  constexpr std::string_view kKeys[] = {"dtype", "efficiency"};
+  DD_RETURN_IF_ERROR(walk.CheckMap(value, "roofline", kKeys));
+  if (const Node* dtype = value.Find("dtype")) {
+    constexpr DType kTypes[] = {DType::kFp64, DType::kFp32, DType::kTf32, DType::kFp16,
+                                DType::kBf16, DType::kFp8,  DType::kInt8};
+    std::vector<std::string_view> names;
+    for (DType d : kTypes) names.push_back(DTypeName(d));
+    DD_ASSIGN_OR_RETURN(size_t index, walk.OneOf(*dtype, "dtype", names));
+    action.dtype = kTypes[index];
+  }
+  DD_ASSIGN_OR_RETURN(action.efficiency,
+                      Optional(walk, value, "efficiency", ExpressionUse::kTask, kPlain));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ScaleAction> ReadScale(const OptionWalk& walk, const Node& value) {
-  constexpr std::string_view kKeys[] = {"time", "bytes"};
+  constexpr std::string_view kKeys[] = {"time", "bytes", "roofline"};
   DD_RETURN_IF_ERROR(walk.CheckMap(value, "scale", kKeys));
   ScaleAction action;
   DD_ASSIGN_OR_RETURN(action.time, Optional(walk, value, "time", ExpressionUse::kTask, kPlain));
   DD_ASSIGN_OR_RETURN(action.bytes, Optional(walk, value, "bytes", ExpressionUse::kTask, kPlain));
-  if (action.time == nullptr && action.bytes == nullptr) {
-    return walk.WrongForm(value, "scale needs time: FACTOR or bytes: FACTOR");
+  if (const Node* roofline = value.Find("roofline")) {
+    DD_RETURN_IF_ERROR(ReadRoofline(walk, *roofline, action));
+  }
+  if (value.keys.empty()) {
+    return walk.WrongForm(value, "scale needs time: FACTOR, bytes: FACTOR or roofline: {...}");
   }
   return action;
 }
@@ -111,14 +132,19 @@ absl::StatusOr<MoveAction> ReadMove(const OptionWalk& walk, const Node& value) {
 }
 
 absl::StatusOr<ShiftAction> ReadShift(const OptionWalk& walk, const Node& value) {
-  constexpr std::string_view kKeys[] = {"to", "after"};
+  constexpr std::string_view kKeys[] = {"to", "after", "launch"};
   constexpr std::string_view kTo[] = {"previous_step"};
+  constexpr std::string_view kLaunch[] = {"none", "move"};
   constexpr std::string_view kEdges[] = {"begin", "end"};
   DD_RETURN_IF_ERROR(walk.CheckMap(value, "shift", kKeys));
   DD_ASSIGN_OR_RETURN(const Node* to, walk.Require(value, "shift", "to"));
   DD_RETURN_IF_ERROR(walk.OneOf(*to, "to", kTo).status());
   DD_ASSIGN_OR_RETURN(const Node* after, walk.Require(value, "shift", "after"));
   ShiftAction action;
+  if (const Node* launch = value.Find("launch")) {
+    DD_ASSIGN_OR_RETURN(size_t index, walk.OneOf(*launch, "launch", kLaunch));
+    action.launch = index == 1;
+  }
   // `edge` stands beside the keys of the selector.
   Node selector = *after;
   for (size_t i = 0; i < selector.keys.size(); ++i) {
@@ -188,8 +214,8 @@ absl::Status ReadInserted(const OptionWalk& walk, std::string_view kind, const N
 }
 
 absl::StatusOr<InsertAction> ReadInsert(const OptionWalk& walk, const Node& value) {
-  constexpr std::string_view kKeys[] = {"kernel", "copy",  "comm",  "cpu",
-                                        "before", "after", "launch"};
+  constexpr std::string_view kKeys[] = {"kernel", "copy",  "comm",    "cpu",
+                                        "before", "after", "between", "launch"};
   constexpr TaskKind kKinds[] = {TaskKind::kKernel, TaskKind::kMemcpy, TaskKind::kCollective,
                                  TaskKind::kHost};
   constexpr std::string_view kLaunch[] = {"cost", "none"};
@@ -205,8 +231,10 @@ absl::StatusOr<InsertAction> ReadInsert(const OptionWalk& walk, const Node& valu
   }
   if (kinds != 1) return walk.WrongForm(value, "insert needs one of kernel, copy, comm, cpu");
   action.before = value.Find("before") != nullptr;
-  if (action.before == (value.Find("after") != nullptr)) {
-    return walk.WrongForm(value, "insert needs one of before: SELECTOR, after: SELECTOR");
+  const auto places = {"before", "after", "between"};
+  if (std::count_if(places.begin(), places.end(),
+                    [&](const char* key) { return value.Find(key) != nullptr; }) != 1) {
+    return walk.WrongForm(value, "insert needs one of before, after, between: SELECTOR");
   }
   if (const Node* launch = value.Find("launch")) {
     DD_ASSIGN_OR_RETURN(size_t index, walk.OneOf(*launch, "launch", kLaunch));
@@ -286,9 +314,15 @@ absl::Status OptionWalk::OwnSelector(std::string_view verb, const YamlNode& valu
   std::string_view key = verb == "fuse"                    ? "select"
                          : verb != "insert"                ? "to"
                          : value.Find("before") != nullptr ? "before"
-                                                           : "after";
+                         : value.Find("after") != nullptr  ? "after"
+                                                           : "between";
   DD_ASSIGN_OR_RETURN(const YamlNode* node, Require(value, verb, key));
   DD_ASSIGN_OR_RETURN(step.select, Select(*node));
+  if (key != "between") return absl::OkStatus();
+  // Behind each match but the last.
+  step.select = Selector::All(
+      {*step.select,
+       Selector::Related(Relation::kNot, Selector::Related(Relation::kLast, *step.select))});
   return absl::OkStatus();
 }
 

@@ -9,10 +9,6 @@
 namespace daydream {
 namespace {
 
-// How many host tasks after a copy call may lie between it and the synchronization that a blocking
-// copy of PyTorch adds (as in pin_memory.cc).
-constexpr int kSyncWithin = 4;
-
 auto RecordedKey(const Graph& graph, TaskId t) {
   const Task& task = graph.task(t);
   return std::tuple(task.step, task.recorded_start, t);
@@ -135,35 +131,45 @@ void UnblockHost(Editor& edit, std::span<const TaskId> tasks) {
   const Graph& graph = edit.graph();
   const Duration copy_call = MeasureHostCosts(graph).copy;
   TaskMarks unblocked(graph, tasks);
-  std::vector<bool> waits(graph.size(), false);
-  for (const Edge& e : graph.edges()) {
-    if (e.rule == Rule::kHostWait) waits[e.to.index()] = true;
-  }
+  const std::vector<bool> waits = WaitsForGpu(graph);
   std::vector<bool> calls(graph.size(), false);
   for (TaskId t : tasks) {
     TaskId call = edit.LaunchOf(t);
     if (!call.valid()) continue;
     calls[call.index()] = true;
-    if (graph.task(t).kind == TaskKind::kMemcpy && graph.task(call).duration > copy_call) {
-      edit.SetDuration(call, copy_call);
-    }
-    TaskId next = graph.task(call).lane_next;
-    for (int i = 0; i < kSyncWithin && next.valid(); ++i, next = graph.task(next).lane_next) {
-      const Task& task = graph.task(next);
-      if (task.scope != graph.task(call).scope) break;
-      bool own_wait = task.kind == TaskKind::kWait && task.name == graph.task(call).name;
-      bool sync = task.kind == TaskKind::kCall && waits[next.index()] &&
-                  graph.Name(task.name).find("StreamSynchronize") != std::string_view::npos;
-      if (own_wait || sync) edit.Remove({&next, 1});
-    }
+    const bool copy = graph.task(t).kind == TaskKind::kMemcpy;
+    ReturnAtOnce(edit, call, waits, copy ? copy_call : graph.task(call).duration);
   }
   edit.DropEdges([&](const Graph&, const Edge& e) {
     return e.rule == Rule::kHostWait && unblocked[e.from] && calls[e.to.index()];
   });
 }
 
+namespace {
+
+// Moves `call`, with the waiting part of it, behind `place` on the lane of that. The host work that
+// the lane does after a call stays where it was. Returns what was put there last.
+TaskId MoveCall(Editor& edit, TaskId call, TaskId place) {
+  const Graph& graph = edit.graph();
+  std::vector<TaskId> parts = {call};
+  if (TaskId wait = OwnWait(graph, call); wait.valid()) parts.push_back(wait);
+  for (TaskId t : parts) {
+    const Duration gap = graph.task(t).gap;
+    const TaskId before = graph.task(t).lane_prev;
+    if (gap != Duration{} && before.valid()) {
+      edit.SetGap(before, graph.task(before).gap + gap);
+      edit.SetGap(t, {});
+    }
+    edit.Move(t, graph.task(place).lane, place);
+    place = t;
+  }
+  return place;
+}
+
+}  // namespace
+
 size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
-                           std::span<const TaskId> after, Anchor edge) {
+                           std::span<const TaskId> after, Anchor edge, bool launch) {
   const Graph& graph = edit.graph();
   std::map<uint16_t, TaskId> first;  // of `after`, by step
   for (TaskId t : InRecordedOrder(graph, after)) first.try_emplace(graph.task(t).step, t);
@@ -173,16 +179,31 @@ size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
     const Task& task = graph.task(t);
     if (task.step == 0) continue;
     auto it = first.find(static_cast<uint16_t>(task.step - 1));
-    if (IsGpu(task.kind) && it != first.end()) {
+    const bool calls = !launch || (it != first.end() && edit.LaunchOf(t).valid() &&
+                                   edit.LaunchOf(it->second).valid());
+    if (IsGpu(task.kind) && it != first.end() && calls) {
       shifted.emplace_back(it->second, t);
     } else {
       ++stayed;
     }
   }
-  std::vector<bool> free(graph.size(), false);
-  for (const auto& [from, to] : shifted) free[to.index()] = true;
-  edit.DropEdges(
-      [&](const Graph&, const Edge& e) { return e.rule == Rule::kLaunch && free[e.to.index()]; });
+  if (launch) {
+    std::map<TaskId, TaskId> place;  // by the call that they go behind
+    for (const auto& [from, to] : shifted) {
+      const TaskId home = edit.LaunchOf(from), call = edit.LaunchOf(to);
+      auto [it, fresh] = place.try_emplace(home, home);
+      if (TaskId wait = OwnWait(graph, home); fresh && wait.valid()) it->second = wait;
+      if (call != home && graph.task(call).step == graph.task(to).step) {
+        it->second = MoveCall(edit, call, it->second);
+        edit.graph().mutable_task(call).step = graph.task(home).step;
+      }
+    }
+  } else {
+    std::vector<bool> free(graph.size(), false);
+    for (const auto& [from, to] : shifted) free[to.index()] = true;
+    edit.DropEdges(
+        [&](const Graph&, const Edge& e) { return e.rule == Rule::kLaunch && free[e.to.index()]; });
+  }
   for (const auto& [from, to] : shifted) {
     edit.AddEdge(from, to, {}, Rule::kTransform, edge, Anchor::kStart);
   }
@@ -254,12 +275,7 @@ TaskId InsertBeside(Editor& edit, TaskId anchor, Task task, const InsertAction& 
             .phase = host.phase};
   call.name =
       edit.graph().AddName(task.kind == TaskKind::kMemcpy ? "cudaMemcpyAsync" : "cudaLaunchKernel");
-  // A blocking call was split in two; what follows it stands behind its wait.
-  TaskId behind = launch, next = graph.task(launch).lane_next;
-  if (next.valid() && graph.task(next).kind == TaskKind::kWait &&
-      graph.task(next).name == host.name) {
-    behind = next;
-  }
+  const TaskId wait = OwnWait(graph, launch), behind = wait.valid() ? wait : launch;
   TaskId called = action.before ? edit.InsertBefore(launch, call) : edit.InsertAfter(behind, call);
   edit.AddEdge(called, added, {}, Rule::kLaunch);
   return added;

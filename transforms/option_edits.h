@@ -26,9 +26,11 @@ size_t MoveToStream(Editor& edit, std::span<const TaskId> tasks, const MoveActio
 void UnblockHost(Editor& edit, std::span<const TaskId> tasks);
 
 // GPU tasks start in the step before, no earlier than the first of `after` there, instead of after
-// their launch. Those of the first step stay. Returns how many others did, for want of such a task.
+// their launch; with `launch` the call that launches them moves behind the one that launches that
+// first task, and they wait for it, too. Those of the first step stay. Returns how many others did,
+// for want of such a task or of calls.
 size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
-                           std::span<const TaskId> after, Anchor edge);
+                           std::span<const TaskId> after, Anchor edge, bool launch);
 
 // `tasks` split into groups of equal keys on one lane in one step, each in lane order; by their
 // first task.

@@ -75,6 +75,7 @@ class OptionFileReader {
 
   absl::Status ReadTexts(const YamlNode& root) {
     Transform& t = file_.transform_;
+    t.twice = "";  // with other values it may be about other tasks
     DD_ASSIGN_OR_RETURN(const YamlNode* name, walk_.Require(root, "the file", "name"));
     DD_ASSIGN_OR_RETURN(std::string text, walk_.Text(*name, "name"));
     if (!IsOptionName(text)) {

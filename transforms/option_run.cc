@@ -8,6 +8,7 @@
 #include "transforms/fuse_groups.h"
 #include "transforms/host_calls.h"
 #include "transforms/option_edits.h"
+#include "transforms/roofline_times.h"
 #include "transforms/task_values.h"
 
 namespace daydream {
@@ -238,6 +239,36 @@ class OptionRun {
         edit_.graph().mutable_task(t).detail = edit_.graph().AddCopyDetail(scaled);
       }
     }
+    return action.roofline ? ScaleToRoofline(action, tasks) : absl::OkStatus();
+  }
+
+  absl::Status ScaleToRoofline(const ScaleAction& action, std::span<const TaskId> tasks) {
+    RooflineTimes times(graph());
+    std::unique_ptr<Evaluation> efficiency;
+    if (action.efficiency != nullptr) {
+      efficiency = std::make_unique<Evaluation>(*action.efficiency, *values_, tasks);
+    }
+    std::vector<std::pair<TaskId, double>> shares;
+    for (TaskId t : tasks) {
+      const Task& task = graph().task(t);
+      std::optional<Duration> least;
+      if (task.kind == TaskKind::kKernel) least = times.Of(t, action.dtype);
+      if (!least.has_value()) {
+        ++skipped_;
+        missing_ = "known roofline: shapes of its op, and a GPU whose data sheet has the format";
+        continue;
+      }
+      double part = 1;
+      if (efficiency != nullptr) {
+        DD_ASSIGN_OR_RETURN(auto value, Number(*efficiency, t, t, 1));
+        if (!value) continue;
+        part = *value;
+      }
+      const double longest = part * static_cast<double>(task.duration.ns);
+      const double share = longest > 0 ? static_cast<double>(least->ns) / longest : 1;
+      shares.emplace_back(t, std::min(1.0, share));
+    }
+    for (const auto& [t, share] : shares) ScaleTime(t, share);
     return absl::OkStatus();
   }
 
@@ -331,9 +362,9 @@ class OptionRun {
 
   absl::Status Do(const ShiftAction& action, std::span<const TaskId> tasks) {
     std::vector<TaskId> after = action.after.Select(graph(), values_.get());
-    size_t stayed = ShiftToPreviousStep(edit_, tasks, after, action.edge);
+    size_t stayed = ShiftToPreviousStep(edit_, tasks, after, action.edge, action.launch);
     skipped_ += stayed;
-    if (stayed > 0) missing_ = "task there to start after";
+    if (stayed > 0) missing_ = "task there to start after, or call to move";
     return NoCycle();
   }
 

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "costmodel/device.h"
 #include "transforms/expression.h"
 #include "transforms/select.h"
 #include "transforms/source_text.h"
@@ -28,6 +29,11 @@ struct StreamTarget {
 
 struct ScaleAction {
   ExpressionPtr time, bytes;  // factors; nullptr: not given
+  // To the roofline: kernels of known work take what the GPU needs at least for it in this format
+  // (unknown: their own), over `efficiency`; never longer than now.
+  bool roofline = false;
+  DType dtype = DType::kUnknown;
+  ExpressionPtr efficiency;  // nullptr: 1
 };
 struct SetAction {
   ExpressionPtr time, gap;
@@ -51,6 +57,7 @@ struct PriorityAction {
 struct ShiftAction {
   Selector after;
   Anchor edge = Anchor::kStart;
+  bool launch = false;  // its launch moves, too: behind that of the first task of `after`
 };
 enum class GroupKey : uint8_t { kStep, kModule, kPhase, kOp, kStream, kRun };
 struct FuseAction {

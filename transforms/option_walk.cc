@@ -17,7 +17,7 @@ constexpr RelationKey kRelations[] = {
     {"not", Relation::kNot},       {"launched_by", Relation::kLaunchedBy},
     {"inside", Relation::kInside}, {"before", Relation::kBefore},
     {"after", Relation::kAfter},   {"first", Relation::kFirst},
-    {"last", Relation::kLast}};
+    {"last", Relation::kLast},     {"between", Relation::kBetween}};
 
 std::string Suggestion(std::string_view word, std::span<const std::string_view> known) {
   std::string_view closest = Closest(word, known);

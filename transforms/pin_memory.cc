@@ -2,16 +2,13 @@
 #include <array>
 #include <map>
 
+#include "transforms/gpu_waits.h"
 #include "transforms/host_calls.h"
 #include "transforms/link_rate.h"
 #include "transforms/transform.h"
 
 namespace daydream {
 namespace {
-
-// How many host tasks after a copy call may lie between it and the synchronization that
-// PyTorch's blocking copy adds.
-constexpr int kSyncWithin = 4;
 
 constexpr ParamSpec kParams[] = {
     {.name = "rate",
@@ -58,12 +55,12 @@ class PinMemory {
       edit_.changes().notes.push_back("no copy between pageable memory and a GPU in this trace");
       return absl::OkStatus();
     }
-    FindWaits();
+    waits_ = WaitsForGpu(graph());
     MeasureLink();
     async_copy_ = MeasureHostCosts(edit_.graph()).copy;
     uint64_t read_at_once = 0, to_host = 0;
     for (const PageableCopy& c : copies_) {
-      if (c.direction == kToHost && ReadAtOnce(c)) {
+      if (c.direction == kToHost && NeedsResult(graph(), c.copy)) {
         ++read_at_once;
         continue;
       }
@@ -91,17 +88,11 @@ class PinMemory {
       }
     }
     // Own lanes take copies in the order in which they ran.
-    std::stable_sort(
-        copies_.begin(), copies_.end(), [&](const PageableCopy& a, const PageableCopy& b) {
-          return graph().task(a.copy).recorded_start < graph().task(b.copy).recorded_start;
-        });
-  }
-
-  void FindWaits() {
-    waits_.assign(graph().size(), false);
-    for (const Edge& e : graph().edges()) {
-      if (e.rule == Rule::kHostWait) waits_[e.to.index()] = true;
-    }
+    auto ran = [&](const PageableCopy& c) {
+      return std::pair(graph().task(c.copy).step, graph().task(c.copy).recorded_start);
+    };
+    std::stable_sort(copies_.begin(), copies_.end(),
+                     [&](const PageableCopy& a, const PageableCopy& b) { return ran(a) < ran(b); });
   }
 
   void MeasureLink() {
@@ -131,21 +122,6 @@ class PinMemory {
     return std::max(link_.pageable, link_.tail);
   }
 
-  // Reads of single values and of sizes need their result before the host can go on.
-  bool ReadAtOnce(const PageableCopy& c) const {
-    static constexpr std::string_view kReads[] = {
-        "aten::item",  "aten::_local_scalar_dense", "aten::nonzero",  "aten::is_nonzero",
-        "aten::equal", "aten::unique_consecutive",  "aten::_unique2", "aten::masked_select"};
-    for (const Scope* s = graph().ScopeOf(c.copy); s != nullptr;) {
-      for (std::string_view read : kReads) {
-        if (graph().Name(s->name) == read) return true;
-      }
-      const std::vector<Scope>& scopes = graph().tables().scopes;
-      s = s->parent.index() < scopes.size() ? &scopes[s->parent.index()] : nullptr;
-    }
-    return false;
-  }
-
   void Shorten(const PageableCopy& c) {
     double rate = RateOf(c.direction);
     if (rate <= 0) return;
@@ -160,16 +136,7 @@ class PinMemory {
     if (!c.call.valid()) return;
     edit_.BeginCause("the host no longer waits for copies");
     unblocked_.push_back({c.copy, c.call});
-    if (graph().task(c.call).duration > async_copy_) edit_.SetDuration(c.call, async_copy_);
-    TaskId t = graph().task(c.call).lane_next;
-    for (int i = 0; i < kSyncWithin && t.valid(); ++i, t = graph().task(t).lane_next) {
-      const Task& task = graph().task(t);
-      if (task.scope != graph().task(c.call).scope) break;
-      bool own_wait = task.kind == TaskKind::kWait && task.name == graph().task(c.call).name;
-      bool sync = task.kind == TaskKind::kCall && waits_[t.index()] &&
-                  graph().Name(task.name).find("StreamSynchronize") != std::string_view::npos;
-      if (own_wait || sync) edit_.Remove({&t, 1});
-    }
+    ReturnAtOnce(edit_, c.call, waits_, async_copy_);
   }
 
   LaneId CopyLane(const PageableCopy& c) {
@@ -273,6 +240,7 @@ constinit const Transform kPinMemory = {
     .advice = {.effort = "2 lines",
                .risk = "races",
                .how = "DataLoader(..., pin_memory=True), then batch.to(device, non_blocking=True)"},
+    .twice = "the copies read pinned memory already",
     .memory = MemoryEffect::kNone,
     .memory_model = "None on the GPU: pinned memory is the host's.",
 };

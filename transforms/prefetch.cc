@@ -288,8 +288,6 @@ class Prefetch {
 
 absl::Status Run(const Params& params, Editor& edit) { return Prefetch(params, edit).Run(); }
 
-constexpr Conflict kConflicts[] = {{"prefetch", "the workers make the batches already"}};
-
 }  // namespace
 
 constinit const Transform kPrefetch = {
@@ -314,7 +312,7 @@ constinit const Transform kPrefetch = {
     .advice = {.effort = "1 line",
                .risk = "host memory",
                .how = "DataLoader(..., num_workers=4, persistent_workers=True)"},
-    .conflicts = kConflicts,
+    .twice = "the workers make the batches already",
     .memory = MemoryEffect::kNone,
     .memory_model = "None on the GPU: batches wait in host memory.",
 };

@@ -177,6 +177,7 @@ constinit const Transform kRbn = {
     .advice = {.effort = "new kernels",
                .risk = "maintenance",
                .how = "fuse conv, statistics, normalisation and ReLU in your own CUDA kernels"},
+    .twice = "the passes that it saves are gone already",
     .memory = MemoryEffect::kNone,
     .memory_model =
         "None: ops that are gone keep nothing; the convolution that takes over a normalisation "

@@ -42,6 +42,7 @@ constinit const Transform kRemove = {
         "Host time of the framework around removed launches stays: select it with op: to "
         "remove it too. Whether the result would still be right is not checked.",
     .sources = "Daydream (ATC'20), section 3.5: select and remove",
+    .twice = "",
     .memory_model = "What removed forward ops kept for backward is gone.",
 };
 

@@ -23,15 +23,21 @@ RooflineTimes::RooflineTimes(const Graph& graph)
   works_.SumTimes([](TaskId) { return true; });
 }
 
-std::optional<Duration> RooflineTimes::Of(TaskId t) {
+std::optional<Duration> RooflineTimes::Of(TaskId t, DType format) {
   const DeviceSpec* spec = devices_.Of(t);
   const OpWorkTable::Op op = works_.Of(t);
   const Duration total = op.work != nullptr ? works_.TimeOf(op.scope) : Duration{};
   if (spec == nullptr || op.work == nullptr || !op.work->exact || total <= Duration{}) {
     return std::nullopt;
   }
-  const DType format = FastestFormat(*spec, rules_.Of(t).traits, op.work->dtype);
-  const DType stored = op.work->dtype == DType::kUnknown ? DType::kFp32 : op.work->dtype;
+  DType stored = op.work->dtype == DType::kUnknown ? DType::kFp32 : op.work->dtype;
+  if (format == DType::kUnknown) {
+    format = FastestFormat(*spec, rules_.Of(t).traits, op.work->dtype);
+  } else if (RateFor(*spec, format, /*batched=*/false) > 0) {
+    stored = format;
+  } else {
+    return std::nullopt;
+  }
   const Duration bound = RooflineBound(*spec, op.work->flops, op.work->Bytes(stored), format);
   const double share = std::min(1.0, static_cast<double>(bound.ns) / static_cast<double>(total.ns));
   return graph_.task(t).duration.Scaled(share);

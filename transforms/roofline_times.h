@@ -13,8 +13,10 @@ class RooflineTimes {
  public:
   explicit RooflineTimes(const Graph& graph);
   // An op's bound is shared out to its kernels by their times; never more than these. Nothing where
-  // shapes or GPU are not known. REQUIRES: `t` is a live kernel. Amortised O(1).
-  std::optional<Duration> Of(TaskId t);
+  // shapes or GPU are not known, or the GPU has no rate for `format`: that of arithmetic and
+  // operands; kUnknown: the fastest in which it may have run, operands as recorded. REQUIRES: `t`
+  // is a live kernel. Amortised O(1).
+  std::optional<Duration> Of(TaskId t, DType format = DType::kUnknown);
 
  private:
   const Graph& graph_;

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "transforms/option_file.h"
 #include "transforms/option_files.h"
+#include "transforms/option_steps.h"
 #include "transforms/suggest.h"
 #include "transforms/transform.h"
 
@@ -120,13 +122,13 @@ class ScenarioReader {
   absl::Status CheckConflicts(std::span<const Application> before, const Application& item,
                               size_t begin) const {
     for (const Application& other : before) {
-      const Conflict* conflict = FindConflict(*other.transform, *item.transform);
-      if (conflict == nullptr) continue;
+      const std::optional<Conflict> conflict = FindConflict(*other.transform, *item.transform);
+      if (!conflict.has_value()) continue;
       size_t end = begin + item.transform->name.size();
       if (end > spec_.size()) end = spec_.size();
       const std::string_view now = item.transform->name, first = other.transform->name;
       if (other.transform != item.transform &&
-          FindConflict(*item.transform, *other.transform) == nullptr) {
+          !FindConflict(*item.transform, *other.transform).has_value()) {
         return At(spec_, begin, end, "E0111", fmt::format("{} cannot follow {}", now, first),
                   conflict->reason, fmt::format("turn them round: {},{}", now, first));
       }
@@ -200,16 +202,41 @@ class ScenarioReader {
   size_t at_ = 0;
 };
 
-}  // namespace
+// An option file and the built-in optimizations that it uses.
+std::vector<const Transform*> PartsOf(const Transform& t) {
+  std::vector<const Transform*> parts = {&t};
+  if (t.file == nullptr) return parts;
+  for (const OptionStep& step : t.file->program().steps) {
+    for (const OptionAction& action : step.actions) {
+      const UseAction* use = std::get_if<UseAction>(&action.what);
+      if (use == nullptr) continue;
+      for (const Application& a : use->applications) parts.push_back(a.transform);
+    }
+  }
+  return parts;
+}
 
-const Conflict* FindConflict(const Transform& first, const Transform& second) {
+std::optional<Conflict> ConflictOfParts(const Transform& first, const Transform& second) {
   for (const Conflict& c : first.conflicts) {
-    if (c.with == second.name && c.comes != Conflict::kBefore) return &c;
+    if (c.with == second.name && c.comes != Conflict::kBefore) return c;
   }
   for (const Conflict& c : second.conflicts) {
-    if (c.with == first.name && c.comes != Conflict::kAfter) return &c;
+    if (c.with == first.name && c.comes != Conflict::kAfter) return c;
   }
-  return nullptr;
+  if (&first == &second && !first.twice.empty()) return Conflict{first.name, first.twice};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Conflict> FindConflict(const Transform& first, const Transform& second) {
+  const std::vector<const Transform*> before = PartsOf(first), after = PartsOf(second);
+  for (const Transform* x : before) {
+    for (const Transform* y : after) {
+      if (auto conflict = ConflictOfParts(*x, *y); conflict.has_value()) return conflict;
+    }
+  }
+  return std::nullopt;
 }
 
 absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec, OptionFiles* files) {

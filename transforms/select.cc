@@ -130,6 +130,8 @@ class Sets {
         return LaunchedBy(to);
       case Relation::kInside:
         return Inside(to);
+      case Relation::kBetween:
+        return Between(to);
       default:
         return InLaneOrder(relation, to);
     }
@@ -169,6 +171,24 @@ class Sets {
       }
       for (ScopeId s : visited) known[s] = in;
       set[i] = in;
+    }
+    return set;
+  }
+
+  // One walk along every lane in each direction.
+  TaskSet Between(const TaskSet& to) {
+    TaskSet set(graph_.size(), false);
+    for (const GraphLane& lane : graph_.lanes()) {
+      for (const bool forward : {true, false}) {
+        absl::flat_hash_map<uint16_t, bool> met;  // by step
+        for (TaskId t = forward ? lane.first : lane.last; t.valid();
+             t = forward ? graph_.task(t).lane_next : graph_.task(t).lane_prev) {
+          if (graph_.task(t).removed) continue;
+          bool& seen = met[graph_.task(t).step];
+          set[t.index()] = !to[t.index()] && seen && (forward || set[t.index()]);
+          seen |= to[t.index()];
+        }
+      }
     }
     return set;
   }
@@ -257,7 +277,7 @@ Selector Selector::Any(std::vector<Selector> parts) {
 
 Selector Selector::Related(Relation relation, Selector to) {
   constexpr std::string_view kWords[] = {"not",   "launched_by", "inside", "before",
-                                         "after", "first",       "last"};
+                                         "after", "first",       "last",   "between"};
   Selector selector;
   selector.text_ = fmt::format("{}({})", kWords[static_cast<size_t>(relation)], to.text_);
   selector.node_ = MakeRelated(relation, std::move(to.node_));

@@ -8,8 +8,9 @@
 //   call:RE    CUDA/HIP API calls by name    scope:RE  inside any op, annotation or module frame
 //   name:RE    any task by name              layer:RE  tasks of a layer; also module:RE
 //   lane:RE    tasks of a thread or stream by name
-//   phase:P    forward, backward, optimizer, data, comm, none
-//   kind:K     kernel, memcpy, memset, comm, call, host, wait, delay, data, or several kinds: gpu,
+//   phase:P    forward, backward, optimizer, data, comm, none or other
+//   kind:K     kernel, memcpy, memset, comm, call, host, wait, delay (or gap: dead time of a stream
+//              that no rule explains), data, or several kinds: gpu,
 //              launch (calls that put work on the GPU), sync (waits for the GPU), cpu_op (host work
 //              of framework ops), graph (calls that launch a CUDA graph)
 //   class:C    gemm, conv, elementwise, ... (costmodel/kernel_class.h); also category:C
@@ -47,6 +48,7 @@ enum class Relation : uint8_t {
   kAfter,       // on the same lane in the same step, after the last of them
   kFirst,       // the first of them on each lane in each step
   kLast,        // the last of them on each lane in each step
+  kBetween,     // on the same lane in the same step, after one of them and before another
 };
 
 class Selector {

@@ -71,6 +71,9 @@ constexpr size_t kLongestPattern = 1000;
 // Classes under the names of option files.
 constexpr std::pair<std::string_view, std::string_view> kClassAliases[] = {{"embedding", "index"},
                                                                            {"cast", "copy"}};
+// Words that mean the same as another one of their key.
+constexpr std::pair<std::string_view, std::string_view> kWordAliases[] = {{"gap", "delay"},
+                                                                          {"other", "none"}};
 
 absl::Status Bad(std::string_view part, std::string what, std::string_view code = "E0411") {
   return MakeStatus(
@@ -80,6 +83,9 @@ absl::Status Bad(std::string_view part, std::string what, std::string_view code 
 
 absl::StatusOr<uint8_t> OneOf(std::string_view word, std::span<const std::string_view> words) {
   auto it = std::find(words.begin(), words.end(), word);
+  for (const auto& [alias, known] : kWordAliases) {
+    if (word == alias) it = std::find(words.begin(), words.end(), known);
+  }
   if (it != words.end()) return static_cast<uint8_t>(it - words.begin());
   std::string_view closest = Closest(word, words);
   return Bad(word, closest.empty()

@@ -110,6 +110,7 @@ constinit const Transform kShare = {
     .advice = {.effort = "1 variable",
                .risk = "none",
                .how = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50, with nvidia-cuda-mps-control running"},
+    .twice = "a program has one share of the GPU",
     .memory = MemoryEffect::kNone,
     .memory_model =
         "None for this program; it says nothing of the memory that its neighbours take.",

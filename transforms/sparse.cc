@@ -185,6 +185,7 @@ constinit const Transform kSparse = {
     .advice = {.effort = "~20 lines",
                .risk = "numerics",
                .how = "torch.sparse.to_sparse_semi_structured(layer.weight)"},
+    .twice = "",
     .memory = MemoryEffect::kAdds,
     .memory_model =
         "Weights of the selected forward ops shrink to the share that is kept and 2 bits for the "

@@ -57,6 +57,7 @@ constinit const Transform kSpeedup = {
         "Side effects of whatever makes the tasks faster. No floor is applied: a kernel "
         "may be predicted to run faster than the GPU can.",
     .sources = "Daydream (ATC'20), section 3.5: select and scale",
+    .twice = "",
     .memory = MemoryEffect::kNone,
     .memory_model = "None: only times change.",
 };

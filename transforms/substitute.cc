@@ -179,6 +179,7 @@ constinit const Transform kSubstitute = {
     .sources =
         "Jia et al.: MetaFlow (MLSys'19), relaxed graph substitutions; Daydream (ATC'20), "
         "section 5: the user gives the substitution",
+    .twice = "",
     .memory = MemoryEffect::kNone,
     .memory_model =
         "None, as long as the new kernels need for backward what the replaced ones kept: the "

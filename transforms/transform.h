@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,8 +44,9 @@ class OptionFile;
 class OptionFiles;
 struct Transform;
 
-// What one of the two says about the other, or nullptr when `second` may follow `first`.
-const Conflict* FindConflict(const Transform& first, const Transform& second);
+// Why `second` cannot follow `first` in one scenario, or none when it can. They may be the same: an
+// optimization that is given twice.
+std::optional<Conflict> FindConflict(const Transform& first, const Transform& second);
 
 struct Transform {
   std::string_view name;     // "amp"
@@ -58,6 +60,9 @@ struct Transform {
   std::string_view sources;  // papers and documents behind the model
   Advice advice = {};
   std::span<const Conflict> conflicts = {};  // one of the two transforms needs to say it
+  // Why a scenario cannot have it twice. Empty when it can: a second one is about other tasks, or
+  // does more of the same.
+  std::string_view twice = "a second time would count the same gain twice";
   MemoryEffect memory = MemoryEffect::kKept;
   std::string_view memory_model;  // what the change of the peak rests on, or why there is none
   // An optimization of the user's own (transforms/option_file.h), which then does what `apply`

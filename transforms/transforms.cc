@@ -66,8 +66,8 @@ absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
                  .bound = transform.bound || edit.changes().bound,
                  .changes = edit.changes(),
                  .causes = {edit.causes().begin(), edit.causes().end()},
-                 .edits = {edit.edits().begin(), edit.edits().end()},
-                 .edge_edits = {edit.edge_edits().begin(), edit.edge_edits().end()}};
+                 .edits = edit.TakeEdits(),
+                 .edge_edits = edit.TakeEdgeEdits()};
 }
 
 }  // namespace daydream

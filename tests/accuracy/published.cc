@@ -44,8 +44,9 @@ absl::StatusOr<double> Cost(const BuiltGraph& built, const ReplayCheck& replay,
   }
   DD_ASSIGN_OR_RETURN(
       WhatIf result,
-      PredictAll(built, replay, scenarios,
-                 {.alone = false, .intervals = false, .explain = false, .step_only = !memory}));
+      PredictAll(
+          built, replay, scenarios,
+          {.alone = false, .intervals = false, .explain = false, .least_saved = Duration::Max()}));
   const Prediction& p = result.predictions[scenarios.empty() ? 0 : result.main];
   DD_RETURN_IF_ERROR(p.error);
   if (!memory) return p.step.seconds();

@@ -6,6 +6,7 @@
 #include "graph/repeat.h"
 #include "report/advise.h"
 #include "report/causal.h"
+#include "tests/every_option.h"
 #include "trace/importer.h"
 
 namespace daydream {
@@ -24,23 +25,9 @@ BuiltGraph Example(size_t tasks) {
   return *std::move(built);
 }
 
-struct Tried {
-  std::vector<Application> options, limits;
-};
-
-Tried Everything() {
-  Tried out;
-  for (const Transform* t : Transforms()) {
-    auto params = BindParams(t->name, t->params, {});
-    if (!params.ok() || (t->advice.how.empty() && !t->bound)) continue;
-    (t->bound ? out.limits : out.options).push_back({t, *params});
-  }
-  return out;
-}
-
 void BM_Advise(benchmark::State& state) {
   const BuiltGraph built = Example(static_cast<size_t>(state.range(0)));
-  const Tried tried = Everything();
+  const Tried tried = EverythingTried();
   auto replay = CheckReplay(built, nullptr);
   DD_CHECK(replay.ok());
   for (auto _ : state) {

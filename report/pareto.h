@@ -1,0 +1,28 @@
+// The rows of a sweep that no other row beats.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "report/sweep.h"
+
+namespace daydream {
+
+enum class SweepGoal : uint8_t {
+  kStep,    // the step, the shorter the better
+  kMemory,  // the peak of GPU memory, the lower the better
+};
+
+// "step,memory"; E0712 for other goals, and for one that is there twice.
+absl::StatusOr<std::vector<SweepGoal>> ParseGoals(std::string_view text);
+
+// For each of `rows` whether it is on the front: neither another row nor the recorded step is at
+// least as good in every goal and better in one. Limits, rows that could not be predicted, and with
+// the goal memory those whose change is not known are not. O(n log n).
+std::vector<bool> OnFront(std::span<const SweepRow> rows, Duration baseline,
+                          std::span<const SweepGoal> goals);
+
+}  // namespace daydream
