@@ -25,8 +25,8 @@ TEST_F(Advising, RanksWhatSavesAndShowsHowToTryAndCheckIt) {
   ASSERT_EQ(r.exit, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("replay check"));
   for (const char* part :
-       {"\n  #  try", "\n  1  ", "best set: ", "ceilings: ", "not worth it here: ",
-        "nothing to change here: ", "\n  how  ", "\n  trust  "}) {
+       {"\n  #  try", "\n  1  ", "best set: ", "ceilings, of one kind of work each: ",
+        "not worth it here: ", "nothing to change here: ", "\n  how  ", "\n  trust  "}) {
     EXPECT_THAT(r.out, HasSubstr(part));
   }
   EXPECT_THAT(r.out, HasSubstr(" --measured AFTER.ddtrace\n"));
@@ -130,7 +130,7 @@ TEST_F(Advising, RanksByThroughputWhatHandlesMoreExamples) {
     }
     return json();
   };
-  const json longer = find(step, "batch(x2)"), better = find(throughput, "batch(x2)");
+  const json longer = find(step, "batch(size=x2)"), better = find(throughput, "batch(size=x2)");
   ASSERT_TRUE(longer.is_object() && better.is_object());
   // As long as recorded examples take: half of what the step of twice as many takes.
   const int64_t whole = longer["prediction"]["step_ns"], half = better["prediction"]["step_ns"];

@@ -215,7 +215,7 @@ TEST(OptionFile, ScalesToTheRooflineOfAKnownGpu) {
   EXPECT_LT(graph->task(TaskId(4)).duration, Duration::Us(1));
   EXPECT_THAT(applied->changes.warnings[0], HasSubstr("3 of 4 tasks stay as they are"));
   EXPECT_EQ(Wrong("steps: [{select: {kind: kernel}, scale: {roofline: {dtype: fp12}}}]"),
-            "E0406 4:61");
+            "E0406 4:60");
 }
 
 TEST(OptionFile, LaterStepsSeeEarlierOnes) {

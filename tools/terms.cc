@@ -35,9 +35,8 @@ constexpr Term kTerms[] = {
      "  high    the replay is within 1 %, within 3 % with typical lags, the interval is no wider\n"
      "          than 10 % of the step, a measured pair stands behind every optimization that "
      "changes\n"
-     "          more than 2 % of it, and no more than a tenth of the GPU time is in kernels that "
-     "the\n"
-     "          model was never checked on\n"
+     "          more than 2 % of it (behind all, when none does), and no more than a tenth of the\n"
+     "          GPU time is in kernels that the model was never checked on\n"
      "  medium  everything between\n"
      "The JSON output says which of them decided (confidence_why)."},
     {"critical path",

@@ -17,7 +17,6 @@ bool IsOneOf(std::string_view op, std::initializer_list<std::string_view> names)
   return std::find(names.begin(), names.end(), op) != names.end();
 }
 
-bool IsConvolution(std::string_view op) { return Contains(op, "conv") && !Contains(op, "convert"); }
 bool IsBackward(std::string_view op) { return Contains(op, "backward"); }
 
 // Ops that are run on parameters as often as on activations: copies and casts of weights, filling
@@ -35,6 +34,8 @@ std::optional<size_t> FirstFactor(std::string_view op, size_t inputs) {
 }
 
 }  // namespace
+
+bool IsConvolution(std::string_view op) { return Contains(op, "conv") && !Contains(op, "convert"); }
 
 int64_t ScaledSize(int64_t size, double factor) {
   if (factor == 1) return size;

@@ -63,4 +63,7 @@ class BatchSizes {
 // A size times a factor, at least 1.
 int64_t ScaledSize(int64_t size, double factor);
 
+// Whether an op of this name ("conv2d", "convolution_backward") is a convolution.
+bool IsConvolution(std::string_view op);
+
 }  // namespace daydream

@@ -6,9 +6,32 @@
 
 #include "transforms/editor.h"
 #include "transforms/op_shapes.h"
+#include "transforms/params.h"
 #include "transforms/precision.h"
 
 namespace daydream {
+
+// Parameters of all optimizations that merge kernels which go over memory.
+inline constexpr ParamSpec kPassesParam = {
+    .name = "passes",
+    .unit = Unit::kNone,
+    .fallback = 2.5,
+    .low = 2,
+    .high = 3,
+    .min = 1,
+    .max = 16,
+    .help = "tensors that a kernel of unknown shape reads or writes, on average",
+    .source = "one (unary) or two (binary) inputs and one output"};
+inline constexpr ParamSpec kKeptParam = {
+    .name = "kept",
+    .unit = Unit::kShare,
+    .fallback = 0.5,
+    .low = 0,
+    .high = 1,
+    .min = 0,
+    .max = 1,
+    .help = "share of intermediate results that are stored anyway, for backward",
+    .source = "design estimate, not measured"};
 
 // What is not known of a run is told from the times of its kernels.
 struct RunModel {

@@ -61,8 +61,6 @@ class Widths {
   absl::flat_hash_set<int64_t> in_, out_;
 };
 
-bool IsConvolution(std::string_view op) { return op.find("conv") != std::string_view::npos; }
-
 class Hidden {
  public:
   Hidden(const Params& params, Editor& edit)

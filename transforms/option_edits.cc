@@ -156,6 +156,10 @@ TaskId MoveCall(Editor& edit, TaskId call, TaskId place) {
   for (TaskId t : parts) {
     const Duration gap = graph.task(t).gap;
     const TaskId before = graph.task(t).lane_prev;
+    if (before == place) {  // it is there already
+      place = t;
+      continue;
+    }
     if (gap != Duration{} && before.valid()) {
       edit.SetGap(before, graph.task(before).gap + gap);
       edit.SetGap(t, {});

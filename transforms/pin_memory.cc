@@ -2,6 +2,7 @@
 #include <array>
 #include <map>
 
+#include "graph/order.h"
 #include "transforms/gpu_waits.h"
 #include "transforms/host_calls.h"
 #include "transforms/link_rate.h"
@@ -76,9 +77,10 @@ class PinMemory {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
+  // Own lanes take copies in an order in which they can run: recorded times alone would mix those
+  // of repeated steps.
   void FindCopies() {
-    for (size_t i = 0; i < graph().size(); ++i) {
-      TaskId t(i);
+    for (TaskId t : OrderInTime(graph())) {
       const CopyDetail* d = graph().task(t).kind == TaskKind::kMemcpy ? graph().Copy(t) : nullptr;
       if (d == nullptr || graph().task(t).removed) continue;
       if (d->from == Memory::kPageable && d->to == Memory::kDevice) {
@@ -87,12 +89,6 @@ class PinMemory {
         copies_.push_back({t, edit_.LaunchOf(t), kToHost, d->bytes});
       }
     }
-    // Own lanes take copies in the order in which they ran.
-    auto ran = [&](const PageableCopy& c) {
-      return std::pair(graph().task(c.copy).step, graph().task(c.copy).recorded_start);
-    };
-    std::stable_sort(copies_.begin(), copies_.end(),
-                     [&](const PageableCopy& a, const PageableCopy& b) { return ran(a) < ran(b); });
   }
 
   void MeasureLink() {
