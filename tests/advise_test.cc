@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 #include "simulator/simulate.h"
@@ -98,6 +99,42 @@ TEST(Advise, TheBestSetPlaysAsPrintedAndEveryMemberHelps) {
     ASSERT_TRUE(less.ok());
     EXPECT_GT(StepTime(less->graph, less->timeline), a.best->step) << "without " << a.best->opts[i];
   }
+}
+
+TEST(Advise, WhatOnlyChangesTheHostDoesNotBeatTheCeilingOfTheHost) {
+  const Advised& a = LaunchBoundAdvice();
+  auto ceiling = std::find_if(a.limits.begin(), a.limits.end(),
+                              [](const Option& o) { return o.prediction.name == "free-host"; });
+  ASSERT_NE(ceiling, a.limits.end());
+  size_t compared = 0;
+  for (const auto* list : {&a.worth, &a.not_worth}) {
+    for (const Option& o : *list) {
+      const std::set<std::string> host = {"graphs", "aot", "no-sync", "prefetch", "cache"};
+      if (!host.contains(o.prediction.name)) continue;
+      ++compared;
+      EXPECT_GE(o.prediction.step, ceiling->prediction.step) << o.prediction.name;
+    }
+  }
+  EXPECT_EQ(compared, 5u);
+}
+
+TEST(Advise, AnOptionThatWasNeverCheckedIsNotOfHighConfidenceHoweverLittleItChanges) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile(
+      (RealTraceFolder() / "training/recsys-a100-compiled-graphs-rank0of16.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  auto replay = CheckReplay(*built, nullptr);
+  ASSERT_TRUE(replay.ok());
+  const std::vector<std::vector<Application>> asked = {*ParseScenario("multi-stream")};
+  auto all = PredictAll(*built, *replay, asked, {});
+  ASSERT_TRUE(all.ok());
+  const Prediction& p = all->predictions[all->main];
+  ASSERT_TRUE(p.error.ok()) << p.error;
+  EXPECT_LT(std::fabs(p.speedup - 1), 0.02);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  EXPECT_NE(p.why.find("never checked"), std::string::npos) << p.why;
 }
 
 TEST(Advise, CausesOfEveryAnswerSumToWhatItSaves) {
