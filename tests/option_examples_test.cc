@@ -84,6 +84,22 @@ TEST(OptionExamples, CanBeReadAndNameTheirSources) {
   }
 }
 
+TEST(OptionExamples, ConflictsNameOptimizationsThatThereAre) {
+  auto code = [](std::string_view with, const std::string& path) {
+    const std::string text = fmt::format(
+        "daydream: 1\nname: mine\nsummary: s\nsteps: [{{use: fuse}}]\n"
+        "conflicts: [{{with: {}, reason: r}}]\n",
+        with);
+    auto file = OptionFile::Parse(text, path);
+    return file.ok() ? "fine" : DiagnosticOf(file.status()).code;
+  };
+  EXPECT_EQ(code("graph", kFolder + "mine.yaml"), "E0405");
+  EXPECT_EQ(code("graphs", kFolder + "mine.yaml"), "fine");
+  // Another file of the user's has to be beside it.
+  EXPECT_EQ(code("gist-relu", kFolder + "mine.yaml"), "fine");
+  EXPECT_EQ(code("gist-relu", kFolder + "elsewhere/mine.yaml"), "E0405");
+}
+
 // What shipped traces say. The ranges are wide: the traces are synthetic and no evidence; a value
 // outside of them means that an example has stopped doing what it says.
 TEST(OptionExamples, ShippedTracesChangeInTheRightDirection) {

@@ -80,6 +80,16 @@ Outcome Play(std::string_view text, std::string_view spec = "mine") {
   return out;
 }
 
+// What applying the file to a graph of this text fails with.
+Diagnostic ErrorOn(std::string_view graph_text, std::string_view text) {
+  auto file = Read(text);
+  auto graph = ParseGraph(graph_text);
+  EXPECT_TRUE(file.ok() && graph.ok()) << text;
+  if (!file.ok() || !graph.ok()) return {};
+  const Transform& t = (*file)->transform();
+  return DiagnosticOf(Apply({&t, *BindParams(t.name, t.params, {}), *file}, *graph).status());
+}
+
 // "CODE LINE:COLUMN" of the error that reading `text` behind the head gives.
 std::string Wrong(std::string_view text) {
   auto file = Read(text);
@@ -281,19 +291,15 @@ TEST(OptionFile, ValuesWithoutMeaningAreErrors) {
 
 TEST(OptionFile, WorkThatWaitsForItselfIsAnError) {
   // By its recorded start the kernel is before the call that launched it.
-  auto graph = ParseGraph(R"text(
+  Diagnostic d = ErrorOn(R"text(
 lane main   thread
 lane gpu0.7 stream
 c1 main call 5us "cudaLaunchKernel" at 5us
 k1 gpu0.7 kernel 40us "sgemm" after c1 launch at 1us
-)text");
-  auto file = Read("steps:\n  - link: {from: {kernel: sgemm}, to: {call: .}}\n");
-  ASSERT_TRUE(graph.ok() && file.ok());
-  const Transform& t = (*file)->transform();
-  auto applied = Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph);
-  ASSERT_FALSE(applied.ok());
-  EXPECT_EQ(DiagnosticOf(applied.status()).code, "E0425");
-  EXPECT_THAT(DiagnosticOf(applied.status()).where, HasSubstr("mine.yaml:5:5\n"));
+)text",
+                         "steps:\n  - link: {from: {kernel: sgemm}, to: {call: .}}\n");
+  EXPECT_EQ(d.code, "E0425");
+  EXPECT_THAT(d.where, HasSubstr("mine.yaml:5:5\n"));
 }
 
 TEST(OptionFile, NeutralValuesChangeNothing) {
@@ -323,6 +329,9 @@ TEST(OptionFile, MistakesHaveLineAndColumn) {
   EXPECT_EQ(Wrong("params: {x: {default: 2parsecs, source: s}}\nsteps: []\n"), "E0408 4:23");
   EXPECT_EQ(Wrong("checks: [{expect: hope, of: {kernel: x}}]\nsteps: [{use: fuse}]\n"),
             "E0406 4:19");
+  EXPECT_EQ(Wrong("checks: [{expect: matched, of: {kernel: x}, at_least: 5, at_most: 3}]\n"
+                  "steps: [{use: fuse}]\n"),
+            "E0406 4:67");
   EXPECT_EQ(Wrong("needs: [shapez]\nsteps: [{use: fuse}]\n"), "E0406 4:9");
   EXPECT_EQ(
       DiagnosticOf(OptionFile::Parse("daydream: 1\nname: fuse\nsummary: s\n", "f").status()).code,
@@ -364,15 +373,10 @@ TEST(OptionFile, StepsThatDoubleTheGraphEndInAnError) {
   for (int i = 0; i < 40; ++i) {
     text += "  - insert: {kernel: {name: k, time: 1us}, after: {kind: kernel}, launch: none}\n";
   }
-  auto file = Read(text);
-  auto graph = ParseGraph(kGraph);
-  ASSERT_TRUE(file.ok() && graph.ok());
-  const Transform& t = (*file)->transform();
-  auto applied = Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph);
-  ASSERT_FALSE(applied.ok());
-  EXPECT_EQ(DiagnosticOf(applied.status()).code, "E0426");
   // The 18th insert adds the 1,048,572nd kernel.
-  EXPECT_THAT(DiagnosticOf(applied.status()).where, HasSubstr("mine.yaml:22:5\n"));
+  Diagnostic d = ErrorOn(kGraph, text);
+  EXPECT_EQ(d.code, "E0426");
+  EXPECT_THAT(d.where, HasSubstr("mine.yaml:22:5\n"));
 }
 
 TEST(OptionFile, GroupsAreOfOneStepAndOneLane) {
@@ -447,40 +451,17 @@ TEST(OptionFile, ValuesThatNoTaskCanHaveAreErrorsWithoutATrace) {
 }
 
 TEST(OptionFile, ValuesHaveUnitsInMessages) {
-  auto file = Read("steps: [{select: {kernel: relu}, set: {time: 'time - 1234567ns'}}]\n");
-  auto graph = ParseGraph(kGraph);
-  ASSERT_TRUE(file.ok() && graph.ok());
-  const Transform& t = (*file)->transform();
-  Diagnostic d = DiagnosticOf(Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph).status());
+  Diagnostic d =
+      ErrorOn(kGraph, "steps: [{select: {kernel: relu}, set: {time: 'time - 1234567ns'}}]\n");
   // relu takes 10 us.
   EXPECT_EQ(d.what, "mine: the value is -1225us for 'relu'");
   EXPECT_EQ(d.why, "it has to be from 0 to 10000s");
 }
 
-TEST(OptionFile, ConflictsNameOptimizationsThatThereAre) {
-  const std::string steps = "steps: [{use: fuse}]\nconflicts: [{with: ";
-  EXPECT_EQ(Wrong(steps + "graph, reason: r}]\n"), "E0405 5:20");
-  EXPECT_EQ(Wrong(steps + "graphs, reason: r}]\n"), "fine");
-  // Another file of the user's has to be beside it.
-  const std::string folder = DAYDREAM_SOURCE_DIR "/examples/optimizations/";
-  const std::string text = std::string(kHead) + steps + "gist-relu, reason: r}]\n";
-  EXPECT_TRUE(OptionFile::Parse(text, folder + "mine.yaml").ok());
-  EXPECT_FALSE(OptionFile::Parse(text, folder + "elsewhere/mine.yaml").ok());
-}
-
-TEST(OptionFile, ChecksThatNoTraceCanPassAreRefused) {
-  EXPECT_EQ(Wrong("steps: [{use: fuse}]\nchecks: [{expect: matched, of: {kernel: x}, at_least: 5, "
-                  "at_most: 3}]\n"),
-            "E0406 5:67");
-}
-
 TEST(OptionFile, TextsAreSentences) {
   Outcome out = Play("steps: [{select: {kernel: relu}, priority: 3}]\n");
   EXPECT_EQ(out.applied.causes[0].what, "given a priority (mine.yaml:4)");
-  auto file = Read("needs: [gpu]\nsteps: [{select: {kernel: relu}, remove: true}]\n");
-  auto graph = ParseGraph(kGraph);
-  const Transform& t = (*file)->transform();
-  EXPECT_EQ(DiagnosticOf(Apply({&t, *BindParams(t.name, {}, {}), *file}, *graph).status()).what,
+  EXPECT_EQ(ErrorOn(kGraph, "needs: [gpu]\nsteps: [{select: {kernel: relu}, remove: true}]\n").what,
             "mine: this trace has no GPU whose data sheet is known");
   auto needs = Read("needs: [shapez_of_all]\nsteps: [{use: fuse}]\n");
   const std::string known = DiagnosticOf(needs.status()).where;

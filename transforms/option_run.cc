@@ -159,21 +159,6 @@ class OptionRun {
         "exclude what the file adds, as in {kind: kernel, not: {kernel: NAME}}");
   }
 
-  static std::string CauseOf(const OptionAction& action) {
-    if (auto* fuse = std::get_if<FuseAction>(&action.what)) {
-      return fmt::format("fused into {}", fuse->name);
-    }
-    if (auto* insert = std::get_if<InsertAction>(&action.what)) {
-      return fmt::format("{} added", insert->name);
-    }
-    if (std::holds_alternative<UnblockAction>(action.what)) return "the host no longer waits";
-    if (std::holds_alternative<ShiftAction>(action.what)) return "started in the step before";
-    if (std::holds_alternative<MoveAction>(action.what)) return "moved to another stream";
-    if (std::holds_alternative<SetAction>(action.what)) return "set";
-    if (std::holds_alternative<PriorityAction>(action.what)) return "given a priority";
-    return action.verb + (action.verb.ends_with('e') ? "d" : "ed");
-  }
-
   // A value from 0 to `most`, both in `unit`. Nothing, and one more skipped, when the task lacks a
   // field of it.
   absl::StatusOr<std::optional<double>> Number(Evaluation& evaluation, TaskId t, TaskId shown,

@@ -92,6 +92,9 @@ struct OptionAction {
       what;
 };
 
+// What the report calls the change by an action of a step without `cause`.
+std::string CauseOf(const OptionAction& action);
+
 struct OptionStep {
   Place place;
   std::string cause;               // for the report; empty: made of the verb
