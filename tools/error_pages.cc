@@ -277,8 +277,9 @@ constexpr ErrorPage kPages[] = {
     {"E0601", "the optimization found nothing to change",
      "Nothing in this trace matches what the optimization works on, or it has the new values "
      "already,\n"
-     "for example `fuse` where every optimizer is fused. That is an answer too; it is not printed as 1.00x so that a\n"
-     "misspelt selection does not look like one. A combination is predicted\n"
+     "for example `fuse` where every optimizer is fused. That is an answer too; it is not "
+     "printed as\n"
+     "1.00x so that a misspelt selection does not look like one. A combination is predicted\n"
      "without its parts that find nothing, with warning W0601; the exit code is 4 either way, "
      "unless\n"
      "--allow-no-effect is given. The other warnings W0601 come from building the graph and\n"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
 #include "graph/call_kind.h"
 #include "graph/order.h"
 #include "transforms/gpu_waits.h"
@@ -102,23 +101,11 @@ class Capture {
     return Duration::FromDouble(HostCost(s)) < now;
   }
 
-  // What a call does, by its name.
-  struct CallTraits {
-    bool allocates = false, waits = false, graph = false;
-  };
-  const CallTraits& TraitsOf(TaskId t) {
-    const NameId id = graph().task(t).name;
-    auto [it, fresh] = traits_.try_emplace(id);
-    if (!fresh) return it->second;
-    const std::string_view name = graph().Name(id);
-    it->second = {.allocates = Contains(name, "Malloc") || Contains(name, "Free") ||
-                               Contains(name, "HostAlloc"),
-                  .waits = Contains(name, "Synchronize"),
-                  .graph = ClassifyCall(name) == CallKind::kGraphLaunch};
-    return it->second;
+  bool IsAllocation(TaskId t) const {
+    std::string_view name = graph().TaskName(t);
+    return uses_.UseOf(t) == WaitUse::kFree || Contains(name, "Malloc") || Contains(name, "Free") ||
+           Contains(name, "HostAlloc");
   }
-
-  bool IsAllocation(TaskId t) { return uses_.UseOf(t) == WaitUse::kFree || TraitsOf(t).allocates; }
 
   Border BorderAt(TaskId t) {
     const Task& task = graph().task(t);
@@ -130,8 +117,9 @@ class Capture {
     if (uses_.UseOf(t) == WaitUse::kToDevice) return Border::kHostCopy;
     if (uses_.UseOf(t) != WaitUse::kNone) return Border::kWait;
     if (task.kind != TaskKind::kCall) return Border::kNone;
-    if (TraitsOf(t).waits) return Border::kWait;
-    if (TraitsOf(t).graph) return Border::kGraph;
+    std::string_view name = graph().Name(task.name);
+    if (Contains(name, "Synchronize")) return Border::kWait;
+    if (ClassifyCall(name) == CallKind::kGraphLaunch) return Border::kGraph;
     for (TaskId launched : edit_.LaunchedBy(t)) {
       if (graph().task(launched).kind == TaskKind::kCollective) return Border::kCollective;
       const CopyDetail* copy = graph().Copy(launched);
@@ -487,7 +475,6 @@ class Capture {
   Editor& edit_;
   LoaderScopes loader_;
   GpuWaits uses_;
-  absl::flat_hash_map<NameId, CallTraits> traits_;
   Segment open_;
   std::vector<TaskId> since_, waits_since_;  // host work and waits after the last launch
   std::vector<SeenBorder> seen_;             // since the last launch
