@@ -113,6 +113,8 @@ struct GraphLane {
   TaskId first, last;
   // Launch calls may run this many GPU operations ahead of the stream; 0 = no limit known.
   uint32_t queue_depth = 0;
+  // GPU work on it can be the first of a step (graph/step_windows.h): so it was in the recording.
+  bool marks_steps = true;
 };
 
 // A named range on a CPU thread; scopes of one thread nest.

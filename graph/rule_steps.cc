@@ -41,6 +41,22 @@ uint16_t StepAt(const std::vector<Instant>& begins, Instant t) {
   return static_cast<uint16_t>(it - begins.begin() - 1);
 }
 
+// Lanes on which the GPU work of some step began.
+void MarkLanes(Graph& graph, std::span<const Instant> start) {
+  std::vector<TaskId> first(graph.steps().size());
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    if (!IsGpu(task.kind)) continue;
+    TaskId& of_step = first[task.step];
+    if (!of_step.valid() || start[i] < start[of_step.index()]) of_step = TaskId(i);
+  }
+  for (size_t l = 0; l < graph.lanes().size(); ++l)
+    graph.mutable_lane(LaneId(l)).marks_steps = false;
+  for (TaskId t : first) {
+    if (t.valid()) graph.mutable_lane(graph.task(t).lane).marks_steps = true;
+  }
+}
+
 void RecordPeriods(Builder& b) {
   size_t n = b.graph.steps().size();
   std::vector<Instant> start(b.graph.size());
@@ -51,6 +67,7 @@ void RecordPeriods(Builder& b) {
     b.graph.mutable_step(0).recorded_period = b.report.window;
     return;
   }
+  MarkLanes(b.graph, start);
   std::vector<StepWindow> windows = StepWindows(b.graph, start, b.task_end);
   for (size_t i = 1; i < n; ++i) b.graph.mutable_step(i).recorded_period = windows[i].length();
 }

@@ -6,33 +6,39 @@
 namespace daydream {
 namespace {
 
-// First start and last end of the tasks of a step.
-struct Extent {
-  Instant first{std::numeric_limits<int64_t>::max()};
-  Instant last{std::numeric_limits<int64_t>::min()};
-  bool any() const { return first <= last; }
-  void Add(Instant start, Instant end) {
-    first = std::min(first, start);
-    last = std::max(last, end);
-  }
-};
+constexpr Instant kEarly{std::numeric_limits<int64_t>::min()};
+constexpr Instant kLate{std::numeric_limits<int64_t>::max()};
 
 }  // namespace
+
+StepMarks::StepMarks(const Graph& graph) : graph_(graph), by_(graph.steps().size(), By::kAll) {
+  for (const Task& task : graph.tasks()) {
+    if (task.step >= by_.size() || !IsGpu(task.kind)) continue;
+    const By by = graph.lane(task.lane).marks_steps ? By::kMarkedGpu : By::kGpu;
+    by_[task.step] = std::max(by_[task.step], by);
+  }
+}
+
+bool StepMarks::Begins(const Task& task) const {
+  if (by_[task.step] == By::kMarkedGpu && !graph_.lane(task.lane).marks_steps) return false;
+  return Ends(task);
+}
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end) {
   const size_t steps = graph.steps().size();
-  std::vector<Extent> gpu(steps), all(steps);
+  const StepMarks marks(graph);
+  std::vector<StepExtent> extents(steps);
+  for (size_t s = 0; s < steps; ++s) {
+    extents[s] = {.gpu = marks.HasGpu(s), .first = kLate, .last = kEarly};
+  }
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.tasks()[i];
     if (task.step >= steps) continue;
-    all[task.step].Add(start[i], end[i]);
-    if (IsGpu(task.kind)) gpu[task.step].Add(start[i], end[i]);
-  }
-  std::vector<StepExtent> extents;
-  for (size_t s = 0; s < steps; ++s) {
-    const Extent& own = gpu[s].any() ? gpu[s] : all[s];
-    extents.push_back({gpu[s].any(), own.any(), own.first, own.last});
+    StepExtent& extent = extents[task.step];
+    extent.any = true;
+    if (marks.Begins(task)) extent.first = std::min(extent.first, start[i]);
+    if (marks.Ends(task)) extent.last = std::max(extent.last, end[i]);
   }
   return StepWindows(extents);
 }

@@ -15,10 +15,11 @@ struct StepWindow {
 };
 
 // One window a step: from the start of its first GPU task to the start of the first GPU task of the
-// next step. The last step with GPU work has no next one: its window runs from the end of the last
-// GPU task of the step before to the end of its own. Steps without GPU tasks go by their host
-// tasks, steps without tasks are empty. Removed tasks count: they take no time but still mark a
-// place.
+// next step. Only lanes that held the first GPU task of a step in the recording have such starts
+// (GraphLane::marks_steps): what an optimization lets run ahead elsewhere is no start of a step.
+// The last step with GPU work has no next one: its window runs from the end of the last GPU task of
+// the step before to the end of its own. Steps without GPU tasks go by their host tasks, steps
+// without tasks are empty. Removed tasks count: they take no time but still mark a place.
 //
 // The start of a step's GPU work follows the host while the host is the bottleneck and the GPU's
 // backlog while the GPU is, so the windows of a steady run have the steady period in both cases
@@ -27,6 +28,21 @@ struct StepWindow {
 // `start` and `end` are indexed by TaskId: a Timeline's columns or recorded instants. O(tasks).
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end);
+
+// Which tasks a step's window goes by.
+class StepMarks {
+ public:
+  explicit StepMarks(const Graph& graph);  // O(tasks)
+  bool HasGpu(size_t step) const { return by_[step] >= By::kGpu; }
+  // Whether this task, which belongs to a step of the graph, can be the first or last of it.
+  bool Begins(const Task& task) const;
+  bool Ends(const Task& task) const { return IsGpu(task.kind) || !HasGpu(task.step); }
+
+ private:
+  enum class By : uint8_t { kAll, kGpu, kMarkedGpu };
+  const Graph& graph_;
+  std::vector<By> by_;
+};
 
 // First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
 struct StepExtent {

@@ -105,8 +105,12 @@ class Parser {
       if (!line.NextIsKeyValue()) {
         const size_t at = line.column();
         DD_ASSIGN_OR_RETURN(const std::string_view word, line.Word("a property"));
-        if (word != "priority") return line.Error(at, "'{}' is no property of a lane", word);
-        lane.order = LaneOrder::kPriority;
+        if (word == "priority")
+          lane.order = LaneOrder::kPriority;
+        else if (word == "beside")
+          lane.marks_steps = false;
+        else
+          return line.Error(at, "'{}' is no property of a lane", word);
         continue;
       }
       const KeyValue kv = line.TakeKeyValue();

@@ -73,6 +73,7 @@ class Writer {
     const Lane& l = lane.lane;
     Put("lane {} {}", id, WordOf(kLaneKinds, l.kind));
     if (lane.order == LaneOrder::kPriority) Put(" priority");
+    if (l.kind == LaneKind::kStream && !lane.marks_steps) Put(" beside");
     if (lane.queue_depth != 0) Put(" queue={}", lane.queue_depth);
     if (l.rank != 0) Put(" rank={}", l.rank);
     const StreamName usual = l.kind == LaneKind::kStream ? ParseStreamName(id) : StreamName{};
@@ -183,7 +184,7 @@ class Writer {
   std::vector<std::string> lane_names_;
   std::vector<TaskId> behind_;
   std::vector<bool> at_end_;
-  std::vector<uint32_t> into_;        // edges into task t: edges_[into_[t] .. into_[t + 1])
+  std::vector<uint32_t> into_;  // edges into task t: edges_[into_[t] .. into_[t + 1])
   std::vector<const Edge*> edges_;
 };
 

@@ -22,39 +22,34 @@ struct Candidates {
 
 class CandidateFinder {
  public:
-  explicit CandidateFinder(const Graph& g) : g_(g) {
-    const size_t steps = std::max<size_t>(g.steps().size(), 1);
+  explicit CandidateFinder(const Graph& g) : g_(g), marks_(g) {
     one_ = g.steps().size() <= 1;
-    has_gpu_.assign(steps, false);
-    of_step.resize(steps);
-    for (const Task& t : g.tasks()) {
-      if (!one_ && t.step < steps && IsGpu(t.kind)) has_gpu_[t.step] = true;
-    }
+    of_step.resize(std::max<size_t>(g.steps().size(), 1));
     for (const GraphLane& lane : g.lanes()) {
       Walk(lane.first, true);
       Walk(lane.last, false);
     }
   }
 
-  bool has_gpu(size_t step) const { return has_gpu_[step]; }
+  bool has_gpu(size_t step) const { return !one_ && marks_.HasGpu(step); }
   std::vector<Candidates> of_step;
 
  private:
-  // The step that `t` marks, or none.
-  size_t StepOf(const Task& t) const {
+  // The step whose begin or end `t` can be, or none.
+  size_t StepOf(const Task& t, bool begin) const {
     if (one_) return 0;
-    if (t.step >= has_gpu_.size()) return SIZE_MAX;
-    return IsGpu(t.kind) || !has_gpu_[t.step] ? t.step : SIZE_MAX;
+    if (t.step >= of_step.size()) return SIZE_MAX;
+    return (begin ? marks_.Begins(t) : marks_.Ends(t)) ? t.step : SIZE_MAX;
   }
 
   void Walk(TaskId t, bool forward) {
     ++walk_;
-    seen_.resize(has_gpu_.size());
+    seen_.resize(of_step.size());
     for (; t.valid(); t = forward ? g_.task(t).lane_next : g_.task(t).lane_prev) {
       const Task& task = g_.task(t);
       // Backwards: what comes later on the lane need not end later.
       if (!forward && task.gap < Duration{}) ++walk_;
-      if (const size_t s = StepOf(task); s != SIZE_MAX && seen_[s] != walk_) {
+      if (const size_t s = StepOf(task, forward); s != SIZE_MAX && seen_[s] != walk_) {
         seen_[s] = walk_;
         (forward ? of_step[s].first : of_step[s].last).push_back(t);
       }
@@ -63,8 +58,8 @@ class CandidateFinder {
   }
 
   const Graph& g_;
+  StepMarks marks_;
   bool one_;
-  std::vector<bool> has_gpu_;
   std::vector<uint64_t> seen_;  // by step: the walk that has a candidate
   uint64_t walk_ = 0;
 };

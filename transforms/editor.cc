@@ -240,8 +240,9 @@ void Editor::Finish() {
 
 LaneId Editor::NewLane(std::string_view name, LaneKind kind, LaneOrder order) {
   // It has a name, but no number that a recorded lane could have.
-  return graph_.AddLane(
-      {.lane = {.kind = kind, .name = graph_.AddName(name), .number = -1}, .order = order});
+  return graph_.AddLane({.lane = {.kind = kind, .name = graph_.AddName(name), .number = -1},
+                         .order = order,
+                         .marks_steps = false});
 }
 
 void Editor::Move(TaskId t, LaneId lane, TaskId after) {

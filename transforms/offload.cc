@@ -13,9 +13,8 @@
 namespace daydream {
 namespace {
 
-// Pinned copies reach this share of what PCIe is rated at: 12.3 of 15.75 GB/s on a 2080 Ti and a
-// V100 (docs/optimizations/pin-memory.md).
-constexpr double kUsableShare = 0.78;
+// Usable rate of PCIe 3.0 x16, the slowest link of the GPUs that are known (link_rate.cc).
+constexpr double kSlowestLink = 12.3e9;
 // Of the rates that can be given.
 constexpr double kLeastRate = 1e6, kMostRate = 1e15;
 
@@ -223,11 +222,9 @@ class Offload {
       if (rates_[way] == 0) rates_[way] = rates_[1 - way];
     }
     if (rates_[kToDevice] == 0) {
-      const DeviceMatch match = DeviceOf(graph(), stashes_.front().last);
-      const bool known = match.spec != nullptr && match.spec->pcie_gb_per_s > 0;
-      // PCIe 3.0 x16, the slowest link of the GPUs that are known.
-      const double rated = known ? match.spec->pcie_gb_per_s : 15.75;
-      rates_.fill(rated * 1e9 * kUsableShare);
+      const double usable = UsableLinkRate(graph(), stashes_.front().last);
+      const bool known = usable > 0;
+      rates_.fill(known ? usable : kSlowestLink);
       source_ = known ? "78 % of the GPU's PCIe" : "PCIe 3.0 x16, since the GPU is not known";
     }
     if (params_["rate"] > 0) {

@@ -20,7 +20,8 @@ constexpr ParamSpec kParams[] = {
      .min = 0,
      .max = 1e12,
      .help = "rate of pinned copies; 0 = from this trace",
-     .source = "pinned copies of the trace, else what its pageable copies show of the link"},
+     .source = "pinned copies of the trace, else what its pageable copies show of the link, but no "
+               "more than 78 % of what PCIe is rated at"},
     {.name = "staging",
      .unit = Unit::kBytes,
      .fallback = 512 << 10,
@@ -42,8 +43,9 @@ struct PageableCopy {
 // What the copies of a trace show of the link between host and GPU, in bytes per second.
 struct LinkRate {
   std::array<double, 2> pinned{};  // median of large pinned copies, by direction
-  double pageable = 0;             // fastest large pageable copy
-  double tail = 0;                 // from the end of pageable copies to the GPU
+  // The fastest large pageable copy, or what the ends of pageable copies to the GPU show; no more
+  // than the GPU's link can carry.
+  double told = 0;
 };
 
 class PinMemory {
@@ -96,7 +98,7 @@ class PinMemory {
     std::vector<double> tails;
     for (const PageableCopy& c : copies_) {
       if (c.bytes >= kLargeCopy) {
-        link_.pageable = std::max(link_.pageable, CopyRate(c.bytes, graph().task(c.copy).duration));
+        link_.told = std::max(link_.told, CopyRate(c.bytes, graph().task(c.copy).duration));
       }
     }
     for (const Edge& e : graph().edges()) {
@@ -107,7 +109,9 @@ class PinMemory {
         tails.push_back(params_["staging"] / (-e.lag).seconds());
       }
     }
-    link_.tail = MedianRate(tails);
+    link_.told = std::max(link_.told, MedianRate(tails));
+    const double usable = UsableLinkRate(graph(), copies_.front().copy);
+    if (usable > 0) link_.told = std::min(link_.told, usable);
   }
 
   double RateOf(CopyWay way) const {
@@ -115,16 +119,19 @@ class PinMemory {
     if (link_.pinned[way] > 0) return link_.pinned[way];
     CopyWay other = way == kToDevice ? kToHost : kToDevice;
     if (link_.pinned[other] > 0) return link_.pinned[other];
-    return std::max(link_.pageable, link_.tail);
+    return link_.told;
   }
 
   void Shorten(const PageableCopy& c) {
     double rate = RateOf(c.direction);
     if (rate <= 0) return;
     edit_.BeginCause("pinned copies run at the rate of the link");
-    Duration now = graph().task(c.copy).duration;
-    Duration pinned = Duration::FromDouble(static_cast<double>(c.bytes) / rate * 1e9);
-    if (pinned < now) edit_.SetDuration(c.copy, pinned);
+    const Duration now = graph().task(c.copy).duration;
+    const Duration pinned =
+        std::max(std::min(now, kCopyLatency),
+                 Duration::FromDouble(static_cast<double>(c.bytes) / rate * 1e9));
+    // What this trace tells of the link is a lower limit; a given rate is not.
+    if (pinned < now || params_["rate"] > 0) edit_.SetDuration(c.copy, pinned);
   }
 
   // The call returns at once, and the synchronization that a blocking copy ends with is gone.
@@ -181,13 +188,18 @@ class PinMemory {
     });
     auto& notes = edit_.changes().notes;
     bool measured = params_["rate"] == 0 && link_.pinned[kToDevice] + link_.pinned[kToHost] > 0;
-    notes.push_back(
-        fmt::format("pinned copies run at {:.1f} GB/s to the GPU and {:.1f} GB/s to "
-                    "the host ({})",
-                    RateOf(kToDevice) / 1e9, RateOf(kToHost) / 1e9,
-                    params_["rate"] > 0 ? "as given"
-                    : measured          ? "pinned copies of this trace"
-                                        : "told from its pageable copies"));
+    if (RateOf(kToDevice) > 0) {
+      notes.push_back(
+          fmt::format("pinned copies run at {:.1f} GB/s to the GPU and {:.1f} GB/s to "
+                      "the host ({})",
+                      RateOf(kToDevice) / 1e9, RateOf(kToHost) / 1e9,
+                      params_["rate"] > 0 ? "as given"
+                      : measured          ? "pinned copies of this trace"
+                                          : "told from its pageable copies"));
+    } else {
+      notes.push_back(
+          "the rate of pinned copies is not known, as no copy moves a MiB: copies keep their time");
+    }
     if (read_at_once > 0) {
       notes.push_back(
           fmt::format("{} copies to the host are read at once and keep blocking", read_at_once));
@@ -226,7 +238,8 @@ constinit const Transform kPinMemory = {
         "the stream waits for a copy to the GPU; a copy to the host waits for the operation "
         "before it, and the next blocking call of the thread waits for the copy. Copies "
         "run at the rate of this trace's pinned copies; without any, at what its pageable "
-        "copies show of the link.",
+        "copies show of the link, but no faster than the link can. Steps begin with the first work "
+        "of the lanes on which they began before.",
     .ignores =
         "Pinning the batch itself (a thread of the loader does it), several GPUs on one "
         "link, and what host code reads before the next synchronization.",
