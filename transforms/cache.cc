@@ -41,13 +41,17 @@ class Cache {
       return absl::OkStatus();
     }
     workers_ = HasWorkers(graph(), fetches_[0]);
-    if (workers_ && FindsBatchesReady(fetches_)) {
+    const std::vector<TaskId> made =
+        edit_.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kData; });
+    if (made.empty() && workers_ && FindsBatchesReady(fetches_)) {
       edit_.changes().notes.push_back("the recorded run never waits for its loader workers");
       return absl::OkStatus();
     }
     edit_.BeginCause("batches are read from memory");
     const double saved = Saved();
-    if (workers_) {
+    if (!made.empty()) {
+      edit_.Scale(made, 1 - saved);  // batches of prefetch's workers
+    } else if (workers_) {
       ShortenWaits(saved);
     } else {
       ShortenWork(saved);
@@ -61,8 +65,12 @@ class Cache {
 
   // Share of making a batch that goes: no more than what is not known to be work on tensors.
   double Saved() {
+    // As recorded: prefetch takes the work out of next().
     Duration work, ops;
-    for (const Fetch& f : fetches_) work += f.work, ops += f.ops;
+    for (const Fetch& f : fetches_) {
+      work += RecordedLength(graph(), f);
+      ops += std::max(f.ops, RecordedOps(graph(), f));
+    }
     double fetch = params_["fetch"];
     if (!workers_ && work > Duration{}) {
       const double most = 1 - ops.seconds() / work.seconds();
@@ -141,8 +149,7 @@ constinit const Transform kCache = {
         "Without loader processes, the part of next() that is reading goes: the share `fetch` of "
         "it, but never what the trace shows to be work on tensors. With loader processes that the "
         "step waits for, each period shrinks by that share of it, until next() finds its batch "
-        "ready. Preparing (decoding, augmenting) stays. In front of prefetch, as in "
-        "cache,prefetch(4), it "
+        "ready. Preparing (decoding, augmenting) stays. With prefetch, before or behind it, it "
         "shortens what the workers do.",
     .ignores =
         "The first epoch, which fills the memory; what reading from memory costs; that the "

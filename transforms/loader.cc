@@ -64,31 +64,72 @@ std::vector<Fetch> FindFetches(const Graph& graph, const LoaderScopes& loader) {
   return fetches;
 }
 
-Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches) {
-  if (fetches.size() < 2) {
-    const Scope& scope = graph.tables().scopes[fetches[0].scope.index()];
-    return scope.end - scope.begin;
+Duration RecordedLength(const Graph& graph, const Fetch& fetch) {
+  // Graphs without recorded times have the work only.
+  const Scope& scope = graph.tables().scopes[fetch.scope.index()];
+  const Duration length = scope.end - scope.begin;
+  return length > Duration{} ? length : fetch.work;
+}
+
+Duration RecordedOps(const Graph& graph, const Fetch& fetch) {
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  Duration inside;
+  ScopeId last;
+  for (TaskId t : fetch.tasks) {
+    ScopeId outermost;
+    ScopeId s = graph.task(t).scope;
+    for (int depth = 0; depth < 64 && s.index() < scopes.size() && s != fetch.scope; ++depth) {
+      if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
+      s = scopes[s.index()].parent;
+    }
+    if (!outermost.valid() || outermost == last) continue;
+    last = outermost;
+    inside += scopes[outermost.index()].end - scopes[outermost.index()].begin;
   }
-  return (graph.task(fetches.back().tasks.front()).recorded_start -
-          graph.task(fetches.front().tasks.front()).recorded_start) /
-         static_cast<int64_t>(fetches.size() - 1);
+  return inside;
+}
+
+bool Waited(const Graph& graph, const Fetch& fetch) {
+  return RecordedLength(graph, fetch) > kReadyWithin;
+}
+
+bool Counts(const Graph& graph, const Fetch& fetch) {
+  const size_t step = graph.task(fetch.tasks.front()).step;
+  if (graph.steps().size() <= 1) return true;
+  return step > 0 && step < graph.steps().size() && graph.steps()[step].measured;
+}
+
+Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches) {
+  std::vector<Instant> begins, counted;
+  for (const Fetch& f : fetches) {
+    begins.push_back(graph.task(f.tasks.front()).recorded_start);
+    if (Counts(graph, f)) counted.push_back(begins.back());
+  }
+  if (counted.size() < 2) counted = std::move(begins);
+  if (counted.size() < 2) return RecordedLength(graph, fetches[0]);
+  return (counted.back() - counted.front()) / static_cast<int64_t>(counted.size() - 1);
 }
 
 Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches) {
-  // By recorded times, as an optimization before may have changed the work; graphs without them
-  // have the work only.
+  // By recorded times, as an optimization before may have changed the work.
   Duration inside;
+  int64_t counted = 0;
   for (const Fetch& f : fetches) {
-    const Scope& scope = graph.tables().scopes[f.scope.index()];
-    const Duration length = scope.end - scope.begin;
-    inside += fetches.size() > 1 && length > Duration{} ? length : f.work;
+    if (!Counts(graph, f)) continue;
+    inside += fetches.size() > 1 ? RecordedLength(graph, f) : f.work;
+    ++counted;
   }
-  return std::max(FetchPeriod(graph, fetches) - inside / static_cast<int64_t>(fetches.size()),
-                  Duration{});
+  if (counted == 0) return {};
+  return std::max(FetchPeriod(graph, fetches) - inside / counted, Duration{});
 }
 
 bool HasWorkers(const Graph& graph, const Fetch& fetch) {
   return graph.Name(graph.tables().scopes[fetch.scope.index()].name).find("MultiProcessing") !=
+         std::string_view::npos;
+}
+
+bool HasNoWorkers(const Graph& graph, const Fetch& fetch) {
+  return graph.Name(graph.tables().scopes[fetch.scope.index()].name).find("SingleProcess") !=
          std::string_view::npos;
 }
 

@@ -47,12 +47,23 @@ struct Fetch {
 
 // All calls of next() by the time at which they begin. O(tasks).
 std::vector<Fetch> FindFetches(const Graph& graph, const LoaderScopes& loader);
-// Mean time between two calls of next(), as recorded. REQUIRES: one call at least.
+// How long the call took when it was recorded.
+Duration RecordedLength(const Graph& graph, const Fetch& fetch);
+// Part of it inside of framework ops.
+Duration RecordedOps(const Graph& graph, const Fetch& fetch);
+// True when it waited for its batch.
+bool Waited(const Graph& graph, const Fetch& fetch);
+// True when it is in a step that counts.
+bool Counts(const Graph& graph, const Fetch& fetch);
+// Mean time between two calls of next() in steps that count, as recorded. REQUIRES: one call at
+// least.
 Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches);
 // What a step took beside next(), as recorded. REQUIRES: one call at least.
 Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches);
 // True when loader processes make the batches, as far as names tell: next() only waits for them.
 bool HasWorkers(const Graph& graph, const Fetch& fetch);
+// True when names tell that next() makes the batch itself.
+bool HasNoWorkers(const Graph& graph, const Fetch& fetch);
 // True when most calls took no longer than receiving a batch that is ready takes.
 bool FindsBatchesReady(const std::vector<Fetch>& fetches);
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "transforms/loader.h"
 #include "transforms/transform.h"
@@ -119,9 +120,19 @@ class Prefetch {
   const Graph& graph() const { return edit_.graph(); }
 
   // What it takes to make a batch. In a process without workers that is the time in next(). With
-  // workers next() only waits: when the step is bound by them, each batch took them one period
-  // times their number; otherwise the trace does not say, and there is nothing to gain.
+  // workers next() only waits: when the step is bound by them, their number and the returns of
+  // next() tell; otherwise the trace does not say, and there is nothing to gain.
   absl::Status FindWork() {
+    if (params_["recorded"] > 0 && HasNoWorkers(graph(), fetches_[0])) {
+      return MakeStatus(
+          absl::StatusCode::kInvalidArgument,
+          {.code = "E0103",
+           .what = fmt::format("prefetch: recorded = {:g}, but the recorded run has no "
+                               "loader workers",
+                               params_["recorded"]),
+           .why = "its loader is PyTorch's for a single process",
+           .fix = "--opt 'prefetch(workers=8)'"});
+    }
     if (params_["recorded"] == 0 && !HasWorkers(graph(), fetches_[0])) return absl::OkStatus();
     if (FindsBatchesReady(fetches_)) {
       fetches_.clear();
@@ -137,9 +148,85 @@ class Prefetch {
            .why = "work of loader processes is not part of a trace",
            .fix = "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded run"});
     }
-    const Duration period = FetchPeriod(graph(), fetches_);
-    for (Fetch& f : fetches_) f.work = period.Scaled(params_["recorded"]);
+    WorkOfWorkers();
     return absl::OkStatus();
+  }
+
+  // What a batch took the recorded workers on average: between two calls that waited, all of them
+  // were busy.
+  Duration TypicalWork() const {
+    std::vector<size_t> waited;
+    for (size_t k = 0; k < fetches_.size(); ++k) {
+      if (Counts(graph(), fetches_[k]) && Waited(graph(), fetches_[k])) waited.push_back(k);
+    }
+    Duration period = FetchPeriod(graph(), fetches_);
+    if (waited.size() > 1) {
+      period = (Returned(fetches_[waited.back()]) - Returned(fetches_[waited.front()])) /
+               static_cast<int64_t>(waited.back() - waited.front());
+    }
+    return period.Scaled(params_["recorded"] * WorkLeft());
+  }
+
+  // What an optimization before took off the waits for workers, it took off their work.
+  double WorkLeft() const {
+    Duration recorded, now;
+    for (const Fetch& f : fetches_) recorded += RecordedLength(graph(), f), now += f.work;
+    const Duration all = FetchPeriod(graph(), fetches_) * static_cast<int64_t>(fetches_.size());
+    return all > Duration{} ? std::max(1 - (recorded - now).seconds() / all.seconds(), 0.0) : 1;
+  }
+
+  Instant Returned(const Fetch& f) const {
+    return graph().task(f.tasks.front()).recorded_start + RecordedLength(graph(), f);
+  }
+
+  // A worker makes its batches one after the other, and a call that waited tells when its batch was
+  // ready; played again with as many workers, it returns when it did. A batch that lay ready took
+  // no longer than typical.
+  void WorkOfWorkers() {
+    const auto n = static_cast<size_t>(params_["recorded"]);
+    const size_t ahead = n * static_cast<size_t>(params_["ahead"]);
+    const Duration typical = TypicalWork();
+    const double left = WorkLeft();
+    const Instant origin = FirstStart();
+    std::vector<Instant> received;
+    for (size_t k = 0; k < fetches_.size(); ++k) {
+      Fetch& f = fetches_[k];
+      const Instant called = graph().task(f.tasks.front()).recorded_start;
+      const bool waited = Waited(graph(), f);
+      const Instant at = waited ? Returned(f) - Duration::FromDouble(params_["next_cost"]) : called;
+      received.push_back(std::max(at, called));
+      Instant ordered = origin;
+      if (k >= n) ordered = ready_[k - n];
+      if (k >= ahead) ordered = std::max(ordered, received[k - ahead]);
+      Instant ready = received[k];
+      if (!waited && k >= n) ready = std::min(ready, ordered + typical);
+      if (!waited && k < n && k > 0) {
+        ready = std::min(ready, ready_[k - 1] + typical / static_cast<int64_t>(n));
+      }
+      ready_.push_back(ready);
+      f.work = k < n ? typical : (ready - ordered).Scaled(left);
+    }
+    for (Instant& ready : ready_) ready = Instant::AtNs(0) + (ready - origin);
+  }
+
+  Instant FirstStart() const {
+    Instant first = graph().task(fetches_[0].tasks.front()).recorded_start;
+    for (const Task& task : graph().tasks()) {
+      if (!task.removed) first = std::min(first, task.recorded_start);
+    }
+    return first;
+  }
+
+  // What worker `k` of `n` still has to do for its first batch when the window starts: workers are
+  // spread evenly, or as the recorded ones were.
+  Duration Remaining(size_t k, size_t n) const {
+    const double share = static_cast<double>(k) / static_cast<double>(n);
+    if (ready_.empty()) return fetches_[k].work.Scaled(share);
+    const double place = share * params_["recorded"];
+    const size_t before = std::min(static_cast<size_t>(place), ready_.size() - 1);
+    const size_t after = std::min(before + 1, ready_.size() - 1);
+    return (ready_[before] - Instant::AtNs(0)) +
+           (ready_[after] - ready_[before]).Scaled(place - std::floor(place));
   }
 
   // How many workers work at once on average while the step runs without its wait.
@@ -245,8 +332,7 @@ class Prefetch {
     std::vector<TaskId> received;
     for (size_t k = 0; k < fetches_.size(); ++k) {
       const Fetch& f = fetches_[k];
-      Duration work = f.work;
-      if (k < n) work = work.Scaled(static_cast<double>(k) / static_cast<double>(n));
+      const Duration work = k < n ? Remaining(k, n) : f.work;
       const Task first = graph().task(f.tasks.front());
       TaskId made = edit_.Append({.duration = work,
                                   .name = batch,
@@ -272,6 +358,7 @@ class Prefetch {
 
   // What is left of next() on the host.
   void Replace(const Fetch& f) {
+    if (!ready_.empty() && !Waited(graph(), f)) return;  // it is what receiving a batch takes
     Duration cost = std::min(Duration::FromDouble(params_["next_cost"]), f.work);
     for (TaskId t : f.tasks) {
       edit_.SetDuration(t, t == f.tasks.front() ? cost : Duration{});
@@ -284,9 +371,12 @@ class Prefetch {
   Editor& edit_;
   LoaderScopes loader_;
   std::vector<Fetch> fetches_;
+  std::vector<Instant> ready_;  // of recorded workers: when each batch was, from the first task on
 };
 
 absl::Status Run(const Params& params, Editor& edit) { return Prefetch(params, edit).Run(); }
+
+constexpr Conflict kConflicts[] = {{"no-data-wait", "it leaves nothing for workers to do"}};
 
 }  // namespace
 
@@ -298,7 +388,9 @@ constinit const Transform kPrefetch = {
     .model =
         "The host work inside of the loader's next() moves to `workers` lanes: batch k is "
         "made by worker k mod workers, at most `ahead` batches per worker in advance, and "
-        "next() waits for its batch, then costs `next_cost`. So the step runs at the rate "
+        "next() waits for its batch, then costs `next_cost`. Batches of recorded workers "
+        "(`recorded`) "
+        "take what makes the recorded calls return when they did. So the step runs at the rate "
         "of whoever is slowest: the workers together, the host or the GPU. Where cores are given, "
         "a step takes no less than the work of a batch and its own, spread over them, and no more "
         "than one after the other. Other slowdowns by "
@@ -312,6 +404,7 @@ constinit const Transform kPrefetch = {
     .advice = {.effort = "1 line",
                .risk = "host memory",
                .how = "DataLoader(..., num_workers=4, persistent_workers=True)"},
+    .conflicts = kConflicts,
     .twice = "the workers make the batches already",
     .memory = MemoryEffect::kNone,
     .memory_model = "None on the GPU: batches wait in host memory.",
