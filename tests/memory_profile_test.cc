@@ -119,7 +119,7 @@ TEST(MemoryTrail, ChangesSumToTheDifferenceOfThePeaks) {
   // Each product keeps its input, each ReLU its result, which the next product reads.
   EXPECT_EQ(before.activations, 5 * tensor);
   EXPECT_EQ(PeakAfterScenario(Linears(), "batch(x2)").peak, before.peak + 5 * tensor);
-  EXPECT_EQ(PeakAfterScenario(Linears(), "batch(x2),batch(x2)").peak, before.peak + 15 * tensor);
+  EXPECT_EQ(PeakAfterScenario(Linears(), "batch(x4)").peak, before.peak + 15 * tensor);
   // Half of what is kept, and weights in 16 bit beside those in 32.
   EXPECT_EQ(PeakAfterScenario(Linears(), "amp").peak,
             before.peak - 2.5 * tensor + 0.5 * before.parameters);

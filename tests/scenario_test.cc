@@ -111,7 +111,8 @@ TEST(Scenario, OptimizationsThatExcludeEachOtherAreRefused) {
 
 TEST(Scenario, SwitchesAreThereOnceWhileOthersMayRepeat) {
   for (std::string_view spec : {"amp,amp", "checkpointing,fuse,checkpointing", "offload,offload",
-                                "gist,gist", "graphs,graphs", "prefetch(2),prefetch(4)"}) {
+                                "gist,gist", "graphs,graphs", "prefetch(2),prefetch(4)",
+                                "batch(x0.25),batch(x4)", "hidden(2),hidden(0.5)"}) {
     auto items = ParseScenario(spec);
     ASSERT_FALSE(items.ok()) << spec;
     const Diagnostic d = DiagnosticOf(items.status());
@@ -119,7 +120,7 @@ TEST(Scenario, SwitchesAreThereOnceWhileOthersMayRepeat) {
     EXPECT_NE(d.what.find("is there twice"), std::string::npos) << d.what;
   }
   for (std::string_view spec :
-       {"speedup(class:gemm,2x),speedup(class:conv,3x)", "batch(x2),batch(x2)",
+       {"speedup(class:gemm,2x),speedup(class:conv,3x)", "batch(x2),hidden(2)",
         "remove(class:gemm),remove(class:conv)", "fuse(norm),fuse"}) {
     EXPECT_TRUE(ParseScenario(spec).ok()) << spec;
   }

@@ -309,7 +309,7 @@ constexpr ErrorPage kPages[] = {
     {"E0616", "this is no size",
      "A size is a count (512) or a factor on what was recorded (x4, 4x, x0.5). Factors of more "
      "than "
-     "a\nmillion, and models without layers, are refused."},
+     "a\nmillion, batches of less than one example, and models without layers, are refused."},
     {"E0617", "this makes too large a graph",
      "Passes and layers that are repeated are played task by task. More than ten million tasks "
      "are\n"

@@ -3,6 +3,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "transforms/batch_sizes.h"
+#include "transforms/link_rate.h"
 #include "transforms/loader.h"
 #include "transforms/resize.h"
 #include "transforms/transform.h"
@@ -115,6 +116,16 @@ class Batch {
                          .fix = "--opt 'batch(x4)', or --opt 'batch(512,recorded=N)'; "
                                 "record_shapes=True records shapes"});
     }
+    const auto recorded = static_cast<double>(sizes_.recorded());
+    if (recorded > 0 && factor_ * recorded < 1 - 1e-9) {
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        {.code = "E0616",
+                         .what = fmt::format("batch: {} is less than one example", text),
+                         .why = fmt::format("a recorded step has {} of them ({})",
+                                            sizes_.recorded(), sizes_.told_by()),
+                         .fix = "--opt 'batch(1)', or batch(...,recorded=N) if that is not the "
+                                "recorded batch"});
+    }
     if (factor_ < 1e-6 || factor_ > 1e6) {
       return MakeStatus(
           absl::StatusCode::kInvalidArgument,
@@ -154,7 +165,7 @@ class Batch {
                          ClassifyKernel(graph().TaskName(id)).kind == KernelClass::kOptimizer;
       if (fixed) return Resizer::Sizes{};
       return Resizer::Sizes{.inputs = sizes_.Scaled(shape.name, shape.inputs, task.phase, factor_),
-                            .growth = factor_};
+                            .growth = shape.known() ? 1 : factor_};
     });
   }
 
@@ -263,8 +274,6 @@ class Batch {
     }
   }
 
-  static constexpr Duration kCopyLatency = Duration::Ns(2000);  // as of the shortest kernels
-
   const Params& params_;
   Editor& edit_;
   Resizer resizer_;
@@ -303,7 +312,7 @@ constinit const Transform kBatch = {
     .advice = {.effort = "1 number",
                .risk = "memory, convergence",
                .how = "DataLoader(dataset, batch_size=...)"},
-    .twice = "",
+    .twice = "what short kernels take does not multiply: one size says both",
     .memory_model =
         "What each op keeps for backward follows from its new shapes; parameters, gradients and "
         "the optimizer's state stay. Without shapes all that comes and goes within a step grows "

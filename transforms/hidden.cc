@@ -33,6 +33,9 @@ constexpr ParamSpec kParams[] = {
      .source = "a guess: no pair of recordings with other widths is at hand"},
 };
 
+// More kernel time than this without a width makes the answer a limit.
+constexpr double kMuchUnchanged = 0.1;
+
 // Widths inside of a model: what some weights give and others take. What the model reads from
 // outside (colours, a vocabulary) and what it answers (classes) is not among them.
 class Widths {
@@ -88,8 +91,17 @@ class Hidden {
       }
     }
     KeepSizes();
-    edit_.changes().notes.push_back(
+    Changes& changes = edit_.changes();
+    changes.notes.push_back(
         fmt::format("{}; attention gets more heads of the same width", resizer_.Summary()));
+    if (factor_ != 1 && resizer_.UnchangedShare() > kMuchUnchanged) {
+      changes.bound = factor_ > 1;
+      changes.warnings.push_back(
+          fmt::format("no width was found in {:.0f} % of the kernel time, which stays as it is: a "
+                      "{} model takes {} than this",
+                      100 * resizer_.UnchangedShare(), factor_ > 1 ? "wider" : "narrower",
+                      factor_ > 1 ? "longer" : "less"));
+    }
     return absl::OkStatus();
   }
 
@@ -148,9 +160,10 @@ class Hidden {
 
   Resizer::Sizes SizesOf(TaskId t, const OpShape& shape) const {
     const Phase phase = graph().task(t).phase;
-    if (!shape.known()) {
+    const KernelClass kind = ClassifyKernel(graph().TaskName(t)).kind;
+    const bool modelled = shape.known() && (!Multiplies(kind) || HasProducts(shape));
+    if (!modelled) {
       // Weights have two sides, activations one.
-      const KernelClass kind = ClassifyKernel(graph().TaskName(t)).kind;
       const bool twice = phase == Phase::kOptimizer || kind == KernelClass::kOptimizer ||
                          kind == KernelClass::kGemm || kind == KernelClass::kConv;
       return {.inputs = std::nullopt, .growth = twice ? factor_ * factor_ : factor_};
@@ -166,8 +179,16 @@ class Hidden {
         any |= WidenTensor(inputs[i], phase == Phase::kOptimizer || IsConvolution(shape.name));
       }
     }
-    if (!any) return {};
-    return {.inputs = std::move(inputs), .growth = factor_};
+    if (any) return {.inputs = std::move(inputs), .growth = factor_};
+    // What is exchanged is often flattened, which hides its width.
+    return {.inputs = std::nullopt, .growth = kind == KernelClass::kComm ? factor_ : 1};
+  }
+
+  // The sizes that an op of its own got (padded, packed, per expert) do not tell what it
+  // multiplies.
+  static bool HasProducts(const OpShape& shape) {
+    const auto work = WorkOf(shape.name, shape.inputs, shape.dtype);
+    return work && !work->products.empty();
   }
 
   bool WidenProduct(std::vector<Dims>& inputs, size_t at, Phase phase) const {
@@ -243,14 +264,16 @@ constinit const Transform kHidden = {
         "A width is a size that some weight gives and another takes, or up to four of them side by "
         "side. Products, convolutions, parameters and activations get their widths times the "
         "factor, attention that many times the heads, and every kernel takes measured time times "
-        "model(new shapes) / model(recorded shapes), as for batch. Kernels without shapes: "
-        "products and the optimizer grow with the square, others with the factor. Host time stays.",
+        "model(new shapes) / model(recorded shapes), as for batch. Kernels without shapes, and "
+        "products of ops whose work is not known: "
+        "products and the optimizer grow with the square, others with the factor. Where more than "
+        "10 % of the kernel time shows no width, the answer is a limit. Host time stays.",
     .ignores =
         "Other algorithms that libraries pick for other sizes, memory that runs out. Sizes that "
         "equal a width by chance are taken for one. Grouped and depthwise convolutions keep the "
         "channels of a group.",
     .sources = "docs/cost-model.md for the model of kernels; not checked against measurements yet",
-    .twice = "",
+    .twice = "what short kernels take does not multiply: one factor says both",
     .memory_model =
         "What each op keeps for backward follows from its new shapes. Parameters grow on each "
         "side that is a width: matrices with the square of the factor, vectors with the factor; "

@@ -37,6 +37,8 @@ constexpr ParamSpec kParams[] = {
 
 // A graph of this size takes about a gigabyte.
 constexpr size_t kMostTasks = 10'000'000;
+// Members whose GPU time differs by no more than this factor are taken for alike.
+constexpr double kAlike = 2;
 
 class Layers {
  public:
@@ -49,6 +51,7 @@ class Layers {
     DD_RETURN_IF_ERROR(FindCount());
     Collect();
     TellMemory();
+    CompareMembers();
     const size_t now = family_->numbers.size();
     if (count_ < now) {
       edit_.BeginCause(fmt::format("fewer layers of {}", family_->name));
@@ -133,6 +136,25 @@ class Layers {
       if (member < 0) continue;
       parts_[{graph().task(of).step, graph().task(of).phase, member}].push_back(t);
     }
+  }
+
+  // Which members are repeated or removed matters where they are not alike.
+  void CompareMembers() {
+    if (count_ == family_->numbers.size()) return;
+    std::vector<Duration> gpu(family_->numbers.size());
+    for (const auto& [part, tasks] : parts_) {
+      for (TaskId t : tasks) {
+        if (IsGpu(graph().task(t).kind)) {
+          gpu[static_cast<size_t>(part.member)] += graph().task(t).duration;
+        }
+      }
+    }
+    const auto [least, most] = std::minmax_element(gpu.begin(), gpu.end());
+    if (*most <= least->Scaled(kAlike)) return;
+    edit_.changes().warnings.push_back(fmt::format(
+        "layers of {} are not alike, from {:.1f} to {:.1f} ms of GPU work: which of them come or "
+        "go decides the answer, and layers of other sizes would be another model",
+        family_->name, least->ms(), most->ms()));
   }
 
   absl::Status Repeat() {

@@ -1,6 +1,7 @@
 #include "transforms/resize.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -50,18 +51,14 @@ Resizer::Resizer(Editor& edit, Duration floor, double model)
 const Resizer::Change& Resizer::ChangeOf(TaskId t, const SizesOf& sizes) {
   const Graph& graph = edit_.graph();
   const Task& task = graph.task(t);
-  auto [it, inserted] = changes_.try_emplace({task.scope, task.phase});
+  auto [it, inserted] = changes_.try_emplace({task.scope, task.phase, TraitsOf(t).kind});
   Change& change = it->second;
   if (!inserted) return change;
   const OpShape& shape = shapes_.Of(t);
   const Sizes to = sizes(t, shape);
-  if (!shape.known()) {
+  if (!to.inputs) {
     change.growth = to.growth;
     change.none = to.growth == 1;
-    return change;
-  }
-  if (!to.inputs) {
-    change.none = true;
     return change;
   }
   const std::string_view op = graph.Name(graph.tables().scopes[shape.scope.index()].name);
@@ -96,19 +93,31 @@ void Resizer::Set(TaskId t, const Change& change) {
     times_[kUnchanged] += now;
     return;
   }
-  auto [traits, inserted] = traits_.try_emplace(graph.task(t).name);
-  if (inserted) traits->second = ClassifyKernel(graph.TaskName(t));
   const Retimed then = Retime(
-      {.time = now, .traits = traits->second, .launch = graph.Kernel(t), .device = devices_.Of(t)},
+      {.time = now, .traits = TraitsOf(t), .launch = graph.Kernel(t), .device = devices_.Of(t)},
       {.before = change.before.get(), .after = change.after.get(), .growth = change.growth},
       floor_);
   times_[BasisOf(then.by)] += now;
   edit_.SetDuration(t, std::max(now + (then.time - now).Scaled(model_), Duration{}));
 }
 
+const KernelTraits& Resizer::TraitsOf(TaskId t) {
+  auto [traits, inserted] = traits_.try_emplace(edit_.graph().task(t).name);
+  if (inserted) traits->second = ClassifyKernel(edit_.graph().TaskName(t));
+  return traits->second;
+}
+
+Duration Resizer::AllTime() const {
+  return std::accumulate(times_.begin(), times_.end(), Duration{});
+}
+
+double Resizer::UnchangedShare() const {
+  const Duration all = AllTime();
+  return all > Duration{} ? times_[kUnchanged].seconds() / all.seconds() : 0;
+}
+
 std::string Resizer::Summary() const {
-  Duration all;
-  for (Duration d : times_) all += d;
+  const Duration all = AllTime();
   if (all <= Duration{}) return "no kernel";
   const auto percent = [&](Basis b) { return 100 * times_[b].seconds() / all.seconds(); };
   return fmt::format(

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -22,8 +23,8 @@ class Resizer {
   // every change of a time.
   Resizer(Editor& edit, Duration floor, double model);
 
-  // Sizes of an op's inputs as they become; nothing where the op does not change. `shape` may be
-  // unknown: then `growth` says how its work grows.
+  // Sizes of an op's inputs as they become; without them `growth` says how the kernel's work grows,
+  // 1 where it does not change. `shape` may be unknown.
   struct Sizes {
     std::optional<std::vector<Dims>> inputs;
     double growth = 1;
@@ -40,6 +41,8 @@ class Resizer {
 
   OpShapes& shapes() { return shapes_; }
   Duration floor() const { return floor_; }
+  // Share of the kernel time of all calls so far that did not change.
+  double UnchangedShare() const;
   // "kernels by shapes 93 % of their time, by launch 5 %, unchanged 2 %".
   std::string Summary() const;
 
@@ -51,6 +54,8 @@ class Resizer {
   };
   const Change& ChangeOf(TaskId t, const SizesOf& sizes);
   void Set(TaskId t, const Change& change);
+  const KernelTraits& TraitsOf(TaskId t);
+  Duration AllTime() const;
 
   Editor& edit_;
   OpShapes shapes_;
@@ -58,7 +63,8 @@ class Resizer {
   Duration floor_;
   double model_;
   absl::flat_hash_map<NameId, KernelTraits> traits_;
-  absl::flat_hash_map<std::pair<ScopeId, Phase>, Change> changes_;
+  // Kernels of one op and class change alike.
+  absl::flat_hash_map<std::tuple<ScopeId, Phase, KernelClass>, Change> changes_;
   std::vector<std::pair<ScopeId, std::vector<Dims>>> resized_;
   std::array<Duration, 4> times_{};  // by shapes, by launch, by growth, unchanged
 };
