@@ -45,21 +45,6 @@ bool Goes(const CopyDetail* copy, Memory to) {
 
 }  // namespace
 
-std::string CauseOf(const OptionAction& action) {
-  if (auto* fuse = std::get_if<FuseAction>(&action.what)) {
-    return fmt::format("fused into {}", fuse->name);
-  }
-  if (auto* insert = std::get_if<InsertAction>(&action.what)) {
-    return fmt::format("{} added", insert->name);
-  }
-  if (std::holds_alternative<UnblockAction>(action.what)) return "the host no longer waits";
-  if (std::holds_alternative<ShiftAction>(action.what)) return "started in the step before";
-  if (std::holds_alternative<MoveAction>(action.what)) return "moved to another stream";
-  if (std::holds_alternative<SetAction>(action.what)) return "set";
-  if (std::holds_alternative<PriorityAction>(action.what)) return "given a priority";
-  return action.verb + (action.verb.ends_with('e') ? "d" : "ed");
-}
-
 std::vector<TaskId> InRecordedOrder(const Graph& graph, std::span<const TaskId> tasks) {
   std::vector<TaskId> order(tasks.begin(), tasks.end());
   std::sort(order.begin(), order.end(),

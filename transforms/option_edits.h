@@ -2,16 +2,12 @@
 #pragma once
 
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "transforms/option_steps.h"
 
 namespace daydream {
-
-// What the report calls a change whose step has no name of its own.
-std::string CauseOf(const OptionAction& action);
 
 // `tasks` in the order in which they ran: by step, recorded start, id.
 std::vector<TaskId> InRecordedOrder(const Graph& graph, std::span<const TaskId> tasks);
