@@ -71,7 +71,7 @@ TEST(Pairs, OnlyWhatIsAboutOtherTasksOrDoesMoreOfTheSameComesTwice) {
   }
   EXPECT_THAT(twice,
               testing::UnorderedElementsAre("fuse", "substitute", "sparse", "speedup", "remove",
-                                            "batch", "accumulate", "layers", "hidden"));
+                                            "accumulate", "layers"));
 }
 
 TEST(Pairs, OfOneOptionAreRefusedWhateverTheirValues) {
@@ -81,7 +81,7 @@ TEST(Pairs, OfOneOptionAreRefusedWhateverTheirValues) {
     ASSERT_FALSE(scenario.ok()) << spec;
     EXPECT_THAT(DiagnosticOf(scenario.status()).what, testing::HasSubstr("is there twice"));
   }
-  for (const char* spec : {"fuse(optimizer),fuse(elementwise)", "batch(x2),batch(x2)",
+  for (const char* spec : {"fuse(optimizer),fuse(elementwise)", "accumulate(2),accumulate(2)",
                            "speedup(class:gemm,2),speedup(class:norm,3)"}) {
     EXPECT_TRUE(ParseScenario(spec).ok()) << spec;
   }
