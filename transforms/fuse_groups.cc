@@ -242,6 +242,10 @@ void FuseGroups::KeepBetween(const std::vector<TaskId>& run, double kept) {
   for (TaskId t : run) {
     const OpShape& shape = shapes_.Of(t);
     if (!shape.known()) continue;
+    // Casts around a product are parts of its op, which is not merged with them.
+    const auto work = WorkOf(shape.name, shape.inputs, shape.dtype);
+    const bool product = work.has_value() && work->kind != OpWork::Kind::kMemory;
+    if (product && !Multiplies(ClassOf(t))) continue;
     OpChange& change = edit_.graph().mutable_change(shape.scope);
     change.group = group;
     change.between = kept;
