@@ -13,36 +13,44 @@
 namespace daydream {
 namespace {
 
-// Options that may be in a set: sets are kept as bits, and pairs of all are played.
-constexpr size_t kMostMembers = 10;
+// Options of which all pairs are played.
+constexpr size_t kMostPaired = 10;
 // For large graphs fewer, so that all pairs take about a second.
 constexpr size_t kPlayedTasks = 2'000'000;
-constexpr size_t kLeastMembers = 4;
+constexpr size_t kLeastPaired = 4;
+// Options that may be in a set: sets are kept as bits.
+constexpr size_t kMostMembers = 64;
 // Step times drawn for each interval: a quarter of what whatif draws, so that all options together
 // take about as long as a few scenarios there.
 constexpr size_t kResampled = 64;
 
-using Set = uint32_t;
+using Set = uint64_t;
 
 bool Has(Set set, size_t member) { return (set >> member & 1) != 0; }
 
-// Looks for the best set among the first options that are worth something.
+// Looks for the best set, from pairs of the first options that are worth something, with all others
+// as additions.
 class SetSearch {
  public:
-  SetSearch(const Baseline& base, std::span<const Option> worth, Duration least,
-            const AdviseOptions& advise)
-      : copies_(*base.copies), worth_(worth), least_(least), advise_(advise) {
-    size_t most = kMostMembers;
-    while (most > kLeastMembers && most * most / 2 * base.graph->size() > kPlayedTasks) --most;
-    members_ = std::min(most, worth.size());
-    for (size_t m = 0; m < members_; ++m) known_[Set{1} << m] = {worth[m].prediction.step, ""};
+  SetSearch(const Baseline& base, std::span<const Option> worth, std::span<const Option> others,
+            Duration least, const AdviseOptions& advise)
+      : copies_(*base.copies), least_(least), advise_(advise) {
+    for (std::span<const Option> list : {worth, others}) {
+      for (const Option& o : list) {
+        if (options_.size() < kMostMembers) options_.push_back(&o);
+      }
+    }
+    size_t most = kMostPaired;
+    while (most > kLeastPaired && most * most / 2 * base.graph->size() > kPlayedTasks) --most;
+    paired_ = std::min(most, worth.size());
+    for (size_t m = 0; m < paired_; ++m) known_[Set{1} << m] = {worth[m].prediction.step, ""};
   }
 
   std::vector<OptionPair> Pairs(Duration baseline) {
     std::vector<OptionPair> pairs;
     std::vector<Set> sets;
-    for (size_t a = 0; a < members_; ++a) {
-      for (size_t b = a + 1; b < members_; ++b) {
+    for (size_t a = 0; a < paired_; ++a) {
+      for (size_t b = a + 1; b < paired_; ++b) {
         pairs.push_back({.a = a, .b = b});
         sets.push_back(Set{1} << a | Set{1} << b);
       }
@@ -55,7 +63,7 @@ class SetSearch {
       p.reason = together.reason;
       if (!p.step.has_value()) continue;
       const Duration alone =
-          baseline - worth_[p.a].prediction.step + baseline - worth_[p.b].prediction.step;
+          baseline - options_[p.a]->prediction.step + baseline - options_[p.b]->prediction.step;
       p.extra = baseline - *p.step - alone;
     }
     return pairs;
@@ -64,14 +72,15 @@ class SetSearch {
   // Members of the best set, in the order of application.
   std::vector<size_t> Best() {
     Set best = Lowest();
-    while (Set more = BestAddition(best)) best |= more;
+    Set asked = ~Set{0};
+    while (Set more = BestAddition(best, asked)) best |= more;
     while (Set fewer = Without(best)) best = fewer;
     return MembersOf(best);
   }
 
   std::vector<Application> ScenarioOf(std::span<const size_t> members) const {
     std::vector<Application> scenario;
-    for (size_t m : members) scenario.push_back(worth_[m].application);
+    for (size_t m : members) scenario.push_back(options_[m]->application);
     return scenario;
   }
 
@@ -83,18 +92,18 @@ class SetSearch {
 
   std::vector<size_t> MembersOf(Set set) const {
     std::vector<size_t> members;
-    for (size_t m = 0; m < members_; ++m) {
+    for (size_t m = 0; m < options_.size(); ++m) {
       if (Has(set, m)) members.push_back(m);
     }
     std::sort(members.begin(), members.end(),
-              [&](size_t a, size_t b) { return worth_[a].place < worth_[b].place; });
+              [&](size_t a, size_t b) { return options_[a]->place < options_[b]->place; });
     return members;
   }
 
   bool WithinBudget(std::span<const size_t> members) const {
     if (!advise_.effort) return true;
     double all = 0;
-    for (size_t m : members) all += advise_.effort(worth_[m].application);
+    for (size_t m : members) all += advise_.effort(options_[m]->application);
     return all <= advise_.budget;
   }
 
@@ -102,8 +111,9 @@ class SetSearch {
     const std::vector<size_t> members = MembersOf(set);
     for (size_t i = 0; i < members.size(); ++i) {
       for (size_t j = i + 1; j < members.size(); ++j) {
-        const std::optional<Conflict> conflict = FindConflict(
-            *worth_[members[i]].application.transform, *worth_[members[j]].application.transform);
+        const std::optional<Conflict> conflict =
+            FindConflict(*options_[members[i]]->application.transform,
+                         *options_[members[j]]->application.transform);
         if (conflict.has_value()) return {{}, std::string(conflict->reason)};
       }
     }
@@ -150,20 +160,22 @@ class SetSearch {
     return lowest;
   }
 
-  // The option that saves most beside `set`, or none that is worth it.
-  Set BestAddition(Set set) {
+  // The option of `asked` that saves most beside `set`, or none that is worth it. Those that are
+  // not worth it stay in `asked` no longer: beside more, they seldom save more.
+  Set BestAddition(Set set, Set& asked) {
     std::vector<Set> larger;
-    for (size_t m = 0; m < members_; ++m) {
-      if (!Has(set, m)) larger.push_back(set | Set{1} << m);
+    for (size_t m = 0; m < options_.size(); ++m) {
+      if (Has(asked, m) && !Has(set, m)) larger.push_back(set | Set{1} << m);
     }
     Find(larger);
-    Duration lowest = *known_[set].step - least_;
+    const Duration most = *known_[set].step - least_;
+    asked = 0;
     Set best = 0;
     for (Set s : larger) {
-      const Outcome& o = known_[s];
-      if (!o.step.has_value() || *o.step > lowest || (best != 0 && *o.step == lowest)) continue;
-      lowest = *o.step;
-      best = s;
+      const std::optional<Duration> step = known_[s].step;
+      if (!step.has_value() || *step > most) continue;
+      asked |= s;
+      if (best == 0 || *step < *known_[best].step) best = s;
     }
     return best;
   }
@@ -172,7 +184,7 @@ class SetSearch {
   Set Without(Set set) {
     if (std::popcount(set) < 2) return 0;
     std::vector<Set> smaller;
-    for (size_t m = 0; m < members_; ++m) {
+    for (size_t m = 0; m < options_.size(); ++m) {
       if (Has(set, m)) smaller.push_back(set & ~(Set{1} << m));
     }
     Find(smaller);
@@ -184,10 +196,10 @@ class SetSearch {
   }
 
   GraphCopies& copies_;
-  std::span<const Option> worth_;
+  std::vector<const Option*> options_;  // those that are worth something first
   Duration least_;
   const AdviseOptions& advise_;
-  size_t members_ = 0;
+  size_t paired_ = 0;
   std::map<Set, Outcome> known_;
 };
 
@@ -201,7 +213,7 @@ class Adviser {
     TryEach(options, limits);
     Sort(options.size());
     if (out_.worth.empty()) return;
-    SetSearch search(base_, out_.worth, least_, advise_);
+    SetSearch search(base_, out_.worth, out_.not_worth, least_, advise_);
     out_.pairs = search.Pairs(base_.step);
     std::vector<size_t> best = search.Best();
     if (best.size() < 2) return;

@@ -39,7 +39,8 @@ struct Advised {
   std::vector<OptionPair> pairs;     // of the first options of `worth`
   // The set that saves most, with two options or more; none when one alone does.
   std::optional<Prediction> best;
-  std::vector<size_t> best_members;    // places in `worth`, in the order of application
+  // Places in `worth`, and behind its end in `not_worth`, in the order of application.
+  std::vector<size_t> best_members;
   std::vector<Application> best_list;  // the same as a scenario
 };
 
@@ -54,9 +55,10 @@ struct AdviseOptions {
 };
 
 // Predicts each of `options` and `limits` alone, then looks for the best set: all pairs of the
-// options that save most are played; from the better of the best option and the best pair, the
-// option that saves most is added while it saves what is worth a row; then members without which
-// the step is no longer are dropped. Options stand in a set in the order of `options`. Pairs that
+// options that save most are played; to the better of the best option and the best pair, the option
+// that saves most beside it is added, whatever it saves alone, while that is worth a row (what was
+// not worth it is not asked again); then members without which the step is no longer are dropped.
+// Options stand in a set in the order of `options`. Pairs that
 // exclude each other are never together, nor is an option in a set that leaves it nothing to do,
 // nor do the members of a set take more than the budget. So the best set is never worse than the
 // best option. Deterministic: the same for any `jobs`.

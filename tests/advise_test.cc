@@ -220,12 +220,26 @@ TEST(Advise, OptionsThatExcludeEachOtherAreNeverTogether) {
     EXPECT_FALSE(p.step.has_value());
     EXPECT_EQ(p.reason, conflict->reason);
   }
+  auto member = [&](size_t m) {
+    return m < a.worth.size() ? a.worth[m] : a.not_worth[m - a.worth.size()];
+  };
   for (size_t i : a.best_members) {
     for (size_t j : a.best_members) {
       if (i == j) continue;
-      EXPECT_FALSE(excluded(a.worth[i], a.worth[j]).has_value());
+      EXPECT_FALSE(excluded(member(i), member(j)).has_value());
     }
   }
+}
+
+// While the host holds the GPU up, faster kernels bring nothing; beside fewer launches they do.
+TEST(Advise, TheBestSetHoldsWhatHelpsOnlyBesideOthers) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile((RealTraceFolder() / "loader/resnet50-v100.workers0.a.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const Advised a = Ask(*BuildGraph(*trace), EverythingTried());
+  EXPECT_THAT(Names(a.not_worth), testing::Contains("amp"));
+  ASSERT_TRUE(a.best.has_value());
+  EXPECT_THAT(a.best->opts, testing::Contains("amp"));
 }
 
 }  // namespace

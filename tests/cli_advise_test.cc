@@ -26,7 +26,7 @@ TEST_F(Advising, RanksWhatSavesAndShowsHowToTryAndCheckIt) {
   EXPECT_THAT(r.out, HasSubstr("replay check"));
   for (const char* part :
        {"\n  #  try", "\n  1  ", "best set: ", "ceilings, of one kind of work each: ",
-        "not worth it here: ", "nothing to change here: ", "\n  how  ", "\n  trust  "}) {
+        "not worth it alone: ", "nothing to change here: ", "\n  how  ", "\n  trust  "}) {
     EXPECT_THAT(r.out, HasSubstr(part));
   }
   EXPECT_THAT(r.out, HasSubstr(" --measured AFTER.ddtrace\n"));

@@ -66,7 +66,11 @@ Table OptionTable(const Advised& a) {
   std::vector<size_t> numbers = a.best_members;
   std::sort(numbers.begin(), numbers.end());
   std::string members;
-  for (size_t m : numbers) members += fmt::format("{}{}", members.empty() ? "" : " + ", m + 1);
+  for (size_t m : numbers) {
+    if (!members.empty()) members += " + ";
+    members += m < a.worth.size() ? fmt::format("{}", m + 1)
+                                  : a.not_worth[m - a.worth.size()].prediction.name;
+  }
   table.AddRule();
   add("", "best set: " + members, *a.best, {});
   return table;
@@ -134,7 +138,7 @@ std::string NotWorthLine(const Advised& a) {
                                             : FormatChange(-saved, UnitFor(a.baseline.step));
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", o.prediction.name, how);
   }
-  std::string out = text.empty() ? "" : Wrapped("not worth it here: " + text);
+  std::string out = text.empty() ? "" : Wrapped("not worth it alone: " + text);
   text.clear();
   for (const Option& o : a.nothing_here) {
     text += fmt::format("{}{}", text.empty() ? "" : ", ", o.prediction.name);
