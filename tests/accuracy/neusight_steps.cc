@@ -76,9 +76,11 @@ std::vector<ComposedKernel> ForwardKernels(const CostRow& row, const OpTimesOfRo
                                            std::string_view product) {
   if (!OnGpu(row.at("op") != "misc" || misses, us.forward)) return {};
   const std::vector<Dims> in = ParseTensors(row.at("ins"));
-  const Forward f =
-      misses ? Forward{{{"aten::clone", {in[0]}}, {"aten::copy_", {in[0], in[0]}}}, kPointwise}
-             : ForwardOf(row, in, ParseTensors(row.at("out"))[0], product);
+  auto kernel_of = [&]() -> Forward {
+    if (!misses) return ForwardOf(row, in, ParseTensors(row.at("out"))[0], product);
+    return {{{"aten::clone", {in[0]}}, {"aten::copy_", {in[0], in[0]}}}, kPointwise};
+  };
+  const Forward f = kernel_of();
   return {{f.ops, std::string(f.kernel), us.forward, f.kernel == product}};
 }
 
