@@ -41,6 +41,17 @@ double ParamChange(const ParamEnds& p, double step, double at) {
 // up: one of 100 % is twice or half the time, so that no step takes none.
 double Factor(double error) { return error >= 0 ? 1 + error : 1 / (1 - error); }
 
+struct Ends {
+  double low = 1, high = 1;
+};
+
+// Of shares of a step that is between them.
+Ends MiddleNinety(std::vector<double> shares, double least) {
+  std::sort(shares.begin(), shares.end());
+  const double low = std::max(shares[kDraws / 20], least);
+  return {std::min(low, 1.0), std::max(shares[kDraws - 1 - kDraws / 20], 1.0)};
+}
+
 void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   const ReplayCheck& replay = *doubts.replay;
   double error = std::fabs(replay.error());
@@ -133,7 +144,8 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
                            : std::sqrt(std::max(0.0, doubts.model * doubts.model - ranges));
   // One draw for all: a larger doubt makes every single draw reach further.
   const double uneven = doubts.resampled.empty() ? spread : 0;
-  const double normal = std::hypot(std::hypot(rules, uneven), model, doubts.run);
+  const double shared = std::hypot(rules, model, doubts.run);
+  const double normal = std::hypot(shared, uneven);
   // Resampled steps scatter around their own middle, which need not be the step itself.
   double middle = 0;
   if (!doubts.resampled.empty()) {
@@ -142,19 +154,24 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
     middle = AsDouble(sorted[sorted.size() / 2]);
   }
   Draw draw;
-  std::vector<double> steps;
+  std::vector<double> steps, even;  // with and without what steps differ by, as shares of `step`
   for (size_t i = 0; i < kDraws; ++i) {
-    double value = step;
-    if (middle > 0) value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
+    double value = 1;
     for (const ParamEnds& ends : doubts.params) {
       value *= 1 + ParamChange(ends, step, draw.Even()) / std::max(step, 1.0);
     }
-    steps.push_back(value * Factor(normal * draw.Normal()));
+    const double error = draw.Normal();
+    even.push_back(value * Factor(shared * error));
+    if (middle > 0) value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
+    steps.push_back(value * Factor(normal * error));
   }
-  std::sort(steps.begin(), steps.end());
-  const Duration least = doubts.floor.Scaled(1 / Factor(kNinety * doubts.run));
-  p.low = std::min(std::max(Duration::FromDouble(steps[kDraws / 20]), least), p.step);
-  p.high = std::max(Duration::FromDouble(steps[kDraws - 1 - kDraws / 20]), p.step);
+  const double least = AsDouble(doubts.floor) / Factor(kNinety * doubts.run) / std::max(step, 1.0);
+  const Ends all = MiddleNinety(std::move(steps), least);
+  p.low = std::min(Duration::FromDouble(all.low * step), p.step);
+  p.high = std::max(Duration::FromDouble(all.high * step), p.step);
+  const Ends both = MiddleNinety(std::move(even), least);
+  p.least_speedup = p.speedup / both.high;
+  p.most_speedup = p.speedup / both.low;
   SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);
 }
 

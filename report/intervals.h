@@ -39,8 +39,8 @@ std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool r
 // Of a step: on the busiest stream, in the counted step with the least of it.
 Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 
-// Fills low, high, confidence and why of `p`: the ends of the middle 90 % of 4096 draws, with a
-// fixed seed, each `p.step` times
+// Fills low, high, least_speedup, most_speedup, confidence and why of `p`: the ends of the middle
+// 90 % of 4096 draws, with a fixed seed, each `p.step` times
 //   a resampled step time over their median (without any: a normal error of 1.2533 spread /
 //     sqrt(steps), from the step times of the replay);
 //   for every parameter what the step changes to at a value drawn evenly from its range, between
@@ -51,7 +51,8 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // A larger doubt never makes the interval narrower.
 // Normal errors are factors, 1 + e upwards and 1 / (1 + e) downwards: about the same where they are
 // small, and never a step of no time where they are large. The low end is no shorter than `floor`,
-// faster by what runs differ by.
+// faster by what runs differ by. The ends of the speed-up come from the same draws without the
+// first line: what steps differ by among themselves is on both sides of it.
 //
 // The word: low when the replay is off by more than 3 %, or the typical replay by more than 10 %,
 // or the interval is wider than 30 % of the step, or one step was recorded, or a transform warned;

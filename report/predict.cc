@@ -149,7 +149,10 @@ class Predictor {
       Doubts doubts = FindDoubts(*outcome);
       SetInterval(p_, doubts);
     }
-    if (!options_.intervals) p_.low = p_.high = std::nullopt;
+    if (!options_.intervals) {
+      p_.low = p_.high = std::nullopt;
+      p_.least_speedup = p_.most_speedup = std::nullopt;
+    }
     TellThroughput();
     return std::move(p_);
   }
@@ -205,7 +208,8 @@ class Predictor {
       trail_.Follow(*a.transform, out.graph, applied->changes);
       Merge(p_.changes, applied->changes);
       p_.bound |= applied->bound;
-      bound_last = applied->bound;
+      // A model that says of itself that it reaches too little may well make the step longer.
+      bound_last = a.transform->bound && a.transform->file == nullptr;
       out.journals.push_back({std::string(a.transform->name), std::move(applied->causes),
                               std::move(applied->edits), std::move(applied->edge_edits)});
       if (options_.kernel_time) NoteKernelTime(out);

@@ -47,6 +47,9 @@ struct Prediction {
   Duration simulated;                 // the step without what was learned
   std::optional<Duration> low, high;  // 90 % interval; bounds have none
   double speedup = 1;                 // baseline step / step; infinite when the step is 0
+  // 90 % interval of it. By what steps differ from one another, both sides differ together, so that
+  // it may be narrower than `low` to `high`. None without these.
+  std::optional<double> least_speedup, most_speedup;
   Confidence confidence = Confidence::kMeasured;
   std::string why;  // what set the confidence
   std::vector<CauseShare> causes;

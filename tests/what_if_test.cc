@@ -11,6 +11,7 @@
 #include "report/step_spread.h"
 #include "report/summary.h"
 #include "simulator/simulate.h"
+#include "tests/real_traces.h"
 #include "trace/importer.h"
 
 namespace daydream {
@@ -252,6 +253,31 @@ TEST(Intervals, StepsThatVaryWidenThem) {
   Duration step = StepTime(uneven, *Simulate(uneven));
   auto [low, high] = std::minmax_element(wide.begin(), wide.end());
   EXPECT_GT(*high - *low, step.Scaled(0.3));
+}
+
+// What steps differ by among themselves is on both sides of a speed-up.
+TEST(Intervals, UnevenStepsDoNotMakeASpeedUpDoubtful) {
+  const std::vector<Duration> uneven = {Duration::Ms(10), Duration::Ms(100), Duration::Ms(110)};
+  ReplayCheck replay;
+  Prediction p;
+  p.step = Duration::Ms(100);
+  p.speedup = 2;
+  SetInterval(p, {.replay = &replay, .resampled = uneven, .model = 0.01});
+  EXPECT_LT(*p.low, Duration::Ms(20));
+  EXPECT_NEAR(*p.least_speedup, 2 / (1 + 1.645 * 0.01), 0.01);
+  EXPECT_NEAR(*p.most_speedup, 2 * (1 + 1.645 * 0.01), 0.01);
+}
+
+// A model that reaches too little says so with a limit, and is no faster than before for it.
+TEST(WhatIf, ALimitOfWiderLayersIsLongerThanTheRecordedStep) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile((RealTraceFolder() / "training/recsys-a100-rank3of8.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  WhatIf result = Ask(*BuildGraph(*trace), {"hidden(8)"});
+  const Prediction& p = result.predictions[result.main];
+  ASSERT_TRUE(p.error.ok()) << p.error;
+  EXPECT_TRUE(p.bound);
+  EXPECT_GT(p.step, result.predictions[0].step * 4);
 }
 
 TEST(Learned, CorrectsWithShrinkageAndNarrows) {

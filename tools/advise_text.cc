@@ -48,7 +48,7 @@ Table OptionTable(const Advised& a) {
                                       FormatTime(p.step, unit),
                                       FormatTime(step - p.step, unit),
                                       SpeedupText(p),
-                                      SpeedupRange(p, step),
+                                      SpeedupRange(p),
                                       std::string(advice.effort),
                                       std::string(advice.risk)};
     if (memory) cells.push_back(MemoryText(p));

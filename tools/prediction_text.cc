@@ -20,12 +20,9 @@ std::string SpeedupText(const Prediction& p) {
   return (p.bound ? "<= " : "") + FormatSpeedup(p.speedup);
 }
 
-std::string SpeedupRange(const Prediction& p, Duration baseline) {
-  if (!p.low.has_value() || p.low->ns <= 0) return "";
-  auto ratio = [&](Duration d) {
-    return static_cast<double>(baseline.ns) / static_cast<double>(d.ns);
-  };
-  return fmt::format("({:.2f} - {:.2f})", ratio(*p.high), ratio(*p.low));
+std::string SpeedupRange(const Prediction& p) {
+  if (!p.least_speedup.has_value() || !std::isfinite(*p.most_speedup)) return "";
+  return fmt::format("({:.2f} - {:.2f})", *p.least_speedup, *p.most_speedup);
 }
 
 std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit) {

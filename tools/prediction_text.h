@@ -14,7 +14,7 @@ namespace daydream {
 // "1.42x", "<= 1.42x", "no limit".
 std::string SpeedupText(const Prediction& p);
 // "(1.33 - 1.50)"; empty without an interval.
-std::string SpeedupRange(const Prediction& p, Duration baseline);
+std::string SpeedupRange(const Prediction& p);
 // "121.5 - 137.0 ms"; empty without an interval.
 std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit);
 std::string IntervalText(const Prediction& p, TimeUnit unit);

@@ -196,6 +196,12 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   } else {
     json.Null();
   }
+  json.Key("speedup_interval");
+  if (ok && p.least_speedup.has_value()) {
+    json.BeginInlineArray().Rounded(*p.least_speedup, 6).Rounded(*p.most_speedup, 6).EndArray();
+  } else {
+    json.Null();
+  }
   json.Key("bound").Bool(p.bound).Key("confidence");
   if (ok) {
     json.String(Name(p.confidence));

@@ -32,7 +32,7 @@ Table ScenarioTable(const WhatIf& result) {
       continue;
     }
     std::vector<std::string> row = {p.name, FormatTime(p.step, unit), IntervalText(p, unit),
-                                    SpeedupText(p), SpeedupRange(p, baseline)};
+                                    SpeedupText(p), SpeedupRange(p)};
     if (memory) row.push_back(p.peak.has_value() ? PeakText(result.memory, *p.peak) : "not known");
     row.push_back(p.bound ? "a limit" : std::string(Name(p.confidence)));
     table.AddRow(std::move(row));
