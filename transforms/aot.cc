@@ -54,7 +54,8 @@ constinit const Transform kAot = {
     .twice = "the step is scheduled ahead of time already",
     .memory = MemoryEffect::kAdds,
     .memory_model =
-        "As graphs: inputs have buffers of their own. What is reserved ahead of time is what the "
+        "As graphs: what a step copies to the GPU has a place of its own. What is reserved ahead "
+        "of time is what the "
         "step needs at its peak.",
 };
 

@@ -1,13 +1,12 @@
 #include "transforms/capture.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "graph/call_kind.h"
 #include "graph/order.h"
+#include "transforms/capture_memory.h"
 #include "transforms/gpu_waits.h"
-#include "transforms/saved_tensors.h"
 #include "transforms/step_changes.h"
 
 namespace daydream {
@@ -162,7 +161,10 @@ class Capture {
   using Group = std::pair<LayerId, Phase>;
   Group GroupOf(TaskId call) const {
     if (options_.scope != CaptureScope::kLayer) return {};
-    const Task& task = graph().task(edit_.LaunchedBy(call).front());
+    return GroupOfWork(edit_.LaunchedBy(call).front());
+  }
+  Group GroupOfWork(TaskId t) const {
+    const Task& task = graph().task(t);
     if (task.phase == Phase::kOptimizer || task.phase == Phase::kData) return {};
     std::vector<LayerId> path;  // from the layer outwards
     const std::span<const Layer> layers = graph().layers();
@@ -280,9 +282,6 @@ class Capture {
         ++nodes;
       }
     }
-    if (!nodes_.empty() && nodes_.back().segment == id) {
-      fronts_.push_back(nodes_[nodes_.size() - nodes].task);
-    }
     for (TaskId t : s.between) segment_of_[t.index()] = id;
     for (TaskId t : s.waits) moved_waits_.push_back({t, id});
     captured_ += nodes;
@@ -399,38 +398,15 @@ class Capture {
                     changes.kernels, which));
   }
 
-  // A graph reads its inputs from where it was captured: the first one of a step what the step
-  // copies to the GPU, those after it what their first op works on (make_graphed_callables copies
-  // it there). The optimizer works in place.
   void TellMemory() {
-    std::map<uint16_t, double> inputs;  // by step
-    for (size_t i = 0; i < graph().size(); ++i) {
-      const CopyDetail* copy = graph().Copy(TaskId(i));
-      if (copy == nullptr || graph().task(TaskId(i)).removed) continue;
-      if (copy->to == Memory::kDevice && copy->from != Memory::kDevice) {
-        inputs[graph().task(TaskId(i)).step] += static_cast<double>(copy->bytes);
-      }
+    auto& memory = edit_.changes().memory;
+    if (options_.scope != CaptureScope::kLayer) {
+      memory.push_back(InputBuffersOfSteps(graph()));
+      return;
     }
-    OpShapes shapes(graph());
-    std::map<uint16_t, size_t> graphs;
-    size_t unshaped = 0;
-    for (TaskId t : fronts_) {
-      const Task& task = graph().task(t);
-      const bool computes = task.phase == Phase::kForward || task.phase == Phase::kBackward;
-      if (graphs[task.step]++ == 0 || !computes) continue;
-      const OpShape& shape = shapes.Of(t);
-      if (shape.known()) {
-        inputs[task.step] += WorkedOn(shape) * DTypeBytes(shape.dtype);
-      } else {
-        ++unshaped;
-      }
-    }
-    double most = 0;
-    for (const auto& [step, bytes] : inputs) most = std::max(most, bytes);
-    edit_.changes().memory.push_back({.what = "input buffers that graphs have of their own",
-                                      .bytes = std::llround(most),
-                                      .estimate = true,
-                                      .unknown = most == 0 && unshaped > 0});
+    std::vector<LayerWork> work;
+    for (const Node& n : nodes_) work.push_back({n.task, GroupOfWork(n.task).first});
+    memory.push_back(InputBuffersOfLayers(graph(), work));
   }
 
   void Tell() {
@@ -482,7 +458,6 @@ class Capture {
   std::vector<Segment> segments_;
   std::vector<uint32_t> segment_of_;  // by task; 0 = none
   std::vector<Node> nodes_;
-  std::vector<TaskId> fronts_;  // first node of each graph
   std::vector<std::pair<TaskId, uint32_t>> moved_waits_;
   std::vector<bool> ops_of_borders_;  // by scope
   std::map<std::pair<Border, bool>, SiteList> borders_;

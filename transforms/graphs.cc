@@ -86,8 +86,10 @@ constinit const Transform kGraphs = {
     .twice = "a graph cannot be captured into a graph",
     .memory = MemoryEffect::kAdds,
     .memory_model =
-        "A graph reads its inputs from fixed places: as many bytes more as a step copies to the "
-        "GPU for the first graph, and as the first op of each further one works on. Its private "
+        "A graph reads its inputs from fixed places: at most as many bytes more as a step copies "
+        "to "
+        "the GPU, and with `scope=layer` as the first op of each layer and direction works on, the "
+        "first of a step left out, at most as much as is on the GPU at the peak. Its private "
         "pool holds what the captured kernels need and gives nothing back to other work, so that "
         "the reserved memory, not the peak of tensors, grows beyond that.",
 };
