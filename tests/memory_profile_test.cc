@@ -25,7 +25,10 @@ Graph GraphOf(const std::vector<Op>& ops, bool backward = true) {
   }
   for (size_t i = 0; i < ops.size(); ++i) {
     text += fmt::format("k{} gpu0.7 kernel 10us \"{}\" phase forward layer l{} scope s{}\n", i,
-                        ops[i].name == "mm" ? "sgemm" : "f", i, i);
+                        ops[i].name == "mm"                  ? "sgemm"
+                        : ops[i].name == "cudnn_convolution" ? "implicit_convolve_sgemm"
+                                                             : "f",
+                        i, i);
   }
   for (size_t i = ops.size(); backward && i-- > 0;) {
     text += fmt::format("b{} gpu0.7 kernel 20us \"b\" phase backward layer l{}\n", i, i);
@@ -153,6 +156,32 @@ TEST(MemoryTrail, WithoutWaitsOffloadTellsTheMostThatMayBeLeft) {
   EXPECT_LE(waits.peak, runs.peak);
   EXPECT_EQ(fast.peak, waits.peak);
   EXPECT_LE(runs.peak, ProfileMemory(Linears()).peak);
+}
+
+// What `spec` alone says about memory.
+std::vector<MemoryChange> MemoryOf(Graph graph, std::string_view spec) {
+  auto scenario = ParseScenario(spec);
+  EXPECT_TRUE(scenario.ok()) << Message(scenario.status());
+  auto applied = Apply(scenario->back(), graph);
+  EXPECT_TRUE(applied.ok()) << Message(applied.status());
+  return applied.ok() ? applied->changes.memory : std::vector<MemoryChange>();
+}
+
+TEST(Amp, WithoutABackwardPassHalfOfTheFp32ResultsGo) {
+  const std::string bf16 = R"([\"c10::BFloat16\"])", shapes = "[[64, 64], [64, 64]]";
+  // Of 3 * 16 kB in fp32 and 8 kB in 16 bit, softmax stays: 32 of 56 kB are halved.
+  const std::vector<MemoryChange> mixed = MemoryOf(
+      GraphOf({{"mm", shapes}, {"softmax", "[[64, 64]]"}, {"mm", shapes}, {"mm", shapes, bf16}},
+              false),
+      "amp");
+  ASSERT_FALSE(mixed.empty());
+  EXPECT_EQ(mixed[0].what, "results in 16 bit");
+  EXPECT_DOUBLE_EQ(mixed[0].in_step, 1 - 0.5 * 32 / 56);
+  // A model in 16 bit has none.
+  for (const MemoryChange& m : MemoryOf(GraphOf({{"mm", shapes, bf16}}, false), "amp")) {
+    EXPECT_EQ(m.bytes, 0) << m.what;
+    EXPECT_EQ(m.in_step, 0) << m.what;
+  }
 }
 
 TEST(MemoryTrail, EveryOptimizationSaysWhatItsChangeRestsOn) {

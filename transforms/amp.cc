@@ -244,6 +244,7 @@ class Amp {
     SetFaster(t, gain / params_["matrix_time"]);
     ++matrix_;
     moved_.push_back(t);
+    to_half_.insert(shapes_.Of(t).scope);
     if (format == DType::kFp8) {
       ++narrow_;
       last_narrow_[{graph().task(t).step, graph().task(t).phase}] = t;
@@ -252,6 +253,7 @@ class Amp {
   }
 
   void Halve(TaskId t) {
+    to_half_.insert(shapes_.Of(t).scope);
     edit_.BeginCause("other kernels move half the bytes");
     SetFaster(t, 2);
   }
@@ -329,12 +331,34 @@ class Amp {
     const double weights =
         MostInAPass(ops, [](const ForwardOp& op) { return InHalf(op) ? op.weights / 2 : 0; });
     auto& memory = edit_.changes().memory;
-    // Without a backward pass, what comes and goes are results of those ops.
-    memory.push_back({.what = "kept for backward in 16 bit",
-                      .kept = true,
-                      .in_step = HasBackward(graph()) ? 0 : 0.5});
+    if (HasBackward(graph())) {
+      memory.push_back({.what = "kept for backward in 16 bit", .kept = true});
+    } else {
+      TellResults(ops);
+    }
     memory.push_back(
         {.what = "weights in 16 bit, too", .bytes = std::llround(weights), .estimate = true});
+  }
+
+  // Without a backward pass, what comes and goes are results, and half of those in fp32 that are in
+  // 16 bit now goes.
+  void TellResults(std::span<const ForwardOp> ops) {
+    double all = 0, now_half = 0;
+    for (const ForwardOp& op : ops) {
+      const double bytes = op.elements * DTypeBytes(op.shape.dtype);
+      all += bytes;
+      if (InHalf(op) && to_half_.contains(op.shape.scope)) now_half += bytes;
+    }
+    MemoryChange results{.what = "results in 16 bit"};
+    if (all <= 0) {
+      results.unknown = true;
+    } else if (now_half > 0) {
+      results.kept = true;
+      results.in_step = 1 - 0.5 * now_half / all;
+    } else {
+      return;
+    }
+    edit_.changes().memory.push_back(std::move(results));
   }
 
   static bool InHalf(const ForwardOp& op) {
@@ -402,7 +426,8 @@ class Amp {
   DType dtype_ = DType::kBf16;
   std::map<int32_t, DeviceMatch> devices_;
   std::vector<Cast> casts_;
-  std::vector<TaskId> moved_;  // matrix kernels
+  std::vector<TaskId> moved_;             // matrix kernels
+  absl::flat_hash_set<ScopeId> to_half_;  // ops with kernels that read and write 16 bit now
   std::vector<LayoutChange> layouts_;
   ScopeId last_op_, last_full_;
   double bandwidth_ = 0;
@@ -456,7 +481,8 @@ constinit const Transform kAmp = {
         "What ops of autocast's 16-bit list keep for backward takes half the bytes of its fp32 "
         "form; norms over rows, softmax and losses keep fp32, masks a byte an element. Autocast "
         "holds a 16-bit copy of each weight that it casts until the end of the forward pass; "
-        "parameters, gradients and the optimizer's state stay in fp32.",
+        "parameters, gradients and the optimizer's state stay in fp32. Without a backward pass, of "
+        "what comes and goes the share of fp32 results that are in 16 bit then takes half.",
 };
 
 }  // namespace daydream
