@@ -184,6 +184,19 @@ TEST(Amp, WithoutABackwardPassHalfOfTheFp32ResultsGo) {
   }
 }
 
+// 4 examples of 2 * 2 pixels are fewer than the weights of the layer that reads them, and 64 rows
+// of weights are a multiple of 4.
+TEST(Batch, WeightsOfConvolutionsDoNotGrowHoweverLarge) {
+  const Graph graph = GraphOf({{"cudnn_convolution", "[[4, 64, 2, 2], [64, 64, 3, 3]]"},
+                               {"cudnn_convolution", "[[4, 64, 2, 2], [64, 64, 3, 3]]"}});
+  const MemoryProfile before = ProfileMemory(graph);
+  const double kept = 2 * 4 * 64 * 2 * 2 * 4, weights = 2 * 64 * 64 * 3 * 3 * 4;
+  EXPECT_EQ(before.activations, kept);
+  EXPECT_EQ(PeakAfterScenario(graph, "batch(x2)").peak, before.peak + kept);
+  EXPECT_EQ(PeakAfterScenario(graph, "batch(x2),amp").peak, before.peak + 0.5 * weights);
+  EXPECT_EQ(PeakAfterScenario(graph, "amp,batch(x2)").peak, before.peak + 0.5 * weights);
+}
+
 TEST(MemoryTrail, EveryOptimizationSaysWhatItsChangeRestsOn) {
   for (const Transform* t : Transforms()) EXPECT_FALSE(t->memory_model.empty()) << t->name;
 }

@@ -166,13 +166,15 @@ std::optional<std::vector<Dims>> BatchSizes::Scaled(std::string_view op,
         for (int64_t d : b) nb *= static_cast<double>(d);
         return na < nb;
       });
-  if (IsParameter(*largest) && (MovesParameters(op) || BatchAxis(*largest) < 0)) {
+  // The weights of a convolution may be larger than what it reads.
+  const bool keeps_weights = IsConvolution(op);
+  if (!keeps_weights && IsParameter(*largest) && (MovesParameters(op) || BatchAxis(*largest) < 0)) {
     return std::nullopt;
   }
   bool any = false;
   for (Dims& dims : scaled) {
     // Another input may look like a parameter by chance; the largest decides that it is none.
-    const bool parameter = IsParameter(dims) && dims != *largest;
+    const bool parameter = IsParameter(dims) && (keeps_weights || dims != *largest);
     const int axis = parameter ? -1 : BatchAxis(dims);
     if (axis < 0) continue;
     const auto i = static_cast<size_t>(axis);
