@@ -21,6 +21,15 @@ constexpr const char* kTrace = kExampleTrace;
 using Result = CliResult;
 class Cli : public CliFixture {};
 
+// Of what makes up a peak, only what is tiny beside the rest stays out.
+TEST_F(Cli, WhatIfNamesEveryChangeOfMemoryThatMatters) {
+  const CliResult r =
+      Run(std::string("whatif ") + kExampleTrace + " --no-interval --opt 'batch(x2),amp'");
+  EXPECT_THAT(r.out, HasSubstr("bytes kept for backward, which grow with the batch +35.7 MB"));
+  EXPECT_THAT(r.out, HasSubstr(", kept for backward in 16 bit -29.4 MB"));
+  EXPECT_THAT(r.out, HasSubstr(", weights in 16 bit, too +6.8 MB"));
+}
+
 TEST_F(Cli, HelpListsEveryCommandAndOnlyThose) {
   Result r = Run("help");
   EXPECT_EQ(r.exit, 0);

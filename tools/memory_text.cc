@@ -9,6 +9,9 @@
 namespace daydream {
 namespace {
 
+// Changes below this share of the largest are not printed.
+constexpr double kSmallestShare = 0.01;
+
 std::string Bytes(double bytes) { return FormatBytes(static_cast<uint64_t>(std::llround(bytes))); }
 
 std::string Capacity(uint64_t bytes) { return bytes == 0 ? "" : " of " + FormatBytes(bytes); }
@@ -49,6 +52,8 @@ void WriteBytes(std::string_view key, double bytes, JsonWriter& json) {
 
 std::string PeakText(const MemoryProfile& before, const PeakAfter& peak) {
   if (peak.unknown) return "not known";
+  // At least what was, plus at most something: no limit.
+  if (peak.at_most && before.at_least) return Marked(peak.peak, true);
   if (peak.at_most) return "<= " + Marked(peak.peak, peak.estimate);
   return (before.at_least ? ">= " : "") + Marked(peak.peak, peak.estimate);
 }
@@ -86,10 +91,12 @@ std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
     if (m.unknown) unknown += (unknown.empty() ? "" : ", ") + Printable(m.what);
   }
   if (!unknown.empty()) text += fmt::format(": this trace does not tell {}", unknown);
-  const bool told = !changes.empty() && changes.front().bytes != 0;
-  if (told) {
-    text += fmt::format("{} {} {}", unknown.empty() ? ":" : ";", Printable(changes.front().what),
-                        SignedBytes(changes.front().bytes));
+  std::string_view before = unknown.empty() ? ":" : ";";
+  for (const MemoryChange& m : changes) {
+    const double share = 1.0 * std::llabs(m.bytes) / std::max(1LL, std::llabs(changes[0].bytes));
+    if (share < kSmallestShare) break;
+    text += fmt::format("{} {} {}", before, Printable(m.what), SignedBytes(m.bytes));
+    before = ",";
   }
   if (!p.peak->fits()) text += p.peak->at_most ? "; that may not fit" : "; that does not fit";
   return text + "\n";
