@@ -57,6 +57,10 @@ absl::StatusOr<std::vector<SweepGoal>> ParseGoals(std::string_view text) {
   }
 }
 
+bool Comparable(const SweepRow& row, std::span<const SweepGoal> goals) {
+  return PointOf(row, 0, goals).has_value();
+}
+
 std::vector<bool> OnFront(std::span<const SweepRow> rows, Duration baseline,
                           std::span<const SweepGoal> goals) {
   std::vector<Point> points(1);

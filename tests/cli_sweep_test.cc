@@ -62,6 +62,16 @@ TEST_F(Sweeping, MatricesSayWhatWasLeftOutAndWhatMemoryBecomes) {
   EXPECT_THAT(memory.out, HasSubstr("peak memory"));
 }
 
+TEST_F(Sweeping, AFrontOfNothingComparedDoesNotSayThatTheRecordedStepIsBest) {
+  const std::string ask = std::string("sweep ") + kExampleTrace + " --no-interval --pareto ";
+  EXPECT_THAT(Run(ask + "step,memory --opt free-comm --opt free-gpu").out,
+              HasSubstr("  none: no row has a known step and memory\n"));
+  EXPECT_THAT(Run(ask + "memory --opt free-gpu").out,
+              HasSubstr("  none: no row has a known memory\n"));
+  EXPECT_THAT(Run(ask + "step,memory --opt 'batch(x2)'").out,
+              HasSubstr("  none: the recorded step beats them all\n"));
+}
+
 TEST_F(Sweeping, TheFrontIsTheSameInEveryFormAndAfterAMerge) {
   const std::string ask = std::string("sweep ") + kExampleTrace +
                           " --no-interval --pareto step,memory --opt 'batch({x1,x2})' --opt fuse"

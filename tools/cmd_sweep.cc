@@ -122,6 +122,8 @@ absl::Status FindFront(const Args& args, SweepResult& result, Session& session) 
   result.pareto = std::string(args.Get("--pareto"));
   DD_ASSIGN_OR_RETURN(const std::vector<SweepGoal> goals, ParseGoals(result.pareto));
   result.front = OnFront(result.rows, result.head.baseline, goals);
+  result.compared = std::any_of(result.rows.begin(), result.rows.end(),
+                                [&](const SweepRow& r) { return Comparable(r, goals); });
   const bool memory = std::find(goals.begin(), goals.end(), SweepGoal::kMemory) != goals.end();
   const auto unknown = std::count_if(result.rows.begin(), result.rows.end(), [](const SweepRow& r) {
     return r.code.empty() && !r.memory.has_value();

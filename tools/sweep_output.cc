@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "report/fields.h"
 #include "report/format.h"
 #include "report/json_writer.h"
 #include "tools/prediction_text.h"
@@ -145,6 +146,13 @@ std::string FrontTitle(const SweepResult& result) {
   return fmt::format("no other one, nor the recorded step, beats these in {}", result.pareto);
 }
 
+// Why no row is on the front.
+std::string NoFront(const SweepResult& result) {
+  if (result.compared) return "  none: the recorded step beats them all\n";
+  return fmt::format("  none: no row has a known {}\n",
+                     fmt::join(Split(result.pareto, ','), " and "));
+}
+
 bool IsMatrix(const std::vector<SweepAxis>& axes) {
   return axes.size() == 2 && axes[1].values.size() <= kMostColumns && axes[0].values.size() > 1 &&
          axes[1].values.size() > 1;
@@ -179,8 +187,7 @@ std::string SweepTables(const SweepResult& result, const TableStyle& style) {
   if (result.pareto.empty()) return out;
   const std::vector<const SweepRow*> front = FrontRows(result);
   out += fmt::format("\n{}\n", FrontTitle(result));
-  return out + (front.empty() ? "  none: the recorded step beats them all\n"
-                              : LongTable(result, front, {}).Text(style));
+  return out + (front.empty() ? NoFront(result) : LongTable(result, front, {}).Text(style));
 }
 
 std::string SweepMarkdown(const SweepResult& result) {
