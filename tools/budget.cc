@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
+
+#include "tools/flags.h"
 
 namespace daydream {
 namespace {
@@ -59,6 +62,25 @@ absl::StatusOr<Budget> ParseBudget(std::span<const std::string> texts) {
     }
   }
   return budget;
+}
+
+absl::Status CheckRisks(const Budget& budget, std::span<const Transform* const> known) {
+  std::set<std::string_view> risks = {"none"};
+  for (const Transform* t : known) {
+    for (std::string_view risk : RisksOf(t->advice.risk)) risks.insert(risk);
+  }
+  const std::vector<std::string_view> words(risks.begin(), risks.end());
+  for (const std::vector<std::string>* list : {&budget.only, &budget.never}) {
+    for (const std::string& risk : *list) {
+      if (risks.contains(risk)) continue;
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        {.code = "E0710",
+                         .what = fmt::format("--budget: no optimization has the risk '{}'{}", risk,
+                                             DidYouMean(risk, words)),
+                         .fix = fmt::format("--budget risk={}", OrList(words))});
+    }
+  }
+  return absl::OkStatus();
 }
 
 double LinesOf(std::string_view effort) {

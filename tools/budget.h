@@ -20,6 +20,9 @@ struct Budget {
 // 'effort<=20 lines', 'risk=none', 'risk!=numerics'; E0710 for other texts.
 absl::StatusOr<Budget> ParseBudget(std::span<const std::string> texts);
 
+// E0710 for a risk that none of `known` has, and that is not "none".
+absl::Status CheckRisks(const Budget& budget, std::span<const Transform* const> known);
+
 // Lines that an effort stands for: "~20 lines" are 20, "1 word", "1 number", "1 variable" and
 // "1 command" count as a line. Infinite when it names no such number ("new kernels").
 double LinesOf(std::string_view effort);

@@ -60,6 +60,7 @@ absl::StatusOr<Candidates> FindCandidates(const Args& args, const Budget& budget
   std::vector<const Transform*> known(Transforms().begin(), Transforms().end());
   for (const auto& file : files.all()) known.push_back(&file->transform());
   DD_RETURN_IF_ERROR(CheckExcluded(excluded, known));
+  DD_RETURN_IF_ERROR(CheckRisks(budget, known));
   DD_ASSIGN_OR_RETURN(std::vector<Application> given, GivenOptions(args, files));
   Candidates out;
   auto add = [&](Application a) {
