@@ -109,6 +109,28 @@ TEST_F(Advising, ABudgetLeavesOutWhatTakesMoreAndSaysSo) {
   }
 }
 
+TEST_F(Advising, ABudgetNamesRisksThatThereAre) {
+  const std::string ask = std::string("advise ") + kExampleTrace;
+  const CliResult wrong = Run(ask + " --budget risk=numeric");
+  EXPECT_EQ(wrong.exit, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("E0710"));
+  EXPECT_THAT(wrong.err, HasSubstr("no optimization has the risk 'numeric'; did you mean"));
+  EXPECT_THAT(wrong.err, HasSubstr("host memory, "));
+  EXPECT_EQ(Run(ask + " --budget 'risk!=foo'").exit, 2);
+  // The word of an option file of one's own is one, too.
+  Write("mine.yaml",
+        "daydream: 1\nname: mine\nsummary: s\nadvice: {effort: 1 line, risk: foo, how: h}\n"
+        "steps: [{use: fuse}]\n");
+  EXPECT_EQ(Run(ask + " --budget 'risk!=foo' --opt-file " + Path("mine.yaml")).exit, 0);
+}
+
+TEST_F(Advising, AGoalThatIsAlwaysRefusedIsNotOffered) {
+  const CliResult r = Run(std::string("advise ") + kExampleTrace + " --objective fast");
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("--objective step, throughput or cost"));
+  EXPECT_THAT(r.err, Not(HasSubstr("energy")));
+}
+
 // The members of the best set count together.
 TEST_F(Advising, ASetStaysWithinTheBudgetOfAllItsMembers) {
   const json roomy = Advise("--budget 'effort<=1000 lines'"),

@@ -83,6 +83,17 @@ TEST_F(Learning, AnotherProgramsRecordingIsToldAndNotLearnedFrom) {
   EXPECT_FALSE(fs::exists(Path("mine")));
 }
 
+TEST_F(Learning, AGpuWithoutANameIsCalledThat) {
+  std::ofstream(Path("after.json")) << R"({"traceEvents": [
+    {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1, "dur": 9},
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 2,
+     "dur": 5, "args": {"correlation": 7}},
+    {"ph": "X", "cat": "kernel", "name": "add", "pid": 0, "tid": 7, "ts": 8, "dur": 5,
+     "args": {"device": 0, "stream": 7, "correlation": 7}}]})";
+  ASSERT_EQ(Run("--opt graphs --measured " + Path("after.json")), 0) << Read(Path("err"));
+  EXPECT_THAT(Read(Path("err")), HasSubstr("measured on a GPU that is not named"));
+}
+
 TEST_F(Learning, MistakesAreLocated) {
   EXPECT_EQ(Run("--opt graphs --learn " + Path("mine")), 2);
   EXPECT_THAT(Read(Path("err")), HasSubstr("E0104"));

@@ -10,7 +10,7 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kObjectives[] = {"step", "throughput", "cost", "energy"};
+constexpr std::string_view kObjectives[] = {"step", "throughput", "cost"};
 constexpr Flag kFlags[] = {
     {.name = "--opt-file",
      .value = "FILE",
@@ -30,7 +30,8 @@ constexpr Flag kFlags[] = {
      .value = "GOAL",
      .help = "rank by step, by throughput or cost (time for as many examples as recorded)",
      .fallback = "step",
-     .choices = kObjectives},
+     .choices = kObjectives,
+     .unoffered = "energy"},
     {.name = "--details",
      .value = "N",
      .help = "options that are shown with the reason, the code and the command that checks them",

@@ -136,6 +136,10 @@ absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in
   return absl::OkStatus();
 }
 
+std::string Called(std::string_view device) {
+  return device.empty() ? "a GPU that is not named" : fmt::format("'{}'", Printable(device));
+}
+
 // Why this was not a measurement of what was predicted for `after`; empty when nothing speaks
 // against it.
 std::string NotTheSame(const Score& score, const Graph& after, const Graph& measured,
@@ -148,8 +152,7 @@ std::string NotTheSame(const Score& score, const Graph& after, const Graph& meas
     same = known == nullptr || known->name == device;
   }
   if (!same) {
-    return fmt::format("predicted for '{}', measured on '{}'", Printable(device),
-                       Printable(score.device));
+    return fmt::format("predicted for {}, measured on {}", Called(device), Called(score.device));
   }
   const double ratio = score.error + 1;
   if (ratio <= kOtherProgram && ratio >= 1 / kOtherProgram) return "";
@@ -246,9 +249,9 @@ void CommentOnLearned(const Args& args, const WhatIf& result, const Inputs& in, 
     if (p.learned.rows > 0) return;
   }
   session.Note(
-      fmt::format("--learned {}: no row is about these optimizations on '{}'; nothing was "
+      fmt::format("--learned {}: no row is about these optimizations on {}; nothing was "
                   "corrected",
-                  args.Get("--learned"), Printable(DeviceName(in.built.graph))));
+                  args.Get("--learned"), Called(DeviceName(in.built.graph))));
 }
 
 absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session& session) {

@@ -64,7 +64,7 @@ struct Reader {
   std::map<std::string, std::vector<std::string>, std::less<>>* values;
 
   absl::Status Take(const Flag& flag, size_t place, std::string value) {
-    if (!flag.choices.empty() &&
+    if (!flag.choices.empty() && (flag.unoffered.empty() || value != flag.unoffered) &&
         std::find(flag.choices.begin(), flag.choices.end(), value) == flag.choices.end()) {
       return BadValue(
           fmt::format("{} cannot be '{}'{}", flag.name, value, DidYouMean(value, flag.choices)),

@@ -20,6 +20,7 @@ struct Flag {
   std::string_view help = {};                      // one line, no full stop
   std::string_view fallback = {};                  // shown in the help, returned by Get()
   std::span<const std::string_view> choices = {};  // accepted values; empty: any
+  std::string_view unoffered = {};                 // a choice that the command refuses, with why
   bool repeats = false;                            // may be given more than once
 };
 
