@@ -121,7 +121,7 @@ class Prefetch {
 
   // What it takes to make a batch. In a process without workers that is the time in next(). With
   // workers next() only waits: when the step is bound by them, their number and the returns of
-  // next() tell; otherwise the trace does not say, and there is nothing to gain.
+  // next() tell; otherwise more workers bring nothing, and what fewer bring the trace does not say.
   absl::Status FindWork() {
     if (params_["recorded"] > 0 && HasNoWorkers(graph(), fetches_[0])) {
       return MakeStatus(
@@ -135,6 +135,7 @@ class Prefetch {
     }
     if (params_["recorded"] == 0 && !HasWorkers(graph(), fetches_[0])) return absl::OkStatus();
     if (FindsBatchesReady(fetches_)) {
+      DD_RETURN_IF_ERROR(CheckNotFewer());
       fetches_.clear();
       edit_.changes().notes.push_back(
           "the recorded run has loader workers already, and never waits for them");
@@ -150,6 +151,25 @@ class Prefetch {
     }
     WorkOfWorkers();
     return absl::OkStatus();
+  }
+
+  // Workers that never kept the step waiting may be more than it takes, and how many it takes is
+  // not known.
+  absl::Status CheckNotFewer() const {
+    const double recorded = params_["recorded"];
+    if (recorded > 0 && params_["workers"] >= recorded) return absl::OkStatus();
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0605",
+         .what = recorded > 0
+                     ? fmt::format("prefetch: workers = {:g} instead of {:g} cannot be judged",
+                                   params_["workers"], recorded)
+                     : "prefetch: the recorded run has loader workers, of unknown number, and "
+                       "never waits for them; fewer cannot be judged",
+         .why = "how long a batch takes is not in this trace",
+         .fix = recorded > 0 ? "record a run with fewer workers, or with num_workers=0"
+                             : "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded "
+                               "run: as many or more change nothing"});
   }
 
   // What a batch took the recorded workers on average: between two calls that waited, all of them
