@@ -139,9 +139,7 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
     const double width = AsDouble(ends.at_high - ends.at_low) / std::max(step, 1.0);
     ranges += width * width / 12;  // variance of an even distribution
   }
-  const double model = doubts.learned
-                           ? doubts.model
-                           : std::sqrt(std::max(0.0, doubts.model * doubts.model - ranges));
+  const double model = std::sqrt(std::max(0.0, doubts.model * doubts.model - ranges));
   // One draw for all: a larger doubt makes every single draw reach further.
   const double uneven = doubts.resampled.empty() ? spread : 0;
   const double shared = std::hypot(rules, model, doubts.run);

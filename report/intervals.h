@@ -46,8 +46,8 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 //   for every parameter what the step changes to at a value drawn evenly from its range, between
 //     the replays at both ends and the one at its default on straight lines;
 //   a normal error whose variance is the sum of those of `run`, of `model` (less the variance that
-//     the parameters bring, which are part of the models), and of the replay: the larger of |replay
-//     error| and |typical error| counts as the end of 90 %.
+//     the parameters bring, which are part of the models and of learned errors), and of the replay:
+//     the larger of |replay error| and |typical error| counts as the end of 90 %.
 // A larger doubt never makes the interval narrower.
 // Normal errors are factors, 1 + e upwards and 1 / (1 + e) downwards: about the same where they are
 // small, and never a step of no time where they are large. The low end is no shorter than `floor`,

@@ -10,6 +10,7 @@ namespace daydream {
 namespace {
 
 constexpr double kPriorRows = 2;
+constexpr double kNinety = 1.645;  // standard deviations from the middle to the end of 90 %
 // A day: no step is longer.
 constexpr int64_t kLongest = int64_t{86400} * 1'000'000'000;
 
@@ -88,6 +89,9 @@ Correction CorrectionFor(std::span<const LearnedRow> rows, std::string_view opts
   double sum = kPriorRows * prior * prior;
   for (double r : errors) sum += (r - c.share) * (r - c.share);
   c.sigma = std::sqrt(sum / weight);
+  const bool inside = std::all_of(errors.begin(), errors.end(),
+                                  [&](double r) { return std::fabs(r) <= kNinety * prior; });
+  if (inside) c.sigma = std::min(c.sigma, prior);
   return c;
 }
 

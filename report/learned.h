@@ -33,7 +33,8 @@ absl::StatusOr<std::vector<LearnedRow>> ParseLearned(std::string_view text, std:
 //   correction = sum(r) / (n + 2)                      of the step
 //   sigma^2 = (2 prior^2 + sum((r - correction)^2)) / (2 + n)
 // so that nothing learned counts as two rows without error, as wide as `prior`, the share of the
-// step that the prediction would be unsure by without them.
+// step that the prediction would be unsure by without them. Sigma is no larger than that unless an
+// error was: more than 1.645 prior, the end of 90 %.
 struct Correction {
   size_t rows = 0;
   double share = 0, sigma = 0;

@@ -292,6 +292,32 @@ TEST(Learned, CorrectsWithShrinkageAndNarrows) {
   EXPECT_EQ(CorrectionFor(rows, "fuse", "V100", 0.1).sigma, 0.1);
 }
 
+TEST(Learned, WidensOnlyAfterMeasurementsOutsideOfTheInterval) {
+  const LearnedRow low{"amp", "V100", Duration::Ms(100), Duration::Ms(100), Duration::Ms(84), "a"},
+      high{"amp", "V100", Duration::Ms(100), Duration::Ms(100), Duration::Ms(116), "b"},
+      far{"amp", "V100", Duration::Ms(100), Duration::Ms(100), Duration::Ms(140), "c"};
+  const std::vector<LearnedRow> inside = {low, high}, outside = {low, far};
+  EXPECT_EQ(CorrectionFor(inside, "amp", "V100", 0.1).sigma, 0.1);
+  EXPECT_GT(CorrectionFor(outside, "amp", "V100", 0.1).sigma, 0.1);
+}
+
+TEST(Learned, RangesOfParametersAreNotCountedTwice) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(100);
+  Doubts doubts{.replay = &replay, .model = 0.15, .run = 0.02};
+  doubts.params = {{Duration::Ms(80), Duration::Ms(130), 0.4}};
+  SetInterval(p, doubts);
+  const Duration before = *p.high - *p.low;
+  doubts.model = 0.13;  // a share learned from a small error
+  doubts.run = 0;
+  doubts.learned = true;
+  SetInterval(p, doubts);
+  EXPECT_LE(*p.high - *p.low, before);
+}
+
 TEST(Learned, RowsSurviveTheFileAndBadOnesAreLocated) {
   LearnedRow row{"amp", "Tesla\tV100", Duration::Ms(100), Duration::Ms(50), Duration::Ms(55),
                  "a\n"};
