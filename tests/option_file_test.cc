@@ -242,6 +242,20 @@ steps: [{select: {kernel: softmax}, remove: true}]
   EXPECT_FALSE(Read("memory: 3ms\nsteps: [{use: fuse}]\n").ok());
 }
 
+TEST(OptionFile, ThatAddsOrRemovesGpuWorkDoesNotTellTheMemory) {
+  constexpr std::string_view kInsert =
+      "steps: [{insert: {kernel: {name: n, time: 5us}, before: {kernel: softmax}}}]";
+  auto unknown = [](const std::string& text) {
+    const std::vector<MemoryChange> changes = Play(text).applied.changes.memory;
+    return std::any_of(changes.begin(), changes.end(),
+                       [](const MemoryChange& c) { return c.unknown; });
+  };
+  EXPECT_TRUE(unknown(std::string(kInsert)));
+  EXPECT_TRUE(unknown("steps: [{select: {kernel: softmax}, remove: true}]"));
+  EXPECT_FALSE(unknown("memory: 0GB\n" + std::string(kInsert)));
+  EXPECT_FALSE(unknown("steps: [{select: {kernel: softmax}, scale: {time: 2}}]"));
+}
+
 TEST(OptionFile, WhatMatchesNothingIsAnError) {
   EXPECT_EQ(Play("steps: [{select: {kernel: dropout}, remove: true}]").error, "E0601");
   EXPECT_EQ(Play(R"(steps: [{select: {kernel: relu}, remove: true}]

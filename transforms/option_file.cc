@@ -288,8 +288,8 @@ class OptionFileReader {
   absl::Status ReadMemory(const YamlNode& root) {
     Transform& t = file_.transform_;
     t.memory_model =
-        "Forward ops that are removed keep nothing for backward, merged ones keep what they kept. "
-        "`memory:` in the file would say something else.";
+        "Merged ops keep for backward what they kept. Where GPU work is added or removed, the peak "
+        "is not known. `memory:` in the file would say something else.";
     const YamlNode* memory = root.Find("memory");
     if (memory == nullptr) return absl::OkStatus();
     DD_ASSIGN_OR_RETURN(file_.program_->memory,

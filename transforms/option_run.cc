@@ -17,8 +17,8 @@ namespace {
 // Tasks and dependencies that the steps of a file may add: so many in any graph, and more in one
 // that has more tasks itself. Selectors see what earlier steps added, so that a few lines can ask
 // for any number.
-constexpr size_t kMostAdded = 1'000'000;
-constexpr size_t kMostAddedForEach = 4;
+constexpr size_t kMostAdded = 1'000'000, kMostAddedForEach = 4;
+constexpr char kOtherWork[] = "what GPU work keeps that is added or removed (memory: can say)";
 
 class OptionRun {
  public:
@@ -77,7 +77,10 @@ class OptionRun {
   // What the file says of the peak of GPU memory.
   absl::Status TellMemory() {
     const OptionProgram& program = file_.program();
-    if (program.memory == nullptr) return absl::OkStatus();
+    if (program.memory == nullptr) {
+      if (other_work_) edit_.changes().memory.push_back({.what = kOtherWork, .unknown = true});
+      return absl::OkStatus();
+    }
     const std::optional<double> bytes = Evaluation(*program.memory, *values_).Of(TaskId::None());
     const bool known = bytes.has_value() && std::abs(*bytes) <= kMostBytes;
     if (bytes.has_value() && !known) {
@@ -307,6 +310,7 @@ class OptionRun {
       (IsGpu(graph().task(t).kind) ? gpu : host).push_back(t);
       gone[t.index()] = true;
     }
+    other_work_ |= !gpu.empty();
     edit_.RemoveWithLaunches(gpu);
     edit_.Remove(host);
     if (!action.bridge) {
@@ -433,6 +437,7 @@ class OptionRun {
       }
       made.push_back({anchor, task});
     }
+    other_work_ |= gpu && !made.empty();
     for (const Made& m : made) {
       LaneId stream = action.stream ? FindStream(edit_, *action.stream, graph().task(m.anchor).lane)
                                     : LaneId::None();
@@ -478,10 +483,11 @@ class OptionRun {
   Editor& edit_;
   std::vector<OptionMatch>* matches_;
   std::unique_ptr<TaskValues> values_;
-  Place place_;           // of the action that runs
-  uint64_t skipped_ = 0;  // tasks that it leaves as they are
-  std::string missing_;   // what they lack
-  size_t added_ = 0;      // tasks and edges, by the actions up to here
+  Place place_;              // of the action that runs
+  uint64_t skipped_ = 0;     // tasks that it leaves as they are
+  std::string missing_;      // what they lack
+  size_t added_ = 0;         // tasks and edges, by the actions up to here
+  bool other_work_ = false;  // on the GPU, by insert or remove
 };
 
 }  // namespace
