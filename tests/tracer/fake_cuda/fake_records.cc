@@ -30,7 +30,7 @@ struct Buffer {
   std::mutex mutex;
   uint8_t* data = nullptr;
   size_t capacity = 0, used = 0;
-  bool in_use = true;  // by a living thread
+  std::atomic<bool> in_use = true;  // by a living thread
 };
 
 struct Buffers {
@@ -55,10 +55,8 @@ Buffer* NewBuffer() {
 
 struct OfThread {
   Buffer* buffer = NewBuffer();
-  ~OfThread() {
-    std::lock_guard lock(All().mutex);
-    buffer->in_use = false;
-  }
+  // Without the mutex: in a child of a fork, a thread that is not there may hold it.
+  ~OfThread() { buffer->in_use = false; }
 };
 
 void HandBack(Buffer& b) {
