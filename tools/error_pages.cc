@@ -296,8 +296,8 @@ constexpr ErrorPage kPages[] = {
      "The condition that was to fail the command is true. The exit code is 5."},
     {"E0605", "the optimization must be told more",
      "A parameter has no default because the trace cannot tell it, for example how many loader\n"
-     "workers the recorded run had. The message says which one to give. Where workers never kept a\n"
-     "step waiting, how long they need is not in the trace, and fewer cannot be judged."},
+     "workers the recorded run had. The message says which one to give. Where workers never kept\n"
+     "a step waiting, how long they need is not in the trace, and fewer cannot be judged."},
     {"E0606", "there is nothing to learn from this measurement",
      "--learn keeps what a prediction was off by, so that --learned can correct later ones. That\n"
      "makes sense only for a prediction (not a limit) that was measured on the GPU it was\n"
