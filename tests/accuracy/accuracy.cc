@@ -20,11 +20,10 @@
 #include "graph/repeat.h"
 #include "report/error_kind.h"
 #include "report/kernel_time.h"
-#include "report/what_if.h"
 #include "simulator/simulate.h"
 #include "tests/accuracy/composed.h"
+#include "tests/accuracy/loaded.h"
 #include "tests/accuracy/published.h"
-#include "trace/importer.h"
 
 namespace daydream {
 namespace {
@@ -50,21 +49,6 @@ std::vector<Pair> ReadManifest(const fs::path& path) {
     pairs.push_back(p);
   }
   return pairs;
-}
-
-struct Loaded {
-  std::shared_ptr<const Trace> trace;
-  BuiltGraph built;
-  ReplayCheck replay;
-};
-
-absl::StatusOr<Loaded> Load(const fs::path& path) {
-  Loaded loaded;
-  DD_ASSIGN_OR_RETURN(loaded.trace, ImportFile(path.string()));
-  DD_ASSIGN_OR_RETURN(loaded.built, BuildGraph(loaded.trace));
-  DD_ASSIGN_OR_RETURN(BuiltGraph typical, BuildGraph(loaded.trace, {.lags = Lags::kTypical}));
-  DD_ASSIGN_OR_RETURN(loaded.replay, CheckReplay(loaded.built, &typical));
-  return loaded;
 }
 
 std::string Percent(double share) { return fmt::format("{:+.2f} %", 100 * share); }

@@ -9,8 +9,7 @@
 #include <fmt/format.h>
 
 #include "absl/strings/numbers.h"
-#include "report/what_if.h"
-#include "trace/importer.h"
+#include "tests/accuracy/loaded.h"
 
 namespace daydream {
 namespace {
@@ -53,20 +52,6 @@ absl::StatusOr<double> Cost(const BuiltGraph& built, const ReplayCheck& replay,
   if (p.peak && !p.peak->unknown) return p.peak->peak;
   return MakeStatus(absl::StatusCode::kFailedPrecondition,
                     {.code = "E0601", .what = "peak memory not known"});
-}
-
-struct Loaded {
-  std::shared_ptr<const Trace> trace;
-  BuiltGraph built;
-  ReplayCheck replay;
-};
-
-absl::StatusOr<Loaded> Load(const fs::path& path) {
-  Loaded loaded;
-  DD_ASSIGN_OR_RETURN(loaded.trace, ImportFile(path.string()));
-  DD_ASSIGN_OR_RETURN(loaded.built, BuildGraph(loaded.trace));
-  DD_ASSIGN_OR_RETURN(loaded.replay, CheckReplay(loaded.built, nullptr));
-  return loaded;
 }
 
 // How many times better, by the trace of this row. A change that finds nothing to do is no gain.
