@@ -5,12 +5,12 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define DD_CHECK(condition)                                                             \
-  do {                                                                                  \
-    if (!(condition)) [[unlikely]] {                                                    \
+#define DD_CHECK(condition)                                                              \
+  do {                                                                                   \
+    if (!(condition)) [[unlikely]] {                                                     \
       std::fprintf(stderr, "%s:%d: check failed: %s\n", __FILE__, __LINE__, #condition); \
-      std::abort();                                                                     \
-    }                                                                                   \
+      std::abort();                                                                      \
+    }                                                                                    \
   } while (0)
 
 // For inner loops: checked in debug builds only.

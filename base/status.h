@@ -56,10 +56,10 @@ inline std::string_view Message(const absl::Status& s) {
 #define DD_CONCAT(a, b) DD_CONCAT_INNER(a, b)
 
 // Leaves the enclosing function when `expr` is not OK.
-#define DD_RETURN_IF_ERROR(expr)                      \
-  do {                                                \
-    absl::Status dd_status = (expr);                  \
-    if (!dd_status.ok()) return dd_status;            \
+#define DD_RETURN_IF_ERROR(expr)           \
+  do {                                     \
+    absl::Status dd_status = (expr);       \
+    if (!dd_status.ok()) return dd_status; \
   } while (0)
 
 // Assigns the value of a StatusOr, or leaves the enclosing function with its status.

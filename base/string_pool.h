@@ -40,10 +40,10 @@ class StringPool {
   std::string_view Store(std::string_view text);
   void Grow();
 
-  std::vector<std::string_view> texts_;         // by id, into blocks_
-  std::vector<Slot> slots_;                     // open addressing, a power of two
+  std::vector<std::string_view> texts_;          // by id, into blocks_
+  std::vector<Slot> slots_;                      // open addressing, a power of two
   std::vector<std::unique_ptr<char[]>> blocks_;  // addresses stay put while the pool grows
-  char* next_ = nullptr;  // free part of the last block
+  char* next_ = nullptr;                         // free part of the last block
   size_t block_left_ = 0;
   size_t block_bytes_ = 0;
   size_t text_bytes_ = 0;

@@ -50,10 +50,10 @@ target_compile_options(daydream_options INTERFACE $<BUILD_INTERFACE:${warnings}>
 target_include_directories(daydream_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/daydream>)
 
-# daydream_library(NAME DEPENDENCY...): all *.cc of the current folder become one static library,
-# daydream::NAME. A new source file needs no edit here.
+# daydream_library(NAME DEPENDENCY...): all *.cc of the current folder and the folders in it become
+# one static library, daydream::NAME. A new source file needs no edit here.
 function(daydream_library name)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
   if(sources)
     add_library(daydream_${name} STATIC ${sources})
     target_link_libraries(daydream_${name} PUBLIC daydream_options ${ARGN})

@@ -47,7 +47,7 @@ struct TransferRules {
 
 struct Transfer {
   enum class How : uint8_t {
-    kSame,     // the same GPU and format: as measured
+    kSame,  // the same GPU and format: as measured
     // Model there x (own deviation)^own, with what the family shows beyond its session, and
     // corrected by at most twice what the models differ: as measured where they agree.
     kCentred,

@@ -4,7 +4,7 @@
 
 #include "base/status.h"
 #include "examples/models.h"
-#include "trace/ddtrace_writer.h"
+#include "trace/ddtrace/writer.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) {

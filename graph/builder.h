@@ -45,9 +45,9 @@ struct HostThread {
 
 // Typical values of this trace (rules L2, G2, B, E, Q), learned before they are used.
 struct TypicalLags {
-  Duration launch;                     // call end -> start on an idle stream
-  Duration stream_gap[4][4] = {};      // [previous][this] category, see GpuCategory
-  Duration event{Duration::Us(1)};     // awaited end -> start on the waiting stream
+  Duration launch;                  // call end -> start on an idle stream
+  Duration stream_gap[4][4] = {};   // [previous][this] category, see GpuCategory
+  Duration event{Duration::Us(1)};  // awaited end -> start on the waiting stream
 };
 
 struct Builder {

@@ -1,5 +1,5 @@
 // A Graph says what has to happen before what. Tasks sit on lanes, in order; edges join tasks of
-// different lanes. Transforms edit a copy of it (transforms/editor.h), the simulator plays it
+// different lanes. Transforms edit a copy of it (transforms/core/editor.h), the simulator plays it
 // (simulator/simulate.h). Plain values, no I/O.
 //
 // The meaning of a graph, which every simulator implements:
@@ -140,7 +140,7 @@ struct GraphStep {
 };
 
 // What became of a recorded op where its tasks do not tell: other shapes, and another fate of what
-// it keeps for the backward pass (transforms/saved_tensors.h).
+// it keeps for the backward pass (transforms/analysis/saved_tensors.h).
 struct OpChange {
   uint32_t detail = Id<void>::kNoneValue;  // row of the copy's own ops; None: as recorded
   double width = 1;                        // bytes an element, against the recorded type

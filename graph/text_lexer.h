@@ -12,7 +12,7 @@ namespace daydream {
 // A word, a quoted text, or both: `shapes="[[1]]"` is the word `shapes=` and a text.
 struct Token {
   std::string_view word;
-  std::string text;     // of the quotes, without escapes
+  std::string text;  // of the quotes, without escapes
   bool quoted = false;
   size_t column = 1;
 };

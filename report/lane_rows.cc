@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "report/format.h"
+#include "report/text/format.h"
 
 namespace daydream {
 

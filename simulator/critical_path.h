@@ -16,9 +16,9 @@ enum class Resource : uint8_t { kGpu, kCpu, kComm, kData };
 // to be done is on the path.
 struct PathSegment {
   Instant begin, end;
-  TaskId task;        // whose work it is, or the task that a lag leads to
-  Rule rule;          // kLaneOrder for work and gaps, the edge's rule for lags
-  bool lag = false;   // true: hardware latency or gap, not work
+  TaskId task;       // whose work it is, or the task that a lag leads to
+  Rule rule;         // kLaneOrder for work and gaps, the edge's rule for lags
+  bool lag = false;  // true: hardware latency or gap, not work
   Resource resource;
 };
 

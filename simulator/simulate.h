@@ -1,5 +1,5 @@
 // Plays a graph forward. The meaning of a graph is written at the top of graph/graph.h; this is
-// the only code that computes it (tests/oracle.h holds a slow second opinion).
+// the only code that computes it (tests/simulator/oracle.h holds a slow second opinion).
 //
 // Deterministic: equal graphs give equal timelines on every machine. Integer arithmetic only.
 #pragma once

@@ -12,10 +12,10 @@ namespace daydream {
 
 // What decided an instant. `edge` is an index into Graph::edges(), or one of the constants.
 struct Blocker {
-  static constexpr uint32_t kNothing = 0xffffffff;    // the task could start at its `earliest`
-  static constexpr uint32_t kLane = 0xfffffffe;       // its lane predecessor
-  static constexpr uint32_t kOwnWork = 0xfffffffd;    // ends only: the task's own duration
-  TaskId task;               // the task that decided; None with kNothing; itself with kOwnWork
+  static constexpr uint32_t kNothing = 0xffffffff;  // the task could start at its `earliest`
+  static constexpr uint32_t kLane = 0xfffffffe;     // its lane predecessor
+  static constexpr uint32_t kOwnWork = 0xfffffffd;  // ends only: the task's own duration
+  TaskId task;  // the task that decided; None with kNothing; itself with kOwnWork
   uint32_t edge = kNothing;
 };
 

@@ -5,7 +5,7 @@
 
 #include "examples/models.h"
 #include "tests/source_tree.h"
-#include "trace/ddtrace_writer.h"
+#include "trace/ddtrace/writer.h"
 #include "trace/importer.h"
 #include "trace/steps.h"
 

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transforms/transform.h"
+#include "transforms/core/transform.h"
 
 namespace daydream {
 namespace {

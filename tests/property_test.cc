@@ -10,7 +10,7 @@
 #include "simulator/accounting.h"
 #include "simulator/critical_path.h"
 #include "simulator/simulate.h"
-#include "tests/random_graph.h"
+#include "tests/graph/random_graph.h"
 
 namespace daydream {
 namespace {

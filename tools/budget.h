@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "transforms/transform.h"
+#include "transforms/core/transform.h"
 
 namespace daydream {
 

@@ -75,7 +75,7 @@ constexpr Flag kResultFlags[] = {
 
 constexpr const Command* kCommands[] = {
 #define COMMAND(symbol) &symbol,
-#include "tools/commands.def"
+#include "tools/commands/commands.def"
 #undef COMMAND
 };
 

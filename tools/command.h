@@ -46,7 +46,7 @@ std::string HelpOf(const Command& command);
 std::string ReferenceMarkdown();
 
 #define COMMAND(symbol) extern const Command symbol;
-#include "tools/commands.def"
+#include "tools/commands/commands.def"
 #undef COMMAND
 
 }  // namespace daydream

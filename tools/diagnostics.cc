@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "report/format.h"
-#include "report/json_writer.h"
+#include "report/text/format.h"
+#include "report/text/json_writer.h"
 
 namespace daydream {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tools/flags.h"
-#include "transforms/params.h"
+#include "transforms/core/params.h"
 
 namespace daydream {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <thread>
 
-#include "report/format.h"
+#include "report/text/format.h"
 
 namespace daydream {
 namespace {

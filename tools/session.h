@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "report/table.h"
+#include "report/text/table.h"
 #include "tools/diagnostics.h"
 #include "tools/flags.h"
 

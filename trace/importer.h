@@ -1,6 +1,6 @@
 // Trace importers: one file each (import_kineto.cc, import_ddtrace.cc), one line each in
 // importers.def. An importer recognises its format from the first bytes and reads the rest as a
-// stream; decompression and file access live in trace/byte_source.h, once, in front of all.
+// stream; decompression and file access live in trace/bytes/source.h, once, in front of all.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "trace/byte_source.h"
+#include "trace/bytes/source.h"
 #include "trace/trace_builder.h"
 
 namespace daydream {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "trace/ddtrace_frame.h"
+#include "trace/ddtrace/frame.h"
 #include "tracer/recording.h"
 
 namespace daydream::tracer {

@@ -12,7 +12,7 @@ namespace {
 using protozero::pbf_writer;
 
 // More texts than this do not come into one chunk: well below kDdtraceMaxRaw
-// (trace/ddtrace_frame.h).
+// (trace/ddtrace/frame.h).
 constexpr size_t kMaxNameBytes = 1 << 20;
 constexpr size_t kMaxVarint = 10;
 // In Row::columns: every row has this one.

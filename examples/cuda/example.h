@@ -12,14 +12,14 @@
 // Exit code for "cannot run here", as test drivers know it.
 constexpr int kNoGpu = 77;
 
-#define CHECK_CUDA(call)                                                                   \
-  do {                                                                                     \
-    cudaError_t check_error = (call);                                                      \
-    if (check_error != cudaSuccess) {                                                      \
-      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,                   \
-                   cudaGetErrorString(check_error));                                       \
-      std::exit(1);                                                                        \
-    }                                                                                      \
+#define CHECK_CUDA(call)                                                 \
+  do {                                                                   \
+    cudaError_t check_error = (call);                                    \
+    if (check_error != cudaSuccess) {                                    \
+      std::fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call, \
+                   cudaGetErrorString(check_error));                     \
+      std::exit(1);                                                      \
+    }                                                                    \
   } while (0)
 
 // Ends the program when there is no GPU.

@@ -5,7 +5,7 @@
 //   accuracy TRACES MANIFEST --check F   exit 1 when F differs from the page, or less than 80 or
 //                                        more than 97 % of what was measured is inside of the
 //                                        intervals; 77 without traces and measurements
-//   accuracy TRACES MANIFEST --residuals prints the lines of report/residuals.def
+//   accuracy TRACES MANIFEST --residuals prints the lines of report/predict/residuals.def
 //   accuracy TRACES MANIFEST --rows      prints every row, comma-separated
 #include <algorithm>
 #include <cmath>
@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "graph/repeat.h"
-#include "report/error_kind.h"
-#include "report/kernel_time.h"
+#include "report/predict/error_kind.h"
+#include "report/predict/kernel_time.h"
 #include "simulator/simulate.h"
 #include "tests/accuracy/composed.h"
 #include "tests/accuracy/loaded.h"
@@ -148,7 +148,8 @@ std::string CoverageSection(const Everything& rows) {
       "{} of {} measured values ({:.0f} %) are inside of the 90 % intervals, {} below and {} "
       "above; "
       "of the\nrecorded pairs {} of {}. The interval of a row uses no row of its group: not the "
-      "same program, the\nsame network, or the same GPU (`report/residuals.def`). Rows of a group "
+      "same program, the\nsame network, or the same GPU (`report/predict/residuals.def`). Rows of "
+      "a group "
       "are wrong together, so that\nfew groups say less than many rows seem to.\n\n{}",
       c.inside, c.intervals,
       100.0 * static_cast<double>(c.inside) / std::max<double>(1, static_cast<double>(c.intervals)),
@@ -306,7 +307,8 @@ int Main(int argc, char** argv) {
   if (!covered)
     fmt::print("{} of {} values are inside of the 90 % intervals\n", c.inside, c.intervals);
   if (kept == page && !stale && covered) return 0;
-  if (stale) fmt::print("report/residuals.def is stale; a fresh run says:\n\n{}\n", residuals);
+  if (stale)
+    fmt::print("report/predict/residuals.def is stale; a fresh run says:\n\n{}\n", residuals);
   if (kept != page) fmt::print("{} is stale; a fresh run says:\n\n{}", argv[4], page);
   return 1;
 }

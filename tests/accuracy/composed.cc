@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "costmodel/device_fields.h"
-#include "report/error_kind.h"
-#include "report/what_if.h"
+#include "report/predict/error_kind.h"
+#include "report/predict/what_if.h"
 #include "tests/accuracy/dpro_steps.h"
 #include "tests/accuracy/neusight_steps.h"
 

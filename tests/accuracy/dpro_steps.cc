@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/accuracy/compose.h"
-#include "tests/costdata.h"
+#include "tests/costmodel/costdata.h"
 
 namespace daydream {
 namespace {
@@ -17,7 +17,7 @@ struct Both {
 };
 
 // ResNet-50 has one fully connected layer, 2048 x 1000. Rows with 32 inputs are the gradient of its
-// weight (tests/costdata_test.cc); its weight is cast once.
+// weight (tests/costmodel/costdata_test.cc); its weight is cast once.
 Both OpOf(const CostRow& row) {
   const int64_t b = row.Whole("B");
   if (row.at("op") == "Conv2D") {

@@ -6,7 +6,7 @@
 
 #include <fmt/ranges.h>
 
-#include "report/residuals.h"
+#include "report/predict/residuals.h"
 
 namespace daydream {
 namespace {

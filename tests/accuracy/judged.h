@@ -9,7 +9,7 @@
 namespace daydream {
 
 struct JudgedRow {
-  std::string kind;   // report/error_kind.h
+  std::string kind;   // report/predict/error_kind.h
   std::string row;    // "bert_large-inf-512-8: V100 to T4"
   std::string group;  // left out as a whole when one of its rows is judged
   std::string scenario;
@@ -22,7 +22,7 @@ struct JudgedRow {
   double error() const { return predicted / measured - 1; }
 };
 
-// The lines of report/residuals.def for these rows, and the lines that it holds.
+// The lines of report/predict/residuals.def for these rows, and the lines that it holds.
 std::string ResidualLines(std::span<const JudgedRow> rows);
 std::string KeptResidualLines();
 

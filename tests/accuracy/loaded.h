@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "report/what_if.h"
+#include "report/predict/what_if.h"
 
 namespace daydream {
 

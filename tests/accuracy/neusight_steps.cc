@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tests/neusight_text.h"
+#include "tests/costmodel/neusight_text.h"
 
 namespace daydream {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 #include "tests/accuracy/compose.h"
-#include "tests/costdata.h"
+#include "tests/costmodel/costdata.h"
 
 namespace daydream {
 

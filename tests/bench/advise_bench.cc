@@ -4,9 +4,9 @@
 
 #include "base/check.h"
 #include "graph/repeat.h"
-#include "report/advise.h"
-#include "report/causal.h"
-#include "tests/every_option.h"
+#include "report/questions/advise.h"
+#include "report/questions/causal.h"
+#include "tests/transforms/every_option.h"
 #include "trace/importer.h"
 
 namespace daydream {

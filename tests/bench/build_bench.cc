@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "graph/build.h"
-#include "report/what_if.h"
+#include "report/predict/what_if.h"
 #include "simulator/simulate.h"
 #include "trace/importer.h"
 

@@ -1,7 +1,7 @@
 // Reading and writing .ddtrace: events and megabytes of file per second, bytes per event.
 #include <benchmark/benchmark.h>
 
-#include "trace/ddtrace_writer.h"
+#include "trace/ddtrace/writer.h"
 #include "trace/importer.h"
 
 namespace daydream {

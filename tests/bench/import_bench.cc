@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "tests/kineto_text.h"
-#include "tests/packed.h"
+#include "tests/trace/kineto_text.h"
+#include "tests/trace/packed.h"
 
 namespace daydream {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "graph/build.h"
-#include "report/step_spread.h"
+#include "report/predict/step_spread.h"
 #include "simulator/simulate.h"
 #include "simulator/step_batch.h"
 

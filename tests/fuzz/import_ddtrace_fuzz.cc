@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "trace/ddtrace_format.h"
-#include "trace/ddtrace_writer.h"
+#include "trace/ddtrace/format.h"
+#include "trace/ddtrace/writer.h"
 #include "trace/importer.h"
 
 namespace daydream {

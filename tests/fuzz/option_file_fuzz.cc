@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "graph/text.h"
 #include "simulator/simulate.h"
-#include "transforms/option_file.h"
+#include "transforms/scenario/option_file.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 #include "graph/validate.h"
 #include "simulator/schedule.h"
 #include "simulator/simulate.h"
-#include "tests/oracle.h"
-#include "tests/random_graph.h"
+#include "tests/graph/random_graph.h"
+#include "tests/simulator/oracle.h"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "proto/daydream_trace.pb.h"
-#include "trace/ddtrace_format.h"
+#include "trace/ddtrace/format.h"
 
 namespace daydream::tracer {
 

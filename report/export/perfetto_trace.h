@@ -1,0 +1,17 @@
+// Timelines in Perfetto's native protobuf, for ui.perfetto.dev and trace_processor.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "report/export/side.h"
+
+namespace daydream {
+
+// One root track per side with its lanes below, in lane order, both sides from the same zero, a
+// slice per task that takes time with its step, phase, layer and operator, an arrow from every
+// launch call to its GPU work and from every event wait to what it waits for, and the critical
+// path of each side. Equal inputs give equal bytes.
+std::string PerfettoTrace(std::span<const Side> sides);
+
+}  // namespace daydream

@@ -1,0 +1,48 @@
+// Splits the effect of a scenario over the causes that its transforms named, by replaying it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "transforms/core/editor.h"
+
+namespace daydream {
+
+// Why a prediction differs from the baseline. Deltas of one prediction sum to its difference
+// from the baseline, to the nanosecond.
+struct CauseShare {
+  std::string what;    // "GEMMs run on tensor cores"
+  std::string opt;     // "amp"; "(joint)" for what no single cause explains
+  Duration delta;      // of the step; negative: saves
+  Duration gpu, host;  // work that this cause added or took away per step, on the path or not
+};
+
+// The journal of one application.
+struct CauseJournal {
+  std::string opt;
+  std::vector<Editor::Cause> causes;
+  std::vector<Editor::Edit> edits;
+  std::vector<Editor::EdgeEdit> edge_edits;
+};
+
+struct CauseQuestion {
+  const Graph* before = nullptr;  // as recorded
+  const Graph* after = nullptr;   // a copy of it after all applications
+  Duration step_before, step_after;
+  std::span<const CauseJournal> journals;
+};
+
+// Switches the causes on one after another, each time replaying, once in the order in which they
+// were named and once in the opposite order, and gives each cause the mean of what the step changed
+// by when it was switched on (the Shapley value of two causes; for more, its estimate from
+// two opposite orders). A cause that is off leaves durations, gaps, lags and edges as recorded, and
+// what it inserted takes no time and no part. Places on lanes are those of `after` all along: what
+// moving changes by itself, and launch queues computed anew, go to "(joint)".
+//
+// The shares sum to step_after - step_before exactly; largest effect first. Deterministic.
+// O(causes x (tasks + edges)); beyond 48 causes the smallest are one.
+std::vector<CauseShare> ShareByCause(const CauseQuestion& question);
+
+}  // namespace daydream

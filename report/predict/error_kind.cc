@@ -1,0 +1,55 @@
+#include "report/predict/error_kind.h"
+
+#include "transforms/analysis/device_choice.h"
+#include "transforms/analysis/precision.h"
+
+namespace daydream {
+namespace {
+
+// PCI Express Card Electromechanical Specification: what the slot feeds. Cards with less have no
+// connector of their own.
+constexpr double kSlotWatts = 75;
+
+const DeviceSpec* RecordedGpu(const Graph& graph) {
+  KnownDevices devices(graph);
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.task(TaskId(i));
+    if (task.kind != TaskKind::kKernel) continue;
+    if (const DeviceSpec* spec = devices.Of(TaskId(i))) return spec;
+  }
+  return nullptr;
+}
+
+bool SlotPowered(const DeviceSpec& gpu) { return gpu.tdp_watts > 0 && gpu.tdp_watts <= kSlotWatts; }
+
+std::string GpuKind(const DeviceSpec& from, const DeviceSpec& to) {
+  if (from.vendor != "NVIDIA" || to.vendor != "NVIDIA") return "gpu, other vendor";
+  if (SlotPowered(from) || SlotPowered(to)) return "gpu, slot-powered";
+  return to.measured_fp32_gemm_tflops > 0 ? "gpu" : "gpu, by data sheet";
+}
+
+}  // namespace
+
+ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
+                      std::span<const KernelTerms> terms) {
+  ErrorKind kind;
+  kind.with_shapes = kind.without_shapes = application.transform->name;
+  if (application.transform->name != "gpu") return kind;
+  const DeviceSpec* from = RecordedGpu(recorded);
+  auto to = ChooseDevice(application.params.text("to"));
+  if (from == nullptr || !to.ok()) return kind;  // then it cannot be applied
+  kind.with_shapes = GpuKind(*from, to->spec);
+  kind.without_shapes = kind.with_shapes + ", no shapes";
+  double known = 0, measured = 0, all = 0;
+  for (const KernelTerms& t : terms) {
+    const auto ns = static_cast<double>(t.before.ns);
+    all += ns;
+    if (t.how.starts_with("by shapes")) known += ns;
+    if (t.how.starts_with("by measurement")) measured += ns;
+  }
+  if (all > 0) kind.measured = measured / all;
+  if (all > measured) kind.known = known / (all - measured);
+  return kind;
+}
+
+}  // namespace daydream

@@ -1,0 +1,176 @@
+#include "report/predict/intervals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "report/windows.h"
+#include "transforms/analysis/precision.h"
+#include "transforms/analysis/roofline_times.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kDraws = 4096;
+constexpr double kNinety = 1.645;  // standard deviations from the middle to the end of 90 %
+
+// Numbers that are the same everywhere: the distributions of the standard library are not.
+class Draw {
+ public:
+  double Even() { return (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53; }
+  double Normal() {
+    return std::sqrt(-2 * std::log(Even())) * std::cos(6.283185307179586 * Even());
+  }
+
+ private:
+  std::mt19937_64 random_{2020};
+};
+
+double AsDouble(Duration d) { return static_cast<double>(d.ns); }
+
+double ParamChange(const ParamEnds& p, double step, double at) {
+  const double low = AsDouble(p.at_low) - step, high = AsDouble(p.at_high) - step;
+  if (at < p.at) return low * (p.at - at) / p.at;
+  return p.at >= 1 ? 0 : high * (at - p.at) / (1 - p.at);
+}
+
+// How many times as long the step gets by an error of this share of it. Errors reach as far down as
+// up: one of 100 % is twice or half the time, so that no step takes none.
+double Factor(double error) { return error >= 0 ? 1 + error : 1 / (1 - error); }
+
+struct Ends {
+  double low = 1, high = 1;
+};
+
+// Of shares of a step that is between them.
+Ends MiddleNinety(std::vector<double> shares, double least) {
+  std::sort(shares.begin(), shares.end());
+  const double low = std::max(shares[kDraws / 20], least);
+  return {std::min(low, 1.0), std::max(shares[kDraws - 1 - kDraws / 20], 1.0)};
+}
+
+void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
+  const ReplayCheck& replay = *doubts.replay;
+  double error = std::fabs(replay.error());
+  double typical = std::fabs(replay.typical_error().value_or(0));
+  auto percent = [](double share) { return fmt::format("{:.1f} %", share * 100); };
+  p.confidence = Confidence::kLow;
+  if (error > 0.03) {
+    p.why = fmt::format("the replay is off by {}", percent(error));
+  } else if (typical > 0.10) {
+    p.why = fmt::format("with typical lags the replay is off by {}", percent(typical));
+  } else if (width > 0.30) {
+    p.why = fmt::format("the interval is {} of the step", percent(width));
+  } else if (replay.steps < 2) {
+    p.why = "one step was recorded: nothing says how much steps differ";
+  } else if (!p.changes.warnings.empty()) {
+    p.why = p.changes.warnings.front();
+  } else if (error <= 0.01 && typical <= 0.03 && width <= 0.10 && doubts.rows > 0 &&
+             p.unchecked.value_or(0) <= 0.10) {
+    p.confidence = Confidence::kHigh;
+    p.why = fmt::format("replay off by {}, interval {} of the step, {} measured {}", percent(error),
+                        percent(width), doubts.rows, doubts.learned ? "here" : "elsewhere");
+  } else {
+    p.confidence = Confidence::kMedium;
+    p.why = fmt::format("replay off by {}, {} with typical lags, interval {} of the step",
+                        percent(error), percent(typical), percent(width));
+    if (doubts.rows == 0)
+      p.why += ", never checked: no measured pair behind the model, its error is a prior";
+    if (p.unchecked.value_or(0) > 0.10) {
+      p.why += fmt::format(", {} of the GPU time in kernels the model was never checked on",
+                           percent(*p.unchecked));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline) {
+  std::vector<Duration> least(after.size());
+  std::optional<RooflineTimes> known;
+  KnownDevices devices(after);
+  for (size_t i = 0; i < before.size(); ++i) {
+    const TaskId t(i);
+    const Task &was = before.task(t), &is = after.task(t);
+    const bool own = IsGpu(is.kind) && is.kind != TaskKind::kCollective && !is.overlaps;
+    if (!own || is.removed) continue;
+    if (is.duration == was.duration) {
+      least[i] = is.duration;
+    } else if (roofline && is.kind == TaskKind::kKernel) {
+      const DeviceSpec* spec = devices.Of(t);
+      if (spec == nullptr || spec->vendor != "NVIDIA") continue;
+      if (!known.has_value()) known.emplace(after);
+      least[i] = known->Of(t).value_or(Duration{});
+    }
+  }
+  return least;
+}
+
+Duration LeastGpuTime(const Graph& after, std::span<const Duration> least) {
+  std::map<std::pair<uint16_t, LaneId>, Duration> busy;
+  for (size_t i = 0; i < least.size(); ++i) {
+    const Task& task = after.task(TaskId(i));
+    if (least[i] > Duration{}) busy[{task.step, task.lane}] += least[i];
+  }
+  std::optional<Duration> shortest;
+  for (size_t step : CountedSteps(after)) {
+    Duration most;
+    for (const auto& [key, time] : busy) {
+      if (key.first == step) most = std::max(most, time);
+    }
+    shortest = std::min(shortest.value_or(most), most);
+  }
+  return shortest.value_or(Duration{});
+}
+
+void SetInterval(Prediction& p, const Doubts& doubts) {
+  const ReplayCheck& replay = *doubts.replay;
+  const double step = AsDouble(p.step);
+  const double rules =
+      std::max(std::fabs(replay.error()), std::fabs(replay.typical_error().value_or(0))) / kNinety;
+  const double spread =
+      1.2533 * replay.spread() / std::sqrt(static_cast<double>(std::max<size_t>(replay.steps, 1)));
+  // The ranges of parameters say already what the models may be off by, as far as they go.
+  double ranges = 0;
+  for (const ParamEnds& ends : doubts.params) {
+    const double width = AsDouble(ends.at_high - ends.at_low) / std::max(step, 1.0);
+    ranges += width * width / 12;  // variance of an even distribution
+  }
+  const double model = std::sqrt(std::max(0.0, doubts.model * doubts.model - ranges));
+  // One draw for all: a larger doubt makes every single draw reach further.
+  const double uneven = doubts.resampled.empty() ? spread : 0;
+  const double shared = std::hypot(rules, model, doubts.run);
+  const double normal = std::hypot(shared, uneven);
+  // Resampled steps scatter around their own middle, which need not be the step itself.
+  double middle = 0;
+  if (!doubts.resampled.empty()) {
+    std::vector<Duration> sorted(doubts.resampled.begin(), doubts.resampled.end());
+    std::sort(sorted.begin(), sorted.end());
+    middle = AsDouble(sorted[sorted.size() / 2]);
+  }
+  Draw draw;
+  std::vector<double> steps, even;  // with and without what steps differ by, as shares of `step`
+  for (size_t i = 0; i < kDraws; ++i) {
+    double value = 1;
+    for (const ParamEnds& ends : doubts.params) {
+      value *= 1 + ParamChange(ends, step, draw.Even()) / std::max(step, 1.0);
+    }
+    const double error = draw.Normal();
+    even.push_back(value * Factor(shared * error));
+    if (middle > 0) value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
+    steps.push_back(value * Factor(normal * error));
+  }
+  const double least = AsDouble(doubts.floor) / Factor(kNinety * doubts.run) / std::max(step, 1.0);
+  const Ends all = MiddleNinety(std::move(steps), least);
+  p.low = std::min(Duration::FromDouble(all.low * step), p.step);
+  p.high = std::max(Duration::FromDouble(all.high * step), p.step);
+  const Ends both = MiddleNinety(std::move(even), least);
+  p.least_speedup = p.speedup / both.high;
+  p.most_speedup = p.speedup / both.low;
+  SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);
+}
+
+}  // namespace daydream

@@ -1,0 +1,66 @@
+// How far a prediction may be off, and the word for it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "report/predict/what_if.h"
+
+namespace daydream {
+
+// Step times with one parameter at an end of its plausible range and all others unchanged; `at` is
+// where its value lies in the range, from 0 to 1.
+struct ParamEnds {
+  Duration at_low, at_high;
+  double at = 0.5;
+};
+
+// Everything a prediction is unsure by.
+struct Doubts {
+  const ReplayCheck* replay = nullptr;
+  std::vector<ParamEnds> params;  // those that the user did not fix
+  std::span<const Duration>
+      resampled;  // step times with steps drawn anew (report/predict/step_spread.h)
+  // Standard deviations, as shares of the step.
+  double model = 0;  // of the optimizations' effects (report/predict/residuals.h), or learned
+  double run = 0;    // what the same program differs by from run to run; 0 when in `model`
+  Duration floor;    // UntouchedGpuTime(): no step is shorter
+  // Measured pairs behind the optimization that is least checked; learned rows when there are any.
+  size_t rows = 0;
+  bool learned = false;
+};
+
+// What each task of `after`, an edited copy of `before`, has to take on its lane at least, however
+// wrong the models are: GPU work that is as recorded, its time; with `roofline` also re-timed
+// kernels of known work, what the data sheet of the GPU in `after` allows, where it is NVIDIA's
+// (other descriptions do not hold the fp32 rate of matrix cores). Else 0. Collectives wait for
+// others: 0. O(tasks).
+std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline);
+// Of a step: on the busiest stream, in the counted step with the least of it.
+Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
+
+// Fills low, high, least_speedup, most_speedup, confidence and why of `p`: the ends of the middle
+// 90 % of 4096 draws, with a fixed seed, each `p.step` times
+//   a resampled step time over their median (without any: a normal error of 1.2533 spread /
+//     sqrt(steps), from the step times of the replay);
+//   for every parameter what the step changes to at a value drawn evenly from its range, between
+//     the replays at both ends and the one at its default on straight lines;
+//   a normal error whose variance is the sum of those of `run`, of `model` (less the variance that
+//     the parameters bring, which are part of the models and of learned errors), and of the replay:
+//     the larger of |replay error| and |typical error| counts as the end of 90 %.
+// A larger doubt never makes the interval narrower.
+// Normal errors are factors, 1 + e upwards and 1 / (1 + e) downwards: about the same where they are
+// small, and never a step of no time where they are large. The low end is no shorter than `floor`,
+// faster by what runs differ by. The ends of the speed-up come from the same draws without the
+// first line: what steps differ by among themselves is on both sides of it.
+//
+// The word: low when the replay is off by more than 3 %, or the typical replay by more than 10 %,
+// or the interval is wider than 30 % of the step, or one step was recorded, or a transform warned;
+// high when the replay is within 1 %, the typical one within 3 %, the interval no wider than 10 %,
+// at least one measured pair stands behind every optimization that changes more than 2 % of the
+// step (behind every one, when none changes as much), and no more than a tenth of the GPU time is
+// in kernels that the model was never checked on; else medium.
+void SetInterval(Prediction& p, const Doubts& doubts);
+
+}  // namespace daydream

@@ -1,0 +1,493 @@
+#include "report/predict/predict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "report/parallel.h"
+#include "report/predict/error_kind.h"
+#include "report/predict/intervals.h"
+#include "report/predict/kernel_time.h"
+#include "report/predict/residuals.h"
+#include "report/predict/settings.h"
+#include "report/summary.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+// Step times drawn anew for an interval: fewer for large graphs, so that they take no longer than
+// about a second.
+constexpr size_t kLeastResampled = 32;
+constexpr size_t kResampledTasks = 100'000'000;
+
+BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
+  std::vector<Window> windows = CountedWindows(graph, timeline);
+  std::vector<PathSegment> inside;
+  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
+    PathSegment part = s;
+    part.begin = s.begin;
+    part.end = s.begin + d;
+    inside.push_back(part);
+  });
+  BoundBy path = SumByResource(inside);
+  for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
+    *d = *d / static_cast<int64_t>(windows.size());
+  }
+  return path;
+}
+
+void Merge(Changes& into, const Changes& from) {
+  into.scaled += from.scaled;
+  into.set += from.set;
+  into.inserted += from.inserted;
+  into.removed += from.removed;
+  into.fused += from.fused;
+  into.moved += from.moved;
+  into.edges += from.edges;
+  auto add_new = [](std::vector<std::string>& to, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
+    }
+  };
+  add_new(into.notes, from.notes);
+  add_new(into.warnings, from.warnings);
+  into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
+  into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
+  into.samples *= from.samples;
+  if (from.capacity.has_value()) into.capacity = from.capacity;
+}
+
+double AsDouble(Duration d) { return static_cast<double>(d.ns); }
+
+// The time that is asked about.
+Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
+  return options.kernel_time ? KernelTime(graph) : StepTime(graph, timeline);
+}
+
+double Ratio(Duration a, Duration b) {
+  if (b.ns <= 0) return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
+  return AsDouble(a) / AsDouble(b);
+}
+
+// Text of --opt for one application.
+std::string SpelledAs(const Application& a) {
+  return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
+}
+
+// A scenario applied: the edited graph and what was written down on the way.
+struct Outcome {
+  GraphCopies::Copy copy;
+  const Graph& graph;
+  std::optional<Plan> plan;  // none: lanes may reorder
+  Timeline timeline;         // with blockers once there is more to tell than the step
+  std::vector<CauseJournal> journals;
+};
+
+// Simulates `graph` by the plan of another one when that serves.
+absl::StatusOr<Timeline> Replay(const Graph& graph, const Graph& planned,
+                                const std::optional<Plan>& plan, SimulateOptions options = {}) {
+  if (!plan.has_value()) return Simulate(graph, options);
+  if (&graph != &planned && !Plan::SameStructure(graph, planned)) return Simulate(graph, options);
+  return plan->Run(graph, options);
+}
+
+class Predictor {
+ public:
+  Predictor(const Baseline& base, const ReplayCheck& replay,
+            const std::vector<Application>& scenario, const WhatIfOptions& options)
+      : base_(base), replay_(replay), scenario_(scenario), options_(options), trail_(base.memory) {}
+
+  Prediction Run() {
+    for (const Application& a : scenario_) {
+      p_.opts.push_back(SpelledAs(a));
+      p_.name += (p_.name.empty() ? "" : " + ") + p_.opts.back();
+    }
+    auto outcome = Play();
+    if (!outcome.ok()) {
+      p_.error = outcome.status();
+      p_.left_out.clear();
+      return std::move(p_);
+    }
+    FindMemory();
+    CheckCapacity();
+    if (options_.per_example && p_.changes.samples > 0) scale_ = 1 / p_.changes.samples;
+    const Duration played = p_.step, per_example = played.Scaled(scale_);
+    p_.simulated = per_example;
+    p_.speedup = Ratio(base_.step, per_example);
+    if (options_.least_saved.has_value() &&
+        (p_.bound || base_.step - per_example < *options_.least_saved)) {
+      p_.step = per_example;
+      return std::move(p_);
+    }
+    if (absl::Status traced = FindPath(*outcome); !traced.ok()) {
+      p_.error = traced;
+      return std::move(p_);
+    }
+    PlayMore(*outcome);
+    p_.step = per_example;
+    if (scale_ != 1) {
+      p_.causes.push_back(
+          {.what = fmt::format("a step handles {:.4g} times the examples", p_.changes.samples),
+           .opt = "(joint)",
+           .delta = per_example - played,
+           .gpu = {},
+           .host = {}});
+    }
+    if (!p_.bound) {
+      FindUnchecked(*outcome);
+      Correct();
+    }
+    p_.speedup = Ratio(base_.step, p_.step);
+    if (p_.bound) {
+      p_.why = "a limit, not a prediction";
+      p_.confidence = Confidence::kLow;
+    } else {
+      Doubts doubts = FindDoubts(*outcome);
+      SetInterval(p_, doubts);
+    }
+    if (!options_.intervals) {
+      p_.low = p_.high = std::nullopt;
+      p_.least_speedup = p_.most_speedup = std::nullopt;
+    }
+    TellThroughput();
+    return std::move(p_);
+  }
+
+ private:
+  // Without a peak of the baseline only the changes themselves are known.
+  void FindMemory() {
+    const std::vector<MemoryChange>& changes = p_.changes.memory;
+    p_.memory_change = SumOfChanges(changes);
+    if (!base_.memory.known()) return;
+    p_.peak = AfterChanges(base_.memory, changes);
+    if (p_.changes.capacity.has_value()) p_.peak->capacity = *p_.changes.capacity;
+  }
+
+  void CheckCapacity() {
+    const std::optional<uint64_t> capacity = p_.changes.capacity;
+    if (capacity.value_or(0) == 0) return;
+    if (p_.peak.has_value() && !p_.peak->fits()) {
+      p_.changes.warnings.push_back(fmt::format(
+          "the peak of {:.1f} GB {} fit into {:.1f} GB", p_.peak->peak * 1e-9,
+          p_.peak->at_most ? "may not" : "does not", static_cast<double>(*capacity) * 1e-9));
+    } else if ((!p_.peak.has_value() || p_.peak->unknown) && *capacity < base_.memory.capacity) {
+      p_.changes.warnings.push_back(fmt::format(
+          "{:.0f} GB of memory instead of {:.0f}: whether the program fits is not known",
+          static_cast<double>(*capacity) * 1e-9,
+          static_cast<double>(base_.memory.capacity) * 1e-9));
+    }
+  }
+
+  // Steps that handle different amounts of examples compare by the example only.
+  void TellThroughput() {
+    const double samples = p_.changes.samples;
+    if (samples == 1 || !(samples > 0) || p_.step <= Duration{} || options_.per_example) return;
+    p_.changes.notes.push_back(
+        fmt::format("a step handles {:.4g} times the examples: {:.4g} ms for as many as recorded, "
+                    "{:.2f}x the throughput",
+                    samples, p_.step.ms() / samples, p_.speedup * samples));
+  }
+
+  absl::StatusOr<Outcome> Play() {
+    GraphCopies::Copy copy = base_.copies->Make();
+    Graph& graph = *copy;
+    Outcome out{std::move(copy), graph, {}, {}, {}};
+    limit_ = Duration::Max();
+    bool bound_last = false;
+    // A limit only takes work away. That a median over uneven steps can still come out longer (the
+    // step's border moves) does not make it a worse limit than the step it was applied to.
+    auto note = [&](const Application& a, Applied* applied) -> absl::Status {
+      if (applied == nullptr) {
+        p_.left_out.push_back(SpelledAs(a));
+        return absl::OkStatus();
+      }
+      trail_.Follow(*a.transform, out.graph, applied->changes);
+      Merge(p_.changes, applied->changes);
+      p_.bound |= applied->bound;
+      // A model that says of itself that it reaches too little may well make the step longer.
+      bound_last = a.transform->bound && a.transform->file == nullptr;
+      out.journals.push_back({std::string(a.transform->name), std::move(applied->causes),
+                              std::move(applied->edits), std::move(applied->edge_edits)});
+      if (options_.kernel_time) NoteKernelTime(out);
+      if (&a != &scenario_.back() && !applied->bound && AnyBound()) {
+        DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
+        limit_ = TimeOf(graph, timeline, options_);
+      } else if (applied->bound && out.journals.size() == 1) {
+        limit_ = base_.step;
+      }
+      return absl::OkStatus();
+    };
+    DD_RETURN_IF_ERROR(ApplyAll(scenario_, graph, note));
+    if (auto plan = Plan::Make(graph); plan.ok()) out.plan = *std::move(plan);
+    DD_ASSIGN_OR_RETURN(out.timeline, Replay(graph, graph, out.plan));
+    p_.step = TimeOf(graph, out.timeline, options_);
+    if (bound_last) p_.step = std::min(p_.step, limit_);
+    return out;
+  }
+
+  absl::Status FindPath(Outcome& out) {
+    DD_ASSIGN_OR_RETURN(out.timeline, Replay(out.graph, out.graph, out.plan, {.blockers = true}));
+    p_.path = PathPerStep(out.graph, out.timeline);
+    return absl::OkStatus();
+  }
+
+  bool AnyBound() const {
+    return std::any_of(scenario_.begin(), scenario_.end(),
+                       [](const Application& a) { return a.transform->bound; });
+  }
+
+  // What one optimization did to the kernels.
+  void NoteKernelTime(const Outcome& out) {
+    Duration before = base_.step;
+    for (const CauseShare& c : p_.causes) before += c.delta;
+    const Duration delta = KernelTime(out.graph) - before;
+    p_.causes.push_back({.what = "kernels",
+                         .opt = out.journals.back().opt,
+                         .delta = delta,
+                         .gpu = delta,
+                         .host = {}});
+  }
+
+  void Attribute(const Outcome& out) {
+    if (options_.kernel_time) return;
+    p_.causes = ShareByCause({.before = base_.graph,
+                              .after = &out.graph,
+                              .step_before = base_.step,
+                              .step_after = p_.step,
+                              .journals = out.journals});
+    if (!options_.explain || p_.bound) return;
+    std::vector<Limiter> limiters = PathByLimiter(out.graph, out.timeline);
+    p_.why_not = ExplainPrediction({.before = base_.graph,
+                                    .after = &out.graph,
+                                    .step_after = p_.step,
+                                    .path_before = &base_.limiters,
+                                    .path_after = &limiters,
+                                    .causes = &p_.causes,
+                                    .journals = out.journals});
+  }
+
+  // Kernels whose time a transform set, by whether its model was ever compared with such kernels.
+  void FindUnchecked(const Outcome& out) {
+    Grouper classes(*base_.graph, GroupBy::kClass);
+    std::set<TaskId> unchecked;
+    bool modelled = false;
+    for (const CauseJournal& journal : out.journals) {
+      if (StatedByUser(journal.opt)) continue;
+      for (const Editor::Edit& e : journal.edits) {
+        if (e.task.index() >= base_.graph->size() || e.duration.ns == 0) continue;
+        if (base_.graph->task(e.task).kind != TaskKind::kKernel) continue;
+        modelled = true;
+        if (!WasChecked(journal.opt, classes.Of(e.task))) unchecked.insert(e.task);
+      }
+    }
+    if (!modelled) return;
+    Duration all, never;
+    for (size_t i = 0; i < base_.graph->size(); ++i) {
+      const Task& t = base_.graph->tasks()[i];
+      if (!t.removed && IsGpu(t.kind)) all += t.duration;
+    }
+    for (TaskId t : unchecked) never += base_.graph->task(t).duration;
+    p_.unchecked = all.ns > 0 ? AsDouble(never) / AsDouble(all) : 0;
+  }
+
+  // Error of one optimization that changed the step by `delta`, as a share of the step.
+  double ErrorOfOne(const Application& a, Duration delta, size_t& rows, size_t& least) const {
+    const ErrorKind kind = ErrorKindOf(a, *base_.graph, p_.changes.terms);
+    const ModelError known = ModelErrorOf(kind.with_shapes, options_.left_out);
+    least = std::min(least, known.rows);
+    const double step = AsDouble(p_.step);
+    if (kind.with_shapes == kind.without_shapes) {
+      // What it saved is the step's no more; what it added still is.
+      const double without = std::max(step - AsDouble(delta), std::min(step, AsDouble(base_.step)));
+      const double dose = without > 0 ? DoseOf(kind.with_shapes, without, step) : 0;
+      if (dose > 0.02) rows = std::min(rows, known.rows);
+      return known.sigma * dose;
+    }
+    const double retimed =
+        (options_.kernel_time ? 1 : std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0)) *
+        (1 - kind.measured);
+    const ModelError other = ModelErrorOf(kind.without_shapes, options_.left_out);
+    if (retimed > 0.02) rows = std::min(rows, kind.known >= 0.5 ? known.rows : other.rows);
+    return retimed * (kind.known * known.sigma + (1 - kind.known) * other.sigma);
+  }
+
+  // By how much the step may be off because of the models, as a share of it.
+  double ModelShare(size_t& rows) const {
+    std::map<std::string_view, Duration> change;
+    for (const CauseShare& c : p_.causes) change[c.opt] += c.delta;
+    double sum = 0;
+    size_t least = SIZE_MAX;  // of all parts, however little they change
+    rows = SIZE_MAX;
+    for (const Application& a : scenario_) {
+      auto it = change.find(a.transform->name);
+      if (it == change.end()) continue;
+      if (StatedByUser(a.transform->name)) continue;
+      const double error = ErrorOfOne(a, it->second, rows, least);
+      sum += error * error;
+      change.erase(it);
+    }
+    if (rows == SIZE_MAX) rows = least;
+    if (rows == SIZE_MAX) rows = 1;  // nothing that would need a model
+    return std::sqrt(sum);
+  }
+
+  void Correct() {
+    size_t rows = 0;
+    const double model = p_.step.ns > 0 ? ModelShare(rows) : 0;
+    p_.learned = CorrectionFor(options_.learned, LearnedName(scenario_), DeviceName(*base_.graph),
+                               std::hypot(model, kRunToRun));
+    if (p_.learned.rows == 0) return;
+    const Duration by = p_.step.Scaled(p_.learned.share);
+    p_.step += by;
+    p_.causes.push_back({.what = fmt::format("learned from {} measured runs", p_.learned.rows),
+                         .opt = "(learned)",
+                         .delta = by,
+                         .gpu = {},
+                         .host = {}});
+    if (p_.learned.rows == 1) p_.causes.back().what = "learned from 1 measured run";
+  }
+
+  Doubts FindDoubts(const Outcome& out) {
+    Doubts doubts{.replay = &replay_};
+    doubts.model = p_.step.ns > 0 ? ModelShare(doubts.rows) : 0;
+    doubts.run = kRunToRun;
+    if (p_.learned.rows > 0) {
+      doubts.model = p_.learned.sigma;
+      doubts.run = 0;
+      doubts.rows = p_.learned.rows;
+      doubts.learned = true;
+    }
+    if (!options_.intervals) return doubts;
+    // The recorded shapes still tell the work where only the GPU is another.
+    const bool same_work =
+        std::all_of(scenario_.begin(), scenario_.end(),
+                    [](const Application& a) { return a.transform->name == "gpu"; });
+    const std::vector<Duration> least = LeastTimes(*base_.graph, out.graph, same_work);
+    const Duration floor =
+        options_.kernel_time ? LeastKernelTime(out.graph, least) : LeastGpuTime(out.graph, least);
+    doubts.floor = floor.Scaled(scale_);
+    doubts.params = Ends();
+    doubts.resampled = resampled_;
+    return doubts;
+  }
+
+  void Resample(const Graph& graph) {
+    if (!base_.spread.has_value() || options_.kernel_time) return;
+    const size_t count = std::clamp(kResampledTasks / std::max<size_t>(graph.size(), 1),
+                                    kLeastResampled, std::max(kLeastResampled, options_.resampled));
+    resampled_ = base_.spread->Resample(graph, count);
+  }
+
+  // One open parameter at an end of its plausible range, and the step then; none when it cannot be
+  // applied, which says nothing.
+  struct End {
+    size_t application;
+    const ParamSpec* spec;
+    double value;
+    std::optional<Duration> step;
+  };
+
+  // Both ends of every open parameter.
+  std::vector<End> OpenEnds() const {
+    std::vector<End> ends;
+    for (size_t i = 0; i < scenario_.size(); ++i) {
+      for (const ParamSpec& spec : scenario_[i].transform->params) {
+        if (spec.unit == Unit::kText || !(spec.low < spec.high)) continue;
+        if (scenario_[i].params.given(spec.name)) continue;
+        ends.push_back({i, &spec, spec.low, {}});
+        ends.push_back({i, &spec, spec.high, {}});
+      }
+    }
+    return ends;
+  }
+
+  std::optional<Duration> StepAt(const End& end, const Outcome& out) const {
+    std::vector<Application> changed = scenario_;
+    Application& application = changed[end.application];
+    auto with = WithParam(application, end.spec->name, FormatValue(end.value, end.spec->unit));
+    if (!with.ok()) return std::nullopt;
+    application = *std::move(with);
+    const GraphCopies::Copy graph = base_.copies->Make();
+    if (!ApplyAll(changed, *graph).ok()) return std::nullopt;
+    auto timeline = Replay(*graph, out.graph, out.plan);
+    if (!timeline.ok()) return std::nullopt;
+    return TimeOf(*graph, *timeline, options_);
+  }
+
+  // Whatever takes replays of its own, side by side.
+  void PlayMore(const Outcome& out) {
+    const bool doubts = options_.intervals && !p_.bound;
+    if (doubts) ends_ = OpenEnds();
+    const size_t others = doubts ? 2 : 1;
+    ForEachParallel(others + ends_.size(), options_.jobs, [&](size_t i) {
+      if (i == 0) {
+        Attribute(out);
+      } else if (i < others) {
+        Resample(out.graph);
+      } else {
+        ends_[i - others].step = StepAt(ends_[i - others], out);
+      }
+    });
+  }
+
+  std::vector<ParamEnds> Ends() const {
+    const double scale = scale_ * (1 + p_.learned.share);
+    auto step = [&](const End& e) { return e.step.has_value() ? e.step->Scaled(scale) : p_.step; };
+    std::vector<ParamEnds> out;
+    for (size_t e = 0; e < ends_.size(); e += 2) {
+      const ParamSpec& spec = *ends_[e].spec;
+      const double place = (spec.fallback - spec.low) / (spec.high - spec.low);
+      out.push_back({step(ends_[e]), step(ends_[e + 1]), std::clamp(place, 0.0, 1.0)});
+    }
+    return out;
+  }
+
+  const Baseline& base_;
+  const ReplayCheck& replay_;
+  const std::vector<Application>& scenario_;
+  const WhatIfOptions& options_;
+  Prediction p_;
+  MemoryTrail trail_;
+  double scale_ = 1;  // of the step, for as many examples as recorded
+  Duration limit_;    // no limit is longer than the step before it
+  std::vector<End> ends_;
+  std::vector<Duration> resampled_;
+};
+
+}  // namespace
+
+Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
+  Baseline base{.graph = &graph,
+                .copies = std::make_unique<GraphCopies>(graph),
+                .step = TimeOf(graph, timeline, options),
+                .path = PathPerStep(graph, timeline),
+                .limiters = {},
+                .spread = {},
+                .memory = {}};
+  base.memory = ProfileMemory(graph);
+  if (options.explain) base.limiters = PathByLimiter(graph, timeline);
+  if (options.intervals) base.spread.emplace(graph);
+  return base;
+}
+
+Prediction BaselinePrediction(const Baseline& base) {
+  Prediction unchanged;
+  unchanged.name = "baseline";
+  unchanged.step = unchanged.simulated = base.step;
+  unchanged.path = base.path;
+  if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});
+  unchanged.memory_change = 0;
+  unchanged.why = "the replay of the recorded steps";
+  return unchanged;
+}
+
+Prediction Predict(const Baseline& base, const ReplayCheck& replay,
+                   const std::vector<Application>& scenario, const WhatIfOptions& options) {
+  return Predictor(base, replay, scenario, options).Run();
+}
+
+}  // namespace daydream

@@ -1,0 +1,141 @@
+#include "report/predict/residuals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "report/text/format.h"
+
+namespace daydream {
+namespace {
+
+#define RESIDUALS(kind, group, composed, rows, least, most, ...) \
+  {kind, group, composed, rows, least, most, {__VA_ARGS__}},
+const ResidualGroup kResiduals[] = {
+#include "report/predict/residuals.def"
+};
+#undef RESIDUALS
+
+constexpr CheckedKernels kChecked[] = {
+    {"amp", "gemm", "18 products of a ResNet-50 on a V100 (dPRO, MLSys'22)"},
+    {"amp", "conv", "120 convolutions of a ResNet-50 on a V100 (dPRO, MLSys'22)"},
+    {"prefetch", "", "two loader pairs of a ResNet-50 on a V100 (docs/accuracy.md)"},
+    {"gpu", "conv", "a ResNet-50 on a V100 and an A100 (tests/transforms/other_gpu_test.cc)"},
+    {"gpu", "norm", "a ResNet-50 on a V100 and an A100 (tests/transforms/other_gpu_test.cc)"},
+    {"gpu", "elementwise",
+     "a ResNet-50 on a V100 and an A100 (tests/transforms/other_gpu_test.cc)"},
+    {"gpu", "gemm", "linear layers and bmm on 8 GPUs (NeuSight, ASPLOS'25; docs/cost-model.md)"},
+    {"gpu", "softmax", "softmax on 7 GPUs (NeuSight, ASPLOS'25; docs/cost-model.md)"},
+    {"batch", "gemm", "four models at two batch sizes each on 8 GPUs (NeuSight; docs/accuracy.md)"},
+    {"batch", "elementwise", "the same"},
+    {"batch", "softmax", "the same"},
+    {"batch", "norm", "the same"},
+    {"compile", "elementwise", "BERT and GPT-2 on an A100 (NeuSight; docs/accuracy.md)"},
+    {"compile", "softmax", "the same"},
+    {"compile", "norm", "the same"},
+    {"pin-memory", "", "copies of 154 MB each way on an A100 (docs/accuracy.md)"},
+};
+
+constexpr double kNormal = 1.645;  // the end of 90 % in standard deviations
+
+bool IsGpu(std::string_view kind) { return kind.starts_with("gpu"); }
+
+// P(|t| < x) of Student's t with two degrees of freedom.
+double StudentTwo(double x) { return x / std::sqrt(2 + x * x); }
+
+// Rows of `kind` and of all its special cases ("gpu, no shapes").
+bool IsOf(const ResidualGroup& group, std::string_view transform) {
+  return group.kind.starts_with(transform) &&
+         (group.kind.size() == transform.size() || group.kind[transform.size()] == ',');
+}
+
+}  // namespace
+
+std::span<const ResidualGroup> Residuals() { return kResiduals; }
+std::span<const CheckedKernels> AllCheckedKernels() { return kChecked; }
+
+double DoseOf(std::string_view kind, double before, double predicted) {
+  return IsGpu(kind) ? 1 : std::fabs(std::log(predicted / before));
+}
+
+double ErrorOf(std::string_view kind, double before, double predicted, double measured) {
+  const double dose = DoseOf(kind, before, predicted);
+  if (dose < 3 * kRunToRun) return -1;
+  return (std::max(predicted, measured) / std::min(predicted, measured) - 1) / dose;
+}
+
+ModelError ModelErrorOf(std::string_view kind, std::string_view left_out) {
+  const double prior = IsGpu(kind) ? kPriorGpuError : kPriorModelError;
+  ModelError known;
+  std::vector<const ResidualGroup*> groups;
+  double squares = kPriorGroups * prior * prior, most = 0;
+  for (const ResidualGroup& g : kResiduals) {
+    if (g.kind != kind || g.group == left_out || g.errors.size() == 0) continue;
+    groups.push_back(&g);
+    known.rows += g.errors.size();
+    most = std::max(most, *(g.errors.end() - 1));
+    for (double e : g.errors) squares += e * e / static_cast<double>(g.errors.size());
+  }
+  const double count = kPriorGroups + static_cast<double>(groups.size());
+  const double scale = std::sqrt(squares / count);
+  auto share_below = [&](double error) {
+    double sum = kPriorGroups * StudentTwo(error / scale);
+    for (const ResidualGroup* g : groups) {
+      const auto below = std::upper_bound(g->errors.begin(), g->errors.end(), error);
+      sum += static_cast<double>(below - g->errors.begin()) / static_cast<double>(g->errors.size());
+    }
+    return sum / count;
+  };
+  // At the upper end all known errors are below, and more than nine tenths of the others.
+  double low = 0, high = std::max(most, 3 * scale);
+  for (int i = 0; i < 40; ++i) {
+    const double middle = (low + high) / 2;
+    (share_below(middle) < 0.9 ? low : high) = middle;
+  }
+  known.sigma = high / kNormal;
+  return known;
+}
+
+std::string CheckedText(std::string_view transform) {
+  size_t recorded = 0, composed = 0, telling = 0;
+  double least = INFINITY, most = 0;
+  for (const ResidualGroup& g : kResiduals) {
+    if (!IsOf(g, transform)) continue;
+    (g.composed ? composed : recorded) += g.rows;
+    telling += g.errors.size();
+    least = std::min(least, g.least), most = std::max(most, g.most);
+  }
+  if (recorded + composed == 0) {
+    return "never checked: no measured pair of before and after; intervals use the errors that are "
+           "published for such predictions";
+  }
+  std::string rows;
+  if (recorded > 0) rows = Plural(recorded, "recorded pair");
+  if (composed > 0) {
+    rows += (rows.empty() ? "" : " and ") + Plural(composed, "composed step") +
+            " (put together from measured operators)";
+  }
+  const std::string range = recorded + composed == 1
+                                ? FormatPercent(most)
+                                : FormatPercent(least) + " to " + FormatPercent(most);
+  return fmt::format("{} of before and after (docs/accuracy.md): the step was off by {}{}", rows,
+                     range,
+                     telling > 0 ? "" : "; too small a change to say how well it is modelled");
+}
+
+bool StatedByUser(std::string_view transform) {
+  return transform == "speedup" || transform == "remove";
+}
+
+bool WasChecked(std::string_view transform, std::string_view kernel_class) {
+  for (const CheckedKernels& c : kChecked) {
+    if (c.transform == transform && (c.kernel_class.empty() || c.kernel_class == kernel_class)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace daydream

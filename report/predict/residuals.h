@@ -1,0 +1,74 @@
+// What is known about the errors of predictions: measured rows by kind of prediction, how much the
+// same program differs from run to run, and which kernels a model was ever compared with.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace daydream {
+
+// Rows of docs/accuracy.md that were predicted alike and may be wrong for one reason: the same
+// program, the same network, the same GPU. tests/accuracy fails when they are stale.
+struct ResidualGroup {
+  std::string_view kind;   // an optimization; for other GPUs report/predict/error_kind.h
+  std::string_view group;  // "to T4"
+  bool composed = false;   // steps put together from operators that were measured one by one
+  size_t rows = 0;
+  double least = 0, most = 0;            // |predicted / measured - 1|
+  std::initializer_list<double> errors;  // ErrorOf() of the rows that tell something, ascending
+};
+std::span<const ResidualGroup> Residuals();
+
+// What the error of a prediction is a share of. A kind whose name begins with "gpu" times all work
+// anew: 1. Others are as wrong as what they change: |ln(after / before)|, which for small changes
+// is their share of the step.
+double DoseOf(std::string_view kind, double before, double predicted);
+// By how much the measured value is longer or shorter (1 = twice, or half), over the dose. Less
+// than 0 where a row tells nothing: its change is less than three times what runs differ by.
+double ErrorOf(std::string_view kind, double before, double predicted, double measured);
+
+// How far off a prediction is expected to be, per dose.
+struct ModelError {
+  double sigma = 0;  // of the normal error with the same 90 %
+  size_t rows = 0;   // measured rows behind it; 0: the prior alone
+};
+
+// The size of error that nine rows in ten of another group stay below. Each known group counts the
+// same however many rows it has; two more stand for those that are not known: their errors are
+// Student's t of two degrees of freedom, times the root mean square of what is known, of the groups
+// and of the prior as two groups. The more groups agree, the less that matters; the errors of the
+// rows themselves need no shape. A kind that was never checked has the prior alone, with a heavy
+// tail. `left_out` (a group) is not used: no row is judged by its own kin. O(rows).
+ModelError ModelErrorOf(std::string_view kind, std::string_view left_out = {});
+
+// "2 recorded pairs, 48 composed steps ...: off by 0.2 % to 3.5 %", or that it was never checked.
+std::string CheckedText(std::string_view transform);
+
+// What the user states himself has no model that could be wrong.
+bool StatedByUser(std::string_view transform);
+
+// Largest errors published for such predictions: 13 % of the measured step (Daydream, ATC'20, for
+// mixed precision and fused optimizers) where up to two fifths of the time were saved, so where
+// |ln(after / before)| was 0.51; taken as the end of 90 %. Of other GPUs: 11.8 % of the step on
+// average (Habitat, ATC'21), times sqrt(pi / 2) to be a standard deviation.
+inline constexpr double kPriorModelError = 0.13 / 0.51 / 1.645;
+inline constexpr double kPriorGpuError = 0.118 * 1.2533;
+
+inline constexpr double kPriorGroups = 2;
+
+// The same program recorded twice: 152.3 and 152.8 ms, 116.8 and 122.2 ms (ResNet-50 on a V100, the
+// loader pairs of docs/accuracy.md). Root mean square of the two differences over sqrt(2), n = 2.
+inline constexpr double kRunToRun = 0.0226;
+
+// Kernels whose new times under `transform` were compared with measured ones.
+struct CheckedKernels {
+  std::string_view transform;
+  std::string_view kernel_class;  // as in `summary --by class`; empty: all
+  std::string_view source;
+};
+std::span<const CheckedKernels> AllCheckedKernels();
+bool WasChecked(std::string_view transform, std::string_view kernel_class);
+
+}  // namespace daydream

@@ -1,0 +1,16 @@
+// Changing one parameter of an application that is already bound.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+
+// `application` with `param` set to `value`, all other given parameters kept.
+absl::StatusOr<Application> WithParam(const Application& application, std::string_view param,
+                                      const std::string& value);
+
+}  // namespace daydream

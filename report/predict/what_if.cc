@@ -1,0 +1,150 @@
+#include "report/predict/what_if.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "report/parallel.h"
+#include "report/predict/predict.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+std::string Spelled(const std::vector<Application>& scenario) {
+  std::string text;
+  for (const Application& a : scenario) {
+    text += fmt::format("{}:{},", a.transform->name, a.params.spelled());
+  }
+  return text;
+}
+
+// What is to be predicted: singles first, then combinations; nothing twice.
+struct Agenda {
+  std::vector<std::vector<Application>> scenarios;
+  size_t singles = 0;
+  size_t main = 0;  // place of the last scenario asked for
+};
+
+Agenda MakePlan(std::span<const std::vector<Application>> asked, bool alone) {
+  Agenda plan;
+  std::vector<std::string> seen;
+  auto add = [&](std::vector<Application> scenario) {
+    std::string key = Spelled(scenario);
+    auto it = std::find(seen.begin(), seen.end(), key);
+    if (it != seen.end()) return static_cast<size_t>(it - seen.begin());
+    seen.push_back(std::move(key));
+    plan.scenarios.push_back(std::move(scenario));
+    return plan.scenarios.size() - 1;
+  };
+  for (const auto& scenario : asked) {
+    if (scenario.size() == 1) plan.main = add(scenario);
+    if (scenario.size() > 1 && alone) {
+      for (const Application& a : scenario) add({a});
+    }
+  }
+  plan.singles = plan.scenarios.size();
+  for (const auto& scenario : asked) {
+    if (scenario.size() > 1) add(scenario);
+  }
+  if (!asked.empty()) plan.main = add(asked.back());
+  return plan;
+}
+
+// A parameter spelled out as it is by default says nothing new.
+std::string WithoutDefaults(const Application& a) {
+  std::string given;
+  for (const ParamSpec& p : a.transform->params) {
+    const bool text = p.unit == Unit::kText;
+    if (text ? a.params.text(p.name) == p.text_fallback : a.params[p.name] == p.fallback) continue;
+    given += fmt::format(
+        "{}{}={}", given.empty() ? "" : ",", p.name,
+        text ? std::string(a.params.text(p.name)) : FormatValue(a.params[p.name], p.unit));
+  }
+  return given.empty() ? std::string(a.transform->name)
+                       : fmt::format("{}({})", a.transform->name, given);
+}
+
+}  // namespace
+
+std::string_view Name(Confidence c) {
+  constexpr std::string_view kNames[] = {"measured", "high", "medium", "low"};
+  return kNames[static_cast<size_t>(c)];
+}
+
+absl::Status ApplyAll(std::span<const Application> scenario, Graph& graph,
+                      const std::function<absl::Status(const Application&, Applied*)>& each) {
+  absl::Status nothing;
+  size_t done = 0;
+  for (const Application& application : scenario) {
+    auto applied = Apply(application, graph);
+    if (applied.ok()) {
+      ++done;
+    } else if (DiagnosticOf(applied.status()).code == "E0601") {
+      nothing = applied.status();
+    } else {
+      return applied.status();
+    }
+    if (each) DD_RETURN_IF_ERROR(each(application, applied.ok() ? &*applied : nullptr));
+  }
+  return done > 0 ? absl::OkStatus() : nothing;
+}
+
+absl::StatusOr<Played> Play(const Graph& graph, std::span<const Application> scenario) {
+  Played played{graph, {}};
+  DD_RETURN_IF_ERROR(ApplyAll(scenario, played.graph));
+  DD_ASSIGN_OR_RETURN(played.timeline, Simulate(played.graph, {.blockers = true}));
+  return played;
+}
+
+absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& replay,
+                                  std::span<const std::vector<Application>> scenarios,
+                                  const WhatIfOptions& options) {
+  WhatIf out;
+  out.replay = replay;
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  const Baseline base = MakeBaseline(built.graph, timeline, options);
+  out.memory = base.memory;
+  Agenda plan = MakePlan(scenarios, options.alone);
+  std::vector<Prediction> results(plan.scenarios.size());
+  // A single scenario has all threads for itself.
+  WhatIfOptions one = options;
+  one.jobs = results.size() == 1 ? options.jobs : 1;
+  std::mutex mutex;
+  size_t done = 0;
+  ForEachParallel(results.size(), options.jobs, [&](size_t i) {
+    results[i] = Predict(base, out.replay, plan.scenarios[i], one);
+    std::lock_guard lock(mutex);
+    if (options.progress) options.progress(++done, results.size());
+  });
+
+  // Singles by gain; those that failed come last, bounds after predictions.
+  std::vector<size_t> order(results.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  auto rank = [&](size_t i) {
+    const Prediction& p = results[i];
+    return std::make_tuple(!p.error.ok(), p.bound, -p.step.ns);
+  };
+  std::stable_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(plan.singles),
+                   [&](size_t a, size_t b) { return rank(a) < rank(b); });
+  out.predictions.push_back(BaselinePrediction(base));
+  for (size_t i : order) {
+    if (i == plan.main) out.main = out.predictions.size();
+    out.predictions.push_back(std::move(results[i]));
+  }
+  return out;
+}
+
+std::string LearnedName(std::span<const Application> scenario) {
+  std::vector<std::string> names;
+  for (const Application& a : scenario) names.push_back(WithoutDefaults(a));
+  std::sort(names.begin(), names.end());
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : "+") + name;
+  return out;
+}
+
+std::string DeviceName(const Graph& graph) {
+  return graph.tables().devices.empty() ? "" : graph.tables().devices[0].name;
+}
+
+}  // namespace daydream

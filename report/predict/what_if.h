@@ -1,0 +1,141 @@
+// The question of the whole project as one pure function: a graph and scenarios in, predictions
+// out. No input, no output, no clock; the same answer with any number of threads.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/build.h"
+#include "report/predict/causes.h"
+#include "report/predict/learned.h"
+#include "report/predict/why.h"
+#include "simulator/critical_path.h"
+#include "transforms/analysis/memory_profile.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+
+// How well the unchanged graph reproduces what was measured.
+struct ReplayCheck {
+  Duration measured, simulated;     // median period of the steps that count
+  std::optional<Duration> typical;  // simulated with typical instead of measured lags
+  size_t steps = 0;                 // steps behind the medians
+  std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
+
+  double error() const;  // signed share: simulated / measured - 1
+  std::optional<double> typical_error() const;
+  double median_step_error() const;  // median over the steps of |simulated/measured - 1|
+  double spread() const;             // of the measured steps: 1.4826 MAD / median
+};
+
+enum class Confidence : uint8_t { kMeasured, kHigh, kMedium, kLow };
+std::string_view Name(Confidence c);
+
+struct Prediction {
+  std::string name;               // "baseline", "amp + fuse"
+  std::vector<std::string> opts;  // "amp", "fuse"
+  // Parts of a combination that found nothing to change (E0601) and were left out of it.
+  std::vector<std::string> left_out;
+  absl::Status error;  // not OK: it could not be predicted and the rest is empty
+  bool bound = false;  // a limit, printed with <=
+  Duration step;
+  Duration simulated;                 // the step without what was learned
+  std::optional<Duration> low, high;  // 90 % interval; bounds have none
+  double speedup = 1;                 // baseline step / step; infinite when the step is 0
+  // 90 % interval of it. By what steps differ from one another, both sides differ together, so that
+  // it may be narrower than `low` to `high`. None without these.
+  std::optional<double> least_speedup, most_speedup;
+  Confidence confidence = Confidence::kMeasured;
+  std::string why;  // what set the confidence
+  std::vector<CauseShare> causes;
+  std::optional<PeakAfter> peak;  // of GPU memory; none when that of the baseline is not known
+  std::optional<int64_t> memory_change;  // peak after minus peak before; none when not known
+  std::optional<Explanation> why_not;    // what became of the work that was taken away
+  // Part of the GPU time in kernels whose new times come from a model that was never compared with
+  // measured ones of their class (report/predict/residuals.h). None when no kernel time was
+  // modelled.
+  std::optional<double> unchecked;
+  Correction learned;  // already in `step`; no rows: nothing learned
+  BoundBy path;        // critical path per step, by resource
+  Changes changes;     // of all applications together; notes and warnings in it too
+};
+
+struct WhatIf {
+  ReplayCheck replay;
+  MemoryProfile memory;                 // of the recorded step
+  std::vector<Prediction> predictions;  // baseline, singles by gain, then the combinations
+  // Index of the prediction that answers the question: the last scenario asked for.
+  size_t main = 0;
+};
+
+struct WhatIfOptions {
+  bool alone = true;  // also predict every application of a combination alone
+  bool intervals = true;
+  bool explain = true;  // fill Prediction::why_not
+  // Times of kernels instead of steps (report/predict/kernel_time.h), everywhere: `replay` is then
+  // MeasuredKernelTimes(), and causes are one for each optimization.
+  bool kernel_time = false;
+  // Steps are as long as the recorded number of examples takes, whatever a step handles then.
+  bool per_example = false;
+  // A prediction that saves less is only the step, the speed-up, the memory and the changes: no
+  // causes, no interval, no confidence, no path. A limit never is more.
+  std::optional<Duration> least_saved = {};
+  unsigned jobs = 1;
+  size_t resampled = 256;                    // most step times that are drawn anew for an interval
+  std::span<const LearnedRow> learned = {};  // of any optimizations and devices
+  std::string_view left_out = {};            // group of rows that may not judge itself
+  std::function<void(size_t done, size_t total)> progress;  // called from any thread, one at a time
+};
+
+// NAME.PARAM=VALUE of --set.
+struct Setting {
+  std::string transform, param, value;
+};
+// E0108 unless it reads NAME.PARAM=VALUE and names a parameter that exists, of a built-in
+// optimization or of one of `files`.
+absl::StatusOr<Setting> ParseSetting(std::string_view text,
+                                     std::span<const std::shared_ptr<const OptionFile>> files = {});
+// Applies settings to every application that did not give that parameter itself. E0108 when a
+// setting fits none of them.
+absl::Status ApplySettings(std::span<const Setting> settings,
+                           std::vector<std::vector<Application>>& scenarios);
+
+// Compares the replay of `built` with what was measured. `typical`: the same trace built with
+// Lags::kTypical, or null.
+absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGraph* typical);
+
+// Recorded periods of the steps that count (report/windows.h), and their median.
+std::vector<Duration> MeasuredSteps(const BuiltGraph& built);
+Duration MedianOf(const std::vector<Duration>& durations);
+
+// Predicts the baseline and `scenarios`; `replay` is CheckReplay(built). Fails only when the graph
+// itself cannot be played; a scenario that cannot be predicted carries its own error.
+absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& replay,
+                                  std::span<const std::vector<Application>> scenarios,
+                                  const WhatIfOptions& options = {});
+
+// "amp+fuse(what=optimizer)": the applications with the parameters that are not as by default,
+// sorted, for LearnedRow::opts.
+std::string LearnedName(std::span<const Application> scenario);
+// Name of the first GPU of the recording, or "".
+std::string DeviceName(const Graph& graph);
+
+// Applies `scenario` in order. Parts of a combination that find nothing to change are skipped and
+// leave no entry in the result; when all are skipped, or one fails for another reason, so does
+// this. `each` is called after every application, skipped ones with nullptr.
+absl::Status ApplyAll(std::span<const Application> scenario, Graph& graph,
+                      const std::function<absl::Status(const Application&, Applied*)>& each = {});
+
+// One scenario played once: the edited graph and its timeline with blockers.
+struct Played {
+  Graph graph;
+  Timeline timeline;
+};
+absl::StatusOr<Played> Play(const Graph& graph, std::span<const Application> scenario);
+
+}  // namespace daydream

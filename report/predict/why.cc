@@ -1,0 +1,289 @@
+#include "report/predict/why.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "report/lane_rows.h"
+#include "report/summary.h"
+#include "report/text/format.h"
+#include "report/windows.h"
+#include "simulator/step_batch.h"
+
+namespace daydream {
+namespace {
+
+// How much faster the changed work is tried.
+constexpr std::array<double, 16> kFactors = {1,   1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2,
+                                             2.5, 3,   4,   5,   6,   8,   16,  64};
+constexpr double kEnough = 0.98;
+// Gains that level off only where the work is as good as gone are no news.
+constexpr double kWorthSaying = 8;
+// Effects below this share of the step are not worth a word.
+constexpr double kTooSmall = 0.005;
+
+// Names of limiters; the class of every kernel name is looked up once.
+class LimiterNames {
+ public:
+  explicit LimiterNames(const Graph& graph) : graph_(graph), classes_(graph, GroupBy::kClass) {}
+
+  std::string Of(const PathSegment& s) {
+    const Task& task = graph_.task(s.task);
+    if (s.lag && s.rule != Rule::kLaneOrder) return LagName(s.rule);
+    switch (task.kind) {
+      case TaskKind::kCall:
+      case TaskKind::kWait:
+        return std::string(graph_.TaskName(s.task));
+      case TaskKind::kHost:
+        return "host work";
+      case TaskKind::kDelay:
+        return "unexplained GPU delays";
+      case TaskKind::kData:
+        return "loader workers";
+      case TaskKind::kCollective:
+        return "collectives";
+      case TaskKind::kMemcpy:
+        return "copies";
+      case TaskKind::kMemset:
+        return "fills";
+      case TaskKind::kKernel:
+        break;
+    }
+    return classes_.Of(s.task) + " kernels";
+  }
+
+ private:
+  static std::string LagName(Rule rule) {
+    switch (rule) {
+      case Rule::kLaunch:
+        return "launch latency";
+      case Rule::kHostWait:
+        return "returns from waits";
+      case Rule::kHandOff:
+        return "hand-offs between threads";
+      case Rule::kQueue:
+        return "full launch queues";
+      default:
+        return "waits between streams";
+    }
+  }
+
+  const Graph& graph_;
+  Grouper classes_;
+};
+
+Limiter TotalOf(const std::vector<Limiter>& path, const Limiter& like) {
+  Limiter total{.resource = like.resource, .what = like.what, .lane = {}, .time = {}};
+  for (const Limiter& l : path) {
+    if (l.resource != like.resource || l.what != like.what) continue;
+    total.time += l.time;
+    total.count += l.count;
+  }
+  return total;
+}
+
+class Explainer {
+ public:
+  explicit Explainer(const WhyQuestion& q) : q_(q) {}
+
+  std::optional<Explanation> Explain() {
+    const CauseShare* main = MainCause();
+    if (main == nullptr) return std::nullopt;
+    out_.cause = main->what;
+    out_.opt = main->opt;
+    out_.gpu = -main->gpu >= -main->host;
+    out_.work = out_.gpu ? -main->gpu : -main->host;
+    out_.gained = -main->delta;
+    larger_ = LargerCause(*main);
+    FindExposed();
+    FindNext();
+    FindEnough();
+    out_.text = Sentence();
+    return std::move(out_);
+  }
+
+ private:
+  Duration Small() const { return q_.step_after.Scaled(kTooSmall); }
+
+  const CauseShare* MainCause() const {
+    const CauseShare* main = nullptr;
+    auto removed = [](const CauseShare& c) { return -std::min(c.gpu, c.host); };
+    for (const CauseShare& c : *q_.causes) {
+      if (removed(c) <= Duration{} || c.opt == "(joint)") continue;
+      if (main == nullptr || removed(c) > removed(*main)) main = &c;
+    }
+    return main;
+  }
+
+  // Changes the step most, and more than the cause that took most work away.
+  const CauseShare* LargerCause(const CauseShare& main) const {
+    const CauseShare* larger = nullptr;
+    auto size = [](const CauseShare& c) { return std::llabs(c.delta.ns); };
+    for (const CauseShare& c : *q_.causes) {
+      const CauseShare& most = larger == nullptr ? main : *larger;
+      if (c.opt != "(joint)" && size(c) > size(most) && size(c) > Small().ns) larger = &c;
+    }
+    return larger;
+  }
+
+  void FindExposed() {
+    using Key = std::tuple<Resource, std::string, std::string>;
+    std::map<Key, const Limiter*> before;
+    for (const Limiter& l : *q_.path_before) before[{l.resource, l.what, l.lane}] = &l;
+    for (const Limiter& l : *q_.path_after) {
+      Exposure e{.limiter = l, .before = {}};
+      if (auto it = before.find({l.resource, l.what, l.lane}); it != before.end()) {
+        e.before = it->second->time;
+        e.count_before = it->second->count;
+      }
+      if (e.growth() > Small()) out_.exposed.push_back(std::move(e));
+    }
+    std::stable_sort(out_.exposed.begin(), out_.exposed.end(),
+                     [](const Exposure& a, const Exposure& b) { return a.growth() > b.growth(); });
+  }
+
+  void FindNext() {
+    for (const Limiter& l : *q_.path_after) {
+      Limiter total = TotalOf(*q_.path_after, l);
+      if (!out_.next.has_value() || total.time > out_.next->time) out_.next = std::move(total);
+    }
+  }
+
+  // Tasks whose time the cause reduced, with the time they had.
+  std::vector<std::pair<TaskId, Duration>> Reduced() const {
+    std::map<TaskId, Duration> reduced;
+    for (const CauseJournal& journal : q_.journals) {
+      if (journal.opt != out_.opt) continue;
+      for (const Editor::Edit& e : journal.edits) {
+        if (e.duration >= Duration{} || journal.causes[e.cause].what != out_.cause) continue;
+        if (e.task.index() < q_.before->size() && !q_.after->task(e.task).removed) {
+          reduced.try_emplace(e.task, q_.before->task(e.task).duration);
+        }
+      }
+    }
+    return {reduced.begin(), reduced.end()};
+  }
+
+  void FindEnough() {
+    auto reduced = Reduced();
+    if (reduced.empty()) return;
+    auto batch = StepBatch::Make(*q_.after);
+    if (!batch.ok()) return;
+    std::vector<Duration> steps;
+    for (size_t first = 0; first < kFactors.size(); first += StepBatch::kWidth) {
+      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
+        std::span<Duration> column = batch->duration(s);
+        for (const auto& [task, was] : reduced) {
+          column[task.index()] = was.Scaled(1 / kFactors[first + s]);
+        }
+      }
+      for (Duration d : batch->Run()) steps.push_back(d);
+    }
+    const Duration most = steps.front() - *std::min_element(steps.begin(), steps.end());
+    if (most < Small()) {
+      out_.enough = 1;
+      return;
+    }
+    const Duration target = most.Scaled(kEnough);
+    size_t at = kFactors.size();
+    while (at > 0 && steps.front() - steps[at - 1] >= target) --at;
+    out_.enough =
+        at + 1 >= kFactors.size() ? std::numeric_limits<double>::infinity() : kFactors[at];
+  }
+
+  // "212 more calls of cudaLaunchKernel become exposed on thread 1 (+6.1 ms)".
+  std::string Exposed(const Exposure& e) const {
+    const double more = e.limiter.count - e.count_before;
+    const bool call = e.limiter.what.starts_with("cuda") || e.limiter.what.starts_with("hip");
+    std::string text = e.limiter.what + (e.limiter.what.ends_with('s') ? " become" : " becomes");
+    if (call && more >= 1.5)
+      text = fmt::format("{:.0f} more calls of {} become", more, e.limiter.what);
+    return fmt::format("{} exposed on {} ({})", text, e.limiter.lane,
+                       FormatChange(e.growth(), UnitFor(q_.step_after)));
+  }
+
+  std::string Sentence() const {
+    TimeUnit unit = UnitFor(q_.step_after);
+    auto time = [&](Duration d) { return FormatTime(d, unit); };
+    std::string text = fmt::format("{}: {} work shrinks by {}", out_.cause,
+                                   out_.gpu ? "GPU" : "host", time(out_.work));
+    const Duration lost = out_.work - out_.gained;
+    if (lost > std::max(out_.work.Scaled(0.05), Small())) {
+      text += fmt::format("; {} of it {} lost", time(std::min(lost, out_.work)),
+                          out_.gained <= Duration{} ? "(all) is" : "is");
+      Duration grown;
+      for (const Exposure& e : out_.exposed) grown += e.growth();
+      // What grew explains the loss only if it is of its size.
+      if (grown * 2 >= lost) {
+        const Exposure& e = out_.exposed.front();
+        text += " because " + Exposed(e);
+      } else {
+        text += fmt::format(" because it was hidden behind {}",
+                            out_.next.has_value() ? out_.next->what : "other work");
+      }
+    } else {
+      text += fmt::format(", the step by {}", time(out_.gained));
+      // Where steps differ.
+      const bool more = out_.gained - out_.work > std::max(out_.work.Scaled(0.02), Small());
+      if (more && q_.before->steps().size() > 1) {
+        text += " (steps differ: work is their mean, the step their median)";
+      }
+    }
+    if (larger_ != nullptr) {
+      text +=
+          fmt::format("; {} {} {}", larger_->what, larger_->delta > Duration{} ? "costs" : "saves",
+                      time(Duration::Ns(std::llabs(larger_->delta.ns))));
+    }
+    if (out_.next.has_value()) text += fmt::format("; next limiter: {}", out_.next->what);
+    if (out_.enough.has_value() && *out_.enough == 1) {
+      text += "; making it faster gains nothing";
+    } else if (out_.enough.has_value() && *out_.enough <= kWorthSaying) {
+      text += fmt::format("; nothing more is gained beyond {:.1f}x", *out_.enough);
+    }
+    return text;
+  }
+
+  const WhyQuestion& q_;
+  const CauseShare* larger_ = nullptr;
+  Explanation out_;
+};
+
+}  // namespace
+
+std::vector<Limiter> PathByLimiter(const Graph& graph, const Timeline& timeline) {
+  using Key = std::tuple<Resource, std::string, std::string>;
+  std::map<Key, Limiter> found;
+  LimiterNames names(graph);
+  std::vector<Window> windows = CountedWindows(graph, timeline);
+  std::map<LaneId, std::string> lanes;
+  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
+    LaneId lane = graph.task(s.task).lane;
+    auto [text, fresh] = lanes.try_emplace(lane);
+    if (fresh) text->second = LaneTitle(graph, lane);
+    std::string what = names.Of(s);
+    Limiter& l = found[{s.resource, what, text->second}];
+    if (l.what.empty())
+      l = {.resource = s.resource, .what = what, .lane = text->second, .time = {}};
+    l.time += d;
+    l.count += 1;
+  });
+  std::vector<Limiter> out;
+  const auto steps = static_cast<int64_t>(windows.size());
+  for (auto& [key, l] : found) {
+    l.time = l.time / steps;
+    l.count /= static_cast<double>(steps);
+    out.push_back(std::move(l));
+  }
+  std::stable_sort(out.begin(), out.end(),
+                   [](const Limiter& a, const Limiter& b) { return a.time > b.time; });
+  return out;
+}
+
+std::optional<Explanation> ExplainPrediction(const WhyQuestion& question) {
+  return Explainer(question).Explain();
+}
+
+}  // namespace daydream

@@ -1,0 +1,288 @@
+#include "report/questions/advise.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "report/parallel.h"
+#include "report/predict/predict.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+// Options of which all pairs are played.
+constexpr size_t kMostPaired = 10;
+// For large graphs fewer, so that all pairs take about a second.
+constexpr size_t kPlayedTasks = 2'000'000;
+constexpr size_t kLeastPaired = 4;
+// Options that may be in a set: sets are kept as bits.
+constexpr size_t kMostMembers = 64;
+// Step times drawn for each interval: a quarter of what whatif draws, so that all options together
+// take about as long as a few scenarios there.
+constexpr size_t kResampled = 64;
+
+using Set = uint64_t;
+
+bool Has(Set set, size_t member) { return (set >> member & 1) != 0; }
+
+// Looks for the best set, from pairs of the first options that are worth something, with all others
+// as additions.
+class SetSearch {
+ public:
+  SetSearch(const Baseline& base, std::span<const Option> worth, std::span<const Option> others,
+            Duration least, const AdviseOptions& advise)
+      : copies_(*base.copies), least_(least), advise_(advise) {
+    for (std::span<const Option> list : {worth, others}) {
+      for (const Option& o : list) {
+        if (options_.size() < kMostMembers) options_.push_back(&o);
+      }
+    }
+    size_t most = kMostPaired;
+    while (most > kLeastPaired && most * most / 2 * base.graph->size() > kPlayedTasks) --most;
+    paired_ = std::min(most, worth.size());
+    for (size_t m = 0; m < paired_; ++m) known_[Set{1} << m] = {worth[m].prediction.step, ""};
+  }
+
+  std::vector<OptionPair> Pairs(Duration baseline) {
+    std::vector<OptionPair> pairs;
+    std::vector<Set> sets;
+    for (size_t a = 0; a < paired_; ++a) {
+      for (size_t b = a + 1; b < paired_; ++b) {
+        pairs.push_back({.a = a, .b = b});
+        sets.push_back(Set{1} << a | Set{1} << b);
+      }
+    }
+    Find(sets);
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      OptionPair& p = pairs[i];
+      const Outcome& together = known_[sets[i]];
+      p.step = together.step;
+      p.reason = together.reason;
+      if (!p.step.has_value()) continue;
+      const Duration alone =
+          baseline - options_[p.a]->prediction.step + baseline - options_[p.b]->prediction.step;
+      p.extra = baseline - *p.step - alone;
+    }
+    return pairs;
+  }
+
+  // Members of the best set, in the order of application.
+  std::vector<size_t> Best() {
+    Set best = Lowest();
+    Set asked = ~Set{0};
+    while (Set more = BestAddition(best, asked)) best |= more;
+    while (Set fewer = Without(best)) best = fewer;
+    return MembersOf(best);
+  }
+
+  std::vector<Application> ScenarioOf(std::span<const size_t> members) const {
+    std::vector<Application> scenario;
+    for (size_t m : members) scenario.push_back(options_[m]->application);
+    return scenario;
+  }
+
+ private:
+  struct Outcome {
+    std::optional<Duration> step;
+    std::string reason;
+  };
+
+  std::vector<size_t> MembersOf(Set set) const {
+    std::vector<size_t> members;
+    for (size_t m = 0; m < options_.size(); ++m) {
+      if (Has(set, m)) members.push_back(m);
+    }
+    std::sort(members.begin(), members.end(),
+              [&](size_t a, size_t b) { return options_[a]->place < options_[b]->place; });
+    return members;
+  }
+
+  bool WithinBudget(std::span<const size_t> members) const {
+    if (!advise_.effort) return true;
+    double all = 0;
+    for (size_t m : members) all += advise_.effort(options_[m]->application);
+    return all <= advise_.budget;
+  }
+
+  Outcome Play(Set set) const {
+    const std::vector<size_t> members = MembersOf(set);
+    for (size_t i = 0; i < members.size(); ++i) {
+      for (size_t j = i + 1; j < members.size(); ++j) {
+        const std::optional<Conflict> conflict =
+            FindConflict(*options_[members[i]]->application.transform,
+                         *options_[members[j]]->application.transform);
+        if (conflict.has_value()) return {{}, std::string(conflict->reason)};
+      }
+    }
+    if (!WithinBudget(members)) return {{}, "together they take more than the budget"};
+    const GraphCopies::Copy graph = copies_.Make();
+    double samples = 1;
+    std::string idle;
+    absl::Status applied =
+        ApplyAll(ScenarioOf(members), *graph, [&](const Application& a, const Applied* done) {
+          if (done == nullptr) {
+            idle = std::string(a.transform->name);
+          } else {
+            samples *= done->changes.samples;
+          }
+          return absl::OkStatus();
+        });
+    if (!applied.ok()) return {{}, DiagnosticOf(applied).what};
+    if (!idle.empty()) return {{}, fmt::format("the others leave {} nothing to do", idle)};
+    auto timeline = Simulate(*graph);
+    if (!timeline.ok()) return {{}, DiagnosticOf(timeline.status()).what};
+    const bool whole = !advise_.per_example || !(samples > 0);
+    return {StepTime(*graph, *timeline).Scaled(whole ? 1 : 1 / samples), ""};
+  }
+
+  // Plays those of `sets` that are not known yet.
+  void Find(const std::vector<Set>& sets) {
+    std::vector<Set> unknown;
+    for (Set s : sets) {
+      if (!known_.contains(s)) unknown.push_back(s);
+    }
+    std::vector<Outcome> found(unknown.size());
+    ForEachParallel(unknown.size(), advise_.jobs, [&](size_t i) { found[i] = Play(unknown[i]); });
+    for (size_t i = 0; i < unknown.size(); ++i) known_[unknown[i]] = std::move(found[i]);
+  }
+
+  // Of all known sets; the smaller one, then that of the options that save more, wins a tie.
+  Set Lowest() const {
+    Set lowest = 1;
+    for (const auto& [set, outcome] : known_) {
+      if (!outcome.step.has_value()) continue;
+      auto rank = [&](Set s) { return std::tuple(*known_.at(s).step, std::popcount(s), s); };
+      if (rank(set) < rank(lowest)) lowest = set;
+    }
+    return lowest;
+  }
+
+  // The option of `asked` that saves most beside `set`, or none that is worth it. Those that are
+  // not worth it stay in `asked` no longer: beside more, they seldom save more.
+  Set BestAddition(Set set, Set& asked) {
+    std::vector<Set> larger;
+    for (size_t m = 0; m < options_.size(); ++m) {
+      if (Has(asked, m) && !Has(set, m)) larger.push_back(set | Set{1} << m);
+    }
+    Find(larger);
+    const Duration most = *known_[set].step - least_;
+    asked = 0;
+    Set best = 0;
+    for (Set s : larger) {
+      const std::optional<Duration> step = known_[s].step;
+      if (!step.has_value() || *step > most) continue;
+      asked |= s;
+      if (best == 0 || *step < *known_[best].step) best = s;
+    }
+    return best;
+  }
+
+  // `set` less one member without which it is no longer; none when every member helps.
+  Set Without(Set set) {
+    if (std::popcount(set) < 2) return 0;
+    std::vector<Set> smaller;
+    for (size_t m = 0; m < options_.size(); ++m) {
+      if (Has(set, m)) smaller.push_back(set & ~(Set{1} << m));
+    }
+    Find(smaller);
+    for (Set s : smaller) {
+      const Outcome& o = known_[s];
+      if (o.step.has_value() && *o.step <= *known_[set].step) return s;
+    }
+    return 0;
+  }
+
+  GraphCopies& copies_;
+  std::vector<const Option*> options_;  // those that are worth something first
+  Duration least_;
+  const AdviseOptions& advise_;
+  size_t paired_ = 0;
+  std::map<Set, Outcome> known_;
+};
+
+class Adviser {
+ public:
+  Adviser(const Baseline& base, const AdviseOptions& advise, Advised& out)
+      : base_(base), advise_(advise), out_(out) {}
+
+  void Run(std::span<const Application> options, std::span<const Application> limits) {
+    least_ = std::max(base_.step.Scaled(advise_.worth), Duration::Ns(1));
+    TryEach(options, limits);
+    Sort(options.size());
+    if (out_.worth.empty()) return;
+    SetSearch search(base_, out_.worth, out_.not_worth, least_, advise_);
+    out_.pairs = search.Pairs(base_.step);
+    std::vector<size_t> best = search.Best();
+    if (best.size() < 2) return;
+    out_.best_list = search.ScenarioOf(best);
+    out_.best_members = std::move(best);
+    out_.best = Predict(
+        base_, out_.replay, out_.best_list,
+        {.per_example = advise_.per_example, .jobs = advise_.jobs, .resampled = kResampled});
+  }
+
+ private:
+  // All that there is to tell about those that are worth a row, the step with each of the others.
+  void TryEach(std::span<const Application> options, std::span<const Application> limits) {
+    tried_.resize(options.size() + limits.size());
+    ForEachParallel(tried_.size(), advise_.jobs, [&](size_t i) {
+      const Application& a = i < options.size() ? options[i] : limits[i - options.size()];
+      Prediction p = Predict(
+          base_, out_.replay, {a},
+          {.per_example = advise_.per_example, .least_saved = least_, .resampled = kResampled});
+      std::lock_guard lock(mutex_);
+      tried_[i] = {i, a, std::move(p)};
+      if (advise_.progress) advise_.progress(++done_, tried_.size());
+    });
+  }
+
+  void Sort(size_t options) {
+    for (size_t i = 0; i < tried_.size(); ++i) {
+      Option& o = tried_[i];
+      if (!o.prediction.error.ok()) {
+        if (i >= options) continue;
+        const bool nothing = DiagnosticOf(o.prediction.error).code == "E0601";
+        (nothing ? out_.nothing_here : out_.unjudged).push_back(std::move(o));
+      } else if (i >= options || o.prediction.bound) {
+        out_.limits.push_back(std::move(o));
+      } else if (base_.step - o.prediction.step >= least_) {
+        out_.worth.push_back(std::move(o));
+      } else {
+        out_.not_worth.push_back(std::move(o));
+      }
+    }
+    for (auto* list : {&out_.worth, &out_.not_worth, &out_.limits}) {
+      std::stable_sort(list->begin(), list->end(), [](const Option& a, const Option& b) {
+        return a.prediction.step < b.prediction.step;
+      });
+    }
+  }
+
+  const Baseline& base_;
+  const AdviseOptions& advise_;
+  Advised& out_;
+  Duration least_;
+  std::vector<Option> tried_;
+  std::mutex mutex_;
+  size_t done_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
+                               std::span<const Application> options,
+                               std::span<const Application> limits, const AdviseOptions& advise) {
+  Advised out;
+  out.replay = replay;
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  const Baseline base = MakeBaseline(built.graph, timeline, {});
+  out.baseline = BaselinePrediction(base);
+  out.path = base.limiters;
+  Adviser(base, advise, out).Run(options, limits);
+  return out;
+}
+
+}  // namespace daydream

@@ -1,0 +1,70 @@
+// What to try next: every optimization predicted alone, then the set of them that saves most.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "report/predict/what_if.h"
+
+namespace daydream {
+
+// One optimization that was tried. `prediction` tells, in its error, why there is none.
+struct Option {
+  size_t place = 0;  // among those that were given
+  Application application;
+  Prediction prediction;
+};
+
+// Two options together, by their places in Advised::worth.
+struct OptionPair {
+  size_t a = 0, b = 0;
+  std::optional<Duration> step;  // none: they exclude each other, or one leaves the other no work
+  std::string reason;            // why there is none
+  Duration extra;                // saved beyond what both save alone; negative where they overlap
+};
+
+struct Advised {
+  ReplayCheck replay;
+  Prediction baseline;
+  std::vector<Limiter> path;         // of the unchanged steps, longest first
+  std::vector<Option> worth;         // save at least AdviseOptions::worth of the step, most first
+  std::vector<Option> not_worth;     // save less, or cost; most first
+  std::vector<Option> nothing_here;  // find nothing to change in this trace
+  std::vector<Option> unjudged;      // the trace does not hold what they need
+  std::vector<Option> limits;        // bounds, lowest step first; also options that turn out as one
+  std::vector<OptionPair> pairs;     // of the first options of `worth`
+  // The set that saves most, with two options or more; none when one alone does.
+  std::optional<Prediction> best;
+  // Places in `worth`, and behind its end in `not_worth`, in the order of application.
+  std::vector<size_t> best_members;
+  std::vector<Application> best_list;  // the same as a scenario
+};
+
+struct AdviseOptions {
+  double worth = 0.005;      // share of the step that is worth a row
+  bool per_example = false;  // as in WhatIfOptions
+  // What trying an option takes, and how much a set may take in all. None: as much as it needs.
+  std::function<double(const Application&)> effort = {};
+  double budget = std::numeric_limits<double>::infinity();
+  unsigned jobs = 1;
+  std::function<void(size_t done, size_t total)> progress;
+};
+
+// Predicts each of `options` and `limits` alone, then looks for the best set: all pairs of the
+// options that save most are played; to the better of the best option and the best pair, the option
+// that saves most beside it is added, whatever it saves alone, while that is worth a row (what was
+// not worth it is not asked again); then members without which the step is no longer are dropped.
+// Options stand in a set in the order of `options`. Pairs that
+// exclude each other are never together, nor is an option in a set that leaves it nothing to do,
+// nor do the members of a set take more than the budget. So the best set is never worse than the
+// best option. Deterministic: the same for any `jobs`.
+absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
+                               std::span<const Application> options,
+                               std::span<const Application> limits,
+                               const AdviseOptions& advise = {});
+
+}  // namespace daydream

@@ -1,0 +1,263 @@
+#include "report/questions/causal.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "report/parallel.h"
+#include "report/summary.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
+#include "simulator/step_batch.h"
+
+namespace daydream {
+namespace {
+
+constexpr double kBent = 0.1;    // above the straight line, as a share of all that can be gained
+constexpr double kFlat = 0.005;  // of the step
+
+// Names by which tasks of one family are told apart.
+class Families {
+ public:
+  explicit Families(const Graph& graph) : graph_(graph), classes_(graph, GroupBy::kClass) {}
+
+  void Add(TaskId t) {
+    const Task& task = graph_.task(t);
+    if (task.removed) return;
+    switch (task.kind) {
+      case TaskKind::kKernel:
+        groups_[{Family::kKernels, classes_.Of(t)}].push_back(t);
+        break;
+      case TaskKind::kCollective:
+        groups_[{Family::kCollective, std::string(graph_.TaskName(t))}].push_back(t);
+        break;
+      case TaskKind::kMemcpy:
+      case TaskKind::kMemset:
+        groups_[{Family::kCopies, std::string(graph_.TaskName(t))}].push_back(t);
+        break;
+      case TaskKind::kCall:
+        groups_[{Family::kCall, std::string(graph_.TaskName(t))}].push_back(t);
+        break;
+      case TaskKind::kHost:
+      case TaskKind::kData:
+        groups_[{Family::kHost, task.kind == TaskKind::kHost ? "host work" : "loader workers"}]
+            .push_back(t);
+        break;
+      case TaskKind::kWait:
+      case TaskKind::kDelay:
+        return;
+    }
+    if (IsGpu(task.kind) && task.layer.valid()) {
+      groups_[{Family::kLayer, GroupOf(graph_, t, GroupBy::kLayer)}].push_back(t);
+    }
+  }
+
+  std::vector<WorkGroup> Take() {
+    std::vector<WorkGroup> out;
+    for (auto& [key, tasks] : groups_) out.push_back({key.first, key.second, std::move(tasks)});
+    return out;
+  }
+
+ private:
+  const Graph& graph_;
+  Grouper classes_;
+  std::map<std::pair<Family, std::string>, std::vector<TaskId>> groups_;
+};
+
+// Tasks that wait in proportion to another one (rule G6).
+struct Follower {
+  TaskId task, holder;
+};
+
+std::vector<Follower> FollowersIn(const Graph& graph) {
+  std::vector<Follower> out;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& t = graph.tasks()[i];
+    if (t.kind != TaskKind::kDelay || t.removed || t.detail >= graph.size()) continue;
+    if (graph.task(TaskId(t.detail)).duration > Duration{})
+      out.push_back({TaskId(i), TaskId(t.detail)});
+  }
+  return out;
+}
+
+class Profiler {
+ public:
+  Profiler(const Graph& graph, const CausalOptions& options)
+      : graph_(graph), options_(options), followers_(FollowersIn(graph)) {
+    const std::vector<size_t> counted = CountedSteps(graph);
+    counts_.assign(std::max<size_t>(graph.steps().size(), 1), counted.empty());
+    for (size_t s : counted) counts_[s] = true;
+    steps_ = std::count(counts_.begin(), counts_.end(), true);
+  }
+
+  absl::StatusOr<CausalProfile> Run(std::span<const WorkGroup> groups) {
+    DD_RETURN_IF_ERROR(StepBatch::Make(graph_).status());
+    CausalProfile out;
+    out.points = options_.points;
+    const std::vector<size_t> chosen = Choose(groups, out.left_out);
+    out.curves.resize(chosen.size());
+    ForEachParallel(std::min<size_t>(options_.jobs, std::max<size_t>(chosen.size(), 1)),
+                    options_.jobs, [&](size_t worker) {
+                      auto batch = StepBatch::Make(graph_);
+                      for (size_t i = worker; i < chosen.size(); i += options_.jobs) {
+                        out.curves[i] = CurveOf(groups[chosen[i]], *batch);
+                        Tell(chosen.size());
+                      }
+                    });
+    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph_));
+    out.step = StepTime(graph_, timeline);
+    std::stable_sort(
+        out.curves.begin(), out.curves.end(),
+        [](const SpeedupCurve& a, const SpeedupCurve& b) { return a.saved() > b.saved(); });
+    return out;
+  }
+
+ private:
+  Duration WorkOf(const Task& t) const {
+    if (t.step >= counts_.size() || !counts_[t.step]) return {};
+    return t.duration + (IsHost(t.kind) ? std::max(t.gap, Duration{}) : Duration{});
+  }
+
+  // Places of the groups with most work, by family as many as wanted; in the order of `groups`.
+  std::vector<size_t> Choose(std::span<const WorkGroup> groups, size_t& left_out) const {
+    std::vector<Duration> work(groups.size());
+    std::map<Family, std::vector<size_t>> by_family;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      for (TaskId t : groups[g].tasks) work[g] += WorkOf(graph_.task(t));
+      by_family[groups[g].family].push_back(g);
+    }
+    std::vector<size_t> chosen;
+    for (auto& [family, places] : by_family) {
+      std::stable_sort(places.begin(), places.end(),
+                       [&](size_t a, size_t b) { return work[a] > work[b]; });
+      if (options_.most > 0 && places.size() > options_.most) {
+        left_out += places.size() - options_.most;
+        places.resize(options_.most);
+      }
+      chosen.insert(chosen.end(), places.begin(), places.end());
+    }
+    return chosen;
+  }
+
+  // Calls `set(task, duration, gap)` for everything that changes when `kept` of the work is left.
+  template <class Set>
+  void ForEachChanged(const WorkGroup& group, const std::vector<Follower>& followers, double kept,
+                      Set set) const {
+    for (TaskId id : group.tasks) {
+      const Task& t = graph_.task(id);
+      const bool shrinks = IsHost(t.kind) && t.gap > Duration{};
+      set(id, t.duration.Scaled(kept), shrinks ? t.gap.Scaled(kept) : t.gap);
+    }
+    for (const Follower& f : followers) {
+      const Task& t = graph_.task(f.task);
+      const Duration held = graph_.task(f.holder).duration;
+      set(f.task, t.duration.Scaled(held.Scaled(kept).seconds() / held.seconds()), t.gap);
+    }
+  }
+
+  void Fill(StepBatch& batch, size_t s, const WorkGroup& group,
+            const std::vector<Follower>& followers, double kept) const {
+    std::span<Duration> durations = batch.duration(s), gaps = batch.gap(s);
+    ForEachChanged(group, followers, kept, [&](TaskId t, Duration duration, Duration gap) {
+      durations[t.index()] = duration;
+      gaps[t.index()] = gap;
+    });
+  }
+
+  SpeedupCurve CurveOf(const WorkGroup& group, StepBatch& batch) const {
+    SpeedupCurve curve{.family = group.family, .name = group.name};
+    std::vector<bool> member(graph_.size(), false);
+    for (TaskId t : group.tasks) {
+      member[t.index()] = true;
+      const Task& task = graph_.task(t);
+      curve.work += WorkOf(task);
+      curve.calls += task.step < counts_.size() && counts_[task.step] ? 1 : 0;
+    }
+    curve.work = curve.work / steps_;
+    curve.calls /= static_cast<double>(steps_);
+    std::vector<Follower> followers;
+    for (const Follower& f : followers_) {
+      if (member[f.holder.index()] && !member[f.task.index()]) followers.push_back(f);
+    }
+    for (size_t first = 0; first <= options_.points; first += StepBatch::kWidth) {
+      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
+        Fill(batch, s, group, followers, Kept(std::min(first + s, options_.points)));
+      }
+      for (Duration d : batch.Run()) {
+        if (curve.steps.size() <= options_.points) curve.steps.push_back(d);
+      }
+    }
+    for (size_t s = 0; s < StepBatch::kWidth; ++s) Fill(batch, s, group, followers, 1);
+    FindKnee(group, followers, curve);
+    return curve;
+  }
+
+  double Kept(size_t point) const {
+    return 1 - static_cast<double>(point) / static_cast<double>(options_.points);
+  }
+
+  void FindKnee(const WorkGroup& group, const std::vector<Follower>& followers,
+                SpeedupCurve& curve) const {
+    const Duration all = curve.saved();
+    curve.flat = all < curve.steps.front().Scaled(kFlat);
+    if (curve.flat) return;
+    Duration furthest = all.Scaled(kBent);
+    for (size_t at = 1; at < options_.points; ++at) {
+      const Duration above = curve.steps.front() - curve.steps[at] - all.Scaled(1 - Kept(at));
+      if (above < furthest || (curve.knee.has_value() && above == furthest)) continue;
+      furthest = above;
+      curve.knee = at;
+    }
+    if (!curve.knee.has_value()) return;
+    Graph edited = graph_;
+    const double kept = Kept(*curve.knee);
+    ForEachChanged(group, followers, kept, [&](TaskId t, Duration duration, Duration gap) {
+      edited.mutable_task(t).duration = duration;
+      edited.mutable_task(t).gap = gap;
+    });
+    auto timeline = Simulate(edited, {.blockers = true});
+    if (!timeline.ok()) return;
+    std::vector<Limiter> path = PathByLimiter(edited, *timeline);
+    if (!path.empty()) curve.next = std::move(path.front());
+  }
+
+  void Tell(size_t total) {
+    std::lock_guard lock(mutex_);
+    ++done_;
+    if (options_.progress) options_.progress(done_, total);
+  }
+
+  const Graph& graph_;
+  const CausalOptions& options_;
+  std::vector<Follower> followers_;
+  std::vector<bool> counts_;  // by step
+  int64_t steps_ = 1;         // that count
+  std::mutex mutex_;
+  size_t done_ = 0;
+};
+
+}  // namespace
+
+std::string_view Name(Family f) {
+  constexpr std::string_view kNames[] = {"kernels", "layer", "collective", "copies",
+                                         "call",    "host",  "selected"};
+  return kNames[static_cast<size_t>(f)];
+}
+
+std::vector<WorkGroup> WorkGroups(const Graph& graph) {
+  Families families(graph);
+  for (size_t i = 0; i < graph.size(); ++i) families.Add(TaskId(i));
+  return families.Take();
+}
+
+double CausalProfile::share(size_t point) const {
+  return static_cast<double>(point) / static_cast<double>(points);
+}
+
+absl::StatusOr<CausalProfile> ProfileCauses(const Graph& graph, std::span<const WorkGroup> groups,
+                                            const CausalOptions& options) {
+  return Profiler(graph, options).Run(groups);
+}
+
+}  // namespace daydream

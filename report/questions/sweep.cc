@@ -1,0 +1,197 @@
+#include "report/questions/sweep.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "report/fields.h"
+#include "report/predict/predict.h"
+#include "report/questions/sweep_values.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kFirstLine = "daydream-sweep 2";
+constexpr size_t kFields = 10;  // of a row
+constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
+
+template <class T>
+bool ReadInt(std::string_view text, T& out, int base = 10) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, base);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+template <class T>
+bool ReadOptional(std::string_view text, std::optional<T>& out) {
+  if (text == "-") return true;
+  int64_t value = 0;
+  if (!ReadInt(text, value)) return false;
+  if constexpr (std::is_same_v<T, Duration>) {
+    out = Duration::Ns(value);
+  } else {
+    out = value;
+  }
+  return true;
+}
+
+std::string OptionalText(const std::optional<Duration>& d) {
+  return d.has_value() ? fmt::format("{}", d->ns) : "-";
+}
+
+absl::Status Bad(std::string_view file, size_t line, std::string what) {
+  return MakeStatus(absl::StatusCode::kDataLoss, {.code = "E0703",
+                                                  .what = std::move(what),
+                                                  .where = fmt::format("{}:{}", file, line),
+                                                  .fix = "remove the file to begin anew"});
+}
+
+// One line of the head. False: it is no such line.
+bool ReadHeadLine(std::string_view line, SweepHead& head) {
+  const size_t tab = line.find('\t');
+  if (tab == std::string_view::npos) return false;
+  const std::string_view key = line.substr(0, tab), value = line.substr(tab + 1);
+  if (key == "key") return ReadInt(value, head.key, 16);
+  if (key == "measured_ns") return ReadInt(value, head.measured.ns);
+  if (key == "baseline_ns") return ReadInt(value, head.baseline.ns);
+  if (key == "trace") head.trace = std::string(value);
+  if (key == "opt") head.specs.emplace_back(value);
+  return key == "trace" || key == "opt";
+}
+
+}  // namespace
+
+std::string FormatSweepHead(const SweepHead& head) {
+  std::string out =
+      fmt::format("{}\nkey\t{:016x}\ntrace\t{}\nmeasured_ns\t{}\nbaseline_ns\t{}\n", kFirstLine,
+                  head.key, Field(head.trace), head.measured.ns, head.baseline.ns);
+  for (const std::string& spec : head.specs) out += fmt::format("opt\t{}\n", Field(spec));
+  return out + "\n";
+}
+
+std::string FormatSweepRow(const SweepRow& r) {
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index, r.step.ns,
+                     OptionalText(r.low), OptionalText(r.high), r.bound ? 1 : 0, Name(r.confidence),
+                     r.memory.has_value() ? fmt::format("{}", *r.memory) : "-", Field(r.left_out),
+                     Field(r.code), Field(r.error));
+}
+
+std::optional<SweepRow> ParseSweepRow(std::string_view line) {
+  const std::vector<std::string_view> f = Split(line, '\t');
+  SweepRow r;
+  if (f.size() != kFields || !ReadInt(f[0], r.index) || r.index >= kMostSweepPoints ||
+      !ReadInt(f[1], r.step.ns) || r.step < Duration{} || !ReadOptional(f[2], r.low) ||
+      !ReadOptional(f[3], r.high) || (f[4] != "0" && f[4] != "1") ||
+      !ReadOptional(f[6], r.memory)) {
+    return std::nullopt;
+  }
+  r.bound = f[4] == "1";
+  bool known = false;
+  for (Confidence c :
+       {Confidence::kMeasured, Confidence::kHigh, Confidence::kMedium, Confidence::kLow}) {
+    if (Name(c) != f[5]) continue;
+    r.confidence = c;
+    known = true;
+  }
+  r.left_out = std::string(f[7]);
+  r.code = std::string(f[8]);
+  r.error = std::string(f[9]);
+  return known ? std::optional(std::move(r)) : std::nullopt;
+}
+
+absl::StatusOr<SweepText> ParseSweep(std::string_view text, std::string_view file) {
+  SweepText out;
+  bool in_head = true;
+  size_t line_number = 0;
+  while (out.whole < text.size()) {
+    const size_t end = text.find('\n', out.whole);
+    if (end == std::string_view::npos) break;
+    const std::string_view line = text.substr(out.whole, end - out.whole);
+    out.whole = end + 1;
+    if (++line_number == 1) {
+      if (line != kFirstLine) return Bad(file, 1, "this is no journal of a sweep");
+    } else if (in_head && line.empty()) {
+      in_head = false;
+    } else if (in_head) {
+      if (!ReadHeadLine(line, out.head)) return Bad(file, line_number, "no line of a sweep's head");
+    } else if (auto row = ParseSweepRow(line)) {
+      out.rows.push_back(*std::move(row));
+    } else {
+      return Bad(file, line_number, "no row of a sweep");
+    }
+  }
+  if (in_head) return Bad(file, line_number + 1, "the head of the journal is cut off");
+  return out;
+}
+
+uint64_t HashOf(std::string_view text, uint64_t hash) {
+  for (unsigned char c : text) hash = (hash ^ c) * kFnvPrime;
+  return (hash ^ 0xff) * kFnvPrime;  // so that "ab", "c" differs from "a", "bc"
+}
+
+uint64_t HashOf(const Graph& graph) {
+  uint64_t hash = kFnvBasis;
+  auto add = [&hash](uint64_t v) { hash = (hash ^ v) * kFnvPrime, hash ^= hash >> 29; };
+  for (const Task& t : graph.tasks()) {
+    add(static_cast<uint64_t>(t.duration.ns));
+    add(static_cast<uint64_t>(t.gap.ns));
+    add(static_cast<uint64_t>(t.earliest.ns));
+    add(uint64_t{t.lane.value} << 32 | t.name.value);
+    add(uint64_t{t.layer.value} << 32 | t.scope.value);
+    add(uint64_t{t.step} << 24 | static_cast<uint64_t>(t.kind) << 16 |
+        static_cast<uint64_t>(t.phase) << 8 | static_cast<uint64_t>(t.removed) << 1 |
+        static_cast<uint64_t>(t.overlaps));
+  }
+  for (const Edge& e : graph.edges()) {
+    add(uint64_t{e.from.value} << 32 | e.to.value);
+    add(static_cast<uint64_t>(e.lag.ns) ^ static_cast<uint64_t>(e.rule) << 56);
+  }
+  for (const GraphStep& s : graph.steps()) {
+    hash = HashOf(s.label, hash ^ static_cast<uint64_t>(s.measured));
+  }
+  return hash;
+}
+
+struct SweepRunner::Impl {
+  Baseline base;
+  const ReplayCheck& replay;
+  WhatIfOptions options;
+};
+
+SweepRunner::SweepRunner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SweepRunner::SweepRunner(SweepRunner&&) noexcept = default;
+SweepRunner::~SweepRunner() = default;
+
+absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const ReplayCheck& replay,
+                                              const WhatIfOptions& options) {
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  WhatIfOptions quick = options;
+  quick.explain = false;
+  return SweepRunner(std::make_unique<Impl>(
+      Impl{MakeBaseline(built.graph, timeline, quick), replay, std::move(quick)}));
+}
+
+Duration SweepRunner::baseline() const { return impl_->base.step; }
+
+SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario) const {
+  const Prediction p = Predict(impl_->base, impl_->replay, scenario, impl_->options);
+  SweepRow row{.index = index};
+  if (!p.error.ok()) {
+    const Diagnostic d = DiagnosticOf(p.error);
+    row.code = Field(d.code.empty() ? "E0300" : d.code);
+    row.error = Field(d.why.empty() ? d.what : fmt::format("{} ({})", d.what, d.why));
+    return row;
+  }
+  row.step = p.step;
+  row.low = p.low;
+  row.high = p.high;
+  row.bound = p.bound;
+  row.confidence = p.confidence;
+  if (!p.changes.memory.empty()) row.memory = p.memory_change;
+  for (const std::string& part : p.left_out) {
+    row.left_out += (row.left_out.empty() ? "" : ", ") + Field(part);
+  }
+  return row;
+}
+
+}  // namespace daydream

@@ -1,0 +1,76 @@
+// Many scenarios of one trace, each a row of its own, and the rows as text: what a journal holds
+// (tools/sweep/journal.h) and all that the result is printed from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/predict/what_if.h"
+
+namespace daydream {
+
+// What all rows of a sweep have in common. Sweeps with equal heads may share rows.
+struct SweepHead {
+  uint64_t key = 0;  // of the graph, the program and everything that a row hangs on
+  std::string trace;
+  std::vector<std::string> specs;  // the --opt, for PlanSweep()
+  Duration measured, baseline;     // recorded and replayed step
+  bool operator==(const SweepHead&) const = default;
+};
+
+struct SweepRow {
+  size_t index = 0;  // place of its point in the plan
+  Duration step;
+  std::optional<Duration> low, high;
+  bool bound = false;
+  Confidence confidence = Confidence::kMeasured;
+  std::optional<int64_t> memory;  // change of the peak, in bytes
+  std::string left_out;           // parts that found nothing to change: "amp, prefetch(2)"
+  std::string code, error;        // not empty: it could not be predicted
+  bool operator==(const SweepRow&) const = default;
+};
+
+// First lines of a journal, each with its end; the last one is empty but for the end.
+std::string FormatSweepHead(const SweepHead& head);
+// One line, without its end.
+std::string FormatSweepRow(const SweepRow& row);
+std::optional<SweepRow> ParseSweepRow(std::string_view line);
+
+struct SweepText {
+  SweepHead head;
+  std::vector<SweepRow> rows;
+  size_t whole = 0;  // bytes up to the end of the last whole line
+};
+// E0703 names the line that cannot be read. A last line without an end was cut off when the writer
+// died, and is left out.
+absl::StatusOr<SweepText> ParseSweep(std::string_view text, std::string_view file);
+
+// A number that differs between graphs that any prediction could tell apart.
+uint64_t HashOf(const Graph& graph);
+// The same for text, going on from `hash`.
+uint64_t HashOf(std::string_view text, uint64_t hash);
+
+// Predicts rows. Run() may be called from several threads.
+class SweepRunner {
+ public:
+  // Keeps references to `built` and `replay`.
+  static absl::StatusOr<SweepRunner> Make(const BuiltGraph& built, const ReplayCheck& replay,
+                                          const WhatIfOptions& options);
+  SweepRunner(SweepRunner&&) noexcept;
+  ~SweepRunner();
+
+  Duration baseline() const;
+  SweepRow Run(size_t index, const std::vector<Application>& scenario) const;
+
+ private:
+  struct Impl;
+  explicit SweepRunner(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace daydream

@@ -1,0 +1,149 @@
+#include "report/text/format.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace daydream {
+namespace {
+
+double UnitNs(TimeUnit unit) {
+  switch (unit) {
+    case TimeUnit::kNs:
+      return 1;
+    case TimeUnit::kUs:
+      return 1e3;
+    case TimeUnit::kS:
+      return 1e9;
+    case TimeUnit::kAuto:
+    case TimeUnit::kMs:
+      break;
+  }
+  return 1e6;
+}
+
+// Three significant digits below 10, else one decimal; whole numbers for ns and large us.
+int DecimalsFor(double value, TimeUnit unit) {
+  double size = std::fabs(value);
+  if (unit == TimeUnit::kNs) return 0;
+  if (unit == TimeUnit::kUs) return size < 10 ? 1 : 0;
+  return size < 10 ? 2 : 1;
+}
+
+std::string Signed(double value, int decimals) {
+  std::string text = fmt::format("{:+.{}f}", value, decimals);
+  // A rounded nothing has no sign.
+  if (text.find_first_not_of("+-0.") == std::string::npos) text[0] = ' ';
+  return text[0] == ' ' ? text.substr(1) : text;
+}
+
+}  // namespace
+
+TimeUnit UnitFor(Duration d) {
+  double ns = std::fabs(static_cast<double>(d.ns));
+  if (ns < 1e3) return TimeUnit::kNs;
+  if (ns < 1e6) return TimeUnit::kUs;
+  if (ns < 1e10) return TimeUnit::kMs;
+  return TimeUnit::kS;
+}
+
+std::string_view UnitName(TimeUnit unit) {
+  switch (unit) {
+    case TimeUnit::kNs:
+      return "ns";
+    case TimeUnit::kUs:
+      return "us";
+    case TimeUnit::kS:
+      return "s";
+    case TimeUnit::kAuto:
+    case TimeUnit::kMs:
+      break;
+  }
+  return "ms";
+}
+
+std::string TimeIn(Duration d, TimeUnit unit, int decimals) {
+  return fmt::format("{:.{}f}", static_cast<double>(d.ns) / UnitNs(unit), decimals);
+}
+
+std::string FormatTime(Duration d, TimeUnit unit) {
+  if (unit == TimeUnit::kAuto) unit = UnitFor(d);
+  double value = static_cast<double>(d.ns) / UnitNs(unit);
+  return fmt::format("{:.{}f} {}", value, DecimalsFor(value, unit), UnitName(unit));
+}
+
+std::string FormatChange(Duration d, TimeUnit unit) {
+  if (unit == TimeUnit::kAuto) unit = UnitFor(d);
+  double value = static_cast<double>(d.ns) / UnitNs(unit);
+  return fmt::format("{} {}", Signed(value, DecimalsFor(value, unit)), UnitName(unit));
+}
+
+std::string FormatCount(uint64_t n) {
+  std::string digits = fmt::format("{}", n), text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
+  }
+  return text;
+}
+
+std::string FormatPercent(double share, int decimals) {
+  return fmt::format("{:.{}f} %", share * 100, decimals);
+}
+
+std::string FormatSignedPercent(double share, int decimals) {
+  return Signed(share * 100, decimals) + " %";
+}
+
+std::string FormatSpeedup(double factor) {
+  if (factor >= 100 && factor < 1e15) return FormatCount(static_cast<uint64_t>(factor + 0.5)) + "x";
+  return fmt::format("{:.2f}x", factor);
+}
+
+std::string FormatBytes(uint64_t bytes) {
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  double value = static_cast<double>(bytes);
+  for (std::string_view unit : {"kB", "MB", "GB"}) {
+    value /= 1000;
+    if (value < 999.95) return fmt::format("{:.1f} {}", value, unit);
+  }
+  return fmt::format("{:.1f} TB", value / 1000);
+}
+
+std::string Plural(uint64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", FormatCount(n), noun, n == 1 ? "" : "s");
+}
+
+size_t DisplayWidth(std::string_view text) {
+  size_t width = 0;
+  for (unsigned char c : text) width += (c & 0xC0) != 0x80;
+  return width;
+}
+
+std::string CutMiddle(std::string_view text, size_t width) {
+  if (DisplayWidth(text) <= width) return std::string(text);
+  if (width <= 3) return std::string("...").substr(0, width);
+  size_t keep = width - 3, head = (keep + 1) / 2, tail = keep / 2;
+  size_t begin = 0, end = text.size();
+  auto is_lead = [&](size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80; };
+  for (size_t seen = 0; begin < text.size(); ++begin) {
+    if (is_lead(begin) && seen++ == head) break;
+  }
+  for (size_t seen = 0; end > begin && seen < tail;) seen += is_lead(--end);
+  return fmt::format("{}...{}", text.substr(0, begin), text.substr(end));
+}
+
+std::string Printable(std::string_view text) {
+  std::string out(text);
+  for (size_t i = 0; i < out.size(); ++i) {
+    auto c = static_cast<unsigned char>(out[i]);
+    if (c < 0x20 || c == 0x7F) out[i] = '?';
+    // C1 controls (U+0080 to U+009F) start escape sequences on some terminals.
+    if (c == 0xC2 && i + 1 < out.size() && static_cast<unsigned char>(out[i + 1]) < 0xA0) {
+      out[i] = out[i + 1] = '?';
+    }
+  }
+  return out;
+}
+
+}  // namespace daydream

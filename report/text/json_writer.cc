@@ -1,0 +1,181 @@
+#include "report/text/json_writer.h"
+
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+
+namespace daydream {
+namespace {
+
+// Length of the well-formed UTF-8 sequence at text[i], or 0 (Unicode standard, table 3-7).
+size_t Utf8Length(std::string_view text, size_t i) {
+  auto byte = [&](size_t k) -> unsigned {
+    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
+  };
+  auto within = [](unsigned b, unsigned low, unsigned high) { return b >= low && b <= high; };
+  unsigned b = byte(0);
+  if (b < 0x80) return 1;
+  if (within(b, 0xC2, 0xDF)) return within(byte(1), 0x80, 0xBF) ? 2 : 0;
+  if (within(b, 0xE0, 0xEF)) {
+    unsigned low = b == 0xE0 ? 0xA0 : 0x80, high = b == 0xED ? 0x9F : 0xBF;
+    return within(byte(1), low, high) && within(byte(2), 0x80, 0xBF) ? 3 : 0;
+  }
+  if (within(b, 0xF0, 0xF4)) {
+    unsigned low = b == 0xF0 ? 0x90 : 0x80, high = b == 0xF4 ? 0x8F : 0xBF;
+    bool tail = within(byte(2), 0x80, 0xBF) && within(byte(3), 0x80, 0xBF);
+    return within(byte(1), low, high) && tail ? 4 : 0;
+  }
+  return 0;
+}
+
+std::string_view ShortEscape(char c) {
+  switch (c) {
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\b':
+      return "\\b";
+    case '\f':
+      return "\\f";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string JsonString(std::string_view text) {
+  std::string out = "\"";
+  for (size_t i = 0; i < text.size();) {
+    size_t length = Utf8Length(text, i);
+    char c = text[i];
+    if (length == 0) {
+      out += "\\ufffd";
+      ++i;
+    } else if (length > 1) {
+      out += text.substr(i, length);
+      i += length;
+    } else {
+      std::string_view escape = ShortEscape(c);
+      if (!escape.empty()) {
+        out += escape;
+      } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F || c == '<') {
+        out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+      } else {
+        out += c;
+      }
+      ++i;
+    }
+  }
+  return out + "\"";
+}
+
+void JsonWriter::NewLine() {
+  out_ += '\n';
+  out_.append(static_cast<size_t>(indent_) * levels_.size(), ' ');
+}
+
+void JsonWriter::BeforeValue() {
+  if (std::exchange(have_key_, false)) return;
+  if (levels_.empty()) {
+    DD_CHECK(out_.empty());
+    return;
+  }
+  Level& level = levels_.back();
+  DD_CHECK(level.close == ']');
+  if (level.items++ > 0) out_ += level.is_inline ? ", " : ",";
+  if (!level.is_inline) NewLine();
+}
+
+JsonWriter& JsonWriter::Open(char open, bool is_inline) {
+  BeforeValue();
+  out_ += open;
+  bool outer_inline = indent_ == 0 || (!levels_.empty() && levels_.back().is_inline);
+  levels_.push_back({open == '{' ? '}' : ']', is_inline || outer_inline, 0});
+  return *this;
+}
+
+JsonWriter& JsonWriter::Close(char close) {
+  DD_CHECK(!levels_.empty() && levels_.back().close == close && !have_key_);
+  Level level = levels_.back();
+  levels_.pop_back();
+  if (level.items > 0 && !level.is_inline) NewLine();
+  out_ += close;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Key(std::string_view key) {
+  DD_CHECK(!levels_.empty() && levels_.back().close == '}' && !have_key_);
+  Level& level = levels_.back();
+  if (level.items++ > 0) out_ += level.is_inline ? ", " : ",";
+  if (!level.is_inline) NewLine();
+  out_ += JsonString(key) + ": ";
+  have_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::String(std::string_view text) {
+  BeforeValue();
+  out_ += JsonString(text);
+  return *this;
+}
+
+JsonWriter& JsonWriter::Int(int64_t value) {
+  BeforeValue();
+  fmt::format_to(std::back_inserter(out_), "{}", value);
+  return *this;
+}
+
+JsonWriter& JsonWriter::UInt(uint64_t value) {
+  BeforeValue();
+  fmt::format_to(std::back_inserter(out_), "{}", value);
+  return *this;
+}
+
+JsonWriter& JsonWriter::Double(double value) {
+  if (!std::isfinite(value)) return Null();
+  BeforeValue();
+  fmt::format_to(std::back_inserter(out_), "{}", value);
+  return *this;
+}
+
+JsonWriter& JsonWriter::Rounded(double value, int decimals) {
+  if (!std::isfinite(value)) return Null();
+  BeforeValue();
+  std::string text = fmt::format("{:.{}f}", value, decimals);
+  if (text.find('.') != std::string::npos) {
+    text.erase(text.find_last_not_of('0') + 1);
+    if (text.back() == '.') text.pop_back();
+  }
+  out_ += text == "-0" ? "0" : text;
+  return *this;
+}
+
+JsonWriter& JsonWriter::Bool(bool value) {
+  BeforeValue();
+  out_ += value ? "true" : "false";
+  return *this;
+}
+
+JsonWriter& JsonWriter::Null() {
+  BeforeValue();
+  out_ += "null";
+  return *this;
+}
+
+std::string JsonWriter::Take() {
+  DD_CHECK(levels_.empty() && !have_key_);
+  return std::exchange(out_, {});
+}
+
+}  // namespace daydream

@@ -1,0 +1,411 @@
+// Each dependency rule on a trace small enough to check by hand. Times are in microseconds.
+#include "graph/build.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/validate.h"
+#include "simulator/simulate.h"
+#include "tests/graph/trace_sketch.h"
+
+namespace daydream {
+namespace {
+
+BuiltGraph Build(TraceSketch& sketch, BuildOptions options = {}) {
+  absl::StatusOr<BuiltGraph> built = BuildGraph(sketch.Build(), options);
+  EXPECT_TRUE(built.ok()) << built.status();
+  EXPECT_TRUE(Validate(built->graph).ok()) << Validate(built->graph);
+  return *std::move(built);
+}
+
+TaskId Find(const Graph& g, std::string_view name, TaskKind kind, int nth = 0) {
+  for (size_t i = 0; i < g.size(); ++i) {
+    if (g.task(TaskId(i)).kind == kind && g.TaskName(TaskId(i)) == name && nth-- == 0) {
+      return TaskId(i);
+    }
+  }
+  ADD_FAILURE() << "no task " << name;
+  return TaskId(0);
+}
+
+Timeline Play(const Graph& g) {
+  absl::StatusOr<Timeline> t = Simulate(g);
+  EXPECT_TRUE(t.ok()) << t.status();
+  return *std::move(t);
+}
+
+void ExpectReplaysExactly(const Graph& g) {
+  Timeline t = Play(g);
+  for (size_t i = 0; i < g.size(); ++i) {
+    EXPECT_EQ(t.start[i], g.task(TaskId(i)).recorded_start) << g.TaskName(TaskId(i));
+  }
+}
+
+void SetDuration(Graph& g, TaskId t, double us) {
+  g.mutable_task(t).duration = Duration::Ns(static_cast<int64_t>(us * 1000));
+}
+
+double EndUs(const Timeline& t, TaskId id) { return t.end[id.index()].ns / 1000.0; }
+
+TEST(HostRule, ThreadIsAChainWithoutHoles) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Mark(cpu, "ProfilerStep#1", 0, 100);
+  s.Op(cpu, "aten::linear", 10, 50);
+  s.Op(cpu, "aten::addmm", 15, 40);
+  s.Launch(cpu, gpu, "sgemm", 20, 10, 32, 40);
+  BuiltGraph built = Build(s);
+  Duration total;
+  for (const Task& task : built.graph.tasks()) {
+    if (IsHost(task.kind)) total += task.duration + task.gap;
+  }
+  EXPECT_EQ(total, Duration::Us(60)) << "from the mark to the end of the last op";
+  ExpectReplaysExactly(built.graph);
+}
+
+TEST(HostRule, DriverCallInsideRuntimeCallIsOneTask) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Op(cpu, "aten::mm", 0, 30);
+  s.Call(cpu, "cudaLaunchKernel", 5, 10, 1);
+  s.Call(cpu, "cuLaunchKernel", 6, 8, 1);
+  s.Kernel(gpu, "sgemm", 18, 20, 1);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.report.nested_calls, 1u);
+  EXPECT_EQ(built.report.launched, 1u);
+  int calls = 0;
+  for (const Task& task : built.graph.tasks()) calls += task.kind == TaskKind::kCall;
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(HostRule, ThreadsThatOnlyPollAreLeftOutAndCounted) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), watchdog = s.Thread(200), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 0, 5, 7, 10);
+  s.Call(watchdog, "cudaEventQuery", 3, 1, 5);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.report.threads_left_out, 1u);
+  EXPECT_EQ(built.report.events_left_out, 1u);
+}
+
+TEST(LaunchRule, KernelWaitsForTheEndOfItsCall) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "first", 0, 2000, 2004, 10);  // loads a module: 2 ms of own work
+  s.Launch(cpu, gpu, "second", 2050, 5, 2059, 10);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  SetDuration(g, Find(g, "cudaLaunchKernel", TaskKind::kCall), 5);
+  Timeline t = Play(g);
+  EXPECT_EQ(EndUs(t, Find(g, "first", TaskKind::kKernel)), 5 + 4 + 10);
+}
+
+TEST(LaunchRule, KernelsBeforeTheirCallsAreReported) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 200, 5, 1, 10);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.report.early, 1u);
+  EXPECT_FALSE(built.report.warnings.empty());
+}
+
+TEST(StreamRule, BackToBackKernelsKeepAGap) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "a", 0, 5, 8, 100);
+  s.Launch(cpu, gpu, "b", 6, 5, 110, 100);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.graph.task(Find(built.graph, "a", TaskKind::kKernel)).gap, Duration::Us(2));
+  ExpectReplaysExactly(built.graph);
+}
+
+TEST(StreamRule, OverlappingKernelsKeepOnlyTheOrderOfTheirStarts) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "long", 0, 5, 8, 100);
+  s.Launch(cpu, gpu, "beside", 6, 5, 14, 20);
+  s.Launch(cpu, gpu, "after", 12, 5, 109, 10);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  EXPECT_TRUE(g.task(Find(g, "beside", TaskKind::kKernel)).overlaps);
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "long", TaskKind::kKernel), 200);
+  Timeline t = Play(g);
+  EXPECT_EQ(EndUs(t, Find(g, "beside", TaskKind::kKernel)), 34);
+  EXPECT_EQ(EndUs(t, Find(g, "after", TaskKind::kKernel)), 8 + 200 + 1 + 10);
+}
+
+TEST(StreamRule, ProgrammaticLaunchKeepsItsSmallOverlap) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "a", 0, 5, 8, 50);
+  s.Launch(cpu, gpu, "b", 6, 5, 55, 50);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  EXPECT_EQ(g.task(Find(g, "a", TaskKind::kKernel)).gap, Duration::Us(-3));
+  SetDuration(g, Find(g, "a", TaskKind::kKernel), 150);
+  EXPECT_EQ(EndUs(Play(g), Find(g, "b", TaskKind::kKernel)), 8 + 150 - 3 + 50);
+}
+
+TEST(BlockingRule, DeviceSynchronizeReturnsEarlierWhenTheKernelIsFaster) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 0, 5, 8, 100);
+  s.Call(cpu, "cudaDeviceSynchronize", 10, 102, 1);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  TaskId sync = Find(g, "cudaDeviceSynchronize", TaskKind::kCall);
+  EXPECT_EQ(g.task(sync).duration, Duration::Us(4)) << "own work: the return after the kernel";
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "k", TaskKind::kKernel), 20);
+  EXPECT_EQ(EndUs(Play(g), sync), 8 + 20 + 4);
+  SetDuration(g, Find(g, "k", TaskKind::kKernel), 0);
+  EXPECT_EQ(EndUs(Play(g), sync), 10 + 4);
+}
+
+TEST(BlockingRule, ReadingAValueSplitsIntoSubmitAndWait) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 0, 5, 8, 100);
+  s.Call(cpu, "cudaMemcpyAsync", 10, 110, 1);
+  s.Copy(gpu, Memory::kDevice, Memory::kPageable, 4, 109, 2, 1);
+  s.Call(cpu, "cudaStreamSynchronize", 121, 3, 2);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "k", TaskKind::kKernel), 1000);
+  Timeline t = Play(g);
+  EXPECT_EQ(EndUs(t, Find(g, "cudaMemcpyAsync", TaskKind::kWait)), 8 + 1000 + 1 + 2 + 9);
+  EXPECT_GE(EndUs(t, Find(g, "cudaStreamSynchronize", TaskKind::kCall)), 8 + 1000 + 1 + 2);
+}
+
+TEST(BlockingRule, StagedUploadReturnsBeforeItsCopyEnds) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 0, 5, 8, 2);
+  s.Call(cpu, "cudaMemcpyAsync", 20, 1000, 1);
+  s.Copy(gpu, Memory::kPageable, Memory::kDevice, 10 << 20, 30, 1030, 1);
+  s.Op(cpu, "aten::relu", 1020, 5);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "Memcpy", TaskKind::kMemcpy), 500);
+  EXPECT_EQ(EndUs(Play(g), Find(g, "cudaMemcpyAsync", TaskKind::kWait)), 30 + 500 - 40);
+}
+
+TEST(BlockingRule, PinnedCopiesDoNotBlock) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Call(cpu, "cudaMemcpyAsync", 0, 60, 1);
+  s.Copy(gpu, Memory::kPinned, Memory::kDevice, 10 << 20, 10, 500, 1);
+  s.Op(cpu, "aten::relu", 60, 5);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.report.blocking_calls, 0u);
+}
+
+// Launches run ahead of a slow stream until 1022 are in flight.
+TEST(QueueRule, DepthIsFoundAndBlockedCallsKeepOnlyTheirOwnWork) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  constexpr int kLaunches = 2500, kDepth = 1022;
+  std::vector<double> kernel_end(kLaunches);
+  double host = 0, stream = 0;
+  for (int i = 0; i < kLaunches; ++i) {
+    double begin = host, end = host + 5;
+    if (i >= kDepth) end = std::max(end, kernel_end[i - kDepth] + 5.5);
+    stream = std::max(stream + 1, end + 3);
+    s.Launch(cpu, gpu, "k", begin, end - begin, stream, 50);
+    kernel_end[i] = stream = stream + 50;
+    host = end + 1;
+  }
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  EXPECT_EQ(g.lane(gpu).queue_depth, static_cast<uint32_t>(kDepth));
+  EXPECT_GT(built.report.queue_blocked, 1000u);
+  ExpectReplaysExactly(g);
+  for (size_t i = 0; i < g.size(); ++i) {
+    if (g.task(TaskId(i)).kind == TaskKind::kKernel) g.mutable_task(TaskId(i)).duration = {};
+  }
+  TaskId last = Find(g, "cudaLaunchKernel", TaskKind::kCall, kLaunches - 1);
+  EXPECT_NEAR(EndUs(Play(g), last), kLaunches * 6, 30) << "the pure host time";
+}
+
+// Forward on the main thread, backward on the engine's thread, optimizer on the main thread.
+TraceSketch TrainingStep() {
+  TraceSketch s;
+  LaneId main = s.Thread(), engine = s.Thread(200), gpu = s.Stream();
+  s.Mark(main, "ProfilerStep#1", 0, 1000);
+  s.Op(main, "aten::linear", 0, 100, 1);
+  s.Launch(main, gpu, "forward", 10, 5, 18, 50);
+  s.Op(engine, "autograd::engine::evaluate_function: AddmmBackward0", 150, 200, 1);
+  s.Launch(engine, gpu, "backward", 160, 5, 168, 50);
+  s.Mark(main, "Optimizer.step#SGD.step", 400, 100);
+  s.Op(main, "aten::add_", 400, 100);
+  s.Launch(main, gpu, "update", 420, 5, 428, 50);
+  return s;
+}
+
+TEST(HandOffRule, BackwardFollowsForwardAndTheCallerWaitsForIt) {
+  TraceSketch s = TrainingStep();
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  EXPECT_EQ(built.report.handoffs, 1u);
+  ExpectReplaysExactly(g);
+  // 60 us less host work in forward move everything after it by 60 us.
+  for (size_t i = 0; i < g.size(); ++i) {
+    Task& task = g.mutable_task(TaskId(i));
+    if (g.TaskName(TaskId(i)) == "aten::linear" && task.duration > Duration::Us(60)) {
+      task.duration -= Duration::Us(60);
+    }
+  }
+  Timeline t = Play(g);
+  EXPECT_EQ(EndUs(t, Find(g, "update", TaskKind::kKernel)), 478 - 60);
+}
+
+TEST(HandOffRule, WaitingIsNotWork) {
+  TraceSketch s = TrainingStep();
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  for (size_t i = 0; i < g.size(); ++i) {
+    if (g.task(TaskId(i)).phase == Phase::kBackward) g.mutable_task(TaskId(i)).duration = {};
+  }
+  EXPECT_EQ(EndUs(Play(g), Find(g, "update", TaskKind::kKernel)), 478 - 200);
+}
+
+TEST(EventRule, SynchronizationRecordsNameTheAwaitedStream) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), a = s.Stream(7), b = s.Stream(20);
+  s.Launch(cpu, a, "produce", 0, 5, 8, 100);
+  s.Call(cpu, "cudaEventRecord", 6, 1, 50);
+  s.Call(cpu, "cudaStreamWaitEvent", 8, 1, 51);
+  s.Sync(b,
+         {.kind = SyncKind::kStreamWaitEvent,
+          .stream = 20,
+          .wait_on_stream = 7,
+          .record_correlation = 50},
+         8, 51);
+  s.Launch(cpu, b, "consume", 10, 5, 110, 10);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  EXPECT_EQ(built.report.event_waits, 1u);
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "produce", TaskKind::kKernel), 300);
+  EXPECT_EQ(EndUs(Play(g), Find(g, "consume", TaskKind::kKernel)), 8 + 300 + 2 + 10);
+}
+
+TEST(EventRule, CollectiveWaitsForComputeAndLaterComputeForTheCollective) {
+  TraceSketch s;
+  LaneId main = s.Thread(), engine = s.Thread(200), a = s.Stream(7), comm = s.Stream(20);
+  s.Op(main, "aten::linear", 0, 5, 1);
+  s.Op(engine, "autograd::engine::evaluate_function: AddmmBackward0", 50, 60, 1);
+  s.Launch(engine, a, "gradient", 52, 5, 60, 100);
+  s.Op(engine, "record_param_comms", 70, 20);
+  s.Call(engine, "cudaStreamWaitEvent", 72, 1, 60);
+  s.Launch(engine, comm, "ncclKernel_AllReduce", 75, 5, 162, 200);
+  s.Op(engine, "autograd::engine::evaluate_function: Join", 120, 20, 2);
+  s.Call(engine, "cudaStreamWaitEvent", 122, 1, 61);
+  s.Launch(engine, a, "after", 125, 5, 363, 10);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  EXPECT_EQ(built.report.event_waits, 2u);
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "gradient", TaskKind::kKernel), 400);
+  Timeline t = Play(g);
+  EXPECT_EQ(EndUs(t, Find(g, "after", TaskKind::kKernel)), 60 + 400 + 2 + 200 + 1 + 10);
+}
+
+TEST(StartRule, WaitingForProcessorsScalesWithTheirHolder) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), a = s.Stream(7), b = s.Stream(20);
+  s.Launch(cpu, a, "holder", 0, 5, 8, 500);
+  s.Launch(cpu, b, "side", 20, 5, 509, 10);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  EXPECT_EQ(built.report.contended, 1u);
+  TaskId delay = Find(g, "(waits for SMs)", TaskKind::kDelay);
+  EXPECT_EQ(TaskId(g.task(delay).detail), Find(g, "holder", TaskKind::kKernel));
+  ExpectReplaysExactly(g);
+}
+
+TEST(StartRule, WhatNoRuleExplainsIsCountedAndKept) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "a", 0, 5, 8, 10);
+  s.Launch(cpu, gpu, "late", 20, 5, 800, 10);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.report.unexplained, 1u);
+  EXPECT_GT(built.report.unexplained_time, Duration::Us(700));
+  EXPECT_FALSE(built.report.warnings.empty());
+  ExpectReplaysExactly(built.graph);
+}
+
+TEST(StartRule, TypicalLagsDropUnexplainedDelays) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "a", 0, 5, 8, 10);
+  s.Launch(cpu, gpu, "late", 20, 5, 800, 10);
+  BuiltGraph built = Build(s, {.lags = Lags::kTypical});
+  EXPECT_LT(EndUs(Play(built.graph), Find(built.graph, "late", TaskKind::kKernel)), 810 - 1);
+}
+
+TEST(CollectiveRule, ShortestOfEqualCollectivesBoundsTheTransfer) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), comm = s.Stream(20);
+  double us = 0;
+  for (double length : {500.0, 80.0, 300.0, 90.0}) {
+    s.Launch(cpu, comm, "ncclKernel_AllReduce", us, 5, us + 8, length);
+    us += length + 20;
+  }
+  BuiltGraph built = Build(s);
+  TaskId first = Find(built.graph, "ncclKernel_AllReduce", TaskKind::kCollective);
+  EXPECT_EQ(built.graph.Transfer(first), Duration::Us(80));
+}
+
+TEST(MapperRule, BackwardWorkHasTheLayerOfItsForwardOp) {
+  TraceSketch s = TrainingStep();
+  BuiltGraph built = Build(s);
+  const Graph& g = built.graph;
+  const Task& forward = g.task(Find(g, "forward", TaskKind::kKernel));
+  const Task& backward = g.task(Find(g, "backward", TaskKind::kKernel));
+  EXPECT_EQ(forward.phase, Phase::kForward);
+  EXPECT_EQ(backward.phase, Phase::kBackward);
+  EXPECT_EQ(g.task(Find(g, "update", TaskKind::kKernel)).phase, Phase::kOptimizer);
+  ASSERT_TRUE(forward.layer.valid());
+  EXPECT_EQ(forward.layer, backward.layer);
+  EXPECT_EQ(g.Name(g.layers()[forward.layer.index()].name), "linear #1");
+  EXPECT_EQ(built.report.mapped_kernel_time, built.report.kernel_time);
+}
+
+TEST(StepRule, PeriodFollowsTheGpuWhileTheHostRunsAhead) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 4; ++i) {
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", i), i * 20, 20);  // the host runs ahead
+    s.Launch(cpu, gpu, "k", i * 20 + 2, 5, 10 + i * 100, 99);
+  }
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.graph.steps()[2].recorded_period, Duration::Us(100));
+  EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(100));
+}
+
+TEST(StepRule, MoreStepsThanCanBeNumberedAreNotCounted) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 70000; ++i) s.Mark(cpu, fmt::format("ProfilerStep#{}", i), i * 2, 2);
+  s.Launch(cpu, gpu, "k", 139990, 1, 139992, 2);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.graph.steps().back().label, "(further steps)");
+  EXPECT_FALSE(built.graph.steps().back().measured);
+  EXPECT_FALSE(built.report.warnings.empty());
+}
+
+TEST(BuildGraph, SaysWhatIsMissing) {
+  TraceSketch cpu_only;
+  cpu_only.Op(cpu_only.Thread(), "aten::mm", 0, 10);
+  EXPECT_EQ(DiagnosticOf(BuildGraph(cpu_only.Build()).status()).code, "E0301");
+  TraceSketch gpu_only;
+  gpu_only.Kernel(gpu_only.Stream(), "k", 0, 10);
+  EXPECT_EQ(DiagnosticOf(BuildGraph(gpu_only.Build()).status()).code, "E0302");
+}
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,118 @@
+// What is known about errors, and the kinds of predictions that it is known of.
+#include "report/predict/residuals.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "report/predict/error_kind.h"
+#include "report/predict/kernel_time.h"
+#include "report/predict/what_if.h"
+#include "trace/importer.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+BuiltGraph Example(const std::string& name) {
+  auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/examples/" + name + "-synthetic.ddtrace");
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+TEST(Residuals, NoRowJudgesItsKin) {
+  const ModelError with = ModelErrorOf("prefetch");
+  const ModelError without = ModelErrorOf("prefetch", "ResNet-50 on V100");
+  EXPECT_EQ(with.rows, without.rows + 2);
+  EXPECT_LT(with.sigma, without.sigma);  // what was checked is known better
+  EXPECT_EQ(without.rows, 0u);
+  // What changes less than runs differ by says nothing about the model.
+  EXPECT_EQ(ModelErrorOf("graphs").rows, 0u);
+}
+
+TEST(Residuals, AKindThatWasNeverCheckedIsAsWrongAsPublishedOnesWithAHeavyTail) {
+  const ModelError unknown = ModelErrorOf("no such thing");
+  EXPECT_EQ(unknown.rows, 0u);
+  // Nine in ten of Student's t with two degrees of freedom are below 2.920.
+  EXPECT_NEAR(unknown.sigma, kPriorModelError * 2.920 / 1.645, 1e-4);
+}
+
+TEST(Residuals, ErrorsAreSharesOfTheEffectInEitherDirection) {
+  // Twice as fast as before; measured 10 % longer, or 10 % shorter by as much.
+  const double dose = std::log(2.0);
+  EXPECT_NEAR(ErrorOf("amp", 100, 50, 55), 0.1 / dose, 1e-12);
+  EXPECT_NEAR(ErrorOf("amp", 100, 50, 50 / 1.1), 0.1 / dose, 1e-12);
+  EXPECT_NEAR(ErrorOf("gpu, by data sheet", 100, 99, 99 * 1.2), 0.2, 1e-12);
+  EXPECT_LT(ErrorOf("amp", 100, 99, 50), 0);  // a change of 1 % says nothing of the model
+}
+
+TEST(Residuals, EveryGroupIsThereOnceAndItsErrorsAscend) {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const ResidualGroup& g : Residuals()) {
+    EXPECT_TRUE(seen.insert({g.kind, g.group}).second) << g.kind << ", " << g.group;
+    EXPECT_NE(FindTransform(g.kind.substr(0, g.kind.find(','))), nullptr) << g.kind;
+    EXPECT_TRUE(std::is_sorted(g.errors.begin(), g.errors.end())) << g.kind << ", " << g.group;
+    EXPECT_LE(g.errors.size(), g.rows);
+    EXPECT_LE(g.least, g.most);
+  }
+}
+
+TEST(Residuals, GroupsThatAgreeNarrowAndNeverBelowMostOfTheirRows) {
+  for (const char* kind : {"batch", "gpu", "compile"}) {
+    const ModelError known = ModelErrorOf(kind);
+    EXPECT_GT(known.rows, 0u) << kind;
+    EXPECT_LT(known.sigma, ModelErrorOf(kind[0] == 'g' ? "gpu, never" : "never").sigma) << kind;
+    size_t below = 0;
+    for (const ResidualGroup& g : Residuals()) {
+      if (g.kind != kind) continue;
+      for (double e : g.errors) below += e <= 1.645 * known.sigma ? 1 : 0;
+    }
+    EXPECT_GE(10 * below, 8 * known.rows) << kind;
+  }
+}
+
+TEST(ErrorKind, ByWhatIsKnownOfBothGpus) {
+  const BuiltGraph built = Example("resnet50");  // on an A100
+  auto kind = [&](const std::string& spec) {
+    Graph graph = built.graph;
+    const std::vector<Application> scenario = *ParseScenario(spec);
+    auto applied = Apply(scenario[0], graph);
+    EXPECT_TRUE(applied.ok()) << spec;
+    return ErrorKindOf(scenario[0], built.graph, applied->changes.terms);
+  };
+  EXPECT_EQ(kind("gpu(V100-PCIE-32GB)").with_shapes, "gpu");
+  EXPECT_EQ(kind("gpu(H100)").with_shapes, "gpu, by data sheet");
+  EXPECT_EQ(kind("gpu(L4)").with_shapes, "gpu, slot-powered");
+  EXPECT_EQ(kind("gpu(MI210)").with_shapes, "gpu, other vendor");
+  EXPECT_EQ(kind("gpu(H100)").without_shapes, "gpu, by data sheet, no shapes");
+  EXPECT_GT(kind("gpu(H100)").known, 0.5);
+  EXPECT_EQ(kind("gpu(A100-SXM4-40GB)").measured, 1);  // the GPU that was recorded
+  EXPECT_EQ(kind("amp").main(), "amp");
+}
+
+TEST(KernelTime, PredictionsOfItAreSumsOfKernelsAndHaveIntervals) {
+  const BuiltGraph built = Example("resnet50");
+  const ReplayCheck was = MeasuredKernelTimes(built.graph);
+  EXPECT_EQ(was.measured, KernelTime(built.graph));
+  EXPECT_EQ(was.error(), 0);
+  const std::vector<Application> scenario = *ParseScenario("gpu(H100)");
+  const std::vector<std::vector<Application>> scenarios = {scenario};
+  auto result =
+      PredictAll(built, was, scenarios, {.alone = false, .explain = false, .kernel_time = true});
+  ASSERT_TRUE(result.ok());
+  const Prediction& p = result->predictions[result->main];
+  Graph there = built.graph;
+  ASSERT_TRUE(ApplyAll(scenario, there).ok());
+  EXPECT_EQ(p.step, KernelTime(there));
+  EXPECT_LT(*p.low, p.step);
+  EXPECT_GT(*p.high, p.step);
+  ASSERT_EQ(p.causes.size(), 1u);
+  EXPECT_EQ(p.causes[0].delta, p.step - was.measured);
+}
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,431 @@
+#include "report/predict/what_if.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/text.h"
+#include "report/predict/intervals.h"
+#include "report/predict/residuals.h"
+#include "report/predict/settings.h"
+#include "report/predict/step_spread.h"
+#include "report/questions/diff.h"
+#include "report/summary.h"
+#include "simulator/simulate.h"
+#include "tests/real_traces.h"
+#include "trace/importer.h"
+
+namespace daydream {
+namespace {
+
+BuiltGraph Example() {
+  auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/examples/launch-bound-synthetic.ddtrace");
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+std::vector<std::vector<Application>> Scenarios(std::vector<std::string> specs) {
+  std::vector<std::vector<Application>> out;
+  for (const std::string& spec : specs) out.push_back(*ParseScenario(spec));
+  return out;
+}
+
+WhatIf Ask(const BuiltGraph& built, std::vector<std::string> specs, WhatIfOptions options = {}) {
+  auto replay = CheckReplay(built, nullptr);
+  EXPECT_TRUE(replay.ok());
+  auto result = PredictAll(built, *replay, Scenarios(std::move(specs)), options);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *std::move(result);
+}
+
+TEST(WhatIf, ListsBaselineThenSinglesThenCombinations) {
+  BuiltGraph built = Example();
+  WhatIf result = Ask(built, {"prefetch,free-launch", "free-gpu"});
+  std::vector<std::string> names;
+  for (const Prediction& p : result.predictions) names.push_back(p.name);
+  EXPECT_EQ(names.front(), "baseline");
+  EXPECT_EQ(names.back(), "prefetch + free-launch");
+  EXPECT_THAT(names, testing::UnorderedElementsAre("baseline", "prefetch", "free-launch",
+                                                   "free-gpu", "prefetch + free-launch"));
+  EXPECT_EQ(result.predictions[result.main].name, "free-gpu");
+}
+
+TEST(WhatIf, CausesSumToTheDifferenceToTheNanosecond) {
+  BuiltGraph built = Example();
+  WhatIf result = Ask(built, {"prefetch,graphs,free-gpu", "pin-memory,free-launch"});
+  for (const Prediction& p : result.predictions) {
+    ASSERT_TRUE(p.error.ok()) << p.name << ": " << p.error;
+    Duration sum;
+    for (const CauseShare& c : p.causes) sum += c.delta;
+    EXPECT_EQ(sum.ns, (p.step - result.predictions[0].step).ns) << p.name;
+  }
+}
+
+TEST(WhatIf, TheSameAnswerWithAnyNumberOfThreads) {
+  BuiltGraph built = Example();
+  WhatIf one = Ask(built, {"prefetch,graphs"}, {.jobs = 1});
+  WhatIf four = Ask(built, {"prefetch,graphs"}, {.jobs = 4});
+  ASSERT_EQ(one.predictions.size(), four.predictions.size());
+  for (size_t i = 0; i < one.predictions.size(); ++i) {
+    EXPECT_EQ(one.predictions[i].name, four.predictions[i].name);
+    EXPECT_EQ(one.predictions[i].step.ns, four.predictions[i].step.ns);
+    EXPECT_EQ(one.predictions[i].low, four.predictions[i].low);
+  }
+}
+
+TEST(WhatIf, OneScenarioMayFailWhileOthersDoNot) {
+  BuiltGraph built = Example();
+  WhatIf result = Ask(built, {"free-comm", "free-gpu"});
+  size_t failed = 0;
+  for (const Prediction& p : result.predictions) {
+    if (p.error.ok()) continue;
+    ++failed;
+    EXPECT_EQ(DiagnosticOf(p.error).code, "E0601");
+  }
+  EXPECT_EQ(failed, 1u);
+  EXPECT_TRUE(result.predictions[result.main].error.ok());
+}
+
+TEST(WhatIf, CombinationsLeaveOutPartsThatFindNothing) {
+  BuiltGraph built = Example();
+  WhatIf result = Ask(built, {"free-comm,free-gpu"});
+  const Prediction& both = result.predictions[result.main];
+  ASSERT_TRUE(both.error.ok());
+  EXPECT_EQ(both.left_out, std::vector<std::string>{"free-comm"});
+  for (const Prediction& p : result.predictions) {
+    if (p.name == "free-gpu") {
+      EXPECT_EQ(p.step.ns, both.step.ns);
+    }
+  }
+}
+
+TEST(WhatIf, BoundsHaveNoInterval) {
+  WhatIf result = Ask(Example(), {"free-gpu"});
+  const Prediction& p = result.predictions[result.main];
+  EXPECT_TRUE(p.bound);
+  EXPECT_FALSE(p.low.has_value());
+}
+
+TEST(WhatIf, IntervalsHoldThePrediction) {
+  WhatIf result = Ask(Example(), {"prefetch"});
+  const Prediction& p = result.predictions[result.main];
+  ASSERT_TRUE(p.low.has_value());
+  EXPECT_LE(*p.low, p.step);
+  EXPECT_LE(p.step, *p.high);
+}
+
+TEST(WhatIf, TheGraphAskedAboutStaysAsItWas) {
+  BuiltGraph built = Example();
+  Duration before = StepTime(built.graph, *Simulate(built.graph));
+  Ask(built, {"graphs,free-gpu"});
+  EXPECT_EQ(StepTime(built.graph, *Simulate(built.graph)).ns, before.ns);
+}
+
+TEST(Intervals, WordsFollowTheWrittenRule) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(80);
+  Doubts doubts{.replay = &replay, .rows = 1};
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kHigh);
+  EXPECT_EQ(p.low, p.high);
+  p.unchecked = 0.2;
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  doubts.rows = 0;
+  p.unchecked.reset();
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  doubts.params = {{Duration::Ms(70), Duration::Ms(100), 0.5}};
+  SetInterval(p, doubts);
+  EXPECT_NEAR(p.low->ms(), 71, 0.5);  // a twentieth of the range is left out at either end
+  EXPECT_NEAR(p.high->ms(), 98, 0.5);
+  EXPECT_EQ(p.confidence, Confidence::kLow);
+  doubts.params.clear();
+  replay.simulated = Duration::Ms(105);
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kLow);
+}
+
+TEST(Intervals, NormalErrorsGiveNinetyPercent) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(100);
+  SetInterval(p, {.replay = &replay, .model = 0.03, .run = 0.04, .rows = 1});
+  EXPECT_NEAR(p.low->ms(), 100 / (1 + 1.645 * 0.05), 0.6);
+  EXPECT_NEAR(p.high->ms(), 100 + 1.645 * 5, 0.6);
+}
+
+TEST(Intervals, LargeErrorsNeverReachZero) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(10);
+  Doubts doubts{.replay = &replay, .model = 2};
+  SetInterval(p, doubts);
+  EXPECT_NEAR(p.low->ms(), 10 / (1 + 1.645 * 2), 0.3);
+  EXPECT_NEAR(p.high->ms(), 10 * (1 + 1.645 * 2), 2);
+  doubts.floor = Duration::Ms(7);
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.low->ms(), 7);
+  doubts.floor = Duration::Ms(11);  // learned corrections may go below it
+  SetInterval(p, doubts);
+  EXPECT_EQ(*p.low, p.step);
+}
+
+TEST(Intervals, GpuWorkThatStaysAsRecordedIsAFloor) {
+  const BuiltGraph built = Example();
+  const auto floor = [&](const Graph& after) {
+    return LeastGpuTime(after, LeastTimes(built.graph, after, false));
+  };
+  const Duration all = floor(built.graph);
+  EXPECT_GT(all, Duration{});
+  EXPECT_LE(all, StepTime(built.graph, *Simulate(built.graph)));
+  Graph free = built.graph;
+  ASSERT_TRUE(ApplyAll(*ParseScenario("free-gpu"), free).ok());
+  EXPECT_EQ(floor(free), Duration{});
+}
+
+TEST(Intervals, NoStepOnAnotherGpuIsShorterThanItsDataSheetAllows) {
+  const BuiltGraph built = Example();
+  Graph there = built.graph;
+  ASSERT_TRUE(ApplyAll(*ParseScenario("gpu(V100-SXM2-32GB)"), there).ok());
+  const std::vector<Duration> recorded = LeastTimes(built.graph, there, false);
+  const std::vector<Duration> known = LeastTimes(built.graph, there, true);
+  const Duration floor = LeastGpuTime(there, known);
+  EXPECT_GT(floor, LeastGpuTime(there, recorded));
+  EXPECT_LE(floor, StepTime(there, *Simulate(there)));
+  for (size_t i = 0; i < known.size(); ++i) {
+    EXPECT_GE(known[i], recorded[i]);
+    EXPECT_LE(known[i], there.task(TaskId(i)).duration);
+  }
+  const WhatIf result = Ask(built, {"gpu(V100-SXM2-32GB)"});
+  const Prediction& p = result.predictions[result.main];
+  EXPECT_GE(*p.low, floor.Scaled(1 / (1 + 1.645 * kRunToRun)) - Duration::Ns(1));
+  EXPECT_LE(*p.low, p.step);
+}
+
+TEST(Intervals, LargerDoubtsNeverNarrowThem) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  const std::vector<Duration> resampled = {Duration::Ms(97), Duration::Ms(100), Duration::Ms(101)};
+  for (bool spread : {false, true}) {
+    for (bool ranged : {false, true}) {
+      std::optional<Prediction> last;
+      for (int i = 0; i <= 40; ++i) {
+        Prediction p;
+        p.step = Duration::Ms(80);
+        Doubts doubts{.replay = &replay, .model = 0.02 * i, .rows = 1};
+        if (ranged) doubts.params = {{Duration::Ms(75), Duration::Ms(90), 0.4}};
+        if (spread) doubts.resampled = resampled;
+        SetInterval(p, doubts);
+        if (last) {
+          EXPECT_LE(*p.low, *last->low) << i;
+          EXPECT_GE(*p.high, *last->high) << i;
+        }
+        last = p;
+      }
+    }
+  }
+}
+
+TEST(Intervals, StepsThatVaryWidenThem) {
+  BuiltGraph built = Example();
+  StepSpread spread(built.graph);
+  EXPECT_GE(spread.steps(), 2u);
+  auto same = spread.Resample(built.graph, 20), again = spread.Resample(built.graph, 20);
+  ASSERT_EQ(same.size(), 20u);
+  EXPECT_EQ(same, again);
+  // Every second step takes twice as long.
+  Graph uneven = built.graph;
+  for (size_t i = 0; i < uneven.size(); ++i) {
+    Task& t = uneven.mutable_task(TaskId(i));
+    if (t.step % 2 == 1) t.duration = t.duration * 2, t.gap = std::max(t.gap, Duration{}) * 2;
+  }
+  auto wide = StepSpread(uneven).Resample(uneven, 200);
+  Duration step = StepTime(uneven, *Simulate(uneven));
+  auto [low, high] = std::minmax_element(wide.begin(), wide.end());
+  EXPECT_GT(*high - *low, step.Scaled(0.3));
+}
+
+// What steps differ by among themselves is on both sides of a speed-up.
+TEST(Intervals, UnevenStepsDoNotMakeASpeedUpDoubtful) {
+  const std::vector<Duration> uneven = {Duration::Ms(10), Duration::Ms(100), Duration::Ms(110)};
+  ReplayCheck replay;
+  Prediction p;
+  p.step = Duration::Ms(100);
+  p.speedup = 2;
+  SetInterval(p, {.replay = &replay, .resampled = uneven, .model = 0.01});
+  EXPECT_LT(*p.low, Duration::Ms(20));
+  EXPECT_NEAR(*p.least_speedup, 2 / (1 + 1.645 * 0.01), 0.01);
+  EXPECT_NEAR(*p.most_speedup, 2 * (1 + 1.645 * 0.01), 0.01);
+}
+
+// A model that reaches too little says so with a limit, and is no faster than before for it.
+TEST(WhatIf, ALimitOfWiderLayersIsLongerThanTheRecordedStep) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile((RealTraceFolder() / "training/recsys-a100-rank3of8.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  WhatIf result = Ask(*BuildGraph(*trace), {"hidden(8)"});
+  const Prediction& p = result.predictions[result.main];
+  ASSERT_TRUE(p.error.ok()) << p.error;
+  EXPECT_TRUE(p.bound);
+  EXPECT_GT(p.step, result.predictions[0].step * 4);
+}
+
+TEST(Learned, CorrectsWithShrinkageAndNarrows) {
+  LearnedRow row{"amp", "V100", Duration::Ms(100), Duration::Ms(50), Duration::Ms(55), "a"};
+  std::vector<LearnedRow> rows = {row, row, row};
+  Correction c = CorrectionFor(rows, "amp", "V100", 0.1);
+  EXPECT_EQ(c.rows, 3u);
+  EXPECT_NEAR(c.share, 0.3 / 5, 1e-12);
+  EXPECT_NEAR(c.sigma, std::sqrt((2 * 0.01 + 3 * 0.04 * 0.04) / 5), 1e-12);
+  EXPECT_LT(c.sigma, 0.1);
+  EXPECT_EQ(CorrectionFor(rows, "amp", "A100", 0.1).rows, 0u);
+  EXPECT_EQ(CorrectionFor(rows, "fuse", "V100", 0.1).sigma, 0.1);
+}
+
+TEST(Learned, WidensOnlyAfterMeasurementsOutsideOfTheInterval) {
+  const LearnedRow low{"amp", "V100", Duration::Ms(100), Duration::Ms(100), Duration::Ms(84), "a"},
+      high{"amp", "V100", Duration::Ms(100), Duration::Ms(100), Duration::Ms(116), "b"},
+      far{"amp", "V100", Duration::Ms(100), Duration::Ms(100), Duration::Ms(140), "c"};
+  const std::vector<LearnedRow> inside = {low, high}, outside = {low, far};
+  EXPECT_EQ(CorrectionFor(inside, "amp", "V100", 0.1).sigma, 0.1);
+  EXPECT_GT(CorrectionFor(outside, "amp", "V100", 0.1).sigma, 0.1);
+}
+
+TEST(Learned, RangesOfParametersAreNotCountedTwice) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(100);
+  Doubts doubts{.replay = &replay, .model = 0.15, .run = 0.02};
+  doubts.params = {{Duration::Ms(80), Duration::Ms(130), 0.4}};
+  SetInterval(p, doubts);
+  const Duration before = *p.high - *p.low;
+  doubts.model = 0.13;  // a share learned from a small error
+  doubts.run = 0;
+  doubts.learned = true;
+  SetInterval(p, doubts);
+  EXPECT_LE(*p.high - *p.low, before);
+}
+
+TEST(Learned, RowsSurviveTheFileAndBadOnesAreLocated) {
+  LearnedRow row{"amp", "Tesla\tV100", Duration::Ms(100), Duration::Ms(50), Duration::Ms(55),
+                 "a\n"};
+  std::string text = std::string(kLearnedHeader) + "\n" + FormatLearnedRow(row) + "\n\n# why\n";
+  auto rows = ParseLearned(text, "f");
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  ASSERT_EQ(rows->size(), 1u);
+  EXPECT_EQ(rows->front().device, "Tesla V100");
+  EXPECT_EQ(rows->front().measured, Duration::Ms(55));
+  for (std::string bad : {"", "daydream-learned 2\n", "x\n", "daydream-learned 1\na\tb\t1\t2\n",
+                          "daydream-learned 1\na\tb\t1\t2\t-3\ts\n",
+                          "daydream-learned 1\n\ta\t1\t2\t99999999999999999999\ts\n"}) {
+    auto parsed = ParseLearned(bad, "f");
+    ASSERT_FALSE(parsed.ok()) << bad;
+    EXPECT_EQ(DiagnosticOf(parsed.status()).code, "E0110");
+    EXPECT_TRUE(DiagnosticOf(parsed.status()).where.starts_with("f:")) << bad;
+  }
+}
+
+TEST(Learned, MovesThePredictionAndItsCausesStillSum) {
+  BuiltGraph built = Example();
+  WhatIf plain = Ask(built, {"prefetch"});
+  const Prediction& p = plain.predictions[plain.main];
+  LearnedRow row{LearnedName(Scenarios({"prefetch"})[0]),
+                 DeviceName(built.graph),
+                 plain.predictions[0].step,
+                 p.step,
+                 p.step.Scaled(1.1),
+                 "run"};
+  std::vector<LearnedRow> rows = {row, row};
+  WhatIf learned = Ask(built, {"prefetch"}, {.learned = rows});
+  const Prediction& q = learned.predictions[learned.main];
+  EXPECT_EQ(q.learned.rows, 2u);
+  EXPECT_EQ(q.step, p.step + p.step.Scaled(q.learned.share));
+  EXPECT_NEAR(q.learned.share, 0.05, 1e-6);
+  Duration sum;
+  for (const CauseShare& c : q.causes) sum += c.delta;
+  EXPECT_EQ(sum, q.step - learned.predictions[0].step);
+}
+
+TEST(Settings, FillOpenParametersOnly) {
+  auto scenarios = Scenarios({"prefetch", "prefetch(workers=8)"});
+  auto setting = ParseSetting("prefetch.workers=2");
+  ASSERT_TRUE(setting.ok());
+  ASSERT_TRUE(ApplySettings({{*setting}}, scenarios).ok());
+  EXPECT_EQ(scenarios[0][0].params["workers"], 2);
+  EXPECT_EQ(scenarios[1][0].params["workers"], 8);
+  EXPECT_FALSE(ParseSetting("prefetch=2").ok());
+  EXPECT_FALSE(ParseSetting("prefetch.wrokers=2").ok());
+  auto unused = Scenarios({"free-gpu"});
+  EXPECT_EQ(DiagnosticOf(ApplySettings({{*setting}}, unused)).code, "E0108");
+}
+
+TEST(Summary, BusyAndIdleMakeTheStep) {
+  BuiltGraph built = Example();
+  auto timeline = Simulate(built.graph, {.blockers = true});
+  for (GroupBy by : {GroupBy::kClass, GroupBy::kOp, GroupBy::kKernel, GroupBy::kLayer,
+                     GroupBy::kPhase, GroupBy::kStream}) {
+    Summary s = Summarize(built.graph, *timeline, by);
+    EXPECT_EQ((s.gpu_busy + s.gpu_idle).ns, s.window.ns);
+    Duration time, path;
+    for (const Group& g : s.groups) {
+      time += g.time;
+      path += g.path;
+    }
+    // Integer division per group loses less than a nanosecond each.
+    auto slack = static_cast<double>(s.groups.size());
+    EXPECT_NEAR(static_cast<double>(time.ns), static_cast<double>(s.gpu_time.ns), slack);
+    Duration all = s.path.gpu + s.path.cpu + s.path.comm + s.path.data;
+    EXPECT_NEAR(static_cast<double>(path.ns), static_cast<double>(all.ns), slack + 4);
+    EXPECT_NEAR(static_cast<double>(all.ns), static_cast<double>(s.window.ns), 4);
+  }
+}
+
+TEST(Summary, OthersKeepTheTotal) {
+  std::vector<Group> groups;
+  for (int i = 0; i < 10; ++i) {
+    groups.push_back({fmt::format("k{}", i), Duration::Us(10 - i), 1, Duration::Us(1)});
+  }
+  auto cut = WithOthers(groups, 3);
+  ASSERT_EQ(cut.size(), 4u);
+  EXPECT_EQ(cut[3].name, "[7 others]");
+  EXPECT_EQ(cut[3].time.ns, 28'000);
+  EXPECT_EQ(WithOthers(groups, 9).size(), 10u);
+}
+
+TEST(Diff, ATraceEqualsItself) {
+  BuiltGraph built = Example();
+  Diff diff = Compare(built, built, GroupBy::kKernel);
+  EXPECT_EQ(diff.step.before.ns, diff.step.after.ns);
+  for (const DiffRow& r : diff.rows) {
+    EXPECT_EQ(r.before.ns, r.after.ns);
+    EXPECT_FALSE(r.added || r.gone);
+    EXPECT_EQ(r.p, 1) << r.name;
+  }
+}
+
+TEST(Diff, WelchAgreesWithTheTextbook) {
+  // t = -2.85295 with 27.8873 degrees of freedom; the tail by Simpson's rule on the density.
+  std::vector<double> a = {27.5, 21.0, 19.0, 23.6, 17.0, 17.9, 16.9, 20.1,
+                           21.9, 22.6, 23.1, 19.6, 19.0, 21.7, 21.4};
+  std::vector<double> b = {27.1, 22.0, 20.8, 23.4, 23.4, 23.5, 25.8, 22.0,
+                           24.8, 20.2, 21.9, 22.1, 22.9, 30.5, 24.4};
+  EXPECT_NEAR(WelchP(a, b), 0.00807194, 1e-7);
+  EXPECT_EQ(WelchP(a, a), 1);
+  std::vector<double> one = {1};
+  EXPECT_EQ(WelchP(one, a), 1);
+}
+
+}  // namespace
+}  // namespace daydream

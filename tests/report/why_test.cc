@@ -1,0 +1,117 @@
+// The sentence that says what became of the work that a cause took away.
+#include "report/predict/why.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/text.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+using ::testing::HasSubstr;
+
+Explanation Explain(const Graph& before, const std::function<void(Editor&)>& change) {
+  Graph after = before;
+  Editor edit(after);
+  change(edit);
+  edit.Finish();
+  const std::vector<CauseJournal> journals = {
+      {"x",
+       {edit.causes().begin(), edit.causes().end()},
+       {edit.edits().begin(), edit.edits().end()},
+       {edit.edge_edits().begin(), edit.edge_edits().end()}}};
+  const Timeline a = Simulate(before, {.blockers = true}).value();
+  const Timeline b = Simulate(after, {.blockers = true}).value();
+  const Duration step = StepTime(after, b);
+  const auto causes = ShareByCause({&before, &after, StepTime(before, a), step, journals});
+  const auto path_before = PathByLimiter(before, a), path_after = PathByLimiter(after, b);
+  auto why = ExplainPrediction({.before = &before,
+                                .after = &after,
+                                .step_after = step,
+                                .path_before = &path_before,
+                                .path_after = &path_after,
+                                .causes = &causes,
+                                .journals = journals});
+  EXPECT_TRUE(why.has_value());
+  return why.value_or(Explanation());
+}
+
+// Four launches of 10 us, kernels of 20 us: bound by the GPU until kernels take half.
+Graph FourKernels() {
+  return ParseGraph(R"(
+lane main thread
+lane gpu0.7 stream
+c1 main call 10us "cudaLaunchKernel"
+c2 main call 10us "cudaLaunchKernel"
+c3 main call 10us "cudaLaunchKernel"
+c4 main call 10us "cudaLaunchKernel"
+k1 gpu0.7 kernel 20us "sgemm" after c1 launch
+k2 gpu0.7 kernel 20us "sgemm" after c2 launch
+k3 gpu0.7 kernel 20us "sgemm" after c3 launch
+k4 gpu0.7 kernel 20us "sgemm" after c4 launch
+)")
+      .value();
+}
+
+void Faster(Editor& edit, double factor) {
+  edit.BeginCause("GEMMs run on tensor cores");
+  for (int t = 4; t < 8; ++t) edit.Scale(std::vector<TaskId>{TaskId(t)}, 1 / factor);
+}
+
+TEST(Why, WhatIsLostIsBlamedOnWhatBecameExposed) {
+  // From 10 + 4 * 20 = 90 us to 40 + 4 = 44: of 64 us of GPU work 46 show.
+  Explanation e = Explain(FourKernels(), [](Editor& edit) { Faster(edit, 5); });
+  EXPECT_EQ(e.work, Duration::Us(64));
+  EXPECT_EQ(e.gained, Duration::Us(46));
+  ASSERT_FALSE(e.exposed.empty());
+  EXPECT_EQ(e.exposed[0].limiter.what, "cudaLaunchKernel");
+  EXPECT_EQ(e.exposed[0].growth(), Duration::Us(30));
+  ASSERT_TRUE(e.next.has_value());
+  EXPECT_EQ(e.next->what, "cudaLaunchKernel");
+  EXPECT_THAT(e.text, HasSubstr("GPU work shrinks by 64"));
+  EXPECT_THAT(e.text, HasSubstr("3 more calls of cudaLaunchKernel become exposed on thread"));
+  EXPECT_THAT(e.text, HasSubstr("next limiter: cudaLaunchKernel"));
+}
+
+TEST(Why, MoreOfTheSameLevelsOff) {
+  // The last kernel stays behind the last launch, so a little is gained up to the end.
+  Explanation e = Explain(FourKernels(), [](Editor& edit) { Faster(edit, 2); });
+  ASSERT_TRUE(e.enough.has_value());
+  EXPECT_GT(*e.enough, 2);
+}
+
+TEST(Why, NamesALargerCauseThatCosts) {
+  // Kernels lose 4 us of 20 each, but a call before them takes 100 us more.
+  Explanation e = Explain(FourKernels(), [](Editor& edit) {
+    Faster(edit, 1.25);
+    edit.BeginCause("calls read back");
+    edit.SetDuration(TaskId(0), Duration::Us(110));
+  });
+  EXPECT_EQ(e.cause, "GEMMs run on tensor cores");
+  EXPECT_THAT(e.text, HasSubstr("calls read back costs 100"));
+}
+
+TEST(Why, HiddenWorkSaysBehindWhat) {
+  Graph before = ParseGraph(R"(
+lane main thread
+lane gpu0.7 stream
+c1 main call 10us "cudaLaunchKernel"
+h1 main host 500us "python"
+k1 gpu0.7 kernel 100us "sgemm" after c1 launch
+)")
+                     .value();
+  Explanation e = Explain(before, [](Editor& edit) {
+    edit.BeginCause("faster");
+    edit.SetDuration(TaskId(2), Duration::Us(20));
+  });
+  EXPECT_EQ(e.gained, Duration());
+  ASSERT_TRUE(e.enough.has_value());
+  EXPECT_EQ(*e.enough, 1);
+  EXPECT_THAT(e.text, HasSubstr("hidden behind host work"));
+  EXPECT_THAT(e.text, HasSubstr("making it faster gains nothing"));
+}
+
+}  // namespace
+}  // namespace daydream

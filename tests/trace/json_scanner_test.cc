@@ -1,0 +1,196 @@
+// The pieces that read JSON text: scanning, numbers, strings.
+#include <random>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "trace/json/reader.h"
+#include "trace/json/window.h"
+
+namespace daydream {
+namespace {
+
+std::string Padded(std::string_view text) {
+  return std::string(text) + std::string(kJsonPadding, '\0');
+}
+
+// Microseconds as text to nanoseconds.
+std::pair<NumberState, int64_t> Micros(std::string_view text) {
+  std::string padded = Padded(text);
+  NumberState state = NumberState::kMissing;
+  int64_t ns = 0;
+  ParseMicroseconds(padded.data(), &state, &ns);
+  return {state, ns};
+}
+
+std::string Clean(std::string_view text, bool unescape = true) {
+  std::string out;
+  CleanText(text, unescape, &out);
+  return out;
+}
+
+TEST(JsonText, MicrosecondsAreExact) {
+  // As a double this would be off by 190 ns.
+  EXPECT_EQ(Micros("1712195495519689.047").second, 1712195495519689047);
+  EXPECT_EQ(Micros("1610366662254362").second, 1610366662254362000);
+  EXPECT_EQ(Micros("4").second, 4000);
+  EXPECT_EQ(Micros("0.5").second, 500);
+  EXPECT_EQ(Micros("-2.25").second, -2250);
+  EXPECT_EQ(Micros("1.0004").second, 1000);
+  EXPECT_EQ(Micros("1.0005").second, 1001);
+  EXPECT_EQ(Micros("1.5e3").second, 1500000);
+  EXPECT_EQ(Micros("1712195495.519689047E+6").second, 1712195495519689047);
+  EXPECT_EQ(Micros("125e-3").second, 125);
+  EXPECT_EQ(Micros("0.00000000000000000000000000000000000001").second, 0);
+}
+
+TEST(JsonText, TimesOutOfRangeAreToldFromNonNumbers) {
+  for (const char* text : {"9223372036854775808", "-9223372036854775808", "1e300", "1e99999999",
+                           "99999999999999999999999999999999999999999999"}) {
+    EXPECT_EQ(Micros(text).first, NumberState::kTooLarge) << text;
+  }
+  for (const char* text : {"NaN", "N/A", "inf", "-inf", "null", "", "-", "."}) {
+    EXPECT_EQ(Micros(text).first, NumberState::kNotANumber) << text;
+  }
+  EXPECT_EQ(Micros("0e99999999"), std::make_pair(NumberState::kOk, int64_t{0}));
+}
+
+TEST(JsonText, NamesCanAlwaysBePrinted) {
+  EXPECT_EQ(Clean(R"(a\"b\\c\/d)"), R"(a"b\c/d)");
+  EXPECT_EQ(Clean(R"(C:\Users\new)"), "C:\\Users ew");
+  EXPECT_EQ(Clean(R"(C:\Users)"), R"(C:\Users)");
+  EXPECT_EQ(Clean(R"(\u00e9\u20ac\ud83d\ude00)"), "é€😀");
+  EXPECT_EQ(Clean(R"(\ud83d)"), "\xef\xbf\xbd");
+  EXPECT_EQ(Clean(R"(\u12)"), R"(\u12)");
+  EXPECT_EQ(Clean("a\nb\x1b[2Jc\x7f"), "a b [2Jc ");
+  EXPECT_EQ(Clean("é\xff\xc3"), "é\xef\xbf\xbd\xef\xbf\xbd");
+  EXPECT_EQ(Clean("\xed\xa0\x80"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd");  // a lone surrogate
+  EXPECT_EQ(Clean(R"(["a\"b"])", false), R"(["a\"b"])");
+}
+
+TEST(JsonScan, FindsTheEndOfStrings) {
+  for (size_t length : {0, 1, 15, 16, 17, 31, 40, 500}) {
+    std::string text = Padded(std::string(length, 'x') + "\", ");
+    bool plain = true;
+    EXPECT_EQ(FindStringEnd(text.data(), text.data() + length + 3, &plain), text.data() + length);
+    EXPECT_TRUE(plain);
+    EXPECT_EQ(FindStringEnd(text.data(), text.data() + length, &plain), nullptr);
+    std::string escaped = Padded(std::string(length, 'x') + "\\\"\\\\\"");
+    EXPECT_EQ(FindStringEnd(escaped.data(), escaped.data() + length + 5, &plain),
+              escaped.data() + length + 4);
+    EXPECT_FALSE(plain);
+  }
+}
+
+// Finds the end of a container one character at a time. A backslash takes the meaning away from
+// the next character everywhere: outside strings it is damage either way.
+size_t SkipSlowly(std::string_view text) {
+  int depth = 0;
+  bool in_string = false, escaped = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '\\') {
+      escaped = !escaped;
+      continue;
+    }
+    bool plain = !std::exchange(escaped, false);
+    if (c == '"' && plain) {
+      in_string = !in_string;
+    } else if (in_string) {
+      continue;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      if (--depth == 0) return i + 1;
+    }
+  }
+  return std::string::npos;
+}
+
+TEST(JsonScan, SkipsContainersLikeTheSlowWay) {
+  std::mt19937_64 random(1);
+  constexpr std::string_view kAlphabet = "[]{}\"\"\\,:1a ";
+  for (int round = 0; round < 20000; ++round) {
+    std::string text = "[";
+    size_t length = random() % 300;
+    for (size_t i = 0; i < length; ++i) text += kAlphabet[random() % kAlphabet.size()];
+    size_t expected = SkipSlowly(text);
+    std::string padded = Padded(text);
+    const char* begin = padded.data();
+    const char* end = begin + text.size();
+    const char* behind = JsonSkipper().Skip(begin, end);
+    ASSERT_EQ(behind == nullptr ? std::string::npos : static_cast<size_t>(behind - begin), expected)
+        << text;
+    // In two pieces: the same.
+    size_t cut = 1 + random() % text.size();
+    JsonSkipper pieces;
+    std::string first = Padded(text.substr(0, cut)), second = Padded(text.substr(cut));
+    behind = pieces.Skip(first.data(), first.data() + cut);
+    size_t at = std::string::npos;
+    if (behind != nullptr) {
+      at = static_cast<size_t>(behind - first.data());
+    } else {
+      behind = pieces.Skip(second.data(), second.data() + text.size() - cut);
+      if (behind != nullptr) at = cut + static_cast<size_t>(behind - second.data());
+    }
+    ASSERT_EQ(at, expected) << text << " cut at " << cut;
+  }
+}
+
+TEST(JsonScan, BlanksEndAtTheTextAndAtThePadding) {
+  for (size_t blanks : {0, 1, 2, 5, 16, 33, 100}) {
+    std::string text = Padded(std::string(blanks, ' ') + "x");
+    EXPECT_EQ(SkipBlanks(text.data()), text.data() + blanks);
+    std::string none = Padded(std::string(blanks, '\n'));
+    EXPECT_EQ(SkipBlanks(none.data()), none.data() + blanks);
+  }
+}
+
+TEST(JsonWindow, KeepsWhatIsNeededWhileItMoves) {
+  std::string text;
+  for (int i = 0; i < 300000; ++i) text += std::to_string(i) + " ";
+  auto source = OpenBytes(text, "t", int64_t{1} << 40);
+  JsonWindow window(*source);
+  ASSERT_TRUE(window.Refill());
+  int expected = 0;
+  for (bool more = true;;) {
+    const char* blank = window.p;
+    while (blank < window.end() && *blank != ' ') ++blank;
+    if (blank == window.end()) {
+      if (more = window.Refill(); more) continue;
+      break;
+    }
+    ASSERT_EQ(std::string(window.p, blank), std::to_string(expected++));
+    ASSERT_EQ(window.Offset(blank) < static_cast<int64_t>(text.size()), true);
+    ASSERT_EQ(text[static_cast<size_t>(window.Offset(blank))], ' ');
+    window.p = blank + 1;
+  }
+  EXPECT_EQ(expected, 300000);
+}
+
+TEST(JsonObjectReader, TakesCommasTooManyButNotTooFew) {
+  auto keys = [](std::string_view text, bool* closed) {
+    std::string padded = Padded(text), found;
+    JsonObjectReader object(padded.data(), padded.data() + text.size());
+    std::string_view key;
+    while (object.NextKey(&key)) {
+      found += key;
+      const char* behind = SkipJsonValue(object.value(), padded.data() + text.size());
+      if (behind == nullptr) break;
+      object.Resume(behind);
+    }
+    *closed = object.closed();
+    return found;
+  };
+  bool closed = false;
+  EXPECT_EQ(keys(R"({"a": 1, "b": [2, 3], "c": "x", "d": {"e": N/A}, })", &closed), "abcd");
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(keys(R"({"a": 1 "b": 2})", &closed), "a");
+  EXPECT_FALSE(closed);
+  EXPECT_EQ(keys(R"({"a": , "b": 2})", &closed), "");
+  EXPECT_FALSE(closed);
+}
+
+}  // namespace
+}  // namespace daydream

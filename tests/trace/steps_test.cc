@@ -1,0 +1,132 @@
+#include "trace/steps.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/graph/trace_sketch.h"
+#include "trace/step_launches.h"
+
+namespace daydream {
+namespace {
+
+// Launches of `names`, one kernel each, from `us` on, 10 us apart; returns the time behind them.
+double Launches(TraceSketch& sketch, double us, const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    sketch.Launch(sketch.Thread(), sketch.Stream(), name, us, 4, us + 5, 5);
+    us += 10;
+  }
+  return us;
+}
+
+const std::vector<std::string> kWork = {"conv", "relu", "gemm", "gemm_backward", "sgd"};
+
+TEST(Steps, ProfilerStepMarksComeFirst) {
+  TraceSketch sketch;
+  double us = 0;
+  for (int i = 0; i < 4; ++i) {
+    double begin = us;
+    us = Launches(sketch, us, kWork);
+    sketch.Mark(sketch.Thread(), "Optimizer.step#SGD.step", us - 10, 9);
+    sketch.Mark(sketch.Thread(), "ProfilerStep#" + std::to_string(7 + i), begin, us - begin);
+  }
+  Steps steps = FindSteps(*sketch.Build());
+  EXPECT_EQ(steps.method, StepMethod::kProfilerStep);
+  ASSERT_EQ(steps.steps.size(), 4u);
+  EXPECT_EQ(steps.steps[0].label, "ProfilerStep#7");
+  EXPECT_EQ(steps.steps[0].use, StepUse::kWarmUp);
+  EXPECT_EQ(steps.measured(), 3u);
+  EXPECT_EQ((steps.steps[1].end - steps.steps[1].begin).ns, 50000);
+}
+
+TEST(Steps, AStepWithHardlyAnyGpuWorkIsAStub) {
+  TraceSketch sketch;
+  double us = Launches(sketch, 0, kWork);
+  sketch.Mark(sketch.Thread(), "ProfilerStep#1", 0, us);
+  sketch.Mark(sketch.Thread(), "ProfilerStep#2", us + 1, 5);
+  Steps steps = FindSteps(*sketch.Build());
+  ASSERT_EQ(steps.steps.size(), 2u);
+  EXPECT_EQ(steps.steps[0].use, StepUse::kMeasured);
+  EXPECT_EQ(steps.steps[1].use, StepUse::kStub);
+  EXPECT_EQ(steps.steps[1].why, "it launches 0 GPU tasks, a typical step 5");
+}
+
+TEST(Steps, ASlowFirstStepIsWarmUpAndSaysSo) {
+  TraceSketch sketch;
+  Launches(sketch, 0, kWork);
+  Launches(sketch, 2000, kWork);
+  sketch.Mark(sketch.Thread(), "ProfilerStep#1", 0, 1990);
+  sketch.Mark(sketch.Thread(), "ProfilerStep#2", 2000, 500);
+  Steps steps = FindSteps(*sketch.Build());
+  ASSERT_EQ(steps.steps.size(), 2u);
+  EXPECT_EQ(steps.steps[0].use, StepUse::kWarmUp);
+  EXPECT_EQ(steps.steps[0].why, "the first step takes 2.0 ms, the others 0.5 ms");
+}
+
+TEST(Steps, OptimizerStepsEndIterations) {
+  TraceSketch sketch;
+  double us = 0;
+  for (int i = 0; i < 5; ++i) {
+    us = Launches(sketch, us, kWork);
+    sketch.Mark(sketch.Thread(), "Optimizer.step#Adam.step", us - 10, 9);
+  }
+  Steps steps = FindSteps(*sketch.Build());
+  EXPECT_EQ(steps.method, StepMethod::kAnnotation);
+  ASSERT_EQ(steps.steps.size(), 5u);
+  EXPECT_EQ(steps.steps[1].label, "iteration 2");
+  EXPECT_EQ((steps.steps[1].end - steps.steps[1].begin).ns, 50000);
+  EXPECT_EQ(steps.measured(), 4u);
+}
+
+TEST(Steps, OtherAnnotationsCountWhenTheyHoldTheWork) {
+  TraceSketch sketch;
+  double us = 0;
+  for (int i = 0; i < 4; ++i) {
+    double begin = us;
+    us = Launches(sketch, us, kWork);
+    sketch.Mark(sketch.Thread(), "step " + std::to_string(i), begin, us - begin);
+    sketch.Mark(sketch.Thread(), "small", begin, 9);
+  }
+  Steps steps = FindSteps(*sketch.Build());
+  EXPECT_EQ(steps.method, StepMethod::kAnnotation);
+  ASSERT_EQ(steps.steps.size(), 4u);
+  EXPECT_EQ(steps.steps[3].label, "step 3");
+}
+
+TEST(Steps, WithoutMarksThePeriodOfTheLaunchesDecides) {
+  TraceSketch sketch;
+  double us = 0;
+  for (int i = 0; i < 6; ++i) us = Launches(sketch, us, kWork);
+  Steps steps = FindSteps(*sketch.Build());
+  EXPECT_EQ(steps.method, StepMethod::kPeriod);
+  ASSERT_EQ(steps.steps.size(), 6u);
+  EXPECT_EQ((steps.steps[2].end - steps.steps[2].begin).ns, 50000);
+}
+
+TEST(Steps, LayersOfOneIterationAreNoSteps) {
+  TraceSketch sketch;
+  double us = Launches(sketch, 0, {"embed", "norm"});
+  for (int i = 0; i < 12; ++i) us = Launches(sketch, us, {"qkv", "softmax", "av", "mlp"});
+  Launches(sketch, us, {"head", "loss", "argmax"});
+  Steps steps = FindSteps(*sketch.Build());
+  EXPECT_EQ(steps.method, StepMethod::kWindow);
+  ASSERT_EQ(steps.steps.size(), 1u);
+  EXPECT_FALSE(steps.lane.valid());
+  EXPECT_EQ(steps.measured(), 1u);
+}
+
+TEST(Steps, AnEmptyTraceHasNone) { EXPECT_TRUE(FindSteps(*TraceSketch().Build()).steps.empty()); }
+
+TEST(Steps, ThePeriodIsTheSmallestThatHolds) {
+  std::vector<uint64_t> sequence;
+  for (uint64_t i = 0; i < 100; ++i) sequence.push_back(i % 10);
+  EXPECT_EQ(FindPeriod(sequence), 10u);
+  sequence[55] = 77;
+  EXPECT_EQ(FindPeriod(sequence), 0u);  // too short to forgive anything
+  sequence.resize(25);
+  EXPECT_EQ(FindPeriod(sequence), 0u);  // not three times
+  EXPECT_EQ(FindPeriod({}), 0u);
+}
+
+}  // namespace
+}  // namespace daydream

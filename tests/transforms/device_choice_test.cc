@@ -1,0 +1,124 @@
+#include "transforms/analysis/device_choice.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "costmodel/device_fields.h"
+#include "costmodel/op_time.h"
+
+namespace daydream {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+std::string Problem(const absl::Status& status) {
+  const Diagnostic d = DiagnosticOf(status);
+  return d.code + "|" + d.what + "|" + d.where + "|" + d.why;
+}
+std::string ProblemOf(const std::string& path, std::string_view text) {
+  auto device = ReadDeviceText(path, text);
+  return device.ok() ? "fine" : Problem(device.status());
+}
+
+constexpr std::string_view kYaml =
+    "name: my-chip\n"
+    "multiprocessors: 64\n"
+    "fp32_tflops: 25\n"
+    "fp16_tflops: 200\n"
+    "memory_gb_per_s: 1000\n";
+
+TEST(ChooseDevice, KnowsNamesAndTheirBeginnings) {
+  EXPECT_EQ(ChooseDevice("a100_sxm4 80gb")->spec.name, "A100-SXM4-80GB");
+  EXPECT_EQ(ChooseDevice("A10")->spec.name, "A10");
+  const DeviceChoice h100 = *ChooseDevice("h100");
+  EXPECT_EQ(h100.spec.name, "H100-SXM5-80GB");
+  EXPECT_THAT(h100.assumptions, Contains(HasSubstr("of H100-PCIE-80GB, H100-SXM5-80GB")));
+  EXPECT_THAT(Problem(ChooseDevice("H10").status()), HasSubstr("E0801|no GPU is known as 'H10'"));
+  EXPECT_THAT(Problem(ChooseDevice("RTX409").status()), HasSubstr("did you mean 'RTX4090'"));
+  EXPECT_EQ(ChooseDevice("Tesla V100-SXM2-32GB")->spec.name, "V100-SXM2-32GB");
+  EXPECT_EQ(ChooseDevice("NVIDIA H100 80GB HBM3")->spec.name, "H100-SXM5-80GB");
+  EXPECT_THAT(Problem(ChooseDevice("NVIDIA X9").status()), HasSubstr("no GPU is known as"));
+  EXPECT_THAT(Problem(ChooseDevice(testing::TempDir()).status()), HasSubstr("it is a folder"));
+  EXPECT_THAT(Problem(ChooseDevice("no/such.yaml").status()), HasSubstr("E0801"));
+}
+
+TEST(DeviceFile, GivesAPredictionAndListsWhatNobodyVerified) {
+  const DeviceChoice chip = *ReadDeviceText("my-chip.yaml", kYaml);
+  EXPECT_EQ(chip.spec.multiprocessors, 64);
+  EXPECT_EQ(chip.spec.boost_clock_mhz, 25 / (2e-6 * 64 * 128));
+  const auto& a = chip.assumptions;
+  for (const char* what :
+       {"boost_clock_mhz = 1526", "base_clock_mhz", "tf32_tflops = 0", "memory_class = GDDR",
+        "l2_mb = 0", "memory_gb is not known", "tdp_watts", "vendor", "pcie_gb_per_s",
+        "nvlink_gb_per_s = 0", "threads_per_multiprocessor = 2048", "products in fp32 sustain",
+        "products in fp16 sustain 120 TFLOPS: a rule, not measured",
+        "memory sustains 870 GB/s: a rule, not measured"}) {
+    EXPECT_THAT(a, Contains(HasSubstr(what)));
+  }
+  const OpTime time = PredictOp(chip.spec, WorkOfProduct({1, 4096, 4096, 4096}), DType::kFp16);
+  EXPECT_GT(time.ns, time.bound_ns);
+  // One line less to assume for each line that is given.
+  const DeviceChoice more = *ReadDeviceText("my-chip.yaml", std::string(kYaml) + "l2_mb: 40\n");
+  EXPECT_EQ(more.assumptions.size(), a.size() - 1);
+}
+
+TEST(DeviceFile, IsTheSameInEveryFormat) {
+  const DeviceChoice yaml = *ReadDeviceText("x.yaml", kYaml);
+  const DeviceChoice json = *ReadDeviceText(
+      "x.json",
+      "{\"name\": \"my-chip\", \"multiprocessors\": 64, \"fp32_tflops\": 25, \"fp16_tflops\": "
+      "200, \"memory_gb_per_s\": 1000}");
+  std::string text(kYaml);
+  text.replace(text.find("my-chip"), 7, "\"my-chip\"");
+  const DeviceChoice proto = *ReadDeviceText("x.textproto", text);
+  EXPECT_EQ(DeviceTextproto(yaml.spec), DeviceTextproto(json.spec));
+  EXPECT_EQ(DeviceTextproto(yaml.spec), DeviceTextproto(proto.spec));
+  EXPECT_EQ(yaml.assumptions, proto.assumptions);
+}
+
+TEST(DeviceFile, OfEveryKnownGpuReadsBackAsItIs) {
+  for (const DeviceSpec& spec : DeviceSpecs()) {
+    const std::string text = DeviceTextproto(spec);
+    const auto again = ReadDeviceText("again.textproto", text);
+    ASSERT_TRUE(again.ok()) << text << Problem(again.status());
+    EXPECT_EQ(DeviceTextproto(again->spec), text);
+  }
+}
+
+TEST(DeviceFile, ErrorsNameTheirPlace) {
+  const std::string yaml(kYaml);
+  EXPECT_THAT(
+      ProblemOf("a.yaml", yaml + "memory_gbps: 3\n"),
+      HasSubstr("E0803|a device has no field 'memory_gbps'; did you mean 'memory_gb'?|a.yaml:6:1"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "l2_md: 3\n"), HasSubstr("did you mean 'l2_mb'?"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "l2_mb: 40MB\n"),
+              HasSubstr("E0803|l2_mb: '40MB' is no value for it|a.yaml:6:1"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "l2_mb: -1\n"), HasSubstr("from 0 to"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "l2_mb: nan\n"), HasSubstr("E0803"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "tdp_watts: [1, 2]\n"), HasSubstr("one value"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "compute_major: 7.5\n"), HasSubstr("whole number"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "memory_class: SRAM\n"), HasSubstr("'SRAM' is not known"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "measured: {bandwidth_share: 3}\n"),
+              HasSubstr("from 0.001 to 1"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "unsure: {a: {b: c}}\n"), HasSubstr("E0803"));
+  EXPECT_THAT(ProblemOf("a.yaml", yaml + "base_clock_mhz: 9000\n"),
+              HasSubstr("E0804|base_clock_mhz is above boost_clock_mhz|a.yaml:6:1"));
+  EXPECT_THAT(ProblemOf("a.yaml", "name: x\nmultiprocessors: 3\nmemory_gb_per_s: 3\n"),
+              HasSubstr("E0804|the description of the device lacks fp32_tflops"));
+  EXPECT_THAT(ProblemOf("a.yaml", "[1, 2]"), HasSubstr("E0802"));
+  EXPECT_THAT(ProblemOf("a.yaml", ""), HasSubstr("E0402"));
+  EXPECT_THAT(ProblemOf("a.textproto", "name: \"x\"\nspeed: 3\n"),
+              HasSubstr("E0802|this is no description of a device|a.textproto:2:"));
+  EXPECT_THAT(ProblemOf("a.textproto", "name: \"x\"\nmultiprocessors: many\n"),
+              HasSubstr("a.textproto:2:18"));
+  EXPECT_THAT(ProblemOf("a.textproto", "name: \"x\" multiprocessors: 0\n"), HasSubstr("E0803"));
+  EXPECT_THAT(ProblemOf("a.textproto", std::string_view("\0\1\2", 3)), HasSubstr("E0802"));
+  EXPECT_THAT(ProblemOf("a.textproto", "measured { measured { } }"), HasSubstr("E0802"));
+}
+
+}  // namespace
+}  // namespace daydream

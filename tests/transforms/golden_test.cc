@@ -1,0 +1,200 @@
+// One test for each tests/golden/<transform>/<case>.ddt: a graph small enough to check by hand, a
+// what-if, and what comes out. DD_UPDATE_GOLDEN=1 rewrites what comes out.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/text.h"
+#include "graph/text_words.h"
+#include "graph/validate.h"
+#include "simulator/simulate.h"
+#include "transforms/analysis/memory_profile.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A file of the form: comment lines, then sections, each a line "-- name" and what follows it.
+struct GoldenCase {
+  std::string comment;
+  std::vector<std::pair<std::string, std::string>> sections;
+
+  std::string* Find(std::string_view name) {
+    for (auto& [key, text] : sections) {
+      if (key == name) return &text;
+    }
+    return nullptr;
+  }
+  std::string Text(std::string_view name) {
+    const std::string* text = Find(name);
+    return text == nullptr ? "" : *text;
+  }
+  std::string Format() const {
+    std::string all = comment;
+    for (const auto& [key, text] : sections) all += "-- " + key + "\n" + text;
+    return all;
+  }
+};
+
+std::string ReadFile(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+GoldenCase Read(const fs::path& path) {
+  GoldenCase golden;
+  std::istringstream in(ReadFile(path));
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("-- ")) {
+      golden.sections.emplace_back(line.substr(3), "");
+    } else {
+      (golden.sections.empty() ? golden.comment : golden.sections.back().second) += line + "\n";
+    }
+  }
+  return golden;
+}
+
+std::string Trimmed(std::string text) {
+  const auto printing = [](unsigned char c) { return std::isspace(c) == 0; };
+  text.erase(std::find_if(text.rbegin(), text.rend(), printing).base(), text.end());
+  text.erase(text.begin(), std::find_if(text.begin(), text.end(), printing));
+  return text;
+}
+
+std::string FormatChanges(const std::vector<Applied>& all) {
+  constexpr std::array<std::pair<std::string_view, uint64_t Changes::*>, 7> kCounts = {
+      {{"scaled", &Changes::scaled},
+       {"set", &Changes::set},
+       {"inserted", &Changes::inserted},
+       {"removed", &Changes::removed},
+       {"fused", &Changes::fused},
+       {"moved", &Changes::moved},
+       {"edges", &Changes::edges}}};
+  std::string text;
+  for (const auto& [name, count] : kCounts) {
+    uint64_t sum = 0;
+    for (const Applied& a : all) sum += a.changes.*count;
+    if (sum > 0) text += fmt::format("{} {}\n", name, sum);
+  }
+  return text;
+}
+
+// Bytes are exact: shapes tell them.
+std::string FormatMemory(const std::vector<Applied>& all) {
+  std::string text;
+  for (const Applied& a : all) {
+    for (const MemoryChange& m : a.changes.memory) {
+      if (m.unknown) text += fmt::format("not known: {}\n", m.what);
+      if (m.bytes != 0) {
+        text += fmt::format("{}{} bytes: {}\n", m.at_most ? "at most " : "", m.bytes, m.what);
+      }
+    }
+  }
+  return text;
+}
+
+std::string FormatError(const absl::Status& status) {
+  const Diagnostic d = DiagnosticOf(status);
+  return (d.code.empty() ? "" : d.code + " ") + d.what + "\n";
+}
+
+struct Outcome {
+  std::string changes, makespan, memory;
+  std::string error;  // empty when it worked
+};
+
+Outcome Play(const std::string& graph_text, const std::string& what_if) {
+  auto graph = ParseGraph(graph_text);
+  if (!graph.ok()) return {.error = FormatError(graph.status())};
+  if (absl::Status valid = Validate(*graph); !valid.ok()) return {.error = FormatError(valid)};
+  const auto before = Simulate(*graph);
+  const auto scenario = ParseScenario(Trimmed(what_if));
+  if (!scenario.ok()) return {.error = FormatError(scenario.status())};
+  std::vector<Applied> all;
+  MemoryTrail trail(ProfileMemory(*graph));
+  for (const Application& application : *scenario) {
+    auto applied = Apply(application, *graph);
+    if (!applied.ok()) return {.error = FormatError(applied.status())};
+    trail.Follow(*application.transform, *graph, applied->changes);
+    all.push_back(*std::move(applied));
+  }
+  const auto after = Simulate(*graph);
+  if (!after.ok()) return {.error = FormatError(after.status())};
+  return {.changes = FormatChanges(all),
+          .makespan = FormatTime(before->makespan) + " -> " + FormatTime(after->makespan) + "\n",
+          .memory = FormatMemory(all)};
+}
+
+// Golden files may space their sections with empty lines; only their words count.
+void ExpectSection(GoldenCase& golden, std::string_view name, const std::string& expected) {
+  EXPECT_EQ(Trimmed(golden.Text(name)), Trimmed(expected)) << "section -- " << name;
+}
+
+void Update(const fs::path& path, GoldenCase golden, const Outcome& outcome) {
+  std::erase_if(golden.sections, [](const auto& section) {
+    return section.first != "graph" && section.first != "what-if";
+  });
+  if (outcome.error.empty()) {
+    golden.sections.emplace_back("changes", outcome.changes);
+    golden.sections.emplace_back("makespan", outcome.makespan);
+    if (!outcome.memory.empty()) golden.sections.emplace_back("memory", outcome.memory);
+  } else {
+    golden.sections.emplace_back("error", outcome.error);
+  }
+  std::ofstream(path, std::ios::binary) << golden.Format();
+}
+
+std::vector<fs::path> GoldenFiles() {
+  std::vector<fs::path> files;
+  const fs::path folder = fs::path(DAYDREAM_SOURCE_DIR) / "tests" / "golden";
+  if (!fs::exists(folder)) return files;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() == ".ddt") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+class Golden : public testing::TestWithParam<fs::path> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Golden);
+
+TEST_P(Golden, PlaysAsWritten) {
+  GoldenCase golden = Read(GetParam());
+  ASSERT_NE(golden.Find("graph"), nullptr) << "no section -- graph";
+  ASSERT_NE(golden.Find("what-if"), nullptr) << "no section -- what-if";
+  const Outcome outcome = Play(golden.Text("graph"), golden.Text("what-if"));
+  if (std::getenv("DD_UPDATE_GOLDEN") != nullptr) {
+    Update(GetParam(), golden, outcome);
+    return;
+  }
+  ExpectSection(golden, "error", outcome.error);
+  ExpectSection(golden, "changes", outcome.changes);
+  ExpectSection(golden, "makespan", outcome.makespan);
+  ExpectSection(golden, "memory", outcome.memory);
+}
+
+std::string NameOf(const testing::TestParamInfo<fs::path>& info) {
+  std::string name =
+      info.param.parent_path().filename().string() + "_" + info.param.stem().string();
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(GoldenFiles()), NameOf);
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,147 @@
+#include <cmath>
+
+#include "tools/budget.h"
+#include "tools/command.h"
+#include "tools/input/candidates.h"
+#include "tools/input/inputs.h"
+#include "tools/input/scenarios.h"
+#include "tools/output/advise_output.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kObjectives[] = {"step", "throughput", "cost"};
+constexpr Flag kFlags[] = {
+    {.name = "--opt-file",
+     .value = "FILE",
+     .help = "also try this optimization of your own (YAML)",
+     .repeats = true},
+    {.name = "--opt",
+     .value = "SPEC",
+     .help = "also try this one with a value of yours: 'batch(x2)'",
+     .repeats = true},
+    {.name = "--exclude", .value = "NAME", .help = "leave this optimization out", .repeats = true},
+    {.name = "--budget",
+     .value = "LIMIT",
+     .help = "only what takes no more: 'effort<=20 lines' (a set in all), risk=none, "
+             "'risk!=numerics'",
+     .repeats = true},
+    {.name = "--objective",
+     .value = "GOAL",
+     .help = "rank by step, by throughput or cost (time for as many examples as recorded)",
+     .fallback = "step",
+     .choices = kObjectives,
+     .unoffered = "energy"},
+    {.name = "--details",
+     .value = "N",
+     .help = "options that are shown with the reason, the code and the command that checks them",
+     .fallback = "1"},
+    {.name = "--max-replay-error",
+     .value = "PCT",
+     .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
+     .fallback = "10%"},
+};
+
+// Goals that nothing in a trace can tell.
+absl::Status CheckObjective(std::string_view goal, std::span<const Application> options) {
+  auto refuse = [&](std::string why, std::string fix) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0711",
+                       .what = fmt::format("options cannot be ranked by {}", goal),
+                       .why = std::move(why),
+                       .fix = std::move(fix)});
+  };
+  if (goal == "energy") {
+    return refuse("no trace holds what a kernel draws, and it is not modelled",
+                  "--objective step; clocks and power are the same for most options");
+  }
+  for (const Application& a : options) {
+    if (goal != "cost" || a.transform->name != "gpu") continue;
+    return refuse("what another GPU costs is not known", "--objective throughput");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(double limit,
+                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
+  AdviseReport report;
+  if (args.Get("--details") == "0") {
+    report.details = 0;
+  } else {
+    DD_ASSIGN_OR_RETURN(report.details, ParseCount("--details", args.Get("--details")));
+  }
+  DD_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(args.All("--budget")));
+  DD_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(args, budget, session));
+  const std::string_view goal = args.Get("--objective");
+  DD_RETURN_IF_ERROR(CheckObjective(goal, candidates.options));
+  const std::string& path = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
+  if (std::fabs(in.replay.error()) > limit) return ReplayFailed(in.replay, limit, path);
+
+  report.path = path;
+  report.headline = Headline(*in.trace, in.built.graph);
+  report.trace = in.trace.get();
+  report.build = &in.built.report;
+  report.open = candidates.open;
+  report.over_budget = candidates.over_budget;
+  report.per_example = goal != "step";
+  const AdviseOptions options{
+      .per_example = report.per_example,
+      .effort = [](const Application& a) { return LinesOf(a.transform->advice.effort); },
+      .budget = budget.lines,
+      .jobs = session.jobs(),
+      .progress =
+          [&](size_t done, size_t total) {
+            session.Progress("trying", static_cast<double>(done) / static_cast<double>(total));
+          }};
+  DD_ASSIGN_OR_RETURN(report.advised,
+                      Advise(in.built, in.replay, candidates.options, candidates.limits, options));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return AdviseText(report, session); },
+                                 .json = [&] { return AdviseJson(report); },
+                                 .csv = [&] { return AdviseCsv(report); },
+                                 .markdown = [&] { return AdviseMarkdown(report); }}));
+  for (const std::string& warning : in.built.report.warnings) {
+    session.Warn({.code = "W0601", .what = warning});
+  }
+  WarnAboutReplay(in.replay, session);
+  session.Next(report.advised.worth.empty() ? fmt::format("daydream causal {}", path)
+                                            : fmt::format("daydream whatif {} --opt {}", path,
+                                                          report.advised.worth[0].prediction.name));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+extern const Command kAdviseCommand;
+const Command kAdviseCommand = {
+    .name = "advise",
+    .summary = "what to try next: every optimization ranked, and the best set",
+    .usage = "TRACE [FLAG...]",
+    .details =
+        "Predicts every optimization that can be switched on, each alone with its default\n"
+        "parameters, and ranks those that save 0.5 % of the step or more. Then it looks for the\n"
+        "set that saves most: from the better of the best option and the best pair, options are\n"
+        "added while they save. Ceilings are limits for changes of one kind: what changes several\n"
+        "kinds of work can go below each.\n"
+        "\n"
+        "What finds nothing to change is named, and so is what this trace cannot answer, with how\n"
+        "to record one that can. For the first options it prints the code to try and the command\n"
+        "that scores the prediction against a recording made afterwards. The result is the same\n"
+        "for any number of threads. Exit code 4: the replay is too far off for any prediction.",
+    .examples =
+        "daydream advise run.ddtrace\n"
+        "daydream advise run.ddtrace --details 3 --exclude amp\n"
+        "daydream advise run.ddtrace --budget 'effort<=5 lines' --budget risk=none\n"
+        "daydream advise run.ddtrace --opt 'batch(x2)' --objective throughput\n"
+        "daydream advise run.ddtrace --opt-file mine.yaml --format json",
+    .flags = kFlags,
+    .reads_traces = true,
+    .writes_result = true,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .run = Run,
+};
+
+}  // namespace daydream

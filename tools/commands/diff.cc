@@ -1,0 +1,168 @@
+#include "report/questions/diff.h"
+#include "report/text/format.h"
+#include "report/text/json_writer.h"
+#include "report/text/table.h"
+#include "tools/command.h"
+#include "tools/gate.h"
+#include "tools/input/input.h"
+
+namespace daydream {
+namespace {
+
+// Differences less likely than this without a change get the three stars.
+constexpr double kSignificant = 0.001;
+
+constexpr std::string_view kGroupings[] = {"class", "op", "kernel", "layer", "phase", "stream"};
+constexpr Flag kFlags[] = {
+    {.name = "--by",
+     .value = "GROUP",
+     .help = "class, op, kernel, layer, phase or stream",
+     .fallback = "class",
+     .choices = kGroupings},
+    {.name = "--top",
+     .value = "N",
+     .help = "rows before the rest is summed up as [N others]",
+     .fallback = "15"},
+    {.name = "--fail-if",
+     .value = "EXPR",
+     .help = "exit 5 when it holds: 'step > +3%', 'step > 120ms', or a group of the table",
+     .repeats = true},
+};
+
+std::vector<std::string> Row(const DiffRow& r, TimeUnit unit) {
+  std::string name = Printable(r.name) + (r.added ? " (new)" : r.gone ? " (gone)" : "");
+  double share = r.before.ns > 0 ? static_cast<double>((r.after - r.before).ns) /
+                                       static_cast<double>(r.before.ns)
+                                 : 0;
+  return {name,
+          r.added ? "-" : FormatTime(r.before, unit),
+          r.gone ? "-" : FormatTime(r.after, unit),
+          FormatChange(r.after - r.before, unit),
+          r.before.ns > 0 ? FormatSignedPercent(share) : "",
+          r.p < kSignificant ? "***" : ""};
+}
+
+Table MakeTable(const Diff& diff, size_t top) {
+  Table table({{"", Align::kLeft}, {"before"}, {"after"}, {"change"}, {""}, {"", Align::kLeft}});
+  TimeUnit unit = UnitFor(std::max(diff.step.before, diff.step.after));
+  table.AddRow(Row(diff.step, unit));
+  table.AddRule();
+  size_t shown = diff.rows.size() <= top + 1 ? diff.rows.size() : top;
+  DiffRow rest{
+      .name = fmt::format("[{} others]", diff.rows.size() - shown), .before = {}, .after = {}};
+  DiffRow all{.name = "all GPU work", .before = {}, .after = {}};
+  for (size_t i = 0; i < diff.rows.size(); ++i) {
+    const DiffRow& r = diff.rows[i];
+    if (i < shown) {
+      table.AddRow(Row(r, unit));
+    } else {
+      rest.before += r.before;
+      rest.after += r.after;
+    }
+    all.before += r.before;
+    all.after += r.after;
+  }
+  if (shown < diff.rows.size()) table.AddRow(Row(rest, unit));
+  table.AddRule();
+  table.AddRow(Row(all, unit));
+  return table;
+}
+
+void WriteRow(JsonWriter& json, const DiffRow& r) {
+  json.BeginInlineObject().Key("name").String(r.name).Key("before_ns").Int(r.before.ns);
+  json.Key("after_ns").Int(r.after.ns).Key("p").Double(r.p).EndObject();
+}
+
+std::string AsJson(const Diff& diff, std::string_view by) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.diff/1");
+  json.Key("steps_before").UInt(diff.steps_before).Key("steps_after").UInt(diff.steps_after);
+  json.Key("step");
+  WriteRow(json, diff.step);
+  json.Key("by").String(by).Key("groups").BeginArray();
+  for (const DiffRow& r : diff.rows) WriteRow(json, r);
+  json.EndArray().EndObject();
+  return json.Take() + "\n";
+}
+
+std::string AsCsv(const Diff& diff) {
+  Table table({{"name", Align::kLeft}, {"before_ns"}, {"after_ns"}, {"p"}});
+  auto add = [&](const DiffRow& r) {
+    table.AddRow({r.name, fmt::format("{}", r.before.ns), fmt::format("{}", r.after.ns),
+                  fmt::format("{:.6g}", r.p)});
+  };
+  add(diff.step);
+  for (const DiffRow& r : diff.rows) add(r);
+  return table.Csv();
+}
+
+absl::StatusOr<BuiltGraph> Load(const std::string& path, const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+  return BuildFor(std::move(trace), args);
+}
+
+absl::StatusOr<Exit> CheckGates(const Args& args, const Diff& diff, Session& session) {
+  GateValues values;
+  for (const DiffRow& r : diff.rows) {
+    values[r.name] = {static_cast<double>(r.after.ns), true, static_cast<double>(r.before.ns)};
+  }
+  values["step"] = {static_cast<double>(diff.step.after.ns), true,
+                    static_cast<double>(diff.step.before.ns)};
+  for (const std::string& text : args.All("--fail-if")) {
+    DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
+    DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
+    if (!holds) continue;
+    session.Error(MakeStatus(absl::StatusCode::kAborted,
+                             {.code = "E0604", .what = fmt::format("--fail-if '{}' holds", text)}));
+    return Exit::kGateFailed;
+  }
+  return Exit::kOk;
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  for (const std::string& text : args.All("--fail-if")) {
+    DD_RETURN_IF_ERROR(ParseGate(text).status());
+  }
+  DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
+  DD_ASSIGN_OR_RETURN(BuiltGraph before, Load(args.positional()[0], args, session));
+  DD_ASSIGN_OR_RETURN(BuiltGraph after, Load(args.positional()[1], args, session));
+  GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
+  Diff diff = Compare(before, after, by);
+  auto text = [&] {
+    return MakeTable(diff, top).Text(session.table_style()) +
+           fmt::format(
+               "  *** differs by more than the noise of the steps (p < {}, {} against {} "
+               "steps)\n  groups: GPU time per step, as recorded\n",
+               kSignificant, diff.steps_before, diff.steps_after);
+  };
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = text,
+                                 .json = [&] { return AsJson(diff, Name(by)); },
+                                 .csv = [&] { return AsCsv(diff); },
+                                 .markdown = [&] { return MakeTable(diff, top).Markdown(); }}));
+  return CheckGates(args, diff, session);
+}
+
+}  // namespace
+
+extern const Command kDiffCommand;
+const Command kDiffCommand = {
+    .name = "diff",
+    .summary = "two recordings compared against the noise of their steps",
+    .usage = "BEFORE AFTER [--by GROUP]",
+    .details =
+        "Recorded times only; nothing is predicted. The first row is the step, the others the GPU\n"
+        "time of each group per step. Three stars mark differences that the spread of the steps\n"
+        "does not explain (Welch's t-test, p < 0.001).",
+    .examples =
+        "daydream diff before.ddtrace after.ddtrace\n"
+        "daydream diff main.ddtrace branch.ddtrace --fail-if 'step > +3%'",
+    .flags = kFlags,
+    .reads_traces = true,
+    .writes_result = true,
+    .min_inputs = 2,
+    .max_inputs = 2,
+    .run = Run,
+};
+
+}  // namespace daydream

@@ -1,0 +1,123 @@
+#include "report/export/chrome_trace.h"
+#include "report/export/dot.h"
+#include "report/export/perfetto_trace.h"
+#include "report/export/task_csv.h"
+#include "report/predict/what_if.h"
+#include "report/text/format.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
+#include "tools/command.h"
+#include "tools/input/input.h"
+#include "tools/input/scenarios.h"
+#include "trace/ddtrace/writer.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv", "dot", "ddtrace"};
+constexpr Flag kFlags[] = {
+    {.name = "--to",
+     .value = "KIND",
+     .help = "chrome, perfetto, csv, dot or ddtrace; default: by the name of the output",
+     .choices = kKinds},
+    {.name = "--opt", .value = "SPEC", .help = "export before and after these optimizations"},
+    {.name = "--opt-file",
+     .value = "FILE",
+     .help = "an optimization of your own (YAML); --opt can name it, else it is a scenario",
+     .repeats = true},
+    {.name = "--set",
+     .value = "NAME.PARAM=VALUE",
+     .help = "another value for a parameter",
+     .repeats = true},
+    {.name = "--output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "the file to write; - = stdout",
+     .fallback = "-"},
+    {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
+    {.name = "--top", .value = "N", .help = "dot: tasks to draw", .fallback = "500"},
+};
+
+std::string KindOf(const Args& args) {
+  if (args.Has("--to")) return std::string(args.Get("--to"));
+  std::string_view path = args.Get("--output");
+  if (path.ends_with(".pftrace")) return "perfetto";
+  if (path.ends_with(".json")) return "chrome";
+  for (std::string_view kind : {"csv", "dot", "ddtrace"}) {
+    if (path.ends_with("." + std::string(kind))) return std::string(kind);
+  }
+  return "";
+}
+
+absl::StatusOr<std::string> ExportDot(const Graph& graph, const Args& args) {
+  DotOptions options;
+  DD_ASSIGN_OR_RETURN(options.max_tasks, ParseCount("--top", args.Get("--top")));
+  std::vector<size_t> counted = CountedSteps(graph);
+  options.step = counted.empty() ? 0 : static_cast<uint16_t>(counted.front());
+  return Dot(graph, options);
+}
+
+absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
+  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
+  if (kind == "ddtrace") return SerializeDdtrace(*trace);
+  DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
+  Played after;
+  if (!scenarios.empty()) {
+    DD_ASSIGN_OR_RETURN(after, Play(built.graph, scenarios[0]));
+  }
+  if (kind == "dot") return ExportDot(scenarios.empty() ? built.graph : after.graph, args);
+  DD_ASSIGN_OR_RETURN(Timeline before, Simulate(built.graph, {.blockers = true}));
+  std::vector<Side> sides = {
+      {"before: replayed", "simulated, not measured", &built.graph, &before}};
+  if (!scenarios.empty()) {
+    sides.push_back({fmt::format("after: {}", args.Get("--opt")), "predicted, not measured",
+                     &after.graph, &after.timeline});
+  }
+  if (kind == "csv") return TaskCsv(sides);
+  return kind == "chrome" ? ChromeTrace(sides) : PerfettoTrace(sides);
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  std::string kind = KindOf(args);
+  if (kind.empty()) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "export needs --to, or an output whose name says it",
+                       .fix = fmt::format("--to {}", OrList(kKinds))});
+  }
+  if (kind == "ddtrace" && args.Has("--opt")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "a .ddtrace file holds what was measured, not a prediction",
+                       .fix = "drop --opt, or --to perfetto"});
+  }
+  DD_ASSIGN_OR_RETURN(std::string bytes, Export(kind, args, session));
+  DD_RETURN_IF_ERROR(session.WriteResult(args, bytes));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+extern const Command kExportCommand;
+const Command kExportCommand = {
+    .name = "export",
+    .summary = "the replayed timeline, or before and after, for other tools",
+    .usage = "TRACE --to KIND [--opt SPEC] [-o FILE]",
+    .details =
+        "chrome and perfetto hold one group of lanes per side, launch arrows and the critical "
+        "path;\n"
+        "csv one row per task; dot the tasks of one step for Graphviz (after the optimizations,\n"
+        "with --opt); ddtrace the trace itself.",
+    .examples =
+        "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
+        "daydream export run.ddtrace --to csv -o tasks.csv\n"
+        "daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg",
+    .flags = kFlags,
+    .reads_traces = true,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .run = Run,
+};
+
+}  // namespace daydream

@@ -1,0 +1,77 @@
+#include "report/text/format.h"
+#include "tools/command.h"
+#include "tools/input/input.h"
+#include "tools/input/rank_input.h"
+#include "trace/ddtrace/writer.h"
+#include "trace/steps.h"
+
+namespace daydream {
+namespace {
+
+constexpr Flag kFlags[] = {
+    {.name = "--output",
+     .letter = 'o',
+     .value = "FILE",
+     .help = "the file to write (default: the name of the input with .ddtrace)"},
+    {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
+};
+
+// "run.pt.trace.json.gz" -> "run.ddtrace".
+std::string DefaultOutput(std::string name) {
+  for (std::string_view ending : {".gz", ".zst", ".json", ".trace", ".pt"}) {
+    if (name.size() > ending.size() && name.ends_with(ending)) {
+      name.resize(name.size() - ending.size());
+    }
+  }
+  return name + ".ddtrace";
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  std::string input = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(std::shared_ptr<const Trace> trace,
+                      ReadTraces(args.positional(), args, session));
+  if (args.Get("--rank") != "auto") {
+    DD_ASSIGN_OR_RETURN(trace, ChooseRank(std::move(trace), args, session));
+  }
+  std::string output(args.Get("--output"));
+  while (input.size() > 1 && input.ends_with('/')) input.pop_back();
+  if (output.empty()) output = DefaultOutput(input == "-" ? "stdin" : input);
+  DD_ASSIGN_OR_RETURN(std::string bytes, SerializeDdtrace(*trace));
+  if (output == "-") {
+    DD_RETURN_IF_ERROR(session.WriteResult(args, bytes));
+  } else {
+    DD_RETURN_IF_ERROR(WriteFile(output, bytes, args.Has("--force-overwrite")));
+  }
+  Steps steps = FindSteps(*trace);
+  session.Note(fmt::format("wrote {} ({}): {}, {}, {}", output, FormatBytes(bytes.size()),
+                           trace->provenance.format, Plural(steps.measured(), "step"),
+                           Plural(trace->rows(), "event")));
+  session.Next(fmt::format("daydream info {}", output));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+extern const Command kImportCommand;
+const Command kImportCommand = {
+    .name = "import",
+    .summary = "convert any supported trace to .ddtrace",
+    .usage = "TRACE... [-o FILE]",
+    .details =
+        "Every command reads every supported format directly; importing once makes later reading\n"
+        "faster and the file smaller. Malformed events are counted, reported and left out; more\n"
+        "than --max-errors of them fail the import. '-' reads standard input. A folder, or "
+        "several\n"
+        "traces, are the ranks of one run: they become one trace, with their clocks aligned.",
+    .examples =
+        "daydream import run.pt.trace.json.gz -o run.ddtrace\n"
+        "zcat run.json.gz | daydream import - -o run.ddtrace\n"
+        "daydream import run.rank0.ddtrace run.rank1.ddtrace -o run.ddtrace",
+    .flags = kFlags,
+    .reads_traces = true,
+    .min_inputs = 1,
+    .max_inputs = static_cast<size_t>(-1),
+    .run = Run,
+};
+
+}  // namespace daydream

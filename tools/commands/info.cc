@@ -1,0 +1,405 @@
+#include <map>
+#include <set>
+
+#include "report/predict/what_if.h"
+#include "report/text/format.h"
+#include "report/text/json_writer.h"
+#include "tools/command.h"
+#include "tools/input/input.h"
+#include "tools/input/rank_input.h"
+#include "tools/record/report.h"
+#include "trace/join/ranks.h"
+#include "trace/steps.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+// Up to this many tasks every optimization is tried on a copy of the graph: about a second.
+constexpr size_t kTriesUpTo = 150'000;
+
+std::string_view MethodText(StepMethod m) {
+  switch (m) {
+    case StepMethod::kMark:
+      return "marks of the program";
+    case StepMethod::kProfilerStep:
+      return "ProfilerStep marks";
+    case StepMethod::kAnnotation:
+      return "repeating annotations";
+    case StepMethod::kPeriod:
+      return "the period of the launches: there are no marks";
+    case StepMethod::kWindow:
+      break;
+  }
+  return "none: nothing repeats, the whole window counts as one step";
+}
+
+std::string_view UseText(StepUse use) {
+  switch (use) {
+    case StepUse::kWarmUp:
+      return "warm-up";
+    case StepUse::kLabelled:
+      return "labelled";
+    case StepUse::kStub:
+      return "stub";
+    case StepUse::kMeasured:
+      break;
+  }
+  return "measured";
+}
+
+// Everything that is known about a file; the graph is missing when it cannot be built.
+struct Facts {
+  std::shared_ptr<const Trace> trace;
+  Steps steps;
+  absl::StatusOr<BuiltGraph> built = absl::UnknownError("not built");
+  absl::StatusOr<ReplayCheck> replay = absl::UnknownError("not played");
+  struct Answer {
+    const Transform* transform;
+    absl::Status status;  // FailedPrecondition: a required parameter, or nothing to change
+  };
+  std::vector<Answer> answers;
+  uint64_t counts[8] = {};  // rows by EventKind
+};
+
+bool NeedsArguments(const Transform& t) {
+  for (const ParamSpec& spec : t.params) {
+    if (spec.required) return true;
+  }
+  return false;
+}
+
+absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
+  Facts facts;
+  DD_ASSIGN_OR_RETURN(facts.trace, ReadTrace(args.positional()[0], args, session, Ranks::kAll));
+  for (EventKind kind : facts.trace->kind) ++facts.counts[static_cast<size_t>(kind)];
+  DD_ASSIGN_OR_RETURN(auto one, ChooseRank(facts.trace, args, session));
+  facts.steps = FindSteps(*one);
+  facts.built = BuildFor(one, args);
+  if (!facts.built.ok()) return facts;
+  facts.replay = CheckReplay(*facts.built, nullptr);
+  if (!args.Has("--try") && facts.built->graph.size() > kTriesUpTo) return facts;
+  for (const Transform* t : Transforms()) {
+    if (NeedsArguments(*t)) continue;
+    auto params = BindParams(t->name, t->params, {});
+    if (!params.ok()) continue;
+    session.Progress("trying optimizations", -1);
+    Graph copy = facts.built->graph;
+    facts.answers.push_back({t, Apply({t, *std::move(params)}, copy).status()});
+  }
+  session.EndProgress();
+  return facts;
+}
+
+// Blocks of "label       text" lines.
+class Sheet {
+ public:
+  void Line(std::string_view label, std::string_view text) {
+    out_ += fmt::format("{:<11} {}\n", label, Printable(text));
+  }
+  void Blank() { out_ += "\n"; }
+  void Text(std::string_view text) { out_ += text; }
+  std::string Take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+void DescribeCost(const RecordingCost& cost, Sheet& sheet) {
+  if (cost.steps_with + cost.steps_without == 0) return;
+  sheet.Line("recording", CostText(cost));
+}
+
+void DescribeSource(const Trace& t, Sheet& sheet) {
+  const Provenance& p = t.provenance;
+  sheet.Line("file", fmt::format("{}, {}{}", p.source, p.format,
+                                 p.synthetic ? ", SYNTHETIC: generated, not recorded" : ""));
+  std::string software;
+  for (const auto& [what, version] : p.software) {
+    software += fmt::format("{}{} {}", software.empty() ? "" : ", ", what, version);
+  }
+  if (!software.empty()) sheet.Line("software", software);
+  const std::vector<RankWork> work = WorkOfRanks(t);
+  for (size_t i = 0; i < t.ranks.size(); ++i) {
+    const Rank& r = t.ranks[i];
+    if (r.rank < 0 && t.ranks.size() == 1) continue;
+    std::string text =
+        r.rank < 0 ? fmt::format("process {}, no rank", i) : fmt::format("{}", r.rank);
+    if (r.world_size > 0) text += fmt::format(" of {}", r.world_size);
+    if (t.ranks.size() > 1) {
+      text += fmt::format(": GPU work {}, of it {} in collectives", FormatTime(work[i].gpu),
+                          FormatTime(work[i].collectives));
+    }
+    sheet.Line(i == 0 ? "rank" : "", text);
+  }
+  DescribeCost(p.cost, sheet);
+  bool first = true;
+  for (const Device& d : t.devices) {
+    std::string text = fmt::format("{}: {}", d.id, d.name.empty() ? "name not recorded" : d.name);
+    if (d.multiprocessors > 0) text += fmt::format(", {} SMs", d.multiprocessors);
+    if (d.memory_bytes > 0) text += ", " + FormatBytes(d.memory_bytes);
+    sheet.Line(std::exchange(first, false) ? "GPU" : "", text);
+  }
+  if (t.devices.empty()) sheet.Line("GPU", "device properties were not recorded");
+}
+
+void DescribeSteps(const Facts& f, Sheet& sheet) {
+  const Steps& s = f.steps;
+  sheet.Line("steps", fmt::format("{} of {} count; found by {}", s.measured(), s.steps.size(),
+                                  MethodText(s.method)));
+  size_t left_out = 0;
+  for (size_t i = 0; i < s.steps.size(); ++i) {
+    const Step& step = s.steps[i];
+    if (step.use == StepUse::kMeasured || ++left_out > 4) continue;
+    sheet.Line("", fmt::format("place {} ({}) left out: {}{}{}", i, step.label, UseText(step.use),
+                               step.why.empty() ? "" : ", ", step.why));
+  }
+  if (left_out > 4) sheet.Line("", fmt::format("{} more left out", left_out - 4));
+  if (!f.replay.ok()) return;
+  const ReplayCheck& r = *f.replay;
+  sheet.Line("step time", fmt::format("{} measured (median of {}, spread {}); replayed {} ({})",
+                                      FormatTime(r.measured), r.steps, FormatPercent(r.spread()),
+                                      FormatTime(r.simulated), FormatSignedPercent(r.error())));
+}
+
+void DescribeLanes(const Trace& t, Sheet& sheet) {
+  constexpr size_t kShown = 8;
+  size_t shown = 0;
+  for (LaneKind kind : {LaneKind::kThread, LaneKind::kStream}) {
+    for (size_t i = 0; i < t.lanes.size(); ++i) {
+      const Lane& lane = t.lanes[i];
+      if (lane.kind != kind || ++shown > kShown) continue;
+      std::string name(t.Name(lane.name));
+      std::string text =
+          kind == LaneKind::kStream
+              ? fmt::format("GPU {} stream {}", lane.device, lane.number)
+              : fmt::format("thread {}{}{}", lane.number, name.empty() ? "" : " ", name);
+      text += fmt::format(": {}", Plural(t.lane_begin[i + 1] - t.lane_begin[i], "event"));
+      sheet.Line(shown == 1 ? "lanes" : "", text);
+    }
+  }
+  if (shown > kShown) sheet.Line("", fmt::format("{} more", shown - kShown));
+}
+
+void DescribeEvents(const Facts& f, Sheet& sheet) {
+  const Trace& t = *f.trace;
+  auto count = [&](EventKind k) { return f.counts[static_cast<size_t>(k)]; };
+  // Generated traces had no input.
+  uint64_t input = std::max<uint64_t>(t.provenance.input_events, t.rows());
+  sheet.Line("events",
+             fmt::format("{} kept of {} in the input", FormatCount(t.rows()), FormatCount(input)));
+  sheet.Line("", fmt::format("GPU: {}, {}, {}, {}", Plural(count(EventKind::kKernel), "kernel"),
+                             Plural(count(EventKind::kMemcpy), "copy record"),
+                             Plural(count(EventKind::kMemset), "memset"),
+                             Plural(count(EventKind::kSync), "sync record")));
+  sheet.Line("", fmt::format("CPU: {}, {}, {}, {}", Plural(count(EventKind::kOp), "operator"),
+                             Plural(count(EventKind::kCall), "CUDA call"),
+                             Plural(count(EventKind::kAnnotation), "annotation"),
+                             Plural(count(EventKind::kFrame), "Python frame")));
+  for (const ImportCount& c : t.provenance.counts) {
+    sheet.Line(c.loss ? "lost" : "not kept", fmt::format("{} {}{}{}", FormatCount(c.count), c.what,
+                                                         c.reason.empty() ? "" : ": ", c.reason));
+  }
+}
+
+void DescribeGraph(const Facts& f, Sheet& sheet) {
+  if (!f.built.ok()) {
+    sheet.Line("graph", fmt::format("cannot be built: {}", DiagnosticOf(f.built.status()).what));
+    return;
+  }
+  const BuildReport& r = f.built->report;
+  auto share = [](int64_t part, int64_t all) {
+    return all > 0 ? FormatPercent(static_cast<double>(part) / static_cast<double>(all)) : "-";
+  };
+  sheet.Line("graph", fmt::format("{}, {}", Plural(f.built->graph.size(), "task"),
+                                  Plural(f.built->graph.edges().size(), "edge")));
+  sheet.Line("",
+             fmt::format("{} of GPU work linked to a launch, {} of its time to a layer",
+                         share(static_cast<int64_t>(r.launched), static_cast<int64_t>(r.gpu_tasks)),
+                         share(r.mapped_kernel_time.ns, r.kernel_time.ns)));
+  sheet.Line("",
+             fmt::format("{}, {}, {}, {}", Plural(r.blocking_calls, "blocking call"),
+                         Plural(r.handoffs, "thread hand-off"), Plural(r.event_waits, "event wait"),
+                         fmt::format("{} held by a full queue", Plural(r.queue_blocked, "call"))));
+  sheet.Line("",
+             fmt::format("unexplained delays: {}, {} of the window", FormatTime(r.unexplained_time),
+                         share(r.unexplained_time.ns, r.window.ns)));
+  for (const std::string& warning : r.warnings) sheet.Line("warning", warning);
+}
+
+void DescribeAnswers(const Facts& f, Sheet& sheet) {
+  if (f.answers.empty()) return;
+  std::string yes;
+  for (const Facts::Answer& a : f.answers) {
+    if (a.status.ok()) yes += fmt::format("{}{}", yes.empty() ? "" : "  ", a.transform->name);
+  }
+  sheet.Blank();
+  sheet.Text("what this trace can answer\n");
+  if (!yes.empty()) sheet.Text(fmt::format("  yes  {}\n", yes));
+  for (const Facts::Answer& a : f.answers) {
+    if (a.status.ok()) continue;
+    // Most messages begin with the name themselves.
+    std::string what = Printable(DiagnosticOf(a.status).what);
+    std::string name = fmt::format("{}: ", a.transform->name);
+    sheet.Text(fmt::format("  no   {}{}\n", what.starts_with(name) ? "" : name, what));
+  }
+}
+
+std::string AsText(const Facts& facts) {
+  Sheet sheet;
+  DescribeSource(*facts.trace, sheet);
+  DescribeSteps(facts, sheet);
+  DescribeLanes(*facts.trace, sheet);
+  DescribeEvents(facts, sheet);
+  DescribeGraph(facts, sheet);
+  DescribeAnswers(facts, sheet);
+  return sheet.Take();
+}
+
+void WriteTrace(const Facts& f, JsonWriter& json) {
+  const Trace& t = *f.trace;
+  json.Key("file").String(t.provenance.source).Key("format").String(t.provenance.format);
+  json.Key("importer").String(t.provenance.importer);
+  json.Key("synthetic").Bool(t.provenance.synthetic);
+  json.Key("software").BeginObject();
+  for (const auto& [what, version] : t.provenance.software) json.Key(what).String(version);
+  json.EndObject();
+  json.Key("devices").BeginArray();
+  for (const Device& d : t.devices) {
+    json.BeginInlineObject().Key("id").Int(d.id).Key("name").String(d.name);
+    json.Key("memory_bytes").UInt(d.memory_bytes);
+    json.Key("multiprocessors").Int(d.multiprocessors).EndObject();
+  }
+  json.EndArray();
+  json.Key("ranks").BeginArray();
+  for (const Rank& r : t.ranks) {
+    json.BeginInlineObject().Key("rank").Int(r.rank).Key("world_size").Int(r.world_size);
+    json.EndObject();
+  }
+  json.EndArray();
+  const RecordingCost& cost = t.provenance.cost;
+  json.Key("recording").BeginInlineObject();
+  json.Key("steps_with").UInt(cost.steps_with).Key("with_ns").Int(cost.with.ns);
+  json.Key("steps_without").UInt(cost.steps_without).Key("without_ns").Int(cost.without.ns);
+  if (const auto overhead = OverheadOf(cost)) {
+    json.Key("overhead_pct").Double(overhead->share * 100);
+    json.Key("overhead_error_pct").Double(overhead->error * 100);
+  }
+  json.EndObject();
+  json.Key("lanes").UInt(t.lanes.size());
+  json.Key("input_events").UInt(t.provenance.input_events).Key("events").UInt(t.rows());
+  json.Key("events_by_kind").BeginObject();
+  constexpr std::string_view kKinds[] = {"op",     "annotation", "frame",  "call",
+                                         "kernel", "memcpy",     "memset", "sync"};
+  for (size_t i = 0; i < 8; ++i) json.Key(kKinds[i]).UInt(f.counts[i]);
+  json.EndObject();
+  json.Key("skipped").BeginArray();
+  for (const ImportCount& c : t.provenance.counts) {
+    json.BeginInlineObject().Key("what").String(c.what).Key("count").UInt(c.count);
+    json.Key("loss").Bool(c.loss).Key("reason").String(c.reason);
+    json.Key("first_byte").Int(c.first_byte).EndObject();
+  }
+  json.EndArray();
+}
+
+void WriteSteps(const Facts& f, JsonWriter& json) {
+  json.Key("steps").BeginObject();
+  json.Key("method").String(MethodText(f.steps.method));
+  json.Key("measured").UInt(f.steps.measured());
+  json.Key("all").BeginArray();
+  for (const Step& s : f.steps.steps) {
+    json.BeginInlineObject().Key("label").String(s.label).Key("use").String(UseText(s.use));
+    json.Key("begin_ns").Int(s.begin.ns).Key("end_ns").Int(s.end.ns);
+    json.Key("why").String(s.why).EndObject();
+  }
+  json.EndArray().EndObject();
+  if (!f.replay.ok()) return;
+  json.Key("replay").BeginObject();
+  json.Key("measured_ms").Double(f.replay->measured.ms());
+  json.Key("simulated_ms").Double(f.replay->simulated.ms());
+  json.Key("error_pct").Rounded(f.replay->error() * 100, 4).EndObject();
+}
+
+void WriteGraph(const Facts& f, JsonWriter& json) {
+  if (!f.built.ok()) {
+    Diagnostic d = DiagnosticOf(f.built.status());
+    json.Key("graph_error").BeginObject().Key("code").String(d.code);
+    json.Key("what").String(d.what).EndObject();
+    return;
+  }
+  const BuildReport& r = f.built->report;
+  json.Key("graph").BeginObject();
+  json.Key("tasks").UInt(f.built->graph.size()).Key("edges").UInt(f.built->graph.edges().size());
+  json.Key("gpu_tasks").UInt(r.gpu_tasks).Key("launched").UInt(r.launched);
+  json.Key("kernel_time_ns").Int(r.kernel_time.ns);
+  json.Key("mapped_kernel_time_ns").Int(r.mapped_kernel_time.ns);
+  json.Key("blocking_calls").UInt(r.blocking_calls).Key("handoffs").UInt(r.handoffs);
+  json.Key("event_waits").UInt(r.event_waits).Key("queue_blocked").UInt(r.queue_blocked);
+  json.Key("contended").UInt(r.contended).Key("unexplained").UInt(r.unexplained);
+  json.Key("unexplained_ns").Int(r.unexplained_time.ns).Key("window_ns").Int(r.window.ns);
+  json.Key("warnings").BeginArray();
+  for (const std::string& w : r.warnings) json.String(w);
+  json.EndArray().EndObject();
+  json.Key("answers").BeginArray();
+  for (const Facts::Answer& a : f.answers) {
+    json.BeginInlineObject().Key("name").String(a.transform->name);
+    json.Key("applies").Bool(a.status.ok());
+    if (!a.status.ok()) json.Key("why").String(DiagnosticOf(a.status).what);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
+constexpr std::string_view kInfoFormats[] = {"table", "json"};
+constexpr Flag kFlags[] = {
+    {.name = "--format",
+     .value = "FORMAT",
+     .help = "table or json",
+     .fallback = "table",
+     .choices = kInfoFormats},
+    {.name = "--output", .letter = 'o', .value = "FILE", .help = "write the result there"},
+    {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
+    {.name = "--try", .help = "try every optimization, however large the trace"},
+};
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(Facts facts, Collect(args, session));
+  DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
+  std::string text;
+  if (format == Format::kJson) {
+    JsonWriter json;
+    json.BeginObject().Key("schema").String("daydream.info/1");
+    WriteTrace(facts, json);
+    WriteSteps(facts, json);
+    WriteGraph(facts, json);
+    json.EndObject();
+    text = json.Take() + "\n";
+  } else {
+    text = AsText(facts);
+  }
+  DD_RETURN_IF_ERROR(session.WriteResult(args, text));
+  session.Next(fmt::format("daydream summary {}", args.positional()[0]));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+extern const Command kInfoCommand;
+const Command kInfoCommand = {
+    .name = "info",
+    .summary = "what is in a trace, what was left out, what it can answer",
+    .usage = "TRACE",
+    .details =
+        "Lists the events kept and everything that was not, with the reason; which steps count "
+        "and\n"
+        "how they were found; what the dependency rules explain; and which optimizations find\n"
+        "something to change.",
+    .examples = "daydream info run.pt.trace.json.gz\ndaydream info run.ddtrace --format json",
+    .flags = kFlags,
+    .reads_traces = true,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .run = Run,
+};
+
+}  // namespace daydream

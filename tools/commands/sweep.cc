@@ -1,0 +1,328 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "report/questions/pareto.h"
+#include "report/text/format.h"
+#include "tools/command.h"
+#include "tools/input/inputs.h"
+#include "tools/input/scenarios.h"
+#include "tools/output/sweep_output.h"
+#include "tools/sweep/journal.h"
+#include "tools/sweep/world.h"
+#include "tools/version.h"
+#include "transforms/core/source_text.h"
+#include "transforms/scenario/option_file.h"
+
+namespace daydream {
+namespace {
+
+constexpr Flag kFlags[] = {
+    {.name = "--opt",
+     .value = "SPEC",
+     .help = "optimizations with ranges as values, 'prefetch(workers=1..8)'; each is a sweep",
+     .repeats = true},
+    {.name = "--opt-file",
+     .value = "FILE",
+     .help = "an optimization of your own (YAML) that --opt can name",
+     .repeats = true},
+    {.name = "--set",
+     .value = "NAME.PARAM=VALUE",
+     .help = "another value for a parameter, in all scenarios",
+     .repeats = true},
+    {.name = "--journal",
+     .value = "FILE",
+     .help = "keep every row as soon as it is known; a sweep that was killed goes on from there"},
+    {.name = "--shard",
+     .value = "I/N",
+     .help = "only every N-th scenario, beginning with the I-th; needs --journal"},
+    {.name = "--pareto",
+     .value = "GOALS",
+     .help = "also show the rows that no other beats in step,memory"},
+    {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
+    {.name = "--max-replay-error",
+     .value = "PCT",
+     .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
+     .fallback = "10%"},
+};
+
+// Every N-th scenario from the I-th on.
+struct Shard {
+  size_t first = 0, of = 1;
+};
+
+absl::StatusOr<Shard> ParseShard(std::string_view text) {
+  Shard shard;
+  if (text.empty()) return shard;
+  const char* end = text.data() + text.size();
+  auto [slash, error] = std::from_chars(text.data(), end, shard.first);
+  if (error == std::errc() && slash != end && *slash == '/') {
+    auto [last, wrong] = std::from_chars(slash + 1, end, shard.of);
+    if (wrong == std::errc() && last == end && shard.first >= 1 && shard.first <= shard.of) {
+      --shard.first;
+      return shard;
+    }
+  }
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0704",
+                     .what = fmt::format("--shard '{}' is not I/N", text),
+                     .why = "N shards are numbered from 1 to N",
+                     .fix = "--shard 1/4, --shard 2/4, --shard 3/4, --shard 4/4"});
+}
+
+// Ranks of a program without MPI would all do the same.
+absl::Status CheckRanks() {
+  const int ranks = LaunchedRanks();
+  if (BuiltWithMpi() || ranks <= 1) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0706",
+                     .what = fmt::format("one of {} ranks, but this program knows no MPI", ranks),
+                     .why = "each of them would do all the work",
+                     .fix = "mpirun daydream-mpi sweep ..., or --shard I/N for each rank"});
+}
+
+absl::Status CheckFlags(const Args& args) {
+  auto bad = [](std::string what, std::string fix) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0107", .what = std::move(what), .fix = std::move(fix)});
+  };
+  if (args.All("--opt").empty()) {
+    return bad("daydream sweep needs --opt", "--opt 'prefetch(workers=1..8)'");
+  }
+  if (args.positional().size() > 1) {
+    return bad(fmt::format("daydream sweep does not take '{}'", args.positional()[1]),
+               "daydream sweep TRACE --opt SPEC, or daydream sweep merge FILE...");
+  }
+  if (args.Has("--shard") && !args.Has("--journal")) {
+    return bad("--shard needs --journal",
+               "--journal part1.sweep, then daydream sweep merge *.sweep");
+  }
+  if (args.Has("--pareto")) DD_RETURN_IF_ERROR(ParseGoals(args.Get("--pareto")).status());
+  return CheckRanks();
+}
+
+// Rows that differ only in a part that does nothing here look like an answer about it.
+void WarnAboutLeftOut(const SweepResult& result, Session& session) {
+  size_t rows = 0;
+  const SweepRow* first = nullptr;
+  for (const SweepRow& r : result.rows) {
+    if (r.left_out.empty()) continue;
+    if (rows++ == 0) first = &r;
+  }
+  if (rows == 0) return;
+  session.Warn({.code = "W0601",
+                .what = fmt::format("{} of {}: a part finds nothing to change here ({})", rows,
+                                    Plural(result.rows.size(), "scenario"), first->left_out),
+                .effect = "they are predicted without it"});
+}
+
+// Which rows --pareto asks for, and how many it cannot judge.
+absl::Status FindFront(const Args& args, SweepResult& result, Session& session) {
+  if (!args.Has("--pareto")) return absl::OkStatus();
+  result.pareto = std::string(args.Get("--pareto"));
+  DD_ASSIGN_OR_RETURN(const std::vector<SweepGoal> goals, ParseGoals(result.pareto));
+  result.front = OnFront(result.rows, result.head.baseline, goals);
+  result.compared = std::any_of(result.rows.begin(), result.rows.end(),
+                                [&](const SweepRow& r) { return Comparable(r, goals); });
+  const bool memory = std::find(goals.begin(), goals.end(), SweepGoal::kMemory) != goals.end();
+  const auto unknown = std::count_if(result.rows.begin(), result.rows.end(), [](const SweepRow& r) {
+    return r.code.empty() && !r.memory.has_value();
+  });
+  if (memory && unknown > 0) {
+    session.Warn({.code = "W0601",
+                  .what = fmt::format("{} of {}: what the peak of memory becomes is not known",
+                                      unknown, Plural(result.rows.size(), "scenario")),
+                  .effect = "--pareto leaves them out"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteSweep(SweepResult& result, const Args& args, Session& session) {
+  WarnAboutLeftOut(result, session);
+  DD_RETURN_IF_ERROR(FindFront(args, result, session));
+  return session.WriteResult(args,
+                             {.table = [&] { return SweepTables(result, session.table_style()); },
+                              .json = [&] { return SweepJson(result); },
+                              .csv = [&] { return SweepCsv(result); },
+                              .markdown = [&] { return SweepMarkdown(result); }});
+}
+
+// Everything that a row hangs on besides its own --opt.
+uint64_t KeyOf(const Inputs& in, const Args& args,
+               const std::vector<std::vector<Application>>& scenarios) {
+  uint64_t key = HashOf(ShortVersion(), HashOf(in.built.graph));
+  for (const std::string& setting : args.All("--set")) key = HashOf(setting, key);
+  key = HashOf(args.Has("--no-interval") ? "without intervals" : "with intervals", key);
+  key = HashOf(fmt::format("{}", in.replay.typical.value_or(Duration{}).ns), key);
+  for (const auto& scenario : scenarios) {
+    for (const Application& a : scenario) {
+      key = HashOf(a.params.spelled(), HashOf(a.transform->name, key));
+      if (a.file != nullptr) key = HashOf(a.file->source().text(), key);
+    }
+  }
+  return key;
+}
+
+class Sweep {
+ public:
+  Sweep(const Args& args, Session& session, World& world)
+      : args_(args), session_(session), world_(world) {}
+
+  absl::StatusOr<Exit> Run() {
+    DD_ASSIGN_OR_RETURN(const double limit,
+                        ParsePercent("--max-replay-error", args_.Get("--max-replay-error")));
+    DD_ASSIGN_OR_RETURN(const Shard shard, ParseShard(args_.Get("--shard")));
+    result_.head.specs = args_.All("--opt");
+    DD_ASSIGN_OR_RETURN(result_.plan, PlanSweep(result_.head.specs));
+    DD_RETURN_IF_ERROR(ParsePoints());
+    const std::string& path = args_.positional()[0];
+    DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args_, session_));
+    if (std::fabs(in.replay.error()) > limit) return ReplayFailed(in.replay, limit, path);
+    const WhatIfOptions options{.intervals = !args_.Has("--no-interval")};
+    DD_ASSIGN_OR_RETURN(const SweepRunner runner, SweepRunner::Make(in.built, in.replay, options));
+    result_.head.key = KeyOf(in, args_, scenarios_);
+    result_.head.trace = in.trace->provenance.source;
+    result_.head.measured = in.replay.measured;
+    result_.head.baseline = runner.baseline();
+    std::vector<size_t> todo;
+    for (size_t i = shard.first; i < scenarios_.size(); i += shard.of) todo.push_back(i);
+    if (world_.first()) DD_RETURN_IF_ERROR(Resume(todo));
+    DD_RETURN_IF_ERROR(Work(runner, todo));
+    if (!world_.first()) return Exit::kOk;
+    DD_RETURN_IF_ERROR(WriteSweep(result_, args_, session_));
+    WarnAboutReplay(in.replay, session_);
+    return Exit::kOk;
+  }
+
+ private:
+  absl::Status ParsePoints() {
+    std::vector<std::string> specs;
+    for (const SweepPoint& point : result_.plan.points) specs.push_back(point.spec);
+    DD_ASSIGN_OR_RETURN(scenarios_, ParseSpecs(args_, specs));
+    return absl::OkStatus();
+  }
+
+  // Takes from `todo` what the journal has already.
+  absl::Status Resume(std::vector<size_t>& todo) {
+    if (!args_.Has("--journal")) return absl::OkStatus();
+    DD_ASSIGN_OR_RETURN(SweepJournal journal,
+                        SweepJournal::Open(std::string(args_.Get("--journal")), result_.head));
+    journal_.emplace(std::move(journal));
+    std::vector<bool> wanted(scenarios_.size(), false), known = wanted;
+    for (size_t i : todo) wanted[i] = true;
+    for (const SweepRow& row : journal_->rows()) {
+      if (row.index >= wanted.size()) continue;
+      known[row.index] = true;
+      if (wanted[row.index]) result_.rows.push_back(row);
+    }
+    std::erase_if(todo, [&](size_t i) { return known[i]; });
+    if (!result_.rows.empty()) {
+      session_.Note(fmt::format("{} in the journal already", Plural(result_.rows.size(), "row")));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Work(const SweepRunner& runner, std::span<const size_t> todo) {
+    const size_t all = result_.rows.size() + todo.size();
+    auto work = [&](size_t i) { return FormatSweepRow(runner.Run(i, scenarios_[i])); };
+    auto take = [&](const std::string& line) -> absl::Status {
+      auto row = ParseSweepRow(line);
+      if (!row.has_value()) return absl::InternalError("a rank sent no row");
+      if (journal_.has_value()) DD_RETURN_IF_ERROR(journal_->Append(*row));
+      result_.rows.push_back(*std::move(row));
+      session_.Progress("sweeping", static_cast<double>(result_.rows.size()) /
+                                        static_cast<double>(std::max<size_t>(all, 1)));
+      return absl::OkStatus();
+    };
+    DD_RETURN_IF_ERROR(world_.Distribute(todo, session_.jobs(), work, take));
+    std::sort(result_.rows.begin(), result_.rows.end(),
+              [](const SweepRow& a, const SweepRow& b) { return a.index < b.index; });
+    return absl::OkStatus();
+  }
+
+  const Args& args_;
+  Session& session_;
+  World& world_;
+  SweepResult result_;
+  std::vector<std::vector<Application>> scenarios_;
+  std::optional<SweepJournal> journal_;
+};
+
+absl::StatusOr<Exit> Merge(const Args& args, Session& session) {
+  std::vector<std::string> paths(args.positional().begin() + 1, args.positional().end());
+  if (paths.empty()) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0107",
+                       .what = "daydream sweep merge needs the journals of the shards",
+                       .fix = "daydream sweep merge part*.sweep --format csv"});
+  }
+  DD_ASSIGN_OR_RETURN(SweepText all, MergeSweeps(paths));
+  SweepResult result{.head = std::move(all.head), .rows = std::move(all.rows)};
+  DD_ASSIGN_OR_RETURN(result.plan, PlanSweep(result.head.specs));
+  const size_t wanted = result.plan.points.size();
+  if (!result.rows.empty() && result.rows.back().index >= wanted) {
+    return MakeStatus(absl::StatusCode::kDataLoss,
+                      {.code = "E0703",
+                       .what = fmt::format("row {} of {}", result.rows.back().index, wanted),
+                       .fix = "leave out the file that does not belong here"});
+  }
+  DD_RETURN_IF_ERROR(WriteSweep(result, args, session));
+  if (result.rows.size() == wanted) return Exit::kOk;
+  session.Error(MakeStatus(
+      absl::StatusCode::kFailedPrecondition,
+      {.code = "E0705",
+       .what =
+           fmt::format("{} of {} are missing", wanted - result.rows.size(), Plural(wanted, "row")),
+       .effect = "the result holds those that are there",
+       .fix = "run the other shards, or go on with those that were killed, and merge again"}));
+  return Exit::kCannotAnswer;
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  if (args.positional()[0] == "merge") return Merge(args, session);
+  DD_RETURN_IF_ERROR(CheckFlags(args));
+  World world;
+  auto exit = Sweep(args, session, world).Run();
+  // What is wrong is wrong on every rank: one tells it.
+  if (!exit.ok() && !world.first()) return ExitOf(exit.status());
+  return exit;
+}
+
+}  // namespace
+
+extern const Command kSweepCommand;
+const Command kSweepCommand = {
+    .name = "sweep",
+    .summary = "predict scenarios for ranges of parameters, on threads, shards or MPI ranks",
+    .usage = "TRACE --opt SPEC... [FLAG...] | merge JOURNAL...",
+    .details =
+        "A value of --opt may be a range or a list; several of them are crossed:\n"
+        "  1..8   1..16*2   10GB/s..25GB/s+5GB/s   {bf16,fp16}   {1,2,8..32+8}\n"
+        "Each row is what whatif says about that scenario. A row that cannot be predicted carries\n"
+        "its error and does not stop the others.\n"
+        "\n"
+        "With --journal a sweep that was killed goes on where it was. --shard splits it for job\n"
+        "arrays; `sweep merge` puts the journals of all shards together. Where MPI was there when\n"
+        "it was built, `mpirun daydream-mpi sweep ...` shares the rows among all ranks. The\n"
+        "result is the same for any number of threads, shards and ranks.\n"
+        "\n"
+        "--pareto step,memory shows the rows that no other row, nor the recorded step, beats: "
+        "none\n"
+        "is at least as short with a peak of GPU memory at least as low, and better in one.",
+    .examples =
+        "daydream sweep run.ddtrace --opt 'prefetch(workers=1..16*2)'\n"
+        "daydream sweep run.ddtrace --opt 'pin-memory(rate=5GB/s..25GB/s+5GB/s)' --format csv\n"
+        "daydream sweep run.ddtrace --opt 'amp(dtype={bf16,fp16}),prefetch(1..4)'\n"
+        "daydream sweep run.ddtrace --opt 'prefetch(1..64)' --journal p1.sweep --shard 1/4\n"
+        "daydream sweep run.ddtrace --opt 'checkpointing,batch(x1..x4)' --pareto step,memory\n"
+        "daydream sweep merge p1.sweep p2.sweep p3.sweep p4.sweep -o all.csv\n"
+        "mpirun -n 16 daydream-mpi sweep run.ddtrace --opt 'prefetch(1..64)' -o all.csv",
+    .flags = kFlags,
+    .reads_traces = true,
+    .writes_result = true,
+    .min_inputs = 1,
+    .max_inputs = 100'000,
+    .run = Run,
+};
+
+}  // namespace daydream

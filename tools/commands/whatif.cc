@@ -1,0 +1,389 @@
+#include <cmath>
+#include <set>
+
+#include "costmodel/device.h"
+#include "report/export/chrome_trace.h"
+#include "report/export/perfetto_trace.h"
+#include "report/text/format.h"
+#include "simulator/simulate.h"
+#include "tools/command.h"
+#include "tools/gate.h"
+#include "tools/input/inputs.h"
+#include "tools/input/learned_file.h"
+#include "tools/input/scenarios.h"
+#include "tools/output/whatif_output.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kMissesShown = 6;
+// Nobody's prediction of the same program is off by so much.
+constexpr double kOtherProgram = 10;
+
+constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
+constexpr Flag kFlags[] = {
+    {.name = "--opt",
+     .value = "SPEC",
+     .help = "optimizations to apply together, 'amp(dtype=bf16),fuse'; each --opt is a scenario",
+     .repeats = true},
+    {.name = "--opt-file",
+     .value = "FILE",
+     .help = "an optimization of your own (YAML); --opt can name it, else it is a scenario",
+     .repeats = true},
+    {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
+    {.name = "--alone", .help = "predict each optimization of a list alone, too (the default)"},
+    {.name = "--set",
+     .value = "NAME.PARAM=VALUE",
+     .help = "another value for a parameter; daydream opt show NAME lists them",
+     .repeats = true},
+    {.name = "--by",
+     .value = "GROUP",
+     .help = "breakdown by cause, layer, phase, kernel, op or resource",
+     .fallback = "cause",
+     .choices = kBy},
+    {.name = "--measured",
+     .value = "TRACE",
+     .help = "score the last scenario against a trace recorded after the change"},
+    {.name = "--learn",
+     .value = "FILE",
+     .help = "with --measured: keep what the prediction was off by in this file"},
+    {.name = "--learned",
+     .value = "FILE",
+     .help = "correct and narrow predictions by what --learn kept for the same optimizations"},
+    {.name = "--timeline",
+     .value = "FILE",
+     .help = "write before and after: .pftrace for Perfetto, .json for chrome://tracing"},
+    {.name = "--fail-if",
+     .value = "EXPR",
+     .help = "exit 5 when it holds for the last scenario: 'speedup < 1.1', 'step > +3%'",
+     .repeats = true},
+    {.name = "--max-replay-error",
+     .value = "PCT",
+     .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
+     .fallback = "10%"},
+    {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
+    {.name = "--allow-no-effect", .help = "exit 0 even if a scenario finds nothing to change"},
+};
+
+void AddBreakdown(WhatIfReport& report, const Graph& before, const Timeline& before_timeline,
+                  const Played& after) {
+  if (report.by == "resource") {
+    BoundBy a = report.result.predictions[0].path;
+    BoundBy b = report.result.predictions[report.result.main].path;
+    auto row = [&](std::string_view name, Duration x, Duration y) {
+      report.breakdown.push_back({std::string(name), {}, {}, x, y});
+    };
+    row("GPU", a.gpu, b.gpu);
+    row("CPU", a.cpu, b.cpu);
+    row("comm", a.comm, b.comm);
+    row("data", a.data, b.data);
+    return;
+  }
+  GroupBy by = ParseGroupBy(report.by).value_or(GroupBy::kPhase);
+  std::map<std::string, BreakdownRow> rows;
+  for (const Group& g : Summarize(before, before_timeline, by).groups) {
+    rows[g.name].before += g.time;
+    rows[g.name].path_before += g.path;
+  }
+  for (const Group& g : Summarize(after.graph, after.timeline, by).groups) {
+    rows[g.name].after += g.time;
+    rows[g.name].path_after += g.path;
+  }
+  for (auto& [name, row] : rows) {
+    row.name = name;
+    report.breakdown.push_back(std::move(row));
+  }
+  // What changed most comes first; names decide between equals.
+  std::stable_sort(report.breakdown.begin(), report.breakdown.end(),
+                   [](const BreakdownRow& a, const BreakdownRow& b) {
+                     auto size = [](const BreakdownRow& r) {
+                       return std::max(std::llabs((r.path_after - r.path_before).ns),
+                                       std::llabs((r.after - r.before).ns));
+                     };
+                     return size(a) > size(b);
+                   });
+}
+
+// Outputs that need the timelines of the last scenario.
+absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in,
+                            const std::vector<Application>& main, WhatIfReport& report) {
+  std::string file(args.Get("--timeline"));
+  bool want = !file.empty() || (report.by != "cause" && report.result.main > 0);
+  if (!want) return absl::OkStatus();
+  DD_ASSIGN_OR_RETURN(Timeline before, Simulate(in.built.graph, {.blockers = true}));
+  DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, main));
+  if (report.by != "cause" && report.result.main > 0) {
+    AddBreakdown(report, in.built.graph, before, after);
+  }
+  if (file.empty()) return absl::OkStatus();
+  std::vector<Side> sides = {
+      {"before: replayed", "simulated, not measured", &in.built.graph, &before}};
+  if (report.result.main > 0) {
+    sides.push_back({fmt::format("after: {}", report.result.predictions[report.result.main].name),
+                     "predicted, not measured", &after.graph, &after.timeline});
+  }
+  bool chrome = file.ends_with(".json");
+  if (!chrome && !file.ends_with(".pftrace")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = fmt::format("--timeline {}: unknown kind of file", file),
+                       .fix = "a name that ends in .pftrace (Perfetto) or .json (Chrome)"});
+  }
+  std::string bytes = chrome ? ChromeTrace(sides) : PerfettoTrace(sides);
+  DD_RETURN_IF_ERROR(WriteFile(file, bytes, args.Has("--force-overwrite")));
+  session.Note(fmt::format("wrote {} ({}); open it at https://ui.perfetto.dev", file,
+                           FormatBytes(bytes.size())));
+  return absl::OkStatus();
+}
+
+std::string Called(std::string_view device) {
+  return device.empty() ? "a GPU that is not named" : fmt::format("'{}'", Printable(device));
+}
+
+// Why this was not a measurement of what was predicted for `after`; empty when nothing speaks
+// against it.
+std::string NotTheSame(const Score& score, const Graph& after, const Graph& measured,
+                       const Prediction& p) {
+  std::string device = DeviceName(after);
+  bool same = device == score.device;
+  if (after.replaced_device() != nullptr && !measured.tables().devices.empty()) {
+    device = after.replaced_device()->name;
+    const DeviceSpec* known = MatchDevice(measured.tables().devices[0]).spec;
+    same = known == nullptr || known->name == device;
+  }
+  if (!same) {
+    return fmt::format("predicted for {}, measured on {}", Called(device), Called(score.device));
+  }
+  const double ratio = score.error + 1;
+  if (ratio <= kOtherProgram && ratio >= 1 / kOtherProgram) return "";
+  return fmt::format("predicted {}, measured {}: this is another program", FormatTime(p.step),
+                     FormatTime(score.measured));
+}
+
+absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Session& session,
+                                   const Inputs& in, const std::vector<Application>& scenario,
+                                   const Prediction& p) {
+  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+  auto built = BuildGraph(trace);
+  if (!built.ok()) return WithCode(built.status(), "E0300");
+  Score score;
+  score.file = path;
+  score.measured = MedianOf(MeasuredSteps(*built));
+  score.headline = Headline(*trace, built->graph);
+  score.error = score.measured.ns > 0
+                    ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1
+                    : 0;
+  score.inside = p.low.has_value() && *p.low <= score.measured && score.measured <= *p.high;
+  DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, scenario));
+  score.misses = LargestMisses(in.built.graph, after.graph, built->graph, kMissesShown);
+  score.device = DeviceName(built->graph);
+  score.not_the_same = NotTheSame(score, after.graph, built->graph, p);
+  return score;
+}
+
+// Keeps the residual of a scored prediction.
+absl::Status Learn(const Args& args, Session& session, const std::vector<Application>& scenario,
+                   const WhatIf& result, const Score& score) {
+  if (!args.Has("--learn")) return absl::OkStatus();
+  const Prediction& p = result.predictions[result.main];
+  if (!score.not_the_same.empty()) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0606",
+                       .what = fmt::format("{} does not measure what was predicted", score.file),
+                       .why = score.not_the_same,
+                       .effect = "nothing was written to the file of --learn",
+                       .fix = "record before and after with the same program and machine"});
+  }
+  if (p.bound) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0606",
+                       .what = fmt::format("{} is a limit, not a prediction", p.name),
+                       .effect = "there is nothing to learn from it",
+                       .fix = "--learn with an optimization that can be tried"});
+  }
+  LearnedRow row{.opts = LearnedName(scenario),
+                 .device = score.device,
+                 .before = result.predictions[0].step,
+                 .predicted = p.simulated,
+                 .measured = score.measured,
+                 .source = score.file};
+  const std::string file(args.Get("--learn"));
+  DD_RETURN_IF_ERROR(AppendLearned(file, row));
+  session.Note(fmt::format("kept in {}; use it with --learned {}", file, file));
+  return absl::OkStatus();
+}
+
+// Warnings, notes and errors of the scenarios, each text once.
+void Comment(const WhatIfReport& report, Session& session) {
+  std::set<std::string> said;
+  for (const std::string& warning : report.warnings)
+    session.Warn({.code = "W0601", .what = warning});
+  if (report.score.has_value() && !report.score->not_the_same.empty()) {
+    session.Warn({.code = "W0606",
+                  .what = fmt::format("{} does not measure what was predicted", report.score->file),
+                  .why = report.score->not_the_same});
+  }
+  for (const Prediction& p : report.result.predictions) {
+    for (const std::string& warning : p.changes.warnings) {
+      if (said.insert(warning).second) session.Warn({.code = "W0603", .what = warning});
+    }
+    for (const std::string& note : p.changes.notes) {
+      if (said.insert(note).second) session.Note(note);
+    }
+  }
+  for (const Prediction& p : report.result.predictions) {
+    for (const std::string& part : p.left_out) {
+      session.Warn({.code = "W0601",
+                    .what = fmt::format("{}: {} finds nothing to change here", p.name, part),
+                    .effect = "the combination is predicted without it"});
+    }
+    if (p.error.ok() || !said.insert(std::string(Message(p.error))).second) continue;
+    session.Error(p.error);
+  }
+}
+
+// Rows of --learned that fit no scenario change nothing, which is easily taken for an effect.
+void CommentOnLearned(const Args& args, const WhatIf& result, const Inputs& in, Session& session) {
+  if (!args.Has("--learned")) return;
+  for (const Prediction& p : result.predictions) {
+    if (p.learned.rows > 0) return;
+  }
+  session.Note(
+      fmt::format("--learned {}: no row is about these optimizations on {}; nothing was "
+                  "corrected",
+                  args.Get("--learned"), Called(DeviceName(in.built.graph))));
+}
+
+absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session& session) {
+  const Prediction& p = result.predictions[result.main];
+  auto ns = [](Duration d) { return static_cast<double>(d.ns); };
+  double baseline = ns(result.predictions[0].step);
+  GateValues values = {{"speedup", {p.speedup}},
+                       {"step", {ns(p.step), true, baseline}},
+                       {"saved", {baseline - ns(p.step), true, baseline}},
+                       {"replay_error", {std::fabs(result.replay.error())}}};
+  for (const std::string& text : args.All("--fail-if")) {
+    DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
+    DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
+    if (!holds || !p.error.ok()) continue;
+    session.Error(MakeStatus(
+        absl::StatusCode::kAborted,
+        {.code = "E0604", .what = fmt::format("--fail-if '{}' holds for {}", text, p.name)}));
+    return Exit::kGateFailed;
+  }
+  return Exit::kOk;
+}
+
+// Mistakes that need no trace are told before one is read.
+absl::Status CheckFlags(const Args& args) {
+  const GateValues any = {
+      {"speedup", {1}}, {"step", {0, true, 1}}, {"saved", {0, true, 1}}, {"replay_error", {0}}};
+  for (const std::string& text : args.All("--fail-if")) {
+    DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
+    DD_RETURN_IF_ERROR(GateHolds(gate, any).status());
+  }
+  if (args.Has("--learn") && !args.Has("--measured")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "--learn needs --measured",
+                       .why = "it keeps what a prediction was off by",
+                       .fix = "--measured AFTER.ddtrace --learn FILE"});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  DD_RETURN_IF_ERROR(CheckFlags(args));
+  DD_ASSIGN_OR_RETURN(double limit,
+                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
+  DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
+  std::vector<LearnedRow> learned;
+  if (args.Has("--learned")) {
+    DD_ASSIGN_OR_RETURN(learned, ReadLearned(std::string(args.Get("--learned"))));
+  }
+  const std::string& path = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
+
+  WhatIfReport report;
+  report.file = in.trace->provenance.source;
+  report.headline = Headline(*in.trace, in.built.graph);
+  report.trace = in.trace.get();
+  report.build = &in.built.report;
+  report.warnings = in.built.report.warnings;
+  report.by = std::string(args.Get("--by"));
+  bool failed = std::fabs(in.replay.error()) > limit;
+  if (failed) scenarios.clear();
+  WhatIfOptions options{.alone = !args.Has("--no-alone"),
+                        .intervals = !args.Has("--no-interval"),
+                        .jobs = session.jobs(),
+                        .learned = learned,
+                        .progress = [&](size_t done, size_t total) {
+                          session.Progress("predicting",
+                                           static_cast<double>(done) / static_cast<double>(total));
+                        }};
+  DD_ASSIGN_OR_RETURN(report.result, PredictAll(in.built, in.replay, scenarios, options));
+  const Prediction& main = report.result.predictions[report.result.main];
+  if (!failed && main.error.ok()) {
+    DD_RETURN_IF_ERROR(
+        AddSideOutputs(args, session, in,
+                       scenarios.empty() ? std::vector<Application>() : scenarios.back(), report));
+    if (args.Has("--measured")) {
+      const auto scenario = scenarios.empty() ? std::vector<Application>() : scenarios.back();
+      DD_ASSIGN_OR_RETURN(report.score, ScoreAgainst(std::string(args.Get("--measured")), args,
+                                                     session, in, scenario, main));
+      DD_RETURN_IF_ERROR(Learn(args, session, scenario, report.result, *report.score));
+    }
+  }
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return WhatIfText(report, session); },
+                                 .json = [&] { return WhatIfJson(report); },
+                                 .csv = [&] { return WhatIfCsv(report); },
+                                 .markdown = [&] { return WhatIfMarkdown(report); }}));
+  if (failed) return ReplayFailed(in.replay, limit, path);
+  WarnAboutReplay(in.replay, session);
+  Comment(report, session);
+  CommentOnLearned(args, report.result, in, session);
+  DD_ASSIGN_OR_RETURN(Exit gate, CheckGates(args, report.result, session));
+  if (gate != Exit::kOk) return gate;
+  for (const Prediction& p : report.result.predictions) {
+    bool whole = p.error.ok() && p.left_out.empty();
+    if (!whole && !args.Has("--allow-no-effect")) return Exit::kCannotAnswer;
+  }
+  if (scenarios.empty()) session.Next(fmt::format("daydream whatif {} --opt amp,fuse", path));
+  return Exit::kOk;
+}
+
+}  // namespace
+
+extern const Command kWhatIfCommand;
+const Command kWhatIfCommand = {
+    .name = "whatif",
+    .summary = "predict what optimizations would bring",
+    .usage = "TRACE [--opt SPEC]...",
+    .details =
+        "SPEC is a list like 'amp(dtype=bf16),fuse': applied together, in this order, and each "
+        "one\n"
+        "alone as well. Repeat --opt for separate scenarios. The first line compares the replay "
+        "of\n"
+        "the unchanged trace with what was measured; without --opt that is all. Speed-ups printed\n"
+        "with <= are limits, not predictions. Causes sum to the difference from the baseline.\n"
+        "\n"
+        "A scenario that cannot be predicted, for example because nothing in the trace matches,\n"
+        "is printed as such while the others are predicted. Parts of a combination that match\n"
+        "nothing are left out of it with a warning. The exit code is 4 in both cases.",
+    .examples =
+        "daydream whatif run.ddtrace --opt amp,fuse\n"
+        "daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json\n"
+        "daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace --learn mine.txt\n"
+        "daydream whatif other.ddtrace --opt amp --learned mine.txt\n"
+        "daydream whatif run.ddtrace --opt amp,fuse --timeline both.pftrace\n"
+        "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'",
+    .flags = kFlags,
+    .reads_traces = true,
+    .writes_result = true,
+    .min_inputs = 1,
+    .max_inputs = 1,
+    .run = Run,
+};
+
+}  // namespace daydream

@@ -1,0 +1,207 @@
+#include "tools/input/input.h"
+
+#include <charconv>
+#include <filesystem>
+
+#include "report/text/format.h"
+#include "tools/input/rank_input.h"
+#include "trace/importer.h"
+#include "trace/join/execution_trace.h"
+
+namespace daydream {
+namespace {
+
+// More kinds of loss than this are summed up; `info` lists all.
+constexpr size_t kLossesShown = 3;
+
+void WarnAboutLosses(const std::string& path, const Trace& trace, Session& session) {
+  size_t losses = 0;
+  for (const ImportCount& c : trace.provenance.counts) {
+    if (!c.loss || c.count == 0) continue;
+    if (++losses > kLossesShown) continue;
+    std::string where = c.first_byte >= 0
+                            ? fmt::format("{}, byte {} of the uncompressed text", path,
+                                          FormatCount(static_cast<uint64_t>(c.first_byte)))
+                            : path;
+    session.Warn({.code = "W0203",
+                  .what = fmt::format("{} {} of {} inputs", FormatCount(c.count), c.what,
+                                      FormatCount(trace.provenance.input_events)),
+                  .where = where,
+                  .why = c.reason});
+  }
+  if (losses > kLossesShown) {
+    session.Note(
+        fmt::format("{} more kinds of loss: daydream info {}", losses - kLossesShown, path));
+  }
+}
+
+absl::Status BadSteps(std::string_view list, std::string_view why) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("--steps '{}': {}", list, why),
+                     .fix = "--steps auto, all, or places from 0 like 2-5,7"});
+}
+
+absl::StatusOr<size_t> ParsePlace(std::string_view list, std::string_view text) {
+  size_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return BadSteps(list, fmt::format("'{}' is not a number", text));
+  }
+  return value;
+}
+
+}  // namespace
+
+absl::StatusOr<double> ParseShare(std::string_view flag, std::string_view text) {
+  bool percent = text.ends_with('%');
+  std::string number(text.substr(0, text.size() - (percent ? 1 : 0)));
+  char* end = nullptr;
+  double value = std::strtod(number.c_str(), &end);
+  if (percent) value /= 100;
+  if (number.empty() || *end != '\0' || !(value >= 0) || value > 1) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = fmt::format("{} '{}' is not a share", flag, text),
+                       .fix = fmt::format("{} 1%", flag)});
+  }
+  return value;
+}
+
+absl::StatusOr<uint64_t> ParseCount(std::string_view flag, std::string_view text) {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc() && end == text.data() + text.size() && value > 0) return value;
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("{} '{}' is not a number above 0", flag, text),
+                     .fix = fmt::format("{} 10", flag)});
+}
+
+namespace {
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& path, const Args& args,
+                                                          Session& session) {
+  ImportOptions options;
+  options.strict = args.Has("--strict");
+  DD_ASSIGN_OR_RETURN(options.max_malformed, ParseShare("--max-errors", args.Get("--max-errors")));
+  std::string what = fmt::format("reading {}", path);
+  options.progress = [&](int64_t consumed, int64_t total) {
+    session.Progress(what,
+                     total > 0 ? static_cast<double>(consumed) / static_cast<double>(total) : -1);
+  };
+  std::string from(args.Get("--from"));
+  if (from != "auto" && FindImporter(from) == nullptr) {
+    std::vector<std::string_view> names = {"auto"};
+    for (const Importer* i : Importers()) names.push_back(i->name);
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = fmt::format("--from cannot be '{}'{}", from, DidYouMean(from, names)),
+         .fix = fmt::format("--from {}", OrList(names))});
+  }
+  auto trace = ImportFile(path, options, from);
+  session.EndProgress();
+  if (!trace.ok()) return WithCode(trace.status(), "E0201");
+  WarnAboutLosses(path, **trace, session);
+  if (!args.Has("--shapes")) return trace;
+  ShapesFound found;
+  DD_ASSIGN_OR_RETURN(auto with, WithShapesOf(*trace, std::string(args.Get("--shapes")), &found));
+  session.Note(fmt::format("{} of {} ops have their shapes from {}", found.matched, found.ops,
+                           args.Get("--shapes")));
+  return with;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadTraces(const std::vector<std::string>& paths,
+                                                        const Args& args, Session& session) {
+  const bool folder = paths.size() == 1 && std::filesystem::is_directory(paths[0]);
+  std::vector<std::string> files = paths;
+  if (folder) {
+    DD_ASSIGN_OR_RETURN(files, TracesOfFolder(paths[0]));
+  }
+  const std::string name = folder ? paths[0] : fmt::format("{} and others", paths[0]);
+  return ReadRanks(
+      files, name, [&](const std::string& file) { return ReadOneTrace(file, args, session); },
+      session);
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, const Args& args,
+                                                       Session& session, Ranks ranks) {
+  DD_ASSIGN_OR_RETURN(auto trace, ReadTraces({path}, args, session));
+  if (ranks == Ranks::kAll) return trace;
+  return ChooseRank(std::move(trace), args, session);
+}
+
+absl::Status SelectSteps(std::string_view list, Graph& graph) {
+  size_t count = graph.steps().size();
+  if (list == "auto" || list.empty()) return absl::OkStatus();
+  // A step runs from its first GPU work to that of the next one: what lies before the first mark
+  // and what nothing follows has no such time.
+  auto has_time = [&](size_t i) {
+    return count == 1 || (i > 0 && graph.steps()[i].recorded_period > Duration{});
+  };
+  std::vector<bool> wanted(count, false);
+  if (list == "all") {
+    for (size_t i = 0; i < count; ++i) wanted[i] = has_time(i);
+  }
+  std::string_view rest = list == "all" ? "" : list;
+  while (!rest.empty()) {
+    size_t comma = std::min(rest.find(','), rest.size());
+    std::string_view item = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    size_t dash = item.find('-');
+    DD_ASSIGN_OR_RETURN(size_t first, ParsePlace(list, item.substr(0, dash)));
+    size_t last = first;
+    if (dash != std::string_view::npos) {
+      DD_ASSIGN_OR_RETURN(last, ParsePlace(list, item.substr(dash + 1)));
+    }
+    if (last < first) return BadSteps(list, fmt::format("'{}' runs backwards", item));
+    if (last >= count) {
+      return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                        {.code = "E0303",
+                         .what = fmt::format("there is no step {}", last),
+                         .where = fmt::format("this trace has steps 0 to {}", count - 1),
+                         .fix = "daydream info TRACE lists the steps"});
+    }
+    for (size_t i = first; i <= last; ++i) {
+      if (!has_time(i)) {
+        return MakeStatus(
+            absl::StatusCode::kFailedPrecondition,
+            {.code = "E0303",
+             .what = fmt::format("step {} has no time of its own", i),
+             .where = fmt::format("--steps {}", list),
+             .why = i == 0 ? "the recording begins within it" : "no GPU work follows it",
+             .fix = "--steps all takes every step that has one"});
+      }
+      wanted[i] = true;
+    }
+  }
+  for (size_t i = 0; i < count; ++i) graph.mutable_step(i).measured = wanted[i];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BuiltGraph> BuildFor(std::shared_ptr<const Trace> trace, const Args& args,
+                                    const BuildOptions& options) {
+  auto built = BuildGraph(std::move(trace), options);
+  if (!built.ok()) return WithCode(built.status(), "E0300");
+  DD_RETURN_IF_ERROR(SelectSteps(args.Get("--steps"), built->graph));
+  return built;
+}
+
+std::string Headline(const Trace& trace, const Graph& graph) {
+  size_t steps = 0;
+  for (const GraphStep& s : graph.steps()) steps += s.measured;
+  std::string out = fmt::format("{}, {}", Printable(trace.provenance.source),
+                                Plural(std::max<size_t>(steps, 1), "step"));
+  for (const Device& d : trace.devices) {
+    if (d.name.empty()) continue;
+    out += ", " + Printable(d.name);
+    break;
+  }
+  if (trace.provenance.synthetic) out += ", synthetic";
+  return out;
+}
+
+}  // namespace daydream

@@ -1,0 +1,135 @@
+#include "tools/input/rank_input.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "report/text/format.h"
+#include "trace/join/ranks.h"
+
+namespace daydream {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> FilesEndingIn(const std::vector<std::string>& files,
+                                       std::initializer_list<std::string_view> endings) {
+  std::vector<std::string> found;
+  for (const std::string& file : files) {
+    const bool ends = std::any_of(endings.begin(), endings.end(),
+                                  [&](std::string_view e) { return file.ends_with(e); });
+    if (ends) found.push_back(file);
+  }
+  return found;
+}
+
+std::string NameOf(const Rank& rank, size_t place) {
+  return rank.rank >= 0 ? fmt::format("rank {}", rank.rank) : fmt::format("process {}", place);
+}
+
+// How many ranks were aligned in which way, and the worst of them.
+void TellClocks(const MergedRanks& merged, Session& session) {
+  size_t same = 0, by_wall = 0, by_collectives = 0, fewest = SIZE_MAX;
+  Duration spread;
+  for (size_t i = 0; i < merged.clocks.size(); ++i) {
+    const RankClock& c = merged.clocks[i];
+    same += c.basis == ClockBasis::kSame;
+    by_wall += c.basis == ClockBasis::kWall;
+    if (c.basis == ClockBasis::kCollectives) {
+      ++by_collectives;
+      fewest = std::min(fewest, c.collectives);
+      spread = std::max(spread, c.spread);
+    }
+    if (c.basis != ClockBasis::kNone) continue;
+    session.Warn(
+        {.code = "W0433",
+         .what = fmt::format("the clock of {} is not aligned with the others", NameOf(c.rank, i)),
+         .where = c.file,
+         .why = "no common clock, and fewer than four equal collectives",
+         .effect = "its times count from its own beginning"});
+  }
+  std::string text = fmt::format("{} traces of one run", merged.clocks.size());
+  if (same > 1) text += fmt::format(", {} on one clock", same);
+  if (by_collectives > 0) {
+    text += fmt::format(", {} aligned by {} or more, whose ends are {} apart", by_collectives,
+                        Plural(fewest, "collective"), FormatTime(spread));
+  }
+  if (by_wall > 0) text += fmt::format(", {} aligned by wall clocks, to some ms", by_wall);
+  session.Note(text);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (it->is_regular_file(error)) files.push_back(it->path().string());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<std::string> traces = FilesEndingIn(files, {".ddtrace"});
+  if (traces.empty()) traces = FilesEndingIn(files, {".json", ".json.gz", ".json.zst"});
+  if (!traces.empty()) return traces;
+  return MakeStatus(absl::StatusCode::kNotFound,
+                    {.code = "E0430",
+                     .what = "this folder holds no trace",
+                     .where = folder,
+                     .why = "no name in it ends in .ddtrace, .json, .json.gz or .json.zst",
+                     .fix = "name the folder with the traces of one run, or one trace"});
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadRanks(const std::vector<std::string>& files,
+                                                       const std::string& name, const ReadOne& read,
+                                                       Session& session) {
+  if (files.size() == 1) return read(files[0]);
+  std::vector<RankTrace> ranks;
+  for (const std::string& file : files) {
+    RankTrace& rank = ranks.emplace_back();
+    rank.file = file;
+    DD_ASSIGN_OR_RETURN(rank.trace, read(file));
+    constexpr int64_t kNoLimit = int64_t{1} << 40;  // it reads the beginning only
+    DD_ASSIGN_OR_RETURN(auto source, OpenFile(file, kNoLimit));
+    DD_ASSIGN_OR_RETURN(rank.process, ReadRecordedProcess(*source));
+  }
+  DD_ASSIGN_OR_RETURN(MergedRanks merged, MergeRanks(std::move(ranks), name));
+  TellClocks(merged, session);
+  return merged.trace;
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Trace> trace,
+                                                        const Args& args, Session& session) {
+  const std::string_view wanted = args.Get("--rank");
+  const std::vector<Rank>& ranks = trace->ranks;
+  size_t index = 0;
+  if (wanted == "auto" || wanted.empty()) {
+    if (ranks.size() == 1) return trace;
+    index = LastToArrive(*trace);
+    session.Note(
+        fmt::format("{} of {} is looked at, which waits least for the others; --rank R "
+                    "takes another",
+                    NameOf(ranks[index], index), ranks.size()));
+  } else {
+    int32_t number = -1;
+    const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
+    const auto found =
+        std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == number; });
+    if (error != std::errc() || end != wanted.data() + wanted.size() || number < 0 ||
+        found == ranks.end()) {
+      std::string there;
+      for (size_t i = 0; i < ranks.size(); ++i) {
+        there += (i == 0 ? "" : ", ") + NameOf(ranks[i], i);
+      }
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        {.code = "E0432",
+                         .what = fmt::format("there is no rank '{}' in this trace", wanted),
+                         .where = trace->provenance.source,
+                         .why = "it holds " + there,
+                         .fix = "--rank auto, or one of these numbers"});
+    }
+    index = static_cast<size_t>(found - ranks.begin());
+  }
+  if (ranks.size() == 1) return trace;
+  return TakeRank(*trace, index);
+}
+
+}  // namespace daydream

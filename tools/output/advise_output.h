@@ -1,0 +1,33 @@
+// The result of `advise` as text, JSON and CSV.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/questions/advise.h"
+#include "tools/output/whatif_output.h"
+
+namespace daydream {
+
+struct AdviseReport {
+  std::string path;      // of the trace, as it was given
+  std::string headline;  // "gpt2.ddtrace, 8 steps, NVIDIA A100"
+  const Trace* trace = nullptr;
+  const BuildReport* build = nullptr;
+  Advised advised;
+  std::vector<std::string> open;         // options that need a value that only the user knows
+  std::vector<std::string> over_budget;  // options that take more than --budget
+  bool per_example = false;  // times are for as many examples as a recorded step handles
+  size_t details = 1;        // options that are shown with how to try them
+};
+
+std::string AdviseText(const AdviseReport& report, const Session& session);
+std::string AdviseMarkdown(const AdviseReport& report);
+std::string AdviseJson(const AdviseReport& report);
+// Tidy: one row per option and metric, times in ns.
+std::string AdviseCsv(const AdviseReport& report);
+
+// The command that scores `scenario` against a trace that was recorded after the change.
+std::string CheckCommand(const AdviseReport& report, std::span<const Application> scenario);
+
+}  // namespace daydream

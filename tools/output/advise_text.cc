@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <cmath>
+
+#include "report/text/format.h"
+#include "tools/output/advise_output.h"
+#include "tools/output/describe.h"
+#include "tools/output/prediction_text.h"
+#include "tools/shell_word.h"
+#include "transforms/scenario/option_file.h"
+
+namespace daydream {
+namespace {
+
+// Pairs whose gains differ by this share of the step from the sum of both alone are shown.
+constexpr double kOverlapShown = 0.01;
+constexpr size_t kPairsShown = 3;
+
+std::string OrDash(std::string_view text) { return text.empty() ? "-" : std::string(text); }
+
+std::string MemoryText(const Prediction& p) {
+  if (p.changes.memory.empty()) return "";
+  if (!p.memory_change.has_value()) return "?";
+  const bool at_most = p.peak.has_value() && p.peak->at_most;
+  return (at_most ? "<= " : "") + SignedBytes(*p.memory_change);
+}
+
+Table OptionTable(const Advised& a) {
+  bool memory = false;
+  for (const Option& o : a.worth) {
+    memory |= o.prediction.memory_change.value_or(0) != 0;
+  }
+  std::vector<Column> columns = {{"#"},
+                                 {"try", Align::kLeft},
+                                 {"step time"},
+                                 {"saves"},
+                                 {"speed-up"},
+                                 {"", Align::kLeft},
+                                 {"effort", Align::kLeft},
+                                 {"risk", Align::kLeft}};
+  if (memory) columns.push_back({"memory"});
+  columns.push_back({"confidence", Align::kLeft});
+  Table table(std::move(columns));
+  const Duration step = a.baseline.step;
+  const TimeUnit unit = UnitFor(step);
+  auto add = [&](std::string number, std::string name, const Prediction& p, const Advice& advice) {
+    std::vector<std::string> cells = {std::move(number),
+                                      std::move(name),
+                                      FormatTime(p.step, unit),
+                                      FormatTime(step - p.step, unit),
+                                      SpeedupText(p),
+                                      SpeedupRange(p),
+                                      std::string(advice.effort),
+                                      std::string(advice.risk)};
+    if (memory) cells.push_back(MemoryText(p));
+    cells.emplace_back(Name(p.confidence));
+    table.AddRow(std::move(cells));
+  };
+  for (size_t i = 0; i < a.worth.size(); ++i) {
+    const Option& o = a.worth[i];
+    Advice advice = o.application.transform->advice;
+    const std::string effort = OrDash(advice.effort), risk = OrDash(advice.risk);
+    advice.effort = effort, advice.risk = risk;
+    add(fmt::format("{}", i + 1), o.prediction.name, o.prediction, advice);
+  }
+  if (!a.best.has_value()) return table;
+  std::vector<size_t> numbers = a.best_members;
+  std::sort(numbers.begin(), numbers.end());
+  std::string members;
+  for (size_t m : numbers) {
+    if (!members.empty()) members += " + ";
+    members += m < a.worth.size() ? fmt::format("{}", m + 1)
+                                  : a.not_worth[m - a.worth.size()].prediction.name;
+  }
+  table.AddRule();
+  add("", "best set: " + members, *a.best, {});
+  return table;
+}
+
+std::string PathLine(const Advised& a) {
+  const BoundBy& p = a.baseline.path;
+  const Duration sum = p.gpu + p.cpu + p.comm + p.data;
+  if (sum.ns <= 0 || a.path.empty()) return "";
+  auto share = [&](Duration d) {
+    return FormatPercent(static_cast<double>(d.ns) / static_cast<double>(sum.ns), 0);
+  };
+  const Limiter& most = a.path.front();
+  std::string where = most.lane.empty() ? "" : fmt::format(" on {}", Printable(most.lane));
+  return fmt::format("{} per step{}, most of it {}{}: {} of the step\n",
+                     FormatTime(a.baseline.step), BoundByText(a.baseline, ", bound by "),
+                     Printable(most.what), where, share(most.time));
+}
+
+std::string LimitLine(const Advised& a) {
+  std::string text;
+  for (const Option& o : a.limits) {
+    const Prediction& p = o.prediction;
+    if (a.baseline.step - p.step < a.baseline.step.Scaled(0.005)) continue;
+    text += fmt::format("{}{} {} ({})", text.empty() ? "" : "; ", p.name,
+                        FormatTime(p.step, UnitFor(a.baseline.step)), SpeedupText(p));
+  }
+  return text.empty() ? "" : Wrapped("ceilings, of one kind of work each: " + text);
+}
+
+std::string PairLines(const Advised& a) {
+  std::vector<const OptionPair*> shown;
+  const Duration least = a.baseline.step.Scaled(kOverlapShown);
+  for (const OptionPair& p : a.pairs) {
+    if (!p.step.has_value() || p.extra >= least || -p.extra >= least) shown.push_back(&p);
+  }
+  std::stable_sort(shown.begin(), shown.end(), [](const OptionPair* x, const OptionPair* y) {
+    return std::llabs(x->extra.ns) > std::llabs(y->extra.ns);
+  });
+  std::string out;
+  for (size_t i = 0; i < std::min(shown.size(), kPairsShown); ++i) {
+    const OptionPair& p = *shown[i];
+    const std::string both =
+        fmt::format("{} and {}", a.worth[p.a].prediction.name, a.worth[p.b].prediction.name);
+    if (!p.step.has_value()) {
+      out += Wrapped(fmt::format("{} do not go together: {}", both, p.reason));
+    } else {
+      const TimeUnit unit = UnitFor(a.baseline.step);
+      const Duration saved = a.baseline.step - *p.step;
+      out += Wrapped(fmt::format("{} together save {}, {} {} than in sum", both,
+                                 FormatTime(saved, unit),
+                                 FormatTime(p.extra < Duration{} ? -p.extra : p.extra, unit),
+                                 p.extra < Duration{} ? "less" : "more"));
+    }
+  }
+  return out;
+}
+
+std::string NotWorthLine(const Advised& a) {
+  std::string text;
+  for (const Option& o : a.not_worth) {
+    const Duration saved = a.baseline.step - o.prediction.step;
+    std::string how = saved > Duration{}    ? "<0.5 %"
+                      : saved == Duration{} ? "no gain"
+                                            : FormatChange(-saved, UnitFor(a.baseline.step));
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", o.prediction.name, how);
+  }
+  std::string out = text.empty() ? "" : Wrapped("not worth it alone: " + text);
+  text.clear();
+  for (const Option& o : a.nothing_here) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", o.prediction.name);
+  }
+  return out + (text.empty() ? "" : Wrapped("nothing to change here: " + text));
+}
+
+// What takes less memory, most first, with what it costs or saves of the step.
+std::string LessMemoryLine(const Advised& a) {
+  std::vector<const Prediction*> less;
+  for (const auto* options : {&a.worth, &a.not_worth}) {
+    for (const Option& o : *options) {
+      if (o.prediction.memory_change.value_or(0) < 0) less.push_back(&o.prediction);
+    }
+  }
+  std::stable_sort(less.begin(), less.end(), [](const Prediction* x, const Prediction* y) {
+    return *x->memory_change < *y->memory_change;
+  });
+  std::string text;
+  for (const Prediction* p : less) {
+    const Duration more = p->step - a.baseline.step;
+    text +=
+        fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", p->name, MemoryText(*p),
+                    more == Duration{} ? "no gain" : FormatChange(more, UnitFor(a.baseline.step)));
+  }
+  return text.empty() ? "" : Wrapped("less memory: " + text);
+}
+
+std::string UnjudgedLines(const AdviseReport& report) {
+  std::string out;
+  for (const Option& o : report.advised.unjudged) {
+    const Diagnostic d = DiagnosticOf(o.prediction.error);
+    std::string what = Printable(d.what), fix = Printable(d.fix);
+    const std::string name = o.prediction.name + ": ";
+    if (what.starts_with(name)) what = what.substr(name.size());
+    out += Wrapped(fmt::format("could not judge {}: {}{}", o.prediction.name, what,
+                               fix.empty() ? "" : "; to judge it: " + fix));
+  }
+  auto listed = [](std::string_view what, const std::vector<std::string>& names) {
+    return names.empty() ? "" : Wrapped(fmt::format("{}: {}", what, fmt::join(names, ", ")));
+  };
+  return out + listed("over the budget", report.over_budget) +
+         listed("needs a value of yours (--opt)", report.open);
+}
+
+// On one line however long it is: it is there to be copied.
+std::string CheckLine(const AdviseReport& report, std::span<const Application> scenario) {
+  return fmt::format("{:<13}{}\n", "  check", CheckCommand(report, scenario));
+}
+
+std::string Card(const AdviseReport& report, size_t i) {
+  const Advised& a = report.advised;
+  const Option& o = a.worth[i];
+  const Prediction& p = o.prediction;
+  std::string out = fmt::format("\n{}. {} saves {}\n", i + 1, p.name,
+                                FormatTime(a.baseline.step - p.step, UnitFor(a.baseline.step)));
+  const Transform& t = *o.application.transform;
+  out += Paragraph("  what", t.summary);
+  if (p.why_not.has_value()) out += Paragraph("  why", Printable(p.why_not->text));
+  for (const std::string& warning : p.changes.warnings) {
+    out += Paragraph("  doubt", Printable(warning));
+  }
+  const std::vector<std::string>& doubts = p.changes.warnings;
+  const bool said = std::find(doubts.begin(), doubts.end(), p.why) != doubts.end();
+  out += Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence),
+                                          said ? "because of the doubt" : Printable(p.why)));
+  out += Paragraph("  how", t.advice.how);
+  out += CheckLine(report, {&o.application, 1});
+  return out;
+}
+
+}  // namespace
+
+std::string CheckCommand(const AdviseReport& report, std::span<const Application> scenario) {
+  std::string files, specs;
+  for (const Application& a : scenario) {
+    const std::string spec =
+        a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
+    specs += (specs.empty() ? "" : ",") + spec;
+    if (a.file != nullptr) files += " --opt-file " + ShellWord(a.file->path());
+  }
+  return fmt::format("daydream whatif {}{} --opt {} --measured AFTER.ddtrace",
+                     ShellWord(report.path), files, ShellWord(specs));
+}
+
+std::string AdviseText(const AdviseReport& report, const Session& session) {
+  const Advised& a = report.advised;
+  std::string out = ReplayLine(report.headline, a.replay) + PathLine(a);
+  if (report.per_example)
+    out += "ranked by the time for as many examples as a recorded step handles\n";
+  out += "\n";
+  if (a.worth.empty()) {
+    out += "  nothing that can be tried saves 0.5 % of the step\n";
+  } else {
+    out += OptionTable(a).Text(session.table_style());
+  }
+  out += PairLines(a) + LimitLine(a) + "\n" + NotWorthLine(a) + LessMemoryLine(a) +
+         UnjudgedLines(report);
+  for (size_t i = 0; i < std::min(report.details, a.worth.size()); ++i) out += Card(report, i);
+  if (a.best.has_value() && report.details > 0) {
+    out += fmt::format("\nbest set: {} saves {}\n", a.best->name,
+                       FormatTime(a.baseline.step - a.best->step, UnitFor(a.baseline.step)));
+    out += CheckLine(report, a.best_list);
+  }
+  return out;
+}
+
+std::string AdviseMarkdown(const AdviseReport& report) {
+  return ReplayLine(report.headline, report.advised.replay) + "\n" +
+         OptionTable(report.advised).Markdown();
+}
+
+}  // namespace daydream

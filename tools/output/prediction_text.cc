@@ -1,0 +1,141 @@
+#include "tools/output/prediction_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/text/table.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kBarWidth = 20;
+constexpr size_t kRowsShown = 15;
+// Causes below this share of the largest are shown together.
+constexpr double kSmallestRow = 0.002;
+
+}  // namespace
+
+std::string SpeedupText(const Prediction& p) {
+  if (!std::isfinite(p.speedup)) return "no limit";
+  return (p.bound ? "<= " : "") + FormatSpeedup(p.speedup);
+}
+
+std::string SpeedupRange(const Prediction& p) {
+  if (!p.least_speedup.has_value() || !std::isfinite(*p.most_speedup)) return "";
+  return fmt::format("({:.2f} - {:.2f})", *p.least_speedup, *p.most_speedup);
+}
+
+std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit) {
+  if (!low.has_value() || !high.has_value()) return "";
+  int decimals = unit == TimeUnit::kMs && high->ns < 10'000'000 ? 2 : 1;
+  return fmt::format("{} - {} {}", TimeIn(*low, unit, decimals), TimeIn(*high, unit, decimals),
+                     UnitName(unit));
+}
+
+std::string IntervalText(const Prediction& p, TimeUnit unit) {
+  return RangeText(p.low, p.high, unit);
+}
+
+std::string CauseTable(const Prediction& p, TimeUnit unit) {
+  if (p.causes.empty()) return "";
+  Table table({{fmt::format("{}: where the time goes", p.name), Align::kLeft},
+               {"", Align::kLeft},
+               {"work"},
+               {std::string("step, ") + std::string(UnitName(unit))},
+               {"", Align::kLeft}});
+  double largest = 0;
+  for (const CauseShare& c : p.causes) largest = std::max(largest, std::fabs(c.delta.us()));
+  Duration total, rest, rest_work;
+  size_t shown = 0;
+  const Duration smallest = Duration::FromDouble(largest * 1000 * kSmallestRow);
+  auto signed_time = [&](Duration d) {
+    std::string number = TimeIn(d, unit, 2);
+    return d.ns > 0 ? "+" + number : number;
+  };
+  size_t others = 0;
+  for (const CauseShare& c : p.causes) {
+    total += c.delta;
+    const Duration work = c.gpu + c.host;
+    auto small = [&](Duration d) { return -smallest < d && d < smallest; };
+    if (shown >= kRowsShown || (small(c.delta) && small(work))) {
+      ++others;
+      rest += c.delta;
+      rest_work += work;
+      continue;
+    }
+    ++shown;
+    double share = largest > 0 ? std::fabs(c.delta.us()) / largest : 0;
+    auto length = static_cast<size_t>(std::lround(share * kBarWidth));
+    table.AddRow({Printable(c.what), c.opt, work.ns == 0 ? "" : signed_time(work),
+                  signed_time(c.delta), std::string(length, c.delta.ns > 0 ? '+' : '#')});
+  }
+  if (others > 0) {
+    table.AddRow({others == 1 ? "[1 other]" : fmt::format("[{} others]", others), "",
+                  signed_time(rest_work), signed_time(rest), ""});
+  }
+  table.AddRule();
+  table.AddRow({"all", "", "", signed_time(total), ""});
+  return table.Text();
+}
+
+std::string BoundByText(const Prediction& p, std::string_view before) {
+  Duration sum = p.path.gpu + p.path.cpu + p.path.comm + p.path.data;
+  if (sum.ns <= 0) return "";
+  std::vector<std::pair<Duration, std::string_view>> parts = {
+      {p.path.gpu, "GPU"}, {p.path.cpu, "CPU"}, {p.path.comm, "comm"}, {p.path.data, "data"}};
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text;
+  for (const auto& [d, name] : parts) {
+    if (d.ns == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
+                        FormatPercent(static_cast<double>(d.ns) / static_cast<double>(sum.ns), 0));
+  }
+  return fmt::format("{}{}", before, text);
+}
+
+std::string SignedBytes(int64_t bytes) {
+  auto size = static_cast<uint64_t>(bytes < 0 ? -bytes : bytes);
+  return fmt::format("{}{}", bytes < 0 ? "-" : "+", FormatBytes(size));
+}
+
+std::string Wrapped(const std::string& text) {
+  constexpr size_t kWidth = 94;
+  std::string out;
+  size_t begin = 0;
+  while (text.size() - begin > kWidth) {
+    size_t end = text.rfind(' ', begin + kWidth);
+    if (end == std::string::npos || end <= begin) break;
+    out += fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return out + fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin));
+}
+
+std::string BoundByLine(const Prediction& p) {
+  const std::string text = BoundByText(p, "  now bound by ");
+  return text.empty() ? "" : text + "\n";
+}
+
+std::string ReplayLine(std::string_view headline, const ReplayCheck& r) {
+  TimeUnit unit = UnitFor(r.measured);
+  std::string line = fmt::format("{}      replay check: {} against {} measured ({}", headline,
+                                 FormatTime(r.simulated, unit), FormatTime(r.measured, unit),
+                                 FormatSignedPercent(r.error()));
+  if (auto typical = r.typical_error()) {
+    line += fmt::format("; {} with typical lags", FormatSignedPercent(*typical));
+  }
+  return line + ")\n";
+}
+
+std::string WhyNotLines(const Prediction& p) {
+  std::string out;
+  if (p.why_not.has_value()) out += Wrapped(Printable(p.why_not->text));
+  if (p.unchecked.has_value() && *p.unchecked >= 0.01) {
+    out += fmt::format("  {} of the GPU time comes from kernels the model was never checked on\n",
+                       FormatPercent(*p.unchecked, 0));
+  }
+  return out;
+}
+
+}  // namespace daydream

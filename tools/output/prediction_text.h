@@ -1,0 +1,36 @@
+// Parts of a prediction as text, for the commands that print some.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "report/predict/what_if.h"
+#include "report/text/format.h"
+
+namespace daydream {
+
+// "1.42x", "<= 1.42x", "no limit".
+std::string SpeedupText(const Prediction& p);
+// "(1.33 - 1.50)"; empty without an interval.
+std::string SpeedupRange(const Prediction& p);
+// "121.5 - 137.0 ms"; empty without an interval.
+std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit);
+std::string IntervalText(const Prediction& p, TimeUnit unit);
+// What every cause adds to the step or takes from it.
+std::string CauseTable(const Prediction& p, TimeUnit unit);
+// `before` and the shares of the critical path: "GPU 55 %, CPU 45 %". Empty without a path.
+std::string BoundByText(const Prediction& p, std::string_view before);
+// "  now bound by GPU 55 %, CPU 45 %" as a line.
+std::string BoundByLine(const Prediction& p);
+// "gpt2, 8 steps, A100      replay check: 182.4 ms against 182.1 ms measured (+0.2 %)".
+std::string ReplayLine(std::string_view headline, const ReplayCheck& replay);
+// "-1.2 GB", "+300 MB".
+std::string SignedBytes(int64_t bytes);
+// `text` in lines of at most 96 columns, indented by two, further lines by four.
+std::string Wrapped(const std::string& text);
+// What became of the work that was taken away, and how much of the time was never checked.
+std::string WhyNotLines(const Prediction& p);
+
+}  // namespace daydream

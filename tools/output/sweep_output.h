@@ -1,0 +1,28 @@
+// The result of `sweep` as text, JSON and CSV; all of it follows from the rows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/questions/sweep.h"
+#include "report/questions/sweep_values.h"
+#include "report/text/table.h"
+
+namespace daydream {
+
+struct SweepResult {
+  SweepHead head;
+  SweepPlan plan;
+  std::vector<SweepRow> rows;  // by index; of a shard, or of all
+  std::string pareto;          // goals of --pareto, "step,memory", or ""
+  std::vector<bool> front;     // with --pareto, by row: no other one beats it
+  bool compared = false;       // with --pareto: some row is known by all of its goals
+};
+
+std::string SweepTables(const SweepResult& result, const TableStyle& style);
+std::string SweepMarkdown(const SweepResult& result);
+std::string SweepJson(const SweepResult& result);
+// One row per scenario, times in ns.
+std::string SweepCsv(const SweepResult& result);
+
+}  // namespace daydream

@@ -1,0 +1,266 @@
+#include <cmath>
+
+#include "report/text/format.h"
+#include "report/text/json_writer.h"
+#include "tools/output/memory_text.h"
+#include "tools/output/whatif_output.h"
+
+namespace daydream {
+namespace {
+
+double Percent(double share) { return share * 100; }
+
+void WriteTexts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
+  json.Key(key).BeginArray();
+  for (const std::string& text : texts) json.String(text);
+  json.EndArray();
+}
+
+void WriteError(const absl::Status& status, JsonWriter& json) {
+  Diagnostic d = DiagnosticOf(status);
+  json.Key("error").BeginObject();
+  json.Key("code").String(d.code).Key("what").String(d.what);
+  if (!d.why.empty()) json.Key("why").String(d.why);
+  if (!d.fix.empty()) json.Key("fix").String(d.fix);
+  json.EndObject();
+}
+
+void WriteBoundBy(const BoundBy& path, JsonWriter& json) {
+  Duration sum = path.gpu + path.cpu + path.comm + path.data;
+  auto share = [&](Duration d) {
+    return sum.ns > 0 ? static_cast<double>(d.ns) / static_cast<double>(sum.ns) : 0;
+  };
+  json.Key("bound_by").BeginInlineObject();
+  json.Key("gpu").Rounded(share(path.gpu), 6).Key("cpu").Rounded(share(path.cpu), 6);
+  json.Key("comm").Rounded(share(path.comm), 6).Key("data").Rounded(share(path.data), 6);
+  json.EndObject();
+}
+
+void WriteChanges(const Changes& c, JsonWriter& json) {
+  json.Key("changed").BeginInlineObject();
+  json.Key("scaled").UInt(c.scaled).Key("set").UInt(c.set).Key("inserted").UInt(c.inserted);
+  json.Key("removed").UInt(c.removed).Key("fused").UInt(c.fused).Key("moved").UInt(c.moved);
+  json.Key("edges").UInt(c.edges).EndObject();
+  WriteTexts(json, "notes", c.notes);
+  WriteTexts(json, "warnings", c.warnings);
+}
+
+void WriteLimiter(const Limiter& l, JsonWriter& json) {
+  json.Key("resource").String(Name(l.resource)).Key("what").String(l.what);
+  if (!l.lane.empty()) json.Key("lane").String(l.lane);
+  json.Key("path_ns").Int(l.time.ns).Key("count").Rounded(l.count, 3);
+}
+
+void WriteExplanation(const std::optional<Explanation>& e, JsonWriter& json) {
+  json.Key("explanation");
+  if (!e.has_value()) {
+    json.Null();
+    return;
+  }
+  json.BeginObject().Key("text").String(e->text);
+  json.Key("cause").String(e->cause).Key("opt").String(e->opt);
+  json.Key("side").String(e->gpu ? "gpu" : "host");
+  json.Key("work_ns").Int(e->work.ns).Key("gained_ns").Int(e->gained.ns);
+  json.Key("exposed").BeginArray();
+  for (const Exposure& x : e->exposed) {
+    json.BeginInlineObject();
+    WriteLimiter(x.limiter, json);
+    json.Key("path_before_ns").Int(x.before.ns).Key("count_before").Rounded(x.count_before, 3);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("next_limiter");
+  if (e->next.has_value()) {
+    json.BeginInlineObject();
+    WriteLimiter(*e->next, json);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
+  json.Key("enough_speedup");
+  if (e->enough.has_value() && std::isfinite(*e->enough)) {
+    json.Rounded(*e->enough, 3);
+  } else {
+    json.Null();
+  }
+  json.EndObject();
+}
+
+void WriteCauses(const Prediction& p, JsonWriter& json) {
+  json.Key("causes").BeginArray();
+  for (const CauseShare& c : p.causes) {
+    json.BeginInlineObject().Key("what").String(c.what).Key("opt").String(c.opt);
+    json.Key("delta_ms").Double(c.delta.ms()).Key("delta_ns").Int(c.delta.ns);
+    json.Key("gpu_ns").Int(c.gpu.ns).Key("host_ns").Int(c.host.ns).EndObject();
+  }
+  json.EndArray();
+  WriteExplanation(p.why_not, json);
+  json.Key("unchecked_pct");
+  if (p.unchecked.has_value()) {
+    json.Rounded(Percent(*p.unchecked), 3);
+  } else {
+    json.Null();
+  }
+  json.Key("learned").BeginInlineObject().Key("rows").UInt(p.learned.rows);
+  json.Key("correction_pct").Rounded(Percent(p.learned.share), 4).EndObject();
+}
+
+void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
+  if (!report.breakdown.empty()) {
+    json.Key("breakdown").BeginObject();
+    json.Key("scenario").String(report.result.predictions[report.result.main].name);
+    json.Key("by").String(report.by).Key("groups").BeginArray();
+    for (const BreakdownRow& r : report.breakdown) {
+      json.BeginInlineObject().Key("name").String(r.name);
+      if (report.by != "resource") {
+        json.Key("gpu_before_ns").Int(r.before.ns).Key("gpu_after_ns").Int(r.after.ns);
+      }
+      json.Key("path_before_ns").Int(r.path_before.ns).Key("path_after_ns").Int(r.path_after.ns);
+      json.EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+  if (report.score.has_value()) {
+    const Score& s = *report.score;
+    json.Key("measured").BeginObject().Key("file").String(s.file);
+    json.Key("scenario").String(report.result.predictions[report.result.main].name);
+    json.Key("step_ms").Double(s.measured.ms()).Key("error_pct").Rounded(Percent(s.error), 4);
+    json.Key("inside_interval").Bool(s.inside);
+    json.Key("misses").BeginArray();
+    for (const Miss& m : s.misses) {
+      json.BeginInlineObject().Key("by").String(m.by).Key("name").String(m.name);
+      json.Key("before_ns").Int(m.before.ns).Key("predicted_ns").Int(m.predicted.ns);
+      json.Key("measured_ns").Int(m.measured.ns).EndObject();
+    }
+    json.EndArray().EndObject();
+  }
+}
+
+}  // namespace
+
+void WriteTrace(const Trace& t, std::string_view file, const BuildReport& build, JsonWriter& json) {
+  json.Key("trace").BeginObject();
+  json.Key("file").String(file).Key("format").String(t.provenance.format);
+  json.Key("synthetic").Bool(t.provenance.synthetic);
+  json.Key("events").UInt(t.rows()).Key("input_events").UInt(t.provenance.input_events);
+  json.Key("device").String(t.devices.empty() ? "" : t.devices[0].name);
+  constexpr std::string_view kMethods[] = {"mark", "ProfilerStep", "annotation", "period",
+                                           "window"};
+  json.Key("step_method").String(kMethods[static_cast<size_t>(build.steps.method)]);
+  json.Key("kernel_time_ns").Int(build.kernel_time.ns);
+  json.Key("mapped_kernel_time_ns").Int(build.mapped_kernel_time.ns);
+  json.EndObject();
+}
+
+void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
+  json.Key("replay").BeginObject();
+  json.Key("measured_ms").Double(r.measured.ms()).Key("simulated_ms").Double(r.simulated.ms());
+  json.Key("error_pct").Rounded(Percent(r.error()), 4);
+  if (auto typical = r.typical_error()) {
+    json.Key("typical_ms").Double(r.typical->ms());
+    json.Key("typical_error_pct").Rounded(Percent(*typical), 4);
+  } else {
+    json.Key("typical_error_pct").Null();
+  }
+  json.Key("median_step_error_pct").Rounded(Percent(r.median_step_error()), 4);
+  json.Key("spread_pct").Rounded(Percent(r.spread()), 4);
+  json.Key("per_step").BeginArray();
+  for (size_t i = 0; i < r.measured_steps.size(); ++i) {
+    json.BeginInlineObject().Key("measured_ns").Int(r.measured_steps[i].ns);
+    json.Key("simulated_ns").Int(r.simulated_steps[i].ns).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
+void WritePrediction(const Prediction& p, JsonWriter& json) {
+  json.BeginObject().Key("name").String(p.name);
+  json.Key("opts").BeginInlineArray();
+  for (const std::string& opt : p.opts) json.String(opt);
+  json.EndArray();
+  const bool ok = p.error.ok();
+  if (ok) {
+    json.Key("step_ms").Double(p.step.ms()).Key("step_ns").Int(p.step.ns);
+  } else {
+    WriteError(p.error, json);
+    json.Key("step_ms").Null().Key("step_ns").Null();
+  }
+  json.Key("interval_ms");
+  if (ok && p.low.has_value()) {
+    json.BeginInlineArray().Double(p.low->ms()).Double(p.high->ms()).EndArray();
+  } else {
+    json.Null();
+  }
+  json.Key("speedup");
+  if (ok) {
+    json.Rounded(p.speedup, 6);
+  } else {
+    json.Null();
+  }
+  json.Key("speedup_interval");
+  if (ok && p.least_speedup.has_value()) {
+    json.BeginInlineArray().Rounded(*p.least_speedup, 6).Rounded(*p.most_speedup, 6).EndArray();
+  } else {
+    json.Null();
+  }
+  json.Key("bound").Bool(p.bound).Key("confidence");
+  if (ok) {
+    json.String(Name(p.confidence));
+  } else {
+    json.Null();
+  }
+  json.Key("confidence_why").String(p.why);
+  WriteCauses(p, json);
+  WriteBoundBy(p.path, json);
+  WriteMemoryChange(p, json);
+  WriteTexts(json, "left_out", p.left_out);
+  WriteChanges(p.changes, json);
+  json.EndObject();
+}
+
+std::string WhatIfJson(const WhatIfReport& report) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.whatif/1");
+  WriteTrace(*report.trace, report.file, *report.build, json);
+  json.Key("steps").UInt(report.result.replay.steps);
+  WriteReplay(report.result.replay, json);
+  json.Key("memory");
+  WriteMemoryProfile(report.result.memory, json);
+  json.Key("scenarios").BeginArray();
+  for (const Prediction& p : report.result.predictions) WritePrediction(p, json);
+  json.EndArray();
+  json.Key("main").UInt(report.result.main);
+  WriteExtras(report, json);
+  WriteTexts(json, "warnings", report.warnings);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+std::string WhatIfCsv(const WhatIfReport& report) {
+  std::string out = "scenario,metric,value\n";
+  auto row = [&](const std::string& scenario, std::string_view metric, const std::string& value) {
+    out += fmt::format("{},{},{}\n", CsvField(scenario), metric, value);
+  };
+  const ReplayCheck& r = report.result.replay;
+  row("baseline", "measured_ns", fmt::format("{}", r.measured.ns));
+  row("baseline", "replay_error", fmt::format("{:.6f}", r.error()));
+  for (const Prediction& p : report.result.predictions) {
+    if (!p.error.ok()) {
+      row(p.name, "error", DiagnosticOf(p.error).code);
+      continue;
+    }
+    row(p.name, "step_ns", fmt::format("{}", p.step.ns));
+    if (p.low.has_value()) {
+      row(p.name, "interval_low_ns", fmt::format("{}", p.low->ns));
+      row(p.name, "interval_high_ns", fmt::format("{}", p.high->ns));
+    }
+    if (std::isfinite(p.speedup)) row(p.name, "speedup", fmt::format("{:.6f}", p.speedup));
+    row(p.name, "bound", p.bound ? "1" : "0");
+    row(p.name, "critical_path_gpu_ns", fmt::format("{}", p.path.gpu.ns));
+    row(p.name, "critical_path_cpu_ns", fmt::format("{}", p.path.cpu.ns));
+    row(p.name, "critical_path_comm_ns", fmt::format("{}", p.path.comm.ns));
+    row(p.name, "critical_path_data_ns", fmt::format("{}", p.path.data.ns));
+  }
+  return out;
+}
+
+}  // namespace daydream

@@ -1,0 +1,62 @@
+// The result of `whatif` as text, JSON and CSV.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/predict/misses.h"
+#include "report/predict/what_if.h"
+#include "report/summary.h"
+#include "report/text/json_writer.h"
+#include "report/text/table.h"
+#include "tools/session.h"
+
+namespace daydream {
+
+// What a real run of the changed program took, for --measured.
+struct Score {
+  std::string file;
+  Duration measured;
+  std::string headline;
+  std::string device;        // name of the first GPU
+  double error = 0;          // predicted / measured - 1
+  bool inside = false;       // of the interval
+  std::vector<Miss> misses;  // largest first
+  std::string not_the_same;  // why it measures something else than was predicted; or empty
+};
+
+// One group before and after, for --by.
+struct BreakdownRow {
+  std::string name;
+  Duration before, after;            // GPU work per step
+  Duration path_before, path_after;  // on the critical path per step
+};
+
+struct WhatIfReport {
+  std::string file;
+  std::string headline;  // "gpt2.ddtrace, 8 steps, NVIDIA A100"
+  const Trace* trace = nullptr;
+  const BuildReport* build = nullptr;
+  WhatIf result;
+  std::vector<std::string> warnings;  // of the graph
+  std::string by = "cause";
+  std::vector<BreakdownRow> breakdown;  // for every `by` but cause
+  std::optional<Score> score;
+};
+
+std::string WhatIfText(const WhatIfReport& report, const Session& session);
+std::string WhatIfMarkdown(const WhatIfReport& report);
+std::string WhatIfJson(const WhatIfReport& report);
+// Tidy: one row per scenario and metric, times in ns.
+std::string WhatIfCsv(const WhatIfReport& report);
+
+// Parts of that JSON, for other commands that predict: "trace" and "replay" with their keys, and
+// one prediction as a value. One that failed has the same keys, with null or nothing in them.
+void WriteTrace(const Trace& trace, std::string_view file, const BuildReport& build,
+                JsonWriter& json);
+void WriteReplay(const ReplayCheck& replay, JsonWriter& json);
+void WritePrediction(const Prediction& p, JsonWriter& json);
+
+}  // namespace daydream

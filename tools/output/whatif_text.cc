@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <cmath>
+
+#include "report/text/format.h"
+#include "tools/output/memory_text.h"
+#include "tools/output/prediction_text.h"
+#include "tools/output/whatif_output.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kRowsShown = 15;
+
+Table ScenarioTable(const WhatIf& result) {
+  const bool memory = result.memory.known();
+  std::vector<Column> columns = {{"scenario", Align::kLeft},
+                                 {"step time"},
+                                 {"90 % interval"},
+                                 {"speed-up"},
+                                 {"", Align::kLeft}};
+  if (memory) columns.push_back({"peak memory"});
+  columns.push_back({"confidence", Align::kLeft});
+  Table table(columns);
+  Duration baseline = result.predictions[0].step;
+  TimeUnit unit = UnitFor(baseline);
+  for (const Prediction& p : result.predictions) {
+    if (!p.error.ok()) {
+      std::vector<std::string> row = {p.name, "-", "", "-", ""};
+      if (memory) row.emplace_back();
+      row.emplace_back("cannot be predicted");
+      table.AddRow(std::move(row));
+      continue;
+    }
+    std::vector<std::string> row = {p.name, FormatTime(p.step, unit), IntervalText(p, unit),
+                                    SpeedupText(p), SpeedupRange(p)};
+    if (memory) row.push_back(p.peak.has_value() ? PeakText(result.memory, *p.peak) : "not known");
+    row.push_back(p.bound ? "a limit" : std::string(Name(p.confidence)));
+    table.AddRow(std::move(row));
+  }
+  return table;
+}
+
+// How the gains of the parts of a combination overlap.
+std::string Overlap(const WhatIf& result) {
+  const Prediction& main = result.predictions[result.main];
+  Duration baseline = result.predictions[0].step, sum;
+  if (main.opts.size() < 2 || !main.error.ok()) return "";
+  size_t found = 0;
+  for (const std::string& opt : main.opts) {
+    for (const Prediction& p : result.predictions) {
+      if (p.opts.size() != 1 || p.opts[0] != opt || !p.error.ok()) continue;
+      sum += baseline - p.step;
+      ++found;
+      break;
+    }
+  }
+  if (found != main.opts.size()) return "";
+  return fmt::format("  one by one they save {} in sum; together they save {}\n",
+                     FormatTime(sum, UnitFor(baseline)),
+                     FormatTime(baseline - main.step, UnitFor(baseline)));
+}
+
+Table BreakdownTable(const WhatIfReport& report) {
+  // Resources are parts of the critical path, which have no GPU work of their own.
+  const bool work = report.by != "resource";
+  std::vector<Column> columns = {{report.by, Align::kLeft}};
+  if (work) columns.insert(columns.end(), {{"GPU before"}, {"after"}, {"change"}});
+  columns.insert(columns.end(), {{"critical path before"}, {"after"}, {"change"}});
+  Table table(std::move(columns));
+  TimeUnit unit = UnitFor(report.result.predictions[0].step);
+  BreakdownRow rest{.name = "", .before = {}, .after = {}, .path_before = {}, .path_after = {}};
+  BreakdownRow all = rest;
+  auto add = [](BreakdownRow& to, const BreakdownRow& r) {
+    to.before += r.before;
+    to.after += r.after;
+    to.path_before += r.path_before;
+    to.path_after += r.path_after;
+  };
+  auto show = [&](const BreakdownRow& r) {
+    std::vector<std::string> cells = {Printable(r.name)};
+    auto change = [&](Duration before, Duration after) {
+      for (Duration d : {before, after}) cells.push_back(FormatTime(d, unit));
+      cells.push_back(FormatChange(after - before, unit));
+    };
+    if (work) change(r.before, r.after);
+    change(r.path_before, r.path_after);
+    table.AddRow(std::move(cells));
+  };
+  const auto& rows = report.breakdown;
+  size_t shown = rows.size() <= kRowsShown + 1 ? rows.size() : kRowsShown;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    add(all, rows[i]);
+    if (i < shown)
+      show(rows[i]);
+    else
+      add(rest, rows[i]);
+  }
+  if (shown < rows.size()) {
+    rest.name = fmt::format("[{} others]", rows.size() - shown);
+    show(rest);
+  }
+  table.AddRule();
+  all.name = "all";
+  show(all);
+  return table;
+}
+
+// What the rows of a breakdown are: they sum to the mean step, which is not the step of the
+// scenarios where steps differ.
+std::string MeansText(const WhatIfReport& report) {
+  return fmt::format("means over {} (the step times above are medians)",
+                     Plural(std::max<size_t>(report.result.replay.steps, 1), "step"));
+}
+
+std::string MissTable(const Score& s, TimeUnit unit) {
+  if (s.misses.empty()) return "";
+  Table table({{"largest misses, GPU time per step", Align::kLeft},
+               {"", Align::kLeft},
+               {"predicted"},
+               {"measured"},
+               {"miss"}});
+  for (const Miss& m : s.misses) {
+    std::string word = m.before.ns == 0 ? "new" : m.measured.ns == 0 ? "gone" : "";
+    table.AddRow({fmt::format("{} {}", m.by, Printable(m.name)), word,
+                  FormatTime(m.predicted, unit), FormatTime(m.measured, unit),
+                  FormatChange(m.predicted - m.measured, unit)});
+  }
+  return "\n" + table.Text();
+}
+
+std::string ScoreText(const WhatIfReport& report) {
+  if (!report.score.has_value()) return "";
+  const Score& s = *report.score;
+  const Prediction& p = report.result.predictions[report.result.main];
+  TimeUnit unit = UnitFor(s.measured);
+  std::string interval = IntervalText(p, unit);
+  std::string out = fmt::format(
+      "\n  {}   predicted {}{}   measured {}   error {}   {}\n    measured in {}\n", p.name,
+      FormatTime(p.step, unit), interval.empty() ? "" : fmt::format(" ({})", interval),
+      FormatTime(s.measured, unit), FormatSignedPercent(s.error),
+      interval.empty() ? ""
+      : s.inside       ? "inside interval"
+                       : "OUTSIDE interval",
+      Printable(s.headline));
+  return out + MissTable(s, unit);
+}
+
+}  // namespace
+
+std::string WhatIfText(const WhatIfReport& report, const Session& session) {
+  const WhatIf& result = report.result;
+  std::string out = ReplayLine(report.headline, report.result.replay) + "\n";
+  out += ScenarioTable(result).Text(session.table_style());
+  out += Overlap(result);
+  const Prediction& main = result.predictions[result.main];
+  if (result.main > 0 && main.error.ok()) {
+    if (report.by == "cause") {
+      std::string causes = CauseTable(main, UnitFor(result.predictions[0].step));
+      if (!causes.empty()) out += "\n" + causes;
+    } else {
+      out += fmt::format("\n  {}, {}\n", main.name, MeansText(report));
+      out += BreakdownTable(report).Text(session.table_style());
+    }
+    out += BoundByLine(main) + MemoryLine(result.memory, main) + WhyNotLines(main);
+  }
+  return out + ScoreText(report);
+}
+
+std::string WhatIfMarkdown(const WhatIfReport& report) {
+  std::string out = ReplayLine(report.headline, report.result.replay) + "\n" +
+                    ScenarioTable(report.result).Markdown();
+  if (report.by != "cause") {
+    out += fmt::format("\n{}\n\n{}", MeansText(report), BreakdownTable(report).Markdown());
+  }
+  return out + ScoreText(report);
+}
+
+}  // namespace daydream

@@ -1,0 +1,143 @@
+#include "tools/record/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "report/text/format.h"
+#include "report/text/table.h"
+#include "trace/importer.h"
+
+namespace daydream {
+namespace {
+
+// Fewer steps than this say nothing about how much steps differ.
+constexpr size_t kFewestSteps = 5;
+
+void Count(const Trace& trace, RecordingReport& r) {
+  for (EventKind kind : trace.kind) {
+    r.kernels += kind == EventKind::kKernel;
+    r.copies += kind == EventKind::kMemcpy || kind == EventKind::kMemset;
+    r.calls += kind == EventKind::kCall;
+    r.syncs += kind == EventKind::kSync;
+    r.ranges += kind == EventKind::kAnnotation || kind == EventKind::kFrame;
+  }
+  for (const ImportCount& c : trace.provenance.counts) {
+    if (!c.loss || c.count == 0) continue;
+    r.lost += c.count;
+    r.loss += fmt::format("{}{} {}: {}", r.loss.empty() ? "" : "\n", FormatCount(c.count), c.what,
+                          c.reason);
+  }
+}
+
+// Standard error of a median of `n` steps whose median distance from it is `spread`, as a share of
+// `median`. For normal errors: sigma = 1.4826 median distances, and 1.2533 sigma / sqrt(n).
+double ErrorOf(Duration median, Duration spread, uint64_t n) {
+  return 1.4826 * 1.2533 * spread.seconds() / median.seconds() / std::sqrt(static_cast<double>(n));
+}
+
+std::string StepsText(Duration median, Duration spread, uint64_t n) {
+  return fmt::format("{} ± {} (n={})", FormatTime(median), FormatTime(spread), n);
+}
+
+void Add(std::string& out, std::string_view label, std::string_view text) {
+  if (!text.empty()) out += fmt::format("  {:<11} {}\n", label, Printable(text));
+}
+
+std::string OneRecording(const RecordingReport& r) {
+  std::string out;
+  const bool both = !r.gpu.empty() && !r.software.empty();
+  Add(out, "GPU", r.gpu + (both ? "     " : "") + r.software);
+  Add(out, "events",
+      fmt::format("kernels {}   calls {}   copies {}   syncs {}   ranges {}   lost {}",
+                  FormatCount(r.kernels), FormatCount(r.calls), FormatCount(r.copies),
+                  FormatCount(r.syncs), FormatCount(r.ranges), FormatCount(r.lost)));
+  if (r.cost.steps_with > 0) Add(out, "step time", CostText(r.cost));
+  return out;
+}
+
+std::string ManyRecordings(const std::vector<RecordingReport>& reports) {
+  Table table({{"recording", Align::kLeft},
+               {"kernels"},
+               {"calls"},
+               {"copies"},
+               {"lost"},
+               {"step time"},
+               {"overhead"}});
+  for (const RecordingReport& r : reports) {
+    const auto overhead = OverheadOf(r.cost);
+    table.AddRow({Printable(std::filesystem::path(r.path).filename().string()),
+                  FormatCount(r.kernels), FormatCount(r.calls), FormatCount(r.copies),
+                  FormatCount(r.lost), r.cost.steps_with == 0 ? "-" : FormatTime(r.cost.with),
+                  overhead ? FormatPercent(overhead->share) : "-"});
+  }
+  return table.Text();
+}
+
+}  // namespace
+
+std::optional<Overhead> OverheadOf(const RecordingCost& cost) {
+  const bool enough = cost.steps_with >= kFewestSteps && cost.steps_without >= kFewestSteps;
+  if (!enough || cost.without.ns <= 0 || cost.with.ns <= 0) return std::nullopt;
+  Overhead overhead;
+  overhead.share = static_cast<double>(cost.with.ns) / static_cast<double>(cost.without.ns) - 1;
+  // Two standard errors: 95 of 100 times it is not further off.
+  overhead.error = 2 * std::hypot(ErrorOf(cost.with, cost.with_spread, cost.steps_with),
+                                  ErrorOf(cost.without, cost.without_spread, cost.steps_without));
+  // Recording makes no step shorter: then the program did something else there. Chosen: 2 % are
+  // what the speed of a machine wanders by.
+  constexpr double kWandering = 0.02;
+  if (overhead.share + std::max(overhead.error, kWandering) < 0) return std::nullopt;
+  return overhead;
+}
+
+std::string CostText(const RecordingCost& cost) {
+  std::string text;
+  if (cost.steps_with > 0) {
+    text = StepsText(cost.with, cost.with_spread, cost.steps_with) + " while recording, ";
+  }
+  if (cost.steps_without > 0) {
+    text += StepsText(cost.without, cost.without_spread, cost.steps_without) + " otherwise";
+  } else {
+    text += "none otherwise";
+  }
+  if (const auto overhead = OverheadOf(cost)) {
+    return text + fmt::format(": overhead {} ± {}", FormatPercent(overhead->share),
+                              FormatPercent(overhead->error));
+  }
+  const uint64_t fewest = std::min(cost.steps_with, cost.steps_without);
+  if (fewest < kFewestSteps) {
+    return text + fmt::format(": overhead not measurable on {}", Plural(fewest, "step"));
+  }
+  return text + ": overhead not measurable, the program does something else in these steps";
+}
+
+absl::StatusOr<RecordingReport> ReadRecording(const std::string& path) {
+  DD_ASSIGN_OR_RETURN(auto trace, ImportFile(path, {}, "ddtrace"));
+  RecordingReport r{.path = path};
+  std::error_code error;
+  r.bytes = std::filesystem::file_size(path, error);
+  if (!trace->ranks.empty() && trace->ranks[0].world_size != 1) r.rank = trace->ranks[0].rank;
+  Count(*trace, r);
+  for (const Device& d : trace->devices) {
+    if (!d.name.empty()) r.gpu += fmt::format("{}{}", r.gpu.empty() ? "" : ", ", d.name);
+  }
+  constexpr std::string_view kAbsent = "absent: ";  // "cupti=absent: REASON", says the recorder
+  for (const auto& [what, version] : trace->provenance.software) {
+    if (what == "cupti" && version.starts_with(kAbsent)) {
+      r.without_cupti = version.substr(kAbsent.size());
+    }
+    // Of the facts about the process those that a report of trouble needs; `info` lists all.
+    if (what != "CUDA driver" && what != "CUPTI" && what != "PyTorch") continue;
+    r.software += fmt::format("{}{} {}", r.software.empty() ? "" : ", ", what, version);
+  }
+  r.cost = trace->provenance.cost;
+  return r;
+}
+
+std::string RecordingScreen(const std::vector<RecordingReport>& reports) {
+  if (reports.empty()) return "";
+  return "\n" + (reports.size() == 1 ? OneRecording(reports[0]) : ManyRecordings(reports)) + "\n";
+}
+
+}  // namespace daydream

@@ -1,0 +1,42 @@
+// The processes that share the work of one command: this one alone, or all ranks of an MPI program
+// (tools/sweep/mpi/world_mpi.cc, in the program daydream-mpi).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "base/status.h"
+
+namespace daydream {
+
+class World {
+ public:
+  // Joins the others. Make one, and let it live as long as the command.
+  World();
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // The first process reads journals, writes results and talks; the others only work.
+  bool first() const;
+  size_t size() const;
+
+  // Does `work(i)` for each i of `todo` of the first process, each once, on some process, which
+  // uses up to `jobs` threads. `take(result)` gets every result on the first process, one at a
+  // time, in any order; when it fails, nothing more is begun. Every process has to call it once.
+  absl::Status Distribute(std::span<const size_t> todo, unsigned jobs,
+                          const std::function<std::string(size_t)>& work,
+                          const std::function<absl::Status(std::string)>& take);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Whether this program can be one of several ranks.
+bool BuiltWithMpi();
+
+}  // namespace daydream

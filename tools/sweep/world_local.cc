@@ -1,0 +1,35 @@
+// The world of one process.
+#include <mutex>
+
+#include "report/parallel.h"
+#include "tools/sweep/world.h"
+
+namespace daydream {
+
+struct World::Impl {};
+
+World::World() = default;
+World::~World() = default;
+bool World::first() const { return true; }
+size_t World::size() const { return 1; }
+bool BuiltWithMpi() { return false; }
+
+absl::Status World::Distribute(std::span<const size_t> todo, unsigned jobs,
+                               const std::function<std::string(size_t)>& work,
+                               const std::function<absl::Status(std::string)>& take) {
+  std::mutex mutex;
+  absl::Status status;
+  auto failed = [&] {
+    std::lock_guard lock(mutex);
+    return !status.ok();
+  };
+  ForEachParallel(todo.size(), jobs, [&](size_t i) {
+    if (failed()) return;
+    std::string result = work(todo[i]);
+    std::lock_guard lock(mutex);
+    if (status.ok()) status = take(std::move(result));
+  });
+  return status;
+}
+
+}  // namespace daydream

@@ -1,0 +1,109 @@
+// Pulls keys and values out of JSON text between two pointers. Nothing is copied. All functions
+// read up to kJsonPadding bytes past `end`, and return nullptr when the value does not end there.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "trace/json/scan.h"
+#include "trace/json/text.h"
+
+namespace daydream {
+
+// A string inside the text. `plain` = it can be taken as it stands.
+struct JsonString {
+  std::string_view text;
+  bool plain = true;
+  bool present() const { return text.data() != nullptr; }
+};
+
+inline bool EndsJsonScalar(char c) {
+  return c == ',' || c == '}' || c == ']' || static_cast<unsigned char>(c) <= ' ';
+}
+
+// Behind the array or object at `p`. Also nullptr when it is long and holds events: then a stray
+// quote before it made it look so.
+const char* SkipJsonContainer(const char* p, const char* end);
+
+// Behind the value at `p`.
+inline const char* SkipJsonValue(const char* p, const char* end) {
+  if (*p == '"') {
+    bool plain = true;
+    const char* close = FindStringEnd(p + 1, end, &plain);
+    return close == nullptr ? nullptr : close + 1;
+  }
+  if (*p == '{' || *p == '[') return SkipJsonContainer(p, end);
+  p = FindScalarEnd(p, end);
+  return p < end ? p : nullptr;
+}
+
+// Behind the value at `p`, which goes to `*value` when it is a string.
+inline const char* ReadJsonString(const char* p, const char* end, JsonString* value) {
+  if (*p != '"') return SkipJsonValue(p, end);
+  bool plain = true;
+  const char* close = FindStringEnd(p + 1, end, &plain);
+  if (close == nullptr) return nullptr;
+  *value = {{p + 1, static_cast<size_t>(close - p - 1)}, plain};
+  return close + 1;
+}
+
+// Behind the value at `p`, which goes to `*value` when it is a whole number or a string of one.
+inline const char* ReadJsonInteger(const char* p, const char* end, int64_t* value) {
+  int quoted = *p == '"' ? 1 : 0;
+  const char* q = p + quoted;
+  int64_t v = 0;
+  if (ParseInteger(&q, &v) && (quoted == 1 ? *q == '"' : EndsJsonScalar(*q))) {
+    *value = v;
+    return q + quoted;
+  }
+  return SkipJsonValue(p, end);
+}
+
+// Walks the members of the object {"key": value, ...}. Commas too many are fine.
+class JsonObjectReader {
+ public:
+  // `p` is at the opening brace.
+  JsonObjectReader(const char* p, const char* end) : p_(p), end_(end) {}
+
+  // Moves to the next key. False at the end of the object and when the text is broken.
+  [[gnu::always_inline]] bool NextKey(std::string_view* key) {
+    bool separated = first_;
+    if (first_) ++p_;
+    first_ = false;
+    p_ = SkipBlanks(p_);
+    while (*p_ == ',') {
+      separated = true;
+      p_ = SkipBlanks(p_ + 1);
+    }
+    if (*p_ == '}') {
+      ++p_;
+      closed_ = true;
+      return false;
+    }
+    if (*p_ != '"' || !separated) return false;
+    const char* close = FindKeyEnd(p_ + 1, end_);
+    if (close == nullptr) {
+      p_ = end_;
+      return false;
+    }
+    *key = {p_ + 1, static_cast<size_t>(close - p_ - 1)};
+    p_ = SkipBlanks(close + 1);
+    if (*p_ != ':') return false;
+    p_ = SkipBlanks(p_ + 1);
+    return !EndsJsonScalar(*p_);
+  }
+  // The value of the key just returned. The reader goes on behind it after Resume().
+  const char* value() const { return p_; }
+  void Resume(const char* behind) { p_ = behind; }
+  // True when the object ended as it should; position() is then behind its brace.
+  bool closed() const { return closed_; }
+  const char* position() const { return p_; }
+
+ private:
+  const char* p_;
+  const char* end_;
+  bool first_ = true;
+  bool closed_ = false;
+};
+
+}  // namespace daydream

@@ -1,0 +1,303 @@
+#include "trace/recording/rows.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "absl/container/flat_hash_set.h"
+#include "trace/range_names.h"
+#include "trace/recording/collectives.h"
+#include "trace/recording/engine.h"
+#include "trace/recording/layers.h"
+
+namespace daydream {
+namespace {
+
+Duration Median(std::vector<Duration>& values) {
+  if (values.empty()) return {};
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// And the median distance from it.
+std::pair<Duration, Duration> MedianAndSpread(std::vector<Duration> values) {
+  const Duration median = Median(values);
+  for (Duration& v : values) v = v < median ? median - v : v - median;
+  return {median, Median(values)};
+}
+
+// The step that an instant lies in.
+std::optional<size_t> StepAt(const MarkedProgram& program, Instant at) {
+  const std::vector<MarkedStep>& steps = program.steps;
+  const auto after = std::partition_point(steps.begin(), steps.end(),
+                                          [&](const MarkedStep& s) { return s.begin <= at; });
+  if (after == steps.begin() || (after - 1)->end <= at) return std::nullopt;
+  return static_cast<size_t>(after - steps.begin()) - 1;
+}
+
+Instant EndOf(const TraceBuilder::Event& event) { return event.start + event.duration; }
+
+}  // namespace
+
+void RecordingRows::AddWait(const TraceBuilder::Event& event, const SyncDetail& detail,
+                            uint32_t context, uint64_t event_sync) {
+  waits_.push_back({event, detail, context, event_sync});
+}
+
+bool RecordingRows::empty() const {
+  return events_.empty() && waits_.empty() && records_.empty() && marks_.empty() && overheads_ == 0;
+}
+
+Instant RecordingRows::LastEnd() const {
+  Instant end = Instant::Min();
+  for (const TraceBuilder::Event& event : events_) end = std::max(end, EndOf(event));
+  for (const RecordedMark& mark : marks_) end = std::max(end, mark.at);
+  return end;
+}
+
+void RecordingRows::Join() {
+  std::vector<EventWait> waits;
+  for (Wait& wait : waits_) {
+    SyncDetail& detail = wait.detail;
+    const bool of_event =
+        detail.kind == SyncKind::kStreamWaitEvent || detail.kind == SyncKind::kEvent;
+    if (!of_event || detail.record_correlation != 0) continue;
+    waits.push_back({wait.event.correlation, wait.context, wait.event_sync, &detail});
+  }
+  counts_.Input("event records", "the waits for them name them", false, records_.size());
+  counts_.Note("waits for an event that was not seen recorded",
+               "it was recorded before the recording began, or never", false,
+               JoinWaits(std::move(records_), waits));
+}
+
+std::vector<bool> RecordingRows::RecordedSteps(const MarkedProgram& program) const {
+  std::vector<uint64_t> calls(program.steps.size());
+  for (const TraceBuilder::Event& event : events_) {
+    if (event.kind != EventKind::kCall) continue;
+    if (const auto step = StepAt(program, event.start)) ++calls[*step];
+  }
+  // The recorder is switched in the marks of steps, on one thread: another thread may be in the
+  // middle of a call then. So a few calls do not make a step.
+  std::vector<uint64_t> some;
+  std::copy_if(calls.begin(), calls.end(), std::back_inserter(some),
+               [](uint64_t n) { return n > 0; });
+  uint64_t typical = 0;
+  if (!some.empty()) {
+    const auto middle = some.begin() + static_cast<std::ptrdiff_t>(some.size() / 2);
+    std::nth_element(some.begin(), middle, some.end());
+    typical = *middle;
+  }
+  std::vector<bool> recorded;
+  for (uint64_t n : calls) recorded.push_back(n > 0 && n * 10 >= typical);
+  return recorded;
+}
+
+RecordingRows::Window RecordingRows::WindowOf(const MarkedProgram& program,
+                                              const std::vector<bool>& recorded) const {
+  Window window{Instant{INT64_MAX}, Instant::Min()};
+  for (size_t i = 0; i < recorded.size(); ++i) {
+    if (!recorded[i]) continue;
+    window.begin = std::min(window.begin, program.steps[i].begin);
+    window.end = std::max(window.end, program.steps[i].end);
+  }
+  if (window.begin < window.end) return window;
+  // The recorder goes on with GPU work for a while after the last call, for what that launched.
+  absl::flat_hash_set<uint32_t> calls;
+  for (const TraceBuilder::Event& event : events_) {
+    if (event.kind == EventKind::kCall) calls.insert(event.correlation);
+  }
+  for (const TraceBuilder::Event& event : events_) {
+    if (!calls.empty() && !calls.contains(event.correlation)) continue;
+    window.begin = std::min(window.begin, event.start - Duration{1});
+    window.end = std::max(window.end, EndOf(event) + Duration{1});
+  }
+  return events_.empty() ? Window{Instant::Min(), Instant{INT64_MAX}} : window;
+}
+
+RecordingCost RecordingRows::CostOf(const MarkedProgram& program,
+                                    const std::vector<bool>& recorded) const {
+  // The first steps of a program load, tune and allocate; the step in which the recorder is
+  // switched on or off pays for that. GPU work is recorded for a while after the calls, and with
+  // CUDA graphs before them, too: a step in which some starts is not one without recording.
+  constexpr size_t kFirst = 3;
+  std::vector<bool> gpu_work(program.steps.size());
+  for (const TraceBuilder::Event& event : events_) {
+    if (!IsGpuWork(event.kind)) continue;
+    if (const auto step = StepAt(program, event.start)) gpu_work[*step] = true;
+  }
+  std::vector<Duration> with, without;
+  for (size_t i = 0; i + 1 < program.steps.size(); ++i) {
+    const MarkedStep& step = program.steps[i];
+    if (i > 0 && recorded[i - 1] != recorded[i]) continue;
+    if (recorded[i] && !step.labelled) with.push_back(step.end - step.begin);
+    if (!recorded[i] && !gpu_work[i] && i >= kFirst) without.push_back(step.end - step.begin);
+  }
+  RecordingCost cost{.steps_with = with.size(), .steps_without = without.size()};
+  std::tie(cost.with, cost.with_spread) = MedianAndSpread(std::move(with));
+  std::tie(cost.without, cost.without_spread) = MedianAndSpread(std::move(without));
+  return cost;
+}
+
+void RecordingRows::AddSpan(const MarkedSpan& span) {
+  ++spans_;
+  builder_.AddEvent({.start = span.begin,
+                     .duration = span.end - span.begin,
+                     .lane = span.lane,
+                     .name = span.name,
+                     .kind = span.kind});
+}
+
+void RecordingRows::AddSteps(const MarkedProgram& program, const std::vector<bool>& recorded) {
+  for (size_t i = 0; i < recorded.size(); ++i) {
+    if (!recorded[i]) continue;
+    const MarkedStep& step = program.steps[i];
+    const std::string_view prefix = step.labelled ? kLabelledStepRange : kStepRange;
+    AddSpan({.lane = program.step_lane,
+             .begin = step.begin,
+             .end = step.end,
+             .name = builder_.names().Intern(fmt::format("{}{}", prefix, step.number))});
+  }
+}
+
+void RecordingRows::AddSpans(std::vector<MarkedSpan> spans, Window window) {
+  uint64_t outside = 0;
+  // Of equally long spans the one that was closed last is around the others.
+  for (size_t i = spans.size(); i-- > 0;) {
+    MarkedSpan span = spans[i];
+    if (span.begin >= window.end || span.end <= window.begin) {
+      ++outside;
+      continue;
+    }
+    span.begin = std::max(span.begin, window.begin);
+    span.end = std::min(span.end, window.end);
+    AddSpan(span);
+  }
+  counts_.Note("ranges and layers outside of the recorded time", "nothing was recorded there",
+               false, outside);
+}
+
+void RecordingRows::AddGraphLayers(const std::vector<MarkedSpan>& spans) {
+  if (nodes_.empty()) return;
+  const LayersByTime layers(spans, builder_.names());
+  for (TraceBuilder::Event& event : events_) {
+    if (event.kind != EventKind::kKernel || event.detail == Id<void>::kNoneValue) continue;
+    KernelDetail kernel = builder_.kernel(event.detail);
+    auto node = nodes_.find(kernel.graph_node);
+    if (node == nodes_.end()) continue;
+    if (const auto origin = nodes_.find(node->second.origin); origin != nodes_.end()) node = origin;
+    const LayersByTime::Layer layer = layers.At(node->second.lane, node->second.created);
+    if (!layer.path.valid()) continue;
+    kernel.layer = layer.path;
+    kernel.backward = layer.backward;
+    event.detail = builder_.AddKernel(kernel);
+  }
+}
+
+void RecordingRows::AddCollectives(const std::vector<MarkedSpan>& spans) {
+  const CollectiveSizes sizes(spans, builder_.names());
+  if (sizes.empty()) return;
+  absl::flat_hash_map<uint32_t, CollectiveDetail> collectives;  // by correlation
+  for (const TraceBuilder::Event& event : events_) {
+    if (event.kind != EventKind::kCall || event.correlation == 0) continue;
+    if (const auto detail = sizes.At(event.lane, event.start)) {
+      collectives.try_emplace(event.correlation, *detail);
+    }
+  }
+  for (TraceBuilder::Event& event : events_) {
+    if (event.kind != EventKind::kKernel || event.detail == Id<void>::kNoneValue) continue;
+    const auto found = collectives.find(event.correlation);
+    if (found == collectives.end()) continue;
+    if (!IsCollectiveKernel(builder_.names().Get(event.name))) continue;
+    KernelDetail kernel = builder_.kernel(event.detail);
+    kernel.collective = builder_.AddCollective(found->second);
+    event.detail = builder_.AddKernel(kernel);
+  }
+}
+
+void RecordingRows::AddEvents(Window window) {
+  uint64_t outside = 0;
+  absl::flat_hash_map<uint32_t, bool> kept;  // calls, by correlation
+  const auto within = [&](const TraceBuilder::Event& event) {
+    return event.start >= window.begin && event.start < window.end;
+  };
+  for (const TraceBuilder::Event& event : events_) {
+    if (event.kind != EventKind::kCall || event.correlation == 0) continue;
+    kept[event.correlation] |= within(event);
+  }
+  for (; !events_.empty(); events_.pop_front()) {
+    const TraceBuilder::Event& event = events_.front();
+    bool keep = within(event);
+    if (event.kind != EventKind::kCall) {
+      // GPU work belongs to the window as its call does; it may end later.
+      const auto call = kept.find(event.correlation);
+      keep = keep || (call != kept.end() && call->second);
+    }
+    keep ? builder_.AddEvent(event) : void(++outside);
+  }
+  for (; !waits_.empty(); waits_.pop_front()) {
+    Wait& wait = waits_.front();
+    const auto call = kept.find(wait.event.correlation);
+    if (!within(wait.event) && (call == kept.end() || !call->second)) {
+      ++outside;
+      continue;
+    }
+    wait.event.detail = builder_.AddSync(wait.detail);
+    builder_.AddEvent(wait.event);
+  }
+  counts_.Input("events outside of the recorded steps", "they belong to no step", false, outside);
+}
+
+void RecordingRows::AddFacts(const MarkedProgram& program, bool rank_known) {
+  for (const auto& [what, value] : program.notes) builder_.AddSoftware(what, value);
+  if (!rank_known && program.rank.rank >= 0) {
+    builder_.SetRank(program.rank.rank, program.rank.world_size);
+  }
+}
+
+void RecordingRows::CountRest(const MarkedProgram& program) {
+  counts_.Input("profiler overhead",
+                fmt::format("{:.1f} ms that the recording itself took", overhead_.ms()), false,
+                overheads_);
+  counts_.Note("ends of ranges that did not begin", "they began before the recording", false,
+               program.ends_without_begin);
+  counts_.Note("ranges and layers without an end", "they end where the recording does", false,
+               program.begins_without_end);
+  counts_.Note("marks of steps that were not used",
+               "another thread or source marks the steps, or the number came twice", false,
+               program.other_steps);
+  counts_.Note("marks of an unknown kind", "written by a newer daydream", true, program.unknown);
+  if (program.marks > spans_) {
+    counts_.Input("marks", "two of them make a range; points and facts make none", false,
+                  program.marks - spans_);
+  }
+}
+
+void RecordingRows::Finish(bool rank_known) {
+  if (empty()) return;
+  Join();
+  MarkedProgram program = ReadMarks(std::move(marks_), LastEnd(), builder_.names());
+  const std::vector<bool> recorded = RecordedSteps(program);
+  const Window window = WindowOf(program, recorded);
+  builder_.provenance().cost = CostOf(program, recorded);
+  std::vector<CallSpan> calls;
+  for (const TraceBuilder::Event& event : events_) {
+    const bool in = event.start >= window.begin && event.start < window.end;
+    if (event.kind == EventKind::kCall && in) {
+      calls.push_back({event.lane, event.start, EndOf(event)});
+    }
+  }
+  AddGraphLayers(program.spans);
+  AddCollectives(program.spans);
+  AddSteps(program, recorded);
+  AddSpans(EngineSpans(program.spans, calls, builder_.names()), window);
+  AddSpans(std::move(program.spans), window);
+  AddEvents(window);
+  AddFacts(program, rank_known);
+  CountRest(program);
+}
+
+}  // namespace daydream

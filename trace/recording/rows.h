@@ -1,0 +1,87 @@
+// The rows of a recording while it is read. What a row means can depend on any other (a wait on
+// the record of its event, a call on the marks around it), and rows come in any order; so they
+// gather here, and Finish() hands them to the TraceBuilder.
+#pragma once
+
+#include <deque>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "trace/recording/counts.h"
+#include "trace/recording/marks.h"
+#include "trace/recording/waits.h"
+#include "trace/trace_builder.h"
+
+namespace daydream {
+
+class RecordingRows {
+ public:
+  RecordingRows(TraceBuilder& builder, DdtraceCounts& counts)
+      : builder_(builder), counts_(counts) {}
+
+  // Calls and GPU work.
+  void AddEvent(const TraceBuilder::Event& event) { events_.push_back(event); }
+  // A wait, without its detail.
+  void AddWait(const TraceBuilder::Event& event, const SyncDetail& detail, uint32_t context,
+               uint64_t event_sync);
+  void AddEventRecord(const EventRecord& record) { records_.push_back(record); }
+  void AddMark(const RecordedMark& mark) { marks_.push_back(mark); }
+  // A node of a CUDA graph was made by code of `lane`, or is a clone of `origin` (0: of none).
+  void AddGraphNode(uint64_t node, uint64_t origin, LaneId lane, Instant created) {
+    nodes_.insert_or_assign(node, GraphNode{origin, lane, created});
+  }
+  void AddOverhead(Duration time) { ++overheads_, overhead_ += time; }
+
+  // Nothing was added.
+  bool empty() const;
+  // Adds rows and counts to the builder. `rank_known`: the rank that marks say is not needed.
+  void Finish(bool rank_known);
+
+ private:
+  struct Wait {
+    TraceBuilder::Event event;
+    SyncDetail detail;
+    uint32_t context = 0;
+    uint64_t event_sync = 0;
+  };
+  struct GraphNode {
+    uint64_t origin = 0;
+    LaneId lane;
+    Instant created;
+  };
+  // What of the time belongs to the trace.
+  struct Window {
+    Instant begin, end;
+  };
+
+  Instant LastEnd() const;
+  void Join();
+  // The steps that were recorded: those with about as many calls as the others have. The others
+  // tell what recording costs.
+  std::vector<bool> RecordedSteps(const MarkedProgram& program) const;
+  Window WindowOf(const MarkedProgram& program, const std::vector<bool>& recorded) const;
+  RecordingCost CostOf(const MarkedProgram& program, const std::vector<bool>& recorded) const;
+  void AddSteps(const MarkedProgram& program, const std::vector<bool>& recorded);
+  void AddSpans(std::vector<MarkedSpan> spans, Window window);
+  void AddSpan(const MarkedSpan& span);
+  // Gives kernels of CUDA graphs the layer that was being worked on when their node was made.
+  void AddGraphLayers(const std::vector<MarkedSpan>& spans);
+  // Tells kernels of collectives how much they move.
+  void AddCollectives(const std::vector<MarkedSpan>& spans);
+  void AddEvents(Window window);
+  void AddFacts(const MarkedProgram& program, bool rank_known);
+  void CountRest(const MarkedProgram& program);
+
+  TraceBuilder& builder_;
+  DdtraceCounts& counts_;
+  std::deque<TraceBuilder::Event> events_;
+  std::deque<Wait> waits_;
+  std::vector<EventRecord> records_;
+  std::vector<RecordedMark> marks_;
+  absl::flat_hash_map<uint64_t, GraphNode> nodes_;
+  uint64_t overheads_ = 0, spans_ = 0;
+  Duration overhead_;
+};
+
+}  // namespace daydream

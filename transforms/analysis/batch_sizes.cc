@@ -1,0 +1,187 @@
+#include "transforms/analysis/batch_sizes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+namespace daydream {
+namespace {
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool IsOneOf(std::string_view op, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), op) != names.end();
+}
+
+bool IsBackward(std::string_view op) { return Contains(op, "backward"); }
+
+// Ops that are run on parameters as often as on activations: copies and casts of weights, filling
+// and adding up of gradients.
+bool MovesParameters(std::string_view op) {
+  return IsOneOf(op, {"copy", "to", "clone", "contiguous", "fill", "zero", "add", "t", "transpose",
+                      "detach", "cat", "norm", "mul", "div"});
+}
+
+// Where products have their two factors among the inputs.
+std::optional<size_t> FirstFactor(std::string_view op, size_t inputs) {
+  if (IsOneOf(op, {"mm", "bmm", "matmul", "mv", "_scaled_mm", "_int_mm"}) && inputs >= 2) return 0;
+  if (IsOneOf(op, {"addmm", "baddbmm", "addmv", "_addmm_activation"}) && inputs >= 3) return 1;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool IsConvolution(std::string_view op) { return Contains(op, "conv") && !Contains(op, "convert"); }
+
+int64_t ScaledSize(int64_t size, double factor) {
+  if (factor == 1) return size;
+  return std::max<int64_t>(1, Duration::Ns(size).Scaled(factor).ns);
+}
+
+BatchSizes::BatchSizes(const Graph& graph, OpShapes& shapes) {
+  absl::flat_hash_set<ScopeId> seen;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.task(TaskId(i));
+    if (task.removed || task.kind != TaskKind::kKernel) continue;
+    const OpShape& shape = shapes.Of(TaskId(i));
+    if (shape.known() && seen.insert(shape.scope).second) {
+      Read(shape.name, shape.inputs, task.phase);
+    }
+  }
+  CountVotes();
+}
+
+void BatchSizes::AddParameter(Dims dims) {
+  if (dims.size() == 2) parameters_.insert({dims[1], dims[0]});
+  parameters_.insert(std::move(dims));
+}
+
+void BatchSizes::Read(std::string_view op, const std::vector<Dims>& inputs, Phase phase) {
+  if (phase == Phase::kOptimizer) {
+    for (const Dims& dims : inputs) AddParameter(dims);
+    return;
+  }
+  if (IsBackward(op)) return;
+  if (IsConvolution(op) && inputs.size() >= 2 && inputs[0].size() >= 3) {
+    ++votes_[kImages][inputs[0][0]];
+    for (size_t i = 1; i < inputs.size(); ++i) AddParameter(inputs[i]);
+  } else if (Contains(op, "norm") && inputs.size() >= 2 && inputs[0].size() >= 2) {
+    ++votes_[Contains(op, "batch_norm") ? kImages : kTokens][inputs[0][0]];
+    for (size_t i = 1; i < inputs.size(); ++i) AddParameter(inputs[i]);
+  } else if (Contains(op, "embedding") && inputs.size() >= 2) {
+    ++votes_[kTokens][inputs[1][0]];
+    AddParameter(inputs[0]);
+  } else if (op == "linear" && inputs.size() >= 2) {
+    ++votes_[inputs[0].size() > 2 ? kTokens : kRows][inputs[0][0]];
+    for (size_t i = 1; i < inputs.size(); ++i) AddParameter(inputs[i]);
+  } else if (const auto at = FirstFactor(op, inputs.size());
+             at && phase != Phase::kBackward && inputs[*at].size() == 2) {
+    ++votes_[kRows][inputs[*at][0]];
+    rows_.insert(inputs[*at][0]);
+    AddParameter(inputs[*at + 1]);
+    if (*at == 1) AddParameter(inputs[0]);
+  }
+}
+
+void BatchSizes::CountVotes() {
+  constexpr std::array<std::string_view, kVotes> kNames = {
+      "first size of what convolutions and batch norms read",
+      "first size of what embeddings, row norms and linear layers read",
+      "rows of what linear layers read, examples or tokens"};
+  for (size_t kind = 0; kind < kVotes; ++kind) {
+    uint64_t most = 0;
+    for (const auto& [size, count] : votes_[kind]) {
+      if (count > most) batch_ = size, most = count;
+    }
+    if (most == 0) continue;
+    told_by_ = kNames[kind];
+    by_rows_ = kind == kRows;
+    return;
+  }
+}
+
+int BatchSizes::BatchAxis(const Dims& dims) const {
+  // Rows may be tokens, of which only linear layers have as many: take the first size everywhere.
+  if (batch_ <= 1 || by_rows_) return dims.empty() ? -1 : 0;
+  const auto equal = std::find(dims.begin(), dims.end(), batch_);
+  if (equal != dims.end()) return static_cast<int>(equal - dims.begin());
+  const auto multiple =
+      std::find_if(dims.begin(), dims.end(), [&](int64_t d) { return HoldsBatch(d); });
+  return multiple == dims.end() ? -1 : static_cast<int>(multiple - dims.begin());
+}
+
+bool BatchSizes::IsWeightGradient(const Dims& a, const Dims& b, Phase phase) const {
+  return phase == Phase::kBackward && a.size() == 2 && b.size() == 2 && IsParameter({a[0], b[1]}) &&
+         (rows_.contains(a[1]) || HoldsBatch(a[1]));
+}
+
+// The rows of what a layer reads grow.
+bool BatchSizes::ScaleMatrices(Dims& a, Dims& b, Phase phase, double factor) const {
+  if (IsWeightGradient(a, b, phase)) {
+    a[1] = b[0] = ScaledSize(a[1], factor);
+    return true;
+  }
+  if (batch_ > 1 && !rows_.contains(a[0]) && !HoldsBatch(a[0])) return false;
+  a[0] = ScaledSize(a[0], factor);
+  return true;
+}
+
+bool BatchSizes::ScaleProduct(std::string_view op, std::vector<Dims>& inputs, Phase phase,
+                              double factor) const {
+  const size_t at = *FirstFactor(op, inputs.size());
+  Dims &a = inputs[at], &b = inputs[at + 1];
+  if (a.size() == 2 && b.size() == 2) {
+    if (!ScaleMatrices(a, b, phase, factor)) return false;
+    if (at == 1 && inputs[0].size() == 2) inputs[0] = {a[0], b[1]};
+    return true;
+  }
+  // Many products: their number holds the batch, else their rows do.
+  if (a.empty()) return false;
+  const int axis = a.size() >= 3 && batch_ > 1 && !HoldsBatch(a[0]) ? BatchAxis(a) : 0;
+  if (axis < 0) return false;
+  const auto i = static_cast<size_t>(axis);
+  a[i] = ScaledSize(a[i], factor);
+  if (i == 0 && b.size() >= 3) b[0] = ScaledSize(b[0], factor);
+  if (at == 1 && i < inputs[0].size()) inputs[0][i] = ScaledSize(inputs[0][i], factor);
+  return true;
+}
+
+std::optional<std::vector<Dims>> BatchSizes::Scaled(std::string_view op,
+                                                    const std::vector<Dims>& inputs, Phase phase,
+                                                    double factor) const {
+  if (phase == Phase::kOptimizer || inputs.empty()) return std::nullopt;
+  std::vector<Dims> scaled = inputs;
+  if (FirstFactor(op, inputs.size())) {
+    if (!ScaleProduct(op, scaled, phase, factor)) return std::nullopt;
+    return scaled;
+  }
+  const auto largest =
+      std::max_element(inputs.begin(), inputs.end(), [](const Dims& a, const Dims& b) {
+        double na = 1, nb = 1;
+        for (int64_t d : a) na *= static_cast<double>(d);
+        for (int64_t d : b) nb *= static_cast<double>(d);
+        return na < nb;
+      });
+  // The weights of a convolution may be larger than what it reads.
+  const bool keeps_weights = IsConvolution(op);
+  if (!keeps_weights && IsParameter(*largest) && (MovesParameters(op) || BatchAxis(*largest) < 0)) {
+    return std::nullopt;
+  }
+  bool any = false;
+  for (Dims& dims : scaled) {
+    // Another input may look like a parameter by chance; the largest decides that it is none.
+    const bool parameter = IsParameter(dims) && (keeps_weights || dims != *largest);
+    const int axis = parameter ? -1 : BatchAxis(dims);
+    if (axis < 0) continue;
+    const auto i = static_cast<size_t>(axis);
+    dims[i] = ScaledSize(dims[i], factor);
+    any = true;
+  }
+  return any ? std::optional(std::move(scaled)) : std::nullopt;
+}
+
+}  // namespace daydream

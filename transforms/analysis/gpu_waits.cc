@@ -1,0 +1,208 @@
+#include "transforms/analysis/gpu_waits.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "graph/call_kind.h"
+
+namespace daydream {
+namespace {
+
+// Ops nest a handful deep; the bound keeps hostile input from long chains.
+constexpr int kDeepest = 64;
+
+bool Has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Ops whose result's size, or the branch after them, depends on values: the host cannot go on
+// without. From the PyTorch documentation of each: their output "depends on the data".
+constexpr std::string_view kSteering[] = {
+    "aten::nonzero",       "aten::is_nonzero",   "aten::equal",       "aten::allclose",
+    "aten::masked_select", "aten::unique",       "aten::_unique",     "aten::repeat_interleave",
+    "aten::bincount",      "aten::argwhere",     "aten::where",       "aten::histogram",
+    "aten::combinations",  "aten::tensor_split", "aten::_is_all_true"};
+
+bool Steers(std::string_view op) {
+  return std::any_of(std::begin(kSteering), std::end(kSteering),
+                     [&](std::string_view name) { return op.starts_with(name); });
+}
+
+bool ReadsValue(std::string_view op) {
+  return op == "aten::item" || op == "aten::_local_scalar_dense";
+}
+
+// Calls f for the scopes around `t`, innermost first, until it returns true.
+template <class F>
+void ForScopes(const Graph& graph, TaskId t, F f) {
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  ScopeId s = graph.task(t).scope;
+  for (int depth = 0; depth < kDeepest && s.index() < scopes.size(); ++depth) {
+    const Scope& scope = scopes[s.index()];
+    if (f(scope)) return;
+    s = scope.parent;
+  }
+}
+
+}  // namespace
+
+std::string_view WaitUseName(WaitUse use) {
+  switch (use) {
+    case WaitUse::kNone:
+      return "does not wait";
+    case WaitUse::kSteers:
+      return "its value steers the program";
+    case WaitUse::kRead:
+      return "reads a value";
+    case WaitUse::kSync:
+      return "waits";
+    case WaitUse::kToDevice:
+      return "copies to the GPU";
+    case WaitUse::kFree:
+      return "gives memory back";
+    case WaitUse::kRanks:
+      return "waits for other processes";
+    case WaitUse::kLoader:
+      return "is in the data loader";
+  }
+  return "";
+}
+
+GpuWaits::GpuWaits(const Graph& graph)
+    : graph_(graph), loader_(graph), copy_to_(graph.size()), use_(graph.size(), WaitUse::kNone) {
+  std::vector<bool> waits(graph.size(), false);
+  for (const Edge& e : graph.edges()) {
+    if (e.rule != Rule::kHostWait || graph.task(e.to).removed) continue;
+    waits[e.to.index()] = true;
+    // Whoever waits for the device waits for a copy only by chance.
+    if (ClassifyCall(graph.TaskName(e.to)) == CallKind::kDeviceSync) continue;
+    const CopyDetail* copy = graph.Copy(e.from);
+    if (copy == nullptr) continue;
+    bool to_device = copy->to == Memory::kDevice && copy->from != Memory::kDevice;
+    bool to_host = copy->from == Memory::kDevice && copy->to != Memory::kDevice;
+    if (to_device || to_host) copy_to_[e.to.index()] = to_device ? "device" : "host";
+  }
+  // A scaler of gradients reads whether the step has to be skipped between these two ops.
+  constexpr std::string_view kCheck = "_amp_foreach_non_finite_check";
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  const bool scaler = std::any_of(scopes.begin(), scopes.end(), [&](const Scope& s) {
+    return s.kind == EventKind::kOp && Has(graph.Name(s.name), kCheck);
+  });
+  uint16_t step = 0;
+  bool unscaled = false;
+  for (const GraphLane& lane : graph.lanes()) {
+    if (lane.lane.kind != LaneKind::kThread) continue;
+    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
+      const Task& task = graph.task(t);
+      if (task.step != step) step = task.step, unscaled = false;
+      if (scaler && !unscaled) unscaled = InOp(t, kCheck);
+      if (unscaled && InOp(t, "_amp_update_scale")) unscaled = false;
+      if (waits[t.index()] && !task.removed) use_[t.index()] = Classify(t, unscaled);
+    }
+    unscaled = false;
+  }
+}
+
+bool GpuWaits::InOp(TaskId t, std::string_view part) const {
+  bool found = false;
+  ForScopes(graph_, t, [&](const Scope& s) {
+    return found = s.kind == EventKind::kOp && Has(graph_.Name(s.name), part);
+  });
+  return found;
+}
+
+WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
+  const Task& task = graph_.task(t);
+  if (loader_.Around(task.scope).valid()) return WaitUse::kLoader;
+  if (ClassifyCall(graph_.Name(task.name)) == CallKind::kFree) return WaitUse::kFree;
+  bool read = copy_to_[t.index()] == "host", steers = false, ranks = false;
+  ForScopes(graph_, t, [&](const Scope& s) {
+    if (s.kind == EventKind::kFrame) return false;
+    std::string_view name = graph_.Name(s.name);
+    ranks |= Has(name, "barrier") || name.starts_with("nccl:") || name.starts_with("c10d::");
+    if (s.kind != EventKind::kOp) return false;
+    steers |= Steers(name);
+    read |= ReadsValue(name);
+    return false;
+  });
+  if (ranks) return WaitUse::kRanks;
+  if (steers || (read && unscaled)) return WaitUse::kSteers;
+  if (read) return WaitUse::kRead;
+  if (copy_to_[t.index()] == "device") return WaitUse::kToDevice;
+  return WaitUse::kSync;
+}
+
+bool NeedsResult(const Graph& graph, TaskId t) {
+  bool found = false;
+  ForScopes(graph, t, [&](const Scope& s) {
+    const std::string_view name = graph.Name(s.name);
+    return found = s.kind == EventKind::kOp && (Steers(name) || ReadsValue(name));
+  });
+  return found;
+}
+
+std::string SiteOf(const Graph& graph, TaskId t) {
+  std::string_view op, line;
+  ForScopes(graph, t, [&](const Scope& s) {
+    std::string_view name = graph.Name(s.name);
+    if (s.kind == EventKind::kOp) op = name;
+    // Frames of Python read "train.py(88): main"; those of the framework are not the program's.
+    size_t end = name.find("): ");
+    bool code = s.kind == EventKind::kFrame && end != std::string_view::npos &&
+                Has(name.substr(0, end), ".py(") && !Has(name, "torch/");
+    if (line.empty() && code) line = name.substr(0, end + 1);
+    return false;
+  });
+  const Task& task = graph.task(t);
+  std::string site(op.empty() ? graph.Name(task.name) : op);
+  if (!line.empty()) site += fmt::format(" at {}", line);
+  if (task.layer.index() < graph.layers().size()) {
+    site += fmt::format(" in {}", graph.Name(graph.layers()[task.layer.index()].name));
+  }
+  return site;
+}
+
+Duration RecordedHostTime(const Graph& graph, TaskId t) {
+  const Task& task = graph.task(t);
+  const Trace* trace = graph.tables().trace.get();
+  if (task.kind != TaskKind::kCall) return task.duration;
+  if (trace == nullptr || task.event >= trace->rows()) return task.duration;
+  return std::max(task.duration, trace->duration[task.event]);
+}
+
+void SiteList::Add(std::string site, Duration host_time, bool counts) {
+  Site& s = sites_[std::move(site)];
+  s.count += counts ? 1 : 0;
+  s.time += host_time;
+}
+
+std::vector<std::string> SiteList::Lines(size_t steps, size_t most) const {
+  std::vector<std::pair<std::string_view, Site>> sorted(sites_.begin(), sites_.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
+  auto line = [&](size_t count, std::string_view what, Duration time) {
+    const size_t all = std::max<size_t>(steps, 1);
+    const double n = static_cast<double>(all), each = static_cast<double>(count) / n;
+    // What does not happen in every step is counted in whole numbers.
+    const std::string times =
+        each < 1 ? fmt::format("{} in {} steps,", count, all) : fmt::format("{:.3g} x", each);
+    return fmt::format("{} {} ({:.3g} ms of host time)", times, what, time.seconds() * 1e3 / n);
+  };
+  std::vector<std::string> lines;
+  Site others;
+  for (const auto& [name, s] : sorted) {
+    if (lines.size() < most) {
+      lines.push_back(line(s.count, name, s.time));
+    } else {
+      others.count += s.count, others.time += s.time;
+    }
+  }
+  if (others.count > 0) {
+    lines.push_back(
+        line(others.count, fmt::format("{} other places", sorted.size() - most), others.time));
+  }
+  return lines;
+}
+
+}  // namespace daydream

@@ -1,0 +1,38 @@
+// Calls of the host: what they cost in this trace, and how a call stops waiting.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+#include "transforms/core/editor.h"
+
+namespace daydream {
+
+struct HostCosts {
+  // Medians without the first launch of each kernel, as long as some are launched again.
+  Duration launch;  // own time of a kernel launch call
+  Duration copy;    // own time of a copy call that does not wait for its copy (all of them)
+  // Host time in the framework op around a launch since the launch before, call included; without
+  // other calls, such as allocations.
+  Duration op;
+  bool measured = false;  // false: the trace has no launches and defaults stand in
+};
+
+// O(tasks + edges).
+HostCosts MeasureHostCosts(const Graph& graph);
+
+// Whether the call launches a CUDA graph: it launches what is added to the graph, too.
+bool IsGraphLaunch(const Graph& graph, const Task& call);
+
+// The waiting part of a call that was split in two (docs/how-it-works.md), or None.
+TaskId OwnWait(const Graph& graph, TaskId call);
+
+// By task: whether it waits for the GPU.
+std::vector<bool> WaitsForGpu(const Graph& graph);
+
+// The call of a blocking copy returns at once: it costs no more than `cost`, and the wait in it and
+// the synchronization that PyTorch adds right behind it are gone. `waits` are those of
+// WaitsForGpu(); edges into the call itself stay.
+void ReturnAtOnce(Editor& edit, TaskId call, const std::vector<bool>& waits, Duration cost);
+
+}  // namespace daydream

@@ -1,0 +1,145 @@
+#include "transforms/analysis/loader.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace daydream {
+namespace {
+
+// Calls of next() that found their batch ready took 0.07 to 1.5 ms in runs on an A100, a 2080 Ti
+// and a V100 (docs/optimizations/prefetch.md).
+constexpr Duration kReadyWithin = Duration::Us(1500);
+
+// PyTorch's profiler marks the iterator with this text; data_loader names of other frameworks
+// come as annotations of the user.
+bool IsLoaderName(std::string_view name) {
+  return name.find("DataLoader") != std::string_view::npos;
+}
+
+}  // namespace
+
+LoaderScopes::LoaderScopes(const Graph& graph) {
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  around_.resize(scopes.size());
+  owns_gap_.resize(scopes.size(), false);
+  for (size_t i = 0; i < scopes.size(); ++i) {
+    const Scope& s = scopes[i];
+    // Parents are earlier rows: scopes are made in order of their begin.
+    bool inner = s.parent.valid() && s.parent.index() < i;
+    if (inner) around_[i] = around_[s.parent.index()];
+    if (!around_[i].valid() && IsLoaderName(graph.Name(s.name))) around_[i] = ScopeId(i);
+    owns_gap_[i] =
+        s.kind == EventKind::kOp ? inner && owns_gap_[s.parent.index()] : around_[i].valid();
+  }
+}
+
+ScopeId LoaderScopes::Around(ScopeId scope) const {
+  return scope.index() < around_.size() ? around_[scope.index()] : ScopeId::None();
+}
+
+bool LoaderScopes::OwnsGapOf(const Task& t) const {
+  return t.scope.index() < owns_gap_.size() && owns_gap_[t.scope.index()];
+}
+
+std::vector<Fetch> FindFetches(const Graph& graph, const LoaderScopes& loader) {
+  std::vector<Fetch> fetches;
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  for (const GraphLane& lane : graph.lanes()) {
+    if (lane.lane.kind != LaneKind::kThread) continue;
+    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
+      const Task& task = graph.task(t);
+      const ScopeId scope = loader.Around(task.scope);
+      if (!scope.valid() || task.removed || task.kind != TaskKind::kHost) continue;
+      if (fetches.empty() || fetches.back().scope != scope) fetches.push_back({.scope = scope});
+      Fetch& fetch = fetches.back();
+      fetch.tasks.push_back(t);
+      fetch.work += task.duration;
+      if (loader.OwnsGapOf(task)) fetch.work += task.gap;
+      if (scopes[task.scope.index()].kind == EventKind::kOp) fetch.ops += task.duration;
+    }
+  }
+  const auto begin = [&](const Fetch& f) { return graph.task(f.tasks.front()).recorded_start; };
+  std::stable_sort(fetches.begin(), fetches.end(),
+                   [&](const Fetch& a, const Fetch& b) { return begin(a) < begin(b); });
+  return fetches;
+}
+
+Duration RecordedLength(const Graph& graph, const Fetch& fetch) {
+  // Graphs without recorded times have the work only.
+  const Scope& scope = graph.tables().scopes[fetch.scope.index()];
+  const Duration length = scope.end - scope.begin;
+  return length > Duration{} ? length : fetch.work;
+}
+
+Duration RecordedOps(const Graph& graph, const Fetch& fetch) {
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  Duration inside;
+  ScopeId last;
+  for (TaskId t : fetch.tasks) {
+    ScopeId outermost;
+    ScopeId s = graph.task(t).scope;
+    for (int depth = 0; depth < 64 && s.index() < scopes.size() && s != fetch.scope; ++depth) {
+      if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
+      s = scopes[s.index()].parent;
+    }
+    if (!outermost.valid() || outermost == last) continue;
+    last = outermost;
+    inside += scopes[outermost.index()].end - scopes[outermost.index()].begin;
+  }
+  return inside;
+}
+
+bool Waited(const Graph& graph, const Fetch& fetch) {
+  return RecordedLength(graph, fetch) > kReadyWithin;
+}
+
+bool Counts(const Graph& graph, const Fetch& fetch) {
+  const size_t step = graph.task(fetch.tasks.front()).step;
+  if (graph.steps().size() <= 1) return true;
+  return step > 0 && step < graph.steps().size() && graph.steps()[step].measured;
+}
+
+Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches) {
+  std::vector<Instant> begins, counted;
+  for (const Fetch& f : fetches) {
+    begins.push_back(graph.task(f.tasks.front()).recorded_start);
+    if (Counts(graph, f)) counted.push_back(begins.back());
+  }
+  if (counted.size() < 2) counted = std::move(begins);
+  if (counted.size() < 2) return RecordedLength(graph, fetches[0]);
+  return (counted.back() - counted.front()) / static_cast<int64_t>(counted.size() - 1);
+}
+
+Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches) {
+  // By recorded times, as an optimization before may have changed the work.
+  Duration inside;
+  int64_t counted = 0;
+  for (const Fetch& f : fetches) {
+    if (!Counts(graph, f)) continue;
+    inside += fetches.size() > 1 ? RecordedLength(graph, f) : f.work;
+    ++counted;
+  }
+  if (counted == 0) return {};
+  return std::max(FetchPeriod(graph, fetches) - inside / counted, Duration{});
+}
+
+bool HasWorkers(const Graph& graph, const Fetch& fetch) {
+  return graph.Name(graph.tables().scopes[fetch.scope.index()].name).find("MultiProcessing") !=
+         std::string_view::npos;
+}
+
+bool HasNoWorkers(const Graph& graph, const Fetch& fetch) {
+  return graph.Name(graph.tables().scopes[fetch.scope.index()].name).find("SingleProcess") !=
+         std::string_view::npos;
+}
+
+bool FindsBatchesReady(const std::vector<Fetch>& fetches) {
+  if (fetches.empty()) return true;
+  std::vector<Duration> work;
+  for (const Fetch& f : fetches) work.push_back(f.work);
+  const auto middle = work.begin() + static_cast<std::ptrdiff_t>(work.size() / 2);
+  std::nth_element(work.begin(), middle, work.end());
+  return *middle <= kReadyWithin;
+}
+
+}  // namespace daydream

@@ -1,0 +1,70 @@
+// Where the host waits for its data loader.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+#include "transforms/core/params.h"
+
+namespace daydream {
+
+inline constexpr ParamSpec kNextCostParam = {
+    .name = "next_cost",
+    .unit = Unit::kDuration,
+    .fallback = 0.1e6,
+    .low = 0.07e6,
+    .high = 1.5e6,
+    .min = 0,
+    .max = 1e10,
+    .help = "host time to receive a batch that is ready, where the run has workers",
+    .source =
+        "measured: calls of next() that did not wait, in runs on an A100, a 2080 Ti and a "
+        "V100 (docs/optimizations/prefetch.md)"};
+
+// Tells the tasks in which a training loop gets its next batch: those inside of ranges that are
+// named after the loader ("enumerate(DataLoader)#...", "DataLoader.__next__").
+class LoaderScopes {
+ public:
+  explicit LoaderScopes(const Graph& graph);
+
+  // The outermost loader range around `scope`, or None.
+  ScopeId Around(ScopeId scope) const;
+  // True when the gap after `t` lies inside of the loader range too.
+  bool OwnsGapOf(const Task& t) const;
+
+ private:
+  std::vector<ScopeId> around_;  // by scope
+  std::vector<bool> owns_gap_;   // by scope: its innermost range that is no op is the loader's
+};
+
+// One call of the loader's next().
+struct Fetch {
+  ScopeId scope;
+  std::vector<TaskId> tasks;  // host work in it, in lane order
+  Duration work;              // of them, with the gaps that are the loader's
+  Duration ops;               // part of it inside of framework ops: making tensors, not reading
+};
+
+// All calls of next() by the time at which they begin. O(tasks).
+std::vector<Fetch> FindFetches(const Graph& graph, const LoaderScopes& loader);
+// How long the call took when it was recorded.
+Duration RecordedLength(const Graph& graph, const Fetch& fetch);
+// Part of it inside of framework ops.
+Duration RecordedOps(const Graph& graph, const Fetch& fetch);
+// True when it waited for its batch.
+bool Waited(const Graph& graph, const Fetch& fetch);
+// True when it is in a step that counts.
+bool Counts(const Graph& graph, const Fetch& fetch);
+// Mean time between two calls of next() in steps that count, as recorded. REQUIRES: one call at
+// least.
+Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches);
+// What a step took beside next(), as recorded. REQUIRES: one call at least.
+Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches);
+// True when loader processes make the batches, as far as names tell: next() only waits for them.
+bool HasWorkers(const Graph& graph, const Fetch& fetch);
+// True when names tell that next() makes the batch itself.
+bool HasNoWorkers(const Graph& graph, const Fetch& fetch);
+// True when most calls took no longer than receiving a batch that is ready takes.
+bool FindsBatchesReady(const std::vector<Fetch>& fetches);
+
+}  // namespace daydream

@@ -1,0 +1,413 @@
+#include "transforms/analysis/saved_tensors.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace daydream {
+namespace {
+
+struct KnownOp {
+  std::string_view part;  // of the name
+  Keeps keeps;
+};
+
+// The first row whose text is in the name decides. Source: derivatives.yaml of PyTorch 2.
+constexpr KnownOp kKnownOps[] = {
+    {"scaled_dot_product", Keeps::kAttention},
+    {"flash_attention", Keeps::kAttention},
+    {"efficient_attention", Keeps::kAttention},
+    {"conv_transpose", Keeps::kInput},
+    {"convolution", Keeps::kInput},
+    {"conv", Keeps::kInput},
+    {"dropout", Keeps::kMask},
+    {"bernoulli", Keeps::kMask},
+    {"batch_norm", Keeps::kInput},
+    {"layer_norm", Keeps::kInput},
+    {"group_norm", Keeps::kInput},
+    {"rms_norm", Keeps::kInput},
+    {"softmax", Keeps::kResult},
+    {"relu6", Keeps::kInput},
+    {"leaky_relu", Keeps::kInput},
+    {"relu", Keeps::kResult},
+    {"clamp_min", Keeps::kResult},
+    {"threshold", Keeps::kResult},
+    {"hardtanh", Keeps::kInput},
+    {"sigmoid", Keeps::kResult},
+    {"tanh", Keeps::kResult},
+    {"gelu", Keeps::kInput},
+    {"elu", Keeps::kResult},
+    {"silu", Keeps::kInput},
+    {"hardswish", Keeps::kInput},
+    {"mish", Keeps::kInput},
+    {"rsqrt", Keeps::kResult},
+    {"sqrt", Keeps::kResult},
+    {"max_pool", Keeps::kInput},
+    {"avg_pool", Keeps::kInput},
+    {"upsample", Keeps::kNothing},
+    {"addmm", Keeps::kOperands},
+    {"baddbmm", Keeps::kOperands},
+    {"bmm", Keeps::kOperands},
+    {"matmul", Keeps::kOperands},
+    {"linear", Keeps::kOperands},
+};
+// Names that must fit as a whole.
+constexpr KnownOp kKnownNames[] = {
+    {"mm", Keeps::kOperands},
+    {"mul", Keeps::kOperands},
+    {"div", Keeps::kOperands},
+    {"exp", Keeps::kResult},
+    {"pow", Keeps::kInput},
+    {"log", Keeps::kInput},
+    {"abs", Keeps::kInput},
+    {"sin", Keeps::kInput},
+    {"cos", Keeps::kInput},
+    {"add", Keeps::kNothing},
+    {"sub", Keeps::kNothing},
+    {"rsub", Keeps::kNothing},
+    {"neg", Keeps::kNothing},
+    {"copy", Keeps::kNothing},
+    {"clone", Keeps::kNothing},
+    {"to", Keeps::kNothing},
+    {"_to_copy", Keeps::kNothing},
+    {"contiguous", Keeps::kNothing},
+    {"cat", Keeps::kNothing},
+    {"_cat", Keeps::kNothing},
+    {"stack", Keeps::kNothing},
+    {"sum", Keeps::kNothing},
+    {"mean", Keeps::kNothing},
+    {"fill", Keeps::kNothing},
+    {"zero", Keeps::kNothing},
+    {"index", Keeps::kNothing},
+    {"index_select", Keeps::kNothing},
+    {"embedding", Keeps::kNothing},
+    {"nll_loss_forward", Keeps::kNothing},
+    {"masked_fill", Keeps::kNothing},
+    {"where", Keeps::kNothing},
+};
+
+bool KeepsItsSize(Keeps keeps, std::string_view op) {
+  if (op.find("conv") != op.npos || op.find("pool") != op.npos) return false;
+  if (keeps == Keeps::kOperands) return op == "mul" || op == "div";
+  if (keeps != Keeps::kNothing) return true;
+  constexpr std::string_view kSame[] = {"add",        "sub",   "rsub", "neg",
+                                        "copy",       "clone", "to",   "_to_copy",
+                                        "contiguous", "fill",  "zero", "masked_fill"};
+  return std::find(std::begin(kSame), std::end(kSame), op) != std::end(kSame);
+}
+
+// Which inputs of a product are weights: of a linear layer, the matrix on the right. Products of
+// three dimensions multiply activations.
+bool IsWeight(const OpShape& shape, size_t input) {
+  const Dims& dims = shape.inputs[input];
+  if (shape.name.find("conv") != shape.name.npos) return input >= 1;
+  if (shape.name.find("norm") != shape.name.npos) return input >= 1 && dims.size() == 1;
+  if (shape.name == "addmm") return input != 1;
+  if (shape.name == "mm") return input == 1;
+  if (shape.name == "linear") return input >= 1;
+  if (shape.name == "embedding") return input == 0;
+  return false;
+}
+
+constexpr size_t kNobody = SIZE_MAX;
+
+// A tensor that an op keeps.
+struct KeptTensor {
+  double bytes = 0;
+  size_t maker = kNobody;  // row of the op whose result it is, as far as that is known
+};
+
+// Follows the tensors of one pass.
+class Pass {
+ public:
+  // What the op of this row adds to what is kept. `reads`: rows whose tensors it needs as well.
+  std::vector<KeptTensor> Keep(const OpShape& shape, double elements, size_t row,
+                               std::vector<size_t>& reads) {
+    const Keeps keeps = KeptBy(shape.name);
+    const double width = DTypeBytes(shape.dtype);
+    std::vector<KeptTensor> kept;
+    std::vector<double> taken;  // sizes of the operands so far: another of the same size is another
+    auto keep_input = [&](double n) {
+      const bool again = std::find(taken.begin(), taken.end(), n) != taken.end();
+      taken.push_back(n);
+      Tensor& tensor = Find(n);
+      if (tensor.kept && !again) {
+        reads.push_back(tensor.keeper);
+        return;
+      }
+      kept.push_back({n * width, again ? kNobody : tensor.maker});
+      tensor = {.kept = true, .keeper = row, .maker = tensor.maker};
+    };
+    if (keeps == Keeps::kInput) keep_input(elements);
+    if (keeps == Keeps::kOperands) {
+      size_t operands = 0;
+      for (const Dims& d : shape.inputs) operands += d.empty() ? 0 : 1;
+      for (size_t i = 0; i < shape.inputs.size(); ++i) {
+        const bool pointwise = shape.name == "mul" || shape.name == "div";
+        if (pointwise && operands < 2) break;  // by a number
+        if (!IsWeight(shape, i)) keep_input(ElementsOf(shape.inputs[i]));
+      }
+    }
+    if (keeps == Keeps::kAttention) {
+      for (size_t i = 0; i < std::min<size_t>(shape.inputs.size(), 3); ++i) {
+        keep_input(ElementsOf(shape.inputs[i]));
+      }
+      kept.push_back({ElementsOf(shape.inputs.front()) * width, row});
+    }
+    if (keeps == Keeps::kMask) kept.push_back({elements, row});
+    Leave(shape, elements, keeps, row);
+    if (keeps == Keeps::kResult) kept.push_back({elements * width, row});
+    return kept;
+  }
+
+ private:
+  struct Tensor {
+    bool kept = false;
+    size_t keeper = 0;  // row of the op that kept it first
+    size_t maker = kNobody;
+  };
+
+  // The tensor with `n` elements that the op before made, or the latest one of this size.
+  Tensor& Find(double n) {
+    if (std::exchange(open_, false)) return latest_[n] = Tensor{.maker = before_};
+    return latest_[n];
+  }
+
+  void Leave(const OpShape& shape, double elements, Keeps keeps, size_t row) {
+    open_ = !KeepsItsSize(keeps, shape.name);
+    before_ = row;
+    if (!open_) {
+      latest_[elements] = {.kept = keeps == Keeps::kResult || keeps == Keeps::kAttention,
+                           .keeper = row,
+                           .maker = row};
+    }
+  }
+
+  absl::flat_hash_map<double, Tensor> latest_;  // by elements
+  bool open_ = true;  // the op before made a tensor whose size is not known
+  size_t before_ = kNobody;
+};
+
+}  // namespace
+
+double WorkedOn(const OpShape& shape) {
+  if (shape.name == "embedding" && shape.inputs.size() > 1) return ElementsOf(shape.inputs[1]);
+  const bool pointwise = KeptBy(shape.name) == Keeps::kNothing || shape.name == "mul";
+  if (pointwise) return shape.largest;
+  for (size_t i = 0; i < shape.inputs.size(); ++i) {
+    if (!IsWeight(shape, i)) return ElementsOf(shape.inputs[i]);
+  }
+  return shape.largest;
+}
+
+namespace {
+
+class Walk {
+ public:
+  explicit Walk(const Graph& graph) : graph_(graph), shapes_(graph) {
+    trains_.assign(graph.steps().size() + 1, false);
+    for (const Task& t : graph.tasks()) {
+      if (IsWork(t) && t.phase == Phase::kBackward) trains_[StepOf(t)] = true;
+    }
+  }
+
+  std::vector<ForwardOp> Run() {
+    for (const GraphLane& lane : graph_.lanes()) {
+      if (lane.lane.kind != LaneKind::kStream) continue;
+      step_ = SIZE_MAX;
+      for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) Visit(t);
+    }
+    LeaveOut();
+    return std::move(ops_);
+  }
+
+ private:
+  static bool IsWork(const Task& t) {
+    return (!t.removed || t.merged) && t.kind == TaskKind::kKernel;
+  }
+  size_t StepOf(const Task& t) const { return std::min<size_t>(t.step, trains_.size() - 1); }
+
+  void Visit(TaskId t) {
+    const Task& task = graph_.task(t);
+    if (!IsWork(task)) return;
+    if (task.step != step_) BeginPass(task.step, 0);
+    if (task.phase == Phase::kBackward) Meet(t, task);
+    if (task.phase != Phase::kForward) return;
+    // A few forward kernels among the backward ones are no new pass.
+    if (backward_ > forward_ / 2) BeginPass(task.step, pass_number_ + 1);
+    ++forward_;
+    Take(t, task);
+  }
+
+  void BeginPass(uint16_t step, size_t number) {
+    pass_ = Pass();
+    step_ = step;
+    pass_number_ = static_cast<uint16_t>(number);
+    forward_ = backward_ = 0;
+    open_scope_ = ScopeId::None();
+    waiting_.clear();
+  }
+
+  // The first backward kernel of a layer belongs to all forward ops of the layer in this pass. Of a
+  // layer that was repeated, the last copy runs backward first.
+  void Meet(TaskId t, const Task& task) {
+    ++backward_;
+    ++order_;
+    auto it = waiting_.find(task.layer);
+    if (!task.layer.valid() || it == waiting_.end()) return;
+    Waiting& waiting = it->second;
+    if (waiting.met.valid() && graph_.task(waiting.met).copy == task.copy) return;
+    waiting.met = t;
+    const uint16_t copy = ops_[waiting.rows.back()].copy;
+    std::erase_if(waiting.rows, [&](size_t i) {
+      if (ops_[i].copy != copy) return false;
+      ops_[i].backward = t;
+      ops_[i].backward_order = order_;
+      return true;
+    });
+    if (waiting.rows.empty()) waiting_.erase(it);
+  }
+
+  void Take(TaskId t, const Task& task) {
+    const OpShape& shape = shapes_.Of(t);
+    const ScopeId scope = shape.known() ? shape.scope : task.scope;
+    if (scope.valid() && scope == open_scope_ && ops_.back().copy == task.copy) {
+      ops_.back().last = t;
+      return;
+    }
+    open_scope_ = scope;
+    ForwardOp op{.shape = shape,
+                 .first = t,
+                 .last = t,
+                 .layer = task.layer,
+                 .step = task.step,
+                 .pass = pass_number_,
+                 .copy = task.copy};
+    if (shape.known()) {
+      op.change = graph_.ChangeOf(shape.scope);
+      KeptBy(shape.name, &op.recognised);
+      op.elements = WorkedOn(shape);
+      for (size_t i = 0; i < shape.inputs.size(); ++i) {
+        if (IsWeight(shape, i)) {
+          op.weights += ElementsOf(shape.inputs[i]) * DTypeBytes(shape.dtype);
+        }
+      }
+      if (trains_[StepOf(task)]) Keep(op);
+    }
+    waiting_[task.layer].rows.push_back(ops_.size());
+    ops_.push_back(std::move(op));
+  }
+
+  void Keep(ForwardOp& op) {
+    const double width = op.change != nullptr ? op.change->width : 1;
+    for (const KeptTensor& tensor : pass_.Keep(op.shape, op.elements, ops_.size(), op.reads)) {
+      op.needed += tensor.bytes * width;
+      if (GroupOf(op) != 0 && op.change->between < 1) {
+        between_.push_back({ops_.size(), {tensor.bytes * width, tensor.maker}});
+      }
+    }
+    op.kept = op.needed * (op.change != nullptr ? op.change->kept : 1);
+  }
+
+  static uint32_t GroupOf(const ForwardOp& op) {
+    return op.change != nullptr ? op.change->group : 0;
+  }
+
+  // What passes between ops that one kernel does, and that nobody else needs, is made again.
+  void LeaveOut() {
+    if (between_.empty()) return;
+    std::vector<bool> needed(ops_.size(), false);  // by an op of another kernel
+    for (const ForwardOp& op : ops_) {
+      for (size_t keeper : op.reads) {
+        if (GroupOf(op) == 0 || GroupOf(op) != GroupOf(ops_[keeper])) needed[keeper] = true;
+      }
+    }
+    for (const auto& [row, tensor] : between_) {
+      ForwardOp& op = ops_[row];
+      if (tensor.maker >= ops_.size() || GroupOf(ops_[tensor.maker]) != GroupOf(op)) continue;
+      if (needed[row]) continue;
+      const double less = tensor.bytes * (1 - op.change->between);
+      op.needed -= less;
+      op.kept -= less * op.change->kept;
+    }
+  }
+
+  struct Waiting {
+    std::vector<size_t> rows;  // ops that met no backward kernel
+    TaskId met;                // backward kernel that others of them met
+  };
+
+  const Graph& graph_;
+  OpShapes shapes_;
+  std::vector<bool> trains_;  // by step
+  std::vector<ForwardOp> ops_;
+  Pass pass_;
+  size_t step_ = SIZE_MAX, forward_ = 0, backward_ = 0;
+  size_t order_ = 0;
+  uint16_t pass_number_ = 0;
+  ScopeId open_scope_;
+  absl::flat_hash_map<LayerId, Waiting> waiting_;
+  std::vector<std::pair<size_t, KeptTensor>> between_;  // by row
+};
+
+}  // namespace
+
+Keeps KeptBy(std::string_view op, bool* known) {
+  if (known != nullptr) *known = true;
+  for (const KnownOp& k : kKnownNames) {
+    if (op == k.part) return k.keeps;
+  }
+  for (const KnownOp& k : kKnownOps) {
+    if (op.find(k.part) != std::string_view::npos) return k.keeps;
+  }
+  if (known != nullptr) *known = false;
+  return Keeps::kNothing;
+}
+
+bool HasBackward(const Graph& graph) {
+  return std::any_of(graph.tasks().begin(), graph.tasks().end(), [](const Task& t) {
+    return t.phase == Phase::kBackward && IsGpu(t.kind) && !t.removed;
+  });
+}
+
+absl::Status CheckTrained(std::string_view what, const Graph& graph,
+                          std::span<const ForwardOp> ops) {
+  if (!HasBackward(graph)) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0625",
+                       .what = fmt::format("{}: this trace has no backward pass", what),
+                       .why = "nothing is kept for one, so there is no memory to save",
+                       .effect = "the step would stay as it is",
+                       .fix = "record steps of training"});
+  }
+  const bool joined =
+      std::any_of(ops.begin(), ops.end(), [](const ForwardOp& op) { return op.backward.valid(); });
+  if (joined) return absl::OkStatus();
+  return MakeStatus(
+      absl::StatusCode::kFailedPrecondition,
+      {.code = "E0626",
+       .what = fmt::format("{}: no layer has both forward and backward work", what),
+       .why = "neither modules nor autograd's sequence numbers say which backward work belongs to "
+              "which forward work",
+       .effect = "it cannot be told when the backward pass needs something",
+       .fix = "record with daydream trace, or with profile(record_shapes=True), which keeps "
+              "sequence numbers"});
+}
+
+absl::Status CheckShapes(std::string_view what, std::span<const ForwardOp> ops) {
+  const bool any =
+      std::any_of(ops.begin(), ops.end(), [](const ForwardOp& op) { return op.shape.known(); });
+  if (any) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    {.code = "E0627",
+                     .what = fmt::format("{}: this trace has no shapes of ops", what),
+                     .why = "what the forward pass keeps for backward follows from shapes",
+                     .effect = "neither time nor memory can be told",
+                     .fix = "record with profile(record_shapes=True, ...)"});
+}
+
+std::vector<ForwardOp> ForwardOps(const Graph& graph) { return Walk(graph).Run(); }
+
+}  // namespace daydream

@@ -1,0 +1,352 @@
+#include "transforms/core/editor.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "graph/queue.h"
+#include "transforms/analysis/host_calls.h"
+
+namespace daydream {
+namespace {
+
+constexpr uint32_t kNoEdge = 0xffffffff;
+
+}  // namespace
+
+Editor::Editor(Graph& graph) : graph_(graph), recorded_tasks_(graph.size()) {
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.task(TaskId(i));
+    if (task.kind != TaskKind::kDelay || task.removed || task.detail >= graph.size()) continue;
+    TaskId holder(task.detail);
+    contended_.push_back({TaskId(i), holder, task.duration, graph.task(holder).duration});
+  }
+}
+
+CauseId Editor::BeginCause(std::string_view what) {
+  for (size_t i = 0; i < causes_.size(); ++i) {
+    if (causes_[i].what == what) return cause_ = static_cast<CauseId>(i);
+  }
+  DD_CHECK(causes_.size() < kNoCause);
+  causes_.push_back({.what = std::string(what)});
+  return cause_ = static_cast<CauseId>(causes_.size() - 1);
+}
+
+CauseId Editor::CauseOf(TaskId t) const {
+  return t.index() < cause_of_.size() ? cause_of_[t.index()] : kNoCause;
+}
+
+CauseId Editor::OpenCause() { return cause_ == kNoCause ? BeginCause("edited") : cause_; }
+
+void Editor::Touch(TaskId t, Duration duration, Duration gap) {
+  OpenCause();
+  if (cause_of_.size() <= t.index()) cause_of_.resize(graph_.size(), kNoCause);
+  cause_of_[t.index()] = cause_;
+  edits_.push_back({.task = t, .cause = cause_, .duration = duration, .gap = gap});
+  LaneKind kind = graph_.lane(graph_.task(t).lane).lane.kind;
+  Cause& cause = causes_[cause_];
+  // Work of modelled lanes (loader workers) belongs to neither side.
+  if (kind == LaneKind::kStream) cause.gpu += duration + gap;
+  if (kind == LaneKind::kThread) cause.host += duration + gap;
+}
+
+void Editor::TouchEdge(const Edge& e) {
+  edge_edits_.push_back({.from = e.from, .to = e.to, .rule = e.rule, .cause = OpenCause()});
+}
+
+void Editor::MarkPositions(TaskId t) {
+  const Task& task = graph_.task(t);
+  if (!IsGpu(task.kind)) return;
+  if (moved_positions_.size() < graph_.lanes().size()) {
+    moved_positions_.resize(graph_.lanes().size(), false);
+  }
+  moved_positions_[task.lane.index()] = true;
+}
+
+std::vector<TaskId> Editor::Select(const std::function<bool(const Graph&, TaskId)>& wanted) const {
+  std::vector<TaskId> selected;
+  for (size_t i = 0; i < graph_.size(); ++i) {
+    TaskId t(i);
+    if (!graph_.task(t).removed && wanted(graph_, t)) selected.push_back(t);
+  }
+  return selected;
+}
+
+void Editor::Scale(std::span<const TaskId> tasks, double factor) {
+  DD_CHECK(factor >= 0);
+  for (TaskId t : tasks) {
+    Task& task = graph_.mutable_task(t);
+    Duration before = task.duration;
+    task.duration = before.Scaled(factor);
+    Touch(t, task.duration - before, {});
+    ++changes_.scaled;
+  }
+}
+
+void Editor::SetDuration(TaskId t, Duration d) {
+  DD_CHECK(d >= Duration{});
+  Task& task = graph_.mutable_task(t);
+  Touch(t, d - task.duration, {});
+  task.duration = d;
+  ++changes_.set;
+}
+
+void Editor::SetGap(TaskId t, Duration gap) {
+  Task& task = graph_.mutable_task(t);
+  Touch(t, {}, gap - task.gap);
+  task.gap = gap;
+  ++changes_.set;
+}
+
+void Editor::Remove(std::span<const TaskId> tasks) {
+  for (TaskId t : tasks) {
+    Task& task = graph_.mutable_task(t);
+    if (task.removed) continue;
+    Touch(t, -task.duration, -task.gap);
+    task.duration = task.gap = {};
+    task.removed = true;
+    MarkPositions(t);
+    ++changes_.removed;
+  }
+}
+
+TaskId Editor::InsertAfter(TaskId after, Task task) {
+  TaskId t = graph_.InsertAfter(after, task);
+  Touch(t, task.duration, task.gap);
+  MarkPositions(t);
+  ++changes_.inserted;
+  return t;
+}
+
+TaskId Editor::InsertBefore(TaskId before, Task task) {
+  TaskId t = graph_.InsertBefore(before, task);
+  Touch(t, task.duration, task.gap);
+  MarkPositions(t);
+  ++changes_.inserted;
+  return t;
+}
+
+TaskId Editor::Append(Task task) {
+  TaskId t = graph_.Append(task);
+  Touch(t, task.duration, task.gap);
+  MarkPositions(t);
+  ++changes_.inserted;
+  return t;
+}
+
+void Editor::AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor from_anchor,
+                     Anchor to_anchor) {
+  graph_.AddEdge({.from = from,
+                  .to = to,
+                  .lag = lag,
+                  .rule = rule,
+                  .from_anchor = from_anchor,
+                  .to_anchor = to_anchor});
+  TouchEdge(graph_.edges().back());
+  ++changes_.edges;
+  if (rule != Rule::kLaunch) return;
+  calls_known_ = false;
+  if (launches_known_) {
+    launch_edge_.resize(graph_.size(), kNoEdge);
+    launch_edge_[to.index()] = static_cast<uint32_t>(graph_.edges().size() - 1);
+  }
+}
+
+void Editor::SetLag(size_t edge, Duration lag) {
+  Edge& e = graph_.mutable_edges()[edge];
+  if (e.lag == lag) return;
+  e.lag = lag;
+  TouchEdge(e);
+  ++changes_.edges;
+}
+
+size_t Editor::DropEdges(const std::function<bool(const Graph&, const Edge&)>& unwanted) {
+  size_t dropped = std::erase_if(graph_.mutable_edges(), [&](const Edge& e) {
+    if (!unwanted(graph_, e)) return false;
+    TouchEdge(e);
+    return true;
+  });
+  changes_.edges += dropped;
+  if (dropped > 0) launches_known_ = calls_known_ = false;
+  return dropped;
+}
+
+TaskId Editor::Fuse(std::span<const TaskId> tasks, std::string_view name, Duration duration) {
+  DD_CHECK(!tasks.empty());
+  TaskId first = tasks.front();
+  Task& task = graph_.mutable_task(first);
+  Touch(first, duration - task.duration, {});
+  task.duration = duration;
+  task.name = graph_.AddName(name);
+  changes_.fused += tasks.size();
+  size_t removed = changes_.removed;
+  RemoveWithLaunches(tasks.subspan(1));
+  for (TaskId t : tasks.subspan(1)) graph_.mutable_task(t).merged = true;
+  changes_.removed = removed;
+  return first;
+}
+
+size_t Editor::RemoveWithLaunches(std::span<const TaskId> gpu_tasks) {
+  if (gpu_tasks.empty()) return 0;
+  std::vector<TaskId> calls, rest;
+  IndexLaunches();
+  for (TaskId t : gpu_tasks) {
+    if (TaskId call = LaunchOf(t); call.valid()) {
+      calls.push_back(call);
+      Edge& launch = graph_.mutable_edges()[launch_edge_[t.index()]];
+      if (launch.lag > Duration{}) TouchEdge(launch);
+      launch.lag = std::min(launch.lag, Duration{});
+    }
+    for (TaskId d = graph_.task(t).lane_prev; d.valid() && graph_.task(d).kind == TaskKind::kDelay;
+         d = graph_.task(d).lane_prev) {
+      rest.push_back(d);
+    }
+  }
+  Remove(gpu_tasks);
+  std::sort(calls.begin(), calls.end());
+  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+  std::erase_if(calls, [&](TaskId call) {
+    auto launched = LaunchedBy(call);
+    return graph_.task(call).removed ||
+           std::any_of(launched.begin(), launched.end(),
+                       [&](TaskId t) { return !graph_.task(t).removed; });
+  });
+  Remove(calls);
+  for (TaskId call : calls) {
+    if (TaskId wait = OwnWait(graph_, call); wait.valid()) rest.push_back(wait);
+  }
+  uint64_t removed = changes_.removed;
+  Remove(rest);
+  changes_.removed = removed;  // parts of what was asked for
+  return calls.size();
+}
+
+void Editor::Finish() {
+  FollowHolders();
+  std::erase_if(graph_.mutable_edges(), [&](const Edge& e) {
+    const Task& to = graph_.task(e.to);
+    bool gone = to.removed && (e.rule == Rule::kHostWait || e.rule == Rule::kQueue) &&
+                (to.kind == TaskKind::kCall || to.kind == TaskKind::kWait);
+    if (!gone) return false;
+    cause_ = CauseOf(e.to);
+    TouchEdge(e);
+    return true;
+  });
+  launches_known_ = calls_known_ = false;
+  for (size_t lane = 0; lane < moved_positions_.size(); ++lane) {
+    if (moved_positions_[lane]) RebuildQueueEdges(graph_, LaneId(lane));
+  }
+  moved_positions_.clear();
+}
+
+LaneId Editor::NewLane(std::string_view name, LaneKind kind, LaneOrder order) {
+  // It has a name, but no number that a recorded lane could have.
+  return graph_.AddLane({.lane = {.kind = kind, .name = graph_.AddName(name), .number = -1},
+                         .order = order,
+                         .marks_steps = false});
+}
+
+void Editor::Move(TaskId t, LaneId lane, TaskId after) {
+  MarkPositions(t);
+  graph_.MoveToLane(t, lane, after);
+  MarkPositions(t);
+  Touch(t, {}, {});
+  edits_.back().moved = true;
+  ++changes_.moved;
+}
+
+void Editor::Relaunch(TaskId gpu_task, TaskId call) {
+  IndexLaunches();
+  uint32_t edge = launch_edge_[gpu_task.index()];
+  DD_CHECK(edge != kNoEdge);
+  Edge& e = graph_.mutable_edges()[edge];
+  if (e.from == call) return;
+  TouchEdge(e);
+  e.from = call;
+  e.from_anchor = Anchor::kEnd;
+  TouchEdge(e);
+  if (auto it = started_edge_.find(gpu_task); it != started_edge_.end()) {
+    Edge& started = graph_.mutable_edges()[it->second];
+    if (started.from != call) TouchEdge(started);
+    started.from = call;
+    TouchEdge(started);
+  }
+  calls_known_ = false;
+  MarkPositions(gpu_task);
+  ++changes_.edges;
+}
+
+void Editor::AllowReorder(LaneId lane) { graph_.mutable_lane(lane).order = LaneOrder::kPriority; }
+
+// The edge that says which call launched a task. A task that may start while its call still returns
+// has a second one from the call's start, and delays share the launch of what they delay.
+bool Editor::IsLaunch(const Edge& e) const {
+  return e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd &&
+         graph_.task(e.to).kind != TaskKind::kDelay;
+}
+
+// A task that waited for processors held by another one waits in proportion (rule G6).
+void Editor::FollowHolders() {
+  for (const Contended& c : contended_) {
+    Task& delay = graph_.mutable_task(c.delay);
+    const Task& holder = graph_.task(c.holder);
+    if (delay.duration != c.wait || holder.duration == c.held || c.held == Duration{}) continue;
+    Duration wait = c.wait.Scaled(holder.duration.seconds() / c.held.seconds());
+    if (CauseId held_by = CauseOf(c.holder); held_by != kNoCause) cause_ = held_by;
+    Touch(c.delay, wait - delay.duration, {});
+    delay.duration = wait;
+  }
+}
+
+void Editor::IndexLaunches() const {
+  if (launches_known_) return;
+  launch_edge_.assign(graph_.size(), kNoEdge);
+  started_edge_.clear();
+  for (size_t i = 0; i < graph_.edges().size(); ++i) {
+    const Edge& e = graph_.edges()[i];
+    if (e.rule != Rule::kLaunch) continue;
+    // Work that began before its call returned has a second edge, from the start of the call.
+    if (e.from_anchor == Anchor::kEnd) {
+      launch_edge_[e.to.index()] = static_cast<uint32_t>(i);
+    } else {
+      started_edge_[e.to] = static_cast<uint32_t>(i);
+    }
+  }
+  for (const auto& [task, edge] : started_edge_) {
+    if (launch_edge_[task.index()] == kNoEdge) launch_edge_[task.index()] = edge;
+  }
+  launches_known_ = true;
+}
+
+void Editor::IndexCalls() const {
+  if (calls_known_) return;
+  IndexLaunches();
+  launched_begin_.assign(graph_.size() + 1, 0);
+  for (uint32_t edge : launch_edge_) {
+    if (edge != kNoEdge) ++launched_begin_[graph_.edges()[edge].from.index() + 1];
+  }
+  for (size_t i = 1; i < launched_begin_.size(); ++i) launched_begin_[i] += launched_begin_[i - 1];
+  launched_.assign(launched_begin_.back(), TaskId::None());
+  std::vector<uint32_t> next(launched_begin_.begin(), launched_begin_.end() - 1);
+  for (size_t t = 0; t < launch_edge_.size(); ++t) {
+    if (launch_edge_[t] == kNoEdge) continue;
+    launched_[next[graph_.edges()[launch_edge_[t]].from.index()]++] = TaskId(t);
+  }
+  calls_known_ = true;
+}
+
+TaskId Editor::LaunchOf(TaskId gpu_task) const {
+  IndexLaunches();
+  if (gpu_task.index() >= launch_edge_.size()) return TaskId::None();
+  uint32_t edge = launch_edge_[gpu_task.index()];
+  return edge == kNoEdge ? TaskId::None() : graph_.edges()[edge].from;
+}
+
+std::span<const TaskId> Editor::LaunchedBy(TaskId call) const {
+  IndexCalls();
+  if (call.index() + 1 >= launched_begin_.size()) return {};
+  return std::span(launched_).subspan(
+      launched_begin_[call.index()],
+      launched_begin_[call.index() + 1] - launched_begin_[call.index()]);
+}
+
+}  // namespace daydream

@@ -1,0 +1,166 @@
+// The verbs of a what-if. An Editor works on one graph (a copy of the recorded one), counts what
+// it changed and attributes every change to a cause, so that the report can say why.
+//
+// Removing never breaks order: a removed task keeps its place and its edges but takes no time
+// (Task::removed), so whatever waited for it now waits for what it waited for.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+// What a transform does to the peak of GPU memory. What the edited ops keep for backward is walked
+// again (transforms/analysis/memory_profile.h), so that nobody says it here; `kept` gives that its
+// text.
+struct MemoryChange {
+  std::string what;       // "activations of 12 blocks are not kept"
+  int64_t bytes = 0;      // negative: saves
+  bool estimate = false;  // from shapes, not from recorded allocations
+  bool unknown = false;   // it does something, but how much cannot be told; bytes are 0
+  bool kept = false;      // bytes are told by the edited ops
+  bool at_most = false;   // the peak is this or lower
+  double in_step = 0;     // kept, without shapes: factor on what comes and goes; 0: not known
+};
+
+// Why kernels got their new times: one entry for kernels of one name with one explanation.
+struct KernelTerms {
+  std::string kernel;
+  std::string how;  // "by shapes: ..."
+  uint64_t kernels = 0;
+  Duration before, after;
+};
+
+struct Changes {
+  uint64_t scaled = 0, set = 0, inserted = 0, removed = 0, fused = 0, moved = 0, edges = 0;
+  std::vector<std::string> notes;     // assumptions worth telling: "fp16 would add loss scaling"
+  std::vector<std::string> warnings;  // what weakens the answer: "3 reads prevent capture"
+  std::vector<MemoryChange> memory;
+  // Examples that a step handles, times the recorded: step times compare only divided by it.
+  double samples = 1;
+  std::optional<uint64_t> capacity;  // bytes of the memory of a GPU that was put in; 0: not known
+  bool bound = false;  // this answer is a limit, although the transform usually predicts
+  std::vector<KernelTerms> terms;  // longest first; only transforms with a model of kernels
+  bool any() const { return scaled + set + inserted + removed + fused + moved + edges > 0; }
+};
+
+// Names a group of edits for the report: "GEMMs run on tensor cores".
+using CauseId = uint16_t;
+
+class Editor {
+ public:
+  explicit Editor(Graph& graph);
+  Graph& graph() { return graph_; }
+  const Graph& graph() const { return graph_; }
+  Changes& changes() { return changes_; }
+
+  // Edits after this call belong to `what`. Equal texts give equal ids.
+  CauseId BeginCause(std::string_view what);
+  struct Cause {
+    std::string what;
+    Duration host, gpu;  // sum of the duration changes by side, for ordering the report
+  };
+  std::span<const Cause> causes() const { return causes_; }
+  // What each edit changed, in order: the report switches causes on and off with it
+  // (report/predict/causes.h). `moved`: only its place changed.
+  struct Edit {
+    TaskId task;
+    CauseId cause;
+    bool moved = false;
+    Duration duration, gap;  // after minus before
+  };
+  std::span<const Edit> edits() const { return edits_; }
+  std::vector<Edit> TakeEdits() { return std::move(edits_); }
+  // An edge that came, went, or got another lag or origin. One that was relaunched is there twice.
+  struct EdgeEdit {
+    TaskId from, to;
+    Rule rule;
+    CauseId cause;
+  };
+  std::span<const EdgeEdit> edge_edits() const { return edge_edits_; }
+  std::vector<EdgeEdit> TakeEdgeEdits() { return std::move(edge_edits_); }
+  // Cause of the last edit of each task; kNoCause for untouched tasks.
+  static constexpr CauseId kNoCause = 0xffff;
+  CauseId CauseOf(TaskId t) const;
+
+  // Live tasks for which `wanted` holds, in TaskId order. O(tasks).
+  std::vector<TaskId> Select(const std::function<bool(const Graph&, TaskId)>& wanted) const;
+
+  void Scale(std::span<const TaskId> tasks, double factor);  // durations; factor >= 0
+  void SetDuration(TaskId t, Duration d);
+  void SetGap(TaskId t, Duration gap);
+  void Remove(std::span<const TaskId> tasks);  // duration and gap become 0
+  TaskId InsertAfter(TaskId after, Task task);
+  TaskId InsertBefore(TaskId before, Task task);
+  TaskId Append(Task task);
+  void AddEdge(TaskId from, TaskId to, Duration lag = {}, Rule rule = Rule::kTransform,
+               Anchor from_anchor = Anchor::kEnd, Anchor to_anchor = Anchor::kStart);
+  // Sets the lag of the edge with this index.
+  void SetLag(size_t edge, Duration lag);
+  // Drops the edges for which `unwanted` holds; returns how many. O(edges).
+  size_t DropEdges(const std::function<bool(const Graph&, const Edge&)>& unwanted);
+  // Replaces `tasks` (same lane, lane order) by the first of them with `duration` and `name`;
+  // the others are removed together with the host work that only launched them.
+  TaskId Fuse(std::span<const TaskId> tasks, std::string_view name, Duration duration);
+  // Removes GPU tasks together with the delays recorded in front of them, their launch calls
+  // (those that launch nothing else), the waiting part of those calls and the gap after them.
+  // Launch edges between removed tasks lose their lag. Returns the number of calls removed.
+  size_t RemoveWithLaunches(std::span<const TaskId> gpu_tasks);
+  LaneId NewLane(std::string_view name, LaneKind kind, LaneOrder order = LaneOrder::kFixed);
+  void Move(TaskId t, LaneId lane, TaskId after);
+  // `gpu_task`, which was launched by some call, is now launched by `call`. O(1).
+  void Relaunch(TaskId gpu_task, TaskId call);
+  // Free order by Task::priority on this lane.
+  void AllowReorder(LaneId lane);
+
+  // The call that launched this GPU task (rule kLaunch), or None. Indexed on first use, O(1).
+  TaskId LaunchOf(TaskId gpu_task) const;
+  // GPU tasks launched by this call. Indexed on first use.
+  std::span<const TaskId> LaunchedBy(TaskId call) const;
+  // Ends the edits: removed calls no longer wait for anything, and launch queues follow the new
+  // positions. O(tasks + edges).
+  void Finish();
+  // Tasks live before any edit of this editor; later ones were inserted by it.
+  size_t recorded_tasks() const { return recorded_tasks_; }
+
+ private:
+  void IndexLaunches() const;
+  void IndexCalls() const;
+  // A delay that scales with the task that held the processors, as they were at the beginning.
+  struct Contended {
+    TaskId delay, holder;
+    Duration wait, held;
+  };
+  bool IsLaunch(const Edge& e) const;
+  void FollowHolders();
+  CauseId OpenCause();
+  void Touch(TaskId t, Duration duration, Duration gap);  // changes of both
+  void TouchEdge(const Edge& e);
+  void MarkPositions(TaskId t);
+  Graph& graph_;
+  std::vector<Contended> contended_;
+  Changes changes_;
+  std::vector<Cause> causes_;
+  CauseId cause_ = kNoCause;
+  std::vector<CauseId> cause_of_;
+  std::vector<Edit> edits_;
+  std::vector<EdgeEdit> edge_edits_;
+  size_t recorded_tasks_ = 0;
+  mutable bool launches_known_ = false;        // launch_edge_ is complete
+  mutable bool calls_known_ = false;           // launched_begin_, launched_ are complete
+  mutable std::vector<uint32_t> launch_edge_;  // by GPU task: index into edges
+  mutable absl::flat_hash_map<TaskId, uint32_t> started_edge_;  // see IndexLaunches
+  std::vector<bool> moved_positions_;                           // by lane: GPU tasks came or went
+  mutable std::vector<uint32_t> launched_begin_;
+  mutable std::vector<TaskId> launched_;
+};
+
+}  // namespace daydream

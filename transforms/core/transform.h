@@ -1,0 +1,109 @@
+// A Transform is what users call an optimization: data and one function, no state. Each lives in
+// its own file and has one line in transforms.def, a page in docs/optimizations/ and a golden case
+// in tests/golden/; a test fails while one of the four is missing.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "transforms/core/editor.h"
+#include "transforms/core/params.h"
+
+namespace daydream {
+
+// What trying it for real takes, for `advise`. Empty for bounds and modelling verbs, which nobody
+// can switch on.
+struct Advice {
+  std::string_view effort;  // "2 lines", "1 word", "~20 lines"
+  std::string_view risk;    // "none", "numerics", "fixed shapes"
+  std::string_view how;     // the code line to try
+};
+
+// Another transform that cannot be in the same scenario.
+struct Conflict {
+  std::string_view with;    // its name
+  std::string_view reason;  // "both say what launches the kernels"
+  // Where the other one would have to stand for that: anywhere, or before or after this one only.
+  enum Place : uint8_t { kAnywhere, kBefore, kAfter };
+  Place comes = kAnywhere;
+};
+
+// How applying it changes the peak of GPU memory (transforms/analysis/memory_profile.h).
+enum class MemoryEffect : uint8_t {
+  kKept,  // by what the edited ops keep for backward, and by what Changes::memory adds
+  kAdds,  // only by what Changes::memory says
+  kNone,
+};
+
+class OptionFile;
+class OptionFiles;
+struct Transform;
+
+// Why `second` cannot follow `first` in one scenario, or none when it can. They may be the same: an
+// optimization that is given twice.
+std::optional<Conflict> FindConflict(const Transform& first, const Transform& second);
+
+struct Transform {
+  std::string_view name;     // "amp"
+  std::string_view summary;  // one line, no full stop
+  std::span<const ParamSpec> params = {};
+  bool bound = false;  // a limit, not a prediction: printed with <=
+  // Edits the graph. FailedPrecondition (with a Diagnostic) when the trace lacks what it needs.
+  absl::Status (*apply)(const Params& params, Editor& edit) = nullptr;
+  std::string_view model;    // what changes and how the new times are found, a few sentences
+  std::string_view ignores;  // what is not modelled
+  std::string_view sources;  // papers and documents behind the model
+  Advice advice = {};
+  std::span<const Conflict> conflicts = {};  // one of the two transforms needs to say it
+  // Why a scenario cannot have it twice. Empty when it can: a second one is about other tasks, or
+  // does more of the same.
+  std::string_view twice = "a second time would count the same gain twice";
+  MemoryEffect memory = MemoryEffect::kKept;
+  std::string_view memory_model;  // what the change of the peak rests on, or why there is none
+  // An optimization of the user's own (transforms/scenario/option_file.h), which then does what
+  // `apply` does for the others.
+  const OptionFile* file = nullptr;
+};
+
+// All transforms in the order of transforms.def.
+std::span<const Transform* const> Transforms();
+const Transform* FindTransform(std::string_view name);
+
+// One item of --opt: a transform with its arguments bound.
+struct Application {
+  const Transform* transform = nullptr;
+  Params params;
+  std::shared_ptr<const OptionFile> file = nullptr;  // owns `transform` when it came from a file
+};
+// "amp(dtype=bf16),fuse" -> two applications, to be applied in this order.
+// SPEC := ITEM (',' ITEM)*; ITEM := NAME ['(' ARG (',' ARG)* ')']; ARG := VALUE | KEY '=' VALUE.
+// NAME may also be a file (./mine.yaml) or an optimization of one; `files` loads and keeps them.
+// Two optimizations that exclude each other are refused (E0111). Errors point at the place
+// (`where` holds the text and a caret) and suggest names.
+absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec,
+                                                       OptionFiles* files = nullptr);
+
+// What one application did.
+struct Applied {
+  std::string spelled;  // "amp(dtype=bf16)"
+  bool bound = false;
+  Changes changes;
+  std::vector<Editor::Cause> causes;
+  std::vector<Editor::Edit> edits;
+  std::vector<Editor::EdgeEdit> edge_edits;
+};
+
+// Applies one transform: runs it and validates the graph afterwards. A transform that matched
+// nothing fails with FailedPrecondition E0601 ("fuse: no kernel matched ...").
+absl::StatusOr<Applied> Apply(const Application& application, Graph& graph);
+
+#define TRANSFORM(symbol) extern const Transform symbol;
+#include "transforms/optimizations/transforms.def"
+#undef TRANSFORM
+
+}  // namespace daydream

@@ -1,0 +1,104 @@
+#include "transforms/edits/amp_casts.h"
+
+#include <algorithm>
+#include <map>
+
+#include "transforms/edits/inserted_kernel.h"
+
+namespace daydream {
+namespace {
+
+// A cast reads 4 bytes an element and writes 2, or the other way round; one to fp8 reads 2 and
+// writes 1 twice, as it is and transposed (Transformer Engine, cast_transpose).
+constexpr double kBytesPerElement = 6;
+constexpr double kNarrowBytesPerElement = 4;
+// From the end of the check to the return of the host's read: docs/how-it-works.md, blocking calls.
+constexpr Duration kReadBack = Duration::Us(10);
+
+}  // namespace
+
+Duration AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model) {
+  edit.BeginCause("casts added");
+  const HostCosts costs = MeasureHostCosts(edit.graph());
+  const NameId op_name = edit.graph().AddName("aten::to (autocast)");
+  const NameId call_name = edit.graph().AddName("cudaLaunchKernel");
+  const NameId kernel_name = edit.graph().AddName(
+      model.dtype == DType::kFp16 ? "cast_elementwise_fp16" : "cast_elementwise_bf16");
+  const NameId narrow_name = edit.graph().AddName("cast_transpose_amax_fp8");
+  for (const Cast& cast : casts) {
+    Duration time = model.floor;
+    if (cast.elements > 0 && model.bandwidth > 0) {
+      const double bytes = cast.narrow ? kNarrowBytesPerElement : kBytesPerElement;
+      time = std::max(time, Duration::FromDouble(bytes * 1e9 / model.bandwidth *
+                                                 static_cast<double>(cast.elements)));
+    }
+    InsertKernel(edit,
+                 {.at = cast.at,
+                  .after = cast.after,
+                  .name = cast.narrow ? narrow_name : kernel_name,
+                  .duration = time,
+                  .op = op_name,
+                  .call = call_name},
+                 costs);
+  }
+  return costs.op;
+}
+
+size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
+  const Graph& graph = edit.graph();
+  struct OptimizerStep {
+    TaskId first;
+    Duration time;
+  };
+  std::map<uint16_t, OptimizerStep> steps;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.task(TaskId(i));
+    if (task.removed || task.kind != TaskKind::kKernel || task.phase != Phase::kOptimizer) continue;
+    OptimizerStep& step = steps[task.step];
+    step.time += task.duration;
+    if (!step.first.valid() || task.recorded_start < graph.task(step.first).recorded_start) {
+      step.first = TaskId(i);
+    }
+  }
+  edit.BeginCause("gradients are checked and unscaled");
+  const HostCosts costs = MeasureHostCosts(graph);
+  const NameId check = edit.graph().AddName("_amp_foreach_non_finite_check_and_unscale_");
+  const NameId launch = edit.graph().AddName("cudaLaunchKernel");
+  const NameId read = edit.graph().AddName("cudaStreamSynchronize");
+  size_t added = 0;
+  for (const auto& [index, step] : steps) {
+    TaskId before = edit.LaunchOf(step.first);
+    if (!before.valid()) continue;
+    const Task kernel = graph.task(step.first), host = graph.task(before);
+    TaskId checked =
+        edit.InsertBefore(step.first, {.recorded_start = kernel.recorded_start,
+                                       .duration = std::max(floor, step.time.Scaled(share)),
+                                       .name = check,
+                                       .lane = kernel.lane,
+                                       .scope = kernel.scope,
+                                       .step = kernel.step,
+                                       .kind = TaskKind::kKernel,
+                                       .phase = Phase::kOptimizer});
+    ++added;
+    // A captured optimizer looks at the check on the GPU.
+    if (IsGraphLaunch(graph, host)) {
+      edit.AddEdge(before, checked, {}, Rule::kLaunch);
+      continue;
+    }
+    Task call{.recorded_start = host.recorded_start,
+              .duration = costs.op,
+              .name = launch,
+              .lane = host.lane,
+              .scope = host.scope,
+              .step = host.step,
+              .kind = TaskKind::kCall,
+              .phase = Phase::kOptimizer};
+    edit.AddEdge(edit.InsertBefore(before, call), checked, {}, Rule::kLaunch);
+    call.name = read;
+    TaskId wait = edit.InsertBefore(before, call);
+    edit.AddEdge(checked, wait, kReadBack, Rule::kHostWait, Anchor::kEnd, Anchor::kEnd);
+  }
+  return added;
+}
+
+}  // namespace daydream

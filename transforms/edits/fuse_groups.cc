@@ -1,0 +1,278 @@
+#include "transforms/edits/fuse_groups.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "costmodel/kernel_class.h"
+
+namespace daydream {
+namespace {
+
+// Host tasks looked at between two launches; more than that is not launch overhead.
+constexpr int kMostBetween = 1000;
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Compilers and libraries have merged these already, as far as they can.
+bool IsFusedAlready(std::string_view name) {
+  return name.starts_with("triton_") || name.starts_with("fused_") || Contains(name, "Fused") ||
+         Contains(name, "fused_");
+}
+
+uint64_t Threads(const KernelDetail* k) {
+  if (k == nullptr) return 0;
+  uint64_t n = 1;
+  for (uint32_t v : k->grid) n *= v;
+  for (uint32_t v : k->block) n *= v;
+  return n;
+}
+
+}  // namespace
+
+FuseGroups::FuseGroups(Editor& edit)
+    : edit_(edit),
+      graph_(edit.graph()),
+      shapes_(graph_),
+      elementwise_(graph_.size()),
+      class_(graph_.size(), KernelClass::kOther),
+      held_(graph_.size()),
+      holds_(graph_.size()),
+      waits_(graph_.size()),
+      optimizer_scope_(graph_.tables().scopes.size()) {
+  std::map<NameId, KernelClass> known;
+  for (size_t i = 0; i < graph_.size(); ++i) {
+    const Task& task = graph_.task(TaskId(i));
+    if (task.phase == Phase::kBackward) has_backward_ = true;
+    if (task.kind != TaskKind::kKernel || task.removed) continue;
+    auto [it, inserted] = known.try_emplace(task.name, KernelClass::kOther);
+    if (inserted) {
+      std::string_view name = graph_.Name(task.name);
+      if (!IsFusedAlready(name)) it->second = ClassifyKernel(name).kind;
+      // Copies by PyTorch's elementwise frame (casts, layout) are elementwise work to a compiler.
+      if (it->second == KernelClass::kCopy && !Contains(name, "elementwise_kernel")) {
+        it->second = KernelClass::kOther;
+      }
+    }
+    class_[i] = it->second;
+    elementwise_[i] =
+        it->second == KernelClass::kElementwise || it->second == KernelClass::kOptimizer;
+  }
+  for (const Edge& e : graph_.edges()) {
+    if (e.rule == Rule::kHostWait) waits_[e.to.index()] = true;
+    if (e.rule == Rule::kLaunch || e.rule == Rule::kQueue) continue;
+    holds_[e.from.index()] = held_[e.to.index()] = true;
+  }
+  for (size_t i = 0; i < optimizer_scope_.size(); ++i) {
+    const Scope& s = graph_.tables().scopes[i];
+    bool inner = s.parent.index() < i && optimizer_scope_[s.parent.index()];
+    std::string_view name = graph_.Name(s.name);
+    optimizer_scope_[i] = inner || name.starts_with("Optimizer.step") ||
+                          (name.starts_with("## ") && Contains(name, "optimizer"));
+  }
+}
+
+bool FuseGroups::InOptimizer(const Task& task) const {
+  return task.phase == Phase::kOptimizer ||
+         (task.scope.index() < optimizer_scope_.size() && optimizer_scope_[task.scope.index()]);
+}
+
+std::vector<std::vector<TaskId>> FuseGroups::Optimizers(size_t* fused_already) const {
+  std::vector<std::vector<TaskId>> groups;
+  for (const GraphLane& lane : graph_.lanes()) {
+    if (lane.lane.kind != LaneKind::kStream) continue;
+    std::vector<TaskId> group;
+    auto close = [&] {
+      if (!group.empty()) groups.push_back(std::move(group));
+      group.clear();
+    };
+    for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) {
+      const Task& task = graph_.task(t);
+      if (task.removed || !IsGpu(task.kind)) continue;
+      // Anything else on the stream ends the optimizer step; so does what others wait for.
+      if (!InOptimizer(task) || task.kind != TaskKind::kKernel) {
+        if (task.kind == TaskKind::kKernel) close();
+        continue;
+      }
+      if (IsFusedAlready(graph_.Name(task.name))) ++*fused_already;
+      if (!elementwise_[t.index()]) continue;
+      if (!group.empty() && graph_.task(group.back()).step != task.step) close();
+      if (held_[t.index()]) close();
+      group.push_back(t);
+      if (holds_[t.index()]) close();
+    }
+    close();
+  }
+  return groups;
+}
+
+bool FuseGroups::SameSize(TaskId a, TaskId b) {
+  const OpShape &first = shapes_.Of(a), &second = shapes_.Of(b);
+  if (first.known() && second.known()) return first.largest == second.largest;
+  if (!elementwise_[a.index()] || !elementwise_[b.index()]) return false;
+  uint64_t threads = Threads(graph_.Kernel(a));
+  return threads > 0 && threads == Threads(graph_.Kernel(b));
+}
+
+bool FuseGroups::MayJoin(TaskId previous, TaskId next, bool any_size) {
+  const Task &a = graph_.task(previous), &b = graph_.task(next);
+  if (a.step != b.step || a.phase != b.phase || holds_[previous.index()] || held_[next.index()]) {
+    return false;
+  }
+  if (!any_size && !SameSize(previous, next)) return false;
+  // Both launched by the same thread, one after the other, and nothing waited for between.
+  TaskId from = edit_.LaunchOf(previous), to = edit_.LaunchOf(next);
+  if (!from.valid() || !to.valid() || from == to) return false;
+  if (edit_.LaunchedBy(from).size() > 1 || edit_.LaunchedBy(to).size() > 1) return false;
+  TaskId t = graph_.task(from).lane_next;
+  for (int i = 0; i < kMostBetween && t.valid(); ++i, t = graph_.task(t).lane_next) {
+    if (t == to) return true;
+    if (waits_[t.index()]) return false;
+  }
+  return false;
+}
+
+template <typename Wanted>
+std::vector<std::vector<TaskId>> FuseGroups::Collect(const Wanted& wanted, bool any_size) {
+  std::vector<std::vector<TaskId>> runs;
+  for (const GraphLane& lane : graph_.lanes()) {
+    if (lane.lane.kind != LaneKind::kStream) continue;
+    std::vector<TaskId> run;
+    auto close = [&] {
+      if (run.size() > 1) runs.push_back(std::move(run));
+      run.clear();
+    };
+    for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) {
+      const Task& task = graph_.task(t);
+      if (task.removed || task.kind == TaskKind::kDelay) continue;
+      if (task.kind != TaskKind::kKernel || !wanted(t)) {
+        close();
+        continue;
+      }
+      if (!run.empty() && !MayJoin(run.back(), t, any_size)) close();
+      run.push_back(t);
+    }
+    close();
+  }
+  return runs;
+}
+
+std::vector<std::vector<TaskId>> FuseGroups::Runs(const Classes& classes) {
+  return Collect(
+      [&](TaskId t) {
+        return t.index() < class_.size() &&
+               std::find(classes.begin(), classes.end(), class_[t.index()]) != classes.end();
+      },
+      /*any_size=*/false);
+}
+
+std::vector<std::vector<TaskId>> FuseGroups::RunsOf(const std::vector<bool>& wanted) {
+  return Collect([&](TaskId t) { return t.index() < wanted.size() && wanted[t.index()]; },
+                 /*any_size=*/true);
+}
+
+std::vector<FusionNode> FuseGroups::NodesOf(const std::vector<TaskId>& run) {
+  std::vector<FusionNode> nodes;
+  ScopeId last;
+  for (TaskId t : run) {
+    const OpShape& shape = shapes_.Of(t);
+    if (!shape.known()) return {};
+    if (last.valid() && shape.scope == last) continue;  // further kernels of the same op
+    last = shape.scope;
+    nodes.push_back(NodeOf(shape, class_[t.index()]));
+  }
+  return nodes;
+}
+
+std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, double kept,
+                                               Duration floor) {
+  const DeviceSpec* spec = DeviceOf(graph_, run.front()).spec;
+  const std::vector<FusionNode> nodes = NodesOf(run);
+  if (spec == nullptr || nodes.empty()) return std::nullopt;
+  const DType dtype = shapes_.Of(run.front()).dtype;
+  const FusionGroup group = MergeAll(*spec, nodes,
+                                     {.element_bytes = static_cast<double>(DTypeBytes(dtype)),
+                                      .kept = kept,
+                                      .floor_ns = static_cast<double>(floor.ns)});
+  Duration measured;
+  for (TaskId t : run) measured += graph_.task(t).duration;
+  if (group.ns_before <= 0) return std::nullopt;
+  return std::max(measured.Scaled(group.ns_after / group.ns_before), std::min(measured, floor));
+}
+
+Duration FuseGroups::TimeOf(const std::vector<TaskId>& run, const RunModel& model, bool* shaped) {
+  Duration total, moving, longest;
+  size_t movers = 0;
+  for (TaskId t : run) {
+    const Duration d = graph_.task(t).duration;
+    total += d;
+    if (d > model.floor * 2)
+      moving += d, ++movers;
+    else
+      longest = std::max(longest, d);
+  }
+  const std::optional<Duration> by_bytes = MergedTime(run, model.kept, model.floor);
+  *shaped = by_bytes.has_value();
+  if (by_bytes) return std::min(*by_bytes, total);
+  const double n = static_cast<double>(std::max<size_t>(movers, 1)), passes = model.passes;
+  const double ratio = std::max(passes * n - (2 - model.kept) * (n - 1), 2.0) / (passes * n);
+  return std::min(std::max(longest, moving.Scaled(std::min(1.0, ratio))), total);
+}
+
+void FuseGroups::Merge(const std::vector<TaskId>& run, std::string_view name, Duration time,
+                       std::string_view cause, bool whole_step) {
+  edit_.BeginCause(cause);
+  const std::vector<TaskId> host = HostBetween(run, whole_step);
+  edit_.Fuse(run, name, time);
+  edit_.BeginCause(fmt::format("host time of {}", cause));
+  for (TaskId t : host) {
+    if (graph_.task(t).removed) continue;
+    // The gap after an op is time of the program around it, not of the op.
+    const Duration gap = whole_step ? Duration{} : graph_.task(t).gap;
+    edit_.Remove({&t, 1});
+    if (gap != Duration{}) edit_.SetGap(t, gap);
+  }
+}
+
+void FuseGroups::KeepBetween(const std::vector<TaskId>& run, double kept) {
+  const uint32_t group = edit_.graph().NewUnit();
+  for (TaskId t : run) {
+    const OpShape& shape = shapes_.Of(t);
+    if (!shape.known()) continue;
+    // Casts around a product are parts of its op, which is not merged with them.
+    const auto work = WorkOf(shape.name, shape.inputs, shape.dtype);
+    const bool product = work.has_value() && work->kind != OpWork::Kind::kMemory;
+    if (product && !Multiplies(ClassOf(t))) continue;
+    OpChange& change = edit_.graph().mutable_change(shape.scope);
+    change.group = group;
+    change.between = kept;
+  }
+}
+
+std::vector<TaskId> FuseGroups::HostBetween(const std::vector<TaskId>& group,
+                                            bool everything) const {
+  std::vector<TaskId> host, stretch;
+  const std::vector<Scope>& scopes = graph_.tables().scopes;
+  for (size_t i = 1; i < group.size(); ++i) {
+    TaskId from = edit_.LaunchOf(group[i - 1]), to = edit_.LaunchOf(group[i]);
+    if (!from.valid() || !to.valid() || from == to) continue;
+    stretch.clear();
+    TaskId t = graph_.task(from).lane_next;
+    bool alone = graph_.task(from).lane == graph_.task(to).lane;
+    for (int n = 0; alone && t.valid() && t != to; ++n, t = graph_.task(t).lane_next) {
+      const Task& task = graph_.task(t);
+      alone = n < kMostBetween && !waits_[t.index()] && edit_.LaunchedBy(t).empty() &&
+              task.kind != TaskKind::kWait;
+      bool in_op =
+          task.scope.index() < scopes.size() && scopes[task.scope.index()].kind == EventKind::kOp;
+      if (everything ? InOptimizer(task) : in_op) stretch.push_back(t);
+    }
+    if (alone && t == to) host.insert(host.end(), stretch.begin(), stretch.end());
+  }
+  return host;
+}
+
+}  // namespace daydream

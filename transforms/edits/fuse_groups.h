@@ -1,0 +1,104 @@
+// Which kernels fuse merges.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "transforms/analysis/op_shapes.h"
+#include "transforms/analysis/precision.h"
+#include "transforms/core/editor.h"
+#include "transforms/core/params.h"
+
+namespace daydream {
+
+// Parameters of all optimizations that merge kernels which go over memory.
+inline constexpr ParamSpec kPassesParam = {
+    .name = "passes",
+    .unit = Unit::kNone,
+    .fallback = 2.5,
+    .low = 2,
+    .high = 3,
+    .min = 1,
+    .max = 16,
+    .help = "tensors that a kernel of unknown shape reads or writes, on average",
+    .source = "one (unary) or two (binary) inputs and one output"};
+inline constexpr ParamSpec kKeptParam = {
+    .name = "kept",
+    .unit = Unit::kShare,
+    .fallback = 0.5,
+    .low = 0,
+    .high = 1,
+    .min = 0,
+    .max = 1,
+    .help = "share of intermediate results that are stored anyway, for backward",
+    .source = "design estimate, not measured"};
+
+// What is not known of a run is told from the times of its kernels.
+struct RunModel {
+  Duration floor;       // shortest kernel; below twice that, times say little about bytes
+  double passes = 2.5;  // tensors that a kernel reads or writes, where shapes do not say
+  double kept = 0;      // share of the results in between that is written for backward
+};
+
+class FuseGroups {
+ public:
+  explicit FuseGroups(Editor& edit);
+
+  // The kernels of each optimizer step that a fused optimizer does away with, by stream, in lane
+  // order. Counts kernels of optimizers that are fused already.
+  std::vector<std::vector<TaskId>> Optimizers(size_t* fused_already) const;
+
+  // Longest runs of two or more kernels of these classes, of equal size, on one stream, step and
+  // phase with no other work, and no edge but launches, between them. Kernels that a compiler or
+  // a library has fused are left out. Sizes are those of recorded shapes, else numbers of threads,
+  // which say nothing about other classes than elementwise.
+  using Classes = std::vector<KernelClass>;
+  std::vector<std::vector<TaskId>> Runs(const Classes& classes);
+  // Runs of kernels for which `wanted` holds, whatever their size.
+  std::vector<std::vector<TaskId>> RunsOf(const std::vector<bool>& wanted);
+
+  // The ops of a run as nodes of a fusion; empty when a size is not known.
+  std::vector<FusionNode> NodesOf(const std::vector<TaskId>& run);
+  // Time of the merged kernel: the measured times, in the ratio that the bytes give (`kept`:
+  // FusionRules). Nothing when shapes or the GPU are not known.
+  std::optional<Duration> MergedTime(const std::vector<TaskId>& run, double kept, Duration floor);
+  // The same from shapes where they are known, else from times. Never more than now.
+  Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, bool* shaped);
+  // Merges a run into one kernel; its launches and the host time of its ops are gone, too.
+  // `whole_step`: also host time around ops. `cause` names both ("... merged").
+  void Merge(const std::vector<TaskId>& run, std::string_view name, Duration time,
+             std::string_view cause, bool whole_step);
+  // Of what passes between the ops of a run that was merged, and that nobody else needs, the share
+  // `kept` stays in memory for backward; the rest is made again.
+  void KeepBetween(const std::vector<TaskId>& run, double kept);
+  KernelClass ClassOf(TaskId t) const {
+    return t.index() < class_.size() ? class_[t.index()] : KernelClass::kOther;
+  }
+
+  // Host work that only served to launch all but the first of `group`: between consecutive
+  // launches on one thread, if the thread launches nothing else and waits for nothing there.
+  // `everything`: also work outside of framework ops.
+  std::vector<TaskId> HostBetween(const std::vector<TaskId>& group, bool everything) const;
+
+  bool has_backward() const { return has_backward_; }
+  bool InOptimizerStep(TaskId t) const { return InOptimizer(graph_.task(t)); }
+
+ private:
+  bool InOptimizer(const Task& task) const;
+  bool MayJoin(TaskId previous, TaskId next, bool any_size);
+  bool SameSize(TaskId a, TaskId b);
+  template <typename Wanted>
+  std::vector<std::vector<TaskId>> Collect(const Wanted& wanted, bool any_size);
+
+  Editor& edit_;
+  const Graph& graph_;
+  OpShapes shapes_;
+  std::vector<bool> elementwise_;      // by task
+  std::vector<KernelClass> class_;     // by task; kOther for all but kernels not fused yet
+  std::vector<bool> held_, holds_;     // by task: other edges than launches come in, go out
+  std::vector<bool> waits_;            // by task: waits for the GPU
+  std::vector<bool> optimizer_scope_;  // by scope
+  bool has_backward_ = false;
+};
+
+}  // namespace daydream

@@ -1,0 +1,246 @@
+#include "transforms/edits/other_gpu.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "costmodel/roofline.h"
+#include "costmodel/wave_scaling.h"
+#include "transforms/edits/retime.h"
+
+namespace daydream {
+namespace {
+
+using Tf32 = OtherGpuRules::Tf32;
+
+bool IsHalf(DType d) { return d == DType::kFp16 || d == DType::kBf16 || d == DType::kFp8; }
+
+// What the new GPU runs a format as that it has no tensor cores for: 16 bit stays 16 bit where
+// there is any, everything else is computed by the vector units.
+DType FormatOn(const DeviceSpec& target, DType recorded) {
+  if (recorded == DType::kFp32 || recorded == DType::kUnknown) return DType::kFp32;
+  if (target.TensorPeak(recorded) > 0) return recorded;
+  if (IsHalf(recorded) && target.TensorPeak(DType::kFp16) > 0) return DType::kFp16;
+  return DType::kFp32;
+}
+
+Duration WorkScaled(Duration measured, Duration floor, double factor) {
+  const Duration fixed = std::min(measured, floor);
+  return fixed + (measured - fixed).Scaled(factor);
+}
+
+}  // namespace
+
+std::string_view Name(OtherGpuMethod method) {
+  switch (method) {
+    case OtherGpuMethod::kShapes:
+      return "shapes";
+    case OtherGpuMethod::kWaves:
+      return "waves";
+    case OtherGpuMethod::kMeasured:
+      return "measurement";
+    case OtherGpuMethod::kClass:
+      break;
+  }
+  return "class";
+}
+
+OtherGpu::OtherGpu(const Graph& graph, const DeviceSpec& target, const OtherGpuRules& rules)
+    : graph_(graph),
+      target_(target),
+      rules_(rules),
+      works_(graph),
+      classes_(graph),
+      precision_(graph),
+      devices_(graph),
+      floor_(KernelFloor(graph)) {
+  LearnBias();
+}
+
+OpTimes& OtherGpu::TimesOn(const DeviceSpec* device) {
+  std::unique_ptr<OpTimes>& times = times_[device];
+  if (times == nullptr) times = std::make_unique<OpTimes>(*device);
+  return *times;
+}
+
+// Work that was guessed has no bound: it may be less.
+OpTime OtherGpu::There(const OpWork& work, DType format) {
+  OpTime time = TimesOn(&target_).Of(work, format);
+  if (!work.exact) time.bound_ns = 0;
+  return time;
+}
+
+// The work of an op is that of its matrix kernels, or of its others; an op of one kind may have
+// kernels of the other beside them (casts, layout changes), which go with it.
+bool OtherGpu::TimedByShapes(TaskId t, const Setting& setting) {
+  const OpWork* work = works_.Of(t).work;
+  return work != nullptr && setting.from != nullptr &&
+         (setting.matrix ? !work->products.empty() : true);
+}
+
+void OtherGpu::LearnBias() {
+  std::vector<TaskId> first;  // of each op
+  for (size_t i = 0; i < graph_.size(); ++i) {
+    const TaskId t(i);
+    const Task& task = graph_.task(t);
+    if (task.removed || task.kind != TaskKind::kKernel) continue;
+    const OpWorkTable::Op known = works_.Of(t);
+    if (known.work == nullptr) continue;
+    Op& op = ops_[known.scope];
+    if (op.kernels == 0) first.push_back(t);
+    op.total += task.duration;
+    ++op.kernels;
+  }
+  for (TaskId t : first) {
+    const Setting setting = SettingOf(t);
+    if (!TimedByShapes(t, setting)) continue;
+    const OpWorkTable::Op known = works_.Of(t);
+    const OpTime& here = TimesOn(setting.from).Of(*known.work, setting.format);
+    const Op& op = ops_[known.scope];
+    // Short kernels say how long a launch takes, not how fast the GPU is.
+    if (!here.absolute() || here.ns < kKernelFloorNs * op.kernels) continue;
+    bias_.Add(FamilyOf(here), static_cast<double>(op.total.ns), here.ns);
+  }
+}
+
+// Convolutions are run by kernels of matrix products, too: the op tells.
+bool OtherGpu::IsConvolution(TaskId t, KernelClass kind) const {
+  if (kind == KernelClass::kConv) return true;
+  const std::vector<Scope>& scopes = graph_.tables().scopes;
+  ScopeId s = graph_.task(t).scope;
+  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
+    if (scopes[s.index()].kind == EventKind::kOp &&
+        graph_.Name(scopes[s.index()].name).find("conv") != std::string_view::npos) {
+      return true;
+    }
+    s = scopes[s.index()].parent;
+  }
+  return false;
+}
+
+OtherGpu::Setting OtherGpu::SettingOf(TaskId t) {
+  Setting s{.from = devices_.Of(t), .precision = precision_.Of(t)};
+  const KernelClass kind = classes_.Of(t);
+  s.matrix = Multiplies(kind);
+  const OpWork* work = works_.Of(t).work;
+  if (s.matrix && s.from != nullptr) {
+    s.format = RecordedFormat(*s.from, s.precision);
+    s.format_there = FormatOn(target_, s.format);
+    const bool wanted =
+        rules_.tf32 == Tf32::kAll || (rules_.tf32 == Tf32::kConvolutions && IsConvolution(t, kind));
+    s.tf32 = wanted && s.format == DType::kFp32 && target_.vendor == "NVIDIA" &&
+             target_.TensorPeak(DType::kTf32) > 0 && s.from->TensorPeak(DType::kTf32) == 0;
+  } else if (work != nullptr && work->dtype != DType::kUnknown) {
+    s.format = s.format_there = work->dtype;
+  }
+  return s;
+}
+
+double OtherGpu::Tf32Gain() const {
+  const double from = target_.SustainedTflops(DType::kFp32);
+  const double to = target_.SustainedTflops(DType::kTf32);
+  return from > 0 && to > from ? std::pow(to / from, kFormatGain) : 1;
+}
+
+void OtherGpu::ByShapes(TaskId t, const Setting& s, Kernel& kernel) {
+  const OpWorkTable::Op known = works_.Of(t);
+  const Op& op = ops_[known.scope];
+  const auto total = static_cast<double>(op.total.ns);
+  const OpTime& here = TimesOn(s.from).Of(*known.work, s.format);
+  const OpTime there = There(*known.work, s.format_there);
+  TransferRules rules = rules_.transfer;
+  rules.floor_ns = kKernelFloorNs * op.kernels;
+  kernel.method = OtherGpuMethod::kShapes;
+  const Duration measured = graph_.task(t).duration;
+  if (here.ns <= rules.floor_ns && there.ns <= rules.floor_ns) {
+    kernel.same_format = kernel.time = measured;
+    return;
+  }
+  const Transfer transfer = TransferOp(total, here, there, bias_.Of(FamilyOf(here)), false, rules);
+  kernel.bounded = transfer.bounded;
+  kernel.same_format = kernel.time = measured.Scaled(transfer.ns / total);
+  kernel.least = kernel.least_same_format = measured.Scaled(there.bound_ns / total);
+  if (!s.tf32) return;
+  const double fast =
+      InFormatNs(target_, *known.work, DType::kFp32, DType::kTf32, transfer.ns, kOwnInFormat);
+  const double bound = There(*known.work, DType::kTf32).bound_ns;
+  kernel.bounded = fast < bound;
+  kernel.tf32 = true;
+  kernel.time = measured.Scaled(std::max(fast, bound) / total);
+  kernel.least = measured.Scaled(bound / total);
+}
+
+void OtherGpu::ByLaunchOrClass(TaskId t, const Setting& s, Kernel& kernel) {
+  const Duration measured = graph_.task(t).duration;
+  const KernelDetail* launch = graph_.Kernel(t);
+  double factor = 1;
+  if (!s.matrix && launch != nullptr && launch->grid[0] > 0 && launch->block[0] > 0) {
+    kernel.method = OtherGpuMethod::kWaves;
+    factor = ScaleWaves(*s.from, target_, LaunchShapeOf(*launch), {}).factor;
+  } else {
+    factor = ClassRatio(*s.from, target_, s.matrix ? OpFamily::kProduct : OpFamily::kMemory,
+                        s.format, s.format_there);
+  }
+  kernel.same_format = kernel.time = WorkScaled(measured, floor_, factor);
+  if (!s.tf32) return;
+  kernel.tf32 = true;
+  kernel.time = WorkScaled(kernel.same_format, floor_, 1 / Tf32Gain());
+}
+
+OtherGpu::Kernel OtherGpu::Of(TaskId t) {
+  Kernel kernel;
+  const Setting setting = SettingOf(t);
+  kernel.same_format = kernel.time = graph_.task(t).duration;
+  if (setting.from == nullptr) return kernel;
+  if (RunAlike(*setting.from, target_)) {
+    kernel.method = OtherGpuMethod::kMeasured;
+    return kernel;
+  }
+  if (setting.format_there != setting.format) kernel.lost = setting.format;
+  if (TimedByShapes(t, setting) && kernel.time > Duration{}) {
+    ByShapes(t, setting, kernel);
+  } else {
+    ByLaunchOrClass(t, setting, kernel);
+  }
+  return kernel;
+}
+
+std::string OtherGpu::Explain(TaskId t) {
+  const Setting s = SettingOf(t);
+  if (s.from == nullptr) return "the recorded GPU is not known: as measured";
+  const Kernel kernel = Of(t);
+  std::string text = fmt::format("by {}: ", Name(kernel.method));
+  if (kernel.method == OtherGpuMethod::kMeasured) {
+    text += fmt::format("the {} has the rates of the recorded GPU", target_.name);
+  } else if (kernel.method == OtherGpuMethod::kShapes) {
+    const OpWorkTable::Op known = works_.Of(t);
+    const OpTime& here = TimesOn(s.from).Of(*known.work, s.format);
+    const OpTime there = There(*known.work, s.tf32 ? DType::kTf32 : s.format_there);
+    text += fmt::format("{} measured {:.1f} us; {}: {}; {}: {}; usual deviation here {:.2f}x",
+                        graph_.Name(graph_.tables().scopes[known.scope.index()].name),
+                        static_cast<double>(ops_[known.scope].total.ns) * 1e-3, s.from->name,
+                        daydream::Explain(here), target_.name, daydream::Explain(there),
+                        std::exp(bias_.Of(FamilyOf(here))));
+  } else if (kernel.method == OtherGpuMethod::kWaves) {
+    const WaveScaling w = ScaleWaves(*s.from, target_, LaunchShapeOf(*graph_.Kernel(t)), {});
+    text += fmt::format("{:.2f} waves become {:.2f}, bandwidth {:.0f} GB/s becomes {:.0f}: x{:.3f}",
+                        w.waves_from, w.waves_to, s.from->SustainedBandwidth() * 1e-9,
+                        target_.SustainedBandwidth() * 1e-9, w.factor);
+  } else if (s.matrix) {
+    text += fmt::format("{} at {:.1f} TFLOPS becomes {} at {:.1f}", DTypeName(s.format),
+                        RateFor(*s.from, s.format, false), DTypeName(s.format_there),
+                        RateFor(target_, s.format_there, false));
+  } else {
+    text += fmt::format("bandwidth {:.0f} GB/s becomes {:.0f}", s.from->SustainedBandwidth() * 1e-9,
+                        target_.SustainedBandwidth() * 1e-9);
+  }
+  if (kernel.tf32 && kernel.method == OtherGpuMethod::kClass) {
+    text += fmt::format(", then TF32 at {:.1f}: {:.2f}x faster",
+                        target_.SustainedTflops(DType::kTf32), Tf32Gain());
+  }
+  if (kernel.bounded) text += "; the roofline of the new GPU counts";
+  return text;
+}
+
+}  // namespace daydream

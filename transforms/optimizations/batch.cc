@@ -1,0 +1,322 @@
+#include <algorithm>
+#include <cmath>
+
+#include "absl/container/flat_hash_set.h"
+#include "transforms/analysis/batch_sizes.h"
+#include "transforms/analysis/link_rate.h"
+#include "transforms/analysis/loader.h"
+#include "transforms/core/transform.h"
+#include "transforms/edits/resize.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "size",
+     .unit = Unit::kText,
+     .help = "examples in a step (512), or how many times the recorded (x4)",
+     .source = "chosen by the user",
+     .required = true},
+    {.name = "recorded",
+     .unit = Unit::kNone,
+     .fallback = 0,
+     .low = 0,
+     .high = 0,
+     .min = 0,
+     .max = 1e9,
+     .help = "examples in a recorded step; 0 = told from recorded shapes",
+     .source = "known to whoever recorded the trace",
+     .whole = true},
+    {.name = "floor",
+     .unit = Unit::kDuration,
+     .fallback = 0,
+     .low = 0,
+     .high = 0,
+     .min = 0,
+     .max = 1e6,
+     .help = "what a kernel takes whatever it does; 0 = told from short kernels of this trace",
+     .source = "kernels with fewer blocks than multiprocessors; 2 us where there are none"},
+    {.name = "kernel_model",
+     .unit = Unit::kFactor,
+     .fallback = 1,
+     .low = 0.9,
+     .high = 1.1,
+     .min = 0,
+     .max = 10,
+     .help = "factor on every change of a kernel's time",
+     .source = "measured: docs/optimizations/batch.md"},
+};
+
+// Copies below this size carry single values and lists of pointers.
+constexpr uint64_t kSmallCopy = 1 << 10;
+
+class Batch {
+ public:
+  Batch(const Params& params, Editor& edit)
+      : params_(params),
+        edit_(edit),
+        resizer_(edit, Duration::FromDouble(params["floor"]), params["kernel_model"]),
+        sizes_(edit.graph(), resizer_.shapes()),
+        loader_(edit.graph()) {}
+
+  absl::Status Run() {
+    if (params_["recorded"] > 0) {
+      sizes_.SetRecorded(static_cast<int64_t>(params_["recorded"]));
+    }
+    DD_RETURN_IF_ERROR(FindFactor());
+    FindActivationCollectives();
+    // What is re-timed is found first: edits do not change it.
+    for (size_t i = 0; i < edit_.recorded_tasks(); ++i) {
+      const TaskId t(i);
+      const Task& task = graph().task(t);
+      if (task.removed && !(task.merged && task.kind == TaskKind::kKernel)) continue;
+      switch (task.kind) {
+        case TaskKind::kKernel:
+          Kernel(t);
+          break;
+        case TaskKind::kMemcpy:
+        case TaskKind::kMemset:
+          Copy(t);
+          break;
+        case TaskKind::kCollective:
+          Collective(t);
+          break;
+        default:
+          Load(t);
+      }
+    }
+    Tell();
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  absl::Status FindFactor() {
+    const std::string_view text = params_.text("size");
+    const auto wanted = ParseQuantity(text);
+    const bool readable = wanted.ok() && wanted->value > 0 && std::isfinite(wanted->value) &&
+                          (wanted->unit == Unit::kNone || wanted->unit == Unit::kFactor);
+    if (!readable) {
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        {.code = "E0616",
+                         .what = fmt::format("batch: '{}' is no size of a batch", text),
+                         .why = "it is a count of examples or a factor on the recorded one",
+                         .fix = "--opt 'batch(512)' or --opt 'batch(x4)'"});
+    }
+    if (wanted->unit == Unit::kFactor) {
+      factor_ = wanted->value;
+    } else if (sizes_.recorded() > 0) {
+      factor_ = wanted->value / static_cast<double>(sizes_.recorded());
+    } else {
+      return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                        {.code = "E0615",
+                         .what = "batch: how many examples a recorded step has is not known",
+                         .why = "the trace holds no shapes of ops, or none that shows a batch",
+                         .fix = "--opt 'batch(x4)', or --opt 'batch(512,recorded=N)'; "
+                                "record_shapes=True records shapes"});
+    }
+    const auto recorded = static_cast<double>(sizes_.recorded());
+    if (recorded > 0 && factor_ * recorded < 1 - 1e-9) {
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        {.code = "E0616",
+                         .what = fmt::format("batch: {} is less than one example", text),
+                         .why = fmt::format("a recorded step has {} of them ({})",
+                                            sizes_.recorded(), sizes_.told_by()),
+                         .fix = "--opt 'batch(1)', or batch(...,recorded=N) if that is not the "
+                                "recorded batch"});
+    }
+    if (factor_ < 1e-6 || factor_ > 1e6) {
+      return MakeStatus(
+          absl::StatusCode::kInvalidArgument,
+          {.code = "E0616",
+           .what = fmt::format("batch: {} is {:g} times the recorded batch", text, factor_),
+           .why = "nothing is known so far from what was measured",
+           .fix = "a size within a factor of a million"});
+    }
+    return absl::OkStatus();
+  }
+
+  // Gradients are cleared and clipped outside of the optimizer's own range.
+  bool WorksOnGradients(const Task& task) {
+    auto [it, inserted] = on_gradients_.try_emplace(task.scope, false);
+    if (!inserted) return it->second;
+    const std::vector<Scope>& scopes = graph().tables().scopes;
+    ScopeId s = task.scope;
+    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
+      const std::string_view name = graph().Name(scopes[s.index()].name);
+      if (name.find("zero_grad") != std::string_view::npos ||
+          name.find("clip_grad") != std::string_view::npos ||
+          name.find("AccumulateGrad") != std::string_view::npos) {
+        it->second = true;
+        break;
+      }
+      s = scopes[s.index()].parent;
+    }
+    return it->second;
+  }
+
+  void Kernel(TaskId t) {
+    edit_.BeginCause(factor_ >= 1 ? "kernels work on more examples"
+                                  : "kernels work on fewer examples");
+    resizer_.Resize(t, [&](TaskId id, const OpShape& shape) {
+      const Task& task = graph().task(id);
+      const bool fixed = task.phase == Phase::kOptimizer || WorksOnGradients(task) ||
+                         ClassifyKernel(graph().TaskName(id)).kind == KernelClass::kOptimizer;
+      if (fixed) return Resizer::Sizes{};
+      return Resizer::Sizes{.inputs = sizes_.Scaled(shape.name, shape.inputs, task.phase, factor_),
+                            .growth = shape.known() ? 1 : factor_};
+    });
+  }
+
+  // Beyond the latency of a short copy, time follows bytes.
+  void Copy(TaskId t) {
+    const Task& task = graph().task(t);
+    const CopyDetail* detail = graph().Copy(t);
+    if (detail == nullptr || detail->bytes < kSmallCopy || task.phase == Phase::kOptimizer ||
+        WorksOnGradients(task)) {
+      return;
+    }
+    const OpShape& shape = resizer_.shapes().Of(t);
+    if (shape.known() && !sizes_.Scaled(shape.name, shape.inputs, task.phase, factor_)) return;
+    edit_.BeginCause("copies move other amounts");
+    CopyDetail moved = *detail;
+    moved.bytes = static_cast<uint64_t>(ScaledSize(static_cast<int64_t>(moved.bytes), factor_));
+    const Duration latency = std::min(task.duration, kCopyLatency);
+    edit_.SetDuration(t, latency + (task.duration - latency).Scaled(factor_));
+    edit_.graph().mutable_task(t).detail = edit_.graph().AddCopyDetail(moved);
+  }
+
+  // What a collective of the forward pass exchanges are activations (tensor or expert parallel),
+  // and so is the same amount anywhere else; gathering parameters is not meant by that.
+  void FindActivationCollectives() {
+    for (size_t i = 0; i < graph().size(); ++i) {
+      const Task& task = graph().task(TaskId(i));
+      const CollectiveDetail* detail = graph().Collective(TaskId(i));
+      if (detail == nullptr || task.removed || detail->elements_in <= 0) continue;
+      const Scope* scope = graph().ScopeOf(TaskId(i));
+      const std::string_view name = graph().Name(detail->name);
+      const bool gathers = name.find("gather") != std::string_view::npos ||
+                           name.find("broadcast") != std::string_view::npos;
+      if (scope != nullptr && !gathers && ForwardScope(task.scope)) {
+        activations_.insert(detail->elements_in);
+      }
+    }
+  }
+
+  // Tasks of collectives have a phase of their own; the ranges around them tell the pass.
+  bool ForwardScope(ScopeId s) const {
+    const std::vector<Scope>& scopes = graph().tables().scopes;
+    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
+      const std::string_view name = graph().Name(scopes[s.index()].name);
+      if (name.find("forward") != std::string_view::npos ||
+          scopes[s.index()].kind == EventKind::kFrame) {
+        return true;
+      }
+      if (name.find("ackward") != std::string_view::npos ||
+          name.find("DistributedDataParallel") != std::string_view::npos ||
+          name.find("ptimizer") != std::string_view::npos) {
+        return false;
+      }
+      s = scopes[s.index()].parent;
+    }
+    return false;
+  }
+
+  void Collective(TaskId t) {
+    const CollectiveDetail* detail = graph().Collective(t);
+    if (detail == nullptr || !activations_.contains(detail->elements_in)) {
+      ++gradients_;
+      return;
+    }
+    edit_.BeginCause("collectives move other amounts");
+    const Duration transfer = graph().Transfer(t);
+    const Duration then = transfer.Scaled(factor_);
+    edit_.SetDuration(t, graph().task(t).duration - transfer + then);
+    edit_.graph().SetTransfer(t, then);
+    ++exchanged_;
+  }
+
+  void Load(TaskId t) {
+    const Task& task = graph().task(t);
+    const bool loads = task.kind == TaskKind::kData || loader_.Around(task.scope).valid();
+    if (!loads || task.kind == TaskKind::kDelay) return;
+    edit_.BeginCause("the loader makes other batches");
+    edit_.SetDuration(t, task.duration.Scaled(factor_));
+    const bool gap = task.kind == TaskKind::kData || loader_.OwnsGapOf(task);
+    if (gap && task.gap > Duration{}) edit_.SetGap(t, task.gap.Scaled(factor_));
+  }
+
+  void Tell() {
+    Changes& changes = edit_.changes();
+    changes.samples *= factor_;
+    changes.memory.push_back(
+        {.what = fmt::format("bytes kept for backward, which {} with the batch",
+                             factor_ < 1 ? "shrink" : "grow"),
+         .kept = true,
+         .in_step = factor_});
+    resizer_.KeepShapes();
+    const int64_t recorded = sizes_.recorded();
+    if (recorded > 0) {
+      changes.notes.push_back(
+          fmt::format("batch {} to {} ({})", recorded, ScaledSize(recorded, factor_),
+                      params_["recorded"] > 0 ? std::string("as given") : sizes_.told_by()));
+    }
+    changes.notes.push_back(
+        fmt::format("{}; short kernels take {:.1f} us", resizer_.Summary(), resizer_.floor().us()));
+    if (exchanged_ > 0) {
+      changes.notes.push_back(fmt::format(
+          "{} collectives exchange activations and grow, {} others stay", exchanged_, gradients_));
+    }
+    if (recorded == 0) {
+      changes.warnings.push_back(
+          "no shapes of ops: everything outside of the optimizer is taken to grow with the batch");
+    }
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  Resizer resizer_;
+  BatchSizes sizes_;
+  LoaderScopes loader_;
+  double factor_ = 1;
+  absl::flat_hash_map<ScopeId, bool> on_gradients_;
+  absl::flat_hash_set<int64_t> activations_;  // elements of collectives that exchange them
+  uint64_t exchanged_ = 0, gradients_ = 0;
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return Batch(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kBatch = {
+    .name = "batch",
+    .summary = "Steps with more or fewer examples",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "Every kernel takes measured time times model(new shapes) / model(recorded shapes), beyond "
+        "the time that any kernel takes: products and convolutions by tiles and waves, the rest by "
+        "bytes. Which size of an input is the batch follows from what layers read; inputs that "
+        "are parameters stay, as do kernels of the optimizer. Kernels without shapes, or slower "
+        "than their bytes explain, follow their blocks once those fill the GPU. Copies and the "
+        "loader's work grow with the batch; other host time stays. Collectives grow only if the "
+        "forward pass has some that move as much: gradients do not depend on the batch.",
+    .ignores =
+        "Other algorithms that libraries pick for other sizes, memory that runs out, loader "
+        "processes that can no longer keep up (they are not in a trace), convergence.",
+    .sources =
+        "docs/cost-model.md for the model of kernels; CUDA C++ Programming Guide, occupancy; "
+        "checked "
+        "on one model between batch 128 and 512 (docs/optimizations/batch.md)",
+    .advice = {.effort = "1 number",
+               .risk = "memory, convergence",
+               .how = "DataLoader(dataset, batch_size=...)"},
+    .twice = "what short kernels take does not multiply: one size says both",
+    .memory_model =
+        "What each op keeps for backward follows from its new shapes; parameters, gradients and "
+        "the optimizer's state stay. Without shapes all that comes and goes within a step grows "
+        "with the batch.",
+};
+
+}  // namespace daydream

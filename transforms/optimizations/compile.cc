@@ -1,0 +1,368 @@
+#include <algorithm>
+
+#include "transforms/analysis/attention_chains.h"
+#include "transforms/analysis/loader.h"
+#include "transforms/core/floor_param.h"
+#include "transforms/core/transform.h"
+#include "transforms/edits/fuse_groups.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kYesNo[] = {"yes", "no"};
+constexpr ParamSpec kParams[] = {
+    {.name = "between",
+     .unit = Unit::kDuration,
+     .fallback = 15000,
+     .low = 5000,
+     .high = 30000,
+     .min = 0,
+     .max = 1e9,
+     .help = "host time of compiled code from one launch to the next",
+     .source = "medians in compiled regions of traces on A100: 5 us (recommender) and 30 us "
+               "(segmentation, under the profiler)"},
+    {.name = "guards",
+     .unit = Unit::kDuration,
+     .fallback = 90000,
+     .low = 40000,
+     .high = 360000,
+     .min = 0,
+     .max = 1e9,
+     .help = "host time from the entry of a compiled region to its first launch",
+     .source = "70 regions of the recommender: least 41 us, median 91 us; the one region of the "
+               "segmentation model 360 us"},
+    {.name = "min_launches",
+     .unit = Unit::kNone,
+     .fallback = 10,
+     .low = 5,
+     .high = 20,
+     .min = 2,
+     .max = 1e6,
+     .help = "shorter runs of launches between two breaks stay as they are",
+     .source = "design estimate, not measured",
+     .whole = true},
+    {.name = "longest",
+     .unit = Unit::kDuration,
+     .fallback = 1e6,
+     .low = 0.5e6,
+     .high = 2e6,
+     .min = 0,
+     .max = 1e12,
+     .help = "host time between two launches that may still be the framework's; more is a break",
+     .source = "design estimate, not measured: ops of traced programs take 10 to 100 us; loading "
+               "of kernels at their first use takes longer"},
+    {.name = "attention",
+     .unit = Unit::kText,
+     .text_fallback = "yes",
+     .choices = kYesNo,
+     .help = "attention in the patterns that the compiler knows becomes one kernel",
+     .source = "PyTorch 2.1, torch/_inductor/fx_passes/fuse_attention.py: scaling, added mask, "
+               "softmax, dropout; no mask by selection"},
+    {.name = "share",
+     .unit = Unit::kShare,
+     .fallback = 0.5,
+     .low = 0.3,
+     .high = 0.7,
+     .min = 0.01,
+     .max = 1,
+     .help = "of the peak of tensor cores that fused attention reaches",
+     .source = "FlashAttention-2 (2023): 50 to 73 % on an A100, the first version 25 to 40 %"},
+    kPassesParam,
+    kKeptParam,
+    kFloorParam,
+};
+
+// Launches of one step and phase with nothing between them that needs the interpreter.
+struct Region {
+  TaskId first, last;
+  size_t launches = 0;
+};
+
+class Compile {
+ public:
+  Compile(const Params& params, Editor& edit)
+      : params_(params),
+        edit_(edit),
+        floor_(Duration::FromDouble(params["floor"])),
+        loader_(edit.graph()),
+        groups_(edit) {}
+
+  absl::Status Run() {
+    FindRegions();
+    if (regions_.empty()) {
+      edit_.changes().notes.push_back(
+          compiled_already_ > 0
+              ? "it is compiled already: its fused kernels carry a compiler's names"
+              : fmt::format("no {} launches of forward or backward follow each other without a "
+                            "break (min_launches)",
+                            params_["min_launches"]));
+      return absl::OkStatus();
+    }
+    MarkRegions();
+    if (params_.text("attention") == "yes") FuseAttention();
+    FuseRuns();
+    for (const Region& region : regions_) Shorten(region);
+    Tell();
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  // What a launch call belongs to: the phase of its kernel, or nothing that is compiled.
+  bool IsCompiled(TaskId call) const {
+    for (TaskId t : edit_.LaunchedBy(call)) {
+      const Task& task = graph().task(t);
+      if (task.kind != TaskKind::kKernel && task.kind != TaskKind::kMemset) return false;
+      if (task.phase == Phase::kOptimizer || task.phase == Phase::kData) return false;
+      if (groups_.InOptimizerStep(t)) return false;
+    }
+    return true;
+  }
+
+  void FindRegions() {
+    waits_.assign(graph().size(), false);
+    for (const Edge& e : graph().edges()) {
+      if (e.rule == Rule::kHostWait) waits_[e.to.index()] = true;
+    }
+    const Duration longest = Duration::FromDouble(params_["longest"]);
+    for (const GraphLane& lane : graph().lanes()) {
+      if (lane.lane.kind != LaneKind::kThread) continue;
+      Region region;
+      Duration since;  // host time since the last launch
+      auto close = [&](bool at_break) {
+        if (static_cast<double>(region.launches) >= params_["min_launches"]) {
+          regions_.push_back(region);
+          if (at_break) ++breaks_;
+        }
+        region = {};
+      };
+      for (TaskId t = lane.first; t.valid(); t = graph().task(t).lane_next) {
+        const Task& task = graph().task(t);
+        if (task.removed) continue;
+        if (IsHost(task.kind)) since += task.duration + task.gap;
+        if (since > longest) close(false);
+        if (waits_[t.index()] || loader_.Around(task.scope).valid()) close(waits_[t.index()]);
+        const auto launched = edit_.LaunchedBy(t);
+        if (launched.empty()) continue;
+        since = task.gap;
+        if (!IsCompiled(t) || launched.size() > 1) {
+          close(false);
+          continue;
+        }
+        const std::string_view kernel = graph().TaskName(launched.front());
+        if (kernel.starts_with("triton_")) {
+          ++compiled_already_;
+          close(false);
+          continue;
+        }
+        if (region.launches > 0) {
+          const Task& before = graph().task(edit_.LaunchedBy(region.last).front());
+          const Task& now = graph().task(launched.front());
+          if (before.step != now.step || before.phase != now.phase) close(false);
+        }
+        if (region.launches++ == 0) region.first = t;
+        region.last = t;
+      }
+      close(false);
+    }
+  }
+
+  void MarkRegions() {
+    region_of_.assign(graph().size(), 0);
+    for (size_t i = 0; i < regions_.size(); ++i) {
+      for (TaskId t = regions_[i].first; t.valid(); t = graph().task(t).lane_next) {
+        for (TaskId k : edit_.LaunchedBy(t)) region_of_[k.index()] = static_cast<uint32_t>(i + 1);
+        if (t == regions_[i].last) break;
+      }
+    }
+  }
+
+  bool InOneRegion(const std::vector<TaskId>& kernels) const {
+    const uint32_t region = region_of_[kernels.front().index()];
+    return region != 0 && std::all_of(kernels.begin(), kernels.end(),
+                                      [&](TaskId t) { return region_of_[t.index()] == region; });
+  }
+
+  void FuseAttention() {
+    const DeviceSpec* spec = nullptr;
+    for (size_t i = 0; i < graph().size() && spec == nullptr; ++i) {
+      if (region_of_[i] != 0) spec = DeviceOf(graph(), TaskId(i)).spec;
+    }
+    if (spec == nullptr) return;
+    const AttentionSearch search = FindAttention(edit_, *spec);
+    const bool selects = std::any_of(search.chains.begin(), search.chains.end(),
+                                     [](const AttentionChain& c) { return c.selects; });
+    for (const AttentionChain& chain : search.chains) {
+      if (selects || !InOneRegion(chain.kernels)) continue;
+      Duration now;
+      for (TaskId t : chain.kernels) now += graph().task(t).duration;
+      const Duration then = std::max(
+          Duration::FromDouble(FusedAttentionNs(*spec, chain.shape, chain.dtype, params_["share"])),
+          floor_);
+      if (then >= now) continue;
+      groups_.Merge(chain.kernels, "compiled_attention", then, "attention in one kernel",
+                    /*whole_step=*/false);
+      if (!chain.shape.backward) groups_.KeepBetween(chain.kernels, 0);
+      ++attention_;
+    }
+  }
+
+  void FuseRuns() {
+    const FuseGroups::Classes classes = {KernelClass::kElementwise, KernelClass::kNorm,
+                                         KernelClass::kSoftmax, KernelClass::kReduce,
+                                         KernelClass::kCopy};
+    for (const std::vector<TaskId>& run : groups_.Runs(classes)) {
+      if (!InOneRegion(run)) continue;
+      const bool training =
+          graph().task(run.front()).phase == Phase::kForward && groups_.has_backward();
+      bool shaped = false;
+      const Duration time = groups_.TimeOf(
+          run,
+          {.floor = floor_, .passes = params_["passes"], .kept = training ? params_["kept"] : 0},
+          &shaped);
+      groups_.Merge(run, fmt::format("compiled_fused_{}", run.size()), time,
+                    "kernels merged by the compiler", /*whole_step=*/false);
+      if (training) groups_.KeepBetween(run, params_["kept"]);
+      kernels_ += run.size(), ++merged_;
+      by_shape_ += shaped ? 1 : 0;
+    }
+  }
+
+  ScopeId OutermostOp(TaskId t) const {
+    const std::vector<Scope>& scopes = graph().tables().scopes;
+    ScopeId outermost, s = graph().task(t).scope;
+    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
+      if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
+      s = scopes[s.index()].parent;
+    }
+    return outermost;
+  }
+
+  // What is left between launches is the time of generated code, never more than it was.
+  void Shorten(const Region& region) {
+    const Duration most = Duration::FromDouble(params_["between"]);
+    edit_.BeginCause("host time of compiled code");
+    std::vector<TaskId> inside;
+    Duration since;
+    TaskId launch;  // the last one that is left
+    auto finish = [&] {
+      for (TaskId t : inside) {
+        if (graph().task(t).kind == TaskKind::kHost)
+          edit_.Remove({&t, 1});
+        else if (graph().task(t).gap > Duration{})
+          edit_.SetGap(t, {});
+      }
+      inside.clear();
+      if (launch.valid()) edit_.SetGap(launch, std::min(since, most));
+    };
+    for (TaskId t = region.first; t.valid(); t = graph().task(t).lane_next) {
+      const Task& task = graph().task(t);
+      const bool launches = !task.removed && !edit_.LaunchedBy(t).empty();
+      if (launches) {
+        if (launch.valid()) finish();
+        launch = t;
+        since = task.gap;
+        if (t == region.last) break;
+        continue;
+      }
+      if (!task.removed) {
+        inside.push_back(t);
+        since += task.kind == TaskKind::kHost ? task.duration + task.gap : task.gap;
+      }
+      if (t == region.last) {  // merged into an earlier launch
+        if (launch.valid()) finish();
+        break;
+      }
+    }
+    // What the op of the first launch did before it, unless that was more than an op does.
+    const ScopeId op = OutermostOp(region.first);
+    std::vector<TaskId> before;
+    Duration sum;
+    for (TaskId t = graph().task(region.first).lane_prev; t.valid() && op.valid();
+         t = graph().task(t).lane_prev) {
+      const Task& task = graph().task(t);
+      if (task.kind != TaskKind::kHost || waits_[t.index()] || OutermostOp(t) != op) break;
+      before.push_back(t);
+      sum += task.duration + task.gap;
+    }
+    if (sum <= Duration::FromDouble(params_["longest"])) edit_.Remove(before);
+    edit_.BeginCause("guards of compiled regions");
+    const Task first = graph().task(region.first);
+    edit_.InsertBefore(region.first, {.recorded_start = first.recorded_start,
+                                      .duration = Duration::FromDouble(params_["guards"]),
+                                      .name = edit_.graph().AddName("guards"),
+                                      .lane = first.lane,
+                                      .scope = first.scope,
+                                      .layer = first.layer,
+                                      .step = first.step,
+                                      .kind = TaskKind::kHost,
+                                      .phase = first.phase});
+  }
+
+  void Tell() {
+    auto& changes = edit_.changes();
+    changes.notes.push_back(fmt::format("{} compiled regions; {} kernels become {}",
+                                        regions_.size(), kernels_, merged_));
+    if (attention_ > 0) {
+      changes.notes.push_back(fmt::format("{} attentions become one kernel each", attention_));
+    }
+    if (by_shape_ < merged_) {
+      changes.notes.push_back(fmt::format("bytes of {} of them are told from times: record shapes",
+                                          merged_ - by_shape_));
+    }
+    if (breaks_ > 0) {
+      changes.notes.push_back(fmt::format("{} regions end where the host reads a result", breaks_));
+    }
+    if (compiled_already_ > 0) {
+      changes.warnings.push_back(
+          fmt::format("{} launches are of kernels that a compiler made: that part stays as it is",
+                      compiled_already_));
+    }
+    changes.warnings.push_back("whether the compiler takes the whole model cannot be seen here");
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  Duration floor_;
+  LoaderScopes loader_;
+  FuseGroups groups_;
+  std::vector<bool> waits_;  // by task
+  std::vector<Region> regions_;
+  std::vector<uint32_t> region_of_;  // by GPU task: region + 1
+  size_t breaks_ = 0, compiled_already_ = 0, attention_ = 0;
+  size_t kernels_ = 0, merged_ = 0, by_shape_ = 0;
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return Compile(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kCompile = {
+    .name = "compile",
+    .summary = "The model runs through torch.compile",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "Launches of forward and backward, up to a read of a result, form a compiled region. In "
+        "it, runs of elementwise, norm, softmax and reduction kernels of equal size become one "
+        "kernel, which moves inputs and results once (times by bytes, as in fuse); attention in "
+        "a pattern that the compiler knows becomes one kernel; products and convolutions stay. "
+        "Host time between launches is that of generated code, never more than it was, and "
+        "each region begins with its guards. The optimizer stays as it is.",
+    .ignores =
+        "Compilation itself, recompilation for new shapes, breaks that the program's source "
+        "causes, other choices of products (max-autotune).",
+    .sources =
+        "Ansel et al.: PyTorch 2 (ASPLOS'24); fusion rule and its check on models that "
+        "NeuSight (ASPLOS'25) measured: docs/cost-model.md",
+    .advice = {.effort = "1 line",
+               .risk = "compile time, fixed shapes",
+               .how = "model = torch.compile(model)"},
+    .memory_model =
+        "Of what passes between the ops of a merged forward kernel, and that no other op needs, "
+        "the share `kept` stays for backward and the rest is made again (the partitioner of "
+        "AOTAutograd); of merged attention the scores are not kept.",
+};
+
+}  // namespace daydream

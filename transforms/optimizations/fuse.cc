@@ -1,0 +1,220 @@
+#include <algorithm>
+#include <map>
+
+#include "transforms/core/floor_param.h"
+#include "transforms/core/select.h"
+#include "transforms/core/transform.h"
+#include "transforms/edits/fuse_groups.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "what",
+     .unit = Unit::kText,
+     .text_fallback = "all",
+     .help = "optimizer, elementwise, norm, all (optimizer and elementwise), or a selector such "
+             "as kernel:rope: runs of kernels that match are merged",
+     .source = "chosen by the user"},
+    kFloorParam,
+    kPassesParam,
+    kKeptParam,
+};
+
+// Bytes that a fused optimizer moves per parameter, in fp32 (read parameter, gradient and state,
+// write parameter and state), by how many kernels per parameter the recorded one needs.
+double FusedBytes(size_t kernels_per_parameter) {
+  if (kernels_per_parameter >= 6) return 28;  // Adam: p, g, m, v in; p, m, v out
+  if (kernels_per_parameter >= 2) return 20;  // SGD with momentum: p, g, b in; p, b out
+  return 12;                                  // SGD: p, g in; p out
+}
+
+class Fuse {
+ public:
+  Fuse(const Params& params, Editor& edit)
+      : params_(params),
+        edit_(edit),
+        floor_(Duration::FromDouble(params["floor"])),
+        groups_(edit) {}
+
+  absl::Status Run() {
+    std::string_view what = params_.text("what");
+    const bool known =
+        what == "all" || what == "optimizer" || what == "elementwise" || what == "norm";
+    if (!known) return FusePattern(what);
+    if (what == "all" || what == "optimizer") FuseOptimizers();
+    if (what == "optimizer") edit_.changes().memory.push_back({.what = "the same state is kept"});
+    if (what == "all" || what == "elementwise") {
+      FuseRuns({KernelClass::kElementwise, KernelClass::kOptimizer}, "elementwise");
+    }
+    if (what == "norm") {
+      FuseRuns({KernelClass::kElementwise, KernelClass::kNorm}, "norm");
+    }
+    if (!edit_.changes().any()) edit_.changes().notes.push_back(WhyNot(what));
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+  Duration DurationOf(TaskId t) const { return graph().task(t).duration; }
+
+  // Below twice the floor a kernel's time says little about the bytes it moves.
+  bool Moves(TaskId t) const { return DurationOf(t) > floor_ * 2; }
+
+  void FuseOptimizers() {
+    size_t before = 0, groups = 0, fused_already = 0;
+    for (const std::vector<TaskId>& group : groups_.Optimizers(&fused_already)) {
+      if (group.size() < 2) continue;
+      size_t per_parameter = KernelsPerParameter(group);
+      // An unfused kernel moves about `passes` tensors of 4 bytes an element.
+      double ratio =
+          std::min(1.0, FusedBytes(per_parameter) /
+                            (4 * params_["passes"] * static_cast<double>(per_parameter)));
+      Duration moving, longest;
+      for (TaskId t : group) {
+        if (Moves(t))
+          moving += DurationOf(t);
+        else
+          longest = std::max(longest, DurationOf(t));
+      }
+      before += group.size(), ++groups;
+      groups_.Merge(group, "fused_optimizer", std::max(longest, moving.Scaled(ratio)),
+                    "optimizer kernels merged", /*whole_step=*/true);
+    }
+    if (groups > 0) {
+      edit_.changes().notes.push_back(
+          fmt::format("optimizer: {} kernels in {} steps become {}", before, groups, groups));
+    } else if (fused_already > 0) {
+      edit_.changes().notes.push_back("the optimizer is fused already");
+    }
+  }
+
+  // How often each parameter is visited: all kernels by those of the rarest frequent kind.
+  size_t KernelsPerParameter(const std::vector<TaskId>& group) const {
+    std::map<NameId, size_t> counts;
+    for (TaskId t : group) ++counts[graph().task(t).name];
+    size_t rarest = group.size();
+    for (const auto& [name, count] : counts) {
+      if (count * 20 >= group.size()) rarest = std::min(rarest, count);
+    }
+    return std::max<size_t>(group.size() / rarest, 1);
+  }
+
+  bool HasNorm(const std::vector<TaskId>& run) const {
+    return std::any_of(run.begin(), run.end(),
+                       [&](TaskId t) { return groups_.ClassOf(t) == KernelClass::kNorm; });
+  }
+
+  void FuseRuns(const FuseGroups::Classes& classes, std::string_view what) {
+    size_t kernels = 0, merged = 0, by_shape = 0;
+    for (const std::vector<TaskId>& run : groups_.Runs(classes)) {
+      if (what == "norm" && !HasNorm(run)) continue;
+      bool shaped = false;
+      const Duration time = groups_.TimeOf(run, ModelOf(run), &shaped);
+      kernels += run.size(), ++merged;
+      by_shape += shaped ? 1 : 0;
+      groups_.Merge(run, fmt::format("fused_{}_{}", what, run.size()), time,
+                    fmt::format("{} kernels merged", what), /*whole_step=*/false);
+      KeepBetween(run);
+    }
+    if (merged == 0) return;
+    std::string bytes =
+        fmt::format("bytes of {} follow from shapes, of the others from times", by_shape);
+    if (by_shape == merged) bytes = "bytes follow from shapes";
+    if (by_shape == 0) bytes = "bytes are told from their times";
+    edit_.changes().notes.push_back(
+        fmt::format("{}: {} kernels become {}; {}", what, kernels, merged, bytes));
+  }
+
+  RunModel ModelOf(const std::vector<TaskId>& run) const {
+    const bool training =
+        graph().task(run.front()).phase == Phase::kForward && groups_.has_backward();
+    return {.floor = floor_, .passes = params_["passes"], .kept = training ? params_["kept"] : 0};
+  }
+
+  void KeepBetween(const std::vector<TaskId>& run) {
+    if (graph().task(run.front()).phase != Phase::kForward) return;
+    groups_.KeepBetween(run, params_["kept"]);
+  }
+
+  absl::Status FusePattern(std::string_view pattern) {
+    // A bare word is more likely a slip than a pattern.
+    if (pattern.find(':') == std::string_view::npos) {
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        {.code = "E0103",
+                         .what = fmt::format("fuse cannot tell what '{}' is", pattern),
+                         .fix = "optimizer, elementwise, norm, all, or a selector with its key, "
+                                "such as kernel:rope"});
+    }
+    DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(pattern));
+    std::vector<bool> wanted(graph().size());
+    for (TaskId t : selector.Select(graph())) {
+      if (graph().task(t).kind == TaskKind::kKernel) wanted[t.index()] = true;
+    }
+    size_t kernels = 0, merged = 0;
+    for (const std::vector<TaskId>& run : groups_.RunsOf(wanted)) {
+      bool shaped = false;
+      const Duration time = groups_.TimeOf(run, ModelOf(run), &shaped);
+      kernels += run.size(), ++merged;
+      groups_.Merge(run, fmt::format("fused_pattern_{}", run.size()), time,
+                    fmt::format("{} merged", pattern), /*whole_step=*/false);
+      KeepBetween(run);
+    }
+    edit_.changes().notes.push_back(
+        merged == 0 ? fmt::format("no two kernels in a row match {}", pattern)
+                    : fmt::format("{}: {} kernels become {}", pattern, kernels, merged));
+    return absl::OkStatus();
+  }
+
+  static std::string WhyNot(std::string_view what) {
+    if (what == "optimizer") return "no optimizer kernels that could be merged";
+    if (what == "norm") {
+      return "no norm next to elementwise kernels of its size; shapes of ops are needed "
+             "(record_shapes=True)";
+    }
+    return "no run of elementwise kernels of equal size";
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  Duration floor_;
+  FuseGroups groups_;
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return Fuse(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kFuse = {
+    .name = "fuse",
+    .summary = "Optimizer and elementwise kernels are merged",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "optimizer: the kernels of an optimizer step become one, which reads and writes each "
+        "parameter, gradient and state once. elementwise: runs of elementwise kernels of "
+        "equal size on one stream, with nothing else between them, become one that no "
+        "longer writes and reads what passes between them. norm: the same with norms of the "
+        "same size. A selector: runs of kernels that match, whatever their size. With shapes "
+        "and a known GPU the bytes of both sides follow, and measured times change in their "
+        "ratio; without, bytes are told from times, and where a kernel is so short that its "
+        "time does not tell them, the longest stands for all. Launches of the merged "
+        "kernels, and the host time of their ops, are gone.",
+    .ignores =
+        "Fusion into matrix products and reductions; limits of registers; optimizers whose "
+        "fused form needs several launches.",
+    .sources =
+        "Daydream (ATC'20), section 5 (fused Adam, with bytes in place of the sum of "
+        "times); NeuSight (ASPLOS'25) for merging by bytes",
+    .advice = {.effort = "1 word",
+               .risk = "none",
+               .how = "torch.optim.AdamW(model.parameters(), fused=True)"},
+    .twice = "",
+    .memory_model =
+        "Of what passes between the ops of a merged forward kernel, and that no other op needs, "
+        "the share `kept` stays for backward and the rest is made again. A fused optimizer keeps "
+        "the same state, and its temporaries are gone when memory is fullest anyway: at the end "
+        "of the forward pass.",
+};
+
+}  // namespace daydream

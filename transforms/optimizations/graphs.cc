@@ -1,0 +1,97 @@
+#include "transforms/edits/capture.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kScopes[] = {"partial", "step", "layer"};
+constexpr ParamSpec kParams[] = {
+    {.name = "scope",
+     .unit = Unit::kText,
+     .text_fallback = "partial",
+     .choices = kScopes,
+     .help = "what one graph holds: all between two things that cannot be captured, the whole "
+             "step once what can leave it has left, or one direction of one layer",
+     .source = "chosen by the user; PyTorch: torch.cuda.graph, torch.cuda.make_graphed_callables"},
+    kGraphLaunchParam,
+    kGraphNodeParam,
+    kGraphGapParam,
+    {.name = "min_nodes",
+     .unit = Unit::kNone,
+     .fallback = 50,
+     .low = 20,
+     .high = 100,
+     .min = 2,
+     .max = 1e6,
+     .help = "shorter runs of launches stay as they are; for layers, unless given: those that a "
+             "graph launch takes longer than",
+     .source = "design estimate, not measured: models and layers are captured, not the few "
+               "launches between two reads of a result",
+     .whole = true},
+    {.name = "depth",
+     .unit = Unit::kNone,
+     .fallback = 1,
+     .low = 1,
+     .high = 1,
+     .min = 1,
+     .max = 64,
+     .help = "with scope=layer: how deep in the tree of modules; 1 = the outermost, deeper ones "
+             "stand for those that have no such depth",
+     .source = "chosen by the user",
+     .whole = true},
+};
+
+absl::Status Run(const Params& params, Editor& edit) {
+  CaptureOptions options{.scope = CaptureScopeOf(params),
+                         .depth = static_cast<int>(params["depth"]),
+                         .launch = params["launch"],
+                         .per_node = params["per_node"],
+                         .gap = params["gap"],
+                         .min_launches = static_cast<size_t>(params["min_nodes"])};
+  if (options.scope == CaptureScope::kLayer && !params.given("min_nodes")) options.min_launches = 0;
+  return CaptureLaunches(options, edit);
+}
+
+constexpr Conflict kConflicts[] = {{"aot", "both say what launches the kernels"}};
+
+}  // namespace
+
+constinit const Transform kGraphs = {
+    .name = "graphs",
+    .summary = "CUDA graphs replay the launches of a step",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "Launches of a step that follow each other without a border become one graph "
+        "launch: its first call costs `launch` and `per_node` for each node, the other "
+        "calls and the host work between them are gone, and dead time between its kernels "
+        "is at most `gap`. Borders stay where they are: calls that wait for the GPU, "
+        "allocations, copies between host and GPU, collectives, graph launches that are "
+        "there already, and fetches of a batch. With `scope=step` those that can leave the "
+        "step do: waits come after the graph and wait for all of it, allocations are gone, "
+        "copies and collectives are nodes; reads by which the program decides what to do, "
+        "graphs that are there and fetches of a batch remain borders. With `scope=layer` a "
+        "graph ends with its layer or direction, and the optimizer is not captured.",
+    .ignores =
+        "Capture itself, and whether the program can be "
+        "captured at all: shapes that change from step to step, or host code that reads "
+        "a value, forbid it. Both are named where the trace shows them.",
+    .sources =
+        "CUDA C++ Programming Guide, CUDA Graphs; PyTorch documentation, CUDA semantics, "
+        "CUDA Graphs; Nimble (NeurIPS'20)",
+    .advice = {.effort = "~20 lines",
+               .risk = "fixed shapes",
+               .how = "g = torch.cuda.CUDAGraph(); with torch.cuda.graph(g): train_step(); "
+                      "g.replay()"},
+    .conflicts = kConflicts,
+    .twice = "a graph cannot be captured into a graph",
+    .memory = MemoryEffect::kAdds,
+    .memory_model =
+        "A graph reads its inputs from fixed places: at most as many bytes more as a step copies "
+        "to "
+        "the GPU, and with `scope=layer` as the first op of each layer and direction works on, the "
+        "first of a step left out, at most as much as is on the GPU at the peak. Its private "
+        "pool holds what the captured kernels need and gives nothing back to other work, so that "
+        "the reserved memory, not the peak of tensors, grows beyond that.",
+};
+
+}  // namespace daydream

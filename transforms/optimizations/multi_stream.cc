@@ -1,0 +1,494 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "graph/call_kind.h"
+#include "transforms/analysis/op_access.h"
+#include "transforms/analysis/precision.h"
+#include "transforms/analysis/saved_tensors.h"
+#include "transforms/analysis/shared_schedule.h"
+#include "transforms/analysis/stream_assignment.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+// Longer runs of kernels are cut: the work of an assignment grows with the square.
+constexpr size_t kLongestWindow = 1024;
+
+constexpr ParamSpec kParams[] = {
+    {.name = "streams",
+     .unit = Unit::kNone,
+     .fallback = 4,
+     .low = 4,
+     .high = 4,
+     .min = 0,
+     .max = 128,
+     .help = "streams in place of one; 0 = as many as there is independent work for",
+     .source = "chosen by the user. Nimble uses as many as its assignment asks for; a GPU runs up "
+               "to 128 kernels at once (CUDA C++ Programming Guide, from compute capability 7.0)",
+     .whole = true},
+    {.name = "latency",
+     .unit = Unit::kDuration,
+     .fallback = 1500,
+     .low = 500,
+     .high = 5000,
+     .min = 0,
+     .max = 1e6,
+     .help = "from the end of a kernel to the start of one on another stream that waits for it",
+     .source = "design estimate, not measured; a replayed graph has about the gap of `graphs`"},
+    {.name = "call",
+     .unit = Unit::kDuration,
+     .fallback = 1500,
+     .low = 1000,
+     .high = 4000,
+     .min = 0,
+     .max = 1e6,
+     .help = "host time of recording an event or of making a stream wait for it; none in a graph",
+     .source = "calls of this trace, if it has any, else a design estimate, not measured"},
+};
+
+// A kernel together with the delays recorded in front of it and with removed work behind it.
+struct KernelUnit {
+  std::vector<TaskId> tasks;
+  TaskId kernel;
+  std::optional<OpAccess> access;  // nothing: comes after all before it and before all behind it
+};
+
+class MultiStream {
+ public:
+  MultiStream(const Params& params, Editor& edit)
+      : params_(params), edit_(edit), accesses_(edit.graph()), shapes_(edit.graph()) {}
+
+  absl::Status Run() {
+    MeasureCalls();
+    MarkMeetings();
+    for (size_t lane = 0, lanes = graph().lanes().size(); lane < lanes; ++lane) {
+      if (graph().lanes()[lane].lane.kind == LaneKind::kStream) Spread(LaneId(lane));
+    }
+    Tell();
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  void MeasureCalls() {
+    std::vector<Duration> calls;
+    for (const Task& task : graph().tasks()) {
+      if (task.kind != TaskKind::kCall || task.removed) continue;
+      const CallKind kind = ClassifyCall(graph().Name(task.name));
+      if (kind == CallKind::kEventRecord || kind == CallKind::kStreamWait) {
+        calls.push_back(task.duration);
+      }
+    }
+    call_ = Duration::FromDouble(params_["call"]);
+    if (calls.empty() || params_.given("call")) return;
+    auto middle = calls.begin() + static_cast<std::ptrdiff_t>(calls.size() / 2);
+    std::nth_element(calls.begin(), middle, calls.end());
+    call_ = *middle;
+  }
+
+  // Work that something outside of its stream waits for, or that waits for something there.
+  void MarkMeetings() {
+    meets_.assign(graph().size(), false);
+    awaited_.assign(graph().size(), false);
+    for (const Edge& e : graph().edges()) {
+      if (e.rule == Rule::kHostWait) awaited_[e.from.index()] = true;
+      if (e.rule == Rule::kLaunch || e.rule == Rule::kQueue) continue;
+      meets_[e.from.index()] = meets_[e.to.index()] = true;
+    }
+  }
+
+  std::vector<KernelUnit> UnitsOf(LaneId lane) {
+    std::vector<KernelUnit> units;
+    std::vector<TaskId> in_front;
+    size_t in_step = 0;
+    for (TaskId t = graph().lane(lane).first; t.valid(); t = graph().task(t).lane_next) {
+      const Task& task = graph().task(t);
+      const bool meets = meets_[t.index()];
+      if (!meets && task.kind == TaskKind::kDelay) {
+        in_front.push_back(t);
+        continue;
+      }
+      if (!meets && task.removed && !units.empty() && in_front.empty()) {
+        units.back().tasks.push_back(t);
+        continue;
+      }
+      KernelUnit unit{.tasks = std::move(in_front), .kernel = t};
+      in_front.clear();
+      unit.tasks.push_back(t);
+      const bool first = units.empty() || graph().task(units.back().kernel).step != task.step;
+      in_step = first ? 0 : in_step + 1;
+      if (task.overlaps && !units.empty()) units.back().access.reset();
+      if (!meets && !first && !task.removed && !task.overlaps && in_step % kLongestWindow != 0 &&
+          task.kind == TaskKind::kKernel && edit_.LaunchOf(t).valid()) {
+        unit.access = accesses_.Of(t);
+      }
+      if (IsGpu(task.kind) && !task.removed) ++(unit.access ? known_ : unknown_);
+      units.push_back(std::move(unit));
+    }
+    if (!in_front.empty() && !units.empty()) {
+      units.back().tasks.insert(units.back().tasks.end(), in_front.begin(), in_front.end());
+    }
+    return units;
+  }
+
+  // By unit: whether a kernel behind it waits for its launch before the host next waits for the
+  // GPU. What ends earlier in front of such a kernel is lost there.
+  std::vector<bool> LostBehind(const std::vector<KernelUnit>& units) const {
+    std::vector<bool> lost(units.size());
+    bool now = false;
+    for (size_t i = units.size(); i-- > 1;) {
+      lost[i] = now;
+      const Task& before = graph().task(units[i - 1].kernel);
+      const TaskId call = edit_.LaunchOf(units[i].kernel);
+      const bool late =
+          call.valid() && graph().task(call).recorded_start + graph().task(call).duration >
+                              before.recorded_start + before.duration;
+      if (late || awaited_[units[i].kernel.index()]) now = late;
+    }
+    if (!units.empty()) lost[0] = now;
+    return lost;
+  }
+
+  void Spread(LaneId lane) {
+    const std::vector<KernelUnit> units = UnitsOf(lane);
+    if (units.empty()) return;
+    lost_ = LostBehind(units);
+    const DeviceSpec* known = DeviceOf(graph(), units.front().kernel).spec;
+    device_ = known != nullptr ? *known : DeviceSpec{};
+    for (size_t begin = 0; begin < units.size();) {
+      size_t end = begin;
+      while (end < units.size() && units[end].access) ++end;
+      if (end - begin > 1) SpreadWindow(lane, units, begin, end);
+      begin = end + 1;
+    }
+  }
+
+  // The edges are what Needs() says without what follows from later edges.
+  WorkDag Dependencies(std::span<const KernelUnit> work) const {
+    WorkDag dag{.size = static_cast<uint32_t>(work.size())};
+    std::vector<std::vector<bool>> needs(work.size(), std::vector<bool>(work.size()));
+    for (uint32_t i = 0; i < work.size(); ++i) {
+      for (uint32_t j = i; j-- > 0;) {
+        if (needs[i][j] || !accesses_.Needs(*work[i].access, *work[j].access)) continue;
+        dag.edges.push_back({j, i});
+        needs[i][j] = true;
+        for (uint32_t k = 0; k < j; ++k) {
+          if (needs[j][k]) needs[i][k] = true;
+        }
+      }
+    }
+    return dag;
+  }
+
+  Duration LengthOf(const KernelUnit& unit) const {
+    Duration length;
+    for (TaskId t : unit.tasks) length += graph().task(t).duration + graph().task(t).gap;
+    return std::max(length, Duration{});
+  }
+
+  std::optional<double> ShareOf(TaskId kernel) const {
+    const KernelDetail* detail = graph().Kernel(kernel);
+    if (detail == nullptr) return std::nullopt;
+    return SmShare(device_, *detail);
+  }
+
+  bool IsCaptured(TaskId call) const {
+    const auto launched = edit_.LaunchedBy(call);
+    return std::count_if(launched.begin(), launched.end(),
+                         [&](TaskId t) { return IsGpu(graph().task(t).kind); }) > 1;
+  }
+
+  // A stream waits for another one.
+  struct Meeting {
+    uint32_t from, to;  // of the window
+  };
+
+  // Waits of one stream for another that do not follow from earlier ones.
+  std::vector<Meeting> Meetings(const StreamAssignment& assignment,
+                                const std::vector<uint32_t>& stream) const {
+    std::vector<Meeting> all;
+    for (const auto& [a, b] : assignment.needed) {
+      if (stream[a] != stream[b]) all.push_back({a, b});
+    }
+    std::sort(all.begin(), all.end(), [](const Meeting& x, const Meeting& y) {
+      return std::pair(x.to, y.from) < std::pair(y.to, x.from);  // latest origin first
+    });
+    std::map<std::pair<uint32_t, uint32_t>, uint32_t> reached;  // (to, from stream) -> work
+    std::vector<Meeting> kept;
+    for (const Meeting& m : all) {
+      auto [seen, fresh] = reached.try_emplace({stream[m.to], stream[m.from]}, m.from);
+      if (!fresh && seen->second >= m.from) continue;
+      seen->second = m.from;
+      kept.push_back(m);
+    }
+    return kept;
+  }
+
+  void SpreadWindow(LaneId lane, const std::vector<KernelUnit>& units, size_t begin, size_t end) {
+    const std::span<const KernelUnit> work = std::span(units).subspan(begin, end - begin);
+    const WorkDag dag = Dependencies(work);
+    if (dag.edges.size() + 1 == work.size() &&
+        std::all_of(dag.edges.begin(), dag.edges.end(),
+                    [](const auto& e) { return e.first + 1 == e.second; })) {
+      return;  // one after the other
+    }
+    const StreamAssignment assignment = AssignChains(dag);
+    std::vector<int64_t> cost;
+    for (const KernelUnit& u : work) cost.push_back(LengthOf(u).ns);
+    const auto limit = static_cast<uint32_t>(params_["streams"]);
+    const std::vector<uint32_t> stream = FoldChains(dag, assignment, cost, limit);
+    const std::vector<Meeting> meetings = Meetings(assignment, stream);
+    const KernelUnit* before = begin > 0 ? &units[begin - 1] : nullptr;
+    const std::vector<SharedTime> times =
+        lost_[end - 1] ? std::vector<SharedTime>() : Gain(work, stream, meetings, before);
+    independent_ += assignment.chains - 1;
+    if (times.empty()) {
+      ++kept_;
+      return;
+    }
+    ++spread_;
+    const KernelUnit* after = end < units.size() ? &units[end] : nullptr;
+    Apply(lane, work, stream, meetings, times, before, after);
+  }
+
+  // Times on several streams, empty when they are no better than those on one. Both without other
+  // streams, launched as recorded.
+  std::vector<SharedTime> Gain(std::span<const KernelUnit> work,
+                               const std::vector<uint32_t>& stream,
+                               const std::vector<Meeting>& meetings,
+                               const KernelUnit* before) const {
+    const Task& first = graph().task(before != nullptr ? before->kernel : work.front().kernel);
+    const Instant base = first.recorded_start + (before != nullptr ? first.duration : Duration{});
+    const Duration latency = Duration::FromDouble(params_["latency"]);
+    std::vector<SharedWork> one, many;
+    std::set<uint32_t> begun;  // streams
+    Duration calls;            // host time added so far
+    size_t m = 0;
+    for (uint32_t i = 0; i < work.size(); ++i) {
+      const TaskId call = edit_.LaunchOf(work[i].kernel);
+      const Task& launch = graph().task(call);
+      const Duration ready = launch.recorded_start + launch.duration - base;
+      one.push_back({.duration = LengthOf(work[i]), .ready = std::max(ready, Duration{})});
+      many.push_back(one.back());
+      many.back().share = ShareOf(work[i].kernel).value_or(0);
+      many.back().stream = stream[i];
+      const Duration calls_of_one = IsCaptured(call) ? Duration{} : call_ * 2;
+      for (; m < meetings.size() && meetings[m].to == i; ++m) {
+        many.back().needs.push_back(meetings[m].from);
+        calls += calls_of_one;
+      }
+      const bool waits_first = begun.insert(stream[i]).second && stream[i] != 0 &&
+                               many.back().needs.empty() && before != nullptr;
+      if (waits_first) calls += calls_of_one;
+      many.back().ready = std::max(ready + calls, waits_first ? latency : Duration{});
+    }
+    const std::vector<SharedTime> alone = ScheduleShared(one, latency);
+    std::vector<SharedTime> times = ScheduleShared(many, latency);
+    Duration end_of_many;
+    for (uint32_t i = 0; i < work.size(); ++i) {
+      end_of_many = std::max(end_of_many, times[i].end + (stream[i] == 0 ? Duration{} : latency));
+    }
+    // Where the GPU waits for launches, the host is late afterwards by the calls that are added.
+    Duration busy;
+    for (const SharedWork& w : one) busy += w.duration;
+    if (busy < alone.back().end) end_of_many += calls;
+    if (end_of_many >= alone.back().end) return {};
+    return times;
+  }
+
+  void Apply(LaneId lane, std::span<const KernelUnit> work, const std::vector<uint32_t>& stream,
+             const std::vector<Meeting>& meetings, const std::vector<SharedTime>& times,
+             const KernelUnit* before, const KernelUnit* after) {
+    edit_.BeginCause("kernels run beside each other");
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (stream[i] == 0) continue;
+      const LaneId to = StreamOf(lane, stream[i]);
+      for (TaskId t : work[i].tasks) edit_.Move(t, to, graph().lane(to).last);
+    }
+    HoldLonger(work, stream);
+    std::vector<bool> waits(work.size()), awaited(work.size());
+    for (const Meeting& m : meetings) {
+      awaited[m.from] = waits[m.to] = true;
+      Join(work[m.from], work[m.to]);
+    }
+    // Streams begin after what came before the window and end before what comes after it.
+    std::map<uint32_t, std::pair<size_t, size_t>> ends;
+    for (size_t i = 0; i < work.size(); ++i) {
+      auto [it, fresh] = ends.try_emplace(stream[i], i, i);
+      it->second.second = i;
+    }
+    for (const auto& [s, span] : ends) {
+      if (s == 0) continue;
+      const auto& [head, tail] = span;
+      if (before != nullptr && !waits[head]) Join(*before, work[head]);
+      if (after != nullptr && !awaited[tail]) Join(work[tail], *after);
+    }
+    edit_.BeginCause("kernels share the multiprocessors");
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (!ShareOf(work[i].kernel)) ++shapeless_;
+      const Duration more = times[i].end - times[i].start - LengthOf(work[i]);
+      if (more <= Duration::Ns(1)) continue;  // rounding
+      edit_.SetDuration(work[i].kernel, graph().task(work[i].kernel).duration + more);
+      ++shared_;
+      stretched_ += more;
+    }
+    streams_ = std::max<size_t>(streams_, ends.size());
+  }
+
+  // On one stream a kernel may get the memory that the kernel before it frees. Each further stream
+  // holds the tensor of one kernel longer, at most the largest.
+  void HoldLonger(std::span<const KernelUnit> work, const std::vector<uint32_t>& stream) {
+    std::map<uint32_t, double> largest;
+    for (size_t i = 0; i < work.size(); ++i) {
+      if (stream[i] == 0) continue;
+      const OpShape& shape = shapes_.Of(work[i].kernel);
+      largest[stream[i]] = std::max(largest[stream[i]], WorkedOn(shape) * DTypeBytes(shape.dtype));
+    }
+    double sum = 0;
+    for (const auto& [s, bytes] : largest) sum += bytes;
+    beside_ = std::max(beside_, sum);
+  }
+
+  void Join(const KernelUnit& from, const KernelUnit& to) {
+    edit_.BeginCause("kernels run beside each other");
+    edit_.AddEdge(from.tasks.back(), to.tasks.front(), Duration::FromDouble(params_["latency"]),
+                  Rule::kEventWait);
+    ++joins_;
+    edit_.BeginCause("calls that join streams");
+    AddCall(edit_.LaunchOf(from.kernel), "cudaEventRecord", /*behind=*/true);
+    AddCall(edit_.LaunchOf(to.kernel), "cudaStreamWaitEvent", /*behind=*/false);
+  }
+
+  void AddCall(TaskId launch, std::string_view name, bool behind) {
+    if (!launch.valid() || IsCaptured(launch) || graph().task(launch).removed) return;
+    const Task& at = graph().task(launch);
+    const Task call{.recorded_start = at.recorded_start,
+                    .duration = call_,
+                    .name = edit_.graph().AddName(name),
+                    .lane = at.lane,
+                    .scope = at.scope,
+                    .layer = at.layer,
+                    .step = at.step,
+                    .kind = TaskKind::kCall,
+                    .phase = at.phase};
+    if (behind) {
+      edit_.InsertAfter(launch, call);
+    } else {
+      edit_.InsertBefore(launch, call);
+    }
+  }
+
+  LaneId StreamOf(LaneId lane, uint32_t stream) {
+    auto [it, fresh] = lanes_.try_emplace({lane, stream}, LaneId::None());
+    if (fresh) {
+      const GraphLane from = graph().lane(lane);
+      it->second =
+          edit_.NewLane(fmt::format("{}, {} of several", graph().Name(from.lane.name), stream + 1),
+                        LaneKind::kStream);
+      GraphLane& made = edit_.graph().mutable_lane(it->second);
+      made.lane.device = from.lane.device;
+      made.lane.rank = from.lane.rank;
+      made.queue_depth = from.queue_depth;
+    }
+    return it->second;
+  }
+
+  void Tell() {
+    auto& changes = edit_.changes();
+    const size_t all = known_ + unknown_;
+    changes.notes.push_back(
+        fmt::format("of {} GPU operations the recorded shapes tell what {} read and write; the "
+                    "others stay in order{}",
+                    all, known_, known_ == 0 ? " (record with record_shapes=True)" : ""));
+    if (spread_ == 0) {
+      changes.notes.push_back(
+          independent_ == 0 ? "no two kernels are seen to be independent"
+                            : fmt::format("{} runs have independent kernels, but would not end "
+                                          "earlier on several streams: the host launches too late, "
+                                          "or the kernels fill the GPU",
+                                          kept_));
+      return;
+    }
+    changes.notes.push_back(fmt::format(
+        "{} runs of kernels on up to {} streams with {} synchronizations; {} more would gain "
+        "nothing and stay",
+        spread_, streams_, joins_, kept_));
+    if (shared_ > 0) {
+      changes.notes.push_back(fmt::format(
+          "{} kernels get slower beside others, by {:.2f} ms in all", shared_, stretched_.ms()));
+    }
+    changes.memory.push_back({.what = "a stream does not wait for memory that another one frees",
+                              .bytes = std::llround(beside_),
+                              .estimate = true});
+    if (shapeless_ > 0) {
+      changes.bound = true;
+      changes.warnings.push_back(fmt::format(
+          "an upper bound of the gain: {} kernels have no launch shape, or their GPU is not "
+          "known, and are taken to leave all of it to others",
+          shapeless_));
+    }
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  OpAccesses accesses_;
+  OpShapes shapes_;
+  Duration call_;
+  DeviceSpec device_;        // of the stream at hand; without multiprocessors when it is not known
+  std::vector<bool> meets_;  // by task
+  std::vector<bool> awaited_;  // by task: the host waits for it
+  std::vector<bool> lost_;     // by unit of the stream at hand, see LostBehind
+  std::map<std::pair<LaneId, uint32_t>, LaneId> lanes_;
+  size_t known_ = 0, unknown_ = 0, independent_ = 0, spread_ = 0, kept_ = 0, joins_ = 0;
+  size_t streams_ = 0, shapeless_ = 0, shared_ = 0;
+  Duration stretched_;
+  double beside_ = 0;  // bytes
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return MultiStream(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kMultiStream = {
+    .name = "multi-stream",
+    .summary = "Independent kernels of a stream run on several streams",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "Kernels of a step are split into chains as Nimble does: what needs what, without what "
+        "follows from the rest (transitive reduction), then a maximum matching, so that everything "
+        "independent is on different streams with the fewest synchronizations. A kernel needs an "
+        "earlier one of its stream unless recorded shapes show that it does not: an op reads "
+        "nothing of the size of the other's result, and neither changes what the other reads; the "
+        "two halves of a convolution's backward pass are independent, too. Kernels of unknown "
+        "ops, copies, collectives and whatever something else waits for stay in order. Each wait "
+        "of one stream for another takes `latency` and, outside of a graph, two calls of the "
+        "host. Kernels side by side are slowed so that their shares of the multiprocessors (blocks "
+        "of their launch shape against the blocks that fit at once) sum to 1 at most, in a "
+        "schedule of the GPU with the launches as recorded. Runs of kernels that would not end "
+        "earlier stay on one stream, and so do those whose gain a later kernel loses that waits "
+        "for its launch, before the host waits for the GPU.",
+    .ignores =
+        "Memory bandwidth and caches that kernels share, priorities, and the order in which "
+        "the GPU hands out blocks. Without "
+        "launch shapes the answer is an upper bound of the gain.",
+    .sources =
+        "Nimble (NeurIPS'20), section 4.2, automatic multi-stream execution; occupancy: "
+        "CUDA C++ Programming Guide, technical specifications by compute capability",
+    .advice = {.effort = "~100 lines",
+               .risk = "races, more memory",
+               .how = "with torch.cuda.stream(side): ... around the independent branch, "
+                      "side.wait_stream() before and after"},
+    .twice = "the kernels have their streams already",
+    .memory = MemoryEffect::kAdds,
+    .memory_model =
+        "Each further stream holds the tensor of one kernel longer, since a stream cannot use "
+        "memory that another one frees before the two meet: the largest that a kernel there "
+        "works on.",
+};
+
+}  // namespace daydream

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <map>
+
+#include "graph/call_kind.h"
+#include "transforms/analysis/gpu_waits.h"
+#include "transforms/analysis/host_calls.h"
+#include "transforms/core/select.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+// Places that a note names before it sums up the others.
+constexpr size_t kMostSites = 3;
+
+constexpr ParamSpec kParams[] = {
+    {.name = "select",
+     .unit = Unit::kText,
+     .help = "which waits go, such as op:aten::item or call:DeviceSynchronize; without: reads and "
+             "synchronizations by which nothing is seen to be decided",
+     .source = "chosen by the user"},
+};
+
+class NoSync {
+ public:
+  NoSync(const Params& params, Editor& edit) : params_(params), edit_(edit), uses_(edit.graph()) {}
+
+  absl::Status Run() {
+    gone_.assign(graph().size(), false);
+    if (params_.given("select")) {
+      DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params_.text("select")));
+      for (TaskId t : selector.Select(graph())) Take(t, /*chosen=*/true);
+    } else {
+      for (size_t i = 0; i < graph().size(); ++i) Take(TaskId(i), /*chosen=*/false);
+    }
+    Remove();
+    Tell();
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  static bool OnlyForLogging(WaitUse use) { return use == WaitUse::kRead || use == WaitUse::kSync; }
+
+  // A copy that waits is a call and a waiting part of the same name; either names both.
+  TaskId WaitOf(TaskId t) const {
+    if (uses_.UseOf(t) != WaitUse::kNone) return t;
+    return graph().task(t).kind == TaskKind::kCall ? OwnWait(graph(), t) : TaskId::None();
+  }
+
+  void Take(TaskId t, bool chosen) {
+    TaskId wait = WaitOf(t);
+    if (!wait.valid() || gone_[wait.index()]) return;
+    WaitUse use = uses_.UseOf(wait);
+    if (use == WaitUse::kNone) return;
+    // Memory that is given back has to be idle, ranks have to meet, and a batch has to be there.
+    bool can_go = use == WaitUse::kSteers || use == WaitUse::kToDevice || OnlyForLogging(use);
+    if (can_go && (chosen || OnlyForLogging(use))) {
+      gone_[wait.index()] = true;
+      return;
+    }
+    if (!chosen && wait != t) return;  // counted when its own turn comes
+    TaskId call = graph().task(wait).kind == TaskKind::kWait && graph().task(wait).lane_prev.valid()
+                      ? graph().task(wait).lane_prev
+                      : wait;
+    kept_.Add(fmt::format("{}, {}", SiteOf(graph(), wait), WaitUseName(use)),
+              RecordedHostTime(graph(), call));
+  }
+
+  // Streams that met in a wait of the host meet without it: what runs on one of them afterwards may
+  // need what ran on the others, and nothing else keeps them from drifting apart.
+  void KeepMeetings() {
+    std::map<TaskId, std::vector<TaskId>> awaited;
+    for (const Edge& e : graph().edges()) {
+      if (e.rule == Rule::kHostWait && gone_[e.to.index()]) awaited[e.to].push_back(e.from);
+    }
+    for (const auto& [wait, from] : awaited) {
+      for (TaskId a : from) {
+        const TaskId next = LaunchedBehind(wait, a);
+        for (TaskId b : from) {
+          const bool other = graph().task(a).lane != graph().task(b).lane;
+          if (next.valid() && other) edit_.AddEdge(b, next);
+        }
+      }
+    }
+  }
+
+  // The first work behind `t` on its stream that was launched behind `wait` on its thread.
+  TaskId LaunchedBehind(TaskId wait, TaskId t) const {
+    for (t = graph().task(t).lane_next; t.valid(); t = graph().task(t).lane_next) {
+      const TaskId call = edit_.LaunchOf(t);
+      if (!call.valid() || graph().task(call).lane != graph().task(wait).lane) continue;
+      if (place_[call.index()] > place_[wait.index()]) return t;
+    }
+    return TaskId::None();
+  }
+
+  void FindPlaces() {
+    place_.assign(graph().size(), 0);
+    for (const GraphLane& lane : graph().lanes()) {
+      uint32_t place = 0;
+      for (TaskId t = lane.first; t.valid(); t = graph().task(t).lane_next) {
+        place_[t.index()] = ++place;
+      }
+    }
+  }
+
+  void Remove() {
+    edit_.BeginCause("the host does not wait for values to print");
+    FindPlaces();
+    KeepMeetings();
+    edit_.DropEdges([&](const Graph&, const Edge& e) {
+      return e.rule == Rule::kHostWait && gone_[e.to.index()];
+    });
+    for (size_t i = 0; i < gone_.size(); ++i) {
+      if (!gone_[i]) continue;
+      TaskId t(i);
+      const Task& task = graph().task(t);
+      const bool copies = !edit_.LaunchedBy(t).empty();
+      TaskId call = task.kind == TaskKind::kWait && task.lane_prev.valid() ? task.lane_prev : t;
+      std::string site = fmt::format("{}, {}", SiteOf(graph(), t), WaitUseName(uses_.UseOf(t)));
+      const Duration time = RecordedHostTime(graph(), call);
+      (uses_.UseOf(t) == WaitUse::kSteers ? steering_ : taken_).Add(std::move(site), time);
+      // The copy that brings the value stays, its call with it; so does what the program does next.
+      if (copies) continue;
+      const Duration gap = task.gap;
+      edit_.Remove({&t, 1});
+      if (gap > Duration{}) edit_.SetGap(t, gap);
+    }
+  }
+
+  static std::string Join(const std::vector<std::string>& lines) {
+    std::string text;
+    for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;
+    return text;
+  }
+
+  void Tell() {
+    const size_t steps = std::max<size_t>(graph().steps().size(), 1);
+    auto& changes = edit_.changes();
+    if (!kept_.empty()) {
+      changes.notes.push_back(
+          fmt::format("these keep waiting, in a step: {}", Join(kept_.Lines(steps, kMostSites))));
+    }
+    if (!taken_.empty()) {
+      changes.warnings.push_back(
+          fmt::format("right only if nothing is decided by their values, in a step: {}",
+                      Join(taken_.Lines(steps, kMostSites))));
+    }
+    if (!steering_.empty()) {
+      changes.warnings.push_back(fmt::format(
+          "these were selected although the program needs them to go on, so it is a limit, in a "
+          "step: {}",
+          Join(steering_.Lines(steps, kMostSites))));
+    }
+    if (taken_.empty() && steering_.empty() && kept_.empty()) {
+      changes.notes.push_back("the host does not wait for the GPU in this trace");
+    }
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  GpuWaits uses_;
+  std::vector<bool> gone_;       // by task: a wait that goes
+  std::vector<uint32_t> place_;  // by task: on its lane
+  SiteList kept_, taken_, steering_;
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return NoSync(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kNoSync = {
+    .name = "no-sync",
+    .summary = "The host does not wait for values that are only logged",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "Reads of single values and synchronizations no longer wait for the GPU: their edges and "
+        "the synchronizing calls are gone, copies of values to the host stay as asynchronous "
+        "ones, to be looked at later. Streams for which one call waited go on waiting for each "
+        "other. Reads inside of ops whose result has a size that depends on "
+        "values (nonzero, unique, masked_select and the like), reads that branch (is_nonzero, "
+        "equal), the check of a gradient scaler, waits that free memory, waits for other "
+        "processes, blocking copies to the GPU (pin-memory) and the data loader stay as they are. "
+        "How far the host runs ahead then is limited by the launch queue and by the waits that "
+        "are left.",
+    .ignores =
+        "What the program does with a value: Python code that decides by it cannot be seen in a "
+        "trace. A prediction for those waits that really are for logging.",
+    .sources =
+        "PyTorch documentation, Performance Tuning Guide: avoid unnecessary CPU-GPU "
+        "synchronization; CUDA C++ Programming Guide, implicit synchronization",
+    .advice = {.effort = "1 line",
+               .risk = "values are seen later",
+               .how = "keep loss.detach() and read it once in many steps"},
+    .twice = "the waits are gone already",
+    .memory = MemoryEffect::kNone,
+    .memory_model = "None: waits hold no memory on the GPU.",
+};
+
+}  // namespace daydream

@@ -1,0 +1,257 @@
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "graph/order.h"
+#include "transforms/analysis/gpu_waits.h"
+#include "transforms/analysis/host_calls.h"
+#include "transforms/analysis/link_rate.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "rate",
+     .unit = Unit::kBandwidth,
+     .fallback = 0,
+     .low = 0,
+     .high = 0,
+     .min = 0,
+     .max = 1e12,
+     .help = "rate of pinned copies; 0 = from this trace",
+     .source = "pinned copies of the trace, else what its pageable copies show of the link, but no "
+               "more than 78 % of what PCIe is rated at"},
+    {.name = "staging",
+     .unit = Unit::kBytes,
+     .fallback = 512 << 10,
+     .low = 400 << 10,
+     .high = 1 << 20,
+     .min = 4096,
+     .max = 64 << 20,
+     .help = "bytes still on their way when the call of a pageable copy to the GPU returns",
+     .source = "the part of pageable copies that follows the return of their call: 34 us on a "
+               "2080 Ti, 46 to 58 us on a V100, both on PCIe 3.0 x16 (12.3 GB/s usable)"},
+};
+
+struct PageableCopy {
+  TaskId copy, call;
+  CopyWay direction = kToDevice;
+  uint64_t bytes = 0;
+};
+
+// What the copies of a trace show of the link between host and GPU, in bytes per second.
+struct LinkRate {
+  std::array<double, 2> pinned{};  // median of large pinned copies, by direction
+  // The fastest large pageable copy, or what the ends of pageable copies to the GPU show; no more
+  // than the GPU's link can carry.
+  double told = 0;
+};
+
+class PinMemory {
+ public:
+  PinMemory(const Params& params, Editor& edit) : params_(params), edit_(edit) {}
+
+  absl::Status Run() {
+    FindCopies();
+    if (copies_.empty()) {
+      edit_.changes().notes.push_back("no copy between pageable memory and a GPU in this trace");
+      return absl::OkStatus();
+    }
+    waits_ = WaitsForGpu(graph());
+    MeasureLink();
+    async_copy_ = MeasureHostCosts(edit_.graph()).copy;
+    uint64_t read_at_once = 0, to_host = 0;
+    for (const PageableCopy& c : copies_) {
+      if (c.direction == kToHost && NeedsResult(graph(), c.copy)) {
+        ++read_at_once;
+        continue;
+      }
+      Shorten(c);
+      Unblock(c);
+      GiveOwnLane(c);
+      if (c.direction == kToHost) ++to_host;
+    }
+    Tell(read_at_once, to_host);
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  // Own lanes take copies in an order in which they can run: recorded times alone would mix those
+  // of repeated steps.
+  void FindCopies() {
+    for (TaskId t : OrderInTime(graph())) {
+      const CopyDetail* d = graph().task(t).kind == TaskKind::kMemcpy ? graph().Copy(t) : nullptr;
+      if (d == nullptr || graph().task(t).removed) continue;
+      if (d->from == Memory::kPageable && d->to == Memory::kDevice) {
+        copies_.push_back({t, edit_.LaunchOf(t), kToDevice, d->bytes});
+      } else if (d->from == Memory::kDevice && d->to == Memory::kPageable) {
+        copies_.push_back({t, edit_.LaunchOf(t), kToHost, d->bytes});
+      }
+    }
+  }
+
+  void MeasureLink() {
+    link_.pinned = PinnedRates(graph());
+    std::vector<double> tails;
+    for (const PageableCopy& c : copies_) {
+      if (c.bytes >= kLargeCopy) {
+        link_.told = std::max(link_.told, CopyRate(c.bytes, graph().task(c.copy).duration));
+      }
+    }
+    for (const Edge& e : graph().edges()) {
+      // The call returned while the last staging buffer was still being sent.
+      if (e.rule != Rule::kHostWait || e.lag >= Duration{}) continue;
+      const CopyDetail* d = graph().Copy(e.from);
+      if (d != nullptr && d->from == Memory::kPageable && d->bytes >= kLargeCopy) {
+        tails.push_back(params_["staging"] / (-e.lag).seconds());
+      }
+    }
+    link_.told = std::max(link_.told, MedianRate(tails));
+    const double usable = UsableLinkRate(graph(), copies_.front().copy);
+    if (usable > 0) link_.told = std::min(link_.told, usable);
+  }
+
+  double RateOf(CopyWay way) const {
+    if (params_["rate"] > 0) return params_["rate"];
+    if (link_.pinned[way] > 0) return link_.pinned[way];
+    CopyWay other = way == kToDevice ? kToHost : kToDevice;
+    if (link_.pinned[other] > 0) return link_.pinned[other];
+    return link_.told;
+  }
+
+  void Shorten(const PageableCopy& c) {
+    double rate = RateOf(c.direction);
+    if (rate <= 0) return;
+    edit_.BeginCause("pinned copies run at the rate of the link");
+    const Duration now = graph().task(c.copy).duration;
+    const Duration pinned =
+        std::max(std::min(now, kCopyLatency),
+                 Duration::FromDouble(static_cast<double>(c.bytes) / rate * 1e9));
+    // What this trace tells of the link is a lower limit; a given rate is not.
+    if (pinned < now || params_["rate"] > 0) edit_.SetDuration(c.copy, pinned);
+  }
+
+  // The call returns at once, and the synchronization that a blocking copy ends with is gone.
+  void Unblock(const PageableCopy& c) {
+    if (!c.call.valid()) return;
+    edit_.BeginCause("the host no longer waits for copies");
+    unblocked_.push_back({c.copy, c.call});
+    ReturnAtOnce(edit_, c.call, waits_, async_copy_);
+  }
+
+  LaneId CopyLane(const PageableCopy& c) {
+    const GraphLane& from = graph().lane(graph().task(c.copy).lane);
+    auto [it, inserted] = lanes_.try_emplace({from.lane.device, c.direction}, LaneId::None());
+    if (inserted) {
+      GraphLane lane = from;
+      it->second = edit_.NewLane(
+          c.direction == kToDevice ? "pinned copies to the GPU" : "pinned copies to the host",
+          LaneKind::kStream);
+      edit_.graph().mutable_lane(it->second).lane.device = lane.lane.device;
+      edit_.graph().mutable_lane(it->second).lane.rank = lane.lane.rank;
+      edit_.graph().mutable_lane(it->second).queue_depth = lane.queue_depth;
+    }
+    return it->second;
+  }
+
+  void GiveOwnLane(const PageableCopy& c) {
+    edit_.BeginCause("copies run beside kernels");
+    TaskId before = graph().task(c.copy).lane_prev, after = graph().task(c.copy).lane_next;
+    if (before.valid() && graph().task(before).kind == TaskKind::kDelay) {
+      edit_.Remove({&before, 1});
+    }
+    if (graph().task(c.copy).gap != Duration{}) edit_.SetGap(c.copy, {});
+    LaneId lane = CopyLane(c);
+    edit_.Move(c.copy, lane, graph().lane(lane).last);
+    if (c.direction == kToDevice) {
+      if (after.valid()) edit_.AddEdge(c.copy, after, {});
+      return;
+    }
+    if (before.valid()) edit_.AddEdge(before, c.copy, {});
+    for (TaskId t = c.call.valid() ? graph().task(c.call).lane_next : TaskId::None(); t.valid();
+         t = graph().task(t).lane_next) {
+      if (!waits_[t.index()] || graph().task(t).removed) continue;
+      edit_.AddEdge(c.copy, t, {}, Rule::kTransform, Anchor::kEnd, Anchor::kEnd);
+      break;
+    }
+  }
+
+  void Tell(uint64_t read_at_once, uint64_t to_host) {
+    // Calls that were not split in two waited for their copy themselves.
+    std::sort(unblocked_.begin(), unblocked_.end());
+    edit_.DropEdges([&](const Graph&, const Edge& e) {
+      return e.rule == Rule::kHostWait &&
+             std::binary_search(unblocked_.begin(), unblocked_.end(), std::pair(e.from, e.to));
+    });
+    auto& notes = edit_.changes().notes;
+    bool measured = params_["rate"] == 0 && link_.pinned[kToDevice] + link_.pinned[kToHost] > 0;
+    if (RateOf(kToDevice) > 0) {
+      notes.push_back(
+          fmt::format("pinned copies run at {:.1f} GB/s to the GPU and {:.1f} GB/s to "
+                      "the host ({})",
+                      RateOf(kToDevice) / 1e9, RateOf(kToHost) / 1e9,
+                      params_["rate"] > 0 ? "as given"
+                      : measured          ? "pinned copies of this trace"
+                                          : "told from its pageable copies"));
+    } else {
+      notes.push_back(
+          "the rate of pinned copies is not known, as no copy moves a MiB: copies keep their time");
+    }
+    if (read_at_once > 0) {
+      notes.push_back(
+          fmt::format("{} copies to the host are read at once and keep blocking", read_at_once));
+    }
+    if (to_host > 0) {
+      edit_.changes().warnings.push_back(fmt::format(
+          "{} copies to the host no longer block: right only where the host reads them after a "
+          "later synchronization",
+          to_host));
+    }
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  std::vector<PageableCopy> copies_;
+  std::vector<bool> waits_;                           // by task: it waits for the GPU
+  std::vector<std::pair<TaskId, TaskId>> unblocked_;  // copy, its call
+  std::map<std::pair<int32_t, CopyWay>, LaneId> lanes_;
+  LinkRate link_;
+  Duration async_copy_;
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return PinMemory(params, edit).Run(); }
+
+}  // namespace
+
+constinit const Transform kPinMemory = {
+    .name = "pin-memory",
+    .summary = "Copies use pinned memory and do not block the host",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "Copies between pageable memory and a GPU become asynchronous: the call costs what "
+        "an asynchronous copy call costs in this trace, the synchronization after it goes, "
+        "and the copy runs on a lane of its own for each direction. The next operation of "
+        "the stream waits for a copy to the GPU; a copy to the host waits for the operation "
+        "before it, and the next blocking call of the thread waits for the copy. Copies "
+        "run at the rate of this trace's pinned copies; without any, at what its pageable "
+        "copies show of the link, but no faster than the link can. Steps begin with the first work "
+        "of the lanes on which they began before.",
+    .ignores =
+        "Pinning the batch itself (a thread of the loader does it), several GPUs on one "
+        "link, and what host code reads before the next synchronization.",
+    .sources =
+        "CUDA C++ Programming Guide, page-locked memory; design evidence: returns of "
+        "pageable copy calls before the end of their copy",
+    .advice = {.effort = "2 lines",
+               .risk = "races",
+               .how = "DataLoader(..., pin_memory=True), then batch.to(device, non_blocking=True)"},
+    .twice = "the copies read pinned memory already",
+    .memory = MemoryEffect::kNone,
+    .memory_model = "None on the GPU: pinned memory is the host's.",
+};
+
+}  // namespace daydream

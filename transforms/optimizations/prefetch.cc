@@ -1,0 +1,433 @@
+#include <algorithm>
+#include <cmath>
+
+#include "transforms/analysis/loader.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "workers",
+     .unit = Unit::kNone,
+     .fallback = 4,
+     .low = 4,
+     .high = 4,
+     .min = 1,
+     .max = 256,
+     .help = "loader processes (num_workers)",
+     .source = "chosen by the user",
+     .whole = true},
+    {.name = "recorded",
+     .unit = Unit::kNone,
+     .fallback = 0,
+     .low = 0,
+     .high = 0,
+     .min = 0,
+     .max = 256,
+     .help = "loader processes of the recorded run; 0 = told from the trace",
+     .source = "known to whoever recorded the trace",
+     .whole = true},
+    kNextCostParam,
+    {.name = "ahead",
+     .unit = Unit::kNone,
+     .fallback = 2,
+     .low = 2,
+     .high = 2,
+     .min = 1,
+     .max = 1024,
+     .help = "batches each worker prepares ahead (prefetch_factor)",
+     .source = "PyTorch documentation, torch.utils.data.DataLoader: default 2",
+     .whole = true},
+    {.name = "cores",
+     .unit = Unit::kNone,
+     .fallback = 0,
+     .low = 0,
+     .high = 0,
+     .min = 0,
+     .max = 4096,
+     .help = "host cores for the workers and the step; 0 = enough",
+     .source = "known to whoever runs it (nproc); traces do not hold it"},
+    {.name = "step_cores",
+     .unit = Unit::kNone,
+     .fallback = 1,
+     .low = 1,
+     .high = 2,
+     .min = 0,
+     .max = 4096,
+     .help = "cores that the step itself keeps busy on average",
+     .source = "PyTorch: the main thread and the one of the backward pass take turns; waiting for "
+               "the GPU spins"},
+    {.name = "host_slowdown",
+     .unit = Unit::kShare,
+     .fallback = 0,
+     .low = 0,
+     .high = 0.3,
+     .min = 0,
+     .max = 10,
+     .help = "how much a busy worker slows other host work",
+     .source = "none assumed; the range is what two pairs showed: docs/optimizations/prefetch.md"},
+    {.name = "copy_slowdown",
+     .unit = Unit::kShare,
+     .fallback = 0,
+     .low = 0,
+     .high = 1.5,
+     .min = 0,
+     .max = 10,
+     .help = "how much a busy worker slows copies from pageable memory",
+     .source = "none assumed; the range is what two pairs showed: docs/optimizations/prefetch.md"},
+    {.name = "gpu_slowdown",
+     .unit = Unit::kShare,
+     .fallback = 0,
+     .low = 0,
+     .high = 0.04,
+     .min = 0,
+     .max = 10,
+     .help = "how much a busy worker slows kernels",
+     .source = "none assumed; the range is what two pairs showed: docs/optimizations/prefetch.md"},
+};
+
+class Prefetch {
+ public:
+  Prefetch(const Params& params, Editor& edit)
+      : params_(params), edit_(edit), loader_(edit.graph()) {}
+
+  absl::Status Run() {
+    if (params_["cores"] > 0 && params_["cores"] < 1) {
+      return MakeStatus(
+          absl::StatusCode::kInvalidArgument,
+          {.code = "E0103",
+           .what = fmt::format("prefetch: cores = {:g} is out of range (1 to 4096, or "
+                               "0 for enough)",
+                               params_["cores"]),
+           .fix = "daydream opt show prefetch"});
+    }
+    fetches_ = FindFetches(graph(), loader_);
+    if (fetches_.empty()) {
+      edit_.changes().notes.push_back("no range named after a DataLoader in this trace");
+      return absl::OkStatus();
+    }
+    DD_RETURN_IF_ERROR(FindWork());
+    if (!fetches_.empty()) TellRates();
+    const double busy = BusyWorkers();
+    Slow(busy);
+    ShareCores();
+    MoveToWorkers();
+    return absl::OkStatus();
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  // What it takes to make a batch. In a process without workers that is the time in next(). With
+  // workers next() only waits: when the step is bound by them, their number and the returns of
+  // next() tell; otherwise more workers bring nothing, and what fewer bring the trace does not say.
+  absl::Status FindWork() {
+    if (params_["recorded"] > 0 && HasNoWorkers(graph(), fetches_[0])) {
+      return MakeStatus(
+          absl::StatusCode::kInvalidArgument,
+          {.code = "E0103",
+           .what = fmt::format("prefetch: recorded = {:g}, but the recorded run has no "
+                               "loader workers",
+                               params_["recorded"]),
+           .why = "its loader is PyTorch's for a single process",
+           .fix = "--opt 'prefetch(workers=8)'"});
+    }
+    if (params_["recorded"] == 0 && !HasWorkers(graph(), fetches_[0])) return absl::OkStatus();
+    if (FindsBatchesReady(fetches_)) {
+      DD_RETURN_IF_ERROR(CheckNotFewer());
+      fetches_.clear();
+      edit_.changes().notes.push_back(
+          "the recorded run has loader workers already, and never waits for them");
+      return absl::OkStatus();
+    }
+    if (params_["recorded"] == 0) {
+      return MakeStatus(
+          absl::StatusCode::kFailedPrecondition,
+          {.code = "E0605",
+           .what = "prefetch: the recorded run waits for loader workers, of unknown number",
+           .why = "work of loader processes is not part of a trace",
+           .fix = "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded run"});
+    }
+    WorkOfWorkers();
+    return absl::OkStatus();
+  }
+
+  // Workers that never kept the step waiting may be more than it takes, and how many it takes is
+  // not known.
+  absl::Status CheckNotFewer() const {
+    const double recorded = params_["recorded"];
+    if (recorded > 0 && params_["workers"] >= recorded) return absl::OkStatus();
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0605",
+         .what = recorded > 0
+                     ? fmt::format("prefetch: workers = {:g} instead of {:g} cannot be judged",
+                                   params_["workers"], recorded)
+                     : "prefetch: the recorded run has loader workers, of unknown number, and "
+                       "never waits for them; fewer cannot be judged",
+         .why = "how long a batch takes is not in this trace",
+         .fix = recorded > 0 ? "record a run with fewer workers, or with num_workers=0"
+                             : "--opt 'prefetch(workers=8,recorded=N)' with the N of the recorded "
+                               "run: as many or more change nothing"});
+  }
+
+  // What a batch took the recorded workers on average: between two calls that waited, all of them
+  // were busy.
+  Duration TypicalWork() const {
+    std::vector<size_t> waited;
+    for (size_t k = 0; k < fetches_.size(); ++k) {
+      if (Counts(graph(), fetches_[k]) && Waited(graph(), fetches_[k])) waited.push_back(k);
+    }
+    Duration period = FetchPeriod(graph(), fetches_);
+    if (waited.size() > 1) {
+      period = (Returned(fetches_[waited.back()]) - Returned(fetches_[waited.front()])) /
+               static_cast<int64_t>(waited.back() - waited.front());
+    }
+    return period.Scaled(params_["recorded"] * WorkLeft());
+  }
+
+  // What an optimization before took off the waits for workers, it took off their work.
+  double WorkLeft() const {
+    Duration recorded, now;
+    for (const Fetch& f : fetches_) recorded += RecordedLength(graph(), f), now += f.work;
+    const Duration all = FetchPeriod(graph(), fetches_) * static_cast<int64_t>(fetches_.size());
+    return all > Duration{} ? std::max(1 - (recorded - now).seconds() / all.seconds(), 0.0) : 1;
+  }
+
+  Instant Returned(const Fetch& f) const {
+    return graph().task(f.tasks.front()).recorded_start + RecordedLength(graph(), f);
+  }
+
+  // A worker makes its batches one after the other, and a call that waited tells when its batch was
+  // ready; played again with as many workers, it returns when it did. A batch that lay ready took
+  // no longer than typical.
+  void WorkOfWorkers() {
+    const auto n = static_cast<size_t>(params_["recorded"]);
+    const size_t ahead = n * static_cast<size_t>(params_["ahead"]);
+    const Duration typical = TypicalWork();
+    const double left = WorkLeft();
+    const Instant origin = FirstStart();
+    std::vector<Instant> received;
+    for (size_t k = 0; k < fetches_.size(); ++k) {
+      Fetch& f = fetches_[k];
+      const Instant called = graph().task(f.tasks.front()).recorded_start;
+      const bool waited = Waited(graph(), f);
+      const Instant at = waited ? Returned(f) - Duration::FromDouble(params_["next_cost"]) : called;
+      received.push_back(std::max(at, called));
+      Instant ordered = origin;
+      if (k >= n) ordered = ready_[k - n];
+      if (k >= ahead) ordered = std::max(ordered, received[k - ahead]);
+      Instant ready = received[k];
+      if (!waited && k >= n) ready = std::min(ready, ordered + typical);
+      if (!waited && k < n && k > 0) {
+        ready = std::min(ready, ready_[k - 1] + typical / static_cast<int64_t>(n));
+      }
+      ready_.push_back(ready);
+      f.work = k < n ? typical : (ready - ordered).Scaled(left);
+    }
+    for (Instant& ready : ready_) ready = Instant::AtNs(0) + (ready - origin);
+  }
+
+  Instant FirstStart() const {
+    Instant first = graph().task(fetches_[0].tasks.front()).recorded_start;
+    for (const Task& task : graph().tasks()) {
+      if (!task.removed) first = std::min(first, task.recorded_start);
+    }
+    return first;
+  }
+
+  // What worker `k` of `n` still has to do for its first batch when the window starts: workers are
+  // spread evenly, or as the recorded ones were.
+  Duration Remaining(size_t k, size_t n) const {
+    const double share = static_cast<double>(k) / static_cast<double>(n);
+    if (ready_.empty()) return fetches_[k].work.Scaled(share);
+    const double place = share * params_["recorded"];
+    const size_t before = std::min(static_cast<size_t>(place), ready_.size() - 1);
+    const size_t after = std::min(before + 1, ready_.size() - 1);
+    return (ready_[before] - Instant::AtNs(0)) +
+           (ready_[after] - ready_[before]).Scaled(place - std::floor(place));
+  }
+
+  // How many workers work at once on average while the step runs without its wait.
+  double BusyWorkers() const {
+    if (fetches_.empty()) return 0;
+    Duration work;
+    for (const Fetch& f : fetches_) work += f.work;
+    work = work / static_cast<int64_t>(fetches_.size());
+    const Duration rest = std::max(RestOfStep(graph(), fetches_), Duration::Ns(1));
+    return std::min(params_["workers"],
+                    static_cast<double>(work.ns) / static_cast<double>(rest.ns));
+  }
+
+  // Cores do a fixed amount of work in a step: a batch and what the step itself keeps busy. Where
+  // that takes longer than the slower of loader and step, both are stretched to it, yet never
+  // beyond doing one after the other.
+  void ShareCores() {
+    const double cores = params_["cores"];
+    if (cores == 0 || fetches_.empty()) return;
+    Duration work;
+    for (const Fetch& f : fetches_) work += f.work;
+    work = work / static_cast<int64_t>(fetches_.size());
+    const Duration rest = RestOfStep(graph(), fetches_);
+    const Duration alone = std::max(rest, work.Scaled(1 / params_["workers"]));
+    const Duration busy = work + rest.Scaled(params_["step_cores"]);
+    const Duration serial = work + rest - Duration::FromDouble(params_["next_cost"]);
+    const Duration shared = std::min(busy.Scaled(1 / cores), serial);
+    if (shared <= alone || alone <= Duration{}) return;
+    const double stretch = shared.seconds() / alone.seconds();
+    edit_.BeginCause("workers and the step share the cores");
+    for (Fetch& f : fetches_) f.work = f.work.Scaled(stretch);
+    ScaleHost(stretch);
+    edit_.changes().notes.push_back(fmt::format(
+        "{:g} cores for {:.1f} ms of work in a step: host work takes {:.2f} times as long", cores,
+        busy.ms(), stretch));
+  }
+
+  // DS-Analyzer's question: who is slower, the loader or the rest?
+  void TellRates() {
+    Duration work;
+    for (const Fetch& f : fetches_) work += f.work;
+    work = work / static_cast<int64_t>(fetches_.size());
+    edit_.changes().notes.push_back(
+        fmt::format("a batch takes {:.1f} ms to make, so {:g} workers hand one over every {:.1f} "
+                    "ms; the rest of "
+                    "a step took {:.1f} ms",
+                    work.ms(), params_["workers"], work.ms() / params_["workers"],
+                    RestOfStep(graph(), fetches_).ms()));
+  }
+
+  void ScaleHost(double factor) {
+    std::vector<TaskId> tasks;
+    for (size_t i = 0; i < graph().size(); ++i) {
+      const Task& task = graph().task(TaskId(i));
+      if (!task.removed && IsHost(task.kind) && !loader_.Around(task.scope).valid()) {
+        tasks.push_back(TaskId(i));
+      }
+    }
+    edit_.Scale(tasks, factor);
+    for (TaskId t : tasks) {
+      const Duration gap = graph().task(t).gap;
+      if (gap > Duration{}) edit_.SetGap(t, gap.Scaled(factor));
+    }
+  }
+
+  // What one busy worker does to others was only seen for less than one, so more count as one.
+  void Slow(double busy) {
+    if (busy == 0) return;
+    busy = std::min(busy, 1.0);
+    double host = 1 + params_["host_slowdown"] * busy, gpu = 1 + params_["gpu_slowdown"] * busy;
+    double copy = 1 + params_["copy_slowdown"] * busy;
+    std::vector<TaskId> kernels, copies;
+    for (size_t i = 0; i < graph().size(); ++i) {
+      TaskId t(i);
+      const Task& task = graph().task(t);
+      if (task.removed) continue;
+      if (task.kind == TaskKind::kKernel) kernels.push_back(t);
+      const CopyDetail* d = task.kind == TaskKind::kMemcpy ? graph().Copy(t) : nullptr;
+      if (d != nullptr && (d->from == Memory::kPageable || d->to == Memory::kPageable)) {
+        copies.push_back(t);
+      }
+    }
+    edit_.BeginCause("workers slow the host");
+    if (host != 1) ScaleHost(host);
+    edit_.BeginCause("workers slow copies and kernels");
+    if (gpu != 1) edit_.Scale(kernels, gpu);
+    if (copy != 1) edit_.Scale(copies, copy);
+  }
+
+  // Batch k is made by worker k mod n. A worker gets a new order when a batch is received, so
+  // batch k begins no earlier than the return of next() number k - ahead * n. The window starts
+  // in a steady state: workers are through with parts of their first batches.
+  void MoveToWorkers() {
+    edit_.BeginCause("loading overlaps with the step");
+    const size_t n = static_cast<size_t>(params_["workers"]);
+    const size_t ahead = n * static_cast<size_t>(params_["ahead"]);
+    std::vector<LaneId> lanes;
+    for (size_t i = 0; i < std::min(n, fetches_.size()); ++i) {
+      lanes.push_back(edit_.NewLane(fmt::format("loader worker {}", i), LaneKind::kChannel));
+    }
+    NameId batch = edit_.graph().AddName("(worker makes a batch)");
+    NameId wait_name = edit_.graph().AddName("(waits for a loader worker)");
+    std::vector<TaskId> received;
+    for (size_t k = 0; k < fetches_.size(); ++k) {
+      const Fetch& f = fetches_[k];
+      const Duration work = k < n ? Remaining(k, n) : f.work;
+      const Task first = graph().task(f.tasks.front());
+      TaskId made = edit_.Append({.duration = work,
+                                  .name = batch,
+                                  .lane = lanes[k % n],
+                                  .scope = f.scope,
+                                  .step = first.step,
+                                  .kind = TaskKind::kData,
+                                  .phase = Phase::kData});
+      if (k >= ahead) edit_.AddEdge(received[k - ahead], made);
+      TaskId wait = edit_.InsertBefore(f.tasks.front(), {.recorded_start = first.recorded_start,
+                                                         .name = wait_name,
+                                                         .lane = first.lane,
+                                                         .scope = f.scope,
+                                                         .layer = first.layer,
+                                                         .step = first.step,
+                                                         .kind = TaskKind::kWait,
+                                                         .phase = Phase::kData});
+      edit_.AddEdge(made, wait, {}, Rule::kTransform, Anchor::kEnd, Anchor::kEnd);
+      Replace(f);
+      received.push_back(wait);
+    }
+  }
+
+  // What is left of next() on the host.
+  void Replace(const Fetch& f) {
+    if (!ready_.empty() && !Waited(graph(), f)) return;  // it is what receiving a batch takes
+    Duration cost = std::min(Duration::FromDouble(params_["next_cost"]), f.work);
+    for (TaskId t : f.tasks) {
+      edit_.SetDuration(t, t == f.tasks.front() ? cost : Duration{});
+      const Task& task = graph().task(t);
+      if (loader_.OwnsGapOf(task) && task.gap != Duration{}) edit_.SetGap(t, {});
+    }
+  }
+
+  const Params& params_;
+  Editor& edit_;
+  LoaderScopes loader_;
+  std::vector<Fetch> fetches_;
+  std::vector<Instant> ready_;  // of recorded workers: when each batch was, from the first task on
+};
+
+absl::Status Run(const Params& params, Editor& edit) { return Prefetch(params, edit).Run(); }
+
+constexpr Conflict kConflicts[] = {{"no-data-wait", "it leaves nothing for workers to do"}};
+
+}  // namespace
+
+constinit const Transform kPrefetch = {
+    .name = "prefetch",
+    .summary = "Worker processes make the batches while the step runs",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "The host work inside of the loader's next() moves to `workers` lanes: batch k is "
+        "made by worker k mod workers, at most `ahead` batches per worker in advance, and "
+        "next() waits for its batch, then costs `next_cost`. Batches of recorded workers "
+        "(`recorded`) "
+        "take what makes the recorded calls return when they did. So the step runs at the rate "
+        "of whoever is slowest: the workers together, the host or the GPU. Where cores are given, "
+        "a step takes no less than the work of a batch and its own, spread over them, and no more "
+        "than one after the other. Other slowdowns by "
+        "busy workers are zero unless given; their ranges widen the interval.",
+    .ignores =
+        "Start of the workers, shortage of disk bandwidth when many of them read, uneven batches "
+        "beyond those recorded.",
+    .sources =
+        "PyTorch documentation, torch.utils.data; DS-Analyzer (Mohan et al., VLDB 2021): the "
+        "slowest of fetching, preparing and computing sets the rate",
+    .advice = {.effort = "1 line",
+               .risk = "host memory",
+               .how = "DataLoader(..., num_workers=4, persistent_workers=True)"},
+    .conflicts = kConflicts,
+    .twice = "the workers make the batches already",
+    .memory = MemoryEffect::kNone,
+    .memory_model = "None on the GPU: batches wait in host memory.",
+};
+
+}  // namespace daydream

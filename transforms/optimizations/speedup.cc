@@ -1,0 +1,65 @@
+#include "transforms/core/select.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "select",
+     .unit = Unit::kText,
+     .help = "which tasks, such as kernel:sgemm or "
+             "phase:backward&op:conv",
+     .source = "chosen by the user",
+     .required = true},
+    {.name = "by",
+     .unit = Unit::kFactor,
+     .fallback = 2,
+     .low = 2,
+     .high = 2,
+     .min = 1e-3,
+     .max = 1e6,
+     .help = "how many times faster; below 1 is slower",
+     .source = "chosen by the user"},
+};
+
+absl::Status Run(const Params& params, Editor& edit) {
+  DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params.text("select")));
+  std::vector<TaskId> tasks = selector.Select(edit.graph());
+  edit.BeginCause(
+      fmt::format("{} runs {} faster", selector.text(), FormatValue(params["by"], Unit::kFactor)));
+  edit.Scale(tasks, 1 / params["by"]);
+  if (params["by"] == 1) return absl::OkStatus();
+  for (TaskId t : tasks) {
+    const Task& task = edit.graph().task(t);
+    // Between host tasks the gap is host work, between GPU tasks it is latency.
+    if (IsHost(task.kind) && task.gap > Duration{}) {
+      edit.SetGap(t, task.gap.Scaled(1 / params["by"]));
+    }
+  }
+  if (tasks.empty()) {
+    edit.changes().notes.push_back(fmt::format("no task matches {}", selector.text()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+constinit const Transform kSpeedup = {
+    .name = "speedup",
+    .summary = "The selected tasks run faster",
+    .params = kParams,
+    .apply = &Run,
+    .model =
+        "Divides the duration of every selected task by the factor; for host tasks also the "
+        "unrecorded host work that follows them. Nothing else changes: waits, queues and "
+        "the order of everything are played again.",
+    .ignores =
+        "Side effects of whatever makes the tasks faster. No floor is applied: a kernel "
+        "may be predicted to run faster than the GPU can.",
+    .sources = "Daydream (ATC'20), section 3.5: select and scale",
+    .twice = "",
+    .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
+};
+
+}  // namespace daydream

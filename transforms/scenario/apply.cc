@@ -1,0 +1,73 @@
+#include <algorithm>
+#include <array>
+
+#include "graph/validate.h"
+#include "transforms/core/transform.h"
+#include "transforms/scenario/option_file.h"
+
+namespace daydream {
+namespace {
+
+#define TRANSFORM(symbol) &symbol,
+constexpr const Transform* kTransforms[] = {
+#include "transforms/optimizations/transforms.def"
+};
+#undef TRANSFORM
+
+// What a transform that changed nothing told about it.
+std::string WhyNothing(const Changes& changes) {
+  constexpr size_t kShown = 3;
+  std::vector<std::string> all = changes.notes;
+  all.insert(all.end(), changes.warnings.begin(), changes.warnings.end());
+  if (all.empty()) return "what it would change is not there, or is so already";
+  std::string why;
+  for (size_t i = 0; i < std::min(all.size(), kShown); ++i) why += (i > 0 ? "; " : "") + all[i];
+  if (all.size() > kShown) why += fmt::format("; and {} more", all.size() - kShown);
+  return why;
+}
+
+}  // namespace
+
+std::span<const Transform* const> Transforms() { return kTransforms; }
+
+const Transform* FindTransform(std::string_view name) {
+  for (const Transform* t : kTransforms) {
+    if (t->name == name) return t;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
+  const Transform& transform = *application.transform;
+  Editor edit(graph);
+  absl::Status status = transform.file != nullptr ? transform.file->Apply(application.params, edit)
+                                                  : transform.apply(application.params, edit);
+  if (!status.ok()) return status;
+  if (!edit.changes().any()) {
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0601",
+         .what = fmt::format("{}: changes nothing in this trace", application.params.spelled()),
+         .why = WhyNothing(edit.changes()),
+         .effect = "the step would stay as it is",
+         .fix = transform.file == nullptr
+                    ? fmt::format("daydream explain {}", transform.name)
+                    : fmt::format("daydream opt check {} --trace TRACE", transform.file->path())});
+  }
+  edit.Finish();
+  if (absl::Status valid = ValidateButCycles(graph); !valid.ok()) {
+    Diagnostic d = DiagnosticOf(valid);
+    d.code = "E0901";
+    d.what = fmt::format("{} left the graph in a state that cannot be replayed: {}", transform.name,
+                         d.what);
+    return MakeStatus(absl::StatusCode::kInternal, std::move(d));
+  }
+  return Applied{.spelled = application.params.spelled(),
+                 .bound = transform.bound || edit.changes().bound,
+                 .changes = edit.changes(),
+                 .causes = {edit.causes().begin(), edit.causes().end()},
+                 .edits = edit.TakeEdits(),
+                 .edge_edits = edit.TakeEdgeEdits()};
+}
+
+}  // namespace daydream
