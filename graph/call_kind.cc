@@ -48,4 +48,11 @@ CallKind ClassifyCall(std::string_view name) {
   return CallKind::kOther;
 }
 
+TaskId OwnWait(const Graph& graph, TaskId call) {
+  const TaskId next = graph.task(call).lane_next;
+  const bool own = next.valid() && graph.task(next).kind == TaskKind::kWait &&
+                   graph.task(next).name == graph.task(call).name;
+  return own ? next : TaskId::None();
+}
+
 }  // namespace daydream

@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "graph/graph.h"
+
 namespace daydream {
 
 enum class CallKind : unsigned char {
@@ -24,5 +26,8 @@ enum class CallKind : unsigned char {
 CallKind ClassifyCall(std::string_view name);
 // "cudaLaunchKernel" and "hipLaunchKernel" are runtime calls, "cuLaunchKernel" a driver call.
 bool IsDriverCall(std::string_view name);
+
+// The waiting part of a call that was split in two (docs/how-it-works.md), or None.
+TaskId OwnWait(const Graph& graph, TaskId call);
 
 }  // namespace daydream

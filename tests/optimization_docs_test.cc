@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/source_tree.h"
-#include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {
@@ -188,6 +188,84 @@ TEST(Tidy, FoldersIncludeOnlyWhatIsBelowThem) {
     }
   }
   EXPECT_THAT(broken, IsEmpty());
+}
+
+// Inside of a folder: who may include whom, by the folders in it. What stands beside them may be
+// included by all, and includes none of them but those named for "".
+const std::map<std::string, std::map<std::string, std::set<std::string>>>& MayIncludeInside() {
+  using Rows = std::map<std::string, std::set<std::string>>;
+  static const std::map<std::string, Rows> rules = {
+      {"transforms",
+       {{"core", {}},
+        {"analysis", {"core"}},
+        {"edits", {"analysis", "core"}},
+        {"optimizations", {"edits", "analysis", "core"}},
+        {"scenario", {"optimizations", "edits", "analysis", "core"}}}},
+      {"trace",
+       {{"", {"bytes"}},  // an importer is handed a source of bytes
+        {"bytes", {}},
+        {"json", {"bytes"}},
+        {"kineto", {"json", "bytes"}},
+        {"recording", {}},
+        {"ddtrace", {"recording", "bytes"}},
+        {"join", {"ddtrace", "json", "bytes"}}}},
+      {"report",
+       {{"", {"text"}},
+        {"text", {}},
+        {"predict", {"text"}},
+        {"questions", {"predict", "text"}},
+        {"export", {"text"}}}},
+      {"tools",
+       {{"", {"commands"}},  // the list of commands
+        {"input", {}},
+        {"pages", {}},
+        {"record", {"input"}},
+        {"output", {"input"}},
+        {"sweep", {}},
+        {"commands", {"input", "output", "pages", "record", "sweep"}}}},
+  };
+  return rules;
+}
+
+// "edits" of "transforms/edits/retime.cc"; "" for what stands beside the folders.
+std::string Room(const std::string& path) {
+  const size_t first = path.find('/'), second = path.find('/', first + 1);
+  return second == path.npos ? "" : path.substr(first + 1, second - first - 1);
+}
+
+TEST(Tidy, FoldersInsideOfFoldersIncludeOnlyWhatIsBelowThem) {
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    const auto rows = MayIncludeInside().find(file.folder());
+    if (rows == MayIncludeInside().end()) continue;
+    const std::string from = Room(file.path);
+    const auto row = rows->second.find(from);
+    if (!from.empty()) {
+      ASSERT_NE(row, rows->second.end()) << file.path << ": room without a row";
+    }
+    for (const Include& include : IncludesOf(file)) {
+      if (!include.quoted || !include.path.starts_with(file.folder() + "/")) continue;
+      const std::string to = Room(include.path);
+      const bool listed = row != rows->second.end() && row->second.contains(to);
+      if (to != from && !to.empty() && !listed) {
+        broken.push_back(file.path + " includes " + include.path);
+      }
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+// A folder with more modules than a reader can take in needs one more floor.
+TEST(Tidy, FoldersWithRoomsKeepFewModulesBesideThem) {
+  constexpr size_t kMost = 12;
+  for (const auto& [folder, rows] : MayIncludeInside()) {
+    std::set<std::string> modules;
+    for (const SourceFile& file : Code()) {
+      if (file.folder() != folder || !Room(file.path).empty()) continue;
+      modules.insert(file.path.substr(0, file.path.rfind('.')));
+    }
+    EXPECT_LE(modules.size(), kMost) << folder << "/: " << ::testing::PrintToString(modules);
+  }
 }
 
 TEST(Tidy, IncludePathsStartAtTheRoot) {

@@ -2,6 +2,7 @@
 
 #include "transforms/analysis/device_choice.h"
 #include "transforms/analysis/precision.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

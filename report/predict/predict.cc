@@ -15,6 +15,8 @@
 #include "report/summary.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

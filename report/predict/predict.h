@@ -8,6 +8,7 @@
 #include "report/predict/graph_copies.h"
 #include "report/predict/step_spread.h"
 #include "report/predict/what_if.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "report/predict/what_if.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_file.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

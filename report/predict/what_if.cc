@@ -6,6 +6,8 @@
 #include "report/parallel.h"
 #include "report/predict/predict.h"
 #include "simulator/simulate.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

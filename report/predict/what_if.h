@@ -17,6 +17,8 @@
 #include "simulator/critical_path.h"
 #include "transforms/analysis/memory_profile.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

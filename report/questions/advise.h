@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "report/predict/what_if.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

@@ -8,6 +8,7 @@
 #include "report/predict/predict.h"
 #include "report/questions/sweep_values.h"
 #include "simulator/simulate.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -24,6 +24,8 @@
 #include "tests/accuracy/composed.h"
 #include "tests/accuracy/loaded.h"
 #include "tests/accuracy/published.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

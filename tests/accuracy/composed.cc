@@ -13,6 +13,7 @@
 #include "report/predict/what_if.h"
 #include "tests/accuracy/dpro_steps.h"
 #include "tests/accuracy/neusight_steps.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

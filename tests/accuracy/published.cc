@@ -10,6 +10,7 @@
 
 #include "absl/strings/numbers.h"
 #include "tests/accuracy/loaded.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

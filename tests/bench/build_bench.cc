@@ -9,6 +9,8 @@
 #include "report/predict/what_if.h"
 #include "simulator/simulate.h"
 #include "trace/importer.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

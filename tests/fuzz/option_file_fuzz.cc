@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "graph/text.h"
 #include "simulator/simulate.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/option_file.h"
 
 namespace {

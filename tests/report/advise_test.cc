@@ -10,7 +10,9 @@
 #include "tests/real_traces.h"
 #include "tests/transforms/every_option.h"
 #include "trace/importer.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

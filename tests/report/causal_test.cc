@@ -8,6 +8,8 @@
 #include "tests/graph/random_graph.h"
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

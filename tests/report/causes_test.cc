@@ -13,6 +13,7 @@
 #include "tests/graph/random_graph.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

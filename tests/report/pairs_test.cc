@@ -6,8 +6,10 @@
 #include "report/predict/what_if.h"
 #include "tests/transforms/every_option.h"
 #include "trace/importer.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

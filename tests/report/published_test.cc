@@ -4,6 +4,7 @@
 
 #include "tests/accuracy/published.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -12,6 +12,9 @@
 #include "report/predict/what_if.h"
 #include "trace/importer.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -13,6 +13,7 @@
 #include "simulator/simulate.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -6,6 +6,8 @@
 #include "graph/text.h"
 #include "simulator/simulate.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

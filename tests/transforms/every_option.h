@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

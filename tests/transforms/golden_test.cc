@@ -21,6 +21,8 @@
 #include "simulator/simulate.h"
 #include "transforms/analysis/memory_profile.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

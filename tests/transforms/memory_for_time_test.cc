@@ -9,6 +9,8 @@
 #include "trace/importer.h"
 #include "transforms/analysis/memory_profile.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

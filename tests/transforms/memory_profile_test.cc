@@ -7,6 +7,9 @@
 #include "tests/trace/kineto_text.h"
 #include "transforms/analysis/saved_tensors.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

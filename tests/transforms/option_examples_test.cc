@@ -11,7 +11,9 @@
 #include "simulator/simulate.h"
 #include "tests/source_tree.h"
 #include "trace/importer.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -8,6 +8,7 @@
 #include "graph/text.h"
 #include "graph/validate.h"
 #include "simulator/simulate.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/option_files.h"
 
 namespace daydream {

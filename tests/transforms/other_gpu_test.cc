@@ -16,6 +16,8 @@
 #include "trace/importer.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/precision.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

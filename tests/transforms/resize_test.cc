@@ -7,6 +7,8 @@
 
 #include "graph/text.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

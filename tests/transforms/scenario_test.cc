@@ -6,7 +6,9 @@
 
 #include "transforms/core/suggest.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

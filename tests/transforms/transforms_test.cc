@@ -12,6 +12,9 @@
 #include "tests/transforms/every_option.h"
 #include "trace/importer.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

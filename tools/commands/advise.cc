@@ -6,6 +6,7 @@
 #include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/advise_output.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -10,8 +10,10 @@
 #include "tools/pages/topics.h"
 #include "transforms/core/source_text.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

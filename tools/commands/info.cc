@@ -11,6 +11,8 @@
 #include "trace/join/ranks.h"
 #include "trace/steps.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/apply.h"
 
 namespace daydream {
 namespace {

@@ -9,8 +9,11 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/describe.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

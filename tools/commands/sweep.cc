@@ -13,6 +13,7 @@
 #include "tools/version.h"
 #include "transforms/core/source_text.h"
 #include "transforms/scenario/option_file.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

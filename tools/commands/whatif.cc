@@ -12,6 +12,7 @@
 #include "tools/input/learned_file.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/whatif_output.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "tools/input/scenarios.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -10,6 +10,7 @@
 #include "tools/flags.h"
 #include "tools/session.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

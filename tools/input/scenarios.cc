@@ -5,6 +5,7 @@
 #include "report/predict/what_if.h"
 #include "tools/session.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -10,6 +10,7 @@
 #include "tools/flags.h"
 #include "tools/session.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

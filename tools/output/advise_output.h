@@ -6,6 +6,7 @@
 
 #include "report/questions/advise.h"
 #include "tools/output/whatif_output.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

@@ -7,6 +7,7 @@
 #include "tools/output/prediction_text.h"
 #include "tools/shell_word.h"
 #include "transforms/scenario/option_file.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

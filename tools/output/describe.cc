@@ -7,7 +7,9 @@
 #include "report/predict/residuals.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_file.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

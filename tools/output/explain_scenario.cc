@@ -6,7 +6,9 @@
 #include "report/text/format.h"
 #include "tools/input/inputs.h"
 #include "tools/output/prediction_text.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/option_files.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

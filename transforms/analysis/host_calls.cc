@@ -16,10 +16,6 @@ namespace {
 constexpr Duration kLaunch = Duration::Us(6);
 constexpr Duration kOp = Duration::Us(15);
 
-// How many host tasks may lie between the call of a blocking copy and the synchronization that
-// PyTorch adds to it.
-constexpr int kSyncWithin = 4;
-
 Duration Median(std::vector<Duration>& values, Duration fallback) {
   if (values.empty()) return fallback;
   auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -92,33 +88,12 @@ bool IsGraphLaunch(const Graph& graph, const Task& call) {
   return ClassifyCall(graph.Name(call.name)) == CallKind::kGraphLaunch;
 }
 
-TaskId OwnWait(const Graph& graph, TaskId call) {
-  const TaskId next = graph.task(call).lane_next;
-  const bool own = next.valid() && graph.task(next).kind == TaskKind::kWait &&
-                   graph.task(next).name == graph.task(call).name;
-  return own ? next : TaskId::None();
-}
-
 std::vector<bool> WaitsForGpu(const Graph& graph) {
   std::vector<bool> waits(graph.size(), false);
   for (const Edge& e : graph.edges()) {
     if (e.rule == Rule::kHostWait) waits[e.to.index()] = true;
   }
   return waits;
-}
-
-void ReturnAtOnce(Editor& edit, TaskId call, const std::vector<bool>& waits, Duration cost) {
-  const Graph& graph = edit.graph();
-  if (graph.task(call).duration > cost) edit.SetDuration(call, cost);
-  TaskId next = graph.task(call).lane_next;
-  for (int i = 0; i < kSyncWithin && next.valid(); ++i, next = graph.task(next).lane_next) {
-    const Task& task = graph.task(next);
-    if (task.scope != graph.task(call).scope) break;
-    const bool own_wait = task.kind == TaskKind::kWait && task.name == graph.task(call).name;
-    const bool sync = task.kind == TaskKind::kCall && waits[next.index()] &&
-                      graph.Name(task.name).find("StreamSynchronize") != std::string_view::npos;
-    if (own_wait || sync) edit.Remove({&next, 1});
-  }
 }
 
 }  // namespace daydream

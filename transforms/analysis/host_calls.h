@@ -1,10 +1,9 @@
-// Calls of the host: what they cost in this trace, and how a call stops waiting.
+// Calls of the host: what they cost in this trace, and which of them wait.
 #pragma once
 
 #include <vector>
 
 #include "graph/graph.h"
-#include "transforms/core/editor.h"
 
 namespace daydream {
 
@@ -24,15 +23,7 @@ HostCosts MeasureHostCosts(const Graph& graph);
 // Whether the call launches a CUDA graph: it launches what is added to the graph, too.
 bool IsGraphLaunch(const Graph& graph, const Task& call);
 
-// The waiting part of a call that was split in two (docs/how-it-works.md), or None.
-TaskId OwnWait(const Graph& graph, TaskId call);
-
 // By task: whether it waits for the GPU.
 std::vector<bool> WaitsForGpu(const Graph& graph);
-
-// The call of a blocking copy returns at once: it costs no more than `cost`, and the wait in it and
-// the synchronization that PyTorch adds right behind it are gone. `waits` are those of
-// WaitsForGpu(); edges into the call itself stay.
-void ReturnAtOnce(Editor& edit, TaskId call, const std::vector<bool>& waits, Duration cost);
 
 }  // namespace daydream

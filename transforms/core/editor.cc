@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/call_kind.h"
 #include "graph/queue.h"
-#include "transforms/analysis/host_calls.h"
 
 namespace daydream {
 namespace {

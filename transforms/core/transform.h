@@ -1,14 +1,10 @@
 // A Transform is what users call an optimization: data and one function, no state. Each lives in
-// its own file and has one line in transforms.def, a page in docs/optimizations/ and a golden case
-// in tests/golden/; a test fails while one of the four is missing.
+// its own file of transforms/optimizations/ and has one line in transforms.def there, a page in
+// docs/optimizations/ and a golden case in tests/golden/; a test fails while one is missing.
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
 #include "transforms/core/editor.h"
@@ -41,12 +37,6 @@ enum class MemoryEffect : uint8_t {
 };
 
 class OptionFile;
-class OptionFiles;
-struct Transform;
-
-// Why `second` cannot follow `first` in one scenario, or none when it can. They may be the same: an
-// optimization that is given twice.
-std::optional<Conflict> FindConflict(const Transform& first, const Transform& second);
 
 struct Transform {
   std::string_view name;     // "amp"
@@ -69,41 +59,5 @@ struct Transform {
   // `apply` does for the others.
   const OptionFile* file = nullptr;
 };
-
-// All transforms in the order of transforms.def.
-std::span<const Transform* const> Transforms();
-const Transform* FindTransform(std::string_view name);
-
-// One item of --opt: a transform with its arguments bound.
-struct Application {
-  const Transform* transform = nullptr;
-  Params params;
-  std::shared_ptr<const OptionFile> file = nullptr;  // owns `transform` when it came from a file
-};
-// "amp(dtype=bf16),fuse" -> two applications, to be applied in this order.
-// SPEC := ITEM (',' ITEM)*; ITEM := NAME ['(' ARG (',' ARG)* ')']; ARG := VALUE | KEY '=' VALUE.
-// NAME may also be a file (./mine.yaml) or an optimization of one; `files` loads and keeps them.
-// Two optimizations that exclude each other are refused (E0111). Errors point at the place
-// (`where` holds the text and a caret) and suggest names.
-absl::StatusOr<std::vector<Application>> ParseScenario(std::string_view spec,
-                                                       OptionFiles* files = nullptr);
-
-// What one application did.
-struct Applied {
-  std::string spelled;  // "amp(dtype=bf16)"
-  bool bound = false;
-  Changes changes;
-  std::vector<Editor::Cause> causes;
-  std::vector<Editor::Edit> edits;
-  std::vector<Editor::EdgeEdit> edge_edits;
-};
-
-// Applies one transform: runs it and validates the graph afterwards. A transform that matched
-// nothing fails with FailedPrecondition E0601 ("fuse: no kernel matched ...").
-absl::StatusOr<Applied> Apply(const Application& application, Graph& graph);
-
-#define TRANSFORM(symbol) extern const Transform symbol;
-#include "transforms/optimizations/transforms.def"
-#undef TRANSFORM
 
 }  // namespace daydream

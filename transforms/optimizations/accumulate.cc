@@ -2,6 +2,7 @@
 
 #include "transforms/core/transform.h"
 #include "transforms/edits/copy_tasks.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

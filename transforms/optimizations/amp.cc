@@ -12,6 +12,7 @@
 #include "transforms/core/transform.h"
 #include "transforms/edits/amp_casts.h"
 #include "transforms/edits/conv_layout.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

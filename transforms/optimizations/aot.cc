@@ -1,4 +1,5 @@
 #include "transforms/edits/capture.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -3,6 +3,7 @@
 
 #include "transforms/analysis/loader.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -9,6 +9,7 @@
 #include "transforms/core/transform.h"
 #include "transforms/edits/conv_layout.h"
 #include "transforms/edits/inserted_kernel.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -6,6 +6,7 @@
 #include "transforms/analysis/checkpoint_segments.h"
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

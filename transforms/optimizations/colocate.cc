@@ -9,6 +9,7 @@
 #include "transforms/analysis/precision.h"
 #include "transforms/core/transform.h"
 #include "transforms/edits/neighbour.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -5,6 +5,7 @@
 #include "transforms/core/floor_param.h"
 #include "transforms/core/transform.h"
 #include "transforms/edits/fuse_groups.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

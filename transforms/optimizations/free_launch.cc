@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

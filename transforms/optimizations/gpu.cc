@@ -9,6 +9,7 @@
 #include "transforms/core/transform.h"
 #include "transforms/edits/other_gpu.h"
 #include "transforms/edits/retime.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -7,6 +7,7 @@
 #include "transforms/analysis/memory_profile.h"
 #include "transforms/core/transform.h"
 #include "transforms/edits/resize.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -8,6 +8,7 @@
 #include "transforms/analysis/memory_profile.h"
 #include "transforms/core/transform.h"
 #include "transforms/edits/copy_tasks.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -10,6 +10,7 @@
 #include "transforms/analysis/shared_schedule.h"
 #include "transforms/analysis/stream_assignment.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -6,6 +6,7 @@
 #include "transforms/analysis/host_calls.h"
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -7,6 +7,8 @@
 #include "transforms/analysis/host_calls.h"
 #include "transforms/analysis/link_rate.h"
 #include "transforms/core/transform.h"
+#include "transforms/edits/blocking_copies.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

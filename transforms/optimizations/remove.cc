@@ -1,5 +1,6 @@
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "transforms/analysis/roofline_times.h"
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

@@ -9,6 +9,7 @@
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
 #include "transforms/edits/retime.h"
+#include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {

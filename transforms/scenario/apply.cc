@@ -1,18 +1,13 @@
+#include "transforms/scenario/apply.h"
+
 #include <algorithm>
-#include <array>
 
 #include "graph/validate.h"
-#include "transforms/core/transform.h"
 #include "transforms/scenario/option_file.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
-
-#define TRANSFORM(symbol) &symbol,
-constexpr const Transform* kTransforms[] = {
-#include "transforms/optimizations/transforms.def"
-};
-#undef TRANSFORM
 
 // What a transform that changed nothing told about it.
 std::string WhyNothing(const Changes& changes) {
@@ -27,15 +22,6 @@ std::string WhyNothing(const Changes& changes) {
 }
 
 }  // namespace
-
-std::span<const Transform* const> Transforms() { return kTransforms; }
-
-const Transform* FindTransform(std::string_view name) {
-  for (const Transform* t : kTransforms) {
-    if (t->name == name) return t;
-  }
-  return nullptr;
-}
 
 absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
   const Transform& transform = *application.transform;

@@ -4,6 +4,7 @@
 
 #include "costmodel/kernel_class.h"
 #include "transforms/scenario/option_walk.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -4,7 +4,9 @@
 #include <map>
 #include <tuple>
 
+#include "graph/call_kind.h"
 #include "transforms/analysis/host_calls.h"
+#include "transforms/edits/blocking_copies.h"
 
 namespace daydream {
 namespace {

@@ -6,8 +6,10 @@
 #include <set>
 
 #include "transforms/core/suggest.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_run.h"
 #include "transforms/scenario/option_walk.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {

@@ -12,6 +12,7 @@
 #include "transforms/core/select.h"
 #include "transforms/core/source_text.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 

@@ -1,4 +1,5 @@
-// Reads the text of --opt: "amp(dtype=bf16),fuse".
+#include "transforms/scenario/scenario.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -7,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "transforms/core/suggest.h"
-#include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/option_files.h"
 #include "transforms/scenario/option_steps.h"

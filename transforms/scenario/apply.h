@@ -1,0 +1,28 @@
+// Applies the optimizations of a scenario to a graph, and tells what each did.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "transforms/core/editor.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+
+// What one application did.
+struct Applied {
+  std::string spelled;  // "amp(dtype=bf16)"
+  bool bound = false;
+  Changes changes;
+  std::vector<Editor::Cause> causes;
+  std::vector<Editor::Edit> edits;
+  std::vector<Editor::EdgeEdit> edge_edits;
+};
+
+// Applies one transform: runs it and validates the graph afterwards. A transform that matched
+// nothing fails with FailedPrecondition E0601 ("fuse: no kernel matched ...").
+absl::StatusOr<Applied> Apply(const Application& application, Graph& graph);
+
+}  // namespace daydream
