@@ -24,8 +24,12 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
+  # Without these it would not look into files that use precompiled headers.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE})
 endif()
+# Some libraries ask for it; precompiled headers fit only where all files are compiled alike.
+add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-pthread>)
 if(DAYDREAM_SANITIZE)
   add_compile_options(-fsanitize=${DAYDREAM_SANITIZE} -fno-sanitize-recover=all
                       -fno-omit-frame-pointer)
@@ -39,7 +43,8 @@ endif()
 set(warnings -Wall -Wextra
     -Wno-missing-field-initializers)  # designated initialisers leave the rest at their defaults
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  list(APPEND warnings -Wno-restrict)  # GCC bug 105651: false for a string + a string
+  # GCC bugs 105651 and 105329: false for a string + a string, and for a string of n characters.
+  list(APPEND warnings -Wno-restrict -Wno-stringop-overflow)
 endif()
 if(DAYDREAM_WERROR)
   list(APPEND warnings -Werror)
@@ -57,6 +62,7 @@ function(daydream_library name)
   if(sources)
     add_library(daydream_${name} STATIC ${sources})
     target_link_libraries(daydream_${name} PUBLIC daydream_options ${ARGN})
+    daydream_use_precompiled(daydream_${name} library)
   else()
     add_library(daydream_${name} INTERFACE)
     target_link_libraries(daydream_${name} INTERFACE daydream_options ${ARGN})
