@@ -101,6 +101,13 @@ struct Builder {
 enum class GpuCategory : uint8_t { kKernel, kMemcpy, kMemset, kCollective };
 GpuCategory CategoryOf(TaskKind kind);
 
+// Clocks of host and GPU differ by up to this much in recorded traces (rule B6: waits end up to
+// some 10 us before what they wait for, on MI300X).
+inline constexpr Duration kClockSkew = Duration::Us(50);
+// Times may be written in whole microseconds: an operation may start this much before an awaited
+// end.
+inline constexpr Duration kGranularity = Duration::Us(1);
+
 // Rules in the order in which they run. Numbers refer to docs/how-it-works.md.
 void AddHostThreads(Builder& b);             // C: chains of host work, scopes
 void AddStreams(Builder& b);                 // G1, G3: GPU operations and their order

@@ -12,7 +12,6 @@ namespace {
 // Calls that only one of two steps makes, at most: beyond, what is between the equal beginning and
 // the equal end of the steps stays without a counterpart. Bounds time and memory of Align().
 constexpr size_t kMostEdits = 1000;
-constexpr uint32_t kNone = Builder::kNone;
 
 struct Entry {
   uint64_t key = 0;
@@ -85,9 +84,9 @@ size_t EqualEnd(const Sequence& a, const Sequence& b, size_t begin) {
   return n;
 }
 
-// For each entry of `to`, the entry of `from` that it corresponds to, or kNone.
+// For each entry of `to`, the entry of `from` that it corresponds to, or Builder::kNone.
 std::vector<uint32_t> Align(const Sequence& from, const Sequence& to) {
-  std::vector<uint32_t> match(to.size(), kNone);
+  std::vector<uint32_t> match(to.size(), Builder::kNone);
   const size_t begin = EqualBegin(from, to), end = EqualEnd(from, to, begin);
   for (size_t i = 0; i < begin; ++i) match[i] = static_cast<uint32_t>(i);
   for (size_t i = 1; i <= end; ++i) {
@@ -104,7 +103,7 @@ std::vector<uint32_t> Align(const Sequence& from, const Sequence& to) {
 
 class Lender {
  public:
-  explicit Lender(Builder& b) : b_(b), first_op_(b.graph.size(), kNone) {
+  explicit Lender(Builder& b) : b_(b), first_op_(b.graph.size(), Builder::kNone) {
     for (auto i = static_cast<uint32_t>(b.ops.size()); i-- > 0;) {
       if (b.ops[i].call.valid()) first_op_[b.ops[i].call.index()] = i;
     }
@@ -127,7 +126,7 @@ class Lender {
   uint64_t KeyOf(TaskId call) const {
     const uint32_t op = first_op_[call.index()];
     const NameId name = b_.graph.task(call).name;
-    if (op == kNone) return absl::HashOf(name.value);
+    if (op == Builder::kNone) return absl::HashOf(name.value);
     const Task& work = b_.graph.task(b_.ops[op].task);
     const KernelDetail* kernel = b_.graph.Kernel(b_.ops[op].task);
     if (kernel == nullptr) return absl::HashOf(name.value, work.name.value);
@@ -165,7 +164,7 @@ class Lender {
     const Task* before = nullptr;  // counterpart of the last call that has one
     size_t open = 0;               // first of the calls since then
     for (size_t i = 0; i < to.size(); ++i) {
-      if (match[i] == kNone) continue;
+      if (match[i] == Builder::kNone) continue;
       const Task& lender = b_.graph.task(from[match[i]].call);
       const bool same = before != nullptr && before->layer == lender.layer;
       for (; same && open < i; ++open) Give(lender, b_.graph.mutable_task(to[open].call));

@@ -7,12 +7,16 @@
 namespace daydream {
 namespace {
 
-constexpr uint32_t kNone = Id<void>::kNoneValue;
+constexpr uint32_t kNowhere = Id<void>::kNoneValue;
 
 class Repeater {
  public:
   Repeater(const Graph& source, uint16_t step, int times)
-      : source_(source), step_(step), times_(times), result_(source), place_(source.size(), kNone) {
+      : source_(source),
+        step_(step),
+        times_(times),
+        result_(source),
+        place_(source.size(), kNowhere) {
     result_.ClearTasks();
   }
 

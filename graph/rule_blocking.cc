@@ -9,9 +9,6 @@
 namespace daydream {
 namespace {
 
-// Clocks of host and GPU differ by up to this much in recorded traces (rule B6: waits end up to
-// some 10 us before what they wait for, on MI300X).
-constexpr Duration kClockSkew = Duration::Us(50);
 constexpr Duration kFreeSkew = Duration::Us(15);      // rule B5
 constexpr Duration kShortestFree = Duration::Us(50);  // rule B5
 constexpr Duration kRecentCopy = Duration::Us(50);    // rule B7

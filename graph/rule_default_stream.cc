@@ -11,9 +11,6 @@
 namespace daydream {
 namespace {
 
-// An operation may start this much before an awaited end, by clock granularity (as in rule E1).
-constexpr Duration kGranularity = Duration::Us(1);
-
 // Launched last on each stream of a device, as far as nothing has waited for it yet.
 struct DeviceState {
   uint32_t last_default = Builder::kNone;

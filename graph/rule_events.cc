@@ -12,9 +12,6 @@
 namespace daydream {
 namespace {
 
-// An operation may start this much before an awaited end, by clock granularity (1 us timestamps).
-constexpr Duration kGranularity = Duration::Us(1);
-
 enum class Place : uint8_t { kPlain, kInComm, kInNccl };
 
 class EventRule {

@@ -13,9 +13,6 @@
 namespace daydream {
 namespace {
 
-// Rule B6: host and GPU clocks of real traces differ by up to some 10 us.
-constexpr Duration kClockSkew = Duration::Us(50);
-
 constexpr Duration kLargestGap = Duration::Us(10);  // rule G2: longer rests have another cause
 // Rule L2: 16 us is typical for the slowest GPUs measured (MI300X).
 constexpr Duration kLargestLatency = Duration::Us(100);

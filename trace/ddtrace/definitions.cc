@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "trace/ddtrace/format.h"
 #include "trace/demangle.h"
 
 namespace daydream {
 namespace {
 
-constexpr uint32_t kNone = Id<void>::kNoneValue;
 constexpr size_t kMaxLanes = (size_t{1} << 16) + 1;  // one more than TraceBuilder accepts
 constexpr size_t kMaxDevices = 4096;
 constexpr std::string_view kLostName = "(lost name)";

@@ -15,7 +15,6 @@
 namespace daydream {
 namespace {
 
-constexpr uint32_t kNone = Id<void>::kNoneValue;
 // Times beyond +-2^61 ns (73 years) are damage; sums of two of them cannot overflow.
 constexpr int64_t kMaxNs = int64_t{1} << 61;
 constexpr size_t kMaxRanks = 1 << 16;

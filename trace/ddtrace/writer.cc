@@ -16,7 +16,6 @@ namespace {
 
 using Sink = std::function<absl::Status(std::string_view)>;
 
-constexpr uint32_t kNone = Id<void>::kNoneValue;
 // A chunk ends early when its definitions reach this size, well below kDdtraceMaxRaw.
 constexpr size_t kMaxDefinitionBytes = 1 << 20;
 constexpr uint32_t kFormatMinor = 1;

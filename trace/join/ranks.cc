@@ -13,7 +13,6 @@
 namespace daydream {
 namespace {
 
-constexpr uint32_t kNone = Id<void>::kNoneValue;
 // Fewer collectives than these say nothing about a clock.
 constexpr size_t kFewestCollectives = 4;
 
@@ -93,7 +92,7 @@ class Copier {
   }
 
   uint32_t Collective(uint32_t row) {
-    if (row == kNone) return kNone;
+    if (row == Id<void>::kNoneValue) return Id<void>::kNoneValue;
     CollectiveDetail d = from_->collectives[row];
     d.name = Name(d.name);
     d.dtype = Name(d.dtype);
@@ -103,7 +102,7 @@ class Copier {
 
   uint32_t Detail(size_t row) {
     const uint32_t detail = from_->detail[row];
-    if (detail == kNone) return kNone;
+    if (detail == Id<void>::kNoneValue) return Id<void>::kNoneValue;
     switch (from_->kind[row]) {
       case EventKind::kKernel: {
         KernelDetail d = from_->kernels[detail];
@@ -127,7 +126,7 @@ class Copier {
         return builder_.AddSync(d);
       }
       default:
-        return kNone;
+        return Id<void>::kNoneValue;
     }
   }
 

@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::string_view kVersionSuffix = "_version";
 
-bool EndsWith(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
-
 std::string TextOf(const JsonString& s) {
   std::string text;
   CleanText(s.text, true, &text);
@@ -139,7 +135,7 @@ std::string VersionText(std::string_view key, std::string_view json) {
 
 bool IsKinetoHeaderKey(std::string_view key) {
   return key == "deviceProperties" || key == "distributedInfo" || key == "baseTimeNanoseconds" ||
-         (EndsWith(key, kVersionSuffix) && key.size() <= 64);
+         (key.ends_with(kVersionSuffix) && key.size() <= 64);
 }
 
 void ReadKinetoHeader(std::string_view key, std::string_view json, TraceBuilder& builder) {

@@ -112,10 +112,6 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-bool EndsWith(std::string_view text, std::string_view suffix) {
-  return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
-}
-
 }  // namespace
 
 // Every generation of names that the profiler has used.
@@ -141,8 +137,8 @@ uint8_t KinetoRows::KindOfCategory(std::string_view text) {
     if (lower == name) return static_cast<uint8_t>(kind);
   }
   // cuda_runtime, hip_runtime, xpu_runtime, privateuse1_runtime, ...
-  if (EndsWith(lower, "runtime")) return static_cast<uint8_t>(Kind::kRuntimeCall);
-  if (EndsWith(lower, "driver")) return static_cast<uint8_t>(Kind::kDriverCall);
+  if (lower.ends_with("runtime")) return static_cast<uint8_t>(Kind::kRuntimeCall);
+  if (lower.ends_with("driver")) return static_cast<uint8_t>(Kind::kDriverCall);
   return static_cast<uint8_t>(Kind::kUnknown);
 }
 

@@ -18,9 +18,9 @@ bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-class Finder {
+class ChainFinder {
  public:
-  Finder(const Editor& edit, const DeviceSpec& device)
+  ChainFinder(const Editor& edit, const DeviceSpec& device)
       : graph_(edit.graph()),
         device_(device),
         works_(graph_),
@@ -210,7 +210,7 @@ class Finder {
 }  // namespace
 
 AttentionSearch FindAttention(const Editor& edit, const DeviceSpec& device) {
-  return Finder(edit, device).Run();
+  return ChainFinder(edit, device).Run();
 }
 
 }  // namespace daydream

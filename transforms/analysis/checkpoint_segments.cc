@@ -57,9 +57,9 @@ class Units {
   absl::flat_hash_map<std::string, uint32_t> numbers_;
 };
 
-class Finder {
+class SegmentFinder {
  public:
-  Finder(const Graph& graph, const std::vector<ForwardOp>& ops, const SegmentRules& rules)
+  SegmentFinder(const Graph& graph, const std::vector<ForwardOp>& ops, const SegmentRules& rules)
       : ops_(ops), rules_(rules), units_(graph) {}
 
   std::vector<Segment> Run() {
@@ -183,7 +183,7 @@ std::string BlockOf(const Graph& graph, LayerId layer, bool* block) {
 
 std::vector<Segment> SegmentsOf(const Graph& graph, const std::vector<ForwardOp>& ops,
                                 const SegmentRules& rules) {
-  return Finder(graph, ops, rules).Run();
+  return SegmentFinder(graph, ops, rules).Run();
 }
 
 }  // namespace daydream

@@ -21,9 +21,9 @@ struct Count {
   }
 };
 
-using Key = std::pair<NameId, std::array<uint32_t, 3>>;
+using KernelKey = std::pair<NameId, std::array<uint32_t, 3>>;
 
-Key KeyOf(const Graph& graph, TaskId t) {
+KernelKey KeyOf(const Graph& graph, TaskId t) {
   const KernelDetail* kernel = graph.Kernel(t);
   return {graph.task(t).name, kernel != nullptr ? kernel->grid : std::array<uint32_t, 3>{}};
 }
@@ -35,7 +35,7 @@ StepChanges FindStepChanges(const Graph& graph, std::span<const TaskId> work) {
   const auto measured = static_cast<size_t>(
       std::count_if(steps.begin(), steps.end(), [](const GraphStep& s) { return s.measured; }));
   if (measured < 2) return {};
-  absl::flat_hash_map<Key, Count> counts;
+  absl::flat_hash_map<KernelKey, Count> counts;
   for (TaskId t : work) {
     const Task& task = graph.task(t);
     if (!IsGpu(task.kind) || task.step >= steps.size() || !steps[task.step].measured) continue;

@@ -114,7 +114,7 @@ std::string WithLargest(double value, std::span<const Suffix> suffixes) {
   return fmt::format("{}{}", value / best->factor, best->text);
 }
 
-absl::Status Bad(std::string_view transform, std::string what, std::string fix = {}) {
+absl::Status BadValue(std::string_view transform, std::string what, std::string fix = {}) {
   if (fix.empty()) fix = fmt::format("daydream opt show {}", transform);
   return MakeStatus(
       absl::StatusCode::kInvalidArgument,
@@ -138,17 +138,18 @@ absl::StatusOr<size_t> FindSpec(std::string_view transform, std::span<const Para
     if (specs[i].name == name) return i;
     names.push_back(specs[i].name);
   }
-  if (names.empty()) return Bad(transform, "takes no parameters");
+  if (names.empty()) return BadValue(transform, "takes no parameters");
   std::string_view closest = Closest(name, names);
-  return Bad(transform,
-             closest.empty()
-                 ? fmt::format("unknown parameter '{}'; it has {}", name, Join(names))
-                 : fmt::format("unknown parameter '{}', did you mean '{}'?", name, closest));
+  return BadValue(transform,
+                  closest.empty()
+                      ? fmt::format("unknown parameter '{}'; it has {}", name, Join(names))
+                      : fmt::format("unknown parameter '{}', did you mean '{}'?", name, closest));
 }
 
 absl::Status CheckText(std::string_view transform, const ParamSpec& spec, std::string_view text) {
   if (spec.choices.empty()) {
-    return text.empty() ? Bad(transform, fmt::format("{} is empty", spec.name)) : absl::OkStatus();
+    return text.empty() ? BadValue(transform, fmt::format("{} is empty", spec.name))
+                        : absl::OkStatus();
   }
   if (std::find(spec.choices.begin(), spec.choices.end(), text) != spec.choices.end()) {
     return absl::OkStatus();
@@ -156,7 +157,7 @@ absl::Status CheckText(std::string_view transform, const ParamSpec& spec, std::s
   std::string_view closest = Closest(text, spec.choices);
   std::string hint = closest.empty() ? fmt::format("it can be {}", Join(spec.choices))
                                      : fmt::format("did you mean '{}'?", closest);
-  return Bad(transform, fmt::format("{} cannot be '{}'; {}", spec.name, text, hint));
+  return BadValue(transform, fmt::format("{} cannot be '{}'; {}", spec.name, text, hint));
 }
 
 // For each spec the argument bound to it, nullptr where none was given.
@@ -171,20 +172,20 @@ absl::StatusOr<Arguments> MatchArguments(
     if (name.empty()) {
       while (index < specs.size() && given[index] != nullptr) ++index;
       if (index == specs.size()) {
-        return Bad(transform, specs.empty() ? "takes no parameters"
-                                            : fmt::format("too many values: '{}'", value));
+        return BadValue(transform, specs.empty() ? "takes no parameters"
+                                                 : fmt::format("too many values: '{}'", value));
       }
     } else {
       DD_ASSIGN_OR_RETURN(index, FindSpec(transform, specs, name));
     }
     if (given[index] != nullptr) {
-      return Bad(transform, fmt::format("{} is given twice", specs[index].name));
+      return BadValue(transform, fmt::format("{} is given twice", specs[index].name));
     }
     given[index] = &value;
   }
   for (size_t i = 0; i < specs.size(); ++i) {
     if (given[i] == nullptr && specs[i].required) {
-      return Bad(transform, fmt::format("{} is missing: {}", specs[i].name, specs[i].help));
+      return BadValue(transform, fmt::format("{} is missing: {}", specs[i].name, specs[i].help));
     }
   }
   return given;
@@ -194,14 +195,14 @@ absl::StatusOr<double> CheckedNumber(std::string_view transform, const ParamSpec
                                      std::string_view text) {
   auto value = ParseValue(text, spec.unit);
   if (!value.ok()) {
-    return Bad(transform, fmt::format("{}: {}", spec.name, Message(value.status())));
+    return BadValue(transform, fmt::format("{}: {}", spec.name, Message(value.status())));
   }
   if (spec.whole && *value != std::floor(*value)) {
-    return Bad(transform, fmt::format("{} = {} is no whole number", spec.name,
-                                      FormatValue(*value, spec.unit)));
+    return BadValue(transform, fmt::format("{} = {} is no whole number", spec.name,
+                                           FormatValue(*value, spec.unit)));
   }
   if (*value >= spec.min && *value <= spec.max) return value;
-  return Bad(
+  return BadValue(
       transform,
       fmt::format("{} = {} is out of range ({} to {})", spec.name, FormatValue(*value, spec.unit),
                   FormatValue(spec.min, spec.unit), FormatValue(spec.max, spec.unit)));

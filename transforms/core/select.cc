@@ -27,7 +27,7 @@ using Node = SelectorNode;
 using NodePtr = std::shared_ptr<const SelectorNode>;
 using TaskSet = std::vector<bool>;  // by task
 
-absl::Status Bad(std::string_view term, std::string_view why) {
+absl::Status BadTerm(std::string_view term, std::string_view why) {
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0103",
                      .what = fmt::format("selector '{}': {}", term, why),
@@ -54,11 +54,11 @@ absl::StatusOr<NodePtr> ReadTerm(std::string_view text) {
       key = word;
       rest.remove_prefix(colon + 1);
     } else if (std::string_view closest = Closest(word, SelectorKeys()); !closest.empty()) {
-      return Bad(text, fmt::format("unknown key '{}', did you mean '{}'?", word, closest));
+      return BadTerm(text, fmt::format("unknown key '{}', did you mean '{}'?", word, closest));
     }
   }
   auto term = CompileTerm(key, rest);
-  if (!term.ok()) return Bad(text, DiagnosticOf(term.status()).what);
+  if (!term.ok()) return BadTerm(text, DiagnosticOf(term.status()).what);
   Node node{.kind = Node::Kind::kTerm};
   node.term = *std::move(term);
   NodePtr read = std::make_shared<const Node>(std::move(node));

@@ -12,9 +12,8 @@
 #include "transforms/core/suggest.h"
 
 namespace daydream {
-namespace {
 
-enum class Key : uint8_t {
+enum class SelectorKey : uint8_t {
   kKernel,
   kName,
   kOp,
@@ -36,9 +35,14 @@ enum class Key : uint8_t {
   kMemory,
   kCollective,
 };
+
+namespace {
+
+using Key = SelectorKey;
+
 struct KeyName {
   std::string_view name;
-  Key key;
+  SelectorKey key;
 };
 constexpr KeyName kKeyNames[] = {{"kernel", Key::kKernel},  {"op", Key::kOp},
                                  {"call", Key::kCall},      {"scope", Key::kScope},
@@ -75,7 +79,7 @@ constexpr std::pair<std::string_view, std::string_view> kClassAliases[] = {{"emb
 constexpr std::pair<std::string_view, std::string_view> kWordAliases[] = {{"gap", "delay"},
                                                                           {"other", "none"}};
 
-absl::Status Bad(std::string_view part, std::string what, std::string_view code = "E0411") {
+absl::Status BadPart(std::string_view part, std::string what, std::string_view code = "E0411") {
   return MakeStatus(
       absl::StatusCode::kInvalidArgument,
       {.code = std::string(code), .what = std::move(what), .where = std::string(part)});
@@ -88,9 +92,9 @@ absl::StatusOr<uint8_t> OneOf(std::string_view word, std::span<const std::string
   }
   if (it != words.end()) return static_cast<uint8_t>(it - words.begin());
   std::string_view closest = Closest(word, words);
-  return Bad(word, closest.empty()
-                       ? fmt::format("'{}' is none of {}", word, fmt::join(words, ", "))
-                       : fmt::format("'{}' is not known, did you mean '{}'?", word, closest));
+  return BadPart(word, closest.empty()
+                           ? fmt::format("'{}' is none of {}", word, fmt::join(words, ", "))
+                           : fmt::format("'{}' is not known, did you mean '{}'?", word, closest));
 }
 
 bool IsHostMemory(Memory m) { return m == Memory::kPageable || m == Memory::kPinned; }
@@ -126,17 +130,17 @@ std::optional<std::pair<int64_t, int64_t>> ParseRange(std::string_view text) {
 
 absl::Status CompilePattern(std::string_view text, SelectorTerm& term) {
   if (text.size() > kLongestPattern) {
-    return Bad(text.substr(0, 1),
-               fmt::format("a regular expression has at most {} characters", kLongestPattern),
-               "E0412");
+    return BadPart(text.substr(0, 1),
+                   fmt::format("a regular expression has at most {} characters", kLongestPattern),
+                   "E0412");
   }
   RE2::Options options;
   options.set_log_errors(false);
   options.set_max_mem(8 << 20);
   term.pattern = std::make_unique<RE2>(re2::StringPiece(text.data(), text.size()), options);
   if (term.pattern->ok()) return absl::OkStatus();
-  return Bad(term.pattern->error_arg(),
-             fmt::format("regular expression: {}", term.pattern->error()), "E0412");
+  return BadPart(term.pattern->error_arg(),
+                 fmt::format("regular expression: {}", term.pattern->error()), "E0412");
 }
 
 absl::Status CompileClass(std::string_view text, SelectorTerm& term) {
@@ -147,9 +151,9 @@ absl::Status CompileClass(std::string_view text, SelectorTerm& term) {
   bool found = false;
   term.kernel_class = FindKernelClass(name, &found);
   if (found) return absl::OkStatus();
-  return Bad(text, fmt::format("'{}' is not a class of kernels, such as gemm, conv, "
-                               "elementwise, norm, softmax, optimizer",
-                               text));
+  return BadPart(text, fmt::format("'{}' is not a class of kernels, such as gemm, conv, "
+                                   "elementwise, norm, softmax, optimizer",
+                                   text));
 }
 
 absl::Status CompileDtype(std::string_view text, SelectorTerm& term) {
@@ -158,7 +162,7 @@ absl::Status CompileDtype(std::string_view text, SelectorTerm& term) {
     if (DTypeName(d) == text) term.dtype = d;
   }
   if (term.dtype != DType::kUnknown) return absl::OkStatus();
-  return Bad(text, fmt::format("'{}' is not a format, such as fp32, tf32, fp16, bf16", text));
+  return BadPart(text, fmt::format("'{}' is not a format, such as fp32, tf32, fp16, bf16", text));
 }
 
 absl::Status CompileNumber(Key key, std::string_view text, SelectorTerm& term) {
@@ -166,7 +170,7 @@ absl::Status CompileNumber(Key key, std::string_view text, SelectorTerm& term) {
   if (term.range) return absl::OkStatus();
   if (key == Key::kStream || key == Key::kThread) return CompilePattern(text, term);
   std::string_view what = key == Key::kStep ? "step" : key == Key::kRank ? "rank" : "device";
-  return Bad(text, fmt::format("'{}' is not the number of a {}, such as 2 or 2-5", text, what));
+  return BadPart(text, fmt::format("'{}' is not the number of a {}, such as 2 or 2-5", text, what));
 }
 
 }  // namespace
@@ -181,8 +185,8 @@ absl::StatusOr<std::shared_ptr<const SelectorTerm>> CompileTerm(std::string_view
                                                                 std::string_view value) {
   auto known = std::find_if(std::begin(kKeyNames), std::end(kKeyNames),
                             [&](const KeyName& k) { return k.name == key; });
-  if (known == std::end(kKeyNames)) return Bad(key, fmt::format("unknown key '{}'", key));
-  if (value.empty()) return Bad(value, "nothing to look for");
+  if (known == std::end(kKeyNames)) return BadPart(key, fmt::format("unknown key '{}'", key));
+  if (value.empty()) return BadPart(value, "nothing to look for");
   auto term = std::make_shared<SelectorTerm>();
   term->key = known->key;
   std::span<const std::string_view> words;
