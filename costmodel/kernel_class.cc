@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/text.h"
+
 namespace daydream {
 namespace {
 
@@ -22,13 +24,6 @@ std::string Lower(std::string_view name) {
 }
 
 using Words = std::initializer_list<std::string_view>;
-
-bool HasAny(std::string_view name, Words words) {
-  for (std::string_view word : words) {
-    if (name.find(word) != std::string_view::npos) return true;
-  }
-  return false;
-}
 
 struct ClassRule {
   KernelClass kind;
@@ -82,45 +77,47 @@ const std::initializer_list<ClassRule> kRules = {
 
 // PyTorch's own frames carry the work as a template argument whose words would mislead.
 KernelClass ClassifyElementwise(std::string_view name) {
-  if (HasAny(name, {"batch_norm", "layer_norm"})) return KernelClass::kNorm;
-  if (HasAny(name, {"index_elementwise", "index_kernel", "index_put"})) return KernelClass::kIndex;
-  if (HasAny(name, {"copy_kernel", "fillfunctor"})) return KernelClass::kCopy;
+  if (ContainsAny(name, {"batch_norm", "layer_norm"})) return KernelClass::kNorm;
+  if (ContainsAny(name, {"index_elementwise", "index_kernel", "index_put"}))
+    return KernelClass::kIndex;
+  if (ContainsAny(name, {"copy_kernel", "fillfunctor"})) return KernelClass::kCopy;
   return KernelClass::kElementwise;
 }
 
 // TorchInductor says in the name whether a kernel is pointwise or reduces; what was fused follows.
 KernelClass ClassifyInductor(std::string_view name) {
-  if (HasAny(name, {"triton_poi_", "triton__"})) return KernelClass::kElementwise;
-  if (HasAny(name, {"triton_tem_"})) {
-    if (HasAny(name, {"attention"})) return KernelClass::kAttention;
-    return HasAny(name, {"conv"}) ? KernelClass::kConv : KernelClass::kGemm;
+  if (ContainsAny(name, {"triton_poi_", "triton__"})) return KernelClass::kElementwise;
+  if (ContainsAny(name, {"triton_tem_"})) {
+    if (ContainsAny(name, {"attention"})) return KernelClass::kAttention;
+    return ContainsAny(name, {"conv"}) ? KernelClass::kConv : KernelClass::kGemm;
   }
-  if (HasAny(name, {"softmax"})) return KernelClass::kSoftmax;
-  if (HasAny(name, {"norm", "var_mean", "rsqrt"})) return KernelClass::kNorm;
+  if (ContainsAny(name, {"softmax"})) return KernelClass::kSoftmax;
+  if (ContainsAny(name, {"norm", "var_mean", "rsqrt"})) return KernelClass::kNorm;
   return KernelClass::kReduce;
 }
 
 KernelClass ClassOf(std::string_view name) {
-  if (HasAny(name, {"triton_poi_", "triton_red_", "triton_per_", "triton_tem_", "triton__"})) {
+  if (ContainsAny(name, {"triton_poi_", "triton_red_", "triton_per_", "triton_tem_", "triton__"})) {
     return ClassifyInductor(name);
   }
-  if (HasAny(name, {"elementwise_kernel"}) && !HasAny(name, {"nccl"})) {
+  if (ContainsAny(name, {"elementwise_kernel"}) && !ContainsAny(name, {"nccl"})) {
     return ClassifyElementwise(name);
   }
-  if (HasAny(name, {"at::native::reduce_kernel"})) return KernelClass::kReduce;
+  if (ContainsAny(name, {"at::native::reduce_kernel"})) return KernelClass::kReduce;
   for (const ClassRule& rule : kRules) {
-    if (HasAny(name, rule.words)) return rule.kind;
+    if (ContainsAny(name, rule.words)) return rule.kind;
   }
   return KernelClass::kOther;
 }
 
 // AMD's Tensile: Cijk_Alik_Bljk_<types>_..., where B is bf16, H half, S single, D double.
 DType TensileDType(std::string_view name) {
-  if (HasAny(name, {"_bbs_", "_b_bs_", "_bs_bh", "_bb_", "_bss_"})) return DType::kBf16;
-  if (HasAny(name, {"_hhs_", "_h_hs_", "_hs_bh", "_hb_", "_hhh_", "_hss_"})) return DType::kFp16;
-  if (HasAny(name, {"_f8", "_b8"})) return DType::kFp8;
-  if (HasAny(name, {"_i8"})) return DType::kInt8;
-  if (HasAny(name, {"_db_", "_dd_"})) return DType::kFp64;
+  if (ContainsAny(name, {"_bbs_", "_b_bs_", "_bs_bh", "_bb_", "_bss_"})) return DType::kBf16;
+  if (ContainsAny(name, {"_hhs_", "_h_hs_", "_hs_bh", "_hb_", "_hhh_", "_hss_"}))
+    return DType::kFp16;
+  if (ContainsAny(name, {"_f8", "_b8"})) return DType::kFp8;
+  if (ContainsAny(name, {"_i8"})) return DType::kInt8;
+  if (ContainsAny(name, {"_db_", "_dd_"})) return DType::kFp64;
   return DType::kFp32;
 }
 
@@ -145,20 +142,20 @@ DType NvjetDType(std::string_view name) {
 }
 
 DType DTypeOf(std::string_view name) {
-  if (HasAny(name, {"cijk_"})) return TensileDType(name);
-  if (HasAny(name, {"nvjet_"})) return NvjetDType(name);
-  if (HasAny(name, {"tf32", "xf32"})) return DType::kTf32;
-  if (HasAny(name, {"e4m3", "e5m2", "fp8", "float8", "mxfp"})) return DType::kFp8;
-  if (HasAny(name, {"bf16", "bfloat16", "df16b"})) return DType::kBf16;
-  if (HasAny(name, {"f16", "fp16", "half", "h884", "h1688", "h16816", "hgemm", "hcudnn"})) {
+  if (ContainsAny(name, {"cijk_"})) return TensileDType(name);
+  if (ContainsAny(name, {"nvjet_"})) return NvjetDType(name);
+  if (ContainsAny(name, {"tf32", "xf32"})) return DType::kTf32;
+  if (ContainsAny(name, {"e4m3", "e5m2", "fp8", "float8", "mxfp"})) return DType::kFp8;
+  if (ContainsAny(name, {"bf16", "bfloat16", "df16b"})) return DType::kBf16;
+  if (ContainsAny(name, {"f16", "fp16", "half", "h884", "h1688", "h16816", "hgemm", "hcudnn"})) {
     return DType::kFp16;
   }
-  if (HasAny(name, {"int8", "i8i8", "imma", "i8816", "s8_"})) return DType::kInt8;
+  if (ContainsAny(name, {"int8", "i8i8", "imma", "i8816", "s8_"})) return DType::kInt8;
   // Single-precision accumulation without a word on the operands.
-  if (HasAny(name, {"s1688"})) return DType::kTf32;
-  if (HasAny(name, {"s16816", "s884", "s161616"})) return DType::kFp16;
-  if (HasAny(name, {"double", "dgemm", "f64"})) return DType::kFp64;
-  if (HasAny(name, {"float", "sgemm", "scudnn", "f32", "gcgemm"})) return DType::kFp32;
+  if (ContainsAny(name, {"s1688"})) return DType::kTf32;
+  if (ContainsAny(name, {"s16816", "s884", "s161616"})) return DType::kFp16;
+  if (ContainsAny(name, {"double", "dgemm", "f64"})) return DType::kFp64;
+  if (ContainsAny(name, {"float", "sgemm", "scudnn", "f32", "gcgemm"})) return DType::kFp32;
   return DType::kUnknown;
 }
 
@@ -168,10 +165,10 @@ bool UsesTensorCores(std::string_view name, KernelClass kind, DType dtype) {
   }
   // AMD's matrix units take fp32 too, at a rate that fp16 beats: only the narrow types count.
   if (dtype == DType::kFp32 || dtype == DType::kFp64) return false;
-  if (HasAny(name, {"cijk_"})) return HasAny(name, {"_mi"});
-  if (HasAny(name, {"ffma", "gemv", "gemmsn", "splitkreduce", "winograd"})) return false;
-  if (HasAny(name, {"tensorop", "wmma", "mma", "884", "1688", "16816", "161616", "_tensor", "nvjet",
-                    "xmma", "gtcx", "xdl", "tcgen"})) {
+  if (ContainsAny(name, {"cijk_"})) return ContainsAny(name, {"_mi"});
+  if (ContainsAny(name, {"ffma", "gemv", "gemmsn", "splitkreduce", "winograd"})) return false;
+  if (ContainsAny(name, {"tensorop", "wmma", "mma", "884", "1688", "16816", "161616", "_tensor",
+                         "nvjet", "xmma", "gtcx", "xdl", "tcgen"})) {
     return true;
   }
   // Kernels written by hand or by Triton: narrow types are there for the tensor cores.

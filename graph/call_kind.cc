@@ -1,13 +1,11 @@
 #include "graph/call_kind.h"
 
+#include "base/text.h"
+
 #include <cctype>
 
 namespace daydream {
 namespace {
-
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 // The name without the vendor's prefix: "MemcpyAsync" for cudaMemcpyAsync and cuMemcpyAsync_v2.
 std::string_view Stem(std::string_view name) {
@@ -27,10 +25,10 @@ CallKind ClassifyCall(std::string_view name) {
   std::string_view stem = Stem(name);
   if (stem.empty()) return CallKind::kOther;
   if (stem.starts_with("GraphLaunch")) return CallKind::kGraphLaunch;
-  if (Has(stem, "LaunchHostFunc")) return CallKind::kOther;
-  if (stem.starts_with("Launch") || Has(stem, "ModuleLaunch")) return CallKind::kLaunch;
+  if (Contains(stem, "LaunchHostFunc")) return CallKind::kOther;
+  if (stem.starts_with("Launch") || Contains(stem, "ModuleLaunch")) return CallKind::kLaunch;
   if (stem.starts_with("Memcpy")) {
-    return Has(stem, "Async") ? CallKind::kCopyAsync : CallKind::kCopy;
+    return Contains(stem, "Async") ? CallKind::kCopyAsync : CallKind::kCopy;
   }
   if (stem.starts_with("Memset")) return CallKind::kMemset;
   if (stem == "DeviceSynchronize" || stem == "CtxSynchronize" || stem == "ThreadSynchronize") {

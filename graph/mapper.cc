@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/text.h"
 #include "graph/builder.h"
 #include "graph/lend_layers.h"
 #include "trace/range_names.h"
@@ -28,15 +29,11 @@ enum class NameClass : uint8_t {
   kModule,
 };
 
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 NameClass Classify(std::string_view name, EventKind kind) {
   if (kind == EventKind::kFrame) return NameClass::kModule;
   if (name.starts_with("ProfilerStep#") || IsMarkedStep(name)) return NameClass::kStep;
   if (name.starts_with("Optimizer.") || name == "## optimizer ##") return NameClass::kOptimizer;
-  if (Has(name, "DataLoader")) return NameClass::kData;
+  if (Contains(name, "DataLoader")) return NameClass::kData;
   if (name.starts_with("nccl:") || name.starts_with("c10d::") || name == "record_param_comms") {
     return NameClass::kComm;
   }

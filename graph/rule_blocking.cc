@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/median.h"
 #include "graph/builder.h"
 
 namespace daydream {
@@ -210,16 +211,9 @@ class BlockingCalls {
       }
     }
     for (size_t k = 0; k < kKinds; ++k) {
-      if (posts[k].empty()) continue;
-      auto middle = posts[k].begin() + static_cast<std::ptrdiff_t>(posts[k].size() / 2);
-      std::nth_element(posts[k].begin(), middle, posts[k].end());
-      post_[k] = *middle;
+      if (!posts[k].empty()) post_[k] = Median(posts[k]);
     }
-    if (!idle_submits_.empty()) {
-      auto quarter = idle_submits_.begin() + static_cast<std::ptrdiff_t>(idle_submits_.size() / 4);
-      std::nth_element(idle_submits_.begin(), quarter, idle_submits_.end());
-      typical_submit_ = *quarter;
-    }
+    if (!idle_submits_.empty()) typical_submit_ = Ranked(idle_submits_, idle_submits_.size() / 4);
   }
 
   void Apply(const Wait& w) {

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/median.h"
 #include "graph/builder.h"
 
 namespace daydream {
@@ -207,11 +208,7 @@ void AddEventWaits(Builder& b) {
     Duration lag = b.ops[to].start - b.ops[from].end;
     if (lag >= Duration{} && lag <= Duration::Us(10)) lags.push_back(lag);
   }
-  if (!lags.empty()) {
-    auto middle = lags.begin() + static_cast<std::ptrdiff_t>(lags.size() / 2);
-    std::nth_element(lags.begin(), middle, lags.end());
-    b.typical.event = *middle;
-  }
+  if (!lags.empty()) b.typical.event = Median(lags);
 }
 
 }  // namespace daydream

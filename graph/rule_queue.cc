@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/median.h"
 #include "graph/builder.h"
 #include "graph/queue.h"
 
@@ -36,10 +37,7 @@ std::vector<Duration> QuickCalls(const Builder& b) {
   }
   std::vector<Duration> quick(samples.size());
   for (size_t i = 0; i < samples.size(); ++i) {
-    if (samples[i].empty()) continue;
-    auto quarter = samples[i].begin() + static_cast<std::ptrdiff_t>(samples[i].size() / 4);
-    std::nth_element(samples[i].begin(), quarter, samples[i].end());
-    quick[i] = *quarter;
+    if (!samples[i].empty()) quick[i] = Ranked(samples[i], samples[i].size() / 4);
   }
   return quick;
 }

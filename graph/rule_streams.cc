@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "base/median.h"
 #include "graph/builder.h"
 #include "trace/range_names.h"
 
@@ -70,14 +71,6 @@ void MarkGraphOps(Builder& b) {
   }
 }
 
-// The lower median: with few values a long rest must not pass for a latency.
-Duration Median(std::vector<Duration>& values) {
-  if (values.empty()) return {};
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 }  // namespace
 
 void AddStreams(Builder& b) {
@@ -135,7 +128,8 @@ void LearnTypicalLags(Builder& b) {
       }
     }
   }
-  b.typical.launch = Median(latencies);
+  // The lower median: with few values a long rest must not pass for a latency.
+  b.typical.launch = latencies.empty() ? Duration{} : Ranked(latencies, (latencies.size() - 1) / 2);
   for (int from = 0; from < 4; ++from) {
     for (int to = 0; to < 4; ++to) {
       // Category pairs that were never seen back to back borrow the mean of kernels.

@@ -1,4 +1,4 @@
-// Small graphs as text, for tests and for people (docs/formats.md has the grammar). Lines of one
+// Small graphs as text, for tests and for people (docs/graph-text.md has the grammar). Lines of one
 // lane run in order; `after` adds the other edges:
 //
 //   lane cpu0   thread

@@ -1,4 +1,4 @@
-// The words of the text form (docs/formats.md): kinds, phases, rules and times. Internal to
+// The words of the text form (docs/graph-text.md): kinds, phases, rules and times. Internal to
 // graph/.
 #pragma once
 

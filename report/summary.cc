@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "costmodel/kernel_class.h"
+#include "graph/scopes.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -21,13 +22,9 @@ std::string StreamName(const Graph& graph, const Task& task) {
 
 // Innermost operator around the code that did or launched the task.
 std::string OpName(const Graph& graph, TaskId id) {
-  const auto& scopes = graph.tables().scopes;
-  ScopeId s = graph.task(id).scope;
-  // Scopes nest; the bound guards against a parent chain that does not end.
-  for (size_t depth = 0; s.valid() && s.index() < scopes.size() && depth < scopes.size(); ++depth) {
-    const Scope& scope = scopes[s.index()];
+  for (ScopeId s : ScopesAround(graph, graph.task(id).scope)) {
+    const Scope& scope = ScopeAt(graph, s);
     if (scope.kind == EventKind::kOp) return std::string(graph.Name(scope.name));
-    s = scope.parent;
   }
   return "no operator";
 }

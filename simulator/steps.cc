@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/median.h"
 #include "graph/step_windows.h"
 #include "simulator/simulate.h"
 
@@ -10,14 +11,6 @@ Duration WholeLength(const Timeline& timeline) {
   if (timeline.start.empty()) return {};
   return *std::max_element(timeline.end.begin(), timeline.end.end()) -
          *std::min_element(timeline.start.begin(), timeline.start.end());
-}
-
-Duration Median(std::vector<Duration> values) {
-  if (values.empty()) return {};
-  const size_t middle = values.size() / 2;
-  std::sort(values.begin(), values.end());
-  if (values.size() % 2 == 1) return values[middle];
-  return values[middle - 1] + (values[middle] - values[middle - 1]) / 2;
 }
 
 }  // namespace
@@ -42,7 +35,7 @@ Duration StepTimeOf(std::span<const GraphStep> steps, std::span<const Duration> 
   for (size_t i = 0; i < periods.size(); ++i) {
     if (steps[i + 1].measured) measured.push_back(periods[i]);
   }
-  return Median(measured.empty() ? std::move(all) : std::move(measured));
+  return MeanMedian(measured.empty() ? std::move(all) : std::move(measured));
 }
 
 }  // namespace daydream

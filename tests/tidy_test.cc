@@ -341,6 +341,47 @@ TEST(Tidy, LibrariesNeitherPrintNorExitNorReadTheEnvironment) {
   EXPECT_THAT(broken, IsEmpty());
 }
 
+// What was once written a dozen times has one definition (docs/decisions/009-*.md).
+TEST(Tidy, SmallHelpersAreWrittenOnce) {
+  struct Pattern {
+    std::regex code;
+    std::set<std::string> home;
+    std::string_view instead;
+    std::string_view folder = {};  // empty: everywhere
+  };
+  static const std::vector<Pattern> patterns = {
+      {std::regex(R"re(\bnth_element\b)re"), {"base/median.h"}, "Median() of base/median.h"},
+      {std::regex(R"re(\bbool (Contains|Has|HasAny|ContainsAny)\(std::string_view)re"),
+       {"base/text.h"},
+       "Contains() of base/text.h"},
+      {std::regex(R"re(\bbool (StartsWith|EndsWith)\(std::string_view)re"),
+       {},
+       "starts_with() of std::string_view"},
+      // Edits that the Editor does not see are in no count and no cause.
+      {std::regex(R"re(\bmutable_(task|lane|step|edges|change)\()re"),
+       {"transforms/core/editor.h", "transforms/core/editor.cc"},
+       "a verb of the Editor",
+       "transforms"},
+      // Parents of ranges and layers come from the file: a walk needs a bound.
+      {std::regex(R"re(= \w+(\(\)\.layers\(\))?\[\w+\.index\(\)\]\.parent\b)re"),
+       {"graph/scopes.h"},
+       "ScopesAround() of graph/scopes.h"},
+  };
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    if (!IsLibrary(file) && file.folder() != "tools") continue;
+    const std::vector<std::string> lines = CodeLines(file);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      for (const Pattern& p : patterns) {
+        if (p.home.contains(file.path) || !std::regex_search(lines[i], p.code)) continue;
+        if (!p.folder.empty() && file.folder() != p.folder) continue;
+        broken.push_back(fmt::format("{}:{}: use {}", file.path, i + 1, p.instead));
+      }
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
 TEST(Tidy, FilesFunctionsAndLinesStayShort) {
   std::vector<std::string> broken;
   for (const SourceFile& file : Code()) {

@@ -38,7 +38,7 @@ constexpr Flag kGlobalFlags[] = {
 constexpr Flag kReadFlags[] = {
     {.name = "--from",
      .value = "FORMAT",
-     .help = "format of the input: kineto or ddtrace; auto looks at the content",
+     .help = "format of the input, one of docs/formats.md; auto looks at the content",
      .fallback = "auto"},
     {.name = "--strict", .help = "refuse malformed events instead of counting them"},
     {.name = "--max-errors",
@@ -155,9 +155,10 @@ std::string GeneralHelp() {
       "commands\n";
   for (const Command* c : kCommands) out += fmt::format("  {:<13} {}\n", c->name, c->summary);
   out +=
-      "\ndaydream COMMAND --help lists the flags of a command, daydream opt list the "
-      "optimizations.\n"
-      "daydream explain TOPIC explains an optimization, an error code or a word.\n";
+      R"(
+daydream COMMAND --help lists the flags of a command, daydream opt list the optimizations.
+daydream explain TOPIC explains an optimization, an error code or a word.
+)";
   return out;
 }
 

@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 
+#include "tools/commit.h"  // made by the build
 #include "trace/importer.h"
-
-#ifndef DAYDREAM_VERSION
-#define DAYDREAM_VERSION "0.1.0"
-#endif
 
 namespace daydream {
 
-std::string ShortVersion() { return "daydream " DAYDREAM_VERSION "\n"; }
+std::string ShortVersion() {
+  const std::string_view commit = DAYDREAM_COMMIT;
+  return commit.empty() ? "daydream " DAYDREAM_VERSION "\n"
+                        : fmt::format("daydream " DAYDREAM_VERSION " ({})\n", commit);
+}
 
 std::string LongVersion() {
 #ifdef __clang__

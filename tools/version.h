@@ -5,7 +5,7 @@
 
 namespace daydream {
 
-std::string ShortVersion();  // "daydream 0.1.0\n"
+std::string ShortVersion();  // "daydream 0.1.0 (e962130d8c)\n": the version and the commit
 std::string LongVersion();   // with compiler, build type and the formats it reads
 
 }  // namespace daydream

@@ -1,8 +1,9 @@
 #include "trace/importer.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
+
+#include "base/text.h"
 
 namespace daydream {
 namespace {
@@ -19,10 +20,6 @@ struct UnsupportedFormat {
   bool (*sniff)(std::string_view head);
   std::string_view fix;
 };
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 constexpr UnsupportedFormat kUnsupported[] = {
     {"an SQLite file (Nsight Systems export)",

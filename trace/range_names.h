@@ -3,6 +3,8 @@
 
 #include <string_view>
 
+#include "base/text.h"
+
 namespace daydream {
 
 // Made by the reader of recordings: a training step "12" that the program marked; the same with
@@ -17,9 +19,8 @@ inline constexpr std::string_view kBackwardRange = "## backward ##";
 
 // Kernels of NCCL and RCCL, in which ranks meet.
 inline bool IsCollectiveKernel(std::string_view name) {
-  return name.starts_with("nccl") || name.starts_with("rccl") ||
-         name.find("ncclKernel") != std::string_view::npos ||
-         name.find("ncclDevKernel") != std::string_view::npos;
+  return name.starts_with("nccl") || name.starts_with("rccl") || Contains(name, "ncclKernel") ||
+         Contains(name, "ncclDevKernel");
 }
 
 inline bool IsMarkedStep(std::string_view name) {

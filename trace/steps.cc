@@ -9,15 +9,12 @@
 #include <fmt/format.h>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/median.h"
 #include "trace/range_names.h"
 #include "trace/step_launches.h"
 
 namespace daydream {
 namespace {
-
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
 
 // Annotations of one name on one thread, in order of time, without those inside one another.
 struct MarkGroup {
@@ -61,7 +58,7 @@ std::vector<MarkGroup> GroupAnnotations(const Trace& trace) {
 const MarkGroup* Largest(std::span<const MarkGroup> groups, std::string_view prefix, size_t least) {
   const MarkGroup* best = nullptr;
   for (const MarkGroup& group : groups) {
-    if (!StartsWith(group.name, prefix) || group.rows.size() < least) continue;
+    if (!group.name.starts_with(prefix) || group.rows.size() < least) continue;
     if (best == nullptr || group.rows.size() > best->rows.size()) best = &group;
   }
   return best;
@@ -163,7 +160,7 @@ const MarkGroup* MostWork(const Trace& trace, std::span<const MarkGroup> groups,
   const MarkGroup* best = nullptr;
   size_t best_tasks = static_cast<size_t>(kMost * static_cast<double>(TasksOf(launches)));
   for (const MarkGroup& group : groups) {
-    if (group.rows.size() < 3 || StartsWith(group.name, "nccl:")) continue;
+    if (group.rows.size() < 3 || group.name.starts_with("nccl:")) continue;
     size_t tasks = 0;
     for (size_t row : group.rows) tasks += LaunchesIn(launches, trace.start[row], trace.End(row));
     if (tasks <= best_tasks) continue;
@@ -206,14 +203,6 @@ Steps WholeWindow(const Trace& trace) {
   for (size_t row = 0; row < trace.rows(); ++row) all.end = std::max(all.end, trace.End(row));
   steps.steps.push_back(std::move(all));
   return steps;
-}
-
-template <class T>
-T Median(std::vector<T> values) {
-  if (values.empty()) return T{};
-  auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view unit) {

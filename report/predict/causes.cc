@@ -30,7 +30,9 @@ struct Switch {
 
 // One cause, as what there is to switch.
 struct Player {
-  std::string what, opt;
+  std::string what;
+  CauseKind kind = CauseKind::kOptimization;
+  std::string opt;
   Duration gpu, host;  // over all steps that count
   std::vector<Delta> deltas;
   std::vector<TaskId> inserted;
@@ -107,15 +109,16 @@ class Game {
   }
 
  private:
-  size_t PlayerFor(std::string_view what, std::string_view opt) {
+  size_t PlayerFor(std::string_view what, CauseKind kind, std::string_view opt) {
     for (size_t i = 0; i < players_.size(); ++i) {
-      if (players_[i].what == what && players_[i].opt == opt) return i;
+      const Player& p = players_[i];
+      if (p.what == what && p.kind == kind && p.opt == opt) return i;
     }
-    players_.push_back({.what = std::string(what), .opt = std::string(opt)});
+    players_.push_back({.what = std::string(what), .kind = kind, .opt = std::string(opt)});
     return players_.size() - 1;
   }
 
-  size_t JointPlayer() { return PlayerFor("order and waiting change", "(joint)"); }
+  size_t JointPlayer() { return PlayerFor("order and waiting change", CauseKind::kJoint, ""); }
 
   size_t OnlyPlayer() {
     for (size_t i = 0; i < players_.size(); ++i) {
@@ -141,7 +144,8 @@ class Game {
     for (const CauseJournal& journal : q_.journals) {
       std::vector<uint32_t> player;
       for (const Editor::Cause& c : journal.causes) {
-        player.push_back(static_cast<uint32_t>(PlayerFor(c.what, journal.opt)));
+        player.push_back(
+            static_cast<uint32_t>(PlayerFor(c.what, CauseKind::kOptimization, journal.opt)));
       }
       for (const Editor::Edit& e : journal.edits) {
         Player& p = players_[player[e.cause]];
@@ -239,7 +243,7 @@ class Game {
     std::stable_sort(players_.begin(), players_.end(),
                      [&](const Player& a, const Player& b) { return size(a) > size(b); });
     Player rest{.what = fmt::format("[{} others]", players_.size() - kMostPlayers + 1)};
-    rest.opt = "(joint)";
+    rest.kind = CauseKind::kJoint;
     for (size_t i = kMostPlayers - 1; i < players_.size(); ++i) {
       Player& p = players_[i];
       rest.gpu += p.gpu;
@@ -334,7 +338,7 @@ class Game {
       given = half;
       if (one.has_value()) delta = i == *one ? all : Duration{};
       if (delta.ns == 0 && p.gpu.ns == 0 && p.host.ns == 0) continue;
-      out.push_back({p.what, p.opt, delta, p.gpu / steps, p.host / steps});
+      out.push_back({p.what, p.kind, p.opt, delta, p.gpu / steps, p.host / steps});
     }
     auto size = [](const CauseShare& c) { return std::llabs(c.delta.ns); };
     std::stable_sort(out.begin(), out.end(),
@@ -363,6 +367,18 @@ class Game {
 };
 
 }  // namespace
+
+std::string_view OptOf(const CauseShare& cause) {
+  switch (cause.kind) {
+    case CauseKind::kOptimization:
+      break;
+    case CauseKind::kJoint:
+      return "(joint)";
+    case CauseKind::kLearned:
+      return "(learned)";
+  }
+  return cause.opt;
+}
 
 std::vector<CauseShare> ShareByCause(const CauseQuestion& question) {
   return Game(question).Play();

@@ -10,14 +10,25 @@
 
 namespace daydream {
 
+// Who answers for a share.
+enum class CauseKind : uint8_t {
+  kOptimization,  // one of the scenario
+  kJoint,         // no single one: order, waiting, or that examples are counted otherwise
+  kLearned,       // what earlier measurements of such predictions taught
+};
+
 // Why a prediction differs from the baseline. Deltas of one prediction sum to its difference
 // from the baseline, to the nanosecond.
 struct CauseShare {
-  std::string what;    // "GEMMs run on tensor cores"
-  std::string opt;     // "amp"; "(joint)" for what no single cause explains
+  std::string what;  // "GEMMs run on tensor cores"
+  CauseKind kind = CauseKind::kOptimization;
+  std::string opt;     // "amp"; empty for the other kinds
   Duration delta;      // of the step; negative: saves
   Duration gpu, host;  // work that this cause added or took away per step, on the path or not
 };
+
+// As outputs spell it: "amp", "(joint)", "(learned)".
+std::string_view OptOf(const CauseShare& cause);
 
 // The journal of one application.
 struct CauseJournal {
@@ -25,6 +36,7 @@ struct CauseJournal {
   std::vector<Editor::Cause> causes;
   std::vector<Editor::Edit> edits;
   std::vector<Editor::EdgeEdit> edge_edits;
+  bool stated_by_user = false;  // Transform::stated_by_user
 };
 
 struct CauseQuestion {
@@ -39,7 +51,7 @@ struct CauseQuestion {
 // by when it was switched on (the Shapley value of two causes; for more, its estimate from
 // two opposite orders). A cause that is off leaves durations, gaps, lags and edges as recorded, and
 // what it inserted takes no time and no part. Places on lanes are those of `after` all along: what
-// moving changes by itself, and launch queues computed anew, go to "(joint)".
+// moving changes by itself, and launch queues computed anew, are of kind kJoint.
 //
 // The shares sum to step_after - step_before exactly; largest effect first. Deterministic.
 // O(causes x (tasks + edges)); beyond 48 causes the smallest are one.

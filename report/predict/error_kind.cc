@@ -35,7 +35,7 @@ ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
                       std::span<const KernelTerms> terms) {
   ErrorKind kind;
   kind.with_shapes = kind.without_shapes = application.transform->name;
-  if (application.transform->name != "gpu") return kind;
+  if (!application.transform->same_work) return kind;
   const DeviceSpec* from = RecordedGpu(recorded);
   auto to = ChooseDevice(application.params.text("to"));
   if (from == nullptr || !to.ok()) return kind;  // then it cannot be applied
@@ -45,8 +45,8 @@ ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
   for (const KernelTerms& t : terms) {
     const auto ns = static_cast<double>(t.before.ns);
     all += ns;
-    if (t.how.starts_with("by shapes")) known += ns;
-    if (t.how.starts_with("by measurement")) measured += ns;
+    if (t.source == TermSource::kShapes) known += ns;
+    if (t.source == TermSource::kMeasured) measured += ns;
   }
   if (all > 0) kind.measured = measured / all;
   if (all > measured) kind.known = known / (all - measured);

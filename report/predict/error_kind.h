@@ -24,8 +24,7 @@ struct ErrorKind {
 //   "gpu, by data sheet"   the same, without measured rates of the new one
 //   "gpu, slot-powered"    one of the two is fed by its slot alone: it clocks down with heat
 //   "gpu, other vendor"    one of the two is not NVIDIA's, to which the model was fitted
-// and each with ", no shapes". `terms` are those of the application: their texts begin with the
-// method ("by shapes: ...").
+// and each with ", no shapes". `terms` are those of the application.
 ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
                       std::span<const KernelTerms> terms);
 

@@ -134,7 +134,7 @@ class Predictor {
     if (scale_ != 1) {
       p_.causes.push_back(
           {.what = fmt::format("a step handles {:.4g} times the examples", p_.changes.samples),
-           .opt = "(joint)",
+           .kind = CauseKind::kJoint,
            .delta = per_example - played,
            .gpu = {},
            .host = {}});
@@ -212,8 +212,11 @@ class Predictor {
       p_.bound |= applied->bound;
       // A model that says of itself that it reaches too little may well make the step longer.
       bound_last = a.transform->bound && a.transform->file == nullptr;
-      out.journals.push_back({std::string(a.transform->name), std::move(applied->causes),
-                              std::move(applied->edits), std::move(applied->edge_edits)});
+      out.journals.push_back({.opt = std::string(a.transform->name),
+                              .causes = std::move(applied->causes),
+                              .edits = std::move(applied->edits),
+                              .edge_edits = std::move(applied->edge_edits),
+                              .stated_by_user = a.transform->stated_by_user});
       if (options_.kernel_time) NoteKernelTime(out);
       if (&a != &scenario_.back() && !applied->bound && AnyBound()) {
         DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
@@ -278,7 +281,7 @@ class Predictor {
     std::set<TaskId> unchecked;
     bool modelled = false;
     for (const CauseJournal& journal : out.journals) {
-      if (StatedByUser(journal.opt)) continue;
+      if (journal.stated_by_user) continue;
       for (const Editor::Edit& e : journal.edits) {
         if (e.task.index() >= base_.graph->size() || e.duration.ns == 0) continue;
         if (base_.graph->task(e.task).kind != TaskKind::kKernel) continue;
@@ -326,8 +329,7 @@ class Predictor {
     rows = SIZE_MAX;
     for (const Application& a : scenario_) {
       auto it = change.find(a.transform->name);
-      if (it == change.end()) continue;
-      if (StatedByUser(a.transform->name)) continue;
+      if (it == change.end() || a.transform->stated_by_user) continue;
       const double error = ErrorOfOne(a, it->second, rows, least);
       sum += error * error;
       change.erase(it);
@@ -346,7 +348,7 @@ class Predictor {
     const Duration by = p_.step.Scaled(p_.learned.share);
     p_.step += by;
     p_.causes.push_back({.what = fmt::format("learned from {} measured runs", p_.learned.rows),
-                         .opt = "(learned)",
+                         .kind = CauseKind::kLearned,
                          .delta = by,
                          .gpu = {},
                          .host = {}});
@@ -365,9 +367,8 @@ class Predictor {
     }
     if (!options_.intervals) return doubts;
     // The recorded shapes still tell the work where only the GPU is another.
-    const bool same_work =
-        std::all_of(scenario_.begin(), scenario_.end(),
-                    [](const Application& a) { return a.transform->name == "gpu"; });
+    const bool same_work = std::all_of(scenario_.begin(), scenario_.end(),
+                                       [](const Application& a) { return a.transform->same_work; });
     const std::vector<Duration> least = LeastTimes(*base_.graph, out.graph, same_work);
     const Duration floor =
         options_.kernel_time ? LeastKernelTime(out.graph, least) : LeastGpuTime(out.graph, least);

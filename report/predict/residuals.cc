@@ -125,10 +125,6 @@ std::string CheckedText(std::string_view transform) {
                      telling > 0 ? "" : "; too small a change to say how well it is modelled");
 }
 
-bool StatedByUser(std::string_view transform) {
-  return transform == "speedup" || transform == "remove";
-}
-
 bool WasChecked(std::string_view transform, std::string_view kernel_class) {
   for (const CheckedKernels& c : kChecked) {
     if (c.transform == transform && (c.kernel_class.empty() || c.kernel_class == kernel_class)) {

@@ -46,9 +46,6 @@ ModelError ModelErrorOf(std::string_view kind, std::string_view left_out = {});
 // "2 recorded pairs, 48 composed steps ...: off by 0.2 % to 3.5 %", or that it was never checked.
 std::string CheckedText(std::string_view transform);
 
-// What the user states himself has no model that could be wrong.
-bool StatedByUser(std::string_view transform);
-
 // Largest errors published for such predictions: 13 % of the measured step (Daydream, ATC'20, for
 // mixed precision and fused optimizers) where up to two fifths of the time were saved, so where
 // |ln(after / before)| was 0.51; taken as the end of 90 %. Of other GPUs: 11.8 % of the step on

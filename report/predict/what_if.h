@@ -111,9 +111,8 @@ absl::Status ApplySettings(std::span<const Setting> settings,
 // Lags::kTypical, or null.
 absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGraph* typical);
 
-// Recorded periods of the steps that count (report/windows.h), and their median.
+// Recorded periods of the steps that count (report/windows.h).
 std::vector<Duration> MeasuredSteps(const BuiltGraph& built);
-Duration MedianOf(const std::vector<Duration>& durations);
 
 // Predicts the baseline and `scenarios`; `replay` is CheckReplay(built). Fails only when the graph
 // itself cannot be played; a scenario that cannot be predicted carries its own error.

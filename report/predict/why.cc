@@ -112,7 +112,7 @@ class Explainer {
     const CauseShare* main = nullptr;
     auto removed = [](const CauseShare& c) { return -std::min(c.gpu, c.host); };
     for (const CauseShare& c : *q_.causes) {
-      if (removed(c) <= Duration{} || c.opt == "(joint)") continue;
+      if (removed(c) <= Duration{} || c.kind == CauseKind::kJoint) continue;
       if (main == nullptr || removed(c) > removed(*main)) main = &c;
     }
     return main;
@@ -124,7 +124,7 @@ class Explainer {
     auto size = [](const CauseShare& c) { return std::llabs(c.delta.ns); };
     for (const CauseShare& c : *q_.causes) {
       const CauseShare& most = larger == nullptr ? main : *larger;
-      if (c.opt != "(joint)" && size(c) > size(most) && size(c) > Small().ns) larger = &c;
+      if (c.kind != CauseKind::kJoint && size(c) > size(most) && size(c) > Small().ns) larger = &c;
     }
     return larger;
   }

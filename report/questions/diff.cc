@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/median.h"
 #include "report/predict/what_if.h"
 #include "report/windows.h"
 
@@ -100,8 +101,8 @@ Diff Compare(const BuiltGraph& before, const BuiltGraph& after, GroupBy by) {
   Diff diff;
   std::vector<Duration> a = MeasuredSteps(before), b = MeasuredSteps(after);
   diff.step = {.name = "step",
-               .before = MedianOf(a),
-               .after = MedianOf(b),
+               .before = MeanMedian(a),
+               .after = MeanMedian(b),
                .p = WelchP(AsDoubles(a), AsDoubles(b))};
   Samples x = Collect(before.graph, by, diff.steps_before);
   Samples y = Collect(after.graph, by, diff.steps_after);

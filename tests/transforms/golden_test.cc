@@ -1,5 +1,7 @@
 // One test for each tests/golden/<transform>/<case>.ddt: a graph small enough to check by hand, a
-// what-if, and what comes out. DD_UPDATE_GOLDEN=1 rewrites what comes out.
+// what-if, and what comes out. DD_UPDATE_GOLDEN=1 rewrites what comes out of a case that can be
+// read: what the graph or the form of the file has wrong is an error, with file and line, and never
+// an expected answer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,6 +35,7 @@ namespace fs = std::filesystem;
 struct GoldenCase {
   std::string comment;
   std::vector<std::pair<std::string, std::string>> sections;
+  size_t graph_line = 0;  // of "-- graph"
 
   std::string* Find(std::string_view name) {
     for (auto& [key, text] : sections) {
@@ -59,9 +62,12 @@ std::string ReadFile(const fs::path& path) {
 GoldenCase Read(const fs::path& path) {
   GoldenCase golden;
   std::istringstream in(ReadFile(path));
+  size_t number = 0;
   for (std::string line; std::getline(in, line);) {
+    ++number;
     if (line.starts_with("-- ")) {
       golden.sections.emplace_back(line.substr(3), "");
+      if (golden.sections.back().first == "graph") golden.graph_line = number;
     } else {
       (golden.sections.empty() ? golden.comment : golden.sections.back().second) += line + "\n";
     }
@@ -118,10 +124,32 @@ struct Outcome {
   std::string error;  // empty when it worked
 };
 
+// What is wrong with the case itself; empty: nothing. The graph is parsed behind empty lines, so
+// that its errors name lines of the file.
+std::string Flaw(const fs::path& path, GoldenCase& golden) {
+  constexpr std::array<std::string_view, 6> kSections = {"graph",    "what-if", "changes",
+                                                         "makespan", "memory",  "error"};
+  for (const auto& [name, text] : golden.sections) {
+    if (std::find(kSections.begin(), kSections.end(), name) == kSections.end()) {
+      return fmt::format("{}: a section is called '{}', which is none of {}", path.string(), name,
+                         fmt::join(kSections, ", "));
+    }
+  }
+  for (const char* needed : {"graph", "what-if"}) {
+    if (Trimmed(golden.Text(needed)).empty()) {
+      return fmt::format("{}: section '-- {}' is missing or empty", path.string(), needed);
+    }
+  }
+  auto graph = ParseGraph(std::string(golden.graph_line, '\n') + golden.Text("graph"));
+  const absl::Status status = graph.ok() ? Validate(*graph) : graph.status();
+  if (status.ok()) return "";
+  const Diagnostic d = DiagnosticOf(status);
+  return fmt::format("{}: {} ({})", path.string(), d.what, d.where);
+}
+
+// REQUIRES: no Flaw().
 Outcome Play(const std::string& graph_text, const std::string& what_if) {
   auto graph = ParseGraph(graph_text);
-  if (!graph.ok()) return {.error = FormatError(graph.status())};
-  if (absl::Status valid = Validate(*graph); !valid.ok()) return {.error = FormatError(valid)};
   const auto before = Simulate(*graph);
   const auto scenario = ParseScenario(Trimmed(what_if));
   if (!scenario.ok()) return {.error = FormatError(scenario.status())};
@@ -175,8 +203,8 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Golden);
 
 TEST_P(Golden, PlaysAsWritten) {
   GoldenCase golden = Read(GetParam());
-  ASSERT_NE(golden.Find("graph"), nullptr) << "no section -- graph";
-  ASSERT_NE(golden.Find("what-if"), nullptr) << "no section -- what-if";
+  const std::string flaw = Flaw(GetParam(), golden);
+  ASSERT_EQ(flaw, "");
   const Outcome outcome = Play(golden.Text("graph"), golden.Text("what-if"));
   if (std::getenv("DD_UPDATE_GOLDEN") != nullptr) {
     Update(GetParam(), golden, outcome);
@@ -186,6 +214,31 @@ TEST_P(Golden, PlaysAsWritten) {
   ExpectSection(golden, "changes", outcome.changes);
   ExpectSection(golden, "makespan", outcome.makespan);
   ExpectSection(golden, "memory", outcome.memory);
+}
+
+GoldenCase CaseOf(const std::string& graph) {
+  return {.sections = {{"graph", graph}, {"what-if", "free-gpu\n"}}, .graph_line = 3};
+}
+
+TEST(GoldenItself, AGraphThatCannotBeReadIsAFlawWithItsLine) {
+  GoldenCase golden = CaseOf("lane cpu0 thread\nt0 cpu0 call fast\n");
+  EXPECT_NE(Flaw("case.ddt", golden).find("line 5"), std::string::npos) << Flaw("case.ddt", golden);
+}
+
+TEST(GoldenItself, AGraphThatWaitsForItselfIsAFlaw) {
+  GoldenCase golden = CaseOf(
+      "lane a thread\nlane b thread\nt0 a host 1us after t1 handoff\nt1 b host 1us after t0 "
+      "handoff\n");
+  EXPECT_NE(Flaw("case.ddt", golden), "");
+}
+
+TEST(GoldenItself, MissingAndUnknownSectionsAreFlaws) {
+  GoldenCase golden = CaseOf("lane cpu0 thread\nt0 cpu0 call 1us\n");
+  EXPECT_EQ(Flaw("case.ddt", golden), "");
+  golden.sections.emplace_back("changed", "scaled 1\n");
+  EXPECT_NE(Flaw("case.ddt", golden), "");
+  golden.sections = {{"graph", "lane cpu0 thread\nt0 cpu0 call 1us\n"}};
+  EXPECT_NE(Flaw("case.ddt", golden), "");
 }
 
 std::string NameOf(const testing::TestParamInfo<fs::path>& info) {

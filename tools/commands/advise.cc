@@ -115,7 +115,6 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kAdviseCommand;
 const Command kAdviseCommand = {
     .name = "advise",
     .summary = "what to try next: every optimization ranked, and the best set",

@@ -155,23 +155,19 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-extern const Command kCalibrateCommand;
 const Command kCalibrateCommand = {
     .name = "calibrate",
     .summary = "sustained rates of a GPU from a handful of measured operations",
     .usage = "SAMPLES.csv|TRACE [--gpu GPU] [--against FILE] [-o DEVICE.textproto]",
     .details =
-        "Prints a description of the GPU whose rates for products and memory fit what was "
-        "measured;\n"
-        "gpu(DEVICE.textproto) uses it. A table has a line for each operation, with a head:\n"
-        "op,b,m,k,n,h,bytes,dtype,us (linear, bmm, softmax, layernorm or memory; sizes as the\n"
-        "operation needs them; us of its kernels, without the launch). A recording with shapes "
-        "does\n"
-        "as well. Few samples move a rate little: it is drawn towards the rule, which --like "
-        "corrects\n"
-        "by what a similar GPU was measured to sustain. With --against, a table or recording of "
-        "the\n"
-        "same operations on another GPU, what the model is off by there is not taken for the rate.",
+        R"(Prints a description of the GPU whose rates for products and memory fit what was
+measured; gpu(DEVICE.textproto) uses it. A table has a line for each operation, with a
+head: op,b,m,k,n,h,bytes,dtype,us (linear, bmm, softmax, layernorm or memory; sizes as
+the operation needs them; us of its kernels, without the launch). A recording with
+shapes does as well. Few samples move a rate little: it is drawn towards the rule, which
+--like corrects by what a similar GPU was measured to sustain. With --against, a table
+or recording of the same operations on another GPU, what the model is off by there is
+not taken for the rate.)",
     .examples =
         "daydream calibrate ops.csv --gpu L4 -o my-l4.textproto\n"
         "daydream calibrate a100.ddtrace --against v100.ddtrace -o my-a100.textproto",

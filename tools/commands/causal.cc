@@ -226,7 +226,6 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kCausalCommand;
 const Command kCausalCommand = {
     .name = "causal",
     .summary = "what less of one kind of work would save, and where that ends",

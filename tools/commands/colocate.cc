@@ -91,16 +91,14 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kColocateCommand;
 const Command kColocateCommand = {
     .name = "colocate",
     .summary = "two recorded programs on one GPU: the step of both, and their throughput",
     .usage = "TRACE TRACE [--policy time|space]",
     .details =
-        "Plays the typical step of both over and over, with processors of their own and one GPU,\n"
-        "and measures both while both run. The two traces may be one and the same. They have to "
-        "be\n"
-        "recorded on the same kind of GPU. daydream explain colocate says how the GPU is shared.",
+        R"(Plays the typical step of both over and over, with processors of their own and one GPU,
+and measures both while both run. The two traces may be one and the same. They have to be
+recorded on the same kind of GPU. daydream explain colocate says how the GPU is shared.)",
     .examples =
         "daydream colocate train.ddtrace serve.ddtrace\n"
         "daydream colocate train.ddtrace train.ddtrace --policy space",

@@ -131,8 +131,9 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   auto text = [&] {
     return MakeTable(diff, top).Text(session.table_style()) +
            fmt::format(
-               "  *** differs by more than the noise of the steps (p < {}, {} against {} "
-               "steps)\n  groups: GPU time per step, as recorded\n",
+               R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
+  groups: GPU time per step, as recorded
+)",
                kSignificant, diff.steps_before, diff.steps_after);
   };
   DD_RETURN_IF_ERROR(
@@ -145,7 +146,6 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kDiffCommand;
 const Command kDiffCommand = {
     .name = "diff",
     .summary = "two recordings compared against the noise of their steps",

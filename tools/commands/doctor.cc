@@ -65,7 +65,6 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kDoctorCommand;
 const Command kDoctorCommand = {
     .name = "doctor",
     .summary = "whether recording can work here, and what to do if not",

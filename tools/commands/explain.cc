@@ -120,7 +120,6 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kExplainCommand;
 const Command kExplainCommand = {
     .name = "explain",
     .summary = "explain an optimization, an error code, or a word of the output",

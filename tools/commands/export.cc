@@ -99,16 +99,14 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kExportCommand;
 const Command kExportCommand = {
     .name = "export",
     .summary = "the replayed timeline, or before and after, for other tools",
     .usage = "TRACE --to KIND [--opt SPEC] [-o FILE]",
     .details =
-        "chrome and perfetto hold one group of lanes per side, launch arrows and the critical "
-        "path;\n"
-        "csv one row per task; dot the tasks of one step for Graphviz (after the optimizations,\n"
-        "with --opt); ddtrace the trace itself.",
+        R"(chrome and perfetto hold one group of lanes per side, launch arrows and the critical
+path; csv one row per task; dot the tasks of one step for Graphviz (after the
+optimizations, with --opt); ddtrace the trace itself.)",
     .examples =
         "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
         "daydream export run.ddtrace --to csv -o tasks.csv\n"

@@ -150,7 +150,6 @@ absl::StatusOr<Exit> RunCompletions(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kHelpCommand;
 const Command kHelpCommand = {
     .name = "help",
     .summary = "this list, or the flags of a command",
@@ -162,7 +161,6 @@ const Command kHelpCommand = {
     .run = RunHelp,
 };
 
-extern const Command kCompletionsCommand;
 const Command kCompletionsCommand = {
     .name = "completions",
     .summary = "completions for bash, zsh or fish",

@@ -52,17 +52,15 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kImportCommand;
 const Command kImportCommand = {
     .name = "import",
     .summary = "convert any supported trace to .ddtrace",
     .usage = "TRACE... [-o FILE]",
     .details =
-        "Every command reads every supported format directly; importing once makes later reading\n"
-        "faster and the file smaller. Malformed events are counted, reported and left out; more\n"
-        "than --max-errors of them fail the import. '-' reads standard input. A folder, or "
-        "several\n"
-        "traces, are the ranks of one run: they become one trace, with their clocks aligned.",
+        R"(Every command reads every supported format directly; importing once makes later reading
+faster and the file smaller. Malformed events are counted, reported and left out; more
+than --max-errors of them fail the import. '-' reads standard input. A folder, or several
+traces, are the ranks of one run: they become one trace, with their clocks aligned.)",
     .examples =
         "daydream import run.pt.trace.json.gz -o run.ddtrace\n"
         "zcat run.json.gz | daydream import - -o run.ddtrace\n"

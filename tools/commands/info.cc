@@ -386,16 +386,14 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kInfoCommand;
 const Command kInfoCommand = {
     .name = "info",
     .summary = "what is in a trace, what was left out, what it can answer",
     .usage = "TRACE",
     .details =
-        "Lists the events kept and everything that was not, with the reason; which steps count "
-        "and\n"
-        "how they were found; what the dependency rules explain; and which optimizations find\n"
-        "something to change.",
+        R"(Lists the events kept and everything that was not, with the reason; which steps count and
+how they were found; what the dependency rules explain; and which optimizations find
+something to change.)",
     .examples = "daydream info run.pt.trace.json.gz\ndaydream info run.ddtrace --format json",
     .flags = kFlags,
     .reads_traces = true,

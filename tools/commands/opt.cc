@@ -282,17 +282,15 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kOptCommand;
 const Command kOptCommand = {
     .name = "opt",
     .summary = "the optimizations: list and show them; check and begin your own",
     .usage = "list [--applicable TRACE] | show NAME | check FILE [--trace TRACE] | new NAME",
     .details =
-        "An optimization of your own is a file (docs/optimization-files.md). `opt new` prints one "
-        "to\n"
-        "start from, `opt check` reads it and, with --trace, says what each selector matches. "
-        "Files\n"
-        "in the folders of DAYDREAM_OPTS_PATH are listed, and found by their name (NAME.yaml).",
+        R"(An optimization of your own is a file (docs/optimization-files.md). `opt new` prints one
+to start from, `opt check` reads it and, with --trace, says what each selector matches.
+Files in the folders of DAYDREAM_OPTS_PATH are listed, and found by their name
+(NAME.yaml).)",
     .examples =
         "daydream opt list\ndaydream opt list --applicable run.ddtrace\n"
         "daydream opt show amp\n"

@@ -187,11 +187,16 @@ std::string CurveJson(const ShareCurve& curve) {
 
 std::string KneeText(const ShareCurve& curve, size_t top, const Session& session) {
   return fmt::format(
-      "{} {}, {} multiprocessors\n\n{}\n  the step needs {} of them: less costs more than "
-      "{}\n\n{}\n"
-      "  {} of kernel time by blocks of the launch, the rest divides evenly\n"
-      "  confidence low: that {} of the multiprocessors saturate the memory is a guess\n"
-      "  the model: daydream explain share\n",
+      R"({} {}, {} multiprocessors
+
+{}
+  the step needs {} of them: less costs more than {}
+
+{}
+  {} of kernel time by blocks of the launch, the rest divides evenly
+  confidence low: that {} of the multiprocessors saturate the memory is a guess
+  the model: daydream explain share
+)",
       session.Bold("a share of"), curve.device, curve.multiprocessors,
       CurveTable(curve).Text(session.table_style()), FormatPercent(curve.step_knee, 0),
       FormatPercent(curve.slower, 0), KneeTable(curve, top).Text(session.table_style()),
@@ -235,17 +240,15 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kSummaryCommand;
 const Command kSummaryCommand = {
     .name = "summary",
     .summary = "where the time of a step goes",
     .usage = "TRACE [--by GROUP] [--top N] [--knee]",
     .details =
-        "GPU time, GPU calls and critical path by group, per step. 'of step' is GPU time against "
-        "the\n"
-        "length of a step; 'of critical path' the part of the step that is spent on work of the\n"
-        "group, on GPU or CPU, while nothing else holds the step up. The last line is the sum of\n"
-        "the lines above.",
+        R"(GPU time, GPU calls and critical path by group, per step. 'of step' is GPU time against
+the length of a step; 'of critical path' the part of the step that is spent on work of the
+group, on GPU or CPU, while nothing else holds the step up. The last line is the sum of
+the lines above.)",
     .examples = "daydream summary run.ddtrace\ndaydream summary run.ddtrace --by layer --top 30",
     .flags = kFlags,
     .reads_traces = true,

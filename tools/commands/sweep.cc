@@ -291,25 +291,23 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kSweepCommand;
 const Command kSweepCommand = {
     .name = "sweep",
     .summary = "predict scenarios for ranges of parameters, on threads, shards or MPI ranks",
     .usage = "TRACE --opt SPEC... [FLAG...] | merge JOURNAL...",
     .details =
-        "A value of --opt may be a range or a list; several of them are crossed:\n"
-        "  1..8   1..16*2   10GB/s..25GB/s+5GB/s   {bf16,fp16}   {1,2,8..32+8}\n"
-        "Each row is what whatif says about that scenario. A row that cannot be predicted carries\n"
-        "its error and does not stop the others.\n"
-        "\n"
-        "With --journal a sweep that was killed goes on where it was. --shard splits it for job\n"
-        "arrays; `sweep merge` puts the journals of all shards together. Where MPI was there when\n"
-        "it was built, `mpirun daydream-mpi sweep ...` shares the rows among all ranks. The\n"
-        "result is the same for any number of threads, shards and ranks.\n"
-        "\n"
-        "--pareto step,memory shows the rows that no other row, nor the recorded step, beats: "
-        "none\n"
-        "is at least as short with a peak of GPU memory at least as low, and better in one.",
+        R"(A value of --opt may be a range or a list; several of them are crossed:
+  1..8   1..16*2   10GB/s..25GB/s+5GB/s   {bf16,fp16}   {1,2,8..32+8}
+Each row is what whatif says about that scenario. A row that cannot be predicted carries
+its error and does not stop the others.
+
+With --journal a sweep that was killed goes on where it was. --shard splits it for job
+arrays; `sweep merge` puts the journals of all shards together. Where MPI was there when
+it was built, `mpirun daydream-mpi sweep ...` shares the rows among all ranks. The
+result is the same for any number of threads, shards and ranks.
+
+--pareto step,memory shows the rows that no other row, nor the recorded step, beats: none
+is at least as short with a peak of GPU memory at least as low, and better in one.)",
     .examples =
         "daydream sweep run.ddtrace --opt 'prefetch(workers=1..16*2)'\n"
         "daydream sweep run.ddtrace --opt 'pin-memory(rate=5GB/s..25GB/s+5GB/s)' --format csv\n"

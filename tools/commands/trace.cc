@@ -171,22 +171,19 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kTraceCommand;
 const Command kTraceCommand = {
     .name = "trace",
     .summary = "run a program and record its GPU work",
     .usage = "[FLAG...] [--] COMMAND [ARGUMENT...]",
     .details =
-        "Runs COMMAND with a recorder inside and writes one .ddtrace for every process that used\n"
-        "the GPU. COMMAND needs no change; its input, output, signals and exit code pass through.\n"
-        "Steps are counted by PyTorch's optimizer, daydream_step() (daydream_mark.h) or NVTX "
-        "ranges\n"
-        "like \"step 12\"; without any, all of the run is recorded. Several ranks get one file "
-        "each,\n"
-        "with .rank0, .rank1... in the name. Exits with the code of COMMAND, 128+n when signal n\n"
-        "ended it, 125 when it was not started (no GPU, no driver, another profiler, a bad flag),\n"
-        "126 when it cannot be executed, 127 when there is no such command. docs/recorder.md says\n"
-        "what is recorded, how, and what it costs.",
+        R"(Runs COMMAND with a recorder inside and writes one .ddtrace for every process that used
+the GPU. COMMAND needs no change; its input, output, signals and exit code pass through.
+Steps are counted by PyTorch's optimizer, daydream_step() (daydream_mark.h) or NVTX ranges
+like "step 12"; without any, all of the run is recorded. Several ranks get one file each,
+with .rank0, .rank1... in the name. Exits with the code of COMMAND, 128+n when signal n
+ended it, 125 when it was not started (no GPU, no driver, another profiler, a bad flag),
+126 when it cannot be executed, 127 when there is no such command. docs/recorder.md says
+what is recorded, how, and what it costs.)",
     .examples =
         "daydream trace -- python train.py --batch 16\n"
         "daydream trace -o run-%n --warmup 20 --steps 5 -- torchrun --nproc-per-node 4 train.py\n"

@@ -1,6 +1,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/median.h"
 #include "costmodel/device.h"
 #include "report/export/chrome_trace.h"
 #include "report/export/perfetto_trace.h"
@@ -169,7 +170,7 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   if (!built.ok()) return WithCode(built.status(), "E0300");
   Score score;
   score.file = path;
-  score.measured = MedianOf(MeasuredSteps(*built));
+  score.measured = MeanMedian(MeasuredSteps(*built));
   score.headline = Headline(*trace, built->graph);
   score.error = score.measured.ns > 0
                     ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1
@@ -356,22 +357,19 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 
 }  // namespace
 
-extern const Command kWhatIfCommand;
 const Command kWhatIfCommand = {
     .name = "whatif",
     .summary = "predict what optimizations would bring",
     .usage = "TRACE [--opt SPEC]...",
     .details =
-        "SPEC is a list like 'amp(dtype=bf16),fuse': applied together, in this order, and each "
-        "one\n"
-        "alone as well. Repeat --opt for separate scenarios. The first line compares the replay "
-        "of\n"
-        "the unchanged trace with what was measured; without --opt that is all. Speed-ups printed\n"
-        "with <= are limits, not predictions. Causes sum to the difference from the baseline.\n"
-        "\n"
-        "A scenario that cannot be predicted, for example because nothing in the trace matches,\n"
-        "is printed as such while the others are predicted. Parts of a combination that match\n"
-        "nothing are left out of it with a warning. The exit code is 4 in both cases.",
+        R"(SPEC is a list like 'amp(dtype=bf16),fuse': applied together, in this order, and each one
+alone as well. Repeat --opt for separate scenarios. The first line compares the replay of
+the unchanged trace with what was measured; without --opt that is all. Speed-ups printed
+with <= are limits, not predictions. Causes sum to the difference from the baseline.
+
+A scenario that cannot be predicted, for example because nothing in the trace matches,
+is printed as such while the others are predicted. Parts of a combination that match
+nothing are left out of it with a warning. The exit code is 4 in both cases.)",
     .examples =
         "daydream whatif run.ddtrace --opt amp,fuse\n"
         "daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json\n"

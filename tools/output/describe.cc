@@ -62,7 +62,7 @@ std::string DescribeTransform(const Transform& t) {
   out += Paragraph("memory", t.memory_model);
   out += Paragraph("ignores", t.ignores);
   out += Paragraph("sources", t.sources);
-  if (!t.bound && !StatedByUser(t.name)) out += Paragraph("checked", CheckedText(t.name));
+  if (!t.bound && !t.stated_by_user) out += Paragraph("checked", CheckedText(t.name));
   for (const Transform* other : Transforms()) {
     if (other == &t) continue;
     const std::optional<Conflict> before = FindConflict(t, *other), after = FindConflict(*other, t);

@@ -66,7 +66,7 @@ std::string CauseTable(const Prediction& p, TimeUnit unit) {
     ++shown;
     double share = largest > 0 ? std::fabs(c.delta.us()) / largest : 0;
     auto length = static_cast<size_t>(std::lround(share * kBarWidth));
-    table.AddRow({Printable(c.what), c.opt, work.ns == 0 ? "" : signed_time(work),
+    table.AddRow({Printable(c.what), std::string(OptOf(c)), work.ns == 0 ? "" : signed_time(work),
                   signed_time(c.delta), std::string(length, c.delta.ns > 0 ? '+' : '#')});
   }
   if (others > 0) {

@@ -89,7 +89,7 @@ void WriteExplanation(const std::optional<Explanation>& e, JsonWriter& json) {
 void WriteCauses(const Prediction& p, JsonWriter& json) {
   json.Key("causes").BeginArray();
   for (const CauseShare& c : p.causes) {
-    json.BeginInlineObject().Key("what").String(c.what).Key("opt").String(c.opt);
+    json.BeginInlineObject().Key("what").String(c.what).Key("opt").String(OptOf(c));
     json.Key("delta_ms").Double(c.delta.ms()).Key("delta_ns").Int(c.delta.ns);
     json.Key("gpu_ns").Int(c.gpu.ns).Key("host_ns").Int(c.host.ns).EndObject();
   }

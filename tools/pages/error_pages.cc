@@ -15,10 +15,9 @@ constexpr ErrorPage kPages[] = {
      "A name in --opt is not among those of `daydream opt list`. Commas separate optimizations,\n"
      "arguments stand in parentheses: --opt 'amp(dtype=bf16),fuse'."},
     {"E0103", "bad parameter of an optimization",
-     "The list of --opt cannot be read, or a parameter is unknown, missing, out of its range or "
-     "in\n"
-     "the wrong unit. `daydream opt show NAME` lists the parameters with unit and range. Bits and\n"
-     "bytes differ (100Gbps, 12GB/s); durations need a unit (12us)."},
+     R"(The list of --opt cannot be read, or a parameter is unknown, missing, out of its range or in
+the wrong unit. `daydream opt show NAME` lists the parameters with unit and range. Bits and
+bytes differ (100Gbps, 12GB/s); durations need a unit (12us).)"},
     {"E0104", "bad value of a flag",
      "The flag needs a value, takes none, or does not accept this one. The message says what it\n"
      "accepts."},
@@ -30,63 +29,51 @@ constexpr ErrorPage kPages[] = {
      "The command needs a trace that was not given, or was given more than it takes. Quote values\n"
      "with spaces or parentheses: --opt 'amp(dtype=bf16)'."},
     {"E0108", "bad --fail-if or --set",
-     "--fail-if is NAME < VALUE or NAME > VALUE. For whatif the names are speedup, step, saved "
-     "and\n"
-     "replay_error; for diff they are step and the groups of the table. A time is compared with a\n"
-     "time (step > 120ms) or with a signed share of the baseline (step > +3%).\n"
-     "--set is NAME.PARAM=VALUE for a parameter that some --opt leaves open."},
+     R"(--fail-if is NAME < VALUE or NAME > VALUE. For whatif the names are speedup, step, saved and
+replay_error; for diff they are step and the groups of the table. A time is compared with a
+time (step > 120ms) or with a signed share of the baseline (step > +3%).
+--set is NAME.PARAM=VALUE for a parameter that some --opt leaves open.)"},
     {"E0109", "nothing to explain under this name",
-     "`daydream explain` knows the optimizations of `daydream opt list`, error codes like E0301 "
-     "and\n"
-     "the words of docs/glossary.md; `daydream explain` alone lists them."},
+     R"(`daydream explain` knows the optimizations of `daydream opt list`, error codes like E0301
+and the words of docs/glossary.md; `daydream explain` alone lists them.)"},
     {"E0110", "the file of learned residuals cannot be used",
      "--learn and --learned work on a text file whose first line is 'daydream-learned 1'. Each\n"
      "further line has six fields between tabs: optimizations, GPU, and in ns per step the\n"
      "recorded step, the predicted and the measured one; at last the measured file. The message\n"
      "names the line that cannot be read. Nothing is appended to a file with such a line."},
     {"E0111", "these optimizations exclude each other",
-     "Two optimizations of one --opt say something different about the same work, so that the "
-     "result\n"
-     "would depend on which came first, or count a gain twice. A switch that is there twice is "
-     "refused\n"
-     "as well. Some exclude each other in one order only, such as offload,amp: what offload "
-     "copies\n"
-     "would stay as wide as before. The message has the reason. Turn them round, or give each an\n"
-     "--opt of its own to compare them."},
+     R"(Two optimizations of one --opt say something different about the same work, so that the
+result would depend on which came first, or count a gain twice. A switch that is there
+twice is refused as well. Some exclude each other in one order only, such as offload,amp:
+what offload copies would stay as wide as before. The message has the reason. Turn them
+round, or give each an --opt of its own to compare them.)"},
     {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
     {"E0202", "this is a directory, not a trace",
      "One trace is one file. Commands that read a trace take a folder for the traces of one run;\n"
      "here one file was needed."},
     {"E0203", "the format of this file is not known",
-     "The first bytes match none of the formats that daydream reads; `daydream --version -v` "
-     "lists\n"
-     "them. --from NAME skips the detection."},
+     R"(The first bytes match none of the formats that daydream reads; `daydream --version -v` lists
+them. --from NAME skips the detection.)"},
     {"E0204", "a known format that is not supported yet",
-     "The file was recognised, but nothing here reads it. The message names a file of the same "
-     "run\n"
-     "or an export that would do."},
+     R"(The file was recognised, but nothing here reads it. The message names a file of the same run
+or an export that would do.)"},
     {"E0205", "the compressed data ends early",
-     "The file was cut off, often because the program ended while it was written. What was intact "
-     "is\n"
-     "used where the format allows it, and the loss is counted."},
+     R"(The file was cut off, often because the program ended while it was written. What was
+intact is used where the format allows it, and the loss is counted.)"},
     {"E0206", "the compressed data is damaged",
-     "A block of the packed file does not unpack. Copy the file again; unpack it with gzip or zstd "
-     "to\n"
-     "see how far it gets."},
+     R"(A block of the packed file does not unpack. Copy the file again; unpack it with gzip or
+zstd to see how far it gets.)"},
     {"E0207", "this file unpacks to more text than is read",
-     "A small file that unpacks to very much is more often a mistake or an attack than a trace, "
-     "so\n"
-     "there is a limit. Record fewer steps."},
+     R"(A small file that unpacks to very much is more often a mistake or an attack than a trace, so
+there is a limit. Record fewer steps.)"},
     {"E0208", "this file is empty",
      "The profiler was stopped before it exported, or the disk was full."},
     {"E0209", "this file cannot be read",
      "The system refused to open or read it; the message has its reason."},
     {"E0210", "malformed events",
-     "An event could not be read and --strict was given, or more of them than --max-errors allows "
-     "(1 %\n"
-     "unless told otherwise). With a higher --max-errors you can look at what is left, but record "
-     "again\n"
-     "before trusting a prediction."},
+     R"(An event could not be read and --strict was given, or more of them than --max-errors
+allows (1 % unless told otherwise). With a higher --max-errors you can look at what is
+left, but record again before trusting a prediction.)"},
     {"E0211", "there are no events in this file",
      "It is JSON without \"traceEvents\", or the list is empty. Write the trace with\n"
      "prof.export_chrome_trace(...) after the profiler has stopped."},
@@ -99,9 +86,8 @@ constexpr ErrorPage kPages[] = {
     {"E0222", "nothing in this .ddtrace file can be read",
      "It was cut off at its very beginning, or overwritten. Import the original again."},
     {"E0223", "this .ddtrace file is damaged",
-     "--strict asks for all of it, and a chunk failed its checksum. Without --strict the intact "
-     "chunks\n"
-     "are read and the loss is counted."},
+     R"(--strict asks for all of it, and a chunk failed its checksum. Without --strict the intact
+chunks are read and the loss is counted.)"},
     {"E0224", "too many events of this .ddtrace file are malformed",
      "As E0210, for our own format."},
     {"E0225", "this .ddtrace file holds more than may be read", "As E0207, for our own format."},
@@ -125,103 +111,82 @@ constexpr ErrorPage kPages[] = {
      "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"
      "It is damaged, or clocks of host and GPU do not belong together. Record again."},
     {"E0401", "this optimization file cannot be read",
-     "It is missing, larger than 256 KiB, or no text in UTF-8. `daydream opt new NAME` prints a "
-     "file\n"
-     "to start from."},
+     R"(It is missing, larger than 256 KiB, or no text in UTF-8. `daydream opt new NAME` prints a
+file to start from.)"},
     {"E0402", "this is not YAML",
-     "The caret shows where reading ended. Most often a text holds : or # or begins with one of\n"
-     "{ [ & * ! | > ' \" % @ and needs quotes, or lines that belong together are not indented "
-     "alike."},
+     R"(The caret shows where reading ended. Most often a text holds : or # or begins with one of
+{ [ & * ! | > ' " % @ and needs quotes, or lines that belong together are not indented alike.)"},
     {"E0403", "YAML that is not accepted",
-     "Option files are maps, lists and texts. Anchors, aliases, tags and several documents are\n"
-     "refused, as is nesting beyond 32 and more than 10,000 values: nobody needs them here, and "
-     "they\n"
-     "make small files large."},
+     R"(Option files are maps, lists and texts. Anchors, aliases, tags and several documents are
+refused, as is nesting beyond 32 and more than 10,000 values: nobody needs them here, and they
+make small files large.)"},
     {"E0404", "a key is given twice", "One of the two would be ignored. Keep one."},
     {"E0405", "unknown key",
-     "The map at the caret does not have this key; the message says which it has. A key that "
-     "would\n"
-     "be ignored is more often a slip than meant."},
+     R"(The map at the caret does not have this key; the message says which it has. A key that would
+be ignored is more often a slip than meant.)"},
     {"E0406", "a value of the wrong form",
      "Something is missing, or a map, list, text, number or word is expected at the caret.\n"
      "docs/optimization-files.md has the format."},
     {"E0407", "the name is taken",
      "An optimization of daydream, or another file of this command, has the name. Change `name:`."},
     {"E0408", "bad parameter of an option file",
-     "A parameter needs a default and a source, min <= low <= default <= high <= max, and the "
-     "same\n"
-     "unit everywhere."},
+     R"(A parameter needs a default and a source, min <= low <= default <= high <= max, and the same
+unit everywhere.)"},
     {"E0411", "bad selector",
      "The selector selects nothing, or a value is not among the words of its key.\n"
      "`daydream explain selectors` lists the keys."},
     {"E0412", "regular expression does not compile",
-     "Names are matched with RE2 expressions, anywhere in the name. Quote ( ) [ ] . + * ? with \\\n"
-     "when they stand for themselves. Expressions have at most 1,000 characters, and those that "
-     "would\n"
-     "become too large are refused."},
+     R"(Names are matched with RE2 expressions, anywhere in the name. Quote ( ) [ ] . + * ? with \
+when they stand for themselves. Expressions have at most 1,000 characters, and those that would
+become too large are refused.)"},
     {"E0413", "this expression cannot be read",
-     "Expressions have numbers with units (12us, 64MiB, 25GB/s, 40%), + - * / ^, comparisons, and, "
-     "or,\n"
-     "not, if(C, A, B), min and max, sum mean min max count over groups, the fields time gap "
-     "bytes\n"
-     "in_bytes out_bytes flops grid block regs launches, $parameters, and gpu.hbm_bw,\n"
-     "gpu.sustained_bw, gpu.pcie_bw, gpu.memory, gpu.sms, gpu.peak(FORMAT), "
-     "gpu.sustained(FORMAT)."},
+     R"(Expressions have numbers with units (12us, 64MiB, 25GB/s, 40%), + - * / ^, comparisons,
+and, or, not, if(C, A, B), min and max, sum mean min max count over groups, the fields
+time gap bytes in_bytes out_bytes flops grid block regs launches, $parameters, and
+gpu.hbm_bw, gpu.sustained_bw, gpu.pcie_bw, gpu.memory, gpu.sms, gpu.peak(FORMAT),
+gpu.sustained(FORMAT).)"},
     {"E0414", "units that do not fit",
-     "Times cannot be added to bytes, and the value has to be what the place asks for: a time for\n"
-     "`time`, a plain number for a factor. Divide bytes by a bandwidth (bytes / 25GB/s) to get a "
-     "time.\n"
-     "A bare 0 has any unit."},
+     R"(Times cannot be added to bytes, and the value has to be what the place asks for: a time for
+`time`, a plain number for a factor. Divide bytes by a bandwidth (bytes / 25GB/s) to get a time.
+A bare 0 has any unit.)"},
     {"E0415", "a name that is not defined",
-     "A selector is called by a name that `define:` does not have above this place. Definitions "
-     "use\n"
-     "those above them only, so none can hold itself."},
+     R"(A selector is called by a name that `define:` does not have above this place. Definitions
+use those above them only, so none can hold itself.)"},
     {"E0416", "bad use of another optimization",
-     "`use:` takes optimizations of `daydream opt list` with their arguments, as --opt does, but "
-     "no\n"
-     "files, and none that excludes another one of the same file."},
+     R"(`use:` takes optimizations of `daydream opt list` with their arguments, as --opt does, but
+no files, and none that excludes another one of the same file.)"},
     {"E0421", "a check of the option file failed",
      "The file says how much a selector has to match, and in this trace it does not. Look with\n"
      "`daydream opt check FILE --trace TRACE`: it shows what each selector matches."},
     {"E0422", "the trace lacks what the option file needs",
      "`needs:` names something that was not recorded. The message says how to record it."},
     {"E0423", "a task lacks a field",
-     "The file needs a field (`needs:`), and a selected task does not have it. Without the need, "
-     "such\n"
-     "tasks stay as they are and are counted in a warning."},
+     R"(The file needs a field (`needs:`), and a selected task does not have it. Without the need,
+such tasks stay as they are and are counted in a warning.)"},
     {"E0424", "a value without meaning",
-     "An expression gave a negative, infinite or absurd value for a task, or gives one for any "
-     "task.\n"
-     "Limit it with max(A, 0) or choose with if(CONDITION, A, B)."},
+     R"(An expression gave a negative, infinite or absurd value for a task, or gives one for any
+task. Limit it with max(A, 0) or choose with if(CONDITION, A, B).)"},
     {"E0425", "work would wait for itself",
-     "After this action of the file, a task waits for something that waits for the task. Link "
-     "from\n"
-     "earlier work to later work only."},
+     R"(After this action of the file, a task waits for something that waits for the task. Link from
+earlier work to later work only.)"},
     {"E0426", "an option file adds too much",
-     "A selector also matches what earlier steps of the file added, so that steps that insert "
-     "beside\n"
-     "what they match double it each time. The limit is a million tasks and dependencies, or four "
-     "for\n"
-     "each task of a larger trace. Exclude what the file adds: {kind: kernel, not: {kernel: "
-     "NAME}}."},
+     R"(A selector also matches what earlier steps of the file added, so that steps that insert
+beside what they match double it each time. The limit is a million tasks and dependencies,
+or four for each task of a larger trace. Exclude what the file adds: {kind: kernel, not:
+{kernel: NAME}}.)"},
     {"E0430", "a folder without traces",
-     "A folder stands for the traces of one run, a rank each: its .ddtrace files, or if it has "
-     "none\n"
-     "those of the PyTorch profiler (.json, .json.gz). This one holds neither."},
+     R"(A folder stands for the traces of one run, a rank each: its .ddtrace files, or if it has
+none those of the PyTorch profiler (.json, .json.gz). This one holds neither.)"},
     {"E0431", "these traces are not of one run",
-     "Ranks of one run have numbers of their own, agree on how many they are, and run at the "
-     "same\n"
-     "time. Name the files of one run, or put them in a folder of their own."},
+     R"(Ranks of one run have numbers of their own, agree on how many they are, and run at the same
+time. Name the files of one run, or put them in a folder of their own.)"},
     {"E0432", "there is no such rank",
      "--rank takes the number of a rank whose events are in the trace; `daydream info` lists "
      "them."},
     {"E0433", "a clock that could not be aligned",
-     "As warning W0433: traces of several machines are put on one time by the machines' wall "
-     "clocks and by the ends "
-     "of\n"
-     "equal collectives. A rank without either counts from its own beginning; what happens on it "
-     "can\n"
-     "not be compared in time with the others."},
+     R"(As warning W0433: traces of several machines are put on one time by the machines' wall
+clocks and by the ends of equal collectives. A rank without either counts from its own
+beginning; what happens on it can not be compared in time with the others.)"},
     {"E0501", "another tool is to record this command already",
      "CUDA lets one profiler into a process at a time, and CUDA_INJECTION64_PATH or\n"
      "NVTX_INJECTION64_PATH names one (Nsight Systems and Compute set them, and so does `daydream\n"
@@ -235,55 +200,43 @@ constexpr ErrorPage kPages[] = {
      "(CUDA_VISIBLE_DEVICES hides them). In a container the GPU must be passed in (--gpus all).\n"
      "`daydream doctor` looks at each. All other commands need no GPU."},
     {"E0503", "this build of daydream has no recorder",
-     "The recorder is built when the headers of the CUDA Toolkit (with CUPTI) are there; no GPU "
-     "and\n"
-     "no driver are needed for that. Install the toolkit and configure again. An installed "
-     "daydream\n"
-     "looks for lib/daydream/libdaydream_inject.so beside its bin folder."},
+     R"(The recorder is built when the headers of the CUDA Toolkit (with CUPTI) are there; no GPU
+and no driver are needed for that. Install the toolkit and configure again. An installed
+daydream looks for lib/daydream/libdaydream_inject.so beside its bin folder.)"},
     {"E0504", "there is no such command",
-     "The command of `daydream trace` is neither a file nor found in the folders of PATH. The "
-     "exit\n"
-     "code is 127, as in a shell. Flags of daydream stand before the command."},
+     R"(The command of `daydream trace` is neither a file nor found in the folders of PATH. The exit
+code is 127, as in a shell. Flags of daydream stand before the command.)"},
     {"E0505", "the command cannot be executed",
-     "The file is there but may not or cannot be executed; the message has the system's reason. "
-     "The\n"
-     "exit code is 126, as in a shell."},
+     R"(The file is there but may not or cannot be executed; the message has the system's reason.
+The exit code is 126, as in a shell.)"},
     {"E0506", "a folder of driver stubs is in LD_LIBRARY_PATH",
      "As warning W0506: the folder `stubs` of a CUDA Toolkit holds a libcuda.so to link with. A\n"
      "program that loads it instead of the driver finds no GPU, and CUPTI does not work. daydream\n"
      "never changes LD_LIBRARY_PATH."},
     {"E0507", "no GPU work was recorded",
-     "As warning W0507: the command ended, but there is nothing to look at. Either no process "
-     "used\n"
-     "CUDA; or the program ended before the steps to record (fewer steps than --warmup); or CUPTI\n"
-     "refused, which the recorder says on standard error; or the recorder did not get in: a "
-     "program\n"
-     "with special rights (setuid) ignores the variables by which it does. `--capture-range none`\n"
-     "records everything from the start."},
+     R"(As warning W0507: the command ended, but there is nothing to look at. Either no process used
+CUDA; or the program ended before the steps to record (fewer steps than --warmup); or CUPTI
+refused, which the recorder says on standard error; or the recorder did not get in: a program
+with special rights (setuid) ignores the variables by which it does. `--capture-range none`
+records everything from the start.)"},
     {"E0508", "a recording could not be read or named",
-     "As warning W0508: a file could not be read back, or not moved to its name because another\n"
-     "file took it meanwhile or the disk refused. Nothing is deleted: the recording stays in the\n"
-     "folder that the message names (NAME.session), and every command reads it there. The same "
-     "folder\n"
-     "is left when daydream itself was killed."},
+     R"(As warning W0508: a file could not be read back, or not moved to its name because another
+file took it meanwhile or the disk refused. Nothing is deleted: the recording stays in the
+folder that the message names (NAME.session), and every command reads it there. The same folder
+is left when daydream itself was killed.)"},
     {"E0509", "a recording is not complete",
-     "As warning W0509: the recorder or CUPTI dropped events and counted them, or the process "
-     "ended\n"
-     "without notice (killed, crashed), which costs what happened since the last write, 0.1 s "
-     "unless\n"
-     "--flush says otherwise. A slow disk, too little memory or very many small kernels make it "
-     "drop\n"
-     "events. Record fewer steps, or CUDA graphs as a whole (--cuda-graph graph)."},
+     R"(As warning W0509: the recorder or CUPTI dropped events and counted them, or the process
+ended without notice (killed, crashed), which costs what happened since the last write,
+0.1 s unless --flush says otherwise. A slow disk, too little memory or very many small
+kernels make it drop events. Record fewer steps, or CUDA graphs as a whole (--cuda-graph
+graph).)"},
     {"E0601", "the optimization found nothing to change",
-     "Nothing in this trace matches what the optimization works on, or it has the new values "
-     "already,\n"
-     "for example `fuse` where every optimizer is fused. That is an answer too; it is not "
-     "printed as\n"
-     "1.00x so that a misspelt selection does not look like one. A combination is predicted\n"
-     "without its parts that find nothing, with warning W0601; the exit code is 4 either way, "
-     "unless\n"
-     "--allow-no-effect is given. The other warnings W0601 come from building the graph and\n"
-     "says what weakens every prediction from this trace."},
+     R"(Nothing in this trace matches what the optimization works on, or it has the new values
+already, for example `fuse` where every optimizer is fused. That is an answer too; it is
+not printed as 1.00x so that a misspelt selection does not look like one. A combination is
+predicted without its parts that find nothing, with warning W0601; the exit code is 4
+either way, unless --allow-no-effect is given. The other warnings W0601 come from building
+the graph and says what weakens every prediction from this trace.)"},
     {"E0602", "the replay check failed",
      "The unchanged graph, replayed, does not take the time that was measured. Predictions would\n"
      "be off by as much, so above --max-replay-error (10 %) none is made; above 3 % you get\n"
@@ -308,26 +261,21 @@ constexpr ErrorPage kPages[] = {
      "ops (record_shapes=True, or a recording of daydream trace); without them say it:\n"
      "batch(512,recorded=32), or ask for a multiple: batch(x4)."},
     {"E0616", "this is no size",
-     "A size is a count (512) or a factor on what was recorded (x4, 4x, x0.5). Factors of more "
-     "than "
-     "a\nmillion, batches of less than one example, and models without layers, are refused."},
+     R"(A size is a count (512) or a factor on what was recorded (x4, 4x, x0.5). Factors of more
+than a million, batches of less than one example, and models without layers, are refused.)"},
     {"E0617", "this makes too large a graph",
-     "Passes and layers that are repeated are played task by task. More than ten million tasks "
-     "are\n"
-     "refused; the time of one more shows with few repetitions already."},
+     R"(Passes and layers that are repeated are played task by task. More than ten million tasks are
+refused; the time of one more shows with few repetitions already.)"},
     {"E0618", "there is no such family of layers",
      "layers repeats layers whose names differ by a number: layers.0, layers.1, or\n"
      "DecoderLayer_0, DecoderLayer_1. The message lists those of this trace."},
     {"E0625", "there is no backward pass",
-     "Optimizations that trade time for memory act on what the forward pass keeps for the "
-     "backward\n"
-     "pass. Inference keeps nothing. Record steps of training."},
+     R"(Optimizations that trade time for memory act on what the forward pass keeps for the backward
+pass. Inference keeps nothing. Record steps of training.)"},
     {"E0626", "forward and backward work cannot be joined",
-     "To know when the backward pass needs what a layer kept, its kernels must be told to belong "
-     "to\n"
-     "that layer: by modules (daydream trace) or by autograd's sequence numbers, which the "
-     "PyTorch\n"
-     "profiler writes with the ops of the CPU (ProfilerActivity.CPU)."},
+     R"(To know when the backward pass needs what a layer kept, its kernels must be told to belong
+to that layer: by modules (daydream trace) or by autograd's sequence numbers, which the
+PyTorch profiler writes with the ops of the CPU (ProfilerActivity.CPU).)"},
     {"E0627", "there are no shapes",
      "What is kept for backward is told from the shapes of ops: record with\n"
      "profile(record_shapes=True, ...). The peak of memory also follows from allocations\n"
@@ -337,34 +285,28 @@ constexpr ErrorPage kPages[] = {
      "mixes units, or gives more than 100,000 scenarios. Ranges are 1..8, 1..16*2 and\n"
      "10GB/s..25GB/s+5GB/s, lists {bf16,fp16}."},
     {"E0702", "the journal belongs to another sweep",
-     "The file of --journal was begun with another trace, other optimizations, steps or values, "
-     "or\n"
-     "by another version of the program. Its rows do not answer this question. Name another file,\n"
-     "or remove this one."},
+     R"(The file of --journal was begun with another trace, other optimizations, steps or values, or
+by another version of the program. Its rows do not answer this question. Name another file,
+or remove this one.)"},
     {"E0703", "a journal cannot be used",
-     "The file is no journal of a sweep, is damaged before its last line, cannot be written, or\n"
-     "another process is writing it. A last line that was cut off is no damage: it is dropped, "
-     "and\n"
-     "that row is done again."},
+     R"(The file is no journal of a sweep, is damaged before its last line, cannot be written, or
+another process is writing it. A last line that was cut off is no damage: it is dropped, and
+that row is done again.)"},
     {"E0704", "bad shard",
      "--shard I/N does every N-th scenario, beginning with the I-th; I is between 1 and N."},
     {"E0705", "journals do not make a whole",
-     "`sweep merge` got journals of different sweeps, or two different values of one row: then\n"
-     "nothing is written. When only rows are missing, the result holds the others and the exit "
-     "code\n"
-     "is 4: run the missing shards with the same journals and merge again."},
+     R"(`sweep merge` got journals of different sweeps, or two different values of one row: then
+nothing is written. When only rows are missing, the result holds the others and the exit code
+is 4: run the missing shards with the same journals and merge again.)"},
     {"E0706", "ranks without MPI",
-     "The program was started by mpirun or srun as one of several ranks, but does not know MPI, "
-     "so\n"
-     "every rank would do all the work. Where the MPI headers were there when it was built, there "
-     "is\n"
-     "a program daydream-mpi beside it; --shard I/N works without."},
+     R"(The program was started by mpirun or srun as one of several ranks, but does not know MPI, so
+every rank would do all the work. Where the MPI headers were there when it was built, there is
+a program daydream-mpi beside it; --shard I/N works without.)"},
     {"E0710", "bad --budget",
-     "A budget of `advise` is 'effort<=20 lines', risk=WORD (only options whose risks are this) "
-     "or\n"
-     "'risk!=WORD' (none whose risks hold this). A word, number, variable or command to change\n"
-     "counts as a line; options that name no number of lines are over every budget of lines. The\n"
-     "members of the best set count together. `daydream advise` shows both columns."},
+     R"(A budget of `advise` is 'effort<=20 lines', risk=WORD (only options whose risks are this) or
+'risk!=WORD' (none whose risks hold this). A word, number, variable or command to change
+counts as a line; options that name no number of lines are over every budget of lines. The
+members of the best set count together. `daydream advise` shows both columns.)"},
     {"E0711", "options cannot be ranked by this",
      "`advise` ranks by the step, or by the time for as many examples as recorded: --objective\n"
      "throughput, or cost, which is the same on one machine. What a step draws is in no trace and\n"
@@ -372,58 +314,48 @@ constexpr ErrorPage kPages[] = {
     {"E0712", "bad --pareto",
      "--pareto takes step, memory, or both with a comma: rows that no other one beats in them."},
     {"E0801", "this GPU is not known",
-     "A GPU is named as in costmodel/devices/ (the message lists the names; letter case, spaces "
-     "and "
-     "dashes do not matter,\nand the first words are enough: H100), or by the path of a file that "
-     "describes one and ends in\n.yaml, .yml, .json or .textproto. docs/cost-model.md has the "
-     "fields of such a file."},
+     R"(A GPU is named as in costmodel/devices/ (the message lists the names; letter case, spaces
+and dashes do not matter, and the first words are enough: H100), or by the path of a file
+that describes one and ends in .yaml, .yml, .json or .textproto. docs/cost-model.md has
+the fields of such a file.)"},
     {"E0802", "this is no description of a device",
      "A file that describes a GPU has lines of `field: value` in YAML, JSON or the protobuf text\n"
      "format. The message shows where reading ended."},
     {"E0803", "a field of a device is not right",
-     "There is no such field, it is given twice, or its value is no plain number within its "
-     "range.\n"
-     "Units are in the names of the fields: MHz, TFLOPS, 10^9 bytes a second; peaks are dense."},
+     R"(There is no such field, it is given twice, or its value is no plain number within its range.
+Units are in the names of the fields: MHz, TFLOPS, 10^9 bytes a second; peaks are dense.)"},
     {"E0804", "the description of a device is not enough",
      "name, multiprocessors, memory_gb_per_s and the fp32 rate (fp32_tflops, or units and clock)\n"
      "have to be there; everything else is filled in by rules that the result lists."},
     {"E0805", "the table of measured operations cannot be read",
-     "`daydream calibrate` reads a CSV table: a first line with the names of the columns (op and "
-     "us\n"
-     "have to be there), then a line for each operation. The message shows the place; `daydream\n"
-     "calibrate --help` lists operations and columns."},
+     R"(`daydream calibrate` reads a CSV table: a first line with the names of the columns (op and
+us have to be there), then a line for each operation. The message shows the place;
+`daydream calibrate --help` lists operations and columns.)"},
     {"E0806", "there is nothing to calibrate with",
-     "No measured operation tells a rate: convolutions have no absolute model, operations of a "
-     "few\n"
-     "microseconds are not made of their work, and a format that the GPU lacks has no rate."},
+     R"(No measured operation tells a rate: convolutions have no absolute model, operations of a few
+microseconds are not made of their work, and a format that the GPU lacks has no rate.)"},
     {"E0810", "the GPU of the recording is not known",
-     "Times on another GPU, or on a share of one, are ratios: what the cost model says of the new\n"
-     "situation against the recorded one. So the recorded GPU has to be one of those whose data\n"
-     "sheet is known here. daydream info shows what was recorded; traces without properties of "
-     "the\n"
-     "device say nothing about it."},
+     R"(Times on another GPU, or on a share of one, are ratios: what the cost model says of the new
+situation against the recorded one. So the recorded GPU has to be one of those whose data
+sheet is known here. daydream info shows what was recorded; traces without properties of the
+device say nothing about it.)"},
     {"E0812", "these two programs cannot be put on one GPU",
      "Both have to be recorded on the same kind of GPU, for their kernels keep their times; and\n"
      "both need GPU work whose steps can be repeated. With --opt colocate(OTHER) the trace looked\n"
      "at needs at least two steps; daydream colocate repeats one."},
     {"E0813", "no shapes can be taken from this file",
-     "--shapes takes a PyTorch execution trace (torch.profiler.ExecutionTraceObserver, the format "
-     "that\n"
-     "Chakra builds on) of the same program. Ops are matched by name and by their order; a "
-     "profile\n"
-     "with another number of ops of every name, or with shapes of its own, takes nothing from it."},
+     R"(--shapes takes a PyTorch execution trace (torch.profiler.ExecutionTraceObserver, the
+format that Chakra builds on) of the same program. Ops are matched by name and by their
+order; a profile with another number of ops of every name, or with shapes of its own,
+takes nothing from it.)"},
     {"E0814", "a step cannot be repeated by itself",
-     "daydream colocate plays the typical step of each program over and over. Where that takes "
-     "more\n"
-     "than 10 % more or less than the step was recorded to take (work between steps, a loader "
-     "that\n"
-     "runs ahead, steps that overlap), the repeated program is not the recorded one, and nothing "
-     "is\n"
-     "predicted from it."},
+     R"(daydream colocate plays the typical step of each program over and over. Where that takes
+more than 10 % more or less than the step was recorded to take (work between steps, a
+loader that runs ahead, steps that overlap), the repeated program is not the recorded one,
+and nothing is predicted from it.)"},
     {"E0901", "internal error",
-     "A transform left the graph in a state that is not allowed. This is a mistake in daydream, "
-     "not\n"
-     "in your trace; please report the command line and, if you may, the trace."},
+     R"(A transform left the graph in a state that is not allowed. This is a mistake in daydream,
+not in your trace; please report the command line and, if you may, the trace.)"},
 };
 
 }  // namespace

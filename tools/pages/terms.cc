@@ -10,130 +10,114 @@ namespace {
 
 constexpr Term kTerms[] = {
     {"bound",
-     "A limit, not a prediction: what the step would take if something cost nothing at all. "
-     "Printed\n"
-     "with <= before the speed-up. free-launch, free-comm, free-gpu, free-host, no-data-wait and\n"
-     "roofline are bounds. If a bound promises little, everything it covers promises less."},
+     R"(A limit, not a prediction: what the step would take if something cost nothing at all.
+Printed with <= before the speed-up. free-launch, free-comm, free-gpu, free-host,
+no-data-wait and roofline are bounds. If a bound promises little, everything it covers
+promises less.)"},
     {"bound by",
-     "What the critical path of the predicted step consists of: GPU work, CPU work and launching,\n"
-     "communication, or waiting for data. To go faster, make the largest of them shorter."},
+     R"(What the critical path of the predicted step consists of: GPU work, CPU work and launching,
+communication, or waiting for data. To go faster, make the largest of them shorter.)"},
     {"causes",
-     "The parts of the difference between a prediction and the baseline. Optimizations are "
-     "applied\n"
-     "one after another and the step time is taken after each, so that every change belongs to "
-     "one\n"
-     "of them exactly. Inside one optimization the change is split in proportion to the time each\n"
-     "cause took off or added, weighed by what the step is bound by. What remains (order, "
-     "waiting,\n"
-     "overlap) is listed as (joint). The sum is exact, to the nanosecond."},
+     R"(Which part of the difference between a prediction and the baseline comes from what. All
+causes of all optimizations of a scenario are switched off in the changed graph and then
+on again, one after another, with a replay after each: once in the order in which they
+were named, once in the opposite order. A cause gets the mean of what the step changed by
+when it came. What cannot be switched (the order of work on a lane, launch queues) is
+listed as (joint), what earlier measurements taught as (learned). The sum is exact, to the
+nanosecond.)"},
     {"confidence",
-     "One word for how far to trust a prediction.\n"
-     "  low     the replay is off by more than 3 %, or by more than 10 % with typical lags, or "
-     "the\n"
-     "          interval is wider than 30 % of the step, or one step was recorded, or the\n"
-     "          optimization warned\n"
-     "  high    the replay is within 1 %, within 3 % with typical lags, the interval is no wider\n"
-     "          than 10 % of the step, a measured pair stands behind every optimization that "
-     "changes\n"
-     "          more than 2 % of it (behind all, when none does), and no more than a tenth of the\n"
-     "          GPU time is in kernels that the model was never checked on\n"
-     "  medium  everything between\n"
-     "The JSON output says which of them decided (confidence_why)."},
+     R"(One word for how far to trust a prediction.
+  low     the replay is off by more than 3 %, or by more than 10 % with typical lags, or the
+          interval is wider than 30 % of the step, or one step was recorded, or the
+          optimization warned
+  high    the replay is within 1 %, within 3 % with typical lags, the interval is no wider
+          than 10 % of the step, a measured pair stands behind every optimization that changes
+          more than 2 % of it (behind all, when none does), and no more than a tenth of the
+          GPU time is in kernels that the model was never checked on
+  medium  everything between
+The JSON output says which of them decided (confidence_why).)"},
     {"critical path",
-     "The chain of work, latencies and waits that made the timeline as long as it is. Making\n"
-     "something shorter helps only while it is on this path, and then the path may move."},
+     R"(The chain of work, latencies and waits that made the timeline as long as it is. Making
+something shorter helps only while it is on this path, and then the path may move.)"},
     {"exposed",
-     "Communication is exposed while nothing else runs on the GPU. Exposed is not the same as\n"
-     "avoidable: hiding it needs other work that is ready."},
+     R"(Communication is exposed while nothing else runs on the GPU. Exposed is not the same as
+avoidable: hiding it needs other work that is ready.)"},
     {"gap",
-     "Time between two tasks of a lane that belongs to neither: host work outside of any "
-     "operator,\n"
-     "or dead time between two kernels."},
+     R"(Time between two tasks of a lane that belongs to neither: host work outside of any operator,
+or dead time between two kernels.)"},
     {"interval",
-     "Where the step time should lie in nine of ten cases: the middle 90 % of 4096 draws with a\n"
-     "fixed seed. Each multiplies: a replay in which the pieces of every step take what they took "
-     "in a\n"
-     "step drawn at random; every parameter that you did not fix, at a value drawn from its "
-     "range;\n"
-     "the error of the replay (the larger of the plain and the typical one); what the same "
-     "program\n"
-     "differs by from run to run (2.3 % in the two repeated recordings at hand); and what "
-     "predictions\n"
-     "of this optimization were off by (docs/accuracy.md), as a share of the change; for another\n"
-     "GPU of all its work. Where nothing was measured, nine in ten are taken to be off by less "
-     "than\n"
-     "45 % of that. The low end is never below the GPU work of the busiest stream that stays as\n"
-     "recorded, nor on another GPU below what its data sheet allows. Bounds have none."},
+     R"(Where the step time should lie in nine of ten cases: the middle 90 % of 4096 draws with a
+fixed seed. Each draw mixes: the times of recorded steps, picked at random; a value from the range
+of every parameter that you did not fix; the error of the replay (the larger of the plain and the
+typical one); what the same program differs by from run to run (2.3 % in the two repeated
+recordings at hand); and what predictions of this optimization were off by (docs/accuracy.md), as
+a share of the change; for another GPU of all its work. Where nothing was measured, we assume
+errors of up to 45 % of that. The low end is never below the GPU work of the busiest stream that
+stays as recorded, nor on another GPU below what its data sheet allows. Bounds have none.)"},
     {"kernel",
-     "A function that runs on the GPU. Its time does not include its launch, which is a call on "
-     "the\n"
-     "CPU that usually happened long before."},
+     R"(A function that runs on the GPU. Its time does not include its launch, which is a call on
+the CPU that usually happened long before.)"},
     {"lag",
-     "Latency along an edge: from the return of a launch call to the start of its kernel on an "
-     "idle\n"
-     "stream, from the end of a kernel to the return of the call that waited for it."},
+     R"(Latency along an edge: from the return of a launch call to the start of its kernel on an
+idle stream, from the end of a kernel to the return of the call that waited for it.)"},
     {"lane",
      "Something that does one thing at a time: a CPU thread, a GPU stream, a communication "
      "channel."},
     {"launch",
-     "The call on the CPU that asks for GPU work. It takes 3 to 10 us whatever the kernel does, "
-     "so\n"
-     "many small kernels can make a step launch-bound: the GPU waits for the CPU."},
+     R"(The call on the CPU that asks for GPU work. It takes 3 to 10 us whatever the kernel does, so
+many small kernels can make a step launch-bound: the GPU waits for the CPU.)"},
     {"layer",
-     "A layer of the network: from module names where they were recorded, else from the operators\n"
-     "of the forward pass. Backward kernels belong to the layer of their forward operator."},
+     R"(A layer of the network: from module names where they were recorded, else from the operators
+of the forward pass. Backward kernels belong to the layer of their forward operator.)"},
     {"phase", "Forward, backward, optimizer, data or communication."},
     {"replay",
-     "Playing the dependency graph of a trace forward. Replaying it unchanged must give the "
-     "measured\n"
-     "step time; the difference is the replay error, printed before every prediction."},
+     R"(Playing the dependency graph of a trace forward. Replaying it unchanged must give the
+measured step time; the difference is the replay error, printed before every prediction.)"},
     {"replay error",
      "Replayed against measured step time of the unchanged trace. See also: typical lags."},
     {"roofline",
-     "The least time a kernel can take on a device: its arithmetic at the peak rate or its memory\n"
-     "traffic at the peak bandwidth, whichever is longer."},
+     R"(The least time a kernel can take on a device: its arithmetic at the peak rate or its memory
+traffic at the peak bandwidth, whichever is longer.)"},
     {"rule",
-     "Why one task waits for another. Every edge of the graph carries its rule:\n"
-     "  launch      a call returns, its GPU work may start\n"
-     "  event wait  one stream waits for a point of another (cudaStreamWaitEvent)\n"
-     "  host wait   a blocking call returns after the GPU work it waits for\n"
-     "  hand-off    one CPU thread waits for another: the backward pass, the data loader\n"
-     "  queue       a launch waits until the launch queue of its stream has room\n"
-     "  collective  ranks meet\n"
-     "  transform   added by an optimization\n"
-     "and the order of the lane itself. docs/how-it-works.md has the evidence for each."},
+     R"(Why one task waits for another. Every edge of the graph carries its rule:
+  launch      a call returns, its GPU work may start
+  event wait  one stream waits for a point of another (cudaStreamWaitEvent)
+  host wait   a blocking call returns after the GPU work it waits for
+  hand-off    one CPU thread waits for another: the backward pass, the data loader
+  queue       a launch waits until the launch queue of its stream has room
+  collective  ranks meet
+  transform   added by an optimization
+and the order of the lane itself. docs/how-it-works.md has the evidence for each.)"},
     {"scenario", "A list of optimizations applied together. Each --opt is one scenario."},
     {"selectors",
-     "Which tasks speedup, remove and option files work on. On the command line: KEY:VALUE,\n"
-     "joined with &, each inverted by a leading !; a bare value is kernel:VALUE. In a file:\n"
-     "{KEY: VALUE}.\n"
-     "  kernel, call, name    GPU operations, API calls, any task, by name\n"
-     "  op, scope, layer      inside an op, any named range, a layer (or module)\n"
-     "  lane, stream, thread  by name; streams and threads also by number or range\n"
-     "  device, rank, step    by number or range, 2 or 2-5\n"
-     "  phase                 forward, backward, optimizer, data, comm, none\n"
-     "  kind                  kernel, memcpy, memset, comm, call, host, wait, delay, data, gpu,\n"
-     "                        launch, sync, cpu_op, graph\n"
-     "  class                 gemm, conv, attention, elementwise, norm, ... (or category)\n"
-     "  dtype, shape          format and recorded input shapes of the op\n"
-     "  direction, memory     copies: h2d, d2h, d2d, h2h; pageable, pinned, device, managed\n"
-     "  collective            collectives by the name of the operation\n"
-     "Names are RE2 expressions that match anywhere. Files also have not, any, all, where,\n"
-     "launched_by, inside, before, after, first, last (docs/optimization-files.md)."},
+     R"(Which tasks speedup, remove and option files work on. On the command line: KEY:VALUE,
+joined with &, each inverted by a leading !; a bare value is kernel:VALUE. In a file:
+{KEY: VALUE}.
+  kernel, call, name    GPU operations, API calls, any task, by name
+  op, scope, layer      inside an op, any named range, a layer (or module)
+  lane, stream, thread  by name; streams and threads also by number or range
+  device, rank, step    by number or range, 2 or 2-5
+  phase                 forward, backward, optimizer, data, comm, none
+  kind                  kernel, memcpy, memset, comm, call, host, wait, delay, data, gpu,
+                        launch, sync, cpu_op, graph
+  class                 gemm, conv, attention, elementwise, norm, ... (or category)
+  dtype, shape          format and recorded input shapes of the op
+  direction, memory     copies: h2d, d2h, d2d, h2h; pageable, pinned, device, managed
+  collective            collectives by the name of the operation
+Names are RE2 expressions that match anywhere. Files also have not, any, all, where,
+launched_by, inside, before, after, between, first, last (docs/optimization-file-reference.md).)"},
     {"step",
-     "One training iteration. Its time is the period from the start of its GPU work to that of "
-     "the\n"
-     "next step; the CPU may run ahead, so the CPU's own duration of a step says little.\n"
-     "Reported is the median over the steps that count; warm-up and cut-off steps are left out."},
+     R"(One training iteration. Its time is the period from the start of its GPU work to that of the
+next step; the CPU may run ahead, so the CPU's own duration of a step says little.
+Reported is the median over the steps that count; warm-up and cut-off steps are left out.)"},
     {"stream", "A queue of GPU work; what is in one stream runs in order."},
     {"timeline",
-     "When every task starts and ends: what a simulation predicts. --timeline writes it for\n"
-     "Perfetto or chrome://tracing."},
+     R"(When every task starts and ends: what a simulation predicts. --timeline writes it for
+Perfetto or chrome://tracing.)"},
     {"typical lags",
-     "The replay with every measured latency and gap replaced by the trace's typical one for its\n"
-     "kind. A small error here means that the rules explain the timing, rather than copied "
-     "numbers;\n"
-     "it is the better sign that a changed graph is predicted well."},
+     R"(The replay with every measured latency and gap replaced by the trace's typical one for its
+kind. A small error here means that the rules explain the timing, rather than copied numbers;
+it is the better sign that a changed graph is predicted well.)"},
     {"warm-up",
      "The first step of a recording, or one clearly slower than the rest. Simulated, not counted."},
 };

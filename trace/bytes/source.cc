@@ -127,16 +127,12 @@ class StreamSource : public ChunkedSource {
   int64_t consumed_ = 0;
 };
 
-bool StartsWith(std::string_view head, std::string_view magic) {
-  return head.substr(0, magic.size()) == magic;
-}
-
 // Puts the unpacker that the first bytes ask for in front of `plain`.
 absl::StatusOr<std::unique_ptr<ByteSource>> Unpacked(std::unique_ptr<ByteSource> plain,
                                                      int64_t limit) {
   DD_ASSIGN_OR_RETURN(std::string_view head, plain->Peek());
-  if (StartsWith(head, "\x1f\x8b")) return MakeGzipSource(std::move(plain), limit);
-  if (StartsWith(head, "\x28\xb5\x2f\xfd")) return MakeZstdSource(std::move(plain), limit);
+  if (head.starts_with("\x1f\x8b")) return MakeGzipSource(std::move(plain), limit);
+  if (head.starts_with("\x28\xb5\x2f\xfd")) return MakeZstdSource(std::move(plain), limit);
   return plain;
 }
 

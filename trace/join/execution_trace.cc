@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "trace/bytes/source.h"
 #include "trace/json/reader.h"
 
@@ -142,7 +143,7 @@ Inputs InputsOf(const Node& node) {
   Inputs inputs{"[", "["};
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::string_view type = i < types.size() ? types[i] : "\"\"";
-    const bool tensors = type.find("Tensor") != std::string_view::npos;
+    const bool tensors = Contains(type, "Tensor");
     constexpr std::string_view kTensor = "\"Tensor(";
     std::string plain(type);
     if (type.starts_with(kTensor) && type.ends_with(")\"")) {

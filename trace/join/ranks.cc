@@ -7,6 +7,7 @@
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/median.h"
 #include "trace/range_names.h"
 #include "trace/trace_builder.h"
 
@@ -227,12 +228,6 @@ std::map<std::string_view, std::vector<Instant>> CollectiveEnds(const Trace& t) 
   return ends;
 }
 
-int64_t MedianOf(std::vector<int64_t>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // No rank leaves a collective before all are there, and all leave it within some 10 us (30 us in a
 // tensor-parallel step of eight ranks): so the ends tell how clocks differ. `shift` is what is
 // added to times of `other` so far.
@@ -250,9 +245,9 @@ void AlignByCollectives(const Trace& first, const Trace& other, Duration& shift,
   if (differences.size() < kFewestCollectives) return;
   clock.basis = ClockBasis::kCollectives;
   clock.collectives = differences.size();
-  clock.shift = Duration{MedianOf(differences)};
+  clock.shift = Duration{Median(differences)};
   for (int64_t& d : differences) d = std::abs(d - clock.shift.ns);
-  clock.spread = Duration{MedianOf(differences)};
+  clock.spread = Duration{Median(differences)};
   shift += clock.shift;
 }
 

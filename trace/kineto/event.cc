@@ -1,5 +1,7 @@
 #include "trace/kineto/event.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 
 namespace daydream {
@@ -203,7 +205,7 @@ const char* SkipShortEvent(const char* begin, const char* end, KinetoEvent* even
   const char* next = SkipBlanks(behind);
   if (next >= end || (*next != ',' && *next != ']')) return nullptr;
   std::string_view text(begin, static_cast<size_t>(behind - begin));
-  if (event->phase == 'i' && text.find(kMemoryMark) != std::string_view::npos) return nullptr;
+  if (event->phase == 'i' && Contains(text, kMemoryMark)) return nullptr;
   constexpr std::string_view kForwardBackward = "fwdbwd";
   size_t at = text.find(kForwardBackward);
   if (at != std::string_view::npos) event->category.text = text.substr(at, kForwardBackward.size());

@@ -1,6 +1,5 @@
 #include "trace/kineto/rows.h"
 
-#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -83,24 +82,20 @@ constexpr ReasonText kTexts[] = {
     {"profiler counter ranges", "hardware counters are not read", false},
 };
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 // In 2021, annotations were operator events: only the name tells.
 bool IsAnnotationName(std::string_view name) {
   if (name.empty()) return false;
   switch (name[0]) {
     case 'P':
-      return StartsWith(name, "ProfilerStep#");
+      return name.starts_with("ProfilerStep#");
     case 'O':
-      return StartsWith(name, "Optimizer.");
+      return name.starts_with("Optimizer.");
     case 'e':
-      return StartsWith(name, "enumerate(DataLoader)");
+      return name.starts_with("enumerate(DataLoader)");
     case 'n':
-      return StartsWith(name, "nccl:");
+      return name.starts_with("nccl:");
     case '#':
-      return StartsWith(name, "## ");
+      return name.starts_with("## ");
     default:
       return false;
   }
@@ -199,7 +194,7 @@ void KinetoRows::AddWithoutSlice(const KinetoEvent& e, int64_t offset) {
     case 's':
     case 't':
     case 'f':
-      reason = StartsWith(e.category.text, "fwdbwd") ? kForwardBackwardFlow : kFlow;
+      reason = e.category.text.starts_with("fwdbwd") ? kForwardBackwardFlow : kFlow;
       break;
     case 'i':
     case 'I':
@@ -243,7 +238,7 @@ bool KinetoRows::AddSlice(const KinetoEvent& e, const KnownCategory& category, i
     case Kind::kProfilerRange:
       return skip(kProfilerRangeEvent);
     case Kind::kFrame:
-      if (!StartsWith(e.name.text, "nn.Module: ")) return skip(kPythonFunction);
+      if (!e.name.text.starts_with("nn.Module: ")) return skip(kPythonFunction);
       break;
     default:
       break;
@@ -350,6 +345,7 @@ void KinetoRows::Finish() {
     auto it = thread_names_.find(identity);
     if (it != thread_names_.end()) builder_.NameLane(lane, it->second);
   }
+  static_assert(std::size(kTexts) == kReasons);
   for (size_t i = 0; i < kReasons; ++i) {
     const Tally& tally = tallies_[i];
     const ReasonText& text = kTexts[i];

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/median.h"
 #include "trace/range_names.h"
 #include "trace/recording/collectives.h"
 #include "trace/recording/engine.h"
@@ -15,13 +16,6 @@
 
 namespace daydream {
 namespace {
-
-Duration Median(std::vector<Duration>& values) {
-  if (values.empty()) return {};
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // And the median distance from it.
 std::pair<Duration, Duration> MedianAndSpread(std::vector<Duration> values) {
@@ -85,12 +79,7 @@ std::vector<bool> RecordingRows::RecordedSteps(const MarkedProgram& program) con
   std::vector<uint64_t> some;
   std::copy_if(calls.begin(), calls.end(), std::back_inserter(some),
                [](uint64_t n) { return n > 0; });
-  uint64_t typical = 0;
-  if (!some.empty()) {
-    const auto middle = some.begin() + static_cast<std::ptrdiff_t>(some.size() / 2);
-    std::nth_element(some.begin(), middle, some.end());
-    typical = *middle;
-  }
+  const uint64_t typical = Median(some);
   std::vector<bool> recorded;
   for (uint64_t n : calls) recorded.push_back(n > 0 && n * 10 >= typical);
   return recorded;

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "costmodel/roofline.h"
 #include "costmodel/tiles.h"
 
@@ -13,10 +14,6 @@ namespace {
 
 // Kernels looked at on each side of a softmax: scaling, masks, dropout and layout take a handful.
 constexpr size_t kReach = 16;
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 class ChainFinder {
  public:

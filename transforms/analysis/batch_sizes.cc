@@ -1,5 +1,7 @@
 #include "transforms/analysis/batch_sizes.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -8,10 +10,6 @@
 
 namespace daydream {
 namespace {
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 bool IsOneOf(std::string_view op, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), op) != names.end();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/scopes.h"
 
 namespace daydream {
 namespace {
@@ -171,10 +172,8 @@ std::string BlockOf(const Graph& graph, LayerId layer, bool* block) {
   if (std::string_view path = BlockOfPath(own); !path.empty()) return std::string(path);
   // Modules have numbers of their own: the outermost block around the layer names it.
   LayerId found;
-  LayerId at = layer;
-  for (int depth = 0; depth < 64 && at.index() < graph.layers().size(); ++depth) {
+  for (LayerId at : LayersAround(graph, layer)) {
     if (IsBlockClass(graph.Name(graph.layers()[at.index()].name))) found = at;
-    at = graph.layers()[at.index()].parent;
   }
   if (found.valid()) return std::string(graph.Name(graph.layers()[found.index()].name));
   *block = false;

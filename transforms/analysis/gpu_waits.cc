@@ -4,17 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "graph/call_kind.h"
+#include "graph/scopes.h"
 
 namespace daydream {
 namespace {
 
 // Ops nest a handful deep; the bound keeps hostile input from long chains.
-constexpr int kDeepest = 64;
-
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 // Ops whose result's size, or the branch after them, depends on values: the host cannot go on
 // without. From the PyTorch documentation of each: their output "depends on the data".
@@ -31,18 +28,6 @@ bool Steers(std::string_view op) {
 
 bool ReadsValue(std::string_view op) {
   return op == "aten::item" || op == "aten::_local_scalar_dense";
-}
-
-// Calls f for the scopes around `t`, innermost first, until it returns true.
-template <class F>
-void ForScopes(const Graph& graph, TaskId t, F f) {
-  const std::vector<Scope>& scopes = graph.tables().scopes;
-  ScopeId s = graph.task(t).scope;
-  for (int depth = 0; depth < kDeepest && s.index() < scopes.size(); ++depth) {
-    const Scope& scope = scopes[s.index()];
-    if (f(scope)) return;
-    s = scope.parent;
-  }
 }
 
 }  // namespace
@@ -87,7 +72,7 @@ GpuWaits::GpuWaits(const Graph& graph)
   constexpr std::string_view kCheck = "_amp_foreach_non_finite_check";
   const std::vector<Scope>& scopes = graph.tables().scopes;
   const bool scaler = std::any_of(scopes.begin(), scopes.end(), [&](const Scope& s) {
-    return s.kind == EventKind::kOp && Has(graph.Name(s.name), kCheck);
+    return s.kind == EventKind::kOp && Contains(graph.Name(s.name), kCheck);
   });
   uint16_t step = 0;
   bool unscaled = false;
@@ -105,11 +90,11 @@ GpuWaits::GpuWaits(const Graph& graph)
 }
 
 bool GpuWaits::InOp(TaskId t, std::string_view part) const {
-  bool found = false;
-  ForScopes(graph_, t, [&](const Scope& s) {
-    return found = s.kind == EventKind::kOp && Has(graph_.Name(s.name), part);
-  });
-  return found;
+  for (ScopeId s : ScopesAround(graph_, graph_.task(t).scope)) {
+    const Scope& scope = ScopeAt(graph_, s);
+    if (scope.kind == EventKind::kOp && Contains(graph_.Name(scope.name), part)) return true;
+  }
+  return false;
 }
 
 WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
@@ -117,15 +102,15 @@ WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
   if (loader_.Around(task.scope).valid()) return WaitUse::kLoader;
   if (ClassifyCall(graph_.Name(task.name)) == CallKind::kFree) return WaitUse::kFree;
   bool read = copy_to_[t.index()] == "host", steers = false, ranks = false;
-  ForScopes(graph_, t, [&](const Scope& s) {
-    if (s.kind == EventKind::kFrame) return false;
-    std::string_view name = graph_.Name(s.name);
-    ranks |= Has(name, "barrier") || name.starts_with("nccl:") || name.starts_with("c10d::");
-    if (s.kind != EventKind::kOp) return false;
+  for (ScopeId s : ScopesAround(graph_, task.scope)) {
+    const Scope& scope = ScopeAt(graph_, s);
+    if (scope.kind == EventKind::kFrame) continue;
+    std::string_view name = graph_.Name(scope.name);
+    ranks |= Contains(name, "barrier") || name.starts_with("nccl:") || name.starts_with("c10d::");
+    if (scope.kind != EventKind::kOp) continue;
     steers |= Steers(name);
     read |= ReadsValue(name);
-    return false;
-  });
+  }
   if (ranks) return WaitUse::kRanks;
   if (steers || (read && unscaled)) return WaitUse::kSteers;
   if (read) return WaitUse::kRead;
@@ -134,26 +119,26 @@ WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
 }
 
 bool NeedsResult(const Graph& graph, TaskId t) {
-  bool found = false;
-  ForScopes(graph, t, [&](const Scope& s) {
-    const std::string_view name = graph.Name(s.name);
-    return found = s.kind == EventKind::kOp && (Steers(name) || ReadsValue(name));
-  });
-  return found;
+  for (ScopeId s : ScopesAround(graph, graph.task(t).scope)) {
+    const Scope& scope = ScopeAt(graph, s);
+    const std::string_view name = graph.Name(scope.name);
+    if (scope.kind == EventKind::kOp && (Steers(name) || ReadsValue(name))) return true;
+  }
+  return false;
 }
 
 std::string SiteOf(const Graph& graph, TaskId t) {
   std::string_view op, line;
-  ForScopes(graph, t, [&](const Scope& s) {
-    std::string_view name = graph.Name(s.name);
-    if (s.kind == EventKind::kOp) op = name;
+  for (ScopeId s : ScopesAround(graph, graph.task(t).scope)) {
+    const Scope& scope = ScopeAt(graph, s);
+    std::string_view name = graph.Name(scope.name);
+    if (scope.kind == EventKind::kOp) op = name;
     // Frames of Python read "train.py(88): main"; those of the framework are not the program's.
     size_t end = name.find("): ");
-    bool code = s.kind == EventKind::kFrame && end != std::string_view::npos &&
-                Has(name.substr(0, end), ".py(") && !Has(name, "torch/");
+    bool code = scope.kind == EventKind::kFrame && end != std::string_view::npos &&
+                Contains(name.substr(0, end), ".py(") && !Contains(name, "torch/");
     if (line.empty() && code) line = name.substr(0, end + 1);
-    return false;
-  });
+  }
   const Task& task = graph.task(t);
   std::string site(op.empty() ? graph.Name(task.name) : op);
   if (!line.empty()) site += fmt::format(" at {}", line);

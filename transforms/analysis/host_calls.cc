@@ -5,8 +5,9 @@
 
 #include "absl/container/flat_hash_set.h"
 
+#include "base/median.h"
 #include "graph/call_kind.h"
-#include "transforms/analysis/precision.h"
+#include "graph/scopes.h"
 
 namespace daydream {
 namespace {
@@ -16,11 +17,8 @@ namespace {
 constexpr Duration kLaunch = Duration::Us(6);
 constexpr Duration kOp = Duration::Us(15);
 
-Duration Median(std::vector<Duration>& values, Duration fallback) {
-  if (values.empty()) return fallback;
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+Duration MedianOr(std::vector<Duration>& values, Duration fallback) {
+  return values.empty() ? fallback : Median(values);
 }
 
 // Where each was seen only once, at most the fallback: the first launch of a kernel loads its code
@@ -28,8 +26,8 @@ Duration Median(std::vector<Duration>& values, Duration fallback) {
 struct Samples {
   std::vector<Duration> first, later;
   Duration Typical(Duration fallback) {
-    if (!later.empty()) return Median(later, fallback);
-    return std::min(Median(first, fallback), fallback);
+    if (!later.empty()) return MedianOr(later, fallback);
+    return std::min(MedianOr(first, fallback), fallback);
   }
 };
 
@@ -46,7 +44,6 @@ HostCosts MeasureHostCosts(const Graph& graph) {
     kernel[e.from.index()] = graph.task(e.to).name;
   }
   absl::flat_hash_set<NameId> seen;
-  const PrecisionRules rules(graph);
   const std::vector<Scope>& scopes = graph.tables().scopes;
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.lane.kind != LaneKind::kThread) continue;
@@ -56,7 +53,7 @@ HostCosts MeasureHostCosts(const Graph& graph) {
     for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
       if (task.removed) continue;
-      if (const ScopeId here = rules.OutermostOp(t); here != op) {
+      if (const ScopeId here = OutermostOp(graph, task.scope); here != op) {
         since = {}, counting = true, op = here;
       }
       const TaskKind what = launched[t.index()];
@@ -79,7 +76,7 @@ HostCosts MeasureHostCosts(const Graph& graph) {
   HostCosts costs;
   costs.measured = !launches.first.empty();
   costs.launch = launches.Typical(kLaunch);
-  costs.copy = Median(copies, costs.launch);
+  costs.copy = MedianOr(copies, costs.launch);
   costs.op = std::max(ops.Typical(kOp), costs.launch);
   return costs;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/median.h"
 #include "transforms/analysis/precision.h"
 
 namespace daydream {
@@ -29,13 +30,6 @@ double CopyRate(uint64_t bytes, Duration d) {
   return d > Duration{} ? static_cast<double>(bytes) / d.seconds() : 0;
 }
 
-double MedianRate(std::vector<double>& values) {
-  if (values.empty()) return 0;
-  auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 std::array<double, 2> PinnedRates(const Graph& graph) {
   std::array<std::vector<double>, 2> rates;
   for (size_t i = 0; i < graph.size(); ++i) {
@@ -45,7 +39,7 @@ std::array<double, 2> PinnedRates(const Graph& graph) {
     if (d->from != Memory::kPinned && d->to != Memory::kPinned) continue;
     if (auto way = WayOf(*d)) rates[*way].push_back(CopyRate(d->bytes, graph.task(t).duration));
   }
-  return {MedianRate(rates[kToDevice]), MedianRate(rates[kToHost])};
+  return {Median(rates[kToDevice]), Median(rates[kToHost])};
 }
 
 std::array<double, 2> LinkShares(const Graph& graph) {

@@ -20,8 +20,7 @@ enum CopyWay : uint8_t { kToDevice, kToHost };
 // Which way a copy between host and GPU goes; nothing for others.
 std::optional<CopyWay> WayOf(const CopyDetail& copy);
 
-double CopyRate(uint64_t bytes, Duration d);     // bytes per second; 0 for no time
-double MedianRate(std::vector<double>& values);  // 0 of none; changes their order
+double CopyRate(uint64_t bytes, Duration d);  // bytes per second; 0 for no time
 
 // What copies can get of the link between the host and the GPU of this task: 78 % of what the GPU's
 // data sheet rates it at. 0 where the GPU is not known.

@@ -1,5 +1,9 @@
 #include "transforms/analysis/loader.h"
 
+#include "base/median.h"
+#include "base/text.h"
+#include "graph/scopes.h"
+
 #include <algorithm>
 #include <string_view>
 
@@ -12,9 +16,7 @@ constexpr Duration kReadyWithin = Duration::Us(1500);
 
 // PyTorch's profiler marks the iterator with this text; data_loader names of other frameworks
 // come as annotations of the user.
-bool IsLoaderName(std::string_view name) {
-  return name.find("DataLoader") != std::string_view::npos;
-}
+bool IsLoaderName(std::string_view name) { return Contains(name, "DataLoader"); }
 
 }  // namespace
 
@@ -77,10 +79,9 @@ Duration RecordedOps(const Graph& graph, const Fetch& fetch) {
   ScopeId last;
   for (TaskId t : fetch.tasks) {
     ScopeId outermost;
-    ScopeId s = graph.task(t).scope;
-    for (int depth = 0; depth < 64 && s.index() < scopes.size() && s != fetch.scope; ++depth) {
+    for (ScopeId s : ScopesAround(graph, graph.task(t).scope)) {
+      if (s == fetch.scope) break;
       if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
-      s = scopes[s.index()].parent;
     }
     if (!outermost.valid() || outermost == last) continue;
     last = outermost;
@@ -137,9 +138,7 @@ bool FindsBatchesReady(const std::vector<Fetch>& fetches) {
   if (fetches.empty()) return true;
   std::vector<Duration> work;
   for (const Fetch& f : fetches) work.push_back(f.work);
-  const auto middle = work.begin() + static_cast<std::ptrdiff_t>(work.size() / 2);
-  std::nth_element(work.begin(), middle, work.end());
-  return *middle <= kReadyWithin;
+  return Median(work) <= kReadyWithin;
 }
 
 }  // namespace daydream

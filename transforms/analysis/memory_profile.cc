@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/text.h"
+#include "graph/scopes.h"
 #include "transforms/analysis/kept_peak.h"
 #include "transforms/core/transform.h"
 
@@ -14,10 +16,6 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kGradientOp = "torch::autograd::AccumulateGrad";
-
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 class Profiler {
  public:
@@ -85,21 +83,16 @@ class Profiler {
     auto look = [&](NameId id) {
       if (!seen.try_emplace(id, true).second) return;
       const std::string_view name = graph_.Name(id);
-      adam |= Has(name, "Adam") || Has(name, "adam") || Has(name, "addcdiv");
-      momentum |= name == "aten::mul_" || name == "aten::_foreach_mul_" || Has(name, "RMSprop") ||
-                  Has(name, "Adagrad");
-      other |= Has(name, "Optimizer.step#") && !Has(name, "SGD") && !Has(name, "Adam") &&
-               !Has(name, "RMSprop") && !Has(name, "Adagrad");
+      adam |= Contains(name, "Adam") || Contains(name, "adam") || Contains(name, "addcdiv");
+      momentum |= name == "aten::mul_" || name == "aten::_foreach_mul_" ||
+                  Contains(name, "RMSprop") || Contains(name, "Adagrad");
+      other |= Contains(name, "Optimizer.step#") && !Contains(name, "SGD") &&
+               !Contains(name, "Adam") && !Contains(name, "RMSprop") && !Contains(name, "Adagrad");
     };
-    const std::vector<Scope>& scopes = graph_.tables().scopes;
     for (const Task& t : graph_.tasks()) {
       if (t.phase != Phase::kOptimizer || (t.removed && !t.merged)) continue;
       any = true;
-      ScopeId s = t.scope;
-      for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-        look(scopes[s.index()].name);
-        s = scopes[s.index()].parent;
-      }
+      for (ScopeId s : ScopesAround(graph_, t.scope)) look(ScopeAt(graph_, s).name);
     }
     p_.optimizer_known = any && (adam || !other);
     if (!p_.optimizer_known) return;

@@ -1,5 +1,8 @@
 #include "transforms/analysis/op_access.h"
 
+#include "base/text.h"
+#include "graph/scopes.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -7,11 +10,6 @@ namespace daydream {
 namespace {
 
 // Ops nest a handful deep; the bound keeps hostile input from long chains.
-constexpr int kDeepest = 64;
-
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 template <size_t n>
 bool IsOneOf(std::string_view name, const std::string_view (&names)[n]) {
@@ -76,13 +74,13 @@ Writes OfConvolution(const OpShape& shape, std::string_view kernel) {
   if (shape.name == "convolution_backward") {
     if (shape.inputs.size() < 3) return std::nullopt;
     const double input = Count(shape.inputs[1]), weight = Count(shape.inputs[2]);
-    if (Has(kernel, "dgrad")) return Writes({Exactly(input)});
-    if (Has(kernel, "wgrad")) return Writes({Exactly(weight)});
+    if (Contains(kernel, "dgrad")) return Writes({Exactly(input)});
+    if (Contains(kernel, "wgrad")) return Writes({Exactly(weight)});
     return Writes(
         {Exactly(input), Exactly(weight),
          Exactly(static_cast<double>(shape.inputs[0].size() > 1 ? shape.inputs[0][1] : 1))});
   }
-  if (Has(shape.name, "backward") || Has(shape.name, "transpose")) return std::nullopt;
+  if (Contains(shape.name, "backward") || Contains(shape.name, "transpose")) return std::nullopt;
   const Dims &in = shape.inputs[0], &weight = shape.inputs[1];
   if (in.size() < 3 || weight.size() != in.size()) return std::nullopt;
   const double unit = static_cast<double>(in[0]) * static_cast<double>(weight[0]);
@@ -97,7 +95,7 @@ Writes OfNorm(const OpShape& shape) {
   // Its result and statistics, which are as many as its channels or rows.
   std::vector<SizeClass> writes = {Exactly(shape.largest)};
   const Dims& in = shape.inputs[0];
-  if (Has(shape.name, "batch_norm")) {
+  if (Contains(shape.name, "batch_norm")) {
     if (in.size() > 1) writes.push_back(Exactly(static_cast<double>(in[1])));
   } else if (!in.empty()) {
     writes.push_back({1, shape.largest / static_cast<double>(std::max<int64_t>(in.back(), 1))});
@@ -116,7 +114,7 @@ Writes WritesOf(const OpShape& shape, KernelClass kind, std::string_view kernel)
       shape.name == "baddbmm") {
     return OfProduct(shape);
   }
-  if (Has(shape.name, "convolution") || shape.name.starts_with("conv")) {
+  if (Contains(shape.name, "convolution") || shape.name.starts_with("conv")) {
     return OfConvolution(shape, kernel);
   }
   if (shape.name == "copy" || shape.name == "zero" || shape.name == "fill") {
@@ -126,7 +124,7 @@ Writes WritesOf(const OpShape& shape, KernelClass kind, std::string_view kernel)
     return Writes({Exactly(Count(shape.inputs[1]) * static_cast<double>(shape.inputs[0][1]))});
   }
   for (std::string_view other : kOtherSizes) {
-    if (Has(shape.name, other)) return std::nullopt;
+    if (Contains(shape.name, other)) return std::nullopt;
   }
   switch (kind) {
     case KernelClass::kElementwise:
@@ -177,9 +175,8 @@ bool OpAccesses::Inside(ScopeId inner, ScopeId outer) const {
       scopes[outer.index()].begin > scopes[inner.index()].end) {
     return false;
   }
-  for (int depth = 0; depth < kDeepest && inner.index() < scopes.size(); ++depth) {
-    if (inner == outer) return true;
-    inner = scopes[inner.index()].parent;
+  for (ScopeId s : ScopesAround(graph_, inner)) {
+    if (s == outer) return true;
   }
   return false;
 }
@@ -196,7 +193,7 @@ std::optional<OpAccess> OpAccesses::Of(TaskId t) {
   for (const Dims& dims : shape.inputs) access.reads.push_back(Count(dims));
   access.part = shape.name == "convolution_backward" && access.writes.size() == 1;
   // Batch norm keeps running statistics in its inputs.
-  access.in_place = name.ends_with('_') || Has(name, "batch_norm") || name.ends_with("_out");
+  access.in_place = name.ends_with('_') || Contains(name, "batch_norm") || name.ends_with("_out");
   if (name.ends_with('_')) access.writes.push_back(Exactly(access.reads.front()));
   for (const SizeClass& w : access.writes) {
     access.writes_views |= w.unit == w.most ? viewed_.contains(w.most)

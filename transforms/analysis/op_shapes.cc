@@ -1,5 +1,8 @@
 #include "transforms/analysis/op_shapes.h"
 
+#include "base/text.h"
+#include "graph/scopes.h"
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -15,15 +18,13 @@ double ElementsOf(const Dims& dims) {
 }
 
 const OpShape& OpShapes::Of(TaskId t) {
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
   const ScopeId start = graph_.task(t).scope;
   std::unique_ptr<OpShape>& answer = shapes_[start];
   if (answer != nullptr) return *answer;
   answer = std::make_unique<OpShape>();
-  ScopeId s = start;
-  // Ops nest a handful deep; the bound keeps hostile input from long chains.
-  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-    if (scopes[s.index()].kind != EventKind::kOp) break;
+  for (ScopeId s : ScopesAround(graph_, start)) {
+    const Scope& scope = ScopeAt(graph_, s);
+    if (scope.kind != EventKind::kOp) break;
     const OpDetail* detail = graph_.OpOf(s);
     if (detail != nullptr && detail->shapes.valid()) {
       if (auto parsed = ParseShapes(graph_.Name(detail->shapes))) {
@@ -36,14 +37,13 @@ const OpShape& OpShapes::Of(TaskId t) {
       }
       if (answer->known()) {
         answer->scope = s;
-        answer->name = graph_.Name(scopes[s.index()].name);
+        answer->name = graph_.Name(scope.name);
         if (answer->name.starts_with("aten::")) answer->name.remove_prefix(6);
         if (answer->name.ends_with('_')) answer->name.remove_suffix(1);
         answer->dtype = ParseDType(detail->types.valid() ? graph_.Name(detail->types) : "");
         break;
       }
     }
-    s = scopes[s.index()].parent;
   }
   return *answer;
 }
@@ -71,8 +71,8 @@ FusionNode NodeOf(const OpShape& shape, KernelClass kind) {
   for (const Dims& dims : shape.inputs) node.inputs.push_back(ElementsOf(dims));
   if (rows) {
     // Batch norm reads its input for the statistics and again for the result.
-    const bool twice = shape.name.find("batch_norm") != std::string_view::npos;
-    const bool backward = shape.name.find("backward") != std::string_view::npos;
+    const bool twice = Contains(shape.name, "batch_norm");
+    const bool backward = Contains(shape.name, "backward");
     node.passes = (twice ? 3 : 2) + (backward ? 2 : 0);
   }
   return node;

@@ -1,16 +1,15 @@
 #include "transforms/analysis/op_work.h"
 
+#include "graph/scopes.h"
+
 namespace daydream {
 
 OpWorkTable::Op OpWorkTable::Of(TaskId t) {
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
   const ScopeId start = graph_.task(t).scope;
   if (auto it = ops_.find(start); it != ops_.end()) return it->second;
   Op op;
-  ScopeId s = start;
-  // Ops nest a handful deep.
-  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-    const Scope& scope = scopes[s.index()];
+  for (ScopeId s : ScopesAround(graph_, start)) {
+    const Scope& scope = ScopeAt(graph_, s);
     if (scope.kind != EventKind::kOp) break;
     const OpDetail* detail = graph_.OpOf(s);
     if (detail != nullptr && detail->shapes.valid()) {
@@ -22,7 +21,6 @@ OpWorkTable::Op OpWorkTable::Of(TaskId t) {
         break;
       }
     }
-    s = scope.parent;
   }
   return ops_[start] = op;
 }
@@ -31,13 +29,11 @@ bool OpWorkTable::HasNoWeight(TaskId t) {
   if (const OpWork* work = Of(t).work; work != nullptr) {
     return work->kind == OpWork::Kind::kGemm && work->products[0].batch > 1;
   }
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
-  ScopeId s = graph_.task(t).scope;
-  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-    if (scopes[s.index()].kind != EventKind::kOp) break;
-    const std::string_view name = graph_.Name(scopes[s.index()].name);
+  for (ScopeId s : ScopesAround(graph_, graph_.task(t).scope)) {
+    const Scope& scope = ScopeAt(graph_, s);
+    if (scope.kind != EventKind::kOp) break;
+    const std::string_view name = graph_.Name(scope.name);
     if (name == "aten::bmm" || name == "aten::baddbmm") return true;
-    s = scopes[s.index()].parent;
   }
   return false;
 }

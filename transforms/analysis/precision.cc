@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "costmodel/op_shape.h"
+#include "graph/scopes.h"
 
 namespace daydream {
 namespace {
@@ -46,10 +48,6 @@ constexpr std::array<std::string_view, 36> kFullOps = {"softmax",
                                                        "erfinv",
                                                        "tan",
                                                        "embedding"};
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 bool IsFullOp(std::string_view name) {
   if (!name.starts_with("aten::")) return false;
@@ -111,14 +109,11 @@ Autocast RuleOf(KernelClass kind, std::string_view kernel) {
 }  // namespace
 
 PrecisionRules::OpFacts PrecisionRules::FactsOf(ScopeId scope) {
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
-  if (scope.index() >= scopes.size()) return {};
+  if (scope.index() >= graph_.tables().scopes.size()) return {};
   if (auto it = facts_.find(scope); it != facts_.end()) return it->second;
   OpFacts facts;
-  // Ops nest a handful deep; the bound keeps hostile input from recursion.
-  ScopeId s = scope;
-  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-    const Scope& here = scopes[s.index()];
+  for (ScopeId s : ScopesAround(graph_, scope)) {
+    const Scope& here = ScopeAt(graph_, s);
     if (here.kind != EventKind::kOp) break;
     if (IsFullOp(graph_.Name(here.name))) facts.full = true;
     if (s == scope) facts.custom = IsCustomOp(graph_.Name(here.name));
@@ -128,7 +123,6 @@ PrecisionRules::OpFacts PrecisionRules::FactsOf(ScopeId scope) {
       facts.typed |= ParseDType(types) != DType::kUnknown;
       facts.half |= NamesHalf(types);
     }
-    s = here.parent;
   }
   return facts_[scope] = facts;
 }
@@ -168,27 +162,14 @@ KernelPrecision PrecisionRules::Of(TaskId t) {
 }
 
 ScopeId PrecisionRules::OpOf(TaskId t) const {
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
-  ScopeId innermost, s = graph_.task(t).scope;
-  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-    if (scopes[s.index()].kind == EventKind::kOp) {
-      if (!innermost.valid()) innermost = s;
-      const OpDetail* op = graph_.OpOf(s);
-      if (op != nullptr && op->shapes.valid()) return s;
-    }
-    s = scopes[s.index()].parent;
+  ScopeId innermost;
+  for (ScopeId s : ScopesAround(graph_, graph_.task(t).scope)) {
+    if (ScopeAt(graph_, s).kind != EventKind::kOp) continue;
+    if (!innermost.valid()) innermost = s;
+    const OpDetail* op = graph_.OpOf(s);
+    if (op != nullptr && op->shapes.valid()) return s;
   }
   return innermost;
-}
-
-ScopeId PrecisionRules::OutermostOp(TaskId t) const {
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
-  ScopeId outermost, s = graph_.task(t).scope;
-  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-    if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
-    s = scopes[s.index()].parent;
-  }
-  return outermost;
 }
 
 DType RecordedFormat(const DeviceSpec& spec, const KernelPrecision& kernel) {

@@ -36,8 +36,6 @@ class PrecisionRules {
   // The op whose kernels `t` is one of: the innermost op with recorded shapes, else the innermost
   // op at all; None without ops.
   ScopeId OpOf(TaskId t) const;
-  // The outermost op around `t`: in backward the whole of one autograd function.
-  ScopeId OutermostOp(TaskId t) const;
 
  private:
   struct OpFacts {

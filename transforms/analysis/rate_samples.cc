@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "base/median.h"
 #include "costmodel/kernel_class.h"
 #include "costmodel/transfer.h"
 #include "transforms/analysis/op_work.h"
@@ -214,8 +215,7 @@ std::vector<RateSample> SamplesOf(const Graph& graph) {
     times[at].push_back(static_cast<double>(call.time.ns));
   }
   for (size_t i = 0; i < samples.size(); ++i) {
-    std::nth_element(times[i].begin(), times[i].begin() + times[i].size() / 2, times[i].end());
-    samples[i].ns = times[i][times[i].size() / 2];
+    samples[i].ns = Median(times[i]);
   }
   return samples;
 }

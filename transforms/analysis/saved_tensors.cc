@@ -1,5 +1,7 @@
 #include "transforms/analysis/saved_tensors.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -360,7 +362,7 @@ Keeps KeptBy(std::string_view op, bool* known) {
     if (op == k.part) return k.keeps;
   }
   for (const KnownOp& k : kKnownOps) {
-    if (op.find(k.part) != std::string_view::npos) return k.keeps;
+    if (Contains(op, k.part)) return k.keeps;
   }
   if (known != nullptr) *known = false;
   return Keeps::kNothing;

@@ -97,6 +97,24 @@ void Editor::SetGap(TaskId t, Duration gap) {
   ++changes_.set;
 }
 
+void Editor::SetEarliest(TaskId t, Instant earliest) { graph_.mutable_task(t).earliest = earliest; }
+
+void Editor::SetPriority(TaskId t, int32_t priority) { graph_.mutable_task(t).priority = priority; }
+
+void Editor::SetStep(TaskId t, uint16_t step) { graph_.mutable_task(t).step = step; }
+
+void Editor::Rename(TaskId t, std::string_view name) {
+  graph_.mutable_task(t).name = graph_.AddName(name);
+}
+
+void Editor::SetCopy(TaskId t, const CopyDetail& copy) {
+  graph_.mutable_task(t).detail = graph_.AddCopyDetail(copy);
+}
+
+void Editor::SetHolder(TaskId delay, TaskId holder) {
+  graph_.mutable_task(delay).detail = holder.value;
+}
+
 void Editor::Remove(std::span<const TaskId> tasks) {
   for (TaskId t : tasks) {
     Task& task = graph_.mutable_task(t);
@@ -107,6 +125,11 @@ void Editor::Remove(std::span<const TaskId> tasks) {
     MarkPositions(t);
     ++changes_.removed;
   }
+}
+
+void Editor::Merge(std::span<const TaskId> tasks) {
+  Remove(tasks);
+  for (TaskId t : tasks) graph_.mutable_task(t).merged = true;
 }
 
 TaskId Editor::InsertAfter(TaskId after, Task task) {
@@ -245,6 +268,16 @@ LaneId Editor::NewLane(std::string_view name, LaneKind kind, LaneOrder order) {
                          .marks_steps = false});
 }
 
+LaneId Editor::NewStream(std::string_view name, LaneId like) {
+  const GraphLane near = graph_.lane(like);
+  const LaneId made = NewLane(name, LaneKind::kStream);
+  GraphLane& lane = graph_.mutable_lane(made);
+  lane.lane.device = near.lane.device;
+  lane.lane.rank = near.lane.rank;
+  lane.queue_depth = near.queue_depth;
+  return made;
+}
+
 void Editor::Move(TaskId t, LaneId lane, TaskId after) {
   MarkPositions(t);
   graph_.MoveToLane(t, lane, after);
@@ -275,7 +308,10 @@ void Editor::Relaunch(TaskId gpu_task, TaskId call) {
   ++changes_.edges;
 }
 
-void Editor::AllowReorder(LaneId lane) { graph_.mutable_lane(lane).order = LaneOrder::kPriority; }
+void Editor::AllowReorder(LaneId lane) {
+  graph_.mutable_lane(lane).order = LaneOrder::kPriority;
+  ++changes_.edges;
+}
 
 // The edge that says which call launched a task. A task that may start while its call still returns
 // has a second one from the call's start, and delays share the launch of what they delay.

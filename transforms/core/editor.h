@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,10 +32,19 @@ struct MemoryChange {
   double in_step = 0;     // kept, without shapes: factor on what comes and goes; 0: not known
 };
 
+// What the new time of a kernel rests on, best first.
+enum class TermSource : uint8_t {
+  kMeasured,  // the kernel was measured on the new GPU
+  kShapes,    // the work that the shapes of its op ask for
+  kWaves,     // the recorded launch: waves of blocks
+  kClass,     // the resource that limits kernels of its class
+};
+
 // Why kernels got their new times: one entry for kernels of one name with one explanation.
 struct KernelTerms {
   std::string kernel;
-  std::string how;  // "by shapes: ..."
+  TermSource source = TermSource::kClass;
+  std::string how;  // in words: "by shapes: ..."
   uint64_t kernels = 0;
   Duration before, after;
 };
@@ -97,7 +107,23 @@ class Editor {
   void Scale(std::span<const TaskId> tasks, double factor);  // durations; factor >= 0
   void SetDuration(TaskId t, Duration d);
   void SetGap(TaskId t, Duration gap);
+  void SetEarliest(TaskId t, Instant earliest);
+  void SetPriority(TaskId t, int32_t priority);
+  void SetStep(TaskId t, uint16_t step);
+  void Rename(TaskId t, std::string_view name);
+  void SetCopy(TaskId t, const CopyDetail& copy);
+  // How long ranks take once all are there.
+  void SetTransfer(TaskId t, Duration transfer) { graph_.SetTransfer(t, transfer); }
+  void SetHolder(TaskId delay, TaskId holder);  // who holds the processors that `delay` waits for
+  // For the model of memory: what became of a recorded op, and of the model's size.
+  OpChange& ChangeOp(ScopeId op) { return graph_.mutable_change(op); }
+  uint32_t NewUnit() { return graph_.NewUnit(); }
+  void GrowParameters(double factor) { graph_.GrowParameters(factor); }
+  void ReplaceDevices(std::shared_ptr<const DeviceSpec> spec) {
+    graph_.ReplaceDevices(std::move(spec));
+  }
   void Remove(std::span<const TaskId> tasks);  // duration and gap become 0
+  void Merge(std::span<const TaskId> tasks);   // as Remove(); another task does their work
   TaskId InsertAfter(TaskId after, Task task);
   TaskId InsertBefore(TaskId before, Task task);
   TaskId Append(Task task);
@@ -115,10 +141,12 @@ class Editor {
   // Launch edges between removed tasks lose their lag. Returns the number of calls removed.
   size_t RemoveWithLaunches(std::span<const TaskId> gpu_tasks);
   LaneId NewLane(std::string_view name, LaneKind kind, LaneOrder order = LaneOrder::kFixed);
+  // On the device and rank of `like`, with its launch queue.
+  LaneId NewStream(std::string_view name, LaneId like);
   void Move(TaskId t, LaneId lane, TaskId after);
   // `gpu_task`, which was launched by some call, is now launched by `call`. O(1).
   void Relaunch(TaskId gpu_task, TaskId call);
-  // Free order by Task::priority on this lane.
+  // Free order by Task::priority on this lane. Counted as an edge: those of the lane's order go.
   void AllowReorder(LaneId lane);
 
   // The call that launched this GPU task (rule kLaunch), or None. Indexed on first use, O(1).

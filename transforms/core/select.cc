@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/check.h"
+#include "graph/scopes.h"
 #include "transforms/core/select_term.h"
 #include "transforms/core/suggest.h"
 
@@ -159,8 +160,7 @@ class Sets {
     for (size_t i = 0; i < set.size(); ++i) {
       std::vector<ScopeId> visited;
       bool in = false;
-      for (ScopeId s = graph_.task(TaskId(i)).scope; s.index() < scopes.size() && !in;
-           s = scopes[s.index()].parent) {
+      for (ScopeId s : ScopesAround(graph_, graph_.task(TaskId(i)).scope)) {
         auto [it, inserted] = known.try_emplace(s, false);
         if (!inserted) {
           in = it->second;
@@ -168,6 +168,7 @@ class Sets {
         }
         visited.push_back(s);
         in = inside[s.index()];
+        if (in) break;
       }
       for (ScopeId s : visited) known[s] = in;
       set[i] = in;

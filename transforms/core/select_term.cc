@@ -7,8 +7,10 @@
 
 #include <re2/re2.h>
 
+#include "base/text.h"
 #include "costmodel/kernel_class.h"
 #include "costmodel/op_shape.h"
+#include "graph/scopes.h"
 #include "transforms/core/suggest.h"
 
 namespace daydream {
@@ -321,23 +323,17 @@ bool TermMatcher::ScopeMatches(ScopeId scope, bool ops_only) {
 }
 
 bool TermMatcher::LayerMatches(LayerId layer) {
-  // Parents are earlier rows, so the walk ends.
-  while (layer.index() < graph_.layers().size()) {
-    const Layer& l = graph_.layers()[layer.index()];
-    if (NameMatches(l.name)) return true;
-    if (!l.parent.valid() || l.parent >= layer) return false;
-    layer = l.parent;
+  for (LayerId l : LayersAround(graph_, layer)) {
+    if (NameMatches(graph_.layers()[l.index()].name)) return true;
   }
   return false;
 }
 
 // The shapes of the innermost op that has any.
 bool TermMatcher::ShapeMatches(ScopeId scope) {
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
-  for (int depth = 0; depth < 64 && scope.index() < scopes.size(); ++depth) {
-    const OpDetail* op = graph_.OpOf(scope);
+  for (ScopeId s : ScopesAround(graph_, scope)) {
+    const OpDetail* op = graph_.OpOf(s);
     if (op != nullptr && op->shapes.valid()) return NameMatches(op->shapes);
-    scope = scopes[scope.index()].parent;
   }
   return false;
 }
@@ -356,8 +352,7 @@ bool TermMatcher::KindMatches(TaskId t) {
       return task.kind == TaskKind::kHost && task.scope.index() < scopes.size() &&
              scopes[task.scope.index()].kind == EventKind::kOp;
     case kGraphWord:
-      return task.kind == TaskKind::kCall &&
-             graph_.Name(task.name).find("GraphLaunch") != std::string_view::npos;
+      return task.kind == TaskKind::kCall && Contains(graph_.Name(task.name), "GraphLaunch");
     default:
       return static_cast<uint8_t>(task.kind) == term_.word;
   }
@@ -377,14 +372,11 @@ bool TermMatcher::TypeMatches(const Task& task) {
   if (inserted) it->second = ClassifyKernel(graph_.Name(task.name)).dtype;
   const DType named = it->second;
   if (named != DType::kUnknown) return named == term_.dtype;
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
-  ScopeId scope = task.scope;
-  for (int depth = 0; depth < 64 && scope.index() < scopes.size(); ++depth) {
-    const OpDetail* op = graph_.OpOf(scope);
+  for (ScopeId s : ScopesAround(graph_, task.scope)) {
+    const OpDetail* op = graph_.OpOf(s);
     DType type =
         op != nullptr && op->types.valid() ? ParseDType(graph_.Name(op->types)) : DType::kUnknown;
     if (type != DType::kUnknown) return type == term_.dtype;
-    scope = scopes[scope.index()].parent;
   }
   return false;
 }

@@ -43,6 +43,10 @@ struct Transform {
   std::string_view summary;  // one line, no full stop
   std::span<const ParamSpec> params = {};
   bool bound = false;  // a limit, not a prediction: printed with <=
+  // Ops do the recorded work in another time, as on another GPU: their shapes still tell the work.
+  bool same_work = false;
+  // The user says what changes: there is no model that could be wrong.
+  bool stated_by_user = false;
   // Edits the graph. FailedPrecondition (with a Diagnostic) when the trace lacks what it needs.
   absl::Status (*apply)(const Params& params, Editor& edit) = nullptr;
   std::string_view model;    // what changes and how the new times are found, a few sentences

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "base/text.h"
 #include "graph/call_kind.h"
 
 namespace daydream {
@@ -22,7 +23,7 @@ void ReturnAtOnce(Editor& edit, TaskId call, const std::vector<bool>& waits, Dur
     if (task.scope != graph.task(call).scope) break;
     const bool own_wait = task.kind == TaskKind::kWait && task.name == graph.task(call).name;
     const bool sync = task.kind == TaskKind::kCall && waits[next.index()] &&
-                      graph.Name(task.name).find("StreamSynchronize") != std::string_view::npos;
+                      Contains(graph.Name(task.name), "StreamSynchronize");
     if (own_wait || sync) edit.Remove({&next, 1});
   }
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "graph/call_kind.h"
 #include "graph/order.h"
+#include "graph/scopes.h"
 #include "transforms/analysis/capture_memory.h"
 #include "transforms/analysis/gpu_waits.h"
 #include "transforms/analysis/step_changes.h"
@@ -15,7 +17,6 @@ namespace {
 // Places that a warning names before it sums up the others.
 constexpr size_t kMostSites = 3;
 // Modules nest a handful deep; the bound keeps hostile input from long chains.
-constexpr size_t kDeepest = 64;
 constexpr std::string_view kOneLaunch = "launches become one graph launch";
 
 // Launches that one graph launch can stand for: nothing between them has to happen on the host.
@@ -51,10 +52,6 @@ BorderText Describe(Border b) {
       break;
   }
   return {};
-}
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
 }
 
 class Capture {
@@ -167,11 +164,7 @@ class Capture {
     const Task& task = graph().task(t);
     if (task.phase == Phase::kOptimizer || task.phase == Phase::kData) return {};
     std::vector<LayerId> path;  // from the layer outwards
-    const std::span<const Layer> layers = graph().layers();
-    for (LayerId l = task.layer; l.index() < layers.size() && path.size() < kDeepest;) {
-      path.push_back(l);
-      l = layers[l.index()].parent;
-    }
+    for (LayerId l : LayersAround(graph(), task.layer)) path.push_back(l);
     if (path.empty()) return {};
     size_t depth = std::min(path.size(), static_cast<size_t>(options_.depth));
     return {path[path.size() - depth], task.phase};
@@ -238,10 +231,8 @@ class Capture {
 
   // Ops that a border is part of keep their host time.
   void MarkOpsAround(TaskId t) {
-    const std::vector<Scope>& scopes = graph().tables().scopes;
-    ops_of_borders_.resize(scopes.size(), false);
-    for (ScopeId s = graph().task(t).scope; s.index() < scopes.size();
-         s = scopes[s.index()].parent) {
+    ops_of_borders_.resize(graph().tables().scopes.size(), false);
+    for (ScopeId s : ScopesAround(graph(), graph().task(t).scope)) {
       if (ops_of_borders_[s.index()]) break;
       ops_of_borders_[s.index()] = true;
     }
@@ -288,7 +279,7 @@ class Capture {
     edit_.BeginCause(kOneLaunch);
     edit_.SetDuration(graph_launch, Duration::FromDouble(HostCost(s)));
     edit_.SetGap(graph_launch, {});
-    edit_.graph().mutable_task(graph_launch).name = edit_.graph().AddName("cudaGraphLaunch");
+    edit_.Rename(graph_launch, "cudaGraphLaunch");
     Duration last_gap = graph().task(s.launches.back()).gap;
     edit_.Remove(std::span(s.launches).subspan(1));
     // The host still does what follows the last launch.

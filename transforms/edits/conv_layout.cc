@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/text.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/edits/inserted_kernel.h"
 
@@ -11,10 +12,6 @@ namespace {
 
 // Elements of 16 bit in the 16 bytes to which operands of tensor cores are aligned.
 constexpr int64_t kAligned = 8;
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 struct ConvDims {
   Dims gradient, input, weight;  // gradient: of the output; empty in forward

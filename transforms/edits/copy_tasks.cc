@@ -93,7 +93,7 @@ class Copier {
   // One number for all copies of this round of what had one number before.
   uint16_t NumberOf(uint16_t before, int round) {
     auto [it, fresh] = numbers_.try_emplace({before, round}, uint16_t{0});
-    if (fresh) it->second = static_cast<uint16_t>(edit_.graph().NewUnit());
+    if (fresh) it->second = static_cast<uint16_t>(edit_.NewUnit());
     return it->second;
   }
 

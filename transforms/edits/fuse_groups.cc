@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "costmodel/kernel_class.h"
 
 namespace daydream {
@@ -12,10 +13,6 @@ namespace {
 
 // Host tasks looked at between two launches; more than that is not launch overhead.
 constexpr int kMostBetween = 1000;
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 // Compilers and libraries have merged these already, as far as they can.
 bool IsFusedAlready(std::string_view name) {
@@ -238,7 +235,7 @@ void FuseGroups::Merge(const std::vector<TaskId>& run, std::string_view name, Du
 }
 
 void FuseGroups::KeepBetween(const std::vector<TaskId>& run, double kept) {
-  const uint32_t group = edit_.graph().NewUnit();
+  const uint32_t group = edit_.NewUnit();
   for (TaskId t : run) {
     const OpShape& shape = shapes_.Of(t);
     if (!shape.known()) continue;
@@ -246,7 +243,7 @@ void FuseGroups::KeepBetween(const std::vector<TaskId>& run, double kept) {
     const auto work = WorkOf(shape.name, shape.inputs, shape.dtype);
     const bool product = work.has_value() && work->kind != OpWork::Kind::kMemory;
     if (product && !Multiplies(ClassOf(t))) continue;
-    OpChange& change = edit_.graph().mutable_change(shape.scope);
+    OpChange& change = edit_.ChangeOp(shape.scope);
     change.group = group;
     change.between = kept;
   }

@@ -1,10 +1,9 @@
 #include "transforms/edits/neighbour.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/median.h"
 #include "transforms/analysis/kernel_share.h"
 
 namespace daydream {
@@ -78,9 +77,9 @@ class ProgramCopy {
 
   // A delay names the task that holds it up.
   void RemapHolder(TaskId t) {
-    Task& task = edit_.graph().mutable_task(t);
+    const Task& task = edit_.graph().task(t);
     if (task.kind != TaskKind::kDelay || task.detail >= copies_.size()) return;
-    task.detail = copies_[task.detail].value;
+    edit_.SetHolder(t, copies_[task.detail]);
   }
 
   Editor& edit_;
@@ -120,16 +119,11 @@ absl::Status CheckSameGpu(const Graph& a, const Graph& b) {
 }
 
 uint16_t TypicalStep(const Graph& graph) {
-  std::vector<uint16_t> steps;
-  for (size_t i = 0; i < graph.steps().size(); ++i) {
-    if (graph.steps()[i].measured) steps.push_back(static_cast<uint16_t>(i));
+  std::vector<std::pair<Duration, uint16_t>> steps;
+  for (uint16_t i = 0; i < graph.steps().size(); ++i) {
+    if (graph.steps()[i].measured) steps.emplace_back(RecordedPeriod(graph, i), i);
   }
-  if (steps.empty()) return 0;
-  auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
-  std::nth_element(steps.begin(), middle, steps.end(), [&](uint16_t a, uint16_t b) {
-    return std::pair(RecordedPeriod(graph, a), a) < std::pair(RecordedPeriod(graph, b), b);
-  });
-  return *middle;
+  return Median(steps).second;
 }
 
 Duration RecordedPeriod(const Graph& graph, uint16_t step) {

@@ -5,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "costmodel/roofline.h"
 #include "costmodel/wave_scaling.h"
+#include "graph/scopes.h"
 #include "transforms/edits/retime.h"
 
 namespace daydream {
@@ -32,15 +34,15 @@ Duration WorkScaled(Duration measured, Duration floor, double factor) {
 
 }  // namespace
 
-std::string_view Name(OtherGpuMethod method) {
-  switch (method) {
-    case OtherGpuMethod::kShapes:
+std::string_view Name(TermSource source) {
+  switch (source) {
+    case TermSource::kShapes:
       return "shapes";
-    case OtherGpuMethod::kWaves:
+    case TermSource::kWaves:
       return "waves";
-    case OtherGpuMethod::kMeasured:
+    case TermSource::kMeasured:
       return "measurement";
-    case OtherGpuMethod::kClass:
+    case TermSource::kClass:
       break;
   }
   return "class";
@@ -107,14 +109,9 @@ void OtherGpu::LearnBias() {
 // Convolutions are run by kernels of matrix products, too: the op tells.
 bool OtherGpu::IsConvolution(TaskId t, KernelClass kind) const {
   if (kind == KernelClass::kConv) return true;
-  const std::vector<Scope>& scopes = graph_.tables().scopes;
-  ScopeId s = graph_.task(t).scope;
-  for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-    if (scopes[s.index()].kind == EventKind::kOp &&
-        graph_.Name(scopes[s.index()].name).find("conv") != std::string_view::npos) {
-      return true;
-    }
-    s = scopes[s.index()].parent;
+  for (ScopeId s : ScopesAround(graph_, graph_.task(t).scope)) {
+    const Scope& scope = ScopeAt(graph_, s);
+    if (scope.kind == EventKind::kOp && Contains(graph_.Name(scope.name), "conv")) return true;
   }
   return false;
 }
@@ -151,7 +148,7 @@ void OtherGpu::ByShapes(TaskId t, const Setting& s, Kernel& kernel) {
   const OpTime there = There(*known.work, s.format_there);
   TransferRules rules = rules_.transfer;
   rules.floor_ns = kKernelFloorNs * op.kernels;
-  kernel.method = OtherGpuMethod::kShapes;
+  kernel.source = TermSource::kShapes;
   const Duration measured = graph_.task(t).duration;
   if (here.ns <= rules.floor_ns && there.ns <= rules.floor_ns) {
     kernel.same_format = kernel.time = measured;
@@ -176,7 +173,7 @@ void OtherGpu::ByLaunchOrClass(TaskId t, const Setting& s, Kernel& kernel) {
   const KernelDetail* launch = graph_.Kernel(t);
   double factor = 1;
   if (!s.matrix && launch != nullptr && launch->grid[0] > 0 && launch->block[0] > 0) {
-    kernel.method = OtherGpuMethod::kWaves;
+    kernel.source = TermSource::kWaves;
     factor = ScaleWaves(*s.from, target_, LaunchShapeOf(*launch), {}).factor;
   } else {
     factor = ClassRatio(*s.from, target_, s.matrix ? OpFamily::kProduct : OpFamily::kMemory,
@@ -194,7 +191,7 @@ OtherGpu::Kernel OtherGpu::Of(TaskId t) {
   kernel.same_format = kernel.time = graph_.task(t).duration;
   if (setting.from == nullptr) return kernel;
   if (RunAlike(*setting.from, target_)) {
-    kernel.method = OtherGpuMethod::kMeasured;
+    kernel.source = TermSource::kMeasured;
     return kernel;
   }
   if (setting.format_there != setting.format) kernel.lost = setting.format;
@@ -210,10 +207,10 @@ std::string OtherGpu::Explain(TaskId t) {
   const Setting s = SettingOf(t);
   if (s.from == nullptr) return "the recorded GPU is not known: as measured";
   const Kernel kernel = Of(t);
-  std::string text = fmt::format("by {}: ", Name(kernel.method));
-  if (kernel.method == OtherGpuMethod::kMeasured) {
+  std::string text = fmt::format("by {}: ", Name(kernel.source));
+  if (kernel.source == TermSource::kMeasured) {
     text += fmt::format("the {} has the rates of the recorded GPU", target_.name);
-  } else if (kernel.method == OtherGpuMethod::kShapes) {
+  } else if (kernel.source == TermSource::kShapes) {
     const OpWorkTable::Op known = works_.Of(t);
     const OpTime& here = TimesOn(s.from).Of(*known.work, s.format);
     const OpTime there = There(*known.work, s.tf32 ? DType::kTf32 : s.format_there);
@@ -222,7 +219,7 @@ std::string OtherGpu::Explain(TaskId t) {
                         static_cast<double>(ops_[known.scope].total.ns) * 1e-3, s.from->name,
                         daydream::Explain(here), target_.name, daydream::Explain(there),
                         std::exp(bias_.Of(FamilyOf(here))));
-  } else if (kernel.method == OtherGpuMethod::kWaves) {
+  } else if (kernel.source == TermSource::kWaves) {
     const WaveScaling w = ScaleWaves(*s.from, target_, LaunchShapeOf(*graph_.Kernel(t)), {});
     text += fmt::format("{:.2f} waves become {:.2f}, bandwidth {:.0f} GB/s becomes {:.0f}: x{:.3f}",
                         w.waves_from, w.waves_to, s.from->SustainedBandwidth() * 1e-9,
@@ -235,7 +232,7 @@ std::string OtherGpu::Explain(TaskId t) {
     text += fmt::format("bandwidth {:.0f} GB/s becomes {:.0f}", s.from->SustainedBandwidth() * 1e-9,
                         target_.SustainedBandwidth() * 1e-9);
   }
-  if (kernel.tf32 && kernel.method == OtherGpuMethod::kClass) {
+  if (kernel.tf32 && kernel.source == TermSource::kClass) {
     text += fmt::format(", then TF32 at {:.1f}: {:.2f}x faster",
                         target_.SustainedTflops(DType::kTf32), Tf32Gain());
   }

@@ -18,11 +18,11 @@
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/op_work.h"
 #include "transforms/analysis/precision.h"
+#include "transforms/core/editor.h"
 
 namespace daydream {
 
-enum class OtherGpuMethod : uint8_t { kShapes, kWaves, kClass, kMeasured };
-std::string_view Name(OtherGpuMethod method);  // "shapes"
+std::string_view Name(TermSource source);  // "shapes"
 
 struct OtherGpuRules {
   // Which fp32 matrix kernels run in TF32 where the new GPU has it and the recorded one has not.
@@ -37,7 +37,7 @@ class OtherGpu {
   OtherGpu(const Graph& graph, const DeviceSpec& target, const OtherGpuRules& rules);
 
   struct Kernel {
-    OtherGpuMethod method = OtherGpuMethod::kClass;
+    TermSource source = TermSource::kClass;
     Duration same_format;               // on the new GPU in the recorded format
     Duration time;                      // in the format that it runs in there
     bool tf32 = false;                  // came with the GPU

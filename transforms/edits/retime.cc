@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/median.h"
 #include "costmodel/occupancy.h"
 #include "costmodel/op_time.h"
 #include "costmodel/roofline.h"
@@ -124,9 +125,7 @@ Duration KernelFloor(const Graph& graph) {
     if (Blocks(*launch) < device->multiprocessors) times.push_back(task.duration);
   }
   if (times.empty()) return kShortest;
-  auto tenth = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 10);
-  std::nth_element(times.begin(), tenth, times.end());
-  return std::clamp(*tenth, kLeastFloor, kLongestFloor);
+  return std::clamp(Ranked(times, times.size() / 10), kLeastFloor, kLongestFloor);
 }
 
 }  // namespace daydream

@@ -1,3 +1,5 @@
+// accumulate: copies the part of a step before the optimizer, and drops the exchange of gradients
+// in all passes but the last.
 #include <algorithm>
 
 #include "transforms/core/transform.h"

@@ -1,9 +1,13 @@
+// amp: products and convolutions move to tensor cores, bytes are halved where tensors get narrow,
+// and the casts that autocast adds come in.
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/text.h"
 #include "costmodel/roofline.h"
+#include "graph/scopes.h"
 #include "transforms/analysis/kept_peak.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/op_work.h"
@@ -270,8 +274,7 @@ class Amp {
   bool AddsBias(ScopeId op) const {
     if (!op.valid()) return false;
     const std::string_view name = graph().Name(graph().tables().scopes[op.index()].name);
-    return name.find("addmm") != std::string_view::npos ||
-           name.find("AddmmBackward") != std::string_view::npos;
+    return ContainsAny(name, {"addmm", "AddmmBackward"});
   }
 
   // Each matrix op casts its weight (and its bias) once a step, and its input where that comes in
@@ -280,7 +283,9 @@ class Amp {
   void NoteCasts(TaskId t, bool input, bool half_already) {
     const Phase phase = graph().task(t).phase;
     const OpWorkTable::Op op = works_.Of(t);
-    const ScopeId scope = phase == Phase::kBackward ? rules_.OutermostOp(t) : rules_.OpOf(t);
+    // In backward the outermost op is the whole of one autograd function.
+    const ScopeId scope =
+        phase == Phase::kBackward ? OutermostOp(graph(), graph().task(t).scope) : rules_.OpOf(t);
     if (scope.valid() && scope == last_op_) return;  // further kernels of the same op
     last_op_ = scope;
     const bool narrow = FormatFor(t) == DType::kFp8;
@@ -327,7 +332,7 @@ class Amp {
     absl::flat_hash_set<ScopeId> halved;
     for (const ForwardOp& op : ops) {
       if (!InHalf(op) || !halved.insert(op.shape.scope).second) continue;
-      edit_.graph().mutable_change(op.shape.scope).width *= 0.5;
+      edit_.ChangeOp(op.shape.scope).width *= 0.5;
     }
     const double weights =
         MostInAPass(ops, [](const ForwardOp& op) { return InHalf(op) ? op.weights / 2 : 0; });
@@ -367,9 +372,9 @@ class Amp {
     const bool fp32 = dtype == DType::kFp32 || dtype == DType::kUnknown;
     constexpr std::string_view kInFp32[] = {"softmax", "layer_norm", "group_norm", "rms_norm",
                                             "loss",    "exp",        "pow",        "log"};
-    const bool stays = std::any_of(
-        std::begin(kInFp32), std::end(kInFp32),
-        [&](std::string_view part) { return op.shape.name.find(part) != std::string_view::npos; });
+    const bool stays =
+        std::any_of(std::begin(kInFp32), std::end(kInFp32),
+                    [&](std::string_view part) { return Contains(op.shape.name, part); });
     const bool mask = KeptBy(op.shape.name) == Keeps::kMask;
     return op.shape.known() && fp32 && !stays && !mask;
   }
@@ -383,7 +388,10 @@ class Amp {
       notes.back() += fmt::format(", each {:.1f} us of host time", cast_.us());
     }
     if (matrix_ > 0 && dtype_ != DType::kTf32) {
-      notes.push_back(fmt::format("{} of them by their shapes, the others by class", shaped_));
+      notes.push_back(
+          shaped_ == matrix_ ? "all of them by their shapes"
+          : shaped_ == 0     ? "all of them by class"
+                         : fmt::format("{} of them by their shapes, the others by class", shaped_));
     }
     if (!layouts_.empty()) {
       notes.push_back(

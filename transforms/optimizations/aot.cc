@@ -1,3 +1,5 @@
+// aot: graphs of a whole step (transforms/edits/capture.h) without the host work and the
+// allocations of the framework.
 #include "transforms/edits/capture.h"
 #include "transforms/optimizations/optimizations.h"
 

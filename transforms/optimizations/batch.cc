@@ -1,7 +1,10 @@
+// batch: all work is timed anew for other sizes of the batch, each kernel by the model of its op.
 #include <algorithm>
 #include <cmath>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/text.h"
+#include "graph/scopes.h"
 #include "transforms/analysis/batch_sizes.h"
 #include "transforms/analysis/link_rate.h"
 #include "transforms/analysis/loader.h"
@@ -142,17 +145,12 @@ class Batch {
   bool WorksOnGradients(const Task& task) {
     auto [it, inserted] = on_gradients_.try_emplace(task.scope, false);
     if (!inserted) return it->second;
-    const std::vector<Scope>& scopes = graph().tables().scopes;
-    ScopeId s = task.scope;
-    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-      const std::string_view name = graph().Name(scopes[s.index()].name);
-      if (name.find("zero_grad") != std::string_view::npos ||
-          name.find("clip_grad") != std::string_view::npos ||
-          name.find("AccumulateGrad") != std::string_view::npos) {
+    for (ScopeId s : ScopesAround(graph(), task.scope)) {
+      if (ContainsAny(graph().Name(ScopeAt(graph(), s).name),
+                      {"zero_grad", "clip_grad", "AccumulateGrad"})) {
         it->second = true;
         break;
       }
-      s = scopes[s.index()].parent;
     }
     return it->second;
   }
@@ -185,7 +183,7 @@ class Batch {
     moved.bytes = static_cast<uint64_t>(ScaledSize(static_cast<int64_t>(moved.bytes), factor_));
     const Duration latency = std::min(task.duration, kCopyLatency);
     edit_.SetDuration(t, latency + (task.duration - latency).Scaled(factor_));
-    edit_.graph().mutable_task(t).detail = edit_.graph().AddCopyDetail(moved);
+    edit_.SetCopy(t, moved);
   }
 
   // What a collective of the forward pass exchanges are activations (tensor or expert parallel),
@@ -197,8 +195,7 @@ class Batch {
       if (detail == nullptr || task.removed || detail->elements_in <= 0) continue;
       const Scope* scope = graph().ScopeOf(TaskId(i));
       const std::string_view name = graph().Name(detail->name);
-      const bool gathers = name.find("gather") != std::string_view::npos ||
-                           name.find("broadcast") != std::string_view::npos;
+      const bool gathers = ContainsAny(name, {"gather", "broadcast"});
       if (scope != nullptr && !gathers && ForwardScope(task.scope)) {
         activations_.insert(detail->elements_in);
       }
@@ -206,20 +203,12 @@ class Batch {
   }
 
   // Tasks of collectives have a phase of their own; the ranges around them tell the pass.
-  bool ForwardScope(ScopeId s) const {
-    const std::vector<Scope>& scopes = graph().tables().scopes;
-    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-      const std::string_view name = graph().Name(scopes[s.index()].name);
-      if (name.find("forward") != std::string_view::npos ||
-          scopes[s.index()].kind == EventKind::kFrame) {
-        return true;
-      }
-      if (name.find("ackward") != std::string_view::npos ||
-          name.find("DistributedDataParallel") != std::string_view::npos ||
-          name.find("ptimizer") != std::string_view::npos) {
-        return false;
-      }
-      s = scopes[s.index()].parent;
+  bool ForwardScope(ScopeId innermost) const {
+    for (ScopeId s : ScopesAround(graph(), innermost)) {
+      const Scope& scope = ScopeAt(graph(), s);
+      const std::string_view name = graph().Name(scope.name);
+      if (scope.kind == EventKind::kFrame || Contains(name, "forward")) return true;
+      if (ContainsAny(name, {"ackward", "DistributedDataParallel", "ptimizer"})) return false;
     }
     return false;
   }
@@ -234,7 +223,7 @@ class Batch {
     const Duration transfer = graph().Transfer(t);
     const Duration then = transfer.Scaled(factor_);
     edit_.SetDuration(t, graph().task(t).duration - transfer + then);
-    edit_.graph().SetTransfer(t, then);
+    edit_.SetTransfer(t, then);
     ++exchanged_;
   }
 

@@ -1,3 +1,4 @@
+// cache: the share of a loader's work that is reading from storage goes.
 #include <algorithm>
 #include <cmath>
 

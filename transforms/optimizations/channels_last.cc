@@ -1,7 +1,10 @@
+// channels-last: layout changes around convolutions go, and those at the borders of the model come.
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "costmodel/roofline.h"
+#include "graph/scopes.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/op_work.h"
 #include "transforms/analysis/precision.h"
@@ -45,10 +48,6 @@ constexpr ParamSpec kParams[] = {
      .source = "design estimate, not measured: the same bytes in another order"},
     kFloorParam,
 };
-
-bool Contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
 
 class ChannelsLast {
  public:
@@ -138,13 +137,10 @@ class ChannelsLast {
   // Convolutions as products carry the names of products.
   bool InConvolution(TaskId t) {
     if (classes_.Of(t) != KernelClass::kGemm) return false;
-    const std::vector<Scope>& scopes = graph().tables().scopes;
-    ScopeId s = graph().task(t).scope;
-    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-      if (scopes[s.index()].kind != EventKind::kOp) break;
-      const std::string_view op = graph().Name(scopes[s.index()].name);
-      if (Contains(op, "conv") || Contains(op, "Conv")) return true;
-      s = scopes[s.index()].parent;
+    for (ScopeId s : ScopesAround(graph(), graph().task(t).scope)) {
+      const Scope& scope = ScopeAt(graph(), s);
+      if (scope.kind != EventKind::kOp) break;
+      if (ContainsAny(graph().Name(scope.name), {"conv", "Conv"})) return true;
     }
     return false;
   }

@@ -1,3 +1,4 @@
+// checkpointing: copies the forward work of a segment to just before its backward work.
 #include <algorithm>
 #include <map>
 
@@ -174,14 +175,14 @@ class Checkpointing {
   void DropInside(const std::vector<Segment>& segments) {
     absl::flat_hash_set<ScopeId> done;  // copies of a layer share their ops
     for (const Segment& s : segments) {
-      const uint32_t unit = edit_.graph().NewUnit();
+      const uint32_t unit = edit_.NewUnit();
       double input = s.input;
       for (size_t i = s.begin; i < s.end; ++i) {
         const ForwardOp& op = ops_[i];
         if (op.kept <= 0 || !done.insert(op.shape.scope).second) continue;
         const double stays = std::min(input, op.kept);
         input -= stays;
-        OpChange& change = edit_.graph().mutable_change(op.shape.scope);
+        OpChange& change = edit_.ChangeOp(op.shape.scope);
         const double after = stays / op.needed;
         change.returns.push_back({.unit = unit, .from = {}, .share = change.kept - after});
         change.kept = after;

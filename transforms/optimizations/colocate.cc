@@ -1,3 +1,4 @@
+// colocate: puts a second recorded program on the same GPU (transforms/edits/neighbour.h).
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,8 @@
+// compile: finds the regions that torch.compile would compile, merges the small kernels in them and
+// shortens the host work between launches.
 #include <algorithm>
 
+#include "graph/scopes.h"
 #include "transforms/analysis/attention_chains.h"
 #include "transforms/analysis/loader.h"
 #include "transforms/core/floor_param.h"
@@ -230,16 +233,6 @@ class Compile {
     }
   }
 
-  ScopeId OutermostOp(TaskId t) const {
-    const std::vector<Scope>& scopes = graph().tables().scopes;
-    ScopeId outermost, s = graph().task(t).scope;
-    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-      if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
-      s = scopes[s.index()].parent;
-    }
-    return outermost;
-  }
-
   // What is left between launches is the time of generated code, never more than it was.
   void Shorten(const Region& region) {
     const Duration most = Duration::FromDouble(params_["between"]);
@@ -277,13 +270,15 @@ class Compile {
       }
     }
     // What the op of the first launch did before it, unless that was more than an op does.
-    const ScopeId op = OutermostOp(region.first);
+    const ScopeId op = OutermostOp(graph(), graph().task(region.first).scope);
     std::vector<TaskId> before;
     Duration sum;
     for (TaskId t = graph().task(region.first).lane_prev; t.valid() && op.valid();
          t = graph().task(t).lane_prev) {
       const Task& task = graph().task(t);
-      if (task.kind != TaskKind::kHost || waits_[t.index()] || OutermostOp(t) != op) break;
+      if (task.kind != TaskKind::kHost || waits_[t.index()] ||
+          OutermostOp(graph(), task.scope) != op)
+        break;
       before.push_back(t);
       sum += task.duration + task.gap;
     }

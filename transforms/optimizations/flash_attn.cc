@@ -1,3 +1,5 @@
+// flash-attn: each chain of kernels that is attention (transforms/analysis/attention_chains.h)
+// becomes one kernel.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// free-comm: the bound in which collectives cost nothing.
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
 

@@ -1,3 +1,4 @@
+// free-gpu: the bound in which only the host takes time.
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
 
@@ -11,11 +12,11 @@ bool OnGpu(const Graph& graph, TaskId t) {
 
 absl::Status Run(const Params&, Editor& edit) {
   edit.BeginCause("GPU work takes no time");
-  Graph& graph = edit.graph();
+  const Graph& graph = edit.graph();
   for (TaskId t : edit.Select(&OnGpu)) {
     edit.SetDuration(t, {});
     if (graph.task(t).gap != Duration{}) edit.SetGap(t, {});
-    graph.mutable_task(t).earliest = {};
+    edit.SetEarliest(t, {});
   }
   return absl::OkStatus();
 }

@@ -1,3 +1,4 @@
+// free-host: the bound in which only the GPU takes time.
 #include <algorithm>
 
 #include "transforms/core/transform.h"
@@ -15,7 +16,7 @@ bool IsUnexplained(const Graph& graph, const Task& task) {
 
 absl::Status Run(const Params&, Editor& edit) {
   edit.BeginCause("host work takes no time");
-  Graph& graph = edit.graph();
+  const Graph& graph = edit.graph();
   for (TaskId t : edit.Select([](const Graph&g, TaskId id) { return OnHost(g.task(id)); })) {
     edit.SetDuration(t, {});
     if (graph.task(t).gap != Duration{}) edit.SetGap(t, {});
@@ -28,7 +29,7 @@ absl::Status Run(const Params&, Editor& edit) {
   }
   // Boundary conditions are host time as well: when a thread, or a launch that was not recorded,
   // came first.
-  for (size_t i = 0; i < graph.size(); ++i) graph.mutable_task(TaskId(i)).earliest = {};
+  for (size_t i = 0; i < graph.size(); ++i) edit.SetEarliest(TaskId(i), {});
   for (size_t i = 0; i < graph.edges().size(); ++i) {
     const Rule rule = graph.edges()[i].rule;
     if (rule != Rule::kTransform && rule != Rule::kCollective) {

@@ -1,3 +1,4 @@
+// free-launch: the bound in which putting work on the GPU costs nothing.
 #include <algorithm>
 
 #include "transforms/core/transform.h"

@@ -1,6 +1,8 @@
+// fuse: runs of optimizer or elementwise kernels become one kernel that touches each tensor once.
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "transforms/core/floor_param.h"
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
@@ -140,7 +142,7 @@ class Fuse {
 
   absl::Status FusePattern(std::string_view pattern) {
     // A bare word is more likely a slip than a pattern.
-    if (pattern.find(':') == std::string_view::npos) {
+    if (!Contains(pattern, ":")) {
       return MakeStatus(absl::StatusCode::kInvalidArgument,
                         {.code = "E0103",
                          .what = fmt::format("fuse cannot tell what '{}' is", pattern),

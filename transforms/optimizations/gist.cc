@@ -1,7 +1,9 @@
+// gist: encodes what ReLU keeps for backward, for the time of two more kernels a tensor.
 #include <algorithm>
 #include <map>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/text.h"
 #include "costmodel/device.h"
 #include "costmodel/roofline.h"
 #include "transforms/analysis/precision.h"
@@ -103,8 +105,8 @@ class Gist {
       if (relu.change != nullptr && !relu.change->returns.empty()) continue;
       if (reader.step != relu.step || reader.pass != relu.pass) continue;
       if (reader.elements != relu.elements || !reader.backward.valid()) continue;
-      const bool pool = reader.shape.name.find("max_pool") != std::string_view::npos;
-      const bool conv = reader.shape.name.find("conv") != std::string_view::npos;
+      const bool pool = Contains(reader.shape.name, "max_pool");
+      const bool conv = Contains(reader.shape.name, "conv");
       if (!pool && !conv) continue;
       Stash s{.relu = i, .reader = i + 1, .binarize = pool, .bytes = relu.kept};
       s.encoded = pool ? relu.elements / 8 : SparseBytes(relu);
@@ -135,12 +137,11 @@ class Gist {
       ++(s.binarize ? count.first : count.second);
       most = std::max(most, count);
       if (!done.insert(relu.shape.scope).second) continue;
-      OpChange& change = edit_.graph().mutable_change(relu.shape.scope);
+      OpChange& change = edit_.ChangeOp(relu.shape.scope);
       // A decoded tensor is there again while it is used.
       if (!s.binarize) {
-        change.returns.push_back({.unit = edit_.graph().NewUnit(),
-                                  .from = ops_[s.reader].backward,
-                                  .share = change.kept});
+        change.returns.push_back(
+            {.unit = edit_.NewUnit(), .from = ops_[s.reader].backward, .share = change.kept});
       }
       change.kept *= s.encoded / s.bytes;
     }

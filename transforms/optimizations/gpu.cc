@@ -1,3 +1,5 @@
+// gpu: times all work for another GPU (transforms/edits/other_gpu.h) and puts that GPU into the
+// graph.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -95,7 +97,7 @@ class ToGpu {
     DD_RETURN_IF_ERROR(FindRecorded());
     RetimeKernels();
     for (size_t i = 0; i < edit_.recorded_tasks(); ++i) RetimeOther(TaskId(i));
-    edit_.graph().ReplaceDevices(spec_);
+    edit_.ReplaceDevices(spec_);
     if (to().memory_gb != from_->memory_gb) {
       edit_.changes().capacity = static_cast<uint64_t>(to().memory_gb * (1 << 30));
     }
@@ -138,7 +140,11 @@ class ToGpu {
       const OtherGpu::Kernel kernel = other.Of(t);
       kernels.push_back({t, kernel});
       auto [it, inserted] = terms.try_emplace({graph().task(t).name, other.Explain(t)}, all.size());
-      if (inserted) all.push_back({std::string(graph().TaskName(t)), it->first.second, 0, {}, {}});
+      if (inserted) {
+        all.push_back({.kernel = std::string(graph().TaskName(t)),
+                       .source = kernel.source,
+                       .how = it->first.second});
+      }
       KernelTerms& term = all[it->second];
       ++term.kernels;
       term.before += graph().task(t).duration;
@@ -151,22 +157,23 @@ class ToGpu {
     for (const auto& [t, kernel] : kernels) SetKernel(t, kernel);
   }
 
-  // What is not shown one by one is in the last entries, one for each method, so that the entries
+  // What is not shown one by one is in the last entries, one for each source, so that the entries
   // add up.
   static void FoldTerms(std::vector<KernelTerms>& all) {
     if (all.size() <= kTermsKept) return;
-    std::map<std::string, std::pair<size_t, KernelTerms>> rest;  // by method: entries, their sum
+    std::map<TermSource, std::pair<size_t, KernelTerms>> rest;  // entries, their sum
     for (size_t i = kTermsKept; i < all.size(); ++i) {
-      auto& [entries, sum] = rest[all[i].how.substr(0, all[i].how.find(':'))];
+      auto& [entries, sum] = rest[all[i].source];
       ++entries;
       sum.kernels += all[i].kernels;
       sum.before += all[i].before;
       sum.after += all[i].after;
     }
     all.resize(kTermsKept);
-    for (auto& [method, part] : rest) {
+    for (auto& [source, part] : rest) {
       part.second.kernel = fmt::format("[{} others]", part.first);
-      part.second.how = method + ": each by its own terms";
+      part.second.source = source;
+      part.second.how = fmt::format("by {}: each by its own terms", Name(source));
       all.push_back(std::move(part.second));
     }
   }
@@ -174,19 +181,18 @@ class ToGpu {
   void SetKernel(TaskId t, const OtherGpu::Kernel& kernel) {
     const Duration measured = graph().task(t).duration;
     kernel_time_ += measured;
-    by_method_[kernel.method] += measured;
+    by_source_[kernel.source] += measured;
     if (kernel.bounded) ++bounded_;
     if (kernel.lost != DType::kUnknown) lost_.insert(kernel.lost);
     edit_.BeginCause(fmt::format("kernels run on the {}", to().name));
-    const double factor = kernel.method == OtherGpuMethod::kMeasured ? 1 : params_["kernels"];
+    const double factor = kernel.source == TermSource::kMeasured ? 1 : params_["kernels"];
     edit_.SetDuration(t, std::max(kernel.same_format.Scaled(factor), kernel.least_same_format));
     if (!kernel.tf32) return;
     ++tf32_;
     edit_.BeginCause("fp32 matrix kernels run in TF32");
     edit_.SetDuration(t, std::max(kernel.time.Scaled(factor), kernel.least));
     // Later optimizations read from the name in which format it multiplies.
-    Graph& g = edit_.graph();
-    g.mutable_task(t).name = g.AddName(fmt::format("tf32 {}", graph().TaskName(t)));
+    edit_.Rename(t, fmt::format("tf32 {}", graph().TaskName(t)));
   }
 
   void RetimeOther(TaskId t) {
@@ -256,7 +262,7 @@ class ToGpu {
     const Duration transfer = fixed + (now - fixed).Scaled(from / then);
     edit_.BeginCause("collectives run on the new card's links");
     edit_.SetDuration(t, graph().task(t).duration - now + transfer);
-    edit_.graph().SetTransfer(t, transfer);
+    edit_.SetTransfer(t, transfer);
   }
 
   void Tell() {
@@ -264,11 +270,11 @@ class ToGpu {
     std::vector<std::string>& warnings = edit_.changes().warnings;
     notes.push_back(fmt::format("from {} to {}", from_->name, to().name));
     std::string shares;
-    for (OtherGpuMethod m : {OtherGpuMethod::kShapes, OtherGpuMethod::kWaves,
-                             OtherGpuMethod::kClass, OtherGpuMethod::kMeasured}) {
-      if (m == OtherGpuMethod::kMeasured && by_method_[m].ns == 0) continue;
+    for (TermSource m :
+         {TermSource::kShapes, TermSource::kWaves, TermSource::kClass, TermSource::kMeasured}) {
+      if (m == TermSource::kMeasured && by_source_[m].ns == 0) continue;
       const double part =
-          kernel_time_.ns > 0 ? by_method_[m].seconds() / kernel_time_.seconds() : 0;
+          kernel_time_.ns > 0 ? by_source_[m].seconds() / kernel_time_.seconds() : 0;
       shares += fmt::format("{}{:.0f} % by {}", shares.empty() ? "" : ", ", 100 * part, Name(m));
     }
     notes.push_back("kernel time: " + shares);
@@ -313,7 +319,7 @@ class ToGpu {
   Duration floor_;
   const DeviceSpec* from_ = nullptr;
   Duration kernel_time_;
-  std::map<OtherGpuMethod, Duration> by_method_;
+  std::map<TermSource, Duration> by_source_;
   std::set<DType> lost_;
   uint64_t tf32_ = 0, bounded_ = 0, collectives_ = 0, network_ = 0;
   std::string_view link_ = "NVLink";
@@ -330,6 +336,7 @@ constinit const Transform kGpu = {
     .name = "gpu",
     .summary = "The program runs on another GPU, known or described in a file",
     .params = kParams,
+    .same_work = true,
     .apply = &Run,
     .model =
         "Kernels are timed anew one by one. Ops with recorded shapes: the cost model on the new "

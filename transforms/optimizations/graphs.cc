@@ -1,3 +1,4 @@
+// graphs: the launches of a step become CUDA graphs (transforms/edits/capture.h).
 #include "transforms/edits/capture.h"
 #include "transforms/optimizations/optimizations.h"
 

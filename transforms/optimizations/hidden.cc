@@ -1,3 +1,4 @@
+// hidden: finds the widths of a model in its shapes and times all work for other ones.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -242,7 +243,7 @@ class Hidden {
     const Duration transfer = graph().Transfer(t);
     const Duration then = transfer.Scaled(activations ? factor_ : factor_ * factor_);
     edit_.SetDuration(t, graph().task(t).duration - transfer + then);
-    edit_.graph().SetTransfer(t, then);
+    edit_.SetTransfer(t, then);
   }
 
   double factor_;

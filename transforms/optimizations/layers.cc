@@ -1,3 +1,4 @@
+// layers: repeats or removes members of a family of layers, in forward and in backward.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -196,7 +197,7 @@ class Layers {
         params_["parameters"] *
         (static_cast<double>(count_) / static_cast<double>(family_->numbers.size()) - 1);
     memory.push_back(ChangeOfParameters(ProfileMemory(graph()), growth));
-    edit_.graph().GrowParameters(1 + growth);
+    edit_.GrowParameters(1 + growth);
   }
 
   // The optimizer and the exchange of gradients follow the number of parameters.
@@ -221,7 +222,7 @@ class Layers {
     for (TaskId t : gradients) {
       const Duration transfer = graph().Transfer(t), then = transfer.Scaled(factor);
       edit_.SetDuration(t, graph().task(t).duration - transfer + then);
-      edit_.graph().SetTransfer(t, then);
+      edit_.SetTransfer(t, then);
     }
   }
 

@@ -1,8 +1,11 @@
+// multi-stream: spreads independent kernels of a stream over several (Nimble's assignment,
+// transforms/analysis/stream_assignment.h), which then share the GPU.
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "base/median.h"
 #include "graph/call_kind.h"
 #include "transforms/analysis/op_access.h"
 #include "transforms/analysis/precision.h"
@@ -86,9 +89,7 @@ class MultiStream {
     }
     call_ = Duration::FromDouble(params_["call"]);
     if (calls.empty() || params_.given("call")) return;
-    auto middle = calls.begin() + static_cast<std::ptrdiff_t>(calls.size() / 2);
-    std::nth_element(calls.begin(), middle, calls.end());
-    call_ = *middle;
+    call_ = Median(calls);
   }
 
   // Work that something outside of its stream waits for, or that waits for something there.
@@ -386,14 +387,8 @@ class MultiStream {
   LaneId StreamOf(LaneId lane, uint32_t stream) {
     auto [it, fresh] = lanes_.try_emplace({lane, stream}, LaneId::None());
     if (fresh) {
-      const GraphLane from = graph().lane(lane);
-      it->second =
-          edit_.NewLane(fmt::format("{}, {} of several", graph().Name(from.lane.name), stream + 1),
-                        LaneKind::kStream);
-      GraphLane& made = edit_.graph().mutable_lane(it->second);
-      made.lane.device = from.lane.device;
-      made.lane.rank = from.lane.rank;
-      made.queue_depth = from.queue_depth;
+      const std::string_view name = graph().Name(graph().lane(lane).lane.name);
+      it->second = edit_.NewStream(fmt::format("{}, {} of several", name, stream + 1), lane);
     }
     return it->second;
   }

@@ -1,3 +1,4 @@
+// no-data-wait: the bound in which batches are always ready.
 #include "transforms/analysis/loader.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"

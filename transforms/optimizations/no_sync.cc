@@ -1,3 +1,4 @@
+// no-sync: reads of values that are only logged no longer stop the host.
 #include <algorithm>
 #include <map>
 

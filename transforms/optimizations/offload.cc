@@ -1,8 +1,10 @@
+// offload: copies what layers keep for backward to the host and back, on lanes beside the kernels.
 #include <algorithm>
 #include <array>
 #include <map>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/text.h"
 #include "transforms/analysis/host_calls.h"
 #include "transforms/analysis/link_rate.h"
 #include "transforms/analysis/precision.h"
@@ -169,7 +171,7 @@ class Offload {
     std::vector<bool> leaves(ops_.size(), false);
     for (size_t i = 0; i < ops_.size(); ++i) {
       const ForwardOp& op = ops_[i];
-      if (select == "conv" && op.shape.name.find("conv") == std::string_view::npos) continue;
+      if (select == "conv" && !Contains(op.shape.name, "conv")) continue;
       if (!wanted.empty() && !wanted[op.first.index()]) continue;
       leaves[i] = true;
       for (size_t keeper : op.reads) leaves[keeper] = true;
@@ -238,14 +240,10 @@ class Offload {
   }
 
   LaneId LaneOf(CopyWay way, const Task& beside) {
-    const Lane lane = graph().lane(beside.lane).lane;
     auto [it, fresh] = lanes_.try_emplace({beside.lane, way}, LaneId::None());
     if (fresh) {
       it->second =
-          edit_.NewLane(way == kToHost ? "offload" : "prefetch of offloaded", LaneKind::kStream);
-      Lane& own = edit_.graph().mutable_lane(it->second).lane;
-      own.rank = lane.rank;
-      own.device = lane.device;
+          edit_.NewStream(way == kToHost ? "offload" : "prefetch of offloaded", beside.lane);
     }
     return it->second;
   }
@@ -347,9 +345,9 @@ class Offload {
 
   // What waits in host memory is on the GPU again from the begin of its prefetch on.
   void Leave(const Stash& s, TaskId prefetch) {
-    const uint32_t unit = edit_.graph().NewUnit();
+    const uint32_t unit = edit_.NewUnit();
     for (ScopeId scope : s.ops) {
-      OpChange& change = edit_.graph().mutable_change(scope);
+      OpChange& change = edit_.ChangeOp(scope);
       if (change.kept <= 0) continue;  // of another copy of the layer
       change.returns.push_back({.unit = unit, .from = prefetch, .share = change.kept});
       change.kept = 0;

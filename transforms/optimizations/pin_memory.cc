@@ -1,7 +1,9 @@
+// pin-memory: blocking copies become asynchronous, on a lane of their own where that is possible.
 #include <algorithm>
 #include <array>
 #include <map>
 
+#include "base/median.h"
 #include "graph/order.h"
 #include "transforms/analysis/gpu_waits.h"
 #include "transforms/analysis/host_calls.h"
@@ -111,7 +113,7 @@ class PinMemory {
         tails.push_back(params_["staging"] / (-e.lag).seconds());
       }
     }
-    link_.told = std::max(link_.told, MedianRate(tails));
+    link_.told = std::max(link_.told, Median(tails));
     const double usable = UsableLinkRate(graph(), copies_.front().copy);
     if (usable > 0) link_.told = std::min(link_.told, usable);
   }
@@ -145,16 +147,13 @@ class PinMemory {
   }
 
   LaneId CopyLane(const PageableCopy& c) {
-    const GraphLane& from = graph().lane(graph().task(c.copy).lane);
-    auto [it, inserted] = lanes_.try_emplace({from.lane.device, c.direction}, LaneId::None());
+    const LaneId from = graph().task(c.copy).lane;
+    auto [it, inserted] =
+        lanes_.try_emplace({graph().lane(from).lane.device, c.direction}, LaneId::None());
     if (inserted) {
-      GraphLane lane = from;
-      it->second = edit_.NewLane(
+      it->second = edit_.NewStream(
           c.direction == kToDevice ? "pinned copies to the GPU" : "pinned copies to the host",
-          LaneKind::kStream);
-      edit_.graph().mutable_lane(it->second).lane.device = lane.lane.device;
-      edit_.graph().mutable_lane(it->second).lane.rank = lane.lane.rank;
-      edit_.graph().mutable_lane(it->second).queue_depth = lane.queue_depth;
+          from);
     }
     return it->second;
   }

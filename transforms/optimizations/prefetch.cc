@@ -1,3 +1,4 @@
+// prefetch: moves the work of making batches from the program's thread to lanes of workers.
 #include <algorithm>
 #include <cmath>
 

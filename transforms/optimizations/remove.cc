@@ -1,3 +1,4 @@
+// remove: what the user selects is not there.
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
@@ -34,6 +35,7 @@ constinit const Transform kRemove = {
     .name = "remove",
     .summary = "The selected tasks are not there",
     .params = kParams,
+    .stated_by_user = true,
     .apply = &Run,
     .model =
         "Removes the selected tasks. GPU work goes together with the calls that launched "

@@ -1,3 +1,4 @@
+// roofline: the bound in which kernels reach the data sheet of the GPU.
 #include <algorithm>
 
 #include "transforms/analysis/roofline_times.h"

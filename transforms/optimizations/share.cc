@@ -1,3 +1,4 @@
+// share: times all kernels for a part of the GPU's multiprocessors.
 #include <algorithm>
 
 #include "transforms/analysis/kernel_share.h"

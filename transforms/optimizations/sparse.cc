@@ -1,3 +1,4 @@
+// sparse: products whose weights are pruned run faster, as far as the GPU has hardware for that.
 #include <algorithm>
 #include <cmath>
 

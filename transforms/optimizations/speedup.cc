@@ -1,3 +1,4 @@
+// speedup: what the user selects runs faster, by a factor that the user gives.
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
@@ -49,6 +50,7 @@ constinit const Transform kSpeedup = {
     .name = "speedup",
     .summary = "The selected tasks run faster",
     .params = kParams,
+    .stated_by_user = true,
     .apply = &Run,
     .model =
         "Divides the duration of every selected task by the factor; for host tasks also the "

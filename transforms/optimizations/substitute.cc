@@ -1,7 +1,9 @@
-#include <algorithm>
+// substitute: runs of selected kernels become one kernel with a time that the user gives.
 #include <array>
 #include <map>
 
+#include "base/median.h"
+#include "graph/scopes.h"
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
 #include "transforms/edits/fuse_groups.h"
@@ -106,20 +108,7 @@ class Substitute {
                          .effect = "the time of the new kernel is not known",
                          .fix = "give it with time= or factor="});
     }
-    auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end());
-    return *middle;
-  }
-
-  // Ops of the framework nest; the outermost one is what the program called.
-  ScopeId OutermostOp(TaskId t) const {
-    const std::vector<Scope>& scopes = graph().tables().scopes;
-    ScopeId outermost, s = graph().task(t).scope;
-    for (int depth = 0; depth < 64 && s.index() < scopes.size(); ++depth) {
-      if (scopes[s.index()].kind == EventKind::kOp) outermost = s;
-      s = scopes[s.index()].parent;
-    }
-    return outermost;
+    return Median(times);
   }
 
   std::vector<std::vector<TaskId>> Groups() const {
@@ -144,7 +133,7 @@ class Substitute {
           continue;
         }
         std::array<uint64_t, 3> key{task.step, 0, 0};
-        const ScopeId op = OutermostOp(t);
+        const ScopeId op = OutermostOp(graph(), graph().task(t).scope);
         if (per == "op") key[1] = op.valid() ? op.index() + 1 : 0;
         if (per == "op" && !op.valid()) key[2] = t.index();  // on its own
         if (per == "layer")

@@ -68,12 +68,7 @@ LaneId FindStream(Editor& edit, const StreamTarget& target, LaneId like) {
     }
   }
   if (target.name.empty()) return LaneId::None();
-  LaneId made = edit.NewLane(target.name, LaneKind::kStream);
-  GraphLane& lane = edit.graph().mutable_lane(made);
-  lane.lane.device = near.lane.device;
-  lane.lane.rank = near.lane.rank;
-  lane.queue_depth = near.queue_depth;
-  return made;
+  return edit.NewStream(target.name, like);
 }
 
 size_t MoveToStream(Editor& edit, std::span<const TaskId> tasks, const MoveAction& action) {
@@ -201,7 +196,7 @@ size_t ShiftToPreviousStep(Editor& edit, std::span<const TaskId> tasks,
       if (TaskId wait = OwnWait(graph, home); fresh && wait.valid()) it->second = wait;
       if (call != home && graph.task(call).step == graph.task(to).step) {
         it->second = MoveCall(edit, call, it->second);
-        edit.graph().mutable_task(call).step = graph.task(home).step;
+        edit.SetStep(call, graph.task(home).step);
       }
     }
   } else {

@@ -1,6 +1,7 @@
 // What the traces that an option file works on have to hold.
 #include <algorithm>
 
+#include "base/text.h"
 #include "transforms/analysis/precision.h"
 #include "transforms/scenario/option_run.h"
 
@@ -14,9 +15,8 @@ bool HasScope(const Graph& graph, EventKind kind) {
 
 // Layers are numbered ("conv2d #7") when no names of modules were recorded.
 bool HasModuleNames(const Graph& graph) {
-  return std::any_of(graph.layers().begin(), graph.layers().end(), [&](const Layer& l) {
-    return graph.Name(l.name).find(" #") == std::string_view::npos;
-  });
+  return std::any_of(graph.layers().begin(), graph.layers().end(),
+                     [&](const Layer& l) { return !Contains(graph.Name(l.name), " #"); });
 }
 
 bool HasShapes(const Graph& graph) {

@@ -1,0 +1,181 @@
+// What stands in a list of the program has its tests and its page. A new importer, command, rule or
+// optimization fails here until it has them; so a list in a page is never behind the program.
+// DD_UPDATE_DOCS=1 rewrites the list of docs/formats.md.
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+#include "tests/source_tree.h"
+#include "trace/importer.h"
+#include "transforms/core/select_term.h"
+#include "transforms/optimizations/optimizations.h"
+
+namespace daydream {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+
+const fs::path kRoot(DAYDREAM_SOURCE_DIR);
+constexpr std::string_view kBegin = "<!-- generated: DD_UPDATE_DOCS=1 registries_test -->\n";
+constexpr std::string_view kEnd = "<!-- end of generated text -->\n";
+
+std::string TextOf(const std::string& path) { return ReadText(kRoot / path); }
+
+// All test sources below `folder` as one text.
+std::string TestsIn(const std::string& folder) {
+  std::string text;
+  for (const SourceFile& file : SourceFiles({"_test.cc"})) {
+    if (file.path.starts_with(folder)) text += ReadText(kRoot / file.path);
+  }
+  return text;
+}
+
+std::string OutputOf(const std::string& args) {
+  FILE* pipe = popen(fmt::format("'{}' {} 2>&1 </dev/null", DAYDREAM_BINARY, args).c_str(), "r");
+  if (pipe == nullptr) return "";
+  std::string output;
+  std::array<char, 4096> buffer;
+  for (size_t n; (n = fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    output.append(buffer.data(), n);
+  }
+  return pclose(pipe) == 0 ? output : "";
+}
+
+TEST(Importers, EachHasAFuzzTargetWithACorpus) {
+  std::vector<std::string> missing;
+  for (const Importer* importer : Importers()) {
+    const std::string name = fmt::format("import_{}_fuzz", importer->name);
+    const std::string target = fmt::format("tests/fuzz/{}.cc", name);
+    if (!Contains(TextOf(target), fmt::format("\"{}\"", importer->name))) missing.push_back(target);
+    const fs::path corpus = kRoot / "tests/fuzz/corpus" / name;
+    if (!fs::is_directory(corpus) || fs::is_empty(corpus)) missing.push_back(corpus.string());
+  }
+  EXPECT_THAT(missing, IsEmpty());
+}
+
+TEST(Importers, EachHasATestOfItsName) {
+  for (const Importer* importer : Importers()) {
+    bool found = false;
+    for (const SourceFile& file : SourceFiles({"_test.cc"})) {
+      found |= file.path.starts_with("tests/trace/") && Contains(file.path, importer->name);
+    }
+    EXPECT_TRUE(found) << "no tests/trace/..." << importer->name << "_test.cc";
+  }
+}
+
+TEST(Importers, TheirListInTheFormatsIsThatOfTheProgram) {
+  std::string list = std::string(kBegin) + "| `--from` | what it reads |\n|---|---|\n";
+  for (const Importer* importer : Importers()) {
+    list += fmt::format("| `{}` | {} |\n", importer->name, importer->summary);
+  }
+  list += kEnd;
+  std::string page = TextOf("docs/formats.md");
+  const size_t begin = page.find(kBegin), end = page.find(kEnd);
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end);
+  const std::string old = page.substr(begin, end + kEnd.size() - begin);
+  if (std::getenv("DD_UPDATE_DOCS") != nullptr && old != list) {
+    page.replace(begin, old.size(), list);
+    std::ofstream(kRoot / "docs/formats.md", std::ios::binary) << page;
+    return;
+  }
+  EXPECT_EQ(old, list) << "DD_UPDATE_DOCS=1 renews it";
+}
+
+class EachCommand : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(DAYDREAM_BINARY)) GTEST_SKIP() << "the program is not built";
+    for (const std::string& line : SplitLines(OutputOf("help --markdown"))) {
+      if (line.starts_with("## daydream ")) names_.push_back(line.substr(12));
+    }
+    // The list of the program has a line for each.
+    const std::string list = TextOf("tools/commands/commands.def");
+    size_t lines = 0;
+    for (size_t at = list.find("\nCOMMAND("); at != std::string::npos;
+         at = list.find("\nCOMMAND(", at + 1)) {
+      ++lines;
+    }
+    ASSERT_EQ(names_.size(), lines);
+  }
+  std::vector<std::string> names_;
+};
+
+TEST_F(EachCommand, HasACaseInTheTestsOfTheCommandLine) {
+  const std::string tests = TestsIn("tests/tools/");
+  for (const std::string& name : names_) {
+    const bool run = Contains(tests, fmt::format("Run(\"{}", name)) ||
+                     Contains(tests, fmt::format("(\"{} ", name));
+    EXPECT_TRUE(run) << "no test in tests/tools/ runs `daydream " << name << "`";
+  }
+}
+
+TEST_F(EachCommand, ExplainsItselfWithAnExample) {
+  for (const std::string& name : names_) {
+    const std::string help = OutputOf(name + " --help");
+    EXPECT_TRUE(Contains(help, "daydream " + name)) << name << ": " << help;
+    EXPECT_TRUE(Contains(help, "Examples")) << name << ": " << help;
+  }
+}
+
+TEST(Selectors, TheirKeysAreInTheGlossaryAndInTheReference) {
+  const std::string glossary = TextOf("docs/glossary.md");
+  const std::string term = glossary.substr(glossary.find("\n## selectors"));
+  const std::string reference = TextOf("docs/optimization-file-reference.md");
+  const std::string table = reference.substr(reference.find("\n## Selectors"));
+  std::vector<std::string> words = {"where", "not",    "any",   "all",  "launched_by", "inside",
+                                    "after", "before", "first", "last", "between"};
+  for (std::string_view key : SelectorKeys()) words.emplace_back(key);
+  for (const std::string& word : words) {
+    EXPECT_TRUE(Contains(term.substr(0, term.find("\n## ", 1)), word)) << word;
+    EXPECT_TRUE(Contains(table.substr(0, table.find("\n## ", 1)), "`" + word + "`")) << word;
+  }
+}
+
+TEST(Bounds, AreThoseThatTheGlossaryNames) {
+  const std::string glossary = TextOf("docs/glossary.md");
+  const std::string after = glossary.substr(glossary.find("\n## bound\n"));
+  const std::string term = after.substr(0, after.find("\n## ", 1));
+  for (const Transform* t : Transforms()) {
+    if (t->bound) EXPECT_TRUE(Contains(term, t->name)) << t->name;
+  }
+}
+
+// The first comment of a rule's file, of build.cc's list and of docs/how-it-works.md belong
+// together.
+TEST(Rules, EachIsExplained) {
+  const std::string page = TextOf("docs/how-it-works.md");
+  for (const auto& entry : fs::directory_iterator(kRoot / "graph")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with("rule_") || !name.ends_with(".cc")) continue;
+    EXPECT_TRUE(Contains(page, "`" + name + "`")) << name;
+  }
+}
+
+// A row of a trace is what its columns hold (trace/trace.h).
+TEST(Numbers, BytesOfARow) {
+  const size_t bytes =
+      sizeof(decltype(Trace::start)::value_type) + sizeof(decltype(Trace::duration)::value_type) +
+      sizeof(decltype(Trace::lane)::value_type) + sizeof(decltype(Trace::name)::value_type) +
+      sizeof(decltype(Trace::kind)::value_type) + sizeof(decltype(Trace::correlation)::value_type) +
+      sizeof(decltype(Trace::detail)::value_type);
+  EXPECT_TRUE(Contains(TextOf("trace/trace.h"), fmt::format("{} bytes a row", bytes))) << bytes;
+}
+
+TEST(Numbers, BytesOfATask) {
+  EXPECT_TRUE(Contains(TextOf("graph/graph.h"), fmt::format("Plain data, {} bytes", sizeof(Task))))
+      << sizeof(Task);
+}
+
+}  // namespace
+}  // namespace daydream
