@@ -1,7 +1,13 @@
 // Rules Q1-Q3 (graph/queue.h): how deep the launch queue of each stream is, which calls were
 // blocked by it, and the edges that would block others if the GPU were slower.
+//
+// Q1: the call in place p returns when the operation in place p - (depth - 1) starts. Q2: the depth
+// is read from calls that took long while the queue was deep, if enough of them agree. Q3: every
+// call whose releasing operation starts inside of it was blocked, however short it is.
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
@@ -16,6 +22,7 @@ constexpr uint32_t kDeepInFlight = 512;                // rule Q2
 constexpr Duration kLongCall = Duration::Us(30);       // rule Q2
 constexpr Duration kReleaseWindow = Duration::Us(15);  // rule Q2
 constexpr size_t kLeastBlockedCalls = 20;              // rule Q2
+constexpr Instant kNever{std::numeric_limits<int64_t>::max() / 4};
 
 bool MayBlock(CallKind kind) {
   return kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch ||
@@ -51,28 +58,109 @@ Duration TrimmedMean(std::vector<Duration>& s) {
   return Duration{sum / static_cast<int64_t>(s.size() - 2 * cut)};
 }
 
+// What waits in a launch queue. Launches at the end of a window count though their operation was
+// not recorded: the queue was as full with them.
+struct Place {
+  TaskId call;       // None: not recorded
+  TaskId operation;  // None: not recorded
+  Instant start;     // of the operation
+};
+
+// What became of a call that submits work.
+struct Outcome {
+  LaneId stream;       // None: no operation was recorded
+  bool place = false;  // it took a place in the stream's queue
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+// Copies often alternate between kinds; longer patterns are rare.
+constexpr size_t kLongestPattern = 8, kPatternOver = 64;
+
+// After how many calls outcomes repeat, in nine of ten of the last; 0: they do not.
+size_t PeriodOf(std::span<const Outcome> past) {
+  for (size_t period = 1; period <= kLongestPattern && period * 2 <= past.size(); ++period) {
+    const size_t over = std::min(kPatternOver, past.size() - period);
+    size_t same = 0;
+    for (size_t i = past.size() - over; i < past.size(); ++i) same += past[i] == past[i - period];
+    if (same * 10 >= over * 9) return period;
+  }
+  return 0;
+}
+
+// The calls of the end of the window whose operations were not recorded, but had a place in the
+// queue of `stream`, in order. What became of them is told by the calls of the same API on their
+// thread before; a copy that no pattern tells goes between host and device.
+std::vector<TaskId> UnrecordedLaunches(const Graph& graph, LaneId stream,
+                                       std::span<const Outcome> outcome_of) {
+  struct Calls {
+    bool copies = false;
+    std::vector<Outcome> past;  // up to the last whose operation was recorded
+    std::vector<TaskId> after;
+  };
+  Instant last = Instant::Min();
+  std::vector<TaskId> found;
+  absl::flat_hash_map<NameId, CallKind> kinds;
+  for (const GraphLane& thread : graph.lanes()) {
+    if (thread.lane.kind != LaneKind::kThread) continue;
+    absl::flat_hash_map<NameId, Calls> apis;
+    for (TaskId call = thread.first; call.valid(); call = graph.task(call).lane_next) {
+      const Task& task = graph.task(call);
+      if (task.kind != TaskKind::kCall || task.removed) continue;
+      auto [kind, first] = kinds.try_emplace(task.name, CallKind::kOther);
+      if (first) kind->second = ClassifyCall(graph.Name(task.name));
+      if (!MayBlock(kind->second) || kind->second == CallKind::kGraphLaunch) continue;
+      const Outcome& outcome = outcome_of[call.index()];
+      if (outcome.stream == stream) last = std::max(last, task.recorded_start);
+      Calls& api = apis[task.name];
+      api.copies = kind->second == CallKind::kCopyAsync;
+      api.after.push_back(call);
+      if (!outcome.stream.valid()) continue;
+      for (TaskId t : api.after) api.past.push_back(outcome_of[t.index()]);
+      api.after.clear();
+    }
+    for (const auto& [name, api] : apis) {
+      if (api.past.empty()) continue;
+      const size_t period = PeriodOf(api.past);
+      if (period == 0 && api.copies) continue;
+      for (size_t k = 0; k < api.after.size(); ++k) {
+        const size_t back = period == 0 ? 1 : period - k % period;
+        const Outcome& like = api.past[api.past.size() - back];
+        if (like.stream == stream && like.place) found.push_back(api.after[k]);
+      }
+    }
+  }
+  const auto start = [&](TaskId call) { return graph.task(call).recorded_start; };
+  std::erase_if(found, [&](TaskId call) { return start(call) <= last; });
+  std::sort(found.begin(), found.end(),
+            [&](TaskId x, TaskId y) { return std::pair(start(x), x) < std::pair(start(y), y); });
+  return found;
+}
+
 class QueueRule {
  public:
   explicit QueueRule(Builder& b)
       : b_(b), quick_(QuickCalls(b)), unblocked_(b.trace.names->size()) {}
 
-  void Find(LaneId lane, bool nvidia) {
-    const std::vector<uint32_t>& stream = b_.stream_ops[lane.index()];
-    uint32_t depth = DepthOf(stream, nvidia);
+  void Find(LaneId lane, const std::vector<TaskId>& unrecorded, bool nvidia) {
+    std::vector<Place> places;
+    for (uint32_t i : b_.stream_ops[lane.index()]) {
+      const GpuOp& op = b_.ops[i];
+      if (TakesPlace(b_.graph, op.task)) places.push_back({op.call, op.task, op.start});
+    }
+    for (TaskId call : unrecorded) places.push_back({call, TaskId::None(), kNever});
+    const uint32_t depth = DepthOf(places, nvidia);
     b_.graph.mutable_lane(lane).queue_depth = depth;
     TaskId last_call;
-    for (size_t i = 0; i < stream.size(); ++i) {
-      const GpuOp& op = b_.ops[stream[i]];
-      if (!op.call.valid() || op.call == last_call || b_.waits[op.call.index()] ||
-          !MayBlock(b_.KindOf(op.call))) {
-        continue;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const TaskId call = places[i].call;
+      if (call == last_call || !MayWait(call)) continue;
+      last_call = call;
+      const Place* release = depth > 1 && i + 1 >= depth ? &places[i + 1 - depth] : nullptr;
+      if (release != nullptr && !release->operation.valid()) break;  // 1021 and more unrecorded
+      if (release == nullptr || release->start <= b_.Start(call)) {
+        unblocked_[b_.graph.task(call).name.index()].push_back(b_.RecordedDuration(call));
       }
-      last_call = op.call;
-      const GpuOp* release = depth > 0 && i >= depth ? &b_.ops[stream[i - depth]] : nullptr;
-      if (release == nullptr || release->end <= b_.Start(op.call)) {
-        unblocked_[b_.graph.task(op.call).name.index()].push_back(b_.RecordedDuration(op.call));
-      }
-      if (release != nullptr) pairs_.push_back({release, op.call});
+      if (release != nullptr) pairs_.push_back({*release, call});
     }
   }
 
@@ -83,40 +171,44 @@ class QueueRule {
       if (!unblocked_[i].empty()) own[i] = TrimmedMean(unblocked_[i]);
     }
     for (const auto& [release, call] : pairs_) {
-      Duration slack = b_.End(call) - release->end;
+      Duration slack = b_.End(call) - release.start;
       if (slack < Duration{}) continue;  // refuted: it returned while the queue was this full
       Duration lag = std::min(kQueueReleaseLag, slack);
-      if (release->end > b_.Start(call)) {
+      if (release.start > b_.Start(call)) {
         ++b_.report.queue_blocked;
         Task& task = b_.graph.mutable_task(call);
         task.duration = std::min(task.duration, own[task.name.index()]);
         lag = b_.typical_lags() ? kQueueReleaseLag : slack;
         b_.waits[call.index()] = true;
       }
-      b_.AddEdge(release->task, call, lag, Rule::kQueue, Anchor::kEnd, Anchor::kEnd);
+      b_.AddEdge(release.operation, call, lag, Rule::kQueue, Anchor::kStart, Anchor::kEnd);
     }
   }
 
  private:
+  bool MayWait(TaskId call) const {
+    return call.valid() && !b_.waits[call.index()] && MayBlock(b_.KindOf(call));
+  }
+
   // Rule Q2.
-  uint32_t DepthOf(const std::vector<uint32_t>& stream, bool nvidia) const {
+  uint32_t DepthOf(const std::vector<Place>& places, bool nvidia) const {
     std::vector<uint32_t> depths;
     uint32_t unblocked = 0;
-    size_t done = 0;
-    for (size_t i = 0; i < stream.size(); ++i) {
-      const GpuOp& op = b_.ops[stream[i]];
-      if (!op.call.valid() || !MayBlock(b_.KindOf(op.call))) continue;
-      while (done < i && b_.ops[stream[done]].end <= b_.End(op.call)) ++done;
-      uint32_t in_flight = static_cast<uint32_t>(i - done);
-      Duration own = quick_[b_.graph.task(op.call).name.index()];
-      Duration duration = b_.RecordedDuration(op.call);
+    size_t started = 0;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const TaskId call = places[i].call;
+      if (!call.valid() || !MayBlock(b_.KindOf(call))) continue;
+      while (started < i && places[started].start <= b_.End(call)) ++started;
+      const auto in_flight = static_cast<uint32_t>(i - started + 1);
+      Duration own = quick_[b_.graph.task(call).name.index()];
+      Duration duration = b_.RecordedDuration(call);
       bool slow = duration > kLongCall || duration > own * 4;
       if (!slow || in_flight < kDeepInFlight) {
         if (!slow) unblocked = std::max(unblocked, in_flight);
         continue;
       }
-      if (std::optional<size_t> release = ReleaseBefore(stream, done, b_.End(op.call))) {
-        depths.push_back(static_cast<uint32_t>(i - *release));
+      if (std::optional<size_t> release = ReleaseBefore(places, started, b_.End(call))) {
+        depths.push_back(static_cast<uint32_t>(i - *release + 1));
       }
     }
     if (depths.size() >= kLeastBlockedCalls) {
@@ -129,17 +221,14 @@ class QueueRule {
     return nvidia ? std::max(kDefaultQueueDepth, unblocked + 1) : 0;
   }
 
-  // Position of the operation that ended about kQueueReleaseLag before `end`, if one ended within
-  // the window; `done` is the first operation that ended later.
-  std::optional<size_t> ReleaseBefore(const std::vector<uint32_t>& stream, size_t done,
-                                      Instant end) const {
+  // Position of the operation that started about kQueueReleaseLag before `end`, if one started
+  // within the window; `started` is the first operation that started later.
+  static std::optional<size_t> ReleaseBefore(const std::vector<Place>& places, size_t started,
+                                             Instant end) {
     std::optional<size_t> best;
-    for (size_t k = done; k-- > 0;) {
-      Duration back = end - b_.ops[stream[k]].end;
-      if (back > kReleaseWindow) break;
-      auto off = [&](size_t j) {
-        return std::abs((end - b_.ops[stream[j]].end - kQueueReleaseLag).ns);
-      };
+    for (size_t k = started; k-- > 0;) {
+      if (end - places[k].start > kReleaseWindow) break;
+      auto off = [&](size_t j) { return std::abs((end - places[j].start - kQueueReleaseLag).ns); };
       if (!best || off(k) < off(*best)) best = k;
     }
     return best;
@@ -148,32 +237,49 @@ class QueueRule {
   Builder& b_;
   std::vector<Duration> quick_;  // by NameId
   Samples unblocked_;
-  std::vector<std::pair<const GpuOp*, TaskId>> pairs_;  // releasing operation, call
+  std::vector<std::pair<Place, TaskId>> pairs_;  // releasing operation, call
 };
 
+bool IsDeviceMemory(Memory m) { return m == Memory::kDevice || m == Memory::kArray; }
+
 }  // namespace
+
+bool TakesPlace(const Graph& graph, TaskId gpu_task) {
+  if (graph.task(gpu_task).kind != TaskKind::kMemcpy) return IsGpu(graph.task(gpu_task).kind);
+  const CopyDetail* copy = graph.Copy(gpu_task);
+  return copy != nullptr && IsDeviceMemory(copy->from) && IsDeviceMemory(copy->to);
+}
 
 void AddQueueLimits(Builder& b) {
   bool nvidia = true;
   for (size_t row = 0; row < b.trace.rows() && nvidia; ++row) {
     if (b.trace.kind[row] == EventKind::kCall) nvidia = !b.trace.EventName(row).starts_with("hip");
   }
+  std::vector<Outcome> outcomes(b.graph.size());
+  for (const GpuOp& op : b.ops) {
+    if (op.call.valid()) outcomes[op.call.index()] = {op.lane, TakesPlace(b.graph, op.task)};
+  }
   QueueRule rule(b);
-  for (size_t lane = 0; lane < b.stream_ops.size(); ++lane) {
-    if (!b.stream_ops[lane].empty()) rule.Find(LaneId(lane), nvidia);
+  for (size_t i = 0; i < b.stream_ops.size(); ++i) {
+    const LaneId lane(i);
+    if (!b.stream_ops[i].empty()) {
+      rule.Find(lane, UnrecordedLaunches(b.graph, lane, outcomes), nvidia);
+    }
   }
   rule.Couple();
 }
 
 void RebuildQueueEdges(Graph& graph, LaneId lane) {
   const uint32_t depth = graph.lane(lane).queue_depth;
-  if (depth == 0) return;
+  if (depth < 2) return;
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Duration> known;
   std::vector<Edge>& edges = graph.mutable_edges();
   std::vector<TaskId> call_of(graph.size());
+  std::vector<Outcome> outcomes(graph.size());
   for (const Edge& e : edges) {
-    if (e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd && graph.task(e.to).lane == lane) {
+    if (e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd) {
       call_of[e.to.index()] = e.from;
+      outcomes[e.from.index()] = {graph.task(e.to).lane, TakesPlace(graph, e.to)};
     } else if (e.rule == Rule::kQueue && graph.task(e.from).lane == lane) {
       known[{e.from.value, e.to.value}] = e.lag;
     }
@@ -181,23 +287,28 @@ void RebuildQueueEdges(Graph& graph, LaneId lane) {
   std::erase_if(edges, [&](const Edge& e) {
     return e.rule == Rule::kQueue && graph.task(e.from).lane == lane;
   });
-  std::vector<TaskId> live;
+  std::vector<TaskId> places;
   TaskId last_call;
-  for (TaskId t = graph.lane(lane).first; t.valid(); t = graph.task(t).lane_next) {
-    const Task& task = graph.task(t);
-    if (task.removed || !IsGpu(task.kind)) continue;
-    live.push_back(t);
-    TaskId call = call_of[t.index()];
-    if (live.size() <= depth || !call.valid() || call == last_call) continue;
+  auto take_place = [&](TaskId operation, TaskId call) {
+    places.push_back(operation);
+    if (!call.valid() || call == last_call) return;
     last_call = call;
-    TaskId release = live[live.size() - 1 - depth];
-    if (call_of[release.index()] == call) continue;  // a graph launch deeper than the queue
+    if (places.size() < depth) return;
+    const TaskId release = places[places.size() - depth];
+    if (!release.valid() || call_of[release.index()] == call) return;
     auto it = known.find({release.value, call.value});
     graph.AddEdge({.from = release,
                    .to = call,
                    .lag = it == known.end() ? kQueueReleaseLag : it->second,
                    .rule = Rule::kQueue,
+                   .from_anchor = Anchor::kStart,
                    .to_anchor = Anchor::kEnd});
+  };
+  for (TaskId t = graph.lane(lane).first; t.valid(); t = graph.task(t).lane_next) {
+    if (!graph.task(t).removed && TakesPlace(graph, t)) take_place(t, call_of[t.index()]);
+  }
+  for (TaskId call : UnrecordedLaunches(graph, lane, outcomes)) {
+    take_place(TaskId::None(), call);
   }
 }
 

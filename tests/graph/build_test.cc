@@ -202,33 +202,6 @@ TEST(BlockingRule, PinnedCopiesDoNotBlock) {
   EXPECT_EQ(built.report.blocking_calls, 0u);
 }
 
-// Launches run ahead of a slow stream until 1022 are in flight.
-TEST(QueueRule, DepthIsFoundAndBlockedCallsKeepOnlyTheirOwnWork) {
-  TraceSketch s;
-  LaneId cpu = s.Thread(), gpu = s.Stream();
-  constexpr int kLaunches = 2500, kDepth = 1022;
-  std::vector<double> kernel_end(kLaunches);
-  double host = 0, stream = 0;
-  for (int i = 0; i < kLaunches; ++i) {
-    double begin = host, end = host + 5;
-    if (i >= kDepth) end = std::max(end, kernel_end[i - kDepth] + 5.5);
-    stream = std::max(stream + 1, end + 3);
-    s.Launch(cpu, gpu, "k", begin, end - begin, stream, 50);
-    kernel_end[i] = stream = stream + 50;
-    host = end + 1;
-  }
-  BuiltGraph built = Build(s);
-  Graph& g = built.graph;
-  EXPECT_EQ(g.lane(gpu).queue_depth, static_cast<uint32_t>(kDepth));
-  EXPECT_GT(built.report.queue_blocked, 1000u);
-  ExpectReplaysExactly(g);
-  for (size_t i = 0; i < g.size(); ++i) {
-    if (g.task(TaskId(i)).kind == TaskKind::kKernel) g.mutable_task(TaskId(i)).duration = {};
-  }
-  TaskId last = Find(g, "cudaLaunchKernel", TaskKind::kCall, kLaunches - 1);
-  EXPECT_NEAR(EndUs(Play(g), last), kLaunches * 6, 30) << "the pure host time";
-}
-
 // Forward on the main thread, backward on the engine's thread, optimizer on the main thread.
 TraceSketch TrainingStep() {
   TraceSketch s;

@@ -141,7 +141,7 @@ TEST(Editor, FindsLaunchesOfWhatItInserted) {
 
 TEST(Editor, QueueEdgesFollowTheNewPositions) {
   ThreeKernels g;
-  g.graph.mutable_lane(g.stream).queue_depth = 1;
+  g.graph.mutable_lane(g.stream).queue_depth = 2;  // a launch waits for the one before to start
   RebuildQueueEdges(g.graph, g.stream);
   int64_t before = g.Makespan();
   Editor edit(g.graph);

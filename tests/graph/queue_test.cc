@@ -1,0 +1,191 @@
+// Rules Q1-Q3 on programs that run ahead of the GPU until the launch queue is full. Times are in
+// microseconds.
+#include "graph/queue.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "graph/validate.h"
+#include "simulator/simulate.h"
+#include "tests/graph/trace_sketch.h"
+#include "tests/real_traces.h"
+#include "trace/importer.h"
+
+namespace daydream {
+namespace {
+
+constexpr int kPlaces = 1022;
+constexpr double kCall = 5, kBetween = 1, kRelease = 5.25;
+constexpr double kHost = kCall + kBetween;  // of each piece of work when nothing blocks
+
+enum class Work { kKernel, kPinnedCopy, kDeviceCopy };
+
+// A program that submits `count` pieces of work, `pattern` again and again, each 50 us long, as a
+// GPU with 1022 places lets it. What starts after `window` was not recorded.
+class Program {
+ public:
+  Program(int count, std::vector<Work> pattern, double window = 1e12) {
+    const LaneId cpu = sketch_.Thread(), gpu = sketch_.Stream();
+    double host = 0, stream = 0;
+    std::vector<double> starts;  // of what takes a place
+    for (int i = 0; i < count; ++i) {
+      const Work work = pattern[static_cast<size_t>(i) % pattern.size()];
+      const double begin = host;
+      double end = begin + kCall;
+      if (work != Work::kPinnedCopy) {
+        if (starts.size() + 1 >= kPlaces) {
+          end = std::max(end, starts[starts.size() + 1 - kPlaces] + kRelease);
+        }
+      }
+      stream = std::max(stream + 1, end + 3);
+      if (work != Work::kPinnedCopy) starts.push_back(stream);
+      const auto id = static_cast<uint32_t>(i + 1);
+      sketch_.Call(cpu, work == Work::kKernel ? "cudaLaunchKernel" : "cudaMemcpyAsync", begin,
+                   end - begin, id);
+      if (stream < window) Submit(gpu, work, stream, id);
+      stream += 50;
+      host = end + kBetween;
+    }
+    auto built = BuildGraph(sketch_.Build());
+    EXPECT_TRUE(built.ok()) << built.status();
+    built_ = *std::move(built);
+    EXPECT_TRUE(Validate(built_.graph).ok()) << Validate(built_.graph);
+  }
+
+  const Graph& graph() const { return built_.graph; }
+  const BuildReport& report() const { return built_.report; }
+  uint32_t depth() const {
+    for (const GraphLane& lane : graph().lanes()) {
+      if (lane.lane.kind == LaneKind::kStream) return lane.queue_depth;
+    }
+    return 0;
+  }
+  // When the last call returns if the GPU needs `factor` of its time.
+  double HostEnd(double factor) const {
+    Graph g = graph();
+    TaskId last;
+    for (size_t i = 0; i < g.size(); ++i) {
+      Task& task = g.mutable_task(TaskId(i));
+      if (IsGpu(task.kind)) task.duration = task.duration.Scaled(factor);
+      if (task.kind == TaskKind::kCall) last = TaskId(i);
+    }
+    auto timeline = Simulate(g);
+    EXPECT_TRUE(timeline.ok()) << timeline.status();
+    return static_cast<double>(timeline->end[last.index()].ns) / 1e3;
+  }
+
+ private:
+  void Submit(LaneId gpu, Work work, double start, uint32_t id) {
+    if (work == Work::kKernel) return sketch_.Kernel(gpu, "k", start, 50, id);
+    const Memory from = work == Work::kPinnedCopy ? Memory::kPinned : Memory::kDevice;
+    sketch_.Copy(gpu, from, Memory::kDevice, 1 << 20, start, 50, id);
+  }
+
+  TraceSketch sketch_;
+  BuiltGraph built_;
+};
+
+void ExpectReplaysExactly(const Graph& g) {
+  auto timeline = Simulate(g);
+  ASSERT_TRUE(timeline.ok()) << timeline.status();
+  for (size_t i = 0; i < g.size(); ++i) {
+    EXPECT_EQ(timeline->start[i], g.task(TaskId(i)).recorded_start) << g.TaskName(TaskId(i));
+  }
+}
+
+std::set<std::tuple<uint32_t, uint32_t, int64_t>> QueueEdges(const Graph& g) {
+  std::set<std::tuple<uint32_t, uint32_t, int64_t>> edges;
+  for (const Edge& e : g.edges()) {
+    if (e.rule != Rule::kQueue) continue;
+    EXPECT_EQ(e.from_anchor, Anchor::kStart);
+    EXPECT_EQ(e.to_anchor, Anchor::kEnd);
+    edges.insert({e.from.value, e.to.value, e.lag.ns});
+  }
+  return edges;
+}
+
+TEST(QueueRule, ABlockedCallReturnsWhenTheOperation1021PlacesEarlierStarts) {
+  Program p(2500, {Work::kKernel});
+  EXPECT_EQ(p.depth(), kPlaces);
+  EXPECT_GT(p.report().queue_blocked, 1000u);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_NEAR(p.HostEnd(0), 2500 * kHost, 30) << "the pure host time";
+  // Twice as slow: the last call waits for the start of kernel 2499 - 1021 = 1478.
+  EXPECT_NEAR(p.HostEnd(2), 1478 * 101 + 8 + kRelease + kBetween, 30);
+}
+
+TEST(QueueRule, CopiesBetweenHostAndDeviceTakeNoPlace) {
+  Program p(4000, {Work::kKernel, Work::kPinnedCopy, Work::kPinnedCopy});
+  EXPECT_EQ(p.depth(), kPlaces);
+  EXPECT_GT(p.report().queue_blocked, 150u);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_NEAR(p.HostEnd(0), 4000 * kHost, 30);
+}
+
+TEST(QueueRule, CopiesWithinTheDeviceTakeOne) {
+  Program p(2500, {Work::kKernel, Work::kDeviceCopy});
+  EXPECT_EQ(p.depth(), kPlaces);
+  EXPECT_GT(p.report().queue_blocked, 1000u);
+  ExpectReplaysExactly(p.graph());
+}
+
+// 1500 launches; what starts after 30 ms was not recorded. Call 1021 + n waits for kernel n, and
+// 588 of them were recorded.
+TEST(QueueRule, LaunchesWhoseOperationTheWindowCutOffTakePlaces) {
+  Program p(1500, {Work::kKernel}, 30000);
+  EXPECT_GT(p.report().queue_blocked, 300u);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_NEAR(p.HostEnd(0), 1500 * kHost, 30);
+}
+
+// Copies alternate between kinds: of those that were cut off every other one takes a place.
+TEST(QueueRule, CutOffCopiesAreTakenForTheKindThatIsTheirTurn) {
+  Program p(3000, {Work::kKernel, Work::kPinnedCopy, Work::kDeviceCopy}, 80000);
+  EXPECT_EQ(p.depth(), kPlaces);
+  EXPECT_GT(p.report().queue_blocked, 800u);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_NEAR(p.HostEnd(0), 3000 * kHost, 30);
+}
+
+TEST(QueueRule, WhatEditsFindAnewIsWhatWasFound) {
+  for (double window : {1e12, 80000.0}) {
+    Program p(3000, {Work::kKernel, Work::kPinnedCopy, Work::kDeviceCopy}, window);
+    Graph again = p.graph();
+    for (size_t lane = 0; lane < again.lanes().size(); ++lane) {
+      RebuildQueueEdges(again, LaneId(lane));
+    }
+    EXPECT_GT(QueueEdges(again).size(), 100u);
+    EXPECT_EQ(QueueEdges(again), QueueEdges(p.graph())) << window;
+  }
+}
+
+// 1288 calls of this recording were blocked at the same depth, so that its host alone, without a
+// GPU in its way, needs a third of the time.
+TEST(QueueRule, AV100IsExactly1022Deep) {
+  const auto file = RealTraceFolder() / "gpus/resnet50-bs32.v100-sxm2.json.gz";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile(file.string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  Graph g = std::move(built->graph);
+  uint32_t depth = 0;
+  for (const GraphLane& lane : g.lanes()) depth = std::max(depth, lane.queue_depth);
+  EXPECT_EQ(depth, 1022u);
+  EXPECT_EQ(built->report.queue_blocked, 1288u);
+  for (size_t i = 0; i < g.size(); ++i) {
+    Task& task = g.mutable_task(TaskId(i));
+    if (IsGpu(task.kind) || task.kind == TaskKind::kDelay) task.duration = task.gap = {};
+  }
+  auto timeline = Simulate(g);
+  ASSERT_TRUE(timeline.ok()) << timeline.status();
+  EXPECT_NEAR(timeline->makespan.ms(), 161.7, 0.5);
+}
+
+}  // namespace
+}  // namespace daydream
