@@ -46,6 +46,12 @@ class Repeater {
         place_[t.index()] = count[s]++;
         if (s == step_) by_place_[lane].push_back(t);
       }
+      // In other steps the same place is as far from the end: the first one recorded may have lost
+      // its begin.
+      for (TaskId t = source_.lane(LaneId(lane)).first; t.valid(); t = source_.task(t).lane_next) {
+        const uint16_t s = source_.task(t).step;
+        if (s != step_) place_[t.index()] += count[step_] - count[s];
+      }
     }
   }
 

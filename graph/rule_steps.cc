@@ -1,6 +1,8 @@
-// Rules I1, I2: host work belongs to the step in which it starts, GPU work to the step in which its
-// call starts. Periods are those of graph/step_windows.h: the CPU's step marks say little while the
-// CPU runs ahead.
+// Rules I1 to I3: host work belongs to the step in which it starts, GPU work to the step in which
+// its call starts. A stream runs its work in the order of its launches, so work whose call was not
+// recorded lies between the steps of what was launched before and after it; what comes before all
+// of that was launched before the recording, for a step that is not in it. Periods are those of
+// graph/step_windows.h: the CPU's step marks say little while the CPU runs ahead.
 #include <algorithm>
 
 #include "graph/builder.h"
@@ -10,18 +12,26 @@ namespace daydream {
 namespace {
 
 constexpr size_t kMostSteps = 60000;  // Task::step has 16 bits
+// Calls of a recording that are lost on the way, at most, for all that has none at the begin of a
+// stream to be work from before the recording.
+constexpr double kMostLost = 0.02;
 
-// Steps as the graph knows them. Work after the last mark gets a step of its own that is not
-// counted, so that it does not stretch the last real one.
+// Begins of the steps on the host, by Graph::steps(). Work before the first mark and after the last
+// one gets steps of its own that are not counted, so that it does not stretch the real ones. Before
+// a first step that is warm-up none is needed: nobody counts it.
 std::vector<Instant> AddSteps(Builder& b) {
-  std::vector<Instant> begins;
   const std::vector<Step>& steps = b.report.steps.steps;
-  if (b.report.steps.measured() < 2) {
+  if (b.report.steps.measured() == 0 || b.report.steps.method == StepMethod::kWindow) {
     b.graph.AddStep({.label = steps.empty() ? "window" : steps.front().label});
     return {Instant::Min()};
   }
+  std::vector<Instant> begins;
+  if (steps.front().use == StepUse::kMeasured) {
+    begins.push_back(Instant::Min());
+    b.graph.AddStep({.label = std::string(kBeforeTheFirstStep), .measured = false});
+  }
   for (const Step& step : steps) {
-    if (begins.size() == kMostSteps) {
+    if (begins.size() >= kMostSteps) {
       b.report.warnings.push_back(fmt::format("{} steps; those after the first {} are not counted",
                                               steps.size(), kMostSteps));
       begins.push_back(step.begin);
@@ -38,10 +48,79 @@ std::vector<Instant> AddSteps(Builder& b) {
 
 uint16_t StepAt(const std::vector<Instant>& begins, Instant t) {
   auto it = std::upper_bound(begins.begin(), begins.end(), t);
-  return static_cast<uint16_t>(it - begins.begin() - 1);
+  return static_cast<uint16_t>(std::max<ptrdiff_t>(it - begins.begin() - 1, 0));
 }
 
-// Lanes on which the GPU work of some step began.
+// The step of every GPU operation, by index into Builder::ops.
+class StepsOfOps {
+ public:
+  explicit StepsOfOps(const Builder& b) : b_(b), step_(b.ops.size()) {
+    FindLaunched();
+    for (const std::vector<uint32_t>& stream : b.stream_ops) PlaceUnlaunched(stream);
+  }
+
+  uint16_t Of(uint32_t op) const { return step_[op]; }
+
+ private:
+  bool Launched(uint32_t op) const { return b_.ops[op].call.valid(); }
+
+  // Launched operations, when those of each step begin on the GPU, and whether calls get lost: an
+  // operation that follows a launched one on its stream was launched later, so its call was there
+  // to be recorded.
+  void FindLaunched() {
+    const size_t steps = b_.graph.steps().size();
+    gpu_begin_.assign(steps, Instant{std::numeric_limits<int64_t>::max()});
+    size_t launched = 0, lost = 0;
+    for (const std::vector<uint32_t>& stream : b_.stream_ops) {
+      bool any = false;
+      for (uint32_t op : stream) {
+        any |= Launched(op);
+        lost += any && !Launched(op);
+        if (!Launched(op)) continue;
+        ++launched;
+        step_[op] = b_.graph.task(b_.ops[op].call).step;
+        gpu_begin_[step_[op]] = std::min(gpu_begin_[step_[op]], b_.ops[op].start);
+      }
+    }
+    calls_get_lost_ = static_cast<double>(lost) > kMostLost * static_cast<double>(launched);
+    gpu_begin_[0] = Instant::Min();
+    // A step without any begins with the next one.
+    for (size_t s = steps - 1; s-- > 1;) gpu_begin_[s] = std::min(gpu_begin_[s], gpu_begin_[s + 1]);
+  }
+
+  void PlaceUnlaunched(const std::vector<uint32_t>& stream) {
+    const auto last = static_cast<uint16_t>(b_.graph.steps().size() - 1);
+    // Steps of the launched operations around each one, from behind and from the front.
+    std::vector<uint16_t> most(stream.size());
+    uint16_t next = last;
+    bool any = false;
+    for (size_t i = stream.size(); i-- > 0;) {
+      if (Launched(stream[i])) next = std::min(next, step_[stream[i]]), any = true;
+      most[i] = next;
+    }
+    uint16_t least = 0;
+    bool before = any && !calls_get_lost_;  // all that was launched is still to come
+    for (size_t i = 0; i < stream.size(); ++i) {
+      const uint32_t op = stream[i];
+      if (Launched(op)) {
+        least = std::max(least, step_[op]);
+        before = false;
+        continue;
+      }
+      const uint16_t by_time = StepAt(gpu_begin_, b_.ops[op].start);
+      // Calls of two threads may cross: what the stream says last holds.
+      step_[op] = before ? uint16_t{0} : std::min(std::max(by_time, least), most[i]);
+    }
+  }
+
+  const Builder& b_;
+  std::vector<uint16_t> step_;
+  std::vector<Instant> gpu_begin_;  // by step
+  bool calls_get_lost_ = false;
+};
+
+// Lanes on which the GPU work of some step began. What was launched before the recording begins
+// nothing.
 void MarkLanes(Graph& graph, std::span<const Instant> start) {
   std::vector<TaskId> first(graph.steps().size());
   for (size_t i = 0; i < graph.size(); ++i) {
@@ -50,11 +129,31 @@ void MarkLanes(Graph& graph, std::span<const Instant> start) {
     TaskId& of_step = first[task.step];
     if (!of_step.valid() || start[i] < start[of_step.index()]) of_step = TaskId(i);
   }
+  if (graph.steps()[0].label == kBeforeTheFirstStep) first[0] = TaskId::None();
   for (size_t l = 0; l < graph.lanes().size(); ++l)
     graph.mutable_lane(LaneId(l)).marks_steps = false;
   for (TaskId t : first) {
     if (t.valid()) graph.mutable_lane(graph.task(t).lane).marks_steps = true;
   }
+}
+
+// Where one step is counted, its host's time is part of the answer: time of the mark behind the
+// last thing recorded in it becomes a task, as far as nothing else follows.
+void CloseLoneStep(Builder& b) {
+  const Steps& found = b.report.steps;
+  if (found.measured() != 1 || !found.lane.valid()) return;
+  const auto step = std::find_if(found.steps.begin(), found.steps.end(),
+                                 [](const Step& s) { return s.use == StepUse::kMeasured; });
+  const TaskId last = b.graph.lane(found.lane).last;
+  if (!last.valid() || b.Start(last) < step->begin || step->end <= b.End(last)) return;
+  Task rest{.duration = step->end - b.End(last),
+            .lane = found.lane,
+            .scope = b.graph.task(last).scope,
+            .step = b.graph.task(last).step,
+            .kind = TaskKind::kHost};
+  rest.name = b.graph.AddName(step->label);
+  b.Append(rest, b.End(last), step->end);
+  b.graph.mutable_task(last).gap = {};
 }
 
 void RecordPeriods(Builder& b) {
@@ -75,7 +174,7 @@ void RecordPeriods(Builder& b) {
 }  // namespace
 
 void AssignSteps(Builder& b) {
-  std::vector<Instant> begins = AddSteps(b);
+  const std::vector<Instant> begins = AddSteps(b);
   for (size_t lane = 0; lane < b.graph.lanes().size(); ++lane) {
     bool stream = b.graph.lane(LaneId(lane)).lane.kind == LaneKind::kStream;
     if (stream) continue;
@@ -83,16 +182,14 @@ void AssignSteps(Builder& b) {
       b.graph.mutable_task(t).step = StepAt(begins, b.Start(t));
     }
   }
+  CloseLoneStep(b);
+  const StepsOfOps of_ops(b);
   for (size_t lane = 0; lane < b.graph.lanes().size(); ++lane) {
     if (b.graph.lane(LaneId(lane)).lane.kind != LaneKind::kStream) continue;
     uint16_t step = 0;
     for (TaskId t = b.graph.lane(LaneId(lane)).last; t.valid(); t = b.graph.task(t).lane_prev) {
       uint32_t op = b.op_of_task.size() > t.index() ? b.op_of_task[t.index()] : Builder::kNone;
-      if (op != Builder::kNone && b.ops[op].call.valid()) {
-        step = b.graph.task(b.ops[op].call).step;
-      } else if (op != Builder::kNone) {
-        step = StepAt(begins, b.ops[op].start);
-      }
+      if (op != Builder::kNone) step = of_ops.Of(op);
       b.graph.mutable_task(t).step = step;  // delays belong to the operation they delay
     }
   }

@@ -17,7 +17,27 @@ StepMarks::StepMarks(const Graph& graph) : graph_(graph), by_(graph.steps().size
     const By by = graph.lane(task.lane).marks_steps ? By::kMarkedGpu : By::kGpu;
     by_[task.step] = std::max(by_[task.step], by);
   }
+  for (size_t s = 0; s < by_.size(); ++s) {
+    if (!graph.steps()[s].measured) continue;
+    if (lone_.has_value() || s == 0) {
+      lone_.reset();
+      break;
+    }
+    lone_ = s;
+  }
 }
+
+namespace {
+
+// Of a step that no GPU work follows.
+StepWindow LastWindow(const StepExtent& own, const StepExtent& previous, Instant before) {
+  if (!own.host.has_value() || (own.gpu && previous.gpu))
+    return {std::min(before, own.last), own.last};
+  const StepWindow gpu = {own.first, own.last};
+  return own.gpu && gpu.length() > own.host->length() ? gpu : *own.host;
+}
+
+}  // namespace
 
 bool StepMarks::Begins(const Task& task) const {
   if (by_[task.step] == By::kMarkedGpu && !graph_.lane(task.lane).marks_steps) return false;
@@ -39,6 +59,10 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
     extent.any = true;
     if (marks.Begins(task)) extent.first = std::min(extent.first, start[i]);
     if (marks.Ends(task)) extent.last = std::max(extent.last, end[i]);
+    if (task.step != marks.lone() || !IsHost(task.kind)) continue;
+    if (!extent.host.has_value()) extent.host = {start[i], end[i]};
+    extent.host->begin = std::min(extent.host->begin, start[i]);
+    extent.host->end = std::max(extent.host->end, end[i]);
   }
   return StepWindows(extents);
 }
@@ -56,8 +80,10 @@ std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {
     if (s + 1 < steps && extents[s + 1].gpu) {
       Instant begin = own.gpu || s == 0 ? own.first : before;
       windows[s] = {begin, std::max(begin, extents[s + 1].first)};
+    } else if (s == 0) {
+      windows[s] = {own.first, own.last};
     } else {
-      windows[s] = {s == 0 ? own.first : std::min(before, own.last), own.last};
+      windows[s] = LastWindow(own, extents[s - 1], before);
     }
     before = own.last;
   }

@@ -1,13 +1,18 @@
 // Where one step ends and the next begins, seen from the GPU.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/time.h"
 #include "graph/graph.h"
 
 namespace daydream {
+
+// Label of the step that holds what came before the first mark, where that step counts.
+inline constexpr std::string_view kBeforeTheFirstStep = "(before the first step)";
 
 struct StepWindow {
   Instant begin, end;
@@ -20,6 +25,9 @@ struct StepWindow {
 // The last step with GPU work has no next one: its window runs from the end of the last GPU task of
 // the step before to the end of its own. Steps without GPU tasks go by their host tasks, steps
 // without tasks are empty. Removed tasks count: they take no time but still mark a place.
+//
+// Where one step counts and no GPU work lies before or behind it, its window is that of its host
+// work, or of its GPU work when that takes longer.
 //
 // The start of a step's GPU work follows the host while the host is the bottleneck and the GPU's
 // backlog while the GPU is, so the windows of a steady run have the steady period in both cases
@@ -37,11 +45,14 @@ class StepMarks {
   // Whether this task, which belongs to a step of the graph, can be the first or last of it.
   bool Begins(const Task& task) const;
   bool Ends(const Task& task) const { return IsGpu(task.kind) || !HasGpu(task.step); }
+  // The only step that counts; none when there are more, or fewer.
+  std::optional<size_t> lone() const { return lone_; }
 
  private:
   enum class By : uint8_t { kAll, kGpu, kMarkedGpu };
   const Graph& graph_;
   std::vector<By> by_;
+  std::optional<size_t> lone_;
 };
 
 // First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
@@ -49,6 +60,7 @@ struct StepExtent {
   bool gpu = false;
   bool any = false;  // else it has no tasks
   Instant first, last;
+  std::optional<StepWindow> host = {};  // of the lone step: first start and last end of host tasks
 };
 // The same windows from what they depend on.
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);

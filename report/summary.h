@@ -49,7 +49,7 @@ struct Group {
 
 struct Summary {
   size_t steps = 0;           // windows counted
-  Duration step;              // StepTime(): the median
+  Duration step;              // StepTime()
   Duration window;            // mean length of the windows: what the shares below refer to
   Duration gpu_busy;          // at least one stream has work
   Duration exposed_comm;      // only communication runs on the GPU

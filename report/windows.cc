@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/step_windows.h"
+#include "simulator/simulate.h"
 
 namespace daydream {
 namespace {
@@ -29,6 +30,14 @@ std::vector<size_t> CountedSteps(const Graph& graph) {
   return measured.empty() ? all : measured;
 }
 
+std::vector<Duration> CountedPeriods(const Graph& graph, const Timeline& timeline) {
+  const std::vector<Duration> all = StepPeriods(graph, timeline);
+  if (graph.steps().size() <= 1) return all;
+  std::vector<Duration> counted;
+  for (size_t s : CountedSteps(graph)) counted.push_back(all[s - 1]);
+  return counted;
+}
+
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline) {
   std::vector<Window> windows;
   std::vector<StepWindow> steps = StepWindows(graph, timeline.start, timeline.end);
@@ -39,6 +48,22 @@ std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline)
   }
   if (windows.empty()) windows.push_back(Everything(graph, timeline));
   return windows;
+}
+
+BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
+  std::vector<Window> windows = CountedWindows(graph, timeline);
+  std::vector<PathSegment> inside;
+  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
+    PathSegment part = s;
+    part.begin = s.begin;
+    part.end = s.begin + d;
+    inside.push_back(part);
+  });
+  BoundBy path = SumByResource(inside);
+  for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
+    *d = *d / static_cast<int64_t>(windows.size());
+  }
+  return path;
 }
 
 std::vector<Interval> Union(std::vector<Interval> intervals) {

@@ -20,9 +20,15 @@ struct Window {
 // them is measured; none for a graph of one step.
 std::vector<size_t> CountedSteps(const Graph& graph);
 
+// StepPeriods() of them, whose mean is StepTime(); of a graph of one step its whole length.
+std::vector<Duration> CountedPeriods(const Graph& graph, const Timeline& timeline);
+
 // The windows of graph/step_windows.h for every counted step; one window over everything when there
 // is none. In time order, cut where they would overlap.
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
+
+// Critical path by resource, a counted window. REQUIRES: a timeline with blockers.
+BoundBy PathPerStep(const Graph& graph, const Timeline& timeline);
 
 struct Interval {
   Instant begin, end;

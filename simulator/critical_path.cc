@@ -70,6 +70,7 @@ class Walk {
 
   void BackTo(Instant begin, TaskId task, Rule rule, bool lag, Resource resource) {
     if (begin >= now_) return;
+    if (g_.task(task).phase == Phase::kData) resource = Resource::kData;
     path_.push_back({begin, now_, task, rule, lag, resource});
     now_ = begin;
   }

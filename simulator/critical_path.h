@@ -9,6 +9,7 @@
 
 namespace daydream {
 
+// kData: whatever is done for the phase "data", so that it agrees with the sum by phase.
 enum class Resource : uint8_t { kGpu, kCpu, kComm, kData };
 
 // One stretch of the critical path. Segments touch: each begins where the one before ends, and

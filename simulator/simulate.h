@@ -57,8 +57,10 @@ class Plan {
 // For a graph with one step one entry: its whole length from the first start to the last end.
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
 
-// Median period over the measured steps: "the step time" everywhere in daydream.
+// Mean period over the measured steps: "the step time" everywhere in daydream, what a stopwatch
+// would show (docs/decisions/004-step-time-is-the-gpu-period.md).
 Duration StepTime(const Graph& graph, const Timeline& timeline);
+Duration MeanOf(std::span<const Duration> durations);  // 0 of none
 // The same from the periods of at least two steps.
 Duration StepTimeOf(std::span<const GraphStep> steps, std::span<const Duration> periods);
 

@@ -18,6 +18,7 @@ namespace {
 // overlaps. So a few tasks a step and lane are enough.
 struct Candidates {
   std::vector<TaskId> first, last;
+  std::vector<TaskId> host_first, host_last;  // of the lone step, a lane each
 };
 
 class CandidateFinder {
@@ -28,6 +29,7 @@ class CandidateFinder {
     for (const GraphLane& lane : g.lanes()) {
       Walk(lane.first, true);
       Walk(lane.last, false);
+      if (marks_.lone().has_value() && !one_) FindHost(lane, *marks_.lone());
     }
   }
 
@@ -35,6 +37,16 @@ class CandidateFinder {
   std::vector<Candidates> of_step;
 
  private:
+  void FindHost(const GraphLane& lane, size_t step) {
+    auto mine = [&](TaskId t) { return g_.task(t).step == step && IsHost(g_.task(t).kind); };
+    TaskId first = lane.first, last = lane.last;
+    while (first.valid() && !mine(first)) first = g_.task(first).lane_next;
+    while (last.valid() && !mine(last)) last = g_.task(last).lane_prev;
+    if (!first.valid()) return;
+    of_step[step].host_first.push_back(first);
+    of_step[step].host_last.push_back(last);
+  }
+
   // The step whose begin or end `t` can be, or none.
   size_t StepOf(const Task& t, bool begin) const {
     if (one_) return 0;
@@ -81,6 +93,13 @@ struct StepBatch::Impl {
     for (TaskId t : c.last) {
       extent.last.ns = std::max(extent.last.ns, end[t.index() * kWidth + scenario]);
     }
+    for (size_t i = 0; i < c.host_first.size(); ++i) {
+      const StepWindow lane = {{start[c.host_first[i].index() * kWidth + scenario]},
+                               {end[c.host_last[i].index() * kWidth + scenario]}};
+      if (i == 0) extent.host = lane;
+      extent.host->begin = std::min(extent.host->begin, lane.begin);
+      extent.host->end = std::max(extent.host->end, lane.end);
+    }
     return extent;
   }
 
@@ -114,6 +133,7 @@ absl::StatusOr<StepBatch> StepBatch::Make(const Graph& graph) {
   std::vector<TaskId> watched;
   for (const Candidates& c : impl->candidates.of_step) {
     watched.insert(watched.end(), c.first.begin(), c.first.end());
+    watched.insert(watched.end(), c.host_first.begin(), c.host_first.end());
   }
   DD_ASSIGN_OR_RETURN(impl->program, Program::Compile(graph, watched));
   impl->start = LargeArray((graph.size() + 1) * kWidth);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "report/windows.h"
+#include "simulator/simulate.h"
 #include "transforms/analysis/precision.h"
 #include "transforms/analysis/roofline_times.h"
 
@@ -115,15 +116,14 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least) {
     const Task& task = after.task(TaskId(i));
     if (least[i] > Duration{}) busy[{task.step, task.lane}] += least[i];
   }
-  std::optional<Duration> shortest;
+  std::vector<Duration> busiest;
   for (size_t step : CountedSteps(after)) {
-    Duration most;
+    Duration& most = busiest.emplace_back();
     for (const auto& [key, time] : busy) {
       if (key.first == step) most = std::max(most, time);
     }
-    shortest = std::min(shortest.value_or(most), most);
   }
-  return shortest.value_or(Duration{});
+  return MeanOf(busiest);
 }
 
 void SetInterval(Prediction& p, const Doubts& doubts) {
@@ -132,7 +132,7 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   const double rules =
       std::max(std::fabs(replay.error()), std::fabs(replay.typical_error().value_or(0))) / kNinety;
   const double spread =
-      1.2533 * replay.spread() / std::sqrt(static_cast<double>(std::max<size_t>(replay.steps, 1)));
+      replay.spread() / std::sqrt(static_cast<double>(std::max<size_t>(replay.steps, 1)));
   // The ranges of parameters say already what the models may be off by, as far as they go.
   double ranges = 0;
   for (const ParamEnds& ends : doubts.params) {
@@ -142,7 +142,7 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   const double model = std::sqrt(std::max(0.0, doubts.model * doubts.model - ranges));
   // One draw for all: a larger doubt makes every single draw reach further.
   const double uneven = doubts.resampled.empty() ? spread : 0;
-  const double shared = std::hypot(rules, model, doubts.run);
+  const double shared = std::hypot(rules, model, std::hypot(doubts.run, doubts.host / kNinety));
   const double normal = std::hypot(shared, uneven);
   // Resampled steps scatter around their own middle, which need not be the step itself.
   double middle = 0;

@@ -25,7 +25,10 @@ struct Doubts {
   // Standard deviations, as shares of the step.
   double model = 0;  // of the optimizations' effects (report/predict/residuals.h), or learned
   double run = 0;    // what the same program differs by from run to run; 0 when in `model`
-  Duration floor;    // UntouchedGpuTime(): no step is shorter
+  // How far the step is off when the recording's cost lies otherwise on the host's work, as a
+  // share: counts as the end of 90 %.
+  double host = 0;
+  Duration floor;  // UntouchedGpuTime(): no step is shorter
   // Measured pairs behind the optimization that is least checked; learned rows when there are any.
   size_t rows = 0;
   bool learned = false;
@@ -37,16 +40,17 @@ struct Doubts {
 // (other descriptions do not hold the fp32 rate of matrix cores). Else 0. Collectives wait for
 // others: 0. O(tasks).
 std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline);
-// Of a step: on the busiest stream, in the counted step with the least of it.
+// Of a step: on its busiest stream, as a mean over the counted steps.
 Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 
 // Fills low, high, least_speedup, most_speedup, confidence and why of `p`: the ends of the middle
 // 90 % of 4096 draws, with a fixed seed, each `p.step` times
-//   a resampled step time over their median (without any: a normal error of 1.2533 spread /
-//     sqrt(steps), from the step times of the replay);
+//   a resampled step time over their median (without any: a normal error of spread / sqrt(steps),
+//     from the measured step times);
 //   for every parameter what the step changes to at a value drawn evenly from its range, between
 //     the replays at both ends and the one at its default on straight lines;
-//   a normal error whose variance is the sum of those of `run`, of `model` (less the variance that
+//   a normal error whose variance is the sum of those of `run`, of `host`, of `model` (less the
+//   variance that
 //     the parameters bring, which are part of the models and of learned errors), and of the replay:
 //     the larger of |replay error| and |typical error| counts as the end of 90 %.
 // A larger doubt never makes the interval narrower.

@@ -4,15 +4,15 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "report/parallel.h"
 #include "report/predict/error_kind.h"
 #include "report/predict/intervals.h"
 #include "report/predict/kernel_time.h"
+#include "report/predict/merge_changes.h"
 #include "report/predict/residuals.h"
 #include "report/predict/settings.h"
-#include "report/summary.h"
+#include "report/predict/unchecked.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 #include "transforms/scenario/apply.h"
@@ -24,50 +24,22 @@ namespace {
 // Step times drawn anew for an interval: fewer for large graphs, so that they take no longer than
 // about a second.
 constexpr size_t kLeastResampled = 32;
+// Share of the critical path from which on the host bounds a step.
+constexpr double kHostBound = 0.5;
 constexpr size_t kResampledTasks = 100'000'000;
-
-BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
-  std::vector<Window> windows = CountedWindows(graph, timeline);
-  std::vector<PathSegment> inside;
-  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
-    PathSegment part = s;
-    part.begin = s.begin;
-    part.end = s.begin + d;
-    inside.push_back(part);
-  });
-  BoundBy path = SumByResource(inside);
-  for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
-    *d = *d / static_cast<int64_t>(windows.size());
-  }
-  return path;
-}
-
-void Merge(Changes& into, const Changes& from) {
-  into.scaled += from.scaled;
-  into.set += from.set;
-  into.inserted += from.inserted;
-  into.removed += from.removed;
-  into.fused += from.fused;
-  into.moved += from.moved;
-  into.edges += from.edges;
-  auto add_new = [](std::vector<std::string>& to, const std::vector<std::string>& texts) {
-    for (const std::string& text : texts) {
-      if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
-    }
-  };
-  add_new(into.notes, from.notes);
-  add_new(into.warnings, from.warnings);
-  into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
-  into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
-  into.samples *= from.samples;
-  if (from.capacity.has_value()) into.capacity = from.capacity;
-}
 
 double AsDouble(Duration d) { return static_cast<double>(d.ns); }
 
 // The time that is asked about.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   return options.kernel_time ? KernelTime(graph) : StepTime(graph, timeline);
+}
+
+// The same of every step that counts.
+std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
+                              const WhatIfOptions& options) {
+  return options.kernel_time ? MeasuredKernelTimes(graph).measured_steps
+                             : CountedPeriods(graph, timeline);
 }
 
 double Ratio(Duration a, Duration b) {
@@ -119,10 +91,10 @@ class Predictor {
     if (options_.per_example && p_.changes.samples > 0) scale_ = 1 / p_.changes.samples;
     const Duration played = p_.step, per_example = played.Scaled(scale_);
     p_.simulated = per_example;
-    p_.speedup = Ratio(base_.step, per_example);
     if (options_.least_saved.has_value() &&
         (p_.bound || base_.step - per_example < *options_.least_saved)) {
       p_.step = per_example;
+      Compare();
       return std::move(p_);
     }
     if (absl::Status traced = FindPath(*outcome); !traced.ok()) {
@@ -131,6 +103,7 @@ class Predictor {
     }
     PlayMore(*outcome);
     p_.step = per_example;
+    NoteRecording(*base_.graph, options_.true_step, p_);
     if (scale_ != 1) {
       p_.causes.push_back(
           {.what = fmt::format("a step handles {:.4g} times the examples", p_.changes.samples),
@@ -140,10 +113,10 @@ class Predictor {
            .host = {}});
     }
     if (!p_.bound) {
-      FindUnchecked(*outcome);
+      p_.unchecked = UncheckedShare(*base_.graph, outcome->journals);
       Correct();
     }
-    p_.speedup = Ratio(base_.step, p_.step);
+    Compare();
     if (p_.bound) {
       p_.why = "a limit, not a prediction";
       p_.confidence = Confidence::kLow;
@@ -160,6 +133,17 @@ class Predictor {
   }
 
  private:
+  // What the step is against the unchanged one. Its parts follow what was made of the whole.
+  void Compare() {
+    p_.speedup = Ratio(base_.step, p_.step);
+    const double more = options_.per_example || p_.changes.samples <= 0 ? 1 : p_.changes.samples;
+    p_.throughput_gain = p_.speedup * more;
+    p_.samples = base_.samples * more;
+    const Duration played = MeanOf(p_.steps);
+    if (played == p_.step || played <= Duration{}) return;
+    for (Duration& d : p_.steps) d = d.Scaled(AsDouble(p_.step) / AsDouble(played));
+  }
+
   // Without a peak of the baseline only the changes themselves are known.
   void FindMemory() {
     const std::vector<MemoryChange>& changes = p_.changes.memory;
@@ -191,7 +175,7 @@ class Predictor {
     p_.changes.notes.push_back(
         fmt::format("a step handles {:.4g} times the examples: {:.4g} ms for as many as recorded, "
                     "{:.2f}x the throughput",
-                    samples, p_.step.ms() / samples, p_.speedup * samples));
+                    samples, p_.step.ms() / samples, p_.throughput_gain));
   }
 
   absl::StatusOr<Outcome> Play() {
@@ -200,8 +184,8 @@ class Predictor {
     Outcome out{std::move(copy), graph, {}, {}, {}};
     limit_ = Duration::Max();
     bool bound_last = false;
-    // A limit only takes work away. That a median over uneven steps can still come out longer (the
-    // step's border moves) does not make it a worse limit than the step it was applied to.
+    // A limit only takes work away. That a step can still come out longer (its border moves) does
+    // not make it a worse limit than the step it was applied to.
     auto note = [&](const Application& a, Applied* applied) -> absl::Status {
       if (applied == nullptr) {
         p_.left_out.push_back(SpelledAs(a));
@@ -230,6 +214,7 @@ class Predictor {
     if (auto plan = Plan::Make(graph); plan.ok()) out.plan = *std::move(plan);
     DD_ASSIGN_OR_RETURN(out.timeline, Replay(graph, graph, out.plan));
     p_.step = TimeOf(graph, out.timeline, options_);
+    p_.steps = TimesOf(graph, out.timeline, options_);
     if (bound_last) p_.step = std::min(p_.step, limit_);
     return out;
   }
@@ -273,30 +258,6 @@ class Predictor {
                                     .path_after = &limiters,
                                     .causes = &p_.causes,
                                     .journals = out.journals});
-  }
-
-  // Kernels whose time a transform set, by whether its model was ever compared with such kernels.
-  void FindUnchecked(const Outcome& out) {
-    Grouper classes(*base_.graph, GroupBy::kClass);
-    std::set<TaskId> unchecked;
-    bool modelled = false;
-    for (const CauseJournal& journal : out.journals) {
-      if (journal.stated_by_user) continue;
-      for (const Editor::Edit& e : journal.edits) {
-        if (e.task.index() >= base_.graph->size() || e.duration.ns == 0) continue;
-        if (base_.graph->task(e.task).kind != TaskKind::kKernel) continue;
-        modelled = true;
-        if (!WasChecked(journal.opt, classes.Of(e.task))) unchecked.insert(e.task);
-      }
-    }
-    if (!modelled) return;
-    Duration all, never;
-    for (size_t i = 0; i < base_.graph->size(); ++i) {
-      const Task& t = base_.graph->tasks()[i];
-      if (!t.removed && IsGpu(t.kind)) all += t.duration;
-    }
-    for (TaskId t : unchecked) never += base_.graph->task(t).duration;
-    p_.unchecked = all.ns > 0 ? AsDouble(never) / AsDouble(all) : 0;
   }
 
   // Error of one optimization that changed the step by `delta`, as a share of the step.
@@ -374,6 +335,10 @@ class Predictor {
         options_.kernel_time ? LeastKernelTime(out.graph, least) : LeastGpuTime(out.graph, least);
     doubts.floor = floor.Scaled(scale_);
     doubts.params = Ends();
+    if (other_host_.has_value() && p_.step.ns > 0) {
+      const Duration other = other_host_->Scaled(scale_ * (1 + p_.learned.share));
+      doubts.host = std::fabs(AsDouble(other - p_.step)) / AsDouble(p_.step);
+    }
     doubts.resampled = resampled_;
     return doubts;
   }
@@ -383,6 +348,21 @@ class Predictor {
     const size_t count = std::clamp(kResampledTasks / std::max<size_t>(graph.size(), 1),
                                     kLeastResampled, std::max(kLeastResampled, options_.resampled));
     resampled_ = base_.spread->Resample(graph, count);
+  }
+
+  // The scenario over a host that lost its recording's cost as a share of its time.
+  void PlayOtherHost(const Outcome& out) {
+    if (options_.true_step == nullptr || options_.kernel_time) return;
+    const std::vector<float>& other = options_.true_step->other;
+    Graph graph = out.graph;
+    for (size_t i = 0; i < std::min(other.size(), graph.size()); ++i) {
+      Task& t = graph.mutable_task(TaskId(i));
+      if (!IsHost(t.kind) || other[i] == 1) continue;
+      t.duration = t.duration.Scaled(other[i]);
+      if (t.gap > Duration{}) t.gap = t.gap.Scaled(other[i]);
+    }
+    auto timeline = Replay(graph, out.graph, out.plan);
+    if (timeline.ok()) other_host_ = TimeOf(graph, *timeline, options_);
   }
 
   // One open parameter at an end of its plausible range, and the step then; none when it cannot be
@@ -425,12 +405,14 @@ class Predictor {
   void PlayMore(const Outcome& out) {
     const bool doubts = options_.intervals && !p_.bound;
     if (doubts) ends_ = OpenEnds();
-    const size_t others = doubts ? 2 : 1;
+    const size_t others = doubts ? 3 : 1;
     ForEachParallel(others + ends_.size(), options_.jobs, [&](size_t i) {
       if (i == 0) {
         Attribute(out);
-      } else if (i < others) {
+      } else if (i == 1 && doubts) {
         Resample(out.graph);
+      } else if (i == 2 && doubts) {
+        PlayOtherHost(out);
       } else {
         ends_[i - others].step = StepAt(ends_[i - others], out);
       }
@@ -458,15 +440,30 @@ class Predictor {
   double scale_ = 1;  // of the step, for as many examples as recorded
   Duration limit_;    // no limit is longer than the step before it
   std::vector<End> ends_;
+  std::optional<Duration> other_host_;
   std::vector<Duration> resampled_;
 };
 
 }  // namespace
 
+void NoteRecording(const Graph& graph, const TrueStep* known, Prediction& p) {
+  const Trace* trace = graph.tables().trace.get();
+  if (known != nullptr || trace == nullptr || trace->provenance.importer != "kineto") return;
+  const BoundBy& path = p.path;
+  if (AsDouble(path.cpu) < kHostBound * AsDouble(path.gpu + path.cpu + path.comm + path.data))
+    return;
+  p.changes.notes.emplace_back(
+      "host work takes most of the step, and the PyTorch profiler makes it longer: the one program "
+      "that was measured both ways takes 101 ms without it and 117 to 153 ms with it; --true-step "
+      "TIME takes that off");
+}
+
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   Baseline base{.graph = &graph,
                 .copies = std::make_unique<GraphCopies>(graph),
                 .step = TimeOf(graph, timeline, options),
+                .steps = TimesOf(graph, timeline, options),
+                .samples = 0,
                 .path = PathPerStep(graph, timeline),
                 .limiters = {},
                 .spread = {},
@@ -474,6 +471,7 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
   base.memory = ProfileMemory(graph);
   if (options.explain) base.limiters = PathByLimiter(graph, timeline);
   if (options.intervals) base.spread.emplace(graph);
+  base.true_step = options.true_step;
   return base;
 }
 
@@ -481,10 +479,13 @@ Prediction BaselinePrediction(const Baseline& base) {
   Prediction unchanged;
   unchanged.name = "baseline";
   unchanged.step = unchanged.simulated = base.step;
+  unchanged.steps = base.steps;
+  unchanged.samples = base.samples;
   unchanged.path = base.path;
   if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});
   unchanged.memory_change = 0;
   unchanged.why = "the replay of the recorded steps";
+  if (base.graph != nullptr) NoteRecording(*base.graph, base.true_step, unchanged);
   return unchanged;
 }
 

@@ -31,12 +31,23 @@ double ReplayCheck::median_step_error() const {
 
 double ReplayCheck::spread() const {
   if (measured_steps.size() < 2 || measured.ns == 0) return 0;
-  std::vector<double> deviations;
-  for (Duration d : measured_steps) {
-    deviations.push_back(std::fabs(static_cast<double>(d.ns - measured.ns)));
-  }
-  // 1.4826 makes the median absolute deviation of a normal distribution its standard deviation.
-  return 1.4826 * MeanMedian(std::move(deviations)) / static_cast<double>(measured.ns);
+  double squares = 0;
+  for (Duration d : measured_steps) squares += std::pow(Relative(d, measured), 2);
+  return std::sqrt(squares / static_cast<double>(measured_steps.size() - 1));
+}
+
+ReplayCheck::Worst ReplayCheck::worst() const {
+  Worst worst;
+  auto ask = [&](double error, std::string_view what) {
+    if (std::fabs(error) <= worst.error) return;
+    worst = {std::fabs(error), fmt::format("{} {:+.1f} %", what, error * 100)};
+  };
+  ask(error(), "the unchanged replay is off by");
+  if (unexplained.has_value())
+    ask(-*unexplained, "without delays that no rule explains the step is");
+  if (repeated.has_value()) ask(repeated->error, "steps played by themselves are off by");
+  if (crossed.has_value()) ask(crossed->error, "steps with the lags of the others are off by");
+  return worst;
 }
 
 std::vector<Duration> MeasuredSteps(const BuiltGraph& built) {
@@ -55,10 +66,12 @@ absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGrap
   check.simulated = StepTime(graph, timeline);
   check.measured_steps = MeasuredSteps(built);
   check.steps = check.measured_steps.size();
-  check.measured = MeanMedian(check.measured_steps);
-  std::vector<Duration> periods = StepPeriods(graph, timeline);
-  for (size_t s : CountedSteps(graph)) check.simulated_steps.push_back(periods[s - 1]);
-  if (check.simulated_steps.empty()) check.simulated_steps.push_back(check.simulated);
+  check.measured = MeanOf(check.measured_steps);
+  check.simulated_steps = CountedPeriods(graph, timeline);
+  check.batch = FindBatchSize(graph);
+  check.unexplained = UnexplainedShare(graph);
+  check.repeated = RepeatTest(graph);
+  check.crossed = CrossTest(graph);
   if (typical != nullptr) {
     DD_ASSIGN_OR_RETURN(Timeline blind, Simulate(typical->graph));
     check.typical = StepTime(typical->graph, blind);

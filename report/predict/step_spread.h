@@ -20,7 +20,7 @@ class StepSpread {
 
   // Step times of `graph`, an edited copy of the recorded one, when the pieces of each counted step
   // take what those of a step drawn at random took, all of one step together: a
-  // bootstrap, whose spread is that of the predicted median. `count` of them, with a fixed
+  // bootstrap, whose spread is that of the predicted mean. `count` of them, with a fixed
   // seed. Empty when fewer than two steps are compared or lanes may reorder.
   std::vector<Duration> Resample(const Graph& graph, size_t count) const;
 

@@ -6,6 +6,7 @@
 #include "report/parallel.h"
 #include "report/predict/predict.h"
 #include "simulator/simulate.h"
+#include "transforms/analysis/batch_sizes.h"
 #include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
 
@@ -104,7 +105,8 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   WhatIf out;
   out.replay = replay;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
-  const Baseline base = MakeBaseline(built.graph, timeline, options);
+  Baseline base = MakeBaseline(built.graph, timeline, options);
+  base.samples = replay.batch.samples;
   out.memory = base.memory;
   Agenda plan = MakePlan(scenarios, options.alone);
   std::vector<Prediction> results(plan.scenarios.size());
@@ -119,12 +121,12 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
     if (options.progress) options.progress(++done, results.size());
   });
 
-  // Singles by gain; those that failed come last, bounds after predictions.
+  // Singles by gain for as many examples; those that failed come last, bounds after predictions.
   std::vector<size_t> order(results.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   auto rank = [&](size_t i) {
     const Prediction& p = results[i];
-    return std::make_tuple(!p.error.ok(), p.bound, -p.step.ns);
+    return std::make_tuple(!p.error.ok(), p.bound, p.throughput_gain);
   };
   std::stable_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(plan.singles),
                    [&](size_t a, size_t b) { return rank(a) < rank(b); });
@@ -134,6 +136,14 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
     out.predictions.push_back(std::move(results[i]));
   }
   return out;
+}
+
+BatchSize FindBatchSize(const Graph& graph) {
+  OpShapes shapes(graph);
+  const BatchSizes sizes(graph, shapes);
+  // Rows may be tokens, and 1 is what shapes begin with that have no batch.
+  if (sizes.by_rows() || sizes.recorded() <= 1) return {};
+  return {static_cast<double>(sizes.recorded()), sizes.told_by()};
 }
 
 std::string LearnedName(std::span<const Application> scenario) {

@@ -13,6 +13,8 @@
 #include "graph/build.h"
 #include "report/predict/causes.h"
 #include "report/predict/learned.h"
+#include "report/predict/self_check.h"
+#include "report/predict/true_step.h"
 #include "report/predict/why.h"
 #include "simulator/critical_path.h"
 #include "transforms/analysis/memory_profile.h"
@@ -22,17 +24,35 @@
 
 namespace daydream {
 
+// Examples that one recorded step handles.
+struct BatchSize {
+  double samples = 0;  // 0: not known
+  std::string source;  // "--samples", "conv2d": the op whose shapes tell
+};
+BatchSize FindBatchSize(const Graph& graph);  // from the recorded shapes; O(tasks)
+
 // How well the unchanged graph reproduces what was measured.
 struct ReplayCheck {
-  Duration measured, simulated;     // median period of the steps that count
+  Duration measured, simulated;     // mean period of the steps that count
   std::optional<Duration> typical;  // simulated with typical instead of measured lags
-  size_t steps = 0;                 // steps behind the medians
+  size_t steps = 0;                 // steps behind the means
   std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
+  BatchSize batch;
+  // Checks that can fail, where the unchanged replay hardly can (report/predict/self_check.h).
+  std::optional<double> unexplained;  // share of the step that no rule explains
+  std::optional<StepTest> repeated;   // each step played by itself
+  std::optional<StepTest> crossed;    // each with the lags of the others
 
+  // The one that is furthest off: its size, and what it says.
+  struct Worst {
+    double error = 0;
+    std::string what;  // "a step repeated by itself is 12.3 % longer"
+  };
+  Worst worst() const;
   double error() const;  // signed share: simulated / measured - 1
   std::optional<double> typical_error() const;
   double median_step_error() const;  // median over the steps of |simulated/measured - 1|
-  double spread() const;             // of the measured steps: 1.4826 MAD / median
+  double spread() const;             // of the measured steps: standard deviation / mean
 };
 
 enum class Confidence : uint8_t { kMeasured, kHigh, kMedium, kLow };
@@ -45,10 +65,17 @@ struct Prediction {
   std::vector<std::string> left_out;
   absl::Status error;  // not OK: it could not be predicted and the rest is empty
   bool bound = false;  // a limit, printed with <=
+  // Mean period of the steps that count, the headline of every command; of the baseline without
+  // one-time stalls (ReplayCheck::measured is the mean with them).
   Duration step;
+  std::vector<Duration> steps;        // period of each step that counts; their mean is `step`
   Duration simulated;                 // the step without what was learned
   std::optional<Duration> low, high;  // 90 % interval; bounds have none
   double speedup = 1;                 // baseline step / step; infinite when the step is 0
+  // Examples a second, against the baseline: the speed-up times what a step handles more. What
+  // options are ranked by, as a step of twice the batch is no loss.
+  double throughput_gain = 1;
+  double samples = 0;  // examples that `step` handles; 0: not known
   // 90 % interval of it. By what steps differ from one another, both sides differ together, so that
   // it may be narrower than `low` to `high`. None without these.
   std::optional<double> least_speedup, most_speedup;
@@ -84,6 +111,8 @@ struct WhatIfOptions {
   bool kernel_time = false;
   // Steps are as long as the recorded number of examples takes, whatever a step handles then.
   bool per_example = false;
+  // What was taken off the host's work of `built` (TakeOffRecording); none: nothing.
+  const TrueStep* true_step = nullptr;
   // A prediction that saves less is only the step, the speed-up, the memory and the changes: no
   // causes, no interval, no confidence, no path. A limit never is more.
   std::optional<Duration> least_saved = {};

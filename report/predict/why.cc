@@ -226,11 +226,6 @@ class Explainer {
       }
     } else {
       text += fmt::format(", the step by {}", time(out_.gained));
-      // Where steps differ.
-      const bool more = out_.gained - out_.work > std::max(out_.work.Scaled(0.02), Small());
-      if (more && q_.before->steps().size() > 1) {
-        text += " (steps differ: work is their mean, the step their median)";
-      }
     }
     if (larger_ != nullptr) {
       text +=

@@ -223,7 +223,10 @@ class Adviser {
     out_.best_members = std::move(best);
     out_.best = Predict(
         base_, out_.replay, out_.best_list,
-        {.per_example = advise_.per_example, .jobs = advise_.jobs, .resampled = kResampled});
+        {.per_example = advise_.per_example,
+         .true_step = advise_.true_step,
+         .jobs = advise_.jobs,
+         .resampled = kResampled});
   }
 
  private:
@@ -234,7 +237,10 @@ class Adviser {
       const Application& a = i < options.size() ? options[i] : limits[i - options.size()];
       Prediction p = Predict(
           base_, out_.replay, {a},
-          {.per_example = advise_.per_example, .least_saved = least_, .resampled = kResampled});
+          {.per_example = advise_.per_example,
+           .true_step = advise_.true_step,
+           .least_saved = least_,
+           .resampled = kResampled});
       std::lock_guard lock(mutex_);
       tried_[i] = {i, a, std::move(p)};
       if (advise_.progress) advise_.progress(++done_, tried_.size());
@@ -280,7 +286,8 @@ absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& repla
   Advised out;
   out.replay = replay;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
-  const Baseline base = MakeBaseline(built.graph, timeline, {});
+  Baseline base = MakeBaseline(built.graph, timeline, {});
+  base.samples = replay.batch.samples;
   out.baseline = BaselinePrediction(base);
   out.path = base.limiters;
   Adviser(base, advise, out).Run(options, limits);

@@ -47,7 +47,8 @@ struct Advised {
 
 struct AdviseOptions {
   double worth = 0.005;      // share of the step that is worth a row
-  bool per_example = false;  // as in WhatIfOptions
+  bool per_example = false;  // as in WhatIfOptions, like the next
+  const TrueStep* true_step = nullptr;
   // What trying an option takes, and how much a set may take in all. None: as much as it needs.
   std::function<double(const Application&)> effort = {};
   double budget = std::numeric_limits<double>::infinity();

@@ -7,6 +7,7 @@
 #include "base/median.h"
 #include "report/predict/what_if.h"
 #include "report/windows.h"
+#include "simulator/simulate.h"
 
 namespace daydream {
 namespace {
@@ -101,8 +102,8 @@ Diff Compare(const BuiltGraph& before, const BuiltGraph& after, GroupBy by) {
   Diff diff;
   std::vector<Duration> a = MeasuredSteps(before), b = MeasuredSteps(after);
   diff.step = {.name = "step",
-               .before = MeanMedian(a),
-               .after = MeanMedian(b),
+               .before = MeanOf(a),
+               .after = MeanOf(b),
                .p = WelchP(AsDoubles(a), AsDoubles(b))};
   Samples x = Collect(before.graph, by, diff.steps_before);
   Samples y = Collect(after.graph, by, diff.steps_after);

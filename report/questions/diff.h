@@ -12,7 +12,7 @@ namespace daydream {
 
 struct DiffRow {
   std::string name;
-  Duration before, after;  // mean over the steps; the row "step" holds medians
+  Duration before, after;  // mean over the steps
   // Probability of a difference this large if nothing had changed (Welch's t-test, two-sided);
   // 1 when there are too few steps to tell.
   double p = 1;

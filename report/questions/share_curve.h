@@ -15,7 +15,7 @@ struct ShareCurve {
   double slower = 0.05;  // what a knee may cost
   struct Point {
     double share = 1;
-    Duration step;     // median, as everywhere
+    Duration step;     // mean, as everywhere
     Duration kernels;  // per step
   };
   std::vector<Point> points;  // from small shares to 1

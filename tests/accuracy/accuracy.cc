@@ -249,7 +249,7 @@ std::string Page(const fs::path& traces, const fs::path& manifest, const Everyth
       "graph\nof `graphs` were chosen with their pairs in view: these two are no independent "
       "tests. No default\nof `prefetch` comes from the loader pairs.\n\n"
       "## Measured pairs\n\n"
-      "Predicted from the recording *before* alone; times in ms per step (median). *Kernel time* "
+      "Predicted from the recording *before* alone; times in ms per step (mean). *Kernel time* "
       "rows\ncompare kernels, collectives excluded, where the two recordings have other hosts or "
       "other numbers\nof ranks: their steps say nothing about the GPU.\n\n"
       "| pair | scenario | before | predicted | 90 % interval | measured after | error |\n"

@@ -58,7 +58,7 @@ TEST(HostRule, ThreadIsAChainWithoutHoles) {
   for (const Task& task : built.graph.tasks()) {
     if (IsHost(task.kind)) total += task.duration + task.gap;
   }
-  EXPECT_EQ(total, Duration::Us(60)) << "from the mark to the end of the last op";
+  EXPECT_EQ(total, Duration::Us(100)) << "from the begin of the mark to its end";
   ExpectReplaysExactly(built.graph);
 }
 
@@ -358,6 +358,60 @@ TEST(StepRule, PeriodFollowsTheGpuWhileTheHostRunsAhead) {
   BuiltGraph built = Build(s);
   EXPECT_EQ(built.graph.steps()[2].recorded_period, Duration::Us(100));
   EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(100));
+}
+
+TEST(StepRule, WorkFromBeforeTheRecordingIsNoPartOfItsOnlyStep) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Mark(cpu, "ProfilerStep#7", 0, 35);
+  s.Kernel(gpu, "old", 0, 90, 1);  // its call was made before
+  s.Launch(cpu, gpu, "k", 2, 5, 90, 95);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.graph.steps()[0].label, "(before the first step)");
+  EXPECT_EQ(built.graph.task(Find(built.graph, "old", TaskKind::kKernel)).step, 0);
+  EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(95));
+  EXPECT_EQ(built.graph.steps()[1].recorded_period, Duration::Us(95));
+}
+
+TEST(StepRule, AnOnlyStepThatItsHostBoundsLastsAsLongAsItsMark) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Mark(cpu, "ProfilerStep#7", 0, 150);
+  s.Launch(cpu, gpu, "k", 5, 5, 12, 80);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(150));
+  SetDuration(built.graph, Find(built.graph, "k", TaskKind::kKernel), 400);
+  EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(400)) << "now its GPU does";
+}
+
+TEST(StepRule, OfTwoStepsBothCount) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 2; ++i) {
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", i), i * 100, 100);
+    s.Launch(cpu, gpu, "k", i * 100 + 5, 5, i * 100 + 12, i == 0 ? 80 : 90);
+  }
+  BuiltGraph built = Build(s);
+  ASSERT_EQ(built.graph.steps().size(), 4u);
+  EXPECT_TRUE(built.graph.steps()[1].measured && built.graph.steps()[2].measured);
+  EXPECT_EQ(built.graph.steps()[1].recorded_period, Duration::Us(100));
+  EXPECT_EQ(built.graph.steps()[2].recorded_period, Duration::Us(202 - 92));
+}
+
+TEST(StepRule, AStreamRunsWhatHasNoCallBetweenTheStepsOfItsNeighbours) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 4; ++i) {
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", i), i * 20, 20);  // the host runs ahead
+    s.Launch(cpu, gpu, "k", i * 20 + 2, 5, 10 + i * 100, 50);
+    s.Kernel(gpu, fmt::format("lost{}", i), 61 + i * 100, 30);
+    s.Launch(cpu, gpu, "l", i * 20 + 8, 5, 92 + i * 100, 10);
+  }
+  BuiltGraph built = Build(s);
+  for (int i = 0; i < 4; ++i) {
+    const TaskId lost = Find(built.graph, fmt::format("lost{}", i), TaskKind::kKernel);
+    EXPECT_EQ(built.graph.task(lost).step, i);
+  }
 }
 
 TEST(StepRule, MoreStepsThanCanBeNumberedAreNotCounted) {

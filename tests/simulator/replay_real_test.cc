@@ -55,10 +55,9 @@ Duration RecordedStep(const Graph& g) {
   for (size_t i = 1; i < g.steps().size(); ++i) {
     if (g.steps()[i].measured) periods.push_back(g.steps()[i].recorded_period);
   }
-  std::sort(periods.begin(), periods.end());
-  size_t n = periods.size();
-  if (n == 0) return {};
-  return n % 2 == 1 ? periods[n / 2] : (periods[n / 2 - 1] + periods[n / 2]) / 2;
+  Duration sum;
+  for (Duration d : periods) sum += d;
+  return periods.empty() ? sum : sum / static_cast<int64_t>(periods.size());
 }
 
 bool OnGpu(const Task& t) { return IsGpu(t.kind) || t.kind == TaskKind::kDelay; }

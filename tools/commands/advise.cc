@@ -37,9 +37,11 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help = "options that are shown with the reason, the code and the command that checks them",
      .fallback = "1"},
+    kTrueStepFlag,
+    kSamplesFlag,
     {.name = "--max-replay-error",
      .value = "PCT",
-     .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
+     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
      .fallback = "10%"},
 };
 
@@ -78,7 +80,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_RETURN_IF_ERROR(CheckObjective(goal, candidates.options));
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
-  if (std::fabs(in.replay.error()) > limit) return ReplayFailed(in.replay, limit, path);
+  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
 
   report.path = path;
   report.headline = Headline(*in.trace, in.built.graph);
@@ -86,9 +88,15 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   report.build = &in.built.report;
   report.open = candidates.open;
   report.over_budget = candidates.over_budget;
-  report.per_example = goal != "step";
+  // Steps that do more work are no longer for it.
+  report.per_example =
+      goal != "step" ||
+      std::any_of(candidates.options.begin(), candidates.options.end(), [](const Application& a) {
+        return a.transform->name == "batch" || a.transform->name == "accumulate";
+      });
   const AdviseOptions options{
       .per_example = report.per_example,
+      .true_step = in.true_step.has_value() ? &*in.true_step : nullptr,
       .effort = [](const Application& a) { return LinesOf(a.transform->advice.effort); },
       .budget = budget.lines,
       .jobs = session.jobs(),

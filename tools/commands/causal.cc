@@ -33,9 +33,11 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help = "groups of each family, those with most work",
      .fallback = "12"},
+    kTrueStepFlag,
+    kSamplesFlag,
     {.name = "--max-replay-error",
      .value = "PCT",
-     .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
+     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
      .fallback = "10%"},
 };
 // Parts of the work taken away that the table shows, in percent, where those points were played.
@@ -210,7 +212,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   }
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
-  if (std::fabs(in.replay.error()) > limit) return ReplayFailed(in.replay, limit, path);
+  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
   DD_ASSIGN_OR_RETURN(std::vector<WorkGroup> groups, GroupsFor(args, in.built.graph));
   Report report{.in = &in, .headline = Headline(*in.trace, in.built.graph)};
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));

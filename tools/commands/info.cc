@@ -159,7 +159,7 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
   if (left_out > 4) sheet.Line("", fmt::format("{} more left out", left_out - 4));
   if (!f.replay.ok()) return;
   const ReplayCheck& r = *f.replay;
-  sheet.Line("step time", fmt::format("{} measured (median of {}, spread {}); replayed {} ({})",
+  sheet.Line("step time", fmt::format("{} measured (mean of {}, spread {}); replayed {} ({})",
                                       FormatTime(r.measured), r.steps, FormatPercent(r.spread()),
                                       FormatTime(r.simulated), FormatSignedPercent(r.error())));
 }

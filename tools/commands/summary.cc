@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "report/questions/share_curve.h"
 #include "report/summary.h"
@@ -16,8 +15,6 @@
 namespace daydream {
 namespace {
 
-// How far the median step may be from the mean before both are told.
-constexpr double kUneven = 0.05;
 constexpr std::string_view kGroupings[] = {"class", "op", "kernel", "layer", "phase", "stream"};
 constexpr Flag kFlags[] = {
     {.name = "--by",
@@ -77,17 +74,10 @@ Table MakeTable(const Summary& s, GroupBy by, size_t top) {
   return table;
 }
 
-// Steps that differ much have a mean far from their median, and shares are of the mean.
-std::string StepText(const Summary& s) {
-  if (std::fabs(Share(s.step, s.window) - 1) <= kUneven) return FormatTime(s.step);
-  return fmt::format("{} (median; shares are of the mean, {})", FormatTime(s.step),
-                     FormatTime(s.window));
-}
-
 std::string Lead(const Summary& s, const MemoryProfile& memory, Session& session) {
   std::string out = fmt::format(
       "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n", session.Bold("one step"),
-      StepText(s), FormatPercent(Share(s.gpu_busy, s.window)),
+      FormatTime(s.step), FormatPercent(Share(s.gpu_busy, s.window)),
       FormatPercent(Share(s.exposed_comm, s.window)), FormatPercent(Share(s.gpu_idle, s.window)));
   out += fmt::format(
       "critical path          GPU {}   CPU and launching {}   comm {}   data {}\n",

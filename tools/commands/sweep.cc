@@ -41,9 +41,11 @@ constexpr Flag kFlags[] = {
      .value = "GOALS",
      .help = "also show the rows that no other beats in step,memory"},
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
+    kTrueStepFlag,
+    kSamplesFlag,
     {.name = "--max-replay-error",
      .value = "PCT",
-     .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
+     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
      .fallback = "10%"},
 };
 
@@ -178,7 +180,7 @@ class Sweep {
     DD_RETURN_IF_ERROR(ParsePoints());
     const std::string& path = args_.positional()[0];
     DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args_, session_));
-    if (std::fabs(in.replay.error()) > limit) return ReplayFailed(in.replay, limit, path);
+    if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
     const WhatIfOptions options{.intervals = !args_.Has("--no-interval")};
     DD_ASSIGN_OR_RETURN(const SweepRunner runner, SweepRunner::Make(in.built, in.replay, options));
     result_.head.key = KeyOf(in, args_, scenarios_);

@@ -59,9 +59,11 @@ constexpr Flag kFlags[] = {
      .value = "EXPR",
      .help = "exit 5 when it holds for the last scenario: 'speedup < 1.1', 'step > +3%'",
      .repeats = true},
+    kTrueStepFlag,
+    kSamplesFlag,
     {.name = "--max-replay-error",
      .value = "PCT",
-     .help = "exit 4 when the unchanged replay is further off (a warning from 3 %)",
+     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
      .fallback = "10%"},
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
     {.name = "--allow-no-effect", .help = "exit 0 even if a scenario finds nothing to change"},
@@ -170,7 +172,7 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   if (!built.ok()) return WithCode(built.status(), "E0300");
   Score score;
   score.file = path;
-  score.measured = MeanMedian(MeasuredSteps(*built));
+  score.measured = MeanOf(MeasuredSteps(*built));
   score.headline = Headline(*trace, built->graph);
   score.error = score.measured.ns > 0
                     ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1
@@ -263,7 +265,7 @@ absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session&
   GateValues values = {{"speedup", {p.speedup}},
                        {"step", {ns(p.step), true, baseline}},
                        {"saved", {baseline - ns(p.step), true, baseline}},
-                       {"replay_error", {std::fabs(result.replay.error())}}};
+                       {"replay_error", {result.replay.worst().error}}};
   for (const std::string& text : args.All("--fail-if")) {
     DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
     DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
@@ -313,10 +315,12 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   report.build = &in.built.report;
   report.warnings = in.built.report.warnings;
   report.by = std::string(args.Get("--by"));
-  bool failed = std::fabs(in.replay.error()) > limit;
+  report.true_step = in.true_step.has_value() ? &*in.true_step : nullptr;
+  bool failed = in.replay.worst().error > limit;
   if (failed) scenarios.clear();
   WhatIfOptions options{.alone = !args.Has("--no-alone"),
                         .intervals = !args.Has("--no-interval"),
+                        .true_step = report.true_step,
                         .jobs = session.jobs(),
                         .learned = learned,
                         .progress = [&](size_t done, size_t total) {

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "graph/step_windows.h"
 #include "report/text/format.h"
 #include "tools/input/rank_input.h"
 #include "trace/importer.h"
@@ -135,12 +136,17 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, 
 }
 
 absl::Status SelectSteps(std::string_view list, Graph& graph) {
-  size_t count = graph.steps().size();
   if (list == "auto" || list.empty()) return absl::OkStatus();
+  // Places count from the first mark.
+  const bool before = !graph.steps().empty() && graph.steps()[0].label == kBeforeTheFirstStep;
+  const size_t places = before ? 1 : 0;
+  const size_t count = graph.steps().size() - places;
   // A step runs from its first GPU work to that of the next one: what lies before the first mark
   // and what nothing follows has no such time.
   auto has_time = [&](size_t i) {
-    return count == 1 || (i > 0 && graph.steps()[i].recorded_period > Duration{});
+    const size_t step = i + places;
+    return graph.steps().size() == 1 ||
+           (step > 0 && graph.steps()[step].recorded_period > Duration{});
   };
   std::vector<bool> wanted(count, false);
   if (list == "all") {
@@ -178,7 +184,7 @@ absl::Status SelectSteps(std::string_view list, Graph& graph) {
       wanted[i] = true;
     }
   }
-  for (size_t i = 0; i < count; ++i) graph.mutable_step(i).measured = wanted[i];
+  for (size_t i = 0; i < count; ++i) graph.mutable_step(i + places).measured = wanted[i];
   return absl::OkStatus();
 }
 

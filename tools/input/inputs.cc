@@ -25,6 +25,20 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
   DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, typical.ok() ? &*typical : nullptr));
+  if (args.Has("--samples")) {
+    DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));
+    in.replay.batch = {static_cast<double>(samples), "--samples"};
+  }
+  if (args.Has("--true-step")) {
+    DD_ASSIGN_OR_RETURN(Duration target, ParseTrueStep(args.Get("--true-step")));
+    DD_ASSIGN_OR_RETURN(in.true_step, TakeOffRecording(target, in.built.graph));
+    session.Note(fmt::format(
+        "host work as without the profiler: {} less for each of {} pieces in a step, so that it "
+        "takes {} instead of the recorded {}",
+        FormatTime(in.true_step->per_event),
+        FormatCount(static_cast<uint64_t>(in.true_step->tasks + 0.5)), FormatTime(target),
+        FormatTime(in.true_step->recorded)));
+  }
   return in;
 }
 
@@ -32,20 +46,19 @@ absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::st
   return MakeStatus(
       absl::StatusCode::kFailedPrecondition,
       {.code = "E0602",
-       .what = fmt::format("the replay of the unchanged trace is {} off",
-                           FormatPercent(std::fabs(replay.error()))),
+       .what = fmt::format("a check of the replay fails: {}", replay.worst().what),
        .where = path,
        .why = "the dependency rules do not explain this trace",
        .effect = "predictions would be off by as much, so none is made",
        .fix = fmt::format("choose steps with --steps, or accept it with --max-replay-error {:.0f}%",
-                          std::ceil(std::fabs(replay.error()) * 100) + (limit < 0 ? 1 : 0))});
+                          std::ceil(replay.worst().error * 100) + (limit < 0 ? 1 : 0))});
 }
 
 void WarnAboutReplay(const ReplayCheck& replay, Session& session) {
-  if (std::fabs(replay.error()) <= kReplayWarning) return;
+  const ReplayCheck::Worst worst = replay.worst();
+  if (worst.error <= kReplayWarning) return;
   session.Warn({.code = "W0602",
-                .what = fmt::format("the replay of the unchanged trace is {} off",
-                                    FormatPercent(std::fabs(replay.error()))),
+                .what = fmt::format("a check of the replay: {}", worst.what),
                 .effect = "expect predictions to be off by as much"});
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "report/predict/what_if.h"
@@ -12,10 +13,22 @@ namespace daydream {
 struct Inputs {
   std::shared_ptr<const Trace> trace;
   BuiltGraph built;
-  ReplayCheck replay;
+  ReplayCheck replay;                 // of the trace as recorded
+  std::optional<TrueStep> true_step;  // what --true-step took off the host's work in `built`
 };
 
-// Reads the trace and builds it twice, the second time with typical lags, side by side.
+// Flags of commands that predict.
+inline constexpr Flag kTrueStepFlag = {
+    .name = "--true-step",
+    .value = "TIME",
+    .help = "what the step takes without the profiler, 101ms or 9.9/s: host work shrinks to it"};
+inline constexpr Flag kSamplesFlag = {
+    .name = "--samples",
+    .value = "N",
+    .help = "examples in a recorded step, for samples/s; else the recorded shapes tell"};
+
+// Reads the trace and builds it twice, the second time with typical lags, side by side; then by
+// --true-step and --samples.
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session);
 
 // E0602: no predictions are made above `limit`, the share of --max-replay-error.

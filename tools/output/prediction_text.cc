@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/step_lengths.h"
 #include "report/text/table.h"
 
 namespace daydream {
@@ -12,6 +13,14 @@ constexpr size_t kBarWidth = 20;
 constexpr size_t kRowsShown = 15;
 // Causes below this share of the largest are shown together.
 constexpr double kSmallestRow = 0.002;
+
+constexpr double kWorthAWarning = 0.03, kPredictsNothing = 0.10;
+
+// What the furthest of all checks says about the replay.
+std::string_view WordFor(double worst) {
+  if (worst <= kWorthAWarning) return "checks hold";
+  return worst <= kPredictsNothing ? "checks are doubtful" : "checks fail";
+}
 
 }  // namespace
 
@@ -117,6 +126,46 @@ std::string BoundByLine(const Prediction& p) {
   return text.empty() ? "" : text + "\n";
 }
 
+std::string ChecksLine(const ReplayCheck& r) {
+  std::vector<std::string> parts;
+  if (r.unexplained.value_or(0) >= 0.0005) {
+    parts.push_back(fmt::format("{} of the step explained", FormatPercent(1 - *r.unexplained)));
+  }
+  auto add = [&](const std::optional<StepTest>& test, std::string_view what) {
+    if (!test.has_value()) return;
+    std::string text = fmt::format("{} {}", what, FormatSignedPercent(test->error));
+    if (test->steps > 1 && std::fabs(test->worst) > kWorthAWarning) {
+      text +=
+          fmt::format(" ({} {})", Printable(test->worst_step), FormatSignedPercent(test->worst));
+    }
+    parts.push_back(std::move(text));
+  };
+  add(r.repeated, "each step by itself");
+  add(r.crossed, "with the lags of the others");
+  if (parts.empty()) return "";
+  std::string line;
+  for (const std::string& part : parts) line += (line.empty() ? "" : "; ") + part;
+  return fmt::format("  {}: {}\n", WordFor(r.worst().error), line);
+}
+
+std::string StepsLine(const ReplayCheck& r) {
+  if (r.measured.ns <= 0) return "";
+  const double steps = 1 / r.measured.seconds();
+  std::string line = fmt::format("  {:.4g} steps/s", steps);
+  if (r.batch.samples > 0) {
+    line +=
+        fmt::format(", {:.4g} samples/s ({:.4g} a step)", steps * r.batch.samples, r.batch.samples);
+  }
+  const StepLengths l = LengthsOf(r.measured_steps);
+  if (!l.uneven()) return line + "\n";
+  const TimeUnit unit = UnitFor(r.measured);
+  return line +
+         fmt::format("\n  steps differ: median {}, middle half {} to {}, all {} to {}   {}\n",
+                     FormatTime(l.median, unit), TimeIn(l.lower, unit), FormatTime(l.upper, unit),
+                     TimeIn(l.shortest, unit), FormatTime(l.longest, unit),
+                     Sparkline(r.measured_steps));
+}
+
 std::string ReplayLine(std::string_view headline, const ReplayCheck& r) {
   TimeUnit unit = UnitFor(r.measured);
   std::string line = fmt::format("{}      replay check: {} against {} measured ({}", headline,
@@ -125,7 +174,7 @@ std::string ReplayLine(std::string_view headline, const ReplayCheck& r) {
   if (auto typical = r.typical_error()) {
     line += fmt::format("; {} with typical lags", FormatSignedPercent(*typical));
   }
-  return line + ")\n";
+  return line + ")\n" + ChecksLine(r) + StepsLine(r);
 }
 
 std::string WhyNotLines(const Prediction& p) {

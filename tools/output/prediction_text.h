@@ -25,7 +25,11 @@ std::string BoundByText(const Prediction& p, std::string_view before);
 // "  now bound by GPU 55 %, CPU 45 %" as a line.
 std::string BoundByLine(const Prediction& p);
 // "gpt2, 8 steps, A100      replay check: 182.4 ms against 182.1 ms measured (+0.2 %)".
+// Below it the throughput, and where steps differ by more than a tenth how they do.
 std::string ReplayLine(std::string_view headline, const ReplayCheck& replay);
+// How the checks that can fail came out, and a word for the worst of all.
+std::string ChecksLine(const ReplayCheck& replay);
+std::string StepsLine(const ReplayCheck& replay);
 // "-1.2 GB", "+300 MB".
 std::string SignedBytes(int64_t bytes);
 // `text` in lines of at most 96 columns, indented by two, further lines by four.

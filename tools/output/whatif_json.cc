@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "report/step_lengths.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "tools/output/memory_text.h"
@@ -105,7 +106,66 @@ void WriteCauses(const Prediction& p, JsonWriter& json) {
   json.Key("correction_pct").Rounded(Percent(p.learned.share), 4).EndObject();
 }
 
+// The same keys for all, with null where there is no number.
+void WriteRate(std::string_view key, std::optional<double> rate, JsonWriter& json) {
+  json.Key(key);
+  if (rate.has_value() && std::isfinite(*rate)) {
+    json.Rounded(*rate, 6);
+  } else {
+    json.Null();
+  }
+}
+
+void WriteThroughput(const Prediction& p, JsonWriter& json) {
+  const bool ok = p.error.ok();
+  const std::optional<double> steps =
+      ok && p.step.ns > 0 ? std::optional(1 / p.step.seconds()) : std::nullopt;
+  WriteRate("throughput_gain", ok ? std::optional(p.throughput_gain) : std::nullopt, json);
+  WriteRate("steps_per_s", steps, json);
+  WriteRate("samples_per_s",
+            steps.has_value() && p.samples > 0 ? std::optional(p.samples * *steps) : std::nullopt,
+            json);
+}
+
+void WriteTest(std::string_view key, const std::optional<StepTest>& test, JsonWriter& json) {
+  json.Key(key);
+  if (!test.has_value()) {
+    json.Null();
+    return;
+  }
+  json.BeginInlineObject().Key("error_pct").Rounded(Percent(test->error), 4);
+  json.Key("steps").UInt(test->steps).Key("worst_step").String(test->worst_step);
+  json.Key("worst_error_pct").Rounded(Percent(test->worst), 4).EndObject();
+}
+
+// The checks beside the unchanged replay, and the one of all that is furthest off.
+void WriteChecks(const ReplayCheck& r, JsonWriter& json) {
+  const ReplayCheck::Worst worst = r.worst();
+  json.Key("checks").BeginObject().Key("unexplained_pct");
+  if (r.unexplained.has_value()) {
+    json.Rounded(Percent(*r.unexplained), 4);
+  } else {
+    json.Null();
+  }
+  WriteTest("repeated", r.repeated, json);
+  WriteTest("crossed", r.crossed, json);
+  json.Key("worst_pct").Rounded(Percent(worst.error), 4).Key("worst").String(worst.what);
+  json.EndObject();
+}
+
+void WriteLengths(const StepLengths& l, JsonWriter& json) {
+  json.Key("median_ms").Double(l.median.ms()).Key("quartiles_ms").BeginInlineArray();
+  json.Double(l.lower.ms()).Double(l.upper.ms()).EndArray();
+}
+
 void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
+  if (report.true_step != nullptr) {
+    const TrueStep& t = *report.true_step;
+    json.Key("true_step").BeginObject().Key("step_ms").Double(t.target.ms());
+    json.Key("recorded_ms").Double(t.recorded.ms()).Key("per_event_ns").Int(t.per_event.ns);
+    json.Key("events_per_step").Rounded(t.tasks, 3).Key("host_share").Rounded(t.share, 6);
+    json.EndObject();
+  }
   if (!report.breakdown.empty()) {
     json.Key("breakdown").BeginObject();
     json.Key("scenario").String(report.result.predictions[report.result.main].name);
@@ -155,6 +215,7 @@ void WriteTrace(const Trace& t, std::string_view file, const BuildReport& build,
 void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
   json.Key("replay").BeginObject();
   json.Key("measured_ms").Double(r.measured.ms()).Key("simulated_ms").Double(r.simulated.ms());
+  WriteLengths(LengthsOf(r.measured_steps), json);
   json.Key("error_pct").Rounded(Percent(r.error()), 4);
   if (auto typical = r.typical_error()) {
     json.Key("typical_ms").Double(r.typical->ms());
@@ -169,7 +230,15 @@ void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
     json.BeginInlineObject().Key("measured_ns").Int(r.measured_steps[i].ns);
     json.Key("simulated_ns").Int(r.simulated_steps[i].ns).EndObject();
   }
-  json.EndArray().EndObject();
+  json.EndArray();
+  WriteChecks(r, json);
+  json.Key("samples_per_step");
+  if (r.batch.samples > 0) {
+    json.Rounded(r.batch.samples, 6);
+  } else {
+    json.Null();
+  }
+  json.EndObject();
 }
 
 void WritePrediction(const Prediction& p, JsonWriter& json) {
@@ -180,10 +249,14 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   const bool ok = p.error.ok();
   if (ok) {
     json.Key("step_ms").Double(p.step.ms()).Key("step_ns").Int(p.step.ns);
+    json.Key("median_ms").Double(LengthsOf(p.steps).median.ms());
   } else {
     WriteError(p.error, json);
-    json.Key("step_ms").Null().Key("step_ns").Null();
+    json.Key("step_ms").Null().Key("step_ns").Null().Key("median_ms").Null();
   }
+  json.Key("steps_ms").BeginInlineArray();
+  for (Duration d : p.steps) json.Double(d.ms());
+  json.EndArray();
   json.Key("interval_ms");
   if (ok && p.low.has_value()) {
     json.BeginInlineArray().Double(p.low->ms()).Double(p.high->ms()).EndArray();
@@ -202,6 +275,7 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   } else {
     json.Null();
   }
+  WriteThroughput(p, json);
   json.Key("bound").Bool(p.bound).Key("confidence");
   if (ok) {
     json.String(Name(p.confidence));

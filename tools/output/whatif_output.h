@@ -44,6 +44,7 @@ struct WhatIfReport {
   std::string by = "cause";
   std::vector<BreakdownRow> breakdown;  // for every `by` but cause
   std::optional<Score> score;
+  const TrueStep* true_step = nullptr;  // what --true-step took off
 };
 
 std::string WhatIfText(const WhatIfReport& report, const Session& session);

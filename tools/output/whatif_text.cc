@@ -105,10 +105,9 @@ Table BreakdownTable(const WhatIfReport& report) {
   return table;
 }
 
-// What the rows of a breakdown are: they sum to the mean step, which is not the step of the
-// scenarios where steps differ.
+// What the rows of a breakdown are.
 std::string MeansText(const WhatIfReport& report) {
-  return fmt::format("means over {} (the step times above are medians)",
+  return fmt::format("means over {}",
                      Plural(std::max<size_t>(report.result.replay.steps, 1), "step"));
 }
 

@@ -238,10 +238,13 @@ predicted without its parts that find nothing, with warning W0601; the exit code
 either way, unless --allow-no-effect is given. The other warnings W0601 come from building
 the graph and says what weakens every prediction from this trace.)"},
     {"E0602", "the replay check failed",
-     "The unchanged graph, replayed, does not take the time that was measured. Predictions would\n"
-     "be off by as much, so above --max-replay-error (10 %) none is made; above 3 % you get\n"
-     "warning W0602. Causes are steps that differ from each other (choose some with --steps), a\n"
-     "recording that lost events, or behaviour that the rules do not cover."},
+     "Four things are asked of the unchanged graph: whether its replay takes the time that was\n"
+     "measured, how much shorter it is without delays that no rule explains, whether each step\n"
+     "played by itself takes as long, and whether it does with the lags of the other steps.\n"
+     "Predictions would be off by as much as the worst answer, so above --max-replay-error (10 %)\n"
+     "none is made; above 3 % you get warning W0602. Causes are steps that differ from each other\n"
+     "(choose some with --steps), a recording that lost events, or behaviour that the rules do not\n"
+     "cover."},
     {"E0603", "the answer is weakened",
      "As warning W0603: an optimization found something in the trace that its model does not\n"
      "cover. The text says what; the confidence is low."},
@@ -269,6 +272,10 @@ refused; the time of one more shows with few repetitions already.)"},
     {"E0618", "there is no such family of layers",
      "layers repeats layers whose names differ by a number: layers.0, layers.1, or\n"
      "DecoderLayer_0, DecoderLayer_1. The message lists those of this trace."},
+    {"E0621", "the step without the profiler cannot be that",
+     "--true-step says what the step takes when nobody records it. It cannot be longer than the\n"
+     "recorded one, nor shorter than what the GPU and the waiting leave when the host takes no\n"
+     "time. Measure it over many steps of the same program, batch and GPU."},
     {"E0625", "there is no backward pass",
      R"(Optimizations that trade time for memory act on what the forward pass keeps for the backward
 pass. Inference keeps nothing. Record steps of training.)"},

@@ -109,7 +109,8 @@ launched_by, inside, before, after, between, first, last (docs/optimization-file
     {"step",
      R"(One training iteration. Its time is the period from the start of its GPU work to that of the
 next step; the CPU may run ahead, so the CPU's own duration of a step says little.
-Reported is the median over the steps that count; warm-up and cut-off steps are left out.)"},
+Reported is the mean over the steps that count, as a stopwatch would show it; warm-up and
+cut-off steps are left out. Where steps differ, their median and quartiles stand beside it.)"},
     {"stream", "A queue of GPU work; what is in one stream runs in order."},
     {"timeline",
      R"(When every task starts and ends: what a simulation predicts. --timeline writes it for

@@ -27,6 +27,7 @@ class BatchSizes {
   // norms or linear layers read, in this order of trust. 0 = shapes do not tell.
   int64_t recorded() const { return batch_; }
   const std::string& told_by() const { return told_by_; }
+  bool by_rows() const { return by_rows_; }  // told by nothing but rows
   // Overrules what the shapes tell.
   void SetRecorded(int64_t batch) {
     batch_ = batch;

@@ -1,0 +1,28 @@
+#include "report/predict/merge_changes.h"
+
+#include <algorithm>
+
+namespace daydream {
+
+void Merge(Changes& into, const Changes& from) {
+  into.scaled += from.scaled;
+  into.set += from.set;
+  into.inserted += from.inserted;
+  into.removed += from.removed;
+  into.fused += from.fused;
+  into.moved += from.moved;
+  into.edges += from.edges;
+  auto add_new = [](std::vector<std::string>& to, const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) {
+      if (std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);
+    }
+  };
+  add_new(into.notes, from.notes);
+  add_new(into.warnings, from.warnings);
+  into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
+  into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
+  into.samples *= from.samples;
+  if (from.capacity.has_value()) into.capacity = from.capacity;
+}
+
+}  // namespace daydream

@@ -1,0 +1,77 @@
+// The checks of a replay that can fail, on graphs where it is known what they have to say.
+#include "report/predict/self_check.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/text.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+// Each step launches one kernel of 90 us, every 100 us. `lag` and `delay` of step 2 are its own.
+Graph Steps(int lag_us, int delay_us) {
+  std::string text = "lane cpu thread\nlane gpu stream\n";
+  for (int i = 0; i < 4; ++i) text += fmt::format("step \"{}\" period=100us\n", i);
+  for (int i = 0; i < 4; ++i) {
+    text += fmt::format("h{0} cpu host 100us \"op\" step={0}\n", i);
+    const int lag = i == 2 ? lag_us : 5, delay = i == 2 ? delay_us : 0;
+    if (delay > 0) {
+      text += fmt::format(
+          "d{0} gpu delay {1}us \"(unexplained)\" step={0} after h{0} launch +5us\n", i, delay);
+    }
+    text +=
+        fmt::format("k{0} gpu kernel 90us \"gemm\" step={0} after h{0} launch +{1}us\n", i, lag);
+  }
+  auto graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << Message(graph.status());
+  return graph.ok() ? *std::move(graph) : Graph();
+}
+
+TEST(SelfCheck, StepsThatAreAlikePassAll) {
+  const Graph graph = Steps(5, 0);
+  EXPECT_EQ(UnexplainedShare(graph), 0);
+  const auto repeated = RepeatTest(graph), crossed = CrossTest(graph);
+  ASSERT_TRUE(repeated.has_value());
+  ASSERT_TRUE(crossed.has_value());
+  EXPECT_EQ(repeated->steps, 3u);
+  EXPECT_NEAR(repeated->error, 0, 1e-9);
+  EXPECT_NEAR(crossed->error, 0, 1e-9);
+}
+
+TEST(SelfCheck, ALagThatOneStepHasAloneFailsAcrossSteps) {
+  Graph graph = Steps(65, 0);  // the kernel of step 2 starts 60 us later, so step 1 is longer
+  auto timeline = Simulate(graph);
+  ASSERT_TRUE(timeline.ok());
+  const std::vector<Duration> periods = StepPeriods(graph, *timeline);
+  for (size_t s = 1; s < 4; ++s) graph.mutable_step(s).recorded_period = periods[s - 1];
+  const auto crossed = CrossTest(graph);
+  ASSERT_TRUE(crossed.has_value());
+  EXPECT_EQ(crossed->worst_step, "1");
+  EXPECT_NEAR(crossed->worst, 100.0 / 160 - 1, 1e-6);
+}
+
+TEST(SelfCheck, DelaysThatNoRuleExplainsAreAShareOfTheStep) {
+  Graph graph = Steps(5, 60);
+  const double share = UnexplainedShare(graph).value();
+  EXPECT_GT(share, 0.05);
+  EXPECT_LT(share, 0.35);
+}
+
+TEST(SelfCheck, AStepThatTookLongerThanItCanFailsByItself) {
+  Graph graph = Steps(5, 0);
+  graph.mutable_step(3).recorded_period = Duration::Us(200);  // something else was going on
+  const auto repeated = RepeatTest(graph);
+  ASSERT_TRUE(repeated.has_value());
+  EXPECT_EQ(repeated->worst_step, "3");
+  EXPECT_NEAR(repeated->worst, -0.5, 1e-6);
+}
+
+TEST(SelfCheck, OneStepHasNoOthersToBorrowFrom) {
+  const auto graph = ParseGraph("lane a thread\nlane s stream\nstep \"0\"\nx a host 5ns\n");
+  ASSERT_TRUE(graph.ok());
+  EXPECT_FALSE(CrossTest(*graph).has_value());
+}
+
+}  // namespace
+}  // namespace daydream

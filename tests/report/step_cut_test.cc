@@ -1,0 +1,142 @@
+// A profiler that was on for one step or two of a longer trace would have written what is cut out
+// here: the host's events of these steps, all GPU work that runs after their begin and was launched
+// before their end. The step must stay what it is in the whole file.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/container/flat_hash_set.h"
+#include "graph/build.h"
+#include "report/predict/what_if.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
+#include "tests/real_traces.h"
+#include "trace/importer.h"
+
+namespace daydream {
+namespace {
+
+// `trace` with the rows of which `keep` holds.
+template <class Keep>
+std::shared_ptr<const Trace> Filtered(const Trace& trace, Keep keep) {
+  auto out = std::make_shared<Trace>(trace);
+  size_t kept = 0;
+  for (size_t lane = 0; lane < trace.lanes.size(); ++lane) {
+    out->lane_begin[lane] = static_cast<uint32_t>(kept);
+    for (size_t row = trace.lane_begin[lane]; row < trace.lane_begin[lane + 1]; ++row) {
+      if (!keep(row)) continue;
+      out->start[kept] = trace.start[row];
+      out->duration[kept] = trace.duration[row];
+      out->lane[kept] = trace.lane[row];
+      out->name[kept] = trace.name[row];
+      out->kind[kept] = trace.kind[row];
+      out->correlation[kept] = trace.correlation[row];
+      out->detail[kept++] = trace.detail[row];
+    }
+  }
+  out->lane_begin[trace.lanes.size()] = static_cast<uint32_t>(kept);
+  out->start.resize(kept);
+  out->duration.resize(kept);
+  out->lane.resize(kept);
+  out->name.resize(kept);
+  out->kind.resize(kept);
+  out->correlation.resize(kept);
+  out->detail.resize(kept);
+  return out;
+}
+
+// What would have been recorded of the marks `first` to `last` alone.
+std::shared_ptr<const Trace> Cut(const Trace& trace, const Step& first, const Step& last) {
+  absl::flat_hash_set<uint32_t> later;  // correlations of calls behind the cut
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    if (trace.kind[row] == EventKind::kCall && trace.start[row] >= last.end) {
+      later.insert(trace.correlation[row]);
+    }
+  }
+  return Filtered(trace, [&](size_t row) {
+    if (trace.start[row] < first.begin) return false;
+    if (IsGpuWork(trace.kind[row])) return !later.contains(trace.correlation[row]);
+    return trace.End(row) <= last.end;
+  });
+}
+
+class CutTrace : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == "none") GTEST_SKIP() << "no ../shared/traces beside the repository";
+    auto trace = ImportFile((RealTraceFolder() / GetParam()).string());
+    ASSERT_TRUE(trace.ok()) << Message(trace.status());
+    trace_ = *trace;
+    auto built = BuildGraph(trace_);
+    if (!built.ok()) GTEST_SKIP() << "no graph without GPU work";
+    const StepMethod method = built->report.steps.method;
+    if (method != StepMethod::kProfilerStep && method != StepMethod::kMark) {
+      GTEST_SKIP() << "its steps are not marked";
+    }
+    steps_ = built->report.steps.steps;
+    for (size_t s : CountedSteps(built->graph)) {
+      const GraphStep& step = built->graph.steps()[s];
+      auto at = std::find_if(steps_.begin(), steps_.end(),
+                             [&](const Step& x) { return x.label == step.label; });
+      if (at == steps_.end()) continue;
+      counted_.push_back({*at, step.recorded_period});
+    }
+  }
+
+  void CheckCuts(size_t length) {
+    for (size_t k = 0; k + length <= counted_.size(); ++k) {
+      const Counted &first = counted_[k], &last = counted_[k + length - 1];
+      Duration whole;
+      for (size_t i = 0; i < length; ++i) whole += counted_[k + i].period;
+      auto built = BuildGraph(Cut(*trace_, first.mark, last.mark));
+      ASSERT_TRUE(built.ok()) << Message(built.status());
+      auto replay = CheckReplay(*built, nullptr);
+      ASSERT_TRUE(replay.ok()) << Message(replay.status());
+      const double error = replay->measured.ms() / (whole.ms() / static_cast<double>(length)) - 1;
+      RecordProperty(first.mark.label, std::to_string(error));
+      // A loader that takes its time moves the GPU's begin within a step, by what it differs from
+      // step to step: where each step begins is known, where the next one would have is not.
+      if (GetParam().find("workers0.a") != std::string::npos) {
+        EXPECT_LE(std::fabs(error), 0.20) << first.mark.label;
+        continue;
+      }
+      EXPECT_LE(std::fabs(error), 0.03)
+          << first.mark.label << " and " << length - 1 << " more: " << replay->measured.ms()
+          << " ms for " << whole.ms() / static_cast<double>(length) << " (" << replay->steps
+          << " counted)";
+      EXPECT_LE(std::fabs(replay->error()), 0.01) << first.mark.label;
+    }
+  }
+
+  struct Counted {
+    Step mark;
+    Duration period;
+  };
+  std::shared_ptr<const Trace> trace_;
+  std::vector<Step> steps_;
+  std::vector<Counted> counted_;
+};
+
+TEST_P(CutTrace, OneStepIsAsLongAsInTheWholeFile) { CheckCuts(1); }
+TEST_P(CutTrace, TwoStepsAreAsLongAsInTheWholeFile) { CheckCuts(2); }
+
+std::vector<std::string> Names() {
+  std::vector<std::string> names;
+  for (const std::string& name : RealTraces()) {
+    if (!name.starts_with("odd/") && !name.starts_with("batch/")) names.push_back(name);
+  }
+  if (names.empty()) names.push_back("none");
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shared, CutTrace, testing::ValuesIn(Names()), [](const auto& info) {
+  std::string name = info.param;
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+});
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,93 @@
+// The step as the commands tell it: one definition in text and JSON, rates, and the step without
+// the profiler.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+
+class CliStep : public CliFixture {
+ protected:
+  nlohmann::json Json(const std::string& args) const {
+    CliResult r = Run(args + " --format json");
+    EXPECT_EQ(r.exit, 0) << r.err;
+    return r.exit == 0 ? nlohmann::json::parse(r.out) : nlohmann::json();
+  }
+  const std::string trace_ = kExampleTrace;
+};
+
+TEST_F(CliStep, IsTheMeanOfItsStepsForEveryScenario) {
+  const nlohmann::json json = Json("whatif " + trace_ + " --opt prefetch,graphs");
+  const double base = json["scenarios"][0]["step_ms"];
+  for (const auto& s : json["scenarios"]) {
+    double sum = 0;
+    for (const auto& step : s["steps_ms"]) sum += step.get<double>();
+    EXPECT_EQ(s["steps_ms"].size(), json["steps"]);
+    const double step = s["step_ms"];
+    EXPECT_NEAR(sum / static_cast<double>(s["steps_ms"].size()), step, 1e-5) << s["name"];
+    EXPECT_NEAR(s["speedup"].get<double>(), base / step, 1e-5) << s["name"];
+    EXPECT_NEAR(s["throughput_gain"].get<double>(), base / step, 1e-5) << s["name"];
+    EXPECT_NEAR(s["steps_per_s"].get<double>(), 1e3 / step, 1e-3) << s["name"];
+    EXPECT_GT(s["median_ms"].get<double>(), 0) << s["name"];
+  }
+}
+
+TEST_F(CliStep, SamplesMakeARate) {
+  const nlohmann::json json = Json("whatif " + trace_ + " --samples 64");
+  EXPECT_EQ(json["replay"]["samples_per_step"], 64);
+  const auto& base = json["scenarios"][0];
+  EXPECT_NEAR(base["samples_per_s"].get<double>(), 64e3 / base["step_ms"].get<double>(), 0.01);
+  EXPECT_THAT(Run("whatif " + trace_ + " --samples 64").out, HasSubstr("samples/s (64 a step)"));
+  EXPECT_EQ(Run("whatif " + trace_ + " --samples none").exit, 2);
+}
+
+TEST_F(CliStep, ChecksThatCanFailStandBesideTheReplay) {
+  const nlohmann::json checks = Json("whatif " + trace_)["replay"]["checks"];
+  for (const char* key : {"unexplained_pct", "worst_pct"}) {
+    EXPECT_TRUE(checks[key].is_number()) << key;
+  }
+  for (const char* key : {"repeated", "crossed"}) {
+    EXPECT_TRUE(checks[key]["error_pct"].is_number()) << key;
+    EXPECT_TRUE(checks[key]["worst_step"].is_string()) << key;
+  }
+  EXPECT_THAT(Run("whatif " + trace_).out, HasSubstr("each step by itself"));
+}
+
+TEST_F(CliStep, TheGateActsOnTheWorstCheck) {
+  CliResult r = Run("whatif " + trace_ + " --max-replay-error 0%");
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("E0602"));
+}
+
+TEST_F(CliStep, WithoutTheProfilerIsWhatItWasSaidToBe) {
+  const double recorded = Json("whatif " + trace_)["scenarios"][0]["step_ms"];
+  const double wanted = 0.9 * recorded;
+  const nlohmann::json json =
+      Json("whatif " + trace_ + " --opt graphs --true-step " + std::to_string(wanted) + "ms");
+  EXPECT_NEAR(json["scenarios"][0]["step_ms"].get<double>(), wanted, 0.002 * wanted);
+  EXPECT_NEAR(json["true_step"]["recorded_ms"].get<double>(), recorded, 1e-3);
+  EXPECT_GT(json["true_step"]["per_event_ns"].get<int64_t>(), 0);
+  EXPECT_NEAR(json["replay"]["measured_ms"].get<double>(), recorded, 0.02 * recorded)
+      << "the check is of what was recorded";
+  EXPECT_EQ(Run("whatif " + trace_ + " --true-step 10000ms").exit, 4);
+  EXPECT_EQ(Run("whatif " + trace_ + " --true-step soon").exit, 2);
+}
+
+TEST_F(CliStep, SummaryHasOneAnswerForDataWaits) {
+  const nlohmann::json by_phase = Json("summary " + trace_ + " --by phase");
+  int64_t data = 0;
+  for (const auto& group : by_phase["groups"]) {
+    if (group["name"] == "data") data = group["critical_path_ns"];
+  }
+  EXPECT_NEAR(static_cast<double>(Json("summary " + trace_)["critical_path"]["data_ns"]),
+              static_cast<double>(data), 10);
+}
+
+}  // namespace
+}  // namespace daydream
