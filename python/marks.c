@@ -4,6 +4,7 @@
  * binary serves CPython 3.8 and later (the stable ABI), so only functions of that ABI are used.
  * Python's lock protects all that is not thread local.
  */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
 #define Py_LIMITED_API 0x03080000
 #include <Python.h>
 #include <dlfcn.h>
@@ -19,7 +20,12 @@ static PyObject* ids;
 static PyObject* label;
 static PyTypeObject* tensor_type;
 static PyTypeObject* leaf_type;
+static PyObject* plain;     /* function(type): whether asking such a tensor runs no code of the program */
+static PyObject* modes;     /* None or function(): how many modes see every question to a tensor */
+static PyObject* plain_types; /* {type: bool} */
 static PyObject* on_root; /* None or a function */
+static PyObject* method_type; /* types.MethodType */
+static int wanted;            /* whether module calls are marked now */
 
 static PyObject* text_grad_fn;
 static PyObject* text_register_prehook;
@@ -125,9 +131,33 @@ static void add_hook(struct search* s, PyObject* node) {
   hook_node(node, text_register_prehook, s->hook, s->packed);
 }
 
+/* Subclasses of tensors may run code of the program for every question (__torch_function__): those
+ * are not asked. */
+static int is_plain(PyObject* tensor) {
+  PyObject* type = (PyObject*)Py_TYPE(tensor);
+  PyObject* known = PyDict_GetItemWithError(plain_types, type);
+  if (known != NULL) return known == Py_True;
+  if (PyDict_Size(plain_types) > kObjects) PyDict_Clear(plain_types); /* types that come and go */
+  known = PyObject_CallFunctionObjArgs(plain, type, NULL);
+  const int answer = known == Py_True;
+  if (known != NULL) PyDict_SetItem(plain_types, type, known);
+  Py_XDECREF(known);
+  return answer;
+}
+
+/* A mode (torch.overrides.TorchFunctionMode) sees questions to all tensors. */
+static int any_mode(void) {
+  if (modes == Py_None) return 0;
+  PyObject* count = PyObject_CallFunctionObjArgs(modes, NULL);
+  const int any = count != NULL && PyLong_AsLong(count) != 0;
+  Py_XDECREF(count);
+  return any;
+}
+
 static void visit(struct search* s, PyObject* object, int level) {
   if (object == Py_None || level > kDeepest || ++s->objects > kObjects) return;
   if (PyObject_TypeCheck(object, tensor_type)) {
+    if (!is_plain(object)) return;
     PyObject* node = PyObject_GetAttr(object, text_grad_fn);
     if (node != NULL && node != Py_None) add_hook(s, node);
     Py_XDECREF(node);
@@ -215,12 +245,10 @@ static PyObject* run_layer(uint32_t layer, PyObject* function, PyObject* args, P
   s.packed = (uint64_t)layer << 32 | (uint32_t)call;
   s.node_count = s.output_count = s.objects = 0;
   s.output = NULL;
-  visit(&s, args, 0);
-  if (PyDict_Size(kwargs) == 0) {
-    kwargs = NULL;
-  } else {
-    visit(&s, kwargs, 0);
-  }
+  const int asks = !any_mode();
+  if (kwargs != NULL && PyDict_Size(kwargs) == 0) kwargs = NULL;
+  if (asks) visit(&s, args, 0);
+  if (asks && kwargs != NULL) visit(&s, kwargs, 0);
   PyObject *result = NULL, *outer_first = first, *end = NULL;
   uint32_t outer = top;
   first = NULL;
@@ -234,7 +262,7 @@ static PyObject* run_layer(uint32_t layer, PyObject* function, PyObject* args, P
   if (result != NULL) {
     s.hook = &enter_def;
     s.objects = 0;
-    visit(&s, result, 0);
+    if (asks) visit(&s, result, 0);
     if (s.node_count == 0 && s.output != NULL) end = exit_after_first(&s);
     if (forgive() != 0) {
       Py_DECREF(result);
@@ -266,14 +294,9 @@ static int64_t layer_of(PyObject* module) {
   return forgive();
 }
 
-/* call_module(function, args, kwargs): function(*args, **kwargs) as the call of module args[0]. */
-static PyObject* call_module(PyObject* self, PyObject* params) {
-  (void)self;
-  PyObject* function = PyTuple_GetItem(params, 0);
-  PyObject* args = PyTuple_GetItem(params, 1);
-  PyObject* kwargs = PyTuple_GetItem(params, 2);
-  PyObject* module = args == NULL ? NULL : PyTuple_GetItem(args, 0);
-  if (module == NULL || kwargs == NULL) return NULL;
+/* function(*args, **kwargs) as the call of module args[0]. */
+static PyObject* call_marked(PyObject* function, PyObject* args, PyObject* kwargs) {
+  PyObject* module = PyTuple_GetItem(args, 0);
   if (depth == 0 && on_root != Py_None) {
     PyObject* go_on = PyObject_CallFunctionObjArgs(on_root, module, NULL);
     Py_XDECREF(go_on);
@@ -287,6 +310,98 @@ static PyObject* call_module(PyObject* self, PyObject* params) {
                                 : run_layer((uint32_t)layer, function, args, kwargs);
   --depth;
   return result;
+}
+
+/* What stands in for nn.Module.__call__: a callable of C, so that a module call takes no frame of
+ * Python beside its own. One level of the recursion limit goes to every object of C that is called;
+ * it is given back for the time of the call, so that programs reach the depth they always reach. */
+typedef struct {
+  PyObject_HEAD PyObject* function;
+} ModuleCall;
+
+/* Of CPython 3.9 and later. */
+static int (*enter_recursion)(const char* where);
+static void (*leave_recursion)(void);
+
+static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  PyObject* function = ((ModuleCall*)self)->function;
+  if (leave_recursion != NULL) leave_recursion();
+  PyObject* result = wanted && PyTuple_Size(args) > 0 ? call_marked(function, args, kwargs)
+                                                      : PyObject_Call(function, args, kwargs);
+  if (enter_recursion == NULL) return result;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  if (enter_recursion("") != 0) PyErr_Clear(); /* the program lowered its limit meanwhile */
+  PyErr_Restore(type, value, traceback);
+  return result;
+}
+
+static PyObject* module_call_bind(PyObject* self, PyObject* object, PyObject* type) {
+  (void)type;
+  if (object != NULL && object != Py_None) {
+    return PyObject_CallFunctionObjArgs(method_type, self, object, NULL);
+  }
+  Py_INCREF(self);
+  return self;
+}
+
+/* It looks as the function does: name, text, signature, code. */
+static PyObject* module_call_attribute(PyObject* self, PyObject* name) {
+  static const char* const kOfFunction[] = {"__doc__", "__module__", "__name__", "__qualname__"};
+  PyObject* function = ((ModuleCall*)self)->function;
+  if (PyUnicode_CompareWithASCIIString(name, "__wrapped__") == 0) {
+    Py_INCREF(function);
+    return function;
+  }
+  for (size_t i = 0; i < sizeof kOfFunction / sizeof *kOfFunction; ++i) {
+    if (PyUnicode_CompareWithASCIIString(name, kOfFunction[i]) == 0) {
+      return PyObject_GetAttr(function, name);
+    }
+  }
+  PyObject* own = PyObject_GenericGetAttr(self, name);
+  if (own != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
+  PyErr_Clear();
+  return PyObject_GetAttr(function, name);
+}
+
+static PyType_Slot module_call_slots[] = {
+    {Py_tp_call, (void*)module_call},
+    {Py_tp_descr_get, (void*)module_call_bind},
+    {Py_tp_getattro, (void*)module_call_attribute},
+    {0, NULL},
+};
+/* Found in a class it is called with the object in front, without a bound method in between. */
+static const unsigned long kMethodDescriptor = 1UL << 17; /* Py_TPFLAGS_METHOD_DESCRIPTOR */
+
+/* wrap_call(function): stands in for it, and marks the calls while wanted. It is never freed. */
+static PyObject* wrap_call(PyObject* self, PyObject* function) {
+  (void)self;
+  PyType_Spec spec = {"_daydream_marks.ModuleCall", sizeof(ModuleCall), 0,
+                      Py_TPFLAGS_DEFAULT | (unsigned int)kMethodDescriptor, module_call_slots};
+  PyObject* type = PyType_FromSpec(&spec);
+  ModuleCall* made = type == NULL ? NULL : PyObject_New(ModuleCall, (PyTypeObject*)type);
+  if (made == NULL) return NULL;
+  Py_INCREF(function);
+  made->function = function;
+  Py_INCREF(made); /* for ever */
+  return (PyObject*)made;
+}
+
+static PyObject* set_wanted(PyObject* self, PyObject* yes) {
+  (void)self;
+  wanted = yes == Py_True;
+  Py_RETURN_NONE;
+}
+
+/* call_module(function, args, kwargs): function(*args, **kwargs) as the call of module args[0]. */
+static PyObject* call_module(PyObject* self, PyObject* params) {
+  (void)self;
+  PyObject *function, *args, *kwargs;
+  if (!PyArg_ParseTuple(params, "OO!O!", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs)) {
+    return NULL;
+  }
+  if (PyTuple_Size(args) == 0) return PyObject_Call(function, args, kwargs);
+  return call_marked(function, args, kwargs);
 }
 
 /* call_layer(layer, function, args, kwargs): the same for a layer whose id is known. */
@@ -335,16 +450,18 @@ static void keep(PyObject** place, PyObject* object) {
   Py_XDECREF(old);
 }
 
-/* setup(ids, label, type of tensors, type of the nodes of leaf tensors)
+/* setup(ids, label, type of tensors, type of the nodes of leaf tensors, plain, modes)
  * ids: {id(module): layer}; label(module, open layer) -> layer fills it, 0 is a layer without
- * marks. */
+ * marks; plain and modes: see there. */
 static PyObject* setup(PyObject* self, PyObject* params) {
   (void)self;
-  PyObject *d, *l, *t, *n;
-  if (!PyArg_ParseTuple(params, "O!OO!O!", &PyDict_Type, &d, &l, &PyType_Type, &t, &PyType_Type,
-                        &n)) {
+  PyObject *d, *l, *t, *n, *p, *m;
+  if (!PyArg_ParseTuple(params, "O!OO!O!OO", &PyDict_Type, &d, &l, &PyType_Type, &t, &PyType_Type,
+                        &n, &p, &m)) {
     return NULL;
   }
+  keep(&plain, p);
+  keep(&modes, m);
   keep(&ids, d);
   keep(&label, l);
   keep((PyObject**)&tensor_type, t);
@@ -365,6 +482,8 @@ static PyMethodDef methods[] = {
     {"setup", setup, METH_VARARGS, NULL},
     {"watch_roots", watch_roots, METH_O, NULL},
     {"mark", mark, METH_VARARGS, NULL},
+    {"wrap_call", wrap_call, METH_O, NULL},
+    {"set_wanted", set_wanted, METH_O, NULL},
     {"call_module", call_module, METH_VARARGS, NULL},
     {"call_layer", call_layer, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
@@ -375,6 +494,15 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__daydream_marks(void) {
   keep(&on_root, Py_None);
+  keep(&modes, Py_None);
+  plain_types = PyDict_New();
+  PyObject* types = PyImport_ImportModule("types");
+  if (types == NULL) return NULL;
+  method_type = PyObject_GetAttrString(types, "MethodType");
+  Py_DECREF(types);
+  *(void**)&enter_recursion = dlsym(RTLD_DEFAULT, "Py_EnterRecursiveCall");
+  *(void**)&leave_recursion = dlsym(RTLD_DEFAULT, "Py_LeaveRecursiveCall");
+  if (enter_recursion == NULL || leave_recursion == NULL) enter_recursion = NULL, leave_recursion = NULL;
   text_grad_fn = PyUnicode_InternFromString("grad_fn");
   text_register_prehook = PyUnicode_InternFromString("register_prehook");
   text_register_hook = PyUnicode_InternFromString("register_hook");

@@ -1,6 +1,7 @@
 """Marks the forward and backward pass of every module while labels are on.
 
-torch.nn.Module.__call__ is replaced by a wrapper, which sees keyword arguments, keeps the marks
+torch.nn.Module.__call__ is replaced by a wrapper (a callable of C where the extension is there, so
+that recursion goes as deep as without), which sees keyword arguments, keeps the marks
 balanced over exceptions and leaves nn.Module its path without hooks. Backward: pre-hooks on the
 graph nodes of a call's outputs (BACKWARD_ENTER) and inputs (BACKWARD_EXIT) that capture ints only.
 Not seen: module.forward() called directly, ScriptModules, subclasses whose __call__ does not call
@@ -35,11 +36,16 @@ class Patch:
         self._wanted = False
         self._away = 0  # regions of compiled code that run now, on all threads
         self._lock = threading.RLock()  # of all that changes _wanted, _away or the class
+        global _patch
+        _patch = self
         for module, attribute in _SAVERS:
             imports.when_imported(module, functools.partial(self._give_original, attribute))
 
     def _make_wrapper(self, is_tracing: Callable[[], bool]) -> Callable[..., Any]:
         original, call = self._original, call_module
+        # With layers=force TorchDynamo meets it, which can look into a function only.
+        if sink.extension and settings.layers != "force":
+            return sink.extension.wrap_call(original)
 
         @functools.wraps(original)
         def __call__(*args: Any, **kwargs: Any) -> Any:
@@ -55,14 +61,19 @@ class Patch:
 
     def put(self) -> None:
         with self._lock:
-            self._wanted = True
+            self._want(True)
             if not self._away:
                 self._swap(self._original, self._wrapper)
 
     def take(self) -> None:
         with self._lock:
-            self._wanted = False
+            self._want(False)
             self._swap(self._wrapper, self._original)
+
+    def _want(self, wanted: bool) -> None:
+        self._wanted = wanted
+        if sink.extension:
+            sink.extension.set_wanted(wanted)
 
     def _swap(self, old: Any, new: Any) -> None:
         """What somebody else has put there stays; ours below it is idle while it is not wanted."""
@@ -99,11 +110,18 @@ def _is_tracing_of(torch: Any) -> Callable[[], bool]:
 
 # These bound the time for odd arguments.
 _MAX_NODES, _MAX_LEVEL, _MAX_OBJECTS, _MAX_CHAIN = 32, 4, 256, 16
+# Module calls inside of one another, from which on those below go without marks, and without the
+# frames of ours that would end in a RecursionError before the program's own do.
+_DEEPEST = 20
+_patch: Optional["Patch"] = None
 _calls: Dict[int, int] = {}
 _on_root: Optional[Callable[[Any], None]] = None
 _label: Callable[[Any, int], int] = names.label
 _tensor: Any = ()
 _leaf: Any = ()
+_modes: Optional[Callable[[], int]] = None
+_plain: Callable[[Any], bool] = bool
+_plain_types: Dict[Any, bool] = {}
 
 
 class _Thread(threading.local):
@@ -121,9 +139,14 @@ def _watch_roots(action: Optional[Callable[[Any], None]]) -> None:
 
 
 def _call_module(function: Callable[..., Any], args: Tuple, kwargs: Dict[str, Any]) -> Any:
+    if not args:  # the program shall see the message of the original
+        return function(*args, **kwargs)
     module, thread = args[0], _thread
     if thread.depth == 0 and _on_root is not None and _on_root(module) is False:
         return function(*args, **kwargs)
+    if thread.depth >= _DEEPEST and _patch is not None:
+        with _patch:
+            return function(*args, **kwargs)
     layer = names.ids.get(id(module))
     if layer is None:
         layer = _label(module, thread.top)
@@ -141,7 +164,9 @@ def _call_layer(layer: int, function: Callable[..., Any], args: Tuple, kwargs: D
     _calls[layer] = call + 1
     inputs: List[Any] = []
     outputs: List[Any] = []
-    _visit((args, kwargs), 0, [0], sink.BACKWARD_EXIT, layer, call, inputs, inputs)
+    asks = _modes is None or not _modes()
+    if asks:
+        _visit((args, kwargs), 0, [0], sink.BACKWARD_EXIT, layer, call, inputs, inputs)
     mark, thread, end = sink.mark, _thread, None
     outer, outer_first = thread.top, thread.first
     thread.top, thread.first = layer, None
@@ -151,7 +176,8 @@ def _call_layer(layer: int, function: Callable[..., Any], args: Tuple, kwargs: D
             result = function(*args, **kwargs)
         finally:
             mark(sink.LAYER_END, 0, 0)
-        _visit(result, 0, [0], sink.BACKWARD_ENTER, layer, call, inputs, outputs)
+        if asks:
+            _visit(result, 0, [0], sink.BACKWARD_ENTER, layer, call, inputs, outputs)
         if outputs and not inputs:
             end = _exit_after_first(thread.first, outputs, layer, call)
         return result
@@ -176,6 +202,8 @@ def _visit(
     if what is None or level > _MAX_LEVEL + 1 or count[0] > _MAX_OBJECTS:
         return
     if isinstance(what, _tensor):
+        if not _is_plain(type(what)):
+            return
         try:
             node = what.grad_fn
             if node is not None and not any(node is n for n in skip):
@@ -190,6 +218,15 @@ def _visit(
     elif isinstance(what, dict):
         for item in list(what.values()):
             _visit(item, level + 1, count, kind, layer, call, skip, seen)
+
+
+def _is_plain(kind: Any) -> bool:
+    known = _plain_types.get(kind)
+    if known is None:
+        if len(_plain_types) > _MAX_OBJECTS:  # types that come and go
+            _plain_types.clear()
+        known = _plain_types[kind] = _plain(kind)
+    return known
 
 
 def _exit_after_first(first: Any, outputs: List[Any], layer: int, call: int) -> Any:
@@ -235,12 +272,27 @@ def _no_label(module: Any, parent: int) -> int:
     return 0
 
 
+def _plain_of(torch: Any) -> Callable[[Any], bool]:
+    """Whether asking a tensor of a type for its node runs code of the program only if that is
+    PyTorch's own: a __torch_function__ of the program would be called, and could count the calls."""
+    default = getattr(torch.Tensor.__torch_function__, "__func__", None)
+    disabled = getattr(torch._C, "_disabled_torch_function_impl", None)
+
+    def plain(kind: Any) -> bool:
+        own = getattr(kind, "__torch_function__", None)
+        return own is disabled or getattr(own, "__func__", own) is default
+
+    return plain
+
+
 def setup(torch: Any) -> None:
-    global _label, _tensor, _leaf
+    global _label, _tensor, _leaf, _plain, _modes
     if settings.layers == "off":
         _label = _no_label
     names.is_jit_tracing = torch._C._is_tracing
     _tensor, _leaf = torch.Tensor, torch._C._functions.AccumulateGrad
+    _plain = _plain_of(torch)
+    _modes = getattr(torch._C, "_len_torch_function_stack", None)
     if sink.extension:
         base = getattr(torch._C, "TensorBase", None) or getattr(torch._C, "_TensorBase")
-        sink.extension.setup(names.ids, _label, base, _leaf)
+        sink.extension.setup(names.ids, _label, base, _leaf, _plain, _modes)

@@ -55,7 +55,7 @@ class Phases:
 
     def _autograd(self, torch: Any) -> None:
         for function in ("backward", "grad"):
-            self._replace(torch.autograd, function, "## backward ##", self._steps.training)
+            self._replace(torch.autograd, function, "## backward ##", self._steps.backward)
 
     def _clip_grad(self, module: Any) -> None:
         import torch

@@ -4,9 +4,12 @@ A STEP mark says that a step begins. Steps follow one source, the first of these
 has:
   1. prof.step() of a torch.profiler.profile with a schedule, started before any optimizer stepped,
      for as long as it runs
-  2. the end of step() of the optimizer that stepped first. Another optimizer (GAN) does not count;
-     gradient accumulation is one step because its optimizer steps once
+  2. the end of step() of the optimizer that stepped first, if there was a backward pass since the
+     last one: several calls of step() after one backward pass (ZeRO-3 steps for each group of its
+     parameters) are one. Another optimizer (GAN) does not count; gradient accumulation is one step
+     because its optimizer steps once
   3. without optimizer and backward pass (inference): calls of one root module, from its fourth on
+A source that falls silent while another optimizer goes on stepping gives way to that one.
 A replay of a CUDA graph steps as the optimizers did whose steps it captured.
 The number of a step is that of its mark: 1, 2, 3, ..., also when the source changes. Step 0 has no
 mark of its own: it lasts from the start of the program to the first mark.
@@ -34,6 +37,11 @@ from daydream_torch.layers import Patch, is_compiling_of, watch_roots
 # Only such a capture follows the steps; with another one nobody knows which steps it will hold.
 _ALWAYS = settings.layers == "force" or settings.capture not in ("steps", "none")
 _CALLS_WITHOUT_TRAINING = 3
+# Steps of another optimizer without one of the source, beyond twice as many as there ever were,
+# after which the source is silent.
+_PATIENCE = 2
+# Steps without a backward pass that we see, after which we believe that it runs past us.
+_BLIND = 64
 
 
 class _Thread(threading.local):
@@ -54,6 +62,10 @@ class Steps:
         self._source: Optional["weakref.ref[Any]"] = None
         self._profiler: Optional["weakref.ref[Any]"] = None
         self._training = False  # an optimizer or a backward pass was seen
+        self._backwards = 0  # that were seen
+        self._backward = False  # one since the last step
+        self._without = 0  # steps in a row without one
+        self._others = self._most_others = 0  # steps of others since the source's last; so far
         self._calls: Any = weakref.WeakKeyDictionary()
         self._undo_root: Optional[Callable[[], None]] = None
         patch.put()
@@ -67,6 +79,12 @@ class Steps:
             self._training = True
             watch_roots(None)
             self._calls.clear()
+
+    def backward(self) -> None:
+        """A backward pass begins."""
+        self.training()
+        self._backwards += 1
+        self._backward = True
 
     @contextlib.contextmanager
     def stepping(self, optimizer: Any) -> Iterator[None]:
@@ -100,6 +118,7 @@ class Steps:
 
     def replayed(self, graph: Any, captured: Iterable["weakref.ref[Any]"]) -> None:
         """The graph stands for optimizers that are gone."""
+        self._backward = True  # it may hold one
         steppers = [reference() for reference in captured]
         for stepper in dict.fromkeys(graph if s is None else s for s in steppers):
             self._optimizer_stepped(stepper)
@@ -110,7 +129,7 @@ class Steps:
 
     def profiler_stepped(self, profiler: Any) -> None:
         if self._owner() is profiler:
-            self._begin()
+            self._source_stepped()
 
     def profiler_stopped(self, profiler: Any) -> None:
         if self._owner() is profiler:
@@ -121,10 +140,30 @@ class Steps:
         if self._undo_root is not None:
             self._undo_root()
             self._undo_root = self._source = None
-        if self._owner() is None:
+        if not self._follows_backward():
+            return
+        if self._owner() is None or (self._owner() is not optimizer and self._is_silent()):
             self._take_source(optimizer, type(optimizer).__name__)
         if self._owner() is optimizer:
-            self._begin()
+            self._backward = False
+            self._source_stepped()
+
+    def _source_stepped(self) -> None:
+        self._most_others = max(self._most_others, self._others)
+        self._others = 0
+        self._begin()
+
+    def _follows_backward(self) -> bool:
+        if self._backward:
+            self._without = 0
+            return True
+        self._without += 1
+        return self._backwards == 0 or self._without > _BLIND
+
+    def _is_silent(self) -> bool:
+        """The source has not stepped while another did, for longer than ever."""
+        self._others += 1
+        return self._others > 2 * self._most_others + _PATIENCE
 
     @safely
     def _root_called(self, module: Any) -> bool:
@@ -171,6 +210,7 @@ class Steps:
 
     def _take_source(self, owner: Any, what: str) -> None:
         self._source = weakref.ref(owner)
+        self._others = self._most_others = 0
         sink.note("steps", what)
 
     def tell_labels(self) -> None:

@@ -138,6 +138,63 @@ for _ in range(3): step(); other.step()
         self.assertEqual(steps(marks), [1, 2, 3])
         self.assertEqual(ranges(marks).count("Optimizer.step#Adam.step"), 3)
 
+    def test_the_second_of_two_stages_counts_while_the_first_optimizer_lives_on(self):
+        script = TRAIN + """
+def stage(n):
+    for _ in range(n):
+        own.zero_grad()
+        model(torch.ones(2, 4)).sum().backward()
+        own.step()
+own = first = torch.optim.SGD(model[0].parameters(), lr=0.1)
+stage(5)
+own = second = torch.optim.SGD(model.parameters(), lr=0.1)
+stage(20)
+"""
+        marks = self.run_ok(script).marks
+        # Two steps pass until it is clear that the first is silent.
+        self.assertEqual(steps(marks), list(range(1, 24)))
+
+    def test_five_steps_of_a_critic_for_each_of_the_generator_keep_one_source(self):
+        script = TRAIN + """
+critic = torch.optim.Adam(model[0].parameters())
+for _ in range(6):
+    step()
+    for _ in range(5):
+        model(torch.ones(2, 4)).sum().backward()
+        critic.step()
+"""
+        # The generator stepped first; the critic takes over in its third step, and keeps it.
+        self.assertEqual(steps(self.run_ok(script).marks), list(range(1, 1 + 1 + 3 + 25)))
+
+    def test_one_backward_pass_makes_one_step_whatever_steps_after_it(self):
+        script = TRAIN + """
+for _ in range(4):
+    model(torch.ones(2, 4)).sum().backward()
+    for group in model.parameters():  # as ZeRO-3 does
+        optimizer.param_groups[0]["params"] = [group]
+        optimizer.step()
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2, 3, 4])
+
+    def test_a_program_that_has_no_backward_pass_of_pytorch_steps_with_its_optimizer(self):
+        script = TRAIN + """
+for _ in range(4):  # evolution strategies, or gradients from elsewhere
+    for p in model.parameters(): p.grad = torch.ones_like(p)
+    optimizer.step()
+"""
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2, 3, 4])
+
+    def test_a_backward_pass_that_runs_past_us_is_noticed_in_the_end(self):
+        script = TRAIN + """
+step()
+engine = torch.autograd.Variable._execution_engine
+for _ in range(80):  # as Megatron's pipeline does
+    loss = model(torch.ones(2, 4)).sum()
+    engine.run_backward((loss,), (torch.ones(()),), False, False, (), True, True)
+    optimizer.step()
+"""
+        self.assertEqual(len(steps(self.run_ok(script).marks)), 1 + 80 - 64)
+
     def test_accumulated_gradients_are_one_step(self):
         script = TRAIN + """
 for i in range(6):
