@@ -2,105 +2,10 @@
 
 #include <algorithm>
 
+#include "tracer/cuda_calls.h"
+
 namespace daydream::tracer {
 namespace {
-
-// Runtime calls that come often and do nothing: getters (those of properties and entry points
-// while libraries start), and queries as the NCCL watchdog makes them.
-#define RUNTIME(name) CUPTI_RUNTIME_TRACE_CBID_##name
-constexpr CUpti_CallbackId kDenied[] = {
-    RUNTIME(cudaGetDevice_v3020),
-    RUNTIME(cudaGetLastError_v3020),
-    RUNTIME(cudaPeekAtLastError_v3020),
-    RUNTIME(cudaStreamIsCapturing_v10000),
-    RUNTIME(cudaStreamIsCapturing_ptsz_v10000),
-    RUNTIME(cudaStreamGetCaptureInfo_v10010),
-    RUNTIME(cudaStreamGetCaptureInfo_ptsz_v10010),
-    RUNTIME(cudaStreamGetCaptureInfo_v2_v11030),
-    RUNTIME(cudaStreamGetCaptureInfo_v2_ptsz_v11030),
-    RUNTIME(cudaStreamGetCaptureInfo_v12030),
-    RUNTIME(cudaStreamGetCaptureInfo_ptsz_v12030),
-    RUNTIME(cudaEventQuery_v3020),
-    RUNTIME(cudaStreamQuery_v3020),
-    RUNTIME(cudaStreamQuery_ptsz_v7000),
-    RUNTIME(cudaFuncGetAttributes_v3020),
-    RUNTIME(cudaDeviceGetAttribute_v5000),
-    RUNTIME(cudaPointerGetAttributes_v4000),
-    RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessor_v6000),
-    RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessor_v6050),
-    RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags_v7000),
-    RUNTIME(cudaOccupancyAvailableDynamicSMemPerBlock_v10200),
-    RUNTIME(cudaOccupancyMaxPotentialClusterSize_v11070),
-    RUNTIME(cudaOccupancyMaxActiveClusters_v11070),
-    RUNTIME(cudaGetDeviceCount_v3020),
-    RUNTIME(cudaGetDeviceProperties_v3020),
-    RUNTIME(cudaGetDeviceProperties_v12000),
-    RUNTIME(cudaGetDriverEntryPoint_v11030),
-    RUNTIME(cudaGetDriverEntryPoint_ptsz_v11030),
-    RUNTIME(cudaGetDriverEntryPointByVersion_v12050),
-    RUNTIME(cudaGetDriverEntryPointByVersion_ptsz_v12050),
-    RUNTIME(cudaMemGetInfo_v3020),
-    RUNTIME(cudaStreamGetPriority_v5050),
-    RUNTIME(cudaStreamGetPriority_ptsz_v7000),
-    RUNTIME(cudaThreadExchangeStreamCaptureMode_v10010),
-};
-#undef RUNTIME
-
-// Driver calls that launch, copy or wait, for programs that do without the runtime (Triton,
-// pytorch/pytorch#99571). All driver calls would double the number of records.
-#define DRIVER(name) CUPTI_DRIVER_TRACE_CBID_##name
-#define DRIVER2(name) DRIVER(name), DRIVER(name##_ptsz)
-#define BLOCKING2(name) DRIVER(name), DRIVER(name##_ptds)
-constexpr CUpti_CallbackId kDriverCalls[] = {
-    DRIVER2(cuLaunchKernel),
-    DRIVER2(cuLaunchKernelEx),
-    DRIVER2(cuLaunchCooperativeKernel),
-    DRIVER(cuLaunchCooperativeKernelMultiDevice),
-    DRIVER2(cuGraphLaunch),
-    DRIVER2(cuStreamWaitEvent),
-    DRIVER2(cuEventRecord),
-    DRIVER2(cuEventRecordWithFlags),
-    DRIVER2(cuStreamSynchronize),
-    DRIVER(cuEventSynchronize),
-    DRIVER(cuCtxSynchronize),
-    DRIVER(cuCtxSynchronize_v2),
-    DRIVER2(cuMemcpyHtoDAsync_v2),
-    DRIVER2(cuMemcpyDtoHAsync_v2),
-    DRIVER2(cuMemcpyDtoDAsync_v2),
-    DRIVER2(cuMemcpyAsync),
-    DRIVER2(cuMemcpyPeerAsync),
-    DRIVER2(cuMemcpy2DAsync_v2),
-    DRIVER2(cuMemcpy3DAsync_v2),
-    DRIVER2(cuMemcpy3DPeerAsync),
-    DRIVER2(cuMemcpyBatchAsync),
-    DRIVER2(cuMemcpyBatchAsync_v2),
-    DRIVER2(cuMemcpy3DBatchAsync),
-    DRIVER2(cuMemcpy3DBatchAsync_v2),
-    BLOCKING2(cuMemcpyPeer),
-    BLOCKING2(cuMemcpy2D_v2),
-    BLOCKING2(cuMemcpy2DUnaligned_v2),
-    BLOCKING2(cuMemcpy3D_v2),
-    BLOCKING2(cuMemcpy3DPeer),
-    BLOCKING2(cuMemcpyHtoD_v2),
-    BLOCKING2(cuMemcpyDtoH_v2),
-    BLOCKING2(cuMemcpyDtoD_v2),
-    BLOCKING2(cuMemcpy),
-    DRIVER2(cuMemsetD8Async),
-    DRIVER2(cuMemsetD16Async),
-    DRIVER2(cuMemsetD32Async),
-    BLOCKING2(cuMemsetD8_v2),
-    BLOCKING2(cuMemsetD16_v2),
-    BLOCKING2(cuMemsetD32_v2),
-    DRIVER2(cuMemsetD2D8Async),
-    DRIVER2(cuMemsetD2D16Async),
-    DRIVER2(cuMemsetD2D32Async),
-    BLOCKING2(cuMemsetD2D8_v2),
-    BLOCKING2(cuMemsetD2D16_v2),
-    BLOCKING2(cuMemsetD2D32_v2),
-};
-#undef DRIVER
-#undef DRIVER2
-#undef BLOCKING2
 
 struct Callback {
   CUpti_CallbackDomain domain;
@@ -136,6 +41,8 @@ constexpr Callback kProfilerCallbacks[] = {
     {CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_DRIVER_TRACE_CBID_cuProfilerStop},
 };
 
+constexpr char kSelectedDriverCalls[] = "DRIVER (selected calls)";
+
 }  // namespace
 
 // By when they are recorded: facts that come once always, calls and GPU work in the window.
@@ -164,7 +71,30 @@ const Activities::Kind Activities::kKinds[] = {
     KIND(OVERHEAD, kCalls),
     KIND(INTERNAL_LAUNCH_API, kCalls),
 };
+const Activities::Kind Activities::kAllDriverCalls = KIND(DRIVER, kCalls);
 #undef KIND
+
+std::vector<Lack> Activities::Lacks() const {
+  std::vector<Lack> lacks;
+  const auto has = [&](const char* kind) {
+    return std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end();
+  };
+  if (!has("DRIVER") && !has(kSelectedDriverCalls)) {
+    lacks.push_back({"driver calls",
+                     "launches that go past the CUDA runtime (Triton, NCCL) have no call on a "
+                     "thread"});
+  }
+  if (api_->version < kHasEventSyncIds) {
+    lacks.push_back({"event ids",
+                     "CUPTI before CUDA 12.8 does not say which record of a CUDA event a wait is "
+                     "for: the last one before it is taken"});
+  }
+  if (api_->version == kCupti130) {
+    lacks.push_back({"device synchronisation",
+                     "CUPTI of CUDA 13.0 before Update 1 has no records of cudaDeviceSynchronize"});
+  }
+  return lacks;
+}
 
 std::string Activities::Explain(CUptiResult result) const {
   switch (result) {
@@ -280,16 +210,17 @@ void Activities::EnableKinds() {
 void Activities::EnableCalls(bool on) {
   // After the kinds: enabling a kind overrides what was said about single calls.
   if (on && api_->ActivityEnableRuntimeApi != nullptr) {
-    for (CUpti_CallbackId id : kDenied) api_->ActivityEnableRuntimeApi(id, 0);
+    for (CUpti_CallbackId id : RuntimeCallsLeftOut()) api_->ActivityEnableRuntimeApi(id, 0);
   }
-  if (api_->ActivityEnableDriverApi == nullptr) return;
+  // Without it (before CUDA 12.6) all driver calls are recorded, and the decoder leaves out the rest.
+  if (api_->ActivityEnableDriverApi == nullptr) return SetKind(kAllDriverCalls, on);
   CUptiResult last = CUPTI_SUCCESS;
-  for (CUpti_CallbackId id : kDriverCalls) {
+  for (CUpti_CallbackId id : DriverCalls()) {
     // An older CUPTI does not know the newest calls.
     CUptiResult result = api_->ActivityEnableDriverApi(id, on);
-    if (id == kDriverCalls[0]) last = result;
+    if (id == DriverCalls()[0]) last = result;
   }
-  if (first_time_ && last == CUPTI_SUCCESS) kinds_.push_back("DRIVER (selected calls)");
+  if (first_time_ && last == CUPTI_SUCCESS) kinds_.push_back(kSelectedDriverCalls);
 }
 
 void Activities::EnableCallbacks() {

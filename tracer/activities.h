@@ -19,6 +19,11 @@ struct CuptiHooks {
   CUpti_CallbackFunc callback = nullptr;
 };
 
+// Something that this CUPTI does not tell, in the words of `info`, and what follows.
+struct Lack {
+  std::string what, effect;
+};
+
 class Activities {
  public:
   // Subscribes, sets the clock and what must be set before there is a context, registers the
@@ -41,6 +46,7 @@ class Activities {
   // Names as in CUPTI's headers, without their prefix: what is recorded, and what CUPTI refused.
   const std::vector<std::string>& kinds() const { return kinds_; }
   const std::vector<std::string>& refused() const { return refused_; }
+  std::vector<Lack> Lacks() const;
   // The first reason for a refusal.
   CUptiResult refusal() const { return refusal_; }
   // False: times are CUPTI's own, since it did not take our clock.
@@ -56,6 +62,7 @@ class Activities {
   enum class Group : uint8_t { kFacts, kCalls, kWork };
   struct Kind;
   static const Kind kKinds[];
+  static const Kind kAllDriverCalls;
   void SetKind(const Kind& kind, bool on);
   void SwitchWork(bool on);
   void EnableKinds();

@@ -11,10 +11,15 @@ namespace {
 
 int OpenFile(const char* path, int flags, mode_t mode) { return open(path, flags, mode); }
 
+int ReserveRoom(int file, off_t offset, off_t size) {
+  return fallocate(file, FALLOC_FL_KEEP_SIZE, offset, size) == 0 ? 0 : errno;
+}
+
 }  // namespace
 
 const FileCalls& SystemFileCalls() {
-  static constexpr FileCalls kCalls = {OpenFile, write, ftruncate, fsync, close};
+  static constexpr FileCalls kCalls = {OpenFile,    write, ftruncate,
+                                       ReserveRoom, fsync, close};
   return kCalls;
 }
 
@@ -80,8 +85,17 @@ int ChunkFile::Write(std::string_view bytes) {
   return 0;
 }
 
-int ChunkFile::Append(const DdtraceChunkHeader& header, std::string_view message) {
+int ChunkFile::Reserve(size_t bytes) {
+  if (!reserves_) return 0;
+  const int error = calls_.reserve(file_, static_cast<off_t>(size_), static_cast<off_t>(bytes));
+  if (error == 0 || error == ENOSPC || error == EDQUOT || error == EFBIG) return error;
+  reserves_ = false;
+  return 0;
+}
+
+int ChunkFile::Append(const DdtraceChunkHeader& header, std::string_view message, size_t reserve) {
   int error = Pack(header, message);
+  if (error == 0 && reserve > 0) error = Reserve(packed_size_ + reserve);
   if (error == 0) error = Write({packed_.data(), packed_size_});
   if (error == 0) ++sequence_;
   return error;
@@ -94,6 +108,7 @@ int ChunkFile::Finish(std::string_view index) {
     const auto trailer = EncodeTrailer(index_offset);
     error = Write({trailer.data(), trailer.size()});
   }
+  if (calls_.truncate(file_, static_cast<off_t>(size_)) != 0 && error == 0) error = errno;
   if (calls_.sync(file_) != 0 && error == 0) error = errno;
   Close();
   return error;

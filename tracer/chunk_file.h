@@ -30,9 +30,12 @@ class ChunkFile {
   uint32_t chunks() const { return sequence_; }
 
   // Adds one chunk. After a failure the file is as before, or ends in a damaged chunk that
-  // readers skip.
-  int Append(const DdtraceChunkHeader& header, std::string_view message);
-  // Adds the index chunk and the trailer, syncs and closes; closes in any case.
+  // readers skip. Behind the chunk so many bytes stay reserved on the disk, where its file system
+  // can do that: a chunk that would take them is refused, so that the index, which says what was
+  // lost, finds room.
+  int Append(const DdtraceChunkHeader& header, std::string_view message, size_t reserve = 0);
+  // Adds the index chunk and the trailer, gives back what was reserved, syncs and closes; closes in
+  // any case.
   int Finish(std::string_view index);
   // Closes without a write.
   void Close();
@@ -40,11 +43,13 @@ class ChunkFile {
  private:
   int Pack(DdtraceChunkHeader header, std::string_view message);
   int Write(std::string_view bytes);
+  int Reserve(size_t bytes);
 
   const FileCalls& calls_;
   int file_ = -1;
   uint64_t size_ = 0;
   uint32_t sequence_ = 0;
+  bool reserves_ = true;  // the file system can
   ZSTD_CCtx* zstd_ = nullptr;
   std::vector<char> packed_;  // the chunk being written
   size_t packed_size_ = 0;

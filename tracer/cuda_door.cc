@@ -1,9 +1,10 @@
 // The door that the driver opens in cuInit, and what CUPTI calls. Nothing here calls CUDA.
-#include <time.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <sys/syscall.h>
+#include <mutex>
 
+#include "tracer/gate.h"
 #include "tracer/graph_nodes.h"
 #include "tracer/marks.h"
 #include "tracer/message.h"
@@ -25,7 +26,7 @@ void OnRequest(uint8_t** buffer, size_t* size, size_t* max_records) {
 
 void OnComplete(CUcontext, uint32_t, uint8_t* buffer, size_t, size_t valid) {
   Recorder& r = TheRecorder();
-  if (buffer != nullptr && r.pool.Fill(buffer, valid)) sem_post(&r.wake);
+  if (buffer != nullptr && r.pool.Fill(buffer, valid)) r.wake.Post();
 }
 
 uint64_t Clock() { return static_cast<uint64_t>(MonotonicNs()); }
@@ -50,7 +51,7 @@ void OnGraphNode(Recorder& r, CUpti_CallbackId id, const CUpti_GraphData& data) 
 void OnFatalError(Recorder& r, const CUpti_StateData& data) {
   r.cupti_error =
       data.notification.result == CUPTI_SUCCESS ? CUPTI_ERROR_UNKNOWN : data.notification.result;
-  sem_post(&r.wake);
+  r.wake.Post();
 }
 
 bool Succeeded(const CUpti_CallbackData& call) {
@@ -135,40 +136,53 @@ void WarnAboutStart(const Recorder& r) {
   }
 }
 
-// Returns "" or why there is no CUPTI.
+// Returns "" or why there is no CUPTI. Without a lock: it loads a library, and CUPTI loads others.
 std::string StartCupti(Recorder& r) {
   std::string why = LoadCupti(r.environment.cupti_path, r.api);
   if (!why.empty()) return "cannot load CUPTI (" + why + ")";
   const Options& o = r.environment.options;
   r.pool.Configure(static_cast<size_t>(o.buffer_bytes), static_cast<size_t>(o.pool_bytes),
                    r.api.version >= kCuptiTakesNullBuffer);
-  why = r.activities.Start(r.api, o, {OnRequest, OnComplete, Clock, OnCallback}, r.window_open);
+  const bool open = r.window_open;
+  why = r.activities.Start(r.api, o, {OnRequest, OnComplete, Clock, OnCallback}, open);
   if (!why.empty()) return why;
   r.cupti_offset_ns = CuptiOffset(r);
   WarnAboutStart(r);
+  // From here on marks switch it; they may have switched the window meanwhile.
+  std::lock_guard lock(r.window_mutex);
   r.cupti_ready = true;
+  if (r.window_open != open) r.activities.Switch(r.window_open);
   return "";
+}
+
+// False: somebody opened it before, or nothing is recorded.
+bool BeginToOpen(Recorder& r) {
+  std::lock_guard lock(r.mutex);
+  if (r.cuda_door || !ReadEnvironmentOnce(r)) return false;
+  r.cuda_door = true;
+  OpenGate();
+  if (!StartRecorder(r)) return false;
+  r.opening = true;
+  return true;
 }
 
 }  // namespace
 
 void OpenCudaDoor() {
   Recorder& r = TheRecorder();
-  std::lock_guard lock(r.mutex);
-  if (r.cuda_door || !ReadEnvironmentOnce(r)) return;
-  r.cuda_door = true;
-  OpenGate();
-  if (!StartRecorder(r)) return;
-  // Marks may switch the window meanwhile.
-  std::lock_guard window_lock(r.window_mutex);
+  TouchThreadLocals();
+  if (!BeginToOpen(r)) return;
   std::string why = StartCupti(r);
   // After CUPTI has registered what it does at exit, so that ours comes before.
   WatchExits(r);
-  if (why.empty()) return;
-  Warn(why + "; GPU work will be missing from the trace");
-  r.notes.push_back("cupti=absent: " + why);
-  r.worth_a_file = true;
-  sem_post(&r.wake);
+  if (!why.empty()) {
+    Warn(why + "; GPU work will be missing from the trace");
+    std::lock_guard lock(r.mutex);
+    r.notes.push_back("cupti=absent: " + why);
+    r.worth_a_file = true;
+  }
+  r.opening = false;
+  r.wake.Post();
 }
 
 }  // namespace daydream::tracer

@@ -4,6 +4,7 @@
 #include <link.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,45 @@ int VersionOfDriver() {
   return driver >= kFirstDriver && driver < 580 ? 12 : 13;
 }
 
+// "libcupti.so.12": what the library calls itself, whatever its file is called. "" if it does not.
+std::string SonameOf(void* library) {
+  link_map* map = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr) return "";
+  const char* texts = nullptr;
+  size_t at = 0;
+  bool has = false;
+  for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_STRTAB) texts = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+    if (entry->d_tag == DT_SONAME) {
+      at = entry->d_un.d_val;
+      has = true;
+    }
+  }
+  return has && texts != nullptr ? texts + at : "";
+}
+
+// Folders in which the wheels of the packages that are loaded keep CUPTI: JAX has no CUDA runtime
+// library that would tell. SITE/nvidia/cuda_cupti/lib of CUDA 12, SITE/nvidia/cu13/lib of 13.
+std::vector<std::string> FoldersOfPackages() {
+  std::vector<std::string> folders;
+  const auto add = [](dl_phdr_info* info, size_t, void* data) {
+    auto& all = *static_cast<std::vector<std::string>*>(data);
+    const std::string_view path = info->dlpi_name;
+    for (const std::string_view site : {"/site-packages/", "/dist-packages/"}) {
+      const size_t at = path.find(site);
+      if (at == path.npos) continue;
+      const std::string folder(path.substr(0, at + site.size()));
+      for (const char* inside : {"nvidia/cuda_cupti/lib/", "nvidia/cu13/lib/"}) {
+        const std::string one = folder + inside;
+        if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+      }
+    }
+    return 0;
+  };
+  dl_iterate_phdr(add, &folders);
+  return folders;
+}
+
 // Versions of the soname are those of the CUDA Toolkit. The one that fits best first.
 std::vector<std::string> Names(int version) {
   std::vector<std::string> names = {"libcupti.so.13", "libcupti.so.12"};
@@ -74,6 +114,7 @@ void* Open(const std::string& given, std::string& why) {
     const std::string folder = runtime.substr(0, runtime.rfind('/') + 1);
     folders = {folder, folder + "../../cuda_cupti/lib/", folder + "../extras/CUPTI/lib64/"};
   }
+  for (std::string& folder : FoldersOfPackages()) folders.push_back(std::move(folder));
   // Then the one of the system.
   folders.insert(folders.end(),
                  {"", "/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/"});
@@ -112,6 +153,10 @@ std::string LoadCupti(const std::string& given, CuptiApi& api) {
   std::string why;
   void* library = Open(given, why);
   if (library == nullptr) return why.empty() ? "libcupti.so is not there" : why;
+  if (const std::string name = SonameOf(library);
+      name.starts_with("libcupti.so.") && NumberAfter(name, "libcupti.so.") < 12) {
+    return name + " is of CUDA 11 or older; CUDA 12 is needed";
+  }
 #define DAYDREAM_CUPTI_LOOK_UP(name, needed)                                      \
   api.name = reinterpret_cast<decltype(api.name)>(dlsym(library, "cupti" #name)); \
   if (api.name == nullptr && needed) return "it has no function cupti" #name;
@@ -121,10 +166,6 @@ std::string LoadCupti(const std::string& given, CuptiApi& api) {
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(api.GetVersion), &info) != 0 && info.dli_fname != nullptr) {
     api.path = RealPath(info.dli_fname);
-  }
-  if (api.version != 0 && api.version < kOldestCupti) {
-    return api.path + " is of CUDA 11 or older (CUPTI API version " + std::to_string(api.version) +
-           "); CUDA 12 is needed";
   }
   return "";
 }

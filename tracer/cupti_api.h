@@ -42,8 +42,10 @@ struct CuptiApi {
 };
 
 // Fills `api` from the CUPTI of the process: `given` if not empty, else the copy that the program
-// has already loaded, else the one that belongs to its CUDA runtime, else one of the system that
-// the driver allows. Returns "" or why there is none.
+// has already loaded, else the one that belongs to its CUDA runtime or lies among its Python
+// packages, else one of the system that the driver allows. Returns "" or why there is none. Which
+// CUDA a CUPTI is of is told by its soname: cuptiGetVersion says 18 for 11.8 and for 12.1.
+// Loads libraries: not to be called with a lock held.
 std::string LoadCupti(const std::string& given, CuptiApi& api);
 
 // "CUPTI_ERROR_NOT_INITIALIZED (15)"
@@ -55,8 +57,8 @@ std::string LoadedLibrary(const char* prefix);
 // CUPTI_API_VERSION of CUDA 12.9, the first that takes a null buffer (in older ones it crashes:
 // Kineto, CuptiActivityApi.cpp), and of 13.0 GA, whose Disable can deadlock (notes of 13.0 U1).
 inline constexpr uint32_t kCuptiTakesNullBuffer = 27;
-// Of CUDA 12.0: records of older ones are laid out differently (cupti_activity.h).
-inline constexpr uint32_t kOldestCupti = 19;
 inline constexpr uint32_t kCupti130 = 130000;
+// Of CUDA 12.8: waits and records of events have ids by which they find each other.
+inline constexpr uint32_t kHasEventSyncIds = 26;
 
 }  // namespace daydream::tracer

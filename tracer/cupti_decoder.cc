@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "tracer/cuda_calls.h"
+#include "tracer/cupti_api.h"
 #include "tracer/cupti_words.h"
 #include "tracer/name_table.h"
 
@@ -15,10 +17,10 @@ namespace {
 // in the structs of CUDA 11.6 (version 17) and newer.
 constexpr uint32_t kHasClusters = 18;             // CUDA 11.8: CUpti_ActivityKernel8
 constexpr uint32_t kHasOverheadCorrelation = 20;  // CUDA 12.2: CUpti_ActivityOverhead2
-constexpr uint32_t kHasEventSyncIds = 26;         // CUDA 12.8: Synchronization2, CudaEvent2
+constexpr uint32_t kHasOverheadData = 22;         // CUDA 12.4: CUpti_ActivityOverhead3
+// (kHasEventSyncIds, CUDA 12.8: Synchronization2 and CudaEvent2)
 // The following may have come earlier; fields that exist and are not read do no harm.
 constexpr uint32_t kHasActiveClusters = 26;    // CUpti_ActivityKernel9
-constexpr uint32_t kHasOverheadData = 130000;  // CUpti_ActivityOverhead3
 constexpr uint32_t kHasDeviceTimestamps = 130000;
 
 // Where the compiler sees the fields that are read. CUPTI's layout never changes, so a failure
@@ -233,9 +235,10 @@ void CuptiDecoder::DecodeGraph(const CUpti_ActivityGraphTrace2& g) {
 // ---- What the CPU does ----
 
 void CuptiDecoder::DecodeCall(const CUpti_ActivityAPI& c) {
-  const Times times = TimesOf(c.start, c.end);
   const bool internal = c.kind == CUPTI_ACTIVITY_KIND_INTERNAL_LAUNCH_API;
   const uint32_t domain = c.kind == CUPTI_ACTIVITY_KIND_RUNTIME ? kRuntimeDomain : kDriverDomain;
+  if (!internal && !IsRecordedCall(static_cast<CUpti_CallbackDomain>(domain), c.cbid)) return;
+  const Times times = TimesOf(c.start, c.end);
   Row row{.lane = encoder_.ThreadLane(c.threadId), .correlation = c.correlationId};
   const bool plain = !internal && c.returnValue == 0 && c.correlationId != 0 && times.known &&
                      c.cbid < kNumberOfCalls;

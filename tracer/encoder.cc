@@ -241,6 +241,9 @@ void EncodeLosses(const Losses& l, std::string* out) {
   writer.add_uint64(loss::kBackpressure, l.writer_backpressure);
   writer.add_uint64(loss::kInvalidTime, l.invalid_time);
   writer.add_uint64(loss::kLostBytes, l.lost_bytes);
+  writer.add_uint64(loss::kNotWritten, l.not_written);
+  writer.add_uint32(loss::kWriteError, l.write_error);
+  writer.add_uint64(loss::kUnnamed, l.unnamed);
 }
 
 void Encoder::SetLosses(const Losses& losses) {

@@ -1,5 +1,6 @@
 #include "tracer/environment.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -86,6 +87,24 @@ int32_t GlobalRank() {
 
 std::string BaseName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+// A plain one, not so long that it could be a key.
+bool IsNumber(const std::string& text) {
+  constexpr size_t kLongest = 8;
+  if (text.empty() || text.size() > kLongest) return false;
+  char* end = nullptr;
+  strtod(text.c_str(), &end);
+  const bool plain = text.find_first_not_of("0123456789.eE+-") == text.npos;
+  return plain && *end == '\0';
+}
+
+// "--learning-rate", "-x"
+bool IsOptionName(const std::string& text) {
+  constexpr size_t kLongest = 40;
+  if (text.size() > kLongest) return false;
+  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
+         text.npos;
+}
+
 std::string FromHex(std::string_view hex) {
   auto digit = [](char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -110,13 +129,45 @@ Environment ReadEnvironment() {
   e.speaks = LocalRank() <= 0;
   const std::vector<int64_t>& ranks = e.options.ranks;
   const int64_t rank = GlobalRank();
+  // The session is over: this is a daemon that it left behind.
+  if (access(e.session_dir.c_str(), F_OK) != 0 && errno == ENOENT) e.session_dir.clear();
   if (!ranks.empty() && rank >= 0 && std::find(ranks.begin(), ranks.end(), rank) == ranks.end()) {
     e.session_dir.clear();
   }
   return e;
 }
 
-RecordingFacts ProcessFacts(int64_t clock_origin_ns) {
+std::vector<std::string> Redacted(const std::vector<std::string>& arguments) {
+  std::vector<std::string> shown;
+  // Up to the script: the program, options of its interpreter, what follows -m.
+  bool program = true;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const size_t equals = word.find('=');
+    if (word.starts_with("-") && !IsNumber(word)) {
+      std::string name = word.substr(0, equals);
+      // One dash and more than one letter may be a value: -pSECRET. So may odd letters.
+      if (!word.starts_with("--") && name.size() > 2) name.resize(2);
+      if (!IsOptionName(name)) name = "*";
+      const bool number = equals != word.npos && IsNumber(word.substr(equals + 1));
+      if (equals != word.npos) name += number ? word.substr(equals) : "=*";
+      shown.push_back(std::move(name));
+      if (word == "-c" || word.starts_with("--")) program = program && i == 0;
+      continue;
+    }
+    if (IsNumber(word)) {
+      shown.push_back(word);
+    } else if (i == 0 || program) {
+      shown.push_back(BaseName(word));
+      program = i == 0 && shown[0].starts_with("python");
+    } else {
+      shown.push_back("*");
+    }
+  }
+  return shown;
+}
+
+RecordingFacts ProcessFacts(int64_t clock_origin_ns, bool whole_command) {
   RecordingFacts facts;
   facts.clock_origin_ns = clock_origin_ns;
   facts.pid = static_cast<uint32_t>(getpid());
@@ -126,7 +177,7 @@ RecordingFacts ProcessFacts(int64_t clock_origin_ns) {
   facts.boot_id = ReadFile("/proc/sys/kernel/random/boot_id");
   while (!facts.boot_id.empty() && facts.boot_id.back() == '\n') facts.boot_id.pop_back();
   facts.session_id = FromHex(Variable("DAYDREAM_SESSION_ID"));
-  facts.argv = Arguments();
+  facts.argv = whole_command ? Arguments() : Redacted(Arguments());
   for (const char* name : kVariables) {
     if (std::string value = Variable(name); !value.empty()) {
       facts.environment.emplace_back(name, value);

@@ -22,8 +22,13 @@ struct Environment {
 };
 Environment ReadEnvironment();
 
-// Everything about the process that RecordingFacts asks for; nothing about CUDA.
-RecordingFacts ProcessFacts(int64_t clock_origin_ns);
+// Everything about the process that RecordingFacts asks for; nothing about CUDA. The command line
+// as it is, or what Redacted() leaves of it.
+RecordingFacts ProcessFacts(int64_t clock_origin_ns, bool whole_command);
+
+// A command line that can be shown to others: programs, scripts and modules without their folders,
+// names of options, and plain numbers ("--lr", "0.1", "--batch=32"); anything else becomes "*".
+std::vector<std::string> Redacted(const std::vector<std::string>& arguments);
 
 // "train.py.4711.123456789": of the script when the program is an interpreter.
 std::string RecordingName(int64_t start_ns);

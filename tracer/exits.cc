@@ -26,7 +26,7 @@ constexpr int64_t kOneSignalNs = 100'000'000;
 std::atomic<int> g_signal{0};         // the first that came
 std::atomic<int64_t> g_signal_ns{0};  // 0: not yet
 std::atomic<pid_t> g_handling{0};     // the process that has the thread for it
-sem_t g_signal_came;
+Wake g_signal_came;
 
 void DieOf(int number) {
   signal(number, SIG_DFL);
@@ -43,7 +43,7 @@ void OnSignal(int number) {
     DieOf(number);
   } else if (g_signal.compare_exchange_strong(first, number)) {
     g_signal_ns = now;
-    sem_post(&g_signal_came);
+    g_signal_came.Post();
   } else if (g_signal_ns != 0 && now - g_signal_ns > kOneSignalNs) {
     DieOf(number);
   }
@@ -61,7 +61,7 @@ void FinishAndDieOf(int number) {
 }
 
 void WaitForSignal(Recorder&) {
-  while (sem_wait(&g_signal_came) != 0) {
+  while (!g_signal_came.WaitUntil(INT64_MAX)) {
   }
   FinishAndDieOf(g_signal);
 }
@@ -73,7 +73,7 @@ bool IsDefault(int number) {
 }
 
 void HandleSignals() {
-  sem_init(&g_signal_came, 0, 0);
+  g_signal_came.Reset();
   g_signal = 0;
   g_signal_ns = 0;
   if (!StartThread(WaitForSignal)) return;
@@ -103,6 +103,7 @@ thread_local bool t_mutex_locked = false, t_window_locked = false;
 // not wait for the first, whose holder may be waiting for it.
 void BeforeFork() {
   Recorder& r = TheRecorder();
+  TouchThreadLocals();
   t_mutex_locked = r.mutex.LockForFork(/*wait=*/!r.window_mutex.IsMine());
   t_window_locked = r.window_mutex.LockForFork(/*wait=*/true);
   r.pool.BeforeFork();

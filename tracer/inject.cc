@@ -1,6 +1,7 @@
 // The five exported functions of libdaydream_inject.so. No exception leaves them.
 #include <cstdint>
 
+#include "tracer/gate.h"
 #include "tracer/recorder.h"
 
 #define DAYDREAM_EXPORT extern "C" __attribute__((visibility("default")))

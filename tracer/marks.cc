@@ -131,7 +131,9 @@ void TakeAll(Take take) {
 
 }  // namespace
 
-uint32_t MarkName(std::string_view text) { return names.Intern(text); }
+uint32_t MarkName(std::string_view text) { return names.Intern(text, NameUse::kMark); }
+
+uint32_t NvtxName(std::string_view text) { return names.Intern(text, NameUse::kNvtx); }
 
 std::string_view MarkText(uint32_t name) { return names.Text(name); }
 
@@ -179,7 +181,15 @@ bool AnyMarks() {
   return false;
 }
 
-uint64_t DroppedMarks() { return dropped.load(std::memory_order_relaxed) + names.dropped(); }
+uint64_t DroppedMarks() { return dropped.load(std::memory_order_relaxed); }
+
+uint64_t DroppedNames() { return names.dropped(); }
+
+void TouchThreadLocals() {
+  // Of one library they come together.
+  ThreadMarks* volatile touched = mine;
+  static_cast<void>(touched);
+}
 
 void MarksBeforeFork() { names.mutex().lock(); }
 

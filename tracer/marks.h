@@ -22,6 +22,8 @@ inline constexpr uint32_t kMarkBytes = 1u << 31;
 // when there are too many: marks with further names have the empty name. Ids stay the same in
 // forked children.
 uint32_t MarkName(std::string_view text);
+// The same for a text of NVTX, which has a share of the names for itself.
+uint32_t NvtxName(std::string_view text);
 // The text of an id that MarkName() gave; empty for any other number.
 std::string_view MarkText(uint32_t name);
 
@@ -44,8 +46,13 @@ void TakeMarks(void (*take)(void* user, uint32_t thread, const MarkRecord* marks
 void DropMarks();
 // Whether a mark waits. As TakeMarks().
 bool AnyMarks();
-// Marks and names that were dropped since the process began.
+// Marks that were dropped since the process began, and texts for which there was no room.
 uint64_t DroppedMarks();
+uint64_t DroppedNames();
+
+// Makes the thread-local variables of this library for the calling thread. Their first use takes
+// the loader's lock, so it must not be while a lock of the recorder is held (recorder.h).
+void TouchThreadLocals();
 
 // For pthread_atfork(): before the fork, after it in the parent, after it in the child. The child
 // keeps the names, and none of the marks that waited.

@@ -79,7 +79,19 @@ bool NameTable::Publish(Slots* slots, Entry* entry) {
   return true;
 }
 
-uint32_t NameTable::Intern(std::string_view text) {
+bool NameTable::HasRoom(size_t bytes, NameUse use) const {
+  Used all;
+  for (const Used& used : used_) {
+    all.names += used.names;
+    all.bytes += used.bytes;
+  }
+  if (all.names >= kMaxNames || all.bytes + bytes > kMaxBytes) return false;
+  if (use == NameUse::kRecorder) return true;
+  const Used& used = used_[static_cast<size_t>(use)];
+  return used.names < kMaxNames / kShare && used.bytes + bytes <= kMaxBytes / kShare;
+}
+
+uint32_t NameTable::Intern(std::string_view text, NameUse use) {
   if (text.empty()) return 0;
   text = text.substr(0, kMaxLength);
   const size_t hash = std::hash<std::string_view>()(text);
@@ -90,14 +102,16 @@ uint32_t NameTable::Intern(std::string_view text) {
   Slots* slots = slots_.load(std::memory_order_relaxed);
   if (const Entry* known = Find(slots, hash, text)) return known->id;
   const uint32_t id = size_.load(std::memory_order_relaxed) + 1;
-  const bool fits = id <= kMaxNames && bytes_ + text.size() <= kMaxBytes;
+  const bool fits = HasRoom(text.size(), use);
   if (fits && (slots == nullptr || id > slots->capacity / 2)) slots = Grow(slots);
   void* memory = fits && slots != nullptr ? std::malloc(sizeof(Entry) + text.size()) : nullptr;
   if (memory != nullptr) {
     auto* entry = new (memory) Entry{hash, id, static_cast<uint32_t>(text.size())};
     std::memcpy(entry + 1, text.data(), text.size());
     if (Publish(slots, entry)) {
-      bytes_ += text.size();
+      Used& used = used_[static_cast<size_t>(use)];
+      ++used.names;
+      used.bytes += text.size();
       return id;
     }
     std::free(memory);

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstring>
-#include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "tracer/daydream_mark.h"
 #include "tracer/marks.h"
@@ -27,21 +27,26 @@ struct Domain {
 // What a text means.
 struct Text {
   uint32_t name = 0;
-  int64_t step = -1;       // of a range that is a step; -1: it is not
   bool has_bytes = false;  // an NCCL call with a size in its payload ...
   bool is_gather = false;  // ... which takes neither reduction nor root nor peer
 };
 
-// A registered string; its handle is a pointer to one.
-struct Registered : Text {
-  Registered* next = nullptr;
+// A registered string; its handle is a pointer to one. It gets its name when a mark needs it: a
+// program may register more strings than there are names, and use none while it is recorded.
+struct Registered {
+  Filter filter;
+  std::string text;
+  int64_t step = -1;  // as StepOf()
+  std::atomic<uint32_t> name{0};
 };
-constinit std::atomic<Registered*> registered{nullptr};  // they live as long as the process
+constinit std::atomic<size_t> registered_bytes{0};  // they live as long as the process
+constexpr size_t kMaxRegisteredBytes = size_t{64} << 20;
 
 struct Settings {
   bool ranges = true;
   void (*mark)(uint32_t kind, uint32_t name, int64_t value) = Mark;
   bool nccl = true;
+  bool (*takes)(uint32_t kind) = [](uint32_t) { return true; };
 };
 constinit Settings settings;
 
@@ -71,25 +76,41 @@ std::string FromWide(const wchar_t* wide) {
   return text;
 }
 
-// 12 for "step 12", "Step_12", "iteration: 12"; -1 for anything else.
-int64_t StepOf(std::string_view text) {
-  constexpr size_t kMostDigits = 18;  // fit into 63 bits
-  std::string_view rest;
-  for (const std::string_view word : {"step", "Step", "iter", "Iter", "iteration", "Iteration"}) {
-    if (text.starts_with(word)) rest = text.substr(word.size());
+// 12 for "step 12", "Step_12", "iteration: 12"; -1 for anything else. Reads no more of the text than
+// it needs: this runs for every range, also of those that are not recorded.
+template <class Char>
+int64_t StepOf(const Char* text) {
+  constexpr std::string_view kWords[] = {"step", "iteration", "iter"};  // the longer one first
+  constexpr int kMostDigits = 18;                                       // fit into 63 bits
+  if (text == nullptr) return -1;
+  for (const std::string_view word : kWords) {
+    size_t at = 0;
+    const auto same = [&](size_t i) {
+      const auto c = static_cast<uint32_t>(text[i]);
+      return c == static_cast<uint32_t>(word[i]) || (i == 0 && c == word[0] - 'a' + uint32_t{'A'});
+    };
+    while (at < word.size() && same(at)) ++at;
+    if (at < word.size()) continue;
+    const size_t separators = at;
+    while (text[at] == ' ' || text[at] == '_' || text[at] == ':' || text[at] == '#' ||
+           text[at] == '=' || text[at] == '-') {
+      ++at;
+    }
+    int64_t step = 0;
+    int digits = 0;
+    for (; text[at] >= '0' && text[at] <= '9' && digits <= kMostDigits; ++at, ++digits) {
+      if (digits < kMostDigits) step = step * 10 + (text[at] - '0');
+    }
+    const bool whole = text[at] == 0 && digits > 0 && digits <= kMostDigits;
+    return whole && at - static_cast<size_t>(digits) > separators ? step : -1;
   }
-  const size_t digits = rest.find_first_not_of(" _:#=-");
-  if (digits == 0 || digits == rest.npos || rest.size() - digits > kMostDigits) return -1;
-  int64_t step = 0;
-  for (const char c : rest.substr(digits)) {
-    if (c < '0' || c > '9') return -1;
-    step = step * 10 + (c - '0');
-  }
-  return step;
+  return -1;
 }
 
+int64_t StepOf(const Registered* text) { return text == nullptr ? -1 : text->step; }
+
 Text Describe(Filter filter, std::string_view text) {
-  if (filter != Filter::kNccl) return {.name = MarkName(text), .step = StepOf(text)};
+  if (filter != Filter::kNccl) return {.name = NvtxName(text)};
   if (text.starts_with("nccl")) text.remove_prefix(4);
   const bool is_gather = text == "AllGather" || text.starts_with("Allto");
   bool has_bytes = is_gather;
@@ -98,7 +119,10 @@ Text Describe(Filter filter, std::string_view text) {
     has_bytes |= text == call;
   }
   const std::string name = std::string("nccl:").append(text);
-  return {.name = MarkName(name), .has_bytes = has_bytes, .is_gather = is_gather};
+  // The few names of NCCL's calls have no share to use up.
+  return {.name = has_bytes ? MarkName(name) : NvtxName(name),
+          .has_bytes = has_bytes,
+          .is_gather = is_gather};
 }
 
 Text Describe(Filter filter, const char* text) {
@@ -111,22 +135,40 @@ Text Describe(Filter filter, const wchar_t* text) {
   return Describe(filter, FromWide(text));
 }
 
-Text Describe(Filter filter, const nvtxEventAttributes_t* event) {
+Text Describe(Filter filter, Registered* text) {
+  if (text == nullptr) return {};
+  if (text->filter == Filter::kNccl) return Describe(filter, std::string_view(text->text));
+  uint32_t name = text->name.load(std::memory_order_relaxed);
+  if (name == 0) {
+    name = NvtxName(text->text);
+    text->name.store(name, std::memory_order_relaxed);
+  }
+  return {.name = name};
+}
+
+// Calls `use` with the text of an event, whatever its type; a Result of nothing if it has none.
+template <class Result, class Use>
+Result WithText(const nvtxEventAttributes_t* event, Result otherwise, Use use) {
   constexpr size_t kNeeded = offsetof(nvtxEventAttributes_t, message) + sizeof(event->message);
-  if (event == nullptr || event->size < kNeeded) return {};
+  if (event == nullptr || event->size < kNeeded) return otherwise;
   switch (event->messageType) {
     case NVTX_MESSAGE_TYPE_ASCII:
-      return Describe(filter, event->message.ascii);
+      return use(event->message.ascii);
     case NVTX_MESSAGE_TYPE_UNICODE:
-      return Describe(filter, event->message.unicode);
-    case NVTX_MESSAGE_TYPE_REGISTERED: {
-      const auto* text = reinterpret_cast<const Registered*>(event->message.registered);
-      if (text == nullptr) return {};
-      return *text;
-    }
+      return use(event->message.unicode);
+    case NVTX_MESSAGE_TYPE_REGISTERED:
+      return use(reinterpret_cast<Registered*>(event->message.registered));
     default:
-      return {};
+      return otherwise;
   }
+}
+
+Text Describe(Filter filter, const nvtxEventAttributes_t* event) {
+  return WithText(event, Text{}, [&](auto* text) { return Describe(filter, text); });
+}
+
+int64_t StepOf(const nvtxEventAttributes_t* event) {
+  return WithText(event, int64_t{-1}, [](auto* text) { return StepOf(text); });
 }
 
 // The size that an NCCL call moves, from its payload; -1 when there is none.
@@ -154,11 +196,27 @@ Filter FilterOf(nvtxDomainHandle_t handle) {
   return settings.ranges ? Filter::kRanges : Filter::kIgnore;
 }
 
-int Push(Filter filter, const Text& text, const nvtxEventAttributes_t* event) {
-  if (text.step >= 0 && filter == Filter::kRanges) {
-    static const uint32_t source = MarkName("nvtx");
-    settings.mark(DAYDREAM_STEP, source, text.step);
+// Open ranges of a thread, and which of them is the step: a range in it that is called
+// "iteration 3", too, counts an inner loop (micro-batches, a solver), not the program's steps.
+thread_local uint32_t t_depth = 0, t_step = 0;
+
+void BeginStep(int64_t step) {
+  if (t_step != 0) return;
+  t_step = t_depth;
+  static const uint32_t source = MarkName("nvtx");
+  settings.mark(DAYDREAM_STEP, source, step);
+}
+
+template <class Any>
+int Push(Filter filter, const Any* any, const nvtxEventAttributes_t* event) {
+  if (filter == Filter::kIgnore) return NVTX_NO_PUSH_POP_TRACKING;
+  if (filter == Filter::kRanges) {
+    ++t_depth;
+    if (const int64_t step = StepOf(any); step >= 0) BeginStep(step);
   }
+  // Before anything is done with the text: most ranges are not recorded.
+  if (!settings.takes(DAYDREAM_RANGE_BEGIN)) return NVTX_NO_PUSH_POP_TRACKING;
+  const Text text = Describe(filter, any);
   const int64_t bytes = PayloadBytes(text, event);
   if (bytes >= 0) {
     settings.mark(DAYDREAM_RANGE_BEGIN | kMarkBytes, text.name, bytes);
@@ -170,47 +228,58 @@ int Push(Filter filter, const Text& text, const nvtxEventAttributes_t* event) {
 
 template <class Any>
 int PushText(const Any* any) {
-  const Filter filter = FilterOf(nullptr);
-  if (filter == Filter::kIgnore) return NVTX_NO_PUSH_POP_TRACKING;
-  return Push(filter, Describe(filter, any), nullptr);
+  return Push(FilterOf(nullptr), any, nullptr);
 }
 
 int PushIn(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* event) {
-  const Filter filter = FilterOf(domain);
-  if (filter == Filter::kIgnore) return NVTX_NO_PUSH_POP_TRACKING;
-  return Push(filter, Describe(filter, event), event);
+  return Push(FilterOf(domain), event, event);
 }
 
 int PushEvent(const nvtxEventAttributes_t* event) { return PushIn(nullptr, event); }
 
 int PopIn(nvtxDomainHandle_t domain) {
-  if (FilterOf(domain) != Filter::kIgnore) settings.mark(DAYDREAM_RANGE_END, 0, 0);
+  const Filter filter = FilterOf(domain);
+  if (filter == Filter::kIgnore) return NVTX_NO_PUSH_POP_TRACKING;
+  if (settings.takes(DAYDREAM_RANGE_END)) settings.mark(DAYDREAM_RANGE_END, 0, 0);
+  if (filter == Filter::kRanges && t_depth > 0) {
+    if (t_step == t_depth) t_step = 0;
+    --t_depth;
+  }
   return NVTX_NO_PUSH_POP_TRACKING;
 }
 
 int Pop() { return PopIn(nullptr); }
 
 template <class Any>
+void Point(Filter filter, const Any* any) {
+  if (filter == Filter::kIgnore || !settings.takes(DAYDREAM_POINT)) return;
+  settings.mark(DAYDREAM_POINT, Describe(filter, any).name, 0);
+}
+
+template <class Any>
 void PointText(const Any* any) {
-  const Filter filter = FilterOf(nullptr);
-  if (filter != Filter::kIgnore) settings.mark(DAYDREAM_POINT, Describe(filter, any).name, 0);
+  Point(FilterOf(nullptr), any);
 }
 
 void PointIn(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* event) {
-  const Filter filter = FilterOf(domain);
-  if (filter != Filter::kIgnore) settings.mark(DAYDREAM_POINT, Describe(filter, event).name, 0);
+  Point(FilterOf(domain), event);
 }
+
+std::string TextOf(const char* text) { return {text, strnlen(text, kMaxText)}; }
+std::string TextOf(const wchar_t* text) { return FromWide(text); }
 
 template <class Any>
 nvtxStringHandle_t Register(nvtxDomainHandle_t domain, const Any* any) {
   const Filter filter = FilterOf(domain);
-  if (filter == Filter::kIgnore) return nullptr;
-  auto* text = new (std::nothrow) Registered{{Describe(filter, any)}};
-  if (text == nullptr) return nullptr;
-  text->next = registered.load(std::memory_order_relaxed);
-  while (!registered.compare_exchange_weak(text->next, text)) {
+  if (filter == Filter::kIgnore || any == nullptr) return nullptr;
+  std::string text = TextOf(any);
+  const size_t bytes = sizeof(Registered) + text.size();
+  if (registered_bytes.fetch_add(bytes, std::memory_order_relaxed) > kMaxRegisteredBytes) {
+    registered_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    return nullptr;
   }
-  return reinterpret_cast<nvtxStringHandle_t>(text);
+  auto* made = new Registered{.filter = filter, .text = std::move(text), .step = StepOf(any)};
+  return reinterpret_cast<nvtxStringHandle_t>(made);
 }
 
 Filter FilterOfName(std::string_view name) {
@@ -290,7 +359,8 @@ bool FillDomains(const NvtxExportTableCallbacks& callbacks) {
 Settings SettingsOf(const NvtxOptions& options) {
   return {.ranges = options.ranges,
           .mark = options.mark != nullptr ? options.mark : Mark,
-          .nccl = options.nccl};
+          .nccl = options.nccl,
+          .takes = options.takes != nullptr ? options.takes : Settings().takes};
 }
 
 }  // namespace

@@ -16,9 +16,13 @@ struct NvtxOptions {
   bool nccl = true;    // "NCCL"
   // Where marks go, on the thread that made them; nullptr: Mark(). Kinds are RANGE_BEGIN (with
   // kMarkBytes: value is the size of a collective), RANGE_END, POINT, and STEP (called
-  // "nvtx") right before the begin of a range that is called "step 12" or "iteration 12". NCCL's
+  // "nvtx") right before the begin of a range that is called "step 12" or "iteration 12", unless it
+  // lies in another such range of its thread. NCCL's
   // ranges are renamed from "ncclAllReduce" to "nccl:AllReduce".
   void (*mark)(uint32_t kind, uint32_t name, int64_t value) = nullptr;
+  // Whether mark() would take a mark of this kind now; nullptr: always. Asked first, so that a range
+  // that is not recorded costs no name.
+  bool (*takes)(uint32_t kind) = nullptr;
 };
 
 // To be called from InitializeInjectionNvtx2 with its argument, for each module once or more

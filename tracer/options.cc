@@ -76,6 +76,7 @@ bool Set(std::string_view key, std::string_view value, Options& o) {
   if (key == "nvtx") return SetFlag(value, o.nvtx);
   if (key == "nccl") return SetFlag(value, o.nccl);
   if (key == "quiet") return SetFlag(value, o.quiet);
+  if (key == "command") return SetChoice(value, "redacted", "whole", o.whole_command);
   if (key == "ranks") return SetNumbers(value, o.ranks);
   if (key == "max_events") return SetNumber(value, 1, int64_t{1} << 32, 1, o.max_events);
   if (key == "flush_ms") return SetNumber(value, 1, 60'000, 1, o.flush_ms);

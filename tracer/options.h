@@ -24,6 +24,7 @@ struct Options {
   bool stop_after = false;    // end the program when the window closes
   bool whole_graphs = false;  // one record for a graph launch, not one for each of its nodes
   bool nvtx = true, nccl = true, quiet = false;
+  bool whole_command = false;  // the file keeps the command line as it is
   std::vector<int64_t> ranks;  // that are recorded; empty: all
   int64_t max_events = 20'000'000;
   int64_t flush_ms = 100;

@@ -1,9 +1,28 @@
-// The recorder of this process: its state, and what the exported functions do. Everything lives
-// until the process ends and has no destructor: a destructor at exit() would wait for ever in a
-// forked child, which has none of the parent's threads.
+// The recorder of this process: its state, and what moves it. The map:
+//
+//   inject.cc      the five exports: three doors (the driver, NVTX, daydream_mark.h), names, finish
+//   gate.cc        whether a mark is taken; the mark that starts the recorder
+//   cuda_door.cc   cuInit: loads and starts CUPTI; what CUPTI calls
+//   switching.cc   steps, ranges, the profiler API, captures: they open and close the window
+//   window.cc, activities.cc   when to record; which activity, and switching it
+//   worker.cc      the one thread that decodes and writes: recording.cc and what is below it
+//   exits.cc       exit, signals, fork
+//   recorder.cc    start and finish
+//   environment.cc, options.cc, message.cc   what it was told; what it says
+//
+// Order of locks; whoever holds one may take those behind it and no other:
+//
+//   the loader's lock > mutex > window_mutex > CUPTI's own > those of pool, names, graph nodes
+//
+// The loader's lock comes first because constructors of libraries run under it and make marks
+// (NVTX). So nobody loads or looks up a library, uses a thread-local variable for the first time
+// (TouchThreadLocals) or calls CUPTI for its start while holding a lock of ours. A CUPTI callback
+// only tries window_mutex. LoaderStorm in recorder_locks_test holds this.
+//
+// Everything lives until the process ends and has no destructor: a destructor at exit() would wait
+// for ever in a forked child, which has none of the parent's threads.
 #pragma once
 
-#include <semaphore.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -18,6 +37,7 @@
 #include "tracer/environment.h"
 #include "tracer/fork_mutex.h"
 #include "tracer/recording.h"
+#include "tracer/wake.h"
 #include "tracer/window.h"
 
 namespace daydream::tracer {
@@ -44,6 +64,7 @@ struct Recorder {
   Activities activities;
   BufferPool pool;
   bool cuda_door = false;                // it was opened; guarded by `mutex`
+  std::atomic<bool> opening{false};      // it is being opened: CUPTI starts, without a lock
   std::atomic<bool> cupti_ready{false};  // api, activities and pool are set up
   std::atomic<bool> cupti_asked{false};  // it asked for a buffer: it has something to flush
   std::atomic<int> cupti_error{0};       // of a fatal error
@@ -66,7 +87,7 @@ struct Recorder {
   std::atomic<bool> stop_program{false};
 
   Recording recording;
-  sem_t wake, done;                        // the worker has something to do; it has ended
+  Wake wake, done;                         // the worker has something to do; it has ended
   RecordingEnd end = RecordingEnd::kExit;  // set before kClosing
   int32_t end_detail = 0;
 };
@@ -79,11 +100,8 @@ int64_t MonotonicNs();
 // GPU work that the calls of a window launched may need so long to run.
 inline constexpr int64_t kLastWorkNs = 2'000'000'000;
 
-// The doors; none throws.
+// The doors; none throws. The others are in gate.h.
 void OpenCudaDoor();
-int OpenNvtxDoor(const void* (*get_export_table)(uint32_t table));
-uint32_t RecorderName(const char* text);
-void RecorderMark(uint32_t kind, uint32_t name, int64_t value);
 void RecorderFinish();
 
 // Reads the environment the first time. The caller holds recorder.mutex. False: this process shall
@@ -96,6 +114,10 @@ bool StartRecorder(Recorder& recorder);
 // Has everything written, and waits for it for 10 s at most. The first call decides about the end
 // that the file names.
 void FinishRecorder(RecordingEnd end, int32_t detail);
+
+// A step begins; a range of capture=nvtx:NAME begins or ends (ranges nest on each thread).
+void OnStep(Recorder& recorder, uint32_t name, int64_t number);
+void OnRange(Recorder& recorder, uint32_t kind, uint32_t name);
 
 // Switches CUPTI after the window changed. The caller holds window_mutex.
 void ApplySwitch(Recorder& recorder, Switch change);
@@ -111,21 +133,12 @@ void RecordGraphs(Recorder& recorder);
 // The same. The caller holds window_mutex.
 void KeepGraphWork(Recorder& recorder);
 
-// A stream capture began or ended: while one runs, layers are marked although the window is
-// closed, for the nodes of the graph.
-void CaptureBegan();
-void CaptureEnded();
-
 // Threads of the recorder: all signals blocked, name "daydream". False if there can be none.
 bool StartThread(void (*run)(Recorder&));
 
 // In a forked child: nothing of the parent's recording is left. Only a CUDA door that was not open
 // in the parent starts another.
 void ForgetInChild(Recorder& recorder);
-
-// Marks are taken again, after ForgetInChild(); no marks are taken any more.
-void OpenGate();
-void CloseGate();
 
 // The worker (worker.cc), and what happens at the end of the process (exits.cc).
 void RunWorker(Recorder& recorder);

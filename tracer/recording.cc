@@ -24,6 +24,8 @@ using protozero::pbf_writer;
 constexpr uint32_t kFormatMinor = 1;
 // The index lists no more chunks than these: far below kDdtraceMaxRaw.
 constexpr size_t kMaxIndexedChunks = 1 << 16;
+// Of the index, beside its list of chunks: totals, its header and the trailer.
+constexpr size_t kIndexRest = 4096;
 
 // The kernel's name of a thread of this process.
 uint32_t ThreadName(uint32_t thread) {
@@ -73,6 +75,7 @@ std::string EncodeHeader(const RecordingFacts& facts) {
   }
   for (const auto& pair : facts.environment) AddPair(process, recording::kEnvironment, pair);
   for (const auto& pair : facts.software) AddPair(process, recording::kSoftware, pair);
+  for (const auto& pair : facts.lacks) AddPair(process, recording::kLacks, pair);
   return out;
 }
 
@@ -126,9 +129,10 @@ class Recording::Impl {
       header.last_ns = chunk.last_ns;
       if (chunk.has_definitions) header.flags = kDdtraceHasDefinitions;
       const uint64_t offset = file_.size();
-      if (const int error = file_.Append(header, chunk.message)) {
+      if (const int error = file_.Append(header, chunk.message, index_.size() + kIndexRest)) {
         if (first_error_ == 0) first_error_ = error;
-        losses_.writer_backpressure += encoder_.Lost();
+        losses_.not_written += encoder_.Lost();
+        if (losses_.write_error == 0) losses_.write_error = static_cast<uint32_t>(error);
         return error;
       }
       Index(offset, header, chunk);
@@ -169,6 +173,7 @@ class Recording::Impl {
   int first_error_ = 0;
   // Of the whole process, when the file was opened: earlier ones are no loss of this file.
   uint64_t dropped_marks_ = DroppedMarks(), dropped_nodes_ = DroppedGraphNodes();
+  uint64_t dropped_names_ = DroppedNames();
 
  private:
   void Index(uint64_t offset, const DdtraceChunkHeader& header, const EncodedChunk& chunk) {
@@ -225,10 +230,12 @@ void Recording::AddMarks() {
   for (const GraphNode& node : TakeGraphNodes()) {
     impl_->encoder_.AddGraphNode(node, impl_->origin_);
   }
-  const uint64_t marks = DroppedMarks(), nodes = DroppedGraphNodes();
+  const uint64_t marks = DroppedMarks(), nodes = DroppedGraphNodes(), names = DroppedNames();
   impl_->losses_.writer_backpressure += marks - impl_->dropped_marks_;
   impl_->losses_.no_buffer += nodes - impl_->dropped_nodes_;
+  impl_->losses_.unnamed += names - impl_->dropped_names_;
   impl_->dropped_marks_ = marks;
+  impl_->dropped_names_ = names;
   impl_->dropped_nodes_ = nodes;
 }
 
@@ -251,6 +258,9 @@ void Recording::AddLosses(const Losses& more) {
   all.writer_backpressure += more.writer_backpressure;
   all.invalid_time += more.invalid_time;
   all.lost_bytes += more.lost_bytes;
+  all.not_written += more.not_written;
+  if (all.write_error == 0) all.write_error = more.write_error;
+  all.unnamed += more.unnamed;
 }
 
 int Recording::Flush() { return impl_->Flush(); }

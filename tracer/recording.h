@@ -37,6 +37,8 @@ struct RecordingFacts {
   uint32_t cupti_version = 0, cuda_driver_version = 0, cuda_runtime_version = 0;
   std::string cupti_path;
   std::vector<std::string> enabled_kinds;
+  // What this CUPTI does not tell, and what follows.
+  std::vector<std::pair<std::string, std::string>> lacks;
   std::vector<std::pair<std::string, std::string>> environment, software;
   int32_t rank = -1, world_size = -1, local_rank = -1;
 };
@@ -46,9 +48,12 @@ struct Losses {
   uint64_t cupti_dropped = 0;        // records that CUPTI dropped
   uint64_t no_buffer = 0;            // records or buffers for which there was no memory
   uint64_t unknown_kind = 0;         // records of an unknown kind
-  uint64_t writer_backpressure = 0;  // rows and marks that could not be written in time, or at all
+  uint64_t writer_backpressure = 0;  // marks for which the writer had no time
   uint64_t invalid_time = 0;         // rows whose time was not collected; they are in the file
   uint64_t lost_bytes = 0;           // of buffers whose rest could not be read
+  uint64_t not_written = 0;          // rows that the disk did not take ...
+  uint32_t write_error = 0;          // ... and the first reason, an errno
+  uint64_t unnamed = 0;              // texts for which there was no room; their marks have no name
   friend bool operator==(const Losses&, const Losses&) = default;
 };
 
@@ -73,6 +78,8 @@ struct FileCalls {
   int (*open)(const char* path, int flags, mode_t mode);
   ssize_t (*write)(int file, const void* bytes, size_t size);
   int (*truncate)(int file, off_t size);
+  // posix_fallocate() that leaves the size of the file as it is.
+  int (*reserve)(int file, off_t offset, off_t size);
   int (*sync)(int file);
   int (*close)(int file);
 };

@@ -18,6 +18,7 @@ namespace recording {
 enum : uint32_t { kPid = 1, kParentPid = 2, kHostname = 3, kArgv = 4, kBootId = 5 };
 enum : uint32_t { kSessionId = 6, kCuptiVersion = 7, kDriverVersion = 8, kRuntimeVersion = 9 };
 enum : uint32_t { kCuptiPath = 10, kEnabledKinds = 11, kEnvironment = 12, kSoftware = 13 };
+enum : uint32_t { kLacks = 14 };
 enum : uint32_t { kKey = 1, kValue = 2 };
 }  // namespace recording
 
@@ -96,7 +97,8 @@ enum : uint32_t { kTrace = 1, kRealtime = 2, kMonotonic = 3, kCupti = 4, kUncert
 
 namespace loss {
 enum : uint32_t { kCuptiDropped = 1, kNoBuffer = 2, kUnknownKind = 3, kBackpressure = 4 };
-enum : uint32_t { kInvalidTime = 5, kLostBytes = 6 };
+enum : uint32_t { kInvalidTime = 5, kLostBytes = 6, kNotWritten = 7, kWriteError = 8 };
+enum : uint32_t { kUnnamed = 9 };
 }  // namespace loss
 
 namespace event_chunk {

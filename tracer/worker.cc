@@ -3,6 +3,7 @@
 // and nobody else does.
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <exception>
 #include <string>
 
+#include "tracer/gate.h"
 #include "tracer/marks.h"
 #include "tracer/message.h"
 #include "tracer/raw_dump.h"
@@ -59,6 +61,8 @@ class Worker {
   void EndRecording(Switch change, const std::string& why);
   void StopProgram();
   void WarnIfNothingCame();
+  void LeaveReason(int error);
+  void LookForSession();
 
   Recorder& r_;
   const int64_t period_ns_;
@@ -67,6 +71,7 @@ class Worker {
   bool cupti_known_ = false, failed_ = false, write_failed_ = false, limit_met_ = false;
   int64_t next_clock_ = 0, stop_at_ = 0;
   bool window_seen_ = false;
+  bool session_over_ = false;
   uint64_t without_time_ = 0;
   uint64_t rows_before_ = 0;  // the window, which do not count
   std::string path_;
@@ -74,11 +79,8 @@ class Worker {
 };
 
 void Worker::WaitUntil(int64_t time) {
-  timespec t{time / kSecondNs, time % kSecondNs};
-  while (sem_clockwait(&r_.wake, CLOCK_MONOTONIC, &t) != 0 && errno == EINTR) {
-  }
-  while (sem_trywait(&r_.wake) == 0) {
-  }
+  r_.wake.WaitUntil(time);
+  r_.wake.Reset();
 }
 
 int64_t RealtimeNs() {
@@ -87,7 +89,7 @@ int64_t RealtimeNs() {
   return t.tv_sec * kSecondNs + t.tv_nsec;
 }
 
-// Facts that the process asks CUDA about; by now cuInit has returned.
+// Facts that the process asks CUDA about; by now cuInit has returned. Not with a lock held.
 uint32_t DriverVersion() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
   if (driver == nullptr) return 0;
@@ -97,18 +99,15 @@ uint32_t DriverVersion() {
 }
 
 bool Worker::Open() {
-  RecordingFacts facts = ProcessFacts(r_.start_ns);
-  {
-    // Also waits for a cuInit that is still opening the CUDA door.
-    std::lock_guard lock(r_.mutex);
-    header_has_cupti_ = r_.cupti_ready;
-    if (r_.cupti_ready) {
-      facts.cupti_version = r_.api.version;
-      facts.cupti_path = r_.api.path;
-      facts.enabled_kinds = r_.activities.kinds();
-    }
-    if (r_.cuda_door) facts.cuda_driver_version = DriverVersion();
+  RecordingFacts facts = ProcessFacts(r_.start_ns, r_.environment.options.whole_command);
+  header_has_cupti_ = r_.cupti_ready;
+  if (r_.cupti_ready) {
+    facts.cupti_version = r_.api.version;
+    facts.cupti_path = r_.api.path;
+    facts.enabled_kinds = r_.activities.kinds();
+    for (Lack& lack : r_.activities.Lacks()) facts.lacks.emplace_back(lack.what, lack.effect);
   }
+  if (!r_.opening) facts.cuda_driver_version = DriverVersion();
   path_ = r_.environment.session_dir + "/" + RecordingName(r_.start_ns) + ".ddtrace";
   // The name appears when the header is in the file: a file of that name can always be read.
   const std::string unnamed = path_ + ".new";
@@ -116,11 +115,21 @@ bool Worker::Open() {
   if (error == 0 && rename(unnamed.c_str(), path_.c_str()) != 0) error = errno;
   if (error != 0) {
     Warn("cannot write " + path_ + ": " + strerror(error) + "; nothing is recorded");
+    LeaveReason(error);
     failed_ = true;
     return false;
   }
   AddClock();
   return true;
+}
+
+// For `daydream trace`, which would only see that there is no file: an empty one, whose name says
+// why. It needs no room on the disk but that of a name.
+void Worker::LeaveReason(int error) {
+  const std::string path = path_ + ".errno" + std::to_string(error);
+  if (const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644); file >= 0) {
+    close(file);
+  }
 }
 
 // Facts that came up after the header was written: marks may come long before cuInit.
@@ -129,6 +138,9 @@ void Worker::NoteCupti() {
   header_has_cupti_ = true;
   r_.recording.AddNote("CUPTI=" + std::to_string(r_.api.version), MonotonicNs());
   r_.recording.AddNote("CUPTI library=" + r_.api.path, MonotonicNs());
+  for (const Lack& lack : r_.activities.Lacks()) {
+    r_.recording.AddNote("lacks " + lack.what + "=" + lack.effect, MonotonicNs());
+  }
   const uint32_t driver = DriverVersion();
   if (driver == 0) return;
   const std::string text = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
@@ -221,7 +233,8 @@ bool Worker::TakeMarksAndOpen() {
     DropMarks();
     return false;
   }
-  if (!r_.recording.is_open() && (!r_.worth_a_file || !Open())) return false;
+  // While CUPTI starts, the header waits for what is known about it then.
+  if (!r_.recording.is_open() && (!r_.worth_a_file || r_.opening || !Open())) return false;
   r_.recording.AddMarks();
   std::vector<std::string> notes;
   {
@@ -309,7 +322,10 @@ void Worker::Pass(bool last) {
   TakeBuffers();
   if (!TakeMarksAndOpen()) return;
   CountLosses();
-  if (last || MonotonicNs() >= next_clock_) AddClock();
+  if (last || MonotonicNs() >= next_clock_) {
+    AddClock();
+    LookForSession();
+  }
   if (int error = r_.recording.Flush(); error != 0 && !write_failed_) {
     write_failed_ = true;
     Warn("cannot write " + path_ + ": " + strerror(error) +
@@ -341,13 +357,22 @@ void Worker::WarnIfNothingCame() {
   }
 }
 
+// A program that goes on after its session (a daemon) ends its recording with it: `daydream trace`
+// has moved the file away, or there will be nobody to do so.
+void Worker::LookForSession() {
+  if (access(r_.environment.session_dir.c_str(), F_OK) != 0 && errno == ENOENT) {
+    session_over_ = true;
+  }
+}
+
 void Worker::Close(bool error) {
   r_.pool.Close();
   WarnIfNothingCame();
   if (!r_.recording.is_open()) return;
-  const Losses losses = r_.recording.losses();
   int failure = error ? r_.recording.Close(RecordingEnd::kError, r_.cupti_error)
                       : r_.recording.Close(r_.end, r_.end_detail);
+  // After Close(), which writes what was left, or fails to.
+  const Losses losses = r_.recording.losses();
   if (failure != 0 && !write_failed_) {
     Warn("cannot write " + path_ + ": " + strerror(failure) + "; it has no index");
   }
@@ -357,6 +382,8 @@ void Worker::Close(bool error) {
     lost += (lost.empty() ? "" : ", ") + std::to_string(count) + what;
   };
   add(losses.cupti_dropped + losses.writer_backpressure, " events were lost");
+  add(losses.not_written, " events could not be written");
+  add(losses.unnamed, " marks have no name, for there were too many different texts");
   add(losses.no_buffer, " buffers or records found no memory");
   add(losses.lost_bytes, " bytes could not be read");
   if (!lost.empty()) Warn(lost + "; see the summary of the trace");
@@ -372,11 +399,12 @@ void Worker::Run() {
       FollowWindow();
       TakeBuffers();
     }
-    last = r_.state.load() != State::kOn || r_.cupti_error != 0;
+    last = r_.state.load() != State::kOn || r_.cupti_error != 0 || session_over_;
     next = MonotonicNs() + (idle_ ? kIdlePeriodNs : period_ns_);
     Pass(last);
   }
   const bool error = r_.cupti_error != 0;
+  if (session_over_) r_.end = RecordingEnd::kDetach;
   if (error) {
     Warn("CUPTI ended itself after a fatal error (" + std::to_string(r_.cupti_error) +
          "); the trace ends here");
@@ -389,6 +417,7 @@ void Worker::Run() {
 void RunWorker(Recorder& r) {
   {
     // The thread that started this one still holds it.
+    TouchThreadLocals();
     std::lock_guard lock(r.mutex);
   }
   try {
@@ -398,7 +427,7 @@ void RunWorker(Recorder& r) {
   }
   CloseGate();
   r.pool.Close();
-  sem_post(&r.done);
+  r.done.Post();
 }
 
 }  // namespace daydream::tracer

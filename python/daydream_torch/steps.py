@@ -38,8 +38,8 @@ from daydream_torch.layers import Patch, is_compiling_of, watch_roots
 _ALWAYS = settings.layers == "force" or settings.capture not in ("steps", "none")
 _CALLS_WITHOUT_TRAINING = 3
 # Steps of another optimizer without one of the source, beyond twice as many as there ever were,
-# after which the source is silent.
-_PATIENCE = 2
+# after which the source is silent. More than the critic's steps in one iteration of a WGAN (5).
+_PATIENCE = 8
 # Steps without a backward pass that we see, after which we believe that it runs past us.
 _BLIND = 64
 

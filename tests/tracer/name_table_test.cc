@@ -55,6 +55,22 @@ TEST(NameTable, BytesAreBounded) {
   EXPECT_EQ(table.dropped(), 2000 - taken);
 }
 
+TEST(NameTable, TextsOfNvtxAndMarksLeaveRoomForKernels) {
+  static NameTable table;
+  const size_t share = NameTable::kMaxNames / NameTable::kShare;
+  for (const NameUse use : {NameUse::kNvtx, NameUse::kMark}) {
+    const std::string prefix = use == NameUse::kNvtx ? "batch " : "range ";
+    size_t taken = 0;
+    for (size_t i = 0; i < share + 1000; ++i) {
+      taken += table.Intern(prefix + std::to_string(i), use) != 0;
+    }
+    EXPECT_EQ(taken, share);
+  }
+  EXPECT_EQ(table.dropped(), 2000u);
+  EXPECT_NE(table.Intern("kernel"), 0u);
+  EXPECT_NE(table.Intern("batch 5", NameUse::kNvtx), 0u) << "a text that is there";
+}
+
 TEST(NameTable, ThreadsAgreeOnIds) {
   static NameTable table;
   constexpr int kThreads = 4, kNames = 20'000;

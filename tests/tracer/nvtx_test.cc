@@ -53,10 +53,11 @@ void See(uint32_t kind, uint32_t name, int64_t value) {
 std::vector<std::string> TakeSeen() { return std::exchange(Seen(), {}); }
 
 int attached = 0;
+bool takes = true;
 
 int Inject(NvtxGetExportTableFunc_t get_export_table) {
   ++attached;
-  return AttachNvtx(get_export_table, {.mark = See});
+  return AttachNvtx(get_export_table, {.mark = See, .takes = [](uint32_t) { return takes; }});
 }
 
 class NvtxTest : public ::testing::Test {
@@ -160,13 +161,58 @@ TEST_F(NvtxTest, EventsWithoutATextAreRanges) {
 TEST_F(NvtxTest, RangesCalledStepAreSteps) {
   for (const char* text : {"step 12", "Step_12", "iteration: 12", "Iter#12"}) {
     nvtxRangePushA(text);
-    EXPECT_THAT(TakeSeen(), ElementsAre("step nvtx 12", std::string("begin ") + text));
+    nvtxRangePop();
+    EXPECT_THAT(TakeSeen(), ElementsAre("step nvtx 12", std::string("begin ") + text, "end"));
   }
+  nvtxRangePushW(L"step 7");
+  nvtxRangePop();
+  const nvtxStringHandle_t registered = nvtxDomainRegisterStringA(nullptr, "step 8");
+  nvtxEventAttributes_t event = Event();
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = registered;
+  nvtxRangePushEx(&event);
+  nvtxRangePop();
+  EXPECT_THAT(TakeSeen(), ElementsAre("step nvtx 7", "begin step 7", "end", "step nvtx 8",
+                                      "begin step 8", "end"));
   for (const char* text : {"step", "step12a", "step 12 a", "stepper 3", "step12", "first step 1",
-                           "step 99999999999999999999"}) {
+                           "step 99999999999999999999", "stop 12", "s", "iterations 3"}) {
     nvtxRangePushA(text);
-    EXPECT_THAT(TakeSeen(), ElementsAre(std::string("begin ") + text));
+    nvtxRangePop();
+    EXPECT_THAT(TakeSeen(), ElementsAre(std::string("begin ") + text, "end"));
   }
+}
+
+TEST_F(NvtxTest, AnInnerLoopOfIterationsMakesNoSteps) {
+  for (int step = 1; step <= 2; ++step) {
+    nvtxRangePushA(("step " + std::to_string(step)).c_str());
+    for (int i = 0; i < 2; ++i) {
+      nvtxRangePushA(("iteration " + std::to_string(i)).c_str());
+      nvtxRangePop();
+    }
+    nvtxRangePop();
+  }
+  const std::vector<std::string> seen = TakeSeen();
+  std::vector<std::string> steps;
+  for (const std::string& text : seen) {
+    if (text.starts_with("step")) steps.push_back(text);
+  }
+  EXPECT_THAT(steps, ElementsAre("step nvtx 1", "step nvtx 2"));
+}
+
+TEST_F(NvtxTest, WhatIsNotTakenCostsNoName) {
+  const uint64_t before = DroppedNames();
+  takes = false;
+  const uint32_t names = MarkName("a name of its own");
+  for (int i = 0; i < 100; ++i) {
+    nvtxRangePushA(("unseen " + std::to_string(i)).c_str());
+    nvtxMarkA(("unseen point " + std::to_string(i)).c_str());
+    nvtxDomainRegisterStringA(nullptr, ("unseen string " + std::to_string(i)).c_str());
+    nvtxRangePop();
+  }
+  takes = true;
+  EXPECT_EQ(MarkName("the next name"), names + 1);
+  EXPECT_EQ(DroppedNames(), before);
+  EXPECT_THAT(TakeSeen(), IsEmpty());
 }
 
 // ---- NCCL ----

@@ -58,6 +58,7 @@ const FileCalls kFlakyCalls = {.open = SystemFileCalls().open,
                                      errno = disk.truncate_error;
                                      return disk.truncate_error != 0 ? -1 : ftruncate(file, size);
                                    },
+                               .reserve = [](int, off_t, off_t) { return EOPNOTSUPP; },
                                .sync =
                                    [](int file) {
                                      errno = disk.sync_error;
@@ -110,14 +111,14 @@ TEST_F(FlakyDiskTest, AFullDiskLosesRowsButNotTheFile) {
     AddLaunches(recording, 10, 5);
     EXPECT_EQ(recording.Flush(), error);
     EXPECT_EQ(recording.first_error(), error);
-    EXPECT_EQ(recording.losses().writer_backpressure, 20u);
+    EXPECT_EQ(recording.losses().not_written, 20u);
     // Room again.
     AddLaunches(recording, 15, 5);
     EXPECT_EQ(recording.Flush(), 0);
     EXPECT_EQ(recording.Close(RecordingEnd::kExit, 0), 0);
     const WrittenFile file = Read();
     EXPECT_THAT(file.rows, SizeIs(20));
-    EXPECT_EQ(file.loss.writer_backpressure(), 20u);
+    EXPECT_EQ(file.loss.not_written(), 20u);
     EXPECT_EQ(file.index->rows(), 20u);
     EXPECT_EQ(recording.rows(), 40u);
   }

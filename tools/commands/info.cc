@@ -9,6 +9,7 @@
 #include "tools/input/rank_input.h"
 #include "tools/record/report.h"
 #include "trace/join/ranks.h"
+#include "trace/recording/lacks.h"
 #include "trace/steps.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
@@ -118,9 +119,15 @@ void DescribeSource(const Trace& t, Sheet& sheet) {
                                  p.synthetic ? ", SYNTHETIC: generated, not recorded" : ""));
   std::string software;
   for (const auto& [what, version] : p.software) {
+    if (what.starts_with(kLacks)) continue;
     software += fmt::format("{}{} {}", software.empty() ? "" : ", ", what, version);
   }
   if (!software.empty()) sheet.Line("software", software);
+  for (const auto& [what, effect] : p.software) {
+    if (what.starts_with(kLacks)) {
+      sheet.Line("not told", fmt::format("{}: {}", what.substr(kLacks.size()), effect));
+    }
+  }
   const std::vector<RankWork> work = WorkOfRanks(t);
   for (size_t i = 0; i < t.ranks.size(); ++i) {
     const Rank& r = t.ranks[i];

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "trace/ddtrace/definitions.h"
 #include "trace/ddtrace/format.h"
 #include "trace/importer.h"
+#include "trace/recording/lacks.h"
 #include "trace/recording/rows.h"
 
 namespace daydream {
@@ -139,6 +141,9 @@ class Reader {
     for (const pb::KeyValue& entry : recording.software()) {
       builder_.AddSoftware(entry.key(), entry.value());
     }
+    for (const pb::KeyValue& lack : recording.lacks()) {
+      builder_.AddSoftware(std::string(kLacks) + lack.key(), lack.value());
+    }
     const auto add = [&](std::string what, uint32_t version) {
       const std::string text = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
       if (version != 0) builder_.AddSoftware(std::move(what), text);
@@ -174,6 +179,9 @@ class Reader {
     loss_ = {loss.cupti_dropped(), loss.no_buffer(), loss.unknown_kind(),
              loss.writer_backpressure()};
     lost_bytes_ = loss.lost_bytes();
+    not_written_ = loss.not_written();
+    write_error_ = loss.write_error();
+    unnamed_ = loss.unnamed();
   }
 
   // ---- Rows ----
@@ -352,6 +360,13 @@ class Reader {
     }
     counts_.Note("bytes of CUPTI that could not be read", "behind a record of an unknown kind",
                  true, lost_bytes_);
+    counts_.Input("events that could not be written",
+                  write_error_ == 0
+                      ? std::string("lost while recording")
+                      : fmt::format("the file could not grow: {}", std::strerror(write_error_)),
+                  true, not_written_);
+    counts_.Note("marks without a name", "the program made more different texts than there is room for",
+                 false, unnamed_);
     switch (end_) {
       case pb::Index::END_SIGNAL:
       case pb::Index::END_EXEC:
@@ -439,7 +454,8 @@ class Reader {
   uint64_t stored_rows_ = 0;  // in the chunks that were read
   uint64_t index_rows_ = 0;   // in all chunks, says the index
   std::array<uint64_t, 4> loss_{};
-  uint64_t lost_bytes_ = 0;
+  uint64_t lost_bytes_ = 0, not_written_ = 0, unnamed_ = 0;
+  uint32_t write_error_ = 0;
   pb::Index::End end_ = pb::Index::END_UNSPECIFIED;
 };
 

@@ -14,6 +14,7 @@
 #include "tests/tracer/fake_cuda/fake_cuda.h"
 #include "tests/tracer/fake_cuda/fake_records.h"
 #include "tests/tracer/fake_cuda/fake_tool.h"
+#include "tests/tracer/fake_cuda/fake_version.h"
 #include "tests/tracer/fake_cuda/faults.h"
 
 namespace daydream {
@@ -70,7 +71,7 @@ extern "C" {
 
 CUptiResult cuptiGetVersion(uint32_t* version) {
   FAIL_IF_TOLD("GetVersion");
-  *version = static_cast<uint32_t>(daydream::FaultNumber("version", CUPTI_API_VERSION));
+  *version = static_cast<uint32_t>(daydream::FaultNumber("version", daydream::TheFakeCupti().cupti));
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {

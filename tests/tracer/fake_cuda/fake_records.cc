@@ -7,11 +7,13 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
 #include <deque>
 #include <mutex>
 #include <vector>
 
 #include "tests/tracer/fake_cuda/fake_cuda.h"
+#include "tests/tracer/fake_cuda/fake_version.h"
 #include "tests/tracer/fake_cuda/faults.h"
 
 namespace daydream {
@@ -73,10 +75,13 @@ void CheckZero(const Buffer& b) {
   abort();
 }
 
-void Append(Buffer& b, const void* record, size_t size) {
-  memcpy(b.data + b.used, record, size);
+// A record of the newest version becomes one of this: cut off, or with zeros at its end.
+void Append(Buffer& b, const void* record, size_t given, size_t size) {
+  memset(b.data + b.used, 0, size);
+  memcpy(b.data + b.used, record, given < size ? given : size);
   b.used += size;
 }
+void Append(Buffer& b, const void* record, size_t size) { Append(b, record, size, size); }
 
 // Room for `size` bytes in `b`; false: the record is dropped.
 bool MakeRoom(Buffer& b, size_t size) {
@@ -86,7 +91,7 @@ bool MakeRoom(Buffer& b, size_t size) {
   b.used = 0;
   Client().request(&b.data, &b.capacity, &max_records);
   if (b.data == nullptr) {
-    static const int64_t version = FaultNumber("version", CUPTI_API_VERSION);
+    static const int64_t version = FaultNumber("version", TheFakeCupti().cupti);
     if (version < kFirstVersionThatTakesNull) {
       fprintf(stderr, "fake CUPTI: a null buffer crashes this version\n");
       abort();
@@ -122,7 +127,8 @@ void AppendOddities(Buffer& b, uint64_t count) {
   }
   if (Every("command_buffer_full", count)) {
     CUpti_ActivityOverhead3 o{};
-    if (!MakeRoom(b, sizeof o)) return;
+    const size_t size = RecordSize(CUPTI_ACTIVITY_KIND_OVERHEAD);
+    if (!MakeRoom(b, size)) return;
     o.kind = CUPTI_ACTIVITY_KIND_OVERHEAD;
     o.overheadKind = CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
     o.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;
@@ -130,19 +136,24 @@ void AppendOddities(Buffer& b, uint64_t count) {
     o.objectId.pt.threadId = static_cast<uint32_t>(syscall(SYS_gettid));
     o.start = o.end = static_cast<uint64_t>(FakeNow() + Client().clock_offset);
     // The client has to free this.
-    o.overheadData = calloc(1, sizeof(CUpti_ActivityOverheadCommandBufferFullData));
-    Append(b, &o, sizeof o);
+    if (size > offsetof(CUpti_ActivityOverhead3, overheadData)) {
+      o.overheadData = calloc(1, sizeof(CUpti_ActivityOverheadCommandBufferFullData));
+    }
+    Append(b, &o, sizeof o, size);
   }
 }
 
-void Put(Buffer& b, const void* record, size_t size) {
+void Put(Buffer& b, const void* record, size_t given) {
   uint64_t count = 0;
+  uint32_t kind = 0;
+  memcpy(&kind, record, sizeof kind);
+  const size_t size = RecordSize(kind);
   if (AnyRecordFaults()) count = ++g_records;
   if ((count != 0 && Every("drop", count)) || !MakeRoom(b, size)) {
     ++g_dropped;
     return;
   }
-  Append(b, record, size);
+  Append(b, record, given, size);
   if (count != 0) AppendOddities(b, count);
 }
 
@@ -187,32 +198,33 @@ FakeClient& Client() {
 }
 
 size_t RecordSize(uint32_t kind) {
+  static const FakeCuptiVersion& version = TheFakeCupti();
   switch (kind) {
     case CUPTI_ACTIVITY_KIND_MEMCPY:
-      return sizeof(CUpti_ActivityMemcpy6);
+      return version.copy;
     case CUPTI_ACTIVITY_KIND_MEMSET:
-      return sizeof(CUpti_ActivityMemset4);
+      return version.set;
     case CUPTI_ACTIVITY_KIND_DRIVER:
     case CUPTI_ACTIVITY_KIND_RUNTIME:
       return sizeof(CUpti_ActivityAPI);
     case CUPTI_ACTIVITY_KIND_DEVICE:
-      return sizeof(CUpti_ActivityDevice5);
+      return version.device;
     case CUPTI_ACTIVITY_KIND_CONTEXT:
-      return sizeof(CUpti_ActivityContext3);
+      return version.context;
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
-      return sizeof(CUpti_ActivityKernel10);
+      return version.kernel;
     case CUPTI_ACTIVITY_KIND_OVERHEAD:
-      return sizeof(CUpti_ActivityOverhead3);
+      return version.overhead;
     case CUPTI_ACTIVITY_KIND_CUDA_EVENT:
-      return sizeof(CUpti_ActivityCudaEvent2);
+      return version.event;
     case CUPTI_ACTIVITY_KIND_STREAM:
       return sizeof(CUpti_ActivityStream);
     case CUPTI_ACTIVITY_KIND_SYNCHRONIZATION:
-      return sizeof(CUpti_ActivitySynchronization2);
+      return version.sync;
     case CUPTI_ACTIVITY_KIND_MEMORY2:
       return sizeof(CUpti_ActivityMemory4);
     case CUPTI_ACTIVITY_KIND_GRAPH_TRACE:
-      return sizeof(CUpti_ActivityGraphTrace2);
+      return version.graph;
     case kForeignKind:
       return kForeignSize;
     default:

@@ -298,6 +298,7 @@ const char* CallbackName(uint32_t domain, uint32_t cbid) {
 #define RUNTIME(name) \
   { CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_##name, #name }
   static constexpr Name kNames[] = {DRIVER(cuLaunchKernel),
+                                    DRIVER(cuLaunchKernelEx),
                                     DRIVER(cuMemcpyHtoDAsync_v2),
                                     DRIVER(cuMemcpyDtoHAsync_v2),
                                     DRIVER(cuMemcpyDtoDAsync_v2),

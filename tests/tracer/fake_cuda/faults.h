@@ -6,7 +6,7 @@
 //   FUNCTION:N=CODE           ... when its first number (kind, cbid, attribute, flag) is N
 //   FUNCTION:N#COUNT=CODE     ... the first COUNT times
 //   FUNCTION:N@SKIP=CODE      ... but not the first SKIP times
-//   version=N                 what cuptiGetVersion says (default 130001)
+//   version=N                 what cuptiGetVersion says (default: that of the CUDA it is a fake of)
 //   subscriber=NAME           another tool has subscribed: Subscribe fails with 39 and this name
 //   drop=N                    each N-th record is dropped and counted
 //   no_time=N                 each N-th GPU record has start = end = 0

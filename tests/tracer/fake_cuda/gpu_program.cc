@@ -1,6 +1,7 @@
 // A program that uses the (fake) GPU as its arguments say, one after the other, and ends as the
 // last one says. With a real driver it needs only "init" to be given first, too.
 //
+//   launch_ex=N     cuLaunchKernelEx, as Triton
 //   init            cuInit, a context, a stream      launch=N, rlaunch=N  kernels: driver, runtime
 //   train=SxN       S steps of N kernels in two layers, each with a synchronize
 //   threads=TxN     T threads launch N kernels each  graph=N         a graph of N kernels, launched
@@ -13,6 +14,7 @@
 //   3 fork=A,B,...    a child does these, and is waited for; fork_thread=A,B: forked by a thread
 //   fork_die=N      a child waits, and is killed by signal N
 //   storm=TxN       T threads launch 5000 kernels each while N children are forked and exit
+//   load=PATH       dlopen;  load_storm=PATH  a thread loads PATH0.so, PATH1.so, ...;  end_storm
 //   inject          as if the driver opened the recorder's door once more
 //   queries=N       event queries and getters
 //   limit_file=N    no file may become larger than N bytes
@@ -228,6 +230,19 @@ void Storm(const std::string& text) {
   launching.join();
 }
 
+std::thread g_loader;
+
+void LoadStorm(const std::string& path) {
+  constexpr int kMost = 1000;
+  g_loader = std::thread([path] {
+    for (int i = 0; i < kMost; ++i) {
+      if (dlopen((path + std::to_string(i) + ".so").c_str(), RTLD_NOW | RTLD_LOCAL) == nullptr) {
+        return;
+      }
+    }
+  });
+}
+
 void InjectAgain(const std::string&) {
   void* library = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW | RTLD_GLOBAL);
   auto initialize = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
@@ -285,6 +300,16 @@ const std::map<std::string, Action>& Work() {
            cudaLaunchKernel(Kernel("axpy"), dim3(8), dim3(128), nullptr, 0, g_stream);
          }
        }},
+      {"launch_ex",
+       [](const std::string& x) {
+         CUlaunchConfig config{};
+         config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+         config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+         config.hStream = g_stream;
+         for (int64_t i = 0; i < atoll(x.c_str()); ++i) {
+           cuLaunchKernelEx(&config, Kernel("triton"), nullptr, nullptr);
+         }
+       }},
       {"sync", [](const std::string&) { cuCtxSynchronize(); }},
       {"reset", [](const std::string&) { cudaDeviceReset(); }},
       {"profiler_start", [](const std::string&) { cuProfilerStart(); }},
@@ -329,6 +354,8 @@ const std::map<std::string, Action>& Ends() {
        [](const std::string& x) {
          if (dlopen(x.c_str(), RTLD_NOW) == nullptr) _exit(93);
        }},
+      {"load_storm", LoadStorm},
+      {"end_storm", [](const std::string&) { g_loader.join(); }},
       {"inject", InjectAgain},
       {"queries", Queries},
       {"limit_file", LimitFile},

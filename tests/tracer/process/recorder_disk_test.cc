@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <set>
 #include <sstream>
 
@@ -24,7 +26,7 @@ using ::testing::SizeIs;
 
 TEST(RecorderDisk, AFolderThatCannotBeWrittenStopsTheRecorderOnly) {
   Session session;
-  session.environment["DAYDREAM_SESSION_DIR"] = "/proc/nowhere";
+  session.environment["DAYDREAM_SESSION_DIR"] = "/proc";
   const Left left = session.Run({"init", "launch=100", "step=1", "sync", "exit=5"});
   EXPECT_EQ(left.code, 5);
   EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("nothing is recorded")));
@@ -41,6 +43,61 @@ TEST(RecorderDisk, AFullDiskKeepsWhatFitsAndCountsTheRest) {
   EXPECT_TRUE(ImportFile(left.files.at(0)).ok());
   const Count count = CountRows(left.files[0]);
   EXPECT_LT(count[pb::KIND_KERNEL], 200'000u);
+}
+
+// What is in the file and what is counted are all there was; the reason is the disk.
+void ExpectTrueLoss(const Left& left) {
+  const Count count = CountRows(left.files.at(0));
+  ASSERT_TRUE(count.has_index) << left.err;
+  const uint64_t kept = count[pb::KIND_KERNEL] + count[pb::KIND_CALL] + count[pb::KIND_SYNC];
+  const uint64_t lost = count.index.loss().not_written();
+  EXPECT_GT(lost, 100'000u);
+  // 200 000 launches with their kernels, two calls that synchronize and two syncs.
+  EXPECT_NEAR(static_cast<double>(kept + lost), 400'004.0, 4.0);
+  EXPECT_EQ(count.index.loss().write_error(), static_cast<uint32_t>(ENOSPC));
+  EXPECT_EQ(count.index.loss().writer_backpressure(), 0u);
+  EXPECT_THAT(left.err, HasSubstr(std::to_string(lost) + " events could not be written"));
+  const auto trace = ImportFile(left.files[0]);
+  ASSERT_TRUE(trace.ok());
+  for (const ImportCount& c : (*trace)->provenance.counts) {
+    if (c.what != "events that could not be written") continue;
+    EXPECT_EQ(c.count, lost);
+    EXPECT_THAT(c.reason, HasSubstr("No space left on device"));
+    return;
+  }
+  ADD_FAILURE() << "the trace does not say what is lost";
+}
+
+TEST(RecorderDisk, AFullDiskSaysOneTrueNumberAndTheCause) {
+  if (kSanitized) GTEST_SKIP() << "nothing can be loaded before a sanitizer";
+  Session session("flush_ms=10");
+  session.environment["LD_PRELOAD"] = DAYDREAM_BAD_DISK;
+  session.environment["BAD_DISK_ROOM"] = "60000";
+  ExpectTrueLoss(session.Run({"init", "threads=2x100000", "exit=5"}));
+}
+
+TEST(RecorderDisk, AHeaderThatCannotBeWrittenLeavesItsReason) {
+  if (kSanitized) GTEST_SKIP() << "nothing can be loaded before a sanitizer";
+  Session session("flush_ms=10");
+  session.environment["LD_PRELOAD"] = DAYDREAM_BAD_DISK;
+  session.environment["BAD_DISK_ROOM"] = "10";
+  const Left left = session.Run({"init", "launch=10", "sync", "exit=5"});
+  EXPECT_EQ(left.code, 5);
+  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("No space left on device; nothing is")));
+  EXPECT_THAT(left.files, IsEmpty());
+  std::vector<std::string> endings;
+  for (const auto& entry : std::filesystem::directory_iterator(session.folder())) {
+    endings.push_back(entry.path().extension());
+  }
+  EXPECT_THAT(endings, ElementsAre(".errno28"));
+}
+
+TEST(RecorderDisk, AProgramThatOutlivesItsSessionRecordsNothingAndSaysNothing) {
+  Session session;
+  session.environment["DAYDREAM_SESSION_DIR"] = session.scratch("gone");
+  const Left left = session.Run({"init", "launch=100", "step=1", "sync", "exit=5"});
+  EXPECT_EQ(left.code, 5);
+  EXPECT_THAT(Messages(left), IsEmpty());
 }
 
 TEST(RecorderDisk, AFileSizeLimitDoesNotKillTheProgram) {

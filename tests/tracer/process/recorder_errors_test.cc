@@ -261,13 +261,16 @@ TEST(RecorderErrors, OlderVersionsWork) {
   }
 }
 
+// By its soname: 18 is the version of CUPTI in CUDA 11.8 and in 12.1.
 TEST(RecorderErrors, Cuda11IsRefusedWithAClearMessage) {
-  Left left;
-  const WrittenFile file = RunWith("version=18", left);  // of CUDA 11.8
-  EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), IsEmpty());
-  EXPECT_THAT(Messages(left),
-              ElementsAre(HasSubstr("is of CUDA 11 or older (CUPTI API version 18); "
-                                    "CUDA 12 is needed")));
+  Session session;
+  const std::string renamed = session.scratch("cupti.so");
+  std::filesystem::copy_file(DAYDREAM_FAKE_CUDA "/11.8/libcupti.so.11", renamed);
+  session.environment["DAYDREAM_CUPTI"] = renamed;
+  const Left left = session.Run(kProgram);
+  EXPECT_THAT(CheckRun("11.8", left).OfKind(pb::KIND_KERNEL), IsEmpty());
+  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("libcupti.so.11 is of CUDA 11 or older; "
+                                                    "CUDA 12 is needed")));
 }
 
 TEST(RecorderErrors, AProgramThatHasLoadedCuptiOfCuda11IsRefusedWithAClearMessage) {
@@ -288,6 +291,23 @@ TEST(RecorderErrors, TheCuptiBesideTheProgramsRuntimeComesBeforeTheSystemsNewest
   const Left left = session.Run({"load=" + runtime, "init", "launch=3", "sync", "exit=0"});
   const WrittenFile file = OnlyFile(left);
   EXPECT_EQ(file.header.recording().cupti_path(), std::filesystem::canonical(cupti));
+  EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(3));
+}
+
+// JAX has no CUDA runtime library that would tell where its CUPTI is.
+TEST(RecorderErrors, TheCuptiAmongTheProgramsPackagesComesBeforeTheSystemsNewest) {
+  Session session;
+  const std::filesystem::path site = session.scratch("venv/lib/python3.11/site-packages");
+  std::filesystem::create_directories(site / "jaxlib");
+  std::filesystem::create_directories(site / "nvidia/cuda_cupti/lib");
+  std::filesystem::copy_file(DAYDREAM_BAD_DISK, site / "jaxlib/xla_extension.so");
+  const std::filesystem::path cupti = site / "nvidia/cuda_cupti/lib/libcupti.so.12";
+  std::filesystem::copy_file(DAYDREAM_FAKE_CUDA "/12.4/libcupti.so.12", cupti);
+  const Left left = session.Run({"load=" + (site / "jaxlib/xla_extension.so").string(), "init",
+                                 "launch=3", "sync", "exit=0"});
+  const WrittenFile file = OnlyFile(left);
+  EXPECT_EQ(file.header.recording().cupti_path(), std::filesystem::canonical(cupti));
+  EXPECT_EQ(file.header.recording().cupti_version(), 22u);
   EXPECT_THAT(file.OfKind(pb::KIND_KERNEL), SizeIs(3));
 }
 
