@@ -16,7 +16,7 @@ struct Duration {
   static constexpr Duration Us(int64_t v) { return Duration{v * 1000}; }
   static constexpr Duration Ms(int64_t v) { return Duration{v * 1000000}; }
   static constexpr Duration Max() { return Duration{std::numeric_limits<int64_t>::max()}; }
-  // The nearest whole nanosecond; saturates at +-2^62, NaN becomes 0.
+  // The nearest whole nanosecond, half to even; saturates at +-2^62, NaN becomes 0.
   static Duration FromDouble(double v) {
     constexpr double kLimit = 4.611686018427387904e18;
     if (!(v == v)) return Duration{0};
@@ -29,7 +29,7 @@ struct Duration {
   constexpr double ms() const { return static_cast<double>(ns) * 1e-6; }
   constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
 
-  // This length times `factor`, rounded half to even: the only place where time is rounded.
+  // This length times `factor`, as FromDouble() rounds; exact when the factor is 1.
   Duration Scaled(double factor) const {
     return factor == 1.0 ? *this : FromDouble(static_cast<double>(ns) * factor);
   }

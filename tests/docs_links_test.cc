@@ -66,6 +66,28 @@ TEST(DocsLinks, LeadSomewhere) {
   EXPECT_THAT(broken, ::testing::IsEmpty());
 }
 
+// A page that no other page leads to is not found.
+TEST(DocsLinks, LeadToEachPage) {
+  static const std::regex link(R"re(\]\(([^)#\s]+)[^)]*\))re");
+  std::set<std::string> linked;
+  for (const SourceFile& page : SourceFiles({".md"})) {
+    const fs::path folder = fs::path(page.path).parent_path();
+    for (const std::string& line : page.lines) {
+      for (std::sregex_iterator it(line.begin(), line.end(), link), end; it != end; ++it) {
+        const std::string target = (folder / (*it)[1].str()).lexically_normal().generic_string();
+        if (target != page.path) linked.insert(target);
+        // A link to a folder leads to what it lists.
+        if (target.ends_with('/')) linked.insert(target + "README.md");
+      }
+    }
+  }
+  std::vector<std::string> lost;
+  for (const SourceFile& page : SourceFiles({".md"})) {
+    if (page.path.starts_with("docs/") && !linked.contains(page.path)) lost.push_back(page.path);
+  }
+  EXPECT_THAT(lost, ::testing::IsEmpty());
+}
+
 TEST(DocsLinks, AnchorsFollowTheirHeadings) {
   EXPECT_EQ(Anchor("What is measured, what is not"), "what-is-measured-what-is-not");
 }

@@ -92,7 +92,7 @@ TEST(Docs, ConsoleBlocksShowTheRealOutput) {
   std::vector<std::string> problems;
   for (const SourceFile& page : SourceFiles({".md"})) {
     std::string now = Rendered(page, problems);
-    std::string path = std::string(DAYDREAM_SOURCE_DIR) + "/" + page.path;
+    const fs::path path = fs::path(DAYDREAM_SOURCE_DIR) / page.path;
     if (std::getenv("DD_UPDATE_DOCS") != nullptr) {
       if (now != ReadText(path)) std::ofstream(path, std::ios::binary) << now;
       continue;

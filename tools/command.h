@@ -1,5 +1,5 @@
 // A command of the program: data for parsing, help and docs, and one function. Each lives in its
-// own cmd_<name>.cc and has one line in commands.def.
+// own tools/commands/<name>.cc and has one line in commands.def.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
 // What a running command knows about its surroundings: where results and messages go and how
-// they look. The only place that reads the environment, the terminal or the clock.
+// they look. Commands ask it instead of the environment; only what records reads more than this.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Trace importers: one file each (import_kineto.cc, import_ddtrace.cc), one line each in
+// Trace importers: a folder each (kineto/, ddtrace/), one line each in
 // importers.def. An importer recognises its format from the first bytes and reads the rest as a
 // stream; decompression and file access live in trace/bytes/source.h, once, in front of all.
 #pragma once

@@ -3,7 +3,7 @@
 // it as std::shared_ptr<const Trace>.
 //
 // Rows are sorted by (lane, start, longer first, input order), so the rows of one lane are one
-// contiguous range and a scope comes before what it contains. 37 bytes a row.
+// contiguous range and a scope comes before what it contains. 33 bytes a row.
 #pragma once
 
 #include <array>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/median.h"
 #include "graph/repeat.h"
 #include "graph/step_windows.h"
 #include "report/windows.h"
@@ -126,9 +127,7 @@ class Crossing {
       if (i != own && seen[i]) others.push_back(values[i]);
     }
     if (others.empty()) return std::nullopt;
-    auto middle = others.begin() + static_cast<ptrdiff_t>((others.size() - 1) / 2);
-    std::nth_element(others.begin(), middle, others.end());
-    return *middle;
+    return Ranked(others, (others.size() - 1) / 2);
   }
 
   // Gaps between GPU work, and the delays before it.

@@ -238,13 +238,13 @@ predicted without its parts that find nothing, with warning W0601; the exit code
 either way, unless --allow-no-effect is given. The other warnings W0601 come from building
 the graph and says what weakens every prediction from this trace.)"},
     {"E0602", "the replay check failed",
-     "Four things are asked of the unchanged graph: whether its replay takes the time that was\n"
-     "measured, how much shorter it is without delays that no rule explains, whether each step\n"
-     "played by itself takes as long, and whether it does with the lags of the other steps.\n"
-     "Predictions would be off by as much as the worst answer, so above --max-replay-error (10 %)\n"
-     "none is made; above 3 % you get warning W0602. Causes are steps that differ from each other\n"
-     "(choose some with --steps), a recording that lost events, or behaviour that the rules do not\n"
-     "cover."},
+     R"(Four things are asked of the unchanged graph: whether its replay takes the time that was
+measured, how much shorter it is without delays that no rule explains, whether each step
+played by itself takes as long, and whether it does with the lags of the other steps.
+Predictions would be off by as much as the worst answer, so above --max-replay-error (10 %)
+none is made; above 3 % you get warning W0602. Causes are steps that differ from each
+other (choose some with --steps), a recording that lost events, or behaviour that the
+rules do not cover.)"},
     {"E0603", "the answer is weakened",
      "As warning W0603: an optimization found something in the trace that its model does not\n"
      "cover. The text says what; the confidence is low."},
