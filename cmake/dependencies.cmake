@@ -1,11 +1,15 @@
-# What the libraries need from the system. Also read by find_package(daydream).
+# What the libraries need from the system; find_package(daydream) looks for the same
+# (cmake/daydream-config.cmake.in).
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(Boost REQUIRED)  # headers only: Boost.Graph
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
-pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
-pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
-pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-cpp)
+set(DAYDREAM_PKG_CONFIG ZSTD=libzstd ISAL=libisal RE2=re2 YAML=yaml-cpp)
+foreach(item ${DAYDREAM_PKG_CONFIG})
+  string(REPLACE "=" ";" item ${item})
+  list(GET item 0 name)
+  list(GET item 1 module)
+  pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
+endforeach()

@@ -30,7 +30,7 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
                                                   "costmodel", "transforms", "report"};
   static const std::set<std::string> all = [] {
     std::set<std::string> s = libraries;
-    s.insert({"tracer", "tools", "tests", "examples"});
+    s.insert({"library", "tracer", "tools", "tests", "examples"});
     return s;
   }();
   static const std::map<std::string, std::set<std::string>> rules = {
@@ -41,6 +41,7 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
       {"costmodel", {"base", "trace", "graph", "costmodel"}},
       {"transforms", {"base", "trace", "graph", "costmodel", "transforms"}},
       {"report", libraries},
+      {"library", {"base", "trace", "graph", "transforms", "report", "library"}},
       {"tracer", {"tracer", "trace"}},  // of trace only the frame of the file, see below
       {"tools",
        {"base", "trace", "graph", "simulator", "costmodel", "transforms", "report", "tools"}},

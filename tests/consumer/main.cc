@@ -1,21 +1,19 @@
-// Asks what a faster kernel would bring to a graph of three tasks.
+// Asks of a recording what some optimizations would bring.
 #include <cstdio>
 
-#include "graph/text.h"
-#include "simulator/simulate.h"
+#include <daydream/daydream.h>
 
-int main() {
-  absl::StatusOr<daydream::Graph> graph = daydream::ParseGraph(R"(
-lane cpu0 thread
-lane gpu0.7 stream
-t0 cpu0 call 5us "cudaLaunchKernel"
-t1 gpu0.7 kernel 40us "sgemm" after t0 launch +2us
-t2 cpu0 wait "cudaDeviceSynchronize" until t1 hostwait
-)");
-  if (!graph.ok()) return 1;
-  absl::StatusOr<daydream::Timeline> before = daydream::Simulate(*graph);
-  graph->mutable_task(daydream::TaskId(1)).duration = daydream::Duration::Us(10);
-  absl::StatusOr<daydream::Timeline> after = daydream::Simulate(*graph);
-  if (!before.ok() || !after.ok()) return 1;
-  std::printf("%g us -> %g us\n", before->makespan.us(), after->makespan.us());
+int main(int argc, char** argv) {
+  if (argc != 3) return std::fprintf(stderr, "usage: ask TRACE OPTIMIZATIONS\n"), 2;
+  absl::StatusOr<daydream::Run> run = daydream::Load(argv[1]);
+  if (!run.ok()) {
+    return std::fprintf(stderr, "%s\n", daydream::DiagnosticOf(run.status()).what.c_str()), 1;
+  }
+  absl::StatusOr<daydream::WhatIf> answer = daydream::Ask(*run, {argv[2]});
+  if (!answer.ok()) {
+    return std::fprintf(stderr, "%s\n", daydream::DiagnosticOf(answer.status()).what.c_str()), 1;
+  }
+  for (const daydream::Prediction& p : answer->predictions) {
+    std::printf("%-12s %6.1f ms  %.2fx\n", p.name.c_str(), p.step.us() / 1000, p.speedup);
+  }
 }

@@ -1,0 +1,15 @@
+# Part of cmake --install (cmake/install.cmake): copies the headers of ${folders} from ${source} to
+# ${target} and turns "graph/graph.h" into "daydream/graph/graph.h".
+string(REPLACE ";" "|" any "${folders}")
+foreach(folder ${folders})
+  file(GLOB_RECURSE headers RELATIVE ${source} ${source}/${folder}/*.h ${source}/${folder}/*.def)
+  foreach(header ${headers})
+    file(READ ${source}/${header} text)
+    if(text MATCHES "\\.pb\\.h\"")
+      continue()
+    endif()
+    string(REGEX REPLACE "#include \"(${any})/" "#include \"daydream/\\1/" text "${text}")
+    file(WRITE ${target}/${header} "${text}")
+  endforeach()
+endforeach()
+file(RENAME ${target}/library/daydream.h ${target}/daydream.h)
