@@ -53,7 +53,7 @@ add_library(daydream_options INTERFACE)
 target_compile_features(daydream_options INTERFACE cxx_std_20)
 target_compile_options(daydream_options INTERFACE $<BUILD_INTERFACE:${warnings}>)
 target_include_directories(daydream_options INTERFACE
-  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/daydream>)
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
 
 # daydream_library(NAME DEPENDENCY...): all *.cc of the current folder and the folders in it become
 # one static library, daydream::NAME. A new source file needs no edit here.
@@ -63,6 +63,7 @@ function(daydream_library name)
     add_library(daydream_${name} STATIC ${sources})
     target_link_libraries(daydream_${name} PUBLIC daydream_options ${ARGN})
     daydream_use_precompiled(daydream_${name} library)
+    daydream_unity(daydream_${name} ${sources})
   else()
     add_library(daydream_${name} INTERFACE)
     target_link_libraries(daydream_${name} INTERFACE daydream_options ${ARGN})

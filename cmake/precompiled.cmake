@@ -18,7 +18,7 @@ function(daydream_precompile_for kind)
   file(CONFIGURE OUTPUT ${source} CONTENT "// Only here to carry the precompiled headers.\n")
   add_library(daydream_precompiled_${kind} OBJECT ${source})
   target_link_libraries(daydream_precompiled_${kind} PRIVATE daydream_options absl::status
-    absl::statusor absl::flat_hash_map fmt::fmt)
+    absl::statusor absl::flat_hash_map ${DAYDREAM_FMT})
   target_precompile_headers(daydream_precompiled_${kind} PRIVATE ${daydream_precompiled} ${ARGN})
 endfunction()
 
@@ -27,6 +27,24 @@ function(daydream_use_precompiled target kind)
   if(DAYDREAM_PCH)
     target_precompile_headers(${target} REUSE_FROM daydream_precompiled_${kind})
   endif()
+endfunction()
+
+# A cold build is twice as fast when files are compiled several at once; an edit then compiles its
+# neighbours, too. The release build does, the others compile each file alone: CI has both.
+option(DAYDREAM_UNITY "Compile several files of a library at once" OFF)
+
+# daydream_unity(TARGET SOURCE...): not for rooms in which each file is one item of a list, with names
+# that are the same in all of them (Run, kParams), nor for the kernels of the simulator.
+function(daydream_unity target)
+  if(NOT DAYDREAM_UNITY)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+  foreach(source ${ARGN})
+    if(source MATCHES "/(optimizations|commands|simulator)/")
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
 endfunction()
 
 if(DAYDREAM_PCH)

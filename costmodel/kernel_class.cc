@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 13> kClassNames = {
     "gemm", "conv",      "attention", "elementwise", "reduce", "norm", "softmax",
     "pool", "optimizer", "index",     "comm",        "copy",   "other"};
 
-std::string Lower(std::string_view name) {
+std::string LowerHead(std::string_view name) {
   std::string lower(name.substr(0, kLookedAt));
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   return lower;
@@ -192,7 +192,7 @@ KernelClass FindKernelClass(std::string_view name, bool* found) {
 }
 
 KernelTraits ClassifyKernel(std::string_view name) {
-  const std::string lower = Lower(name);
+  const std::string lower = LowerHead(name);
   KernelTraits traits;
   traits.kind = ClassOf(lower);
   traits.dtype = DTypeOf(lower);

@@ -60,7 +60,7 @@ Duration TrimmedMean(std::vector<Duration>& s) {
 
 // What waits in a launch queue. Launches at the end of a window count though their operation was
 // not recorded: the queue was as full with them.
-struct Place {
+struct QueuePlace {
   TaskId call;       // None: not recorded
   TaskId operation;  // None: not recorded
   Instant start;     // of the operation
@@ -142,7 +142,7 @@ class QueueRule {
       : b_(b), quick_(QuickCalls(b)), unblocked_(b.trace.names->size()) {}
 
   void Find(LaneId lane, const std::vector<TaskId>& unrecorded, bool nvidia) {
-    std::vector<Place> places;
+    std::vector<QueuePlace> places;
     for (uint32_t i : b_.stream_ops[lane.index()]) {
       const GpuOp& op = b_.ops[i];
       if (TakesPlace(b_.graph, op.task)) places.push_back({op.call, op.task, op.start});
@@ -155,7 +155,7 @@ class QueueRule {
       const TaskId call = places[i].call;
       if (call == last_call || !MayWait(call)) continue;
       last_call = call;
-      const Place* release = depth > 1 && i + 1 >= depth ? &places[i + 1 - depth] : nullptr;
+      const QueuePlace* release = depth > 1 && i + 1 >= depth ? &places[i + 1 - depth] : nullptr;
       if (release != nullptr && !release->operation.valid()) break;  // 1021 and more unrecorded
       if (release == nullptr || release->start <= b_.Start(call)) {
         unblocked_[b_.graph.task(call).name.index()].push_back(b_.RecordedDuration(call));
@@ -191,7 +191,7 @@ class QueueRule {
   }
 
   // Rule Q2.
-  uint32_t DepthOf(const std::vector<Place>& places, bool nvidia) const {
+  uint32_t DepthOf(const std::vector<QueuePlace>& places, bool nvidia) const {
     std::vector<uint32_t> depths;
     uint32_t unblocked = 0;
     size_t started = 0;
@@ -223,7 +223,7 @@ class QueueRule {
 
   // Position of the operation that started about kQueueReleaseLag before `end`, if one started
   // within the window; `started` is the first operation that started later.
-  static std::optional<size_t> ReleaseBefore(const std::vector<Place>& places, size_t started,
+  static std::optional<size_t> ReleaseBefore(const std::vector<QueuePlace>& places, size_t started,
                                              Instant end) {
     std::optional<size_t> best;
     for (size_t k = started; k-- > 0;) {
@@ -237,7 +237,7 @@ class QueueRule {
   Builder& b_;
   std::vector<Duration> quick_;  // by NameId
   Samples unblocked_;
-  std::vector<std::pair<Place, TaskId>> pairs_;  // releasing operation, call
+  std::vector<std::pair<QueuePlace, TaskId>> pairs_;  // releasing operation, call
 };
 
 bool IsDeviceMemory(Memory m) { return m == Memory::kDevice || m == Memory::kArray; }

@@ -10,7 +10,7 @@
 namespace daydream {
 
 inline std::filesystem::path RealTraceFolder() {
-  return std::filesystem::path(DAYDREAM_SOURCE_DIR) / ".." / "shared" / "traces";
+  return std::filesystem::path(DAYDREAM_DATA_DIR) / "traces";
 }
 
 // All PyTorch profiler traces there, as paths relative to the folder, sorted; empty when absent.

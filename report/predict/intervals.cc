@@ -16,7 +16,6 @@ namespace daydream {
 namespace {
 
 constexpr size_t kDraws = 4096;
-constexpr double kNinety = 1.645;  // standard deviations from the middle to the end of 90 %
 
 // Numbers that are the same everywhere: the distributions of the standard library are not.
 class Draw {
@@ -29,8 +28,6 @@ class Draw {
  private:
   std::mt19937_64 random_{2020};
 };
-
-double AsDouble(Duration d) { return static_cast<double>(d.ns); }
 
 double ParamChange(const ParamEnds& p, double step, double at) {
   const double low = AsDouble(p.at_low) - step, high = AsDouble(p.at_high) - step;

@@ -9,6 +9,9 @@
 
 namespace daydream {
 
+inline constexpr double kNinety = 1.645;  // standard deviations from the middle to the end of 90 %
+inline double AsDouble(Duration d) { return static_cast<double>(d.ns); }
+
 // Step times with one parameter at an end of its plausible range and all others unchanged; `at` is
 // where its value lies in the range, from 0 to 1.
 struct ParamEnds {

@@ -5,12 +5,12 @@
 #include <cmath>
 
 #include "report/fields.h"
+#include "report/predict/intervals.h"
 
 namespace daydream {
 namespace {
 
 constexpr double kPriorRows = 2;
-constexpr double kNinety = 1.645;  // standard deviations from the middle to the end of 90 %
 // A day: no step is longer.
 constexpr int64_t kLongest = int64_t{86400} * 1'000'000'000;
 

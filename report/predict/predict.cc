@@ -28,8 +28,6 @@ constexpr size_t kLeastResampled = 32;
 constexpr double kHostBound = 0.5;
 constexpr size_t kResampledTasks = 100'000'000;
 
-double AsDouble(Duration d) { return static_cast<double>(d.ns); }
-
 // The time that is asked about.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   return options.kernel_time ? KernelTime(graph) : StepTime(graph, timeline);

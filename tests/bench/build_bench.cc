@@ -18,7 +18,8 @@ namespace {
 // The largest real trace where the real ones are at hand, else the shipped one.
 std::shared_ptr<const Trace> Input() {
   const std::filesystem::path root(DAYDREAM_SOURCE_DIR);
-  const auto real = root / "../shared/traces/training/sharded-v100-rank1of2.json.gz";
+  const auto real =
+      std::filesystem::path(DAYDREAM_DATA_DIR) / "traces/training/sharded-v100-rank1of2.json.gz";
   const auto shipped = root / "examples" / "resnet50-synthetic.ddtrace";
   static const auto trace = ImportFile((std::filesystem::exists(real) ? real : shipped).string());
   return trace.value();

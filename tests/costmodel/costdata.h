@@ -18,7 +18,7 @@
 
 namespace daydream {
 
-inline std::string CostdataFolder() { return DAYDREAM_SOURCE_DIR "/../shared/costdata/"; }
+inline std::string CostdataFolder() { return DAYDREAM_DATA_DIR "/costdata/"; }
 inline bool HasCostdata(const std::string& name) {
   return std::filesystem::exists(CostdataFolder() + name);
 }

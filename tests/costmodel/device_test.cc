@@ -122,7 +122,7 @@ void ExpectAsRecorded(const DeviceSpec& spec, const Device& recorded) {
 }
 
 TEST(MatchDevice, FindsTheGpuOfEveryRealTraceThatNamesOne) {
-  const std::filesystem::path root = DAYDREAM_SOURCE_DIR "/../shared/traces";
+  const std::filesystem::path root = DAYDREAM_DATA_DIR "/traces";
   std::error_code error;
   int traces = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root, error)) {

@@ -84,7 +84,7 @@ TEST(ClassifyKernel, ClassNamesAreFoundAgain) {
 }
 
 TEST(ClassifyKernel, LeavesLittleKernelTimeOfRealTracesUnclassified) {
-  const std::filesystem::path root = DAYDREAM_SOURCE_DIR "/../shared/traces";
+  const std::filesystem::path root = DAYDREAM_DATA_DIR "/traces";
   std::error_code error;
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root, error)) {

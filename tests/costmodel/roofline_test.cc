@@ -76,7 +76,7 @@ TEST(Roofline, OddSizesAreHarmless) {
 
 // Values of the reference model, which was fitted and judged outside this repository.
 TEST(Roofline, AgreesWithTheReferenceModel) {
-  std::ifstream file(DAYDREAM_SOURCE_DIR "/../shared/costdata/model/golden.csv");
+  std::ifstream file(DAYDREAM_DATA_DIR "/costdata/model/golden.csv");
   if (!file) GTEST_SKIP() << "no reference values beside the repository";
   std::string line;
   std::getline(file, line);

@@ -393,7 +393,7 @@ TEST_F(DdtraceFile, ReadsFromAStreamAsFromMemory) {
 
 std::vector<std::string> RealTraces() {
   std::vector<std::string> files;
-  const std::filesystem::path root = DAYDREAM_SOURCE_DIR "/../shared/traces";
+  const std::filesystem::path root = DAYDREAM_DATA_DIR "/traces";
   std::error_code error;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root, error)) {
     const std::string name = entry.path().filename();

@@ -1,17 +1,23 @@
 #include <cstdio>
 
 #include "tools/command.h"
+#include "tools/pages/man_page.h"
 
 namespace daydream {
 namespace {
 
 constexpr Flag kHelpFlags[] = {
     {.name = "--markdown", .help = "the reference of all commands, as in docs/cli.md"},
+    {.name = "--man", .help = "the same as a manual page: daydream help --man | man -l -"},
 };
 
 absl::StatusOr<Exit> RunHelp(const Args& args, Session& session) {
   if (args.Has("--markdown")) {
     DD_RETURN_IF_ERROR(session.WriteResult(args, ReferenceMarkdown()));
+    return Exit::kOk;
+  }
+  if (args.Has("--man")) {
+    DD_RETURN_IF_ERROR(session.WriteResult(args, ManPage()));
     return Exit::kOk;
   }
   if (args.positional().empty()) {

@@ -1,0 +1,20 @@
+# daydream_find_python(VARIABLE MODULE...): a Python that has the modules, among all python3 of PATH; the
+# first one when none has them (tests that need them then say what is missing and are skipped).
+function(daydream_find_python variable)
+  if(${variable})
+    return()
+  endif()
+  string(REPLACE ";" ", " modules "${ARGN}")
+  execute_process(COMMAND sh -c "which -a python3" OUTPUT_VARIABLE found ERROR_QUIET
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  string(REPLACE "\n" ";" found "${found}")
+  set(chosen python3)
+  foreach(python ${found})
+    execute_process(COMMAND ${python} -c "import ${modules}" RESULT_VARIABLE status OUTPUT_QUIET ERROR_QUIET)
+    if(status EQUAL 0)
+      set(chosen ${python})
+      break()
+    endif()
+  endforeach()
+  set(${variable} ${chosen} CACHE FILEPATH "Python with ${modules}, for tests")
+endfunction()
