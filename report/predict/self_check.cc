@@ -16,11 +16,11 @@ namespace daydream {
 namespace {
 
 constexpr int kRepeats = 4;
-constexpr size_t kMostSteps = 8;
-constexpr size_t kMostTasks = 4'000'000;  // of a graph times the steps that are asked
-constexpr uint32_t kNone = Id<void>::kNoneValue;
+constexpr size_t kMostRepeated = 8;
+constexpr size_t kRepeatedTasks = 4'000'000;  // of a graph times the steps that are asked
+constexpr uint32_t kNoSlot = Id<void>::kNoneValue;
 
-double ErrorOf(Duration played, Duration measured) {
+double OffBy(Duration played, Duration measured) {
   return static_cast<double>(played.ns) / static_cast<double>(measured.ns) - 1;
 }
 
@@ -30,20 +30,20 @@ bool Unexplained(const Graph& graph, const Task& t) {
 }
 
 // Collects steps as played and as measured.
-class Score {
+class TestedSteps {
  public:
   void Add(std::string_view label, Duration played, Duration measured) {
     if (measured <= Duration{}) return;
     played_.push_back(played);
     measured_.push_back(measured);
-    const double error = ErrorOf(played, measured);
+    const double error = OffBy(played, measured);
     if (test_.steps++ > 0 && std::fabs(error) <= std::fabs(test_.worst)) return;
     test_.worst = error;
     test_.worst_step = label;
   }
   std::optional<StepTest> Take() {
     if (test_.steps == 0) return std::nullopt;
-    test_.error = ErrorOf(MeanOf(played_), MeanOf(measured_));
+    test_.error = OffBy(MeanOf(played_), MeanOf(measured_));
     return std::move(test_);
   }
 
@@ -62,7 +62,7 @@ class Crossing {
  public:
   explicit Crossing(const Graph& graph)
       : source_(graph), graph_(graph), counted_(CountedSteps(graph)) {
-    slot_.assign(graph.steps().size(), kNone);
+    slot_.assign(graph.steps().size(), kNoSlot);
     for (size_t i = 0; i < counted_.size(); ++i) slot_[counted_[i]] = static_cast<uint32_t>(i);
   }
 
@@ -74,7 +74,7 @@ class Crossing {
     auto timeline = Simulate(graph_);
     if (!timeline.ok()) return std::nullopt;
     const std::vector<Duration> played = CountedPeriods(graph_, *timeline);
-    Score score;
+    TestedSteps score;
     for (size_t i = 0; i < counted_.size(); ++i) {
       const GraphStep& step = source_.steps()[counted_[i]];
       score.Add(step.label, played[i], step.recorded_period);
@@ -83,11 +83,11 @@ class Crossing {
   }
 
  private:
-  uint32_t SlotOf(const Task& t) const { return t.step < slot_.size() ? slot_[t.step] : kNone; }
+  uint32_t SlotOf(const Task& t) const { return t.step < slot_.size() ? slot_[t.step] : kNoSlot; }
 
   // The place of every task but delays, and what stands there in each step.
   void FindPlaces() {
-    place_of_.assign(source_.size(), kNone);
+    place_of_.assign(source_.size(), kNoSlot);
     absl::flat_hash_map<std::pair<uint64_t, uint32_t>, uint32_t> places;  // lane and name, number
     absl::flat_hash_map<std::pair<uint64_t, uint16_t>, uint32_t> met;
     for (const GraphLane& lane : source_.lanes()) {
@@ -102,7 +102,7 @@ class Crossing {
             places.try_emplace({name, number}, static_cast<uint32_t>(places_.size()));
         if (fresh) places_.push_back(Empty());
         place_of_[t.index()] = it->second;
-        if (const uint32_t slot = SlotOf(task); slot != kNone) {
+        if (const uint32_t slot = SlotOf(task); slot != kNoSlot) {
           Place& place = places_[it->second];
           place.gap[slot] = task.gap;
           place.delay[slot] = delay;
@@ -140,7 +140,7 @@ class Crossing {
         const Task& task = source_.task(t);
         if (Unexplained(source_, task)) delays.push_back(t);
         if (task.kind == TaskKind::kDelay) continue;
-        if (const uint32_t slot = SlotOf(task); slot != kNone) {
+        if (const uint32_t slot = SlotOf(task); slot != kNoSlot) {
           const Place& place = places_[place_of_[t.index()]];
           if (auto gap = OfOthers(place.gap, place.seen, slot); gap && task.gap >= Duration{}) {
             graph_.mutable_task(t).gap = std::max(*gap, Duration{});
@@ -180,8 +180,8 @@ class Crossing {
       return Key{place_of_[e.from.index()], place_of_[e.to.index()], apart, how};
     };
     auto takes_part = [&](const Edge& e) {
-      return SlotOf(source_.task(e.to)) != kNone && place_of_[e.from.index()] != kNone &&
-             place_of_[e.to.index()] != kNone;
+      return SlotOf(source_.task(e.to)) != kNoSlot && place_of_[e.from.index()] != kNoSlot &&
+             place_of_[e.to.index()] != kNoSlot;
     };
     absl::flat_hash_map<Key, Lags> known;
     for (const Edge& e : source_.edges()) {
@@ -222,7 +222,7 @@ std::optional<double> UnexplainedShare(const Graph& graph) {
   if (!all.ok() || !rest.ok()) return std::nullopt;
   const Duration step = StepTime(graph, *all);
   if (step <= Duration{}) return std::nullopt;
-  return std::max(-ErrorOf(StepTime(graph, *rest), step), 0.0);
+  return std::max(-OffBy(StepTime(graph, *rest), step), 0.0);
 }
 
 std::optional<StepTest> RepeatTest(const Graph& graph) {
@@ -232,9 +232,9 @@ std::optional<StepTest> RepeatTest(const Graph& graph) {
       !StepMarks(graph).HasGpu(std::min(counted.back() + 1, graph.steps().size() - 1)))
     counted.pop_back();
   const size_t most =
-      std::clamp<size_t>(kMostTasks / std::max<size_t>(graph.size(), 1), 1, kMostSteps);
+      std::clamp<size_t>(kRepeatedTasks / std::max<size_t>(graph.size(), 1), 1, kMostRepeated);
   const size_t asked = std::min(counted.size(), most);
-  Score score;
+  TestedSteps score;
   for (size_t i = 0; i < asked; ++i) {
     const size_t step = counted[i * counted.size() / asked];
     auto repeated = RepeatStep(graph, static_cast<uint16_t>(step), kRepeats);

@@ -14,6 +14,8 @@ namespace daydream {
 namespace {
 
 constexpr double kClose = 0.001;  // of the target
+// By how much GPU work may be longer for being recorded, and how near to it a step is bound by it.
+constexpr double kGpuToo = 0.10, kBoundByGpu = 0.01;
 constexpr int kHalvings = 40;
 
 Duration HostTime(const Task& t) {
@@ -102,7 +104,7 @@ absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph) {
                       "the time of a step without the profiler, over the same work");
   }
   DD_ASSIGN_OR_RETURN(Duration least, host.Step([](Duration) { return 0.0; }));
-  if (target < least) {
+  if (target.seconds() < least.seconds() * (1 - kGpuToo)) {
     return Impossible(
         target,
         fmt::format("with a host that takes no time it takes {}: the rest is GPU work "
@@ -110,6 +112,7 @@ absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph) {
                     FormatTime(least)),
         "check that both are the same program, batch and GPU");
   }
+  found.target = target = std::max(target, least.Scaled(1 + kBoundByGpu));
   Duration longest;
   std::vector<bool> counts(graph.steps().size(), graph.steps().size() <= 1);
   for (size_t s : CountedSteps(graph)) counts[s] = true;

@@ -11,7 +11,7 @@
 namespace daydream {
 
 struct TrueStep {
-  Duration target;     // what the step takes in truth
+  Duration target;     // what the step takes now
   Duration recorded;   // what it took while it was recorded, as replayed
   Duration per_event;  // what each piece of host work takes less now
   double tasks = 0;    // of these pieces, in a step
@@ -25,8 +25,10 @@ struct TrueStep {
 absl::StatusOr<Duration> ParseTrueStep(std::string_view text);
 
 // Takes the same time from each piece of host work in `graph`, but never more than it has, so that
-// the replayed step takes `target`; to a thousandth of it. E0621 when it is longer than recorded,
-// or no host is fast enough. O(tasks + edges) for each of about 40 replays.
+// the replayed step takes `target`; to a thousandth of it. Recording makes GPU work a little longer,
+// too, which stays: the step is then a hundredth longer than its GPU work. E0621 when `target` is
+// longer than recorded, or more than a tenth below what is left when the host takes no time.
+// O(tasks + edges) for each of about 40 replays.
 absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph);
 
 }  // namespace daydream

@@ -14,6 +14,7 @@
 #include "tests/real_traces.h"
 #include "trace/importer.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {

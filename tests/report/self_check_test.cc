@@ -12,7 +12,7 @@ namespace {
 // Each step launches one kernel of 90 us, every 100 us. `lag` and `delay` of step 2 are its own.
 Graph Steps(int lag_us, int delay_us) {
   std::string text = "lane cpu thread\nlane gpu stream\n";
-  for (int i = 0; i < 4; ++i) text += fmt::format("step \"{}\" period=100us\n", i);
+  for (int i = 0; i < 4; ++i) text += fmt::format("step \"{}\" period 100us\n", i);
   for (int i = 0; i < 4; ++i) {
     text += fmt::format("h{0} cpu host 100us \"op\" step={0}\n", i);
     const int lag = i == 2 ? lag_us : 5, delay = i == 2 ? delay_us : 0;

@@ -58,6 +58,9 @@ TEST(TrueStep, WhatNoHostCanReachIsRefused) {
   EXPECT_EQ(DiagnosticOf(TakeOffRecording(Duration::Us(70), graph).status()).code, "E0621");
   EXPECT_EQ(DiagnosticOf(TakeOffRecording(Duration::Us(5), graph).status()).code, "E0621");
   EXPECT_EQ(StepOf(graph), Duration::Us(60)) << "a refusal changes nothing";
+  const auto found = TakeOffRecording(Duration::Ns(9500), graph);  // its GPU takes 10 us
+  ASSERT_TRUE(found.ok()) << Message(found.status());
+  EXPECT_NEAR(StepOf(graph).us(), 10.1, 0.02);
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
         "host work as without the profiler: {} less for each of {} pieces in a step, so that it "
         "takes {} instead of the recorded {}",
         FormatTime(in.true_step->per_event),
-        FormatCount(static_cast<uint64_t>(in.true_step->tasks + 0.5)), FormatTime(target),
-        FormatTime(in.true_step->recorded)));
+        FormatCount(static_cast<uint64_t>(in.true_step->tasks + 0.5)),
+        FormatTime(in.true_step->target), FormatTime(in.true_step->recorded)));
   }
   return in;
 }

@@ -274,8 +274,8 @@ refused; the time of one more shows with few repetitions already.)"},
      "DecoderLayer_0, DecoderLayer_1. The message lists those of this trace."},
     {"E0621", "the step without the profiler cannot be that",
      "--true-step says what the step takes when nobody records it. It cannot be longer than the\n"
-     "recorded one, nor shorter than what the GPU and the waiting leave when the host takes no\n"
-     "time. Measure it over many steps of the same program, batch and GPU."},
+     "recorded one, nor much shorter than what is left when the host takes no time.\n"
+     "Measure it over many steps of the same program, batch and GPU."},
     {"E0625", "there is no backward pass",
      R"(Optimizations that trade time for memory act on what the forward pass keeps for the backward
 pass. Inference keeps nothing. Record steps of training.)"},
