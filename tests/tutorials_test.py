@@ -93,6 +93,8 @@ class Copy:
         if not known:  # a new file: the flags of its neighbours
             folder = name.split("/")[0]
             known = [n for n in self.commands if n.startswith(folder + "/") and n.endswith(".cc")]
+            # Where files are compiled together, their flags are those of what includes them.
+            known += [n for n in self.commands if f"/{folder}/CMakeFiles/" in n]
         words = shlex.split(self.commands[known[0]])
         output = self.tree / "build" / (name.replace("/", "_") + ".o")
         out = []

@@ -212,7 +212,8 @@ void Activities::EnableCalls(bool on) {
   if (on && api_->ActivityEnableRuntimeApi != nullptr) {
     for (CUpti_CallbackId id : RuntimeCallsLeftOut()) api_->ActivityEnableRuntimeApi(id, 0);
   }
-  // Without it (before CUDA 12.6) all driver calls are recorded, and the decoder leaves out the rest.
+  // Without it (before CUDA 12.6) all driver calls are recorded, and the decoder leaves out the
+  // rest.
   if (api_->ActivityEnableDriverApi == nullptr) return SetKind(kAllDriverCalls, on);
   CUptiResult last = CUPTI_SUCCESS;
   for (CUpti_CallbackId id : DriverCalls()) {

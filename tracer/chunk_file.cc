@@ -18,8 +18,7 @@ int ReserveRoom(int file, off_t offset, off_t size) {
 }  // namespace
 
 const FileCalls& SystemFileCalls() {
-  static constexpr FileCalls kCalls = {OpenFile,    write, ftruncate,
-                                       ReserveRoom, fsync, close};
+  static constexpr FileCalls kCalls = {OpenFile, write, ftruncate, ReserveRoom, fsync, close};
   return kCalls;
 }
 

@@ -20,7 +20,7 @@ constexpr uint32_t kHasOverheadCorrelation = 20;  // CUDA 12.2: CUpti_ActivityOv
 constexpr uint32_t kHasOverheadData = 22;         // CUDA 12.4: CUpti_ActivityOverhead3
 // (kHasEventSyncIds, CUDA 12.8: Synchronization2 and CudaEvent2)
 // The following may have come earlier; fields that exist and are not read do no harm.
-constexpr uint32_t kHasActiveClusters = 26;    // CUpti_ActivityKernel9
+constexpr uint32_t kHasActiveClusters = 26;  // CUpti_ActivityKernel9
 constexpr uint32_t kHasDeviceTimestamps = 130000;
 
 // Where the compiler sees the fields that are read. CUPTI's layout never changes, so a failure

@@ -101,8 +101,8 @@ bool IsNumber(const std::string& text) {
 bool IsOptionName(const std::string& text) {
   constexpr size_t kLongest = 40;
   if (text.size() > kLongest) return false;
-  return text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") ==
-         text.npos;
+  return text.find_first_not_of(
+             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == text.npos;
 }
 
 std::string FromHex(std::string_view hex) {

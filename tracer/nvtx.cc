@@ -76,8 +76,8 @@ std::string FromWide(const wchar_t* wide) {
   return text;
 }
 
-// 12 for "step 12", "Step_12", "iteration: 12"; -1 for anything else. Reads no more of the text than
-// it needs: this runs for every range, also of those that are not recorded.
+// 12 for "step 12", "Step_12", "iteration: 12"; -1 for anything else. Reads no more of the text
+// than it needs: this runs for every range, also of those that are not recorded.
 template <class Char>
 int64_t StepOf(const Char* text) {
   constexpr std::string_view kWords[] = {"step", "iteration", "iter"};  // the longer one first

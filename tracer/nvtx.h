@@ -20,8 +20,8 @@ struct NvtxOptions {
   // lies in another such range of its thread. NCCL's
   // ranges are renamed from "ncclAllReduce" to "nccl:AllReduce".
   void (*mark)(uint32_t kind, uint32_t name, int64_t value) = nullptr;
-  // Whether mark() would take a mark of this kind now; nullptr: always. Asked first, so that a range
-  // that is not recorded costs no name.
+  // Whether mark() would take a mark of this kind now; nullptr: always. Asked first, so that a
+  // range that is not recorded costs no name.
   bool (*takes)(uint32_t kind) = nullptr;
 };
 

@@ -221,12 +221,11 @@ class Adviser {
     if (best.size() < 2) return;
     out_.best_list = search.ScenarioOf(best);
     out_.best_members = std::move(best);
-    out_.best = Predict(
-        base_, out_.replay, out_.best_list,
-        {.per_example = advise_.per_example,
-         .true_step = advise_.true_step,
-         .jobs = advise_.jobs,
-         .resampled = kResampled});
+    out_.best = Predict(base_, out_.replay, out_.best_list,
+                        {.per_example = advise_.per_example,
+                         .true_step = advise_.true_step,
+                         .jobs = advise_.jobs,
+                         .resampled = kResampled});
   }
 
  private:
@@ -235,12 +234,11 @@ class Adviser {
     tried_.resize(options.size() + limits.size());
     ForEachParallel(tried_.size(), advise_.jobs, [&](size_t i) {
       const Application& a = i < options.size() ? options[i] : limits[i - options.size()];
-      Prediction p = Predict(
-          base_, out_.replay, {a},
-          {.per_example = advise_.per_example,
-           .true_step = advise_.true_step,
-           .least_saved = least_,
-           .resampled = kResampled});
+      Prediction p = Predict(base_, out_.replay, {a},
+                             {.per_example = advise_.per_example,
+                              .true_step = advise_.true_step,
+                              .least_saved = least_,
+                              .resampled = kResampled});
       std::lock_guard lock(mutex_);
       tried_[i] = {i, a, std::move(p)};
       if (advise_.progress) advise_.progress(++done_, tried_.size());

@@ -68,8 +68,7 @@ void AppendShifted(std::string_view events, uint64_t copy, std::string* out) {
 
 const std::string& BigText() {
   static const std::string big = [] {
-    std::string one =
-        ReadText(DAYDREAM_DATA_DIR "/traces/training/sharded-v100-rank1of2.json.gz");
+    std::string one = ReadText(DAYDREAM_DATA_DIR "/traces/training/sharded-v100-rank1of2.json.gz");
     if (one.empty()) one = MadeText();
     size_t first = one.find('[', one.find("\"traceEvents\"")) + 1;
     size_t last = one.rfind(']');

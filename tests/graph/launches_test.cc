@@ -13,6 +13,7 @@
 #include "transforms/analysis/shared_schedule.h"
 #include "transforms/analysis/stream_assignment.h"
 #include "transforms/core/transform.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {

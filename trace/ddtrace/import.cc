@@ -365,8 +365,8 @@ class Reader {
                       ? std::string("lost while recording")
                       : fmt::format("the file could not grow: {}", std::strerror(write_error_)),
                   true, not_written_);
-    counts_.Note("marks without a name", "the program made more different texts than there is room for",
-                 false, unnamed_);
+    counts_.Note("marks without a name",
+                 "the program made more different texts than there is room for", false, unnamed_);
     switch (end_) {
       case pb::Index::END_SIGNAL:
       case pb::Index::END_EXEC:

@@ -71,7 +71,8 @@ extern "C" {
 
 CUptiResult cuptiGetVersion(uint32_t* version) {
   FAIL_IF_TOLD("GetVersion");
-  *version = static_cast<uint32_t>(daydream::FaultNumber("version", daydream::TheFakeCupti().cupti));
+  *version =
+      static_cast<uint32_t>(daydream::FaultNumber("version", daydream::TheFakeCupti().cupti));
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiGetResultString(CUptiResult result, const char** text) {

@@ -13,10 +13,9 @@ using ::testing::Not;
 using ::testing::SizeIs;
 
 // A program that does without the runtime, as Triton does, and with it.
-const std::vector<std::string> kProgram = {"init",       "launch=10",  "launch_ex=10",
-                                           "rlaunch=10", "pipeline=5", "graph=4",
-                                           "copies=3",   "queries=20", "sync",
-                                           "exit=0"};
+const std::vector<std::string> kProgram = {"init",       "launch=10", "launch_ex=10", "rlaunch=10",
+                                           "pipeline=5", "graph=4",   "copies=3",     "queries=20",
+                                           "sync",       "exit=0"};
 
 Left RunWith(const std::string& version, const std::string& faults = "") {
   Session session("", faults);
