@@ -25,10 +25,10 @@ struct TrueStep {
 absl::StatusOr<Duration> ParseTrueStep(std::string_view text);
 
 // Takes the same time from each piece of host work in `graph`, but never more than it has, so that
-// the replayed step takes `target`; to a thousandth of it. Recording makes GPU work a little longer,
-// too, which stays: the step is then a hundredth longer than its GPU work. E0621 when `target` is
-// longer than recorded, or more than a tenth below what is left when the host takes no time.
-// O(tasks + edges) for each of about 40 replays.
+// the replayed step takes `target`; to a thousandth of it. Recording makes GPU work a little
+// longer, too, which stays: the step is then a hundredth longer than its GPU work. E0621 when
+// `target` is longer than recorded, or more than a tenth below what is left when the host takes no
+// time. O(tasks + edges) for each of about 40 replays.
 absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph);
 
 }  // namespace daydream
