@@ -40,24 +40,8 @@ absl::Status CheckContents(const Trace& t) {
   return absl::OkStatus();
 }
 
-// A trace of which rules explain little is not worth predicting from; say so.
+// What is told nowhere else; report/findings.h judges the numbers of the report.
 void Warn(BuildReport& report) {
-  if (report.window > Duration{} && report.unexplained_time * 20 > report.window) {
-    report.warnings.push_back(fmt::format(
-        "{:.1f} % of the window is delays that no rule explains; predictions keep them as they are",
-        100.0 * report.unexplained_time.seconds() / report.window.seconds()));
-  }
-  if (report.early > 0) {
-    report.warnings.push_back(fmt::format(
-        "{} of {} GPU operations start before the call that launched them: the clocks of "
-        "host and GPU do not belong together",
-        report.early, report.gpu_tasks));
-  }
-  if (report.launched * 2 < report.gpu_tasks) {
-    report.warnings.push_back(fmt::format(
-        "{} of {} GPU operations have no recorded launch; they keep their place in the stream",
-        report.gpu_tasks - report.launched, report.gpu_tasks));
-  }
   constexpr double kMatched = 0.99;
   if (static_cast<double>(report.matched_calls) <
       kMatched * static_cast<double>(report.unlabelled_calls)) {
@@ -65,11 +49,6 @@ void Warn(BuildReport& report) {
         "{} of {} calls have no counterpart in the steps whose layers were marked: this model does "
         "not do the same in every step; record with --layers=force",
         report.unlabelled_calls - report.matched_calls, report.unlabelled_calls));
-  }
-  if (report.unrecorded > 0) {
-    report.warnings.push_back(fmt::format(
-        "{:.1f} ms of CUDA graph work in {} stretches was not recorded; it is kept as it is",
-        report.unrecorded_time.ms(), report.unrecorded));
   }
 }
 

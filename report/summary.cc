@@ -189,8 +189,15 @@ std::vector<Group> WithOthers(const std::vector<Group>& groups, size_t top) {
   return out;
 }
 
+bool IsGuessed(const Graph& graph, TaskId id) {
+  return graph.task(id).kind == TaskKind::kDelay && graph.TaskName(id) == "(unrecorded)";
+}
+
 std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
   const Task& task = graph.task(id);
+  if ((by == GroupBy::kClass || by == GroupBy::kKernel) && IsGuessed(graph, id)) {
+    return std::string(kGuessed);
+  }
   bool on_gpu = IsGpu(task.kind) || task.kind == TaskKind::kDelay;
   std::string name;
   switch (by) {

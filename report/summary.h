@@ -24,6 +24,11 @@ std::string_view Name(TaskKind kind);
 std::string_view Name(Rule rule);
 std::string_view Name(Resource resource);
 
+// GPU work that the recording does not hold, whose time is a guess (rule G8): a CUDA graph whose
+// nodes were not recorded. Never shown as measured.
+bool IsGuessed(const Graph& graph, TaskId task);
+inline constexpr std::string_view kGuessed = "not recorded, guessed";
+
 // The group a task belongs to: "gemm", "aten::addmm", "layer1.0.conv1". Never empty. By class,
 // kernel and stream all tasks of the CPU are one group, "CPU work".
 std::string GroupOf(const Graph& graph, TaskId task, GroupBy by);

@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "tools/flags.h"
 
 namespace daydream {
 namespace {
+
+// What is left of a gain that may not come: a judgement, not measured. Mild: it costs memory or
+// time to start, and nothing else.
+constexpr double kMildRisk = 0.85, kRisk = 0.6;
 
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
@@ -93,6 +98,19 @@ double LinesOf(std::string_view effort) {
   if (unit == "line" || unit == "lines") return number;
   const bool small = unit == "word" || unit == "number" || unit == "variable" || unit == "command";
   return small ? 1 : kUnknown;
+}
+
+double EaseOf(const Advice& advice) {
+  // A hundred lines, or work that nobody can count, is a fourth as likely to be done as one line.
+  const double lines = std::clamp(LinesOf(advice.effort), 1.0, 1000.0);
+  double ease = 1 / (1 + 1.5 * std::log10(lines));
+  for (std::string_view risk : RisksOf(advice.risk)) {
+    if (risk == "none") continue;
+    const bool mild = risk == "memory" || risk == "host memory" || risk == "more memory" ||
+                      risk == "compile time" || risk == "values are seen later";
+    ease *= mild ? kMildRisk : kRisk;
+  }
+  return ease;
 }
 
 std::string OverBudget(const Budget& budget, const Advice& advice) {

@@ -27,6 +27,10 @@ absl::Status CheckRisks(const Budget& budget, std::span<const Transform* const> 
 // "1 command" count as a line. Infinite when it names no such number ("new kernels").
 double LinesOf(std::string_view effort);
 
+// How easily it is tried, above 0 to 1, for AdviseOptions::ease: less by the logarithm of its lines
+// (a fourth for a hundred), and less for each risk.
+double EaseOf(const Advice& advice);
+
 // Why an optimization is over the budget, or "".
 std::string OverBudget(const Budget& budget, const Advice& advice);
 

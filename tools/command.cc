@@ -70,7 +70,7 @@ constexpr Flag kResultFlags[] = {
      .value = "FILE",
      .help = "write the result there; .json, .csv and .md choose the format"},
     {.name = "--force-overwrite", .letter = 'f', .help = "replace files that exist"},
-    {.name = "--wide", .help = "do not cut names to the width of the terminal"},
+    {.name = "--wide", .help = "whole names and all columns, however wide the table gets"},
 };
 
 constexpr const Command* kCommands[] = {

@@ -17,6 +17,9 @@
 namespace daydream {
 namespace {
 
+// Of a name in a table, without --wide: kernels of templates have names of some hundred.
+constexpr size_t kLongestName = 60;
+
 bool EnvSet(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0';
@@ -100,6 +103,7 @@ void Session::Configure(const Args& args) {
   watched_ = isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !style_.json;
   progress_ = isatty(STDERR_FILENO) == 1 && !style_.json && args.Get("--progress") != "never";
   width_ = args.Has("--wide") ? 0 : TerminalWidth();
+  name_ = args.Has("--wide") ? 0 : kLongestName;
   unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   std::string_view jobs = args.Get("--jobs");
   jobs_ = jobs.empty() ? std::min(cores, 8u)

@@ -45,8 +45,8 @@ class Session {
   // --- results
   bool color() const { return out_color_; }
   bool verbose() const { return verbose_; }
-  // Cut names to the terminal when standard output is one.
-  TableStyle table_style() const { return {.max_width = width_}; }
+  // As wide as the terminal when standard output is one; else with names kept short. --wide: all.
+  TableStyle table_style() const { return {.max_width = width_, .max_name = name_}; }
   std::string Bold(std::string_view text) const;
   // Writes `text` to the file of -o, or to standard output.
   absl::Status WriteResult(const Args& args, std::string_view text);
@@ -59,7 +59,7 @@ class Session {
   DiagnosticStyle style_;
   bool out_color_ = false, quiet_ = false, verbose_ = false, watched_ = false;
   bool progress_ = false, progress_shown_ = false;
-  size_t width_ = 0;
+  size_t width_ = 0, name_ = 0;
   size_t warnings_ = 0;
   unsigned jobs_ = 1;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

@@ -56,7 +56,9 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   double typical = std::fabs(replay.typical_error().value_or(0));
   auto percent = [](double share) { return fmt::format("{:.1f} %", share * 100); };
   p.confidence = Confidence::kLow;
-  if (error > 0.03) {
+  if (!replay.doubt.empty()) {
+    p.why = replay.doubt;
+  } else if (error > 0.03) {
     p.why = fmt::format("the replay is off by {}", percent(error));
   } else if (typical > 0.10) {
     p.why = fmt::format("with typical lags the replay is off by {}", percent(typical));

@@ -62,12 +62,13 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // faster by what runs differ by. The ends of the speed-up come from the same draws without the
 // first line: what steps differ by among themselves is on both sides of it.
 //
-// The word: low when the replay is off by more than 3 %, or the typical replay by more than 10 %,
-// or the interval is wider than 30 % of the step, or one step was recorded, or a transform warned;
-// high when the replay is within 1 %, the typical one within 3 %, the interval no wider than 10 %,
-// at least one measured pair stands behind every optimization that changes more than 2 % of the
-// step (behind every one, when none changes as much), and no more than a tenth of the GPU time is
-// in kernels that the model was never checked on; else medium.
+// The word: low when the recording itself is in doubt (ReplayCheck::doubt), or when the replay is
+// off by more than 3 %, or the typical replay by more than 10 %, or the interval is wider than 30 %
+// of the step, or one step was recorded, or a transform warned; high when the replay is within 1 %,
+// the typical one within 3 %, the interval no wider than 10 %, at least one measured pair stands
+// behind every optimization that changes more than 2 % of the step (behind every one, when none
+// changes as much), and no more than a tenth of the GPU time is in kernels that the model was never
+// checked on; else medium.
 void SetInterval(Prediction& p, const Doubts& doubts);
 
 }  // namespace daydream

@@ -78,6 +78,10 @@ class Predictor {
       p_.opts.push_back(SpelledAs(a));
       p_.name += (p_.name.empty() ? "" : " + ") + p_.opts.back();
     }
+    if (!replay_.no_step.ok()) {
+      p_.error = replay_.no_step;
+      return std::move(p_);
+    }
     auto outcome = Play();
     if (!outcome.ok()) {
       p_.error = outcome.status();
@@ -473,9 +477,10 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
   return base;
 }
 
-Prediction BaselinePrediction(const Baseline& base) {
+Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   Prediction unchanged;
   unchanged.name = "baseline";
+  unchanged.error = replay.no_step;
   unchanged.step = unchanged.simulated = base.step;
   unchanged.steps = base.steps;
   unchanged.samples = base.samples;
@@ -484,6 +489,10 @@ Prediction BaselinePrediction(const Baseline& base) {
   unchanged.memory_change = 0;
   unchanged.why = "the replay of the recorded steps";
   if (base.graph != nullptr) NoteRecording(*base.graph, base.true_step, unchanged);
+  if (!replay.doubt.empty()) {
+    unchanged.confidence = Confidence::kLow;
+    unchanged.why = replay.doubt;
+  }
   return unchanged;
 }
 

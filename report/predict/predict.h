@@ -27,7 +27,7 @@ struct Baseline {
 };
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
 // The unchanged step as the first row of a result.
-Prediction BaselinePrediction(const Baseline& base);
+Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay);
 
 // Says of a step that the host bounds how much longer the profiler makes such steps, unless that
 // was taken off. The times are those of ResNet-50 on a V100 in four published traces

@@ -130,7 +130,7 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   };
   std::stable_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(plan.singles),
                    [&](size_t a, size_t b) { return rank(a) < rank(b); });
-  out.predictions.push_back(BaselinePrediction(base));
+  out.predictions.push_back(BaselinePrediction(base, out.replay));
   for (size_t i : order) {
     if (i == plan.main) out.main = out.predictions.size();
     out.predictions.push_back(std::move(results[i]));

@@ -26,6 +26,21 @@ constexpr size_t kMostMembers = 64;
 // take about as long as a few scenarios there.
 constexpr size_t kResampled = 64;
 
+// Of the saving itself in the score, beside the low end of its interval.
+constexpr double kOfPoint = 0.1;
+// What is left of a gain by the word for its confidence: a judgement, not measured.
+constexpr double kOfMedium = 0.9, kOfLow = 0.7;
+// Options that reach one gain in two ways.
+constexpr std::pair<std::string_view, std::string_view> kTwoWays[] = {{"graphs", "aot"}};
+
+bool AreTwoWays(const Option& a, const Option& b) {
+  const std::string_view first = a.application.transform->name;
+  const std::string_view second = b.application.transform->name;
+  return std::any_of(std::begin(kTwoWays), std::end(kTwoWays), [&](const auto& ways) {
+    return ways == std::pair(first, second) || ways == std::pair(second, first);
+  });
+}
+
 using Set = uint64_t;
 
 bool Has(Set set, size_t member) { return (set >> member & 1) != 0; }
@@ -215,6 +230,12 @@ class Adviser {
     TryEach(options, limits);
     Sort(options.size());
     if (out_.worth.empty()) return;
+    FindBest();
+    Rank();
+  }
+
+ private:
+  void FindBest() {
     SetSearch search(base_, out_.worth, out_.not_worth, least_, advise_);
     out_.pairs = search.Pairs(base_.step);
     std::vector<size_t> best = search.Best();
@@ -228,7 +249,67 @@ class Adviser {
                          .resampled = kResampled});
   }
 
- private:
+  double ScoreOf(const Option& o) const {
+    const Prediction& p = o.prediction;
+    const double gain = static_cast<double>((base_.step - p.step).ns);
+    double least = 0;
+    if (p.least_speedup.value_or(0) > 0) {
+      least = std::max(static_cast<double>(base_.step.ns) * (1 - 1 / *p.least_speedup), 0.0);
+    }
+    const double trust = p.confidence == Confidence::kHigh     ? 1
+                         : p.confidence == Confidence::kMedium ? kOfMedium
+                                                               : kOfLow;
+    const double ease = advise_.ease ? advise_.ease(o.application) : 1;
+    return ease * trust * (least + kOfPoint * gain);
+  }
+
+  // Puts `worth`, which is by saving, into the order in which to try, two ways to one gain as one
+  // row; places of the rows in pairs and in the best set follow.
+  void Rank() {
+    std::vector<Option> by_saving = std::move(out_.worth);
+    std::vector<size_t> order(by_saving.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      order[i] = i;
+      by_saving[i].score = ScoreOf(by_saving[i]);
+    }
+    auto in_best = [&](size_t i) {
+      return std::find(out_.best_members.begin(), out_.best_members.end(), i) !=
+             out_.best_members.end();
+    };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return by_saving[a].score > by_saving[b].score; });
+    constexpr size_t kGone = SIZE_MAX;
+    std::vector<size_t> place(by_saving.size(), kGone);
+    std::vector<size_t> rows;
+    for (size_t i : order) {
+      const auto other = std::find_if(rows.begin(), rows.end(), [&](size_t row) {
+        return AreTwoWays(by_saving[row], by_saving[i]);
+      });
+      if (other == rows.end()) {
+        rows.push_back(i);
+      } else if (in_best(i)) {
+        std::swap(by_saving[i].ways, by_saving[*other].ways);
+        by_saving[i].ways.push_back(std::move(by_saving[*other]));
+        *other = i;
+      } else {
+        by_saving[*other].ways.push_back(std::move(by_saving[i]));
+      }
+    }
+    for (size_t row = 0; row < rows.size(); ++row) {
+      place[rows[row]] = row;
+      out_.worth.push_back(std::move(by_saving[rows[row]]));
+    }
+    std::erase_if(out_.pairs,
+                  [&](const OptionPair& p) { return place[p.a] == kGone || place[p.b] == kGone; });
+    for (OptionPair& p : out_.pairs) {
+      p.a = place[p.a], p.b = place[p.b];
+      if (p.a > p.b) std::swap(p.a, p.b);
+    }
+    for (size_t& m : out_.best_members) {
+      m = m < place.size() ? place[m] : m - place.size() + rows.size();
+    }
+  }
+
   // All that there is to tell about those that are worth a row, the step with each of the others.
   void TryEach(std::span<const Application> options, std::span<const Application> limits) {
     tried_.resize(options.size() + limits.size());
@@ -286,7 +367,7 @@ absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& repla
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   Baseline base = MakeBaseline(built.graph, timeline, {});
   base.samples = replay.batch.samples;
-  out.baseline = BaselinePrediction(base);
+  out.baseline = BaselinePrediction(base, replay);
   out.path = base.limiters;
   Adviser(base, advise, out).Run(options, limits);
   return out;

@@ -18,6 +18,8 @@ struct Option {
   size_t place = 0;  // among those that were given
   Application application;
   Prediction prediction;
+  double score = 0;          // what `worth` is sorted by
+  std::vector<Option> ways;  // to the same gain by another way, not in a row of its own
 };
 
 // Two options together, by their places in Advised::worth.
@@ -31,8 +33,9 @@ struct OptionPair {
 struct Advised {
   ReplayCheck replay;
   Prediction baseline;
-  std::vector<Limiter> path;         // of the unchanged steps, longest first
-  std::vector<Option> worth;         // save at least AdviseOptions::worth of the step, most first
+  std::vector<Limiter> path;  // of the unchanged steps, longest first
+  // Save at least AdviseOptions::worth of the step; what to try first comes first.
+  std::vector<Option> worth;
   std::vector<Option> not_worth;     // save less, or cost; most first
   std::vector<Option> nothing_here;  // find nothing to change in this trace
   std::vector<Option> unjudged;      // the trace does not hold what they need
@@ -49,6 +52,8 @@ struct AdviseOptions {
   double worth = 0.005;      // share of the step that is worth a row
   bool per_example = false;  // as in WhatIfOptions, like the next
   const TrueStep* true_step = nullptr;
+  // How easily an option is tried, from 0 to 1: 1 takes nothing and risks nothing. None: all alike.
+  std::function<double(const Application&)> ease = {};
   // What trying an option takes, and how much a set may take in all. None: as much as it needs.
   std::function<double(const Application&)> effort = {};
   double budget = std::numeric_limits<double>::infinity();
@@ -64,6 +69,12 @@ struct AdviseOptions {
 // exclude each other are never together, nor is an option in a set that leaves it nothing to do,
 // nor do the members of a set take more than the budget. So the best set is never worse than the
 // best option. Deterministic: the same for any `jobs`.
+//
+// `worth` is in the order in which to try: by ease times confidence times what is likely to be
+// gained, which is the low end of the interval of the saving (nothing below 0) and a tenth of the
+// saving itself, so that options whose interval includes no gain at all still have an order. Two
+// ways to one gain (graphs and aot both take away the launches) are one row, that of the better
+// one.
 absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
                                std::span<const Application> options,
                                std::span<const Application> limits,

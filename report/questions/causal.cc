@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "report/host_table.h"
 #include "report/parallel.h"
 #include "report/summary.h"
 #include "report/windows.h"
@@ -43,6 +44,7 @@ class Families {
       case TaskKind::kData:
         groups_[{Family::kHost, task.kind == TaskKind::kHost ? "host work" : "loader workers"}]
             .push_back(t);
+        if (task.kind == TaskKind::kHost) AddParts(t);
         break;
       case TaskKind::kWait:
       case TaskKind::kDelay:
@@ -56,13 +58,31 @@ class Families {
   std::vector<WorkGroup> Take() {
     std::vector<WorkGroup> out;
     for (auto& [key, tasks] : groups_) out.push_back({key.first, key.second, std::move(tasks)});
+    const auto behind = std::find_if(out.begin(), out.end(),
+                                     [](const WorkGroup& g) { return g.family > Family::kHost; });
+    std::vector<WorkGroup> parts;
+    for (auto& [name, group] : parts_) parts.push_back(std::move(group));
+    out.insert(behind, std::make_move_iterator(parts.begin()),
+               std::make_move_iterator(parts.end()));
     return out;
   }
 
  private:
+  WorkGroup& PartOf(const HostName& what) {
+    auto [it, fresh] = parts_.try_emplace(what);
+    if (fresh)
+      it->second = {.family = Family::kHost, .name = what.name, .tasks = {}, .apart = true};
+    return it->second;
+  }
+  void AddParts(TaskId t) {
+    PartOf(NameOfWork(graph_, t)).tasks.push_back(t);
+    if (graph_.task(t).gap > Duration{}) PartOf(NameOfGap(graph_, t)).gaps.push_back(t);
+  }
+
   const Graph& graph_;
   Grouper classes_;
   std::map<std::pair<Family, std::string>, std::vector<TaskId>> groups_;
+  std::map<HostName, WorkGroup> parts_;
 };
 
 // Tasks that wait in proportion to another one (rule G6).
@@ -114,9 +134,20 @@ class Profiler {
   }
 
  private:
-  Duration WorkOf(const Task& t) const {
-    if (t.step >= counts_.size() || !counts_[t.step]) return {};
-    return t.duration + (IsHost(t.kind) ? std::max(t.gap, Duration{}) : Duration{});
+  bool Counts(const Task& t) const { return t.step < counts_.size() && counts_[t.step]; }
+
+  Duration WorkOf(const WorkGroup& group) const {
+    Duration work;
+    for (TaskId id : group.tasks) {
+      const Task& t = graph_.task(id);
+      if (!Counts(t)) continue;
+      const bool shrinks = IsHost(t.kind) && !group.apart;
+      work += t.duration + (shrinks ? std::max(t.gap, Duration{}) : Duration{});
+    }
+    for (TaskId id : group.gaps) {
+      if (Counts(graph_.task(id))) work += graph_.task(id).gap;
+    }
+    return work;
   }
 
   // Places of the groups with most work, by family as many as wanted; in the order of `groups`.
@@ -124,7 +155,7 @@ class Profiler {
     std::vector<Duration> work(groups.size());
     std::map<Family, std::vector<size_t>> by_family;
     for (size_t g = 0; g < groups.size(); ++g) {
-      for (TaskId t : groups[g].tasks) work[g] += WorkOf(graph_.task(t));
+      work[g] = WorkOf(groups[g]);
       by_family[groups[g].family].push_back(g);
     }
     std::vector<size_t> chosen;
@@ -146,8 +177,16 @@ class Profiler {
                       Set set) const {
     for (TaskId id : group.tasks) {
       const Task& t = graph_.task(id);
-      const bool shrinks = IsHost(t.kind) && t.gap > Duration{};
+      const bool shrinks = IsHost(t.kind) && t.gap > Duration{} && !group.apart;
       set(id, t.duration.Scaled(kept), shrinks ? t.gap.Scaled(kept) : t.gap);
+    }
+    // A task whose work and whose gap are of the same group is set twice, the second time in full.
+    size_t own = 0;
+    for (TaskId id : group.gaps) {
+      const Task& t = graph_.task(id);
+      while (own < group.tasks.size() && group.tasks[own] < id) ++own;
+      const bool both = own < group.tasks.size() && group.tasks[own] == id;
+      set(id, both ? t.duration.Scaled(kept) : t.duration, t.gap.Scaled(kept));
     }
     for (const Follower& f : followers) {
       const Task& t = graph_.task(f.task);
@@ -170,11 +209,9 @@ class Profiler {
     std::vector<bool> member(graph_.size(), false);
     for (TaskId t : group.tasks) {
       member[t.index()] = true;
-      const Task& task = graph_.task(t);
-      curve.work += WorkOf(task);
-      curve.calls += task.step < counts_.size() && counts_[task.step] ? 1 : 0;
+      curve.calls += Counts(graph_.task(t)) ? 1 : 0;
     }
-    curve.work = curve.work / steps_;
+    curve.work = WorkOf(group) / steps_;
     curve.calls /= static_cast<double>(steps_);
     std::vector<Follower> followers;
     for (const Follower& f : followers_) {

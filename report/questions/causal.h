@@ -23,10 +23,15 @@ struct WorkGroup {
   Family family = Family::kKernels;
   std::string name;  // "gemm", "layer1.0.conv1", "cudaLaunchKernel", a selector
   std::vector<TaskId> tasks;
+  // Host work only: parts of it are the durations of `tasks` alone, and the time after each of
+  // `gaps`. Else host tasks shrink together with the time after them.
+  bool apart = false;
+  std::vector<TaskId> gaps = {};
 };
 
-// One group for every kernel class, layer (its GPU work), collective, kind of copy, API call and
-// for all other host work. In this order, each by name.
+// One group for every kernel class, layer (its GPU work), collective, kind of copy and API call,
+// for all other host work, and for each part of that by report/host_table.h: operators, ranges,
+// Python functions, and time in none of them. In this order, each by name.
 std::vector<WorkGroup> WorkGroups(const Graph& graph);
 
 struct SpeedupCurve {

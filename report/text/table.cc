@@ -39,38 +39,71 @@ void Table::AddRow(std::vector<std::string> cells) {
 
 void Table::AddRule() { rule_pending_ = true; }
 
-std::vector<size_t> Table::Widths(const TableStyle& style) const {
+std::vector<size_t> Table::NaturalWidths(const TableStyle& style) const {
   std::vector<size_t> widths;
-  for (const Column& c : columns_) widths.push_back(DisplayWidth(c.header));
-  for (const Row& row : rows_) {
-    for (size_t i = 0; i < row.cells.size(); ++i) {
-      widths[i] = std::max(widths[i], DisplayWidth(row.cells[i]));
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    size_t width = 0;
+    for (const Row& row : rows_) width = std::max(width, DisplayWidth(row.cells[i]));
+    if (style.max_name > 0 && columns_[i].align == Align::kLeft) {
+      width = std::min(width, style.max_name);
     }
+    widths.push_back(std::max(width, DisplayWidth(columns_[i].header)));
   }
+  return widths;
+}
+
+std::vector<size_t> Table::Widths(const TableStyle& style, std::vector<std::string>& spared) const {
+  std::vector<size_t> widths = NaturalWidths(style);
   if (style.max_width == 0) return widths;
-  size_t total = style.indent + kBetween * (widths.size() - 1);
-  for (size_t w : widths) total += w;
-  for (size_t i = 0; i < widths.size() && total > style.max_width; ++i) {
-    if (columns_[i].align != Align::kLeft || widths[i] <= kNarrowest) continue;
-    size_t cut = std::min(total - style.max_width, widths[i] - kNarrowest);
-    widths[i] -= cut;
-    total -= cut;
+  auto cuttable = [&](size_t i) {
+    return columns_[i].align == Align::kLeft && widths[i] > kNarrowest;
+  };
+  // With every name cut as far as it may be, or as it is.
+  auto total = [&](bool cut) {
+    size_t sum = style.indent, shown = 0;
+    for (size_t i = 0; i < widths.size(); ++i) {
+      sum += cut && cuttable(i) ? kNarrowest : widths[i];
+      shown += widths[i] > 0;
+    }
+    return sum + kBetween * (std::max<size_t>(shown, 1) - 1);
+  };
+  while (total(true) > style.max_width) {
+    size_t most = columns_.size();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (widths[i] == 0 || columns_[i].spare == 0) continue;
+      if (most == columns_.size() || columns_[i].spare > columns_[most].spare) most = i;
+    }
+    if (most == columns_.size()) break;
+    widths[most] = 0;
+    if (!columns_[most].header.empty()) spared.push_back(columns_[most].header);
+  }
+  while (total(false) > style.max_width) {
+    size_t widest = columns_.size();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (!cuttable(i)) continue;
+      if (widest == columns_.size() || widths[i] > widths[widest]) widest = i;
+    }
+    if (widest == columns_.size()) break;
+    --widths[widest];
   }
   return widths;
 }
 
 std::string Table::Text(const TableStyle& style) const {
   if (columns_.empty()) return "";
-  std::vector<size_t> widths = Widths(style);
-  size_t inner = kBetween * (widths.size() - 1);
-  for (size_t w : widths) inner += w;
+  std::vector<std::string> spared;
+  const std::vector<size_t> widths = Widths(style, spared);
+  size_t inner = 0;
+  for (size_t w : widths) inner += w > 0 ? w + kBetween : 0;
+  inner -= std::min(inner, kBetween);
   const std::string indent(style.indent, ' ');
   const std::string rule = indent + std::string(inner, '-') + "\n";
 
   auto line = [&](auto&& cell) {
     std::string text = indent;
     for (size_t i = 0; i < widths.size(); ++i) {
-      if (i > 0) text.append(kBetween, ' ');
+      if (widths[i] == 0) continue;
+      if (text.size() > indent.size()) text.append(kBetween, ' ');
       text += Pad(CutMiddle(cell(i), widths[i]), widths[i], columns_[i].align);
     }
     TrimRight(text);
@@ -83,7 +116,10 @@ std::string Table::Text(const TableStyle& style) const {
     out += line([&](size_t i) -> std::string_view { return row.cells[i]; });
   }
   if (rule_pending_) out += rule;
-  return out;
+  if (spared.empty()) return out;
+  std::string names;
+  for (const std::string& name : spared) names += (names.empty() ? "" : ", ") + name;
+  return out + indent + "with --wide also: " + names + "\n";
 }
 
 std::string Table::Markdown() const {

@@ -13,10 +13,13 @@ enum class Align : uint8_t { kLeft, kRight };
 struct Column {
   std::string header;
   Align align = Align::kRight;
+  // Above 0: left out of text that would be too wide, the largest number first.
+  int spare = 0;
 };
 
 struct TableStyle {
-  size_t max_width = 0;  // columns of the terminal; 0 = never cut names
+  size_t max_width = 0;  // columns of the terminal; 0 = no limit
+  size_t max_name = 0;   // of a left-aligned cell, which is cut in the middle; 0 = no limit
   size_t indent = 2;
 };
 
@@ -30,7 +33,8 @@ class Table {
   void AddRule();
   size_t rows() const { return rows_.size(); }
 
-  // Two spaces between columns; the first left-aligned column is cut when the terminal is narrow.
+  // Two spaces between columns. When the terminal is narrow, spare columns are left out (a line
+  // below says which), then the widest left-aligned columns are cut.
   std::string Text(const TableStyle& style = {}) const;
   std::string Markdown() const;
   // RFC 4180 with "\n" line ends; headers as they are.
@@ -41,7 +45,10 @@ class Table {
     std::vector<std::string> cells;
     bool rule_before = false;
   };
-  std::vector<size_t> Widths(const TableStyle& style) const;
+  std::vector<size_t> NaturalWidths(const TableStyle& style) const;
+  // Of the columns that are shown; 0 for those without text and those that are left out, whose
+  // names go to `spared`.
+  std::vector<size_t> Widths(const TableStyle& style, std::vector<std::string>& spared) const;
   std::vector<Column> columns_;
   std::vector<Row> rows_;
   bool rule_pending_ = false;

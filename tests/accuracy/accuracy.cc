@@ -150,9 +150,8 @@ std::string CoverageSection(const Everything& rows) {
       "{} of {} measured values ({:.0f} %) are inside of the 90 % intervals, {} below and {} "
       "above; "
       "of the\nrecorded pairs {} of {}. The interval of a row uses no row of its group: not the "
-      "same program, the\nsame network, or the same GPU (`report/predict/residuals.def`). Rows of "
-      "a group "
-      "are wrong together, so that\nfew groups say less than many rows seem to.\n\n{}",
+      "same program, the\nsame network, or the same GPU (`report/predict/residuals.def`). Errors "
+      "within a group are alike: count\ngroups, not rows.\n\n{}",
       c.inside, c.intervals,
       100.0 * static_cast<double>(c.inside) / std::max<double>(1, static_cast<double>(c.intervals)),
       c.below, c.above, recorded.inside, recorded.intervals, CoverageTable(all));

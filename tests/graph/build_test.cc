@@ -105,7 +105,6 @@ TEST(LaunchRule, KernelsBeforeTheirCallsAreReported) {
   s.Launch(cpu, gpu, "k", 200, 5, 1, 10);
   BuiltGraph built = Build(s);
   EXPECT_EQ(built.report.early, 1u);
-  EXPECT_FALSE(built.report.warnings.empty());
 }
 
 TEST(StreamRule, BackToBackKernelsKeepAGap) {
@@ -307,7 +306,6 @@ TEST(StartRule, WhatNoRuleExplainsIsCountedAndKept) {
   BuiltGraph built = Build(s);
   EXPECT_EQ(built.report.unexplained, 1u);
   EXPECT_GT(built.report.unexplained_time, Duration::Us(700));
-  EXPECT_FALSE(built.report.warnings.empty());
   ExpectReplaysExactly(built.graph);
 }
 

@@ -48,11 +48,18 @@ std::vector<std::string> Names(const std::vector<Option>& options) {
   return names;
 }
 
+// With the other ways to a row's gain.
+std::vector<Option> AllOf(const std::vector<Option>& rows) {
+  std::vector<Option> all = rows;
+  for (const Option& o : rows) all.insert(all.end(), o.ways.begin(), o.ways.end());
+  return all;
+}
+
 TEST(Advise, EveryOptionIsInExactlyOneList) {
   const Advised& a = LaunchBoundAdvice();
   std::vector<size_t> places;
   for (const auto* list : {&a.worth, &a.not_worth, &a.nothing_here, &a.unjudged, &a.limits}) {
-    for (const Option& o : *list) {
+    for (const Option& o : AllOf(*list)) {
       if (!o.application.transform->bound) places.push_back(o.place);
     }
   }
@@ -61,7 +68,30 @@ TEST(Advise, EveryOptionIsInExactlyOneList) {
   EXPECT_THAT(places, testing::UnorderedElementsAreArray(all));
 }
 
-TEST(Advise, RanksBySavingAndKeepsWhatIsWorthIt) {
+TEST(Advise, TwoWaysToOneGainAreOneRow) {
+  const Advised& a = LaunchBoundAdvice();
+  for (const Option& o : a.worth) {
+    const std::string& name = o.prediction.name;
+    if (name != "graphs" && name != "aot") continue;
+    ASSERT_EQ(Names(o.ways).size(), 1u);
+    EXPECT_EQ(Names(o.ways)[0], name == "aot" ? "graphs" : "aot");
+  }
+  EXPECT_THAT(Names(a.worth), testing::Not(testing::IsSupersetOf({"graphs", "aot"})));
+  EXPECT_THAT(Names(AllOf(a.worth)), testing::IsSupersetOf({"graphs", "aot"}));
+}
+
+TEST(Advise, WhatIsHarderToTryComesLater) {
+  auto replay = CheckReplay(LaunchBound(), nullptr);
+  ASSERT_TRUE(replay.ok());
+  const std::string first = LaunchBoundAdvice().worth[0].prediction.name;
+  auto hard = Advise(
+      LaunchBound(), *replay, EverythingTried().options, EverythingTried().limits,
+      {.ease = [&](const Application& a) { return a.transform->name == first ? 1e-6 : 1.0; }});
+  ASSERT_TRUE(hard.ok()) << hard.status();
+  EXPECT_NE(hard->worth.front().prediction.name, first);
+}
+
+TEST(Advise, RanksByWhatIsLikelyGainedAndKeepsWhatIsWorthIt) {
   const Advised& a = LaunchBoundAdvice();
   ASSERT_GE(a.worth.size(), 2u);
   for (size_t i = 0; i < a.worth.size(); ++i) {
@@ -70,7 +100,7 @@ TEST(Advise, RanksBySavingAndKeepsWhatIsWorthIt) {
     EXPECT_TRUE(a.worth[i].prediction.low.has_value());
     EXPECT_FALSE(a.worth[i].prediction.bound);
     if (i == 0) continue;
-    EXPECT_LE(a.worth[i - 1].prediction.step, a.worth[i].prediction.step);
+    EXPECT_GE(a.worth[i - 1].score, a.worth[i].score);
   }
   for (const Option& o : a.not_worth) {
     EXPECT_LT(a.baseline.step - o.prediction.step, a.baseline.step.Scaled(0.005));
@@ -81,6 +111,7 @@ TEST(Advise, TheBestSetIsNeverWorseThanTheBestOptionOrPair) {
   const Advised& a = LaunchBoundAdvice();
   ASSERT_FALSE(a.worth.empty());
   Duration least = a.worth[0].prediction.step;
+  for (const Option& o : AllOf(a.worth)) least = std::min(least, o.prediction.step);
   for (const OptionPair& p : a.pairs) least = std::min(least, p.step.value_or(least));
   EXPECT_LE(a.best.has_value() ? a.best->step : a.worth[0].prediction.step, least);
 }
@@ -110,7 +141,7 @@ TEST(Advise, WhatOnlyChangesTheHostDoesNotBeatTheCeilingOfTheHost) {
   ASSERT_NE(ceiling, a.limits.end());
   size_t compared = 0;
   for (const auto* list : {&a.worth, &a.not_worth}) {
-    for (const Option& o : *list) {
+    for (const Option& o : AllOf(*list)) {
       const std::set<std::string> host = {"graphs", "aot", "no-sync", "prefetch", "cache"};
       if (!host.contains(o.prediction.name)) continue;
       ++compared;

@@ -1,7 +1,11 @@
 // The commands that say what to do next: advise, causal.
+#include <pty.h>
+#include <sys/ioctl.h>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace daydream {
@@ -262,6 +266,124 @@ TEST_F(Advising, CausalCurvesEndWhereSpeedupEnds) {
   CliResult r = Run("causal " + trace);
   EXPECT_THAT(r.out, HasSubstr("bends at"));
   EXPECT_THAT(r.out, HasSubstr("do not bother"));
+}
+
+TEST_F(Advising, TheLoaderComesFirstWhereItCostsMost) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  for (const char* pair : {"a", "b"}) {
+    const auto trace =
+        RealTraceFolder() / fmt::format("loader/resnet50-v100.workers0.{}.json.gz", pair);
+    CliResult r = Run("advise --format json " + trace.string());
+    ASSERT_EQ(r.exit, 0) << r.err;
+    EXPECT_EQ(json::parse(r.out)["options"][0]["prediction"]["name"], "prefetch") << pair;
+  }
+}
+
+TEST_F(Advising, SaysFirstWhatIsWrongWithTheRecording) {
+  for (const char* command : {"info", "summary", "advise", "whatif"}) {
+    CliResult r = Run(fmt::format("{} {} --format json", command, kExampleTrace));
+    EXPECT_TRUE(json::parse(r.out)["findings"].is_array()) << command;
+  }
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const auto stalls = RealTraceFolder() / "batch/particle-transformer.bs16.json.gz";
+  for (const char* command : {"info", "summary", "advise", "whatif"}) {
+    CliResult r = Run(fmt::format("{} {} --format json", command, stalls.string()));
+    ASSERT_EQ(r.exit, 0) << command << r.err;
+    const json findings = json::parse(r.out)["findings"];
+    ASSERT_FALSE(findings.empty()) << command;
+    EXPECT_EQ(findings[0]["kind"], "one_time");
+    EXPECT_EQ(findings[0]["about"], "step");
+    EXPECT_THAT(findings[0]["where"].get<std::string>(), HasSubstr("delta_r2"));
+    EXPECT_NEAR(findings[0]["ms"], 295, 3);
+    EXPECT_GT(findings[0]["share"], 0.8);
+    EXPECT_THAT(findings[0]["fix"].get<std::string>(), HasSubstr("schedule"));
+    r = Run(fmt::format("{} {}", command, stalls.string()));
+    EXPECT_LT(r.out.find("delta_r2"), r.out.find("\n  --")) << "above every table";
+  }
+}
+
+TEST_F(Advising, ARecordingWithoutAStepIsRefusedWithWhatIsWrong) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "training/alexnet-a100-syncs.json.gz").string();
+  CliResult r = Run("whatif --opt aot --format json " + trace);
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("E0607"));
+  const json all = json::parse(r.out);
+  EXPECT_EQ(all["findings"][0]["kind"], "no_step");
+  ASSERT_EQ(all["scenarios"].size(), 2u);
+  for (const json& s : all["scenarios"]) {
+    EXPECT_TRUE(s["step_ms"].is_null());
+    EXPECT_EQ(s["error"]["code"], "E0607");
+  }
+  EXPECT_EQ(Run("advise " + trace).exit, 4);
+  EXPECT_EQ(Run("causal " + trace).exit, 4);
+  EXPECT_EQ(Run("summary " + trace).exit, 0);
+}
+
+TEST_F(Advising, TheHostsTimeIsATable) {
+  CliResult r = Run(std::string("summary --by host --format json ") + kExampleTrace);
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json host = json::parse(r.out);
+  EXPECT_EQ(host["by"], "host");
+  bool launches = false;
+  for (const json& row : host["groups"]) {
+    EXPECT_GE(row["total_ns"], row["self_ns"]) << row["name"];
+    launches |= row["name"] == "cudaLaunchKernel" && row["kind"] == "call";
+  }
+  EXPECT_TRUE(launches);
+  for (const char* format : {"table", "csv", "md"}) {
+    EXPECT_EQ(Run(fmt::format("summary --by host --format {} {}", format, kExampleTrace)).exit, 0);
+  }
+  // The same parts, in causal.
+  r = Run(std::string("causal --by host --format json ") + kExampleTrace);
+  std::set<std::string> names;
+  for (const json& curve : json::parse(r.out)["curves"]) names.insert(curve["name"]);
+  EXPECT_THAT(names, testing::Contains("host work"));
+  EXPECT_GT(names.size(), 3u);
+}
+
+// What `command` prints on a terminal of 80 columns.
+std::string OnTerminal(const std::string& command) {
+  int terminal = -1, program = -1;
+  winsize size{.ws_row = 50, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
+  EXPECT_EQ(openpty(&terminal, &program, nullptr, nullptr, &size), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(program, STDOUT_FILENO);
+    close(terminal);
+    close(program);
+    execl("/bin/sh", "sh", "-c", (command + " 2>/dev/null").c_str(), nullptr);
+    _exit(127);
+  }
+  close(program);
+  std::string out;
+  char buffer[4096];
+  for (ssize_t n; (n = read(terminal, buffer, sizeof buffer)) > 0;) {
+    out.append(buffer, static_cast<size_t>(n));
+  }
+  close(terminal);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0) << command;
+  return out;
+}
+
+TEST_F(Advising, TablesFitATerminalOf80Columns) {
+  for (const char* command :
+       {"advise", "whatif --opt amp,graphs", "causal", "summary", "summary --by host",
+        "summary --by kernel", "whatif --opt graphs --by kernel", "diff", "sweep --opt graphs"}) {
+    const std::string ask = fmt::format(DAYDREAM_BINARY " {} {} {}", command, kExampleTrace,
+                                        std::string(command) == "diff" ? kExampleTrace : "");
+    std::istringstream lines(OnTerminal(ask));
+    size_t rules = 0;
+    for (std::string line; std::getline(lines, line);) {
+      if (line.ends_with('\r')) line.pop_back();
+      if (!line.starts_with("  ----")) continue;  // as wide as its table
+      ++rules;
+      EXPECT_LE(line.size(), 80u) << command << ": " << line;
+    }
+    EXPECT_GT(rules, 0u) << command;
+  }
 }
 
 }  // namespace

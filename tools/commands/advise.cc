@@ -86,6 +86,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   report.headline = Headline(*in.trace, in.built.graph);
   report.trace = in.trace.get();
   report.build = &in.built.report;
+  report.findings = in.findings;
   report.open = candidates.open;
   report.over_budget = candidates.over_budget;
   // Steps that do more work are no longer for it.
@@ -97,6 +98,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const AdviseOptions options{
       .per_example = report.per_example,
       .true_step = in.true_step.has_value() ? &*in.true_step : nullptr,
+      .ease = [](const Application& a) { return EaseOf(a.transform->advice); },
       .effort = [](const Application& a) { return LinesOf(a.transform->advice.effort); },
       .budget = budget.lines,
       .jobs = session.jobs(),
@@ -111,10 +113,8 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                                  .json = [&] { return AdviseJson(report); },
                                  .csv = [&] { return AdviseCsv(report); },
                                  .markdown = [&] { return AdviseMarkdown(report); }}));
-  for (const std::string& warning : in.built.report.warnings) {
-    session.Warn({.code = "W0601", .what = warning});
-  }
   WarnAboutReplay(in.replay, session);
+  DD_RETURN_IF_ERROR(in.replay.no_step);
   session.Next(report.advised.worth.empty() ? fmt::format("daydream causal {}", path)
                                             : fmt::format("daydream whatif {} --opt {}", path,
                                                           report.advised.worth[0].prediction.name));

@@ -74,7 +74,7 @@ std::string Bend(const CausalProfile& profile, const SpeedupCurve& c) {
 
 Table CurveTable(const Report& report) {
   std::vector<Column> columns = {
-      {"less of", Align::kLeft}, {"", Align::kLeft}, {"per step"}, {"calls"}};
+      {"less of", Align::kLeft}, {"", Align::kLeft}, {"per step"}, {"calls", Align::kRight, 2}};
   const CausalProfile& p = report.profile;
   const std::vector<size_t> points = PointsShown(p);
   for (size_t point : points) columns.push_back({FormatPercent(p.share(point), 0)});
@@ -213,6 +213,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
+  DD_RETURN_IF_ERROR(in.replay.no_step);
   DD_ASSIGN_OR_RETURN(std::vector<WorkGroup> groups, GroupsFor(args, in.built.graph));
   Report report{.in = &in, .headline = Headline(*in.trace, in.built.graph)};
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));

@@ -22,11 +22,11 @@ double PerSecond(Duration period) { return period.ns > 0 ? 1 / period.seconds() 
 Table MakeTable(const Colocation& c, const Args& args) {
   Table table({{"program", Align::kLeft},
                {"GPU busy alone"},
-               {"step recorded"},
+               {"step recorded", Align::kRight, 2},
                {"alone, repeated"},
                {"step together"},
                {"longer"},
-               {"steps/s alone"},
+               {"steps/s alone", Align::kRight, 1},
                {"steps/s together"}});
   for (size_t i = 0; i < 2; ++i) {
     const ColocatedProgram& p = c.programs[i];

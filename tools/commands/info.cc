@@ -1,12 +1,14 @@
 #include <map>
 #include <set>
 
+#include "report/findings.h"
 #include "report/predict/what_if.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "tools/command.h"
 #include "tools/input/input.h"
 #include "tools/input/rank_input.h"
+#include "tools/output/findings_text.h"
 #include "tools/record/report.h"
 #include "trace/join/ranks.h"
 #include "trace/recording/lacks.h"
@@ -34,7 +36,7 @@ std::string_view MethodText(StepMethod m) {
     case StepMethod::kWindow:
       break;
   }
-  return "none: nothing repeats, the whole window counts as one step";
+  return "none";
 }
 
 std::string_view UseText(StepUse use) {
@@ -57,6 +59,7 @@ struct Facts {
   Steps steps;
   absl::StatusOr<BuiltGraph> built = absl::UnknownError("not built");
   absl::StatusOr<ReplayCheck> replay = absl::UnknownError("not played");
+  std::vector<Finding> findings;  // worst first
   struct Answer {
     const Transform* transform;
     absl::Status status;  // FailedPrecondition: a required parameter, or nothing to change
@@ -81,6 +84,10 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   facts.built = BuildFor(one, args);
   if (!facts.built.ok()) return facts;
   facts.replay = CheckReplay(*facts.built, nullptr);
+  if (facts.replay.ok()) {
+    DD_ASSIGN_OR_RETURN(Health health, MakeSteady(*facts.built, *facts.replay));
+    facts.findings = std::move(health.findings);
+  }
   if (!args.Has("--try") && facts.built->graph.size() > kTriesUpTo) return facts;
   for (const Transform* t : Transforms()) {
     if (NeedsArguments(*t)) continue;
@@ -154,8 +161,14 @@ void DescribeSource(const Trace& t, Sheet& sheet) {
 
 void DescribeSteps(const Facts& f, Sheet& sheet) {
   const Steps& s = f.steps;
-  sheet.Line("steps", fmt::format("{} of {} count; found by {}", s.measured(), s.steps.size(),
-                                  MethodText(s.method)));
+  if (s.method == StepMethod::kWindow) {
+    sheet.Line("steps",
+               "none found: no marks, and nothing in the trace repeats; the whole window "
+               "counts as one");
+  } else {
+    sheet.Line("steps", fmt::format("{} of {} count; found by {}", s.measured(), s.steps.size(),
+                                    MethodText(s.method)));
+  }
   size_t left_out = 0;
   for (size_t i = 0; i < s.steps.size(); ++i) {
     const Step& step = s.steps[i];
@@ -233,7 +246,6 @@ void DescribeGraph(const Facts& f, Sheet& sheet) {
   sheet.Line("",
              fmt::format("unexplained delays: {}, {} of the window", FormatTime(r.unexplained_time),
                          share(r.unexplained_time.ns, r.window.ns)));
-  for (const std::string& warning : r.warnings) sheet.Line("warning", warning);
 }
 
 void DescribeAnswers(const Facts& f, Sheet& sheet) {
@@ -256,6 +268,7 @@ void DescribeAnswers(const Facts& f, Sheet& sheet) {
 
 std::string AsText(const Facts& facts) {
   Sheet sheet;
+  sheet.Text(FindingsText(facts.findings));
   DescribeSource(*facts.trace, sheet);
   DescribeSteps(facts, sheet);
   DescribeLanes(*facts.trace, sheet);
@@ -379,6 +392,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
     JsonWriter json;
     json.BeginObject().Key("schema").String("daydream.info/1");
     WriteTrace(facts, json);
+    WriteFindings(facts.findings, json);
     WriteSteps(facts, json);
     WriteGraph(facts, json);
     json.EndObject();

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "report/findings.h"
+#include "report/host_table.h"
 #include "report/questions/share_curve.h"
 #include "report/summary.h"
 #include "report/text/format.h"
@@ -8,6 +10,7 @@
 #include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/input/input.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
 #include "transforms/analysis/kernel_share.h"
 #include "transforms/analysis/memory_profile.h"
@@ -15,11 +18,13 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kGroupings[] = {"class", "op", "kernel", "layer", "phase", "stream"};
+constexpr std::string_view kGroupings[] = {"class", "op",     "kernel", "layer",
+                                           "phase", "stream", "host"};
 constexpr Flag kFlags[] = {
     {.name = "--by",
      .value = "GROUP",
-     .help = "class, op, kernel, layer, phase or stream",
+     .help = "class, op, kernel, layer, phase or stream; host: work of the CPU by operator, call, "
+             "range and Python function",
      .fallback = "class",
      .choices = kGroupings},
     {.name = "--top",
@@ -86,7 +91,8 @@ std::string Lead(const Summary& s, const MemoryProfile& memory, Session& session
   return out + MemoryText(memory) + "\n";
 }
 
-std::string AsJson(const Summary& s, const MemoryProfile& memory, GroupBy by) {
+std::string AsJson(const Summary& s, const MemoryProfile& memory, GroupBy by,
+                   const std::vector<Finding>& findings) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.summary/1");
   json.Key("steps").UInt(s.steps).Key("step_ns").Int(s.step.ns).Key("window_ns").Int(s.window.ns);
@@ -95,6 +101,7 @@ std::string AsJson(const Summary& s, const MemoryProfile& memory, GroupBy by) {
   json.Key("critical_path").BeginInlineObject();
   json.Key("gpu_ns").Int(s.path.gpu.ns).Key("cpu_ns").Int(s.path.cpu.ns);
   json.Key("comm_ns").Int(s.path.comm.ns).Key("data_ns").Int(s.path.data.ns).EndObject();
+  WriteFindings(findings, json);
   json.Key("memory");
   WriteMemoryProfile(memory, json);
   json.Key("by").String(Name(by)).Key("groups").BeginArray();
@@ -114,6 +121,89 @@ std::string AsCsv(const Summary& s, GroupBy by) {
   for (const Group& g : s.groups) {
     table.AddRow({g.name, fmt::format("{}", g.time.ns), fmt::format("{:.3f}", g.calls),
                   fmt::format("{}", g.path.ns)});
+  }
+  return table.Csv();
+}
+
+// What the table of the host says, in its own words: GPU work is not in it.
+struct HostSummary {
+  std::vector<HostRow> rows;  // longest own work first
+  HostRow rest, all;          // those below the first ones; everything
+  size_t shown = 0;
+};
+
+HostSummary MakeHostSummary(const Graph& graph, const Timeline& timeline, size_t top) {
+  HostSummary s{.rows = HostTable(graph, timeline), .rest = {}, .all = {}};
+  s.shown = s.rows.size() <= top + 1 ? s.rows.size() : top;
+  auto add = [](HostRow& to, const HostRow& r) {
+    to.self += r.self;
+    to.waiting += r.waiting;
+    to.path += r.path;
+    to.calls += r.calls;
+  };
+  for (size_t i = 0; i < s.rows.size(); ++i) {
+    add(s.all, s.rows[i]);
+    if (i >= s.shown) add(s.rest, s.rows[i]);
+  }
+  return s;
+}
+
+Table HostWorkTable(const HostSummary& s, Duration step) {
+  Table table({{"host work", Align::kLeft},
+               {"", Align::kLeft},
+               {"own time"},
+               {"waiting", Align::kRight, 1},
+               {"with inside"},
+               {"calls/step"},
+               {"of critical path"}});
+  const TimeUnit unit = UnitFor(step);
+  auto row = [&](const std::string& name, std::string_view kind, const HostRow& r, bool total) {
+    table.AddRow({Printable(name), std::string(kind), FormatTime(r.self, unit),
+                  FormatTime(r.waiting, unit), total ? FormatTime(r.total, unit) : "",
+                  r.calls > 0 ? Calls(r.calls) : "-", FormatPercent(Share(r.path, step))});
+  };
+  for (size_t i = 0; i < s.shown; ++i) {
+    const HostRow& r = s.rows[i];
+    row(r.what.name, r.what.kind == HostKind::kOutside ? "" : Name(r.what.kind), r, true);
+  }
+  if (s.shown < s.rows.size()) {
+    row(fmt::format("[{} others]", s.rows.size() - s.shown), "", s.rest, false);
+  }
+  table.AddRule();
+  row("all", "", s.all, false);
+  return table;
+}
+
+std::string HostJson(const HostSummary& s, const Summary& step,
+                     const std::vector<Finding>& findings) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.summary/1");
+  json.Key("steps").UInt(step.steps).Key("step_ns").Int(step.step.ns);
+  json.Key("window_ns").Int(step.window.ns);
+  WriteFindings(findings, json);
+  json.Key("by").String("host").Key("groups").BeginArray();
+  for (const HostRow& r : s.rows) {
+    json.BeginInlineObject().Key("name").String(r.what.name).Key("kind").String(Name(r.what.kind));
+    json.Key("self_ns").Int(r.self.ns).Key("waiting_ns").Int(r.waiting.ns);
+    json.Key("total_ns").Int(r.total.ns).Key("calls").Rounded(r.calls, 3);
+    json.Key("critical_path_ns").Int(r.path.ns).EndObject();
+  }
+  json.EndArray().EndObject();
+  return json.Take() + "\n";
+}
+
+std::string HostCsv(const HostSummary& s) {
+  Table table({{"name", Align::kLeft},
+               {"kind", Align::kLeft},
+               {"self_ns_per_step"},
+               {"waiting_ns_per_step"},
+               {"total_ns_per_step"},
+               {"calls_per_step"},
+               {"critical_path_ns_per_step"}});
+  for (const HostRow& r : s.rows) {
+    table.AddRow({r.what.name, std::string(Name(r.what.kind)), fmt::format("{}", r.self.ns),
+                  fmt::format("{}", r.waiting.ns), fmt::format("{}", r.total.ns),
+                  fmt::format("{:.3f}", r.calls), fmt::format("{}", r.path.ns)});
   }
   return table.Csv();
 }
@@ -209,21 +299,34 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                                    .markdown = markdown}));
     return Exit::kOk;
   }
+  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
+  DD_ASSIGN_OR_RETURN(const Health health, MakeSteady(built, replay));
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
-  GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
-  Summary summary = Summarize(built.graph, timeline, by);
+  const bool host = args.Get("--by") == "host";
+  const GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
+  const Summary summary = Summarize(built.graph, timeline, by);
   const MemoryProfile memory = ProfileMemory(built.graph);
-  auto text = [&] {
-    return Lead(summary, memory, session) +
-           MakeTable(summary, by, top).Text(session.table_style()) +
-           "\n  streams that overlap count twice in the table, once in 'GPU busy'\n"
-           "  more: --by op|kernel|layer|phase|stream   --top N   --wide   --format csv\n";
+  const HostSummary work =
+      host ? MakeHostSummary(built.graph, timeline, top) : HostSummary{.rest = {}, .all = {}};
+  auto table = [&] {
+    return host ? HostWorkTable(work, summary.window) : MakeTable(summary, by, top);
   };
-  DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = text,
-             .json = [&] { return AsJson(summary, memory, by); },
-             .csv = [&] { return AsCsv(summary, by); },
-             .markdown = [&] { return MakeTable(summary, by, top).Markdown(); }}));
+  auto text = [&] {
+    return FindingsText(health.findings) + Lead(summary, memory, session) +
+           table().Text(session.table_style()) + "\n" +
+           (host ? "  threads that work at the same time count each\n"
+                 : "  streams that overlap count twice in the table, once in 'GPU busy'\n") +
+           "  more: --by op|kernel|layer|phase|stream|host   --top N   --wide   --format csv\n";
+  };
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = text,
+                                 .json =
+                                     [&] {
+                                       return host ? HostJson(work, summary, health.findings)
+                                                   : AsJson(summary, memory, by, health.findings);
+                                     },
+                                 .csv = [&] { return host ? HostCsv(work) : AsCsv(summary, by); },
+                                 .markdown = [&] { return table().Markdown(); }}));
   session.Next(fmt::format("daydream whatif {} --opt amp,fuse", args.positional()[0]));
   return Exit::kOk;
 }

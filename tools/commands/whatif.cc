@@ -170,9 +170,14 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
   auto built = BuildGraph(trace);
   if (!built.ok()) return WithCode(built.status(), "E0300");
+  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(*built, nullptr));
+  DD_ASSIGN_OR_RETURN(const Health health, MakeSteady(*built, replay));
+  DD_RETURN_IF_ERROR(replay.no_step);
   Score score;
   score.file = path;
   score.measured = MeanOf(MeasuredSteps(*built));
+  // Stalls are in no prediction, so the measured step is without them, too.
+  if (!health.stalls.all.empty()) score.measured = health.steady;
   score.headline = Headline(*trace, built->graph);
   score.error = score.measured.ns > 0
                     ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1
@@ -217,11 +222,15 @@ absl::Status Learn(const Args& args, Session& session, const std::vector<Applica
   return absl::OkStatus();
 }
 
-// Warnings, notes and errors of the scenarios, each text once.
+// A note with the scenario that it belongs to.
+std::string Of(const Prediction& p, const std::string& note) {
+  const std::string name = Printable(p.name) + ": ";
+  return note.starts_with(name) ? note : name + note;
+}
+
+// Warnings, notes and errors of the scenarios, each text once, at the first that it belongs to.
 void Comment(const WhatIfReport& report, Session& session) {
   std::set<std::string> said;
-  for (const std::string& warning : report.warnings)
-    session.Warn({.code = "W0601", .what = warning});
   if (report.score.has_value() && !report.score->not_the_same.empty()) {
     session.Warn({.code = "W0606",
                   .what = fmt::format("{} does not measure what was predicted", report.score->file),
@@ -229,10 +238,10 @@ void Comment(const WhatIfReport& report, Session& session) {
   }
   for (const Prediction& p : report.result.predictions) {
     for (const std::string& warning : p.changes.warnings) {
-      if (said.insert(warning).second) session.Warn({.code = "W0603", .what = warning});
+      if (said.insert(warning).second) session.Warn({.code = "W0603", .what = Of(p, warning)});
     }
     for (const std::string& note : p.changes.notes) {
-      if (said.insert(note).second) session.Note(note);
+      if (said.insert(note).second) session.Note(Of(p, note));
     }
   }
   for (const Prediction& p : report.result.predictions) {
@@ -314,6 +323,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   report.trace = in.trace.get();
   report.build = &in.built.report;
   report.warnings = in.built.report.warnings;
+  report.findings = in.findings;
   report.by = std::string(args.Get("--by"));
   report.true_step = in.true_step.has_value() ? &*in.true_step : nullptr;
   bool failed = in.replay.worst().error > limit;

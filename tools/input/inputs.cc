@@ -25,6 +25,8 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
   DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, typical.ok() ? &*typical : nullptr));
+  DD_ASSIGN_OR_RETURN(Health health, MakeSteady(in.built, in.replay));
+  in.findings = std::move(health.findings);
   if (args.Has("--samples")) {
     DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));
     in.replay.batch = {static_cast<double>(samples), "--samples"};

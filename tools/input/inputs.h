@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "report/findings.h"
 #include "report/predict/what_if.h"
 #include "tools/input/input.h"
 
@@ -14,6 +15,7 @@ struct Inputs {
   std::shared_ptr<const Trace> trace;
   BuiltGraph built;
   ReplayCheck replay;                 // of the trace as recorded
+  std::vector<Finding> findings;      // worst first
   std::optional<TrueStep> true_step;  // what --true-step took off the host's work in `built`
 };
 
@@ -27,8 +29,9 @@ inline constexpr Flag kSamplesFlag = {
     .value = "N",
     .help = "examples in a recorded step, for samples/s; else the recorded shapes tell"};
 
-// Reads the trace and builds it twice, the second time with typical lags, side by side; then by
-// --true-step and --samples.
+// Reads the trace and builds it twice, the second time with typical lags, side by side. `replay` is
+// of the recording as it is; `built` is without one-time stalls (report/stalls.h), and then as
+// --true-step and --samples say.
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session);
 
 // E0602: no predictions are made above `limit`, the share of --max-replay-error.

@@ -1,6 +1,7 @@
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "tools/output/advise_output.h"
+#include "tools/output/findings_text.h"
 
 namespace daydream {
 namespace {
@@ -17,6 +18,11 @@ void WriteOption(const AdviseReport& report, const Option& o, JsonWriter& json) 
   json.Key("effort").String(advice.effort).Key("risk").String(advice.risk);
   json.Key("how").String(advice.how);
   json.Key("check").String(CheckCommand(report, {&o.application, 1}));
+  if (!o.ways.empty()) {
+    json.Key("other_ways").BeginArray();
+    for (const Option& way : o.ways) WriteOption(report, way, json);
+    json.EndArray();
+  }
   json.EndObject();
 }
 
@@ -65,6 +71,7 @@ std::string AdviseJson(const AdviseReport& report) {
   WriteTrace(*report.trace, report.trace->provenance.source, *report.build, json);
   json.Key("steps").UInt(a.replay.steps);
   WriteReplay(a.replay, json);
+  WriteFindings(report.findings, json);
   json.Key("baseline");
   WritePrediction(a.baseline, json);
   WriteOptions(report, "options", a.worth, json);
@@ -98,7 +105,10 @@ std::string AdviseCsv(const AdviseReport& report) {
     out += fmt::format("{},interval_high_ns,{}\n", head, p.high->ns);
   };
   auto group = [&](std::string_view name, const std::vector<Option>& options) {
-    for (size_t i = 0; i < options.size(); ++i) rows(name, i + 1, options[i].prediction);
+    for (size_t i = 0; i < options.size(); ++i) {
+      rows(name, i + 1, options[i].prediction);
+      for (const Option& way : options[i].ways) rows("other_ways", i + 1, way.prediction);
+    }
   };
   rows("baseline", 0, a.baseline);
   group("options", a.worth);

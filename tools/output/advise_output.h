@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "report/findings.h"
 #include "report/questions/advise.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/scenario/scenario.h"
@@ -16,6 +17,7 @@ struct AdviseReport {
   const Trace* trace = nullptr;
   const BuildReport* build = nullptr;
   Advised advised;
+  std::vector<Finding> findings;         // about the recording, worst first
   std::vector<std::string> open;         // options that need a value that only the user knows
   std::vector<std::string> over_budget;  // options that take more than --budget
   bool per_example = false;  // times are for as many examples as a recorded step handles

@@ -4,6 +4,7 @@
 #include "report/text/format.h"
 #include "tools/output/advise_output.h"
 #include "tools/output/describe.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/prediction_text.h"
 #include "tools/shell_word.h"
 #include "transforms/scenario/option_file.h"
@@ -33,12 +34,12 @@ Table OptionTable(const Advised& a) {
   std::vector<Column> columns = {{"#"},
                                  {"try", Align::kLeft},
                                  {"step time"},
-                                 {"saves"},
+                                 {"saves", Align::kRight, 2},
                                  {"speed-up"},
-                                 {"", Align::kLeft},
+                                 {"", Align::kLeft, 4},
                                  {"effort", Align::kLeft},
                                  {"risk", Align::kLeft}};
-  if (memory) columns.push_back({"memory"});
+  if (memory) columns.push_back({"memory", Align::kRight, 3});
   columns.push_back({"confidence", Align::kLeft});
   Table table(std::move(columns));
   const Duration step = a.baseline.step;
@@ -62,6 +63,12 @@ Table OptionTable(const Advised& a) {
     const std::string effort = OrDash(advice.effort), risk = OrDash(advice.risk);
     advice.effort = effort, advice.risk = risk;
     add(fmt::format("{}", i + 1), o.prediction.name, o.prediction, advice);
+    for (const Option& way : o.ways) {
+      Advice other = way.application.transform->advice;
+      const std::string lines = OrDash(other.effort), dangers = OrDash(other.risk);
+      other.effort = lines, other.risk = dangers;
+      add("or", way.prediction.name, way.prediction, other);
+    }
   }
   if (!a.best.has_value()) return table;
   std::vector<size_t> numbers = a.best_members;
@@ -227,7 +234,10 @@ std::string CheckCommand(const AdviseReport& report, std::span<const Application
 
 std::string AdviseText(const AdviseReport& report, const Session& session) {
   const Advised& a = report.advised;
-  std::string out = ReplayLine(report.headline, a.replay) + PathLine(a);
+  std::string out = ReplayLine(report.headline, a.replay);
+  if (!report.findings.empty()) out += "\n" + FindingsText(report.findings);
+  if (!a.replay.no_step.ok()) return out;
+  out += PathLine(a);
   if (report.per_example)
     out += "ranked by the time for as many examples as a recorded step handles\n";
   out += "\n";

@@ -3,6 +3,7 @@
 #include "report/step_lengths.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
 #include "tools/output/whatif_output.h"
 
@@ -297,6 +298,7 @@ std::string WhatIfJson(const WhatIfReport& report) {
   WriteTrace(*report.trace, report.file, *report.build, json);
   json.Key("steps").UInt(report.result.replay.steps);
   WriteReplay(report.result.replay, json);
+  WriteFindings(report.findings, json);
   json.Key("memory");
   WriteMemoryProfile(report.result.memory, json);
   json.Key("scenarios").BeginArray();

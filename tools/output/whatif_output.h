@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "report/findings.h"
 #include "report/predict/misses.h"
 #include "report/predict/what_if.h"
 #include "report/summary.h"
@@ -40,6 +41,7 @@ struct WhatIfReport {
   const Trace* trace = nullptr;
   const BuildReport* build = nullptr;
   WhatIf result;
+  std::vector<Finding> findings;      // about the recording, worst first
   std::vector<std::string> warnings;  // of the graph
   std::string by = "cause";
   std::vector<BreakdownRow> breakdown;  // for every `by` but cause

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "report/text/format.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
 #include "tools/output/prediction_text.h"
 #include "tools/output/whatif_output.h"
@@ -17,8 +18,8 @@ Table ScenarioTable(const WhatIf& result) {
                                  {"step time"},
                                  {"90 % interval"},
                                  {"speed-up"},
-                                 {"", Align::kLeft}};
-  if (memory) columns.push_back({"peak memory"});
+                                 {"", Align::kLeft, 2}};
+  if (memory) columns.push_back({"peak memory", Align::kRight, 1});
   columns.push_back({"confidence", Align::kLeft});
   Table table(columns);
   Duration baseline = result.predictions[0].step;
@@ -149,6 +150,8 @@ std::string ScoreText(const WhatIfReport& report) {
 std::string WhatIfText(const WhatIfReport& report, const Session& session) {
   const WhatIf& result = report.result;
   std::string out = ReplayLine(report.headline, report.result.replay) + "\n";
+  out += FindingsText(report.findings);
+  if (!result.replay.no_step.ok()) return out;
   out += ScenarioTable(result).Text(session.table_style());
   out += Overlap(result);
   const Prediction& main = result.predictions[result.main];

@@ -259,6 +259,11 @@ rules do not cover.)"},
      "makes sense only for a prediction (not a limit) that was measured on the GPU it was\n"
      "predicted for, by the same program: ten times as long as predicted, or a tenth of it, is\n"
      "another one."},
+    {"E0607", "the recording holds no step",
+     R"(CUDA was started inside of the only recorded step, or next to all of it is one-time work: a
+compiler, modules that are loaded, memory that is reserved. What remains is no step that
+comes again, so nothing is predicted of it. Record after warm-up:
+torch.profiler.schedule(wait=5, warmup=3, active=5), or daydream trace --warmup 10.)"},
     {"E0615", "the recorded batch is not known",
      "batch(512) needs to know how many examples a recorded step has. It is told by the shapes of\n"
      "ops (record_shapes=True, or a recording of daydream trace); without them say it:\n"

@@ -25,6 +25,9 @@ were named, once in the opposite order. A cause gets the mean of what the step c
 when it came. What cannot be switched (the order of work on a lane, launch queues) is
 listed as (joint), what earlier measurements taught as (learned). The sum is exact, to the
 nanosecond.)"},
+    {"ceiling",
+     R"(The limit of one kind of change: the step if the host, the GPU, communication or loading
+took no time. No optimization of that kind alone gets below it. See also: bound.)"},
     {"confidence",
      R"(One word for how far to trust a prediction.
   low     the replay is off by more than 3 %, or by more than 10 % with typical lags, or the
@@ -39,9 +42,24 @@ The JSON output says which of them decided (confidence_why).)"},
     {"critical path",
      R"(The chain of work, latencies and waits that made the timeline as long as it is. Making
 something shorter helps only while it is on this path, and then the path may move.)"},
+    {"CPU work",
+     R"(Time of the host on the critical path: operators, the program between them, and calls of
+CUDA. daydream summary --by host says which. More of it than GPU work: the step is bound by
+the host, and faster kernels do not help.)"},
+    {"delay",
+     R"(Time in which a GPU stream has work that could run and does not run it, for no reason that
+the recording tells. Predictions keep it as it is. More than 5 % of it is a finding.)"},
+    {"doubt",
+     R"(What weakens one answer: something in the trace that the model of an optimization does not
+cover. The confidence is low then.)"},
     {"exposed",
      R"(Communication is exposed while nothing else runs on the GPU. Exposed is not the same as
 avoidable: hiding it needs other work that is ready.)"},
+    {"finding",
+     R"(Something about the recording that a prediction cannot mend, printed before everything else,
+worst first: what puts the length of the step in doubt, then what puts predictions in doubt,
+then what the program itself could do better. In JSON: findings, with kind, about (step,
+predictions or program), text, where, ms, share of the step, and fix.)"},
     {"gap",
      R"(Time between two tasks of a lane that belongs to neither: host work outside of any operator,
 or dead time between two kernels.)"},
@@ -54,6 +72,9 @@ recordings at hand); and what predictions of this optimization were off by (docs
 a share of the change; for another GPU of all its work. Where nothing was measured, we assume
 errors of up to 45 % of that. The low end is never below the GPU work of the busiest stream that
 stays as recorded, nor on another GPU below what its data sheet allows. Bounds have none.)"},
+    {"joint",
+     R"(The part of a change that no single cause explains: what two of them gain only together, or
+gain twice. Listed as (joint) under the causes.)"},
     {"kernel",
      R"(A function that runs on the GPU. Its time does not include its launch, which is a call on
 the CPU that usually happened long before.)"},
@@ -106,19 +127,31 @@ joined with &, each inverted by a leading !; a bare value is kernel:VALUE. In a 
   collective            collectives by the name of the operation
 Names are RE2 expressions that match anywhere. Files also have not, any, all, where,
 launched_by, inside, before, after, between, first, last (docs/optimization-file-reference.md).)"},
+    {"spread",
+     R"(How much the recorded steps differ from one another, as a share of the step. Few steps that
+differ much make every interval wide: record more of them.)"},
+    {"stall",
+     R"(Host work that happens once and takes long: a compiler, a module that is loaded, the start of
+CUDA. No saving may contain it. See also: steady step.)"},
+    {"steady step",
+     R"(The step without its stalls: what a run of many steps takes. Everything is compared with it.
+The header says what was recorded, with the stalls.)"},
     {"step",
      R"(One training iteration. Its time is the period from the start of its GPU work to that of the
 next step; the CPU may run ahead, so the CPU's own duration of a step says little.
 Reported is the mean over the steps that count, as a stopwatch would show it; warm-up and
 cut-off steps are left out. Where steps differ, their median and quartiles stand beside it.)"},
     {"stream", "A queue of GPU work; what is in one stream runs in order."},
+    {"throughput",
+     R"(Examples a second. Steps that handle more or fewer examples (batch, accumulate) compare by it
+only: twice the batch in 1.8 times the time is a gain.)"},
     {"timeline",
      R"(When every task starts and ends: what a simulation predicts. --timeline writes it for
 Perfetto or chrome://tracing.)"},
     {"typical lags",
-     R"(The replay with every measured latency and gap replaced by the trace's typical one for its
-kind. A small error here means that the rules explain the timing, rather than copied numbers;
-it is the better sign that a changed graph is predicted well.)"},
+     R"(The replay with every recorded delay replaced by the average one of its kind. If that still
+matches, the model understands the trace and does not only repeat it: the better sign that a
+changed graph is predicted well.)"},
     {"warm-up",
      "The first step of a recording, or one clearly slower than the rest. Simulated, not counted."},
 };
@@ -140,7 +173,8 @@ std::span<const Term> Terms() { return kTerms; }
 const Term* FindTerm(std::string_view name) {
   std::string wanted = Folded(name);
   for (const Term& t : kTerms) {
-    if (t.name == wanted || std::string(t.name) + "s" == wanted) return &t;
+    const std::string name = Folded(t.name);
+    if (name == wanted || name + "s" == wanted || name == wanted + "s") return &t;
   }
   return nullptr;
 }

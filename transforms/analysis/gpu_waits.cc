@@ -156,6 +156,17 @@ Duration RecordedHostTime(const Graph& graph, TaskId t) {
   return std::max(task.duration, trace->duration[task.event]);
 }
 
+namespace {
+
+// Three digits in the unit that fits; report/ formats times, but is above this folder.
+std::string InReadableUnit(double seconds) {
+  if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 0.9995e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} us", seconds * 1e6);
+}
+
+}  // namespace
+
 void SiteList::Add(std::string site, Duration host_time, bool counts) {
   Site& s = sites_[std::move(site)];
   s.count += counts ? 1 : 0;
@@ -170,9 +181,11 @@ std::vector<std::string> SiteList::Lines(size_t steps, size_t most) const {
     const size_t all = std::max<size_t>(steps, 1);
     const double n = static_cast<double>(all), each = static_cast<double>(count) / n;
     // What does not happen in every step is counted in whole numbers.
-    const std::string times =
-        each < 1 ? fmt::format("{} in {} steps,", count, all) : fmt::format("{:.3g} x", each);
-    return fmt::format("{} {} ({:.3g} ms of host time)", times, what, time.seconds() * 1e3 / n);
+    const std::string times = each < 1    ? fmt::format("{} times in {} steps at", count, all)
+                              : each == 1 ? std::string("once a step at")
+                                          : fmt::format("{:.3g} times a step at", each);
+    return fmt::format("{} {} ({} of host time a step)", times, what,
+                       InReadableUnit(time.seconds() / n));
   };
   std::vector<std::string> lines;
   Site others;

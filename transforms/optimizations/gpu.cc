@@ -340,9 +340,9 @@ constinit const Transform kGpu = {
     .apply = &Run,
     .model =
         "Kernels are timed anew one by one. Ops with recorded shapes: the cost model on the new "
-        "GPU, times what this op deviates from it on the recorded one, with exponent `own` and "
-        "without what all products have in common (the session's clock; of other ops within 10 %), "
-        "and corrected by at most twice what the models differ; convolutions: "
+        "GPU, and we keep half (`own`) of how far this kernel was from the model on the recorded "
+        "GPU, without what all products were off by (the clock; of other ops within 10 %), "
+        "at most twice what the models differ; convolutions: "
         "measured time times the ratio of models. Memory-bound kernels without shapes: wave "
         "scaling of their launch. Others: sustained rates of their class. No kernel of known work "
         "is "

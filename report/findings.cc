@@ -1,0 +1,488 @@
+#include "report/findings.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "graph/call_kind.h"
+#include "report/lane_rows.h"
+#include "report/summary.h"
+#include "report/text/format.h"
+#include "report/unequal_steps.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
+#include "transforms/analysis/loader.h"
+
+namespace daydream {
+namespace {
+
+constexpr double kWorthSaying = 0.05;  // of the step
+constexpr double kReplayOff = 0.03;
+constexpr double kLargeWait = 0.10;      // of the step, for other ranks
+constexpr double kMostGuessed = 0.20;    // of the window, before nothing can be trusted
+constexpr double kMissing = 0.10;        // of the launches, without a record of the GPU
+constexpr double kManyMemoryCalls = 10;  // a step
+constexpr double kUneven = 0.10;         // of the median
+constexpr size_t kLaunchesOfSearch = 12;
+
+constexpr std::string_view kProfileLater =
+    "record after warm-up: profile(schedule=torch.profiler.schedule(wait=5, warmup=3, active=5))";
+
+double ShareOf(Duration part, Duration whole) {
+  return whole.ns > 0 ? static_cast<double>(part.ns) / static_cast<double>(whole.ns) : 0;
+}
+
+class Findings {
+ public:
+  Findings(const BuiltGraph& built, const Stalls& stalls, const ReplayCheck& replay)
+      : graph_(built.graph), report_(built.report), stalls_(stalls), replay_(replay) {
+    const std::vector<size_t> counted = CountedSteps(graph_);
+    steps_ = std::max<size_t>(counted.size(), 1);
+    counts_.assign(std::max<size_t>(graph_.steps().size(), 1), counted.empty());
+    for (size_t s : counted) counts_[s] = true;
+    step_ = replay.measured;
+  }
+
+  std::vector<Finding> Run() {
+    FindOneTime();
+    FindLongCall();
+    FindSearch();
+    FindLaunches();
+    FindUnequal();
+    FindUnexplained();
+    FindClocks();
+    FindMemoryCalls();
+    FindWaitsForRanks();
+    FindReplay();
+    for (const std::string& warning : report_.warnings) {
+      out_.push_back({.kind = FindingKind::kOther,
+                      .about = About::kPredictions,
+                      .text = warning,
+                      .where = {},
+                      .time = {},
+                      .fix = {}});
+    }
+    SortFindings(out_);
+    return std::move(out_);
+  }
+
+ private:
+  bool Counts(const Task& t) const { return t.step < counts_.size() && counts_[t.step]; }
+  std::string At(TaskId t) const { return LaneTitle(graph_, graph_.task(t).lane); }
+  static std::string Time(Duration d) { return FormatTime(d); }
+  Duration PerStep(Duration d) const { return d / static_cast<int64_t>(steps_); }
+
+  void FindOneTime() {
+    if (stalls_.all.empty()) return;
+    std::map<std::string, std::pair<size_t, Duration>> by_what;
+    for (const Stall& s : stalls_.all) {
+      auto& [count, time] = by_what[s.what];
+      ++count;
+      time += s.taken();
+    }
+    std::vector<std::pair<std::string, std::pair<size_t, Duration>>> rows(by_what.begin(),
+                                                                          by_what.end());
+    std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+      return a.second.second > b.second.second;
+    });
+    constexpr size_t kShown = 3;
+    std::string named;
+    for (size_t i = 0; i < std::min(rows.size(), kShown); ++i) {
+      const auto& [what, sums] = rows[i];
+      named += fmt::format("{}{} ({}{})", i == 0 ? "" : ", ", Printable(what), Time(sums.second),
+                           sums.first > 1 ? fmt::format(", {} times", sums.first) : "");
+    }
+    if (rows.size() > kShown) named += fmt::format(" and {} more", rows.size() - kShown);
+    Finding f{
+        .kind = stalls_.no_step ? FindingKind::kNoStep : FindingKind::kOneTime,
+        .about = About::kStep,
+        .where = fmt::format("{} on {}", stalls_.all.front().what, At(stalls_.all.front().task)),
+        .time = stalls_.taken,
+        .share = ShareOf(stalls_.taken, stalls_.time),
+        .fix = std::string(kProfileLater)};
+    f.text = named;
+    if (stalls_.no_step) {
+      f.text = fmt::format(
+          "{} of the {} recorded happen once: {}; this is the first iteration of a program, and "
+          "what remains is no step",
+          Time(stalls_.taken), Time(stalls_.time), named);
+    }
+    out_.push_back(std::move(f));
+  }
+
+  void FindLongCall() {
+    TaskId longest;
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const Task& t = graph_.tasks()[i];
+      const bool host = t.kind == TaskKind::kHost || t.kind == TaskKind::kCall;
+      if (!host || t.removed || !Counts(t) || TakenOut(TaskId(i))) continue;
+      if (!longest.valid() || t.duration > graph_.task(longest).duration) longest = TaskId(i);
+    }
+    if (!longest.valid()) return;
+    const Task& t = graph_.task(longest);
+    const Duration step = steps_ == 1 ? step_ - stalls_.taken : step_;
+    if (t.duration * 2 < step) return;
+    const Scope* scope = graph_.ScopeOf(longest);
+    const bool named = t.kind == TaskKind::kCall ||
+                       (scope != nullptr && scope->kind == EventKind::kOp) ||
+                       LoaderScopes(graph_).Around(t.scope).valid();
+    const std::string name = named ? fmt::format("one call of {}", graph_.TaskName(longest))
+                                   : std::string("one stretch of host time outside of operators");
+    out_.push_back({.kind = FindingKind::kLongCall,
+                    .about = About::kPredictions,
+                    .text = fmt::format("{} takes {}, more than half of a step", Printable(name),
+                                        Time(t.duration)),
+                    .where = fmt::format("{} on {}", graph_.TaskName(longest), At(longest)),
+                    .time = t.duration,
+                    .share = ShareOf(t.duration, step),
+                    .fix = "see what it does there: daydream summary --by host; if it happens "
+                           "once, record later"});
+  }
+
+  bool TakenOut(TaskId t) const {
+    return std::any_of(stalls_.all.begin(), stalls_.all.end(),
+                       [&](const Stall& s) { return s.task == t && !s.gap; });
+  }
+
+  // Under torch.backends.cudnn.benchmark the first call of a convolution runs every algorithm.
+  void FindSearch() {
+    std::map<ScopeId, std::pair<size_t, Duration>> launches;  // by op
+    for (const Edge& e : graph_.edges()) {
+      if (e.rule != Rule::kLaunch) continue;
+      const Task& call = graph_.task(e.from);
+      if (!Counts(call) || graph_.task(e.to).kind != TaskKind::kKernel) continue;
+      const Scope* scope = graph_.ScopeOf(e.from);
+      if (scope == nullptr || graph_.Name(scope->name).find("conv") == std::string_view::npos) {
+        continue;
+      }
+      auto& [count, time] = launches[call.scope];
+      ++count;
+      time += graph_.task(e.to).duration;
+    }
+    std::vector<size_t> counts;
+    for (const auto& [scope, row] : launches) counts.push_back(row.first);
+    if (counts.empty()) return;
+    std::nth_element(counts.begin(),
+                     counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2), counts.end());
+    const size_t usual = counts[counts.size() / 2];
+    Duration time;
+    size_t ops = 0;
+    ScopeId most;
+    for (const auto& [scope, row] : launches) {
+      if (row.first < kLaunchesOfSearch || row.first < usual * 4) continue;
+      time += row.second;
+      ++ops;
+      if (!most.valid() || row.first > launches[most].first) most = scope;
+    }
+    if (ops == 0 || PerStep(time) < step_.Scaled(0.01)) return;
+    const Scope& scope = graph_.tables().scopes[most.index()];
+    out_.push_back(
+        {.kind = FindingKind::kSearch,
+         .about = About::kStep,
+         .text = fmt::format("{} of {} launch up to {} kernels where others launch {}: the library "
+                             "tries algorithms, which it does once",
+                             Plural(ops, "call"), Printable(graph_.Name(scope.name)),
+                             launches[most].first, usual),
+         .where = std::string(graph_.Name(scope.name)),
+         .time = PerStep(time),
+         .share = ShareOf(PerStep(time), step_),
+         .fix = std::string(kProfileLater)});
+  }
+
+  // Launches without GPU work, and GPU work without launches.
+  void FindLaunches() {
+    std::vector<bool> did(graph_.size(), false), launched(graph_.size(), false);
+    for (const Edge& e : graph_.edges()) {
+      if (e.rule != Rule::kLaunch) continue;
+      did[e.from.index()] = launched[e.to.index()] = true;
+    }
+    size_t calls = 0, without = 0, orphans = 0, operations = 0;
+    Duration gpu, orphan_time, guessed;
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const Task& t = graph_.tasks()[i];
+      if (t.removed) continue;
+      if (t.kind == TaskKind::kCall) {
+        const CallKind kind = ClassifyCall(graph_.Name(t.name));
+        if (kind != CallKind::kLaunch && kind != CallKind::kGraphLaunch) continue;
+        ++calls;
+        without += !did[i];
+      } else if (IsGpu(t.kind)) {
+        ++operations;
+        gpu += t.duration;
+        if (launched[i]) continue;
+        ++orphans;
+        orphan_time += t.duration;
+      } else if (IsGuessed(graph_, TaskId(i))) {
+        guessed += t.duration;
+      }
+    }
+    if (calls > 0 && static_cast<double>(without) > kMissing * static_cast<double>(calls)) {
+      const double share = static_cast<double>(without) / static_cast<double>(calls);
+      out_.push_back({.kind = FindingKind::kPartialGpu,
+                      .about = About::kStep,
+                      .text = fmt::format("{} of {} launches have no record of their GPU work: the "
+                                          "GPU was recorded for a part of the window only",
+                                          FormatCount(without), FormatCount(calls)),
+                      .where = {},
+                      .time = {},
+                      .share = share,
+                      .fix = "torch.cuda.synchronize() before the profiler stops"});
+    }
+    if (orphan_time > gpu.Scaled(kMissing)) {
+      out_.push_back({.kind = FindingKind::kNoLaunches,
+                      .about = About::kPredictions,
+                      .text = fmt::format("{} of {} GPU operations, {} of the GPU time, have no "
+                                          "recorded launch; they keep their place in the stream",
+                                          FormatCount(orphans), FormatCount(operations),
+                                          FormatPercent(ShareOf(orphan_time, gpu), 0)),
+                      .where = {},
+                      .time = PerStep(orphan_time),
+                      .share = ShareOf(orphan_time, gpu),
+                      .fix = "record more steps: what was launched before the window is a smaller "
+                             "part then"});
+    }
+    const double share = ShareOf(guessed, report_.window);
+    if (share > kWorthSaying) {
+      out_.push_back({.kind = FindingKind::kUnrecorded,
+                      .about = share > kMostGuessed ? About::kStep : About::kPredictions,
+                      .text = fmt::format("{} of the time, {}, is GPU work of CUDA graphs that was "
+                                          "not recorded: how long it takes is a guess",
+                                          FormatPercent(share, 0), Time(PerStep(guessed))),
+                      .where = {},
+                      .time = PerStep(guessed),
+                      .share = share,
+                      .fix = "record the nodes of graphs, too (nsys --cuda-graph-trace=node), or "
+                             "without graphs"});
+    }
+  }
+
+  void FindUnequal() {
+    const std::vector<Duration>& all = replay_.measured_steps;
+    if (all.size() < 2) return;
+    std::vector<Duration> sorted = all;
+    std::sort(sorted.begin(), sorted.end());
+    const Duration middle = sorted[sorted.size() / 2];
+    const Duration quarters = sorted[sorted.size() * 3 / 4] - sorted[sorted.size() / 4];
+    const Duration whole = sorted.back() - sorted.front();
+    const Duration differ = all.size() < 4 ? whole : std::max(quarters, (whole / 2));
+    if (differ <= middle.Scaled(kUneven)) return;
+    Finding f{.kind = FindingKind::kUnequalSteps,
+              .about = About::kPredictions,
+              .text = fmt::format("steps take {} to {}", Time(sorted.front()), Time(sorted.back())),
+              .where = {},
+              .time = whole,
+              .share = ShareOf(whole, middle),
+              .fix = "record more steps; predictions are of the mean of these"};
+    if (const auto cause = WhatMakesStepsUnequal(graph_)) {
+      f.text +=
+          fmt::format("; {} makes {} of the difference ({} to {} a step)", Printable(cause->name),
+                      FormatPercent(cause->share, 0), Time(cause->least), Time(cause->most));
+      f.where = cause->name;
+    }
+    out_.push_back(std::move(f));
+  }
+
+  void FindUnexplained() {
+    if (report_.unexplained_time <= report_.window.Scaled(kWorthSaying)) return;
+    TaskId longest;
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const Task& t = graph_.tasks()[i];
+      if (t.removed || t.kind != TaskKind::kDelay || IsGuessed(graph_, TaskId(i))) continue;
+      if (!longest.valid() || t.duration > graph_.task(longest).duration) longest = TaskId(i);
+    }
+    const double share = ShareOf(report_.unexplained_time, report_.window);
+    Finding f{.kind = FindingKind::kUnexplained,
+              .about = About::kPredictions,
+              .text = fmt::format("{} of the time is GPU delays that no rule explains; predictions "
+                                  "keep them as they are",
+                                  FormatPercent(share)),
+              .where = {},
+              .time = PerStep(report_.unexplained_time),
+              .share = share,
+              .fix = "record on a GPU that nothing else uses, with all streams of the program"};
+    if (longest.valid()) {
+      const TaskId next = graph_.task(longest).lane_next;
+      f.where =
+          fmt::format("longest ({}) on {}{}", Time(graph_.task(longest).duration), At(longest),
+                      next.valid() ? fmt::format(" before {}", graph_.TaskName(next)) : "");
+    }
+    out_.push_back(std::move(f));
+  }
+
+  void FindClocks() {
+    if (report_.early == 0) return;
+    out_.push_back({.kind = FindingKind::kClocks,
+                    .about = About::kPredictions,
+                    .text = fmt::format("{} of {} GPU operations start before the call that "
+                                        "launched them: the clocks of host and GPU disagree",
+                                        FormatCount(report_.early), FormatCount(report_.gpu_tasks)),
+                    .where = {},
+                    .time = {},
+                    .share = static_cast<double>(report_.early) /
+                             static_cast<double>(std::max<uint64_t>(report_.gpu_tasks, 1)),
+                    .fix = "update the driver and the profiler, or record again"});
+  }
+
+  void FindMemoryCalls() {
+    std::map<std::string, std::pair<double, Duration>> calls;
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const Task& t = graph_.tasks()[i];
+      if (t.removed || !IsHost(t.kind) || t.kind == TaskKind::kHost || !Counts(t)) continue;
+      const std::string_view name = graph_.TaskName(TaskId(i));
+      if (name != "cudaMalloc" && name != "cudaFree" && name != "hipMalloc" && name != "hipFree") {
+        continue;
+      }
+      auto& [count, time] = calls[std::string(name)];
+      count += t.kind == TaskKind::kCall ? 1 : 0;
+      if (!TakenOut(TaskId(i))) time += t.duration;
+    }
+    std::string text;
+    double most = 0;
+    Duration time;
+    for (const auto& [name, row] : calls) {
+      const double each = row.first / static_cast<double>(steps_);
+      if (each < 1) continue;
+      text += fmt::format("{}{:.0f} {}", text.empty() ? "" : " and ", each, name);
+      most = std::max(most, each);
+      time += PerStep(row.second);
+    }
+    if (most < kManyMemoryCalls) return;
+    out_.push_back({.kind = FindingKind::kAllocator,
+                    .about = About::kProgram,
+                    .text = fmt::format("memory is taken from the driver and given back within a "
+                                        "step: {} a step, {} of the host",
+                                        text, Time(time)),
+                    .where = {},
+                    .time = time,
+                    .share = ShareOf(time, step_),
+                    .fix = "if it goes on after warm-up, leave the allocator more room: "
+                           "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or a smaller batch"});
+  }
+
+  void FindWaitsForRanks() {
+    Duration waits;
+    std::map<std::string, Duration> by_name;
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const Task& t = graph_.tasks()[i];
+      if (t.removed || t.kind != TaskKind::kCollective || !Counts(t)) continue;
+      const Duration wait = t.duration - graph_.Transfer(TaskId(i));
+      if (wait <= Duration{}) continue;
+      waits += wait;
+      by_name[std::string(graph_.TaskName(TaskId(i)))] += wait;
+    }
+    if (PerStep(waits) <= step_.Scaled(kLargeWait)) return;
+    const auto most =
+        std::max_element(by_name.begin(), by_name.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    out_.push_back(
+        {.kind = FindingKind::kWaitsForRanks,
+         .about = About::kProgram,
+         .text = fmt::format("communication waits {} a step for other ranks, which is no "
+                             "transfer: one of them is late",
+                             Time(PerStep(waits))),
+         .where = most->first,
+         .time = PerStep(waits),
+         .share = ShareOf(PerStep(waits), step_),
+         .fix = "record all ranks and pass their folder: daydream info DIR names the "
+                "late one"});
+  }
+
+  void FindReplay() {
+    const ReplayCheck::Worst worst = replay_.worst();
+    if (worst.error <= kReplayOff) return;
+    out_.push_back({.kind = FindingKind::kReplay,
+                    .about = About::kPredictions,
+                    .text = fmt::format("the replay explains less than it should: {}; predictions "
+                                        "may be off by as much",
+                                        worst.what),
+                    .where = {},
+                    .time = step_.Scaled(worst.error),
+                    .share = worst.error,
+                    .fix = "choose steps that are alike with --steps, or record more of them"});
+  }
+
+  const Graph& graph_;
+  const BuildReport& report_;
+  const Stalls& stalls_;
+  const ReplayCheck& replay_;
+  size_t steps_ = 1;
+  std::vector<bool> counts_;
+  Duration step_;
+  std::vector<Finding> out_;
+};
+
+}  // namespace
+
+std::string_view Name(FindingKind kind) {
+  constexpr std::string_view kNames[] = {
+      "no_step",     "one_time",      "cut_step",  "library_search",  "partial_gpu",
+      "long_call",   "unequal_steps", "replay",    "unrecorded",      "no_launches",
+      "unexplained", "clocks",        "allocator", "waits_for_ranks", "other"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::string_view Name(About about) {
+  constexpr std::string_view kNames[] = {"step", "predictions", "program"};
+  return kNames[static_cast<size_t>(about)];
+}
+
+void SortFindings(std::vector<Finding>& findings) {
+  std::stable_sort(findings.begin(), findings.end(), [](const Finding& a, const Finding& b) {
+    const bool none = a.kind == FindingKind::kNoStep, other = b.kind == FindingKind::kNoStep;
+    return std::tuple(!none, a.about, -a.share, a.kind) <
+           std::tuple(!other, b.about, -b.share, b.kind);
+  });
+}
+
+std::vector<Finding> FindFindings(const BuiltGraph& built, const Stalls& stalls,
+                                  const ReplayCheck& replay) {
+  return Findings(built, stalls, replay).Run();
+}
+
+absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
+  Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
+  health.findings = FindFindings(built, health.stalls, replay);
+  if (!health.stalls.all.empty()) {
+    TakeOut(health.stalls.all, built.graph);
+    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph));
+    health.steady = StepTime(built.graph, timeline);
+    for (Finding& f : health.findings) {
+      if (f.kind != FindingKind::kOneTime) continue;
+      f.text = fmt::format("{} recorded a step; {} without what happens once: {}",
+                           FormatTime(replay.measured), FormatTime(health.steady), f.text);
+    }
+  }
+  if (health.stalls.no_step) {
+    const Finding& f = health.findings.front();
+    replay.no_step = MakeStatus(absl::StatusCode::kFailedPrecondition,
+                                {.code = "E0607",
+                                 .what = "this recording holds no step to predict anything of",
+                                 .where = f.where,
+                                 .why = f.text,
+                                 .fix = f.fix});
+  }
+  replay.doubt = DoubtOf(health.findings);
+  return health;
+}
+
+std::string DoubtOf(const std::vector<Finding>& findings) {
+  for (const Finding& f : findings) {
+    if (f.about != About::kStep) continue;
+    switch (f.kind) {
+      case FindingKind::kNoStep:
+      case FindingKind::kOneTime:
+        return fmt::format("{} of the recording happen once and were taken out",
+                           FormatPercent(f.share, 0));
+      case FindingKind::kUnrecorded:
+        return fmt::format("{} of the time was not recorded and is a guess",
+                           FormatPercent(f.share, 0));
+      default:
+        return f.text;
+    }
+  }
+  return "";
+}
+
+}  // namespace daydream

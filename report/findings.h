@@ -1,0 +1,76 @@
+// What is wrong with a recording, or with the recorded program, before anything is predicted from
+// it. Printed above every table, worst first, and as `findings` in JSON.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "graph/build.h"
+#include "report/predict/what_if.h"
+#include "report/stalls.h"
+
+namespace daydream {
+
+enum class FindingKind : uint8_t {
+  kNoStep,         // what remains without one-time work is no step
+  kOneTime,        // one-time work inside of the window
+  kCutStep,        // the window does not hold a whole step
+  kSearch,         // a library tries algorithms
+  kPartialGpu,     // GPU records cover a part of the window
+  kLongCall,       // one piece of host work takes more than half of a step
+  kUnequalSteps,   // steps differ by more than 10 %
+  kReplay,         // the replay explains little
+  kUnrecorded,     // work that was guessed
+  kNoLaunches,     // GPU work whose launch was not recorded
+  kUnexplained,    // delays that no rule explains
+  kClocks,         // GPU work before its launch
+  kAllocator,      // memory is taken from the driver and given back in every step
+  kWaitsForRanks,  // communication that is waiting for another rank
+  kOther,          // what building the graph warns of
+};
+std::string_view Name(FindingKind kind);  // "one_time", as in JSON
+
+// What a finding puts in doubt, worst first.
+enum class About : uint8_t {
+  kStep,         // the length of the step itself
+  kPredictions,  // what is predicted from it
+  kProgram,      // nothing: the program can be made faster there
+};
+std::string_view Name(About about);  // "step"
+
+struct Finding {
+  FindingKind kind = FindingKind::kOneTime;
+  About about = About::kPredictions;
+  std::string
+      text;  // one sentence, no full stop: "295 of 328 ms happen once: 2 stalls in delta_r2"
+  std::string where;  // "delta_r2 on thread 1987242"; empty: everywhere
+  Duration time;      // how much of a step (or of the window, when there is one step)
+  double share = 0;   // the same of the step; 0 where nothing can be said
+  std::string fix;    // what to do about it
+};
+
+// Worst first: by what is in doubt, then by share, then by kind.
+void SortFindings(std::vector<Finding>& findings);
+
+// All findings about a recording. `built` is as recorded, without anything taken out; `stalls` are
+// FindStalls() of it. O(tasks log tasks).
+std::vector<Finding> FindFindings(const BuiltGraph& built, const Stalls& stalls,
+                                  const ReplayCheck& replay);
+
+// Why no prediction over this recording is of more than low confidence, or "".
+std::string DoubtOf(const std::vector<Finding>& findings);
+
+struct Health {
+  std::vector<Finding> findings;
+  Stalls stalls;
+  Duration steady;  // the replayed step without stalls; 0 when there are none
+};
+// Judges a recording before anything is predicted from it: finds what is wrong, takes one-time
+// stalls out of `built`, and tells `replay`, which is of `built` as recorded, what to doubt. Fails
+// as Simulate().
+absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay);
+
+}  // namespace daydream

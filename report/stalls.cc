@@ -1,0 +1,260 @@
+#include "report/stalls.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/median.h"
+#include "base/text.h"
+#include "graph/call_kind.h"
+#include "report/windows.h"
+#include "transforms/analysis/loader.h"
+
+namespace daydream {
+namespace {
+
+constexpr double kOfRest = 0.25;                    // of what remains of a window of one step
+constexpr Duration kLeastOfRest = Duration::Ms(1);  // shorter stretches are noise of the host
+constexpr Duration kLongCall = Duration::Ms(5);
+constexpr int64_t kTimesUsual = 20;
+constexpr double kOfStep = 0.10;  // of one of several steps
+constexpr size_t kLeastSteps = 3;
+constexpr double kIdle = 0.5;       // of the stretch, without GPU work
+constexpr size_t kEnoughAlike = 4;  // pieces of a name, to say what it usually takes
+// Starting CUDA takes longer than this, and less only where it was done before.
+constexpr Duration kCudaStarts = Duration::Ms(50);
+constexpr double kLeastStep = 0.02;  // of the window, or what remains is no step
+
+// By name: calls that make the first use of a device, and with it its context.
+bool StartsCuda(std::string_view name) {
+  return ContainsAny(name, {"StreamPriorityRange", "StreamCreate", "GetDeviceProp", "cuInit",
+                            "hipInit", "PrimaryCtxRetain", "CtxCreate", "SetDevice",
+                            "GetDeviceCount", "DeviceGetAttribute", "Free"});
+}
+
+StallKind KindOfCall(std::string_view name) {
+  if (ContainsAny(name, {"Malloc", "HostAlloc"})) return StallKind::kMemory;
+  if (ContainsAny(name, {"Launch", "Module", "Library", "FuncGetAttributes", "FuncSetAttribute",
+                         "OccupancyMax"})) {
+    return StallKind::kModule;
+  }
+  return StartsCuda(name) ? StallKind::kStart : StallKind::kCall;
+}
+
+struct Piece {
+  TaskId task;
+  bool gap = false;
+  Duration time;
+};
+
+class Finder {
+ public:
+  explicit Finder(const Graph& graph) : graph_(graph), loader_(graph) {
+    const std::vector<size_t> counted = CountedSteps(graph);
+    one_step_ = counted.size() < 2;
+    counts_.assign(std::max<size_t>(graph.steps().size(), 1), counted.empty());
+    for (size_t s : counted) counts_[s] = true;
+    steps_ = std::max<size_t>(counted.size(), 1);
+    for (size_t s : counted) out_.time += graph.steps()[s].recorded_period;
+  }
+
+  Stalls Run() {
+    Collect();
+    if (one_step_) {
+      FindInWindow();
+    } else {
+      FindAmongSteps();
+    }
+    std::stable_sort(out_.all.begin(), out_.all.end(),
+                     [](const Stall& a, const Stall& b) { return a.taken() > b.taken(); });
+    for (const Stall& s : out_.all) out_.taken += s.taken();
+    if (one_step_ && !out_.all.empty()) {
+      const bool nothing_left = out_.time - out_.taken < out_.time.Scaled(kLeastStep);
+      const bool cold = std::any_of(out_.all.begin(), out_.all.end(), [](const Stall& s) {
+        return s.kind == StallKind::kStart && s.time >= kCudaStarts;
+      });
+      out_.no_step = nothing_left || cold;
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void Collect() {
+    Instant begin, end;
+    bool any = false;
+    std::vector<Interval> busy;
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const Task& t = graph_.tasks()[i];
+      if (t.removed) continue;
+      const Instant last = t.recorded_start + t.duration;
+      begin = any ? std::min(begin, t.recorded_start) : t.recorded_start;
+      end = any ? std::max(end, last) : last;
+      any = true;
+      if (IsGpu(t.kind)) busy.push_back({t.recorded_start, last});
+      if (t.kind == TaskKind::kHost || t.kind == TaskKind::kCall) AddPieces(TaskId(i));
+    }
+    busy_ = Union(std::move(busy));
+    if (out_.time <= Duration{}) out_.time = end - begin;
+  }
+
+  void AddPieces(TaskId id) {
+    const Task& t = graph_.task(id);
+    const bool loads = loader_.Around(t.scope).valid();
+    alike_[{t.kind, t.name}].push_back(t.duration);
+    (t.kind == TaskKind::kCall ? calls_ : ops_).push_back(t.duration);
+    if (t.step >= counts_.size() || !counts_[t.step]) return;
+    if (!loads && t.duration > kLeastOfRest) pieces_.push_back({id, false, t.duration});
+    if (one_step_ && !loader_.OwnsGapOf(t) && t.gap > kLeastOfRest) {
+      pieces_.push_back({id, true, t.gap});
+    }
+  }
+
+  // What such work takes.
+  Duration Usual(const Piece& p) {
+    const Task& t = graph_.task(p.task);
+    if (p.gap) return {};
+    std::vector<Duration>& alike = alike_[{t.kind, t.name}];
+    // In a window of one step half of all pieces may be stalls.
+    if (alike.size() >= kEnoughAlike) return Ranked(alike, alike.size() / (one_step_ ? 4 : 2));
+    return std::min(Median(t.kind == TaskKind::kCall ? calls_ : ops_), p.time);
+  }
+
+  bool GpuIdle(const Piece& p) const {
+    const Task& t = graph_.task(p.task);
+    const Instant begin = p.gap ? t.recorded_start + t.duration : t.recorded_start;
+    const Window stretch{0, begin, begin + p.time};
+    const auto first = std::partition_point(busy_.begin(), busy_.end(),
+                                            [&](const Interval& i) { return i.end <= begin; });
+    const std::span<const Interval> rest(busy_.data() + (first - busy_.begin()),
+                                         busy_.data() + busy_.size());
+    return Inside(rest, {&stretch, 1}) <= p.time.Scaled(1 - kIdle);
+  }
+
+  void SortByTime() {
+    std::stable_sort(pieces_.begin(), pieces_.end(),
+                     [](const Piece& a, const Piece& b) { return a.time > b.time; });
+  }
+
+  void FindInWindow() {
+    SortByTime();
+    Duration rest = out_.time;
+    std::vector<Piece> slow;
+    for (const Piece& p : pieces_) {
+      const Duration usual = Usual(p);
+      const bool call = graph_.task(p.task).kind == TaskKind::kCall && !p.gap;
+      if (p.time - usual >= (rest - p.time).Scaled(kOfRest) && GpuIdle(p)) {
+        rest = rest - (p.time - usual);
+        Add(p, usual);
+      } else if (call && p.time >= kLongCall && p.time >= usual * kTimesUsual && GpuIdle(p)) {
+        slow.push_back(p);
+      }
+    }
+    if (out_.all.empty()) return;
+    for (const Piece& p : slow) Add(p, Usual(p));
+  }
+
+  void FindAmongSteps() {
+    if (steps_ < kLeastSteps) return;
+    const Duration step = out_.time / static_cast<int64_t>(steps_);
+    std::map<std::pair<TaskKind, NameId>, std::vector<Piece>> slow;
+    for (const Piece& p : pieces_) {
+      const Task& t = graph_.task(p.task);
+      const Duration usual = Usual(p);
+      if (p.time < usual * kTimesUsual || p.time - usual < step.Scaled(kOfStep)) continue;
+      const Scope* scope = graph_.ScopeOf(p.task);
+      const bool op = scope != nullptr && scope->kind == EventKind::kOp;
+      if (t.kind == TaskKind::kHost && !op) continue;  // the program's own time
+      if (GpuIdle(p)) slow[{t.kind, t.name}].push_back(p);
+    }
+    for (const auto& [key, found] : slow) {
+      const uint16_t first = graph_.task(found.front().task).step;
+      const bool one = std::all_of(found.begin(), found.end(), [&](const Piece& p) {
+        return graph_.task(p.task).step == first;
+      });
+      if (!one) continue;
+      for (const Piece& p : found) Add(p, Usual(p));
+    }
+  }
+
+  void Add(const Piece& p, Duration usual) {
+    Stall s{.task = p.task, .gap = p.gap, .what = {}, .time = p.time, .kept = usual};
+    const Task& t = graph_.task(p.task);
+    const Scope* scope = graph_.ScopeOf(p.task);
+    if (p.gap) {
+      s.kind = StallKind::kOutside;
+      s.what = "the time outside of operators";
+    } else if (t.kind == TaskKind::kCall) {
+      s.kind = KindOfCall(graph_.TaskName(p.task));
+      s.what = std::string(graph_.TaskName(p.task));
+      if (scope != nullptr) s.what += fmt::format(" in {}", graph_.Name(scope->name));
+    } else {
+      const bool op = scope != nullptr && scope->kind == EventKind::kOp;
+      s.kind = op ? StallKind::kOp : StallKind::kOutside;
+      s.what = std::string(graph_.TaskName(p.task));
+      if (s.what.empty()) s.what = "the time outside of operators";
+    }
+    out_.all.push_back(std::move(s));
+  }
+
+  const Graph& graph_;
+  LoaderScopes loader_;
+  Stalls out_;
+  bool one_step_ = true;
+  size_t steps_ = 1;
+  std::vector<bool> counts_;  // by step
+  std::vector<Piece> pieces_;
+  std::vector<Interval> busy_;  // the GPU, as recorded
+  std::map<std::pair<TaskKind, NameId>, std::vector<Duration>> alike_;
+  std::vector<Duration> calls_, ops_;
+};
+
+// When a stall was, as recorded.
+Interval StretchOf(const Graph& graph, const Stall& s) {
+  const Task& t = graph.task(s.task);
+  const Instant begin = s.gap ? t.recorded_start + t.duration : t.recorded_start;
+  return {begin, begin + s.time};
+}
+
+}  // namespace
+
+std::string_view Name(StallKind kind) {
+  constexpr std::string_view kNames[] = {
+      "start of CUDA", "code of a kernel is loaded", "memory is reserved",
+      "slow API call", "first run of an operator",   "time outside of operators"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+Stalls FindStalls(const Graph& graph) { return Finder(graph).Run(); }
+
+void TakeOut(std::span<const Stall> stalls, Graph& graph) {
+  struct Cut {
+    Interval stretch;
+    Duration taken;
+    LaneId lane;
+  };
+  std::vector<Cut> cuts;
+  for (const Stall& s : stalls) {
+    cuts.push_back({StretchOf(graph, s), s.taken(), graph.task(s.task).lane});
+  }
+  for (const Stall& s : stalls) {
+    Task& t = graph.mutable_task(s.task);
+    Duration& time = s.gap ? t.gap : t.duration;
+    time = std::max(time - s.taken(), Duration{});
+  }
+  for (size_t i = 0; i < graph.size() && !cuts.empty(); ++i) {
+    Task& t = graph.mutable_task(TaskId(i));
+    if (t.removed) continue;
+    const bool thread = graph.lane(t.lane).lane.kind == LaneKind::kThread;
+    const Instant begin = t.earliest, gap_begin = t.recorded_start + t.duration;
+    const Instant gap_end = gap_begin + t.gap;
+    for (const Cut& c : cuts) {
+      if (begin >= c.stretch.end) t.earliest = t.earliest - c.taken;
+      const bool waited = thread && t.lane != c.lane && t.gap >= c.taken &&
+                          gap_begin <= c.stretch.begin && gap_end >= c.stretch.end;
+      if (waited) t.gap = t.gap - c.taken;
+    }
+  }
+}
+
+}  // namespace daydream

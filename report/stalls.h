@@ -1,0 +1,61 @@
+// Host work that happens once: what a compiler, a module that is loaded or the start of CUDA takes
+// inside of the recorded window. A run of a thousand steps has it once, so that no saving may
+// contain it: predictions are made of the steady step, the graph without its stalls.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace daydream {
+
+enum class StallKind : uint8_t {
+  kStart,    // CUDA is initialised: a context, a stream, a library's handle
+  kModule,   // a launch that loads the code of its kernel
+  kMemory,   // memory is reserved from the driver
+  kCall,     // another call of the API
+  kOp,       // an operator's own time: a compiler, a library that tries algorithms
+  kOutside,  // host time outside of any operator
+};
+std::string_view Name(StallKind kind);  // "start of CUDA"
+
+struct Stall {
+  TaskId task;
+  bool gap = false;  // the stretch after the task, not the task itself
+  StallKind kind = StallKind::kOp;
+  std::string what;  // "delta_r2", "cudaLaunchKernel in aten::cudnn_convolution"
+  Duration time;     // as recorded
+  Duration kept;     // what such work takes otherwise, which stays
+  Duration taken() const { return time - kept; }
+};
+
+struct Stalls {
+  std::vector<Stall> all;  // longest first
+  Duration time;           // recorded, of the steps that count
+  Duration taken;          // of all
+  // What remains is no step: CUDA was started inside of the only step, so that all of it is the
+  // first iteration of a program, or next to nothing remains.
+  bool no_step = false;
+};
+
+// A piece of host work (a call or operator without its waiting, or time outside of operators) is a
+// stall when the GPU has nothing to do for half of it or more, it is no fetch of a batch, and
+//   in a window of one step: it is longer than a quarter of all that remains without it and longer
+//     stalls; and beside such a stall, a call of 5 ms and 20 times what such calls take. Nothing
+//     else in such a window tells what happens in every step;
+//   with several steps: it is a call or operator's own time, 20 times what it usually takes, a
+//     tenth of a step or more, and in one of three or more counted steps only.
+// All of it is a judgement by size: the numbers lie between the stalls and the longest pieces of
+// steady steps in recorded traces, a factor of two or more from either
+// (tests/report/stalls_test.cc). O(tasks log tasks).
+Stalls FindStalls(const Graph& graph);
+
+// The steady step: stalls take what such work takes otherwise. Other threads that waited meanwhile,
+// or began afterwards, do so by as much less.
+void TakeOut(std::span<const Stall> stalls, Graph& graph);
+
+}  // namespace daydream

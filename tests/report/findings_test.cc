@@ -1,0 +1,163 @@
+#include "report/findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/unequal_steps.h"
+#include "tests/graph/trace_sketch.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Judged {
+  BuiltGraph built;
+  ReplayCheck replay;
+  Health health;
+};
+
+Judged Judge(TraceSketch& s) {
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  auto replay = CheckReplay(*built, nullptr);
+  EXPECT_TRUE(replay.ok());
+  auto health = MakeSteady(*built, *replay);
+  EXPECT_TRUE(health.ok());
+  return {*std::move(built), *std::move(replay), *std::move(health)};
+}
+
+// Marked steps; `extra_us` of the n-th are spent in `op` before its only launch.
+void AddSteps(TraceSketch& s, std::string_view op, const std::vector<double>& extra_us) {
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0;
+  for (size_t i = 0; i < extra_us.size(); ++i) {
+    const double begin = now;
+    s.Op(cpu, op, now, 1000 + extra_us[i]);
+    now += 1000 + extra_us[i];
+    s.Op(cpu, "aten::linear", now, 2000);
+    s.Launch(cpu, gpu, "kernel", now + 1900, 10, now + 1920, 500);
+    now += 2000;
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", i), begin, now - begin);
+  }
+}
+
+auto IsOf(FindingKind kind) { return Field("kind", &Finding::kind, kind); }
+
+TEST(Findings, ASteadyRecordingHasNone) {
+  TraceSketch s;
+  AddSteps(s, "aten::relu", {0, 0, 0, 0, 0});
+  const Judged j = Judge(s);
+  EXPECT_TRUE(j.health.findings.empty()) << j.health.findings[0].text;
+  EXPECT_EQ(j.replay.doubt, "");
+}
+
+TEST(Findings, OneTimeWorkIsNamedWithBothStepsAndMakesAllConfidenceLow) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Op(cpu, "delta_r2", 0, 300'000);
+  for (int i = 0; i < 20; ++i) {
+    s.Op(cpu, "aten::linear", 300'000 + i * 1000, 900);
+    s.Launch(cpu, gpu, "kernel", 300'800 + i * 1000, 10, 300'820 + i * 1000, 500);
+  }
+  Judged j = Judge(s);
+  ASSERT_FALSE(j.health.findings.empty());
+  const Finding& f = j.health.findings[0];
+  EXPECT_EQ(f.kind, FindingKind::kOneTime);
+  EXPECT_EQ(f.about, About::kStep);
+  EXPECT_THAT(f.text, HasSubstr("delta_r2"));
+  EXPECT_THAT(f.text, HasSubstr("320"));  // recorded
+  EXPECT_THAT(f.text, HasSubstr("20."));  // without
+  EXPECT_NE(j.replay.doubt, "");
+  auto scenario = ParseScenario("graphs(min_nodes=2)");
+  ASSERT_TRUE(scenario.ok());
+  const std::vector<std::vector<Application>> scenarios = {*scenario};
+  auto result = PredictAll(j.built, j.replay, scenarios);
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const Prediction& p : result->predictions) {
+    ASSERT_TRUE(p.error.ok()) << p.error;
+    EXPECT_EQ(p.confidence, Confidence::kLow);
+    EXPECT_EQ(p.why, j.replay.doubt);
+    EXPECT_LT(p.step.ms(), 30) << "the stall is in no step";
+  }
+}
+
+TEST(Findings, UnequalStepsNameTheWorkThatMakesThemSo) {
+  TraceSketch s;
+  AddSteps(s, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+           {0, 0, 4000, 0, 0, 0, 4000, 0, 0});
+  const Judged j = Judge(s);
+  EXPECT_THAT(j.health.findings, Contains(IsOf(FindingKind::kUnequalSteps)));
+  EXPECT_TRUE(j.health.stalls.all.empty());
+  const auto cause = WhatMakesStepsUnequal(j.built.graph);
+  ASSERT_TRUE(cause.has_value());
+  EXPECT_THAT(cause->name, HasSubstr("DataLoader"));
+  EXPECT_GT(cause->share, 0.9);
+  EXPECT_NEAR((cause->most - cause->least).ms(), 4, 0.1);
+}
+
+TEST(Findings, AnOperatorOfMoreThanHalfOfEveryStepIsOne) {
+  TraceSketch s;
+  AddSteps(s, "aten::nonzero", {9000, 9000, 9000, 9000, 9000});
+  const Judged j = Judge(s);
+  ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kLongCall)));
+  EXPECT_THAT(j.health.findings[0].where, HasSubstr("aten::nonzero"));
+}
+
+TEST(Findings, LaunchesWithoutGpuRecordsPutTheStepInDoubt) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 10; ++i) {
+    if (i < 5) {
+      s.Launch(cpu, gpu, "kernel", i * 100, 5, i * 100 + 8, 50);
+    } else {
+      s.Call(cpu, "cudaLaunchKernel", i * 100, 5, 50 + i);
+    }
+  }
+  const Judged j = Judge(s);
+  ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kPartialGpu)));
+  EXPECT_NE(j.replay.doubt, "");
+}
+
+TEST(Findings, MemoryThatIsTakenAndGivenBackInAStepIsOne) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 30; ++i) {
+    s.Call(cpu, "cudaMalloc", i * 1000, 100);
+    s.Launch(cpu, gpu, "kernel", i * 1000 + 200, 5, i * 1000 + 208, 700);
+    s.Call(cpu, "cudaFree", i * 1000 + 300, 20);
+  }
+  const Judged j = Judge(s);
+  ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kAllocator)));
+  for (const Finding& f : j.health.findings) {
+    if (f.kind == FindingKind::kAllocator) EXPECT_THAT(f.text, HasSubstr("30 cudaFree"));
+  }
+  EXPECT_EQ(j.replay.doubt, "") << "the step is what it is";
+}
+
+TEST(Findings, TheWorstComeFirst) {
+  std::vector<Finding> all = {
+      {.kind = FindingKind::kAllocator, .about = About::kProgram, .share = 0.9},
+      {.kind = FindingKind::kReplay, .about = About::kPredictions, .share = 0.1},
+      {.kind = FindingKind::kUnexplained, .about = About::kPredictions, .share = 0.4},
+      {.kind = FindingKind::kOneTime, .about = About::kStep, .share = 0.05}};
+  SortFindings(all);
+  EXPECT_EQ(all[0].kind, FindingKind::kOneTime);
+  EXPECT_EQ(all[1].kind, FindingKind::kUnexplained);
+  EXPECT_EQ(all[2].kind, FindingKind::kReplay);
+  EXPECT_EQ(all[3].kind, FindingKind::kAllocator);
+}
+
+TEST(Findings, EveryKindHasAnotherName) {
+  std::set<std::string_view> names;
+  for (int k = 0; k <= static_cast<int>(FindingKind::kOther); ++k) {
+    EXPECT_TRUE(names.insert(Name(static_cast<FindingKind>(k))).second) << k;
+  }
+}
+
+}  // namespace
+}  // namespace daydream

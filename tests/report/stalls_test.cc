@@ -1,0 +1,151 @@
+#include "report/stalls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "report/findings.h"
+#include "simulator/simulate.h"
+#include "tests/graph/trace_sketch.h"
+
+namespace daydream {
+namespace {
+
+// `steps` marked steps of 20 ms: ten launches of 1 ms each, 2 ms apart. In `at`, the operator
+// around the fifth launch takes `stall_ms` more; from `from` on when `always`.
+struct Program {
+  int steps = 1;
+  int at = 0;
+  double stall_ms = 0;
+  bool always = false;
+  std::string op = "aten::linear";
+  bool marks = true;
+};
+
+BuiltGraph Build(const Program& p) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0;
+  for (int step = 0; step < p.steps; ++step) {
+    const double begin = now;
+    for (int i = 0; i < 10; ++i) {
+      const bool stalls = i == 5 && (p.always ? step >= p.at : step == p.at) && p.stall_ms > 0;
+      const double extra = stalls ? p.stall_ms * 1000 : 0;
+      s.Op(cpu, i == 5 ? p.op : "aten::linear", now, 1900 + extra);
+      s.Launch(cpu, gpu, "kernel", now + 1800 + extra, 10, now + 1820 + extra, 1000);
+      now += 2000 + extra;
+    }
+    if (p.marks) s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+Duration StepOf(const Graph& graph) {
+  auto timeline = Simulate(graph);
+  EXPECT_TRUE(timeline.ok());
+  return StepTime(graph, *timeline);
+}
+
+TEST(Stalls, ALongPieceOfTheOnlyStepIsOne) {
+  const BuiltGraph built = Build({.stall_ms = 300, .op = "delta_r2", .marks = false});
+  const Stalls stalls = FindStalls(built.graph);
+  ASSERT_EQ(stalls.all.size(), 1u);
+  EXPECT_EQ(stalls.all[0].what, "delta_r2");
+  EXPECT_EQ(stalls.all[0].kind, StallKind::kOp);
+  EXPECT_NEAR(stalls.taken.ms(), 300, 1);
+  EXPECT_FALSE(stalls.no_step);
+}
+
+TEST(Stalls, TheStepWithoutItIsTheStepThatNeverHadIt) {
+  BuiltGraph with = Build({.stall_ms = 300, .op = "delta_r2", .marks = false});
+  const BuiltGraph without = Build({.op = "delta_r2", .marks = false});
+  const Stalls stalls = FindStalls(with.graph);
+  TakeOut(stalls.all, with.graph);
+  EXPECT_NEAR(StepOf(with.graph).ms(), StepOf(without.graph).ms(), 0.5);
+}
+
+TEST(Stalls, NothingOfASteadyProgramIsOne) {
+  for (const Program& p : {Program{.marks = false}, Program{.steps = 6}}) {
+    EXPECT_TRUE(FindStalls(Build(p).graph).all.empty());
+  }
+}
+
+TEST(Stalls, AFetchOfABatchIsNone) {
+  EXPECT_TRUE(FindStalls(Build({.stall_ms = 300,
+                                .op = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+                                .marks = false})
+                             .graph)
+                  .all.empty());
+}
+
+TEST(Stalls, OfSeveralStepsWhatHappensInOneIsOne) {
+  const Stalls stalls = FindStalls(Build({.steps = 6, .at = 3, .stall_ms = 300}).graph);
+  ASSERT_EQ(stalls.all.size(), 1u);
+  EXPECT_NEAR(stalls.taken.ms(), 300, 1);
+}
+
+TEST(Stalls, OfSeveralStepsWhatHappensInMoreStays) {
+  EXPECT_TRUE(
+      FindStalls(Build({.steps = 6, .at = 2, .stall_ms = 300, .always = true}).graph).all.empty());
+}
+
+TEST(Stalls, WorkThatTheGpuHidesIsNone) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Op(cpu, "aten::linear", 0, 100);
+  s.Launch(cpu, gpu, "long", 10, 5, 20, 300'000);
+  s.Op(cpu, "slow", 200, 200'000);
+  s.Launch(cpu, gpu, "next", 200'300, 5, 300'100, 100);
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_TRUE(FindStalls(built->graph).all.empty());
+}
+
+TEST(Stalls, WhereCudaStartsTheOnlyStepIsNone) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Op(cpu, "aten::empty_strided", 0, 3'000'000);
+  s.Call(cpu, "cudaDeviceGetStreamPriorityRange", 10, 2'900'000);
+  s.Op(cpu, "aten::linear", 3'000'100, 1'000);
+  s.Launch(cpu, gpu, "kernel", 3'000'200, 10, 3'000'220, 500);
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Stalls stalls = FindStalls(built->graph);
+  ASSERT_FALSE(stalls.all.empty());
+  EXPECT_EQ(stalls.all[0].kind, StallKind::kStart);
+  EXPECT_TRUE(stalls.no_step);
+
+  auto replay = CheckReplay(*built, nullptr);
+  ASSERT_TRUE(replay.ok());
+  auto health = MakeSteady(*built, *replay);
+  ASSERT_TRUE(health.ok());
+  EXPECT_EQ(DiagnosticOf(replay->no_step).code, "E0607");
+  auto scenario = ParseScenario("free-gpu");
+  const std::vector<std::vector<Application>> scenarios = {*scenario};
+  auto result = PredictAll(*built, *replay, scenarios);
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const Prediction& p : result->predictions) {
+    EXPECT_EQ(DiagnosticOf(p.error).code, "E0607") << p.name;
+  }
+}
+
+TEST(Stalls, AnotherThreadThatBeginsAfterItBeginsAsMuchEarlier) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream(), other = s.Thread(101);
+  s.Op(cpu, "slow", 0, 300'000);
+  s.Op(cpu, "aten::linear", 300'000, 1'000);
+  s.Launch(cpu, gpu, "kernel", 300'200, 10, 300'220, 500);
+  s.Op(other, "aten::add", 302'000, 1'000);
+  s.Launch(other, gpu, "kernel", 302'200, 10, 302'220, 500);
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Stalls stalls = FindStalls(built->graph);
+  ASSERT_EQ(stalls.all.size(), 1u);
+  TakeOut(stalls.all, built->graph);
+  EXPECT_LT(StepOf(built->graph).ms(), 10);
+}
+
+}  // namespace
+}  // namespace daydream

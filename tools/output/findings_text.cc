@@ -1,0 +1,36 @@
+#include "tools/output/findings_text.h"
+
+#include "report/text/format.h"
+#include "tools/output/describe.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kLongestPlace = 120;  // names of kernels can be some hundred long
+
+}  // namespace
+
+std::string FindingsText(const std::vector<Finding>& findings) {
+  std::string out;
+  for (const Finding& f : findings) {
+    out += Paragraph("!", Printable(f.text));
+    if (!f.where.empty() && f.text.find(f.where) == std::string::npos) {
+      out += Paragraph("  where", CutMiddle(Printable(f.where), kLongestPlace));
+    }
+    out += Paragraph("  do", Printable(f.fix));
+  }
+  return out.empty() ? "" : out + "\n";
+}
+
+void WriteFindings(const std::vector<Finding>& findings, JsonWriter& json) {
+  json.Key("findings").BeginArray();
+  for (const Finding& f : findings) {
+    json.BeginInlineObject().Key("kind").String(Name(f.kind)).Key("about").String(Name(f.about));
+    json.Key("text").String(f.text).Key("where").String(f.where);
+    json.Key("ms").Double(f.time.ms()).Key("share").Rounded(f.share, 6);
+    json.Key("fix").String(f.fix).EndObject();
+  }
+  json.EndArray();
+}
+
+}  // namespace daydream

@@ -1,0 +1,19 @@
+// What is wrong with a recording, above the tables and in JSON (report/findings.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "report/findings.h"
+#include "report/text/json_writer.h"
+
+namespace daydream {
+
+// "! 295 of the 328 ms recorded happen once: delta_r2 (295 ms, 2 times)" and below it what to do,
+// each wrapped; worst first. Ends in an empty line; "" without findings.
+std::string FindingsText(const std::vector<Finding>& findings);
+
+// "findings": [{kind, about, text, where, ms, share, fix}].
+void WriteFindings(const std::vector<Finding>& findings, JsonWriter& json);
+
+}  // namespace daydream
