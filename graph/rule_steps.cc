@@ -146,9 +146,14 @@ void CloseLoneStep(Builder& b) {
                                  [](const Step& s) { return s.use == StepUse::kMeasured; });
   const TaskId last = b.graph.lane(found.lane).last;
   if (!last.valid() || b.Start(last) < step->begin || step->end <= b.End(last)) return;
+  const std::vector<Scope>& scopes = b.tables->scopes;
+  ScopeId scope = b.graph.task(last).scope;  // that time is in no operator
+  while (scope.valid() && scopes[scope.index()].kind == EventKind::kOp) {
+    scope = scopes[scope.index()].parent;
+  }
   Task rest{.duration = step->end - b.End(last),
             .lane = found.lane,
-            .scope = b.graph.task(last).scope,
+            .scope = scope,
             .step = b.graph.task(last).step,
             .kind = TaskKind::kHost};
   rest.name = b.graph.AddName(step->label);

@@ -78,11 +78,7 @@ class Predictor {
       p_.opts.push_back(SpelledAs(a));
       p_.name += (p_.name.empty() ? "" : " + ") + p_.opts.back();
     }
-    if (!replay_.no_step.ok()) {
-      p_.error = replay_.no_step;
-      return std::move(p_);
-    }
-    auto outcome = Play();
+    auto outcome = replay_.no_step.ok() ? Play() : absl::StatusOr<Outcome>(replay_.no_step);
     if (!outcome.ok()) {
       p_.error = outcome.status();
       p_.left_out.clear();

@@ -1,5 +1,7 @@
 #include "report/host_table.h"
 
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

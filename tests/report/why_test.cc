@@ -71,7 +71,8 @@ TEST(Why, WhatIsLostIsBlamedOnWhatBecameExposed) {
   ASSERT_TRUE(e.next.has_value());
   EXPECT_EQ(e.next->what, "cudaLaunchKernel");
   EXPECT_THAT(e.text, HasSubstr("GPU work shrinks by 64"));
-  EXPECT_THAT(e.text, HasSubstr("the GPU no longer hides 3 more calls of cudaLaunchKernel on thread"));
+  EXPECT_THAT(e.text,
+              HasSubstr("the GPU no longer hides 3 more calls of cudaLaunchKernel on thread"));
   EXPECT_THAT(e.text, HasSubstr("next limiter: cudaLaunchKernel"));
 }
 

@@ -2,6 +2,11 @@
 #include <pty.h>
 #include <sys/ioctl.h>
 
+#include <set>
+#include <sstream>
+
+#include <fmt/format.h>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 

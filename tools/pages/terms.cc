@@ -131,8 +131,8 @@ launched_by, inside, before, after, between, first, last (docs/optimization-file
      R"(How much the recorded steps differ from one another, as a share of the step. Few steps that
 differ much make every interval wide: record more of them.)"},
     {"stall",
-     R"(Host work that happens once and takes long: a compiler, a module that is loaded, the start of
-CUDA. No saving may contain it. See also: steady step.)"},
+     R"(Host work that happens once and takes long: a compiler, a module that is loaded, the start
+of CUDA. No saving may contain it. See also: steady step.)"},
     {"steady step",
      R"(The step without its stalls: what a run of many steps takes. Everything is compared with it.
 The header says what was recorded, with the stalls.)"},
@@ -143,8 +143,8 @@ Reported is the mean over the steps that count, as a stopwatch would show it; wa
 cut-off steps are left out. Where steps differ, their median and quartiles stand beside it.)"},
     {"stream", "A queue of GPU work; what is in one stream runs in order."},
     {"throughput",
-     R"(Examples a second. Steps that handle more or fewer examples (batch, accumulate) compare by it
-only: twice the batch in 1.8 times the time is a gain.)"},
+     R"(Examples a second. Steps that handle more or fewer examples (batch, accumulate) compare by
+it only: twice the batch in 1.8 times the time is a gain.)"},
     {"timeline",
      R"(When every task starts and ends: what a simulation predicts. --timeline writes it for
 Perfetto or chrome://tracing.)"},
