@@ -20,10 +20,10 @@ static PyObject* ids;
 static PyObject* label;
 static PyTypeObject* tensor_type;
 static PyTypeObject* leaf_type;
-static PyObject* plain;     /* function(type): whether asking such a tensor runs no code of the program */
-static PyObject* modes;     /* None or function(): how many modes see every question to a tensor */
+static PyObject* plain; /* function(type): whether asking such a tensor runs PyTorch's code only */
+static PyObject* modes; /* None or function(): how many modes see every question to a tensor */
 static PyObject* plain_types; /* {type: bool} */
-static PyObject* on_root; /* None or a function */
+static PyObject* on_root;     /* None or a function */
 static PyObject* method_type; /* types.MethodType */
 static int wanted;            /* whether module calls are marked now */
 
@@ -34,8 +34,7 @@ static PyObject* text_next_functions;
 
 static _Thread_local uint32_t top;    /* innermost open layer of the thread, 0: none */
 static _Thread_local PyObject* first; /* node at which the open layer's first call inside ends */
-static _Thread_local uint32_t
-    depth; /* open module calls of the thread, also of those without name */
+static _Thread_local uint32_t depth;  /* open module calls of the thread, with and without name */
 
 static uint32_t* calls; /* by layer: how many of its calls were marked */
 static uint32_t calls_size;
@@ -145,7 +144,6 @@ static int is_plain(PyObject* tensor) {
   return answer;
 }
 
-/* A mode (torch.overrides.TorchFunctionMode) sees questions to all tensors. */
 static int any_mode(void) {
   if (modes == Py_None) return 0;
   PyObject* count = PyObject_CallFunctionObjArgs(modes, NULL);
@@ -325,7 +323,7 @@ static void (*leave_recursion)(void);
 
 static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   PyObject* function = ((ModuleCall*)self)->function;
-  if (leave_recursion != NULL) leave_recursion();
+  if (enter_recursion != NULL) leave_recursion();
   PyObject* result = wanted && PyTuple_Size(args) > 0 ? call_marked(function, args, kwargs)
                                                       : PyObject_Call(function, args, kwargs);
   if (enter_recursion == NULL) return result;
@@ -347,21 +345,14 @@ static PyObject* module_call_bind(PyObject* self, PyObject* object, PyObject* ty
 
 /* It looks as the function does: name, text, signature, code. */
 static PyObject* module_call_attribute(PyObject* self, PyObject* name) {
-  static const char* const kOfFunction[] = {"__doc__", "__module__", "__name__", "__qualname__"};
   PyObject* function = ((ModuleCall*)self)->function;
   if (PyUnicode_CompareWithASCIIString(name, "__wrapped__") == 0) {
     Py_INCREF(function);
     return function;
   }
-  for (size_t i = 0; i < sizeof kOfFunction / sizeof *kOfFunction; ++i) {
-    if (PyUnicode_CompareWithASCIIString(name, kOfFunction[i]) == 0) {
-      return PyObject_GetAttr(function, name);
-    }
-  }
-  PyObject* own = PyObject_GenericGetAttr(self, name);
-  if (own != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
-  PyErr_Clear();
-  return PyObject_GetAttr(function, name);
+  const int own = PyUnicode_CompareWithASCIIString(name, "__class__") == 0 ||
+                  PyUnicode_CompareWithASCIIString(name, "__get__") == 0;
+  return own ? PyObject_GenericGetAttr(self, name) : PyObject_GetAttr(function, name);
 }
 
 static PyType_Slot module_call_slots[] = {
@@ -370,14 +361,11 @@ static PyType_Slot module_call_slots[] = {
     {Py_tp_getattro, (void*)module_call_attribute},
     {0, NULL},
 };
-/* Found in a class it is called with the object in front, without a bound method in between. */
-static const unsigned long kMethodDescriptor = 1UL << 17; /* Py_TPFLAGS_METHOD_DESCRIPTOR */
-
 /* wrap_call(function): stands in for it, and marks the calls while wanted. It is never freed. */
 static PyObject* wrap_call(PyObject* self, PyObject* function) {
   (void)self;
   PyType_Spec spec = {"_daydream_marks.ModuleCall", sizeof(ModuleCall), 0,
-                      Py_TPFLAGS_DEFAULT | (unsigned int)kMethodDescriptor, module_call_slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_METHOD_DESCRIPTOR, module_call_slots};
   PyObject* type = PyType_FromSpec(&spec);
   ModuleCall* made = type == NULL ? NULL : PyObject_New(ModuleCall, (PyTypeObject*)type);
   if (made == NULL) return NULL;
@@ -502,7 +490,7 @@ PyMODINIT_FUNC PyInit__daydream_marks(void) {
   Py_DECREF(types);
   *(void**)&enter_recursion = dlsym(RTLD_DEFAULT, "Py_EnterRecursiveCall");
   *(void**)&leave_recursion = dlsym(RTLD_DEFAULT, "Py_LeaveRecursiveCall");
-  if (enter_recursion == NULL || leave_recursion == NULL) enter_recursion = NULL, leave_recursion = NULL;
+  if (leave_recursion == NULL) enter_recursion = NULL;
   text_grad_fn = PyUnicode_InternFromString("grad_fn");
   text_register_prehook = PyUnicode_InternFromString("register_prehook");
   text_register_hook = PyUnicode_InternFromString("register_hook");

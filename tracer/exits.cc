@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <array>
@@ -154,7 +155,7 @@ bool StartThread(void (*run)(Recorder&)) {
   int error = pthread_create(
       &thread, &attributes,
       [](void* f) -> void* {
-        pthread_setname_np(pthread_self(), "daydream");
+        prctl(PR_SET_NAME, "daydream");  // pthread_setname_np is in another library before 2.34
         reinterpret_cast<void (*)(Recorder&)>(f)(TheRecorder());
         return nullptr;
       },

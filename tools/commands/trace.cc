@@ -57,7 +57,8 @@ std::vector<RecordingReport> Read(std::vector<RecordedFile>& files, Session& ses
   return reports;
 }
 
-void WarnAboutNothing(const std::vector<RecordingReport>& reports, Session& session) {
+void WarnAboutNothing(const std::vector<RecordingReport>& reports,
+                      const std::vector<std::string>& refusals, Session& session) {
   Diagnostic d{.code = "W0507", .what = "no GPU work was recorded"};
   const auto refused = std::find_if(reports.begin(), reports.end(), [](const RecordingReport& r) {
     return !r.without_cupti.empty();
@@ -66,6 +67,9 @@ void WarnAboutNothing(const std::vector<RecordingReport>& reports, Session& sess
     d.why = refused->without_cupti;
     d.effect = "the marks of the program were recorded, its GPU work was not";
     d.fix = "put that right and record again; daydream doctor looks at driver, CUPTI and others";
+  } else if (!refusals.empty()) {
+    d.why = refusals[0];
+    d.fix = "make room there, or choose another disk with -o";
   } else if (reports.empty()) {
     d.why =
         "no process of the command used CUDA, --ranks leaves those out that did, or the recorder "
@@ -109,8 +113,10 @@ void Announce(const std::vector<RecordingReport>& reports, Session& session) {
                   .what = "a recording is not complete",
                   .where = r.path,
                   .why = r.loss,
-                  .fix = "record fewer steps, or CUDA graphs as a whole: --cuda-graph graph; a "
-                         "process that still runs has to end before the command does"});
+                  .fix = r.disk_full ? "make room on the disk, or choose another one with -o"
+                                     : "record fewer steps, or CUDA graphs as a whole: "
+                                       "--cuda-graph graph; a process that still runs has to end "
+                                       "before the command does"});
   }
   session.Screen(RecordingScreen(reports));
 }
@@ -118,6 +124,7 @@ void Announce(const std::vector<RecordingReport>& reports, Session& session) {
 // What happens when the command has ended: names, screen, warnings.
 void Finish(const RecordSession& record, Session& session) {
   std::vector<RecordedFile> files = record.Files();
+  const std::vector<std::string> refusals = record.TakeRefusals();
   std::vector<RecordingReport> reports = Read(files, session);
   DropMarksOnly(files, reports, session);
   absl::Status named = record.Name(files);
@@ -135,7 +142,7 @@ void Finish(const RecordSession& record, Session& session) {
   }
   bool any =
       std::any_of(files.begin(), files.end(), [](const RecordedFile& f) { return f.has_gpu_work; });
-  if (!any) return WarnAboutNothing(reports, session);
+  if (!any) return WarnAboutNothing(reports, refusals, session);
   session.Next(fmt::format("daydream whatif {} --opt amp,fuse", files[0].path));
 }
 

@@ -81,6 +81,9 @@ constexpr Flag kFlags[] = {
      .value = "NAME=VALUE",
      .help = "set a variable for the command",
      .repeats = true},
+    {.name = "--keep-command",
+     .help = "keep the command line in the file as it is; otherwise only names of programs and "
+             "options, and numbers"},
     {.name = "--check", .help = "only look whether recording can work, as daydream doctor does"},
 };
 
@@ -263,6 +266,7 @@ absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
       "max_events={};flush_ms={};quiet={}",
       warmup, steps, labels, args.Get("--after"), args.Get("--cuda-graph"), has("nvtx"),
       has("nccl"), layers, events, flush, args.Has("--quiet") ? 1 : 0);
+  if (args.Has("--keep-command")) o.settings += ";command=whole";
   if (ranks != "all") o.settings += fmt::format(";ranks={}", ranks);
   return o;
 }

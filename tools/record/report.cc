@@ -7,6 +7,7 @@
 #include "report/text/format.h"
 #include "report/text/table.h"
 #include "trace/importer.h"
+#include "trace/recording/lacks.h"
 
 namespace daydream {
 namespace {
@@ -25,6 +26,7 @@ void Count(const Trace& trace, RecordingReport& r) {
   for (const ImportCount& c : trace.provenance.counts) {
     if (!c.loss || c.count == 0) continue;
     r.lost += c.count;
+    r.disk_full |= c.what == kNotWritten;
     r.loss += fmt::format("{}{} {}: {}", r.loss.empty() ? "" : "\n", FormatCount(c.count), c.what,
                           c.reason);
   }

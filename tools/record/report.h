@@ -16,8 +16,9 @@ struct RecordingReport {
   uint64_t bytes = 0;
   int64_t rank = -1;  // -1: not one of several
   uint64_t kernels = 0, copies = 0, calls = 0, syncs = 0, ranges = 0;
-  uint64_t lost = 0;  // counted losses
-  std::string loss;   // what they were, a line each
+  bool disk_full = false;  // some of it because the disk took no more
+  uint64_t lost = 0;       // counted losses
+  std::string loss;        // what they were, a line each
   std::string gpu, software;
   std::string without_cupti;  // why CUPTI was not used; empty when it was
   RecordingCost cost;

@@ -144,6 +144,23 @@ std::vector<RecordedFile> RecordSession::Files() const {
   return files;
 }
 
+std::vector<std::string> RecordSession::TakeRefusals() const {
+  constexpr std::string_view kMark = ".ddtrace.errno";
+  std::vector<std::string> refusals;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_, error)) {
+    const std::string path = entry.path().string();
+    const size_t at = path.rfind(kMark);
+    if (at == path.npos) continue;
+    int number = 0;
+    std::from_chars(path.data() + at + kMark.size(), path.data() + path.size(), number);
+    refusals.push_back(
+        fmt::format("cannot write {}: {}", entry.path().stem().string(), std::strerror(number)));
+    unlink(path.c_str());
+  }
+  return refusals;
+}
+
 std::string RecordSession::NameOf(const RecordedFile& file, bool with_rank, bool with_pid) const {
   OutputValues values = values_;
   if (file.pid != 0) values.pid = file.pid;

@@ -32,6 +32,9 @@ class RecordSession {
 
   // The recordings in the folder, by name. Their ranks and contents are not known yet.
   std::vector<RecordedFile> Files() const;
+  // Why recordings could not be written, one text for each, as their processes left it in the
+  // folder (tracer/worker.cc). Takes what they left away.
+  std::vector<std::string> TakeRefusals() const;
   // Gives each file its name and sets its path. Several files get their ranks into their names,
   // unless the pattern has them, and their process ids when the ranks do not tell them apart.
   // Files that cannot get their names stay where they are; the first reason is returned.

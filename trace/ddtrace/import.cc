@@ -360,7 +360,7 @@ class Reader {
     }
     counts_.Note("bytes of CUPTI that could not be read", "behind a record of an unknown kind",
                  true, lost_bytes_);
-    counts_.Input("events that could not be written",
+    counts_.Input(kNotWritten,
                   write_error_ == 0
                       ? std::string("lost while recording")
                       : fmt::format("the file could not grow: {}", std::strerror(write_error_)),

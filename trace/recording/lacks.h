@@ -1,4 +1,5 @@
-// What the CUPTI of a recorded program does not tell.
+// Words of a recorder that others ask for: what the CUPTI of a program does not tell, what the disk
+// did not take.
 #pragma once
 
 #include <string_view>
@@ -8,5 +9,8 @@ namespace daydream {
 // An entry of Provenance::software that begins so is no software: {"lacks event ids", what follows
 // from it}. Kept there because converted and joined files keep what is there.
 inline constexpr std::string_view kLacks = "lacks ";
+
+// What is counted when the disk did not take the events of a recording.
+inline constexpr std::string_view kNotWritten = "events that could not be written";
 
 }  // namespace daydream

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -180,6 +181,25 @@ TEST(InjectedLibrary, ExportsFiveNames) {
   for (std::string line; std::getline(lines, line);) names.insert(line.substr(line.rfind(' ') + 1));
   EXPECT_EQ(names, (std::set<std::string>{"InitializeInjection", "InitializeInjectionNvtx2",
                                           "daydream_finish", "daydream_mark", "daydream_name"}));
+}
+
+// "GLIBC_2.34" -> 34, for all names that a library takes from the C library.
+int NewestGlibc(const std::string& library) {
+  std::istringstream lines(Output("objdump -T " + library));
+  int newest = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find("GLIBC_2.");
+    if (at == line.npos || line.find("*UND*") == line.npos) continue;
+    const int version = atoi(line.c_str() + at + 8);
+    EXPECT_LE(version, 28) << line;
+    newest = std::max(newest, version);
+  }
+  return newest;
+}
+
+TEST(InjectedLibrary, NeedsNoGlibcNewerThan228) {
+  if (kSanitized) GTEST_SKIP() << "a sanitizer brings its own";
+  EXPECT_GT(NewestGlibc(DAYDREAM_INJECT_LIBRARY), 0);
 }
 
 TEST(InjectedLibrary, NeedsTheCLibraryAndTheLoaderOnly) {
