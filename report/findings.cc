@@ -18,13 +18,13 @@
 namespace daydream {
 namespace {
 
-constexpr double kWorthSaying = 0.05;  // of the step
+constexpr double kSmallFinding = 0.05;  // of the step
 constexpr double kReplayOff = 0.03;
 constexpr double kLargeWait = 0.10;      // of the step, for other ranks
 constexpr double kMostGuessed = 0.20;    // of the window, before nothing can be trusted
 constexpr double kMissing = 0.10;        // of the launches, without a record of the GPU
 constexpr double kManyMemoryCalls = 10;  // a step
-constexpr double kUneven = 0.10;         // of the median
+constexpr double kUnevenSteps = 0.10;    // of the median
 constexpr size_t kLaunchesOfSearch = 12;
 
 constexpr std::string_view kProfileLater =
@@ -244,7 +244,7 @@ class Findings {
                              "part then"});
     }
     const double share = ShareOf(guessed, report_.window);
-    if (share > kWorthSaying) {
+    if (share > kSmallFinding) {
       out_.push_back({.kind = FindingKind::kUnrecorded,
                       .about = share > kMostGuessed ? About::kStep : About::kPredictions,
                       .text = fmt::format("{} of the time, {}, is GPU work of CUDA graphs that was "
@@ -267,7 +267,7 @@ class Findings {
     const Duration quarters = sorted[sorted.size() * 3 / 4] - sorted[sorted.size() / 4];
     const Duration whole = sorted.back() - sorted.front();
     const Duration differ = all.size() < 4 ? whole : std::max(quarters, (whole / 2));
-    if (differ <= middle.Scaled(kUneven)) return;
+    if (differ <= middle.Scaled(kUnevenSteps)) return;
     Finding f{.kind = FindingKind::kUnequalSteps,
               .about = About::kPredictions,
               .text = fmt::format("steps take {} to {}", Time(sorted.front()), Time(sorted.back())),
@@ -285,7 +285,7 @@ class Findings {
   }
 
   void FindUnexplained() {
-    if (report_.unexplained_time <= report_.window.Scaled(kWorthSaying)) return;
+    if (report_.unexplained_time <= report_.window.Scaled(kSmallFinding)) return;
     TaskId longest;
     for (size_t i = 0; i < graph_.size(); ++i) {
       const Task& t = graph_.tasks()[i];

@@ -42,7 +42,7 @@ StallKind KindOfCall(std::string_view name) {
   return StartsCuda(name) ? StallKind::kStart : StallKind::kCall;
 }
 
-struct Piece {
+struct HostPiece {
   TaskId task;
   bool gap = false;
   Duration time;
@@ -111,7 +111,7 @@ class Finder {
   }
 
   // What such work takes.
-  Duration Usual(const Piece& p) {
+  Duration Usual(const HostPiece& p) {
     const Task& t = graph_.task(p.task);
     if (p.gap) return {};
     std::vector<Duration>& alike = alike_[{t.kind, t.name}];
@@ -120,7 +120,7 @@ class Finder {
     return std::min(Median(t.kind == TaskKind::kCall ? calls_ : ops_), p.time);
   }
 
-  bool GpuIdle(const Piece& p) const {
+  bool GpuIdle(const HostPiece& p) const {
     const Task& t = graph_.task(p.task);
     const Instant begin = p.gap ? t.recorded_start + t.duration : t.recorded_start;
     const Window stretch{0, begin, begin + p.time};
@@ -133,14 +133,14 @@ class Finder {
 
   void SortByTime() {
     std::stable_sort(pieces_.begin(), pieces_.end(),
-                     [](const Piece& a, const Piece& b) { return a.time > b.time; });
+                     [](const HostPiece& a, const HostPiece& b) { return a.time > b.time; });
   }
 
   void FindInWindow() {
     SortByTime();
     Duration rest = out_.time;
-    std::vector<Piece> slow;
-    for (const Piece& p : pieces_) {
+    std::vector<HostPiece> slow;
+    for (const HostPiece& p : pieces_) {
       const Duration usual = Usual(p);
       const bool call = graph_.task(p.task).kind == TaskKind::kCall && !p.gap;
       if (p.time - usual >= (rest - p.time).Scaled(kOfRest) && GpuIdle(p)) {
@@ -151,14 +151,14 @@ class Finder {
       }
     }
     if (out_.all.empty()) return;
-    for (const Piece& p : slow) Add(p, Usual(p));
+    for (const HostPiece& p : slow) Add(p, Usual(p));
   }
 
   void FindAmongSteps() {
     if (steps_ < kLeastSteps) return;
     const Duration step = out_.time / static_cast<int64_t>(steps_);
-    std::map<std::pair<TaskKind, NameId>, std::vector<Piece>> slow;
-    for (const Piece& p : pieces_) {
+    std::map<std::pair<TaskKind, NameId>, std::vector<HostPiece>> slow;
+    for (const HostPiece& p : pieces_) {
       const Task& t = graph_.task(p.task);
       const Duration usual = Usual(p);
       if (p.time < usual * kTimesUsual || p.time - usual < step.Scaled(kOfStep)) continue;
@@ -169,15 +169,15 @@ class Finder {
     }
     for (const auto& [key, found] : slow) {
       const uint16_t first = graph_.task(found.front().task).step;
-      const bool one = std::all_of(found.begin(), found.end(), [&](const Piece& p) {
+      const bool one = std::all_of(found.begin(), found.end(), [&](const HostPiece& p) {
         return graph_.task(p.task).step == first;
       });
       if (!one) continue;
-      for (const Piece& p : found) Add(p, Usual(p));
+      for (const HostPiece& p : found) Add(p, Usual(p));
     }
   }
 
-  void Add(const Piece& p, Duration usual) {
+  void Add(const HostPiece& p, Duration usual) {
     Stall s{.task = p.task, .gap = p.gap, .what = {}, .time = p.time, .kept = usual};
     const Task& t = graph_.task(p.task);
     const Scope* scope = graph_.ScopeOf(p.task);
@@ -203,7 +203,7 @@ class Finder {
   bool one_step_ = true;
   size_t steps_ = 1;
   std::vector<bool> counts_;  // by step
-  std::vector<Piece> pieces_;
+  std::vector<HostPiece> pieces_;
   std::vector<Interval> busy_;  // the GPU, as recorded
   std::map<std::pair<TaskKind, NameId>, std::vector<Duration>> alike_;
   std::vector<Duration> calls_, ops_;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kWorthNaming = 0.2;
 
-double Mean(const std::vector<double>& values) {
+double MeanTime(const std::vector<double>& values) {
   double sum = 0;
   for (double v : values) sum += v;
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
@@ -49,13 +49,13 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
       if (!own_gap) add(false, NameId::None(), t.step, t.gap);
     }
   }
-  const double mean = Mean(length);
+  const double mean = MeanTime(length);
   double variance = 0;
   for (double l : length) variance += (l - mean) * (l - mean);
   if (variance <= 0) return std::nullopt;
   std::optional<UnequalWork> best;
   for (const auto& [key, steps] : work) {
-    const double middle = Mean(steps);
+    const double middle = MeanTime(steps);
     double together = 0;
     for (size_t i = 0; i < steps.size(); ++i) together += (steps[i] - middle) * (length[i] - mean);
     const double share = together / variance;
