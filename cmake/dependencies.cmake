@@ -6,7 +6,7 @@ find_package(fmt REQUIRED)
 find_package(Protobuf REQUIRED)
 find_package(Boost REQUIRED)  # headers only: Boost.Graph
 find_package(PkgConfig REQUIRED)
-set(DAYDREAM_PKG_CONFIG ZSTD=libzstd ISAL=libisal RE2=re2 YAML=yaml-cpp)
+set(DAYDREAM_PKG_CONFIG ZSTD=libzstd ISAL=libisal SQLITE=sqlite3 RE2=re2 YAML=yaml-cpp)
 foreach(item ${DAYDREAM_PKG_CONFIG})
   string(REPLACE "=" ";" item ${item})
   list(GET item 0 name)

@@ -204,8 +204,12 @@ const std::map<std::string, std::map<std::string, std::set<std::string>>>& MayIn
         {"optimizations", {"edits", "analysis", "core"}},
         {"scenario", {"optimizations", "edits", "analysis", "core"}}}},
       {"trace",
-       {{"", {"bytes"}},  // an importer is handed a source of bytes
+       // An importer is handed a source of bytes, or the tables of an SQLite file.
+       {{"", {"bytes", "foreign", "sqlite"}},
         {"bytes", {}},
+        {"sqlite", {"bytes"}},
+        {"nsys", {"recording", "sqlite", "json", "bytes"}},
+        {"rocprof", {"sqlite", "json", "bytes"}},
         {"json", {"bytes"}},
         {"kineto", {"json", "bytes"}},
         {"recording", {}},

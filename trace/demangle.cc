@@ -7,11 +7,9 @@
 
 namespace daydream {
 
-std::string Demangle(std::string_view name) {
-  // libkineto's limit (Demangle.cpp).
-  constexpr size_t kLongest = 1024;
+std::string Demangle(std::string_view name, size_t longest) {
   std::string text(name);
-  if (!name.starts_with("_Z") || name.size() > kLongest) return text;
+  if (!name.starts_with("_Z") || name.size() > longest) return text;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> readable(
       abi::__cxa_demangle(text.c_str(), nullptr, nullptr, &status), &std::free);

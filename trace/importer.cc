@@ -3,7 +3,8 @@
 #include <array>
 #include <utility>
 
-#include "base/text.h"
+#include "trace/foreign/formats.h"
+#include "trace/sqlite/database.h"
 
 namespace daydream {
 namespace {
@@ -13,40 +14,6 @@ constexpr const Importer* kImporters[] = {
 #include "trace/importers.def"
 #undef IMPORTER
 };
-
-// Formats that are recognised only to say what to do about them.
-struct UnsupportedFormat {
-  std::string_view name;
-  bool (*sniff)(std::string_view head);
-  std::string_view fix;
-};
-
-constexpr UnsupportedFormat kUnsupported[] = {
-    {"an SQLite file (Nsight Systems export)",
-     [](std::string_view head) { return head.substr(0, 15) == "SQLite format 3"; },
-     "record with the PyTorch profiler: prof.export_chrome_trace(\"trace.json.gz\")"},
-    {"an Nsight Systems report (.nsys-rep)",
-     [](std::string_view head) {
-       return head.substr(0, 8) == std::string_view("NVIDIA\0\0", 8) ||
-              head.substr(0, 9) == "QDSTRM_FI";
-     },
-     "record with the PyTorch profiler: prof.export_chrome_trace(\"trace.json.gz\")"},
-    {"a PyTorch execution trace (Chakra schema)",
-     [](std::string_view head) {
-       return Contains(head, "\"schema\"") && Contains(head, "\"nodes\"") &&
-              !Contains(head, "\"traceEvents\"");
-     },
-     "name the profiler's own trace of the same run: the file with \"traceEvents\""},
-};
-
-absl::Status UnsupportedError(const UnsupportedFormat& format, const std::string& name) {
-  return MakeStatus(absl::StatusCode::kUnimplemented,
-                    {.code = "E0204",
-                     .what = fmt::format("this is {}, which is not supported yet", format.name),
-                     .where = name,
-                     .why = "no importer reads this format",
-                     .fix = std::string(format.fix)});
-}
 
 absl::Status UnknownFormatError(const std::string& name) {
   std::string known;
@@ -62,34 +29,99 @@ absl::Status UnknownFormatError(const std::string& name) {
                      .fix = "record with prof.export_chrome_trace(\"trace.json.gz\")"});
 }
 
+absl::Status NotThisFormatError(const Importer& importer, const std::string& name) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0203",
+                     .what = fmt::format("this is no {}", importer.summary),
+                     .where = name,
+                     .why = fmt::format("--from {} was asked for", importer.name),
+                     .fix = "leave --from away: the format is told from the content"});
+}
+
+// Names of tables say which program wrote a file; what is in them is nobody's business.
+absl::Status UnknownTablesError(const SqliteFile& file) {
+  constexpr size_t kShown = 4;
+  std::string tables;
+  size_t shown = 0;
+  for (const std::string& table : file.tables()) {
+    if (shown++ == kShown) break;
+    tables += fmt::format("{}{}", tables.empty() ? "" : ", ", table);
+  }
+  if (file.tables().size() > kShown) {
+    tables += fmt::format(" and {} others", file.tables().size() - kShown);
+  }
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0203",
+       .what = file.tables().empty() ? "this SQLite file has no tables"
+                                     : "this SQLite file is no trace that is known",
+       .where = file.name(),
+       .why = file.tables().empty() ? "the export stopped before it wrote anything"
+                                    : fmt::format("its tables are {}", tables),
+       .fix = "export the report: nsys export --type sqlite --output NAME.sqlite NAME.nsys-rep"});
+}
+
 absl::StatusOr<const Importer*> ChooseImporter(ByteSource& source, std::string_view from) {
   if (from != "auto") {
-    if (const Importer* importer = FindImporter(from)) return importer;
+    const Importer* importer = FindImporter(from);
+    if (importer != nullptr && importer->import != nullptr) return importer;
+    if (importer != nullptr) return NotThisFormatError(*importer, source.name());
     Diagnostic d = DiagnosticOf(UnknownFormatError(source.name()));
     d.what = fmt::format("there is no input format named '{}'", from);
     return MakeStatus(absl::StatusCode::kInvalidArgument, d);
   }
   DD_ASSIGN_OR_RETURN(std::string_view head, source.Peek());
-  constexpr size_t kHeadBytes = 4096;
+  constexpr size_t kHeadBytes = 4096, kForeignBytes = 65536;
+  const std::string_view beginning = head.substr(0, kForeignBytes);
   head = head.substr(0, kHeadBytes);
-  for (const UnsupportedFormat& format : kUnsupported) {
-    if (format.sniff(head)) return UnsupportedError(format, source.name());
+  if (const ForeignFormat* format = FindForeign(beginning)) {
+    return ForeignError(*format, beginning, source.name());
   }
   for (const Importer* importer : kImporters) {
-    if (importer->sniff(head)) return importer;
+    if (importer->sniff != nullptr && importer->sniff(head)) return importer;
   }
   return UnknownFormatError(source.name());
+}
+
+// What the tables of an SQLite file say about who wrote it.
+absl::StatusOr<const Importer*> ChooseByTables(const SqliteFile& file, std::string_view from) {
+  for (const Importer* importer : kImporters) {
+    const bool wanted = from == "auto" || from == importer->name;
+    if (wanted && importer->sniff_tables != nullptr && importer->sniff_tables(file)) {
+      return importer;
+    }
+  }
+  return UnknownTablesError(file);
+}
+
+void BeginProvenance(const Importer& importer, const std::string& source, TraceBuilder& builder) {
+  Provenance& provenance = builder.provenance();
+  provenance.importer = importer.name;
+  provenance.format = importer.summary;
+  provenance.source = source;
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> ImportSqlite(ByteSource& source,
+                                                          const ImportOptions& options,
+                                                          std::string_view from) {
+  DD_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteFile> file, SqliteFile::Open(source));
+  DD_ASSIGN_OR_RETURN(const Importer* importer, ChooseByTables(*file, from));
+  TraceBuilder builder;
+  BeginProvenance(*importer, source.name(), builder);
+  DD_RETURN_IF_ERROR(importer->import_tables(*file, options, builder));
+  return builder.Build();
 }
 
 absl::StatusOr<std::shared_ptr<const Trace>> Import(ByteSource& source,
                                                     const ImportOptions& options,
                                                     std::string_view from) {
+  DD_ASSIGN_OR_RETURN(std::string_view head, source.Peek());
+  const Importer* named = from == "auto" ? nullptr : FindImporter(from);
+  const bool tables = named == nullptr ? from == "auto" : named->import_tables != nullptr;
+  if (tables && IsSqlite(head)) return ImportSqlite(source, options, from);
   DD_ASSIGN_OR_RETURN(const Importer* importer, ChooseImporter(source, from));
   TraceBuilder builder;
-  Provenance& provenance = builder.provenance();
-  provenance.importer = importer->name;
-  provenance.format = importer->summary;
-  provenance.source = source.name();
+  BeginProvenance(*importer, source.name(), builder);
   DD_RETURN_IF_ERROR(importer->import(source, options, builder));
   return builder.Build();
 }

@@ -1,6 +1,6 @@
-// Trace importers: a folder each (kineto/, ddtrace/), one line each in
-// importers.def. An importer recognises its format from the first bytes and reads the rest as a
-// stream; decompression and file access live in trace/bytes/source.h, once, in front of all.
+// Trace importers: one folder each, one line each in importers.def. An importer recognises its
+// format from the first bytes, or from the tables of an SQLite file, and reads the rest; unpacking
+// and file access live in trace/bytes/source.h and trace/sqlite/database.h, once, in front of all.
 #pragma once
 
 #include <functional>
@@ -26,13 +26,20 @@ struct ImportOptions {
   std::function<void(int64_t consumed, int64_t total)> progress;
 };
 
+class SqliteFile;
+
 struct Importer {
   std::string_view name;     // "kineto"
   std::string_view summary;  // "PyTorch profiler JSON (Chrome trace format)"
   // True when `head` (up to the first 4 KiB, uncompressed) is this format. No side effects.
-  bool (*sniff)(std::string_view head);
+  bool (*sniff)(std::string_view head) = nullptr;
   // Reads all of `source` into `builder`. On error the builder is to be thrown away.
-  absl::Status (*import)(ByteSource& source, const ImportOptions& options, TraceBuilder& builder);
+  absl::Status (*import)(ByteSource& source, const ImportOptions& options,
+                         TraceBuilder& builder) = nullptr;
+  // The same for formats that are SQLite files, instead of the two above.
+  bool (*sniff_tables)(const SqliteFile& file) = nullptr;
+  absl::Status (*import_tables)(SqliteFile& file, const ImportOptions& options,
+                                TraceBuilder& builder) = nullptr;
 };
 
 // All importers, in the order of importers.def.

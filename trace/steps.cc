@@ -12,6 +12,7 @@
 #include "base/median.h"
 #include "trace/range_names.h"
 #include "trace/step_launches.h"
+#include "trace/step_names.h"
 
 namespace daydream {
 namespace {
@@ -262,6 +263,12 @@ Steps FindMarks(const Trace& trace, std::span<const Launch> launches) {
   if (const MarkGroup* g = Largest(groups, "ProfilerStep#", 1)) {
     return FromRanges(trace, *g, StepMethod::kProfilerStep);
   }
+  const MarkGroup* numbered = nullptr;
+  for (const MarkGroup& group : groups) {
+    if (group.rows.size() < 2 || !IsStepName(trace.EventName(group.rows[0]))) continue;
+    if (numbered == nullptr || group.rows.size() > numbered->rows.size()) numbered = &group;
+  }
+  if (numbered != nullptr) return FromRanges(trace, *numbered, StepMethod::kAnnotation);
   if (const MarkGroup* g = Largest(groups, "Optimizer.step", 2)) return FromOptimizer(trace, *g);
   if (const MarkGroup* g = Largest(groups, "enumerate(DataLoader)", 2)) {
     return FromLoader(trace, *g);

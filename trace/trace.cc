@@ -21,7 +21,7 @@ size_t Trace::MemoryBytes() const {
   size_t columns = Bytes(start) + Bytes(duration) + Bytes(lane) + Bytes(name) + Bytes(kind) +
                    Bytes(correlation) + Bytes(detail);
   size_t tables = Bytes(kernels) + Bytes(copies) + Bytes(ops) + Bytes(collectives) + Bytes(syncs) +
-                  Bytes(allocations);
+                  Bytes(allocations) + Bytes(dependencies);
   return columns + tables + Bytes(lanes) + Bytes(lane_begin) + names->MemoryBytes();
 }
 

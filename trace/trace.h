@@ -123,6 +123,12 @@ struct Allocation {
   friend bool operator==(const Allocation&, const Allocation&) = default;
 };
 
+// One event needs what another has made: an argument of an op, a job for a thread.
+struct DataDependency {
+  uint32_t producer = 0, consumer = 0;  // rows
+  friend bool operator==(const DataDependency&, const DataDependency&) = default;
+};
+
 struct Device {
   int32_t id = 0;
   std::string name;  // "NVIDIA A100-SXM4-40GB"; empty when not recorded
@@ -133,6 +139,8 @@ struct Device {
   int32_t max_threads_per_multiprocessor = 0;
   int64_t registers_per_multiprocessor = 0;
   int64_t shared_memory_per_multiprocessor = 0;
+  int64_t clock_khz = 0;              // 0 = not recorded, as above
+  int64_t memory_bandwidth_kbps = 0;  // thousand bytes a second
 };
 
 // A process group member whose events are in this trace.
@@ -172,6 +180,13 @@ struct Provenance {
   uint64_t input_events = 0;                                  // events in the input, kept or not
   // what is not a row (or was repaired); rows() + non-repairs = input
   std::vector<ImportCount> counts;
+  // Parts of the input that nothing was taken from, and how many rows they have: no input events.
+  std::vector<std::pair<std::string, uint64_t>> tables_not_read;
+  // The recorder notes neither waits nor calls that wait: nothing says when the CPU stood still.
+  bool no_waits = false;
+  // Rows are planned, not measured: their starts follow from durations and dependencies, which hold
+  // every order that there is.
+  bool planned = false;
   RecordingCost cost;  // recordings of `daydream trace`
 };
 
@@ -197,6 +212,7 @@ struct Trace {
   std::vector<SyncDetail> syncs;
 
   std::vector<Allocation> allocations;  // by time
+  std::vector<DataDependency> dependencies;  // by consumer; empty: not recorded
   std::vector<Device> devices;
   std::vector<Rank> ranks;  // at least one
   // Clock reading of Instant 0 in the input (its own clock), so that ranks can be aligned.

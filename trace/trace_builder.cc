@@ -199,6 +199,7 @@ void TraceBuilder::FillLane(std::span<const uint32_t> rows, size_t first, Instan
   for (size_t k = 0; k < keys_.size(); ++k) {
     const Row& row = RowAt(keys_[k].row);
     size_t to = first + k;
+    if (!place_.empty()) place_[keys_[k].row] = static_cast<uint32_t>(to);
     trace_.start[to] = Instant{row.start.ns - origin.ns};
     trace_.duration[to] = row.duration;
     trace_.lane[to] = LaneId(row.lane);
@@ -209,11 +210,29 @@ void TraceBuilder::FillLane(std::span<const uint32_t> rows, size_t first, Instan
   }
 }
 
+void TraceBuilder::FinishDependencies() {
+  std::vector<DataDependency>& all = trace_.dependencies;
+  std::erase_if(all, [&](const DataDependency& d) {
+    return d.producer >= rows_ || d.consumer >= rows_ || d.producer == d.consumer;
+  });
+  for (DataDependency& d : all) d = {place_[d.producer], place_[d.consumer]};
+  std::sort(all.begin(), all.end(), [](const DataDependency& a, const DataDependency& b) {
+    return std::tie(a.consumer, a.producer) < std::tie(b.consumer, b.producer);
+  });
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+}
+
+void TraceBuilder::AddTableNotRead(std::string name, uint64_t rows) {
+  if (rows > 0) trace_.provenance.tables_not_read.emplace_back(std::move(name), rows);
+}
+
 void TraceBuilder::FinishProvenance() {
   if (trace_.ranks.empty()) trace_.ranks.push_back({});
   auto& software = trace_.provenance.software;
   std::sort(software.begin(), software.end());
   software.erase(std::unique(software.begin(), software.end()), software.end());
+  auto& tables = trace_.provenance.tables_not_read;
+  std::sort(tables.begin(), tables.end());
   std::sort(trace_.devices.begin(), trace_.devices.end(),
             [](const Device& a, const Device& b) { return a.id < b.id; });
   for (CountState& state : counts_) {
@@ -237,15 +256,18 @@ absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
   for (uint32_t i = 1; i < rows_; ++i) origin = std::min(origin, RowAt(i).start);
   std::vector<uint32_t> grouped = GroupByLane();
   SizeColumns();
+  if (!trace_.dependencies.empty()) place_.resize(rows_);
   for (size_t l = 0; l < trace_.lanes.size(); ++l) {
     size_t begin = trace_.lane_begin[l], end = trace_.lane_begin[l + 1];
     FillLane(std::span(grouped).subspan(begin, end - begin), begin, origin);
   }
+  FinishDependencies();
   for (Allocation& a : trace_.allocations) a.at = Instant{a.at.ns - origin.ns};
   std::stable_sort(trace_.allocations.begin(), trace_.allocations.end(),
                    [](const Allocation& a, const Allocation& b) { return a.at < b.at; });
   trace_.clock_origin_ns = clock_base_ns_ + origin.ns;
   FinishProvenance();
+  if (finish_) finish_(trace_);
   auto trace = std::make_shared<const Trace>(std::move(trace_));
   *this = TraceBuilder();
   return trace;

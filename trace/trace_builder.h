@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,6 +38,9 @@ class TraceBuilder {
   void NameLane(LaneId lane, std::string_view name);
   void SetStreamType(LaneId lane, StreamType type) { trace_.lanes[lane.index()].stream = type; }
   const Lane& lane(LaneId lane) const { return trace_.lanes[lane.index()]; }
+  // For importers that learn late which rank or device a lane belongs to. AddLane() goes on to find
+  // it by what it was made with.
+  void SetLane(LaneId lane, const Lane& to) { trace_.lanes[lane.index()] = to; }
   // REQUIRES: duration >= 0. Amortised O(1).
   void AddEvent(const Event& event);
 
@@ -50,6 +54,10 @@ class TraceBuilder {
 
   // Its time is on the input's own clock, like that of events.
   void AddAllocation(const Allocation& a) { trace_.allocations.push_back(a); }
+  // The `consumer`-th event added (from 0) reads what the `producer`-th has written.
+  void AddDependency(uint32_t producer, uint32_t consumer) {
+    trace_.dependencies.push_back({producer, consumer});
+  }
   void AddDevice(Device device);
   void SetRank(int32_t rank, int32_t world_size);
   // One more rank of a trace that holds several.
@@ -60,6 +68,11 @@ class TraceBuilder {
   // sum "rows + counts = input events" right). Equal `what` add up.
   void Count(std::string_view what, std::string_view reason, bool loss, uint64_t n = 1,
              int64_t byte = -1, bool count_as_event = true);
+
+  // A table of the input that nothing is taken from. Without rows it is not worth telling.
+  void AddTableNotRead(std::string name, uint64_t rows);
+  // `finish` gets the rows in their order, before anybody else sees them.
+  void WhenBuilt(std::function<void(Trace&)> finish) { finish_ = std::move(finish); }
 
   Provenance& provenance() { return trace_.provenance; }
   size_t events() const { return rows_; }
@@ -118,6 +131,7 @@ class TraceBuilder {
   // Leaves keys_ sorted.
   void SortKeys();
   void FillLane(std::span<const uint32_t> rows, size_t first, Instant origin);
+  void FinishDependencies();
   void FinishProvenance();
 
   Trace trace_;
@@ -137,6 +151,8 @@ class TraceBuilder {
   absl::flat_hash_map<std::string, size_t> count_ids_;
   std::vector<CountState> counts_;
   int64_t clock_base_ns_ = 0;
+  std::vector<uint32_t> place_;  // rows by input order; only where there are dependencies
+  std::function<void(Trace&)> finish_;
 };
 
 }  // namespace daydream

@@ -293,11 +293,30 @@ TEST(Importer, NamesWhatItKnowsAndWhatItDoesNot) {
   auto code = [](std::string_view bytes) { return DiagnosticOf(ImportBytes(bytes, "t").status()); };
   EXPECT_EQ(code("hello, world").code, "E0203");
   EXPECT_NE(code("hello, world").why.find("kineto"), std::string::npos);
-  EXPECT_EQ(code(std::string_view("SQLite format 3\0...", 19)).code, "E0204");
+  EXPECT_EQ(code(std::string_view("SQLite format 3\0...", 19)).code, "E0230");
   EXPECT_EQ(code(R"({"schema": "1.0.1", "pid": 1, "nodes": []})").code, "E0204");
   EXPECT_EQ(code(R"({"some": "json"})").code, "E0211");
   EXPECT_EQ(code(R"({"traceEvents": []})").code, "E0211");
   EXPECT_EQ(DiagnosticOf(ImportBytes("{}", "t", {}, "nsys").status()).code, "E0203");
+}
+
+TEST(ImportKineto, QueuesOfOtherGpusAreStreams) {
+  auto trace = ImportText(R"({"traceEvents": [
+    {"ph": "X", "cat": "xpu_runtime", "name": "urEnqueueKernelLaunch", "pid": 1, "tid": 2,
+     "ts": 1, "dur": 2, "args": {"correlation": 5}},
+    {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": "queue", "ts": 4, "dur": 6,
+     "args": {"correlation": 5, "device": 0, "sycl queue": 3, "l0 queue": "0x7f"}},
+    {"ph": "X", "cat": "kernel", "name": "copy", "pid": 0, "tid": "queue", "ts": 20, "dur": 6,
+     "args": {"correlation": 6, "device": 0, "l0 queue": "0x7f"}}]})");
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  std::vector<int64_t> streams;
+  for (const Lane& lane : (*trace)->lanes) {
+    if (lane.kind == LaneKind::kStream) streams.push_back(lane.number);
+  }
+  ASSERT_EQ(streams.size(), 2u);
+  EXPECT_EQ(streams[0], 3);
+  EXPECT_NE(streams[1], 3);
+  EXPECT_EQ((*trace)->rows(), 3u);
 }
 
 }  // namespace

@@ -70,10 +70,10 @@ inline std::string LaneText(const Trace& t, const Lane& lane) {
 }
 
 inline std::string DeviceText(const Device& d) {
-  return fmt::format("{} {} {} {}.{} {} {} {} {} {}", d.id, d.name, d.memory_bytes, d.compute_major,
-                     d.compute_minor, d.multiprocessors, d.warp_size,
+  return fmt::format("{} {} {} {}.{} {} {} {} {} {} {} {}", d.id, d.name, d.memory_bytes,
+                     d.compute_major, d.compute_minor, d.multiprocessors, d.warp_size,
                      d.max_threads_per_multiprocessor, d.registers_per_multiprocessor,
-                     d.shared_memory_per_multiprocessor);
+                     d.shared_memory_per_multiprocessor, d.clock_khz, d.memory_bandwidth_kbps);
 }
 
 inline std::string ProvenanceText(const Provenance& p) {
@@ -84,6 +84,8 @@ inline std::string ProvenanceText(const Provenance& p) {
     text += fmt::format("\n{} {} {} {} {} {}", c.what, c.count, c.loss, c.reason, c.first_byte,
                         c.repair);
   }
+  for (const auto& [name, rows] : p.tables_not_read) text += fmt::format("\n{}: {}", name, rows);
+  text += fmt::format("\nno waits {} planned {}", p.no_waits, p.planned);
   text += fmt::format("\ncost {} {} {} {}", p.cost.steps_with, p.cost.with.ns, p.cost.steps_without,
                       p.cost.without.ns);
   return text;
@@ -125,6 +127,7 @@ inline std::string TraceDifference(const Trace& a, const Trace& b) {
     if (left != right) return fmt::format("row {}: {}\nagainst {}", row, left, right);
   }
   if (a.allocations != b.allocations) return "allocations";
+  if (a.dependencies != b.dependencies) return "dependencies";
   return "";
 }
 

@@ -3,6 +3,7 @@
 #include "tools/input/input.h"
 #include "tools/input/rank_input.h"
 #include "trace/ddtrace/writer.h"
+#include "trace/foreign/facts.h"
 #include "trace/steps.h"
 
 namespace daydream {
@@ -18,7 +19,8 @@ constexpr Flag kFlags[] = {
 
 // "run.pt.trace.json.gz" -> "run.ddtrace".
 std::string DefaultOutput(std::string name) {
-  for (std::string_view ending : {".gz", ".zst", ".json", ".trace", ".pt"}) {
+  for (std::string_view ending :
+       {".gz", ".zst", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep"}) {
     if (name.size() > ending.size() && name.ends_with(ending)) {
       name.resize(name.size() - ending.size());
     }
@@ -26,7 +28,27 @@ std::string DefaultOutput(std::string name) {
   return name + ".ddtrace";
 }
 
+// What can be read, who writes it, and how to record it best.
+std::string ListOfFormats() {
+  std::string out;
+  for (const FormatFacts& facts : AllFormatFacts()) {
+    out += fmt::format("{}\n  written by   {}\n  record with  {}\n  answers      {}\n", facts.name,
+                       facts.writer, facts.record, facts.answers);
+  }
+  return out;
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  if (args.Get("--from") == "list") {
+    DD_RETURN_IF_ERROR(session.WriteResult(args, ListOfFormats()));
+    return Exit::kOk;
+  }
+  if (args.positional().empty()) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0107",
+                       .what = "which trace?",
+                       .fix = "daydream import TRACE..., or daydream import --from list"});
+  }
   std::string input = args.positional()[0];
   DD_ASSIGN_OR_RETURN(std::shared_ptr<const Trace> trace,
                       ReadTraces(args.positional(), args, session));
@@ -64,10 +86,11 @@ traces, are the ranks of one run: they become one trace, with their clocks align
     .examples =
         "daydream import run.pt.trace.json.gz -o run.ddtrace\n"
         "zcat run.json.gz | daydream import - -o run.ddtrace\n"
+        "daydream import --from list\n"
         "daydream import run.rank0.ddtrace run.rank1.ddtrace -o run.ddtrace",
     .flags = kFlags,
     .reads_traces = true,
-    .min_inputs = 1,
+    .min_inputs = 0,  // --from list needs none
     .max_inputs = static_cast<size_t>(-1),
     .run = Run,
 };

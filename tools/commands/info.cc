@@ -203,13 +203,35 @@ void DescribeLanes(const Trace& t, Sheet& sheet) {
   if (shown > kShown) sheet.Line("", fmt::format("{} more", shown - kShown));
 }
 
+// Generated traces had no input.
+uint64_t InputEvents(const Trace& t) {
+  return std::max<uint64_t>(t.provenance.input_events, t.rows());
+}
+
+// Calls that wait are calls.
+bool RecordsWaits(const Facts& f) {
+  const auto count = [&](EventKind k) { return f.counts[static_cast<size_t>(k)]; };
+  return !f.trace->provenance.no_waits && count(EventKind::kCall) + count(EventKind::kSync) > 0;
+}
+
+// Lists of names for numbers are in every file of Nsight Systems.
+void DescribeTables(const Trace& t, Sheet& sheet) {
+  constexpr size_t kShown = 6;
+  std::string text;
+  size_t shown = 0;
+  for (const auto& [name, rows] : t.provenance.tables_not_read) {
+    if (name.starts_with("ENUM_") || ++shown > kShown) continue;
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", name, Plural(rows, "row"));
+  }
+  if (shown > kShown) text += fmt::format(" and {} others", shown - kShown);
+  if (!text.empty()) sheet.Line("not read", text);
+}
+
 void DescribeEvents(const Facts& f, Sheet& sheet) {
   const Trace& t = *f.trace;
   auto count = [&](EventKind k) { return f.counts[static_cast<size_t>(k)]; };
-  // Generated traces had no input.
-  uint64_t input = std::max<uint64_t>(t.provenance.input_events, t.rows());
-  sheet.Line("events",
-             fmt::format("{} kept of {} in the input", FormatCount(t.rows()), FormatCount(input)));
+  sheet.Line("events", fmt::format("{} kept of {} in the input", FormatCount(t.rows()),
+                                   FormatCount(InputEvents(t))));
   sheet.Line("", fmt::format("GPU: {}, {}, {}, {}", Plural(count(EventKind::kKernel), "kernel"),
                              Plural(count(EventKind::kMemcpy), "copy record"),
                              Plural(count(EventKind::kMemset), "memset"),
@@ -219,8 +241,15 @@ void DescribeEvents(const Facts& f, Sheet& sheet) {
                              Plural(count(EventKind::kAnnotation), "annotation"),
                              Plural(count(EventKind::kFrame), "Python frame")));
   for (const ImportCount& c : t.provenance.counts) {
-    sheet.Line(c.loss ? "lost" : "not kept", fmt::format("{} {}{}{}", FormatCount(c.count), c.what,
-                                                         c.reason.empty() ? "" : ": ", c.reason));
+    sheet.Line(c.loss     ? "lost"
+               : c.repair ? "note"
+                          : "not kept",
+               fmt::format("{} {}{}{}", FormatCount(c.count), c.what, c.reason.empty() ? "" : ": ",
+                           c.reason));
+  }
+  DescribeTables(t, sheet);
+  if (!RecordsWaits(f)) {
+    sheet.Line("waits", "not recorded: nothing says when the CPU stood still for the GPU");
   }
 }
 
@@ -309,19 +338,29 @@ void WriteTrace(const Facts& f, JsonWriter& json) {
   }
   json.EndObject();
   json.Key("lanes").UInt(t.lanes.size());
-  json.Key("input_events").UInt(t.provenance.input_events).Key("events").UInt(t.rows());
+  json.Key("input_events").UInt(InputEvents(t)).Key("events").UInt(t.rows());
   json.Key("events_by_kind").BeginObject();
   constexpr std::string_view kKinds[] = {"op",     "annotation", "frame",  "call",
                                          "kernel", "memcpy",     "memset", "sync"};
   for (size_t i = 0; i < 8; ++i) json.Key(kKinds[i]).UInt(f.counts[i]);
   json.EndObject();
-  json.Key("skipped").BeginArray();
-  for (const ImportCount& c : t.provenance.counts) {
-    json.BeginInlineObject().Key("what").String(c.what).Key("count").UInt(c.count);
-    json.Key("loss").Bool(c.loss).Key("reason").String(c.reason);
-    json.Key("first_byte").Int(c.first_byte).EndObject();
+  // What became no event, and what became one with a repair: the first and the events are all.
+  for (bool repaired : {false, true}) {
+    json.Key(repaired ? "repaired" : "skipped").BeginArray();
+    for (const ImportCount& c : t.provenance.counts) {
+      if (c.repair != repaired) continue;
+      json.BeginInlineObject().Key("what").String(c.what).Key("count").UInt(c.count);
+      json.Key("loss").Bool(c.loss).Key("reason").String(c.reason);
+      json.Key("first_byte").Int(c.first_byte).EndObject();
+    }
+    json.EndArray();
+  }
+  json.Key("tables_not_read").BeginArray();
+  for (const auto& [name, rows] : t.provenance.tables_not_read) {
+    json.BeginInlineObject().Key("name").String(name).Key("rows").UInt(rows).EndObject();
   }
   json.EndArray();
+  json.Key("waits").String(RecordsWaits(f) ? "recorded" : "not recorded");
 }
 
 void WriteSteps(const Facts& f, JsonWriter& json) {

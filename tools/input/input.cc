@@ -5,8 +5,10 @@
 
 #include "graph/step_windows.h"
 #include "report/text/format.h"
+#include "tools/input/convert.h"
 #include "tools/input/rank_input.h"
 #include "trace/importer.h"
+#include "trace/join/execution_links.h"
 #include "trace/join/execution_trace.h"
 
 namespace daydream {
@@ -81,6 +83,14 @@ absl::StatusOr<uint64_t> ParseCount(std::string_view flag, std::string_view text
 
 namespace {
 
+absl::StatusOr<std::shared_ptr<const Trace>> ImportReport(const std::string& path,
+                                                          const ImportOptions& options,
+                                                          Session& session) {
+  DD_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Make());
+  DD_ASSIGN_OR_RETURN(const std::string exported, ExportReport(path, folder, session));
+  return ImportFile(exported, options, "nsys");
+}
+
 absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& path, const Args& args,
                                                           Session& session) {
   ImportOptions options;
@@ -101,10 +111,20 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& pat
          .what = fmt::format("--from cannot be '{}'{}", from, DidYouMean(from, names)),
          .fix = fmt::format("--from {}", OrList(names))});
   }
-  auto trace = ImportFile(path, options, from);
+  auto trace = args.Has("--convert") && IsReport(path) ? ImportReport(path, options, session)
+                                                       : ImportFile(path, options, from);
   session.EndProgress();
   if (!trace.ok()) return WithCode(trace.status(), "E0201");
   WarnAboutLosses(path, **trace, session);
+  if (args.Has("--et")) {
+    const std::string path(args.Get("--et"));
+    LinksFound links;
+    DD_ASSIGN_OR_RETURN(trace, WithDependenciesOf(*trace, path, &links));
+    session.Note(fmt::format("{} of {} nodes of {} are in the profile, {}; {} between ops",
+                             links.linked, links.nodes, path,
+                             links.rounds == 1 ? "once" : fmt::format("{} times", links.rounds),
+                             Plural(links.dependencies, "data link")));
+  }
   if (!args.Has("--shapes")) return trace;
   ShapesFound found;
   DD_ASSIGN_OR_RETURN(auto with, WithShapesOf(*trace, std::string(args.Get("--shapes")), &found));

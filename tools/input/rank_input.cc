@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "report/text/format.h"
+#include "trace/foreign/formats.h"
 #include "trace/join/ranks.h"
 
 namespace daydream {
@@ -69,12 +70,14 @@ absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folde
   std::sort(files.begin(), files.end());
   std::vector<std::string> traces = FilesEndingIn(files, {".ddtrace"});
   if (traces.empty()) traces = FilesEndingIn(files, {".json", ".json.gz", ".json.zst"});
+  if (traces.empty()) traces = FilesEndingIn(files, {".sqlite"});
   if (!traces.empty()) return traces;
+  DD_RETURN_IF_ERROR(CheckFolder(folder));
   return MakeStatus(absl::StatusCode::kNotFound,
                     {.code = "E0430",
                      .what = "this folder holds no trace",
                      .where = folder,
-                     .why = "no name in it ends in .ddtrace, .json, .json.gz or .json.zst",
+                     .why = "no name in it ends in .ddtrace, .json, .json.gz, .json.zst or .sqlite",
                      .fix = "name the folder with the traces of one run, or one trace"});
 }
 

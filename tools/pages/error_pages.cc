@@ -54,9 +54,9 @@ round, or give each an --opt of its own to compare them.)"},
     {"E0203", "the format of this file is not known",
      R"(The first bytes match none of the formats that daydream reads; `daydream --version -v` lists
 them. --from NAME skips the detection.)"},
-    {"E0204", "a known format that is not supported yet",
+    {"E0204", "a known format that is not read",
      R"(The file was recognised, but nothing here reads it. The message names a file of the same run
-or an export that would do.)"},
+or the command that exports one that is read.)"},
     {"E0205", "the compressed data ends early",
      R"(The file was cut off, often because the program ended while it was written. What was
 intact is used where the format allows it, and the loss is counted.)"},
@@ -91,6 +91,19 @@ chunks are read and the loss is counted.)"},
     {"E0224", "too many events of this .ddtrace file are malformed",
      "As E0210, for our own format."},
     {"E0225", "this .ddtrace file holds more than may be read", "As E0207, for our own format."},
+    {"E0230", "this SQLite file is damaged or ends early",
+     R"(Exports of Nsight Systems and rocprofv3 are SQLite files. This one is shorter than its
+header says, or a page of it makes no sense. Nothing is taken from it: which rows are missing
+cannot be told. Export or copy it again.)"},
+    {"E0231", "nsys could not be run",
+     R"(--convert runs `nsys export` on a report. Either nsys is not on the PATH or it refused: a
+report is exported by the version that wrote it or a newer one. Export it on a machine that
+has that: nsys export --type sqlite --output NAME.sqlite NAME.nsys-rep)"},
+    {"E0232", "this execution trace does not belong to this profile",
+     R"(--et takes a PyTorch execution trace (torch.profiler.ExecutionTraceObserver) of the program
+that was profiled. Its nodes are looked for in the profile by name and order, thread by
+thread. With fewer than 95 % of them there, or an op that would read what is written after
+it, the files are of different programs, and nothing is taken.)"},
     {"E0300", "the graph cannot be built",
      "The trace was read but no dependency graph could be made of it; the message says why."},
     {"E0301", "this trace has no GPU work",

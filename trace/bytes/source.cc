@@ -77,11 +77,12 @@ class MemorySource : public ChunkedSource {
 // A mapped file. Pages already read are given back, so that they do not count as ours.
 class MappedSource : public MemorySource {
  public:
-  MappedSource(std::string_view bytes, std::string name, int64_t limit)
-      : MemorySource(bytes, std::move(name), limit) {
+  MappedSource(std::string_view bytes, std::string path, int64_t limit)
+      : MemorySource(bytes, BaseName(path), limit), path_(std::move(path)) {
     madvise(base(), bytes_.size(), MADV_SEQUENTIAL);
   }
   ~MappedSource() override { munmap(base(), bytes_.size()); }
+  std::string Path() const override { return path_; }
 
  protected:
   absl::StatusOr<std::string_view> Produce() override {
@@ -96,6 +97,7 @@ class MappedSource : public MemorySource {
 
  private:
   char* base() const { return const_cast<char*>(bytes_.data()); }
+  const std::string path_;
   size_t released_ = 0;
 };
 
@@ -186,8 +188,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenPlain(const std::string& path, i
   if (memory == MAP_FAILED) {
     return std::make_unique<StreamSource>(std::move(fd), BaseName(path), limit);
   }
-  return std::make_unique<MappedSource>(std::string_view(static_cast<char*>(memory), bytes),
-                                        BaseName(path), limit);
+  return std::make_unique<MappedSource>(std::string_view(static_cast<char*>(memory), bytes), path,
+                                        limit);
 }
 
 }  // namespace

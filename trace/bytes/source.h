@@ -26,6 +26,10 @@ class ByteSource {
   // that can jump (our own format) uses it; others use Next().
   virtual std::string_view Mapped() const { return {}; }
 
+  // Where the input lies, when it is an uncompressed file; empty otherwise. For libraries that open
+  // files themselves.
+  virtual std::string Path() const { return {}; }
+
   // Bytes consumed and total size of the input as stored; total -1 = unknown (pipe).
   virtual int64_t consumed() const = 0;
   virtual int64_t total() const = 0;

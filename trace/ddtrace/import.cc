@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -9,6 +10,7 @@
 #include "trace/ddtrace/chunks.h"
 #include "trace/ddtrace/columns.h"
 #include "trace/ddtrace/definitions.h"
+#include "trace/ddtrace/dependencies.h"
 #include "trace/ddtrace/format.h"
 #include "trace/importer.h"
 #include "trace/recording/lacks.h"
@@ -164,6 +166,14 @@ class Reader {
     to.synthetic = from.synthetic();
     to.input_events = from.input_events();
     to.cost = FromProto(from.cost());
+    to.no_waits = from.no_waits();
+    to.planned = from.planned();
+    for (const pb::KeyValue& table : from.tables_not_read()) {
+      uint64_t rows = 0;
+      const std::string& text = table.value();
+      std::from_chars(text.data(), text.data() + text.size(), rows);
+      builder_.AddTableNotRead(table.key(), rows);
+    }
     for (const pb::KeyValue& entry : from.software()) {
       builder_.AddSoftware(entry.key(), entry.value());
     }
@@ -215,6 +225,8 @@ class Reader {
     }
     counts_.Malformed("values without an event", "columns of a chunk do not fit each other",
                       columns.mismatch(), false);
+    DD_RETURN_IF_ERROR(Charge(kChargePerItem * int64_t{chunk.dependencies().consumer_size()}));
+    dependencies_.Read(chunk.dependencies());
     return ReadAllocations(chunk.allocations());
   }
 
@@ -412,6 +424,9 @@ class Reader {
       recording_.Finish(rank_known_);
     }
     const bool damaged = CountDamage();
+    const bool whole = !damaged && counts_.malformed() == 0 && has_provenance_;
+    if (whole) dependencies_.AddTo(builder_);
+    counts_.Note("dependencies", kDdtraceDamage, true, whole ? 0 : dependencies_.size());
     if (damaged && stored_rows_ == 0 && index_rows_ > 0) {
       return Refuse("E0222", "nothing in this .ddtrace file can be read",
                     "all of its chunks of events are damaged");
@@ -450,6 +465,7 @@ class Reader {
   RecordingRows recording_;  // rows of files that were not converted
 
   bool has_header_ = false, has_index_ = false, has_provenance_ = false, rank_known_ = false;
+  DdtraceDependencies dependencies_;
   uint64_t next_sequence_ = 0, lost_chunks_ = 0, unreadable_chunks_ = 0;
   uint64_t stored_rows_ = 0;  // in the chunks that were read
   uint64_t index_rows_ = 0;   // in all chunks, says the index

@@ -92,6 +92,13 @@ void FillProvenance(const Provenance& from, pb::Provenance* to) {
     if (count.first_byte >= 0) entry->set_first_byte(count.first_byte);
     entry->set_repair(count.repair);
   }
+  for (const auto& [name, rows] : from.tables_not_read) {
+    pb::KeyValue* entry = to->add_tables_not_read();
+    entry->set_key(name);
+    entry->set_value(std::to_string(rows));
+  }
+  to->set_no_waits(from.no_waits);
+  to->set_planned(from.planned);
   if (from.cost == RecordingCost()) return;
   to->mutable_cost()->set_steps_with(from.cost.steps_with);
   to->mutable_cost()->set_steps_without(from.cost.steps_without);
@@ -112,6 +119,8 @@ void FillDevice(const Device& from, pb::Device* to) {
   to->set_max_threads_per_multiprocessor(from.max_threads_per_multiprocessor);
   to->set_registers_per_multiprocessor(from.registers_per_multiprocessor);
   to->set_shared_memory_per_multiprocessor(from.shared_memory_per_multiprocessor);
+  to->set_sm_clock_khz(static_cast<uint64_t>(from.clock_khz));
+  to->set_memory_bandwidth_kbps(static_cast<uint64_t>(from.memory_bandwidth_kbps));
 }
 
 void FillLaunch(const KernelDetail& from, pb::Launch* to) {
@@ -218,6 +227,9 @@ Device FromProto(const pb::Device& from) {
   to.max_threads_per_multiprocessor = from.max_threads_per_multiprocessor();
   to.registers_per_multiprocessor = from.registers_per_multiprocessor();
   to.shared_memory_per_multiprocessor = from.shared_memory_per_multiprocessor();
+  constexpr uint64_t kMost = uint64_t{1} << 50;
+  to.clock_khz = static_cast<int64_t>(std::min(from.sm_clock_khz(), kMost));
+  to.memory_bandwidth_kbps = static_cast<int64_t>(std::min(from.memory_bandwidth_kbps(), kMost));
   return to;
 }
 

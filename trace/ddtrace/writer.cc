@@ -137,6 +137,7 @@ class Encoder {
       if (full || row + 1 == trace_.rows()) DD_RETURN_IF_ERROR(Flush());
     }
     DD_RETURN_IF_ERROR(WriteAllocations());
+    DD_RETURN_IF_ERROR(WriteDependencies());
     return WriteIndex();
   }
 
@@ -227,6 +228,20 @@ class Encoder {
         to->add_bytes(a.bytes);
         to->add_allocated(static_cast<uint64_t>(a.allocated + 1));
         to->add_reserved(static_cast<uint64_t>(a.reserved + 1));
+      }
+      DD_RETURN_IF_ERROR(Flush());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteDependencies() {
+    const std::vector<DataDependency>& all = trace_.dependencies;
+    for (size_t begin = 0; begin < all.size(); begin += rows_per_chunk_) {
+      pb::Dependencies* to = chunk_.mutable_dependencies();
+      int64_t last = 0;
+      for (size_t i = begin; i < std::min(begin + rows_per_chunk_, all.size()); ++i) {
+        to->add_consumer(Delta(all[i].consumer, last));
+        to->add_producer(int64_t{all[i].producer} - int64_t{all[i].consumer});
       }
       DD_RETURN_IF_ERROR(Flush());
     }

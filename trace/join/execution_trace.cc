@@ -8,24 +8,15 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "trace/bytes/source.h"
-#include "trace/json/reader.h"
+#include "trace/join/execution_nodes.h"
 
 namespace daydream {
 namespace {
-
-constexpr int64_t kMostBytes = int64_t{4} << 30;
 
 // Shapes and types of the inputs of one op, as the profiler writes them.
 struct Inputs {
   std::string shapes, types;
   friend bool operator==(const Inputs&, const Inputs&) = default;
-};
-
-struct Node {
-  std::string_view name;
-  int64_t id = 0;
-  std::string_view shapes, types;  // JSON arrays
 };
 
 absl::Status NotOne(const std::string& path, std::string why) {
@@ -38,108 +29,9 @@ absl::Status NotOne(const std::string& path, std::string why) {
                             "torch.profiler.ExecutionTraceObserver"});
 }
 
-std::string_view Between(const char* from, const char* to) {
-  return {from, static_cast<size_t>(to - from)};
-}
-
-// {"values": ..., "shapes": [...], "types": [...]}, schema 1.1 and newer.
-const char* ReadInputs(const char* p, const char* end, Node& node) {
-  JsonObjectReader reader(p, end);
-  std::string_view key;
-  while (reader.NextKey(&key)) {
-    const char* behind = SkipJsonValue(reader.value(), end);
-    if (behind == nullptr) return nullptr;
-    if (key == "shapes") node.shapes = Between(reader.value(), behind);
-    if (key == "types") node.types = Between(reader.value(), behind);
-    reader.Resume(behind);
-  }
-  return reader.closed() ? reader.position() : nullptr;
-}
-
-const char* ReadNode(const char* p, const char* end, Node& node) {
-  JsonObjectReader reader(p, end);
-  std::string_view key;
-  while (reader.NextKey(&key)) {
-    const char* value = reader.value();
-    const char* behind = nullptr;
-    if (key == "name") {
-      JsonString name;
-      behind = ReadJsonString(value, end, &name);
-      node.name = name.text;
-    } else if (key == "id") {
-      behind = ReadJsonInteger(value, end, &node.id);
-    } else if (key == "inputs" && *value == '{') {
-      behind = ReadInputs(value, end, node);
-    } else {
-      behind = SkipJsonValue(value, end);
-      if (behind != nullptr && key == "input_shapes") node.shapes = Between(value, behind);
-      if (behind != nullptr && key == "input_types") node.types = Between(value, behind);
-    }
-    if (behind == nullptr) return nullptr;
-    reader.Resume(behind);
-  }
-  return reader.closed() ? reader.position() : nullptr;
-}
-
-// The nodes of {"nodes": [...]}, in the order in which the ops began; empty when there are none.
-std::vector<Node> ReadNodes(const char* p, const char* end) {
-  std::vector<Node> nodes;
-  p = SkipBlanks(p);
-  if (*p != '{') return nodes;
-  JsonObjectReader reader(p, end);
-  std::string_view key;
-  while (reader.NextKey(&key)) {
-    const char* value = reader.value();
-    if (key != "nodes" || *value != '[') {
-      const char* behind = SkipJsonValue(value, end);
-      if (behind == nullptr) return nodes;
-      reader.Resume(behind);
-      continue;
-    }
-    for (p = SkipBlanks(value + 1); *p == '{' || *p == ',';) {
-      if (*p == ',') {
-        p = SkipBlanks(p + 1);
-        continue;
-      }
-      Node node;
-      p = ReadNode(p, end, node);
-      if (p == nullptr) break;
-      nodes.push_back(node);
-      p = SkipBlanks(p);
-    }
-    break;  // what follows says nothing about ops
-  }
-  std::stable_sort(nodes.begin(), nodes.end(),
-                   [](const Node& a, const Node& b) { return a.id < b.id; });
-  return nodes;
-}
-
-// The elements of a JSON array.
-std::vector<std::string_view> Elements(std::string_view array) {
-  std::vector<std::string_view> elements;
-  int depth = 0;
-  bool quoted = false;
-  size_t begin = 1;
-  for (size_t i = 0; i < array.size(); ++i) {
-    const char c = array[i];
-    if (c == '"' && (i == 0 || array[i - 1] != '\\')) quoted = !quoted;
-    if (quoted) continue;
-    if (c == '[') ++depth;
-    const bool ends = (c == ',' && depth == 1) || (c == ']' && depth == 1);
-    if (ends) {
-      std::string_view element = array.substr(begin, i - begin);
-      while (element.starts_with(' ')) element.remove_prefix(1);
-      if (!element.empty()) elements.push_back(element);
-      begin = i + 1;
-    }
-    if (c == ']') --depth;
-  }
-  return elements;
-}
-
 // The profiler says "float" for "Tensor(float)", and gives no shape to lists of numbers.
-Inputs InputsOf(const Node& node) {
-  const auto shapes = Elements(node.shapes), types = Elements(node.types);
+Inputs InputsOf(const ExecutionNode& node) {
+  const auto shapes = ElementsOf(node.shapes), types = ElementsOf(node.types);
   Inputs inputs{"[", "["};
   for (size_t i = 0; i < shapes.size(); ++i) {
     std::string_view type = i < types.size() ? types[i] : "\"\"";
@@ -173,17 +65,9 @@ size_t RoundOf(const std::vector<Inputs>& all) {
 absl::StatusOr<std::shared_ptr<const Trace>> WithShapesOf(std::shared_ptr<const Trace> trace,
                                                           const std::string& path,
                                                           ShapesFound* found) {
-  DD_ASSIGN_OR_RETURN(auto source, OpenFile(path, kMostBytes));
-  std::string text;
-  for (;;) {
-    DD_ASSIGN_OR_RETURN(std::string_view bytes, source->Next());
-    if (bytes.empty()) break;
-    text += bytes;
-  }
-  const size_t size = text.size();
-  text.append(kJsonPadding, '\0');
+  DD_ASSIGN_OR_RETURN(const ExecutionTrace execution, ReadExecutionTrace(path));
   std::map<std::string_view, std::vector<Inputs>> shapes;
-  for (const Node& node : ReadNodes(text.data(), text.data() + size)) {
+  for (const ExecutionNode& node : execution.nodes) {
     if (!node.shapes.empty()) shapes[node.name].push_back(InputsOf(node));
   }
   if (shapes.empty()) return NotOne(path, "it holds no nodes with shapes of inputs");

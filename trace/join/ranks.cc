@@ -31,6 +31,8 @@ class Copier {
   void Copy(const Trace& from, int32_t first_rank, Duration shift, const Wanted& wanted) {
     from_ = &from;
     correlations_.clear();
+    std::vector<uint32_t> place;  // by row of `from`; only where there are dependencies
+    if (!from.dependencies.empty()) place.assign(from.rows(), Id<void>::kNoneValue);
     names_.assign(from.names->size(), NameId());
     std::vector<LaneId> lanes(from.lanes.size());
     for (size_t l = 0; l < from.lanes.size(); ++l) {
@@ -42,6 +44,7 @@ class Copier {
         ++left_out_;
         continue;
       }
+      if (!place.empty()) place[row] = static_cast<uint32_t>(builder_.events());
       builder_.AddEvent({.start = from.start[row] + shift,
                          .duration = from.duration[row],
                          .lane = lane,
@@ -49,6 +52,12 @@ class Copier {
                          .kind = from.kind[row],
                          .correlation = Correlation(from.correlation[row]),
                          .detail = Detail(row)});
+    }
+    for (const DataDependency& d : from.dependencies) {
+      const uint32_t producer = place[d.producer], consumer = place[d.consumer];
+      if (EventId(producer).valid() && EventId(consumer).valid()) {
+        builder_.AddDependency(producer, consumer);
+      }
     }
   }
   uint64_t left_out() const { return left_out_; }
@@ -150,6 +159,8 @@ void AddProvenance(const Provenance& from, TraceBuilder& builder) {
   }
   to.synthetic = to.synthetic || from.synthetic;
   to.input_events += from.input_events;
+  to.no_waits = to.no_waits || from.no_waits;
+  for (const auto& [name, rows] : from.tables_not_read) builder.AddTableNotRead(name, rows);
   if (to.cost.steps_with == 0) to.cost = from.cost;
   for (const auto& [what, version] : from.software) builder.AddSoftware(what, version);
   for (const ImportCount& c : from.counts) {

@@ -81,10 +81,14 @@ const char* ReadShortArgument(std::string_view key, const char* p, const char* e
       if (Is(key, "bytes")) return ReadJsonInteger(p, end, &a->bytes);
       if (Is(key, "Bytes")) return ReadJsonInteger(p, end, &a->allocation);
       if (Is(key, "dtype")) return ReadJsonString(p, end, &a->dtype);
+      if (Is(key, "queue")) return ReadIdentity(p, end, &a->queue);
       break;
     case 6:
       if (Is(key, "device")) return ReadJsonInteger(p, end, &a->device);
       if (Is(key, "stream")) return ReadJsonInteger(p, end, &a->stream);
+      break;
+    case 8:
+      if (Is(key, "l0 queue")) return ReadIdentity(p, end, &a->l0_queue);
       break;
     case 9:
       if (Is(key, "Device Id")) return ReadJsonInteger(p, end, &a->device_id);
@@ -92,6 +96,7 @@ const char* ReadShortArgument(std::string_view key, const char* p, const char* e
     case 10:
       if (Is(key, "Input Dims") || Is(key, "Input dims")) return ReadRaw(p, end, &a->shapes);
       if (Is(key, "Input type")) return ReadRaw(p, end, &a->types);
+      if (Is(key, "sycl queue")) return ReadIdentity(p, end, &a->sycl_queue);
       if (Is(key, "Group size")) return ReadJsonInteger(p, end, &a->group_size);
       break;
     case 11:

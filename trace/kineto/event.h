@@ -28,6 +28,7 @@ struct KinetoArgs {
   int64_t allocation = kAbsent, device_type = kAbsent, device_id = kAbsent;
   int64_t total_allocated = kAbsent, total_reserved = kAbsent;
   int64_t elements_in = kAbsent, elements_out = kAbsent, group_size = kAbsent;
+  JsonIdentity sycl_queue, l0_queue, queue;  // what Intel GPUs and others have for streams
   uint64_t graph_node = 0;
   std::array<uint32_t, 3> grid{}, block{};
   std::string_view shapes, types;  // raw JSON

@@ -121,6 +121,8 @@ uint8_t KinetoRows::KindOfCategory(std::string_view text) {
       {"memcpy", Kind::kMemcpy},
       {"gpu_memset", Kind::kMemset},
       {"memset", Kind::kMemset},
+      {"mtia_ccp_events", Kind::kKernel},
+      {"hpu_op", Kind::kKernel},
       {"cuda_sync", Kind::kSync},
       {"gpu_user_annotation", Kind::kGpuAnnotation},
       {"overhead", Kind::kOverhead},
@@ -279,13 +281,22 @@ bool KinetoRows::AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row
   return true;
 }
 
+// Where work of a GPU ran: CUDA and HIP say "stream", SYCL and Level Zero have queues.
+int64_t KinetoRows::StreamOf(const KinetoEvent& e) {
+  if (e.args.stream != KinetoArgs::kAbsent) return e.args.stream;
+  for (const JsonIdentity* queue : {&e.args.sycl_queue, &e.args.l0_queue, &e.args.queue}) {
+    if (queue->present) return IdentityOf(*queue);
+  }
+  const bool numeric_thread = e.thread.present && !e.thread.text.present();
+  return numeric_thread ? e.thread.number : KinetoArgs::kAbsent;
+}
+
 bool KinetoRows::AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row, int64_t offset,
                         std::string_view* why) {
   constexpr int64_t kAbsent = KinetoArgs::kAbsent;
-  bool numeric_thread = e.thread.present && !e.thread.text.present();
-  if (e.args.stream == kAbsent && !numeric_thread) return Malformed(kNoStream, offset, why);
+  int64_t stream = StreamOf(e);
+  if (stream == kAbsent) return Malformed(kNoStream, offset, why);
   int64_t device = e.args.device != kAbsent ? e.args.device : e.process.number;
-  int64_t stream = e.args.stream != kAbsent ? e.args.stream : e.thread.number;
   row.lane = StreamLane(device, stream);
   row.name = InternName(e.name, offset);
   row.correlation = CorrelationOf(e, offset);

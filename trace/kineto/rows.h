@@ -73,6 +73,7 @@ class KinetoRows {
   uint32_t CorrelationOf(const KinetoEvent& e, int64_t offset);
   void NoteCall(uint32_t correlation, bool driver, int64_t offset);
   void NoteThreadName(const KinetoEvent& e);
+  int64_t StreamOf(const KinetoEvent& e);
   int64_t IdentityOf(const JsonIdentity& identity);
   LaneId ThreadLane(const KinetoEvent& e);
   LaneId StreamLane(int64_t device, int64_t stream);

@@ -1,0 +1,176 @@
+// Real exports of Nsight Systems, 2020 to 2026, where they lie beside the repository. The expected
+// numbers were counted with the sqlite3 program.
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/real_traces.h"
+#include "tests/trace/kineto_text.h"
+#include "tests/trace/trace_equal.h"
+#include "trace/importer.h"
+#include "trace/join/ranks.h"
+#include "trace/steps.h"
+
+namespace daydream {
+namespace {
+
+std::filesystem::path PathOf(const std::string& name) {
+  const auto shared = RealTraceFolder().parent_path();
+  return name == "diffusion-2xh100" ? shared / "traces/nsys/diffusion-2xh100.sqlite"
+                                    : shared / "samples/nsys" / (name + ".sqlite");
+}
+
+class NsysReal : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(PathOf("diffusion-2xh100")) ||
+        !std::filesystem::exists(PathOf("query-2020"))) {
+      GTEST_SKIP() << "no real exports beside the repository";
+    }
+  }
+  static std::shared_ptr<const Trace> Load(const std::string& name) {
+    auto trace = ImportFile(PathOf(name).string());
+    EXPECT_TRUE(trace.ok()) << name << ": " << trace.status();
+    return trace.ok() ? *trace : nullptr;
+  }
+  static size_t Rows(const Trace& t, EventKind kind) {
+    return static_cast<size_t>(std::count(t.kind.begin(), t.kind.end(), kind));
+  }
+  static std::map<SyncKind, size_t> Waits(const Trace& t) {
+    std::map<SyncKind, size_t> waits;
+    for (size_t row = 0; row < t.rows(); ++row) {
+      if (t.kind[row] == EventKind::kSync) ++waits[t.syncs[t.detail[row]].kind];
+    }
+    return waits;
+  }
+};
+
+TEST_F(NsysReal, EveryRowOfTheTablesReadIsAnEventOrCounted) {
+  struct Case {
+    const char* name;
+    uint64_t rows, counted;
+  };
+  for (const Case& c :
+       {Case{"diffusion-2xh100", 27190, 198}, Case{"query-2020", 198, 5276},
+        Case{"saxpy-mpi-2022.2", 99, 8745}, Case{"graph-2025.5", 41, 695},
+        Case{"small-2026.1", 13, 31}, Case{"nvtx-2022.4", 121, 25}, Case{"nvtx-2023.4", 121, 28}}) {
+    auto t = Load(c.name);
+    ASSERT_NE(t, nullptr);
+    EXPECT_EQ(t->rows(), c.rows) << c.name;
+    EXPECT_EQ(t->provenance.input_events, c.rows + c.counted) << c.name;
+    EXPECT_EQ(AccountedFor(*t), c.rows + c.counted) << c.name;
+    for (const ImportCount& count : t->provenance.counts) EXPECT_FALSE(count.loss) << count.what;
+  }
+}
+
+TEST_F(NsysReal, GpuWorkIsJoinedToCallsOfItsOwnProcess) {
+  auto t = Load("diffusion-2xh100");
+  ASSERT_NE(t, nullptr);
+  ASSERT_EQ(t->ranks.size(), 2u);
+  std::map<uint32_t, int32_t> rank_of_call;
+  for (size_t row = 0; row < t->rows(); ++row) {
+    if (t->kind[row] != EventKind::kCall) continue;
+    rank_of_call[t->correlation[row]] = t->lanes[t->lane[row].index()].rank;
+  }
+  size_t without = 0, foreign = 0;
+  for (size_t row = 0; row < t->rows(); ++row) {
+    if (!IsGpuWork(t->kind[row])) continue;
+    const auto call = rank_of_call.find(t->correlation[row]);
+    if (call == rank_of_call.end()) {
+      ++without;
+    } else {
+      foreign += call->second != t->lanes[t->lane[row].index()].rank;
+    }
+  }
+  EXPECT_EQ(without, 2276u);
+  EXPECT_EQ(foreign, 0u);
+}
+
+TEST_F(NsysReal, KindsOfWaitsAreThoseOfTheirCalls) {
+  using Kinds = std::map<SyncKind, size_t>;
+  EXPECT_EQ(Waits(*Load("diffusion-2xh100")),
+            (Kinds{{SyncKind::kStreamWaitEvent, 236}, {SyncKind::kStream, 8}}));
+  EXPECT_EQ(Waits(*Load("query-2020")), (Kinds{{SyncKind::kContext, 9}, {SyncKind::kEvent, 6}}));
+  EXPECT_EQ(Waits(*Load("graph-2025.5")), (Kinds{{SyncKind::kStream, 2}}));
+}
+
+// Waits of the process on GPU 1 say that they are on GPU 0.
+TEST_F(NsysReal, WaitsAreOnTheGpuOfTheirContext) {
+  auto t = Load("diffusion-2xh100");
+  ASSERT_NE(t, nullptr);
+  for (size_t row = 0; row < t->rows(); ++row) {
+    const Lane& lane = t->lanes[t->lane[row].index()];
+    if (lane.kind == LaneKind::kStream) {
+      EXPECT_EQ(lane.device, lane.rank);
+    }
+  }
+}
+
+TEST_F(NsysReal, KernelsAreNamedAsEverybodyElseNamesThem) {
+  auto t = Load("diffusion-2xh100");
+  ASSERT_NE(t, nullptr);
+  std::set<std::string_view> names;
+  for (size_t row = 0; row < t->rows(); ++row) {
+    if (t->kind[row] == EventKind::kKernel) names.insert(t->EventName(row));
+  }
+  EXPECT_EQ(names.size(), 41u);
+  EXPECT_TRUE(names.contains(
+      "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
+      "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"));
+  for (std::string_view name : names) {
+    EXPECT_EQ(name.find("(int)"), std::string_view::npos) << name;
+    EXPECT_EQ(name.find("<unnamed>"), std::string_view::npos) << name;
+    EXPECT_EQ(name.find("_Z"), std::string_view::npos) << name;
+  }
+}
+
+TEST_F(NsysReal, RangesSayOpsShapesProducersAndSteps) {
+  auto t = Load("nvtx-2023.4");
+  ASSERT_NE(t, nullptr);
+  EXPECT_EQ(FindSteps(*t).steps.size(), 6u);
+  std::map<int64_t, std::pair<size_t, size_t>> by_sequence;  // forward, backward
+  size_t shapes = 0, nccl = 0, frames = 0;
+  for (size_t row = 0; row < t->rows(); ++row) {
+    nccl += t->EventName(row) == "NCCL:ncclAllReduce";
+    frames += t->kind[row] == EventKind::kFrame;
+    if (t->kind[row] != EventKind::kOp || t->detail[row] == Id<void>::kNoneValue) continue;
+    const OpDetail& op = t->ops[t->detail[row]];
+    shapes += op.shapes.valid();
+    if (op.sequence < 0) continue;
+    const bool backward = t->EventName(row).find("Backward") != std::string_view::npos;
+    ++(backward ? by_sequence[op.sequence].second : by_sequence[op.sequence].first);
+  }
+  EXPECT_EQ(by_sequence.size(), 18u);
+  for (const auto& [sequence, ops] : by_sequence) EXPECT_EQ(ops, std::pair(size_t{2}, size_t{1}));
+  EXPECT_EQ(shapes, 36u);
+  EXPECT_EQ(nccl, 6u);
+  EXPECT_EQ(frames, 18u) << "encoder.layer0 to 2 in each of six steps";
+}
+
+TEST_F(NsysReal, BothSchemasOfOneProgramSayTheSame) {
+  auto a = Load("nvtx-2022.4"), b = Load("nvtx-2023.4");
+  ASSERT_TRUE(a && b);
+  std::multiset<std::string> of_a, of_b;
+  for (size_t row = 0; row < a->rows(); ++row) of_a.insert(std::string(a->EventName(row)));
+  for (size_t row = 0; row < b->rows(); ++row) of_b.insert(std::string(b->EventName(row)));
+  EXPECT_EQ(of_a, of_b);
+  EXPECT_EQ(a->dependencies.size(), b->dependencies.size());
+}
+
+TEST_F(NsysReal, GpusHaveTheirProperties) {
+  auto t = Load("graph-2025.5");
+  ASSERT_NE(t, nullptr);
+  ASSERT_EQ(t->devices.size(), 1u);
+  EXPECT_EQ(t->devices[0].name, "NVIDIA GeForce RTX 3060");
+  EXPECT_EQ(t->devices[0].multiprocessors, 28);
+  EXPECT_EQ(t->devices[0].max_threads_per_multiprocessor, 1536);
+  EXPECT_EQ(t->devices[0].clock_khz, 1777000);
+  EXPECT_TRUE(t->names->Find("CUDA graph 1").valid() || t->names->Find("CUDA graph 2").valid());
+}
+
+}  // namespace
+}  // namespace daydream

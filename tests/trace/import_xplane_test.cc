@@ -1,0 +1,40 @@
+// XPlane of JAX.
+#include <filesystem>
+
+#include "tests/trace/recorded_files.h"
+#include "trace/steps.h"
+
+namespace daydream {
+namespace {
+
+TEST(ImportExamples, XPlane) {
+  auto t = Load(Example("jax-small.xplane.pb"));
+  ASSERT_NE(t, nullptr);
+  EXPECT_EQ(t->provenance.importer, "xplane");
+  EXPECT_TRUE(t->provenance.no_waits);
+  EXPECT_EQ(Joined(*t), std::pair(size_t{12}, size_t{0}));
+  EXPECT_EQ(FindSteps(*t).steps.size(), 4u);
+  EXPECT_EQ(t->dependencies.size(), 4u) << "Enqueue hands over to Execute";
+  size_t backward = 0;
+  for (size_t row = 0; row < t->rows(); ++row) {
+    if (t->kind[row] != EventKind::kKernel) continue;
+    const KernelDetail& kernel = t->kernels[t->detail[row]];
+    EXPECT_EQ(t->Name(kernel.layer), "encoder.attention");
+    EXPECT_EQ(kernel.grid[0], 64u);
+    backward += kernel.backward;
+  }
+  EXPECT_EQ(backward, 4u);
+}
+
+TEST(ImportSamples, XPlane) {
+  if (!std::filesystem::exists(Sample("xplane"))) GTEST_SKIP() << "no samples beside";
+  auto conv = Load(Sample("xplane/jax-conv-8xmi300x.xplane.pb"));
+  auto attention = Load(Sample("xplane/jax-attention-mi350x.xplane.pb"));
+  ASSERT_TRUE(conv && attention);
+  EXPECT_EQ(Joined(*conv), std::pair(size_t{235}, size_t{0}));
+  EXPECT_EQ(Joined(*attention), std::pair(size_t{150}, size_t{0}));
+  EXPECT_TRUE(conv->provenance.no_waits);
+}
+
+}  // namespace
+}  // namespace daydream

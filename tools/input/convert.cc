@@ -1,0 +1,88 @@
+#include "tools/input/convert.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "trace/bytes/source.h"
+#include "trace/foreign/formats.h"
+
+extern char** environ;
+
+namespace daydream {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status CannotExport(const std::string& report, std::string what, std::string why,
+                          std::string fix) {
+  return MakeStatus(absl::StatusCode::kUnavailable, {.code = "E0231",
+                                                     .what = std::move(what),
+                                                     .where = report,
+                                                     .why = std::move(why),
+                                                     .fix = std::move(fix)});
+}
+
+}  // namespace
+
+absl::StatusOr<TemporaryFolder> TemporaryFolder::Make() {
+  std::error_code error;
+  std::string name = (fs::temp_directory_path(error) / "daydream-XXXXXX").string();
+  if (error || mkdtemp(name.data()) == nullptr) {
+    return CannotExport(name, "no temporary folder can be made", std::strerror(errno),
+                        "set TMPDIR to a folder with room for the export");
+  }
+  return TemporaryFolder(name);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code error;
+  if (!path_.empty()) fs::remove_all(path_, error);
+}
+
+bool IsReport(const std::string& path) {
+  constexpr int64_t kAnySize = int64_t{1} << 62;
+  if (path == "-") return false;
+  auto source = OpenFile(path, kAnySize);
+  if (!source.ok()) return false;
+  auto head = (*source)->Peek();
+  return head.ok() && IsNsysReport(*head);
+}
+
+absl::StatusOr<std::string> ExportReport(const std::string& report, const TemporaryFolder& folder,
+                                         Session& session) {
+  const std::string output = (folder.path() / "report.sqlite").string();
+  std::vector<std::string> words = {"nsys",     "export", "--type", "sqlite",
+                                    "--output", output,   report};
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  session.Note(fmt::format("running: {}", line));
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  // What it prints is progress: standard output is for results.
+  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  pid_t child = 0;
+  const int error = posix_spawnp(&child, "nsys", &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) {
+    return CannotExport(report, "--convert needs nsys, which cannot be run", std::strerror(error),
+                        "add the folder of nsys to the PATH, or export on the machine that has it");
+  }
+  int state = 0;
+  while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(state) && WEXITSTATUS(state) == 0 && fs::exists(output)) return output;
+  return CannotExport(report, "nsys could not export this report",
+                      WIFEXITED(state) ? fmt::format("it ended with {}", WEXITSTATUS(state))
+                                       : "it was ended by a signal",
+                      "export with the version of nsys that wrote the report, or a newer one");
+}
+
+}  // namespace daydream

@@ -1,0 +1,49 @@
+// The CPU's side of an Nsight Systems file: calls and NVTX ranges.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "trace/nsys/file.h"
+#include "trace/nsys/gpu.h"
+
+namespace daydream {
+
+// RUNTIME, which holds calls of the runtime and of the driver. Tells `waits` what they waited for.
+absl::Status ReadNsysCalls(NsysFile& file, NsysWaits& waits);
+
+// NVTX_EVENTS: ranges of threads become ops or annotations.
+class NsysRanges {
+ public:
+  explicit NsysRanges(NsysFile& file) : file_(file) {}
+  absl::Status Read();
+
+ private:
+  void AddRange(const SqliteRows& rows);
+  // Of a domain other than the default one: its name may come later.
+  struct InDomain {
+    TraceBuilder::Event event;
+    uint32_t process = 0;
+    int64_t domain = 0;
+  };
+  void AddOp(TraceBuilder::Event event, uint32_t process, std::string_view text);
+  void FinishDomains();
+  void FinishDependencies();
+
+  NsysFile& file_;
+  std::vector<InDomain> in_domains_;
+  absl::flat_hash_map<std::pair<uint32_t, int64_t>, std::string> domains_;
+  struct Op {
+    uint32_t process = 0;
+    int64_t id = 0;
+    uint32_t event = 0;  // place among the events of the builder
+  };
+  std::vector<Op> ops_;
+  std::vector<Op> arguments_;  // event reads what op `id` has made
+  std::string scratch_;
+};
+
+}  // namespace daydream
