@@ -1,11 +1,13 @@
 #include "costmodel/op_time.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "absl/hash/hash.h"
 #include "costmodel/roofline.h"
+#include "costmodel/surface.h"
 #include "costmodel/tiles.h"
 
 namespace daydream {
@@ -30,7 +32,32 @@ void AddTerms(OpTime& time, const DeviceSpec& device, DType dtype, bool batched,
   if (tile.split > 1) AddTerm(time, "adding parts", tile.split_ns * 1e-3, "us");
 }
 
+void PredictOnSurface(const Surface& surface, const DeviceSpec& device, const OpWork& work,
+                      DType dtype, OpTime& time) {
+  time.method = Method::kSurface;
+  SurfaceTime longest;
+  for (const GemmShape& product : work.products) {
+    const SurfaceTime one = TimeOnSurface(surface, device, dtype, product);
+    time.ns += one.ns;
+    time.sustained_ns += SustainedNs(one);
+    time.low_ns += one.low_ns;
+    time.high_ns += one.high_ns;
+    if (one.ns > longest.ns) longest = one;
+  }
+  AddTerm(time, "tile rows", longest.tile_rows);
+  AddTerm(time, "tile columns", longest.tile_columns);
+  AddTerm(time, "parts of k", longest.split);
+  AddTerm(time, "waves", longest.waves);
+  AddTerm(time, "arithmetic", longest.compute_ns * 1e-3, "us");
+  AddTerm(time, "memory", longest.memory_ns * 1e-3, "us");
+  AddTerm(time, "launch", longest.launch_ns * 1e-3, "us");
+  AddTerm(time, "measured against model", std::exp(longest.correction), "x");
+}
+
 void PredictProducts(const DeviceSpec& device, const OpWork& work, DType dtype, OpTime& time) {
+  if (const Surface* surface = SurfaceOf(device, dtype)) {
+    return PredictOnSurface(*surface, device, work, dtype, time);
+  }
   time.method = Method::kTiles;
   TileTime longest;
   bool longest_batched = false;
@@ -92,6 +119,8 @@ std::string_view MethodName(Method method) {
       return "rows";
     case Method::kBytes:
       return "bytes";
+    case Method::kSurface:
+      return "measured surface";
   }
   return "no work";
 }

@@ -20,11 +20,14 @@ struct OpTime {
     kRoofline,  // convolutions: sustained roofline, good for ratios of GPUs only
     kRows,      // softmax, layer norm
     kBytes,     // everything else: what it moves
+    kSurface,   // products on tensor cores that were measured (costmodel/surface.h)
   };
   Method method = Method::kNothing;
-  double ns = 0;         // of all its kernels, without any launch latency; never below bound_ns
-  double bound_ns = 0;   // data-sheet roofline
-  bool bounded = false;  // the model was below the bound, which counts instead
+  double ns = 0;            // of all its kernels, without any launch latency; never below bound_ns
+  double bound_ns = 0;      // data-sheet roofline
+  double sustained_ns = 0;  // kSurface: in a long step, which power limits; ns is a burst
+  double low_ns = 0, high_ns = 0;  // kSurface: what nine of ten measurements lie between
+  bool bounded = false;            // the model was below the bound, which counts instead
 
   // What the time is made of, for people. Several products have the terms of the longest.
   struct Term {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "costmodel/surface.h"
 #include "costmodel/tiles.h"
 
 namespace daydream {
@@ -14,6 +15,17 @@ constexpr double kL2Share = 0.72, kL2Slope = 12;  // where a working set stops f
 double Sigmoid(double x) { return 1 / (1 + std::exp(-std::clamp(x, -50.0, 50.0))); }
 
 double L2Bytes(const DeviceSpec& device) { return device.l2_mb * 1e6; }
+
+// Products by their measured surface; 0 without one.
+double OnSurfaceNs(const DeviceSpec& device, const OpWork& work, DType dtype) {
+  const Surface* surface = SurfaceOf(device, dtype);
+  if (work.kind != OpWork::Kind::kGemm || surface == nullptr) return 0;
+  double ns = 0;
+  for (const GemmShape& product : work.products) {
+    ns += SustainedNs(TimeOnSurface(*surface, device, dtype, product));
+  }
+  return ns;
+}
 
 }  // namespace
 
@@ -103,7 +115,12 @@ double InFormatNs(const DeviceSpec& device, const OpWork& work, DType from, DTyp
                   double measured_ns, double own) {
   if (from == to || measured_ns <= 0) return measured_ns;
   if (to != DType::kTf32 && !work.AlignedForTensorCores()) return measured_ns;
-  const double now = FormatNs(device, work, from), then = FormatNs(device, work, to);
+  // Two formats of tensor cores are compared by their surfaces; the vector units have none.
+  double now = OnSurfaceNs(device, work, from), then = OnSurfaceNs(device, work, to);
+  if (now <= 0 || then <= 0) {
+    now = FormatNs(device, work, from);
+    then = FormatNs(device, work, to);
+  }
   if (now <= 0 || then <= 0) return measured_ns;
   return std::min(measured_ns, then * std::pow(measured_ns / now, own));
 }

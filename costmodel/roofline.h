@@ -40,7 +40,8 @@ double FormatNs(const DeviceSpec& device, const OpWork& work, DType dtype);
 // T(to) / T(from) of `work` on `device`. 1 when nothing is known about one of the formats.
 double FormatRatio(const DeviceSpec& device, const OpWork& work, DType from, DType to);
 
-// What a kernel that takes `measured_ns` in format `from` takes in `to`: T(to) * (t / T(from)) ^
+// What a kernel that takes `measured_ns` in format `from` takes in `to` (T of a product that has a
+// surface in both, costmodel/surface.h, is that one): T(to) * (t / T(from)) ^
 // own, where `own` says how much of its deviation from the model it keeps. Sizes that do not fit
 // tensor cores keep their time; nothing gets slower.
 double InFormatNs(const DeviceSpec& device, const OpWork& work, DType from, DType to,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "costmodel/roofline.h"
+#include "costmodel/surface.h"
 
 namespace daydream {
 namespace {
@@ -28,8 +29,9 @@ double OfSession(OpFamily family, double bias) {
 }  // namespace
 
 OpFamily FamilyOf(const OpTime& time) {
-  const bool product =
-      time.method == OpTime::Method::kTiles || time.method == OpTime::Method::kRoofline;
+  const bool product = time.method == OpTime::Method::kTiles ||
+                       time.method == OpTime::Method::kSurface ||
+                       time.method == OpTime::Method::kRoofline;
   return product ? OpFamily::kProduct : OpFamily::kMemory;
 }
 
@@ -72,11 +74,20 @@ Transfer TransferOp(double measured_ns, const OpTime& here, const OpTime& there,
     return transfer;
   }
   const double model_here = std::max(here.ns, rules.floor_ns);
-  const double model_there = std::max(there.ns, rules.floor_ns);
+  // A burst compares with bursts; what is not compared with one is part of a step.
+  const bool from_model = here.method != OpTime::Method::kSurface;
+  const double ns_there = from_model ? std::max(there.ns, there.sustained_ns) : there.ns;
+  const double model_there = std::max(ns_there, rules.floor_ns);
   const double own = std::log(measured_ns / model_here);
+  const bool surfaces = !from_model && there.method == OpTime::Method::kSurface;
   if (!here.absolute() || std::abs(own) > std::log(kFarOff)) {
     transfer.how = Transfer::How::kRatio;
     transfer.ns = measured_ns * model_there / model_here;
+  } else if (surfaces) {
+    // Power and the session bind a product here as there: a sustained step stays one.
+    transfer.how = Transfer::How::kSurfaces;
+    const double kept = bias + DeviationKept(model_there) * (own - bias);
+    transfer.ns = model_there * std::exp(kept);
   } else {
     transfer.how = Transfer::How::kCentred;
     const double session = rules.keep_bias ? 0 : OfSession(FamilyOf(here), bias);

@@ -54,6 +54,9 @@ struct Transfer {
     kRatio,    // measured x model there / model here: convolutions, or the model is far off
     kShort,    // under the floor on both: as measured, as its time is not made of its work
     kNothing,  // no work is known: as measured
+    // Measured x surface there / surface here; what the family shows stays, and of what this one
+    // deviates beyond that as much as data shows (DeviationKept of costmodel/surface.h).
+    kSurfaces,
   };
   How how = How::kNothing;
   double ns = 0;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "costmodel/attention_surface.h"
 #include "costmodel/roofline.h"
 #include "costmodel/wave_scaling.h"
 #include "graph/scopes.h"
@@ -30,6 +31,14 @@ DType FormatOn(const DeviceSpec& target, DType recorded) {
 Duration WorkScaled(Duration measured, Duration floor, double factor) {
   const Duration fixed = std::min(measured, floor);
   return fixed + (measured - fixed).Scaled(factor);
+}
+
+// Fused attention reaches another share of the tensor cores on each generation. 0: not known.
+double AttentionRatio(const DeviceSpec& from, const DeviceSpec& to, DType format) {
+  if (!IsHalf(format) || format == DType::kFp8) return 0;
+  const double here = FlashAttention2Share(from) * from.TensorPeak(format);
+  const double there = FlashAttention2Share(to) * to.TensorPeak(format);
+  return there > 0 ? here / there : 0;
 }
 
 }  // namespace
@@ -120,6 +129,7 @@ OtherGpu::Setting OtherGpu::SettingOf(TaskId t) {
   Setting s{.from = devices_.Of(t), .precision = precision_.Of(t)};
   const KernelClass kind = classes_.Of(t);
   s.matrix = Multiplies(kind);
+  s.attention = kind == KernelClass::kAttention;
   const OpWork* work = works_.Of(t).work;
   if (s.matrix && s.from != nullptr) {
     s.format = RecordedFormat(*s.from, s.precision);
@@ -178,6 +188,10 @@ void OtherGpu::ByLaunchOrClass(TaskId t, const Setting& s, Kernel& kernel) {
   } else {
     factor = ClassRatio(*s.from, target_, s.matrix ? OpFamily::kProduct : OpFamily::kMemory,
                         s.format, s.format_there);
+    if (s.attention && s.format == s.format_there) {
+      const double attention = AttentionRatio(*s.from, target_, s.format);
+      if (attention > 0) factor = attention;
+    }
   }
   kernel.same_format = kernel.time = WorkScaled(measured, floor_, factor);
   if (!s.tf32) return;
@@ -224,6 +238,10 @@ std::string OtherGpu::Explain(TaskId t) {
     text += fmt::format("{:.2f} waves become {:.2f}, bandwidth {:.0f} GB/s becomes {:.0f}: x{:.3f}",
                         w.waves_from, w.waves_to, s.from->SustainedBandwidth() * 1e-9,
                         target_.SustainedBandwidth() * 1e-9, w.factor);
+  } else if (s.attention && AttentionRatio(*s.from, target_, s.format) > 0) {
+    text += fmt::format("FlashAttention-2 at {:.0f} TFLOPS becomes {:.0f}",
+                        FlashAttention2Share(*s.from) * s.from->TensorPeak(s.format),
+                        FlashAttention2Share(target_) * target_.TensorPeak(s.format_there));
   } else if (s.matrix) {
     text += fmt::format("{} at {:.1f} TFLOPS becomes {} at {:.1f}", DTypeName(s.format),
                         RateFor(*s.from, s.format, false), DTypeName(s.format_there),

@@ -5,8 +5,9 @@
 //            measurement says of this op (costmodel/transfer.h)
 //   waves    a memory-bound kernel with a recorded launch: wave scaling (costmodel/wave_scaling.h)
 //   measurement  the new GPU has the rates of the recorded one, whatever its name: as measured
-//   class    anything else: the ratio of sustained rates of its class. Matrix kernels without
-//            shapes are here, for another GPU runs another kernel with another launch.
+//   class    anything else: the ratio of sustained rates of its class (fused attention: of what
+//            FlashAttention-2 reaches on both). Matrix kernels without shapes are here, for another
+//            GPU runs another kernel with another launch.
 //
 // Only the work scales: what every kernel takes, whatever it does, stays.
 #pragma once
@@ -56,7 +57,7 @@ class OtherGpu {
     const DeviceSpec* from = nullptr;
     KernelPrecision precision;
     DType format = DType::kFp32, format_there = DType::kFp32;  // without TF32 that arrives
-    bool matrix = false, tf32 = false;
+    bool matrix = false, attention = false, tf32 = false;
   };
   // What is known of an op: all kernels of one are taken together.
   struct Op {

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Fits the measured surfaces of matrix products, and says how good they are on shapes left out.
+
+    python3 costmodel/fit/surfaces.py DATA          some minutes; writes costmodel/surfaces/*.txt
+    python3 costmodel/fit/surfaces.py DATA --dry    prints the errors only
+
+DATA is a folder with gemm.csv.gz: products timed by NVIDIA's AIConfigurator (Apache-2.0), inside of
+three inference engines. What is fitted is the median of the engines; the spread of their rows around
+it is part of the interval. Needs numpy and scipy.
+
+A surface is the wave model of costmodel/surface.cc with constants of its own (drawn towards those that
+all GPUs share), times a smooth correction on a grid over log2 of m, n and k. Errors are of shapes that
+were left out: a third of all shapes (by a hash of m, n, k), a third of all weights (by a hash of n, k:
+every m of them), and whole GPUs.
+"""
+import argparse
+import collections
+import csv
+import gzip
+import pathlib
+import re
+import sys
+import zlib
+
+try:
+    import numpy as np
+    from scipy.optimize import least_squares
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+HERE = pathlib.Path(__file__).resolve().parent
+OUT = HERE.parent / "surfaces"
+DEVICES = {"a100_sxm": "a100_sxm4_80gb", "h100_sxm": "h100_sxm5_80gb", "b200_sxm": "b200_sxm_180gb",
+           "l40s": "l40s"}
+# Format in the data, ours, field of the description with its peak, bytes of an element of A and B.
+FORMATS = [("bfloat16", "bf16", "bf16_tflops", 2), ("fp8", "fp8", "fp8_tflops", 1)]
+
+TILES = [(256, 128, 0), (128, 256, 0), (128, 128, 1), (128, 64, 2), (64, 128, 2), (64, 64, 3),
+         (64, 32, 4), (32, 64, 4)]
+#         name, where it starts, how far it may be from there (standard deviation of its logarithm)
+CONSTANTS = [("launch_us", 2.0, 0.5), ("rate_share", 0.9, 0.15), ("bandwidth_share", 0.88, 0.1),
+             ("l2_bytes_per_clock", 16, 0.5), ("l2_share", 0.15, 0.7), ("tile_kilocycles", 1.2, 0.7),
+             ("step_cycles", 8, 0.7), ("wave_odds", 2, 0.7), ("split_us", 2, 0.7),
+             ("tile_128x128", 1.0, 0.15), ("tile_128x64", 0.9, 0.2), ("tile_64x64", 0.8, 0.3),
+             ("tile_64x32", 0.5, 0.5), ("feed_share", 0.6, 0.5), ("blend", 2, 0.3),
+             ("ramp_us", 1, 0.7), ("ragged", 1, 0.15), ("cast_us", 3, 0.7)]
+START = np.log([c[1] for c in CONSTANTS])
+WIDTH = np.array([c[2] for c in CONSTANTS])
+
+# Nodes of the correction: log2 of m, n, k; its smoothness (Matern 3/2) and the noise of a row.
+NODES = [np.arange(0, 16), np.arange(5, 17), np.arange(5, 17)]
+LENGTH, SIZE, NOISE = 2.5, 0.15, 0.06
+EDGES_US = np.array([4, 8, 16, 64, 256, 1024])  # classes of length with an interval of their own
+INSIDE = 0.91  # share of rows that the interval is to hold
+
+
+class Device:
+    def __init__(self, label):
+        text = (HERE.parent / "devices" / f"{DEVICES[label]}.textproto").read_text()
+        self.field = dict(re.findall(r"^(\w+): ([\d.]+)", text, re.M))
+        self.name = re.search(r'^name: "(.*)"', text, re.M).group(1)
+        self.processors = float(self.field["multiprocessors"])
+        self.boost = float(self.field["boost_clock_mhz"])  # cycles per us
+        self.base = float(self.field["base_clock_mhz"])
+        self.bandwidth = float(self.field["memory_gb_per_s"]) * 1e3  # bytes per us
+        self.l2 = float(self.field["l2_mb"]) * 1e6
+
+    def peak(self, field):
+        return float(self.field.get(field, 0)) * 1e6  # FLOPs per us
+
+
+def wave_model(logs, shapes, device, peak, element):
+    """Microseconds; costmodel/surface.cc says what the terms are."""
+    c = dict(zip([x[0] for x in CONSTANTS], np.exp(logs)))
+    m, n, k = shapes.T
+    efficiency = np.minimum([1, c["tile_128x128"], c["tile_128x64"], c["tile_64x64"],
+                             c["tile_64x32"]], 1.3)
+    waves_count = c["wave_odds"] / (1 + c["wave_odds"])
+    rate = peak * np.sqrt(device.base / device.boost) * c["rate_share"] / device.processors
+    bandwidth = device.bandwidth * c["bandwidth_share"]
+    from_l2 = max(c["l2_bytes_per_clock"] * device.processors * device.boost, bandwidth)
+    moved = element * (m * k + n * k) + 2 * m * n
+    hit = 1 / (1 + (moved / (c["l2_share"] * device.l2)) ** 5)
+    memory = moved * ((1 - hit) / bandwidth + hit / from_l2) + c["ramp_us"] * np.minimum(1, moved / 4e6)
+    power = 1 + c["blend"]
+    ragged = np.where(m % 8 == 0, 1, c["ragged"])  # only in narrow formats
+    if element >= 2:
+        ragged = 1
+    best = np.full(len(shapes), np.inf)
+    for rows, columns, kind in TILES:
+        tiles = np.ceil(m / rows) * np.ceil(n / columns)
+        for split in (1, 2, 4, 8, 16):
+            waves = tiles * split / device.processors
+            rounds = waves_count * np.ceil(waves) + (1 - waves_count) * np.maximum(waves, 1)
+            part = k / split
+            multiply = 2 * rows * columns * part / (rate * efficiency[kind]) * ragged
+            feed = element * part * (rows + columns) / (64 * device.boost * c["feed_share"])
+            tile = np.hypot(multiply, feed) + (part * c["step_cycles"] / 64
+                                               + 1000 * c["tile_kilocycles"]) / device.boost
+            move = memory + (split * m * n * 8 / from_l2 if split > 1 else 0)
+            time = ((rounds * tile) ** power + move ** power) ** (1 / power)
+            if split > 1:
+                time = np.where(part < 128, np.inf, time + c["split_us"])
+            best = np.minimum(best, time)
+    if element < 2:  # the rows hold the cast of A
+        best = best + c["cast_us"] + (2 + element) * m * k / from_l2
+    return c["launch_us"] + best
+
+
+class Table:
+    """Rows of a GPU and format: shapes, log of the median of their engines, the rows of each."""
+
+    def __init__(self, rows, label, source, field, element):
+        by_shape = collections.defaultdict(list)
+        for r in rows:
+            if r["gpu"] == label and r["gemm_dtype"] == source:
+                by_shape[tuple(int(r[x]) for x in "mnk")].append((r["engine"], float(r["us"])))
+        self.device, self.element = Device(label), element
+        self.peak = self.device.peak(field)
+        self.shapes = np.array(sorted(by_shape), float).reshape(-1, 3)
+        self.rows = [by_shape[s] for s in sorted(by_shape)]
+        self.log_us = np.array([np.median([np.log(us) for _, us in r]) for r in self.rows])
+        pick = np.random.default_rng(1).permutation(len(self.shapes))[:700]
+        self.some = np.sort(pick)  # enough for a few constants
+
+    def model(self, logs, pick=slice(None)):
+        return np.log(wave_model(logs, self.shapes[pick], self.device, self.peak, self.element))
+
+
+def shared_constants(tables):
+    def off(logs):
+        parts = [(t.model(logs, t.some) - t.log_us[t.some]) / 0.15 for t in tables]
+        return np.concatenate(parts + [2 * (logs - START) / WIDTH])
+    return least_squares(off, START, loss="soft_l1", diff_step=1e-3, max_nfev=25).x
+
+
+def own_constants(table, shared):
+    def off(logs):
+        return np.concatenate([(table.model(logs, table.some) - table.log_us[table.some]) / 0.1,
+                               3 * (logs - shared) / WIDTH])
+    return least_squares(off, shared, loss="soft_l1", diff_step=1e-3, max_nfev=25).x
+
+
+def smooth(at, values, where):
+    """The correction at other points: a Gaussian process with a Matern 3/2 kernel."""
+    def kernel(a, b):
+        r = np.sqrt(3 * (((a[:, None] - b[None]) / LENGTH) ** 2).sum(-1) + 1e-12)
+        return SIZE ** 2 * (1 + r) * np.exp(-r)
+    noisy = kernel(at, at) + NOISE ** 2 * np.eye(len(at))
+    return kernel(where, at) @ np.linalg.solve(noisy, values)
+
+
+def on_nodes(table, logs, pick=slice(None)):
+    """Whole hundredths at the nodes of the grid, as the file has them."""
+    grid = np.array(np.meshgrid(*NODES, indexing="ij")).reshape(3, -1).T.astype(float)
+    residual = table.log_us[pick] - table.model(logs, pick)
+    values = smooth(np.log2(table.shapes[pick]), residual, grid)
+    return np.rint(100 * values).reshape([len(n) for n in NODES])
+
+
+def between_nodes(nodes, shapes):
+    at = [np.clip(np.log2(shapes[:, i]) - NODES[i][0], 0, len(NODES[i]) - 1.001) for i in range(3)]
+    low = [np.floor(a).astype(int) for a in at]
+    part = [a - l for a, l in zip(at, low)]
+    value = 0
+    for corner in range(8):
+        bit = [corner >> i & 1 for i in range(3)]
+        weight = np.prod([p if b else 1 - p for p, b in zip(part, bit)], 0)
+        value = value + weight * nodes[tuple(l + b for l, b in zip(low, bit))]
+    return value / 100
+
+
+def of_median(log_us, prediction):
+    off = np.abs(np.exp(prediction - log_us) - 1)
+    us = np.exp(log_us)
+    return 100 * off.mean(), 100 * (off * us).sum() / us.sum()
+
+
+def folds(table, by):
+    return np.array([zlib.crc32(("%d,%d,%d" % tuple(s) if by == "shape" else "%d,%d" % tuple(s[1:])
+                                 ).encode()) % 3 for s in table.shapes])
+
+
+def left_out(table, logs, by):
+    """Predictions of each third of the shapes from the other two thirds."""
+    prediction, fold = np.zeros(len(table.shapes)), folds(table, by)
+    for i in range(3):
+        rest, out = np.flatnonzero(fold != i), fold == i
+        nodes = on_nodes(table, logs, rest)
+        prediction[out] = table.model(logs, out) + between_nodes(nodes, table.shapes[out])
+    return prediction
+
+
+def quantiles(table, prediction):
+    """By length of the prediction: below and above which log ratio (1 - INSIDE) / 2 of rows are."""
+    ratio, weight, kind = [], [], []
+    for rows, p in zip(table.rows, prediction):
+        for _, us in rows:
+            ratio.append(np.log(us) - p)
+            kind.append(np.searchsorted(EDGES_US, np.exp(p)))
+    ratio, kind = np.array(ratio), np.array(kind)
+    low, high = [], []
+    for i in range(len(EDGES_US) + 1):
+        some = ratio[kind == i] if (kind == i).sum() >= 30 else ratio
+        low.append(np.quantile(some, (1 - INSIDE) / 2))
+        high.append(np.quantile(some, (1 + INSIDE) / 2))
+    return low, high
+
+
+def generation(table):
+    major, minor = (float(table.device.field["compute_" + x]) for x in ("major", "minor"))
+    return 8.9 if major >= 12 else major + 0.1 * minor  # as costmodel/surface.cc
+
+
+def unseen(table, tables):
+    """Predictions for a GPU from the others alone, constants that all share included."""
+    others = [t for t in tables if t is not table]
+    shared = shared_constants(others) if len(others) > 1 else START
+    weight = np.array([np.exp(-abs(generation(t) - generation(table)) / 3) for t in others])
+    logs = np.array([own_constants(t, shared) for t in others])
+    return table.model(weight @ logs / weight.sum())
+
+
+def write_unseen(tables, name, predictions):
+    """The interval of a GPU without measurements: that of all GPUs, each left out in turn."""
+    ratio, kind = [], []
+    for t, prediction in zip(tables, predictions):
+        for rows, p in zip(t.rows, prediction):
+            ratio += [np.log(us) - p for _, us in rows]
+            kind += [np.searchsorted(EDGES_US, np.exp(p))] * len(rows)
+    ratio, kind = np.array(ratio), np.array(kind)
+    ends = [np.quantile(ratio[kind == i], [(1 - INSIDE) / 2, (1 + INSIDE) / 2])
+            for i in range(len(EDGES_US) + 1)]
+    lines = ["# Made by costmodel/fit/surfaces.py: GPUs predicted from the others alone.",
+             "device unseen", f"format {name}",
+             "low " + " ".join(f"{e[0]:.3f}" for e in ends),
+             "high " + " ".join(f"{e[1]:.3f}" for e in ends)]
+    (OUT / f"unseen.{name}.txt").write_text("\n".join(lines) + "\n")
+
+
+def write(table, name, logs, nodes, low, high):
+    lines = ["# Made by costmodel/fit/surfaces.py from products that NVIDIA's AIConfigurator timed",
+             "# (github.com/ai-dynamo/aiconfigurator, Apache-2.0). The terms: costmodel/surface.h.",
+             f"device {table.device.name}", f"format {name}", f"shapes {len(table.shapes)}",
+             f"rows {sum(map(len, table.rows))}"]
+    lines += [f"{c[0]} {v:.5g}" for c, v in zip(CONSTANTS, np.exp(logs))]
+    lines += ["low " + " ".join(f"{v:.3f}" for v in low), "high " + " ".join(f"{v:.3f}" for v in high)]
+    lines += ["correction"]
+    for plane in nodes:
+        lines += [" ".join(f"{v:.0f}" for v in row) for row in plane + 0.0]
+    OUT.mkdir(exist_ok=True)
+    stem = DEVICES[[k for k in DEVICES if Device(k).name == table.device.name][0]]
+    (OUT / f"{stem}.{name}.txt").write_text("\n".join(lines).replace("-0 ", "0 ") + "\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("--dry", action="store_true")
+    args = parser.parse_args()
+    with gzip.open(args.data / "gemm.csv.gz", "rt") as file:
+        rows = list(csv.DictReader(file))
+    print("mean / by time, % off the median of the engines")
+    for source, name, field, element in FORMATS:
+        tables = [Table(rows, g, source, field, element) for g in DEVICES]
+        tables = [t for t in tables if len(t.shapes) and t.peak]
+        ours = shared_constants(tables)
+        for t in tables:
+            logs = own_constants(t, ours)
+            by_shape, by_weight = left_out(t, logs, "shape"), left_out(t, logs, "weight")
+            text = "%.1f / %.1f" % of_median(t.log_us, t.model(logs))
+            print(f"{t.device.name} {name}: {len(t.shapes)} shapes; wave model {text}; "
+                  "shapes left out %.1f / %.1f;" % of_median(t.log_us, by_shape),
+                  "weights left out %.1f / %.1f" % of_median(t.log_us, by_weight), flush=True)
+            if not args.dry:
+                write(t, name, logs, on_nodes(t, logs), *quantiles(t, by_shape))
+        alone = []
+        for t in tables if len(tables) > 1 else []:
+            alone.append(unseen(t, tables))
+            print(f"{t.device.name} {name}, never seen: %.1f / %.1f" % of_median(t.log_us, alone[-1]),
+                  flush=True)
+        if alone and not args.dry:
+            write_unseen(tables, name, alone)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,327 @@
+#include "costmodel/surface.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+#include "base/check.h"
+#include "costmodel/surface_lines.h"
+#include "costmodel/surface_texts.h"
+
+namespace daydream {
+namespace {
+
+struct Named {
+  std::string_view name;
+  double SurfaceConstants::*member;
+};
+constexpr Named kConstants[] = {{"launch_us", &SurfaceConstants::launch_us},
+                                {"rate_share", &SurfaceConstants::rate_share},
+                                {"bandwidth_share", &SurfaceConstants::bandwidth_share},
+                                {"l2_bytes_per_clock", &SurfaceConstants::l2_bytes_per_clock},
+                                {"l2_share", &SurfaceConstants::l2_share},
+                                {"tile_kilocycles", &SurfaceConstants::tile_kilocycles},
+                                {"step_cycles", &SurfaceConstants::step_cycles},
+                                {"wave_odds", &SurfaceConstants::wave_odds},
+                                {"split_us", &SurfaceConstants::split_us},
+                                {"tile_128x128", &SurfaceConstants::tile_128x128},
+                                {"tile_128x64", &SurfaceConstants::tile_128x64},
+                                {"tile_64x64", &SurfaceConstants::tile_64x64},
+                                {"tile_64x32", &SurfaceConstants::tile_64x32},
+                                {"feed_share", &SurfaceConstants::feed_share},
+                                {"blend", &SurfaceConstants::blend},
+                                {"ramp_us", &SurfaceConstants::ramp_us},
+                                {"ragged", &SurfaceConstants::ragged},
+                                {"cast_us", &SurfaceConstants::cast_us}};
+
+// The same for all surfaces: costmodel/fit/surfaces.py.
+constexpr double kEdgesUs[] = {4, 8, 16, 64, 256, 1024};
+constexpr double kFirstLog2[] = {0, 5, 5};
+constexpr double kRampBytes = 4e6;      // from here on the memory is at full speed
+constexpr int64_t kShortestPart = 128;  // of a split k
+// Generations whose surface counts by exp(-distance / kReach) for one that was not measured.
+constexpr double kReach = 3;
+
+// A place on one line for architectures: their compute capability, with consumer Blackwell (12),
+// which multiplies as Ada does, beside it.
+double Generation(int major, int minor) { return major >= 12 ? 8.9 : major + 0.1 * minor; }
+
+struct Known {
+  Surface surface;
+  double generation = 0;  // 0: the interval of GPUs that were left out
+};
+
+// The texts are part of the program; a test parses each of them.
+Known Parse(std::string_view text) {
+  Known known;
+  Surface& s = known.surface;
+  s.measured = true;
+  bool grid = false;
+  for (const std::vector<std::string_view>& words : SurfaceLines(text)) {
+    if (grid) {
+      for (std::string_view w : words)
+        s.correction.push_back(static_cast<float>(SurfaceNumber(w) / 100));
+    } else if (words[0] == "correction") {
+      grid = true;
+    } else if (words[0] == "device") {
+      s.device = words[1];
+      const DeviceSpec* spec = FindDeviceSpec(s.device);
+      if (spec != nullptr) known.generation = Generation(spec->compute_major, spec->compute_minor);
+    } else if (words[0] == "format") {
+      s.format = words[1] == "fp8" ? DType::kFp8 : DType::kBf16;
+    } else if (words[0] == "shapes" || words[0] == "rows") {
+      (words[0] == "rows" ? s.rows : s.shapes) = static_cast<int>(SurfaceNumber(words[1]));
+    } else if (words[0] == "low" || words[0] == "high") {
+      DD_CHECK(words.size() == 1 + Surface::kLengths);
+      for (size_t i = 0; i < Surface::kLengths; ++i) {
+        (words[0] == "low" ? s.low : s.high)[i] = SurfaceNumber(words[1 + i]);
+      }
+    } else {
+      const auto* named = std::find_if(std::begin(kConstants), std::end(kConstants),
+                                       [&](const Named& n) { return n.name == words[0]; });
+      DD_CHECK(named != std::end(kConstants));
+      s.constants.*named->member = SurfaceNumber(words[1]);
+    }
+  }
+  DD_CHECK(known.generation == 0 ||
+           s.correction.size() == Surface::kNodes[0] * Surface::kNodes[1] * Surface::kNodes[2]);
+  return known;
+}
+
+// Of a generation without measurements: means of logarithms, nearer generations counting more, and
+// the interval of GPUs that were left out. No correction: what others deviate by helped as often as
+// it hurt there.
+Surface MeanOf(std::span<const Known> all, double generation, DType format) {
+  Surface mean;
+  mean.format = format;
+  double total = 0;
+  SurfaceConstants logs{};
+  for (const Known& known : all) {
+    const Surface& s = known.surface;
+    if (s.format != format) continue;
+    if (known.generation == 0) {
+      mean.low = s.low, mean.high = s.high;
+      continue;
+    }
+    const double weight = std::exp(-std::abs(known.generation - generation) / kReach);
+    total += weight;
+    for (const Named& n : kConstants) {
+      logs.*n.member += weight * std::log(s.constants.*n.member);
+    }
+    mean.device += (mean.device.empty() ? "" : ", ") + s.device;
+    mean.shapes += s.shapes;
+    mean.rows += s.rows;
+  }
+  for (const Named& n : kConstants) mean.constants.*n.member = std::exp(logs.*n.member / total);
+  if (mean.low[0] < 0) return mean;
+  // GPUs were left out in bf16 only; of narrow formats, which differ more, nobody has said.
+  for (const Known& known : all) {
+    if (known.generation != 0) continue;
+    for (size_t i = 0; i < Surface::kLengths; ++i) {
+      mean.low[i] = 2 * known.surface.low[i], mean.high[i] = 2 * known.surface.high[i];
+    }
+  }
+  return mean;
+}
+
+struct Atlas {
+  std::vector<Known> known;
+  std::vector<std::pair<double, Surface>> others;  // by generation: bf16 and fp8
+
+  Atlas() {
+    for (const SurfaceText& text : SurfaceTexts()) {
+      if (text.file.find(".attention") == std::string_view::npos) {
+        known.push_back(Parse(text.text));
+      }
+    }
+    for (double generation : {8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, 11.0}) {
+      for (DType format : {DType::kBf16, DType::kFp8}) {
+        others.push_back({generation, MeanOf(known, generation, format)});
+      }
+    }
+  }
+};
+
+double PeakOf(const DeviceSpec& device, DType format) { return device.TensorPeak(format); }
+
+struct Tile {
+  int rows, columns;
+  double SurfaceConstants::*efficiency;  // nullptr: 1
+};
+constexpr Tile kTiles[] = {{256, 128, nullptr},
+                           {128, 256, nullptr},
+                           {128, 128, &SurfaceConstants::tile_128x128},
+                           {128, 64, &SurfaceConstants::tile_128x64},
+                           {64, 128, &SurfaceConstants::tile_128x64},
+                           {64, 64, &SurfaceConstants::tile_64x64},
+                           {64, 32, &SurfaceConstants::tile_64x32},
+                           {32, 64, &SurfaceConstants::tile_64x32}};
+
+// Between the nodes of the grid, in each direction along a line; as at the edge outside of it.
+double CorrectionAt(const Surface& surface, double m, double n, double k) {
+  if (surface.correction.empty()) return 0;
+  const double sizes[] = {m, n, k};
+  size_t low[3];
+  double part[3];
+  for (size_t i = 0; i < 3; ++i) {
+    const double at = std::clamp(std::log2(sizes[i]) - kFirstLog2[i], 0.0,
+                                 static_cast<double>(Surface::kNodes[i]) - 1.001);
+    low[i] = static_cast<size_t>(at);
+    part[i] = at - static_cast<double>(low[i]);
+  }
+  double value = 0;
+  for (size_t corner = 0; corner < 8; ++corner) {
+    double weight = 1;
+    size_t at = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const bool up = (corner >> i & 1) != 0;
+      weight *= up ? part[i] : 1 - part[i];
+      at = at * Surface::kNodes[i] + low[i] + (up ? 1 : 0);
+    }
+    value += weight * surface.correction[at];
+  }
+  return value;
+}
+
+class Evaluation {
+ public:
+  Evaluation(const Surface& surface, const DeviceSpec& device, DType format, const GemmShape& shape)
+      : c_(surface.constants),
+        batch_(static_cast<double>(shape.batch)),
+        m_(static_cast<double>(shape.m)),
+        n_(static_cast<double>(shape.n)),
+        k_(static_cast<double>(shape.k)),
+        element_(DTypeBytes(format)),
+        processors_(device.multiprocessors),
+        boost_(device.boost_clock_mhz) {
+    const double clock = std::sqrt(device.base_clock_mhz / device.boost_clock_mhz);
+    rate_ = PeakOf(device, format) * 1e6 * clock * c_.rate_share / processors_;
+    const double bandwidth = device.memory_gb_per_s * 1e3 * c_.bandwidth_share;
+    from_l2_ = std::max(c_.l2_bytes_per_clock * processors_ * boost_, bandwidth);
+    const double moved = batch_ * (element_ * (m_ * k_ + n_ * k_) + 2 * m_ * n_);
+    const double fits = moved / std::max(c_.l2_share * device.l2_mb * 1e6, 1.0);
+    const double hit = 1 / (1 + std::pow(fits, 5));
+    memory_ = moved * ((1 - hit) / bandwidth + hit / from_l2_) +
+              c_.ramp_us * std::min(1.0, moved / kRampBytes);
+    if (element_ < 2 && shape.m % 8 != 0) ragged_ = c_.ragged;
+    wave_share_ = c_.wave_odds / (1 + c_.wave_odds);
+  }
+
+  SurfaceTime Best() const {
+    SurfaceTime best{.ns = INFINITY};
+    for (int split : {1, 2, 4, 8, 16}) {
+      if (split > 1 && k_ / split < kShortestPart) break;
+      SurfaceTime time = BestTile(split);
+      const double parts = split > 1 ? batch_ * split * m_ * n_ * 8 / from_l2_ : 0;
+      time.memory_ns = memory_ + parts;
+      // More of both than a smaller split has.
+      if (split > 1 && time.compute_ns >= best.compute_ns) continue;
+      const double power = 1 + c_.blend;
+      time.ns =
+          std::pow(std::pow(time.compute_ns, power) + std::pow(time.memory_ns, power), 1 / power) +
+          (split > 1 ? c_.split_us : 0);
+      if (time.ns < best.ns) best = time;
+    }
+    return best;
+  }
+
+  double CastUs() const {
+    return element_ < 2 ? c_.cast_us + (2 + element_) * batch_ * m_ * k_ / from_l2_ : 0;
+  }
+
+ private:
+  // In microseconds, as all here.
+  SurfaceTime BestTile(int split) const {
+    SurfaceTime best{.compute_ns = INFINITY, .split = split};
+    const double part = k_ / split;
+    const double fixed = (part * c_.step_cycles / 64 + 1000 * c_.tile_kilocycles) / boost_;
+    for (const Tile& tile : kTiles) {
+      const double tiles = batch_ * std::ceil(m_ / tile.rows) * std::ceil(n_ / tile.columns);
+      const double waves = tiles * split / processors_;
+      const double rounds =
+          wave_share_ * std::ceil(waves) + (1 - wave_share_) * std::max(waves, 1.0);
+      const double efficiency = tile.efficiency == nullptr ? 1 : std::min(c_.*tile.efficiency, 1.3);
+      const double multiply =
+          2.0 * tile.rows * tile.columns * part / (rate_ * efficiency) * ragged_;
+      const double feed =
+          element_ * part * (tile.rows + tile.columns) / (64 * boost_ * c_.feed_share);
+      const double time = rounds * (std::sqrt(multiply * multiply + feed * feed) + fixed);
+      if (time >= best.compute_ns) continue;
+      best.compute_ns = time;
+      best.tile_rows = tile.rows;
+      best.tile_columns = tile.columns;
+      best.waves = waves;
+    }
+    return best;
+  }
+
+  const SurfaceConstants& c_;
+  double batch_, m_, n_, k_, element_, processors_, boost_;
+  double rate_ = 0, from_l2_ = 0, memory_ = 0, ragged_ = 1, wave_share_ = 0;
+};
+
+}  // namespace
+
+const Surface* SurfaceOf(const DeviceSpec& device, DType format) {
+  static const auto* const atlas = new Atlas;
+  if (device.vendor != "NVIDIA" || device.compute_major < 8) return nullptr;
+  if (!(PeakOf(device, format) > 0)) return nullptr;
+  if (device.measured_tensor_share > 0) return nullptr;  // the user's own measurements count
+  if (format == DType::kFp16 || format == DType::kTf32) format = DType::kBf16;
+  const double generation = Generation(device.compute_major, device.compute_minor);
+  for (const Known& known : atlas->known) {
+    if (known.surface.format == format && known.generation == generation) return &known.surface;
+  }
+  const Surface* nearest = nullptr;
+  double distance = INFINITY;
+  for (const auto& [at, surface] : atlas->others) {
+    if (surface.format != format || std::abs(at - generation) >= distance) continue;
+    distance = std::abs(at - generation);
+    nearest = &surface;
+  }
+  return nearest;
+}
+
+SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,
+                          const GemmShape& shape, bool with_cast) {
+  if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return {};
+  const Evaluation evaluation(surface, device, format, shape);
+  SurfaceTime time = evaluation.Best();
+  // Only single products were measured.
+  if (shape.batch == 1) {
+    time.correction = CorrectionAt(surface, static_cast<double>(shape.m),
+                                   static_cast<double>(shape.n), static_cast<double>(shape.k));
+  }
+  const double cast = evaluation.CastUs();
+  const double rows_us = (surface.constants.launch_us + time.ns + cast) * std::exp(time.correction);
+  const double us = with_cast ? rows_us : rows_us - cast * std::exp(time.correction);
+  const auto length = static_cast<size_t>(
+      std::upper_bound(std::begin(kEdgesUs), std::end(kEdgesUs), rows_us) - std::begin(kEdgesUs));
+  time.ns = us * 1e3;
+  time.low_ns = time.ns * std::exp(surface.low[length]);
+  time.high_ns = time.ns * std::exp(surface.high[length]);
+  time.compute_ns *= 1e3;
+  time.memory_ns *= 1e3;
+  time.launch_ns = surface.constants.launch_us * 1e3;
+  time.cast_ns = with_cast ? cast * 1e3 : 0;
+  return time;
+}
+
+double SustainedNs(const SurfaceTime& time) {
+  constexpr double kLonger = 0.15;
+  const double compute = time.compute_ns * time.compute_ns;
+  const double memory = time.memory_ns * time.memory_ns;
+  if (!(compute > 0)) return time.ns;
+  const double work = std::max(time.ns - time.launch_ns, 0.0);
+  return time.ns + kLonger * work * compute / (compute + memory);
+}
+
+double DeviationKept(double ns) {
+  // Best exponents over twelve pairs of GPUs: 0 to 0.2 for rows of a few microseconds, 0.4 to 0.6
+  // by time, which long ones decide.
+  constexpr double kShortNs = 10e3, kLongNs = 1e6, kMost = 0.5;
+  const double way = std::log(std::max(ns, 1.0) / kShortNs) / std::log(kLongNs / kShortNs);
+  return kMost * std::clamp(way, 0.0, 1.0);
+}
+
+}  // namespace daydream

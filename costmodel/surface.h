@@ -1,0 +1,78 @@
+// Measured surfaces: how long a matrix product takes on tensor cores, over m, n, k and the format.
+// One file a GPU and format in costmodel/surfaces/, made by costmodel/fit/surfaces.py from products
+// that NVIDIA's AIConfigurator timed on an A100, H100, B200 and L40S (Apache-2.0).
+//
+//   time = (launch + blend(arithmetic, memory)) * exp(correction(log2 m, log2 n, log2 k))
+//
+// Arithmetic: tiles in waves, the best of eight tiles and five splits of k. Memory: what is moved
+// at sustained bandwidth, or from the L2 cache where it fits. The constants are shares of the data
+// sheet, so that a surface also holds for other cards of its generation; the correction is what
+// remains, smooth, on a grid of powers of two. Errors: docs/cost-model.md.
+//
+// These are bursts with warm caches, not long training steps, which power limits: ratios of two
+// surfaces are the evidence, the absolute value is the fastest that a product runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "costmodel/device.h"
+#include "costmodel/op_shape.h"
+
+namespace daydream {
+
+// Names as in the files; docs/cost-model.md tells what each is.
+struct SurfaceConstants {
+  double launch_us, rate_share, bandwidth_share, l2_bytes_per_clock, l2_share, tile_kilocycles,
+      step_cycles, wave_odds, split_us, tile_128x128, tile_128x64, tile_64x64, tile_64x32,
+      feed_share, blend, ramp_us, ragged, cast_us;
+};
+
+struct Surface {
+  static constexpr std::array<size_t, 3> kNodes{16, 12, 12};  // log2 of m from 0, n and k from 5
+  static constexpr size_t kLengths = 7;  // classes of length with an interval of their own
+
+  std::string device;  // where it was measured; several GPUs: "A100-SXM4-80GB, L40S, ..."
+  DType format = DType::kBf16;
+  bool measured = false;  // on this generation of GPUs; false: a mean of others, by generation
+  int shapes = 0, rows = 0;
+  SurfaceConstants constants{};
+  std::vector<float> correction;               // natural logarithm
+  std::array<double, kLengths> low{}, high{};  // log of what 91 % of the rows lie between
+};
+
+// Of a generation and format; nullptr before compute capability 8.0, for other vendors' GPUs, and
+// for formats without measurements (fp32) or without tensor cores on this GPU. fp16 is as bf16.
+// Also nullptr where the device has a measured share of its tensor cores (daydream calibrate).
+// TF32 has the surface of bf16 (nothing was measured): its own peak and size of elements.
+const Surface* SurfaceOf(const DeviceSpec& device, DType format);
+
+struct SurfaceTime {
+  double ns = 0, low_ns = 0, high_ns = 0;
+  double compute_ns = 0, memory_ns = 0, launch_ns = 0, cast_ns = 0;
+  double correction = 0;  // of the logarithm
+  int tile_rows = 0, tile_columns = 0, split = 1;
+  double waves = 0;
+  bool memory_bound() const { return memory_ns > compute_ns; }
+  bool launch_bound() const { return 2 * launch_ns > ns; }
+};
+
+// The same product in a long training step, whose power limits the clock where arithmetic does the
+// waiting: for what is not compared with another surface. Recorded steps reach 0.68 to 0.84 of the
+// peak on A100 and 0.60 to 0.69 on H100 where long rows of the tables reach 0.85 and 0.77: 1.15
+// times as long, from 1 to 1.3.
+double SustainedNs(const SurfaceTime& time);
+
+// REQUIRES: a surface of this device and format. `with_cast`: fp8 also casts A, as the
+// measured rows did. Products of a batch are taken as tiles of one product. 0.3 us.
+SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,
+                          const GemmShape& shape, bool with_cast = false);
+
+// How much of its deviation from the surface a product keeps on another GPU, as an exponent: short
+// ones nothing, long ones half (docs/cost-model.md, products measured on two GPUs).
+double DeviationKept(double ns);
+
+}  // namespace daydream

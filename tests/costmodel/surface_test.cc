@@ -1,0 +1,148 @@
+// Surfaces of matrix products on tensor cores (costmodel/surface.h).
+#include "costmodel/surface.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "costmodel/op_time.h"
+#include "costmodel/surface_texts.h"
+#include "costmodel/transfer.h"
+
+namespace daydream {
+namespace {
+
+const DeviceSpec& Gpu(std::string_view name) {
+  const DeviceSpec* spec = FindDeviceSpec(name);
+  EXPECT_NE(spec, nullptr) << name;
+  return *spec;
+}
+
+double Us(std::string_view gpu, DType format, const GemmShape& shape) {
+  const Surface* surface = SurfaceOf(Gpu(gpu), format);
+  EXPECT_NE(surface, nullptr) << gpu;
+  return TimeOnSurface(*surface, Gpu(gpu), format, shape).ns * 1e-3;
+}
+
+// 2 * 4096^3 FLOPs: 440 us at the data sheet's 312 TFLOPS of an A100, 139 us on an H100.
+TEST(Surface, LargeProductsRunNearTheDataSheet) {
+  const GemmShape cube{.m = 4096, .n = 4096, .k = 4096};
+  const double a100 = Us("A100-SXM4-80GB", DType::kBf16, cube);
+  const double h100 = Us("H100-SXM5-80GB", DType::kBf16, cube);
+  EXPECT_GT(a100, 440);
+  EXPECT_LT(a100, 440 / 0.8);
+  EXPECT_GT(h100, 139);
+  EXPECT_LT(h100, 139 / 0.65);
+}
+
+// One row times a matrix of 16384 x 16384: 537 MB that cannot be in any cache.
+TEST(Surface, ARowTimesAMatrixTakesWhatReadingTheMatrixTakes) {
+  const GemmShape row{.m = 1, .n = 16384, .k = 16384};
+  const double bytes = 2.0 * 16384 * 16384;
+  for (std::string_view gpu : {"A100-SXM4-80GB", "H100-SXM5-80GB", "L40S", "B200-SXM-180GB"}) {
+    const double at_sheet = bytes / (Gpu(gpu).memory_gb_per_s * 1e3);
+    EXPECT_GT(Us(gpu, DType::kBf16, row), at_sheet) << gpu;
+    EXPECT_LT(Us(gpu, DType::kBf16, row), at_sheet / 0.7) << gpu;
+  }
+}
+
+// An H200 is an H100 with 1.43 times its memory bandwidth: the same surface, another data sheet.
+TEST(Surface, AnotherCardOfAGenerationDiffersByItsDataSheet) {
+  EXPECT_EQ(SurfaceOf(Gpu("H200-SXM5-141GB"), DType::kBf16),
+            SurfaceOf(Gpu("H100-SXM5-80GB"), DType::kBf16));
+  const GemmShape row{.m = 1, .n = 16384, .k = 16384}, cube{.m = 8192, .n = 8192, .k = 8192};
+  EXPECT_NEAR(Us("H100-SXM5-80GB", DType::kBf16, row) / Us("H200-SXM5-141GB", DType::kBf16, row),
+              4800.0 / 3352, 0.05);
+  EXPECT_NEAR(Us("H100-SXM5-80GB", DType::kBf16, cube) / Us("H200-SXM5-141GB", DType::kBf16, cube),
+              1, 0.03);
+}
+
+TEST(Surface, MoreWorkDoesNotTakeMuchLess) {
+  // The correction is fitted, not forced: it may dip by some percent, never by more.
+  for (std::string_view gpu : {"A100-SXM4-80GB", "H100-SXM5-80GB", "L40S", "B200-SXM-180GB"}) {
+    for (int64_t n : {256, 1024, 4096, 16384}) {
+      for (int64_t k : {256, 1024, 4096, 16384}) {
+        for (int64_t m = 1; m <= 16384; m *= 2) {
+          const double now = Us(gpu, DType::kBf16, {.m = m, .n = n, .k = k});
+          EXPECT_GT(Us(gpu, DType::kBf16, {.m = 2 * m, .n = n, .k = k}), 0.8 * now)
+              << gpu << ' ' << m << 'x' << n << 'x' << k;
+          EXPECT_GT(Us(gpu, DType::kBf16, {.m = m, .n = n, .k = 2 * k}), 0.8 * now)
+              << gpu << ' ' << m << 'x' << n << 'x' << k;
+        }
+      }
+    }
+  }
+}
+
+TEST(Surface, NobodyKnowsOneForWhatHasNoTensorCores) {
+  EXPECT_EQ(SurfaceOf(Gpu("V100-SXM2-32GB"), DType::kFp16), nullptr);
+  EXPECT_EQ(SurfaceOf(Gpu("A100-SXM4-80GB"), DType::kFp8), nullptr);
+  EXPECT_EQ(SurfaceOf(Gpu("A100-SXM4-80GB"), DType::kFp32), nullptr);
+  EXPECT_EQ(SurfaceOf(Gpu("MI300X"), DType::kBf16), nullptr);
+}
+
+TEST(Surface, WhatAUserMeasuredCountsInstead) {
+  DeviceSpec mine = Gpu("H100-SXM5-80GB");
+  mine.measured_tensor_share = 0.7;
+  EXPECT_EQ(SurfaceOf(mine, DType::kBf16), nullptr);
+}
+
+TEST(Surface, AGenerationThatNobodyMeasuredHasAWiderInterval) {
+  const Surface* known = SurfaceOf(Gpu("H100-SXM5-80GB"), DType::kBf16);
+  const Surface* unknown = SurfaceOf(Gpu("RTX3090"), DType::kBf16);
+  ASSERT_NE(unknown, nullptr);
+  EXPECT_TRUE(known->measured);
+  EXPECT_FALSE(unknown->measured);
+  for (size_t i = 0; i < Surface::kLengths; ++i) {
+    EXPECT_LT(known->low[i], 0);
+    EXPECT_GT(known->high[i], 0);
+    EXPECT_LT(unknown->low[i], 0);
+    EXPECT_GT(unknown->high[i], 0);
+  }
+  EXPECT_GT(unknown->high[4] - unknown->low[4], known->high[4] - known->low[4]);
+}
+
+TEST(Surface, NarrowFormatsAreFasterWhereArithmeticCounts) {
+  const GemmShape cube{.m = 8192, .n = 8192, .k = 8192};
+  EXPECT_GT(Us("H100-SXM5-80GB", DType::kBf16, cube),
+            1.3 * Us("H100-SXM5-80GB", DType::kFp8, cube));
+}
+
+// Hostile sizes: no number may become what is not one.
+TEST(Surface, AnySizesHaveATime) {
+  for (int64_t size : {int64_t{1}, int64_t{7}, int64_t{1} << 40, INT64_MAX}) {
+    const GemmShape shape{.batch = 3, .m = size, .n = size, .k = size};
+    const Surface* surface = SurfaceOf(Gpu("H100-SXM5-80GB"), DType::kBf16);
+    const SurfaceTime time = TimeOnSurface(*surface, Gpu("H100-SXM5-80GB"), DType::kBf16, shape);
+    EXPECT_TRUE(std::isfinite(time.ns) && time.ns > 0) << size;
+  }
+  const Surface* surface = SurfaceOf(Gpu("H100-SXM5-80GB"), DType::kBf16);
+  EXPECT_EQ(
+      TimeOnSurface(*surface, Gpu("H100-SXM5-80GB"), DType::kBf16, {.m = 0, .n = 1, .k = 1}).ns, 0);
+}
+
+TEST(Surface, TablesStaySmall) {
+  size_t bytes = 0;
+  for (const SurfaceText& text : SurfaceTexts()) bytes += text.text.size();
+  EXPECT_LE(bytes, 300'000u);
+  EXPECT_GE(SurfaceTexts().size(), 8u);
+}
+
+// A product that ran 20 % slower than the surface of its GPU says, as all of its session did, is
+// 20 % slower on the other one, too.
+TEST(Surface, ASustainedStepStaysOne) {
+  const OpWork work = WorkOfProduct({.m = 4096, .n = 4096, .k = 4096});
+  const OpTime here = PredictOp(Gpu("A100-SXM4-80GB"), work, DType::kBf16);
+  const OpTime there = PredictOp(Gpu("H100-SXM5-80GB"), work, DType::kBf16);
+  ASSERT_EQ(here.method, OpTime::Method::kSurface);
+  const Transfer moved =
+      TransferOp(1.2 * here.ns, here, there, std::log(1.2), false, TransferRules{});
+  EXPECT_EQ(moved.how, Transfer::How::kSurfaces);
+  EXPECT_NEAR(moved.ns / there.ns, 1.2, 1e-9);
+  const Transfer alone = TransferOp(1.2 * here.ns, here, there, 0, false, TransferRules{});
+  EXPECT_GT(alone.ns, 1.02 * there.ns);
+  EXPECT_LT(alone.ns, 1.18 * there.ns);
+}
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,70 @@
+// `daydream kernels` as users type it: times of single kernels without a trace.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <fstream>
+
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+
+class CliKernels : public CliFixture {};
+
+TEST_F(CliKernels, AProductHasATimeAnIntervalALimiterAndASource) {
+  const CliResult r = Run("kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const nlohmann::json json = nlohmann::json::parse(r.out);
+  EXPECT_EQ(json["schema"], "daydream.kernels/1");
+  const nlohmann::json& on = json["kernels"][0]["on"][0];
+  EXPECT_EQ(on["gpu"], "H100-SXM5-80GB");
+  // 137 GFLOP: 139 us at the data sheet's 989 TFLOPS.
+  EXPECT_GT(on["us"], 139);
+  EXPECT_LT(on["us"], 220);
+  EXPECT_LT(on["interval_us"][0], on["us"]);
+  EXPECT_GT(on["interval_us"][1], on["us"]);
+  EXPECT_EQ(on["limiter"], "arithmetic");
+  EXPECT_THAT(on["from"].get<std::string>(), HasSubstr("measured on H100-SXM5-80GB"));
+}
+
+TEST_F(CliKernels, ARowTimesAMatrixIsLimitedByMemory) {
+  const CliResult r = Run("kernels --gpu H100 --vs B200 --gemm 1x16384x16384");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("memory"));
+  EXPECT_THAT(r.out, HasSubstr("B200-SXM-180GB"));
+}
+
+TEST_F(CliKernels, ATableOfProductsIsAnsweredLineByLine) {
+  const std::string path = Path("products.csv");
+  std::ofstream(path) << "m,n,k,dtype\n1024,1024,1024,bf16\n1024,1024,1024,fp8\n";
+  const CliResult r = Run("kernels --gpu H100 --csv " + path + " --format csv");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("1024x1024x1024 bf16"));
+  EXPECT_THAT(r.out, HasSubstr("1024x1024x1024 fp8"));
+  std::ofstream(path) << "m,n,k\n1024,1024,-1\n";
+  const CliResult bad = Run("kernels --gpu H100 --csv " + path);
+  EXPECT_EQ(bad.exit, 2);
+  EXPECT_THAT(bad.err, HasSubstr("products.csv:2: k = '-1' is no size"));
+}
+
+TEST_F(CliKernels, WhatAGpuLacksIsRefused) {
+  const CliResult r = Run("kernels --gpu A100 --gemm 1024x1024x1024 --dtype fp8");
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("has no tensor cores for fp8"));
+  EXPECT_EQ(Run("kernels --gpu H100 --gemm 1024x1024").exit, 2);
+  EXPECT_EQ(Run("kernels --gpu H100 --gemm 1024x1024x99999999999999999999").exit, 2);
+  EXPECT_EQ(Run("kernels --gpu H100").exit, 2);
+  EXPECT_EQ(Run("kernels --gemm 1024x1024x1024").exit, 2);
+}
+
+TEST_F(CliKernels, AttentionAndElementwiseHaveTimes) {
+  EXPECT_EQ(Run("kernels --gpu A100 --attention 8x16x2048x128 --causal").exit, 0);
+  EXPECT_EQ(Run("kernels --gpu V100 --attention 8x16x2048x128").exit, 2);
+  EXPECT_EQ(Run("kernels --gpu V100 --elementwise 8192x4096 --dtype fp32").exit, 0);
+}
+
+}  // namespace
+}  // namespace daydream

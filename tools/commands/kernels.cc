@@ -1,0 +1,420 @@
+#include <charconv>
+#include <cmath>
+#include <optional>
+
+#include "costmodel/attention_surface.h"
+#include "costmodel/op_time.h"
+#include "costmodel/roofline.h"
+#include "costmodel/surface.h"
+#include "costmodel/surface_lines.h"
+#include "report/text/format.h"
+#include "report/text/json_writer.h"
+#include "report/text/table.h"
+#include "tools/command.h"
+#include "transforms/analysis/device_choice.h"
+#include "transforms/core/source_text.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kMostTableBytes = 64 << 20;
+constexpr int64_t kMostSize = int64_t{1} << 40;
+
+constexpr std::string_view kTypes[] = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+constexpr DType kDTypes[] = {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8};
+
+// Long steps of large products run slower than bursts, as power limits the clock: 250 to 280 of 298
+// TFLOPS on an A100, 600 to 750 of 862 on an H100 are reported for training.
+constexpr double kSustained = 1.4;
+
+std::optional<DType> TypeNamed(std::string_view name) {
+  for (size_t i = 0; i < std::size(kTypes); ++i) {
+    if (kTypes[i] == name) return kDTypes[i];
+  }
+  return std::nullopt;
+}
+
+struct Question {
+  OpWork work;
+  std::optional<SelfAttention> attention;  // then no work
+  DType dtype = DType::kBf16;
+  std::string text;  // "4096x4096x4096 bf16"
+};
+
+struct Answer {
+  double us = 0, low_us = 0, high_us = 0, bound_us = 0;
+  std::string_view limiter;  // "arithmetic", "memory", "launch"
+  std::string from;          // what the number rests on
+  std::string terms;
+};
+
+absl::Status BadValue(std::string_view what, std::string_view value, std::string_view fix) {
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104", .what = fmt::format("{} is not {}", value, what), .fix = std::string(fix)});
+}
+
+std::optional<int64_t> Size(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (value < 1 || value > kMostSize) return std::nullopt;
+  return value;
+}
+
+Question ProductOf(const GemmShape& shape, DType dtype) {
+  Question q{.work = WorkOfProduct(shape), .dtype = dtype};
+  q.text =
+      fmt::format("{}{}x{}x{} {}", shape.batch > 1 ? fmt::format("{} times ", shape.batch) : "",
+                  shape.m, shape.n, shape.k, DTypeName(dtype));
+  return q;
+}
+
+absl::StatusOr<Question> ReadGemm(std::string_view text, DType dtype) {
+  const std::vector<std::string_view> parts = SplitAt(text, 'x');
+  std::vector<int64_t> sizes;
+  for (std::string_view part : parts) {
+    if (const auto size = Size(part)) sizes.push_back(*size);
+  }
+  if (sizes.size() != parts.size() || (sizes.size() != 3 && sizes.size() != 4)) {
+    return BadValue("a product", text,
+                    "--gemm 4096x1024x8192 (m x n x k), or 16x512x512x64 for 16 of them");
+  }
+  GemmShape shape;
+  if (sizes.size() == 4) shape.batch = sizes[0];
+  shape.m = sizes[sizes.size() - 3], shape.n = sizes[sizes.size() - 2], shape.k = sizes.back();
+  return ProductOf(shape, dtype);
+}
+
+absl::StatusOr<Question> ReadElementwise(std::string_view text, DType dtype) {
+  double elements = 1;
+  for (std::string_view part : SplitAt(text, 'x')) {
+    const auto size = Size(part);
+    if (!size) return BadValue("a tensor's shape", text, "--elementwise 8192x4096");
+    elements *= static_cast<double>(*size);
+  }
+  // Reads one tensor and writes one.
+  Question q{.work = WorkOfElements(2 * elements), .dtype = dtype};
+  q.text = fmt::format("elementwise {} {}", text, DTypeName(dtype));
+  return q;
+}
+
+absl::StatusOr<Question> ReadAttention(std::string_view text, bool causal) {
+  std::vector<double> sizes;
+  const std::vector<std::string_view> parts = SplitAt(text, 'x');
+  for (std::string_view part : parts) {
+    if (const auto size = Size(part)) sizes.push_back(static_cast<double>(*size));
+  }
+  const bool good = sizes.size() == parts.size() && (sizes.size() == 4 || sizes.size() == 5) &&
+                    (sizes.size() == 4 || (sizes[4] <= sizes[1]));
+  if (!good) {
+    return BadValue("attention", text,
+                    "--attention 8x16x2048x128 (batch x heads x length x width of a head), and x "
+                    "heads of keys at the end where these are fewer");
+  }
+  Question q{.attention = SelfAttention{.batch = sizes[0],
+                                        .length = sizes[2],
+                                        .heads = sizes[1],
+                                        .kv_heads = sizes.size() == 5 ? sizes[4] : sizes[1],
+                                        .width = sizes[3],
+                                        .causal = causal}};
+  q.work.flops = q.attention->Flops();
+  q.text = fmt::format("{}attention {} bf16", causal ? "causal " : "", text);
+  return q;
+}
+
+absl::Status TableError(const std::string& path, size_t line, std::string_view what) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("{}:{}: {}", path, line, what),
+                     .fix = "a head like m,n,k,batch,dtype (batch and dtype may be missing), then "
+                            "a line for each product"});
+}
+
+absl::StatusOr<std::vector<Question>> ReadTable(const std::string& path, DType fallback) {
+  DD_ASSIGN_OR_RETURN(
+      const std::string text,
+      ReadTextFile(path, kMostTableBytes,
+                   {.code = "E0201", .what = "the table of products cannot be read"}));
+  std::vector<std::string_view> head;
+  std::vector<Question> questions;
+  size_t number = 0;
+  for (std::string_view line : SplitAt(text, '\n')) {
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    const std::vector<std::string_view> cells = SplitAt(line, ',');
+    if (head.empty()) {
+      head = cells;
+      continue;
+    }
+    if (cells.size() != head.size())
+      return TableError(path, number, "another number of cells than the head has");
+    GemmShape shape;
+    DType dtype = fallback;
+    for (size_t i = 0; i < head.size(); ++i) {
+      int64_t* target = head[i] == "m"       ? &shape.m
+                        : head[i] == "n"     ? &shape.n
+                        : head[i] == "k"     ? &shape.k
+                        : head[i] == "batch" ? &shape.batch
+                                             : nullptr;
+      if (target != nullptr) {
+        const auto size = Size(cells[i]);
+        if (!size)
+          return TableError(path, number, fmt::format("{} = '{}' is no size", head[i], cells[i]));
+        *target = *size;
+      } else if (head[i] == "dtype") {
+        const auto named = TypeNamed(cells[i]);
+        if (!named) return TableError(path, number, fmt::format("'{}' is no format", cells[i]));
+        dtype = *named;
+      }
+    }
+    if (shape.m < 1 || shape.n < 1 || shape.k < 1)
+      return TableError(path, number, "m, n or k is missing");
+    questions.push_back(ProductOf(shape, dtype));
+  }
+  return questions;
+}
+
+Answer OnSurface(const Surface& surface, const DeviceSpec& device, const Question& q,
+                 const OpTime& time, Answer answer) {
+  const SurfaceTime s =
+      TimeOnSurface(surface, device, q.dtype, q.work.products[0], /*with_cast=*/true);
+  answer.us = std::max(s.ns * 1e-3, answer.bound_us);
+  answer.low_us = std::max(s.low_ns * 1e-3, std::min(answer.bound_us, answer.us));
+  answer.high_us = s.high_ns * 1e-3;
+  answer.limiter = s.launch_bound() ? "launch" : s.memory_bound() ? "memory" : "arithmetic";
+  answer.from = fmt::format("{} {} products measured on {}{}", surface.shapes,
+                            DTypeName(surface.format), surface.device,
+                            surface.measured ? "" : "; no GPU of this generation was measured");
+  if (s.cast_ns > 0) answer.from += ", with the cast of A";
+  answer.terms = Explain(time);
+  return answer;
+}
+
+// What the rest of the model errs by on GPUs that it was not fitted to (docs/cost-model.md): 91 %
+// of the kernels are within a quarter.
+constexpr double kModelSpread = 1.25;
+
+Answer OfAttention(const DeviceSpec& device, const SelfAttention& shape) {
+  const AttentionTime time = TimeOfAttention(device, shape);
+  return {.us = time.ns * 1e-3,
+          .low_us = time.low_ns * 1e-3,
+          .high_us = time.high_ns * 1e-3,
+          .bound_us = shape.Flops() / device.TensorPeak(DType::kBf16) * 1e-6,
+          .limiter = 2 * time.launch_ns > time.ns       ? "launch"
+                     : time.memory_ns > time.compute_ns ? "memory"
+                                                        : "arithmetic",
+          .from = fmt::format("{} kinds of attention measured on {}", time.shapes, time.device),
+          .terms = fmt::format("arithmetic {:.1f} us, memory {:.1f} us, launch {:.1f} us, {:.1f} "
+                               "waves, measured against model {:.2f} x",
+                               time.compute_ns * 1e-3, time.memory_ns * 1e-3, time.launch_ns * 1e-3,
+                               time.waves, std::exp(time.correction))};
+}
+
+Answer AnswerFor(const DeviceSpec& device, const Question& q) {
+  if (q.attention) return OfAttention(device, *q.attention);
+  const OpTime time = PredictOp(device, q.work, q.dtype);
+  Answer answer;
+  answer.bound_us = time.bound_ns * 1e-3;
+  if (!q.work.products.empty()) {
+    if (const Surface* surface = SurfaceOf(device, q.dtype)) {
+      return OnSurface(*surface, device, q, time, answer);
+    }
+  }
+  answer.us = std::max(time.ns, kKernelFloorNs) * 1e-3;
+  answer.low_us = std::max(answer.us / kModelSpread, std::min(answer.bound_us, answer.us));
+  answer.high_us = answer.us * kModelSpread;
+  answer.limiter = time.ns < kKernelFloorNs      ? "launch"
+                   : q.work.products.empty()     ? "memory"
+                   : 2 * time.bound_ns < time.ns ? "latency"
+                                                 : "arithmetic";
+  answer.from = fmt::format("model: {}", MethodName(time.method));
+  answer.terms = Explain(time);
+  return answer;
+}
+
+void WriteAnswer(JsonWriter& json, std::string_view gpu, const Answer& a) {
+  json.BeginObject().Key("gpu").String(gpu).Key("us").Rounded(a.us, 3);
+  json.Key("interval_us").BeginInlineArray().Rounded(a.low_us, 3).Rounded(a.high_us, 3).EndArray();
+  json.Key("bound_us").Rounded(a.bound_us, 3).Key("limiter").String(a.limiter);
+  json.Key("from").String(a.from).EndObject();
+}
+
+std::string Json(std::span<const Question> questions, std::span<const DeviceSpec* const> gpus) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.kernels/1").Key("kernels").BeginArray();
+  for (const Question& q : questions) {
+    json.BeginObject().Key("kernel").String(q.text).Key("dtype").String(DTypeName(q.dtype));
+    json.Key("gflop").Rounded(q.work.flops * 1e-9, 6).Key("on").BeginArray();
+    for (const DeviceSpec* gpu : gpus) WriteAnswer(json, gpu->name, AnswerFor(*gpu, q));
+    json.EndArray().EndObject();
+  }
+  return json.EndArray().EndObject().Take() + "\n";
+}
+
+Table MakeTable(std::span<const Question> questions, std::span<const DeviceSpec* const> gpus) {
+  std::vector<Column> columns = {{"kernel", Align::kLeft},
+                                 {"GPU", Align::kLeft},
+                                 {"us"},
+                                 {"low"},
+                                 {"high"},
+                                 {"limited by", Align::kLeft},
+                                 {"TFLOPS"}};
+  if (gpus.size() > 1) columns.push_back({"speed"});
+  Table table(std::move(columns));
+  for (const Question& q : questions) {
+    double first = 0;
+    for (const DeviceSpec* gpu : gpus) {
+      const Answer a = AnswerFor(*gpu, q);
+      if (first == 0) first = a.us;
+      const double tflops = q.work.flops / a.us * 1e-6;
+      std::vector<std::string> cells = {q.text,
+                                        gpu->name,
+                                        fmt::format("{:.1f}", a.us),
+                                        fmt::format("{:.1f}", a.low_us),
+                                        fmt::format("{:.1f}", a.high_us),
+                                        std::string(a.limiter),
+                                        tflops > 0 ? fmt::format("{:.1f}", tflops) : "-"};
+      if (gpus.size() > 1) cells.push_back(fmt::format("{:.2f}x", first / a.us));
+      table.AddRow(std::move(cells));
+    }
+  }
+  return table;
+}
+
+std::string Screen(std::span<const Question> questions, std::span<const DeviceSpec* const> gpus,
+                   const Session& session) {
+  std::string text = MakeTable(questions, gpus).Text(session.table_style()) + "\n";
+  if (questions.size() == 1) {
+    for (const DeviceSpec* gpu : gpus) {
+      const Answer a = AnswerFor(*gpu, questions[0]);
+      text += fmt::format("  {}: {}\n    {}\n", gpu->name, a.from, a.terms);
+    }
+  }
+  return text + fmt::format(
+                    "  low to high: nine of ten measurements. Bursts with warm caches; in "
+                    "long steps large\n  products take up to {} times as long, as power "
+                    "limits the clock\n",
+                    kSustained);
+}
+
+absl::StatusOr<std::vector<Question>> Questions(const Args& args) {
+  const DType dtype = *TypeNamed(args.Get("--dtype"));
+  std::vector<Question> questions;
+  for (const std::string& text : args.All("--gemm")) {
+    DD_ASSIGN_OR_RETURN(Question q, ReadGemm(text, dtype));
+    questions.push_back(std::move(q));
+  }
+  for (const std::string& text : args.All("--attention")) {
+    DD_ASSIGN_OR_RETURN(Question q, ReadAttention(text, args.Has("--causal")));
+    questions.push_back(std::move(q));
+  }
+  for (const std::string& text : args.All("--elementwise")) {
+    DD_ASSIGN_OR_RETURN(Question q, ReadElementwise(text, dtype));
+    questions.push_back(std::move(q));
+  }
+  if (args.Has("--csv")) {
+    DD_ASSIGN_OR_RETURN(std::vector<Question> table,
+                        ReadTable(std::string(args.Get("--csv")), dtype));
+    std::move(table.begin(), table.end(), std::back_inserter(questions));
+  }
+  if (questions.empty()) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "no kernel is given",
+                       .fix = "--gemm 4096x4096x4096, --attention 8x16x2048x128, --elementwise "
+                              "8192x4096, or --csv FILE"});
+  }
+  return questions;
+}
+
+// A format that a GPU has no cores for is refused, not answered with another one's time.
+absl::Status CheckFormat(const DeviceSpec& gpu, const Question& q) {
+  if (q.attention && TimeOfAttention(gpu, *q.attention).device.empty()) {
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = fmt::format("this attention was not measured on GPUs like the {}", gpu.name),
+         .fix = "--gpu H100, A100 (with --causal), B200 or L40S"});
+  }
+  const bool vector = q.attention || q.work.products.empty() || q.dtype == DType::kFp32;
+  if (vector || gpu.TensorPeak(q.dtype) > 0) return absl::OkStatus();
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104",
+       .what = fmt::format("the {} has no tensor cores for {}", gpu.name, DTypeName(q.dtype)),
+       .fix = "another --dtype, or another --gpu"});
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  if (!args.Has("--gpu")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "--gpu is needed",
+                       .fix = "--gpu H100, or a file that describes a GPU"});
+  }
+  std::vector<DeviceChoice> chosen;
+  for (std::string_view flag : {"--gpu", "--vs"}) {
+    if (!args.Has(flag)) continue;
+    DD_ASSIGN_OR_RETURN(DeviceChoice choice, ChooseDevice(args.Get(flag)));
+    chosen.push_back(std::move(choice));
+  }
+  DD_ASSIGN_OR_RETURN(const std::vector<Question> questions, Questions(args));
+  std::vector<const DeviceSpec*> gpus;
+  for (const DeviceChoice& choice : chosen) gpus.push_back(&choice.spec);
+  for (const DeviceSpec* gpu : gpus) {
+    for (const Question& q : questions) DD_RETURN_IF_ERROR(CheckFormat(*gpu, q));
+  }
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return Screen(questions, gpus, session); },
+             .json = [&] { return Json(questions, gpus); },
+             .csv = [&] { return MakeTable(questions, gpus).Csv(); },
+             .markdown = [&] { return MakeTable(questions, gpus).Markdown(); }}));
+  return Exit::kOk;
+}
+
+constexpr Flag kFlags[] = {
+    {.name = "--gpu", .value = "GPU", .help = "a known GPU, or a file that describes one"},
+    {.name = "--vs", .value = "GPU", .help = "another one, beside it"},
+    {.name = "--gemm",
+     .value = "MxNxK",
+     .help = "a product of M x K and K x N; BxMxNxK: B of them",
+     .repeats = true},
+    {.name = "--attention",
+     .value = "BxHxLxW",
+     .help = "fused self-attention forward: examples, heads, length, width of a head",
+     .repeats = true},
+    {.name = "--causal", .help = "attention with a causal mask"},
+    {.name = "--elementwise",
+     .value = "SHAPE",
+     .help = "reads a tensor and writes one, like 8192x4096",
+     .repeats = true},
+    {.name = "--csv",
+     .value = "FILE",
+     .help = "products, one a line, with a head: m,n,k,batch,dtype"},
+    {.name = "--dtype",
+     .value = "FORMAT",
+     .help = "format of the operands",
+     .fallback = "bf16",
+     .choices = kTypes},
+};
+
+}  // namespace
+
+extern const Command kKernelsCommand;
+const Command kKernelsCommand = {
+    .name = "kernels",
+    .summary = "how long single kernels take on a GPU, without a trace",
+    .usage = "--gpu GPU --gemm MxNxK [--dtype FORMAT] [--vs GPU] [--csv FILE]",
+    .details =
+        "Prints the time of matrix products and elementwise kernels, what nine of ten "
+        "measurements\n"
+        "of such kernels lie between, and what limits them. Products in 16 bit and fp8 come\n"
+        "from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.",
+    .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
+    .flags = kFlags,
+    .writes_result = true,
+    .run = Run,
+};
+
+}  // namespace daydream
