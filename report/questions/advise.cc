@@ -11,6 +11,7 @@
 #include "simulator/simulate.h"
 #include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
+#include "transforms/scenario/turn.h"
 
 namespace daydream {
 namespace {
@@ -98,6 +99,7 @@ class SetSearch {
   std::vector<Application> ScenarioOf(std::span<const size_t> members) const {
     std::vector<Application> scenario;
     for (size_t m : members) scenario.push_back(options_[m]->application);
+    PutInTurn(scenario);
     return scenario;
   }
 
@@ -126,11 +128,11 @@ class SetSearch {
 
   Outcome Play(Set set) const {
     const std::vector<size_t> members = MembersOf(set);
-    for (size_t i = 0; i < members.size(); ++i) {
-      for (size_t j = i + 1; j < members.size(); ++j) {
+    const std::vector<Application> scenario = ScenarioOf(members);
+    for (size_t i = 0; i < scenario.size(); ++i) {
+      for (size_t j = i + 1; j < scenario.size(); ++j) {
         const std::optional<Conflict> conflict =
-            FindConflict(*options_[members[i]]->application.transform,
-                         *options_[members[j]]->application.transform);
+            FindConflict(*scenario[i].transform, *scenario[j].transform);
         if (conflict.has_value()) return {{}, std::string(conflict->reason)};
       }
     }
@@ -139,7 +141,7 @@ class SetSearch {
     double samples = 1;
     std::string idle;
     absl::Status applied =
-        ApplyAll(ScenarioOf(members), *graph, [&](const Application& a, const Applied* done) {
+        ApplyAll(scenario, *graph, [&](const Application& a, const Applied* done) {
           if (done == nullptr) {
             idle = std::string(a.transform->name);
           } else {

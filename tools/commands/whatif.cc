@@ -376,7 +376,7 @@ const Command kWhatIfCommand = {
     .summary = "predict what optimizations would bring",
     .usage = "TRACE [--opt SPEC]...",
     .details =
-        R"(SPEC is a list like 'amp(dtype=bf16),fuse': applied together, in this order, and each one
+        R"(SPEC is a list like 'amp(dtype=bf16),fuse': applied together, in any order, and each one
 alone as well. Repeat --opt for separate scenarios. The first line compares the replay of
 the unchanged trace with what was measured; without --opt that is all. Speed-ups printed
 with <= are limits, not predictions. Causes sum to the difference from the baseline.

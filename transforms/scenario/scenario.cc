@@ -12,6 +12,7 @@
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/option_files.h"
 #include "transforms/scenario/option_steps.h"
+#include "transforms/scenario/turn.h"
 
 namespace daydream {
 namespace {
@@ -44,6 +45,7 @@ class ScenarioReader {
       items.push_back(std::move(item));
     } while (Take(','));
     if (at_ < spec_.size()) return Syntax(at_, at_ + 1, "expected ',' or the end");
+    PutInTurn(items);
     return items;
   }
 
@@ -123,12 +125,16 @@ class ScenarioReader {
   absl::Status CheckConflicts(std::span<const Application> before, const Application& item,
                               size_t begin) const {
     for (const Application& other : before) {
-      const std::optional<Conflict> conflict = FindConflict(*other.transform, *item.transform);
+      const bool earlier = TurnOf(item) < TurnOf(other);
+      const std::optional<Conflict> conflict =
+          earlier ? FindConflict(*item.transform, *other.transform)
+                  : FindConflict(*other.transform, *item.transform);
       if (!conflict.has_value()) continue;
       size_t end = begin + item.transform->name.size();
       if (end > spec_.size()) end = spec_.size();
       const std::string_view now = item.transform->name, first = other.transform->name;
-      if (other.transform != item.transform &&
+      // Options of files come in the order in which they were given.
+      if (TurnOf(item) == TurnOf(other) && other.transform != item.transform &&
           !FindConflict(*item.transform, *other.transform).has_value()) {
         return At(spec_, begin, end, "E0111", fmt::format("{} cannot follow {}", now, first),
                   conflict->reason, fmt::format("turn them round: {},{}", now, first));
