@@ -86,5 +86,52 @@ TEST(Amp, RefusesFormatsThatTheDeviceDoesNotHave) {
   }
 }
 
+// A V100 and an A100 in one trace, the same product on each; `first` says whose lane comes first.
+Graph OnTwoGpus(int first) {
+  std::string text =
+      "device 0 \"Tesla V100-SXM2-32GB\" memory=34089730048 capability=7.0 multiprocessors=80\n"
+      "device 1 \"NVIDIA A100-SXM4-40GB\" memory=42505273344 capability=8.0 multiprocessors=108\n"
+      "lane cpu0 thread\n";
+  for (int gpu : {first, 1 - first}) text += fmt::format("lane gpu{}.7 stream\n", gpu);
+  for (int gpu : {0, 1}) {
+    text += fmt::format("scope mm{} op cpu0 \"aten::mm\" ", gpu);
+    text += "shapes=\"[[4096, 4096], [4096, 4096]]\" types=\"[\\\"float\\\", \\\"float\\\"]\"\n";
+  }
+  for (int gpu : {0, 1}) {
+    text += fmt::format("c{0} cpu0 call 5us \"cudaLaunchKernel\" scope mm{0}\n", gpu);
+    text += fmt::format(
+        "k{0} gpu{0}.7 kernel 10ms \"sgemm_128x64_nn\" phase forward scope mm{0} after c{0} "
+        "launch\n",
+        gpu);
+  }
+  auto graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << Message(graph.status());
+  return *std::move(graph);
+}
+
+// Each GPU casts in its own format, at its own bandwidth, whichever lane comes last.
+TEST(Amp, CastsAreThoseOfTheGpuThatTheyRunOn) {
+  for (int first : {0, 1}) {
+    Graph graph = OnTwoGpus(first);
+    auto scenario = ParseScenario("amp");
+    ASSERT_TRUE(scenario.ok());
+    auto applied = Apply(scenario->front(), graph);
+    ASSERT_TRUE(applied.ok()) << Message(applied.status());
+    int casts = 0;
+    for (size_t i = 0; i < graph.size(); ++i) {
+      const Task& task = graph.task(TaskId(i));
+      if (!graph.Name(task.name).starts_with("cast_elementwise")) continue;
+      ++casts;
+      const bool v100 = graph.lane(task.lane).lane.device == 0;
+      EXPECT_EQ(graph.Name(task.name), v100 ? "cast_elementwise_fp16" : "cast_elementwise_bf16");
+      // 6 bytes for each of 16.8 M elements at 792 and 1368 GB/s.
+      EXPECT_NEAR(task.duration.us(), v100 ? 127 : 73.6, 4) << first;
+    }
+    EXPECT_EQ(casts, 4);
+    EXPECT_NE(applied->changes.notes.front().find("fp16 and bf16"), std::string::npos)
+        << applied->changes.notes.front();
+  }
+}
+
 }  // namespace
 }  // namespace daydream

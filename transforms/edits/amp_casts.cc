@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "transforms/analysis/precision.h"
 #include "transforms/edits/inserted_kernel.h"
 
 namespace daydream {
@@ -17,25 +18,27 @@ constexpr Duration kReadBack = Duration::Us(10);
 
 }  // namespace
 
-Duration AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model) {
+Duration AddCasts(Editor& edit, std::span<const Cast> casts, Duration floor) {
   edit.BeginCause("casts added");
   const HostCosts costs = MeasureHostCosts(edit.graph());
   const NameId op_name = edit.graph().AddName("aten::to (autocast)");
   const NameId call_name = edit.graph().AddName("cudaLaunchKernel");
-  const NameId kernel_name = edit.graph().AddName(
-      model.dtype == DType::kFp16 ? "cast_elementwise_fp16" : "cast_elementwise_bf16");
+  const NameId fp16_name = edit.graph().AddName("cast_elementwise_fp16");
+  const NameId bf16_name = edit.graph().AddName("cast_elementwise_bf16");
   const NameId narrow_name = edit.graph().AddName("cast_transpose_amax_fp8");
+  KnownDevices devices(edit.graph());
   for (const Cast& cast : casts) {
-    Duration time = model.floor;
-    if (cast.elements > 0 && model.bandwidth > 0) {
+    Duration time = floor;
+    if (const DeviceSpec* device = devices.Of(cast.at); device != nullptr) {
       const double bytes = cast.narrow ? kNarrowBytesPerElement : kBytesPerElement;
-      time = std::max(time, Duration::FromDouble(bytes * 1e9 / model.bandwidth *
+      time = std::max(time, Duration::FromDouble(bytes * 1e9 / device->SustainedBandwidth() *
                                                  static_cast<double>(cast.elements)));
     }
+    const NameId wide_name = cast.dtype == DType::kFp16 ? fp16_name : bf16_name;
     InsertKernel(edit,
                  {.at = cast.at,
                   .after = cast.after,
-                  .name = cast.narrow ? narrow_name : kernel_name,
+                  .name = cast.narrow ? narrow_name : wide_name,
                   .duration = time,
                   .op = op_name,
                   .call = call_name},

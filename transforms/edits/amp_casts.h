@@ -9,21 +9,16 @@
 namespace daydream {
 
 struct Cast {
-  TaskId at;              // kernel whose input is cast, or whose output is
-  bool after = false;     // after it
-  bool narrow = false;    // to fp8, both layouts that its products need, with its largest value
-  uint64_t elements = 0;  // 0 = not known
+  TaskId at;            // kernel whose input is cast, or whose output is
+  bool after = false;   // after it
+  bool narrow = false;  // to fp8, both layouts that its products need, with its largest value
+  DType dtype = DType::kBf16;  // the 16-bit format on this side of it
+  uint64_t elements = 0;       // 0 = not known
 };
 
-struct CastModel {
-  Duration floor;  // shortest kernel
-  DType dtype = DType::kBf16;
-  double bandwidth = 0;  // bytes per second; 0 = not known
-};
-
-// Adds a kernel, its launch call and the host time of an op for each cast, which it returns.
-// O(casts + tasks).
-Duration AddCasts(Editor& edit, std::span<const Cast> casts, const CastModel& model);
+// Adds a kernel, its launch call and the host time of an op for each cast, which it returns. A cast
+// takes what its bytes take on the GPU that it runs on, `floor` at least. O(casts + tasks).
+Duration AddCasts(Editor& edit, std::span<const Cast> casts, Duration floor);
 
 // Adds to every optimizer step a kernel that checks and unscales all gradients, taking `share` of
 // the time of the optimizer's kernels, and a read of its result that the host waits for (not where

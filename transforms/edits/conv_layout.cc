@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/text.h"
 #include "transforms/analysis/op_shapes.h"
+#include "transforms/analysis/precision.h"
 #include "transforms/edits/inserted_kernel.h"
 
 namespace daydream {
@@ -111,17 +112,19 @@ std::vector<LayoutChange> MissingLayoutChanges(const Graph& graph, OpWorkTable& 
 }
 
 void AddLayoutChanges(Editor& edit, std::span<const LayoutChange> changes, double bytes,
-                      double bandwidth, Duration floor) {
+                      Duration floor) {
   if (changes.empty()) return;
   edit.BeginCause("layout changes of the library for tensor cores");
   const HostCosts costs = MeasureHostCosts(edit.graph());
   const NameId before = edit.graph().AddName("nchwToNhwcKernel (for tensor cores)");
   const NameId after = edit.graph().AddName("nhwcToNchwKernel (for tensor cores)");
   const NameId call = edit.graph().AddName("cudaLaunchKernel");
+  KnownDevices devices(edit.graph());
   for (const LayoutChange& change : changes) {
     Duration time = floor;
-    if (bandwidth > 0) {
-      time = std::max(time, Duration::FromDouble(2 * bytes * change.elements * 1e9 / bandwidth));
+    if (const DeviceSpec* device = devices.Of(change.at); device != nullptr) {
+      time = std::max(time, Duration::FromDouble(2 * bytes * change.elements * 1e9 /
+                                                 device->SustainedBandwidth()));
     }
     // The library launches it from within the op that is there.
     InsertKernel(edit,

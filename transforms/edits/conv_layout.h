@@ -31,8 +31,8 @@ struct LayoutChange {
 std::vector<LayoutChange> MissingLayoutChanges(const Graph& graph, OpWorkTable& works,
                                                std::span<const TaskId> kernels);
 
-// A kernel and a launch for each: `bytes` for an element, each way, at `bandwidth` (bytes/s).
+// A kernel and a launch for each: `bytes` for an element, each way, on the GPU that it runs on.
 void AddLayoutChanges(Editor& edit, std::span<const LayoutChange> changes, double bytes,
-                      double bandwidth, Duration floor);
+                      Duration floor);
 
 }  // namespace daydream
