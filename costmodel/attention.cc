@@ -27,8 +27,7 @@ double FusedAttentionNs(const DeviceSpec& device, const AttentionShape& shape, D
                         double share) {
   if (!(shape.Flops() > 0)) return 0;
   const bool tensor = dtype != DType::kFp32 && device.TensorPeak(dtype) > 0;
-  const double tflops = tensor ? share * device.TensorPeak(dtype)
-                               : device.SustainedTflops(DType::kFp32, /*batched=*/true);
+  const double tflops = share * (tensor ? device.TensorPeak(dtype) : device.fp32_tflops);
   const double rows = shape.backward ? shape.keys : shape.queries;
   const double waves =
       shape.heads * std::ceil(rows / kBlockQueries) / std::max(device.multiprocessors, 1);
