@@ -31,6 +31,38 @@ constexpr ParamSpec kParams[] = {
      .whole = true},
 };
 
+// Ops that a program calls in its forward pass and that no formula of a derivative calls.
+constexpr std::string_view kForwardOnly[] = {
+    "aten::conv1d",     "aten::conv2d",     "aten::conv3d",
+    "aten::linear",     "aten::batch_norm", "aten::layer_norm",
+    "aten::embedding",  "aten::dropout",    "aten::scaled_dot_product_attention",
+    "aten::max_pool2d", "aten::relu",       "aten::gelu",
+    "aten::silu"};
+// The backward of torch.utils.checkpoint with use_reentrant=True.
+constexpr std::string_view kReentrant = "CheckpointFunctionBackward";
+
+// Kernels of the backward pass that belong to forward ops: the program checkpoints already.
+// `example`: set to such an op.
+size_t ComputedAgain(const Graph& graph, std::string_view* example) {
+  const std::vector<Scope>& scopes = graph.tables().scopes;
+  std::vector<bool> again(scopes.size());  // by scope: it or one around it is such an op
+  for (size_t i = 0; i < scopes.size(); ++i) {
+    const std::string_view name = graph.Name(scopes[i].name);
+    // Parents are earlier rows: scopes are made in order of their begin.
+    const bool inside = scopes[i].parent.index() < i && again[scopes[i].parent.index()];
+    again[i] =
+        inside || name == kReentrant ||
+        std::find(std::begin(kForwardOnly), std::end(kForwardOnly), name) != std::end(kForwardOnly);
+  }
+  size_t kernels = 0;
+  for (const Task& task : graph.tasks()) {
+    if (task.removed || task.kind != TaskKind::kKernel || task.phase != Phase::kBackward) continue;
+    if (task.scope.index() >= scopes.size() || !again[task.scope.index()]) continue;
+    if (kernels++ == 0) *example = graph.Name(scopes[task.scope.index()].name);
+  }
+  return kernels;
+}
+
 class Checkpointing {
  public:
   Checkpointing(const Params& params, Editor& edit)
@@ -38,6 +70,7 @@ class Checkpointing {
 
   absl::Status Run() {
     DD_RETURN_IF_ERROR(CheckTrained("checkpointing", graph(), ops_));
+    if (ToldThatItRuns()) return absl::OkStatus();
     std::vector<bool> wanted;
     SegmentRules rules{.every = static_cast<size_t>(params_["every"])};
     if (params_.text("layers") != "auto") {
@@ -61,6 +94,23 @@ class Checkpointing {
 
  private:
   const Graph& graph() const { return edit_.graph(); }
+
+  // Unless layers are named, a program that checkpoints is left alone.
+  bool ToldThatItRuns() {
+    std::string_view example;
+    const size_t kernels = ComputedAgain(graph(), &example);
+    if (kernels == 0) return false;
+    std::string text = fmt::format(
+        "the program computes activations again already: {} kernels of its backward pass are of "
+        "forward ops, such as {}",
+        kernels, example);
+    if (params_.text("layers") != "auto") {
+      edit_.changes().warnings.push_back(std::move(text));
+      return false;
+    }
+    edit_.changes().notes.push_back(std::move(text));
+    return true;
+  }
 
   void IndexLaunches() {
     for (const Edge& e : graph().edges()) {

@@ -32,6 +32,31 @@ double FusedBytes(size_t kernels_per_parameter) {
   return 12;                                  // SGD: p, g in; p out
 }
 
+// Forms of PyTorch's optimizers that go over all parameters at once (documentation of torch.optim,
+// 2.5: `fused` and `foreach`). SGD is fused since 2.3.
+struct FusedForm {
+  std::string_view optimizer, argument;
+};
+constexpr FusedForm kFusedForms[] = {
+    {"Adam", "fused=True"},       {"AdamW", "fused=True"},   {"SGD", "fused=True"},
+    {"Adadelta", "foreach=True"}, {"ASGD", "foreach=True"},  {"Adagrad", "foreach=True"},
+    {"Adamax", "foreach=True"},   {"NAdam", "foreach=True"}, {"RAdam", "foreach=True"},
+    {"RMSprop", "foreach=True"},  {"Rprop", "foreach=True"}};
+
+// What PyTorch calls the optimizer in its ranges, "SGD" of "Optimizer.step#SGD.step"; empty: not
+// recorded.
+std::string OptimizerName(const Graph& graph) {
+  constexpr std::string_view kBefore = "Optimizer.step#", kBehind = ".step";
+  for (const Scope& scope : graph.tables().scopes) {
+    std::string_view name = graph.Name(scope.name);
+    if (!name.starts_with(kBefore)) continue;
+    name.remove_prefix(kBefore.size());
+    if (name.ends_with(kBehind)) name.remove_suffix(kBehind.size());
+    if (!name.empty()) return std::string(name);
+  }
+  return "";
+}
+
 class Fuse {
  public:
   Fuse(const Params& params, Editor& edit)
@@ -45,7 +70,7 @@ class Fuse {
     const bool known =
         what == "all" || what == "optimizer" || what == "elementwise" || what == "norm";
     if (!known) return FusePattern(what);
-    if (what == "all" || what == "optimizer") FuseOptimizers();
+    if (what == "all" || what == "optimizer") FuseOptimizers(what == "optimizer");
     if (what == "optimizer") edit_.changes().memory.push_back({.what = "the same state is kept"});
     if (what == "all" || what == "elementwise") {
       FuseRuns({KernelClass::kElementwise, KernelClass::kOptimizer}, "elementwise");
@@ -64,9 +89,41 @@ class Fuse {
   // Below twice the floor a kernel's time says little about the bytes it moves.
   bool Moves(TaskId t) const { return DurationOf(t) > floor_ * 2; }
 
-  void FuseOptimizers() {
+  // Says how to get the fused form of this optimizer. False: there is none, so that nobody can
+  // switch it on.
+  bool HasFusedForm(bool asked) {
+    const std::string name = OptimizerName(graph());
+    if (name.empty()) return true;
+    if (name.find("Fused") != std::string::npos) {
+      edit_.changes().notes.push_back(fmt::format("the optimizer is fused already ({})", name));
+      return false;
+    }
+    const auto form = std::find_if(std::begin(kFusedForms), std::end(kFusedForms),
+                                   [&](const FusedForm& f) { return f.optimizer == name; });
+    if (form != std::end(kFusedForms)) {
+      optimizer_how_ = fmt::format("; torch.optim.{}(..., {})", name, form->argument);
+      return true;
+    }
+    if (asked) {
+      edit_.changes().warnings.push_back(
+          fmt::format("PyTorch has no fused form of {}: somebody would have to write it", name));
+    } else {
+      edit_.changes().notes.push_back(fmt::format(
+          "PyTorch has no fused form of {}, so its kernels stay; fuse(optimizer) merges them",
+          name));
+    }
+    return asked;
+  }
+
+  void FuseOptimizers(bool asked) {
+    if (!HasFusedForm(asked)) return;
     size_t before = 0, groups = 0, fused_already = 0;
-    for (const std::vector<TaskId>& group : groups_.Optimizers(&fused_already)) {
+    const std::vector<std::vector<TaskId>> all = groups_.Optimizers(&fused_already);
+    if (fused_already > 0) {
+      edit_.changes().notes.push_back("the optimizer is fused already");
+      return;
+    }
+    for (const std::vector<TaskId>& group : all) {
       if (group.size() < 2) continue;
       size_t per_parameter = KernelsPerParameter(group);
       // An unfused kernel moves about `passes` tensors of 4 bytes an element.
@@ -85,10 +142,8 @@ class Fuse {
                     "optimizer kernels merged", /*whole_step=*/true);
     }
     if (groups > 0) {
-      edit_.changes().notes.push_back(
-          fmt::format("optimizer: {} kernels in {} steps become {}", before, groups, groups));
-    } else if (fused_already > 0) {
-      edit_.changes().notes.push_back("the optimizer is fused already");
+      edit_.changes().notes.push_back(fmt::format("optimizer: {} kernels in {} steps become {}{}",
+                                                  before, groups, groups, optimizer_how_));
     }
   }
 
@@ -182,6 +237,7 @@ class Fuse {
   Editor& edit_;
   Duration floor_;
   FuseGroups groups_;
+  std::string optimizer_how_;
 };
 
 absl::Status Run(const Params& params, Editor& edit) { return Fuse(params, edit).Run(); }
@@ -211,7 +267,9 @@ constinit const Transform kFuse = {
         "times); NeuSight (ASPLOS'25) for merging by bytes",
     .advice = {.effort = "1 word",
                .risk = "none",
-               .how = "torch.optim.AdamW(model.parameters(), fused=True)"},
+               .how =
+                   "fused=True for Adam, AdamW and SGD, foreach=True for other optimizers (a note "
+                   "of whatif names yours); torch.compile(model) for elementwise kernels"},
     .twice = "",
     .memory_model =
         "Of what passes between the ops of a merged forward kernel, and that no other op needs, "

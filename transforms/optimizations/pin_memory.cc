@@ -76,6 +76,7 @@ class PinMemory {
       GiveOwnLane(c);
       if (c.direction == kToHost) ++to_host;
     }
+    TellCopies();
     Tell(read_at_once, to_host);
     return absl::OkStatus();
   }
@@ -180,6 +181,33 @@ class PinMemory {
     }
   }
 
+  // Which copies this is about, largest first: a program has others, and some are pinned already.
+  void TellCopies() {
+    struct Site {
+      uint64_t bytes = 0, copies = 0;
+    };
+    for (CopyWay way : {kToDevice, kToHost}) {
+      std::map<std::string, Site> sites;
+      uint64_t all = 0;
+      for (const PageableCopy& c : copies_) {
+        const bool stays = way == kToHost && NeedsResult(graph(), c.copy);
+        if (c.direction != way || stays) continue;
+        Site& site = sites[c.call.valid() ? SiteOf(graph(), c.call) : "an unrecorded call"];
+        site.bytes += c.bytes, ++site.copies, ++all;
+      }
+      if (sites.empty()) continue;
+      const auto largest = std::max_element(sites.begin(), sites.end(), [](auto& a, auto& b) {
+        return a.second.bytes < b.second.bytes;
+      });
+      edit_.changes().notes.push_back(
+          fmt::format("{} pageable cop{} {}, most bytes by {} ({} of {:.3g} MB each)", all,
+                      all == 1 ? "y" : "ies", way == kToDevice ? "to the GPU" : "to the host",
+                      largest->first, largest->second.copies,
+                      static_cast<double>(largest->second.bytes) * 1e-6 /
+                          static_cast<double>(largest->second.copies)));
+    }
+  }
+
   void Tell(uint64_t read_at_once, uint64_t to_host) {
     // Calls that were not split in two waited for their copy themselves.
     std::sort(unblocked_.begin(), unblocked_.end());
@@ -249,7 +277,11 @@ constinit const Transform kPinMemory = {
         "pageable copy calls before the end of their copy",
     .advice = {.effort = "2 lines",
                .risk = "races",
-               .how = "DataLoader(..., pin_memory=True), then batch.to(device, non_blocking=True)"},
+               .how =
+                   "a batch: DataLoader(..., pin_memory=True), then batch.to(device, "
+                   "non_blocking=True); results: copy_ into torch.empty(..., pin_memory=True) with "
+                   "non_blocking=True, read after a synchronization; a note of whatif names the "
+                   "copies"},
     .twice = "the copies read pinned memory already",
     .memory = MemoryEffect::kNone,
     .memory_model = "None on the GPU: pinned memory is the host's.",
