@@ -92,6 +92,9 @@ class Capture {
     Duration now;
     for (TaskId call : s.launches) now += graph().task(call).duration;
     if (!options_.ahead_of_time) {
+      for (TaskId call : std::span(s.launches).first(s.launches.size() - 1)) {
+        now += graph().task(call).gap;
+      }
       for (TaskId t : s.between) now += graph().task(t).duration + graph().task(t).gap;
     }
     return Duration::FromDouble(HostCost(s)) < now;

@@ -53,7 +53,8 @@ struct CaptureOptions {
   CaptureScope scope = CaptureScope::kPartial;
   int depth = 1;                             // kLayer: modules at this depth, 1 = the outermost
   double launch = 0, per_node = 0, gap = 0;  // ns
-  // Runs of fewer launches stay as they are. 0: those whose graph launch would take longer.
+  // Runs of fewer launches stay as they are. 0: those stay whose graph launch takes longer than
+  // the host work that it stands for.
   size_t min_launches = 0;
   // All memory is reserved before the first step, and what the framework does around launches is
   // done before it, too: also next to what cannot be captured.
