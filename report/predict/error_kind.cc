@@ -1,6 +1,7 @@
 #include "report/predict/error_kind.h"
 
 #include "transforms/analysis/device_choice.h"
+#include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/precision.h"
 #include "transforms/scenario/scenario.h"
 
@@ -21,6 +22,19 @@ const DeviceSpec* RecordedGpu(const Graph& graph) {
   return nullptr;
 }
 
+// Of the time of kernels, those of ops with recorded shapes.
+double ShareWithShapes(const Graph& graph) {
+  OpShapes shapes(graph);
+  Duration known, all;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.task(TaskId(i));
+    if (task.kind != TaskKind::kKernel || task.removed) continue;
+    all += task.duration;
+    if (shapes.Of(TaskId(i)).known()) known += task.duration;
+  }
+  return all > Duration{} ? known.seconds() / all.seconds() : 1;
+}
+
 bool SlotPowered(const DeviceSpec& gpu) { return gpu.tdp_watts > 0 && gpu.tdp_watts <= kSlotWatts; }
 
 std::string GpuKind(const DeviceSpec& from, const DeviceSpec& to) {
@@ -35,6 +49,10 @@ ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
                       std::span<const KernelTerms> terms) {
   ErrorKind kind;
   kind.with_shapes = kind.without_shapes = application.transform->name;
+  if (application.transform->name == "batch") {
+    kind.without_shapes = "batch, no shapes";
+    kind.known = ShareWithShapes(recorded);
+  }
   if (!application.transform->same_work) return kind;
   const DeviceSpec* from = RecordedGpu(recorded);
   auto to = ChooseDevice(application.params.text("to"));

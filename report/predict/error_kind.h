@@ -19,7 +19,7 @@ struct ErrorKind {
   const std::string& main() const { return known >= 0.5 ? with_shapes : without_shapes; }
 };
 
-// The optimization's name. Of gpu() one of
+// The optimization's name. Of batch() also "batch, no shapes". Of gpu() one of
 //   "gpu"                  NVIDIA's, with an own power supply; rates of the new one were measured
 //   "gpu, by data sheet"   the same, without measured rates of the new one
 //   "gpu, slot-powered"    one of the two is fed by its slot alone: it clocks down with heat

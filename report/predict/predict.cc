@@ -262,21 +262,20 @@ class Predictor {
   double ErrorOfOne(const Application& a, Duration delta, size_t& rows, size_t& least) const {
     const ErrorKind kind = ErrorKindOf(a, *base_.graph, p_.changes.terms);
     const ModelError known = ModelErrorOf(kind.with_shapes, options_.left_out);
-    least = std::min(least, known.rows);
-    const double step = AsDouble(p_.step);
-    if (kind.with_shapes == kind.without_shapes) {
-      // What it saved is the step's no more; what it added still is.
-      const double without = std::max(step - AsDouble(delta), std::min(step, AsDouble(base_.step)));
-      const double dose = without > 0 ? DoseOf(kind.with_shapes, without, step) : 0;
-      if (dose > 0.02) rows = std::min(rows, known.rows);
-      return known.sigma * dose;
-    }
-    const double retimed =
-        (options_.kernel_time ? 1 : std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0)) *
-        (1 - kind.measured);
     const ModelError other = ModelErrorOf(kind.without_shapes, options_.left_out);
-    if (retimed > 0.02) rows = std::min(rows, kind.known >= 0.5 ? known.rows : other.rows);
-    return retimed * (kind.known * known.sigma + (1 - kind.known) * other.sigma);
+    const size_t own = kind.known >= 0.5 ? known.rows : other.rows;
+    least = std::min(least, own);
+    double share = 0;  // of the step that the model says
+    if (a.transform->same_work) {
+      share = options_.kernel_time ? 1 : std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0);
+      share *= 1 - kind.measured;
+    } else {
+      // What it saved is the step's no more; what it added still is.
+      const double without = AsDouble(std::max(p_.step - delta, std::min(p_.step, base_.step)));
+      if (without > 0) share = DoseOf(kind.with_shapes, without, AsDouble(p_.step));
+    }
+    if (share > 0.02) rows = std::min(rows, own);
+    return share * (kind.known * known.sigma + (1 - kind.known) * other.sigma);
   }
 
   // By how much the step may be off because of the models, as a share of it.
@@ -363,8 +362,7 @@ class Predictor {
     if (timeline.ok()) other_host_ = TimeOf(graph, *timeline, options_);
   }
 
-  // One open parameter at an end of its plausible range, and the step then; none when it cannot be
-  // applied, which says nothing.
+  // One open parameter at an end of its range, and the step then; none: it could not be played.
   struct End {
     size_t application;
     const ParamSpec* spec;
@@ -392,8 +390,13 @@ class Predictor {
     auto with = WithParam(application, end.spec->name, FormatValue(end.value, end.spec->unit));
     if (!with.ok()) return std::nullopt;
     application = *std::move(with);
-    const GraphCopies::Copy graph = base_.copies->Make();
-    if (!ApplyAll(changed, *graph).ok()) return std::nullopt;
+    GraphCopies::Copy graph = base_.copies->Make();
+    if (!ApplyAll(changed, *graph).ok()) {
+      // With this value the optimization does nothing, so that the step is the one without it.
+      changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(end.application));
+      graph = base_.copies->Make();
+      if (changed.empty() || !ApplyAll(changed, *graph).ok()) return base_.step;
+    }
     auto timeline = Replay(*graph, out.graph, out.plan);
     if (!timeline.ok()) return std::nullopt;
     return TimeOf(*graph, *timeline, options_);

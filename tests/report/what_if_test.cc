@@ -63,6 +63,24 @@ TEST(WhatIf, CausesSumToTheDifferenceToTheNanosecond) {
   }
 }
 
+// 12 launches are captured by default, and at the upper end of min_nodes they are not: then the
+// step stays as it is, and the interval reaches far to that.
+TEST(WhatIf, AnEndAtWhichAnOptionDoesNothingIsNoEffect) {
+  std::string text = "lane cpu0 thread\nlane gpu0.7 stream\nstep \"one\"\n";
+  for (int i = 0; i < 12; ++i) {
+    text += fmt::format("c{0} cpu0 call 5us gap 95us \"cudaLaunchKernel\" at {1}us\n", i, 100 * i);
+    text +=
+        fmt::format("k{0} gpu0.7 kernel 2us \"k\" at {1}us after c{0} launch\n", i, 100 * i + 5);
+  }
+  BuiltGraph built{*ParseGraph(text), {}};
+  WhatIf result = Ask(built, {"graphs"});
+  const Prediction& p = result.predictions[result.main];
+  ASSERT_TRUE(p.error.ok()) << p.error;
+  const Duration base = result.predictions[0].step;
+  EXPECT_LT(p.step * 2, base);
+  EXPECT_GT(*p.high, p.step + (base - p.step).Scaled(0.5));
+}
+
 TEST(WhatIf, TheSameAnswerWithAnyNumberOfThreads) {
   BuiltGraph built = Example();
   WhatIf one = Ask(built, {"prefetch,graphs"}, {.jobs = 1});

@@ -68,14 +68,31 @@ TEST(Retime, ProductsFollowTheModelOfTheirShapes) {
   EXPECT_NEAR(r.time.us(), 2 + 1000 * model, 0.01);
 }
 
-TEST(Retime, WithoutShapesBlocksThatFitSideBySideTakeNoLonger) {
+TEST(Retime, WithoutShapesBlocksOfProductsThatFitSideBySideTakeNoLonger) {
   // 256 threads: 8 blocks fit on each of 108 multiprocessors, 864 in all.
   const KernelDetail launch{.grid = {216, 1, 1}, .block = {256, 1, 1}};
-  const RecordedKernel kernel = Kernel(Duration::Us(12), KernelClass::kReduce, &launch);
+  const RecordedKernel kernel = Kernel(Duration::Us(12), KernelClass::kGemm, &launch);
   EXPECT_EQ(Retime(kernel, {.growth = 4}, kFloor).time, Duration::Us(12));  // 864 blocks
   const Retimed two_waves = Retime(kernel, {.growth = 8}, kFloor);          // 2 + 2 * 10
   EXPECT_EQ(two_waves.by, RetimedBy::kWaves);
   EXPECT_EQ(two_waves.time, Duration::Us(22));
+}
+
+// A quarter of the work: between 2 + 10 us, as it is, and 2 + 2.5; by default sqrt(1/4) of 10.
+TEST(Retime, WithoutShapesASmallerProductTakesBetweenItsWavesAndItsWork) {
+  const KernelDetail launch{.grid = {216, 1, 1}, .block = {256, 1, 1}};
+  const RecordedKernel kernel = Kernel(Duration::Us(12), KernelClass::kGemm, &launch);
+  EXPECT_EQ(Retime(kernel, {.growth = 0.25, .fill = 0}, kFloor).time, Duration::Us(12));
+  EXPECT_EQ(Retime(kernel, {.growth = 0.25}, kFloor).time, Duration::Us(7));
+  EXPECT_EQ(Retime(kernel, {.growth = 0.25, .fill = 1}, kFloor).time, Duration::Ns(4500));
+}
+
+// One block a channel: each walks over the whole batch.
+TEST(Retime, WithoutShapesWhatOnlyGoesOverMemoryFollowsItsWork) {
+  const KernelDetail launch{.grid = {64, 1, 1}, .block = {512, 1, 1}};
+  const RecordedKernel kernel = Kernel(Duration::Us(102), KernelClass::kNorm, &launch);
+  EXPECT_EQ(Retime(kernel, {.growth = 0.25}, kFloor).time, Duration::Us(27));
+  EXPECT_EQ(Retime(kernel, {.growth = 2}, kFloor).time, Duration::Us(202));
 }
 
 }  // namespace

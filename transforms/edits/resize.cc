@@ -41,12 +41,13 @@ std::unique_ptr<OpWork> Keep(std::optional<OpWork> work) {
 
 }  // namespace
 
-Resizer::Resizer(Editor& edit, Duration floor, double model)
+Resizer::Resizer(Editor& edit, Duration floor, double model, double fill)
     : edit_(edit),
       shapes_(edit.graph()),
       devices_(edit.graph()),
       floor_(floor > Duration{} ? floor : KernelFloor(edit.graph())),
-      model_(model) {}
+      model_(model),
+      fill_(fill) {}
 
 const Resizer::Change& Resizer::ChangeOf(TaskId t, const SizesOf& sizes) {
   const Graph& graph = edit_.graph();
@@ -95,7 +96,10 @@ void Resizer::Set(TaskId t, const Change& change) {
   }
   const Retimed then = Retime(
       {.time = now, .traits = TraitsOf(t), .launch = graph.Kernel(t), .device = devices_.Of(t)},
-      {.before = change.before.get(), .after = change.after.get(), .growth = change.growth},
+      {.before = change.before.get(),
+       .after = change.after.get(),
+       .growth = change.growth,
+       .fill = fill_},
       floor_);
   times_[BasisOf(then.by)] += now;
   edit_.SetDuration(t, std::max(now + (then.time - now).Scaled(model_), Duration{}));

@@ -20,8 +20,8 @@ namespace daydream {
 class Resizer {
  public:
   // `floor`: what every kernel takes; 0 = as short kernels of this trace tell. `model`: factor on
-  // every change of a time.
-  Resizer(Editor& edit, Duration floor, double model);
+  // every change of a time. `fill`: that of WorkChange.
+  Resizer(Editor& edit, Duration floor, double model, double fill = 0.5);
 
   // Sizes of an op's inputs as they become; without them `growth` says how the kernel's work grows,
   // 1 where it does not change. `shape` may be unknown.
@@ -61,7 +61,7 @@ class Resizer {
   OpShapes shapes_;
   KnownDevices devices_;
   Duration floor_;
-  double model_;
+  double model_, fill_;
   absl::flat_hash_map<NameId, KernelTraits> traits_;
   // Kernels of one op and class change alike.
   absl::flat_hash_map<std::tuple<ScopeId, Phase, KernelClass>, Change> changes_;

@@ -77,8 +77,8 @@ std::optional<Ratio> ByShapes(const RecordedKernel& kernel, double work_ns,
                RetimedBy::kBytes};
 }
 
+// REQUIRES: both are known.
 double GrowthOf(const WorkChange& change) {
-  if (change.before == nullptr || change.after == nullptr) return change.growth;
   const double before = change.before->elements, after = change.after->elements;
   return before > 0 && after > 0 ? after / before : change.growth;
 }
@@ -94,6 +94,14 @@ Ratio ByLaunch(const RecordedKernel& kernel, double growth) {
           RetimedBy::kWaves};
 }
 
+Ratio WithoutShapes(const RecordedKernel& kernel, const WorkChange& change) {
+  if (!Multiplies(kernel.traits.kind)) return {change.growth, RetimedBy::kGrowth};
+  Ratio ratio = ByLaunch(kernel, change.growth);
+  if (change.growth >= 1 || ratio.by != RetimedBy::kWaves) return ratio;
+  ratio.value = std::pow(change.growth, change.fill) * std::pow(ratio.value, 1 - change.fill);
+  return ratio;
+}
+
 }  // namespace
 
 Retimed Retime(const RecordedKernel& kernel, const WorkChange& change, Duration floor) {
@@ -107,7 +115,10 @@ Retimed Retime(const RecordedKernel& kernel, const WorkChange& change, Duration 
   }
   const double work_ns = std::max(total - static_cast<double>(floor.ns), kLeastWork * total);
   const std::optional<Ratio> shapes = ByShapes(kernel, work_ns, change);
-  const Ratio ratio = shapes ? *shapes : ByLaunch(kernel, GrowthOf(change));
+  const bool known = change.before != nullptr && change.after != nullptr;
+  const Ratio ratio = shapes  ? *shapes
+                      : known ? ByLaunch(kernel, GrowthOf(change))
+                              : WithoutShapes(kernel, change);
   return {Duration::FromDouble(total + work_ns * (ratio.value - 1)), ratio.by};
 }
 

@@ -4,7 +4,11 @@
 //   time = floor + (measured - floor) * model(after) / model(before)
 //
 // The floor is what every kernel takes, whatever it does. The model is that of the op's shapes
-// where they are known, else waves of blocks.
+// where they are known. Else a kernel that only goes over memory follows its work, however many
+// blocks it has (normalization launches one a channel, and each walks over the batch), and a
+// product that gets larger follows waves of its blocks: those that fit on the GPU run side by side.
+// For one that gets smaller waves are the most: the kernel as it is, with idle multiprocessors. Its
+// work is the least: libraries pick smaller blocks, or split sums, to keep the GPU busy.
 #pragma once
 
 #include "base/time.h"
@@ -26,6 +30,7 @@ struct RecordedKernel {
 struct WorkChange {
   const OpWork *before = nullptr, *after = nullptr;  // nullptr: not known
   double growth = 1;                                 // where the two say nothing
+  double fill = 0.5;  // how far a library keeps the GPU busy with less: 0 waves, 1 work
 };
 
 // What the new time rests on.

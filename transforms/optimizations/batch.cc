@@ -49,6 +49,16 @@ constexpr ParamSpec kParams[] = {
      .max = 10,
      .help = "factor on every change of a kernel's time",
      .source = "measured: docs/optimizations/batch.md"},
+    {.name = "fill",
+     .unit = Unit::kShare,
+     .fallback = 0.5,
+     .low = 0,
+     .high = 1,
+     .min = 0,
+     .max = 1,
+     .help = "without shapes: how far libraries keep the GPU busy with fewer examples; 0: blocks "
+             "stay as they are, 100%: the time of a product follows its work",
+     .source = "no measurement: the middle of what is possible, the range all of it"},
 };
 
 // Copies below this size carry single values and lists of pointers.
@@ -59,7 +69,8 @@ class Batch {
   Batch(const Params& params, Editor& edit)
       : params_(params),
         edit_(edit),
-        resizer_(edit, Duration::FromDouble(params["floor"]), params["kernel_model"]),
+        resizer_(edit, Duration::FromDouble(params["floor"]), params["kernel_model"],
+                 params["fill"]),
         sizes_(edit.graph(), resizer_.shapes()),
         loader_(edit.graph()) {}
 
@@ -288,8 +299,11 @@ constinit const Transform kBatch = {
         "Every kernel takes measured time times model(new shapes) / model(recorded shapes), beyond "
         "the time that any kernel takes: products and convolutions by tiles and waves, the rest by "
         "bytes. Which size of an input is the batch follows from what layers read; inputs that "
-        "are parameters stay, as do kernels of the optimizer. Kernels without shapes, or slower "
-        "than their bytes explain, follow their blocks once those fill the GPU. Copies and the "
+        "are parameters stay, as do kernels of the optimizer. Kernels slower than their bytes "
+        "explain "
+        "follow their blocks once those fill the GPU. Without shapes products do so, too, when the "
+        "batch grows; when it shrinks they take the mean (`fill`) of that and of their work; all "
+        "other kernels follow the work. Copies and the "
         "loader's work grow with the batch; other host time stays. Collectives grow only if the "
         "forward pass has some that move as much: gradients do not depend on the batch.",
     .ignores =
