@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -33,66 +34,96 @@ std::string Together(std::string_view first, std::string_view second) {
   return fmt::format("{},{}", first, second);
 }
 
-// Times and sizes of what a scenario makes of a trace, as far as `unit` asks.
-absl::StatusOr<double> Cost(const BuiltGraph& built, const ReplayCheck& replay,
-                            const std::string& scenario, std::string_view unit) {
+struct Cost {
+  double value = 0, low = 0, high = 0;
+};
+
+// Times and sizes of what a scenario makes of a trace, as far as `unit` asks. Sizes have no
+// interval.
+absl::StatusOr<Cost> CostOf(const Loaded& loaded, const std::string& scenario,
+                            std::string_view unit) {
   const bool memory = unit == "GB";
   std::vector<std::vector<Application>> scenarios;
   if (!scenario.empty()) {
     DD_ASSIGN_OR_RETURN(std::vector<Application> parsed, ParseScenario(scenario));
     scenarios.push_back(std::move(parsed));
   }
-  DD_ASSIGN_OR_RETURN(
-      WhatIf result,
-      PredictAll(
-          built, replay, scenarios,
-          {.alone = false, .intervals = false, .explain = false, .least_saved = Duration::Max()}));
+  DD_ASSIGN_OR_RETURN(WhatIf result, PredictAll(loaded.built, loaded.replay, scenarios,
+                                                {.alone = false, .explain = false}));
   const Prediction& p = result.predictions[scenarios.empty() ? 0 : result.main];
   DD_RETURN_IF_ERROR(p.error);
-  if (!memory) return p.step.seconds();
-  if (p.peak && !p.peak->unknown) return p.peak->peak;
+  if (!memory) {
+    const double step = p.step.seconds();
+    return Cost{step, p.low.value_or(p.step).seconds(), p.high.value_or(p.step).seconds()};
+  }
+  if (p.peak && !p.peak->unknown) return Cost{p.peak->peak, p.peak->peak, p.peak->peak};
   return MakeStatus(absl::StatusCode::kFailedPrecondition,
                     {.code = "E0601", .what = "peak memory not known"});
 }
 
-// How many times better, by the trace of this row. A change that finds nothing to do is no gain.
-absl::StatusOr<double> PredictedGain(const Loaded& loaded, const PublishedRow& row) {
-  DD_ASSIGN_OR_RETURN(double base, Cost(loaded.built, loaded.replay, row.base(), row.unit));
-  absl::StatusOr<double> changed = Cost(loaded.built, loaded.replay, row.changed(), row.unit);
+// By the trace of this row. A change that finds nothing to do is no gain. The interval is that of
+// what the change leads to; what it starts from counts as known.
+absl::StatusOr<PredictedGain> Predict(const Loaded& loaded, const PublishedRow& row) {
+  DD_ASSIGN_OR_RETURN(const Cost base, CostOf(loaded, row.base(), row.unit));
+  absl::StatusOr<Cost> changed = CostOf(loaded, row.changed(), row.unit);
   if (!changed.ok()) {
-    if (DiagnosticOf(changed.status()).code == "E0601") return 1.0;
+    if (DiagnosticOf(changed.status()).code == "E0601") return PredictedGain{};
     return changed.status();
   }
-  return row.examples * base / *changed;
+  const double most = row.examples * base.value;
+  return PredictedGain{most / changed->value, most / changed->high, most / changed->low};
 }
 
 struct Section {
   std::string rows, differing, not_judged;
   std::array<size_t, 3> count = {};
+  size_t predicted = 0, inside = 0;
+  double error = 0;  // sum of what gains are off by
 };
+
+// A published value of the row, in its own unit and as `gain` makes it from the one before.
+std::string After(const PublishedRow& row, double gain) {
+  const double value = row.unit == "rate" ? row.before * gain : row.examples * row.before / gain;
+  return fmt::format("{:.4g}", value);
+}
 
 std::string Change(const PublishedRow& row) {
   return row.from.empty() ? fmt::format("`{}`", row.to)
                           : fmt::format("`{}` to `{}`", row.from, row.to);
 }
 
-void Add(Section& section, const PublishedRow& row, const absl::StatusOr<double>& predicted) {
+void Add(Section& section, const PublishedRow& row,
+         const absl::StatusOr<PredictedGain>& predicted) {
   constexpr std::string_view kVerdicts[] = {"agrees", "direction agrees, **size differs**",
                                             "**differs**"};
-  std::string outcome = " | ";
+  std::string outcome = " | | ";
   Agreement agreement = Agreement::kDiffers;
   if (predicted.ok()) {
-    agreement = Compare(row.gain(), *predicted);
-    outcome = fmt::format("{:.2f}x, {} | ", *predicted, SizeClass(*predicted));
+    agreement = Compare(row.gain(), predicted->gain);
+    const double off = predicted->gain / row.gain() - 1;
+    const bool inside = predicted->holds(row.gain()), sized = row.unit == "GB";
+    outcome = fmt::format(
+        "{}{} | {:+.1f} %{} | {:.2f}x, {} | ", After(row, predicted->gain),
+        sized ? ""
+              : fmt::format(" ({} - {})", After(row, predicted->low), After(row, predicted->high)),
+        100 * off,
+        sized    ? ""
+        : inside ? ", inside"
+                 : ", **outside**",
+        predicted->gain, SizeClass(predicted->gain));
+    section.error += std::abs(off);
+    section.predicted += sized ? 0 : 1;
+    section.inside += !sized && inside ? 1 : 0;
   } else {
-    outcome = fmt::format("{} | ", DiagnosticOf(predicted.status()).what);
+    outcome = fmt::format("{} | | | ", DiagnosticOf(predicted.status()).what);
   }
   ++section.count[static_cast<size_t>(agreement)];
-  section.rows += fmt::format("| {} ({}) | {} | {} | {} | {:.2f}x, {} | {}{} |\n", row.name,
-                              row.source, row.trace.substr(0, row.trace.find(".json")),
-                              row.nearer.empty() ? "" : fmt::format("`{}`", row.nearer),
-                              Change(row), row.gain(), SizeClass(row.gain()), outcome,
-                              kVerdicts[static_cast<size_t>(agreement)]);
+  section.rows +=
+      fmt::format("| {} ({}) | {} | {} | {} | {:g} {} to {:g} | {:.2f}x, {} | {}{} |\n", row.name,
+                  row.source, row.trace.substr(0, row.trace.find(".json")),
+                  row.nearer.empty() ? "" : fmt::format("`{}`", row.nearer), Change(row),
+                  row.before, row.unit, row.after, row.gain(), SizeClass(row.gain()), outcome,
+                  kVerdicts[static_cast<size_t>(agreement)]);
   if (agreement != Agreement::kAgrees) {
     section.differing += fmt::format("* {}: {}.\n", row.name,
                                      row.differs.empty() ? "not explained yet" : row.differs);
@@ -169,27 +200,35 @@ std::string PublishedSection(const fs::path& traces, const fs::path& csv) {
     auto [it, inserted] = loaded.try_emplace(row.trace, absl::UnknownError("not loaded"));
     if (inserted) it->second = Load(traces / row.trace);
     Add(section, row,
-        it->second.ok() ? PredictedGain(*it->second, row)
-                        : absl::StatusOr<double>(it->second.status()));
+        it->second.ok() ? Predict(*it->second, row)
+                        : absl::StatusOr<PredictedGain>(it->second.status()));
   }
   std::string text =
       "\n## Published figures without traces\n\n"
       "Predicted from the trace at hand whose shape is closest: another program on another "
-      "machine,\n"
-      "so only direction and size class can agree (none: under 5 %, small: under 25 %, medium: "
-      "under\n"
-      "75 %, large). Where the published description tells a batch, a GPU or a bound that the "
-      "trace\n"
+      "machine.\n"
+      "Where the published description tells a batch, a GPU or a bound that the trace\n"
       "does not have, a scenario on both sides brings the trace nearer. Trace and scenario follow "
       "from\n"
       "the description, not from the outcome; what was changed after a first run, and why, is in\n"
-      "`tests/accuracy/published.csv`. Changes are those of examples a second.\n\n";
+      "`tests/accuracy/published.csv`. *Predicted* is the published value before, changed by as "
+      "much as the\n"
+      "prediction changes the trace, with its 90 % interval; the error is that of the gain in "
+      "examples a\n"
+      "second. The word at the end compares directions and size classes only (none: under 5 %, "
+      "small: under\n"
+      "25 %, medium: under 75 %, large).\n\n";
   const size_t all = section.count[0] + section.count[1] + section.count[2];
-  text += fmt::format("{} of {} agree, {} in direction only, {} differ.\n\n", section.count[0], all,
-                      section.count[1], section.count[2]);
+  text += fmt::format(
+      "{} of {} published times and rates are inside of the interval; the mean error of a gain is "
+      "{:.1f} %.\nBy size class {} of {} agree, {} in direction only, {} differ.\n\n",
+      section.inside, section.predicted,
+      100 * section.error / static_cast<double>(std::max<size_t>(all, 1)), section.count[0], all,
+      section.count[1], section.count[2]);
   text +=
-      "| published | trace | brought nearer by | scenario | published | predicted | |\n"
-      "|---|---|---|---|---|---|---|\n";
+      "| published | trace | brought nearer by | scenario | before to after | gain | predicted "
+      "after | error | predicted gain | |\n"
+      "|---|---|---|---|---|---|---|---|---|---|\n";
   text += section.rows;
   if (!section.differing.empty()) text += "\nWhere it differs:\n\n" + section.differing;
   if (!section.not_judged.empty()) text += "\nNot judged:\n\n" + section.not_judged;

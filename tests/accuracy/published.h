@@ -1,4 +1,4 @@
-// Published figures without traces, as a table of directions and size classes.
+// Published figures without traces, as a table of numbers, directions and size classes.
 #pragma once
 
 #include <filesystem>
@@ -24,6 +24,12 @@ struct PublishedRow {
 
 // Fails on the first line that is not a row, by its number.
 absl::StatusOr<std::vector<PublishedRow>> ReadPublished(const std::filesystem::path& csv);
+
+// How many times better a row gets by a prediction, and the ends of its interval.
+struct PredictedGain {
+  double gain = 1, low = 1, high = 1;
+  bool holds(double published) const { return low <= published && published <= high; }
+};
 
 // "none", "small gain", "large loss": none under 5 %, small under 25 %, medium under 75 %.
 std::string_view SizeClass(double gain);
