@@ -29,7 +29,7 @@ std::vector<std::string> Traces() {
   const bool all = std::getenv("DAYDREAM_ALL_TRACES") != nullptr;
   for (const auto& entry : fs::directory_iterator(fs::path(DAYDREAM_SOURCE_DIR) / "examples")) {
     const std::string name = entry.path().filename().string();
-    if (name.ends_with(".json.gz") || name.ends_with(".ddtrace")) {
+    if (name.ends_with(".ddtrace") && (all || name.starts_with("launch-bound"))) {
       found.push_back(entry.path().string());
     }
   }

@@ -100,7 +100,7 @@ TEST(Scenario, PathsMayHoldSpacesAndQuotedOnesAnything) {
     auto items = ParseScenario(spec, &files);
     ASSERT_TRUE(items.ok()) << spec << DiagnosticOf(items.status()).where;
     ASSERT_EQ(items->size(), 3u) << spec;
-    EXPECT_EQ((*items)[1].params.spelled(), "mine(x=3)");
+    EXPECT_EQ((*items)[0].params.spelled(), "mine(x=3)");
   }
   OptionFiles files;
   Diagnostic d = DiagnosticOf(ParseScenario("'" + plain + "'(y=3)", &files).status());
