@@ -267,10 +267,9 @@ class Predictor {
     least = std::min(least, own);
     double share = 0;  // of the step that the model says
     if (a.transform->same_work) {
-      share = options_.kernel_time ? 1 : std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0);
-      share *= 1 - kind.measured;
-    } else {
-      // What it saved is the step's no more; what it added still is.
+      const double gpu = std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0);
+      share = (options_.kernel_time ? 1 : gpu) * (1 - kind.measured);
+    } else {  // what it saved is the step's no more; what it added still is
       const double without = AsDouble(std::max(p_.step - delta, std::min(p_.step, base_.step)));
       if (without > 0) share = DoseOf(kind.with_shapes, without, AsDouble(p_.step));
     }
@@ -362,12 +361,11 @@ class Predictor {
     if (timeline.ok()) other_host_ = TimeOf(graph, *timeline, options_);
   }
 
-  // One open parameter at an end of its range, and the step then; none: it could not be played.
-  struct End {
+  struct End {  // of the range of one open parameter
     size_t application;
     const ParamSpec* spec;
     double value;
-    std::optional<Duration> step;
+    std::optional<Duration> step;  // none: it could not be played
   };
 
   // Both ends of every open parameter.
@@ -391,8 +389,7 @@ class Predictor {
     if (!with.ok()) return std::nullopt;
     application = *std::move(with);
     GraphCopies::Copy graph = base_.copies->Make();
-    if (!ApplyAll(changed, *graph).ok()) {
-      // With this value the optimization does nothing, so that the step is the one without it.
+    if (!ApplyAll(changed, *graph).ok()) {  // it does nothing then: the step is the one without it
       changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(end.application));
       graph = base_.copies->Make();
       if (changed.empty() || !ApplyAll(changed, *graph).ok()) return base_.step;
