@@ -53,10 +53,11 @@ absl::StatusOr<Cost> CostOf(const Loaded& loaded, const std::string& scenario,
   const Prediction& p = result.predictions[scenarios.empty() ? 0 : result.main];
   DD_RETURN_IF_ERROR(p.error);
   if (!memory) {
-    const double step = p.step.seconds();
-    return Cost{step, p.low.value_or(p.step).seconds(), p.high.value_or(p.step).seconds()};
+    // A scenario with a limit in it has no interval.
+    if (!p.low || !p.high) return Cost{p.step.seconds(), 0, 0};
+    return Cost{p.step.seconds(), p.low->seconds(), p.high->seconds()};
   }
-  if (p.peak && !p.peak->unknown) return Cost{p.peak->peak, p.peak->peak, p.peak->peak};
+  if (p.peak && !p.peak->unknown) return Cost{p.peak->peak, 0, 0};
   return MakeStatus(absl::StatusCode::kFailedPrecondition,
                     {.code = "E0601", .what = "peak memory not known"});
 }
@@ -71,6 +72,7 @@ absl::StatusOr<PredictedGain> Predict(const Loaded& loaded, const PublishedRow& 
     return changed.status();
   }
   const double most = row.examples * base.value;
+  if (changed->low <= 0) return PredictedGain{most / changed->value, 0, 0};
   return PredictedGain{most / changed->value, most / changed->high, most / changed->low};
 }
 
@@ -101,7 +103,7 @@ void Add(Section& section, const PublishedRow& row,
   if (predicted.ok()) {
     agreement = Compare(row.gain(), predicted->gain);
     const double off = predicted->gain / row.gain() - 1;
-    const bool inside = predicted->holds(row.gain()), sized = row.unit == "GB";
+    const bool inside = predicted->holds(row.gain()), sized = predicted->low <= 0;
     outcome = fmt::format(
         "{}{} | {:+.1f} %{} | {:.2f}x, {} | ", After(row, predicted->gain),
         sized ? ""
@@ -220,7 +222,8 @@ std::string PublishedSection(const fs::path& traces, const fs::path& csv) {
       "25 %, medium: under 75 %, large).\n\n";
   const size_t all = section.count[0] + section.count[1] + section.count[2];
   text += fmt::format(
-      "{} of {} published times and rates are inside of the interval; the mean error of a gain is "
+      "{} of {} predictions that have an interval (no limit is part of them) hold the published "
+      "value; the mean error of a gain is "
       "{:.1f} %.\nBy size class {} of {} agree, {} in direction only, {} differ.\n\n",
       section.inside, section.predicted,
       100 * section.error / static_cast<double>(std::max<size_t>(all, 1)), section.count[0], all,

@@ -25,9 +25,9 @@ struct PublishedRow {
 // Fails on the first line that is not a row, by its number.
 absl::StatusOr<std::vector<PublishedRow>> ReadPublished(const std::filesystem::path& csv);
 
-// How many times better a row gets by a prediction, and the ends of its interval.
+// How many times better a row gets by a prediction, and the ends of its interval (0: it has none).
 struct PredictedGain {
-  double gain = 1, low = 1, high = 1;
+  double gain = 1, low = 0, high = 0;
   bool holds(double published) const { return low <= published && published <= high; }
 };
 

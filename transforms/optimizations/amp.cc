@@ -235,8 +235,7 @@ class Amp {
         return false;
       }
       // TF32 and 16 bit differ by their rates, and a kernel by as much from the model in one as in
-      // the other: both run on tensor cores. From the vector units it is another kernel, and so far
-      // nothing was measured in fp8.
+      // the other: both run on tensor cores. From the vector units it is another kernel.
       const double own = now == DType::kTf32 ? 1 : params_["shape_exponent"];
       gain = std::pow(to / from, params_["matrix_exponent"]);
       if (OpWorkTable::Op op = works_.Of(t); op.work != nullptr && !op.work->products.empty()) {
