@@ -122,7 +122,8 @@ TEST_F(NsysReal, KernelsAreNamedAsEverybodyElseNamesThem) {
       "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, "
       "std::array<char*, 1ul> >(int, at::native::FillFunctor<float>, std::array<char*, 1ul>)"));
   for (std::string_view name : names) {
-    EXPECT_EQ(name.find("(int)"), std::string_view::npos) << name;
+    EXPECT_EQ(name.find("<(int)"), std::string_view::npos) << name;
+    EXPECT_EQ(name.find(", (int)"), std::string_view::npos) << name;
     EXPECT_EQ(name.find("<unnamed>"), std::string_view::npos) << name;
     EXPECT_EQ(name.find("_Z"), std::string_view::npos) << name;
   }

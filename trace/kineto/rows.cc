@@ -121,8 +121,6 @@ uint8_t KinetoRows::KindOfCategory(std::string_view text) {
       {"memcpy", Kind::kMemcpy},
       {"gpu_memset", Kind::kMemset},
       {"memset", Kind::kMemset},
-      {"mtia_ccp_events", Kind::kKernel},
-      {"hpu_op", Kind::kKernel},
       {"cuda_sync", Kind::kSync},
       {"gpu_user_annotation", Kind::kGpuAnnotation},
       {"overhead", Kind::kOverhead},
