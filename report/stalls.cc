@@ -117,7 +117,8 @@ class Finder {
     std::vector<Duration>& alike = alike_[{t.kind, t.name}];
     // In a window of one step half of all pieces may be stalls.
     if (alike.size() >= kEnoughAlike) return Ranked(alike, alike.size() / (one_step_ ? 4 : 2));
-    return std::min(Median(t.kind == TaskKind::kCall ? calls_ : ops_), p.time);
+    const std::vector<Duration>& all = t.kind == TaskKind::kCall ? calls_ : ops_;
+    return std::min(Ranked(all, all.size() / 4), p.time);
   }
 
   bool GpuIdle(const HostPiece& p) const {
