@@ -11,12 +11,12 @@
 namespace daydream {
 namespace {
 
-constexpr double kBlock = 128;
-constexpr size_t kLengths = 7;
-constexpr double kEdgesUs[] = {4, 8, 16, 64, 256, 1024};
-constexpr std::array<size_t, 4> kNodes{16, 14, 3, 3};
+constexpr double kAttentionBlock = 128;
+constexpr size_t kAttentionLengths = 7;
+constexpr double kAttentionEdgesUs[] = {4, 8, 16, 64, 256, 1024};
+constexpr std::array<size_t, 4> kAttentionNodes{16, 14, 3, 3};
 // Of the grid: log2 of queries, of heads, twice of the width, of heads that share keys.
-constexpr double kFirst[] = {0, 0, 12, 0}, kStep[] = {1, 1, 2, 2};
+constexpr double kAttentionFirst[] = {0, 0, 12, 0}, kAttentionStep[] = {1, 1, 2, 2};
 
 struct AttentionSurface {
   std::string device;
@@ -24,11 +24,11 @@ struct AttentionSurface {
   bool causal = false;
   double launch_us = 0, rate_share = 0, bandwidth_share = 0, wave_odds = 0, narrow_head = 0,
          ramp_us = 0, blend = 0, tile_kilocycles = 0;
-  std::array<double, kLengths> low{}, high{};
+  std::array<double, kAttentionLengths> low{}, high{};
   std::vector<float> correction;
 };
 
-constexpr std::pair<std::string_view, double AttentionSurface::*> kConstants[] = {
+constexpr std::pair<std::string_view, double AttentionSurface::*> kAttentionConstants[] = {
     {"launch_us", &AttentionSurface::launch_us},
     {"rate_share", &AttentionSurface::rate_share},
     {"bandwidth_share", &AttentionSurface::bandwidth_share},
@@ -39,7 +39,7 @@ constexpr std::pair<std::string_view, double AttentionSurface::*> kConstants[] =
     {"tile_kilocycles", &AttentionSurface::tile_kilocycles}};
 
 // The texts are part of the program; a test parses each of them.
-AttentionSurface Parse(std::string_view text) {
+AttentionSurface ParseAttention(std::string_view text) {
   AttentionSurface s;
   bool grid = false;
   for (const std::vector<std::string_view>& words : SurfaceLines(text)) {
@@ -56,27 +56,29 @@ AttentionSurface Parse(std::string_view text) {
     } else if (words[0] == "shapes") {
       s.shapes = static_cast<int>(SurfaceNumber(words[1]));
     } else if (words[0] == "low" || words[0] == "high") {
-      DD_CHECK(words.size() == 1 + kLengths);
-      for (size_t i = 0; i < kLengths; ++i) {
+      DD_CHECK(words.size() == 1 + kAttentionLengths);
+      for (size_t i = 0; i < kAttentionLengths; ++i) {
         (words[0] == "low" ? s.low : s.high)[i] = SurfaceNumber(words[1 + i]);
       }
     } else if (words[0] != "rows") {
-      const auto* constant = std::find_if(std::begin(kConstants), std::end(kConstants),
-                                          [&](const auto& c) { return c.first == words[0]; });
-      DD_CHECK(constant != std::end(kConstants));
+      const auto* constant =
+          std::find_if(std::begin(kAttentionConstants), std::end(kAttentionConstants),
+                       [&](const auto& c) { return c.first == words[0]; });
+      DD_CHECK(constant != std::end(kAttentionConstants));
       s.*constant->second = SurfaceNumber(words[1]);
     }
   }
-  DD_CHECK(s.correction.size() == kNodes[0] * kNodes[1] * kNodes[2] * kNodes[3]);
+  DD_CHECK(s.correction.size() ==
+           kAttentionNodes[0] * kAttentionNodes[1] * kAttentionNodes[2] * kAttentionNodes[3]);
   return s;
 }
 
-const std::vector<AttentionSurface>& All() {
+const std::vector<AttentionSurface>& AllAttention() {
   static const auto* const all = [] {
     auto* surfaces = new std::vector<AttentionSurface>;
     for (const SurfaceText& text : SurfaceTexts()) {
       if (text.file.find(".attention") == std::string_view::npos) continue;
-      surfaces->push_back(Parse(text.text));
+      surfaces->push_back(ParseAttention(text.text));
       surfaces->back().causal = text.file.find("_causal") != std::string_view::npos;
     }
     return surfaces;
@@ -84,14 +86,14 @@ const std::vector<AttentionSurface>& All() {
   return *all;
 }
 
-double CorrectionAt(const AttentionSurface& surface, const SelfAttention& a) {
+double AttentionCorrectionAt(const AttentionSurface& surface, const SelfAttention& a) {
   const double sizes[] = {std::log2(a.length), std::log2(a.batch * a.heads), 2 * std::log2(a.width),
                           std::log2(a.heads / a.kv_heads)};
   size_t low[4];
   double part[4];
   for (size_t i = 0; i < 4; ++i) {
-    const double at =
-        std::clamp((sizes[i] - kFirst[i]) / kStep[i], 0.0, static_cast<double>(kNodes[i]) - 1.001);
+    const double at = std::clamp((sizes[i] - kAttentionFirst[i]) / kAttentionStep[i], 0.0,
+                                 static_cast<double>(kAttentionNodes[i]) - 1.001);
     low[i] = static_cast<size_t>(at);
     part[i] = at - static_cast<double>(low[i]);
   }
@@ -102,23 +104,24 @@ double CorrectionAt(const AttentionSurface& surface, const SelfAttention& a) {
     for (size_t i = 0; i < 4; ++i) {
       const bool up = (corner >> i & 1) != 0;
       weight *= up ? part[i] : 1 - part[i];
-      at = at * kNodes[i] + low[i] + (up ? 1 : 0);
+      at = at * kAttentionNodes[i] + low[i] + (up ? 1 : 0);
     }
     value += weight * surface.correction[at];
   }
   return value;
 }
 
-AttentionTime On(const AttentionSurface& s, const DeviceSpec& device, const SelfAttention& a) {
-  const double keys = std::ceil(a.length / kBlock) * kBlock;
-  const double read = a.causal ? (keys + kBlock) / 2 : keys;
+AttentionTime AttentionOn(const AttentionSurface& s, const DeviceSpec& device,
+                          const SelfAttention& a) {
+  const double keys = std::ceil(a.length / kAttentionBlock) * kAttentionBlock;
+  const double read = a.causal ? (keys + kAttentionBlock) / 2 : keys;
   const double rate = device.TensorPeak(DType::kBf16) * 1e6 *
                       std::sqrt(device.base_clock_mhz / device.boost_clock_mhz) * s.rate_share *
                       (a.width < 100 ? s.narrow_head : 1) / device.multiprocessors;
-  const double tile =
-      4 * kBlock * read * a.width / rate + 1000 * s.tile_kilocycles / device.boost_clock_mhz;
+  const double tile = 4 * kAttentionBlock * read * a.width / rate +
+                      1000 * s.tile_kilocycles / device.boost_clock_mhz;
   AttentionTime time;
-  time.waves = a.batch * a.heads * std::ceil(a.length / kBlock) / device.multiprocessors;
+  time.waves = a.batch * a.heads * std::ceil(a.length / kAttentionBlock) / device.multiprocessors;
   const double share = s.wave_odds / (1 + s.wave_odds);
   const double compute =
       (share * std::ceil(time.waves) + (1 - share) * std::max(time.waves, 1.0)) * tile;
@@ -126,12 +129,13 @@ AttentionTime On(const AttentionSurface& s, const DeviceSpec& device, const Self
   const double memory = moved / (device.memory_gb_per_s * 1e3 * s.bandwidth_share) +
                         s.ramp_us * std::min(1.0, moved / 4e6);
   const double power = 1 + s.blend;
-  time.correction = CorrectionAt(s, a);
+  time.correction = AttentionCorrectionAt(s, a);
   const double us =
       (s.launch_us + std::pow(std::pow(compute, power) + std::pow(memory, power), 1 / power)) *
       std::exp(time.correction);
   const auto length = static_cast<size_t>(
-      std::upper_bound(std::begin(kEdgesUs), std::end(kEdgesUs), us) - std::begin(kEdgesUs));
+      std::upper_bound(std::begin(kAttentionEdgesUs), std::end(kAttentionEdgesUs), us) -
+      std::begin(kAttentionEdgesUs));
   time.ns = us * 1e3;
   time.low_ns = time.ns * std::exp(s.low[length]);
   time.high_ns = time.ns * std::exp(s.high[length]);
@@ -155,9 +159,9 @@ AttentionTime TimeOfAttention(const DeviceSpec& device, const SelfAttention& a) 
     return {};
   }
   if (device.vendor != "NVIDIA" || !(device.TensorPeak(DType::kBf16) > 0)) return {};
-  for (const AttentionSurface& s : All()) {
+  for (const AttentionSurface& s : AllAttention()) {
     const bool same = s.major == device.compute_major && s.minor == device.compute_minor;
-    if (same && s.causal == a.causal) return On(s, device, a);
+    if (same && s.causal == a.causal) return AttentionOn(s, device, a);
   }
   return {};
 }

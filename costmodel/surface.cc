@@ -11,49 +11,51 @@
 namespace daydream {
 namespace {
 
-struct Named {
+struct NamedConstant {
   std::string_view name;
   double SurfaceConstants::*member;
 };
-constexpr Named kConstants[] = {{"launch_us", &SurfaceConstants::launch_us},
-                                {"rate_share", &SurfaceConstants::rate_share},
-                                {"bandwidth_share", &SurfaceConstants::bandwidth_share},
-                                {"l2_bytes_per_clock", &SurfaceConstants::l2_bytes_per_clock},
-                                {"l2_share", &SurfaceConstants::l2_share},
-                                {"tile_kilocycles", &SurfaceConstants::tile_kilocycles},
-                                {"step_cycles", &SurfaceConstants::step_cycles},
-                                {"wave_odds", &SurfaceConstants::wave_odds},
-                                {"split_us", &SurfaceConstants::split_us},
-                                {"tile_128x128", &SurfaceConstants::tile_128x128},
-                                {"tile_128x64", &SurfaceConstants::tile_128x64},
-                                {"tile_64x64", &SurfaceConstants::tile_64x64},
-                                {"tile_64x32", &SurfaceConstants::tile_64x32},
-                                {"feed_share", &SurfaceConstants::feed_share},
-                                {"blend", &SurfaceConstants::blend},
-                                {"ramp_us", &SurfaceConstants::ramp_us},
-                                {"ragged", &SurfaceConstants::ragged},
-                                {"cast_us", &SurfaceConstants::cast_us}};
+constexpr NamedConstant kSurfaceConstants[] = {
+    {"launch_us", &SurfaceConstants::launch_us},
+    {"rate_share", &SurfaceConstants::rate_share},
+    {"bandwidth_share", &SurfaceConstants::bandwidth_share},
+    {"l2_bytes_per_clock", &SurfaceConstants::l2_bytes_per_clock},
+    {"l2_share", &SurfaceConstants::l2_share},
+    {"tile_kilocycles", &SurfaceConstants::tile_kilocycles},
+    {"step_cycles", &SurfaceConstants::step_cycles},
+    {"wave_odds", &SurfaceConstants::wave_odds},
+    {"split_us", &SurfaceConstants::split_us},
+    {"tile_128x128", &SurfaceConstants::tile_128x128},
+    {"tile_128x64", &SurfaceConstants::tile_128x64},
+    {"tile_64x64", &SurfaceConstants::tile_64x64},
+    {"tile_64x32", &SurfaceConstants::tile_64x32},
+    {"feed_share", &SurfaceConstants::feed_share},
+    {"blend", &SurfaceConstants::blend},
+    {"ramp_us", &SurfaceConstants::ramp_us},
+    {"ragged", &SurfaceConstants::ragged},
+    {"cast_us", &SurfaceConstants::cast_us}};
 
 // The same for all surfaces: costmodel/fit/surfaces.py.
-constexpr double kEdgesUs[] = {4, 8, 16, 64, 256, 1024};
+constexpr double kSurfaceEdgesUs[] = {4, 8, 16, 64, 256, 1024};
 constexpr double kFirstLog2[] = {0, 5, 5};
-constexpr double kRampBytes = 4e6;      // from here on the memory is at full speed
-constexpr int64_t kShortestPart = 128;  // of a split k
-// Generations whose surface counts by exp(-distance / kReach) for one that was not measured.
-constexpr double kReach = 3;
+constexpr double kRampBytes = 4e6;             // from here on the memory is at full speed
+constexpr int64_t kShortestSurfacePart = 128;  // of a split k
+// Generations whose surface counts by exp(-distance / kGenerationReach) for one that was not
+// measured.
+constexpr double kGenerationReach = 3;
 
 // A place on one line for architectures: their compute capability, with consumer Blackwell (12),
 // which multiplies as Ada does, beside it.
-double Generation(int major, int minor) { return major >= 12 ? 8.9 : major + 0.1 * minor; }
+double SurfaceGeneration(int major, int minor) { return major >= 12 ? 8.9 : major + 0.1 * minor; }
 
-struct Known {
+struct KnownSurface {
   Surface surface;
   double generation = 0;  // 0: the interval of GPUs that were left out
 };
 
 // The texts are part of the program; a test parses each of them.
-Known Parse(std::string_view text) {
-  Known known;
+KnownSurface ParseSurface(std::string_view text) {
+  KnownSurface known;
   Surface& s = known.surface;
   s.measured = true;
   bool grid = false;
@@ -66,7 +68,8 @@ Known Parse(std::string_view text) {
     } else if (words[0] == "device") {
       s.device = words[1];
       const DeviceSpec* spec = FindDeviceSpec(s.device);
-      if (spec != nullptr) known.generation = Generation(spec->compute_major, spec->compute_minor);
+      if (spec != nullptr)
+        known.generation = SurfaceGeneration(spec->compute_major, spec->compute_minor);
     } else if (words[0] == "format") {
       s.format = words[1] == "fp8" ? DType::kFp8 : DType::kBf16;
     } else if (words[0] == "shapes" || words[0] == "rows") {
@@ -77,9 +80,9 @@ Known Parse(std::string_view text) {
         (words[0] == "low" ? s.low : s.high)[i] = SurfaceNumber(words[1 + i]);
       }
     } else {
-      const auto* named = std::find_if(std::begin(kConstants), std::end(kConstants),
-                                       [&](const Named& n) { return n.name == words[0]; });
-      DD_CHECK(named != std::end(kConstants));
+      const auto* named = std::find_if(std::begin(kSurfaceConstants), std::end(kSurfaceConstants),
+                                       [&](const NamedConstant& n) { return n.name == words[0]; });
+      DD_CHECK(named != std::end(kSurfaceConstants));
       s.constants.*named->member = SurfaceNumber(words[1]);
     }
   }
@@ -91,31 +94,32 @@ Known Parse(std::string_view text) {
 // Of a generation without measurements: means of logarithms, nearer generations counting more, and
 // the interval of GPUs that were left out. No correction: what others deviate by helped as often as
 // it hurt there.
-Surface MeanOf(std::span<const Known> all, double generation, DType format) {
+Surface MeanSurface(std::span<const KnownSurface> all, double generation, DType format) {
   Surface mean;
   mean.format = format;
   double total = 0;
   SurfaceConstants logs{};
-  for (const Known& known : all) {
+  for (const KnownSurface& known : all) {
     const Surface& s = known.surface;
     if (s.format != format) continue;
     if (known.generation == 0) {
       mean.low = s.low, mean.high = s.high;
       continue;
     }
-    const double weight = std::exp(-std::abs(known.generation - generation) / kReach);
+    const double weight = std::exp(-std::abs(known.generation - generation) / kGenerationReach);
     total += weight;
-    for (const Named& n : kConstants) {
+    for (const NamedConstant& n : kSurfaceConstants) {
       logs.*n.member += weight * std::log(s.constants.*n.member);
     }
     mean.device += (mean.device.empty() ? "" : ", ") + s.device;
     mean.shapes += s.shapes;
     mean.rows += s.rows;
   }
-  for (const Named& n : kConstants) mean.constants.*n.member = std::exp(logs.*n.member / total);
+  for (const NamedConstant& n : kSurfaceConstants)
+    mean.constants.*n.member = std::exp(logs.*n.member / total);
   if (mean.low[0] < 0) return mean;
   // GPUs were left out in bf16 only; of narrow formats, which differ more, nobody has said.
-  for (const Known& known : all) {
+  for (const KnownSurface& known : all) {
     if (known.generation != 0) continue;
     for (size_t i = 0; i < Surface::kLengths; ++i) {
       mean.low[i] = 2 * known.surface.low[i], mean.high[i] = 2 * known.surface.high[i];
@@ -125,40 +129,40 @@ Surface MeanOf(std::span<const Known> all, double generation, DType format) {
 }
 
 struct Atlas {
-  std::vector<Known> known;
+  std::vector<KnownSurface> known;
   std::vector<std::pair<double, Surface>> others;  // by generation: bf16 and fp8
 
   Atlas() {
     for (const SurfaceText& text : SurfaceTexts()) {
       if (text.file.find(".attention") == std::string_view::npos) {
-        known.push_back(Parse(text.text));
+        known.push_back(ParseSurface(text.text));
       }
     }
     for (double generation : {8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, 11.0}) {
       for (DType format : {DType::kBf16, DType::kFp8}) {
-        others.push_back({generation, MeanOf(known, generation, format)});
+        others.push_back({generation, MeanSurface(known, generation, format)});
       }
     }
   }
 };
 
-double PeakOf(const DeviceSpec& device, DType format) { return device.TensorPeak(format); }
+double SurfacePeakOf(const DeviceSpec& device, DType format) { return device.TensorPeak(format); }
 
-struct Tile {
+struct SurfaceTile {
   int rows, columns;
   double SurfaceConstants::*efficiency;  // nullptr: 1
 };
-constexpr Tile kTiles[] = {{256, 128, nullptr},
-                           {128, 256, nullptr},
-                           {128, 128, &SurfaceConstants::tile_128x128},
-                           {128, 64, &SurfaceConstants::tile_128x64},
-                           {64, 128, &SurfaceConstants::tile_128x64},
-                           {64, 64, &SurfaceConstants::tile_64x64},
-                           {64, 32, &SurfaceConstants::tile_64x32},
-                           {32, 64, &SurfaceConstants::tile_64x32}};
+constexpr SurfaceTile kSurfaceTiles[] = {{256, 128, nullptr},
+                                         {128, 256, nullptr},
+                                         {128, 128, &SurfaceConstants::tile_128x128},
+                                         {128, 64, &SurfaceConstants::tile_128x64},
+                                         {64, 128, &SurfaceConstants::tile_128x64},
+                                         {64, 64, &SurfaceConstants::tile_64x64},
+                                         {64, 32, &SurfaceConstants::tile_64x32},
+                                         {32, 64, &SurfaceConstants::tile_64x32}};
 
 // Between the nodes of the grid, in each direction along a line; as at the edge outside of it.
-double CorrectionAt(const Surface& surface, double m, double n, double k) {
+double SurfaceCorrectionAt(const Surface& surface, double m, double n, double k) {
   if (surface.correction.empty()) return 0;
   const double sizes[] = {m, n, k};
   size_t low[3];
@@ -183,9 +187,10 @@ double CorrectionAt(const Surface& surface, double m, double n, double k) {
   return value;
 }
 
-class Evaluation {
+class SurfaceEvaluation {
  public:
-  Evaluation(const Surface& surface, const DeviceSpec& device, DType format, const GemmShape& shape)
+  SurfaceEvaluation(const Surface& surface, const DeviceSpec& device, DType format,
+                    const GemmShape& shape)
       : c_(surface.constants),
         batch_(static_cast<double>(shape.batch)),
         m_(static_cast<double>(shape.m)),
@@ -195,7 +200,7 @@ class Evaluation {
         processors_(device.multiprocessors),
         boost_(device.boost_clock_mhz) {
     const double clock = std::sqrt(device.base_clock_mhz / device.boost_clock_mhz);
-    rate_ = PeakOf(device, format) * 1e6 * clock * c_.rate_share / processors_;
+    rate_ = SurfacePeakOf(device, format) * 1e6 * clock * c_.rate_share / processors_;
     const double bandwidth = device.memory_gb_per_s * 1e3 * c_.bandwidth_share;
     from_l2_ = std::max(c_.l2_bytes_per_clock * processors_ * boost_, bandwidth);
     const double moved = batch_ * (element_ * (m_ * k_ + n_ * k_) + 2 * m_ * n_);
@@ -210,7 +215,7 @@ class Evaluation {
   SurfaceTime Best() const {
     SurfaceTime best{.ns = INFINITY};
     for (int split : {1, 2, 4, 8, 16}) {
-      if (split > 1 && k_ / split < kShortestPart) break;
+      if (split > 1 && k_ / split < kShortestSurfacePart) break;
       SurfaceTime time = BestTile(split);
       const double parts = split > 1 ? batch_ * split * m_ * n_ * 8 / from_l2_ : 0;
       time.memory_ns = memory_ + parts;
@@ -235,7 +240,7 @@ class Evaluation {
     SurfaceTime best{.compute_ns = INFINITY, .split = split};
     const double part = k_ / split;
     const double fixed = (part * c_.step_cycles / 64 + 1000 * c_.tile_kilocycles) / boost_;
-    for (const Tile& tile : kTiles) {
+    for (const SurfaceTile& tile : kSurfaceTiles) {
       const double tiles = batch_ * std::ceil(m_ / tile.rows) * std::ceil(n_ / tile.columns);
       const double waves = tiles * split / processors_;
       const double rounds =
@@ -265,11 +270,11 @@ class Evaluation {
 const Surface* SurfaceOf(const DeviceSpec& device, DType format) {
   static const auto* const atlas = new Atlas;
   if (device.vendor != "NVIDIA" || device.compute_major < 8) return nullptr;
-  if (!(PeakOf(device, format) > 0)) return nullptr;
+  if (!(SurfacePeakOf(device, format) > 0)) return nullptr;
   if (device.measured_tensor_share > 0) return nullptr;  // the user's own measurements count
   if (format == DType::kFp16 || format == DType::kTf32) format = DType::kBf16;
-  const double generation = Generation(device.compute_major, device.compute_minor);
-  for (const Known& known : atlas->known) {
+  const double generation = SurfaceGeneration(device.compute_major, device.compute_minor);
+  for (const KnownSurface& known : atlas->known) {
     if (known.surface.format == format && known.generation == generation) return &known.surface;
   }
   const Surface* nearest = nullptr;
@@ -285,18 +290,20 @@ const Surface* SurfaceOf(const DeviceSpec& device, DType format) {
 SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,
                           const GemmShape& shape, bool with_cast) {
   if (shape.batch <= 0 || shape.m <= 0 || shape.n <= 0 || shape.k <= 0) return {};
-  const Evaluation evaluation(surface, device, format, shape);
+  const SurfaceEvaluation evaluation(surface, device, format, shape);
   SurfaceTime time = evaluation.Best();
   // Only single products were measured.
   if (shape.batch == 1) {
-    time.correction = CorrectionAt(surface, static_cast<double>(shape.m),
-                                   static_cast<double>(shape.n), static_cast<double>(shape.k));
+    time.correction =
+        SurfaceCorrectionAt(surface, static_cast<double>(shape.m), static_cast<double>(shape.n),
+                            static_cast<double>(shape.k));
   }
   const double cast = evaluation.CastUs();
   const double rows_us = (surface.constants.launch_us + time.ns + cast) * std::exp(time.correction);
   const double us = with_cast ? rows_us : rows_us - cast * std::exp(time.correction);
   const auto length = static_cast<size_t>(
-      std::upper_bound(std::begin(kEdgesUs), std::end(kEdgesUs), rows_us) - std::begin(kEdgesUs));
+      std::upper_bound(std::begin(kSurfaceEdgesUs), std::end(kSurfaceEdgesUs), rows_us) -
+      std::begin(kSurfaceEdgesUs));
   time.ns = us * 1e3;
   time.low_ns = time.ns * std::exp(surface.low[length]);
   time.high_ns = time.ns * std::exp(surface.high[length]);
