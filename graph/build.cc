@@ -40,7 +40,7 @@ absl::Status CheckContents(const Trace& t) {
   return absl::OkStatus();
 }
 
-// What is told nowhere else; report/findings.h judges the numbers of the report.
+// What is told nowhere else; report/questions/findings.h judges the numbers of the report.
 void Warn(BuildReport& report) {
   constexpr double kMatched = 0.99;
   if (static_cast<double>(report.matched_calls) <

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "graph/builder.h"
+#include "graph/scopes.h"
 #include "graph/step_windows.h"
 
 namespace daydream {
@@ -146,10 +147,11 @@ void CloseLoneStep(Builder& b) {
                                  [](const Step& s) { return s.use == StepUse::kMeasured; });
   const TaskId last = b.graph.lane(found.lane).last;
   if (!last.valid() || b.Start(last) < step->begin || step->end <= b.End(last)) return;
-  const std::vector<Scope>& scopes = b.tables->scopes;
-  ScopeId scope = b.graph.task(last).scope;  // that time is in no operator
-  while (scope.valid() && scopes[scope.index()].kind == EventKind::kOp) {
-    scope = scopes[scope.index()].parent;
+  ScopeId scope;  // that time is in no operator
+  for (ScopeId s : ScopesAround(b.graph, b.graph.task(last).scope)) {
+    if (ScopeAt(b.graph, s).kind == EventKind::kOp) continue;
+    scope = s;
+    break;
   }
   Task rest{.duration = step->end - b.End(last),
             .lane = found.lane,

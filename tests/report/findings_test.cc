@@ -1,4 +1,4 @@
-#include "report/findings.h"
+#include "report/questions/findings.h"
 
 #include <set>
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/build.h"
-#include "report/findings.h"
+#include "report/questions/findings.h"
 #include "simulator/simulate.h"
 #include "tests/graph/trace_sketch.h"
 

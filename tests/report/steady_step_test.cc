@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "report/findings.h"
+#include "report/questions/findings.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
 #include "transforms/scenario/scenario.h"

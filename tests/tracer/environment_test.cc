@@ -10,8 +10,8 @@ namespace {
 using ::testing::ElementsAre;
 
 TEST(Redacted, KeepsNamesOfProgramsAndOptionsAndPlainNumbers) {
-  EXPECT_THAT(Redacted({"/usr/bin/python3.11", "-u", "/home/ann/train.py", "--lr", "0.1",
-                        "--batch=32", "--resume", "/home/ann/run 7", "-j", "8", "--warm=-1e-3"}),
+  EXPECT_THAT(Redacted({"/usr/bin/python3.11", "-u", "/srv/ann/train.py", "--lr", "0.1",
+                        "--batch=32", "--resume", "/srv/ann/run 7", "-j", "8", "--warm=-1e-3"}),
               ElementsAre("python3.11", "-u", "train.py", "--lr", "0.1", "--batch=32", "--resume",
                           "*", "-j", "8", "--warm=-1e-3"));
   EXPECT_THAT(Redacted({"python", "-m", "torch.distributed.run", "train.py"}),

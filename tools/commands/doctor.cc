@@ -15,13 +15,13 @@ constexpr Flag kFlags[] = {
      .choices = kFormats},
 };
 
-std::string_view Word(Health health) {
+std::string_view Word(Fitness health) {
   switch (health) {
-    case Health::kFailure:
+    case Fitness::kFailure:
       return "fail";
-    case Health::kWarning:
+    case Fitness::kWarning:
       return "warn";
-    case Health::kOk:
+    case Fitness::kOk:
       break;
   }
   return "ok";
@@ -54,7 +54,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   session.Progress("looking", -1);
   std::vector<Check> checks = Examine(CurrentEnvironment());
   bool can_record = true;
-  for (const Check& c : checks) can_record = can_record && c.health != Health::kFailure;
+  for (const Check& c : checks) can_record = can_record && c.health != Fitness::kFailure;
   bool json = args.Get("--format") == "json";
   std::string text = json ? AsJson(checks, can_record)
                           : AsText(checks) + (can_record ? "recording can work here\n"

@@ -1,8 +1,8 @@
 #include <map>
 #include <set>
 
-#include "report/findings.h"
 #include "report/predict/what_if.h"
+#include "report/questions/findings.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "tools/command.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "report/findings.h"
 #include "report/host_table.h"
+#include "report/questions/findings.h"
 #include "report/questions/share_curve.h"
 #include "report/summary.h"
 #include "report/text/format.h"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "report/findings.h"
 #include "report/predict/what_if.h"
+#include "report/questions/findings.h"
 #include "tools/input/input.h"
 
 namespace daydream {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "report/findings.h"
 #include "report/questions/advise.h"
+#include "report/questions/findings.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/scenario/scenario.h"
 

@@ -1,10 +1,10 @@
-// What is wrong with a recording, above the tables and in JSON (report/findings.h).
+// What is wrong with a recording, above the tables and in JSON (report/questions/findings.h).
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "report/findings.h"
+#include "report/questions/findings.h"
 #include "report/text/json_writer.h"
 
 namespace daydream {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "report/findings.h"
 #include "report/predict/misses.h"
 #include "report/predict/what_if.h"
+#include "report/questions/findings.h"
 #include "report/summary.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"

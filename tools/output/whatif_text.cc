@@ -10,7 +10,7 @@
 namespace daydream {
 namespace {
 
-constexpr size_t kRowsShown = 15;
+constexpr size_t kBreakdownRows = 15;
 
 Table ScenarioTable(const WhatIf& result) {
   const bool memory = result.memory.known();
@@ -88,7 +88,7 @@ Table BreakdownTable(const WhatIfReport& report) {
     table.AddRow(std::move(cells));
   };
   const auto& rows = report.breakdown;
-  size_t shown = rows.size() <= kRowsShown + 1 ? rows.size() : kRowsShown;
+  size_t shown = rows.size() <= kBreakdownRows + 1 ? rows.size() : kBreakdownRows;
   for (size_t i = 0; i < rows.size(); ++i) {
     add(all, rows[i]);
     if (i < shown)

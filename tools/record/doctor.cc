@@ -67,9 +67,9 @@ Diagnostic NoGpu(const Driver& driver) {
 Check DriverCheck(const Driver& driver) {
   if (absl::Status status = CheckGpu(driver); !status.ok()) {
     Diagnostic d = DiagnosticOf(status);
-    return {Health::kFailure, "driver", d.why.empty() ? d.what : d.what + ": " + d.why, d.fix};
+    return {Fitness::kFailure, "driver", d.why.empty() ? d.what : d.what + ": " + d.why, d.fix};
   }
-  return {Health::kOk, "driver",
+  return {Fitness::kOk, "driver",
           fmt::format("{}CUDA {} ({})", driver.release.empty() ? "" : driver.release + ", ",
                       CudaVersionText(driver.cuda_version), driver.path),
           ""};
@@ -80,13 +80,13 @@ Check GpuCheck(const Driver& driver) {
   for (const std::string& name : driver.devices) {
     names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
   }
-  return {Health::kOk, "GPU", names, ""};
+  return {Fitness::kOk, "GPU", names, ""};
 }
 
 Check LibraryCheck(const RecorderFiles& files) {
   if (absl::Status status = CheckRecorder(files); !status.ok()) {
     Diagnostic d = DiagnosticOf(status);
-    return {Health::kFailure, "recorder", d.what, d.fix};
+    return {Fitness::kFailure, "recorder", d.what, d.fix};
   }
   std::string answer = AskChild([&](std::string& text) {
     void* library = dlopen(files.library.c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -100,8 +100,8 @@ Check LibraryCheck(const RecorderFiles& files) {
       if (dlsym(library, name) == nullptr) text = fmt::format("{} is missing", name);
     }
   });
-  if (answer == "loaded") return {Health::kOk, "recorder", files.library, ""};
-  return {Health::kFailure, "recorder",
+  if (answer == "loaded") return {Fitness::kOk, "recorder", files.library, ""};
+  return {Fitness::kFailure, "recorder",
           fmt::format("{}: {}", files.library, answer.empty() ? "crashes when loaded" : answer),
           "build or install daydream again"};
 }
@@ -118,33 +118,33 @@ Check CuptiCheck(const Environment& environment, const std::vector<std::string>&
   }
   Cupti cupti = AskCupti(candidates);
   if (cupti.path.empty()) {
-    return {Health::kFailure, "CUPTI", "libcupti was not found",
+    return {Fitness::kFailure, "CUPTI", "libcupti was not found",
             "install the CUDA Toolkit or PyTorch for CUDA, or set DAYDREAM_CUPTI to its path"};
   }
   int cuda = CudaVersionOfCupti(cupti.version);
   std::string text = fmt::format("version {}{} ({})", cupti.version,
                                  cuda == 0 ? "" : ", of CUDA " + CudaVersionText(cuda), cupti.path);
   if (driver.cuda_version > 0 && cuda / 1000 > driver.cuda_version / 1000) {
-    return {Health::kFailure, "CUPTI", text + " is newer than the driver",
+    return {Fitness::kFailure, "CUPTI", text + " is newer than the driver",
             "update the driver, or set DAYDREAM_CUPTI to an older libcupti"};
   }
   if (driver.cuda_version > 0 && cuda > driver.cuda_version) {
-    return {Health::kWarning, "CUPTI", text + " is newer than the driver",
+    return {Fitness::kWarning, "CUPTI", text + " is newer than the driver",
             "if recording fails: update the driver, or set DAYDREAM_CUPTI to an older libcupti"};
   }
   // Release notes of CUPTI 13.0 Update 1: what it mended.
   if (cupti.version == 130000) {
-    return {Health::kWarning, "CUPTI",
+    return {Fitness::kWarning, "CUPTI",
             text + " misses cudaDeviceSynchronize and can hang at the end of a range",
             "update to CUDA 13.0 Update 1 (CUPTI 130001)"};
   }
-  return {Health::kOk, "CUPTI", text, ""};
+  return {Fitness::kOk, "CUPTI", text, ""};
 }
 
 Check OthersCheck(const Environment& environment) {
-  Check check{Health::kOk, "others", "no other profiler in the environment", ""};
-  auto found = [&](Health health, std::string text, std::string fix) {
-    if (health <= check.health && check.health != Health::kOk) return;
+  Check check{Fitness::kOk, "others", "no other profiler in the environment", ""};
+  auto found = [&](Fitness health, std::string text, std::string fix) {
+    if (health <= check.health && check.health != Fitness::kOk) return;
     check = {health, "others", std::move(text), std::move(fix)};
   };
   // The name by which a running process is known in /proc, and what it does.
@@ -154,25 +154,26 @@ Check OthersCheck(const Environment& environment) {
     std::string name;
     if (!std::getline(file, name)) continue;
     if (name == "nv-hostengine" || name.starts_with("dcgm-exporter")) {
-      found(Health::kWarning, fmt::format("{} runs (DCGM)", name),
+      found(Fitness::kWarning, fmt::format("{} runs (DCGM)", name),
             "if CUPTI is refused: dcgmi profile --pause while you record");
     }
     if (name == "nsys" || name == "ncu") {
-      found(Health::kWarning, fmt::format("{} runs", name), "do not record the same program twice");
+      found(Fitness::kWarning, fmt::format("{} runs", name),
+            "do not record the same program twice");
     }
   }
   if (std::string daemon = Variable(environment, "KINETO_USE_DAEMON"); !daemon.empty()) {
-    found(Health::kWarning, "KINETO_USE_DAEMON=" + daemon + ": PyTorch takes CUPTI for itself",
+    found(Fitness::kWarning, "KINETO_USE_DAEMON=" + daemon + ": PyTorch takes CUPTI for itself",
           "unset KINETO_USE_DAEMON");
   }
   std::string preload = Variable(environment, "LD_PRELOAD");
   if (preload.find("nsight") != std::string::npos || preload.find("nsys") != std::string::npos) {
-    found(Health::kWarning, "LD_PRELOAD=" + preload, "unset LD_PRELOAD");
+    found(Fitness::kWarning, "LD_PRELOAD=" + preload, "unset LD_PRELOAD");
   }
   for (const char* name : {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}) {
     std::string value = Variable(environment, name);
     if (value.empty() || value == "none") continue;
-    found(Health::kFailure, fmt::format("{}={}", name, value), fmt::format("unset {}", name));
+    found(Fitness::kFailure, fmt::format("{}={}", name, value), fmt::format("unset {}", name));
   }
   return check;
 }
@@ -183,19 +184,19 @@ Check PermissionCheck() {
   while (std::getline(file, line)) {
     if (!line.starts_with("RmProfilingAdminOnly:") || line.find('1') == std::string::npos) continue;
     if (geteuid() == 0) break;
-    return {Health::kWarning, "permission",
+    return {Fitness::kWarning, "permission",
             "hardware counters are for administrators only; recording does not read any",
             "if CUPTI still says INSUFFICIENT_PRIVILEGES: load the kernel module with "
             "NVreg_RestrictProfilingToAdminUsers=0"};
   }
-  return {Health::kOk, "permission", "nothing is restricted, or it does not matter here", ""};
+  return {Fitness::kOk, "permission", "nothing is restricted, or it does not matter here", ""};
 }
 
 Check ContainerCheck(const Driver& driver) {
   bool control = Exists("/dev/nvidiactl"), container = InContainer();
-  if (!container) return {Health::kOk, "container", "none", ""};
-  if (driver.error.empty()) return {Health::kOk, "container", "the GPU is passed in", ""};
-  return {Health::kWarning, "container",
+  if (!container) return {Fitness::kOk, "container", "none", ""};
+  if (driver.error.empty()) return {Fitness::kOk, "container", "the GPU is passed in", ""};
+  return {Fitness::kWarning, "container",
           control ? "/dev/nvidiactl is here, the driver's library is not"
                   : "no /dev/nvidia*: the GPU is not passed in",
           "start it with --gpus all, and NVIDIA_DRIVER_CAPABILITIES with compute and utility"};
@@ -203,8 +204,8 @@ Check ContainerCheck(const Driver& driver) {
 
 Check StubCheck(const Environment& environment) {
   std::string folder = StubFolder(environment);
-  if (folder.empty()) return {Health::kOk, "stubs", "none in LD_LIBRARY_PATH", ""};
-  return {Health::kWarning, "stubs", folder + " is in LD_LIBRARY_PATH",
+  if (folder.empty()) return {Fitness::kOk, "stubs", "none in LD_LIBRARY_PATH", ""};
+  return {Fitness::kWarning, "stubs", folder + " is in LD_LIBRARY_PATH",
           "take it out: it is for linking only, programs that load it find no GPU"};
 }
 
@@ -213,13 +214,13 @@ Check DiskCheck() {
   std::string folder = fs::current_path(error).string();
   struct statvfs info {};
   if (access(".", W_OK) != 0 || statvfs(".", &info) != 0) {
-    return {Health::kFailure, "disk", folder + " cannot be written to",
+    return {Fitness::kFailure, "disk", folder + " cannot be written to",
             "daydream trace -o /another/folder/NAME"};
   }
   uint64_t free = static_cast<uint64_t>(info.f_bavail) * info.f_frsize;
   std::string text = fmt::format("{} free in {}", FormatBytes(free), folder);
-  if (free >= kLittleSpace) return {Health::kOk, "disk", text, ""};
-  return {Health::kWarning, "disk", text,
+  if (free >= kLittleSpace) return {Fitness::kOk, "disk", text, ""};
+  return {Fitness::kWarning, "disk", text,
           "record elsewhere: daydream trace -o /another/folder/NAME"};
 }
 

@@ -12,10 +12,10 @@
 
 namespace daydream {
 
-enum class Health : uint8_t { kOk, kWarning, kFailure };
+enum class Fitness : uint8_t { kOk, kWarning, kFailure };
 
 struct Check {
-  Health health = Health::kOk;
+  Fitness health = Fitness::kOk;
   std::string about;  // "driver"
   std::string text;   // what was found
   std::string fix;    // what to do about it; empty when nothing is wrong

@@ -84,31 +84,31 @@ Python AskPython(const RecorderFiles& files) {
 
 std::vector<Check> PythonChecks(const Python& python, const RecorderFiles& files) {
   if (python.program.empty()) {
-    return {{Health::kWarning, "Python", "there is no python3 on the PATH",
+    return {{Fitness::kWarning, "Python", "there is no python3 on the PATH",
              "none needed to record programs in other languages"}};
   }
   std::vector<Check> checks = {
-      {Health::kOk, "Python", fmt::format("{} ({})", python.version, python.program), ""}};
+      {Fitness::kOk, "Python", fmt::format("{} ({})", python.version, python.program), ""}};
   if (python.torch.empty()) {
-    checks.push_back({Health::kWarning, "PyTorch", "not installed for this Python",
+    checks.push_back({Fitness::kWarning, "PyTorch", "not installed for this Python",
                       "layers of PyTorch models need it; activate its environment first"});
   } else if (python.torch_cuda.empty()) {
-    checks.push_back({Health::kWarning, "PyTorch", python.torch + ", built without CUDA",
+    checks.push_back({Fitness::kWarning, "PyTorch", python.torch + ", built without CUDA",
                       "it will not use the GPU: install a build for CUDA"});
   } else {
     checks.push_back(
-        {Health::kOk, "PyTorch", fmt::format("{}, CUDA {}", python.torch, python.torch_cuda), ""});
+        {Fitness::kOk, "PyTorch", fmt::format("{}, CUDA {}", python.torch, python.torch_cuda), ""});
   }
   if (files.python.empty()) {
-    checks.push_back({Health::kWarning, "layers", "the Python side is not installed",
+    checks.push_back({Fitness::kWarning, "layers", "the Python side is not installed",
                       "build or install daydream again"});
   } else if (python.ours.empty()) {
-    checks.push_back({Health::kWarning, "layers",
+    checks.push_back({Fitness::kWarning, "layers",
                       "Python does not run our sitecustomize.py, so layers are not marked",
                       fmt::format("python -I {}/daydream_torch SCRIPT, or mark layers with NVTX",
                                   files.python)});
   } else {
-    checks.push_back({Health::kOk, "layers", python.ours, ""});
+    checks.push_back({Fitness::kOk, "layers", python.ours, ""});
   }
   return checks;
 }

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEnding = ".ddtrace";
+constexpr std::string_view kTraceEnding = ".ddtrace";
 // More numbered recordings than anybody keeps in one folder.
 constexpr int64_t kMostNumbers = 1'000'000;
 
@@ -32,9 +32,9 @@ absl::Status CannotRecord(const std::string& path, std::string why, std::string 
 
 // "run.ddtrace", "run.rank3.ddtrace" and "run.pid77.ddtrace" are all names for "run".
 bool IsNameFor(const std::string& stem, const std::string& file) {
-  if (!file.starts_with(stem) || !file.ends_with(kEnding)) return false;
-  if (file.size() < stem.size() + kEnding.size()) return false;
-  std::string middle = file.substr(stem.size(), file.size() - stem.size() - kEnding.size());
+  if (!file.starts_with(stem) || !file.ends_with(kTraceEnding)) return false;
+  if (file.size() < stem.size() + kTraceEnding.size()) return false;
+  std::string middle = file.substr(stem.size(), file.size() - stem.size() - kTraceEnding.size());
   for (std::string_view part : {".rank", ".pid"}) {
     bool number =
         middle.size() > part.size() && middle[part.size()] >= '0' && middle[part.size()] <= '9';
@@ -110,7 +110,7 @@ absl::StatusOr<RecordSession> RecordSession::Begin(OutputPattern pattern, int64_
   for (;; ++session.values_.number) {
     bool last = !numbered || session.values_.number == kMostNumbers;
     std::string stem = session.NameOf({.rank = own_rank}, own_rank >= 0, false);
-    stem.resize(stem.size() - kEnding.size());
+    stem.resize(stem.size() - kTraceEnding.size());
     std::string there = overwrite && !numbered ? "" : Existing(stem);
     if (!there.empty() && !last) continue;
     if (!there.empty()) {
@@ -124,11 +124,11 @@ absl::StatusOr<RecordSession> RecordSession::Begin(OutputPattern pattern, int64_
     }
     if (errno == EEXIST && !last) continue;
     if (errno == EEXIST) {
-      return CannotRecord(stem + std::string(kEnding), fmt::format("{} exists", folder),
+      return CannotRecord(stem + std::string(kTraceEnding), fmt::format("{} exists", folder),
                           "a recording is being made, or one was cut short and lies in it: "
                           "choose another name, or move it away");
     }
-    return CannotRecord(stem + std::string(kEnding), std::strerror(errno), "");
+    return CannotRecord(stem + std::string(kTraceEnding), std::strerror(errno), "");
   }
 }
 
@@ -137,7 +137,7 @@ std::vector<RecordedFile> RecordSession::Files() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder_, error)) {
     std::string name = entry.path().filename().string();
-    if (name.ends_with(kEnding)) files.push_back({entry.path().string(), PidOf(name)});
+    if (name.ends_with(kTraceEnding)) files.push_back({entry.path().string(), PidOf(name)});
   }
   std::sort(files.begin(), files.end(),
             [](const RecordedFile& a, const RecordedFile& b) { return a.path < b.path; });
@@ -170,7 +170,7 @@ std::string RecordSession::NameOf(const RecordedFile& file, bool with_rank, bool
     name += fmt::format(".rank{}", values.rank);
   }
   if (with_pid) name += fmt::format(".pid{}", values.pid);
-  return name + std::string(kEnding);
+  return name + std::string(kTraceEnding);
 }
 
 absl::Status RecordSession::Name(std::vector<RecordedFile>& files) const {
@@ -183,9 +183,9 @@ absl::Status RecordSession::Name(std::vector<RecordedFile>& files) const {
     std::string name = NameOf(file, several, false);
     if (uses[name] > 1) name = NameOf(file, several, true);
     // One process that executed another program has one id and two files.
-    std::string stem = name.substr(0, name.size() - kEnding.size());
+    std::string stem = name.substr(0, name.size() - kTraceEnding.size());
     for (int n = 2; !given.insert(name).second; ++n)
-      name = fmt::format("{}-{}{}", stem, n, kEnding);
+      name = fmt::format("{}-{}{}", stem, n, kTraceEnding);
     int error = Move(file.path, name, overwrite_);
     if (error == 0) {
       file.path = name;

@@ -1,5 +1,7 @@
 #include "trace/foreign/formats.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <filesystem>
 
@@ -12,10 +14,6 @@ constexpr std::string_view kExport = "nsys export --type sqlite --output {stem}.
 constexpr std::string_view kProfiler =
     "record with torch.profiler and prof.export_chrome_trace(\"trace.json.gz\")";
 
-bool Has(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 bool IsJson(std::string_view head) {
   const size_t first = head.find_first_not_of(" \t\r\n");
   return first != std::string_view::npos && (head[first] == '{' || head[first] == '[');
@@ -26,14 +24,15 @@ bool IsOfPyTorch(std::string_view head) {
   for (std::string_view word : {"\"cpu_op\"", "\"Operator\"", "\"cuda_runtime\"", "\"hip_runtime\"",
                                 "\"deviceProperties\"", "\"user_annotation\"", "\"Kernel\"",
                                 "\"kernel\"", "\"python_function\"", "\"cpu_instant_event\""}) {
-    if (Has(head, word)) return true;
+    if (Contains(head, word)) return true;
   }
   return false;
 }
 
 bool IsOtherJson(std::string_view head, std::initializer_list<std::string_view> words) {
   if (!IsJson(head) || IsOfPyTorch(head)) return false;
-  return std::any_of(words.begin(), words.end(), [&](std::string_view w) { return Has(head, w); });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view w) { return Contains(head, w); });
 }
 
 bool ReadVarint(std::string_view& bytes, uint64_t& value) {
@@ -132,7 +131,8 @@ constexpr ForeignFormat kFormats[] = {
      }},
     {"a trace of PyTorch's old autograd profiler", "it joins no launches and kernels", kProfiler,
      [](std::string_view head) {
-       return IsJson(head) && (Has(head, "\"CUDA functions\"") || Has(head, "\"CPU functions\""));
+       return IsJson(head) &&
+              (Contains(head, "\"CUDA functions\"") || Contains(head, "\"CPU functions\""));
      }},
     {"a profile of MXNet", "it has no GPU streams", kProfiler,
      [](std::string_view head) {
@@ -140,7 +140,8 @@ constexpr ForeignFormat kFormats[] = {
      }},
     {"a trace of dPRO", "it has operators without launches", kProfiler,
      [](std::string_view head) {
-       return IsJson(head) && !IsOfPyTorch(head) && Has(head, "\"FW.") && Has(head, "\"BW.");
+       return IsJson(head) && !IsOfPyTorch(head) && Contains(head, "\"FW.") &&
+              Contains(head, "\"BW.");
      }},
     {"a table of rocprofv3 as CSV", "names and order are there, launches are not joined",
      "rocprofv3 --hip-trace --kernel-trace --memory-copy-trace --marker-trace --output-format "
@@ -165,8 +166,8 @@ constexpr ForeignFormat kFormats[] = {
     {"a PyTorch execution trace (Chakra schema)", "it has no times",
      "name the profiler's trace of the same run, and this one as --et {file}",
      [](std::string_view head) {
-       return IsJson(head) && Has(head, "\"schema\"") && Has(head, "\"nodes\"") &&
-              !Has(head, "\"traceEvents\"");
+       return IsJson(head) && Contains(head, "\"schema\"") && Contains(head, "\"nodes\"") &&
+              !Contains(head, "\"traceEvents\"");
      }},
 };
 

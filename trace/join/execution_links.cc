@@ -11,7 +11,7 @@ namespace daydream {
 namespace {
 
 constexpr double kFewest = 0.95;  // share of nodes that have to be linked
-constexpr uint32_t kNone = Id<void>::kNoneValue;
+constexpr uint32_t kUnlinked = Id<void>::kNoneValue;
 
 absl::Status NotThisProgram(const std::string& path, std::string why) {
   return MakeStatus(absl::StatusCode::kInvalidArgument,
@@ -48,7 +48,7 @@ class Names {
   absl::flat_hash_map<std::string, uint32_t> numbers_;
 };
 
-// One place where `nodes` was found in `rows`: the row of each node, or kNone.
+// One place where `nodes` was found in `rows`: the row of each node, or kUnlinked.
 struct Round {
   std::vector<uint32_t> row_of;
   size_t linked = 0;
@@ -59,7 +59,7 @@ struct Round {
 // names in a row agree.
 Round Align(const Sequence& nodes, const Sequence& rows, size_t begin) {
   constexpr size_t kFurthest = 48, kAgree = 4;
-  Round round{.row_of = std::vector<uint32_t>(nodes.names.size(), kNone)};
+  Round round{.row_of = std::vector<uint32_t>(nodes.names.size(), kUnlinked)};
   const auto agree = [&](size_t i, size_t j) {
     size_t n = 0;
     while (n < kAgree && i + n < nodes.names.size() && j + n < rows.names.size() &&
@@ -212,7 +212,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> WithDependenciesOf(std::shared_ptr<
     if (of_thread.empty()) continue;  // counts as not linked
     rounds = std::min(rounds, of_thread.size());
     rows.resize(std::max(rows.size(), of_thread.size()),
-                std::vector<uint32_t>(nodes.size(), kNone));
+                std::vector<uint32_t>(nodes.size(), kUnlinked));
     for (size_t r = 0; r < of_thread.size(); ++r) {
       for (size_t i = 0; i < sequence.of.size(); ++i) {
         rows[r][sequence.of[i]] = of_thread[r].row_of[i];
@@ -230,7 +230,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> WithDependenciesOf(std::shared_ptr<
   for (size_t r = 0; r < found->rounds; ++r) {
     for (const DataDependency& d : between) {
       const uint32_t producer = rows[r][d.producer], consumer = rows[r][d.consumer];
-      if (producer == kNone || consumer == kNone) continue;
+      if (producer == kUnlinked || consumer == kUnlinked) continue;
       if (trace->start[consumer] < trace->start[producer]) {
         return NotThisProgram(
             path, fmt::format("{} would read what {} writes after it", trace->EventName(consumer),

@@ -1,4 +1,4 @@
-#include "report/findings.h"
+#include "report/questions/findings.h"
 
 #include <algorithm>
 #include <map>
@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/median.h"
 #include "graph/call_kind.h"
 #include "report/lane_rows.h"
 #include "report/summary.h"
@@ -164,9 +165,7 @@ class Findings {
     std::vector<size_t> counts;
     for (const auto& [scope, row] : launches) counts.push_back(row.first);
     if (counts.empty()) return;
-    std::nth_element(counts.begin(),
-                     counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2), counts.end());
-    const size_t usual = counts[counts.size() / 2];
+    const size_t usual = Median(counts);
     Duration time;
     size_t ops = 0;
     ScopeId most;
