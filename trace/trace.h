@@ -211,7 +211,7 @@ struct Trace {
   std::vector<CollectiveDetail> collectives;
   std::vector<SyncDetail> syncs;
 
-  std::vector<Allocation> allocations;  // by time
+  std::vector<Allocation> allocations;       // by time
   std::vector<DataDependency> dependencies;  // by consumer; empty: not recorded
   std::vector<Device> devices;
   std::vector<Rank> ranks;  // at least one

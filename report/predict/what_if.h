@@ -42,8 +42,8 @@ struct ReplayCheck {
   std::optional<double> unexplained;  // share of the step that no rule explains
   std::optional<StepTest> repeated;   // each step played by itself
   std::optional<StepTest> crossed;    // each with the lags of the others
-  // What is wrong with the recording (report/questions/findings.h): no prediction over it is of more than low
-  // confidence. Empty: nothing.
+  // What is wrong with the recording (report/questions/findings.h): no prediction over it is of
+  // more than low confidence. Empty: nothing.
   std::string doubt;
   // Not OK: there is no step to predict anything of, and every prediction fails with this.
   absl::Status no_step;

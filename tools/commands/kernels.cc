@@ -401,7 +401,6 @@ constexpr Flag kFlags[] = {
 
 }  // namespace
 
-extern const Command kKernelsCommand;
 const Command kKernelsCommand = {
     .name = "kernels",
     .summary = "how long single kernels take on a GPU, without a trace",

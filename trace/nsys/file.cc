@@ -10,7 +10,7 @@ namespace daydream {
 namespace {
 
 // Times beyond +-2^61 ns (73 years) are damage; sums of two of them cannot overflow.
-constexpr int64_t kMaxNs = int64_t{1} << 61;
+constexpr int64_t kLatestNs = int64_t{1} << 61;
 
 std::pair<int, int> SchemaOf(SqliteFile& db) {
   for (std::string_view table : {"META_DATA_EXPORT", "EXPORT_META_DATA"}) {
@@ -87,7 +87,7 @@ void NsysFile::Skip(std::string_view what, std::string_view reason, bool loss) {
 bool NsysFile::Times(const SqliteRows& rows, int start, int end, TraceBuilder::Event& event) {
   constexpr int64_t kMissing = INT64_MIN;
   const int64_t from = rows.Int(start, kMissing), to = rows.Int(end, kMissing);
-  const bool in_range = from >= -kMaxNs && from <= kMaxNs && to >= -kMaxNs && to <= kMaxNs;
+  const bool in_range = from >= -kLatestNs && from <= kLatestNs && to >= -kLatestNs && to <= kLatestNs;
   if (in_range && to >= from) {
     event.start = Instant{from};
     event.duration = Duration{to - from};
