@@ -87,7 +87,8 @@ void NsysFile::Skip(std::string_view what, std::string_view reason, bool loss) {
 bool NsysFile::Times(const SqliteRows& rows, int start, int end, TraceBuilder::Event& event) {
   constexpr int64_t kMissing = INT64_MIN;
   const int64_t from = rows.Int(start, kMissing), to = rows.Int(end, kMissing);
-  const bool in_range = from >= -kLatestNs && from <= kLatestNs && to >= -kLatestNs && to <= kLatestNs;
+  const bool in_range =
+      from >= -kLatestNs && from <= kLatestNs && to >= -kLatestNs && to <= kLatestNs;
   if (in_range && to >= from) {
     event.start = Instant{from};
     event.duration = Duration{to - from};
