@@ -38,8 +38,10 @@ struct Registered {
   std::string text;
   int64_t step = -1;  // as StepOf()
   std::atomic<uint32_t> name{0};
+  Registered* next = nullptr;  // in `registered`
 };
-constinit std::atomic<size_t> registered_bytes{0};  // they live as long as the process
+constinit std::atomic<size_t> registered_bytes{0};
+constinit std::atomic<Registered*> registered{nullptr};  // all of them: they live with the process
 constexpr size_t kMaxRegisteredBytes = size_t{64} << 20;
 
 struct Settings {
@@ -279,6 +281,9 @@ nvtxStringHandle_t Register(nvtxDomainHandle_t domain, const Any* any) {
     return nullptr;
   }
   auto* made = new Registered{.filter = filter, .text = std::move(text), .step = StepOf(any)};
+  made->next = registered.load(std::memory_order_relaxed);
+  while (!registered.compare_exchange_weak(made->next, made, std::memory_order_relaxed)) {
+  }
   return reinterpret_cast<nvtxStringHandle_t>(made);
 }
 
