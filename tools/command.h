@@ -14,6 +14,8 @@
 
 namespace daydream {
 
+inline constexpr size_t kAny = static_cast<size_t>(-1);
+
 struct Command {
   std::string_view name;      // "whatif"
   std::string_view summary;   // one line, no full stop
@@ -24,7 +26,9 @@ struct Command {
   bool reads_traces = false;   // takes the flags of ReadFlags()
   bool writes_result = false;  // takes the flags of ResultFlags()
   bool runs_command = false;   // flags end at the first word, and what fails exits with 125
-  size_t min_inputs = 0, max_inputs = 0;
+  struct {
+    size_t least = 0, most = 0;
+  } inputs;
   absl::StatusOr<Exit> (*run)(const Args& args, Session& session) = nullptr;
 };
 

@@ -22,14 +22,14 @@ absl::Status UnknownCommand(const std::string& word) {
 
 absl::Status CheckInputs(const Command& command, const Args& args) {
   size_t given = args.positional().size();
-  if (given >= command.min_inputs && given <= command.max_inputs) return absl::OkStatus();
-  std::string what =
-      given < command.min_inputs
-          ? fmt::format("daydream {} needs {}", command.name,
-                        command.min_inputs == 1 ? "an argument"
-                                                : fmt::format("{} arguments", command.min_inputs))
-          : fmt::format("daydream {} does not take '{}'", command.name,
-                        args.positional()[command.max_inputs]);
+  if (given >= command.inputs.least && given <= command.inputs.most) return absl::OkStatus();
+  std::string what = given < command.inputs.least
+                         ? fmt::format("daydream {} needs {}", command.name,
+                                       command.inputs.least == 1
+                                           ? "an argument"
+                                           : fmt::format("{} arguments", command.inputs.least))
+                         : fmt::format("daydream {} does not take '{}'", command.name,
+                                       args.positional()[command.inputs.most]);
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0107",
                      .what = std::move(what),

@@ -39,10 +39,7 @@ constexpr Flag kFlags[] = {
      .fallback = "1"},
     kTrueStepFlag,
     kSamplesFlag,
-    {.name = "--max-replay-error",
-     .value = "PCT",
-     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
-     .fallback = "10%"},
+    kMaxReplayErrorFlag,
 };
 
 // Goals that nothing in a trace can tell.
@@ -147,8 +144,7 @@ const Command kAdviseCommand = {
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,
-    .min_inputs = 1,
-    .max_inputs = 1,
+    .inputs = {1, 1},
     .run = Run,
 };
 

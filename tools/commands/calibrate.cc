@@ -173,8 +173,7 @@ not taken for the rate.)",
         "daydream calibrate a100.ddtrace --against v100.ddtrace -o my-a100.textproto",
     .flags = kFlags,
     .reads_traces = true,
-    .min_inputs = 1,
-    .max_inputs = 1,
+    .inputs = {1, 1},
     .run = Run,
 };
 

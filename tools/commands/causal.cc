@@ -35,10 +35,7 @@ constexpr Flag kFlags[] = {
      .fallback = "12"},
     kTrueStepFlag,
     kSamplesFlag,
-    {.name = "--max-replay-error",
-     .value = "PCT",
-     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
-     .fallback = "10%"},
+    kMaxReplayErrorFlag,
 };
 // Parts of the work taken away that the table shows, in percent, where those points were played.
 constexpr size_t kShown[] = {10, 25, 50, 75, 100};
@@ -248,8 +245,7 @@ const Command kCausalCommand = {
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,
-    .min_inputs = 1,
-    .max_inputs = 1,
+    .inputs = {1, 1},
     .run = Run,
 };
 

@@ -105,8 +105,7 @@ recorded on the same kind of GPU. daydream explain colocate says how the GPU is 
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,
-    .min_inputs = 2,
-    .max_inputs = 2,
+    .inputs = {2, 2},
     .run = Run,
 };
 

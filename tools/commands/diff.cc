@@ -160,8 +160,7 @@ const Command kDiffCommand = {
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,
-    .min_inputs = 2,
-    .max_inputs = 2,
+    .inputs = {2, 2},
     .run = Run,
 };
 

@@ -132,7 +132,7 @@ const Command kExplainCommand = {
         "daydream explain ./mine.yaml:12\ndaydream explain 'gpu(H100),amp,graphs' run.ddtrace",
     .flags = kFlags,
     .reads_traces = true,
-    .max_inputs = 4,
+    .inputs = {0, 4},
     .run = Run,
 };
 

@@ -113,8 +113,7 @@ optimizations, with --opt); ddtrace the trace itself.)",
         "daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg",
     .flags = kFlags,
     .reads_traces = true,
-    .min_inputs = 1,
-    .max_inputs = 1,
+    .inputs = {1, 1},
     .run = Run,
 };
 

@@ -163,7 +163,7 @@ const Command kHelpCommand = {
     .details = "",
     .examples = "daydream help whatif",
     .flags = kHelpFlags,
-    .max_inputs = 1,
+    .inputs = {0, 1},
     .run = RunHelp,
 };
 
@@ -175,8 +175,7 @@ const Command kCompletionsCommand = {
     .examples =
         "source <(daydream completions bash)\n"
         "daydream completions fish > ~/.config/fish/completions/daydream.fish",
-    .min_inputs = 1,
-    .max_inputs = 1,
+    .inputs = {1, 1},
     .run = RunCompletions,
 };
 

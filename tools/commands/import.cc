@@ -90,8 +90,7 @@ traces, are the ranks of one run: they become one trace, with their clocks align
         "daydream import run.rank0.ddtrace run.rank1.ddtrace -o run.ddtrace",
     .flags = kFlags,
     .reads_traces = true,
-    .min_inputs = 0,  // --from list needs none
-    .max_inputs = static_cast<size_t>(-1),
+    .inputs = {0, kAny},  // --from list needs none
     .run = Run,
 };
 

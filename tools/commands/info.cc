@@ -457,8 +457,7 @@ something to change.)",
     .examples = "daydream info run.pt.trace.json.gz\ndaydream info run.ddtrace --format json",
     .flags = kFlags,
     .reads_traces = true,
-    .min_inputs = 1,
-    .max_inputs = 1,
+    .inputs = {1, 1},
     .run = Run,
 };
 

@@ -299,8 +299,7 @@ Files in the folders of DAYDREAM_OPTS_PATH are listed, and found by their name
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,
-    .min_inputs = 1,
-    .max_inputs = 2,
+    .inputs = {1, 2},
     .run = Run,
 };
 

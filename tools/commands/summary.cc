@@ -346,8 +346,7 @@ the lines above.)",
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,
-    .min_inputs = 1,
-    .max_inputs = 1,
+    .inputs = {1, 1},
     .run = Run,
 };
 

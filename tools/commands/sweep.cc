@@ -43,10 +43,7 @@ constexpr Flag kFlags[] = {
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
     kTrueStepFlag,
     kSamplesFlag,
-    {.name = "--max-replay-error",
-     .value = "PCT",
-     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
-     .fallback = "10%"},
+    kMaxReplayErrorFlag,
 };
 
 // Every N-th scenario from the I-th on.
@@ -321,8 +318,7 @@ is at least as short with a peak of GPU memory at least as low, and better in on
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,
-    .min_inputs = 1,
-    .max_inputs = 100'000,
+    .inputs = {1, 100'000},
     .run = Run,
 };
 

@@ -198,7 +198,7 @@ what is recorded, how, and what it costs.)",
         "daydream trace --delay 60 --duration 5 -- python serve.py",
     .flags = RecordFlags(),
     .runs_command = true,
-    .max_inputs = static_cast<size_t>(-1),
+    .inputs = {0, kAny},
     .run = Run,
 };
 

@@ -61,10 +61,7 @@ constexpr Flag kFlags[] = {
      .repeats = true},
     kTrueStepFlag,
     kSamplesFlag,
-    {.name = "--max-replay-error",
-     .value = "PCT",
-     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
-     .fallback = "10%"},
+    kMaxReplayErrorFlag,
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
     {.name = "--allow-no-effect", .help = "exit 0 even if a scenario finds nothing to change"},
 };
@@ -394,8 +391,7 @@ nothing are left out of it with a warning. The exit code is 4 in both cases.)",
     .flags = kFlags,
     .reads_traces = true,
     .writes_result = true,
-    .min_inputs = 1,
-    .max_inputs = 1,
+    .inputs = {1, 1},
     .run = Run,
 };
 

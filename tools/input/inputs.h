@@ -28,6 +28,11 @@ inline constexpr Flag kSamplesFlag = {
     .name = "--samples",
     .value = "N",
     .help = "examples in a recorded step, for samples/s; else the recorded shapes tell"};
+inline constexpr Flag kMaxReplayErrorFlag = {
+    .name = "--max-replay-error",
+    .value = "PCT",
+    .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
+    .fallback = "10%"};
 
 // Reads the trace and builds it twice, the second time with typical lags, side by side. `replay` is
 // of the recording as it is; `built` is without one-time stalls (report/stalls.h), and then as
