@@ -1,0 +1,197 @@
+// Where each dependency rule ends: what is just inside and what is just outside of it.
+// build_test.cc has the plain cases. Times are in microseconds.
+#include <gtest/gtest.h>
+
+#include "tests/graph/built_sketch.h"
+
+namespace daydream {
+namespace {
+
+uint64_t BlockingCalls(Memory from, Memory to, uint64_t bytes) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Call(cpu, "cudaMemcpyAsync", 0, 100, 1);
+  s.Copy(gpu, from, to, bytes, 10, 80, 1);
+  return Build(s).report.blocking_calls;
+}
+
+TEST(CopyRule, OnlyUploadsThatDoNotFitTheStagingBufferBlock) {  // B3
+  EXPECT_EQ(BlockingCalls(Memory::kPageable, Memory::kDevice, 64 << 10), 0u);
+  EXPECT_EQ(BlockingCalls(Memory::kPageable, Memory::kDevice, (64 << 10) + 1), 1u);
+}
+
+TEST(CopyRule, DownloadsBlockWhenTheirMemoryIsPageable) {  // B2
+  EXPECT_EQ(BlockingCalls(Memory::kDevice, Memory::kPageable, 4), 1u);
+  EXPECT_EQ(BlockingCalls(Memory::kDevice, Memory::kPinned, 4), 0u);
+  EXPECT_EQ(BlockingCalls(Memory::kDevice, Memory::kDevice, 4), 0u);
+}
+
+// A kernel until 108, memory freed from 10 to 10 + `length`.
+BuiltGraph KernelThenFree(double length, double other_stream_until = 0) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 0, 5, 8, 100);
+  if (other_stream_until > 0) {
+    s.Launch(cpu, s.Stream(20), "other", 6, 2, 12, other_stream_until - 12);
+  }
+  s.Call(cpu, "cudaFree", 10, length, 1);
+  return Build(s);
+}
+
+TEST(FreeRule, FreeingWaitsForTheGpuAndThenWorks) {  // B5
+  BuiltGraph built = KernelThenFree(110);
+  EXPECT_EQ(built.report.blocking_calls, 1u);
+  Graph& g = built.graph;
+  const TaskId call = Find(g, "cudaFree", TaskKind::kCall);
+  EXPECT_EQ(g.task(call).duration, Duration::Us(120 - 108)) << "its own work";
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "k", TaskKind::kKernel), 20);
+  EXPECT_EQ(EndUs(Play(g), call), 8 + 20 + 12);
+}
+
+TEST(FreeRule, AShortFreeWaitedForNothing) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 0, 5, 8, 30);  // until 38
+  s.Call(cpu, "cudaFree", 10, 49, 1);
+  EXPECT_EQ(Build(s).report.blocking_calls, 0u);
+}
+
+TEST(FreeRule, AStreamThatGoesOnShowsThatFreeingDidNotWait) {
+  EXPECT_EQ(KernelThenFree(110, 120 + 15).report.blocking_calls, 1u) << "within clock skew";
+  EXPECT_EQ(KernelThenFree(110, 120 + 16).report.blocking_calls, 0u);
+}
+
+TEST(StreamSyncRule, WithoutRecordsItWaitsForWhatEndedLast) {  // B7
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), a = s.Stream(7), b = s.Stream(20);
+  s.Launch(cpu, a, "long", 0, 5, 8, 100);
+  s.Launch(cpu, b, "short", 6, 3, 12, 40);
+  s.Call(cpu, "cudaStreamSynchronize", 10, 102, 1);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  const TaskId sync = Find(g, "cudaStreamSynchronize", TaskKind::kCall);
+  SetDuration(g, Find(g, "short", TaskKind::kKernel), 70);
+  EXPECT_EQ(EndUs(Play(g), sync), 112);
+  SetDuration(g, Find(g, "long", TaskKind::kKernel), 300);
+  EXPECT_EQ(EndUs(Play(g), sync), 8 + 300 + 4);
+}
+
+TEST(StreamSyncRule, WhatEndedLongBeforeItReturnedIsNotWhatItWaitedFor) {
+  for (const bool near : {true, false}) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), gpu = s.Stream();
+    s.Launch(cpu, gpu, "k", 0, 5, 8, 100);
+    s.Call(cpu, "cudaStreamSynchronize", 10, 98 + (near ? 60 : 61), 1);
+    EXPECT_EQ(Build(s).report.blocking_calls, near ? 1u : 0u);
+  }
+}
+
+TEST(StreamSyncRule, AfterACopyItIsTheStreamOfTheCopy) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), a = s.Stream(7), b = s.Stream(20);
+  s.Launch(cpu, b, "beside", 0, 5, 8, 92);  // until 100
+  s.Call(cpu, "cudaMemcpyAsync", 6, 4, 1);
+  s.Copy(a, Memory::kDevice, Memory::kPinned, 4, 30, 20, 1);  // until 50
+  s.Call(cpu, "cudaStreamSynchronize", 60, 45, 2);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  SetDuration(g, Find(g, "beside", TaskKind::kKernel), 1000);
+  EXPECT_EQ(EndUs(Play(g), Find(g, "cudaStreamSynchronize", TaskKind::kCall)), 105);
+}
+
+TEST(HandOffRule, AThreadThatWorksDuringBackwardDidNotStartIt) {  // T1
+  TraceSketch s;
+  const LaneId main = s.Thread(), engine = s.Thread(200), busy = s.Thread(300), gpu = s.Stream();
+  s.Op(main, "aten::linear", 0, 100, 1);
+  s.Launch(main, gpu, "forward", 10, 5, 18, 50);
+  for (const double at : {130.0, 180.0, 220.0, 260.0}) s.Op(busy, "aten::to", at, 15);
+  s.Op(engine, "autograd::engine::evaluate_function: AddmmBackward0", 150, 200, 1);
+  s.Launch(engine, gpu, "backward", 160, 5, 168, 50);
+  s.Op(main, "aten::add_", 400, 20);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  ASSERT_EQ(built.report.handoffs, 1u);
+  const TaskId wait = Find(g, "(waits for backward)", TaskKind::kWait);
+  EXPECT_EQ(g.lane(g.task(wait).lane).lane.number, TraceSketch::kProcess);
+}
+
+TEST(EventRule, AWaitThatAnotherThreadMadeIsToldByWhatEndedJustBefore) {  // E3
+  for (const double gap : {25.0, 26.0}) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), other = s.Thread(200), a = s.Stream(7), b = s.Stream(20);
+    s.Launch(cpu, a, "produce", 0, 5, 8, 100);
+    s.Op(other, "aten::wait", 5, 4);
+    s.Call(other, "cudaStreamWaitEvent", 6, 1, 50);
+    s.Launch(cpu, b, "consume", 10, 5, 108 + gap, 10);
+    BuiltGraph built = Build(s);
+    Graph& g = built.graph;
+    ExpectReplaysExactly(g);
+    EXPECT_EQ(built.report.event_waits, gap == 25 ? 1u : 0u);
+    SetDuration(g, Find(g, "produce", TaskKind::kKernel), 300);
+    EXPECT_EQ(EndUs(Play(g), Find(g, "consume", TaskKind::kKernel)),
+              (gap == 25 ? 308 : 108) + gap + 10);
+  }
+}
+
+// "side" is ready at 20 and starts at 60, while `holder` runs from `from` to `until`.
+BuildReport Beside(const char* holder, double from, double until) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), other = s.Thread(200), a = s.Stream(7), b = s.Stream(20);
+  s.Launch(cpu, b, "before", 0, 2, 5, 1);
+  s.Launch(other, a, holder, from - 10, 5, from, until - from);
+  s.Launch(cpu, b, "side", 11, 4, 60, 10);
+  return Build(s).report;
+}
+
+TEST(StartRule, OnlyWhatRanWhenItWasReadyHeldIt) {  // G6
+  EXPECT_EQ(Beside("gemm", 24, 200).contended, 1u);
+  EXPECT_EQ(Beside("gemm", 26, 200).contended, 0u) << "started more than 5 us later";
+  EXPECT_EQ(Beside("gemm", 26, 200).unexplained, 1u);
+  EXPECT_EQ(Beside("ncclKernel_AllReduce", 24, 200).contended, 0u) << "holds few processors";
+}
+
+TEST(StartRule, AGraphWithoutRecordsIsWorkThatWasNotRecorded) {  // G8
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "a", 0, 5, 8, 10);
+  s.Call(cpu, "cudaGraphLaunch", 10, 5, 77);
+  s.Launch(cpu, gpu, "b", 20, 5, 200, 10);
+  BuiltGraph built = Build(s);
+  EXPECT_EQ(built.report.unrecorded, 1u);
+  EXPECT_EQ(built.report.unexplained, 0u);
+  const Task& stretch = built.graph.task(Find(built.graph, "(unrecorded)", TaskKind::kKernel));
+  EXPECT_EQ(stretch.duration, Duration::Us(200 - (25 + 3))) << "from when b could have started";
+  ExpectReplaysExactly(built.graph);
+}
+
+TEST(CollectiveRule, ThreeEqualOnesSayNothingAboutTheTransfer) {  // N2
+  for (const int equal : {3, 4}) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), comm = s.Stream(20);
+    for (int i = 0; i < equal; ++i) {
+      s.Launch(cpu, comm, "ncclKernel_AllReduce", i * 500, 5, i * 500 + 8, i == 2 ? 80 : 300);
+    }
+    const BuiltGraph built = Build(s);
+    const TaskId first = Find(built.graph, "ncclKernel_AllReduce", TaskKind::kCollective);
+    EXPECT_EQ(built.graph.Transfer(first), Duration::Us(equal == 4 ? 80 : 300));
+  }
+}
+
+uint32_t DepthOf(const char* launch) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Call(cpu, launch, 0, 5, 1);
+  s.Kernel(gpu, "k", 8, 10, 1);
+  const BuiltGraph built = Build(s);
+  return built.graph.lane(built.graph.task(Find(built.graph, "k", TaskKind::kKernel)).lane)
+      .queue_depth;
+}
+
+TEST(QueueRule, OnlyTheQueueOfNvidiasDriverIsTakenForGranted) {  // Q2
+  EXPECT_EQ(DepthOf("cudaLaunchKernel"), 1022u);
+  EXPECT_EQ(DepthOf("hipLaunchKernel"), 0u) << "nothing in the trace shows one";
+}
+
+}  // namespace
+}  // namespace daydream
