@@ -1,10 +1,9 @@
 // Which CUPTI a library is a fake of. There is one library for each version in which something
 // changed that the recorder has to know; all are linked from the same objects.
 //
-// Sizes and versions are those of the real libraries
-// (12.1.105, 12.4.127, 12.6.80, 12.8.90, 13.0.85, asked by cupti_versions_test where they
-// are), 13.4's of its headers. Fields keep their places; new ones come at the end, so a record of
-// an older version is the newest one cut off.
+// Sizes and versions are those of the real libraries (12.1.105, 12.4.127, 12.6.80, 12.8.90,
+// 13.0.85), 13.4's of its headers. Fields keep their places; new ones come at the end, so a record
+// of an older version is the newest one cut off.
 #pragma once
 
 #include <cstddef>

@@ -200,6 +200,9 @@ int NewestGlibc(const std::string& library) {
 TEST(InjectedLibrary, NeedsNoGlibcNewerThan228) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer brings its own";
   EXPECT_GT(NewestGlibc(DAYDREAM_INJECT_LIBRARY), 0);
+#ifdef DAYDREAM_MARKS_LIBRARY
+  EXPECT_GT(NewestGlibc(DAYDREAM_MARKS_LIBRARY), 0);  // what Python calls
+#endif
 }
 
 TEST(InjectedLibrary, NeedsTheCLibraryAndTheLoaderOnly) {
