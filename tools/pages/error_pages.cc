@@ -378,6 +378,20 @@ takes nothing from it.)"},
 more than 10 % more or less than the step was recorded to take (work between steps, a
 loader that runs ahead, steps that overlap), the repeated program is not the recorded one,
 and nothing is predicted from it.)"},
+    {"E0820", "this fabric is not known",
+     R"(A fabric is named as in `daydream fabric list` (letter case and dashes do not matter), or by
+the path of a text file that describes one and ends in .textproto, .fabric or .txt.
+`daydream fabric show NAME --text` prints one to begin from.)"},
+    {"E0821", "the description of a fabric is not right",
+     R"(A text file for --fabric holds `fabric { name: ... level { ... } }` in the protobuf text
+format, as `daydream fabric show nvlink4 --text` prints it. The message shows the place, or
+the number that is missing or out of its range.)"},
+    {"E0822", "no row of nccl-tests is in this file",
+     R"(`daydream fabric fit` reads what all_reduce_perf and its sisters print: a row has a size, a
+count, a type, a time and the bandwidth that follows from them. Two sizes are the least.)"},
+    {"E0823", "the fabric has no level for so many ranks",
+     R"(A built-in fabric like nvlink4 is one node. More ranks than fit in a node need a fabric with
+a level of nodes: `daydream fabric list` shows them, --fabric FILE describes another.)"},
     {"E0901", "internal error",
      R"(A transform left the graph in a state that is not allowed. This is a mistake in daydream,
 not in your trace; please report the command line and, if you may, the trace.)"},

@@ -1,0 +1,115 @@
+// `daydream fabric` as users type it, and the reader of what nccl-tests prints.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "costmodel/network/sweep.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+
+// As all_reduce_perf of nccl-tests 2.13 prints it, made up but for its form.
+constexpr char kSweep[] = R"(# nThread 1 nGpus 1 minBytes 1024 maxBytes 268435456
+#  Rank  0 Group  0 Pid  101 on     node-a device  0 [0x00] NVIDIA H100
+#  Rank  1 Group  0 Pid  102 on     node-b device  0 [0x00] NVIDIA H100
+#                                               out-of-place                  in-place
+#       size     count   type redop root    time  algbw busbw #wrong  time  algbw busbw #wrong
+#        (B) (elements)                     (us)  (GB/s) (GB/s)       (us) (GB/s) (GB/s)
+        1024       256  float   sum   -1   30.00   0.03  0.03     0  29.00  0.04  0.04     0
+     1048576    262144  float   sum   -1   60.00  17.48 17.48     0  59.00 17.77 17.77     0
+    33554432   8388608  float   sum   -1   400.0  83.89 83.89     0  401.0 83.68 83.68     0
+   268435456  67108864  float   sum   -1    2900  92.56 92.56     0   2901 92.53 92.53     0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 48.4
+)";
+
+TEST(Sweep, IsReadAsPrinted) {
+  const auto sweep = ReadSweep(kSweep, "t");
+  ASSERT_TRUE(sweep.ok()) << sweep.status();
+  EXPECT_THAT(sweep->points,
+              testing::ElementsAre(SizePoint{1024, 30}, SizePoint{1048576, 60},
+                                   SizePoint{33554432, 400}, SizePoint{268435456, 2900}));
+  EXPECT_EQ(sweep->ranks, 2);
+  EXPECT_EQ(sweep->nodes, 2);
+  EXPECT_EQ(sweep->skipped, 0u);
+}
+
+// Old versions print neither operation nor root; launchers put their name before each line.
+TEST(Sweep, ColumnsThatAVersionLacksAndPrefixesAreNotInTheWay) {
+  const auto old =
+      ReadSweep("  4194304  1048576  float  100.2  41.86  78.49  2e-07  99.8 42.0 78.8\n", "t");
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_THAT(old->points, testing::ElementsAre(SizePoint{4194304, 100.2}));
+  const auto prefixed = ReadSweep(
+      "# Collective test starting: all_gather_perf\n"
+      "[1,0]<stdout>:  4194304  1048576  half  none  0  100.2  41.86  39.24  0  99.8 42.0 39.3 0\n"
+      "[1,0]<stdout>:  8388608  1048576  half  none  0  garbage\r\n",
+      "t");
+  ASSERT_TRUE(prefixed.ok()) << prefixed.status();
+  EXPECT_THAT(prefixed->points, testing::ElementsAre(SizePoint{4194304, 100.2}));
+  EXPECT_EQ(prefixed->kind, CollectiveKind::kAllGather);
+  EXPECT_EQ(prefixed->skipped, 1u);
+}
+
+TEST(Sweep, WithoutRowsIsRefused) {
+  for (std::string_view text : {"", "hello\n", "1 2 float\n", "9 9 float nan inf -1\n"}) {
+    const auto sweep = ReadSweep(text, "t");
+    ASSERT_FALSE(sweep.ok()) << text;
+    EXPECT_EQ(DiagnosticOf(sweep.status()).code, "E0822");
+  }
+}
+
+class CliFabric : public CliFixture {};
+
+TEST_F(CliFabric, FitGivesTimesAtAskedSizes) {
+  Write("sweep.txt", kSweep);
+  const CliResult r = Run("fabric fit " + Path("sweep.txt") +
+                          " --collective all_reduce --ranks 16 --nodes 2 --at 1048576,16777216 "
+                          "--format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const nlohmann::json json = nlohmann::json::parse(r.out);
+  ASSERT_EQ(json["points"].size(), 2u);
+  EXPECT_EQ(json["points"][0]["bytes"], 1048576);
+  EXPECT_NEAR(json["points"][0]["us"].get<double>(), 60, 0.01);
+  EXPECT_GT(json["points"][1]["us"], 60);
+  EXPECT_LT(json["points"][1]["us"], 400);
+}
+
+TEST_F(CliFabric, WhatWasFittedIsAFabricForOtherCommands) {
+  Write("sweep.txt", kSweep);
+  const std::string saved = Path("mine.fabric");
+  ASSERT_EQ(
+      Run("fabric fit " + Path("sweep.txt") + " --collective all_reduce --save " + saved).exit, 0);
+  const CliResult r = Run("fabric show " + saved + " --ranks 2 --at 33554432 --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const nlohmann::json json = nlohmann::json::parse(r.out);
+  EXPECT_NEAR(json["points"][0]["us"].get<double>(), 400, 0.01);
+  EXPECT_EQ(json["points"][0]["source"], "sweep");
+}
+
+TEST_F(CliFabric, ListAndShowSayWhereNumbersAreFrom) {
+  const CliResult list = Run("fabric list");
+  ASSERT_EQ(list.exit, 0) << list.err;
+  EXPECT_THAT(list.out, HasSubstr("efa3200"));
+  EXPECT_THAT(list.out, HasSubstr("ib-ndr"));
+  const CliResult show = Run("fabric show efa3200 --ranks 64");
+  ASSERT_EQ(show.exit, 0) << show.err;
+  EXPECT_THAT(show.out, HasSubstr("for all_reduce at 64 on 8"));
+  EXPECT_THAT(show.out, HasSubstr("awsome-distributed-training"));
+  EXPECT_THAT(Run("fabric show nvlink4 --text").out, HasSubstr("fabric {"));
+}
+
+TEST_F(CliFabric, WhatIsMissingIsNamed) {
+  Write("sweep.txt", "1048576 262144 float 60.0 17.48 17.48\n2097152 1 float 90.0 23.3 23.3\n");
+  EXPECT_THAT(Run("fabric fit " + Path("sweep.txt")).err, HasSubstr("--collective all_reduce"));
+  EXPECT_THAT(Run("fabric show nvlink5x").err, HasSubstr("did you mean 'nvlink"));
+  EXPECT_THAT(Run("fabric show nvlink4 --ranks 16").err, HasSubstr("E0823"));
+  EXPECT_EQ(Run("fabric frobnicate").exit, 2);
+  EXPECT_EQ(Run("fabric fit").exit, 2);
+}
+
+}  // namespace
+}  // namespace daydream
