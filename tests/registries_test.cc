@@ -1,6 +1,6 @@
 // What stands in a list of the program has its tests and its page. A new importer, command, rule or
 // optimization fails here until it has them; so a list in a page is never behind the program.
-// DD_UPDATE_DOCS=1 rewrites the list of docs/formats.md.
+// DD_UPDATE_DOCS=1 rewrites the list of formats in docs/formats.md and README.md.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -80,16 +80,18 @@ TEST(Importers, TheirListInTheFormatsIsThatOfTheProgram) {
     list += fmt::format("| `{}` | {} |\n", importer->name, importer->summary);
   }
   list += kEnd;
-  std::string page = TextOf("docs/formats.md");
-  const size_t begin = page.find(kBegin), end = page.find(kEnd);
-  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end);
-  const std::string old = page.substr(begin, end + kEnd.size() - begin);
-  if (std::getenv("DD_UPDATE_DOCS") != nullptr && old != list) {
-    page.replace(begin, old.size(), list);
-    std::ofstream(kRoot / "docs/formats.md", std::ios::binary) << page;
-    return;
+  for (const char* path : {"docs/formats.md", "README.md"}) {
+    std::string page = TextOf(path);
+    const size_t begin = page.find(kBegin), end = page.find(kEnd);
+    ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end) << path;
+    const std::string old = page.substr(begin, end + kEnd.size() - begin);
+    if (std::getenv("DD_UPDATE_DOCS") != nullptr && old != list) {
+      page.replace(begin, old.size(), list);
+      std::ofstream(kRoot / path, std::ios::binary) << page;
+      continue;
+    }
+    EXPECT_EQ(old, list) << path << ": DD_UPDATE_DOCS=1 renews it";
   }
-  EXPECT_EQ(old, list) << "DD_UPDATE_DOCS=1 renews it";
 }
 
 class EachCommand : public testing::Test {
