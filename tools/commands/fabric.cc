@@ -400,8 +400,7 @@ const Command kFabricCommand = {
         "daydream fabric fit all_reduce.txt --ranks 16 --nodes 2 --save mine.fabric",
     .flags = kFlags,
     .writes_result = true,
-    .min_inputs = 1,
-    .max_inputs = 2,
+    .inputs = {1, 2},
     .run = Run,
 };
 
