@@ -30,7 +30,7 @@ function(daydream_use_precompiled target kind)
 endfunction()
 
 # A cold build is twice as fast when files are compiled several at once; an edit then compiles its
-# neighbours, too. The release build does, the others compile each file alone: CI has both.
+# neighbours, too. The release build does; the one to work in compiles each file alone.
 option(DAYDREAM_UNITY "Compile several files of a library at once" OFF)
 
 # daydream_unity(TARGET SOURCE...): not for rooms in which each file is one item of a list, with names
