@@ -10,6 +10,7 @@
 #include "trace/importer.h"
 #include "trace/join/execution_links.h"
 #include "trace/join/execution_trace.h"
+#include "trace/join/memory_snapshot.h"
 
 namespace daydream {
 namespace {
@@ -91,6 +92,41 @@ absl::StatusOr<std::shared_ptr<const Trace>> ImportReport(const std::string& pat
   return ImportFile(exported, options, "nsys");
 }
 
+// What --et, --memory and --shapes add to a trace.
+absl::StatusOr<std::shared_ptr<const Trace>> WithOtherFiles(std::shared_ptr<const Trace> trace,
+                                                            const Args& args, Session& session) {
+  if (args.Has("--et")) {
+    const std::string path(args.Get("--et"));
+    LinksFound links;
+    DD_ASSIGN_OR_RETURN(trace, WithDependenciesOf(std::move(trace), path, &links));
+    session.Note(fmt::format("{} of {} nodes of {} are in the profile, {}; {} between ops",
+                             links.linked, links.nodes, path,
+                             links.rounds == 1 ? "once" : fmt::format("{} times", links.rounds),
+                             Plural(links.dependencies, "data link")));
+  }
+  if (args.Has("--memory")) {
+    const std::string path(args.Get("--memory"));
+    MemoryFound found;
+    DD_ASSIGN_OR_RETURN(trace, WithMemoryOf(std::move(trace), path, &found));
+    session.Note(fmt::format(
+        "{} of {} allocations and releases of {} were made while the trace was recorded{}{}",
+        FormatCount(found.in_window), FormatCount(found.events), path,
+        found.replaced == 0
+            ? ""
+            : fmt::format("; they replace {} of the trace", FormatCount(found.replaced)),
+        found.inconsistent ? "; its history and its segments do not fit: totals are at least"
+                           : ""));
+  }
+  if (args.Has("--shapes")) {
+    ShapesFound found;
+    DD_ASSIGN_OR_RETURN(trace,
+                        WithShapesOf(std::move(trace), std::string(args.Get("--shapes")), &found));
+    session.Note(fmt::format("{} of {} ops have their shapes from {}", found.matched, found.ops,
+                             args.Get("--shapes")));
+  }
+  return trace;
+}
+
 absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& path, const Args& args,
                                                           Session& session) {
   ImportOptions options;
@@ -116,21 +152,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& pat
   session.EndProgress();
   if (!trace.ok()) return WithCode(trace.status(), "E0201");
   WarnAboutLosses(path, **trace, session);
-  if (args.Has("--et")) {
-    const std::string path(args.Get("--et"));
-    LinksFound links;
-    DD_ASSIGN_OR_RETURN(trace, WithDependenciesOf(*trace, path, &links));
-    session.Note(fmt::format("{} of {} nodes of {} are in the profile, {}; {} between ops",
-                             links.linked, links.nodes, path,
-                             links.rounds == 1 ? "once" : fmt::format("{} times", links.rounds),
-                             Plural(links.dependencies, "data link")));
-  }
-  if (!args.Has("--shapes")) return trace;
-  ShapesFound found;
-  DD_ASSIGN_OR_RETURN(auto with, WithShapesOf(*trace, std::string(args.Get("--shapes")), &found));
-  session.Note(fmt::format("{} of {} ops have their shapes from {}", found.matched, found.ops,
-                           args.Get("--shapes")));
-  return with;
+  return WithOtherFiles(*std::move(trace), args, session);
 }
 
 }  // namespace

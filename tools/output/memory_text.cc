@@ -68,6 +68,11 @@ std::string MemoryText(const MemoryProfile& m) {
   if (!m.estimate()) {
     text += m.at_least ? ", without what was allocated before the recording" : ", as recorded";
     if (m.reserved > 0) text += fmt::format("; {} reserved", Bytes(m.reserved));
+    const double shapes = m.parameters + m.gradients + m.optimizer_state + m.activations;
+    if (m.trains && shapes > 0 && !m.at_least) {
+      text += fmt::format("\n                       by shapes ~{} ({})", Bytes(shapes),
+                          FormatSignedPercent(shapes / m.peak - 1));
+    }
     return text + "\n";
   }
   text += fmt::format(", an estimate from shapes\n                       {}\n", Parts(m));

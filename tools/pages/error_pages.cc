@@ -104,6 +104,11 @@ has that: nsys export --type sqlite --output NAME.sqlite NAME.nsys-rep)"},
 that was profiled. Its nodes are looked for in the profile by name and order, thread by
 thread. With fewer than 95 % of them there, or an op that would read what is written after
 it, the files are of different programs, and nothing is taken.)"},
+    {"E0233", "no allocations can be taken from this file",
+     R"(--memory takes a memory snapshot of PyTorch (torch.cuda.memory._dump_snapshot) of the run
+that was profiled: its history has to overlap with the trace, by the time of day. A snapshot is a
+Python pickle. Only dicts, lists, tuples, texts and numbers are read; one that names a function
+or a class is refused, as loading it would run code.)"},
     {"E0300", "the graph cannot be built",
      "The trace was read but no dependency graph could be made of it; the message says why."},
     {"E0301", "this trace has no GPU work",

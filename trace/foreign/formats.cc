@@ -155,7 +155,8 @@ constexpr ForeignFormat kFormats[] = {
      "rocprofv3 --output-format rocpd, or the recorder's own format",
      [](std::string_view head) { return head.starts_with("OTF2"); }},
     {"a Python pickle, perhaps a memory snapshot of PyTorch",
-     "it tells about memory; what ran when is in a trace", "daydream info TRACE --memory {file}",
+     "it tells about memory; what ran when is in a trace",
+     "name a trace of the same run, and this one beside it: daydream summary TRACE --memory {file}",
      [](std::string_view head) {
        return head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
      }},
