@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/builder.h"
+#include "trace/foreign/facts.h"
 
 namespace daydream {
 namespace {
@@ -21,21 +22,21 @@ absl::Status CheckContents(const Trace& t) {
          .what = "this trace has no GPU work",
          .where = fmt::format("{}: {}, {} CPU ops, {} CUDA calls, 0 kernels", t.provenance.source,
                               t.provenance.format, ops, calls),
-         .why = calls == 0
-                    ? "it was recorded with activities=[CPU] only, or another tool held CUPTI"
-                    : "the calls were recorded but the GPU's records were not: the window "
-                      "closed too early, or another tool held CUPTI",
-         .fix = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], ...)"});
+         .why = calls == 0 ? "only the CPU's activity was recorded, or another tool held CUPTI"
+                           : "the calls were recorded but the GPU's records were not: the window "
+                             "closed too early, or another tool held CUPTI",
+         .fix = std::string(AdviceFor(t.provenance.importer).both)});
   }
-  if (calls == 0) {
-    return MakeStatus(
-        absl::StatusCode::kFailedPrecondition,
-        {.code = "E0302",
-         .what = "this trace has GPU work but no CUDA calls that launched it",
-         .where = fmt::format("{}: {}, {} GPU operations, {} CPU ops", t.provenance.source,
-                              t.provenance.format, gpu, ops),
-         .why = "only GPU activity was recorded",
-         .fix = "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], ...)"});
+  // Recorders that note the GPU's side alone say so: then that side is the graph. Plans need no
+  // calls.
+  if (calls == 0 && !t.provenance.no_waits && !t.provenance.planned) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0302",
+                       .what = "this trace has GPU work but no CUDA calls that launched it",
+                       .where = fmt::format("{}: {}, {} GPU operations, {} CPU ops",
+                                            t.provenance.source, t.provenance.format, gpu, ops),
+                       .why = "only GPU activity was recorded",
+                       .fix = std::string(AdviceFor(t.provenance.importer).both)});
   }
   return absl::OkStatus();
 }
@@ -52,13 +53,8 @@ void Warn(BuildReport& report) {
   }
 }
 
-}  // namespace
-
-absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
-                                      const BuildOptions& options) {
-  DD_RETURN_IF_ERROR(CheckContents(*trace));
-  Builder b(std::move(trace), options);
-  b.report.steps = FindSteps(b.trace);
+// What waited for what, concluded from a recording.
+void AddRecorded(Builder& b) {
   AddHostThreads(b);
   AddStreams(b);
   LearnTypicalLags(b);
@@ -67,6 +63,20 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   AddQueueLimits(b);
   AddEventWaits(b);
   SettleStarts(b);
+}
+
+}  // namespace
+
+absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
+                                      const BuildOptions& options) {
+  DD_RETURN_IF_ERROR(CheckContents(*trace));
+  Builder b(std::move(trace), options);
+  b.report.steps = FindSteps(b.trace);
+  if (b.trace.provenance.planned) {
+    AddPlan(b);
+  } else {
+    AddRecorded(b);
+  }
   DD_RETURN_IF_ERROR(CutContradictions(b));
   EstimateTransfers(b);
   AssignSteps(b);

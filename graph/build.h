@@ -50,7 +50,8 @@ struct BuiltGraph {
 
 // Builds the graph of the whole recorded window. O(rows log rows).
 // FailedPrecondition with E0301 when the trace has no GPU work, E0302 when it has GPU work but no
-// CPU calls (the message says what is missing and how to record it).
+// CPU calls (the message says what is missing and how to record it), unless its recorder says that
+// it notes the GPU's side alone.
 absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
                                       const BuildOptions& options = {});
 

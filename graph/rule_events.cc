@@ -1,6 +1,7 @@
 // Rules E1, E2: cudaStreamWaitEvent makes one stream wait for a point of another. Traces with
-// synchronization records say which (E1). Others show only that a thread made the call (E2): what
-// waited for what is told from where the call was made and from what the timing does not refute.
+// synchronization records say which (E1). Others show only that a thread made the call, some also
+// which stream waits (E2): what waited for what is told from where the call was made and from what
+// the timing does not refute.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -12,6 +13,8 @@
 
 namespace daydream {
 namespace {
+
+constexpr size_t kMostKept = 64;  // waits of streams that launch nothing more: bounds the work
 
 enum class Place : uint8_t { kPlain, kInComm, kInNccl };
 
@@ -33,18 +36,22 @@ class EventRule {
   }
 
  private:
+  // Nsight Systems knows the waiting stream alone where events were not traced.
   bool HasRecords() const {
-    return std::any_of(b_.trace.syncs.begin(), b_.trace.syncs.end(),
-                       [](const SyncDetail& s) { return s.kind == SyncKind::kStreamWaitEvent; });
+    return std::any_of(b_.trace.syncs.begin(), b_.trace.syncs.end(), [](const SyncDetail& s) {
+      return s.kind == SyncKind::kStreamWaitEvent && s.wait_on_stream >= 0;
+    });
   }
 
-  LaneId StreamLane(int64_t number) const {
+  // Of the streams with this number, the one of this GPU if there is one.
+  LaneId StreamLane(int64_t number, int32_t device) const {
+    LaneId found;
     for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      if (!b_.stream_ops[lane].empty() && b_.trace.lanes[lane].number == number) {
-        return LaneId(lane);
-      }
+      if (b_.stream_ops[lane].empty() || b_.trace.lanes[lane].number != number) continue;
+      if (b_.trace.lanes[lane].device == device) return LaneId(lane);
+      if (!found.valid()) found = LaneId(lane);
     }
-    return LaneId::None();
+    return found;
   }
 
   // Rule E1.
@@ -54,7 +61,9 @@ class EventRule {
         continue;
       const SyncDetail& sync = b_.trace.syncs[b_.trace.detail[row]];
       if (sync.kind != SyncKind::kStreamWaitEvent) continue;
-      LaneId source = StreamLane(sync.wait_on_stream), target = StreamLane(sync.stream);
+      const int32_t device = b_.trace.lanes[b_.trace.lane[row].index()].device;
+      LaneId source = StreamLane(sync.wait_on_stream, device);
+      LaneId target = StreamLane(sync.stream, device);
       if (!source.valid() || !target.valid()) continue;
       TaskId call = b_.CallOf(b_.trace.correlation[row]);
       Instant wait = call.valid() ? b_.Start(call) : b_.trace.start[row];
@@ -124,18 +133,30 @@ class EventRule {
       std::vector<TaskId>* waits[] = {&comm_waits, &plain_waits};
       for (std::vector<TaskId>* list : waits) {
         bool oldest = list == &comm_waits || thread.backward;
+        std::vector<TaskId> later;
         for (TaskId wait : *list) {
-          if (oldest && !pending.empty()) {
+          if (later.size() < kMostKept && WaitsElsewhere(wait, b_.ops[op].lane)) {
+            later.push_back(wait);
+          } else if (oldest && !pending.empty()) {
             Add(pending.front(), op);
             pending.erase(pending.begin());
           } else if (!oldest) {
             AddCandidates(wait, op, current);
           }
         }
-        list->clear();
+        *list = std::move(later);
       }
       current = b_.ops[op].lane;
     }
+  }
+
+  // Whether the record of the call says that another stream than this one waits.
+  bool WaitsElsewhere(TaskId wait, LaneId lane) const {
+    const uint32_t row = b_.graph.task(wait).event;
+    if (row == Builder::kNone) return false;
+    const SyncDetail* sync = b_.SyncOf(b_.trace.correlation[row]);
+    return sync != nullptr && sync->stream >= 0 &&
+           sync->stream != b_.trace.lanes[lane.index()].number;
   }
 
   struct Pattern {

@@ -27,6 +27,10 @@ TaskKind KindOfRow(const Trace& t, size_t row, std::vector<uint8_t>& collective_
     default:
       break;
   }
+  const uint32_t detail = t.kind[row] == EventKind::kKernel ? t.detail[row] : Builder::kNone;
+  if (detail < t.kernels.size() && t.kernels[detail].collective < t.collectives.size()) {
+    return TaskKind::kCollective;
+  }
   uint8_t& c = collective_name[t.name[row].index()];
   if (c == 0) c = IsCollectiveKernel(t.EventName(row)) ? 2 : 1;
   return c == 2 ? TaskKind::kCollective : TaskKind::kKernel;

@@ -9,6 +9,7 @@
 #include "base/median.h"
 #include "graph/call_kind.h"
 #include "report/lane_rows.h"
+#include "report/questions/recorder_findings.h"
 #include "report/summary.h"
 #include "report/text/format.h"
 #include "report/unequal_steps.h"
@@ -28,9 +29,6 @@ constexpr double kManyMemoryCalls = 10;  // a step
 constexpr double kUnevenSteps = 0.10;    // of the median
 constexpr size_t kLaunchesOfSearch = 12;
 
-constexpr std::string_view kProfileLater =
-    "record after warm-up: profile(schedule=torch.profiler.schedule(wait=5, warmup=3, active=5))";
-
 double ShareOf(Duration part, Duration whole) {
   return whole.ns > 0 ? static_cast<double>(part.ns) / static_cast<double>(whole.ns) : 0;
 }
@@ -47,6 +45,8 @@ class Findings {
   }
 
   std::vector<Finding> Run() {
+    out_ = FindingsOfRecorder(graph_, report_);
+    if (IsPlan(graph_)) return std::move(out_);
     FindOneTime();
     FindLongCall();
     FindSearch();
@@ -102,7 +102,7 @@ class Findings {
         .where = fmt::format("{} on {}", stalls_.all.front().what, At(stalls_.all.front().task)),
         .time = stalls_.taken,
         .share = ShareOf(stalls_.taken, stalls_.time),
-        .fix = std::string(kProfileLater)};
+        .fix = std::string(AdviceOn(graph_).later)};
     f.text = named;
     if (stalls_.no_step) {
       f.text = fmt::format(
@@ -187,7 +187,7 @@ class Findings {
          .where = std::string(graph_.Name(scope.name)),
          .time = PerStep(time),
          .share = ShareOf(PerStep(time), step_),
-         .fix = std::string(kProfileLater)});
+         .fix = std::string(AdviceOn(graph_).later)});
   }
 
   // Launches without GPU work, and GPU work without launches.
@@ -229,7 +229,7 @@ class Findings {
                       .share = share,
                       .fix = "torch.cuda.synchronize() before the profiler stops"});
     }
-    if (orphan_time > gpu.Scaled(kMissing)) {
+    if (orphan_time > gpu.Scaled(kMissing) && calls > 0) {
       out_.push_back({.kind = FindingKind::kNoLaunches,
                       .about = About::kPredictions,
                       .text = fmt::format("{} of {} GPU operations, {} of the GPU time, have no "
@@ -416,9 +416,10 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "no_step",     "one_time",      "cut_step",  "library_search",  "partial_gpu",
-      "long_call",   "unequal_steps", "replay",    "unrecorded",      "no_launches",
-      "unexplained", "clocks",        "allocator", "waits_for_ranks", "other"};
+      "planned",         "no_step",   "one_time",      "cut_step", "library_search",
+      "partial_gpu",     "long_call", "unequal_steps", "replay",   "unrecorded",
+      "no_launches",     "no_waits",  "unexplained",   "clocks",   "allocator",
+      "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -468,6 +469,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
 
 std::string DoubtOf(const std::vector<Finding>& findings) {
   for (const Finding& f : findings) {
+    if (f.kind == FindingKind::kNoWaits) return f.text;
     if (f.about != About::kStep) continue;
     switch (f.kind) {
       case FindingKind::kNoStep:

@@ -15,6 +15,7 @@
 namespace daydream {
 
 enum class FindingKind : uint8_t {
+  kPlanned,        // a plan, not a recording
   kNoStep,         // what remains without one-time work is no step
   kOneTime,        // one-time work inside of the window
   kCutStep,        // the window does not hold a whole step
@@ -25,6 +26,7 @@ enum class FindingKind : uint8_t {
   kReplay,         // the replay explains little
   kUnrecorded,     // work that was guessed
   kNoLaunches,     // GPU work whose launch was not recorded
+  kNoWaits,        // nothing says when the host stood still for the GPU
   kUnexplained,    // delays that no rule explains
   kClocks,         // GPU work before its launch
   kAllocator,      // memory is taken from the driver and given back in every step

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/build.h"
+#include "simulator/simulate.h"
 #include "tests/real_traces.h"
 #include "tests/trace/kineto_text.h"
 #include "tests/trace/trace_equal.h"
@@ -171,6 +173,35 @@ TEST_F(NsysReal, GpusHaveTheirProperties) {
   EXPECT_EQ(t->devices[0].max_threads_per_multiprocessor, 1536);
   EXPECT_EQ(t->devices[0].clock_khz, 1777000);
   EXPECT_TRUE(t->names->Find("CUDA graph 1").valid() || t->names->Find("CUDA graph 2").valid());
+}
+
+// With typical instead of measured lags: only the rules say when work starts.
+TEST_F(NsysReal, BlindReplayOfBothRanksStartsGpuWorkWhenItStarted) {
+  const auto all = Load("diffusion-2xh100");
+  ASSERT_NE(all, nullptr);
+  for (size_t rank = 0; rank < 2; ++rank) {
+    const auto one = TakeRank(*all, rank);
+    ASSERT_TRUE(one.ok()) << one.status();
+    const auto built = BuildGraph(*one, {.lags = Lags::kTypical});
+    ASSERT_TRUE(built.ok()) << built.status();
+    const auto timeline = Simulate(built->graph);
+    ASSERT_TRUE(timeline.ok()) << timeline.status();
+    std::vector<int64_t> off;
+    int64_t first = INT64_MAX, recorded_end = 0;
+    for (size_t i = 0; i < built->graph.size(); ++i) {
+      const Task& task = built->graph.tasks()[i];
+      first = std::min(first, task.recorded_start.ns);
+      if (!IsGpu(task.kind)) continue;
+      off.push_back(std::abs(timeline->start[i].ns - task.recorded_start.ns));
+      recorded_end = std::max(recorded_end, (*one)->End(task.event).ns);
+    }
+    std::sort(off.begin(), off.end());
+    ASSERT_GT(off.size(), 1000u);
+    EXPECT_LT(off[off.size() * 95 / 100], 50'000) << "rank " << rank;
+    EXPECT_NEAR(static_cast<double>(timeline->makespan.ns), static_cast<double>(recorded_end),
+                0.0005 * static_cast<double>(recorded_end - first));
+    RecordProperty("p95_ns_" + std::to_string(rank), std::to_string(off[off.size() * 95 / 100]));
+  }
 }
 
 }  // namespace

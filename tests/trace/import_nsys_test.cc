@@ -236,5 +236,60 @@ TEST(ImportNsys, MissingTablesAndColumnsAreNoErrors) {
   EXPECT_EQ(t->EventName(0), "k<2>");
 }
 
+// A layout as NCCL registers it, and two calls: one with its payload in it, one in a group.
+TEST(ImportNsys, PayloadsOfNcclSayWhatItsKernelsMove) {
+  const std::string bytes_16m = "0000000100000000", bytes_1m = "0000100000000000";
+  const auto payload = [](const std::string& bytes) {
+    return "X'01000000000000000200000000000000"
+           "1000000000000000"
+           "3000000000000000" +
+           std::string("efbeadde00000000") + bytes + "'";
+  };
+  const auto range = [&](int start, int end, const std::string& name, const std::string& data) {
+    return "INSERT INTO NVTX_EVENTS VALUES (" + std::to_string(start) + "," + std::to_string(end) +
+           ",59,'" + name + "'," + kNsysTid + ",NULL,1," + data + ");";
+  };
+  std::string sql = NsysTables("3.25.0");
+  sql +=
+      "CREATE TABLE NVTX_PAYLOAD_SCHEMA_ENTRIES (domainId INT, schemaId INT, idx INT, type INT,"
+      " name TEXT, offset INT);"
+      "INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, 2, 0, 18, 'NCCL communicator ID', NULL),"
+      " (1, 2, 1, 22, 'Message size [bytes]', 8), (1, 3, 0, 18, 'NCCL communicator ID', NULL),"
+      " (1, 3, 1, 5, 'No. of ranks', 8);"
+      "UPDATE StringIds SET value = 'ncclDevKernel_AllReduce_Sum_f32_RING_LL' WHERE id = 4;";
+  sql += NsysRange(1, 2, "NCCL", 75);
+  sql +=
+      "UPDATE NVTX_EVENTS SET domainId = 1;"
+      "ALTER TABLE NVTX_EVENTS ADD COLUMN binaryData;";
+  sql += range(10, 90, "ncclCommInitRank",
+               "X'01000000000000000300000000000000"
+               "0c00000000000000"
+               "2c00000000000000"
+               "efbeadde0000000004000000'");
+  sql += range(100, 200, "ncclAllReduce", payload(bytes_16m)) + NsysCall(110, 120, 1, 1) +
+         NsysKernel(300, 400, 1);
+  sql += range(500, 510, "ncclGroupStart", "NULL") +
+         range(520, 530, "ncclAllGather", payload(bytes_1m)) +
+         range(540, 600, "ncclGroupEnd", "NULL") + NsysCall(550, 560, 2, 1) +
+         NsysKernel(700, 800, 2);
+  auto t = Load(sql);
+  ASSERT_NE(t, nullptr);
+  std::vector<std::string> found;
+  for (size_t row = 0; row < t->rows(); ++row) {
+    if (t->kind[row] != EventKind::kKernel) {
+      EXPECT_EQ(t->detail[row] == Id<void>::kNoneValue || t->kind[row] != EventKind::kAnnotation,
+                true);
+      continue;
+    }
+    const uint32_t collective = t->kernels[t->detail[row]].collective;
+    ASSERT_LT(collective, t->collectives.size());
+    const CollectiveDetail& c = t->collectives[collective];
+    found.push_back(fmt::format("{} {} {} of {} {}", t->Name(c.name), c.elements_in,
+                                t->Name(c.dtype), c.group_size, t->Name(c.process_group)));
+  }
+  EXPECT_EQ(found, (std::vector<std::string>{"allreduce 16777216 Byte of 4 00000000deadbeef",
+                                             "allgather 1048576 Byte of 4 00000000deadbeef"}));
+}
+
 }  // namespace
 }  // namespace daydream

@@ -248,7 +248,7 @@ void DescribeEvents(const Facts& f, Sheet& sheet) {
                            c.reason));
   }
   DescribeTables(t, sheet);
-  if (!RecordsWaits(f)) {
+  if (!RecordsWaits(f) && !t.provenance.planned) {
     sheet.Line("waits", "not recorded: nothing says when the CPU stood still for the GPU");
   }
 }

@@ -65,8 +65,10 @@ absl::Status ReadNsysCalls(NsysFile& file, NsysWaits& waits) {
 }
 
 absl::Status NsysRanges::Read() {
+  DD_RETURN_IF_ERROR(payloads_.ReadLayouts(file_.db));
   SqliteRows rows(file_.db, "NVTX_EVENTS",
-                  {"start", "end", "eventType", "globalTid", "domainId", "text", "textId"});
+                  {"start", "end", "eventType", "globalTid", "domainId", "text", "textId",
+                   "binaryData", "uint64Value"});
   while (rows.Next()) {
     file_.NoteRow();
     switch (rows.Int(2, -1)) {
@@ -114,7 +116,10 @@ void NsysRanges::AddRange(const SqliteRows& rows) {
   }
   if (domain == 0) return AddOp(event, process, scratch_);
   event.name = file_.builder.names().Intern(scratch_);
-  in_domains_.push_back({event, process, domain});
+  NsysPayload payload = payloads_.Decode(rows.Text(7));
+  // NCCL before 2.18 gives the bytes alone.
+  if (payload.bytes < 0) payload.bytes = std::max<int64_t>(rows.Int(8, -1), -1);
+  in_domains_.push_back({event, process, domain, payload});
 }
 
 void NsysRanges::AddOp(TraceBuilder::Event event, uint32_t process, std::string_view text) {
@@ -144,6 +149,10 @@ void NsysRanges::FinishDomains() {
     const std::string domain = it == domains_.end() || it->second.empty()
                                    ? fmt::format("domain {}", range.domain)
                                    : it->second;
+    if (domain == "NCCL") {
+      range.event.detail =
+          collectives_.Add(range.process, names.Get(range.event.name), range.payload);
+    }
     range.event.name = names.Intern(fmt::format("{}:{}", domain, names.Get(range.event.name)));
     file_.builder.AddEvent(range.event);
   }

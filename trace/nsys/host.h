@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "trace/nsys/collectives.h"
 #include "trace/nsys/file.h"
 #include "trace/nsys/gpu.h"
+#include "trace/nsys/payload.h"
 
 namespace daydream {
 
@@ -18,7 +20,9 @@ absl::Status ReadNsysCalls(NsysFile& file, NsysWaits& waits);
 // NVTX_EVENTS: ranges of threads become ops or annotations.
 class NsysRanges {
  public:
-  explicit NsysRanges(NsysFile& file) : file_(file) {}
+  // What NCCL says about its calls goes to `collectives`.
+  NsysRanges(NsysFile& file, NsysCollectives& collectives)
+      : file_(file), collectives_(collectives) {}
   absl::Status Read();
 
  private:
@@ -28,12 +32,15 @@ class NsysRanges {
     TraceBuilder::Event event;
     uint32_t process = 0;
     int64_t domain = 0;
+    NsysPayload payload;
   };
   void AddOp(TraceBuilder::Event event, uint32_t process, std::string_view text);
   void FinishDomains();
   void FinishDependencies();
 
   NsysFile& file_;
+  NsysCollectives& collectives_;
+  NsysPayloads payloads_;
   std::vector<InDomain> in_domains_;
   absl::flat_hash_map<std::pair<uint32_t, int64_t>, std::string> domains_;
   struct Op {

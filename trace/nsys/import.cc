@@ -1,4 +1,4 @@
-// Nsight Systems exports (`nsys export --type sqlite`), 2020 to 2026. docs/formats/nsys.md says
+// Nsight Systems exports (`nsys export --type sqlite`), 2020 to 2026. docs/imports/nsys.md says
 // which tables are read and what becomes of them.
 #include <algorithm>
 #include <map>
@@ -36,6 +36,7 @@ constexpr SkippedTable kCounted[] = {
 // Tables that names and properties come from: looked up, not counted.
 constexpr std::string_view kLookedUp[] = {
     "StringIds",
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES",
     "META_DATA_EXPORT",
     "EXPORT_META_DATA",
     "ThreadNames",
@@ -88,14 +89,18 @@ absl::Status ImportNsys(SqliteFile& db, const ImportOptions& options, TraceBuild
   DD_RETURN_IF_ERROR(ReadNsysCalls(file, waits));
   waits.Finish();
   progress();
-  DD_RETURN_IF_ERROR(NsysRanges(file).Read());
+  NsysCollectives collectives;
+  DD_RETURN_IF_ERROR(NsysRanges(file, collectives).Read());
   progress();
   for (const SkippedTable& t : kCounted) {
     DD_RETURN_IF_ERROR(file.SkipTable(t.table, t.what, t.reason));
   }
   DD_RETURN_IF_ERROR(NoteOtherTables(file));
   DD_RETURN_IF_ERROR(ReadNsysFacts(file));
-  builder.WhenBuilt(FinishNsysTrace);
+  builder.WhenBuilt([collectives = std::move(collectives)](Trace& trace) mutable {
+    collectives.Finish(trace);
+    FinishNsysTrace(trace);
+  });
   return file.Finish();
 }
 

@@ -161,7 +161,7 @@ absl::Status RocprofRows::Finish() {
   provenance.input_events = inputs_;
   provenance.no_waits = calls_ == 0;
   if (calls_ == 0) {
-    builder_.Count("recordings without host calls",
+    builder_.Count("recording without host calls",
                    "only questions about the GPU side can be answered: record with --hip-trace "
                    "--kernel-trace --memory-copy-trace --marker-trace",
                    false, 1, -1, false);

@@ -14,6 +14,8 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kGpu = "/device:GPU:", kHost = "/host:CPU", kTpu = "/device:TPU:";
+// Older recorders left the calls in planes of their own, with the threads of the host.
+constexpr std::string_view kCalls[] = {"/host:CUPTI", "/host:ROCTRACER"};
 
 // "256" of "block:256,1,1" after `key`; false when there is none.
 bool Numbers(std::string_view text, std::string_view key, std::array<uint32_t, 3>& to) {
@@ -29,12 +31,42 @@ bool Numbers(std::string_view text, std::string_view key, std::array<uint32_t, 3
   return true;
 }
 
-uint32_t Number(std::string_view text, std::string_view key) {
-  uint32_t value = 0;
+template <class T = uint32_t>
+T Number(std::string_view text, std::string_view key) {
+  T value = 0;
   const size_t at = text.find(key);
   if (at == std::string_view::npos) return 0;
   std::from_chars(text.data() + at + key.size(), text.data() + text.size(), value);
   return value;
+}
+
+// "pinned" of "kind_src:pinned kind_dst:device size:4 dest:0 async:1" (NVIDIA; others say nothing).
+Memory MemoryOf(std::string_view details, std::string_view key) {
+  const size_t at = details.find(key);
+  if (at == std::string_view::npos) return Memory::kUnknown;
+  const std::string_view word = details.substr(at + key.size());
+  if (word.starts_with("pageable")) return Memory::kPageable;
+  if (word.starts_with("pinned")) return Memory::kPinned;
+  if (word.starts_with("device")) return Memory::kDevice;
+  if (word.starts_with("managed")) return Memory::kManaged;
+  return word.starts_with("array") ? Memory::kArray : Memory::kUnknown;
+}
+
+std::string_view MemoryWord(Memory memory) {
+  constexpr std::string_view kWords[] = {"Unknown", "Pageable", "Pinned",
+                                         "Device",  "Managed",  "Array"};
+  return kWords[static_cast<size_t>(memory)];
+}
+
+// "Memcpy HtoD (Pinned -> Device)" of "MemcpyH2D", as the PyTorch profiler has it.
+std::string CopyName(std::string_view name, const CopyDetail& copy) {
+  constexpr std::string_view kStart = "Memcpy";
+  if (!name.starts_with(kStart) || name.size() != kStart.size() + 3 || name[7] != '2') {
+    return std::string(name);
+  }
+  std::string plain = fmt::format("Memcpy {}to{}", name[6], name[8]);
+  if (copy.from == Memory::kUnknown && copy.to == Memory::kUnknown) return plain;
+  return fmt::format("{} ({} -> {})", plain, MemoryWord(copy.from), MemoryWord(copy.to));
 }
 
 // "encoder.attention" of "jit(step)/transpose(jvp(encoder))/attention/dot_general": the parts
@@ -68,7 +100,7 @@ class XPlaneReader {
     for (const XPlane& plane : planes) {
       if (plane.name.starts_with(kGpu)) {
         ReadGpu(plane);
-      } else if (plane.name == kHost) {
+      } else if (plane.name == kHost || plane.name == kCalls[0] || plane.name == kCalls[1]) {
         ReadHost(plane);
       } else {
         tpu += plane.name.starts_with(kTpu) ? plane.events() : 0;
@@ -182,8 +214,15 @@ class XPlaneReader {
     const XStat* copy = event.Find("memcpy_details");
     const XStat* set = event.Find("memset_details");
     if (copy != nullptr || set != nullptr) {
+      const std::string_view text = (copy != nullptr ? copy : set)->text;
+      CopyDetail detail{.bytes = Number<uint64_t>(text, "size:")};
+      if (copy != nullptr) {
+        detail.from = MemoryOf(text, "kind_src:");
+        detail.to = MemoryOf(text, "kind_dst:");
+        row.name = Name(CopyName(name, detail));
+      }
       row.kind = copy != nullptr ? EventKind::kMemcpy : EventKind::kMemset;
-      row.detail = builder_.AddCopy({.bytes = Number((copy ? copy : set)->text, "size:")});
+      row.detail = builder_.AddCopy(detail);
     } else {
       row.kind = EventKind::kKernel;
       row.detail = builder_.AddKernel(KernelOf(event));

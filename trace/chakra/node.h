@@ -1,0 +1,48 @@
+// Nodes of a Chakra execution trace (.et; mlcommons/chakra, schema/protobuf/et_def.proto): a
+// sequence of messages, each after its length. The first one is about the file, all others are
+// nodes. A file is one rank.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace daydream {
+
+struct ChakraNode {
+  enum Type : uint8_t {
+    kInvalid,
+    kMetadata,
+    kLoad,
+    kStore,
+    kCompute,
+    kSend,
+    kReceive,
+    kCollective,
+  };
+
+  uint64_t id = 0;
+  std::string_view name;
+  int64_t type = kInvalid;
+  std::vector<uint64_t> after;  // control and data dependencies
+  uint64_t duration_us = 0;
+  bool has_duration = false;
+  // Attributes. Numbers come as any of the integer types.
+  int64_t on_cpu = -1;  // is_cpu_op: -1 = it does not say
+  int64_t thread = -1;  // tid: of CPU nodes; of others the stream
+  int64_t comm_type = -1, comm_bytes = -1, tensor_bytes = -1;
+  std::string_view group;  // pg_name
+
+  bool is_communication() const { return type >= kSend && type <= kCollective; }
+};
+
+// Takes one message off the front. False when there is no whole one.
+bool NextMessage(std::string_view& bytes, std::string_view& message);
+// False when the message is damaged.
+bool ReadNode(std::string_view message, ChakraNode& node);
+
+// Whether a file that begins so is one: its first message holds a version or attributes, and
+// nothing else.
+bool LooksLikeChakra(std::string_view head);
+
+}  // namespace daydream
