@@ -7,6 +7,7 @@
 #include "simulator/simulate.h"
 #include "tests/trace/recorded_files.h"
 #include "trace/chakra/plan.h"
+#include "trace/join/ranks.h"
 
 namespace daydream {
 namespace {
@@ -62,6 +63,28 @@ TEST(ImportChakra, TheGraphPlaysThePlan) {
     EXPECT_EQ(built->report.gpu_tasks, 4u);
     EXPECT_EQ(built->report.launched, 4u);
   }
+}
+
+TEST(ImportChakra, RanksAreOnePlanAndEachOneOfThemIsOne) {
+  const auto t = Load(Example("chakra-small.0.et"));
+  ASSERT_NE(t, nullptr);
+  auto other = std::make_shared<Trace>(*t);
+  other->ranks[0].rank = 1;
+  RankTrace first, second;
+  first.file = "a.0.et", first.trace = t;
+  second.file = "a.1.et", second.trace = other;
+  const auto merged = MergeRanks({first, second}, "a");
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_TRUE(merged->trace->provenance.planned);
+  EXPECT_EQ(merged->clocks[1].basis, ClockBasis::kSame) << "plans have no clocks";
+  EXPECT_EQ(merged->trace->rows(), 16u);
+  EXPECT_EQ(merged->trace->dependencies.size(), 2 * t->dependencies.size());
+  const auto one = TakeRank(*merged->trace, 1);
+  ASSERT_TRUE(one.ok());
+  EXPECT_TRUE((*one)->provenance.planned);
+  const auto built = BuildGraph(*one);
+  ASSERT_TRUE(built.ok());
+  EXPECT_EQ(Simulate(built->graph)->makespan.ns, 410'000);
 }
 
 TEST(Plan, CirclesAreOpenedAtTheirFirstNode) {

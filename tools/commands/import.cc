@@ -19,8 +19,8 @@ constexpr Flag kFlags[] = {
 
 // "run.pt.trace.json.gz" -> "run.ddtrace".
 std::string DefaultOutput(std::string name) {
-  for (std::string_view ending :
-       {".gz", ".zst", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep"}) {
+  for (std::string_view ending : {".gz", ".zst", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep",
+                                  ".et", ".rpd", ".db", ".xplane.pb"}) {
     if (name.size() > ending.size() && name.ends_with(ending)) {
       name.resize(name.size() - ending.size());
     }

@@ -70,14 +70,17 @@ absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folde
   std::sort(files.begin(), files.end());
   std::vector<std::string> traces = FilesEndingIn(files, {".ddtrace"});
   if (traces.empty()) traces = FilesEndingIn(files, {".json", ".json.gz", ".json.zst"});
-  if (traces.empty()) traces = FilesEndingIn(files, {".sqlite"});
+  for (std::string_view ending : {".sqlite", ".et", ".db", ".rpd", ".xplane.pb"}) {
+    if (traces.empty()) traces = FilesEndingIn(files, {ending});
+  }
   if (!traces.empty()) return traces;
   DD_RETURN_IF_ERROR(CheckFolder(folder));
   return MakeStatus(absl::StatusCode::kNotFound,
                     {.code = "E0430",
                      .what = "this folder holds no trace",
                      .where = folder,
-                     .why = "no name in it ends in .ddtrace, .json, .json.gz, .json.zst or .sqlite",
+                     .why = "no name in it ends in .ddtrace, .json, .json.gz, .json.zst, .sqlite, "
+                            ".et, .db, .rpd or .xplane.pb",
                      .fix = "name the folder with the traces of one run, or one trace"});
 }
 

@@ -160,6 +160,7 @@ void AddProvenance(const Provenance& from, TraceBuilder& builder) {
   to.synthetic = to.synthetic || from.synthetic;
   to.input_events += from.input_events;
   to.no_waits = to.no_waits || from.no_waits;
+  to.planned = to.planned || from.planned;
   for (const auto& [name, rows] : from.tables_not_read) builder.AddTableNotRead(name, rows);
   if (to.cost.steps_with == 0) to.cost = from.cost;
   for (const auto& [what, version] : from.software) builder.AddSoftware(what, version);
@@ -269,6 +270,8 @@ Duration ShiftOf(const RankTrace& first, const RankTrace& r, RankClock& clock) {
   // Readings are within 73 years of 0 each, so nothing here overflows.
   const int64_t origins = r.trace->clock_origin_ns - first.trace->clock_origin_ns;
   if (&first == &r || SameClock(first, r)) return Duration{origins};
+  // Plans have no clocks: all begin at 0.
+  if (first.trace->provenance.planned && r.trace->provenance.planned) return Duration{};
   // Converted traces count from the wall clock, if from any.
   const bool recorded = first.process.wall_offset_ns && r.process.wall_offset_ns;
   const bool neither = !first.process.wall_offset_ns && !r.process.wall_offset_ns;
