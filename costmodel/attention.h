@@ -17,10 +17,10 @@ struct AttentionShape {
   double Elements() const;
 };
 
-// One fused kernel, which reaches `share` of the peak: of tensor cores, or of the vector units in
-// fp32. Products alone reach more (DeviceSpec::SustainedTflops), but their blocks are as large as
-// is best for them, and not cut to the width of a head. Blocks of 128 queries fill the
-// multiprocessors in waves.
+// One fused kernel, which reaches `share` of the peak of tensor cores. In fp32 it runs on tensor
+// cores, too, from Ampere on, three times as long and as another kernel (attention.cc); on older
+// GPUs it reaches `share` of the vector units. Blocks of 128 queries fill the multiprocessors in
+// waves.
 double FusedAttentionNs(const DeviceSpec& device, const AttentionShape& shape, DType dtype,
                         double share);
 

@@ -139,10 +139,13 @@ void MarkLanes(Graph& graph, std::span<const Instant> start) {
 }
 
 // Where one step is counted, its host's time is part of the answer: time of the mark behind the
-// last thing recorded in it becomes a task, as far as nothing else follows.
+// last thing recorded in it becomes a task, as far as nothing else follows. A window without marks
+// ends where its last record does, which says nothing of the host; and where waits were not
+// recorded, that time may be one.
 void CloseLoneStep(Builder& b) {
   const Steps& found = b.report.steps;
-  if (found.measured() != 1 || !found.lane.valid()) return;
+  if (found.measured() != 1 || !found.lane.valid() || found.method == StepMethod::kWindow) return;
+  if (b.trace.provenance.no_waits) return;
   const auto step = std::find_if(found.steps.begin(), found.steps.end(),
                                  [](const Step& s) { return s.use == StepUse::kMeasured; });
   const TaskId last = b.graph.lane(found.lane).last;

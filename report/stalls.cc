@@ -24,7 +24,8 @@ constexpr double kIdle = 0.5;       // of the stretch, without GPU work
 constexpr size_t kEnoughAlike = 4;  // pieces of a name, to say what it usually takes
 // Starting CUDA takes longer than this, and less only where it was done before.
 constexpr Duration kCudaStarts = Duration::Ms(50);
-constexpr double kLeastStep = 0.02;  // of the window, or what remains is no step
+constexpr double kReservedOfRest = 0.05;  // of what remains, before reserved memory matters
+constexpr double kLeastStep = 0.02;       // of the window, or what remains is no step
 
 // By name: calls that make the first use of a device, and with it its context.
 bool StartsCuda(std::string_view name) {
@@ -40,6 +41,10 @@ StallKind KindOfCall(std::string_view name) {
     return StallKind::kModule;
   }
   return StartsCuda(name) ? StallKind::kStart : StallKind::kCall;
+}
+
+bool GivesMemoryBack(std::string_view name) {
+  return ContainsAny(name, {"cudaFree", "hipFree", "cuMemFree"});
 }
 
 struct HostPiece {
@@ -104,9 +109,19 @@ class Finder {
     alike_[{t.kind, t.name}].push_back(t.duration);
     (t.kind == TaskKind::kCall ? calls_ : ops_).push_back(t.duration);
     if (t.step >= counts_.size() || !counts_[t.step]) return;
+    if (t.kind == TaskKind::kCall) AddMemoryCall(id);
     if (!loads && t.duration > kLeastOfRest) pieces_.push_back({id, false, t.duration});
     if (one_step_ && !loader_.OwnsGapOf(t) && t.gap > kLeastOfRest) {
       pieces_.push_back({id, true, t.gap});
+    }
+  }
+
+  void AddMemoryCall(TaskId id) {
+    const std::string_view name = graph_.TaskName(id);
+    if (Contains(name, "Async")) return;  // from a pool
+    if (GivesMemoryBack(name)) gives_back_ = true;
+    if (KindOfCall(name) == StallKind::kMemory) {
+      reserves_.push_back({id, false, graph_.task(id).duration});
     }
   }
 
@@ -117,8 +132,9 @@ class Finder {
     std::vector<Duration>& alike = alike_[{t.kind, t.name}];
     // In a window of one step half of all pieces may be stalls.
     if (alike.size() >= kEnoughAlike) return Ranked(alike, alike.size() / (one_step_ ? 4 : 2));
-    const std::vector<Duration>& all = t.kind == TaskKind::kCall ? calls_ : ops_;
-    return std::min(Ranked(all, all.size() / 4), p.time);
+    // Rare calls are slow for a reason of their own.
+    const bool call = t.kind == TaskKind::kCall;
+    return std::min(call ? Ranked(calls_, calls_.size() / 4) : Median(ops_), p.time);
   }
 
   bool GpuIdle(const HostPiece& p) const {
@@ -151,8 +167,22 @@ class Finder {
         slow.push_back(p);
       }
     }
-    if (out_.all.empty()) return;
-    for (const HostPiece& p : slow) Add(p, Usual(p));
+    if (!out_.all.empty()) {
+      for (const HostPiece& p : slow) Add(p, Usual(p));
+    }
+    FindReserved(rest);
+  }
+
+  // A step that takes memory from the driver and never gives any back is no step of many.
+  void FindReserved(Duration rest) {
+    Duration sum;
+    for (const HostPiece& p : reserves_) sum += p.time;
+    if (gives_back_ || sum < rest.Scaled(kReservedOfRest)) return;
+    for (const HostPiece& p : reserves_) {
+      const bool known = std::any_of(out_.all.begin(), out_.all.end(),
+                                     [&](const Stall& s) { return s.task == p.task && !s.gap; });
+      if (!known && GpuIdle(p)) Add(p, {});
+    }
   }
 
   void FindAmongSteps() {
@@ -205,6 +235,8 @@ class Finder {
   size_t steps_ = 1;
   std::vector<bool> counts_;  // by step
   std::vector<HostPiece> pieces_;
+  std::vector<HostPiece> reserves_;  // calls that take memory from the driver
+  bool gives_back_ = false;
   std::vector<Interval> busy_;  // the GPU, as recorded
   std::map<std::pair<TaskKind, NameId>, std::vector<Duration>> alike_;
   std::vector<Duration> calls_, ops_;

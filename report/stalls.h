@@ -46,7 +46,9 @@ struct Stalls {
 // stall when the GPU has nothing to do for half of it or more, it is no fetch of a batch, and
 //   in a window of one step: it is longer than a quarter of all that remains without it and longer
 //     stalls; and beside such a stall, a call of 5 ms and 20 times what such calls take. Nothing
-//     else in such a window tells what happens in every step;
+//     else in such a window tells what happens in every step. Calls that take memory from the
+//     driver are stalls where none gives any back, for no step can do that every time, and where
+//     they are a twentieth of what remains;
 //   with several steps: it is a call or operator's own time, 20 times what it usually takes, a
 //     tenth of a step or more, and in one of three or more counted steps only.
 // All of it is a judgement by size: the numbers lie between the stalls and the longest pieces of

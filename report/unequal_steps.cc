@@ -4,6 +4,7 @@
 #include <map>
 #include <vector>
 
+#include "graph/step_windows.h"
 #include "report/windows.h"
 #include "transforms/analysis/loader.h"
 
@@ -18,6 +19,40 @@ double MeanTime(const std::vector<double>& values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
+// Windows of the counted steps as recorded, by time. The work of the host before the GPU work of
+// its own step makes the window before that one longer. Only the last window, which has no next
+// step to end it, overlaps with another; it holds the work of its step.
+class RecordedWindows {
+ public:
+  RecordedWindows(const Graph& graph, std::span<const size_t> counted) : last_(counted.back()) {
+    std::vector<Instant> start, end;
+    for (const Task& t : graph.tasks()) {
+      start.push_back(t.recorded_start);
+      end.push_back(t.recorded_start + t.duration);
+    }
+    const std::vector<StepWindow> windows = StepWindows(graph, start, end);
+    for (size_t step : counted) windows_.push_back(windows[step]);
+    const size_t n = windows_.size();
+    by_step_ = n > 1 && windows_[n - 1].begin < windows_[n - 2].end;
+    if (by_step_) windows_.pop_back();
+  }
+  // Calls `take` with the place of each window that holds `t`.
+  template <class Take>
+  void ForEachAround(const Task& t, Take take) const {
+    if (by_step_ && t.step == last_) take(windows_.size());
+    const auto after =
+        std::upper_bound(windows_.begin(), windows_.end(), t.recorded_start,
+                         [](Instant at, const StepWindow& w) { return at < w.begin; });
+    if (after == windows_.begin() || t.recorded_start >= std::prev(after)->end) return;
+    take(static_cast<size_t>(after - windows_.begin() - 1));
+  }
+
+ private:
+  size_t last_;
+  bool by_step_ = false;
+  std::vector<StepWindow> windows_;
+};
+
 }  // namespace
 
 std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
@@ -31,22 +66,25 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
   }
   const LoaderScopes loader(graph);
   std::map<std::pair<bool, NameId>, std::vector<double>> work;  // on the GPU or not, name
-  auto add = [&](bool gpu, NameId name, uint16_t step, Duration time) {
-    if (step >= place.size() || place[step] == counted.size() || time <= Duration{}) return;
+  const RecordedWindows windows(graph, counted);
+  auto add = [&](bool gpu, NameId name, size_t at, Duration time) {
+    if (at >= counted.size() || time <= Duration{}) return;
     std::vector<double>& steps = work[{gpu, name}];
     steps.resize(counted.size());
-    steps[place[step]] += static_cast<double>(time.ns);
+    steps[at] += static_cast<double>(time.ns);
   };
   for (const Task& t : graph.tasks()) {
     if (t.removed) continue;
     if (IsGpu(t.kind)) {
-      add(true, t.name, t.step, t.duration);
+      if (t.step < place.size()) add(true, t.name, place[t.step], t.duration);
     } else if (IsHost(t.kind)) {
       const ScopeId fetch = loader.Around(t.scope);
       const NameId name = fetch.valid() ? graph.tables().scopes[fetch.index()].name : t.name;
       const bool own_gap = fetch.valid() && loader.OwnsGapOf(t);
-      add(false, name, t.step, t.duration + (own_gap ? t.gap : Duration{}));
-      if (!own_gap) add(false, NameId::None(), t.step, t.gap);
+      windows.ForEachAround(t, [&](size_t at) {
+        add(false, name, at, t.duration + (own_gap ? t.gap : Duration{}));
+        if (!own_gap) add(false, NameId::None(), at, t.gap);
+      });
     }
   }
   const double mean = MeanTime(length);

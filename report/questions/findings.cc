@@ -9,6 +9,7 @@
 #include "base/median.h"
 #include "graph/call_kind.h"
 #include "report/lane_rows.h"
+#include "report/last_step.h"
 #include "report/questions/recorder_findings.h"
 #include "report/summary.h"
 #include "report/text/format.h"
@@ -21,7 +22,7 @@ namespace daydream {
 namespace {
 
 constexpr double kSmallFinding = 0.05;  // of the step
-constexpr double kReplayOff = 0.03;
+constexpr double kStepOff = 0.03;
 constexpr double kLargeWait = 0.10;      // of the step, for other ranks
 constexpr double kMostGuessed = 0.20;    // of the window, before nothing can be trusted
 constexpr double kMissing = 0.10;        // of the launches, without a record of the GPU
@@ -30,7 +31,7 @@ constexpr double kUnevenSteps = 0.10;    // of the median
 constexpr size_t kLaunchesOfSearch = 12;
 
 double ShareOf(Duration part, Duration whole) {
-  return whole.ns > 0 ? static_cast<double>(part.ns) / static_cast<double>(whole.ns) : 0;
+  return whole.ns > 0 ? part.seconds() / whole.seconds() : 0;
 }
 
 class Findings {
@@ -48,6 +49,7 @@ class Findings {
     out_ = FindingsOfRecorder(graph_, report_);
     if (IsPlan(graph_)) return std::move(out_);
     FindOneTime();
+    FindCutStep();
     FindLongCall();
     FindSearch();
     FindLaunches();
@@ -110,6 +112,19 @@ class Findings {
           "what remains is no step",
           Time(stalls_.taken), Time(stalls_.time), named);
     }
+    out_.push_back(std::move(f));
+  }
+
+  void FindCutStep() {
+    const LastStep end = EndOfLastStep(graph_);
+    if (end.by <= step_.Scaled(kStepOff)) return;
+    Finding f{.kind = FindingKind::kCutStep, .about = About::kStep, .where = end.name};
+    f.text = fmt::format(
+        "{} recorded, of which up to {} each wait for a batch; the wait behind the "
+        "last one is not recorded, so that the step may be off by {}",
+        Plural(end.steps, "step"), Time(end.fetch), Time(end.by));
+    f.time = end.by, f.share = ShareOf(end.by, step_);
+    f.fix = "record five steps or more";
     out_.push_back(std::move(f));
   }
 
@@ -372,9 +387,7 @@ class Findings {
       by_name[std::string(graph_.TaskName(TaskId(i)))] += wait;
     }
     if (PerStep(waits) <= step_.Scaled(kLargeWait)) return;
-    const auto most =
-        std::max_element(by_name.begin(), by_name.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most = std::ranges::max_element(by_name, {}, [](const auto& x) { return x.second; });
     out_.push_back(
         {.kind = FindingKind::kWaitsForRanks,
          .about = About::kProgram,
@@ -390,7 +403,7 @@ class Findings {
 
   void FindReplay() {
     const ReplayCheck::Worst worst = replay_.worst();
-    if (worst.error <= kReplayOff) return;
+    if (worst.error <= kStepOff) return;
     out_.push_back({.kind = FindingKind::kReplay,
                     .about = About::kPredictions,
                     .text = fmt::format("the replay explains less than it should: {}; predictions "

@@ -32,7 +32,8 @@ Judged Judge(TraceSketch& s) {
   return {*std::move(built), *std::move(replay), *std::move(health)};
 }
 
-// Marked steps; `extra_us` of the n-th are spent in `op` before its only launch.
+// Marked steps of 3 ms: `op` (1 ms, and `extra_us` more in the n-th step), and two operators that
+// launch a kernel each at their end.
 void AddSteps(TraceSketch& s, std::string_view op, const std::vector<double>& extra_us) {
   LaneId cpu = s.Thread(), gpu = s.Stream();
   double now = 0;
@@ -40,9 +41,11 @@ void AddSteps(TraceSketch& s, std::string_view op, const std::vector<double>& ex
     const double begin = now;
     s.Op(cpu, op, now, 1000 + extra_us[i]);
     now += 1000 + extra_us[i];
-    s.Op(cpu, "aten::linear", now, 2000);
-    s.Launch(cpu, gpu, "kernel", now + 1900, 10, now + 1920, 500);
-    now += 2000;
+    for (int k = 0; k < 2; ++k) {
+      s.Op(cpu, "aten::linear", now, 1000);
+      s.Launch(cpu, gpu, "kernel", now + 900, 10, now + 920, 500);
+      now += 1000;
+    }
     s.Mark(cpu, fmt::format("ProfilerStep#{}", i), begin, now - begin);
   }
 }

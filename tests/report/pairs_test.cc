@@ -1,4 +1,5 @@
-// Every ordered pair of optimizations in one scenario: refused with a reason, or predicted.
+// Every ordered pair of optimizations in one scenario: refused with a reason, or predicted; and the
+// same in both orders (docs/decisions/010-a-scenario-has-one-order.md).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,14 +28,19 @@ BuiltGraph SmallTrace() {
 }
 
 struct Pair {
-  const Transform *first, *second;
+  const Transform *first, *second;  // as asked for
+  bool in_turn;                     // that is the order in which they are applied, too
   std::string spec() const { return SpecOf(*first) + "," + SpecOf(*second); }
+  std::optional<Conflict> conflict() const {
+    return in_turn ? FindConflict(*first, *second) : FindConflict(*second, *first);
+  }
 };
 
 std::vector<Pair> AllPairs() {
+  const std::span<const Transform* const> all = Transforms();
   std::vector<Pair> pairs;
-  for (const Transform* a : Transforms()) {
-    for (const Transform* b : Transforms()) pairs.push_back({a, b});
+  for (size_t a = 0; a < all.size(); ++a) {
+    for (size_t b = 0; b < all.size(); ++b) pairs.push_back({all[a], all[b], a <= b});
   }
   return pairs;
 }
@@ -52,7 +58,7 @@ WhatIf Predicted(const BuiltGraph& built, std::span<const std::vector<Applicatio
 TEST(Pairs, AreRefusedWithAReasonExactlyWhenTheySayThatTheyExcludeEachOther) {
   size_t refused = 0;
   for (const Pair& p : AllPairs()) {
-    const auto conflict = FindConflict(*p.first, *p.second);
+    const auto conflict = p.conflict();
     const auto scenario = ParseScenario(p.spec());
     EXPECT_EQ(scenario.ok(), !conflict.has_value()) << p.spec();
     if (scenario.ok()) continue;
@@ -100,12 +106,27 @@ TEST(Pairs, WhatAFileUsesConflictsLikeTheOptionItself) {
   EXPECT_FALSE(FindConflict(mine, *FindTransform("prefetch")).has_value());
 }
 
+TEST(Pairs, AreTheSameScenarioInBothOrders) {
+  for (const Pair& p : AllPairs()) {
+    if (!p.in_turn || p.conflict().has_value()) continue;
+    auto one = ParseScenario(p.spec());
+    auto other = ParseScenario(SpecOf(*p.second) + "," + SpecOf(*p.first));
+    ASSERT_TRUE(one.ok() && other.ok()) << p.spec();
+    ASSERT_EQ(one->size(), 2u);
+    ASSERT_EQ(other->size(), 2u);
+    for (size_t i = 0; i < 2; ++i) {
+      EXPECT_EQ((*one)[i].transform, (*other)[i].transform) << p.spec();
+      EXPECT_EQ((*one)[i].params.spelled(), (*other)[i].params.spelled()) << p.spec();
+    }
+  }
+}
+
 TEST(Pairs, ThatAreNotRefusedArePredictedAndTheirCausesSum) {
   const BuiltGraph built = SmallTrace();
   std::vector<std::vector<Application>> scenarios, some;
   for (const Pair& p : AllPairs()) {
     auto scenario = ParseScenario(p.spec());
-    if (!scenario.ok()) continue;
+    if (!p.in_turn || !scenario.ok()) continue;
     if (scenarios.size() % 9 == 0) some.push_back(*scenario);
     scenarios.push_back(*std::move(scenario));
   }

@@ -13,11 +13,11 @@
 namespace daydream {
 namespace {
 
-constexpr Duration kCut = Duration::Ms(100), kLeft = Duration::Us(20);
+constexpr Duration kLeft = Duration::Us(20);
 
-// Stretches of more than kCut in which nothing on the host begins or ends shrink to kLeft, for
+// Stretches of more than `longest` in which nothing on the host begins or ends shrink to kLeft, for
 // everything recorded. Order is kept.
-std::shared_ptr<const Trace> WithoutStalls(const Trace& trace) {
+std::shared_ptr<const Trace> WithoutStalls(const Trace& trace, Duration longest) {
   std::set<Instant> marks;
   for (size_t row = 0; row < trace.rows(); ++row) {
     if (trace.kind[row] != EventKind::kOp && trace.kind[row] != EventKind::kCall) continue;
@@ -26,7 +26,7 @@ std::shared_ptr<const Trace> WithoutStalls(const Trace& trace) {
   }
   std::vector<std::pair<Instant, Instant>> stretches;
   for (auto it = marks.begin(); it != marks.end() && std::next(it) != marks.end(); ++it) {
-    if (*std::next(it) - *it > kCut) stretches.emplace_back(*it, *std::next(it));
+    if (*std::next(it) - *it > longest) stretches.emplace_back(*it, *std::next(it));
   }
   auto shifted = [&](Instant t) {
     Duration less;
@@ -77,7 +77,8 @@ TEST(SteadyStep, SavingsAreThoseOfTheRecordingWithoutItsStalls) {
         RealTraceFolder() / fmt::format("batch/particle-transformer.bs{}.json.gz", size);
     auto trace = ImportFile(path.string());
     ASSERT_TRUE(trace.ok()) << trace.status();
-    const auto with = Predictions(*trace), without = Predictions(WithoutStalls(**trace));
+    const auto with = Predictions(*trace),
+               without = Predictions(WithoutStalls(**trace, Duration::Ms(100)));
     for (const Prediction& p : with) {
       const Prediction* other = Find(without, p.name);
       ASSERT_NE(other, nullptr);
@@ -91,7 +92,9 @@ TEST(SteadyStep, SavingsAreThoseOfTheRecordingWithoutItsStalls) {
   }
 }
 
-// The shared traces that record a start, and odd ones.
+// The shared traces that record a start, and odd ones. One of them has a step of sixteen tiny
+// kernels that is bound by its host and may be that much faster: not by its stall, which is cut out
+// of the recording itself to see it.
 TEST(SteadyStep, NoSpeedUpComesFromInitialisation) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces";
   size_t asked = 0;
@@ -102,7 +105,13 @@ TEST(SteadyStep, NoSpeedUpComesFromInitialisation) {
     for (const Prediction& p : Predictions(*trace)) {
       if (!p.error.ok() || p.bound) continue;
       ++asked;
-      EXPECT_LT(p.speedup, 3) << name << ": " << p.name;
+      if (p.speedup < 3) continue;
+      EXPECT_EQ(p.confidence, Confidence::kLow);
+      EXPECT_EQ(name, "odd/mi250-rocm.json.gz");
+      const auto without = Predictions(WithoutStalls(**trace, Duration::Ms(5)));
+      const Prediction* other = Find(without, p.name);
+      ASSERT_NE(other, nullptr);
+      EXPECT_NEAR(p.speedup / other->speedup, 1, 0.1) << name << ": " << p.name;
     }
   }
   EXPECT_GT(asked, 0u);

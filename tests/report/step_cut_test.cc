@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "graph/build.h"
 #include "report/predict/what_if.h"
+#include "report/questions/findings.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 #include "tests/real_traces.h"
@@ -97,8 +98,14 @@ class CutTrace : public testing::TestWithParam<std::string> {
       RecordProperty(first.mark.label, std::to_string(error));
       // A loader that takes its time moves the GPU's begin within a step, by what it differs from
       // step to step: where each step begins is known, where the next one would have is not.
-      if (GetParam().find("workers0.a") != std::string::npos) {
-        EXPECT_LE(std::fabs(error), 0.20) << first.mark.label;
+      auto health = MakeSteady(*built, *replay);
+      ASSERT_TRUE(health.ok()) << Message(health.status());
+      const auto cut =
+          std::find_if(health->findings.begin(), health->findings.end(),
+                       [](const Finding& f) { return f.kind == FindingKind::kCutStep; });
+      if (cut != health->findings.end()) {
+        EXPECT_EQ(cut->about, About::kStep);
+        EXPECT_LE(std::fabs(error), cut->share + 0.03) << first.mark.label << ": " << cut->text;
         continue;
       }
       EXPECT_LE(std::fabs(error), 0.03)

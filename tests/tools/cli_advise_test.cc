@@ -34,7 +34,7 @@ TEST_F(Advising, RanksWhatSavesAndShowsHowToTryAndCheckIt) {
   ASSERT_EQ(r.exit, 0) << r.err;
   EXPECT_THAT(r.out, HasSubstr("replay check"));
   for (const char* part :
-       {"\n  #  try", "\n  1  ", "best set: ", "ceilings, of one kind of work each: ",
+       {"\n   #  try", "\n   1  ", "best set: ", "ceilings, of one kind of work each: ",
         "not worth it alone: ", "nothing to change here: ", "\n  how  ", "\n  trust  "}) {
     EXPECT_THAT(r.out, HasSubstr(part));
   }

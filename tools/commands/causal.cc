@@ -74,7 +74,11 @@ Table CurveTable(const Report& report) {
       {"less of", Align::kLeft}, {"", Align::kLeft}, {"per step"}, {"calls", Align::kRight, 2}};
   const CausalProfile& p = report.profile;
   const std::vector<size_t> points = PointsShown(p);
-  for (size_t point : points) columns.push_back({FormatPercent(p.share(point), 0)});
+  // Between half and all a curve seldom bends.
+  const auto spare = [&](size_t point) { return 2 * point > p.points && point < p.points ? 1 : 0; };
+  for (size_t point : points) {
+    columns.push_back({FormatPercent(p.share(point), 0), Align::kRight, spare(point)});
+  }
   columns.push_back({"bends at", Align::kLeft});
   Table table(std::move(columns));
   const TimeUnit unit = UnitFor(p.step);

@@ -9,6 +9,7 @@
 #include "tools/input/input.h"
 #include "tools/input/rank_input.h"
 #include "tools/output/findings_text.h"
+#include "tools/output/shapes_text.h"
 #include "tools/record/report.h"
 #include "trace/join/ranks.h"
 #include "trace/recording/lacks.h"
@@ -277,6 +278,14 @@ void DescribeGraph(const Facts& f, Sheet& sheet) {
                          share(r.unexplained_time.ns, r.window.ns)));
 }
 
+void DescribeShapes(const Trace& t, Sheet& sheet) {
+  std::string_view label = "shapes";
+  for (const std::string& line : ShapesLines(CountShapes(t))) {
+    sheet.Line(label, line);
+    label = "";
+  }
+}
+
 void DescribeAnswers(const Facts& f, Sheet& sheet) {
   if (f.answers.empty()) return;
   std::string yes;
@@ -303,6 +312,7 @@ std::string AsText(const Facts& facts) {
   DescribeLanes(*facts.trace, sheet);
   DescribeEvents(facts, sheet);
   DescribeGraph(facts, sheet);
+  DescribeShapes(*facts.trace, sheet);
   DescribeAnswers(facts, sheet);
   return sheet.Take();
 }
@@ -360,6 +370,8 @@ void WriteTrace(const Facts& f, JsonWriter& json) {
     json.BeginInlineObject().Key("name").String(name).Key("rows").UInt(rows).EndObject();
   }
   json.EndArray();
+  const ShapeCount shapes = CountShapes(t);
+  json.Key("ops").UInt(shapes.ops).Key("ops_with_shapes").UInt(shapes.with);
   json.Key("waits").String(RecordsWaits(f) ? "recorded" : "not recorded");
 }
 

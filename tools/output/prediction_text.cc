@@ -45,13 +45,13 @@ std::string IntervalText(const Prediction& p, TimeUnit unit) {
   return RangeText(p.low, p.high, unit);
 }
 
-std::string CauseTable(const Prediction& p, TimeUnit unit) {
+std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& style) {
   if (p.causes.empty()) return "";
   Table table({{fmt::format("{}: where the time goes", p.name), Align::kLeft},
                {"", Align::kLeft},
                {"work"},
                {std::string("step, ") + std::string(UnitName(unit))},
-               {"", Align::kLeft}});
+               {"", Align::kLeft, 1}});
   double largest = 0;
   for (const CauseShare& c : p.causes) largest = std::max(largest, std::fabs(c.delta.us()));
   Duration total, rest, rest_work;
@@ -84,7 +84,7 @@ std::string CauseTable(const Prediction& p, TimeUnit unit) {
   }
   table.AddRule();
   table.AddRow({"all", "", "", signed_time(total), ""});
-  return table.Text();
+  return table.Text({.max_width = style.max_width});  // sentences are not cut without need
 }
 
 std::string BoundByText(const Prediction& p, std::string_view before) {

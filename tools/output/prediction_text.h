@@ -8,6 +8,7 @@
 
 #include "report/predict/what_if.h"
 #include "report/text/format.h"
+#include "report/text/table.h"
 
 namespace daydream {
 
@@ -19,7 +20,7 @@ std::string SpeedupRange(const Prediction& p);
 std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit);
 std::string IntervalText(const Prediction& p, TimeUnit unit);
 // What every cause adds to the step or takes from it.
-std::string CauseTable(const Prediction& p, TimeUnit unit);
+std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& style);
 // `before` and the shares of the critical path: "GPU 55 %, CPU 45 %". Empty without a path.
 std::string BoundByText(const Prediction& p, std::string_view before);
 // "  now bound by GPU 55 %, CPU 45 %" as a line.

@@ -66,7 +66,7 @@ Table BreakdownTable(const WhatIfReport& report) {
   const bool work = report.by != "resource";
   std::vector<Column> columns = {{report.by, Align::kLeft}};
   if (work) columns.insert(columns.end(), {{"GPU before"}, {"after"}, {"change"}});
-  columns.insert(columns.end(), {{"critical path before"}, {"after"}, {"change"}});
+  columns.insert(columns.end(), {{"path before"}, {"after"}, {"change"}});
   Table table(std::move(columns));
   TimeUnit unit = UnitFor(report.result.predictions[0].step);
   BreakdownRow rest{.name = "", .before = {}, .after = {}, .path_before = {}, .path_after = {}};
@@ -157,7 +157,8 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
   const Prediction& main = result.predictions[result.main];
   if (result.main > 0 && main.error.ok()) {
     if (report.by == "cause") {
-      std::string causes = CauseTable(main, UnitFor(result.predictions[0].step));
+      const TimeUnit unit = UnitFor(result.predictions[0].step);
+      std::string causes = CauseTable(main, unit, session.table_style());
       if (!causes.empty()) out += "\n" + causes;
     } else {
       out += fmt::format("\n  {}, {}\n", main.name, MeansText(report));

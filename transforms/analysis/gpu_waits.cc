@@ -181,9 +181,10 @@ std::vector<std::string> SiteList::Lines(size_t steps, size_t most) const {
     const size_t all = std::max<size_t>(steps, 1);
     const double n = static_cast<double>(all), each = static_cast<double>(count) / n;
     // What does not happen in every step is counted in whole numbers.
-    const std::string times = each < 1    ? fmt::format("{} times in {} steps at", count, all)
-                              : each == 1 ? std::string("once a step at")
-                                          : fmt::format("{:.3g} times a step at", each);
+    const std::string times = each == 1    ? std::string("once a step at")
+                              : each > 1   ? fmt::format("{:.3g} times a step at", each)
+                              : count == 1 ? fmt::format("once in {} steps at", all)
+                                           : fmt::format("{} times in {} steps at", count, all);
     return fmt::format("{} {} ({} of host time a step)", times, what,
                        InReadableUnit(time.seconds() / n));
   };

@@ -426,7 +426,7 @@ class Capture {
       }
       const BorderText text = Describe(border.first);
       changes.warnings.push_back(
-          fmt::format("{} {}, in a step: {}", text.what,
+          fmt::format("{} {}: {}", text.what,
                       border.second ? text.moves : "split the step into several graphs", places));
     }
   }

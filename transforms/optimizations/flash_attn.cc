@@ -27,8 +27,8 @@ constexpr ParamSpec kParams[] = {
      .high = 0.7,
      .min = 0.01,
      .max = 1,
-     .help = "of the peak (of tensor cores; in fp32 of the vector units) that the fused kernel "
-             "reaches",
+     .help = "of the peak of tensor cores that the fused kernel reaches in 16 bit; fp32 follows "
+             "from it",
      .source = "FlashAttention-2 (2023), abstract and section 4: 50 to 73 % of an A100's peak, the "
                "first version 25 to 40 %"},
     kFloorParam,

@@ -143,12 +143,11 @@ class NoSync {
     auto& changes = edit_.changes();
     if (!kept_.empty()) {
       changes.notes.push_back(
-          fmt::format("these keep waiting, in a step: {}", Join(kept_.Lines(steps, kMostSites))));
+          fmt::format("these keep waiting: {}", Join(kept_.Lines(steps, kMostSites))));
     }
     if (!taken_.empty()) {
-      changes.warnings.push_back(
-          fmt::format("right only if nothing is decided by their values, in a step: {}",
-                      Join(taken_.Lines(steps, kMostSites))));
+      changes.warnings.push_back(fmt::format("right only if nothing is decided by their values: {}",
+                                             Join(taken_.Lines(steps, kMostSites))));
     }
     if (!steering_.empty()) {
       changes.warnings.push_back(fmt::format(
