@@ -51,9 +51,9 @@ struct Stalls {
 //     they are a twentieth of what remains;
 //   with several steps: it is a call or operator's own time, 20 times what it usually takes, a
 //     tenth of a step or more, and in one of three or more counted steps only.
-// All of it is a judgement by size: the numbers lie between the stalls and the longest pieces of
-// steady steps in recorded traces, a factor of two or more from either
-// (tests/report/stalls_test.cc). O(tasks log tasks).
+// All of it is a judgement by size, made with the shared recordings in view: none of their steady
+// steps has a stall, and what is predicted from those with one is what is predicted without it
+// (tests/report/steady_step_test.cc). O(tasks log tasks).
 Stalls FindStalls(const Graph& graph);
 
 // The steady step: stalls take what such work takes otherwise. Other threads that waited meanwhile,

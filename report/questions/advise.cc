@@ -274,25 +274,19 @@ class Adviser {
       order[i] = i;
       by_saving[i].score = ScoreOf(by_saving[i]);
     }
-    auto in_best = [&](size_t i) {
-      return std::find(out_.best_members.begin(), out_.best_members.end(), i) !=
-             out_.best_members.end();
-    };
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return by_saving[a].score > by_saving[b].score; });
     constexpr size_t kGone = SIZE_MAX;
-    std::vector<size_t> place(by_saving.size(), kGone);
+    std::vector<size_t> place(by_saving.size(), kGone);  // of those that head a row
+    std::vector<size_t> row_of(by_saving.size());
     std::vector<size_t> rows;
     for (size_t i : order) {
       const auto other = std::find_if(rows.begin(), rows.end(), [&](size_t row) {
         return AreTwoWays(by_saving[row], by_saving[i]);
       });
+      row_of[i] = static_cast<size_t>(other - rows.begin());
       if (other == rows.end()) {
         rows.push_back(i);
-      } else if (in_best(i)) {
-        std::swap(by_saving[i].ways, by_saving[*other].ways);
-        by_saving[i].ways.push_back(std::move(by_saving[*other]));
-        *other = i;
       } else {
         by_saving[*other].ways.push_back(std::move(by_saving[i]));
       }
@@ -308,7 +302,7 @@ class Adviser {
       if (p.a > p.b) std::swap(p.a, p.b);
     }
     for (size_t& m : out_.best_members) {
-      m = m < place.size() ? place[m] : m - place.size() + rows.size();
+      m = m < row_of.size() ? row_of[m] : m - row_of.size() + rows.size();
     }
   }
 

@@ -43,7 +43,7 @@ struct Advised {
   std::vector<OptionPair> pairs;     // of the first options of `worth`
   // The set that saves most, with two options or more; none when one alone does.
   std::optional<Prediction> best;
-  // Places in `worth`, and behind its end in `not_worth`, in the order of application.
+  // Rows of `worth`, and behind its end places in `not_worth`, in the order of application.
   std::vector<size_t> best_members;
   std::vector<Application> best_list;  // the same as a scenario
 };

@@ -82,11 +82,10 @@ class Findings {
     std::map<std::string, std::pair<size_t, Duration>> by_what;
     for (const Stall& s : stalls_.all) {
       auto& [count, time] = by_what[s.what];
-      ++count;
-      time += s.taken();
+      ++count, time += s.taken();
     }
-    std::vector<std::pair<std::string, std::pair<size_t, Duration>>> rows(by_what.begin(),
-                                                                          by_what.end());
+    std::vector<std::pair<std::string, std::pair<size_t, Duration>>> rows;
+    rows.assign(by_what.begin(), by_what.end());
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
       return a.second.second > b.second.second;
     });
@@ -120,11 +119,10 @@ class Findings {
     if (end.by <= step_.Scaled(kStepOff)) return;
     Finding f{.kind = FindingKind::kCutStep, .about = About::kStep, .where = end.name};
     f.text = fmt::format(
-        "{} recorded, of which up to {} each wait for a batch; the wait behind the "
-        "last one is not recorded, so that the step may be off by {}",
+        "{} with up to {} of waiting for a batch: the next wait is not recorded, "
+        "and the step may be off by {}",
         Plural(end.steps, "step"), Time(end.fetch), Time(end.by));
-    f.time = end.by, f.share = ShareOf(end.by, step_);
-    f.fix = "record five steps or more";
+    f.time = end.by, f.share = ShareOf(end.by, step_), f.fix = "record five steps or more";
     out_.push_back(std::move(f));
   }
 

@@ -10,6 +10,7 @@
 
 #include "tests/tracer/activity_buffer.h"
 #include "tracer/chunk_file.h"
+#include "tracer/cuda_calls.h"
 #include "tracer/cupti_decoder.h"
 #include "tracer/daydream_mark.h"
 #include "tracer/encoder.h"
@@ -20,16 +21,17 @@ namespace {
 
 // CUPTI's clock at time 0 of the trace; any number that no time makes negative.
 constexpr int64_t kOrigin = 1'000'000'000;
-constexpr uint32_t kFirstCall = 1;
 
-std::vector<std::string>& CallNames() {
-  static std::vector<std::string> names;
+// Names of the calls of one recording by numbers that the recorder does not leave out.
+std::map<std::pair<CUpti_CallbackDomain, uint32_t>, std::string>& CallNames() {
+  static std::map<std::pair<CUpti_CallbackDomain, uint32_t>, std::string> names;
   return names;
 }
 
-CUptiResult NameOfCall(CUpti_CallbackDomain, uint32_t cbid, const char** name) {
-  if (cbid - kFirstCall >= CallNames().size()) return CUPTI_ERROR_INVALID_PARAMETER;
-  *name = CallNames()[cbid - kFirstCall].c_str();
+CUptiResult NameOfCall(CUpti_CallbackDomain domain, uint32_t cbid, const char** name) {
+  const auto known = CallNames().find({domain, cbid});
+  if (known == CallNames().end()) return CUPTI_ERROR_INVALID_PARAMETER;
+  *name = known->second.c_str();
   return CUPTI_SUCCESS;
 }
 
@@ -119,11 +121,15 @@ class Rerecorder {
     if (encoder_.IsFull()) Write();
   }
 
-  uint32_t CallId(size_t row) {
-    const auto [it, fresh] =
-        calls_.try_emplace(trace_.name[row].value, static_cast<uint32_t>(calls_.size()));
-    if (fresh) CallNames().emplace_back(trace_.EventName(row));
-    return kFirstCall + it->second;
+  uint32_t CallId(size_t row, CUpti_CallbackDomain domain) {
+    const auto [it, fresh] = calls_.try_emplace(trace_.name[row].value, 0);
+    if (fresh) {
+      do ++last_call_;
+      while (!IsRecordedCall(domain, last_call_));
+      it->second = last_call_;
+      CallNames()[{domain, last_call_}] = trace_.EventName(row);
+    }
+    return it->second;
   }
 
   template <class Record>
@@ -148,7 +154,7 @@ class Rerecorder {
         const std::string_view name = trace_.EventName(row);
         const bool driver = name.size() > 2 && name.starts_with("cu") && std::isupper(name[2]);
         if (driver) call.kind = CUPTI_ACTIVITY_KIND_DRIVER;
-        call.cbid = CallId(row);
+        call.cbid = CallId(row, driver ? CUPTI_CB_DOMAIN_DRIVER_API : CUPTI_CB_DOMAIN_RUNTIME_API);
         call.start = start;
         call.end = end;
         call.threadId = static_cast<uint32_t>(trace_.lanes[trace_.lane[row].index()].number);
@@ -224,6 +230,7 @@ class Rerecorder {
   CuptiDecoder decoder_;
   ChunkFile file_;
   std::map<uint32_t, uint32_t> calls_;  // by NameId
+  uint32_t last_call_ = 0;
   std::set<std::string, std::less<>> names_of_kernels_;
   std::set<uint32_t> recorded_;
   uint64_t rows_ = 0;

@@ -16,6 +16,7 @@ namespace {
 // Pairs whose gains differ by this share of the step from the sum of both alone are shown.
 constexpr double kOverlapShown = 0.01;
 constexpr size_t kPairsShown = 3;
+constexpr double kMuchWaiting = 0.2;  // of the critical path, for batches
 
 std::string OrDash(std::string_view text) { return text.empty() ? "-" : std::string(text); }
 
@@ -96,6 +97,25 @@ std::string PathLine(const Advised& a) {
   return fmt::format("{} per step{}, most of it {}{}: {} of the step\n",
                      FormatTime(a.baseline.step), BoundByText(a.baseline, ", bound by "),
                      Printable(most.what), where, share(most.time));
+}
+
+// Where the step waits for loader workers of unknown number, more of them are what to try first,
+// and no row can say what they bring.
+std::string LoaderLine(const Advised& a) {
+  const BoundBy& p = a.baseline.path;
+  const Duration sum = p.gpu + p.cpu + p.comm + p.data;
+  const bool waits = p.data >= sum.Scaled(kMuchWaiting);
+  const auto named = [](std::string_view name) {
+    return [name](const Option& o) { return o.application.transform->name == name; };
+  };
+  const auto prefetch = std::find_if(a.unjudged.begin(), a.unjudged.end(), named("prefetch"));
+  const auto limit = std::find_if(a.limits.begin(), a.limits.end(), named("no-data-wait"));
+  if (!waits || prefetch == a.unjudged.end() || limit == a.limits.end()) return "";
+  return Wrapped(fmt::format(
+      "first: more loader workers; the step waits for batches, and without that it takes {} ({}). "
+      "How many there are is not recorded: --opt 'prefetch(workers=8,recorded=N)' tells what 8 "
+      "bring",
+      FormatTime(limit->prediction.step), SpeedupText(limit->prediction)));
 }
 
 std::string LimitLine(const Advised& a) {
@@ -237,7 +257,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   std::string out = ReplayLine(report.headline, a.replay);
   if (!report.findings.empty()) out += "\n" + FindingsText(report.findings);
   if (!a.replay.no_step.ok()) return out;
-  out += PathLine(a);
+  out += PathLine(a) + LoaderLine(a);
   if (report.per_example)
     out += "ranked by the time for as many examples as a recorded step handles\n";
   out += "\n";

@@ -51,9 +51,11 @@ std::string MemoryCell(const SweepRow& r) {
   return r.memory.has_value() ? SignedBytes(*r.memory) : "";
 }
 
-// One row per scenario; `axes` say where its values go.
+// One row per scenario; `axes` say where its values go. Without a prediction it has the code of the
+// error, and its text where that is not told below.
+enum class Errors : uint8_t { kInRow, kBelow };
 Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows,
-                std::span<const SweepAxis> axes) {
+                std::span<const SweepAxis> axes, Errors errors) {
   std::vector<Column> columns;
   for (const SweepAxis& axis : axes) columns.push_back({axis.name});
   if (columns.empty()) columns.push_back({"scenario", Align::kLeft});
@@ -75,7 +77,8 @@ Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows
     if (!r->code.empty()) {
       cells.insert(cells.end(), {"-", "", "-"});
       if (memory) cells.emplace_back();
-      cells.push_back(fmt::format("{}: {}", r->code, Printable(r->error)));
+      const std::string text = errors == Errors::kInRow ? ": " + Printable(r->error) : "";
+      cells.push_back(r->code + text);
     } else {
       cells.push_back(FormatTime(r->step, unit));
       cells.push_back(RangeText(r->low, r->high, unit));
@@ -87,6 +90,17 @@ Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows
     table.AddRow(std::move(cells));
   }
   return table;
+}
+
+// Why some rows have no prediction, each reason once.
+std::string ErrorLines(std::span<const SweepRow* const> rows) {
+  std::set<std::string> told;
+  std::string out;
+  for (const SweepRow* r : rows) {
+    if (r->code.empty() || !told.insert(r->code + r->error).second) continue;
+    out += fmt::format("  {}: {}\n", r->code, Printable(r->error));
+  }
+  return out;
 }
 
 // One cell for each pair of values of two axes: one to the right, one down.
@@ -180,26 +194,31 @@ std::string SweepTables(const SweepResult& result, const TableStyle& style) {
     if (RowsOf(result, sweep).empty()) continue;
     const bool matrix = IsMatrix(result.plan.axes[sweep]);
     out += fmt::format("\n{}\n", Printable(result.head.specs[sweep]));
-    out += matrix ? Matrices(result, sweep, style)
-                  : LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep]).Text(style);
+    out += matrix
+               ? Matrices(result, sweep, style)
+               : LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep], Errors::kBelow)
+                         .Text(style) +
+                     ErrorLines(RowsOf(result, sweep));
     out += Best(result, sweep);
   }
   if (result.pareto.empty()) return out;
   const std::vector<const SweepRow*> front = FrontRows(result);
   out += fmt::format("\n{}\n", FrontTitle(result));
-  return out + (front.empty() ? NoFront(result) : LongTable(result, front, {}).Text(style));
+  return out + (front.empty() ? NoFront(result)
+                              : LongTable(result, front, {}, Errors::kInRow).Text(style));
 }
 
 std::string SweepMarkdown(const SweepResult& result) {
   std::string out;
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {
-    out +=
-        fmt::format("{}{}", out.empty() ? "" : "\n",
-                    LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep]).Markdown());
+    out += fmt::format(
+        "{}{}", out.empty() ? "" : "\n",
+        LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep], Errors::kInRow)
+            .Markdown());
   }
   if (result.pareto.empty()) return out;
   return out + fmt::format("\n{}\n\n{}", FrontTitle(result),
-                           LongTable(result, FrontRows(result), {}).Markdown());
+                           LongTable(result, FrontRows(result), {}, Errors::kInRow).Markdown());
 }
 
 std::string SweepJson(const SweepResult& result) {
