@@ -16,6 +16,8 @@ constexpr size_t kMostSteps = 60000;  // Task::step has 16 bits
 // Calls of a recording that are lost on the way, at most, for all that has none at the begin of a
 // stream to be work from before the recording.
 constexpr double kMostLost = 0.02;
+// A call that waits returns 5 to 12 us after what it waited for (the medians of rule B2).
+constexpr Duration kSameEnd = Duration::Us(15);
 
 // Begins of the steps on the host, by Graph::steps(). Work before the first mark and after the last
 // one gets steps of its own that are not counted, so that it does not stretch the real ones. Before
@@ -141,7 +143,8 @@ void MarkLanes(Graph& graph, std::span<const Instant> start) {
 // Where one step is counted, its host's time is part of the answer: time of the mark behind the
 // last thing recorded in it becomes a task, as far as nothing else follows. A window without marks
 // ends where its last record does, which says nothing of the host; and where waits were not
-// recorded, that time may be one.
+// recorded, that time may be one. Nor is it work when the mark ends with the GPU: no host work ends
+// there by chance, a wait that was not recorded does.
 void CloseLoneStep(Builder& b) {
   const Steps& found = b.report.steps;
   if (found.measured() != 1 || !found.lane.valid() || found.method == StepMethod::kWindow) return;
@@ -150,6 +153,9 @@ void CloseLoneStep(Builder& b) {
                                  [](const Step& s) { return s.use == StepUse::kMeasured; });
   const TaskId last = b.graph.lane(found.lane).last;
   if (!last.valid() || b.Start(last) < step->begin || step->end <= b.End(last)) return;
+  Instant gpu_end = Instant::Min();
+  for (const GpuOp& op : b.ops) gpu_end = std::max(gpu_end, op.end);
+  if (std::abs((step->end - gpu_end).ns) <= kSameEnd.ns) return;
   ScopeId scope;  // that time is in no operator
   for (ScopeId s : ScopesAround(b.graph, b.graph.task(last).scope)) {
     if (ScopeAt(b.graph, s).kind == EventKind::kOp) continue;

@@ -342,6 +342,18 @@ TEST(StepRule, AnOnlyStepThatItsHostBoundsLastsAsLongAsItsMark) {
   EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(400)) << "now its GPU does";
 }
 
+TEST(StepRule, AnOnlyStepThatEndsWithItsGpuWaitedForIt) {
+  for (const double after : {10.0, 50.0}) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), gpu = s.Stream();
+    s.Mark(cpu, "ProfilerStep#7", 0, 212 + after);
+    s.Launch(cpu, gpu, "k", 5, 5, 12, 200);
+    BuiltGraph built = Build(s);
+    SetDuration(built.graph, Find(built.graph, "k", TaskKind::kKernel), 100);
+    EXPECT_EQ(StepTime(built.graph, Play(built.graph)), Duration::Us(after == 10 ? 100 : 262));
+  }
+}
+
 TEST(StepRule, OfTwoStepsBothCount) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
