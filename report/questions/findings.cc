@@ -362,7 +362,7 @@ class Findings {
     }
     if (most < kManyMemoryCalls) return;
     out_.push_back({.kind = FindingKind::kAllocator,
-                    .about = About::kProgram,
+                    .about = time > step_.Scaled(kMostGuessed) ? About::kStep : About::kProgram,
                     .text = fmt::format("memory is taken from the driver and given back within a "
                                         "step: {} a step, {} of the host",
                                         text, Time(time)),
