@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "graph/build.h"
+#include "simulator/simulate.h"
 #include "tests/trace/kineto_text.h"
 #include "tests/trace/nsys_small.h"
 #include "tests/trace/sqlite_bytes.h"
@@ -289,6 +291,33 @@ TEST(ImportNsys, PayloadsOfNcclSayWhatItsKernelsMove) {
   }
   EXPECT_EQ(found, (std::vector<std::string>{"allreduce 16777216 Byte of 4 00000000deadbeef",
                                              "allgather 1048576 Byte of 4 00000000deadbeef"}));
+}
+
+// Work that takes twice as long holds up a program that waits after each kernel by all of it.
+TEST(ImportNsys, AProgramThatWaitsForEachKernelIsAsMuchSlowerAsItsGpu) {
+  std::string sql = NsysTables("3.16.1");
+  int64_t busy = 0;
+  for (int i = 0; i < 50; ++i) {
+    const int t = 1'000'000 + i * 300'000, length = 100'000 + i * 1000;
+    sql += NsysCall(t, t + 5000, 2 * i + 1, 1) + NsysKernel(t + 8000, t + 8000 + length, 2 * i + 1);
+    sql += NsysCall(t + 6000, t + 10'000 + length, 2 * i + 2, 3) +
+           NsysWait(t + 6000, t + 10'000 + length, 2 * i + 2, 1, 4294967295);
+    busy += length;
+  }
+  const auto t = Load(sql);
+  ASSERT_NE(t, nullptr);
+  auto built = BuildGraph(t);
+  ASSERT_TRUE(built.ok()) << built.status();
+  const auto before = Simulate(built->graph);
+  ASSERT_TRUE(before.ok());
+  for (size_t i = 0; i < built->graph.size(); ++i) {
+    Task& task = built->graph.mutable_task(TaskId(i));
+    if (IsGpu(task.kind)) task.duration = task.duration * 2;
+  }
+  const auto after = Simulate(built->graph);
+  ASSERT_TRUE(after.ok());
+  EXPECT_NEAR(static_cast<double>((after->makespan - before->makespan).ns),
+              static_cast<double>(busy), 0.001 * static_cast<double>(busy));
 }
 
 }  // namespace

@@ -144,8 +144,9 @@ class History {
     if (found_->events == 0) return "its history is empty: nothing was recorded";
     if (last_us_ < 0) return "its entries have no times: PyTorch writes them from 2.1 on";
     const int64_t begin_us = trace_.clock_origin_ns / 1000;
-    constexpr int64_t kSecond = 1000000;
-    if (begin_us < kSecond) return "the trace does not say at what time of day it was recorded";
+    // Others count from the start of the machine: no trace is from before September 2001.
+    constexpr int64_t kSecond = 1000000, kFirst = 1000000000 * kSecond;
+    if (begin_us < kFirst) return "the trace does not say at what time of day it was recorded";
     const bool before = last_us_ < begin_us;
     const int64_t apart = before ? begin_us - last_us_ : first_us_ - begin_us - last_.ns / 1000;
     return fmt::format("its history {} the trace {} by {} s: they are of different runs",
