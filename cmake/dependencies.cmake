@@ -1,10 +1,14 @@
 # What the libraries need from the system; find_package(daydream) looks for the same
-# (cmake/daydream-config.cmake.in).
+# (cmake/daydream-config.cmake.in). The floors are what Ubuntu 22.04 has, the oldest system that is
+# built on.
 find_package(Threads REQUIRED)
-find_package(absl REQUIRED)
-find_package(fmt REQUIRED)
-find_package(Protobuf REQUIRED)
-find_package(Boost REQUIRED)  # headers only: Boost.Graph
+find_package(absl REQUIRED)  # by hand: its releases are never compatible by CMake's rules
+if(absl_VERSION AND absl_VERSION VERSION_LESS 20210324)
+  message(FATAL_ERROR "Abseil 20210324 or newer is needed; found ${absl_VERSION}")
+endif()
+find_package(fmt 8.1 REQUIRED)
+find_package(Protobuf 3.12 REQUIRED)
+find_package(Boost 1.74 REQUIRED)  # headers only: Boost.Graph
 find_package(PkgConfig REQUIRED)
 set(DAYDREAM_PKG_CONFIG ZSTD=libzstd ISAL=libisal SQLITE=sqlite3 RE2=re2 YAML=yaml-cpp)
 foreach(item ${DAYDREAM_PKG_CONFIG})
@@ -12,4 +16,12 @@ foreach(item ${DAYDREAM_PKG_CONFIG})
   list(GET item 0 name)
   list(GET item 1 module)
   pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
+endforeach()
+foreach(floor ZSTD=1.4.8 ISAL=2.30 YAML=0.7)  # RE2 tells no version
+  string(REPLACE "=" ";" floor ${floor})
+  list(GET floor 0 name)
+  list(GET floor 1 version)
+  if(${name}_VERSION VERSION_LESS version)
+    message(FATAL_ERROR "${name} ${version} or newer is needed; found ${${name}_VERSION}")
+  endif()
 endforeach()

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "graph/builder.h"
+#include "graph/validate.h"
 #include "trace/foreign/facts.h"
 
 namespace daydream {
@@ -39,6 +40,16 @@ absl::Status CheckContents(const Trace& t) {
                        .fix = std::string(AdviceFor(t.provenance.importer).both)});
   }
   return absl::OkStatus();
+}
+
+// Times that the importer could not find wrong, but of which no graph can be made.
+absl::Status ImpossibleTimes(const std::string& source, const absl::Status& why) {
+  return MakeStatus(absl::StatusCode::kDataLoss, {.code = "E0305",
+                                                  .what = "the recorded times cannot be",
+                                                  .where = source,
+                                                  .why = std::string(Message(why)),
+                                                  .effect = "no graph can be built of them",
+                                                  .fix = "record again"});
 }
 
 // What is told nowhere else; report/questions/findings.h judges the numbers of the report.
@@ -81,6 +92,9 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   EstimateTransfers(b);
   AssignSteps(b);
   MapLayersAndPhases(b);
+  if (absl::Status valid = ValidateButCycles(b.graph); !valid.ok()) {
+    return ImpossibleTimes(b.trace.provenance.source, valid);
+  }
   Warn(b.report);
   return BuiltGraph{std::move(b.graph), std::move(b.report)};
 }

@@ -15,4 +15,7 @@ absl::Status Validate(const Graph& graph);
 // next, since the simulator finds and names a cycle itself.
 absl::Status ValidateButCycles(const Graph& graph);
 
+// Of these, that a replay cannot take more than 36 years: no instant comes near the end of int64.
+absl::Status FitsReplay(const Graph& graph);
+
 }  // namespace daydream

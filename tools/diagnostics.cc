@@ -121,6 +121,7 @@ Exit ExitOf(const absl::Status& status) {
   if (code.size() == 5 && (code[0] == 'E' || code[0] == 'W')) {
     std::string_view area = std::string_view(code).substr(1, 2);
     if (code == "E0105" || area == "09") return Exit::kFailed;
+    if (code == "E0120" || code == "E0121") return Exit::kNoRoom;
     // The file is fine, but the trace is not what it works on.
     if (code.starts_with("E042")) return Exit::kCannotAnswer;
     if (code == "E0430" || code == "E0431") return Exit::kBadInput;

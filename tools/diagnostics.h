@@ -34,6 +34,7 @@ enum class Exit : uint8_t {
   kCannotAnswer = 4,     // the input lacks what the question needs, or the replay check failed
   kGateFailed = 5,       // --fail-if held
   kNoDevice = 6,         // needs a GPU, driver or recorder that is not there
+  kNoRoom = 7,           // the machine has not enough memory, or no more threads
   kNotStarted = 125,     // trace: failed before the command was started
   kNotExecutable = 126,  // trace: the command is there but cannot be executed
   kNotFound = 127,       // trace: no such command

@@ -13,7 +13,9 @@ namespace daydream {
 
 LockedFile::LockedFile(std::string path, int flags, std::string code)
     : path_(std::move(path)), code_(std::move(code)) {
-  fd_ = open(path_.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644);
+  // What others can write must not lead us to a file of their choice.
+  const bool writes = (flags & O_ACCMODE) != O_RDONLY;
+  fd_ = open(path_.c_str(), flags | O_CLOEXEC | O_NONBLOCK | (writes ? O_NOFOLLOW : 0), 0644);
   if (fd_ < 0) error_ = errno;
 }
 
@@ -33,6 +35,7 @@ absl::Status LockedFile::CannotWrite() const {
 
 absl::Status LockedFile::status() const {
   if (fd_ >= 0) return absl::OkStatus();
+  if (error_ == ELOOP) return Failed("is a link", "name the file that it leads to");
   return Failed(fmt::format("cannot be opened: {}", std::strerror(error_)),
                 "name a file in a folder that can be used");
 }
@@ -61,13 +64,18 @@ absl::StatusOr<std::string> LockedFile::ReadAll(size_t largest) {
 }
 
 absl::Status LockedFile::Append(std::string_view bytes) {
+  struct stat before {};
+  if (fstat(fd_, &before) != 0) return CannotWrite();
   while (!bytes.empty()) {
     const ssize_t put = write(fd_, bytes.data(), bytes.size());
     if (put < 0 && errno == EINTR) continue;
     if (put <= 0) break;
     bytes.remove_prefix(static_cast<size_t>(put));
   }
-  return bytes.empty() ? absl::OkStatus() : CannotWrite();
+  if (bytes.empty()) return absl::OkStatus();
+  absl::Status failed = CannotWrite();
+  (void)Truncate(static_cast<size_t>(before.st_size));  // no half lines, where that can be helped
+  return failed;
 }
 
 absl::Status LockedFile::Sync() { return fsync(fd_) == 0 ? absl::OkStatus() : CannotWrite(); }

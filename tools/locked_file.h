@@ -11,7 +11,7 @@ namespace daydream {
 // An open file, closed (and with that unlocked) at the end. Failures carry `code`.
 class LockedFile {
  public:
-  // `flags` of open(2).
+  // `flags` of open(2). A link is followed for reading only.
   LockedFile(std::string path, int flags, std::string code);
   ~LockedFile();
   LockedFile(const LockedFile&) = delete;
@@ -23,7 +23,8 @@ class LockedFile {
 
   // At most `largest` bytes. Fails for what is no plain file.
   absl::StatusOr<std::string> ReadAll(size_t largest);
-  // All of `bytes` at the end. They stay if the process dies, but the machine may lose them.
+  // All of `bytes` at the end, or nothing. They stay if the process dies, but the machine may lose
+  // them. A process that is killed meanwhile leaves a part: who reads has to expect that.
   absl::Status Append(std::string_view bytes);
   absl::Status Sync();  // on the disk
   // Cuts the file to `size` bytes.

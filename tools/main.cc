@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tools/command.h"
+#include "tools/memory.h"
 #include "tools/version.h"
 
 namespace daydream {
@@ -92,7 +93,7 @@ Exit Run(std::vector<std::string> words) {
   if (auto status = CheckInputs(*command, *args); !status.ok()) {
     return Fail(session, *command, status);
   }
-  auto exit = command->run(*args, session);
+  auto exit = WithinMemory(session, [&] { return command->run(*args, session); });
   session.EndProgress();
   return exit.ok() ? *exit : Fail(session, *command, exit.status());
 }

@@ -1,7 +1,6 @@
 #include "tools/session.h"
 
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,7 +11,9 @@
 #include <cstring>
 #include <thread>
 
+#include "report/text/escape.h"
 #include "report/text/format.h"
+#include "trace/bytes/atomic_file.h"
 
 namespace daydream {
 namespace {
@@ -88,7 +89,7 @@ int LaunchedRanks() {
 }
 
 void InstallInterruptHandler() {
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (int signal : {SIGHUP, SIGINT, SIGTERM}) {
     // Whoever started the process in the background wants it left alone.
     if (std::signal(signal, OnInterrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
   }
@@ -131,7 +132,8 @@ void Session::Note(std::string_view text) {
 void Session::Screen(std::string_view lines) {
   if (quiet_ || style_.json) return;
   EndProgress();
-  std::fwrite(lines.data(), 1, lines.size(), stderr);
+  const std::string safe = PrintableText(lines);
+  std::fwrite(safe.data(), 1, safe.size(), stderr);
 }
 
 void Session::Next(std::string_view command) {
@@ -141,6 +143,7 @@ void Session::Next(std::string_view command) {
 }
 
 void Session::Progress(std::string_view what, double share) {
+  if (what != doing_) doing_ = what;
   if (!progress_ || quiet_) return;
   auto now = std::chrono::steady_clock::now();
   if (now - begun_ < std::chrono::seconds(1)) return;
@@ -178,6 +181,10 @@ absl::StatusOr<Format> FormatOf(const Args& args) {
 }
 
 absl::Status Session::WriteResult(const Args& args, std::string_view text) {
+  return WriteBytes(args, PrintableText(text));
+}
+
+absl::Status Session::WriteBytes(const Args& args, std::string_view text) {
   EndProgress();
   std::string path(args.Get("--output"));
   if (path.empty() || path == "-") return WriteAll(stdout, text, "standard output");
@@ -195,36 +202,20 @@ absl::Status Session::WriteResult(const Args& args, const Forms& forms) {
   return WriteResult(args, make());
 }
 
-absl::Status WriteFileWith(const std::string& path, bool overwrite,
-                           const std::function<absl::Status(const std::string&)>& write) {
-  struct stat info {};
-  bool exists = stat(path.c_str(), &info) == 0;
-  if (exists && S_ISDIR(info.st_mode)) return CannotWrite(path, "it is a directory", "");
-  if (exists && !overwrite) {
+absl::Status WriteFile(const std::string& path, std::string_view bytes, bool overwrite) {
+  auto file = AtomicFile::Create(path, overwrite);
+  if (absl::IsAlreadyExists(file.status())) {
     return CannotWrite(path, "the file exists", "choose another name, or add -f to replace it");
   }
-  // Devices and pipes cannot be replaced by renaming.
-  if (exists && !S_ISREG(info.st_mode)) return write(path);
-  std::string temporary = fmt::format("{}.part{}", path, getpid());
-  if (temporary.size() >= sizeof g_temporary) return CannotWrite(path, "the name is too long", "");
-  std::memcpy(g_temporary, temporary.c_str(), temporary.size() + 1);
-  absl::Status status = write(temporary);
-  if (status.ok() && std::rename(temporary.c_str(), path.c_str()) != 0) {
-    status = CannotWrite(path, std::strerror(errno), "");
+  DD_RETURN_IF_ERROR(file.status());
+  const std::string& temporary = file->temporary();
+  if (temporary.size() < sizeof g_temporary) {
+    std::memcpy(g_temporary, temporary.c_str(), temporary.size() + 1);
   }
-  if (!status.ok()) unlink(temporary.c_str());
+  absl::Status status = file->Append(bytes);
+  if (status.ok()) status = file->Commit();
   g_temporary[0] = '\0';
   return status;
-}
-
-absl::Status WriteFile(const std::string& path, std::string_view bytes, bool overwrite) {
-  return WriteFileWith(path, overwrite, [&](const std::string& name) {
-    std::FILE* file = std::fopen(name.c_str(), "wb");
-    if (file == nullptr) return CannotWrite(path, std::strerror(errno), "");
-    absl::Status status = WriteAll(file, bytes, path);
-    if (std::fclose(file) != 0 && status.ok()) status = CannotWrite(path, std::strerror(errno), "");
-    return status;
-  });
 }
 
 }  // namespace daydream

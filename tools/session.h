@@ -41,6 +41,11 @@ class Session {
   // --- progress: one line on standard error, only on a terminal and after a second
   void Progress(std::string_view what, double share);
   void EndProgress();
+  // What Progress() was told last: for the message when memory ends.
+  const std::string& doing() const { return doing_; }
+  // Bytes that this takes, by an estimate; 0 = not known.
+  uint64_t needs() const { return needs_; }
+  void Needs(uint64_t bytes) { needs_ = bytes; }
 
   // --- results
   bool color() const { return out_color_; }
@@ -48,8 +53,11 @@ class Session {
   // As wide as the terminal when standard output is one; else with names kept short. --wide: all.
   TableStyle table_style() const { return {.max_width = width_, .max_name = name_}; }
   std::string Bold(std::string_view text) const;
-  // Writes `text` to the file of -o, or to standard output.
+  // Writes `text` to the file of -o, or to standard output, without hidden characters
+  // (report/text/escape.h).
   absl::Status WriteResult(const Args& args, std::string_view text);
+  // The same for formats that are no text, or take care of that themselves.
+  absl::Status WriteBytes(const Args& args, std::string_view bytes);
   // The same with the form that --format asks for, or the extension of -o.
   absl::Status WriteResult(const Args& args, const Forms& forms);
   unsigned jobs() const { return jobs_; }
@@ -64,18 +72,16 @@ class Session {
   unsigned jobs_ = 1;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point shown_{};
+  std::string doing_;
+  uint64_t needs_ = 0;
 };
 
 // --format, or what the extension of -o says.
 absl::StatusOr<Format> FormatOf(const Args& args);
 
-// Writes `bytes` to a temporary name beside `path` and renames it. E0105 when `path` exists and
-// `overwrite` is not set, or when writing fails; nothing half-written is left, not even by
-// interruption.
+// Writes `bytes` to a file that appears whole or not at all (trace/bytes/atomic_file.h). E0105 when
+// `path` exists and `overwrite` is not set, or when writing fails.
 absl::Status WriteFile(const std::string& path, std::string_view bytes, bool overwrite);
-// The same for content that `write` produces under the temporary name it is given.
-absl::Status WriteFileWith(const std::string& path, bool overwrite,
-                           const std::function<absl::Status(const std::string&)>& write);
 
 // Folders of DAYDREAM_OPTS_PATH, which names optimizations of the user's own, separated by ':'.
 std::vector<std::string> OptionFolders();
@@ -83,7 +89,7 @@ std::vector<std::string> OptionFolders();
 // How many processes like this one a launcher (mpirun, srun) has started; 1 without one.
 int LaunchedRanks();
 
-// Removes temporary files when the process is interrupted and exits with 130.
+// Removes temporary files when the process is interrupted (HUP, INT, TERM) and exits with 128 + n.
 void InstallInterruptHandler();
 
 }  // namespace daydream

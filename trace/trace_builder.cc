@@ -7,6 +7,7 @@
 
 #include "absl/hash/hash.h"
 #include "base/check.h"
+#include "trace/far_events.h"
 
 namespace daydream {
 namespace {
@@ -73,7 +74,7 @@ void TraceBuilder::NameLane(LaneId lane, std::string_view name) {
 void TraceBuilder::AddBlock() {
   size_t rows = size_t{1} << kBlockBits;
   void* memory = std::malloc(rows * sizeof(Row));
-  DD_CHECK(memory != nullptr);
+  if (memory == nullptr) throw std::bad_alloc();  // as a vector would
   // The first block of a small trace is barely touched; small pages keep it small.
   if (!blocks_.empty()) AdviseHugePages(memory, rows * sizeof(Row));
   blocks_.emplace_back(static_cast<Row*>(memory));
@@ -240,6 +241,64 @@ void TraceBuilder::FinishProvenance() {
   }
 }
 
+absl::Status TraceBuilder::LeaveOutFarEvents() {
+  for (;;) {
+    Instant first{INT64_MAX}, last{INT64_MIN};
+    for (uint32_t i = 0; i < rows_; ++i) {
+      const Row& row = RowAt(i);
+      first = std::min(first, row.start);
+      last = std::max(last, row.start + row.duration);
+    }
+    const auto found =
+        FindFarEvents(rows_, first, last, [&](uint64_t i, Instant* begin, Instant* end) {
+          const Row& row = RowAt(static_cast<uint32_t>(i));
+          *begin = row.start;
+          *end = row.start + row.duration;
+        });
+    if (!found.has_value()) return absl::OkStatus();
+    if (!found->few()) return found->gap < kLongestPause ? absl::OkStatus() : TimesApart(*found);
+    DropFar(*found);
+  }
+}
+
+absl::Status TraceBuilder::TimesApart(const FarEvents& found) const {
+  return MakeStatus(absl::StatusCode::kDataLoss,
+                    {.code = "E0214",
+                     .what = fmt::format("{} of {} events lie at least {} from the others",
+                                         found.far, found.all, RoughTime(found.gap)),
+                     .where = trace_.provenance.source,
+                     .why = "the file is damaged, or two clocks were mixed in it",
+                     .effect = "no step can be that long, so none is predicted",
+                     .fix = "record again"});
+}
+
+void TraceBuilder::DropFar(const FarEvents& found) {
+  uint32_t kept = 0;
+  std::string named;
+  constexpr uint32_t kGone = UINT32_MAX;
+  std::vector<uint32_t> moved(trace_.dependencies.empty() ? 0 : rows_, kGone);
+  auto within = [&](Instant t) { return t >= found.begin && t < found.end; };
+  for (uint32_t i = 0; i < rows_; ++i) {
+    const Row& row = RowAt(i);
+    if (within(row.start) && within(row.start + row.duration)) {
+      blocks_[kept >> kBlockBits].get()[kept & ((1u << kBlockBits) - 1)] = row;
+      if (!moved.empty()) moved[i] = kept;
+      ++kept;
+    } else if (named.empty()) {
+      named = names().Get(NameId(row.name)).substr(0, 60);
+    }
+  }
+  for (DataDependency& d : trace_.dependencies) {
+    d.producer = d.producer < moved.size() ? moved[d.producer] : kGone;
+    d.consumer = d.consumer < moved.size() ? moved[d.consumer] : kGone;
+  }
+  rows_ = kept;  // FinishDependencies() drops those of rows that are gone
+  Count("events far from all others",
+        fmt::format("'{}' begins or ends at least {} from the rest: its time cannot be", named,
+                    RoughTime(found.gap)),
+        /*loss=*/true, found.far);
+}
+
 absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
   if (rows_ > kMaxRows || trace_.lanes.size() > kMaxLanes) {
     return MakeStatus(absl::StatusCode::kResourceExhausted,
@@ -252,6 +311,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
                                           kMaxRows, kMaxLanes),
                        .fix = "record fewer steps"});
   }
+  DD_RETURN_IF_ERROR(LeaveOutFarEvents());
   Instant origin{rows_ == 0 ? 0 : RowAt(0).start.ns};
   for (uint32_t i = 1; i < rows_; ++i) origin = std::min(origin, RowAt(i).start);
   std::vector<uint32_t> grouped = GroupByLane();

@@ -18,6 +18,8 @@
 
 namespace daydream {
 
+struct FarEvents;
+
 class TraceBuilder {
  public:
   TraceBuilder();
@@ -81,7 +83,9 @@ class TraceBuilder {
   void SetClockBase(int64_t ns) { clock_base_ns_ = ns; }
 
   // Sorts, shifts and hands out the trace. The builder is empty afterwards.
-  // Fails with ResourceExhausted past 2^31 events or 2^16 lanes.
+  // Fails with ResourceExhausted past 2^31 events or 2^16 lanes. Events far from all others
+  // (trace/far_events.h) are left out and counted when they are few; when they are many and a day
+  // or more away, E0214.
   absl::StatusOr<std::shared_ptr<const Trace>> Build();
 
  private:
@@ -124,6 +128,9 @@ class TraceBuilder {
     return blocks_[i >> kBlockBits].get()[i & ((1u << kBlockBits) - 1)];
   }
   void AddBlock();
+  absl::Status LeaveOutFarEvents();
+  void DropFar(const FarEvents& found);
+  absl::Status TimesApart(const FarEvents& found) const;
   void SizeColumns();
   // Row numbers in input order, grouped by lane.
   std::vector<uint32_t> GroupByLane();

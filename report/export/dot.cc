@@ -50,12 +50,10 @@ void AddLane(std::string& out, const Graph& graph, LaneId lane, const std::vecto
     if (!chosen[t.index()]) continue;
     const Task& task = graph.task(t);
     std::string_view name = graph.TaskName(t);
-    std::string label = fmt::format(
-        "{}\\n{}", CutMiddle(Printable(name.empty() ? Name(task.kind) : name), kNameWidth),
-        FormatTime(task.duration));
-    // Quoted() would escape the line break of the label.
-    std::string quoted = Quoted(label.substr(0, label.find("\\n")));
-    quoted.insert(quoted.size() - 1, label.substr(label.find("\\n")));
+    std::string quoted =
+        Quoted(CutMiddle(Printable(name.empty() ? Name(task.kind) : name), kNameWidth));
+    // Behind the name, whose own backslashes are no line breaks.
+    quoted.insert(quoted.size() - 1, "\\n" + FormatTime(task.duration));
     body += fmt::format("    t{} [label={}];\n", t.value, quoted);
     if (previous.valid()) {
       body +=

@@ -133,17 +133,4 @@ std::string CutMiddle(std::string_view text, size_t width) {
   return fmt::format("{}...{}", text.substr(0, begin), text.substr(end));
 }
 
-std::string Printable(std::string_view text) {
-  std::string out(text);
-  for (size_t i = 0; i < out.size(); ++i) {
-    auto c = static_cast<unsigned char>(out[i]);
-    if (c < 0x20 || c == 0x7F) out[i] = '?';
-    // C1 controls (U+0080 to U+009F) start escape sequences on some terminals.
-    if (c == 0xC2 && i + 1 < out.size() && static_cast<unsigned char>(out[i + 1]) < 0xA0) {
-      out[i] = out[i + 1] = '?';
-    }
-  }
-  return out;
-}
-
 }  // namespace daydream

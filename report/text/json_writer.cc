@@ -6,30 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "report/text/escape.h"
 
 namespace daydream {
 namespace {
-
-// Length of the well-formed UTF-8 sequence at text[i], or 0 (Unicode standard, table 3-7).
-size_t Utf8Length(std::string_view text, size_t i) {
-  auto byte = [&](size_t k) -> unsigned {
-    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0u;
-  };
-  auto within = [](unsigned b, unsigned low, unsigned high) { return b >= low && b <= high; };
-  unsigned b = byte(0);
-  if (b < 0x80) return 1;
-  if (within(b, 0xC2, 0xDF)) return within(byte(1), 0x80, 0xBF) ? 2 : 0;
-  if (within(b, 0xE0, 0xEF)) {
-    unsigned low = b == 0xE0 ? 0xA0 : 0x80, high = b == 0xED ? 0x9F : 0xBF;
-    return within(byte(1), low, high) && within(byte(2), 0x80, 0xBF) ? 3 : 0;
-  }
-  if (within(b, 0xF0, 0xF4)) {
-    unsigned low = b == 0xF0 ? 0x90 : 0x80, high = b == 0xF4 ? 0x8F : 0xBF;
-    bool tail = within(byte(2), 0x80, 0xBF) && within(byte(3), 0x80, 0xBF);
-    return within(byte(1), low, high) && tail ? 4 : 0;
-  }
-  return 0;
-}
 
 std::string_view ShortEscape(char c) {
   switch (c) {
@@ -52,6 +32,17 @@ std::string_view ShortEscape(char c) {
   }
 }
 
+// "\u202e"; beyond the first plane a pair of surrogates (RFC 8259, section 7).
+void AppendEscape(char32_t character, std::string& out) {
+  const auto code = static_cast<uint32_t>(character);
+  if (code < 0x10000) {
+    out += fmt::format("\\u{:04x}", code);
+  } else {
+    const uint32_t rest = code - 0x10000;
+    out += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + (rest >> 10), 0xdc00 + (rest & 0x3ff));
+  }
+}
+
 }  // namespace
 
 std::string JsonString(std::string_view text) {
@@ -63,7 +54,12 @@ std::string JsonString(std::string_view text) {
       out += "\\ufffd";
       ++i;
     } else if (length > 1) {
-      out += text.substr(i, length);
+      const char32_t character = DecodeUtf8(text, i, length);
+      if (IsHidden(character)) {
+        AppendEscape(character, out);
+      } else {
+        out += text.substr(i, length);
+      }
       i += length;
     } else {
       std::string_view escape = ShortEscape(c);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "report/text/escape.h"
 #include "report/text/format.h"
 
 namespace daydream {
@@ -19,15 +20,6 @@ std::string Pad(std::string_view text, size_t width, Align align) {
 }
 
 void TrimRight(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
-
-std::string MarkdownCell(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '|') out += '\\';
-    out += c == '\n' ? ' ' : c;
-  }
-  return out;
-}
 
 }  // namespace
 
@@ -125,26 +117,16 @@ std::string Table::Text(const TableStyle& style) const {
 std::string Table::Markdown() const {
   std::string out = "|", marks = "|";
   for (const Column& c : columns_) {
-    out += " " + MarkdownCell(c.header) + " |";
+    out += " " + MarkdownText(c.header) + " |";
     marks += c.align == Align::kLeft ? " --- |" : " ---: |";
   }
   out += "\n" + marks + "\n";
   for (const Row& row : rows_) {
     out += "|";
-    for (const std::string& cell : row.cells) out += " " + MarkdownCell(cell) + " |";
+    for (const std::string& cell : row.cells) out += " " + MarkdownText(cell) + " |";
     out += "\n";
   }
   return out;
-}
-
-std::string CsvField(std::string_view text) {
-  if (text.find_first_of(",\"\n\r") == std::string_view::npos) return std::string(text);
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
 }
 
 std::string Table::Csv() const {

@@ -36,8 +36,8 @@ class Table {
   // Two spaces between columns. When the terminal is narrow, spare columns are left out (a line
   // below says which), then the widest left-aligned columns are cut.
   std::string Text(const TableStyle& style = {}) const;
+  // Cells as report/text/escape.h makes them safe in Markdown and CSV (RFC 4180, "\n" line ends).
   std::string Markdown() const;
-  // RFC 4180 with "\n" line ends; headers as they are.
   std::string Csv() const;
 
  private:
@@ -54,8 +54,9 @@ class Table {
   bool rule_pending_ = false;
 };
 
-// One CSV field, quoted when it has to be. A leading =, +, -, @ of text that is no number is
-// kept as it is: the file is for programs.
+// One CSV field without hidden characters (report/text/escape.h), quoted when it has to be.
+// Spreadsheets take what begins with = + - @ for a formula: such text gets an apostrophe in front
+// unless it is a number, which may have a unit (owasp.org/www-community/attacks/CSV_Injection).
 std::string CsvField(std::string_view text);
 
 }  // namespace daydream

@@ -87,7 +87,7 @@ TEST(Format, NamesFromTheInputCannotControlTheTerminal) {
   EXPECT_EQ(Printable("a\033[31mb\nc"), "a?[31mb?c");
   EXPECT_EQ(Printable("\xC2\x9B"
                       "x"),
-            "??x");
+            "?x");
 }
 
 TEST(Format, CutMiddleKeepsWholeCharacters) {

@@ -162,5 +162,19 @@ TEST_F(ByteSourceTest, ABombIsRefusedLongBeforeItIsUnpacked) {
   EXPECT_LT(bytes, size_t{80} << 20);
 }
 
+TEST_F(ByteSourceTest, AFileThatShrinksWhileItIsReadIsAnError) {
+  const std::string text = LongText();
+  for (const std::string& bytes : {text, Gzip(text)}) {
+    const std::string path = Write("shrinks", bytes);
+    auto source = OpenFile(path, kNoLimit);
+    ASSERT_TRUE(source.ok());
+    ASSERT_TRUE((*source)->Next().ok());
+    std::filesystem::resize_file(path, 5000);
+    absl::Status end;
+    ReadAll(**source, &end);
+    EXPECT_EQ(DiagnosticOf(end).code, "E0213") << end;
+  }
+}
+
 }  // namespace
 }  // namespace daydream

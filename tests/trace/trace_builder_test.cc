@@ -103,6 +103,66 @@ TEST(TraceBuilder, TooManyLanesAreRefused) {
   EXPECT_EQ(DiagnosticOf(trace.status()).code, "E0212");
 }
 
+constexpr int64_t kSecond = 1'000'000'000, kDay = 86'400 * kSecond;
+
+// 200 events of 1 us in 200 us, and others of 1 us at `far`, added among the first.
+absl::StatusOr<std::shared_ptr<const Trace>> WithFarEvents(const std::vector<int64_t>& far) {
+  TraceBuilder builder;
+  const LaneId lane = builder.AddLane(LaneKind::kThread, 1, 1, -1);
+  auto add = [&](int64_t at, const std::string& name) {
+    builder.AddEvent(At(lane, at, 1000, builder.names().Intern(name)));
+  };
+  add(0, "0");
+  for (int64_t at : far) add(at, "far");
+  for (int i = 1; i < 200; ++i) add(1000 * i, std::to_string(i));
+  // The last reads what the second last and the first far one have written.
+  const auto last = static_cast<uint32_t>(builder.events() - 1);
+  builder.AddDependency(last - 1, last);
+  builder.AddDependency(1, last);
+  return builder.Build();
+}
+
+TEST(TraceBuilder, FewEventsFarFromAllOthersAreLeftOutAndCounted) {
+  for (int64_t far : {2 * 60 * kSecond, kDay, 30 * 365 * kDay, -kDay}) {
+    const auto built = WithFarEvents({far, far + 5});
+    ASSERT_TRUE(built.ok()) << built.status();
+    const Trace& t = **built;
+    ASSERT_EQ(t.rows(), 200u) << far;
+    ASSERT_EQ(t.provenance.counts.size(), 1u);
+    EXPECT_EQ(t.provenance.counts[0].count, 2u);
+    EXPECT_TRUE(t.provenance.counts[0].loss);
+    EXPECT_NE(t.provenance.counts[0].reason.find("'far'"), std::string::npos);
+    EXPECT_EQ(t.End(199).ns, 200'000);
+    // Who reads from whom is asked of events, not of places.
+    ASSERT_EQ(t.dependencies.size(), 1u);
+    EXPECT_EQ(t.EventName(t.dependencies[0].producer), "198");
+    EXPECT_EQ(t.EventName(t.dependencies[0].consumer), "199");
+  }
+}
+
+TEST(TraceBuilder, EventsOfAnotherWindowStay) {
+  std::vector<int64_t> window;
+  for (int64_t i = 0; i < 100; ++i) window.push_back(10 * 60 * kSecond + i * 1000);
+  const auto built = WithFarEvents(window);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ((*built)->rows(), 300u);
+  EXPECT_TRUE((*built)->provenance.counts.empty());
+  for (int64_t& at : window) at += 2 * kDay;
+  EXPECT_EQ(DiagnosticOf(WithFarEvents(window).status()).code, "E0214");
+}
+
+TEST(TraceBuilder, ASecondAndALongRecordingAreNotFar) {
+  EXPECT_EQ((*WithFarEvents({30 * kSecond}))->rows(), 201u);
+  TraceBuilder builder;
+  const LaneId lane = builder.AddLane(LaneKind::kThread, 1, 1, -1);
+  for (int64_t hour = 0; hour < 72; ++hour) {
+    builder.AddEvent(At(lane, hour * 3600 * kSecond, 1000, builder.names().Intern("hourly")));
+  }
+  const auto built = builder.Build();
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ((*built)->rows(), 72u);
+}
+
 TEST(StringPool, GivesEqualTextsOneId) {
   StringPool pool;
   EXPECT_EQ(pool.Intern("").value, 0u);

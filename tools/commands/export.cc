@@ -93,7 +93,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                        .fix = "drop --opt, or --to perfetto"});
   }
   DD_ASSIGN_OR_RETURN(std::string bytes, Export(kind, args, session));
-  DD_RETURN_IF_ERROR(session.WriteResult(args, bytes));
+  DD_RETURN_IF_ERROR(session.WriteBytes(args, bytes));
   return Exit::kOk;
 }
 

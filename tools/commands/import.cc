@@ -60,7 +60,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (output.empty()) output = DefaultOutput(input == "-" ? "stdin" : input);
   DD_ASSIGN_OR_RETURN(std::string bytes, SerializeDdtrace(*trace));
   if (output == "-") {
-    DD_RETURN_IF_ERROR(session.WriteResult(args, bytes));
+    DD_RETURN_IF_ERROR(session.WriteBytes(args, bytes));
   } else {
     DD_RETURN_IF_ERROR(WriteFile(output, bytes, args.Has("--force-overwrite")));
   }

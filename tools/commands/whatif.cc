@@ -214,7 +214,7 @@ absl::Status Learn(const Args& args, Session& session, const std::vector<Applica
                  .measured = score.measured,
                  .source = score.file};
   const std::string file(args.Get("--learn"));
-  DD_RETURN_IF_ERROR(AppendLearned(file, row));
+  DD_RETURN_IF_ERROR(AppendLearned(file, row, session));
   session.Note(fmt::format("kept in {}; use it with --learned {}", file, file));
   return absl::OkStatus();
 }
@@ -309,7 +309,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
   std::vector<LearnedRow> learned;
   if (args.Has("--learned")) {
-    DD_ASSIGN_OR_RETURN(learned, ReadLearned(std::string(args.Get("--learned"))));
+    DD_ASSIGN_OR_RETURN(learned, ReadLearned(std::string(args.Get("--learned")), session));
   }
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));

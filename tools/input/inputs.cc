@@ -1,10 +1,11 @@
 #include "tools/input/inputs.h"
 
 #include <cmath>
-#include <future>
 #include <utility>
 
+#include "report/parallel.h"
 #include "report/text/format.h"
+#include "tools/memory.h"
 
 namespace daydream {
 namespace {
@@ -17,11 +18,13 @@ constexpr double kReplayWarning = 0.03;
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
+  WarnAboutMemory(*in.trace, session);
   session.Progress("building the graph", -1);
-  auto blind = std::async(session.jobs() > 1 ? std::launch::async : std::launch::deferred,
-                          [&] { return BuildFor(in.trace, args, {.lags = Lags::kTypical}); });
-  auto built = BuildFor(in.trace, args);
-  auto typical = blind.get();
+  absl::StatusOr<BuiltGraph> built, typical;
+  ForEachParallel(2, session.jobs(), [&](size_t i) {
+    if (i == 0) built = BuildFor(in.trace, args);
+    if (i == 1) typical = BuildFor(in.trace, args, {.lags = Lags::kTypical});
+  });
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
   DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, typical.ok() ? &*typical : nullptr));

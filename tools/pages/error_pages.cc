@@ -40,13 +40,25 @@ and the words of docs/glossary.md; `daydream explain` alone lists them.)"},
      "--learn and --learned work on a text file whose first line is 'daydream-learned 1'. Each\n"
      "further line has six fields between tabs: optimizations, GPU, and in ns per step the\n"
      "recorded step, the predicted and the measured one; at last the measured file. The message\n"
-     "names the line that cannot be read. Nothing is appended to a file with such a line."},
+     "names the line that cannot be read. Nothing is appended to a file with such a line. Only a "
+     "last line\n"
+     "that was cut off, because its writer was killed or the disk was full, is left out with a\n"
+     "warning, and removed when the next one is appended. A link is not written through."},
     {"E0111", "these optimizations exclude each other",
      R"(Two optimizations of one --opt say something different about the same work, so that the
 result would depend on which came first, or count a gain twice. A switch that is there
 twice is refused as well. Some exclude each other in one order only, such as offload,amp:
 what offload copies would stay as wide as before. The message has the reason. Turn them
 round, or give each an --opt of its own to compare them.)"},
+    {"E0120", "there is not enough memory",
+     R"(The machine, its control group or `ulimit -v` gives no more memory; the exit code is 7. The
+message says what was being done, what is free and about how much is needed. Fewer steps
+(--steps), one rank (--rank), fewer threads (-j1) or a larger machine help. As a warning: the
+graph needs more than is free now, and the system may end the program without a word.)"},
+    {"E0121", "the system gives no more threads",
+     R"(Fewer threads than --jobs do the same work; this error comes only when none can be made
+where one is needed, or another thing that the system counts is used up. The exit code is 7.
+`ulimit -u` shows the limit.)"},
     {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
     {"E0202", "this is a directory, not a trace",
      "One trace is one file. Commands that read a trace take a folder for the traces of one run;\n"
@@ -79,6 +91,14 @@ left, but record again before trusting a prediction.)"},
      "prof.export_chrome_trace(...) after the profiler has stopped."},
     {"E0212", "this trace is too large",
      "A trace holds 2^31 events on 2^16 lanes. Record fewer steps."},
+    {"E0213", "the file became shorter while it was read",
+     R"(Another program cuts or rewrites the file: a copy that is not done, a profiler that begins
+anew. What was read of it is no trace. Wait until the file is whole, and try again.)"},
+    {"E0214", "the times do not belong together",
+     R"(Many events lie a day or more from the others, so that no step can hold both: the file is
+damaged, or times of two clocks are in it. Few such events (one in a hundred, or one alone, more
+than a minute and ten times the rest away) are left out and counted instead, with warning W0203
+that names one of them.)"},
     {"E0220", "this is not a .ddtrace file",
      "It was to be read as one, but does not begin like one. Leave --from away."},
     {"E0221", "this .ddtrace file has a format that this program cannot read",
@@ -128,6 +148,9 @@ or a class is refused, as loading it would run code.)"},
      "Dependencies made from the recorded times form cycles: something ends before it begins,\n"
      "seen from elsewhere in the file. A few are dropped and reported; this file has too many.\n"
      "It is damaged, or clocks of host and GPU do not belong together. Record again."},
+    {"E0305", "the recorded times cannot be",
+     R"(Durations and distances add up to more than 36 years, or a time is negative where none can
+be, and no importer could tell which event is wrong. The file is damaged: record again.)"},
     {"E0401", "this optimization file cannot be read",
      R"(It is missing, larger than 256 KiB, or no text in UTF-8. `daydream opt new NAME` prints a
 file to start from.)"},
@@ -291,7 +314,8 @@ torch.profiler.schedule(wait=5, warmup=3, active=5), or daydream trace --warmup 
 than a million, batches of less than one example, and models without layers, are refused.)"},
     {"E0617", "this makes too large a graph",
      R"(Passes and layers that are repeated are played task by task. More than ten million tasks are
-refused; the time of one more shows with few repetitions already.)"},
+refused; the time of one more shows with few repetitions already. So are changes that make the
+durations of all tasks add up to more than 36 years.)"},
     {"E0618", "there is no such family of layers",
      "layers repeats layers whose names differ by a number: layers.0, layers.1, or\n"
      "DecoderLayer_0, DecoderLayer_1. The message lists those of this trace."},
@@ -315,9 +339,10 @@ PyTorch profiler writes with the ops of the CPU (ProfilerActivity.CPU).)"},
      "mixes units, or gives more than 100,000 scenarios. Ranges are 1..8, 1..16*2 and\n"
      "10GB/s..25GB/s+5GB/s, lists {bf16,fp16}."},
     {"E0702", "the journal belongs to another sweep",
-     R"(The file of --journal was begun with another trace, other optimizations, steps or values, or
-by another version of the program. Its rows do not answer this question. Name another file,
-or remove this one.)"},
+     R"(The file of --journal was begun with another trace, other optimizations, flags or values,
+with another content of a file that takes part (the description of a GPU, a file of options), or
+by another build of the program. Its rows do not answer this question. Name another file, or
+remove this one.)"},
     {"E0703", "a journal cannot be used",
      R"(The file is no journal of a sweep, is damaged before its last line, cannot be written, or
 another process is writing it. A last line that was cut off is no damage: it is dropped, and
@@ -332,6 +357,15 @@ is 4: run the missing shards with the same journals and merge again.)"},
      R"(The program was started by mpirun or srun as one of several ranks, but does not know MPI, so
 every rank would do all the work. Where the MPI headers were there when it was built, there is
 a program daydream-mpi beside it; --shard I/N works without.)"},
+    {"E0707", "the ranks are not about to do the same",
+     R"(Each rank of `mpirun daydream-mpi sweep` reads the files of its own host. Before any work
+they compare what their rows hang on: the program with its version, the content of the trace and
+of all other files, and the flags. The message names the rank and the host that differs, or that
+could not begin, and why. Nothing was written.)"},
+    {"E0708", "a file was changed while the sweep ran",
+     R"(The description of a GPU or another file that a scenario names is another one than when the
+sweep began, so rows before and after it would not belong together. A journal keeps those from
+before.)"},
     {"E0710", "bad --budget",
      R"(A budget of `advise` is 'effort<=20 lines', risk=WORD (only options whose risks are this) or
 'risk!=WORD' (none whose risks hold this). A word, number, variable or command to change

@@ -1,5 +1,7 @@
-// A file that appears whole or not at all: written under a temporary name beside its place,
-// synced, then renamed.
+// The one way in which results become files: a file appears whole or not at all. The bytes go to a
+// file without a name (or, where the file system has none, a name that nobody has) in the same
+// folder, are synced, and then get the name. A process that is killed at any point leaves what was
+// there before.
 #pragma once
 
 #include <string>
@@ -11,23 +13,35 @@ namespace daydream {
 
 class AtomicFile {
  public:
-  // Fails with AlreadyExists when there is something at `path` and `overwrite` is false.
+  // Fails with AlreadyExists when there is something at `path` and `overwrite` is false. A link is
+  // never followed: it is replaced itself. Devices and pipes cannot be replaced and are written as
+  // they are. What is replaced hands on its permissions.
   static absl::StatusOr<AtomicFile> Create(const std::string& path, bool overwrite);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
-  // Removes the temporary file unless Commit() succeeded.
+  // Leaves nothing behind unless Commit() succeeded.
   ~AtomicFile();
 
   absl::Status Append(std::string_view bytes);
   absl::Status Commit();
 
+  // What the handler of a signal has to unlink before Commit() is done; that there is no such file
+  // is no error. Empty for devices.
+  const std::string& temporary() const { return temporary_; }
+
  private:
-  AtomicFile(int fd, std::string path, std::string temporary, bool overwrite);
-  absl::Status Failure(std::string_view doing) const;
+  AtomicFile() = default;
+  absl::Status Failure(std::string_view doing, int error) const;
+  absl::Status Open(const std::string& folder);
+  absl::Status GiveName();
+  void SyncFolder() const;
 
   int fd_ = -1;
   std::string path_, temporary_;
   bool overwrite_ = false;
+  bool device_ = false;  // `path_` itself is open
+  bool named_ = false;   // there is a file `temporary_`
+  int mode_ = -1;        // permissions to keep; -1: those of a new file
 };
 
 }  // namespace daydream

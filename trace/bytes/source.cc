@@ -1,7 +1,6 @@
 #include "trace/bytes/source.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,7 +59,7 @@ class MemorySource : public ChunkedSource {
  public:
   MemorySource(std::string_view bytes, std::string name, int64_t limit)
       : ChunkedSource(std::move(name), limit), bytes_(bytes) {}
-  std::string_view Mapped() const override { return bytes_; }
+  std::string_view InMemory() const override { return bytes_; }
   int64_t consumed() const override { return static_cast<int64_t>(done_); }
   int64_t total() const override { return static_cast<int64_t>(bytes_.size()); }
 
@@ -70,62 +69,61 @@ class MemorySource : public ChunkedSource {
     done_ += chunk.size();
     return chunk;
   }
+
+ private:
   const std::string_view bytes_;
   size_t done_ = 0;
 };
 
-// A mapped file. Pages already read are given back, so that they do not count as ours.
-class MappedSource : public MemorySource {
+absl::Status BecameShorter(const std::string& name, int64_t had, int64_t has) {
+  // Not DataLoss: what was read of a file that somebody is changing is worth nothing.
+  return MakeStatus(absl::StatusCode::kAborted,
+                    {.code = "E0213",
+                     .what = "this file became shorter while it was read",
+                     .where = name,
+                     .why = fmt::format("it had {} bytes and ended after {}", had, has),
+                     .effect = "nothing is predicted from a part of it",
+                     .fix = "wait until whatever writes the file is done, and try again"});
+}
+
+// A file or a pipe, read in chunks. Not mapped: a mapped file that somebody cuts ends the process.
+class StreamSource : public ChunkedSource {
  public:
-  MappedSource(std::string_view bytes, std::string path, int64_t limit)
-      : MemorySource(bytes, BaseName(path), limit), path_(std::move(path)) {
-    madvise(base(), bytes_.size(), MADV_SEQUENTIAL);
+  // `path`: of a file; "" for what cannot be opened again. `total`: its bytes when it was opened;
+  // -1 for a pipe.
+  StreamSource(FileDescriptor fd, std::string name, int64_t limit, std::string path = "",
+               int64_t total = -1)
+      : ChunkedSource(std::move(name), limit),
+        fd_(std::move(fd)),
+        path_(std::move(path)),
+        total_(total),
+        buffer_(std::make_unique_for_overwrite<char[]>(kChunkBytes)) {
+    if (total_ > 0) posix_fadvise(fd_.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
   }
-  ~MappedSource() override { munmap(base(), bytes_.size()); }
+  int64_t consumed() const override { return consumed_; }
+  int64_t total() const override { return total_; }
   std::string Path() const override { return path_; }
 
  protected:
   absl::StatusOr<std::string_view> Produce() override {
-    constexpr size_t kReleaseBytes = size_t{8} << 20;
-    if (done_ - released_ >= kReleaseBytes) {
-      size_t bytes = (done_ - released_) & ~(kReleaseBytes - 1);
-      madvise(base() + released_, bytes, MADV_DONTNEED);
-      released_ += bytes;
-    }
-    return MemorySource::Produce();
-  }
-
- private:
-  char* base() const { return const_cast<char*>(bytes_.data()); }
-  const std::string path_;
-  size_t released_ = 0;
-};
-
-// A pipe, a terminal or another file that cannot be mapped.
-class StreamSource : public ChunkedSource {
- public:
-  StreamSource(FileDescriptor fd, std::string name, int64_t limit)
-      : ChunkedSource(std::move(name), limit), fd_(std::move(fd)), buffer_(kChunkBytes, '\0') {}
-  int64_t consumed() const override { return consumed_; }
-  int64_t total() const override { return -1; }
-
- protected:
-  absl::StatusOr<std::string_view> Produce() override {
     size_t filled = 0;
-    while (filled < buffer_.size()) {
-      ssize_t n = read(fd_.get(), buffer_.data() + filled, buffer_.size() - filled);
+    while (filled < kChunkBytes) {
+      ssize_t n = read(fd_.get(), buffer_.get() + filled, kChunkBytes - filled);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return CannotRead(name_, errno);
       if (n == 0) break;
       filled += static_cast<size_t>(n);
     }
     consumed_ += static_cast<int64_t>(filled);
-    return std::string_view(buffer_.data(), filled);
+    if (filled == 0 && consumed_ < total_) return BecameShorter(name_, total_, consumed_);
+    return std::string_view(buffer_.get(), filled);
   }
 
  private:
   FileDescriptor fd_;
-  std::string buffer_;
+  const std::string path_;
+  const int64_t total_;
+  std::unique_ptr<char[]> buffer_;
   int64_t consumed_ = 0;
 };
 
@@ -180,16 +178,10 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenPlain(const std::string& path, i
                        .why = "one file is one process" + TracesIn(path),
                        .fix = "name a file in it: a trace of one rank"});
   }
-  auto bytes = static_cast<size_t>(info.st_size);
-  if (!S_ISREG(info.st_mode) || bytes == 0) {
+  if (!S_ISREG(info.st_mode) || info.st_size == 0) {
     return std::make_unique<StreamSource>(std::move(fd), BaseName(path), limit);
   }
-  void* memory = mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd.get(), 0);
-  if (memory == MAP_FAILED) {
-    return std::make_unique<StreamSource>(std::move(fd), BaseName(path), limit);
-  }
-  return std::make_unique<MappedSource>(std::string_view(static_cast<char*>(memory), bytes), path,
-                                        limit);
+  return std::make_unique<StreamSource>(std::move(fd), BaseName(path), limit, path, info.st_size);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A stream of uncompressed bytes, whatever the file was packed with: plain, gzip or zstd, from a
-// mapped file, a pipe or memory. Never holds more than a few chunks.
+// file, a pipe or memory. Never holds more than a few chunks.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ class ByteSource {
   // The first bytes without consuming them (at least 4 KiB unless the input is shorter).
   virtual absl::StatusOr<std::string_view> Peek() = 0;
 
-  // The whole input when it is uncompressed and mapped or in memory; empty otherwise. A reader
-  // that can jump (our own format) uses it; others use Next().
-  virtual std::string_view Mapped() const { return {}; }
+  // The whole input when it is uncompressed and in memory; empty otherwise. A reader that can jump
+  // (our own format) uses it; others use Next().
+  virtual std::string_view InMemory() const { return {}; }
 
   // Where the input lies, when it is an uncompressed file; empty otherwise. For libraries that open
   // files themselves.
@@ -41,7 +41,8 @@ class ByteSource {
 };
 
 // Opens a file ("-" = standard input). Errors say what the path is: missing, a directory,
-// unreadable, empty. `limit` bounds the uncompressed bytes.
+// unreadable, empty. `limit` bounds the uncompressed bytes. A file that ends before the size that
+// it had when it was opened fails with E0213 there.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path, int64_t limit);
 // Reads `bytes`, which must outlive the source.
 std::unique_ptr<ByteSource> OpenBytes(std::string_view bytes, std::string name, int64_t limit);

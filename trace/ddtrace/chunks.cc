@@ -5,20 +5,21 @@
 namespace daydream {
 namespace {
 
-// Consumed bytes are dropped from the buffer in steps of this size.
+// Consumed bytes are dropped from the buffer when they are this many, and half of it: what is moved
+// each time is never more than what was consumed.
 constexpr size_t kDropSize = 1 << 20;
 
 }  // namespace
 
 DdtraceChunks::DdtraceChunks(ByteSource& source) : source_(source) {
-  window_ = source.Mapped();
+  window_ = source.InMemory();
   at_end_ = !window_.empty();
 }
 
 absl::StatusOr<bool> DdtraceChunks::Ensure(size_t n) {
   if (window_.size() - pos_ >= n) return true;
   // Bytes before pos_ are kept until now because Reject() may step back into the last chunk.
-  if (!at_end_ && pos_ >= kDropSize) {
+  if (!at_end_ && pos_ >= std::max(kDropSize, buffer_.size() / 2)) {
     const size_t drop = pos_ - chunk_size_;
     buffer_.erase(0, drop);
     base_ += static_cast<int64_t>(drop);

@@ -1,4 +1,4 @@
-// Walks the chunks of a .ddtrace file, mapped or streamed, and finds the next one again after
+// Walks the chunks of a .ddtrace file, in memory or streamed, and finds the next one again after
 // damage.
 #pragma once
 

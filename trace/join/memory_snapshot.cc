@@ -14,7 +14,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr int64_t kMostBytes = int64_t{4} << 30;
+constexpr int64_t kMostSnapshotBytes = int64_t{4} << 30;
 constexpr int64_t kMostMemory = int64_t{1} << 44;  // of one entry
 constexpr int64_t kLatestUs = int64_t{1} << 51;    // 71 years
 
@@ -30,7 +30,7 @@ absl::Status NoSnapshot(const std::string& path, std::string why) {
 }
 
 absl::StatusOr<std::string> ReadAll(const std::string& path) {
-  DD_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenFile(path, kMostBytes));
+  DD_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenFile(path, kMostSnapshotBytes));
   std::string bytes;
   for (;;) {
     DD_ASSIGN_OR_RETURN(std::string_view chunk, source->Next());

@@ -43,6 +43,13 @@ absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
   edit.Finish();
   if (absl::Status valid = ValidateButCycles(graph); !valid.ok()) {
     Diagnostic d = DiagnosticOf(valid);
+    if (!FitsReplay(graph).ok()) {
+      d.code = "E0617";
+      d.what = fmt::format("{}: {}", application.params.spelled(), d.what);
+      d.effect = "no replay of that has a meaning";
+      d.fix = "a smaller value";
+      return MakeStatus(absl::StatusCode::kFailedPrecondition, std::move(d));
+    }
     d.code = "E0901";
     d.what = fmt::format("{} left the graph in a state that cannot be replayed: {}", transform.name,
                          d.what);

@@ -1,0 +1,177 @@
+// Every file that the program writes: whatever fails while it is written, the file is what it was
+// before or what it should become, and nothing else is left. tests/faults makes calls fail.
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "tests/tools/cli_fixture.h"
+#include "tests/tools/small_trace.h"
+
+namespace daydream {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AnyOf;
+using testing::HasSubstr;
+
+struct Writer {
+  const char* name;     // for messages
+  const char* command;  // %T is the trace, %F the file
+  bool whole;           // replaced as a whole; otherwise lines are added
+};
+
+constexpr Writer kWriters[] = {
+    {"result", "summary %T -f -o %F", true},
+    {"sweep result", "sweep %T --no-interval --opt 'prefetch(1..3)' -f --format csv -o %F", true},
+    {"timeline", "whatif %T --no-interval --opt free-gpu -f --timeline %F.json", true},
+    {"import", "import %T -f -o %F", true},
+    {"export", "export %T --to csv -f -o %F", true},
+    {"option file", "opt new mine -f -o %F", true},
+    {"journal", "sweep %T --no-interval --opt 'prefetch(1..3)' --journal %F -j1", false},
+    {"learned", "whatif %T --no-interval --opt 'speedup(kind:gpu,2)' --measured %M --learn %F",
+     false},
+};
+
+class Files : public CliFixture {
+ protected:
+  void SetUp() override {
+    CliFixture::SetUp();
+    if (IsSkipped()) return;
+    Write("trace.json", SmallTrace());
+    Write("after.json", SmallTrace());
+    fs::create_directory(Path("results"));
+  }
+  std::string Command(const Writer& w, const std::string& file) const {
+    std::string command = w.command;
+    for (const auto& [mark, text] : {std::pair<std::string, std::string>{"%T", Path("trace.json")},
+                                     {"%M", Path("after.json")},
+                                     {"%F", file}}) {
+      for (size_t at; (at = command.find(mark)) != std::string::npos;) {
+        command.replace(at, mark.size(), text);
+      }
+    }
+    return command;
+  }
+  // The file itself: --timeline has an ending.
+  static std::string Target(const Writer& w, const std::string& file) {
+    return std::string(w.command).find("%F.json") != std::string::npos ? file + ".json" : file;
+  }
+  std::set<std::string> In(const std::string& folder) const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+};
+
+TEST_F(Files, NothingHalfIsLeftWhereverTheDiskFillsUpOrTheProgramIsKilled) {
+  const std::string faults = DAYDREAM_BINARY_DIR "/tests/faults/faults.so";
+  if (access(faults.c_str(), R_OK) != 0) GTEST_SKIP() << "not built: " << faults;
+  for (const Writer& w : kWriters) {
+    const std::string file = Path("results/result"), target = Target(w, file);
+    auto run = [&](const std::string& fault) {
+      return Run(Command(w, file),
+                 fmt::format("LD_PRELOAD={} DAYDREAM_FAULT_COUNT={} DAYDREAM_FAULT={}", faults,
+                             Path("count"), fault));
+    };
+    auto clean = [&] {
+      fs::remove_all(Path("results"));
+      fs::create_directory(Path("results"));
+    };
+    clean();
+    const CliResult good = run("0");
+    ASSERT_THAT(good.exit, AnyOf(0, 4)) << w.name << good.err;
+    const std::string whole = ReadAll(target);
+    ASSERT_FALSE(whole.empty()) << w.name;
+    const int calls = std::atoi(ReadAll(Path("count")).c_str());
+    ASSERT_GE(calls, 2) << w.name << ": nothing is counted";
+    for (int call = 1; call <= calls; ++call) {
+      for (const char* what : {"ENOSPC", "EIO", "EACCES", "short", "kill"}) {
+        clean();
+        const std::string before = w.whole ? "what was there before\n" : "";
+        if (w.whole) std::ofstream(target) << before;
+        const CliResult r = run(fmt::format("{}:{}", call, what));
+        const std::string place = fmt::format("{}, call {} of {}: {}\n", w.name, call, calls, what);
+        const std::string after = fs::exists(target) ? ReadAll(target) : "";
+        if (w.whole) {
+          EXPECT_THAT(after, AnyOf(before, whole)) << place << r.err;
+        } else {
+          EXPECT_TRUE(whole.starts_with(after)) << place << r.err;
+        }
+        // A file that a kill left between two names is the only thing that may be there, too.
+        const size_t most = std::string(what) == "kill" ? 2 : 1;
+        EXPECT_LE(In(Path("results")).size(), most) << place;
+        if (std::string(what) == "kill") continue;
+        EXPECT_GE(r.exit, 0) << place << r.err;
+        EXPECT_TRUE((r.exit != 0 && r.exit != 4) || after == whole) << place << after;
+        // And the next time it works.
+        if (w.whole) continue;
+        EXPECT_THAT(run("0").exit, AnyOf(0, 4)) << place;
+        EXPECT_TRUE(ReadAll(target).starts_with(whole)) << place;
+      }
+    }
+  }
+}
+
+TEST_F(Files, ALinkIsNeverWrittenThrough) {
+  for (const Writer& w : kWriters) {
+    const std::string file = Path("results/result"), target = Target(w, file);
+    fs::remove_all(Path("results"));
+    fs::create_directory(Path("results"));
+    Write("precious", "precious\n");
+    fs::create_symlink(Path("precious"), target);
+    const CliResult r = Run(Command(w, file));
+    EXPECT_EQ(ReadAll(Path("precious")), "precious\n") << w.name;
+    if (w.whole) {
+      EXPECT_THAT(r.exit, AnyOf(0, 4)) << w.name << r.err;
+      EXPECT_FALSE(fs::is_symlink(target)) << w.name;
+    } else {
+      EXPECT_NE(r.exit, 0) << w.name;
+      EXPECT_THAT(r.err, HasSubstr("is a link")) << w.name;
+    }
+  }
+}
+
+TEST_F(Files, AFolderThatCannotBeWrittenIsAnError) {
+  // /proc is read-only for everybody, root included.
+  for (const Writer& w : kWriters) {
+    const CliResult r = Run(Command(w, "/proc/daydream"));
+    EXPECT_THAT(r.exit, AnyOf(1, 2)) << w.name << r.err;
+    EXPECT_THAT(r.err, HasSubstr("error[E0")) << w.name;
+  }
+}
+
+TEST_F(Files, WhatIsReplacedKeepsItsPermissions) {
+  const std::string file = Path("results/result");
+  Run("summary " + Path("trace.json") + " -o " + file);
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(Run("summary " + Path("trace.json") + " -f -o " + file).exit, 0);
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST_F(Files, AHalfLineOfALearnedFileIsLeftOutAndRemoved) {
+  const std::string learn = "whatif " + Path("trace.json") +
+                            " --opt 'speedup(kind:gpu,2)' --measured " + Path("after.json") +
+                            " --learn " + Path("results/learned");
+  ASSERT_THAT(Run(learn).exit, AnyOf(0, 4));
+  const std::string whole = ReadAll(Path("results/learned"));
+  for (size_t cut = 1; cut < whole.size(); cut += 7) {
+    Write("results/learned", whole.substr(0, cut));
+    const CliResult r = Run(learn);
+    EXPECT_THAT(r.exit, AnyOf(0, 4)) << cut << r.err;
+    EXPECT_TRUE(ReadAll(Path("results/learned")).ends_with("\n"));
+    const std::string use = "whatif " + Path("trace.json") + " --opt free-gpu --learned ";
+    EXPECT_THAT(Run(use + Path("results/learned")).exit, AnyOf(0, 4));
+  }
+  // In the middle a half line is damage.
+  Write("results/learned", whole + "fuse\tA100\n" + whole.substr(whole.find('\n') + 1));
+  const CliResult r = Run(learn);
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("error[E0110]"));
+}
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,150 @@
+// Times that cannot be and machines that have too little: both are said, and neither becomes a
+// number.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli_fixture.h"
+#include "tests/tools/small_trace.h"
+
+namespace daydream {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr double kHour = 3.6e9, kDay = 24 * kHour, kYear = 365 * kDay;  // in us
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+class Impossible : public CliFixture {
+ protected:
+  static std::string Kernel(double ts, double dur) {
+    return fmt::format(
+        R"({{"ph":"X","cat":"kernel","name":"stray","pid":0,"tid":7,"ts":{:.0f},"dur":{:.0f},)"
+        R"("args":{{"correlation":9999,"stream":7,"device":0}}}},)",
+        ts, dur);
+  }
+  double MeasuredMs(const std::string& file) const {
+    const CliResult r = Run("whatif " + Path(file) + " --opt free-gpu --format json");
+    EXPECT_EQ(r.exit, 0) << r.err;
+    if (!nlohmann::json::accept(r.out)) return -1;
+    return nlohmann::json::parse(r.out)["replay"]["measured_ms"].get<double>();
+  }
+};
+
+TEST_F(Impossible, OneEventFarAwayIsNamedAndLeftOut) {
+  const std::pair<double, double> strays[] = {
+      {kDay, 5}, {30 * kYear, 5}, {5 * kHour, 1}, {300, kDay}, {300, 30 * kYear}};
+  // Without marks the whole recording is one step: 86400 s, with one kernel a day away.
+  for (const bool marks : {true, false}) {
+    auto write = [&](const std::string& name, const std::string& text) {
+      Write(name, marks ? text : WithoutMarks(text));
+    };
+    write("good.json", SmallTrace());
+    const double good = MeasuredMs("good.json");
+    EXPECT_LT(good, 1);
+    for (const auto& [ts, dur] : strays) {
+      write("far.json", SmallTrace(6, Kernel(ts, dur)));
+      const CliResult r = Run("info --try " + Path("far.json"));
+      EXPECT_EQ(r.exit, 0) << r.err;
+      EXPECT_THAT(r.err, HasSubstr("warning[W0203]: 1 events far from all others")) << ts;
+      EXPECT_THAT(r.err, HasSubstr("'stray'"));
+      EXPECT_EQ(MeasuredMs("far.json"), good) << ts;
+    }
+  }
+}
+
+TEST_F(Impossible, EventsOfOtherWindowsStay) {
+  // Two windows of one recording, two minutes apart: both have steps.
+  std::string later;
+  for (int i = 0; i < 6; ++i) {
+    std::string events = StepEvents(i);
+    for (size_t at = 0; (at = events.find("\"ts\":", at)) != std::string::npos; at += 5) {
+      events.insert(at + 5, "120000");  // 120000 and three digits, in us, are two minutes
+    }
+    later += events;
+  }
+  Write("windows.json", SmallTrace(6, later));
+  const CliResult r = Run("info " + Path("windows.json"));
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.err, Not(HasSubstr("far from all others")));
+}
+
+TEST_F(Impossible, ManyEventsFarAwayAreRefused) {
+  std::string many;
+  for (int i = 0; i < 12; ++i) many += Kernel(10 * kYear + i, 1);
+  Write("many.json", SmallTrace(6, many));
+  const CliResult r = Run("whatif " + Path("many.json") + " --opt fuse");
+  EXPECT_EQ(r.exit, 3);
+  EXPECT_THAT(r.err, HasSubstr("error[E0214]: 12 of 48 events lie at least"));
+}
+
+TEST_F(Impossible, DurationsThatAddUpToCenturiesAreNoMistakeOfOurs) {
+  std::string all;
+  for (int i = 0; i < 40; ++i) all += Kernel(i * kYear, kYear);
+  Write("long.json", SmallTrace(1, all));
+  for (const char* command : {"info --try ", "whatif --opt fuse ", "summary "}) {
+    const CliResult r = Run(command + Path("long.json"));
+    EXPECT_THAT(r.exit, AnyOf(3, 4)) << r.err;
+    EXPECT_THAT(r.err, Not(HasSubstr("E0901")));
+  }
+  Write("good.json", SmallTrace());
+  const CliResult r = Run("whatif " + Path("good.json") + " --opt 'speedup(kind:gpu,1e-15)'");
+  EXPECT_THAT(r.err, Not(HasSubstr("E0901")));
+}
+
+TEST_F(Impossible, WithoutMemoryThereIsAnErrorAndExitCode7) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers reserve more than any limit of memory";
+  // From what the program needs to start up to what it needs for all.
+  std::string events;
+  for (int i = 0; i < 2000; ++i) events += StepEvents(i);
+  Write("big.json", SmallTrace(1, events));
+  bool seen = false;
+  CliResult last;
+  for (int mb = 24; mb <= 2000 && !(seen && last.exit == 0); mb += mb / 8) {
+    const std::string limit = fmt::format("ulimit -v {}; ", mb * 1024);
+    if (Shell(limit + DAYDREAM_BINARY " --version").exit != 0) continue;
+    last = Shell(limit + DAYDREAM_BINARY " whatif -j2 " + Path("big.json") + " --opt amp");
+    EXPECT_THAT(last.exit, AnyOf(0, 7)) << mb << last.err;
+    if (last.exit != 7) continue;
+    seen = true;
+    EXPECT_THAT(last.err, AnyOf(HasSubstr("error[E0120]"), HasSubstr("error[E0121]")));
+    EXPECT_EQ(last.out, "");
+  }
+  EXPECT_TRUE(seen);
+  EXPECT_EQ(last.exit, 0) << last.err;
+}
+
+TEST_F(Impossible, AGraphThatNeedsMoreThanIsFreeIsAnnounced) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers reserve more than any limit of memory";
+  std::string events;
+  for (int i = 0; i < 30000; ++i) events += StepEvents(i);
+  Write("big.json", SmallTrace(1, events));
+  const CliResult r = Shell("ulimit -v 300000; " DAYDREAM_BINARY " whatif -j1 " + Path("big.json") +
+                            " --opt fuse --no-interval");
+  EXPECT_THAT(r.exit, AnyOf(0, 7));
+  EXPECT_THAT(r.err, AnyOf(HasSubstr("warning[W0120]: 180,006 events need about"),
+                           HasSubstr("error[E0120]")));
+}
+
+TEST_F(Impossible, WithoutMoreThreadsFewerDoTheSameWork) {
+  const std::string faults = DAYDREAM_BINARY_DIR "/tests/faults/faults.so";
+  if (access(faults.c_str(), R_OK) != 0) GTEST_SKIP() << "not built: " << faults;
+  const std::string ask = std::string("sweep ") + kExampleTrace + " --opt 'prefetch(1..4)' -j4";
+  const CliResult all = Run(ask);
+  EXPECT_EQ(all.exit, 0) << all.err;
+  for (int made : {0, 1, 2}) {
+    const CliResult r =
+        Run(ask, fmt::format("LD_PRELOAD={} DAYDREAM_FAULT_THREADS={}", faults, made));
+    EXPECT_EQ(r.exit, 0) << r.err;
+    EXPECT_EQ(r.out, all.out) << made;
+  }
+}
+
+}  // namespace
+}  // namespace daydream

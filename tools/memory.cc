@@ -1,0 +1,103 @@
+#include "tools/memory.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+#include <string>
+#include <system_error>
+
+#include "report/text/format.h"
+
+namespace daydream {
+namespace {
+
+// Measured with `whatif` on a recording of 615,425 events, as the peak of resident memory less the
+// trace's own, for each event: 450 bytes for two graphs, 800 with a scenario on one thread, 1,000
+// with intervals on eight.
+constexpr uint64_t kGraphBytesPerRow = 1000;
+
+constexpr char kFix[] =
+    "record or take fewer steps (--steps), one rank (--rank), or use a machine with more memory";
+
+// The number behind `key` in a file of "key: number kB" or of a number alone; 0 when there is none.
+uint64_t NumberIn(const char* path, std::string_view key = {}) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(key)) continue;
+    const uint64_t number = std::strtoull(line.c_str() + key.size(), nullptr, 10);
+    return line.ends_with("kB") ? number * 1024 : number;
+  }
+  return 0;
+}
+
+absl::Status NoMemory(const Session& session) {
+  const uint64_t free = FreeMemory();
+  return MakeStatus(
+      absl::StatusCode::kResourceExhausted,
+      {.code = "E0120",
+       .what = "there is not enough memory",
+       .where = session.doing(),
+       .why = free > 0 ? fmt::format(
+                             "{} are free after what was taken was given back{}", FormatBytes(free),
+                             session.needs() == 0 ? ""
+                                                  : fmt::format("; about {} are needed",
+                                                                FormatBytes(session.needs())))
+                       : "the system gives no more",
+       .effect = "nothing was written",
+       .fix = kFix});
+}
+
+}  // namespace
+
+uint64_t FreeMemory() {
+  uint64_t free = NumberIn("/proc/meminfo", "MemAvailable:");
+  auto at_most = [&](uint64_t bytes) { free = free == 0 ? bytes : std::min(free, bytes); };
+  // Control groups, version 2; "max" reads as 0.
+  const uint64_t limit = NumberIn("/sys/fs/cgroup/memory.max");
+  const uint64_t used = NumberIn("/sys/fs/cgroup/memory.current");
+  if (limit > 0) at_most(limit > used ? limit - used : 1);
+  rlimit space{};
+  if (getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY) {
+    const uint64_t taken = NumberIn("/proc/self/status", "VmSize:");
+    at_most(space.rlim_cur > taken ? space.rlim_cur - taken : 1);
+  }
+  return free;
+}
+
+uint64_t GraphMemory(const Trace& trace) { return trace.rows() * kGraphBytesPerRow; }
+
+void WarnAboutMemory(const Trace& trace, Session& session) {
+  const uint64_t needs = GraphMemory(trace), free = FreeMemory();
+  session.Needs(trace.MemoryBytes() + needs);
+  if (free == 0 || needs <= free) return;
+  session.Warn(
+      {.code = "W0120",
+       .what = fmt::format("{} need about {} of memory, and {} are free",
+                           Plural(trace.rows(), "event"), FormatBytes(needs), FormatBytes(free)),
+       .effect = "the system may end this program before it is done",
+       .fix = kFix});
+}
+
+absl::StatusOr<Exit> WithinMemory(const Session& session,
+                                  const std::function<absl::StatusOr<Exit>()>& work) {
+  try {
+    return work();
+  } catch (const std::bad_alloc&) {
+    return NoMemory(session);
+  } catch (const std::length_error&) {  // a vector of more than there can be
+    return NoMemory(session);
+  } catch (const std::system_error& error) {
+    return MakeStatus(absl::StatusCode::kResourceExhausted,
+                      {.code = "E0121",
+                       .what = "the system gives no thread or another thing that is needed",
+                       .where = session.doing(),
+                       .why = error.what(),
+                       .effect = "nothing was written",
+                       .fix = "-j1, or a higher limit (`ulimit -u`)"});
+  }
+}
+
+}  // namespace daydream

@@ -1,0 +1,41 @@
+// Events whose times cannot be: a kernel that begins a day or thirty years after all others, or
+// ends there. One such event would become the longest step of the trace.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+
+namespace daydream {
+
+// A gap in which nothing begins or ends is impossible when it is longer than a minute and than ten
+// times all that was recorded on the side where most is. Recordings in several windows have such
+// gaps, too, with many events on both sides: see FarEvents::few.
+inline constexpr Duration kShortestFarGap = Duration::Ns(60'000'000'000);
+inline constexpr int64_t kFarGapFactor = 10;
+// Windows of one recording are not further apart than this.
+inline constexpr Duration kLongestPause = Duration::Ns(86'400'000'000'000);
+
+struct FarEvents {
+  Instant begin, end;  // of the stretch that holds most events, where it was looked at
+  Duration gap;        // to the nearest of the others
+  uint64_t far = 0, all = 0;
+
+  // Few enough to be mistakes: one in a hundred, or one alone.
+  bool few() const { return far * 2 < all && (far <= 1 || far * 100 <= all); }
+};
+
+// The events that lie behind such a gap; none when there is no such gap. `times(i, begin, end)`
+// tells when event i of `count` begins and ends. O(count) when the whole is longer than a minute,
+// else O(1); coarse in a long whole, so it is asked again after events were left out.
+std::optional<FarEvents> FindFarEvents(
+    uint64_t count, Instant first, Instant last,
+    const std::function<void(uint64_t i, Instant* begin, Instant* end)>& times);
+
+// "3.0 s", "2.5 days", "30.1 years".
+std::string RoughTime(Duration d);
+
+}  // namespace daydream
