@@ -1,7 +1,9 @@
 // The command sweep: threads, journals, shards, ranks.
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +12,7 @@
 namespace daydream {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::HasSubstr;
 
 constexpr char kSpec[] =
@@ -218,6 +221,84 @@ TEST_F(Sweeping, MistakesExitAsDocumented) {
   EXPECT_THAT(r.err, HasSubstr("error[E0706]"));
 }
 
+// A description of a GPU with this many GB/s of memory.
+std::string GpuWith(int memory_gb_per_s) {
+  return fmt::format(
+      "name: Mine\nvendor: NVIDIA\ncompute_major: 8\ncompute_minor: 0\nmultiprocessors: 108\n"
+      "fp32_tflops: 19.5\nfp16_tflops: 312\nbf16_tflops: 312\nmemory_gb_per_s: {}\nmemory_gb: 40\n",
+      memory_gb_per_s);
+}
+
+TEST_F(Sweeping, AChangedFileIsAnotherSweep) {
+  const std::string ask = std::string("sweep ") + kExampleTrace + " --no-interval --format csv";
+  const std::string gpu = ask + " --opt 'gpu(to=" + Path("gpu.yaml") + ")'";
+  Write("gpu.yaml", GpuWith(1555));
+  const CliResult slow = Run(gpu + " --journal " + Path("j"));
+  ASSERT_EQ(slow.exit, 0) << slow.err;
+  EXPECT_EQ(Run(gpu + " --journal " + Path("j")).out, slow.out);
+  Write("gpu.yaml", GpuWith(155));
+  const CliResult r = Run(gpu + " --journal " + Path("j"));
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("error[E0702]"));
+  const CliResult other = Run(gpu + " --journal " + Path("k"));
+  EXPECT_NE(other.out, slow.out);
+  const CliResult both = Run("sweep merge " + Path("j") + " " + Path("k"));
+  EXPECT_THAT(both.err, HasSubstr("error[E0705]"));
+  EXPECT_EQ(both.out, "");
+
+  // A file of options, and a GPU that only such a file names.
+  const std::string mine = ask + " --opt-file " + Path("mine.yaml") + " --opt mine";
+  for (const char* use : {"speedup(kind:gpu,2)", "speedup(kind:gpu,3)"}) {
+    Write("mine.yaml",
+          std::string("daydream: 1\nname: mine\nsummary: one\nsteps:\n  - use: ") + use + "\n");
+    const CliResult first = Run(mine + " --journal " + Path("m"));
+    if (std::string(use).ends_with("2)")) {
+      EXPECT_EQ(first.exit, 0) << first.err;
+    } else {
+      EXPECT_THAT(first.err, HasSubstr("error[E0702]"));
+    }
+  }
+  Write("mine.yaml", "daydream: 1\nname: mine\nsummary: one\nsteps:\n  - use: gpu(to=" +
+                         Path("gpu.yaml") + ")\n");
+  EXPECT_EQ(Run(mine + " --journal " + Path("n")).exit, 0);
+  Write("gpu.yaml", GpuWith(1000));
+  EXPECT_THAT(Run(mine + " --journal " + Path("n")).err, HasSubstr("error[E0702]"));
+
+  // The same rows from a trace of other bytes; and flags that change how it is read.
+  Write("copy.ddtrace", ReadAll(kExampleTrace));
+  const std::string copy =
+      "sweep " + Path("copy.ddtrace") + " --opt free-gpu --journal " + Path("c");
+  EXPECT_EQ(Run(copy).exit, 0);
+  EXPECT_THAT(Run(copy + " --strict").err, HasSubstr("error[E0702]"));
+  Write("copy.ddtrace", ReadAll(kExampleTrace) + "trailing");
+  EXPECT_THAT(Run(copy).err, HasSubstr("error[E0702]"));
+}
+
+TEST_F(Sweeping, AJournalKnowsItsOwnNameAgain) {
+  Write("a\tb.ddtrace", ReadAll(kExampleTrace));
+  const std::string ask = "sweep '" + Path("a\tb.ddtrace") + "' --opt 'prefetch(1..2)' --journal " +
+                          Path("j") + " --format csv";
+  const CliResult first = Run(ask);
+  EXPECT_EQ(first.exit, 0) << first.err;
+  const CliResult again = Run(ask);
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_EQ(again.out, first.out);
+}
+
+TEST_F(Sweeping, AFileThatChangesMeanwhileEndsTheSweep) {
+  Write("gpu.yaml", GpuWith(1555));
+  // It grows as soon as there is a journal, some seconds before the last row would be there.
+  const CliResult r =
+      Shell("{ ( for i in $(seq 1000); do [ -s " + Path("j") + " ] && break; sleep 0.01; done; " +
+            "echo '#' >>" + Path("gpu.yaml") + " ) & " DAYDREAM_BINARY " sweep " + kExampleTrace +
+            " --opt 'gpu(to=" + Path("gpu.yaml") +
+            "),speedup(kind:gpu,1..9999)' --no-interval -j1 --journal " + Path("j") +
+            "; e=$?; wait; exit $e; }");
+  EXPECT_EQ(r.exit, 1) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("error[E0708]"));
+  EXPECT_EQ(r.out, "");
+}
+
 class Ranks : public Sweeping {
  protected:
   void SetUp() override {
@@ -258,6 +339,33 @@ TEST_F(Ranks, ShareOneJournal) {
   std::vector<std::string> rows = Journal("j");
   EXPECT_EQ(rows.size(), kRows);
   EXPECT_EQ(std::set<std::string>(rows.begin(), rows.end()).size(), kRows);
+}
+
+TEST_F(Ranks, OneThatReadsOtherFilesEndsTheJob) {
+  Write("a.yaml", GpuWith(1555));
+  Write("b.yaml", GpuWith(155));
+  fs::create_directory(Path("a"));
+  fs::create_directory(Path("b"));
+  fs::rename(Path("a.yaml"), Path("a/gpu.yaml"));
+  fs::rename(Path("b.yaml"), Path("b/gpu.yaml"));
+  const std::string one = std::string(DAYDREAM_BINARY "-mpi sweep ") + kExampleTrace +
+                          " --opt 'gpu(to=./gpu.yaml),speedup(kind:gpu,{1,2,3})' --no-interval";
+  const std::string run =
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe ";
+  const CliResult same = Shell(run + "-n 2 --wdir " + Path("a") + " " + one);
+  EXPECT_EQ(same.exit, 0) << same.err;
+  const CliResult r = Shell(run + "-n 1 --wdir " + Path("a") + " " + one + " : -n 1 --wdir " +
+                            Path("b") + " " + one);
+  EXPECT_NE(r.exit, 0);
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, HasSubstr("error[E0707]: rank 1 on "));
+  // One that cannot read its file ends the job as well, instead of leaving its rows to others.
+  fs::remove(Path("b/gpu.yaml"));
+  const CliResult gone =
+      Shell(run + "-n 2 --wdir " + Path("a") + " " + one + " : -n 1 --wdir " + Path("b") + " " +
+            DAYDREAM_BINARY "-mpi sweep missing.json --opt amp");
+  EXPECT_NE(gone.exit, 0);
+  EXPECT_THAT(gone.err, HasSubstr("error[E0707]: rank 2 on "));
 }
 
 TEST_F(Ranks, MistakesEndAllOfThem) {

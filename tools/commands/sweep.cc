@@ -7,13 +7,11 @@
 #include "tools/command.h"
 #include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
+#include "tools/memory.h"
 #include "tools/output/sweep_output.h"
 #include "tools/sweep/journal.h"
+#include "tools/sweep/sweep_key.h"
 #include "tools/sweep/world.h"
-#include "tools/version.h"
-#include "transforms/core/source_text.h"
-#include "transforms/scenario/option_file.h"
-#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
@@ -147,20 +145,15 @@ absl::Status WriteSweep(SweepResult& result, const Args& args, Session& session)
                               .markdown = [&] { return SweepMarkdown(result); }});
 }
 
-// Everything that a row hangs on besides its own --opt.
-uint64_t KeyOf(const Inputs& in, const Args& args,
-               const std::vector<std::vector<Application>>& scenarios) {
-  uint64_t key = HashOf(ShortVersion(), HashOf(in.built.graph));
-  for (const std::string& setting : args.All("--set")) key = HashOf(setting, key);
-  key = HashOf(args.Has("--no-interval") ? "without intervals" : "with intervals", key);
-  key = HashOf(fmt::format("{}", in.replay.typical.value_or(Duration{}).ns), key);
-  for (const auto& scenario : scenarios) {
-    for (const Application& a : scenario) {
-      key = HashOf(a.params.spelled(), HashOf(a.transform->name, key));
-      if (a.file != nullptr) key = HashOf(a.file->source().text(), key);
-    }
-  }
-  return key;
+// Code of a row that is none: it says which file was changed.
+constexpr std::string_view kFileChanged = "E0708";
+
+// Flags that change no row: what is done with the rows, and which of them are made.
+std::vector<std::string_view> FlagsBesideRows() {
+  std::vector<std::string_view> names = {"--journal", "--shard", "--pareto", "--max-replay-error"};
+  for (const Flag& f : GlobalFlags()) names.push_back(f.name);
+  for (const Flag& f : ResultFlags()) names.push_back(f.name);
+  return names;
 }
 
 class Sweep {
@@ -180,13 +173,16 @@ class Sweep {
     if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
     const WhatIfOptions options{.intervals = !args_.Has("--no-interval")};
     DD_ASSIGN_OR_RETURN(const SweepRunner runner, SweepRunner::Make(in.built, in.replay, options));
-    result_.head.key = KeyOf(in, args_, scenarios_);
+    files_.emplace(scenarios_);
+    result_.head.key = SweepKey(*in.trace, in.built.graph, args_, FlagsOf(kSweepCommand),
+                                FlagsBesideRows(), *files_);
     result_.head.trace = in.trace->provenance.source;
     result_.head.measured = in.replay.measured;
     result_.head.baseline = runner.baseline();
     std::vector<size_t> todo;
     for (size_t i = shard.first; i < scenarios_.size(); i += shard.of) todo.push_back(i);
     if (world_.first()) DD_RETURN_IF_ERROR(Resume(todo));
+    DD_RETURN_IF_ERROR(world_.Agree(result_.head.key));
     DD_RETURN_IF_ERROR(Work(runner, todo));
     if (!world_.first()) return Exit::kOk;
     DD_RETURN_IF_ERROR(WriteSweep(result_, args_, session_));
@@ -224,10 +220,18 @@ class Sweep {
 
   absl::Status Work(const SweepRunner& runner, std::span<const size_t> todo) {
     const size_t all = result_.rows.size() + todo.size();
-    auto work = [&](size_t i) { return FormatSweepRow(runner.Run(i, scenarios_[i])); };
+    // Every rank looks at its own files, the first one refuses the row.
+    auto work = [&](size_t i) {
+      SweepRow row = runner.Run(i, scenarios_[i]);
+      if (std::string changed = files_->Changed(); !changed.empty()) {
+        row = {.index = i, .code = std::string(kFileChanged), .error = std::move(changed)};
+      }
+      return FormatSweepRow(row);
+    };
     auto take = [&](const std::string& line) -> absl::Status {
       auto row = ParseSweepRow(line);
       if (!row.has_value()) return absl::InternalError("a rank sent no row");
+      if (row->code == kFileChanged) return FileChanged(row->error);
       if (journal_.has_value()) DD_RETURN_IF_ERROR(journal_->Append(*row));
       result_.rows.push_back(*std::move(row));
       session_.Progress("sweeping", static_cast<double>(result_.rows.size()) /
@@ -246,6 +250,7 @@ class Sweep {
   SweepResult result_;
   std::vector<std::vector<Application>> scenarios_;
   std::optional<SweepJournal> journal_;
+  std::optional<ScenarioFiles> files_;
 };
 
 absl::StatusOr<Exit> Merge(const Args& args, Session& session) {
@@ -282,9 +287,13 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (args.positional()[0] == "merge") return Merge(args, session);
   DD_RETURN_IF_ERROR(CheckFlags(args));
   World world;
-  auto exit = Sweep(args, session, world).Run();
-  // What is wrong is wrong on every rank: one tells it.
-  if (!exit.ok() && !world.first()) return ExitOf(exit.status());
+  auto exit = WithinMemory(session, [&] { return Sweep(args, session, world).Run(); });
+  // One tells it: the first rank what is wrong with itself, or else what another one sends.
+  if (!exit.ok() && !world.first()) {
+    world.Leave(exit.status());
+    if (ExitOf(exit.status()) == Exit::kNoRoom) return exit;  // is that of one host
+    return Exit::kOk;  // launchers kill the first rank, with its message, when another one fails
+  }
   return exit;
 }
 

@@ -9,7 +9,7 @@ namespace daydream {
 namespace {
 
 // Room for kMostSweepPoints rows with messages.
-constexpr size_t kLargest = 200'000'000;
+constexpr size_t kLargestJournal = 200'000'000;
 
 absl::Status Fails(std::string_view code, std::string what, std::string where, std::string fix) {
   return MakeStatus(absl::StatusCode::kInvalidArgument, {.code = std::string(code),
@@ -41,7 +41,7 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
     return Fails("E0703", "another process writes this journal", path,
                  "wait for it, or give every shard a journal of its own");
   }
-  DD_ASSIGN_OR_RETURN(std::string text, file->ReadAll(kLargest));
+  DD_ASSIGN_OR_RETURN(std::string text, file->ReadAll(kLargestJournal));
   SweepJournal journal(std::move(file));
   const std::string first = FormatSweepHead(head);
   // Killed while the head was written: nothing is lost.
@@ -51,9 +51,11 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
     return journal;
   }
   DD_ASSIGN_OR_RETURN(SweepText old, ParseSweep(text, path));
-  if (old.head != head) {
+  // As it would read: names lose their tabs in a journal.
+  DD_ASSIGN_OR_RETURN(const SweepText own, ParseSweep(first, path));
+  if (old.head != own.head) {
     return Fails("E0702", "this journal belongs to another sweep", path,
-                 "the same trace, --opt, --steps and version as before, or another file");
+                 "the same trace, files, flags and program as before, or another journal");
   }
   DD_RETURN_IF_ERROR(SortRows(old.rows, path));
   if (old.whole < text.size()) DD_RETURN_IF_ERROR(journal.file_->Truncate(old.whole));
@@ -70,12 +72,12 @@ absl::StatusOr<SweepText> MergeSweeps(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     LockedFile file(path, O_RDONLY, "E0703");
     DD_RETURN_IF_ERROR(file.status());
-    DD_ASSIGN_OR_RETURN(std::string text, file.ReadAll(kLargest));
+    DD_ASSIGN_OR_RETURN(std::string text, file.ReadAll(kLargestJournal));
     DD_ASSIGN_OR_RETURN(SweepText one, ParseSweep(text, path));
     if (&path == &paths.front()) all.head = one.head;
     if (one.head != all.head) {
       return Fails("E0705", fmt::format("{} and {} are of different sweeps", paths.front(), path),
-                   path, "merge the shards of one sweep: same trace, --opt, --steps and version");
+                   path, "merge the shards of one sweep: same trace, files, flags and program");
     }
     all.rows.insert(all.rows.end(), one.rows.begin(), one.rows.end());
     DD_RETURN_IF_ERROR(SortRows(all.rows, path));

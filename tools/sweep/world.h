@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -24,9 +25,17 @@ class World {
   bool first() const;
   size_t size() const;
 
+  // Whether all processes are about to do the same work: `key` says what it hangs on. E0707 names
+  // the first one, and its host, that has another key or that gave up before. Every process has to
+  // call it once, before Distribute().
+  absl::Status Agree(uint64_t key);
+  // This process gives up: the first one tells why. After Agree() the whole job ends with that.
+  void Leave(const absl::Status& why);
+
   // Does `work(i)` for each i of `todo` of the first process, each once, on some process, which
   // uses up to `jobs` threads. `take(result)` gets every result on the first process, one at a
-  // time, in any order; when it fails, nothing more is begun. Every process has to call it once.
+  // time, in any order; when it fails, nothing more is begun. Every process has to call it once,
+  // after Agree().
   absl::Status Distribute(std::span<const size_t> todo, unsigned jobs,
                           const std::function<std::string(size_t)>& work,
                           const std::function<absl::Status(std::string)>& take);

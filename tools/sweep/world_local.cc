@@ -13,6 +13,8 @@ World::~World() = default;
 bool World::first() const { return true; }
 size_t World::size() const { return 1; }
 bool BuiltWithMpi() { return false; }
+absl::Status World::Agree(uint64_t) { return absl::OkStatus(); }
+void World::Leave(const absl::Status&) {}
 
 absl::Status World::Distribute(std::span<const size_t> todo, unsigned jobs,
                                const std::function<std::string(size_t)>& work,

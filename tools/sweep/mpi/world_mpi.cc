@@ -6,14 +6,18 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <cstring>
 #include <deque>
+#include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "report/fields.h"
 #include "report/parallel.h"
 #include "tools/sweep/world.h"
 
@@ -22,8 +26,13 @@ namespace {
 
 // From a worker: its results, one after the other, each ended by '\n'; it is ready for more.
 constexpr int kReady = 1;
-// From a worker that gives up, or from the first rank: places in the work; none: the end.
-constexpr int kLeaving = 2, kPortion = 3;
+// From the first rank: places in the work; none: the end.
+constexpr int kPortion = 2;
+// From a worker, before any work: its key and then its host; or its host, a newline and why it
+// gives up. The first rank answers the former: some text, or none when there will be no work.
+constexpr int kKey = 3, kLeaving = 4, kAgreed = 5;
+// Exit code of a job of which a rank gave up in the middle: Exit::kNoRoom.
+constexpr int kAbort = 7;
 // How long the first rank looks only at its own threads before it listens again.
 constexpr std::chrono::milliseconds kPatience{1};
 
@@ -48,6 +57,22 @@ void SendPortion(int to, std::span<const size_t> places) {
        {reinterpret_cast<const char*>(places.data()), places.size() * sizeof(size_t)});
 }
 
+std::string HostName() {
+  char name[MPI_MAX_PROCESSOR_NAME] = "";
+  int size = 0;
+  MPI_Get_processor_name(name, &size);
+  return std::string(name, static_cast<size_t>(size));
+}
+
+absl::Status Disagreement(int rank, std::string_view host, std::string why) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0707",
+                     .what = fmt::format("rank {} on {} cannot take part", rank, Field(host)),
+                     .why = std::move(why),
+                     .effect = "no rank does any work",
+                     .fix = "the same program, command and files on every host"});
+}
+
 // What is to be done and what is done, shared by the threads of the first rank.
 class Queue {
  public:
@@ -68,6 +93,16 @@ class Queue {
     results_.push_back(std::move(result));
     changed_.notify_one();
   }
+  // Keeps what a thread threw; nothing more is begun.
+  void Fail(std::exception_ptr failure) {
+    Drop();
+    std::lock_guard lock(mutex_);
+    failure_ = std::move(failure);
+  }
+  std::exception_ptr failure() {
+    std::lock_guard lock(mutex_);
+    return failure_;
+  }
   // What own threads have done since the last call; waits a little for some.
   std::deque<std::string> Take() {
     std::unique_lock lock(mutex_);
@@ -80,14 +115,18 @@ class Queue {
   std::condition_variable changed_;
   std::span<const size_t> rest_;
   std::deque<std::string> results_;
+  std::exception_ptr failure_;
 };
 
 }  // namespace
 
 struct World::Impl {
   int rank = 0, size = 1;
-  bool distributed = false;
+  // Refused: it is known that the ranks do not agree, and nobody waits for anybody.
+  enum class Stage { kBefore, kRefused, kWorking, kDone } stage = Stage::kBefore;
+  std::string gives_up = "";  // why, for the first rank
 
+  absl::Status Gather(uint64_t key, bool willing);
   absl::Status Lead(std::span<const size_t> todo, unsigned jobs,
                     const std::function<std::string(size_t)>& work,
                     const std::function<absl::Status(std::string)>& take);
@@ -103,13 +142,12 @@ World::World() : impl_(std::make_unique<Impl>()) {
 }
 
 World::~World() {
+  using enum Impl::Stage;
   // Whoever failed before the work began must not keep the others waiting.
-  if (!impl_->distributed && !first()) Send(0, kLeaving, {});
-  if (!impl_->distributed && first()) {
-    (void)impl_->Lead(
-        {}, 0, [](size_t) { return std::string(); },
-        [](const std::string&) { return absl::OkStatus(); });
-  }
+  if (impl_->stage == kBefore && !first()) Send(0, kLeaving, HostName() + "\n" + impl_->gives_up);
+  if (impl_->stage == kBefore && first()) (void)impl_->Gather(0, /*willing=*/false);
+  // One that leaves in the middle of the work has rows that nobody else will do.
+  if (impl_->stage == kWorking && !first()) MPI_Abort(MPI_COMM_WORLD, kAbort);
   MPI_Finalize();
 }
 
@@ -117,13 +155,58 @@ bool World::first() const { return impl_->rank == 0; }
 size_t World::size() const { return static_cast<size_t>(impl_->size); }
 bool BuiltWithMpi() { return true; }
 
+void World::Leave(const absl::Status& why) { impl_->gives_up = DiagnosticOf(why).what; }
+
+absl::Status World::Agree(uint64_t key) {
+  absl::Status agreed;
+  if (first()) {
+    agreed = impl_->Gather(key, /*willing=*/true);
+  } else {
+    Send(0, kKey, std::string(reinterpret_cast<const char*>(&key), sizeof key) + HostName());
+    int from = 0, tag = kAgreed;
+    // Why not is told by the first rank.
+    if (Receive(from, tag).empty()) agreed = absl::CancelledError("the ranks do not agree");
+  }
+  impl_->stage = agreed.ok() ? Impl::Stage::kWorking : Impl::Stage::kRefused;
+  return agreed;
+}
+
+// Hears every other rank, and answers those that wait for it.
+absl::Status World::Impl::Gather(uint64_t key, bool willing) {
+  std::vector<int> waiting;
+  std::vector<absl::Status> found(static_cast<size_t>(size));
+  for (int i = 1; i < size; ++i) {
+    int from = MPI_ANY_SOURCE, tag = MPI_ANY_TAG;
+    const std::string text = Receive(from, tag);
+    absl::Status& told = found[static_cast<size_t>(from)];
+    uint64_t theirs = 0;
+    if (tag == kKey && text.size() >= sizeof theirs) {
+      std::memcpy(&theirs, text.data(), sizeof theirs);
+      waiting.push_back(from);
+      if (theirs == key) continue;
+      told = Disagreement(from, text.substr(sizeof theirs),
+                          "its trace, another file, its flags or its program differ from rank 0's");
+    } else {
+      const size_t end = std::min(text.find('\n'), text.size());
+      told = Disagreement(from, text.substr(0, end), text.substr(std::min(end + 1, text.size())));
+    }
+  }
+  const auto bad = std::find_if(found.begin(), found.end(), [](auto& s) { return !s.ok(); });
+  for (int rank : waiting) Send(rank, kAgreed, bad == found.end() && willing ? "agreed" : "");
+  return bad == found.end() ? absl::OkStatus() : *bad;
+}
+
 absl::Status World::Distribute(std::span<const size_t> todo, unsigned jobs,
                                const std::function<std::string(size_t)>& work,
                                const std::function<absl::Status(std::string)>& take) {
-  impl_->distributed = true;
-  if (first()) return impl_->Lead(todo, jobs, work, take);
-  impl_->Follow(jobs, work);
-  return absl::OkStatus();
+  absl::Status done;
+  if (first()) {
+    done = impl_->Lead(todo, jobs, work, take);
+  } else {
+    impl_->Follow(jobs, work);
+  }
+  impl_->stage = Impl::Stage::kDone;
+  return done;
 }
 
 absl::Status World::Impl::Lead(std::span<const size_t> todo, unsigned jobs,
@@ -133,12 +216,23 @@ absl::Status World::Impl::Lead(std::span<const size_t> todo, unsigned jobs,
   std::vector<std::thread> threads;
   size_t outstanding = todo.size();
   int others = size - 1;
-  for (unsigned t = 0; t < (todo.empty() ? 0 : jobs); ++t) {
-    threads.emplace_back([&] {
-      for (auto next = queue.Next(1); !next.empty(); next = queue.Next(1)) {
+  auto work_off = [&](size_t most) {
+    try {
+      for (; most > 0; --most) {
+        const std::span<const size_t> next = queue.Next(1);
+        if (next.empty()) return;
         queue.Put(work(next[0]));
       }
-    });
+    } catch (...) {
+      queue.Fail(std::current_exception());
+    }
+  };
+  for (unsigned t = 0; t < (todo.empty() ? 0 : jobs); ++t) {
+    try {
+      threads.emplace_back(work_off, SIZE_MAX);
+    } catch (const std::system_error&) {
+      break;  // the system has no more threads
+    }
   }
   absl::Status status;
   auto accept = [&](std::string result) {
@@ -148,7 +242,8 @@ absl::Status World::Impl::Lead(std::span<const size_t> todo, unsigned jobs,
     // Nothing more is begun. What runs is waited for by joining and by answering the others.
     if (!status.ok()) queue.Drop();
   };
-  while (others > 0 || (status.ok() && outstanding > 0)) {
+  while (others > 0 || (status.ok() && outstanding > 0 && !queue.failure())) {
+    if (threads.empty()) work_off(1);
     for (std::string& result : queue.Take()) accept(std::move(result));
     int waiting = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &waiting, MPI_STATUS_IGNORE);
@@ -160,12 +255,12 @@ absl::Status World::Impl::Lead(std::span<const size_t> todo, unsigned jobs,
       accept(text.substr(begin, end - begin));
       begin = end + 1;
     }
-    std::span<const size_t> portion;
-    if (tag == kReady) portion = queue.Next(std::max(1u, jobs));
-    if (tag == kReady) SendPortion(from, portion);
+    const std::span<const size_t> portion = queue.Next(std::max(1u, jobs));
+    SendPortion(from, portion);
     if (portion.empty()) --others;
   }
   for (std::thread& t : threads) t.join();
+  if (auto failure = queue.failure()) std::rethrow_exception(failure);
   for (std::string& result : queue.Take()) accept(std::move(result));
   return status;
 }

@@ -1,0 +1,54 @@
+// What the rows of a sweep hang on, as one number: two sweeps with the same key may share rows.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/graph.h"
+#include "tools/flags.h"
+#include "trace/trace.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+
+// The files that scenarios name, in options and in files of options: a GPU's description and the
+// like. Looked at once; whether one has changed since then costs a stat() each.
+class ScenarioFiles {
+ public:
+  explicit ScenarioFiles(std::span<const std::vector<Application>> scenarios);
+
+  uint64_t hash() const { return hash_; }
+  // A file that was changed after the constructor read it, or "".
+  std::string Changed() const;
+
+ private:
+  struct Stamp {
+    std::string path;
+    uint64_t of = 0;  // size, time of change and number of the file
+  };
+  void Add(const Application& application);
+  void AddFile(const std::string& path);
+
+  std::vector<Stamp> files_;
+  uint64_t hash_;
+};
+
+// The program with its version and commit; the content of the trace, of every file that a flag in
+// `flags` names and of `files`; the graph; and `flags` as given, but for those in `besides` (where
+// results go, and what only sorts them). O(bytes of all files).
+uint64_t SweepKey(const Trace& trace, const Graph& graph, const Args& args,
+                  std::span<const Flag* const> flags, std::span<const std::string_view> besides,
+                  const ScenarioFiles& files);
+
+// E0708: the rows before and after the change of `path` are of different experiments.
+absl::Status FileChanged(std::string path);
+
+// A number that differs between contents, going on from `hash`; 0 for what is no plain file, which
+// cannot be read twice. A folder is the files in it.
+uint64_t HashOfFile(const std::string& path, uint64_t hash);
+
+}  // namespace daydream
