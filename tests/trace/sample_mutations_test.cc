@@ -91,7 +91,7 @@ TEST(SampleMutations, AreReadOrRefused) {
           << path << ", mutation " << done;
     }
     std::cout << std::filesystem::path(path).filename().string() << ": " << done << " mutations, "
-              << read << " of them read\n";
+              << read << " of them read" << std::endl;
   }
 }
 
