@@ -220,7 +220,8 @@ const std::map<std::string, std::map<std::string, std::set<std::string>>>& MayIn
         {"text", {}},
         {"predict", {"text"}},
         {"questions", {"predict", "text"}},
-        {"export", {"text"}}}},
+        {"export", {"text"}},
+        {"html", {"export", "text"}}}},
       {"tools",
        {{"", {"commands"}},  // the list of commands
         {"input", {}},

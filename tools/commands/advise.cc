@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "tools/budget.h"
 #include "tools/command.h"
 #include "tools/input/candidates.h"
@@ -65,11 +63,9 @@ absl::Status CheckObjective(std::string_view goal, std::span<const Application> 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
-  AdviseReport report;
-  if (args.Get("--details") == "0") {
-    report.details = 0;
-  } else {
-    DD_ASSIGN_OR_RETURN(report.details, ParseCount("--details", args.Get("--details")));
+  size_t details = 0;
+  if (args.Get("--details") != "0") {
+    DD_ASSIGN_OR_RETURN(details, ParseCount("--details", args.Get("--details")));
   }
   DD_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(args.All("--budget")));
   DD_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(args, budget, session));
@@ -79,32 +75,9 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
 
-  report.path = path;
-  report.headline = Headline(*in.trace, in.built.graph);
-  report.trace = in.trace.get();
-  report.build = &in.built.report;
-  report.findings = in.findings;
-  report.open = candidates.open;
-  report.over_budget = candidates.over_budget;
-  // Steps that do more work are no longer for it.
-  report.per_example =
-      goal != "step" ||
-      std::any_of(candidates.options.begin(), candidates.options.end(), [](const Application& a) {
-        return a.transform->name == "batch" || a.transform->name == "accumulate";
-      });
-  const AdviseOptions options{
-      .per_example = report.per_example,
-      .true_step = in.true_step.has_value() ? &*in.true_step : nullptr,
-      .ease = [](const Application& a) { return EaseOf(a.transform->advice); },
-      .effort = [](const Application& a) { return LinesOf(a.transform->advice.effort); },
-      .budget = budget.lines,
-      .jobs = session.jobs(),
-      .progress =
-          [&](size_t done, size_t total) {
-            session.Progress("trying", static_cast<double>(done) / static_cast<double>(total));
-          }};
-  DD_ASSIGN_OR_RETURN(report.advised,
-                      Advise(in.built, in.replay, candidates.options, candidates.limits, options));
+  DD_ASSIGN_OR_RETURN(AdviseReport report,
+                      AdviseOn(path, in, candidates, budget, goal != "step", session));
+  report.details = details;
   DD_RETURN_IF_ERROR(
       session.WriteResult(args, {.table = [&] { return AdviseText(report, session); },
                                  .json = [&] { return AdviseJson(report); },

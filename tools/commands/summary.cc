@@ -12,6 +12,7 @@
 #include "tools/input/input.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
+#include "tools/output/summary_json.h"
 #include "transforms/analysis/kernel_share.h"
 #include "transforms/analysis/memory_profile.h"
 
@@ -91,28 +92,6 @@ std::string Lead(const Summary& s, const MemoryProfile& memory, Session& session
   return out + MemoryText(memory) + "\n";
 }
 
-std::string AsJson(const Summary& s, const MemoryProfile& memory, GroupBy by,
-                   const std::vector<Finding>& findings) {
-  JsonWriter json;
-  json.BeginObject().Key("schema").String("daydream.summary/1");
-  json.Key("steps").UInt(s.steps).Key("step_ns").Int(s.step.ns).Key("window_ns").Int(s.window.ns);
-  json.Key("gpu_busy_ns").Int(s.gpu_busy.ns).Key("gpu_idle_ns").Int(s.gpu_idle.ns);
-  json.Key("exposed_comm_ns").Int(s.exposed_comm.ns).Key("gpu_time_ns").Int(s.gpu_time.ns);
-  json.Key("critical_path").BeginInlineObject();
-  json.Key("gpu_ns").Int(s.path.gpu.ns).Key("cpu_ns").Int(s.path.cpu.ns);
-  json.Key("comm_ns").Int(s.path.comm.ns).Key("data_ns").Int(s.path.data.ns).EndObject();
-  WriteFindings(findings, json);
-  json.Key("memory");
-  WriteMemoryProfile(memory, json);
-  json.Key("by").String(Name(by)).Key("groups").BeginArray();
-  for (const Group& g : s.groups) {
-    json.BeginInlineObject().Key("name").String(g.name).Key("time_ns").Int(g.time.ns);
-    json.Key("calls").Rounded(g.calls, 3).Key("critical_path_ns").Int(g.path.ns).EndObject();
-  }
-  json.EndArray().EndObject();
-  return json.Take() + "\n";
-}
-
 std::string AsCsv(const Summary& s, GroupBy by) {
   Table table({{std::string(Name(by)), Align::kLeft},
                {"time_ns_per_step"},
@@ -172,24 +151,6 @@ Table HostWorkTable(const HostSummary& s, Duration step) {
   table.AddRule();
   row("all", "", s.all, false);
   return table;
-}
-
-std::string HostJson(const HostSummary& s, const Summary& step,
-                     const std::vector<Finding>& findings) {
-  JsonWriter json;
-  json.BeginObject().Key("schema").String("daydream.summary/1");
-  json.Key("steps").UInt(step.steps).Key("step_ns").Int(step.step.ns);
-  json.Key("window_ns").Int(step.window.ns);
-  WriteFindings(findings, json);
-  json.Key("by").String("host").Key("groups").BeginArray();
-  for (const HostRow& r : s.rows) {
-    json.BeginInlineObject().Key("name").String(r.what.name).Key("kind").String(Name(r.what.kind));
-    json.Key("self_ns").Int(r.self.ns).Key("waiting_ns").Int(r.waiting.ns);
-    json.Key("total_ns").Int(r.total.ns).Key("calls").Rounded(r.calls, 3);
-    json.Key("critical_path_ns").Int(r.path.ns).EndObject();
-  }
-  json.EndArray().EndObject();
-  return json.Take() + "\n";
 }
 
 std::string HostCsv(const HostSummary& s) {
@@ -318,15 +279,15 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                  : "  streams that overlap count twice in the table, once in 'GPU busy'\n") +
            "  more: --by op|kernel|layer|phase|stream|host   --top N   --wide   --format csv\n";
   };
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = text,
-                                 .json =
-                                     [&] {
-                                       return host ? HostJson(work, summary, health.findings)
-                                                   : AsJson(summary, memory, by, health.findings);
-                                     },
-                                 .csv = [&] { return host ? HostCsv(work) : AsCsv(summary, by); },
-                                 .markdown = [&] { return table().Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = text,
+             .json =
+                 [&] {
+                   return host ? HostSummaryJson(work.rows, summary, health.findings)
+                               : SummaryJson(summary, memory, by, health.findings);
+                 },
+             .csv = [&] { return host ? HostCsv(work) : AsCsv(summary, by); },
+             .markdown = [&] { return table().Markdown(); }}));
   session.Next(fmt::format("daydream whatif {} --opt amp,fuse", args.positional()[0]));
   return Exit::kOk;
 }

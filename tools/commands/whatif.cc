@@ -1,26 +1,20 @@
 #include <cmath>
 #include <set>
 
-#include "base/median.h"
-#include "costmodel/device.h"
 #include "report/export/chrome_trace.h"
 #include "report/export/perfetto_trace.h"
 #include "report/text/format.h"
 #include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/gate.h"
-#include "tools/input/inputs.h"
 #include "tools/input/learned_file.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/score.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
-
-constexpr size_t kMissesShown = 6;
-// Nobody's prediction of the same program is off by so much.
-constexpr double kOtherProgram = 10;
 
 constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
 constexpr Flag kFlags[] = {
@@ -135,56 +129,6 @@ absl::Status AddSideOutputs(const Args& args, Session& session, const Inputs& in
   session.Note(fmt::format("wrote {} ({}); open it at https://ui.perfetto.dev", file,
                            FormatBytes(bytes.size())));
   return absl::OkStatus();
-}
-
-std::string Called(std::string_view device) {
-  return device.empty() ? "a GPU that is not named" : fmt::format("'{}'", Printable(device));
-}
-
-// Why this was not a measurement of what was predicted for `after`; empty when nothing speaks
-// against it.
-std::string NotTheSame(const Score& score, const Graph& after, const Graph& measured,
-                       const Prediction& p) {
-  std::string device = DeviceName(after);
-  bool same = device == score.device;
-  if (after.replaced_device() != nullptr && !measured.tables().devices.empty()) {
-    device = after.replaced_device()->name;
-    const DeviceSpec* known = MatchDevice(measured.tables().devices[0]).spec;
-    same = known == nullptr || known->name == device;
-  }
-  if (!same) {
-    return fmt::format("predicted for {}, measured on {}", Called(device), Called(score.device));
-  }
-  const double ratio = score.error + 1;
-  if (ratio <= kOtherProgram && ratio >= 1 / kOtherProgram) return "";
-  return fmt::format("predicted {}, measured {}: this is another program", FormatTime(p.step),
-                     FormatTime(score.measured));
-}
-
-absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Session& session,
-                                   const Inputs& in, const std::vector<Application>& scenario,
-                                   const Prediction& p) {
-  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
-  auto built = BuildGraph(trace);
-  if (!built.ok()) return WithCode(built.status(), "E0300");
-  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(*built, nullptr));
-  DD_ASSIGN_OR_RETURN(const Health health, MakeSteady(*built, replay));
-  DD_RETURN_IF_ERROR(replay.no_step);
-  Score score;
-  score.file = path;
-  score.measured = MeanOf(MeasuredSteps(*built));
-  // Stalls are in no prediction, so the measured step is without them, too.
-  if (!health.stalls.all.empty()) score.measured = health.steady;
-  score.headline = Headline(*trace, built->graph);
-  score.error = score.measured.ns > 0
-                    ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1
-                    : 0;
-  score.inside = p.low.has_value() && *p.low <= score.measured && score.measured <= *p.high;
-  DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, scenario));
-  score.misses = LargestMisses(in.built.graph, after.graph, built->graph, kMissesShown);
-  score.device = DeviceName(built->graph);
-  score.not_the_same = NotTheSame(score, after.graph, built->graph, p);
-  return score;
 }
 
 // Keeps the residual of a scored prediction.
@@ -314,15 +258,8 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
 
-  WhatIfReport report;
-  report.file = in.trace->provenance.source;
-  report.headline = Headline(*in.trace, in.built.graph);
-  report.trace = in.trace.get();
-  report.build = &in.built.report;
-  report.warnings = in.built.report.warnings;
-  report.findings = in.findings;
+  WhatIfReport report = ReportOf(in);
   report.by = std::string(args.Get("--by"));
-  report.true_step = in.true_step.has_value() ? &*in.true_step : nullptr;
   bool failed = in.replay.worst().error > limit;
   if (failed) scenarios.clear();
   WhatIfOptions options{.alone = !args.Has("--no-alone"),

@@ -6,6 +6,9 @@
 
 #include "report/questions/advise.h"
 #include "report/questions/findings.h"
+#include "tools/budget.h"
+#include "tools/input/candidates.h"
+#include "tools/input/inputs.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/scenario/scenario.h"
 
@@ -23,6 +26,12 @@ struct AdviseReport {
   bool per_example = false;  // times are for as many examples as a recorded step handles
   size_t details = 1;        // options that are shown with how to try them
 };
+
+// Tries `candidates` over `in`, which has to outlive the result. `per_example` is also set when one
+// of them changes how many examples a step handles.
+absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
+                                      const Candidates& candidates, const Budget& budget,
+                                      bool per_example, Session& session);
 
 std::string AdviseText(const AdviseReport& report, const Session& session);
 std::string AdviseMarkdown(const AdviseReport& report);

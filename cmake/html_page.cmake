@@ -1,0 +1,42 @@
+# The page of `daydream report`: one text of the template, its style and its scripts, with their
+# hashes in the content security policy, so that a browser runs nothing else.
+
+# SHA-256 of a text as Content-Security-Policy takes it: "sha256-" and 44 characters of base64.
+function(daydream_csp_hash text out)
+  set(alphabet ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
+  string(SHA256 hex "${text}")
+  # 64 digits are 32 bytes; three digits, 12 bits, are two characters. The last has 4 bits.
+  set(base64 "")
+  string(APPEND hex "00")
+  foreach(at RANGE 0 63 3)
+    string(SUBSTRING ${hex} ${at} 3 digits)
+    math(EXPR high "(0x${digits} >> 6) & 63")
+    math(EXPR low "0x${digits} & 63")
+    string(SUBSTRING ${alphabet} ${high} 1 first)
+    string(SUBSTRING ${alphabet} ${low} 1 second)
+    string(APPEND base64 ${first}${second})
+  endforeach()
+  string(SUBSTRING ${base64} 0 43 base64)
+  set(${out} "sha256-${base64}=" PARENT_SCOPE)
+endfunction()
+
+# daydream_html_page(FOLDER OUT SCRIPT...): OUT is FOLDER/page.html with the rest in it.
+function(daydream_html_page folder out)
+  set(files ${folder}/page.html ${folder}/style.css)
+  file(READ ${folder}/page.html page)
+  file(READ ${folder}/style.css style)
+  set(script "\"use strict\";\n")
+  foreach(name ${ARGN})
+    file(READ ${folder}/${name} part)
+    string(APPEND script "${part}")
+    list(APPEND files ${folder}/${name})
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  daydream_csp_hash("${style}" style_hash)
+  daydream_csp_hash("${script}" script_hash)
+  string(REPLACE "<!-- style hash -->" "${style_hash}" page "${page}")
+  string(REPLACE "<!-- script hash -->" "${script_hash}" page "${page}")
+  string(REPLACE "<!-- style -->" "${style}" page "${page}")
+  string(REPLACE "<!-- script -->" "${script}" page "${page}")
+  set(${out} "${page}" PARENT_SCOPE)
+endfunction()

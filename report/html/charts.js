@@ -1,0 +1,179 @@
+// Bars, causes, steps and the roofline.
+
+function track(...children) { return h("div", {class: "track"}, ...children); }
+
+function placed(kind, from, to, title) {
+  const style = {left: `${100 * from}%`, width: `${100 * Math.max(0, to - from)}%`};
+  return h("div", {class: `bar ${kind}`, style, title});
+}
+
+// One bar a scenario, with the 90 % interval as a whisker; `measured` draws a line.
+function scenarioBars(scenarios, main, measured) {
+  const ok = scenarios.filter((s) => s.step_ms !== null);
+  const most = Math.max(measured || 0,
+                        ...ok.map((s) => Math.max(s.step_ms, s.interval_ms ? s.interval_ms[1] : 0)));
+  const unit = unitFor(most * 1e6);
+  const rows = scenarios.flatMap((s, i) => {
+    const label = h("div", {class: i === main ? "label main" : "label"}, s.name);
+    if (s.step_ms === null) return [label, track(), h("div", {class: "value quiet"}, s.error.what)];
+    const kind = s.bound ? "limit" : i === 0 ? "plain" : "";
+    const inside = [placed(kind, 0, s.step_ms / most)];
+    if (s.interval_ms) {
+      const [low, high] = s.interval_ms;
+      inside.push(h("div", {class: "whisker", style: {
+        left: `${100 * low / most}%`, width: `${100 * (high - low) / most}%`}}));
+    }
+    if (measured && i === main) {
+      inside.push(h("div", {class: "rule", style: {left: `${100 * measured / most}%`},
+                            title: `measured ${time(measured * 1e6)}`}));
+    }
+    const speedup = i === 0 ? "" : `${s.bound ? "\u2264 " : ""}${times(s.speedup)}`;
+    return [label, track(...inside), h("div", {class: "value"},
+      `${s.bound ? "\u2265 " : ""}${time(s.step_ms * 1e6, unit)}`, h("span", {class: "factor"}, speedup))];
+  });
+  return h("div", {class: "bars", role: "img", "aria-label": "step time of each scenario"}, ...rows);
+}
+
+// From the step as it is to the step after, cause by cause.
+function waterfall(scenario, baseline) {
+  const from = baseline.step_ns;
+  let at = from;
+  const steps = scenario.causes.map((c) => { at += c.delta_ns; return at; });
+  const high = Math.max(from, ...steps);
+  let low = Math.min(0, ...steps);
+  // Small changes are seen on an axis that begins beneath them.
+  const least = Math.min(from, at, ...steps), moved = high - least;
+  if (moved < 0.2 * high) low = Math.max(0, least - moved);
+  const unit = unitFor(from);
+  const place = (ns) => (ns - low) / (high - low || 1);
+  const row = (label, bar, value) =>
+    [h("div", {class: "label"}, ...label), track(bar), h("div", {class: "value"}, value)];
+  const rows = row(["baseline"], placed("plain", 0, place(from)), time(from, unit));
+  at = from;
+  for (const c of scenario.causes) {
+    const next = at + c.delta_ns;
+    const kind = c.delta_ns <= 0 ? "less" : "more";
+    rows.push(...row([c.what, " ", h("span", {class: "quiet"}, c.opt)],
+                     placed(kind, place(Math.min(at, next)), place(Math.max(at, next))),
+                     change(c.delta_ns, unit)));
+    at = next;
+  }
+  rows.push(...row([h("b", null, scenario.name)], placed("", 0, place(at)), time(at, unit)));
+  const bars = h("div", {class: "bars", role: "img", "aria-label": `causes of ${scenario.name}`}, ...rows);
+  const axis = low > 0 ? `; the axis begins at ${time(low, unit)}` : "";
+  return h("div", null, bars, h("p", {class: "quiet"},
+    `From the baseline to the scenario; the changes sum to the difference${axis}.`));
+}
+
+const kResources = ["gpu", "cpu", "comm", "data"];
+const kResourceNames = {gpu: "GPU", cpu: "CPU and launching", comm: "communication", data: "data"};
+
+// What the steps wait for: the critical path by resource, one bar a scenario.
+function boundBars(scenarios) {
+  const ok = scenarios.filter((s) => s.step_ms !== null && s.bound_by);
+  const most = Math.max(...ok.map((s) => s.step_ms));
+  const rows = ok.flatMap((s) => {
+    let at = 0;
+    const bars = kResources.map((r) => {
+      const from = at;
+      at += s.bound_by[r] * s.step_ms / most;
+      return placed(r, from, at, `${kResourceNames[r]} ${percent(s.bound_by[r])}`);
+    });
+    const [first, share] = kResources.map((r) => [r, s.bound_by[r]]).sort((a, b) => b[1] - a[1])[0];
+    return [h("div", {class: "label"}, s.name), track(...bars),
+            h("div", {class: "value"}, `${kResourceNames[first]} ${percent(share, 0)}`)];
+  });
+  const legend = kResources.map((r) =>
+    h("span", null, h("span", {class: `bar swatch ${r}`}), kResourceNames[r]));
+  return [h("div", {class: "bars", role: "img", "aria-label": "critical path by resource"}, ...rows),
+          h("div", {class: "legend"}, ...legend)];
+}
+
+const kMostSteps = 240;
+
+// Each recorded step as a bar, the predicted one beside it. A step of 1.5 medians or more is marked.
+function stepBars(measured, predicted) {
+  const per = Math.ceil(measured.length / kMostSteps);
+  const joined = (list) => Array.from({length: Math.ceil(list.length / per)}, (_, i) =>
+    Math.max(...list.slice(i * per, (i + 1) * per)));
+  const now = joined(measured), then = predicted ? joined(predicted) : null;
+  const median = [...measured].sort((a, b) => a - b)[Math.floor(measured.length / 2)];
+  const most = Math.max(...now, ...(then || []));
+  const bar = (kind, ns) => h("div", {class: `bar ${kind}`, style: {height: `${100 * ns / most}%`}});
+  const steps = now.map((ns, i) => {
+    const title = `step ${i * per + 1}: measured ${time(ns)}` +
+                  (then && i < then.length ? `, predicted ${time(then[i])}` : "");
+    const kind = ns > 1.5 * median ? "long" : "plain";
+    const bars = [bar(`${kind} ${then ? "now" : "alone"}`, ns)];
+    if (then && i < then.length) bars.push(bar("then", then[i]));
+    return h("div", {class: "step", title}, ...bars);
+  });
+  const long = measured.filter((ns) => ns > 1.5 * median).length;
+  const text = `${measured.length} steps, ${time(Math.min(...measured))} to ` +
+               `${time(Math.max(...measured))}` + (long ? `, ${long} of 1.5 medians or more` : "") +
+               (per > 1 ? `; a bar is the longest of ${per}` : "");
+  const legend = [h("span", null, h("span", {class: "bar plain swatch"}), "measured")];
+  if (long) legend.push(h("span", null, h("span", {class: "bar long swatch"}), "measured, long"));
+  if (then) legend.push(h("span", null, h("span", {class: "bar swatch"}), "predicted"));
+  return [h("div", {class: "steps", role: "img", "aria-label": text}, ...steps),
+          h("div", {class: "legend"}, ...legend, h("span", null, text))];
+}
+
+// Arithmetic against memory traffic on two logarithmic axes, below the roof of the data sheet.
+function rooflineChart(roof, width) {
+  const height = 380, left = 52, right = 112, top = 20, bottom = 42;
+  const points = roof.classes.filter((c) => c.flops > 0 && c.bytes > 0 && c.time_ns > 0).map((c) => ({
+    ...c, x: c.flops / c.bytes, y: c.flops / c.time_ns * 1e9,
+    label: c.format ? `${c.name} ${c.format}` : c.name}));
+  if (points.length === 0) return null;
+  const bandwidth = roof.memory_gb_per_s * 1e9;
+  const roofs = Object.entries(roof.tflops).map(([name, tflops]) => [name, tflops * 1e12]);
+  const peak = Math.max(...roofs.map((r) => r[1]));
+  const x0 = Math.floor(Math.log10(Math.min(0.1, ...points.map((p) => p.x))));
+  const x1 = Math.ceil(Math.log10(Math.max(peak / bandwidth * 4, ...points.map((p) => p.x))));
+  const y1 = Math.log10(peak) + 0.3;
+  const y0 = Math.floor(Math.log10(Math.min(bandwidth * 10 ** x0, ...points.map((p) => p.y))));
+  const px = (x) => left + (Math.log10(x) - x0) / (x1 - x0) * (width - left - right);
+  const py = (y) => height - bottom - (Math.log10(y) - y0) / (y1 - y0) * (height - top - bottom);
+  const chart = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
+                            "aria-label": "roofline of kernel classes"});
+  const text = (x, y, words, more) =>
+    chart.append(svg("text", {x, y, class: "faint", ...more}, words));
+  for (let e = x0; e <= x1; ++e) {
+    const x = px(10 ** e);
+    chart.append(svg("line", {class: "axis", x1: x, x2: x, y1: top, y2: height - bottom}));
+    text(x, height - bottom + 16, String(10 ** e), {"text-anchor": "middle"});
+  }
+  for (let e = y0; e <= y1; ++e) {
+    const y = py(10 ** e);
+    chart.append(svg("line", {class: "axis", x1: left, x2: width - right, y1: y, y2: y}));
+    text(left - 6, y + 4, e >= 12 ? `${10 ** (e - 12)} T` : `${10 ** (e - 9)} G`,
+         {"text-anchor": "end"});
+  }
+  text((left + width - right) / 2, height - 6, "FLOP per byte", {"text-anchor": "middle"});
+  text(4, top - 4, "FLOP/s", {});
+  for (const [name, rate] of roofs) {
+    const knee = Math.max(rate / bandwidth, 10 ** x0);
+    chart.append(svg("polyline", {class: "roof", points:
+      `${px(10 ** x0)},${py(bandwidth * 10 ** x0)} ${px(knee)},${py(rate)} ${px(10 ** x1)},${py(rate)}`}));
+  }
+  // Formats with one rate share a label.
+  for (const rate of new Set(roofs.map((r) => r[1]))) {
+    const names = roofs.filter((r) => r[1] === rate).map((r) => r[0]).join(", ");
+    text(width - right + 6, py(rate) + 4, `${names} ${Number((rate / 1e12).toPrecision(3))} T`, {});
+  }
+  const longest = Math.max(...points.map((p) => p.time_ns));
+  points.sort((a, b) => b.time_ns - a.time_ns);
+  const taken = [];
+  for (const p of points) {
+    const x = px(p.x), y = py(p.y), r = 3 + 9 * Math.sqrt(p.time_ns / longest);
+    chart.append(svg("circle", {class: "point", cx: x, cy: y, r},
+      svg("title", {}, `${p.label}: ${short(p.y / 1e12)} TFLOP/s, ${short(p.bytes / p.time_ns)} GB/s`)));
+    const box = {x: x + r + 3, y: y + 4, w: 7 * p.label.length};
+    const clash = (b) => Math.abs(b.y - box.y) < 13 && b.x < box.x + box.w && box.x < b.x + b.w;
+    for (let tries = 0; tries < 12 && taken.some(clash); ++tries) box.y += 13;
+    taken.push(box);
+    text(box.x, box.y, p.label, {});
+  }
+  return chart;
+}

@@ -1,0 +1,104 @@
+// Elements, numbers and the data of the page. Text only ever becomes text, never markup.
+
+function element(id) { return document.getElementById(id); }
+
+// The JSON of a block; null when the page has none.
+function block(id) {
+  const found = element(id);
+  return found ? JSON.parse(found.textContent) : null;
+}
+
+// h("td", {class: "name", onclick: f, style: {left: "3%"}}, "text", child, ...)
+function h(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (key === "style") for (const [k, v] of Object.entries(value)) made.style.setProperty(k, v);
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((c) => c !== null && c !== undefined));
+  return made;
+}
+
+function svg(tag, attributes, ...children) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function digits(value, places) {
+  return value.toLocaleString("en-US", {minimumFractionDigits: places, maximumFractionDigits: places});
+}
+
+// Three or more significant digits: 12.3, 1.23, 123.
+function short(value) {
+  const size = Math.abs(value);
+  return digits(value, size >= 100 ? (size >= 1000 ? 0 : 1) : size >= 10 ? 1 : 2);
+}
+
+const kUnits = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]];
+function unitFor(ns) {
+  return kUnits.find(([, size]) => Math.abs(ns) >= (size === 1e9 ? 1e10 : size)) || kUnits[3];
+}
+function time(ns, unit) {
+  if (ns === null || ns === undefined) return "-";
+  // What would be 0.00 in the unit of its column has its own.
+  const own = !unit || (ns !== 0 && Math.abs(ns / unit[1]) < 0.005);
+  const [name, size] = own ? unitFor(ns) : unit;
+  return `${size === 1 ? digits(ns, 0) : short(ns / size)} ${name}`;
+}
+function change(ns, unit) {
+  return (ns > 0 ? "+" : ns < 0 ? "\u2212" : "") + time(Math.abs(ns), unit);
+}
+function range(pair, format) {
+  return pair ? `${format(pair[0])} \u2013 ${format(pair[1])}` : "";
+}
+function percent(share, places = 1) {
+  return Number.isFinite(share) ? `${digits(100 * share, places)} %` : "-";
+}
+function times(factor) {
+  return factor === null ? "-" : `${digits(factor, 2)}x`;
+}
+function count(value) {
+  return digits(value, Math.abs(value - Math.round(value)) < 0.05 ? 0 : 1);
+}
+function size(bytes) {
+  for (const [name, unit] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
+    if (Math.abs(bytes) >= unit) return `${digits(bytes / unit, 1)} ${name}`;
+  }
+  return `${digits(bytes, 0)} B`;
+}
+
+// A part of the page with a heading, which the list at the top links to.
+function section(id, title, ...children) {
+  const made = h("section", {id, "aria-labelledby": `${id}-title`},
+                 h("h2", {id: `${id}-title`}, title), ...children);
+  element("main").append(made);
+  element("nav").append(h("a", {href: `#${id}`}, title));
+  return made;
+}
+
+function csvField(value) {
+  const text = String(value);
+  return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+// Copies, also where the page was opened from a file and the browser has no clipboard for it.
+async function copy(text, button) {
+  let done = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = h("textarea", {class: "copied"});
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    done = document.execCommand("copy");
+    area.remove();
+  }
+  const before = button.textContent;
+  button.textContent = done ? "copied" : "the browser refuses";
+  setTimeout(() => { button.textContent = before; }, 1500);
+}

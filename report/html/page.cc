@@ -1,0 +1,68 @@
+#include "report/html/page.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "report/html/page_text.h"
+
+namespace daydream {
+namespace {
+
+std::string EscapedHtml(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    switch (c) {
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '&':
+        out += "&amp;";
+        break;
+      default:
+        out += c;
+    }
+  }
+  return out;
+}
+
+std::string EscapedJson(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  for (char c : json) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+// Cuts `rest` at `mark` and returns what stands before it.
+std::string_view UpTo(std::string_view mark, std::string_view& rest) {
+  const size_t at = rest.find(mark);
+  DD_CHECK(at != std::string_view::npos);
+  const std::string_view before = rest.substr(0, at);
+  rest.remove_prefix(at + mark.size());
+  return before;
+}
+
+}  // namespace
+
+std::string HtmlPage(std::string_view title, std::span<const JsonBlock> blocks) {
+  std::string_view rest = PageText();
+  std::string out(UpTo("<!-- title -->", rest));
+  out += EscapedHtml(title);
+  out += UpTo("<!-- data -->", rest);
+  for (const JsonBlock& block : blocks) {
+    out += fmt::format("<script type=\"application/json\" id=\"{}\">", block.id);
+    out += EscapedJson(block.json);
+    out += "</script>\n";
+  }
+  return out.append(rest);
+}
+
+}  // namespace daydream

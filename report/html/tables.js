@@ -1,0 +1,117 @@
+// Tables that are sorted by a click on a heading, searched, and copied as CSV.
+
+const kFirstRows = 25;
+
+// `columns`: {title, of: row -> value, show: value -> text, text: is it text}. Numbers sort
+// downwards first. `totals`: a row that stays last.
+function sortable(columns, rows, name) {
+  let by = -1, down = true, all = false, words = "";
+  const body = h("tbody"), more = h("button", {type: "button", onclick: () => { all = !all; fill(); }});
+  const headings = columns.map((c, i) => h("th", {scope: "col", class: c.text ? "text" : null},
+    h("button", {type: "button", onclick: () => {
+      down = by === i ? !down : !c.text;
+      by = i;
+      fill();
+    }}, c.title)));
+  const wanted = () => {
+    const found = rows.filter((r) => String(columns[0].of(r)).toLowerCase().includes(words));
+    if (by < 0) return found;
+    const {of, text} = columns[by];
+    const order = (a, b) => text ? String(of(a)).localeCompare(String(of(b))) :
+      (of(a) ?? -Infinity) - (of(b) ?? -Infinity);
+    return found.sort((a, b) => (down ? -1 : 1) * order(a, b));
+  };
+  const fill = () => {
+    const found = wanted();
+    const shown = all ? found : found.slice(0, kFirstRows);
+    body.replaceChildren(...shown.map((r) => h("tr", null, ...columns.map((c, i) =>
+      h("td", {class: i === 0 ? "name" : c.text ? "text" : null},
+        c.show ? c.show(c.of(r), r) : String(c.of(r)))))));
+    headings.forEach((th, i) => {
+      if (i === by) th.setAttribute("aria-sort", down ? "descending" : "ascending");
+      else th.removeAttribute("aria-sort");
+    });
+    more.hidden = found.length <= kFirstRows;
+    more.textContent = all ? "show fewer" : `show all ${found.length}`;
+  };
+  const csv = () => [columns.map((c) => csvField(c.title)).join(","),
+    ...wanted().map((r) => columns.map((c) => csvField(c.of(r) ?? "")).join(","))].join("\n") + "\n";
+  const copying = h("button", {type: "button", class: "csv"}, "copy as CSV");
+  copying.addEventListener("click", () => copy(csv(), copying));
+  const search = h("input", {type: "search", placeholder: "search names", "aria-label": `search ${name}`,
+    oninput: (e) => { words = e.target.value.toLowerCase(); fill(); }});
+  fill();
+  return h("div", null, h("div", {class: "tools"}, search, copying),
+           h("div", {class: "wide"}, h("table", null, h("caption", {hidden: true}, name),
+                                       h("thead", null, h("tr", null, ...headings)), body)),
+           h("div", {class: "tools"}, more));
+}
+
+// A summary of the step before and, when there is one, after, row by row by name.
+function groupTable(before, after, name) {
+  const whole = before.window_ns, unit = unitFor(whole);
+  const then = new Map((after ? after.groups : []).map((g) => [g.name, g]));
+  const none = {time_ns: 0, calls: 0, critical_path_ns: 0};
+  const rows = before.groups.map((g) => ({...g, then: then.get(g.name) || none}));
+  const known = new Set(before.groups.map((g) => g.name));
+  for (const g of then.values()) {
+    if (!known.has(g.name)) rows.push({...none, name: g.name, then: g});
+  }
+  const show = (ns) => time(ns, unit);
+  const columns = [
+    {title: name, of: (r) => r.name, text: true},
+    {title: "GPU time", of: (r) => r.time_ns, show},
+    {title: "of step", of: (r) => r.time_ns / whole, show: (v) => percent(v)},
+    {title: "calls", of: (r) => r.calls, show: count},
+    {title: "average", of: (r) => r.calls > 0 ? r.time_ns / r.calls : null, show: (v) => time(v)},
+    {title: "critical path", of: (r) => r.critical_path_ns, show},
+  ];
+  if (after) {
+    columns.push({title: "GPU after", of: (r) => r.then.time_ns, show},
+                 {title: "path after", of: (r) => r.then.critical_path_ns, show},
+                 {title: "path change", of: (r) => r.then.critical_path_ns - r.critical_path_ns,
+                  show: (ns) => change(ns, unit)});
+  }
+  return sortable(columns, rows, name);
+}
+
+function hostTable(before, after) {
+  const unit = unitFor(before.window_ns), show = (ns) => time(ns, unit);
+  const key = (g) => `${g.kind} ${g.name}`;
+  const then = new Map((after ? after.groups : []).map((g) => [key(g), g]));
+  const columns = [
+    {title: "host work", of: (r) => r.name, text: true},
+    {title: "kind", of: (r) => r.kind, text: true},
+    {title: "own time", of: (r) => r.self_ns, show},
+    {title: "waiting", of: (r) => r.waiting_ns, show},
+    {title: "with inside", of: (r) => r.total_ns, show},
+    {title: "calls", of: (r) => r.calls, show: count},
+    {title: "critical path", of: (r) => r.critical_path_ns, show},
+  ];
+  if (after) {
+    columns.push({title: "path after", of: (r) => then.get(key(r))?.critical_path_ns ?? 0, show});
+  }
+  return sortable(columns, before.groups, "host work");
+}
+
+// Buttons, of which one shows its part: [title, function that makes it].
+function tabs(name, parts) {
+  const panel = h("div", {role: "tabpanel"});
+  const buttons = parts.map(([title, make], i) => h("button", {
+    type: "button", role: "tab", "aria-selected": String(i === 0), tabindex: i === 0 ? 0 : -1,
+    onclick: () => choose(i),
+    onkeydown: (e) => {
+      const step = {ArrowRight: 1, ArrowLeft: parts.length - 1}[e.key];
+      if (step) choose((i + step) % parts.length, true);
+    }}, title));
+  const choose = (chosen, focus) => {
+    buttons.forEach((b, i) => {
+      b.setAttribute("aria-selected", String(i === chosen));
+      b.tabIndex = i === chosen ? 0 : -1;
+    });
+    if (focus) buttons[chosen].focus();
+    panel.replaceChildren(parts[chosen][1]());
+  };
+  panel.append(parts[0][1]());
+  return h("div", null, h("div", {class: "tools", role: "tablist", "aria-label": name}, ...buttons), panel);
+}

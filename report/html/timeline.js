@@ -1,0 +1,313 @@
+// Timelines before and after on one axis, drawn on a canvas.
+
+const kColours = {
+  gemm: "#4e79a7", conv: "#3b6fb6", attention: "#7a5fb5", elementwise: "#e39c37", reduce: "#c98b2f",
+  norm: "#59a14f", softmax: "#8cb85c", pool: "#76b7b2", optimizer: "#b6656b", index: "#9c755f",
+  copy: "#9a9a8f", memcpy: "#d37295", memset: "#e0a3ba", collective: "#e15759", host: "#8f9bab",
+  call: "#c2a34f", wait: "#c9ced6", GPU: "#3f7fc9", CPU: "#d08f2e", comm: "#c2504e", data: "#6c9a45",
+};
+const kOtherColour = "#8a8f98", kFaint = "#80808040";
+const kRow = 17, kHead = 24, kAxis = 22, kMostRows = 120;
+
+class TimelineView {
+  constructor(timeline, rows, canvas, told) {
+    Object.assign(this, {timeline, canvas, told, words: "", selected: null, frame: 0});
+    this.colours = timeline.classes.map((c) => kColours[c] || kOtherColour);
+    this.rows = this.shown(rows);
+    this.length = Math.max(1, ...rows.map((r) => r.slices ? r.end[r.slices - 1] : 0));
+    this.from = 0;
+    this.to = this.length;
+    this.layOut();
+    this.listen();
+    this.draw();
+  }
+
+  // All rows of a side, or the busiest, in their order.
+  shown(rows) {
+    this.left_out = 0;
+    return this.timeline.sides.flatMap((_, s) => {
+      const own = rows.filter((r) => r.side === s && r.slices > 0);
+      const busy = (r) => r.end.reduce((sum, end, i) => sum + end - r.begin[i], 0);
+      const kept = new Set([...own].sort((a, b) => busy(b) - busy(a)).slice(0, kMostRows));
+      this.left_out += own.length - kept.size;
+      return own.filter((r) => kept.has(r));
+    });
+  }
+
+  layOut() {
+    let y = kAxis, side = -1;
+    for (const row of this.rows) {
+      if (row.side !== side) y += kHead;
+      side = row.side;
+      row.y = y;
+      y += kRow;
+    }
+    this.height = y + 6;
+    this.canvas.style.height = `${this.height}px`;
+  }
+
+  text(i) { return this.timeline.strings[i]; }
+  nameOf(row, i) {
+    const [name, op, layer, kind] = this.timeline.names[row.name[i]];
+    return {name: this.text(name), op: this.text(op), layer: this.text(layer),
+            kind: this.timeline.classes[kind]};
+  }
+  time(units) { return time(units * this.timeline.unit_ns); }
+
+  // Which names hold the words that are searched for.
+  search(words) {
+    this.words = words.toLowerCase();
+    this.matches = this.timeline.names.map(([name, op, layer]) =>
+      [name, op, layer].some((t) => this.text(t).toLowerCase().includes(this.words)));
+    this.later();
+  }
+  nextMatch() {
+    if (!this.words) return;
+    let best = null;
+    const {row: at, i: place} = this.selected || {row: this.rows[0], i: -1};
+    const start = this.rows.indexOf(at);
+    for (let r = 0; r <= this.rows.length && !best; ++r) {
+      const row = this.rows[(start + r) % this.rows.length];
+      for (let i = r === 0 ? place + 1 : 0; i < row.slices && !best; ++i) {
+        if (this.matches[row.name[i]]) best = {row, i};
+      }
+    }
+    if (best) this.select(best, true);
+  }
+
+  later() {
+    if (!this.frame) this.frame = requestAnimationFrame(() => { this.frame = 0; this.draw(); });
+  }
+
+  draw() {
+    const began = performance.now();
+    const ratio = window.devicePixelRatio || 1, width = this.canvas.clientWidth;
+    if (this.canvas.width !== Math.round(width * ratio) ||
+        this.canvas.height !== Math.round(this.height * ratio)) {
+      this.canvas.width = Math.round(width * ratio);
+      this.canvas.height = Math.round(this.height * ratio);
+    }
+    const pen = this.canvas.getContext("2d"), style = getComputedStyle(document.body);
+    this.ink = style.getPropertyValue("--text");
+    this.quiet = style.getPropertyValue("--quiet");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, this.height);
+    pen.font = "11px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    this.scale = width / (this.to - this.from);
+    this.drawAxis(pen, width);
+    let side = -1;
+    for (const row of this.rows) {
+      if (row.side !== side) this.drawHead(pen, row);
+      side = row.side;
+      this.drawRow(pen, row, width);
+      this.drawTitle(pen, row);
+    }
+    if (this.selected) this.drawSelected(pen);
+    this.took = performance.now() - began;
+  }
+
+  drawAxis(pen, width) {
+    const span = (this.to - this.from) / Math.max(2, width / 110);
+    let step = 10 ** Math.floor(Math.log10(span));
+    step *= span / step > 5 ? 10 : span / step > 2 ? 5 : 2;
+    const unit = unitFor(this.to * this.timeline.unit_ns);
+    pen.fillStyle = this.quiet;
+    for (let t = Math.ceil(this.from / step) * step; t <= this.to; t += step) {
+      const x = (t - this.from) * this.scale;
+      pen.fillRect(x, 0, 1, 5);
+      const ns = t * this.timeline.unit_ns;
+      pen.fillText(step * this.timeline.unit_ns >= unit[1] / 100 ? time(ns, unit) :
+        `${digits(ns / unit[1], 5)} ${unit[0]}`, x + 3, 12);
+    }
+  }
+
+  // The name of a side, and where the steps that count begin.
+  drawHead(pen, row) {
+    const side = this.timeline.sides[row.side], y = row.y - kHead / 2 + 2;
+    pen.fillStyle = this.ink;
+    pen.font = "600 12px system-ui, sans-serif";
+    pen.fillText(`${side.name} (${side.description})`, 4, y);
+    pen.font = "11px system-ui, sans-serif";
+    const rows = this.rows.filter((r) => r.side === row.side).length;
+    pen.fillStyle = kFaint;
+    for (const [, begin, end] of side.windows) {
+      for (const t of [begin, end]) {
+        pen.fillRect((t - this.from) * this.scale, row.y - 4, 1, rows * kRow + 4);
+      }
+    }
+  }
+
+  // Slices thinner than a pixel share one, in the colour of the longest.
+  drawRow(pen, row, width) {
+    const {begin, end, name} = row, height = kRow - 3, classes = this.timeline.names;
+    let pixel = -1, pixelEnd = -1, longest = 0, pixelColour = null, last = null;
+    const fill = (colour, x, w) => {
+      if (colour !== last) pen.fillStyle = last = colour;
+      pen.fillRect(x, row.y, w, height);
+    };
+    const flush = () => { if (pixel >= 0) fill(pixelColour, pixel, pixelEnd - pixel); pixel = -1; };
+    for (let i = firstAfter(row, this.from); i < row.slices && begin[i] < this.to; ++i) {
+      const x0 = (begin[i] - this.from) * this.scale, x1 = (end[i] - this.from) * this.scale;
+      const hit = !this.words || this.matches[name[i]];
+      const colour = hit ? this.colours[classes[name[i]][3]] : kFaint;
+      if (x1 - x0 >= 1) {
+        flush();
+        const left = Math.max(0, x0), wide = Math.min(width, x1) - left;
+        fill(colour, left, Math.max(1, wide - (wide > 3 ? 0.5 : 0)));
+        if (wide > 34) { this.drawName(pen, row, i, left, wide); last = null; }
+        continue;
+      }
+      const x = Math.floor(x0);
+      if (x === pixel || (pixel >= 0 && x < pixelEnd)) {
+        if (end[i] - begin[i] > longest) { longest = end[i] - begin[i]; pixelColour = colour; }
+        continue;
+      }
+      if (pixel >= 0 && x === pixelEnd && colour === pixelColour) { pixelEnd = x + 1; continue; }
+      flush();
+      [pixel, pixelEnd, longest, pixelColour] = [x, x + 1, end[i] - begin[i], colour];
+    }
+    flush();
+  }
+
+  drawName(pen, row, i, left, wide) {
+    const fits = Math.floor((wide - 6) / 6);
+    const name = this.text(this.timeline.names[row.name[i]][0]);
+    pen.fillStyle = "#14181d";
+    pen.fillText(name.length > fits ? name.slice(0, fits) : name, left + 3, row.y + kRow / 2 - 1);
+  }
+
+  drawTitle(pen, row) {
+    const wide = pen.measureText(row.title).width;
+    pen.fillStyle = "#14181dc0";
+    pen.fillRect(0, row.y, wide + 8, kRow - 3);
+    pen.fillStyle = "#fff";
+    pen.fillText(row.title, 4, row.y + kRow / 2 - 1);
+  }
+
+  drawSelected(pen) {
+    const {row, i} = this.selected;
+    const x = (row.begin[i] - this.from) * this.scale, x1 = (row.end[i] - this.from) * this.scale;
+    pen.strokeStyle = this.ink;
+    pen.lineWidth = 2;
+    pen.strokeRect(x - 1, row.y - 1, Math.max(3, x1 - x + 2), kRow - 1);
+  }
+
+  // --- moving
+
+  view(from, to) {
+    const span = Math.min(this.length, Math.max(20, to - from));
+    this.from = Math.min(Math.max(0, from), this.length - span);
+    this.to = this.from + span;
+    this.later();
+  }
+  zoom(factor, at = 0.5) {
+    const span = (this.to - this.from) * factor, t = this.from + at * (this.to - this.from);
+    this.view(t - at * span, t - at * span + span);
+  }
+  pan(share) {
+    const by = share * (this.to - this.from);
+    this.view(this.from + by, this.to + by);
+  }
+  all() { this.view(0, this.length); }
+  zoomTo({row, i}) {
+    const span = Math.max(row.end[i] - row.begin[i], 2);
+    this.view(row.begin[i] - 2 * span, row.end[i] + 2 * span);
+  }
+
+  // The slice at a point of the canvas; in the pixel, where it is thinner than one.
+  at(x, y) {
+    const row = this.rows.find((r) => y >= r.y && y < r.y + kRow);
+    if (!row) return null;
+    const i = firstAfter(row, this.from + (x - 1) / this.scale);
+    return i < row.slices && row.begin[i] <= this.from + (x + 1) / this.scale ? {row, i} : null;
+  }
+  select(slice, show) {
+    this.selected = slice;
+    if (slice && show && (slice.row.begin[slice.i] < this.from || slice.row.end[slice.i] > this.to ||
+                          (slice.row.end[slice.i] - slice.row.begin[slice.i]) * this.scale < 4)) {
+      this.zoomTo(slice);
+    }
+    this.told(slice);
+    this.later();
+  }
+  // The neighbour in the row, or what is near in the next row.
+  step(along, across) {
+    const {row, i} = this.selected || {row: this.rows[0], i: -1};
+    if (along) {
+      const next = i + along;
+      if (next >= 0 && next < row.slices) this.select({row, i: next}, true);
+      return;
+    }
+    const other = this.rows[this.rows.indexOf(row) + across];
+    if (!other) return;
+    const t = i < 0 ? this.from : row.begin[i];
+    this.select({row: other, i: Math.min(firstAfter(other, t), other.slices - 1)}, true);
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const act = {
+      w: () => this.zoom(0.6), "+": () => this.zoom(0.6), s: () => this.zoom(1 / 0.6),
+      "-": () => this.zoom(1 / 0.6), a: () => this.pan(-0.2), d: () => this.pan(0.2),
+      0: () => this.all(), ArrowRight: () => this.step(1, 0), ArrowLeft: () => this.step(-1, 0),
+      ArrowDown: () => this.step(0, 1), ArrowUp: () => this.step(0, -1),
+      n: () => this.nextMatch(), Enter: () => this.selected && this.zoomTo(this.selected),
+      Escape: () => this.select(null),
+    }[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  }
+
+  listen() {
+    const {canvas} = this, down = new Map();
+    let moved = 0;
+    canvas.addEventListener("keydown", (e) => this.key(e));
+    canvas.addEventListener("wheel", (e) => {
+      if (!e.ctrlKey && document.activeElement !== canvas) return;
+      e.preventDefault();
+      this.zoom(Math.exp(e.deltaY * 0.002), e.offsetX / canvas.clientWidth);
+    }, {passive: false});
+    canvas.addEventListener("pointerdown", (e) => {
+      down.set(e.pointerId, e.offsetX);
+      canvas.setPointerCapture(e.pointerId);
+      moved = 0;
+    });
+    canvas.addEventListener("pointermove", (e) => {
+      if (!down.has(e.pointerId)) {
+        const slice = this.at(e.offsetX, e.offsetY);
+        canvas.title = slice ? this.describe(slice) : "";
+        return;
+      }
+      const others = [...down].filter(([id]) => id !== e.pointerId);
+      const by = e.offsetX - down.get(e.pointerId);
+      moved += Math.abs(by);
+      if (others.length === 0) {
+        this.view(this.from - by / this.scale, this.to - by / this.scale);
+      } else {
+        const other = others[0][1], before = Math.abs(down.get(e.pointerId) - other);
+        this.zoom(before / Math.max(8, Math.abs(e.offsetX - other)), other / canvas.clientWidth);
+      }
+      down.set(e.pointerId, e.offsetX);
+    });
+    const up = (e) => {
+      if (down.delete(e.pointerId) && moved < 4) this.select(this.at(e.offsetX, e.offsetY));
+    };
+    canvas.addEventListener("pointerup", up);
+    canvas.addEventListener("pointercancel", (e) => down.delete(e.pointerId));
+    canvas.addEventListener("dblclick", () => this.selected && this.zoomTo(this.selected));
+    new ResizeObserver(() => this.later()).observe(canvas);
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.later());
+  }
+
+  describe(slice) {
+    const {row, i} = slice, {name, op, layer, kind} = this.nameOf(row, i);
+    const parts = [`${name}: ${this.time(row.end[i] - row.begin[i])} at ${this.time(row.begin[i])}`];
+    if (row.tasks[i] > 1) parts.push(`the longest of ${row.tasks[i]} short tasks drawn as one`);
+    if (kind && kind !== name) parts.push(kind);
+    if (op && op !== "no operator") parts.push(`op ${op}`);
+    if (layer && layer !== "no layer") parts.push(`layer ${layer}`);
+    return parts.concat(row.title).join(" \u00b7 ");
+  }
+}

@@ -1,0 +1,88 @@
+// The page of `daydream report`, as far as it can be told without a browser (tests/page/ has one).
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class CliReport : public CliFixture {
+ protected:
+  std::string Page(const std::string& flags) {
+    const std::string file = Path("page.html");
+    const CliResult r = Run(fmt::format("report {} {} -f -o {}", kExampleTrace, flags, file));
+    EXPECT_EQ(r.exit, 0) << r.err;
+    return ReadAll(file);
+  }
+  // The text of a block, or "".
+  static std::string Block(const std::string& page, const std::string& id) {
+    const std::string open = fmt::format("<script type=\"application/json\" id=\"{}\">", id);
+    const size_t begin = page.find(open);
+    if (begin == std::string::npos) return "";
+    return page.substr(begin + open.size(), page.find("</script>", begin) - begin - open.size());
+  }
+};
+
+TEST_F(CliReport, HasTheNumbersOfTheOtherCommands) {
+  const std::string page = Page("--opt graphs,fuse --opt amp");
+  const std::string options = "--opt graphs,fuse --opt amp --format json";
+  EXPECT_EQ(Block(page, "whatif"), Run(fmt::format("whatif {} {}", kExampleTrace, options)).out);
+  for (const char* by : {"class", "op", "kernel", "layer", "phase", "host"}) {
+    EXPECT_EQ(Block(page, fmt::format("summary-{}", by)),
+              Run(fmt::format("summary {} --by {} --format json", kExampleTrace, by)).out);
+    EXPECT_NE(Block(page, fmt::format("after-{}", by)), "");
+  }
+  EXPECT_EQ(Block(page, "advise"), "");
+}
+
+TEST_F(CliReport, ShowsAdviceWhereNothingIsAsked) {
+  const std::string page = Page("");
+  EXPECT_EQ(Block(page, "advise"), Run(fmt::format("advise {} --format json", kExampleTrace)).out);
+  EXPECT_EQ(Block(page, "after-class"), "");
+}
+
+TEST_F(CliReport, IsTheSameEveryTime) { EXPECT_EQ(Page("--opt amp"), Page("--opt amp -j 1")); }
+
+TEST_F(CliReport, AllowsNothingButItself) {
+  const std::string page = Page("--opt amp");
+  EXPECT_THAT(page, HasSubstr("default-src 'none'; script-src 'sha256-"));
+  EXPECT_THAT(page, Not(HasSubstr("unsafe-inline")));
+  EXPECT_THAT(page, Not(HasSubstr("<!-- ")));
+}
+
+TEST_F(CliReport, ATitleIsText) {
+  const std::string page = Page("--opt amp --title '</title><script>alert(1)</script>'");
+  EXPECT_THAT(page, HasSubstr("<title>&lt;/title&gt;&lt;script&gt;alert(1)"));
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+}
+
+TEST_F(CliReport, ScoresAPrediction) {
+  const std::string page = Page(fmt::format("--opt fuse --measured {}", kExampleTrace));
+  EXPECT_THAT(Block(page, "whatif"), HasSubstr("\"inside_interval\""));
+}
+
+TEST_F(CliReport, IsWrittenToAFileThatIsNamed) {
+  const CliResult r = Run(fmt::format("report {} --opt amp", kExampleTrace));
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("-o report.html"));
+  Write("there.html", "old");
+  EXPECT_NE(Run(fmt::format("report {} --opt amp -o {}", kExampleTrace, Path("there.html"))).exit,
+            0);
+  EXPECT_EQ(ReadAll(Path("there.html")), "old");
+}
+
+TEST_F(CliReport, IsWrittenWhereAScenarioChangesNothing) {
+  const std::string file = Path("page.html");
+  const CliResult r = Run(fmt::format("report {} --opt gist -o {}", kExampleTrace, file));
+  EXPECT_EQ(r.exit, 4) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("E0601"));
+  EXPECT_THAT(Block(ReadAll(file), "whatif"), HasSubstr("E0601"));
+}
+
+}  // namespace
+}  // namespace daydream
