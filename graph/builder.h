@@ -118,7 +118,7 @@ void AddQueueLimits(Builder& b);             // Q: launch calls wait for room in
 void AddDefaultStreamWaits(Builder& b);      // E4: the default stream and blocking streams
 void AddEventWaits(Builder& b);              // E: one stream waits for another
 void SettleStarts(Builder& b);               // L, G2-G8, E3: why each operation started when it did
-void AddPlan(Builder& b);                   // P: all of the above for a trace that is a plan
+void AddPlan(Builder& b);                    // P: all of the above for a trace that is a plan
 absl::Status CutContradictions(Builder& b);  // E0304 when there are too many
 void EstimateTransfers(Builder& b);   // N2: part of a collective that is not waiting for peers
 void AssignSteps(Builder& b);         // I: which step each task belongs to
