@@ -13,7 +13,7 @@ struct Characters {
 };
 
 // Unicode 15, general categories Cc, Cf, Zl, Zp, Co and the fillers that show nothing.
-constexpr Characters kHidden[] = {
+constexpr Characters kHiddenCharacters[] = {
     {0x0000, 0x001F}, {0x007F, 0x009F}, {0x00AD, 0x00AD},   {0x034F, 0x034F},   {0x061C, 0x061C},
     {0x115F, 0x1160}, {0x17B4, 0x17B5}, {0x180B, 0x180F},   {0x200B, 0x200F},   {0x2028, 0x202E},
     {0x2060, 0x206F}, {0x3164, 0x3164}, {0xE000, 0xF8FF},   {0xFE00, 0xFE0F},   {0xFEFF, 0xFEFF},
@@ -87,9 +87,9 @@ char32_t DecodeUtf8(std::string_view text, size_t i, size_t length) {
 
 bool IsHidden(char32_t character) {
   if (character >= 0x20 && character < 0x7F) return false;
-  return std::any_of(std::begin(kHidden), std::end(kHidden), [&](const Characters& r) {
-    return character >= r.first && character <= r.last;
-  });
+  return std::any_of(
+      std::begin(kHiddenCharacters), std::end(kHiddenCharacters),
+      [&](const Characters& r) { return character >= r.first && character <= r.last; });
 }
 
 std::string Printable(std::string_view text) {

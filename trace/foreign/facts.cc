@@ -7,9 +7,9 @@ constexpr std::string_view kProfileBoth =
     "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], ...)";
 constexpr std::string_view kProfileLater =
     "record after warm-up: profile(schedule=torch.profiler.schedule(wait=5, warmup=3, active=5))";
-constexpr std::string_view kNsys =
+constexpr std::string_view kOfNsys =
     "nsys profile --trace=cuda,nvtx --cuda-event-trace=true --cuda-graph-trace=node PROGRAM";
-constexpr std::string_view kRocpd =
+constexpr std::string_view kOfRocpd =
     "rocprofv3 --hip-trace --kernel-trace --memory-copy-trace --marker-trace --output-format rocpd "
     "-- PROGRAM";
 constexpr std::string_view kRocprof =
@@ -21,18 +21,18 @@ constexpr std::string_view kRocprofLater =
 constexpr FormatFacts kFacts[] = {
     {"ddtrace", "daydream trace, daydream import", "daydream trace -- PROGRAM", "everything",
      kProfileBoth, kProfileLater, kProfileBoth},
-    {"nsys", "Nsight Systems 2020 to 2026, nsys export --type sqlite", kNsys,
-     "everything; layers and shapes with NVTX ranges (emit_nvtx)", kNsys,
+    {"nsys", "Nsight Systems 2020 to 2026, nsys export --type sqlite", kOfNsys,
+     "everything; layers and shapes with NVTX ranges (emit_nvtx)", kOfNsys,
      "record after warm-up: nsys profile --delay 30 --duration 10 (seconds), or "
      "--capture-range=cudaProfilerApi",
-     kNsys},
-    {"rocpd", "rocprofv3 of ROCm 7, SQLite", kRocpd,
-     "everything; without --hip-trace the GPU side only", kRocpd, kRocprofLater, kRocpd},
+     kOfNsys},
+    {"rocpd", "rocprofv3 of ROCm 7, SQLite", kOfRocpd,
+     "everything; without --hip-trace the GPU side only", kOfRocpd, kRocprofLater, kOfRocpd},
     {"rocprof", "rocprofv3, JSON", kRocprof, "everything; without --hip-trace the GPU side only",
      kRocprof, kRocprofLater, kRocprof},
     {"rpd", "rocmProfileData (ROCm 6 and older), SQLite", "runTracer.sh -o trace.rpd PROGRAM",
      "everything; waits by the names of calls", "runTracer.sh -o trace.rpd PROGRAM",
-     "record more steps, or begin later with rpdTracerControl", kRocpd},
+     "record more steps, or begin later with rpdTracerControl", kOfRocpd},
     {"chakra", "Chakra (MLCommons), ASTRA-sim, .et", "chakra_converter (of chakra)",
      "what would take how long: durations and dependencies, no times to check against",
      "chakra_converter PyTorch, with the profile linked in (chakra_trace_link)",

@@ -83,7 +83,7 @@ constexpr ReasonText kTexts[] = {
 };
 
 // In 2021, annotations were operator events: only the name tells.
-bool IsAnnotationName(std::string_view name) {
+bool NamesAnAnnotation(std::string_view name) {
   if (name.empty()) return false;
   switch (name[0]) {
     case 'P':
@@ -261,7 +261,7 @@ bool KinetoRows::AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row
   row.name = InternName(e.name, offset);
   switch (kind) {
     case Kind::kOp:
-      row.kind = IsAnnotationName(e.name.text) ? EventKind::kAnnotation : EventKind::kOp;
+      row.kind = NamesAnAnnotation(e.name.text) ? EventKind::kAnnotation : EventKind::kOp;
       if (row.kind == EventKind::kOp) row.detail = OpRow(e.args);
       break;
     case Kind::kAnnotation:
