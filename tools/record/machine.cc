@@ -216,8 +216,9 @@ RecorderFiles FindRecorderFiles() {
   RecorderFiles files{.library = Existing(installed / "libdaydream_inject.so"),
                       .python = Existing(installed / "python")};
   if (files.complete()) return files;
-  fs::path built = program.parent_path() / "tracer" / "libdaydream_inject.so";
-  return {.library = Existing(built), .python = Existing(DAYDREAM_PYTHON_FOLDER)};
+  fs::path built = program.parent_path() / "tracer";
+  return {.library = Existing(built / "libdaydream_inject.so"),
+          .python = Existing(built / "python")};
 }
 
 }  // namespace daydream
