@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,16 @@ constexpr uint32_t kHasOverheadData = 22;         // CUDA 12.4: CUpti_ActivityOv
 // The following may have come earlier; fields that exist and are not read do no harm.
 constexpr uint32_t kHasActiveClusters = 26;  // CUpti_ActivityKernel9
 constexpr uint32_t kHasDeviceTimestamps = 130000;
+
+// The number in an enum of CUPTI's. A field may hold what its type does not know (a newer library,
+// a damaged buffer); to read it as the enum would be undefined.
+template <class Enum>
+uint32_t Number(const Enum& value) {
+  static_assert(sizeof value == sizeof(uint32_t));
+  uint32_t number;
+  std::memcpy(&number, &value, sizeof number);
+  return number;
+}
 
 // Where the compiler sees the fields that are read. CUPTI's layout never changes, so a failure
 // here means other packing rules, not another version.
@@ -122,7 +133,7 @@ void CuptiDecoder::Decode(uint8_t* buffer, size_t valid) {
 }
 
 void CuptiDecoder::DecodeRecord(const CUpti_Activity& record) {
-  switch (record.kind) {
+  switch (Number(record.kind)) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       return DecodeKernel(As<CUpti_ActivityKernel10>(record));
@@ -268,10 +279,10 @@ void CuptiDecoder::DecodeCall(const CUpti_ActivityAPI& c) {
 }
 
 void CuptiDecoder::DecodeSync(const CUpti_ActivitySynchronization2& s) {
-  Signature signature{.kind = kSync, .name = names.Intern(SyncWord(s.type))};
+  Signature signature{.kind = kSync, .name = names.Intern(SyncWord(Number(s.type)))};
   const bool has_stream = s.streamId != kInvalid32;
   // The numbers of CUPTI and of the file are the same.
-  signature.detail = {s.type, has_stream ? s.streamId + 1 : 0, s.contextId};
+  signature.detail = {Number(s.type), has_stream ? s.streamId + 1 : 0, s.contextId};
   Row row{.lane = encoder_.StreamLane(Encoder::kUnknownDevice, s.contextId,
                                       has_stream ? s.streamId : Encoder::kNoStream),
           .correlation = s.correlationId};
@@ -314,9 +325,10 @@ void CuptiDecoder::DecodeEvent(const CUpti_ActivityCudaEvent2& e) {
 }
 
 void CuptiDecoder::DecodeOverhead(const CUpti_ActivityOverhead3& o) {
-  Signature signature{.kind = kOverhead, .name = names.Intern(OverheadWord(o.overheadKind))};
-  const bool of_thread = o.objectKind == CUPTI_ACTIVITY_OBJECT_THREAD;
-  const bool of_stream = o.objectKind == CUPTI_ACTIVITY_OBJECT_STREAM;
+  Signature signature{.kind = kOverhead,
+                      .name = names.Intern(OverheadWord(Number(o.overheadKind)))};
+  const bool of_thread = Number(o.objectKind) == CUPTI_ACTIVITY_OBJECT_THREAD;
+  const bool of_stream = Number(o.objectKind) == CUPTI_ACTIVITY_OBJECT_STREAM;
   Row row;
   if (of_stream) {
     const auto& at = o.objectId.dcs;
@@ -327,7 +339,7 @@ void CuptiDecoder::DecodeOverhead(const CUpti_ActivityOverhead3& o) {
   if (cupti_.version >= kHasOverheadCorrelation) row.correlation = o.correlationId;
   Add(RowGroup::kHost, signature, row, TimesOf(o.start, o.end));
   const bool has_data = cupti_.version >= kHasOverheadData &&
-                        o.overheadKind == CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
+                        Number(o.overheadKind) == CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
   if (has_data) std::free(o.overheadData);  // ours to free, says cupti_activity.h
 }
 
