@@ -24,13 +24,13 @@ constexpr uint32_t kHasOverheadData = 22;         // CUDA 12.4: CUpti_ActivityOv
 constexpr uint32_t kHasActiveClusters = 26;  // CUpti_ActivityKernel9
 constexpr uint32_t kHasDeviceTimestamps = 130000;
 
-// The number in an enum of CUPTI's. A field may hold what its type does not know (a newer library,
-// a damaged buffer); to read it as the enum would be undefined.
-template <class Enum>
-uint32_t Number(const Enum& value) {
-  static_assert(sizeof value == sizeof(uint32_t));
+// The number in the enum at `offset` of a record. It may be one that the enum does not have (a
+// newer library, a damaged buffer): to read it as the enum, or to refer to it (records are packed),
+// would be undefined.
+template <class Record>
+uint32_t NumberAt(const Record& record, size_t offset) {
   uint32_t number;
-  std::memcpy(&number, &value, sizeof number);
+  std::memcpy(&number, reinterpret_cast<const char*>(&record) + offset, sizeof number);
   return number;
 }
 
@@ -133,7 +133,7 @@ void CuptiDecoder::Decode(uint8_t* buffer, size_t valid) {
 }
 
 void CuptiDecoder::DecodeRecord(const CUpti_Activity& record) {
-  switch (Number(record.kind)) {
+  switch (NumberAt(record, offsetof(CUpti_Activity, kind))) {
     case CUPTI_ACTIVITY_KIND_KERNEL:
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
       return DecodeKernel(As<CUpti_ActivityKernel10>(record));
@@ -164,7 +164,8 @@ void CuptiDecoder::DecodeRecord(const CUpti_Activity& record) {
     case CUPTI_ACTIVITY_KIND_STREAM: {
       const auto& stream = As<CUpti_ActivityStream>(record);
       return encoder_.SetStream(stream.contextId, stream.streamId,
-                                static_cast<int32_t>(stream.priority), stream.flag);
+                                static_cast<int32_t>(stream.priority),
+                                NumberAt(stream, offsetof(CUpti_ActivityStream, flag)));
     }
     default:
       ++losses_.unknown_kind;
@@ -279,10 +280,11 @@ void CuptiDecoder::DecodeCall(const CUpti_ActivityAPI& c) {
 }
 
 void CuptiDecoder::DecodeSync(const CUpti_ActivitySynchronization2& s) {
-  Signature signature{.kind = kSync, .name = names.Intern(SyncWord(Number(s.type)))};
+  const uint32_t type = NumberAt(s, offsetof(CUpti_ActivitySynchronization2, type));
+  Signature signature{.kind = kSync, .name = names.Intern(SyncWord(type))};
   const bool has_stream = s.streamId != kInvalid32;
   // The numbers of CUPTI and of the file are the same.
-  signature.detail = {Number(s.type), has_stream ? s.streamId + 1 : 0, s.contextId};
+  signature.detail = {type, has_stream ? s.streamId + 1 : 0, s.contextId};
   Row row{.lane = encoder_.StreamLane(Encoder::kUnknownDevice, s.contextId,
                                       has_stream ? s.streamId : Encoder::kNoStream),
           .correlation = s.correlationId};
@@ -325,10 +327,11 @@ void CuptiDecoder::DecodeEvent(const CUpti_ActivityCudaEvent2& e) {
 }
 
 void CuptiDecoder::DecodeOverhead(const CUpti_ActivityOverhead3& o) {
-  Signature signature{.kind = kOverhead,
-                      .name = names.Intern(OverheadWord(Number(o.overheadKind)))};
-  const bool of_thread = Number(o.objectKind) == CUPTI_ACTIVITY_OBJECT_THREAD;
-  const bool of_stream = Number(o.objectKind) == CUPTI_ACTIVITY_OBJECT_STREAM;
+  const uint32_t kind = NumberAt(o, offsetof(CUpti_ActivityOverhead3, overheadKind));
+  const uint32_t object = NumberAt(o, offsetof(CUpti_ActivityOverhead3, objectKind));
+  Signature signature{.kind = kOverhead, .name = names.Intern(OverheadWord(kind))};
+  const bool of_thread = object == CUPTI_ACTIVITY_OBJECT_THREAD;
+  const bool of_stream = object == CUPTI_ACTIVITY_OBJECT_STREAM;
   Row row;
   if (of_stream) {
     const auto& at = o.objectId.dcs;
@@ -338,8 +341,8 @@ void CuptiDecoder::DecodeOverhead(const CUpti_ActivityOverhead3& o) {
   }
   if (cupti_.version >= kHasOverheadCorrelation) row.correlation = o.correlationId;
   Add(RowGroup::kHost, signature, row, TimesOf(o.start, o.end));
-  const bool has_data = cupti_.version >= kHasOverheadData &&
-                        Number(o.overheadKind) == CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
+  const bool has_data =
+      cupti_.version >= kHasOverheadData && kind == CUPTI_ACTIVITY_OVERHEAD_COMMAND_BUFFER_FULL;
   if (has_data) std::free(o.overheadData);  // ours to free, says cupti_activity.h
 }
 
