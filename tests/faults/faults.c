@@ -3,6 +3,7 @@
  *
  *   DAYDREAM_FAULT=N:ENOSPC   (or EIO, EDQUOT, EROFS, EACCES, or a number)   fails with that
  *   DAYDREAM_FAULT=N:kill     the process is killed in its place
+ *   DAYDREAM_FAULT=N:term     the process gets SIGTERM in its place, and may clean up
  *   DAYDREAM_FAULT=N:short    half of the bytes of a write are written; others are let through
  *
  * N = 0 only counts. With DAYDREAM_FAULT_COUNT=FILE the number of calls is left in that file. Writes
@@ -50,6 +51,7 @@ static int decide(void) {
   const long n = wanted(&what);
   if (atomic_fetch_add(&calls, 1) + 1 != n || n == 0) return 0;
   if (strcmp(what, "kill") == 0) kill(getpid(), SIGKILL);
+  if (strcmp(what, "term") == 0) kill(getpid(), SIGTERM);
   if (strcmp(what, "short") == 0) return 1;
   return -number_of(what);
 }

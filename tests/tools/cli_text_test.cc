@@ -78,6 +78,14 @@ TEST_F(Injection, Markdown) {
   EXPECT_THAT(out, HasSubstr("\\](javascript"));
 }
 
+TEST_F(Injection, Html) {
+  Out("report --opt free-host -o " + Path("page.html") + " " + trace());
+  const std::string page = ReadAll(Path("page.html"));
+  EXPECT_THAT(page, HasSubstr("=cmd|"));  // the name is there
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  ExpectNothingHidden(page, "page");
+}
+
 TEST_F(Injection, Json) {
   for (const char* command : {"summary --by kernel --format json ", "export --to chrome ",
                               "whatif --format json --opt free-host ", "info --format json "}) {
