@@ -142,11 +142,11 @@ class RocprofJson {
 
   // Kinds are numbered by their place in the list, operations by theirs.
   void ReadKind(std::string_view kind) {
-    auto& [name, operations] = operations_.emplace_back();
+    auto& read = operations_.emplace_back();
     ForEachMember(kind, [&](std::string_view key, std::string_view v) {
-      if (key == "kind") name = Text(v);
+      if (key == "kind") read.first = Text(v);
       if (key == "operations") {
-        ForEachElement(v, [&](std::string_view o) { operations.push_back(Text(o)); });
+        ForEachElement(v, [&](std::string_view o) { read.second.push_back(Text(o)); });
       }
     });
   }
