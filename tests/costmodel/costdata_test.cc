@@ -83,7 +83,7 @@ TEST(Costdata, MixedPrecisionOfResNet50OnAV100) {
   for (const auto& [key, m] : ops) {
     ASSERT_FALSE(m.fp32.empty() || m.fp16.empty()) << key;
     const double t32 = Mean(m.fp32), t16 = Mean(m.fp16);
-    auto predict = [&](double o) {
+    auto predict = [&, &m = m](double o) {
       return o + InFormatNs(v100, m.work, DType::kFp32, DType::kFp16, (t32 - o) * 1e3, 0.3) / 1e3;
     };
     raw[m.conv].Add(predict(0), t16), all_raw.Add(predict(0), t16);

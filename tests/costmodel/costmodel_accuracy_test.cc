@@ -210,7 +210,8 @@ TEST(CostModelAccuracy, OfConvolutionsAsRatios) {
     if (!FindGpu(from) || from == "A100-80") continue;
     const DeviceSpec &here = SpecOf(from), &there = SpecOf("A100-80");
     CostErrors ratio, patches;
-    for (const auto& [key, sample] : source) {
+    for (const auto& [key, recorded] : source) {
+      const auto& sample = recorded;
       const auto target = by_gpu["A100-80"].find(key);
       if (target == by_gpu["A100-80"].end()) continue;
       auto by = [&](auto&& ns) { return sample.us * ns(there) / ns(here); };
