@@ -124,7 +124,7 @@ Exit ExitOf(const absl::Status& status) {
     if (code == "E0120" || code == "E0121") return Exit::kNoRoom;
     // The file is fine, but the trace is not what it works on.
     if (code.starts_with("E042")) return Exit::kCannotAnswer;
-    if (code == "E0430" || code == "E0431") return Exit::kBadInput;
+    if (code == "E0430" || code == "E0431" || code == "E0434") return Exit::kBadInput;
     if (area == "01" || area == "04") return Exit::kUsage;
     if (area == "02") return Exit::kBadInput;
     if (area == "03" || area == "06") return Exit::kCannotAnswer;

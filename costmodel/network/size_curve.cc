@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -109,6 +110,7 @@ SizeCurve FitSizeCurve(std::span<const SizePoint> measured) {
   double least = std::numeric_limits<double>::max();
   // With the term of long messages first: of two that fit alike, it goes on beyond the last size.
   for (unsigned mask : {7u, 5u, 6u, 4u, 3u, 1u, 2u}) {
+    if (static_cast<size_t>(std::popcount(mask)) > curve.points.size()) continue;
     const std::optional<Terms> terms = Solve(curve.points, mask);
     if (!terms) continue;
     const double squares = Squares(curve.points, *terms);

@@ -27,6 +27,8 @@ inline std::string SpecOf(const Transform& t) {
       {"hidden", "x2"},
       {"gpu", "H100"},
       {"share", "50%"},
+      {"straggler", "0,host=0.5"},
+      {"network", "nvlink4"},
       {"colocate", DAYDREAM_SOURCE_DIR "/examples/launch-bound-synthetic.ddtrace"}};
   auto it = values.find(t.name);
   return fmt::format("{}({})", t.name, it == values.end() ? "kind:kernel" : it->second);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "report/export/chrome_trace.h"
@@ -7,8 +8,11 @@
 #include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/gate.h"
+#include "tools/input/inputs.h"
+#include "tools/input/joint_input.h"
 #include "tools/input/learned_file.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/joint_output.h"
 #include "tools/output/score.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/scenario/scenario.h"
@@ -17,6 +21,7 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
+constexpr std::string_view kPeers[] = {"joint", "alone"};
 constexpr Flag kFlags[] = {
     {.name = "--opt",
      .value = "SPEC",
@@ -26,6 +31,11 @@ constexpr Flag kFlags[] = {
      .value = "FILE",
      .help = "an optimization of your own (YAML); --opt can name it, else it is a scenario",
      .repeats = true},
+    {.name = "--peers",
+     .value = "WHAT",
+     .help = "what other ranks do: joint plays recorded ranks together, alone looks at one",
+     .fallback = "joint",
+     .choices = kPeers},
     {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
     {.name = "--alone", .help = "predict each optimization of a list alone, too (the default)"},
     {.name = "--set",
@@ -246,7 +256,53 @@ absl::Status CheckFlags(const Args& args) {
   return absl::OkStatus();
 }
 
+// Ranks of one run, played together. Nothing when no two of them have a collective in common.
+absl::StatusOr<std::optional<Exit>> RunJoint(const Args& args, Session& session) {
+  const std::string& path = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(const auto scenarios, ParseScenarios(args));
+  absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
+  if (!in.ok() && DiagnosticOf(in.status()).code == "E0435") {
+    session.Note("no two of these ranks have a collective in common: one is looked at alone");
+    return std::nullopt;
+  }
+  if (!in.ok()) return in.status();
+  JointReport report{.in = &*in, .name = path, .baseline = {}, .predictions = {}};
+  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in->run, TransferFrom::kClass));
+  for (const std::vector<Application>& scenario : scenarios) {
+    report.predictions.push_back(PredictJoint(in->run, report.baseline, scenario));
+  }
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return JointWhatIfText(report, session); },
+                                 .json = [&] { return JointWhatIfJson(report); },
+                                 .csv = [&] { return JointWhatIfTable(report).Csv(); },
+                                 .markdown = [&] { return JointWhatIfTable(report).Markdown(); }}));
+  Exit exit = Exit::kOk;
+  for (const JointPrediction& p : report.predictions) {
+    for (const std::string& w : p.changes.warnings) {
+      session.Warn({.code = "W0603", .what = fmt::format("{}: {}", Printable(p.name), w)});
+    }
+    for (const std::string& n : p.changes.notes) session.Note(n);
+    if (p.error.ok()) continue;
+    session.Error(p.error);
+    if (!args.Has("--allow-no-effect")) exit = Exit::kCannotAnswer;
+  }
+  return exit;
+}
+
+// Flags whose answers are about one rank.
+bool AsksAboutOneRank(const Args& args) {
+  for (std::string_view flag : {"--rank", "--timeline", "--measured", "--by", "--true-step",
+                                "--fail-if", "--learned", "--steps"}) {
+    if (args.Has(flag)) return true;
+  }
+  return args.Get("--peers") == "alone";
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  if (HoldsRanks(args.positional()[0]) && !AsksAboutOneRank(args)) {
+    DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunJoint(args, session));
+    if (exit.has_value()) return *exit;
+  }
   DD_RETURN_IF_ERROR(CheckFlags(args));
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));

@@ -228,6 +228,19 @@ time. Name the files of one run, or put them in a folder of their own.)"},
      R"(As warning W0433: traces of several machines are put on one time by the machines' wall
 clocks and by the ends of equal collectives. A rank without either counts from its own
 beginning; what happens on it can not be compared in time with the others.)"},
+    {"E0434", "two ranks issue two collectives in opposite order",
+     R"(Every member of a process group issues its collectives in the same order, or all would wait
+for ever. The message names both and the ranks. Most likely the traces are not of the same
+steps of one run, or one of them was changed.)"},
+    {"E0435", "no two of these ranks have a collective in common",
+     R"(`daydream ranks` and joint what-ifs match collectives of several ranks by process group and
+sequence number, or by their order. Here nothing fits: the traces may be of different runs,
+or of steps that do not overlap. --rank R looks at one of them.)"},
+    {"E0436", "collectives that do not fit together",
+     R"(As warning W0436 of `daydream ranks`: a member does another collective than the rest or
+lacks one (mismatch), its recording begins later or ends earlier (window_edge), it has no file
+(not_recorded), or an end lies before the last arrival (clock). What fits is played together;
+what does not takes the time that it took.)"},
     {"E0501", "another tool is to record this command already",
      "CUDA lets one profiler into a process at a time, and CUDA_INJECTION64_PATH or\n"
      "NVTX_INJECTION64_PATH names one (Nsight Systems and Compute set them, and so does `daydream\n"
@@ -431,6 +444,10 @@ count, a type, a time and the bandwidth that follows from them. Two sizes are th
     {"E0823", "the fabric has no level for so many ranks",
      R"(A built-in fabric like nvlink4 is one node. More ranks than fit in a node need a fabric with
 a level of nodes: `daydream fabric list` shows them, --fabric FILE describes another.)"},
+    {"E0830", "the sizes of the gradients are not known",
+     R"(Data parallelism exchanges gradients, and how many bytes these have is read from the shapes
+of torch::autograd::AccumulateGrad. Record a training step with
+torch.profiler.profile(record_shapes=True); an inference trace has no gradients.)"},
     {"E0901", "internal error",
      R"(A transform left the graph in a state that is not allowed. This is a mistake in daydream,
 not in your trace; please report the command line and, if you may, the trace.)"},

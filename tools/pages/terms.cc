@@ -55,6 +55,9 @@ cover. The confidence is low then.)"},
     {"exposed",
      R"(Communication is exposed while nothing else runs on the GPU. Exposed is not the same as
 avoidable: hiding it needs other work that is ready.)"},
+    {"fabric",
+     R"(How GPUs are wired: the GPUs of a node, then nodes, with the measured time of a collective
+by its size. daydream fabric list shows the built-in ones.)"},
     {"finding",
      R"(Something about the recording that a prediction cannot mend, printed before everything else,
 worst first: what puts the length of the step in doubt, then what puts predictions in doubt,
@@ -63,6 +66,9 @@ predictions or program), text, where, ms, share of the step, and fix.)"},
     {"gap",
      R"(Time between two tasks of a lane that belongs to neither: host work outside of any operator,
 or dead time between two kernels.)"},
+    {"ghost",
+     R"(A rank of the run without a file. Where the ends of a collective say that somebody came
+later than all who were recorded, it did: its arrival stays as it was, under every what-if.)"},
     {"interval",
      R"(Where the step time should lie in nine of ten cases: the middle 90 % of 4096 draws with a
 fixed seed. Each draw mixes: the times of recorded steps, picked at random; a value from the range
@@ -90,6 +96,12 @@ many small kernels can make a step launch-bound: the GPU waits for the CPU.)"},
     {"layer",
      R"(A layer of the network: from module names where they were recorded, else from the operators
 of the forward pass. Backward kernels belong to the layer of their forward operator.)"},
+    {"meeting",
+     R"(The instant at which the last member of a collective has come. From it on the transfer runs;
+what a kernel of the collective took before it was waiting for others.)"},
+    {"own cycle",
+     R"(What one rank of several takes for a step when it waits for nobody. The rank with the
+longest own cycle bounds a step that repeats, whoever arrives last in the recorded one.)"},
     {"phase", "Forward, backward, optimizer, data or communication."},
     {"replay",
      R"(Playing the dependency graph of a trace forward. Replaying it unchanged must give the
@@ -152,6 +164,9 @@ Perfetto or chrome://tracing.)"},
      R"(The replay with every recorded delay replaced by the average one of its kind. If that still
 matches, the model understands the trace and does not only repeat it: the better sign that a
 changed graph is predicted well.)"},
+    {"window",
+     R"(Of several ranks: from the first start to the last end over all that was recorded. A
+step that repeats may take less, as recordings do not begin together.)"},
     {"warm-up",
      "The first step of a recording, or one clearly slower than the rest. Simulated, not counted."},
 };

@@ -1,7 +1,9 @@
 // The parts of a row that need looking up: names, lanes, correlations, details.
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
+#include "trace/collective_group.h"
 #include "trace/kineto/rows.h"
 
 namespace daydream {
@@ -40,6 +42,25 @@ void ReadDirection(std::string_view name, CopyDetail* detail) {
   }
   detail->from = MemoryOf(name.substr(open + 1, arrow - open - 1));
   detail->to = MemoryOf(name.substr(arrow + 4, close - arrow - 4));
+}
+
+// "Seq", or the second of the values ["", "337", ...] that came before it.
+int64_t SequenceOf(const KinetoArgs& args) {
+  if (args.collective_sequence != kAbsent) return std::max<int64_t>(-1, args.collective_sequence);
+  const std::string_view values = args.values.data() == nullptr ? "" : args.values;
+  const size_t comma = values.find(',');
+  const size_t quote = comma == values.npos ? comma : values.find('"', comma);
+  if (quote == values.npos) return -1;
+  int64_t value = 0;
+  const auto [end, error] =
+      std::from_chars(values.data() + quote + 1, values.data() + values.size(), value);
+  const bool good = error == std::errc() && end < values.data() + values.size() && *end == '"';
+  return good && value >= 0 ? value : -1;
+}
+
+std::string_view WithoutQuotes(std::string_view text) {
+  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
 SyncKind SyncKindOf(std::string_view text) {
@@ -160,9 +181,16 @@ LaneId KinetoRows::StreamLane(int64_t device, int64_t stream) {
 
 uint32_t KinetoRows::CollectiveRow(const KinetoArgs& args) {
   if (!args.collective.present()) return kNoRow;
+  const std::string_view name = args.process_group.present() ? args.process_group.text : "";
+  const std::string_view members = args.members.data() == nullptr ? "" : args.members;
+  const std::string group = FormatCollectiveGroup({.name = name,
+                                                   .members = WithoutQuotes(members),
+                                                   .sequence = SequenceOf(args),
+                                                   .from = ClampToInt(args.from_rank, -1),
+                                                   .to = ClampToInt(args.to_rank, -1)});
   return builder_.AddCollective({.name = InternText(args.collective),
                                  .dtype = InternText(args.dtype),
-                                 .process_group = InternText(args.process_group),
+                                 .process_group = group.empty() ? NameId() : InternRaw(group),
                                  .elements_in = Or(args.elements_in, 0),
                                  .elements_out = Or(args.elements_out, 0),
                                  .group_size = ClampToInt(args.group_size, 0)});

@@ -72,6 +72,9 @@ bool Is(std::string_view key, std::string_view name) {
 // REQUIRES in all: key.size() is the length of every name compared with.
 const char* ReadShortArgument(std::string_view key, const char* p, const char* end, KinetoArgs* a) {
   switch (key.size()) {
+    case 3:
+      if (Is(key, "Seq")) return ReadJsonInteger(p, end, &a->collective_sequence);
+      break;
     case 4:
       if (Is(key, "grid")) return ReadTriple(p, end, &a->grid);
       if (Is(key, "name")) return ReadJsonString(p, end, &a->name);
@@ -89,6 +92,8 @@ const char* ReadShortArgument(std::string_view key, const char* p, const char* e
       break;
     case 8:
       if (Is(key, "l0 queue")) return ReadIdentity(p, end, &a->l0_queue);
+      if (Is(key, "Src Rank")) return ReadJsonInteger(p, end, &a->from_rank);
+      if (Is(key, "Dst Rank")) return ReadJsonInteger(p, end, &a->to_rank);
       break;
     case 9:
       if (Is(key, "Device Id")) return ReadJsonInteger(p, end, &a->device_id);
@@ -127,9 +132,13 @@ const char* ReadLongArgument(std::string_view key, const char* p, const char* en
       if (Is(key, "Sequence number")) return ReadJsonInteger(p, end, &a->sequence);
       if (Is(key, "Total Allocated")) return ReadJsonInteger(p, end, &a->total_allocated);
       if (Is(key, "Collective name")) return ReadJsonString(p, end, &a->collective);
+      if (Is(key, "Concrete Inputs")) return ReadRaw(p, end, &a->values);
       break;
     case 18:
       if (Is(key, "Process Group Name")) return ReadJsonString(p, end, &a->process_group);
+      break;
+    case 19:
+      if (Is(key, "Process Group Ranks")) return ReadRaw(p, end, &a->members);
       break;
     case 20:
       if (Is(key, "registers per thread")) return ReadJsonInteger(p, end, &a->registers);

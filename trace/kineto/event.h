@@ -28,10 +28,12 @@ struct KinetoArgs {
   int64_t allocation = kAbsent, device_type = kAbsent, device_id = kAbsent;
   int64_t total_allocated = kAbsent, total_reserved = kAbsent;
   int64_t elements_in = kAbsent, elements_out = kAbsent, group_size = kAbsent;
+  int64_t collective_sequence = kAbsent, from_rank = kAbsent, to_rank = kAbsent;
   JsonIdentity sycl_queue, l0_queue, queue;  // what Intel GPUs and others have for streams
   uint64_t graph_node = 0;
   std::array<uint32_t, 3> grid{}, block{};
-  std::string_view shapes, types;  // raw JSON
+  std::string_view shapes, types, values;  // raw JSON; values: of arguments that are no tensors
+  std::string_view members;                // raw JSON: a list, or a string of one
   JsonString collective, dtype, process_group, sync_kind, name;
 };
 

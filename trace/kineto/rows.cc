@@ -262,10 +262,13 @@ bool KinetoRows::AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row
   switch (kind) {
     case Kind::kOp:
       row.kind = NamesAnAnnotation(e.name.text) ? EventKind::kAnnotation : EventKind::kOp;
+      if (row.kind == EventKind::kOp && DeferCollective(e.args, row)) return true;
       if (row.kind == EventKind::kOp) row.detail = OpRow(e.args);
+      if (row.kind == EventKind::kAnnotation) NoteCollectiveRange(e.args, row);
       break;
     case Kind::kAnnotation:
       row.kind = EventKind::kAnnotation;
+      NoteCollectiveRange(e.args, row);
       break;
     case Kind::kFrame:
       row.kind = EventKind::kFrame;
@@ -350,6 +353,7 @@ void KinetoRows::FinishAllocations() {
 
 void KinetoRows::Finish() {
   FinishAllocations();
+  FinishCollectives();
   for (const auto& [lane, identity] : thread_lanes_) {
     auto it = thread_names_.find(identity);
     if (it != thread_names_.end()) builder_.NameLane(lane, it->second);

@@ -83,7 +83,25 @@ class KinetoRows {
   uint32_t SyncRow(const KinetoEvent& e);
   uint32_t CollectiveRow(const KinetoArgs& args);
 
+  // kineto/collectives.cc. True: the row waits for FinishCollectives().
+  bool DeferCollective(const KinetoArgs& args, const TraceBuilder::Event& row);
+  void NoteCollectiveRange(const KinetoArgs& args, const TraceBuilder::Event& row);
+  void FinishCollectives();
+  struct PendingCollective {
+    TraceBuilder::Event row;
+    CollectiveDetail detail = {};
+    OpDetail op = {};
+  };
+  struct CollectiveRange {
+    LaneId lane;
+    Instant start, end;
+    NameId name, dtype;
+    int64_t elements = 0;
+  };
+
   TraceBuilder& builder_;
+  std::vector<PendingCollective> pending_collectives_;
+  std::vector<CollectiveRange> collective_ranges_;
   uint64_t events_ = 0, malformed_ = 0;
   std::array<KnownCategory, 64> categories_{};
   std::array<KnownLane, 64> lanes_{};

@@ -1,0 +1,327 @@
+#include "graph/ranks/match.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/median.h"
+
+namespace daydream {
+namespace {
+
+// Windows of ranks begin at most so many collectives apart, and of those that two windows share so
+// many are alike (the rest may be of another shape in this step).
+constexpr int64_t kMostShift = 16;
+constexpr double kLeastAlike = 0.9;
+
+// One communicator of the run: which of its own each rank calls so.
+struct Joined {
+  std::vector<int32_t> members;  // empty = not recorded
+  int32_t size = 0;
+  std::vector<std::pair<uint32_t, uint32_t>> of;  // rank, communicator of that rank
+};
+
+using Alike = std::tuple<CollectiveKind, uint64_t, uint32_t>;
+Alike AlikeOf(const RankCollective& c) {
+  const bool any = c.kind == CollectiveKind::kAllToAll || c.kind == CollectiveKind::kSendRecv;
+  return {c.kind, any ? 0 : c.bytes, any || c.bytes > 0 ? 0 : c.grid};
+}
+
+class Matcher {
+ public:
+  explicit Matcher(std::span<const RankCollectives> ranks) : ranks_(ranks) {}
+
+  MatchedRanks Run() {
+    const std::vector<Joined> joined = JoinCommunicators();
+    out_.communicators = static_cast<uint32_t>(joined.size());
+    for (uint32_t i = 0; i < joined.size(); ++i) {
+      TellMissing(joined[i]);
+      Match(i, joined[i]);
+    }
+    size_t matched = 0, all = 0;
+    for (const MatchedRow& row : out_.rows) matched += row.members.size();
+    for (const RankCollectives& r : ranks_) all += r.all.size();
+    out_.unmatched = all - matched;
+    return std::move(out_);
+  }
+
+ private:
+  int32_t Number(uint32_t rank) const {
+    const int32_t number = ranks_[rank].rank.rank;
+    return number >= 0 ? number : static_cast<int32_t>(rank);
+  }
+  const RankCollective& Of(RowMember m) const { return ranks_[m.rank].all[m.collective]; }
+
+  void Tell(ProblemKind kind, std::set<int32_t> ranks, std::string message) {
+    out_.problems.push_back({kind, {ranks.begin(), ranks.end()}, std::move(message)});
+  }
+
+  // Those with equal lists of members are one. Without lists: of equal size and kinds, the k-th of
+  // its kind in order of first use.
+  std::vector<Joined> JoinCommunicators() {
+    std::vector<Joined> joined;
+    std::map<std::string, uint32_t> by_key;
+    for (uint32_t r = 0; r < ranks_.size(); ++r) {
+      std::map<std::string, int> seen;
+      for (uint32_t c = 0; c < ranks_[r].communicators.size(); ++c) {
+        const RankCommunicator& own = ranks_[r].communicators[c];
+        std::string key = fmt::format("{} {}", own.size, fmt::join(own.members, ","));
+        if (own.members.empty()) {
+          std::set<int> kinds;
+          for (uint32_t i : own.order) kinds.insert(static_cast<int>(ranks_[r].all[i].kind));
+          key = fmt::format("{} of kinds {}", own.size, fmt::join(kinds, ","));
+        }
+        key += fmt::format(" #{}", seen[key]++);
+        const auto [known, fresh] = by_key.try_emplace(key, static_cast<uint32_t>(joined.size()));
+        if (fresh) joined.push_back({.members = own.members, .size = own.size, .of = {}});
+        joined[known->second].of.emplace_back(r, c);
+      }
+    }
+    std::vector<Joined> split;
+    for (Joined& j : joined) Split(std::move(j), split);
+    return split;
+  }
+
+  // Eight ranks that each have a group of four are two groups: neighbours, as nothing else is
+  // known.
+  void Split(Joined all, std::vector<Joined>& out) {
+    const auto size = static_cast<size_t>(std::max(all.size, 1));
+    if (all.of.size() <= size || all.size < 2) {
+      out.push_back(std::move(all));
+      return;
+    }
+    std::set<int32_t> ranks;
+    for (const auto& [rank, c] : all.of) ranks.insert(Number(rank));
+    Tell(ProblemKind::kMismatch, ranks,
+         fmt::format("{} ranks have a group of {} without a list of its members: neighbours are "
+                     "taken to be together",
+                     all.of.size(), all.size));
+    std::map<int32_t, Joined> groups;
+    for (const auto& of : all.of) {
+      Joined& group = groups[Number(of.first) / all.size];
+      group.size = all.size;
+      group.of.push_back(of);
+    }
+    for (auto& [place, group] : groups) out.push_back(std::move(group));
+  }
+
+  void TellMissing(const Joined& joined) {
+    if (static_cast<size_t>(joined.size) <= joined.of.size()) return;
+    std::set<int32_t> missing;
+    std::set<int32_t> here;
+    for (const auto& [rank, c] : joined.of) here.insert(Number(rank));
+    for (int32_t m : joined.members) {
+      if (!here.contains(m)) missing.insert(m);
+    }
+    if (joined.members.empty() && !ranks_.empty() && joined.size == ranks_[0].rank.world_size) {
+      for (int32_t m = 0; m < joined.size && m < 4096; ++m) {
+        if (!here.contains(m)) missing.insert(m);
+      }
+    }
+    const size_t count = static_cast<size_t>(joined.size) - joined.of.size();
+    Tell(ProblemKind::kNotRecorded, missing,
+         missing.empty()
+             ? fmt::format("{} of the {} members of a group were not recorded", count, joined.size)
+             : fmt::format("rank {} not recorded: its arrivals are taken from the "
+                           "others' ends and stay as they were",
+                           fmt::join(missing, ", ")));
+  }
+
+  void Match(uint32_t communicator, const Joined& joined) {
+    std::map<std::tuple<int64_t, int32_t, int32_t, int64_t>, std::vector<RowMember>> rows;
+    bool numbered = true;
+    for (const auto& [rank, c] : joined.of) {
+      for (uint32_t i : ranks_[rank].communicators[c].order) {
+        numbered &= ranks_[rank].all[i].sequence >= 0;
+      }
+    }
+    if (numbered) {
+      for (const auto& of : joined.of) AddNumbered(of, rows);
+      TellSwapped(joined);
+    } else {
+      out_.by_order |= joined.of.size() > 1;
+      AddByOrder(joined, rows);
+    }
+    const size_t first = out_.rows.size();
+    for (auto& [key, members] : rows) AddRow(communicator, joined.size, members);
+    TellEdges(joined, first);
+  }
+
+  // Several collectives may share a number (a coalesced call): the k-th of them on each rank. Of
+  // point to point, both ends and the k-th between them.
+  void AddNumbered(std::pair<uint32_t, uint32_t> of, auto& rows) {
+    std::map<std::tuple<int64_t, int32_t, int32_t>, int64_t> seen;
+    for (uint32_t i : ranks_[of.first].communicators[of.second].order) {
+      const RankCollective& c = ranks_[of.first].all[i];
+      const bool pair = c.from >= 0 && c.to >= 0;
+      const auto key =
+          std::tuple(pair ? int64_t{-1} : c.sequence, pair ? c.from : -1, pair ? c.to : -1);
+      rows[std::tuple_cat(key, std::tuple(seen[key]++))].push_back({of.first, i});
+    }
+  }
+
+  void AddByOrder(const Joined& joined, auto& rows) {
+    if (joined.of.empty()) return;
+    auto order = [&](const std::pair<uint32_t, uint32_t>& of) -> const std::vector<uint32_t>& {
+      return ranks_[of.first].communicators[of.second].order;
+    };
+    const auto& longest = *std::max_element(
+        joined.of.begin(), joined.of.end(),
+        [&](const auto& a, const auto& b) { return order(a).size() < order(b).size(); });
+    for (const auto& of : joined.of) {
+      const auto shift = &of == &longest
+                             ? std::optional<int64_t>(0)
+                             : ShiftOf(longest.first, order(longest), of.first, order(of));
+      if (!shift) {
+        Tell(ProblemKind::kMismatch, {Number(of.first)},
+             fmt::format("the collectives of rank {} are not those of rank {}: it is left out of a "
+                         "group of {}",
+                         Number(of.first), Number(longest.first), joined.size));
+        continue;
+      }
+      for (size_t i = 0; i < order(of).size(); ++i) {
+        rows[{static_cast<int64_t>(i) + *shift, -1, -1, 0}].push_back({of.first, order(of)[i]});
+      }
+    }
+  }
+
+  // Where the list of `rank` stands in that of `with`. Equal collectives fit at any shift: a clock
+  // offset is constant, so the shift whose differences of ends vary least is right.
+  std::optional<int64_t> ShiftOf(uint32_t with, const std::vector<uint32_t>& longest, uint32_t rank,
+                                 const std::vector<uint32_t>& own) const {
+    std::optional<int64_t> best;
+    int64_t least = 0;
+    for (int64_t shift = -kMostShift; shift <= kMostShift; ++shift) {
+      std::vector<int64_t> differences;
+      size_t alike = 0;
+      for (size_t i = 0; i < own.size(); ++i) {
+        const int64_t at = static_cast<int64_t>(i) + shift;
+        if (at < 0 || at >= static_cast<int64_t>(longest.size())) continue;
+        const RankCollective& a = ranks_[with].all[longest[static_cast<size_t>(at)]];
+        const RankCollective& b = ranks_[rank].all[own[i]];
+        alike += AlikeOf(a) == AlikeOf(b);
+        differences.push_back((b.end - a.end).ns);
+      }
+      // A shift that leaves next to nothing in common says nothing.
+      const size_t enough = std::max<size_t>(1, own.size() / 2);
+      if (differences.size() < enough) continue;
+      if (static_cast<double>(alike) < kLeastAlike * static_cast<double>(differences.size()))
+        continue;
+      const int64_t middle = Median(differences);
+      for (int64_t& d : differences) d = std::abs(d - middle);
+      const int64_t spread = Median(differences);
+      const bool nearer = best && spread == least && std::abs(shift) < std::abs(*best);
+      if (!best || spread < least || nearer) best = shift, least = spread;
+    }
+    return best;
+  }
+
+  // The kind and size that most members have; the others are told and left out.
+  void AddRow(uint32_t communicator, int32_t size, const std::vector<RowMember>& members) {
+    std::map<Alike, size_t> votes;
+    for (RowMember m : members) ++votes[AlikeOf(Of(m))];
+    const auto most = std::max_element(votes.begin(), votes.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    MatchedRow row{.communicator = communicator, .size = size};
+    std::set<int32_t> others;
+    std::string told;
+    for (RowMember m : members) {
+      const RankCollective& c = Of(m);
+      if (AlikeOf(c) != most->first) {
+        others.insert(Number(m.rank));
+        told = Called(c);
+        continue;
+      }
+      row.kind = c.kind, row.sequence = c.sequence, row.grid = c.grid;
+      row.bytes = std::max(row.bytes, c.bytes);
+      if (c.from >= 0 && c.to >= 0) row.size = 2;
+      row.members.push_back(m);
+    }
+    if (!others.empty()) {
+      Tell(ProblemKind::kMismatch, others,
+           fmt::format("rank {} does {} where {} others do {}", fmt::join(others, ", "), told,
+                       row.members.size(), Called(Of(row.members[0]))));
+    }
+    out_.rows.push_back(std::move(row));
+  }
+
+  // On a rank that launches a later number first, the others would wait for ever.
+  void TellSwapped(const Joined& joined) {
+    for (const auto& [rank, c] : joined.of) {
+      const std::vector<uint32_t>& order = ranks_[rank].communicators[c].order;
+      for (size_t i = 1; i < order.size(); ++i) {
+        const RankCollective &a = ranks_[rank].all[order[i - 1]], &b = ranks_[rank].all[order[i]];
+        if (a.from >= 0 || b.from >= 0 || a.sequence <= b.sequence) continue;
+        std::set<int32_t> others;
+        for (const auto& [other, ignored] : joined.of) others.insert(Number(other));
+        others.erase(Number(rank));
+        Tell(ProblemKind::kDeadlock, {Number(rank)},
+             fmt::format("{} before {} on ranks {}, after it on rank {}", Called(b), Called(a),
+                         fmt::join(others, ", "), Number(rank)));
+      }
+    }
+  }
+
+  // Rows that lack a recorded member: at an end of its list its window is shorter, else it is a
+  // mismatch.
+  void TellEdges(const Joined& joined, size_t first) {
+    for (const auto& [rank, c] : joined.of) {
+      std::vector<bool> has;
+      for (size_t i = first; i < out_.rows.size(); ++i) {
+        const auto& members = out_.rows[i].members;
+        has.push_back(std::any_of(members.begin(), members.end(),
+                                  [&](RowMember m) { return m.rank == rank; }));
+        if (out_.rows[i].size == 2 && joined.size > 2) has.back() = true;  // a pair of others
+      }
+      const auto begin = std::find(has.begin(), has.end(), true);
+      if (begin == has.end()) continue;
+      const auto end = std::find(has.rbegin(), has.rend(), true).base();
+      const auto before = begin - has.begin(), after = has.end() - end;
+      const auto inside = std::count(begin, end, false);
+      if (before + after > 0) {
+        Tell(ProblemKind::kWindowEdge, {Number(rank)},
+             fmt::format("the recording of rank {} lacks the first {} and the last {} of {} "
+                         "collectives",
+                         Number(rank), before, after, has.size()));
+      }
+      if (inside > 0) {
+        Tell(ProblemKind::kMismatch, {Number(rank)},
+             fmt::format("rank {} lacks {} collectives in the middle that others have",
+                         Number(rank), inside));
+      }
+    }
+  }
+
+  std::span<const RankCollectives> ranks_;
+  MatchedRanks out_;
+};
+
+}  // namespace
+
+std::string_view ProblemName(ProblemKind kind) {
+  constexpr std::string_view kNames[] = {"mismatch", "window_edge", "not_recorded", "deadlock",
+                                         "clock"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+bool MatchedRanks::joint() const {
+  return std::any_of(rows.begin(), rows.end(),
+                     [](const MatchedRow& row) { return row.members.size() > 1; });
+}
+
+bool MatchedRanks::deadlock() const {
+  return std::any_of(problems.begin(), problems.end(),
+                     [](const RankProblem& p) { return p.kind == ProblemKind::kDeadlock; });
+}
+
+MatchedRanks MatchCollectives(std::span<const RankCollectives> ranks) {
+  return Matcher(ranks).Run();
+}
+
+}  // namespace daydream

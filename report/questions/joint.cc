@@ -1,0 +1,237 @@
+#include "report/questions/joint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include "base/median.h"
+#include "report/parallel.h"
+#include "report/predict/what_if.h"
+#include "transforms/scenario/apply.h"
+
+namespace daydream {
+namespace {
+
+// Two cycles closer than this bound the step together.
+constexpr double kSameCycle = 0.001;
+
+absl::Status Deadlock(const MatchedRanks& matched) {
+  std::string where;
+  for (const RankProblem& p : matched.problems) {
+    if (p.kind != ProblemKind::kDeadlock || where.size() > 400) continue;
+    where += (where.empty() ? "" : "; ") + p.message;
+  }
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0434",
+                     .what = "two ranks issue two collectives in opposite order",
+                     .where = where,
+                     .why = "each would wait for the other for ever, so these are not the "
+                            "recordings of one run, or they were changed",
+                     .fix = "name the traces of one run, of the same steps"});
+}
+
+// The graphs that stand behind a graph that was not edited.
+std::vector<const Graph*> Built(const JointRun& run) {
+  std::vector<const Graph*> graphs;
+  for (const BuiltGraph& b : run.built) graphs.push_back(&b.graph);
+  return graphs;
+}
+
+// What edits made of a transfer: the graph says it of the task, else its length tells.
+Duration Edited(const Graph& before, const Graph& after, TaskId t) {
+  const Duration was = before.Transfer(t), is = after.Transfer(t);
+  if (is != was) return is;
+  const Duration whole = before.task(t).duration, now = after.task(t).duration;
+  if (now == whole || whole <= Duration{}) return was;
+  return was.Scaled(static_cast<double>(now.ns) / static_cast<double>(whole.ns));
+}
+
+// Edits see what a transfer takes by its class, not what one rank alone can tell of it.
+void TellTransfers(JointRun& run) {
+  for (size_t i = 0; i < run.matched.rows.size(); ++i) {
+    const Duration transfer = run.meetings.classes[run.meetings.rows[i].class_of].transfer;
+    for (const RowMember& m : run.matched.rows[i].members) {
+      run.built[m.rank].graph.SetTransfer(run.ranks[m.rank].all[m.collective].task, transfer);
+    }
+  }
+}
+
+void FollowEdits(const JointRun& run, std::span<const Graph* const> graphs,
+                 std::vector<Duration>& transfer) {
+  for (size_t i = 0; i < transfer.size(); ++i) {
+    std::vector<int64_t> edited;
+    for (const RowMember& m : run.matched.rows[i].members) {
+      const TaskId t = run.ranks[m.rank].all[m.collective].task;
+      edited.push_back(Edited(run.built[m.rank].graph, *graphs[m.rank], t).ns);
+    }
+    if (!edited.empty()) transfer[i] = Duration{Median(edited)};
+  }
+}
+
+JointCheck CheckJoint(const JointRun& run, const JointGraph& joint, const JointReplay& replay) {
+  JointCheck check;
+  double off = 0, all = 0;
+  for (size_t i = 0; i < run.matched.rows.size(); ++i) {
+    if (!joint.meeting[i].valid()) continue;
+    for (const RowMember& m : run.matched.rows[i].members) {
+      const RankCollective& c = run.ranks[m.rank].all[m.collective];
+      const TaskId t = joint.task[m.rank][c.task.index()];
+      const TaskId came = joint.arrival[m.rank][c.task.index()];
+      if (!came.valid()) continue;
+      const Duration replayed =
+          replay.timeline.end[t.index()] - replay.timeline.start[came.index()];
+      off += std::abs(static_cast<double>((replayed - (c.end - c.start)).ns));
+      all += static_cast<double>((c.end - c.start).ns);
+    }
+  }
+  check.duration_error = all > 0 ? off / all : 0;
+  for (size_t r = 0; r < run.built.size(); ++r) {
+    const Graph& graph = run.built[r].graph;
+    const Trace& trace = *run.traces[r];
+    Instant first{std::numeric_limits<int64_t>::max()}, last;
+    for (const Task& task : graph.tasks()) {
+      first = std::min(first, task.recorded_start);
+      last = std::max(last, task.recorded_start + task.duration);
+      if (task.event < trace.rows()) last = std::max(last, trace.End(task.event));
+    }
+    if (last <= first) continue;
+    const double span = static_cast<double>((last - first).ns);
+    check.span_error = std::max(check.span_error,
+                                std::abs(static_cast<double>(replay.ranks[r].span.ns) / span - 1));
+  }
+  return check;
+}
+
+std::string JointBoundBy(const JointRun& run, const JointAnswer& a) {
+  size_t slowest = 0;
+  for (size_t r = 1; r < a.replay.ranks.size(); ++r) {
+    if (a.replay.ranks[r].own_cycle > a.replay.ranks[slowest].own_cycle) slowest = r;
+  }
+  const double own = static_cast<double>(a.replay.ranks[slowest].own_cycle.ns);
+  const double period = static_cast<double>(a.replay.period.ns);
+  if (period <= own * (1 + kSameCycle))
+    return fmt::format("own cycle of rank {}", run.Number(slowest));
+  return "waits of ranks for one another";
+}
+
+}  // namespace
+
+int32_t JointRun::Number(size_t rank) const {
+  const int32_t number = ranks[rank].rank.rank;
+  return number >= 0 ? number : static_cast<int32_t>(rank);
+}
+
+absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> traces,
+                                      std::span<const Duration> given, AlignClocks align,
+                                      unsigned jobs) {
+  JointRun run;
+  run.traces = std::move(traces);
+  std::vector<absl::StatusOr<BuiltGraph>> built(run.traces.size(), absl::UnknownError(""));
+  run.ranks.resize(run.traces.size());
+  ForEachParallel(run.traces.size(), jobs, [&](size_t r) {
+    built[r] = BuildGraph(run.traces[r]);
+    if (built[r].ok()) run.ranks[r] = DescribeCollectives(built[r]->graph, run.traces[r]->ranks[0]);
+  });
+  for (auto& b : built) {
+    if (!b.ok()) return b.status();
+    run.built.push_back(*std::move(b));
+  }
+  run.matched = MatchCollectives(run.ranks);
+  if (run.matched.deadlock()) return Deadlock(run.matched);
+  if (!run.matched.joint()) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0435",
+                       .what = "no two of these ranks have a collective in common",
+                       .where = fmt::format("{} traces", run.traces.size()),
+                       .fix = "the traces of one run, of the same steps; or one with --rank R"});
+  }
+  run.begin.assign(given.begin(), given.end());
+  if (align == AlignClocks::kEnds) {
+    run.clocks = FindClockShifts(run.ranks, run.matched, given);
+    run.begin = run.clocks.shift;
+  }
+  for (size_t r = 0; r < run.begin.size(); ++r) run.added.push_back(run.begin[r] - given[r]);
+  const Duration first = *std::min_element(run.begin.begin(), run.begin.end());
+  for (Duration& d : run.begin) d -= first;
+  run.meetings = FindMeetings(run.ranks, run.matched, run.begin);
+  TellTransfers(run);
+  if (run.meetings.early > 0) {
+    run.matched.problems.push_back(
+        {ProblemKind::kClock,
+         {},
+         fmt::format("{} ends of collectives lie before the last arrival: a clock is off, or they "
+                     "do not wait for all",
+                     run.meetings.early)});
+  }
+  return run;
+}
+
+absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
+                                      std::span<const Graph* const> edited) {
+  const std::vector<const Graph*> built = Built(run);
+  const std::span<const Graph* const> graphs = edited.empty() ? built : edited;
+  std::vector<Duration> transfer = TransfersOf(run.meetings, from);
+  if (!edited.empty()) FollowEdits(run, graphs, transfer);
+  const JointGraph joint =
+      JoinGraphs(graphs, run.ranks, run.matched, run.meetings, transfer, run.begin);
+  JointAnswer answer;
+  DD_ASSIGN_OR_RETURN(answer.replay, ReplayRanks(joint, graphs));
+  answer.window = answer.replay.window;
+  answer.step = RecordedStepTime(joint, graphs, answer.replay.timeline);
+  if (answer.step == Duration{}) {
+    answer.step = answer.replay.period;
+    answer.repeated = true;
+  }
+  if (edited.empty()) answer.check = CheckJoint(run, joint, answer.replay);
+  answer.bound_by = JointBoundBy(run, answer);
+  return answer;
+}
+
+JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
+                             const std::vector<Application>& scenario) {
+  JointPrediction p;
+  for (const Application& a : scenario) {
+    p.opts.push_back(a.params.spelled().empty() ? std::string(a.transform->name)
+                                                : a.params.spelled());
+    p.name += (p.name.empty() ? "" : " + ") + p.opts.back();
+  }
+  std::vector<Graph> graphs;
+  absl::Status nothing;
+  for (size_t r = 0; r < run.built.size(); ++r) {
+    graphs.push_back(run.built[r].graph);
+    Changes changes;
+    const absl::Status applied =
+        ApplyAll(scenario, graphs.back(), [&](const Application&, Applied* a) -> absl::Status {
+          if (a != nullptr && !changes.any()) changes = a->changes;
+          return absl::OkStatus();
+        });
+    if (applied.ok()) {
+      if (p.edited.empty()) p.changes = std::move(changes);
+      p.edited.push_back(r);
+    } else if (DiagnosticOf(applied).code == "E0601") {
+      nothing = applied;  // an option may be about one rank only
+    } else {
+      p.error = applied;
+      return p;
+    }
+  }
+  if (p.edited.empty()) {
+    p.error = nothing;
+    return p;
+  }
+  std::vector<const Graph*> pointers;
+  for (const Graph& g : graphs) pointers.push_back(&g);
+  auto answer = PlayJoint(run, TransferFrom::kClass, pointers);
+  if (!answer.ok()) {
+    p.error = answer.status();
+    return p;
+  }
+  p.answer = *std::move(answer);
+  p.speedup = p.answer.step.ns > 0
+                  ? static_cast<double>(baseline.step.ns) / static_cast<double>(p.answer.step.ns)
+                  : 1;
+  return p;
+}
+
+}  // namespace daydream

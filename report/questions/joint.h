@@ -1,0 +1,75 @@
+// Recorded ranks as one run: matched, aligned, and played together, as recorded or after edits.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/build.h"
+#include "graph/ranks/join.h"
+#include "simulator/ranks/joint_replay.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+
+enum class AlignClocks : uint8_t {
+  kGiven,  // as the shifts say: one machine, or the user knows
+  kEnds,   // by the ends of collectives
+};
+
+struct JointRun {
+  std::vector<std::shared_ptr<const Trace>> traces;  // by rank number
+  std::vector<BuiltGraph> built;
+  std::vector<RankCollectives> ranks;
+  MatchedRanks matched;
+  ClockShifts clocks;           // added to what was given
+  std::vector<Duration> added;  // to each rank's clock, against what was given
+  std::vector<Duration> begin;  // of each rank, against the first to begin
+  Meetings meetings;
+  int32_t Number(size_t rank) const;  // as the run numbers it
+};
+
+// `given`: what the clocks say of when each trace begins. E0434 when collectives of two ranks are
+// in opposite order, E0435 when no two ranks have a collective in common. The other problems are in
+// `matched`. O(rows log rows), ranks side by side on `jobs` threads.
+absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> traces,
+                                      std::span<const Duration> given, AlignClocks align,
+                                      unsigned jobs);
+
+// How well one number for each class of collectives reproduces what was recorded.
+struct JointCheck {
+  double duration_error = 0;  // sum of |replayed - recorded| / sum of recorded, of all collectives
+  double span_error = 0;      // of the rank whose length is furthest off
+};
+
+struct JointAnswer {
+  JointReplay replay;
+  Duration step;          // mean period of the recorded steps; the period, when ranks have one step
+  Duration window;        // first start to last end over all ranks
+  bool repeated = false;  // `step` is the period of the repeated window
+  JointCheck check;       // of the unchanged run only
+  std::string bound_by;   // "own cycle of rank 5", "transfers"
+};
+
+// The run with transfers of `from`; `graphs` as built, or edited since: a transfer follows what the
+// edits made of it, the median over the members.
+absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
+                                      std::span<const Graph* const> graphs = {});
+
+// One scenario on all ranks, each edited as it would be alone.
+struct JointPrediction {
+  std::string name;               // "amp + fuse"
+  std::vector<std::string> opts;  // "amp", "fuse"
+  absl::Status error;             // not OK: the rest is empty
+  std::vector<size_t> edited;     // ranks that something changed on
+  Changes changes;                // of the first of them
+  JointAnswer answer;
+  double speedup = 1;
+  std::optional<Duration> low, high;
+};
+JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
+                             const std::vector<Application>& scenario);
+
+}  // namespace daydream

@@ -1,0 +1,134 @@
+// `daydream ranks` and joint what-ifs as users type them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/real_traces.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+
+// A rank as the PyTorch profiler of 2024 writes it: compute for `compute` us, then an all-reduce of
+// 4 MB that ends at 610 us everywhere.
+std::string RankFile(int rank, int compute, int first_sequence = 1) {
+  std::string events;
+  auto add = [&](const std::string& event) { events += (events.empty() ? "" : ",\n") + event; };
+  int correlation = 0, at = 0;
+  for (int i = 0; i < 2; ++i) {
+    const int sequence = first_sequence + (first_sequence == 1 ? i : -i);
+    for (const bool comm : {false, true}) {
+      ++correlation;
+      const int start = at + 10 + (comm ? compute : 0);
+      add("{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":"
+          "1,"
+          "\"ts\":" +
+          std::to_string(at + (comm ? 6 : 0)) +
+          ",\"dur\":5,\"args\":{\"correlation\":" + std::to_string(correlation) + "}}");
+      const std::string args =
+          comm ? ",\"Collective name\":\"allreduce\",\"In msg nelems\":1000000,\"Out msg nelems\":"
+                 "1000000,\"dtype\":\"Float\",\"Group size\":2,\"Process Group Name\":\"0\","
+                 "\"Process Group Ranks\":\"[0, 1]\",\"Seq\":" +
+                     std::to_string(sequence)
+               : "";
+      add(std::string("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"") +
+          (comm ? "ncclDevKernel_AllReduce_Sum_f32_RING_LL" : "gemm") +
+          "\",\"pid\":0,\"tid\":7,\"ts\":" + std::to_string(start) +
+          ",\"dur\":" + std::to_string(comm ? 600 - compute : compute) +
+          ",\"args\":{\"device\":0,\"stream\":7,\"correlation\":" + std::to_string(correlation) +
+          args + "}}");
+    }
+    at += 610;
+  }
+  return "{\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":" + std::to_string(rank) +
+         ",\"world_size\":2},\"traceEvents\":[" + events + "]}";
+}
+
+class CliRanks : public CliFixture {
+ protected:
+  void SetUp() override {
+    CliFixture::SetUp();
+    if (folder_.empty()) return;
+    std::filesystem::create_directory(Path("run"));
+    Write("run/rank0.json", RankFile(0, 100));
+    Write("run/rank1.json", RankFile(1, 500));
+  }
+};
+
+TEST_F(CliRanks, SaysWhoWaitsForWhom) {
+  const CliResult r = Run("ranks " + Path("run") + " --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const nlohmann::json json = nlohmann::json::parse(r.out);
+  ASSERT_EQ(json["per_rank"].size(), 2u);
+  EXPECT_EQ(json["per_rank"][1]["last"], 2);
+  EXPECT_NEAR(json["per_rank"][0]["wait_ms"].get<double>(), 0.8, 0.02);
+  EXPECT_NEAR(json["per_rank"][1]["wait_ms"].get<double>(), 0, 1e-9);
+  EXPECT_NEAR(json["per_rank"][0]["transfer_ms"].get<double>(), 0.2, 0.01);
+  EXPECT_EQ(json["classes"][0]["bytes"], 4000000);
+  EXPECT_LE(json["check"]["duration_error_pct"].get<double>(), 1);
+  EXPECT_EQ(json["check"]["clock_shift_us"].size(), 2u);
+  EXPECT_TRUE(json["problems"].empty());
+  EXPECT_GT(json["step_ms"].get<double>(), 0);
+  EXPECT_GE(json["window_ms"].get<double>(), json["step_ms"].get<double>() * 0.5);
+  EXPECT_THAT(Run("ranks " + Path("run")).out, HasSubstr("own cycle of rank 1"));
+}
+
+TEST_F(CliRanks, AWhatIfOverAFolderPlaysAllRanks) {
+  const CliResult r = Run("whatif " + Path("run") +
+                          " --opt 'straggler(1, gpu=0.5)' --opt 'straggler(0, gpu=0.5)' "
+                          "--opt 'bandwidth(x2)' --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const nlohmann::json json = nlohmann::json::parse(r.out);
+  const auto& p = json["scenarios"];
+  ASSERT_EQ(p.size(), 4u);
+  const double base = p[0]["window_ms"];
+  // The host launches the second round at 610 us, whatever the GPU does: that round counts.
+  EXPECT_NEAR(p[1]["window_ms"].get<double>(), base - 0.25, 0.005);
+  EXPECT_NEAR(p[2]["window_ms"].get<double>(), base, 1e-6);  // it waits longer instead
+  // 20 us of 100 are latency: a transfer takes 40 us less.
+  EXPECT_NEAR(p[3]["window_ms"].get<double>(), base - 0.04, 0.005);
+  EXPECT_EQ(p[1]["ranks_changed"], 1);
+}
+
+TEST_F(CliRanks, OneRankAloneIsAskedForByNumber) {
+  const CliResult r = Run("whatif " + Path("run") + " --rank 0 --opt free-comm --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_FALSE(nlohmann::json::parse(r.out).contains("ranks"));
+}
+
+TEST_F(CliRanks, AnOppositeOrderIsAnError) {
+  Write("run/rank1.json", RankFile(1, 500, 2));
+  const CliResult r = Run("ranks " + Path("run"));
+  EXPECT_EQ(r.exit, 3) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("E0434"));
+  EXPECT_THAT(r.err, HasSubstr("#1 before"));
+  EXPECT_THAT(r.err, HasSubstr("after it on rank 1"));
+}
+
+TEST_F(CliRanks, TwoFilesOfOneRankAreNoRun) {
+  Write("run/rank1.json", RankFile(0, 500));
+  EXPECT_THAT(Run("ranks " + Path("run")).err, HasSubstr("E0431"));
+}
+
+TEST_F(CliRanks, EightRecordedRanksGiveTheNumbersOfTheStudy) {
+  const auto folder = RealTraceFolder() / "ranks" / "megatron-tp8";
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) GTEST_SKIP() << "no " << folder;
+  const CliResult r = Run("whatif " + folder.string() +
+                          " --opt 'straggler(0, host=0.9)' --opt 'straggler(5, host=0.9)' "
+                          "--format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const nlohmann::json json = nlohmann::json::parse(r.out);
+  EXPECT_NEAR(json["step_ms"].get<double>(), 632.53, 0.6);
+  EXPECT_LE(json["ranks"]["check"]["duration_error_pct"].get<double>(), 1);
+  EXPECT_LE(json["ranks"]["check"]["span_error_pct"].get<double>(), 0.1);
+  EXPECT_NEAR(json["scenarios"][1]["window_ms"].get<double>(), 645.00, 0.6);
+  EXPECT_NEAR(json["scenarios"][1]["step_ms"].get<double>(), 632.53, 0.6);
+  EXPECT_NEAR(json["scenarios"][2]["step_ms"].get<double>(), 627.19, 0.1);
+  EXPECT_EQ(json["step_bound_by"], "own cycle of rank 5");
+}
+
+}  // namespace
+}  // namespace daydream

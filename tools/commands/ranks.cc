@@ -1,0 +1,51 @@
+// daydream ranks: who waits for whom in a run of several ranks.
+#include "report/text/format.h"
+#include "tools/command.h"
+#include "tools/input/joint_input.h"
+#include "tools/output/joint_output.h"
+
+namespace daydream {
+namespace {
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(args.positional()[0], args, session));
+  JointReport report{.in = &in, .name = args.positional()[0], .baseline = {}, .predictions = {}};
+  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return RanksText(report, session); },
+                                 .json = [&] { return RanksJson(report); },
+                                 .csv = [&] { return RanksTable(report).Csv(); },
+                                 .markdown = [&] { return RanksTable(report).Markdown(); }}));
+  for (const RankProblem& p : in.run.matched.problems) {
+    session.Warn({.code = "W0436", .what = fmt::format("{}: {}", ProblemName(p.kind), p.message)});
+  }
+  session.Next(
+      fmt::format("daydream whatif {} --opt 'straggler(0, host=0.9)'", args.positional()[0]));
+  return Exit::kOk;
+}
+
+const Flag kFlags[] = {kClockFlag};
+
+}  // namespace
+
+const Command kRanksCommand = {
+    .name = "ranks",
+    .summary = "who waits for whom in a run of several ranks",
+    .usage = "DIR [--clock HOW] [--format json]",
+    .details =
+        "Reads the traces of the ranks of one run, matches their collectives, and plays the ranks\n"
+        "together: a collective ends when its last member has come and the transfer is over. Says\n"
+        "for each rank how long it takes alone, what it waits and transfers, and how often the\n"
+        "others waited for it; which rank or what bounds the step; and what does not fit.\n"
+        "The last to arrive need not be the slowest: a rank that began late arrives late.",
+    .examples =
+        "daydream ranks profiles/\n"
+        "daydream ranks profiles/ --format json",
+    .flags = kFlags,
+    .reads_traces = true,
+    .writes_result = true,
+    .inputs = {1, 1},
+    .run = Run,
+};
+
+}  // namespace daydream

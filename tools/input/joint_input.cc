@@ -1,0 +1,131 @@
+#include "tools/input/joint_input.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "report/text/format.h"
+#include "tools/input/input.h"
+#include "tools/input/rank_input.h"
+#include "trace/bytes/source.h"
+#include "trace/ddtrace/process.h"
+#include "trace/join/ranks.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kClocks[] = {"auto", "wall", "ends", "none"};
+
+struct OneRank {
+  std::string file;
+  std::shared_ptr<const Trace> trace;
+  RecordedProcess process;
+};
+
+absl::Status CheckRun(const std::vector<OneRank>& ranks) {
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    const Rank &a = ranks[i - 1].trace->ranks[0], &b = ranks[i].trace->ranks[0];
+    const bool sizes = a.world_size > 0 && b.world_size > 0 && a.world_size != b.world_size;
+    if (!(a.rank >= 0 && a.rank == b.rank) && !sizes) continue;
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0431",
+                       .what = sizes ? "these traces are of runs of different size"
+                                     : fmt::format("two of these traces are of rank {}", a.rank),
+                       .where = ranks[i - 1].file + ", " + ranks[i].file,
+                       .why = "a run has one trace of each rank",
+                       .fix = "name the files of one run"});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<OneRank>> ReadEach(const std::string& path, const Args& args,
+                                              Session& session) {
+  std::vector<std::string> files = {path};
+  if (std::filesystem::is_directory(path)) {
+    DD_ASSIGN_OR_RETURN(files, TracesOfFolder(path));
+  }
+  std::vector<OneRank> ranks;
+  for (const std::string& file : files) {
+    DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(file, args, session, Ranks::kAll));
+    constexpr int64_t kNoLimit = int64_t{1} << 40;  // it reads the beginning only
+    DD_ASSIGN_OR_RETURN(auto source, OpenFile(file, kNoLimit));
+    DD_ASSIGN_OR_RETURN(RecordedProcess process, ReadRecordedProcess(*source));
+    for (size_t r = 0; r < trace->ranks.size(); ++r) {
+      OneRank& one = ranks.emplace_back(OneRank{file, trace, process});
+      if (trace->ranks.size() == 1) continue;
+      DD_ASSIGN_OR_RETURN(one.trace, TakeRank(*trace, r));
+    }
+  }
+  std::stable_sort(ranks.begin(), ranks.end(), [](const OneRank& a, const OneRank& b) {
+    return a.trace->ranks[0].rank < b.trace->ranks[0].rank;
+  });
+  DD_RETURN_IF_ERROR(CheckRun(ranks));
+  return ranks;
+}
+
+// When each trace begins, as far as the clocks tell; and how sure that is.
+enum class Told : uint8_t { kOneClock, kWall, kNothing };
+Told BeginsOf(const std::vector<OneRank>& ranks, std::vector<Duration>& begins) {
+  bool boot = true, wall = true, origin = true;
+  for (const OneRank& r : ranks) {
+    boot &= !r.process.boot.empty() && r.process.boot == ranks[0].process.boot;
+    wall &= r.process.wall_offset_ns.has_value();
+    origin &= !r.process.wall_offset_ns && r.trace->clock_origin_ns != 0;
+  }
+  // Clocks that count from different instants are no common clock: no two ranks of a run begin a
+  // day apart.
+  constexpr int64_t kDay = int64_t{86'400} * 1'000'000'000;
+  bool near = true;
+  for (const OneRank& r : ranks) {
+    int64_t since = r.trace->clock_origin_ns - ranks[0].trace->clock_origin_ns;
+    if (wall && !boot) since += *r.process.wall_offset_ns - *ranks[0].process.wall_offset_ns;
+    near &= since < kDay && since > -kDay;
+    begins.push_back(Duration{since});
+  }
+  if (boot && near) return Told::kOneClock;
+  if ((wall || origin) && near) return Told::kWall;
+  std::fill(begins.begin(), begins.end(), Duration{});
+  return Told::kNothing;
+}
+
+}  // namespace
+
+const Flag kClockFlag = {.name = "--clock",
+                         .value = "HOW",
+                         .help = "how clocks of ranks are brought together",
+                         .fallback = "auto",
+                         .choices = kClocks};
+
+bool HoldsRanks(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return false;
+  const auto files = TracesOfFolder(path);
+  return files.ok() && files->size() > 1;
+}
+
+absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(std::vector<OneRank> ranks, ReadEach(path, args, session));
+  std::vector<Duration> begins;
+  Told told = BeginsOf(ranks, begins);
+  const std::string_view how = args.Get("--clock");
+  if (how == "none") std::fill(begins.begin(), begins.end(), Duration{});
+  const bool ends = how == "ends" || (how != "none" && how != "wall" && told != Told::kOneClock);
+  JointInput in;
+  std::vector<std::shared_ptr<const Trace>> traces;
+  for (OneRank& r : ranks) {
+    in.files.push_back(r.file);
+    traces.push_back(std::move(r.trace));
+  }
+  DD_ASSIGN_OR_RETURN(
+      in.run, MakeJointRun(std::move(traces), begins,
+                           ends ? AlignClocks::kEnds : AlignClocks::kGiven, session.jobs()));
+  in.clock = ends
+                 ? fmt::format("clocks aligned by the ends of {}, which are {} apart (p95 {})",
+                               Plural(in.run.clocks.rows, "collective"),
+                               FormatTime(in.run.clocks.spread), FormatTime(in.run.clocks.spread95))
+             : how == "none"           ? "clocks not aligned: each trace begins at 0"
+             : told == Told::kOneClock ? "one machine, one clock"
+             : told == Told::kWall     ? "clocks as the machines have them"
+                                       : "clocks not aligned: nothing is known of them";
+  return in;
+}
+
+}  // namespace daydream

@@ -1,0 +1,29 @@
+// The traces of several ranks as a run to play together.
+#pragma once
+
+#include <string>
+
+#include "base/status.h"
+#include "report/questions/joint.h"
+#include "tools/flags.h"
+#include "tools/session.h"
+
+namespace daydream {
+
+struct JointInput {
+  JointRun run;
+  std::vector<std::string> files;  // by rank
+  std::string clock;               // how times were brought together, for people
+};
+
+// --clock of commands that play ranks together.
+extern const Flag kClockFlag;
+
+// A folder or a trace of several ranks, whose collectives are to be matched.
+bool HoldsRanks(const std::string& path);
+
+// Reads every rank of `path`. E0431 for two files of one rank or runs of different size, E0434 and
+// E0435 as MakeJointRun().
+absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session);
+
+}  // namespace daydream

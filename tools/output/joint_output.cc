@@ -1,0 +1,230 @@
+#include "tools/output/joint_output.h"
+
+#include <algorithm>
+
+#include <fmt/ranges.h>
+
+#include "costmodel/network/collective_time.h"
+#include "report/text/format.h"
+#include "report/text/json_writer.h"
+#include "report/text/table.h"
+
+namespace daydream {
+namespace {
+
+std::string Ms(Duration d) { return fmt::format("{:.2f}", d.ms()); }
+
+std::string ClassName(const TransferClass& c) {
+  if (c.bytes > 0) return fmt::format("{} {}", CollectiveName(c.kind), FormatBytes(c.bytes));
+  return fmt::format("{} of {} blocks", CollectiveName(c.kind), c.grid);
+}
+
+double BusRateOf(const TransferClass& c) {
+  if (c.transfer <= Duration{}) return 0;
+  return static_cast<double>(c.bytes) * BusFactor(c.kind, c.size) /
+         static_cast<double>(c.transfer.ns);
+}
+
+Table ClassTable(const JointRun& run) {
+  Table table({{"collective", Align::kLeft},
+               {"ranks"},
+               {"count"},
+               {"transfer us"},
+               {"bus GB/s"},
+               {"waits ms"}});
+  for (const TransferClass& c : run.meetings.classes) {
+    table.AddRow({ClassName(c), std::to_string(c.size), std::to_string(c.count),
+                  fmt::format("{:.1f}", c.transfer.us()),
+                  c.bytes > 0 ? fmt::format("{:.1f}", BusRateOf(c)) : "-",
+                  fmt::format("{:.1f}", c.waits.ms())});
+  }
+  return table;
+}
+
+// The rank with the longest cycle of its own.
+size_t Slowest(const JointReplay& replay) {
+  size_t slowest = 0;
+  for (size_t r = 1; r < replay.ranks.size(); ++r) {
+    if (replay.ranks[r].own_cycle > replay.ranks[slowest].own_cycle) slowest = r;
+  }
+  return slowest;
+}
+
+std::string BasisText(const JointReport& report) {
+  const JointRun& run = report.in->run;
+  std::string text = fmt::format("  {}\n", report.in->clock);
+  text += fmt::format(
+      "  replay with one transfer for each kind and size: collectives {:.2f} % off, lengths {:.3f} "
+      "%\n",
+      100 * report.baseline.check.duration_error, 100 * report.baseline.check.span_error);
+  if (run.meetings.ghosts > 0) {
+    text += fmt::format("  {} of {} collectives wait for ranks that were not recorded\n",
+                        run.meetings.ghosts, run.meetings.rows.size());
+  }
+  if (run.matched.unmatched > 0) {
+    text += fmt::format("  {} collectives have no counterpart: they take what they took\n",
+                        run.matched.unmatched);
+  }
+  for (const RankProblem& p : run.matched.problems) {
+    text += fmt::format("  {}: {}\n", ProblemName(p.kind), p.message);
+  }
+  return text;
+}
+
+void WriteRank(JsonWriter& json, const JointRun& run, size_t r, const RankAccount& a) {
+  json.BeginInlineObject().Key("rank").Int(run.Number(r));
+  json.Key("own_cycle_ms").Rounded(a.own_cycle.ms(), 6).Key("wait_ms").Rounded(a.wait.ms(), 6);
+  json.Key("transfer_ms").Rounded(a.transfer.ms(), 6);
+  json.Key("exposed_comm_ms").Rounded(a.exposed.ms(), 6);
+  json.Key("compute_ms").Rounded(a.compute.ms(), 6).Key("host_ms").Rounded(a.host.ms(), 6);
+  json.Key("span_ms").Rounded(a.span.ms(), 6).Key("last").UInt(a.last).EndObject();
+}
+
+void WriteAnswer(JsonWriter& json, const JointRun& run, const JointAnswer& a,
+                 std::string_view bound = "bound_by") {
+  json.Key("step_ms").Rounded(a.step.ms(), 6).Key("window_ms").Rounded(a.window.ms(), 6);
+  json.Key("step_is").String(a.repeated ? "the repeated window" : "the recorded steps");
+  json.Key("step_ns").Int(a.step.ns).Key(bound).String(a.bound_by);
+  json.Key("per_rank").BeginArray();
+  for (size_t r = 0; r < a.replay.ranks.size(); ++r) WriteRank(json, run, r, a.replay.ranks[r]);
+  json.EndArray();
+}
+
+void WriteRun(JsonWriter& json, const JointReport& report) {
+  const JointRun& run = report.in->run;
+  json.Key("classes").BeginArray();
+  for (const TransferClass& c : run.meetings.classes) {
+    json.BeginInlineObject().Key("kind").String(CollectiveName(c.kind)).Key("bytes");
+    json.UInt(c.bytes).Key("group").Int(c.size).Key("count").UInt(c.count).Key("transfer_us");
+    json.Rounded(c.transfer.us(), 3).Key("bus_GBps").Rounded(BusRateOf(c), 3);
+    json.Key("wait_ms").Rounded(c.waits.ms(), 6).Key("source").String("trace").EndObject();
+  }
+  json.EndArray().Key("problems").BeginArray();
+  for (const RankProblem& p : run.matched.problems) {
+    json.BeginInlineObject().Key("kind").String(ProblemName(p.kind)).Key("ranks");
+    json.BeginInlineArray();
+    for (int32_t r : p.ranks) json.Int(r);
+    json.EndArray().Key("message").String(p.message).EndObject();
+  }
+  json.EndArray().Key("check").BeginObject();
+  json.Key("duration_error_pct").Rounded(100 * report.baseline.check.duration_error, 6);
+  json.Key("span_error_pct").Rounded(100 * report.baseline.check.span_error, 6);
+  json.Key("clock_shift_us").BeginInlineArray();
+  for (Duration d : run.added) json.Rounded(d.us(), 3);
+  json.EndArray().Key("end_spread_us").BeginInlineObject();
+  json.Key("p50").Rounded(run.clocks.spread.us(), 3).Key("p95");
+  json.Rounded(run.clocks.spread95.us(), 3).EndObject().Key("ghosts");
+  json.UInt(run.meetings.ghosts).EndObject();
+}
+
+}  // namespace
+
+Table RanksTable(const JointReport& report) {
+  Table table({{"rank"},
+               {"own cycle ms"},
+               {"waits"},
+               {"transfers"},
+               {"exposed"},
+               {"compute"},
+               {"host"},
+               {"last"}});
+  const JointReplay& replay = report.baseline.replay;
+  for (size_t r = 0; r < replay.ranks.size(); ++r) {
+    const RankAccount& a = replay.ranks[r];
+    table.AddRow({std::to_string(report.in->run.Number(r)), Ms(a.own_cycle), Ms(a.wait),
+                  Ms(a.transfer), Ms(a.exposed), Ms(a.compute), Ms(a.host),
+                  std::to_string(a.last)});
+  }
+  return table;
+}
+
+std::string RanksText(const JointReport& report, const Session& session) {
+  const JointRun& run = report.in->run;
+  const JointAnswer& a = report.baseline;
+  std::string text = fmt::format(
+      "{}: {} recorded, {} in common\n\n  step    {} ({})\n  window  {}\n  bound by {}\n\n",
+      report.name, Plural(run.built.size(), "rank"), Plural(run.matched.rows.size(), "collective"),
+      FormatTime(a.step), a.repeated ? "the window, repeated" : "mean of the recorded steps",
+      FormatTime(a.window), a.bound_by);
+  text += RanksTable(report).Text(session.table_style());
+  text +=
+      "\n  own cycle: the rank alone, waiting for nobody; last: how often the others waited for "
+      "it\n\n";
+  text += ClassTable(run).Text(session.table_style()) + "\n" + BasisText(report);
+  return text;
+}
+
+std::string RanksJson(const JointReport& report) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.ranks/1");
+  WriteAnswer(json, report.in->run, report.baseline);
+  WriteRun(json, report);
+  return json.EndObject().Take() + "\n";
+}
+
+Table JointWhatIfTable(const JointReport& report) {
+  Table table({{"scenario", Align::kLeft},
+               {"step ms"},
+               {"window ms"},
+               {"speed-up"},
+               {"ranks changed"},
+               {"bound by", Align::kLeft}});
+  table.AddRow({"baseline", Ms(report.baseline.step), Ms(report.baseline.window), "1.00x", "",
+                report.baseline.bound_by});
+  for (const JointPrediction& p : report.predictions) {
+    if (!p.error.ok()) {
+      table.AddRow({p.name, "cannot be predicted"});
+      continue;
+    }
+    table.AddRow({p.name, Ms(p.answer.step), Ms(p.answer.window), FormatSpeedup(p.speedup),
+                  std::to_string(p.edited.size()), p.answer.bound_by});
+  }
+  return table;
+}
+
+std::string JointWhatIfText(const JointReport& report, const Session& session) {
+  const JointRun& run = report.in->run;
+  std::string text = fmt::format(
+      "{}: {} played together, step is {}\n\n", report.name, Plural(run.built.size(), "rank"),
+      report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps");
+  text += JointWhatIfTable(report).Text(session.table_style()) + "\n";
+  const size_t slowest = Slowest(report.baseline.replay);
+  text += fmt::format("  the longest cycle of its own has rank {}: {}\n", run.Number(slowest),
+                      FormatTime(report.baseline.replay.ranks[slowest].own_cycle));
+  return text + BasisText(report) +
+         "  no intervals: one window of each rank does not say how steps vary\n";
+}
+
+std::string JointWhatIfJson(const JointReport& report) {
+  const JointRun& run = report.in->run;
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.whatif/1").Key("trace").BeginObject();
+  json.Key("file").String(report.name).EndObject().Key("ranks").BeginObject();
+  json.Key("recorded").BeginInlineArray();
+  for (size_t r = 0; r < run.built.size(); ++r) json.Int(run.Number(r));
+  json.EndArray();
+  WriteRun(json, report);
+  json.EndObject();
+  WriteAnswer(json, run, report.baseline, "step_bound_by");
+  json.Key("scenarios").BeginArray();
+  json.BeginObject().Key("name").String("baseline").Key("opts").BeginInlineArray().EndArray();
+  WriteAnswer(json, run, report.baseline, "step_bound_by");
+  json.Key("speedup").Double(1).Key("interval_ms").Null().EndObject();
+  for (const JointPrediction& p : report.predictions) {
+    json.BeginObject().Key("name").String(p.name).Key("opts").BeginInlineArray();
+    for (const std::string& o : p.opts) json.String(o);
+    json.EndArray();
+    if (!p.error.ok()) {
+      const Diagnostic d = DiagnosticOf(p.error);
+      json.Key("error").BeginObject().Key("code").String(d.code).Key("what").String(d.what);
+      json.EndObject().Key("step_ms").Null().EndObject();
+      continue;
+    }
+    WriteAnswer(json, run, p.answer, "step_bound_by");
+    json.Key("speedup").Rounded(p.speedup, 9).Key("interval_ms").Null();
+    json.Key("ranks_changed").UInt(p.edited.size()).EndObject();
+  }
+  return json.EndArray().EndObject().Take() + "\n";
+}
+
+}  // namespace daydream

@@ -1,0 +1,54 @@
+// bandwidth: the network carries more, or less, bytes a second.
+#include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/parallel/transfers.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "by",
+     .unit = Unit::kFactor,
+     .fallback = 2,
+     .low = 2,
+     .high = 2,
+     .min = 1e-3,
+     .max = 1e6,
+     .help = "times as many bytes a second: x2 doubles the rate",
+     .source = "chosen by the user"},
+};
+
+absl::Status Run(const Params& params, Editor& edit) {
+  const RankCollectives collectives = CollectivesOf(edit.graph());
+  const SizeCurve curve = TransfersBySize(edit.graph(), collectives);
+  edit.BeginCause("the network carries more bytes a second");
+  RetimeTransfers(edit, collectives, [&](const RankCollective& c, Duration transfer) {
+    const double bytes = static_cast<double>(c.bytes), whole = curve.Smooth(bytes);
+    if (!(whole > 0)) return transfer;
+    const double carried = curve.us_per_byte * bytes;
+    return transfer.Scaled((whole - carried + carried / params["by"]) / whole);
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+constinit const Transform kBandwidth = {
+    .name = "bandwidth",
+    .summary = "The network carries more bytes a second",
+    .params = kParams,
+    .stated_by_user = true,
+    .apply = &Run,
+    .model =
+        "The part of each transfer that grows with its bytes takes 1/x of its time. Which part "
+        "that "
+        "is, transfers of several sizes in the trace tell: t = a + g sqrt(S) + S b. Waiting for "
+        "other ranks is no transfer and stays, unless ranks are played together.",
+    .ignores = "That another algorithm may be chosen at another rate; sharing of links.",
+    .sources = "Daydream (ATC'20), section 6.5, for collectives without the wait; docs/ranks.md",
+    .twice = "",
+    .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
+};
+
+}  // namespace daydream

@@ -1,0 +1,58 @@
+// jitter: ranks differ in speed, by chance and for good.
+#include <cmath>
+
+#include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/parallel/jitter.h"
+#include "transforms/parallel/rank_work.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "sd",
+     .unit = Unit::kShare,
+     .fallback = 0.015,
+     .low = 0.01,
+     .high = 0.03,
+     .min = 0,
+     .max = 0.5,
+     .help = "standard deviation between ranks, as a share of their work",
+     .source = "1.8 % between the own cycles of eight recorded ranks (host bound, one node); chips "
+               "of one model are 1 to 3 % apart"},
+    {.name = "seed",
+     .min = 0,
+     .max = 1e9,
+     .help = "another one draws other speeds",
+     .source = "chosen by the user",
+     .whole = true},
+};
+
+absl::Status Run(const Params& params, Editor& edit) {
+  const double factor =
+      JitterOf(static_cast<uint64_t>(params["seed"]), RankOf(edit.graph()), params["sd"]);
+  edit.BeginCause("ranks differ in speed");
+  ScaleRank(edit, factor, factor);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+constinit const Transform kJitter = {
+    .name = "jitter",
+    .summary = "Ranks differ in speed by chance",
+    .params = kParams,
+    .stated_by_user = true,
+    .apply = &Run,
+    .model =
+        "All own work of each rank, host and GPU, takes 1 + sd x z times as long, where z is drawn "
+        "from a normal distribution for the rank and the seed: the same draw on every machine. "
+        "The slowest of n is what collectives wait for.",
+    .ignores = "What changes from step to step, and from kernel to kernel.",
+    .sources = "own cycles of eight recorded ranks: docs/ranks.md",
+    .twice = "",
+    .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
+};
+
+}  // namespace daydream

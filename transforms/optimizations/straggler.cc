@@ -1,0 +1,68 @@
+// straggler: one rank is slower, or one that was slow is mended.
+#include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/parallel/rank_work.h"
+
+namespace daydream {
+namespace {
+
+constexpr ParamSpec kParams[] = {
+    {.name = "rank",
+     .min = 0,
+     .max = 1 << 20,
+     .help = "number of the rank",
+     .source = "chosen by the user",
+     .required = true,
+     .whole = true},
+    {.name = "host",
+     .unit = Unit::kFactor,
+     .fallback = 1,
+     .low = 1,
+     .high = 1,
+     .min = 0,
+     .max = 1000,
+     .help = "times as long takes the work of its host: 0.9 is 10 % less",
+     .source = "chosen by the user"},
+    {.name = "gpu",
+     .unit = Unit::kFactor,
+     .fallback = 1,
+     .low = 1,
+     .high = 1,
+     .min = 0,
+     .max = 1000,
+     .help = "times as long takes the work of its GPU, without collectives",
+     .source = "chosen by the user"},
+};
+
+absl::Status Run(const Params& params, Editor& edit) {
+  const auto rank = static_cast<int32_t>(params["rank"]);
+  if (RankOf(edit.graph()) != rank) {
+    edit.changes().notes.push_back(
+        fmt::format("this is rank {}, not {}", RankOf(edit.graph()), rank));
+    return absl::OkStatus();
+  }
+  edit.BeginCause(fmt::format("rank {} works at another speed", rank));
+  ScaleRank(edit, params["host"], params["gpu"]);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+constinit const Transform kStraggler = {
+    .name = "straggler",
+    .summary = "One rank works faster or slower",
+    .params = kParams,
+    .stated_by_user = true,
+    .apply = &Run,
+    .model =
+        "All own work of the rank takes so many times as long: on its host with the time between "
+        "calls, on its GPU without collectives. Collectives follow: where the ranks of a run are "
+        "played together, the others wait for its arrival, or no longer do.",
+    .ignores = "Why it is slow: heat, power, another program, its share of the data.",
+    .sources = "what-ifs on eight recorded ranks: docs/ranks.md",
+    .twice = "",
+    .memory = MemoryEffect::kNone,
+    .memory_model = "None: only times change.",
+};
+
+}  // namespace daydream

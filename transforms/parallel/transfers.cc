@@ -1,0 +1,65 @@
+#include "transforms/parallel/transfers.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace daydream {
+namespace {
+
+constexpr double kSmallUs = 20;
+
+}  // namespace
+
+RankCollectives CollectivesOf(const Graph& graph) {
+  const Trace* trace = graph.tables().trace.get();
+  return DescribeCollectives(graph,
+                             trace == nullptr || trace->ranks.empty() ? Rank{} : trace->ranks[0]);
+}
+
+SizeCurve TransfersBySize(const Graph& graph, const RankCollectives& collectives) {
+  std::map<uint64_t, Duration> least;
+  for (const RankCollective& c : collectives.all) {
+    if (c.bytes == 0) continue;
+    const Duration transfer = graph.Transfer(c.task);
+    const auto [known, fresh] = least.try_emplace(c.bytes, transfer);
+    if (!fresh) known->second = std::min(known->second, transfer);
+  }
+  std::vector<SizePoint> points;
+  for (const auto& [bytes, transfer] : least) {
+    points.push_back({static_cast<double>(bytes), transfer.us()});
+  }
+  if (points.size() == 1) {
+    const double us = points[0].us, small = std::min(kSmallUs, us);
+    return {.a_us = small, .us_per_byte = (us - small) / points[0].bytes, .points = points};
+  }
+  return FitSizeCurve(points);
+}
+
+size_t RetimeTransfers(
+    Editor& edit, const RankCollectives& collectives,
+    const std::function<Duration(const RankCollective& c, Duration transfer)>& time) {
+  size_t changed = 0, unknown = 0;
+  for (const RankCollective& c : collectives.all) {
+    const Duration duration = edit.graph().task(c.task).duration;
+    const Duration transfer = std::min(edit.graph().Transfer(c.task), duration);
+    if (c.bytes == 0) {
+      ++unknown;
+      continue;
+    }
+    const Duration then = std::max(Duration{}, time(c, transfer));
+    if (then == transfer) continue;
+    edit.SetDuration(c.task, duration - transfer + then);
+    edit.SetTransfer(c.task, then);
+    ++changed;
+  }
+  if (unknown > 0) {
+    edit.changes().warnings.push_back(
+        fmt::format("{} collectives have no recorded size and keep their times", unknown));
+  }
+  if (collectives.all.empty()) edit.changes().notes.push_back("no collective in this trace");
+  return changed;
+}
+
+}  // namespace daydream

@@ -1,0 +1,27 @@
+// Transfers of collectives, re-timed: what a network decides of them, and not the waiting for other
+// ranks that was recorded with it.
+#pragma once
+
+#include <functional>
+
+#include "costmodel/network/size_curve.h"
+#include "graph/ranks/collectives.h"
+#include "transforms/core/editor.h"
+
+namespace daydream {
+
+// What this trace says of transfers by their size, in all kinds of collectives together: the
+// shortest transfer of each size, fitted. Of a single size, 20 us count as latency: what an empty
+// message takes in a node (the middle of the built-in fabrics of one node).
+SizeCurve TransfersBySize(const Graph& graph, const RankCollectives& collectives);
+
+// Gives each collective the transfer that `time` says; waits stay. Returns how many changed.
+// Collectives without a size are left alone and counted in a warning. O(tasks).
+size_t RetimeTransfers(
+    Editor& edit, const RankCollectives& collectives,
+    const std::function<Duration(const RankCollective& c, Duration transfer)>& time);
+
+// The collectives of the graph being edited.
+RankCollectives CollectivesOf(const Graph& graph);
+
+}  // namespace daydream
