@@ -1,9 +1,11 @@
 // Runs a fuzz target without libFuzzer: every file of the folders given, then mutations of them
-// (or of nothing) from a fixed seed. The same bytes on every run and every machine.
+// (or of nothing) from a fixed seed. The same bytes on every run and every machine. For more than a
+// test has time for: DAYDREAM_FUZZ=SECONDS:SEED.
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,8 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 namespace {
 
-constexpr int kMutations = 2000;
-constexpr auto kTimeLimit = std::chrono::seconds(20);
+constexpr uint64_t kMutations = 2000;
+constexpr unsigned kSeconds = 20;
 constexpr size_t kMaxBytes = 1 << 16;  // longer seeds are only run as they are
 
 void Run(const std::string& input) {
@@ -67,12 +69,17 @@ int main(int argc, char** argv) {
   }
   for (const std::string& seed : seeds) Run(seed);
 
-  std::mt19937_64 random(1);
-  auto begin = std::chrono::steady_clock::now();
-  int done = 0;
-  for (; done < kMutations && std::chrono::steady_clock::now() - begin < kTimeLimit; ++done) {
+  const char* more = std::getenv("DAYDREAM_FUZZ");
+  char* colon = nullptr;
+  const uint64_t seconds = more == nullptr ? kSeconds : std::strtoull(more, &colon, 10);
+  std::mt19937_64 random(more == nullptr || *colon == '\0' ? 1
+                                                           : std::strtoull(colon + 1, nullptr, 10));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
+  uint64_t done = 0;
+  for (; more != nullptr || done < kMutations; ++done) {
+    if (std::chrono::steady_clock::now() > end) break;
     const std::string& seed = seeds[random() % seeds.size()];
     if (seed.size() <= kMaxBytes) Run(Mutate(seed, random));
   }
-  std::printf("%zu seeds, %d mutations, no crash\n", seeds.size(), done);
+  std::printf("%zu seeds, %zu mutations, no crash\n", seeds.size(), static_cast<size_t>(done));
 }
