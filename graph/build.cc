@@ -70,6 +70,7 @@ void AddRecorded(Builder& b) {
   AddStreams(b);
   LearnTypicalLags(b);
   AddHandOffs(b);
+  AddJobs(b);
   AddBlockingCalls(b);
   AddQueueLimits(b);
   AddEventWaits(b);

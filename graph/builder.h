@@ -113,6 +113,7 @@ void AddHostThreads(Builder& b);             // C: chains of host work, scopes
 void AddStreams(Builder& b);                 // G1, G3: GPU operations and their order
 void LearnTypicalLags(Builder& b);           // L2, G2
 void AddHandOffs(Builder& b);                // T: backward thread <-> main thread
+void AddJobs(Builder& b);                    // T3: jobs that one thread hands to another
 void AddBlockingCalls(Builder& b);           // B: calls that wait for the GPU
 void AddQueueLimits(Builder& b);             // Q: launch calls wait for room in the queue
 void AddDefaultStreamWaits(Builder& b);      // E4: the default stream and blocking streams

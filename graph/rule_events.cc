@@ -1,7 +1,7 @@
 // Rules E1, E2: cudaStreamWaitEvent makes one stream wait for a point of another. Traces with
 // synchronization records say which (E1). Others show only that a thread made the call, some also
 // which stream waits (E2): what waited for what is told from where the call was made and from what
-// the timing does not refute.
+// the timing does not refute; execution traces also say who read what whom wrote.
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/median.h"
 #include "graph/builder.h"
+#include "graph/tensor_sources.h"
 
 namespace daydream {
 namespace {
@@ -20,7 +21,7 @@ enum class Place : uint8_t { kPlain, kInComm, kInNccl };
 
 class EventRule {
  public:
-  explicit EventRule(Builder& b) : b_(b) {}
+  explicit EventRule(Builder& b) : b_(b), sources_(b) {}
 
   void Run() {
     if (HasRecords()) {
@@ -164,52 +165,58 @@ class EventRule {
     LaneId source, target;
     friend auto operator<=>(const Pattern&, const Pattern&) = default;
   };
+  struct Candidate {
+    Pattern pattern;
+    uint32_t from = 0;
+    bool carries = false;  // its stream made what the waiting operation reads
+    Instant launched;
+  };
   struct Instance {
     uint32_t op = 0;
-    std::vector<std::pair<Pattern, uint32_t>> candidates;  // in order of preference
+    std::vector<Candidate> candidates;  // in order of preference
   };
 
-  // Rule E2d: the wait was for the last operation of some other stream.
+  // Rule E2d: the wait was for the last operation of some other stream: of one that made what is
+  // read behind the wait, if that is known; else of the stream that the thread used last.
   void AddCandidates(TaskId wait, uint32_t op, LaneId current) {
     Instance instance{.op = op, .candidates = {}};
     ScopeId scope = b_.graph.task(wait).scope;
     NameId name = scope.valid() ? b_.tables->scopes[scope.index()].name : NameId(0);
-    std::vector<std::pair<Instant, LaneId>> sources;
-    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
-      if (b_.stream_ops[lane].empty() || LaneId(lane) == b_.ops[op].lane) continue;
-      uint32_t from = b_.LastLaunchedBefore(LaneId(lane), b_.Start(wait));
+    const std::vector<LaneId> makers = sources_.StreamsThatMade(b_.ops[op]);
+    for (size_t i = 0; i < b_.stream_ops.size(); ++i) {
+      const LaneId lane(i);
+      if (b_.stream_ops[i].empty() || lane == b_.ops[op].lane) continue;
+      uint32_t from = b_.LastLaunchedBefore(lane, b_.Start(wait));
       if (from == Builder::kNone) continue;
-      Instant rank = LaneId(lane) == current ? Instant::AtNs(INT64_MAX) : b_.ops[from].call_start;
-      sources.push_back({rank, LaneId(lane)});
-      instance.candidates.push_back({{name, LaneId(lane), b_.ops[op].lane}, from});
+      instance.candidates.push_back(
+          {.pattern = {name, lane, b_.ops[op].lane},
+           .from = from,
+           .carries = std::find(makers.begin(), makers.end(), lane) != makers.end(),
+           .launched = lane == current ? Instant::AtNs(INT64_MAX) : b_.ops[from].call_start});
     }
     std::stable_sort(instance.candidates.begin(), instance.candidates.end(),
-                     [&](const auto& x, const auto& y) {
-                       auto rank = [&](LaneId l) {
-                         for (const auto& s : sources)
-                           if (s.second == l) return s.first;
-                         return Instant::Min();
-                       };
-                       return rank(x.first.source) > rank(y.first.source);
+                     [](const Candidate& x, const Candidate& y) {
+                       return std::tie(x.carries, x.launched) > std::tie(y.carries, y.launched);
                      });
-    for (const auto& [pattern, from] : instance.candidates) {
-      bool& refuted = refuted_.try_emplace(pattern, false).first->second;
-      refuted = refuted || Refuted(from, op);
+    for (const Candidate& c : instance.candidates) {
+      bool& refuted = refuted_.try_emplace(c.pattern, false).first->second;
+      refuted = refuted || Refuted(c.from, op);
     }
     instances_.push_back(std::move(instance));
   }
 
   void ChoosePatterns() {
     for (const Instance& instance : instances_) {
-      for (const auto& [pattern, from] : instance.candidates) {
-        if (refuted_.at(pattern)) continue;
-        Add(from, instance.op);
+      for (const Candidate& c : instance.candidates) {
+        if (refuted_.at(c.pattern)) continue;
+        Add(c.from, instance.op);
         break;
       }
     }
   }
 
   Builder& b_;
+  const TensorSources sources_;
   std::vector<uint32_t> ops_of_call_;  // first operation of each call
   absl::flat_hash_map<uint32_t, Place> places_;
   std::map<Pattern, bool> refuted_;

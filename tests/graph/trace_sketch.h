@@ -56,6 +56,10 @@ class TraceSketch {
     Kernel(stream, kernel, start_us, length_us, c);
   }
 
+  // The `consumer`-th event added needs what the `producer`-th made, counted from 0.
+  void Depend(uint32_t producer, uint32_t consumer) { builder_.AddDependency(producer, consumer); }
+  uint32_t Last() const { return static_cast<uint32_t>(builder_.events()) - 1; }
+
   std::shared_ptr<const Trace> Build() {
     auto trace = builder_.Build();
     DD_CHECK(trace.ok());

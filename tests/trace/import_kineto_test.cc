@@ -72,7 +72,7 @@ TEST(ImportKineto, CountsWhatDoesNotBecomeARow) {
       Slice("overhead", "Buffer Flush", "10", "1"),
       Slice("Trace", "PyTorch Profiler (0)", "10", "1"),
       Slice("cuda_profiler_range", "k", "10", "1"),
-      Slice("mtia_ccp_events", "k", "10", "1"),
+      Slice("mtia_workload", "k", "10", "1"),
       R"({"ph": "s", "id": 1, "pid": 1, "tid": 1, "ts": 1, "cat": "ac2g", "name": "ac2g"})",
       R"({"ph": "f", "id": 1, "pid": 1, "tid": 1, "ts": 1, "cat": "fwdbwd", "name": "fwdbwd"})",
       R"({"ph": "i", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {"a": 1}})",
@@ -86,7 +86,7 @@ TEST(ImportKineto, CountsWhatDoesNotBecomeARow) {
   for (const char* what :
        {"Python frames", "GPU copies of annotations", "profiler overhead", "trace spans",
         "profiler counter ranges", "flow events", "forward-backward flow events", "instant events",
-        "metadata events", "events of category mtia_ccp_events"}) {
+        "metadata events", "events of category mtia_workload"}) {
     EXPECT_EQ(CountOf(*trace, what), 1u) << what;
   }
   EXPECT_EQ(trace->Name(trace->lanes[0].name), "main");
@@ -307,16 +307,19 @@ TEST(ImportKineto, QueuesOfOtherGpusAreStreams) {
     {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": "queue", "ts": 4, "dur": 6,
      "args": {"correlation": 5, "device": 0, "sycl queue": 3, "l0 queue": "0x7f"}},
     {"ph": "X", "cat": "kernel", "name": "copy", "pid": 0, "tid": "queue", "ts": 20, "dur": 6,
-     "args": {"correlation": 6, "device": 0, "l0 queue": "0x7f"}}]})");
+     "args": {"correlation": 6, "device": 0, "l0 queue": "0x7f"}},
+    {"ph": "X", "cat": "mtia_ccp_events", "name": "fc", "pid": 1, "tid": 9, "ts": 40, "dur": 6,
+     "args": {"correlation": 7, "device": 1, "stream": 9}}]})");
   ASSERT_TRUE(trace.ok()) << trace.status();
   std::vector<int64_t> streams;
   for (const Lane& lane : (*trace)->lanes) {
     if (lane.kind == LaneKind::kStream) streams.push_back(lane.number);
   }
-  ASSERT_EQ(streams.size(), 2u);
+  ASSERT_EQ(streams.size(), 3u);
   EXPECT_EQ(streams[0], 3);
   EXPECT_NE(streams[1], 3);
-  EXPECT_EQ((*trace)->rows(), 3u);
+  EXPECT_EQ(streams[2], 9);
+  EXPECT_EQ((*trace)->rows(), 4u);
 }
 
 }  // namespace

@@ -1,11 +1,18 @@
 // XPlane of JAX.
 #include <filesystem>
 
+#include "graph/build.h"
 #include "tests/trace/recorded_files.h"
 #include "trace/steps.h"
 
 namespace daydream {
 namespace {
+
+BuildReport Built(const std::shared_ptr<const Trace>& trace) {
+  const auto built = BuildGraph(trace);
+  EXPECT_TRUE(built.ok()) << built.status();
+  return built.ok() ? built->report : BuildReport();
+}
 
 TEST(ImportExamples, XPlane) {
   auto t = Load(Example("jax-small.xplane.pb"));
@@ -15,6 +22,7 @@ TEST(ImportExamples, XPlane) {
   EXPECT_EQ(Joined(*t), std::pair(size_t{12}, size_t{0}));
   EXPECT_EQ(FindSteps(*t).steps.size(), 4u);
   EXPECT_EQ(t->dependencies.size(), 4u) << "Enqueue hands over to Execute";
+  EXPECT_EQ(Built(t).handoffs, 4u);
   size_t backward = 0;
   for (size_t row = 0; row < t->rows(); ++row) {
     if (t->kind[row] != EventKind::kKernel) continue;
@@ -34,6 +42,7 @@ TEST(ImportSamples, XPlane) {
   EXPECT_EQ(Joined(*conv), std::pair(size_t{235}, size_t{0}));
   EXPECT_EQ(Joined(*attention), std::pair(size_t{150}, size_t{0}));
   EXPECT_TRUE(conv->provenance.no_waits);
+  EXPECT_EQ(Built(conv).handoffs, 122u) << "pairs of _p and _c on two threads";
 }
 
 }  // namespace

@@ -199,5 +199,26 @@ INSTANTIATE_TEST_SUITE_P(Nsys, NsysGenerations, ::testing::ValuesIn(kGenerations
                            return "Schema" + name;
                          });
 
+// Tools that cut exports down may leave the process out.
+TEST(NsysCutDown, GpuWorkWithoutAProcessIsThatOfTheFirstCall) {
+  std::string sql = File(kGenerations[9]);
+  for (const char* table : {"KERNEL", "MEMCPY", "SYNCHRONIZATION", "CUDA_EVENT"}) {
+    sql += fmt::format("ALTER TABLE CUPTI_ACTIVITY_KIND_{} DROP COLUMN globalPid;", table);
+  }
+  const auto t = ImportBytes(SqliteBytes(sql), "small.sqlite");
+  ASSERT_TRUE(t.ok()) << t.status();
+  EXPECT_EQ((*t)->ranks.size(), 1u);
+  EXPECT_EQ(AccountedFor(**t), (*t)->provenance.input_events);
+  uint64_t without = 0;
+  for (const ImportCount& count : (*t)->provenance.counts) {
+    if (count.what == "GPU records without their process") without = count.count;
+  }
+  EXPECT_EQ(without, 7u) << "two kernels, a copy, three waits, an event";
+  const auto built = BuildGraph(*t);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ(built->report.launched, 3u);
+  EXPECT_EQ(built->report.blocking_calls, 2u);
+}
+
 }  // namespace
 }  // namespace daydream

@@ -1,7 +1,9 @@
 // Real files of other recorders with bytes changed: read or refused, never a crash, a hang or a row
-// that is not accounted for. A second for each file; DD_MUTATIONS=100000 makes that many instead.
+// that is not accounted for. A second for each file; DD_MUTATIONS=100000 makes that many instead,
+// DD_MUTATE_ONLY=nsys takes the files with that in their path.
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -57,10 +59,12 @@ std::string Mutated(std::string bytes, std::mt19937_64& random) {
 
 std::vector<std::string> Samples() {
   std::vector<std::string> files;
+  const char* only = std::getenv("DD_MUTATE_ONLY");
   std::error_code error;
   std::filesystem::recursive_directory_iterator it(Sample(""), error), end;
   for (; !error && it != end; it.increment(error)) {
     const std::string path = it->path().string();
+    if (only != nullptr && path.find(only) == std::string::npos) continue;
     for (std::string_view ending : {".sqlite", ".db", ".pb", ".et", ".et.gz", "results.json.gz"}) {
       if (path.ends_with(ending)) files.push_back(path);
     }
@@ -80,18 +84,21 @@ TEST(SampleMutations, AreReadOrRefused) {
     std::mt19937_64 random(1);
     const auto begin = Clock::now();
     int64_t done = 0, read = 0;
+    double slowest = 0;  // seconds of CPU: other programs may hold the machine
     for (; done < wanted && Clock::now() - begin < enough; ++done) {
       const std::string changed = Mutated(bytes, random);
-      const auto before = Clock::now();
+      const std::clock_t before = std::clock();
       const auto trace = ImportBytes(changed, "changed", {.max_malformed = 1.0});
-      ASSERT_LT(Clock::now() - before, std::chrono::seconds(5)) << path << ", mutation " << done;
+      const double took = static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
+      ASSERT_LT(took, 5) << path << ", mutation " << done;
+      slowest = std::max(slowest, took);
       if (!trace.ok()) continue;
       ++read;
       ASSERT_EQ(AccountedFor(**trace), (*trace)->provenance.input_events)
           << path << ", mutation " << done;
     }
     std::cout << std::filesystem::path(path).filename().string() << ": " << done << " mutations, "
-              << read << " of them read" << std::endl;
+              << read << " of them read, the slowest in " << slowest << " s" << std::endl;
   }
 }
 

@@ -117,6 +117,7 @@ uint8_t KinetoRows::KindOfCategory(std::string_view text) {
       {"user_annotation", Kind::kAnnotation},
       {"python_function", Kind::kFrame},
       {"kernel", Kind::kKernel},
+      {"mtia_ccp_events", Kind::kKernel},
       {"gpu_memcpy", Kind::kMemcpy},
       {"memcpy", Kind::kMemcpy},
       {"gpu_memset", Kind::kMemset},

@@ -28,18 +28,47 @@ std::vector<std::string_view> WorkColumns(std::initializer_list<std::string_view
   return columns;
 }
 
-NsysStream StreamOf(const SqliteRows& rows) {
-  return {.process = rows.Int(2, 0),
+// Files that other tools cut down or made may not say which process a row is of: then it is the one
+// whose call the file begins with.
+class Processes {
+ public:
+  explicit Processes(NsysFile& file) : file_(file) {
+    SqliteRows calls(file.db, "CUPTI_ACTIVITY_KIND_RUNTIME", {"globalTid"});
+    if (calls.Next()) first_ = calls.Int(0, 0);
+  }
+  ~Processes() {
+    file_.builder.Count("GPU records without their process",
+                        "taken for those of the process of the first call", false, without_, -1,
+                        false);
+  }
+  Processes(const Processes&) = delete;
+  Processes& operator=(const Processes&) = delete;
+
+  int64_t Of(const SqliteRows& rows, int column) {
+    if (!rows.Empty(column)) return rows.Int(column, 0);
+    ++without_;
+    return first_;
+  }
+
+ private:
+  NsysFile& file_;
+  int64_t first_ = 0;
+  uint64_t without_ = 0;
+};
+
+NsysStream StreamOf(const SqliteRows& rows, Processes& processes) {
+  return {.process = processes.Of(rows, 2),
           .device = rows.Int(3, -1),
           .context = rows.Int(4, -1),
           .stream = IdOr(rows, 5, -1)};
 }
 
 // Time, lane and correlation of a row of GPU work. False: counted.
-bool WorkRow(NsysFile& file, const SqliteRows& rows, TraceBuilder::Event& event) {
+bool WorkRow(NsysFile& file, const SqliteRows& rows, Processes& processes,
+             TraceBuilder::Event& event) {
   file.NoteRow();
   if (!file.Times(rows, 0, 1, event)) return false;
-  const NsysStream stream = StreamOf(rows);
+  const NsysStream stream = StreamOf(rows, processes);
   event.lane = file.lanes.Stream(stream);
   event.correlation = file.lanes.Correlation(file.lanes.Process(stream.process), IdOr(rows, 6, 0));
   return true;
@@ -50,9 +79,10 @@ absl::Status ReadKernels(NsysFile& file) {
                                     "gridZ", "blockX", "blockY", "blockZ", "registersPerThread",
                                     "staticSharedMemory", "dynamicSharedMemory"});
   SqliteRows rows(file.db, "CUPTI_ACTIVITY_KIND_KERNEL", columns);
+  Processes processes(file);
   while (rows.Next()) {
     TraceBuilder::Event event{.kind = EventKind::kKernel};
-    if (!WorkRow(file, rows, event)) continue;
+    if (!WorkRow(file, rows, processes, event)) continue;
     event.name =
         file.KernelName(rows.Int(kOwn, -1), rows.Int(kOwn + 1, -1), rows.Int(kOwn + 2, -1));
     KernelDetail detail;
@@ -73,10 +103,11 @@ absl::Status ReadKernels(NsysFile& file) {
 absl::Status ReadCopies(NsysFile& file) {
   SqliteRows rows(file.db, "CUPTI_ACTIVITY_KIND_MEMCPY",
                   WorkColumns({"bytes", "copyKind", "srcKind", "dstKind"}));
+  Processes processes(file);
   absl::flat_hash_map<int64_t, NameId> names;
   while (rows.Next()) {
     TraceBuilder::Event event{.kind = EventKind::kMemcpy};
-    if (!WorkRow(file, rows, event)) continue;
+    if (!WorkRow(file, rows, processes, event)) continue;
     const int64_t kind = rows.Int(kOwn + 1, 0), from = rows.Int(kOwn + 2, 7),
                   to = rows.Int(kOwn + 3, 7);
     const int64_t key = Small(kind) % 256 * 65536 + Small(from) % 256 * 256 + Small(to) % 256;
@@ -94,9 +125,10 @@ absl::Status ReadCopies(NsysFile& file) {
 
 absl::Status ReadSets(NsysFile& file) {
   SqliteRows rows(file.db, "CUPTI_ACTIVITY_KIND_MEMSET", WorkColumns({"bytes", "memKind"}));
+  Processes processes(file);
   while (rows.Next()) {
     TraceBuilder::Event event{.kind = EventKind::kMemset};
-    if (!WorkRow(file, rows, event)) continue;
+    if (!WorkRow(file, rows, processes, event)) continue;
     event.name = file.builder.names().Intern(NsysSetName(rows.Int(kOwn + 1, 7)));
     event.detail = file.builder.AddCopy(
         {.bytes = static_cast<uint64_t>(std::max<int64_t>(0, rows.Int(kOwn, 0)))});
@@ -108,10 +140,11 @@ absl::Status ReadSets(NsysFile& file) {
 // What ran inside is not known: one piece of GPU work as long as all of it.
 absl::Status ReadGraphs(NsysFile& file) {
   SqliteRows rows(file.db, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", WorkColumns({"graphId"}));
+  Processes processes(file);
   uint64_t launches = 0;
   while (rows.Next()) {
     TraceBuilder::Event event{.kind = EventKind::kKernel};
-    if (!WorkRow(file, rows, event)) continue;
+    if (!WorkRow(file, rows, processes, event)) continue;
     event.name = file.builder.names().Intern(fmt::format("CUDA graph {}", rows.Int(kOwn, 0)));
     file.builder.AddEvent(event);
     ++launches;
@@ -135,9 +168,10 @@ absl::Status NsysWaits::Read() {
   SqliteRows rows(file_.db, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
                   {"start", "end", "globalPid", "deviceId", "contextId", "streamId",
                    "correlationId", "syncType", "eventId", "eventSyncId"});
+  Processes processes(file_);
   while (rows.Next()) {
     file_.NoteRow();
-    Wait wait{.event = {.kind = EventKind::kSync}, .stream = StreamOf(rows)};
+    Wait wait{.event = {.kind = EventKind::kSync}, .stream = StreamOf(rows, processes)};
     if (!file_.Times(rows, 0, 1, wait.event)) continue;
     wait.process = file_.lanes.Process(wait.stream.process);
     // The table says 0 for processes on GPU 1.
@@ -158,10 +192,11 @@ absl::Status NsysWaits::ReadRecords() {
   SqliteRows rows(
       file_.db, "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
       {"globalPid", "contextId", "streamId", "correlationId", "eventId", "eventSyncId"});
+  Processes processes(file_);
   while (rows.Next()) {
     file_.NoteRow();
     file_.Skip("event records", "the waits for them say which they mean");
-    const uint32_t process = file_.lanes.Process(rows.Int(0, 0));
+    const uint32_t process = file_.lanes.Process(processes.Of(rows, 0));
     if (records_.size() <= process) records_.resize(process + 1);
     records_[process].push_back({.correlation = Small(IdOr(rows, 3, 0)),
                                  .context = Small(rows.Int(1, 0)),
