@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -25,6 +26,20 @@ inline std::vector<std::string> RealTraces() {
   }
   std::sort(found.begin(), found.end());
   return found;
+}
+
+// For parameterized tests: the traces, or "none" where they are absent, so that a test can skip and
+// say so; and the part of a test's name that stands for one.
+inline std::vector<std::string> RealTracesOrNone() {
+  std::vector<std::string> names = RealTraces();
+  if (names.empty()) names.push_back("none");
+  return names;
+}
+inline std::string TestNameOf(std::string trace) {
+  for (char& c : trace) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return trace;
 }
 
 }  // namespace daydream

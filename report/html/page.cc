@@ -4,29 +4,10 @@
 
 #include "base/check.h"
 #include "report/html/page_text.h"
+#include "report/text/escape.h"
 
 namespace daydream {
 namespace {
-
-std::string EscapedHtml(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 std::string EscapedJson(std::string_view json) {
   std::string out;
@@ -55,7 +36,7 @@ std::string_view UpTo(std::string_view mark, std::string_view& rest) {
 std::string HtmlPage(std::string_view title, std::span<const JsonBlock> blocks) {
   std::string_view rest = PageText();
   std::string out(UpTo("<!-- title -->", rest));
-  out += EscapedHtml(title);
+  out += HtmlText(title);
   out += UpTo("<!-- data -->", rest);
   for (const JsonBlock& block : blocks) {
     out += fmt::format("<script type=\"application/json\" id=\"{}\">", block.id);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "simulator/simulate.h"
+#include "tests/example_graph.h"
 #include "tests/real_traces.h"
 #include "tests/transforms/every_option.h"
 #include "trace/importer.h"
@@ -16,14 +17,6 @@
 
 namespace daydream {
 namespace {
-
-BuiltGraph Example(const std::string& name) {
-  auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/examples/" + name + "-synthetic.ddtrace");
-  EXPECT_TRUE(trace.ok()) << trace.status();
-  auto built = BuildGraph(*trace);
-  EXPECT_TRUE(built.ok()) << built.status();
-  return *std::move(built);
-}
 
 Advised Ask(const BuiltGraph& built, const Tried& tried, unsigned jobs = 1) {
   auto replay = CheckReplay(built, nullptr);

@@ -268,11 +268,8 @@ std::vector<std::string> AllTraces() {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AnyTrace, testing::ValuesIn(AllTraces()), [](const auto& info) {
-  std::string name = std::filesystem::path(info.param).filename().string();
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return fmt::format("{}_{}", info.index, name);
+  const std::string file = std::filesystem::path(info.param).filename().string();
+  return fmt::format("{}_{}", info.index, TestNameOf(file));
 });
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "graph/repeat.h"
 #include "report/predict/what_if.h"
+#include "tests/example_graph.h"
 #include "tests/transforms/every_option.h"
 #include "trace/importer.h"
 #include "transforms/optimizations/optimizations.h"
@@ -17,14 +18,11 @@ namespace {
 
 // Two steps of a transformer that is bound by its launches.
 BuiltGraph SmallTrace() {
-  auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/examples/launch-bound-synthetic.ddtrace");
-  EXPECT_TRUE(trace.ok()) << trace.status();
-  auto built = BuildGraph(*trace);
-  EXPECT_TRUE(built.ok()) << built.status();
-  auto two = RepeatStep(built->graph, 2, 2);
+  BuiltGraph built = Example("launch-bound");
+  auto two = RepeatStep(built.graph, 2, 2);
   EXPECT_TRUE(two.ok()) << two.status();
-  built->graph = *std::move(two);
-  return *std::move(built);
+  built.graph = *std::move(two);
+  return built;
 }
 
 struct Pair {

@@ -176,9 +176,7 @@ TEST_P(Relations, Hold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Traces, Relations, testing::ValuesIn(Traces()), [](const auto& info) {
-  std::string name = fs::path(info.param).filename().string();
-  for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
-  return name;
+  return TestNameOf(fs::path(info.param).filename().string());
 });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Relations);
 

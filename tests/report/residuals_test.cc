@@ -10,6 +10,7 @@
 #include "report/predict/error_kind.h"
 #include "report/predict/kernel_time.h"
 #include "report/predict/what_if.h"
+#include "tests/example_graph.h"
 #include "trace/importer.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
@@ -18,14 +19,6 @@
 
 namespace daydream {
 namespace {
-
-BuiltGraph Example(const std::string& name) {
-  auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/examples/" + name + "-synthetic.ddtrace");
-  EXPECT_TRUE(trace.ok()) << trace.status();
-  auto built = BuildGraph(*trace);
-  EXPECT_TRUE(built.ok()) << built.status();
-  return *std::move(built);
-}
 
 TEST(Residuals, NoRowJudgesItsKin) {
   const ModelError with = ModelErrorOf("prefetch");

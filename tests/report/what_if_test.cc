@@ -11,20 +11,13 @@
 #include "report/questions/diff.h"
 #include "report/summary.h"
 #include "simulator/simulate.h"
+#include "tests/example_graph.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
-
-BuiltGraph Example() {
-  auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/examples/launch-bound-synthetic.ddtrace");
-  EXPECT_TRUE(trace.ok()) << trace.status();
-  auto built = BuildGraph(*trace);
-  EXPECT_TRUE(built.ok()) << built.status();
-  return *std::move(built);
-}
 
 std::vector<std::vector<Application>> Scenarios(std::vector<std::string> specs) {
   std::vector<std::vector<Application>> out;
@@ -41,7 +34,7 @@ WhatIf Ask(const BuiltGraph& built, std::vector<std::string> specs, WhatIfOption
 }
 
 TEST(WhatIf, ListsBaselineThenSinglesThenCombinations) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   WhatIf result = Ask(built, {"prefetch,free-launch", "free-gpu"});
   std::vector<std::string> names;
   for (const Prediction& p : result.predictions) names.push_back(p.name);
@@ -53,7 +46,7 @@ TEST(WhatIf, ListsBaselineThenSinglesThenCombinations) {
 }
 
 TEST(WhatIf, CausesSumToTheDifferenceToTheNanosecond) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   WhatIf result = Ask(built, {"prefetch,graphs,free-gpu", "pin-memory,free-launch"});
   for (const Prediction& p : result.predictions) {
     ASSERT_TRUE(p.error.ok()) << p.name << ": " << p.error;
@@ -82,7 +75,7 @@ TEST(WhatIf, AnEndAtWhichAnOptionDoesNothingIsNoEffect) {
 }
 
 TEST(WhatIf, TheSameAnswerWithAnyNumberOfThreads) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   WhatIf one = Ask(built, {"prefetch,graphs"}, {.jobs = 1});
   WhatIf four = Ask(built, {"prefetch,graphs"}, {.jobs = 4});
   ASSERT_EQ(one.predictions.size(), four.predictions.size());
@@ -94,7 +87,7 @@ TEST(WhatIf, TheSameAnswerWithAnyNumberOfThreads) {
 }
 
 TEST(WhatIf, OneScenarioMayFailWhileOthersDoNot) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   WhatIf result = Ask(built, {"free-comm", "free-gpu"});
   size_t failed = 0;
   for (const Prediction& p : result.predictions) {
@@ -107,7 +100,7 @@ TEST(WhatIf, OneScenarioMayFailWhileOthersDoNot) {
 }
 
 TEST(WhatIf, CombinationsLeaveOutPartsThatFindNothing) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   WhatIf result = Ask(built, {"free-comm,free-gpu"});
   const Prediction& both = result.predictions[result.main];
   ASSERT_TRUE(both.error.ok());
@@ -120,14 +113,14 @@ TEST(WhatIf, CombinationsLeaveOutPartsThatFindNothing) {
 }
 
 TEST(WhatIf, BoundsHaveNoInterval) {
-  WhatIf result = Ask(Example(), {"free-gpu"});
+  WhatIf result = Ask(Example("launch-bound"), {"free-gpu"});
   const Prediction& p = result.predictions[result.main];
   EXPECT_TRUE(p.bound);
   EXPECT_FALSE(p.low.has_value());
 }
 
 TEST(WhatIf, IntervalsHoldThePrediction) {
-  WhatIf result = Ask(Example(), {"prefetch"});
+  WhatIf result = Ask(Example("launch-bound"), {"prefetch"});
   const Prediction& p = result.predictions[result.main];
   ASSERT_TRUE(p.low.has_value());
   EXPECT_LE(*p.low, p.step);
@@ -135,7 +128,7 @@ TEST(WhatIf, IntervalsHoldThePrediction) {
 }
 
 TEST(WhatIf, TheGraphAskedAboutStaysAsItWas) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   Duration before = StepTime(built.graph, *Simulate(built.graph));
   Ask(built, {"graphs,free-gpu"});
   EXPECT_EQ(StepTime(built.graph, *Simulate(built.graph)).ns, before.ns);
@@ -199,7 +192,7 @@ TEST(Intervals, LargeErrorsNeverReachZero) {
 }
 
 TEST(Intervals, GpuWorkThatStaysAsRecordedIsAFloor) {
-  const BuiltGraph built = Example();
+  const BuiltGraph built = Example("launch-bound");
   const auto floor = [&](const Graph& after) {
     return LeastGpuTime(after, LeastTimes(built.graph, after, false));
   };
@@ -212,7 +205,7 @@ TEST(Intervals, GpuWorkThatStaysAsRecordedIsAFloor) {
 }
 
 TEST(Intervals, NoStepOnAnotherGpuIsShorterThanItsDataSheetAllows) {
-  const BuiltGraph built = Example();
+  const BuiltGraph built = Example("launch-bound");
   Graph there = built.graph;
   ASSERT_TRUE(ApplyAll(*ParseScenario("gpu(V100-SXM2-32GB)"), there).ok());
   const std::vector<Duration> recorded = LeastTimes(built.graph, there, false);
@@ -256,7 +249,7 @@ TEST(Intervals, LargerDoubtsNeverNarrowThem) {
 }
 
 TEST(Intervals, StepsThatVaryWidenThem) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   StepSpread spread(built.graph);
   EXPECT_GE(spread.steps(), 2u);
   auto same = spread.Resample(built.graph, 20), again = spread.Resample(built.graph, 20);
@@ -357,7 +350,7 @@ TEST(Learned, RowsSurviveTheFileAndBadOnesAreLocated) {
 }
 
 TEST(Learned, MovesThePredictionAndItsCausesStillSum) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   WhatIf plain = Ask(built, {"prefetch"});
   const Prediction& p = plain.predictions[plain.main];
   LearnedRow row{LearnedName(Scenarios({"prefetch"})[0]),
@@ -391,7 +384,7 @@ TEST(Settings, FillOpenParametersOnly) {
 }
 
 TEST(Summary, BusyAndIdleMakeTheStep) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   auto timeline = Simulate(built.graph, {.blockers = true});
   for (GroupBy by : {GroupBy::kClass, GroupBy::kOp, GroupBy::kKernel, GroupBy::kLayer,
                      GroupBy::kPhase, GroupBy::kStream}) {
@@ -424,7 +417,7 @@ TEST(Summary, OthersKeepTheTotal) {
 }
 
 TEST(Diff, ATraceEqualsItself) {
-  BuiltGraph built = Example();
+  BuiltGraph built = Example("launch-bound");
   Diff diff = Compare(built, built, GroupBy::kKernel);
   EXPECT_EQ(diff.step.before.ns, diff.step.after.ns);
   for (const DiffRow& r : diff.rows) {

@@ -188,19 +188,8 @@ TEST_P(RealTrace, NothingStartsBeforeItsLaunchOrReturnsBeforeWhatItWaitsFor) {
   }
 }
 
-std::vector<std::string> Names() {
-  std::vector<std::string> names = RealTraces();
-  if (names.empty()) names.push_back("none");
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Shared, RealTrace, testing::ValuesIn(Names()), [](const auto& info) {
-  std::string name = info.param;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Shared, RealTrace, testing::ValuesIn(RealTracesOrNone()),
+                         [](const auto& info) { return TestNameOf(info.param); });
 
 }  // namespace
 }  // namespace daydream

@@ -167,19 +167,8 @@ TEST_P(EveryTrace, EveryRepetitionOfTheLayersAddsTheSame) {
   EXPECT_NEAR((three - two).us(), (two - once).us(), 1 + 1e-6 * once.us());
 }
 
-std::vector<std::string> TracesOrNone() {
-  std::vector<std::string> names = RealTraces();
-  if (names.empty()) names.push_back("none");
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(All, EveryTrace, testing::ValuesIn(TracesOrNone()), [](const auto& info) {
-  std::string name = info.param;
-  for (char& c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, EveryTrace, testing::ValuesIn(RealTracesOrNone()),
+                         [](const auto& info) { return TestNameOf(info.param); });
 
 }  // namespace
 }  // namespace daydream

@@ -186,6 +186,17 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenPlain(const std::string& path, i
 
 }  // namespace
 
+absl::StatusOr<std::string> ReadAll(ByteSource& source,
+                                    const std::function<void(int64_t, int64_t)>& progress) {
+  std::string bytes;
+  for (;;) {
+    DD_ASSIGN_OR_RETURN(std::string_view chunk, source.Next());
+    if (chunk.empty()) return bytes;
+    bytes += chunk;
+    if (progress) progress(source.consumed(), source.total());
+  }
+}
+
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path, int64_t limit) {
   DD_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> plain, OpenPlain(path, limit));
   DD_ASSIGN_OR_RETURN(std::string_view head, plain->Peek());

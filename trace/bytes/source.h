@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,6 +45,10 @@ class ByteSource {
 // unreadable, empty. `limit` bounds the uncompressed bytes. A file that ends before the size that
 // it had when it was opened fails with E0213 there.
 absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path, int64_t limit);
+// All bytes of a source, for formats that no reader can take in pieces; `progress`, when there is
+// one, is told how far it came (consumed, total) after each chunk.
+absl::StatusOr<std::string> ReadAll(ByteSource& source,
+                                    const std::function<void(int64_t, int64_t)>& progress = {});
 // Reads `bytes`, which must outlive the source.
 std::unique_ptr<ByteSource> OpenBytes(std::string_view bytes, std::string name, int64_t limit);
 

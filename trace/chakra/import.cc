@@ -206,13 +206,7 @@ class ChakraReader {
 };
 
 absl::Status ImportChakra(ByteSource& source, const ImportOptions& options, TraceBuilder& builder) {
-  std::string bytes;
-  for (;;) {
-    DD_ASSIGN_OR_RETURN(std::string_view chunk, source.Next());
-    if (chunk.empty()) break;
-    bytes += chunk;
-    if (options.progress) options.progress(source.consumed(), source.total());
-  }
+  DD_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(source, options.progress));
   return ChakraReader(options, builder, source.name()).Read(bytes);
 }
 

@@ -2,6 +2,8 @@
 
 #include <protozero/pbf_reader.hpp>
 
+#include "trace/bytes/varint.h"
+
 namespace daydream {
 namespace {
 
@@ -11,17 +13,6 @@ using protozero::pbf_wire_type;
 std::string_view View(pbf_reader& reader) {
   const auto view = reader.get_view();
   return {view.data(), view.size()};
-}
-
-bool ReadVarint(std::string_view& bytes, uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes[0]);
-    bytes.remove_prefix(1);
-    value |= uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
 }
 
 // Lists of numbers are packed or not.

@@ -1,9 +1,10 @@
 #include "trace/foreign/formats.h"
 
-#include "base/text.h"
-
 #include <algorithm>
 #include <filesystem>
+
+#include "base/text.h"
+#include "trace/bytes/varint.h"
 
 namespace daydream {
 namespace {
@@ -36,17 +37,6 @@ bool IsOtherJson(std::string_view head, std::initializer_list<std::string_view> 
   if (!IsJson(head) || IsOfPyTorch(head)) return false;
   return std::any_of(words.begin(), words.end(),
                      [&](std::string_view w) { return Contains(head, w); });
-}
-
-bool ReadVarint(std::string_view& bytes, uint64_t& value) {
-  value = 0;
-  for (int shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<unsigned char>(bytes[0]);
-    bytes.remove_prefix(1);
-    value |= uint64_t{byte & 0x7fu} << shift;
-    if (byte < 0x80) return true;
-  }
-  return false;
 }
 
 // The first packet of a Perfetto trace has a time, a sequence, a clock or a configuration

@@ -29,16 +29,6 @@ absl::Status NoSnapshot(const std::string& path, std::string why) {
               "torch.cuda.memory._dump_snapshot(\"memory.pickle\") after it"});
 }
 
-absl::StatusOr<std::string> ReadAll(const std::string& path) {
-  DD_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenFile(path, kMostSnapshotBytes));
-  std::string bytes;
-  for (;;) {
-    DD_ASSIGN_OR_RETURN(std::string_view chunk, source->Next());
-    if (chunk.empty()) return bytes;
-    bytes += chunk;
-  }
-}
-
 int64_t IntOf(const Pickle& pickle, const PickleValue& dict, std::string_view key,
               int64_t fallback) {
   const PickleValue* value = pickle.Find(dict, key);
@@ -181,7 +171,8 @@ std::set<int32_t> GpusOf(const Trace& trace) {
 absl::StatusOr<std::shared_ptr<const Trace>> WithMemoryOf(std::shared_ptr<const Trace> trace,
                                                           const std::string& path,
                                                           MemoryFound* found) {
-  DD_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(path));
+  DD_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenFile(path, kMostSnapshotBytes));
+  DD_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(*source));
   return WithMemoryIn(std::move(trace), bytes, path, found);
 }
 

@@ -242,13 +242,7 @@ bool SniffRocprofJson(std::string_view head) {
 
 absl::Status ImportRocprofJson(ByteSource& source, const ImportOptions& options,
                                TraceBuilder& builder) {
-  std::string text;
-  for (;;) {
-    DD_ASSIGN_OR_RETURN(std::string_view chunk, source.Next());
-    if (chunk.empty()) break;
-    text += chunk;
-    if (options.progress) options.progress(source.consumed(), source.total());
-  }
+  DD_ASSIGN_OR_RETURN(std::string text, ReadAll(source, options.progress));
   const size_t size = text.size();
   text.append(kJsonPadding, '\0');
   RocprofRows rows(options, builder, source.name());

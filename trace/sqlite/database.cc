@@ -87,12 +87,7 @@ absl::Status SqliteFile::OpenPath(const std::string& path) {
 }
 
 absl::Status SqliteFile::OpenMemory(ByteSource& source) {
-  std::string bytes;
-  for (;;) {
-    DD_ASSIGN_OR_RETURN(std::string_view chunk, source.Next());
-    if (chunk.empty()) break;
-    bytes += chunk;
-  }
+  DD_ASSIGN_OR_RETURN(std::string bytes, ReadAll(source));
   DD_RETURN_IF_ERROR(CheckLength(name_, bytes, static_cast<int64_t>(bytes.size())));
   // A file in WAL mode cannot be opened in memory; what its journal holds is not here anyway.
   if (bytes[18] == 2) bytes[18] = bytes[19] = 1;

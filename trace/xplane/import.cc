@@ -316,13 +316,7 @@ class XPlaneReader {
 };
 
 absl::Status ImportXPlane(ByteSource& source, const ImportOptions& options, TraceBuilder& builder) {
-  std::string bytes;
-  for (;;) {
-    DD_ASSIGN_OR_RETURN(std::string_view chunk, source.Next());
-    if (chunk.empty()) break;
-    bytes += chunk;
-    if (options.progress) options.progress(source.consumed(), source.total());
-  }
+  DD_ASSIGN_OR_RETURN(const std::string bytes, ReadAll(source, options.progress));
   std::vector<XPlane> planes;
   if (!ReadPlanes(bytes, planes) || planes.empty()) {
     return MakeStatus(absl::StatusCode::kDataLoss,

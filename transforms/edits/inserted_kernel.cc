@@ -19,15 +19,7 @@ TaskId InsertKernel(Editor& edit, const InsertedKernel& kernel, const HostCosts&
       kernel.after ? edit.InsertAfter(kernel.at, task) : edit.InsertBefore(kernel.at, task);
   if (!launch.valid()) return added;
   const Task host = graph.task(launch);
-  const Task call{.recorded_start = host.recorded_start,
-                  .duration = costs.launch,
-                  .name = kernel.call,
-                  .lane = host.lane,
-                  .scope = host.scope,
-                  .layer = host.layer,
-                  .step = host.step,
-                  .kind = TaskKind::kCall,
-                  .phase = host.phase};
+  const Task call = CallBeside(host, kernel.call, costs.launch);
   Task op = call;
   op.kind = TaskKind::kHost;
   op.name = kernel.op;

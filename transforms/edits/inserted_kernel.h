@@ -8,6 +8,19 @@
 
 namespace daydream {
 
+// A call of the kind of `launch`, in its place: with its lane, scope, layer, step and phase.
+inline Task CallBeside(const Task& launch, NameId name, Duration duration) {
+  return {.recorded_start = launch.recorded_start,
+          .duration = duration,
+          .name = name,
+          .lane = launch.lane,
+          .scope = launch.scope,
+          .layer = launch.layer,
+          .step = launch.step,
+          .kind = TaskKind::kCall,
+          .phase = launch.phase};
+}
+
 struct InsertedKernel {
   TaskId at;           // the recorded kernel beside which it runs
   bool after = false;  // else before it

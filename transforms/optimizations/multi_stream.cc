@@ -13,6 +13,7 @@
 #include "transforms/analysis/shared_schedule.h"
 #include "transforms/analysis/stream_assignment.h"
 #include "transforms/core/transform.h"
+#include "transforms/edits/inserted_kernel.h"
 #include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
@@ -367,16 +368,7 @@ class MultiStream {
 
   void AddCall(TaskId launch, std::string_view name, bool behind) {
     if (!launch.valid() || IsCaptured(launch) || graph().task(launch).removed) return;
-    const Task& at = graph().task(launch);
-    const Task call{.recorded_start = at.recorded_start,
-                    .duration = call_,
-                    .name = edit_.graph().AddName(name),
-                    .lane = at.lane,
-                    .scope = at.scope,
-                    .layer = at.layer,
-                    .step = at.step,
-                    .kind = TaskKind::kCall,
-                    .phase = at.phase};
+    const Task call = CallBeside(graph().task(launch), edit_.graph().AddName(name), call_);
     if (behind) {
       edit_.InsertAfter(launch, call);
     } else {

@@ -11,6 +11,7 @@
 #include "transforms/analysis/saved_tensors.h"
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
+#include "transforms/edits/inserted_kernel.h"
 #include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
@@ -269,16 +270,8 @@ class Offload {
          .phase = beside.phase});
     const TaskId launch = edit_.LaunchOf(at);
     if (!launch.valid()) return copy;
-    const Task host = graph().task(launch);
-    const Task call{.recorded_start = host.recorded_start,
-                    .duration = costs_.copy,
-                    .name = edit_.graph().AddName("cudaMemcpyAsync"),
-                    .lane = host.lane,
-                    .scope = host.scope,
-                    .layer = host.layer,
-                    .step = host.step,
-                    .kind = TaskKind::kCall,
-                    .phase = host.phase};
+    const Task call =
+        CallBeside(graph().task(launch), edit_.graph().AddName("cudaMemcpyAsync"), costs_.copy);
     const TaskId own =
         way == kToHost ? edit_.InsertAfter(launch, call) : edit_.InsertBefore(launch, call);
     edit_.AddEdge(own, copy, {}, Rule::kLaunch);

@@ -7,6 +7,7 @@
 #include "graph/call_kind.h"
 #include "transforms/analysis/host_calls.h"
 #include "transforms/edits/blocking_copies.h"
+#include "transforms/edits/inserted_kernel.h"
 
 namespace daydream {
 namespace {
@@ -265,16 +266,9 @@ TaskId InsertBeside(Editor& edit, TaskId anchor, Task task, const InsertAction& 
     edit.AddEdge(launch, added, {}, Rule::kLaunch);
     return added;
   }
-  Task call{.recorded_start = host.recorded_start,
-            .duration = call_time,
-            .lane = host.lane,
-            .scope = host.scope,
-            .layer = host.layer,
-            .step = host.step,
-            .kind = TaskKind::kCall,
-            .phase = host.phase};
-  call.name =
-      edit.graph().AddName(task.kind == TaskKind::kMemcpy ? "cudaMemcpyAsync" : "cudaLaunchKernel");
+  const std::string_view name =
+      task.kind == TaskKind::kMemcpy ? "cudaMemcpyAsync" : "cudaLaunchKernel";
+  const Task call = CallBeside(host, edit.graph().AddName(name), call_time);
   const TaskId wait = OwnWait(graph, launch), behind = wait.valid() ? wait : launch;
   TaskId called = action.before ? edit.InsertBefore(launch, call) : edit.InsertAfter(behind, call);
   edit.AddEdge(called, added, {}, Rule::kLaunch);
