@@ -67,13 +67,12 @@ class RecordingTest(unittest.TestCase):
             )
         steps = info["steps"]["all"]
         self.assertEqual(info["steps"]["method"], "marks of the program")
-        # Layers are marked in the first steps; on a busy machine the first can take so long that
-        # it is left out for that instead.
+        # Layers are marked in the first steps; on a busy machine one can take so long that it and
+        # what came before it are left out for that instead.
         marked = 3 if warmup == 10 else 1
         self.assertEqual(len(steps), marked + 5, steps)
         for step in steps[:marked]:
             self.assertIn(step["use"], ("labelled", "warm-up"), steps)
-        self.assertTrue(all(s["use"] == "labelled" for s in steps[1:marked]), steps)
         self.assertFalse(any(s["use"] == "labelled" for s in steps[marked:]), steps)
         graph = info["graph"]
         self.assertEqual(graph["gpu_tasks"], KERNELS[kind] * len(steps))

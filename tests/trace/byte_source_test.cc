@@ -43,7 +43,7 @@ class ByteSourceTest : public ::testing::Test {
 };
 
 // Everything that `source` hands out, and how it ended.
-std::string ReadAll(ByteSource& source, absl::Status* end = nullptr) {
+std::string TextOf(ByteSource& source, absl::Status* end = nullptr) {
   std::string text;
   for (;;) {
     auto chunk = source.Next();
@@ -61,17 +61,17 @@ TEST_F(ByteSourceTest, PlainGzipAndZstdGiveTheSameText) {
     auto source = OpenFile(Write("trace", bytes), kNoLimit);
     ASSERT_TRUE(source.ok());
     EXPECT_EQ((*source)->total(), static_cast<int64_t>(bytes.size()));
-    EXPECT_TRUE(ReadAll(**source) == text);
+    EXPECT_TRUE(TextOf(**source) == text);
     EXPECT_EQ((*source)->consumed(), static_cast<int64_t>(bytes.size()));
-    EXPECT_TRUE(ReadAll(*OpenBytes(bytes, "trace", kNoLimit)) == text);
+    EXPECT_TRUE(TextOf(*OpenBytes(bytes, "trace", kNoLimit)) == text);
   }
 }
 
 TEST_F(ByteSourceTest, MembersAndFramesInARowAreOneStream) {
-  EXPECT_EQ(ReadAll(*OpenBytes(Gzip("abc") + Gzip("def"), "t", kNoLimit)), "abcdef");
-  EXPECT_EQ(ReadAll(*OpenBytes(Zstd("abc") + Zstd("def"), "t", kNoLimit)), "abcdef");
+  EXPECT_EQ(TextOf(*OpenBytes(Gzip("abc") + Gzip("def"), "t", kNoLimit)), "abcdef");
+  EXPECT_EQ(TextOf(*OpenBytes(Zstd("abc") + Zstd("def"), "t", kNoLimit)), "abcdef");
   const std::string padded = Gzip("abc") + std::string(512, '\0');
-  EXPECT_EQ(ReadAll(*OpenBytes(padded, "t", kNoLimit)), "abc");
+  EXPECT_EQ(TextOf(*OpenBytes(padded, "t", kNoLimit)), "abc");
 }
 
 TEST_F(ByteSourceTest, PeekShowsTheStartWithoutTakingIt) {
@@ -82,7 +82,7 @@ TEST_F(ByteSourceTest, PeekShowsTheStartWithoutTakingIt) {
     ASSERT_TRUE(head.ok());
     EXPECT_GE(head->size(), 4096u);
     EXPECT_EQ(head->substr(0, 100), text.substr(0, 100));
-    EXPECT_TRUE(ReadAll(*source) == text);
+    EXPECT_TRUE(TextOf(*source) == text);
   }
 }
 
@@ -95,7 +95,7 @@ TEST_F(ByteSourceTest, APipeIsReadLikeAFile) {
     auto source = OpenFile(path, kNoLimit);
     ASSERT_TRUE(source.ok());
     EXPECT_EQ((*source)->total(), -1);
-    EXPECT_TRUE(ReadAll(**source) == text);
+    EXPECT_TRUE(TextOf(**source) == text);
     writer.join();
     std::filesystem::remove(path);
   }
@@ -122,7 +122,7 @@ TEST_F(ByteSourceTest, TruncationIsReportedBehindTheIntactBytes) {
   for (const std::string& packed : {Gzip(text), Zstd(text)}) {
     auto source = OpenBytes(std::string_view(packed).substr(0, packed.size() / 2), "t", kNoLimit);
     absl::Status end;
-    const std::string read = ReadAll(*source, &end);
+    const std::string read = TextOf(*source, &end);
     EXPECT_EQ(CodeOf(end), "E0205");
     EXPECT_TRUE(absl::IsDataLoss(end));
     EXPECT_GT(read.size(), text.size() / 8);
@@ -134,15 +134,15 @@ TEST_F(ByteSourceTest, DamageIsReported) {
   std::string gzip = Gzip(LongText());
   gzip[gzip.size() - 6] ^= 1;  // the checksum
   absl::Status end;
-  ReadAll(*OpenBytes(gzip, "t", kNoLimit), &end);
+  TextOf(*OpenBytes(gzip, "t", kNoLimit), &end);
   EXPECT_EQ(CodeOf(end), "E0206");
-  ReadAll(*OpenBytes("\x1f\x8bnot gzip at all", "t", kNoLimit), &end);
+  TextOf(*OpenBytes("\x1f\x8bnot gzip at all", "t", kNoLimit), &end);
   EXPECT_EQ(CodeOf(end), "E0206");
 }
 
 TEST_F(ByteSourceTest, StopsAtTheLimit) {
   absl::Status end;
-  ReadAll(*OpenBytes(Gzip(std::string(1 << 20, 'x')), "t", 1 << 19), &end);
+  TextOf(*OpenBytes(Gzip(std::string(1 << 20, 'x')), "t", 1 << 19), &end);
   EXPECT_EQ(CodeOf(end), "E0207");
   EXPECT_TRUE(absl::IsResourceExhausted(end));
 }
@@ -171,7 +171,7 @@ TEST_F(ByteSourceTest, AFileThatShrinksWhileItIsReadIsAnError) {
     ASSERT_TRUE((*source)->Next().ok());
     std::filesystem::resize_file(path, 5000);
     absl::Status end;
-    ReadAll(**source, &end);
+    TextOf(**source, &end);
     EXPECT_EQ(DiagnosticOf(end).code, "E0213") << end;
   }
 }
