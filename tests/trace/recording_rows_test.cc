@@ -242,6 +242,21 @@ TEST_F(RecordingTest, StepsWithoutCallsTellWhatRecordingCosts) {
   EXPECT_EQ(steps.measured(), 4u);
 }
 
+// On a busy machine the first recorded step begins long before its layers are marked.
+TEST_F(RecordingTest, AStepThatHoldsTheMarksOfLayersIsLabelledHoweverLongItIs) {
+  double us = 0;
+  for (int step = 0; step < 5; ++step) {
+    Mark(us, MarkKind::kStep, "", step);
+    if (step == 0) Mark(us + 9'900, MarkKind::kLabelsBegin);
+    if (step == 1) Mark(us + 1, MarkKind::kLabelsEnd);
+    Launch(us + (step == 0 ? 9'950 : 10), "work");
+    us += step == 0 ? 10'000 : 100;
+  }
+  const Steps steps = FindSteps(*Finish());
+  EXPECT_TRUE(steps.steps[0].labelled);
+  EXPECT_FALSE(steps.steps[1].labelled);
+}
+
 // Calls are recorded in steps 4 to 6; kernels, for a while longer, in 7 to 10, too.
 TEST_F(RecordingTest, AStepWithRecordedGpuWorkIsNoneWithoutRecording) {
   for (int step = 0; step < 14; ++step) {

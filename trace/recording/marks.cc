@@ -113,16 +113,21 @@ void ReadSteps(const std::vector<RecordedMark>& marks, Instant end, MarkedProgra
 }
 
 // A step is labelled when its layers were marked during a tenth of it or more: the marks that
-// begin and end labelling stand near those of the steps.
+// begin and end labelling stand near those of the steps. And when it holds most of the time in
+// which they were: the first recorded step may begin long before.
 void LabelSteps(const std::vector<RecordedMark>& marks, Instant end, MarkedProgram& out) {
   std::optional<Instant> begin;
   const auto label = [&](Instant from, Instant to) {
     auto step = std::partition_point(out.steps.begin(), out.steps.end(),
                                      [&](const MarkedStep& s) { return s.end <= from; });
+    auto most = out.steps.end();
+    Duration longest;
     for (; step != out.steps.end() && step->begin < to; ++step) {
       const Duration both = std::min(to, step->end) - std::max(from, step->begin);
       if (both.ns >= (step->end - step->begin).ns / 10) step->labelled = true;
+      if (both > longest) most = step, longest = both;
     }
+    if (most != out.steps.end()) most->labelled = true;
   };
   for (const RecordedMark& mark : marks) {
     if (mark.kind == MarkKind::kLabelsBegin && !begin) begin = mark.at;
