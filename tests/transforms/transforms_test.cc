@@ -22,7 +22,7 @@ namespace {
 // A step of a training loop: a batch from the loader, a blocking copy, two layers, the optimizer.
 constexpr std::string_view kStep = R"text(
 device 0 "Tesla V100-SXM2-32GB" memory=34089730048 capability=7.0 multiprocessors=80
-collective ar "all_reduce" dtype="Float" group="0" in=250000 size=2
+collective a "all_reduce" dtype="Float" group="0" in=250000 size=2
 lane main   thread
 lane gpu0.7 stream
 lane gpu0.9 stream
@@ -42,7 +42,7 @@ k2 gpu0.7 kernel 40us "elementwise_kernel<add>" at 240us grid=512,1,1 block=128,
 c3 main   call   5us  gap 2us "cudaLaunchKernel" at 149us
 k3 gpu0.7 kernel 40us "elementwise_kernel<relu>" at 280us grid=512,1,1 block=128,1,1 after c3 launch
 c4 main   call   5us  gap 2us "cudaLaunchKernel" at 156us
-r4 gpu0.9 collective 60us "ncclKernel_AllReduce" collective=ar at 320us after c4 launch after k3 eventwait
+r4 gpu0.9 collective 60us "ncclAllReduce" collective=a at 320us after c4 launch after k3 eventwait
 c5 main   call   5us  gap 2us "cudaLaunchKernel" at 163us scope opt phase optimizer
 k5 gpu0.7 kernel 30us "mul_elementwise" at 380us phase optimizer after c5 launch after r4 eventwait
 c6 main   call   5us  gap 2us "cudaLaunchKernel" at 170us scope opt phase optimizer
