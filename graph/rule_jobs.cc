@@ -26,11 +26,9 @@ class Jobs {
     // The thread that gives may go on with what it is at.
     const Anchor anchor = b_.End(from) <= begin ? Anchor::kEnd : Anchor::kStart;
     const Instant given = anchor == Anchor::kEnd ? b_.End(from) : b_.Start(from);
-    const TaskId wait = IdleBefore(job);
-    const Duration lag = wait.valid() ? begin - given : Duration{};
-    const bool ends_a_wait = wait.valid() && wait != job;
-    b_.AddEdge(from, ends_a_wait ? wait : job, lag, Rule::kHandOff, anchor,
-               ends_a_wait ? Anchor::kEnd : Anchor::kStart);
+    // The edge leads to the job, not to the wait before it, which may lie in another step.
+    const Duration lag = WasIdleBefore(job) ? begin - given : Duration{};
+    b_.AddEdge(from, job, lag, Rule::kHandOff, anchor);
     ++b_.report.handoffs;
   }
 
@@ -58,31 +56,29 @@ class Jobs {
     return it == thread->tasks.end() || b_.Start(*it) > end ? TaskId::None() : *it;
   }
 
-  // Where its thread had nothing to do before `job`: that time becomes a wait, which is returned
-  // (`job` itself when there is no task for it). None: the thread was busy.
-  TaskId IdleBefore(TaskId job) {
+  // Where its thread had nothing to do before `job`, that time is taken out.
+  bool WasIdleBefore(TaskId job) {
+    if (last_idle_ == job) return true;  // it was handed over twice, and waited for both
     const TaskId before = b_.graph.task(job).lane_prev;
     if (!before.valid()) {
       b_.graph.mutable_task(job).earliest = {};
-      return job;
+    } else {
+      Task& task = b_.graph.mutable_task(before);
+      if (task.kind == TaskKind::kHost && !task.scope.valid()) {
+        task.duration = {};
+        task.name = b_.graph.AddName("(waits for a job)");
+      } else if (task.gap == Duration{}) {
+        return false;
+      }
+      task.gap = {};
     }
-    Task& task = b_.graph.mutable_task(before);
-    if (task.kind == TaskKind::kHost && !task.scope.valid()) {
-      task.kind = TaskKind::kWait;
-      task.duration = task.gap = {};
-      task.earliest = {};
-      task.name = b_.graph.AddName("(waits for a job)");
-    }
-    if (task.kind == TaskKind::kWait) return before;
-    const bool idle = task.gap > Duration{} || last_idle_ == job;
-    task.gap = {};
-    last_idle_ = idle ? job : TaskId::None();
-    return last_idle_;
+    last_idle_ = job;
+    return true;
   }
 
   Builder& b_;
   std::vector<const HostThread*> thread_of_;  // by lane
-  TaskId last_idle_;                          // a job that was handed over twice waited for both
+  TaskId last_idle_;
 };
 
 }  // namespace

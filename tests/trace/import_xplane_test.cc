@@ -2,6 +2,8 @@
 #include <filesystem>
 
 #include "graph/build.h"
+#include "graph/repeat.h"
+#include "simulator/simulate.h"
 #include "tests/trace/recorded_files.h"
 #include "trace/steps.h"
 
@@ -32,6 +34,20 @@ TEST(ImportExamples, XPlane) {
     backward += kernel.backward;
   }
   EXPECT_EQ(backward, 4u);
+}
+
+// The job of a step follows from the step's own call, also where the step is played by itself.
+TEST(ImportExamples, EachStepOfXPlaneExplainsTheNext) {
+  const auto built = BuildGraph(Load(Example("jax-small.xplane.pb")));
+  ASSERT_TRUE(built.ok()) << built.status();
+  const auto length = [&](int times) {
+    const auto repeated = RepeatStep(built->graph, 1, times);
+    EXPECT_TRUE(repeated.ok()) << repeated.status();
+    const auto timeline = Simulate(*repeated);
+    EXPECT_TRUE(timeline.ok()) << timeline.status();
+    return timeline->makespan;
+  };
+  EXPECT_EQ(length(4) - length(3), Duration::Us(300));
 }
 
 TEST(ImportSamples, XPlane) {
