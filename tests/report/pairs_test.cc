@@ -76,7 +76,8 @@ TEST(Pairs, OnlyWhatIsAboutOtherTasksOrDoesMoreOfTheSameComesTwice) {
     if (!FindConflict(*t, *t).has_value()) twice.push_back(t->name);
   }
   EXPECT_THAT(twice, testing::UnorderedElementsAre("fuse", "substitute", "sparse", "speedup",
-                                                   "remove", "accumulate", "layers"));
+                                                   "remove", "accumulate", "layers", "straggler",
+                                                   "jitter", "bandwidth", "latency"));
 }
 
 TEST(Pairs, OfOneOptionAreRefusedWhateverTheirValues) {
