@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "base/median.h"
 #include "graph/repeat.h"
 #include "graph/step_windows.h"
 #include "report/windows.h"
@@ -52,10 +51,38 @@ class TestedSteps {
   std::vector<Duration> played_, measured_;
 };
 
-// What one operation of a GPU lane carries over from the recording, by counted step.
+// A time that the recording has in each counted step, or in some.
+class TimesOfSteps {
+ public:
+  void Set(size_t step, Duration time, size_t steps) {
+    times_.resize(steps);
+    seen_.resize(steps);
+    times_[step] = time;
+    seen_[step] = true;
+  }
+  // The lower median of what other steps than `own` have, which has one. All are sorted at the
+  // first call, so that many steps cost little more than few.
+  std::optional<Duration> OfOthers(size_t own) {
+    if (sorted_.empty()) {
+      for (size_t i = 0; i < times_.size(); ++i) {
+        if (seen_[i]) sorted_.push_back(times_[i]);
+      }
+      std::sort(sorted_.begin(), sorted_.end());
+    }
+    if (sorted_.size() < 2) return std::nullopt;
+    const size_t middle = (sorted_.size() - 2) / 2;  // of those without `own`
+    const auto place = std::lower_bound(sorted_.begin(), sorted_.end(), times_[own]);
+    return sorted_[middle + (place - sorted_.begin() <= static_cast<ptrdiff_t>(middle) ? 1 : 0)];
+  }
+
+ private:
+  std::vector<Duration> times_, sorted_;
+  std::vector<bool> seen_;
+};
+
+// What one operation of a GPU lane carries over from the recording.
 struct Place {
-  std::vector<Duration> gap, delay;
-  std::vector<bool> seen;
+  TimesOfSteps gap, delay;
 };
 
 class Crossing {
@@ -100,34 +127,16 @@ class Crossing {
         const uint32_t number = met[{name, task.step}]++;
         auto [it, fresh] =
             places.try_emplace({name, number}, static_cast<uint32_t>(places_.size()));
-        if (fresh) places_.push_back(Empty());
+        if (fresh) places_.emplace_back();
         place_of_[t.index()] = it->second;
         if (const uint32_t slot = SlotOf(task); slot != kNoSlot) {
           Place& place = places_[it->second];
-          place.gap[slot] = task.gap;
-          place.delay[slot] = delay;
-          place.seen[slot] = true;
+          place.gap.Set(slot, task.gap, counted_.size());
+          place.delay.Set(slot, delay, counted_.size());
         }
         delay = {};
       }
     }
-  }
-
-  Place Empty() const {
-    return {.gap = std::vector<Duration>(counted_.size()),
-            .delay = std::vector<Duration>(counted_.size()),
-            .seen = std::vector<bool>(counted_.size())};
-  }
-
-  // The lower median of what other steps than `own` have.
-  static std::optional<Duration> OfOthers(const std::vector<Duration>& values,
-                                          const std::vector<bool>& seen, size_t own) {
-    std::vector<Duration> others;
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (i != own && seen[i]) others.push_back(values[i]);
-    }
-    if (others.empty()) return std::nullopt;
-    return Ranked(others, (others.size() - 1) / 2);
   }
 
   // Gaps between GPU work, and the delays before it.
@@ -141,13 +150,11 @@ class Crossing {
         if (Unexplained(source_, task)) delays.push_back(t);
         if (task.kind == TaskKind::kDelay) continue;
         if (const uint32_t slot = SlotOf(task); slot != kNoSlot) {
-          const Place& place = places_[place_of_[t.index()]];
-          if (auto gap = OfOthers(place.gap, place.seen, slot); gap && task.gap >= Duration{}) {
+          Place& place = places_[place_of_[t.index()]];
+          if (auto gap = place.gap.OfOthers(slot); gap && task.gap >= Duration{}) {
             graph_.mutable_task(t).gap = std::max(*gap, Duration{});
           }
-          if (auto delay = OfOthers(place.delay, place.seen, slot)) {
-            SetDelay(delays, before, *delay);
-          }
+          if (auto delay = place.delay.OfOthers(slot)) SetDelay(delays, before, *delay);
         }
         delays.clear();
         before = t;
@@ -168,10 +175,6 @@ class Crossing {
   // Edges between the same places, as many steps apart, by the same rule.
   void SwapLags() {
     using Key = std::tuple<uint32_t, uint32_t, int, uint8_t>;
-    struct Lags {
-      std::vector<Duration> lag;
-      std::vector<bool> seen;
-    };
     auto key_of = [&](const Edge& e) {
       const int apart = source_.task(e.to).step - source_.task(e.from).step;
       const auto how =
@@ -183,19 +186,15 @@ class Crossing {
       return SlotOf(source_.task(e.to)) != kNoSlot && place_of_[e.from.index()] != kNoSlot &&
              place_of_[e.to.index()] != kNoSlot;
     };
-    absl::flat_hash_map<Key, Lags> known;
+    absl::flat_hash_map<Key, TimesOfSteps> lags;
     for (const Edge& e : source_.edges()) {
-      if (!takes_part(e)) continue;
-      Lags& lags = known[key_of(e)];
-      lags.lag.resize(counted_.size());
-      lags.seen.resize(counted_.size());
-      lags.lag[SlotOf(source_.task(e.to))] = e.lag;
-      lags.seen[SlotOf(source_.task(e.to))] = true;
+      if (takes_part(e)) {
+        lags[key_of(e)].Set(SlotOf(source_.task(e.to)), e.lag, counted_.size());
+      }
     }
     for (Edge& e : graph_.mutable_edges()) {
       if (!takes_part(e)) continue;
-      const Lags& lags = known[key_of(e)];
-      if (auto lag = OfOthers(lags.lag, lags.seen, SlotOf(source_.task(e.to)))) e.lag = *lag;
+      if (auto lag = lags[key_of(e)].OfOthers(SlotOf(source_.task(e.to)))) e.lag = *lag;
     }
   }
 
