@@ -139,7 +139,8 @@ absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> 
   }
   run.matched = MatchCollectives(run.ranks);
   if (run.matched.deadlock()) return Deadlock(run.matched);
-  if (!run.matched.joint()) {
+  // The peers of one rank alone are Ghosts.
+  if (run.traces.size() > 1 ? !run.matched.joint() : run.matched.rows.empty()) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       {.code = "E0435",
                        .what = "no two of these ranks have a collective in common",

@@ -32,7 +32,8 @@ struct JointRun {
 };
 
 // `given`: what the clocks say of when each trace begins. E0434 when collectives of two ranks are
-// in opposite order, E0435 when no two ranks have a collective in common. The other problems are in
+// in opposite order, E0435 when no two ranks have a collective in common, or one rank alone has
+// none. The other problems are in
 // `matched`. O(rows log rows), ranks side by side on `jobs` threads.
 absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> traces,
                                       std::span<const Duration> given, AlignClocks align,

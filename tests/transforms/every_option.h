@@ -29,6 +29,9 @@ inline std::string SpecOf(const Transform& t) {
       {"share", "50%"},
       {"straggler", "0,host=0.5"},
       {"network", "nvlink4"},
+      {"ddp", "8,fabric=nvlink4"},
+      {"zero1", "8,fabric=nvlink4"},
+      {"zero2", "8,fabric=nvlink4"},
       {"colocate", DAYDREAM_SOURCE_DIR "/examples/launch-bound-synthetic.ddtrace"}};
   auto it = values.find(t.name);
   return fmt::format("{}({})", t.name, it == values.end() ? "kind:kernel" : it->second);

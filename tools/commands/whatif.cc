@@ -15,13 +15,14 @@
 #include "tools/output/joint_output.h"
 #include "tools/output/score.h"
 #include "tools/output/whatif_output.h"
+#include "transforms/parallel/transfers.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
 
 constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
-constexpr std::string_view kPeers[] = {"joint", "alone"};
+constexpr std::string_view kPeers[] = {"joint", "recorded", "alike", "waits", "none", "alone"};
 constexpr Flag kFlags[] = {
     {.name = "--opt",
      .value = "SPEC",
@@ -33,7 +34,9 @@ constexpr Flag kFlags[] = {
      .repeats = true},
     {.name = "--peers",
      .value = "WHAT",
-     .help = "what other ranks do: joint plays recorded ranks together, alone looks at one",
+     .help =
+         "what other ranks do: joint plays all that are recorded; of one rank: recorded (others "
+         "arrive when they did), alike (as this one), waits or alone (waiting stays), none",
      .fallback = "joint",
      .choices = kPeers},
     {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
@@ -295,11 +298,14 @@ bool AsksAboutOneRank(const Args& args) {
                                 "--fail-if", "--learned", "--steps"}) {
     if (args.Has(flag)) return true;
   }
-  return args.Get("--peers") == "alone";
+  const std::string_view peers = args.Get("--peers");
+  return peers != "joint" && peers != "recorded";
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
-  if (HoldsRanks(args.positional()[0]) && !AsksAboutOneRank(args)) {
+  const std::string_view peers = args.Get("--peers");
+  const bool ranks = HoldsRanks(args.positional()[0]) || peers == "recorded";
+  if (ranks && !AsksAboutOneRank(args)) {
     DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunJoint(args, session));
     if (exit.has_value()) return *exit;
   }
@@ -313,6 +319,8 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   }
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
+  // Where all are alike nobody waits, and where nobody is waited for neither.
+  if (peers == "alike" || peers == "none") DropWaits(in.built.graph);
 
   WhatIfReport report = ReportOf(in);
   report.by = std::string(args.Get("--by"));

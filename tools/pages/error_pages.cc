@@ -430,6 +430,10 @@ takes nothing from it.)"},
 more than 10 % more or less than the step was recorded to take (work between steps, a
 loader that runs ahead, steps that overlap), the repeated program is not the recorded one,
 and nothing is predicted from it.)"},
+    {"E0815", "the sizes of the gradients are not known",
+     R"(Data parallelism exchanges gradients, and how many bytes these have is read from the shapes
+of torch::autograd::AccumulateGrad. Record a training step with
+torch.profiler.profile(record_shapes=True); an inference trace has no gradients.)"},
     {"E0820", "this fabric is not known",
      R"(A fabric is named as in `daydream fabric list` (letter case and dashes do not matter), or by
 the path of a text file that describes one and ends in .textproto, .fabric or .txt.
@@ -444,10 +448,6 @@ count, a type, a time and the bandwidth that follows from them. Two sizes are th
     {"E0823", "the fabric has no level for so many ranks",
      R"(A built-in fabric like nvlink4 is one node. More ranks than fit in a node need a fabric with
 a level of nodes: `daydream fabric list` shows them, --fabric FILE describes another.)"},
-    {"E0830", "the sizes of the gradients are not known",
-     R"(Data parallelism exchanges gradients, and how many bytes these have is read from the shapes
-of torch::autograd::AccumulateGrad. Record a training step with
-torch.profiler.profile(record_shapes=True); an inference trace has no gradients.)"},
     {"E0901", "internal error",
      R"(A transform left the graph in a state that is not allowed. This is a mistake in daydream,
 not in your trace; please report the command line and, if you may, the trace.)"},

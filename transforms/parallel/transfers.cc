@@ -37,6 +37,16 @@ SizeCurve TransfersBySize(const Graph& graph, const RankCollectives& collectives
   return FitSizeCurve(points);
 }
 
+void DropWaits(Graph& graph) {
+  Editor edit(graph);
+  edit.BeginCause("nobody waits for other ranks");
+  for (TaskId t : edit.Select(
+           [](const Graph&g, TaskId task) { return g.task(task).kind == TaskKind::kCollective; })) {
+    edit.SetDuration(t, std::min(graph.task(t).duration, graph.Transfer(t)));
+  }
+  edit.Finish();
+}
+
 size_t RetimeTransfers(
     Editor& edit, const RankCollectives& collectives,
     const std::function<Duration(const RankCollective& c, Duration transfer)>& time) {

@@ -21,6 +21,9 @@ size_t RetimeTransfers(
     Editor& edit, const RankCollectives& collectives,
     const std::function<Duration(const RankCollective& c, Duration transfer)>& time);
 
+// Collectives take their transfers: no rank waits for another. O(tasks).
+void DropWaits(Graph& graph);
+
 // The collectives of the graph being edited.
 RankCollectives CollectivesOf(const Graph& graph);
 

@@ -1,0 +1,49 @@
+// From the trace of one GPU to the step of n that train together: a curve with intervals and the
+// reason why it bends.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "graph/build.h"
+#include "transforms/core/editor.h"
+
+namespace daydream {
+
+struct ScaleOptions {
+  std::string strategy;  // an optimization that takes (ranks, fabric=...): ddp, zero1, zero2
+  std::string fabric;
+  std::string more;           // further arguments of it: "bucket=50MB"
+  double jitter = 0;          // relative standard deviation of the own work of ranks
+  bool fixed_global = false;  // n GPUs share the recorded batch, else each has one
+};
+
+struct ScalePoint {
+  int ranks = 1;
+  absl::Status error;     // not OK: the rest is empty
+  Duration alike;         // the step if all ranks were as the recorded one
+  Duration step;          // with the slowest of n, in the mean
+  Duration low, high;     // 80 %: what n draws give, of which the recorded rank is one, too
+  double efficiency = 1;  // T(1) / T(n); of a fixed global batch T(1) / (n T(n))
+  Duration exposed;       // communication a step that no other GPU work hides
+  std::string bound_by;   // "compute", "exposed communication", "the slowest rank"
+};
+
+struct ScaleCurve {
+  Duration one;  // step of one GPU, alone
+  std::vector<ScalePoint> points;
+  Changes changes;  // what the last of them told
+};
+
+// `ranks` in the order asked for; each from 1 on. Every point is a replay of its own, on `jobs`
+// threads. Jitter follows the largest of n normal draws: own work takes 1 + sd e(n) in the mean,
+// and 1 + sd (e(n) +- 1.28 sqrt(1 + v(n))) is the interval (transforms/parallel/jitter.h), together
+// with 20 % of the exposed communication: 95 % of the sizes that built-in fabrics rest on are off
+// by less (docs/ranks.md).
+absl::StatusOr<ScaleCurve> ScaleOver(const BuiltGraph& built, std::span<const int> ranks,
+                                     const ScaleOptions& options, unsigned jobs);
+
+}  // namespace daydream

@@ -1,0 +1,98 @@
+// `daydream scale` as users type it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/real_traces.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string kTrace = DAYDREAM_SOURCE_DIR "/examples/resnet50-synthetic.ddtrace";
+
+class CliScale : public CliFixture {
+ protected:
+  nlohmann::json Scale(const std::string& args) {
+    const CliResult r = Run("scale " + kTrace + " " + args + " --format json");
+    EXPECT_EQ(r.exit, 0) << r.err;
+    return r.exit == 0 ? nlohmann::json::parse(r.out) : nlohmann::json();
+  }
+};
+
+TEST_F(CliScale, OnePointForEachNumberOfGpus) {
+  const auto json = Scale("--ranks 1,2,4..1024 --fabric ib-ndr");
+  const auto& points = json["points"];
+  ASSERT_EQ(points.size(), 11u);
+  EXPECT_EQ(points[0]["ranks"], 1);
+  EXPECT_EQ(points[10]["ranks"], 1024);
+  EXPECT_EQ(points[0]["efficiency"], 1.0);
+  EXPECT_EQ(points[0]["exposed_comm_ms"], 0.0);
+  for (const auto& p : points) {
+    const double step = p["step_ms"];
+    EXPECT_LE(p["interval_ms"][0].get<double>(), step);
+    EXPECT_GE(p["interval_ms"][1].get<double>(), step);
+    EXPECT_LE(p["efficiency"].get<double>(), 1.0);
+    EXPECT_FALSE(p["bound_by"].get<std::string>().empty());
+  }
+  EXPECT_GT(points[10]["step_ms"].get<double>(), points[1]["step_ms"].get<double>());
+}
+
+TEST_F(CliScale, WithoutJitterAllRanksAreAlike) {
+  const auto json = Scale("--ranks 8 --fabric nvlink4 --jitter 0");
+  const auto& p = json["points"][0];
+  EXPECT_EQ(p["step_ms"], p["alike_ms"]);
+  const double exposed = p["exposed_comm_ms"], step = p["step_ms"];
+  EXPECT_NEAR(p["interval_ms"][1].get<double>() - step, 0.2 * exposed, 1e-5);
+}
+
+TEST_F(CliScale, AFixedGlobalBatchIsSharedByAll) {
+  const auto weak = Scale("--ranks 4 --fabric nvlink4");
+  const auto strong = Scale("--ranks 4 --fabric nvlink4 --fixed-global-batch");
+  EXPECT_LT(strong["points"][0]["step_ms"].get<double>(),
+            weak["points"][0]["step_ms"].get<double>());
+  EXPECT_LT(strong["points"][0]["efficiency"].get<double>(), 1);
+}
+
+TEST_F(CliScale, ShardingTheOptimizerIsAStrategy) {
+  EXPECT_EQ(Scale("--ranks 8 --fabric nvlink4 --strategy zero1")["strategy"], "zero1");
+}
+
+TEST_F(CliScale, WhatCannotBeAnsweredIsSaid) {
+  EXPECT_THAT(Run("scale " + kTrace + " --ranks 2 --fabric nvlnk4").err, HasSubstr("nvlink4"));
+  EXPECT_THAT(Run("scale " + kTrace + " --ranks 0 --fabric nvlink4").err, HasSubstr("E0104"));
+  EXPECT_THAT(Run("scale " + kTrace + " --ranks 4..x --fabric nvlink4").err, HasSubstr("E0104"));
+  // A node of eight holds no sixteen; the other points are answered.
+  const CliResult r = Run("scale " + kTrace + " --ranks 8,16 --fabric nvlink4 --format json");
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("E0823"));
+  const auto json = nlohmann::json::parse(r.out);
+  EXPECT_TRUE(json["points"][1]["step_ms"].is_null());
+  EXPECT_GT(json["points"][0]["step_ms"].get<double>(), 0);
+}
+
+// Each of eight recorded ranks stands for all: 632.5 ms is what they take together.
+TEST_F(CliScale, AnyRankOfARunTellsTheStepOfAll) {
+  const auto folder = RealTraceFolder() / "ranks" / "megatron-tp8";
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) GTEST_SKIP() << "no " << folder;
+  int inside = 0;
+  double off = 0;
+  for (int rank = 0; rank < 8; ++rank) {
+    const CliResult r = Run(fmt::format(
+        "scale {}/rank{}.json.gz --ranks 8 --fabric nvlink3 --jitter 1.8% --format json",
+        folder.string(), rank));
+    ASSERT_EQ(r.exit, 0) << r.err;
+    const auto p = nlohmann::json::parse(r.out)["points"][0];
+    inside +=
+        p["interval_ms"][0].get<double>() <= 632.5 && p["interval_ms"][1].get<double>() >= 632.5;
+    off += std::abs(p["step_ms"].get<double>() / 632.5 - 1) / 8;
+  }
+  EXPECT_GE(inside, 7);
+  EXPECT_LE(off, 0.03);
+}
+
+}  // namespace
+}  // namespace daydream

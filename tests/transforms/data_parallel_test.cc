@@ -1,0 +1,186 @@
+// Buckets as PyTorch fills them, and the step of a GPU that becomes one of several: on sketches,
+// and on recorded programs where they are at hand.
+#include "transforms/parallel/data_parallel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "graph/text.h"
+#include "simulator/simulate.h"
+#include "tests/real_traces.h"
+#include "trace/importer.h"
+#include "transforms/parallel/contention.h"
+#include "transforms/parallel/fabric_choice.h"
+#include "transforms/parallel/gradients.h"
+
+namespace daydream {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<uint64_t> ElementsOfBuckets(const std::vector<Bucket>& buckets) {
+  std::vector<uint64_t> elements;
+  for (const Bucket& b : buckets) elements.push_back(b.elements);
+  return elements;
+}
+
+TEST(Buckets, CloseWhenTheirBytesReachTheCap) {
+  // Caps of 100 and 200 bytes; 4 bytes an element.
+  const std::vector<GradientSize> ready = {{10, 4}, {20, 4}, {30, 4}, {19, 4}, {1, 4}, {5, 4}};
+  const std::vector<Bucket> buckets = AssignBuckets(ready, {.first = 100, .other = 200});
+  EXPECT_THAT(ElementsOfBuckets(buckets), ElementsAre(30, 50, 5));
+  EXPECT_EQ(buckets[0].launched_after, 1u);  // 40 + 80 bytes exceed 100
+  EXPECT_EQ(buckets[1].launched_after, 4u);  // 120 + 76 are 196, 4 more are 200
+  EXPECT_EQ(buckets[2].launched_after, 5u);
+}
+
+TEST(Buckets, GradientsOfDifferentWidthDoNotMeetAndBucketsGoOutInOrder) {
+  const std::vector<GradientSize> ready = {{100, 4}, {100, 2}, {100, 4}, {100, 2}};
+  const std::vector<Bucket> buckets = AssignBuckets(ready, {.first = 800, .other = 800});
+  ASSERT_THAT(ElementsOfBuckets(buckets), ElementsAre(200, 200));
+  EXPECT_THAT(buckets[0].gradients, ElementsAre(0, 2));
+  EXPECT_EQ(buckets[0].launched_after, 2u);
+  EXPECT_EQ(buckets[1].launched_after, 3u);
+  EXPECT_TRUE(AssignBuckets({}, {}).empty());
+}
+
+// A kernel of 100 us, and a transfer of 60 us from its end beside a kernel of 100 us: at half speed
+// both go on until the transfer ends, 120 us later, when 40 us of the kernel are left.
+TEST(Contention, BothSidesGoSlowerWhileBothRun) {
+  auto graph = ParseGraph(
+      "lane cpu0   thread\n"
+      "lane gpu0.7 stream\n"
+      "lane gpu0.9 stream\n"
+      "k0 gpu0.7 kernel 100us \"a\"\n"
+      "k1 gpu0.7 kernel 100us \"b\"\n"
+      "r0 gpu0.9 collective 60us \"ncclDevKernel_AllReduce\" after k0 eventwait\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  Editor edit(*graph);
+  const TaskId k0(0), k1(1), r0(2);
+  graph->mutable_task(k1).recorded_start = Instant{100'000};
+  Stretch(edit, {.stream = graph->task(k0).lane, .collectives = {{r0, k0}}}, 0.5);
+  EXPECT_EQ(graph->task(k0).duration, Duration::Us(100));
+  EXPECT_EQ(graph->task(r0).duration, Duration::Us(120));
+  EXPECT_EQ(graph->task(k1).duration, Duration::Us(160));
+}
+
+struct Recorded {
+  std::shared_ptr<const Trace> trace;
+  std::optional<BuiltGraph> built;
+};
+Recorded Load(std::string_view name) {
+  Recorded r;
+  const auto path = RealTraceFolder() / name;
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return r;
+  auto trace = ImportFile(path.string(), {});
+  EXPECT_TRUE(trace.ok()) << trace.status();
+  if (!trace.ok()) return r;
+  auto built = BuildGraph(*trace);
+  EXPECT_TRUE(built.ok()) << built.status();
+  if (built.ok()) r.trace = *trace, r.built = *std::move(built);
+  return r;
+}
+
+std::vector<GradientSize> SizesOf(const StepGradients& step) {
+  std::vector<GradientSize> sizes;
+  for (const Gradient& g : step.ready) sizes.push_back(g.size);
+  return sizes;
+}
+
+// What two GPUs recorded of the same program (traces/gpus/resnet50-bs32.a100-ddp2, and two
+// execution traces): sizes of all-reduces, and the gradient after which each was launched.
+TEST(Buckets, OfAOneGpuTraceAreThoseThatTwoGpusRecorded) {
+  for (const char* name :
+       {"loader/resnet50-v100.workers0.a.json.gz", "loader/resnet50-v100.workers4.b.json.gz"}) {
+    const Recorded r = Load(name);
+    if (!r.built) GTEST_SKIP() << "no traces/" << name << " beside the tree";
+    const auto gradients = FindGradients(r.built->graph);
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    size_t whole = 0;
+    for (const StepGradients& step : gradients->steps) {
+      if (step.ready.size() != 161) continue;  // the window may cut the first or last step
+      ++whole;
+      const std::vector<Bucket> buckets = AssignBuckets(SizesOf(step), {});
+      EXPECT_THAT(ElementsOfBuckets(buckets),
+                  ElementsAre(2049000, 7875584, 6563840, 6637568, 2431040));
+      std::vector<uint32_t> after;
+      for (const Bucket& b : buckets) after.push_back(b.launched_after + 1);
+      EXPECT_THAT(after, ElementsAre(2, 17, 29, 80, 161));
+    }
+    EXPECT_GE(whole, 4u) << name;
+  }
+}
+
+TEST(Gradients, SumToTheParametersOfTheModel) {
+  const std::pair<const char*, uint64_t> kKnown[] = {
+      {"training/resnet18-ddp-mi300x.json.gz", 11689512},
+      {"training/recsys-a100-rank3of8.json.gz", 50009351}};
+  for (const auto& [name, parameters] : kKnown) {
+    const Recorded r = Load(name);
+    if (!r.built) GTEST_SKIP() << "no traces/" << name << " beside the tree";
+    const auto gradients = FindGradients(r.built->graph);
+    ASSERT_TRUE(gradients.ok()) << gradients.status();
+    uint64_t most = 0;
+    for (const StepGradients& step : gradients->steps) {
+      uint64_t sum = 0;
+      for (const Gradient& g : step.ready) sum += g.size.elements;
+      most = std::max(most, sum);
+    }
+    EXPECT_EQ(most, parameters) << name;
+  }
+}
+
+class OneGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    recorded_ = Load("loader/resnet50-v100.workers4.b.json.gz");
+    if (!recorded_.built) GTEST_SKIP() << "no traces/loader beside the tree";
+  }
+  Graph Spread(int ranks, const Fabric& fabric = {}) {
+    Graph graph = recorded_.built->graph;
+    Editor edit(graph);
+    const absl::Status done = SpreadOver(edit, {.ranks = ranks, .fabric = fabric});
+    EXPECT_TRUE(done.ok()) << done;
+    edit.Finish();
+    return graph;
+  }
+  static Duration Step(const Graph& graph) {
+    const auto timeline = Simulate(graph);
+    EXPECT_TRUE(timeline.ok()) << timeline.status();
+    return StepTime(graph, *timeline);
+  }
+  static size_t Collectives(const Graph& graph) {
+    return static_cast<size_t>(
+        std::count_if(graph.tasks().begin(), graph.tasks().end(),
+                      [](const Task& t) { return t.kind == TaskKind::kCollective; }));
+  }
+  Recorded recorded_;
+};
+
+TEST_F(OneGpu, OneRankHasHooksAndNoCollective) { EXPECT_EQ(Collectives(Spread(1)), 0u); }
+
+// A network without latency, as fast as can be: what remains are hooks and copies.
+TEST_F(OneGpu, AnEndlessNetworkCostsTheHooks) {
+  Fabric fabric{.name = "endless"};
+  FabricLevel level{.name = "all", .size = 64};
+  level.all_reduce.push_back({.ranks = 64, .bus_gbps = 1e9});
+  level.other.push_back({.ranks = 64, .bus_gbps = 1e9});
+  fabric.levels.push_back(level);
+  const Graph graph = Spread(64, fabric);
+  EXPECT_GE(Collectives(graph), 20u);
+  const double hooks = Step(Spread(1)).ms(), endless = Step(graph).ms();
+  EXPECT_GE(endless, hooks - 0.001);
+  EXPECT_LE(endless, hooks * 1.05);  // and copies out of the buckets
+}
+
+TEST_F(OneGpu, ASlowerNetworkIsNeverFaster) {
+  const auto fast = ChooseFabric("nvlink4"), slow = ChooseFabric("pcie4");
+  ASSERT_TRUE(fast.ok() && slow.ok());
+  const Duration on_fast = Step(Spread(8, *fast)), on_slow = Step(Spread(8, *slow));
+  EXPECT_LE(on_fast, on_slow);
+}
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,221 @@
+// daydream scale: one GPU's trace on 1 to many thousands of them.
+#include <charconv>
+#include <optional>
+
+#include "costmodel/surface_lines.h"
+#include "report/questions/scale.h"
+#include "report/text/format.h"
+#include "report/text/json_writer.h"
+#include "report/text/log_plot.h"
+#include "report/text/table.h"
+#include "tools/command.h"
+#include "tools/input/inputs.h"
+#include "tools/input/scenarios.h"
+#include "transforms/parallel/fabric_choice.h"
+
+namespace daydream {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr size_t kMostPoints = 1024;
+constexpr std::string_view kStrategies[] = {"ddp", "zero1", "zero2"};
+
+constexpr Flag kFlags[] = {
+    {.name = "--strategy",
+     .value = "HOW",
+     .help = "ddp, or with a sharded optimizer zero1, and gradients zero2",
+     .fallback = "ddp",
+     .choices = kStrategies},
+    {.name = "--ranks",
+     .value = "N,...",
+     .help = "GPUs: 1,2,4..1024 goes on as it began",
+     .fallback = "1,2,4..64"},
+    {.name = "--fabric",
+     .value = "NAME",
+     .help = "what joins them: `daydream fabric list`, or a file"},
+    {.name = "--with",
+     .value = "ARGS",
+     .help = "more arguments of the strategy: 'bucket=50MB,compress=bf16'"},
+    {.name = "--jitter",
+     .value = "PCT",
+     .help = "standard deviation between ranks, of their own work",
+     .fallback = "0.5%"},
+    {.name = "--fixed-global-batch", .help = "all GPUs together handle the recorded batch"},
+    kMaxReplayErrorFlag,
+};
+
+absl::Status BadRanks(std::string_view text, std::string_view why) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("--ranks {}: {}", text, why),
+                     .fix = "numbers from 1, like 1,2,4,8 or 1,2,4..1024"});
+}
+
+std::optional<int> RanksIn(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool good = error == std::errc() && end == text.data() + text.size();
+  if (!good || value < 1 || value > kMostRanks) return std::nullopt;
+  return value;
+}
+
+// "1,2,4..64": after two numbers that double (or grow by a factor) it goes on so, else by one step.
+absl::StatusOr<std::vector<int>> ParseRanks(std::string_view text) {
+  std::vector<int> ranks;
+  for (std::string_view item : SplitAt(text, ',')) {
+    const size_t dots = item.find("..");
+    std::string_view first = item.substr(0, dots);
+    const auto from = RanksIn(first);
+    if (!from) return BadRanks(text, fmt::format("'{}' is no number of GPUs", first));
+    ranks.push_back(*from);
+    if (dots == item.npos) continue;
+    const auto to = RanksIn(item.substr(dots + 2));
+    if (!to) return BadRanks(text, fmt::format("'{}' is no number of GPUs", item.substr(dots + 2)));
+    const int before = ranks.size() > 1 ? ranks[ranks.size() - 2] : 0;
+    const bool grows = before > 0 && *from % before == 0 && *from / before > 1;
+    const int64_t by = grows ? *from / before : 2;
+    for (int64_t n = *from * by; n <= *to && ranks.size() <= kMostPoints; n *= by) {
+      ranks.push_back(static_cast<int>(n));
+    }
+  }
+  if (ranks.size() > kMostPoints) return BadRanks(text, "more points than are computed");
+  return ranks;
+}
+
+struct ScaleReport {
+  std::string name;
+  ScaleOptions options;
+  const Inputs* in = nullptr;
+  ScaleCurve curve;
+};
+
+Table PointsTable(const ScaleReport& r) {
+  Table table({{"GPUs"},
+               {"step ms"},
+               {"80 % ms", Align::kLeft},
+               {"efficiency"},
+               {"exposed ms"},
+               {"bound by", Align::kLeft}});
+  for (const ScalePoint& p : r.curve.points) {
+    if (!p.error.ok()) {
+      table.AddRow(
+          {std::to_string(p.ranks), "-", "", "", "", std::string(DiagnosticOf(p.error).what)});
+      continue;
+    }
+    table.AddRow({std::to_string(p.ranks), fmt::format("{:.2f}", p.step.ms()),
+                  fmt::format("{:.2f} to {:.2f}", p.low.ms(), p.high.ms()),
+                  fmt::format("{:.1f} %", 100 * p.efficiency),
+                  fmt::format("{:.2f}", p.exposed.ms()), p.bound_by});
+  }
+  return table;
+}
+
+std::string GpusText(double n) { return fmt::format("{:.0f}", n); }
+std::string RateText(double rate) { return fmt::format("{:.3g} x", rate); }
+
+// Examples a second against one GPU: a straight line is perfect.
+std::string CurvePicture(const ScaleReport& r) {
+  PlotSeries perfect{'.', "perfect", {}}, predicted{'o', "predicted", {}};
+  for (const ScalePoint& p : r.curve.points) {
+    if (!p.error.ok()) continue;
+    perfect.points.emplace_back(p.ranks, p.ranks);
+    predicted.points.emplace_back(p.ranks, p.ranks * p.efficiency);
+  }
+  if (predicted.points.size() < 3) return "";
+  return LogPlot({perfect, predicted},
+                 {.x = "GPUs", .y = "examples a second", .x_text = GpusText, .y_text = RateText});
+}
+
+std::string ScaleText(const ScaleReport& r, const Session& session) {
+  std::string text =
+      fmt::format("{}: {} on {}, {}\n\n", r.name, r.options.strategy, r.options.fabric,
+                  r.options.fixed_global ? "all GPUs share the recorded batch"
+                                         : "each GPU has the recorded batch");
+  text += PointsTable(r).Text(session.table_style()) + "\n" + CurvePicture(r);
+  text += fmt::format(
+      "\n  one GPU alone {}; replay {:+.2f} %; ranks differ by {:.2g} % (--jitter)\n"
+      "  folded: one rank stands for n alike ones, the slowest of n follows from the jitter\n",
+      FormatTime(r.curve.one), 100 * r.in->replay.error(), 100 * r.options.jitter);
+  return text;
+}
+
+std::string ScaleJson(const ScaleReport& r) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String("daydream.scale/1").Key("trace").String(r.name);
+  json.Key("strategy").String(r.options.strategy).Key("fabric").String(r.options.fabric);
+  json.Key("jitter").Double(r.options.jitter);
+  json.Key("fixed_global_batch").Bool(r.options.fixed_global);
+  json.Key("step_ms").Rounded(r.curve.one.ms(), 6).Key("points").BeginArray();
+  for (const ScalePoint& p : r.curve.points) {
+    json.BeginInlineObject().Key("ranks").Int(p.ranks);
+    if (!p.error.ok()) {
+      json.Key("step_ms").Null().Key("error").String(DiagnosticOf(p.error).code).EndObject();
+      continue;
+    }
+    json.Key("step_ms").Rounded(p.step.ms(), 6).Key("interval_ms").BeginInlineArray();
+    json.Rounded(p.low.ms(), 6).Rounded(p.high.ms(), 6).EndArray();
+    json.Key("efficiency").Rounded(p.efficiency, 6);
+    json.Key("exposed_comm_ms").Rounded(p.exposed.ms(), 6);
+    json.Key("alike_ms").Rounded(p.alike.ms(), 6).Key("bound_by").String(p.bound_by).EndObject();
+  }
+  return json.EndArray().EndObject().Take() + "\n";
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  ScaleReport report;
+  report.name = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(const std::vector<int> ranks, ParseRanks(args.Get("--ranks")));
+  DD_ASSIGN_OR_RETURN(report.options.jitter, ParsePercent("--jitter", args.Get("--jitter")));
+  DD_ASSIGN_OR_RETURN(double limit,
+                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
+  report.options.strategy = std::string(args.Get("--strategy"));
+  report.options.fabric = std::string(args.Get("--fabric"));
+  report.options.more = std::string(args.Get("--with"));
+  report.options.fixed_global = args.Has("--fixed-global-batch");
+  DD_RETURN_IF_ERROR(ChooseFabric(report.options.fabric).status());
+  DD_ASSIGN_OR_RETURN(const Inputs in, LoadInputs(report.name, args, session));
+  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, report.name);
+  report.in = &in;
+  DD_ASSIGN_OR_RETURN(report.curve, ScaleOver(in.built, ranks, report.options, session.jobs()));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return ScaleText(report, session); },
+                                 .json = [&] { return ScaleJson(report); },
+                                 .csv = [&] { return PointsTable(report).Csv(); },
+                                 .markdown = [&] { return PointsTable(report).Markdown(); }}));
+  WarnAboutReplay(in.replay, session);
+  for (const std::string& w : report.curve.changes.warnings) {
+    session.Warn({.code = "W0603", .what = w});
+  }
+  for (const std::string& n : report.curve.changes.notes) session.Note(n);
+  Exit exit = Exit::kOk;
+  for (const ScalePoint& p : report.curve.points) {
+    if (!p.error.ok()) session.Error(p.error), exit = Exit::kCannotAnswer;
+  }
+  return exit;
+}
+
+}  // namespace
+
+const Command kScaleCommand = {
+    .name = "scale",
+    .summary = "what the step of one GPU takes on many",
+    .usage = "TRACE --fabric NAME [--strategy ddp|zero1|zero2] [--ranks 1,2,4..1024]",
+    .details =
+        "Takes the trace of one GPU and predicts the step of n that train together: gradients are\n"
+        "exchanged in PyTorch's own buckets while backward goes on, over a network that is known "
+        "or\n"
+        "described (daydream fabric). Efficiency is T(1) / T(n), each GPU with the recorded "
+        "batch;\n"
+        "with --fixed-global-batch T(1) / (n T(n)). The interval is what n ranks that differ by\n"
+        "--jitter come to in 80 % of all runs, and 20 % of the exposed communication.",
+    .examples =
+        "daydream scale one-gpu.json --ranks 1,2,4..1024 --fabric ib-ndr\n"
+        "daydream scale one-gpu.json --strategy zero1 --ranks 8 --fabric nvlink4 --format json",
+    .flags = kFlags,
+    .reads_traces = true,
+    .writes_result = true,
+    .inputs = {1, 1},
+    .run = Run,
+};
+
+}  // namespace daydream

@@ -1,0 +1,40 @@
+// ddp: one recorded GPU becomes one of n that exchange gradients as DistributedDataParallel does.
+#include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/parallel/spread_params.h"
+
+namespace daydream {
+namespace {
+
+absl::Status Run(const Params& params, Editor& edit) {
+  DD_ASSIGN_OR_RETURN(const DataParallel how, DataParallelOf(params, Sharding::kNone));
+  return SpreadOver(edit, how);
+}
+
+}  // namespace
+
+constinit const Transform kDdp = {
+    .name = "ddp",
+    .summary = "Data parallelism over n GPUs (DistributedDataParallel)",
+    .params = kSpreadParams,
+    .apply = &Run,
+    .model =
+        "Gradients, in the order and with the sizes that backward gave them, go into buckets "
+        "exactly as PyTorch fills them. Behind each gradient the host runs a hook that scales it "
+        "into its bucket; behind the one that closes a bucket, four times a plain gradient node "
+        "launches an all-reduce on a stream of its own, which starts 1.7 us after the launch, the "
+        "compute before it and the all-reduce before it, and takes what the fabric says. While it "
+        "runs beside compute, both go at the fabric's `overlap`. After backward the compute "
+        "stream waits for each bucket and copies it back. All ranks are alike, so nobody waits. "
+        "In a trace that has collectives these are timed anew among n ranks.",
+    .ignores =
+        "Ranks that differ (daydream scale adds them), buffers broadcast in each forward pass, "
+        "sparse gradients, other traffic on the network.",
+    .sources =
+        "PyTorch torch/csrc/distributed/c10d/reducer.cpp; buckets and launch points as recorded "
+        "on two A100 GPUs; fabrics: docs/ranks.md",
+    .memory = MemoryEffect::kAdds,
+    .memory_model = "Buckets beside the gradients, unless gradient_as_bucket_view.",
+};
+
+}  // namespace daydream

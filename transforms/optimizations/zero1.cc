@@ -1,0 +1,37 @@
+// zero1: data parallelism whose ranks each keep a part of the optimizer's state.
+#include "transforms/core/transform.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/parallel/spread_params.h"
+
+namespace daydream {
+namespace {
+
+constexpr Conflict kConflicts[] = {{.with = "ddp", .reason = "both spread the step over ranks"},
+                                   {.with = "zero2", .reason = "both shard the optimizer"}};
+
+absl::Status Run(const Params& params, Editor& edit) {
+  DD_ASSIGN_OR_RETURN(const DataParallel how, DataParallelOf(params, Sharding::kOptimizer));
+  return SpreadOver(edit, how);
+}
+
+}  // namespace
+
+constinit const Transform kZero1 = {
+    .name = "zero1",
+    .summary = "Data parallelism with a sharded optimizer (ZeRO stage 1)",
+    .params = kSpreadParams,
+    .apply = &Run,
+    .model =
+        "As ddp, with reduce-scatters in place of all-reduces; the kernels of the optimizer take "
+        "1/n of their time, but never less than a kernel's least, and are followed by one "
+        "all-gather of all parameters, for which the next step waits.",
+    .ignores =
+        "As ddp; launches of the optimizer stay as they are, and the all-gather does not overlap "
+        "with the forward pass.",
+    .sources = "Rajbhandari et al. 2020 (ZeRO), section 5; as ddp otherwise",
+    .conflicts = kConflicts,
+    .memory = MemoryEffect::kAdds,
+    .memory_model = "1/n of the optimizer's state stays; buckets beside the gradients as for ddp.",
+};
+
+}  // namespace daydream

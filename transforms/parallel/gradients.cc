@@ -1,0 +1,193 @@
+#include "transforms/parallel/gradients.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/text.h"
+#include "costmodel/op_shape.h"
+#include "graph/scopes.h"
+#include "transforms/analysis/memory_profile.h"
+
+namespace daydream {
+namespace {
+
+// Where a hook of DistributedDataParallel shows in a recording.
+constexpr std::string_view kHook = "torch::distributed::reducer";
+
+uint64_t ElementsIn(const Dims& dims) {
+  uint64_t product = 1;
+  for (int64_t d : dims) {
+    if (d < 0 || __builtin_mul_overflow(product, static_cast<uint64_t>(d), &product)) return 0;
+  }
+  return product;
+}
+
+// The whole sequence is so many times the same one.
+size_t Repeats(const std::vector<Gradient>& ready) {
+  for (size_t times = std::min<size_t>(ready.size(), 1024); times > 1; --times) {
+    if (ready.size() % times != 0) continue;
+    const size_t length = ready.size() / times;
+    if (length < 2) continue;
+    bool same = true;
+    for (size_t i = length; i < ready.size() && same; ++i) {
+      same = ready[i].size.elements == ready[i - length].size.elements;
+    }
+    if (same) return times;
+  }
+  return 1;
+}
+
+class GradientFinder {
+ public:
+  explicit GradientFinder(const Graph& graph) : graph_(graph) {}
+
+  absl::StatusOr<GradientList> Run() {
+    ReadSizes();
+    const bool sized = size_.size() > out_.frozen;
+    if (sized) {
+      absl::erase_if(size_, [](const auto& scope) { return scope.second.elements == 0; });
+    } else {
+      out_.frozen = 0;
+    }
+    std::vector<StepGradients> steps(std::max<size_t>(graph_.steps().size(), 1));
+    for (const GraphLane& lane : graph_.lanes()) {
+      if (lane.lane.kind == LaneKind::kThread) Walk(lane, steps);
+    }
+    for (size_t s = 0; s < steps.size(); ++s) {
+      StepGradients& step = steps[s];
+      if (step.ready.empty()) continue;
+      if (!sized && !SizeByOptimizer(static_cast<uint16_t>(s), step)) continue;
+      step.step = static_cast<uint16_t>(s);
+      step.passes = Repeats(step.ready);
+      const size_t one = step.ready.size() / step.passes;
+      step.ready.erase(step.ready.begin(), step.ready.end() - static_cast<ptrdiff_t>(one));
+      out_.steps.push_back(std::move(step));
+    }
+    if (out_.steps.empty()) return Unknown();
+    return std::move(out_);
+  }
+
+ private:
+  // Scopes whose shapes tell nothing get no elements.
+  void ReadSizes() {
+    for (ScopeId s : GradientScopes(graph_)) {
+      GradientSize& size = size_[s] = {};
+      const OpDetail* op = graph_.OpOf(s);
+      if (op != nullptr && op->shapes.valid()) {
+        size = SizeOf(graph_.Name(op->shapes), op->types.valid() ? graph_.Name(op->types) : "");
+      }
+      out_.frozen += size.elements == 0;
+    }
+  }
+
+  GradientSize SizeOf(std::string_view shapes, std::string_view types) {
+    const auto dims = ParseShapes(shapes);
+    if (!dims.has_value() || dims->empty()) return {};
+    return Sized(dims->front(), ParseDType(types));
+  }
+
+  // A scalar has no dimensions, and neither has what is no tensor: the type tells them apart.
+  GradientSize Sized(const Dims& dims, DType dtype) {
+    if (dims.empty() && dtype == DType::kUnknown) return {};
+    out_.width_assumed |= dtype == DType::kUnknown;
+    return {ElementsIn(dims), static_cast<uint32_t>(DTypeBytes(dtype))};
+  }
+
+  // An op of the optimizer that is there once for each gradient of the step, or one on a list of
+  // all: it goes through the parameters in their order, and gradients come in about the opposite.
+  bool SizeByOptimizer(uint16_t step, StepGradients& found) {
+    std::map<NameId, std::vector<GradientSize>> by_op;
+    ScopeId before;
+    for (const GraphLane& lane : graph_.lanes()) {
+      if (lane.lane.kind != LaneKind::kThread) continue;
+      for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) {
+        const Task& task = graph_.task(t);
+        if (task.step != step || task.phase != Phase::kOptimizer || task.scope == before) continue;
+        before = task.scope;
+        const OpDetail* op = task.scope.valid() ? graph_.OpOf(task.scope) : nullptr;
+        if (op == nullptr || !op->shapes.valid()) continue;
+        const auto dims = ParseShapes(graph_.Name(op->shapes));
+        if (!dims.has_value() || dims->empty()) continue;
+        const DType dtype = ParseDType(op->types.valid() ? graph_.Name(op->types) : "");
+        std::vector<GradientSize>& sizes = by_op[ScopeAt(graph_, task.scope).name];
+        const bool list = graph_.Name(op->shapes).starts_with("[[[");
+        const size_t all = list ? std::min(dims->size(), found.ready.size()) : 1;
+        for (size_t i = 0; i < all; ++i) sizes.push_back(Sized((*dims)[i], dtype));
+      }
+    }
+    for (const auto& [name, sizes] : by_op) {
+      if (sizes.size() != found.ready.size()) continue;
+      for (size_t i = 0; i < sizes.size(); ++i) found.ready[i].size = sizes[sizes.size() - 1 - i];
+      out_.order_assumed = true;
+      return true;
+    }
+    return false;
+  }
+
+  // Tasks of one scope stand together on their thread; what is nested in it may lie between.
+  void Walk(const GraphLane& lane, std::vector<StepGradients>& steps) {
+    ScopeId now;
+    uint16_t copy = 0;
+    Gradient* open = nullptr;
+    Gradient* latest = nullptr;
+    for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) {
+      const Task& task = graph_.task(t);
+      if ((task.removed && !task.merged) || !IsHost(task.kind)) continue;
+      const ScopeId scope = GradientAround(task.scope);
+      if (!scope.valid()) {
+        if (latest != nullptr && InHook(task.scope)) latest->hooked = true;
+        open = nullptr;
+        continue;
+      }
+      if (open == nullptr || scope != now || task.copy != copy) {
+        if (task.step >= steps.size()) continue;
+        steps[task.step].ready.push_back({.size = size_.at(scope), .last = t});
+        open = latest = &steps[task.step].ready.back();
+        now = scope, copy = task.copy;
+      }
+      open->last = t;
+      open->host += task.duration;
+    }
+  }
+
+  ScopeId GradientAround(ScopeId innermost) const {
+    for (ScopeId s : ScopesAround(graph_, innermost)) {
+      if (size_.contains(s)) return s;
+    }
+    return {};
+  }
+
+  bool InHook(ScopeId innermost) const {
+    for (ScopeId s : ScopesAround(graph_, innermost)) {
+      if (graph_.Name(ScopeAt(graph_, s).name).starts_with(kHook)) return true;
+    }
+    return false;
+  }
+
+  absl::Status Unknown() const {
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0815",
+         .what = "the sizes of the gradients are not known",
+         .why = size_.empty()
+                    ? "no gradient of PyTorch's autograd is in this trace"
+                    : fmt::format("{} gradients were recorded without shapes", size_.size()),
+         .fix = "record a training step with record_shapes=True"});
+  }
+
+  const Graph& graph_;
+  GradientList out_;
+  absl::flat_hash_map<ScopeId, GradientSize> size_;
+};
+
+}  // namespace
+
+absl::StatusOr<GradientList> FindGradients(const Graph& graph) {
+  return GradientFinder(graph).Run();
+}
+
+}  // namespace daydream
