@@ -4,6 +4,13 @@
 #include <tuple>
 
 namespace daydream {
+namespace {
+
+// Bounds the work on traces that are made up: scopes around a launch, rows that begin at one time,
+// what an op reads, and what the op that made it launched.
+constexpr size_t kMostSources = 64;
+
+}  // namespace
 
 TensorSources::TensorSources(const Builder& b) : b_(b) {
   if (b.trace.dependencies.empty()) return;
@@ -21,7 +28,7 @@ void TensorSources::AddStreamsOf(uint32_t producer, std::vector<LaneId>& to) con
   auto launch = std::partition_point(launches_.begin(), launches_.end(), [&](const Launch& l) {
     return std::pair(l.thread, l.at) < from;
   });
-  for (; launch != launches_.end(); ++launch) {
+  for (size_t n = 0; n < kMostSources && launch != launches_.end(); ++n, ++launch) {
     if (launch->thread != from.first || launch->at >= t.End(producer)) return;
     if (std::find(to.begin(), to.end(), launch->stream) == to.end()) to.push_back(launch->stream);
   }
@@ -31,20 +38,22 @@ std::vector<LaneId> TensorSources::StreamsThatMade(const GpuOp& op) const {
   std::vector<LaneId> streams;
   if (launches_.empty() || !op.call.valid()) return streams;
   const Trace& t = b_.trace;
-  for (ScopeId s = b_.graph.task(op.call).scope; s.valid();) {
+  size_t depth = 0, reads = 0;
+  for (ScopeId s = b_.graph.task(op.call).scope; s.valid() && depth++ < kMostSources;) {
     const Scope& scope = b_.tables->scopes[s.index()];
     s = scope.parent;
     if (scope.kind != EventKind::kOp) continue;
     // The row of the scope; ops inside of one another may begin at the same time.
     const auto begin = t.start.begin() + t.lane_begin[scope.lane.index()];
     const auto end = t.start.begin() + t.lane_begin[scope.lane.index() + 1];
-    for (auto at = std::lower_bound(begin, end, scope.begin); at != end && *at == scope.begin;
-         ++at) {
+    auto at = std::lower_bound(begin, end, scope.begin);
+    for (size_t n = 0; n < kMostSources && at != end && *at == scope.begin; ++n, ++at) {
       const auto row = static_cast<uint32_t>(at - t.start.begin());
       if (t.kind[row] != EventKind::kOp || t.name[row] != scope.name) continue;
       auto read = std::partition_point(t.dependencies.begin(), t.dependencies.end(),
                                        [&](const DataDependency& d) { return d.consumer < row; });
-      for (; read != t.dependencies.end() && read->consumer == row; ++read) {
+      for (; read != t.dependencies.end() && read->consumer == row && reads++ < kMostSources;
+           ++read) {
         AddStreamsOf(read->producer, streams);
       }
     }

@@ -15,7 +15,7 @@ class TensorSources {
   explicit TensorSources(const Builder& b);
 
   // Streams of other work that was launched by the ops whose results the op around the launch of
-  // `op` reads, each once. Empty: not known.
+  // `op` reads, each once. Empty: not known. Looks at a bounded part of odd traces: O(log rows).
   std::vector<LaneId> StreamsThatMade(const GpuOp& op) const;
 
  private:
