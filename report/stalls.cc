@@ -26,6 +26,8 @@ constexpr size_t kEnoughAlike = 4;  // pieces of a name, to say what it usually 
 constexpr Duration kCudaStarts = Duration::Ms(50);
 constexpr double kReservedOfRest = 0.05;  // of what remains, before reserved memory matters
 constexpr double kLeastStep = 0.02;       // of the window, or what remains is no step
+constexpr double kManyMemoryCalls = 10;   // of a kind, a step
+constexpr double kChurnOfStep = 0.20;
 
 // By name: calls that make the first use of a device, and with it its context.
 bool StartsCuda(std::string_view name) {
@@ -71,6 +73,7 @@ class Finder {
     } else {
       FindAmongSteps();
     }
+    FindChurn();
     std::stable_sort(out_.all.begin(), out_.all.end(),
                      [](const Stall& a, const Stall& b) { return a.taken() > b.taken(); });
     for (const Stall& s : out_.all) out_.taken += s.taken();
@@ -119,9 +122,13 @@ class Finder {
   void AddMemoryCall(TaskId id) {
     const std::string_view name = graph_.TaskName(id);
     if (Contains(name, "Async")) return;  // from a pool
-    if (GivesMemoryBack(name)) gives_back_ = true;
-    if (KindOfCall(name) == StallKind::kMemory) {
-      reserves_.push_back({id, false, graph_.task(id).duration});
+    const HostPiece piece{id, false, graph_.task(id).duration};
+    if (GivesMemoryBack(name)) {
+      gives_back_ = true;
+      churn_.push_back(piece);
+    } else if (KindOfCall(name) == StallKind::kMemory) {
+      reserves_.push_back(piece);
+      churn_.push_back(piece);
     }
   }
 
@@ -208,6 +215,30 @@ class Finder {
     }
   }
 
+  // Only where both go on in every step.
+  void FindChurn() {
+    Duration sum;
+    size_t given = 0, taken = 0;
+    for (const HostPiece& p : churn_) {
+      sum += p.time;
+      ++(GivesMemoryBack(graph_.TaskName(p.task)) ? given : taken);
+    }
+    const auto many = [&](size_t n) {
+      return static_cast<double>(n) >= kManyMemoryCalls * static_cast<double>(steps_);
+    };
+    if (!many(given) || !many(taken) || sum < out_.time.Scaled(kChurnOfStep)) return;
+    std::vector<bool> churns(graph_.size(), false);
+    for (const HostPiece& p : churn_) churns[p.task.index()] = true;
+    std::erase_if(out_.all, [&](const Stall& s) { return !s.gap && churns[s.task.index()]; });
+    for (const HostPiece& p : churn_) {
+      out_.all.push_back({.task = p.task,
+                          .kind = StallKind::kChurn,
+                          .what = std::string(graph_.TaskName(p.task)),
+                          .time = p.time,
+                          .kept = {}});
+    }
+  }
+
   void Add(const HostPiece& p, Duration usual) {
     Stall s{.task = p.task, .gap = p.gap, .what = {}, .time = p.time, .kept = usual};
     const Task& t = graph_.task(p.task);
@@ -236,6 +267,7 @@ class Finder {
   std::vector<bool> counts_;  // by step
   std::vector<HostPiece> pieces_;
   std::vector<HostPiece> reserves_;  // calls that take memory from the driver
+  std::vector<HostPiece> churn_;     // those, and calls that give it back
   bool gives_back_ = false;
   std::vector<Interval> busy_;  // the GPU, as recorded
   std::map<std::pair<TaskKind, NameId>, std::vector<Duration>> alike_;
@@ -252,15 +284,20 @@ Interval StretchOf(const Graph& graph, const Stall& s) {
 }  // namespace
 
 std::string_view Name(StallKind kind) {
-  constexpr std::string_view kNames[] = {
-      "start of CUDA", "code of a kernel is loaded", "memory is reserved",
-      "slow API call", "first run of an operator",   "time outside of operators"};
+  constexpr std::string_view kNames[] = {"start of CUDA",
+                                         "code of a kernel is loaded",
+                                         "memory is reserved",
+                                         "slow API call",
+                                         "first run of an operator",
+                                         "time outside of operators",
+                                         "memory goes back and forth"};
   return kNames[static_cast<size_t>(kind)];
 }
 
 Stalls FindStalls(const Graph& graph) { return Finder(graph).Run(); }
 
 void TakeOut(std::span<const Stall> stalls, Graph& graph) {
+  if (stalls.empty()) return;
   struct Cut {
     Interval stretch;
     Duration taken;
@@ -275,17 +312,26 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph) {
     Duration& time = s.gap ? t.gap : t.duration;
     time = std::max(time - s.taken(), Duration{});
   }
-  for (size_t i = 0; i < graph.size() && !cuts.empty(); ++i) {
+  std::vector<std::pair<Instant, Duration>> before;  // by end: taken until then
+  for (const Cut& c : cuts) before.emplace_back(c.stretch.end, c.taken);
+  std::sort(before.begin(), before.end());
+  for (size_t i = 1; i < before.size(); ++i) before[i].second += before[i - 1].second;
+  std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
+    return std::pair(a.stretch.begin, a.lane) < std::pair(b.stretch.begin, b.lane);
+  });
+  for (size_t i = 0; i < graph.size(); ++i) {
     Task& t = graph.mutable_task(TaskId(i));
     if (t.removed) continue;
-    const bool thread = graph.lane(t.lane).lane.kind == LaneKind::kThread;
-    const Instant begin = t.earliest, gap_begin = t.recorded_start + t.duration;
-    const Instant gap_end = gap_begin + t.gap;
-    for (const Cut& c : cuts) {
-      if (begin >= c.stretch.end) t.earliest = t.earliest - c.taken;
-      const bool waited = thread && t.lane != c.lane && t.gap >= c.taken &&
-                          gap_begin <= c.stretch.begin && gap_end >= c.stretch.end;
-      if (waited) t.gap = t.gap - c.taken;
+    const auto next = std::partition_point(before.begin(), before.end(),
+                                           [&](const auto& b) { return b.first <= t.earliest; });
+    if (next != before.begin()) t.earliest = t.earliest - std::prev(next)->second;
+    if (t.gap == Duration{} || graph.lane(t.lane).lane.kind != LaneKind::kThread) continue;
+    const Instant gap_begin = t.recorded_start + t.duration, gap_end = gap_begin + t.gap;
+    auto c = std::partition_point(cuts.begin(), cuts.end(),
+                                  [&](const Cut& cut) { return cut.stretch.begin < gap_begin; });
+    for (; c != cuts.end() && c->stretch.begin <= gap_end; ++c) {
+      const bool waited = t.lane != c->lane && t.gap >= c->taken && c->stretch.end <= gap_end;
+      if (waited) t.gap = t.gap - c->taken;
     }
   }
 }

@@ -20,6 +20,7 @@ enum class StallKind : uint8_t {
   kCall,     // another call of the API
   kOp,       // an operator's own time: a compiler, a library that tries algorithms
   kOutside,  // host time outside of any operator
+  kChurn,    // memory goes to the driver and comes back
 };
 std::string_view Name(StallKind kind);  // "start of CUDA"
 
@@ -51,6 +52,8 @@ struct Stalls {
 //     they are a twentieth of what remains;
 //   with several steps: it is a call or operator's own time, 20 times what it usually takes, a
 //     tenth of a step or more, and in one of three or more counted steps only.
+// Calls that give memory to the driver and take it back, ten of a kind a step and a fifth of its
+// time together, are stalls in every step: an allocator with room enough keeps what it has.
 // All of it is a judgement by size, made with the shared recordings in view: none of their steady
 // steps has a stall, and what is predicted from those with one is what is predicted without it
 // (tests/report/steady_step_test.cc). O(tasks log tasks).

@@ -36,15 +36,17 @@ class RecordedWindows {
     by_step_ = n > 1 && windows_[n - 1].begin < windows_[n - 2].end;
     if (by_step_) windows_.pop_back();
   }
-  // Calls `take` with the place of each window that holds `t`.
+  // Calls `take` with the place of each window and how much of [begin, begin + length) lies in it;
+  // `step` is that of the work.
   template <class Take>
-  void ForEachAround(const Task& t, Take take) const {
-    if (by_step_ && t.step == last_) take(windows_.size());
-    const auto after =
-        std::upper_bound(windows_.begin(), windows_.end(), t.recorded_start,
-                         [](Instant at, const StepWindow& w) { return at < w.begin; });
-    if (after == windows_.begin() || t.recorded_start >= std::prev(after)->end) return;
-    take(static_cast<size_t>(after - windows_.begin() - 1));
+  void ForEachAround(Instant begin, Duration length, size_t step, Take take) const {
+    if (by_step_ && step == last_) take(windows_.size(), length);
+    auto w = std::partition_point(windows_.begin(), windows_.end(),
+                                  [&](const StepWindow& x) { return x.end <= begin; });
+    for (; w != windows_.end() && w->begin < begin + length; ++w) {
+      const Duration inside = std::min(w->end, begin + length) - std::max(w->begin, begin);
+      take(static_cast<size_t>(w - windows_.begin()), inside);
+    }
   }
 
  private:
@@ -81,9 +83,12 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
       const ScopeId fetch = loader.Around(t.scope);
       const NameId name = fetch.valid() ? graph.tables().scopes[fetch.index()].name : t.name;
       const bool own_gap = fetch.valid() && loader.OwnsGapOf(t);
-      windows.ForEachAround(t, [&](size_t at) {
-        add(false, name, at, t.duration + (own_gap ? t.gap : Duration{}));
-        if (!own_gap) add(false, NameId::None(), at, t.gap);
+      const Instant end = t.recorded_start + t.duration;
+      windows.ForEachAround(t.recorded_start, t.duration + (own_gap ? t.gap : Duration{}), t.step,
+                            [&](size_t at, Duration inside) { add(false, name, at, inside); });
+      if (own_gap) continue;
+      windows.ForEachAround(end, t.gap, t.step, [&](size_t at, Duration inside) {
+        add(false, NameId::None(), at, inside);
       });
     }
   }

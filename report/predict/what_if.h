@@ -35,7 +35,8 @@ BatchSize FindBatchSize(const Graph& graph);  // from the recorded shapes; O(tas
 struct ReplayCheck {
   Duration measured, simulated;     // mean period of the steps that count
   std::optional<Duration> typical;  // simulated with typical instead of measured lags
-  size_t steps = 0;                 // steps behind the means
+  std::optional<Duration> steady;  // without one-time stalls (report/stalls.h), where there are any
+  size_t steps = 0;                // steps behind the means
   std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
   BatchSize batch;
   // Checks that can fail, where the unchanged replay hardly can (report/predict/self_check.h).

@@ -15,7 +15,6 @@
 #include "report/text/format.h"
 #include "report/unequal_steps.h"
 #include "report/windows.h"
-#include "simulator/simulate.h"
 #include "transforms/analysis/loader.h"
 
 namespace daydream {
@@ -49,16 +48,10 @@ class Findings {
     out_ = FindingsOfRecorder(graph_, report_);
     if (IsPlan(graph_)) return std::move(out_);
     FindOneTime();
-    FindCutStep();
-    FindLongCall();
-    FindSearch();
     FindLaunches();
-    FindUnequal();
-    FindUnexplained();
     FindClocks();
     FindMemoryCalls();
-    FindWaitsForRanks();
-    FindReplay();
+    if (!stalls_.no_step) FindInSteps();
     for (const std::string& warning : report_.warnings) {
       out_.push_back({.kind = FindingKind::kOther,
                       .about = About::kPredictions,
@@ -77,13 +70,29 @@ class Findings {
   static std::string Time(Duration d) { return FormatTime(d); }
   Duration PerStep(Duration d) const { return d / static_cast<int64_t>(steps_); }
 
+  // What is said of steps, where there are some.
+  void FindInSteps() {
+    FindCutStep();
+    FindLongCall();
+    FindSearch();
+    FindUnequal();
+    FindUnexplained();
+    FindWaitsForRanks();
+    FindReplay();
+  }
+
   void FindOneTime() {
-    if (stalls_.all.empty()) return;
     std::map<std::string, std::pair<size_t, Duration>> by_what;
+    const Stall* first = nullptr;
+    Duration taken;
     for (const Stall& s : stalls_.all) {
+      if (s.kind == StallKind::kChurn) continue;
+      if (first == nullptr) first = &s;
+      taken += s.taken();
       auto& [count, time] = by_what[s.what];
       ++count, time += s.taken();
     }
+    if (first == nullptr) return;
     std::vector<std::pair<std::string, std::pair<size_t, Duration>>> rows;
     rows.assign(by_what.begin(), by_what.end());
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
@@ -97,19 +106,18 @@ class Findings {
                            sums.first > 1 ? fmt::format(", {} times", sums.first) : "");
     }
     if (rows.size() > kShown) named += fmt::format(" and {} more", rows.size() - kShown);
-    Finding f{
-        .kind = stalls_.no_step ? FindingKind::kNoStep : FindingKind::kOneTime,
-        .about = About::kStep,
-        .where = fmt::format("{} on {}", stalls_.all.front().what, At(stalls_.all.front().task)),
-        .time = stalls_.taken,
-        .share = ShareOf(stalls_.taken, stalls_.time),
-        .fix = std::string(AdviceOn(graph_).later)};
+    Finding f{.kind = stalls_.no_step ? FindingKind::kNoStep : FindingKind::kOneTime,
+              .about = About::kStep,
+              .where = fmt::format("{} on {}", first->what, At(first->task)),
+              .time = taken,
+              .share = ShareOf(taken, stalls_.time),
+              .fix = std::string(AdviceOn(graph_).later)};
     f.text = named;
     if (stalls_.no_step) {
       f.text = fmt::format(
           "{} of the {} recorded happen once: {}; this is the first iteration of a program, and "
           "what remains is no step",
-          Time(stalls_.taken), Time(stalls_.time), named);
+          Time(taken), Time(stalls_.time), named);
     }
     out_.push_back(std::move(f));
   }
@@ -339,6 +347,8 @@ class Findings {
 
   void FindMemoryCalls() {
     std::map<std::string, std::pair<double, Duration>> calls;
+    const bool churns = std::ranges::any_of(
+        stalls_.all, [](const Stall& s) { return s.kind == StallKind::kChurn; });
     for (size_t i = 0; i < graph_.size(); ++i) {
       const Task& t = graph_.tasks()[i];
       if (t.removed || !IsHost(t.kind) || t.kind == TaskKind::kHost || !Counts(t)) continue;
@@ -348,7 +358,7 @@ class Findings {
       }
       auto& [count, time] = calls[std::string(name)];
       count += t.kind == TaskKind::kCall ? 1 : 0;
-      if (!TakenOut(TaskId(i))) time += t.duration;
+      if (!TakenOut(TaskId(i)) || churns) time += t.duration;
     }
     std::string text;
     double most = 0;
@@ -362,7 +372,7 @@ class Findings {
     }
     if (most < kManyMemoryCalls) return;
     out_.push_back({.kind = FindingKind::kAllocator,
-                    .about = time > step_.Scaled(kMostGuessed) ? About::kStep : About::kProgram,
+                    .about = churns ? About::kStep : About::kProgram,
                     .text = fmt::format("memory is taken from the driver and given back within a "
                                         "step: {} a step, {} of the host",
                                         text, Time(time)),
@@ -450,51 +460,6 @@ void SortFindings(std::vector<Finding>& findings) {
 std::vector<Finding> FindFindings(const BuiltGraph& built, const Stalls& stalls,
                                   const ReplayCheck& replay) {
   return Findings(built, stalls, replay).Run();
-}
-
-absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
-  Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
-  health.findings = FindFindings(built, health.stalls, replay);
-  if (!health.stalls.all.empty()) {
-    TakeOut(health.stalls.all, built.graph);
-    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph));
-    health.steady = StepTime(built.graph, timeline);
-    for (Finding& f : health.findings) {
-      if (f.kind != FindingKind::kOneTime) continue;
-      f.text = fmt::format("{} recorded a step; {} without what happens once: {}",
-                           FormatTime(replay.measured), FormatTime(health.steady), f.text);
-    }
-  }
-  if (health.stalls.no_step) {
-    const Finding& f = health.findings.front();
-    replay.no_step = MakeStatus(absl::StatusCode::kFailedPrecondition,
-                                {.code = "E0607",
-                                 .what = "this recording holds no step to predict anything of",
-                                 .where = f.where,
-                                 .why = f.text,
-                                 .fix = f.fix});
-  }
-  replay.doubt = DoubtOf(health.findings);
-  return health;
-}
-
-std::string DoubtOf(const std::vector<Finding>& findings) {
-  for (const Finding& f : findings) {
-    if (f.kind == FindingKind::kNoWaits) return f.text;
-    if (f.about != About::kStep) continue;
-    switch (f.kind) {
-      case FindingKind::kNoStep:
-      case FindingKind::kOneTime:
-        return fmt::format("{} of the recording happen once and were taken out",
-                           FormatPercent(f.share, 0));
-      case FindingKind::kUnrecorded:
-        return fmt::format("{} of the time was not recorded and is a guess",
-                           FormatPercent(f.share, 0));
-      default:
-        return f.text;
-    }
-  }
-  return "";
 }
 
 }  // namespace daydream

@@ -104,6 +104,31 @@ TEST(Findings, UnequalStepsNameTheWorkThatMakesThemSo) {
   EXPECT_NEAR((cause->most - cause->least).ms(), 4, 0.1);
 }
 
+// Every second step launches its work behind 10 ms of GPU work and waits 40 ms: the wait begins in
+// the window of the step before and is not all in it.
+TEST(Findings, WorkThatReachesIntoTheNextStepCountsInBoth) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0, free = 0;
+  for (int step = 0; step < 9; ++step) {
+    const double begin = now, wait = step % 2 == 0 ? 100 : 40'000;
+    for (int i = 0; i < 5; ++i) {
+      free = std::max(free, now + 20);
+      s.Launch(cpu, gpu, "kernel", now, 10, free, 2000);
+      free += 2000, now += 20;
+    }
+    s.Op(cpu, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", now, wait);
+    now += wait;
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  const Judged j = Judge(s);
+  const auto cause = WhatMakesStepsUnequal(j.built.graph);
+  ASSERT_TRUE(cause.has_value());
+  EXPECT_THAT(cause->name, HasSubstr("DataLoader"));
+  const std::vector<Duration>& steps = j.replay.measured_steps;
+  EXPECT_LE(cause->most, *std::max_element(steps.begin(), steps.end()));
+}
+
 TEST(Findings, AnOperatorOfMoreThanHalfOfEveryStepIsOne) {
   TraceSketch s;
   AddSteps(s, "aten::nonzero", {9000, 9000, 9000, 9000, 9000});

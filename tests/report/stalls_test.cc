@@ -91,6 +91,48 @@ TEST(Stalls, OfSeveralStepsWhatHappensInMoreStays) {
       FindStalls(Build({.steps = 6, .at = 2, .stall_ms = 300, .always = true}).graph).all.empty());
 }
 
+// `times` kernels in each of five steps; memory of 1 ms is taken before each and given back.
+BuiltGraph BuildChurn(int times, double call_us) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0;
+  for (int step = 0; step < 5; ++step) {
+    const double begin = now;
+    for (int i = 0; i < times; ++i) {
+      s.Call(cpu, "cudaMalloc", now, call_us);
+      s.Launch(cpu, gpu, "kernel", now + call_us + 10, 10, now + call_us + 30, 500);
+      s.Call(cpu, "cudaFree", now + call_us + 600, call_us);
+      now += 2 * call_us + 1000;
+    }
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+TEST(Stalls, MemoryThatGoesBackAndForthInEveryStepIsOneInEach) {
+  BuiltGraph churns = BuildChurn(12, 1000);
+  const Stalls stalls = FindStalls(churns.graph);
+  ASSERT_FALSE(stalls.all.empty());
+  for (const Stall& s : stalls.all) EXPECT_EQ(s.kind, StallKind::kChurn) << s.what;
+  EXPECT_FALSE(stalls.no_step);
+  auto replay = CheckReplay(churns, nullptr);
+  ASSERT_TRUE(replay.ok());
+  auto health = MakeSteady(churns, *replay);
+  ASSERT_TRUE(health.ok());
+  EXPECT_NEAR(replay->measured.ms(), 36, 0.5);
+  EXPECT_NEAR(health->steady.ms(), 12, 0.5) << "as without the calls";
+  EXPECT_EQ(replay->steady, health->steady);
+  EXPECT_THAT(replay->doubt, testing::HasSubstr("12 cudaFree and 12 cudaMalloc"));
+  EXPECT_THAT(replay->doubt, testing::HasSubstr("36.0 ms recorded a step; 12.0 ms without"));
+}
+
+TEST(Stalls, AFewCallsForMemoryAreNone) {
+  EXPECT_TRUE(FindStalls(BuildChurn(8, 1000).graph).all.empty()) << "few";
+  EXPECT_TRUE(FindStalls(BuildChurn(12, 50).graph).all.empty()) << "short";
+}
+
 TEST(Stalls, WorkThatTheGpuHidesIsNone) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
@@ -110,6 +152,7 @@ TEST(Stalls, WhereCudaStartsTheOnlyStepIsNone) {
   s.Call(cpu, "cudaDeviceGetStreamPriorityRange", 10, 2'900'000);
   s.Op(cpu, "aten::linear", 3'000'100, 1'000);
   s.Launch(cpu, gpu, "kernel", 3'000'200, 10, 3'000'220, 500);
+  s.Mark(cpu, "ProfilerStep#0", 0, 3'002'000);
   auto built = BuildGraph(s.Build());
   ASSERT_TRUE(built.ok()) << built.status();
   const Stalls stalls = FindStalls(built->graph);
@@ -119,9 +162,13 @@ TEST(Stalls, WhereCudaStartsTheOnlyStepIsNone) {
 
   auto replay = CheckReplay(*built, nullptr);
   ASSERT_TRUE(replay.ok());
+  EXPECT_TRUE(replay->repeated.has_value());
   auto health = MakeSteady(*built, *replay);
   ASSERT_TRUE(health.ok());
   EXPECT_EQ(DiagnosticOf(replay->no_step).code, "E0607");
+  // What is said of steps is said of nothing.
+  EXPECT_FALSE(replay->repeated.has_value());
+  for (const Finding& f : health->findings) EXPECT_NE(f.kind, FindingKind::kLongCall) << f.text;
   auto scenario = ParseScenario("free-gpu");
   const std::vector<std::vector<Application>> scenarios = {*scenario};
   auto result = PredictAll(*built, *replay, scenarios);

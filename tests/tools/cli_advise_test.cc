@@ -320,6 +320,7 @@ TEST_F(Advising, SaysFirstWhatIsWrongWithTheRecording) {
     EXPECT_THAT(findings[0]["fix"].get<std::string>(), HasSubstr("schedule"));
     r = Run(fmt::format("{} {}", command, stalls.string()));
     EXPECT_LT(r.out.find("delta_r2"), r.out.find("\n  --")) << "above every table";
+    EXPECT_THAT(r.out, Not(HasSubstr("3.066 steps/s"))) << "with the stalls in it";
   }
 }
 
@@ -339,6 +340,49 @@ TEST_F(Advising, ARecordingWithoutAStepIsRefusedWithWhatIsWrong) {
   EXPECT_EQ(Run("advise " + trace).exit, 4);
   EXPECT_EQ(Run("causal " + trace).exit, 4);
   EXPECT_EQ(Run("summary " + trace).exit, 0);
+  // Checks that take steps for granted do not fail first.
+  r = Run("advise " + (RealTraceFolder() / "odd/triton-a100.json.gz").string());
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("E0607"));
+  EXPECT_THAT(r.out, Not(HasSubstr("steps/s")));
+}
+
+// 1088 hipFree in four steps.
+TEST_F(Advising, TheAllocatorIsNoneOfTheSavings) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  CliResult r = Run("advise --format json " +
+                    (RealTraceFolder() / "training/resnet18-ddp-mi300x.json.gz").string());
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json all = json::parse(r.out);
+  EXPECT_EQ(all["findings"][0]["kind"], "allocator");
+  EXPECT_EQ(all["findings"][0]["about"], "step");
+  EXPECT_NEAR(all["replay"]["measured_ms"], 818.7, 0.1);
+  EXPECT_NEAR(all["baseline"]["step_ms"], 77, 1) << "71.8 ms of GPU work";
+  for (const json& option : all["options"]) {
+    EXPECT_LT(option["prediction"]["speedup"], 1.5) << option["prediction"]["name"];
+  }
+}
+
+TEST_F(Advising, OffersOfFuseWhatOneWordBrings) {
+  const json all = Advise();
+  bool offered = false;
+  for (const json& option : all["options"]) {
+    const std::string opt = option["prediction"]["opts"][0];
+    EXPECT_NE(opt, "fuse");
+    offered |= opt == "fuse(what=optimizer)";
+  }
+  EXPECT_TRUE(offered);
+}
+
+TEST_F(Advising, SaysWhereNothingIsSureToGain) {
+  const std::string advise = "advise " DAYDREAM_SOURCE_DIR "/examples/resnet50-synthetic.ddtrace";
+  const std::string sure = "none of these is sure to gain: even the first may be 0.9";
+  EXPECT_THAT(Run(advise).out, Not(HasSubstr(sure)));
+  std::string without;
+  for (const char* name : {"prefetch", "amp", "no-sync", "compile", "fuse", "cache"}) {
+    without += fmt::format(" --exclude {}", name);
+  }
+  EXPECT_THAT(Run(advise + without).out, HasSubstr(sure));
 }
 
 TEST_F(Advising, TheHostsTimeIsATable) {

@@ -38,6 +38,17 @@ TEST(Layers, MembersThatAreNotAlikeAreWarnedOf) {
   EXPECT_NE(warnings[0].find("are not alike"), std::string::npos) << warnings[0];
 }
 
+// Which of the repeated ones would go is not known: there and back would not be where it began.
+TEST(Layers, AreCountedOnceInAScenario) {
+  const std::string text = TwoLayers(20) + "h0 cpu0 host 1us \"loss\"\n";
+  auto graph = ParseGraph(text);
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  const std::vector<Application> scenario = *ParseScenario("layers(x2),layers(x0.5)");
+  ASSERT_TRUE(Apply(scenario[0], *graph).ok());
+  const absl::Status again = Apply(scenario[1], *graph).status();
+  EXPECT_EQ(DiagnosticOf(again).code, "E0616") << Message(again);
+}
+
 // A product that says that 512 is a width, and a kernel of `us` whose op shows no width.
 std::string WithoutWidth(int us) {
   return fmt::format(

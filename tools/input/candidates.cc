@@ -9,6 +9,13 @@
 namespace daydream {
 namespace {
 
+// What `fuse` brings in one word is the optimizer; kernels of the model are merged by a compiler,
+// which is `compile`.
+std::vector<std::pair<std::string, std::string>> ArgumentsToTry(const Transform& t) {
+  if (t.file == nullptr && t.name == "fuse") return {{"what", "optimizer"}};
+  return {};
+}
+
 // The first parameter without a value, or "".
 std::string_view OpenParam(const Transform& t) {
   for (const ParamSpec& spec : t.params) {
@@ -85,7 +92,7 @@ absl::StatusOr<Candidates> FindCandidates(const Args& args, const Budget& budget
       if (!t.bound && !known_value) out.open.push_back(fmt::format("{}({}=...)", t.name, open));
       continue;
     }
-    DD_ASSIGN_OR_RETURN(Params params, BindParams(t.name, t.params, {}));
+    DD_ASSIGN_OR_RETURN(Params params, BindParams(t.name, t.params, ArgumentsToTry(t)));
     add({&t, std::move(params), mine ? files.all()[i - Transforms().size()] : nullptr});
   }
   for (Application& a : given) add(std::move(a));

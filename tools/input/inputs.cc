@@ -39,10 +39,13 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
     DD_ASSIGN_OR_RETURN(in.true_step, TakeOffRecording(target, in.built.graph));
     session.Note(fmt::format(
         "host work as without the profiler: {} less for each of {} pieces in a step, so that it "
-        "takes {} instead of the recorded {}",
+        "takes {} instead of the recorded {}{}",
         FormatTime(in.true_step->per_event),
         FormatCount(static_cast<uint64_t>(in.true_step->tasks + 0.5)),
-        FormatTime(in.true_step->target), FormatTime(in.true_step->recorded)));
+        FormatTime(in.true_step->target), FormatTime(in.true_step->recorded),
+        in.true_step->target > target.Scaled(1.01)
+            ? fmt::format("; not {}, for the GPU's part takes what it took", FormatTime(target))
+            : ""));
   }
   return in;
 }

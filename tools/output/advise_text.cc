@@ -118,6 +118,14 @@ std::string LoaderLine(const Advised& a) {
       FormatTime(limit->prediction.step), SpeedupText(limit->prediction)));
 }
 
+// Rows stand in the order in which to try them: where the first may bring nothing, all may.
+std::string NoneIsSureLine(const Advised& a) {
+  const std::optional<double> least = a.worth.front().prediction.least_speedup;
+  if (least.value_or(2) >= 1) return "";
+  return Wrapped(
+      fmt::format("none of these is sure to gain: even the first may be {:.2f}x", *least));
+}
+
 std::string LimitLine(const Advised& a) {
   std::string text;
   for (const Option& o : a.limits) {
@@ -264,7 +272,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   if (a.worth.empty()) {
     out += "  nothing that can be tried saves 0.5 % of the step\n";
   } else {
-    out += OptionTable(a).Text(session.table_style());
+    out += OptionTable(a).Text(session.table_style()) + NoneIsSureLine(a);
   }
   out += PairLines(a) + LimitLine(a) + "\n" + NotWorthLine(a) + LessMemoryLine(a) +
          UnjudgedLines(report);

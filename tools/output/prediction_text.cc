@@ -16,6 +16,11 @@ constexpr double kSmallestRow = 0.002;
 
 constexpr double kWorthAWarning = 0.03, kPredictsNothing = 0.10;
 
+// Four digits, or all of a large number: "4.648", "10,160".
+std::string Rate(double v) {
+  return v >= 1000 ? FormatCount(static_cast<uint64_t>(std::llround(v))) : fmt::format("{:.4g}", v);
+}
+
 // What the furthest of all checks says about the replay.
 std::string_view WordFor(double worst) {
   if (worst <= kWorthAWarning) return "checks hold";
@@ -142,19 +147,24 @@ std::string ChecksLine(const ReplayCheck& r) {
   };
   add(r.repeated, "each step by itself");
   add(r.crossed, "with the lags of the others");
-  if (parts.empty()) return "";
+  if (parts.empty()) {
+    return r.steps <= 1 && r.no_step.ok()
+               ? "  no other check can be made: one window without marked steps was recorded\n"
+               : "";
+  }
   std::string line;
   for (const std::string& part : parts) line += (line.empty() ? "" : "; ") + part;
   return fmt::format("  {}: {}\n", WordFor(r.worst().error), line);
 }
 
 std::string StepsLine(const ReplayCheck& r) {
-  if (r.measured.ns <= 0) return "";
-  const double steps = 1 / r.measured.seconds();
-  std::string line = fmt::format("  {:.4g} steps/s", steps);
+  const Duration step = r.steady.value_or(r.measured);
+  if (step.ns <= 0 || !r.no_step.ok()) return "";
+  const double steps = 1 / step.seconds();
+  std::string line = fmt::format("  {} steps/s", Rate(steps));
   if (r.batch.samples > 0) {
-    line +=
-        fmt::format(", {:.4g} samples/s ({:.4g} a step)", steps * r.batch.samples, r.batch.samples);
+    line += fmt::format(", {} samples/s ({} a step)", Rate(steps * r.batch.samples),
+                        Rate(r.batch.samples));
   }
   const StepLengths l = LengthsOf(r.measured_steps);
   if (!l.uneven()) return line + "\n";

@@ -324,7 +324,8 @@ torch.profiler.schedule(wait=5, warmup=3, active=5), or daydream trace --warmup 
      "batch(512,recorded=32), or ask for a multiple: batch(x4)."},
     {"E0616", "this is no size",
      R"(A size is a count (512) or a factor on what was recorded (x4, 4x, x0.5). Factors of more
-than a million, batches of less than one example, and models without layers, are refused.)"},
+than a million, batches of less than one example, and models without layers, are refused; so is a
+second size for layers that the same scenario repeats already.)"},
     {"E0617", "this makes too large a graph",
      R"(Passes and layers that are repeated are played task by task. More than ten million tasks are
 refused; the time of one more shows with few repetitions already. So are changes that make the

@@ -1,4 +1,8 @@
 // free-gpu: the bound in which only the host takes time.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
 
@@ -10,13 +14,32 @@ bool OnGpu(const Graph& graph, TaskId t) {
          graph.task(t).kind != TaskKind::kData;
 }
 
+// From when GPU work may run: since the host begins, and where work has no recorded launch, not
+// before the first of it, as for every other option. Earlier, it would make the step longer at its
+// front.
+Instant Beginning(const Graph& graph, const std::vector<TaskId>& work) {
+  std::optional<Instant> host, gpu;
+  for (const GraphLane& lane : graph.lanes()) {
+    if (lane.lane.kind != LaneKind::kThread || !lane.first.valid()) continue;
+    const Instant begin = graph.task(lane.first).earliest;
+    host = std::min(host.value_or(begin), begin);
+  }
+  for (TaskId t : work) {
+    const Instant begin = graph.task(t).earliest;
+    if (begin > Instant{}) gpu = std::min(gpu.value_or(begin), begin);
+  }
+  return std::max(host.value_or(Instant{}), gpu.value_or(Instant{}));
+}
+
 absl::Status Run(const Params&, Editor& edit) {
   edit.BeginCause("GPU work takes no time");
   const Graph& graph = edit.graph();
-  for (TaskId t : edit.Select(&OnGpu)) {
+  const std::vector<TaskId> work = edit.Select(&OnGpu);
+  const Instant begin = Beginning(graph, work);
+  for (TaskId t : work) {
     edit.SetDuration(t, {});
     if (graph.task(t).gap != Duration{}) edit.SetGap(t, {});
-    edit.SetEarliest(t, {});
+    edit.SetEarliest(t, begin);
   }
   return absl::OkStatus();
 }

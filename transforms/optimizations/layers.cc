@@ -1,6 +1,7 @@
 // layers: repeats or removes members of a family of layers, in forward and in backward.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include <fmt/ranges.h>
@@ -52,6 +53,7 @@ class Layers {
     if (family_ == nullptr) return absl::OkStatus();
     DD_RETURN_IF_ERROR(FindCount());
     Collect();
+    DD_RETURN_IF_ERROR(CheckAskedOnce());
     TellMemory();
     CompareMembers();
     const size_t now = family_->numbers.size();
@@ -116,6 +118,27 @@ class Layers {
     }
     count_ = static_cast<size_t>(count);
     return absl::OkStatus();
+  }
+
+  // Members that were repeated are no longer told from their repetitions. Other copies are of whole
+  // passes, and of work outside of the family, too.
+  absl::Status CheckAskedOnce() const {
+    std::vector<bool> of_passes(std::numeric_limits<uint16_t>::max() + 1, false);
+    of_passes[0] = true;  // recorded
+    for (const Task& task : graph().tasks()) {
+      if (families_.MemberOf(index_, task.layer) < 0) of_passes[task.copy] = true;
+    }
+    const bool repeated = std::ranges::any_of(parts_, [&](const auto& part) {
+      return std::ranges::any_of(part.second,
+                                 [&](TaskId t) { return !of_passes[graph().task(t).copy]; });
+    });
+    if (!repeated) return absl::OkStatus();
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0616",
+         .what = fmt::format("layers: {} was repeated before in this scenario", family_->name),
+         .why = "which of them would go is not known",
+         .fix = fmt::format("say once how many there are in the end: --opt 'layers({})'", count_)});
   }
 
   // What belongs together on every lane: a member in one direction of one step.

@@ -1,0 +1,66 @@
+// The steady step: what findings say about a recording, put into its graph and its replay.
+#include <fmt/format.h>
+
+#include "report/questions/findings.h"
+#include "report/text/format.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+
+absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
+  Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
+  health.findings = FindFindings(built, health.stalls, replay);
+  if (!health.stalls.all.empty()) {
+    TakeOut(health.stalls.all, built.graph);
+    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph));
+    health.steady = StepTime(built.graph, timeline);
+    replay.steady = health.steady;
+    // The first of both, which are sorted by what they take.
+    const std::string both = fmt::format("{} recorded a step; {} without ",
+                                         FormatTime(replay.measured), FormatTime(health.steady));
+    bool said = false;
+    for (Finding& f : health.findings) {
+      const bool once = f.kind == FindingKind::kOneTime;
+      const bool churn = f.kind == FindingKind::kAllocator && f.about == About::kStep;
+      if (said || (!once && !churn)) continue;
+      f.text = both + (once ? "what happens once: " : "this: ") + f.text;
+      said = true;
+    }
+  }
+  if (health.stalls.no_step) {
+    const Finding& f = health.findings.front();
+    // Of what is no step.
+    replay.unexplained.reset();
+    replay.repeated.reset();
+    replay.crossed.reset();
+    replay.no_step = MakeStatus(absl::StatusCode::kFailedPrecondition,
+                                {.code = "E0607",
+                                 .what = "this recording holds no step to predict anything of",
+                                 .where = f.where,
+                                 .why = f.text,
+                                 .fix = f.fix});
+  }
+  replay.doubt = DoubtOf(health.findings);
+  return health;
+}
+
+std::string DoubtOf(const std::vector<Finding>& findings) {
+  for (const Finding& f : findings) {
+    if (f.kind == FindingKind::kNoWaits) return f.text;
+    if (f.about != About::kStep) continue;
+    switch (f.kind) {
+      case FindingKind::kNoStep:
+      case FindingKind::kOneTime:
+        return fmt::format("{} of the recording happen once and were taken out",
+                           FormatPercent(f.share, 0));
+      case FindingKind::kUnrecorded:
+        return fmt::format("{} of the time was not recorded and is a guess",
+                           FormatPercent(f.share, 0));
+      default:
+        return f.text;
+    }
+  }
+  return "";
+}
+
+}  // namespace daydream
