@@ -14,21 +14,20 @@ bool OnGpu(const Graph& graph, TaskId t) {
          graph.task(t).kind != TaskKind::kData;
 }
 
-// From when GPU work may run: since the host begins, and where work has no recorded launch, not
-// before the first of it, as for every other option. Earlier, it would make the step longer at its
-// front.
+// From when work without a recorded launch may run: since the host begins; and where such work is
+// the first of all on the GPU, not before it, as for every other option. Earlier, it would make
+// the step longer at its front.
 Instant Beginning(const Graph& graph, const std::vector<TaskId>& work) {
-  std::optional<Instant> host, gpu;
+  std::optional<Instant> host;
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.lane.kind != LaneKind::kThread || !lane.first.valid()) continue;
     const Instant begin = graph.task(lane.first).earliest;
     host = std::min(host.value_or(begin), begin);
   }
-  for (TaskId t : work) {
-    const Instant begin = graph.task(t).earliest;
-    if (begin > Instant{}) gpu = std::min(gpu.value_or(begin), begin);
-  }
-  return std::max(host.value_or(Instant{}), gpu.value_or(Instant{}));
+  const auto first =
+      std::ranges::min_element(work, {}, [&](TaskId t) { return graph.task(t).recorded_start; });
+  const Instant gpu = first == work.end() ? Instant{} : graph.task(*first).earliest;
+  return std::max(host.value_or(Instant{}), gpu);
 }
 
 absl::Status Run(const Params&, Editor& edit) {
@@ -39,7 +38,8 @@ absl::Status Run(const Params&, Editor& edit) {
   for (TaskId t : work) {
     edit.SetDuration(t, {});
     if (graph.task(t).gap != Duration{}) edit.SetGap(t, {});
-    edit.SetEarliest(t, begin);
+    const bool launched = graph.task(t).earliest == Instant{};
+    edit.SetEarliest(t, launched ? Instant{} : begin);
   }
   return absl::OkStatus();
 }
