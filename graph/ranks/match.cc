@@ -276,7 +276,7 @@ class Matcher {
       for (size_t i = first; i < out_.rows.size(); ++i) {
         const auto& members = out_.rows[i].members;
         has.push_back(std::any_of(members.begin(), members.end(),
-                                  [&](RowMember m) { return m.rank == rank; }));
+                                  [own = rank](RowMember m) { return m.rank == own; }));
         if (out_.rows[i].size == 2 && joined.size > 2) has.back() = true;  // a pair of others
       }
       const auto begin = std::find(has.begin(), has.end(), true);
