@@ -4,6 +4,7 @@
  * kind, value, name, separated by TAB (a name may hold further TABs).
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -73,14 +74,24 @@ const struct mark* mark_log_get(uint32_t i) { return &marks[i]; }
 const char* mark_log_name(uint32_t id) { return id < name_count && id > 0 ? names[id] : ""; }
 void mark_log_clear(void) { mark_count = 0; }
 
+/* Ranks write to one file: all at once, or their lines would mix. */
 void daydream_finish(void) {
   const char* path = getenv("MARK_LOG");
-  FILE* file = path == NULL ? NULL : fopen(path, "a");
-  if (file == NULL) return;
+  if (path == NULL) return;
+  char* text = NULL;
+  size_t size = 0;
+  FILE* lines = open_memstream(&text, &size);
+  if (lines == NULL) return;
   for (uint32_t i = 0; i < mark_count && i < kMarks; ++i) {
     const struct mark* m = &marks[i];
-    fprintf(file, "%d\t%u\t%lld\t%u\t%lld\t%s\n", getpid(), m->thread, (long long)m->time, m->kind,
+    fprintf(lines, "%d\t%u\t%lld\t%u\t%lld\t%s\n", getpid(), m->thread, (long long)m->time, m->kind,
             (long long)m->value, mark_log_name(m->name));
   }
-  fclose(file);
+  fclose(lines);
+  const int file = open(path, O_WRONLY | O_APPEND | O_CREAT, 0600);
+  if (file >= 0) {
+    if (write(file, text, size) != (ssize_t)size) perror(path);
+    close(file);
+  }
+  free(text);
 }
