@@ -1,6 +1,8 @@
 # Compiler settings shared by every target, and the function that makes a library of a folder.
 option(DAYDREAM_TESTS "Build the tests" ON)
 option(DAYDREAM_BENCHMARKS "Build the benchmarks" OFF)
+option(DAYDREAM_SANITIZERS_SUFFICE
+  "Leave tests that scripts/test runs whole under the sanitizers out of the target all" OFF)
 option(DAYDREAM_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
 set(DAYDREAM_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")
 
