@@ -241,7 +241,8 @@ TEST(RecorderErrors, AFatalErrorClosesTheFileAsAnError) {
   ASSERT_TRUE(file.index.has_value());
   EXPECT_EQ(file.index->end(), pb::Index::END_ERROR);
   EXPECT_EQ(file.index->end_detail(), 9);  // CUPTI_ERROR_HARDWARE
-  EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("fatal error")));
+  // A buffer that CUPTI was writing when it ended may be told of, too.
+  EXPECT_THAT(Messages(left), Contains(HasSubstr("fatal error")));
 }
 
 TEST(RecorderErrors, OverheadDataIsFreed) {
