@@ -115,7 +115,8 @@ const std::map<std::string, std::map<std::string, std::set<std::string>>>& MayIn
         {"scenario", {"optimizations", "parallel", "edits", "analysis", "core"}}}},
       {"trace",
        // An importer is handed a source of bytes, or the tables of an SQLite file.
-       {{"", {"bytes", "foreign", "sqlite"}},
+       {{"", {"bytes", "foreign", "rows", "sqlite"}},
+        {"rows", {}},
         {"bytes", {}},
         {"sqlite", {"bytes"}},
         {"nsys", {"recording", "sqlite", "json", "bytes"}},

@@ -3,11 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <new>
 
 #include "absl/hash/hash.h"
 #include "base/check.h"
-#include "trace/far_events.h"
+#include "trace/rows/far_events.h"
 
 namespace daydream {
 namespace {
@@ -15,6 +14,7 @@ namespace {
 constexpr size_t kMaxRows = size_t{1} << 31;
 constexpr size_t kMaxLanes = size_t{1} << 16;
 constexpr size_t kHugePage = size_t{2} << 20;
+constexpr uint32_t kLeftOut = UINT32_MAX;  // of events that became no row
 
 // First touch of fresh memory is several times faster in huge pages, where the system grants them.
 void AdviseHugePages(void* memory, size_t bytes) {
@@ -23,11 +23,11 @@ void AdviseHugePages(void* memory, size_t bytes) {
   if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
+// Not touched before it is filled: until then its rows are elsewhere.
 template <class T>
-void SizeColumn(std::vector<T>& column, size_t rows) {
+void ReserveColumn(std::vector<T>& column, size_t rows) {
   column.reserve(rows);
   AdviseHugePages(column.data(), rows * sizeof(T));
-  column.resize(rows);
 }
 
 }  // namespace
@@ -63,6 +63,7 @@ LaneId TraceBuilder::AddLane(LaneKind kind, int64_t process, int64_t number, int
                             .device = device,
                             .process = process,
                             .number = number});
+    lane_rows_.emplace_back();
   }
   return it->second;
 }
@@ -71,29 +72,12 @@ void TraceBuilder::NameLane(LaneId lane, std::string_view name) {
   trace_.lanes[lane.index()].name = names().Intern(name);
 }
 
-void TraceBuilder::AddBlock() {
-  size_t rows = size_t{1} << kBlockBits;
-  void* memory = std::malloc(rows * sizeof(Row));
-  if (memory == nullptr) throw std::bad_alloc();  // as a vector would
-  // The first block of a small trace is barely touched; small pages keep it small.
-  if (!blocks_.empty()) AdviseHugePages(memory, rows * sizeof(Row));
-  blocks_.emplace_back(static_cast<Row*>(memory));
-  next_ = blocks_.back().get();
-  block_end_ = next_ + rows;
-}
-
 void TraceBuilder::AddEvent(const Event& event) {
   DD_DCHECK(event.duration.ns >= 0);
-  if (next_ == block_end_) {
-    if (rows_ >= kMaxRows) {  // Build() reports it; the rows beyond are not kept.
-      ++rows_;
-      return;
-    }
-    AddBlock();
-  }
-  new (next_++) Row{event.start,       event.duration, event.lane.value, event.name.value,
-                    event.correlation, event.detail,   event.kind};
-  ++rows_;
+  if (rows_++ >= kMaxRows) return;  // Build() reports it; the rows beyond are not kept.
+  lane_of_.push_back(static_cast<uint16_t>(event.lane.value));
+  lane_rows_[event.lane.index()].Add(
+      {event.start, event.duration, event.name, event.correlation, event.detail, event.kind});
 }
 
 uint32_t TraceBuilder::AddKernel(const KernelDetail& d) {
@@ -132,91 +116,46 @@ void TraceBuilder::Count(std::string_view what, std::string_view reason, bool lo
   if (count.first_byte < 0) count.first_byte = byte;
 }
 
-void TraceBuilder::SizeColumns() {
-  SizeColumn(trace_.start, rows_);
-  SizeColumn(trace_.duration, rows_);
-  SizeColumn(trace_.lane, rows_);
-  SizeColumn(trace_.name, rows_);
-  SizeColumn(trace_.kind, rows_);
-  SizeColumn(trace_.correlation, rows_);
-  SizeColumn(trace_.detail, rows_);
+void TraceBuilder::ReserveColumns() {
+  ReserveColumn(trace_.start, rows_);
+  ReserveColumn(trace_.duration, rows_);
+  ReserveColumn(trace_.lane, rows_);
+  ReserveColumn(trace_.name, rows_);
+  ReserveColumn(trace_.kind, rows_);
+  ReserveColumn(trace_.correlation, rows_);
+  ReserveColumn(trace_.detail, rows_);
 }
 
-std::vector<uint32_t> TraceBuilder::GroupByLane() {
-  std::vector<uint32_t>& begin = trace_.lane_begin;
-  begin.assign(trace_.lanes.size() + 1, 0);
-  for (uint32_t i = 0; i < rows_; ++i) ++begin[RowAt(i).lane + 1];
-  for (size_t l = 0; l < trace_.lanes.size(); ++l) begin[l + 1] += begin[l];
-  std::vector<uint32_t> next(begin.begin(), begin.end() - 1);
-  std::vector<uint32_t> grouped(rows_);
-  for (uint32_t i = 0; i < rows_; ++i) grouped[next[RowAt(i).lane]++] = i;
-  return grouped;
+void TraceBuilder::FillLane(LaneId lane, Instant origin, std::span<uint32_t> row_of) {
+  lane_rows_[lane.index()].HandOut([&](const TraceRow& row, uint32_t place) {
+    if (row.left_out) return;
+    if (!row_of.empty()) row_of[place] = static_cast<uint32_t>(trace_.rows());
+    trace_.start.push_back(Instant{row.start.ns - origin.ns});
+    trace_.duration.push_back(row.duration);
+    trace_.lane.push_back(lane);
+    trace_.name.push_back(row.name);
+    trace_.kind.push_back(row.kind);
+    trace_.correlation.push_back(row.correlation);
+    trace_.detail.push_back(row.detail);
+  });
 }
 
-bool TraceBuilder::Before(const SortKey& a, const SortKey& b) const {
-  if (a.start != b.start) return a.start < b.start;
-  Duration x = RowAt(a.row).duration, y = RowAt(b.row).duration;
-  return x != y ? x > y : a.row < b.row;
-}
-
-// A profiler writes a lane as a few sequences (operators, calls, ...), each of them in order but
-// for ranges that come after what they contain. So: short moves inside a sequence, then merges.
-void TraceBuilder::SortKeys() {
-  constexpr size_t kShortMove = 16;
-  auto before = [this](const SortKey& a, const SortKey& b) { return Before(a, b); };
-  std::vector<size_t> runs = {0};
-  for (size_t i = 1; i < keys_.size(); ++i) {
-    if (!Before(keys_[i], keys_[i - 1])) continue;
-    SortKey key = keys_[i];
-    size_t first = i - std::min(i - runs.back(), kShortMove);
-    if (first > runs.back() && Before(key, keys_[first])) {
-      runs.push_back(i);
-      continue;
-    }
-    size_t j = i;
-    for (; j > first && Before(key, keys_[j - 1]); --j) keys_[j] = keys_[j - 1];
-    keys_[j] = key;
-  }
-  runs.push_back(keys_.size());
-  while (runs.size() > 2) {
-    merged_.resize(keys_.size());
-    std::vector<size_t> longer = {0};
-    auto at = [&](size_t i) { return keys_.begin() + static_cast<ptrdiff_t>(runs[i]); };
-    for (size_t r = 0; r + 1 < runs.size(); r += 2) {
-      size_t end = std::min(r + 2, runs.size() - 1);
-      std::merge(at(r), at(r + 1), at(r + 1), at(end),
-                 merged_.begin() + static_cast<ptrdiff_t>(runs[r]), before);
-      longer.push_back(runs[end]);
-    }
-    keys_.swap(merged_);
-    runs = std::move(longer);
-  }
-}
-
-void TraceBuilder::FillLane(std::span<const uint32_t> rows, size_t first, Instant origin) {
-  keys_.clear();
-  for (uint32_t i : rows) keys_.push_back({RowAt(i).start.ns, i});
-  SortKeys();
-  for (size_t k = 0; k < keys_.size(); ++k) {
-    const Row& row = RowAt(keys_[k].row);
-    size_t to = first + k;
-    if (!place_.empty()) place_[keys_[k].row] = static_cast<uint32_t>(to);
-    trace_.start[to] = Instant{row.start.ns - origin.ns};
-    trace_.duration[to] = row.duration;
-    trace_.lane[to] = LaneId(row.lane);
-    trace_.name[to] = NameId(row.name);
-    trace_.kind[to] = row.kind;
-    trace_.correlation[to] = row.correlation;
-    trace_.detail[to] = row.detail;
-  }
-}
-
-void TraceBuilder::FinishDependencies() {
+void TraceBuilder::GroupDependencies(const std::vector<uint32_t>& lane_first) {
+  std::vector<uint32_t> next = lane_first, place(lane_of_.size());
+  for (size_t event = 0; event < place.size(); ++event) place[event] = next[lane_of_[event]]++;
   std::vector<DataDependency>& all = trace_.dependencies;
   std::erase_if(all, [&](const DataDependency& d) {
-    return d.producer >= rows_ || d.consumer >= rows_ || d.producer == d.consumer;
+    return d.producer >= place.size() || d.consumer >= place.size();
   });
-  for (DataDependency& d : all) d = {place_[d.producer], place_[d.consumer]};
+  for (DataDependency& d : all) d = {place[d.producer], place[d.consumer]};
+}
+
+void TraceBuilder::FinishDependencies(const std::vector<uint32_t>& row_of) {
+  std::vector<DataDependency>& all = trace_.dependencies;
+  for (DataDependency& d : all) d = {row_of[d.producer], row_of[d.consumer]};
+  std::erase_if(all, [](const DataDependency& d) {
+    return d.producer == kLeftOut || d.consumer == kLeftOut || d.producer == d.consumer;
+  });
   std::sort(all.begin(), all.end(), [](const DataDependency& a, const DataDependency& b) {
     return std::tie(a.consumer, a.producer) < std::tie(b.consumer, b.producer);
   });
@@ -243,21 +182,16 @@ void TraceBuilder::FinishProvenance() {
 
 absl::Status TraceBuilder::LeaveOutFarEvents() {
   for (;;) {
-    Instant first{INT64_MAX}, last{INT64_MIN};
-    for (uint32_t i = 0; i < rows_; ++i) {
-      const Row& row = RowAt(i);
-      first = std::min(first, row.start);
-      last = std::max(last, row.start + row.duration);
-    }
-    const auto found =
-        FindFarEvents(rows_, first, last, [&](uint64_t i, Instant* begin, Instant* end) {
-          const Row& row = RowAt(static_cast<uint32_t>(i));
-          *begin = row.start;
-          *end = row.start + row.duration;
+    const auto found = FindFarEvents([&](const auto& add) {
+      for (LaneRows& lane : lane_rows_) {
+        lane.ForEach([&](const TraceRow& row) {
+          if (!row.left_out) add(row.start, row.start + row.duration);
         });
+      }
+    });
     if (!found.has_value()) return absl::OkStatus();
     if (!found->few()) return found->gap < kLongestPause ? absl::OkStatus() : TimesApart(*found);
-    DropFar(*found);
+    LeaveOut(*found);
   }
 }
 
@@ -272,31 +206,30 @@ absl::Status TraceBuilder::TimesApart(const FarEvents& found) const {
                      .fix = "record again"});
 }
 
-void TraceBuilder::DropFar(const FarEvents& found) {
-  uint32_t kept = 0;
+void TraceBuilder::LeaveOut(const FarEvents& found) {
   std::string named;
-  constexpr uint32_t kGone = UINT32_MAX;
-  std::vector<uint32_t> moved(trace_.dependencies.empty() ? 0 : rows_, kGone);
-  auto within = [&](Instant t) { return t >= found.begin && t < found.end; };
-  for (uint32_t i = 0; i < rows_; ++i) {
-    const Row& row = RowAt(i);
-    if (within(row.start) && within(row.start + row.duration)) {
-      blocks_[kept >> kBlockBits].get()[kept & ((1u << kBlockBits) - 1)] = row;
-      if (!moved.empty()) moved[i] = kept;
-      ++kept;
-    } else if (named.empty()) {
-      named = names().Get(NameId(row.name)).substr(0, 60);
-    }
+  const auto within = [&](Instant t) { return t >= found.begin && t < found.end; };
+  for (LaneRows& lane : lane_rows_) {
+    lane.ForEach([&](TraceRow& row) {
+      if (row.left_out || (within(row.start) && within(row.start + row.duration))) return;
+      row.left_out = true;
+      --rows_;
+      if (named.empty()) named = names().Get(row.name).substr(0, 60);
+    });
   }
-  for (DataDependency& d : trace_.dependencies) {
-    d.producer = d.producer < moved.size() ? moved[d.producer] : kGone;
-    d.consumer = d.consumer < moved.size() ? moved[d.consumer] : kGone;
-  }
-  rows_ = kept;  // FinishDependencies() drops those of rows that are gone
   Count("events far from all others",
         fmt::format("'{}' begins or ends at least {} from the rest: its time cannot be", named,
                     RoughTime(found.gap)),
         /*loss=*/true, found.far);
+}
+
+void TraceBuilder::ForgetIndexes() {
+  lane_ids_ = {};
+  kernel_rows_ = {};
+  copy_rows_ = {};
+  op_rows_ = {};
+  collective_rows_ = {};
+  sync_rows_ = {};
 }
 
 absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
@@ -312,16 +245,28 @@ absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
                        .fix = "record fewer steps"});
   }
   DD_RETURN_IF_ERROR(LeaveOutFarEvents());
-  Instant origin{rows_ == 0 ? 0 : RowAt(0).start.ns};
-  for (uint32_t i = 1; i < rows_; ++i) origin = std::min(origin, RowAt(i).start);
-  std::vector<uint32_t> grouped = GroupByLane();
-  SizeColumns();
-  if (!trace_.dependencies.empty()) place_.resize(rows_);
-  for (size_t l = 0; l < trace_.lanes.size(); ++l) {
-    size_t begin = trace_.lane_begin[l], end = trace_.lane_begin[l + 1];
-    FillLane(std::span(grouped).subspan(begin, end - begin), begin, origin);
+  Instant origin{rows_ == 0 ? 0 : INT64_MAX};
+  std::vector<uint32_t> lane_first;  // by lane: how many events those before it have
+  uint32_t first = 0;
+  for (LaneRows& lane : lane_rows_) {
+    lane_first.push_back(first);
+    first += lane.size();
+    lane.ForEach([&](const TraceRow& row) {
+      if (!row.left_out) origin = std::min(origin, row.start);
+    });
   }
-  FinishDependencies();
+  ForgetIndexes();
+  if (!trace_.dependencies.empty()) GroupDependencies(lane_first);
+  lane_of_ = std::vector<uint16_t>();
+  std::vector<uint32_t> row_of(trace_.dependencies.empty() ? 0 : first, kLeftOut);
+  ReserveColumns();
+  for (size_t l = 0; l < trace_.lanes.size(); ++l) {
+    trace_.lane_begin.push_back(static_cast<uint32_t>(trace_.rows()));
+    FillLane(LaneId(l), origin,
+             row_of.empty() ? std::span<uint32_t>() : std::span(row_of).subspan(lane_first[l]));
+  }
+  trace_.lane_begin.push_back(static_cast<uint32_t>(trace_.rows()));
+  FinishDependencies(row_of);
   for (Allocation& a : trace_.allocations) a.at = Instant{a.at.ns - origin.ns};
   std::stable_sort(trace_.allocations.begin(), trace_.allocations.end(),
                    [](const Allocation& a, const Allocation& b) { return a.at < b.at; });

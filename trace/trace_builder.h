@@ -2,7 +2,6 @@
 // else; every importer's input ends up as rows or as counts, never as nothing.
 #pragma once
 
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
@@ -13,7 +12,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
-#include "trace/row_table.h"
+#include "trace/rows/lane_rows.h"
+#include "trace/rows/row_table.h"
 #include "trace/trace.h"
 
 namespace daydream {
@@ -84,27 +84,14 @@ class TraceBuilder {
 
   // Sorts, shifts and hands out the trace. The builder is empty afterwards.
   // Fails with ResourceExhausted past 2^31 events or 2^16 lanes. Events far from all others
-  // (trace/far_events.h) are left out and counted when they are few; when they are many and a day
-  // or more away, E0214.
+  // (trace/rows/far_events.h) are left out and counted when they are few; when they are many and a
+  // day or more away, E0214.
   absl::StatusOr<std::shared_ptr<const Trace>> Build();
 
  private:
-  struct Row {
-    Instant start;
-    Duration duration;
-    uint32_t lane = 0, name = 0, correlation = 0, detail = 0;
-    EventKind kind = EventKind::kOp;
-  };
   struct CountState {
     ImportCount count;
     bool event = true;
-  };
-  struct SortKey {
-    int64_t start = 0;
-    uint32_t row = 0;  // position in input order
-  };
-  struct FreeBlock {
-    void operator()(Row* rows) const { std::free(rows); }
   };
   struct KernelHash {
     size_t operator()(const KernelDetail& d) const;
@@ -122,33 +109,24 @@ class TraceBuilder {
     size_t operator()(const SyncDetail& d) const;
   };
 
-  // 2^16 rows are 2.5 MiB: a few huge pages, and little to waste in the last block.
-  static constexpr uint32_t kBlockBits = 16;
-  const Row& RowAt(uint32_t i) const {
-    return blocks_[i >> kBlockBits].get()[i & ((1u << kBlockBits) - 1)];
-  }
-  void AddBlock();
   absl::Status LeaveOutFarEvents();
-  void DropFar(const FarEvents& found);
+  void LeaveOut(const FarEvents& found);
   absl::Status TimesApart(const FarEvents& found) const;
-  void SizeColumns();
-  // Row numbers in input order, grouped by lane.
-  std::vector<uint32_t> GroupByLane();
-  bool Before(const SortKey& a, const SortKey& b) const;
-  // Leaves keys_ sorted.
-  void SortKeys();
-  void FillLane(std::span<const uint32_t> rows, size_t first, Instant origin);
-  void FinishDependencies();
+  void ReserveColumns();
+  // The rows of a lane, in order, at the end of the columns. `row_of`, if not empty, gets where
+  // each event of the lane went.
+  void FillLane(LaneId lane, Instant origin, std::span<uint32_t> row_of);
+  // Dependencies of events as they were added become those of their places by lane.
+  void GroupDependencies(const std::vector<uint32_t>& lane_first);
+  void FinishDependencies(const std::vector<uint32_t>& row_of);
   void FinishProvenance();
+  // What only Add...() needs.
+  void ForgetIndexes();
 
   Trace trace_;
-  // Rows in input order. Blocks are never moved: growing a vector of 40-byte rows would touch
-  // every page twice.
-  std::vector<std::unique_ptr<Row, FreeBlock>> blocks_;
-  Row* next_ = nullptr;
-  Row* block_end_ = nullptr;
+  std::vector<LaneRows> lane_rows_;  // by lane
+  std::vector<uint16_t> lane_of_;    // by event, as added: what a dependency names
   size_t rows_ = 0;
-  std::vector<SortKey> keys_, merged_;  // of the lane being sorted
   absl::flat_hash_map<std::tuple<uint8_t, int64_t, int64_t, int32_t, int32_t>, LaneId> lane_ids_;
   RowTable<KernelDetail, KernelHash> kernel_rows_;
   RowTable<CopyDetail, CopyHash> copy_rows_;
@@ -158,7 +136,6 @@ class TraceBuilder {
   absl::flat_hash_map<std::string, size_t> count_ids_;
   std::vector<CountState> counts_;
   int64_t clock_base_ns_ = 0;
-  std::vector<uint32_t> place_;  // rows by input order; only where there are dependencies
   std::function<void(Trace&)> finish_;
 };
 

@@ -1,7 +1,9 @@
 #include "trace/trace_builder.h"
 
 #include <algorithm>
+#include <fstream>
 #include <random>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -49,6 +51,82 @@ TEST(TraceBuilder, SortsByLaneThenStartThenLongerFirstThenInputOrder) {
       ASSERT_LT(row, t.lane_begin[lane + 1]);
     }
   }
+}
+
+// As a profiler writes a lane: ops, then the calls inside them, then ranges in no order.
+std::vector<std::pair<int64_t, int64_t>> LongLane(int64_t rows) {
+  std::vector<std::pair<int64_t, int64_t>> times;
+  for (int64_t i = 0; i < rows; ++i) times.emplace_back(100 * i, 90);
+  for (int64_t i = 0; i < rows; ++i) times.emplace_back(100 * i + (i % 7 == 0 ? 0 : 50), 10);
+  std::mt19937_64 random(11);
+  for (int64_t i = 0; i < 1000; ++i) {
+    times.emplace_back(static_cast<int64_t>(random() % static_cast<uint64_t>(100 * rows)), i % 3);
+  }
+  return times;
+}
+
+TEST(TraceBuilder, ALongLaneIsInOrderAndSoIsWhoReadsFromWhom) {
+  const auto times = LongLane(200'000);
+  TraceBuilder builder;
+  const LaneId lane = builder.AddLane(LaneKind::kThread, 1, 1, -1);
+  const LaneId other = builder.AddLane(LaneKind::kThread, 1, 2, -1);
+  const NameId name = builder.names().Intern("op");
+  using Key = std::tuple<int64_t, int64_t, uint32_t>;
+  std::vector<Key> expected;
+  for (uint32_t i = 0; i < times.size(); ++i) {
+    TraceBuilder::Event event = At(lane, times[i].first, times[i].second, name);
+    event.correlation = i + 1;
+    builder.AddEvent(event);
+    if (i % 1000 == 0) builder.AddEvent(At(other, times[i].first, 1, name));
+    // Each reads what the one before it was given; those of the other lane count, too.
+    if (i > 0) {
+      const auto last = static_cast<uint32_t>(builder.events()) - (i % 1000 == 0 ? 2 : 1);
+      builder.AddDependency(last - ((i - 1) % 1000 == 0 ? 2 : 1), last);
+    }
+    expected.emplace_back(times[i].first, -times[i].second, i);
+  }
+  std::sort(expected.begin(), expected.end());
+  const auto built = builder.Build();
+  ASSERT_TRUE(built.ok());
+  const Trace& t = **built;
+  ASSERT_EQ(t.lane_begin[1], expected.size());
+  for (uint32_t row = 0; row < expected.size(); ++row) {
+    ASSERT_EQ(t.correlation[row], std::get<2>(expected[row]) + 1) << row;
+  }
+  ASSERT_EQ(t.dependencies.size(), expected.size() - 1);
+  for (const DataDependency& d : t.dependencies) {
+    ASSERT_EQ(t.correlation[d.producer] + 1, t.correlation[d.consumer]);
+  }
+}
+
+// Most memory that this process held since the last ForgetPeak(), in bytes; 0 = the system does not
+// tell.
+size_t PeakBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stoull(line.substr(6)) * 1024;
+  }
+  return 0;
+}
+bool ForgetPeak() { return static_cast<bool>(std::ofstream("/proc/self/clear_refs") << 5); }
+
+TEST(TraceBuilder, NeedsTheMemoryOfTheTraceAndATenth) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers keep what was freed";
+#endif
+  const auto times = LongLane(2'000'000);
+  TraceBuilder builder;
+  const LaneId lane = builder.AddLane(LaneKind::kThread, 1, 1, -1);
+  const NameId name = builder.names().Intern("op");
+  if (!ForgetPeak() || PeakBytes() == 0) GTEST_SKIP() << "the system does not tell peaks";
+  const size_t before = PeakBytes();
+  for (const auto& [start, duration] : times) builder.AddEvent(At(lane, start, duration, name));
+  const auto built = builder.Build();
+  ASSERT_TRUE(built.ok());
+  // Each of seven columns has begun a huge page, and a few blocks are being emptied.
+  constexpr double kBegun = 16 << 20;
+  EXPECT_LT(static_cast<double>(PeakBytes() - before),
+            1.1 * static_cast<double>((*built)->MemoryBytes()) + kBegun);
 }
 
 TEST(TraceBuilder, EqualDetailsShareARow) {

@@ -165,7 +165,10 @@ absl::Status ReadNsysWork(NsysFile& file) {
 }
 
 absl::Status NsysWaits::Read() {
-  SqliteRows rows(file_.db, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+  constexpr std::string_view kTable = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
+  DD_ASSIGN_OR_RETURN(const uint64_t all, file_.db.Rows(kTable));
+  waits_.reserve(all);
+  SqliteRows rows(file_.db, kTable,
                   {"start", "end", "globalPid", "deviceId", "contextId", "streamId",
                    "correlationId", "syncType", "eventId", "eventSyncId"});
   Processes processes(file_);

@@ -1,11 +1,9 @@
 #include "trace/nsys/host.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "trace/json/text.h"
 #include "trace/nsys/names.h"
-#include "trace/nsys/range_text.h"
 
 namespace daydream {
 namespace {
@@ -133,13 +131,24 @@ void NsysRanges::AddOp(TraceBuilder::Event event, uint32_t process, std::string_
     if (!range.shapes.empty()) detail.shapes = names.Intern(range.shapes);
     if (detail != OpDetail()) event.detail = file_.builder.AddOp(detail);
   }
+  NoteProducers(range, process);
+  file_.builder.AddEvent(event);
+}
+
+void NsysRanges::NoteProducers(const NsysRangeText& range, uint32_t process) {
+  // Recorded with shapes, or not at all.
+  if (range.shapes.empty() && range.producers.empty()) return;
+  constexpr int64_t kMaxId = UINT32_MAX;
   const auto place = static_cast<uint32_t>(file_.builder.events());
-  if (range.op >= 0) ops_.push_back({process, range.op, place});
+  if (ops_.size() <= process) ops_.resize(process + 1);
+  ProcessOps& known = ops_[process];
+  if (range.op >= 0 && range.op <= kMaxId) {
+    known.ops.push_back({static_cast<uint32_t>(range.op), place});
+  }
   std::string_view producers = range.producers;
   for (int64_t op = NextProducer(producers); op >= 0; op = NextProducer(producers)) {
-    if (op > 0) arguments_.push_back({process, op, place});
+    if (op > 0 && op <= kMaxId) known.arguments.push_back({static_cast<uint32_t>(op), place});
   }
-  file_.builder.AddEvent(event);
 }
 
 void NsysRanges::FinishDomains() {
@@ -159,15 +168,15 @@ void NsysRanges::FinishDomains() {
 }
 
 void NsysRanges::FinishDependencies() {
-  if (arguments_.empty()) return;
-  const auto key = [](const Op& op) { return std::tie(op.process, op.id); };
-  std::stable_sort(ops_.begin(), ops_.end(),
-                   [&](const Op& a, const Op& b) { return key(a) < key(b); });
-  for (const Op& argument : arguments_) {
-    const auto op = std::partition_point(ops_.begin(), ops_.end(),
-                                         [&](const Op& o) { return key(o) < key(argument); });
-    if (op != ops_.end() && key(*op) == key(argument)) {
-      file_.builder.AddDependency(op->event, argument.event);
+  for (ProcessOps& process : ops_) {
+    std::stable_sort(process.ops.begin(), process.ops.end(),
+                     [](const Op& a, const Op& b) { return a.id < b.id; });
+    for (const Op& argument : process.arguments) {
+      const auto op = std::partition_point(process.ops.begin(), process.ops.end(),
+                                           [&](const Op& o) { return o.id < argument.id; });
+      if (op != process.ops.end() && op->id == argument.id) {
+        file_.builder.AddDependency(op->event, argument.event);
+      }
     }
   }
 }

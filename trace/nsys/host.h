@@ -11,6 +11,7 @@
 #include "trace/nsys/file.h"
 #include "trace/nsys/gpu.h"
 #include "trace/nsys/payload.h"
+#include "trace/nsys/range_text.h"
 
 namespace daydream {
 
@@ -35,6 +36,7 @@ class NsysRanges {
     NsysPayload payload;
   };
   void AddOp(TraceBuilder::Event event, uint32_t process, std::string_view text);
+  void NoteProducers(const NsysRangeText& range, uint32_t process);
   void FinishDomains();
   void FinishDependencies();
 
@@ -43,13 +45,15 @@ class NsysRanges {
   NsysPayloads payloads_;
   std::vector<InDomain> in_domains_;
   absl::flat_hash_map<std::pair<uint32_t, int64_t>, std::string> domains_;
+  // An op, or an argument: `event`, a place among the events of the builder, reads what op `id` of
+  // its process has made. Ids beyond 32 bits are not kept.
   struct Op {
-    uint32_t process = 0;
-    int64_t id = 0;
-    uint32_t event = 0;  // place among the events of the builder
+    uint32_t id = 0, event = 0;
   };
-  std::vector<Op> ops_;
-  std::vector<Op> arguments_;  // event reads what op `id` has made
+  struct ProcessOps {
+    std::vector<Op> ops, arguments;
+  };
+  std::vector<ProcessOps> ops_;  // by process; only where ranges name the ops of their arguments
   std::string scratch_;
 };
 

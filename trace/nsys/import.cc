@@ -83,12 +83,14 @@ absl::Status ImportNsys(SqliteFile& db, const ImportOptions& options, TraceBuild
   };
   DD_RETURN_IF_ERROR(ReadNsysWork(file));
   progress();
-  NsysWaits waits(file);
-  DD_RETURN_IF_ERROR(waits.Read());
-  progress();
-  DD_RETURN_IF_ERROR(ReadNsysCalls(file, waits));
-  waits.Finish();
-  progress();
+  {
+    NsysWaits waits(file);
+    DD_RETURN_IF_ERROR(waits.Read());
+    progress();
+    DD_RETURN_IF_ERROR(ReadNsysCalls(file, waits));
+    waits.Finish();
+    progress();
+  }
   NsysCollectives collectives;
   DD_RETURN_IF_ERROR(NsysRanges(file, collectives).Read());
   progress();

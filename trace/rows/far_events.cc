@@ -1,4 +1,4 @@
-#include "trace/far_events.h"
+#include "trace/rows/far_events.h"
 
 #include <algorithm>
 #include <vector>
@@ -74,26 +74,28 @@ class Buckets {
 
 }  // namespace
 
-std::optional<FarEvents> FindFarEvents(
-    uint64_t count, Instant first, Instant last,
-    const std::function<void(uint64_t i, Instant* begin, Instant* end)>& times) {
+std::optional<FarEvents> FindFarEvents(const EachEvent& each) {
+  uint64_t count = 0;
+  Instant first{INT64_MAX}, last{INT64_MIN};
+  each([&](Instant begin, Instant end) {
+    ++count;
+    first = std::min(first, begin);
+    last = std::max(last, end);
+  });
   const uint64_t whole = static_cast<uint64_t>(last.ns) - static_cast<uint64_t>(first.ns);
   if (count < 2 || whole < static_cast<uint64_t>(kShortestFarGap.ns)) return std::nullopt;
   Buckets buckets(first, last);
-  Instant begin, end;
-  for (uint64_t i = 0; i < count; ++i) {
-    times(i, &begin, &end);
+  each([&](Instant begin, Instant end) {
     buckets.Add(begin);
     buckets.Add(end);
-  }
+  });
   buckets.FindMain();
   if (buckets.all()) return std::nullopt;
   FarEvents found{
       .begin = buckets.main_begin(), .end = buckets.main_end(), .gap = buckets.gap(), .all = count};
-  for (uint64_t i = 0; i < count; ++i) {
-    times(i, &begin, &end);
+  each([&](Instant begin, Instant end) {
     found.far += !buckets.InMain(begin) || !buckets.InMain(end);
-  }
+  });
   return found;
 }
 

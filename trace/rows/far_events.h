@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "base/time.h"
 
 namespace daydream {
@@ -28,12 +29,13 @@ struct FarEvents {
   bool few() const { return far * 2 < all && (far <= 1 || far * 100 <= all); }
 };
 
-// The events that lie behind such a gap; none when there is no such gap. `times(i, begin, end)`
-// tells when event i of `count` begins and ends. O(count) when the whole is longer than a minute,
-// else O(1); coarse in a long whole, so it is asked again after events were left out.
-std::optional<FarEvents> FindFarEvents(
-    uint64_t count, Instant first, Instant last,
-    const std::function<void(uint64_t i, Instant* begin, Instant* end)>& times);
+// Calls `add(begin, end)` for each event, the same ones every time.
+using EachEvent = std::function<void(absl::FunctionRef<void(Instant begin, Instant end)> add)>;
+
+// The events that lie behind such a gap; none when there is no such gap. Goes through all events
+// once, and twice more when the whole is longer than a minute; coarse in a long whole, so it is
+// asked again after events were left out.
+std::optional<FarEvents> FindFarEvents(const EachEvent& each);
 
 // "3.0 s", "2.5 days", "30.1 years".
 std::string RoughTime(Duration d);

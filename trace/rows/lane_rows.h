@@ -1,0 +1,73 @@
+// The rows of one lane while a trace is collected: taken as they come, handed out in order of time.
+// Their memory is given back while they are handed out, so that whoever puts them elsewhere needs
+// no second copy of a lane, let alone of the trace.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "base/ids.h"
+#include "base/time.h"
+#include "trace/trace.h"
+
+namespace daydream {
+
+struct TraceRow {
+  Instant start;
+  Duration duration;
+  NameId name;
+  uint32_t correlation = 0, detail = Id<void>::kNoneValue;
+  EventKind kind = EventKind::kOp;
+  bool left_out = false;  // becomes no row of the trace
+};
+static_assert(sizeof(TraceRow) == 32);
+
+class LaneRows {
+ public:
+  // Amortised O(1). REQUIRES: fewer than 2^32 rows.
+  void Add(const TraceRow& row) {
+    if (next_ == end_) AddBlock();
+    Block& block = blocks_.back();
+    block.earliest = std::min(block.earliest, row.start);
+    *next_++ = row;
+  }
+  uint32_t size() const;
+
+  // In the order of Add().
+  template <class Fn>
+  void ForEach(const Fn& fn) {
+    for (Block& block : blocks_) std::for_each(block.rows.get(), EndOf(block), fn);
+  }
+
+  // Calls `take(row, place)` for each row by start, longer first, as added; `place` counts from 0
+  // in the order of Add(). No rows are left. O(n log n); O(n) for a few sequences that are in order
+  // but for rows a little too late, which is how profilers write. Holds what was not handed out yet
+  // and the blocks that rows are being taken from: a few, unless times are in no order at all.
+  void HandOut(absl::FunctionRef<void(const TraceRow& row, uint32_t place)> take);
+
+ private:
+  struct FreeRows {
+    size_t bytes = 0;
+    void operator()(TraceRow* rows) const;
+  };
+  struct Block {
+    std::unique_ptr<TraceRow, FreeRows> rows;
+    uint32_t first_place = 0;
+    Instant earliest{INT64_MAX};
+  };
+  void AddBlock();
+  TraceRow* EndOf(const Block& block) const {
+    return &block == &blocks_.back() ? next_ : block.rows.get() + RowsIn(block);
+  }
+  static size_t RowsIn(const Block& block) {
+    return block.rows.get_deleter().bytes / sizeof(TraceRow);
+  }
+
+  std::vector<Block> blocks_;
+  TraceRow *next_ = nullptr, *end_ = nullptr;  // free part of the last block
+};
+
+}  // namespace daydream
