@@ -56,6 +56,7 @@ class TraceBuilder {
 
   // Its time is on the input's own clock, like that of events.
   void AddAllocation(const Allocation& a) { trace_.allocations.push_back(a); }
+  std::span<Allocation> allocations() { return trace_.allocations; }
   // The `consumer`-th event added (from 0) reads what the `producer`-th has written.
   void AddDependency(uint32_t producer, uint32_t consumer) {
     trace_.dependencies.push_back({producer, consumer});

@@ -35,7 +35,7 @@ int64_t NumberOr(std::string_view text, int64_t fallback) {
 }
 
 // Elements of all tensors in "[[2048, 4, 4096], [7]]"; 0 when they are too many to count.
-int64_t ElementsOf(std::string_view shapes) {
+int64_t ElementsOfShapes(std::string_view shapes) {
   int64_t sum = 0, product = 1;
   bool any = false;
   for (size_t at = 0; at < shapes.size();) {
@@ -89,7 +89,7 @@ void KinetoRows::NoteCollectiveRange(const KinetoArgs& args, const TraceBuilder:
                                 .end = row.start + row.duration,
                                 .name = builder_.names().Intern(name.substr(5)),
                                 .dtype = types.empty() ? NameId() : InternRaw(types[0]),
-                                .elements = ElementsOf(args.shapes)});
+                                .elements = ElementsOfShapes(args.shapes)});
 }
 
 // The first range that begins inside of the op tells what it does; without one it is no

@@ -331,25 +331,25 @@ bool KinetoRows::AddAllocation(const KinetoEvent& e) {
     return false;
   }
   auto total = [](int64_t value) { return value >= 0 && value <= kMost ? value : -1; };
-  allocations_.emplace_back(Allocation{.at = Instant{e.start_ns},
-                                       .lane = LaneId::None(),
-                                       .device = static_cast<int32_t>(a.device_id),
-                                       .bytes = a.allocation,
-                                       .allocated = total(a.total_allocated),
-                                       .reserved = total(a.total_reserved)},
-                            Identity(IdentityOf(e.process), IdentityOf(e.thread)));
+  const Identity thread(IdentityOf(e.process), IdentityOf(e.thread));
+  const auto next = LaneId(allocating_threads_.size());
+  builder_.AddAllocation({.at = Instant{e.start_ns},
+                          .lane = allocating_threads_.try_emplace(thread, next).first->second,
+                          .device = static_cast<int32_t>(a.device_id),
+                          .bytes = a.allocation,
+                          .allocated = total(a.total_allocated),
+                          .reserved = total(a.total_reserved)});
   return true;
 }
 
 // A thread of which nothing but marks was recorded gets no lane.
 void KinetoRows::FinishAllocations() {
-  absl::flat_hash_map<Identity, LaneId> lanes;
-  for (const auto& [lane, identity] : thread_lanes_) lanes.emplace(identity, lane);
-  for (auto& [allocation, identity] : allocations_) {
-    auto it = lanes.find(identity);
-    if (it != lanes.end()) allocation.lane = it->second;
-    builder_.AddAllocation(allocation);
+  std::vector<LaneId> lanes(allocating_threads_.size());  // by number of the thread
+  for (const auto& [lane, identity] : thread_lanes_) {
+    const auto it = allocating_threads_.find(identity);
+    if (it != allocating_threads_.end()) lanes[it->second.index()] = lane;
   }
+  for (Allocation& a : builder_.allocations()) a.lane = lanes[a.lane.index()];
 }
 
 void KinetoRows::Finish() {

@@ -111,7 +111,8 @@ class KinetoRows {
   using Identity = std::pair<int64_t, int64_t>;  // process and thread
   absl::flat_hash_map<Identity, std::string> thread_names_;
   std::vector<std::pair<LaneId, Identity>> thread_lanes_;
-  std::vector<std::pair<Allocation, Identity>> allocations_;
+  // Numbers of the threads that allocated: their lanes, if any, are known at the end.
+  absl::flat_hash_map<Identity, LaneId> allocating_threads_;
   absl::flat_hash_map<std::string, int64_t> text_ids_;  // pid and tid that are no numbers
   // Correlation ids that calls used: pages of 4096 bits, runtime and driver apart.
   using Page = std::array<uint64_t, 64>;

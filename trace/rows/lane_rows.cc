@@ -9,7 +9,8 @@
 namespace daydream {
 namespace {
 
-// A lane of a few rows takes little, a long one blocks of 2 MiB: huge pages, where there are any.
+// A lane of a few rows takes little, a long one blocks of 2 MiB: huge pages, where there are any,
+// but for the first, which may be the last.
 constexpr size_t kFirstBlock = 64, kLargestBlock = 65536;
 // What is mapped goes back to the system when it is freed; smaller memory may stay with the heap.
 constexpr size_t kMapped = 128 << 10;
@@ -104,7 +105,7 @@ void LaneRows::AddBlock() {
                                  : mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == nullptr || memory == MAP_FAILED) throw std::bad_alloc();  // as a vector would
-  if (rows == kLargestBlock) madvise(memory, bytes, MADV_HUGEPAGE);
+  if (before == kLargestBlock) madvise(memory, bytes, MADV_HUGEPAGE);
   const uint32_t place = size();
   blocks_.push_back({.rows = {static_cast<TraceRow*>(memory), {bytes}}, .first_place = place});
   next_ = blocks_.back().rows.get();
