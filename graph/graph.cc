@@ -59,8 +59,8 @@ const CopyDetail* Graph::Copy(TaskId t) const {
 
 const CollectiveDetail* Graph::Collective(TaskId t) const {
   const KernelDetail* kernel = Kernel(t);
-  if (kernel == nullptr || kernel->collective >= tables_->collectives.size()) return nullptr;
-  return &tables_->collectives[kernel->collective];
+  if (kernel == nullptr || kernel->collective == Id<void>::kNoneValue) return nullptr;
+  return Row(tables_->collectives, added_collectives_, kernel->collective);
 }
 
 const Scope* Graph::ScopeOf(TaskId t) const {
@@ -170,6 +170,11 @@ void Graph::Link(TaskId t, LaneId lane, TaskId after) {
   task.lane_next = before;
   (after.valid() ? tasks_[after.index()].lane_next : list.first) = t;
   (before.valid() ? tasks_[before.index()].lane_prev : list.last) = t;
+}
+
+uint32_t Graph::AddCollectiveDetail(const CollectiveDetail& d) {
+  added_collectives_.push_back(d);
+  return kAdded | static_cast<uint32_t>(added_collectives_.size() - 1);
 }
 
 uint32_t Graph::AddKernelDetail(const KernelDetail& d) {

@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,6 +34,7 @@
 namespace daydream {
 
 struct DeviceSpec;  // costmodel/device.h
+struct Fabric;      // costmodel/network/fabric.h
 
 enum class TaskKind : uint8_t {
   kHost,        // CPU work: an op's own time, or time between calls inside a scope
@@ -202,6 +204,10 @@ class Graph {
   Duration Transfer(TaskId t) const;
   // The GPU that a transform put in the place of every recorded one; nullptr: as recorded.
   const DeviceSpec* replaced_device() const { return replaced_device_.get(); }
+  // The network that a transform joined ranks by; nullptr: as recorded.
+  const Fabric* fabric() const { return fabric_.get(); }
+  // What transforms made longer as it shares the GPU with collectives: what it takes alone.
+  const std::map<TaskId, Duration>& alone() const { return alone_; }
 
   // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.
   NameId AddName(std::string_view text);
@@ -215,7 +221,10 @@ class Graph {
   void AddEdge(const Edge& e) { edges_.push_back(e); }
   uint32_t AddKernelDetail(const KernelDetail& d);
   uint32_t AddCopyDetail(const CopyDetail& d);
+  uint32_t AddCollectiveDetail(const CollectiveDetail& d);  // for KernelDetail::collective
   void SetTransfer(TaskId t, Duration transfer);
+  std::map<TaskId, Duration>& mutable_alone() { return alone_; }
+  void SetFabric(std::shared_ptr<const Fabric> fabric) { fabric_ = std::move(fabric); }
   OpChange& mutable_change(ScopeId s) { return op_changes_[static_cast<uint32_t>(s.index())]; }
   void SetShapes(ScopeId s, NameId shapes);  // REQUIRES: OpOf(s)
   // How many times the parameters of the recorded model there are, by layers that came or went.
@@ -249,11 +258,14 @@ class Graph {
   std::vector<KernelDetail> added_kernels_;
   std::vector<CopyDetail> added_copies_;
   std::vector<OpDetail> added_ops_;
+  std::vector<CollectiveDetail> added_collectives_;
   std::unordered_map<uint32_t, OpChange> op_changes_;  // by scope
   uint32_t units_ = 0;
   double parameter_growth_ = 1;
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
+  std::map<TaskId, Duration> alone_;
   std::shared_ptr<const DeviceSpec> replaced_device_;
+  std::shared_ptr<const Fabric> fabric_;
 };
 
 }  // namespace daydream

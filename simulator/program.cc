@@ -90,7 +90,8 @@ class Compiler {
 
 }  // namespace
 
-absl::StatusOr<Program> Program::Compile(const Graph& graph, std::span<const TaskId> watched) {
+absl::StatusOr<Program> Program::Compile(const Graph& graph, std::span<const TaskId> watched,
+                                         Rows rows) {
   constexpr size_t kMostTasks = size_t{1} << 30;  // a Source and its anchor fit into 32 bits
   constexpr size_t kMostLanes = size_t{1} << (32 - Row::kLaneShift);
   if (graph.size() > kMostTasks || graph.lanes().size() >= kMostLanes) {
@@ -102,7 +103,11 @@ absl::StatusOr<Program> Program::Compile(const Graph& graph, std::span<const Tas
       return FailedPrecondition("a plan needs lanes of fixed order");
     }
   }
-  DD_ASSIGN_OR_RETURN(const std::vector<TaskId> order, EvaluationOrder(graph));
+  std::vector<TaskId> order;
+  if (rows == Rows::kInTime) order = OrderInTime(graph);
+  if (order.size() != graph.size()) {
+    DD_ASSIGN_OR_RETURN(order, EvaluationOrder(graph));
+  }
   Program p;
   p.tasks = graph.size();
   p.lanes = graph.lanes().size();

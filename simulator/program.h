@@ -41,9 +41,12 @@ struct More {
 };
 
 struct Program {
+  enum class Rows : uint8_t { kFast, kInTime };
   // FailedPrecondition on a cycle or when a lane may reorder. EvaluateEight() writes the starts of
-  // `watched`, too.
-  static absl::StatusOr<Program> Compile(const Graph& graph, std::span<const TaskId> watched = {});
+  // `watched`, too. Rows in time: what reads an instant stands close behind it, for those who keep
+  // few.
+  static absl::StatusOr<Program> Compile(const Graph& graph, std::span<const TaskId> watched = {},
+                                         Rows rows = Rows::kFast);
 
   size_t tasks = 0, lanes = 0;
   std::vector<Row> rows;

@@ -25,7 +25,8 @@ std::string Spelled(const std::vector<Application>& scenario) {
 struct Agenda {
   std::vector<std::vector<Application>> scenarios;
   size_t singles = 0;
-  size_t main = 0;  // place of the last scenario asked for
+  size_t main = 0;          // place of the last scenario asked for
+  std::vector<bool> asked;  // by place; the others are parts of combinations
 };
 
 Agenda MakePlan(std::span<const std::vector<Application>> asked, bool alone) {
@@ -39,18 +40,40 @@ Agenda MakePlan(std::span<const std::vector<Application>> asked, bool alone) {
     plan.scenarios.push_back(std::move(scenario));
     return plan.scenarios.size() - 1;
   };
+  auto ask = [&](const std::vector<Application>& scenario) {
+    const size_t place = add(scenario);
+    plan.asked.resize(std::max(plan.asked.size(), place + 1));
+    plan.asked[place] = true;
+    return place;
+  };
   for (const auto& scenario : asked) {
-    if (scenario.size() == 1) plan.main = add(scenario);
+    if (scenario.size() == 1) plan.main = ask(scenario);
     if (scenario.size() > 1 && alone) {
       for (const Application& a : scenario) add({a});
     }
   }
   plan.singles = plan.scenarios.size();
   for (const auto& scenario : asked) {
-    if (scenario.size() > 1) add(scenario);
+    if (scenario.size() > 1) ask(scenario);
   }
-  if (!asked.empty()) plan.main = add(asked.back());
+  if (!asked.empty()) plan.main = ask(asked.back());
+  plan.asked.resize(plan.scenarios.size());
   return plan;
+}
+
+// A part of a combination that finds something to do only beside the others: how gradients are
+// exchanged, beside what puts a trace of one GPU on several. It says nothing alone.
+bool OnlyTogether(const Agenda& plan, std::span<const Prediction> results, size_t single) {
+  if (plan.asked[single] || results[single].error.ok()) return false;
+  const std::string code = DiagnosticOf(results[single].error).code;
+  if (code != "E0601" && code != "E0824" && code != "E0825" && code != "E0826") return false;
+  const std::string& part = results[single].opts.front();
+  auto has = [&](const std::vector<std::string>& opts) {
+    return std::find(opts.begin(), opts.end(), part) != opts.end();
+  };
+  return std::any_of(
+      results.begin() + static_cast<ptrdiff_t>(plan.singles), results.end(),
+      [&](const Prediction& p) { return p.error.ok() && has(p.opts) && !has(p.left_out); });
 }
 
 // A parameter spelled out as it is by default says nothing new.
@@ -131,6 +154,7 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   std::stable_sort(order.begin(), order.begin() + static_cast<ptrdiff_t>(plan.singles),
                    [&](size_t a, size_t b) { return rank(a) < rank(b); });
   out.predictions.push_back(BaselinePrediction(base, out.replay));
+  std::erase_if(order, [&](size_t i) { return OnlyTogether(plan, results, i); });
   for (size_t i : order) {
     if (i == plan.main) out.main = out.predictions.size();
     out.predictions.push_back(std::move(results[i]));

@@ -7,6 +7,8 @@
 
 #include "base/median.h"
 #include "report/parallel.h"
+#include "report/predict/error_kind.h"
+#include "report/predict/residuals.h"
 #include "report/predict/what_if.h"
 #include "transforms/scenario/apply.h"
 
@@ -115,6 +117,32 @@ std::string JointBoundBy(const JointRun& run, const JointAnswer& a) {
   return "waits of ranks for one another";
 }
 
+// 90 %: what the rules of the joint replay are off by, how much the same program differs from run
+// to run, and what is known of the errors of each model.
+void SetJointInterval(const JointRun& run, const JointAnswer& baseline,
+                      std::span<const Application> scenario, JointPrediction& p) {
+  constexpr double kNinety = 1.645;
+  const auto before = static_cast<double>(baseline.step.ns);
+  const auto after = static_cast<double>(p.answer.step.ns);
+  if (before <= 0 || after <= 0) return;
+  Duration transfer, span;
+  for (const RankAccount& a : baseline.replay.ranks) transfer += a.transfer, span += a.span;
+  const double share =
+      span > Duration{} ? static_cast<double>(transfer.ns) / static_cast<double>(span.ns) : 0;
+  double variance = std::pow(baseline.check.span_error / kNinety, 2) +
+                    std::pow(baseline.check.duration_error * share / kNinety, 2) +
+                    std::pow(kRunToRun, 2);
+  for (const Application& a : scenario) {
+    if (a.transform->stated_by_user) continue;
+    const ErrorKind kind = ErrorKindOf(a, run.built.front().graph, p.changes.terms);
+    const double sigma = ModelErrorOf(kind.main()).sigma;
+    variance += std::pow(sigma * DoseOf(kind.main(), before, after), 2);
+  }
+  const double wide = 1 + kNinety * std::sqrt(variance);
+  p.low = p.answer.step.Scaled(1 / wide);
+  p.high = p.answer.step.Scaled(wide);
+}
+
 }  // namespace
 
 int32_t JointRun::Number(size_t rank) const {
@@ -190,7 +218,8 @@ absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
 }
 
 JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
-                             const std::vector<Application>& scenario) {
+                             const std::vector<Application>& scenario,
+                             std::span<const int32_t> on) {
   JointPrediction p;
   for (const Application& a : scenario) {
     p.opts.push_back(a.params.spelled().empty() ? std::string(a.transform->name)
@@ -201,6 +230,7 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
   absl::Status nothing;
   for (size_t r = 0; r < run.built.size(); ++r) {
     graphs.push_back(run.built[r].graph);
+    if (!on.empty() && std::find(on.begin(), on.end(), run.Number(r)) == on.end()) continue;
     Changes changes;
     const absl::Status applied =
         ApplyAll(scenario, graphs.back(), [&](const Application&, Applied* a) -> absl::Status {
@@ -232,6 +262,9 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
   p.speedup = p.answer.step.ns > 0
                   ? static_cast<double>(baseline.step.ns) / static_cast<double>(p.answer.step.ns)
                   : 1;
+  const bool bound = std::any_of(scenario.begin(), scenario.end(),
+                                 [](const Application& a) { return a.transform->bound; });
+  if (!bound) SetJointInterval(run, baseline, scenario, p);
   return p;
 }
 

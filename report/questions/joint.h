@@ -68,9 +68,11 @@ struct JointPrediction {
   Changes changes;                // of the first of them
   JointAnswer answer;
   double speedup = 1;
-  std::optional<Duration> low, high;
+  std::optional<Duration> low, high;  // 90 %; of limits none
 };
+// `on`: numbers of the ranks that are edited; empty: all.
 JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
-                             const std::vector<Application>& scenario);
+                             const std::vector<Application>& scenario,
+                             std::span<const int32_t> on = {});
 
 }  // namespace daydream

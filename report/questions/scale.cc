@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -10,6 +11,7 @@
 
 #include "report/parallel.h"
 #include "report/predict/what_if.h"
+#include "report/questions/slowest_rank.h"
 #include "simulator/simulate.h"
 #include "transforms/parallel/jitter.h"
 #include "transforms/parallel/transfers.h"
@@ -72,9 +74,11 @@ Duration StepOf(const Graph& graph, const Timeline& timeline) {
 struct PlayedStep {
   Duration step, exposed;
   Changes changes;
+  std::optional<double> slowest;  // times as long, in the mean, as ranks that differ take
 };
 
-absl::StatusOr<PlayedStep> PlayStep(const BuiltGraph& built, const std::string& spec) {
+absl::StatusOr<PlayedStep> PlayStep(const BuiltGraph& built, const std::string& spec, int ranks,
+                                    double sd) {
   Graph graph = built.graph;
   PlayedStep out;
   if (!spec.empty()) {
@@ -88,6 +92,7 @@ absl::StatusOr<PlayedStep> PlayStep(const BuiltGraph& built, const std::string& 
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(graph));
   out.step = StepOf(graph, timeline);
   out.exposed = ExposedOf(graph, timeline);
+  if (sd > 0 && ranks > 1) out.slowest = SlowestOf(graph, ranks, sd);
   return out;
 }
 
@@ -97,8 +102,10 @@ std::string SpecOf(const BuiltGraph& built, int ranks, const ScaleOptions& o) {
   if (alone && CollectivesOf(built.graph).all.empty()) return "";
   std::string spec;
   if (o.fixed_global && !alone) spec = fmt::format("batch(x{:.12g}),", 1.0 / ranks);
-  return spec + fmt::format("{}({},fabric={}{}{})", o.strategy, ranks, o.fabric,
-                            o.more.empty() ? "" : ",", o.more);
+  spec += fmt::format("{}({},fabric={}{}{})", o.strategy, ranks, o.fabric,
+                      o.more.empty() ? "" : ",", o.more);
+  // What changes an exchange finds none on one GPU.
+  return alone || o.also.empty() ? spec : spec + "," + o.also;
 }
 
 void Spread(const PlayedStep& played, double sd, ScalePoint& p) {
@@ -109,7 +116,8 @@ void Spread(const PlayedStep& played, double sd, ScalePoint& p) {
   const Duration wide = Duration::FromDouble(std::hypot(ranks, fabric));
   p.alike = played.step;
   p.exposed = played.exposed;
-  p.step = played.step + own.Scaled(sd * most.mean);
+  p.step = played.slowest ? played.step.Scaled(std::max(1.0, *played.slowest))
+                          : played.step + own.Scaled(sd * most.mean);
   p.low = std::max(Duration{}, p.step - wide), p.high = p.step + wide;
   const Duration waits = p.step - p.alike;
   const Duration matters = p.step.Scaled(kMatters);
@@ -126,7 +134,7 @@ absl::StatusOr<ScaleCurve> ScaleOver(const BuiltGraph& built, std::span<const in
   std::vector<absl::StatusOr<PlayedStep>> played(ranks.size() + 1, absl::UnknownError(""));
   ForEachParallel(played.size(), jobs, [&](size_t i) {
     const int n = i < ranks.size() ? ranks[i] : 1;
-    played[i] = PlayStep(built, SpecOf(built, n, options));
+    played[i] = PlayStep(built, SpecOf(built, n, options), n, options.jitter);
   });
   if (!played.back().ok()) return played.back().status();
   curve.one = played.back()->step;

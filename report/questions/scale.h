@@ -17,6 +17,7 @@ struct ScaleOptions {
   std::string strategy;  // an optimization that takes (ranks, fabric=...): ddp, zero1, zero2
   std::string fabric;
   std::string more;           // further arguments of it: "bucket=50MB"
+  std::string also;           // optimizations beside it: "powersgd(4)"
   double jitter = 0;          // relative standard deviation of the own work of ranks
   bool fixed_global = false;  // n GPUs share the recorded batch, else each has one
 };
@@ -39,10 +40,12 @@ struct ScaleCurve {
 };
 
 // `ranks` in the order asked for; each from 1 on. Every point is a replay of its own, on `jobs`
-// threads. Jitter follows the largest of n normal draws: own work takes 1 + sd e(n) in the mean,
-// and 1 + sd (e(n) +- 1.28 sqrt(1 + v(n))) is the interval (transforms/parallel/jitter.h), together
-// with 20 % of the exposed communication: 95 % of the sizes that built-in fabrics rest on are off
-// by less (docs/ranks.md).
+// threads. Jitter: up to 16384 ranks are played side by side (simulator/ranks/columns.h) with drawn
+// speeds, and the step is the mean over the draws; beyond, and where lanes may reorder, own work
+// takes 1 + sd e(n), the largest of n normal draws in the mean. The interval is 1.28 sd
+// sqrt(1 + v(n)) of the own work to either side (transforms/parallel/jitter.h), together with 20 %
+// of the exposed communication: 95 % of the sizes that built-in fabrics rest on are off by less
+// (docs/ranks.md).
 absl::StatusOr<ScaleCurve> ScaleOver(const BuiltGraph& built, std::span<const int> ranks,
                                      const ScaleOptions& options, unsigned jobs);
 

@@ -126,14 +126,27 @@ class Replayer {
       const int64_t arrival = out.timeline.start[e.from.index()].ns;
       if (arrival <= latest[e.to.index()]) continue;
       latest[e.to.index()] = arrival;
-      who[e.to.index()] =
-          static_cast<size_t>(joint_.graph.lane(joint_.graph.task(e.from).lane).lane.rank);
+      who[e.to.index()] = RankOfLane(e.from);
     }
     for (TaskId m : joint_.meeting) {
       if (m.valid() && latest[m.index()] >= 0 && who[m.index()] < out.ranks.size()) {
         ++out.ranks[who[m.index()]].last;
       }
     }
+    const size_t n = out.ranks.size();
+    out.waits.assign(n, std::vector<Duration>(n + 1));
+    for (const Edge& e : joint_.graph.edges()) {
+      if (e.rule != Rule::kCollective || met[e.to.index()] == 0) continue;
+      const size_t waits = RankOfLane(e.from);
+      const Duration wait = out.timeline.start[e.to.index()] - out.timeline.start[e.from.index()];
+      // Later than all that were recorded is a Ghost.
+      const bool ghost = out.timeline.start[e.to.index()].ns > latest[e.to.index()];
+      if (waits < n) out.waits[waits][ghost ? n : std::min(who[e.to.index()], n)] += wait;
+    }
+  }
+
+  size_t RankOfLane(TaskId t) const {
+    return static_cast<size_t>(joint_.graph.lane(joint_.graph.task(t).lane).lane.rank);
   }
 
   // Each rank begins again where its window ends, so who is ahead waits more each round, until all

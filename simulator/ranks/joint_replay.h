@@ -28,6 +28,9 @@ struct JointReplay {
   Duration period;      // after which the window repeats, when each rank goes on where it ends
   bool settled = true;  // the period is the same from one round to the next
   std::vector<RankAccount> ranks;
+  // [who][for]: how long ranks wait for the last to arrive, which is another one; behind the last
+  // rank the Ghosts stand as one. Rows sum to RankAccount::wait.
+  std::vector<std::vector<Duration>> waits;
 };
 
 // `graphs` as given to JoinGraphs. FailedPrecondition on a cycle, which is a deadlock between

@@ -25,6 +25,7 @@
 #include "tests/accuracy/composed.h"
 #include "tests/accuracy/loaded.h"
 #include "tests/accuracy/published.h"
+#include "tests/accuracy/scaling.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/scenario.h"
 
@@ -100,9 +101,11 @@ std::vector<JudgedRow> JudgeRecorded(const fs::path& traces, const fs::path& man
 struct Everything {
   std::vector<JudgedRow> recorded;
   Composed composed;
+  ScalingRows scaling;
   std::vector<JudgedRow> All() const {
     std::vector<JudgedRow> all = recorded;
     all.insert(all.end(), composed.rows.begin(), composed.rows.end());
+    all.insert(all.end(), scaling.rows.begin(), scaling.rows.end());
     return all;
   }
 };
@@ -236,7 +239,8 @@ std::string NotMeasured(const Everything& rows, bool composed) {
   };
   std::vector<std::string> names;
   for (const Transform* t : Transforms()) {
-    if (has(rows.recorded, t->name) || has(rows.composed.rows, t->name) != composed) continue;
+    const bool by_steps = has(rows.composed.rows, t->name) || has(rows.scaling.rows, t->name);
+    if (has(rows.recorded, t->name) || by_steps != composed) continue;
     names.push_back(fmt::format("`{}`", t->name));
   }
   return fmt::format("{}", fmt::join(names, ", "));
@@ -259,6 +263,7 @@ std::string Page(const fs::path& traces, const fs::path& manifest, const Everyth
   for (const JudgedRow& pair : rows.recorded) page += PairRow(pair);
   page += CoverageSection(rows);
   page += ComposedSection(rows);
+  page += ScalingSection(rows.scaling);
   page += PublishedSection(traces, manifest.parent_path() / "published.csv");
   page +=
       "\n## Replay of every trace\n\n"
@@ -287,12 +292,12 @@ int Main(int argc, char** argv) {
     std::fputs("usage: accuracy TRACES MANIFEST [--check PAGE | --residuals | --rows]\n", stderr);
     return 2;
   }
-  if (!fs::exists(argv[1]) || !HasComposedData()) {
+  if (!fs::exists(argv[1]) || !HasComposedData() || !HasScalingData()) {
     fmt::print("skipped: no real traces at {}, or no published measurements beside them\n",
                argv[1]);
     return 77;
   }
-  const Everything rows = {JudgeRecorded(argv[1], argv[2]), JudgeComposed()};
+  const Everything rows = {JudgeRecorded(argv[1], argv[2]), JudgeComposed(), JudgeScaling()};
   const std::string residuals = ResidualLines(rows.All());
   if (prints) {
     std::fputs(option == "--rows" ? RowsAsCsv(rows.All()).c_str() : residuals.c_str(), stdout);

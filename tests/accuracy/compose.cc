@@ -68,6 +68,15 @@ void StepComposer::Add(const std::vector<Op>& ops, std::string_view kernel, doub
   host_ns_ += kOpNs;
 }
 
+void StepComposer::AddGradient(const Dims& shape, std::string_view type) {
+  OpDetail detail;
+  detail.shapes = builder_.names().Intern(TextOf({shape}));
+  detail.types = builder_.names().Intern(fmt::format("[\"{}\"]", type));
+  AddEvent(thread_, EventKind::kOp, "torch::autograd::AccumulateGrad", host_ns_, kOpNs,
+           builder_.AddOp(detail));
+  host_ns_ += kOpNs;
+}
+
 absl::StatusOr<std::shared_ptr<const Trace>> StepComposer::Build() {
   // The host runs ahead and is through long before the GPU.
   AddEvent(thread_, EventKind::kAnnotation, "ProfilerStep#1", 0, host_ns_, Id<void>::kNoneValue);

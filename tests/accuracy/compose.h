@@ -26,6 +26,9 @@ class StepComposer {
   // One kernel inside of `ops`, outermost first.
   void Add(const std::vector<Op>& ops, std::string_view kernel, double us);
 
+  // Backward hands a parameter of this shape its gradient: an op without a kernel.
+  void AddGradient(const Dims& shape, std::string_view type);
+
   // All of it is marked as one step.
   absl::StatusOr<std::shared_ptr<const Trace>> Build();
 

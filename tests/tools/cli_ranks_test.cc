@@ -72,7 +72,14 @@ TEST_F(CliRanks, SaysWhoWaitsForWhom) {
   EXPECT_TRUE(json["problems"].empty());
   EXPECT_GT(json["step_ms"].get<double>(), 0);
   EXPECT_GE(json["window_ms"].get<double>(), json["step_ms"].get<double>() * 0.5);
-  EXPECT_THAT(Run("ranks " + Path("run")).out, HasSubstr("own cycle of rank 1"));
+  ASSERT_EQ(json["waits"].size(), 1u);
+  EXPECT_EQ(json["waits"][0]["who"], 0);
+  EXPECT_EQ(json["waits"][0]["for"], 1);
+  EXPECT_EQ(json["waits"][0]["ms"], json["per_rank"][0]["wait_ms"]);
+  const std::string text = Run("ranks " + Path("run")).out;
+  EXPECT_THAT(text, HasSubstr("own cycle of rank 1"));
+  EXPECT_THAT(text, HasSubstr("rank 0 waits 800"));
+  EXPECT_THAT(text, HasSubstr("for rank 1"));
 }
 
 TEST_F(CliRanks, AWhatIfOverAFolderPlaysAllRanks) {
@@ -90,6 +97,75 @@ TEST_F(CliRanks, AWhatIfOverAFolderPlaysAllRanks) {
   // 20 us of 100 are latency: a transfer takes 40 us less.
   EXPECT_NEAR(p[3]["window_ms"].get<double>(), base - 0.04, 0.005);
   EXPECT_EQ(p[1]["ranks_changed"], 1);
+}
+
+TEST_F(CliRanks, OnChangesSomeOfTheRanks) {
+  const std::string opt = " --opt 'speedup(select=kernel:gemm,by=x2)' --format json";
+  auto scenario = [&](const std::string& on) {
+    const CliResult r = Run("whatif " + Path("run") + on + opt);
+    EXPECT_EQ(r.exit, 0) << r.err;
+    return nlohmann::json::parse(r.out)["scenarios"].back();
+  };
+  const auto all = scenario(""), first = scenario(" --on 'ranks 0'"), both = scenario(" --on 0-1");
+  EXPECT_EQ(all["ranks_changed"], 2);
+  EXPECT_EQ(both["window_ms"], all["window_ms"]);
+  EXPECT_EQ(first["ranks_changed"], 1);
+  EXPECT_GT(first["window_ms"].get<double>(), all["window_ms"].get<double>());
+  EXPECT_THAT(Run("whatif " + Path("run") + " --on 7 --opt amp").err, HasSubstr("E0104"));
+}
+
+// What is said of a prediction of several ranks holds it; what the user says is no model.
+TEST_F(CliRanks, JointPredictionsHaveIntervals) {
+  const CliResult r =
+      Run("whatif " + Path("run") + " --opt 'bandwidth(x2)' --opt free-comm --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto scenarios = nlohmann::json::parse(r.out)["scenarios"];
+  const auto interval = scenarios[1]["interval_ms"];
+  const double step = scenarios[1]["step_ms"];
+  EXPECT_LT(interval[0].get<double>(), step);
+  EXPECT_GT(interval[1].get<double>(), step);
+  EXPECT_LT(interval[1].get<double>(), step * 1.1);
+  EXPECT_TRUE(scenarios[2]["interval_ms"].is_null());  // a limit
+}
+
+TEST_F(CliRanks, AdviseAsksAllRanksTogether) {
+  const CliResult r = Run("advise " + Path("run") + " --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto json = nlohmann::json::parse(r.out);
+  EXPECT_EQ(json["ranks"]["recorded"].size(), 2u);
+  ASSERT_GE(json["scenarios"].size(), 4u);
+  double before = 0;
+  std::string names;
+  for (size_t i = 1; i < json["scenarios"].size(); ++i) {
+    const double step = json["scenarios"][i]["step_ms"];
+    EXPECT_GE(step, before);
+    before = step;
+    names += json["scenarios"][i]["name"].get<std::string>() + " ";
+  }
+  EXPECT_THAT(names, HasSubstr("bandwidth"));
+  EXPECT_THAT(names, HasSubstr("straggler(rank=1"));
+}
+
+// What others do is a choice where one rank is all that was recorded.
+TEST_F(CliRanks, PeersOfOneRankArriveAsRecordedOrAreAlike) {
+  const auto file = RealTraceFolder() / "ranks" / "megatron-tp8" / "rank3.json.gz";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) GTEST_SKIP() << "no " << file;
+  auto gain = [&](const std::string& peers) {
+    const CliResult r = Run("whatif " + file.string() + " --peers " + peers +
+                            " --opt 'bandwidth(x0.5)' --format json");
+    EXPECT_EQ(r.exit, 0) << peers << ": " << r.err;
+    const auto json = nlohmann::json::parse(r.out);
+    const auto& s = json["scenarios"];
+    EXPECT_EQ(json.contains("ranks"), peers == "recorded") << peers;
+    return s.back()["step_ms"].get<double>() / s[0]["step_ms"].get<double>() - 1;
+  };
+  // Others arrive when they did and hide it; where waits are kept as they were, all of it shows.
+  EXPECT_LT(gain("recorded"), 0.001);
+  EXPECT_GT(gain("waits"), 0.03);
+  EXPECT_EQ(gain("alone"), gain("waits"));
+  EXPECT_GT(gain("alike"), 0);
+  EXPECT_EQ(gain("alike"), gain("none"));
 }
 
 TEST_F(CliRanks, OneRankAloneIsAskedForByNumber) {

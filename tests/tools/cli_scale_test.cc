@@ -60,6 +60,26 @@ TEST_F(CliScale, ShardingTheOptimizerIsAStrategy) {
   EXPECT_EQ(Scale("--ranks 8 --fabric nvlink4 --strategy zero1")["strategy"], "zero1");
 }
 
+TEST_F(CliScale, OptimizationsStandBesideTheStrategy) {
+  const std::string args = "--ranks 1,16 --fabric efa100 --jitter 0";
+  const auto plain = Scale(args), thin = Scale(args + " --also 'powersgd(4,overlap=yes)'");
+  EXPECT_EQ(thin["points"][0]["step_ms"], plain["points"][0]["step_ms"]);
+  EXPECT_LT(thin["points"][1]["exposed_comm_ms"].get<double>(),
+            plain["points"][1]["exposed_comm_ms"].get<double>());
+}
+
+TEST_F(CliScale, MoreRanksThatDifferWaitLonger) {
+  const auto points = Scale("--ranks 2,8,64,512 --fabric ib-ndr --jitter 2%")["points"];
+  double before = 0;
+  for (const auto& p : points) {
+    const double share = p["step_ms"].get<double>() / p["alike_ms"].get<double>();
+    EXPECT_GT(share, before);
+    before = share;
+  }
+  // The slowest of 512: three standard deviations, where nothing hides them.
+  EXPECT_NEAR(before, 1 + 0.02 * 3.04, 0.012);
+}
+
 TEST_F(CliScale, WhatCannotBeAnsweredIsSaid) {
   EXPECT_THAT(Run("scale " + kTrace + " --ranks 2 --fabric nvlnk4").err, HasSubstr("nvlink4"));
   EXPECT_THAT(Run("scale " + kTrace + " --ranks 0 --fabric nvlink4").err, HasSubstr("E0104"));

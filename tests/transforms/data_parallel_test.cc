@@ -59,10 +59,28 @@ TEST(Contention, BothSidesGoSlowerWhileBothRun) {
   Editor edit(*graph);
   const TaskId k0(0), k1(1), r0(2);
   graph->mutable_task(k1).recorded_start = Instant{100'000};
-  Stretch(edit, {.stream = graph->task(k0).lane, .collectives = {{r0, k0}}}, 0.5);
+  ShareGpu(edit, graph->task(k0).lane, graph->task(r0).lane, 0.5);
   EXPECT_EQ(graph->task(k0).duration, Duration::Us(100));
   EXPECT_EQ(graph->task(r0).duration, Duration::Us(120));
   EXPECT_EQ(graph->task(k1).duration, Duration::Us(160));
+  UnshareGpu(edit);
+  EXPECT_EQ(graph->task(r0).duration, Duration::Us(60));
+  EXPECT_EQ(graph->task(k1).duration, Duration::Us(100));
+}
+
+// A kernel that waits for the transfer does not run beside it.
+TEST(Contention, WhatWaitsForACollectiveDoesNotShare) {
+  auto graph = ParseGraph(
+      "lane cpu0   thread\n"
+      "lane gpu0.7 stream\n"
+      "lane gpu0.9 stream\n"
+      "k0 gpu0.7 kernel 100us \"a\"\n"
+      "r0 gpu0.9 collective 60us \"ncclDevKernel_AllReduce\" after k0 eventwait\n"
+      "k1 gpu0.7 kernel 100us \"b\" after r0 eventwait\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  Editor edit(*graph);
+  ShareGpu(edit, graph->task(TaskId(0)).lane, graph->task(TaskId(1)).lane, 0.5);
+  EXPECT_TRUE(graph->alone().empty());
 }
 
 struct Recorded {

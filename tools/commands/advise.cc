@@ -1,16 +1,22 @@
+#include <algorithm>
+
+#include "report/parallel.h"
+#include "report/text/table.h"
 #include "tools/budget.h"
 #include "tools/command.h"
 #include "tools/input/candidates.h"
 #include "tools/input/inputs.h"
+#include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/advise_output.h"
+#include "tools/output/joint_output.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
 
 constexpr std::string_view kObjectives[] = {"step", "throughput", "cost"};
-constexpr Flag kFlags[] = {
+const Flag kFlags[] = {
     {.name = "--opt-file",
      .value = "FILE",
      .help = "also try this optimization of your own (YAML)",
@@ -38,6 +44,7 @@ constexpr Flag kFlags[] = {
     kTrueStepFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
+    kClockFlag,
 };
 
 // Goals that nothing in a trace can tell.
@@ -60,6 +67,61 @@ absl::Status CheckObjective(std::string_view goal, std::span<const Application> 
   return absl::OkStatus();
 }
 
+// What only a run of several ranks can ask: the network, and the slowest rank mended.
+absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
+                                                      const JointAnswer& baseline) {
+  size_t slowest = 0;
+  for (size_t r = 1; r < baseline.replay.ranks.size(); ++r) {
+    if (baseline.replay.ranks[r].own_cycle > baseline.replay.ranks[slowest].own_cycle) slowest = r;
+  }
+  const int32_t rank = run.Number(slowest);
+  std::vector<Application> options;
+  for (const std::string& spec :
+       {std::string("bandwidth(x2)"), std::string("latency(x0.5)"), std::string("fp16-compress"),
+        std::string("powersgd(4)"), fmt::format("straggler({},host=0.9)", rank),
+        fmt::format("straggler({},gpu=0.9)", rank)}) {
+    DD_ASSIGN_OR_RETURN(std::vector<Application> one, ParseScenario(spec));
+    options.push_back(std::move(one.front()));
+  }
+  return options;
+}
+
+// Ranks of one run: every option on all of them, played together, by what it saves.
+absl::StatusOr<Exit> RunJoint(const Args& args, const Candidates& candidates, Session& session) {
+  const std::string& path = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(path, args, session));
+  JointReport report{.in = &in, .name = path, .baseline = {}, .predictions = {}};
+  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
+  DD_ASSIGN_OR_RETURN(std::vector<Application> options, JointOptions(in.run, report.baseline));
+  options.insert(options.end(), candidates.options.begin(), candidates.options.end());
+  std::vector<JointPrediction> all(options.size());
+  ForEachParallel(options.size(), session.jobs(),
+                  [&](size_t i) { all[i] = PredictJoint(in.run, report.baseline, {options[i]}); });
+  std::string nothing;
+  for (JointPrediction& p : all) {
+    if (p.error.ok()) {
+      report.predictions.push_back(std::move(p));
+    } else {
+      nothing += (nothing.empty() ? "" : ", ") + p.name;
+    }
+  }
+  std::stable_sort(report.predictions.begin(), report.predictions.end(),
+                   [](const JointPrediction& a, const JointPrediction& b) {
+                     return a.answer.step < b.answer.step;
+                   });
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return JointWhatIfText(report, session); },
+                                 .json = [&] { return JointWhatIfJson(report); },
+                                 .csv = [&] { return JointWhatIfTable(report).Csv(); },
+                                 .markdown = [&] { return JointWhatIfTable(report).Markdown(); }}));
+  if (!nothing.empty()) session.Note("nothing to change, or not known here: " + nothing);
+  if (!report.predictions.empty()) {
+    session.Next(
+        fmt::format("daydream whatif {} --opt '{}'", path, report.predictions.front().name));
+  }
+  return Exit::kOk;
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
@@ -72,6 +134,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const std::string_view goal = args.Get("--objective");
   DD_RETURN_IF_ERROR(CheckObjective(goal, candidates.options));
   const std::string& path = args.positional()[0];
+  if (HoldsRanks(path) && !args.Has("--rank")) return RunJoint(args, candidates, session);
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
 
@@ -96,13 +159,18 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 const Command kAdviseCommand = {
     .name = "advise",
     .summary = "what to try next: every optimization ranked, and the best set",
-    .usage = "TRACE [FLAG...]",
+    .usage = "TRACE|DIR [FLAG...]",
     .details =
         "Predicts every optimization that can be switched on, each alone with its default\n"
         "parameters, and ranks those that save 0.5 % of the step or more. Then it looks for the\n"
         "set that saves most: from the better of the best option and the best pair, options are\n"
         "added while they save. Ceilings are limits for changes of one kind: what changes several\n"
         "kinds of work can go below each.\n"
+        "\n"
+        "Of a folder with the ranks of one run, every option is applied to all of them and they "
+        "are\n"
+        "played together, with a faster network and a faster slowest rank beside; --rank asks "
+        "one.\n"
         "\n"
         "What finds nothing to change is named, and so is what this trace cannot answer, with how\n"
         "to record one that can. For the first options it prints the code to try and the command\n"

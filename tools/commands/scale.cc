@@ -36,6 +36,9 @@ constexpr Flag kFlags[] = {
     {.name = "--with",
      .value = "ARGS",
      .help = "more arguments of the strategy: 'bucket=50MB,compress=bf16'"},
+    {.name = "--also",
+     .value = "OPTS",
+     .help = "optimizations beside the strategy: 'powersgd(4)', 'amp,dgc(0.001)'"},
     {.name = "--jitter",
      .value = "PCT",
      .help = "standard deviation between ranks, of their own work",
@@ -128,13 +131,14 @@ std::string CurvePicture(const ScaleReport& r) {
 
 std::string ScaleText(const ScaleReport& r, const Session& session) {
   std::string text =
-      fmt::format("{}: {} on {}, {}\n\n", r.name, r.options.strategy, r.options.fabric,
+      fmt::format("{}: {}{} on {}, {}\n\n", r.name, r.options.strategy,
+                  r.options.also.empty() ? "" : " + " + r.options.also, r.options.fabric,
                   r.options.fixed_global ? "all GPUs share the recorded batch"
                                          : "each GPU has the recorded batch");
   text += PointsTable(r).Text(session.table_style()) + "\n" + CurvePicture(r);
   text += fmt::format(
       "\n  one GPU alone {}; replay {:+.2f} %; ranks differ by {:.2g} % (--jitter)\n"
-      "  folded: one rank stands for n alike ones, the slowest of n follows from the jitter\n",
+      "  folded: one rank stands for n alike ones; with jitter n of them are drawn and played\n",
       FormatTime(r.curve.one), 100 * r.in->replay.error(), 100 * r.options.jitter);
   return text;
 }
@@ -143,6 +147,7 @@ std::string ScaleJson(const ScaleReport& r) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.scale/1").Key("trace").String(r.name);
   json.Key("strategy").String(r.options.strategy).Key("fabric").String(r.options.fabric);
+  if (!r.options.also.empty()) json.Key("also").String(r.options.also);
   json.Key("jitter").Double(r.options.jitter);
   json.Key("fixed_global_batch").Bool(r.options.fixed_global);
   json.Key("step_ms").Rounded(r.curve.one.ms(), 6).Key("points").BeginArray();
@@ -171,6 +176,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   report.options.strategy = std::string(args.Get("--strategy"));
   report.options.fabric = std::string(args.Get("--fabric"));
   report.options.more = std::string(args.Get("--with"));
+  report.options.also = std::string(args.Get("--also"));
   report.options.fixed_global = args.Has("--fixed-global-batch");
   DD_RETURN_IF_ERROR(ChooseFabric(report.options.fabric).status());
   DD_ASSIGN_OR_RETURN(const Inputs in, LoadInputs(report.name, args, session));

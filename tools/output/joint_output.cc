@@ -41,6 +41,38 @@ Table ClassTable(const JointRun& run) {
   return table;
 }
 
+// Ranks that wait, for whom, and how long; longest first.
+struct Waits {
+  size_t who, whom;  // behind the last rank: one that was not recorded
+  Duration time;
+};
+std::vector<Waits> LongestWaits(const JointReplay& replay) {
+  std::vector<Waits> all;
+  for (size_t who = 0; who < replay.waits.size(); ++who) {
+    for (size_t whom = 0; whom < replay.waits[who].size(); ++whom) {
+      const Duration time = replay.waits[who][whom];
+      if (time > Duration{}) all.push_back({who, whom, time});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Waits& a, const Waits& b) { return a.time > b.time; });
+  return all;
+}
+
+std::string WaitsText(const JointRun& run, const JointReplay& replay) {
+  constexpr size_t kShown = 5;
+  const std::vector<Waits> all = LongestWaits(replay);
+  std::string text;
+  for (size_t i = 0; i < std::min(all.size(), kShown); ++i) {
+    text +=
+        fmt::format("  rank {} waits {} for {}\n", run.Number(all[i].who), FormatTime(all[i].time),
+                    all[i].whom < run.built.size() ? fmt::format("rank {}", run.Number(all[i].whom))
+                                                   : "ranks that were not recorded");
+  }
+  if (all.size() > kShown) text += fmt::format("  [{} others]\n", all.size() - kShown);
+  return text.empty() ? text : text + "\n";
+}
+
 // The rank with the longest cycle of its own.
 size_t Slowest(const JointReplay& replay) {
   size_t slowest = 0;
@@ -87,6 +119,16 @@ void WriteAnswer(JsonWriter& json, const JointRun& run, const JointAnswer& a,
   json.Key("step_ns").Int(a.step.ns).Key(bound).String(a.bound_by);
   json.Key("per_rank").BeginArray();
   for (size_t r = 0; r < a.replay.ranks.size(); ++r) WriteRank(json, run, r, a.replay.ranks[r]);
+  json.EndArray().Key("waits").BeginArray();
+  for (const Waits& w : LongestWaits(a.replay)) {
+    json.BeginInlineObject().Key("who").Int(run.Number(w.who)).Key("for");
+    if (w.whom < run.built.size()) {
+      json.Int(run.Number(w.whom));
+    } else {
+      json.Null();  // ranks that were not recorded
+    }
+    json.Key("ms").Rounded(w.time.ms(), 6).EndObject();
+  }
   json.EndArray();
 }
 
@@ -150,6 +192,7 @@ std::string RanksText(const JointReport& report, const Session& session) {
   text +=
       "\n  own cycle: the rank alone, waiting for nobody; last: how often the others waited for "
       "it\n\n";
+  text += WaitsText(run, a.replay);
   text += ClassTable(run).Text(session.table_style()) + "\n" + BasisText(report);
   return text;
 }
@@ -165,19 +208,22 @@ std::string RanksJson(const JointReport& report) {
 Table JointWhatIfTable(const JointReport& report) {
   Table table({{"scenario", Align::kLeft},
                {"step ms"},
+               {"90 % ms", Align::kLeft},
                {"window ms"},
                {"speed-up"},
                {"ranks changed"},
                {"bound by", Align::kLeft}});
-  table.AddRow({"baseline", Ms(report.baseline.step), Ms(report.baseline.window), "1.00x", "",
+  table.AddRow({"baseline", Ms(report.baseline.step), "", Ms(report.baseline.window), "1.00x", "",
                 report.baseline.bound_by});
   for (const JointPrediction& p : report.predictions) {
     if (!p.error.ok()) {
       table.AddRow({p.name, "cannot be predicted"});
       continue;
     }
-    table.AddRow({p.name, Ms(p.answer.step), Ms(p.answer.window), FormatSpeedup(p.speedup),
-                  std::to_string(p.edited.size()), p.answer.bound_by});
+    table.AddRow({p.name, Ms(p.answer.step),
+                  p.low ? fmt::format("{} to {}", Ms(*p.low), Ms(*p.high)) : "",
+                  Ms(p.answer.window), FormatSpeedup(p.speedup), std::to_string(p.edited.size()),
+                  p.answer.bound_by});
   }
   return table;
 }
@@ -191,8 +237,7 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
   const size_t slowest = Slowest(report.baseline.replay);
   text += fmt::format("  the longest cycle of its own has rank {}: {}\n", run.Number(slowest),
                       FormatTime(report.baseline.replay.ranks[slowest].own_cycle));
-  return text + BasisText(report) +
-         "  no intervals: one window of each rank does not say how steps vary\n";
+  return text + BasisText(report);
 }
 
 std::string JointWhatIfJson(const JointReport& report) {
@@ -221,7 +266,12 @@ std::string JointWhatIfJson(const JointReport& report) {
       continue;
     }
     WriteAnswer(json, run, p.answer, "step_bound_by");
-    json.Key("speedup").Rounded(p.speedup, 9).Key("interval_ms").Null();
+    json.Key("speedup").Rounded(p.speedup, 9).Key("interval_ms");
+    if (p.low) {
+      json.BeginInlineArray().Rounded(p.low->ms(), 6).Rounded(p.high->ms(), 6).EndArray();
+    } else {
+      json.Null();
+    }
     json.Key("ranks_changed").UInt(p.edited.size()).EndObject();
   }
   return json.EndArray().EndObject().Take() + "\n";

@@ -449,6 +449,17 @@ count, a type, a time and the bandwidth that follows from them. Two sizes are th
     {"E0823", "the fabric has no level for so many ranks",
      R"(A built-in fabric like nvlink4 is one node. More ranks than fit in a node need a fabric with
 a level of nodes: `daydream fabric list` shows them, --fabric FILE describes another.)"},
+    {"E0824", "no exchange of gradients in this trace",
+     R"(fp16-compress, dgc, powersgd, local-sgd, blueconnect and p3 change how ranks exchange
+gradients: collectives of a known size that are launched where autograd hands a parameter its
+gradient, as DistributedDataParallel does. A trace of one GPU gets them from ddp(RANKS,
+fabric=NAME) in the same scenario.)"},
+    {"E0825", "the levels of the network are not known",
+     R"(blueconnect splits an all-reduce by the levels of the network (the GPUs of a node, then
+nodes), so it needs a fabric: blueconnect(fabric=NAME), or ddp(RANKS, fabric=NAME) beside it.)"},
+    {"E0826", "the next step is not in this trace",
+     R"(What p3 gains is that the forward pass of the next step begins while gradients of the last
+layers are still on their way. A recording of one step has no next one: record two or more.)"},
     {"E0901", "internal error",
      R"(A transform left the graph in a state that is not allowed. This is a mistake in daydream,
 not in your trace; please report the command line and, if you may, the trace.)"},

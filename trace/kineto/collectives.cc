@@ -62,15 +62,19 @@ int64_t ElementsOfShapes(std::string_view shapes) {
 
 bool KinetoRows::DeferCollective(const KinetoArgs& args, const TraceBuilder::Event& row) {
   if (builder_.names().Get(row.name) != "record_param_comms") return false;
-  if (args.collective.present() || args.values.data() == nullptr) return false;
-  const std::vector<std::string_view> values = StringsOf(args.values);
-  if (values.size() < 4) return false;
+  if (args.collective.present()) return false;
   PendingCollective pending{.row = row};
   CollectiveDetail& d = pending.detail;
-  d.process_group = InternRaw(FormatCollectiveGroup(
-      {.name = values[2], .members = {}, .sequence = NumberOr(values[1], -1)}));
-  const int64_t size = NumberOr(values.back(), 0);
-  d.group_size = static_cast<int32_t>(std::min<int64_t>(size, std::numeric_limits<int32_t>::max()));
+  // In 2022 it said nothing of itself, and the range inside of it tells all that is known.
+  std::vector<std::string_view> values;
+  if (args.values.data() != nullptr) values = StringsOf(args.values);
+  if (values.size() >= 4) {
+    d.process_group = InternRaw(FormatCollectiveGroup(
+        {.name = values[2], .members = {}, .sequence = NumberOr(values[1], -1)}));
+    const int64_t size = NumberOr(values.back(), 0);
+    d.group_size =
+        static_cast<int32_t>(std::min<int64_t>(size, std::numeric_limits<int32_t>::max()));
+  }
   pending.op = {
       .sequence = args.sequence == KinetoArgs::kAbsent ? -1 : args.sequence,
       .forward_thread = args.forward_thread == KinetoArgs::kAbsent ? -1 : args.forward_thread,

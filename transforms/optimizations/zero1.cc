@@ -1,4 +1,8 @@
 // zero1: data parallelism whose ranks each keep a part of the optimizer's state.
+#include <algorithm>
+#include <array>
+#include <iterator>
+
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/parallel/spread_params.h"
@@ -6,11 +10,19 @@
 namespace daydream {
 namespace {
 
+constexpr auto kParams = [] {
+  std::array<ParamSpec, std::size(kSpreadParams) + 1> all{};
+  std::copy(std::begin(kSpreadParams), std::end(kSpreadParams), all.begin());
+  all.back() = kGatherParam;
+  return all;
+}();
+
 constexpr Conflict kConflicts[] = {{.with = "ddp", .reason = "both spread the step over ranks"},
                                    {.with = "zero2", .reason = "both shard the optimizer"}};
 
 absl::Status Run(const Params& params, Editor& edit) {
-  DD_ASSIGN_OR_RETURN(const DataParallel how, DataParallelOf(params, Sharding::kOptimizer));
+  DD_ASSIGN_OR_RETURN(DataParallel how, DataParallelOf(params, Sharding::kOptimizer));
+  how.broadcast = params.text("gather") == "broadcast";
   return SpreadOver(edit, how);
 }
 
@@ -19,12 +31,14 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kZero1 = {
     .name = "zero1",
     .summary = "Data parallelism with a sharded optimizer (ZeRO stage 1)",
-    .params = kSpreadParams,
+    .params = kParams,
     .apply = &Run,
     .model =
         "As ddp, with reduce-scatters in place of all-reduces; the kernels of the optimizer take "
         "1/n of their time, but never less than a kernel's least, and are followed by one "
-        "all-gather of all parameters, for which the next step waits.",
+        "all-gather of all parameters, for which the next step waits. With gather=broadcast "
+        "gradients are all-reduced, and each parameter is broadcast by its owner, one after the "
+        "other.",
     .ignores =
         "As ddp; launches of the optimizer stay as they are, and the all-gather does not overlap "
         "with the forward pass.",

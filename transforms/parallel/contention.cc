@@ -1,6 +1,8 @@
 #include "transforms/parallel/contention.h"
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 namespace daydream {
 namespace {
@@ -8,7 +10,9 @@ namespace {
 // Work on one side: ready at, and how much at full rate.
 struct Piece {
   TaskId task;
-  double ready = 0, work = 0, start = 0, end = 0;
+  double ready = 0, work = 0;
+  size_t behind = 0;  // so many pieces of the other side end before it begins
+  double start = 0, end = 0;
 };
 
 constexpr double kNoTime = 1e300;
@@ -20,8 +24,11 @@ class Side {
     if (!pieces.empty()) left_ = pieces[0].work;
   }
   bool done() const { return at_ >= pieces_.size(); }
-  // When it goes on, at `now` or later.
-  double Begins(double now) const { return done() ? kNoTime : std::max(now, pieces_[at_].ready); }
+  // When it goes on, at `now` or later; never while it waits for `other`.
+  double Begins(double now, const Side& other) const {
+    if (done() || other.at_ < pieces_[at_].behind) return kNoTime;
+    return std::max(now, pieces_[at_].ready);
+  }
   double Ends(double now, double rate) const { return now + left_ / rate; }
   void Start(double now) {
     if (!started_) pieces_[at_].start = now;
@@ -36,7 +43,6 @@ class Side {
     if (!done()) left_ = pieces_[at_].work;
     started_ = false;
   }
-  size_t at() const { return at_; }
 
  private:
   std::vector<Piece>& pieces_;
@@ -45,57 +51,128 @@ class Side {
   bool started_ = false;
 };
 
-}  // namespace
-
-void Stretch(Editor& edit, const Overlapped& overlapped, double rate) {
-  if (overlapped.collectives.empty() || rate >= 1) return;
-  const Graph& graph = edit.graph();
-  const uint16_t step = graph.task(overlapped.collectives[0].task).step;
-  std::vector<Piece> compute, exchange;
-  std::vector<size_t> behind;  // by collective: how many kernels end before it begins
-  Instant origin = Instant::Min();
-  for (TaskId t = graph.lane(overlapped.stream).first; t.valid(); t = graph.task(t).lane_next) {
-    const Task& task = graph.task(t);
-    if (task.step != step || task.removed || !IsGpu(task.kind)) continue;
-    if (compute.empty()) origin = task.recorded_start;
-    compute.push_back({.task = t,
-                       .ready = static_cast<double>((task.recorded_start - origin).ns),
-                       .work = static_cast<double>(task.duration.ns)});
-    for (const Overlapped::Collective& c : overlapped.collectives) {
-      if (c.behind == t) behind.push_back(compute.size());
-    }
-  }
-  if (behind.size() != overlapped.collectives.size()) return;
-  for (const Overlapped::Collective& c : overlapped.collectives) {
-    exchange.push_back(
-        {.task = c.task, .work = static_cast<double>(graph.task(c.task).duration.ns)});
-  }
+// Both sides from the first ready piece on.
+void Play(std::vector<Piece>& compute, std::vector<Piece>& exchange, double rate) {
   Side left(compute), right(exchange);
   double now = compute.empty() ? 0 : compute[0].ready;
   while (!left.done() || !right.done()) {
-    const bool gated = !right.done() && left.at() < behind[right.at()];
-    const double a = left.Begins(now), b = gated ? kNoTime : right.Begins(now);
-    const double begin = std::min(a, b);
-    now = begin;
+    const double a = left.Begins(now, right), b = right.Begins(now, left);
+    now = std::min(a, b);
+    if (now == kNoTime) return;
     const bool runs_left = a <= now, runs_right = b <= now;
     const double speed = runs_left && runs_right ? rate : 1;
     double until = kNoTime;
     if (runs_left) left.Start(now), until = std::min(until, left.Ends(now, speed));
     if (runs_right) right.Start(now), until = std::min(until, right.Ends(now, speed));
-    if (!runs_left && a > now) until = std::min(until, a);
+    if (!runs_left) until = std::min(until, a);
+    if (!runs_right) until = std::min(until, b);
     if (runs_left) left.Run(now, until, speed);
     if (runs_right) right.Run(now, until, speed);
     now = until;
   }
-  for (const std::vector<Piece>* side : {&compute, &exchange}) {
-    for (const Piece& p : *side) {
-      const Duration took = Duration::FromDouble(p.end - p.start);
-      const Duration was = graph.task(p.task).duration;
-      if (took <= was) continue;
-      edit.SetDuration(p.task, took);
-      if (side == &exchange) edit.SetTransfer(p.task, took);
+}
+
+// The sides of one step.
+struct Sides {
+  std::vector<Piece> compute, exchange;
+  Instant origin = Instant::Min();
+};
+
+class Sharing {
+ public:
+  Sharing(Editor& edit, LaneId compute, LaneId exchange) : edit_(edit) {
+    sides_.resize(std::max<size_t>(graph().steps().size(), 1));
+    place_.assign(graph().size(), 0);
+    Collect(
+        compute, [](Sides & s) -> auto& { return s.compute; });
+    Collect(
+        exchange, [](Sides & s) -> auto& { return s.exchange; });
+    for (const Edge& e : graph().edges()) {
+      const Task &from = graph().task(e.from), &to = graph().task(e.to);
+      if (e.rule != Rule::kEventWait || from.step != to.step || place_[e.from.index()] == 0 ||
+          place_[e.to.index()] == 0 || from.lane == to.lane) {
+        continue;
+      }
+      Sides& s = sides_[to.step];
+      Piece& p = (to.lane == compute ? s.compute : s.exchange)[place_[e.to.index()] - 1];
+      p.behind = std::max(p.behind, place_[e.from.index()]);
     }
   }
+
+  void Run(double rate) {
+    for (Sides& s : sides_) {
+      if (s.exchange.empty() || s.compute.empty()) continue;
+      Play(s.compute, s.exchange, rate);
+      for (const std::vector<Piece>* side : {&s.compute, &s.exchange}) {
+        for (const Piece& p : *side) Lengthen(p);
+      }
+    }
+  }
+
+ private:
+  const Graph& graph() const { return edit_.graph(); }
+
+  template <class Which>
+  void Collect(LaneId lane, Which which) {
+    for (TaskId t = graph().lane(lane).first; t.valid(); t = graph().task(t).lane_next) {
+      const Task& task = graph().task(t);
+      if (task.removed || !IsGpu(task.kind) || task.step >= sides_.size()) continue;
+      Sides& s = sides_[task.step];
+      if (s.origin == Instant::Min()) s.origin = task.recorded_start;
+      std::vector<Piece>& side = which(s);
+      side.push_back({.task = t, .work = static_cast<double>(task.duration.ns)});
+      place_[t.index()] = side.size();
+      if (task.kind == TaskKind::kCollective) continue;  // begins when what it waits for ends
+      side.back().ready = static_cast<double>((task.recorded_start - s.origin).ns);
+    }
+  }
+
+  void Lengthen(const Piece& p) {
+    const Duration took = Duration::FromDouble(p.end - p.start);
+    const Duration was = graph().task(p.task).duration;
+    if (took <= was) return;
+    edit_.graph().mutable_alone().emplace(p.task, was);
+    edit_.SetDuration(p.task, took);
+    if (graph().task(p.task).kind == TaskKind::kCollective) edit_.SetTransfer(p.task, took);
+  }
+
+  Editor& edit_;
+  std::vector<Sides> sides_;
+  std::vector<size_t> place_;  // by task: on its side, from 1 on
+};
+
+}  // namespace
+
+LaneId ComputeStream(const Graph& graph) {
+  std::map<LaneId, Duration> busy;
+  for (const Task& task : graph.tasks()) {
+    if (task.kind == TaskKind::kKernel && !task.removed) busy[task.lane] += task.duration;
+  }
+  const auto most = std::max_element(
+      busy.begin(), busy.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == busy.end() ? LaneId() : most->first;
+}
+
+double RateTogether(const Graph& graph, const Fabric& fabric) {
+  if (fabric.overlap > 0) return std::min(1.0, fabric.overlap);
+  const std::vector<Device>& devices = graph.tables().devices;
+  const int32_t all = devices.empty() ? 0 : devices.front().multiprocessors;
+  if (all <= 0 || fabric.sms_per_collective <= 0) return 1;
+  return std::max(0.1, 1 - static_cast<double>(fabric.sms_per_collective) / all);
+}
+
+void ShareGpu(Editor& edit, LaneId compute, LaneId exchange, double rate) {
+  if (rate < 1 && compute.valid() && exchange.valid()) Sharing(edit, compute, exchange).Run(rate);
+}
+
+void UnshareGpu(Editor& edit) {
+  for (const auto& [t, alone] : edit.graph().alone()) {
+    const Task& task = edit.graph().task(t);
+    if (task.removed) continue;
+    if (task.kind == TaskKind::kCollective) edit.SetTransfer(t, alone);
+    edit.SetDuration(t, alone);
+  }
+  edit.graph().mutable_alone().clear();
 }
 
 }  // namespace daydream

@@ -2,25 +2,26 @@
 // memory bandwidth that compute would have, and the other way round.
 #pragma once
 
-#include <vector>
-
+#include "costmodel/network/fabric.h"
 #include "transforms/core/editor.h"
 
 namespace daydream {
 
-struct Overlapped {
-  LaneId stream;  // of the compute
-  struct Collective {
-    TaskId task;
-    TaskId behind;  // the kernel of `stream` that it waits for
-  };
-  std::vector<Collective> collectives;  // one after the other
-};
+// The stream with the most kernel time; None without kernels. O(tasks).
+LaneId ComputeStream(const Graph& graph);
 
-// Gives compute and collectives the time that they take when both go at `rate` (0 to 1] of their
-// speed while both run. Kernels begin as recorded, or later where one before them is longer now;
-// collectives when the kernel before them ends. One pass over the stream: waits of the host are not
-// in it. O(tasks of the stream).
-void Stretch(Editor& edit, const Overlapped& overlapped, double rate);
+// What is left of both sides' rate while they run together: `overlap` of the fabric, else the
+// processors that a collective leaves, 1 when neither is known.
+double RateTogether(const Graph& graph, const Fabric& fabric);
+
+// Gives the work on `compute` and the collectives on `exchange` the time that they take when both
+// go at `rate` (0 to 1] of their speed while both run, step by step. Kernels begin as recorded, or
+// later where one before them is longer now; what waits for the other side by an edge begins
+// behind it. What the work takes alone is kept in Graph::alone(). One pass: waits of the host are
+// not in it. O(tasks + edges).
+void ShareGpu(Editor& edit, LaneId compute, LaneId exchange, double rate);
+
+// Takes all of that back, before the exchange is edited again.
+void UnshareGpu(Editor& edit);
 
 }  // namespace daydream

@@ -13,16 +13,13 @@
 #include "transforms/analysis/memory_profile.h"
 #include "transforms/analysis/precision.h"
 #include "transforms/parallel/contention.h"
+#include "transforms/parallel/exchange.h"
 #include "transforms/parallel/gradients.h"
 #include "transforms/parallel/transfers.h"
 
 namespace daydream {
 namespace {
 
-// A collective starts so long after the last of what it waits for: its launch, the compute before
-// it, the collective before it. Median of 2035 all-reduces in three traces of A100 GPUs: 1.4 to 2.0
-// (90 %: 2 to 6).
-constexpr Duration kStartLag{1700};
 // The node that closes a bucket takes this many plain gradient nodes more on the host: 2.3 to 5.8
 // in traces of a V100 and two A100 machines.
 constexpr double kLaunchNodes = 4;
@@ -36,6 +33,7 @@ class Spreader {
       : edit_(edit), how_(how), costs_(MeasureHostCosts(edit.graph())), devices_(edit.graph()) {}
 
   absl::Status Run() {
+    if (how_.ranks > 1) edit_.graph().SetFabric(std::make_shared<const Fabric>(how_.fabric));
     const RankCollectives recorded = CollectivesOf(graph());
     if (!recorded.all.empty()) return Retime(recorded);
     const MemoryProfile memory = ProfileMemory(graph());
@@ -47,6 +45,7 @@ class Spreader {
       DD_RETURN_IF_ERROR(AddStep(step));
       if (how_.sharding != Sharding::kNone) DD_RETURN_IF_ERROR(ShardOptimizer(step));
     }
+    if (how_.overlap) ShareGpu(edit_, compute_, stream_, RateTogether(graph(), how_.fabric));
     TellMemory(memory, gradients);
     Tell(gradients);
     return absl::OkStatus();
@@ -98,14 +97,8 @@ class Spreader {
 
   // By host task the last kernel launched so far on its thread, and the stream of most kernels.
   void FindCompute() {
-    std::map<uint32_t, Duration> busy;
-    for (const Task& task : graph().tasks()) {
-      if (task.kind == TaskKind::kKernel && !task.removed) busy[task.lane.value] += task.duration;
-    }
-    const auto most = std::max_element(
-        busy.begin(), busy.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (most == busy.end()) return;
-    compute_ = LaneId(most->first);
+    compute_ = ComputeStream(graph());
+    if (!compute_.valid()) return;
     launched_.assign(graph().size(), TaskId());
     for (const GraphLane& lane : graph().lanes()) {
       if (lane.lane.kind != LaneKind::kThread) continue;
@@ -146,6 +139,7 @@ class Spreader {
                                                    .name = edit_.graph().AddName(name),
                                                    .lane = beside.lane,
                                                    .scope = beside.scope,
+                                                   .layer = beside.layer,
                                                    .step = beside.step,
                                                    .kind = TaskKind::kKernel,
                                                    .phase = Phase::kBackward});
@@ -153,18 +147,13 @@ class Spreader {
     return added;
   }
 
-  TaskId Collective(std::string_view name, double us, TaskId call, TaskId compute, uint16_t step) {
-    const Duration transfer = Duration::FromDouble(us * 1e3);
-    const TaskId added = edit_.Append({.duration = transfer,
-                                       .name = edit_.graph().AddName(name),
-                                       .lane = stream_,
-                                       .step = step,
-                                       .kind = TaskKind::kCollective,
-                                       .phase = Phase::kComm});
-    edit_.SetTransfer(added, transfer);
-    edit_.AddEdge(call, added, kStartLag, Rule::kLaunch);
-    if (compute.valid()) edit_.AddEdge(compute, added, kStartLag, Rule::kEventWait);
-    return added;
+  absl::StatusOr<TaskId> Collective(CollectiveKind kind, double bytes, TaskId call, TaskId compute,
+                                    uint16_t step) {
+    DD_ASSIGN_OR_RETURN(const double us, TimeOf(kind, bytes));
+    const auto size = static_cast<uint64_t>(bytes);
+    return AddCollective(
+        edit_, {.kind = kind, .bytes = size, .ranks = how_.ranks, .name = {}, .step = step},
+        {.stream = stream_, .call = call, .compute = compute}, Duration::FromDouble(us * 1e3));
   }
 
   double BytesOnWire(const Bucket& bucket) const {
@@ -183,7 +172,6 @@ class Spreader {
     }
     const std::vector<Bucket> buckets = AssignBuckets(sizes, how_.caps);
     const Duration launch = Median(hosts).Scaled(kLaunchNodes);
-    Overlapped overlapped{.stream = compute_, .collectives = {}};
     std::vector<TaskId> exchanged;
     TaskId host, kernel;  // what was added last on the thread of this gradient
     size_t next = 0;
@@ -195,7 +183,7 @@ class Spreader {
       if (before != at_) kernel = at_ = before;
       if (!hooked) {
         host = Call(host, "torch::distributed::reducer::mul_out", costs_.op, step.step);
-        if (kernel.valid()) {
+        if (kernel.valid() && how_.ranks > 1) {
           const double bytes = 2.0 * static_cast<double>(g.size.bytes());
           kernel = Kernel(kernel, "scale a gradient into its bucket", Moves(at_, bytes), host);
         }
@@ -207,23 +195,20 @@ class Spreader {
         if (how_.ranks < 2) continue;
         DD_ASSIGN_OR_RETURN(const TaskId c, Exchange(buckets[next], host, kernel, step.step));
         exchanged.push_back(c);
-        overlapped.collectives.push_back({c, kernel});
       }
     }
     AfterBackward(step, buckets, exchanged, host, kernel, hooked);
-    return Contend(overlapped);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<TaskId> Exchange(const Bucket& bucket, TaskId call, TaskId& kernel,
                                   uint16_t step) {
-    const bool scatter = how_.sharding != Sharding::kNone;
+    const bool scatter = how_.sharding != Sharding::kNone && !how_.broadcast;
     const auto kind = scatter ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
-    DD_ASSIGN_OR_RETURN(const double us, TimeOf(kind, BytesOnWire(bucket)));
     if (how_.wire_bytes > 0 && kernel.valid()) {
       kernel = Kernel(kernel, "narrow a bucket", Moves(kernel, CastBytes(bucket)), call);
     }
-    return Collective(scatter ? "ncclDevKernel_ReduceScatter" : "ncclDevKernel_AllReduce", us, call,
-                      kernel, step);
+    return Collective(kind, BytesOnWire(bucket), call, kernel, step);
   }
 
   double CastBytes(const Bucket& bucket) const {
@@ -278,21 +263,6 @@ class Spreader {
     }
   }
 
-  absl::Status Contend(const Overlapped& overlapped) {
-    if (overlapped.collectives.empty() || !how_.overlap) return absl::OkStatus();
-    Stretch(edit_, overlapped, RateTogether());
-    return absl::OkStatus();
-  }
-
-  // What is left of both sides' rate while a collective runs beside compute.
-  double RateTogether() {
-    if (how_.fabric.overlap > 0) return std::min(1.0, how_.fabric.overlap);
-    const std::vector<Device>& devices = graph().tables().devices;
-    const int32_t all = devices.empty() ? 0 : devices.front().multiprocessors;
-    if (all <= 0 || how_.fabric.sms_per_collective <= 0) return 1;
-    return std::max(0.1, 1 - static_cast<double>(how_.fabric.sms_per_collective) / all);
-  }
-
   // Each rank updates its part; then all get the rest.
   absl::Status ShardOptimizer(const StepGradients& step) {
     std::vector<TaskId> kernels;
@@ -307,18 +277,39 @@ class Spreader {
       const Duration part = whole.Scaled(1.0 / how_.ranks);
       edit_.SetDuration(t, std::min(whole, std::max(kFloor, part)));
     }
-    double bytes = 0;
-    for (const Gradient& g : step.ready) bytes += static_cast<double>(g.size.bytes());
-    DD_ASSIGN_OR_RETURN(const double us, TimeOf(CollectiveKind::kAllGather, bytes));
     const TaskId launch = edit_.LaunchOf(kernels.back());
     if (!launch.valid()) return absl::OkStatus();
-    const TaskId call = Call(launch, "nccl:all_gather", costs_.op, step.step);
-    const TaskId gather =
-        Collective("ncclDevKernel_AllGather", us, call, kernels.back(), step.step);
+    DD_ASSIGN_OR_RETURN(const TaskId gather, Gather(step, launch, kernels.back()));
     if (const TaskId next = NextLive(kernels.back()); next.valid()) {
       edit_.AddEdge(gather, next, {}, Rule::kEventWait);
     }
     return absl::OkStatus();
+  }
+
+  // All ranks get the parameters of the others: at once, or one after the other from their owners.
+  absl::StatusOr<TaskId> Gather(const StepGradients& step, TaskId launch, TaskId last) {
+    double bytes = 0, us = 0;
+    for (const Gradient& g : step.ready) {
+      bytes += static_cast<double>(g.size.bytes());
+      if (!how_.broadcast) continue;
+      DD_ASSIGN_OR_RETURN(const double one,
+                          TimeOf(CollectiveKind::kBroadcast, static_cast<double>(g.size.bytes())));
+      us += one;
+    }
+    if (!how_.broadcast) {
+      const TaskId call = Call(launch, "nccl:all_gather", costs_.op, step.step);
+      return Collective(CollectiveKind::kAllGather, bytes, call, last, step.step);
+    }
+    const auto calls = static_cast<double>(step.ready.size());
+    const TaskId call = Call(launch, "nccl:broadcast", costs_.op.Scaled(calls), step.step);
+    return AddCollective(edit_,
+                         {.kind = CollectiveKind::kBroadcast,
+                          .bytes = static_cast<uint64_t>(bytes),
+                          .ranks = how_.ranks,
+                          .name = {},
+                          .step = step.step},
+                         {.stream = stream_, .call = call, .compute = last},
+                         Duration::FromDouble(us * 1e3));
   }
 
   void TellMemory(const MemoryProfile& memory, const GradientList& gradients) {

@@ -22,7 +22,9 @@ struct DataParallel {
   Sharding sharding = Sharding::kNone;
   bool overlap = true;       // else all buckets are exchanged after backward
   bool bucket_view = false;  // gradient_as_bucket_view=True: nothing is copied back
-  uint32_t wire_bytes = 0;   // of an element on the wire; 0: as it is
+  // kOptimizer: gradients are all-reduced, and each owner broadcasts its parameters one by one.
+  bool broadcast = false;
+  uint32_t wire_bytes = 0;  // of an element on the wire; 0: as it is
 };
 
 // Per step of the graph: behind each gradient a hook, which scales it into its bucket; behind the

@@ -94,7 +94,8 @@ class GradientFinder {
   GradientSize Sized(const Dims& dims, DType dtype) {
     if (dims.empty() && dtype == DType::kUnknown) return {};
     out_.width_assumed |= dtype == DType::kUnknown;
-    return {ElementsIn(dims), static_cast<uint32_t>(DTypeBytes(dtype))};
+    const uint64_t rows = dims.empty() ? 1 : static_cast<uint64_t>(std::max<int64_t>(1, dims[0]));
+    return {ElementsIn(dims), static_cast<uint32_t>(DTypeBytes(dtype)), rows};
   }
 
   // An op of the optimizer that is there once for each gradient of the step, or one on a list of

@@ -1,5 +1,6 @@
 #include "transforms/parallel/spread_params.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "transforms/parallel/fabric_choice.h"
@@ -19,6 +20,8 @@ uint64_t CapOf(double bytes) {
 absl::StatusOr<DataParallel> DataParallelOf(const Params& params, Sharding sharding) {
   DataParallel how{.ranks = static_cast<int>(params["ranks"]), .sharding = sharding};
   how.caps.other = CapOf(params["bucket"]);
+  // The first bucket is never larger than the others.
+  how.caps.first = std::min(how.caps.first, how.caps.other);
   how.overlap = params.text("overlap") == "yes";
   how.bucket_view = params.text("bucket_view") == "yes";
   how.wire_bytes = params.text("compress") == "none" ? 0 : 2;

@@ -53,6 +53,17 @@ inline constexpr ParamSpec kSpreadParams[] = {
      .source = "chosen by the user: the hooks of torch.distributed.algorithms.ddp_comm_hooks"},
 };
 
+inline constexpr std::string_view kGathers[] = {"all-gather", "broadcast"};
+inline constexpr ParamSpec kGatherParam = {
+    .name = "gather",
+    .unit = Unit::kText,
+    .text_fallback = "all-gather",
+    .choices = kGathers,
+    .help =
+        "how parameters come back: at once, after reduce-scatters; or broadcast one by one by "
+        "their owners, after all-reduces, as ZeroRedundancyOptimizer of PyTorch does",
+    .source = "ZeRO, section 5; torch/distributed/optim/zero_redundancy_optimizer.py"};
+
 // E0820 and E0821 as ChooseFabric().
 absl::StatusOr<DataParallel> DataParallelOf(const Params& params, Sharding sharding);
 

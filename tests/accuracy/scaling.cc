@@ -1,0 +1,385 @@
+#include "tests/accuracy/scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "report/predict/error_kind.h"
+#include "report/predict/what_if.h"
+#include "tests/accuracy/compose.h"
+#include "tests/costmodel/costdata.h"
+
+namespace daydream {
+namespace {
+
+const std::string kScaling = DAYDREAM_DATA_DIR "/netdata/published_scaling.csv";
+const std::string kVtrain = DAYDREAM_DATA_DIR "/netdata/vtrain_single.csv";
+const std::string kFabricFile = DAYDREAM_SOURCE_DIR "/tests/accuracy/ddp2-xl.fabric";
+
+using Table = std::vector<std::map<std::string, std::string>>;
+
+Table ReadTable(const std::string& path) {
+  Table table;
+  std::ifstream in(path);
+  std::vector<std::string> head;
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> cells = CsvCells(line);
+    if (head.empty()) {
+      head = cells;
+      continue;
+    }
+    auto& row = table.emplace_back();
+    for (size_t i = 0; i < std::min(head.size(), cells.size()); ++i) row[head[i]] = cells[i];
+  }
+  return table;
+}
+
+// A model as data parallelism sees it: parameters in their order, and the phases of a step.
+struct TrainedModel {
+  std::vector<Dims> parameters;
+  std::string type = "float";
+  double forward_ms = 0, backward_ms = 0, optimizer_ms = 0;
+};
+
+double ElementsIn(const Dims& dims) {
+  double n = 1;
+  for (int64_t d : dims) n *= static_cast<double>(d);
+  return n;
+}
+
+// One GPU's step: a kernel for each parameter and phase, as long as its share of the elements.
+absl::StatusOr<std::shared_ptr<const Trace>> OneGpu(const TrainedModel& model) {
+  StepComposer composer(*FindDeviceSpec("A100-SXM4-80GB"));
+  double all = 0;
+  for (const Dims& p : model.parameters) all += ElementsIn(p);
+  auto part = [&](const Dims& p, double ms) { return 1e3 * ms * ElementsIn(p) / all; };
+  for (const Dims& p : model.parameters) {
+    composer.Add({{"aten::linear", {}}}, "gemm", part(p, model.forward_ms));
+  }
+  for (size_t i = model.parameters.size(); i-- > 0;) {
+    const Dims& p = model.parameters[i];
+    composer.Add({{"autograd::engine::evaluate_function: MmBackward0", {}}}, "gemm",
+                 part(p, model.backward_ms));
+    composer.AddGradient(p, model.type);
+  }
+  if (model.optimizer_ms > 0) {
+    for (const Dims& p : model.parameters) {
+      composer.Add({{"Optimizer.step#AdamW.step", {}}, {"aten::addcdiv_", {}}}, "adam",
+                   part(p, model.optimizer_ms));
+    }
+  }
+  return composer.Build();
+}
+
+struct Asked {
+  JudgedRow row;
+  std::string scenario;             // with paths
+  std::optional<double> memory_gb;  // measured before
+};
+
+absl::Status PredictRow(const BuiltGraph& built, const ReplayCheck& replay, Asked& asked) {
+  JudgedRow& row = asked.row;
+  DD_ASSIGN_OR_RETURN(std::vector<Application> scenario, ParseScenario(asked.scenario));
+  std::vector<std::vector<Application>> scenarios = {scenario};
+  DD_ASSIGN_OR_RETURN(WhatIf result,
+                      PredictAll(built, replay, scenarios,
+                                 {.alone = false, .explain = false, .left_out = row.group}));
+  const Prediction& p = result.predictions[result.main];
+  DD_RETURN_IF_ERROR(p.error);
+  row.kind = ErrorKindOf(scenario[0], built.graph, p.changes.terms).main();
+  row.before = replay.measured.ms();
+  row.predicted = p.step.ms();
+  if (p.low && p.high) row.low = p.low->ms(), row.high = p.high->ms();
+  if (asked.memory_gb) {
+    row.before = row.predicted = *asked.memory_gb;
+    row.low = row.high = std::nullopt;
+    for (const MemoryChange& c : p.changes.memory) {
+      const bool state = c.what.starts_with("optimizer state");
+      if (state) row.predicted += static_cast<double>(c.bytes) / (1 << 30);
+      if (state && c.unknown) row.why = "the optimizer's state is not known";
+    }
+  }
+  return absl::OkStatus();
+}
+
+void PredictRows(const TrainedModel& model, std::vector<Asked> asked,
+                 std::vector<JudgedRow>& rows) {
+  auto predict = [&]() -> absl::Status {
+    DD_ASSIGN_OR_RETURN(const auto trace, OneGpu(model));
+    DD_ASSIGN_OR_RETURN(const BuiltGraph built, BuildGraph(trace));
+    DD_ASSIGN_OR_RETURN(const ReplayCheck replay, CheckReplay(built, nullptr));
+    for (Asked& a : asked) {
+      const absl::Status status = PredictRow(built, replay, a);
+      if (!status.ok()) a.row.why = Message(status);
+    }
+    return absl::OkStatus();
+  };
+  const absl::Status status = predict();
+  for (Asked& a : asked) {
+    if (!status.ok()) a.row.why = Message(status);
+    a.row.composed = true;
+    rows.push_back(std::move(a.row));
+  }
+}
+
+// --- two GPUs, a transformer of 2.0 billion parameters in fp32
+
+// 48 blocks of width 1600: attention, a gated MLP of 6400, two norms; 10000 tokens.
+std::vector<Dims> XlParameters() {
+  std::vector<Dims> p = {{10000, 1600}};
+  for (int layer = 0; layer < 48; ++layer) {
+    for (int i = 0; i < 4; ++i) p.push_back({1600, 1600});
+    p.insert(p.end(), {{6400, 1600}, {6400, 1600}, {1600, 6400}, {1600}, {1600}});
+  }
+  p.insert(p.end(), {{1600}, {10000, 1600}});
+  return p;
+}
+
+class Xl {
+ public:
+  Xl() : table_(ReadTable(kScaling)) {}
+
+  // The step on one GPU is the naive one without its exchange; the optimizer is what is left of it.
+  // Nobody measured the phases at batch 2: as at batch 4, which the host bounds, too.
+  TrainedModel Model(const std::string& config) const {
+    TrainedModel m{.parameters = XlParameters()};
+    const std::string naive = "data parallel, naive: one all-reduce a tensor after backward";
+    const double step = Value("ddp2-xl", naive, config, "step") -
+                        Value("ddp2-xl", naive, config, "exposed all-reduce");
+    std::string alone = config.substr(config.find("batch"));
+    if (alone.starts_with("batch 2")) alone.replace(6, 1, "4");
+    const double both = Value("ddp2-xl", "one GPU, no communication", alone, "forward+backward");
+    m.forward_ms = Value("ddp2-xl", "one GPU, no communication", alone, "forward");
+    m.backward_ms = both - m.forward_ms;
+    m.optimizer_ms = step - both;
+    return m;
+  }
+
+  double Value(const std::string& set, const std::string& change, const std::string& config,
+               const std::string& metric) const {
+    for (const auto& row : table_) {
+      if (row.at("set") == set && row.at("change") == change && row.at("config") == config &&
+          row.at("metric") == metric) {
+        return std::stod(row.at("value"));
+      }
+    }
+    return 0;
+  }
+
+  const Table& table() const { return table_; }
+
+ private:
+  Table table_;
+};
+
+// What each way to exchange gradients is called there, and here. Their own code reduces gradients
+// in place: nothing is copied out of buckets.
+constexpr std::pair<std::string_view, std::string_view> kWays[] = {
+    {"data parallel, naive: one all-reduce a tensor after backward", "bucket=1B,overlap=no"},
+    {"data parallel, flat: one all-reduce after backward", "bucket=1e11B,overlap=no"},
+    {"data parallel, overlap per parameter", "bucket=1B"},
+    {"data parallel, overlap in buckets of 1 MB", "bucket=1MB"},
+    {"data parallel, overlap in buckets of 10 MB", "bucket=10MB"},
+    {"data parallel, overlap in buckets of 100 MB", "bucket=100MB"},
+    {"data parallel, overlap in buckets of 1000 MB", "bucket=1000MB"},
+};
+
+std::string SpreadXl(std::string_view strategy, std::string_view how, std::string_view fabric) {
+  return fmt::format("{}(2,fabric={},bucket_view=yes{}{})", strategy, fabric,
+                     how.empty() ? "" : ",", how);
+}
+
+// The bucket of the least step, by place in kWays.
+size_t BestBucket(const std::map<size_t, double>& steps) {
+  return std::min_element(steps.begin(), steps.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+void JudgeXl(const Xl& xl, ScalingRows& out) {
+  for (const char* config : {"local batch 2, sequence 128", "local batch 4, sequence 128",
+                             "local batch 4, sequence 256", "local batch 4, sequence 512"}) {
+    std::vector<Asked> asked;
+    for (const auto& [change, how] : kWays) {
+      const double measured = xl.Value("ddp2-xl", std::string(change), config, "step");
+      const bool full = change.find("flat") != change.npos && measured > 1900;
+      const bool fitted = how == "bucket=1B" && std::string_view(config).ends_with("512");
+      if (full || fitted) continue;
+      asked.push_back({.row = {.row = fmt::format("{}, {}", change.substr(15), config),
+                               .group = "ddp2-xl",
+                               .scenario = SpreadXl("ddp", how, "ddp2-xl"),
+                               .measured = measured},
+                       .scenario = SpreadXl("ddp", how, kFabricFile),
+                       .memory_gb = {}});
+    }
+    const size_t first = out.rows.size();
+    PredictRows(xl.Model(config), std::move(asked), out.rows);
+    std::map<size_t, double> measured, predicted;
+    for (size_t i = first; i < out.rows.size(); ++i) {
+      const JudgedRow& r = out.rows[i];
+      const size_t at = r.row.find("buckets of ");
+      if (at == std::string::npos || !r.why.empty()) continue;
+      const auto size = static_cast<size_t>(std::stoul(r.row.substr(at + 11)));
+      measured[size] = r.measured, predicted[size] = r.predicted;
+    }
+    if (measured.empty()) continue;
+    out.notes.push_back(fmt::format("{}: best bucket {} MB predicted, {} MB measured", config,
+                                    BestBucket(predicted), BestBucket(measured)));
+  }
+}
+
+// Sharded against not, in the order of the runs that were published.
+void JudgeZero(const Xl& xl, ScalingRows& out) {
+  std::vector<double> step[2], peak[2];
+  for (const auto& row : xl.table()) {
+    if (row.at("set") != "zero1-xl") continue;
+    const bool sharded = row.at("change").ends_with("True");
+    (row.at("metric") == "step" ? step : peak)[sharded].push_back(std::stod(row.at("value")));
+  }
+  TrainedModel model = xl.Model("local batch 2, sequence 128");
+  std::vector<Asked> times, sizes;
+  for (size_t i = 0; i < std::min(step[0].size(), step[1].size()); ++i) {
+    const Asked asked{.row = {.row = fmt::format("optimizer sharded, run {}", i + 1),
+                              .group = "zero1-xl",
+                              .scenario = SpreadXl("zero1", "gather=broadcast", "ddp2-xl"),
+                              .measured = step[1][i]},
+                      .scenario = SpreadXl("zero1", "gather=broadcast", kFabricFile),
+                      .memory_gb = {}};
+    times.push_back(asked);
+    sizes.push_back(asked);
+    sizes.back().row.measured = peak[1][i];
+    sizes.back().memory_gb = peak[0][i];
+  }
+  PredictRows(model, std::move(times), out.rows);
+  PredictRows(model, std::move(sizes), out.memory);
+}
+
+// --- Megatron-DeepSpeed on A100, data parallelism within a node of eight
+
+// A rank's parameters, with tied embeddings of 51200 tokens, in one buffer of fp16 gradients.
+std::vector<Dims> MegatronParameters(int64_t hidden, int64_t layers, int64_t shards) {
+  std::vector<Dims> p = {{51200 / shards, hidden}};
+  for (int64_t i = 0; i < layers; ++i) p.push_back({12 * hidden / shards, hidden});
+  return p;
+}
+
+void JudgeVtrain(ScalingRows& out) {
+  auto number = [](const std::map<std::string, std::string>& row, const char* column) {
+    return std::stoll(row.at(column));
+  };
+  // By all that stays the same: times by ranks of data parallelism.
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+  std::map<Key, std::map<int64_t, double>> runs;
+  for (const auto& row : ReadTable(kVtrain)) {
+    const int64_t micro = number(row, "micro batch"), d = number(row, "data parallelism");
+    runs[{number(row, "hidden size"), number(row, "# layers"), micro,
+          number(row, "global batch") / (micro * d), number(row, "tensor parallelism"),
+          number(row, "pipeline parallelism")}][d] = std::stod(row.at("iteration time (ms)"));
+  }
+  for (const auto& [key, times] : runs) {
+    const auto [hidden, layers, micro, batches, tensor, pipeline] = key;
+    const auto alone = times.find(1);
+    if (alone == times.end() || times.size() < 2) continue;
+    TrainedModel model{.parameters = MegatronParameters(hidden, layers / pipeline, tensor),
+                       .type = "c10::Half",
+                       .forward_ms = alone->second / 3,
+                       .backward_ms = alone->second * 2 / 3,
+                       .optimizer_ms = 0};
+    std::vector<Asked> asked;
+    for (const auto& [ranks, measured] : times) {
+      if (ranks == 1) continue;
+      const std::string scenario =
+          fmt::format("ddp({},fabric=nvlink3,bucket=1e11B,overlap=no,bucket_view=yes)", ranks);
+      asked.push_back(
+          {.row = {.row = fmt::format("hidden {}, {} layers, {} x {}, tp {}, pp {}, "
+                                      "dp {}",
+                                      hidden, layers, batches, micro, tensor, pipeline, ranks),
+                   .group = "vTrain",
+                   .scenario = scenario,
+                   .measured = measured},
+           .scenario = scenario,
+           .memory_gb = {}});
+    }
+    PredictRows(model, std::move(asked), out.rows);
+  }
+}
+
+std::string RowLine(const JudgedRow& r, int digits) {
+  if (!r.why.empty()) return fmt::format("| {} | `{}` | | | | {} |\n", r.row, r.scenario, r.why);
+  const std::string interval =
+      r.low ? fmt::format(", {:.{}f} - {:.{}f}", *r.low, digits, *r.high, digits) : "";
+  return fmt::format("| {} | `{}` | {:.{}f} | {:.{}f}{} | {:.{}f} | {:+.1f} %{} |\n", r.row,
+                     r.scenario, r.before, digits, r.predicted, digits, interval, r.measured,
+                     digits, 100 * r.error(),
+                     !r.low       ? ""
+                     : r.inside() ? ", inside"
+                                  : ", outside");
+}
+
+}  // namespace
+
+bool HasScalingData() {
+  return std::filesystem::exists(kScaling) && std::filesystem::exists(kVtrain);
+}
+
+ScalingRows JudgeScaling() {
+  ScalingRows out;
+  if (!HasScalingData()) return out;
+  const Xl xl;
+  JudgeXl(xl, out);
+  JudgeZero(xl, out);
+  JudgeVtrain(out);
+  return out;
+}
+
+std::string ScalingSection(const ScalingRows& scaling) {
+  std::string text =
+      "\n## Many GPUs\n\n"
+      "Steps of data-parallel training that others published, predicted from the step on one GPU, "
+      "which is\ncomposed of what they published of that: its phases, each with a kernel for every "
+      "parameter, as long as\nthe parameter's share. *ddp2-xl*: a transformer of 2.0 billion "
+      "parameters in fp32 on two GPUs, on a\nnetwork of its own four all-reduces and one `overlap` "
+      "(`tests/accuracy/ddp2-xl.fabric`); the step on one\nGPU is the naive one without its "
+      "exposed "
+      "all-reduces. The flat run that filled the memory (1963 ms) and\nthe run that `overlap` "
+      "comes "
+      "from are left out. *vTrain*: Megatron-DeepSpeed on A100, data parallelism\nwithin a node "
+      "from "
+      "the same ranks without it, on the built-in `nvlink3`.\n\n";
+  text += GroupTable(scaling.rows) + "\n";
+  text +=
+      "| published | scenario | one GPU ms | predicted | measured | error |\n"
+      "|---|---|---|---|---|---|\n";
+  size_t left = 0;
+  for (const JudgedRow& r : scaling.rows) {
+    if (r.group == "vTrain") {
+      ++left;
+      continue;
+    }
+    text += RowLine(r, 1);
+  }
+  text +=
+      fmt::format("| {} rows of vTrain: `accuracy TRACES MANIFEST --rows` | | | | | |\n\n", left);
+  text +=
+      "Peak memory, GB of 2^30 bytes:\n\n"
+      "| published | scenario | not sharded | predicted | measured | error |\n"
+      "|---|---|---|---|---|---|\n";
+  for (const JudgedRow& r : scaling.memory) text += RowLine(r, 2);
+  text += "\nBuckets:\n\n";
+  for (const std::string& note : scaling.notes) text += fmt::format("* {}\n", note);
+  text +=
+      "\nNot judged: P3 (ResNet-50 +25 %, VGG-19 +66 %), BlueConnect (-87 % of synchronization on "
+      "192 GPUs) and\nDGC (270 to 600 times fewer bytes): no step on one GPU, no size of messages "
+      "or no description of the\nnetwork to compose them from. PowerSGD (VGG-19 on two 1080 Ti "
+      "over "
+      "1 Gbit/s, 794 ms in the hook and\n274 ms overlapped): nothing was published of the step on "
+      "one GPU.\n";
+  return text;
+}
+
+}  // namespace daydream

@@ -1,0 +1,179 @@
+// What changes the exchange of gradients, behind ddp on a sketch of one GPU, and on a recorded rank
+// of eight where it is at hand.
+#include "transforms/parallel/exchange.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "costmodel/network/fabric.h"
+#include "graph/build.h"
+#include "graph/text.h"
+#include "report/predict/what_if.h"
+#include "simulator/simulate.h"
+#include "tests/real_traces.h"
+#include "trace/importer.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+namespace {
+
+// Backward of three layers, the last first: 16 MB, 4 MB and 1.2 MB of gradients.
+Graph OneGpu() {
+  auto graph = ParseGraph(
+      "lane cpu0   thread\n"
+      "lane gpu0.7 stream\n"
+      "scope a0 op cpu0 \"torch::autograd::AccumulateGrad\" shapes=\"[[2000, 2000]]\" "
+      "types=\"[\\\"float\\\"]\"\n"
+      "scope a1 op cpu0 \"torch::autograd::AccumulateGrad\" shapes=\"[[1000, 1000]]\" "
+      "types=\"[\\\"float\\\"]\"\n"
+      "scope a2 op cpu0 \"torch::autograd::AccumulateGrad\" shapes=\"[[300000]]\" "
+      "types=\"[\\\"float\\\"]\"\n"
+      "c0 cpu0   call   5us \"cudaLaunchKernel\" phase backward\n"
+      "k0 gpu0.7 kernel 300us \"gemm\" phase backward after c0 launch\n"
+      "h0 cpu0   host   3us \"torch::autograd::AccumulateGrad\" phase backward scope a0\n"
+      "c1 cpu0   call   5us \"cudaLaunchKernel\" phase backward\n"
+      "k1 gpu0.7 kernel 900us \"gemm\" phase backward after c1 launch\n"
+      "h1 cpu0   host   3us \"torch::autograd::AccumulateGrad\" phase backward scope a1\n"
+      "c2 cpu0   call   5us \"cudaLaunchKernel\" phase backward\n"
+      "k2 gpu0.7 kernel 900us \"gemm\" phase backward after c2 launch\n"
+      "h2 cpu0   host   3us \"torch::autograd::AccumulateGrad\" phase backward scope a2\n"
+      "c3 cpu0   call   5us \"cudaLaunchKernel\" phase optimizer\n"
+      "k3 gpu0.7 kernel 20us \"sgd\" phase optimizer after c3 launch\n");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *std::move(graph);
+}
+
+struct Edited {
+  Graph graph;
+  absl::Status status;
+};
+Edited With(const Graph& before, const std::string& spec) {
+  Edited out{before, {}};
+  const auto scenario = ParseScenario(spec);
+  EXPECT_TRUE(scenario.ok()) << scenario.status();
+  if (!scenario.ok()) return out;
+  out.status =
+      ApplyAll(*scenario, out.graph, [](const Application&, Applied*) { return absl::OkStatus(); });
+  return out;
+}
+
+double StepUs(const Graph& before, const std::string& spec) {
+  const Edited e = With(before, spec);
+  EXPECT_TRUE(e.status.ok()) << spec << ": " << e.status;
+  const auto timeline = Simulate(e.graph);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  return timeline.ok() ? StepTime(e.graph, *timeline).us() : 0;
+}
+
+std::vector<uint64_t> BytesOf(const Graph& graph) {
+  std::vector<uint64_t> bytes;
+  for (const RankCollective& c : CollectivesOf(graph).all) bytes.push_back(c.bytes);
+  return bytes;
+}
+
+TEST(Exchange, IsWhatDdpPutThere) {
+  Edited e = With(OneGpu(), "ddp(8,fabric=nvlink4)");
+  ASSERT_TRUE(e.status.ok()) << e.status;
+  EXPECT_THAT(BytesOf(e.graph), testing::ElementsAre(16'000'000, 5'200'000));
+  Editor edit(e.graph);
+  auto exchanges = Exchanges::Find(edit, "");
+  ASSERT_TRUE(exchanges.ok()) << exchanges.status();
+  ASSERT_EQ(exchanges->all.size(), 2u);
+  EXPECT_EQ(exchanges->all[0].ranks, 8);
+  EXPECT_EQ(exchanges->all[1].gradients.size(), 2u);
+  EXPECT_EQ(exchanges->all[1].gradients[0].rows, 1000u);
+  EXPECT_TRUE(exchanges->all[0].before.valid());
+  EXPECT_TRUE(exchanges->all[0].after.valid());
+  EXPECT_EQ(exchanges->fabric()->name, "nvlink4");
+}
+
+TEST(Exchange, FewerBytesAreFasterOnASlowNetwork) {
+  const Graph one = OneGpu();
+  const std::string ddp = "ddp(8,fabric=eth25-roce)";
+  const double whole = StepUs(one, ddp);
+  const double half = StepUs(one, ddp + ",fp16-compress");
+  EXPECT_LT(half, whole * 0.6);
+  EXPECT_LT(StepUs(one, ddp + ",dgc(0.001)"), half);
+  EXPECT_LT(StepUs(one, ddp + ",powersgd(4)"), half);
+}
+
+TEST(Exchange, ALibraryThatCompressesSaysTheSameAsDdpThatDoes) {
+  const Graph one = OneGpu();
+  const double in_ddp = StepUs(one, "ddp(8,fabric=eth25-roce,compress=fp16)");
+  const double beside = StepUs(one, "ddp(8,fabric=eth25-roce),fp16-compress");
+  EXPECT_NEAR(beside / in_ddp, 1, 0.02);
+}
+
+TEST(Exchange, WhatDgcGathersGrowsWithTheRanks) {
+  const Graph one = OneGpu();
+  const std::string eight = "ddp(8,fabric=eth25-roce)", many = "ddp(1024,fabric=eth25-roce)";
+  const double few = StepUs(one, eight + ",dgc(0.01)") / StepUs(one, eight);
+  EXPECT_GT(StepUs(one, many + ",dgc(0.01)") / StepUs(one, many), 2 * few);
+}
+
+TEST(Exchange, LocalSgdIsTheMeanOverItsSteps) {
+  const Graph one = OneGpu();
+  const std::string ddp = "ddp(8,fabric=eth25-roce)";
+  const double every = StepUs(one, ddp + ",local-sgd(1)");
+  const double second = StepUs(one, ddp + ",local-sgd(2)");
+  const double fourth = StepUs(one, ddp + ",local-sgd(4)");
+  EXPECT_NEAR(every - second, 2 * (second - fourth), 20);
+  EXPECT_GT(every, StepUs(one, ddp) * 0.9);
+}
+
+TEST(Exchange, PowerSgdBesideBackwardIsFasterThanInTheHook) {
+  const Graph one = OneGpu();
+  const std::string ddp = "ddp(8,fabric=eth25-roce)";
+  EXPECT_LT(StepUs(one, ddp + ",powersgd(16,overlap=yes)"), StepUs(one, ddp + ",powersgd(16)"));
+}
+
+// Bytes that leave a node are the same as on a flat ring, so on NICs that bound it nothing is won;
+// but it is never much worse.
+TEST(Exchange, StagesByLevelMoveTheSameBytesBetweenNodes) {
+  const Graph one = OneGpu();
+  const std::string ddp = "ddp(64,fabric=ib-hdr)";
+  const Edited e = With(one, ddp + ",blueconnect");
+  ASSERT_TRUE(e.status.ok()) << e.status;
+  EXPECT_THAT(BytesOf(e.graph), testing::UnorderedElementsAre(16'000'000, 2'000'000, 16'000'000,
+                                                              5'200'000, 650'000, 5'200'000));
+}
+
+TEST(Exchange, WithoutOneItIsAnErrorThatSaysHowToGetOne) {
+  for (const char* spec :
+       {"fp16-compress", "dgc", "powersgd", "local-sgd(4)", "blueconnect", "p3"}) {
+    EXPECT_EQ(DiagnosticOf(With(OneGpu(), spec).status).code, "E0824") << spec;
+  }
+  EXPECT_EQ(DiagnosticOf(With(OneGpu(), "ddp(8,fabric=nvlink4),p3").status).code, "E0826");
+}
+
+// A faster network after ddp changes what ddp put there, and so does the stretch of both sides.
+TEST(Exchange, BandwidthIsAboutWhatDdpPutThere) {
+  const Graph one = OneGpu();
+  const double slow = StepUs(one, "ddp(8,fabric=eth25-roce)");
+  EXPECT_LT(StepUs(one, "ddp(8,fabric=eth25-roce),bandwidth(x2)"), slow * 0.6);
+}
+
+TEST(Exchange, OfARecordedRankIsWhatItsHooksLaunched) {
+  const auto path = RealTraceFolder() / "training" / "recsys-a100-rank3of8.json.gz";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) GTEST_SKIP() << "no " << path;
+  const auto trace = ImportFile(path.string(), {});
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  Editor edit(built->graph);
+  const auto exchanges = Exchanges::Find(edit, "");
+  ASSERT_TRUE(exchanges.ok()) << exchanges.status();
+  // Three buckets a step of fp32 gradients, in six steps; the all-to-alls are none.
+  EXPECT_GE(exchanges->all.size(), 15u);
+  bool large = false;
+  for (const Exchange& e : exchanges->all) large |= e.bytes == uint64_t{45'310'188} * 4;
+  EXPECT_TRUE(large);
+  const auto recorded = BuildGraph(*trace);
+  ASSERT_TRUE(recorded.ok());
+  const double before = StepTime(recorded->graph, *Simulate(recorded->graph)).us();
+  EXPECT_LE(StepUs(recorded->graph, "fp16-compress"), before * 1.01);
+}
+
+}  // namespace
+}  // namespace daydream
