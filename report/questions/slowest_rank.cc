@@ -17,7 +17,7 @@ constexpr int kMostColumns = 16384;
 size_t DrawsOf(int ranks) { return std::clamp<size_t>(2048 / static_cast<size_t>(ranks), 4, 64); }
 
 // The last GPU work of the first and of the last step; of a single step the last work of each lane.
-std::vector<TaskId> Ends(const Graph& graph, bool steps) {
+std::vector<TaskId> LastWork(const Graph& graph, bool steps) {
   std::vector<TaskId> ends;
   uint16_t first = 0xffff, last = 0;
   for (const Task& t : graph.tasks()) {
@@ -38,8 +38,8 @@ std::vector<TaskId> Ends(const Graph& graph, bool steps) {
 }
 
 // From the last end of the first step to the last end of all; one number for each draw.
-std::vector<double> LengthsOf(const Graph& graph, std::span<const TaskId> ends,
-                              std::span<const Instant> at, bool steps) {
+std::vector<double> DrawLengths(const Graph& graph, std::span<const TaskId> ends,
+                                std::span<const Instant> at, bool steps) {
   std::vector<double> lengths;
   const uint16_t last = graph.task(ends.back()).step;
   for (size_t draw = 0; draw < at.size() / ends.size(); ++draw) {
@@ -63,7 +63,7 @@ std::optional<double> SlowestOf(const Graph& graph, int ranks, double sd) {
     if (!t.removed && IsGpu(t.kind)) with_gpu.insert(t.step);
   }
   const bool steps = with_gpu.size() > 1;
-  const std::vector<TaskId> ends = Ends(graph, steps);
+  const std::vector<TaskId> ends = LastWork(graph, steps);
   if (ends.empty()) return std::nullopt;
   auto columns = RankColumns::Make(graph, ends);
   if (!columns.ok()) return std::nullopt;
@@ -74,8 +74,8 @@ std::optional<double> SlowestOf(const Graph& graph, int ranks, double sd) {
   }
   speeds.gpu = speeds.host;
   const double alike =
-      LengthsOf(graph, ends, columns->Run({.host = {1.0}, .gpu = {1.0}}, 1), steps).front();
-  const std::vector<double> lengths = LengthsOf(graph, ends, columns->Run(speeds, n), steps);
+      DrawLengths(graph, ends, columns->Run({.host = {1.0}, .gpu = {1.0}}, 1), steps).front();
+  const std::vector<double> lengths = DrawLengths(graph, ends, columns->Run(speeds, n), steps);
   double sum = 0;
   for (double length : lengths) sum += length;
   if (!(alike > 0)) return std::nullopt;
