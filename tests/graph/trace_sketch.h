@@ -21,8 +21,15 @@ class TraceSketch {
     if (type != StreamType::kUnknown) builder_.SetStreamType(lane, type);
     return lane;
   }
-  void Op(LaneId lane, std::string_view name, double us, double length_us, int64_t sequence = -1) {
-    uint32_t detail = builder_.AddOp({.sequence = sequence});
+  // `shapes` as recorded: "[[4, 8], []]".
+  void Op(LaneId lane, std::string_view name, double us, double length_us, int64_t sequence = -1,
+          std::string_view shapes = "") {
+    OpDetail op{.sequence = sequence};
+    if (!shapes.empty()) {
+      op.shapes = builder_.names().Intern(shapes);
+      op.types = builder_.names().Intern(R"(["float", "float"])");
+    }
+    const uint32_t detail = builder_.AddOp(op);
     Add(lane, name, us, length_us, EventKind::kOp, 0, detail);
   }
   void Mark(LaneId lane, std::string_view name, double us, double length_us) {

@@ -146,7 +146,8 @@ bool SizeClass::Has(double elements) const {
   return elements > 0 && elements <= most && std::fmod(elements, unit) == 0;
 }
 
-OpAccesses::OpAccesses(const Graph& graph) : graph_(graph), shapes_(graph), classes_(graph) {
+OpAccesses::OpAccesses(const Graph& graph)
+    : graph_(graph), shapes_(graph), classes_(graph), flow_(graph) {
   FindViews();
 }
 
@@ -204,11 +205,12 @@ std::optional<OpAccess> OpAccesses::Of(TaskId t) {
   return access;
 }
 
-bool OpAccesses::Needs(const OpAccess& later, const OpAccess& earlier) const {
+bool OpAccesses::Needs(const OpAccess& later, const OpAccess& earlier) {
   if (later.op == earlier.op && later.part && earlier.part) {
     return later.writes.front().most == earlier.writes.front().most;
   }
   if (Inside(later.op, earlier.op) || Inside(earlier.op, later.op)) return true;
+  if (!flow_.empty() && flow_.Reads(later.op, earlier.op)) return true;
   // Parts of it may have any size.
   if (earlier.writes_views) return true;
   if (later.reads_views && earlier.in_place) return true;

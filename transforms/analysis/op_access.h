@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "transforms/analysis/data_flow.h"
 #include "transforms/analysis/op_shapes.h"
 
 namespace daydream {
@@ -36,8 +37,9 @@ class OpAccesses {
   // Nothing when it is not known: no op with recorded shapes, or one that is not listed here.
   std::optional<OpAccess> Of(TaskId t);
   // The later work needs the earlier, or may: it reads or changes what the other wrote, or changes
-  // what the other read, or one is part of the other's op.
-  bool Needs(const OpAccess& later, const OpAccess& earlier) const;
+  // what the other read, or one is part of the other's op. What the trace says of who reads from
+  // whom adds to what sizes tell; it takes nothing away, as not all that is read is recorded.
+  bool Needs(const OpAccess& later, const OpAccess& earlier);
 
  private:
   void FindViews();
@@ -46,6 +48,7 @@ class OpAccesses {
   const Graph& graph_;
   OpShapes shapes_;
   KernelClasses classes_;
+  DataFlow flow_;
   absl::flat_hash_set<double> viewed_;  // sizes of tensors of which parts are taken
 };
 

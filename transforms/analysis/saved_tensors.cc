@@ -1,6 +1,8 @@
 #include "transforms/analysis/saved_tensors.h"
 
 #include "base/text.h"
+#include "graph/scopes.h"
+#include "transforms/analysis/data_flow.h"
 
 #include <algorithm>
 #include <memory>
@@ -124,9 +126,11 @@ struct KeptTensor {
 // Follows the tensors of one pass.
 class Pass {
  public:
-  // What the op of this row adds to what is kept. `reads`: rows whose tensors it needs as well.
+  // What the op of this row adds to what is kept. `makers`: rows whose results it is known to read.
+  // `reads`: rows whose tensors it needs as well.
   std::vector<KeptTensor> Keep(const OpShape& shape, double elements, size_t row,
-                               std::vector<size_t>& reads) {
+                               std::vector<size_t> makers, std::vector<size_t>& reads) {
+    makers_ = std::move(makers);
     const Keeps keeps = KeptBy(shape.name);
     const double width = DTypeBytes(shape.dtype);
     std::vector<KeptTensor> kept;
@@ -171,23 +175,48 @@ class Pass {
     size_t maker = kNobody;
   };
 
-  // The tensor with `n` elements that the op before made, or the latest one of this size.
+  // The tensor with `n` elements of an op that is known to have made it, else of the op before, or
+  // the latest one of this size.
   Tensor& Find(double n) {
-    if (std::exchange(open_, false)) return latest_[n] = Tensor{.maker = before_};
-    return latest_[n];
+    size_t maker = TakeMaker(n);
+    if (maker == kNobody && open_) maker = before_;
+    if (maker == before_) open_ = false;
+    if (maker != kNobody) {
+      latest_[n] = maker;
+    } else if (const auto latest = latest_.find(n); latest != latest_.end()) {
+      maker = latest->second;
+    }
+    Tensor& tensor = tensors_[{maker, n}];
+    tensor.maker = maker;
+    return tensor;
+  }
+
+  // One of the known makers, if its result may have `n` elements; each is taken once.
+  size_t TakeMaker(double n) {
+    for (const bool sure : {true, false}) {
+      for (size_t& maker : makers_) {
+        const bool sized = sizes_.contains(maker);
+        if (maker == kNobody || sized != sure || (sized && sizes_[maker] != n)) continue;
+        return std::exchange(maker, kNobody);
+      }
+    }
+    return kNobody;
   }
 
   void Leave(const OpShape& shape, double elements, Keeps keeps, size_t row) {
     open_ = !KeepsItsSize(keeps, shape.name);
     before_ = row;
-    if (!open_) {
-      latest_[elements] = {.kept = keeps == Keeps::kResult || keeps == Keeps::kAttention,
-                           .keeper = row,
-                           .maker = row};
-    }
+    if (open_) return;
+    const bool kept = keeps == Keeps::kResult || keeps == Keeps::kAttention;
+    sizes_[row] = elements;
+    latest_[elements] = row;
+    tensors_[{row, elements}] = {.kept = kept, .keeper = row, .maker = row};
   }
 
-  absl::flat_hash_map<double, Tensor> latest_;  // by elements
+  absl::flat_hash_map<std::pair<size_t, double>, Tensor> tensors_;  // by maker and elements
+  absl::flat_hash_map<double, size_t> latest_;                      // maker by elements
+  absl::flat_hash_map<size_t, double> sizes_;  // elements of results, where they are known
+  std::vector<size_t> makers_;                 // of the op at hand, those not taken yet
   bool open_ = true;  // the op before made a tensor whose size is not known
   size_t before_ = kNobody;
 };
@@ -208,7 +237,7 @@ namespace {
 
 class Walk {
  public:
-  explicit Walk(const Graph& graph) : graph_(graph), shapes_(graph) {
+  explicit Walk(const Graph& graph) : graph_(graph), shapes_(graph), flow_(graph) {
     trains_.assign(graph.steps().size() + 1, false);
     for (const Task& t : graph.tasks()) {
       if (IsWork(t) && t.phase == Phase::kBackward) trains_[StepOf(t)] = true;
@@ -299,12 +328,36 @@ class Walk {
       if (trains_[StepOf(task)]) Keep(op);
     }
     waiting_[task.layer].rows.push_back(ops_.size());
+    if (shape.known() && !flow_.empty()) NoteMaker(shape.scope);
     ops_.push_back(std::move(op));
+  }
+
+  // The op at hand is the last one so far in each op around it.
+  void NoteMaker(ScopeId scope) {
+    for (ScopeId s : ScopesAround(graph_, scope)) {
+      if (ScopeAt(graph_, s).kind != EventKind::kOp) break;
+      made_by_[s] = ops_.size();
+    }
+  }
+
+  // Rows of the ops whose results an op reads, as far as the trace says.
+  std::vector<size_t> MakersOf(ScopeId reader) {
+    std::vector<size_t> makers;
+    for (ScopeId source : flow_.Sources(reader)) {
+      for (ScopeId s : ScopesAround(graph_, source)) {
+        const auto made = made_by_.find(s);
+        if (made == made_by_.end()) continue;
+        if (s == source || ops_[made->second].shape.scope == s) makers.push_back(made->second);
+        break;
+      }
+    }
+    return makers;
   }
 
   void Keep(ForwardOp& op) {
     const double width = op.change != nullptr ? op.change->width : 1;
-    for (const KeptTensor& tensor : pass_.Keep(op.shape, op.elements, ops_.size(), op.reads)) {
+    for (const KeptTensor& tensor :
+         pass_.Keep(op.shape, op.elements, ops_.size(), MakersOf(op.shape.scope), op.reads)) {
       op.needed += tensor.bytes * width;
       if (GroupOf(op) != 0 && op.change->between < 1) {
         between_.push_back({ops_.size(), {tensor.bytes * width, tensor.maker}});
@@ -343,7 +396,9 @@ class Walk {
 
   const Graph& graph_;
   OpShapes shapes_;
-  std::vector<bool> trains_;  // by step
+  DataFlow flow_;
+  absl::flat_hash_map<ScopeId, size_t> made_by_;  // rows
+  std::vector<bool> trains_;                      // by step
   std::vector<ForwardOp> ops_;
   Pass pass_;
   size_t step_ = SIZE_MAX, forward_ = 0, backward_ = 0;

@@ -2,8 +2,9 @@
 // transforms made of an op (OpChange in graph/graph.h) is in it.
 //
 // Which operand an op keeps is PyTorch's (tools/autograd/derivatives.yaml). A tensor that several
-// ops keep is counted once: an op's input is taken for the result of the op before it when that has
-// as many elements, else for the latest tensor with as many.
+// ops keep is counted once. Which tensor an op reads is said by data dependencies, where the trace
+// has them (transforms/analysis/data_flow.h); else its input is taken for the result of the op
+// before it when that has as many elements, or for the latest tensor with as many.
 #pragma once
 
 #include <span>

@@ -171,7 +171,7 @@ class MultiStream {
   }
 
   // The edges are what Needs() says without what follows from later edges.
-  WorkDag Dependencies(std::span<const KernelUnit> work) const {
+  WorkDag Dependencies(std::span<const KernelUnit> work) {
     WorkDag dag{.size = static_cast<uint32_t>(work.size())};
     std::vector<std::vector<bool>> needs(work.size(), std::vector<bool>(work.size()));
     for (uint32_t i = 0; i < work.size(); ++i) {
@@ -451,8 +451,8 @@ constinit const Transform kMultiStream = {
         "follows from the rest (transitive reduction), then a maximum matching, so that everything "
         "independent is on different streams with the fewest synchronizations. A kernel needs an "
         "earlier one of its stream unless recorded shapes show that it does not: an op reads "
-        "nothing of the size of the other's result, and neither changes what the other reads; the "
-        "two halves of a convolution's backward pass are independent, too. Kernels of unknown "
+        "nothing of the size of the other's result, neither changes what the other reads, and no "
+        "data dependency (`--et`) joins them; the two halves of a convolution's backward pass are independent, too. Kernels of unknown "
         "ops, copies, collectives and whatever something else waits for stay in order. Each wait "
         "of one stream for another takes `latency` and, outside of a graph, two calls of the "
         "host. Kernels side by side are slowed so that their shares of the multiprocessors (blocks "
