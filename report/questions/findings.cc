@@ -73,6 +73,7 @@ class Findings {
   // What is said of steps, where there are some.
   void FindInSteps() {
     FindCutStep();
+    FindBusyBefore();
     FindLongCall();
     FindSearch();
     FindUnequal();
@@ -131,6 +132,35 @@ class Findings {
         "and the step may be off by {}",
         Plural(end.steps, "step"), Time(end.fetch), Time(end.by));
     f.time = end.by, f.share = ShareOf(end.by, step_), f.fix = "record five steps or more";
+    out_.push_back(std::move(f));
+  }
+
+  // The first GPU work recorded begins long after its launch: what the GPU did until then was
+  // launched, and run, before the recording.
+  void FindBusyBefore() {
+    if (steps_ > 1) return;
+    TaskId first, call;
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const Task& t = graph_.tasks()[i];
+      if (!IsGpu(t.kind) || t.event == Id<void>::kNoneValue) continue;
+      if (!first.valid() || t.recorded_start < graph_.task(first).recorded_start) first = TaskId(i);
+    }
+    for (const Edge& e : graph_.edges()) {
+      if (e.rule == Rule::kLaunch && e.to == first) call = e.from;
+    }
+    if (!first.valid() || !call.valid() || !Counts(graph_.task(first))) return;
+    const Task& launch = graph_.task(call);
+    const Duration wait =
+        graph_.task(first).recorded_start - (launch.recorded_start + launch.duration);
+    if (wait <= step_.Scaled(kSmallFinding)) return;
+    Finding f{.kind = FindingKind::kCutStep, .about = About::kStep};
+    f.text = fmt::format(
+        "the first GPU operation starts {} after its launch with nothing recorded before it: the "
+        "GPU still did earlier work; where steps follow each other, one may take {}",
+        Time(wait), Time(step_ - wait));
+    f.where = fmt::format("{} on {}", graph_.TaskName(first), At(first));
+    f.time = wait, f.share = ShareOf(wait, step_);
+    f.fix = "record several steps, with marks: daydream explain steps";
     out_.push_back(std::move(f));
   }
 

@@ -90,6 +90,28 @@ TEST(Findings, OneTimeWorkIsNamedWithBothStepsAndMakesAllConfidenceLow) {
   }
 }
 
+// One window without marks: what was launched at 500 us runs 7.8 ms later, behind work that was
+// launched before the recording.
+TEST(Findings, AGpuThatWasBusyBeforeTheWindowPutsTheStepInDoubt) {
+  auto sketch = [](double first) {
+    TraceSketch s;
+    LaneId cpu = s.Thread(), gpu = s.Stream();
+    s.Op(cpu, "aten::linear", 0, 2400);
+    for (int i = 0; i < 20; ++i)
+      s.Launch(cpu, gpu, "kernel", 500 + i * 50, 10, first + i * 500, 500);
+    return s;
+  };
+  TraceSketch late = sketch(8310), at_once = sketch(515);
+  const Judged busy = Judge(late), idle = Judge(at_once);
+  EXPECT_THAT(idle.health.findings, Not(Contains(IsOf(FindingKind::kCutStep))));
+  ASSERT_THAT(busy.health.findings, Contains(IsOf(FindingKind::kCutStep)));
+  const auto f = std::ranges::find(busy.health.findings, FindingKind::kCutStep, &Finding::kind);
+  EXPECT_EQ(f->about, About::kStep);
+  EXPECT_EQ(f->time, Duration::Us(7800));
+  EXPECT_THAT(f->text, HasSubstr("7.80 ms after its launch"));
+  EXPECT_NE(busy.replay.doubt, "");
+}
+
 TEST(Findings, UnequalStepsNameTheWorkThatMakesThemSo) {
   TraceSketch s;
   AddSteps(s, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
