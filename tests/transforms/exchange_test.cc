@@ -153,6 +153,21 @@ TEST(Exchange, BandwidthIsAboutWhatDdpPutThere) {
   EXPECT_LT(StepUs(one, "ddp(8,fabric=eth25-roce),bandwidth(x2)"), slow * 0.6);
 }
 
+// Between nodes the NICs are the limit; a level that is not the limit changes next to nothing.
+TEST(Exchange, ALevelOfTheNetworkCanBeFaster) {
+  const Graph one = OneGpu();
+  const Fabric* fabric = FindFabric("ib-hdr");
+  ASSERT_TRUE(fabric != nullptr && fabric->levels.size() == 2);
+  const std::string ddp = "ddp(256,fabric=ib-hdr)";
+  const double slow = StepUs(one, ddp);
+  const double nics = StepUs(one, ddp + ",bandwidth(x8,level=" + fabric->levels[1].name + ")");
+  EXPECT_LT(nics, slow * 0.97);
+  EXPECT_LT(StepUs(one, ddp + ",latency(x0.1,level=" + fabric->levels[1].name + ")"), slow);
+  const Edited e = With(one, ddp + ",bandwidth(x2,level=no)");
+  EXPECT_EQ(DiagnosticOf(e.status).code, "E0825");
+  EXPECT_THAT(DiagnosticOf(e.status).why, testing::HasSubstr(fabric->levels[1].name));
+}
+
 TEST(Exchange, OfARecordedRankIsWhatItsHooksLaunched) {
   const auto path = RealTraceFolder() / "training" / "recsys-a100-rank3of8.json.gz";
   std::error_code error;

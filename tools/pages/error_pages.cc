@@ -456,7 +456,8 @@ gradient, as DistributedDataParallel does. A trace of one GPU gets them from ddp
 fabric=NAME) in the same scenario.)"},
     {"E0825", "the levels of the network are not known",
      R"(blueconnect splits an all-reduce by the levels of the network (the GPUs of a node, then
-nodes), so it needs a fabric: blueconnect(fabric=NAME), or ddp(RANKS, fabric=NAME) beside it.)"},
+nodes), so it needs a fabric: blueconnect(fabric=NAME), or ddp(RANKS, fabric=NAME) beside it.
+level= of bandwidth and latency names one of these levels.)"},
     {"E0826", "the next step is not in this trace",
      R"(What p3 gains is that the forward pass of the next step begins while gradients of the last
 layers are still on their way. A recording of one step has no next one: record two or more.)"},

@@ -1,6 +1,8 @@
 // bandwidth: the network carries more, or less, bytes a second.
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
+#include "transforms/parallel/contention.h"
+#include "transforms/parallel/level_change.h"
 #include "transforms/parallel/transfers.h"
 
 namespace daydream {
@@ -16,18 +18,27 @@ constexpr ParamSpec kParams[] = {
      .max = 1e6,
      .help = "times as many bytes a second: x2 doubles the rate",
      .source = "chosen by the user"},
+    kLevelParam,
+    kLevelFabricParam,
 };
 
 absl::Status Run(const Params& params, Editor& edit) {
+  edit.BeginCause("the network carries more bytes a second");
+  const bool shared = UnshareGpu(edit);
+  if (params.given("level")) {
+    DD_RETURN_IF_ERROR(ChangeLevel(edit, params, params["by"], 1));
+    if (shared) ShareAgain(edit);
+    return absl::OkStatus();
+  }
   const RankCollectives collectives = CollectivesOf(edit.graph());
   const SizeCurve curve = TransfersBySize(edit.graph(), collectives);
-  edit.BeginCause("the network carries more bytes a second");
   RetimeTransfers(edit, collectives, [&](const RankCollective& c, Duration transfer) {
     const double bytes = static_cast<double>(c.bytes), whole = curve.Smooth(bytes);
     if (!(whole > 0)) return transfer;
     const double carried = curve.us_per_byte * bytes;
     return transfer.Scaled((whole - carried + carried / params["by"]) / whole);
   });
+  if (shared) ShareAgain(edit);
   return absl::OkStatus();
 }
 

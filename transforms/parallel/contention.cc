@@ -165,7 +165,8 @@ void ShareGpu(Editor& edit, LaneId compute, LaneId exchange, double rate) {
   if (rate < 1 && compute.valid() && exchange.valid()) Sharing(edit, compute, exchange).Run(rate);
 }
 
-void UnshareGpu(Editor& edit) {
+bool UnshareGpu(Editor& edit) {
+  if (edit.graph().alone().empty()) return false;
   for (const auto& [t, alone] : edit.graph().alone()) {
     const Task& task = edit.graph().task(t);
     if (task.removed) continue;
@@ -173,6 +174,18 @@ void UnshareGpu(Editor& edit) {
     edit.SetDuration(t, alone);
   }
   edit.graph().mutable_alone().clear();
+  return true;
+}
+
+void ShareAgain(Editor& edit) {
+  const Graph& graph = edit.graph();
+  if (graph.fabric() == nullptr) return;
+  for (const Task& task : graph.tasks()) {
+    const bool added = task.event == Id<void>::kNoneValue && !task.removed;
+    if (task.kind != TaskKind::kCollective || !added) continue;
+    ShareGpu(edit, ComputeStream(graph), task.lane, RateTogether(graph, *graph.fabric()));
+    return;
+  }
 }
 
 }  // namespace daydream

@@ -21,7 +21,9 @@ double RateTogether(const Graph& graph, const Fabric& fabric);
 // not in it. O(tasks + edges).
 void ShareGpu(Editor& edit, LaneId compute, LaneId exchange, double rate);
 
-// Takes all of that back, before the exchange is edited again.
-void UnshareGpu(Editor& edit);
+// Takes all of that back, before the exchange is edited again. False: there was nothing.
+bool UnshareGpu(Editor& edit);
+// The same as ShareGpu() for the stream that a transform gave collectives, on the graph's fabric.
+void ShareAgain(Editor& edit);
 
 }  // namespace daydream

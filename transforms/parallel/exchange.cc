@@ -102,8 +102,7 @@ absl::StatusOr<Exchanges> Exchanges::Find(Editor& edit, std::string_view fabric)
                       "gradient",
          .fix = "ddp(RANKS, fabric=NAME) beside it, or the trace of one rank of several"});
   }
-  out.shared_ = !edit.graph().alone().empty();
-  UnshareGpu(edit);
+  out.shared_ = UnshareGpu(edit);
   out.curve_ = TransfersBySize(edit.graph(), out.collectives_);
   out.FindNeighbours();
   out.NameGradients();
@@ -267,10 +266,7 @@ double Exchanges::GradientBytes() const {
 }
 
 void Exchanges::Finish() {
-  if (shared_ && fabric() != nullptr) {
-    const LaneId stream = edit_->graph().task(all.front().collective).lane;
-    ShareGpu(*edit_, compute, stream, RateTogether(edit_->graph(), *fabric()));
-  }
+  if (shared_) ShareAgain(*edit_);
   for (const auto& [text, count] : from_) edit_->changes().notes.push_back(text);
 }
 

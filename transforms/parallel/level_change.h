@@ -1,0 +1,31 @@
+// One level of the network at another speed: the links inside of nodes, or those between them.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+#include "transforms/core/editor.h"
+#include "transforms/core/params.h"
+
+namespace daydream {
+
+// `level=` and `fabric=` of what changes the speed of the network.
+inline constexpr ParamSpec kLevelParam = {
+    .name = "level",
+    .unit = Unit::kText,
+    .help =
+        "which level of the fabric, by its name (`daydream fabric show NAME --text`); without: "
+        "all of the network",
+    .source = "chosen by the user"};
+inline constexpr ParamSpec kLevelFabricParam = {
+    .name = "fabric",
+    .unit = Unit::kText,
+    .help = "with level=: what joins the ranks; without: as ddp(...) was told",
+    .source = "chosen by the user"};
+
+// Each transfer takes what it took, times what the fabric says after against before: so many times
+// the rate, and so many times the latency, on one level. Waits stay. E0825 when no fabric is known,
+// or it has no such level. O(tasks).
+absl::Status ChangeLevel(Editor& edit, const Params& params, double rate, double latency);
+
+}  // namespace daydream
