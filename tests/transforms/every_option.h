@@ -29,6 +29,7 @@ inline std::string SpecOf(const Transform& t) {
       {"share", "50%"},
       {"straggler", "0,host=0.5"},
       {"network", "nvlink4"},
+      {"local-sgd", "4"},
       {"ddp", "8,fabric=nvlink4"},
       {"zero1", "8,fabric=nvlink4"},
       {"zero2", "8,fabric=nvlink4"},

@@ -161,7 +161,7 @@ TEST(Exchange, ALevelOfTheNetworkCanBeFaster) {
   const std::string ddp = "ddp(256,fabric=ib-hdr)";
   const double slow = StepUs(one, ddp);
   const double nics = StepUs(one, ddp + ",bandwidth(x8,level=" + fabric->levels[1].name + ")");
-  EXPECT_LT(nics, slow * 0.97);
+  EXPECT_LT(nics, slow - 30);  // the rest is latency, and backward
   EXPECT_LT(StepUs(one, ddp + ",latency(x0.1,level=" + fabric->levels[1].name + ")"), slow);
   const Edited e = With(one, ddp + ",bandwidth(x2,level=no)");
   EXPECT_EQ(DiagnosticOf(e.status).code, "E0825");

@@ -1,4 +1,6 @@
 // local-sgd: ranks go on alone, and average their parameters every k steps.
+#include <algorithm>
+
 #include "transforms/core/transform.h"
 #include "transforms/edits/inserted_kernel.h"
 #include "transforms/optimizations/optimizations.h"
@@ -31,6 +33,15 @@ TaskId LastKernel(const Graph& graph, LaneId compute, uint16_t step) {
   return last;
 }
 
+// The last of the step's work on the stream of its exchanges.
+TaskId LastOnItsStream(const Graph& graph, const Exchange& e) {
+  TaskId last = e.collective;
+  for (TaskId t = last; t.valid(); t = graph.task(t).lane_next) {
+    if (graph.task(t).step == e.step) last = t;
+  }
+  return last;
+}
+
 absl::Status Average(Editor& edit, Exchanges& exchanges, std::span<const Exchange> step,
                      double every) {
   double bytes = 0;
@@ -54,7 +65,7 @@ absl::Status Average(Editor& edit, Exchanges& exchanges, std::span<const Exchang
                                        {.stream = graph.task(step[0].collective).lane,
                                         .call = call,
                                         .compute = last,
-                                        .after = step.back().collective},
+                                        .after = LastOnItsStream(graph, step.back())},
                                        whole.Scaled(1 / every));
   TaskId next = graph.task(last).lane_next;
   while (next.valid() && graph.task(next).removed) next = graph.task(next).lane_next;
@@ -66,6 +77,9 @@ absl::Status Run(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   edit.BeginCause("gradients stay on their rank");
   for (const Exchange& e : exchanges.all) edit.RemoveWithLaunches({&e.collective, 1});
+  // Steps that were repeated were recorded at the same time.
+  std::stable_sort(exchanges.all.begin(), exchanges.all.end(),
+                   [](const Exchange& a, const Exchange& b) { return a.step < b.step; });
   edit.BeginCause("parameters are averaged");
   const std::span<const Exchange> all = exchanges.all;
   for (size_t i = 0; i < all.size();) {
