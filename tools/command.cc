@@ -148,8 +148,8 @@ std::vector<const Flag*> FlagsOf(const Command& command) {
     for (const Flag& f : more) flags.push_back(&f);
   };
   add(command.flags);
-  if (command.reads_traces) add(kReadFlags);
-  if (command.writes_result) add(kResultFlags);
+  if (command.takes.traces) add(kReadFlags);
+  if (command.takes.result) add(kResultFlags);
   add(kGlobalFlags);
   return flags;
 }
@@ -176,8 +176,8 @@ std::string HelpOf(const Command& c) {
   if (!c.examples.empty()) out += "\nexamples\n" + Indented(c.examples);
   if (!c.details.empty()) out += fmt::format("\n{}\n", c.details);
   out += FlagSection("flags", c.flags);
-  if (c.reads_traces) out += FlagSection("reading", kReadFlags);
-  if (c.writes_result) out += FlagSection("result", kResultFlags);
+  if (c.takes.traces) out += FlagSection("reading", kReadFlags);
+  if (c.takes.result) out += FlagSection("result", kResultFlags);
   return out + FlagSection("everywhere", kGlobalFlags);
 }
 
@@ -189,11 +189,11 @@ std::string ReferenceMarkdown() {
     if (!c->examples.empty()) out += fmt::format("\nExamples:\n\n```\n{}\n```\n", c->examples);
     if (!c->details.empty()) out += fmt::format("\n{}\n", c->details);
     if (!c->flags.empty()) out += "\n" + FlagTable(c->flags);
-    std::string_view also = c->reads_traces && c->writes_result ? "[reading](#reading-traces) and "
-                                                                  "[result](#results) flags"
-                            : c->reads_traces                   ? "[reading](#reading-traces) flags"
-                            : c->writes_result                  ? "[result](#results) flags"
-                                                                : "";
+    std::string_view also = c->takes.traces && c->takes.result ? "[reading](#reading-traces) and "
+                                                                 "[result](#results) flags"
+                            : c->takes.traces                  ? "[reading](#reading-traces) flags"
+                            : c->takes.result                  ? "[result](#results) flags"
+                                                               : "";
     if (!also.empty()) out += fmt::format("\nAlso takes the {}.\n", also);
     out += "\n";
   }

@@ -16,6 +16,15 @@ namespace daydream {
 
 inline constexpr size_t kAny = static_cast<size_t>(-1);
 
+// What stands behind a command's name.
+struct Takes {
+  bool traces = false;         // the flags of ReadFlags()
+  bool result = false;         // the flags of ResultFlags()
+  bool command = false;        // flags end at the first word, and what fails exits with 125
+  size_t least = 0, most = 0;  // arguments that are no flags
+};
+inline constexpr Takes kOneTrace = {.traces = true, .result = true, .least = 1, .most = 1};
+
 struct Command {
   std::string_view name;      // "whatif"
   std::string_view summary;   // one line, no full stop
@@ -23,12 +32,7 @@ struct Command {
   std::string_view details;   // paragraphs for --help
   std::string_view examples;  // one command a line
   std::span<const Flag> flags = {};
-  bool reads_traces = false;   // takes the flags of ReadFlags()
-  bool writes_result = false;  // takes the flags of ResultFlags()
-  bool runs_command = false;   // flags end at the first word, and what fails exits with 125
-  struct {
-    size_t least = 0, most = 0;
-  } inputs;
+  Takes takes = {};
   absl::StatusOr<Exit> (*run)(const Args& args, Session& session) = nullptr;
 };
 

@@ -23,14 +23,14 @@ absl::Status UnknownCommand(const std::string& word) {
 
 absl::Status CheckInputs(const Command& command, const Args& args) {
   size_t given = args.positional().size();
-  if (given >= command.inputs.least && given <= command.inputs.most) return absl::OkStatus();
-  std::string what = given < command.inputs.least
-                         ? fmt::format("daydream {} needs {}", command.name,
-                                       command.inputs.least == 1
-                                           ? "an argument"
-                                           : fmt::format("{} arguments", command.inputs.least))
-                         : fmt::format("daydream {} does not take '{}'", command.name,
-                                       args.positional()[command.inputs.most]);
+  if (given >= command.takes.least && given <= command.takes.most) return absl::OkStatus();
+  std::string what =
+      given < command.takes.least
+          ? fmt::format("daydream {} needs {}", command.name,
+                        command.takes.least == 1 ? "an argument"
+                                                 : fmt::format("{} arguments", command.takes.least))
+          : fmt::format("daydream {} does not take '{}'", command.name,
+                        args.positional()[command.takes.most]);
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0107",
                      .what = std::move(what),
@@ -46,7 +46,7 @@ Exit Fail(Session& session, const absl::Status& status) {
 Exit Fail(Session& session, const Command& command, const absl::Status& status) {
   Exit exit = Fail(session, status);
   bool told_apart = exit >= Exit::kNotStarted;
-  return command.runs_command && !told_apart ? Exit::kNotStarted : exit;
+  return command.takes.command && !told_apart ? Exit::kNotStarted : exit;
 }
 
 // --color and --message-format count even when the rest cannot be parsed.
@@ -82,7 +82,7 @@ Exit Run(std::vector<std::string> words) {
   const Command* command = FindCommand(words[0]);
   if (command == nullptr) return Fail(session, UnknownCommand(words[0]));
   words.erase(words.begin());
-  FlagsEnd end = command->runs_command ? FlagsEnd::kAtFirstWord : FlagsEnd::kAtDashes;
+  FlagsEnd end = command->takes.command ? FlagsEnd::kAtFirstWord : FlagsEnd::kAtDashes;
   auto args = ParseArgs(FlagsOf(*command), words, end);
   if (!args.ok()) return Fail(session, *command, args.status());
   session.Configure(*args);

@@ -183,9 +183,7 @@ const Command kAdviseCommand = {
         "daydream advise run.ddtrace --opt 'batch(x2)' --objective throughput\n"
         "daydream advise run.ddtrace --opt-file mine.yaml --format json",
     .flags = kFlags,
-    .reads_traces = true,
-    .writes_result = true,
-    .inputs = {1, 1},
+    .takes = kOneTrace,
     .run = Run,
 };
 

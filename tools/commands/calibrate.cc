@@ -172,8 +172,7 @@ not taken for the rate.)",
         "daydream calibrate ops.csv --gpu L4 -o my-l4.textproto\n"
         "daydream calibrate a100.ddtrace --against v100.ddtrace -o my-a100.textproto",
     .flags = kFlags,
-    .reads_traces = true,
-    .inputs = {1, 1},
+    .takes = {.traces = true, .least = 1, .most = 1},
     .run = Run,
 };
 

@@ -247,9 +247,7 @@ const Command kCausalCommand = {
         "daydream causal run.ddtrace --by layer --top 40\n"
         "daydream causal run.ddtrace --select 'phase:backward&kind:kernel' --format csv",
     .flags = kFlags,
-    .reads_traces = true,
-    .writes_result = true,
-    .inputs = {1, 1},
+    .takes = kOneTrace,
     .run = Run,
 };
 

@@ -103,9 +103,7 @@ recorded on the same kind of GPU. daydream explain colocate says how the GPU is 
         "daydream colocate train.ddtrace serve.ddtrace\n"
         "daydream colocate train.ddtrace train.ddtrace --policy space",
     .flags = kFlags,
-    .reads_traces = true,
-    .writes_result = true,
-    .inputs = {2, 2},
+    .takes = {.traces = true, .result = true, .least = 2, .most = 2},
     .run = Run,
 };
 

@@ -158,9 +158,7 @@ const Command kDiffCommand = {
         "daydream diff before.ddtrace after.ddtrace\n"
         "daydream diff main.ddtrace branch.ddtrace --fail-if 'step > +3%'",
     .flags = kFlags,
-    .reads_traces = true,
-    .writes_result = true,
-    .inputs = {2, 2},
+    .takes = {.traces = true, .result = true, .least = 2, .most = 2},
     .run = Run,
 };
 

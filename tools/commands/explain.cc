@@ -131,8 +131,7 @@ const Command kExplainCommand = {
         "daydream explain amp\ndaydream explain E0301\ndaydream explain critical path\n"
         "daydream explain ./mine.yaml:12\ndaydream explain 'gpu(H100),amp,graphs' run.ddtrace",
     .flags = kFlags,
-    .reads_traces = true,
-    .inputs = {0, 4},
+    .takes = {.traces = true, .most = 4},
     .run = Run,
 };
 

@@ -8,6 +8,7 @@
 #include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/input/input.h"
+#include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
 #include "trace/ddtrace/writer.h"
 
@@ -21,14 +22,8 @@ constexpr Flag kFlags[] = {
      .help = "chrome, perfetto, csv, dot or ddtrace; default: by the name of the output",
      .choices = kKinds},
     {.name = "--opt", .value = "SPEC", .help = "export before and after these optimizations"},
-    {.name = "--opt-file",
-     .value = "FILE",
-     .help = "an optimization of your own (YAML); --opt can name it, else it is a scenario",
-     .repeats = true},
-    {.name = "--set",
-     .value = "NAME.PARAM=VALUE",
-     .help = "another value for a parameter",
-     .repeats = true},
+    kOptFileFlag,
+    kSetFlag,
     {.name = "--output",
      .letter = 'o',
      .value = "FILE",
@@ -112,8 +107,7 @@ optimizations, with --opt); ddtrace the trace itself.)",
         "daydream export run.ddtrace --to csv -o tasks.csv\n"
         "daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg",
     .flags = kFlags,
-    .reads_traces = true,
-    .inputs = {1, 1},
+    .takes = {.traces = true, .least = 1, .most = 1},
     .run = Run,
 };
 

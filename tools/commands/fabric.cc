@@ -399,8 +399,7 @@ const Command kFabricCommand = {
         "daydream fabric show efa3200 --ranks 64 --at 33554432\n"
         "daydream fabric fit all_reduce.txt --ranks 16 --nodes 2 --save mine.fabric",
     .flags = kFlags,
-    .writes_result = true,
-    .inputs = {1, 2},
+    .takes = {.result = true, .least = 1, .most = 2},
     .run = Run,
 };
 

@@ -163,7 +163,7 @@ const Command kHelpCommand = {
     .details = "",
     .examples = "daydream help whatif",
     .flags = kHelpFlags,
-    .inputs = {0, 1},
+    .takes = {.most = 1},
     .run = RunHelp,
 };
 
@@ -175,7 +175,7 @@ const Command kCompletionsCommand = {
     .examples =
         "source <(daydream completions bash)\n"
         "daydream completions fish > ~/.config/fish/completions/daydream.fish",
-    .inputs = {1, 1},
+    .takes = {.least = 1, .most = 1},
     .run = RunCompletions,
 };
 

@@ -89,8 +89,7 @@ traces, are the ranks of one run: they become one trace, with their clocks align
         "daydream import --from list\n"
         "daydream import run.rank0.ddtrace run.rank1.ddtrace -o run.ddtrace",
     .flags = kFlags,
-    .reads_traces = true,
-    .inputs = {0, kAny},  // --from list needs none
+    .takes = {.traces = true, .most = kAny},  // --from list needs none
     .run = Run,
 };
 

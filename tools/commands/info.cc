@@ -468,8 +468,7 @@ how they were found; what the dependency rules explain; and which optimizations 
 something to change.)",
     .examples = "daydream info run.pt.trace.json.gz\ndaydream info run.ddtrace --format json",
     .flags = kFlags,
-    .reads_traces = true,
-    .inputs = {1, 1},
+    .takes = {.traces = true, .least = 1, .most = 1},
     .run = Run,
 };
 

@@ -412,7 +412,7 @@ const Command kKernelsCommand = {
         "from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.",
     .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
     .flags = kFlags,
-    .writes_result = true,
+    .takes = {.result = true},
     .run = Run,
 };
 

@@ -42,9 +42,7 @@ const Command kRanksCommand = {
         "daydream ranks profiles/\n"
         "daydream ranks profiles/ --format json",
     .flags = kFlags,
-    .reads_traces = true,
-    .writes_result = true,
-    .inputs = {1, 1},
+    .takes = kOneTrace,
     .run = Run,
 };
 

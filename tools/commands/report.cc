@@ -5,6 +5,7 @@
 #include "report/text/json_writer.h"
 #include "simulator/simulate.h"
 #include "tools/command.h"
+#include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/advise_output.h"
 #include "tools/output/score.h"
@@ -21,14 +22,8 @@ constexpr Flag kFlags[] = {
      .value = "SPEC",
      .help = "optimizations to apply together, 'amp,fuse'; without one, those that advise finds",
      .repeats = true},
-    {.name = "--opt-file",
-     .value = "FILE",
-     .help = "an optimization of your own (YAML); --opt can name it, else it is a scenario",
-     .repeats = true},
-    {.name = "--set",
-     .value = "NAME.PARAM=VALUE",
-     .help = "another value for a parameter; daydream opt show NAME lists them",
-     .repeats = true},
+    kOptFileFlag,
+    kSetFlag,
     {.name = "--measured",
      .value = "TRACE",
      .help = "score the last scenario against a trace recorded after the change"},
@@ -189,8 +184,7 @@ same.)",
         "daydream report run.ddtrace -o report.html\n"
         "daydream report run.ddtrace --opt amp --measured with-amp.ddtrace -o report.html",
     .flags = kFlags,
-    .reads_traces = true,
-    .inputs = {1, 1},
+    .takes = {.traces = true, .least = 1, .most = 1},
     .run = Run,
 };
 

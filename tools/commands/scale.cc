@@ -207,20 +207,16 @@ const Command kScaleCommand = {
     .summary = "what the step of one GPU takes on many",
     .usage = "TRACE --fabric NAME [--strategy ddp|zero1|zero2] [--ranks 1,2,4..1024]",
     .details =
-        "Takes the trace of one GPU and predicts the step of n that train together: gradients are\n"
-        "exchanged in PyTorch's own buckets while backward goes on, over a network that is known "
-        "or\n"
-        "described (daydream fabric). Efficiency is T(1) / T(n), each GPU with the recorded "
-        "batch;\n"
-        "with --fixed-global-batch T(1) / (n T(n)). The interval is what n ranks that differ by\n"
-        "--jitter come to in 80 % of all runs, and 20 % of the exposed communication.",
+        R"(Takes the trace of one GPU and predicts the step of n that train together: gradients are
+exchanged in PyTorch's own buckets while backward goes on, over a network that is known or
+described (daydream fabric). Efficiency is T(1) / T(n), each GPU with the recorded batch;
+with --fixed-global-batch T(1) / (n T(n)). The interval is what n ranks that differ by
+--jitter come to in 80 % of all runs, and 20 % of the exposed communication.)",
     .examples =
         "daydream scale one-gpu.json --ranks 1,2,4..1024 --fabric ib-ndr\n"
         "daydream scale one-gpu.json --strategy zero1 --ranks 8 --fabric nvlink4 --format json",
     .flags = kFlags,
-    .reads_traces = true,
-    .writes_result = true,
-    .inputs = {1, 1},
+    .takes = kOneTrace,
     .run = Run,
 };
 

@@ -305,9 +305,7 @@ group, on GPU or CPU, while nothing else holds the step up. The last line is the
 the lines above.)",
     .examples = "daydream summary run.ddtrace\ndaydream summary run.ddtrace --by layer --top 30",
     .flags = kFlags,
-    .reads_traces = true,
-    .writes_result = true,
-    .inputs = {1, 1},
+    .takes = kOneTrace,
     .run = Run,
 };
 

@@ -325,9 +325,7 @@ is at least as short with a peak of GPU memory at least as low, and better in on
         "daydream sweep merge p1.sweep p2.sweep p3.sweep p4.sweep -o all.csv\n"
         "mpirun -n 16 daydream-mpi sweep run.ddtrace --opt 'prefetch(1..64)' -o all.csv",
     .flags = kFlags,
-    .reads_traces = true,
-    .writes_result = true,
-    .inputs = {1, 100'000},
+    .takes = {.traces = true, .result = true, .least = 1, .most = 100'000},
     .run = Run,
 };
 

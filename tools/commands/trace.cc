@@ -197,8 +197,7 @@ what is recorded, how, and what it costs.)",
         "daydream trace --capture-range none ./simulate\n"
         "daydream trace --delay 60 --duration 5 -- python serve.py",
     .flags = RecordFlags(),
-    .runs_command = true,
-    .inputs = {0, kAny},
+    .takes = {.command = true, .most = kAny},
     .run = Run,
 };
 

@@ -28,6 +28,16 @@ inline constexpr Flag kSamplesFlag = {
     .name = "--samples",
     .value = "N",
     .help = "examples in a recorded step, for samples/s; else the recorded shapes tell"};
+inline constexpr Flag kOptFileFlag = {
+    .name = "--opt-file",
+    .value = "FILE",
+    .help = "an optimization of your own (YAML); --opt can name it, else it is a scenario",
+    .repeats = true};
+inline constexpr Flag kSetFlag = {
+    .name = "--set",
+    .value = "NAME.PARAM=VALUE",
+    .help = "another value for a parameter; daydream opt show NAME lists them",
+    .repeats = true};
 inline constexpr Flag kMaxReplayErrorFlag = {
     .name = "--max-replay-error",
     .value = "PCT",

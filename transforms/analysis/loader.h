@@ -14,7 +14,6 @@ inline constexpr ParamSpec kNextCostParam = {
     .fallback = 0.1e6,
     .low = 0.07e6,
     .high = 1.5e6,
-    .min = 0,
     .max = 1e10,
     .help = "host time to receive a batch that is ready, where the run has workers",
     .source =

@@ -11,7 +11,6 @@ inline constexpr ParamSpec kFloorParam = {
     .fallback = 2000,
     .low = 1500,
     .high = 4000,
-    .min = 0,
     .max = 1e6,
     .help = "a kernel takes this long whatever it does",
     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"};

@@ -28,7 +28,7 @@ struct ParamSpec {
   std::string_view name;
   Unit unit = Unit::kNone;
   double fallback = 0;                             // value when not given, in the unit above
-  double low = 0, high = 0;                        // range of plausible values, for intervals
+  double low = fallback, high = fallback;          // range of plausible values, for intervals
   double min = 0, max = 0;                         // range of accepted values
   std::string_view text_fallback = {};             // kText
   std::span<const std::string_view> choices = {};  // kText

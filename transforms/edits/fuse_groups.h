@@ -28,7 +28,6 @@ inline constexpr ParamSpec kKeptParam = {
     .fallback = 0.5,
     .low = 0,
     .high = 1,
-    .min = 0,
     .max = 1,
     .help = "share of intermediate results that are stored anyway, for backward",
     .source = "design estimate, not measured"};

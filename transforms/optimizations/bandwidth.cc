@@ -1,9 +1,7 @@
 // bandwidth: the network carries more, or less, bytes a second.
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
-#include "transforms/parallel/contention.h"
-#include "transforms/parallel/level_change.h"
-#include "transforms/parallel/transfers.h"
+#include "transforms/parallel/network_speed.h"
 
 namespace daydream {
 namespace {
@@ -12,8 +10,6 @@ constexpr ParamSpec kParams[] = {
     {.name = "by",
      .unit = Unit::kFactor,
      .fallback = 2,
-     .low = 2,
-     .high = 2,
      .min = 1e-3,
      .max = 1e6,
      .help = "times as many bytes a second: x2 doubles the rate",
@@ -24,22 +20,7 @@ constexpr ParamSpec kParams[] = {
 
 absl::Status Run(const Params& params, Editor& edit) {
   edit.BeginCause("the network carries more bytes a second");
-  const bool shared = UnshareGpu(edit);
-  if (params.given("level")) {
-    DD_RETURN_IF_ERROR(ChangeLevel(edit, params, params["by"], 1));
-    if (shared) ShareAgain(edit);
-    return absl::OkStatus();
-  }
-  const RankCollectives collectives = CollectivesOf(edit.graph());
-  const SizeCurve curve = TransfersBySize(edit.graph(), collectives);
-  RetimeTransfers(edit, collectives, [&](const RankCollective& c, Duration transfer) {
-    const double bytes = static_cast<double>(c.bytes), whole = curve.Smooth(bytes);
-    if (!(whole > 0)) return transfer;
-    const double carried = curve.us_per_byte * bytes;
-    return transfer.Scaled((whole - carried + carried / params["by"]) / whole);
-  });
-  if (shared) ShareAgain(edit);
-  return absl::OkStatus();
+  return ChangeSpeed(edit, params, params["by"], 1);
 }
 
 }  // namespace
@@ -52,9 +33,8 @@ constinit const Transform kBandwidth = {
     .apply = &Run,
     .model =
         "The part of each transfer that grows with its bytes takes 1/x of its time. Which part "
-        "that "
-        "is, transfers of several sizes in the trace tell: t = a + g sqrt(S) + S b. Waiting for "
-        "other ranks is no transfer and stays, unless ranks are played together.",
+        "that is, transfers of several sizes in the trace tell: t = a + g sqrt(S) + S b. Waiting "
+        "for other ranks is no transfer and stays, unless ranks are played together.",
     .ignores = "That another algorithm may be chosen at another rate; sharing of links.",
     .sources = "Daydream (ATC'20), section 6.5, for collectives without the wait; docs/ranks.md",
     .twice = "",

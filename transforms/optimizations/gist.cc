@@ -22,7 +22,6 @@ constexpr ParamSpec kParams[] = {
      .fallback = 0.5,
      .low = 0.4,
      .high = 0.9,
-     .min = 0,
      .max = 1,
      .help = "share of zeros in the result of a ReLU",
      .source = "design estimate, not measured: of values around zero, as norms make them, ReLU "

@@ -22,7 +22,6 @@ constexpr ParamSpec kParams[] = {
      .fallback = 90000,
      .low = 10000,
      .high = 360000,
-     .min = 0,
      .max = 1e9,
      .help = "host time of the program to enter a graph: guards, inputs into their buffers",
      .source = "70 graph launches of a compiled recommender on an A100: least 41 us, median 91 us; "
@@ -33,7 +32,6 @@ constexpr ParamSpec kParams[] = {
      .fallback = 0,
      .low = 0,
      .high = 20,
-     .min = 0,
      .max = 1e6,
      .help =
          "runs of fewer launches stay as they are; 0: those stay for which a graph launch takes "
@@ -44,8 +42,6 @@ constexpr ParamSpec kParams[] = {
     {.name = "depth",
      .unit = Unit::kNone,
      .fallback = 1,
-     .low = 1,
-     .high = 1,
      .min = 1,
      .max = 64,
      .help = "with scope=layer: how deep in the tree of modules; 1 = the outermost, deeper ones "

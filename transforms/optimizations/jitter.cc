@@ -15,13 +15,11 @@ constexpr ParamSpec kParams[] = {
      .fallback = 0.015,
      .low = 0.01,
      .high = 0.03,
-     .min = 0,
      .max = 0.5,
      .help = "standard deviation between ranks, as a share of their work",
      .source = "1.8 % between the own cycles of eight recorded ranks (host bound, one node); chips "
                "of one model are 1 to 3 % apart"},
     {.name = "seed",
-     .min = 0,
      .max = 1e9,
      .help = "another one draws other speeds",
      .source = "chosen by the user",

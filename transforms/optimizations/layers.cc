@@ -31,7 +31,6 @@ constexpr ParamSpec kParams[] = {
      .fallback = 0.9,
      .low = 0.65,
      .high = 1,
-     .min = 0,
      .max = 1,
      .help = "share of all parameters that is in the family, for the optimizer and all-reduces",
      .source = "sizes in published configurations: GPT-2 small 69 %, BERT-base 78 %, Llama 2 7B "

@@ -17,7 +17,6 @@ constexpr ParamSpec kParams[] = {
      .source = "chosen by the user",
      .required = true},
     {.name = "nodes",
-     .min = 0,
      .max = 1 << 20,
      .help = "machines that a group is spread over; 0: as few as it fits on",
      .source = "chosen by the user",

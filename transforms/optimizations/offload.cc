@@ -33,9 +33,6 @@ constexpr ParamSpec kParams[] = {
     {.name = "rate",
      .unit = Unit::kBandwidth,
      .fallback = 0,
-     .low = 0,
-     .high = 0,
-     .min = 0,
      .max = kMostRate,
      .help = "rate of copies in each direction; 0 = of this trace's pinned copies, else 78 % of "
              "the GPU's PCIe",
@@ -56,7 +53,6 @@ constexpr ParamSpec kParams[] = {
      .fallback = 1 << 20,
      .low = 1 << 18,
      .high = 16 << 20,
-     .min = 0,
      .max = 1e12,
      .help = "smaller tensors stay",
      .source = "design estimate, not measured: a copy of 1 MiB takes about ten times its call"},

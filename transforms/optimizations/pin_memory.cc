@@ -19,9 +19,6 @@ constexpr ParamSpec kParams[] = {
     {.name = "rate",
      .unit = Unit::kBandwidth,
      .fallback = 0,
-     .low = 0,
-     .high = 0,
-     .min = 0,
      .max = 1e12,
      .help = "rate of pinned copies; 0 = from this trace",
      .source = "pinned copies of the trace, else what its pageable copies show of the link, but no "

@@ -1,4 +1,4 @@
-#include "transforms/parallel/level_change.h"
+#include "transforms/parallel/network_speed.h"
 
 #include <algorithm>
 #include <map>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "costmodel/network/collective_time.h"
+#include "transforms/parallel/contention.h"
 #include "transforms/parallel/fabric_choice.h"
 #include "transforms/parallel/transfers.h"
 
@@ -22,8 +23,6 @@ absl::Status NoLevel(std::string what, std::string why) {
        .why = std::move(why),
        .fix = "fabric=NAME and one of its levels: `daydream fabric show NAME --text`"});
 }
-
-}  // namespace
 
 absl::Status ChangeLevel(Editor& edit, const Params& params, double rate, double latency) {
   Fabric before;
@@ -65,6 +64,30 @@ absl::Status ChangeLevel(Editor& edit, const Params& params, double rate, double
     const int ranks = std::max(2, collectives.communicators[c.communicator].size);
     return transfer.Scaled(ratios.at(std::tuple(c.kind, c.bytes, ranks)));
   });
+  return absl::OkStatus();
+}
+
+void ChangeAll(Editor& edit, double rate, double latency) {
+  const RankCollectives collectives = CollectivesOf(edit.graph());
+  const SizeCurve curve = TransfersBySize(edit.graph(), collectives);
+  RetimeTransfers(edit, collectives, [&](const RankCollective& c, Duration transfer) {
+    const double bytes = static_cast<double>(c.bytes), whole = curve.Smooth(bytes);
+    if (!(whole > 0)) return transfer;
+    const double carried = curve.us_per_byte * bytes;
+    return transfer.Scaled((carried / rate + (whole - carried) * latency) / whole);
+  });
+}
+
+}  // namespace
+
+absl::Status ChangeSpeed(Editor& edit, const Params& params, double rate, double latency) {
+  const bool shared = UnshareGpu(edit);
+  if (params.given("level")) {
+    DD_RETURN_IF_ERROR(ChangeLevel(edit, params, rate, latency));
+  } else {
+    ChangeAll(edit, rate, latency);
+  }
+  if (shared) ShareAgain(edit);
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// One level of the network at another speed: the links inside of nodes, or those between them.
+// The network at another speed: all of it, the links inside of nodes, or those between them.
 #pragma once
 
 #include <string_view>
@@ -23,9 +23,10 @@ inline constexpr ParamSpec kLevelFabricParam = {
     .help = "with level=: what joins the ranks; without: as ddp(...) was told",
     .source = "chosen by the user"};
 
-// Each transfer takes what it took, times what the fabric says after against before: so many times
-// the rate, and so many times the latency, on one level. Waits stay. E0825 when no fabric is known,
-// or it has no such level. O(tasks).
-absl::Status ChangeLevel(Editor& edit, const Params& params, double rate, double latency);
+// So many times the rate, and so many times the latency. Each transfer changes by the part that
+// grows with its bytes and the part that does not (TransfersBySize()); with `level` by what the
+// fabric says after against before. Waits stay. E0825 when no fabric is known, or it has no such
+// level. O(tasks).
+absl::Status ChangeSpeed(Editor& edit, const Params& params, double rate, double latency);
 
 }  // namespace daydream
