@@ -101,6 +101,9 @@ void EncodeSignature(const Signature& s, std::string* out) {
   }
 }
 
+// In the place of a context: a lane of a thread. Context ids count from 1.
+constexpr uint32_t kThreads = 0xffffffff;
+
 }  // namespace
 
 Encoder::Encoder(uint32_t process, uint32_t (*thread_name)(uint32_t thread), size_t limit)
@@ -112,7 +115,7 @@ Encoder::Encoder(uint32_t process, uint32_t (*thread_name)(uint32_t thread), siz
 
 uint32_t Encoder::LaneOf(uint64_t key, const LaneState& state) {
   CachedLane& cached = lane_cache_[(key ^ key >> 32) % lane_cache_.size()];
-  if (cached.key == key) return cached.lane;
+  if (cached.key == key && cached.lane != kNoLane) return cached.lane;
   const auto next = static_cast<uint32_t>(lanes_.size());
   const auto [known, is_new] = lane_ids_.try_emplace(key, next);
   if (is_new) {
@@ -124,11 +127,11 @@ uint32_t Encoder::LaneOf(uint64_t key, const LaneState& state) {
 }
 
 uint32_t Encoder::ThreadLane(uint32_t thread) {
-  // Context ids have 32 bits, but count from 1: none is ~0.
-  return LaneOf(Pack(0xffffffff, thread), {.kind = lane::kThread, .number = thread});
+  return LaneOf(Pack(kThreads, thread), {.kind = lane::kThread, .number = thread});
 }
 
 uint32_t Encoder::StreamLane(uint32_t device, uint32_t context, uint32_t stream) {
+  if (context == kThreads) context = 0;  // both are of no context
   const uint32_t id =
       LaneOf(Pack(context, stream),
              {.kind = lane::kStream, .device = device, .context = context, .number = stream});

@@ -129,9 +129,10 @@ class Encoder {
     uint32_t used = 0;   // ... and its position there
   };
   struct CachedLane {
-    uint64_t key = ~uint64_t{0};
-    uint32_t lane = 0;
+    uint64_t key = 0;
+    uint32_t lane = kNoLane;
   };
+  static constexpr uint32_t kNoLane = ~uint32_t{0};
 
   uint32_t LaneOf(uint64_t key, const LaneState& state);
   void GrowSlots();
