@@ -72,26 +72,23 @@ const OpDetail* Graph::OpOf(ScopeId s) const {
   if (s.index() >= tables_->scopes.size()) return nullptr;
   const Scope& scope = tables_->scopes[s.index()];
   if (scope.kind != EventKind::kOp || scope.detail >= tables_->ops.size()) return nullptr;
-  const OpChange* change = ChangeOf(s);
-  if (change != nullptr && change->detail < added_ops_.size()) return &added_ops_[change->detail];
+  if (!reshaped_.empty()) {
+    const auto it = reshaped_.find(static_cast<uint32_t>(s.index()));
+    if (it != reshaped_.end()) return &added_ops_[it->second];
+  }
   return &tables_->ops[scope.detail];
-}
-
-const OpChange* Graph::ChangeOf(ScopeId s) const {
-  if (op_changes_.empty()) return nullptr;
-  auto it = op_changes_.find(static_cast<uint32_t>(s.index()));
-  return it == op_changes_.end() ? nullptr : &it->second;
 }
 
 void Graph::SetShapes(ScopeId s, NameId shapes) {
   OpDetail detail = *OpOf(s);
   detail.shapes = shapes;
-  OpChange& change = mutable_change(s);
-  if (change.detail >= added_ops_.size()) {
-    change.detail = static_cast<uint32_t>(added_ops_.size());
-    added_ops_.emplace_back();
+  const auto next = static_cast<uint32_t>(added_ops_.size());
+  const auto [it, is_new] = reshaped_.try_emplace(static_cast<uint32_t>(s.index()), next);
+  if (is_new) {
+    added_ops_.push_back(detail);
+  } else {
+    added_ops_[it->second] = detail;
   }
-  added_ops_[change.detail] = detail;
 }
 
 Duration Graph::Transfer(TaskId t) const {

@@ -29,12 +29,10 @@
 
 #include "base/ids.h"
 #include "base/time.h"
+#include "graph/model_changes.h"
 #include "trace/trace.h"
 
 namespace daydream {
-
-struct DeviceSpec;  // costmodel/device.h
-struct Fabric;      // costmodel/network/fabric.h
 
 enum class TaskKind : uint8_t {
   kHost,        // CPU work: an op's own time, or time between calls inside a scope
@@ -141,24 +139,6 @@ struct GraphStep {
   Duration recorded_period;  // as measured, by the same definition as StepPeriods()
 };
 
-// What became of a recorded op where its tasks do not tell: other shapes, and another fate of what
-// it keeps for the backward pass (transforms/analysis/saved_tensors.h).
-struct OpChange {
-  uint32_t detail = Id<void>::kNoneValue;  // row of the copy's own ops; None: as recorded
-  double width = 1;                        // bytes an element, against the recorded type
-  double kept = 1;     // share of what it keeps that stays on the GPU until backward
-  uint32_t group = 0;  // ops of one group are one kernel now; 0: of none
-  double between = 1;  // share of what passes between ops of the group that is still kept
-  // What is on the GPU again for backward: `share` of what it keeps, together with all else of the
-  // same unit, from the begin of `from` on (None: from the unit's first backward work on).
-  struct Return {
-    uint32_t unit = 0;
-    TaskId from;
-    double share = 0;
-  };
-  std::vector<Return> returns = {};
-};
-
 // Names and details that tasks refer to. Shared by all copies of a graph; what transforms add
 // goes to the copy's own overlay.
 struct GraphTables {
@@ -197,17 +177,10 @@ class Graph {
   // Detail of the scope's op (shapes, sequence number), nullptr for other scopes. Shapes are those
   // that transforms gave it, else as recorded.
   const OpDetail* OpOf(ScopeId s) const;
-  // What transforms made of the scope's op; nullptr: nothing.
-  const OpChange* ChangeOf(ScopeId s) const;
   // How long the transfer of this collective takes once all ranks are there; its whole duration
   // when that could not be told from the trace (rule N2).
   Duration Transfer(TaskId t) const;
-  // The GPU that a transform put in the place of every recorded one; nullptr: as recorded.
-  const DeviceSpec* replaced_device() const { return replaced_device_.get(); }
-  // The network that a transform joined ranks by; nullptr: as recorded.
-  const Fabric* fabric() const { return fabric_.get(); }
-  // What transforms made longer as it shares the GPU with collectives: what it takes alone.
-  const std::map<TaskId, Duration>& alone() const { return alone_; }
+  const ModelChanges& model_changes() const { return model_changes_; }
 
   // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.
   NameId AddName(std::string_view text);
@@ -223,18 +196,8 @@ class Graph {
   uint32_t AddCopyDetail(const CopyDetail& d);
   uint32_t AddCollectiveDetail(const CollectiveDetail& d);  // for KernelDetail::collective
   void SetTransfer(TaskId t, Duration transfer);
-  std::map<TaskId, Duration>& mutable_alone() { return alone_; }
-  void SetFabric(std::shared_ptr<const Fabric> fabric) { fabric_ = std::move(fabric); }
-  OpChange& mutable_change(ScopeId s) { return op_changes_[static_cast<uint32_t>(s.index())]; }
   void SetShapes(ScopeId s, NameId shapes);  // REQUIRES: OpOf(s)
-  // How many times the parameters of the recorded model there are, by layers that came or went.
-  double parameter_growth() const { return parameter_growth_; }
-  void GrowParameters(double factor) { parameter_growth_ *= factor; }
-  // A number that no group or unit of an OpChange and no copy of work has yet.
-  uint32_t NewUnit() { return ++units_; }
-  void ReplaceDevices(std::shared_ptr<const DeviceSpec> spec) {
-    replaced_device_ = std::move(spec);
-  }
+  ModelChanges& mutable_model_changes() { return model_changes_; }
   Task& mutable_task(TaskId t) { return tasks_[t.index()]; }
   GraphLane& mutable_lane(LaneId l) { return lanes_[l.index()]; }
   GraphStep& mutable_step(size_t i) { return steps_[i]; }
@@ -259,13 +222,9 @@ class Graph {
   std::vector<CopyDetail> added_copies_;
   std::vector<OpDetail> added_ops_;
   std::vector<CollectiveDetail> added_collectives_;
-  std::unordered_map<uint32_t, OpChange> op_changes_;  // by scope
-  uint32_t units_ = 0;
-  double parameter_growth_ = 1;
+  std::unordered_map<uint32_t, uint32_t> reshaped_;     // row of added_ops_ by scope
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
-  std::map<TaskId, Duration> alone_;
-  std::shared_ptr<const DeviceSpec> replaced_device_;
-  std::shared_ptr<const Fabric> fabric_;
+  ModelChanges model_changes_;
 };
 
 }  // namespace daydream

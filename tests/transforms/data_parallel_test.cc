@@ -80,7 +80,7 @@ TEST(Contention, WhatWaitsForACollectiveDoesNotShare) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   Editor edit(*graph);
   ShareGpu(edit, graph->task(TaskId(0)).lane, graph->task(TaskId(1)).lane, 0.5);
-  EXPECT_TRUE(graph->alone().empty());
+  EXPECT_TRUE(graph->model_changes().alone.empty());
 }
 
 struct Recorded {

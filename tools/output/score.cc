@@ -17,8 +17,9 @@ std::string NotTheSame(const Score& score, const Graph& after, const Graph& meas
                        const Prediction& p) {
   std::string device = DeviceName(after);
   bool same = device == score.device;
-  if (after.replaced_device() != nullptr && !measured.tables().devices.empty()) {
-    device = after.replaced_device()->name;
+  if (const DeviceSpec* other = after.model_changes().device.get();
+      other != nullptr && !measured.tables().devices.empty()) {
+    device = other->name;
     const DeviceSpec* known = MatchDevice(measured.tables().devices[0]).spec;
     same = known == nullptr || known->name == device;
   }

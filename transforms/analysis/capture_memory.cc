@@ -48,7 +48,7 @@ double ReadBy(const Graph& graph, const OpShape& shape, const BatchSizes& sizes)
   for (const Dims& dims : shape.inputs) {
     if (ElementsOf(dims) == elements && sizes.IsParameter(dims)) return 0;
   }
-  const OpChange* change = graph.ChangeOf(shape.scope);
+  const OpChange* change = graph.model_changes().Of(shape.scope);
   return elements * DTypeBytes(shape.dtype) * (change != nullptr ? change->width : 1);
 }
 

@@ -72,7 +72,7 @@ class Profiler {
       const double times = std::max(1.0, std::round(static_cast<double>(count) / passes));
       bytes += times * ElementsOf(shapes->front()) * DTypeBytes(dtype);
     }
-    if (bytes > 0) p_.parameters = bytes * graph_.parameter_growth();
+    if (bytes > 0) p_.parameters = bytes * graph_.model_changes().parameter_growth;
     if (p_.trains) p_.gradients = p_.parameters;
   }
 

@@ -182,7 +182,7 @@ DType RecordedFormat(const DeviceSpec& spec, const KernelPrecision& kernel) {
 }
 
 DeviceMatch DeviceOf(const Graph& graph, TaskId t) {
-  if (const DeviceSpec* spec = graph.replaced_device()) {
+  if (const DeviceSpec* spec = graph.model_changes().device.get()) {
     return {.spec = spec, .sure = true, .how = spec->name + ", put in by gpu"};
   }
   const int32_t id = graph.lane(graph.task(t).lane).lane.device;

@@ -317,7 +317,7 @@ class Walk {
                  .pass = pass_number_,
                  .copy = task.copy};
     if (shape.known()) {
-      op.change = graph_.ChangeOf(shape.scope);
+      op.change = graph_.model_changes().Of(shape.scope);
       KeptBy(shape.name, &op.recognised);
       op.elements = WorkedOn(shape);
       for (size_t i = 0; i < shape.inputs.size(); ++i) {

@@ -115,13 +115,10 @@ class Editor {
   // How long ranks take once all are there.
   void SetTransfer(TaskId t, Duration transfer) { graph_.SetTransfer(t, transfer); }
   void SetHolder(TaskId delay, TaskId holder);  // who holds the processors that `delay` waits for
-  // For the model of memory: what became of a recorded op, and of the model's size.
-  OpChange& ChangeOp(ScopeId op) { return graph_.mutable_change(op); }
-  uint32_t NewUnit() { return graph_.NewUnit(); }
-  void GrowParameters(double factor) { graph_.GrowParameters(factor); }
-  void ReplaceDevices(std::shared_ptr<const DeviceSpec> spec) {
-    graph_.ReplaceDevices(std::move(spec));
-  }
+  // For the models of memory, kernels and transfers: what tasks do not tell.
+  ModelChanges& model_changes() { return graph_.mutable_model_changes(); }
+  OpChange& ChangeOp(ScopeId op) { return model_changes().ops[static_cast<uint32_t>(op.index())]; }
+  uint32_t NewUnit() { return ++model_changes().units; }
   void Remove(std::span<const TaskId> tasks);  // duration and gap become 0
   void Merge(std::span<const TaskId> tasks);   // as Remove(); another task does their work
   TaskId InsertAfter(TaskId after, Task task);

@@ -94,7 +94,7 @@ class ToGpu {
     DD_RETURN_IF_ERROR(FindRecorded());
     RetimeKernels();
     for (size_t i = 0; i < edit_.recorded_tasks(); ++i) RetimeOther(TaskId(i));
-    edit_.ReplaceDevices(spec_);
+    edit_.model_changes().device = spec_;
     if (to().memory_gb != from_->memory_gb) {
       edit_.changes().capacity = static_cast<uint64_t>(to().memory_gb * (1 << 30));
     }

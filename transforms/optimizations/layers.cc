@@ -219,7 +219,7 @@ class Layers {
         params_["parameters"] *
         (static_cast<double>(count_) / static_cast<double>(family_->numbers.size()) - 1);
     memory.push_back(ChangeOfParameters(ProfileMemory(graph()), growth));
-    edit_.GrowParameters(1 + growth);
+    edit_.model_changes().parameter_growth *= 1 + growth;
   }
 
   // The optimizer and the exchange of gradients follow the number of parameters.

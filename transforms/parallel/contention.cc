@@ -131,7 +131,7 @@ class Sharing {
     const Duration took = Duration::FromDouble(p.end - p.start);
     const Duration was = graph().task(p.task).duration;
     if (took <= was) return;
-    edit_.graph().mutable_alone().emplace(p.task, was);
+    edit_.model_changes().alone.emplace(p.task, was);
     edit_.SetDuration(p.task, took);
     if (graph().task(p.task).kind == TaskKind::kCollective) edit_.SetTransfer(p.task, took);
   }
@@ -166,24 +166,25 @@ void ShareGpu(Editor& edit, LaneId compute, LaneId exchange, double rate) {
 }
 
 bool UnshareGpu(Editor& edit) {
-  if (edit.graph().alone().empty()) return false;
-  for (const auto& [t, alone] : edit.graph().alone()) {
+  if (edit.model_changes().alone.empty()) return false;
+  for (const auto& [t, alone] : edit.model_changes().alone) {
     const Task& task = edit.graph().task(t);
     if (task.removed) continue;
     if (task.kind == TaskKind::kCollective) edit.SetTransfer(t, alone);
     edit.SetDuration(t, alone);
   }
-  edit.graph().mutable_alone().clear();
+  edit.model_changes().alone.clear();
   return true;
 }
 
 void ShareAgain(Editor& edit) {
   const Graph& graph = edit.graph();
-  if (graph.fabric() == nullptr) return;
+  const Fabric* fabric = graph.model_changes().fabric.get();
+  if (fabric == nullptr) return;
   for (const Task& task : graph.tasks()) {
     const bool added = task.event == Id<void>::kNoneValue && !task.removed;
     if (task.kind != TaskKind::kCollective || !added) continue;
-    ShareGpu(edit, ComputeStream(graph), task.lane, RateTogether(graph, *graph.fabric()));
+    ShareGpu(edit, ComputeStream(graph), task.lane, RateTogether(graph, *fabric));
     return;
   }
 }

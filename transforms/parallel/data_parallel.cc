@@ -33,7 +33,7 @@ class Spreader {
       : edit_(edit), how_(how), costs_(MeasureHostCosts(edit.graph())), devices_(edit.graph()) {}
 
   absl::Status Run() {
-    if (how_.ranks > 1) edit_.graph().SetFabric(std::make_shared<const Fabric>(how_.fabric));
+    if (how_.ranks > 1) edit_.model_changes().fabric = std::make_shared<const Fabric>(how_.fabric);
     const RankCollectives recorded = CollectivesOf(graph());
     if (!recorded.all.empty()) return Retime(recorded);
     const MemoryProfile memory = ProfileMemory(graph());

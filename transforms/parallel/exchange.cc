@@ -87,7 +87,7 @@ Exchanges::Exchanges(Editor& edit)
 absl::StatusOr<Exchanges> Exchanges::Find(Editor& edit, std::string_view fabric) {
   if (!fabric.empty()) {
     DD_ASSIGN_OR_RETURN(Fabric chosen, ChooseFabric(fabric));
-    edit.graph().SetFabric(std::make_shared<const Fabric>(std::move(chosen)));
+    edit.model_changes().fabric = std::make_shared<const Fabric>(std::move(chosen));
   }
   Exchanges out(edit);
   out.Collect();

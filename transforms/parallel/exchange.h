@@ -73,7 +73,7 @@ class Exchanges {
   std::vector<Exchange> all;  // in the order of launches
   LaneId compute;
   // nullptr: only what the trace's transfers say is known.
-  const Fabric* fabric() const { return edit_->graph().fabric(); }
+  const Fabric* fabric() const { return edit_->graph().model_changes().fabric.get(); }
   const HostCosts& costs() const { return costs_; }
 
   // What a collective takes on this network. E0823 when the fabric holds no `ranks`.

@@ -28,8 +28,8 @@ absl::Status ChangeLevel(Editor& edit, const Params& params, double rate, double
   Fabric before;
   if (!params.text("fabric").empty()) {
     DD_ASSIGN_OR_RETURN(before, ChooseFabric(params.text("fabric")));
-  } else if (edit.graph().fabric() != nullptr) {
-    before = *edit.graph().fabric();
+  } else if (edit.model_changes().fabric != nullptr) {
+    before = *edit.model_changes().fabric;
   } else {
     return NoLevel("the levels of the network are not known", "level= names one of a fabric");
   }
@@ -59,7 +59,7 @@ absl::Status ChangeLevel(Editor& edit, const Params& params, double rate, double
     DD_ASSIGN_OR_RETURN(const CollectiveTime is, TimeOfCollective(after, shape));
     if (was.us > 0) ratio->second = is.us / was.us;
   }
-  edit.graph().SetFabric(std::make_shared<const Fabric>(std::move(after)));
+  edit.model_changes().fabric = std::make_shared<const Fabric>(std::move(after));
   RetimeTransfers(edit, collectives, [&](const RankCollective& c, Duration transfer) {
     const int ranks = std::max(2, collectives.communicators[c.communicator].size);
     return transfer.Scaled(ratios.at(std::tuple(c.kind, c.bytes, ranks)));
