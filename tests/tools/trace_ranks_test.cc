@@ -48,7 +48,9 @@ TEST_F(TraceCommand, TheFolderOfARunIsOneTraceOfWhichAWhatIfTakesOneRank) {
   // 3 labelled steps and 8 timed ones, of 4 kernels and of 8.
   EXPECT_EQ(Kernels("all.ddtrace"), 11u * 12);
   for (const char* input : {"run", "all.ddtrace"}) {
-    r = Run(fmt::format("daydream whatif {} --rank 1 --opt free-launch", input));
+    // Steps of a busy machine are not alike: how well they repeat is no matter here.
+    r = Run(fmt::format("daydream whatif {} --rank 1 --opt free-launch --max-replay-error 1000%",
+                        input));
     EXPECT_EQ(r.exit, 0) << r.err;
     r = Run(fmt::format("daydream summary {} --rank 7", input));
     EXPECT_EQ(r.exit, 2) << r.err;
