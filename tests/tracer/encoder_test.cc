@@ -193,7 +193,7 @@ TEST(Encoder, RandomRowsComeBack) {
 TEST(Encoder, IdsOfNothingAreALaneOfTheirOwn) {
   constexpr uint32_t kNone = ~uint32_t{0};
   Encoder encoder(1, NoThreadName);
-  const uint32_t stream = encoder.StreamLane(kUnknownDevice, kNone, kNone);
+  const uint32_t stream = encoder.StreamLane(Encoder::kUnknownDevice, kNone, kNone);
   const uint32_t thread = encoder.ThreadLane(kNone);
   EXPECT_NE(stream, thread);
   EXPECT_EQ(encoder.StreamLane(0, kNone, kNone), stream);
