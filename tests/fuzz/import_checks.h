@@ -10,8 +10,7 @@
 
 namespace daydream {
 
-inline void ImportAndCheck(const uint8_t* data, size_t size, std::string_view format) {
-  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+inline void ImportAndCheck(std::string_view bytes, std::string_view format) {
   const auto trace =
       ImportBytes(bytes, "fuzz", {.max_malformed = 1.0, .max_text_bytes = 16 << 20}, format);
   if (!trace.ok()) return;
@@ -26,6 +25,10 @@ inline void ImportAndCheck(const uint8_t* data, size_t size, std::string_view fo
     DD_CHECK(d.producer < t.rows() && d.consumer < t.rows());
   }
   for (const Step& step : FindSteps(t).steps) DD_CHECK(step.begin <= step.end);
+}
+
+inline void ImportAndCheck(const uint8_t* data, size_t size, std::string_view format) {
+  ImportAndCheck({reinterpret_cast<const char*>(data), size}, format);
 }
 
 }  // namespace daydream

@@ -6,24 +6,13 @@
 #include <string>
 #include <string_view>
 
-#include "graph/text.h"
-#include "graph/validate.h"
+#include "tests/simulator/play.h"
 
 namespace daydream {
 namespace {
 
 std::string Play(std::string_view text, SimulateOptions options = {}) {
-  const auto g = ParseGraph(text);
-  EXPECT_TRUE(g.ok()) << g.status();
-  EXPECT_TRUE(Validate(*g).ok()) << Validate(*g);
-  const auto timeline = Schedule(*g, options);
-  EXPECT_TRUE(timeline.ok()) << timeline.status();
-  std::string result;
-  for (size_t i = 0; i < g->size(); ++i) {
-    fmt::format_to(std::back_inserter(result), "{}{}-{}", i == 0 ? "" : " ", timeline->start[i].ns,
-                   timeline->end[i].ns);
-  }
-  return result;
+  return PlayedBy(text, [&](const Graph& g) { return Schedule(g, options); });
 }
 
 TEST(Schedule, HigherPriorityGoesFirst) {

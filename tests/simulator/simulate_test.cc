@@ -9,6 +9,7 @@
 
 #include "graph/text.h"
 #include "graph/validate.h"
+#include "tests/simulator/play.h"
 
 namespace daydream {
 namespace {
@@ -16,19 +17,8 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// "0-5us 7us-47us": start and end of every task.
 std::string Play(std::string_view text) {
-  const auto g = ParseGraph(text);
-  EXPECT_TRUE(g.ok()) << g.status();
-  EXPECT_TRUE(Validate(*g).ok()) << Validate(*g);
-  const auto timeline = Simulate(*g);
-  EXPECT_TRUE(timeline.ok()) << timeline.status();
-  std::string result;
-  for (size_t i = 0; i < g->size(); ++i) {
-    fmt::format_to(std::back_inserter(result), "{}{}-{}", i == 0 ? "" : " ", timeline->start[i].ns,
-                   timeline->end[i].ns);
-  }
-  return result;
+  return PlayedBy(text, [](const Graph& g) { return Simulate(g); });
 }
 
 constexpr char kLanes[] = "lane a thread\nlane s stream\nlane u stream\n";
