@@ -12,8 +12,6 @@ namespace {
 constexpr ParamSpec kParams[] = {
     {.name = "steps",
      .fallback = 4,
-     .low = 4,
-     .high = 4,
      .min = 1,
      .max = 1e6,
      .help = "steps from one average to the next",

@@ -13,8 +13,6 @@ namespace {
 constexpr ParamSpec kParams[] = {
     {.name = "slice",
      .fallback = 40000,
-     .low = 40000,
-     .high = 40000,
      .min = 1000,
      .max = 1e9,
      .help = "elements that are sent together at most",
