@@ -18,9 +18,10 @@ constexpr uint32_t kLeftOut = UINT32_MAX;  // of events that became no row
 
 // First touch of fresh memory is several times faster in huge pages, where the system grants them.
 void AdviseHugePages(void* memory, size_t bytes) {
-  auto begin = (reinterpret_cast<uintptr_t>(memory) + kHugePage - 1) & ~(kHugePage - 1);
-  auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) & ~(kHugePage - 1);
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(memory) % kHugePage) % kHugePage;
+  if (bytes < before + kHugePage) return;
+  const size_t whole = (bytes - before) / kHugePage * kHugePage;
+  madvise(static_cast<char*>(memory) + before, whole, MADV_HUGEPAGE);
 }
 
 // Not touched before it is filled: until then its rows are elsewhere. Each column that grows by
