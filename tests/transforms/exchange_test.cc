@@ -12,6 +12,7 @@
 #include "simulator/simulate.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
@@ -109,6 +110,20 @@ TEST(Exchange, WhatDgcGathersGrowsWithTheRanks) {
   const std::string eight = "ddp(8,fabric=eth25-roce)", many = "ddp(1024,fabric=eth25-roce)";
   const double few = StepUs(one, eight + ",dgc(0.01)") / StepUs(one, eight);
   EXPECT_GT(StepUs(one, many + ",dgc(0.01)") / StepUs(one, many), 2 * few);
+}
+
+TEST(Exchange, WhateverChangesItSaysWhy) {
+  const Edited ddp = With(OneGpu(), "ddp(8,fabric=pcie4)");  // shares the GPU
+  ASSERT_TRUE(ddp.status.ok()) << ddp.status;
+  for (const char* spec : {"fp16-compress", "dgc", "powersgd", "local-sgd(4)", "bandwidth(x2)"}) {
+    const auto scenario = ParseScenario(spec);
+    ASSERT_TRUE(scenario.ok()) << scenario.status();
+    Graph graph = ddp.graph;
+    const auto applied = Apply(scenario->front(), graph);
+    ASSERT_TRUE(applied.ok()) << spec << ": " << applied.status();
+    ASSERT_FALSE(applied->causes.empty()) << spec;
+    for (const Editor::Cause& cause : applied->causes) EXPECT_NE(cause.what, "edited") << spec;
+  }
 }
 
 TEST(Exchange, LocalSgdIsTheMeanOverItsSteps) {

@@ -63,6 +63,7 @@ absl::Status Split(Editor& edit, Exchanges& exchanges, const Exchange& e, Layout
 }
 
 absl::Status Run(const Params& params, Editor& edit) {
+  edit.BeginCause("all-reduces in stages by level");
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   if (exchanges.fabric() == nullptr) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
@@ -71,7 +72,6 @@ absl::Status Run(const Params& params, Editor& edit) {
                        .why = "blueconnect gives each level of it a stage of its own",
                        .fix = "blueconnect(fabric=NAME): `daydream fabric list`, or a file"});
   }
-  edit.BeginCause("all-reduces in stages by level");
   size_t flat = 0;
   const int node = exchanges.fabric()->NodeSize();
   for (const Exchange& e : exchanges.all) {

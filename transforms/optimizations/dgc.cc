@@ -25,8 +25,8 @@ constexpr ParamSpec kParams[] = {
 };
 
 absl::Status Run(const Params& params, Editor& edit) {
-  DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   edit.BeginCause("only the largest gradients are exchanged");
+  DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   double sent = 0, whole = 0;
   for (Exchange& e : exchanges.all) {
     const auto bytes = static_cast<double>(e.bytes);

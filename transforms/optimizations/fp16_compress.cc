@@ -18,8 +18,8 @@ constexpr ParamSpec kParams[] = {
 };
 
 absl::Status Run(const Params& params, Editor& edit) {
-  DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   edit.BeginCause("gradients cross the network in 16 bit");
+  DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   size_t narrow = 0;
   for (Exchange& e : exchanges.all) {
     if (e.element_bytes <= 2) {

@@ -72,8 +72,8 @@ absl::Status Average(Editor& edit, Exchanges& exchanges, std::span<const Exchang
 }
 
 absl::Status Run(const Params& params, Editor& edit) {
-  DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   edit.BeginCause("gradients stay on their rank");
+  DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   for (const Exchange& e : exchanges.all) edit.RemoveWithLaunches({&e.collective, 1});
   // Steps that were repeated were recorded at the same time.
   std::stable_sort(exchanges.all.begin(), exchanges.all.end(),

@@ -34,7 +34,6 @@ class Slices {
     DD_ASSIGN_OR_RETURN(const GradientList gradients, FindGradients(graph()));
     DD_RETURN_IF_ERROR(CheckSize(gradients));
     DD_RETURN_IF_ERROR(Measure());
-    edit_.BeginCause("gradients in slices, first layers first");
     for (const Exchange& e : x_.all) edit_.RemoveWithLaunches({&e.collective, 1});
     lane_ = edit_.NewStream("slices of gradients", x_.compute);
     edit_.AllowReorder(lane_);
@@ -171,6 +170,7 @@ class Slices {
 };
 
 absl::Status Run(const Params& params, Editor& edit) {
+  edit.BeginCause("gradients in slices, first layers first");
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   return Slices(params, edit, exchanges).Run();
 }

@@ -189,8 +189,8 @@ class PowerSgd {
 };
 
 absl::Status Run(const Params& params, Editor& edit) {
-  DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   edit.BeginCause("gradients as products of thin matrices");
+  DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   DD_RETURN_IF_ERROR(PowerSgd(params, edit, exchanges).Run());
   exchanges.Finish();
   return absl::OkStatus();
