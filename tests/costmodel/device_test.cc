@@ -15,7 +15,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(DeviceSpecs, AreCompleteAndSorted) {
-  ASSERT_GE(DeviceSpecs().size(), 24u);
+  ASSERT_GE(DeviceSpecs().size(), 42u);
   std::string last;
   for (const DeviceSpec& spec : DeviceSpecs()) {
     EXPECT_LT(last, spec.name);
@@ -29,7 +29,7 @@ TEST(DeviceSpecs, AreCompleteAndSorted) {
     // Two operations per core and clock.
     const double from_cores =
         2e-6 * spec.multiprocessors * spec.fp32_cores_per_multiprocessor * spec.boost_clock_mhz;
-    const double dual_issue = spec.name == "MI300X" ? 2 : 1;
+    const double dual_issue = spec.vendor == "AMD" && spec.compute_minor >= 4 ? 2 : 1;
     EXPECT_NEAR(spec.fp32_tflops / (from_cores * dual_issue), 1, 0.02) << spec.name;
     EXPECT_LE(spec.SustainedBandwidth(), spec.memory_gb_per_s * 1e9) << spec.name;
     EXPECT_LE(spec.SustainedTflops(DType::kFp32), spec.fp32_tflops) << spec.name;
@@ -92,6 +92,14 @@ TEST(MatchDevice, KnowsRecordedNames) {
   EXPECT_EQ(name(Recorded("AMD Instinct MI210", 64, 9, 0, 104, 64)), "MI210");
   EXPECT_EQ(name(Recorded("NVIDIA GeForce RTX 2080 Ti", 10.8, 7, 5, 68)), "RTX2080Ti");
   EXPECT_EQ(name(Recorded("NVIDIA A10", 22.1, 8, 6, 72)), "A10");
+  EXPECT_EQ(name(Recorded("NVIDIA RTX A6000", 47.5, 8, 6, 84)), "RTXA6000");
+  EXPECT_EQ(name(Recorded("NVIDIA A40", 44.4, 8, 6, 84)), "A40");
+  EXPECT_EQ(name(Recorded("NVIDIA L40", 44.5, 8, 9, 142)), "L40");
+  EXPECT_EQ(name(Recorded("NVIDIA L40S", 44.5, 8, 9, 142)), "L40S");
+  EXPECT_EQ(name(Recorded("NVIDIA GH200 480GB", 94.5, 9, 0, 132)), "GH200-96GB");
+  EXPECT_EQ(name(Recorded("NVIDIA GeForce RTX 3080", 9.8, 8, 6, 68)), "RTX3080");
+  EXPECT_EQ(name(Recorded("NVIDIA GeForce RTX 3060 Ti", 7.8, 8, 6, 38)), "none");
+  EXPECT_EQ(name(Recorded("AMD Instinct MI325X", 255.7, 9, 4, 304, 64)), "MI325X");
   // A slice of a GPU and an unknown GPU are nothing that is known.
   EXPECT_EQ(name(Recorded("NVIDIA A100-SXM4-40GB MIG 3g.20gb", 19.5, 8, 0, 42)), "none");
   EXPECT_EQ(name(Recorded("NVIDIA RTX 9999", 100, 13, 0, 500)), "none");
