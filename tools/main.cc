@@ -66,6 +66,12 @@ void ConfigureFromWords(const std::vector<std::string>& words, Session& session)
   session.Configure(args.ok() ? *args : Args());
 }
 
+// To standard output; a full disk is an error here, too.
+Exit Say(Session& session, const std::string& text) {
+  const auto status = session.WriteResult(Args(), text);
+  return status.ok() ? Exit::kOk : Fail(session, status);
+}
+
 Exit Run(std::vector<std::string> words) {
   Session session;
   ConfigureFromWords(words, session);
@@ -76,8 +82,7 @@ Exit Run(std::vector<std::string> words) {
   if (words[0] == "--help" || words[0] == "-h") words[0] = "help";
   if (words[0] == "--version" || words[0] == "-V") {
     bool verbose = words.size() > 1 && (words[1] == "-v" || words[1] == "--verbose");
-    std::fputs((verbose ? LongVersion() : ShortVersion()).c_str(), stdout);
-    return Exit::kOk;
+    return Say(session, verbose ? LongVersion() : ShortVersion());
   }
   const Command* command = FindCommand(words[0]);
   if (command == nullptr) return Fail(session, UnknownCommand(words[0]));
@@ -86,10 +91,7 @@ Exit Run(std::vector<std::string> words) {
   auto args = ParseArgs(FlagsOf(*command), words, end);
   if (!args.ok()) return Fail(session, *command, args.status());
   session.Configure(*args);
-  if (args->Has("--help")) {
-    std::fputs(HelpOf(*command).c_str(), stdout);
-    return Exit::kOk;
-  }
+  if (args->Has("--help")) return Say(session, HelpOf(*command));
   if (auto status = CheckInputs(*command, *args); !status.ok()) {
     return Fail(session, *command, status);
   }

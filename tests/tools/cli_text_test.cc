@@ -76,6 +76,14 @@ TEST_F(Injection, Markdown) {
   EXPECT_THAT(out, Not(HasSubstr("<script>")));
   // No link: the bracket that would end its text is escaped.
   EXPECT_THAT(out, HasSubstr("\\](javascript"));
+
+  Write("a<script>[x](y).json", SmallTrace(6));
+  for (const char* command : {"whatif --opt free-host", "advise"}) {
+    const std::string named =
+        Out(fmt::format("{} --format md '{}'", command, Path("a<script>[x](y).json")));
+    EXPECT_THAT(named, HasSubstr("a&lt;script>")) << command;
+    EXPECT_THAT(named, HasSubstr("\\](y)")) << command;
+  }
 }
 
 TEST_F(Injection, Html) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/text/escape.h"
 #include "report/text/format.h"
 #include "tools/output/advise_output.h"
 #include "tools/output/describe.h"
@@ -286,7 +287,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
 }
 
 std::string AdviseMarkdown(const AdviseReport& report) {
-  return ReplayLine(report.headline, report.advised.replay) + "\n" +
+  return ReplayLine(MarkdownText(report.headline), report.advised.replay) + "\n" +
          OptionTable(report.advised).Markdown();
 }
 

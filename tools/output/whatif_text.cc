@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "report/text/escape.h"
 #include "report/text/format.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
@@ -170,7 +171,7 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
 }
 
 std::string WhatIfMarkdown(const WhatIfReport& report) {
-  std::string out = ReplayLine(report.headline, report.result.replay) + "\n" +
+  std::string out = ReplayLine(MarkdownText(report.headline), report.result.replay) + "\n" +
                     ScenarioTable(report.result).Markdown();
   if (report.by != "cause") {
     out += fmt::format("\n{}\n\n{}", MeansText(report), BreakdownTable(report).Markdown());
