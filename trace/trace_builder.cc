@@ -3,7 +3,9 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <map>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "base/check.h"
 #include "trace/rows/far_events.h"
@@ -30,6 +32,29 @@ template <class T>
 void ReserveColumn(std::vector<T>& column, size_t rows) {
   column.reserve(rows);
   if (sizeof(T) == 8) AdviseHugePages(column.data(), rows * sizeof(T));
+}
+
+bool IsNear(const TraceRow& row, const FarEvents& found) {
+  const auto within = [&](Instant t) { return t >= found.begin && t < found.end; };
+  return within(row.start) && within(row.start + row.duration);
+}
+
+// Far events that have the correlation of a near one: a launch and its kernel are never apart.
+uint64_t TornPairs(std::span<LaneRows* const> lanes, const FarEvents& found) {
+  absl::flat_hash_set<uint32_t> near;
+  const auto each = [&](const auto& use) {
+    for (LaneRows* lane : lanes) {
+      lane->ForEach([&](const TraceRow& row) {
+        if (!row.left_out && row.correlation != 0) use(row);
+      });
+    }
+  };
+  each([&](const TraceRow& row) {
+    if (IsNear(row, found)) near.insert(row.correlation);
+  });
+  uint64_t torn = 0;
+  each([&](const TraceRow& row) { torn += !IsNear(row, found) && near.contains(row.correlation); });
+  return torn;
 }
 
 }  // namespace
@@ -183,46 +208,93 @@ void TraceBuilder::FinishProvenance() {
 }
 
 absl::Status TraceBuilder::LeaveOutFarEvents() {
+  std::map<int32_t, std::vector<LaneRows*>> by_rank;
+  for (size_t l = 0; l < lane_rows_.size(); ++l) {
+    by_rank[trace_.lanes[l].rank].push_back(&lane_rows_[l]);
+  }
+  for (const auto& [rank, lanes] : by_rank) DD_RETURN_IF_ERROR(LeaveOutFarEventsOf(lanes));
+  return absl::OkStatus();
+}
+
+absl::Status TraceBuilder::LeaveOutFarEventsOf(std::span<LaneRows* const> lanes) {
   for (;;) {
     const auto found = FindFarEvents([&](const auto& add) {
-      for (LaneRows& lane : lane_rows_) {
-        lane.ForEach([&](const TraceRow& row) {
+      for (LaneRows* lane : lanes) {
+        lane->ForEach([&](const TraceRow& row) {
           if (!row.left_out) add(row.start, row.start + row.duration);
         });
       }
     });
     if (!found.has_value()) return absl::OkStatus();
-    if (!found->few()) return found->gap < kLongestPause ? absl::OkStatus() : TimesApart(*found);
-    LeaveOut(*found);
+    const uint64_t torn = found->few() ? 0 : TornPairs(lanes, *found);
+    if (!found->few() && (!found->window() || torn * 100 > found->far)) {
+      return TimesApart(*found, torn);
+    }
+    LeaveOut(lanes, *found);
   }
 }
 
-absl::Status TraceBuilder::TimesApart(const FarEvents& found) const {
+absl::Status TraceBuilder::TimesApart(const FarEvents& found, uint64_t torn) const {
+  std::string what = fmt::format("{} of {} events lie at least {} from the others", found.far,
+                                 found.all, RoughTime(found.gap));
+  if (torn > 0) what += fmt::format(", {} of them from the call or GPU work they belong to", torn);
   return MakeStatus(absl::StatusCode::kDataLoss,
                     {.code = "E0214",
-                     .what = fmt::format("{} of {} events lie at least {} from the others",
-                                         found.far, found.all, RoughTime(found.gap)),
+                     .what = std::move(what),
                      .where = trace_.provenance.source,
                      .why = "the file is damaged, or two clocks were mixed in it",
                      .effect = "no step can be that long, so none is predicted",
                      .fix = "record again"});
 }
 
-void TraceBuilder::LeaveOut(const FarEvents& found) {
+void TraceBuilder::LeaveOut(std::span<LaneRows* const> lanes, const FarEvents& found) {
   std::string named;
-  const auto within = [&](Instant t) { return t >= found.begin && t < found.end; };
-  for (LaneRows& lane : lane_rows_) {
-    lane.ForEach([&](TraceRow& row) {
-      if (row.left_out || (within(row.start) && within(row.start + row.duration))) return;
+  for (LaneRows* lane : lanes) {
+    lane->ForEach([&](TraceRow& row) {
+      if (row.left_out || IsNear(row, found)) return;
       row.left_out = true;
       --rows_;
       if (named.empty()) named = names().Get(row.name).substr(0, 60);
     });
   }
-  Count("events far from all others",
-        fmt::format("'{}' begins or ends at least {} from the rest: its time cannot be", named,
-                    RoughTime(found.gap)),
-        /*loss=*/true, found.far);
+  if (found.few()) {
+    Count("events far from all others",
+          fmt::format("'{}' begins or ends at least {} from the rest: its time cannot be", named,
+                      RoughTime(found.gap)),
+          /*loss=*/true, found.far);
+  } else {
+    Count("events of other windows",
+          fmt::format("'{}' and others lie at least {} from the window with most events: no step "
+                      "goes on over such a gap, so the answers are about that window",
+                      named, RoughTime(found.gap)),
+          /*loss=*/true, found.far);
+  }
+}
+
+void TraceBuilder::LeaveOutFarAllocations() {
+  Instant first{INT64_MAX}, last{INT64_MIN};
+  for (LaneRows& lane : lane_rows_) {
+    lane.ForEach([&](const TraceRow& row) {
+      if (row.left_out) return;
+      first = std::min(first, row.start);
+      last = std::max(last, row.start + row.duration);
+    });
+  }
+  if (first > last) return;
+  const auto apart = [](Instant from, Instant to) {  // 0 the other way round
+    return to > from ? static_cast<uint64_t>(to.ns) - static_cast<uint64_t>(from.ns) : 0;
+  };
+  const uint64_t whole = apart(first, last);
+  if (whole > UINT64_MAX / kFarGapFactor) return;
+  const uint64_t gap =
+      std::max(static_cast<uint64_t>(kShortestFarGap.ns), whole * uint64_t{kFarGapFactor});
+  const size_t far = std::erase_if(trace_.allocations, [&](const Allocation& a) {
+    return apart(a.at, first) >= gap || apart(last, a.at) >= gap;
+  });
+  if (far == 0) return;
+  Count("allocations far from all events",
+        "their times cannot be, or they are of another window: the peak of memory leaves them out",
+        /*loss=*/true, far, /*byte=*/-1, /*count_as_event=*/false);
 }
 
 void TraceBuilder::ForgetIndexes() {
@@ -247,6 +319,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> TraceBuilder::Build() {
                        .fix = "record fewer steps"});
   }
   DD_RETURN_IF_ERROR(LeaveOutFarEvents());
+  if (!trace_.allocations.empty()) LeaveOutFarAllocations();
   Instant origin{rows_ == 0 ? 0 : INT64_MAX};
   std::vector<uint32_t> lane_first;  // by lane: how many events those before it have
   uint32_t first = 0;

@@ -84,9 +84,10 @@ class TraceBuilder {
   void SetClockBase(int64_t ns) { clock_base_ns_ = ns; }
 
   // Sorts, shifts and hands out the trace. The builder is empty afterwards.
-  // Fails with ResourceExhausted past 2^31 events or 2^16 lanes. Events far from all others
-  // (trace/rows/far_events.h) are left out and counted when they are few; when they are many and a
-  // day or more away, E0214.
+  // Fails with ResourceExhausted past 2^31 events or 2^16 lanes. Of events of one rank that lie far
+  // from each other (trace/rows/far_events.h) the stretch with most of them stays, and what is left
+  // out is counted; E0214 when GPU work lies far from its launches, or no stretch holds a tenth.
+  // Ranks may have clocks of their own.
   absl::StatusOr<std::shared_ptr<const Trace>> Build();
 
  private:
@@ -111,8 +112,10 @@ class TraceBuilder {
   };
 
   absl::Status LeaveOutFarEvents();
-  void LeaveOut(const FarEvents& found);
-  absl::Status TimesApart(const FarEvents& found) const;
+  absl::Status LeaveOutFarEventsOf(std::span<LaneRows* const> lanes);
+  void LeaveOut(std::span<LaneRows* const> lanes, const FarEvents& found);
+  absl::Status TimesApart(const FarEvents& found, uint64_t torn) const;
+  void LeaveOutFarAllocations();
   void ReserveColumns();
   // The rows of a lane, in order, at the end of the columns. `row_of`, if not empty, gets where
   // each event of the lane went.

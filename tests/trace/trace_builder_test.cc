@@ -218,27 +218,84 @@ TEST(TraceBuilder, FewEventsFarFromAllOthersAreLeftOutAndCounted) {
   }
 }
 
-TEST(TraceBuilder, EventsOfAnotherWindowStay) {
-  std::vector<int64_t> window;
-  for (int64_t i = 0; i < 100; ++i) window.push_back(10 * 60 * kSecond + i * 1000);
-  const auto built = WithFarEvents(window);
-  ASSERT_TRUE(built.ok()) << built.status();
-  EXPECT_EQ((*built)->rows(), 300u);
-  EXPECT_TRUE((*built)->provenance.counts.empty());
-  for (int64_t& at : window) at += 2 * kDay;
-  EXPECT_EQ(DiagnosticOf(WithFarEvents(window).status()).code, "E0214");
+// What lies in a second window is one step with what lies in the first only if nobody looks.
+TEST(TraceBuilder, TheWindowWithMostEventsStaysAndTheOthersAreCounted) {
+  for (int64_t pause : {10 * 60 * kSecond, kDay, 30 * kDay}) {
+    std::vector<int64_t> windows;
+    for (int64_t w : {1, 2, 3}) {
+      for (int64_t i = 0; i < 100; ++i) windows.push_back(w * pause + i * 1000);
+    }
+    const auto built = WithFarEvents(windows);
+    ASSERT_TRUE(built.ok()) << built.status();
+    const Trace& t = **built;
+    EXPECT_EQ(t.rows(), 200u);
+    EXPECT_EQ(t.End(199).ns, 200'000);
+    ASSERT_EQ(t.provenance.counts.size(), 1u);
+    EXPECT_EQ(t.provenance.counts[0].count, 300u);
+    EXPECT_EQ(t.provenance.counts[0].what, "events of other windows");
+  }
 }
 
-TEST(TraceBuilder, ASecondAndALongRecordingAreNotFar) {
-  EXPECT_EQ((*WithFarEvents({30 * kSecond}))->rows(), 201u);
+TEST(TraceBuilder, EventsThatAreNowhereTogetherAreRefused) {
   TraceBuilder builder;
   const LaneId lane = builder.AddLane(LaneKind::kThread, 1, 1, -1);
   for (int64_t hour = 0; hour < 72; ++hour) {
     builder.AddEvent(At(lane, hour * 3600 * kSecond, 1000, builder.names().Intern("hourly")));
   }
+  EXPECT_EQ(DiagnosticOf(builder.Build().status()).code, "E0214");
+}
+
+TEST(TraceBuilder, KernelsFarFromTheirLaunchesAreRefused) {
+  for (int64_t far : {2 * 60 * kSecond, kDay}) {
+    TraceBuilder builder;
+    const LaneId thread = builder.AddLane(LaneKind::kThread, 1, 1, -1);
+    const LaneId stream = builder.AddLane(LaneKind::kStream, 1, 7, 0);
+    for (uint32_t i = 1; i <= 100; ++i) {
+      TraceBuilder::Event launch = At(thread, 1000 * i, 500, builder.names().Intern("launch"));
+      TraceBuilder::Event kernel = At(stream, 1000 * i + 600, 200, builder.names().Intern("k"));
+      launch.correlation = kernel.correlation = i;
+      if (i > 90) kernel.start = kernel.start + Duration::Ns(far);
+      builder.AddEvent(launch);
+      builder.AddEvent(kernel);
+    }
+    const auto built = builder.Build();
+    EXPECT_EQ(DiagnosticOf(built.status()).code, "E0214");
+    EXPECT_NE(DiagnosticOf(built.status()).what.find("10 of 200"), std::string::npos);
+  }
+}
+
+TEST(TraceBuilder, ClocksOfRanksMayBeApart) {
+  TraceBuilder builder;
+  for (int32_t rank : {0, 1}) {
+    const LaneId lane = builder.AddLane(LaneKind::kThread, rank, 1, -1, rank);
+    for (int64_t i = 0; i < 100; ++i) {
+      builder.AddEvent(At(lane, rank * kDay + i * 1000, 1000, builder.names().Intern("op")));
+    }
+  }
   const auto built = builder.Build();
   ASSERT_TRUE(built.ok()) << built.status();
-  EXPECT_EQ((*built)->rows(), 72u);
+  EXPECT_EQ((*built)->rows(), 200u);
+}
+
+TEST(TraceBuilder, AllocationsFarFromAllEventsAreLeftOutAndCounted) {
+  TraceBuilder builder;
+  const LaneId lane = builder.AddLane(LaneKind::kThread, 1, 1, -1);
+  for (int64_t i = 0; i < 100; ++i) {
+    builder.AddEvent(At(lane, i * 1000, 1000, builder.names().Intern("op")));
+  }
+  for (int64_t at : {-kDay, -30 * kSecond, int64_t{50'000}, 30 * kSecond, 2 * 60 * kSecond}) {
+    builder.AddAllocation({.at = Instant{at}, .bytes = 1});
+  }
+  const auto built = builder.Build();
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ((*built)->allocations.size(), 3u);
+  ASSERT_EQ((*built)->provenance.counts.size(), 1u);
+  EXPECT_EQ((*built)->provenance.counts[0].count, 2u);
+  EXPECT_TRUE((*built)->provenance.counts[0].repair);  // told beside the events, not among them
+}
+
+TEST(TraceBuilder, APauseOfHalfAMinuteIsNotFar) {
+  EXPECT_EQ((*WithFarEvents({30 * kSecond}))->rows(), 201u);
 }
 
 TEST(StringPool, GivesEqualTextsOneId) {

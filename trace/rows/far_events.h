@@ -1,4 +1,5 @@
-// Events whose times cannot be: a kernel that begins a day or thirty years after all others, or
+// Events that no step can hold together with the rest: of another window of the recording, or with
+// times that cannot be, such as a kernel that begins a day or thirty years after all others, or
 // ends there. One such event would become the longest step of the trace.
 #pragma once
 
@@ -12,14 +13,10 @@
 
 namespace daydream {
 
-// A gap in which nothing begins or ends is impossible when it is longer than a minute and than ten
-// times all that was recorded on the side where most is. Recordings in several windows have such
-// gaps, too, with many events on both sides: see FarEvents::few.
+// Nothing begins or ends in a gap. No step goes on over one that is longer than a minute and than
+// ten times all that was recorded on the side where most is.
 inline constexpr Duration kShortestFarGap = Duration::Ns(60'000'000'000);
 inline constexpr int64_t kFarGapFactor = 10;
-// Windows of one recording are not further apart than this.
-inline constexpr Duration kLongestPause = Duration::Ns(86'400'000'000'000);
-
 struct FarEvents {
   Instant begin, end;  // of the stretch that holds most events, where it was looked at
   Duration gap;        // to the nearest of the others
@@ -27,6 +24,8 @@ struct FarEvents {
 
   // Few enough to be mistakes: one in a hundred, or one alone.
   bool few() const { return far * 2 < all && (far <= 1 || far * 100 <= all); }
+  // What is near is enough to be a window of its own: one in ten.
+  bool window() const { return (all - far) * 10 >= all; }
 };
 
 // Calls `add(begin, end)` for each event, the same ones every time.
