@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/hash/hash.h"
 #include "base/check.h"
 #include "trace/rows/far_events.h"
@@ -39,22 +39,22 @@ bool IsNear(const TraceRow& row, const FarEvents& found) {
   return within(row.start) && within(row.start + row.duration);
 }
 
-// Far events that have the correlation of a near one: a launch and its kernel are never apart.
+// Far events that belong to a near one and to no far one: a launch and its kernel are never apart.
+// (Processes that ran one after the other may count their calls alike.)
 uint64_t TornPairs(std::span<LaneRows* const> lanes, const FarEvents& found) {
-  absl::flat_hash_set<uint32_t> near;
-  const auto each = [&](const auto& use) {
-    for (LaneRows* lane : lanes) {
-      lane->ForEach([&](const TraceRow& row) {
-        if (!row.left_out && row.correlation != 0) use(row);
-      });
-    }
+  struct Seen {
+    uint32_t near = 0, far = 0;
   };
-  each([&](const TraceRow& row) {
-    if (IsNear(row, found)) near.insert(row.correlation);
-  });
-  uint64_t torn = 0;
-  each([&](const TraceRow& row) { torn += !IsNear(row, found) && near.contains(row.correlation); });
-  return torn;
+  absl::flat_hash_map<uint32_t, Seen> seen;
+  for (LaneRows* lane : lanes) {
+    lane->ForEach([&](const TraceRow& row) {
+      if (row.left_out || row.correlation == 0) return;
+      ++(IsNear(row, found) ? seen[row.correlation].near : seen[row.correlation].far);
+    });
+  }
+  return static_cast<uint64_t>(std::count_if(seen.begin(), seen.end(), [](const auto& entry) {
+    return entry.second.far == 1 && entry.second.near > 0;
+  }));
 }
 
 }  // namespace
