@@ -88,6 +88,10 @@ class Copy:
                 changed.append(name)
         return sorted({name for name in changed if name.endswith(".cc")})
 
+    def newest(self):
+        return max(path.stat().st_mtime for ending in ("cc", "h", "def")
+                   for path in self.tree.rglob(f"*.{ending}"))
+
     def compile(self, name, model=None):
         known = [n for n in self.commands if n == (model or name)]
         if not known:  # a new file: the flags of its neighbours
@@ -97,6 +101,8 @@ class Copy:
             known += [n for n in self.commands if f"/{folder}/CMakeFiles/" in n]
         words = shlex.split(self.commands[known[0]])
         output = self.tree / "build" / (name.replace("/", "_") + ".o")
+        if output.exists() and output.stat().st_mtime > self.newest():
+            return str(output)  # made for an earlier target
         out = []
         skip = False
         for i, word in enumerate(words):

@@ -95,11 +95,11 @@ left, but record again before trusting a prediction.)"},
      R"(Another program cuts or rewrites the file: a copy that is not done, a profiler that begins
 anew. What was read of it is no trace. Wait until the file is whole, and try again.)"},
     {"E0214", "the times do not belong together",
-     R"(GPU work lies far from the calls that launched it, or no stretch of the file holds a tenth of
-its events: the file is damaged, or times of two clocks are in it. Far is more than a minute and
-than ten times the stretch with most events. A few such events (one in a hundred, or one alone) and
-whole windows of a recording that was paused are left out and counted instead, with warning W0203
-that names one of them.)"},
+     R"(GPU work lies far from the calls that launched it, or no stretch of the file holds a
+tenth of its events: the file is damaged, or times of two clocks are in it. Far is more than a
+minute and than ten times the stretch with most events. A few such events (one in a hundred, or one
+alone) and whole windows of a recording that was paused are left out and counted instead, with
+warning W0203 that names one of them.)"},
     {"E0220", "this is not a .ddtrace file",
      "It was to be read as one, but does not begin like one. Leave --from away."},
     {"E0221", "this .ddtrace file has a format that this program cannot read",
