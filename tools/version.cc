@@ -13,6 +13,11 @@ std::string ShortVersion() {
                         : fmt::format("daydream " DAYDREAM_VERSION " ({})\n", commit);
 }
 
+bool CommitIsWhole() {
+  const std::string_view commit = DAYDREAM_COMMIT;
+  return !commit.empty() && !commit.ends_with("-dirty");
+}
+
 std::string LongVersion() {
 #ifdef __clang__
   std::string compiler = "clang " __clang_version__;

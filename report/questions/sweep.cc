@@ -13,7 +13,7 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFirstLine = "daydream-sweep 2";
+constexpr std::string_view kFirstLine = "daydream-sweep 3";
 constexpr size_t kFields = 10;  // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
 
@@ -47,6 +47,17 @@ absl::Status Bad(std::string_view file, size_t line, std::string what) {
                                                   .fix = "remove the file to begin anew"});
 }
 
+uint32_t SealOf(std::string_view line) { return static_cast<uint32_t>(HashOf(line, kFnvBasis)); }
+
+// Takes the checksum away. False: there is none, or it is of another line.
+bool Unseal(std::string_view& line) {
+  const size_t tab = line.rfind('\t');
+  uint32_t seal = 0;
+  if (tab == std::string_view::npos || !ReadInt(line.substr(tab + 1), seal, 16)) return false;
+  line = line.substr(0, tab);
+  return seal == SealOf(line);
+}
+
 // One line of the head. False: it is no such line.
 bool ReadHeadLine(std::string_view line, SweepHead& head) {
   const size_t tab = line.find('\t');
@@ -62,11 +73,17 @@ bool ReadHeadLine(std::string_view line, SweepHead& head) {
 
 }  // namespace
 
+std::string SealLine(std::string_view line) {
+  return fmt::format("{}\t{:08x}\n", line, SealOf(line));
+}
+
 std::string FormatSweepHead(const SweepHead& head) {
-  std::string out =
-      fmt::format("{}\nkey\t{:016x}\ntrace\t{}\nmeasured_ns\t{}\nbaseline_ns\t{}\n", kFirstLine,
-                  head.key, Field(head.trace), head.measured.ns, head.baseline.ns);
-  for (const std::string& spec : head.specs) out += fmt::format("opt\t{}\n", Field(spec));
+  std::string out = fmt::format("{}\n", kFirstLine);
+  out += SealLine(fmt::format("key\t{:016x}", head.key));
+  out += SealLine(fmt::format("trace\t{}", Field(head.trace)));
+  out += SealLine(fmt::format("measured_ns\t{}", head.measured.ns));
+  out += SealLine(fmt::format("baseline_ns\t{}", head.baseline.ns));
+  for (const std::string& spec : head.specs) out += SealLine(fmt::format("opt\t{}", Field(spec)));
   return out + "\n";
 }
 
@@ -107,12 +124,14 @@ absl::StatusOr<SweepText> ParseSweep(std::string_view text, std::string_view fil
   while (out.whole < text.size()) {
     const size_t end = text.find('\n', out.whole);
     if (end == std::string_view::npos) break;
-    const std::string_view line = text.substr(out.whole, end - out.whole);
+    std::string_view line = text.substr(out.whole, end - out.whole);
     out.whole = end + 1;
     if (++line_number == 1) {
       if (line != kFirstLine) return Bad(file, 1, "this is no journal of a sweep");
     } else if (in_head && line.empty()) {
       in_head = false;
+    } else if (!Unseal(line)) {
+      return Bad(file, line_number, "this line was changed since it was written");
     } else if (in_head) {
       if (!ReadHeadLine(line, out.head)) return Bad(file, line_number, "no line of a sweep's head");
     } else if (auto row = ParseSweepRow(line)) {

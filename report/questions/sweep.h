@@ -36,7 +36,10 @@ struct SweepRow {
   bool operator==(const SweepRow&) const = default;
 };
 
-// First lines of a journal, each with its end; the last one is empty but for the end.
+// A line of a journal: what it says, a tab, a checksum and the end of the line, so that a changed
+// digit is no other result.
+std::string SealLine(std::string_view line);
+// The first lines of a journal. All but the first are sealed; the last one is empty.
 std::string FormatSweepHead(const SweepHead& head);
 // One line, without its end.
 std::string FormatSweepRow(const SweepRow& row);

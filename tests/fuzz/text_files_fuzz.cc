@@ -1,6 +1,7 @@
 // Any bytes as one of the small text files that the program reads, chosen by the first byte: the
 // journal of a sweep, learned residuals, a GPU's description in two formats, a table of rates, an
 // execution trace. What was read writes and reads back alike.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -24,18 +25,32 @@ void CheckCode(const absl::Status& status, std::string_view code) {
   DD_CHECK(status.ok() || DiagnosticOf(status).code.starts_with(code));
 }
 
-void Journal(std::string_view text) {
+// With the checksums that its lines should have.
+std::string Sealed(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    out += out.empty() || line.empty() ? std::string(line) + "\n" : SealLine(line);
+  }
+  return out;
+}
+
+void Journal(std::string_view lines) {
+  CheckCode(ParseSweep(lines, "fuzz").status(), "E0703");
+  const std::string text = Sealed(lines);
   const auto read = ParseSweep(text, "fuzz");
   CheckCode(read.status(), "E0703");
   if (!read.ok()) return;
   DD_CHECK(read->whole <= text.size());
   std::string again = FormatSweepHead(read->head);
-  for (const SweepRow& row : read->rows) again += FormatSweepRow(row) + "\n";
+  for (const SweepRow& row : read->rows) again += SealLine(FormatSweepRow(row));
   const auto second = ParseSweep(again, "fuzz");
   // Control characters become spaces once; from then on nothing changes.
   DD_CHECK(second.ok() && second->rows.size() == read->rows.size());
   std::string third = FormatSweepHead(second->head);
-  for (const SweepRow& row : second->rows) third += FormatSweepRow(row) + "\n";
+  for (const SweepRow& row : second->rows) third += SealLine(FormatSweepRow(row));
   DD_CHECK(third == again);
 }
 

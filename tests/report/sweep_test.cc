@@ -147,7 +147,7 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
                        .baseline = Duration::Us(4)};
   std::string text = FormatSweepHead(head);
   const size_t first = text.size();
-  for (size_t i = 0; i < 3; ++i) text += FormatSweepRow(Row(i)) + "\n";
+  for (size_t i = 0; i < 3; ++i) text += SealLine(FormatSweepRow(Row(i)));
   size_t most = 0;
   for (size_t size = 0; size <= text.size(); ++size) {
     auto read = ParseSweep(text.substr(0, size), "j");
@@ -167,12 +167,12 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
 
 TEST(SweepRows, DamagedLinesAreRefusedWithTheirPlace) {
   const std::string head = FormatSweepHead({});
-  EXPECT_TRUE(ParseSweep(head + "1\t1\t-\t-\t0\thigh\t-\t\t\t\n", "j").ok());
+  EXPECT_TRUE(ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t\t\t"), "j").ok());
   for (const char* line :
        {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t\t\t", "1\t1\t-\t-\t2\thigh\t-\t\t\t",
         "1\t-1\t-\t-\t0\thigh\t-\t\t\t", "1\t1\t-\t-\t0\tsure\t-\t\t\t",
         "1\t1\tx\t-\t0\thigh\t-\t\t\t", "99999999999999999999\t1\t-\t-\t0\thigh\t-\t\t\t"}) {
-    auto read = ParseSweep(head + line + "\n", "j");
+    auto read = ParseSweep(head + SealLine(line), "j");
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_EQ(DiagnosticOf(read.status()).where.substr(0, 2), "j:");
   }

@@ -274,6 +274,31 @@ TEST_F(Sweeping, AChangedFileIsAnotherSweep) {
   EXPECT_THAT(Run(copy).err, HasSubstr("error[E0702]"));
 }
 
+TEST_F(Sweeping, AJournalNeedsFilesThatCanBeReadAgain) {
+  const std::string ask = std::string("sweep ") + kExampleTrace +
+                          " --no-interval -j1 --opt 'gpu(to=/dev/stdin)' --journal " + Path("j");
+  Write("gpu.yaml", GpuWith(1555));
+  const CliResult r = Shell("cat " + Path("gpu.yaml") + " | " DAYDREAM_BINARY " " + ask);
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("error[E0703]: a journal cannot tell what was in this file"));
+  EXPECT_FALSE(std::filesystem::exists(Path("j")));
+}
+
+// The row would still be one: 9 where there was a 1.
+TEST_F(Sweeping, AChangedDigitOfAJournalIsNoOtherResult) {
+  ASSERT_EQ(Run(Ask("--journal " + Path("j"))).exit, 0);
+  const std::string whole = ReadAll(Path("j"));
+  for (size_t at = 0; at < whole.size(); ++at) {
+    if (whole[at] < '0' || whole[at] > '9') continue;
+    std::string text = whole;
+    text[at] = text[at] == '9' ? '1' : '9';
+    Write("damaged", text);
+    const CliResult r = Run("sweep merge " + Path("damaged"));
+    ASSERT_EQ(r.exit, 3) << at << r.err;
+    ASSERT_THAT(r.err, HasSubstr("error[E0703]"));
+  }
+}
+
 TEST_F(Sweeping, AJournalKnowsItsOwnNameAgain) {
   Write("a\tb.ddtrace", ReadAll(kExampleTrace));
   const std::string ask = "sweep '" + Path("a\tb.ddtrace") + "' --opt 'prefetch(1..2)' --journal " +

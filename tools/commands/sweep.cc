@@ -198,9 +198,22 @@ class Sweep {
     return absl::OkStatus();
   }
 
+  absl::Status CheckFilesOfJournal() const {
+    std::string once = FileReadOnce(args_, FlagsOf(kSweepCommand), FlagsBesideRows(), *files_);
+    if (once.empty()) return absl::OkStatus();
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0703",
+                       .what = "a journal cannot tell what was in this file",
+                       .where = std::move(once),
+                       .why = "it is no plain file, so nobody can read it a second time",
+                       .effect = "rows of another experiment could be taken for these",
+                       .fix = "write its content into a file first, or leave --journal away"});
+  }
+
   // Takes from `todo` what the journal has already.
   absl::Status Resume(std::vector<size_t>& todo) {
     if (!args_.Has("--journal")) return absl::OkStatus();
+    DD_RETURN_IF_ERROR(CheckFilesOfJournal());
     DD_ASSIGN_OR_RETURN(SweepJournal journal,
                         SweepJournal::Open(std::string(args_.Get("--journal")), result_.head));
     journal_.emplace(std::move(journal));

@@ -359,9 +359,10 @@ with another content of a file that takes part (the description of a GPU, a file
 by another build of the program. Its rows do not answer this question. Name another file, or
 remove this one.)"},
     {"E0703", "a journal cannot be used",
-     R"(The file is no journal of a sweep, is damaged before its last line, cannot be written, or
-another process is writing it. A last line that was cut off is no damage: it is dropped, and
-that row is done again.)"},
+     R"(The file is no journal of a sweep, is damaged before its last line (each line ends in a
+checksum), cannot be written, or another process is writing it; or the sweep reads a pipe, which
+no journal can know again. A last line that was cut off is no damage: it is dropped, and that row
+is done again.)"},
     {"E0704", "bad shard",
      "--shard I/N does every N-th scenario, beginning with the I-th; I is between 1 and N."},
     {"E0705", "journals do not make a whole",

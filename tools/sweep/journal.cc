@@ -64,7 +64,7 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
 }
 
 absl::Status SweepJournal::Append(const SweepRow& row) {
-  return file_->Append(FormatSweepRow(row) + "\n");
+  return file_->Append(SealLine(FormatSweepRow(row)));
 }
 
 absl::StatusOr<SweepText> MergeSweeps(const std::vector<std::string>& paths) {

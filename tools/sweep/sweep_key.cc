@@ -60,6 +60,12 @@ uint64_t HashOfTrace(const Trace& trace, const std::string& path, uint64_t hash)
   return bytes.ok() ? HashOfBytes(*bytes, hash) : hash;
 }
 
+// A pipe, a terminal: what was read of it is gone.
+bool IsReadOnce(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+}
+
 // 0 when there is no such file.
 uint64_t StampOf(const std::string& path) {
   struct stat info {};
@@ -119,6 +125,7 @@ void ScenarioFiles::AddFile(const std::string& path) {
   for (const Stamp& known : files_) {
     if (known.path == path) return;
   }
+  if (IsReadOnce(path)) read_once_ = path;
   const uint64_t stamp = StampOf(path), content = HashOfFile(path, hash_);
   if (content == 0) return;
   hash_ = content;
@@ -128,6 +135,18 @@ void ScenarioFiles::AddFile(const std::string& path) {
 std::string ScenarioFiles::Changed() const {
   for (const Stamp& file : files_) {
     if (StampOf(file.path) != file.of) return file.path;
+  }
+  return "";
+}
+
+std::string FileReadOnce(const Args& args, std::span<const Flag* const> flags,
+                         std::span<const std::string_view> besides, const ScenarioFiles& files) {
+  if (!files.read_once().empty()) return files.read_once();
+  for (const Flag* flag : flags) {
+    if (std::find(besides.begin(), besides.end(), flag->name) != besides.end()) continue;
+    for (std::string_view value : args.All(flag->name)) {
+      if (IsReadOnce(std::string(value))) return std::string(value);
+    }
   }
   return "";
 }
@@ -146,6 +165,7 @@ uint64_t SweepKey(const Trace& trace, const Graph& graph, const Args& args,
                   std::span<const Flag* const> flags, std::span<const std::string_view> besides,
                   const ScenarioFiles& files) {
   uint64_t key = HashOf(LongVersion(), files.hash());
+  if (!CommitIsWhole()) key = HashOfFile("/proc/self/exe", key);
   for (const Flag* flag : flags) {
     if (std::find(besides.begin(), besides.end(), flag->name) != besides.end()) continue;
     key = HashOf(flag->name, key);

@@ -24,6 +24,8 @@ class ScenarioFiles {
   uint64_t hash() const { return hash_; }
   // A file that was changed after the constructor read it, or "".
   std::string Changed() const;
+  // One that is no plain file, or "": nobody can tell later what was in it.
+  const std::string& read_once() const { return read_once_; }
 
  private:
   struct Stamp {
@@ -35,14 +37,21 @@ class ScenarioFiles {
 
   std::vector<Stamp> files_;
   uint64_t hash_;
+  std::string read_once_;
 };
 
-// The program with its version and commit; the content of the trace, of every file that a flag in
-// `flags` names and of `files`; the graph; and `flags` as given, but for those in `besides` (where
-// results go, and what only sorts them). O(bytes of all files).
+// The program with its version and commit, with its bytes where no commit names them; the content
+// of the trace, of every file that a flag in `flags` names and of `files`; the graph; and `flags`
+// as given, but for those in `besides` (where results go, and what only sorts them). O(bytes of all
+// files).
 uint64_t SweepKey(const Trace& trace, const Graph& graph, const Args& args,
                   std::span<const Flag* const> flags, std::span<const std::string_view> besides,
                   const ScenarioFiles& files);
+
+// A file of `files` or `flags` that is a pipe or the like, which a journal cannot know again; or
+// "".
+std::string FileReadOnce(const Args& args, std::span<const Flag* const> flags,
+                         std::span<const std::string_view> besides, const ScenarioFiles& files);
 
 // E0708: the rows before and after the change of `path` are of different experiments.
 absl::Status FileChanged(std::string path);
