@@ -17,7 +17,9 @@ foreach(item ${DAYDREAM_PKG_CONFIG})
   list(GET item 1 module)
   pkg_check_modules(${name} REQUIRED IMPORTED_TARGET ${module})
 endforeach()
-foreach(floor ZSTD=1.4.8 ISAL=2.30 YAML=0.7)  # RE2 tells no version
+# RE2 tells 0.0.0 or the number of its interface, whatever its version.
+set(DAYDREAM_PKG_CONFIG_FLOORS ZSTD=1.4.8 ISAL=2.30 YAML=0.7 SQLITE=3.37)
+foreach(floor ${DAYDREAM_PKG_CONFIG_FLOORS})
   string(REPLACE "=" ";" floor ${floor})
   list(GET floor 0 name)
   list(GET floor 1 version)

@@ -27,4 +27,8 @@ assert related <= packages.keys() and len(related) > 3
 for name in ("libzstd", "libsqlite3", "libprotobuf", "boost"):
     part = [p for key, p in packages.items() if name in p["name"] and key in related]
     assert part and part[0].get("versionInfo"), name
+# What Debian says of a licence in words that SPDX has, too, is handed on; nothing else is made up.
+licences = {p["licenseDeclared"] for p in packages.values()}
+assert licences <= {"NOASSERTION", "Apache-2.0", "BSL-1.0", "MIT", "X11", "BSD-2-Clause",
+                    "BSD-3-Clause"}, licences
 print(f"{len(packages)} packages")

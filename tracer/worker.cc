@@ -126,8 +126,9 @@ bool Worker::Open() {
 // For `daydream trace`, which would only see that there is no file: an empty one, whose name says
 // why. It needs no room on the disk but that of a name.
 void Worker::LeaveReason(int error) {
+  constexpr int kNewFile = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
   const std::string path = path_ + ".errno" + std::to_string(error);
-  if (const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644); file >= 0) {
+  if (const int file = open(path.c_str(), kNewFile, 0644); file >= 0) {
     close(file);
   }
 }

@@ -9,6 +9,7 @@
 #include "report/export/proto_writer.h"
 #include "report/lane_rows.h"
 #include "report/summary.h"
+#include "report/text/format.h"
 #include "simulator/critical_path.h"
 
 namespace daydream {
@@ -44,10 +45,10 @@ class PerfettoWriter {
   uint64_t AddTrack(uint64_t parent, std::string_view name, std::string_view description,
                     uint64_t rank) {
     ProtoWriter track, packet;
-    track.Varint(kUuid, ++last_uuid_).Bytes(kTrackName, name);
+    track.Varint(kUuid, ++last_uuid_).Bytes(kTrackName, Printable(name));
     if (parent != 0) track.Varint(kParent, parent);
     track.Varint(kChildOrdering, kExplicitOrder).Varint(kOrderRank, rank);
-    if (!description.empty()) track.Bytes(kDescription, description);
+    if (!description.empty()) track.Bytes(kDescription, Printable(description));
     track.Varint(kMergeBehavior, kNeverMerge);
     packet.Varint(kSequenceId, 1).Message(kTrackDescriptor, track);
     trace_.Message(kPacket, packet);
@@ -60,7 +61,7 @@ class PerfettoWriter {
     auto [it, is_new] = ids.try_emplace(std::string(name), ids.size() + 1);
     if (is_new) {
       ProtoWriter entry;
-      entry.Varint(1, it->second).Bytes(2, name);
+      entry.Varint(1, it->second).Bytes(2, Printable(name));
       pending_.Message(table, entry);
     }
     return it->second;

@@ -115,13 +115,12 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least) {
     const Task& task = after.task(TaskId(i));
     if (least[i] > Duration{}) busy[{task.step, task.lane}] += least[i];
   }
-  std::vector<Duration> busiest;
-  for (size_t step : CountedSteps(after)) {
-    Duration& most = busiest.emplace_back();
-    for (const auto& [key, time] : busy) {
-      if (key.first == step) most = std::max(most, time);
-    }
+  std::vector<Duration> most(after.steps().size());  // by step: of its busiest lane
+  for (const auto& [key, time] : busy) {
+    if (key.first < most.size()) most[key.first] = std::max(most[key.first], time);
   }
+  std::vector<Duration> busiest;
+  for (size_t step : CountedSteps(after)) busiest.push_back(most[step]);
   return MeanOf(busiest);
 }
 

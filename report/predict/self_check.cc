@@ -51,33 +51,47 @@ class TestedSteps {
   std::vector<Duration> played_, measured_;
 };
 
-// A time that the recording has in each counted step, or in some.
+// A time that the recording has in each counted step, or in some. Holds those alone: a range that
+// is named after its step is in one, and a long recording has ten thousands of such names.
 class TimesOfSteps {
  public:
-  void Set(size_t step, Duration time, size_t steps) {
-    times_.resize(steps);
-    seen_.resize(steps);
-    times_[step] = time;
-    seen_[step] = true;
+  // The last one set for a step counts.
+  void Set(uint32_t step, Duration time) {
+    if (!times_.empty() && times_.back().first == step) {
+      times_.back().second = time;
+    } else {
+      times_.emplace_back(step, time);
+    }
   }
   // The lower median of what other steps than `own` have, which has one. All are sorted at the
   // first call, so that many steps cost little more than few.
-  std::optional<Duration> OfOthers(size_t own) {
-    if (sorted_.empty()) {
-      for (size_t i = 0; i < times_.size(); ++i) {
-        if (seen_[i]) sorted_.push_back(times_[i]);
-      }
-      std::sort(sorted_.begin(), sorted_.end());
-    }
+  std::optional<Duration> OfOthers(uint32_t own) {
+    if (sorted_.empty()) Sort();
     if (sorted_.size() < 2) return std::nullopt;
     const size_t middle = (sorted_.size() - 2) / 2;  // of those without `own`
-    const auto place = std::lower_bound(sorted_.begin(), sorted_.end(), times_[own]);
+    const auto mine = std::lower_bound(times_.begin(), times_.end(), own,
+                                       [](const auto& t, uint32_t step) { return t.first < step; });
+    const auto place = std::lower_bound(sorted_.begin(), sorted_.end(), mine->second);
     return sorted_[middle + (place - sorted_.begin() <= static_cast<ptrdiff_t>(middle) ? 1 : 0)];
   }
 
  private:
-  std::vector<Duration> times_, sorted_;
-  std::vector<bool> seen_;
+  void Sort() {
+    std::stable_sort(times_.begin(), times_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    size_t kept = 0;
+    for (size_t i = 0; i < times_.size(); ++i) {
+      if (i + 1 < times_.size() && times_[i + 1].first == times_[i].first) continue;
+      times_[kept++] = times_[i];
+    }
+    times_.resize(kept);
+    sorted_.reserve(kept);
+    for (const auto& [step, time] : times_) sorted_.push_back(time);
+    std::sort(sorted_.begin(), sorted_.end());
+  }
+
+  std::vector<std::pair<uint32_t, Duration>> times_;  // by step, once sorted
+  std::vector<Duration> sorted_;
 };
 
 // What one operation of a GPU lane carries over from the recording.
@@ -131,8 +145,8 @@ class Crossing {
         place_of_[t.index()] = it->second;
         if (const uint32_t slot = SlotOf(task); slot != kNoSlot) {
           Place& place = places_[it->second];
-          place.gap.Set(slot, task.gap, counted_.size());
-          place.delay.Set(slot, delay, counted_.size());
+          place.gap.Set(slot, task.gap);
+          place.delay.Set(slot, delay);
         }
         delay = {};
       }
@@ -188,9 +202,7 @@ class Crossing {
     };
     absl::flat_hash_map<Key, TimesOfSteps> lags;
     for (const Edge& e : source_.edges()) {
-      if (takes_part(e)) {
-        lags[key_of(e)].Set(SlotOf(source_.task(e.to)), e.lag, counted_.size());
-      }
+      if (takes_part(e)) lags[key_of(e)].Set(SlotOf(source_.task(e.to)), e.lag);
     }
     for (Edge& e : graph_.mutable_edges()) {
       if (!takes_part(e)) continue;

@@ -43,6 +43,8 @@ size_t ColorLength(std::string_view text, size_t i) {
 
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+constexpr std::string_view kWideSigns[] = {"\uFF1D", "\uFF0B", "\uFF0D", "\uFF20"};  // = + - @
+
 // "-3", "+2.5 ms", "-38.1 %", "+1,200 steps", "-".
 bool IsNumber(std::string_view text) {
   if (text.starts_with('+') || text.starts_with('-')) text.remove_prefix(1);
@@ -51,6 +53,17 @@ bool IsNumber(std::string_view text) {
   if (digits == 0) return false;
   return std::all_of(text.begin() + static_cast<ptrdiff_t>(digits), text.end(),
                      [](char c) { return IsLetter(c) || c == ' ' || c == '%' || c == '/'; });
+}
+
+// Also behind blanks, and with the wide forms of the signs: some programs take these away.
+bool BeginsFormula(std::string_view text) {
+  constexpr std::string_view kNoBreak = "\u00A0";
+  while (text.starts_with(' ') || text.starts_with(kNoBreak)) {
+    text.remove_prefix(text[0] == ' ' ? 1 : kNoBreak.size());
+  }
+  if (text.find_first_of("=+-@") == 0) return !IsNumber(text);
+  return std::any_of(std::begin(kWideSigns), std::end(kWideSigns),
+                     [&](std::string_view sign) { return text.starts_with(sign); });
 }
 
 }  // namespace
@@ -128,7 +141,7 @@ std::string PrintableText(std::string_view text) {
 
 std::string CsvField(std::string_view text) {
   std::string safe = Printable(text);
-  if (safe.find_first_of("=+-@") == 0 && !IsNumber(safe)) safe.insert(0, 1, '\'');
+  if (BeginsFormula(safe)) safe.insert(0, 1, '\'');
   if (safe.find_first_of(",\"") == std::string::npos) return safe;
   std::string out = "\"";
   for (char c : safe) {

@@ -22,6 +22,14 @@ struct Writer {
   bool whole;           // replaced as a whole; otherwise lines are added
 };
 
+// As nccl-tests prints it, made up but for its form.
+constexpr char kNcclTests[] = R"(#  Rank  0 Group  0 Pid  1 on a device  0 [0x00] NVIDIA H100
+#  Rank  1 Group  0 Pid  2 on a device  1 [0x00] NVIDIA H100
+#       size     count   type redop root    time  algbw busbw #wrong  time  algbw busbw #wrong
+        1024       256  float   sum   -1   30.00   0.03  0.03     0  29.00  0.04  0.04     0
+    33554432   8388608  float   sum   -1   400.0  83.89 83.89     0  401.0 83.68 83.68     0
+)";
+
 constexpr Writer kWriters[] = {
     {"result", "summary %T -f -o %F", true},
     {"sweep result", "sweep %T --no-interval --opt 'prefetch(1..3)' -f --format csv -o %F", true},
@@ -29,7 +37,13 @@ constexpr Writer kWriters[] = {
     {"page", "report %T --opt free-gpu -f -o %F", true},
     {"import", "import %T -f -o %F", true},
     {"export", "export %T --to csv -f -o %F", true},
+    {"chrome export", "export %T --to chrome -f -o %F", true},
+    {"perfetto export", "export %T --to perfetto -f -o %F", true},
+    {"dot export", "export %T --to dot -f -o %F", true},
     {"option file", "opt new mine -f -o %F", true},
+    {"merged sweep", "sweep merge %J -f --format csv -o %F", true},
+    {"fabric", "fabric fit %S --collective all_reduce --ranks 2 --nodes 1 -f --save %F", true},
+    {"GPU", "calibrate %C --gpu L4 -f -o %F.textproto", true},
     {"journal", "sweep %T --no-interval --opt 'prefetch(1..3)' --journal %F -j1", false},
     {"learned", "whatif %T --no-interval --opt 'speedup(kind:gpu,2)' --measured %M --learn %F",
      false},
@@ -42,12 +56,19 @@ class Files : public CliFixture {
     if (IsSkipped()) return;
     Write("trace.json", SmallTrace());
     Write("after.json", SmallTrace());
+    Write("sweep.txt", kNcclTests);
+    Write("ops.csv", "op,b,m,k,n,h,bytes,dtype,us\nmemory,0,0,0,0,0,268435456,fp16,1200\n");
+    Run("sweep " + Path("trace.json") + " --no-interval --opt 'prefetch(1..3)' -o " + Path("rows") +
+        " --journal " + Path("journal"));
     fs::create_directory(Path("results"));
   }
   std::string Command(const Writer& w, const std::string& file) const {
     std::string command = w.command;
     for (const auto& [mark, text] : {std::pair<std::string, std::string>{"%T", Path("trace.json")},
                                      {"%M", Path("after.json")},
+                                     {"%J", Path("journal")},
+                                     {"%S", Path("sweep.txt")},
+                                     {"%C", Path("ops.csv")},
                                      {"%F", file}}) {
       for (size_t at; (at = command.find(mark)) != std::string::npos;) {
         command.replace(at, mark.size(), text);
@@ -55,9 +76,13 @@ class Files : public CliFixture {
     }
     return command;
   }
-  // The file itself: --timeline has an ending.
+  // The file itself: some have an ending.
   static std::string Target(const Writer& w, const std::string& file) {
-    return std::string(w.command).find("%F.json") != std::string::npos ? file + ".json" : file;
+    const std::string_view command = w.command;
+    const size_t at = command.find("%F.");
+    if (at == std::string_view::npos) return file;
+    const std::string_view rest = command.substr(at + 2);
+    return file + std::string(rest.substr(0, rest.find(' ')));
   }
   std::set<std::string> In(const std::string& folder) const {
     std::set<std::string> names;

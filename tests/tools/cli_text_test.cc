@@ -105,6 +105,13 @@ TEST_F(Injection, Json) {
   EXPECT_THAT(json.dump(), HasSubstr("\xE2\x80\xAE"));  // the name itself is whole
 }
 
+TEST_F(Injection, Perfetto) {
+  Out("export --to perfetto -o " + Path("t.pftrace") + " " + trace());
+  const std::string bytes = ReadAll(Path("t.pftrace"));
+  EXPECT_THAT(bytes, HasSubstr("=cmd"));               // the name is there
+  EXPECT_THAT(bytes, Not(HasSubstr("\xE2\x80\xAE")));  // what turns the direction is not
+}
+
 TEST_F(Injection, Dot) {
   const std::string out = Out("export --to dot " + trace());
   // Every quote of the name is escaped: no statement begins behind it.
@@ -134,7 +141,8 @@ TEST(Escape, Html) {
 }
 
 TEST(Escape, CsvFormulasAndNumbers) {
-  for (const char* text : {"=1+1", "+cmd|' /C calc'!A0", "-1+cmd|x", "@SUM(A1)", "--opt"}) {
+  for (const char* text : {"=1+1", "+cmd|' /C calc'!A0", "-1+cmd|x", "@SUM(A1)", "--opt", " =1+1",
+                           "\u00A0 +1+1", "\uFF1D1+1"}) {
     EXPECT_THAT(CsvField(text), testing::StartsWith("'")) << text;
   }
   for (const char* text : {"-3", "+2.5 ms", "-38.1 %", "-", "1e9", "amp(dtype=bf16)", "a-b"}) {
