@@ -33,6 +33,11 @@ if(NOT PROJECT_IS_TOP_LEVEL)
   return()  # a part of another project: that one decides what it installs of the library
 endif()
 
+# What python/daydream links, from the build folder as it is.
+set_target_properties(daydream_tools PROPERTIES EXPORT_NAME tools)
+export(TARGETS daydream_options daydream_proto ${libraries} daydream_tools NAMESPACE daydream::
+       FILE ${PROJECT_BINARY_DIR}/daydream-objects.cmake)
+
 install(TARGETS daydream_options daydream_all daydream_proto ${libraries}
         EXPORT daydream_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
 # Here a header is "graph/graph.h"; installed it is "daydream/graph/graph.h", also where one includes

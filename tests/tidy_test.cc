@@ -30,7 +30,7 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
                                                   "costmodel", "transforms", "report"};
   static const std::set<std::string> all = [] {
     std::set<std::string> s = libraries;
-    s.insert({"library", "tracer", "tools", "tests", "examples"});
+    s.insert({"library", "tracer", "tools", "python", "tests", "examples"});
     return s;
   }();
   static const std::map<std::string, std::set<std::string>> rules = {
@@ -45,6 +45,9 @@ const std::map<std::string, std::set<std::string>>& MayInclude() {
       {"tracer", {"tracer", "trace"}},  // of trace only the frame of the file, see below
       {"tools",
        {"base", "trace", "graph", "simulator", "costmodel", "transforms", "report", "tools"}},
+      {"python",
+       {"base", "trace", "graph", "simulator", "costmodel", "transforms", "report", "tools",
+        "python"}},
       {"examples", {"base", "trace", "tracer", "examples"}},
       {"tests", all},
   };

@@ -113,6 +113,7 @@ void Session::Configure(const Args& args) {
 }
 
 void Session::Print(const Diagnostic& d, Severity severity) {
+  if (listener_.message) return listener_.message(d, severity);
   EndProgress();
   std::string text = FormatDiagnostic(d, severity, style_);
   std::fwrite(text.data(), 1, text.size(), stderr);
@@ -130,20 +131,21 @@ void Session::Note(std::string_view text) {
 }
 
 void Session::Screen(std::string_view lines) {
-  if (quiet_ || style_.json) return;
+  if (quiet_ || style_.json || listener_.message) return;
   EndProgress();
   const std::string safe = PrintableText(lines);
   std::fwrite(safe.data(), 1, safe.size(), stderr);
 }
 
 void Session::Next(std::string_view command) {
-  if (!watched_ || quiet_) return;
+  if (!watched_ || quiet_ || listener_.message) return;
   EndProgress();
   std::fprintf(stderr, "\n  next: %.*s\n", static_cast<int>(command.size()), command.data());
 }
 
 void Session::Progress(std::string_view what, double share) {
   if (what != doing_) doing_ = what;
+  if (listener_.progress) return listener_.progress();
   if (!progress_ || quiet_) return;
   auto now = std::chrono::steady_clock::now();
   if (now - begun_ < std::chrono::seconds(1)) return;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -23,10 +24,18 @@ struct Forms {
   std::function<std::string()> table, json, csv, markdown;
 };
 
+// Who hears of messages and progress where there is no terminal: another program that asks.
+struct Listener {
+  std::function<void(const Diagnostic&, Severity)> message;
+  std::function<void()> progress;  // from any thread; what it throws ends the work
+};
+
 class Session {
  public:
   // Reads the global flags of `args`, NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR, TERM and COLUMNS.
   void Configure(const Args& args);
+  // From now on messages and progress go there, and nothing to standard error.
+  void TellTo(Listener listener) { listener_ = std::move(listener); }
 
   // --- messages, on standard error
   void Error(const absl::Status& status);
@@ -64,6 +73,7 @@ class Session {
 
  private:
   void Print(const Diagnostic& d, Severity severity);
+  Listener listener_;
   DiagnosticStyle style_;
   bool out_color_ = false, quiet_ = false, verbose_ = false, watched_ = false;
   bool progress_ = false, progress_shown_ = false;

@@ -19,8 +19,7 @@ constexpr ErrorPage kPages[] = {
 the wrong unit. `daydream opt show NAME` lists the parameters with unit and range. Bits and
 bytes differ (100Gbps, 12GB/s); durations need a unit (12us).)"},
     {"E0104", "bad value of a flag",
-     "The flag needs a value, takes none, or does not accept this one. The message says what it\n"
-     "accepts."},
+     "The flag needs a value, takes none, or does not take this one; the message says which."},
     {"E0105", "cannot write the result",
      "The file exists and -f was not given, or the folder is missing, read-only or full. Files\n"
      "are written under a temporary name and renamed, so an old file is never half replaced."},
@@ -188,9 +187,8 @@ time gap bytes in_bytes out_bytes flops grid block regs launches, $parameters, a
 gpu.hbm_bw, gpu.sustained_bw, gpu.pcie_bw, gpu.memory, gpu.sms, gpu.peak(FORMAT),
 gpu.sustained(FORMAT).)"},
     {"E0414", "units that do not fit",
-     R"(Times cannot be added to bytes, and the value has to be what the place asks for: a time for
-`time`, a plain number for a factor. Divide bytes by a bandwidth (bytes / 25GB/s) to get a time.
-A bare 0 has any unit.)"},
+     R"(Times cannot be added to bytes, and a value has to be what its place asks for: a time for
+`time`, a plain number for a factor. bytes / 25GB/s is a time, a bare 0 has any unit.)"},
     {"E0415", "a name that is not defined",
      R"(A selector is called by a name that `define:` does not have above this place. Definitions
 use those above them only, so none can hold itself.)"},
@@ -223,8 +221,7 @@ none those of the PyTorch profiler (.json, .json.gz). This one holds neither.)"}
      R"(Ranks of one run have numbers of their own, agree on how many they are, and run at the same
 time. Name the files of one run, or put them in a folder of their own.)"},
     {"E0432", "there is no such rank",
-     "--rank takes the number of a rank whose events are in the trace; `daydream info` lists "
-     "them."},
+     "--rank takes the number of a rank of the trace; `daydream info` lists them."},
     {"E0433", "a clock that could not be aligned",
      R"(As warning W0433: traces of several machines are put on one time by the machines' wall
 clocks and by the ends of equal collectives. A rank without either counts from its own
@@ -242,6 +239,10 @@ or of steps that do not overlap. --rank R looks at one of them.)"},
 lacks one (mismatch), its recording begins later or ends earlier (window_edge), it has no file
 (not_recorded), or an end lies before the last arrival (clock). What fits is played together;
 what does not takes the time that it took.)"},
+    {"E0437", "Python: a folder of ranks without the rank to ask",
+     R"(daydream.load(folder, rank=0) asks one of them. `daydream whatif FOLDER` plays all.)"},
+    {"E0438", "Python: a task that cannot be edited so",
+     R"(Use numbers of select() and runs(), within the function that was handed the edit.)"},
     {"E0501", "another tool is to record this command already",
      "CUDA lets one profiler into a process at a time, and CUDA_INJECTION64_PATH or\n"
      "NVTX_INJECTION64_PATH names one (Nsight Systems and Compute set them, and so does `daydream\n"

@@ -38,6 +38,14 @@ enum class MemoryEffect : uint8_t {
 
 class OptionFile;
 
+// Edits that are no plain function: those of another language (python/daydream). Apply() may be
+// called from several threads at once, and what it throws ends the prediction.
+class OwnEdits {
+ public:
+  virtual ~OwnEdits() = default;
+  virtual absl::Status Apply(const Params& params, Editor& edit) const = 0;
+};
+
 struct Transform {
   std::string_view name;     // "amp"
   std::string_view summary;  // one line, no full stop
@@ -62,6 +70,7 @@ struct Transform {
   // An optimization of the user's own (transforms/scenario/option_file.h), which then does what
   // `apply` does for the others.
   const OptionFile* file = nullptr;
+  const OwnEdits* own = nullptr;  // the same for edits in another language
 };
 
 }  // namespace daydream

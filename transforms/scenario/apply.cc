@@ -21,14 +21,27 @@ std::string WhyNothing(const Changes& changes) {
   return why;
 }
 
+absl::Status RunEdits(const Transform& transform, const Params& params, Editor& edit) {
+  if (transform.file != nullptr) return transform.file->Apply(params, edit);
+  if (transform.own != nullptr) return transform.own->Apply(params, edit);
+  return transform.apply(params, edit);
+}
+
+// What to do when it changes nothing.
+std::string HowToLook(const Transform& transform) {
+  if (transform.file != nullptr) {
+    return fmt::format("daydream opt check {} --trace TRACE", transform.file->path());
+  }
+  if (transform.own != nullptr) return "look at what select() returns for this trace";
+  return fmt::format("daydream explain {}", transform.name);
+}
+
 }  // namespace
 
 absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
   const Transform& transform = *application.transform;
   Editor edit(graph);
-  absl::Status status = transform.file != nullptr ? transform.file->Apply(application.params, edit)
-                                                  : transform.apply(application.params, edit);
-  if (!status.ok()) return status;
+  DD_RETURN_IF_ERROR(RunEdits(transform, application.params, edit));
   if (!edit.changes().any()) {
     return MakeStatus(
         absl::StatusCode::kFailedPrecondition,
@@ -36,9 +49,7 @@ absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
          .what = fmt::format("{}: changes nothing in this trace", application.params.spelled()),
          .why = WhyNothing(edit.changes()),
          .effect = "the step would stay as it is",
-         .fix = transform.file == nullptr
-                    ? fmt::format("daydream explain {}", transform.name)
-                    : fmt::format("daydream opt check {} --trace TRACE", transform.file->path())});
+         .fix = HowToLook(transform)});
   }
   edit.Finish();
   if (absl::Status valid = ValidateButCycles(graph); !valid.ok()) {

@@ -1,0 +1,58 @@
+"""`record` as a callback of Lightning and of the Trainer of Hugging Face.
+
+    trainer = lightning.Trainer(callbacks=[dd.callbacks.lightning("run.json.gz")])
+    trainer = transformers.Trainer(..., callbacks=[dd.callbacks.hugging_face("run.json.gz")])
+
+Arguments are those of `record`. After training, `callback.recorder.trace()` is the recording. The
+frameworks are imported here, when asked for.
+"""
+
+from daydream.recording import record
+
+
+def lightning(path, **arguments):
+    """A lightning.pytorch.Callback (pytorch_lightning where there is no lightning). ImportError
+    where there is neither."""
+    try:
+        from lightning.pytorch import Callback
+    except ImportError:
+        from pytorch_lightning import Callback
+
+    class DaydreamCallback(Callback):
+        def __init__(self):
+            super().__init__()
+            self.recorder = record(path, **arguments)
+
+        def on_train_start(self, trainer, pl_module):
+            self.recorder.__enter__()
+
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            self.recorder.step()
+
+        def on_train_end(self, trainer, pl_module):
+            self.recorder.__exit__(None, None, None)
+
+        def on_exception(self, trainer, pl_module, exception):
+            self.recorder.__exit__(type(exception), exception, exception.__traceback__)
+
+    return DaydreamCallback()
+
+
+def hugging_face(path, **arguments):
+    """A transformers.TrainerCallback. ImportError where transformers is not installed."""
+    from transformers import TrainerCallback
+
+    class DaydreamCallback(TrainerCallback):
+        def __init__(self):
+            self.recorder = record(path, **arguments)
+
+        def on_train_begin(self, args, state, control, **kwargs):
+            self.recorder.__enter__()
+
+        def on_step_end(self, args, state, control, **kwargs):
+            self.recorder.step()
+
+        def on_train_end(self, args, state, control, **kwargs):
+            self.recorder.__exit__(None, None, None)
+
+    return DaydreamCallback()

@@ -1,0 +1,91 @@
+"""Records some steps of the PyTorch program that this runs in."""
+
+import os
+
+from daydream.trace import load
+
+
+def record(path, *, skip=5, warmup=2, steps=6, shapes=True):
+    """A context manager around a training loop; call its step() after each step.
+
+        with dd.record("run.json.gz") as recorder:
+            for batch in loader:
+                train_step(batch)
+                recorder.step()
+        recorder.trace().whatif("amp,fuse")
+
+    path: the file to write, .json or .json.gz. skip: steps that are not looked at. warmup: steps
+    while the profiler gets going. steps: recorded ones, 5 or more for intervals. shapes: record the
+    shapes of operators, which many optimizations need.
+
+    In a program that was started by `daydream trace`, that recorder is at work already: it finds the
+    steps itself, nothing is written to `path`, and trace() raises RuntimeError. Otherwise
+    torch.profiler records: CPU and GPU where there is one. Without a GPU there is no GPU work to
+    predict anything of, and load() says so (E0301). Imports torch.
+    """
+    return Recorder(path, skip, warmup, steps, shapes)
+
+
+class Recorder:
+    """What `record` returns."""
+
+    def __init__(self, path, skip=5, warmup=2, steps=6, shapes=True):
+        self.path = os.fspath(path)
+        if not self.path.endswith((".json", ".json.gz")):
+            raise ValueError("%s: the profiler writes .json or .json.gz" % self.path)
+        if steps < 1 or skip < 0 or warmup < 0:
+            raise ValueError("steps is 1 or more, skip and warmup are 0 or more")
+        self._schedule = (skip, warmup, steps)
+        self._shapes = shapes
+        self._profile = None
+        self.written = False
+        """Whether all recorded steps are in the file."""
+
+    @property
+    def by_daydream(self):
+        """Whether `daydream trace` records this process."""
+        return bool(os.environ.get("DAYDREAM_SESSION_ID"))
+
+    def __enter__(self):
+        if self.by_daydream:
+            return self
+        from torch import cuda, profiler
+
+        activities = [profiler.ProfilerActivity.CPU]
+        if cuda.is_available():
+            activities.append(profiler.ProfilerActivity.CUDA)
+        skip, warmup, steps = self._schedule
+        self._profile = profiler.profile(
+            activities=activities,
+            record_shapes=self._shapes,
+            schedule=profiler.schedule(wait=skip, warmup=warmup, active=steps, repeat=1),
+            on_trace_ready=self._write,
+        )
+        self._profile.__enter__()
+        return self
+
+    def _write(self, profile):
+        profile.export_chrome_trace(self.path)
+        self.written = True
+
+    def step(self):
+        """After each step of the program."""
+        if self._profile is not None:
+            self._profile.step()
+
+    def __exit__(self, *error):
+        if self._profile is not None:
+            self._profile.__exit__(*error)
+            self._profile = None
+
+    def trace(self, **arguments):
+        """load() of what was recorded. RuntimeError while nothing was written."""
+        if self.by_daydream:
+            raise RuntimeError("`daydream trace` writes the recording when the program has ended")
+        if not self.written:
+            skip, warmup, steps = self._schedule
+            raise RuntimeError(
+                "%s is not written yet: call step() %d times within the block, or ask for fewer steps"
+                % (self.path, skip + warmup + steps)
+            )
+        return load(self.path, **arguments)

@@ -1,0 +1,218 @@
+"""A recording, ready to be asked."""
+
+import json
+import os
+import warnings
+
+from daydream import _daydream, errors
+from daydream._flags import flags, settings
+from daydream.display import trace_html
+from daydream.frame import Frame
+from daydream.optimization import Optimization
+from daydream.whatif import WhatIf
+
+
+def load(
+    path,
+    *,
+    rank=None,
+    steps=None,
+    format=None,
+    strict=False,
+    max_errors=None,
+    et=None,
+    memory=None,
+    shapes=None,
+    true_step=None,
+    samples=None,
+    jobs=None,
+):
+    """Reads a recording of any format that daydream knows, told by its content.
+
+    path: the file; or, with `rank`, a folder with one file for each rank of a run.
+    rank: of several ranks the one to look at, a number or "auto".
+    steps: steps that count, "auto", "all" or places from 0 like "2-5,7".
+    format: "kineto", "nsys", ...; None looks at the content.
+    strict: refuse malformed events instead of counting them; max_errors: share of them, "1%".
+    et, memory, shapes: files of the same program with more facts (docs/formats.md).
+    true_step: what a step takes without the profiler, "101ms" or "9.9/s".
+    samples: examples in a recorded step, where the recorded shapes do not tell.
+    jobs: threads; results do not depend on it.
+
+    Raises Error: E02xx for what cannot be read, E03xx where it holds no step. Warns (Warning) of
+    what was lost. Takes what the command takes to read: 1 to 2 s for 100 MB.
+    """
+    words = flags(
+        rank=rank,
+        steps=steps,
+        from_=format,
+        strict=strict,
+        max_errors=max_errors,
+        et=et,
+        memory=memory,
+        shapes=shapes,
+        true_step=true_step,
+        samples=samples,
+        jobs=jobs,
+    )
+    recording, said = _daydream.load(os.fspath(path), words)
+    _pass_on(said)
+    return Trace(recording, os.fspath(path), jobs, [text for kind, _, text in said])
+
+
+def sweep(trace, *opts, **arguments):
+    """Trace.sweep of a Trace, or of a file."""
+    return (trace if isinstance(trace, Trace) else load(trace)).sweep(*opts, **arguments)
+
+
+class Trace:
+    """A recording (made by load). Never changes, so threads may share it."""
+
+    def __init__(self, recording, path, jobs, messages):
+        self._recording = recording
+        self._jobs = jobs
+        self._facts = None
+        self.path = path
+        self.messages = messages
+        """What was said while it was read, as text."""
+
+    def whatif(
+        self,
+        *scenarios,
+        alone=True,
+        interval=True,
+        values=None,
+        opt_file=None,
+        max_replay_error=None,
+        allow_no_effect=False,
+        jobs=None,
+    ):
+        """Predicts the step with optimizations.
+
+        scenarios: each is what --opt takes, "amp(dtype=bf16),fuse", an Optimization of your own, or
+            a list of both, applied together. Without any, the recorded step alone.
+        alone: also predict each optimization of a scenario alone.
+        interval: 90 % intervals, which take most of the time.
+        values: other values of parameters, {"amp.dtype": "fp16"}.
+        opt_file: option files (YAML) whose names scenarios may use.
+        max_replay_error: share of the step above which nothing is predicted, "10%".
+        allow_no_effect: where the last scenario cannot be predicted, return the result with None in
+            it instead of raising.
+
+        Returns a WhatIf. Raises Error: E01xx for a question that cannot be read, E0601 where the
+        optimization changes nothing in this recording, E0602 where the replay is too far off. What
+        a function of yours raises is raised as it is.
+        """
+        words = flags(
+            no_alone=not alone,
+            no_interval=not interval,
+            set=settings(values),
+            opt_file=opt_file,
+            max_replay_error=max_replay_error,
+            jobs=jobs or self._jobs,
+        )
+        asked = [_scenario(s) for s in scenarios]
+        result = WhatIf(json.loads(self._recording.whatif(asked, words)))
+        if not allow_no_effect:
+            result.raise_if_failed()
+        return result
+
+    def advise(self, *, exclude=None, budget=None, opt=None, opt_file=None, jobs=None):
+        """Every optimization that can be switched on, ranked, and the best set: what `daydream
+        advise --format json` prints, as a dict. Times are in ms and ns, by the names.
+
+        exclude: names to leave out. budget: "effort<=20 lines", "risk=none". opt: also try these,
+        "batch(x2)". Raises Error as whatif()."""
+        words = flags(
+            exclude=exclude, budget=budget, opt=opt, opt_file=opt_file, jobs=jobs or self._jobs
+        )
+        text, said = self._recording.advise(words)
+        _pass_on(said)
+        return json.loads(text)
+
+    def summary(self, by="class"):
+        """Where the time of a step goes, in ns per step, as `daydream summary --format json`.
+
+        by: class, op, kernel, layer, phase, stream or host."""
+        return json.loads(self._recording.summary(by))
+
+    def sweep(self, *opts, interval=True, values=None, opt_file=None, jobs=None):
+        """Predicts scenarios for ranges of parameters: "prefetch(workers=1..8)", "amp(dtype={bf16,
+        fp16})"; several ranges of one text are crossed.
+
+        Returns a Frame: a column for each parameter (as text), and opt, step_ms, low_ms, high_ms
+        (90 % interval), speedup, bound, confidence, memory_change_bytes, left_out, error (a code;
+        such a row has None for numbers). Raises Error: E0701 for a range without values."""
+        words = flags(
+            no_interval=not interval,
+            set=settings(values),
+            opt_file=opt_file,
+            jobs=jobs or self._jobs,
+        )
+        return Frame.of_sweep(json.loads(self._recording.sweep(list(opts), words)))
+
+    @property
+    def facts(self):
+        """What is known without a question: the JSON of `daydream whatif` without --opt."""
+        if self._facts is None:
+            self._facts = json.loads(self._recording.whatif([], []))
+        return self._facts
+
+    @property
+    def device(self):
+        """Name of the first GPU, or ""."""
+        return self.facts["trace"]["device"]
+
+    @property
+    def steps(self):
+        """Number of recorded steps that count."""
+        return self.facts["steps"]
+
+    @property
+    def step_ms(self):
+        """Mean measured length of these steps, in ms."""
+        return self.facts["replay"]["measured_ms"]
+
+    @property
+    def replay_error_pct(self):
+        """How far the replay of the unchanged recording is off the measured step, in percent."""
+        return self.facts["replay"]["error_pct"]
+
+    @property
+    def findings(self):
+        """What is remarkable about the recording, worst first."""
+        return self.facts.get("findings", [])
+
+    def __repr__(self):
+        return "<daydream.Trace %s: %d steps of %.1f ms, %s>" % (
+            os.path.basename(self.path),
+            self.steps,
+            self.step_ms,
+            self.device or "GPU not named",
+        )
+
+    def _repr_html_(self):
+        return trace_html(self)
+
+
+def _scenario(scenario):
+    """(text, [(function, arguments)]) of one scenario."""
+    parts = scenario if isinstance(scenario, (list, tuple)) else [scenario]
+    texts, own = [], []
+    for part in parts:
+        if isinstance(part, Optimization):
+            own.append(part._given())
+        elif isinstance(part, str):
+            texts.append(part)
+        else:
+            raise TypeError(
+                "a scenario is a text such as 'amp,fuse', an Optimization (@daydream.optimization), "
+                "or a list of these, not %s" % type(part).__name__
+            )
+    return ",".join(texts), own
+
+
+def _pass_on(said):
+    for kind, _, text in said:
+        if kind == "warning":
+            warnings.warn(text.rstrip("\n"), errors.Warning, stacklevel=3)

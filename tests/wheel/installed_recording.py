@@ -1,0 +1,127 @@
+"""Runs in the environment that the wheel was installed into, which has no PyTorch: stand-ins show when
+record() and the callbacks call which of its functions. What they record only PyTorch can show."""
+
+import os
+import sys
+import tempfile
+import types
+import unittest
+
+import daydream as dd
+
+
+class Profile:
+    """Calls on_trace_ready as torch.profiler.profile does: after wait + warmup + active steps."""
+
+    made = []
+
+    def __init__(self, activities, record_shapes, schedule, on_trace_ready):
+        self.activities, self.record_shapes = activities, record_shapes
+        self.schedule, self.ready, self.steps = schedule, on_trace_ready, 0
+        Profile.made.append(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.ended = True
+
+    def step(self):
+        self.steps += 1
+        if self.steps == sum(self.schedule):
+            self.ready(self)
+
+    def export_chrome_trace(self, path):
+        with open(path, "w") as f:
+            f.write("{}")
+
+
+def stand_in_torch():
+    torch = types.ModuleType("torch")
+    torch.cuda = types.SimpleNamespace(is_available=lambda: False)
+    torch.profiler = types.SimpleNamespace(
+        ProfilerActivity=types.SimpleNamespace(CPU="cpu", CUDA="cuda"),
+        profile=Profile,
+        schedule=lambda wait, warmup, active, repeat: (wait, warmup, active),
+    )
+    return torch
+
+
+class Recording(unittest.TestCase):
+    def setUp(self):
+        sys.modules["torch"] = stand_in_torch()
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name, "run.json")
+        Profile.made.clear()
+
+    def tearDown(self):
+        del sys.modules["torch"]
+        self.folder.cleanup()
+
+    def test_torch_is_imported_only_here(self):
+        del sys.modules["torch"]
+        self.assertRaises(ImportError, lambda: dd.record(self.path).__enter__())
+        sys.modules["torch"] = stand_in_torch()
+
+    def test_it_records_so_many_steps(self):
+        with dd.record(self.path, skip=1, warmup=1, steps=2) as recorder:
+            for i in range(4):
+                self.assertFalse(recorder.written)
+                recorder.step()
+        self.assertTrue(recorder.written)
+        self.assertEqual(Profile.made[0].activities, ["cpu"])
+        self.assertTrue(Profile.made[0].record_shapes)
+        self.assertTrue(Profile.made[0].ended)
+        with self.assertRaises(dd.Error):  # the stand-in wrote no trace
+            recorder.trace()
+
+    def test_too_few_steps_are_told(self):
+        with dd.record(self.path) as recorder:
+            recorder.step()
+        self.assertRaisesRegex(RuntimeError, "13 times", recorder.trace)
+
+    def test_under_the_recorder_nothing_else_records(self):
+        os.environ["DAYDREAM_SESSION_ID"] = "1"
+        try:
+            with dd.record(self.path) as recorder:
+                recorder.step()
+            self.assertEqual(Profile.made, [])
+            self.assertRaisesRegex(RuntimeError, "when the program has ended", recorder.trace)
+        finally:
+            del os.environ["DAYDREAM_SESSION_ID"]
+
+    def test_a_name_that_the_profiler_cannot_write(self):
+        self.assertRaises(ValueError, lambda: dd.record("run.ddtrace"))
+
+    def test_lightning(self):
+        module = types.ModuleType("pytorch_lightning")
+        module.Callback = type("Callback", (), {})
+        sys.modules["pytorch_lightning"] = module
+        try:
+            callback = dd.callbacks.lightning(self.path, skip=0, warmup=1, steps=1)
+        finally:
+            del sys.modules["pytorch_lightning"]
+        self.assertIsInstance(callback, module.Callback)
+        callback.on_train_start(None, None)
+        for i in range(2):
+            callback.on_train_batch_end(None, None, None, None, i)
+        callback.on_train_end(None, None)
+        self.assertTrue(callback.recorder.written)
+
+    def test_hugging_face(self):
+        module = types.ModuleType("transformers")
+        module.TrainerCallback = type("TrainerCallback", (), {})
+        sys.modules["transformers"] = module
+        try:
+            callback = dd.callbacks.hugging_face(self.path, skip=0, warmup=1, steps=1)
+        finally:
+            del sys.modules["transformers"]
+        callback.on_train_begin(None, None, None)
+        for _ in range(2):
+            callback.on_step_end(None, None, None, model=None)
+        callback.on_train_end(None, None, None)
+        self.assertTrue(callback.recorder.written)
+
+
+if __name__ == "__main__":
+    unittest.main()

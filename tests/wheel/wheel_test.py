@@ -1,0 +1,97 @@
+"""wheel_test.py SOURCE BUILD: scripts/wheel with the objects of BUILD, pip install into an empty
+environment, and in there installed_*.py and the Python of docs/python.md.
+
+Exit code 77: skipped, as Python's headers, venv, or PyPI are missing.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+
+SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
+WORK = os.path.join(BUILD, "tests", "wheel_test")
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def skip(why):
+    print("skipped: " + why)
+    sys.exit(77)
+
+
+def run(*command, **keywords):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **keywords)
+    text = done.stdout.decode("utf-8", "replace")
+    if done.returncode != 0:
+        print("%s: exit code %d\n%s" % (" ".join(command), done.returncode, text))
+    return done.returncode, text
+
+
+def expect(*command, **keywords):
+    code, text = run(*command, **keywords)
+    if code != 0:
+        sys.exit(1)
+    return text
+
+
+def environment(**more):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    return {**kept, **more}
+
+
+def build():
+    include = sysconfig.get_path("include")
+    if not os.path.exists(os.path.join(include, "Python.h")):
+        skip("no Python.h in %s (python3-dev)" % include)
+    if shutil.which("ninja") is None:
+        skip("no ninja")
+    wheel = os.path.join(SOURCE, "scripts", "wheel")
+    code, text = run(wheel, WORK, sys.executable, env=environment(DAYDREAM_BUILD=BUILD))
+    if code != 0:
+        for missing in ("cannot make a virtual environment", "from PyPI"):
+            if missing in text:
+                skip("scripts/wheel: " + missing)
+        sys.exit(1)
+    (made,) = [name for name in os.listdir(WORK) if name.endswith(".whl")]
+    return os.path.join(WORK, made)
+
+
+def page():
+    """The Python of docs/python.md, as one program."""
+    with open(os.path.join(SOURCE, "docs", "python.md"), encoding="utf-8") as f:
+        return "\n".join(re.findall(r"^```python\n(.*?)^```$", f.read(), re.M | re.S))
+
+
+def main():
+    shutil.rmtree(WORK, ignore_errors=True)
+    os.makedirs(WORK)
+    wheel = build()
+    venv = os.path.join(WORK, "venv")
+    expect(sys.executable, "-m", "venv", venv)
+    python = os.path.join(venv, "bin", "python")
+    trace = os.path.join(SOURCE, "examples", "resnet50-synthetic.ddtrace")
+
+    begun = time.monotonic()
+    pip = (python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index")
+    expect(*pip, wheel, env=environment())
+    first = "import daydream as dd; print(dd.load(%r).whatif('amp,fuse').step_ms)" % trace
+    answer = expect(python, "-c", first, env=environment(), cwd=WORK)
+    print("from pip install to the first answer (%s ms): %.1f s" % (
+        answer.strip(), time.monotonic() - begun))
+
+    more = {"DAYDREAM_SOURCE": SOURCE, "DAYDREAM_BUILT": os.path.join(BUILD, "daydream")}
+    tests = [n for n in sorted(os.listdir(HERE)) if n.startswith("installed_")]
+    failed = False
+    for test in tests:
+        code, text = run(python, os.path.join(HERE, test), env=environment(**more), cwd=WORK)
+        failed |= code != 0
+        print("%s: %s" % (test, text.strip().split("\n")[-1]))
+    code, text = run(python, "-c", page(), env=environment(), cwd=SOURCE)
+    print("docs/python.md: %s" % ("failed" if code else "runs"))
+    sys.exit(1 if failed or code != 0 else 0)
+
+
+main()
