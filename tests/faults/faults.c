@@ -9,7 +9,8 @@
  * N = 0 only counts. With DAYDREAM_FAULT_COUNT=FILE the number of calls is left in that file. Writes
  * to standard output and error do not count.
  *
- *   DAYDREAM_FAULT_THREADS=N  after N threads no more can be made */
+ *   DAYDREAM_FAULT_THREADS=N  after N threads no more can be made
+ *   DAYDREAM_FAULT_NAMED=1    a file system on which no file can be without a name */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -96,6 +97,10 @@ static int opens_to_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }
     va_end(list);                                                 \
     if (opens_to_write(flags) && strncmp(path, "/dev/", 5) != 0) { \
       FAIL_IF_WANTED                                              \
+    }                                                             \
+    if ((flags & O_TMPFILE) == O_TMPFILE && getenv("DAYDREAM_FAULT_NAMED") != NULL) { \
+      errno = EOPNOTSUPP;                                         \
+      return -1;                                                  \
     }                                                             \
     return real(path, flags, mode);                               \
   }
