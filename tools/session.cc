@@ -44,11 +44,8 @@ size_t TerminalWidth() {
   return 100;
 }
 
-// Path of the temporary file being written, for the signal handler.
-char g_temporary[4096] = "";
-
 extern "C" void OnInterrupt(int signal) {
-  if (g_temporary[0] != '\0') unlink(g_temporary);
+  AtomicFile::UnlinkTemporary();
   _exit(128 + signal);
 }
 
@@ -210,14 +207,8 @@ absl::Status WriteFile(const std::string& path, std::string_view bytes, bool ove
     return CannotWrite(path, "the file exists", "choose another name, or add -f to replace it");
   }
   DD_RETURN_IF_ERROR(file.status());
-  const std::string& temporary = file->temporary();
-  if (temporary.size() < sizeof g_temporary) {
-    std::memcpy(g_temporary, temporary.c_str(), temporary.size() + 1);
-  }
-  absl::Status status = file->Append(bytes);
-  if (status.ok()) status = file->Commit();
-  g_temporary[0] = '\0';
-  return status;
+  DD_RETURN_IF_ERROR(file->Append(bytes));
+  return file->Commit();
 }
 
 }  // namespace daydream

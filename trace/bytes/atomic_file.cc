@@ -36,6 +36,19 @@ std::string NameBeside(const std::string& path) {
   return fmt::format("{}.part{}-{:x}", path, getpid(), static_cast<uint64_t>(now) & 0xffffffff);
 }
 
+// Path of the temporary file, for handlers of signals. Set before there is such a file.
+char last_temporary[4096] = "";
+
+void Remember(const std::string& path) {
+  if (path.size() < sizeof last_temporary) {
+    std::memcpy(last_temporary, path.c_str(), path.size() + 1);
+  }
+}
+
+void Forget(const std::string& path) {
+  if (path == last_temporary) last_temporary[0] = '\0';
+}
+
 std::string OpenFileName(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 }  // namespace
@@ -52,6 +65,11 @@ AtomicFile::AtomicFile(AtomicFile&& other) noexcept
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) close(fd_);
   if (named_) unlink(temporary_.c_str());
+  if (!temporary_.empty()) Forget(temporary_);
+}
+
+void AtomicFile::UnlinkTemporary() {
+  if (last_temporary[0] != '\0') unlink(last_temporary);
 }
 
 absl::Status AtomicFile::Failure(std::string_view doing, int error) const {
@@ -82,6 +100,7 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, bool over
     if (S_ISREG(own.st_mode)) file.mode_ = static_cast<int>(own.st_mode) & kPermissions;
   }
   file.temporary_ = NameBeside(path);
+  Remember(file.temporary_);
   DD_RETURN_IF_ERROR(file.Open(FolderOf(path)));
   return file;
 }

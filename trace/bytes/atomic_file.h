@@ -25,9 +25,9 @@ class AtomicFile {
   absl::Status Append(std::string_view bytes);
   absl::Status Commit();
 
-  // What the handler of a signal has to unlink before Commit() is done; that there is no such file
-  // is no error. Empty for devices.
-  const std::string& temporary() const { return temporary_; }
+  // For the handler of a signal that ends the process (it makes system calls only): takes away what
+  // the file begun last has left under a name that nobody asked for.
+  static void UnlinkTemporary();
 
  private:
   AtomicFile() = default;
