@@ -14,6 +14,8 @@
 #include <map>
 #include <set>
 
+#include "trace/bytes/atomic_file.h"
+
 namespace daydream {
 namespace {
 
@@ -188,6 +190,7 @@ absl::Status RecordSession::Name(std::vector<RecordedFile>& files) const {
       name = fmt::format("{}-{}{}", stem, n, kTraceEnding);
     int error = Move(file.path, name, overwrite_);
     if (error == 0) {
+      SyncFolderOf(name);
       file.path = name;
     } else if (first_problem.ok()) {
       first_problem = CannotRecord(name, std::strerror(error), "");

@@ -153,9 +153,8 @@ absl::Status AtomicFile::GiveName() {
   return absl::OkStatus();
 }
 
-// The name is on the disk when its folder is. Where that cannot be said, nothing is lost but time.
-void AtomicFile::SyncFolder() const {
-  const int folder = open(FolderOf(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+void SyncFolderOf(const std::string& path) {
+  const int folder = open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) return;
   (void)fsync(folder);
   close(folder);
@@ -168,7 +167,7 @@ absl::Status AtomicFile::Commit() {
   }
   if (!device_) DD_RETURN_IF_ERROR(GiveName());
   close(std::exchange(fd_, -1));  // fsync() has told what there was to tell
-  if (!device_) SyncFolder();
+  if (!device_) SyncFolderOf(path_);
   if (named_) unlink(temporary_.c_str());
   named_ = false;
   return absl::OkStatus();

@@ -34,7 +34,6 @@ class AtomicFile {
   absl::Status Failure(std::string_view doing, int error) const;
   absl::Status Open(const std::string& folder);
   absl::Status GiveName();
-  void SyncFolder() const;
 
   int fd_ = -1;
   std::string path_, temporary_;
@@ -43,5 +42,9 @@ class AtomicFile {
   bool named_ = false;   // there is a file `temporary_`
   int mode_ = -1;        // permissions to keep; -1: those of a new file
 };
+
+// The name of a file is on the disk when its folder is. Where that cannot be said, nothing is lost
+// but time.
+void SyncFolderOf(const std::string& path);
 
 }  // namespace daydream
