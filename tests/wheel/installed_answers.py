@@ -5,6 +5,7 @@ import copy
 import gc
 import json
 import os
+import pathlib
 import pickle
 import signal
 import subprocess
@@ -76,8 +77,18 @@ class Answers(unittest.TestCase):
         self.assertEqual(frame["speedup.by"], ["1.5", "2"])
         self.assertEqual(frame["step_ms"], [row["step_ns"] / 1e6 for row in rows])
         self.assertEqual(frame["speedup"], [row["speedup"] for row in rows])
-        self.assertEqual(len(frame), 2)
+        self.assertEqual(len(frame.rows()), 2)
         self.assertEqual([row["opt"] for row in frame.rows()], [row["opt"] for row in rows])
+
+    def test_frames_go_to_pandas_where_it_is_installed(self):
+        frame = self.trace.whatif("amp,fuse").to_frame()
+        try:
+            import pandas
+        except ImportError:
+            self.assertRaises(ImportError, frame.to_pandas)
+            self.skipTest("no pandas")
+        self.assertEqual(list(frame.to_pandas()["step_ms"]), frame["step_ms"])
+        self.assertEqual(list(pandas.DataFrame(frame).columns), list(frame))
 
     def test_facts_of_the_recording(self):
         self.assertEqual(self.trace.steps, 5)
@@ -170,8 +181,13 @@ class Errors(unittest.TestCase):
         self.fails("E0437", lambda: dd.load(os.path.dirname(TRACE)))
         self.fails("E0602", lambda: trace.whatif("amp", max_replay_error="0%"))
         self.assertRaises(TypeError, lambda: trace.whatif(3))
+        self.assertRaises(TypeError, lambda: trace.whatif("amp", values=["amp"]))
         self.assertRaises(TypeError, lambda: dd.load(None))
         self.assertRaises(TypeError, lambda: dd.load(TRACE, nonsense=1))
+
+    def test_a_path_may_be_bytes_or_a_path(self):
+        self.assertEqual(dd.load(os.fsencode(SMALL)).path, SMALL)
+        self.assertEqual(dd.load(pathlib.Path(SMALL)).path, SMALL)
 
     def test_an_error_goes_between_processes(self):
         error = self.fails("E0102", lambda: dd.load(TRACE).whatif("ampp"))

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <chrono>
+#include <thread>
 #include <tuple>
 
 #include "python/daydream/binding/edit.h"
@@ -25,19 +26,17 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// A Ctrl-C that arrived since the last look is raised, and ends the work.
-void LookForInterrupts() {
-  nb::gil_scoped_acquire python;
-  if (PyErr_CheckSignals() != 0) throw nb::python_error();
-}
-
-// Looks twenty times a second at most: the lock of the interpreter is not free.
+// Raises a Ctrl-C that arrived since the last look, which ends the work. Looks twenty times a
+// second at most, as the lock of the interpreter is not free, and in the thread that asked: others
+// are never told.
 Recording::Progress Interruptible() {
-  return [last = std::chrono::steady_clock::now()]() mutable {
+  return [asked = std::this_thread::get_id(), last = std::chrono::steady_clock::now()]() mutable {
+    if (std::this_thread::get_id() != asked) return;
     const auto now = std::chrono::steady_clock::now();
     if (now - last < std::chrono::milliseconds(50)) return;
     last = now;
-    LookForInterrupts();
+    nb::gil_scoped_acquire python;
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
   };
 }
 

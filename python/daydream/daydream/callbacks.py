@@ -7,10 +7,14 @@ Arguments are those of `record`. After training, `callback.recorder.trace()` is 
 frameworks are imported here, when asked for.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 from daydream.recording import record
 
 
-def lightning(path, **arguments):
+def lightning(path: Any, **arguments: Any) -> Any:
     """A lightning.pytorch.Callback (pytorch_lightning where there is no lightning). ImportError
     where there is neither."""
     try:
@@ -38,7 +42,7 @@ def lightning(path, **arguments):
     return DaydreamCallback()
 
 
-def hugging_face(path, **arguments):
+def hugging_face(path: Any, **arguments: Any) -> Any:
     """A transformers.TrainerCallback. ImportError where transformers is not installed."""
     from transformers import TrainerCallback
 

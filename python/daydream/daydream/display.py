@@ -23,16 +23,20 @@ def _number(value, form="%.1f"):
 
 
 def _bars(rows, label):
-    """One bar for each (name, from, to, low, high, colour) on one axis that begins at 0."""
-    most = max([max(to, high or 0) for _, _, to, _, high, _ in rows] + [1e-9])
+    """One bar for each (name, value, from, to, low, high, colour) on one axis that begins at 0."""
+    most = max([max(to, high or 0) for _, _, _, to, _, high, _ in rows] + [1e-9])
     x, width, height = 330, 380, 22
     out = []
-    for i, (name, start, end, low, high, colour) in enumerate(rows):
+    for i, (name, value, start, end, low, high, colour) in enumerate(rows):
         y = i * height
         short = name if len(name) <= 48 else name[:47] + "…"
         out.append(
             '<text x="%d" y="%d" text-anchor="end" font-size="12" fill="currentColor">%s</text>'
             % (x - 8, y + 15, html.escape(short))
+        )
+        out.append(
+            '<text x="%d" y="%d" font-size="12" fill="currentColor">%s</text>'
+            % (x + width + 8, y + 15, html.escape(value))
         )
         left, right = x + width * start / most, x + width * end / most
         out.append(
@@ -48,7 +52,7 @@ def _bars(rows, label):
     return (
         '<svg role="img" aria-label="%s" width="100%%" style="max-width:%dpx" viewBox="0 0 %d %d" '
         'font-family="sans-serif">%s</svg>'
-        % (html.escape(label), x + width + 10, x + width + 10, height * len(rows), "".join(out))
+        % (html.escape(label), x + width + 90, x + width + 90, height * len(rows), "".join(out))
     )
 
 
@@ -71,7 +75,7 @@ def whatif_html(result):
             ]
         )
         colour = "#8a8f98" if i == 0 else "#2f6fde"
-        bars.append((s["name"], 0, s["step_ms"], low, high, colour))
+        bars.append((s["name"], "%.1f ms" % s["step_ms"], 0, s["step_ms"], low, high, colour))
     out = _table(["scenario", "step time", "90 % interval", "speed-up", "confidence"], rows)
     out += _bars(bars, "step time of each scenario")
     if result.causes:
@@ -82,24 +86,27 @@ def whatif_html(result):
 
 def _waterfall(result):
     at = result.baseline_ms
-    rows = [("baseline", 0, at, None, None, "#8a8f98")]
-    causes = sorted(result.causes, key=lambda c: -abs(c["delta_ms"]))
+    rows = [("baseline", "%.1f ms" % at, 0, at, None, None, "#8a8f98")]
+    causes = [c for c in result.causes if c["delta_ms"] != 0]
+    causes.sort(key=lambda c: -abs(c["delta_ms"]))
     rest = sum(c["delta_ms"] for c in causes[_CAUSES:])
     steps = [(c["what"], c["delta_ms"]) for c in causes[:_CAUSES]]
     if len(causes) > _CAUSES:
         steps.append(("[%d others]" % (len(causes) - _CAUSES), rest))
     for what, delta in steps:
         colour = "#2e9e5b" if delta <= 0 else "#d2552d"
-        label = "%s  %+.2f ms" % (what, delta)
-        rows.append((label, min(at, at + delta), max(at, at + delta), None, None, colour))
+        ends = min(at, at + delta), max(at, at + delta)
+        rows.append((what, "%+.2f ms" % delta, *ends, None, None, colour))
         at += delta
-    rows.append((result.main["name"], 0, result.step_ms, None, None, "#2f6fde"))
+    name, step = result.main["name"], result.step_ms
+    rows.append((name, "%.1f ms" % step, 0, step, None, None, "#2f6fde"))
     return rows
 
 
 def frame_html(frame):
     rows = frame.rows()
-    out = _table([_text(name) for name in frame], [map(_text, r.values()) for r in rows[:_MOST_ROWS]])
+    cells = [map(_text, row.values()) for row in rows[:_MOST_ROWS]]
+    out = _table([_text(name) for name in frame], cells)
     more = len(rows) - _MOST_ROWS
     return out + ("<p>and %d more rows</p>" % more if more > 0 else "")
 

@@ -1,6 +1,9 @@
 """Errors with the codes of the command: `daydream explain E0301` describes each."""
 
+from __future__ import annotations
+
 import builtins
+from typing import Any
 
 
 class Error(Exception):
@@ -13,12 +16,22 @@ class Error(Exception):
     result: the WhatIf, where others of its scenarios could be predicted, or None.
     """
 
-    def __init__(self, text, code="", what="", where="", why="", effect="", fix="", exit_code=1):
+    def __init__(
+        self,
+        text: str,
+        code: str = "",
+        what: str = "",
+        where: str = "",
+        why: str = "",
+        effect: str = "",
+        fix: str = "",
+        exit_code: int = 1,
+    ) -> None:
         super().__init__(text.rstrip("\n"))
         self.code, self.what, self.where = code, what, where
         self.why, self.effect, self.fix = why, effect, fix
         self.exit_code = exit_code
-        self.result = None
+        self.result: Any = None
 
     def __reduce__(self):  # between processes
         fields = (self.code, self.what, self.where, self.why, self.effect, self.fix, self.exit_code)

@@ -1,5 +1,9 @@
 """A table as plain columns, for whatever library reads them."""
 
+from __future__ import annotations
+
+from typing import Any, Dict, List
+
 from daydream.display import frame_html
 
 
@@ -8,7 +12,7 @@ class Frame(dict):
     take it as it is."""
 
     @classmethod
-    def of_sweep(cls, answer):
+    def of_sweep(cls, answer: Dict[str, Any]) -> Frame:
         rows = answer["rows"]
         names = []
         for row in rows:
@@ -23,31 +27,24 @@ class Frame(dict):
             frame[key] = [row.get(key) for row in rows]
         return frame
 
-    def __len__(self):
-        """Rows, as in other tables."""
-        return len(next(iter(self.values()), []))
-
-    def __bool__(self):
-        return len(self) > 0
-
-    def rows(self):
+    def rows(self) -> List[Dict[str, Any]]:
         """One dict for each row."""
         return [dict(zip(self, values)) for values in zip(*self.values())]
 
-    def to_pandas(self):
+    def to_pandas(self) -> Any:
         """A pandas.DataFrame. ImportError where pandas is not installed."""
         import pandas
 
         return pandas.DataFrame(dict(self))
 
-    def to_polars(self):
+    def to_polars(self) -> Any:
         """A polars.DataFrame. ImportError where polars is not installed."""
         import polars
 
         return polars.DataFrame(dict(self))
 
-    def __repr__(self):
-        return "<daydream.Frame: %d rows of %s>" % (len(self), ", ".join(self))
+    def __repr__(self) -> str:
+        return "<daydream.Frame: %d rows of %s>" % (len(self.rows()), ", ".join(self))
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return frame_html(self)

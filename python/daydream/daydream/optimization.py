@@ -1,6 +1,9 @@
 """Optimizations of your own, as functions over the verbs that the built-in ones use."""
 
+from __future__ import annotations
+
 import inspect
+from typing import Any, Callable, Mapping, Optional, Tuple
 
 from daydream import _daydream
 
@@ -16,7 +19,7 @@ class Optimization:
         self._own, self.name, self.function, self.given = own, name, function, given
         self.__doc__ = function.__doc__
 
-    def __call__(self, **given):
+    def __call__(self, **given: float) -> Optimization:
         return Optimization(self._own, self.name, self.function, {**self.given, **given})
 
     def _given(self):
@@ -27,7 +30,12 @@ class Optimization:
         return "<daydream.Optimization %s(%s)>" % (self.name, given)
 
 
-def optimization(function=None, *, name=None, ranges=None):
+def optimization(
+    function: Optional[Callable[..., None]] = None,
+    *,
+    name: Optional[str] = None,
+    ranges: Optional[Mapping[str, Tuple[float, float]]] = None,
+) -> Any:
     """Makes an Optimization of a function.
 
         @dd.optimization(ranges={"by": (1.5, 3)})

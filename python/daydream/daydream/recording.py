@@ -1,11 +1,21 @@
 """Records some steps of the PyTorch program that this runs in."""
 
+from __future__ import annotations
+
 import os
+from typing import Any, Union
 
-from daydream.trace import load
+from daydream.trace import Trace, load
 
 
-def record(path, *, skip=5, warmup=2, steps=6, shapes=True):
+def record(
+    path: Union[str, "os.PathLike[str]"],
+    *,
+    skip: int = 5,
+    warmup: int = 2,
+    steps: int = 6,
+    shapes: bool = True,
+) -> Recorder:
     """A context manager around a training loop; call its step() after each step.
 
         with dd.record("run.json.gz") as recorder:
@@ -42,11 +52,11 @@ class Recorder:
         """Whether all recorded steps are in the file."""
 
     @property
-    def by_daydream(self):
+    def by_daydream(self) -> bool:
         """Whether `daydream trace` records this process."""
         return bool(os.environ.get("DAYDREAM_SESSION_ID"))
 
-    def __enter__(self):
+    def __enter__(self) -> Recorder:
         if self.by_daydream:
             return self
         from torch import cuda, profiler
@@ -68,7 +78,7 @@ class Recorder:
         profile.export_chrome_trace(self.path)
         self.written = True
 
-    def step(self):
+    def step(self) -> None:
         """After each step of the program."""
         if self._profile is not None:
             self._profile.step()
@@ -78,7 +88,7 @@ class Recorder:
             self._profile.__exit__(*error)
             self._profile = None
 
-    def trace(self, **arguments):
+    def trace(self, **arguments: Any) -> Trace:
         """load() of what was recorded. RuntimeError while nothing was written."""
         if self.by_daydream:
             raise RuntimeError("`daydream trace` writes the recording when the program has ended")

@@ -1,8 +1,11 @@
 """A recording, ready to be asked."""
 
+from __future__ import annotations
+
 import json
 import os
 import warnings
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Union
 
 from daydream import _daydream, errors
 from daydream._flags import flags, settings
@@ -11,22 +14,26 @@ from daydream.frame import Frame
 from daydream.optimization import Optimization
 from daydream.whatif import WhatIf
 
+Path = Union[str, "os.PathLike[str]"]
+Scenario = Union[str, Optimization, Sequence[Union[str, Optimization]]]
+Texts = Union[str, Sequence[str], None]
+
 
 def load(
-    path,
+    path: Path,
     *,
-    rank=None,
-    steps=None,
-    format=None,
-    strict=False,
-    max_errors=None,
-    et=None,
-    memory=None,
-    shapes=None,
-    true_step=None,
-    samples=None,
-    jobs=None,
-):
+    rank: Union[int, str, None] = None,
+    steps: Optional[str] = None,
+    format: Optional[str] = None,
+    strict: bool = False,
+    max_errors: Optional[str] = None,
+    et: Optional[Path] = None,
+    memory: Optional[Path] = None,
+    shapes: Optional[Path] = None,
+    true_step: Optional[str] = None,
+    samples: Optional[int] = None,
+    jobs: Optional[int] = None,
+) -> Trace:
     """Reads a recording of any format that daydream knows, told by its content.
 
     path: the file; or, with `rank`, a folder with one file for each rank of a run.
@@ -55,12 +62,13 @@ def load(
         samples=samples,
         jobs=jobs,
     )
-    recording, said = _daydream.load(os.fspath(path), words)
+    name = os.fsdecode(path)
+    recording, said = _daydream.load(name, words)
     _pass_on(said)
-    return Trace(recording, os.fspath(path), jobs, [text for kind, _, text in said])
+    return Trace(recording, name, jobs, [text for _, _, text in said])
 
 
-def sweep(trace, *opts, **arguments):
+def sweep(trace: Union[Trace, Path], *opts: str, **arguments: Any) -> Frame:
     """Trace.sweep of a Trace, or of a file."""
     return (trace if isinstance(trace, Trace) else load(trace)).sweep(*opts, **arguments)
 
@@ -78,15 +86,15 @@ class Trace:
 
     def whatif(
         self,
-        *scenarios,
-        alone=True,
-        interval=True,
-        values=None,
-        opt_file=None,
-        max_replay_error=None,
-        allow_no_effect=False,
-        jobs=None,
-    ):
+        *scenarios: Scenario,
+        alone: bool = True,
+        interval: bool = True,
+        values: Optional[Mapping[str, Any]] = None,
+        opt_file: Texts = None,
+        max_replay_error: Optional[str] = None,
+        allow_no_effect: bool = False,
+        jobs: Optional[int] = None,
+    ) -> WhatIf:
         """Predicts the step with optimizations.
 
         scenarios: each is what --opt takes, "amp(dtype=bf16),fuse", an Optimization of your own, or
@@ -117,7 +125,15 @@ class Trace:
             result.raise_if_failed()
         return result
 
-    def advise(self, *, exclude=None, budget=None, opt=None, opt_file=None, jobs=None):
+    def advise(
+        self,
+        *,
+        exclude: Texts = None,
+        budget: Texts = None,
+        opt: Texts = None,
+        opt_file: Texts = None,
+        jobs: Optional[int] = None,
+    ) -> Dict[str, Any]:
         """Every optimization that can be switched on, ranked, and the best set: what `daydream
         advise --format json` prints, as a dict. Times are in ms and ns, by the names.
 
@@ -130,13 +146,20 @@ class Trace:
         _pass_on(said)
         return json.loads(text)
 
-    def summary(self, by="class"):
+    def summary(self, by: str = "class") -> Dict[str, Any]:
         """Where the time of a step goes, in ns per step, as `daydream summary --format json`.
 
         by: class, op, kernel, layer, phase, stream or host."""
         return json.loads(self._recording.summary(by))
 
-    def sweep(self, *opts, interval=True, values=None, opt_file=None, jobs=None):
+    def sweep(
+        self,
+        *opts: str,
+        interval: bool = True,
+        values: Optional[Mapping[str, Any]] = None,
+        opt_file: Texts = None,
+        jobs: Optional[int] = None,
+    ) -> Frame:
         """Predicts scenarios for ranges of parameters: "prefetch(workers=1..8)", "amp(dtype={bf16,
         fp16})"; several ranges of one text are crossed.
 
@@ -152,35 +175,35 @@ class Trace:
         return Frame.of_sweep(json.loads(self._recording.sweep(list(opts), words)))
 
     @property
-    def facts(self):
+    def facts(self) -> Dict[str, Any]:
         """What is known without a question: the JSON of `daydream whatif` without --opt."""
         if self._facts is None:
             self._facts = json.loads(self._recording.whatif([], []))
         return self._facts
 
     @property
-    def device(self):
+    def device(self) -> str:
         """Name of the first GPU, or ""."""
         return self.facts["trace"]["device"]
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         """Number of recorded steps that count."""
         return self.facts["steps"]
 
     @property
-    def step_ms(self):
+    def step_ms(self) -> float:
         """Mean measured length of these steps, in ms."""
         return self.facts["replay"]["measured_ms"]
 
     @property
-    def replay_error_pct(self):
+    def replay_error_pct(self) -> float:
         """How far the replay of the unchanged recording is off the measured step, in percent."""
         return self.facts["replay"]["error_pct"]
 
     @property
-    def findings(self):
-        """What is remarkable about the recording, worst first."""
+    def findings(self) -> List[Dict[str, Any]]:
+        """What is remarkable about the recording, worst first: dicts with text, ms and fix."""
         return self.facts.get("findings", [])
 
     def __repr__(self):

@@ -1,5 +1,9 @@
 """The answer to a what-if."""
 
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
 from daydream.display import whatif_html
 from daydream.errors import Error
 from daydream.frame import Frame
@@ -14,72 +18,72 @@ class WhatIf:
     def __init__(self, answer):
         self._answer = answer
 
-    def to_dict(self):
+    def to_dict(self) -> Dict[str, Any]:
         """What `daydream whatif --format json` prints (schema "daydream.whatif/1")."""
         return self._answer
 
     @property
-    def scenarios(self):
+    def scenarios(self) -> List[Dict[str, Any]]:
         """The baseline, each optimization alone by gain, then the scenarios: dicts."""
         return self._answer["scenarios"]
 
     @property
-    def main(self):
+    def main(self) -> Dict[str, Any]:
         """The scenario that answers the question, as a dict."""
         return self.scenarios[self._answer["main"]]
 
     @property
-    def baseline_ms(self):
+    def baseline_ms(self) -> float:
         """The replayed step as it is, in ms."""
         return self.scenarios[0]["step_ms"]
 
     @property
-    def step_ms(self):
+    def step_ms(self) -> Optional[float]:
         """The predicted step, in ms; None where it could not be predicted."""
         return self.main["step_ms"]
 
     @property
-    def interval_ms(self):
+    def interval_ms(self) -> Optional[List[float]]:
         """90 % interval of step_ms, [low, high]; None for limits, or without interval=True."""
         return self.main["interval_ms"]
 
     @property
-    def speedup(self):
+    def speedup(self) -> Optional[float]:
         """baseline_ms / step_ms."""
         return self.main["speedup"]
 
     @property
-    def speedup_interval(self):
+    def speedup_interval(self) -> Optional[List[float]]:
         """90 % interval of speedup, or None."""
         return self.main["speedup_interval"]
 
     @property
-    def bound(self):
+    def bound(self) -> bool:
         """Whether this is a limit (no change of this kind gives more), not a prediction."""
         return self.main["bound"]
 
     @property
-    def confidence(self):
+    def confidence(self) -> Optional[str]:
         """"measured", "high", "medium" or "low"; confidence_why of main says why."""
         return self.main["confidence"]
 
     @property
-    def causes(self):
+    def causes(self) -> List[Dict[str, Any]]:
         """Where the difference comes from: dicts with what, opt, delta_ms (they sum to step_ms -
         baseline_ms), gpu_ns and host_ns (change of work)."""
         return self.main["causes"]
 
     @property
-    def notes(self):
+    def notes(self) -> List[str]:
         """What was assumed."""
         return self.main["notes"]
 
     @property
-    def error(self):
+    def error(self) -> Optional[Dict[str, str]]:
         """{"code", "what", ...} where the scenario could not be predicted, or None."""
         return self.main.get("error")
 
-    def raise_if_failed(self):
+    def raise_if_failed(self) -> None:
         """Raises Error, with this as its `result`, where the scenario could not be predicted."""
         if self.error is None:
             return
@@ -92,7 +96,7 @@ class WhatIf:
         error.result = self
         raise error
 
-    def to_frame(self):
+    def to_frame(self) -> Frame:
         """A row for each scenario, as a Frame: scenario, step_ms, low_ms, high_ms, speedup, bound,
         confidence, peak_memory_bytes, error."""
         rows = {
@@ -108,7 +112,7 @@ class WhatIf:
         }
         return Frame(rows)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = []
         for s in self.scenarios:
             if s["step_ms"] is None:
@@ -120,5 +124,5 @@ class WhatIf:
             lines.append("%-32s %9.1f ms%s%s" % (s["name"], s["step_ms"], times, between))
         return "\n".join(lines)
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return whatif_html(self)
