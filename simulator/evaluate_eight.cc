@@ -1,11 +1,9 @@
 // Eight scenarios of one structure in one pass: the rows are read once, and the eight values of
 // an instant are neighbours in memory, so that one instruction of the processor works on several.
 #include <algorithm>
-#include <array>
 #include <vector>
 
-#include "base/check.h"
-#include "simulator/program.h"
+#include "simulator/contract.h"
 
 namespace daydream {
 namespace {
@@ -13,34 +11,28 @@ namespace {
 constexpr int64_t kNever = Instant::Min().ns;  // as in evaluate.cc
 constexpr size_t kWide = kSideBySide;
 
-using Columns = std::span<const Duration* const, kWide>;
-
 #if defined(__GNUC__)
 #define DD_INLINE __attribute__((always_inline)) inline
 #else
 #define DD_INLINE inline
 #endif
 
-struct Eight {
+struct alignas(64) Eight {
   int64_t v[kWide];
 };
 
 DD_INLINE void Raise(Eight& a, const int64_t* b, int64_t plus) {
   for (size_t s = 0; s < kWide; ++s) a.v[s] = std::max(a.v[s], b[s] + plus);
 }
+DD_INLINE void Raise(Eight& a, const Eight& b, const int64_t* plus) {
+  for (size_t s = 0; s < kWide; ++s) a.v[s] = std::max(a.v[s], b.v[s] + plus[s]);
+}
 
 struct LaneState {
   Eight bound[2];  // clock, start of the last task
 };
 
-DD_INLINE void Raise(Eight& a, const Columns& column, uint32_t task, const Eight& base) {
-  for (size_t s = 0; s < kWide; ++s) {
-    a.v[s] = std::max(a.v[s], base.v[s] + column[s][task].ns);
-  }
-}
-
-DD_INLINE void EvaluateRows(const Program& p, Columns duration, Columns gap, int64_t* start,
-                            int64_t* end) {
+DD_INLINE void EvaluateRows(const Program& p, const int64_t* sums, int64_t* start, int64_t* end) {
   int64_t* const columns[2] = {start, end};
   auto at = [&](Source s) { return columns[s & 1] + size_t{s >> 1} * kWide; };
   constexpr Eight kNothing{{kNever, kNever, kNever, kNever, kNever, kNever, kNever, kNever}};
@@ -51,6 +43,7 @@ DD_INLINE void EvaluateRows(const Program& p, Columns duration, Columns gap, int
   for (const Row& row : p.rows) {
     const uint32_t flags = row.lane_and_flags;
     LaneState& lane = lanes[flags >> Row::kLaneShift];
+    const int64_t* const duration = sums + size_t{row.task} * 2 * kWide;
     Eight begin{};
     Raise(begin, lane.bound[flags & Row::kOverlaps].v, 0);
     Raise(begin, at(row.source[0]), row.lag[0]);
@@ -68,15 +61,12 @@ DD_INLINE void EvaluateRows(const Program& p, Columns duration, Columns gap, int
       }
       ++more;
     }
+    Raise(until, begin, duration);
     lane.bound[1] = begin;
-    if ((flags & Row::kRemoved) == 0) [[likely]] {
-      Raise(until, duration, row.task, begin);
-      Raise(lane.bound[0], gap, row.task, until);
-    } else {
-      Raise(until, begin.v, 0);
-      Raise(lane.bound[0], until.v, 0);
+    Raise(lane.bound[0], until, duration + kWide);
+    if ((flags & Row::kEndIsRead) != 0) {
+      std::copy_n(until.v, kWide, end + size_t{row.task} * kWide);
     }
-    std::copy_n(until.v, kWide, end + size_t{row.task} * kWide);
     if ((flags & Row::kStartIsRead) != 0) {
       std::copy_n(begin.v, kWide, start + size_t{row.task} * kWide);
     }
@@ -84,24 +74,26 @@ DD_INLINE void EvaluateRows(const Program& p, Columns duration, Columns gap, int
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("avx512f"))) void EvaluateAvx512(const Program& p, Columns duration,
-                                                       Columns gap, int64_t* start, int64_t* end) {
-  EvaluateRows(p, duration, gap, start, end);
+__attribute__((target("avx512f,prefer-vector-width=512"))) void EvaluateAvx512(const Program& p,
+                                                                               const int64_t* sums,
+                                                                               int64_t* start,
+                                                                               int64_t* end) {
+  EvaluateRows(p, sums, start, end);
 }
-__attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, Columns duration, Columns gap,
+__attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, const int64_t* sums,
                                                   int64_t* start, int64_t* end) {
-  EvaluateRows(p, duration, gap, start, end);
+  EvaluateRows(p, sums, start, end);
 }
 #endif
 
 }  // namespace
 
-void EvaluateEight(const Program& p, Columns duration, Columns gap, int64_t* start, int64_t* end) {
+void EvaluateEight(const Program& p, const int64_t* sums, int64_t* start, int64_t* end) {
 #if defined(__x86_64__) && defined(__GNUC__)
-  if (__builtin_cpu_supports("avx512f")) return EvaluateAvx512(p, duration, gap, start, end);
-  if (__builtin_cpu_supports("avx2")) return EvaluateAvx2(p, duration, gap, start, end);
+  if (__builtin_cpu_supports("avx512f")) return EvaluateAvx512(p, sums, start, end);
+  if (__builtin_cpu_supports("avx2")) return EvaluateAvx2(p, sums, start, end);
 #endif
-  EvaluateRows(p, duration, gap, start, end);
+  EvaluateRows(p, sums, start, end);
 }
 
 }  // namespace daydream

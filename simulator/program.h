@@ -20,8 +20,9 @@ struct Row {
   static constexpr uint32_t kOverlaps = 1;  // bits of lane_and_flags below the lane
   static constexpr uint32_t kMore = 2;      // has an entry in Program::more
   static constexpr uint32_t kRemoved = 4;
-  static constexpr uint32_t kStartIsRead = 8;  // an edge leaves from its start
-  static constexpr int kLaneShift = 4;
+  static constexpr uint32_t kStartIsRead = 8;  // an edge leaves from its start, or it is watched
+  static constexpr uint32_t kEndIsRead = 16;   // the same of its end; only set by Contract()
+  static constexpr int kLaneShift = 5;
   uint32_t task;
   uint32_t lane_and_flags;
   Source source[3];  // two edges into the start, one into the end; the row after the last = none
@@ -42,9 +43,8 @@ struct More {
 
 struct Program {
   enum class Rows : uint8_t { kFast, kInTime };
-  // FailedPrecondition on a cycle or when a lane may reorder. EvaluateEight() writes the starts of
-  // `watched`, too. Rows in time: what reads an instant stands close behind it, for those who keep
-  // few.
+  // FailedPrecondition on a cycle or when a lane may reorder. The starts of `watched` count as
+  // read. Rows in time: what reads an instant stands close behind it, for those who keep few.
   static absl::StatusOr<Program> Compile(const Graph& graph, std::span<const TaskId> watched = {},
                                          Rows rows = Rows::kFast);
 
@@ -61,11 +61,5 @@ void Evaluate(const Program& p, const Graph& graph, std::span<Instant> start,
               std::span<Instant> end);
 void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
               std::span<Instant> start, std::span<Instant> end);
-
-// Eight scenarios side by side. `end` holds (tasks + 1) * 8 entries, [task][scenario]; `start` the
-// same, but only the starts that edges leave from are written.
-constexpr size_t kSideBySide = 8;
-void EvaluateEight(const Program& p, std::span<const Duration* const, kSideBySide> duration,
-                   std::span<const Duration* const, kSideBySide> gap, int64_t* start, int64_t* end);
 
 }  // namespace daydream

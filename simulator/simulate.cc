@@ -78,33 +78,6 @@ Timeline Plan::Run(std::span<const Duration> duration, std::span<const Duration>
   return timeline;
 }
 
-std::vector<std::vector<Instant>> Plan::RunBatch(
-    std::span<const std::span<const Duration>> duration,
-    std::span<const std::span<const Duration>> gap, std::span<const TaskId> watch) const {
-  DD_CHECK(duration.size() == gap.size());
-  const Program& p = impl_->program;
-  std::vector<std::vector<Instant>> result(duration.size());
-  const size_t cells = (p.tasks + 1) * kSideBySide;
-  const auto start = LargeArray(cells), end = LargeArray(cells);  // written before they are read
-  for (size_t first = 0; first < duration.size(); first += kSideBySide) {
-    std::array<const Duration*, kSideBySide> durations, gaps;
-    const size_t last = std::min(first + kSideBySide, duration.size()) - 1;
-    for (size_t s = 0; s < kSideBySide; ++s) {
-      const size_t scenario = std::min(first + s, last);  // fills up with copies of the last
-      DD_CHECK(duration[scenario].size() == p.tasks && gap[scenario].size() == p.tasks);
-      durations[s] = duration[scenario].data();
-      gaps[s] = gap[scenario].data();
-    }
-    EvaluateEight(p, durations, gaps, start.get(), end.get());
-    for (size_t scenario = first; scenario <= last; ++scenario) {
-      for (TaskId t : watch) {
-        result[scenario].push_back(Instant::AtNs(end[t.index() * kSideBySide + scenario - first]));
-      }
-    }
-  }
-  return result;
-}
-
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.order != LaneOrder::kFixed) return Schedule(graph, options);

@@ -42,12 +42,6 @@ class Plan {
   // The same with one value a task, indexed by TaskId, and the lags that the plan was made with.
   Timeline Run(std::span<const Duration> duration, std::span<const Duration> gap) const;
 
-  // Replays many variants, eight at a time: `duration[s]` and `gap[s]` hold one value a task.
-  // Returns the end of every task in `watch`, [scenario][watched task].
-  std::vector<std::vector<Instant>> RunBatch(std::span<const std::span<const Duration>> duration,
-                                             std::span<const std::span<const Duration>> gap,
-                                             std::span<const TaskId> watch) const;
-
  private:
   struct Impl;
   std::shared_ptr<const Impl> impl_;

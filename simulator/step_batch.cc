@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "graph/step_windows.h"
+#include "simulator/contract.h"
 #include "simulator/large_pages.h"
-#include "simulator/program.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -81,6 +81,10 @@ class CandidateFinder {
 struct StepBatch::Impl {
   explicit Impl(const Graph& g) : graph(g), candidates(g) {}
 
+  size_t CellOf(TaskId t, size_t scenario) const {
+    return size_t{contracted.row_of[t.index()]} * kWidth + scenario;
+  }
+
   StepExtent ExtentOf(size_t step, size_t scenario) const {
     const Candidates& c = candidates.of_step[step];
     StepExtent extent{.gpu = candidates.has_gpu(step),
@@ -88,14 +92,14 @@ struct StepBatch::Impl {
                       .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
                       .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};
     for (TaskId t : c.first) {
-      extent.first.ns = std::min(extent.first.ns, start[t.index() * kWidth + scenario]);
+      extent.first.ns = std::min(extent.first.ns, start[CellOf(t, scenario)]);
     }
     for (TaskId t : c.last) {
-      extent.last.ns = std::max(extent.last.ns, end[t.index() * kWidth + scenario]);
+      extent.last.ns = std::max(extent.last.ns, end[CellOf(t, scenario)]);
     }
     for (size_t i = 0; i < c.host_first.size(); ++i) {
-      const StepWindow lane = {{start[c.host_first[i].index() * kWidth + scenario]},
-                               {end[c.host_last[i].index() * kWidth + scenario]}};
+      const StepWindow lane = {{start[CellOf(c.host_first[i], scenario)]},
+                               {end[CellOf(c.host_last[i], scenario)]}};
       if (i == 0) extent.host = lane;
       extent.host->begin = std::min(extent.host->begin, lane.begin);
       extent.host->end = std::max(extent.host->end, lane.end);
@@ -116,9 +120,8 @@ struct StepBatch::Impl {
 
   const Graph& graph;
   CandidateFinder candidates;
-  Program program;
-  std::unique_ptr<int64_t[]> start, end;
-  std::array<std::vector<Duration>, kWidth> duration, gap;
+  Contracted contracted;
+  std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]
   std::vector<StepExtent> extents;
   std::vector<Duration> periods;
 };
@@ -130,44 +133,44 @@ StepBatch::~StepBatch() = default;
 
 absl::StatusOr<StepBatch> StepBatch::Make(const Graph& graph) {
   auto impl = std::make_unique<Impl>(graph);
-  std::vector<TaskId> watched;
+  std::vector<TaskId> starts, ends;
   for (const Candidates& c : impl->candidates.of_step) {
-    watched.insert(watched.end(), c.first.begin(), c.first.end());
-    watched.insert(watched.end(), c.host_first.begin(), c.host_first.end());
+    starts.insert(starts.end(), c.first.begin(), c.first.end());
+    starts.insert(starts.end(), c.host_first.begin(), c.host_first.end());
+    ends.insert(ends.end(), c.last.begin(), c.last.end());
+    ends.insert(ends.end(), c.host_last.begin(), c.host_last.end());
   }
-  DD_ASSIGN_OR_RETURN(impl->program, Program::Compile(graph, watched));
-  impl->start = LargeArray((graph.size() + 1) * kWidth);
-  impl->end = LargeArray((graph.size() + 1) * kWidth);
-  for (size_t s = 0; s < kWidth; ++s) {
-    std::vector<Duration>&duration = impl->duration[s], &gap = impl->gap[s];
-    ReserveLarge(duration, graph.size());
-    ReserveLarge(gap, graph.size());
-    if (s > 0) {
-      duration = impl->duration[0];
-      gap = impl->gap[0];
-      continue;
-    }
-    duration.resize(graph.size());
-    gap.resize(graph.size());
-    for (size_t i = 0; i < graph.size(); ++i) {
-      duration[i] = graph.tasks()[i].duration;
-      gap[i] = graph.tasks()[i].gap;
-    }
-  }
-  return StepBatch(std::move(impl));
+  DD_ASSIGN_OR_RETURN(impl->contracted, Contract(graph, starts, ends));
+  const size_t rows = impl->contracted.program.tasks;
+  impl->sums = LargeArray(impl->contracted.sums.size() * kWidth);
+  impl->start = LargeArray((rows + 1) * kWidth);
+  impl->end = LargeArray((rows + 1) * kWidth);
+  StepBatch batch(std::move(impl));
+  batch.Reset();
+  return batch;
 }
 
-std::span<Duration> StepBatch::duration(size_t s) { return impl_->duration[s]; }
-std::span<Duration> StepBatch::gap(size_t s) { return impl_->gap[s]; }
+void StepBatch::Reset() {
+  int64_t* cell = impl_->sums.get();
+  for (int64_t sum : impl_->contracted.sums) cell = std::fill_n(cell, kWidth, sum);
+}
+
+StepBatch::Sums StepBatch::sums(TaskId task) {
+  const Contracted::Sums& at = impl_->contracted.sums_of[task.index()];
+  int64_t* const sums = impl_->sums.get();
+  return {sums + size_t{at.duration} * kWidth, sums + size_t{at.gap} * kWidth};
+}
+
+void StepBatch::Set(size_t s, TaskId task, Duration duration, Duration gap) {
+  const Task& t = impl_->graph.task(task);
+  const Sums at = sums(task);
+  at.duration[s] += (duration - t.duration).ns;
+  at.gap[s] += (gap - t.gap).ns;
+}
 
 std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   static_assert(kWidth == kSideBySide);
-  std::array<const Duration*, kWidth> durations, gaps;
-  for (size_t s = 0; s < kWidth; ++s) {
-    durations[s] = impl_->duration[s].data();
-    gaps[s] = impl_->gap[s].data();
-  }
-  EvaluateEight(impl_->program, durations, gaps, impl_->start.get(), impl_->end.get());
+  EvaluateEight(impl_->contracted.program, impl_->sums.get(), impl_->start.get(), impl_->end.get());
   std::array<Duration, kWidth> steps;
   for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(s);
   return steps;

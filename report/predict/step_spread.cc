@@ -90,12 +90,18 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, size_t count) con
   if (!batch.ok()) return {};
   struct Base {
     float duration, gap;
+    Duration own_duration, own_gap;  // what the graph has, exactly
+    StepBatch::Sums sums;
   };
   std::vector<Base> base(varying_.size());
   for (size_t i = 0; i < varying_.size(); ++i) {
-    const Task& t = graph.tasks()[varying_[i].task];
-    base[i] = {static_cast<float>(t.duration.ns),
-               static_cast<float>(std::max(t.gap, Duration{}).ns)};
+    const TaskId id(varying_[i].task);
+    const Task& t = graph.task(id);
+    base[i] = {.duration = static_cast<float>(t.duration.ns),
+               .gap = static_cast<float>(std::max(t.gap, Duration{}).ns),
+               .own_duration = t.duration,
+               .own_gap = t.gap,
+               .sums = batch->sums(id)};
   }
   // With few steps the same ones are drawn again and again: each combination is played once.
   std::mt19937_64 random(1);
@@ -110,16 +116,23 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, size_t count) con
     draws.push_back(it->second);
   }
   std::vector<Duration> played;
+  std::vector<std::array<uint32_t, StepBatch::kWidth>> drawn(slots_);  // by step and scenario
   while (played.size() < different.size()) {
     for (size_t s = 0; s < StepBatch::kWidth; ++s) {
-      const std::vector<uint32_t>& drawn =
-          *different[std::min(played.size() + s, different.size() - 1)];
-      std::span<Duration> duration = batch->duration(s), gap = batch->gap(s);
-      for (size_t i = 0; i < varying_.size(); ++i) {
-        const float ratio = ratios_[i * steps_ + drawn[varying_[i].slot]];
-        const uint32_t t = varying_[i].task;
-        duration[t].ns = static_cast<int64_t>(base[i].duration * ratio);
-        if (base[i].gap > 0) gap[t].ns = static_cast<int64_t>(base[i].gap * ratio);
+      const auto& steps = *different[std::min(played.size() + s, different.size() - 1)];
+      for (size_t slot = 0; slot < slots_; ++slot) drawn[slot][s] = steps[slot];
+    }
+    batch->Reset();
+    for (size_t i = 0; i < varying_.size(); ++i) {
+      const Base& b = base[i];
+      const float* const ratios = ratios_.data() + i * steps_;
+      const auto& of = drawn[varying_[i].slot];
+      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
+        b.sums.duration[s] += static_cast<int64_t>(b.duration * ratios[of[s]]) - b.own_duration.ns;
+      }
+      if (b.gap <= 0) continue;
+      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
+        b.sums.gap[s] += static_cast<int64_t>(b.gap * ratios[of[s]]) - b.own_gap.ns;
       }
     }
     for (Duration d : batch->Run()) played.push_back(d);

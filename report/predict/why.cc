@@ -175,10 +175,10 @@ class Explainer {
     if (!batch.ok()) return;
     std::vector<Duration> steps;
     for (size_t first = 0; first < kFactors.size(); first += StepBatch::kWidth) {
+      batch->Reset();
       for (size_t s = 0; s < StepBatch::kWidth; ++s) {
-        std::span<Duration> column = batch->duration(s);
         for (const auto& [task, was] : reduced) {
-          column[task.index()] = was.Scaled(1 / kFactors[first + s]);
+          batch->Set(s, task, was.Scaled(1 / kFactors[first + s]), q_.after->task(task).gap);
         }
       }
       for (Duration d : batch->Run()) steps.push_back(d);

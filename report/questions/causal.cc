@@ -171,16 +171,17 @@ class Profiler {
     return chosen;
   }
 
-  // Calls `set(task, duration, gap)` for everything that changes when `kept` of the work is left.
+  // Calls `set(task, duration, gap)` once for everything that changes when `kept` of the work is
+  // left.
   template <class Set>
   void ForEachChanged(const WorkGroup& group, const std::vector<Follower>& followers, double kept,
                       Set set) const {
     for (TaskId id : group.tasks) {
+      if (std::binary_search(group.gaps.begin(), group.gaps.end(), id)) continue;  // below
       const Task& t = graph_.task(id);
       const bool shrinks = IsHost(t.kind) && t.gap > Duration{} && !group.apart;
       set(id, t.duration.Scaled(kept), shrinks ? t.gap.Scaled(kept) : t.gap);
     }
-    // A task whose work and whose gap are of the same group is set twice, the second time in full.
     size_t own = 0;
     for (TaskId id : group.gaps) {
       const Task& t = graph_.task(id);
@@ -197,10 +198,8 @@ class Profiler {
 
   void Fill(StepBatch& batch, size_t s, const WorkGroup& group,
             const std::vector<Follower>& followers, double kept) const {
-    std::span<Duration> durations = batch.duration(s), gaps = batch.gap(s);
     ForEachChanged(group, followers, kept, [&](TaskId t, Duration duration, Duration gap) {
-      durations[t.index()] = duration;
-      gaps[t.index()] = gap;
+      batch.Set(s, t, duration, gap);
     });
   }
 
@@ -218,6 +217,7 @@ class Profiler {
       if (member[f.holder.index()] && !member[f.task.index()]) followers.push_back(f);
     }
     for (size_t first = 0; first <= options_.points; first += StepBatch::kWidth) {
+      batch.Reset();
       for (size_t s = 0; s < StepBatch::kWidth; ++s) {
         Fill(batch, s, group, followers, Kept(std::min(first + s, options_.points)));
       }
@@ -225,7 +225,6 @@ class Profiler {
         if (curve.steps.size() <= options_.points) curve.steps.push_back(d);
       }
     }
-    for (size_t s = 0; s < StepBatch::kWidth; ++s) Fill(batch, s, group, followers, 1);
     FindKnee(group, followers, curve);
     return curve;
   }

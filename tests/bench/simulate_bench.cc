@@ -94,28 +94,6 @@ void BM_PlanRunOfGraph(benchmark::State& state) {
 }
 BENCHMARK(BM_PlanRunOfGraph)->Apply(Arguments);
 
-void BM_PlanRunBatch(benchmark::State& state) {
-  const Graph& g = GraphOf(static_cast<size_t>(state.range(0)), state.range(1) != 0);
-  const Plan plan = Plan::Make(g).value();
-  const Columns columns(g);
-  std::vector<std::vector<Duration>> scaled;
-  std::vector<std::span<const Duration>> durations, gaps;
-  for (int s = 0; s < 8; ++s) {
-    scaled.push_back(columns.duration);
-    for (Duration& d : scaled.back()) d = d.Scaled(0.5 + 0.1 * s);
-  }
-  for (const auto& column : scaled) {
-    durations.push_back(column);
-    gaps.push_back(columns.gap);
-  }
-  const TaskId last(g.size() - 1);
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(plan.RunBatch(durations, gaps, std::span(&last, 1)));
-  }
-  Report(state, 8.0 * static_cast<double>(g.size()), 5, 1 / 0.7);
-}
-BENCHMARK(BM_PlanRunBatch)->Args({225000, 1})->Apply(Arguments);
-
 void BM_PlanMake(benchmark::State& state) {
   const Graph& g = GraphOf(static_cast<size_t>(state.range(0)), state.range(1) != 0);
   for (auto _ : state) benchmark::DoNotOptimize(Plan::Make(g).ok());

@@ -69,6 +69,16 @@ void BM_ResampledSteps(benchmark::State& state) {
 }
 BENCHMARK(BM_ResampledSteps)->Arg(20000)->Arg(100000)->Unit(benchmark::kMillisecond);
 
+// Playing and finding the step times alone.
+void BM_Run(benchmark::State& state) {
+  const Graph g = TrainingSteps(static_cast<size_t>(state.range(0)), 5);
+  auto batch = StepBatch::Make(g);
+  DD_CHECK(batch.ok());
+  for (auto _ : state) benchmark::DoNotOptimize(batch->Run());
+  Report(state, StepBatch::kWidth, g.size());
+}
+BENCHMARK(BM_Run)->Arg(20000)->Arg(225000)->Arg(1000000)->Unit(benchmark::kMillisecond);
+
 // A sweep: all kernels scaled by one factor a scenario.
 void BM_ScaledKernels(benchmark::State& state) {
   const Graph g = TrainingSteps(static_cast<size_t>(state.range(0)), 5);
@@ -76,12 +86,12 @@ void BM_ScaledKernels(benchmark::State& state) {
   DD_CHECK(batch.ok());
   double factor = 0;
   for (auto _ : state) {
+    batch->Reset();
     for (size_t s = 0; s < StepBatch::kWidth; ++s) {
       factor = factor > 1 ? 0 : factor + 0.01;
-      std::span<Duration> column = batch->duration(s);
       for (size_t i = 0; i < g.size(); ++i) {
         const Task& t = g.tasks()[i];
-        if (t.kind == TaskKind::kKernel) column[i] = t.duration.Scaled(factor);
+        if (t.kind == TaskKind::kKernel) batch->Set(s, TaskId(i), t.duration.Scaled(factor), t.gap);
       }
     }
     benchmark::DoNotOptimize(batch->Run());

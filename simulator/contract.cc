@@ -1,0 +1,90 @@
+#include "simulator/contract.h"
+
+#include <utility>
+
+#include "simulator/large_pages.h"
+
+namespace daydream {
+namespace {
+
+constexpr uint8_t kEnd = 1, kRow = 2;  // its end is read; it stays a row
+
+// What each task is needed for. On a lane the next task begins when the one before it has ended and
+// its gap is over: a sum, but behind an overlap or a negative gap, where it is the later of two.
+std::vector<uint8_t> NeedsOf(const Graph& graph, std::span<const TaskId> starts,
+                             std::span<const TaskId> ends) {
+  std::vector<uint8_t> needs(graph.size());
+  for (const Edge& e : graph.edges()) {
+    needs[e.from.index()] |= e.from_anchor == Anchor::kEnd ? kRow | kEnd : kRow;
+    needs[e.to.index()] |= kRow;
+  }
+  for (TaskId t : starts) needs[t.index()] |= kRow;
+  for (TaskId t : ends) needs[t.index()] |= kRow | kEnd;
+  for (const GraphLane& lane : graph.lanes()) {
+    if (lane.first.valid()) needs[lane.first.index()] |= kRow;
+  }
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& t = graph.tasks()[i];
+    const bool sum = !t.overlaps && t.gap >= Duration{};
+    if (!sum || t.earliest != Instant{}) needs[i] |= kRow;
+    if (!sum && t.lane_next.valid()) needs[t.lane_next.index()] |= kRow;
+    if (t.overlaps && t.lane_prev.valid()) needs[t.lane_prev.index()] |= kRow;
+  }
+  return needs;
+}
+
+}  // namespace
+
+absl::StatusOr<Contracted> Contract(const Graph& graph, std::span<const TaskId> starts,
+                                    std::span<const TaskId> ends) {
+  Contracted out;
+  DD_ASSIGN_OR_RETURN(out.program, Program::Compile(graph, starts));
+  Program& p = out.program;
+  const std::vector<uint8_t> needs = NeedsOf(graph, starts, ends);
+  out.row_of.resize(graph.size());
+  out.sums_of.resize(graph.size());
+  std::vector<uint32_t> last(graph.lanes().size());  // row of the lane
+  uint32_t rows = 0;
+  for (const Row& row : p.rows) {  // tasks of a lane in their order
+    uint32_t& own = last[row.lane_and_flags >> Row::kLaneShift];
+    if ((needs[row.task] & kRow) == 0) {
+      out.sums_of[row.task] = {2 * own + 1, 2 * own + 1};
+      continue;
+    }
+    out.row_of[row.task] = own = rows++;
+    out.sums_of[row.task] = {2 * own, 2 * own + 1};
+  }
+  const auto source = [&, none = 2 * static_cast<Source>(graph.size())](Source s) {
+    return s == none ? 2 * rows : 2 * out.row_of[s >> 1] + (s & 1);
+  };
+  std::vector<Row> kept;
+  ReserveLarge(kept, rows);
+  for (Row row : p.rows) {
+    const uint8_t need = needs[row.task];
+    if ((need & kRow) == 0) continue;
+    for (Source& s : row.source) s = source(s);
+    // A removed task takes nothing, but what was added to its gap does.
+    row.lane_and_flags &= ~Row::kRemoved;
+    if ((need & kEnd) != 0) row.lane_and_flags |= Row::kEndIsRead;
+    row.task = out.row_of[row.task];
+    kept.push_back(row);
+  }
+  for (More::In& in : p.more_edges) in.source = source(in.source);
+  p.rows = std::move(kept);
+  p.edge = {};
+  p.tasks = rows;
+  out.sums.resize(2 * size_t{rows} + 1);
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& t = graph.tasks()[i];
+    Contracted::Sums& sums = out.sums_of[i];
+    if (t.removed) {
+      sums = {out.nowhere(), out.nowhere()};
+      continue;
+    }
+    out.sums[sums.duration] += t.duration.ns;
+    out.sums[sums.gap] += t.gap.ns;
+  }
+  return out;
+}
+
+}  // namespace daydream
