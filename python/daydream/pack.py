@@ -75,7 +75,8 @@ def stage_program(build, folder):
 def stage(build, work, folder):
     """The files of the wheel; returns its tag."""
     version = re.search(r"project\(daydream VERSION ([0-9.]+)", read("CMakeLists.txt")).group(1)
-    (module,) = glob.glob(os.path.join(work, "build", "_daydream.*so"))
+    with open(os.path.join(work, "build", "module.txt"), encoding="utf-8") as f:
+        module = f.read()
     stable = ".abi3." in os.path.basename(module)
     this = "cp%d%d" % sys.version_info[:2]
     tag = "%s-%s-linux_%s" % (this, "abi3" if stable else this, os.uname().machine)

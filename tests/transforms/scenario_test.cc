@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/example_graph.h"
 #include "transforms/core/suggest.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/option_files.h"
 #include "transforms/scenario/scenario.h"
 
@@ -201,6 +203,33 @@ TEST(Transforms, AreDescribed) {
       EXPECT_LE(p.high, p.max) << t->name << " " << p.name;
     }
   }
+}
+
+// Kernels take `factor` of their time.
+struct OtherKernels : OwnEdits {
+  double factor = 1;
+  absl::Status Apply(const Params&, Editor& edit) const override {
+    if (factor == 1) return absl::OkStatus();
+    edit.Scale(
+        edit.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kKernel; }),
+        factor);
+    return absl::OkStatus();
+  }
+};
+
+TEST(Scenario, EditsOfAnotherLanguageAreAppliedAndCheckedAsAll) {
+  Graph graph = Example("launch-bound").graph;
+  OtherKernels edits;
+  const Transform mine = {.name = "mine", .own = &edits};
+  auto nothing = Apply({.transform = &mine}, graph);
+  EXPECT_EQ(DiagnosticOf(nothing.status()).code, "E0601");
+  EXPECT_NE(DiagnosticOf(nothing.status()).fix.find("select()"), std::string::npos);
+  edits.factor = 0.5;
+  auto half = Apply({.transform = &mine}, graph);
+  ASSERT_TRUE(half.ok()) << Message(half.status());
+  EXPECT_GT(half->changes.scaled, 0u);
+  edits.factor = 1e300;
+  EXPECT_EQ(DiagnosticOf(Apply({.transform = &mine}, graph).status()).code, "E0617");
 }
 
 }  // namespace
