@@ -2,7 +2,7 @@
 
 namespace daydream {
 
-GraphCopies::Copy GraphCopies::Make() {
+GraphCopies::Copy GraphCopies::MakeOf(const Graph& graph) {
   std::unique_ptr<Graph> copy;
   {
     std::lock_guard lock(mutex_);
@@ -17,7 +17,7 @@ GraphCopies::Copy GraphCopies::Make() {
     copy->Reserve(graph_.size() + graph_.size() / 8,
                   graph_.edges().size() + graph_.edges().size() / 8);
   }
-  *copy = graph_;
+  *copy = graph;
   return {copy.release(), GiveBack{this}};
 }
 

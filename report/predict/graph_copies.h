@@ -23,7 +23,9 @@ class GraphCopies {
   explicit GraphCopies(const Graph& graph) : graph_(graph) {}  // keeps a reference
 
   // A copy of the graph as it is. May be called from several threads. O(tasks + edges).
-  Copy Make();
+  Copy Make() { return MakeOf(graph_); }
+  // The same of an edited copy. O(its tasks + edges).
+  Copy MakeOf(const Graph& graph);
 
  private:
   void Keep(Graph* graph);

@@ -10,6 +10,7 @@
 #include "report/predict/intervals.h"
 #include "report/predict/kernel_time.h"
 #include "report/predict/merge_changes.h"
+#include "report/predict/open_ends.h"
 #include "report/predict/residuals.h"
 #include "report/predict/settings.h"
 #include "report/predict/unchecked.h"
@@ -71,7 +72,12 @@ class Predictor {
  public:
   Predictor(const Baseline& base, const ReplayCheck& replay,
             const std::vector<Application>& scenario, const WhatIfOptions& options)
-      : base_(base), replay_(replay), scenario_(scenario), options_(options), trail_(base.memory) {}
+      : base_(base),
+        replay_(replay),
+        scenario_(scenario),
+        options_(options),
+        trail_(base.memory),
+        begun_(scenario, *base.copies) {}
 
   Prediction Run() {
     for (const Application& a : scenario_) {
@@ -185,6 +191,7 @@ class Predictor {
     // A limit only takes work away. That a step can still come out longer (its border moves) does
     // not make it a worse limit than the step it was applied to.
     auto note = [&](const Application& a, Applied* applied) -> absl::Status {
+      if (options_.intervals) begun_.Keep(a, graph, applied != nullptr);
       if (applied == nullptr) {
         p_.left_out.push_back(SpelledAs(a));
         return absl::OkStatus();
@@ -361,48 +368,19 @@ class Predictor {
     if (timeline.ok()) other_host_ = TimeOf(graph, *timeline, options_);
   }
 
-  struct End {  // of the range of one open parameter
-    size_t application;
-    const ParamSpec* spec;
-    double value;
-    std::optional<Duration> step;  // none: it could not be played
-  };
-
-  // Both ends of every open parameter.
-  std::vector<End> OpenEnds() const {
-    std::vector<End> ends;
-    for (size_t i = 0; i < scenario_.size(); ++i) {
-      for (const ParamSpec& spec : scenario_[i].transform->params) {
-        if (spec.unit == Unit::kText || !(spec.low < spec.high)) continue;
-        if (scenario_[i].params.given(spec.name)) continue;
-        ends.push_back({i, &spec, spec.low, {}});
-        ends.push_back({i, &spec, spec.high, {}});
-      }
-    }
-    return ends;
-  }
-
-  std::optional<Duration> StepAt(const End& end, const Outcome& out) const {
-    std::vector<Application> changed = scenario_;
-    Application& application = changed[end.application];
-    auto with = WithParam(application, end.spec->name, FormatValue(end.value, end.spec->unit));
-    if (!with.ok()) return std::nullopt;
-    application = *std::move(with);
-    GraphCopies::Copy graph = base_.copies->Make();
-    if (!ApplyAll(changed, *graph).ok()) {  // it does nothing then: the step is the one without it
-      changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(end.application));
-      graph = base_.copies->Make();
-      if (changed.empty() || !ApplyAll(changed, *graph).ok()) return base_.step;
-    }
-    auto timeline = Replay(*graph, out.graph, out.plan);
+  std::optional<Duration> StepAt(const OpenEnd& end, const Outcome& out) const {
+    auto graph = begun_.With(end);
+    if (!graph.ok()) return std::nullopt;
+    if (*graph == nullptr) return base_.step;
+    auto timeline = Replay(**graph, out.graph, out.plan);
     if (!timeline.ok()) return std::nullopt;
-    return TimeOf(*graph, *timeline, options_);
+    return TimeOf(**graph, *timeline, options_);
   }
 
   // Whatever takes replays of its own, side by side.
   void PlayMore(const Outcome& out) {
     const bool doubts = options_.intervals && !p_.bound;
-    if (doubts) ends_ = OpenEnds();
+    if (doubts) ends_ = OpenEnds(scenario_);
     const size_t others = doubts ? 3 : 1;
     ForEachParallel(others + ends_.size(), options_.jobs, [&](size_t i) {
       if (i == 0) {
@@ -419,7 +397,9 @@ class Predictor {
 
   std::vector<ParamEnds> Ends() const {
     const double scale = scale_ * (1 + p_.learned.share);
-    auto step = [&](const End& e) { return e.step.has_value() ? e.step->Scaled(scale) : p_.step; };
+    auto step = [&](const OpenEnd& e) {
+      return e.step.has_value() ? e.step->Scaled(scale) : p_.step;
+    };
     std::vector<ParamEnds> out;
     for (size_t e = 0; e < ends_.size(); e += 2) {
       const ParamSpec& spec = *ends_[e].spec;
@@ -437,7 +417,8 @@ class Predictor {
   MemoryTrail trail_;
   double scale_ = 1;  // of the step, for as many examples as recorded
   Duration limit_;    // no limit is longer than the step before it
-  std::vector<End> ends_;
+  BegunScenario begun_;
+  std::vector<OpenEnd> ends_;
   std::optional<Duration> other_host_;
   std::vector<Duration> resampled_;
 };

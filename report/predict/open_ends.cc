@@ -1,0 +1,61 @@
+#include "report/predict/open_ends.h"
+
+#include <utility>
+
+#include "report/predict/settings.h"
+#include "report/predict/what_if.h"
+
+namespace daydream {
+namespace {
+
+std::vector<const ParamSpec*> OpenSpecs(const Application& application) {
+  std::vector<const ParamSpec*> open;
+  for (const ParamSpec& spec : application.transform->params) {
+    if (spec.unit == Unit::kText || !(spec.low < spec.high)) continue;
+    if (!application.params.given(spec.name)) open.push_back(&spec);
+  }
+  return open;
+}
+
+}  // namespace
+
+std::vector<OpenEnd> OpenEnds(std::span<const Application> scenario) {
+  std::vector<OpenEnd> ends;
+  for (size_t i = 0; i < scenario.size(); ++i) {
+    for (const ParamSpec* spec : OpenSpecs(scenario[i])) {
+      ends.push_back({i, spec, spec->low, {}});
+      ends.push_back({i, spec, spec->high, {}});
+    }
+  }
+  return ends;
+}
+
+void BegunScenario::Keep(const Application& application, const Graph& graph, bool changed) {
+  applied_ += changed ? 1 : 0;
+  const size_t next = static_cast<size_t>(&application - scenario_.data()) + 1;
+  if (next == scenario_.size() || OpenSpecs(scenario_[next]).empty()) return;
+  before_[next] = {applied_, copies_.MakeOf(graph)};
+}
+
+// Null when nothing of all changes anything, or `rest` cannot be applied.
+GraphCopies::Copy BegunScenario::From(size_t application, std::span<const Application> rest) const {
+  const auto known = before_.find(application);
+  const bool begun = known != before_.end() && known->second.applied > 0;
+  GraphCopies::Copy graph =
+      known == before_.end() ? copies_.Make() : copies_.MakeOf(*known->second.graph);
+  const absl::Status done = ApplyAll(rest, *graph);
+  const bool nothing = !done.ok() && DiagnosticOf(done).code == "E0601";
+  return done.ok() || (nothing && begun) ? std::move(graph) : nullptr;
+}
+
+absl::StatusOr<GraphCopies::Copy> BegunScenario::With(const OpenEnd& end) const {
+  const auto rest = scenario_.subspan(end.application);
+  std::vector<Application> changed(rest.begin(), rest.end());
+  DD_ASSIGN_OR_RETURN(changed.front(), WithParam(changed.front(), end.spec->name,
+                                                 FormatValue(end.value, end.spec->unit)));
+  GraphCopies::Copy graph = From(end.application, changed);
+  if (graph == nullptr) graph = From(end.application, std::span(changed).subspan(1));
+  return graph;
+}
+
+}  // namespace daydream

@@ -1,0 +1,54 @@
+// Both ends of each parameter that has a range and was not given: what a step takes there is part
+// of its interval.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "report/predict/graph_copies.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+
+struct OpenEnd {
+  size_t application;  // in the scenario
+  const ParamSpec* spec;
+  double value;
+  std::optional<Duration> step;  // none: it could not be played
+};
+
+// Two for each open parameter, the low end first.
+std::vector<OpenEnd> OpenEnds(std::span<const Application> scenario);
+
+// The graphs between the applications of a scenario: an end of a later one's parameter goes on from
+// what the earlier ones have made. Keeps references to `scenario` and `copies`.
+class BegunScenario {
+ public:
+  BegunScenario(std::span<const Application> scenario, GraphCopies& copies)
+      : scenario_(scenario), copies_(copies) {}
+
+  // After each application in turn: the graph as it is now, and whether this one changed it. A copy
+  // of the graph where the next one has open parameters.
+  void Keep(const Application& application, const Graph& graph, bool changed);
+
+  // The graph with the parameter at that end; where the application can do nothing there, without
+  // it. Null: then nothing changes. Fails when there is no such value. Several threads may ask.
+  absl::StatusOr<GraphCopies::Copy> With(const OpenEnd& end) const;
+
+ private:
+  struct Begun {
+    size_t applied = 0;  // applications that changed something
+    GraphCopies::Copy graph;
+  };
+  GraphCopies::Copy From(size_t application, std::span<const Application> rest) const;
+
+  std::span<const Application> scenario_;
+  GraphCopies& copies_;
+  std::map<size_t, Begun> before_;  // by application; none: the recorded graph
+  size_t applied_ = 0;
+};
+
+}  // namespace daydream
