@@ -44,16 +44,16 @@ class Answers(unittest.TestCase):
         self.assertEqual(built.stdout.decode().strip(), dd.__version__)
 
     def test_a_what_if_is_that_of_the_command(self):
-        for trace in (TRACE, SMALL):
-            for opts in (["amp,fuse"], ["amp(dtype=bf16)", "graphs,fuse"], []):
-                flags = [word for opt in opts for word in ("--opt", opt)]
-                wanted = answer("whatif", trace, *flags)
-                r = dd.load(trace).whatif(*opts)
-                self.assertEqual(r.to_dict(), wanted)
-                main = wanted["scenarios"][wanted["main"]]
-                self.assertEqual(r.baseline_ms, wanted["scenarios"][0]["step_ms"])
-                for name in ("step_ms", "interval_ms", "speedup", "causes", "notes", "bound"):
-                    self.assertEqual(getattr(r, name), main[name], name)
+        cases = [(TRACE, ["amp,fuse"]), (SMALL, ["amp(dtype=bf16)", "graphs,fuse"]), (SMALL, [])]
+        for trace, opts in cases:
+            flags = [word for opt in opts for word in ("--opt", opt)]
+            wanted = answer("whatif", trace, *flags)
+            r = dd.load(trace).whatif(*opts)
+            self.assertEqual(r.to_dict(), wanted)
+            main = wanted["scenarios"][wanted["main"]]
+            self.assertEqual(r.baseline_ms, wanted["scenarios"][0]["step_ms"])
+            for name in ("step_ms", "interval_ms", "speedup", "causes", "notes", "bound"):
+                self.assertEqual(getattr(r, name), main[name], name)
 
     def test_flags_have_their_names(self):
         wanted = answer("whatif", TRACE, "--opt", "amp,fuse", "--no-interval", "--no-alone", "--set",
@@ -120,7 +120,7 @@ class Answers(unittest.TestCase):
         ticker.join()
         self.assertEqual(got, [wanted] * 3)
         during = sum(1 for t in ticks if begun <= t <= begun + took)
-        self.assertGreater(during, 3)  # would be none to three with the lock held
+        self.assertGreater(during, 20)  # with the lock held: one between two questions
 
     def test_notebooks_show_tables_and_bars_of_names_that_are_no_markup(self):
         r = self.trace.whatif("amp,fuse")
