@@ -72,7 +72,7 @@ std::vector<TaskId> Edit::Valid(const Tasks& tasks) {
 
 // GPU work of one stream in its order, which can become one.
 std::vector<TaskId> Edit::OneLane(const Tasks& tasks) {
-  const std::vector<TaskId> valid = Valid(tasks);
+  std::vector<TaskId> valid = Valid(tasks);
   const std::string fix = "one of the lists that runs() returns";
   if (valid.empty()) Refuse("E0438", "no tasks to make one of", fix);
   for (size_t i = 0; i < valid.size(); ++i) {

@@ -19,7 +19,7 @@
 #include "tools/version.h"
 
 namespace nb = nanobind;
-using namespace nb::literals;
+using nb::literals::operator""_a;
 
 namespace daydream {
 namespace {
@@ -95,6 +95,7 @@ using Param = std::tuple<std::string, double, double, double>;
 void MakeOwn(OwnOptimization* self, const std::string& name, const std::string& summary,
              const std::vector<Param>& params, nb::callable function) {
   std::vector<OwnParam> own;
+  own.reserve(params.size());
   for (const auto& [param, value, low, high] : params) own.push_back({param, value, low, high});
   new (self) OwnOptimization(name, summary, std::move(own), std::move(function));
 }
