@@ -156,8 +156,12 @@ class Findings {
     Finding f{.kind = FindingKind::kCutStep, .about = About::kStep};
     f.text = fmt::format(
         "the first GPU operation starts {} after its launch with nothing recorded before it: the "
-        "GPU still did earlier work; where steps follow each other, one may take {}",
-        Time(wait), Time(step_ - wait));
+        "GPU still did earlier work",
+        Time(wait));
+    // The host may be several steps ahead.
+    if (wait < step_) {
+      f.text += fmt::format("; where steps follow each other, one may take {}", Time(step_ - wait));
+    }
     f.where = fmt::format("{} on {}", graph_.TaskName(first), At(first));
     f.time = wait, f.share = ShareOf(wait, step_);
     f.fix = "record several steps, with marks: daydream explain steps";
