@@ -34,6 +34,9 @@ Shape Framework::Linear(const Shape& x, int64_t out) {
   int64_t sequence = sequence_++;
   {
     Op linear(*this, "aten::linear", {Tensor(x), Tensor(w), Tensor(b)}, sequence);
+    if (amp_) {
+      for (const Shape& read : {x, w, b}) Cast(read, "float");
+    }
     { Op t(*this, "aten::t", {Tensor(w)}, sequence, 3000); }
     Op addmm(*this, "aten::addmm",
              {Tensor(b), Tensor({rows, in}), Tensor({in, out}), Scalar(), Scalar()}, sequence,
@@ -58,6 +61,9 @@ Shape Framework::Linear(const Shape& x, int64_t out) {
                       "float, at::native::func_wrapper_t<float, at::native::sum_"
                       "functor<float, float, float> >, unsigned int, float, 4> >",
                       rows, out, 1));
+        if (amp_) {
+          for (const Shape& gradient : {w, b, x}) Cast(gradient, "c10::BFloat16");
+        }
       },
       2);
   return y;

@@ -66,7 +66,25 @@ Framework::Module::Module(Framework& framework, std::string_view type, std::stri
 
 void Framework::Remember(std::string name, int64_t sequence, std::function<void()> run,
                          int gradients) {
-  tape_.push_back({std::move(name), sequence, std::move(run), gradients});
+  if (!again_) tape_.push_back({std::move(name), sequence, std::move(run), gradients});
+}
+
+void Framework::RunAgainInBackward(std::function<void()> forward) {
+  Remember("CheckpointFunctionBackward", -1, [this, forward = std::move(forward)] {
+    const std::vector<Shape> parameters = parameters_;
+    again_ = true;
+    forward();
+    again_ = false;
+    parameters_ = parameters;
+  });
+}
+
+void Framework::Cast(const Shape& shape, std::string_view from) {
+  const Input input{shape, from};
+  Op to(*this, "aten::to", {input, Scalar(), Scalar(), Scalar(), None()}, -1, 1000);
+  Op cast(*this, "aten::_to_copy", {input, Scalar(), None(), None(), Scalar(), None()}, -1, 1500);
+  Op copy(*this, "aten::copy_", {input, input, Scalar()}, -1, 2500);
+  LaunchElementwise("direct_copy_kernel_cuda", Elements(shape), 1);
 }
 
 void Framework::Backward() {
@@ -117,13 +135,17 @@ void Framework::Elementwise(std::string_view op, std::string_view functor, const
   machine_.Work(1500);
 }
 
-void Framework::ToGpu(const Shape& x, std::string_view type, int64_t element_bytes) {
+void Framework::ToGpu(const Shape& x, std::string_view type, int64_t element_bytes, bool pinned) {
   Input input{x, type};
   Op to(*this, "aten::to", {input, Scalar(), Scalar(), Scalar(), Scalar(), None()});
   Op cast(*this, "aten::_to_copy", {input, Scalar(), None(), Scalar(), None(), Scalar(), None()});
   Empty(*this);
   Op copy(*this, "aten::copy_", {input, input, Scalar()}, -1, 6000);
-  machine_.CopyToGpu(Elements(x) * element_bytes);
+  if (pinned) {
+    machine_.CopyPinnedToGpu(Elements(x) * element_bytes);
+  } else {
+    machine_.CopyToGpu(Elements(x) * element_bytes);
+  }
 }
 
 void Framework::Item() {

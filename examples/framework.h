@@ -55,8 +55,12 @@ class Framework {
   void SgdStep();
   void AdamStep();
   // Host memory to the GPU: aten::to of a batch.
-  void ToGpu(const Shape& x, std::string_view type, int64_t element_bytes);
+  void ToGpu(const Shape& x, std::string_view type, int64_t element_bytes, bool pinned = false);
   void Item();
+  // As autocast: linear layers cast what they read, and run on tensor cores.
+  void set_amp(bool amp) { amp_ = amp; }
+  // Before the backward pass of what is on the tape: `forward` once more, as checkpointing does.
+  void RunAgainInBackward(std::function<void()> forward);
   // Forgets the parameters of the last step; call it before each forward pass.
   void BeginForward() { parameters_.clear(); }
 
@@ -81,7 +85,10 @@ class Framework {
   std::map<std::string, std::string, std::less<>> module_names_;
   std::map<std::string, int, std::less<>> modules_of_type_;
   int64_t sequence_ = 1000;
+  void Cast(const Shape& shape, std::string_view from);
   bool backward_ = false;
+  bool amp_ = false;
+  bool again_ = false;  // nothing goes on the tape
 };
 
 }  // namespace daydream::examples

@@ -1,5 +1,6 @@
 #include "examples/models.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -23,11 +24,11 @@ void LoadBatch(Framework& framework, int64_t decode_ns) {
 }
 
 // The loop that most training scripts have. `forward` ends with the loss.
-template <class Load, class Forward, class Update>
-void Train(Framework& framework, std::string_view optimizer, Load load, Forward forward,
-           Update update) {
+template <class Load, class Forward, class Update, class End>
+void Train(Framework& framework, int steps, std::string_view optimizer, Load load, Forward forward,
+           Update update, End end) {
   Machine& machine = framework.machine();
-  for (int step = kFirstStep; step < kFirstStep + kSteps; ++step) {
+  for (int step = kFirstStep; step < kFirstStep + steps; ++step) {
     Machine::Span mark(machine, EventKind::kAnnotation, fmt::format("ProfilerStep#{}", step));
     load();
     {
@@ -44,7 +45,7 @@ void Train(Framework& framework, std::string_view optimizer, Load load, Forward 
       machine.Work(100000);
       update();
     }
-    framework.Item();
+    end();
     machine.Work(30000);
   }
 }
@@ -119,21 +120,17 @@ absl::StatusOr<std::shared_ptr<const Trace>> MakeResNet50() {
   Machine machine;
   Framework f(machine);
   Train(
-      f, "SGD",
+      f, kSteps, "SGD",
       [&] {
         LoadBatch(f, 22'000'000);
         f.ToGpu({kBatch, 3, 224, 224}, "float", 4);
         f.ToGpu({kBatch}, "long int", 8);
       },
-      [&] { ResNet50Forward(f, kBatch); }, [&] { f.SgdStep(); });
+      [&] { ResNet50Forward(f, kBatch); }, [&] { f.SgdStep(); }, [&] { f.Item(); });
   return machine.Finish("resnet50", "ResNet-50, batch 32, fp32, SGD with momentum");
 }
 
-struct Size {
-  int64_t batch = 8, length = 64, width = 256, heads = 4, layers = 4, classes = 1000;
-};
-
-Shape Attention(Framework& f, const std::string& key, const Shape& x, const Size& size) {
+Shape Attention(Framework& f, const std::string& key, const Shape& x, const TransformerSize& size) {
   Framework::Module module(f, "SelfAttention", key);
   int64_t b = size.batch * size.heads, t = size.length, d = size.width / size.heads;
   Shape qkv;
@@ -149,35 +146,41 @@ Shape Attention(Framework& f, const std::string& key, const Shape& x, const Size
   return f.Linear(y, size.width);
 }
 
-void TransformerForward(Framework& f, const Size& size) {
+void EncoderLayer(Framework& f, const std::string& key, const Shape& x,
+                  const TransformerSize& size) {
+  Framework::Module block(f, "EncoderLayer", key);
+  Attention(f, key + ".attention", x, size);
+  f.Add(x, false);
+  {
+    Framework::Module norm(f, "LayerNorm", key + ".norm1");
+    f.LayerNorm(x);
+  }
+  Shape hidden;
+  {
+    Framework::Module linear(f, "Linear", key + ".up");
+    hidden = f.Linear(x, 4 * size.width);
+  }
+  {
+    Framework::Module gelu(f, "GELU", key + ".gelu");
+    f.Gelu(hidden);
+  }
+  {
+    Framework::Module linear(f, "Linear", key + ".down");
+    f.Linear(hidden, size.width);
+  }
+  f.Add(x, false);
+  Framework::Module norm(f, "LayerNorm", key + ".norm2");
+  f.LayerNorm(x);
+}
+
+void TransformerForward(Framework& f, const TransformerSize& size, bool recompute = false) {
   Shape x{size.batch, size.length, size.width}, logits;
   {
     Framework::Module model(f, "TransformerClassifier", "model");
-    for (int layer = 0; layer < size.layers; ++layer) {
-      std::string key = fmt::format("layer{}", layer);
-      Framework::Module block(f, "EncoderLayer", key);
-      Attention(f, key + ".attention", x, size);
-      f.Add(x, false);
-      {
-        Framework::Module norm(f, "LayerNorm", key + ".norm1");
-        f.LayerNorm(x);
-      }
-      Shape hidden;
-      {
-        Framework::Module linear(f, "Linear", key + ".up");
-        hidden = f.Linear(x, 4 * size.width);
-      }
-      {
-        Framework::Module gelu(f, "GELU", key + ".gelu");
-        f.Gelu(hidden);
-      }
-      {
-        Framework::Module linear(f, "Linear", key + ".down");
-        f.Linear(hidden, size.width);
-      }
-      f.Add(x, false);
-      Framework::Module norm(f, "LayerNorm", key + ".norm2");
-      f.LayerNorm(x);
+    for (int i = 0; i < size.layers; ++i) {
+      const std::string key = fmt::format("layer{}", i);
+      EncoderLayer(f, key, x, size);
+      if (recompute) f.RunAgainInBackward([&f, key, x, size] { EncoderLayer(f, key, x, size); });
     }
     x = f.View("aten::select", x, {size.batch, size.width});
     Framework::Module head(f, "Linear", "head");
@@ -187,19 +190,17 @@ void TransformerForward(Framework& f, const Size& size) {
   f.CrossEntropy(logits);
 }
 
+// A batch that worker processes have made is only taken over.
+void TakeBatch(Framework& framework) {
+  Machine::Span load(framework.machine(), EventKind::kAnnotation,
+                     "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__");
+  framework.machine().Work(100'000);
+}
+
 absl::StatusOr<std::shared_ptr<const Trace>> MakeTransformer() {
-  Size size;
-  Machine machine;
-  Framework f(machine);
-  Train(
-      f, "Adam",
-      [&] {
-        LoadBatch(f, 300'000);
-        f.ToGpu({size.batch, size.length, size.width}, "float", 4);
-        f.ToGpu({size.batch}, "long int", 8);
-      },
-      [&] { TransformerForward(f, size); }, [&] { f.AdamStep(); });
-  return machine.Finish("launch-bound", "4-layer transformer, batch 8, width 256, fp32, Adam");
+  auto played = PlayTransformer("launch-bound", {});
+  if (!played.ok()) return played.status();
+  return played->trace;
 }
 
 constexpr Model kModels[] = {
@@ -212,5 +213,61 @@ constexpr Model kModels[] = {
 }  // namespace
 
 std::span<const Model> Models() { return kModels; }
+
+void StepClock::EndStep(const Machine& machine) {
+  const int64_t host = machine.host_ns();
+  ends_.push_back({std::max(host, machine.gpu_end_ns()), host, machine.gpu_busy_ns()});
+}
+
+void StepClock::Fill(Played& played) const {
+  const double steps = 1e6 * static_cast<double>(ends_.size() - 1);
+  const End &first = ends_.front(), &last = ends_.back();
+  played.step_ms = static_cast<double>(last.any - first.any) / steps;
+  played.host_ms = static_cast<double>(last.host - first.host) / steps;
+  played.gpu_ms = static_cast<double>(last.busy - first.busy) / steps;
+}
+
+absl::StatusOr<Played> PlayTransformer(std::string_view name, const TransformerProgram& program) {
+  const TransformerSize& size = program.size;
+  Machine machine(program.machine);
+  Framework f(machine);
+  f.set_amp(program.amp);
+  StepClock clock;
+  Train(
+      f, program.steps, program.adam ? "Adam" : "SGD",
+      [&] {
+        if (program.workers) {
+          TakeBatch(f);
+        } else {
+          LoadBatch(f, program.decode_ns);
+        }
+        const Shape images{program.image_bytes / 4};
+        if (program.image_bytes > 0) f.ToGpu(images, "float", 4, program.pinned);
+        f.ToGpu({size.batch, size.length, size.width}, "float", 4, program.pinned);
+        f.ToGpu({size.batch}, "long int", 8, program.pinned);
+      },
+      [&] { TransformerForward(f, size, program.recompute); },
+      [&] {
+        if (program.adam) {
+          f.AdamStep();
+        } else {
+          f.SgdStep();
+        }
+      },
+      [&] {
+        if (program.item) f.Item();
+        clock.EndStep(machine);
+      });
+  Played played;
+  clock.Fill(played);
+  auto trace =
+      machine.Finish(name,
+                     fmt::format("{}-layer transformer, batch {}, width {}, fp32, {}", size.layers,
+                                 size.batch, size.width, program.adam ? "Adam" : "SGD"),
+                     name.starts_with("lesson") ? "daydream tour" : "examples/make_synthetic");
+  if (!trace.ok()) return trace.status();
+  played.trace = *std::move(trace);
+  return played;
+}
 
 }  // namespace daydream::examples
