@@ -35,7 +35,8 @@ endif()
 
 # What python/daydream links, from the build folder as it is.
 set_target_properties(daydream_tools PROPERTIES EXPORT_NAME tools)
-export(TARGETS daydream_options daydream_proto ${libraries} daydream_tools NAMESPACE daydream::
+set_target_properties(daydream_examples PROPERTIES EXPORT_NAME examples)
+export(TARGETS daydream_options daydream_proto ${libraries} daydream_examples daydream_tools NAMESPACE daydream::
        FILE ${PROJECT_BINARY_DIR}/daydream-objects.cmake)
 
 install(TARGETS daydream_options daydream_all daydream_proto ${libraries}

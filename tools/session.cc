@@ -186,7 +186,12 @@ absl::Status Session::WriteResult(const Args& args, std::string_view text) {
 absl::Status Session::WriteBytes(const Args& args, std::string_view text) {
   EndProgress();
   std::string path(args.Get("--output"));
-  if (path.empty() || path == "-") return WriteAll(stdout, text, "standard output");
+  const bool to_output = path.empty() || path == "-";
+  if (to_output && written_ != nullptr) {
+    written_->append(text);
+    return absl::OkStatus();
+  }
+  if (to_output) return WriteAll(stdout, text, "standard output");
   DD_RETURN_IF_ERROR(WriteFile(path, text, args.Has("--force-overwrite")));
   Note(fmt::format("wrote {} ({})", path, FormatBytes(text.size())));
   return absl::OkStatus();

@@ -36,6 +36,8 @@ class Session {
   void Configure(const Args& args);
   // From now on messages and progress go there, and nothing to standard error.
   void TellTo(Listener listener) { listener_ = std::move(listener); }
+  // ... and what standard output would get goes to the end of `text`.
+  void WriteTo(std::string* text) { written_ = text; }
 
   // --- messages, on standard error
   void Error(const absl::Status& status);
@@ -84,6 +86,7 @@ class Session {
   std::chrono::steady_clock::time_point shown_{};
   std::string doing_;
   uint64_t needs_ = 0;
+  std::string* written_ = nullptr;
 };
 
 // --format, or what the extension of -o says.

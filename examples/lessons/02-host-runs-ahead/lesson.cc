@@ -1,0 +1,85 @@
+// The host only launches; a timer around its calls says nothing about the GPU.
+#include "examples/lessons/lesson.h"
+#include "examples/lessons/loop.h"
+
+namespace daydream::examples {
+namespace {
+
+absl::StatusOr<LessonPlay> Play(uint64_t seed) {
+  Draws draw(seed);
+  Loop loop;
+  loop.item = false;
+  const int64_t gpu = Ms(draw.Between(30, 50));
+  constexpr int64_t kKernels = 10;
+  for (int64_t i = 0; i < kKernels; ++i) {
+    loop.kernels.push_back(
+        {"aten::mm", "ampere_sgemm_128x128_nn", gpu / kKernels, 0, Us(draw.Between(200, 500))});
+  }
+  auto played = PlayLoop("lesson2", loop);
+  if (!played.ok()) return played.status();
+  Numbers n = {{"gpu", InMs(gpu)}, {"step", played->step_ms}, {"host", played->host_ms}};
+  n["kernels"] = kKernels;
+  n["sum"] = n["gpu"] + n["host"];
+  return LessonPlay{{{"lesson2.ddtrace", played->trace}}, std::move(n)};
+}
+
+constexpr Fact kFacts[] = {
+    {"answer", "whatif lesson2.ddtrace --opt free-gpu", "scenarios.1.step_ms"},
+    {"without_host", "whatif lesson2.ddtrace --opt free-host", "scenarios.1.step_ms"},
+};
+constexpr WrongThought kThoughts[] = {
+    {"gpu",
+     "That is how long the GPU works. The timer does not wait for it: a call that launches a\n"
+     "kernel returns as soon as the kernel stands in the queue."},
+    {"sum", "Host and GPU work at the same time here, and the timer sees only the host."},
+};
+constexpr std::string_view kHints[] = {
+    "Which line of the loop waits for the GPU?",
+    "None. So the timer reads how long Python and the launching calls need. In the trace each op\n"
+    "needs 0.2 to 0.5 ms of the host.",
+};
+
+}  // namespace
+
+const Lesson kAheadLesson = {
+    .id = "2",
+    .name = "host-runs-ahead",
+    .title = "The host runs ahead",
+    .minutes = 5,
+    .play = Play,
+    .facts = kFacts,
+    .story = R"(
+Somebody measures a training step like this:
+
+    begin = time.perf_counter()
+    y = model(x)                   # {kernels} matrix products, {gpu} ms of work on the GPU
+    print(time.perf_counter() - begin)
+
+Each of the {kernels} ops needs 0.2 to 0.5 ms of Python and PyTorch before its kernel is launched.
+Nothing reads a result back. The trace holds six such steps.
+)",
+    .question = "Which number does the timer print, in milliseconds?",
+    .unit = "ms",
+    .truth = "host",
+    .answer = "answer",
+    .tolerance = 0.05,
+    .slack = 0.5,
+    .thoughts = kThoughts,
+    .hints = kHints,
+    .solution = R"(
+The timer sees the host alone, {host} ms. The GPU needs {step} ms for each step and falls behind.
+What would the step take if one of the two took no time at all? These limits show both sides:
+
+$ daydream whatif lesson2.ddtrace --opt free-gpu --opt free-host --no-interval
+
+With a GPU that takes no time the host is left: that is what the timer prints. With a host that
+takes no time the step stays at {without_host} ms: this program is bound by the GPU.
+)",
+    .surprise = R"(
+Python twice as fast would gain nothing here, although Python is what the timer shows. And the wait
+has not gone away: the first line that needs a result (`item()`, `print(loss)`, a full queue of
+about a thousand launches) pays for all of it. To time a GPU, call `torch.cuda.synchronize()` first.
+)",
+};
+
+}  // namespace daydream::examples

@@ -1,0 +1,86 @@
+// Kernels shorter than their launches: a faster GPU gains nothing.
+#include "examples/lessons/lesson.h"
+#include "examples/lessons/loop.h"
+
+namespace daydream::examples {
+namespace {
+
+absl::StatusOr<LessonPlay> Play(uint64_t seed) {
+  Draws draw(seed);
+  TransformerProgram program;
+  program.machine.seed = seed;
+  program.size.layers = draw.Between(2, 4);
+  program.size.length = 8 * draw.Between(6, 9);
+  auto slow = PlayTransformer("lesson3", program);
+  program.machine.gpu_percent = 50;
+  auto fast = PlayTransformer("lesson3", program);
+  if (!slow.ok()) return slow.status();
+  if (!fast.ok()) return fast.status();
+  Numbers n = {{"step", slow->step_ms}, {"gpu", slow->gpu_ms}};
+  n["share"] = 100 * slow->gpu_ms / slow->step_ms;
+  n["speedup"] = slow->step_ms / fast->step_ms;
+  n["layers"] = static_cast<double>(program.size.layers);
+  n["twice"] = 2;
+  n["amdahl"] = slow->step_ms / (slow->step_ms - slow->gpu_ms / 2);
+  return LessonPlay{{{"lesson3.ddtrace", slow->trace}}, std::move(n)};
+}
+
+constexpr Fact kFacts[] = {
+    {"answer", "whatif lesson3.ddtrace --opt 'speedup(select=kind:kernel, by=2)'",
+     "scenarios.1.speedup"},
+    {"graphs", "whatif lesson3.ddtrace --opt graphs", "scenarios.1.speedup"},
+    {"launches", "info lesson3.ddtrace", "events_by_kind.kernel", {}, 1.0 / 6},
+};
+constexpr WrongThought kThoughts[] = {
+    {"twice",
+     "That would be right if the GPU were what one waits for. It is busy {share} % of the\n"
+     "step."},
+    {"amdahl",
+     "You took half of the GPU's time away from the step: Amdahl's law. But the GPU works\n"
+     "while the host prepares the next launch, so that even this is hidden."},
+};
+constexpr std::string_view kHints[] = {
+    "The GPU is busy {share} % of the time. What does it do the rest of the time?",
+    "Each kernel waits for its launch. Does a launch get faster with a faster GPU?",
+};
+
+}  // namespace
+
+const Lesson kLaunchBoundLesson = {
+    .id = "3",
+    .name = "launch-bound",
+    .title = "Bound by launches",
+    .minutes = 7,
+    .play = Play,
+    .facts = kFacts,
+    .story = R"(
+A small transformer with {layers} layers is trained with Adam. A step takes {step} ms. In it the
+host launches {launches} kernels, and the GPU is busy for {gpu} ms of it, {share} % of the step.
+You can have a GPU on which every kernel takes half the time.
+)",
+    .question = "How many times as fast does the training get? (1 is: as before.)",
+    .unit = "times as fast",
+    .truth = "speedup",
+    .answer = "answer",
+    .tolerance = 0.02,
+    .slack = 0.02,
+    .thoughts = kThoughts,
+    .hints = kHints,
+    .solution = R"(
+The host needs longer to launch a kernel than the GPU needs to run it. The GPU waits for the next
+launch nearly all the time, and it will do so on a faster GPU as well:
+
+$ daydream whatif lesson3.ddtrace --opt 'speedup(select=kind:kernel, by=2)' --opt graphs | head -9
+
+What helps is launching less. A CUDA graph replays all launches with one call: {graphs} times as
+fast. The wide interval and `low` say that this is a rough number; the 1.00 is a safe one.
+)",
+    .surprise = R"(
+"GPU utilization" is no measure of what a GPU gains. First find out whether one waits for the GPU
+or for its launches: `daydream summary` says it in its second line.
+
+$ daydream summary lesson3.ddtrace --top 4 | head -2
+)",
+};
+
+}  // namespace daydream::examples

@@ -1,0 +1,87 @@
+// Mixed precision on a program that is bound by launches: more of them.
+#include "examples/lessons/lesson.h"
+#include "examples/lessons/loop.h"
+
+namespace daydream::examples {
+namespace {
+
+absl::StatusOr<LessonPlay> Play(uint64_t seed) {
+  Draws draw(seed);
+  TransformerProgram program;
+  program.machine.seed = seed;
+  program.size.layers = draw.Between(3, 5);
+  program.size.length = 8 * draw.Between(5, 8);
+  program.adam = false;
+  auto before = PlayTransformer("lesson8", program);
+  program.amp = true;
+  program.machine.gpu_percent = 50;
+  auto after = PlayTransformer("lesson8", program);
+  if (!before.ok()) return before.status();
+  if (!after.ok()) return after.status();
+  Numbers n = {{"step", before->step_ms}, {"gpu", before->gpu_ms}, {"after", after->step_ms}};
+  n["speedup"] = before->step_ms / after->step_ms;
+  n["slower"] = 100 * (after->step_ms / before->step_ms - 1);
+  n["twice"] = 2;
+  n["same"] = 1;
+  n["layers"] = static_cast<double>(program.size.layers);
+  n["linears"] = static_cast<double>(4 * program.size.layers + 1);
+  return LessonPlay{{{"lesson8.ddtrace", before->trace}}, std::move(n)};
+}
+
+constexpr Fact kFacts[] = {
+    {"answer", "whatif lesson8.ddtrace --opt amp", "scenarios.1.speedup"},
+};
+constexpr WrongThought kThoughts[] = {
+    {"twice",
+     "The kernels do get twice as fast, or more. But nobody waits for them here (lesson 3)."},
+    {"same",
+     "Nearly: faster kernels gain nothing here, as in lesson 3. But autocast does not only\n"
+     "make kernels faster. It adds some."},
+};
+constexpr std::string_view kHints[] = {
+    "How much does this program gain from faster kernels? (Lesson 3.)",
+    "A linear layer under autocast reads its weight, its bias and its input in 16 bit. Who makes\n"
+    "those? In backward the gradients go back to 32 bit.",
+};
+
+}  // namespace
+
+const Lesson kAmpLesson = {
+    .id = "8",
+    .name = "amp",
+    .title = "Mixed precision, and why it can slow down",
+    .minutes = 8,
+    .play = Play,
+    .facts = kFacts,
+    .story = R"(
+A small transformer with {layers} layers is trained in 32 bit with SGD. A step takes {step} ms, the
+GPU works {gpu} ms of it. The model has {linears} linear layers. Somebody wraps the forward pass in
+`torch.autocast("cuda", dtype=torch.bfloat16)`; the matrix products then run on tensor cores.
+)",
+    .question = "How many times as fast is the training with autocast? (Below 1: it gets slower.)",
+    .unit = "times as fast",
+    .truth = "speedup",
+    .answer = "answer",
+    .tolerance = 0.08,
+    .slack = 0.05,
+    .thoughts = kThoughts,
+    .hints = kHints,
+    .solution = R"(
+Autocast casts what a linear layer reads, and autograd casts the gradients back. Each cast is one
+more op, one more launch and one more kernel of the shortest kind. In a program that is bound by its
+launches that is all one sees:
+
+$ daydream whatif lesson8.ddtrace --opt amp | head -17
+
+The generator of this lesson also plays the program with autocast: its step is {slower} % longer.
+)",
+    .surprise = R"(
+An optimization of kernels can make a program slower when the kernels are not what it waits for.
+Larger batches, fused optimizers or CUDA graphs come first; autocast pays when the GPU is full. Ask
+for both at once, since gains do not add: with graphs autocast helps, without them it hurts.
+
+$ daydream whatif lesson8.ddtrace --opt amp,graphs --no-interval | head -11
+)",
+};
+
+}  // namespace daydream::examples

@@ -1,0 +1,94 @@
+// A prediction, a measurement that disagrees, and what that teaches.
+#include "examples/lessons/lesson.h"
+#include "examples/lessons/loop.h"
+
+namespace daydream::examples {
+namespace {
+
+absl::StatusOr<LessonPlay> Play(uint64_t seed) {
+  Draws draw(seed);
+  Loop loop;
+  loop.load_ns = Ms(draw.Between(14, 20));
+  const int64_t gpu = Ms(draw.Between(22, 30));
+  for (int i = 0; i < 6; ++i) {
+    loop.kernels.push_back({"aten::mm", "ampere_sgemm_128x128_nn", gpu / 6});
+  }
+  auto before = PlayLoop("lesson12", loop);
+  loop.load_ns = Us(100);
+  auto hoped = PlayLoop("lesson12-hoped", loop);
+  loop.machine.gpu_percent = draw.Between(115, 130);
+  auto after = PlayLoop("lesson12-after", loop);
+  for (const auto* played : {&before, &hoped, &after}) {
+    if (!played->ok()) return played->status();
+  }
+  Numbers n = {{"step", before->step_ms}, {"hoped", hoped->step_ms}, {"measured", after->step_ms}};
+  n["slower"] = static_cast<double>(loop.machine.gpu_percent - 100);
+  n["miss"] = after->step_ms - hoped->step_ms;
+  n["kernels"] = after->gpu_ms - before->gpu_ms;
+  n["loader"] = n["step"] - n["measured"];
+  n["none"] = 0;
+  return LessonPlay{{{"lesson12.ddtrace", before->trace}, {"lesson12-after.ddtrace", after->trace}},
+                    std::move(n)};
+}
+
+constexpr Fact kFacts[] = {
+    {"predicted", "whatif lesson12.ddtrace --opt prefetch", "scenarios.1.step_ms"},
+    {"answer", "diff lesson12.ddtrace lesson12-after.ddtrace", "groups.0.after_ns",
+     "groups.0.before_ns", 1e-6},
+};
+constexpr WrongThought kThoughts[] = {
+    {"none",
+     "Then the loader would have to explain the difference. It hands a batch over in a tenth\n"
+     "of a millisecond now; there is nothing left of it to explain anything."},
+    {"loader",
+     "That is what was gained after all. Asked is what came back on top of the prediction."},
+};
+constexpr std::string_view kHints[] = {
+    "Compare prediction and measurement first. How many milliseconds are missing?",
+    "With the loader gone the step is the GPU's work. How long is that in each of the two traces?",
+};
+
+}  // namespace
+
+const Lesson kMeasureLesson = {
+    .id = "12",
+    .name = "measure",
+    .title = "Predict, measure, learn from the difference",
+    .minutes = 8,
+    .play = Play,
+    .facts = kFacts,
+    .story = R"(
+A step takes {step} ms; the loader has no workers. Daydream predicts {predicted} ms with workers:
+
+$ daydream whatif lesson12.ddtrace --opt prefetch | head -8
+
+The change is made and recorded again: {measured} ms. Better, but not what was predicted. Before you
+blame the prediction: is everything else as it was?
+)",
+    .question = "How many milliseconds more per step do the kernels take in the second recording?",
+    .unit = "ms",
+    .truth = "kernels",
+    .answer = "answer",
+    .tolerance = 0.02,
+    .slack = 0.2,
+    .thoughts = kThoughts,
+    .hints = kHints,
+    .solution = R"(
+The same matrix products take {slower} % longer in the second recording:
+
+$ daydream diff lesson12.ddtrace lesson12-after.ddtrace | head -6
+
+Nobody changed them. A GPU that used to rest while the loader worked is now busy all the time, gets
+warmer and lowers its clock. The what-if assumed that kernels keep their time, and says so; that
+assumption broke. `--measured` takes a prediction and a measurement apart:
+
+$ daydream whatif lesson12.ddtrace --opt prefetch --measured lesson12-after.ddtrace | tail -7
+)",
+    .surprise = R"(
+A wrong prediction is worth more than a right one: it names what you believed and is not so. Write
+the number down before you measure, or you will not notice. `--learn FILE` keeps such differences,
+so that the next prediction on this machine knows of them.
+)",
+};
+
+}  // namespace daydream::examples

@@ -1,0 +1,183 @@
+// Recordings with a fault, and the finding of `daydream info` that tells it.
+#include "examples/lessons/lesson.h"
+#include "examples/lessons/loop.h"
+
+namespace daydream::examples {
+namespace {
+
+constexpr std::string_view kFindings[] = {"one_time", "allocator", "cut_step", "waits_for_ranks",
+                                          "unequal_steps"};
+constexpr std::string_view kQuestion =
+    "Which finding is this? (`daydream info` names it; guess before you look.)";
+
+Loop UsualLoop(Draws& draw) {
+  Loop loop;
+  loop.load_ns = Ms(draw.Between(1, 2));
+  const int64_t gpu = Ms(draw.Between(8, 14));
+  for (int i = 0; i < 4; ++i) {
+    loop.kernels.push_back({"aten::mm", "ampere_sgemm_128x128_nn", gpu / 4});
+  }
+  return loop;
+}
+
+absl::StatusOr<LessonPlay> PlayFault(const Loop& loop, std::string_view file, double answer,
+                                     Numbers n) {
+  auto played = PlayLoop(file, loop);
+  if (!played.ok()) return played.status();
+  n["truth"] = answer;
+  n["step"] = played->step_ms;
+  return LessonPlay{{{std::string(file) + ".ddtrace", played->trace}}, std::move(n)};
+}
+
+absl::StatusOr<LessonPlay> PlayStall(uint64_t seed) {
+  Draws draw(seed);
+  Loop loop = UsualLoop(draw);
+  loop.late_stall_ns = Ms(draw.Between(200, 400));
+  return PlayFault(loop, "lessonA", 1, {{"stall", InMs(loop.late_stall_ns)}});
+}
+
+absl::StatusOr<LessonPlay> PlayChurn(uint64_t seed) {
+  Draws draw(seed);
+  Loop loop = UsualLoop(draw);
+  loop.memory_calls = static_cast<int>(draw.Between(12, 18));
+  loop.memory_call_ns = Us(draw.Between(300, 500));
+  Numbers n = {{"calls", loop.memory_calls}};
+  n["churn"] = 2 * loop.memory_calls * InMs(loop.memory_call_ns);
+  return PlayFault(loop, "lessonB", 2, std::move(n));
+}
+
+absl::StatusOr<LessonPlay> PlayCut(uint64_t seed) {
+  Draws draw(seed);
+  Loop loop = UsualLoop(draw);
+  loop.item = false;
+  loop.only_last = true;
+  return PlayFault(loop, "lessonC", 3, {{"played", loop.steps}});
+}
+
+absl::StatusOr<LessonPlay> PlayLateRank(uint64_t seed) {
+  Draws draw(seed);
+  Loop loop = UsualLoop(draw);
+  loop.machine.world = 4;
+  loop.peer_late_ns = Ms(draw.Between(6, 10));
+  const int64_t transfer = Ms(draw.Between(2, 3));
+  loop.kernels = {{"aten::mm", "ampere_sgemm_128x128_nn", Ms(draw.Between(14, 18))}};
+  loop.kernels.push_back({.op = "c10d::allreduce_",
+                          .kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)",
+                          .ns = transfer,
+                          .collective = true});
+  return PlayFault(loop, "lessonD", 4,
+                   {{"late", InMs(loop.peer_late_ns)}, {"transfer", InMs(transfer)}});
+}
+
+constexpr Fact kStallFacts[] = {{"answer", "info lessonA.ddtrace", "findings.0.kind"}};
+constexpr Fact kChurnFacts[] = {{"answer", "info lessonB.ddtrace", "findings.0.kind"}};
+constexpr Fact kCutFacts[] = {{"answer", "info lessonC.ddtrace", "findings.0.kind"}};
+constexpr Fact kRankFacts[] = {{"answer", "info lessonD.ddtrace", "findings.0.kind"}};
+
+}  // namespace
+
+const Lesson kStallFault = {
+    .id = "A",
+    .name = "fault-a",
+    .title = "a number that is far too high",
+    .minutes = 3,
+    .play = PlayStall,
+    .facts = kStallFacts,
+    .story = R"(
+Six steps of a loop that everybody knows to take some ten milliseconds. The mean of this recording
+is many times that. Everything looks normal in the first three steps and in the last two.
+)",
+    .question = kQuestion,
+    .choices = kFindings,
+    .truth = "truth",
+    .answer = "answer",
+    .solution = R"(
+$ daydream info lessonA.ddtrace | head -7
+
+A compiler ran inside of one step, for {stall} ms. It does so once in a whole training.
+)",
+    .surprise = R"(
+No saving may contain such a stall: predictions are made of the steady step. Record later, after ten
+or twenty steps of warm-up.
+)",
+};
+
+const Lesson kChurnFault = {
+    .id = "B",
+    .name = "fault-b",
+    .title = "a host that is busy with something else",
+    .minutes = 3,
+    .play = PlayChurn,
+    .facts = kChurnFacts,
+    .story = R"(
+A batch that nearly fills the memory of the GPU. Every step takes {step} ms, the GPU is idle half of
+the time, and no op of the model is to blame.
+)",
+    .question = kQuestion,
+    .choices = kFindings,
+    .truth = "truth",
+    .answer = "answer",
+    .solution = R"(
+$ daydream info lessonB.ddtrace | head -5
+
+Each step gives memory back to the driver and takes it again, {calls} times each, {churn} ms in all.
+PyTorch keeps memory for itself as long as there is room.
+)",
+    .surprise = R"(
+A slightly smaller batch can be much faster: below the edge these calls vanish.
+)",
+};
+
+const Lesson kCutFault = {
+    .id = "C",
+    .name = "fault-c",
+    .title = "a recording that began too late",
+    .minutes = 3,
+    .play = PlayCut,
+    .facts = kCutFacts,
+    .story = R"(
+One single step was recorded out of a loop that never waits for the GPU. Before its first kernel the
+GPU seems to do nothing for a long time.
+)",
+    .question = kQuestion,
+    .choices = kFindings,
+    .truth = "truth",
+    .answer = "answer",
+    .solution = R"(
+$ daydream info lessonC.ddtrace | head -8
+
+The GPU was busy with the steps before, which nobody recorded. Where it seems to wait it worked.
+)",
+    .surprise = R"(
+With one step nobody can tell how long a step is: a step ends where the next one begins. Record
+five.
+)",
+};
+
+const Lesson kLateRankFault = {
+    .id = "D",
+    .name = "fault-d",
+    .title = "communication that takes long now and then",
+    .minutes = 3,
+    .play = PlayLateRank,
+    .facts = kRankFacts,
+    .story = R"(
+One rank of four. Its all-reduce takes {transfer} ms in one step and far longer in the next, with as
+many bytes each time.
+)",
+    .question = kQuestion,
+    .choices = kFindings,
+    .truth = "truth",
+    .answer = "answer",
+    .solution = R"(
+$ daydream info lessonD.ddtrace | head -4
+
+The bytes are the same, so the transfer is. The rest is waiting: in every other step another rank is
+done {late} ms after this one.
+)",
+    .surprise = R"(
+This trace cannot say who is late, only that somebody is. Record all ranks: lesson 10.
+)",
+};
+
+}  // namespace daydream::examples

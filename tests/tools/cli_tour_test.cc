@@ -1,0 +1,175 @@
+// The lessons of `daydream tour`: what the program answers is what the generator knows.
+// DD_UPDATE_DOCS=1 rewrites their pages.
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "examples/lessons/lesson.h"
+#include "tests/source_tree.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+namespace fs = std::filesystem;
+
+using examples::Lesson;
+using examples::Lessons;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Tour : public CliFixture {
+ protected:
+  // What the program prints when `input` is typed.
+  CliResult Type(const std::string& args, const std::string& input) const {
+    Write("typed", input);
+    const std::string line = fmt::format("{} {} <{} >{} 2>{}", DAYDREAM_BINARY, args, Path("typed"),
+                                         Path("out"), Path("err"));
+    const int status = std::system(line.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadAll(Path("out")),
+            ReadAll(Path("err"))};
+  }
+};
+
+double NumberAfter(const std::string& json, const std::string& key) {
+  const size_t at = json.find(fmt::format("\"{}\": ", key));
+  return at == std::string::npos ? NAN : std::atof(json.c_str() + at + key.size() + 4);
+}
+
+std::vector<double> NumbersAfter(const std::string& json, const std::string& key) {
+  std::vector<double> all;
+  const std::string quoted = fmt::format("\"{}\": ", key);
+  for (size_t at = 0; (at = json.find(quoted, at)) != std::string::npos; ++at) {
+    all.push_back(std::atof(json.c_str() + at + quoted.size()));
+  }
+  return all;
+}
+
+fs::path PageOf(const Lesson& lesson) {
+  const fs::path folder = DAYDREAM_SOURCE_DIR "/examples/lessons";
+  const std::string name(lesson.name);
+  if (lesson.id[0] >= 'A') return folder / "faults" / (name + ".md");
+  return folder / fmt::format("{:0>2}-{}", lesson.id, name) / "README.md";
+}
+
+TEST_F(Tour, AnswersWhatTheGeneratorKnows) {
+  for (const Lesson* lesson : Lessons()) {
+    for (int seed : {7, 2026}) {
+      const CliResult r =
+          Run(fmt::format("tour {} --seed {} --answers --format json", lesson->id, seed));
+      ASSERT_EQ(r.exit, 0) << lesson->id << ": " << r.err;
+      const double truth = NumberAfter(r.out, "truth"), answer = NumberAfter(r.out, "answer");
+      EXPECT_NEAR(answer, truth, std::max(lesson->tolerance * truth, lesson->slack) + 1e-9)
+          << "lesson " << lesson->id << ", seed " << seed;
+      // Who thinks one of the wrong thoughts is not told to be right.
+      const double right = lesson->choices.empty() ? std::max(0.1 * truth, lesson->slack) : 0.5;
+      const std::vector<double> thoughts = NumbersAfter(r.out, "value");
+      EXPECT_EQ(thoughts.size(), lesson->thoughts.size());
+      for (double thought : thoughts) {
+        EXPECT_GT(std::fabs(thought - truth), right)
+            << "lesson " << lesson->id << ", seed " << seed;
+      }
+    }
+  }
+}
+
+// Their text is made of what the program answers, so a change of it shows here, too.
+TEST_F(Tour, PagesAreWhatItPrints) {
+  for (const Lesson* lesson : Lessons()) {
+    const CliResult r = Run(fmt::format("tour {} --answers --format md", lesson->id));
+    ASSERT_EQ(r.exit, 0) << r.err;
+    EXPECT_EQ(r.err, "") << lesson->id;
+    const fs::path page = PageOf(*lesson);
+    if (std::getenv("DD_UPDATE_DOCS") != nullptr) {
+      std::ofstream(page, std::ios::binary) << r.out;
+      continue;
+    }
+    EXPECT_EQ(r.out, ReadText(page)) << page << ": DD_UPDATE_DOCS=1 cli_tour_test renews it";
+  }
+}
+
+TEST_F(Tour, NotebookIsMadeOfTheSameText) {
+  if (std::system("python3 -c 1 >/dev/null 2>&1") != 0) GTEST_SKIP() << "no python3";
+  const bool update = std::getenv("DD_UPDATE_DOCS") != nullptr;
+  const CliResult r =
+      Shell(fmt::format("python3 {}/examples/lessons/notebook.py {} {}", DAYDREAM_SOURCE_DIR,
+                        DAYDREAM_BINARY, update ? "" : "--check"));
+  EXPECT_EQ(r.exit, 0) << r.out << r.err;
+}
+
+TEST_F(Tour, ListsLessonsAsTextAndJson) {
+  const CliResult text = Run("tour --list");
+  EXPECT_EQ(text.exit, 0);
+  EXPECT_EQ(Run("tour").out, text.out);
+  const CliResult json = Run("tour --list --format json");
+  for (const Lesson* lesson : Lessons()) {
+    EXPECT_THAT(text.out, HasSubstr(std::string(lesson->title)));
+    EXPECT_THAT(json.out, HasSubstr(fmt::format("\"lesson\": \"{}\"", lesson->id)));
+  }
+  EXPECT_THAT(json.out, HasSubstr("\"schema\": \"daydream.tour/1\""));
+}
+
+TEST_F(Tour, WithoutAnswersTellsNoAnswer) {
+  const CliResult r = Run("tour 4 --non-interactive");
+  EXPECT_EQ(r.exit, 0);
+  EXPECT_THAT(r.out, HasSubstr("Question."));
+  EXPECT_THAT(r.out, Not(HasSubstr("The answer")));
+  EXPECT_THAT(Run("tour 4 --format json").out, Not(HasSubstr("\"truth\"")));
+}
+
+TEST_F(Tour, ComparesTheGuessAndNamesTheThoughtBehindIt) {
+  const CliResult json = Run("tour 4 --answers --format json");
+  const double truth = NumberAfter(json.out, "truth");
+  const double wrong = NumbersAfter(json.out, "value").at(0);
+  EXPECT_THAT(Run(fmt::format("tour 4 --guess {}", truth)).out, HasSubstr("Right: it is"));
+  const CliResult low = Run(fmt::format("tour 4 --guess {}", wrong));
+  EXPECT_THAT(low.out, HasSubstr("% too low"));
+  EXPECT_THAT(low.out, HasSubstr("nobody waits for it"));
+  EXPECT_THAT(Run("tour A --guess one_time").out, HasSubstr("Right: it is one_time"));
+  EXPECT_THAT(Run("tour A --guess 2").out, HasSubstr("You said allocator. It is one_time."));
+}
+
+TEST_F(Tour, AsksGivesHintsAndRefusesWhatIsNoNumber) {
+  const CliResult r = Type("tour 1", "\n\n\nmany\n10\n");
+  EXPECT_EQ(r.exit, 0);
+  EXPECT_THAT(r.out, HasSubstr("Hint 1 of 2"));
+  EXPECT_THAT(r.out, HasSubstr("Hint 2 of 2"));
+  EXPECT_THAT(r.err, HasSubstr("'many' is no number"));
+  EXPECT_THAT(r.out, HasSubstr("You said 10 ms"));
+  EXPECT_THAT(r.out, HasSubstr("What surprises"));
+}
+
+TEST_F(Tour, EndOfInputEndsItWithoutTellingTheAnswer) {
+  const CliResult r = Run("tour 1 --seed 3");
+  EXPECT_EQ(r.exit, 0);
+  EXPECT_THAT(r.out, HasSubstr("daydream tour 1 --seed 3 begins again"));
+  EXPECT_THAT(r.out, Not(HasSubstr("The answer")));
+}
+
+TEST_F(Tour, SavesTracesThatOtherCommandsRead) {
+  ASSERT_EQ(Run("tour 10 --save " + Path("here")).exit, 0);
+  EXPECT_EQ(Run("ranks " + Path("here/lesson10")).exit, 0);
+  EXPECT_EQ(Run("tour 10 --save " + Path("here")).exit, 1) << "files are not replaced";
+  EXPECT_EQ(Run("tour 10 -f --save " + Path("here")).exit, 0);
+}
+
+TEST_F(Tour, AnotherSeedIsAnotherLesson) {
+  const CliResult one = Run("tour 9 --answers"), same = Run("tour 9 --answers");
+  EXPECT_EQ(one.out, same.out);
+  EXPECT_NE(one.out, Run("tour 9 --answers --seed 5").out);
+}
+
+TEST_F(Tour, RefusesWhatIsNotThere) {
+  const CliResult r = Run("tour 99");
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("there is no lesson '99'"));
+  EXPECT_THAT(Run("tour amq").err, HasSubstr("did you mean 'amp'?"));
+  EXPECT_EQ(Run("tour 1 --seed x").exit, 2);
+  EXPECT_EQ(Run("tour 1 --guess x").exit, 2);
+  EXPECT_EQ(Run("tour 1 --answers --format csv").exit, 2);
+}
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,202 @@
+// daydream tour: twelve lessons in the terminal. Guess a number, then see what is true and why.
+#include <unistd.h>
+
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+#include "tools/command.h"
+#include "tools/tour/lesson_pages.h"
+
+namespace daydream {
+namespace {
+
+using examples::Lesson;
+
+absl::Status NoLesson(std::string_view id) {
+  std::vector<std::string_view> ids;
+  for (const Lesson* lesson : examples::Lessons()) ids.push_back(lesson->name);
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104",
+       .what = fmt::format("there is no lesson '{}'{}", id, DidYouMean(id, ids)),
+       .fix = "daydream tour --list; a lesson has a number, a faulty trace a letter"});
+}
+
+absl::StatusOr<double> ParseGuess(const LessonText& text, std::string_view word) {
+  const auto& choices = text.lesson->choices;
+  if (const int place = ChoiceOf(*text.lesson, word); place > 0) return place;
+  const std::string number(word);
+  char* end = nullptr;
+  const double value = std::strtod(number.c_str(), &end);
+  const bool choice = choices.empty() || (value >= 1 && value <= double(choices.size()));
+  if (!number.empty() && *end == '\0' && std::isfinite(value) && choice) return value;
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104",
+       .what = fmt::format("'{}' is no {}", word, choices.empty() ? "number" : "choice"),
+       .fix = choices.empty() ? fmt::format("a number without its unit ({})", text.lesson->unit)
+                              : fmt::format("a number from 1 to {}", choices.size())});
+}
+
+absl::StatusOr<uint64_t> ParseSeed(std::string_view text) {
+  uint64_t seed = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (error == std::errc() && end == text.data() + text.size()) return seed;
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("--seed '{}' is not a whole number", text),
+                     .fix = "--seed 7: the same number gives the same lesson"});
+}
+
+std::string Trim(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
+    text.pop_back();
+  }
+  text.erase(0, std::min(text.find_first_not_of(" \t"), text.size()));
+  return text;
+}
+
+absl::Status Print(Session& session, std::string_view text) {
+  return session.WriteResult(Args(), text);
+}
+
+// What a learner is asked, from the question to the last word. The end of the input ends it.
+absl::StatusOr<Exit> Ask(const LessonText& text, Session& session) {
+  DD_RETURN_IF_ERROR(Print(session, LessonOpening(text)));
+  size_t hints = 0;
+  while (true) {
+    const bool more = hints < text.hints.size();
+    const std::string unit =
+        text.lesson->choices.empty() ? std::string(text.lesson->unit) : "its number";
+    DD_RETURN_IF_ERROR(Print(session, fmt::format("\nYour guess ({}; {}): ", unit,
+                                                  more ? "empty line: a hint" : "? gives up")));
+    std::string line;
+    if (!std::getline(std::cin, line)) {
+      DD_RETURN_IF_ERROR(Print(session, fmt::format("\nNo guess. daydream tour {}{} begins again, "
+                                                    "--answers tells.\n",
+                                                    text.lesson->id, SeedFlag(text))));
+      return Exit::kOk;
+    }
+    line = Trim(line);
+    if (line == "?") break;
+    if (line.empty()) {
+      if (more) DD_RETURN_IF_ERROR(Print(session, LessonHint(text, hints++)));
+      continue;
+    }
+    const auto guess = ParseGuess(text, line);
+    if (!guess.ok()) {
+      session.Error(guess.status());
+      continue;
+    }
+    DD_RETURN_IF_ERROR(Print(session, "\n" + Judge(text, *guess)));
+    break;
+  }
+  DD_RETURN_IF_ERROR(Print(session, "\n" + LessonEnding(text)));
+  session.Next(fmt::format("daydream tour {}{} --save . writes the traces of this lesson",
+                           text.lesson->id, SeedFlag(text)));
+  return Exit::kOk;
+}
+
+std::string Whole(const LessonText& text, const Args& args, const std::string& judged) {
+  std::string out = LessonOpening(text);
+  const bool answers = args.Has("--answers") || !judged.empty();
+  if (args.Has("--answers") && judged.empty()) {
+    for (size_t i = 0; i < text.hints.size(); ++i) out += "\n" + LessonHint(text, i);
+  }
+  if (!judged.empty()) out += "\n" + judged;
+  if (answers) return out + "\n" + LessonEnding(text);
+  return out + fmt::format("\nWrite your answer down, then: daydream tour {}{} --answers\n",
+                           text.lesson->id, SeedFlag(text));
+}
+
+absl::StatusOr<Exit> List(const Args& args, Session& session) {
+  DD_RETURN_IF_ERROR(session.WriteResult(args, {.table = LessonList,
+                                                .json = LessonListJson,
+                                                .csv = LessonListCsv,
+                                                .markdown = LessonListMarkdown}));
+  return Exit::kOk;
+}
+
+absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  if (args.Has("--list") || args.positional().empty()) return List(args, session);
+  const Lesson* lesson = examples::FindLesson(args.positional()[0]);
+  if (lesson == nullptr) return NoLesson(args.positional()[0]);
+  DD_ASSIGN_OR_RETURN(const uint64_t seed, ParseSeed(args.Get("--seed")));
+  DD_ASSIGN_OR_RETURN(const Format format, FormatOf(args));
+  if (format == Format::kCsv) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "a lesson is no table",
+                       .fix = "--format table, md or json; --list has csv"});
+  }
+  if (args.Has("--save")) {
+    DD_ASSIGN_OR_RETURN(const examples::LessonPlay play, lesson->play(seed));
+    DD_RETURN_IF_ERROR(
+        SaveTraces(play, std::string(args.Get("--save")), args.Has("--force-overwrite")));
+    for (const auto& file : play.files) {
+      session.Note(fmt::format("wrote {}/{}", args.Get("--save"), file.name));
+    }
+    return Exit::kOk;
+  }
+  session.Progress(fmt::format("making lesson {}", lesson->id), -1);
+  DD_ASSIGN_OR_RETURN(const LessonText text, PrepareLesson(*lesson, seed));
+  session.EndProgress();
+  std::string judged;
+  if (args.Has("--guess")) {
+    DD_ASSIGN_OR_RETURN(const double guess, ParseGuess(text, args.Get("--guess")));
+    judged = Judge(text, guess);
+  }
+  const bool answers = args.Has("--answers");
+  const bool asks = format == Format::kTable && !answers && judged.empty() &&
+                    !args.Has("--non-interactive") && !args.Has("--output");
+  if (asks) return Ask(text, session);
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return Whole(text, args, judged); },
+                                 .json = [&] { return LessonJson(text, answers); },
+                                 .csv = {},
+                                 .markdown = [&] { return LessonMarkdown(text, answers); }}));
+  return Exit::kOk;
+}
+
+constexpr Flag kFlags[] = {
+    {.name = "--list", .help = "the lessons, with how long each takes"},
+    {.name = "--seed",
+     .value = "N",
+     .help = "other numbers: the same N gives the same lesson",
+     .fallback = "1"},
+    {.name = "--answers", .help = "hints, answer and explanation, without asking"},
+    {.name = "--non-interactive", .help = "never ask: print story and question"},
+    {.name = "--guess", .value = "NUMBER", .help = "your answer, instead of being asked"},
+    {.name = "--save",
+     .value = "DIR",
+     .help = "write the traces of the lesson there, nothing else"},
+};
+
+}  // namespace
+
+const Command kTourCommand = {
+    .name = "tour",
+    .summary = "twelve lessons: guess a number, then see what is true and why",
+    .usage = "[LESSON] [--seed N] [--answers]",
+    .details =
+        "Each lesson makes a small trace whose truth is known, tells its story and asks for a\n"
+        "number. An empty line gives a hint, '?' gives up. Then it says how far off the guess\n"
+        "was, runs the commands that answer the question, and explains. Without LESSON, or with\n"
+        "--list, it lists them. Nothing is downloaded and no GPU is needed.\n\n"
+        "Letters are faulty traces: which finding of daydream info is this? --save writes the\n"
+        "traces, to try other commands on them. Lessons as pages and notebooks, and a plan for\n"
+        "teachers, are in examples/lessons.",
+    .examples =
+        "daydream tour\n"
+        "daydream tour 3\n"
+        "daydream tour 3 --seed 7 --guess 1.5\n"
+        "daydream tour 3 --non-interactive --answers\n"
+        "daydream tour 10 --save .",
+    .flags = kFlags,
+    .takes = {.result = true, .most = 1},
+    .run = Run,
+};
+
+}  // namespace daydream

@@ -1,0 +1,217 @@
+#include "tools/tour/lesson_pages.h"
+
+#include <fmt/format.h>
+
+#include "report/text/json_writer.h"
+#include "report/text/table.h"
+
+namespace daydream {
+namespace {
+
+using examples::Lesson;
+
+constexpr std::string_view kSchema = "daydream.tour/1";
+
+bool IsFault(const Lesson& lesson) { return lesson.id[0] >= 'A'; }
+
+std::string Heading(const Lesson& lesson) {
+  return fmt::format("{} {}: {}", IsFault(lesson) ? "Faulty trace" : "Lesson", lesson.id,
+                     lesson.title);
+}
+
+// Choices that end in a number are named by it, others by their place.
+std::string Choices(const Lesson& lesson) {
+  std::string out;
+  for (size_t i = 0; i < lesson.choices.size(); ++i) {
+    const bool numbered = std::isdigit(static_cast<unsigned char>(lesson.choices[i].back())) != 0;
+    out += numbered ? fmt::format("\n  {}", lesson.choices[i])
+                    : fmt::format("\n  {}  {}", i + 1, lesson.choices[i]);
+  }
+  return out;
+}
+
+// Text for a terminal: commands with their output moved in.
+std::string Plain(const LessonPieces& pieces) {
+  std::string out;
+  for (const LessonPiece& piece : pieces) {
+    if (piece.command.empty()) {
+      out += piece.text;
+      continue;
+    }
+    out += fmt::format("  $ {}\n", piece.command);
+    for (size_t at = 0; at < piece.text.size();) {
+      const size_t end = std::min(piece.text.find('\n', at), piece.text.size());
+      const std::string line = piece.text.substr(at, end - at);
+      out += line.empty() ? "\n" : "  " + line + "\n";
+      at = end + 1;
+    }
+  }
+  return out;
+}
+
+std::string Markdown(const LessonPieces& pieces) {
+  std::string out;
+  for (const LessonPiece& piece : pieces) {
+    out += piece.command.empty() ? piece.text
+                                 : fmt::format("```text\n$ {}\n{}{}```\n", piece.command,
+                                               piece.text, piece.text.ends_with('\n') ? "" : "\n");
+  }
+  return out;
+}
+
+// What the truth is and how near the program comes.
+std::string Answer(const LessonText& text) {
+  const Lesson& lesson = *text.lesson;
+  const std::string truth = WithUnit(lesson, text.truth());
+  const std::string answer = WithUnit(lesson, text.answer());
+  if (!lesson.choices.empty()) return fmt::format("The answer: {}.\n", truth);
+  return fmt::format("The answer: {}, from how the trace was made; daydream says {}.\n", truth,
+                     answer);
+}
+
+Table ListTable() {
+  Table table({{"lesson"}, {"title"}, {"minutes", Align::kRight}});
+  for (const Lesson* lesson : examples::Lessons()) {
+    table.AddRow(
+        {std::string(lesson->id), std::string(lesson->title), fmt::format("{}", lesson->minutes)});
+  }
+  return table;
+}
+
+void WritePieces(JsonWriter& json, std::string_view key, const LessonPieces& pieces) {
+  json.Key(key).BeginArray();
+  for (const LessonPiece& piece : pieces) {
+    json.BeginObject();
+    if (!piece.command.empty()) json.Key("command").String(piece.command);
+    json.Key("text").String(piece.text).EndObject();
+  }
+  json.EndArray();
+}
+
+void WriteStrings(JsonWriter& json, std::string_view key, const std::vector<std::string>& all) {
+  json.Key(key).BeginArray();
+  for (const std::string& text : all) json.String(text);
+  json.EndArray();
+}
+
+void WriteHead(JsonWriter& json, const Lesson& lesson) {
+  json.Key("lesson").String(lesson.id).Key("name").String(lesson.name);
+  json.Key("title").String(lesson.title).Key("minutes").Int(lesson.minutes);
+  json.Key("unit").String(lesson.unit);
+}
+
+void WriteAnswers(JsonWriter& json, const LessonText& text) {
+  const Lesson& lesson = *text.lesson;
+  json.Key("truth").Double(text.truth()).Key("answer").Double(text.answer());
+  json.Key("tolerance").Double(lesson.tolerance).Key("slack").Double(lesson.slack);
+  json.Key("numbers").BeginObject();
+  for (const auto& [name, value] : text.numbers) json.Key(name).Double(value);
+  json.EndObject();
+  json.Key("wrong_thoughts").BeginArray();
+  for (size_t i = 0; i < text.thoughts.size(); ++i) {
+    json.BeginObject().Key("value").Double(text.numbers.at(std::string(lesson.thoughts[i].number)));
+    json.Key("text").String(text.thoughts[i]).EndObject();
+  }
+  json.EndArray();
+  WritePieces(json, "solution", text.solution);
+  WritePieces(json, "surprise", text.surprise);
+}
+
+}  // namespace
+
+std::string SeedFlag(const LessonText& text) {
+  return text.seed == examples::kLessonSeed ? "" : fmt::format(" --seed {}", text.seed);
+}
+
+std::string LessonList() {
+  std::string out;
+  int minutes = 0;
+  for (const Lesson* lesson : examples::Lessons()) {
+    if (lesson->id == "A") out += "\nfaulty traces: which finding is this?\n";
+    if (!IsFault(*lesson)) minutes += lesson->minutes;
+    out += fmt::format("  {:>2}  {:<60} {:>2} min\n", lesson->id, lesson->title, lesson->minutes);
+  }
+  return fmt::format("lessons, {} minutes in all: guess a number first, then see\n", minutes) +
+         out + "\ndaydream tour 1 begins the first one; --seed N gives other numbers.\n";
+}
+
+std::string LessonListMarkdown() { return ListTable().Markdown(); }
+std::string LessonListCsv() { return ListTable().Csv(); }
+
+std::string LessonListJson() {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String(kSchema).Key("lessons").BeginArray();
+  for (const Lesson* lesson : examples::Lessons()) {
+    json.BeginObject();
+    WriteHead(json, *lesson);
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
+  return json.Take() + "\n";
+}
+
+std::string LessonOpening(const LessonText& text) {
+  return fmt::format("{}\n\n{}\nQuestion. {}{}\n", Heading(*text.lesson), Plain(text.story),
+                     text.question, Choices(*text.lesson));
+}
+
+std::string LessonHint(const LessonText& text, size_t hint) {
+  return fmt::format("Hint {} of {}. {}\n", hint + 1, text.hints.size(), text.hints[hint]);
+}
+
+std::string LessonEnding(const LessonText& text) {
+  return fmt::format("{}\n{}\nWhat surprises\n\n{}", Answer(text), Plain(text.solution),
+                     Plain(text.surprise));
+}
+
+std::string LessonMarkdown(const LessonText& text, bool answers) {
+  const Lesson& lesson = *text.lesson;
+  std::string out = fmt::format(
+      "# {}\n\nAbout {} minutes. The traces are made by the program:\n\n"
+      "```sh\ndaydream tour {}{} --save .\n```\n\n",
+      Heading(lesson), lesson.minutes, lesson.id, SeedFlag(text));
+  out += Markdown(text.story);
+  out += fmt::format("\n## Question\n\n{}\n", text.question);
+  if (!lesson.choices.empty()) out += "\n```text" + Choices(lesson) + "\n```\n";
+  if (!text.hints.empty()) out += "\n## Hints\n\n";
+  for (size_t i = 0; i < text.hints.size(); ++i) {
+    std::string hint = text.hints[i];
+    for (size_t at = 0; (at = hint.find('\n', at)) != std::string::npos; at += 4) {
+      hint.replace(at, 1, "\n   ");
+    }
+    out += fmt::format("{}. {}\n", i + 1, hint);
+  }
+  if (!answers) return out;
+  out += fmt::format("\n## Solution\n\n{}\n{}", Answer(text), Markdown(text.solution));
+  if (!text.thoughts.empty()) out += "\n## Usual wrong thoughts\n\n";
+  for (size_t i = 0; i < text.thoughts.size(); ++i) {
+    std::string thought = text.thoughts[i];
+    for (size_t at = 0; (at = thought.find('\n', at)) != std::string::npos; at += 3) {
+      thought.replace(at, 1, "\n  ");
+    }
+    out += fmt::format("* {}: {}\n",
+                       WithUnit(lesson, text.numbers.at(std::string(lesson.thoughts[i].number))),
+                       thought);
+  }
+  return out + fmt::format("\n## What surprises\n\n{}", Markdown(text.surprise));
+}
+
+std::string LessonJson(const LessonText& text, bool answers) {
+  JsonWriter json;
+  json.BeginObject().Key("schema").String(kSchema);
+  WriteHead(json, *text.lesson);
+  json.Key("heading").String(Heading(*text.lesson));
+  json.Key("seed").UInt(text.seed);
+  WriteStrings(json, "files", text.files);
+  WritePieces(json, "story", text.story);
+  json.Key("question").String(text.question);
+  json.Key("choices").BeginArray();
+  for (std::string_view choice : text.lesson->choices) json.String(choice);
+  json.EndArray();
+  WriteStrings(json, "hints", text.hints);
+  if (answers) WriteAnswers(json, text);
+  json.EndObject();
+  return json.Take() + "\n";
+}
+
+}  // namespace daydream

@@ -1,0 +1,260 @@
+#include "tools/tour/lesson_text.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "tools/command.h"
+#include "tools/input/convert.h"
+#include "tools/tour/json_path.h"
+#include "trace/ddtrace/writer.h"
+
+namespace daydream {
+namespace {
+
+namespace fs = std::filesystem;
+using examples::Lesson;
+using examples::Numbers;
+
+constexpr double kNearEnough = 0.10;  // of the truth: such a guess is right
+constexpr double kNearThought = 0.12;
+
+// "whatif ... | head -9" without its end, which goes to `lines`: 9, or -9 for tail.
+std::string WithoutPipe(std::string line, int& lines) {
+  for (const auto& [pipe, sign] : {std::pair(" | head -", 1), std::pair(" | tail -", -1)}) {
+    const size_t at = line.find(pipe);
+    if (at == std::string::npos) continue;
+    lines = sign * std::atoi(line.c_str() + at + std::string_view(pipe).size());
+    line.resize(at);
+  }
+  return line;
+}
+
+// The first `lines` of a text, the last -`lines`, or all of it for 0.
+std::string SomeLines(const std::string& text, int lines) {
+  if (lines == 0) return text;
+  std::vector<std::string> all;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    all.push_back(text.substr(at, end - at) + "\n");
+    at = end + 1;
+  }
+  const size_t some = std::min(static_cast<size_t>(std::abs(lines)), all.size());
+  const size_t first = lines > 0 ? 0 : all.size() - some;
+  std::string out;
+  for (size_t i = first; i < first + some; ++i) out += all[i];
+  return out;
+}
+
+// Words as a shell splits them; only single quotes and joined lines are known.
+std::vector<std::string> Words(std::string_view line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (char c : line) {
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if ((c == ' ' || c == '\\' || c == '\n') && !quoted) {
+      if (!words.back().empty()) words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+// Runs `daydream LINE` in this process on the files in `folder`, whose name the text does not hold.
+absl::StatusOr<std::string> RunLine(std::string_view line, const fs::path& folder,
+                                    std::initializer_list<std::string_view> flags) {
+  int lines = 0;
+  std::vector<std::string> words = Words(WithoutPipe(std::string(line), lines));
+  const Command* command = FindCommand(words[0]);
+  if (command == nullptr) return absl::InternalError(fmt::format("no command {}", words[0]));
+  words.erase(words.begin());
+  for (std::string& word : words) {
+    if (word.starts_with("lesson")) word = (folder / word).string();
+  }
+  words.insert(words.end(), flags.begin(), flags.end());
+  if (lines != 0) words.emplace_back("--quiet");  // notes do not go through the pipe
+  DD_ASSIGN_OR_RETURN(const Args args, ParseArgs(FlagsOf(*command), words));
+  std::string text;
+  Session session;
+  session.Configure(args);
+  session.TellTo({.message = [&](const Diagnostic& d,
+                                 Severity severity) { text += FormatDiagnostic(d, severity, {}); },
+                  .progress = [] {}});
+  session.WriteTo(&text);
+  const auto exit = command->run(args, session);
+  if (!exit.ok()) return exit.status();
+  const std::string prefix = folder.string() + "/";
+  for (size_t at; (at = text.find(prefix)) != std::string::npos;) text.erase(at, prefix.size());
+  return SomeLines(text, lines);
+}
+
+// The text with numbers in place of {names}.
+absl::StatusOr<std::string> Fill(std::string_view text, const Lesson& lesson,
+                                 const Numbers& numbers) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t open = std::min(text.find('{', at), text.size());
+    out += text.substr(at, open - at);
+    if (open == text.size()) break;
+    const size_t close = text.find('}', open);
+    const std::string_view name = text.substr(open + 1, close - open - 1);
+    const auto number = numbers.find(name);
+    if (number == numbers.end()) {
+      return absl::InternalError(fmt::format("lesson {} has no number {}", lesson.id, name));
+    }
+    out += LessonNumber(number->second);
+    at = close + 1;
+  }
+  while (out.starts_with('\n')) out.erase(0, 1);
+  while (out.ends_with('\n')) out.pop_back();
+  return out;
+}
+
+absl::StatusOr<LessonPieces> Pieces(std::string_view text, const Lesson& lesson,
+                                    const Numbers& numbers, const fs::path& folder) {
+  DD_ASSIGN_OR_RETURN(std::string rest, Fill(text, lesson, numbers));
+  LessonPieces pieces(1);
+  constexpr std::string_view kPrompt = "$ daydream ";
+  for (size_t at = 0; at < rest.size();) {
+    const size_t end = std::min(rest.find('\n', at), rest.size());
+    std::string line = rest.substr(at, end - at);
+    at = end + 1;
+    while (line.starts_with(kPrompt) && line.ends_with('\\')) {
+      const size_t next = std::min(rest.find('\n', at), rest.size());
+      line += "\n" + rest.substr(at, next - at);
+      at = next + 1;
+    }
+    if (!line.starts_with(kPrompt)) {
+      pieces.back().text += line + "\n";
+      continue;
+    }
+    DD_ASSIGN_OR_RETURN(std::string output,
+                        RunLine(line.substr(kPrompt.size()), folder, {"--color", "never"}));
+    pieces.push_back({std::move(output), line.substr(2)});
+    pieces.emplace_back();
+  }
+  std::erase_if(pieces, [](const LessonPiece& piece) {
+    return piece.command.empty() && piece.text.find_first_not_of('\n') == std::string::npos;
+  });
+  return pieces;
+}
+
+absl::StatusOr<double> NumberAt(const Lesson& lesson, std::string_view json,
+                                std::string_view path) {
+  DD_ASSIGN_OR_RETURN(const std::string text, AtJsonPath(json, path));
+  if (const int place = ChoiceOf(lesson, text); place > 0) return place;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (end != text.c_str() && *end == '\0') return value;
+  return absl::InternalError(fmt::format("lesson {}: '{}' is no number", lesson.id, text));
+}
+
+}  // namespace
+
+int ChoiceOf(const Lesson& lesson, std::string_view word) {
+  for (size_t i = 0; i < lesson.choices.size(); ++i) {
+    const std::string_view choice = lesson.choices[i];
+    const bool last_word = choice.ends_with(word) && choice.size() > word.size() &&
+                           choice[choice.size() - word.size() - 1] == ' ';
+    if (choice == word || last_word) return static_cast<int>(i + 1);
+  }
+  return 0;
+}
+
+absl::Status SaveTraces(const examples::LessonPlay& play, const fs::path& folder, bool overwrite) {
+  for (const examples::LessonFile& file : play.files) {
+    const fs::path path = folder / file.name;
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    DD_ASSIGN_OR_RETURN(const std::string bytes, SerializeDdtrace(*file.trace));
+    DD_RETURN_IF_ERROR(WriteFile(path.string(), bytes, overwrite));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LessonText> PrepareLesson(const Lesson& lesson, uint64_t seed) {
+  LessonText text{.lesson = &lesson, .seed = seed};
+  DD_ASSIGN_OR_RETURN(examples::LessonPlay play, lesson.play(seed));
+  DD_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Make());
+  DD_RETURN_IF_ERROR(SaveTraces(play, folder.path(), false));
+  for (const examples::LessonFile& file : play.files) text.files.push_back(file.name);
+  text.numbers = std::move(play.numbers);
+  std::map<std::string_view, std::string> answers;
+  for (const examples::Fact& fact : lesson.facts) {
+    std::string& json = answers[fact.command];
+    if (json.empty()) {
+      DD_ASSIGN_OR_RETURN(json, RunLine(fact.command, folder.path(), {"--format", "json", "-q"}));
+      json.erase(0, json.find('{'));  // warnings come before it
+    }
+    DD_ASSIGN_OR_RETURN(double value, NumberAt(lesson, json, fact.path));
+    if (!fact.minus.empty()) {
+      DD_ASSIGN_OR_RETURN(const double less, NumberAt(lesson, json, fact.minus));
+      value -= less;
+    }
+    text.numbers[std::string(fact.name)] = value * fact.scale;
+  }
+  DD_ASSIGN_OR_RETURN(text.story, Pieces(lesson.story, lesson, text.numbers, folder.path()));
+  DD_ASSIGN_OR_RETURN(text.question, Fill(lesson.question, lesson, text.numbers));
+  for (std::string_view hint : lesson.hints) {
+    DD_ASSIGN_OR_RETURN(text.hints.emplace_back(), Fill(hint, lesson, text.numbers));
+  }
+  for (const examples::WrongThought& thought : lesson.thoughts) {
+    DD_ASSIGN_OR_RETURN(text.thoughts.emplace_back(), Fill(thought.text, lesson, text.numbers));
+  }
+  DD_ASSIGN_OR_RETURN(text.solution, Pieces(lesson.solution, lesson, text.numbers, folder.path()));
+  DD_ASSIGN_OR_RETURN(text.surprise, Pieces(lesson.surprise, lesson, text.numbers, folder.path()));
+  return text;
+}
+
+std::string LessonNumber(double value) {
+  if (std::fabs(value) < 0.005) return "0";
+  if (std::fabs(value) < 1e6 && value == std::round(value)) return fmt::format("{:.0f}", value);
+  const int digits = static_cast<int>(std::floor(std::log10(std::fabs(value))));
+  return fmt::format("{:.{}f}", value, std::clamp(2 - digits, 0, 2));
+}
+
+std::string WithUnit(const Lesson& lesson, double value) {
+  if (!lesson.choices.empty()) {
+    const auto place = static_cast<size_t>(std::clamp(std::round(value), 1.0, 99.0)) - 1;
+    if (place < lesson.choices.size()) return std::string(lesson.choices[place]);
+  }
+  if (lesson.unit.starts_with("times")) return fmt::format("{:.2f} {}", value, lesson.unit);
+  return fmt::format("{} {}", LessonNumber(value), lesson.unit);
+}
+
+bool IsRight(const LessonText& text, double guess) {
+  const double truth = text.truth();
+  if (!text.lesson->choices.empty()) return std::round(guess) == truth;
+  return std::fabs(guess - truth) <= std::max(kNearEnough * std::fabs(truth), text.lesson->slack);
+}
+
+std::string Judge(const LessonText& text, double guess) {
+  const Lesson& lesson = *text.lesson;
+  const double truth = text.truth();
+  std::string out = fmt::format("You said {}. ", WithUnit(lesson, guess));
+  if (IsRight(text, guess)) {
+    return out + fmt::format("Right: it is {}.\n", WithUnit(lesson, truth));
+  }
+  out += fmt::format("It is {}", WithUnit(lesson, truth));
+  if (lesson.choices.empty() && std::fabs(truth) > lesson.slack) {
+    out += fmt::format(": you are {:.0f} % too {}", 100 * std::fabs(guess / truth - 1),
+                       guess > truth ? "high" : "low");
+  }
+  out += ".\n";
+  const std::string* nearest = nullptr;
+  double least = 0;
+  for (size_t i = 0; i < lesson.thoughts.size(); ++i) {
+    const double there = text.numbers.find(lesson.thoughts[i].number)->second;
+    const double far = std::fabs(guess - there);
+    const double limit =
+        lesson.choices.empty() ? std::max(kNearThought * std::fabs(there), lesson.slack) : 0.5;
+    if (far > limit || (nearest != nullptr && far >= least)) continue;
+    nearest = &text.thoughts[i], least = far;
+  }
+  return nearest == nullptr ? out : out + *nearest + "\n";
+}
+
+}  // namespace daydream
