@@ -54,7 +54,8 @@ ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
     kind.known = ShareWithShapes(recorded);
   }
   if (!application.transform->same_work) return kind;
-  const DeviceSpec* from = RecordedGpu(recorded);
+  const auto named = ChooseDevice(application.params.text("from"));
+  const DeviceSpec* from = named.ok() ? &named->spec : RecordedGpu(recorded);
   auto to = ChooseDevice(application.params.text("to"));
   if (from == nullptr || !to.ok()) return kind;  // then it cannot be applied
   kind.with_shapes = GpuKind(*from, to->spec);

@@ -29,6 +29,11 @@ constexpr ParamSpec kParams[] = {
      .help = "name of a known GPU (H100, A100-SXM4-40GB), or a device file of your own",
      .source = "chosen by the user",
      .required = true},
+    {.name = "from",
+     .unit = Unit::kText,
+     .help = "the GPU that was recorded, where the trace does not say or its name is not known; "
+             "with none, what the trace says",
+     .source = "chosen by the user"},
     {.name = "cpu",
      .unit = Unit::kFactor,
      .fallback = 1,
@@ -107,6 +112,13 @@ class ToGpu {
   const DeviceSpec& to() const { return *spec_; }
 
   absl::Status FindRecorded() {
+    if (const std::string_view name = params_.text("from"); !name.empty()) {
+      DD_ASSIGN_OR_RETURN(const DeviceChoice named, ChooseDevice(name));
+      named_ = std::make_shared<const DeviceSpec>(named.spec);
+      edit_.model_changes().device = named_;  // until the kernels are timed, all of them ran on it
+      from_ = named_.get();
+      return absl::OkStatus();
+    }
     KnownDevices devices(graph());
     for (size_t i = 0; i < graph().size(); ++i) {
       const Task& task = graph().task(TaskId(i));
@@ -122,8 +134,9 @@ class ToGpu {
          .what = "gpu: the GPU of this recording is not known",
          .why = "new times are ratios: what the model says of the new GPU against the recorded one",
          .effect = "nothing can be predicted for another GPU",
-         .fix = fmt::format("daydream info TRACE shows what was recorded; GPUs that are known: {}",
-                            fmt::join(KnownGpus(), ", "))});
+         .fix = fmt::format("name it: gpu({}, from=NAME); daydream info TRACE shows what was "
+                            "recorded; GPUs that are known: {}",
+                            params_.text("to"), fmt::join(KnownGpus(), ", "))});
   }
 
   // All new times are found before the first is set: they depend on each other by op.
@@ -312,7 +325,7 @@ class ToGpu {
   const Params& params_;
   Editor& edit_;
   const DeviceChoice& target_;
-  std::shared_ptr<const DeviceSpec> spec_;
+  std::shared_ptr<const DeviceSpec> spec_, named_;
   Duration floor_;
   const DeviceSpec* from_ = nullptr;
   Duration kernel_time_;
