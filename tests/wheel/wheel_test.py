@@ -1,5 +1,6 @@
-"""wheel_test.py SOURCE BUILD: scripts/wheel with the objects of BUILD, pip install into an empty
-environment, and in there installed_*.py and the Python of docs/python.md.
+"""wheel_test.py SOURCE BUILD TORCH_PYTHON: scripts/wheel with the objects of BUILD, pip install into an empty
+environment, and in there installed_*.py and the Python of docs/python.md; with_torch.py in a Python
+that has PyTorch, when it is of the same version.
 
 Exit code 77: skipped, as Python's headers, venv, or PyPI are missing.
 """
@@ -13,6 +14,7 @@ import sysconfig
 import time
 
 SOURCE, BUILD = map(os.path.abspath, sys.argv[1:3])
+TORCH_PYTHON = sys.argv[3]
 WORK = os.path.join(BUILD, "tests", "wheel_test")
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -65,6 +67,19 @@ def page():
         return "\n".join(re.findall(r"^```python\n(.*?)^```$", f.read(), re.M | re.S))
 
 
+def with_torch(venv, more):
+    version = "%d.%d" % sys.version_info[:2]
+    ask = "import sys; print('%d.%d' % sys.version_info[:2])"
+    if run(TORCH_PYTHON, "-c", ask)[1].strip() != version:
+        print("with_torch.py: skipped: %s is not Python %s" % (TORCH_PYTHON, version))
+        return True
+    site = os.path.join(venv, "lib", "python" + version, "site-packages")
+    file = os.path.join(HERE, "with_torch.py")
+    code, text = run(TORCH_PYTHON, file, env=environment(PYTHONPATH=site, **more), cwd=WORK)
+    print("with_torch.py: " + text.strip().split("\n")[-1])
+    return code == 0
+
+
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
@@ -89,6 +104,7 @@ def main():
         code, text = run(python, os.path.join(HERE, test), env=environment(**more), cwd=WORK)
         failed |= code != 0
         print("%s: %s" % (test, text.strip().split("\n")[-1]))
+    failed |= not with_torch(venv, more)
     code, text = run(python, "-c", page(), env=environment(), cwd=SOURCE)
     print("docs/python.md: %s" % ("failed" if code else "runs"))
     sys.exit(1 if failed or code != 0 else 0)

@@ -30,8 +30,8 @@ def record(
 
     In a program that was started by `daydream trace`, that recorder is at work already: it finds the
     steps itself, nothing is written to `path`, and trace() raises RuntimeError. Otherwise
-    torch.profiler records: CPU and GPU where there is one. Without a GPU there is no GPU work to
-    predict anything of, and load() says so (E0301). Imports torch.
+    torch.profiler records: CPU, and the GPU where there is one. Without a GPU there is no GPU work to
+    predict anything of, and trace() raises Error. Imports torch.
     """
     return Recorder(path, skip, warmup, steps, shapes)
 
