@@ -7,6 +7,8 @@
 // 1141 in flight, without them 115 of 128 at the same 1022).
 #pragma once
 
+#include <vector>
+
 #include "graph/graph.h"
 
 namespace daydream {
@@ -21,9 +23,10 @@ constexpr uint32_t kDefaultQueueDepth = 1022;
 // host and device take none.
 bool TakesPlace(const Graph& graph, TaskId gpu_task);
 
-// Computes the queue edges into launch calls of `lane` anew from GraphLane::queue_depth and the
-// live tasks, keeping the lag of pairs that were coupled before. Call it after GPU tasks of the
-// lane were inserted, removed or moved. O(tasks of the lane + edges).
-void RebuildQueueEdges(Graph& graph, LaneId lane);
+// Computes the queue edges into launch calls of the lanes with `lanes[lane]` anew from
+// GraphLane::queue_depth and the live tasks, keeping the lag of pairs that were coupled before.
+// Call it after GPU tasks of these lanes were inserted, removed or moved. O(tasks + edges), however
+// many lanes.
+void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes);
 
 }  // namespace daydream

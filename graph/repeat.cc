@@ -28,9 +28,7 @@ class Repeater {
     copy_of_.assign(source_.size(), {});
     for (int copy = 0; copy < times_; ++copy) CopyTasks(copy);
     for (int copy = 0; copy < times_; ++copy) CopyEdges(copy);
-    for (size_t lane = 0; lane < result_.lanes().size(); ++lane) {
-      RebuildQueueEdges(result_, LaneId(lane));
-    }
+    RebuildQueueEdges(result_, std::vector<bool>(result_.lanes().size(), true));
     return std::move(result_);
   }
 

@@ -87,18 +87,18 @@ size_t PeriodOf(std::span<const Outcome> past) {
   return 0;
 }
 
-// The calls of the end of the window whose operations were not recorded, but had a place in the
-// queue of `stream`, in order. What became of them is told by the calls of the same API on their
-// thread before; a copy that no pattern tells goes between host and device.
-std::vector<TaskId> UnrecordedLaunches(const Graph& graph, LaneId stream,
-                                       std::span<const Outcome> outcome_of) {
+// By stream: the calls of the end of the window whose operations were not recorded, but had a place
+// in its queue, in order. What became of them is told by the calls of the same API on their thread
+// before; a copy that no pattern tells goes between host and device.
+std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
+                                                    std::span<const Outcome> outcome_of) {
   struct Calls {
     bool copies = false;
     std::vector<Outcome> past;  // up to the last whose operation was recorded
     std::vector<TaskId> after;
   };
-  Instant last = Instant::Min();
-  std::vector<TaskId> found;
+  std::vector<Instant> last(graph.lanes().size(), Instant::Min());  // launch of a recorded one
+  std::vector<std::vector<TaskId>> found(graph.lanes().size());
   absl::flat_hash_map<NameId, CallKind> kinds;
   for (const GraphLane& thread : graph.lanes()) {
     if (thread.lane.kind != LaneKind::kThread) continue;
@@ -110,7 +110,10 @@ std::vector<TaskId> UnrecordedLaunches(const Graph& graph, LaneId stream,
       if (first) kind->second = ClassifyCall(graph.Name(task.name));
       if (!MayBlock(kind->second) || kind->second == CallKind::kGraphLaunch) continue;
       const Outcome& outcome = outcome_of[call.index()];
-      if (outcome.stream == stream) last = std::max(last, task.recorded_start);
+      if (outcome.stream.valid()) {
+        Instant& latest = last[outcome.stream.index()];
+        latest = std::max(latest, task.recorded_start);
+      }
       Calls& api = apis[task.name];
       api.copies = kind->second == CallKind::kCopyAsync;
       api.after.push_back(call);
@@ -125,14 +128,19 @@ std::vector<TaskId> UnrecordedLaunches(const Graph& graph, LaneId stream,
       for (size_t k = 0; k < api.after.size(); ++k) {
         const size_t back = period == 0 ? 1 : period - k % period;
         const Outcome& like = api.past[api.past.size() - back];
-        if (like.stream == stream && like.place) found.push_back(api.after[k]);
+        if (like.stream.valid() && like.place) {
+          found[like.stream.index()].push_back(api.after[k]);
+        }
       }
     }
   }
   const auto start = [&](TaskId call) { return graph.task(call).recorded_start; };
-  std::erase_if(found, [&](TaskId call) { return start(call) <= last; });
-  std::sort(found.begin(), found.end(),
-            [&](TaskId x, TaskId y) { return std::pair(start(x), x) < std::pair(start(y), y); });
+  for (size_t stream = 0; stream < found.size(); ++stream) {
+    std::vector<TaskId>& calls = found[stream];
+    std::erase_if(calls, [&](TaskId call) { return start(call) <= last[stream]; });
+    std::sort(calls.begin(), calls.end(),
+              [&](TaskId x, TaskId y) { return std::pair(start(x), x) < std::pair(start(y), y); });
+  }
   return found;
 }
 
@@ -260,18 +268,25 @@ void AddQueueLimits(Builder& b) {
     if (op.call.valid()) outcomes[op.call.index()] = {op.lane, TakesPlace(b.graph, op.task)};
   }
   QueueRule rule(b);
+  const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(b.graph, outcomes);
   for (size_t i = 0; i < b.stream_ops.size(); ++i) {
-    const LaneId lane(i);
-    if (!b.stream_ops[i].empty()) {
-      rule.Find(lane, UnrecordedLaunches(b.graph, lane, outcomes), nvidia);
-    }
+    if (!b.stream_ops[i].empty()) rule.Find(LaneId(i), unrecorded[i], nvidia);
   }
   rule.Couple();
 }
 
-void RebuildQueueEdges(Graph& graph, LaneId lane) {
-  const uint32_t depth = graph.lane(lane).queue_depth;
-  if (depth < 2) return;
+void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
+  std::vector<LaneId> rebuilt;
+  std::vector<bool> is_rebuilt(graph.lanes().size());
+  for (size_t i = 0; i < std::min(lanes.size(), graph.lanes().size()); ++i) {
+    if (!lanes[i] || graph.lane(LaneId(i)).queue_depth < 2) continue;
+    rebuilt.push_back(LaneId(i));
+    is_rebuilt[i] = true;
+  }
+  if (rebuilt.empty()) return;
+  const auto is_queue = [&](const Edge& e) {
+    return e.rule == Rule::kQueue && is_rebuilt[graph.task(e.from).lane.index()];
+  };
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Duration> known;
   std::vector<Edge>& edges = graph.mutable_edges();
   std::vector<TaskId> call_of(graph.size());
@@ -280,15 +295,15 @@ void RebuildQueueEdges(Graph& graph, LaneId lane) {
     if (e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd) {
       call_of[e.to.index()] = e.from;
       outcomes[e.from.index()] = {graph.task(e.to).lane, TakesPlace(graph, e.to)};
-    } else if (e.rule == Rule::kQueue && graph.task(e.from).lane == lane) {
+    } else if (is_queue(e)) {
       known[{e.from.value, e.to.value}] = e.lag;
     }
   }
-  std::erase_if(edges, [&](const Edge& e) {
-    return e.rule == Rule::kQueue && graph.task(e.from).lane == lane;
-  });
+  std::erase_if(edges, is_queue);
+  const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(graph, outcomes);
   std::vector<TaskId> places;
   TaskId last_call;
+  uint32_t depth = 0;
   auto take_place = [&](TaskId operation, TaskId call) {
     places.push_back(operation);
     if (!call.valid() || call == last_call) return;
@@ -304,11 +319,14 @@ void RebuildQueueEdges(Graph& graph, LaneId lane) {
                    .from_anchor = Anchor::kStart,
                    .to_anchor = Anchor::kEnd});
   };
-  for (TaskId t = graph.lane(lane).first; t.valid(); t = graph.task(t).lane_next) {
-    if (!graph.task(t).removed && TakesPlace(graph, t)) take_place(t, call_of[t.index()]);
-  }
-  for (TaskId call : UnrecordedLaunches(graph, lane, outcomes)) {
-    take_place(TaskId::None(), call);
+  for (LaneId lane : rebuilt) {
+    depth = graph.lane(lane).queue_depth;
+    places.clear();
+    last_call = TaskId::None();
+    for (TaskId t = graph.lane(lane).first; t.valid(); t = graph.task(t).lane_next) {
+      if (!graph.task(t).removed && TakesPlace(graph, t)) take_place(t, call_of[t.index()]);
+    }
+    for (TaskId call : unrecorded[lane.index()]) take_place(TaskId::None(), call);
   }
 }
 

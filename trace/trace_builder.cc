@@ -264,8 +264,9 @@ void TraceBuilder::LeaveOut(std::span<LaneRows* const> lanes, const FarEvents& f
           /*loss=*/true, found.far);
   } else {
     Count("events of other windows",
-          fmt::format("'{}' and others lie at least {} from the window with most events: no step "
-                      "goes on over such a gap, so the answers are about that window",
+          fmt::format("'{}' and others lie at least {} from the window with most events: other "
+                      "windows, or times that cannot be. No step goes on over such a gap, so the "
+                      "answers are about that window",
                       named, RoughTime(found.gap)),
           /*loss=*/true, found.far);
   }

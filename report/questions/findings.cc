@@ -11,6 +11,7 @@
 #include "report/lane_rows.h"
 #include "report/last_step.h"
 #include "report/questions/recorder_findings.h"
+#include "report/questions/time_findings.h"
 #include "report/summary.h"
 #include "report/text/format.h"
 #include "report/unequal_steps.h"
@@ -75,6 +76,7 @@ class Findings {
     FindCutStep();
     FindBusyBefore();
     FindLongCall();
+    for (Finding& f : FindingsOfTimes(graph_, counts_, step_)) out_.push_back(std::move(f));
     FindSearch();
     FindUnequal();
     FindUnexplained();
@@ -471,10 +473,9 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",         "no_step",   "one_time",      "cut_step", "library_search",
-      "partial_gpu",     "long_call", "unequal_steps", "replay",   "unrecorded",
-      "no_launches",     "no_waits",  "unexplained",   "clocks",   "allocator",
-      "waits_for_ranks", "other"};
+      "planned",   "no_step",       "one_time", "cut_step",   "library_search",  "partial_gpu",
+      "long_call", "unequal_steps", "replay",   "unrecorded", "pause",           "no_launches",
+      "no_waits",  "unexplained",   "clocks",   "allocator",  "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

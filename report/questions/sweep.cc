@@ -58,6 +58,14 @@ bool Unseal(std::string_view& line) {
   return seal == SealOf(line);
 }
 
+absl::Status NoJournal(std::string_view file) {
+  return MakeStatus(absl::StatusCode::kDataLoss, {.code = "E0703",
+                                                  .what = "this is no journal of a sweep",
+                                                  .where = std::string(file),
+                                                  .effect = "it stays as it is",
+                                                  .fix = "name another file"});
+}
+
 // One line of the head. False: it is no such line.
 bool ReadHeadLine(std::string_view line, SweepHead& head) {
   const size_t tab = line.find('\t');
@@ -127,7 +135,7 @@ absl::StatusOr<SweepText> ParseSweep(std::string_view text, std::string_view fil
     std::string_view line = text.substr(out.whole, end - out.whole);
     out.whole = end + 1;
     if (++line_number == 1) {
-      if (line != kFirstLine) return Bad(file, 1, "this is no journal of a sweep");
+      if (line != kFirstLine) return NoJournal(file);
     } else if (in_head && line.empty()) {
       in_head = false;
     } else if (!Unseal(line)) {

@@ -156,9 +156,7 @@ TEST(QueueRule, WhatEditsFindAnewIsWhatWasFound) {
   for (double window : {1e12, 80000.0}) {
     Program p(3000, {Work::kKernel, Work::kPinnedCopy, Work::kDeviceCopy}, window);
     Graph again = p.graph();
-    for (size_t lane = 0; lane < again.lanes().size(); ++lane) {
-      RebuildQueueEdges(again, LaneId(lane));
-    }
+    RebuildQueueEdges(again, std::vector<bool>(again.lanes().size(), true));
     EXPECT_GT(QueueEdges(again).size(), 100u);
     EXPECT_EQ(QueueEdges(again), QueueEdges(p.graph())) << window;
   }

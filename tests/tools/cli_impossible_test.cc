@@ -82,6 +82,23 @@ TEST_F(Impossible, NoStepGoesFromOneWindowToTheNext) {
   EXPECT_EQ(MeasuredMs("windows.json"), MeasuredMs("good.json"));
 }
 
+// Too near to be left out, and no part of any step.
+TEST_F(Impossible, AStrayHalfAMinuteAwayIsAFinding) {
+  for (const auto& [ts, dur, says] :
+       {std::tuple(50e6, 5.0, "nothing at all was recorded for"),
+        std::tuple(300.0, 50e6, "one piece of GPU work takes 50.0 s")}) {
+    Write("near.json", WithoutMarks(SmallTrace(6, Kernel(ts, dur))));
+    for (const char* command : {"info ", "summary ", "whatif --opt free-gpu "}) {
+      const CliResult r = Run(command + Path("near.json"));
+      std::string out = r.out;
+      for (size_t at; (at = out.find("\n             ")) != std::string::npos;) {
+        out.replace(at, 14, " ");  // lines are broken for reading
+      }
+      EXPECT_THAT(out, HasSubstr(says)) << command << r.err;
+    }
+  }
+}
+
 TEST_F(Impossible, KernelsFarFromTheirLaunchesAreRefused) {
   std::string events;
   for (int i = 0; i < 6; ++i) {

@@ -274,6 +274,21 @@ TEST_F(Sweeping, AChangedFileIsAnotherSweep) {
   EXPECT_THAT(Run(copy).err, HasSubstr("error[E0702]"));
 }
 
+TEST_F(Sweeping, AJournalMayLieBesideTheTracesOfItsFolder) {
+  const std::filesystem::path ranks =
+      std::filesystem::path(kExampleTrace).parent_path() / "two-ranks-synthetic";
+  std::filesystem::copy(ranks, Path("ranks"));
+  const std::string ask = "sweep " + Path("ranks") + " --opt 'speedup(kind:gpu,1..2+1)'" +
+                          " --no-interval --format csv --journal " + Path("ranks/j.sweep");
+  const CliResult first = Run(ask);
+  EXPECT_EQ(first.exit, 0) << first.err;
+  Write("ranks/notes.txt", "which is no trace\n");
+  const CliResult again = Run(ask);
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_THAT(again.err, HasSubstr("in the journal already"));
+}
+
 TEST_F(Sweeping, AJournalNeedsFilesThatCanBeReadAgain) {
   const std::string ask = std::string("sweep ") + kExampleTrace +
                           " --no-interval -j1 --opt 'gpu(to=/dev/stdin)' --journal " + Path("j");

@@ -236,6 +236,18 @@ TEST(TraceBuilder, TheWindowWithMostEventsStaysAndTheOthersAreCounted) {
   }
 }
 
+// Six events in ten seconds are the recording, not the one that begins and ends at one place.
+TEST(TraceBuilder, OneStrayIsNotTheRecording) {
+  TraceBuilder builder;
+  const LaneId lane = builder.AddLane(LaneKind::kThread, 1, 1, -1);
+  const NameId name = builder.names().Intern("op");
+  for (int64_t i = 0; i < 6; ++i) builder.AddEvent(At(lane, i * 2 * kSecond, kSecond, name));
+  builder.AddEvent(At(lane, 200 * kSecond, 5000, name));
+  const auto built = builder.Build();
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_EQ((*built)->rows(), 6u);
+}
+
 TEST(TraceBuilder, EventsThatAreNowhereTogetherAreRefused) {
   TraceBuilder builder;
   const LaneId lane = builder.AddLane(LaneKind::kThread, 1, 1, -1);

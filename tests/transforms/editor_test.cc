@@ -142,7 +142,7 @@ TEST(Editor, FindsLaunchesOfWhatItInserted) {
 TEST(Editor, QueueEdgesFollowTheNewPositions) {
   ThreeKernels g;
   g.graph.mutable_lane(g.stream).queue_depth = 2;  // a launch waits for the one before to start
-  RebuildQueueEdges(g.graph, g.stream);
+  RebuildQueueEdges(g.graph, std::vector<bool>(g.graph.lanes().size(), true));
   int64_t before = g.Makespan();
   Editor edit(g.graph);
   edit.RemoveWithLaunches(std::span(g.kernels).subspan(1, 1));

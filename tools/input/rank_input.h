@@ -9,13 +9,10 @@
 #include "base/status.h"
 #include "tools/flags.h"
 #include "tools/session.h"
+#include "trace/foreign/folder.h"
 #include "trace/trace.h"
 
 namespace daydream {
-
-// The traces that a folder holds: its .ddtrace files, or else those of the PyTorch profiler.
-// E0430 when there are none.
-absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folder);
 
 using ReadOne = std::function<absl::StatusOr<std::shared_ptr<const Trace>>(const std::string&)>;
 

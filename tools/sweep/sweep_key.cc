@@ -13,6 +13,7 @@
 #include "report/questions/sweep.h"
 #include "tools/version.h"
 #include "trace/ddtrace/writer.h"
+#include "trace/foreign/folder.h"
 #include "transforms/core/source_text.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/option_steps.h"
@@ -81,13 +82,10 @@ uint64_t StampOf(const std::string& path) {
 uint64_t HashOfFile(const std::string& path, uint64_t hash) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) {
-    std::vector<std::string> files;
-    for (std::filesystem::directory_iterator it(path, error), end; !error && it != end;
-         it.increment(error)) {
-      if (it->is_regular_file(error)) files.push_back(it->path().string());
-    }
-    std::sort(files.begin(), files.end());
-    for (const std::string& file : files) hash = HashOfFile(file, HashOf(file, hash));
+    // Its traces alone: journals and notes may lie beside them.
+    const auto traces = TracesOfFolder(path);
+    if (!traces.ok()) return 0;
+    for (const std::string& file : *traces) hash = HashOfFile(file, HashOf(file, hash));
     return hash;
   }
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

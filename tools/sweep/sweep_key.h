@@ -57,7 +57,7 @@ std::string FileReadOnce(const Args& args, std::span<const Flag* const> flags,
 absl::Status FileChanged(std::string path);
 
 // A number that differs between contents, going on from `hash`; 0 for what is no plain file, which
-// cannot be read twice. A folder is the files in it.
+// cannot be read twice. A folder is the traces in it.
 uint64_t HashOfFile(const std::string& path, uint64_t hash);
 
 }  // namespace daydream

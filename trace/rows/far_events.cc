@@ -1,6 +1,7 @@
 #include "trace/rows/far_events.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,9 +24,22 @@ class Buckets {
   }
   void Add(Instant t) { ++count_[Of(t)]; }
 
-  // Grows from the fullest piece over all gaps that are not far.
+  // The stretch with most instants: half of them if any has, else that of the fullest piece.
   void FindMain() {
-    begin_ = static_cast<size_t>(std::max_element(count_.begin(), count_.end()) - count_.begin());
+    const uint64_t all = std::accumulate(count_.begin(), count_.end(), uint64_t{0});
+    uint64_t before = 0;
+    size_t middle = 0;
+    while ((before += count_[middle]) * 2 < all) ++middle;
+    GrowFrom(middle);
+    const auto begin = count_.begin() + static_cast<ptrdiff_t>(begin_);
+    const auto end = count_.begin() + static_cast<ptrdiff_t>(end_);
+    if (std::accumulate(begin, end, uint64_t{0}) * 2 >= all) return;
+    GrowFrom(static_cast<size_t>(std::max_element(count_.begin(), count_.end()) - count_.begin()));
+  }
+
+  // Over all gaps that are not far.
+  void GrowFrom(size_t piece) {
+    begin_ = piece;
     end_ = begin_ + 1;
     for (;;) {
       const size_t left = GapLeft(), right = GapRight();

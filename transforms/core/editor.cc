@@ -255,9 +255,7 @@ void Editor::Finish() {
     return true;
   });
   launches_known_ = calls_known_ = false;
-  for (size_t lane = 0; lane < moved_positions_.size(); ++lane) {
-    if (moved_positions_[lane]) RebuildQueueEdges(graph_, LaneId(lane));
-  }
+  RebuildQueueEdges(graph_, moved_positions_);
   moved_positions_.clear();
 }
 

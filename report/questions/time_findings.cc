@@ -1,0 +1,133 @@
+#include "report/questions/time_findings.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "report/lane_rows.h"
+#include "report/text/format.h"
+
+namespace daydream {
+namespace {
+
+// Chosen: nobody waits a second for a GPU without a single call, and no single kernel takes one.
+constexpr Duration kLong = Duration::Ns(1'000'000'000);
+constexpr int64_t kFarLonger = 10;  // than all other GPU work
+// How finely a recording is looked through: parts of the shortest pause that counts, and at most.
+constexpr int64_t kPlacesOfPause = 16, kMostPlaces = 1 << 20;
+
+class TimeFindings {
+ public:
+  TimeFindings(const Graph& graph, const std::vector<bool>& counts, Duration step)
+      : graph_(graph), step_(step) {
+    for (size_t i = 0; i < graph.size(); ++i) {
+      const Task& t = graph.tasks()[i];
+      const bool counted = t.step < counts.size() && counts[t.step];
+      if (counted && !t.removed && t.kind != TaskKind::kDelay) tasks_.push_back(TaskId(i));
+    }
+  }
+
+  std::vector<Finding> Run() {
+    FindPause();
+    FindLongWork();
+    return std::move(out_);
+  }
+
+ private:
+  bool IsLong(Duration d) const { return d >= kLong && d * 2 > step_; }
+  Instant Start(TaskId t) const { return graph_.task(t).recorded_start; }
+  double ShareOf(Duration d) const {
+    return std::min(1.0, static_cast<double>(d.ns) / static_cast<double>(std::max(step_.ns, d.ns)));
+  }
+
+  // How many rows of the recording cover each of `places` equal parts of [begin, end).
+  std::vector<int64_t> Covered(const Trace& trace, Instant begin, Instant end,
+                               int64_t places) const {
+    std::vector<int64_t> more(static_cast<size_t>(places) + 1);
+    const int64_t width = (end - begin).ns / places + 1;
+    const auto place = [&](Instant t) {
+      return static_cast<size_t>(std::clamp<int64_t>((t - begin).ns / width, 0, places));
+    };
+    for (size_t row = 0; row < trace.rows(); ++row) {
+      ++more[place(trace.start[row])];
+      if (const size_t after = place(trace.End(row)) + 1; after < more.size()) --more[after];
+    }
+    more.pop_back();
+    std::partial_sum(more.begin(), more.end(), more.begin());
+    return more;
+  }
+
+  void FindPause() {
+    const Trace* trace = graph_.tables().trace.get();
+    if (trace == nullptr || tasks_.empty()) return;
+    Instant begin = Start(tasks_[0]), end = begin;
+    for (TaskId t : tasks_) {
+      begin = std::min(begin, Start(t));
+      end = std::max(end, Start(t));
+    }
+    const Duration least = std::max(kLong, step_ / 2);
+    if (end - begin < least) return;
+    const int64_t places = std::min((end - begin).ns / (least.ns / kPlacesOfPause), kMostPlaces);
+    const std::vector<int64_t> covered = Covered(*trace, begin, end, places);
+    size_t longest = 0, behind = 0, free = 0;
+    for (size_t i = 0; i < covered.size(); ++i) {
+      free = covered[i] > 0 ? 0 : free + 1;
+      if (free > longest) longest = free, behind = i + 1;
+    }
+    const Duration part = (end - begin) / places;
+    const Duration pause = part * static_cast<int64_t>(longest);
+    if (!IsLong(pause)) return;
+    const Instant since = begin + part * static_cast<int64_t>(behind - longest);
+    out_.push_back(
+        {.kind = FindingKind::kPause,
+         .about = About::kStep,
+         .text = fmt::format("nothing at all was recorded for {}: the program paused, or "
+                             "the time of what comes behind is wrong",
+                             FormatTime(pause)),
+         .where = fmt::format("from {} of the recording on", FormatTime(since - Instant{})),
+         .time = pause,
+         .share = ShareOf(pause),
+         .fix = "if the program did not pause, the file is damaged: record again; "
+                "--steps takes steps without it"});
+  }
+
+  void FindLongWork() {
+    TaskId longest;
+    Duration all;
+    for (TaskId t : tasks_) {
+      const Task& task = graph_.task(t);
+      // Communication waits for other ranks, who may be late.
+      if (!IsGpu(task.kind) || task.kind == TaskKind::kCollective) continue;
+      all += task.duration;
+      if (!longest.valid() || task.duration > graph_.task(longest).duration) longest = t;
+    }
+    if (!longest.valid()) return;
+    const Duration time = graph_.task(longest).duration;
+    if (!IsLong(time) || time < (all - time) * kFarLonger) return;
+    out_.push_back(
+        {.kind = FindingKind::kPause,
+         .about = About::kStep,
+         .text = fmt::format("one piece of GPU work takes {}, more than {} times all other "
+                             "GPU work: its time may be wrong",
+                             FormatTime(time), kFarLonger),
+         .where = fmt::format("{} on {}", graph_.TaskName(longest),
+                              LaneTitle(graph_, graph_.task(longest).lane)),
+         .time = time,
+         .share = ShareOf(time),
+         .fix = "if it does not run that long, the file is damaged: record again"});
+  }
+
+  const Graph& graph_;
+  const Duration step_;
+  std::vector<TaskId> tasks_;
+  std::vector<Finding> out_;
+};
+
+}  // namespace
+
+std::vector<Finding> FindingsOfTimes(const Graph& graph, const std::vector<bool>& counts,
+                                     Duration step) {
+  return TimeFindings(graph, counts, step).Run();
+}
+
+}  // namespace daydream
