@@ -131,7 +131,7 @@ std::string LessonList() {
     if (!IsFault(*lesson)) minutes += lesson->minutes;
     out += fmt::format("  {:>2}  {:<60} {:>2} min\n", lesson->id, lesson->title, lesson->minutes);
   }
-  return fmt::format("lessons, {} minutes in all: guess a number first, then see\n", minutes) +
+  return fmt::format("lessons, some {} minutes in all: guess a number first, then see\n", minutes) +
          out + "\ndaydream tour 1 begins the first one; --seed N gives other numbers.\n";
 }
 
