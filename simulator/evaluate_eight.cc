@@ -74,10 +74,8 @@ DD_INLINE void EvaluateRows(const Program& p, const int64_t* sums, int64_t* star
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
-__attribute__((target("avx512f,prefer-vector-width=512"))) void EvaluateAvx512(const Program& p,
-                                                                               const int64_t* sums,
-                                                                               int64_t* start,
-                                                                               int64_t* end) {
+__attribute__((target("avx512f"))) void EvaluateAvx512(const Program& p, const int64_t* sums,
+                                                       int64_t* start, int64_t* end) {
   EvaluateRows(p, sums, start, end);
 }
 __attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, const int64_t* sums,

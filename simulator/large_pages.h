@@ -18,9 +18,11 @@ namespace daydream {
 inline void UseLargePages([[maybe_unused]] void* memory, [[maybe_unused]] size_t bytes) {
 #if defined(__linux__)
   constexpr uintptr_t kLargePage = uintptr_t{1} << 21;
-  const auto begin = (reinterpret_cast<uintptr_t>(memory) + kLargePage - 1) & ~(kLargePage - 1);
-  const auto end = (reinterpret_cast<uintptr_t>(memory) + bytes) & ~(kLargePage - 1);
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  const size_t before =
+      (kLargePage - reinterpret_cast<uintptr_t>(memory) % kLargePage) % kLargePage;
+  if (bytes < before + kLargePage) return;
+  const size_t whole = (bytes - before) / kLargePage * kLargePage;
+  madvise(static_cast<char*>(memory) + before, whole, MADV_HUGEPAGE);
 #endif
 }
 

@@ -52,7 +52,7 @@ std::vector<std::string> ControlGroups() {
 
 std::string WhyNoMemory(uint64_t free, uint64_t needs) {
   if (free == 0) return "the system gives no more";
-  const std::string left =
+  std::string left =
       fmt::format("{} are free after what was taken was given back", FormatBytes(free));
   if (needs == 0) return left;
   if (needs > free) return fmt::format("{}; up to {} may be needed", left, FormatBytes(needs));

@@ -138,6 +138,7 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, size_t count) con
     for (Duration d : batch->Run()) played.push_back(d);
   }
   std::vector<Duration> steps;
+  steps.reserve(draws.size());
   for (size_t d : draws) steps.push_back(played[d]);
   return steps;
 }

@@ -220,6 +220,7 @@ class Findings {
       time += graph_.task(e.to).duration;
     }
     std::vector<size_t> counts;
+    counts.reserve(launches.size());
     for (const auto& [scope, row] : launches) counts.push_back(row.first);
     if (counts.empty()) return;
     const size_t usual = Median(counts);
