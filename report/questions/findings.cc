@@ -219,9 +219,8 @@ class Findings {
       ++count;
       time += graph_.task(e.to).duration;
     }
-    std::vector<size_t> counts;
-    counts.reserve(launches.size());
-    for (const auto& [scope, row] : launches) counts.push_back(row.first);
+    std::vector<size_t> counts(launches.size());
+    std::ranges::transform(launches, counts.begin(), [](const auto& l) { return l.second.first; });
     if (counts.empty()) return;
     const size_t usual = Median(counts);
     Duration time;

@@ -166,7 +166,7 @@ TEST_F(Sweeping, ShardsMergeToTheWhole) {
     const std::string journal = Path(std::string("p") + shard);
     CliResult r = Run(Ask("--journal " + journal + " --shard " + shard + "/3"));
     EXPECT_EQ(r.exit, 0) << r.err;
-    parts = journal + " " + parts;
+    parts.insert(0, journal + " ");
   }
   EXPECT_EQ(Run("sweep merge --format csv " + parts).out, whole);
   // A file that is given twice changes nothing.

@@ -314,9 +314,11 @@ TEST(StringPool, GivesEqualTextsOneId) {
   StringPool pool;
   EXPECT_EQ(pool.Intern("").value, 0u);
   std::vector<std::string> texts;
+  texts.reserve(20001);
   for (int i = 0; i < 20000; ++i) texts.push_back(std::string(i % 200, 'x') + std::to_string(i));
   texts.push_back(std::string(1 << 20, 'y'));
   std::vector<NameId> ids;
+  ids.reserve(texts.size());
   for (const std::string& text : texts) ids.push_back(pool.Intern(text));
   for (size_t i = 0; i < texts.size(); ++i) {
     ASSERT_EQ(pool.Intern(texts[i]), ids[i]);
