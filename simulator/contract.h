@@ -1,6 +1,5 @@
-// A compiled graph without the tasks that nothing waits for: what they take is added to the gap of
-// the one before them on their lane. Of a recording some fifth of the tasks is left. Internal to
-// simulator/.
+// A compiled graph without the tasks that have no edge: what they take is added to the gap of the
+// one before them on their lane. Internal to simulator/.
 #pragma once
 
 #include <cstdint>

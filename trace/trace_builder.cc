@@ -227,6 +227,7 @@ absl::Status TraceBuilder::LeaveOutFarEventsOf(std::span<LaneRows* const> lanes)
     });
     if (!found.has_value()) return absl::OkStatus();
     const uint64_t torn = found->few() ? 0 : TornPairs(lanes, *found);
+    // One in a hundred may be damage of its own, as in FarEvents::few().
     if (!found->few() && (!found->window() || torn * 100 > found->far)) {
       return TimesApart(*found, torn);
     }
