@@ -193,6 +193,39 @@ bool IsGuessed(const Graph& graph, TaskId id) {
   return graph.task(id).kind == TaskKind::kDelay && graph.TaskName(id) == "(unrecorded)";
 }
 
+namespace {
+
+// Those of `stretches`, which are in time order and do not overlap, that touch `window`.
+template <class Stretch>
+std::span<const Stretch> Touching(const std::vector<Stretch>& stretches, const Window& window) {
+  const auto begin = std::partition_point(stretches.begin(), stretches.end(),
+                                          [&](const auto& s) { return s.end <= window.begin; });
+  const auto end = std::partition_point(begin, stretches.end(),
+                                        [&](const auto& s) { return s.begin < window.end; });
+  return {begin, end};
+}
+
+}  // namespace
+
+std::vector<StepSummary> SummarizeSteps(const Graph& graph, const Timeline& timeline) {
+  const GpuIntervals gpu = CollectGpu(graph, timeline);
+  const std::vector<PathSegment> path = CriticalPath(graph, timeline);
+  std::vector<StepSummary> out;
+  for (const Window& w : CountedWindows(graph, timeline)) {
+    const std::span<const Window> only(&w, 1);
+    StepSummary& s = out.emplace_back();
+    s.step = w.step;
+    if (w.step < graph.steps().size()) s.recorded = graph.steps()[w.step].recorded_period;
+    s.window = w.length();
+    s.gpu_busy = Inside(Touching(gpu.all, w), only);
+    s.exposed_comm = s.gpu_busy - Inside(Touching(gpu.compute, w), only);
+    s.gpu_idle = s.window - s.gpu_busy;
+    ForEachClipped(Touching(path, w), only,
+                   [&](const PathSegment& p, Duration d) { AddToPath(s.path, p.resource, d); });
+  }
+  return out;
+}
+
 std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
   const Task& task = graph.task(id);
   if ((by == GroupBy::kClass || by == GroupBy::kKernel) && IsGuessed(graph, id)) {

@@ -67,6 +67,16 @@ struct Summary {
 // REQUIRES: a timeline with blockers. O(tasks log tasks).
 Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by);
 
+// One counted window by itself; the fields are those of Summary, whose means they have.
+struct StepSummary {
+  size_t step = 0;    // index into Graph::steps()
+  Duration recorded;  // GraphStep::recorded_period
+  Duration window, gpu_busy, exposed_comm, gpu_idle;
+  BoundBy path;
+};
+// In time order. REQUIRES: a timeline with blockers. O(tasks log tasks).
+std::vector<StepSummary> SummarizeSteps(const Graph& graph, const Timeline& timeline);
+
 // The first `top` groups and one "[N others]" that holds the rest, so that totals stay true.
 std::vector<Group> WithOthers(const std::vector<Group>& groups, size_t top);
 

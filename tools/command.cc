@@ -24,6 +24,7 @@ constexpr Flag kGlobalFlags[] = {
      .help = "progress on a terminal: auto or never",
      .fallback = "auto",
      .choices = kProgress},
+    {.name = "--no-config", .help = "without the defaults of ~/.config/daydream/config"},
     {.name = "--message-format",
      .value = "FORMAT",
      .help = "errors and warnings as text, or as one json object a line",

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -39,11 +41,19 @@ class Args {
   std::vector<std::string> All(std::string_view flag) const;
   const std::vector<std::string>& positional() const { return positional_; }
 
+  // A value from elsewhere (tools/config.h), as if it had been given; a switch has the value "".
+  void SetDefault(const std::string& flag, std::string value) {
+    values_[flag].push_back(std::move(value));
+    defaults_.insert(flag);
+  }
+  bool IsDefault(std::string_view flag) const { return defaults_.contains(flag); }
+
  private:
   friend absl::StatusOr<Args> ParseArgs(std::span<const Flag* const>, std::span<const std::string>,
                                         FlagsEnd);
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::map<std::string, std::string, std::less<>> fallbacks_;
+  std::set<std::string, std::less<>> defaults_;
   std::vector<std::string> positional_;
 };
 

@@ -1,11 +1,14 @@
 // The program `daydream`: finds the command, parses its flags, runs it, turns errors into
 // messages and exit codes.
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tools/command.h"
+#include "tools/config.h"
 #include "tools/memory.h"
 #include "tools/version.h"
 
@@ -72,6 +75,24 @@ Exit Say(Session& session, const std::string& text) {
   return status.ok() ? Exit::kOk : Fail(session, status);
 }
 
+// What the user's own file has for flags that were not given. What it may change in the answer is
+// told beside the answer.
+absl::Status ApplyConfig(const Command& command, Args& args, Session& session) {
+  // What helps to mend the file works without it.
+  constexpr std::string_view kHelpers[] = {"help", "explain", "completions"};
+  if (args.Has("--no-config") ||
+      std::find(std::begin(kHelpers), std::end(kHelpers), command.name) != std::end(kHelpers)) {
+    return absl::OkStatus();
+  }
+  DD_ASSIGN_OR_RETURN(const Config config, Config::Read());
+  config.ApplyTo(command, args);
+  session.Configure(args);
+  const std::vector<std::string> flags = AnswersFromConfig(command, args);
+  if (flags.empty()) return absl::OkStatus();
+  session.TellDefaults(config.path(), flags);
+  return absl::OkStatus();
+}
+
 Exit Run(std::vector<std::string> words) {
   Session session;
   ConfigureFromWords(words, session);
@@ -92,6 +113,9 @@ Exit Run(std::vector<std::string> words) {
   if (!args.ok()) return Fail(session, *command, args.status());
   session.Configure(*args);
   if (args->Has("--help")) return Say(session, HelpOf(*command));
+  if (auto status = ApplyConfig(*command, *args, session); !status.ok()) {
+    return Fail(session, *command, status);
+  }
   if (auto status = CheckInputs(*command, *args); !status.ok()) {
     return Fail(session, *command, status);
   }

@@ -13,6 +13,7 @@
 
 #include "report/text/escape.h"
 #include "report/text/format.h"
+#include "report/text/json_writer.h"
 #include "trace/bytes/atomic_file.h"
 
 namespace daydream {
@@ -95,7 +96,10 @@ void InstallInterruptHandler() {
 void Session::Configure(const Args& args) {
   style_.color = UseColor(args.Get("--color"), STDERR_FILENO);
   style_.json = args.Get("--message-format") == "json";
-  out_color_ = UseColor(args.Get("--color"), STDOUT_FILENO);
+  // A file is no terminal, whatever standard output is.
+  const bool to_file = args.Has("--output") && args.Get("--output") != "-";
+  out_color_ =
+      to_file ? args.Get("--color") == "always" : UseColor(args.Get("--color"), STDOUT_FILENO);
   quiet_ = args.Has("--quiet");
   verbose_ = args.Has("--verbose");
   watched_ = isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !style_.json;
@@ -165,9 +169,18 @@ std::string Session::Bold(std::string_view text) const {
   return out_color_ ? fmt::format("\033[1m{}\033[0m", text) : std::string(text);
 }
 
+void Session::TellDefaults(const std::string& file, std::vector<std::string> flags) {
+  config_file_ = file;
+  config_flags_ = std::move(flags);
+  std::string list;
+  for (const std::string& f : config_flags_) list += (list.empty() ? "" : ", ") + f;
+  Note(fmt::format("{} has {}", file, list));
+}
+
 absl::StatusOr<Format> FormatOf(const Args& args) {
   std::string_view name = args.Get("--format");
-  if (!args.Has("--format")) {
+  // A default for --format is for the screen: the name of a file says more.
+  if (!args.Has("--format") || args.IsDefault("--format")) {
     std::string_view path = args.Get("--output");
     size_t dot = path.rfind('.');
     std::string_view extension = dot == std::string_view::npos ? "" : path.substr(dot + 1);
@@ -203,7 +216,21 @@ absl::Status Session::WriteResult(const Args& args, const Forms& forms) {
                      : format == Format::kCsv      ? forms.csv
                      : format == Format::kMarkdown ? forms.markdown
                                                    : forms.table;
-  return WriteResult(args, make());
+  std::string text = make();
+  if (format == Format::kJson && !config_flags_.empty()) AddConfig(text);
+  return WriteResult(args, text);
+}
+
+// As the last field of the object that `json` is.
+void Session::AddConfig(std::string& json) const {
+  const size_t close = json.rfind('}');
+  if (!json.starts_with('{') || close == std::string::npos) return;
+  JsonWriter config(0);
+  config.BeginObject().Key("file").String(config_file_).Key("flags").BeginArray();
+  for (const std::string& f : config_flags_) config.String(f);
+  config.EndArray().EndObject();
+  const size_t last = json.find_last_not_of(" \n", close - 1);
+  json.insert(last + 1, ",\n  \"config\": " + config.Take());
 }
 
 absl::Status WriteFile(const std::string& path, std::string_view bytes, bool overwrite) {

@@ -62,7 +62,9 @@ class Session {
   bool color() const { return out_color_; }
   bool verbose() const { return verbose_; }
   // As wide as the terminal when standard output is one; else with names kept short. --wide: all.
-  TableStyle table_style() const { return {.max_width = width_, .max_name = name_}; }
+  TableStyle table_style() const {
+    return {.max_width = width_, .max_name = name_, .color = out_color_};
+  }
   std::string Bold(std::string_view text) const;
   // Writes `text` to the file of -o, or to standard output, without hidden characters
   // (report/text/escape.h).
@@ -73,8 +75,12 @@ class Session {
   absl::Status WriteResult(const Args& args, const Forms& forms);
   unsigned jobs() const { return jobs_; }
 
+  // Flags that the answer depends on and that nobody gave: a note, and `config` in every JSON.
+  void TellDefaults(const std::string& file, std::vector<std::string> flags);
+
  private:
   void Print(const Diagnostic& d, Severity severity);
+  void AddConfig(std::string& json) const;
   Listener listener_;
   DiagnosticStyle style_;
   bool out_color_ = false, quiet_ = false, verbose_ = false, watched_ = false;
@@ -87,6 +93,8 @@ class Session {
   std::string doing_;
   uint64_t needs_ = 0;
   std::string* written_ = nullptr;
+  std::string config_file_;
+  std::vector<std::string> config_flags_;
 };
 
 // --format, or what the extension of -o says.

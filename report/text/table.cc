@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 #include "report/text/escape.h"
 #include "report/text/format.h"
@@ -19,6 +21,12 @@ std::string Pad(std::string_view text, size_t width, Align align) {
   return align == Align::kLeft ? std::string(text) + spaces : spaces + std::string(text);
 }
 
+// One line, without its end, in the colour of `code`.
+std::string Colored(const std::string& line, std::string_view code) {
+  const size_t end = line.size() - (line.ends_with('\n') ? 1 : 0);
+  return fmt::format("\033[{}m{}\033[0m{}", code, line.substr(0, end), line.substr(end));
+}
+
 void TrimRight(std::string& line) { line.erase(line.find_last_not_of(' ') + 1); }
 
 }  // namespace
@@ -27,6 +35,11 @@ void Table::AddRow(std::vector<std::string> cells) {
   DD_CHECK(cells.size() <= columns_.size());
   cells.resize(columns_.size());
   rows_.push_back({std::move(cells), std::exchange(rule_pending_, false)});
+}
+
+void Table::SetTone(Tone tone) {
+  DD_CHECK(!rows_.empty());
+  rows_.back().tone = tone;
 }
 
 void Table::AddRule() { rule_pending_ = true; }
@@ -89,7 +102,8 @@ std::string Table::Text(const TableStyle& style) const {
   for (size_t w : widths) inner += w > 0 ? w + kBetween : 0;
   inner -= std::min(inner, kBetween);
   const std::string indent(style.indent, ' ');
-  const std::string rule = indent + std::string(inner, '-') + "\n";
+  std::string rule = indent + std::string(inner, '-') + "\n";
+  if (style.color) rule = Colored(rule, "2");
 
   auto line = [&](auto&& cell) {
     std::string text = indent;
@@ -102,10 +116,13 @@ std::string Table::Text(const TableStyle& style) const {
     return text + "\n";
   };
   std::string out = line([&](size_t i) -> std::string_view { return columns_[i].header; });
+  if (style.color) out = Colored(out, "1");
   out += rule;
   for (const Row& row : rows_) {
     if (row.rule_before) out += rule;
-    out += line([&](size_t i) -> std::string_view { return row.cells[i]; });
+    const std::string text = line([&](size_t i) -> std::string_view { return row.cells[i]; });
+    const bool plain = !style.color || row.tone == Tone::kPlain;
+    out += plain ? text : Colored(text, row.tone == Tone::kBetter ? "36" : "33");
   }
   if (rule_pending_) out += rule;
   if (spared.empty()) return out;

@@ -21,7 +21,12 @@ struct TableStyle {
   size_t max_width = 0;  // columns of the terminal; 0 = no limit
   size_t max_name = 0;   // of a left-aligned cell, which is cut in the middle; 0 = no limit
   size_t indent = 2;
+  bool color = false;  // heads and rules stand back, rows have their tone; ANSI, "ESC [ 36 m"
 };
+
+// What a row says at a glance, in its colour; the text of the row says it as well. Cyan and yellow
+// are told apart by people who do not tell red from green.
+enum class Tone : uint8_t { kPlain, kBetter, kWorse };
 
 class Table {
  public:
@@ -29,6 +34,8 @@ class Table {
 
   // Missing cells are empty. REQUIRES: no more cells than columns.
   void AddRow(std::vector<std::string> cells);
+  // Of the row that was added last. REQUIRES: there is one.
+  void SetTone(Tone tone);
   // A line of dashes before the next row (text only).
   void AddRule();
   size_t rows() const { return rows_.size(); }
@@ -44,6 +51,7 @@ class Table {
   struct Row {
     std::vector<std::string> cells;
     bool rule_before = false;
+    Tone tone = Tone::kPlain;
   };
   std::vector<size_t> NaturalWidths(const TableStyle& style) const;
   // Of the columns that are shown; 0 for those without text and those that are left out, whose

@@ -36,6 +36,8 @@ class CliFixture : public testing::Test {
     std::string pattern = testing::TempDir() + "daydream_cli_XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
+    // Nobody's own defaults: tests write theirs to Path("daydream/config").
+    setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
   }
   void TearDown() override {
     if (!folder_.empty()) std::filesystem::remove_all(folder_);

@@ -255,7 +255,7 @@ TEST_F(Cli, BreakdownsAndFormats) {
 }
 
 TEST_F(Cli, ExportsEveryKindAndNeverOverwritesUnasked) {
-  for (const char* name : {"t.json", "t.pftrace", "t.csv", "t.dot", "t.ddtrace"}) {
+  for (const char* name : {"t.json", "t.pftrace", "t.csv", "t.dot", "t.folded", "t.ddtrace"}) {
     std::string args = fmt::format("export {} -o {}", kTrace, Path(name));
     Result r = Run(args);
     EXPECT_EQ(r.exit, 0) << name << r.err;

@@ -42,10 +42,16 @@ std::vector<std::string> Row(const DiffRow& r, TimeUnit unit) {
           r.p < kSignificant ? "***" : ""};
 }
 
+Tone ToneOf(const DiffRow& r) {
+  if (r.p >= kSignificant || r.before == r.after) return Tone::kPlain;
+  return r.after < r.before ? Tone::kBetter : Tone::kWorse;
+}
+
 Table MakeTable(const Diff& diff, size_t top) {
   Table table({{"", Align::kLeft}, {"before"}, {"after"}, {"change"}, {""}, {"", Align::kLeft}});
   TimeUnit unit = UnitFor(std::max(diff.step.before, diff.step.after));
   table.AddRow(Row(diff.step, unit));
+  table.SetTone(ToneOf(diff.step));
   table.AddRule();
   size_t shown = diff.rows.size() <= top + 1 ? diff.rows.size() : top;
   DiffRow rest{
@@ -55,6 +61,7 @@ Table MakeTable(const Diff& diff, size_t top) {
     const DiffRow& r = diff.rows[i];
     if (i < shown) {
       table.AddRow(Row(r, unit));
+      table.SetTone(ToneOf(r));
     } else {
       rest.before += r.before;
       rest.after += r.after;

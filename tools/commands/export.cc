@@ -1,5 +1,6 @@
 #include "report/export/chrome_trace.h"
 #include "report/export/dot.h"
+#include "report/export/folded.h"
 #include "report/export/perfetto_trace.h"
 #include "report/export/task_csv.h"
 #include "report/predict/what_if.h"
@@ -15,12 +16,13 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv", "dot", "ddtrace"};
+constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv", "folded", "dot", "ddtrace"};
 constexpr Flag kFlags[] = {
     {.name = "--to",
      .value = "KIND",
-     .help = "chrome, perfetto, csv, dot or ddtrace; default: by the name of the output",
+     .help = "chrome, perfetto, csv, folded, dot or ddtrace; default: by the name of the output",
      .choices = kKinds},
+    {.name = "--folded", .help = "the same as --to folded: stacks for flame graphs, in ns a step"},
     {.name = "--opt", .value = "SPEC", .help = "export before and after these optimizations"},
     kOptFileFlag,
     kSetFlag,
@@ -34,11 +36,12 @@ constexpr Flag kFlags[] = {
 };
 
 std::string KindOf(const Args& args) {
+  if (args.Has("--folded")) return "folded";
   if (args.Has("--to")) return std::string(args.Get("--to"));
   std::string_view path = args.Get("--output");
   if (path.ends_with(".pftrace")) return "perfetto";
   if (path.ends_with(".json")) return "chrome";
-  for (std::string_view kind : {"csv", "dot", "ddtrace"}) {
+  for (std::string_view kind : {"csv", "folded", "dot", "ddtrace"}) {
     if (path.ends_with("." + std::string(kind))) return std::string(kind);
   }
   return "";
@@ -63,6 +66,10 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
   }
   if (kind == "dot") return ExportDot(scenarios.empty() ? built.graph : after.graph, args);
   DD_ASSIGN_OR_RETURN(Timeline before, Simulate(built.graph, {.blockers = true}));
+  if (kind == "folded") {
+    return scenarios.empty() ? FoldedStacks(built.graph, before)
+                             : FoldedStacks(after.graph, after.timeline);
+  }
   std::vector<Side> sides = {
       {"before: replayed", "simulated, not measured", &built.graph, &before}};
   if (!scenarios.empty()) {
@@ -75,6 +82,12 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   std::string kind = KindOf(args);
+  if (args.Has("--folded") && args.Has("--to") && args.Get("--to") != "folded") {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = fmt::format("--folded and --to {} are two kinds", args.Get("--to")),
+                       .fix = "keep one of them"});
+  }
   if (kind.empty()) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0104",
@@ -100,11 +113,16 @@ const Command kExportCommand = {
     .usage = "TRACE --to KIND [--opt SPEC] [-o FILE]",
     .details =
         R"(chrome and perfetto hold one group of lanes per side, launch arrows and the critical
-path; csv one row per task; dot the tasks of one step for Graphviz (after the
-optimizations, with --opt); ddtrace the trace itself.)",
+path; csv one row per task; dot the tasks of one step for Graphviz; folded one stack a
+line, with the nanoseconds of one step behind it, for flame graphs: stacks that begin with
+CPU hold threads, ranges, operators and calls, those that begin with GPU streams, phases,
+layers, operators and kernels; ddtrace the trace itself. dot and folded hold one side: with
+--opt that after the optimizations.)",
     .examples =
         "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
         "daydream export run.ddtrace --to csv -o tasks.csv\n"
+        "daydream export run.ddtrace --folded | grep ^GPU | flamegraph.pl --countname ns > "
+        "gpu.svg\n"
         "daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg",
     .flags = kFlags,
     .takes = {.traces = true, .least = 1, .most = 1},

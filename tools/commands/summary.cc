@@ -12,6 +12,7 @@
 #include "tools/input/input.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
+#include "tools/output/steps_output.h"
 #include "tools/output/summary_json.h"
 #include "transforms/analysis/kernel_share.h"
 #include "transforms/analysis/memory_profile.h"
@@ -32,6 +33,7 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help = "rows before the rest is summed up as [N others]",
      .fallback = "15"},
+    {.name = "--per-step", .help = "instead: each step by itself, with what happened in it only"},
     {.name = "--knee",
      .help = "instead: the step against the share of the multiprocessors, and where more stop to "
              "help"},
@@ -244,10 +246,36 @@ std::string KneeText(const ShareCurve& curve, size_t top, const Session& session
       FormatPercent(curve.by_launch, 0), FormatPercent(kSaturationParam.fallback, 0));
 }
 
+// Each step as it was recorded: what happens once is left in.
+absl::StatusOr<Exit> RunPerStep(BuiltGraph& built, const Args& args, Session& session) {
+  for (std::string_view other : {"--by", "--top", "--knee"}) {
+    if (!args.Has(other)) continue;
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = fmt::format("--per-step and {} are two tables", other),
+                       .fix = "keep one of them"});
+  }
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  StepsReport report{.graph = &built.graph, .steps = SummarizeSteps(built.graph, timeline)};
+  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
+  DD_ASSIGN_OR_RETURN(report.health, MakeSteady(built, replay));
+  auto text = [&] {
+    return FindingsText(report.health.findings) + StepsTable(report).Text(session.table_style()) +
+           "\n" + StepsRemarks(report);
+  };
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = text,
+                                 .json = [&] { return StepsJson(report); },
+                                 .csv = [&] { return StepsCsv(report); },
+                                 .markdown = [&] { return StepsTable(report).Markdown(); }}));
+  return Exit::kOk;
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
+  if (args.Has("--per-step")) return RunPerStep(built, args, session);
   if (args.Has("--knee")) {
     DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(built.graph));
     auto markdown = [&] {
@@ -297,13 +325,19 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
 const Command kSummaryCommand = {
     .name = "summary",
     .summary = "where the time of a step goes",
-    .usage = "TRACE [--by GROUP] [--top N] [--knee]",
+    .usage = "TRACE [--by GROUP | --per-step | --knee] [--top N]",
     .details =
         R"(GPU time, GPU calls and critical path by group, per step. 'of step' is GPU time against
 the length of a step; 'of critical path' the part of the step that is spent on work of the
 group, on GPU or CPU, while nothing else holds the step up. The last line is the sum of
-the lines above.)",
-    .examples = "daydream summary run.ddtrace\ndaydream summary run.ddtrace --by layer --top 30",
+the lines above.
+
+--per-step has a line for each step instead: as measured, as replayed, how busy the GPU was,
+what the critical path consists of, and what happened in this step only (a compiler, a
+module that is loaded), which all other commands leave out.)",
+    .examples =
+        "daydream summary run.ddtrace\ndaydream summary run.ddtrace --by layer --top 30\ndaydream "
+        "summary run.ddtrace --per-step",
     .flags = kFlags,
     .takes = kOneTrace,
     .run = Run,

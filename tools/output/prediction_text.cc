@@ -89,7 +89,7 @@ std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& sty
   }
   table.AddRule();
   table.AddRow({"all", "", "", signed_time(total), ""});
-  return table.Text({.max_width = style.max_width});  // sentences are not cut without need
+  return table.Text({.max_width = style.max_width, .color = style.color});  // whole sentences
 }
 
 std::string BoundByText(const Prediction& p, std::string_view before) {

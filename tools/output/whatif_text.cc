@@ -12,6 +12,7 @@ namespace daydream {
 namespace {
 
 constexpr size_t kBreakdownRows = 15;
+constexpr double kWorthColour = 0.005;  // a smaller change reads 1.00x
 
 Table ScenarioTable(const WhatIf& result) {
   const bool memory = result.memory.known();
@@ -31,6 +32,7 @@ Table ScenarioTable(const WhatIf& result) {
       if (memory) row.emplace_back();
       row.emplace_back("cannot be predicted");
       table.AddRow(std::move(row));
+      table.SetTone(Tone::kWorse);
       continue;
     }
     std::vector<std::string> row = {p.name, FormatTime(p.step, unit), IntervalText(p, unit),
@@ -38,6 +40,9 @@ Table ScenarioTable(const WhatIf& result) {
     if (memory) row.push_back(p.peak.has_value() ? PeakText(result.memory, *p.peak) : "not known");
     row.push_back(p.bound ? "a limit" : std::string(Name(p.confidence)));
     table.AddRow(std::move(row));
+    if (std::abs(p.speedup - 1) > kWorthColour) {
+      table.SetTone(p.speedup > 1 ? Tone::kBetter : Tone::kWorse);
+    }
   }
   return table;
 }

@@ -36,19 +36,21 @@ time (step > 120ms) or with a signed share of the baseline (step > +3%).
      R"(`daydream explain` knows the optimizations of `daydream opt list`, error codes like E0301
 and the words of docs/glossary.md; `daydream explain` alone lists them.)"},
     {"E0110", "the file of learned residuals cannot be used",
-     "--learn and --learned work on a text file whose first line is 'daydream-learned 1'. Each\n"
-     "further line has six fields between tabs: optimizations, GPU, and in ns per step the\n"
-     "recorded step, the predicted and the measured one; at last the measured file. The message\n"
-     "names the line that cannot be read. Nothing is appended to a file with such a line. Only a "
-     "last line\n"
-     "that was cut off, because its writer was killed or the disk was full, is left out with a\n"
-     "warning, and removed when the next one is appended. A link is not written through."},
+     R"(--learn and --learned work on a text file whose first line is 'daydream-learned 1'. Each
+further line has six fields between tabs: optimizations, GPU, and in ns per step the
+recorded step, the predicted and the measured one; at last the measured file. The message
+names the line that cannot be read. Nothing is appended to a file with such a line. Only a last
+line that was cut off, because its writer was killed or the disk was full, is left out with a
+warning, and removed when the next one is appended. A link is not written through.)"},
     {"E0111", "these optimizations exclude each other",
      R"(Two optimizations of one --opt say something different about the same work, so that the
 result would depend on which came first, or count a gain twice. A switch that is there
 twice is refused as well. Some exclude each other in one order only, such as offload,amp:
 what offload copies would stay as wide as before. The message has the reason. Turn them
 round, or give each an --opt of its own to compare them.)"},
+    {"E0112", "the configuration file cannot be used",
+     R"(~/.config/daydream/config has lines like `jobs = 4`: flags without their dashes, `yes` for
+switches, those of one command below its name in brackets. The message names file and line.)"},
     {"E0120", "there is not enough memory",
      R"(The machine, its control group or `ulimit -v` gives no more memory; the exit code is 7. The
 message says what was being done, what is free and about how much is needed. Fewer steps
@@ -474,13 +476,9 @@ not in your trace; please report the command line and, if you may, the trace.)"}
 std::span<const ErrorPage> ErrorPages() { return kPages; }
 
 const ErrorPage* FindErrorPage(std::string_view code) {
-  if (code.size() != 5) return nullptr;
+  if (code.size() != 5 || std::string_view("EeWw").find(code[0]) == code.npos) return nullptr;
   for (const ErrorPage& page : kPages) {
-    bool same_number = page.code.substr(1) == code.substr(1);
-    char letter = code[0];
-    if (same_number && (letter == 'E' || letter == 'e' || letter == 'W' || letter == 'w')) {
-      return &page;
-    }
+    if (page.code.substr(1) == code.substr(1)) return &page;
   }
   return nullptr;
 }
