@@ -3,6 +3,7 @@
 // the call, so that a faster GPU makes the call shorter and a slower one longer.
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/median.h"
 #include "graph/builder.h"
@@ -22,9 +23,18 @@ constexpr uint64_t kStagedBytes = 64 << 10;  // rule B3: CUDA driver's staging b
 struct Wait {
   TaskId call;
   uint32_t target = Builder::kNone;  // binding operation
-  std::vector<uint32_t> others;      // further operations the call may not return before
+  std::vector<uint32_t> others;      // further operations the call may not return before, as far
+                                     // as the wait before it did not tell them (device_waits.h)
+  bool whole_device = false;         // waits for every stream
   bool own_copy = false;             // waits for the copy that it issued
   bool waited = true;                // false: everything was done before the call began
+};
+
+// What waits for the whole device, of one thread and kind, have told of each stream.
+struct Told {
+  std::vector<uint32_t> by_lane;
+  LaneId thread;
+  std::map<LaneId, uint32_t> open;  // operations that the next wait tells again
 };
 
 constexpr size_t kKinds = static_cast<size_t>(CallKind::kQuery) + 1;
@@ -40,6 +50,7 @@ class BlockingCalls {
   void Run() {
     for (const HostThread& thread : b_.threads) {
       last_copy_ = Builder::kNone;
+      for (Told& told : told_) told.by_lane.assign(b_.stream_ops.size(), Builder::kNone);
       for (TaskId t : thread.tasks) {
         if (b_.graph.task(t).kind == TaskKind::kCall) Examine(t);
       }
@@ -128,13 +139,28 @@ class BlockingCalls {
 
   void ExamineDeviceSync(TaskId call, Duration skew) {
     bool all_done = true;
-    AddTargets(call, LastOfEveryStream(call, skew, &all_done));
+    AddDeviceWait(call, LastOfEveryStream(call, skew, &all_done));
   }
 
   void ExamineFree(TaskId call) {
     bool all_done = true;
     std::vector<uint32_t> last = LastOfEveryStream(call, kFreeSkew, &all_done);
-    if (all_done) AddTargets(call, std::move(last));
+    if (all_done) AddDeviceWait(call, last);
+  }
+
+  Told& ToldBy(TaskId call) { return told_[b_.KindOf(call) == CallKind::kFree]; }
+
+  // A wait for all of `last`; those that the wait before it told are not told again.
+  void AddDeviceWait(TaskId call, const std::vector<uint32_t>& last) {
+    if (last.empty()) return;
+    Wait wait{.call = call, .target = LatestEnd(last), .whole_device = true};
+    std::vector<uint32_t>& told = ToldBy(call).by_lane;
+    for (uint32_t op : last) {
+      uint32_t& before = told[b_.ops[op].lane.index()];
+      if (op != before && op != wait.target) wait.others.push_back(op);
+      before = op;
+    }
+    AddWait(std::move(wait));
   }
 
   // Rule B7: which stream does the call wait for?
@@ -150,7 +176,7 @@ class BlockingCalls {
       target = Builder::kNone;
     }
     if (target == Builder::kNone) target = LatestEndInside(call);
-    if (target != Builder::kNone) AddTargets(call, {target});
+    if (target != Builder::kNone) AddWait({.call = call, .target = target});
   }
 
   uint32_t FromSyncRecord(TaskId call) const {
@@ -189,15 +215,13 @@ class BlockingCalls {
     return best;
   }
 
-  void AddTargets(TaskId call, std::vector<uint32_t> targets) {
-    if (targets.empty()) return;
-    auto latest = std::max_element(targets.begin(), targets.end(), [&](uint32_t x, uint32_t y) {
-      return b_.ops[x].end < b_.ops[y].end;
-    });
-    Wait wait{.call = call, .target = *latest};
-    targets.erase(latest);
-    wait.others = std::move(targets);
-    wait.waited = b_.ops[wait.target].end > b_.Start(call);
+  uint32_t LatestEnd(const std::vector<uint32_t>& ops) const {
+    return *std::max_element(ops.begin(), ops.end(),
+                             [&](uint32_t x, uint32_t y) { return b_.ops[x].end < b_.ops[y].end; });
+  }
+
+  void AddWait(Wait wait) {
+    wait.waited = b_.ops[wait.target].end > b_.Start(wait.call);
     waits_.push_back(std::move(wait));
   }
 
@@ -237,11 +261,26 @@ class BlockingCalls {
     }
     b_.waits[waiter.index()] = true;
     b_.AddEdge(target.task, waiter, lag, Rule::kHostWait, Anchor::kEnd, Anchor::kEnd);
-    for (uint32_t other : w.others) {
-      Duration slack = end - b_.ops[other].end;
-      b_.AddEdge(b_.ops[other].task, waiter, std::min(post, slack), Rule::kHostWait, Anchor::kEnd,
+    if (w.whole_device) AwaitOthers(w, waiter, lag, post);
+  }
+
+  // An operation is told for good by an edge with the lag that later waits have for it, too. Until
+  // then, because it ended just before the call or was its target, each wait tells it.
+  void AwaitOthers(const Wait& w, TaskId waiter, Duration lag, Duration post) {
+    Told& told = ToldBy(w.call);
+    const LaneId thread = b_.graph.task(w.call).lane;
+    if (thread != told.thread) told.open.clear();
+    told.thread = thread;
+    for (uint32_t op : w.others) told.open[b_.ops[op].lane] = op;
+    told.open.erase(b_.ops[w.target].lane);
+    for (auto it = told.open.begin(); it != told.open.end();) {
+      const GpuOp& op = b_.ops[it->second];
+      const Duration slack = b_.End(waiter) - op.end;
+      b_.AddEdge(op.task, waiter, std::min(post, slack), Rule::kHostWait, Anchor::kEnd,
                  Anchor::kEnd);
+      it = slack >= post ? told.open.erase(it) : std::next(it);
     }
+    if (lag != post) told.open[b_.ops[w.target].lane] = w.target;
   }
 
   // Lags of staged copies to the device are negative and depend on the size of the last chunk,
@@ -298,6 +337,7 @@ class BlockingCalls {
   std::vector<Duration> idle_submits_;
   Duration typical_submit_ = kTypicalSubmit;
   std::array<Duration, kKinds> post_{};
+  std::array<Told, 2> told_;  // waits for the device, calls that free
   uint32_t last_copy_ = Builder::kNone;
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "graph/call_kind.h"
+#include "graph/device_waits.h"
 #include "graph/queue.h"
 
 namespace daydream {
@@ -245,11 +246,17 @@ size_t Editor::RemoveWithLaunches(std::span<const TaskId> gpu_tasks) {
 
 void Editor::Finish() {
   FollowHolders();
+  const auto gone = [&](TaskId t) {
+    const Task& task = graph_.task(t);
+    return task.removed && (task.kind == TaskKind::kCall || task.kind == TaskKind::kWait);
+  };
+  for (const PassedEdge& passed : EdgesPassedOn(graph_, gone)) {
+    graph_.AddEdge(passed.edge);
+    cause_ = CauseOf(passed.by);
+    TouchEdge(passed.edge);
+  }
   std::erase_if(graph_.mutable_edges(), [&](const Edge& e) {
-    const Task& to = graph_.task(e.to);
-    bool gone = to.removed && (e.rule == Rule::kHostWait || e.rule == Rule::kQueue) &&
-                (to.kind == TaskKind::kCall || to.kind == TaskKind::kWait);
-    if (!gone) return false;
+    if ((e.rule != Rule::kHostWait && e.rule != Rule::kQueue) || !gone(e.to)) return false;
     cause_ = CauseOf(e.to);
     TouchEdge(e);
     return true;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "graph/call_kind.h"
+#include "graph/device_waits.h"
 #include "transforms/analysis/gpu_waits.h"
 #include "transforms/analysis/host_calls.h"
 #include "transforms/core/select.h"
@@ -14,6 +15,8 @@ namespace {
 
 // Places that a note names before it sums up the others.
 constexpr size_t kMostSites = 3;
+// n streams that meet two by two have n * n edges, in one place 2 n.
+constexpr size_t kMostPairwise = 16;
 
 constexpr ParamSpec kParams[] = {
     {.name = "select",
@@ -73,18 +76,39 @@ class NoSync {
   // Streams that met in a wait of the host meet without it: what runs on one of them afterwards may
   // need what ran on the others, and nothing else keeps them from drifting apart.
   void KeepMeetings() {
-    std::map<TaskId, std::vector<TaskId>> awaited;
-    for (const Edge& e : graph().edges()) {
-      if (e.rule == Rule::kHostWait && gone_[e.to.index()]) awaited[e.to].push_back(e.from);
-    }
-    for (const auto& [wait, from] : awaited) {
-      for (TaskId a : from) {
+    std::vector<std::pair<TaskId, TaskId>> meetings;
+    VisitWaits(graph(), [&](TaskId wait, const AwaitedWork& awaited) {
+      if (!gone_[wait.index()]) return;
+      if (awaited.size() > kMostPairwise) return MeetInOnePlace(wait, awaited);
+      for (const auto& [lane, a] : awaited) {
         const TaskId next = LaunchedBehind(wait, a);
-        for (TaskId b : from) {
-          const bool other = graph().task(a).lane != graph().task(b).lane;
-          if (next.valid() && other) edit_.AddEdge(b, next);
+        for (const auto& [other, b] : awaited) {
+          if (next.valid() && other != lane) meetings.emplace_back(b, next);
         }
       }
+    });
+    for (const auto& [from, to] : meetings) edit_.AddEdge(from, to);
+    for (const auto& [next, place] : behind_) edit_.AddEdge(place, next);
+  }
+
+  // Many streams meet in a task that takes no time. It stands behind the earlier ones of its
+  // thread, which know what streams without new work had done.
+  void MeetInOnePlace(TaskId wait, const AwaitedWork& awaited) {
+    const Task& host = graph().task(wait);
+    auto [thread, fresh] = meeting_.try_emplace(host.lane);
+    if (fresh) {
+      thread->second.lane = edit_.NewLane("meetings of streams", LaneKind::kChannel);
+    }
+    const TaskId place = edit_.Append({.recorded_start = host.recorded_start,
+                                       .name = host.name,
+                                       .lane = thread->second.lane,
+                                       .step = host.step,
+                                       .kind = TaskKind::kDelay});
+    for (const auto& [lane, t] : awaited) {
+      TaskId& met = thread->second.met[lane];
+      if (met != t) edit_.AddEdge(t, place);
+      met = t;
+      if (const TaskId next = LaunchedBehind(wait, t); next.valid()) behind_[next] = place;
     }
   }
 
@@ -112,6 +136,9 @@ class NoSync {
     edit_.BeginCause("the host does not wait for values to print");
     FindPlaces();
     KeepMeetings();
+    for (const auto& [e, by] : EdgesPassedOn(graph(), [&](TaskId t) { return gone_[t.index()]; })) {
+      edit_.AddEdge(e.from, e.to, e.lag, e.rule, e.from_anchor, e.to_anchor);
+    }
     edit_.DropEdges([&](const Graph&, const Edge& e) {
       return e.rule == Rule::kHostWait && gone_[e.to.index()];
     });
@@ -165,6 +192,13 @@ class NoSync {
   GpuWaits uses_;
   std::vector<bool> gone_;       // by task: a wait that goes
   std::vector<uint32_t> place_;  // by task: on its lane
+  // Where many streams meet, by the thread that waited.
+  struct Meeting {
+    LaneId lane;
+    AwaitedWork met;
+  };
+  std::map<LaneId, Meeting> meeting_;
+  std::map<TaskId, TaskId> behind_;  // work and the last place that it comes behind
   SiteList kept_, taken_, steering_;
 };
 
