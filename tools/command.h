@@ -34,6 +34,9 @@ struct Command {
   std::span<const Flag> flags = {};
   Takes takes = {};
   absl::StatusOr<Exit> (*run)(const Args& args, Session& session) = nullptr;
+  // Of commands that run as many ranks: hears of a mistake in the command line before it is told;
+  // false where another rank tells it.
+  bool (*tells_mistake)(const absl::Status& mistake) = nullptr;
 };
 
 // All commands in the order of commands.def.

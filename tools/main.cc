@@ -52,6 +52,13 @@ Exit Fail(Session& session, const Command& command, const absl::Status& status) 
   return command.takes.command && !told_apart ? Exit::kNotStarted : exit;
 }
 
+// A mistake in the command line. A rank has no name in what it writes itself: it leaves the word to
+// the first one, which says whose line it is.
+Exit Refuse(Session& session, const Command& command, const absl::Status& status) {
+  if (command.tells_mistake != nullptr && !command.tells_mistake(status)) return Exit::kOk;
+  return Fail(session, command, status);
+}
+
 // --color and --message-format count even when the rest cannot be parsed.
 void ConfigureFromWords(const std::vector<std::string>& words, Session& session) {
   std::vector<std::string> kept;
@@ -110,14 +117,14 @@ Exit Run(std::vector<std::string> words) {
   words.erase(words.begin());
   FlagsEnd end = command->takes.command ? FlagsEnd::kAtFirstWord : FlagsEnd::kAtDashes;
   auto args = ParseArgs(FlagsOf(*command), words, end);
-  if (!args.ok()) return Fail(session, *command, args.status());
+  if (!args.ok()) return Refuse(session, *command, args.status());
   session.Configure(*args);
   if (args->Has("--help")) return Say(session, HelpOf(*command));
   if (auto status = ApplyConfig(*command, *args, session); !status.ok()) {
     return Fail(session, *command, status);
   }
   if (auto status = CheckInputs(*command, *args); !status.ok()) {
-    return Fail(session, *command, status);
+    return Refuse(session, *command, status);
   }
   auto exit = WithinMemory(session, [&] { return command->run(*args, session); });
   session.EndProgress();

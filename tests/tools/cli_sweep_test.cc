@@ -408,6 +408,25 @@ TEST_F(Ranks, OneThatReadsOtherFilesEndsTheJob) {
   EXPECT_THAT(gone.err, HasSubstr("error[E0707]: rank 2 on "));
 }
 
+TEST_F(Ranks, AFlagThatOneDoesNotKnowIsToldWithItsRank) {
+  const std::string run =
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 ";
+  const std::string one = DAYDREAM_BINARY "-mpi " + Ask("-j1 --format csv");
+  for (const char* wrong : {" --bogus", " --shard 3/2"}) {
+    const CliResult r = Shell(run + one + " : -n 1 " + one + wrong);
+    EXPECT_NE(r.exit, 0);
+    EXPECT_EQ(r.out, "");
+    EXPECT_THAT(r.err, HasSubstr("error[E0707]: rank 2 on ")) << wrong;
+    EXPECT_THAT(r.err, HasSubstr(std::string(wrong).substr(1, 7)));
+  }
+  // One that all of them do not know is told once, by the first.
+  const CliResult all = Mpi(3, Ask("--bogus"));
+  EXPECT_EQ(all.exit, 2) << all.err;
+  const std::string told = "unknown flag --bogus";
+  EXPECT_NE(all.err.find(told), std::string::npos) << all.err;
+  EXPECT_EQ(all.err.find(told), all.err.rfind(told)) << all.err;
+}
+
 TEST_F(Ranks, MistakesEndAllOfThem) {
   EXPECT_NE(Mpi(3, "sweep missing.json --opt amp").exit, 0);
   Write("text", "hello\n");

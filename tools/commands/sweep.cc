@@ -298,9 +298,11 @@ absl::StatusOr<Exit> Merge(const Args& args, Session& session) {
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (args.positional()[0] == "merge") return Merge(args, session);
-  DD_RETURN_IF_ERROR(CheckFlags(args));
   World world;
-  auto exit = WithinMemory(session, [&] { return Sweep(args, session, world).Run(); });
+  auto exit = WithinMemory(session, [&]() -> absl::StatusOr<Exit> {
+    DD_RETURN_IF_ERROR(CheckFlags(args));
+    return Sweep(args, session, world).Run();
+  });
   // One tells it: the first rank what is wrong with itself, or else what another one sends.
   if (!exit.ok() && !world.first()) {
     world.Leave(exit.status());
@@ -340,6 +342,7 @@ is at least as short with a peak of GPU memory at least as low, and better in on
     .flags = kFlags,
     .takes = {.traces = true, .result = true, .least = 1, .most = 100'000},
     .run = Run,
+    .tells_mistake = TellsOwnMistake,
 };
 
 }  // namespace daydream

@@ -45,6 +45,10 @@ class World {
   std::unique_ptr<Impl> impl_;
 };
 
+// For what fails before a world is needed: joins the others, for they may wait, and gives up. False
+// where the first process has been told why and says so.
+bool TellsOwnMistake(const absl::Status& why);
+
 // Whether this program can be one of several ranks.
 bool BuiltWithMpi();
 

@@ -15,6 +15,7 @@ size_t World::size() const { return 1; }
 bool BuiltWithMpi() { return false; }
 absl::Status World::Agree(uint64_t) { return absl::OkStatus(); }
 void World::Leave(const absl::Status&) {}
+bool TellsOwnMistake(const absl::Status&) { return true; }
 
 absl::Status World::Distribute(std::span<const size_t> todo, unsigned jobs,
                                const std::function<std::string(size_t)>& work,
