@@ -10,7 +10,7 @@
 namespace daydream {
 namespace {
 
-constexpr size_t kLargest = 64 << 10;  // bytes of a file that people write by hand
+constexpr size_t kLargestConfig = 64 << 10;  // bytes of a file that people write by hand
 
 // Flags that mean something only where they are written.
 constexpr std::string_view kNever[] = {"--help", "--output", "--force-overwrite", "--no-config"};
@@ -24,7 +24,7 @@ bool IsIn(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view WithoutBlanks(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r";
   const size_t begin = text.find_first_not_of(kSpace);
   if (begin == text.npos) return "";
@@ -46,7 +46,7 @@ std::vector<const Flag*> FlagsFor(const Command* command) {
 }
 
 // One line of the file; knows where it is when something is wrong with it.
-struct Reader {
+struct ConfigReader {
   const std::string& path;
   size_t number = 0;
   const Command* command = nullptr;
@@ -124,17 +124,17 @@ absl::StatusOr<Config> Config::Read() {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file.is_open() && (errno == ENOENT || errno == ENOTDIR)) return Config();
-  std::string text(kLargest + 1, '\0');
+  std::string text(kLargestConfig + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
   const bool ended = file.eof();
-  if (!ended || text.size() > kLargest) {
-    return MakeStatus(
-        absl::StatusCode::kInvalidArgument,
-        {.code = "E0112",
-         .what = fmt::format("cannot use {}", path),
-         .why = text.size() > kLargest ? "it is larger than 64 KiB" : "it cannot be read as a file",
-         .fix = "mend or remove it; or --no-config to do without it"});
+  if (!ended || text.size() > kLargestConfig) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0112",
+                       .what = fmt::format("cannot use {}", path),
+                       .why = text.size() > kLargestConfig ? "it is larger than 64 KiB"
+                                                           : "it cannot be read as a file",
+                       .fix = "mend or remove it; or --no-config to do without it"});
   }
   return Parse(text, path);
 }
@@ -142,10 +142,10 @@ absl::StatusOr<Config> Config::Read() {
 absl::StatusOr<Config> Config::Parse(std::string_view text, std::string path) {
   Config config;
   config.path_ = std::move(path);
-  Reader reader{config.path_};
+  ConfigReader reader{config.path_};
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trimmed(text.substr(0, end));
+    const std::string_view line = WithoutBlanks(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     ++reader.number;
     if (line.empty() || line[0] == '#') continue;
@@ -157,8 +157,8 @@ absl::StatusOr<Config> Config::Parse(std::string_view text, std::string path) {
     if (equals == line.npos) {
       return reader.Wrong(fmt::format("'{}' is no setting", line), "NAME = VALUE, like jobs = 4");
     }
-    const std::string_view value = Trimmed(line.substr(equals + 1));
-    DD_ASSIGN_OR_RETURN(const Flag* flag, reader.FlagOf(Trimmed(line.substr(0, equals))));
+    const std::string_view value = WithoutBlanks(line.substr(equals + 1));
+    DD_ASSIGN_OR_RETURN(const Flag* flag, reader.FlagOf(WithoutBlanks(line.substr(0, equals))));
     DD_ASSIGN_OR_RETURN(const bool given, reader.Check(*flag, value));
     const std::string command(reader.command == nullptr ? "" : reader.command->name);
     for (const Line& l : config.lines_) {

@@ -18,7 +18,7 @@ namespace daydream {
 namespace {
 
 // What decides the frames of a task: most tasks of a step share theirs with those of the others.
-struct Place {
+struct StackPlace {
   LaneId lane;
   ScopeId scope;
   LayerId layer;
@@ -26,7 +26,7 @@ struct Place {
   Phase phase = Phase::kNone;
   bool waits = false;
   auto Key() const { return std::tie(lane, scope, layer, call, phase, waits); }
-  bool operator<(const Place& other) const { return Key() < other.Key(); }
+  bool operator<(const StackPlace& other) const { return Key() < other.Key(); }
 };
 
 std::string Frame(std::string_view name) {
@@ -67,7 +67,7 @@ class Stacks {
  private:
   void AddHost(TaskId id, const Task& task) {
     const NameId call = task.kind == TaskKind::kHost ? NameId() : task.name;
-    Place place = {task.lane, task.scope, {}, call};
+    StackPlace place = {task.lane, task.scope, {}, call};
     times_[place] += task.duration;
     const Duration elapsed = timeline_.end[id.index()] - timeline_.start[id.index()];
     place.waits = true;
@@ -82,7 +82,7 @@ class Stacks {
     times_[{task.lane, around, {}, NameId()}] += task.gap;
   }
 
-  std::string Line(const Place& place) const {
+  std::string Line(const StackPlace& place) const {
     const bool gpu = graph_.lane(place.lane).lane.kind != LaneKind::kThread;
     std::string line =
         fmt::format("{};{}", gpu ? "GPU" : "CPU", Frame(LaneTitle(graph_, place.lane)));
@@ -111,7 +111,7 @@ class Stacks {
 
   const Graph& graph_;
   const Timeline& timeline_;
-  std::map<Place, Duration> times_;
+  std::map<StackPlace, Duration> times_;
 };
 
 }  // namespace

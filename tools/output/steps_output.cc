@@ -33,7 +33,7 @@ StepStalls StallsIn(const StepsReport& report, const StepSummary& s) {
   return out;
 }
 
-std::string Of(Duration part, const StepSummary& s) {
+std::string ShareOf(Duration part, const StepSummary& s) {
   if (s.window.ns <= 0) return "-";
   return FormatPercent(static_cast<double>(part.ns) / static_cast<double>(s.window.ns));
 }
@@ -78,9 +78,10 @@ Table StepsTable(const StepsReport& report) {
   const TimeUnit unit = UnitFor(mean.window);
   auto add = [&](const std::string& label, const StepSummary& s, const StepStalls& stalls) {
     table.AddRow({Printable(label), s.recorded.ns > 0 ? FormatTime(s.recorded, unit) : "-",
-                  FormatTime(s.window, unit), Of(s.gpu_busy, s), Of(s.exposed_comm, s),
-                  Of(s.gpu_idle, s), Of(s.path.gpu, s), Of(s.path.cpu, s), Of(s.path.comm, s),
-                  Of(s.path.data, s), stalls.time.ns > 0 ? FormatTime(stalls.time, unit) : "",
+                  FormatTime(s.window, unit), ShareOf(s.gpu_busy, s), ShareOf(s.exposed_comm, s),
+                  ShareOf(s.gpu_idle, s), ShareOf(s.path.gpu, s), ShareOf(s.path.cpu, s),
+                  ShareOf(s.path.comm, s), ShareOf(s.path.data, s),
+                  stalls.time.ns > 0 ? FormatTime(stalls.time, unit) : "",
                   Printable(stalls.longest)});
   };
   for (const StepSummary& s : report.steps) add(LabelOf(report, s), s, StallsIn(report, s));
