@@ -35,16 +35,16 @@ std::string Us(int64_t ns) {
 std::string ArgsOf(const Graph& graph, TaskId id) {
   const Task& task = graph.task(id);
   std::string out = fmt::format("\"task\":{},\"kind\":{},\"step\":{}", id.value,
-                                JsonString(Name(task.kind)), task.step);
+                                JsonQuoted(Name(task.kind)), task.step);
   if (task.phase != Phase::kNone) {
-    out += fmt::format(",\"phase\":{}", JsonString(Name(task.phase)));
+    out += fmt::format(",\"phase\":{}", JsonQuoted(Name(task.phase)));
   }
   if (task.layer.valid() && task.layer.index() < graph.layers().size()) {
     out += fmt::format(",\"layer\":{}",
-                       JsonString(graph.Name(graph.layers()[task.layer.index()].name)));
+                       JsonQuoted(graph.Name(graph.layers()[task.layer.index()].name)));
   }
   if (IsGpu(task.kind) || task.kind == TaskKind::kCall) {
-    out += fmt::format(",\"op\":{}", JsonString(GroupOf(graph, id, GroupBy::kOp)));
+    out += fmt::format(",\"op\":{}", JsonQuoted(GroupOf(graph, id, GroupBy::kOp)));
   }
   if (const CopyDetail* copy = graph.Copy(id)) out += fmt::format(",\"bytes\":{}", copy->bytes);
   return out;
@@ -54,7 +54,7 @@ void Meta(Events& events, std::string_view what, size_t pid, size_t tid, std::st
           size_t order) {
   std::string kind = what == "process" ? "process" : "thread";
   events.Add("{{\"ph\":\"M\",\"name\":\"{}_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":{}}}}}",
-             kind, pid, tid, JsonString(name));
+             kind, pid, tid, JsonQuoted(name));
   events.Add(
       "{{\"ph\":\"M\",\"name\":\"{}_sort_index\",\"pid\":{},\"tid\":{},"
       "\"args\":{{\"sort_index\":{}}}}}",
@@ -78,8 +78,8 @@ std::vector<size_t> AddSlices(Events& events, const Side& side, size_t pid) {
             "{{\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{},\"name\":{},"
             "\"cat\":{},\"args\":{{{}}}}}",
             pid, tid, Us(s.begin.ns), Us((s.end - s.begin).ns),
-            JsonString(side.graph->TaskName(s.task)),
-            JsonString(Name(side.graph->task(s.task).kind)), ArgsOf(*side.graph, s.task));
+            JsonQuoted(side.graph->TaskName(s.task)),
+            JsonQuoted(Name(side.graph->task(s.task).kind)), ArgsOf(*side.graph, s.task));
       }
     }
   }
@@ -113,8 +113,8 @@ void AddCriticalPath(Events& events, const Side& side, size_t pid) {
     events.Add(
         "{{\"ph\":\"X\",\"pid\":{},\"tid\":1,\"ts\":{},\"dur\":{},\"name\":{},"
         "\"cat\":\"critical path\",\"args\":{{\"of\":{},\"rule\":{},\"lag\":{}}}}}",
-        pid, Us(s.begin.ns), Us((s.end - s.begin).ns), JsonString(Name(s.resource)),
-        JsonString(s.task.valid() ? side.graph->TaskName(s.task) : ""), JsonString(Name(s.rule)),
+        pid, Us(s.begin.ns), Us((s.end - s.begin).ns), JsonQuoted(Name(s.resource)),
+        JsonQuoted(s.task.valid() ? side.graph->TaskName(s.task) : ""), JsonQuoted(Name(s.rule)),
         s.lag);
   }
 }

@@ -45,7 +45,7 @@ void AppendEscape(char32_t character, std::string& out) {
 
 }  // namespace
 
-std::string JsonString(std::string_view text) {
+std::string JsonQuoted(std::string_view text) {
   std::string out = "\"";
   for (size_t i = 0; i < text.size();) {
     size_t length = Utf8Length(text, i);
@@ -115,14 +115,14 @@ JsonWriter& JsonWriter::Key(std::string_view key) {
   Level& level = levels_.back();
   if (level.items++ > 0) out_ += level.is_inline ? ", " : ",";
   if (!level.is_inline) NewLine();
-  out_ += JsonString(key) + ": ";
+  out_ += JsonQuoted(key) + ": ";
   have_key_ = true;
   return *this;
 }
 
 JsonWriter& JsonWriter::String(std::string_view text) {
   BeforeValue();
-  out_ += JsonString(text);
+  out_ += JsonQuoted(text);
   return *this;
 }
 

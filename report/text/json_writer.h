@@ -55,6 +55,6 @@ class JsonWriter {
 
 // `text` as a quoted JSON string. Broken UTF-8 becomes U+FFFD; "<" is written as \u003c so that
 // the text may stand inside HTML.
-std::string JsonString(std::string_view text);
+std::string JsonQuoted(std::string_view text);
 
 }  // namespace daydream

@@ -9,6 +9,8 @@
  * N = 0 only counts. With DAYDREAM_FAULT_COUNT=FILE the number of calls is left in that file. Writes
  * to standard output and error do not count.
  *
+ *   DAYDREAM_FAULT_CUT=N:PATH half of the file at PATH is cut off before it is read for the N-th time;
+ *                             then it is these reads that are counted
  *   DAYDREAM_FAULT_THREADS=N  after N threads no more can be made
  *   DAYDREAM_FAULT_NAMED=1    a file system on which no file can be without a name */
 #define _GNU_SOURCE
@@ -26,7 +28,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static atomic_long calls;
+static atomic_long calls, reads;
 
 static long wanted(const char** what) {
   const char* fault = getenv("DAYDREAM_FAULT");
@@ -62,7 +64,7 @@ __attribute__((destructor)) static void leave_count(void) {
   if (path == NULL) return;
   FILE* file = fopen(path, "w");
   if (file == NULL) return;
-  fprintf(file, "%ld\n", (long)calls);
+  fprintf(file, "%ld\n", getenv("DAYDREAM_FAULT_CUT") == NULL ? (long)calls : (long)reads);
   fclose(file);
 }
 
@@ -84,6 +86,42 @@ ssize_t write(int fd, const void* bytes, size_t size) {
   }
   FAIL_IF_WANTED
   return real(fd, bytes, fault == 1 && size > 1 ? size / 2 : size);
+}
+
+static void cut_if_wanted(int fd) {
+  struct stat here, there;
+  char* path = NULL;
+  const char* cut = getenv("DAYDREAM_FAULT_CUT");
+  if (cut == NULL) return;
+  const long n = strtol(cut, &path, 10);
+  if (*path != ':' || stat(path + 1, &there) != 0 || fstat(fd, &here) != 0) return;
+  if (here.st_dev != there.st_dev || here.st_ino != there.st_ino) return;
+  if (atomic_fetch_add(&reads, 1) + 1 != n) return;
+  if (truncate(path + 1, there.st_size / 2) != 0) abort();
+}
+
+ssize_t read(int fd, void* bytes, size_t size) {
+  REAL(read, ssize_t (*)(int, void*, size_t));
+  cut_if_wanted(fd);
+  return real(fd, bytes, size);
+}
+
+ssize_t __read_chk(int fd, void* bytes, size_t size, size_t room) {
+  REAL(__read_chk, ssize_t (*)(int, void*, size_t, size_t));
+  cut_if_wanted(fd);
+  return real(fd, bytes, size, room);
+}
+
+ssize_t pread(int fd, void* bytes, size_t size, off_t at) {
+  REAL(pread, ssize_t (*)(int, void*, size_t, off_t));
+  cut_if_wanted(fd);
+  return real(fd, bytes, size, at);
+}
+
+ssize_t pread64(int fd, void* bytes, size_t size, off64_t at) {
+  REAL(pread64, ssize_t (*)(int, void*, size_t, off64_t));
+  cut_if_wanted(fd);
+  return real(fd, bytes, size, at);
 }
 
 static int opens_to_write(int flags) { return (flags & O_ACCMODE) != O_RDONLY; }

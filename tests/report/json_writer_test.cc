@@ -24,18 +24,18 @@ TEST(JsonWriter, EveryStringReadsBack) {
   for (std::string text : {std::string("plain"), std::string("quote \" slash \\ / tab \t\n\r\b\f"),
                            std::string("</script><img onerror=1>"), std::string("\0nul", 4),
                            std::string("µ größer 漢字 😀"), std::string("\x7f\x01")}) {
-    EXPECT_EQ(nlohmann::json::parse(JsonString(text)).get<std::string>(), text);
+    EXPECT_EQ(nlohmann::json::parse(JsonQuoted(text)).get<std::string>(), text);
   }
 }
 
 TEST(JsonWriter, CannotCloseAScriptElement) {
-  EXPECT_EQ(JsonString("</script>").find('<'), std::string::npos);
+  EXPECT_EQ(JsonQuoted("</script>").find('<'), std::string::npos);
 }
 
 TEST(JsonWriter, RepairsBrokenUtf8) {
   for (std::string text : {"\xff", "a\xc3", "\xe2\x82", "\xc0\xaf", "\xed\xa0\x80",
                            "\xf5\x80\x80\x80", "\xf4\x90\x80\x80", "\xe0\x80\x80"}) {
-    nlohmann::json value = nlohmann::json::parse(JsonString(text));
+    nlohmann::json value = nlohmann::json::parse(JsonQuoted(text));
     EXPECT_NE(value.get<std::string>().find("\xef\xbf\xbd"), std::string::npos) << text;
   }
 }

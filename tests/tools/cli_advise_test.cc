@@ -339,7 +339,11 @@ TEST_F(Advising, ARecordingWithoutAStepIsRefusedWithWhatIsWrong) {
   }
   EXPECT_EQ(Run("advise " + trace).exit, 4);
   EXPECT_EQ(Run("causal " + trace).exit, 4);
-  EXPECT_EQ(Run("summary " + trace).exit, 0);
+  r = Run("summary " + trace);
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_EQ(r.out, "") << "what remains is no step";
+  EXPECT_THAT(r.err, HasSubstr("E0607"));
+  EXPECT_EQ(Run("summary --per-step " + trace).exit, 0);
   // Checks that take steps for granted do not fail first.
   r = Run("advise " + (RealTraceFolder() / "odd/triton-a100.json.gz").string());
   EXPECT_EQ(r.exit, 4);

@@ -224,6 +224,47 @@ TEST_F(Files, WhatIsReplacedKeepsItsPermissions) {
   EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
+// Cut before each time that it is read from: an error, or it was read as a whole before; never a
+// part of it, and never a signal.
+TEST_F(Files, AFileThatShrinksWhileItIsReadIsRefused) {
+  if (access(kFaults, R_OK) != 0) GTEST_SKIP() << "not built: " << kFaults;
+  std::string events;
+  for (int i = 0; i < 4000; ++i) events += StepEvents(i);
+  Write("large.json", SmallTrace(1, events));
+  const std::string corpus = DAYDREAM_SOURCE_DIR "/tests/fuzz/corpus/";
+  for (const std::string& trace : {Path("large.json"), std::string(kExampleTrace),
+                                   corpus + "import_chakra_fuzz/chakra-small.0.et",
+                                   corpus + "import_nsys_fuzz/nsys-small.sqlite",
+                                   corpus + "import_rocpd_fuzz/rocpd-schema3-small.db",
+                                   corpus + "import_rocpd_fuzz/rocpd-schema4-small.db",
+                                   corpus + "import_rpd_fuzz/rpd-small.rpd",
+                                   corpus + "import_rocprof_fuzz/rocprofv3-small.json",
+                                   corpus + "import_xplane_fuzz/jax-small.xplane.pb"}) {
+    const std::string file = Path("results") + "/" + fs::path(trace).filename().string();
+    const auto info = [&](int read) {
+      fs::remove(file);
+      Write("results/" + fs::path(trace).filename().string(), ReadAll(trace));
+      return Run("info " + file, fmt::format("LD_PRELOAD={} DAYDREAM_FAULT_COUNT={} "
+                                             "DAYDREAM_FAULT_CUT={}:{}",
+                                             kFaults, Path("count"), read, file));
+    };
+    const CliResult good = info(0);
+    ASSERT_EQ(good.exit, 0) << trace << good.err;
+    const int reads = std::atoi(ReadAll(Path("count")).c_str());
+    ASSERT_GE(reads, 2) << trace << ": nothing is counted";
+    EXPECT_EQ(info(1).exit, 3) << trace;
+    for (int read = 1; read <= reads; ++read) {
+      const CliResult r = info(read);
+      EXPECT_THAT(r.exit, AnyOf(0, 3)) << trace << ", read " << read << "\n" << r.err;
+      if (r.exit == 0) {
+        EXPECT_EQ(r.out, good.out) << trace << ", read " << read;
+      } else {
+        EXPECT_THAT(r.err, AnyOf(HasSubstr("E0213"), HasSubstr("E0230"))) << trace;
+      }
+    }
+  }
+}
+
 TEST_F(Files, AHalfLineOfALearnedFileIsLeftOutAndRemoved) {
   const std::string learn = "whatif " + Path("trace.json") +
                             " --opt 'speedup(kind:gpu,2)' --measured " + Path("after.json") +

@@ -90,13 +90,27 @@ TEST_F(Impossible, AStrayHalfAMinuteAwayIsAFinding) {
     Write("near.json", WithoutMarks(SmallTrace(6, Kernel(ts, dur))));
     for (const char* command : {"info ", "summary ", "whatif --opt free-gpu "}) {
       const CliResult r = Run(command + Path("near.json"));
-      std::string out = r.out;
+      std::string out = r.out + r.err;  // in the refusal where that is all
+      EXPECT_THAT(r.out, Not(HasSubstr("of critical path"))) << "no table of a doubtful step";
       for (size_t at; (at = out.find("\n             ")) != std::string::npos;) {
         out.replace(at, 14, " ");  // lines are broken for reading
       }
       EXPECT_THAT(out, HasSubstr(says)) << command << r.err;
     }
   }
+}
+
+TEST_F(Impossible, ADifferenceTellsWhichStepIsInDoubt) {
+  Write("good.json", WithoutMarks(SmallTrace()));
+  Write("near.json", WithoutMarks(SmallTrace(6, Kernel(50e6, 5))));
+  const std::string ask = "diff " + Path("good.json") + " " + Path("near.json");
+  const CliResult r = Run(ask);
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.out, HasSubstr("the step of AFTER is in doubt:"));
+  EXPECT_THAT(r.out, Not(HasSubstr("the step of BEFORE is in doubt:")));
+  const nlohmann::json json = nlohmann::json::parse(Run(ask + " --format json").out);
+  EXPECT_EQ(json["before"]["findings"].size(), 0u);
+  EXPECT_EQ(json["after"]["findings"][0]["kind"], "pause");
 }
 
 TEST_F(Impossible, KernelsFarFromTheirLaunchesAreRefused) {

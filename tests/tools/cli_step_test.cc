@@ -65,6 +65,18 @@ TEST_F(CliStep, TheGateActsOnTheWorstCheck) {
   EXPECT_THAT(r.err, HasSubstr("E0602"));
 }
 
+// What whatif refuses to predict from, summary does not show as where the time goes.
+TEST_F(CliStep, TheGateActsOnSummariesToo) {
+  for (const char* flags : {"", " --by host", " --format json", " --knee"}) {
+    const CliResult r = Run("summary " + trace_ + " --max-replay-error 0%" + flags);
+    EXPECT_EQ(r.exit, 4) << flags;
+    EXPECT_EQ(r.out, "") << flags;
+    EXPECT_THAT(r.err, HasSubstr("E0602")) << flags;
+    EXPECT_EQ(Run("summary " + trace_ + flags).exit, 0) << flags;
+  }
+  EXPECT_EQ(Run("summary " + trace_ + " --per-step").exit, 0) << "measured beside replayed";
+}
+
 TEST_F(CliStep, WithoutTheProfilerIsWhatItWasSaidToBe) {
   const double recorded = Json("whatif " + trace_)["scenarios"][0]["step_ms"];
   const double wanted = 0.9 * recorded;

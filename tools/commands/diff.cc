@@ -1,10 +1,14 @@
 #include "report/questions/diff.h"
+#include "report/predict/what_if.h"
+#include "report/questions/findings.h"
+#include "report/stalls.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
 #include "tools/command.h"
 #include "tools/gate.h"
 #include "tools/input/input.h"
+#include "tools/output/findings_text.h"
 
 namespace daydream {
 namespace {
@@ -80,11 +84,16 @@ void WriteRow(JsonWriter& json, const DiffRow& r) {
   json.Key("after_ns").Int(r.after.ns).Key("p").Double(r.p).EndObject();
 }
 
-std::string AsJson(const Diff& diff, std::string_view by) {
+std::string AsJson(const Diff& diff, std::string_view by, const std::vector<Finding>& before,
+                   const std::vector<Finding>& after) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.diff/1");
   json.Key("steps_before").UInt(diff.steps_before).Key("steps_after").UInt(diff.steps_after);
-  json.Key("step");
+  json.Key("before").BeginObject();
+  WriteFindings(before, json);
+  json.EndObject().Key("after").BeginObject();
+  WriteFindings(after, json);
+  json.EndObject().Key("step");
   WriteRow(json, diff.step);
   json.Key("by").String(by).Key("groups").BeginArray();
   for (const DiffRow& r : diff.rows) WriteRow(json, r);
@@ -103,9 +112,24 @@ std::string AsCsv(const Diff& diff) {
   return table.Csv();
 }
 
-absl::StatusOr<BuiltGraph> Load(const std::string& path, const Args& args, Session& session) {
+// A recording, and what makes its step doubtful.
+struct Recording {
+  BuiltGraph built;
+  std::vector<Finding> findings;
+};
+
+absl::StatusOr<Recording> Load(const std::string& path, const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
-  return BuildFor(std::move(trace), args);
+  DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(std::move(trace), args));
+  DD_ASSIGN_OR_RETURN(const ReplayCheck replay, CheckReplay(built, nullptr));
+  std::vector<Finding> findings = FindFindings(built, FindStalls(built.graph), replay);
+  std::erase_if(findings, [](const Finding& f) { return f.about != About::kStep; });
+  return Recording{std::move(built), std::move(findings)};
+}
+
+std::string Doubts(std::string_view which, const Recording& recording) {
+  if (recording.findings.empty()) return "";
+  return fmt::format("the step of {} is in doubt:\n", which) + FindingsText(recording.findings);
 }
 
 absl::StatusOr<Exit> CheckGates(const Args& args, const Diff& diff, Session& session) {
@@ -131,23 +155,24 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
     DD_RETURN_IF_ERROR(ParseGate(text).status());
   }
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
-  DD_ASSIGN_OR_RETURN(BuiltGraph before, Load(args.positional()[0], args, session));
-  DD_ASSIGN_OR_RETURN(BuiltGraph after, Load(args.positional()[1], args, session));
+  DD_ASSIGN_OR_RETURN(const Recording before, Load(args.positional()[0], args, session));
+  DD_ASSIGN_OR_RETURN(const Recording after, Load(args.positional()[1], args, session));
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
-  Diff diff = Compare(before, after, by);
+  Diff diff = Compare(before.built, after.built, by);
   auto text = [&] {
-    return MakeTable(diff, top).Text(session.table_style()) +
+    return Doubts("BEFORE", before) + Doubts("AFTER", after) +
+           MakeTable(diff, top).Text(session.table_style()) +
            fmt::format(
                R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
   groups: GPU time per step, as recorded
 )",
                kSignificant, diff.steps_before, diff.steps_after);
   };
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = text,
-                                 .json = [&] { return AsJson(diff, Name(by)); },
-                                 .csv = [&] { return AsCsv(diff); },
-                                 .markdown = [&] { return MakeTable(diff, top).Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = text,
+             .json = [&] { return AsJson(diff, Name(by), before.findings, after.findings); },
+             .csv = [&] { return AsCsv(diff); },
+             .markdown = [&] { return MakeTable(diff, top).Markdown(); }}));
   return CheckGates(args, diff, session);
 }
 
@@ -158,9 +183,10 @@ const Command kDiffCommand = {
     .summary = "two recordings compared against the noise of their steps",
     .usage = "BEFORE AFTER [--by GROUP]",
     .details =
-        "Recorded times only; nothing is predicted. The first row is the step, the others the GPU\n"
-        "time of each group per step. Three stars mark differences that the spread of the steps\n"
-        "does not explain (Welch's t-test, p < 0.001).",
+        R"(Recorded times only; nothing is predicted, so that no check of a replay can refuse it.
+What makes the step of a recording doubtful stands above the table. The first row is the
+step, the others the GPU time of each group per step. Three stars mark differences that
+the spread of the steps does not explain (Welch's t-test, p < 0.001).)",
     .examples =
         "daydream diff before.ddtrace after.ddtrace\n"
         "daydream diff main.ddtrace branch.ddtrace --fail-if 'step > +3%'",

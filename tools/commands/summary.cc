@@ -10,6 +10,8 @@
 #include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/input/input.h"
+#include "tools/input/inputs.h"
+#include "tools/input/scenarios.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
 #include "tools/output/steps_output.h"
@@ -37,6 +39,7 @@ constexpr Flag kFlags[] = {
     {.name = "--knee",
      .help = "instead: the step against the share of the multiprocessors, and where more stop to "
              "help"},
+    kMaxReplayErrorFlag,
 };
 
 double Share(Duration part, Duration whole) {
@@ -271,11 +274,23 @@ absl::StatusOr<Exit> RunPerStep(BuiltGraph& built, const Args& args, Session& se
   return Exit::kOk;
 }
 
+// Where whatif refuses, the same numbers are not shown as good ones here.
+absl::Status Refused(const ReplayCheck& replay, double limit, const std::string& path) {
+  if (!replay.no_step.ok()) return replay.no_step;
+  return replay.worst().error > limit ? ReplayFailed(replay, limit, path) : absl::OkStatus();
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
+  DD_ASSIGN_OR_RETURN(double limit,
+                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
   if (args.Has("--per-step")) return RunPerStep(built, args, session);
+  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
+  DD_ASSIGN_OR_RETURN(const Health health, MakeSteady(built, replay));
+  DD_RETURN_IF_ERROR(Refused(replay, limit, args.positional()[0]));
+  WarnAboutReplay(replay, session);
   if (args.Has("--knee")) {
     DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(built.graph));
     auto markdown = [&] {
@@ -288,8 +303,6 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                                    .markdown = markdown}));
     return Exit::kOk;
   }
-  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
-  DD_ASSIGN_OR_RETURN(const Health health, MakeSteady(built, replay));
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   const bool host = args.Get("--by") == "host";
   const GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
@@ -330,7 +343,8 @@ const Command kSummaryCommand = {
         R"(GPU time, GPU calls and critical path by group, per step. 'of step' is GPU time against
 the length of a step; 'of critical path' the part of the step that is spent on work of the
 group, on GPU or CPU, while nothing else holds the step up. The last line is the sum of
-the lines above.
+the lines above. Where a check of the replay fails (E0602), or the recording holds no step
+(E0607), there is no such table.
 
 --per-step has a line for each step instead: as measured, as replayed, how busy the GPU was,
 what the critical path consists of, and what happened in this step only (a compiler, a

@@ -56,7 +56,8 @@ absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::st
       {.code = "E0602",
        .what = fmt::format("a check of the replay fails: {}", replay.worst().what),
        .where = path,
-       .why = "the dependency rules do not explain this trace",
+       .why =
+           replay.doubt.empty() ? "the dependency rules do not explain this trace" : replay.doubt,
        .effect = "predictions would be off by as much, so none is made",
        .fix = fmt::format("choose steps with --steps, or accept it with --max-replay-error {:.0f}%",
                           std::ceil(replay.worst().error * 100) + (limit < 0 ? 1 : 0))});
