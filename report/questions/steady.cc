@@ -6,6 +6,18 @@
 #include "simulator/simulate.h"
 
 namespace daydream {
+namespace {
+
+// Times of a damaged file: nothing can be compared with such a step.
+absl::Status NoTimeAtAll() {
+  return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                    {.code = "E0607",
+                     .what = "this recording holds no step to predict anything of",
+                     .why = "its steps take 0 ns: the GPU work of several begins at one instant",
+                     .fix = "record again"});
+}
+
+}  // namespace
 
 absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
@@ -40,6 +52,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
                                  .why = f.text,
                                  .fix = f.fix});
   }
+  if (replay.no_step.ok() && replay.measured <= Duration{}) replay.no_step = NoTimeAtAll();
   replay.doubt = DoubtOf(health.findings);
   return health;
 }

@@ -100,6 +100,21 @@ TEST_F(Impossible, AStrayHalfAMinuteAwayIsAFinding) {
   }
 }
 
+// What all steps launched begins at one instant: a step of 0 ns is none.
+TEST_F(Impossible, AStepWithoutLengthIsRefused) {
+  nlohmann::json trace = nlohmann::json::parse(SmallTrace());
+  for (nlohmann::json& event : trace["traceEvents"]) {
+    if (event["pid"] == 0) event["ts"] = 50;  // on the GPU
+  }
+  Write("instant.json", trace.dump());
+  for (const char* command : {"whatif --opt amp ", "summary ", "advise "}) {
+    const CliResult r = Run(command + Path("instant.json"));
+    EXPECT_EQ(r.exit, 4) << command << r.out;
+    EXPECT_THAT(r.err, HasSubstr("error[E0607]")) << command;
+    EXPECT_THAT(r.err, HasSubstr("its steps take 0 ns")) << command;
+  }
+}
+
 TEST_F(Impossible, ADifferenceTellsWhichStepIsInDoubt) {
   Write("good.json", WithoutMarks(SmallTrace()));
   Write("near.json", WithoutMarks(SmallTrace(6, Kernel(50e6, 5))));
