@@ -25,6 +25,12 @@ struct Gate {
   bool relative = false;  // the limit is a signed share of the reference
 };
 
+// What became of one --fail-if.
+struct Verdict {
+  std::string text;    // "speedup < 1.1", as it was given
+  bool holds = false;  // the command fails
+};
+
 // E0108 when the text is no condition.
 absl::StatusOr<Gate> ParseGate(std::string_view text);
 // True when the condition holds, that is when the command has to fail. E0108 when the name is

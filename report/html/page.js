@@ -105,19 +105,19 @@ function causes() {
 
 function advised() {
   if (!advice) return;
-  const saved = (o) => (advice.baseline.step_ns - (o.prediction || o).step_ns);
-  const rows = advice.options.slice(0, 10);
-  const best = advice.best && advice.best.prediction ? advice.best.prediction : advice.best;
-  const list = [advice.baseline, ...rows.map((o) => o.prediction || o)];
-  if (best && best.step_ns) list.push(best);
-  const parts = rows.length ? [scenarioBars(list, best && best.step_ns ? list.length - 1 : 1, null)] :
-    [h("p", null, "No optimization that is known here saves 0.5 % of the step or more.")];
-  if (rows.length && saved(rows[0])) {
-    const first = (rows[0].prediction || rows[0]).name;
-    parts.push(h("p", {class: "quiet"}, "First what to try first. Causes and timelines of one: ",
-      h("code", null, `daydream report ${about.input} --opt ${first} -o ${first}.html`)));
+  const rows = advice.options, best = advice.best;
+  if (!rows.length) {
+    section("advice", "What to try", h("p", null,
+      "No optimization that is known here saves 0.5 % of the step or more."), ...optionLimits(advice));
+    return;
   }
-  section("advice", "What to try", ...parts);
+  const bars = [advice.baseline, ...rows.slice(0, 10).map((o) => o.prediction)];
+  if (best) bars.push(best.prediction);
+  const first = rows[0].prediction.name;
+  section("advice", "What to try", scenarioBars(bars, best ? bars.length - 1 : 1, null),
+    optionTable(advice), ...optionCards(advice), ...optionLimits(advice),
+    h("p", {class: "quiet"}, "Causes and timelines of one: ",
+      h("code", null, `daydream report ${about.input} --opt ${first} -o ${first}.html`)));
 }
 
 function critical() {

@@ -69,6 +69,8 @@ class Pages(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.synthetic = os.path.join(cls.folder.name, "synthetic.html")
         run("report", SYNTHETIC, "--opt", "amp,fuse", "-o", cls.synthetic)
+        cls.advice = os.path.join(cls.folder.name, "advice.html")
+        run("advise", SYNTHETIC, "--html", "-o", cls.advice)
         trace = os.path.join(cls.folder.name, "hostile.json")
         with open(trace, "w", encoding="utf-8") as file:
             json.dump(hostile_trace(), file)
@@ -233,6 +235,19 @@ class InABrowser(Pages):
         self.assertLess(page.evaluate(span), whole)
         self.calm()
 
+    def test_the_advice_is_a_table_with_how_to_try_each(self):
+        page = self.browser
+        told = json.loads(run("advise", SYNTHETIC, "--format", "json"))
+        page.open(self.advice)
+        column = "[...document.querySelectorAll('#advice tbody tr')].map(r => r.children[0].textContent)"
+        self.assertEqual(page.evaluate(column), [o["prediction"]["name"] for o in told["options"]][:25])
+        for option in told["options"]:
+            self.assertIn(option["check"], page.evaluate("element('advice').textContent"))
+            self.assertIn(option["how"], page.evaluate("element('advice').textContent"))
+        page.evaluate("document.querySelectorAll('#advice details').forEach(d => { d.open = true; })")
+        page.evaluate("document.querySelectorAll('#advice button').forEach(b => b.click())")
+        self.calm()
+
     def test_names_of_the_trace_run_nothing(self):
         page = self.browser
         page.open(self.hostile)
@@ -246,7 +261,7 @@ class InABrowser(Pages):
     def test_a_phone_needs_no_scrolling_sideways(self):
         page = self.browser
         page.look(360, 740, dark=True, phone=True)
-        for path in (self.synthetic, self.hostile):
+        for path in (self.synthetic, self.hostile, self.advice):
             page.open(path)
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 360)
         self.assertEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"), "rgb(20, 24, 29)")

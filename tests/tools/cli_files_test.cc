@@ -34,6 +34,7 @@ constexpr Writer kWriters[] = {
     {"result", "summary %T -f -o %F", true},
     {"info", "info %T --try -f --format json -o %F", true},
     {"advice", "advise %T -f -o %F", true},
+    {"advice page", "advise %T --html -f -o %F", true},
     {"causal", "causal %T -f -o %F", true},
     {"kernels", "kernels --gpu A100 --gemm 512x512x512 -f -o %F", true},
     {"difference", "diff %T %M -f -o %F", true},

@@ -4,11 +4,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -52,6 +57,36 @@ class CliFixture : public testing::Test {
         std::system((command + " >" + Path("out") + " 2>" + Path("err") + " </dev/null").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadAll(Path("out")),
             ReadAll(Path("err"))};
+  }
+  // As a shell would start it in a terminal, with its output in the files "out" and "err".
+  pid_t Start(const std::vector<std::string>& words) const {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    std::signal(SIGINT, SIG_DFL);
+    if (std::freopen(Path("out").c_str(), "w", stdout) == nullptr ||
+        std::freopen(Path("err").c_str(), "w", stderr) == nullptr) {
+      _exit(99);
+    }
+    std::vector<char*> argv = {const_cast<char*>(DAYDREAM_BINARY)};
+    for (const std::string& w : words) argv.push_back(const_cast<char*>(w.c_str()));
+    argv.push_back(nullptr);
+    execv(DAYDREAM_BINARY, argv.data());
+    _exit(99);
+  }
+  // Waits until the output has `text`; the output by then.
+  std::string Await(const std::string& text) const {
+    for (int i = 0; i < 300; ++i) {
+      const std::string out = ReadAll(Path("out"));
+      if (out.find(text) != std::string::npos && out.ends_with('\n')) return out;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+    return "not seen: " + text + "\n" + ReadAll(Path("out")) + ReadAll(Path("err"));
+  }
+  // Ends it as Ctrl-C does; its exit code.
+  static int Interrupt(pid_t pid) {
+    int status = -1;
+    if (kill(pid, SIGINT) != 0 || waitpid(pid, &status, 0) != pid) return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }
   void Write(const std::string& name, const std::string& text) const {

@@ -46,6 +46,20 @@ TEST_F(CliReport, ShowsAdviceWhereNothingIsAsked) {
   EXPECT_EQ(Block(page, "after-class"), "");
 }
 
+TEST_F(CliReport, IsThePageOfAdviseWithItsOwnFlags) {
+  const std::string flags = std::string(kExampleTrace) + " --exclude graphs --budget risk=none";
+  const std::string file = Path("advice.html");
+  const CliResult r = Run("advise " + flags + " --html -o " + file);
+  EXPECT_EQ(r.exit, 0) << r.err;
+  const std::string page = ReadAll(file);
+  EXPECT_EQ(Block(page, "advise"), Run("advise " + flags + " --format json").out);
+  EXPECT_EQ(Block(page, "whatif"), Run(std::string("whatif --format json ") + kExampleTrace).out);
+  EXPECT_THAT(Block(page, "about"), HasSubstr("daydream advise "));
+  EXPECT_THAT(Block(page, "about"), HasSubstr("--exclude graphs"));
+  EXPECT_EQ(Run("advise --html " + flags).exit, 2);
+  EXPECT_EQ(Run("advise --html --format json -o x.html " + flags).exit, 2);
+}
+
 TEST_F(CliReport, IsTheSameEveryTime) { EXPECT_EQ(Page("--opt amp"), Page("--opt amp -j 1")); }
 
 TEST_F(CliReport, AllowsNothingButItself) {

@@ -10,6 +10,7 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/advise_output.h"
 #include "tools/output/joint_output.h"
+#include "tools/output/report_page.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
@@ -41,6 +42,8 @@ const Flag kFlags[] = {
      .value = "N",
      .help = "options that are shown with the reason, the code and the command that checks them",
      .fallback = "1"},
+    {.name = "--html",
+     .help = "write a page like that of report, with the options in full: -o FILE"},
     kTrueStepFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
@@ -122,6 +125,22 @@ absl::StatusOr<Exit> RunJoint(const Args& args, const Candidates& candidates, Se
   return Exit::kOk;
 }
 
+absl::Status CheckHtml(const Args& args) {
+  if (!args.Has("--html")) return absl::OkStatus();
+  const bool ranks = HoldsRanks(args.positional()[0]) && !args.Has("--rank");
+  const bool format = args.Has("--format") && !args.IsDefault("--format");
+  if (args.Has("--output") && !format && !ranks) return absl::OkStatus();
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104",
+       .what = ranks    ? "a page is about one rank"
+               : format ? fmt::format("--html and --format {} are two forms", args.Get("--format"))
+                        : "--html needs the name of the page to write",
+       .fix = ranks    ? "--rank R"
+              : format ? "keep one of them"
+                       : "--html -o advice.html"});
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
@@ -129,6 +148,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (args.Get("--details") != "0") {
     DD_ASSIGN_OR_RETURN(details, ParseCount("--details", args.Get("--details")));
   }
+  DD_RETURN_IF_ERROR(CheckHtml(args));
   DD_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(args.All("--budget")));
   DD_ASSIGN_OR_RETURN(Candidates candidates, FindCandidates(args, budget, session));
   const std::string_view goal = args.Get("--objective");
@@ -141,6 +161,14 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(AdviseReport report,
                       AdviseOn(path, in, candidates, budget, goal != "step", session));
   report.details = details;
+  if (args.Has("--html")) {
+    DD_ASSIGN_OR_RETURN(const std::string page,
+                        MakeAdvicePage(kAdviseCommand, args, in, report, session));
+    DD_RETURN_IF_ERROR(session.WriteResult(args, page));
+    WarnAboutReplay(in.replay, session);
+    DD_RETURN_IF_ERROR(in.replay.no_step);
+    return Exit::kOk;
+  }
   DD_RETURN_IF_ERROR(
       session.WriteResult(args, {.table = [&] { return AdviseText(report, session); },
                                  .json = [&] { return AdviseJson(report); },
@@ -181,7 +209,8 @@ const Command kAdviseCommand = {
         "daydream advise run.ddtrace --details 3 --exclude amp\n"
         "daydream advise run.ddtrace --budget 'effort<=5 lines' --budget risk=none\n"
         "daydream advise run.ddtrace --opt 'batch(x2)' --objective throughput\n"
-        "daydream advise run.ddtrace --opt-file mine.yaml --format json",
+        "daydream advise run.ddtrace --opt-file mine.yaml --format json\n"
+        "daydream advise run.ddtrace --html -o advice.html",
     .flags = kFlags,
     .takes = kOneTrace,
     .run = Run,

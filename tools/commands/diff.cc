@@ -7,7 +7,9 @@
 #include "report/text/table.h"
 #include "tools/command.h"
 #include "tools/gate.h"
-#include "tools/input/input.h"
+#include "tools/input/inputs.h"
+#include "tools/input/scenarios.h"
+#include "tools/output/answer_diff.h"
 #include "tools/output/findings_text.h"
 
 namespace daydream {
@@ -27,6 +29,13 @@ constexpr Flag kFlags[] = {
      .value = "N",
      .help = "rows before the rest is summed up as [N others]",
      .fallback = "15"},
+    {.name = "--opt",
+     .value = "SPEC",
+     .help = "with one trace, twice: what the second scenario brings beside the first",
+     .repeats = true},
+    kOptFileFlag,
+    kSetFlag,
+    kMaxReplayErrorFlag,
     {.name = "--fail-if",
      .value = "EXPR",
      .help = "exit 5 when it holds: 'step > +3%', 'step > 120ms', or a group of the table",
@@ -132,13 +141,7 @@ std::string Doubts(std::string_view which, const Recording& recording) {
   return fmt::format("the step of {} is in doubt:\n", which) + FindingsText(recording.findings);
 }
 
-absl::StatusOr<Exit> CheckGates(const Args& args, const Diff& diff, Session& session) {
-  GateValues values;
-  for (const DiffRow& r : diff.rows) {
-    values[r.name] = {static_cast<double>(r.after.ns), true, static_cast<double>(r.before.ns)};
-  }
-  values["step"] = {static_cast<double>(diff.step.after.ns), true,
-                    static_cast<double>(diff.step.before.ns)};
+absl::StatusOr<Exit> CheckGates(const Args& args, const GateValues& values, Session& session) {
   for (const std::string& text : args.All("--fail-if")) {
     DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
     DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
@@ -150,11 +153,85 @@ absl::StatusOr<Exit> CheckGates(const Args& args, const Diff& diff, Session& ses
   return Exit::kOk;
 }
 
+GateValue TimeOf(Duration before, Duration after) {
+  return {static_cast<double>(after.ns), true, static_cast<double>(before.ns)};
+}
+
+absl::Status Misused(std::string what, std::string fix) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104", .what = std::move(what), .fix = std::move(fix)});
+}
+
+// Both scenarios of one trace, over one replay.
+absl::StatusOr<AnswerDiff> AskBoth(const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(const double limit,
+                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
+  DD_ASSIGN_OR_RETURN(const auto scenarios, ParseScenarios(args));
+  if (scenarios.size() != 2) {
+    return Misused(
+        fmt::format("diff of one trace compares two scenarios, not {}", scenarios.size()),
+        "diff TRACE --opt amp --opt amp,fuse, or diff BEFORE AFTER");
+  }
+  const std::string& path = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(const Inputs in, LoadInputs(path, args, session));
+  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
+  std::vector<SavedAnswer> answers;
+  for (const auto& scenario : scenarios) {
+    const WhatIfOptions options{.alone = false, .jobs = session.jobs()};
+    DD_ASSIGN_OR_RETURN(const WhatIf result,
+                        PredictAll(in.built, in.replay, std::span(&scenario, 1), options));
+    const Prediction& main = result.predictions[result.main];
+    DD_RETURN_IF_ERROR(main.error);
+    answers.push_back(AnswerOf(path, result, main));
+  }
+  WarnAboutReplay(in.replay, session);
+  DD_RETURN_IF_ERROR(in.replay.no_step);
+  return CompareAnswers(std::move(answers[0]), std::move(answers[1]));
+}
+
+absl::StatusOr<AnswerDiff> ReadBoth(const Args& args) {
+  DD_ASSIGN_OR_RETURN(SavedAnswer a, ReadAnswer(args.positional()[0]));
+  DD_ASSIGN_OR_RETURN(SavedAnswer b, ReadAnswer(args.positional()[1]));
+  return CompareAnswers(std::move(a), std::move(b));
+}
+
+absl::StatusOr<Exit> RunAnswers(const AnswerDiff& diff, const Args& args, size_t top,
+                                Session& session) {
+  if (args.Has("--by") && !args.IsDefault("--by")) {
+    return Misused("--by is for two recordings", "predictions differ by their causes");
+  }
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return AnswerDiffText(diff, top, session); },
+                                 .json = [&] { return AnswerDiffJson(diff); },
+                                 .csv = [&] { return AnswerDiffCsv(diff); },
+                                 .markdown = [&] { return AnswerDiffMarkdown(diff, top); }}));
+  return CheckGates(
+      args, {{"step", TimeOf(diff.a.step, diff.b.step)}, {"speedup", {diff.b.speedup}}}, session);
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   for (const std::string& text : args.All("--fail-if")) {
     DD_RETURN_IF_ERROR(ParseGate(text).status());
   }
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
+  const std::vector<std::string>& files = args.positional();
+  if (files.size() == 1) {
+    DD_ASSIGN_OR_RETURN(const AnswerDiff diff, AskBoth(args, session));
+    return RunAnswers(diff, args, top, session);
+  }
+  if (args.Has("--opt") || args.Has("--opt-file")) {
+    return Misused("--opt is for one trace", "diff TRACE --opt amp --opt amp,fuse");
+  }
+  const bool a_saved = IsSavedAnswer(files[0]), b_saved = IsSavedAnswer(files[1]);
+  if (a_saved != b_saved) {
+    return Misused(fmt::format("{} is an answer, {} a recording", files[a_saved ? 0 : 1],
+                               files[a_saved ? 1 : 0]),
+                   "whatif --measured compares a prediction with a recording");
+  }
+  if (a_saved) {
+    DD_ASSIGN_OR_RETURN(const AnswerDiff diff, ReadBoth(args));
+    return RunAnswers(diff, args, top, session);
+  }
   DD_ASSIGN_OR_RETURN(const Recording before, Load(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(const Recording after, Load(args.positional()[1], args, session));
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
@@ -173,25 +250,33 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
              .json = [&] { return AsJson(diff, Name(by), before.findings, after.findings); },
              .csv = [&] { return AsCsv(diff); },
              .markdown = [&] { return MakeTable(diff, top).Markdown(); }}));
-  return CheckGates(args, diff, session);
+  GateValues values = {{"step", TimeOf(diff.step.before, diff.step.after)}};
+  for (const DiffRow& r : diff.rows) values.insert({r.name, TimeOf(r.before, r.after)});
+  return CheckGates(args, values, session);
 }
 
 }  // namespace
 
 const Command kDiffCommand = {
     .name = "diff",
-    .summary = "two recordings compared against the noise of their steps",
-    .usage = "BEFORE AFTER [--by GROUP]",
+    .summary = "two recordings, or two predictions, compared",
+    .usage = "BEFORE AFTER | A.json B.json | TRACE --opt A --opt B",
     .details =
-        R"(Recorded times only; nothing is predicted, so that no check of a replay can refuse it.
-What makes the step of a recording doubtful stands above the table. The first row is the
-step, the others the GPU time of each group per step. Three stars mark differences that
-the spread of the steps does not explain (Welch's t-test, p < 0.001).)",
+        R"(Two recordings: recorded times only; nothing is predicted, so that no check of a replay can
+refuse it. What makes the step of a recording doubtful stands above the table. The first row
+is the step, the others the GPU time of each group per step. Three stars mark differences
+that the spread of the steps does not explain (Welch's t-test, p < 0.001).
+
+Two answers of whatif --format json, or two scenarios of one trace: the predicted steps, and
+what each cause adds to them or takes from them. The differences of the causes and of the
+baselines sum to that of the steps. Of an answer its last scenario counts.)",
     .examples =
         "daydream diff before.ddtrace after.ddtrace\n"
-        "daydream diff main.ddtrace branch.ddtrace --fail-if 'step > +3%'",
+        "daydream diff main.ddtrace branch.ddtrace --fail-if 'step > +3%'\n"
+        "daydream diff run.ddtrace --opt amp --opt amp,fuse\n"
+        "daydream diff monday.json friday.json",
     .flags = kFlags,
-    .takes = {.traces = true, .result = true, .least = 2, .most = 2},
+    .takes = {.traces = true, .result = true, .least = 1, .most = 2},
     .run = Run,
 };
 

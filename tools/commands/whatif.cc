@@ -16,6 +16,7 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/joint_output.h"
 #include "tools/output/score.h"
+#include "tools/output/watch_whatif.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/parallel/transfers.h"
 #include "transforms/scenario/scenario.h"
@@ -70,6 +71,9 @@ constexpr Flag kFlags[] = {
     kSamplesFlag,
     kMaxReplayErrorFlag,
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
+    {.name = "--watch",
+     .help = "ask again whenever the trace or an option file changes, a line an answer, until "
+             "Ctrl-C"},
     {.name = "--allow-no-effect", .help = "exit 0 even if a scenario finds nothing to change"},
 };
 
@@ -221,8 +225,11 @@ void CommentOnLearned(const Args& args, const WhatIf& result, const Inputs& in, 
                   args.Get("--learned"), Called(DeviceName(in.built.graph))));
 }
 
-absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session& session) {
+// Every --fail-if, of a last scenario that could be predicted.
+absl::StatusOr<std::vector<Verdict>> Judge(const Args& args, const WhatIf& result) {
   const Prediction& p = result.predictions[result.main];
+  std::vector<Verdict> verdicts;
+  if (!p.error.ok()) return verdicts;
   auto ns = [](Duration d) { return static_cast<double>(d.ns); };
   double baseline = ns(result.predictions[0].step);
   GateValues values = {{"speedup", {p.speedup}},
@@ -232,10 +239,18 @@ absl::StatusOr<Exit> CheckGates(const Args& args, const WhatIf& result, Session&
   for (const std::string& text : args.All("--fail-if")) {
     DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
     DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
-    if (!holds || !p.error.ok()) continue;
+    verdicts.push_back({text, holds});
+  }
+  return verdicts;
+}
+
+Exit TellVerdicts(const WhatIfReport& report, Session& session) {
+  for (const Verdict& v : report.gates) {
+    if (!v.holds) continue;
+    const std::string& name = report.result.predictions[report.result.main].name;
     session.Error(MakeStatus(
         absl::StatusCode::kAborted,
-        {.code = "E0604", .what = fmt::format("--fail-if '{}' holds for {}", text, p.name)}));
+        {.code = "E0604", .what = fmt::format("--fail-if '{}' holds for {}", v.text, name)}));
     return Exit::kGateFailed;
   }
   return Exit::kOk;
@@ -338,6 +353,7 @@ bool AsksAboutOneRank(const Args& args) {
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  if (args.Has("--watch")) return WatchWhatIf(args, session);
   const std::string_view peers = args.Get("--peers");
   const bool ranks = HoldsRanks(args.positional()[0]) || peers == "recorded";
   if (ranks && !AsksAboutOneRank(args)) {
@@ -383,6 +399,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
       DD_RETURN_IF_ERROR(Learn(args, session, scenario, report.result, *report.score));
     }
   }
+  DD_ASSIGN_OR_RETURN(report.gates, Judge(args, report.result));
   DD_RETURN_IF_ERROR(
       session.WriteResult(args, {.table = [&] { return WhatIfText(report, session); },
                                  .json = [&] { return WhatIfJson(report); },
@@ -392,8 +409,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   WarnAboutReplay(in.replay, session);
   Comment(report, session);
   CommentOnLearned(args, report.result, in, session);
-  DD_ASSIGN_OR_RETURN(Exit gate, CheckGates(args, report.result, session));
-  if (gate != Exit::kOk) return gate;
+  if (Exit gate = TellVerdicts(report, session); gate != Exit::kOk) return gate;
   for (const Prediction& p : report.result.predictions) {
     bool whole = p.error.ok() && p.left_out.empty();
     if (!whole && !args.Has("--allow-no-effect")) return Exit::kCannotAnswer;
@@ -423,7 +439,9 @@ nothing are left out of it with a warning. The exit code is 4 in both cases.)",
         "daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace --learn mine.txt\n"
         "daydream whatif other.ddtrace --opt amp --learned mine.txt\n"
         "daydream whatif run.ddtrace --opt amp,fuse --timeline both.pftrace\n"
-        "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'",
+        "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'\n"
+        "daydream whatif run.ddtrace --opt amp --format md >> $GITHUB_STEP_SUMMARY\n"
+        "daydream whatif run.ddtrace --opt-file mine.yaml --watch",
     .flags = kFlags,
     .takes = kOneTrace,
     .run = Run,

@@ -288,7 +288,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
 
 std::string AdviseMarkdown(const AdviseReport& report) {
   return ReplayLine(MarkdownText(report.headline), report.advised.replay) + "\n" +
-         OptionTable(report.advised).Markdown();
+         FindingsMarkdown(report.findings) + OptionTable(report.advised).Markdown();
 }
 
 }  // namespace daydream

@@ -1,5 +1,6 @@
 #include "tools/output/findings_text.h"
 
+#include "report/text/escape.h"
 #include "report/text/format.h"
 #include "tools/output/describe.h"
 
@@ -18,6 +19,16 @@ std::string FindingsText(const std::vector<Finding>& findings) {
       out += Paragraph("  where", CutMiddle(Printable(f.where), kLongestPlace));
     }
     out += Paragraph("  do", Printable(f.fix));
+  }
+  return out.empty() ? "" : out + "\n";
+}
+
+std::string FindingsMarkdown(const std::vector<Finding>& findings) {
+  std::string out;
+  for (const Finding& f : findings) {
+    out += fmt::format("* **{}**", MarkdownText(f.text));
+    if (!f.fix.empty()) out += ": " + MarkdownText(f.fix);
+    out += "\n";
   }
   return out.empty() ? "" : out + "\n";
 }

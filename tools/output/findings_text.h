@@ -12,6 +12,8 @@ namespace daydream {
 // "! 295 of the 328 ms recorded happen once: delta_r2 (295 ms, 2 times)" and below it what to do,
 // each wrapped; worst first. Ends in an empty line; "" without findings.
 std::string FindingsText(const std::vector<Finding>& findings);
+// The same as a list of Markdown with an empty line behind it; "" without findings.
+std::string FindingsMarkdown(const std::vector<Finding>& findings);
 
 // "findings": [{kind, about, text, where, ms, share, fix}].
 void WriteFindings(const std::vector<Finding>& findings, JsonWriter& json);

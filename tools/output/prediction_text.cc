@@ -50,8 +50,7 @@ std::string IntervalText(const Prediction& p, TimeUnit unit) {
   return RangeText(p.low, p.high, unit);
 }
 
-std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& style) {
-  if (p.causes.empty()) return "";
+Table CauseRows(const Prediction& p, TimeUnit unit) {
   Table table({{fmt::format("{}: where the time goes", p.name), Align::kLeft},
                {"", Align::kLeft},
                {"work"},
@@ -89,7 +88,13 @@ std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& sty
   }
   table.AddRule();
   table.AddRow({"all", "", "", signed_time(total), ""});
-  return table.Text({.max_width = style.max_width, .color = style.color});  // whole sentences
+  return table;
+}
+
+std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& style) {
+  if (p.causes.empty()) return "";
+  // Whole sentences.
+  return CauseRows(p, unit).Text({.max_width = style.max_width, .color = style.color});
 }
 
 std::string BoundByText(const Prediction& p, std::string_view before) {

@@ -19,7 +19,8 @@ std::string SpeedupRange(const Prediction& p);
 // "121.5 - 137.0 ms"; empty without an interval.
 std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit);
 std::string IntervalText(const Prediction& p, TimeUnit unit);
-// What every cause adds to the step or takes from it.
+// What every cause adds to the step or takes from it; as text "" without causes.
+Table CauseRows(const Prediction& p, TimeUnit unit);
 std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& style);
 // `before` and the shares of the critical path: "GPU 55 %, CPU 45 %". Empty without a path.
 std::string BoundByText(const Prediction& p, std::string_view before);

@@ -181,6 +181,14 @@ void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
     }
     json.EndArray().EndObject();
   }
+  if (!report.gates.empty()) {
+    json.Key("gates").BeginArray();
+    for (const Verdict& v : report.gates) {
+      json.BeginInlineObject().Key("fail_if").String(v.text).Key("holds").Bool(v.holds);
+      json.EndObject();
+    }
+    json.EndArray();
+  }
   if (report.score.has_value()) {
     const Score& s = *report.score;
     json.Key("measured").BeginObject().Key("file").String(s.file);

@@ -12,6 +12,7 @@
 #include "report/summary.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
+#include "tools/gate.h"
 #include "tools/session.h"
 
 namespace daydream {
@@ -47,6 +48,7 @@ struct WhatIfReport {
   std::vector<BreakdownRow> breakdown;  // for every `by` but cause
   std::optional<Score> score;
   const TrueStep* true_step = nullptr;  // what --true-step took off
+  std::vector<Verdict> gates;  // every --fail-if, of the last scenario; none when it failed
 };
 
 std::string WhatIfText(const WhatIfReport& report, const Session& session);

@@ -175,9 +175,34 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
   return out + ScoreText(report);
 }
 
+namespace {
+
+// An alert of GitHub, a quotation elsewhere: what a gate of CI says, and of what.
+std::string VerdictMarkdown(const WhatIfReport& report) {
+  if (report.gates.empty()) return "";
+  const Prediction& p = report.result.predictions[report.result.main];
+  std::string holds, none;
+  for (const Verdict& v : report.gates) {
+    std::string& list = v.holds ? holds : none;
+    list += (list.empty() ? "" : ", ") + MarkdownText(v.text);
+  }
+  return fmt::format(
+      "> [!{}]\n> **{}** for {}: {}, {}\n\n", holds.empty() ? "TIP" : "CAUTION",
+      holds.empty() ? "passed, none of \"" + none + "\" holds" : "failed, \"" + holds + "\" holds",
+      MarkdownText(p.name), FormatTime(p.step), SpeedupText(p));
+}
+
+}  // namespace
+
 std::string WhatIfMarkdown(const WhatIfReport& report) {
-  std::string out = ReplayLine(MarkdownText(report.headline), report.result.replay) + "\n" +
-                    ScenarioTable(report.result).Markdown();
+  const WhatIf& result = report.result;
+  std::string out = VerdictMarkdown(report) +
+                    ReplayLine(MarkdownText(report.headline), result.replay) + "\n" +
+                    FindingsMarkdown(report.findings) + ScenarioTable(result).Markdown();
+  const Prediction& main = result.predictions[result.main];
+  if (report.by == "cause" && !main.causes.empty()) {
+    out += "\n" + CauseRows(main, UnitFor(result.predictions[0].step)).Markdown();
+  }
   if (report.by != "cause") {
     out += fmt::format("\n{}\n\n{}", MeansText(report), BreakdownTable(report).Markdown());
   }

@@ -60,6 +60,8 @@ graph needs more than is free now, and the system may end the program without a 
      R"(Fewer threads than --jobs do the same work; this error comes only when none can be made
 where one is needed, or another thing that the system counts is used up. The exit code is 7.
 `ulimit -u` shows the limit.)"},
+    {"E0122", "the page cannot be shown",
+     "The system gives `view` no socket, or no port to listen on."},
     {"E0201", "there is no such file", "There is no file of this name. '-' reads standard input."},
     {"E0202", "this is a directory, not a trace",
      "One trace is one file. Commands that read a trace take a folder for the traces of one run;\n"
@@ -79,10 +81,8 @@ zstd to see how far it gets.)"},
     {"E0207", "this file unpacks to more text than is read",
      R"(A small file that unpacks to very much is more often a mistake or an attack than a trace, so
 there is a limit. Record fewer steps.)"},
-    {"E0208", "this file is empty",
-     "The profiler was stopped before it exported, or the disk was full."},
-    {"E0209", "this file cannot be read",
-     "The system refused to open or read it; the message has its reason."},
+    {"E0208", "this file is empty", "The profiler was stopped too early, or the disk was full."},
+    {"E0209", "this file cannot be read", "The message has the reason of the system."},
     {"E0210", "malformed events",
      R"(An event could not be read and --strict was given, or more of them than --max-errors
 allows (1 % unless told otherwise). With a higher --max-errors you can look at what is
@@ -101,6 +101,8 @@ tenth of its events: the file is damaged, or times of two clocks are in it. Far 
 minute and than ten times the stretch with most events. A few such events (one in a hundred, or one
 alone) and whole windows of a recording that was paused are left out and counted instead, with
 warning W0203 that names one of them.)"},
+    {"E0215", "no prediction can be taken from this file",
+     "`diff` compares answers of `whatif --format json` about one trace. Write it once more."},
     {"E0220", "this is not a .ddtrace file",
      "It was to be read as one, but does not begin like one. Leave --from away."},
     {"E0221", "this .ddtrace file has a format that this program cannot read",

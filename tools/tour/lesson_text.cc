@@ -7,7 +7,7 @@
 
 #include "tools/command.h"
 #include "tools/input/convert.h"
-#include "tools/tour/json_path.h"
+#include "tools/input/json_path.h"
 #include "trace/ddtrace/writer.h"
 
 namespace daydream {

@@ -1,0 +1,167 @@
+// Answers beside one another: two predictions compared, one asked again and again, and what a gate
+// of CI reads.#include <csignal>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class Answers : public CliFixture {
+ protected:
+  static std::string Half(const char* time) {
+    return fmt::format(
+        "daydream: 1\nname: mine\nsummary: s\nsteps:\n"
+        "  - select: {{kind: kernel}}\n    scale: {{time: {}}}\n",
+        time);
+  }
+};
+
+TEST_F(Answers, AWatchAsksAgainWhenAFileChangesAndEndsWithCtrlC) {
+  Write("mine.yaml", Half("50%"));
+  std::filesystem::copy_file(DAYDREAM_SOURCE_DIR "/examples/resnet50-synthetic.ddtrace",
+                             Path("run.ddtrace"));
+  const pid_t pid = Start(
+      {"whatif", Path("run.ddtrace"), "--opt-file", Path("mine.yaml"), "--watch", "--no-interval"});
+  ASSERT_GT(pid, 0);
+  EXPECT_THAT(Await("#1  "), HasSubstr(" mine\n"));
+  Write("mine.yaml", Half("5 %%"));
+  EXPECT_THAT(Await("#2  "), HasSubstr("#2  error[E04"));
+  Write("mine.yaml", Half("90%"));
+  EXPECT_THAT(Await("#3  "), HasSubstr(" against #1\n"));
+  // The recording is replaced by another one.
+  std::filesystem::copy_file(kExampleTrace, Path("new.ddtrace"));
+  std::filesystem::rename(Path("new.ddtrace"), Path("run.ddtrace"));
+  EXPECT_THAT(Await("#4  "), HasSubstr("#4  9.23 ms -> "));
+  EXPECT_EQ(Interrupt(pid), 0);
+}
+
+TEST_F(Answers, AWatchRefusesWhatItCannotDo) {
+  const std::string base = std::string("whatif --watch --opt graphs ") + kExampleTrace;
+  for (const char* more : {" --format json", " -o x.json", " --fail-if 'speedup < 1'"}) {
+    const CliResult r = Run(base + more);
+    EXPECT_EQ(r.exit, 2) << more;
+    EXPECT_THAT(r.err, HasSubstr("--watch does not go with")) << more;
+  }
+  EXPECT_EQ(Run("whatif --watch " + folder_).exit, 2);
+}
+
+TEST_F(Answers, TwoScenariosDifferByTheirCauses) {
+  const CliResult r =
+      Run(fmt::format("diff {} --opt graphs --opt graphs,prefetch --format json", kExampleTrace));
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json diff = json::parse(r.out);
+  EXPECT_EQ(diff["a"]["name"], "graphs");
+  EXPECT_THAT(diff["b"]["name"].get<std::string>(), HasSubstr("graphs"));
+  EXPECT_THAT(diff["b"]["name"].get<std::string>(), HasSubstr("prefetch"));
+  int64_t sum = 0;
+  for (const json& c : diff["causes"]) sum += c["b_ns"].get<int64_t>() - c["a_ns"].get<int64_t>();
+  EXPECT_NE(sum, 0);
+  EXPECT_EQ(sum, diff["b"]["step_ns"].get<int64_t>() - diff["a"]["step_ns"].get<int64_t>());
+
+  // The same from two files, to the nanosecond.
+  for (const char* spec : {"graphs", "graphs,prefetch"}) {
+    ASSERT_EQ(
+        Run(fmt::format("whatif {} --opt {} -o {}.json", kExampleTrace, spec, Path(spec))).exit, 0);
+  }
+  const json saved = json::parse(Run(fmt::format("diff {0}.json {1}.json --format json",
+                                                 Path("graphs"), Path("graphs,prefetch")))
+                                     .out);
+  EXPECT_EQ(saved["causes"], diff["causes"]);
+  for (const char* side : {"a", "b"}) {
+    for (const char* key : {"name", "baseline_ns", "step_ns", "interval_ns", "confidence"}) {
+      EXPECT_EQ(saved[side][key], diff[side][key]) << key;
+    }
+  }
+  const std::string text =
+      Run(fmt::format("diff {} --opt graphs --opt graphs,prefetch", kExampleTrace)).out;
+  EXPECT_THAT(text, HasSubstr("loading overlaps with the step"));
+  EXPECT_THAT(text, HasSubstr("one recording: "));
+  for (const char* format : {"csv", "md"}) {
+    EXPECT_EQ(Run(fmt::format("diff {0}.json {0}.json --format {1}", Path("graphs"), format)).exit,
+              0);
+  }
+  EXPECT_EQ(Run(fmt::format("diff {0}.json {1}.json --fail-if 'step < -1%'", Path("graphs"),
+                            Path("graphs,prefetch")))
+                .exit,
+            5);
+}
+
+TEST_F(Answers, WhatIsNoPairIsRefused) {
+  Run(fmt::format("whatif {} --opt graphs -o {}", kExampleTrace, Path("a.json")));
+  const std::string whole = ReadAll(Path("a.json"));
+  const std::string trace = std::string(" ") + kExampleTrace + " ";
+  EXPECT_EQ(Run("diff" + trace).exit, 2);
+  EXPECT_EQ(Run("diff" + trace + "--opt graphs").exit, 2);
+  EXPECT_EQ(Run("diff" + trace + "--opt a --opt b --opt c").exit, 2);
+  EXPECT_EQ(Run("diff" + trace + trace + "--opt graphs").exit, 2);
+  EXPECT_THAT(Run("diff" + trace + Path("a.json")).err, HasSubstr("--measured"));
+  EXPECT_EQ(Run(fmt::format("diff {0} {0} --by op", Path("a.json"))).exit, 2);
+  // Cut anywhere, it is an error or an answer, never a crash.
+  for (size_t cut = 40; cut < whole.size(); cut += 97) {
+    Write("cut.json", whole.substr(0, cut));
+    const CliResult r = Run(fmt::format("diff {} {}", Path("a.json"), Path("cut.json")));
+    EXPECT_THAT(r.exit, testing::AnyOf(0, 3)) << cut << r.err;
+    EXPECT_TRUE(r.exit == 0 || r.err.starts_with("error[E0215]")) << cut << r.err;
+  }
+}
+
+TEST_F(Answers, MarkdownSaysWhatTheGateSaid) {
+  const std::string base = std::string("whatif ") + kExampleTrace + " --opt graphs --format md";
+  EXPECT_THAT(Run(base).out, Not(HasSubstr("[!")));
+  const CliResult failed = Run(base + " --fail-if 'speedup < 100' --fail-if 'speedup < 1'");
+  EXPECT_EQ(failed.exit, 5);
+  EXPECT_THAT(failed.out,
+              testing::StartsWith("> [!CAUTION]\n> **failed, \"speedup &lt; 100\" holds**"
+                                  " for graphs: "));
+  const CliResult passed = Run(base + " --fail-if 'speedup < 1'");
+  EXPECT_EQ(passed.exit, 0) << passed.err;
+  EXPECT_THAT(passed.out, testing::StartsWith("> [!TIP]\n> **passed, "));
+  EXPECT_THAT(passed.out, HasSubstr("| graphs |"));
+  EXPECT_THAT(passed.out, HasSubstr("where the time goes"));
+  const json gates = json::parse(Run(std::string("whatif ") + kExampleTrace +
+                                     " --opt graphs --format json --fail-if 'speedup < 100'")
+                                     .out)["gates"];
+  EXPECT_EQ(gates, json::parse(R"([{"fail_if": "speedup < 100", "holds": true}])"));
+}
+
+// The script of examples/ci/action.yml, as GitHub runs it.
+class Action : public Answers {
+ protected:
+  CliResult Step(const std::string& opt, const std::string& fail_if) const {
+    const std::string action = ReadAll(DAYDREAM_SOURCE_DIR "/examples/ci/action.yml");
+    const std::string mark = "      run: |\n";
+    const size_t at = action.find(mark);
+    EXPECT_NE(at, std::string::npos);
+    // The only ones: no input stands in the script itself.
+    EXPECT_EQ(action.find("${{", at), std::string::npos);
+    Write("script", action.substr(at + mark.size()));
+    const std::string bin = std::filesystem::path(DAYDREAM_BINARY).parent_path();
+    return Shell(
+        fmt::format("PATH={}:$PATH GITHUB_STEP_SUMMARY={} TRACE={} OPT={} FAIL_IF='{}' "
+                    "bash -e -o pipefail {}",
+                    bin, Path("summary.md"), kExampleTrace, opt, fail_if, Path("script")));
+  }
+};
+
+TEST_F(Action, WritesTheSummaryAndFailsWithTheGate) {
+  const CliResult none = Step("graphs", "");
+  EXPECT_EQ(none.exit, 0) << none.err;
+  EXPECT_THAT(ReadAll(Path("summary.md")), HasSubstr("| graphs |"));
+  const CliResult passed = Step("graphs", "speedup < 1.05");
+  EXPECT_EQ(passed.exit, 0) << passed.err;
+  EXPECT_THAT(ReadAll(Path("summary.md")), HasSubstr("> [!TIP]\n"));
+  const CliResult failed = Step("graphs", "speedup > 1.05");
+  EXPECT_EQ(failed.exit, 5) << failed.err;
+  EXPECT_THAT(ReadAll(Path("summary.md")), HasSubstr("> [!CAUTION]\n"));
+}
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,43 @@
+// The page of `report`, `view` and `advise --html`: what those commands know, as blocks of JSON for
+// report/html/.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/command.h"
+#include "tools/input/inputs.h"
+#include "tools/output/advise_output.h"
+#include "tools/output/whatif_output.h"
+
+namespace daydream {
+
+inline constexpr Flag kMeasuredFlag = {
+    .name = "--measured",
+    .value = "TRACE",
+    .help = "score the last scenario against a trace recorded after the change"};
+inline constexpr Flag kTitleFlag = {
+    .name = "--title", .value = "TEXT", .help = "title of the page; default: the trace"};
+inline constexpr Flag kMaxSlicesFlag = {
+    .name = "--max-slices",
+    .value = "N",
+    .help = "slices of the timelines; beyond it short neighbours become one",
+    .fallback = "500000"};
+
+struct ReportPage {
+  std::string html;
+  // What the command ends with once the page is there: predictions that could not be made are on
+  // the page, and an exit code or error as of `whatif`.
+  absl::StatusOr<Exit> exit = Exit::kOk;
+};
+
+// Asks what --opt and its companions say; without one, what advise would try.
+absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& args,
+                                          Session& session);
+
+// The step as it is, and what `advice` found.
+absl::StatusOr<std::string> MakeAdvicePage(const Command& command, const Args& args,
+                                           const Inputs& in, const AdviseReport& advice,
+                                           Session& session);
+
+}  // namespace daydream
