@@ -262,9 +262,9 @@ const Command kDiffCommand = {
     .summary = "two recordings, or two predictions, compared",
     .usage = "BEFORE AFTER | A.json B.json | TRACE --opt A --opt B",
     .details =
-        R"(Two recordings: recorded times only; nothing is predicted, so that no check of a replay can
-refuse it. What makes the step of a recording doubtful stands above the table. The first row
-is the step, the others the GPU time of each group per step. Three stars mark differences
+        R"(Two recordings: recorded times only; nothing is predicted, so that no check of a replay
+can refuse it. What makes the step of a recording doubtful stands above the table. The first
+row is the step, the others the GPU time of each group per step. Three stars mark differences
 that the spread of the steps does not explain (Welch's t-test, p < 0.001).
 
 Two answers of whatif --format json, or two scenarios of one trace: the predicted steps, and
