@@ -136,6 +136,9 @@ struct GraphStep {
   std::string label;
   bool measured = true;      // false: warm-up or stub, simulated but not counted
   Duration recorded_period;  // as measured, by the same definition as StepPeriods()
+  // In the recording its GPU work was launched when that of the step before was done: the step
+  // waited for its host.
+  bool host_led = false;
 };
 
 // Names and details that tasks refer to. Shared by all copies of a graph; what transforms add

@@ -172,6 +172,23 @@ void CloseLoneStep(Builder& b) {
   b.graph.mutable_task(last).gap = {};
 }
 
+// Steps whose first GPU work was launched when that of the step before was done.
+void FindHostLed(Builder& b, const StepsOfOps& of_ops) {
+  const size_t steps = b.graph.steps().size();
+  std::vector<const GpuOp*> first(steps, nullptr);
+  std::vector<Instant> last(steps, Instant::Min());
+  for (uint32_t i = 0; i < b.ops.size(); ++i) {
+    const GpuOp& op = b.ops[i];
+    const uint16_t step = of_ops.Of(i);
+    if (first[step] == nullptr || op.start < first[step]->start) first[step] = &op;
+    last[step] = std::max(last[step], op.end);
+  }
+  for (size_t s = 1; s < steps; ++s) {
+    if (first[s] == nullptr || first[s - 1] == nullptr || !first[s]->call.valid()) continue;
+    b.graph.mutable_step(s).host_led = first[s]->call_start > last[s - 1];
+  }
+}
+
 void RecordPeriods(Builder& b) {
   size_t n = b.graph.steps().size();
   std::vector<Instant> start(b.graph.size());
@@ -209,6 +226,7 @@ void AssignSteps(Builder& b) {
       b.graph.mutable_task(t).step = step;  // delays belong to the operation they delay
     }
   }
+  FindHostLed(b, of_ops);
   RecordPeriods(b);
 }
 

@@ -25,14 +25,54 @@ StepMarks::StepMarks(const Graph& graph) : graph_(graph), by_(graph.steps().size
     }
     lone_ = s;
   }
+  FindWaits();
+  FindClosing();
+}
+
+void StepMarks::FindWaits() {
+  if (!lone_.has_value()) return;
+  for (const Edge& e : graph_.edges()) {
+    const Task &from = graph_.task(e.from), &to = graph_.task(e.to);
+    const bool waits = e.rule == Rule::kHostWait && to.step == lone_ && from.step < to.step;
+    if (waits && IsGpu(from.kind)) waits_.push_back({e.to, e.lag});
+  }
+}
+
+void StepMarks::FindClosing() {
+  size_t last = by_.size();
+  while (last > 0 && !HasGpu(last - 1)) --last;
+  if (last < 2 || !HasGpu(last - 2) || last - 1 == lone_) return;
+  if (!graph_.steps()[last - 1].host_led) return;
+  closing_ = last - 1;
+  std::vector<bool> launches(graph_.size(), false);
+  for (const Edge& e : graph_.edges()) {
+    if (e.rule == Rule::kLaunch) launches[e.from.index()] = true;
+  }
+  for (const GraphLane& lane : graph_.lanes()) {
+    size_t wanted = 0;  // the closing step's first: it comes last on the lane
+    for (TaskId t = lane.last; t.valid() && wanted < 2; t = graph_.task(t).lane_prev) {
+      const size_t step = graph_.task(t).step;
+      if (step + 1 < *closing_) break;
+      if (!launches[t.index()] || step > *closing_ || *closing_ - step < wanted) continue;
+      wanted = *closing_ - step;
+      launches_[wanted].push_back(t);
+      ++wanted;
+    }
+  }
 }
 
 namespace {
 
 // Of a step that no GPU work follows.
 StepWindow LastWindow(const StepExtent& own, const StepExtent& previous, Instant before) {
-  if (!own.host.has_value() || (own.gpu && previous.gpu))
-    return {std::min(before, own.last), own.last};
+  if (own.gpu && previous.gpu) {
+    if (own.host.has_value()) before = std::max(before, own.host->begin);
+    before = std::min(before, own.last);
+    if (own.launched.has_value() && previous.launched.has_value())
+      before = std::min(before, own.last - (*own.launched - *previous.launched));
+    return {before, own.last};
+  }
+  if (!own.host.has_value()) return {std::min(before, own.last), own.last};
   const StepWindow gpu = {own.first, own.last};
   return own.gpu && gpu.length() > own.host->length() ? gpu : *own.host;
 }
@@ -51,6 +91,8 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
   std::vector<StepExtent> extents(steps);
   for (size_t s = 0; s < steps; ++s) {
     extents[s] = {.gpu = marks.HasGpu(s), .first = kLate, .last = kEarly};
+    for (TaskId t : marks.launches(s))
+      extents[s].launched = std::max(extents[s].launched.value_or(kEarly), start[t.index()]);
   }
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.tasks()[i];
@@ -63,6 +105,13 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
     if (!extent.host.has_value()) extent.host = {start[i], end[i]};
     extent.host->begin = std::min(extent.host->begin, start[i]);
     extent.host->end = std::max(extent.host->end, end[i]);
+  }
+  if (!marks.waits().empty() && extents[*marks.lone()].host.has_value()) {
+    Instant arrives = kLate;
+    for (const StepMarks::Wait& wait : marks.waits())
+      arrives = std::min(arrives, start[wait.task.index()] - wait.lag);
+    Instant& begin = extents[*marks.lone()].host->begin;
+    begin = std::max(begin, arrives);
   }
   return StepWindows(extents);
 }

@@ -1,6 +1,7 @@
 // Where one step ends and the next begins, seen from the GPU.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -23,11 +24,14 @@ struct StepWindow {
 // next step. Only lanes that held the first GPU task of a step in the recording have such starts
 // (GraphLane::marks_steps): what an optimization lets run ahead elsewhere is no start of a step.
 // The last step with GPU work has no next one: its window runs from the end of the last GPU task of
-// the step before to the end of its own. Steps without GPU tasks go by their host tasks, steps
-// without tasks are empty. Removed tasks count: they take no time but still mark a place.
+// the step before to the end of its own; where the recorded GPU stood idle before it
+// (GraphStep::host_led) it is no shorter than the time between the last launches of both, which is
+// what the host takes. Steps without GPU tasks go by their host tasks, steps without tasks are
+// empty. Removed tasks count: they take no time but still mark a place.
 //
 // Where one step counts and no GPU work lies before or behind it, its window is that of its host
-// work, or of its GPU work when that takes longer.
+// work, or of its GPU work when that takes longer. That step begins no earlier than its
+// host does: earlier GPU work that is made faster ends earlier, but the step is no longer for it.
 //
 // The start of a step's GPU work follows the host while the host is the bottleneck and the GPU's
 // backlog while the GPU is, so the windows of a steady run have the steady period in both cases
@@ -47,12 +51,30 @@ class StepMarks {
   bool Ends(const Task& task) const { return IsGpu(task.kind) || !HasGpu(task.step); }
   // The only step that counts; none when there are more, or fewer.
   std::optional<size_t> lone() const { return lone_; }
+  // Of the last step with GPU work, where that found an idle GPU, and of the one before: the calls
+  // that can be the last to launch GPU work, one a lane. Empty for all others.
+  std::span<const TaskId> launches(size_t step) const {
+    const bool none = !closing_.has_value() || step > *closing_ || step + 1 < *closing_;
+    return none ? std::span<const TaskId>() : launches_[*closing_ - step];
+  }
+  // Host tasks of the lone step that wait for GPU work of earlier ones. What the host does before
+  // the first of them lies beside that work and is no part of the step.
+  struct Wait {
+    TaskId task;
+    Duration lag;  // from the end of the GPU work to that of the wait
+  };
+  std::span<const Wait> waits() const { return waits_; }
 
  private:
   enum class By : uint8_t { kAll, kGpu, kMarkedGpu };
+  void FindWaits();
+  void FindClosing();
+
   const Graph& graph_;
   std::vector<By> by_;
-  std::optional<size_t> lone_;
+  std::optional<size_t> lone_, closing_;
+  std::vector<Wait> waits_;
+  std::array<std::vector<TaskId>, 2> launches_;  // of the closing step, of the one before
 };
 
 // First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
@@ -60,7 +82,8 @@ struct StepExtent {
   bool gpu = false;
   bool any = false;  // else it has no tasks
   Instant first, last;
-  std::optional<StepWindow> host = {};  // of the lone step: first start and last end of host tasks
+  std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
+  std::optional<Instant> launched = {};  // start of the last call of StepMarks::launches()
 };
 // The same windows from what they depend on.
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);

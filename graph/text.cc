@@ -142,6 +142,8 @@ class Parser {
       DD_ASSIGN_OR_RETURN(const std::string_view word, line.Word("a property"));
       if (word == "unmeasured") {
         step.measured = false;
+      } else if (word == "host-led") {
+        step.host_led = true;
       } else if (word == "period") {
         DD_ASSIGN_OR_RETURN(step.recorded_period, line.Time("period"));
       } else {

@@ -33,6 +33,12 @@ class CandidateFinder {
     }
   }
 
+  std::span<const TaskId> launches(size_t step) const {
+    return one_ ? std::span<const TaskId>() : marks_.launches(step);
+  }
+  std::span<const StepMarks::Wait> waits(size_t step) const {
+    return step == marks_.lone() && !one_ ? marks_.waits() : std::span<const StepMarks::Wait>();
+  }
   bool has_gpu(size_t step) const { return !one_ && marks_.HasGpu(step); }
   std::vector<Candidates> of_step;
 
@@ -104,6 +110,17 @@ struct StepBatch::Impl {
       extent.host->begin = std::min(extent.host->begin, lane.begin);
       extent.host->end = std::max(extent.host->end, lane.end);
     }
+    for (TaskId t : candidates.launches(step)) {
+      const Instant launch = Instant::AtNs(start[CellOf(t, scenario)]);
+      extent.launched = std::max(extent.launched.value_or(launch), launch);
+    }
+    if (candidates.waits(step).empty() || !extent.host.has_value()) return extent;
+    int64_t arrives = std::numeric_limits<int64_t>::max();
+    for (const StepMarks::Wait& wait : candidates.waits(step)) {
+      const int64_t start_ns = start[CellOf(wait.task, scenario)];
+      arrives = std::min(arrives, start_ns - wait.lag.ns);
+    }
+    extent.host->begin.ns = std::max(extent.host->begin.ns, arrives);
     return extent;
   }
 
@@ -139,6 +156,10 @@ absl::StatusOr<StepBatch> StepBatch::Make(const Graph& graph) {
     starts.insert(starts.end(), c.host_first.begin(), c.host_first.end());
     ends.insert(ends.end(), c.last.begin(), c.last.end());
     ends.insert(ends.end(), c.host_last.begin(), c.host_last.end());
+  }
+  for (size_t s = 0; s < impl->candidates.of_step.size(); ++s) {
+    for (const StepMarks::Wait& wait : impl->candidates.waits(s)) starts.push_back(wait.task);
+    for (TaskId t : impl->candidates.launches(s)) starts.push_back(t);
   }
   DD_ASSIGN_OR_RETURN(impl->contracted, Contract(graph, starts, ends));
   const size_t rows = impl->contracted.program.tasks;

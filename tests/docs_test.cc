@@ -29,10 +29,10 @@ namespace fs = std::filesystem;
 
 // What `command` prints, with the built program as `daydream`.
 std::string Output(const std::string& command) {
-  std::string line =
-      fmt::format("cd '{}' && PATH='{}':$PATH && export XDG_CONFIG_HOME=/nonexistent && "
-                  "( {} ) 2>&1 </dev/null", DAYDREAM_SOURCE_DIR,
-                  fs::path(DAYDREAM_BINARY).parent_path().string(), command);
+  std::string line = fmt::format(
+      "cd '{}' && PATH='{}':$PATH && export XDG_CONFIG_HOME=/nonexistent && "
+      "( {} ) 2>&1 </dev/null",
+      DAYDREAM_SOURCE_DIR, fs::path(DAYDREAM_BINARY).parent_path().string(), command);
   std::string output;
   FILE* pipe = popen(line.c_str(), "r");
   if (pipe == nullptr) return "cannot run " + command;

@@ -1,5 +1,7 @@
 #include "report/predict/error_kind.h"
 
+#include <utility>
+
 #include "transforms/analysis/device_choice.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/precision.h"
@@ -70,6 +72,14 @@ ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
   if (all > 0) kind.measured = measured / all;
   if (all > measured) kind.known = known / (all - measured);
   return kind;
+}
+
+void LeastChecked::Add(const std::string& other, std::string_view left_out) {
+  const size_t known = ModelErrorOf(other, left_out).rows;
+  const HeldRows rows_held = HeldRowsOf(other);
+  const bool worse = std::pair(known > 0, rows_held.share) < std::pair(rows > 0, held.share);
+  if (!kind.empty() && !worse) return;
+  kind = other, rows = known, held = rows_held;
 }
 
 }  // namespace daydream

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "report/predict/residuals.h"
 #include "transforms/core/transform.h"
 #include "transforms/scenario/scenario.h"
 
@@ -27,5 +28,13 @@ struct ErrorKind {
 // and each with ", no shapes". `terms` are those of the application.
 ErrorKind ErrorKindOf(const Application& application, const Graph& recorded,
                       std::span<const KernelTerms> terms);
+
+// Of several kinds the one that is known worst: never checked, or else held the smallest share.
+struct LeastChecked {
+  std::string kind;  // empty: nothing that would need a model
+  size_t rows = 1;   // that may be used
+  HeldRows held;
+  void Add(const std::string& other, std::string_view left_out);
+};
 
 }  // namespace daydream

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 #include "transforms/analysis/precision.h"
@@ -16,6 +17,8 @@ namespace daydream {
 namespace {
 
 constexpr size_t kDraws = 4096;
+// Rows of one group are wrong for one reason: they say nothing of another group.
+constexpr size_t kManyGroups = 2;
 
 // Numbers that are the same everywhere: the distributions of the standard library are not.
 class Draw {
@@ -50,39 +53,75 @@ Ends MiddleNinety(std::vector<double> shares, double least) {
   return {std::min(low, 1.0), std::max(shares[kDraws - 1 - kDraws / 20], 1.0)};
 }
 
-void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
+// Why the word is low, and what would raise it; false when it is not low.
+bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   const ReplayCheck& replay = *doubts.replay;
-  double error = std::fabs(replay.error());
-  double typical = std::fabs(replay.typical_error().value_or(0));
-  auto percent = [](double share) { return fmt::format("{:.1f} %", share * 100); };
-  p.confidence = Confidence::kLow;
+  const double error = std::fabs(replay.error());
+  const double typical = std::fabs(replay.typical_error().value_or(0));
+  const HeldRows& held = doubts.checked.held;
   if (!replay.doubt.empty()) {
     p.why = replay.doubt;
+    p.raise = "what the finding above says";
   } else if (error > 0.03) {
-    p.why = fmt::format("the replay is off by {}", percent(error));
+    p.why = fmt::format("the replay is off by {}", FormatPercent(error));
+    p.raise = "steps that are alike: --steps, or a longer recording";
   } else if (typical > 0.10) {
-    p.why = fmt::format("with typical lags the replay is off by {}", percent(typical));
-  } else if (width > 0.30) {
-    p.why = fmt::format("the interval is {} of the step", percent(width));
-  } else if (replay.steps < 2) {
-    p.why = "one step was recorded: nothing says how much steps differ";
+    p.why = fmt::format("with typical lags the replay is off by {}", FormatPercent(typical));
+    p.raise = "steps that are alike: --steps, or a longer recording";
   } else if (!p.changes.warnings.empty()) {
     p.why = p.changes.warnings.front();
-  } else if (error <= 0.01 && typical <= 0.03 && width <= 0.10 && doubts.rows > 0 &&
-             p.unchecked.value_or(0) <= 0.10) {
-    p.confidence = Confidence::kHigh;
-    p.why = fmt::format("replay off by {}, interval {} of the step, {} measured {}", percent(error),
-                        percent(width), doubts.rows, doubts.learned ? "here" : "elsewhere");
+  } else if (!doubts.learned && held.rows > 0 && held.share < kHeldWell) {
+    p.why = fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know",
+                        doubts.checked.kind, held.inside, held.rows);
+    p.raise = "one measured run, kept with whatif --measured --learn";
+  } else if (!doubts.learned && !doubts.checked.kind.empty() && held.groups < kManyGroups &&
+             width > 0.30) {
+    p.why = fmt::format("{}, and the interval is {} of the step",
+                        held.groups == 0 ? "never checked" : "checked on one program only",
+                        FormatPercent(width));
+    p.raise = "one measured run, kept with whatif --measured --learn";
   } else {
-    p.confidence = Confidence::kMedium;
-    p.why = fmt::format("replay off by {}, {} with typical lags, interval {} of the step",
-                        percent(error), percent(typical), percent(width));
-    if (doubts.rows == 0)
-      p.why += ", never checked: no measured pair behind the model, its error is a prior";
-    if (p.unchecked.value_or(0) > 0.10) {
-      p.why += fmt::format(", {} of the GPU time in kernels the model was never checked on",
-                           percent(*p.unchecked));
-    }
+    return false;
+  }
+  p.confidence = Confidence::kLow;
+  return true;
+}
+
+void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
+  p.raise.clear();
+  if (IsLow(p, doubts, width)) return;
+  const ReplayCheck& replay = *doubts.replay;
+  const double error = std::fabs(replay.error());
+  const double typical = std::fabs(replay.typical_error().value_or(0));
+  const double unchecked = p.unchecked.value_or(0);
+  const bool steps = replay.steps >= 2, replays = error <= 0.01 && typical <= 0.03;
+  const bool narrow = width <= 0.10, known = doubts.checked.rows > 0 && unchecked <= 0.10;
+  const bool high = steps && replays && narrow && known;
+  p.confidence = high ? Confidence::kHigh : Confidence::kMedium;
+  p.why = fmt::format("replay off by {}, interval {} of the step", FormatPercent(error),
+                      FormatPercent(width));
+  if (doubts.learned) {
+    p.why += fmt::format(", {} measured here", doubts.checked.rows);
+  } else if (doubts.checked.held.rows > 0) {
+    p.why += fmt::format(", ranges of \"{}\" held {} of {} measured rows", doubts.checked.kind,
+                         doubts.checked.held.inside, doubts.checked.held.rows);
+  } else if (doubts.checked.rows == 0) {
+    p.why += ", never checked: no measured pair behind the model, its error is a prior";
+  }
+  if (!steps) p.why += ", one step was recorded";
+  if (unchecked > 0.10) {
+    p.why += fmt::format(", {} of the GPU time in kernels the model was never checked on",
+                         FormatPercent(unchecked));
+  }
+  if (high) return;
+  if (!steps) {
+    p.raise = "five recorded steps or more";
+  } else if (!replays) {
+    p.raise = "steps that are alike: --steps, or a longer recording";
+  } else if (doubts.checked.kind.ends_with("no shapes")) {
+    p.raise = "record_shapes=True in the profiler";
+  } else {
+    p.raise = "one measured run, kept with whatif --measured --learn";
   }
 }
 

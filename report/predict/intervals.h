@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "report/predict/error_kind.h"
 #include "report/predict/what_if.h"
 
 namespace daydream {
@@ -32,8 +33,8 @@ struct Doubts {
   // share: counts as the end of 90 %.
   double host = 0;
   Duration floor;  // UntouchedGpuTime(): no step is shorter
-  // Measured pairs behind the optimization that is least checked; learned rows when there are any.
-  size_t rows = 0;
+  // Measured rows behind the optimization that is known worst; learned rows when there are any.
+  LeastChecked checked;
   bool learned = false;
 };
 
@@ -62,13 +63,15 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // faster by what runs differ by. The ends of the speed-up come from the same draws without the
 // first line: what steps differ by among themselves is on both sides of it.
 //
-// The word: low when the recording itself is in doubt (ReplayCheck::doubt), or when the replay is
-// off by more than 3 %, or the typical replay by more than 10 %, or the interval is wider than 30 %
-// of the step, or one step was recorded, or a transform warned; high when the replay is within 1 %,
-// the typical one within 3 %, the interval no wider than 10 %, at least one measured pair stands
-// behind every optimization that changes more than 2 % of the step (behind every one, when none
-// changes as much), and no more than a tenth of the GPU time is in kernels that the model was never
-// checked on; else medium.
+// The word says how far to believe the interval. Low when the recording itself is in doubt
+// (ReplayCheck::doubt), or when the replay is off by more than 3 %, or the typical replay by more
+// than 10 %, or a transform warned; or when the optimizations that change more than 2 % of the step
+// (all, when none does) hold one whose ranges were checked on held rows and less than eight in ten
+// were inside, or one that was checked on fewer than two groups, where the interval is wider than
+// 30 % of the step. High when the replay is within 1 %, the typical one within 3 %, at least two
+// steps count, the interval is no wider than 10 %, held rows stand behind each of these
+// optimizations, and no more than a tenth of the GPU time is in kernels that the model was never
+// checked on; else medium. `raise` says what would make it better.
 void SetInterval(Prediction& p, const Doubts& doubts);
 
 }  // namespace daydream

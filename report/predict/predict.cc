@@ -14,6 +14,7 @@
 #include "report/predict/residuals.h"
 #include "report/predict/settings.h"
 #include "report/predict/unchecked.h"
+#include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 #include "transforms/scenario/apply.h"
@@ -125,8 +126,7 @@ class Predictor {
       p_.why = "a limit, not a prediction";
       p_.confidence = Confidence::kLow;
     } else {
-      Doubts doubts = FindDoubts(*outcome);
-      SetInterval(p_, doubts);
+      SetInterval(p_, FindDoubts(*outcome));
     }
     if (!options_.intervals) {
       p_.low = p_.high = std::nullopt;
@@ -266,12 +266,12 @@ class Predictor {
   }
 
   // Error of one optimization that changed the step by `delta`, as a share of the step.
-  double ErrorOfOne(const Application& a, Duration delta, size_t& rows, size_t& least) const {
+  double ErrorOfOne(const Application& a, Duration delta, LeastChecked& all,
+                    LeastChecked& large) const {
     const ErrorKind kind = ErrorKindOf(a, *base_.graph, p_.changes.terms);
     const ModelError known = ModelErrorOf(kind.with_shapes, options_.left_out);
     const ModelError other = ModelErrorOf(kind.without_shapes, options_.left_out);
-    const size_t own = kind.known >= 0.5 ? known.rows : other.rows;
-    least = std::min(least, own);
+    all.Add(kind.main(), options_.left_out);
     double share = 0;  // of the step that the model says
     if (a.transform->same_work) {
       const double gpu = std::min(Ratio(p_.path.gpu.Scaled(scale_), p_.step), 1.0);
@@ -280,53 +280,49 @@ class Predictor {
       const double without = AsDouble(std::max(p_.step - delta, std::min(p_.step, base_.step)));
       if (without > 0) share = DoseOf(kind.with_shapes, without, AsDouble(p_.step));
     }
-    if (share > 0.02) rows = std::min(rows, own);
+    if (share > 0.02) large.Add(kind.main(), options_.left_out);
     return share * (kind.known * known.sigma + (1 - kind.known) * other.sigma);
   }
 
   // By how much the step may be off because of the models, as a share of it.
-  double ModelShare(size_t& rows) const {
+  double ModelShare(LeastChecked* by = nullptr) const {
     std::map<std::string_view, Duration> change;
     for (const CauseShare& c : p_.causes) change[c.opt] += c.delta;
     double sum = 0;
-    size_t least = SIZE_MAX;  // of all parts, however little they change
-    rows = SIZE_MAX;
+    LeastChecked all, large;  // of all parts, however little they change
     for (const Application& a : scenario_) {
       auto it = change.find(a.transform->name);
       if (it == change.end() || a.transform->stated_by_user) continue;
-      const double error = ErrorOfOne(a, it->second, rows, least);
+      const double error = ErrorOfOne(a, it->second, all, large);
       sum += error * error;
       change.erase(it);
     }
-    if (rows == SIZE_MAX) rows = least;
-    if (rows == SIZE_MAX) rows = 1;  // nothing that would need a model
+    if (by != nullptr) *by = large.kind.empty() ? all : large;
     return std::sqrt(sum);
   }
 
   void Correct() {
-    size_t rows = 0;
-    const double model = p_.step.ns > 0 ? ModelShare(rows) : 0;
+    const double model = p_.step.ns > 0 ? ModelShare() : 0;
     p_.learned = CorrectionFor(options_.learned, LearnedName(scenario_), DeviceName(*base_.graph),
                                std::hypot(model, kRunToRun));
     if (p_.learned.rows == 0) return;
     const Duration by = p_.step.Scaled(p_.learned.share);
     p_.step += by;
-    p_.causes.push_back({.what = fmt::format("learned from {} measured runs", p_.learned.rows),
+    p_.causes.push_back({.what = "learned from " + Plural(p_.learned.rows, "measured run"),
                          .kind = CauseKind::kLearned,
                          .delta = by,
                          .gpu = {},
                          .host = {}});
-    if (p_.learned.rows == 1) p_.causes.back().what = "learned from 1 measured run";
   }
 
   Doubts FindDoubts(const Outcome& out) {
     Doubts doubts{.replay = &replay_};
-    doubts.model = p_.step.ns > 0 ? ModelShare(doubts.rows) : 0;
+    doubts.model = p_.step.ns > 0 ? ModelShare(&doubts.checked) : 0;
     doubts.run = kRunToRun;
     if (p_.learned.rows > 0) {
       doubts.model = p_.learned.sigma;
       doubts.run = 0;
-      doubts.rows = p_.learned.rows;
+      doubts.checked.rows = p_.learned.rows;
       doubts.learned = true;
     }
     if (!options_.intervals) return doubts;
@@ -465,6 +461,10 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});
   unchanged.memory_change = 0;
   unchanged.why = "the replay of the recorded steps";
+  if (base.true_step != nullptr) {
+    unchanged.confidence = Confidence::kGiven;
+    unchanged.why = "the step of --true-step, with host work made shorter until it is";
+  }
   if (base.graph != nullptr) NoteRecording(*base.graph, base.true_step, unchanged);
   if (!replay.doubt.empty()) {
     unchanged.confidence = Confidence::kLow;

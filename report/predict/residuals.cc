@@ -98,6 +98,23 @@ ModelError ModelErrorOf(std::string_view kind, std::string_view left_out) {
   return known;
 }
 
+HeldRows HeldRowsOf(std::string_view kind) {
+  HeldRows held;
+  double shares = 0;
+  for (const ResidualGroup& g : kResiduals) {
+    if (g.kind != kind || g.errors.size() == 0) continue;
+    const double end = kNormal * ModelErrorOf(kind, g.group).sigma;
+    const auto inside =
+        static_cast<size_t>(std::ranges::upper_bound(g.errors, end) - g.errors.begin());
+    held.rows += g.errors.size();
+    held.inside += inside;
+    ++held.groups;
+    shares += static_cast<double>(inside) / static_cast<double>(g.errors.size());
+  }
+  if (held.groups > 0) held.share = shares / static_cast<double>(held.groups);
+  return held;
+}
+
 std::string CheckedText(std::string_view transform) {
   size_t recorded = 0, composed = 0, telling = 0;
   double least = INFINITY, most = 0;

@@ -40,8 +40,20 @@ struct ModelError {
 // Student's t of two degrees of freedom, times the root mean square of what is known, of the groups
 // and of the prior as two groups. The more groups agree, the less that matters; the errors of the
 // rows themselves need no shape. A kind that was never checked has the prior alone, with a heavy
-// tail. `left_out` (a group) is not used: no row is judged by its own kin. O(rows).
+// tail. With the two at infinity this would be conformal prediction for groups (Dunn, Wasserman and
+// Ramdas, "Distribution-Free Prediction Sets for Two-Layer Hierarchical Models", 2022), whose
+// ranges end only with nine groups or more (docs/decisions/006-intervals-are-drawn.md). `left_out`
+// (a group) is not used: no row is judged by its own kin. O(rows).
 ModelError ModelErrorOf(std::string_view kind, std::string_view left_out = {});
+
+// Rows of `kind`, each judged without its own group: how many are inside of their ranges.
+struct HeldRows {
+  size_t rows = 0, inside = 0, groups = 0;
+  double share = 1;  // inside, where each group counts the same; 1 without rows
+};
+HeldRows HeldRowsOf(std::string_view kind);  // O(rows of the kind times its groups)
+// Of nine in ten that should be inside, at least so many must be for a range to be believed.
+inline constexpr double kHeldWell = 0.80;
 
 // "2 recorded pairs, 48 composed steps ...: off by 0.2 % to 3.5 %", or that it was never checked.
 std::string CheckedText(std::string_view transform);

@@ -93,7 +93,7 @@ std::string WithoutDefaults(const Application& a) {
 }  // namespace
 
 std::string_view Name(Confidence c) {
-  constexpr std::string_view kNames[] = {"measured", "high", "medium", "low"};
+  constexpr std::string_view kNames[] = {"measured", "given", "high", "medium", "low"};
   return kNames[static_cast<size_t>(c)];
 }
 

@@ -61,7 +61,8 @@ struct ReplayCheck {
   double spread() const;             // of the measured steps: standard deviation / mean
 };
 
-enum class Confidence : uint8_t { kMeasured, kHigh, kMedium, kLow };
+// kGiven: the step that --true-step named.
+enum class Confidence : uint8_t { kMeasured, kGiven, kHigh, kMedium, kLow };
 std::string_view Name(Confidence c);
 
 struct Prediction {
@@ -86,7 +87,8 @@ struct Prediction {
   // it may be narrower than `low` to `high`. None without these.
   std::optional<double> least_speedup, most_speedup;
   Confidence confidence = Confidence::kMeasured;
-  std::string why;  // what set the confidence
+  std::string why;    // what set the confidence
+  std::string raise;  // what would raise it; empty: nothing that is known
   std::vector<CauseShare> causes;
   std::optional<PeakAfter> peak;  // of GPU memory; none when that of the baseline is not known
   std::optional<int64_t> memory_change;  // peak after minus peak before; none when not known

@@ -113,8 +113,8 @@ std::optional<SweepRow> ParseSweepRow(std::string_view line) {
   }
   r.bound = f[4] == "1";
   bool known = false;
-  for (Confidence c :
-       {Confidence::kMeasured, Confidence::kHigh, Confidence::kMedium, Confidence::kLow}) {
+  for (Confidence c : {Confidence::kMeasured, Confidence::kGiven, Confidence::kHigh,
+                       Confidence::kMedium, Confidence::kLow}) {
     if (Name(c) != f[5]) continue;
     r.confidence = c;
     known = true;

@@ -18,7 +18,9 @@ class Generator {
 
   Graph Make() {
     for (size_t l = 0; l < options_.lanes; ++l) AddLane(l);
-    for (size_t i = 0; i < 3; ++i) graph_.AddStep({.label = fmt::format("step {}", i)});
+    for (size_t i = 0; i < 3; ++i) {
+      graph_.AddStep({.label = fmt::format("step {}", i), .host_led = options_.tasks % 2 == 0});
+    }
     lane_of_.resize(options_.tasks);
     for (size_t& lane : lane_of_) lane = Below(options_.lanes);
     id_of_.resize(options_.tasks);

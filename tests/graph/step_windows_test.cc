@@ -62,6 +62,49 @@ TEST(StepWindows, LanesBesideAreWrittenAndReadAsText) {
   EXPECT_NE(FormatGraph(*graph).find("lane side stream beside"), std::string::npos);
 }
 
+// A batch is fetched, a kernel launched, and then the host works for 50 us.
+std::string LoaderStep(int step, int fetch, int kernel) {
+  return fmt::format(
+      "f{0} cpu0   host {1}us \"next(loader)\" step={0}\n"
+      "c{0} cpu0   call 2us \"cudaLaunchKernel\" step={0}\n"
+      "k{0} gpu0.7 kernel {2}us \"sgemm\" step={0} after c{0} launch\n"
+      "h{0} cpu0   host 50us \"python\" step={0}\n",
+      step, fetch, kernel);
+}
+
+TEST(StepWindows, ALastStepThatWaitedForItsHostIsNoShorterThanBetweenTheLastLaunches) {
+  // The GPU ends 50 us behind the host in step 1 and 10 us behind it in step 2, so that the ends of
+  // their kernels are 72 us apart, and 92 us with kernels twice as fast. Between the launches the
+  // host takes 112 us.
+  const std::string steps = LoaderStep(0, 10, 20) + LoaderStep(1, 10, 100) + LoaderStep(2, 60, 60);
+  const std::string lanes = "lane cpu0 thread\nlane gpu0.7 stream\nstep \"0\"\nstep \"1\"\n";
+  auto free = ParseGraph(lanes + "step \"2\"\n" + steps);
+  auto led = ParseGraph(lanes + "step \"2\" host-led\n" + steps);
+  ASSERT_TRUE(free.ok() && led.ok()) << Message(led.status());
+  EXPECT_NE(FormatGraph(*led).find("step \"2\" host-led"), std::string::npos);
+  EXPECT_EQ(StepPeriods(*free, Simulate(*free).value()).back(), Duration::Us(72));
+  EXPECT_EQ(StepPeriods(*led, Simulate(*led).value()).back(), Duration::Us(112));
+  const Duration before = StepTime(*led, Simulate(*led).value());
+  EXPECT_LE(StepUnder(*led, "speedup(kernel:.,by=2)"), before);
+  EXPECT_EQ(StepPeriods(*led, Simulate(*led).value()).back(), Duration::Us(112));
+}
+
+TEST(StepWindows, TheOnlyCountedStepBeginsNoEarlierThanItsHost) {
+  // The GPU is busy until 201 us with what was launched before; the host of the step begins at 100.
+  auto graph = ParseGraph(
+      "lane cpu0 thread\nlane gpu0.7 stream\nstep \"before\" unmeasured\nstep \"1\"\n"
+      "s  cpu0   host 100us \"before\" step=0\n"
+      "k0 gpu0.7 kernel 200us \"sgemm\" step=0 earliest 1us\n"
+      "w1 cpu0   call 0us \"cudaDeviceSynchronize\" step=1 until k0 hostwait\n"
+      "h1 cpu0   host 50us \"python\" step=1\n"
+      "c1 cpu0   call 2us \"cudaLaunchKernel\" step=1\n"
+      "k1 gpu0.7 kernel 30us \"sgemm\" step=1 after c1 launch\n");
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  EXPECT_EQ(StepTime(*graph, Simulate(*graph).value()), Duration::Us(82));
+  // 50 us of the host, the launch, and the kernel; not 152 us from the end of the kernel before.
+  EXPECT_EQ(StepUnder(*graph, "speedup(kernel:.,by=1000)"), Duration::Ns(52030));
+}
+
 // What each lane has to do in each step.
 std::vector<std::vector<Duration>> Busy(const Graph& graph) {
   std::vector<std::vector<Duration>> busy(graph.lanes().size(),

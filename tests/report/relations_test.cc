@@ -24,9 +24,15 @@ namespace fs = std::filesystem;
 
 constexpr uintmax_t kSmall = 30'000;  // bytes of a compressed file
 
+bool TakesAll() { return std::getenv("DAYDREAM_ALL_TRACES") != nullptr; }
+
+// Few steps that differ: that their mean never grows is no theorem (docs/decisions/004). A
+// thousandth of the step is less than what recordings of one program differ by.
+double Slack() { return TakesAll() ? 1e-3 : 0; }
+
 std::vector<std::string> Traces() {
   std::vector<std::string> found;
-  const bool all = std::getenv("DAYDREAM_ALL_TRACES") != nullptr;
+  const bool all = TakesAll();
   for (const auto& entry : fs::directory_iterator(fs::path(DAYDREAM_SOURCE_DIR) / "examples")) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".ddtrace") && (all || name.starts_with("launch-bound"))) {
@@ -150,7 +156,8 @@ TEST_P(Relations, Hold) {
     for (const std::string& spec : ladder) {
       const Prediction* p = Of(spec);
       if (p != nullptr && before != nullptr) {
-        EXPECT_LE(p->step, before->step) << spec << " against " << before->name;
+        EXPECT_LE(p->step, before->step + base_.Scaled(Slack()))
+            << spec << " against " << before->name;
       }
       if (p != nullptr) before = p;
     }

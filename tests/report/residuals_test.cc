@@ -30,6 +30,24 @@ TEST(Residuals, NoRowJudgesItsKin) {
   EXPECT_EQ(ModelErrorOf("graphs").rows, 0u);
 }
 
+TEST(Residuals, HeldRowsAreJudgedWithoutTheirOwnGroup) {
+  // With the P4 left out nothing but the T4 speaks for cards that the slot feeds.
+  const HeldRows slot = HeldRowsOf("gpu, slot-powered");
+  EXPECT_EQ(slot.groups, 2u);
+  EXPECT_EQ(slot.rows, 54u);
+  EXPECT_LT(slot.share, kHeldWell);
+  const HeldRows gpu = HeldRowsOf("gpu");
+  EXPECT_GE(gpu.share, kHeldWell);
+  EXPECT_LE(gpu.inside, gpu.rows);
+  EXPECT_EQ(HeldRowsOf("no such thing").rows, 0u);
+  LeastChecked least;
+  for (const char* kind : {"gpu", "gpu, slot-powered", "batch"}) least.Add(kind, {});
+  EXPECT_EQ(least.kind, "gpu, slot-powered");
+  least.Add("no such thing", {});
+  EXPECT_EQ(least.kind, "no such thing");
+  EXPECT_EQ(least.rows, 0u);
+}
+
 TEST(Residuals, AKindThatWasNeverCheckedIsAsWrongAsPublishedOnesWithAHeavyTail) {
   const ModelError unknown = ModelErrorOf("no such thing");
   EXPECT_EQ(unknown.rows, 0u);

@@ -240,8 +240,9 @@ std::string Card(const AdviseReport& report, size_t i) {
   }
   const std::vector<std::string>& doubts = p.changes.warnings;
   const bool said = std::find(doubts.begin(), doubts.end(), p.why) != doubts.end();
-  out += Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence),
-                                          said ? "because of the doubt" : Printable(p.why)));
+  out += Paragraph("  trust",
+                   fmt::format("{}: {}{}", Name(p.confidence),
+                               said ? "because of the doubt" : Printable(p.why), RaiseText(p)));
   out += Paragraph("  how", t.advice.how);
   out += CheckLine(report, {&o.application, 1});
   return out;

@@ -130,9 +130,8 @@ absl::StatusOr<std::string> ExplainScenario(const std::string& spec, const std::
   DD_RETURN_IF_ERROR(p.error);
   const TimeUnit unit = UnitFor(result.predictions[0].step);
   std::string text =
-      fmt::format("{}: {} -> {} ({}), confidence {}\n{}\n{}", p.name,
-                  FormatTime(result.predictions[0].step), FormatTime(p.step), SpeedupText(p),
-                  Name(p.confidence), Wrapped(p.why), CauseTable(p, unit, session.table_style()));
+      fmt::format("{}: {} -> {} ({})\n\n{}", p.name, FormatTime(result.predictions[0].step),
+                  FormatTime(p.step), SpeedupText(p), CauseTable(p, unit, session.table_style()));
   text += BoundByLine(p);
   if (!text.ends_with('\n')) text += '\n';
   text += WhyNotLines(p);

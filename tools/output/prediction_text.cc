@@ -192,8 +192,16 @@ std::string ReplayLine(std::string_view headline, const ReplayCheck& r) {
   return line + ")\n" + ChecksLine(r) + StepsLine(r);
 }
 
+std::string RaiseText(const Prediction& p) {
+  return p.raise.empty() ? "" : "; to raise it: " + p.raise;
+}
+
 std::string WhyNotLines(const Prediction& p) {
   std::string out;
+  if (!p.bound && !p.why.empty()) {
+    out += Wrapped(
+        fmt::format("confidence {}: {}{}", Name(p.confidence), Printable(p.why), RaiseText(p)));
+  }
   if (p.why_not.has_value()) out += Wrapped(Printable(p.why_not->text));
   if (p.unchecked.has_value() && *p.unchecked >= 0.01) {
     out += fmt::format("  {} of the GPU time comes from kernels the model was never checked on\n",

@@ -38,5 +38,7 @@ std::string SignedBytes(int64_t bytes);
 std::string Wrapped(const std::string& text);
 // What became of the work that was taken away, and how much of the time was never checked.
 std::string WhyNotLines(const Prediction& p);
+// "; to raise it: five recorded steps or more", or "".
+std::string RaiseText(const Prediction& p);
 
 }  // namespace daydream

@@ -292,6 +292,7 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
     json.Null();
   }
   json.Key("confidence_why").String(p.why);
+  json.Key("confidence_raise").String(p.raise);
   WriteCauses(p, json);
   WriteBoundBy(p.path, json);
   WriteMemoryChange(p, json);

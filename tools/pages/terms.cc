@@ -29,16 +29,20 @@ nanosecond.)"},
      R"(The limit of one kind of change: the step if the host, the GPU, communication or loading
 took no time. No optimization of that kind alone gets below it. See also: bound.)"},
     {"confidence",
-     R"(One word for how far to trust a prediction.
-  low     the replay is off by more than 3 %, or by more than 10 % with typical lags, or the
-          interval is wider than 30 % of the step, or one step was recorded, or the
-          optimization warned
-  high    the replay is within 1 %, within 3 % with typical lags, the interval is no wider
-          than 10 % of the step, a measured pair stands behind every optimization that changes
-          more than 2 % of it (behind all, when none does), and no more than a tenth of the
-          GPU time is in kernels that the model was never checked on
+     R"(One word for how far to believe the interval of a prediction.
+  low     the recording is in doubt, or the replay is off by more than 3 %, or by more than
+          10 % with typical lags, or the optimization warned; or predictions of its kind were
+          compared with measured rows, and less than eight in ten lay inside of intervals that
+          did not know them; or its kind was compared with no or one program, and the
+          interval is wider than 30 % of the step
+  high    the replay is within 1 %, within 3 % with typical lags, two steps or more count, the
+          interval is no wider than 10 % of the step, measured rows stand behind every
+          optimization that changes more than 2 % of it (behind all, when none does), and no
+          more than a tenth of the GPU time is in kernels that the model was never checked on
   medium  everything between
-The JSON output says which of them decided (confidence_why).)"},
+  given   the step that --true-step named; measured: the recorded one
+The text says which of them decided, and what would raise it (confidence_why,
+confidence_raise in JSON). Kinds and rows: docs/accuracy.md.)"},
     {"critical path",
      R"(The chain of work, latencies and waits that made the timeline as long as it is. Making
 something shorter helps only while it is on this path, and then the path may move.)"},

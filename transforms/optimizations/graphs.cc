@@ -31,13 +31,13 @@ constexpr ParamSpec kParams[] = {
      .unit = Unit::kNone,
      .fallback = 0,
      .low = 0,
-     .high = 20,
+     .high = 0,
      .max = 1e6,
      .help =
          "runs of fewer launches stay as they are; 0: those stay for which a graph launch takes "
          "longer than what it replaces",
-     .source = "what is cheaper follows from `launch` and `per_node`; the upper end is what a "
-               "person may not bother to capture by hand, a design estimate",
+     .source = "chosen by the user: which runs are worth the work of capturing them is no doubt "
+               "about what that brings",
      .whole = true},
     {.name = "depth",
      .unit = Unit::kNone,

@@ -64,7 +64,8 @@ class WhatIf:
 
     @property
     def confidence(self) -> Optional[str]:
-        """"measured", "high", "medium" or "low"; confidence_why of main says why."""
+        """How far to believe the interval: "high", "medium" or "low"; of a step that is no
+        prediction "measured" or "given". confidence_why and confidence_raise of main say more."""
         return self.main["confidence"]
 
     @property
