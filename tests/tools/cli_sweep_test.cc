@@ -1,4 +1,6 @@
 // The command sweep: threads, journals, shards, ranks.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -297,6 +299,22 @@ TEST_F(Sweeping, AJournalNeedsFilesThatCanBeReadAgain) {
   EXPECT_EQ(r.exit, 2);
   EXPECT_THAT(r.err, HasSubstr("error[E0703]: a journal cannot tell what was in this file"));
   EXPECT_FALSE(std::filesystem::exists(Path("j")));
+}
+
+// Neither read to its end nor waited for.
+TEST_F(Sweeping, AJournalIsAPlainFile) {
+  ASSERT_EQ(Run(Ask("--journal " + Path("j"))).exit, 0);
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  const std::string fed = "timeout 20 bash -c 'cat " + Path("j") + " | " DAYDREAM_BINARY " ";
+  for (const std::string& command :
+       {fed + "sweep merge /dev/stdin'",
+        "timeout 20 " DAYDREAM_BINARY " " + Ask("--journal " + Path("pipe")),
+        "timeout 20 " DAYDREAM_BINARY " sweep merge " + Path("pipe")}) {
+    const CliResult r = Shell(command);
+    EXPECT_THAT(r.exit, testing::AnyOf(2, 3)) << command << r.err;
+    EXPECT_THAT(r.err, HasSubstr("error[E0703]: not a plain file")) << command;
+    EXPECT_EQ(r.out, "") << command;
+  }
 }
 
 // The row would still be one: 9 where there was a 1.
