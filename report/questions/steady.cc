@@ -8,12 +8,20 @@
 namespace daydream {
 namespace {
 
-// Times of a damaged file: nothing can be compared with such a step.
-absl::Status NoTimeAtAll() {
+// Times of a damaged file: nothing can be compared with steps of which half take no time.
+absl::Status HaveTime(const Graph& graph) {
+  size_t steps = 0, none = 0;
+  for (const GraphStep& step : graph.steps()) {
+    steps += step.measured;
+    none += step.measured && step.recorded_period <= Duration{};
+  }
+  if (2 * none < steps || steps == 0) return absl::OkStatus();
   return MakeStatus(absl::StatusCode::kFailedPrecondition,
                     {.code = "E0607",
                      .what = "this recording holds no step to predict anything of",
-                     .why = "its steps take 0 ns: the GPU work of several begins at one instant",
+                     .why = fmt::format("{} of its {} steps take 0 ns: the GPU work of several "
+                                        "begins at one instant",
+                                        none, steps),
                      .fix = "record again"});
 }
 
@@ -52,7 +60,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
                                  .why = f.text,
                                  .fix = f.fix});
   }
-  if (replay.no_step.ok() && replay.measured <= Duration{}) replay.no_step = NoTimeAtAll();
+  if (replay.no_step.ok()) replay.no_step = HaveTime(built.graph);
   replay.doubt = DoubtOf(health.findings);
   return health;
 }

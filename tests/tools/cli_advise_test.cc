@@ -442,8 +442,9 @@ TEST_F(Advising, TablesFitATerminalOf80Columns) {
   for (const char* command :
        {"advise", "whatif --opt amp,graphs", "causal", "summary", "summary --by host",
         "summary --by kernel", "whatif --opt graphs --by kernel", "diff", "sweep --opt graphs"}) {
-    const std::string ask = fmt::format(DAYDREAM_BINARY " {} {} {}", command, kExampleTrace,
-                                        std::string(command) == "diff" ? kExampleTrace : "");
+    const std::string ask =
+        fmt::format("NO_COLOR=1 " DAYDREAM_BINARY " {} {} {}", command, kExampleTrace,
+                    std::string(command) == "diff" ? kExampleTrace : "");
     std::istringstream lines(OnTerminal(ask));
     size_t rules = 0;
     for (std::string line; std::getline(lines, line);) {
