@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -121,13 +122,17 @@ std::string PathOfConfig() {
 absl::StatusOr<Config> Config::Read() {
   const std::string path = PathOfConfig();
   if (path.empty()) return Config();
+  // A pipe would be waited for.
+  std::error_code unknown;
+  const bool pipe = std::filesystem::is_fifo(path, unknown);
   errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open() && (errno == ENOENT || errno == ENOTDIR)) return Config();
+  std::ifstream file;
+  if (!pipe) file.open(path, std::ios::binary);
+  if (!pipe && !file.is_open() && (errno == ENOENT || errno == ENOTDIR)) return Config();
   std::string text(kLargestConfig + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  const bool ended = file.eof();
+  const bool ended = file.is_open() && file.eof();
   if (!ended || text.size() > kLargestConfig) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0112",

@@ -1,5 +1,7 @@
 // What people expect of any command: defaults of their own, colours where they are wanted, a table
 // for each step.
+#include <sys/stat.h>
+
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
@@ -91,6 +93,9 @@ TEST_F(Habits, AConfigThatIsNoTextIsRefusedAndAMissingOneIsNothing) {
   std::filesystem::remove_all(Path("daydream"));
   std::filesystem::create_directories(Path("daydream/config"));
   EXPECT_THAT(Run("info" + trace()).err, HasSubstr("error[E0112]"));
+  std::filesystem::remove_all(Path("daydream/config"));
+  ASSERT_EQ(mkfifo(Path("daydream/config").c_str(), 0600), 0);
+  EXPECT_THAT(Run("info" + trace()).err, HasSubstr("it cannot be read as a file")) << "at once";
   EXPECT_EQ(Run("info" + trace(), "XDG_CONFIG_HOME=relative HOME=" + Path("none")).exit, 0);
   std::filesystem::create_directories(Path("home/.config/daydream"));
   Write("home/.config/daydream/config", "nothing = 1\n");

@@ -302,9 +302,9 @@ the graph and says what weakens every prediction from this trace.)"},
 measured, how much shorter it is without delays that no rule explains, whether each step
 played by itself takes as long, and whether it does with the lags of the other steps.
 Predictions would be off by as much as the worst answer, so above --max-replay-error (10 %)
-none is made; above 3 % you get warning W0602. Causes are steps that differ from each
-other (choose some with --steps), a recording that lost events, or behaviour that the
-rules do not cover.)"},
+none is made, and summary has no table; above 3 % you get warning W0602. Causes are steps
+that differ from each other (choose some with --steps), a recording that lost events, or
+behaviour that the rules do not cover.)"},
     {"E0603", "the answer is weakened",
      "As warning W0603: an optimization found something in the trace that its model does not\n"
      "cover. The text says what; the confidence is low."},
@@ -322,7 +322,7 @@ rules do not cover.)"},
     {"E0607", "the recording holds no step",
      R"(CUDA was started inside of the only recorded step, or next to all of it is one-time work: a
 compiler, modules that are loaded, memory that is reserved. What remains is no step that
-comes again, so nothing is predicted of it. Record after warm-up:
+comes again, nor are steps of 0 ns, so nothing is predicted of it. Record after warm-up:
 torch.profiler.schedule(wait=5, warmup=3, active=5), or daydream trace --warmup 10.)"},
     {"E0615", "the recorded batch is not known",
      "batch(512) needs to know how many examples a recorded step has. It is told by the shapes of\n"

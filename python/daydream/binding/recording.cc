@@ -119,7 +119,9 @@ absl::StatusOr<std::string> Recording::Advise(std::span<const std::string> words
 
 absl::StatusOr<std::string> Recording::Summary(std::string_view by) const {
   const std::vector<std::string> words = {"--by", std::string(by)};
-  DD_RETURN_IF_ERROR(ArgsOf("summary", words).status());
+  DD_ASSIGN_OR_RETURN(const Args args, ArgsOf("summary", words));
+  DD_RETURN_IF_ERROR(in_.replay.no_step);
+  DD_RETURN_IF_ERROR(CheckReplayOf(args));
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(in_.built.graph, {.blockers = true}));
   const GroupBy group = ParseGroupBy(by).value_or(GroupBy::kClass);
   const daydream::Summary step = Summarize(in_.built.graph, timeline, group);

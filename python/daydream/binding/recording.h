@@ -42,7 +42,7 @@ class Recording {
                                      const Progress& progress) const;
   absl::StatusOr<std::string> Advise(std::span<const std::string> words, const Progress& progress,
                                      Messages& messages) const;
-  // By class, op, kernel, layer, phase, stream or host.
+  // By class, op, kernel, layer, phase, stream or host. E0602 and E0607 as WhatIf() and Advise().
   absl::StatusOr<std::string> Summary(std::string_view by) const;
   absl::StatusOr<std::string> Sweep(const std::vector<std::string>& specs,
                                     std::span<const std::string> words,
