@@ -177,6 +177,12 @@ double DeviceSpec::RuleTflops(DType dtype) const {
   return kFp32Share * std::min(fp32_tflops, std::max(at_base_clock, at_power_limit));
 }
 
+double DeviceSpec::ConvolutionShare(DType dtype) const {
+  constexpr double kMmaOnHopper = 0.629;
+  const bool hopper = vendor == "NVIDIA" && compute_major == 9;
+  return hopper && TensorPeak(dtype) > 0 ? kMmaOnHopper : 1;
+}
+
 bool DeviceSpec::HasSparseTensorCores() const {
   if (vendor == "AMD") return compute_major == 9 && compute_minor >= 4;
   return vendor == "NVIDIA" && compute_major >= 8;

@@ -77,9 +77,10 @@ void PredictProducts(const DeviceSpec& device, const OpWork& work, DType dtype, 
 void PredictConvolution(const DeviceSpec& device, const OpWork& work, DType dtype, OpTime& time) {
   const double bytes = work.Bytes(dtype);
   time.method = Method::kRoofline;
-  time.ns = SustainedRooflineNs(device, work.flops, bytes, dtype);
-  AddTerm(time, "sustained", RuleRateFor(device, dtype), "TFLOPS");
-  AddTerm(time, "arithmetic", work.flops / RuleRateFor(device, dtype) * 1e-6, "us");
+  const double tflops = ConvolutionRateFor(device, dtype);
+  time.ns = std::max(work.flops / tflops * 1e-3, bytes / device.SustainedBandwidth() * 1e9);
+  AddTerm(time, "sustained", tflops, "TFLOPS");
+  AddTerm(time, "arithmetic", work.flops / tflops * 1e-6, "us");
   AddTerm(time, "moved", bytes * 1e-6, "MB");
   AddTerm(time, "memory", bytes / device.SustainedBandwidth() * 1e6, "us");
 }

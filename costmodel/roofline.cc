@@ -39,6 +39,10 @@ double RuleRateFor(const DeviceSpec& device, DType dtype) {
   return rate > 0 ? rate : device.RuleTflops(DType::kFp32);
 }
 
+double ConvolutionRateFor(const DeviceSpec& device, DType dtype) {
+  return RuleRateFor(device, dtype) * device.ConvolutionShare(dtype);
+}
+
 Duration RooflineBound(const DeviceSpec& device, double flops, double bytes, DType dtype) {
   const double tflops = std::max(device.TensorPeak(dtype), device.fp32_tflops);
   const double from_memory = std::max(bytes - L2Bytes(device), 0.0);

@@ -21,9 +21,10 @@ inline constexpr double kKernelFloorNs = 2000;
 // TFLOPS that `dtype` runs at: tensor cores if there are any for it, else vector units.
 double RateFor(const DeviceSpec& device, DType dtype, bool batched);
 double RuleRateFor(const DeviceSpec& device, DType dtype);
+double ConvolutionRateFor(const DeviceSpec& device, DType dtype);  // by rule
 
-// Sustained roofline: the larger of arithmetic and memory time. For ratios between formats or
-// devices of kernels whose algorithm is not known (convolutions): rates by rule.
+// Sustained roofline: the larger of arithmetic and memory time, rates by rule. For ratios between
+// formats or devices of kernels whose algorithm is not known.
 double SustainedRooflineNs(const DeviceSpec& device, double flops, double bytes, DType dtype);
 
 // A memory-bound kernel that moves `bytes`: sustained bandwidth, 2.5 times that for what stays in

@@ -97,7 +97,8 @@ struct Rates {
 Rates RatesFor(const DeviceSpec& device, const Problem& p, DType dtype) {
   Rates rates;
   rates.multiprocessors = device.multiprocessors;
-  const double tflops = p.by_rule ? RuleRateFor(device, dtype) : RateFor(device, dtype, p.batched);
+  const double tflops =
+      p.by_rule ? ConvolutionRateFor(device, dtype) : RateFor(device, dtype, p.batched);
   rates.flops_per_ns = tflops * 1e3 / device.multiprocessors;
   rates.bytes_per_ns = device.SustainedBandwidth() * 1e-9;
   // The clock under load is to the boost clock as the sustained rate is to the peak.

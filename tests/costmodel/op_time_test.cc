@@ -77,6 +77,17 @@ TEST(OpTime, IsNeverUnderTheRooflineOnAnyGpu) {
   }
 }
 
+// Luo et al., arXiv:2402.13499: what runs with Ampere's instruction reaches 62.9 % there.
+TEST(OpTime, ALargeConvolutionOnHopperReachesTheRateOfMmaSync) {
+  const OpWork work = *WorkOfConvolution({256, 256, 56, 56}, {256, 256, 3, 3}, {256, 256, 56, 56});
+  const DeviceSpec &a100 = Gpu("A100-SXM4-80GB"), &h100 = Gpu("H100-SXM5-80GB");
+  const double peaks = a100.fp16_tflops / h100.fp16_tflops;
+  EXPECT_NEAR(PredictOp(h100, work, DType::kFp16).ns / PredictOp(a100, work, DType::kFp16).ns,
+              peaks / 0.629, 1e-9);
+  EXPECT_DOUBLE_EQ(h100.ConvolutionShare(DType::kFp32), 1);
+  EXPECT_DOUBLE_EQ(Gpu("B200-SXM-180GB").ConvolutionShare(DType::kBf16), 1);
+}
+
 TEST(OpTime, GrowsWithTheWork) {
   for (const DeviceSpec& device : DeviceSpecs()) {
     double product = 0, rows = 0;

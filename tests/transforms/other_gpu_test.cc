@@ -262,6 +262,42 @@ TEST_F(RealGpu, NoFactorGoesBelowTheRoofline) {
   EXPECT_GT(KernelMs(predicted)["all"], 0.2 * KernelMs(slow)["all"]);
 }
 
+// By class: a product in fp16 and convolutions, 1 ms each, from an A100 to an H100.
+TEST(OtherGpu, ConvolutionsReachLessOfHoppersTensorCoresThanProducts) {
+  auto graph = ParseGraph(
+      "device 0 \"NVIDIA A100-SXM4-40GB\" memory=42505273344 capability=8.0 multiprocessors=108\n"
+      "lane cpu0   thread\nlane gpu0.7 stream\n"
+      "c0 cpu0   call   5us \"cudaLaunchKernel\"\n"
+      "k0 gpu0.7 kernel 1002us \"ampere_fp16_s16816gemm_fp16_128x128_nn\" after c0 launch\n"
+      "c1 cpu0   call   5us \"cudaLaunchKernel\"\n"
+      "k1 gpu0.7 kernel 1002us \"sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwc\" after c1 "
+      "launch\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  Graph back = *graph;
+  ASSERT_TRUE(Put("gpu(H100-SXM5-80GB)", *graph).ok());
+  const double product = graph->task(TaskId(1)).duration.ms();
+  const double convolution = graph->task(TaskId(3)).duration.ms();
+  EXPECT_NEAR(product / convolution, 0.629, 0.005);
+
+  // A recorded kernel that was written for Hopper has reached what products do.
+  std::string text = FormatGraph(back);
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    for (size_t at; (at = text.find(from)) != std::string::npos;) text.replace(at, from.size(), to);
+  };
+  replace("NVIDIA A100-SXM4-40GB", "NVIDIA H100 80GB HBM3");
+  replace("memory=42505273344 capability=8.0 multiprocessors=108",
+          "memory=85520809984 capability=9.0 multiprocessors=132");
+  auto old_kernel = ParseGraph(text);
+  replace("sm80_xmma", "sm90_xmma");
+  auto own_kernel = ParseGraph(text);
+  ASSERT_TRUE(old_kernel.ok() && own_kernel.ok()) << old_kernel.status();
+  ASSERT_TRUE(Put("gpu(A100-SXM4-40GB)", *old_kernel).ok());
+  ASSERT_TRUE(Put("gpu(A100-SXM4-40GB)", *own_kernel).ok());
+  EXPECT_EQ(own_kernel->task(TaskId(3)).duration, own_kernel->task(TaskId(1)).duration);
+  EXPECT_NEAR(old_kernel->task(TaskId(3)).duration.ms() / own_kernel->task(TaskId(3)).duration.ms(),
+              0.629, 0.005);
+}
+
 TEST(OtherGpu, TheRecordedGpuItselfChangesNothing) {
   auto graph = ParseGraph(
       "device 0 \"Tesla V100-SXM2-32GB\" memory=34089730048 capability=7.0 multiprocessors=80\n"

@@ -134,8 +134,12 @@ OtherGpu::Setting OtherGpu::SettingOf(TaskId t) {
   if (s.matrix && s.from != nullptr) {
     s.format = RecordedFormat(*s.from, s.precision);
     s.format_there = FormatOn(target_, s.format);
+    s.convolution = IsConvolution(t, kind);
+    s.native = s.convolution && Contains(graph_.TaskName(t), "sm90");
+    if (s.convolution && !s.native) s.share = s.from->ConvolutionShare(s.format);
+    if (s.convolution) s.share_there = target_.ConvolutionShare(s.format_there);
     const bool wanted =
-        rules_.tf32 == Tf32::kAll || (rules_.tf32 == Tf32::kConvolutions && IsConvolution(t, kind));
+        rules_.tf32 == Tf32::kAll || (rules_.tf32 == Tf32::kConvolutions && s.convolution);
     s.tf32 = wanted && s.format == DType::kFp32 && target_.vendor == "NVIDIA" &&
              target_.TensorPeak(DType::kTf32) > 0 && s.from->TensorPeak(DType::kTf32) == 0;
   } else if (work != nullptr && work->dtype != DType::kUnknown) {
@@ -144,9 +148,13 @@ OtherGpu::Setting OtherGpu::SettingOf(TaskId t) {
   return s;
 }
 
-double OtherGpu::Tf32Gain() const {
-  const double from = target_.SustainedTflops(DType::kFp32);
-  const double to = target_.SustainedTflops(DType::kTf32);
+double OtherGpu::Tf32Rate(const Setting& s) const {
+  return target_.SustainedTflops(DType::kTf32) *
+         (s.convolution ? target_.ConvolutionShare(DType::kTf32) : 1);
+}
+
+double OtherGpu::Tf32Gain(const Setting& s) const {
+  const double from = target_.SustainedTflops(DType::kFp32), to = Tf32Rate(s);
   return from > 0 && to > from ? std::pow(to / from, kFormatGain) : 1;
 }
 
@@ -154,7 +162,11 @@ void OtherGpu::ByShapes(TaskId t, const Setting& s, Kernel& kernel) {
   const OpWorkTable::Op known = works_.Of(t);
   const Op& op = ops_[known.scope];
   const auto total = static_cast<double>(op.total.ns);
-  const OpTime& here = TimesOn(s.from).Of(*known.work, s.format);
+  OpTime here = TimesOn(s.from).Of(*known.work, s.format);
+  if (s.native) {
+    const double bytes = known.work->Bytes(s.format);
+    here.ns = SustainedRooflineNs(*s.from, known.work->flops, bytes, s.format);
+  }
   const OpTime there = There(*known.work, s.format_there);
   TransferRules rules = rules_.transfer;
   rules.floor_ns = kKernelFloorNs * op.kernels;
@@ -187,7 +199,8 @@ void OtherGpu::ByLaunchOrClass(TaskId t, const Setting& s, Kernel& kernel) {
     factor = ScaleWaves(*s.from, target_, LaunchShapeOf(*launch), {}).factor;
   } else {
     factor = ClassRatio(*s.from, target_, s.matrix ? OpFamily::kProduct : OpFamily::kMemory,
-                        s.format, s.format_there);
+                        s.format, s.format_there) *
+             s.share / s.share_there;
     if (s.attention && s.format == s.format_there) {
       const double attention = AttentionRatio(*s.from, target_, s.format);
       if (attention > 0) factor = attention;
@@ -196,7 +209,7 @@ void OtherGpu::ByLaunchOrClass(TaskId t, const Setting& s, Kernel& kernel) {
   kernel.same_format = kernel.time = WorkScaled(measured, floor_, factor);
   if (!s.tf32) return;
   kernel.tf32 = true;
-  kernel.time = WorkScaled(kernel.same_format, floor_, 1 / Tf32Gain());
+  kernel.time = WorkScaled(kernel.same_format, floor_, 1 / Tf32Gain(s));
 }
 
 OtherGpu::Kernel OtherGpu::Of(TaskId t) {
@@ -244,15 +257,14 @@ std::string OtherGpu::Explain(TaskId t) {
                         FlashAttention2Share(target_) * target_.TensorPeak(s.format_there));
   } else if (s.matrix) {
     text += fmt::format("{} at {:.1f} TFLOPS becomes {} at {:.1f}", DTypeName(s.format),
-                        RateFor(*s.from, s.format, false), DTypeName(s.format_there),
-                        RateFor(target_, s.format_there, false));
+                        RateFor(*s.from, s.format, false) * s.share, DTypeName(s.format_there),
+                        RateFor(target_, s.format_there, false) * s.share_there);
   } else {
     text += fmt::format("bandwidth {:.0f} GB/s becomes {:.0f}", s.from->SustainedBandwidth() * 1e-9,
                         target_.SustainedBandwidth() * 1e-9);
   }
   if (kernel.tf32 && kernel.source == TermSource::kClass) {
-    text += fmt::format(", then TF32 at {:.1f}: {:.2f}x faster",
-                        target_.SustainedTflops(DType::kTf32), Tf32Gain());
+    text += fmt::format(", then TF32 at {:.1f}: {:.2f}x faster", Tf32Rate(s), Tf32Gain(s));
   }
   if (kernel.bounded) text += "; the roofline of the new GPU counts";
   return text;

@@ -57,7 +57,9 @@ class OtherGpu {
     const DeviceSpec* from = nullptr;
     KernelPrecision precision;
     DType format = DType::kFp32, format_there = DType::kFp32;  // without TF32 that arrives
-    bool matrix = false, attention = false, tf32 = false;
+    bool matrix = false, attention = false, convolution = false, tf32 = false;
+    bool native = false;                // a convolution that was written for the recorded Hopper
+    double share = 1, share_there = 1;  // DeviceSpec::ConvolutionShare of the two formats
   };
   // What is known of an op: all kernels of one are taken together.
   struct Op {
@@ -72,7 +74,8 @@ class OtherGpu {
   OpTime There(const OpWork& work, DType format);
   void ByShapes(TaskId t, const Setting& setting, Kernel& kernel);
   void ByLaunchOrClass(TaskId t, const Setting& setting, Kernel& kernel);
-  double Tf32Gain() const;
+  double Tf32Rate(const Setting& setting) const;  // TFLOPS
+  double Tf32Gain(const Setting& setting) const;
 
   const Graph& graph_;
   const DeviceSpec& target_;
