@@ -56,8 +56,16 @@ std::string DemoCommand() {
   return "false";
 }
 
+constexpr std::string_view kDemo = "scripts/demo";
+
 bool IsRunnable(const std::string& command) {
-  return command == "scripts/demo" || command.starts_with("daydream ");
+  return command.starts_with(kDemo) || command.starts_with("daydream ");
+}
+
+// The script hands on what stands behind its name.
+std::string Run(const std::string& command) {
+  return Output(command.starts_with(kDemo) ? DemoCommand() + command.substr(kDemo.size())
+                                           : command);
 }
 
 // The page with the output of every command as it is now. `problems` gets a line for each command
@@ -77,7 +85,7 @@ std::string Rendered(const SourceFile& page, std::vector<std::string>& problems)
       text += line + "\n";
       skipping = IsRunnable(command);
       if (skipping) {
-        text += Output(command == "scripts/demo" ? DemoCommand() : command);
+        text += Run(command);
       } else {
         problems.push_back(page.path + ": cannot check: " + line);
       }

@@ -1,6 +1,6 @@
 // What stands in a list of the program has its tests and its page. A new importer, command, rule or
 // optimization fails here until it has them; so a list in a page is never behind the program.
-// DD_UPDATE_DOCS=1 rewrites the list of formats in docs/formats.md and README.md.
+// DD_UPDATE_DOCS=1 rewrites the list of formats in docs/formats.md.
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -80,7 +80,7 @@ TEST(Importers, TheirListInTheFormatsIsThatOfTheProgram) {
     list += fmt::format("| `{}` | {} |\n", importer->name, importer->summary);
   }
   list += kEnd;
-  for (const char* path : {"docs/formats.md", "README.md"}) {
+  for (const char* path : {"docs/formats.md"}) {
     std::string page = TextOf(path);
     const size_t begin = page.find(kBegin), end = page.find(kEnd);
     ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end) << path;

@@ -50,6 +50,7 @@ constexpr Writer kWriters[] = {
     {"perfetto export", "export %T --to perfetto -f -o %F", true},
     {"dot export", "export %T --to dot -f -o %F", true},
     {"folded export", "export %T --folded -f -o %F", true},
+    {"picture", "export %T --opt free-gpu --to svg -f -o %F", true},
     {"option file", "opt new mine -f -o %F", true},
     {"merged sweep", "sweep merge %J -f --format csv -o %F", true},
     {"fabric", "fabric fit %S --collective all_reduce --ranks 2 --nodes 1 -f --save %F", true},

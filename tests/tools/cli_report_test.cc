@@ -80,6 +80,29 @@ TEST_F(CliReport, ScoresAPrediction) {
   EXPECT_THAT(Block(page, "whatif"), HasSubstr("\"inside_interval\""));
 }
 
+// DD_UPDATE_DOCS=1 renews them.
+TEST_F(CliReport, ThePicturesOfTheReadmeAreOfTheProgram) {
+  for (const std::string theme : {"light", "dark"}) {
+    const std::string file = DAYDREAM_SOURCE_DIR "/docs/pictures/causes-" + theme + ".svg";
+    const CliResult now =
+        Run("export " DAYDREAM_SOURCE_DIR
+            "/examples/resnet50-synthetic.ddtrace --opt amp,fuse --to svg --theme " +
+            theme);
+    EXPECT_EQ(now.exit, 0) << now.err;
+    if (std::getenv("DD_UPDATE_DOCS") != nullptr) std::ofstream(file) << now.out;
+    EXPECT_EQ(ReadAll(file), now.out) << theme;
+  }
+}
+
+TEST_F(CliReport, APictureIsOfAScenarioThatChangesSomething) {
+  const CliResult r = Run(fmt::format("export {} --opt graphs,prefetch --to svg", kExampleTrace));
+  EXPECT_THAT(r.out, testing::StartsWith("<svg "));
+  EXPECT_THAT(r.out, HasSubstr(">as recorded</text>"));
+  EXPECT_THAT(r.out, HasSubstr(">9.23 ms</text>"));
+  EXPECT_EQ(Run(fmt::format("export {} --to svg", kExampleTrace)).exit, 2);
+  EXPECT_EQ(Run(fmt::format("export {} --opt gist -o {}", kExampleTrace, Path("x.svg"))).exit, 4);
+}
+
 TEST_F(CliReport, IsWrittenToAFileThatIsNamed) {
   const CliResult r = Run(fmt::format("report {} --opt amp", kExampleTrace));
   EXPECT_EQ(r.exit, 2);

@@ -3,12 +3,12 @@
 #include "report/export/folded.h"
 #include "report/export/perfetto_trace.h"
 #include "report/export/task_csv.h"
+#include "report/export/waterfall_svg.h"
 #include "report/predict/what_if.h"
 #include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 #include "tools/command.h"
-#include "tools/input/input.h"
 #include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
 #include "trace/ddtrace/writer.h"
@@ -16,11 +16,14 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv", "folded", "dot", "ddtrace"};
+constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv",    "folded",
+                                       "dot",    "svg",      "ddtrace"};
+constexpr std::string_view kThemes[] = {"light", "dark"};
 constexpr Flag kFlags[] = {
     {.name = "--to",
      .value = "KIND",
-     .help = "chrome, perfetto, csv, folded, dot or ddtrace; default: by the name of the output",
+     .help =
+         "chrome, perfetto, csv, folded, dot, svg or ddtrace; default: by the name of the output",
      .choices = kKinds},
     {.name = "--folded", .help = "the same as --to folded: stacks for flame graphs, in ns a step"},
     {.name = "--opt", .value = "SPEC", .help = "export before and after these optimizations"},
@@ -33,6 +36,11 @@ constexpr Flag kFlags[] = {
      .fallback = "-"},
     {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
     {.name = "--top", .value = "N", .help = "dot: tasks to draw", .fallback = "500"},
+    {.name = "--theme",
+     .value = "THEME",
+     .help = "svg: colours for light or for dark pages",
+     .fallback = "light",
+     .choices = kThemes},
 };
 
 std::string KindOf(const Args& args) {
@@ -41,7 +49,7 @@ std::string KindOf(const Args& args) {
   std::string_view path = args.Get("--output");
   if (path.ends_with(".pftrace")) return "perfetto";
   if (path.ends_with(".json")) return "chrome";
-  for (std::string_view kind : {"csv", "folded", "dot", "ddtrace"}) {
+  for (std::string_view kind : {"csv", "folded", "dot", "svg", "ddtrace"}) {
     if (path.ends_with("." + std::string(kind))) return std::string(kind);
   }
   return "";
@@ -55,7 +63,32 @@ absl::StatusOr<std::string> ExportDot(const Graph& graph, const Args& args) {
   return Dot(graph, options);
 }
 
+// The last scenario, as `whatif` predicts it.
+absl::StatusOr<std::string> ExportSvg(const Args& args, Session& session) {
+  DD_ASSIGN_OR_RETURN(const auto scenarios, ParseScenarios(args));
+  const std::string& path = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(const Inputs in, LoadInputs(path, args, session));
+  DD_ASSIGN_OR_RETURN(const double limit, ParsePercent("", kMaxReplayErrorFlag.fallback));
+  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
+  WarnAboutReplay(in.replay, session);
+  const WhatIfOptions options{.alone = false, .jobs = session.jobs()};
+  DD_ASSIGN_OR_RETURN(const WhatIf result, PredictAll(in.built, in.replay, scenarios, options));
+  DD_RETURN_IF_ERROR(in.replay.no_step);
+  const Prediction& main = result.predictions[result.main];
+  DD_RETURN_IF_ERROR(main.error);
+  Waterfall picture{.name = main.name,
+                    .before = result.predictions[0].step,
+                    .after = main.step,
+                    .low = main.low,
+                    .high = main.high,
+                    .bound = main.bound,
+                    .causes = {}};
+  for (const CauseShare& c : main.causes) picture.causes.push_back({c.what, c.delta});
+  return WaterfallSvg(picture, args.Get("--theme") == "dark" ? Theme::kDark : Theme::kLight);
+}
+
 absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Session& session) {
+  if (kind == "svg") return ExportSvg(args, session);
   DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
   if (kind == "ddtrace") return SerializeDdtrace(*trace);
@@ -100,6 +133,12 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                        .what = "a .ddtrace file holds what was measured, not a prediction",
                        .fix = "drop --opt, or --to perfetto"});
   }
+  if (kind == "svg" && !args.Has("--opt") && !args.Has("--opt-file")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "the picture is of what a scenario changes",
+                       .fix = "--opt amp,fuse"});
+  }
   DD_ASSIGN_OR_RETURN(std::string bytes, Export(kind, args, session));
   DD_RETURN_IF_ERROR(session.WriteBytes(args, bytes));
   return Exit::kOk;
@@ -116,10 +155,12 @@ const Command kExportCommand = {
 path; csv one row per task; dot the tasks of one step for Graphviz; folded one stack a
 line, with the nanoseconds of one step behind it, for flame graphs: stacks that begin with
 CPU hold threads, ranges, operators and calls, those that begin with GPU streams, phases,
-layers, operators and kernels; ddtrace the trace itself. dot and folded hold one side: with
+layers, operators and kernels; svg a picture of the causes, from the recorded step to the
+predicted one; ddtrace the trace itself. dot and folded hold one side: with
 --opt that after the optimizations.)",
     .examples =
         "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
+        "daydream export run.ddtrace --opt amp,fuse -o causes.svg\n"
         "daydream export run.ddtrace --to csv -o tasks.csv\n"
         "daydream export run.ddtrace --folded | grep ^GPU | flamegraph.pl --countname ns > "
         "gpu.svg\n"
