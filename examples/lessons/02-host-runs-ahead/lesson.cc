@@ -19,6 +19,7 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   if (!played.ok()) return played.status();
   Numbers n = {{"gpu", InMs(gpu)}, {"step", played->step_ms}, {"host", played->host_ms}};
   n["kernels"] = kKernels;
+  n["each"] = n["host"] / n["kernels"];
   n["sum"] = n["gpu"] + n["host"];
   return LessonPlay{{{"lesson2.ddtrace", played->trace}}, std::move(n)};
 }
@@ -34,9 +35,9 @@ constexpr WrongThought kThoughts[] = {
     {"sum", "Host and GPU work at the same time here, and the timer sees only the host."},
 };
 constexpr std::string_view kHints[] = {
-    "Which line of the loop waits for the GPU?",
-    "None. So the timer reads how long Python and the launching calls need. In the trace each op\n"
-    "needs 0.2 to 0.5 ms of the host.",
+    "Which of the three lines waits for the GPU?",
+    "None. So the timer reads how long Python and the launching calls need: {kernels} ops of\n"
+    "{each} ms.",
 };
 
 }  // namespace
@@ -55,7 +56,7 @@ Somebody measures a training step like this:
     y = model(x)                   # {kernels} matrix products, {gpu} ms of work on the GPU
     print(time.perf_counter() - begin)
 
-Each of the {kernels} ops needs 0.2 to 0.5 ms of Python and PyTorch before its kernel is launched.
+Python, PyTorch and the launch need {each} ms of the host for each of the {kernels} ops, on average.
 Nothing reads a result back. The trace holds six such steps.
 )",
     .question = "Which number does the timer print, in milliseconds?",
@@ -78,7 +79,8 @@ takes no time the step stays at {without_host} ms: this program is bound by the 
     .surprise = R"(
 Python twice as fast would gain nothing here, although Python is what the timer shows. And the wait
 has not gone away: the first line that needs a result (`item()`, `print(loss)`, a full queue of
-about a thousand launches) pays for all of it. To time a GPU, call `torch.cuda.synchronize()` first.
+about a thousand launches) pays for all of it. To time a GPU, call `torch.cuda.synchronize()`
+before each reading of the clock.
 )",
 };
 

@@ -18,6 +18,7 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   if (!fast.ok()) return fast.status();
   Numbers n = {{"step", slow->step_ms}, {"gpu", slow->gpu_ms}};
   n["share"] = 100 * slow->gpu_ms / slow->step_ms;
+  n["idle"] = 100 - n["share"];
   n["speedup"] = slow->step_ms / fast->step_ms;
   n["layers"] = static_cast<double>(program.size.layers);
   n["twice"] = 2;
@@ -36,8 +37,8 @@ constexpr WrongThought kThoughts[] = {
      "That would be right if the GPU were what one waits for. It is busy {share} % of the\n"
      "step."},
     {"amdahl",
-     "You took half of the GPU's time away from the step: Amdahl's law. But the GPU works\n"
-     "while the host prepares the next launch, so that even this is hidden."},
+     "You subtracted half of the GPU time. But the GPU works while the host prepares the next\n"
+     "launch, so nothing of it is saved."},
 };
 constexpr std::string_view kHints[] = {
     "The GPU is busy {share} % of the time. What does it do the rest of the time?",
@@ -67,8 +68,8 @@ You can have a GPU on which every kernel takes half the time.
     .thoughts = kThoughts,
     .hints = kHints,
     .solution = R"(
-The host needs longer to launch a kernel than the GPU needs to run it. The GPU waits for the next
-launch nearly all the time, and it will do so on a faster GPU as well:
+The host needs longer to launch a kernel than the GPU needs to run it. The GPU is idle for {idle} %
+of the step, most of that waiting for the next launch; a faster GPU waits even longer:
 
 $ daydream whatif lesson3.ddtrace --opt 'speedup(select=kind:kernel, by=2)' --opt graphs | head -9
 
@@ -76,8 +77,8 @@ What helps is launching less. A CUDA graph replays all launches with one call: {
 fast. The wide interval and `low` say that this is a rough number; the 1.00 is a safe one.
 )",
     .surprise = R"(
-"GPU utilization" is no measure of what a GPU gains. First find out whether one waits for the GPU
-or for its launches: `daydream summary` says it in its second line.
+"GPU utilization" does not tell what a faster GPU would gain. First find out whether one waits for
+the GPU or for its launches: `daydream summary` says it in its second line.
 
 $ daydream summary lesson3.ddtrace --top 4 | head -2
 )",

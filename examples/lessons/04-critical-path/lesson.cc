@@ -31,6 +31,7 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   }
   Numbers n = {{"main", InMs(main)}, {"side", InMs(side)}, {"step", before->step_ms}};
   n["share"] = 100 * n["side"] / before->gpu_ms;
+  n["of_step"] = 100 * n["side"] / before->step_ms;
   n["after"] = after->step_ms;
   n["less_half"] = n["step"] - n["side"] / 2;
   n["other"] = other->step_ms;
@@ -89,13 +90,13 @@ $ daydream whatif lesson4.ddtrace --opt 'speedup(select=kernel:embedding, by=2)'
 
 The same factor on the matrix products does help, but not by half of their {main} ms: when they
 become shorter than the lookup, the lookup is what one waits for, and the step stays at {other} ms.
-`daydream causal` draws that: how much shorter the step gets with less of each kind of work, and
-where the curve bends.
+`daydream causal` prints that as a table: how much shorter the step gets with less of each kind of
+work, and from which factor on it stops.
 
 $ daydream causal lesson4.ddtrace --by kernels --points 4
 )",
     .surprise = R"(
-The longest kernel of a profile, with {share} % of all GPU time, can be worth nothing. Look at the
+The longest kernel of a profile, with {of_step} % of the step, can be worth nothing. Look at the
 last column, `of critical path`, and not at the time alone:
 
 $ daydream summary lesson4.ddtrace --by kernel | head -12

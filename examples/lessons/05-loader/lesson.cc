@@ -59,9 +59,9 @@ const Lesson kLoaderLesson = {
     .play = Play,
     .facts = kFacts,
     .story = R"(
-A convolution network is trained from a DataLoader without workers. Decoding a batch takes {load} ms
-of the main process; then the GPU works for {gpu} ms, and the loss is read. A step takes {step} ms,
-the GPU is busy {busy} % of it.
+A convolution network is trained from a DataLoader without workers. The main process decodes a batch
+for {load} ms; then the GPU works for {gpu} ms, and the loss is read. A step takes {step} ms, the
+GPU is busy {busy} % of it.
 
 You may have one of two things: a GPU that is twice as fast, or `num_workers=4`, on a machine with
 cores to spare.

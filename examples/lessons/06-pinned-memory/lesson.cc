@@ -72,12 +72,14 @@ the copy runs beside that:
 
 $ daydream whatif lesson6.ddtrace --opt pin-memory | head -18
 
-Nearly all of the {copy} ms is gone, though the bytes still need about half of that to arrive.
+In the table of causes `work` is how much less time the tasks themselves take, and `step` how much
+shorter the step gets by it. Nearly all of the {copy} ms is gone, though the bytes still need about
+half of that to arrive.
 )",
     .surprise = R"(
-The speed of the copy is the smaller half of the gain. The larger one is that nobody stands still
-for it. On a program that is bound by the GPU the same two lines can bring next to nothing: the
-first kernel waits for its data in both cases.
+The faster copy is the smaller part of the gain. The larger one is that nobody stands still for it.
+On a program bound by the GPU only the faster copy helps: the first kernel waits for its data in
+both cases.
 )",
 };
 

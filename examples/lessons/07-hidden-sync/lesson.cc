@@ -79,10 +79,10 @@ $ daydream whatif lesson7.ddtrace --opt no-sync --no-interval | head -14
 )",
     .surprise = R"(
 A wait moves when you remove the call that shows it: to the next `item()`, `print`, `.cpu()` or
-`torch.cuda.synchronize()`. The gap after the wait is what you can gain. With many short kernels
-the gap is long and `item()` expensive; with few long ones it hardly matters. And do check that
-nothing depends on the value, such as a loop that stops when the loss is small enough: daydream
-warns of that.
+`torch.cuda.synchronize()`. The gap after the wait is what you can gain. The gap is as long as the
+host needs from `item()` to its next launch, here the making of a batch. A program bound by its
+launches gains nothing: its `item()` hardly waits. And do check that nothing depends on the value,
+such as a loop that stops when the loss is small enough: `whatif` prints warning W0603 for that.
 )",
 };
 

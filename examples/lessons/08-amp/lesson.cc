@@ -1,9 +1,16 @@
 // Mixed precision on a program that is bound by launches: more of them.
+#include <algorithm>
+
 #include "examples/lessons/lesson.h"
 #include "examples/lessons/loop.h"
 
 namespace daydream::examples {
 namespace {
+
+double KernelsPerStep(const Played& played, const TransformerProgram& program) {
+  const auto kernels = std::ranges::count(played.trace->kind, EventKind::kKernel);
+  return static_cast<double>(kernels) / program.steps;
+}
 
 absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   Draws draw(seed);
@@ -21,6 +28,8 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   Numbers n = {{"step", before->step_ms}, {"gpu", before->gpu_ms}, {"after", after->step_ms}};
   n["speedup"] = before->step_ms / after->step_ms;
   n["slower"] = 100 * (after->step_ms / before->step_ms - 1);
+  n["casts"] = KernelsPerStep(*after, program) - KernelsPerStep(*before, program);
+  n["cast_us"] = 1000 * (after->step_ms - before->step_ms) / n["casts"];
   n["twice"] = 2;
   n["same"] = 1;
   n["layers"] = static_cast<double>(program.size.layers);
@@ -33,7 +42,8 @@ constexpr Fact kFacts[] = {
 };
 constexpr WrongThought kThoughts[] = {
     {"twice",
-     "The kernels do get twice as fast, or more. But nobody waits for them here (lesson 3)."},
+     "The matrix products do get about twice as fast. But nobody waits for them here\n"
+     "(lesson 3)."},
     {"same",
      "Nearly: faster kernels gain nothing here, as in lesson 3. But autocast does not only\n"
      "make kernels faster. It adds some."},
@@ -41,7 +51,7 @@ constexpr WrongThought kThoughts[] = {
 constexpr std::string_view kHints[] = {
     "How much does this program gain from faster kernels? (Lesson 3.)",
     "A linear layer under autocast reads its weight, its bias and its input in 16 bit. Who makes\n"
-    "those? In backward the gradients go back to 32 bit.",
+    "those? In backward the gradients go back to 32 bit. All in all {casts} casts a step.",
 };
 
 }  // namespace
@@ -57,6 +67,7 @@ const Lesson kAmpLesson = {
 A small transformer with {layers} layers is trained in 32 bit with SGD. A step takes {step} ms, the
 GPU works {gpu} ms of it. The model has {linears} linear layers. Somebody wraps the forward pass in
 `torch.autocast("cuda", dtype=torch.bfloat16)`; the matrix products then run on tensor cores.
+A cast needs {cast_us} us of the host: a small op and its launch.
 )",
     .question = "How many times as fast is the training with autocast? (Below 1: it gets slower.)",
     .unit = "times as fast",

@@ -32,6 +32,8 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   n["share"] = 100 * n["matrix"] / (n["matrix"] + n["other"]);
   n["speedup"] = before->step_ms / eight->step_ms;
   n["limit"] = before->step_ms / endless->step_ms;
+  n["endless"] = n["step"] / (n["step"] - n["matrix"]);
+  n["half"] = n["matrix"] / 2;
   n["eight"] = 8;
   n["mean"] = (n["share"] * 8 + (100 - n["share"])) / 100;
   return LessonPlay{{{"lesson9.ddtrace", before->trace}}, std::move(n)};
@@ -48,7 +50,7 @@ constexpr WrongThought kThoughts[] = {
     {"mean",
      "You took the mean of 8 and 1, weighted with the shares. Add times, not factors: the\n"
      "step is what is left of the products, plus all of the rest."},
-    {"limit",
+    {"endless",
      "That is the limit, with products that take no time at all. An eighth of them is left."},
 };
 constexpr std::string_view kHints[] = {
@@ -79,17 +81,17 @@ elementwise kernels stay as they are.
     .thoughts = kThoughts,
     .hints = kHints,
     .solution = R"(
-{matrix} ms become an eighth, {other} ms stay. With products that take no time at all it would be
-{limit} times: that is Amdahl's law, and no data sheet can change it.
+{matrix} ms become an eighth, {other} ms stay. With products a thousand times as fast it is {limit}
+times, with products that take no time {endless}: that limit is Amdahl's law.
 
 $ daydream whatif lesson9.ddtrace --opt 'speedup(select=class:gemm, by=8)' \
     --opt 'speedup(select=class:gemm, by=1000)' --no-interval | head -9
 )",
     .surprise = R"(
-Most of the gain is there with the first factor of two or three; from then on the rest decides.
+The first factor of two saves {half} ms, all further ones together {half} ms more.
 Elementwise kernels are bound by memory bandwidth, not by FLOP/s: more FLOP/s never help them.
 Fusing them does, since a value that stays on the chip need not be read again. `daydream causal`
-shows where the curve ends for each kind of work:
+prints how far the gain can go for each kind of work:
 
 $ daydream causal lesson9.ddtrace --by kernels --points 4
 )",

@@ -59,10 +59,10 @@ const Lesson kMemoryLesson = {
     .play = Play,
     .facts = kFacts,
     .story = R"(
-A transformer with {layers} layers and batch {batch} fills its GPU: a step takes {step} ms, {gpu}
-ms of it are kernels. It needs about {peak} MB, most of it for results of the forward pass that
-wait for the backward pass. Now each layer is wrapped in `torch.utils.checkpoint.checkpoint`: it
-keeps only its input, and runs forward again just before its backward pass.
+A transformer with {layers} layers and batch {batch} keeps its GPU busy: a step takes {step} ms,
+{gpu} ms of it are kernels. It needs about {peak} MB, most of it for results of the forward pass
+that wait for the backward pass. Now each layer is wrapped in `torch.utils.checkpoint.checkpoint`:
+it keeps only its input, and runs forward again just before its backward pass.
 )",
     .question = "How many milliseconds does a step take with checkpointing?",
     .unit = "ms",
@@ -80,7 +80,7 @@ checkpointing: its step is {longer} % longer.
 
 $ daydream whatif lesson11.ddtrace --opt checkpointing | head -8
 
-Memory goes from {peak} MB to {peak_after} MB, an estimate of daydream's from the recorded shapes.
+Memory goes from {peak} MB to {peak_after} MB; daydream estimates this from the recorded shapes.
 )",
     .surprise = R"(
 The memory that becomes free is room for a larger batch. But look at the time for one example, not

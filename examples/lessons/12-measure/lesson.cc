@@ -41,7 +41,8 @@ constexpr WrongThought kThoughts[] = {
      "Then the loader would have to explain the difference. It hands a batch over in a tenth\n"
      "of a millisecond now; there is nothing left of it to explain anything."},
     {"loader",
-     "That is what was gained after all. Asked is what came back on top of the prediction."},
+     "That is what was gained after all. The question is how far the measurement is above the\n"
+     "prediction."},
 };
 constexpr std::string_view kHints[] = {
     "Compare prediction and measurement first. How many milliseconds are missing?",
@@ -78,16 +79,17 @@ The same matrix products take {slower} % longer in the second recording:
 
 $ daydream diff lesson12.ddtrace lesson12-after.ddtrace | head -6
 
-Nobody changed them. A GPU that used to rest while the loader worked is now busy all the time, gets
-warmer and lowers its clock. The what-if assumed that kernels keep their time, and says so; that
-assumption broke. `--measured` takes a prediction and a measurement apart:
+Nobody changed them. In this lesson the reason is heat: a GPU that rests no more gets warmer and
+lowers its clock. The traces show only that the same kernels got slower. The what-if assumed that
+kernels keep their time; that assumption broke. `--measured` takes a prediction and a measurement
+apart:
 
 $ daydream whatif lesson12.ddtrace --opt prefetch --measured lesson12-after.ddtrace | tail -7
 )",
     .surprise = R"(
-A wrong prediction is worth more than a right one: it names what you believed and is not so. Write
-the number down before you measure, or you will not notice. `--learn FILE` keeps such differences,
-so that the next prediction on this machine knows of them.
+A prediction that is off teaches more than one that fits: it names what you believed and is not so.
+Write the number down before you measure, or you will not notice. `--learn FILE` keeps such
+differences; give the file to the next prediction with `--learned FILE`.
 )",
 };
 

@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kFindings[] = {"one_time", "allocator", "cut_step", "waits_for_ranks",
                                           "unequal_steps"};
 constexpr std::string_view kQuestion =
-    "Which finding is this? (`daydream info` names it; guess before you look.)";
+    "Which finding is this? (Guess; then `daydream info` describes it.)";
 
 Loop UsualLoop(Draws& draw) {
   Loop loop;
@@ -97,8 +97,8 @@ $ daydream info lessonA.ddtrace | head -7
 A compiler ran inside of one step, for {stall} ms. It does so once in a whole training.
 )",
     .surprise = R"(
-No saving may contain such a stall: predictions are made of the steady step. Record later, after ten
-or twenty steps of warm-up.
+A prediction must not count such a stall as a saving: it is about the steady step. Record later,
+after ten or twenty steps of warm-up.
 )",
 };
 
@@ -146,7 +146,8 @@ GPU seems to do nothing for a long time.
     .solution = R"(
 $ daydream info lessonC.ddtrace | head -8
 
-The GPU was busy with the steps before, which nobody recorded. Where it seems to wait it worked.
+The GPU was busy with the steps before, which nobody recorded. Where it seems to wait, it was
+working.
 )",
     .surprise = R"(
 With one step nobody can tell how long a step is: a step ends where the next one begins. Record
@@ -172,8 +173,8 @@ many bytes each time.
     .solution = R"(
 $ daydream info lessonD.ddtrace | head -4
 
-The bytes are the same, so the transfer is. The rest is waiting: in every other step another rank is
-done {late} ms after this one.
+The bytes are the same, so the transfer takes the same time. The rest is waiting: in every other
+step another rank is done {late} ms after this one.
 )",
     .surprise = R"(
 This trace cannot say who is late, only that somebody is. Record all ranks: lesson 10.
