@@ -198,7 +198,7 @@ class Predictor {
       }
       trail_.Follow(*a.transform, out.graph, applied->changes);
       Merge(p_.changes, applied->changes);
-      p_.bound |= applied->bound;
+      p_.bound |= applied->bound && !options_.limits_hold;
       // A model that says of itself that it reaches too little may well make the step longer.
       bound_last = a.transform->bound && a.transform->file == nullptr;
       out.journals.push_back({.opt = std::string(a.transform->name),

@@ -119,6 +119,9 @@ struct WhatIfOptions {
   bool kernel_time = false;
   // Steps are as long as the recorded number of examples takes, whatever a step handles then.
   bool per_example = false;
+  // Limits of a scenario (`free-host`) are known to hold of the program that is asked about, as of
+  // one whose host was never waited for: what is left is a prediction with its interval.
+  bool limits_hold = false;
   // What was taken off the host's work of `built` (TakeOffRecording); none: nothing.
   const TrueStep* true_step = nullptr;
   // A prediction that saves less is only the step, the speed-up, the memory and the changes: no

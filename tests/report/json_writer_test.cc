@@ -21,9 +21,10 @@ TEST(JsonWriter, WritesNestedContainers) {
 }
 
 TEST(JsonWriter, EveryStringReadsBack) {
-  for (std::string text : {std::string("plain"), std::string("quote \" slash \\ / tab \t\n\r\b\f"),
-                           std::string("</script><img onerror=1>"), std::string("\0nul", 4),
-                           std::string("µ größer 漢字 😀"), std::string("\x7f\x01")}) {
+  for (const std::string& text :
+       {std::string("plain"), std::string("quote \" slash \\ / tab \t\n\r\b\f"),
+        std::string("</script><img onerror=1>"), std::string("\0nul", 4),
+        std::string("µ größer 漢字 😀"), std::string("\x7f\x01")}) {
     EXPECT_EQ(nlohmann::json::parse(JsonQuoted(text)).get<std::string>(), text);
   }
 }

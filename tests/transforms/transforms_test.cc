@@ -125,6 +125,30 @@ TEST(EveryTransform, LeavesTheGraphAloneWhenNothingMatches) {
   }
 }
 
+// A library brings a kernel of Triton along; that does not make a program compiled.
+TEST(Compile, OneKernelOfACompilerIsNoCompiledProgram) {
+  for (const auto& [kernels, compiled] : {std::pair{300, false}, std::pair{100, true}}) {
+    std::string text = "lane main thread\nlane gpu0.7 stream\n";
+    for (int i = 0; i < kernels; ++i) {
+      text +=
+          fmt::format("c{0} main call 5us \"cudaLaunchKernel\" at {1}us phase forward\n", i, 6 * i);
+      text +=
+          fmt::format("k{0} gpu0.7 kernel 2us \"{1}\" at {2}us phase forward after c{0} launch\n",
+                      i, i == 7 ? "triton_red_fused" : "elementwise_kernel<add>", 6 * i + 5);
+    }
+    auto graph = ParseGraph(text);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    auto applied = ApplyTo(*graph, "compile");
+    std::string said;
+    if (applied.ok()) {
+      for (const std::string& note : applied->changes.notes) said += note;
+    } else {
+      said = DiagnosticOf(applied.status()).why;
+    }
+    EXPECT_EQ(said.find("compiled already") != std::string::npos, compiled) << said;
+  }
+}
+
 TEST(EveryTransform, SurvivesRandomGraphs) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const Graph graph = RandomGraph(seed, {.tasks = 2 + seed});

@@ -158,6 +158,11 @@ Duration RecordedHostTime(const Graph& graph, TaskId t) {
 
 namespace {
 
+size_t MeasuredSteps(const Graph& graph) {
+  return static_cast<size_t>(
+      std::ranges::count_if(graph.steps(), [](const GraphStep& step) { return step.measured; }));
+}
+
 // Three digits in the unit that fits; report/ formats times, but is above this folder.
 std::string InReadableUnit(double seconds) {
   if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
@@ -167,18 +172,29 @@ std::string InReadableUnit(double seconds) {
 
 }  // namespace
 
-void SiteList::Add(std::string site, Duration host_time, bool counts) {
+void SiteList::Add(const Graph& graph, TaskId task, std::string site, Duration host_time,
+                   bool counts) {
   Site& s = sites_[std::move(site)];
-  s.count += counts ? 1 : 0;
-  s.time += host_time;
+  const size_t step = graph.task(task).step;
+  const bool measured = step < graph.steps().size() && graph.steps()[step].measured;
+  for (Seen* seen : {&s.ever, measured ? &s.measured : nullptr}) {
+    if (seen == nullptr) continue;
+    seen->count += counts ? 1 : 0;
+    seen->time += host_time;
+  }
 }
 
-std::vector<std::string> SiteList::Lines(size_t steps, size_t most) const {
-  std::vector<std::pair<std::string_view, Site>> sorted(sites_.begin(), sites_.end());
+std::vector<std::string> SiteList::Lines(const Graph& graph, size_t most) const {
+  const size_t measured = MeasuredSteps(graph);
+  const size_t all = std::max<size_t>(measured > 0 ? measured : graph.steps().size(), 1);
+  std::vector<std::pair<std::string_view, Seen>> sorted;
+  for (const auto& [name, site] : sites_) {
+    const Seen& seen = measured > 0 ? site.measured : site.ever;
+    if (seen.count > 0) sorted.emplace_back(name, seen);
+  }
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto& a, const auto& b) { return a.second.time > b.second.time; });
   auto line = [&](size_t count, std::string_view what, Duration time) {
-    const size_t all = std::max<size_t>(steps, 1);
     const double n = static_cast<double>(all), each = static_cast<double>(count) / n;
     // What does not happen in every step is counted in whole numbers.
     const std::string times = each == 1    ? std::string("once a step at")
@@ -189,7 +205,7 @@ std::vector<std::string> SiteList::Lines(size_t steps, size_t most) const {
                        InReadableUnit(time.seconds() / n));
   };
   std::vector<std::string> lines;
-  Site others;
+  Seen others;
   for (const auto& [name, s] : sorted) {
     if (lines.size() < most) {
       lines.push_back(line(s.count, name, s.time));

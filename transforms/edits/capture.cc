@@ -260,7 +260,8 @@ class Capture {
         site += fmt::format(", {}", WaitUseName(uses_.UseOf(b.task)));
       }
       if (part) continue;
-      borders_[{b.border, b.moves}].Add(std::move(site), RecordedHostTime(graph(), b.task), counts);
+      borders_[{b.border, b.moves}].Add(graph(), b.task, std::move(site),
+                                        RecordedHostTime(graph(), b.task), counts);
     }
   }
 
@@ -421,7 +422,7 @@ class Capture {
     }
     for (const auto& [border, sites] : borders_) {
       std::string places;
-      for (const std::string& line : sites.Lines(steps, kMostSites)) {
+      for (const std::string& line : sites.Lines(graph(), kMostSites)) {
         places += (places.empty() ? "" : "; ") + line;
       }
       const BorderText text = Describe(border.first);

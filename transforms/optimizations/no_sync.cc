@@ -69,7 +69,7 @@ class NoSync {
     TaskId call = graph().task(wait).kind == TaskKind::kWait && graph().task(wait).lane_prev.valid()
                       ? graph().task(wait).lane_prev
                       : wait;
-    kept_.Add(fmt::format("{}, {}", SiteOf(graph(), wait), WaitUseName(use)),
+    kept_.Add(graph(), wait, fmt::format("{}, {}", SiteOf(graph(), wait), WaitUseName(use)),
               RecordedHostTime(graph(), call));
   }
 
@@ -142,6 +142,7 @@ class NoSync {
     edit_.DropEdges([&](const Graph&, const Edge& e) {
       return e.rule == Rule::kHostWait && gone_[e.to.index()];
     });
+    ScopeId scope;  // of the wait before
     for (size_t i = 0; i < gone_.size(); ++i) {
       if (!gone_[i]) continue;
       TaskId t(i);
@@ -150,7 +151,11 @@ class NoSync {
       TaskId call = task.kind == TaskKind::kWait && task.lane_prev.valid() ? task.lane_prev : t;
       std::string site = fmt::format("{}, {}", SiteOf(graph(), t), WaitUseName(uses_.UseOf(t)));
       const Duration time = RecordedHostTime(graph(), call);
-      (uses_.UseOf(t) == WaitUse::kSteers ? steering_ : taken_).Add(std::move(site), time);
+      // A value that is read waits for its copy and once more behind it.
+      const bool first = !task.scope.valid() || task.scope != scope;
+      scope = task.scope;
+      (uses_.UseOf(t) == WaitUse::kSteers ? steering_ : taken_)
+          .Add(graph(), t, std::move(site), time, first);
       // The copy that brings the value stays, its call with it; so does what the program does next.
       if (copies) continue;
       const Duration gap = task.gap;
@@ -166,21 +171,20 @@ class NoSync {
   }
 
   void Tell() {
-    const size_t steps = std::max<size_t>(graph().steps().size(), 1);
     auto& changes = edit_.changes();
     if (!kept_.empty()) {
       changes.notes.push_back(
-          fmt::format("these keep waiting: {}", Join(kept_.Lines(steps, kMostSites))));
+          fmt::format("these keep waiting: {}", Join(kept_.Lines(graph(), kMostSites))));
     }
     if (!taken_.empty()) {
       changes.warnings.push_back(fmt::format("right only if nothing is decided by their values: {}",
-                                             Join(taken_.Lines(steps, kMostSites))));
+                                             Join(taken_.Lines(graph(), kMostSites))));
     }
     if (!steering_.empty()) {
       changes.warnings.push_back(fmt::format(
           "these were selected although the program needs them to go on, so it is a limit, in a "
           "step: {}",
-          Join(steering_.Lines(steps, kMostSites))));
+          Join(steering_.Lines(graph(), kMostSites))));
     }
     if (taken_.empty() && steering_.empty() && kept_.empty()) {
       changes.notes.push_back("the host does not wait for the GPU in this trace");
