@@ -39,6 +39,7 @@ struct Fact {
   std::string_view path;
   std::string_view minus{};  // less the number at this path
   double scale = 1;
+  std::string_view over{};  // divided by the number at this path
 };
 
 // Who thinks so comes to the value of `number`.
@@ -70,7 +71,7 @@ inline constexpr uint64_t kLessonSeed = 1;
 
 // The lessons in their order, then the faulty traces.
 std::span<const Lesson* const> Lessons();
-const Lesson* FindLesson(std::string_view id);
+const Lesson* FindLesson(std::string_view id);  // by id, "a" too, or by name; nullptr: none
 
 // Whole numbers that follow from a seed alone, the same on every machine.
 class Draws {

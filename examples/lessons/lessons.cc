@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cctype>
+
 #include "examples/lessons/lesson.h"
 
 namespace daydream::examples {
@@ -9,13 +12,19 @@ constexpr const Lesson* kLessons[] = {
 #undef LESSON
 };
 
+int ToLower(unsigned char c) { return std::tolower(c); }
+
+bool SameInEitherCase(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, {}, ToLower, ToLower);
+}
+
 }  // namespace
 
 std::span<const Lesson* const> Lessons() { return kLessons; }
 
 const Lesson* FindLesson(std::string_view id) {
   for (const Lesson* lesson : kLessons) {
-    if (lesson->id == id || lesson->name == id) return lesson;
+    if (SameInEitherCase(lesson->id, id) || lesson->name == id) return lesson;
   }
   return nullptr;
 }

@@ -39,7 +39,8 @@ class Notebook:
         self.pieces(lesson["story"])
         question = "**Question.** " + lesson["question"]
         for place, choice in enumerate(lesson["choices"], 1):
-            question += f"\n{place}. {choice}"
+            # Ranks are named by their own number, not by their place.
+            question += f"\n* {choice}" if choice[-1].isdigit() else f"\n{place}. {choice}"
         hints = "".join(f"\n\n<details><summary>A hint</summary>\n\n{hint}\n\n</details>" for hint in lesson["hints"])
         self.add("markdown", question + hints)
         self.add("code", f"guess = ''  # yours, before you go on\n!daydream tour {name} --guess '{{guess}}' | grep -A 3 'You said'")

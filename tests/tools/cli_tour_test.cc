@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 using examples::Lesson;
 using examples::Lessons;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -36,6 +37,14 @@ class Tour : public CliFixture {
 double NumberAfter(const std::string& json, const std::string& key) {
   const size_t at = json.find(fmt::format("\"{}\": ", key));
   return at == std::string::npos ? NAN : std::atof(json.c_str() + at + key.size() + 4);
+}
+
+std::string TextAfter(const std::string& json, const std::string& key) {
+  const std::string quoted = fmt::format("\"{}\": \"", key);
+  const size_t at = json.find(quoted);
+  if (at == std::string::npos) return "nothing";
+  const size_t begin = at + quoted.size();
+  return json.substr(begin, json.find('"', begin) - begin);
 }
 
 std::vector<double> NumbersAfter(const std::string& json, const std::string& key) {
@@ -60,11 +69,18 @@ TEST_F(Tour, AnswersWhatTheGeneratorKnows) {
       const CliResult r =
           Run(fmt::format("tour {} --seed {} --answers --format json", lesson->id, seed));
       ASSERT_EQ(r.exit, 0) << lesson->id << ": " << r.err;
+      if (!lesson->choices.empty()) {
+        EXPECT_EQ(TextAfter(r.out, "answer"), TextAfter(r.out, "truth"))
+            << "lesson " << lesson->id << ", seed " << seed;
+        EXPECT_THAT(lesson->choices, Contains(TextAfter(r.out, "truth")));
+        EXPECT_NE(TextAfter(r.out, "value"), TextAfter(r.out, "truth"));
+        continue;
+      }
       const double truth = NumberAfter(r.out, "truth"), answer = NumberAfter(r.out, "answer");
       EXPECT_NEAR(answer, truth, std::max(lesson->tolerance * truth, lesson->slack) + 1e-9)
           << "lesson " << lesson->id << ", seed " << seed;
       // Who thinks one of the wrong thoughts is not told to be right.
-      const double right = lesson->choices.empty() ? std::max(0.1 * truth, lesson->slack) : 0.5;
+      const double right = std::max(0.1 * truth, lesson->slack);
       const std::vector<double> thoughts = NumbersAfter(r.out, "value");
       EXPECT_EQ(thoughts.size(), lesson->thoughts.size());
       for (double thought : thoughts) {
@@ -129,6 +145,35 @@ TEST_F(Tour, ComparesTheGuessAndNamesTheThoughtBehindIt) {
   EXPECT_THAT(low.out, HasSubstr("nobody waits for it"));
   EXPECT_THAT(Run("tour A --guess one_time").out, HasSubstr("Right: it is one_time"));
   EXPECT_THAT(Run("tour A --guess 2").out, HasSubstr("You said allocator. It is one_time."));
+}
+
+// Ranks are shown as 0 to 3, so these are the numbers that mean them.
+TEST_F(Tour, TakesTheChoicesThatItShows) {
+  for (const char* guess : {"1", "'rank 1'"}) {
+    EXPECT_THAT(Run(fmt::format("tour 10 --guess {}", guess)).out, HasSubstr("You said rank 1."));
+  }
+  EXPECT_THAT(Run("tour 10 --guess 0").out, HasSubstr("You said rank 0."));
+  const CliResult four = Run("tour 10 --guess 4");
+  EXPECT_EQ(four.exit, 2);
+  EXPECT_THAT(four.err, HasSubstr("one of: rank 0, rank 1, rank 2, rank 3"));
+  EXPECT_THAT(Run("tour A --guess 6").err, HasSubstr("a number from 1 to 5"));
+  const CliResult json = Run("tour 10 --answers --format json");
+  EXPECT_EQ(TextAfter(json.out, "truth"), "rank 1");
+}
+
+TEST_F(Tour, RefusesGuessesThatNothingCanTake) {
+  for (const char* guess : {"0", "-3"}) {
+    const CliResult r = Run(fmt::format("tour 3 --guess={}", guess));
+    EXPECT_EQ(r.exit, 2) << guess;
+    EXPECT_THAT(r.err, HasSubstr("it is above 0")) << guess;
+  }
+  // "Nothing" is a usual answer there.
+  EXPECT_THAT(Run("tour 12 --guess 0").out, HasSubstr("You said 0 ms."));
+}
+
+TEST_F(Tour, FindsALetterInEitherCase) {
+  EXPECT_EQ(Run("tour a --answers").out, Run("tour A --answers").out);
+  EXPECT_EQ(Run("tour a --answers").exit, 0);
 }
 
 TEST_F(Tour, AsksGivesHintsAndRefusesWhatIsNoNumber) {

@@ -2,9 +2,12 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+
+#include <fmt/ranges.h>
 
 #include "tools/command.h"
 #include "tools/tour/lesson_pages.h"
@@ -24,20 +27,35 @@ absl::Status NoLesson(std::string_view id) {
        .fix = "daydream tour --list; a lesson has a number, a faulty trace a letter"});
 }
 
-absl::StatusOr<double> ParseGuess(const LessonText& text, std::string_view word) {
-  const auto& choices = text.lesson->choices;
-  if (const int place = ChoiceOf(*text.lesson, word); place > 0) return place;
-  const std::string number(word);
-  char* end = nullptr;
-  const double value = std::strtod(number.c_str(), &end);
-  const bool choice = choices.empty() || (value >= 1 && value <= double(choices.size()));
-  if (!number.empty() && *end == '\0' && std::isfinite(value) && choice) return value;
+// A choice by its name or, where choices have no numbers of their own, by its place.
+absl::StatusOr<double> ParseChoice(const Lesson& lesson, std::string_view word) {
+  if (const int place = ChoiceOf(lesson, word); place > 0) return place;
+  const int count = static_cast<int>(lesson.choices.size());
+  int place = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), place);
+  const bool whole = error == std::errc() && end == word.data() + word.size();
+  if (whole && !NamedByNumber(lesson) && place >= 1 && place <= count) return place;
   return MakeStatus(
       absl::StatusCode::kInvalidArgument,
       {.code = "E0104",
-       .what = fmt::format("'{}' is no {}", word, choices.empty() ? "number" : "choice"),
-       .fix = choices.empty() ? fmt::format("a number without its unit ({})", text.lesson->unit)
-                              : fmt::format("a number from 1 to {}", choices.size())});
+       .what = fmt::format("'{}' is no choice", word),
+       .fix = NamedByNumber(lesson) ? fmt::format("one of: {}", fmt::join(lesson.choices, ", "))
+                                    : fmt::format("a number from 1 to {}, or the name", count)});
+}
+
+absl::StatusOr<double> ParseGuess(const LessonText& text, std::string_view word) {
+  const Lesson& lesson = *text.lesson;
+  if (!lesson.choices.empty()) return ParseChoice(lesson, word);
+  const std::string number(word);
+  char* end = nullptr;
+  const double value = std::strtod(number.c_str(), &end);
+  const bool is_number = !number.empty() && *end == '\0' && std::isfinite(value);
+  if (is_number && (value > 0 || (value == 0 && MayBeZero(text)))) return value;
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = is_number ? fmt::format("the answer is not {}: it is above 0", word)
+                                       : fmt::format("'{}' is no number", word),
+                     .fix = fmt::format("a number without its unit ({})", lesson.unit)});
 }
 
 absl::StatusOr<uint64_t> ParseSeed(std::string_view text) {

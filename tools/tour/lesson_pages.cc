@@ -19,13 +19,11 @@ std::string Heading(const Lesson& lesson) {
                      lesson.title);
 }
 
-// Choices that end in a number are named by it, others by their place.
 std::string Choices(const Lesson& lesson) {
   std::string out;
   for (size_t i = 0; i < lesson.choices.size(); ++i) {
-    const bool numbered = std::isdigit(static_cast<unsigned char>(lesson.choices[i].back())) != 0;
-    out += numbered ? fmt::format("\n  {}", lesson.choices[i])
-                    : fmt::format("\n  {}  {}", i + 1, lesson.choices[i]);
+    out += NamedByNumber(lesson) ? fmt::format("\n  {}", lesson.choices[i])
+                                 : fmt::format("\n  {}  {}", i + 1, lesson.choices[i]);
   }
   return out;
 }
@@ -100,16 +98,23 @@ void WriteHead(JsonWriter& json, const Lesson& lesson) {
   json.Key("unit").String(lesson.unit);
 }
 
+// A choice by its name.
+void WriteValue(JsonWriter& json, const Lesson& lesson, double value) {
+  lesson.choices.empty() ? json.Double(value) : json.String(WithUnit(lesson, value));
+}
+
 void WriteAnswers(JsonWriter& json, const LessonText& text) {
   const Lesson& lesson = *text.lesson;
-  json.Key("truth").Double(text.truth()).Key("answer").Double(text.answer());
+  WriteValue(json.Key("truth"), lesson, text.truth());
+  WriteValue(json.Key("answer"), lesson, text.answer());
   json.Key("tolerance").Double(lesson.tolerance).Key("slack").Double(lesson.slack);
   json.Key("numbers").BeginObject();
   for (const auto& [name, value] : text.numbers) json.Key(name).Double(value);
   json.EndObject();
   json.Key("wrong_thoughts").BeginArray();
   for (size_t i = 0; i < text.thoughts.size(); ++i) {
-    json.BeginObject().Key("value").Double(text.numbers.at(std::string(lesson.thoughts[i].number)));
+    WriteValue(json.BeginObject().Key("value"), lesson,
+               text.numbers.at(std::string(lesson.thoughts[i].number)));
     json.Key("text").String(text.thoughts[i]).EndObject();
   }
   json.EndArray();

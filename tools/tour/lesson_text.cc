@@ -1,5 +1,7 @@
 #include "tools/tour/lesson_text.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 
@@ -154,6 +156,11 @@ absl::StatusOr<double> NumberAt(const Lesson& lesson, std::string_view json,
 
 }  // namespace
 
+bool NamedByNumber(const Lesson& lesson) {
+  return !lesson.choices.empty() &&
+         std::isdigit(static_cast<unsigned char>(lesson.choices[0].back())) != 0;
+}
+
 int ChoiceOf(const Lesson& lesson, std::string_view word) {
   for (size_t i = 0; i < lesson.choices.size(); ++i) {
     const std::string_view choice = lesson.choices[i];
@@ -194,6 +201,10 @@ absl::StatusOr<LessonText> PrepareLesson(const Lesson& lesson, uint64_t seed) {
       DD_ASSIGN_OR_RETURN(const double less, NumberAt(lesson, json, fact.minus));
       value -= less;
     }
+    if (!fact.over.empty()) {
+      DD_ASSIGN_OR_RETURN(const double over, NumberAt(lesson, json, fact.over));
+      value /= over;
+    }
     text.numbers[std::string(fact.name)] = value * fact.scale;
   }
   DD_ASSIGN_OR_RETURN(text.story, Pieces(lesson.story, lesson, text.numbers, folder.path()));
@@ -223,6 +234,12 @@ std::string WithUnit(const Lesson& lesson, double value) {
   }
   if (lesson.unit.starts_with("times")) return fmt::format("{:.2f} {}", value, lesson.unit);
   return fmt::format("{} {}", LessonNumber(value), lesson.unit);
+}
+
+bool MayBeZero(const LessonText& text) {
+  return std::ranges::any_of(text.lesson->thoughts, [&](const examples::WrongThought& thought) {
+    return text.numbers.find(thought.number)->second == 0;
+  });
 }
 
 bool IsRight(const LessonText& text, double guess) {

@@ -46,9 +46,13 @@ std::string LessonNumber(double value);
 // The number with the unit of the lesson; of a choice its text.
 std::string WithUnit(const examples::Lesson& lesson, double value);
 
+// Choices that end in a number ("rank 0") are named by it, others by their place from 1.
+bool NamedByNumber(const examples::Lesson& lesson);
 // The place, from 1, of the choice that is `word` or ends in it ("rank 2" in "2"); 0: none.
 int ChoiceOf(const examples::Lesson& lesson, std::string_view word);
 
+// Whether a guess may be 0: where a usual thought leads there. None may be below.
+bool MayBeZero(const LessonText& text);
 // Whether a guess counts as right.
 bool IsRight(const LessonText& text, double guess);
 // How far off the guess is, and which usual thought leads to it.

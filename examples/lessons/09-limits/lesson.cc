@@ -81,8 +81,8 @@ elementwise kernels stay as they are.
     .thoughts = kThoughts,
     .hints = kHints,
     .solution = R"(
-{matrix} ms become an eighth, {other} ms stay. With products a thousand times as fast it is {limit}
-times, with products that take no time {endless}: that limit is Amdahl's law.
+{matrix} ms become an eighth, {other} ms stay. With products a thousand times as fast it is
+{limit} times, with products that take no time {endless}: that limit is Amdahl's law.
 
 $ daydream whatif lesson9.ddtrace --opt 'speedup(select=class:gemm, by=8)' \
     --opt 'speedup(select=class:gemm, by=1000)' --no-interval | head -9
