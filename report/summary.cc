@@ -190,7 +190,8 @@ std::vector<Group> WithOthers(const std::vector<Group>& groups, size_t top) {
 }
 
 bool IsGuessed(const Graph& graph, TaskId id) {
-  return graph.task(id).kind == TaskKind::kDelay && graph.TaskName(id) == "(unrecorded)";
+  const Task& task = graph.task(id);
+  return task.event == Id<void>::kNoneValue && graph.TaskName(id) == "(unrecorded)";
 }
 
 namespace {

@@ -40,8 +40,7 @@ class LimiterNames {
       case TaskKind::kHost:
         return "host work";
       case TaskKind::kDelay:
-        return IsGuessed(graph_, s.task) ? fmt::format("GPU work ({})", kGuessed)
-                                         : "unexplained GPU delays";
+        return "unexplained GPU delays";
       case TaskKind::kData:
         return "loader workers";
       case TaskKind::kCollective:
@@ -51,6 +50,7 @@ class LimiterNames {
       case TaskKind::kMemset:
         return "fills";
       case TaskKind::kKernel:
+        if (IsGuessed(graph_, s.task)) return fmt::format("GPU work ({})", kGuessed);
         break;
     }
     return classes_.Of(s.task) + " kernels";

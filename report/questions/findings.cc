@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/median.h"
-#include "graph/call_kind.h"
 #include "report/lane_rows.h"
 #include "report/last_step.h"
+#include "report/questions/launch_findings.h"
 #include "report/questions/recorder_findings.h"
 #include "report/questions/time_findings.h"
 #include "report/summary.h"
@@ -24,8 +24,6 @@ namespace {
 constexpr double kSmallFinding = 0.05;  // of the step
 constexpr double kStepOff = 0.03;
 constexpr double kLargeWait = 0.10;      // of the step, for other ranks
-constexpr double kMostGuessed = 0.20;    // of the window, before nothing can be trusted
-constexpr double kMissing = 0.10;        // of the launches, without a record of the GPU
 constexpr double kManyMemoryCalls = 10;  // a step
 constexpr double kUnevenSteps = 0.10;    // of the median
 constexpr size_t kLaunchesOfSearch = 12;
@@ -49,7 +47,9 @@ class Findings {
     out_ = FindingsOfRecorder(graph_, report_);
     if (IsPlan(graph_)) return std::move(out_);
     FindOneTime();
-    FindLaunches();
+    for (Finding& f : FindingsOfLaunches(graph_, counts_, steps_, step_)) {
+      out_.push_back(std::move(f));
+    }
     FindClocks();
     FindMemoryCalls();
     if (!stalls_.no_step) FindInSteps();
@@ -245,73 +245,6 @@ class Findings {
          .time = PerStep(time),
          .share = ShareOf(PerStep(time), step_),
          .fix = std::string(AdviceOn(graph_).later)});
-  }
-
-  // Launches without GPU work, and GPU work without launches.
-  void FindLaunches() {
-    std::vector<bool> did(graph_.size(), false), launched(graph_.size(), false);
-    for (const Edge& e : graph_.edges()) {
-      if (e.rule != Rule::kLaunch) continue;
-      did[e.from.index()] = launched[e.to.index()] = true;
-    }
-    size_t calls = 0, without = 0, orphans = 0, operations = 0;
-    Duration gpu, orphan_time, guessed;
-    for (size_t i = 0; i < graph_.size(); ++i) {
-      const Task& t = graph_.tasks()[i];
-      if (t.removed) continue;
-      if (t.kind == TaskKind::kCall) {
-        const CallKind kind = ClassifyCall(graph_.Name(t.name));
-        if (kind != CallKind::kLaunch && kind != CallKind::kGraphLaunch) continue;
-        ++calls;
-        without += !did[i];
-      } else if (IsGpu(t.kind)) {
-        ++operations;
-        gpu += t.duration;
-        if (launched[i]) continue;
-        ++orphans;
-        orphan_time += t.duration;
-      } else if (IsGuessed(graph_, TaskId(i))) {
-        guessed += t.duration;
-      }
-    }
-    if (calls > 0 && static_cast<double>(without) > kMissing * static_cast<double>(calls)) {
-      const double share = static_cast<double>(without) / static_cast<double>(calls);
-      out_.push_back({.kind = FindingKind::kPartialGpu,
-                      .about = About::kStep,
-                      .text = fmt::format("{} of {} launches have no record of their GPU work: the "
-                                          "GPU was recorded for a part of the window only",
-                                          FormatCount(without), FormatCount(calls)),
-                      .where = {},
-                      .time = {},
-                      .share = share,
-                      .fix = "torch.cuda.synchronize() before the profiler stops"});
-    }
-    if (orphan_time > gpu.Scaled(kMissing) && calls > 0) {
-      out_.push_back({.kind = FindingKind::kNoLaunches,
-                      .about = About::kPredictions,
-                      .text = fmt::format("{} of {} GPU operations, {} of the GPU time, have no "
-                                          "recorded launch; they keep their place in the stream",
-                                          FormatCount(orphans), FormatCount(operations),
-                                          FormatPercent(ShareOf(orphan_time, gpu), 0)),
-                      .where = {},
-                      .time = PerStep(orphan_time),
-                      .share = ShareOf(orphan_time, gpu),
-                      .fix = "record more steps: what was launched before the window is a smaller "
-                             "part then"});
-    }
-    const double share = ShareOf(guessed, report_.window);
-    if (share > kSmallFinding) {
-      out_.push_back({.kind = FindingKind::kUnrecorded,
-                      .about = share > kMostGuessed ? About::kStep : About::kPredictions,
-                      .text = fmt::format("{} of the time, {}, is GPU work of CUDA graphs that was "
-                                          "not recorded: how long it takes is a guess",
-                                          FormatPercent(share, 0), Time(PerStep(guessed))),
-                      .where = {},
-                      .time = PerStep(guessed),
-                      .share = share,
-                      .fix = "record the nodes of graphs, too (nsys --cuda-graph-trace=node), or "
-                             "without graphs"});
-    }
   }
 
   void FindUnequal() {

@@ -8,6 +8,9 @@
 namespace daydream {
 namespace {
 
+// Chosen: where more of the window is work of unknown kind, no option can be judged.
+constexpr double kMostGuessed = 0.20;
+
 // Times of a damaged file: nothing can be compared with steps of which half take no time.
 absl::Status HaveTime(const Graph& graph) {
   size_t steps = 0, none = 0;
@@ -68,14 +71,15 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
 std::string DoubtOf(const std::vector<Finding>& findings) {
   for (const Finding& f : findings) {
     if (f.kind == FindingKind::kNoWaits) return f.text;
+    if (f.kind == FindingKind::kUnrecorded && f.share > kMostGuessed) {
+      return fmt::format("{} of the time is GPU work that was not recorded",
+                         FormatPercent(f.share, 0));
+    }
     if (f.about != About::kStep) continue;
     switch (f.kind) {
       case FindingKind::kNoStep:
       case FindingKind::kOneTime:
         return fmt::format("{} of the recording happen once and were taken out",
-                           FormatPercent(f.share, 0));
-      case FindingKind::kUnrecorded:
-        return fmt::format("{} of the time was not recorded and is a guess",
                            FormatPercent(f.share, 0));
       default:
         return f.text;

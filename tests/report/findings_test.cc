@@ -5,7 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "report/summary.h"
 #include "report/unequal_steps.h"
+#include "simulator/simulate.h"
 #include "tests/graph/trace_sketch.h"
 #include "transforms/scenario/scenario.h"
 
@@ -172,6 +174,26 @@ TEST(Findings, LaunchesWithoutGpuRecordsPutTheStepInDoubt) {
   const Judged j = Judge(s);
   ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kPartialGpu)));
   EXPECT_NE(j.replay.doubt, "");
+}
+
+TEST(Findings, GraphsWithoutRecordsAreAGuessThatMakesAllConfidenceLow) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 5; ++i) {
+    const double begin = i * 3000;
+    s.Launch(cpu, gpu, "a", begin, 5, begin + 8, 500);
+    s.Call(cpu, "cudaGraphLaunch", begin + 10, 5, 70 + i);
+    s.Launch(cpu, gpu, "b", begin + 20, 5, begin + 2508, 492);  // 2 ms of which nothing is known
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", i), begin, 3000);
+  }
+  const Judged j = Judge(s);
+  ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kUnrecorded)));
+  EXPECT_THAT(j.health.findings,
+              Contains(Field("text", &Finding::text, HasSubstr("67 % of the step"))));
+  EXPECT_THAT(j.replay.doubt, HasSubstr("not recorded"));
+  const Summary summary =
+      Summarize(j.built.graph, *Simulate(j.built.graph, {.blockers = true}), GroupBy::kClass);
+  EXPECT_THAT(summary.groups, Contains(Field("name", &Group::name, kGuessed)));
 }
 
 TEST(Findings, MemoryThatIsTakenAndGivenBackInAStepIsOne) {

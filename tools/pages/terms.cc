@@ -168,6 +168,11 @@ Perfetto or chrome://tracing.)"},
      R"(The replay with every recorded delay replaced by the average one of its kind. If that still
 matches, the model understands the trace and does not only repeat it: the better sign that a
 changed graph is predicted well.)"},
+    {"unrecorded",
+     R"(GPU work that the recording does not hold, and a gap tells of: a CUDA graph was launched
+whose kernels were not recorded, and nothing else runs until its stream goes on. The time of the
+gap is taken for it, which is a guess, and no option changes it. Where it is a fifth of the step
+or more, all confidence is low.)"},
     {"window",
      R"(Of several ranks: from the first start to the last end over all that was recorded. A
 step that repeats may take less, as recordings do not begin together.)"},
