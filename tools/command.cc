@@ -9,6 +9,7 @@ constexpr std::string_view kColors[] = {"auto", "always", "never"};
 constexpr std::string_view kProgress[] = {"auto", "never"};
 constexpr std::string_view kMessageFormats[] = {"text", "json"};
 constexpr std::string_view kFormats[] = {"table", "json", "csv", "md"};
+constexpr std::string_view kUnits[] = {"auto", "ns", "us", "ms", "s"};
 
 constexpr Flag kGlobalFlags[] = {
     {.name = "--help", .letter = 'h', .help = "print this help"},
@@ -80,6 +81,11 @@ constexpr Flag kResultFlags[] = {
      .help = "write the result there; .json, .csv and .md choose the format"},
     {.name = "--force-overwrite", .letter = 'f', .help = "replace files that exist"},
     {.name = "--wide", .help = "whole names and all columns, however wide the table gets"},
+    {.name = "--unit",
+     .value = "UNIT",
+     .help = "of times in tables and headlines: auto, ns, us, ms or s; json keeps its own",
+     .fallback = "auto",
+     .choices = kUnits},
 };
 
 constexpr const Command* kCommands[] = {

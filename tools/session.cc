@@ -106,6 +106,7 @@ void Session::Configure(const Args& args) {
   progress_ = isatty(STDERR_FILENO) == 1 && !style_.json && args.Get("--progress") != "never";
   width_ = args.Has("--wide") ? 0 : TerminalWidth();
   name_ = args.Has("--wide") ? 0 : kLongestName;
+  unit_ = ParseTimeUnit(args.Get("--unit"));
   unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   std::string_view jobs = args.Get("--jobs");
   jobs_ = jobs.empty() ? std::min(cores, 8u)

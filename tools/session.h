@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "report/text/format.h"
 #include "report/text/table.h"
 #include "tools/diagnostics.h"
 #include "tools/flags.h"
@@ -65,6 +66,8 @@ class Session {
   TableStyle table_style() const {
     return {.max_width = width_, .max_name = name_, .color = out_color_};
   }
+  // Of printed times, by --unit: for UnitFor() and FormatTime() (report/text/format.h).
+  TimeUnit unit() const { return unit_; }
   std::string Bold(std::string_view text) const;
   // Writes `text` to the file of -o, or to standard output, without hidden characters
   // (report/text/escape.h).
@@ -86,6 +89,7 @@ class Session {
   bool out_color_ = false, quiet_ = false, verbose_ = false, watched_ = false;
   bool progress_ = false, progress_shown_ = false;
   size_t width_ = 0, name_ = 0;
+  TimeUnit unit_ = TimeUnit::kAuto;
   size_t warnings_ = 0;
   unsigned jobs_ = 1;
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

@@ -22,10 +22,12 @@ double UnitNs(TimeUnit unit) {
   return 1e6;
 }
 
-// Three significant digits below 10, else one decimal; whole numbers for ns and large us.
+// Three significant digits below 10, else one decimal; whole numbers for ns and large us. Below ten
+// seconds as much is shown in seconds as in milliseconds.
 int DecimalsFor(double value, TimeUnit unit) {
   double size = std::fabs(value);
   if (unit == TimeUnit::kNs) return 0;
+  if (unit == TimeUnit::kS && size < 10) return 3 + DecimalsFor(value * 1e3, TimeUnit::kMs);
   if (unit == TimeUnit::kUs) return size < 10 ? 1 : 0;
   return size < 10 ? 2 : 1;
 }
@@ -39,7 +41,8 @@ std::string Signed(double value, int decimals) {
 
 }  // namespace
 
-TimeUnit UnitFor(Duration d) {
+TimeUnit UnitFor(Duration d, TimeUnit wish) {
+  if (wish != TimeUnit::kAuto) return wish;
   double ns = std::fabs(static_cast<double>(d.ns));
   if (ns < 1e3) return TimeUnit::kNs;
   if (ns < 1e6) return TimeUnit::kUs;
@@ -62,8 +65,18 @@ std::string_view UnitName(TimeUnit unit) {
   return "ms";
 }
 
+TimeUnit ParseTimeUnit(std::string_view name) {
+  for (const TimeUnit unit : {TimeUnit::kNs, TimeUnit::kUs, TimeUnit::kMs, TimeUnit::kS}) {
+    if (name == UnitName(unit)) return unit;
+  }
+  return TimeUnit::kAuto;
+}
+
 std::string TimeIn(Duration d, TimeUnit unit, int decimals) {
-  return fmt::format("{:.{}f}", static_cast<double>(d.ns) / UnitNs(unit), decimals);
+  const double value = static_cast<double>(d.ns) / UnitNs(unit);
+  if (unit == TimeUnit::kNs) decimals = 0;
+  if (unit == TimeUnit::kS && std::fabs(value) < 10) decimals += 3;
+  return fmt::format("{:.{}f}", value, decimals);
 }
 
 std::string FormatTime(Duration d, TimeUnit unit) {

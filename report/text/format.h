@@ -11,14 +11,19 @@ namespace daydream {
 
 enum class TimeUnit : uint8_t { kAuto, kNs, kUs, kMs, kS };
 
-// "182.4 ms", "509 us", "13 us"; auto picks the unit that leaves one to four digits.
+// "182.4 ms", "509 us", "13 us"; auto picks the unit that leaves one to four digits. Every printed
+// time is made here.
 std::string FormatTime(Duration d, TimeUnit unit = TimeUnit::kAuto);
 // The same with a sign: "+2.5 ms", "-38.1 ms".
 std::string FormatChange(Duration d, TimeUnit unit = TimeUnit::kAuto);
-// The unit FormatTime would pick for `d`, so that a column can use one unit throughout.
-TimeUnit UnitFor(Duration d);
+// The unit FormatTime would pick for `d`, so that a column can use one unit throughout; or what a
+// reader wishes.
+TimeUnit UnitFor(Duration d, TimeUnit wish = TimeUnit::kAuto);
 std::string_view UnitName(TimeUnit unit);
-// The number alone, in `unit`: "182.4".
+// "ns", "us", "ms" or "s"; anything else is auto.
+TimeUnit ParseTimeUnit(std::string_view name);
+// The number alone, in `unit`: "182.4"; below ten
+// seconds with as much in seconds as in ms, and whole in ns.
 std::string TimeIn(Duration d, TimeUnit unit, int decimals = 1);
 
 std::string FormatCount(uint64_t n);                              // "1,392"

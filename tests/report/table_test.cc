@@ -66,6 +66,23 @@ TEST(Format, PicksTheUnit) {
   EXPECT_EQ(FormatTime(Duration::Us(1300), TimeUnit::kMs), "1.30 ms");
 }
 
+TEST(Format, ShowsAsMuchOfATimeInSeconds) {
+  EXPECT_EQ(FormatTime(Duration::Us(18'241), TimeUnit::kS), "0.0182 s");
+  EXPECT_EQ(FormatTime(Duration::Us(412), TimeUnit::kS), "0.00041 s");
+  EXPECT_EQ(FormatTime(Duration::Ns(3), TimeUnit::kS), "0.00000 s");
+  EXPECT_EQ(FormatTime(Duration(), TimeUnit::kS), "0.00000 s");
+  EXPECT_EQ(TimeIn(Duration::Us(18'241), TimeUnit::kS, 2), "0.01824");
+  EXPECT_EQ(TimeIn(Duration::Ms(13'300), TimeUnit::kS, 1), "13.3");
+  EXPECT_EQ(TimeIn(Duration::Us(4), TimeUnit::kNs, 2), "4000");
+}
+
+TEST(Format, TakesTheUnitThatAReaderWishesFor) {
+  EXPECT_EQ(UnitFor(Duration::Us(18'241), TimeUnit::kUs), TimeUnit::kUs);
+  EXPECT_EQ(UnitFor(Duration::Us(18'241), TimeUnit::kAuto), TimeUnit::kMs);
+  for (const char* name : {"ns", "us", "ms", "s"}) EXPECT_EQ(UnitName(ParseTimeUnit(name)), name);
+  EXPECT_EQ(ParseTimeUnit("auto"), TimeUnit::kAuto);
+}
+
 TEST(Format, SignsChangesButNotNothing) {
   EXPECT_EQ(FormatChange(Duration::Us(-38'100)), "-38.1 ms");
   EXPECT_EQ(FormatChange(Duration::Us(2500)), "+2.50 ms");

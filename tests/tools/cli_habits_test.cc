@@ -102,6 +102,50 @@ TEST_F(Habits, AConfigThatIsNoTextIsRefusedAndAMissingOneIsNothing) {
   EXPECT_EQ(Run("info" + trace(), "XDG_CONFIG_HOME= HOME=" + Path("home")).exit, 2);
 }
 
+TEST_F(Habits, TimesHaveTheUnitThatIsAskedFor) {
+  const std::string whatif = "whatif" + trace() + "--opt amp --no-interval --no-alone ";
+  const int64_t step_ns =
+      json::parse(Run(whatif + "--format json").out)["scenarios"][1]["step_ns"].get<int64_t>();
+  const std::pair<const char*, std::string> kUnits[] = {
+      {"ns", fmt::format("  {} ns  ", step_ns)},
+      {"us", fmt::format("  {:.0f} us  ", static_cast<double>(step_ns) * 1e-3)},
+      {"ms", fmt::format("  {:.1f} ms  ", static_cast<double>(step_ns) * 1e-6)},
+      {"s", fmt::format("  {:.4f} s  ", static_cast<double>(step_ns) * 1e-9)}};
+  for (const auto& [unit, step] : kUnits) {
+    const std::string text = Run(whatif + "--unit " + unit).out;
+    EXPECT_THAT(text, HasSubstr(step)) << "the table";
+    EXPECT_THAT(text, HasSubstr(fmt::format("step, {}\n", unit))) << "the causes";
+    EXPECT_THAT(text.substr(0, text.find('\n')), HasSubstr(fmt::format(" {} measured", unit)));
+    // Fields have a unit in their name.
+    EXPECT_EQ(Run(whatif + "--format json --unit " + unit).out, Run(whatif + "--format json").out);
+    EXPECT_EQ(Run(whatif + "--format csv --unit " + unit).out, Run(whatif + "--format csv").out);
+  }
+  EXPECT_EQ(Run(whatif + "--unit auto").out, Run(whatif).out);
+  // No command prints times of another unit beside it.
+  const std::string ranks = DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic";
+  const std::string commands[] = {
+      "summary" + trace(),
+      "summary --by host" + trace(),
+      "summary --per-step" + trace(),
+      "causal" + trace(),
+      "advise --details 0" + trace(),
+      "sweep --opt 'speedup(select=kind:kernel,by=2..4)' --no-interval" + trace(),
+      "diff --opt graphs --opt prefetch" + trace(),
+      "colocate" + trace() + trace(),
+      "ranks " + ranks,
+      "whatif --opt 'speedup(select=kind:kernel,by=2)' " + ranks};
+  for (const std::string& command : commands) {
+    const CliResult r = Run(command + " --unit us");
+    EXPECT_EQ(r.exit, 0) << command << r.err;
+    EXPECT_THAT(r.out, testing::ContainsRegex("[0-9, ] ?us")) << command;
+    EXPECT_THAT(r.out, Not(testing::ContainsRegex("[0-9] (ns|ms|s)[ ,;)\n]"))) << command;
+  }
+  Config("unit = us\n[whatif]\nunit = ns\n");
+  EXPECT_EQ(Run(whatif).out, Run(whatif + "--no-config --unit ns").out);
+  EXPECT_EQ(Run("summary" + trace()).out, Run("summary --no-config --unit us" + trace()).out);
+  EXPECT_EQ(Run(whatif + "--unit minutes").exit, 2);
+}
+
 TEST_F(Habits, TablesHaveColoursOnlyWhereTheyAreWanted) {
   const std::string command = "whatif" + trace() + "--opt graphs --no-interval";
   const std::string plain = Run(command).out;

@@ -112,11 +112,11 @@ absl::StatusOr<Exit> RunJoint(const Args& args, const Candidates& candidates, Se
                    [](const JointPrediction& a, const JointPrediction& b) {
                      return a.answer.step < b.answer.step;
                    });
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return JointWhatIfText(report, session); },
-                                 .json = [&] { return JointWhatIfJson(report); },
-                                 .csv = [&] { return JointWhatIfTable(report).Csv(); },
-                                 .markdown = [&] { return JointWhatIfTable(report).Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return JointWhatIfText(report, session); },
+             .json = [&] { return JointWhatIfJson(report); },
+             .csv = [&] { return JointWhatIfTable(report, session.unit()).Csv(); },
+             .markdown = [&] { return JointWhatIfTable(report, session.unit()).Markdown(); }}));
   if (!nothing.empty()) session.Note("nothing to change, or not known here: " + nothing);
   if (!report.predictions.empty()) {
     session.Next(
@@ -173,7 +173,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
       session.WriteResult(args, {.table = [&] { return AdviseText(report, session); },
                                  .json = [&] { return AdviseJson(report); },
                                  .csv = [&] { return AdviseCsv(report); },
-                                 .markdown = [&] { return AdviseMarkdown(report); }}));
+                                 .markdown = [&] { return AdviseMarkdown(report, session); }}));
   WarnAboutReplay(in.replay, session);
   DD_RETURN_IF_ERROR(in.replay.no_step);
   session.Next(report.advised.worth.empty() ? fmt::format("daydream causal {}", path)

@@ -69,7 +69,7 @@ std::string Bend(const CausalProfile& profile, const SpeedupCurve& c) {
   return text;
 }
 
-Table CurveTable(const Report& report) {
+Table CurveTable(const Report& report, TimeUnit wish) {
   std::vector<Column> columns = {
       {"less of", Align::kLeft}, {"", Align::kLeft}, {"per step"}, {"calls", Align::kRight, 2}};
   const CausalProfile& p = report.profile;
@@ -81,7 +81,7 @@ Table CurveTable(const Report& report) {
   }
   columns.push_back({"bends at", Align::kLeft});
   Table table(std::move(columns));
-  const TimeUnit unit = UnitFor(p.step);
+  const TimeUnit unit = UnitFor(p.step, wish);
   size_t shown = 0;
   for (const SpeedupCurve& c : p.curves) {
     if (c.flat || shown == kRowsShown) continue;
@@ -98,28 +98,29 @@ Table CurveTable(const Report& report) {
   return table;
 }
 
-std::string Flat(const CausalProfile& p) {
+std::string Flat(const CausalProfile& p, TimeUnit wish) {
   std::string text;
   for (const SpeedupCurve& c : p.curves) {
     if (!c.flat || c.work < p.step.Scaled(0.005)) continue;
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", Printable(c.name),
-                        FormatTime(c.work, UnitFor(p.step)));
+                        FormatTime(c.work, UnitFor(p.step, wish)));
   }
   return text.empty() ? "" : Wrapped("do not bother, the step hardly notices: " + text);
 }
 
 std::string Text(const Report& report, const Session& session) {
   const CausalProfile& p = report.profile;
-  std::string out = ReplayLine(report.headline, report.in->replay);
+  const TimeUnit wish = session.unit();
+  std::string out = ReplayLine(report.headline, report.in->replay, wish);
   out += fmt::format("{} per step; how much shorter it gets with less of one kind of work\n\n",
-                     FormatTime(p.step));
-  Table table = CurveTable(report);
+                     FormatTime(p.step, wish));
+  Table table = CurveTable(report, wish);
   if (table.rows() == 0) {
     out += "  no kind of work alone is worth 0.5 % of the step\n";
   } else {
     out += table.Text(session.table_style());
   }
-  out += Flat(p);
+  out += Flat(p, wish);
   if (p.left_out > 0) {
     out += fmt::format("  {} with less work left out: --top\n", Plural(p.left_out, "group"));
   }
@@ -218,11 +219,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(std::vector<WorkGroup> groups, GroupsFor(args, in.built.graph));
   Report report{.in = &in, .headline = Headline(*in.trace, in.built.graph)};
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return Text(report, session); },
-                                 .json = [&] { return Json(report); },
-                                 .csv = [&] { return Csv(report.profile); },
-                                 .markdown = [&] { return CurveTable(report).Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return Text(report, session); },
+             .json = [&] { return Json(report); },
+             .csv = [&] { return Csv(report.profile); },
+             .markdown = [&] { return CurveTable(report, session.unit()).Markdown(); }}));
   WarnAboutReplay(in.replay, session);
   session.Next(fmt::format("daydream advise {}", path));
   return Exit::kOk;

@@ -19,7 +19,7 @@ constexpr Flag kFlags[] = {
 
 double PerSecond(Duration period) { return period.ns > 0 ? 1 / period.seconds() : 0; }
 
-Table MakeTable(const Colocation& c, const Args& args) {
+Table MakeTable(const Colocation& c, const Args& args, TimeUnit wish) {
   Table table({{"program", Align::kLeft},
                {"GPU busy alone"},
                {"step recorded", Align::kRight, 2},
@@ -30,16 +30,16 @@ Table MakeTable(const Colocation& c, const Args& args) {
                {"steps/s together"}});
   for (size_t i = 0; i < 2; ++i) {
     const ColocatedProgram& p = c.programs[i];
-    table.AddRow({Printable(args.positional()[i]), FormatPercent(p.gpu_busy),
-                  FormatTime(p.recorded), FormatTime(p.alone), FormatTime(p.together),
-                  FormatSpeedup(p.slowdown()), fmt::format("{:.2f}", PerSecond(p.alone)),
-                  fmt::format("{:.2f}", PerSecond(p.together))});
+    table.AddRow(
+        {Printable(args.positional()[i]), FormatPercent(p.gpu_busy), FormatTime(p.recorded, wish),
+         FormatTime(p.alone, wish), FormatTime(p.together, wish), FormatSpeedup(p.slowdown()),
+         fmt::format("{:.2f}", PerSecond(p.alone)), fmt::format("{:.2f}", PerSecond(p.together))});
   }
   return table;
 }
 
 std::string AsText(const Colocation& c, const Args& args, Session& session) {
-  std::string text = MakeTable(c, args).Text(session.table_style());
+  std::string text = MakeTable(c, args, session.unit()).Text(session.table_style());
   text += fmt::format(
       "\n  together they do {:.2f}x the work of one after the other\n"
       "  kernels keep others away for {} of their time ({})\n"
@@ -81,11 +81,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const GpuPolicy policy = args.Get("--policy") == "space" ? GpuPolicy::kSpace : GpuPolicy::kTime;
   DD_ASSIGN_OR_RETURN(Colocation c,
                       PredictColocation(built[0].graph, built[1].graph, policy, ShareRules{}));
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return AsText(c, args, session); },
-                                 .json = [&] { return AsJson(c, args); },
-                                 .csv = [&] { return MakeTable(c, args).Csv(); },
-                                 .markdown = [&] { return MakeTable(c, args).Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return AsText(c, args, session); },
+             .json = [&] { return AsJson(c, args); },
+             .csv = [&] { return MakeTable(c, args, session.unit()).Csv(); },
+             .markdown = [&] { return MakeTable(c, args, session.unit()).Markdown(); }}));
   return Exit::kOk;
 }
 

@@ -60,9 +60,9 @@ Tone ToneOf(const DiffRow& r) {
   return r.after < r.before ? Tone::kBetter : Tone::kWorse;
 }
 
-Table MakeTable(const Diff& diff, size_t top) {
+Table MakeTable(const Diff& diff, size_t top, TimeUnit wish) {
   Table table({{"", Align::kLeft}, {"before"}, {"after"}, {"change"}, {""}, {"", Align::kLeft}});
-  TimeUnit unit = UnitFor(std::max(diff.step.before, diff.step.after));
+  TimeUnit unit = UnitFor(std::max(diff.step.before, diff.step.after), wish);
   table.AddRow(Row(diff.step, unit));
   table.SetTone(ToneOf(diff.step));
   table.AddRule();
@@ -200,11 +200,11 @@ absl::StatusOr<Exit> RunAnswers(const AnswerDiff& diff, const Args& args, size_t
   if (args.Has("--by") && !args.IsDefault("--by")) {
     return Misused("--by is for two recordings", "predictions differ by their causes");
   }
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return AnswerDiffText(diff, top, session); },
-                                 .json = [&] { return AnswerDiffJson(diff); },
-                                 .csv = [&] { return AnswerDiffCsv(diff); },
-                                 .markdown = [&] { return AnswerDiffMarkdown(diff, top); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return AnswerDiffText(diff, top, session); },
+             .json = [&] { return AnswerDiffJson(diff); },
+             .csv = [&] { return AnswerDiffCsv(diff); },
+             .markdown = [&] { return AnswerDiffMarkdown(diff, top, session); }}));
   return CheckGates(
       args, {{"step", TimeOf(diff.a.step, diff.b.step)}, {"speedup", {diff.b.speedup}}}, session);
 }
@@ -238,7 +238,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   Diff diff = Compare(before.built, after.built, by);
   auto text = [&] {
     return Doubts("BEFORE", before) + Doubts("AFTER", after) +
-           MakeTable(diff, top).Text(session.table_style()) +
+           MakeTable(diff, top, session.unit()).Text(session.table_style()) +
            fmt::format(
                R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
   groups: GPU time per step, as recorded
@@ -249,7 +249,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
       args, {.table = text,
              .json = [&] { return AsJson(diff, Name(by), before.findings, after.findings); },
              .csv = [&] { return AsCsv(diff); },
-             .markdown = [&] { return MakeTable(diff, top).Markdown(); }}));
+             .markdown = [&] { return MakeTable(diff, top, session.unit()).Markdown(); }}));
   GateValues values = {{"step", TimeOf(diff.step.before, diff.step.after)}};
   for (const DiffRow& r : diff.rows) values.insert({r.name, TimeOf(r.before, r.after)});
   return CheckGates(args, values, session);

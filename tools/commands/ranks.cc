@@ -11,11 +11,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(args.positional()[0], args, session));
   JointReport report{.in = &in, .name = args.positional()[0], .baseline = {}, .predictions = {}};
   DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return RanksText(report, session); },
-                                 .json = [&] { return RanksJson(report); },
-                                 .csv = [&] { return RanksTable(report).Csv(); },
-                                 .markdown = [&] { return RanksTable(report).Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return RanksText(report, session); },
+             .json = [&] { return RanksJson(report); },
+             .csv = [&] { return RanksTable(report, session.unit()).Csv(); },
+             .markdown = [&] { return RanksTable(report, session.unit()).Markdown(); }}));
   for (const RankProblem& p : in.run.matched.problems) {
     session.Warn({.code = "W0436", .what = fmt::format("{}: {}", ProblemName(p.kind), p.message)});
   }

@@ -92,12 +92,17 @@ struct ScaleReport {
   ScaleCurve curve;
 };
 
-Table PointsTable(const ScaleReport& r) {
+Table PointsTable(const ScaleReport& r, TimeUnit wish) {
+  const TimeUnit unit = UnitFor(Duration::Ms(1), wish);
+  const auto in_unit = [unit](Duration d) { return TimeIn(d, unit, 2); };
+  const auto header = [unit](std::string_view what) {
+    return fmt::format("{} {}", what, UnitName(unit));
+  };
   Table table({{"GPUs"},
-               {"step ms"},
-               {"80 % ms", Align::kLeft},
+               {header("step")},
+               {header("80 %"), Align::kLeft},
                {"efficiency"},
-               {"exposed ms"},
+               {header("exposed")},
                {"bound by", Align::kLeft}});
   for (const ScalePoint& p : r.curve.points) {
     if (!p.error.ok()) {
@@ -105,10 +110,9 @@ Table PointsTable(const ScaleReport& r) {
           {std::to_string(p.ranks), "-", "", "", "", std::string(DiagnosticOf(p.error).what)});
       continue;
     }
-    table.AddRow({std::to_string(p.ranks), fmt::format("{:.2f}", p.step.ms()),
-                  fmt::format("{:.2f} to {:.2f}", p.low.ms(), p.high.ms()),
-                  fmt::format("{:.1f} %", 100 * p.efficiency),
-                  fmt::format("{:.2f}", p.exposed.ms()), p.bound_by});
+    table.AddRow({std::to_string(p.ranks), in_unit(p.step),
+                  fmt::format("{} to {}", in_unit(p.low), in_unit(p.high)),
+                  fmt::format("{:.1f} %", 100 * p.efficiency), in_unit(p.exposed), p.bound_by});
   }
   return table;
 }
@@ -135,11 +139,11 @@ std::string ScaleText(const ScaleReport& r, const Session& session) {
                   r.options.also.empty() ? "" : " + " + r.options.also, r.options.fabric,
                   r.options.fixed_global ? "all GPUs share the recorded batch"
                                          : "each GPU has the recorded batch");
-  text += PointsTable(r).Text(session.table_style()) + "\n" + CurvePicture(r);
+  text += PointsTable(r, session.unit()).Text(session.table_style()) + "\n" + CurvePicture(r);
   text += fmt::format(
       "\n  one GPU alone {}; replay {:+.2f} %; ranks differ by {:.2g} % (--jitter)\n"
       "  folded: one rank stands for n alike ones; with jitter n of them are drawn and played\n",
-      FormatTime(r.curve.one), 100 * r.in->replay.error(), 100 * r.options.jitter);
+      FormatTime(r.curve.one, session.unit()), 100 * r.in->replay.error(), 100 * r.options.jitter);
   return text;
 }
 
@@ -183,11 +187,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, report.name);
   report.in = &in;
   DD_ASSIGN_OR_RETURN(report.curve, ScaleOver(in.built, ranks, report.options, session.jobs()));
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return ScaleText(report, session); },
-                                 .json = [&] { return ScaleJson(report); },
-                                 .csv = [&] { return PointsTable(report).Csv(); },
-                                 .markdown = [&] { return PointsTable(report).Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return ScaleText(report, session); },
+             .json = [&] { return ScaleJson(report); },
+             .csv = [&] { return PointsTable(report, session.unit()).Csv(); },
+             .markdown = [&] { return PointsTable(report, session.unit()).Markdown(); }}));
   WarnAboutReplay(in.replay, session);
   for (const std::string& w : report.curve.changes.warnings) {
     session.Warn({.code = "W0603", .what = w});

@@ -57,16 +57,17 @@ std::string Calls(double calls) {
   return exact ? FormatCount(whole) : fmt::format("{:.1f}", calls);
 }
 
-std::vector<std::string> Row(const std::string& name, const Group& g, const Summary& s) {
+std::vector<std::string> Row(const std::string& name, const Group& g, const Summary& s,
+                             TimeUnit wish) {
   return {Printable(name),
-          FormatTime(g.time, UnitFor(s.window)),
+          FormatTime(g.time, UnitFor(s.window, wish)),
           FormatPercent(Share(g.time, s.window)),
           Calls(g.calls),
-          g.calls > 0 ? FormatTime(Average(g)) : "-",
+          g.calls > 0 ? FormatTime(Average(g), wish) : "-",
           FormatPercent(Share(g.path, s.window))};
 }
 
-Table MakeTable(const Summary& s, GroupBy by, size_t top) {
+Table MakeTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) {
   Table table({{std::string(Name(by)), Align::kLeft},
                {"GPU time/step"},
                {"of step"},
@@ -79,16 +80,16 @@ Table MakeTable(const Summary& s, GroupBy by, size_t top) {
     all.calls += g.calls;
     all.path += g.path;
   }
-  for (const Group& g : WithOthers(s.groups, top)) table.AddRow(Row(g.name, g, s));
+  for (const Group& g : WithOthers(s.groups, top)) table.AddRow(Row(g.name, g, s, wish));
   table.AddRule();
-  table.AddRow(Row(all.name, all, s));
+  table.AddRow(Row(all.name, all, s, wish));
   return table;
 }
 
 std::string Lead(const Summary& s, const MemoryProfile& memory, Session& session) {
   std::string out = fmt::format(
       "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n", session.Bold("one step"),
-      FormatTime(s.step), FormatPercent(Share(s.gpu_busy, s.window)),
+      FormatTime(s.step, session.unit()), FormatPercent(Share(s.gpu_busy, s.window)),
       FormatPercent(Share(s.exposed_comm, s.window)), FormatPercent(Share(s.gpu_idle, s.window)));
   out += fmt::format(
       "critical path          GPU {}   CPU and launching {}   comm {}   data {}\n",
@@ -132,7 +133,7 @@ HostSummary MakeHostSummary(const Graph& graph, const Timeline& timeline, size_t
   return s;
 }
 
-Table HostWorkTable(const HostSummary& s, Duration step) {
+Table HostWorkTable(const HostSummary& s, Duration step, TimeUnit wish) {
   Table table({{"host work", Align::kLeft},
                {"", Align::kLeft},
                {"own time"},
@@ -140,7 +141,7 @@ Table HostWorkTable(const HostSummary& s, Duration step) {
                {"with inside"},
                {"calls/step"},
                {"of critical path"}});
-  const TimeUnit unit = UnitFor(step);
+  const TimeUnit unit = UnitFor(step, wish);
   auto row = [&](const std::string& name, std::string_view kind, const HostRow& r, bool total) {
     table.AddRow({Printable(name), std::string(kind), FormatTime(r.self, unit),
                   FormatTime(r.waiting, unit), total ? FormatTime(r.total, unit) : "",
@@ -174,25 +175,27 @@ std::string HostCsv(const HostSummary& s) {
   return table.Csv();
 }
 
-Table CurveTable(const ShareCurve& curve) {
+Table CurveTable(const ShareCurve& curve, TimeUnit wish) {
   Table table({{"share"}, {"multiprocessors"}, {"step"}, {"of all"}, {"kernels/step"}, {"of all"}});
   const ShareCurve::Point& all = curve.points.back();
   for (const ShareCurve::Point& p : curve.points) {
     const int n = static_cast<int>(curve.multiprocessors * p.share + 1e-9);
-    table.AddRow({FormatPercent(p.share, 0), fmt::format("{}", std::max(n, 1)), FormatTime(p.step),
-                  FormatSpeedup(p.step.seconds() / all.step.seconds()), FormatTime(p.kernels),
+    table.AddRow({FormatPercent(p.share, 0), fmt::format("{}", std::max(n, 1)),
+                  FormatTime(p.step, wish), FormatSpeedup(p.step.seconds() / all.step.seconds()),
+                  FormatTime(p.kernels, wish),
                   FormatSpeedup(p.kernels.seconds() / std::max(all.kernels.seconds(), 1e-12))});
   }
   return table;
 }
 
-Table KneeTable(const ShareCurve& curve, size_t top) {
+Table KneeTable(const ShareCurve& curve, size_t top, TimeUnit wish) {
   Table table({{"kernel", Align::kLeft}, {"time/step"}, {"calls/step"}, {"enough for 5 % slower"}});
   size_t shown = curve.kernels.size() <= top + 1 ? curve.kernels.size() : top;
   ShareCurve::Kernel rest{.name = fmt::format("[{} others]", curve.kernels.size() - shown)};
   double weighted = 0;
   auto add = [&](const ShareCurve::Kernel& k) {
-    table.AddRow({Printable(k.name), FormatTime(k.time), Calls(k.calls), FormatPercent(k.knee, 0)});
+    table.AddRow(
+        {Printable(k.name), FormatTime(k.time, wish), Calls(k.calls), FormatPercent(k.knee, 0)});
   };
   for (size_t i = 0; i < curve.kernels.size(); ++i) {
     const ShareCurve::Kernel& k = curve.kernels[i];
@@ -244,8 +247,9 @@ std::string KneeText(const ShareCurve& curve, size_t top, const Session& session
   the model: daydream explain share
 )",
       session.Bold("a share of"), curve.device, curve.multiprocessors,
-      CurveTable(curve).Text(session.table_style()), FormatPercent(curve.step_knee, 0),
-      FormatPercent(curve.slower, 0), KneeTable(curve, top).Text(session.table_style()),
+      CurveTable(curve, session.unit()).Text(session.table_style()),
+      FormatPercent(curve.step_knee, 0), FormatPercent(curve.slower, 0),
+      KneeTable(curve, top, session.unit()).Text(session.table_style()),
       FormatPercent(curve.by_launch, 0), FormatPercent(kSaturationParam.fallback, 0));
 }
 
@@ -263,14 +267,15 @@ absl::StatusOr<Exit> RunPerStep(BuiltGraph& built, const Args& args, Session& se
   DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
   DD_ASSIGN_OR_RETURN(report.health, MakeSteady(built, replay));
   auto text = [&] {
-    return FindingsText(report.health.findings) + StepsTable(report).Text(session.table_style()) +
-           "\n" + StepsRemarks(report);
+    return FindingsText(report.health.findings) +
+           StepsTable(report, session.unit()).Text(session.table_style()) + "\n" +
+           StepsRemarks(report, session.unit());
   };
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = text,
-                                 .json = [&] { return StepsJson(report); },
-                                 .csv = [&] { return StepsCsv(report); },
-                                 .markdown = [&] { return StepsTable(report).Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = text,
+             .json = [&] { return StepsJson(report); },
+             .csv = [&] { return StepsCsv(report); },
+             .markdown = [&] { return StepsTable(report, session.unit()).Markdown(); }}));
   return Exit::kOk;
 }
 
@@ -294,12 +299,13 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (args.Has("--knee")) {
     DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(built.graph));
     auto markdown = [&] {
-      return CurveTable(curve).Markdown() + "\n" + KneeTable(curve, top).Markdown();
+      return CurveTable(curve, session.unit()).Markdown() + "\n" +
+             KneeTable(curve, top, session.unit()).Markdown();
     };
     DD_RETURN_IF_ERROR(
         session.WriteResult(args, {.table = [&] { return KneeText(curve, top, session); },
                                    .json = [&] { return CurveJson(curve); },
-                                   .csv = [&] { return CurveTable(curve).Csv(); },
+                                   .csv = [&] { return CurveTable(curve, session.unit()).Csv(); },
                                    .markdown = markdown}));
     return Exit::kOk;
   }
@@ -311,7 +317,8 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const HostSummary work =
       host ? MakeHostSummary(built.graph, timeline, top) : HostSummary{.rest = {}, .all = {}};
   auto table = [&] {
-    return host ? HostWorkTable(work, summary.window) : MakeTable(summary, by, top);
+    return host ? HostWorkTable(work, summary.window, session.unit())
+                : MakeTable(summary, by, top, session.unit());
   };
   auto text = [&] {
     return FindingsText(health.findings) + Lead(summary, memory, session) +

@@ -138,11 +138,10 @@ absl::Status FindFront(const Args& args, SweepResult& result, Session& session) 
 absl::Status WriteSweep(SweepResult& result, const Args& args, Session& session) {
   WarnAboutLeftOut(result, session);
   DD_RETURN_IF_ERROR(FindFront(args, result, session));
-  return session.WriteResult(args,
-                             {.table = [&] { return SweepTables(result, session.table_style()); },
-                              .json = [&] { return SweepJson(result); },
-                              .csv = [&] { return SweepCsv(result); },
-                              .markdown = [&] { return SweepMarkdown(result); }});
+  return session.WriteResult(args, {.table = [&] { return SweepTables(result, session); },
+                                    .json = [&] { return SweepJson(result); },
+                                    .csv = [&] { return SweepCsv(result); },
+                                    .markdown = [&] { return SweepMarkdown(result, session); }});
 }
 
 // Code of a row that is none: it says which file was changed.

@@ -324,11 +324,11 @@ absl::StatusOr<std::optional<Exit>> RunJoint(const Args& args, Session& session)
   for (const std::vector<Application>& scenario : scenarios) {
     report.predictions.push_back(PredictJoint(in->run, report.baseline, scenario, on));
   }
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return JointWhatIfText(report, session); },
-                                 .json = [&] { return JointWhatIfJson(report); },
-                                 .csv = [&] { return JointWhatIfTable(report).Csv(); },
-                                 .markdown = [&] { return JointWhatIfTable(report).Markdown(); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return JointWhatIfText(report, session); },
+             .json = [&] { return JointWhatIfJson(report); },
+             .csv = [&] { return JointWhatIfTable(report, session.unit()).Csv(); },
+             .markdown = [&] { return JointWhatIfTable(report, session.unit()).Markdown(); }}));
   Exit exit = Exit::kOk;
   for (const JointPrediction& p : report.predictions) {
     for (const std::string& w : p.changes.warnings) {
@@ -404,7 +404,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
       session.WriteResult(args, {.table = [&] { return WhatIfText(report, session); },
                                  .json = [&] { return WhatIfJson(report); },
                                  .csv = [&] { return WhatIfCsv(report); },
-                                 .markdown = [&] { return WhatIfMarkdown(report); }}));
+                                 .markdown = [&] { return WhatIfMarkdown(report, session); }}));
   if (failed) return ReplayFailed(in.replay, limit, path);
   WarnAboutReplay(in.replay, session);
   Comment(report, session);

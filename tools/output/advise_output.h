@@ -34,7 +34,7 @@ absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
                                       bool per_example, Session& session);
 
 std::string AdviseText(const AdviseReport& report, const Session& session);
-std::string AdviseMarkdown(const AdviseReport& report);
+std::string AdviseMarkdown(const AdviseReport& report, const Session& session);
 std::string AdviseJson(const AdviseReport& report);
 // Tidy: one row per option and metric, times in ns.
 std::string AdviseCsv(const AdviseReport& report);

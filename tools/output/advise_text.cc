@@ -28,7 +28,7 @@ std::string MemoryText(const Prediction& p) {
   return (at_most ? "<= " : "") + SignedBytes(*p.memory_change);
 }
 
-Table OptionTable(const Advised& a) {
+Table OptionTable(const Advised& a, TimeUnit wish) {
   bool memory = false;
   for (const Option& o : a.worth) {
     memory |= o.prediction.memory_change.value_or(0) != 0;
@@ -45,7 +45,7 @@ Table OptionTable(const Advised& a) {
   columns.push_back({"confidence", Align::kLeft});
   Table table(std::move(columns));
   const Duration step = a.baseline.step;
-  const TimeUnit unit = UnitFor(step);
+  const TimeUnit unit = UnitFor(step, wish);
   auto add = [&](std::string number, std::string name, const Prediction& p, const Advice& advice) {
     std::vector<std::string> cells = {std::move(number),
                                       std::move(name),
@@ -86,7 +86,7 @@ Table OptionTable(const Advised& a) {
   return table;
 }
 
-std::string PathLine(const Advised& a) {
+std::string PathLine(const Advised& a, TimeUnit wish) {
   const BoundBy& p = a.baseline.path;
   const Duration sum = p.gpu + p.cpu + p.comm + p.data;
   if (sum.ns <= 0 || a.path.empty()) return "";
@@ -96,13 +96,13 @@ std::string PathLine(const Advised& a) {
   const Limiter& most = a.path.front();
   std::string where = most.lane.empty() ? "" : fmt::format(" on {}", Printable(most.lane));
   return fmt::format("{} per step{}, most of it {}{}: {} of the step\n",
-                     FormatTime(a.baseline.step), BoundByText(a.baseline, ", bound by "),
+                     FormatTime(a.baseline.step, wish), BoundByText(a.baseline, ", bound by "),
                      Printable(most.what), where, share(most.time));
 }
 
 // Where the step waits for loader workers of unknown number, more of them are what to try first,
 // and no row can say what they bring.
-std::string LoaderLine(const Advised& a) {
+std::string LoaderLine(const Advised& a, TimeUnit wish) {
   const BoundBy& p = a.baseline.path;
   const Duration sum = p.gpu + p.cpu + p.comm + p.data;
   const bool waits = p.data >= sum.Scaled(kMuchWaiting);
@@ -116,7 +116,7 @@ std::string LoaderLine(const Advised& a) {
       "first: more loader workers; the step waits for batches, and without that it takes {} ({}). "
       "How many there are is not recorded: --opt 'prefetch(workers=8,recorded=N)' tells what 8 "
       "bring",
-      FormatTime(limit->prediction.step), SpeedupText(limit->prediction)));
+      FormatTime(limit->prediction.step, wish), SpeedupText(limit->prediction)));
 }
 
 // Rows stand in the order in which to try them: where the first may bring nothing, all may.
@@ -127,18 +127,18 @@ std::string NoneIsSureLine(const Advised& a) {
       fmt::format("none of these is sure to gain: even the first may be {:.2f}x", *least));
 }
 
-std::string LimitLine(const Advised& a) {
+std::string LimitLine(const Advised& a, TimeUnit wish) {
   std::string text;
   for (const Option& o : a.limits) {
     const Prediction& p = o.prediction;
     if (a.baseline.step - p.step < a.baseline.step.Scaled(0.005)) continue;
     text += fmt::format("{}{} {} ({})", text.empty() ? "" : "; ", p.name,
-                        FormatTime(p.step, UnitFor(a.baseline.step)), SpeedupText(p));
+                        FormatTime(p.step, UnitFor(a.baseline.step, wish)), SpeedupText(p));
   }
   return text.empty() ? "" : Wrapped("ceilings, of one kind of work each: " + text);
 }
 
-std::string PairLines(const Advised& a) {
+std::string PairLines(const Advised& a, TimeUnit wish) {
   std::vector<const OptionPair*> shown;
   const Duration least = a.baseline.step.Scaled(kOverlapShown);
   for (const OptionPair& p : a.pairs) {
@@ -155,7 +155,7 @@ std::string PairLines(const Advised& a) {
     if (!p.step.has_value()) {
       out += Wrapped(fmt::format("{} do not go together: {}", both, p.reason));
     } else {
-      const TimeUnit unit = UnitFor(a.baseline.step);
+      const TimeUnit unit = UnitFor(a.baseline.step, wish);
       const Duration saved = a.baseline.step - *p.step;
       out += Wrapped(fmt::format("{} together save {}, {} {} than in sum", both,
                                  FormatTime(saved, unit),
@@ -166,13 +166,13 @@ std::string PairLines(const Advised& a) {
   return out;
 }
 
-std::string NotWorthLine(const Advised& a) {
+std::string NotWorthLine(const Advised& a, TimeUnit wish) {
   std::string text;
   for (const Option& o : a.not_worth) {
     const Duration saved = a.baseline.step - o.prediction.step;
     std::string how = saved > Duration{}    ? "<0.5 %"
                       : saved == Duration{} ? "no gain"
-                                            : FormatChange(-saved, UnitFor(a.baseline.step));
+                                            : FormatChange(-saved, UnitFor(a.baseline.step, wish));
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", o.prediction.name, how);
   }
   std::string out = text.empty() ? "" : Wrapped("not worth it alone: " + text);
@@ -184,7 +184,7 @@ std::string NotWorthLine(const Advised& a) {
 }
 
 // What takes less memory, most first, with what it costs or saves of the step.
-std::string LessMemoryLine(const Advised& a) {
+std::string LessMemoryLine(const Advised& a, TimeUnit wish) {
   std::vector<const Prediction*> less;
   for (const auto* options : {&a.worth, &a.not_worth}) {
     for (const Option& o : *options) {
@@ -197,9 +197,9 @@ std::string LessMemoryLine(const Advised& a) {
   std::string text;
   for (const Prediction* p : less) {
     const Duration more = p->step - a.baseline.step;
-    text +=
-        fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", p->name, MemoryText(*p),
-                    more == Duration{} ? "no gain" : FormatChange(more, UnitFor(a.baseline.step)));
+    text += fmt::format(
+        "{}{} {} ({})", text.empty() ? "" : ", ", p->name, MemoryText(*p),
+        more == Duration{} ? "no gain" : FormatChange(more, UnitFor(a.baseline.step, wish)));
   }
   return text.empty() ? "" : Wrapped("less memory: " + text);
 }
@@ -226,12 +226,13 @@ std::string CheckLine(const AdviseReport& report, std::span<const Application> s
   return fmt::format("{:<13}{}\n", "  check", CheckCommand(report, scenario));
 }
 
-std::string Card(const AdviseReport& report, size_t i) {
+std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
   const Advised& a = report.advised;
   const Option& o = a.worth[i];
   const Prediction& p = o.prediction;
-  std::string out = fmt::format("\n{}. {} saves {}\n", i + 1, p.name,
-                                FormatTime(a.baseline.step - p.step, UnitFor(a.baseline.step)));
+  std::string out =
+      fmt::format("\n{}. {} saves {}\n", i + 1, p.name,
+                  FormatTime(a.baseline.step - p.step, UnitFor(a.baseline.step, wish)));
   const Transform& t = *o.application.transform;
   out += Paragraph("  what", t.summary);
   if (p.why_not.has_value()) out += Paragraph("  why", Printable(p.why_not->text));
@@ -264,32 +265,34 @@ std::string CheckCommand(const AdviseReport& report, std::span<const Application
 
 std::string AdviseText(const AdviseReport& report, const Session& session) {
   const Advised& a = report.advised;
-  std::string out = ReplayLine(report.headline, a.replay);
+  const TimeUnit wish = session.unit();
+  std::string out = ReplayLine(report.headline, a.replay, wish);
   if (!report.findings.empty()) out += "\n" + FindingsText(report.findings);
   if (!a.replay.no_step.ok()) return out;
-  out += PathLine(a) + LoaderLine(a);
+  out += PathLine(a, wish) + LoaderLine(a, wish);
   if (report.per_example)
     out += "ranked by the time for as many examples as a recorded step handles\n";
   out += "\n";
   if (a.worth.empty()) {
     out += "  nothing that can be tried saves 0.5 % of the step\n";
   } else {
-    out += OptionTable(a).Text(session.table_style()) + NoneIsSureLine(a);
+    out += OptionTable(a, wish).Text(session.table_style()) + NoneIsSureLine(a);
   }
-  out += PairLines(a) + LimitLine(a) + "\n" + NotWorthLine(a) + LessMemoryLine(a) +
-         UnjudgedLines(report);
-  for (size_t i = 0; i < std::min(report.details, a.worth.size()); ++i) out += Card(report, i);
+  out += PairLines(a, wish) + LimitLine(a, wish) + "\n" + NotWorthLine(a, wish) +
+         LessMemoryLine(a, wish) + UnjudgedLines(report);
+  for (size_t i = 0; i < std::min(report.details, a.worth.size()); ++i)
+    out += Card(report, i, wish);
   if (a.best.has_value() && report.details > 0) {
     out += fmt::format("\nbest set: {} saves {}\n", a.best->name,
-                       FormatTime(a.baseline.step - a.best->step, UnitFor(a.baseline.step)));
+                       FormatTime(a.baseline.step - a.best->step, UnitFor(a.baseline.step, wish)));
     out += CheckLine(report, a.best_list);
   }
   return out;
 }
 
-std::string AdviseMarkdown(const AdviseReport& report) {
-  return ReplayLine(MarkdownText(report.headline), report.advised.replay) + "\n" +
-         FindingsMarkdown(report.findings) + OptionTable(report.advised).Markdown();
+std::string AdviseMarkdown(const AdviseReport& report, const Session& session) {
+  return ReplayLine(MarkdownText(report.headline), report.advised.replay, session.unit()) + "\n" +
+         FindingsMarkdown(report.findings) + OptionTable(report.advised, session.unit()).Markdown();
 }
 
 }  // namespace daydream

@@ -57,13 +57,13 @@ std::optional<Duration> MillisecondsAt(const std::string& json, std::string_view
 
 Duration BeyondA(const AnswerDiff::Row& r) { return r.b - r.a; }
 
-Table AnswerTable(const AnswerDiff& d, size_t top) {
+Table AnswerTable(const AnswerDiff& d, size_t top, TimeUnit wish) {
   Table table({{"", Align::kLeft},
                {"", Align::kLeft},
                {fmt::format("A: {}", Printable(d.a.name))},
                {fmt::format("B: {}", Printable(d.b.name))},
                {"B - A"}});
-  const TimeUnit unit = UnitFor(std::max(d.a.baseline, d.b.baseline));
+  const TimeUnit unit = UnitFor(std::max(d.a.baseline, d.b.baseline), wish);
   const auto change = [&](Duration x) { return x.ns == 0 ? "" : FormatChange(x, unit); };
   table.AddRow({"step", "", FormatTime(d.a.step, unit), FormatTime(d.b.step, unit),
                 change(d.b.step - d.a.step)});
@@ -100,13 +100,13 @@ Table AnswerTable(const AnswerDiff& d, size_t top) {
 }
 
 // What a reader has to know before comparing.
-std::string BaselineRemark(const AnswerDiff& d) {
+std::string BaselineRemark(const AnswerDiff& d, TimeUnit wish) {
   if (d.a.baseline == d.b.baseline) {
     return "one recording: what its replay is off by is the same on both sides\n";
   }
   return fmt::format(
       "the baselines differ by {}: these are two recordings\n",
-      FormatTime(std::max(d.a.baseline - d.b.baseline, d.b.baseline - d.a.baseline)));
+      FormatTime(std::max(d.a.baseline - d.b.baseline, d.b.baseline - d.a.baseline), wish));
 }
 
 void WriteSide(const SavedAnswer& a, JsonWriter& json) {
@@ -201,11 +201,13 @@ AnswerDiff CompareAnswers(SavedAnswer a, SavedAnswer b) {
 }
 
 std::string AnswerDiffText(const AnswerDiff& diff, size_t top, const Session& session) {
-  return AnswerTable(diff, top).Text(session.table_style()) + "  " + BaselineRemark(diff);
+  return AnswerTable(diff, top, session.unit()).Text(session.table_style()) + "  " +
+         BaselineRemark(diff, session.unit());
 }
 
-std::string AnswerDiffMarkdown(const AnswerDiff& diff, size_t top) {
-  return AnswerTable(diff, top).Markdown() + "\n" + BaselineRemark(diff);
+std::string AnswerDiffMarkdown(const AnswerDiff& diff, size_t top, const Session& session) {
+  return AnswerTable(diff, top, session.unit()).Markdown() + "\n" +
+         BaselineRemark(diff, session.unit());
 }
 
 std::string AnswerDiffJson(const AnswerDiff& diff) {

@@ -48,7 +48,7 @@ struct AnswerDiff {
 AnswerDiff CompareAnswers(SavedAnswer a, SavedAnswer b);
 
 std::string AnswerDiffText(const AnswerDiff& diff, size_t top, const Session& session);
-std::string AnswerDiffMarkdown(const AnswerDiff& diff, size_t top);
+std::string AnswerDiffMarkdown(const AnswerDiff& diff, size_t top, const Session& session);
 std::string AnswerDiffJson(const AnswerDiff& diff);
 // Tidy: one row a metric or cause, times in ns.
 std::string AnswerDiffCsv(const AnswerDiff& diff);

@@ -97,7 +97,7 @@ std::string TermLines(const std::vector<KernelTerms>& terms, std::string_view ke
 }
 
 std::string KernelLines(const std::vector<KernelChange>& kernels,
-                        const std::vector<KernelTerms>& terms, size_t top) {
+                        const std::vector<KernelTerms>& terms, size_t top, TimeUnit wish) {
   const size_t shown = std::min(top, kernels.size());
   if (shown == 0) return "";
   std::string text = fmt::format(
@@ -106,7 +106,7 @@ std::string KernelLines(const std::vector<KernelChange>& kernels,
   for (size_t i = 0; i < shown; ++i) {
     const KernelChange& k = kernels[i];
     text += fmt::format("  {}  {} -> {}  ({})\n", CutMiddle(Printable(k.name), kNameWidth),
-                        FormatTime(k.before), FormatTime(k.after),
+                        FormatTime(k.before, wish), FormatTime(k.after, wish),
                         k.kernels == 0 ? "new" : Plural(k.kernels, "kernel"));
     for (const std::string& cause : k.causes) text += Wrapped("  " + Printable(cause));
     text += TermLines(terms, k.name);
@@ -128,10 +128,11 @@ absl::StatusOr<std::string> ExplainScenario(const std::string& spec, const std::
                                                 {.alone = false, .jobs = session.jobs()}));
   const Prediction& p = result.predictions[result.main];
   DD_RETURN_IF_ERROR(p.error);
-  const TimeUnit unit = UnitFor(result.predictions[0].step);
-  std::string text =
-      fmt::format("{}: {} -> {} ({})\n\n{}", p.name, FormatTime(result.predictions[0].step),
-                  FormatTime(p.step), SpeedupText(p), CauseTable(p, unit, session.table_style()));
+  const TimeUnit unit = UnitFor(result.predictions[0].step, session.unit());
+  std::string text = fmt::format("{}: {} -> {} ({})\n\n{}", p.name,
+                                 FormatTime(result.predictions[0].step, session.unit()),
+                                 FormatTime(p.step, session.unit()), SpeedupText(p),
+                                 CauseTable(p, unit, session.table_style()));
   text += BoundByLine(p);
   if (!text.ends_with('\n')) text += '\n';
   text += WhyNotLines(p);
@@ -139,7 +140,7 @@ absl::StatusOr<std::string> ExplainScenario(const std::string& spec, const std::
   for (const std::string& note : p.changes.notes) text += Wrapped("assumed: " + note);
   DD_ASSIGN_OR_RETURN(std::vector<KernelChange> kernels,
                       KernelChanges::Of(in.built.graph, scenario));
-  return text + KernelLines(kernels, p.changes.terms, top);
+  return text + KernelLines(kernels, p.changes.terms, top, session.unit());
 }
 
 }  // namespace daydream

@@ -12,7 +12,8 @@
 namespace daydream {
 namespace {
 
-std::string Ms(Duration d) { return fmt::format("{:.2f}", d.ms()); }
+// Milliseconds, unless the reader wishes for something else.
+TimeUnit MsUnless(TimeUnit wish) { return UnitFor(Duration::Ms(1), wish); }
 
 std::string ClassName(const TransferClass& c) {
   if (c.bytes > 0) return fmt::format("{} {}", CollectiveName(c.kind), FormatBytes(c.bytes));
@@ -25,18 +26,18 @@ double BusRateOf(const TransferClass& c) {
          static_cast<double>(c.transfer.ns);
 }
 
-Table ClassTable(const JointRun& run) {
+Table ClassTable(const JointRun& run, TimeUnit wish) {
+  const TimeUnit waits = MsUnless(wish), transfer = UnitFor(Duration::Us(1), wish);
   Table table({{"collective", Align::kLeft},
                {"ranks"},
                {"count"},
-               {"transfer us"},
+               {fmt::format("transfer {}", UnitName(transfer))},
                {"bus GB/s"},
-               {"waits ms"}});
+               {fmt::format("waits {}", UnitName(waits))}});
   for (const TransferClass& c : run.meetings.classes) {
     table.AddRow({ClassName(c), std::to_string(c.size), std::to_string(c.count),
-                  fmt::format("{:.1f}", c.transfer.us()),
-                  c.bytes > 0 ? fmt::format("{:.1f}", BusRateOf(c)) : "-",
-                  fmt::format("{:.1f}", c.waits.ms())});
+                  TimeIn(c.transfer, transfer),
+                  c.bytes > 0 ? fmt::format("{:.1f}", BusRateOf(c)) : "-", TimeIn(c.waits, waits)});
   }
   return table;
 }
@@ -59,15 +60,15 @@ std::vector<Waits> LongestWaits(const JointReplay& replay) {
   return all;
 }
 
-std::string WaitsText(const JointRun& run, const JointReplay& replay) {
+std::string WaitsText(const JointRun& run, const JointReplay& replay, TimeUnit wish) {
   constexpr size_t kShown = 5;
   const std::vector<Waits> all = LongestWaits(replay);
   std::string text;
   for (size_t i = 0; i < std::min(all.size(), kShown); ++i) {
-    text +=
-        fmt::format("  rank {} waits {} for {}\n", run.Number(all[i].who), FormatTime(all[i].time),
-                    all[i].whom < run.built.size() ? fmt::format("rank {}", run.Number(all[i].whom))
-                                                   : "ranks that were not recorded");
+    text += fmt::format(
+        "  rank {} waits {} for {}\n", run.Number(all[i].who), FormatTime(all[i].time, wish),
+        all[i].whom < run.built.size() ? fmt::format("rank {}", run.Number(all[i].whom))
+                                       : "ranks that were not recorded");
   }
   if (all.size() > kShown) text += fmt::format("  [{} others]\n", all.size() - kShown);
   return text.empty() ? text : text + "\n";
@@ -161,9 +162,11 @@ void WriteRun(JsonWriter& json, const JointReport& report) {
 
 }  // namespace
 
-Table RanksTable(const JointReport& report) {
+Table RanksTable(const JointReport& report, TimeUnit wish) {
+  const TimeUnit unit = MsUnless(wish);
+  const auto in_unit = [unit](Duration d) { return TimeIn(d, unit, 2); };
   Table table({{"rank"},
-               {"own cycle ms"},
+               {fmt::format("own cycle {}", UnitName(unit))},
                {"waits"},
                {"transfers"},
                {"exposed"},
@@ -173,8 +176,8 @@ Table RanksTable(const JointReport& report) {
   const JointReplay& replay = report.baseline.replay;
   for (size_t r = 0; r < replay.ranks.size(); ++r) {
     const RankAccount& a = replay.ranks[r];
-    table.AddRow({std::to_string(report.in->run.Number(r)), Ms(a.own_cycle), Ms(a.wait),
-                  Ms(a.transfer), Ms(a.exposed), Ms(a.compute), Ms(a.host),
+    table.AddRow({std::to_string(report.in->run.Number(r)), in_unit(a.own_cycle), in_unit(a.wait),
+                  in_unit(a.transfer), in_unit(a.exposed), in_unit(a.compute), in_unit(a.host),
                   std::to_string(a.last)});
   }
   return table;
@@ -183,17 +186,18 @@ Table RanksTable(const JointReport& report) {
 std::string RanksText(const JointReport& report, const Session& session) {
   const JointRun& run = report.in->run;
   const JointAnswer& a = report.baseline;
+  const TimeUnit wish = session.unit();
   std::string text = fmt::format(
       "{}: {} recorded, {} in common\n\n  step    {} ({})\n  window  {}\n  bound by {}\n\n",
       report.name, Plural(run.built.size(), "rank"), Plural(run.matched.rows.size(), "collective"),
-      FormatTime(a.step), a.repeated ? "the window, repeated" : "mean of the recorded steps",
-      FormatTime(a.window), a.bound_by);
-  text += RanksTable(report).Text(session.table_style());
+      FormatTime(a.step, wish), a.repeated ? "the window, repeated" : "mean of the recorded steps",
+      FormatTime(a.window, wish), a.bound_by);
+  text += RanksTable(report, wish).Text(session.table_style());
   text +=
       "\n  own cycle: the rank alone, waiting for nobody; last: how often the others waited for "
       "it\n\n";
-  text += WaitsText(run, a.replay);
-  text += ClassTable(run).Text(session.table_style()) + "\n" + BasisText(report);
+  text += WaitsText(run, a.replay, wish);
+  text += ClassTable(run, wish).Text(session.table_style()) + "\n" + BasisText(report);
   return text;
 }
 
@@ -205,25 +209,30 @@ std::string RanksJson(const JointReport& report) {
   return json.EndObject().Take() + "\n";
 }
 
-Table JointWhatIfTable(const JointReport& report) {
+Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
+  const TimeUnit unit = MsUnless(wish);
+  const auto in_unit = [unit](Duration d) { return TimeIn(d, unit, 2); };
+  const auto header = [unit](std::string_view what) {
+    return fmt::format("{} {}", what, UnitName(unit));
+  };
   Table table({{"scenario", Align::kLeft},
-               {"step ms"},
-               {"90 % ms", Align::kLeft},
-               {"window ms"},
+               {header("step")},
+               {header("90 %"), Align::kLeft},
+               {header("window")},
                {"speed-up"},
                {"ranks changed"},
                {"bound by", Align::kLeft}});
-  table.AddRow({"baseline", Ms(report.baseline.step), "", Ms(report.baseline.window), "1.00x", "",
-                report.baseline.bound_by});
+  table.AddRow({"baseline", in_unit(report.baseline.step), "", in_unit(report.baseline.window),
+                "1.00x", "", report.baseline.bound_by});
   for (const JointPrediction& p : report.predictions) {
     if (!p.error.ok()) {
       table.AddRow({p.name, "cannot be predicted"});
       continue;
     }
-    table.AddRow({p.name, Ms(p.answer.step),
-                  p.low ? fmt::format("{} to {}", Ms(*p.low), Ms(*p.high)) : "",
-                  Ms(p.answer.window), FormatSpeedup(p.speedup), std::to_string(p.edited.size()),
-                  p.answer.bound_by});
+    table.AddRow({p.name, in_unit(p.answer.step),
+                  p.low ? fmt::format("{} to {}", in_unit(*p.low), in_unit(*p.high)) : "",
+                  in_unit(p.answer.window), FormatSpeedup(p.speedup),
+                  std::to_string(p.edited.size()), p.answer.bound_by});
   }
   return table;
 }
@@ -233,10 +242,10 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
   std::string text = fmt::format(
       "{}: {} played together, step is {}\n\n", report.name, Plural(run.built.size(), "rank"),
       report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps");
-  text += JointWhatIfTable(report).Text(session.table_style()) + "\n";
+  text += JointWhatIfTable(report, session.unit()).Text(session.table_style()) + "\n";
   const size_t slowest = Slowest(report.baseline.replay);
   text += fmt::format("  the longest cycle of its own has rank {}: {}\n", run.Number(slowest),
-                      FormatTime(report.baseline.replay.ranks[slowest].own_cycle));
+                      FormatTime(report.baseline.replay.ranks[slowest].own_cycle, session.unit()));
   return text + BasisText(report);
 }
 

@@ -18,10 +18,10 @@ struct JointReport {
 
 std::string RanksText(const JointReport& report, const Session& session);
 std::string RanksJson(const JointReport& report);
-Table RanksTable(const JointReport& report);
+Table RanksTable(const JointReport& report, TimeUnit wish);
 
 std::string JointWhatIfText(const JointReport& report, const Session& session);
 std::string JointWhatIfJson(const JointReport& report);
-Table JointWhatIfTable(const JointReport& report);
+Table JointWhatIfTable(const JointReport& report, TimeUnit wish);
 
 }  // namespace daydream

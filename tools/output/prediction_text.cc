@@ -41,7 +41,8 @@ std::string SpeedupRange(const Prediction& p) {
 
 std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit) {
   if (!low.has_value() || !high.has_value()) return "";
-  int decimals = unit == TimeUnit::kMs && high->ns < 10'000'000 ? 2 : 1;
+  const bool fine = unit == TimeUnit::kMs || unit == TimeUnit::kS;
+  const int decimals = fine && high->ns < 10'000'000 ? 2 : 1;
   return fmt::format("{} - {} {}", TimeIn(*low, unit, decimals), TimeIn(*high, unit, decimals),
                      UnitName(unit));
 }
@@ -162,7 +163,7 @@ std::string ChecksLine(const ReplayCheck& r) {
   return fmt::format("  {}: {}\n", WordFor(r.worst().error), line);
 }
 
-std::string StepsLine(const ReplayCheck& r) {
+std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
   const Duration step = r.steady.value_or(r.measured);
   if (step.ns <= 0 || !r.no_step.ok()) return "";
   const double steps = 1 / step.seconds();
@@ -173,7 +174,7 @@ std::string StepsLine(const ReplayCheck& r) {
   }
   const StepLengths l = LengthsOf(r.measured_steps);
   if (!l.uneven()) return line + "\n";
-  const TimeUnit unit = UnitFor(r.measured);
+  const TimeUnit unit = UnitFor(r.measured, wish);
   return line +
          fmt::format("\n  steps differ: median {}, middle half {} to {}, all {} to {}   {}\n",
                      FormatTime(l.median, unit), TimeIn(l.lower, unit), FormatTime(l.upper, unit),
@@ -181,15 +182,15 @@ std::string StepsLine(const ReplayCheck& r) {
                      Sparkline(r.measured_steps));
 }
 
-std::string ReplayLine(std::string_view headline, const ReplayCheck& r) {
-  TimeUnit unit = UnitFor(r.measured);
+std::string ReplayLine(std::string_view headline, const ReplayCheck& r, TimeUnit wish) {
+  TimeUnit unit = UnitFor(r.measured, wish);
   std::string line = fmt::format("{}      replay check: {} against {} measured ({}", headline,
                                  FormatTime(r.simulated, unit), FormatTime(r.measured, unit),
                                  FormatSignedPercent(r.error()));
   if (auto typical = r.typical_error()) {
     line += fmt::format("; {} with typical lags", FormatSignedPercent(*typical));
   }
-  return line + ")\n" + ChecksLine(r) + StepsLine(r);
+  return line + ")\n" + ChecksLine(r) + StepsLine(r, wish);
 }
 
 std::string RaiseText(const Prediction& p) {

@@ -1,4 +1,5 @@
-// Parts of a prediction as text, for the commands that print some.
+// Parts of a prediction as text, for the commands that print some. `unit` is that of the times,
+// `wish` what the reader wants it to be (Session::unit()).
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,10 @@ std::string BoundByText(const Prediction& p, std::string_view before);
 std::string BoundByLine(const Prediction& p);
 // "gpt2, 8 steps, A100      replay check: 182.4 ms against 182.1 ms measured (+0.2 %)".
 // Below it the throughput, and where steps differ by more than a tenth how they do.
-std::string ReplayLine(std::string_view headline, const ReplayCheck& replay);
+std::string ReplayLine(std::string_view headline, const ReplayCheck& replay, TimeUnit wish);
 // How the checks that can fail came out, and a word for the worst of all.
 std::string ChecksLine(const ReplayCheck& replay);
-std::string StepsLine(const ReplayCheck& replay);
+std::string StepsLine(const ReplayCheck& replay, TimeUnit wish);
 // "-1.2 GB", "+300 MB".
 std::string SignedBytes(int64_t bytes);
 // `text` in lines of at most 96 columns, indented by two, further lines by four.

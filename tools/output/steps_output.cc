@@ -61,7 +61,7 @@ StepSummary MeanOf(const std::vector<StepSummary>& steps) {
 
 }  // namespace
 
-Table StepsTable(const StepsReport& report) {
+Table StepsTable(const StepsReport& report, TimeUnit wish) {
   Table table({{"step", Align::kLeft},
                {"measured"},
                {"replayed"},
@@ -75,7 +75,7 @@ Table StepsTable(const StepsReport& report) {
                {"happens once"},
                {"", Align::kLeft}});
   const StepSummary mean = MeanOf(report.steps);
-  const TimeUnit unit = UnitFor(mean.window);
+  const TimeUnit unit = UnitFor(mean.window, wish);
   auto add = [&](const std::string& label, const StepSummary& s, const StepStalls& stalls) {
     table.AddRow({Printable(label), s.recorded.ns > 0 ? FormatTime(s.recorded, unit) : "-",
                   FormatTime(s.window, unit), ShareOf(s.gpu_busy, s), ShareOf(s.exposed_comm, s),
@@ -90,19 +90,20 @@ Table StepsTable(const StepsReport& report) {
   return table;
 }
 
-std::string StepsRemarks(const StepsReport& report) {
+std::string StepsRemarks(const StepsReport& report, TimeUnit wish) {
   std::vector<Duration> lengths;
   for (const StepSummary& s : report.steps) lengths.push_back(s.window);
   std::string out;
   if (lengths.size() > 1) {
     const StepLengths l = LengthsOf(lengths);
-    out += fmt::format("  {}   {} to {}, median {}\n", Sparkline(lengths), FormatTime(l.shortest),
-                       FormatTime(l.longest), FormatTime(l.median));
+    out += fmt::format("  {}   {} to {}, median {}\n", Sparkline(lengths),
+                       FormatTime(l.shortest, wish), FormatTime(l.longest, wish),
+                       FormatTime(l.median, wish));
     if (l.uneven()) {
       if (const auto work = WhatMakesStepsUnequal(*report.graph); work.has_value()) {
         out += fmt::format("  {} explains {} of the differences: {} to {} a step\n",
                            Printable(work->name), FormatPercent(work->share, 0),
-                           FormatTime(work->least), FormatTime(work->most));
+                           FormatTime(work->least, wish), FormatTime(work->most, wish));
       }
     }
   }

@@ -6,6 +6,7 @@
 
 #include "report/questions/findings.h"
 #include "report/summary.h"
+#include "report/text/format.h"
 #include "report/text/table.h"
 
 namespace daydream {
@@ -17,9 +18,9 @@ struct StepsReport {
 };
 
 // One row a step and their mean, shares of each step's own length.
-Table StepsTable(const StepsReport& report);
+Table StepsTable(const StepsReport& report, TimeUnit wish);
 // What the table cannot hold: a picture of the lengths, what makes them unequal, what is left out.
-std::string StepsRemarks(const StepsReport& report);
+std::string StepsRemarks(const StepsReport& report, TimeUnit wish);
 std::string StepsJson(const StepsReport& report);
 // Tidy: one row a step, times in ns.
 std::string StepsCsv(const StepsReport& report);

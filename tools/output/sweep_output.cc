@@ -55,7 +55,7 @@ std::string MemoryCell(const SweepRow& r) {
 // error, and its text where that is not told below.
 enum class Errors : uint8_t { kInRow, kBelow };
 Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows,
-                std::span<const SweepAxis> axes, Errors errors) {
+                std::span<const SweepAxis> axes, Errors errors, TimeUnit wish) {
   std::vector<Column> columns;
   for (const SweepAxis& axis : axes) columns.push_back({axis.name});
   if (columns.empty()) columns.push_back({"scenario", Align::kLeft});
@@ -65,7 +65,7 @@ Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows
   columns.push_back({"confidence", Align::kLeft});
   if (left_out) columns.push_back({"without", Align::kLeft});
   Table table(std::move(columns));
-  const TimeUnit unit = UnitFor(result.head.baseline);
+  const TimeUnit unit = UnitFor(result.head.baseline, wish);
   for (const SweepRow* r : rows) {
     const SweepPoint& point = result.plan.points[r->index];
     std::vector<std::string> cells;
@@ -127,9 +127,10 @@ Table Matrix(const SweepResult& result, size_t sweep, std::string corner,
 }
 
 // Step times, with a star where a part was left out, and what the peak of memory changes by.
-std::string Matrices(const SweepResult& result, size_t sweep, const TableStyle& style) {
+std::string Matrices(const SweepResult& result, size_t sweep, const Session& session) {
+  const TableStyle style = session.table_style();
   const std::vector<const SweepRow*> rows = RowsOf(result, sweep);
-  const TimeUnit unit = UnitFor(result.head.baseline);
+  const TimeUnit unit = UnitFor(result.head.baseline, session.unit());
   std::string out =
       Matrix(result, sweep, fmt::format("step time, {}", UnitName(unit)), [&](const SweepRow& r) {
         return TimeIn(r.step, unit, 2) + (r.left_out.empty() ? "" : " *");
@@ -172,53 +173,57 @@ bool IsMatrix(const std::vector<SweepAxis>& axes) {
          axes[1].values.size() > 1;
 }
 
-std::string Best(const SweepResult& result, size_t sweep) {
+std::string Best(const SweepResult& result, size_t sweep, TimeUnit wish) {
   const SweepRow* best = nullptr;
   for (const SweepRow* r : RowsOf(result, sweep)) {
     if (r->code.empty() && (best == nullptr || r->step < best->step)) best = r;
   }
   if (best == nullptr) return "  none of them could be predicted\n";
   return fmt::format("  shortest: {}, {} ({})\n", result.plan.points[best->index].spec,
-                     FormatTime(best->step, UnitFor(result.head.baseline)),
+                     FormatTime(best->step, UnitFor(result.head.baseline, wish)),
                      SpeedupCell(result, *best));
 }
 
 }  // namespace
 
-std::string SweepTables(const SweepResult& result, const TableStyle& style) {
+std::string SweepTables(const SweepResult& result, const Session& session) {
+  const TableStyle style = session.table_style();
+  const TimeUnit wish = session.unit();
   std::string out =
       fmt::format("{}: {} per step, {} replayed; {} of {}\n", Printable(result.head.trace),
-                  FormatTime(result.head.measured), FormatTime(result.head.baseline),
+                  FormatTime(result.head.measured, wish), FormatTime(result.head.baseline, wish),
                   result.rows.size(), Plural(result.plan.points.size(), "scenario"));
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {
     if (RowsOf(result, sweep).empty()) continue;
     const bool matrix = IsMatrix(result.plan.axes[sweep]);
     out += fmt::format("\n{}\n", Printable(result.head.specs[sweep]));
-    out += matrix
-               ? Matrices(result, sweep, style)
-               : LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep], Errors::kBelow)
-                         .Text(style) +
-                     ErrorLines(RowsOf(result, sweep));
-    out += Best(result, sweep);
+    out += matrix ? Matrices(result, sweep, session)
+                  : LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep],
+                              Errors::kBelow, wish)
+                            .Text(style) +
+                        ErrorLines(RowsOf(result, sweep));
+    out += Best(result, sweep, wish);
   }
   if (result.pareto.empty()) return out;
   const std::vector<const SweepRow*> front = FrontRows(result);
   out += fmt::format("\n{}\n", FrontTitle(result));
   return out + (front.empty() ? NoFront(result)
-                              : LongTable(result, front, {}, Errors::kInRow).Text(style));
+                              : LongTable(result, front, {}, Errors::kInRow, wish).Text(style));
 }
 
-std::string SweepMarkdown(const SweepResult& result) {
+std::string SweepMarkdown(const SweepResult& result, const Session& session) {
+  const TimeUnit wish = session.unit();
   std::string out;
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {
     out += fmt::format(
         "{}{}", out.empty() ? "" : "\n",
-        LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep], Errors::kInRow)
+        LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep], Errors::kInRow, wish)
             .Markdown());
   }
   if (result.pareto.empty()) return out;
-  return out + fmt::format("\n{}\n\n{}", FrontTitle(result),
-                           LongTable(result, FrontRows(result), {}, Errors::kInRow).Markdown());
+  return out +
+         fmt::format("\n{}\n\n{}", FrontTitle(result),
+                     LongTable(result, FrontRows(result), {}, Errors::kInRow, wish).Markdown());
 }
 
 std::string SweepJson(const SweepResult& result) {

@@ -6,7 +6,7 @@
 
 #include "report/questions/sweep.h"
 #include "report/questions/sweep_values.h"
-#include "report/text/table.h"
+#include "tools/session.h"
 
 namespace daydream {
 
@@ -19,8 +19,8 @@ struct SweepResult {
   bool compared = false;       // with --pareto: some row is known by all of its goals
 };
 
-std::string SweepTables(const SweepResult& result, const TableStyle& style);
-std::string SweepMarkdown(const SweepResult& result);
+std::string SweepTables(const SweepResult& result, const Session& session);
+std::string SweepMarkdown(const SweepResult& result, const Session& session);
 std::string SweepJson(const SweepResult& result);
 // One row per scenario, times in ns.
 std::string SweepCsv(const SweepResult& result);

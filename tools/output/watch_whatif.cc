@@ -106,7 +106,7 @@ class Watch {
                                    place.empty() ? "" : fmt::format(" ({})", place)));
     }
     const Prediction& p = answer->main;
-    const TimeUnit unit = UnitFor(answer->baseline.step);
+    const TimeUnit unit = UnitFor(answer->baseline.step, session_.unit());
     std::string line = fmt::format("{} -> {}  {}", FormatTime(answer->baseline.step, unit),
                                    FormatTime(p.step, unit), SpeedupText(p));
     const std::string range = SpeedupRange(p);

@@ -52,7 +52,7 @@ struct WhatIfReport {
 };
 
 std::string WhatIfText(const WhatIfReport& report, const Session& session);
-std::string WhatIfMarkdown(const WhatIfReport& report);
+std::string WhatIfMarkdown(const WhatIfReport& report, const Session& session);
 std::string WhatIfJson(const WhatIfReport& report);
 // Tidy: one row per scenario and metric, times in ns.
 std::string WhatIfCsv(const WhatIfReport& report);

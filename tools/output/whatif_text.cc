@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kBreakdownRows = 15;
 constexpr double kWorthColour = 0.005;  // a smaller change reads 1.00x
 
-Table ScenarioTable(const WhatIf& result) {
+Table ScenarioTable(const WhatIf& result, TimeUnit wish) {
   const bool memory = result.memory.known();
   std::vector<Column> columns = {{"scenario", Align::kLeft},
                                  {"step time"},
@@ -25,7 +25,7 @@ Table ScenarioTable(const WhatIf& result) {
   columns.push_back({"confidence", Align::kLeft});
   Table table(columns);
   Duration baseline = result.predictions[0].step;
-  TimeUnit unit = UnitFor(baseline);
+  TimeUnit unit = UnitFor(baseline, wish);
   for (const Prediction& p : result.predictions) {
     if (!p.error.ok()) {
       std::vector<std::string> row = {p.name, "-", "", "-", ""};
@@ -48,7 +48,7 @@ Table ScenarioTable(const WhatIf& result) {
 }
 
 // How the gains of the parts of a combination overlap.
-std::string Overlap(const WhatIf& result) {
+std::string Overlap(const WhatIf& result, TimeUnit wish) {
   const Prediction& main = result.predictions[result.main];
   Duration baseline = result.predictions[0].step, sum;
   if (main.opts.size() < 2 || !main.error.ok()) return "";
@@ -63,18 +63,18 @@ std::string Overlap(const WhatIf& result) {
   }
   if (found != main.opts.size()) return "";
   return fmt::format("  one by one they save {} in sum; together they save {}\n",
-                     FormatTime(sum, UnitFor(baseline)),
-                     FormatTime(baseline - main.step, UnitFor(baseline)));
+                     FormatTime(sum, UnitFor(baseline, wish)),
+                     FormatTime(baseline - main.step, UnitFor(baseline, wish)));
 }
 
-Table BreakdownTable(const WhatIfReport& report) {
+Table BreakdownTable(const WhatIfReport& report, TimeUnit wish) {
   // Resources are parts of the critical path, which have no GPU work of their own.
   const bool work = report.by != "resource";
   std::vector<Column> columns = {{report.by, Align::kLeft}};
   if (work) columns.insert(columns.end(), {{"GPU before"}, {"after"}, {"change"}});
   columns.insert(columns.end(), {{"path before"}, {"after"}, {"change"}});
   Table table(std::move(columns));
-  TimeUnit unit = UnitFor(report.result.predictions[0].step);
+  TimeUnit unit = UnitFor(report.result.predictions[0].step, wish);
   BreakdownRow rest{.name = "", .before = {}, .after = {}, .path_before = {}, .path_after = {}};
   BreakdownRow all = rest;
   auto add = [](BreakdownRow& to, const BreakdownRow& r) {
@@ -134,11 +134,11 @@ std::string MissTable(const Score& s, TimeUnit unit) {
   return "\n" + table.Text();
 }
 
-std::string ScoreText(const WhatIfReport& report) {
+std::string ScoreText(const WhatIfReport& report, TimeUnit wish) {
   if (!report.score.has_value()) return "";
   const Score& s = *report.score;
   const Prediction& p = report.result.predictions[report.result.main];
-  TimeUnit unit = UnitFor(s.measured);
+  TimeUnit unit = UnitFor(s.measured, wish);
   std::string interval = IntervalText(p, unit);
   std::string out = fmt::format(
       "\n  {}   predicted {}{}   measured {}   error {}   {}\n    measured in {}\n", p.name,
@@ -155,30 +155,31 @@ std::string ScoreText(const WhatIfReport& report) {
 
 std::string WhatIfText(const WhatIfReport& report, const Session& session) {
   const WhatIf& result = report.result;
-  std::string out = ReplayLine(report.headline, report.result.replay) + "\n";
+  const TimeUnit wish = session.unit();
+  std::string out = ReplayLine(report.headline, report.result.replay, wish) + "\n";
   out += FindingsText(report.findings);
   if (!result.replay.no_step.ok()) return out;
-  out += ScenarioTable(result).Text(session.table_style());
-  out += Overlap(result);
+  out += ScenarioTable(result, wish).Text(session.table_style());
+  out += Overlap(result, wish);
   const Prediction& main = result.predictions[result.main];
   if (result.main > 0 && main.error.ok()) {
     if (report.by == "cause") {
-      const TimeUnit unit = UnitFor(result.predictions[0].step);
+      const TimeUnit unit = UnitFor(result.predictions[0].step, wish);
       std::string causes = CauseTable(main, unit, session.table_style());
       if (!causes.empty()) out += "\n" + causes;
     } else {
       out += fmt::format("\n  {}, {}\n", main.name, MeansText(report));
-      out += BreakdownTable(report).Text(session.table_style());
+      out += BreakdownTable(report, wish).Text(session.table_style());
     }
     out += BoundByLine(main) + MemoryLine(result.memory, main) + WhyNotLines(main);
   }
-  return out + ScoreText(report);
+  return out + ScoreText(report, wish);
 }
 
 namespace {
 
 // An alert of GitHub, a quotation elsewhere: what a gate of CI says, and of what.
-std::string VerdictMarkdown(const WhatIfReport& report) {
+std::string VerdictMarkdown(const WhatIfReport& report, TimeUnit wish) {
   if (report.gates.empty()) return "";
   const Prediction& p = report.result.predictions[report.result.main];
   std::string holds, none;
@@ -189,24 +190,25 @@ std::string VerdictMarkdown(const WhatIfReport& report) {
   return fmt::format(
       "> [!{}]\n> **{}** for {}: {}, {}\n\n", holds.empty() ? "TIP" : "CAUTION",
       holds.empty() ? "passed, none of \"" + none + "\" holds" : "failed, \"" + holds + "\" holds",
-      MarkdownText(p.name), FormatTime(p.step), SpeedupText(p));
+      MarkdownText(p.name), FormatTime(p.step, wish), SpeedupText(p));
 }
 
 }  // namespace
 
-std::string WhatIfMarkdown(const WhatIfReport& report) {
+std::string WhatIfMarkdown(const WhatIfReport& report, const Session& session) {
   const WhatIf& result = report.result;
-  std::string out = VerdictMarkdown(report) +
-                    ReplayLine(MarkdownText(report.headline), result.replay) + "\n" +
-                    FindingsMarkdown(report.findings) + ScenarioTable(result).Markdown();
+  const TimeUnit wish = session.unit();
+  std::string out = VerdictMarkdown(report, wish) +
+                    ReplayLine(MarkdownText(report.headline), result.replay, wish) + "\n" +
+                    FindingsMarkdown(report.findings) + ScenarioTable(result, wish).Markdown();
   const Prediction& main = result.predictions[result.main];
   if (report.by == "cause" && !main.causes.empty()) {
-    out += "\n" + CauseRows(main, UnitFor(result.predictions[0].step)).Markdown();
+    out += "\n" + CauseRows(main, UnitFor(result.predictions[0].step, wish)).Markdown();
   }
   if (report.by != "cause") {
-    out += fmt::format("\n{}\n\n{}", MeansText(report), BreakdownTable(report).Markdown());
+    out += fmt::format("\n{}\n\n{}", MeansText(report), BreakdownTable(report, wish).Markdown());
   }
-  return out + ScoreText(report);
+  return out + ScoreText(report, wish);
 }
 
 }  // namespace daydream
