@@ -42,9 +42,12 @@ std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline)
   std::vector<Window> windows;
   std::vector<StepWindow> steps = StepWindows(graph, timeline.start, timeline.end);
   for (size_t s : CountedSteps(graph)) {
-    Instant begin = steps[s].begin;
-    if (!windows.empty()) begin = std::max(begin, windows.back().end);
-    windows.push_back({s, begin, std::max(begin, steps[s].end)});
+    Instant begin = steps[s].begin, end = std::max(begin, steps[s].end);
+    if (!windows.empty()) {  // where an edit changed the order of steps
+      begin = std::max(begin, windows.back().begin);
+      end = std::max({begin, end, windows.back().end});
+    }
+    windows.push_back({s, begin, end});
   }
   if (windows.empty()) windows.push_back(Everything(graph, timeline));
   return windows;

@@ -24,7 +24,10 @@ std::vector<size_t> CountedSteps(const Graph& graph);
 std::vector<Duration> CountedPeriods(const Graph& graph, const Timeline& timeline);
 
 // The windows of graph/step_windows.h for every counted step; one window over everything when there
-// is none. In time order, cut where they would overlap.
+// is none. Begins and ends in time order. Only the last two overlap: the wait of the last step for
+// its host lies before its first GPU work, which is where the window before it ends, and stands in
+// for the wait behind it, which is not recorded. So the lengths sum to the periods, and what is
+// summed over the windows has its share of StepTime().
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
 
 // Critical path by resource, a counted window. REQUIRES: a timeline with blockers.
@@ -35,7 +38,7 @@ struct Interval {
 };
 // Sorts and joins intervals that touch or overlap.
 std::vector<Interval> Union(std::vector<Interval> intervals);
-// Length of the part of `disjoint` that lies inside `windows`.
+// Length of the part of `disjoint` that lies inside `windows`; what lies in two counts twice.
 Duration Inside(std::span<const Interval> disjoint, std::span<const Window> windows);
 
 // Calls `take(segment, length)` for the part of every segment of `path` inside `windows`.

@@ -198,9 +198,12 @@ void WriteSide(const Side& side, const std::vector<BarRow>& rows, Instant origin
                JsonWriter& json) {
   json.BeginObject().Key("name").String(side.name).Key("description").String(side.description);
   json.Key("windows").BeginInlineArray();
+  Instant drawn = origin;  // one band ends where the next begins
   for (const Window& w : CountedWindows(*side.graph, *side.timeline)) {
-    json.BeginInlineArray().UInt(w.step).UInt(Units(w.begin, origin)).UInt(Units(w.end, origin));
+    const Instant begin = std::max(w.begin, drawn);
+    json.BeginInlineArray().UInt(w.step).UInt(Units(begin, origin)).UInt(Units(w.end, origin));
     json.EndArray();
+    drawn = w.end;
   }
   json.EndArray().Key("rows").BeginArray();
   for (const BarRow& row : rows) {

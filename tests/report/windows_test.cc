@@ -1,0 +1,60 @@
+#include "report/windows.h"
+
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "report/summary.h"
+#include "simulator/simulate.h"
+#include "tests/graph/trace_sketch.h"
+
+namespace daydream {
+namespace {
+
+// Four steps of 100 us: the loader takes 30, a kernel launched at 40 runs from 45 to 95, and the
+// host waits for it.
+Graph Loader() {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int64_t step = 0; step < 4; ++step) {
+    const int64_t at = 100 * step;
+    s.Mark(cpu, "ProfilerStep#" + std::to_string(step), at, 100);
+    s.Op(cpu, "enumerate(DataLoader)#Iter.__next__", at, 30);
+    s.Launch(cpu, gpu, "kernel", at + 40, 5, at + 45, 50);
+    s.Call(cpu, "cudaDeviceSynchronize", at + 50, 50);
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return std::move(built->graph);
+}
+
+Timeline Replay(const Graph& graph) {
+  auto timeline = Simulate(graph, {.blockers = true});
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  return *std::move(timeline);
+}
+
+TEST(Windows, TheLastOneBeginsWhereItsStepWaitsForTheHost) {
+  const Graph graph = Loader();
+  const std::vector<Window> windows = CountedWindows(graph, Replay(graph));
+  ASSERT_EQ(windows.size(), 3u);
+  EXPECT_EQ(windows[1].end.ns, 345'000);
+  EXPECT_EQ(windows[2].begin.ns, 295'000) << "the end of the kernel before, not 345 us";
+  EXPECT_EQ(windows[2].end.ns, 395'000);
+}
+
+TEST(Windows, AreAsLongAsThePeriods) {
+  const Graph graph = Loader();
+  const Timeline timeline = Replay(graph);
+  const Summary summary = Summarize(graph, timeline, GroupBy::kClass);
+  EXPECT_EQ(summary.step, Duration::Us(100));
+  EXPECT_EQ(summary.window, summary.step);
+}
+
+TEST(Windows, EachStepHasOneWaitForTheLoader) {
+  const Graph graph = Loader();
+  const BoundBy path = PathPerStep(graph, Replay(graph));
+  EXPECT_EQ(path.data, Duration::Us(30)) << "of three steps, not of two";
+}
+
+}  // namespace
+}  // namespace daydream
