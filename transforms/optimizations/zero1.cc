@@ -1,7 +1,7 @@
 // zero1: data parallelism whose ranks each keep a part of the optimizer's state.
-#include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
@@ -10,12 +10,11 @@
 namespace daydream {
 namespace {
 
-constexpr auto kParams = [] {
-  std::array<ParamSpec, std::size(kSpreadParams) + 1> all{};
-  std::copy(std::begin(kSpreadParams), std::end(kSpreadParams), all.begin());
-  all.back() = kGatherParam;
-  return all;
-}();
+template <size_t... kAt>
+constexpr auto WithGather(std::index_sequence<kAt...>) {
+  return std::array{kSpreadParams[kAt]..., kGatherParam};
+}
+constexpr auto kParams = WithGather(std::make_index_sequence<std::size(kSpreadParams)>());
 
 constexpr Conflict kConflicts[] = {{.with = "ddp", .reason = "both spread the step over ranks"},
                                    {.with = "zero2", .reason = "both shard the optimizer"}};
