@@ -60,8 +60,9 @@ struct DeviceSpec {
   // product that was measured.
   double RuleTflops(DType dtype) const;
   // What convolutions reach in `dtype` of the rate that products do. 1, but on Hopper's tensor
-  // cores 0.629: cuDNN runs kernels of Ampere there, whose instruction (mma.sync) reaches 62.9 % of
-  // the peak on average; only wgmma reaches it (Luo et al., arXiv:2402.13499, 2024, section IV-C).
+  // cores 0.629, the part of the peak that Ampere's instruction (mma.sync) reaches there on average
+  // (Luo et al., arXiv:2402.13499, 2024). That convolutions run on it is assumed: no recording of
+  // cuDNN on Hopper is at hand.
   double ConvolutionShare(DType dtype) const;
   // Bytes per second that a long copy inside device memory sustains.
   double SustainedBandwidth() const;
