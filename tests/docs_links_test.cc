@@ -1,4 +1,5 @@
 // Links between pages and to files lead somewhere.
+#include <algorithm>
 #include <regex>
 #include <set>
 #include <string>
@@ -86,6 +87,54 @@ TEST(DocsLinks, LeadToEachPage) {
     if (page.path.starts_with("docs/") && !linked.contains(page.path)) lost.push_back(page.path);
   }
   EXPECT_THAT(lost, ::testing::IsEmpty());
+}
+
+// What the navigation of mkdocs.yml names: pages, and folders with a slash behind them.
+std::vector<std::string> NavEntries() {
+  const std::string text = ReadText(fs::path(DAYDREAM_SOURCE_DIR) / "mkdocs.yml");
+  const size_t nav = text.find("\nnav:\n");
+  std::vector<std::string> entries;
+  if (nav == text.npos) return entries;
+  for (const std::string& line : SplitLines(text.substr(nav + 1))) {
+    const size_t blank = line.find_last_of(' ');
+    const std::string entry = line.substr(blank == line.npos ? 0 : blank + 1);
+    if (entry.find_first_of("./") != entry.npos) entries.push_back(entry);
+  }
+  return entries;
+}
+
+// Which folder's entry lists `page`: "examples/lessons/*/" lists what stands in folders of lessons.
+bool ListedBy(const std::string& folder, const std::string& page) {
+  const size_t star = folder.find("*/");
+  if (star == folder.npos) return page.substr(0, page.rfind('/') + 1) == folder;
+  const size_t slash = page.find('/', star);
+  return page.starts_with(folder.substr(0, star)) && slash != page.npos &&
+         page.find('/', slash + 1) == page.npos;
+}
+
+TEST(Site, ListsEachPageOnceAndNoOther) {
+  std::vector<std::string> pages, wrong;
+  for (const SourceFile& page : SourceFiles({".md"})) {
+    if (!page.path.starts_with('.')) pages.push_back(page.path);
+  }
+  const std::vector<std::string> entries = NavEntries();
+  for (const std::string& page : pages) {
+    const auto lists = [&](const std::string& e) {
+      return e == page || (e.ends_with('/') && ListedBy(e, page));
+    };
+    const auto times = std::count_if(entries.begin(), entries.end(), lists);
+    if (times != 1) wrong.push_back(fmt::format("{}: {} times", page, times));
+  }
+  for (const std::string& entry : entries) {
+    const auto is_it = [&](const std::string& page) {
+      return entry == page || (entry.ends_with('/') && ListedBy(entry, page));
+    };
+    // scripts/site makes the report.
+    if (entry != "examples/report.html" && std::none_of(pages.begin(), pages.end(), is_it)) {
+      wrong.push_back(entry + ": no such page");
+    }
+  }
+  EXPECT_THAT(wrong, ::testing::IsEmpty()) << "mend the nav of mkdocs.yml";
 }
 
 TEST(DocsLinks, AnchorsFollowTheirHeadings) {
