@@ -90,8 +90,8 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
     AddRecorded(b);
   }
   DD_RETURN_IF_ERROR(CutContradictions(b));
-  EstimateTransfers(b);
   AssignSteps(b);
+  EstimateTransfers(b);
   MapLayersAndPhases(b);
   if (absl::Status valid = ValidateButCycles(b.graph); !valid.ok()) {
     return ImpossibleTimes(b.trace.provenance.source, valid);

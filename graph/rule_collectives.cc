@@ -1,9 +1,14 @@
 // Rule N2: in the trace of one rank, most of a collective's duration can be waiting for the other
 // ranks (88 % in a tensor-parallel step of eight ranks). The shortest of several equal collectives
-// bounds the transfer itself; network what-ifs scale only that part.
+// bounds the transfer itself; network what-ifs scale only that part. Where the messages were not
+// recorded, collectives that were launched alike may move different ones: equal are then those in
+// the same place of each step, as far as all steps have as many.
 #include <algorithm>
 #include <map>
+#include <set>
+#include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "graph/builder.h"
@@ -13,7 +18,7 @@ namespace {
 
 constexpr size_t kLeastEqual = 4;  // rule N2: fewer say nothing about the shortest possible
 
-// Collectives are equal when they move the same message, or else were launched alike.
+// Collectives are equal when they move the same message, or else may be when launched alike.
 using Key = std::tuple<NameId, int64_t, int64_t, uint32_t>;
 
 Key KeyOf(const Builder& b, TaskId t) {
@@ -25,6 +30,49 @@ Key KeyOf(const Builder& b, TaskId t) {
   return {task.name, -1, -1, k == nullptr ? 0 : k->grid[0]};
 }
 
+class Transfers {
+ public:
+  explicit Transfers(Builder& b) : b_(b) {}
+
+  void Estimate(const std::vector<TaskId>& equal) {
+    if (equal.size() < kLeastEqual) return;
+    if (b_.graph.Collective(equal.front()) == nullptr && EstimateByPlace(equal)) return;
+    SetShortest(equal);
+  }
+
+ private:
+  // False unless all measured steps have as many of `alike`, in time order.
+  bool EstimateByPlace(const std::vector<TaskId>& alike) {
+    std::map<uint16_t, std::vector<TaskId>> by_step;
+    for (TaskId t : alike) by_step[b_.graph.task(t).step].push_back(t);
+    const std::span<const GraphStep> steps = b_.graph.steps();
+    std::set<size_t> counts;
+    size_t measured = 0;
+    for (size_t s = 0; s < steps.size(); ++s) {
+      if (!steps[s].measured) continue;
+      ++measured;
+      counts.insert(by_step[static_cast<uint16_t>(s)].size());
+    }
+    if (measured < 2 || counts.size() != 1 || *counts.begin() == 0) return false;
+    for (size_t place = 0; place < *counts.begin(); ++place) {
+      std::vector<TaskId> same;
+      for (const auto& [step, tasks] : by_step) {
+        if (step < steps.size() && steps[step].measured) same.push_back(tasks[place]);
+      }
+      SetShortest(same);
+    }
+    return true;
+  }
+
+  void SetShortest(const std::vector<TaskId>& equal) {
+    Duration shortest = Duration::Max();
+    for (TaskId t : equal) shortest = std::min(shortest, b_.graph.task(t).duration);
+    for (TaskId t : equal) b_.graph.SetTransfer(t, shortest);
+  }
+
+  Builder& b_;
+};
+
 }  // namespace
 
 void EstimateTransfers(Builder& b) {
@@ -34,15 +82,8 @@ void EstimateTransfers(Builder& b) {
       groups[KeyOf(b, op.task)].push_back(op.task);
     }
   }
-  std::vector<std::pair<TaskId, Duration>> transfers;
-  for (const auto& [key, tasks] : groups) {
-    if (tasks.size() < kLeastEqual) continue;
-    Duration shortest = Duration::Max();
-    for (TaskId t : tasks) shortest = std::min(shortest, b.graph.task(t).duration);
-    for (TaskId t : tasks) transfers.push_back({t, shortest});
-  }
-  std::sort(transfers.begin(), transfers.end());
-  for (const auto& [task, transfer] : transfers) b.graph.SetTransfer(task, transfer);
+  Transfers transfers(b);
+  for (const auto& [key, tasks] : groups) transfers.Estimate(tasks);
 }
 
 }  // namespace daydream

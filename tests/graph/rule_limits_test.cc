@@ -165,6 +165,27 @@ TEST(StartRule, AGraphWithoutRecordsIsWorkThatWasNotRecorded) {  // G8
   ExpectReplaysExactly(built.graph);
 }
 
+TEST(CollectiveRule, WithoutMessagesOnlyTheSamePlaceOfEachStepIsEqual) {  // N2
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), comm = s.Stream(20);
+  for (int step = 0; step < 5; ++step) {
+    const double begin = step * 1000;
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, 1000);
+    s.Launch(cpu, comm, "ncclKernel_AllReduce", begin, 5, begin + 8, 50);
+    s.Launch(cpu, comm, "ncclKernel_AllReduce", begin + 100, 5, begin + 108, step == 2 ? 500 : 510);
+  }
+  const BuiltGraph built = Build(s);
+  size_t seen = 0;
+  for (size_t i = 0; i < built.graph.size(); ++i) {
+    const Task& t = built.graph.tasks()[i];
+    if (t.kind != TaskKind::kCollective || !built.graph.steps()[t.step].measured) continue;
+    ++seen;
+    const Duration same = Duration::Us(t.duration > Duration::Us(100) ? 500 : 50);
+    EXPECT_EQ(built.graph.Transfer(TaskId(i)), same) << "not the shortest of all that are alike";
+  }
+  EXPECT_GE(seen, 6u);
+}
+
 TEST(CollectiveRule, ThreeEqualOnesSayNothingAboutTheTransfer) {  // N2
   for (const int equal : {3, 4}) {
     TraceSketch s;
