@@ -11,6 +11,7 @@
 #include "report/predict/kernel_time.h"
 #include "report/predict/merge_changes.h"
 #include "report/predict/open_ends.h"
+#include "report/predict/profiler_note.h"
 #include "report/predict/residuals.h"
 #include "report/predict/settings.h"
 #include "report/predict/unchecked.h"
@@ -26,9 +27,12 @@ namespace {
 // Step times drawn anew for an interval: fewer for large graphs, so that they take no longer than
 // about a second.
 constexpr size_t kLeastResampled = 32;
-// Share of the critical path from which on the host bounds a step.
-constexpr double kHostBound = 0.5;
 constexpr size_t kResampledTasks = 100'000'000;
+
+void NoteProfiler(const Graph& graph, Prediction& p) {
+  std::string note = ProfilerNote(graph, p.path);
+  if (!note.empty()) p.changes.notes.push_back(std::move(note));
+}
 
 // The time that is asked about.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
@@ -108,7 +112,7 @@ class Predictor {
     }
     PlayMore(*outcome);
     p_.step = per_example;
-    NoteRecording(*base_.graph, options_.true_step, p_);
+    if (options_.true_step == nullptr) NoteProfiler(*base_.graph, p_);
     if (scale_ != 1) {
       p_.causes.push_back(
           {.what = fmt::format("a step handles {:.4g} times the examples", p_.changes.samples),
@@ -421,18 +425,6 @@ class Predictor {
 
 }  // namespace
 
-void NoteRecording(const Graph& graph, const TrueStep* known, Prediction& p) {
-  const Trace* trace = graph.tables().trace.get();
-  if (known != nullptr || trace == nullptr || trace->provenance.importer != "kineto") return;
-  const BoundBy& path = p.path;
-  if (AsDouble(path.cpu) < kHostBound * AsDouble(path.gpu + path.cpu + path.comm + path.data))
-    return;
-  p.changes.notes.emplace_back(
-      "host work takes most of the step, and the PyTorch profiler makes it longer: the one program "
-      "that was measured both ways takes 101 ms without it and 117 to 153 ms with it; --true-step "
-      "TIME takes that off");
-}
-
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   Baseline base{.graph = &graph,
                 .copies = std::make_unique<GraphCopies>(graph),
@@ -465,7 +457,7 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
     unchanged.confidence = Confidence::kGiven;
     unchanged.why = "the step of --true-step, with host work made shorter until it is";
   }
-  if (base.graph != nullptr) NoteRecording(*base.graph, base.true_step, unchanged);
+  if (base.graph != nullptr && base.true_step == nullptr) NoteProfiler(*base.graph, unchanged);
   if (!replay.doubt.empty()) {
     unchanged.confidence = Confidence::kLow;
     unchanged.why = replay.doubt;

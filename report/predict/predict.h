@@ -29,11 +29,6 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
 // The unchanged step as the first row of a result.
 Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay);
 
-// Says of a step that the host bounds how much longer the profiler makes such steps, unless that
-// was taken off. The times are those of ResNet-50 on a V100 in four published traces
-// (pytorch/kineto, tb_plugin samples) and without a profiler.
-void NoteRecording(const Graph& graph, const TrueStep* known, Prediction& p);
-
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,
                    const std::vector<Application>& scenario, const WhatIfOptions& options);
 

@@ -36,6 +36,7 @@ struct ReplayCheck {
   Duration measured, simulated;     // mean period of the steps that count
   std::optional<Duration> typical;  // simulated with typical instead of measured lags
   std::optional<Duration> steady;  // without one-time stalls (report/stalls.h), where there are any
+  std::optional<Duration> given;   // what --true-step says that it takes when nobody records it
   size_t steps = 0;                // steps behind the means
   std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
   BatchSize batch;

@@ -361,7 +361,7 @@ absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& repla
   Advised out;
   out.replay = replay;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
-  Baseline base = MakeBaseline(built.graph, timeline, {});
+  Baseline base = MakeBaseline(built.graph, timeline, {.true_step = advise.true_step});
   base.samples = replay.batch.samples;
   out.baseline = BaselinePrediction(base, replay);
   out.path = base.limiters;

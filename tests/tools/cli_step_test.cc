@@ -5,12 +5,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace daydream {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 class CliStep : public CliFixture {
  protected:
@@ -21,6 +23,15 @@ class CliStep : public CliFixture {
   }
   const std::string trace_ = kExampleTrace;
 };
+
+std::string OneLine(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    const char shown = c == '\n' ? ' ' : c;
+    if (shown != ' ' || !out.ends_with(' ')) out += shown;
+  }
+  return out;
+}
 
 TEST_F(CliStep, IsTheMeanOfItsStepsForEveryScenario) {
   const nlohmann::json json = Json("whatif " + trace_ + " --opt prefetch,graphs");
@@ -89,6 +100,28 @@ TEST_F(CliStep, WithoutTheProfilerIsWhatItWasSaidToBe) {
       << "the check is of what was recorded";
   EXPECT_EQ(Run("whatif " + trace_ + " --true-step 10000ms").exit, 4);
   EXPECT_EQ(Run("whatif " + trace_ + " --true-step soon").exit, 2);
+}
+
+TEST_F(CliStep, TheHeadOfAdviceIsOfTheStepWithoutTheProfiler) {
+  const double wanted = 0.9 * Json("whatif " + trace_)["scenarios"][0]["step_ms"].get<double>();
+  const CliResult r = Run(fmt::format("advise {} --true-step {}ms", trace_, wanted));
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const size_t end = r.out.find(" steps/s");
+  ASSERT_NE(end, std::string::npos);
+  const size_t begin = r.out.rfind(' ', end - 1);
+  EXPECT_NEAR(std::stod(r.out.substr(begin)), 1000 / wanted, 0.003 * 1000 / wanted);
+}
+
+TEST_F(CliStep, TheProfilersPartIsToldUntilItIsTakenOff) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "gpus/bert-small.h100.json.gz").string();
+  const std::string told = "PyTorch profiler makes it longer";
+  EXPECT_THAT(OneLine(Run("info " + trace).out), HasSubstr(told));
+  EXPECT_THAT(OneLine(Run("advise " + trace).out), HasSubstr(told));
+  const double wanted = 0.9 * Json("whatif " + trace)["scenarios"][0]["step_ms"].get<double>();
+  const CliResult r = Run(fmt::format("advise {} --true-step {}ms", trace, wanted));
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(OneLine(r.out), Not(HasSubstr(told)));
 }
 
 TEST_F(CliStep, SummaryHasOneAnswerForDataWaits) {

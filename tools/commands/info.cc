@@ -1,13 +1,16 @@
 #include <map>
 #include <set>
 
+#include "report/predict/profiler_note.h"
 #include "report/predict/what_if.h"
 #include "report/questions/findings.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
+#include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/input/input.h"
 #include "tools/input/rank_input.h"
+#include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/shapes_text.h"
 #include "tools/record/report.h"
@@ -60,6 +63,7 @@ struct Facts {
   Steps steps;
   absl::StatusOr<BuiltGraph> built = absl::UnknownError("not built");
   absl::StatusOr<ReplayCheck> replay = absl::UnknownError("not played");
+  std::string profiler;           // what recording made of the step; empty: nothing to say
   std::vector<Finding> findings;  // worst first
   struct Answer {
     const Transform* transform;
@@ -88,6 +92,8 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   if (facts.replay.ok()) {
     DD_ASSIGN_OR_RETURN(Health health, MakeSteady(*facts.built, *facts.replay));
     facts.findings = std::move(health.findings);
+    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(facts.built->graph, {.blockers = true}));
+    facts.profiler = ProfilerNote(facts.built->graph, PathPerStep(facts.built->graph, timeline));
   }
   if (!args.Has("--try") && facts.built->graph.size() > kTriesUpTo) return facts;
   for (const Transform* t : Transforms()) {
@@ -183,6 +189,7 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
   sheet.Line("step time", fmt::format("{} measured (mean of {}, spread {}); replayed {} ({})",
                                       FormatTime(r.measured), r.steps, FormatPercent(r.spread()),
                                       FormatTime(r.simulated), FormatSignedPercent(r.error())));
+  if (!f.profiler.empty()) sheet.Text(Paragraph("profiler", f.profiler));
 }
 
 void DescribeLanes(const Trace& t, Sheet& sheet) {
@@ -391,6 +398,7 @@ void WriteSteps(const Facts& f, JsonWriter& json) {
   json.Key("measured_ms").Double(f.replay->measured.ms());
   json.Key("simulated_ms").Double(f.replay->simulated.ms());
   json.Key("error_pct").Rounded(f.replay->error() * 100, 4).EndObject();
+  json.Key("profiler").String(f.profiler);
 }
 
 void WriteGraph(const Facts& f, JsonWriter& json) {

@@ -100,6 +100,13 @@ std::string PathLine(const Advised& a, TimeUnit wish) {
                      Printable(most.what), where, share(most.time));
 }
 
+// What is to be known about the recorded step itself.
+std::string NoteLines(const Advised& a) {
+  std::string out;
+  for (const std::string& note : a.baseline.changes.notes) out += Wrapped(Printable(note));
+  return out;
+}
+
 // Where the step waits for loader workers of unknown number, more of them are what to try first,
 // and no row can say what they bring.
 std::string LoaderLine(const Advised& a, TimeUnit wish) {
@@ -269,7 +276,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   std::string out = ReplayLine(report.headline, a.replay, wish);
   if (!report.findings.empty()) out += "\n" + FindingsText(report.findings);
   if (!a.replay.no_step.ok()) return out;
-  out += PathLine(a, wish) + LoaderLine(a, wish);
+  out += PathLine(a, wish) + NoteLines(a) + LoaderLine(a, wish);
   if (report.per_example)
     out += "ranked by the time for as many examples as a recorded step handles\n";
   out += "\n";

@@ -164,7 +164,7 @@ std::string ChecksLine(const ReplayCheck& r) {
 }
 
 std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
-  const Duration step = r.steady.value_or(r.measured);
+  const Duration step = r.given.value_or(r.steady.value_or(r.measured));
   if (step.ns <= 0 || !r.no_step.ok()) return "";
   const double steps = 1 / step.seconds();
   std::string line = fmt::format("  {} steps/s", Rate(steps));
