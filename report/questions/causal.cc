@@ -113,6 +113,8 @@ class Profiler {
 
   absl::StatusOr<CausalProfile> Run(std::span<const WorkGroup> groups) {
     DD_RETURN_IF_ERROR(StepBatch::Make(graph_).status());
+    DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(graph_, {.blockers = true}));
+    path_ = PathByLimiter(graph_, timeline);
     CausalProfile out;
     out.points = options_.points;
     const std::vector<size_t> chosen = Choose(groups, out.left_out);
@@ -125,7 +127,6 @@ class Profiler {
                         Tell(chosen.size());
                       }
                     });
-    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph_));
     out.step = StepTime(graph_, timeline);
     std::stable_sort(
         out.curves.begin(), out.curves.end(),
@@ -225,7 +226,7 @@ class Profiler {
         if (curve.steps.size() <= options_.points) curve.steps.push_back(d);
       }
     }
-    FindKnee(group, followers, curve);
+    FindBend(group, followers, batch, curve);
     return curve;
   }
 
@@ -233,29 +234,58 @@ class Profiler {
     return 1 - static_cast<double>(point) / static_cast<double>(options_.points);
   }
 
-  void FindKnee(const WorkGroup& group, const std::vector<Follower>& followers,
+  void FindBend(const WorkGroup& group, const std::vector<Follower>& followers, StepBatch& batch,
                 SpeedupCurve& curve) const {
     const Duration all = curve.saved();
     curve.flat = all < curve.steps.front().Scaled(kFlat);
     if (curve.flat) return;
     Duration furthest = all.Scaled(kBent);
-    for (size_t at = 1; at < options_.points; ++at) {
-      const Duration above = curve.steps.front() - curve.steps[at] - all.Scaled(1 - Kept(at));
-      if (above < furthest || (curve.knee.has_value() && above == furthest)) continue;
+    const auto look = [&](double share, Duration step) {
+      const Duration above = curve.steps.front() - step - all.Scaled(share);
+      if (above < furthest || (curve.bend.has_value() && above == furthest)) return;
       furthest = above;
-      curve.knee = at;
+      curve.bend = share;
+    };
+    for (size_t at = 1; at < options_.points; ++at) look(1 - Kept(at), curve.steps[at]);
+    if (!curve.bend.has_value()) return;
+    // It is between the neighbours of that point: plays eight more there, and again.
+    double reach = 1 / static_cast<double>(options_.points);
+    for (int round = 0; round < 2; ++round) {
+      const double from = *curve.bend - reach;
+      reach = 2 * reach / (StepBatch::kWidth + 1);
+      const auto share = [&](size_t s) { return from + reach * static_cast<double>(s + 1); };
+      batch.Reset();
+      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
+        Fill(batch, s, group, followers, 1 - share(s));
+      }
+      size_t s = 0;
+      for (Duration step : batch.Run()) look(share(s++), step);
     }
-    if (!curve.knee.has_value()) return;
+    curve.next = NextLimiter(group, followers, (1 - *curve.bend) / 2);
+  }
+
+  // What grew most on the critical path when `kept` of the work is left.
+  std::optional<Limiter> NextLimiter(const WorkGroup& group, const std::vector<Follower>& followers,
+                                     double kept) const {
     Graph edited = graph_;
-    const double kept = Kept(*curve.knee);
     ForEachChanged(group, followers, kept, [&](TaskId t, Duration duration, Duration gap) {
       edited.mutable_task(t).duration = duration;
       edited.mutable_task(t).gap = gap;
     });
     auto timeline = Simulate(edited, {.blockers = true});
-    if (!timeline.ok()) return;
-    std::vector<Limiter> path = PathByLimiter(edited, *timeline);
-    if (!path.empty()) curve.next = std::move(path.front());
+    if (!timeline.ok()) return std::nullopt;
+    std::optional<Limiter> next;
+    Duration most;
+    for (Limiter& l : PathByLimiter(edited, *timeline)) {
+      const auto same = std::ranges::find_if(path_, [&](const Limiter& b) {
+        return b.resource == l.resource && b.what == l.what && b.lane == l.lane;
+      });
+      const Duration growth = l.time - (same == path_.end() ? Duration{} : same->time);
+      if (growth <= most) continue;
+      most = growth;
+      next = std::move(l);
+    }
+    return next;
   }
 
   void Tell(size_t total) {
@@ -267,8 +297,9 @@ class Profiler {
   const Graph& graph_;
   const CausalOptions& options_;
   std::vector<Follower> followers_;
-  std::vector<bool> counts_;  // by step
-  int64_t steps_ = 1;         // that count
+  std::vector<bool> counts_;   // by step
+  std::vector<Limiter> path_;  // of the whole work
+  int64_t steps_ = 1;          // that count
   std::mutex mutex_;
   size_t done_ = 0;
 };

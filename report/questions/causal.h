@@ -42,10 +42,13 @@ struct SpeedupCurve {
   std::vector<Duration> steps;  // by point: the step with so much of the work taken away
   // Flat: all the work taken away saves less than 0.5 % of the step.
   bool flat = true;
-  // Where the curve bends: the point furthest above the straight line between its ends, when that
-  // is at least a tenth of all that can be gained. From there on something else holds the step up.
-  std::optional<size_t> knee;
-  std::optional<Limiter> next;  // longest on the critical path at the knee
+  // Where the curve bends, as the share of the work that is taken away: where it is furthest above
+  // the straight line between its ends, when that is at least a tenth of all that can be gained;
+  // to a twentieth of the distance of two points. From there on something else holds the step up.
+  std::optional<double> bend;
+  // What that is: what grows most on the critical path from the whole work to half of what is left
+  // at the bend. At the bend itself both are as long.
+  std::optional<Limiter> next;
   Duration saved() const { return steps.front() - steps.back(); }
 };
 

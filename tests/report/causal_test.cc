@@ -49,12 +49,39 @@ TEST(Causal, CurvesBendWhereSomethingElseTakesOver) {
   EXPECT_EQ(copy.steps[5], Duration::Us(50));
   EXPECT_EQ(copy.steps[15], Duration::Us(40));
   EXPECT_EQ(copy.saved(), Duration::Us(15));
-  ASSERT_TRUE(copy.knee.has_value());
-  EXPECT_DOUBLE_EQ(p.share(*copy.knee), 0.75);
+  ASSERT_TRUE(copy.bend.has_value());
+  EXPECT_DOUBLE_EQ(*copy.bend, 0.75);
   ASSERT_TRUE(copy.next.has_value());
   EXPECT_EQ(copy.next->what, "gemm kernels");
   // The call in front of it: 10 us left of 25.
-  EXPECT_DOUBLE_EQ(p.share(*Curve(p, "cudaMemcpyAsync").knee), 0.6);
+  EXPECT_DOUBLE_EQ(*Curve(p, "cudaMemcpyAsync").bend, 0.6);
+}
+
+TEST(Causal, BendsAreFoundBetweenThePoints) {
+  // With points at 25, 50 and 75 % only. The second call bends at 60 %, the copy at 75 %.
+  CausalProfile p = Profile(*ParseGraph(kTwoStreams), {.points = 4});
+  ASSERT_TRUE(Curve(p, "cudaMemcpyAsync").bend.has_value());
+  EXPECT_NEAR(*Curve(p, "cudaMemcpyAsync").bend, 0.6, 0.0125);
+  EXPECT_DOUBLE_EQ(*Curve(p, "Memcpy DtoH").bend, 0.75);
+}
+
+TEST(Causal, NoWorkHoldsItselfUp) {
+  // One kernel of 30 us and a copy of 28 beside it: with less of the kernel the copy decides,
+  // though the kernel is longer until then.
+  CausalProfile p = Profile(*ParseGraph(R"(lane cpu0   thread
+lane gpu0.7 stream
+lane gpu0.8 stream
+a cpu0 call 1us "cudaLaunchKernel"
+k gpu0.7 kernel 20us "sgemm" after a launch
+l gpu0.7 kernel 20us "sgemm"
+c gpu0.8 memcpy 19us "Memcpy DtoH" after a launch
+d gpu0.8 memset 9us "Memset"
+)"));
+  const SpeedupCurve& kernel = Curve(p, "gemm");
+  ASSERT_TRUE(kernel.bend.has_value());
+  EXPECT_NEAR(*kernel.bend, 0.3, 0.0025);
+  ASSERT_TRUE(kernel.next.has_value());
+  EXPECT_NE(kernel.next->what, "gemm kernels");
 }
 
 TEST(Causal, WorkThatIsHiddenIsFlat) {
@@ -62,7 +89,7 @@ TEST(Causal, WorkThatIsHiddenIsFlat) {
   const SpeedupCurve& kernel = Curve(p, "gemm");
   EXPECT_TRUE(kernel.flat);
   EXPECT_EQ(kernel.saved(), Duration{});
-  EXPECT_FALSE(kernel.knee.has_value());
+  EXPECT_FALSE(kernel.bend.has_value());
 }
 
 TEST(Causal, StraightCurvesHaveNoBend) {
@@ -70,7 +97,7 @@ TEST(Causal, StraightCurvesHaveNoBend) {
   const SpeedupCurve& first = Curve(p, "cudaLaunchKernel");
   EXPECT_EQ(first.saved(), Duration::Us(10));
   EXPECT_FALSE(first.flat);
-  EXPECT_FALSE(first.knee.has_value());
+  EXPECT_FALSE(first.bend.has_value());
 }
 
 TEST(Causal, WhatSavesMostComesFirst) {

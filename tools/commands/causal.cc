@@ -62,9 +62,9 @@ std::vector<size_t> PointsShown(const CausalProfile& profile) {
 }
 
 // Where the gains get smaller, and what holds the step up then: "1.7x, host work".
-std::string Bend(const CausalProfile& profile, const SpeedupCurve& c) {
-  if (!c.knee.has_value()) return "-";
-  std::string text = FormatSpeedup(1 / (1 - profile.share(*c.knee)));
+std::string Bend(const SpeedupCurve& c) {
+  if (!c.bend.has_value()) return "-";
+  std::string text = FormatSpeedup(1 / (1 - *c.bend));
   if (c.next.has_value()) text += ", " + Printable(c.next->what);
   return text;
 }
@@ -92,7 +92,7 @@ Table CurveTable(const Report& report, TimeUnit wish) {
       const Duration saved = c.steps.front() - c.steps[point];
       row.push_back(FormatSignedPercent(-ShareOf(saved, c.steps.front())));
     }
-    row.push_back(Bend(p, c));
+    row.push_back(Bend(c));
     table.AddRow(std::move(row));
   }
   return table;
@@ -145,8 +145,8 @@ std::string Json(const Report& report) {
     json.Key("saved_ns").Int(c.saved().ns).Key("step_ns").BeginInlineArray();
     for (Duration d : c.steps) json.Int(d.ns);
     json.EndArray().Key("flat").Bool(c.flat).Key("knee");
-    if (c.knee.has_value()) {
-      json.Rounded(p.share(*c.knee), 6);
+    if (c.bend.has_value()) {
+      json.Rounded(*c.bend, 6);
     } else {
       json.Null();
     }
