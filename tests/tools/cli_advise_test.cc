@@ -1,7 +1,4 @@
 // The commands that say what to do next: advise, causal.
-#include <pty.h>
-#include <sys/ioctl.h>
-
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -13,6 +10,7 @@
 
 #include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/on_terminal.h"
 
 namespace daydream {
 namespace {
@@ -410,32 +408,6 @@ TEST_F(Advising, TheHostsTimeIsATable) {
   for (const json& curve : causal["curves"]) names.insert(curve["name"]);
   EXPECT_THAT(names, testing::Contains("host work"));
   EXPECT_GT(names.size(), 3u);
-}
-
-// What `command` prints on a terminal of 80 columns.
-std::string OnTerminal(const std::string& command) {
-  int terminal = -1, program = -1;
-  winsize size{.ws_row = 50, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
-  EXPECT_EQ(openpty(&terminal, &program, nullptr, nullptr, &size), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(program, STDOUT_FILENO);
-    close(terminal);
-    close(program);
-    execl("/bin/sh", "sh", "-c", (command + " 2>/dev/null").c_str(), nullptr);
-    _exit(127);
-  }
-  close(program);
-  std::string out;
-  char buffer[4096];
-  for (ssize_t n; (n = read(terminal, buffer, sizeof buffer)) > 0;) {
-    out.append(buffer, static_cast<size_t>(n));
-  }
-  close(terminal);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_EQ(status, 0) << command;
-  return out;
 }
 
 TEST_F(Advising, TablesFitATerminalOf80Columns) {

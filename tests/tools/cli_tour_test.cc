@@ -1,14 +1,18 @@
 // The lessons of `daydream tour`: what the program answers is what the generator knows.
 // DD_UPDATE_DOCS=1 rewrites their pages.
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "examples/lessons/lesson.h"
+#include "report/questions/findings.h"
 #include "tests/source_tree.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/on_terminal.h"
 
 namespace daydream {
 namespace {
@@ -145,6 +149,7 @@ TEST_F(Tour, ComparesTheGuessAndNamesTheThoughtBehindIt) {
   EXPECT_THAT(low.out, HasSubstr("nobody waits for it"));
   EXPECT_THAT(Run("tour A --guess one_time").out, HasSubstr("Right: it is one_time"));
   EXPECT_THAT(Run("tour A --guess 2").out, HasSubstr("You said allocator. It is one_time."));
+  EXPECT_THAT(Run("tour A --guess 5").out, HasSubstr("The steps are unequal, too"));
 }
 
 // Ranks are shown as 0 to 3, so these are the numbers that mean them.
@@ -169,6 +174,50 @@ TEST_F(Tour, RefusesGuessesThatNothingCanTake) {
   }
   // "Nothing" is a usual answer there.
   EXPECT_THAT(Run("tour 12 --guess 0").out, HasSubstr("You said 0 ms."));
+}
+
+// Up to a tenth, of the number that is shown: "1.00" may stand for 0.9998.
+TEST_F(Tour, TakesATenthOffForRight) {
+  for (int seed = 1; seed <= 12; ++seed) {
+    const std::string tour = fmt::format("tour 9 --seed {} ", seed);
+    const CliResult r = Run(tour + "--answers");
+    double shown = 0;
+    ASSERT_EQ(std::sscanf(r.out.c_str() + r.out.find("The answer: "), "The answer: %lf", &shown),
+              1);
+    EXPECT_THAT(Run(tour + fmt::format("--guess {:.6f}", shown * 1.1)).out, HasSubstr("Right:"));
+    EXPECT_THAT(Run(tour + fmt::format("--guess {:.6f}", shown * 0.9)).out, HasSubstr("Right:"));
+    EXPECT_THAT(Run(tour + fmt::format("--guess {:.6f}", shown * 1.11)).out,
+                HasSubstr("11 % too high"));
+  }
+}
+
+TEST_F(Tour, TextFitsANarrowTerminal) {
+  const std::string ask = fmt::format("{} tour 4 --non-interactive", DAYDREAM_BINARY);
+  const std::string wide = Run("tour 4 --non-interactive").out, narrow = OnTerminal(ask);
+  std::string words;
+  for (const std::string& line : SplitLines(narrow)) {
+    EXPECT_LE(line.size(), 81u) << line;  // with the '\r' of a terminal
+    words += line;
+  }
+  const auto letters = [](std::string text) {
+    std::erase_if(text, [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; });
+    return text;
+  };
+  EXPECT_EQ(letters(words), letters(wide));
+  EXPECT_TRUE(std::ranges::any_of(SplitLines(wide), [](const auto& l) { return l.size() > 80; }));
+}
+
+TEST_F(Tour, EachFindingIsExplained) {
+  for (int kind = 0; kind <= static_cast<int>(FindingKind::kOther); ++kind) {
+    const std::string name(Name(static_cast<FindingKind>(kind)));
+    const CliResult r = Run("explain " + name);
+    EXPECT_EQ(r.exit, 0) << name;
+    EXPECT_GT(r.out.size(), 80u) << name;
+    EXPECT_THAT(Run("explain").out, HasSubstr("  " + name + "\n"));
+  }
+  for (std::string_view choice : examples::FindLesson("A")->choices) {
+    EXPECT_EQ(Run(fmt::format("explain {}", choice)).exit, 0);
+  }
 }
 
 TEST_F(Tour, FindsALetterInEitherCase) {

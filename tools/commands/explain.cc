@@ -38,6 +38,8 @@ std::string Topics(Session& session) {
   for (const auto& file : files.all()) out += fmt::format(" {}", file->transform().name);
   out += "\n\nwords\n";
   for (const Term& t : Terms()) out += fmt::format("  {}\n", t.name);
+  out += "\nfindings about a recording\n";
+  for (const Term& t : FindingTerms()) out += fmt::format("  {}\n", t.name);
   out += "\nerrors and warnings\n";
   for (const ErrorPage& page : ErrorPages()) {
     out += fmt::format("  {}  {}\n", page.code, page.title);
@@ -86,7 +88,9 @@ absl::StatusOr<std::string> Explain(const std::string& topic) {
   if (file != nullptr) return DescribeTransform(file->transform());
   std::vector<std::string_view> names;
   for (const Transform* t : Transforms()) names.push_back(t->name);
-  for (const Term& t : Terms()) names.push_back(t.name);
+  for (const auto terms : {Terms(), FindingTerms()}) {
+    for (const Term& t : terms) names.push_back(t.name);
+  }
   for (const ErrorPage& page : ErrorPages()) names.push_back(page.code);
   return MakeStatus(
       absl::StatusCode::kInvalidArgument,

@@ -76,8 +76,15 @@ std::string Trim(std::string text) {
   return text;
 }
 
+// Columns of a terminal that is narrower than the lessons are written; 0: it is not.
+size_t NarrowWidth(const Session& session) {
+  constexpr size_t kWritten = 100;
+  const size_t width = session.table_style().max_width;
+  return width < kWritten ? width : 0;
+}
+
 absl::Status Print(Session& session, std::string_view text) {
-  return session.WriteResult(Args(), text);
+  return session.WriteResult(Args(), Reflowed(text, NarrowWidth(session)));
 }
 
 // What a learner is asked, from the question to the last word. The end of the input ends it.
@@ -170,11 +177,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const bool asks = format == Format::kTable && !answers && judged.empty() &&
                     !args.Has("--non-interactive") && !args.Has("--output");
   if (asks) return Ask(text, session);
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return Whole(text, args, judged); },
-                                 .json = [&] { return LessonJson(text, answers); },
-                                 .csv = {},
-                                 .markdown = [&] { return LessonMarkdown(text, answers); }}));
+  DD_RETURN_IF_ERROR(session.WriteResult(
+      args, {.table = [&] { return Reflowed(Whole(text, args, judged), NarrowWidth(session)); },
+             .json = [&] { return LessonJson(text, answers); },
+             .csv = {},
+             .markdown = [&] { return LessonMarkdown(text, answers); }}));
   return Exit::kOk;
 }
 

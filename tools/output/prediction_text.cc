@@ -13,6 +13,8 @@ constexpr size_t kBarWidth = 20;
 constexpr size_t kRowsShown = 15;
 // Causes below this share of the largest are shown together.
 constexpr double kSmallestRow = 0.002;
+// A whole bar is at least this share of the step: where nothing changes, no bar says otherwise.
+constexpr double kLeastBar = 0.005;
 
 constexpr double kWorthAWarning = 0.03, kPredictsNothing = 0.10;
 
@@ -78,7 +80,8 @@ Table CauseRows(const Prediction& p, TimeUnit unit) {
       continue;
     }
     ++shown;
-    double share = largest > 0 ? std::fabs(c.delta.us()) / largest : 0;
+    const double whole = std::max(largest, p.step.us() * kLeastBar);
+    const double share = whole > 0 ? std::fabs(c.delta.us()) / whole : 0;
     auto length = static_cast<size_t>(std::lround(share * kBarWidth));
     table.AddRow({Printable(c.what), std::string(OptOf(c)), work.ns == 0 ? "" : signed_time(work),
                   signed_time(c.delta), std::string(length, c.delta.ns > 0 ? '+' : '#')});

@@ -168,11 +168,6 @@ Perfetto or chrome://tracing.)"},
      R"(The replay with every recorded delay replaced by the average one of its kind. If that still
 matches, the model understands the trace and does not only repeat it: the better sign that a
 changed graph is predicted well.)"},
-    {"unrecorded",
-     R"(GPU work that the recording does not hold, and a gap tells of: a CUDA graph was launched
-whose kernels were not recorded, and nothing else runs until its stream goes on. The time of the
-gap is taken for it, which is a guess, and no option changes it. Where it is a fifth of the step
-or more, all confidence is low.)"},
     {"window",
      R"(Of several ranks: from the first start to the last end over all that was recorded. A
 step that repeats may take less, as recordings do not begin together.)"},
@@ -196,9 +191,11 @@ std::span<const Term> Terms() { return kTerms; }
 
 const Term* FindTerm(std::string_view name) {
   std::string wanted = Folded(name);
-  for (const Term& t : kTerms) {
-    const std::string name = Folded(t.name);
-    if (name == wanted || name + "s" == wanted || name == wanted + "s") return &t;
+  for (const std::span<const Term> terms : {Terms(), FindingTerms()}) {
+    for (const Term& t : terms) {
+      const std::string name = Folded(t.name);
+      if (name == wanted || name + "s" == wanted || name == wanted + "s") return &t;
+    }
   }
   return nullptr;
 }
@@ -206,10 +203,14 @@ const Term* FindTerm(std::string_view name) {
 std::string GlossaryMarkdown() {
   std::string out = "# Glossary\n\nPrinted by `daydream explain WORD`.\n";
   for (const Term& t : kTerms) {
-    bool preformatted = t.text.find("\n  ") != std::string_view::npos;
+    const bool preformatted = t.text.find("\n  ") != std::string_view::npos;
     out += preformatted ? fmt::format("\n## {}\n\n```\n{}\n```\n", t.name, t.text)
                         : fmt::format("\n## {}\n\n{}\n", t.name, t.text);
   }
+  out +=
+      "\n## findings\n\nWhat info and other commands say about a recording, by the names in "
+      "JSON.\n";
+  for (const Term& t : FindingTerms()) out += fmt::format("\n### {}\n\n{}\n", t.name, t.text);
   return out;
 }
 

@@ -23,7 +23,9 @@ struct Term {
   std::string_view text;
 };
 std::span<const Term> Terms();
-const Term* FindTerm(std::string_view name);
+// What findings mean, by their names in JSON: "one_time".
+std::span<const Term> FindingTerms();
+const Term* FindTerm(std::string_view name);  // of both
 std::string GlossaryMarkdown();
 
 }  // namespace daydream

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
 
@@ -158,6 +159,39 @@ std::string LessonListJson() {
 std::string LessonOpening(const LessonText& text) {
   return fmt::format("{}\n\n{}\nQuestion. {}{}\n", Heading(*text.lesson), Plain(text.story),
                      text.question, Choices(*text.lesson));
+}
+
+std::string Reflowed(std::string_view text, size_t width) {
+  if (width == 0) return std::string(text);
+  std::string out;
+  size_t column = 0;  // of the paragraph's line that is being filled
+  const auto end_line = [&] {
+    if (column > 0) out += '\n';
+    column = 0;
+  };
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const bool last = end == text.npos;
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(last ? text.size() : end + 1);
+    if (line.empty() || line[0] == ' ') {
+      end_line();
+      out += line;
+      if (!last) out += '\n';
+      continue;
+    }
+    while (!line.empty()) {
+      const size_t blank = std::min(line.find(' '), line.size());
+      const std::string_view word = line.substr(0, blank);
+      line.remove_prefix(std::min(blank + 1, line.size()));
+      if (column > 0 && column + 1 + DisplayWidth(word) > width) end_line();
+      out += column > 0 ? fmt::format(" {}", word) : std::string(word);
+      column += DisplayWidth(word) + (column > 0 ? 1 : 0);
+    }
+    if (last) return out;
+  }
+  end_line();
+  return out;
 }
 
 std::string LessonHint(const LessonText& text, size_t hint) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "tools/tour/lesson_text.h"
 
@@ -21,6 +22,10 @@ std::string LessonOpening(const LessonText& text);
 std::string LessonHint(const LessonText& text, size_t hint);
 // What is right, what the commands say, and what surprises.
 std::string LessonEnding(const LessonText& text);
+
+// Paragraphs in lines of at most `width` columns, for narrow terminals; 0 leaves them as they are.
+// Lines that begin with a blank, like output of commands, stay.
+std::string Reflowed(std::string_view text, size_t width);
 
 // The whole lesson, with the answers or without.
 std::string LessonMarkdown(const LessonText& text, bool answers);

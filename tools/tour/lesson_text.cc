@@ -1,6 +1,7 @@
 #include "tools/tour/lesson_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
@@ -21,6 +22,7 @@ using examples::Numbers;
 
 constexpr double kNearEnough = 0.10;  // of the truth: such a guess is right
 constexpr double kNearThought = 0.12;
+constexpr double kRounding = 1e-9;  // 1.1 - 1 is a little more than 0.1
 
 // "whatif ... | head -9" without its end, which goes to `lines`: 9, or -9 for tail.
 std::string WithoutPipe(std::string line, int& lines) {
@@ -46,6 +48,7 @@ std::string SomeLines(const std::string& text, int lines) {
   const size_t first = lines > 0 ? 0 : all.size() - some;
   std::string out;
   for (size_t i = first; i < first + some; ++i) out += all[i];
+  while (out.ends_with("\n\n")) out.pop_back();  // where the cut is between two parts
   return out;
 }
 
@@ -245,7 +248,12 @@ bool MayBeZero(const LessonText& text) {
 bool IsRight(const LessonText& text, double guess) {
   const double truth = text.truth();
   if (!text.lesson->choices.empty()) return std::round(guess) == truth;
-  return std::fabs(guess - truth) <= std::max(kNearEnough * std::fabs(truth), text.lesson->slack);
+  // Of the number that is shown as well: beside "1.00" a guess of 1.1 is 10 % off and not more.
+  const double shown = std::strtod(WithUnit(*text.lesson, truth).c_str(), nullptr);
+  return std::ranges::any_of(std::array{truth, shown}, [&](double right) {
+    const double limit = std::max(kNearEnough * std::fabs(right), text.lesson->slack);
+    return std::fabs(guess - right) <= limit * (1 + kRounding);
+  });
 }
 
 std::string Judge(const LessonText& text, double guess) {

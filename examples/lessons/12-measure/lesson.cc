@@ -85,6 +85,10 @@ kernels keep their time; that assumption broke. `--measured` takes a prediction 
 apart:
 
 $ daydream whatif lesson12.ddtrace --opt prefetch --measured lesson12-after.ddtrace | tail -7
+
+`inside interval` or `OUTSIDE interval`: an interval allows for what predictions of this kind were
+off by, not for a GPU that changes. A little more heat still fits into it, much more does not. The
+rows of the table name the miss either way.
 )",
     .surprise = R"(
 A prediction that is off teaches more than one that fits: it names what you believed and is not so.

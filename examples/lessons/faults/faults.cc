@@ -8,7 +8,8 @@ namespace {
 constexpr std::string_view kFindings[] = {"one_time", "allocator", "cut_step", "waits_for_ranks",
                                           "unequal_steps"};
 constexpr std::string_view kQuestion =
-    "Which finding is this? (Guess; then `daydream info` describes it.)";
+    "Which finding names the reason? `daydream explain NAME` says what each of them means. Guess;\n"
+    "then `daydream info` tells.";
 
 Loop UsualLoop(Draws& draw) {
   Loop loop;
@@ -33,7 +34,7 @@ absl::StatusOr<LessonPlay> PlayStall(uint64_t seed) {
   Draws draw(seed);
   Loop loop = UsualLoop(draw);
   loop.late_stall_ns = Ms(draw.Between(200, 400));
-  return PlayFault(loop, "lessonA", 1, {{"stall", InMs(loop.late_stall_ns)}});
+  return PlayFault(loop, "lessonA", 1, {{"stall", InMs(loop.late_stall_ns)}, {"unequal", 5}});
 }
 
 absl::StatusOr<LessonPlay> PlayChurn(uint64_t seed) {
@@ -72,7 +73,14 @@ absl::StatusOr<LessonPlay> PlayLateRank(uint64_t seed) {
 constexpr Fact kStallFacts[] = {{"answer", "info lessonA.ddtrace", "findings.0.kind"}};
 constexpr Fact kChurnFacts[] = {{"answer", "info lessonB.ddtrace", "findings.0.kind"}};
 constexpr Fact kCutFacts[] = {{"answer", "info lessonC.ddtrace", "findings.0.kind"}};
-constexpr Fact kRankFacts[] = {{"answer", "info lessonD.ddtrace", "findings.0.kind"}};
+constexpr Fact kRankFacts[] = {
+    {"answer", "info lessonD.ddtrace", "findings.0.kind"},
+    {.name = "per_step", .command = "info lessonD.ddtrace", .path = "findings.0.ms"}};
+constexpr WrongThought kStallThoughts[] = {
+    {"unequal",
+     "The steps are unequal, too, and `info` says so below. That is what follows; the finding\n"
+     "above it says why."},
+};
 
 }  // namespace
 
@@ -91,10 +99,12 @@ is many times that. Everything looks normal in the first three steps and in the 
     .choices = kFindings,
     .truth = "truth",
     .answer = "answer",
+    .thoughts = kStallThoughts,
     .solution = R"(
 $ daydream info lessonA.ddtrace | head -7
 
-A compiler ran inside of one step, for {stall} ms. It does so once in a whole training.
+A compiler ran inside of one step, for {stall} ms. It does so once in a whole training. That makes
+the steps unequal, which is the next finding: the first one is the reason.
 )",
     .surprise = R"(
 A prediction must not count such a stall as a saving: it is about the steady step. Record later,
@@ -150,8 +160,8 @@ The GPU was busy with the steps before, which nobody recorded. Where it seems to
 working.
 )",
     .surprise = R"(
-With one step nobody can tell how long a step is: a step ends where the next one begins. Record
-five.
+`info` goes on with a step time, which is the length of this one window. With one step nobody can
+tell whether a step takes that long: a step ends where the next one begins. Record five.
 )",
 };
 
@@ -174,7 +184,8 @@ many bytes each time.
 $ daydream info lessonD.ddtrace | head -4
 
 The bytes are the same, so the transfer takes the same time. The rest is waiting: in every other
-step another rank is done {late} ms after this one.
+step another rank is done {late} ms after this one. In the mean of the steps that count, that is the
+{per_step} ms a step that `info` prints.
 )",
     .surprise = R"(
 This trace cannot say who is late, only that somebody is. Record all ranks: lesson 10.

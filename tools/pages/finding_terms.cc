@@ -1,0 +1,83 @@
+// What the findings of report/questions/findings.h mean and what to do about them.
+#include "tools/pages/topics.h"
+
+namespace daydream {
+namespace {
+
+// In the order of FindingKind; the last of them has no name of its own to explain.
+constexpr Term kFindings[] = {
+    {"planned",
+     R"(The trace is a plan: its times follow from durations and dependencies that somebody wrote
+down. Nothing was measured, so there is nothing to check the replay against.)"},
+    {"no_step",
+     R"(Most of the recorded time happens once in a training (a compiler, a library that loads),
+and what remains is no step. Nothing is predicted. Record later, after a warm-up.)"},
+    {"one_time",
+     R"(Work inside of the recorded steps that happens once in a training: a compiler, a library
+that loads, a first allocation. It is taken out before anything is predicted, for it is no
+part of the step that repeats; the text says how long a step is with it and without.
+Record later, after ten or twenty steps of warm-up.)"},
+    {"cut_step",
+     R"(The recording does not hold a whole step. Either the GPU was still busy with earlier work
+when it began, or the wait for the next batch comes after its end. The length of the step
+is in doubt by what the text says. Record five steps or more, with marks around each.)"},
+    {"library_search",
+     R"(Some convolutions launch many more kernels than others: under
+torch.backends.cudnn.benchmark the library tries its algorithms at the first call of each
+shape, and never again. Record later.)"},
+    {"partial_gpu",
+     R"(GPU work was recorded in a part of the window only, because the recording of it began late
+or its buffers were full. Outside of that part the GPU is not idle, it is unknown.)"},
+    {"long_call",
+     R"(One piece of host work takes more than half of a step. Either it happens once and does not
+belong into the recording, or the program waits for something that no row tells. daydream
+summary --by host shows what it is.)"},
+    {"unequal_steps",
+     R"(Recorded steps differ by more than a tenth. Where one kind of work explains it, the text
+names it. Predictions are of the mean step; a mean of unequal steps needs more of them.
+Look for another finding that gives the reason: a stall in one step makes steps unequal,
+too.)"},
+    {"replay",
+     R"(The unchanged graph, played, is not the recording: some check of it is off by more than a
+tenth or so. Predictions may be off by as much. Choose steps that are alike with --steps,
+or record more of them. See also: replay check.)"},
+    {"unrecorded",
+     R"(GPU work that the recording does not hold, and a gap tells of: a CUDA graph was launched
+whose kernels were not recorded, and nothing else runs until its stream goes on. The time
+of the gap is taken for it, which is a guess, and no option changes it. Where it is a
+fifth of the step or more, all confidence is low.)"},
+    {"pause",
+     R"(Nothing at all was recorded for a second or more, or one piece of GPU work is longer than
+all others ten times over. Either the program paused or a time in the file is wrong.
+--steps takes the steps without it.)"},
+    {"no_launches",
+     R"(GPU work whose launching call was not recorded. It keeps its place in its stream; what the
+host does cannot move it, so options for the host say nothing about it.)"},
+    {"no_waits",
+     R"(No row says when the host stood still for the GPU. Predictions are about the GPU's side
+alone: a host that really waits for a kernel is taken for one that works.)"},
+    {"unexplained",
+     R"(The GPU begins some work later than every rule says, and nothing in the recording tells
+why: another program, a stream that was not recorded, clocks. Predictions keep these
+delays as they are.)"},
+    {"clocks",
+     R"(GPU work begins before the call that launched it, which cannot be: the clocks of host and
+GPU disagree. Gaps between them are wrong by as much.)"},
+    {"allocator",
+     R"(In every step memory is given back to the driver and taken again (cudaFree, cudaMalloc),
+which makes the host wait. PyTorch keeps memory for itself as long as there is room, so
+the GPU is nearly full. expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF or a smaller
+batch helps.)"},
+    {"waits_for_ranks",
+     R"(Communication takes longer than the transfer of its bytes: the rest is waiting for another
+rank that is late. The text says how much per step, in the mean of the steps. One trace
+cannot say who is late. Record all ranks and give their folder: daydream ranks DIR.)"},
+    {"other",
+     "What building the graph warns of, in its own words. Nothing else is known about it."},
+};
+
+}  // namespace
+
+std::span<const Term> FindingTerms() { return kFindings; }
+
+}  // namespace daydream
