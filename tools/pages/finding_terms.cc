@@ -38,9 +38,9 @@ names it. Predictions are of the mean step; a mean of unequal steps needs more o
 Look for another finding that gives the reason: a stall in one step makes steps unequal,
 too.)"},
     {"replay",
-     R"(The unchanged graph, played, is not the recording: some check of it is off by more than a
-tenth or so. Predictions may be off by as much. Choose steps that are alike with --steps,
-or record more of them. See also: replay check.)"},
+     R"(The unchanged graph, played, is not the recording: some check of it is off by more than
+3 %. Predictions may be off by as much. Choose steps that are alike with --steps, or record
+more of them. See also: replay check.)"},
     {"unrecorded",
      R"(GPU work that the recording does not hold, and a gap tells of: a CUDA graph was launched
 whose kernels were not recorded, and nothing else runs until its stream goes on. The time
