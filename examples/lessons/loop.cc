@@ -41,6 +41,11 @@ void HostOp(Machine& machine, std::string_view name, int64_t ns) {
 
 }  // namespace
 
+std::vector<LoopKernel> EqualKernels(int count, LoopKernel all) {
+  all.ns /= count;
+  return std::vector<LoopKernel>(static_cast<size_t>(count), all);
+}
+
 absl::StatusOr<Played> PlayLoop(std::string_view name, const Loop& loop) {
   constexpr int kLateStep = 3;
   Machine machine(loop.machine);

@@ -34,6 +34,9 @@ struct Loop {
   bool item = true;  // reads the loss at the end of each step
 };
 
+// `count` kernels like `all`, each with its part of the time.
+std::vector<LoopKernel> EqualKernels(int count, LoopKernel all);
+
 absl::StatusOr<Played> PlayLoop(std::string_view name, const Loop& loop);
 
 constexpr int64_t Ms(int64_t ms) { return ms * 1'000'000; }

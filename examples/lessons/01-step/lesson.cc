@@ -14,13 +14,12 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   const int64_t gpu = Ms(draw.Between(10, 16));
   loop.kernels = {{"aten::conv2d", "ampere_sgemm_128x64_nn", gpu / 2},
                   {"aten::mm", "ampere_sgemm_32x128_nt", gpu / 2}};
-  auto played = PlayLoop("lesson1", loop);
-  if (!played.ok()) return played.status();
+  DD_ASSIGN_OR_RETURN(const Played played, PlayLoop("lesson1", loop));
   Numbers n = {{"load", InMs(loop.load_ns)}, {"gpu", InMs(gpu)}, {"first", InMs(loop.first_ns)}};
-  n["step"] = played->step_ms;
-  n["average"] = played->step_ms + n["first"] / loop.steps;
+  n["step"] = played.step_ms;
+  n["average"] = played.step_ms + n["first"] / loop.steps;
   n["steps"] = loop.steps;
-  return LessonPlay{{{"lesson1.ddtrace", played->trace}}, std::move(n)};
+  return LessonPlay{{{"lesson1.ddtrace", played.trace}}, std::move(n)};
 }
 
 constexpr Fact kFacts[] = {

@@ -15,13 +15,12 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
     loop.kernels.push_back(
         {"aten::mm", "ampere_sgemm_128x128_nn", gpu / kKernels, 0, Us(draw.Between(200, 500))});
   }
-  auto played = PlayLoop("lesson2", loop);
-  if (!played.ok()) return played.status();
-  Numbers n = {{"gpu", InMs(gpu)}, {"step", played->step_ms}, {"host", played->host_ms}};
+  DD_ASSIGN_OR_RETURN(const Played played, PlayLoop("lesson2", loop));
+  Numbers n = {{"gpu", InMs(gpu)}, {"step", played.step_ms}, {"host", played.host_ms}};
   n["kernels"] = kKernels;
   n["each"] = n["host"] / n["kernels"];
   n["sum"] = n["gpu"] + n["host"];
-  return LessonPlay{{{"lesson2.ddtrace", played->trace}}, std::move(n)};
+  return LessonPlay{{{"lesson2.ddtrace", played.trace}}, std::move(n)};
 }
 
 constexpr Fact kFacts[] = {

@@ -11,19 +11,17 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   program.machine.seed = seed;
   program.size.layers = draw.Between(2, 4);
   program.size.length = 8 * draw.Between(6, 9);
-  auto slow = PlayTransformer("lesson3", program);
+  DD_ASSIGN_OR_RETURN(const Played slow, PlayTransformer("lesson3", program));
   program.machine.gpu_percent = 50;
-  auto fast = PlayTransformer("lesson3", program);
-  if (!slow.ok()) return slow.status();
-  if (!fast.ok()) return fast.status();
-  Numbers n = {{"step", slow->step_ms}, {"gpu", slow->gpu_ms}};
-  n["share"] = 100 * slow->gpu_ms / slow->step_ms;
+  DD_ASSIGN_OR_RETURN(const Played fast, PlayTransformer("lesson3", program));
+  Numbers n = {{"step", slow.step_ms}, {"gpu", slow.gpu_ms}};
+  n["share"] = 100 * slow.gpu_ms / slow.step_ms;
   n["idle"] = 100 - n["share"];
-  n["speedup"] = slow->step_ms / fast->step_ms;
+  n["speedup"] = slow.step_ms / fast.step_ms;
   n["layers"] = static_cast<double>(program.size.layers);
   n["twice"] = 2;
-  n["amdahl"] = slow->step_ms / (slow->step_ms - slow->gpu_ms / 2);
-  return LessonPlay{{{"lesson3.ddtrace", slow->trace}}, std::move(n)};
+  n["amdahl"] = slow.step_ms / (slow.step_ms - slow.gpu_ms / 2);
+  return LessonPlay{{{"lesson3.ddtrace", slow.trace}}, std::move(n)};
 }
 
 constexpr Fact kFacts[] = {

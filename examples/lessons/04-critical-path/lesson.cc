@@ -23,19 +23,16 @@ Loop MakeLoop(int64_t main_ns, int64_t side_ns) {
 absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   Draws draw(seed);
   const int64_t main = Ms(draw.Between(11, 15)), side = Ms(draw.Between(8, 10));
-  auto before = PlayLoop("lesson4", MakeLoop(main, side));
-  auto after = PlayLoop("lesson4", MakeLoop(main, side / 2));
-  auto other = PlayLoop("lesson4", MakeLoop(main / 2, side));
-  for (const auto* played : {&before, &after, &other}) {
-    if (!played->ok()) return played->status();
-  }
-  Numbers n = {{"main", InMs(main)}, {"side", InMs(side)}, {"step", before->step_ms}};
-  n["share"] = 100 * n["side"] / before->gpu_ms;
-  n["after"] = after->step_ms;
+  DD_ASSIGN_OR_RETURN(const Played before, PlayLoop("lesson4", MakeLoop(main, side)));
+  DD_ASSIGN_OR_RETURN(const Played after, PlayLoop("lesson4", MakeLoop(main, side / 2)));
+  DD_ASSIGN_OR_RETURN(const Played other, PlayLoop("lesson4", MakeLoop(main / 2, side)));
+  Numbers n = {{"main", InMs(main)}, {"side", InMs(side)}, {"step", before.step_ms}};
+  n["share"] = 100 * n["side"] / before.gpu_ms;
+  n["after"] = after.step_ms;
   n["less_half"] = n["step"] - n["side"] / 2;
-  n["other"] = other->step_ms;
+  n["other"] = other.step_ms;
   n["other_less"] = n["step"] - n["main"] / 2;
-  return LessonPlay{{{"lesson4.ddtrace", before->trace}}, std::move(n)};
+  return LessonPlay{{{"lesson4.ddtrace", before.trace}}, std::move(n)};
 }
 
 constexpr std::string_view kAsk =

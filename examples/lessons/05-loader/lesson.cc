@@ -12,23 +12,20 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   Loop loop;
   loop.load_ns = Ms(draw.Between(24, 40));
   const int64_t gpu = Ms(draw.Between(12, 18));
-  for (int i = 0; i < 6; ++i) loop.kernels.push_back({"aten::conv2d", "cudnn_conv_sgemm", gpu / 6});
-  auto before = PlayLoop("lesson5", loop);
+  loop.kernels = EqualKernels(6, {"aten::conv2d", "cudnn_conv_sgemm", gpu});
+  DD_ASSIGN_OR_RETURN(const Played before, PlayLoop("lesson5", loop));
   Loop workers = loop;
   workers.load_ns = kReadyBatch;
-  auto after = PlayLoop("lesson5", workers);
+  DD_ASSIGN_OR_RETURN(const Played after, PlayLoop("lesson5", workers));
   loop.machine.gpu_percent = 50;
-  auto fast = PlayLoop("lesson5", loop);
-  for (const auto* played : {&before, &after, &fast}) {
-    if (!played->ok()) return played->status();
-  }
-  Numbers n = {{"load", InMs(loop.load_ns)}, {"gpu", InMs(gpu)}, {"step", before->step_ms}};
-  n["speedup"] = before->step_ms / after->step_ms;
-  n["gpu_speedup"] = before->step_ms / fast->step_ms;
-  n["max"] = before->step_ms / std::max(n["load"], n["gpu"]);
+  DD_ASSIGN_OR_RETURN(const Played fast, PlayLoop("lesson5", loop));
+  Numbers n = {{"load", InMs(loop.load_ns)}, {"gpu", InMs(gpu)}, {"step", before.step_ms}};
+  n["speedup"] = before.step_ms / after.step_ms;
+  n["gpu_speedup"] = before.step_ms / fast.step_ms;
+  n["max"] = before.step_ms / std::max(n["load"], n["gpu"]);
   n["none"] = 1;
   n["busy"] = 100 * n["gpu"] / n["step"];
-  return LessonPlay{{{"lesson5.ddtrace", before->trace}}, std::move(n)};
+  return LessonPlay{{{"lesson5.ddtrace", before.trace}}, std::move(n)};
 }
 
 constexpr Fact kFacts[] = {

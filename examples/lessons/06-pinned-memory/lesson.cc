@@ -13,19 +13,16 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   program.machine.seed = seed;
   program.size.layers = draw.Between(3, 5);
   program.image_bytes = draw.Between(20, 32) * kMegabyte;
-  auto before = PlayTransformer("lesson6", program);
+  DD_ASSIGN_OR_RETURN(const Played before, PlayTransformer("lesson6", program));
   program.pinned = true;
-  auto after = PlayTransformer("lesson6", program);
+  DD_ASSIGN_OR_RETURN(const Played after, PlayTransformer("lesson6", program));
   program.image_bytes = 0;
-  auto without = PlayTransformer("lesson6", program);
-  for (const auto* played : {&before, &after, &without}) {
-    if (!played->ok()) return played->status();
-  }
-  Numbers n = {{"step", before->step_ms}, {"after", after->step_ms}};
-  n["without"] = without->step_ms;
-  n["copy"] = before->step_ms - without->step_ms;
-  n["half"] = before->step_ms - n["copy"] / 2;
-  return LessonPlay{{{"lesson6.ddtrace", before->trace}}, std::move(n)};
+  DD_ASSIGN_OR_RETURN(const Played without, PlayTransformer("lesson6", program));
+  Numbers n = {{"step", before.step_ms}, {"after", after.step_ms}};
+  n["without"] = without.step_ms;
+  n["copy"] = before.step_ms - without.step_ms;
+  n["half"] = before.step_ms - n["copy"] / 2;
+  return LessonPlay{{{"lesson6.ddtrace", before.trace}}, std::move(n)};
 }
 
 constexpr Fact kFacts[] = {

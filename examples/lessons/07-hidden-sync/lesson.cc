@@ -12,21 +12,17 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   constexpr int kKernels = 8;
   const int64_t gpu = Ms(draw.Between(20, 32));
   const int64_t host = Us(draw.Between(350, 600));
-  for (int i = 0; i < kKernels; ++i) {
-    loop.kernels.push_back({"aten::mm", "ampere_sgemm_128x128_nn", gpu / kKernels, 0, host});
-  }
-  auto before = PlayLoop("lesson7", loop);
+  loop.kernels = EqualKernels(kKernels, {"aten::mm", "ampere_sgemm_128x128_nn", gpu, 0, host});
+  DD_ASSIGN_OR_RETURN(const Played before, PlayLoop("lesson7", loop));
   loop.item = false;
-  auto after = PlayLoop("lesson7", loop);
-  if (!before.ok()) return before.status();
-  if (!after.ok()) return after.status();
-  Numbers n = {{"gpu", InMs(gpu)}, {"step", before->step_ms}, {"after", after->step_ms}};
-  n["host"] = after->host_ms;
-  n["item"] = before->step_ms - after->host_ms;
-  n["saved"] = before->step_ms - after->step_ms;
+  DD_ASSIGN_OR_RETURN(const Played after, PlayLoop("lesson7", loop));
+  Numbers n = {{"gpu", InMs(gpu)}, {"step", before.step_ms}, {"after", after.step_ms}};
+  n["host"] = after.host_ms;
+  n["item"] = before.step_ms - after.host_ms;
+  n["saved"] = before.step_ms - after.step_ms;
   n["kernels"] = kKernels;
   n["load"] = InMs(loop.load_ns);
-  return LessonPlay{{{"lesson7.ddtrace", before->trace}}, std::move(n)};
+  return LessonPlay{{{"lesson7.ddtrace", before.trace}}, std::move(n)};
 }
 
 constexpr Fact kFacts[] = {

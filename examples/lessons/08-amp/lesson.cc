@@ -19,22 +19,20 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   program.size.layers = draw.Between(3, 5);
   program.size.length = 8 * draw.Between(5, 8);
   program.adam = false;
-  auto before = PlayTransformer("lesson8", program);
+  DD_ASSIGN_OR_RETURN(const Played before, PlayTransformer("lesson8", program));
   program.amp = true;
   program.machine.gpu_percent = 50;
-  auto after = PlayTransformer("lesson8", program);
-  if (!before.ok()) return before.status();
-  if (!after.ok()) return after.status();
-  Numbers n = {{"step", before->step_ms}, {"gpu", before->gpu_ms}, {"after", after->step_ms}};
-  n["speedup"] = before->step_ms / after->step_ms;
-  n["slower"] = 100 * (after->step_ms / before->step_ms - 1);
-  n["casts"] = KernelsPerStep(*after, program) - KernelsPerStep(*before, program);
-  n["cast_us"] = 1000 * (after->step_ms - before->step_ms) / n["casts"];
+  DD_ASSIGN_OR_RETURN(const Played after, PlayTransformer("lesson8", program));
+  Numbers n = {{"step", before.step_ms}, {"gpu", before.gpu_ms}, {"after", after.step_ms}};
+  n["speedup"] = before.step_ms / after.step_ms;
+  n["slower"] = 100 * (after.step_ms / before.step_ms - 1);
+  n["casts"] = KernelsPerStep(after, program) - KernelsPerStep(before, program);
+  n["cast_us"] = 1000 * (after.step_ms - before.step_ms) / n["casts"];
   n["twice"] = 2;
   n["same"] = 1;
   n["layers"] = static_cast<double>(program.size.layers);
   n["linears"] = static_cast<double>(4 * program.size.layers + 1);
-  return LessonPlay{{{"lesson8.ddtrace", before->trace}}, std::move(n)};
+  return LessonPlay{{{"lesson8.ddtrace", before.trace}}, std::move(n)};
 }
 
 constexpr Fact kFacts[] = {

@@ -22,21 +22,18 @@ Loop MakeLoop(int64_t matrix_ns, int64_t other_ns) {
 absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   Draws draw(seed);
   const int64_t matrix = Ms(draw.Between(14, 24)), other = Ms(draw.Between(6, 12));
-  auto before = PlayLoop("lesson9", MakeLoop(matrix, other));
-  auto eight = PlayLoop("lesson9", MakeLoop(matrix / 8, other));
-  auto endless = PlayLoop("lesson9", MakeLoop(matrix / 1000, other));
-  for (const auto* played : {&before, &eight, &endless}) {
-    if (!played->ok()) return played->status();
-  }
-  Numbers n = {{"matrix", InMs(matrix)}, {"other", InMs(other)}, {"step", before->step_ms}};
+  DD_ASSIGN_OR_RETURN(const Played before, PlayLoop("lesson9", MakeLoop(matrix, other)));
+  DD_ASSIGN_OR_RETURN(const Played eight, PlayLoop("lesson9", MakeLoop(matrix / 8, other)));
+  DD_ASSIGN_OR_RETURN(const Played endless, PlayLoop("lesson9", MakeLoop(matrix / 1000, other)));
+  Numbers n = {{"matrix", InMs(matrix)}, {"other", InMs(other)}, {"step", before.step_ms}};
   n["share"] = 100 * n["matrix"] / (n["matrix"] + n["other"]);
-  n["speedup"] = before->step_ms / eight->step_ms;
-  n["limit"] = before->step_ms / endless->step_ms;
+  n["speedup"] = before.step_ms / eight.step_ms;
+  n["limit"] = before.step_ms / endless.step_ms;
   n["endless"] = n["step"] / (n["step"] - n["matrix"]);
   n["half"] = n["matrix"] / 2;
   n["eight"] = 8;
   n["mean"] = (n["share"] * 8 + (100 - n["share"])) / 100;
-  return LessonPlay{{{"lesson9.ddtrace", before->trace}}, std::move(n)};
+  return LessonPlay{{{"lesson9.ddtrace", before.trace}}, std::move(n)};
 }
 
 constexpr Fact kFacts[] = {

@@ -26,11 +26,10 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
                      .kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)",
                      .ns = transfer + late_ns - work,
                      .collective = true}};
-    auto played = PlayLoop(fmt::format("lesson10-rank{}", rank), loop);
-    if (!played.ok()) return played.status();
-    out.files.push_back({fmt::format("lesson10/rank{}.ddtrace", rank), played->trace});
+    DD_ASSIGN_OR_RETURN(const Played played, PlayLoop(fmt::format("lesson10-rank{}", rank), loop));
+    out.files.push_back({fmt::format("lesson10/rank{}.ddtrace", rank), played.trace});
     out.numbers[fmt::format("comm{}", rank)] = InMs(loop.kernels.back().ns);
-    out.numbers["step"] = played->step_ms;
+    out.numbers["step"] = played.step_ms;
   }
   Numbers& n = out.numbers;
   n["usual"] = InMs(usual), n["late_ms"] = InMs(late_ns), n["transfer"] = InMs(transfer);

@@ -15,18 +15,16 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   program.size.length = 256;
   program.size.width = 512;
   program.size.heads = 8;
-  auto before = PlayTransformer("lesson11", program);
+  DD_ASSIGN_OR_RETURN(const Played before, PlayTransformer("lesson11", program));
   program.recompute = true;
-  auto after = PlayTransformer("lesson11", program);
-  if (!before.ok()) return before.status();
-  if (!after.ok()) return after.status();
-  Numbers n = {{"step", before->step_ms}, {"gpu", before->gpu_ms}, {"after", after->step_ms}};
-  n["longer"] = 100 * (after->step_ms / before->step_ms - 1);
-  n["half"] = 1.5 * before->step_ms;
-  n["twice"] = 2 * before->step_ms;
+  DD_ASSIGN_OR_RETURN(const Played after, PlayTransformer("lesson11", program));
+  Numbers n = {{"step", before.step_ms}, {"gpu", before.gpu_ms}, {"after", after.step_ms}};
+  n["longer"] = 100 * (after.step_ms / before.step_ms - 1);
+  n["half"] = 1.5 * before.step_ms;
+  n["twice"] = 2 * before.step_ms;
   n["layers"] = static_cast<double>(program.size.layers);
   n["batch"] = static_cast<double>(program.size.batch);
-  return LessonPlay{{{"lesson11.ddtrace", before->trace}}, std::move(n)};
+  return LessonPlay{{{"lesson11.ddtrace", before.trace}}, std::move(n)};
 }
 
 constexpr std::string_view kAsk = "whatif lesson11.ddtrace --opt checkpointing";

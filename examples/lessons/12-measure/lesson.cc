@@ -10,24 +10,19 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   Loop loop;
   loop.load_ns = Ms(draw.Between(14, 20));
   const int64_t gpu = Ms(draw.Between(22, 30));
-  for (int i = 0; i < 6; ++i) {
-    loop.kernels.push_back({"aten::mm", "ampere_sgemm_128x128_nn", gpu / 6});
-  }
-  auto before = PlayLoop("lesson12", loop);
+  loop.kernels = EqualKernels(6, {"aten::mm", "ampere_sgemm_128x128_nn", gpu});
+  DD_ASSIGN_OR_RETURN(const Played before, PlayLoop("lesson12", loop));
   loop.load_ns = Us(100);
-  auto hoped = PlayLoop("lesson12-hoped", loop);
+  DD_ASSIGN_OR_RETURN(const Played hoped, PlayLoop("lesson12-hoped", loop));
   loop.machine.gpu_percent = draw.Between(115, 130);
-  auto after = PlayLoop("lesson12-after", loop);
-  for (const auto* played : {&before, &hoped, &after}) {
-    if (!played->ok()) return played->status();
-  }
-  Numbers n = {{"step", before->step_ms}, {"hoped", hoped->step_ms}, {"measured", after->step_ms}};
+  DD_ASSIGN_OR_RETURN(const Played after, PlayLoop("lesson12-after", loop));
+  Numbers n = {{"step", before.step_ms}, {"hoped", hoped.step_ms}, {"measured", after.step_ms}};
   n["slower"] = static_cast<double>(loop.machine.gpu_percent - 100);
-  n["miss"] = after->step_ms - hoped->step_ms;
-  n["kernels"] = after->gpu_ms - before->gpu_ms;
+  n["miss"] = after.step_ms - hoped.step_ms;
+  n["kernels"] = after.gpu_ms - before.gpu_ms;
   n["loader"] = n["step"] - n["measured"];
   n["none"] = 0;
-  return LessonPlay{{{"lesson12.ddtrace", before->trace}, {"lesson12-after.ddtrace", after->trace}},
+  return LessonPlay{{{"lesson12.ddtrace", before.trace}, {"lesson12-after.ddtrace", after.trace}},
                     std::move(n)};
 }
 

@@ -15,19 +15,16 @@ Loop UsualLoop(Draws& draw) {
   Loop loop;
   loop.load_ns = Ms(draw.Between(1, 2));
   const int64_t gpu = Ms(draw.Between(8, 14));
-  for (int i = 0; i < 4; ++i) {
-    loop.kernels.push_back({"aten::mm", "ampere_sgemm_128x128_nn", gpu / 4});
-  }
+  loop.kernels = EqualKernels(4, {"aten::mm", "ampere_sgemm_128x128_nn", gpu});
   return loop;
 }
 
 absl::StatusOr<LessonPlay> PlayFault(const Loop& loop, std::string_view file, double answer,
                                      Numbers n) {
-  auto played = PlayLoop(file, loop);
-  if (!played.ok()) return played.status();
+  DD_ASSIGN_OR_RETURN(const Played played, PlayLoop(file, loop));
   n["truth"] = answer;
-  n["step"] = played->step_ms;
-  return LessonPlay{{{std::string(file) + ".ddtrace", played->trace}}, std::move(n)};
+  n["step"] = played.step_ms;
+  return LessonPlay{{{std::string(file) + ".ddtrace", played.trace}}, std::move(n)};
 }
 
 absl::StatusOr<LessonPlay> PlayStall(uint64_t seed) {
