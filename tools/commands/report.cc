@@ -5,25 +5,12 @@
 namespace daydream {
 namespace {
 
-constexpr Flag kFlags[] = {
-    {.name = "--opt",
-     .value = "SPEC",
-     .help = "optimizations to apply together, 'amp,fuse'; without one, those that advise finds",
-     .repeats = true},
-    kOptFileFlag,
-    kSetFlag,
-    kMeasuredFlag,
-    kTitleFlag,
-    kMaxSlicesFlag,
-    {.name = "--output",
-     .letter = 'o',
-     .value = "FILE",
-     .help = "the page to write, out.html; - = stdout"},
-    {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
-    kTrueStepFlag,
-    kSamplesFlag,
-    kMaxReplayErrorFlag,
-};
+constexpr auto kFlags = WithPageFlags(std::array{
+    Flag{.name = "--output",
+         .letter = 'o',
+         .value = "FILE",
+         .help = "the page to write, out.html; - = stdout"},
+    Flag{.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"}});
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (!args.Has("--output")) {

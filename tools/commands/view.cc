@@ -15,21 +15,8 @@ extern char** environ;  // NOLINT(readability-redundant-declaration)
 namespace daydream {
 namespace {
 
-constexpr Flag kFlags[] = {
-    {.name = "--opt",
-     .value = "SPEC",
-     .help = "optimizations to apply together, 'amp,fuse'; without one, those that advise finds",
-     .repeats = true},
-    kOptFileFlag,
-    kSetFlag,
-    kMeasuredFlag,
-    kTitleFlag,
-    kMaxSlicesFlag,
-    {.name = "--no-open", .help = "print the address and open no browser"},
-    kTrueStepFlag,
-    kSamplesFlag,
-    kMaxReplayErrorFlag,
-};
+constexpr auto kFlags = WithPageFlags(
+    std::array{Flag{.name = "--no-open", .help = "print the address and open no browser"}});
 
 bool HasScreen() {
   for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY"}) {

@@ -2,6 +2,8 @@
 // report/html/.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,31 @@ inline constexpr Flag kMaxSlicesFlag = {
     .value = "N",
     .help = "slices of the timelines; beyond it short neighbours become one",
     .fallback = "500000"};
+
+// Of both commands that make the page.
+inline constexpr std::array kPageFlags = {
+    Flag{
+        .name = "--opt",
+        .value = "SPEC",
+        .help = "optimizations to apply together, 'amp,fuse'; without one, those that advise finds",
+        .repeats = true},
+    kOptFileFlag,
+    kSetFlag,
+    kMeasuredFlag,
+    kTitleFlag,
+    kMaxSlicesFlag,
+    kTrueStepFlag,
+    kSamplesFlag,
+    kMaxReplayErrorFlag,
+};
+
+// These and a command's own.
+template <size_t N>
+constexpr std::array<Flag, N + kPageFlags.size()> WithPageFlags(const std::array<Flag, N>& own) {
+  std::array<Flag, N + kPageFlags.size()> all{};
+  std::copy(own.begin(), own.end(), std::copy(kPageFlags.begin(), kPageFlags.end(), all.begin()));
+  return all;
+}
 
 struct ReportPage {
   std::string html;
