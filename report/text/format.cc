@@ -109,7 +109,9 @@ std::string FormatSignedPercent(double share, int decimals) {
 }
 
 std::string FormatSpeedup(double factor) {
-  if (factor >= 100 && factor < 1e15) return FormatCount(static_cast<uint64_t>(factor + 0.5)) + "x";
+  if (factor >= 100 && factor < 1e15) {
+    return FormatCount(static_cast<uint64_t>(std::llround(factor))) + "x";
+  }
   return fmt::format("{:.2f}x", factor);
 }
 

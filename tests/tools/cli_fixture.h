@@ -76,7 +76,7 @@ class CliFixture : public testing::Test {
   // Waits until the output has `text`; the output by then.
   std::string Await(const std::string& text) const {
     for (int i = 0; i < 300; ++i) {
-      const std::string out = ReadAll(Path("out"));
+      std::string out = ReadAll(Path("out"));
       if (out.find(text) != std::string::npos && out.ends_with('\n')) return out;
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "report/host_table.h"
 #include "report/questions/findings.h"
@@ -51,7 +52,7 @@ Duration Average(const Group& g) {
 }
 
 std::string Calls(double calls) {
-  auto whole = static_cast<uint64_t>(calls + 0.5);
+  auto whole = static_cast<uint64_t>(std::llround(calls));
   bool exact =
       calls - static_cast<double>(whole) < 0.05 && static_cast<double>(whole) - calls < 0.05;
   return exact ? FormatCount(whole) : fmt::format("{:.1f}", calls);
