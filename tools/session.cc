@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -38,7 +39,16 @@ bool UseColor(std::string_view wish, int fd) {
   return isatty(fd) == 1 && term != nullptr && std::strcmp(term, "dumb") != 0;
 }
 
+// COLUMNS holds in a pipe, too: whoever sets it wants that width.
 size_t TerminalWidth() {
+  constexpr size_t kNarrowest = 40, kWidest = 10'000;
+  size_t columns = 0;
+  const char* set = std::getenv("COLUMNS");
+  const std::string_view text = set == nullptr ? "" : set;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), columns);
+  if (read.ec == std::errc() && columns >= kNarrowest) {
+    return std::min(columns, kWidest);
+  }
   if (isatty(STDOUT_FILENO) != 1) return 0;
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;

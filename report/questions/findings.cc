@@ -340,16 +340,38 @@ class Findings {
       time += PerStep(row.second);
     }
     if (most < kManyMemoryCalls) return;
-    out_.push_back({.kind = FindingKind::kAllocator,
-                    .about = churns ? About::kStep : About::kProgram,
-                    .text = fmt::format("memory is taken from the driver and given back within a "
-                                        "step: {} a step, {} of the host",
-                                        text, Time(time)),
-                    .where = {},
-                    .time = time,
-                    .share = ShareOf(time, step_),
-                    .fix = "if it goes on after warm-up, leave the allocator more room: "
+    const bool uncached = TakesEachTensor();
+    out_.push_back(
+        {.kind = FindingKind::kAllocator,
+         .about = churns ? About::kStep : About::kProgram,
+         .text = fmt::format(
+             "memory is taken from the driver and given back within a step: {} a step, {} of the "
+             "host{}",
+             text, Time(time),
+             uncached ? "; there are as many as tensors, so the caching allocator is off" : ""),
+         .where = {},
+         .time = time,
+         .share = ShareOf(time, step_),
+         .fix = uncached ? "let the allocator keep memory: unset PYTORCH_NO_CUDA_MEMORY_CACHING "
+                           "(on AMD PYTORCH_NO_HIP_MEMORY_CACHING, too), and call no "
+                           "torch.cuda.empty_cache() in a step"
+                         : "if it goes on after warm-up, leave the allocator more room: "
                            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or a smaller batch"});
+  }
+
+  // Whether the driver is asked about as often as tensors are made. A caching allocator that runs
+  // out of memory asks for few of them.
+  bool TakesEachTensor() const {
+    size_t tensors = 0, calls = 0;
+    for (const Scope& s : graph_.tables().scopes) {
+      tensors += s.kind == EventKind::kOp && graph_.Name(s.name).starts_with("aten::empty");
+    }
+    for (size_t i = 0; i < graph_.size(); ++i) {
+      const std::string_view name = graph_.TaskName(TaskId(i));
+      const bool call = graph_.tasks()[i].kind == TaskKind::kCall;
+      calls += call && (name == "cudaMalloc" || name == "hipMalloc");
+    }
+    return static_cast<double>(tensors) >= kManyMemoryCalls && 2 * calls >= tensors;
   }
 
   void FindWaitsForRanks() {
@@ -374,8 +396,7 @@ class Findings {
          .where = most->first,
          .time = PerStep(waits),
          .share = ShareOf(PerStep(waits), step_),
-         .fix = "record all ranks and pass their folder: daydream info DIR names the "
-                "late one"});
+         .fix = "record all ranks into one folder: daydream ranks DIR names the late one"});
   }
 
   void FindReplay() {

@@ -49,7 +49,7 @@ std::vector<size_t> Table::NaturalWidths(const TableStyle& style) const {
   for (size_t i = 0; i < columns_.size(); ++i) {
     size_t width = 0;
     for (const Row& row : rows_) width = std::max(width, DisplayWidth(row.cells[i]));
-    if (style.max_name > 0 && columns_[i].align == Align::kLeft) {
+    if (style.max_name > 0 && columns_[i].align == Align::kLeft && !columns_[i].whole) {
       width = std::min(width, style.max_name);
     }
     widths.push_back(std::max(width, DisplayWidth(columns_[i].header)));
@@ -61,7 +61,7 @@ std::vector<size_t> Table::Widths(const TableStyle& style, std::vector<std::stri
   std::vector<size_t> widths = NaturalWidths(style);
   if (style.max_width == 0) return widths;
   auto cuttable = [&](size_t i) {
-    return columns_[i].align == Align::kLeft && widths[i] > kNarrowest;
+    return columns_[i].align == Align::kLeft && !columns_[i].whole && widths[i] > kNarrowest;
   };
   // With every name cut as far as it may be, or as it is.
   auto total = [&](bool cut) {

@@ -15,6 +15,7 @@ struct Column {
   Align align = Align::kRight;
   // Above 0: left out of text that would be too wide, the largest number first.
   int spare = 0;
+  bool whole = false;  // never cut: it is there to be copied
 };
 
 struct TableStyle {

@@ -14,6 +14,7 @@
 namespace daydream {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::Field;
 using testing::HasSubstr;
@@ -208,6 +209,26 @@ TEST(Findings, MemoryThatIsTakenAndGivenBackInAStepIsOne) {
   ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kAllocator)));
   EXPECT_THAT(j.health.findings, Contains(Field("text", &Finding::text, HasSubstr("30 cudaFree"))));
   EXPECT_EQ(j.replay.doubt, "") << "the step is what it is";
+}
+
+TEST(Findings, AnAllocatorThatIsOffIsNotToldToTakeMoreRoom) {
+  for (const bool every_tensor : {false, true}) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), gpu = s.Stream();
+    for (int i = 0; i < 30; ++i) {
+      const double begin = i * 1000;
+      s.Op(cpu, "aten::empty", begin, 150);
+      s.Call(cpu, "cudaMalloc", begin, 100);
+      for (int k = 0; k < (every_tensor ? 0 : 2); ++k)
+        s.Op(cpu, "aten::empty", begin + 160 + k * 10, 5);
+      s.Launch(cpu, gpu, "kernel", begin + 200, 5, begin + 208, 700);
+      s.Call(cpu, "cudaFree", begin + 300, 20);
+    }
+    const Judged j = Judge(s);
+    const std::string fix = every_tensor ? "MEMORY_CACHING" : "expandable_segments";
+    EXPECT_THAT(j.health.findings, Contains(AllOf(IsOf(FindingKind::kAllocator),
+                                                  Field("fix", &Finding::fix, HasSubstr(fix)))));
+  }
 }
 
 TEST(Findings, TheWorstComeFirst) {

@@ -109,7 +109,7 @@ TEST_F(Advising, ABudgetLeavesOutWhatTakesMoreAndSaysSo) {
   }
   CliResult r = Run(std::string("advise ") + kExampleTrace + " --budget risk=none");
   EXPECT_THAT(r.out, HasSubstr("over the budget: "));
-  EXPECT_THAT(r.out, HasSubstr("amp (risk: numerics)"));
+  EXPECT_THAT(OneLine(r.out), HasSubstr("amp (risk: numerics)"));
   for (const char* bad :
        {"effort<=many", "effort=20 lines", "risk<none", "memory<=0", "effort<="}) {
     CliResult wrong = Run(std::string("advise ") + kExampleTrace + " --budget '" + bad + "'");
@@ -427,6 +427,22 @@ TEST_F(Advising, TablesFitATerminalOf80Columns) {
     }
     EXPECT_GT(rules, 0u) << command;
   }
+}
+
+// Prose keeps to 80 columns in a pipe as well; commands to copy are whole. Names of rows, too, even
+// where COLUMNS asks for a narrow table.
+TEST_F(Advising, SentencesFit80ColumnsAndNamesOfRowsAreWhole) {
+  for (const char* command : {"COLUMNS=80 " DAYDREAM_BINARY " advise", DAYDREAM_BINARY " info"}) {
+    std::istringstream lines(Shell(fmt::format("{} {}", command, kExampleTrace)).out);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("  check")) continue;
+      EXPECT_LE(line.size(), 80u) << command << ": " << line;
+    }
+  }
+  const std::string out =
+      Shell(fmt::format("COLUMNS=80 " DAYDREAM_BINARY " advise {}", kExampleTrace)).out;
+  EXPECT_THAT(out, HasSubstr("  fuse(what=optimizer)  "));
+  EXPECT_THAT(OneLine(out), HasSubstr(" best set: no-sync + pin-memory + "));
 }
 
 }  // namespace

@@ -34,6 +34,16 @@ struct CliResult {
   std::string out, err;
 };
 
+// Without the places where lines end, which prose may have anywhere.
+inline std::string OneLine(const std::string& text) {
+  std::string out;
+  for (char c : text) {
+    const char shown = c == '\n' ? ' ' : c;
+    if (shown != ' ' || !out.ends_with(' ')) out += shown;
+  }
+  return out;
+}
+
 class CliFixture : public testing::Test {
  protected:
   void SetUp() override {

@@ -24,15 +24,6 @@ class CliStep : public CliFixture {
   const std::string trace_ = kExampleTrace;
 };
 
-std::string OneLine(const std::string& text) {
-  std::string out;
-  for (char c : text) {
-    const char shown = c == '\n' ? ' ' : c;
-    if (shown != ' ' || !out.ends_with(' ')) out += shown;
-  }
-  return out;
-}
-
 TEST_F(CliStep, IsTheMeanOfItsStepsForEveryScenario) {
   const nlohmann::json json = Json("whatif " + trace_ + " --opt prefetch,graphs");
   const double base = json["scenarios"][0]["step_ms"];

@@ -111,9 +111,7 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
 // Blocks of "label       text" lines.
 class Sheet {
  public:
-  void Line(std::string_view label, std::string_view text) {
-    out_ += fmt::format("{:<11} {}\n", label, Printable(text));
-  }
+  void Line(std::string_view label, std::string_view text) { out_ += Paragraph(label, text, 12); }
   void Blank() { out_ += "\n"; }
   void Text(std::string_view text) { out_ += text; }
   std::string Take() { return std::move(out_); }
@@ -189,7 +187,7 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
   sheet.Line("step time", fmt::format("{} measured (mean of {}, spread {}); replayed {} ({})",
                                       FormatTime(r.measured), r.steps, FormatPercent(r.spread()),
                                       FormatTime(r.simulated), FormatSignedPercent(r.error())));
-  if (!f.profiler.empty()) sheet.Text(Paragraph("profiler", f.profiler));
+  if (!f.profiler.empty()) sheet.Line("profiler", f.profiler);
 }
 
 void DescribeLanes(const Trace& t, Sheet& sheet) {
@@ -297,17 +295,17 @@ void DescribeAnswers(const Facts& f, Sheet& sheet) {
   if (f.answers.empty()) return;
   std::string yes;
   for (const Facts::Answer& a : f.answers) {
-    if (a.status.ok()) yes += fmt::format("{}{}", yes.empty() ? "" : "  ", a.transform->name);
+    if (a.status.ok()) yes += fmt::format("{}{}", yes.empty() ? "" : ", ", a.transform->name);
   }
   sheet.Blank();
   sheet.Text("what this trace can answer\n");
-  if (!yes.empty()) sheet.Text(fmt::format("  yes  {}\n", yes));
+  sheet.Text(Paragraph("  yes", yes, 7));
   for (const Facts::Answer& a : f.answers) {
     if (a.status.ok()) continue;
     // Most messages begin with the name themselves.
     std::string what = Printable(DiagnosticOf(a.status).what);
     std::string name = fmt::format("{}: ", a.transform->name);
-    sheet.Text(fmt::format("  no   {}{}\n", what.starts_with(name) ? "" : name, what));
+    sheet.Text(Paragraph("  no", (what.starts_with(name) ? "" : name) + what, 7));
   }
 }
 

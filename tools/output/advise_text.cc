@@ -34,13 +34,13 @@ Table OptionTable(const Advised& a, TimeUnit wish) {
     memory |= o.prediction.memory_change.value_or(0) != 0;
   }
   std::vector<Column> columns = {{"#"},
-                                 {"try", Align::kLeft},
+                                 {"try", Align::kLeft, 0, /*whole=*/true},
                                  {"step time"},
-                                 {"saves", Align::kRight, 2},
+                                 {"saves", Align::kRight, 1},
                                  {"speed-up"},
                                  {"", Align::kLeft, 4},
                                  {"effort", Align::kLeft},
-                                 {"risk", Align::kLeft}};
+                                 {"risk", Align::kLeft, 2}};
   if (memory) columns.push_back({"memory", Align::kRight, 3});
   columns.push_back({"confidence", Align::kLeft});
   Table table(std::move(columns));
@@ -73,16 +73,8 @@ Table OptionTable(const Advised& a, TimeUnit wish) {
     }
   }
   if (!a.best.has_value()) return table;
-  std::vector<size_t> numbers = a.best_members;
-  std::sort(numbers.begin(), numbers.end());
-  std::string members;
-  for (size_t m : numbers) {
-    if (!members.empty()) members += " + ";
-    members += m < a.worth.size() ? fmt::format("{}", m + 1)
-                                  : a.not_worth[m - a.worth.size()].prediction.name;
-  }
   table.AddRule();
-  add("", "best set: " + members, *a.best, {});
+  add("", "best set", *a.best, {});
   return table;
 }
 
@@ -95,9 +87,9 @@ std::string PathLine(const Advised& a, TimeUnit wish) {
   };
   const Limiter& most = a.path.front();
   std::string where = most.lane.empty() ? "" : fmt::format(" on {}", Printable(most.lane));
-  return fmt::format("{} per step{}, most of it {}{}: {} of the step\n",
-                     FormatTime(a.baseline.step, wish), BoundByText(a.baseline, ", bound by "),
-                     Printable(most.what), where, share(most.time));
+  return Wrapped(fmt::format(
+      "{} per step{}, most of it {}{}: {} of the step", FormatTime(a.baseline.step, wish),
+      BoundByText(a.baseline, ", bound by "), Printable(most.what), where, share(most.time)));
 }
 
 // What is to be known about the recorded step itself.
@@ -124,6 +116,10 @@ std::string LoaderLine(const Advised& a, TimeUnit wish) {
       "How many there are is not recorded: --opt 'prefetch(workers=8,recorded=N)' tells what 8 "
       "bring",
       FormatTime(limit->prediction.step, wish), SpeedupText(limit->prediction)));
+}
+
+std::string BestLine(const Advised& a) {
+  return a.best.has_value() ? Wrapped("best set: " + a.best->name) : "";
 }
 
 // Rows stand in the order in which to try them: where the first may bring nothing, all may.
@@ -213,13 +209,24 @@ std::string LessMemoryLine(const Advised& a, TimeUnit wish) {
 
 std::string UnjudgedLines(const AdviseReport& report) {
   std::string out;
+  // What one reason keeps from being judged stands in one sentence.
+  std::vector<std::pair<std::string, std::string>> names_by_reason;
   for (const Option& o : report.advised.unjudged) {
     const Diagnostic d = DiagnosticOf(o.prediction.error);
     std::string what = Printable(d.what), fix = Printable(d.fix);
     const std::string name = o.prediction.name + ": ";
     if (what.starts_with(name)) what = what.substr(name.size());
-    out += Wrapped(fmt::format("could not judge {}: {}{}", o.prediction.name, what,
-                               fix.empty() ? "" : "; to judge it: " + fix));
+    if (!fix.empty()) what += "; to judge it: " + fix;
+    const auto same =
+        std::ranges::find_if(names_by_reason, [&](const auto& row) { return row.first == what; });
+    if (same == names_by_reason.end()) {
+      names_by_reason.emplace_back(what, o.prediction.name);
+    } else {
+      same->second += ", " + o.prediction.name;
+    }
+  }
+  for (const auto& [reason, names] : names_by_reason) {
+    out += Wrapped(fmt::format("could not judge {}: {}", names, reason));
   }
   auto listed = [](std::string_view what, const std::vector<std::string>& names) {
     return names.empty() ? "" : Wrapped(fmt::format("{}: {}", what, fmt::join(names, ", ")));
@@ -251,6 +258,7 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
   out += Paragraph("  trust",
                    fmt::format("{}: {}{}", Name(p.confidence),
                                said ? "because of the doubt" : Printable(p.why), RaiseText(p)));
+  out += Paragraph("  risk", t.advice.risk);
   out += Paragraph("  how", t.advice.how);
   out += CheckLine(report, {&o.application, 1});
   return out;
@@ -273,7 +281,7 @@ std::string CheckCommand(const AdviseReport& report, std::span<const Application
 std::string AdviseText(const AdviseReport& report, const Session& session) {
   const Advised& a = report.advised;
   const TimeUnit wish = session.unit();
-  std::string out = ReplayLine(report.headline, a.replay, wish);
+  std::string out = ReplayLine(report.headline, a.replay, wish, session.table_style().max_width);
   if (!report.findings.empty()) out += "\n" + FindingsText(report.findings);
   if (!a.replay.no_step.ok()) return out;
   out += PathLine(a, wish) + NoteLines(a) + LoaderLine(a, wish);
@@ -283,14 +291,14 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   if (a.worth.empty()) {
     out += "  nothing that can be tried saves 0.5 % of the step\n";
   } else {
-    out += OptionTable(a, wish).Text(session.table_style()) + NoneIsSureLine(a);
+    out += OptionTable(a, wish).Text(session.table_style()) + BestLine(a) + NoneIsSureLine(a);
   }
   out += PairLines(a, wish) + LimitLine(a, wish) + "\n" + NotWorthLine(a, wish) +
          LessMemoryLine(a, wish) + UnjudgedLines(report);
   for (size_t i = 0; i < std::min(report.details, a.worth.size()); ++i)
     out += Card(report, i, wish);
   if (a.best.has_value() && report.details > 0) {
-    out += fmt::format("\nbest set: {} saves {}\n", a.best->name,
+    out += fmt::format("\nbest set saves {}\n",
                        FormatTime(a.baseline.step - a.best->step, UnitFor(a.baseline.step, wish)));
     out += CheckLine(report, a.best_list);
   }
@@ -299,7 +307,8 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
 
 std::string AdviseMarkdown(const AdviseReport& report, const Session& session) {
   return ReplayLine(MarkdownText(report.headline), report.advised.replay, session.unit()) + "\n" +
-         FindingsMarkdown(report.findings) + OptionTable(report.advised, session.unit()).Markdown();
+         FindingsMarkdown(report.findings) +
+         OptionTable(report.advised, session.unit()).Markdown() + "\n" + BestLine(report.advised);
 }
 
 }  // namespace daydream

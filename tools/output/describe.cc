@@ -12,15 +12,9 @@
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
-namespace {
 
-constexpr size_t kTextWidth = 78;
-
-}  // namespace
-
-std::string Paragraph(std::string_view label, std::string_view text) {
+std::string Paragraph(std::string_view label, std::string_view text, size_t indent) {
   if (text.empty()) return "";
-  const size_t indent = 13;
   std::string out, line = fmt::format("{:<{}}", label, indent);
   size_t used = line.size();
   bool empty = true;
@@ -30,7 +24,7 @@ std::string Paragraph(std::string_view label, std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (word.empty()) continue;
     const std::string shown = Printable(word);
-    if (!empty && used + 1 + word.size() > indent + kTextWidth) {
+    if (!empty && used + 1 + word.size() > kProseWidth) {
       out += line + "\n";
       line = std::string(indent, ' ');
       used = indent;

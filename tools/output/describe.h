@@ -12,7 +12,10 @@ std::string DescribeTransform(const Transform& transform);
 // "12 us (10 us to 20 us)".
 std::string DescribeDefault(const ParamSpec& spec);
 
-// `text` in lines of 78 columns, the first after `label`, the others below it. Empty for no text.
-std::string Paragraph(std::string_view label, std::string_view text);
+// Columns of a terminal that prose keeps to, so that it reads the same in a pipe.
+inline constexpr size_t kProseWidth = 80;
+// `text` in lines of kProseWidth columns, broken at words, the first after `label`, the others
+// below it, `indent` from the left. Empty for no text.
+std::string Paragraph(std::string_view label, std::string_view text, size_t indent = 13);
 
 }  // namespace daydream

@@ -5,6 +5,7 @@
 
 #include "report/step_lengths.h"
 #include "report/text/table.h"
+#include "tools/output/describe.h"
 
 namespace daydream {
 namespace {
@@ -16,6 +17,7 @@ constexpr double kSmallestRow = 0.002;
 // A whole bar is at least this share of the step: where nothing changes, no bar says otherwise.
 constexpr double kLeastBar = 0.005;
 
+constexpr double kShownShare = 0.005;  // of the path; less reads 0 %
 constexpr double kWorthAWarning = 0.03, kPredictsNothing = 0.10;
 
 // Four digits, or all of a large number: "4.648", "10,160".
@@ -110,9 +112,9 @@ std::string BoundByText(const Prediction& p, std::string_view before) {
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [d, name] : parts) {
-    if (d.ns == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        FormatPercent(static_cast<double>(d.ns) / static_cast<double>(sum.ns), 0));
+    const double share = static_cast<double>(d.ns) / static_cast<double>(sum.ns);
+    if (share < kShownShare) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatPercent(share, 0));
   }
   return fmt::format("{}{}", before, text);
 }
@@ -123,7 +125,7 @@ std::string SignedBytes(int64_t bytes) {
 }
 
 std::string Wrapped(const std::string& text) {
-  constexpr size_t kWidth = 94;
+  constexpr size_t kWidth = kProseWidth - 4;
   std::string out;
   size_t begin = 0;
   while (text.size() - begin > kWidth) {
@@ -163,7 +165,7 @@ std::string ChecksLine(const ReplayCheck& r) {
   }
   std::string line;
   for (const std::string& part : parts) line += (line.empty() ? "" : "; ") + part;
-  return fmt::format("  {}: {}\n", WordFor(r.worst().error), line);
+  return Wrapped(fmt::format("{}: {}", WordFor(r.worst().error), line));
 }
 
 std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
@@ -178,22 +180,29 @@ std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
   const StepLengths l = LengthsOf(r.measured_steps);
   if (!l.uneven()) return line + "\n";
   const TimeUnit unit = UnitFor(r.measured, wish);
-  return line +
-         fmt::format("\n  steps differ: median {}, middle half {} to {}, all {} to {}   {}\n",
-                     FormatTime(l.median, unit), TimeIn(l.lower, unit), FormatTime(l.upper, unit),
-                     TimeIn(l.shortest, unit), FormatTime(l.longest, unit),
-                     Sparkline(r.measured_steps));
+  return line + "\n" +
+         Wrapped(fmt::format("steps differ: median {}, middle half {} to {}, all {} to {}",
+                             FormatTime(l.median, unit), TimeIn(l.lower, unit),
+                             FormatTime(l.upper, unit), TimeIn(l.shortest, unit),
+                             FormatTime(l.longest, unit))) +
+         "  " + Sparkline(r.measured_steps) + "\n";
 }
 
-std::string ReplayLine(std::string_view headline, const ReplayCheck& r, TimeUnit wish) {
+std::string ReplayLine(std::string_view headline, const ReplayCheck& r, TimeUnit wish,
+                       size_t width) {
   TimeUnit unit = UnitFor(r.measured, wish);
-  std::string line = fmt::format("{}      replay check: {} against {} measured ({}", headline,
-                                 FormatTime(r.simulated, unit), FormatTime(r.measured, unit),
-                                 FormatSignedPercent(r.error()));
+  std::string line =
+      fmt::format("replay check: {} against {} measured ({}", FormatTime(r.simulated, unit),
+                  FormatTime(r.measured, unit), FormatSignedPercent(r.error()));
   if (auto typical = r.typical_error()) {
     line += fmt::format("; {} with typical lags", FormatSignedPercent(*typical));
   }
-  return line + ")\n" + ChecksLine(r) + StepsLine(r, wish);
+  line += ")";
+  constexpr std::string_view kBetween = "      ";
+  const bool fits = width == 0 || DisplayWidth(headline) + kBetween.size() + line.size() <= width;
+  std::string out = fits ? fmt::format("{}{}{}\n", headline, kBetween, line)
+                         : fmt::format("{}\n{}", headline, Wrapped(line));
+  return out + ChecksLine(r) + StepsLine(r, wish);
 }
 
 std::string RaiseText(const Prediction& p) {

@@ -29,7 +29,9 @@ std::string BoundByText(const Prediction& p, std::string_view before);
 std::string BoundByLine(const Prediction& p);
 // "gpt2, 8 steps, A100      replay check: 182.4 ms against 182.1 ms measured (+0.2 %)".
 // Below it the throughput, and where steps differ by more than a tenth how they do.
-std::string ReplayLine(std::string_view headline, const ReplayCheck& replay, TimeUnit wish);
+// In one line, as scripts look for it, or in two where a terminal of `width` columns is narrower.
+std::string ReplayLine(std::string_view headline, const ReplayCheck& replay, TimeUnit wish,
+                       size_t width = 0);
 // How the checks that can fail came out, and a word for the worst of all.
 std::string ChecksLine(const ReplayCheck& replay);
 std::string StepsLine(const ReplayCheck& replay, TimeUnit wish);

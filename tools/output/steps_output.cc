@@ -72,7 +72,7 @@ Table StepsTable(const StepsReport& report, TimeUnit wish) {
                {"CPU", Align::kRight, 1},
                {"comm", Align::kRight, 2},
                {"data", Align::kRight, 2},
-               {"happens once"},
+               {"stalls"},
                {"", Align::kLeft}});
   const StepSummary mean = MeanOf(report.steps);
   const TimeUnit unit = UnitFor(mean.window, wish);

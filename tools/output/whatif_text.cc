@@ -156,7 +156,9 @@ std::string ScoreText(const WhatIfReport& report, TimeUnit wish) {
 std::string WhatIfText(const WhatIfReport& report, const Session& session) {
   const WhatIf& result = report.result;
   const TimeUnit wish = session.unit();
-  std::string out = ReplayLine(report.headline, report.result.replay, wish) + "\n";
+  std::string out =
+      ReplayLine(report.headline, report.result.replay, wish, session.table_style().max_width) +
+      "\n";
   out += FindingsText(report.findings);
   if (!result.replay.no_step.ok()) return out;
   out += ScenarioTable(result, wish).Text(session.table_style());

@@ -148,7 +148,8 @@ launched_by, inside, before, after, between, first, last (docs/optimization-file
 differ much make every interval wide: record more of them.)"},
     {"stall",
      R"(Host work that happens once and takes long: a compiler, a module that is loaded, the start
-of CUDA. No saving may contain it. See also: steady step.)"},
+of CUDA. Or work in each step that an allocator with room enough does not have: memory that goes
+to the driver and comes back. No saving may contain it. See also: steady step.)"},
     {"steady step",
      R"(The step without its stalls: what a run of many steps takes. Everything is compared with it.
 The header says what was recorded, with the stalls.)"},

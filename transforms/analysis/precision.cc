@@ -140,6 +140,24 @@ bool PrecisionRules::IsHalfElsewhere(NameId kernel) {
   return it != formats_->end() && it->second.half && !it->second.other;
 }
 
+bool PrecisionRules::ProductsAreHalf() {
+  if (!products_half_) {
+    bool half = false, other = false;
+    for (const Task& task : graph_.tasks()) {
+      if (task.kind != TaskKind::kKernel) continue;
+      auto [it, inserted] = traits_.try_emplace(task.name);
+      if (inserted) it->second = ClassifyKernel(graph_.Name(task.name));
+      const KernelTraits& traits = it->second;
+      if (traits.kind != KernelClass::kGemm && traits.kind != KernelClass::kConv) continue;
+      const OpFacts op = FactsOf(task.scope);
+      const bool known = traits.dtype != DType::kUnknown || op.typed;
+      (IsHalf(traits.dtype) || op.half ? half : other) |= known;
+    }
+    products_half_ = half && !other;
+  }
+  return *products_half_;
+}
+
 KernelPrecision PrecisionRules::Of(TaskId t) {
   const Task& task = graph_.task(t);
   auto [it, inserted] = traits_.try_emplace(task.name);
@@ -150,6 +168,8 @@ KernelPrecision PrecisionRules::Of(TaskId t) {
   p.half_already = IsHalf(p.traits.dtype);
   if (p.traits.dtype == DType::kUnknown) {
     p.half_already = op.half || TakesOnlyHalf(name) || (!op.typed && IsHalfElsewhere(task.name));
+    // Attention takes what products give it.
+    p.half_already |= p.traits.kind == KernelClass::kAttention && !op.typed && ProductsAreHalf();
   }
   p.rule = RuleOf(p.traits.kind, name);
   if (p.rule == Autocast::kFollow && (op.custom || task.phase == Phase::kOptimizer)) {

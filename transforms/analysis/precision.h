@@ -47,6 +47,9 @@ class PrecisionRules {
   OpFacts FactsOf(ScopeId scope);
   // Whether all launches of this kernel whose op has types work on 16 bit. O(tasks) once.
   bool IsHalfElsewhere(NameId kernel);
+  // Whether every product and convolution of known format is in 16 bit or less, and there are some.
+  // O(tasks) once.
+  bool ProductsAreHalf();
   const Graph& graph_;
   absl::flat_hash_map<NameId, KernelTraits> traits_;
   absl::flat_hash_map<ScopeId, OpFacts> facts_;
@@ -54,6 +57,7 @@ class PrecisionRules {
     bool half = false, other = false;
   };
   std::optional<absl::flat_hash_map<NameId, Formats>> formats_;  // of launches with types
+  std::optional<bool> products_half_;
 };
 
 // The format in which a recorded matrix kernel multiplies now, on the GPU that it was recorded on.

@@ -436,11 +436,11 @@ constinit const Transform kAmp = {
         "PyTorch documentation, Autocast Op Reference and Gradient Scaling; Transformer "
         "Engine documentation, delayed scaling; Daydream (ATC'20) and dPRO (MLSys'22) for "
         "the idea and measurements; docs/cost-model.md for rates",
-    .advice =
-        {.effort = "2 lines",
-         .risk = "numerics",
-         .how = "with torch.autocast(\"cuda\", dtype=torch.bfloat16): loss = model(batch); before "
-                "Ampere dtype=torch.float16 with torch.amp.GradScaler"},
+    .advice = {.effort = "2 lines",
+               .risk = "numerics",
+               .how = "with torch.autocast(\"cuda\", dtype=torch.bfloat16): out = model(batch), "
+                      "and the loss; before "
+                      "Ampere dtype=torch.float16 with torch.amp.GradScaler"},
     .twice = "kernels that are in 16 bit already would be halved again",
     .memory_model =
         "What ops of autocast's 16-bit list keep for backward takes half the bytes of its fp32 "

@@ -90,7 +90,7 @@ constinit const Transform kGraphs = {
         "CUDA Graphs; Nimble (NeurIPS'20)",
     .advice = {.effort = "~20 lines",
                .risk = "fixed shapes",
-               .how = "g = torch.cuda.CUDAGraph(); with torch.cuda.graph(g): train_step(); "
+               .how = "g = torch.cuda.CUDAGraph(); with torch.cuda.graph(g): step(); "
                       "g.replay()"},
     .conflicts = kConflicts,
     .twice = "a graph cannot be captured into a graph",

@@ -1,6 +1,7 @@
 // no-sync: reads of values that are only logged no longer stop the host.
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "graph/call_kind.h"
 #include "graph/device_waits.h"
@@ -32,6 +33,7 @@ class NoSync {
 
   absl::Status Run() {
     gone_.assign(graph().size(), false);
+    FindEnds();
     if (params_.given("select")) {
       DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params_.text("select")));
       for (TaskId t : selector.Select(graph())) Take(t, /*chosen=*/true);
@@ -61,7 +63,8 @@ class NoSync {
     if (use == WaitUse::kNone) return;
     // Memory that is given back has to be idle, ranks have to meet, and a batch has to be there.
     bool can_go = use == WaitUse::kSteers || use == WaitUse::kToDevice || OnlyForLogging(use);
-    if (can_go && (chosen || OnlyForLogging(use))) {
+    const bool at_end = use == WaitUse::kSync && AtAnEnd(wait);
+    if (can_go && (chosen || (OnlyForLogging(use) && !at_end))) {
       gone_[wait.index()] = true;
       return;
     }
@@ -69,8 +72,28 @@ class NoSync {
     TaskId call = graph().task(wait).kind == TaskKind::kWait && graph().task(wait).lane_prev.valid()
                       ? graph().task(wait).lane_prev
                       : wait;
-    kept_.Add(graph(), wait, fmt::format("{}, {}", SiteOf(graph(), wait), WaitUseName(use)),
+    const std::string_view why =
+        at_end ? "at an end of the recording, as profilers and benchmarks make it"
+               : WaitUseName(use);
+    kept_.Add(graph(), wait, fmt::format("{}, {}", SiteOf(graph(), wait), why),
               RecordedHostTime(graph(), call));
+  }
+
+  // When the first and the last GPU work of the recording were launched.
+  void FindEnds() {
+    for (const Edge& e : graph().edges()) {
+      if (e.rule != Rule::kLaunch) continue;
+      const Instant launch = graph().task(e.from).recorded_start;
+      first_launch_ = std::min(first_launch_.value_or(launch), launch);
+      last_launch_ = std::max(last_launch_.value_or(launch), launch);
+    }
+  }
+
+  // Nothing shows that the program itself has such a wait: between two steps it would lie between
+  // launches.
+  bool AtAnEnd(TaskId wait) const {
+    const Instant start = graph().task(wait).recorded_start;
+    return start < first_launch_.value_or(start) || start > last_launch_.value_or(start);
   }
 
   // Streams that met in a wait of the host meet without it: what runs on one of them afterwards may
@@ -194,6 +217,7 @@ class NoSync {
   const Params& params_;
   Editor& edit_;
   GpuWaits uses_;
+  std::optional<Instant> first_launch_, last_launch_;
   std::vector<bool> gone_;       // by task: a wait that goes
   std::vector<uint32_t> place_;  // by task: on its lane
   // Where many streams meet, by the thread that waited.
@@ -222,7 +246,9 @@ constinit const Transform kNoSync = {
         "other. Reads inside of ops whose result has a size that depends on "
         "values (nonzero, unique, masked_select and the like), reads that branch (is_nonzero, "
         "equal), the check of a gradient scaler, waits that free memory, waits for other "
-        "processes, blocking copies to the GPU (pin-memory) and the data loader stay as they are. "
+        "processes, blocking copies to the GPU (pin-memory), the data loader and synchronizations "
+        "before the first or behind the last launch of the recording, which profilers and "
+        "benchmarks make, stay as they are. "
         "How far the host runs ahead then is limited by the launch queue and by the waits that "
         "are left.",
     .ignores =
@@ -233,7 +259,7 @@ constinit const Transform kNoSync = {
         "synchronization; CUDA C++ Programming Guide, implicit synchronization",
     .advice = {.effort = "1 line",
                .risk = "values are seen later",
-               .how = "keep loss.detach() and read it once in many steps"},
+               .how = "keep values on the GPU (loss.detach()) and read them once in many steps"},
     .twice = "the waits are gone already",
     .memory = MemoryEffect::kNone,
     .memory_model = "None: waits hold no memory on the GPU.",
