@@ -97,6 +97,7 @@ int LaunchedRanks() {
 }
 
 void InstallInterruptHandler() {
+  std::signal(SIGXFSZ, SIG_IGN);  // a limit on sizes of files is told as any failure of a write
   for (int signal : {SIGHUP, SIGINT, SIGTERM}) {
     // Whoever started the process in the background wants it left alone.
     if (std::signal(signal, OnInterrupt) == SIG_IGN) std::signal(signal, SIG_IGN);
@@ -145,7 +146,7 @@ void Session::Note(std::string_view text) {
 void Session::Screen(std::string_view lines) {
   if (quiet_ || style_.json || listener_.message) return;
   EndProgress();
-  const std::string safe = PrintableText(lines);
+  const std::string safe = PrintableText(lines, style_.color);
   std::fwrite(safe.data(), 1, safe.size(), stderr);
 }
 
@@ -204,7 +205,7 @@ absl::StatusOr<Format> FormatOf(const Args& args) {
 }
 
 absl::Status Session::WriteResult(const Args& args, std::string_view text) {
-  return WriteBytes(args, PrintableText(text));
+  return WriteBytes(args, PrintableText(text, out_color_));
 }
 
 absl::Status Session::WriteBytes(const Args& args, std::string_view text) {

@@ -108,7 +108,7 @@ absl::StatusOr<Sweep> ReadSweep(std::string_view text, std::string_view where) {
     if (bytes == 0) continue;  // nccl-tests prints sizes below one element as 0
     const size_t time = TimeAt(words, begin + 3, bytes);
     if (time == std::string_view::npos) {
-      ++sweep.skipped;
+      if (sweep.skipped++ == 0) sweep.skipped_line = lines;
       continue;
     }
     sweep.points.push_back({bytes, *NumberOf(words[time])});

@@ -16,6 +16,7 @@ struct Sweep {
   CollectiveKind kind = CollectiveKind::kUnknown;  // kUnknown: the text does not say
   int ranks = 0, nodes = 0;                        // 0: the text does not say
   size_t skipped = 0;                              // lines that begin like a row and are none
+  size_t skipped_line = 0;                         // the first of them, from 1
   size_t wrong = 0;                                // rows whose results nccl-tests found wrong
 };
 

@@ -427,9 +427,10 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",   "no_step",       "one_time", "cut_step",   "library_search",  "partial_gpu",
-      "long_call", "unequal_steps", "replay",   "unrecorded", "pause",           "no_launches",
-      "no_waits",  "unexplained",   "clocks",   "allocator",  "waits_for_ranks", "other"};
+      "planned",     "no_step",   "one_time",        "cut_step", "library_search",
+      "partial_gpu", "long_call", "unequal_steps",   "replay",   "unrecorded",
+      "pause",       "no_time",   "no_launches",     "no_waits", "unexplained",
+      "clocks",      "allocator", "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

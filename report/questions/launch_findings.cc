@@ -12,6 +12,11 @@ namespace {
 constexpr double kMissing = 0.10;       // of the launches, without a record of the GPU
 constexpr double kLargeGuessed = 0.05;  // of the step
 
+bool MakesWork(CallKind kind) {
+  return kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch ||
+         kind == CallKind::kCopyAsync || kind == CallKind::kCopy || kind == CallKind::kMemset;
+}
+
 class LaunchFindings {
  public:
   LaunchFindings(const Graph& graph, const std::vector<bool>& counts, size_t steps, Duration step)
@@ -26,9 +31,9 @@ class LaunchFindings {
       if (t.removed) continue;
       if (t.kind == TaskKind::kCall) {
         const CallKind kind = ClassifyCall(graph.Name(t.name));
-        if (kind != CallKind::kLaunch && kind != CallKind::kGraphLaunch) continue;
+        if (!MakesWork(kind)) continue;
         ++calls_;
-        (kind == CallKind::kLaunch ? without_ : graphs_without_) += !did[i];
+        (kind == CallKind::kGraphLaunch ? graphs_without_ : without_) += !did[i];
       } else if (IsGuessed(graph, TaskId(i))) {
         if (t.step < counts.size() && counts[t.step]) guessed_ += t.duration;
       } else if (IsGpu(t.kind)) {

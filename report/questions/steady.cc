@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "report/questions/findings.h"
+#include "report/questions/time_findings.h"
 #include "report/text/format.h"
 #include "simulator/simulate.h"
 
@@ -11,21 +12,30 @@ namespace {
 // Chosen: where more of the window is work of unknown kind, no option can be judged.
 constexpr double kMostGuessed = 0.20;
 
-// Times of a damaged file: nothing can be compared with steps of which half take no time.
+// Times of a damaged file: nothing can be compared with steps, or made of GPU work, of which half
+// takes no time.
 absl::Status HaveTime(const Graph& graph) {
+  const auto refuse = [](std::string why) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0607",
+                       .what = "this recording holds no step to predict anything of",
+                       .why = std::move(why),
+                       .fix = "record again"});
+  };
   size_t steps = 0, none = 0;
   for (const GraphStep& step : graph.steps()) {
     steps += step.measured;
     none += step.measured && step.recorded_period <= Duration{};
   }
-  if (2 * none < steps || steps == 0) return absl::OkStatus();
-  return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                    {.code = "E0607",
-                     .what = "this recording holds no step to predict anything of",
-                     .why = fmt::format("{} of its {} steps take 0 ns: the GPU work of several "
-                                        "begins at one instant",
-                                        none, steps),
-                     .fix = "record again"});
+  if (2 * none >= steps && steps > 0) {
+    return refuse(
+        fmt::format("{} of its {} steps take 0 ns: the GPU work of several begins at one instant",
+                    none, steps));
+  }
+  const auto [without, all] = WithoutTime(graph);
+  if (2 * without >= all && all > 0)
+    return refuse(fmt::format("{} of its {} GPU operations take 0 ns", without, all));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -70,7 +80,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
 
 std::string DoubtOf(const std::vector<Finding>& findings) {
   for (const Finding& f : findings) {
-    if (f.kind == FindingKind::kNoWaits) return f.text;
+    if (f.kind == FindingKind::kNoWaits || f.kind == FindingKind::kNoTime) return f.text;
     if (f.kind == FindingKind::kUnrecorded && f.share > kMostGuessed) {
       return fmt::format("{} of the time is GPU work that was not recorded",
                          FormatPercent(f.share, 0));

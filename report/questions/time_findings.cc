@@ -12,7 +12,8 @@ namespace {
 
 // Chosen: nobody waits a second for a GPU without a single call, and no single kernel takes one.
 constexpr Duration kLong = Duration::Ns(1'000'000'000);
-constexpr int64_t kFarLonger = 10;  // than all other GPU work
+constexpr int64_t kFarLonger = 10;   // than all other GPU work
+constexpr size_t kManyWithout = 10;  // one in as many GPU operations takes no time
 // How finely a recording is looked through: parts of the shortest pause that counts, and at most.
 constexpr int64_t kPlacesOfPause = 16, kMostPlaces = 1 << 20;
 
@@ -30,6 +31,7 @@ class TimeFindings {
   std::vector<Finding> Run() {
     FindPause();
     FindLongWork();
+    FindNoTime();
     return std::move(out_);
   }
 
@@ -117,6 +119,22 @@ class TimeFindings {
          .fix = "if it does not run that long, the file is damaged: record again"});
   }
 
+  // None does on a GPU; one in a while is the rounding of a recorder that writes whole
+  // microseconds.
+  void FindNoTime() {
+    const auto [without, all] = WithoutTime(graph_);
+    if (without * kManyWithout < all || without == 0) return;
+    const double share = static_cast<double>(without) / static_cast<double>(all);
+    out_.push_back({.kind = FindingKind::kNoTime,
+                    .about = About::kPredictions,
+                    .text = fmt::format("{} of {} GPU operations take 0 ns, which none does",
+                                        FormatCount(without), FormatCount(all)),
+                    .where = {},
+                    .time = {},
+                    .share = share,
+                    .fix = "the file is damaged, or its recorder failed: record again"});
+  }
+
   const Graph& graph_;
   const Duration step_;
   std::vector<TaskId> tasks_;
@@ -124,6 +142,16 @@ class TimeFindings {
 };
 
 }  // namespace
+
+TimelessWork WithoutTime(const Graph& graph) {
+  TimelessWork out;
+  for (const Task& task : graph.tasks()) {
+    if (task.removed || !IsGpu(task.kind) || task.kind == TaskKind::kDelay) continue;
+    ++out.all;
+    out.without += task.duration == Duration{};
+  }
+  return out;
+}
 
 std::vector<Finding> FindingsOfTimes(const Graph& graph, const std::vector<bool>& counts,
                                      Duration step) {

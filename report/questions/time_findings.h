@@ -1,5 +1,5 @@
 // Times that may be damage though no rule for reading a file can tell: long stretches in which
-// nothing was recorded, and GPU work that takes longer than all other work together.
+// nothing was recorded, GPU work that takes longer than all other work together, or no time.
 #pragma once
 
 #include <vector>
@@ -13,5 +13,10 @@ namespace daydream {
 // O(tasks + rows of the trace).
 std::vector<Finding> FindingsOfTimes(const Graph& graph, const std::vector<bool>& counts,
                                      Duration step);
+
+struct TimelessWork {
+  size_t without = 0, all = 0;  // GPU operations that take 0 ns; of how many
+};
+TimelessWork WithoutTime(const Graph& graph);  // O(tasks)
 
 }  // namespace daydream

@@ -114,7 +114,7 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
-std::string PrintableText(std::string_view text) {
+std::string PrintableText(std::string_view text, bool colors) {
   std::string out;
   out.reserve(text.size());
   size_t skip = 0;  // of a colour that was copied already
@@ -128,7 +128,7 @@ std::string PrintableText(std::string_view text) {
     }
   };
   auto drop = [&](std::string_view piece) {
-    if (const size_t color = ColorLength(text, at); color > 0) {
+    if (const size_t color = colors ? ColorLength(text, at) : 0; color > 0) {
       out += text.substr(at, color);
       skip = color - 1;
     } else {

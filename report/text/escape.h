@@ -18,8 +18,9 @@ bool IsHidden(char32_t character);
 char32_t DecodeUtf8(std::string_view text, size_t i, size_t length);
 
 // For terminals, of whole texts: hidden characters and what is no UTF-8 become '?', as in
-// Printable() (report/text/format.h); line ends, tabs and colours (ESC [ digits m) stay.
-std::string PrintableText(std::string_view text);
+// Printable() (report/text/format.h); line ends and tabs stay, and with `colors` these (ESC [
+// digits m), too.
+std::string PrintableText(std::string_view text, bool colors);
 
 // For Markdown, in a table or out of one: Printable(), on one line, with what makes tables, links,
 // code, emphasis and HTML taken literally.

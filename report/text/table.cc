@@ -110,7 +110,7 @@ std::string Table::Text(const TableStyle& style) const {
     for (size_t i = 0; i < widths.size(); ++i) {
       if (widths[i] == 0) continue;
       if (text.size() > indent.size()) text.append(kBetween, ' ');
-      text += Pad(CutMiddle(cell(i), widths[i]), widths[i], columns_[i].align);
+      text += Pad(CutMiddle(Printable(cell(i)), widths[i]), widths[i], columns_[i].align);
     }
     TrimRight(text);
     return text + "\n";

@@ -162,6 +162,37 @@ TEST(Findings, AnOperatorOfMoreThanHalfOfEveryStepIsOne) {
   EXPECT_THAT(j.health.findings[0].where, HasSubstr("aten::nonzero"));
 }
 
+TEST(Findings, CopiesWithoutGpuRecordsDoSo) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 10; ++i) {
+    s.Call(cpu, "cudaMemcpyAsync", i * 100, 5, 50 + i);
+    if (i % 2 == 0) continue;
+    s.Copy(gpu, Memory::kPinned, Memory::kDevice, 1 << 20, i * 100 + 8, 50, 50 + i);
+  }
+  ASSERT_THAT(Judge(s).health.findings, Contains(IsOf(FindingKind::kPartialGpu)));
+}
+
+// Ten kernels, of which the first `without` take no time.
+Judged WithTimelessKernels(int without) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 10; ++i)
+    s.Launch(cpu, gpu, "kernel", i * 100, 5, i * 100 + 8, i < without ? 0 : 50);
+  return Judge(s);
+}
+
+TEST(Findings, GpuWorkThatTakesNoTimeMakesAllConfidenceLow) {
+  const Judged j = WithTimelessKernels(3);
+  ASSERT_THAT(j.health.findings, Contains(IsOf(FindingKind::kNoTime)));
+  EXPECT_THAT(j.replay.doubt, HasSubstr("3 of 10 GPU operations take 0 ns"));
+  EXPECT_TRUE(j.replay.no_step.ok());
+}
+
+TEST(Findings, NothingIsPredictedWhereHalfOfItTakesNoTime) {
+  EXPECT_THAT(DiagnosticOf(WithTimelessKernels(5).replay.no_step).why, HasSubstr("5 of its 10"));
+}
+
 TEST(Findings, LaunchesWithoutGpuRecordsPutTheStepInDoubt) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();

@@ -135,6 +135,21 @@ TEST_F(Injection, NamesOfFilesAndArguments) {
   }
 }
 
+TEST_F(Injection, NamesInTheResultItself) {
+  const std::string evil = "\033[31mred\033[0m\nnew line";
+  Write(evil + ".ddtrace", ReadAll(kExampleTrace));
+  const std::string scaled =
+      Out("scale '" + Path(evil) + ".ddtrace' --fabric nvlink4 --ranks 1,2 --color never");
+  EXPECT_EQ(scaled.find("\nnew line"), scaled.npos) << scaled;
+  std::string device = ReadAll(DAYDREAM_SOURCE_DIR "/costmodel/devices/h100_sxm5_80gb.textproto");
+  const std::string name = "name: \"";
+  const size_t at = device.find(name) + name.size();
+  Write("device.textproto", device.insert(at, "\\033[31mred\\033[0m\\nnew line"));
+  const std::string priced =
+      Out("kernels --gpu " + Path("device.textproto") + " --gemm 128x128x128 --color never");
+  EXPECT_EQ(priced.find("\nnew line"), priced.npos) << priced;
+}
+
 TEST(Escape, Html) {
   EXPECT_EQ(HtmlText("<b a='1' c=\"2\">&\x1b\xE2\x80\xAE"),
             "&lt;b a=&#39;1&#39; c=&quot;2&quot;&gt;&amp;??");
@@ -156,14 +171,16 @@ TEST(Escape, HiddenCharactersOfEveryPlane) {
                            "\xE2\x80\x8B", "\xE2\x80\x8F", "\xE2\x80\xA8", "\xE2\x80\xAE",
                            "\xE2\x81\xA6", "\xEF\xBB\xBF", "\xF3\xA0\x80\x81", "\xff", "\xC3"}) {
     EXPECT_EQ(Printable(text), "?");
-    EXPECT_EQ(PrintableText(text), "?");
+    EXPECT_EQ(PrintableText(text, true), "?");
   }
   for (const char* text : {"gr\xC3\xB6\xC3\x9F"
                            "e",
                            "\xE6\xA0\xB8", "\xF0\x9F\x94\xA5"}) {
     EXPECT_EQ(Printable(text), text);
   }
-  EXPECT_EQ(PrintableText("\033[1mbold\033[0m\n\tx\033]0;t\007"), "\033[1mbold\033[0m\n\tx?]0;t?");
+  const std::string text = "\033[1mbold\033[0m\n\tx\033]0;t\007";
+  EXPECT_EQ(PrintableText(text, true), "\033[1mbold\033[0m\n\tx?]0;t?");
+  EXPECT_EQ(PrintableText(text, false), "?[1mbold?[0m\n\tx?]0;t?");
 }
 
 }  // namespace

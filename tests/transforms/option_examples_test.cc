@@ -25,7 +25,7 @@ const std::string kFolder = DAYDREAM_SOURCE_DIR "/examples/optimizations/";
 std::vector<std::string> Files() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(kFolder)) {
-    names.push_back(entry.path().stem().string());
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -190,7 +190,12 @@ std::string FitScreen(const Fitted& f, const std::vector<double>& at, const Sess
     text +=
         fmt::format("  left out   {}: every second size, from the others\n", ErrorText(f.left_out));
   }
-  if (f.sweep.skipped > 0) text += fmt::format("  {} rows could not be read\n", f.sweep.skipped);
+  if (f.sweep.skipped > 0) {
+    text += fmt::format(
+        "  left out   {} row{} whose time is none, the first in line {}: the curve lacks {}\n",
+        f.sweep.skipped, f.sweep.skipped == 1 ? "" : "s", f.sweep.skipped_line,
+        f.sweep.skipped == 1 ? "its size" : "their sizes");
+  }
   if (f.sweep.wrong > 0) {
     text += fmt::format("  {} rows have wrong results, says nccl-tests\n", f.sweep.wrong);
   }
@@ -338,13 +343,14 @@ absl::StatusOr<Exit> RunShow(const std::string& name, const Args& args, Session&
   DD_ASSIGN_OR_RETURN(const Table table, TimesTable(fabric, shape, at));
   DD_ASSIGN_OR_RETURN(const std::string json, TimesJson(fabric, shape, at));
   auto screen = [&] {
-    std::string text = fmt::format("{}: {} on {} ranks\n\n", fabric.name,
+    std::string text = fmt::format("{}: {} on {} ranks\n\n", Printable(fabric.name),
                                    CollectiveName(shape.kind), shape.ranks) +
                        table.Text(session.table_style()) + "\n";
     if (curve != nullptr) text += Picture(curve->time, 1 << 10, 1 << 30, "measured") + "\n";
     for (const FabricLevel& l : fabric.levels) {
       for (const auto* curves : {&l.all_reduce, &l.other}) {
-        for (const FabricCurve& c : *curves) text += fmt::format("  {}: {}\n", l.name, c.source);
+        for (const FabricCurve& c : *curves)
+          text += fmt::format("  {}: {}\n", Printable(l.name), Printable(c.source));
       }
     }
     return text;

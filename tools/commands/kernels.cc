@@ -288,7 +288,7 @@ std::string Screen(std::span<const Question> questions, std::span<const DeviceSp
   if (questions.size() == 1) {
     for (const DeviceSpec* gpu : gpus) {
       const Answer a = AnswerFor(*gpu, questions[0]);
-      text += fmt::format("  {}: {}\n    {}\n", gpu->name, a.from, a.terms);
+      text += fmt::format("  {}: {}\n    {}\n", Printable(gpu->name), a.from, a.terms);
     }
   }
   return text + fmt::format(

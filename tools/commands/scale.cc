@@ -135,8 +135,8 @@ std::string CurvePicture(const ScaleReport& r) {
 
 std::string ScaleText(const ScaleReport& r, const Session& session) {
   std::string text =
-      fmt::format("{}: {}{} on {}, {}\n\n", r.name, r.options.strategy,
-                  r.options.also.empty() ? "" : " + " + r.options.also, r.options.fabric,
+      fmt::format("{}: {}{} on {}, {}\n\n", Printable(r.name), r.options.strategy,
+                  r.options.also.empty() ? "" : " + " + r.options.also, Printable(r.options.fabric),
                   r.options.fixed_global ? "all GPUs share the recorded batch"
                                          : "each GPU has the recorded batch");
   text += PointsTable(r, session.unit()).Text(session.table_style()) + "\n" + CurvePicture(r);

@@ -26,8 +26,9 @@ is in doubt by what the text says. Record five steps or more, with marks around 
 torch.backends.cudnn.benchmark the library tries its algorithms at the first call of each
 shape, and never again. Record later.)"},
     {"partial_gpu",
-     R"(GPU work was recorded in a part of the window only, because the recording of it began late
-or its buffers were full. Outside of that part the GPU is not idle, it is unknown.)"},
+     R"(GPU work was recorded in a part of the window only, because the recording of it began late,
+its buffers were full, or its rows in the file are damaged. Outside of that part the GPU is not
+idle, it is unknown.)"},
     {"long_call",
      R"(One piece of host work takes more than half of a step. Either it happens once and does not
 belong into the recording, or the program waits for something that no row tells. daydream
@@ -50,6 +51,9 @@ fifth of the step or more, all confidence is low.)"},
      R"(Nothing at all was recorded for a second or more, or one piece of GPU work is longer than
 all others ten times over. Either the program paused or a time in the file is wrong.
 --steps takes the steps without it.)"},
+    {"no_time",
+     R"(A tenth or more of the GPU operations take 0 ns, which none does: the file is damaged, or
+its recorder failed. Where it is half of them, nothing is predicted (E0607). Record again.)"},
     {"no_launches",
      R"(GPU work whose launching call was not recorded. It keeps its place in its stream; what the
 host does cannot move it, so options for the host say nothing about it.)"},

@@ -67,13 +67,16 @@ bool IsReadOnce(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
 }
 
-// 0 when there is no such file.
+// 0 when there is no such file. The time of the last change of the inode is in it: the others can
+// be set back (cp -p, rsync -t).
 uint64_t StampOf(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return 0;
   uint64_t stamp = Mix(static_cast<uint64_t>(info.st_size), kBasis);
   stamp = Mix(static_cast<uint64_t>(info.st_mtim.tv_sec), stamp);
   stamp = Mix(static_cast<uint64_t>(info.st_mtim.tv_nsec), stamp);
+  stamp = Mix(static_cast<uint64_t>(info.st_ctim.tv_sec), stamp);
+  stamp = Mix(static_cast<uint64_t>(info.st_ctim.tv_nsec), stamp);
   return Mix(info.st_ino, stamp);
 }
 

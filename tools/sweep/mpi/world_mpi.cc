@@ -28,8 +28,9 @@ namespace {
 constexpr int kReady = 1;
 // From the first rank: places in the work; none: the end.
 constexpr int kPortion = 2;
-// From a worker, before any work: its key and then its host; or its host, a newline and why it
-// gives up. The first rank answers the former: some text, or none when there will be no work.
+// From a worker, before any work: its key and then its host; or, on lines of their own, its host,
+// the code of what ends it, and why it gives up. The first rank answers the former: some text, or
+// none when there will be no work.
 constexpr int kKey = 3, kLeaving = 4, kAgreed = 5;
 // Exit code of a job of which a rank gave up in the middle: Exit::kNoRoom.
 constexpr int kAbort = 7;
@@ -71,6 +72,23 @@ absl::Status Disagreement(int rank, std::string_view host, std::string why) {
                      .why = std::move(why),
                      .effect = "no rank does any work",
                      .fix = "the same program, command and files on every host"});
+}
+
+// Of a rank that leaves before any work.
+absl::Status Left(int rank, std::string_view text) {
+  const size_t host = std::min(text.find('\n'), text.size());
+  const size_t code = std::min(text.find('\n', host + 1), text.size());
+  const std::string_view named = text.substr(0, host);
+  const std::string_view failed =
+      text.substr(std::min(host + 1, code), code - std::min(host + 1, code));
+  std::string why(text.substr(std::min(code + 1, text.size())));
+  if (failed != "E0120" && failed != "E0121") return Disagreement(rank, named, std::move(why));
+  return MakeStatus(
+      absl::StatusCode::kResourceExhausted,
+      {.code = std::string(failed),
+       .what = fmt::format("rank {} on {} cannot take part: {}", rank, Field(named), why),
+       .effect = "no rank does any work",
+       .fix = "fewer ranks on that host, or one with more memory"});
 }
 
 // What is to be done and what is done, shared by the threads of the first rank.
@@ -124,7 +142,7 @@ struct World::Impl {
   int rank = 0, size = 1;
   // Refused: it is known that the ranks do not agree, and nobody waits for anybody.
   enum class Stage { kBefore, kRefused, kWorking, kDone } stage = Stage::kBefore;
-  std::string gives_up = "";  // why, for the first rank
+  std::string gives_up = "\n";  // a code and why, for the first rank
 
   absl::Status Gather(uint64_t key, bool willing);
   absl::Status Lead(std::span<const size_t> todo, unsigned jobs,
@@ -155,7 +173,10 @@ bool World::first() const { return impl_->rank == 0; }
 size_t World::size() const { return static_cast<size_t>(impl_->size); }
 bool BuiltWithMpi() { return true; }
 
-void World::Leave(const absl::Status& why) { impl_->gives_up = DiagnosticOf(why).what; }
+void World::Leave(const absl::Status& why) {
+  const Diagnostic told = DiagnosticOf(why);
+  impl_->gives_up = told.code + "\n" + told.what;
+}
 
 bool TellsOwnMistake(const absl::Status& why) {
   World world;
@@ -193,8 +214,7 @@ absl::Status World::Impl::Gather(uint64_t key, bool willing) {
       told = Disagreement(from, text.substr(sizeof theirs),
                           "its trace, another file, its flags or its program differ from rank 0's");
     } else {
-      const size_t end = std::min(text.find('\n'), text.size());
-      told = Disagreement(from, text.substr(0, end), text.substr(std::min(end + 1, text.size())));
+      told = Left(from, text);
     }
   }
   const auto bad = std::find_if(found.begin(), found.end(), [](auto& s) { return !s.ok(); });
