@@ -73,8 +73,10 @@ StepWindow LastWindow(const StepExtent& own, const StepExtent& previous, Instant
     return {before, own.last};
   }
   if (!own.host.has_value()) return {std::min(before, own.last), own.last};
+  // A wait that ends before what it waits for, as damaged clocks have it, arrives behind the host.
   const StepWindow gpu = {own.first, own.last};
-  return own.gpu && gpu.length() > own.host->length() ? gpu : *own.host;
+  const StepWindow host = {std::min(own.host->begin, own.host->end), own.host->end};
+  return own.gpu && gpu.length() > host.length() ? gpu : host;
 }
 
 }  // namespace

@@ -115,6 +115,19 @@ std::vector<std::vector<Duration>> Busy(const Graph& graph) {
   return busy;
 }
 
+// A wait of 5 us that ends at 195 for a kernel that ends at 227: clocks that a fuzzer bent. The
+// step was -22 us long.
+TEST(StepWindows, NoWaitMakesAStepShorterThanNothing) {
+  const StepExtent before = {
+      .gpu = true, .any = true, .first = Instant::AtNs(197'000), .last = Instant::AtNs(227'000)};
+  const StepExtent own = {.any = true,
+                          .first = Instant::AtNs(95'000),
+                          .last = Instant::AtNs(195'000),
+                          .host = StepWindow{Instant::AtNs(217'000), Instant::AtNs(195'000)}};
+  const std::vector<StepExtent> extents = {before, own};
+  EXPECT_EQ(StepWindows(extents)[1].length(), Duration{});
+}
+
 TEST(StepWindows, NoStepIsShorterThanWhatTheLaneItBeginsOnHasToDo) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   for (const char* name :
