@@ -385,7 +385,7 @@ class Findings {
       waits += wait;
       by_name[std::string(graph_.TaskName(TaskId(i)))] += wait;
     }
-    if (PerStep(waits) <= step_.Scaled(kLargeWait)) return;
+    if (by_name.empty() || PerStep(waits) <= step_.Scaled(kLargeWait)) return;
     const auto most = std::ranges::max_element(by_name, {}, [](const auto& x) { return x.second; });
     out_.push_back(
         {.kind = FindingKind::kWaitsForRanks,
