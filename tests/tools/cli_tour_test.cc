@@ -148,6 +148,9 @@ TEST_F(Tour, ComparesTheGuessAndNamesTheThoughtBehindIt) {
   EXPECT_THAT(low.out, HasSubstr("% too low"));
   EXPECT_THAT(low.out, HasSubstr("nobody waits for it"));
   EXPECT_THAT(Run("tour A --guess one_time").out, HasSubstr("Right: it is one_time"));
+  EXPECT_THAT(Run("tour 1 --guess '17 ms'").out, HasSubstr("You said 17 ms. Right"));
+  EXPECT_THAT(Run("tour 3 --guess 1.0x").out, HasSubstr("Right: it is"));
+  EXPECT_THAT(Run("tour 1 --guess 17,0").err, HasSubstr("with a point"));
   EXPECT_THAT(Run("tour A --guess 2").out, HasSubstr("You said allocator. It is one_time."));
   EXPECT_THAT(Run("tour A --guess 5").out, HasSubstr("The steps are unequal, too"));
 }

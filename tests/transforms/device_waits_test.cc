@@ -2,6 +2,7 @@
 // as before when others go.
 #include "graph/device_waits.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,9 @@
 
 namespace daydream {
 namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kSync = "cudaDeviceSynchronize";
 
@@ -52,6 +56,7 @@ BuiltGraph ManyOfBoth(int streams, int waits) {
   Program p(streams);
   for (int i = 0; i < streams; ++i) p.Launch(static_cast<size_t>(i), 10);
   for (int i = 0; i < waits; ++i) p.Wait();
+  p.Launch(0, 10);
   return p.Built();
 }
 
@@ -72,6 +77,31 @@ TEST(DeviceWaits, StreamsThatMetInManyWaitsMeetInFewEdges) {
   ASSERT_TRUE(Apply(scenario->front(), g).ok());
   EXPECT_TRUE(Validate(g).ok()) << Validate(g);
   EXPECT_LT(g.edges().size(), 4u * 300) << "pairwise they are 90,000 for each wait";
+}
+
+int SynchronizationsIn(const Graph& g) {
+  int calls = 0;
+  for (size_t i = 0; i < g.size(); ++i) {
+    calls += !g.task(TaskId(i)).removed && g.TaskName(TaskId(i)) == kSync;
+  }
+  return calls;
+}
+
+// Profilers and benchmarks make the last one; a program with such a wait launches behind it.
+TEST(DeviceWaits, NoSyncKeepsTheOneBehindTheLastLaunch) {
+  Program p(1);
+  for (int step = 0; step < 3; ++step) {
+    p.Launch(0, 10);
+    p.Wait();
+  }
+  Graph g = p.Built().graph;
+  ASSERT_EQ(SynchronizationsIn(g), 3);
+  const auto scenario = ParseScenario("no-sync");
+  ASSERT_TRUE(scenario.ok());
+  const auto applied = Apply(scenario->front(), g);
+  ASSERT_TRUE(applied.ok());
+  EXPECT_EQ(SynchronizationsIn(g), 1);
+  EXPECT_THAT(applied->changes.notes, Contains(HasSubstr("at an end of the recording")));
 }
 
 // What each wait has to wait for: the last kernel of each stream that was launched before it.

@@ -43,19 +43,30 @@ absl::StatusOr<double> ParseChoice(const Lesson& lesson, std::string_view word) 
                                     : fmt::format("a number from 1 to {}, or the name", count)});
 }
 
+std::string Trim(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
+    text.pop_back();
+  }
+  text.erase(0, std::min(text.find_first_not_of(" \t"), text.size()));
+  return text;
+}
+
 absl::StatusOr<double> ParseGuess(const LessonText& text, std::string_view word) {
   const Lesson& lesson = *text.lesson;
   if (!lesson.choices.empty()) return ParseChoice(lesson, word);
   const std::string number(word);
   char* end = nullptr;
   const double value = std::strtod(number.c_str(), &end);
-  const bool is_number = !number.empty() && *end == '\0' && std::isfinite(value);
+  const std::string rest = Trim(end);
+  const bool factor = lesson.unit.starts_with("times") && rest == "x";
+  const bool is_number = end != number.c_str() && std::isfinite(value) &&
+                         (rest.empty() || rest == lesson.unit || factor);
   if (is_number && (value > 0 || (value == 0 && MayBeZero(text)))) return value;
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0104",
                      .what = is_number ? fmt::format("the answer is not {}: it is above 0", word)
                                        : fmt::format("'{}' is no number", word),
-                     .fix = fmt::format("a number without its unit ({})", lesson.unit)});
+                     .fix = fmt::format("a number in {}, with a point: 17.5", lesson.unit)});
 }
 
 absl::StatusOr<uint64_t> ParseSeed(std::string_view text) {
@@ -66,14 +77,6 @@ absl::StatusOr<uint64_t> ParseSeed(std::string_view text) {
                     {.code = "E0104",
                      .what = fmt::format("--seed '{}' is not a whole number", text),
                      .fix = "--seed 7: the same number gives the same lesson"});
-}
-
-std::string Trim(std::string text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) {
-    text.pop_back();
-  }
-  text.erase(0, std::min(text.find_first_not_of(" \t"), text.size()));
-  return text;
 }
 
 // Columns of a terminal that is narrower than the lessons are written; 0: it is not.

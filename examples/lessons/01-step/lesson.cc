@@ -71,10 +71,11 @@ Host and GPU take turns here. The host makes a batch ({load} ms) while the GPU h
 then the GPU works ({gpu} ms) while the host waits in `loss.item()`. So the times add up, and a
 little for launching kernels comes on top:
 
-$ daydream info lesson1.ddtrace | head -7
+$ daydream info lesson1.ddtrace | head -9
 
-`steps` says which steps count: the first one is left out. `step time` is the answer. The next table
-says where the step goes. Its second line names what one waited for; `data` is the loader:
+`steps` says which steps count: the first one of a recording never does. `step time` is the answer.
+Where the step goes, says `summary`. Its second line names what one waited for; `data` is the
+loader, and the row `CPU work` of its table has no GPU time, but is waited for:
 
 $ daydream summary lesson1.ddtrace | head -9
 )",

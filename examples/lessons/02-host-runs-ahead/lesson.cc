@@ -49,7 +49,7 @@ const Lesson kAheadLesson = {
     .play = Play,
     .facts = kFacts,
     .story = R"(
-Somebody measures a training step like this:
+Somebody measures a model like this:
 
     begin = time.perf_counter()
     y = model(x)                   # {kernels} matrix products, {gpu} ms of work on the GPU
@@ -68,7 +68,10 @@ Nothing reads a result back. The trace holds six such steps.
     .hints = kHints,
     .solution = R"(
 The timer sees the host alone, {host} ms. The GPU needs {step} ms for each step and falls behind.
-What would the step take if one of the two took no time at all? These limits show both sides:
+What would the step take if one of the two took no time at all? These limits show both sides. (The
+line above them says whether the recording, played again, takes as long as it was measured: 0.0 %
+off is as good as can be. In the table `work` is what tasks themselves save, `step` what the step
+does.)
 
 $ daydream whatif lesson2.ddtrace --opt free-gpu --opt free-host --no-interval
 

@@ -76,7 +76,8 @@ fast. The wide interval and `low` say that this is a rough number; the 1.00 is a
 )",
     .surprise = R"(
 "GPU utilization" does not tell what a faster GPU would gain. First find out whether one waits for
-the GPU or for its launches: `daydream summary` says it in its second line.
+the GPU or for its launches: `daydream summary` says it in its second line (`data` there is the
+time to make the batch).
 
 $ daydream summary lesson3.ddtrace --top 4 | head -2
 )",

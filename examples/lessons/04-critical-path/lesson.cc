@@ -62,15 +62,15 @@ constexpr std::string_view kHints[] = {
 const Lesson kCriticalPathLesson = {
     .id = "4",
     .name = "critical-path",
-    .title = "The critical path is not the busy time",
+    .title = "The critical path",
     .minutes = 7,
     .play = Play,
     .facts = kFacts,
     .story = R"(
 A recommender runs its embedding lookup on a stream of its own, beside four matrix products; then
 `cat` needs the results of both. The lookup is one kernel of {side} ms, {share} % of all GPU time
-in the profile: the longest kernel. The matrix products take {main} ms together. A step takes
-{step} ms.
+in the profile: no other call takes as long. The matrix products take {main} ms together. A step
+takes {step} ms.
 
 Somebody has written a lookup kernel that is twice as fast.
 )",
@@ -92,12 +92,12 @@ $ daydream whatif lesson4.ddtrace --opt 'speedup(select=kernel:embedding, by=2)'
 The same factor on the matrix products does help, but not by half of their {main} ms: when they
 become shorter than the lookup, the lookup is what one waits for, and the step stays at {other} ms.
 `daydream causal` prints that as a table: how much shorter the step gets with less of each kind of
-work, and from which factor on it stops.
+work, and from which factor on it stops (`bends at`). The lookup is in its row `index kernels`.
 
 $ daydream causal lesson4.ddtrace --by kernels --points 4
 )",
     .surprise = R"(
-The longest kernel of a profile, with {of_step} % of the step, can be worth nothing. Look at the
+The longest single kernel of a profile, {of_step} % of the step, can be worth nothing. Look at the
 last column, `of critical path`, and not at the time alone:
 
 $ daydream summary lesson4.ddtrace --by kernel | head -12

@@ -72,7 +72,8 @@ cores to spare.
     .thoughts = kThoughts,
     .hints = kHints,
     .solution = R"(
-With workers a batch is ready whenever the step asks for one, and only the GPU is left:
+Four workers hand a batch over every quarter of {load} ms, which is sooner than the GPU is done with
+the last one. So a batch is ready whenever the step asks for it, and only the GPU is left:
 
 $ daydream whatif lesson5.ddtrace --opt 'prefetch(workers=4)' \
     --opt 'speedup(select=kind:kernel, by=2)' --no-interval | head -17
@@ -81,9 +82,11 @@ The GPU twice as fast makes it only {gpu_speedup} times as fast: the loader stay
 )",
     .surprise = R"(
 A profile of the kernels alone does not show any of this: there are fast kernels in it, and nothing
-to repair. `daydream advise` ranks options for the host and for the GPU against each other:
+to repair. The `!` above the answers is daydream's own finding about the same wait; it comes in each
+step, so there is nothing to record again. `daydream advise` ranks options for the host and for the
+GPU against each other, by what is gained for sure, for how little work and risk:
 
-$ daydream advise lesson5.ddtrace --details 0 | head -20
+$ daydream advise lesson5.ddtrace --details 0 | head -23
 )",
 };
 

@@ -54,7 +54,7 @@ const Lesson kHiddenSyncLesson = {
     .story = R"(
 In this loop a step takes {step} ms. A profiler of Python shows where: {item} ms of it is
 `loss.item()`, which is there only to print the loss. Before it the host makes a batch ({load} ms)
-and launches {kernels} kernels, {host} ms in all. The kernels need {gpu} ms of the GPU.
+and launches {kernels} kernels; both together take {host} ms. The kernels need {gpu} ms of the GPU.
 )",
     .question = "How many milliseconds does a step take without `loss.item()`?",
     .unit = "ms",

@@ -31,6 +31,7 @@ constexpr std::string_view kAsk = "whatif lesson11.ddtrace --opt checkpointing";
 constexpr Fact kFacts[] = {
     {"answer", kAsk, "scenarios.1.step_ms"},
     {"both", "whatif lesson11.ddtrace --opt 'checkpointing,batch(x2)'", "scenarios.3.step_ms"},
+    {"wide", "whatif lesson11.ddtrace --opt 'batch(x2)'", "scenarios.1.step_ms"},
     {"peak", kAsk, "scenarios.0.peak_memory_bytes", {}, 1e-6},
     {"peak_after", kAsk, "scenarios.1.peak_memory_bytes", {}, 1e-6},
 };
@@ -39,7 +40,7 @@ constexpr WrongThought kThoughts[] = {
      "You took the forward pass for half of a step. Backward does two products for each one\n"
      "of forward, so that forward is about a third of the work."},
     {"twice", "Only the forward pass runs again, not the whole step."},
-    {"step", "The forward pass of each layer runs a second time; on a full GPU that takes time."},
+    {"step", "The forward pass of each layer runs a second time; on a busy GPU that takes time."},
 };
 constexpr std::string_view kHints[] = {
     "How many matrix products does backward need for one of forward?",
@@ -82,9 +83,10 @@ Memory goes from {peak} MB to {peak_after} MB; daydream estimates this from the 
 )",
     .surprise = R"(
 The memory that becomes free is room for a larger batch. But look at the time for one example, not
-at the step: twice the batch takes {both} ms, more than twice the {step} ms of before. This GPU
-was full already. Recomputation pays where memory is what stops you: a model that does not fit
-otherwise, or a batch that is too small to fill the GPU.
+at the step: twice the batch takes {wide} ms, hardly less than two steps of before ({twice} ms), for
+this GPU was busy all the time already; and {both} ms with checkpointing. Recomputation pays where
+memory is what stops you: a model that does not fit otherwise, or a batch that is too small to keep
+the GPU busy.
 
 $ daydream whatif lesson11.ddtrace --opt 'checkpointing,batch(x2)' --no-interval | head -11
 )",

@@ -58,7 +58,7 @@ A step takes {step} ms; the loader has no workers. Daydream predicts {predicted}
 
 $ daydream whatif lesson12.ddtrace --opt prefetch | head -8
 
-The change is made and recorded again: {measured} ms. Better, but not what was predicted. Before you
+The change is made and recorded again: {measured} ms. Better, but slower than predicted. Before you
 blame the prediction: is everything else as it was?
 )",
     .question = "How many milliseconds more per step do the kernels take in the second recording?",
@@ -76,14 +76,14 @@ $ daydream diff lesson12.ddtrace lesson12-after.ddtrace | head -6
 
 Nobody changed them. In this lesson the reason is heat: a GPU that rests no more gets warmer and
 lowers its clock. The traces show only that the same kernels got slower. The what-if assumed that
-kernels keep their time; that assumption broke. `--measured` takes a prediction and a measurement
+kernels keep their time, and they did not. `--measured` takes a prediction and a measurement
 apart:
 
 $ daydream whatif lesson12.ddtrace --opt prefetch --measured lesson12-after.ddtrace | tail -7
 
 `inside interval` or `OUTSIDE interval`: an interval allows for what predictions of this kind were
-off by, not for a GPU that changes. A little more heat still fits into it, much more does not. The
-rows of the table name the miss either way.
+off by, and not for a GPU that changes. Whether that still fits into it is luck. The rows of the
+table name the miss either way.
 )",
     .surprise = R"(
 A prediction that is off teaches more than one that fits: it names what you believed and is not so.

@@ -9,7 +9,7 @@ constexpr std::string_view kFindings[] = {"one_time", "allocator", "cut_step", "
                                           "unequal_steps"};
 constexpr std::string_view kQuestion =
     "Which finding names the reason? `daydream explain NAME` says what each of them means. Guess;\n"
-    "then `daydream info` tells.";
+    "then `daydream info` tells: its text without the name, with `--format json` both.";
 
 Loop UsualLoop(Draws& draw) {
   Loop loop;
@@ -90,7 +90,7 @@ const Lesson kStallFault = {
     .facts = kStallFacts,
     .story = R"(
 Six steps of a loop that everybody knows to take some ten milliseconds. The mean of this recording
-is many times that. Everything looks normal in the first three steps and in the last two.
+is several times that. Everything looks normal in the first three steps and in the last two.
 )",
     .question = kQuestion,
     .choices = kFindings,
@@ -98,14 +98,14 @@ is many times that. Everything looks normal in the first three steps and in the 
     .answer = "answer",
     .thoughts = kStallThoughts,
     .solution = R"(
-$ daydream info lessonA.ddtrace | head -7
+$ daydream info lessonA.ddtrace | head -10
 
 A compiler ran inside of one step, for {stall} ms. It does so once in a whole training. That makes
 the steps unequal, which is the next finding: the first one is the reason.
 )",
     .surprise = R"(
 A prediction must not count such a stall as a saving: it is about the steady step. Record later,
-after ten or twenty steps of warm-up.
+after some steps of warm-up; what compiles for each new shape needs more of them.
 )",
 };
 
@@ -125,7 +125,7 @@ the time, and no op of the model is to blame.
     .truth = "truth",
     .answer = "answer",
     .solution = R"(
-$ daydream info lessonB.ddtrace | head -5
+$ daydream info lessonB.ddtrace | head -6
 
 Each step gives memory back to the driver and takes it again, {calls} times each, {churn} ms in all.
 PyTorch keeps memory for itself as long as there is room.
@@ -138,7 +138,7 @@ A slightly smaller batch can be much faster: below the edge these calls vanish.
 const Lesson kCutFault = {
     .id = "C",
     .name = "fault-c",
-    .title = "a recording that began too late",
+    .title = "a gap at the beginning",
     .minutes = 3,
     .play = PlayCut,
     .facts = kCutFacts,
@@ -181,8 +181,8 @@ many bytes each time.
 $ daydream info lessonD.ddtrace | head -4
 
 The bytes are the same, so the transfer takes the same time. The rest is waiting: in every other
-step another rank is done {late} ms after this one. In the mean of the steps that count, that is the
-{per_step} ms a step that `info` prints.
+step another rank is done {late} ms after this one. Three of the five steps that count are such; in
+the mean that is the {per_step} ms a step that `info` prints.
 )",
     .surprise = R"(
 This trace cannot say who is late, only that somebody is. Record all ranks: lesson 10.
