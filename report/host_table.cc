@@ -30,7 +30,7 @@ class Rows {
     counts_.assign(std::max<size_t>(graph_.steps().size(), 1), counted.empty());
     for (size_t s : counted) counts_[s] = true;
     for (size_t i = 0; i < graph_.size(); ++i) AddTask(TaskId(i));
-    const auto path = CriticalPath(graph_, timeline_);
+    const auto path = PathOfSteps(graph_, timeline_, windows);
     ForEachClipped(path, windows, [&](const PathSegment& s, Duration d) {
       if (!s.task.valid() || !IsHost(graph_.task(s.task).kind)) return;
       if (s.lag && s.rule != Rule::kLaneOrder) return;  // hardware latency

@@ -154,10 +154,11 @@ Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by) {
     group.calls += 1;
     out.gpu_time += length;
   }
-  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
-    AddToPath(out.path, s.resource, d);
-    if (s.task.valid()) grouping.Of(s.task).path += d;
-  });
+  ForEachClipped(PathOfSteps(graph, timeline, windows), windows,
+                 [&](const PathSegment& s, Duration d) {
+                   AddToPath(out.path, s.resource, d);
+                   if (s.task.valid()) grouping.Of(s.task).path += d;
+                 });
 
   out.groups = grouping.Take();
   for (Group& g : out.groups) {
@@ -210,9 +211,10 @@ std::span<const Stretch> Touching(const std::vector<Stretch>& stretches, const W
 
 std::vector<StepSummary> SummarizeSteps(const Graph& graph, const Timeline& timeline) {
   const GpuIntervals gpu = CollectGpu(graph, timeline);
-  const std::vector<PathSegment> path = CriticalPath(graph, timeline);
+  const std::vector<Window> windows = CountedWindows(graph, timeline);
+  const std::vector<PathSegment> path = PathOfSteps(graph, timeline, windows);
   std::vector<StepSummary> out;
-  for (const Window& w : CountedWindows(graph, timeline)) {
+  for (const Window& w : windows) {
     const std::span<const Window> only(&w, 1);
     StepSummary& s = out.emplace_back();
     s.step = w.step;

@@ -31,7 +31,7 @@ std::vector<size_t> CountedSteps(const Graph& graph) {
 }
 
 std::vector<Duration> CountedPeriods(const Graph& graph, const Timeline& timeline) {
-  const std::vector<Duration> all = StepPeriods(graph, timeline);
+  std::vector<Duration> all = StepPeriods(graph, timeline);
   if (graph.steps().size() <= 1) return all;
   std::vector<Duration> counted;
   for (size_t s : CountedSteps(graph)) counted.push_back(all[s - 1]);
@@ -53,15 +53,33 @@ std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline)
   return windows;
 }
 
+std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline,
+                                     std::span<const Window> windows) {
+  const Window& last = windows.back();
+  TaskId until;
+  for (size_t i = 0; last.step < graph.steps().size() && i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    if (task.removed || !IsGpu(task.kind) || task.step != last.step) continue;
+    if (timeline.end[i] < last.end) continue;
+    if (!until.valid() || timeline.end[i] > timeline.end[until.index()]) until = TaskId(i);
+  }
+  return CriticalPath(graph, timeline, until);
+}
+
+std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline) {
+  return PathOfSteps(graph, timeline, CountedWindows(graph, timeline));
+}
+
 BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
   std::vector<Window> windows = CountedWindows(graph, timeline);
   std::vector<PathSegment> inside;
-  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
-    PathSegment part = s;
-    part.begin = s.begin;
-    part.end = s.begin + d;
-    inside.push_back(part);
-  });
+  ForEachClipped(PathOfSteps(graph, timeline, windows), windows,
+                 [&](const PathSegment& s, Duration d) {
+                   PathSegment part = s;
+                   part.begin = s.begin;
+                   part.end = s.begin + d;
+                   inside.push_back(part);
+                 });
   BoundBy path = SumByResource(inside);
   for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
     *d = *d / static_cast<int64_t>(windows.size());

@@ -30,7 +30,15 @@ std::vector<Duration> CountedPeriods(const Graph& graph, const Timeline& timelin
 // summed over the windows has its share of StepTime().
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
 
-// Critical path by resource, a counted window. REQUIRES: a timeline with blockers.
+// The critical path of the counted windows, from the first task on. A step ends where the GPU work
+// of the next begins: where the last counted step's own goes on to the end of its window or beyond,
+// the path ends with it, and not with what the host does afterwards while the recording is written.
+// Otherwise it is that of everything. REQUIRES: a timeline with blockers.
+std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline,
+                                     std::span<const Window> windows);
+std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline);
+
+// PathOfSteps() by resource, a counted window.
 BoundBy PathPerStep(const Graph& graph, const Timeline& timeline);
 
 struct Interval {

@@ -5,6 +5,7 @@
 #include "report/lane_rows.h"
 #include "report/summary.h"
 #include "report/text/json_writer.h"
+#include "report/windows.h"
 #include "simulator/critical_path.h"
 
 namespace daydream {
@@ -108,7 +109,7 @@ void AddFlows(Events& events, const Side& side, size_t pid, const std::vector<si
 void AddCriticalPath(Events& events, const Side& side, size_t pid) {
   if (side.timeline->start_blocker.empty()) return;
   Meta(events, "thread", pid, 1, "critical path", 1);
-  for (const PathSegment& s : CriticalPath(*side.graph, *side.timeline)) {
+  for (const PathSegment& s : PathOfSteps(*side.graph, *side.timeline)) {
     if (s.end <= s.begin) continue;
     events.Add(
         "{{\"ph\":\"X\",\"pid\":{},\"tid\":1,\"ts\":{},\"dur\":{},\"name\":{},"

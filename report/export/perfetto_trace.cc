@@ -10,6 +10,7 @@
 #include "report/lane_rows.h"
 #include "report/summary.h"
 #include "report/text/format.h"
+#include "report/windows.h"
 #include "simulator/critical_path.h"
 
 namespace daydream {
@@ -147,7 +148,7 @@ void WriteCriticalPath(PerfettoWriter& out, const Side& side, uint64_t root) {
   if (side.timeline->start_blocker.empty()) return;
   uint64_t track =
       out.AddTrack(root, "critical path", "what decided the length, without gaps, by resource", 0);
-  for (const PathSegment& s : CriticalPath(*side.graph, *side.timeline)) {
+  for (const PathSegment& s : PathOfSteps(*side.graph, *side.timeline)) {
     if (s.end <= s.begin) continue;
     ProtoWriter event = out.BeginSlice(track, Name(s.resource), "critical path");
     if (s.task.valid()) out.Annotate(event, "of", side.graph->TaskName(s.task));

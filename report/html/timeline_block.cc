@@ -116,7 +116,7 @@ class TaskNames {
 BarRow PathRow(const Side& side, BarNames& names) {
   BarRow row{.title = "critical path", .bars = {}};
   if (side.timeline->start_blocker.empty()) return row;
-  for (const PathSegment& s : CriticalPath(*side.graph, *side.timeline)) {
+  for (const PathSegment& s : PathOfSteps(*side.graph, *side.timeline)) {
     const std::string resource(Name(s.resource));
     const size_t name = names.Of(resource, "", "", resource);
     std::vector<Bar>& bars = row.bars;

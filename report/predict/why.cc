@@ -209,6 +209,12 @@ class Explainer {
   std::string Sentence() const {
     TimeUnit unit = UnitFor(q_.step_after);
     auto time = [&](Duration d) { return FormatTime(d, unit); };
+    if (out_.gained > out_.work + out_.work) {
+      // What goes is waiting: no task got shorter by it.
+      return fmt::format("{}: the step shrinks by {}, {} of it work and the rest waiting",
+                         out_.cause, time(out_.gained), time(out_.work)) +
+             Rest();
+    }
     std::string text = fmt::format("{}: {} work shrinks by {}", out_.cause,
                                    out_.gpu ? "GPU" : "host", time(out_.work));
     const Duration lost = out_.work - out_.gained;
@@ -228,17 +234,23 @@ class Explainer {
     } else {
       text += fmt::format(", the step by {}", time(out_.gained));
     }
+    return text + Rest();
+  }
+
+  // What else changes the step, and what limits it then.
+  std::string Rest() const {
+    std::string text;
     if (larger_ != nullptr) {
-      text +=
-          fmt::format("; {} {} {}", larger_->what, larger_->delta > Duration{} ? "costs" : "saves",
-                      time(Duration::Ns(std::llabs(larger_->delta.ns))));
+      text += fmt::format(
+          "; {} {} {}", larger_->what, larger_->delta > Duration{} ? "costs" : "saves",
+          FormatTime(Duration::Ns(std::llabs(larger_->delta.ns)), UnitFor(q_.step_after)));
     }
     if (out_.next.has_value()) text += fmt::format("; next limiter: {}", out_.next->what);
     if (out_.enough.has_value() && *out_.enough == 1) {
       text += "; making it faster gains nothing";
     } else if (out_.enough.has_value() && *out_.enough <= kWorthSaying) {
       text += fmt::format("; making it more than {:.1f} times faster does not help", *out_.enough);
-      if (out_.next.has_value()) text += fmt::format(": then {} is the limit", out_.next->what);
+      if (out_.next.has_value()) text += fmt::format(": then the limit is {}", out_.next->what);
     }
     return text;
   }
@@ -256,17 +268,18 @@ std::vector<Limiter> PathByLimiter(const Graph& graph, const Timeline& timeline)
   LimiterNames names(graph);
   std::vector<Window> windows = CountedWindows(graph, timeline);
   std::map<LaneId, std::string> lanes;
-  ForEachClipped(CriticalPath(graph, timeline), windows, [&](const PathSegment& s, Duration d) {
-    LaneId lane = graph.task(s.task).lane;
-    auto [text, fresh] = lanes.try_emplace(lane);
-    if (fresh) text->second = LaneTitle(graph, lane);
-    std::string what = names.Of(s);
-    Limiter& l = found[{s.resource, what, text->second}];
-    if (l.what.empty())
-      l = {.resource = s.resource, .what = what, .lane = text->second, .time = {}};
-    l.time += d;
-    l.count += 1;
-  });
+  ForEachClipped(PathOfSteps(graph, timeline, windows), windows,
+                 [&](const PathSegment& s, Duration d) {
+                   LaneId lane = graph.task(s.task).lane;
+                   auto [text, fresh] = lanes.try_emplace(lane);
+                   if (fresh) text->second = LaneTitle(graph, lane);
+                   std::string what = names.Of(s);
+                   Limiter& l = found[{s.resource, what, text->second}];
+                   if (l.what.empty())
+                     l = {.resource = s.resource, .what = what, .lane = text->second, .time = {}};
+                   l.time += d;
+                   l.count += 1;
+                 });
   std::vector<Limiter> out;
   const auto steps = static_cast<int64_t>(windows.size());
   for (auto& [key, l] : found) {

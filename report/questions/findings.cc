@@ -16,6 +16,7 @@
 #include "report/text/format.h"
 #include "report/unequal_steps.h"
 #include "report/windows.h"
+#include "transforms/analysis/host_calls.h"
 #include "transforms/analysis/loader.h"
 
 namespace daydream {
@@ -171,11 +172,13 @@ class Findings {
   }
 
   void FindLongCall() {
+    const RecordedLaunches launches = FindLaunches(graph_);
     TaskId longest;
     for (size_t i = 0; i < graph_.size(); ++i) {
       const Task& t = graph_.tasks()[i];
       const bool host = t.kind == TaskKind::kHost || t.kind == TaskKind::kCall;
       if (!host || t.removed || !Counts(t) || TakenOut(TaskId(i))) continue;
+      if (steps_ > 1 && !launches.Around(t.recorded_start)) continue;  // in no step's period
       if (!longest.valid() || t.duration > graph_.task(longest).duration) longest = TaskId(i);
     }
     if (!longest.valid()) return;

@@ -25,7 +25,7 @@ k gpu0.7 kernel 30us "sgemm" after a launch
 c gpu0.8 memcpy 20us "Memcpy DtoH" after b launch
 )";
 
-CausalProfile Profile(const Graph& graph, CausalOptions options = {}) {
+CausalProfile Profile(const Graph& graph, const CausalOptions& options = {}) {
   auto profile = ProfileCauses(graph, WorkGroups(graph), options);
   EXPECT_TRUE(profile.ok()) << profile.status();
   return *std::move(profile);

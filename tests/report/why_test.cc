@@ -94,6 +94,30 @@ TEST(Why, NamesALargerCauseThatCosts) {
   EXPECT_THAT(e.text, HasSubstr("calls read back costs 100"));
 }
 
+TEST(Why, WhatGoesMayBeWaiting) {
+  Graph before = ParseGraph(R"(
+lane main thread
+lane gpu0.7 stream
+c1 main call 10us "cudaLaunchKernel"
+k1 gpu0.7 kernel 100us "sgemm" after c1 launch
+s1 main call 2us "cudaStreamSynchronize" until k1 hostwait
+h1 main host 80us "python"
+c2 main call 10us "cudaLaunchKernel"
+k2 gpu0.7 kernel 100us "sgemm" after c2 launch
+)")
+                     .value();
+  // 10 + 100 + 80 + 10 + 100 before; then 10 + 100 + 100, for 2 us of host work that is gone.
+  Explanation e = Explain(before, [](Editor& edit) {
+    edit.BeginCause("nobody waits");
+    edit.DropEdges([](const Graph&, const Edge& edge) { return edge.rule == Rule::kHostWait; });
+    const TaskId wait(2);
+    edit.Remove({&wait, 1});
+  });
+  EXPECT_EQ(e.gained, Duration::Us(90));
+  EXPECT_THAT(e.text, HasSubstr("nobody waits: the step shrinks by 90 us, 2.0 us of it work and "
+                                "the rest waiting; next limiter: gemm kernels"));
+}
+
 TEST(Why, HiddenWorkSaysBehindWhat) {
   Graph before = ParseGraph(R"(
 lane main thread

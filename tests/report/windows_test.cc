@@ -56,5 +56,23 @@ TEST(Windows, EachStepHasOneWaitForTheLoader) {
   EXPECT_EQ(path.data, Duration::Us(30)) << "of three steps, not of two";
 }
 
+// The host is ahead by some steps; behind the last launch it writes results for a millisecond.
+TEST(Windows, WhatTheHostDoesBehindTheLastGpuWorkIsOnNoPath) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int64_t step = 0; step < 4; ++step) {
+    const int64_t at = 20 * step;
+    s.Mark(cpu, "ProfilerStep#" + std::to_string(step), at, step < 3 ? 20 : 1020);
+    s.Launch(cpu, gpu, "kernel", at + 5, 5, 20 + 100 * step, 99);
+  }
+  s.Op(cpu, "write", 80, 1000);
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Graph& graph = built->graph;
+  const BoundBy path = PathPerStep(graph, Replay(graph));
+  EXPECT_EQ(path.cpu, Duration());
+  EXPECT_GE(path.gpu, Duration::Us(98)) << "before: the host's millisecond, and no GPU at all";
+}
+
 }  // namespace
 }  // namespace daydream

@@ -1,5 +1,6 @@
 // The step as the commands tell it: one definition in text and JSON, rates, and the step without
 // the profiler.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

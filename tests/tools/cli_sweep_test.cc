@@ -447,7 +447,7 @@ TEST_F(Ranks, AFlagThatOneDoesNotKnowIsToldWithItsRank) {
       "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 2 ";
   const std::string one = DAYDREAM_BINARY "-mpi " + Ask("-j1 --format csv");
   for (const char* wrong : {" --bogus", " --shard 3/2"}) {
-    const CliResult r = Shell(run + one + " : -n 1 " + one + wrong);
+    const CliResult r = Shell(fmt::format("{}{} : -n 1 {}{}", run, one, one, wrong));
     EXPECT_NE(r.exit, 0);
     EXPECT_EQ(r.out, "");
     EXPECT_THAT(r.err, HasSubstr("error[E0707]: rank 2 on ")) << wrong;

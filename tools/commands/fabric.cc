@@ -341,7 +341,7 @@ absl::StatusOr<Exit> RunShow(const std::string& name, const Args& args, Session&
   DD_ASSIGN_OR_RETURN(std::vector<double> at, Sizes(args));
   if (at.empty()) at = {1 << 10, 1 << 15, 1 << 20, 1 << 25, 1 << 28, 1 << 30};
   DD_ASSIGN_OR_RETURN(const Table table, TimesTable(fabric, shape, at));
-  DD_ASSIGN_OR_RETURN(const std::string json, TimesJson(fabric, shape, at));
+  DD_ASSIGN_OR_RETURN(std::string json, TimesJson(fabric, shape, at));
   auto screen = [&] {
     std::string text = fmt::format("{}: {} on {} ranks\n\n", Printable(fabric.name),
                                    CollectiveName(shape.kind), shape.ranks) +

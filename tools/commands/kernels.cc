@@ -361,6 +361,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   }
   DD_ASSIGN_OR_RETURN(const std::vector<Question> questions, Questions(args));
   std::vector<const DeviceSpec*> gpus;
+  gpus.reserve(chosen.size());
   for (const DeviceChoice& choice : chosen) gpus.push_back(&choice.spec);
   for (const DeviceSpec* gpu : gpus) {
     for (const Question& q : questions) DD_RETURN_IF_ERROR(CheckFormat(*gpu, q));

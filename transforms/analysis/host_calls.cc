@@ -85,6 +85,17 @@ bool IsGraphLaunch(const Graph& graph, const Task& call) {
   return ClassifyCall(graph.Name(call.name)) == CallKind::kGraphLaunch;
 }
 
+RecordedLaunches FindLaunches(const Graph& graph) {
+  RecordedLaunches found;
+  for (const Edge& e : graph.edges()) {
+    if (e.rule != Rule::kLaunch) continue;
+    const Instant launch = graph.task(e.from).recorded_start;
+    found.first = std::min(found.first.value_or(launch), launch);
+    found.last = std::max(found.last.value_or(launch), launch);
+  }
+  return found;
+}
+
 std::vector<bool> WaitsForGpu(const Graph& graph) {
   std::vector<bool> waits(graph.size(), false);
   for (const Edge& e : graph.edges()) {

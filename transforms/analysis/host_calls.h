@@ -1,6 +1,7 @@
 // Calls of the host: what they cost in this trace, and which of them wait.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "graph/graph.h"
@@ -22,6 +23,14 @@ HostCosts MeasureHostCosts(const Graph& graph);
 
 // Whether the call launches a CUDA graph: it launches what is added to the graph, too.
 bool IsGraphLaunch(const Graph& graph, const Task& call);
+
+// When the first and the last GPU work of the recording were launched. What the host did outside of
+// it need not be the program's: profilers and benchmarks wait there, and write what they found.
+struct RecordedLaunches {
+  std::optional<Instant> first, last;  // none: nothing was launched
+  bool Around(Instant t) const { return !first.has_value() || (*first <= t && t <= *last); }
+};
+RecordedLaunches FindLaunches(const Graph& graph);  // O(edges)
 
 // By task: whether it waits for the GPU.
 std::vector<bool> WaitsForGpu(const Graph& graph);

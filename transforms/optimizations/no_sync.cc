@@ -1,7 +1,6 @@
 // no-sync: reads of values that are only logged no longer stop the host.
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "graph/call_kind.h"
 #include "graph/device_waits.h"
@@ -33,7 +32,7 @@ class NoSync {
 
   absl::Status Run() {
     gone_.assign(graph().size(), false);
-    FindEnds();
+    launches_ = FindLaunches(graph());
     if (params_.given("select")) {
       DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params_.text("select")));
       for (TaskId t : selector.Select(graph())) Take(t, /*chosen=*/true);
@@ -79,22 +78,9 @@ class NoSync {
               RecordedHostTime(graph(), call));
   }
 
-  // When the first and the last GPU work of the recording were launched.
-  void FindEnds() {
-    for (const Edge& e : graph().edges()) {
-      if (e.rule != Rule::kLaunch) continue;
-      const Instant launch = graph().task(e.from).recorded_start;
-      first_launch_ = std::min(first_launch_.value_or(launch), launch);
-      last_launch_ = std::max(last_launch_.value_or(launch), launch);
-    }
-  }
-
   // Nothing shows that the program itself has such a wait: between two steps it would lie between
   // launches.
-  bool AtAnEnd(TaskId wait) const {
-    const Instant start = graph().task(wait).recorded_start;
-    return start < first_launch_.value_or(start) || start > last_launch_.value_or(start);
-  }
+  bool AtAnEnd(TaskId wait) const { return !launches_.Around(graph().task(wait).recorded_start); }
 
   // Streams that met in a wait of the host meet without it: what runs on one of them afterwards may
   // need what ran on the others, and nothing else keeps them from drifting apart.
@@ -217,7 +203,7 @@ class NoSync {
   const Params& params_;
   Editor& edit_;
   GpuWaits uses_;
-  std::optional<Instant> first_launch_, last_launch_;
+  RecordedLaunches launches_;
   std::vector<bool> gone_;       // by task: a wait that goes
   std::vector<uint32_t> place_;  // by task: on its lane
   // Where many streams meet, by the thread that waited.
