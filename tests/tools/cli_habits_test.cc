@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/small_trace.h"
 
@@ -184,6 +185,13 @@ TEST_F(Habits, EachStepByItselfAddsUpToTheSummary) {
   const std::string text = Run("summary --per-step" + trace()).out;
   EXPECT_THAT(text, HasSubstr("\n  mean "));
   EXPECT_THAT(text, HasSubstr("not counted: "));
+  // Where a loader is on the path while the GPU is busy, a sentence says how that can be.
+  const std::string how = "a batch that comes late";
+  EXPECT_THAT(text, Not(HasSubstr(how)));
+  const std::filesystem::path waits = RealTraceFolder() / "training/resnet18-bs128-2080ti.json.gz";
+  if (std::filesystem::exists(waits)) {
+    EXPECT_THAT(Run("summary --per-step " + waits.string()).out, HasSubstr(how));
+  }
   for (const char* format : {"csv", "md"}) {
     EXPECT_EQ(Run("summary --per-step" + trace() + "--format " + format).exit, 0);
   }

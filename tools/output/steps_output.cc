@@ -7,6 +7,7 @@
 #include "report/text/json_writer.h"
 #include "report/unequal_steps.h"
 #include "tools/output/findings_text.h"
+#include "tools/output/prediction_text.h"
 
 namespace daydream {
 namespace {
@@ -90,6 +91,11 @@ Table StepsTable(const StepsReport& report, TimeUnit wish) {
   return table;
 }
 
+bool WaitsWhileBusy(const StepSummary& s) {
+  constexpr double kMuch = 0.10;  // of the step
+  return s.gpu_idle + s.window.Scaled(kMuch) < s.path.data;
+}
+
 std::string StepsRemarks(const StepsReport& report, TimeUnit wish) {
   std::vector<Duration> lengths;
   for (const StepSummary& s : report.steps) lengths.push_back(s.window);
@@ -106,6 +112,12 @@ std::string StepsRemarks(const StepsReport& report, TimeUnit wish) {
                            FormatTime(work->least, wish), FormatTime(work->most, wish));
       }
     }
+  }
+  // The path is one for all steps: a late batch is on it while the GPU works on the one before.
+  if (std::any_of(report.steps.begin(), report.steps.end(), WaitsWhileBusy)) {
+    out += Wrapped(
+        "path: what decides how long all steps take together; a batch that comes late is made "
+        "while the GPU still works on the step before");
   }
   std::string left_out;
   for (size_t i = 0; i < report.graph->steps().size(); ++i) {
