@@ -74,6 +74,15 @@ absl::Status WriteAll(std::FILE* file, std::string_view bytes, const std::string
   return CannotWrite(name, std::strerror(errno), "");
 }
 
+// Whoever names a page wants one, and not a table of text in a file of that name.
+absl::Status NoPage(std::string_view path) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("{} would hold a table of text and no page", path),
+                     .fix = "daydream report TRACE --opt SPEC -o FILE.html writes a page; for a "
+                            "table: .txt, .md, .csv or .json"});
+}
+
 }  // namespace
 
 std::vector<std::string> OptionFolders() {
@@ -123,6 +132,11 @@ void Session::Configure(const Args& args) {
   jobs_ = jobs.empty() ? std::min(cores, 8u)
                        : static_cast<unsigned>(std::atoi(std::string(jobs).c_str()));
   jobs_ = std::clamp(jobs_, 1u, 256u);
+}
+
+void Session::WriteTo(std::string* text) {
+  written_ = text;
+  width_ = 0;
 }
 
 void Session::Print(const Diagnostic& d, Severity severity) {
@@ -196,6 +210,7 @@ absl::StatusOr<Format> FormatOf(const Args& args) {
     std::string_view path = args.Get("--output");
     size_t dot = path.rfind('.');
     std::string_view extension = dot == std::string_view::npos ? "" : path.substr(dot + 1);
+    if (extension == "html" || extension == "htm") return NoPage(path);
     if (extension == "json" || extension == "csv" || extension == "md") name = extension;
   }
   if (name == "json") return Format::kJson;

@@ -61,7 +61,8 @@ struct Lesson {
   std::string_view truth;                       // the number that is right
   std::string_view answer;                      // the fact in which the program says the same
   double tolerance = 0;  // how far that may be from the truth: a share, or `slack` if this is more
-  double slack = 0;      // in the unit; guesses count as right within it, or within a tenth
+  double near = 0.10;    // a guess this share off counts as right ...
+  double slack = 0;      // ... and one that is this far off in the unit
   std::span<const WrongThought> thoughts;
   std::span<const std::string_view> hints;
   std::string_view solution, surprise;

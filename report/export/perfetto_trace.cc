@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "report/export/counters.h"
 #include "report/export/proto_writer.h"
 #include "report/lane_rows.h"
 #include "report/summary.h"
@@ -23,12 +24,16 @@ constexpr int kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11, kInterned = 12
               kSequenceFlags = 13, kTrackDescriptor = 60;
 constexpr uint64_t kStateCleared = 1, kNeedsState = 2;
 // TrackDescriptor
-constexpr int kUuid = 1, kTrackName = 2, kParent = 5, kChildOrdering = 11, kOrderRank = 12,
-              kDescription = 14, kMergeBehavior = 15;
+constexpr int kUuid = 1, kTrackName = 2, kParent = 5, kCounter = 8, kChildOrdering = 11,
+              kOrderRank = 12, kDescription = 14, kMergeBehavior = 15;
 constexpr uint64_t kExplicitOrder = 3, kNeverMerge = 2;
+// CounterDescriptor
+constexpr int kUnit = 3;
+constexpr uint64_t kUnitCount = 2, kUnitBytes = 3;
 // TrackEvent
-constexpr int kCategory = 3, kAnnotation = 4, kType = 9, kNameId = 10, kTrack = 11, kFlow = 47;
-constexpr uint64_t kSliceBegin = 1, kSliceEnd = 2;
+constexpr int kCategory = 3, kAnnotation = 4, kType = 9, kNameId = 10, kTrack = 11, kValue = 30,
+              kFlow = 47;
+constexpr uint64_t kSliceBegin = 1, kSliceEnd = 2, kCounterValue = 4;
 // DebugAnnotation
 constexpr int kAnnotationName = 1, kIntValue = 4, kStringId = 17;
 // InternedData: EventCategory, EventName, DebugAnnotationName, InternedString, each {1: id, 2:
@@ -44,13 +49,18 @@ class PerfettoWriter {
   }
 
   uint64_t AddTrack(uint64_t parent, std::string_view name, std::string_view description,
-                    uint64_t rank) {
+                    uint64_t rank, const Counter* counter = nullptr) {
     ProtoWriter track, packet;
     track.Varint(kUuid, ++last_uuid_).Bytes(kTrackName, Printable(name));
     if (parent != 0) track.Varint(kParent, parent);
     track.Varint(kChildOrdering, kExplicitOrder).Varint(kOrderRank, rank);
     if (!description.empty()) track.Bytes(kDescription, Printable(description));
     track.Varint(kMergeBehavior, kNeverMerge);
+    if (counter != nullptr) {
+      ProtoWriter unit;
+      unit.Varint(kUnit, counter->unit == Counter::Unit::kBytes ? kUnitBytes : kUnitCount);
+      track.Message(kCounter, unit);
+    }
     packet.Varint(kSequenceId, 1).Message(kTrackDescriptor, track);
     trace_.Message(kPacket, packet);
     return last_uuid_;
@@ -99,6 +109,12 @@ class PerfettoWriter {
     event.Varint(kNameId, Intern(kEventNames, name));
     event.Varint(kCategory, Intern(kCategories, category));
     return event;
+  }
+  void SetCounter(Instant at, uint64_t track, int64_t value) {
+    ProtoWriter event;
+    event.Varint(kType, kCounterValue).Varint(kTrack, track);
+    event.Varint(kValue, static_cast<uint64_t>(value));
+    Emit(at, event);
   }
   void EndSlice(Instant at, uint64_t track) {
     ProtoWriter event;
@@ -159,6 +175,13 @@ void WriteCriticalPath(PerfettoWriter& out, const Side& side, uint64_t root) {
   }
 }
 
+void WriteCounters(PerfettoWriter& out, const Side& side, uint64_t root, uint64_t& rank) {
+  for (const Counter& c : CountersOf(side)) {
+    const uint64_t track = out.AddTrack(root, c.name, c.description, rank++, &c);
+    for (const auto& [at, value] : c.points) out.SetCounter(at, track, value);
+  }
+}
+
 }  // namespace
 
 std::string PerfettoTrace(std::span<const Side> sides) {
@@ -171,6 +194,7 @@ std::string PerfettoTrace(std::span<const Side> sides) {
     std::vector<std::vector<uint64_t>> flows = FlowsOf(*side.graph, next_flow);
     auto lanes = LaneRows(*side.graph, *side.timeline);
     uint64_t rank = 1;
+    WriteCounters(out, side, root, rank);
     for (size_t l = 0; l < lanes.size(); ++l) {
       for (size_t r = 0; r < lanes[l].size(); ++r) {
         std::string title = LaneTitle(*side.graph, LaneId(l));

@@ -10,8 +10,8 @@ namespace daydream {
 
 // One root track per side with its lanes below, in lane order, both sides from the same zero, a
 // slice per task that takes time with its step, phase, layer and operator, an arrow from every
-// launch call to its GPU work and from every event wait to what it waits for, and the critical
-// path of each side. Equal inputs give equal bytes.
+// launch call to its GPU work and from every event wait to what it waits for, the critical path of
+// each side, and its counters (report/export/counters.h). Equal inputs give equal bytes.
 std::string PerfettoTrace(std::span<const Side> sides);
 
 }  // namespace daydream

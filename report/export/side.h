@@ -13,6 +13,7 @@ struct Side {
   std::string description;  // "simulated, not measured"
   const Graph* graph = nullptr;
   const Timeline* timeline = nullptr;  // with blockers, for the critical path
+  bool edited = false;                 // some of it was never recorded
 };
 
 }  // namespace daydream

@@ -224,8 +224,34 @@ class Predictor {
     DD_ASSIGN_OR_RETURN(out.timeline, Replay(graph, graph, out.plan));
     p_.step = TimeOf(graph, out.timeline, options_);
     p_.steps = TimesOf(graph, out.timeline, options_);
+    DD_RETURN_IF_ERROR(CheckSteps(out));
     if (bound_last) p_.step = std::min(p_.step, limit_);
     return out;
+  }
+
+  // E0601 where all edits are in steps that do not count, and the answer is as without them.
+  absl::Status CheckSteps(const Outcome& out) const {
+    const std::vector<size_t> counted = CountedSteps(out.graph);
+    if (counted.empty() || p_.step != base_.step) return absl::OkStatus();
+    const auto counts = [&](TaskId t) {
+      return std::binary_search(counted.begin(), counted.end(), out.graph.task(t).step);
+    };
+    for (const CauseJournal& j : out.journals) {
+      const bool any = j.edits.empty() && j.edge_edits.empty();  // a model's word, not a task
+      if (any || std::ranges::any_of(j.edits, counts, &Editor::Edit::task) ||
+          std::ranges::any_of(j.edge_edits,
+                              [&](const auto& e) { return counts(e.from) || counts(e.to); })) {
+        return absl::OkStatus();
+      }
+    }
+    if (out.journals.empty()) return absl::OkStatus();
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0601",
+         .what = fmt::format("{}: changes nothing in the steps that count", p_.name),
+         .why = "all that it changes is in steps that are left out, as the first one is",
+         .effect = "the step would stay as it is",
+         .fix = "change the same work in every step"});
   }
 
   absl::Status FindPath(Outcome& out) {

@@ -262,9 +262,9 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
   p.speedup = p.answer.step.ns > 0
                   ? static_cast<double>(baseline.step.ns) / static_cast<double>(p.answer.step.ns)
                   : 1;
-  const bool bound = std::any_of(scenario.begin(), scenario.end(),
-                                 [](const Application& a) { return a.transform->bound; });
-  if (!bound) SetJointInterval(run, baseline, scenario, p);
+  p.bound = std::any_of(scenario.begin(), scenario.end(),
+                        [](const Application& a) { return a.transform->bound; });
+  if (!p.bound) SetJointInterval(run, baseline, scenario, p);
   return p;
 }
 

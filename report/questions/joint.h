@@ -68,6 +68,7 @@ struct JointPrediction {
   Changes changes;                // of the first of them
   JointAnswer answer;
   double speedup = 1;
+  bool bound = false;                 // a limit, not a prediction
   std::optional<Duration> low, high;  // 90 %; of limits none
 };
 // `on`: numbers of the ranks that are edited; empty: all.

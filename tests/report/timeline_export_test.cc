@@ -6,10 +6,12 @@
 
 #include "graph/text.h"
 #include "report/export/chrome_trace.h"
+#include "report/export/counters.h"
 #include "report/export/dot.h"
 #include "report/export/perfetto_trace.h"
 #include "report/export/task_csv.h"
 #include "report/lane_rows.h"
+#include "report/summary.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -112,7 +114,7 @@ TEST(PerfettoTrace, SlicesOfEveryTrackNestAndAreInOrder) {
   std::string bytes = PerfettoTrace(f.sides);
   std::map<uint64_t, int> open;
   std::map<uint64_t, uint64_t> last;
-  size_t tracks = 0, slices = 0, flows = 0;
+  size_t tracks = 0, slices = 0, flows = 0, values = 0;
   for (const Field& packet : Decode(bytes)) {
     ASSERT_EQ(packet.number, 1u);
     auto fields = Decode(packet.bytes);
@@ -123,16 +125,88 @@ TEST(PerfettoTrace, SlicesOfEveryTrackNestAndAreInOrder) {
     uint64_t track = Find(e, 11)->value, type = Find(e, 9)->value, at = Find(fields, 8)->value;
     EXPECT_GE(at, last[track]);
     last[track] = at;
+    if (type == 4) {
+      EXPECT_LE(Find(e, 30)->value, 1u);
+      ++values;
+      continue;
+    }
     open[track] += type == 1 ? 1 : -1;
     EXPECT_TRUE(open[track] == 0 || open[track] == 1);
     slices += type == 1;
     for (const Field& x : e) flows += x.number == 47;
   }
   for (auto [track, count] : open) EXPECT_EQ(count, 0);
-  EXPECT_EQ(tracks, 2u * 4u);  // root, critical path, two lanes
+  EXPECT_EQ(tracks, 2u * 6u);  // root, critical path, two lanes, two counters
+  EXPECT_EQ(values, 2u * (2u + 4u));
   EXPECT_GE(slices, 2u * 5u);
   EXPECT_EQ(flows, 2u * 4u);
   EXPECT_EQ(bytes, PerfettoTrace(f.sides));
+}
+
+using Points = std::vector<std::pair<int64_t, int64_t>>;  // (us, value)
+
+Points PointsOf(const std::vector<Counter>& counters, std::string_view name) {
+  Points points;
+  for (const Counter& c : counters) {
+    if (c.name != name) continue;
+    for (const auto& [at, value] : c.points) points.emplace_back(at.ns / 1000, value);
+  }
+  return points;
+}
+
+TEST(Counters, TellWorkAndWhatIsLaunched) {
+  Fixture f;
+  const std::vector<Counter> counters = CountersOf(f.sides[0]);
+  EXPECT_EQ(PointsOf(counters, "GPU 0 busy"), (Points{{7, 1}, {57, 0}}));
+  // The first call is back at 5 us and its kernel begins at 7; the second waits for the first.
+  EXPECT_EQ(PointsOf(counters, "GPU 0 launch queue"), (Points{{5, 1}, {7, 0}, {11, 1}, {47, 0}}));
+  EXPECT_EQ(counters.size(), 2u);
+}
+
+TEST(Counters, SumToWhatTheSummarySays) {
+  auto graph = ParseGraph(R"(
+lane gpu0.7 stream
+lane gpu0.20 stream
+t0 gpu0.7 kernel 10us "a"
+t1 gpu0.20 collective 30us "nccl" after t0 transform -4us
+t2 gpu0.7 kernel 5us "b" after t1 transform +8us
+)");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Timeline timeline = *Simulate(*graph, {.blockers = true});
+  const Summary summary = Summarize(*graph, timeline, GroupBy::kClass);
+  const std::vector<Counter> counters = CountersOf({"", "", &*graph, &timeline});
+  const auto time = [&](std::string_view name) {
+    int64_t us = 0, begun = 0;
+    for (const auto& [at, value] : PointsOf(counters, name))
+      value > 0 ? begun = at : us += at - begun;
+    return Duration::Us(us);
+  };
+  EXPECT_EQ(PointsOf(counters, "GPU 0 exposed communication"), (Points{{10, 1}, {36, 0}}));
+  EXPECT_EQ(time("GPU 0 exposed communication"), summary.exposed_comm);
+  EXPECT_EQ(time("GPU 0 busy"), summary.gpu_busy);
+}
+
+// The op that allocates began 10 us later than it does in the replay.
+TEST(Counters, MemoryMovesWithTheHostWorkThatTookIt) {
+  auto trace = std::make_shared<Trace>();
+  for (const auto& [at, total] : {std::pair(105, 700), std::pair(108, 300)}) {
+    trace->allocations.push_back(
+        {.at = Instant::AtNs(at * 1000), .device = 0, .bytes = 1, .allocated = total});
+  }
+  auto tables = std::make_shared<GraphTables>();
+  tables->trace = trace;
+  tables->names = std::make_shared<StringPool>();
+  Graph graph{std::shared_ptr<const GraphTables>(tables)};
+  const LaneId host = graph.AddLane({});
+  const LaneId gpu = graph.AddLane({.lane = {.kind = LaneKind::kStream, .device = 0, .number = 7}});
+  graph.Append(
+      {.recorded_start = Instant::AtNs(100'000), .duration = Duration::Us(20), .lane = host});
+  graph.Append({.duration = Duration::Us(1), .lane = gpu, .kind = TaskKind::kKernel});
+  const Timeline timeline = *Simulate(graph, {.blockers = true});
+  Side side{"", "", &graph, &timeline};
+  EXPECT_EQ(PointsOf(CountersOf(side), "GPU 0 memory"), (Points{{5, 700}, {8, 300}}));
+  side.edited = true;
+  EXPECT_EQ(PointsOf(CountersOf(side), "GPU 0 memory"), Points{}) << "nobody recorded that";
 }
 
 TEST(LaneRows, OverlappingTasksGetRowsOfTheirOwn) {

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/source_tree.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace daydream {
@@ -130,6 +131,33 @@ TEST_F(Answers, MarkdownSaysWhatTheGateSaid) {
                                      " --opt graphs --format json --fail-if 'speedup < 100'")
                                      .out)["gates"];
   EXPECT_EQ(gates, json::parse(R"([{"fail_if": "speedup < 100", "holds": true}])"));
+}
+
+TEST_F(Answers, MarkdownKeepsLinesApartAndHasAHeadAboveEachColumn) {
+  const std::string out =
+      Run(std::string("whatif ") + kExampleTrace + " --opt amp,graphs --format md").out;
+  EXPECT_THAT(out, HasSubstr("\\\n  checks hold"));
+  bool table = false;
+  for (const std::string& line : SplitLines(out)) {
+    const bool head = line.starts_with("|") && !table;
+    table = line.starts_with("|");
+    if (head) {
+      EXPECT_THAT(line, Not(HasSubstr("|  |")));
+    }
+  }
+  EXPECT_THAT(out, Not(HasSubstr("+0.00 |")));
+  EXPECT_THAT(out, Not(HasSubstr("-0.00 |")));
+}
+
+TEST_F(Answers, ATableIsNotWrittenIntoAPage) {
+  const std::string trace = kExampleTrace;
+  for (const std::string& command : {"sweep " + trace + " --opt 'speedup(class:gemm,by={2})'",
+                                     "whatif " + trace, "summary " + trace}) {
+    const CliResult r = Run(fmt::format("{} -o {}", command, Path("r.html")));
+    EXPECT_EQ(r.exit, 2) << command;
+    EXPECT_THAT(r.err, HasSubstr("daydream report TRACE"));
+    EXPECT_FALSE(std::filesystem::exists(Path("r.html")));
+  }
 }
 
 // The script of examples/ci/action.yml, as GitHub runs it.

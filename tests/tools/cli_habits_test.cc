@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/real_traces.h"
+#include "tests/source_tree.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/small_trace.h"
 
@@ -226,6 +227,25 @@ TEST_F(Habits, WhatHappensInOneStepOnlyIsSaidThere) {
   }
   EXPECT_THAT(in, testing::ElementsAre(HasSubstr("3")));
   EXPECT_THAT(Run("summary --per-step " + Path("stall.json")).out, HasSubstr("my_compiler"));
+}
+
+// As the table of docs/cli.md has them.
+TEST_F(Habits, TheManualHasExitCodesFilesAndVariables) {
+  const std::string man = Run("help --man").out;
+  for (const char* section : {"EXIT STATUS", "FILES", "ENVIRONMENT", "SEE ALSO"}) {
+    EXPECT_THAT(man, HasSubstr(fmt::format(".SH {}\n", section)));
+  }
+  const std::string page = ReadAll(DAYDREAM_SOURCE_DIR "/docs/cli.md");
+  const size_t begin = page.find("## Exit codes"),
+               end = page.find("\n\n", page.find("| --- ", begin));
+  size_t codes = 0;
+  for (const std::string& line : SplitLines(page.substr(begin, end - begin))) {
+    const size_t bar = line.find(" |", 2);
+    if (!line.starts_with("| ") || line.find_first_of("0123456789") != 2) continue;
+    EXPECT_THAT(man, HasSubstr(fmt::format("\\fB{}\\fR\n", line.substr(2, bar - 2))));
+    ++codes;
+  }
+  EXPECT_EQ(codes, 10u);
 }
 
 TEST_F(Habits, StacksForFlameGraphs) {

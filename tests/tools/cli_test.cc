@@ -351,6 +351,30 @@ TEST_F(Cli, CompletionsNameEveryCommandAndFlag) {
   EXPECT_EQ(std::system(("bash -n " + Path("c.bash")).c_str()), 0);
 }
 
+// As bash asks for them: words in COMP_WORDS, the last one being typed.
+TEST_F(Cli, BashOffersValuesAndNamesWhereTheyAreKnown) {
+  Write("c.bash", Run("completions bash").out);
+  const auto offered = [&](const std::string& words) {
+    Write("ask.sh", "source " + Path("c.bash") + "\nCOMP_WORDS=(daydream " + words +
+                        ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_daydream\n"
+                        "echo \"${COMPREPLY[@]}\" >" +
+                        Path("offered") + "\n");
+    EXPECT_EQ(std::system(("bash " + Path("ask.sh")).c_str()), 0) << words;
+    return ReadAll(Path("offered"));
+  };
+  EXPECT_EQ(offered("wha"), "whatif\n");
+  EXPECT_EQ(offered("whatif --max-rep"), "--max-replay-error\n");
+  EXPECT_EQ(offered("whatif --unit m"), "ms\n");
+  EXPECT_EQ(offered("whatif --unit = m"), "ms\n");
+  EXPECT_EQ(offered("export --to perf"), "perfetto\n");
+  EXPECT_EQ(offered("whatif --opt prefe"), "prefetch\n");
+  EXPECT_EQ(offered("whatif --opt amp,prefe"), "amp,prefetch\n");
+  EXPECT_EQ(offered("tour 1"), "1 10 11 12\n");
+  EXPECT_EQ(offered("explain E060"), "E0601 E0602 E0603 E0604 E0605 E0606 E0607\n");
+  EXPECT_EQ(offered("help comp"), "completions\n");
+  EXPECT_EQ(offered("info " + Path("ask.")), Path("ask.sh") + "\n");
+}
+
 // docs/cli.md ends with what the program prints; the other two pages are printed whole.
 TEST_F(Cli, TheDocsAreWhatTheProgramPrints) {
   const std::string docs = DAYDREAM_SOURCE_DIR "/docs/";

@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "report/parallel.h"
+#include <fmt/ranges.h>
+
 #include "report/text/table.h"
 #include "tools/budget.h"
 #include "tools/command.h"
@@ -9,7 +10,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/advise_output.h"
-#include "tools/output/joint_output.h"
+#include "tools/output/joint_questions.h"
 #include "tools/output/report_page.h"
 #include "transforms/scenario/scenario.h"
 
@@ -70,54 +71,21 @@ absl::Status CheckObjective(std::string_view goal, std::span<const Application> 
   return absl::OkStatus();
 }
 
-// What only a run of several ranks can ask: the network, and the slowest rank mended.
-absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
-                                                      const JointAnswer& baseline) {
-  size_t slowest = 0;
-  for (size_t r = 1; r < baseline.replay.ranks.size(); ++r) {
-    if (baseline.replay.ranks[r].own_cycle > baseline.replay.ranks[slowest].own_cycle) slowest = r;
-  }
-  const int32_t rank = run.Number(slowest);
-  std::vector<Application> options;
-  for (const std::string& spec :
-       {std::string("bandwidth(x2)"), std::string("latency(x0.5)"), std::string("fp16-compress"),
-        std::string("powersgd(4)"), fmt::format("straggler({},host=0.9)", rank),
-        fmt::format("straggler({},gpu=0.9)", rank)}) {
-    DD_ASSIGN_OR_RETURN(std::vector<Application> one, ParseScenario(spec));
-    options.push_back(std::move(one.front()));
-  }
-  return options;
-}
-
 // Ranks of one run: every option on all of them, played together, by what it saves.
 absl::StatusOr<Exit> RunJoint(const Args& args, const Candidates& candidates, Session& session) {
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(path, args, session));
-  JointReport report{.in = &in, .name = path, .baseline = {}, .predictions = {}};
-  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
-  DD_ASSIGN_OR_RETURN(std::vector<Application> options, JointOptions(in.run, report.baseline));
-  options.insert(options.end(), candidates.options.begin(), candidates.options.end());
-  std::vector<JointPrediction> all(options.size());
-  ForEachParallel(options.size(), session.jobs(),
-                  [&](size_t i) { all[i] = PredictJoint(in.run, report.baseline, {options[i]}); });
-  std::string nothing;
-  for (JointPrediction& p : all) {
-    if (p.error.ok()) {
-      report.predictions.push_back(std::move(p));
-    } else {
-      nothing += (nothing.empty() ? "" : ", ") + p.name;
-    }
-  }
-  std::stable_sort(report.predictions.begin(), report.predictions.end(),
-                   [](const JointPrediction& a, const JointPrediction& b) {
-                     return a.answer.step < b.answer.step;
-                   });
+  std::vector<std::string> nothing;
+  DD_ASSIGN_OR_RETURN(const JointReport report,
+                      AdviseOnRanks(in, path, candidates, session.jobs(), nothing));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },
              .csv = [&] { return JointWhatIfTable(report, session.unit()).Csv(); },
              .markdown = [&] { return JointWhatIfTable(report, session.unit()).Markdown(); }}));
-  if (!nothing.empty()) session.Note("nothing to change, or not known here: " + nothing);
+  if (!nothing.empty()) {
+    session.Note(fmt::format("nothing to change, or not known here: {}", fmt::join(nothing, ", ")));
+  }
   if (!report.predictions.empty()) {
     session.Next(
         fmt::format("daydream whatif {} --opt '{}'", path, report.predictions.front().name));

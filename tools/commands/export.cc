@@ -107,7 +107,7 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
       {"before: replayed", "simulated, not measured", &built.graph, &before}};
   if (!scenarios.empty()) {
     sides.push_back({fmt::format("after: {}", args.Get("--opt")), "predicted, not measured",
-                     &after.graph, &after.timeline});
+                     &after.graph, &after.timeline, true});
   }
   if (kind == "csv") return TaskCsv(sides);
   return kind == "chrome" ? ChromeTrace(sides) : PerfettoTrace(sides);
@@ -152,12 +152,13 @@ const Command kExportCommand = {
     .usage = "TRACE --to KIND [--opt SPEC] [-o FILE]",
     .details =
         R"(chrome and perfetto hold one group of lanes per side, launch arrows and the critical
-path; csv one row per task; dot the tasks of one step for Graphviz; folded one stack a
-line, with the nanoseconds of one step behind it, for flame graphs: stacks that begin with
-CPU hold threads, ranges, operators and calls, those that begin with GPU streams, phases,
-layers, operators and kernels; svg a picture of the causes, from the recorded step to the
-predicted one; ddtrace the trace itself. dot and folded hold one side: with
---opt that after the optimizations.)",
+path; perfetto also counters of each GPU: busy, exposed communication, launch queue, and
+memory where allocations were recorded; csv one row per task; dot the tasks of one step for
+Graphviz; folded one stack a line, with the nanoseconds of one step behind it, for flame
+graphs: stacks that begin with CPU hold threads, ranges, operators and calls, those that
+begin with GPU streams, phases, layers, operators and kernels; svg a picture of the causes,
+from the recorded step to the predicted one; ddtrace the trace itself. dot and folded hold
+one side: with --opt that after the optimizations.)",
     .examples =
         "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
         "daydream export run.ddtrace --opt amp,fuse -o causes.svg\n"

@@ -58,15 +58,18 @@ absl::StatusOr<double> ParseGuess(const LessonText& text, std::string_view word)
   char* end = nullptr;
   const double value = std::strtod(number.c_str(), &end);
   const std::string rest = Trim(end);
-  const bool factor = lesson.unit.starts_with("times") && rest == "x";
-  const bool is_number = end != number.c_str() && std::isfinite(value) &&
-                         (rest.empty() || rest == lesson.unit || factor);
+  const bool factor_asked = lesson.unit.starts_with("times");
+  const std::string_view unit = factor_asked ? "times" : lesson.unit;
+  const bool is_number =
+      end != number.c_str() && std::isfinite(value) &&
+      (rest.empty() || rest == lesson.unit || rest == unit || (factor_asked && rest == "x"));
   if (is_number && (value > 0 || (value == 0 && MayBeZero(text)))) return value;
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0104",
-                     .what = is_number ? fmt::format("the answer is not {}: it is above 0", word)
-                                       : fmt::format("'{}' is no number", word),
-                     .fix = fmt::format("a number in {}, with a point: 17.5", lesson.unit)});
+                     .what = is_number ? fmt::format("'{}' cannot be: the answer is above 0", word)
+                                       : fmt::format("'{}' is no number of {}", word, unit),
+                     .fix = factor_asked ? "how many times as fast, with a point: 1.5"
+                                         : "a number of milliseconds, with a point: 17.5"});
 }
 
 absl::StatusOr<uint64_t> ParseSeed(std::string_view text) {
@@ -147,7 +150,19 @@ absl::StatusOr<Exit> List(const Args& args, Session& session) {
   return Exit::kOk;
 }
 
+absl::Status WhichLesson(std::string_view flag) {
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("{} is for one lesson, and none is named", flag),
+                     .fix = fmt::format("daydream tour 3 {}; daydream tour lists them", flag)});
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+  if (!args.Has("--list") && args.positional().empty()) {
+    for (std::string_view flag : {"--answers", "--guess", "--save"}) {
+      if (args.Has(flag)) return WhichLesson(flag);
+    }
+  }
   if (args.Has("--list") || args.positional().empty()) return List(args, session);
   const Lesson* lesson = examples::FindLesson(args.positional()[0]);
   if (lesson == nullptr) return NoLesson(args.positional()[0]);

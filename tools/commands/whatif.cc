@@ -1,9 +1,7 @@
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
 
-#include "costmodel/surface_lines.h"
 #include "report/export/chrome_trace.h"
 #include "report/export/perfetto_trace.h"
 #include "report/text/format.h"
@@ -14,7 +12,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/learned_file.h"
 #include "tools/input/scenarios.h"
-#include "tools/output/joint_output.h"
+#include "tools/output/joint_questions.h"
 #include "tools/output/score.h"
 #include "tools/output/watch_whatif.h"
 #include "tools/output/whatif_output.h"
@@ -274,40 +272,6 @@ absl::Status CheckFlags(const Args& args) {
   return absl::OkStatus();
 }
 
-bool ReadRank(std::string_view text, int32_t& rank) {
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, rank);
-  return read.ec == std::errc() && read.ptr == end && rank >= 0;
-}
-
-// "ranks 0-3,6", with or without the word: numbers of the run; none for "all".
-absl::StatusOr<std::vector<int32_t>> ParseOn(std::string_view text, const JointRun& run) {
-  std::vector<int32_t> ranks;
-  if (text == "all") return ranks;
-  std::string_view rest = text;
-  if (rest.starts_with("rank")) rest.remove_prefix(std::min(rest.find(' '), rest.size()));
-  for (std::string_view item : SplitAt(rest, ',')) {
-    while (item.starts_with(' ')) item.remove_prefix(1);
-    const size_t dash = item.find('-');
-    int32_t first = 0, last = 0;
-    const bool number = ReadRank(item.substr(0, dash), first);
-    last = first;
-    const bool range = dash == item.npos || ReadRank(item.substr(dash + 1), last);
-    std::vector<int32_t> found;
-    for (size_t r = 0; r < run.built.size(); ++r) {
-      if (run.Number(r) >= first && run.Number(r) <= last) found.push_back(run.Number(r));
-    }
-    if (!number || !range || found.empty()) {
-      return MakeStatus(absl::StatusCode::kInvalidArgument,
-                        {.code = "E0104",
-                         .what = fmt::format("--on {}: '{}' names no rank of this run", text, item),
-                         .fix = "numbers of recorded ranks, like 'ranks 0-3,6', or all"});
-    }
-    ranks.insert(ranks.end(), found.begin(), found.end());
-  }
-  return ranks;
-}
-
 // Ranks of one run, played together. Nothing when no two of them have a collective in common.
 absl::StatusOr<std::optional<Exit>> RunJoint(const Args& args, Session& session) {
   const std::string& path = args.positional()[0];
@@ -318,12 +282,8 @@ absl::StatusOr<std::optional<Exit>> RunJoint(const Args& args, Session& session)
     return std::nullopt;
   }
   if (!in.ok()) return in.status();
-  JointReport report{.in = &*in, .name = path, .baseline = {}, .predictions = {}};
-  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in->run, TransferFrom::kClass));
-  DD_ASSIGN_OR_RETURN(const std::vector<int32_t> on, ParseOn(args.Get("--on"), in->run));
-  for (const std::vector<Application>& scenario : scenarios) {
-    report.predictions.push_back(PredictJoint(in->run, report.baseline, scenario, on));
-  }
+  DD_ASSIGN_OR_RETURN(const JointReport report,
+                      PredictOnRanks(*in, path, scenarios, args.Get("--on")));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },

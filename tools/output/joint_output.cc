@@ -263,7 +263,7 @@ std::string JointWhatIfJson(const JointReport& report) {
   json.Key("scenarios").BeginArray();
   json.BeginObject().Key("name").String("baseline").Key("opts").BeginInlineArray().EndArray();
   WriteAnswer(json, run, report.baseline, "step_bound_by");
-  json.Key("speedup").Double(1).Key("interval_ms").Null().EndObject();
+  json.Key("speedup").Double(1).Key("interval_ms").Null().Key("bound").Bool(false).EndObject();
   for (const JointPrediction& p : report.predictions) {
     json.BeginObject().Key("name").String(p.name).Key("opts").BeginInlineArray();
     for (const std::string& o : p.opts) json.String(o);
@@ -271,7 +271,10 @@ std::string JointWhatIfJson(const JointReport& report) {
     if (!p.error.ok()) {
       const Diagnostic d = DiagnosticOf(p.error);
       json.Key("error").BeginObject().Key("code").String(d.code).Key("what").String(d.what);
-      json.EndObject().Key("step_ms").Null().EndObject();
+      if (!d.why.empty()) json.Key("why").String(d.why);
+      if (!d.fix.empty()) json.Key("fix").String(d.fix);
+      json.EndObject().Key("step_ms").Null().Key("interval_ms").Null().Key("speedup").Null();
+      json.Key("bound").Bool(false).EndObject();
       continue;
     }
     WriteAnswer(json, run, p.answer, "step_bound_by");
@@ -281,9 +284,11 @@ std::string JointWhatIfJson(const JointReport& report) {
     } else {
       json.Null();
     }
+    json.Key("bound").Bool(p.bound);
     json.Key("ranks_changed").UInt(p.edited.size()).EndObject();
   }
-  return json.EndArray().EndObject().Take() + "\n";
+  json.EndArray().Key("main").UInt(report.predictions.size());
+  return json.EndObject().Take() + "\n";
 }
 
 }  // namespace daydream

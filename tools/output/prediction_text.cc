@@ -55,19 +55,20 @@ std::string IntervalText(const Prediction& p, TimeUnit unit) {
   return RangeText(p.low, p.high, unit);
 }
 
-Table CauseRows(const Prediction& p, TimeUnit unit) {
+Table CauseRows(const Prediction& p, TimeUnit unit, bool headed) {
   Table table({{fmt::format("{}: where the time goes", p.name), Align::kLeft},
-               {"", Align::kLeft},
+               {headed ? "option" : "", Align::kLeft},
                {"work"},
                {std::string("step, ") + std::string(UnitName(unit))},
-               {"", Align::kLeft, 1}});
+               {headed ? "bar" : "", Align::kLeft, 1}});
   double largest = 0;
   for (const CauseShare& c : p.causes) largest = std::max(largest, std::fabs(c.delta.us()));
   Duration total, rest, rest_work;
   size_t shown = 0;
   const Duration smallest = Duration::FromDouble(largest * 1000 * kSmallestRow);
   auto signed_time = [&](Duration d) {
-    std::string number = TimeIn(d, unit, 2);
+    const std::string number = TimeIn(d, unit, 2), none = TimeIn(Duration{}, unit, 2);
+    if (number == none || number == "-" + none) return none;  // too little to have a sign
     return d.ns > 0 ? "+" + number : number;
   };
   size_t others = 0;

@@ -21,7 +21,8 @@ std::string SpeedupRange(const Prediction& p);
 std::string RangeText(std::optional<Duration> low, std::optional<Duration> high, TimeUnit unit);
 std::string IntervalText(const Prediction& p, TimeUnit unit);
 // What every cause adds to the step or takes from it; as text "" without causes.
-Table CauseRows(const Prediction& p, TimeUnit unit);
+// `headed`: each column has a head, as Markdown needs it.
+Table CauseRows(const Prediction& p, TimeUnit unit, bool headed = false);
 std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& style);
 // `before` and the shares of the critical path: "GPU 55 %, CPU 45 %". Empty without a path.
 std::string BoundByText(const Prediction& p, std::string_view before);

@@ -14,13 +14,13 @@ namespace {
 constexpr size_t kBreakdownRows = 15;
 constexpr double kWorthColour = 0.005;  // a smaller change reads 1.00x
 
-Table ScenarioTable(const WhatIf& result, TimeUnit wish) {
+Table ScenarioTable(const WhatIf& result, TimeUnit wish, bool headed = false) {
   const bool memory = result.memory.known();
   std::vector<Column> columns = {{"scenario", Align::kLeft},
                                  {"step time"},
                                  {"90 % interval"},
                                  {"speed-up"},
-                                 {"", Align::kLeft, 2}};
+                                 {headed ? "90 % of it" : "", Align::kLeft, 2}};
   if (memory) columns.push_back({"peak memory", Align::kRight, 1});
   columns.push_back({"confidence", Align::kLeft});
   Table table(columns);
@@ -195,22 +195,32 @@ std::string VerdictMarkdown(const WhatIfReport& report, TimeUnit wish) {
       MarkdownText(p.name), FormatTime(p.step, wish), SpeedupText(p));
 }
 
+// Each line of a text of its own: Markdown would fill a paragraph with them.
+std::string LinesMarkdown(std::string_view text) {
+  std::string out;
+  for (const char c : text) out += c == '\n' ? "\\\n" : std::string(1, c);
+  while (out.ends_with("\\\n")) out.resize(out.size() - 2);
+  return out + "\n";
+}
+
 }  // namespace
 
 std::string WhatIfMarkdown(const WhatIfReport& report, const Session& session) {
   const WhatIf& result = report.result;
   const TimeUnit wish = session.unit();
   std::string out = VerdictMarkdown(report, wish) +
-                    ReplayLine(MarkdownText(report.headline), result.replay, wish) + "\n" +
-                    FindingsMarkdown(report.findings) + ScenarioTable(result, wish).Markdown();
+                    LinesMarkdown(ReplayLine(MarkdownText(report.headline), result.replay, wish)) +
+                    "\n" + FindingsMarkdown(report.findings) +
+                    ScenarioTable(result, wish, true).Markdown();
   const Prediction& main = result.predictions[result.main];
   if (report.by == "cause" && !main.causes.empty()) {
-    out += "\n" + CauseRows(main, UnitFor(result.predictions[0].step, wish)).Markdown();
+    out += "\n" + CauseRows(main, UnitFor(result.predictions[0].step, wish), true).Markdown();
   }
   if (report.by != "cause") {
     out += fmt::format("\n{}\n\n{}", MeansText(report), BreakdownTable(report, wish).Markdown());
   }
-  return out + ScoreText(report, wish);
+  const std::string score = ScoreText(report, wish);
+  return score.empty() ? out : out + "\n```text" + score + "```\n";
 }
 
 }  // namespace daydream

@@ -243,8 +243,8 @@ or of steps that do not overlap. --rank R looks at one of them.)"},
 lacks one (mismatch), its recording begins later or ends earlier (window_edge), it has no file
 (not_recorded), or an end lies before the last arrival (clock). What fits is played together;
 what does not takes the time that it took.)"},
-    {"E0437", "Python: a folder of ranks without the rank to ask",
-     R"(daydream.load(folder, rank=0) asks one of them. `daydream whatif FOLDER` plays all.)"},
+    {"E0437", "Python: a question about one rank asked of several, or the reverse",
+     R"(load(folder, rank=0) is one rank; load(folder) all, for whatif(), advise() and ranks().)"},
     {"E0438", "Python: a task that cannot be edited so",
      R"(Use numbers of select() and runs(), within the function that was handed the edit.)"},
     {"E0501", "another tool is to record this command already",

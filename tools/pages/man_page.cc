@@ -39,6 +39,41 @@ void AppendFlags(std::span<const Flag> flags, std::string& out) {
   }
 }
 
+// Of docs/cli.md, which has them with more words.
+struct ManItem {
+  std::string_view name, text;
+};
+constexpr ManItem kManExits[] = {
+    {"0", "done; warnings allowed"},
+    {"1", "working failed: the result cannot be written, or an internal error"},
+    {"2", "usage: unknown flag or command, bad option expression"},
+    {"3", "the input cannot be read or is of no known format"},
+    {"4", "the input lacks what the question needs, or the replay check failed"},
+    {"5", "a condition of --fail-if held"},
+    {"6", "doctor: recording cannot work here"},
+    {"7", "the machine has not enough memory, or no more threads"},
+    {"125, 126, 127", "trace: the command was not started, cannot be executed, does not exist"},
+    {"130", "interrupted"},
+};
+constexpr ManItem kManFiles[] = {
+    {"~/.config/daydream/config",
+     "values for flags that are not given; below $XDG_CONFIG_HOME where that is set"},
+    {"*.ddtrace", "recordings of daydream trace, and traces that daydream import wrote"},
+};
+constexpr ManItem kManVariables[] = {
+    {"NO_COLOR, CLICOLOR_FORCE, FORCE_COLOR, TERM", "whether there are colours; --color says more"},
+    {"COLUMNS", "width of tables, in a pipe, too"},
+    {"DAYDREAM_OPTS_PATH", "folders with optimizations of your own, separated by ':'"},
+    {"XDG_CONFIG_HOME", "where the folder of the defaults is"},
+};
+
+void AppendItems(std::string_view title, std::span<const ManItem> items, std::string& out) {
+  out += fmt::format(".SH {}\n", title);
+  for (const ManItem& i : items) {
+    out += fmt::format(".TP\n\\fB{}\\fR\n{}\n", Roff(i.name), Roff(i.text));
+  }
+}
+
 }  // namespace
 
 std::string ManPage() {
@@ -64,7 +99,12 @@ std::string ManPage() {
   AppendFlags(ResultFlags(), out);
   out += ".SH FLAGS OF ALL COMMANDS\n";
   AppendFlags(GlobalFlags(), out);
-  return out;
+  AppendItems("EXIT STATUS", kManExits, out);
+  AppendItems("FILES", kManFiles, out);
+  AppendItems("ENVIRONMENT", kManVariables, out);
+  return out +
+         ".SH SEE ALSO\n\\fBdaydream explain\\fR (words and error codes), \\fBdaydream tour\\fR "
+         "(lessons), \\fBnsys\\fR(1)\n";
 }
 
 }  // namespace daydream

@@ -29,6 +29,12 @@ std::string Choices(const Lesson& lesson) {
   return out;
 }
 
+// What may be said to the question, and how near is right.
+std::string Asked(const Lesson& lesson) {
+  if (!lesson.choices.empty()) return Choices(lesson);
+  return fmt::format("\nA guess counts as right within {}.", RightWithin(lesson));
+}
+
 // Text for a terminal: commands with their output moved in.
 std::string Plain(const LessonPieces& pieces) {
   std::string out;
@@ -108,7 +114,8 @@ void WriteAnswers(JsonWriter& json, const LessonText& text) {
   const Lesson& lesson = *text.lesson;
   WriteValue(json.Key("truth"), lesson, text.truth());
   WriteValue(json.Key("answer"), lesson, text.answer());
-  json.Key("tolerance").Double(lesson.tolerance).Key("slack").Double(lesson.slack);
+  json.Key("tolerance").Double(lesson.tolerance);
+  json.Key("near").Double(lesson.near).Key("slack").Double(lesson.slack);
   json.Key("numbers").BeginObject();
   for (const auto& [name, value] : text.numbers) json.Key(name).Double(value);
   json.EndObject();
@@ -121,6 +128,30 @@ void WriteAnswers(JsonWriter& json, const LessonText& text) {
   json.EndArray();
   WritePieces(json, "solution", text.solution);
   WritePieces(json, "surprise", text.surprise);
+}
+
+// A line of a command's output that is too wide goes on in the next lines, moved in.
+std::string Broken(std::string_view line, size_t width) {
+  // A rule is as wide as there is room.
+  if (line.find_first_not_of(" -") == line.npos) return std::string(line.substr(0, width));
+  const std::string indent(std::min(line.find_first_not_of(' '), line.size()) + 4, ' ');
+  std::string out;
+  while (DisplayWidth(line) + (out.empty() ? 0 : indent.size()) > width) {
+    const size_t room = width - (out.empty() ? 0 : indent.size());
+    size_t blank = line.size();
+    for (size_t at = line.find_first_not_of(' '); at < line.size(); ++at) {
+      if (line[at] != ' ') continue;
+      if (DisplayWidth(line.substr(0, at)) > room) break;
+      blank = at;
+    }
+    if (blank == line.size()) break;  // one long word
+    const std::string_view begin = line.substr(0, blank);
+    out +=
+        (out.empty() ? "" : indent) + std::string(begin.substr(0, begin.find_last_not_of(' ') + 1));
+    out += '\n';
+    line.remove_prefix(std::min(line.find_first_not_of(' ', blank), line.size()));
+  }
+  return out + (out.empty() ? "" : indent) + std::string(line);
 }
 
 }  // namespace
@@ -158,7 +189,7 @@ std::string LessonListJson() {
 
 std::string LessonOpening(const LessonText& text) {
   return fmt::format("{}\n\n{}\nQuestion. {}{}\n", Heading(*text.lesson), Plain(text.story),
-                     text.question, Choices(*text.lesson));
+                     text.question, Asked(*text.lesson));
 }
 
 std::string Reflowed(std::string_view text, size_t width) {
@@ -176,7 +207,7 @@ std::string Reflowed(std::string_view text, size_t width) {
     text.remove_prefix(last ? text.size() : end + 1);
     if (line.empty() || line[0] == ' ') {
       end_line();
-      out += line;
+      out += Broken(line, width);
       if (!last) out += '\n';
       continue;
     }
@@ -211,7 +242,7 @@ std::string LessonMarkdown(const LessonText& text, bool answers) {
       Heading(lesson), lesson.minutes, lesson.id, SeedFlag(text));
   out += Markdown(text.story);
   out += fmt::format("\n## Question\n\n{}\n", text.question);
-  if (!lesson.choices.empty()) out += "\n```text" + Choices(lesson) + "\n```\n";
+  out += lesson.choices.empty() ? Asked(lesson) + "\n" : "\n```text" + Choices(lesson) + "\n```\n";
   if (!text.hints.empty()) out += "\n## Hints\n\n";
   for (size_t i = 0; i < text.hints.size(); ++i) {
     std::string hint = text.hints[i];

@@ -20,7 +20,6 @@ namespace fs = std::filesystem;
 using examples::Lesson;
 using examples::Numbers;
 
-constexpr double kNearEnough = 0.10;  // of the truth: such a guess is right
 constexpr double kNearThought = 0.12;
 constexpr double kRounding = 1e-9;  // 1.1 - 1 is a little more than 0.1
 
@@ -157,6 +156,16 @@ absl::StatusOr<double> NumberAt(const Lesson& lesson, std::string_view json,
   return absl::InternalError(fmt::format("lesson {}: '{}' is no number", lesson.id, text));
 }
 
+// A share above `limit` in percent, with as many digits as it takes to see that: "10.2" beside 10.
+std::string OffText(double off, double limit) {
+  std::string text;
+  for (int digits = 0; digits <= 2; ++digits) {
+    text = fmt::format("{:.{}f}", 100 * off, digits);
+    if (off <= limit || std::strtod(text.c_str(), nullptr) > 100 * limit) break;
+  }
+  return text;
+}
+
 }  // namespace
 
 bool NamedByNumber(const Lesson& lesson) {
@@ -251,9 +260,17 @@ bool IsRight(const LessonText& text, double guess) {
   // Of the number that is shown as well: beside "1.00" a guess of 1.1 is 10 % off and not more.
   const double shown = std::strtod(WithUnit(*text.lesson, truth).c_str(), nullptr);
   return std::ranges::any_of(std::array{truth, shown}, [&](double right) {
-    const double limit = std::max(kNearEnough * std::fabs(right), text.lesson->slack);
+    const double limit = std::max(text.lesson->near * std::fabs(right), text.lesson->slack);
     return std::fabs(guess - right) <= limit * (1 + kRounding);
   });
+}
+
+std::string RightWithin(const Lesson& lesson) {
+  if (!lesson.choices.empty()) return "";
+  std::string out = fmt::format("{:.0f} %", 100 * lesson.near);
+  // Factors are near 1 or above, where the share is more.
+  if (lesson.unit == "ms") out += fmt::format(" or {} ms", lesson.slack);
+  return out;
 }
 
 std::string Judge(const LessonText& text, double guess) {
@@ -261,11 +278,15 @@ std::string Judge(const LessonText& text, double guess) {
   const double truth = text.truth();
   std::string out = fmt::format("You said {}. ", WithUnit(lesson, guess));
   if (IsRight(text, guess)) {
-    return out + fmt::format("Right: it is {}.\n", WithUnit(lesson, truth));
+    const bool same = WithUnit(lesson, guess) == WithUnit(lesson, truth);
+    return out +
+           fmt::format("Right{}: it is {}.\n",
+                       same ? "" : fmt::format(", near enough (within {})", RightWithin(lesson)),
+                       WithUnit(lesson, truth));
   }
   out += fmt::format("It is {}", WithUnit(lesson, truth));
   if (lesson.choices.empty() && std::fabs(truth) > lesson.slack) {
-    out += fmt::format(": you are {:.0f} % too {}", 100 * std::fabs(guess / truth - 1),
+    out += fmt::format(": you are {} % too {}", OffText(std::fabs(guess / truth - 1), lesson.near),
                        guess > truth ? "high" : "low");
   }
   out += ".\n";

@@ -53,6 +53,8 @@ int ChoiceOf(const examples::Lesson& lesson, std::string_view word);
 
 // Whether a guess may be 0: where a usual thought leads there. None may be below.
 bool MayBeZero(const LessonText& text);
+// How far off a guess may be: "10 % or 0.5 ms"; empty for a choice.
+std::string RightWithin(const examples::Lesson& lesson);
 // Whether a guess counts as right.
 bool IsRight(const LessonText& text, double guess);
 // How far off the guess is, and which usual thought leads to it.

@@ -73,7 +73,7 @@ times in the forward pass, and three gradients in the backward pass.
     .truth = "speedup",
     .answer = "answer",
     .tolerance = 0.08,
-    .slack = 0.05,
+    .near = 0.06,
     .thoughts = kThoughts,
     .hints = kHints,
     .solution = R"(

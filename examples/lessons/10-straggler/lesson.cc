@@ -37,6 +37,11 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   n["rank"] = late;
   n["extra"] = InMs(late_ns - usual);
   n["waits_most"] = late == kRanks - 1 ? kRanks - 1 : kRanks;
+  std::vector<double> others;
+  for (double place = 1; place <= kRanks; ++place) {
+    if (place != n["late"] && place != n["waits_most"]) others.push_back(place);
+  }
+  n["waits"] = others[0], n["waits_too"] = others[1];
   return out;
 }
 
@@ -45,10 +50,14 @@ constexpr Fact kFacts[] = {
     {"waited", "ranks lesson10", "waits.0.ms"},
 };
 constexpr std::string_view kChoices[] = {"rank 0", "rank 1", "rank 2", "rank 3"};
+constexpr std::string_view kWaits =
+    "Its all-reduce is longer than that of rank {rank}, so it is ready earlier, and waits.";
 constexpr WrongThought kThoughts[] = {
     {"waits_most",
      "This rank has the longest all-reduce because it has to wait longest: it was\n"
      "ready first. Its network is no slower than that of the others."},
+    {"waits", kWaits},
+    {"waits_too", kWaits},
 };
 constexpr std::string_view kHints[] = {
     "An all-reduce kernel begins when its own rank is ready, and ends when all are.",

@@ -23,6 +23,9 @@ absl::StatusOr<LessonPlay> PlayFault(const Loop& loop, std::string_view file, do
                                      Numbers n) {
   DD_ASSIGN_OR_RETURN(const Played played, PlayLoop(file, loop));
   n["truth"] = answer;
+  for (size_t i = 0; i < std::size(kFindings); ++i) {
+    n[std::string(kFindings[i])] = static_cast<double>(i + 1);
+  }
   n["step"] = played.step_ms;
   return LessonPlay{{{std::string(file) + ".ddtrace", played.trace}}, std::move(n)};
 }
@@ -31,7 +34,7 @@ absl::StatusOr<LessonPlay> PlayStall(uint64_t seed) {
   Draws draw(seed);
   Loop loop = UsualLoop(draw);
   loop.late_stall_ns = Ms(draw.Between(200, 400));
-  return PlayFault(loop, "lessonA", 1, {{"stall", InMs(loop.late_stall_ns)}, {"unequal", 5}});
+  return PlayFault(loop, "lessonA", 1, {{"stall", InMs(loop.late_stall_ns)}});
 }
 
 absl::StatusOr<LessonPlay> PlayChurn(uint64_t seed) {
@@ -73,10 +76,39 @@ constexpr Fact kCutFacts[] = {{"answer", "info lessonC.ddtrace", "findings.0.kin
 constexpr Fact kRankFacts[] = {
     {"answer", "info lessonD.ddtrace", "findings.0.kind"},
     {.name = "per_step", .command = "info lessonD.ddtrace", .path = "findings.0.ms"}};
+constexpr std::string_view kOneGpu =
+    "One GPU was recorded, and no communication: there is nobody to wait for.";
 constexpr WrongThought kStallThoughts[] = {
-    {"unequal",
+    {"allocator",
+     "Memory that is given back and taken again costs something in each step. Here one step\n"
+     "alone is long."},
+    {"cut_step",
+     "A cut step is at an end of the recording. Here the steps at both ends are normal."},
+    {"waits_for_ranks", kOneGpu},
+    {"unequal_steps",
      "The steps are unequal, too, and `info` says so below. That is what follows; the finding\n"
      "above it says why."},
+};
+constexpr WrongThought kChurnThoughts[] = {
+    {"one_time", "What happens once makes one step long. Here every step takes {step} ms."},
+    {"cut_step", "A cut step lacks work at an end of the recording. These steps are whole."},
+    {"waits_for_ranks", kOneGpu},
+    {"unequal_steps", "Every step takes {step} ms: they are equal."},
+};
+constexpr WrongThought kCutThoughts[] = {
+    {"one_time",
+     "Nothing here compiles, loads or begins: the host launches one step as it does any other."},
+    {"allocator", "No call of this step takes memory from the driver or gives it back."},
+    {"waits_for_ranks", kOneGpu},
+    {"unequal_steps", "There is one step, and none that it could differ from."},
+};
+constexpr WrongThought kRankThoughts[] = {
+    {"one_time", "It comes back: every other step is long."},
+    {"allocator",
+     "What is long is the all-reduce on the GPU. No call takes memory or gives it back."},
+    {"cut_step", "The steps are whole: each has its kernels and its all-reduce."},
+    {"unequal_steps",
+     "That steps differ is what one sees, and no reason. The bytes are the same each time."},
 };
 
 }  // namespace
@@ -124,6 +156,7 @@ the time, and no op of the model is to blame.
     .choices = kFindings,
     .truth = "truth",
     .answer = "answer",
+    .thoughts = kChurnThoughts,
     .solution = R"(
 $ daydream info lessonB.ddtrace | head -6
 
@@ -150,6 +183,7 @@ GPU seems to do nothing for a long time.
     .choices = kFindings,
     .truth = "truth",
     .answer = "answer",
+    .thoughts = kCutThoughts,
     .solution = R"(
 $ daydream info lessonC.ddtrace | head -8
 
@@ -177,6 +211,7 @@ many bytes each time.
     .choices = kFindings,
     .truth = "truth",
     .answer = "answer",
+    .thoughts = kRankThoughts,
     .solution = R"(
 $ daydream info lessonD.ddtrace | head -4
 

@@ -1,0 +1,103 @@
+#include "tools/output/joint_questions.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "costmodel/surface_lines.h"
+#include "report/parallel.h"
+
+namespace daydream {
+namespace {
+
+bool ReadRank(std::string_view text, int32_t& rank) {
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, rank);
+  return read.ec == std::errc() && read.ptr == end && rank >= 0;
+}
+
+// "ranks 0-3,6", with or without the word: numbers of the run; none for "all".
+absl::StatusOr<std::vector<int32_t>> ParseOn(std::string_view text, const JointRun& run) {
+  std::vector<int32_t> ranks;
+  if (text == "all") return ranks;
+  std::string_view rest = text;
+  if (rest.starts_with("rank")) rest.remove_prefix(std::min(rest.find(' '), rest.size()));
+  for (std::string_view item : SplitAt(rest, ',')) {
+    while (item.starts_with(' ')) item.remove_prefix(1);
+    const size_t dash = item.find('-');
+    int32_t first = 0, last = 0;
+    const bool number = ReadRank(item.substr(0, dash), first);
+    last = first;
+    const bool range = dash == item.npos || ReadRank(item.substr(dash + 1), last);
+    std::vector<int32_t> found;
+    for (size_t r = 0; r < run.built.size(); ++r) {
+      if (run.Number(r) >= first && run.Number(r) <= last) found.push_back(run.Number(r));
+    }
+    if (!number || !range || found.empty()) {
+      return MakeStatus(absl::StatusCode::kInvalidArgument,
+                        {.code = "E0104",
+                         .what = fmt::format("--on {}: '{}' names no rank of this run", text, item),
+                         .fix = "numbers of recorded ranks, like 'ranks 0-3,6', or all"});
+    }
+    ranks.insert(ranks.end(), found.begin(), found.end());
+  }
+  return ranks;
+}
+
+// What only a run of several ranks can ask: the network, and the slowest rank mended.
+absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
+                                                      const JointAnswer& baseline) {
+  size_t slowest = 0;
+  for (size_t r = 1; r < baseline.replay.ranks.size(); ++r) {
+    if (baseline.replay.ranks[r].own_cycle > baseline.replay.ranks[slowest].own_cycle) slowest = r;
+  }
+  const int32_t rank = run.Number(slowest);
+  std::vector<Application> options;
+  for (const std::string& spec :
+       {std::string("bandwidth(x2)"), std::string("latency(x0.5)"), std::string("fp16-compress"),
+        std::string("powersgd(4)"), fmt::format("straggler({},host=0.9)", rank),
+        fmt::format("straggler({},gpu=0.9)", rank)}) {
+    DD_ASSIGN_OR_RETURN(std::vector<Application> one, ParseScenario(spec));
+    options.push_back(std::move(one.front()));
+  }
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string name,
+                                           const std::vector<std::vector<Application>>& scenarios,
+                                           std::string_view on) {
+  JointReport report{.in = &in, .name = std::move(name), .baseline = {}, .predictions = {}};
+  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
+  DD_ASSIGN_OR_RETURN(const std::vector<int32_t> ranks, ParseOn(on, in.run));
+  for (const std::vector<Application>& scenario : scenarios) {
+    report.predictions.push_back(PredictJoint(in.run, report.baseline, scenario, ranks));
+  }
+  return report;
+}
+
+absl::StatusOr<JointReport> AdviseOnRanks(const JointInput& in, std::string name,
+                                          const Candidates& candidates, unsigned jobs,
+                                          std::vector<std::string>& nothing) {
+  JointReport report{.in = &in, .name = std::move(name), .baseline = {}, .predictions = {}};
+  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
+  DD_ASSIGN_OR_RETURN(std::vector<Application> options, JointOptions(in.run, report.baseline));
+  options.insert(options.end(), candidates.options.begin(), candidates.options.end());
+  std::vector<JointPrediction> all(options.size());
+  ForEachParallel(options.size(), jobs,
+                  [&](size_t i) { all[i] = PredictJoint(in.run, report.baseline, {options[i]}); });
+  for (JointPrediction& p : all) {
+    if (p.error.ok()) {
+      report.predictions.push_back(std::move(p));
+    } else {
+      nothing.push_back(p.name);
+    }
+  }
+  std::stable_sort(report.predictions.begin(), report.predictions.end(),
+                   [](const JointPrediction& x, const JointPrediction& y) {
+                     return x.answer.step < y.answer.step;
+                   });
+  return report;
+}
+
+}  // namespace daydream

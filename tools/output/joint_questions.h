@@ -1,0 +1,27 @@
+// What `whatif` and `advise` answer about ranks that are played together, for the commands and for
+// Python.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "tools/input/candidates.h"
+#include "tools/output/joint_output.h"
+
+namespace daydream {
+
+// Each scenario on the ranks that `on` names ("all", "ranks 0-3,6"; E0104 for others). A scenario
+// that cannot be predicted has its error in its prediction. `in` outlives the report.
+absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string name,
+                                           const std::vector<std::vector<Application>>& scenarios,
+                                           std::string_view on);
+
+// Every candidate on all ranks, with a faster network and a faster slowest rank beside, by what it
+// saves. `nothing`: names of those that could not be predicted.
+absl::StatusOr<JointReport> AdviseOnRanks(const JointInput& in, std::string name,
+                                          const Candidates& candidates, unsigned jobs,
+                                          std::vector<std::string>& nothing);
+
+}  // namespace daydream
