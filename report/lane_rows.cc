@@ -39,6 +39,8 @@ std::string LaneTitle(const Graph& graph, LaneId id) {
       return lane.number < 0 ? fmt::format("GPU {} stream {}", lane.device, name)
                              : fmt::format("GPU {} stream {}", lane.device, lane.number);
     case LaneKind::kThread:
+      if (name.starts_with(fmt::format("thread {}", lane.number)))
+        return name;  // as PyTorch names it
       return name.empty() ? fmt::format("thread {}", lane.number)
                           : fmt::format("thread {} ({})", lane.number, name);
     case LaneKind::kChannel:

@@ -34,8 +34,8 @@ function scenarioBars(scenarios, main, measured) {
   return h("div", {class: "bars", role: "img", "aria-label": "step time of each scenario"}, ...rows);
 }
 
-// From the step as it is to the step after, cause by cause.
-function waterfall(scenario, baseline) {
+// From the step as it is to the step after, cause by cause. `link(cause)`: what a click on it does, or null.
+function waterfall(scenario, baseline, link) {
   const from = baseline.step_ns;
   let at = from;
   const steps = scenario.causes.map((c) => { at += c.delta_ns; return at; });
@@ -53,13 +53,15 @@ function waterfall(scenario, baseline) {
   for (const c of scenario.causes) {
     const next = at + c.delta_ns;
     const kind = c.delta_ns <= 0 ? "less" : "more";
-    rows.push(...row([c.what, " ", h("span", {class: "quiet"}, c.opt)],
+    const act = link(c);
+    rows.push(...row([act ? h("button", {type: "button", class: "link", title: "show it in the timeline", onclick: act}, c.what) : c.what,
+                      " ", h("span", {class: "quiet"}, c.opt)],
                      placed(kind, place(Math.min(at, next)), place(Math.max(at, next))),
                      change(c.delta_ns, unit)));
     at = next;
   }
   rows.push(...row([h("b", null, scenario.name)], placed("", 0, place(at)), time(at, unit)));
-  const bars = h("div", {class: "bars", role: "img", "aria-label": `causes of ${scenario.name}`}, ...rows);
+  const bars = h("div", {class: "bars", role: "group", "aria-label": `causes of ${scenario.name}`}, ...rows);
   const axis = low > 0 ? `; the axis begins at ${time(low, unit)}` : "";
   return h("div", null, bars, h("p", {class: "quiet"},
     `From the baseline to the scenario; the changes sum to the difference${axis}.`));
@@ -91,32 +93,54 @@ function boundBars(scenarios) {
 
 const kMostSteps = 240;
 
-// Each recorded step as a bar, the predicted one beside it. A step of 1.5 medians or more is marked.
-function stepBars(measured, predicted) {
+// Each recorded step as a bar, the predicted one beside it. A step that takes more than 1.5 times the median
+// is marked, and so is what `stalls` took in it: [ns of each step], or null.
+function stepBars(measured, predicted, stalls) {
   const per = Math.ceil(measured.length / kMostSteps);
   const joined = (list) => Array.from({length: Math.ceil(list.length / per)}, (_, i) =>
     Math.max(...list.slice(i * per, (i + 1) * per)));
   const now = joined(measured), then = predicted ? joined(predicted) : null;
+  const stalled = stalls ? joined(stalls) : null;
   const median = [...measured].sort((a, b) => a - b)[Math.floor(measured.length / 2)];
   const most = Math.max(...now, ...(then || []));
   const bar = (kind, ns) => h("div", {class: `bar ${kind}`, style: {height: `${100 * ns / most}%`}});
   const steps = now.map((ns, i) => {
-    const title = `step ${i * per + 1}: measured ${time(ns)}` +
+    const stall = stalled ? Math.min(stalled[i] || 0, ns) : 0;
+    const title = `step ${i * per + 1}: measured ${time(ns)}` + (stall ? `, ${time(stall)} of it stalls` : "") +
                   (then && i < then.length ? `, predicted ${time(then[i])}` : "");
     const kind = ns > 1.5 * median ? "long" : "plain";
     const bars = [bar(`${kind} ${then ? "now" : "alone"}`, ns)];
+    if (stall) bars.push(bar(`stall ${then ? "now" : "alone"}`, stall));
     if (then && i < then.length) bars.push(bar("then", then[i]));
     return h("div", {class: "step", title}, ...bars);
   });
   const long = measured.filter((ns) => ns > 1.5 * median).length;
-  const text = `${measured.length} steps, ${time(Math.min(...measured))} to ` +
-               `${time(Math.max(...measured))}` + (long ? `, ${long} of 1.5 medians or more` : "") +
+  const text = `${plural(measured.length, "step")}, ${time(Math.min(...measured))} to ` +
+               `${time(Math.max(...measured))}` + (long ? `, ${long === 1 ? "one takes" : `${long} take`} more than 1.5 times the median` : "") +
                (per > 1 ? `; a bar is the longest of ${per}` : "");
   const legend = [h("span", null, h("span", {class: "bar plain swatch"}), "measured")];
   if (long) legend.push(h("span", null, h("span", {class: "bar long swatch"}), "measured, long"));
+  if (stalled) legend.push(h("span", null, h("span", {class: "bar stall swatch"}), "of it stalls"));
   if (then) legend.push(h("span", null, h("span", {class: "bar swatch"}), "predicted"));
   return [h("div", {class: "steps", role: "img", "aria-label": text}, ...steps),
           h("div", {class: "legend"}, ...legend, h("span", null, text))];
+}
+
+// Where the label of a point has room: beside it, or higher and lower by lines. (x, y) is the left end of its
+// lowest line, h what it takes upwards.
+function freePlace(label, x, y, r, taken, inside) {
+  const w = 6.6 * label.length, high = 13;
+  const clash = (a, b) => a.x < b.x + b.w && b.x < a.x + a.w && a.y - a.h < b.y && b.y - b.h < a.y;
+  let first = null;
+  for (let line = 0; line < 16; ++line) {
+    const down = Math.ceil(line / 2) * (line % 2 ? -1 : 1) * high;
+    for (const at of [x + r + 3, x - r - 3 - w]) {
+      const box = {x: at, y: y + 4 + down, w, h: high};
+      first ||= box;
+      if (inside(box) && !taken.some((b) => clash(box, b))) return box;
+    }
+  }
+  return first;
 }
 
 // Arithmetic against memory traffic on two logarithmic axes, below the roof of the data sheet.
@@ -164,15 +188,22 @@ function rooflineChart(roof, width) {
   }
   const longest = Math.max(...points.map((p) => p.time_ns));
   points.sort((a, b) => b.time_ns - a.time_ns);
-  const taken = [];
+  // Labels keep off each other, off the points and off what stands at the roofs.
+  const taken = points.map((p) => {
+    const r = 3 + 9 * Math.sqrt(p.time_ns / longest);
+    return {x: px(p.x) - r, y: py(p.y) + r, w: 2 * r, h: 2 * r};
+  });
+  for (const [, rate] of roofs) taken.push({x: width - right, y: py(rate) + 6, w: right, h: 14});
+  const inside = (b) => b.x >= left && b.x + b.w <= width && b.y - b.h >= 4 && b.y <= height - bottom;
   for (const p of points) {
     const x = px(p.x), y = py(p.y), r = 3 + 9 * Math.sqrt(p.time_ns / longest);
     chart.append(svg("circle", {class: "point", cx: x, cy: y, r},
       svg("title", {}, `${p.label}: ${short(p.y / 1e12)} TFLOP/s, ${short(p.bytes / p.time_ns)} GB/s`)));
-    const box = {x: x + r + 3, y: y + 4, w: 7 * p.label.length};
-    const clash = (b) => Math.abs(b.y - box.y) < 13 && b.x < box.x + box.w && box.x < b.x + b.w;
-    for (let tries = 0; tries < 12 && taken.some(clash); ++tries) box.y += 13;
+    const box = freePlace(p.label, x, y, r, taken, inside);
     taken.push(box);
+    if (Math.hypot(box.x - x, box.y - y) > r + 30) {
+      chart.append(svg("line", {class: "axis", x1: x, y1: y, x2: box.x + (box.x < x ? box.w : 0), y2: box.y - 5}));
+    }
     text(box.x, box.y, p.label, {});
   }
   return chart;

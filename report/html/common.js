@@ -71,6 +71,19 @@ function size(bytes) {
   return `${digits(bytes, 0)} B`;
 }
 
+function sizeChange(bytes) {
+  return `${bytes < 0 ? "\u2212" : bytes > 0 ? "+" : ""}${size(Math.abs(bytes))}`;
+}
+function plural(number, what) {
+  return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
+}
+// The middle left out of what is too long for a line.
+function shortened(text, most) {
+  if (text.length <= most) return text;
+  const end = Math.floor(most / 3);
+  return `${text.slice(0, most - end - 1)}\u2026${text.slice(-end)}`;
+}
+
 // A part of the page with a heading, which the list at the top links to.
 function section(id, title, ...children) {
   const made = h("section", {id, "aria-labelledby": `${id}-title`},

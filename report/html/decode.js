@@ -6,8 +6,19 @@ async function unpacked(base64) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// Rows of all sides: {side, title, slices, begin, end, name, tasks}; times in units.
+// Makes "strings", "classes" and "names" of what is packed in `timeline`; a name is [name, op, layer, class].
+async function decodeNames(timeline) {
+  const text = JSON.parse(new TextDecoder().decode(await unpacked(timeline.text)));
+  const [name, op, layer, kind] = text.names;
+  timeline.strings = text.strings;
+  timeline.classes = text.classes;
+  timeline.names = name.map((n, i) => [n, op[i], layer[i], kind[i]]);
+}
+
+// Rows of all sides: {side, title, slices, begin, end, name, tasks, cause, old, was}; times in units. `old` is the
+// row of the first side that has most of the tasks, `was` the places of the slices there, or -1.
 async function decodeRows(timeline) {
+  await decodeNames(timeline);
   const bytes = await unpacked(timeline.data);
   let at = 0;
   const next = () => {
@@ -18,20 +29,33 @@ async function decodeRows(timeline) {
       if (byte < 128) return value;
     }
   };
+  const signed = (value) => value % 2 ? -(value + 1) / 2 : value / 2;
   const rows = [];
   timeline.sides.forEach((side, s) => {
-    for (const {title, slices} of side.rows) {
+    for (const {title, slices, like} of side.rows) {
       const begin = new Float64Array(slices), end = new Float64Array(slices);
       const name = new Uint32Array(slices), tasks = new Uint32Array(slices);
-      for (let i = 0; i < slices; ++i) begin[i] = next();
-      let last = 0;
-      for (let i = 0; i < slices; ++i) {
-        begin[i] += last;
-        last = end[i] = begin[i] + next();
+      const old = like === undefined ? null : rows[like];
+      const was = new Int32Array(slices).fill(-1);
+      for (let i = 0, expected = 0; old && i < slices; ++i) {
+        const code = next();
+        if (code > 0) expected = 1 + (was[i] = expected + signed(code - 1));
       }
-      for (let i = 0; i < slices; ++i) name[i] = next();
+      const pause = (j) => j < 0 ? 0 : old.begin[j] - (j > 0 ? old.end[j - 1] : 0);
+      for (let i = 0; i < slices; ++i) begin[i] = signed(next()) + pause(was[i]);
+      for (let i = 0, last = 0; i < slices; ++i) {
+        const j = was[i];
+        begin[i] += last;
+        last = end[i] = begin[i] + signed(next()) + (j < 0 ? 0 : old.end[j] - old.begin[j]);
+      }
+      for (let i = 0; i < slices; ++i) {
+        const code = next();
+        name[i] = was[i] < 0 ? code : code > 0 ? code - 1 : old.name[was[i]];
+      }
       for (let i = 0; i < slices; ++i) tasks[i] = next() + 1;
-      rows.push({side: s, title, slices, begin, end, name, tasks});
+      const cause = new Uint32Array(slices);
+      for (let i = 0; i < slices; ++i) cause[i] = next();
+      rows.push({side: s, title, slices, begin, end, name, tasks, cause, old, was});
     }
   });
   if (at !== bytes.length) throw new Error("the timeline does not end where it should");

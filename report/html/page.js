@@ -1,8 +1,8 @@
 // The parts of the page in their order: what to doubt first, then the answer, then why.
 
 const about = block("about"), whatif = block("whatif"), advice = block("advise");
-const scenarios = whatif.scenarios, baseline = scenarios[0], main = scenarios[whatif.main];
-const known = main.step_ms !== null, changed = whatif.main > 0;
+const scenarios = whatif ? whatif.scenarios : [], baseline = scenarios[0], main = whatif ? scenarios[whatif.main] : null;
+const known = main !== null && main.step_ms !== null, changed = whatif !== null && whatif.main > 0;
 
 function card(label, big, more, kind) {
   return h("div", {class: "card"}, h("div", {class: "label"}, label),
@@ -15,17 +15,28 @@ function head() {
   element("headline").textContent = about.headline;
 }
 
+// "amp: no matrix product": once, where the text begins with the name.
+function named(name, text) { return text.startsWith(`${name}: `) ? text : `${name}: ${text}`; }
+
+// The explanation is a list of halves of sentences: each becomes a line.
+function whySentences(text) {
+  const parts = text.split("; ");
+  if (parts.length === 1) return h("p", null, text);
+  return h("ul", {class: "why"}, ...parts.map((part) => h("li", null, part)));
+}
+
 function findings() {
-  const notes = whatif.findings.map((f) => h("div", {class: "note"}, h("b", null, f.text),
+  const said = new Set(), fresh = whatif.findings.filter((f) => !said.has(f.text) && said.add(f.text));
+  const notes = fresh.map((f) => h("div", {class: "note"}, h("b", null, f.text),
     f.where && !f.text.includes(f.where) ? h("div", null, f.where) : null,
     h("div", {class: "fix"}, f.fix)));
-  for (const text of whatif.warnings) notes.push(h("div", {class: "note"}, text));
+  for (const text of new Set(whatif.warnings)) if (!said.has(text)) notes.push(h("div", {class: "note"}, text));
   const checks = whatif.replay.checks;
   if (checks && checks.worst_pct > 3) {
     notes.push(h("div", {class: "note"}, `The replay of the unchanged trace is off: ${checks.worst}.`));
   }
   for (const s of scenarios) {
-    if (s.error) notes.push(h("div", {class: "note"}, h("b", null, `${s.name}: ${s.error.what}`),
+    if (s.error) notes.push(h("div", {class: "note"}, h("b", null, named(s.name, s.error.what)),
                                 h("div", null, s.error.why || ""), h("div", {class: "fix"}, s.error.fix || "")));
     if (s.left_out && s.left_out.length) {
       notes.push(h("div", {class: "note"}, `${s.name} is predicted without ${s.left_out.join(", ")}: ` +
@@ -39,9 +50,12 @@ function headline() {
   const cards = [];
   if (baseline.step_ms === null) return;
   const off = whatif.replay.error_pct;
-  cards.push(card("step as recorded", time(baseline.step_ns),
-    `${whatif.steps} steps; the replay is ${digits(off, 1)} % off`));
+  const all = answers(), baseline_ = all[0], main_ = all[whatif.main];
+  cards.push(card("step as recorded", time(baseline_.step_ns), together ?
+    `${plural(together.ranks.recorded.length, "rank")} together` :
+    `${plural(whatif.steps, "step")}; the replay is ${digits(off, 1)} % off`));
   if (changed && known) {
+    const main = main_;
     cards.push(card(`step with ${main.name}`, `${main.bound ? "\u2265 " : ""}${time(main.step_ns)}`,
       main.interval_ms ? `${range(main.interval_ms, (ms) => time(ms * 1e6))} (90 %)`
                        : main.bound ? "a limit, not a prediction" : "no interval"));
@@ -52,24 +66,30 @@ function headline() {
       (main.speedup_interval ? `${range(main.speedup_interval, times)}, ` : "") +
       `confidence ${main.confidence}`, sure));
   }
+  const whose = together ? `rank ${about.rank} alone: ` : "";
   const bound = changed && known ? main : baseline;
   const [resource, share] = kResources.map((r) => [r, bound.bound_by[r]]).sort((a, b) => b[1] - a[1])[0];
   cards.push(card(changed ? "then bound by" : "bound by", kResourceNames[resource],
-                  `${percent(share, 0)} of the critical path`));
+                  `${whose}${percent(share, 0)} of the critical path`));
   if (baseline.peak_memory_bytes) {
     const about_ = (s) => `${s.peak_memory_estimate ? "~" : ""}${size(s.peak_memory_bytes)}`;
     const then = changed && known && main.peak_memory_bytes ? main : baseline;
-    cards.push(card("peak GPU memory", about_(then),
-      then === main && changed ? `${about_(baseline)} before` : whatif.memory.source === "shapes" ?
-        "an estimate from shapes" : "from recorded allocations"));
+    cards.push(card("peak GPU memory", about_(then), whose + (then === main && changed ? `${about_(baseline)} before` : whatif.memory.source === "shapes" ?
+        "an estimate from shapes" : "from recorded allocations")));
   }
   const parts = [h("div", {class: "cards"}, ...cards)];
-  if (changed && known && main.explanation) parts.push(h("p", null, main.explanation.text));
+  if (together) {
+    parts.push(h("p", {class: "note"}, `Step times above and in the list of scenarios are of ` +
+      `${plural(together.ranks.recorded.length, "rank")} played together. All else on this page, but the part about ranks, ` +
+      `is rank ${about.rank} of ${together.ranks.recorded.length}, played alone.`));
+  }
+  if (changed && known && main.explanation) parts.push(whySentences(main.explanation.text));
   section("answer", changed ? "What it brings" : "The step", ...parts);
 }
 
 function comparison() {
-  if (!changed) return;
+  if (!changed || baseline.step_ms === null) return;
+  const all = answers();
   const measured = whatif.measured ? whatif.measured.step_ms : null;
   const columns = [["scenario", (s) => s.name], ["step", (s) => time(s.step_ns)],
     ["90 % interval", (s) => range(s.interval_ms, (ms) => time(ms * 1e6)) || "-"],
@@ -80,19 +100,35 @@ function comparison() {
     ["confidence", (s) => s.confidence || "-"]];
   const table = h("div", {class: "wide"}, h("table", null,
     h("thead", null, h("tr", null, ...columns.map(([t]) => h("th", {scope: "col"}, t)))),
-    h("tbody", null, ...scenarios.map((s) =>
+    h("tbody", null, ...all.map((s) =>
       h("tr", null, ...columns.map(([, of]) => h("td", null, of(s))))))));
-  section("scenarios", "Step time of each scenario", scenarioBars(scenarios, whatif.main, measured),
-    h("p", {class: "quiet"}, "Lines across the ends of bars are 90 % intervals; hatched bars are limits" +
+  section("scenarios", "Step time of each scenario", scenarioBars(all, whatif.main, measured),
+    h("p", {class: "quiet"}, (together ? `Of ${plural(together.ranks.recorded.length, "rank")} together. ` : "") + "Lines across the ends of bars are 90 % intervals; hatched bars are limits" +
       (measured ? "; the dashed line was measured." : ".")),
     h("details", null, h("summary", null, "as a table"), table));
+}
+
+// Goes to the timeline and leaves there only what an optimization changed for one reason.
+function toCause(cause) {
+  const view = window.daydreamTimeline;
+  const place = view ? view.timeline.causes.findIndex((c) => c.what === cause.what && c.opt === cause.opt) : -1;
+  if (place < 0) return;
+  element("timelines").scrollIntoView();
+  view.showCause(place + 1);
+  view.canvas.focus();
 }
 
 function causes() {
   const with_causes = scenarios.filter((s) => s.causes && s.causes.length);
   if (!with_causes.length) return;
   const place = h("div");
-  const show = (s) => place.replaceChildren(waterfall(s, baseline));
+  const timeline = block("timeline"), linked = new Set((timeline ? timeline.causes : []).map((c) => `${c.opt} ${c.what}`));
+  const link = (s) => (c) => s === main && linked.has(`${c.opt} ${c.what}`) ? () => toCause(c) : null;
+  const columns = [{title: "cause", of: (c) => c.what, text: true}, {title: "of", of: (c) => c.opt, text: true},
+    {title: "step", of: (c) => c.delta_ns, show: (v) => change(v)}, {title: "GPU work", of: (c) => c.gpu_ns, show: (v) => change(v)},
+    {title: "host work", of: (c) => c.host_ns, show: (v) => change(v)}];
+  const show = (s) => place.replaceChildren(waterfall(s, baseline, link(s)),
+    h("details", null, h("summary", null, "as a table"), sortable(columns, s.causes, "cause")));
   const parts = [];
   if (with_causes.length > 1) {
     const select = h("select", {"aria-label": "scenario", onchange: (e) => show(with_causes[e.target.value])},
@@ -122,14 +158,34 @@ function advised() {
 
 function critical() {
   if (baseline.step_ms === null) return;
-  section("bound", "What the step waits for", ...boundBars(changed ? scenarios : [baseline]));
+  const shown = (changed ? scenarios : [baseline]).filter((s) => s.step_ms !== null && s.bound_by);
+  const columns = [{title: "scenario", of: (s) => s.name, text: true}, {title: "step", of: (s) => s.step_ns, show: (v) => time(v)},
+    ...kResources.map((r) => ({title: kResourceNames[r], of: (s) => s.bound_by[r], show: (v) => percent(v)}))];
+  section("bound", "What the step waits for", ...boundBars(changed ? scenarios : [baseline]),
+    h("details", null, h("summary", null, "as a table"), sortable(columns, shown, "scenario")));
 }
 
 function steps() {
   const measured = whatif.replay.per_step.map((s) => s.measured_ns);
   if (!measured.length) return;
   const predicted = changed && known ? main.steps_ms.map((ms) => ms * 1e6) : null;
-  section("steps", "The steps", ...stepBars(measured, predicted));
+  const found = block("stalls"), list = found ? found.all : [];
+  const inStep = measured.map((_, i) => list.filter((s) => s.place === i).reduce((sum, s) => sum + s.time_ns, 0));
+  const any = inStep.some((ns) => ns > 0);
+  const columns = [{title: "step", of: (r) => r.i + 1, show: count}, {title: "measured", of: (r) => r.ns, show: (v) => time(v)},
+    {title: "replayed", of: (r) => whatif.replay.per_step[r.i].simulated_ns, show: (v) => time(v)}];
+  if (any) columns.push({title: "stalls", of: (r) => inStep[r.i], show: (v) => v ? time(v) : ""});
+  if (predicted) columns.push({title: "predicted", of: (r) => predicted[r.i] ?? null, show: (v) => time(v)});
+  const parts = [h("details", null, h("summary", null, "as a table"),
+    sortable(columns, measured.map((ns, i) => ({i, ns})), "step"))];
+  if (list.length) {
+    parts.push(h("details", null, h("summary", null, `${plural(list.length, "stall")}: work that happened once`), sortable([
+      {title: "what", of: (s) => s.what, text: true}, {title: "kind", of: (s) => s.kind, text: true},
+      {title: "step", of: (s) => s.place === null ? null : s.place + 1, show: (v) => v === null ? "not counted" : count(v)},
+      {title: "took", of: (s) => s.time_ns, show: (v) => time(v)},
+      {title: "left out of predictions", of: (s) => s.taken_ns, show: (v) => time(v)}], list, "stall")));
+  }
+  section("steps", "The steps", ...stepBars(measured, predicted, any ? inStep : null), ...parts);
 }
 
 function groups() {
@@ -137,13 +193,19 @@ function groups() {
                  ["phase", "phase"]].map(([by, title]) =>
     [title, () => groupTable(block(`summary-${by}`), block(`after-${by}`), title)]);
   parts.push(["host", () => hostTable(block("summary-host"), block("after-host"))]);
-  section("tables", "One step, by work", tabs("group by", parts));
+  const whole = baseline.step_ms === null ? "The recording, by work" : "One step, by work";
+  section("tables", whole, tabs("group by", parts));
 }
 
 function roofline() {
   const roof = block("roofline");
   const draw = () => rooflineChart(roof, Math.max(300, Math.min(820, element("main").clientWidth)));
-  if (!roof || !draw()) return;
+  if (!roof || !draw()) {
+    section("roof", "Achieved against the data sheet", h("p", {class: "quiet"}, !roof ?
+      "Not drawn: nothing is known of what the GPU of this recording can do." :
+      "Not drawn: no operator has recorded shapes, so nobody knows its FLOP and bytes. Record with record_shapes=True."));
+    return;
+  }
   const place = h("div", null, draw());
   window.addEventListener("resize", () => place.replaceChildren(draw()));
   const peak = (c) => roof.tflops[c.format] || roof.tflops.fp32;
@@ -155,7 +217,7 @@ function roofline() {
     {title: "GB/s", of: (c) => c.bytes / c.time_ns, show: short},
     {title: "of bandwidth", of: (c) => c.bytes / c.time_ns / roof.memory_gb_per_s, show: (v) => percent(v)},
   ];
-  section("roofline", "Achieved against the data sheet",
+  section("roof", "Achieved against the data sheet",
     h("p", {class: "quiet"}, `${roof.device}: ${short(roof.memory_gb_per_s)} GB/s. Kernels of operators with ` +
       `recorded shapes, ${percent(roof.known_time_ns / roof.time_ns, 0)} of kernel time; each operand counts ` +
       "once, so more than the bandwidth can come from the cache. The area of a point is its time."),
@@ -166,7 +228,8 @@ async function timelines() {
   const timeline = block("timeline");
   if (!timeline || !timeline.slices) return;
   const told = h("p", {id: "slice", class: "quiet", "aria-live": "polite"}, "");
-  const canvas = h("canvas", {id: "timeline", tabindex: 0, role: "application",
+  const links = h("div", {id: "related", class: "tools"});
+  const canvas = h("canvas", {id: "lanes", tabindex: 0, role: "application",
     "aria-label": "timelines; arrow keys go from slice to slice"});
   const part = section("timelines", "Timelines");
   let rows;
@@ -190,11 +253,17 @@ async function timelines() {
       const windows = timeline.sides[0].windows;
       if (windows.length) view.view(windows[0][1], windows[0][2]);
     }),
-    button("all", "show all", () => view.all()), search,
+    button("all", "show all", () => { view.showCause(0); view.all(); }), search,
     button("next", "next match", () => view.nextMatch())),
-    h("div", {class: "scroll"}, canvas), told);
+    h("div", {class: "scroll"}, canvas), told, links);
   const view = new TimelineView(timeline, rows, canvas, (slice) => {
     told.textContent = slice ? view.describe(slice) : help;
+    links.replaceChildren(...(slice ? view.related(slice) : []).map(([what, other]) =>
+      h("button", {type: "button", onclick: () => { view.select(other, true); canvas.focus(); }}, what)));
+    if (slice && slice.row.cause[slice.i] > 0) {
+      const {what, opt} = timeline.causes[slice.row.cause[slice.i] - 1];
+      links.append(h("a", {href: "#causes"}, `changed by ${opt}: ${what}`));
+    }
   });
   told.textContent = help;
   const used = [...new Set(view.rows.flatMap((r) => [...new Set(r.name)]))].map((n) => timeline.names[n][3]);
@@ -222,16 +291,23 @@ function scored() {
 }
 
 function assumed() {
+  const given = block("assumptions") || [];
   const rows = scenarios.filter((s) => s.step_ms !== null).flatMap((s) => [
     ...(s === baseline ? [] : [[s.name, `confidence ${s.confidence}: ${s.confidence_why}`]]),
     ...s.notes.map((text) => [s.name, text]), ...s.warnings.map((text) => [s.name, text])]);
-  if (!rows.length) return;
+  if (!rows.length && !given.length) return;
   // Each text once, at the first scenario that it belongs to, and each name once.
   const said = new Set(), kept = rows.filter(([, text]) => !said.has(text) && said.add(text));
+  const columns = [{title: "optimization", of: (a) => a.opt, text: true}, {title: "parameter", of: (a) => a.param || "model", text: true},
+    {title: "value", of: (a) => a.value + (a.range ? ` (${a.range})` : ""), text: true},
+    {title: "means", of: (a) => a.help, text: true},
+    {title: "source", of: (a) => a.given ? "given on the command line" : a.source, text: true}];
   section("assumptions", "Assumptions", h("div", {class: "wide"}, h("table", null, h("tbody", null,
     ...kept.map(([name, text], i) => h("tr", null,
       h("td", {class: "text"}, i > 0 && kept[i - 1][0] === name ? "" : name),
-      h("td", {class: "text"}, text)))))));
+      h("td", {class: "text"}, text)))))),
+    given.length ? h("h3", null, "Values and where they come from") : null,
+    given.length ? sortable(columns, given, "optimization") : null);
 }
 
 function provenance() {
@@ -240,7 +316,8 @@ function provenance() {
     ["format", t.format + (t.synthetic ? ", synthetic" : "")], ["device", t.device || "not recorded"],
     ["events", `${count(t.events)} of ${count(t.input_events)} read`], ["steps by", t.step_method],
     ["replay", `${time(whatif.replay.simulated_ms * 1e6)} simulated, ${time(whatif.replay.measured_ms * 1e6)} measured`]];
-  const buttons = ["whatif", "advise", "summary-class", "summary-layer", "roofline"].filter(element).map((id) => {
+  const blocks = [...document.querySelectorAll('script[type="application/json"]')].map((b) => b.id);
+  const buttons = blocks.map((id) => {
     const made = h("button", {type: "button"}, `copy ${id} JSON`);
     made.addEventListener("click", () => copy(element(id).textContent, made));
     return made;
@@ -253,19 +330,37 @@ function provenance() {
     "recording, times after are predicted; neither is a measurement.";
 }
 
-head();
-findings();
-headline();
-comparison();
-causes();
-advised();
-critical();
-steps();
-groups();
-roofline();
-timelines().then(() => {
-  scored();
-  assumed();
-  provenance();
-  document.body.dataset.drawn = "yes";
-});
+// On paper: light, with all that can be unfolded.
+function printing() {
+  const closed = [];
+  const redraw = () => { if (window.daydreamTimeline) window.daydreamTimeline.draw(); };
+  window.addEventListener("beforeprint", () => {
+    document.documentElement.classList.add("paper");
+    for (const d of document.querySelectorAll("details:not([open])")) {
+      closed.push(d);
+      d.open = true;
+    }
+    redraw();
+  });
+  window.addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("paper");
+    for (const d of closed.splice(0)) d.open = false;
+    redraw();
+  });
+}
+
+async function draw() {
+  const parts = whatif ? [findings, headline, comparison, causes, advised, ranks, critical, steps, memoryCurves, groups,
+    roofline, timelines, scored, assumed, provenance] : element("sweep") ? [sweeps] : [scaling];
+  head();
+  for (const part of parts) {
+    try {
+      await part();
+    } catch (error) {  // what is left of the page is worth having
+      console.error(error);
+      element("main").append(h("p", {class: "note"}, `A part of the page cannot be drawn: ${error.message}`));
+    }
+  }
+}
+printing();
+draw().then(() => { document.body.dataset.drawn = "yes"; });

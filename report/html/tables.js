@@ -1,6 +1,10 @@
 // Tables that are sorted by a click on a heading, searched, and copied as CSV.
 
-const kFirstRows = 25;
+const kFirstRows = 25, kLongestName = 90;
+
+// The sum of the rows that are not on the page (report/html/cut_groups.h) stays last.
+const kOthers = /^\[\d+ others\]$/;
+function isRest(row) { return kOthers.test(row.name); }
 
 // `columns`: {title, of: row -> value, show: value -> text, text: is it text}. Numbers sort
 // downwards first. `totals`: a row that stays last.
@@ -15,18 +19,22 @@ function sortable(columns, rows, name) {
     }}, c.title)));
   const wanted = () => {
     const found = rows.filter((r) => String(columns[0].of(r)).toLowerCase().includes(words));
-    if (by < 0) return found;
+    const rest = (r) => isRest(r) ? 1 : 0;
+    if (by < 0) return found.sort((a, b) => rest(a) - rest(b));
     const {of, text} = columns[by];
     const order = (a, b) => text ? String(of(a)).localeCompare(String(of(b))) :
       (of(a) ?? -Infinity) - (of(b) ?? -Infinity);
-    return found.sort((a, b) => (down ? -1 : 1) * order(a, b));
+    return found.sort((a, b) => rest(a) - rest(b) || (down ? -1 : 1) * order(a, b));
+  };
+  const cell = (c, i, r) => {
+    const text = c.show ? c.show(c.of(r), r) : String(c.of(r)), name = i === 0 && c.text;
+    return h("td", {class: name ? "name" : c.text ? "text" : null, title: name && text.length > kLongestName ? text : null},
+      name ? shortened(text, kLongestName) : text);
   };
   const fill = () => {
     const found = wanted();
     const shown = all ? found : found.slice(0, kFirstRows);
-    body.replaceChildren(...shown.map((r) => h("tr", null, ...columns.map((c, i) =>
-      h("td", {class: i === 0 ? "name" : c.text ? "text" : null},
-        c.show ? c.show(c.of(r), r) : String(c.of(r)))))));
+    body.replaceChildren(...shown.map((r) => h("tr", null, ...columns.map((c, i) => cell(c, i, r)))));
     headings.forEach((th, i) => {
       if (i === by) th.setAttribute("aria-sort", down ? "descending" : "ascending");
       else th.removeAttribute("aria-sort");
@@ -41,7 +49,9 @@ function sortable(columns, rows, name) {
   const search = h("input", {type: "search", placeholder: "search names", "aria-label": `search ${name}`,
     oninput: (e) => { words = e.target.value.toLowerCase(); fill(); }});
   fill();
-  return h("div", null, h("div", {class: "tools"}, search, copying),
+  const rest = rows.some(isRest) ? h("p", {class: "quiet"}, "The last row sums what is not on this page; ",
+    h("code", null, "daydream summary --format csv"), " has every row.") : null;
+  return h("div", null, h("div", {class: "tools"}, search, copying), rest,
            h("div", {class: "wide"}, h("table", null, h("caption", {hidden: true}, name),
                                        h("thead", null, h("tr", null, ...headings)), body)),
            h("div", {class: "tools"}, more));

@@ -7,11 +7,11 @@ const kColours = {
   call: "#c2a34f", wait: "#c9ced6", GPU: "#3f7fc9", CPU: "#d08f2e", comm: "#c2504e", data: "#6c9a45",
 };
 const kOtherColour = "#8a8f98", kFaint = "#80808040";
-const kRow = 17, kHead = 24, kAxis = 22, kMostRows = 120;
+const kRow = 17, kHead = 24, kAxis = 22, kMostRows = 120, kMostOnPath = 6;
 
 class TimelineView {
   constructor(timeline, rows, canvas, told) {
-    Object.assign(this, {timeline, canvas, told, words: "", selected: null, frame: 0});
+    Object.assign(this, {timeline, canvas, told, words: "", cause: 0, selected: null, frame: 0});
     this.colours = timeline.classes.map((c) => kColours[c] || kOtherColour);
     this.rows = this.shown(rows);
     this.length = Math.max(1, ...rows.map((r) => r.slices ? r.end[r.slices - 1] : 0));
@@ -54,6 +54,61 @@ class TimelineView {
   }
   time(units) { return time(units * this.timeline.unit_ns); }
 
+  // What an optimization changed is drawn, all else is faint; 0 ends that. Goes to the first such slice.
+  showCause(cause) {
+    this.cause = cause;
+    for (const row of cause ? this.rows : []) {
+      const i = row.cause.indexOf(cause);
+      if (i < 0) continue;
+      this.select({row, i});
+      break;
+    }
+    this.later();
+  }
+  hidden(row, i) {
+    return this.words !== "" && !this.matches[row.name[i]] || this.cause > 0 && row.cause[i] !== this.cause;
+  }
+
+  // Slices that belong to one: the tasks below a piece of the critical path, the piece that a task is on, and
+  // the same task on the other side. [what it is, slice].
+  related({row, i}) {
+    const own = this.rows.filter((r) => r.side === row.side), path = own.find((r) => r.title === "critical path");
+    const links = [];
+    if (row === path) {
+      const from = row.begin[i], to = row.end[i], found = [];
+      for (const r of own) {
+        if (r === path) continue;
+        for (let j = firstAfter(r, from); j < r.slices && r.begin[j] < to; ++j) {
+          found.push({row: r, i: j, inside: Math.min(to, r.end[j]) - Math.max(from, r.begin[j])});
+        }
+      }
+      const is = (s) => this.resourceOf(s) === this.nameOf(row, i).name;
+      found.sort((a, b) => is(b) - is(a) || b.inside - a.inside);
+      for (const s of found.filter(is).slice(0, kMostOnPath)) links.push([shortened(this.nameOf(s.row, s.i).name, 40), s]);
+      return links;
+    }
+    if (path) {
+      const j = firstAfter(path, (row.begin[i] + row.end[i]) / 2);
+      if (j < path.slices && path.begin[j] <= (row.begin[i] + row.end[i]) / 2 &&
+          this.resourceOf({row, i}) === this.nameOf(path, j).name) {
+        links.push(["may be on the critical path", {row: path, i: j}]);
+      }
+    }
+    if (row.old && row.was[i] >= 0 && this.rows.includes(row.old)) links.push(["before", {row: row.old, i: row.was[i]}]);
+    for (const r of this.rows) {
+      const j = r.old === row ? r.was.indexOf(i) : -1;
+      if (j >= 0) links.push(["after", {row: r, i: j}]);
+    }
+    return links;
+  }
+  // As the row of the critical path calls it.
+  resourceOf({row, i}) {
+    const {kind} = this.nameOf(row, i);
+    if (kind === "collective" || row.title.startsWith("channel ") && !row.title.includes("loader")) return "comm";
+    if (row.title.includes("loader")) return "data";
+    return row.title.startsWith("GPU ") ? "GPU" : "CPU";
+  }
+
   // Which names hold the words that are searched for.
   search(words) {
     this.words = words.toLowerCase();
@@ -94,7 +149,8 @@ class TimelineView {
     pen.clearRect(0, 0, width, this.height);
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    this.scale = width / (this.to - this.from);
+    this.left = Math.max(84, Math.min(190, Math.round(width * 0.22)));
+    this.scale = (width - this.left) / (this.to - this.from);
     this.drawAxis(pen, width);
     let side = -1;
     for (const row of this.rows) {
@@ -114,7 +170,7 @@ class TimelineView {
     const unit = unitFor(this.to * this.timeline.unit_ns);
     pen.fillStyle = this.quiet;
     for (let t = Math.ceil(this.from / step) * step; t <= this.to; t += step) {
-      const x = (t - this.from) * this.scale;
+      const x = this.x(t);
       pen.fillRect(x, 0, 1, 5);
       const ns = t * this.timeline.unit_ns;
       pen.fillText(step * this.timeline.unit_ns >= unit[1] / 100 ? time(ns, unit) :
@@ -133,7 +189,7 @@ class TimelineView {
     pen.fillStyle = kFaint;
     for (const [, begin, end] of side.windows) {
       for (const t of [begin, end]) {
-        pen.fillRect((t - this.from) * this.scale, row.y - 4, 1, rows * kRow + 4);
+        if (t >= this.from && t <= this.to) pen.fillRect(this.x(t), row.y - 4, 1, rows * kRow + 4);
       }
     }
   }
@@ -141,6 +197,7 @@ class TimelineView {
   // Slices thinner than a pixel share one, in the colour of the longest.
   drawRow(pen, row, width) {
     const {begin, end, name} = row, height = kRow - 3, classes = this.timeline.names;
+    const searched = this.words !== "" || this.cause > 0;
     let pixel = -1, pixelEnd = -1, longest = 0, pixelColour = null, last = null;
     const fill = (colour, x, w) => {
       if (colour !== last) pen.fillStyle = last = colour;
@@ -148,17 +205,16 @@ class TimelineView {
     };
     const flush = () => { if (pixel >= 0) fill(pixelColour, pixel, pixelEnd - pixel); pixel = -1; };
     for (let i = firstAfter(row, this.from); i < row.slices && begin[i] < this.to; ++i) {
-      const x0 = (begin[i] - this.from) * this.scale, x1 = (end[i] - this.from) * this.scale;
-      const hit = !this.words || this.matches[name[i]];
-      const colour = hit ? this.colours[classes[name[i]][3]] : kFaint;
+      const x0 = this.x(begin[i]), x1 = this.x(end[i]);
+      const colour = searched && this.hidden(row, i) ? kFaint : this.colours[classes[name[i]][3]];
       if (x1 - x0 >= 1) {
         flush();
-        const left = Math.max(0, x0), wide = Math.min(width, x1) - left;
+        const left = Math.max(this.left, x0), wide = Math.min(width, x1) - left;
         fill(colour, left, Math.max(1, wide - (wide > 3 ? 0.5 : 0)));
         if (wide > 34) { this.drawName(pen, row, i, left, wide); last = null; }
         continue;
       }
-      const x = Math.floor(x0);
+      const x = Math.max(this.left, Math.floor(x0));
       if (x === pixel || (pixel >= 0 && x < pixelEnd)) {
         if (end[i] - begin[i] > longest) { longest = end[i] - begin[i]; pixelColour = colour; }
         continue;
@@ -177,21 +233,23 @@ class TimelineView {
     pen.fillText(name.length > fits ? name.slice(0, fits) : name, left + 3, row.y + kRow / 2 - 1);
   }
 
+  // Left of the slices, as much of it as there is room for; a click or the pointer says all of it.
   drawTitle(pen, row) {
-    const wide = pen.measureText(row.title).width;
-    pen.fillStyle = "#14181dc0";
-    pen.fillRect(0, row.y, wide + 8, kRow - 3);
-    pen.fillStyle = "#fff";
-    pen.fillText(row.title, 4, row.y + kRow / 2 - 1);
+    const fits = Math.floor((this.left - 10) / (pen.measureText(row.title).width / row.title.length || 6));
+    pen.fillStyle = this.quiet;
+    pen.fillText(row.title.length > fits ? `${row.title.slice(0, fits - 1)}\u2026` : row.title, 4, row.y + kRow / 2 - 1);
   }
 
   drawSelected(pen) {
     const {row, i} = this.selected;
-    const x = (row.begin[i] - this.from) * this.scale, x1 = (row.end[i] - this.from) * this.scale;
+    const x = Math.max(this.left, this.x(row.begin[i])), x1 = this.x(row.end[i]);
+    if (x1 < this.left) return;
     pen.strokeStyle = this.ink;
     pen.lineWidth = 2;
     pen.strokeRect(x - 1, row.y - 1, Math.max(3, x1 - x + 2), kRow - 1);
   }
+
+  x(t) { return this.left + (t - this.from) * this.scale; }
 
   // --- moving
 
@@ -218,9 +276,9 @@ class TimelineView {
   // The slice at a point of the canvas; in the pixel, where it is thinner than one.
   at(x, y) {
     const row = this.rows.find((r) => y >= r.y && y < r.y + kRow);
-    if (!row) return null;
-    const i = firstAfter(row, this.from + (x - 1) / this.scale);
-    return i < row.slices && row.begin[i] <= this.from + (x + 1) / this.scale ? {row, i} : null;
+    if (!row || x < this.left) return null;
+    const i = firstAfter(row, this.from + (x - this.left - 1) / this.scale);
+    return i < row.slices && row.begin[i] <= this.from + (x - this.left + 1) / this.scale ? {row, i} : null;
   }
   select(slice, show) {
     this.selected = slice;
@@ -234,6 +292,7 @@ class TimelineView {
   // The neighbour in the row, or what is near in the next row.
   step(along, across) {
     const {row, i} = this.selected || {row: this.rows[0], i: -1};
+    if (!row) return;
     if (along) {
       const next = i + along;
       if (next >= 0 && next < row.slices) this.select({row, i: next}, true);
@@ -260,6 +319,9 @@ class TimelineView {
     act();
   }
 
+  // How far along the picture a pixel is.
+  shareAt(x) { return Math.max(0, x - this.left) / Math.max(1, this.canvas.clientWidth - this.left); }
+
   listen() {
     const {canvas} = this, down = new Map();
     let moved = 0;
@@ -267,7 +329,7 @@ class TimelineView {
     canvas.addEventListener("wheel", (e) => {
       if (!e.ctrlKey && document.activeElement !== canvas) return;
       e.preventDefault();
-      this.zoom(Math.exp(e.deltaY * 0.002), e.offsetX / canvas.clientWidth);
+      this.zoom(Math.exp(e.deltaY * 0.002), this.shareAt(e.offsetX));
     }, {passive: false});
     canvas.addEventListener("pointerdown", (e) => {
       down.set(e.pointerId, e.offsetX);
@@ -277,7 +339,8 @@ class TimelineView {
     canvas.addEventListener("pointermove", (e) => {
       if (!down.has(e.pointerId)) {
         const slice = this.at(e.offsetX, e.offsetY);
-        canvas.title = slice ? this.describe(slice) : "";
+        const row = this.rows.find((r) => e.offsetY >= r.y && e.offsetY < r.y + kRow);
+        canvas.title = slice ? this.describe(slice) : row && e.offsetX < this.left ? row.title : "";
         return;
       }
       const others = [...down].filter(([id]) => id !== e.pointerId);
@@ -287,7 +350,7 @@ class TimelineView {
         this.view(this.from - by / this.scale, this.to - by / this.scale);
       } else {
         const other = others[0][1], before = Math.abs(down.get(e.pointerId) - other);
-        this.zoom(before / Math.max(8, Math.abs(e.offsetX - other)), other / canvas.clientWidth);
+        this.zoom(before / Math.max(8, Math.abs(e.offsetX - other)), this.shareAt(other));
       }
       down.set(e.pointerId, e.offsetX);
     });

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -30,11 +31,13 @@ struct Bar {
   size_t name = 0;
   size_t tasks = 1;
   Duration longest;  // of those it stands for
+  TaskId task = {};  // the first of them; none in the row of the critical path
 };
 
 struct BarRow {
   std::string title;
   std::vector<Bar> bars;
+  std::optional<size_t> like;  // the row of an earlier side, from which this one is told
 };
 
 // Texts of all sides, each once.
@@ -64,7 +67,10 @@ class BarNames {
     if (is_new) names_.push_back(key);
     return it->second;
   }
-  void Write(JsonWriter& json) const {
+  // A column for each part of the names: alike numbers side by side pack better.
+  std::string Json() const {
+    JsonWriter json;
+    json.BeginInlineObject();
     auto texts = [&](std::string_view key, const Texts& of) {
       json.Key(key).BeginInlineArray();
       for (const std::string& text : of.all()) json.String(text);
@@ -73,12 +79,13 @@ class BarNames {
     texts("strings", strings_);
     texts("classes", classes_);
     json.Key("names").BeginInlineArray();
-    for (const Name& name : names_) {
+    for (size_t part = 0; part < Name().size(); ++part) {
       json.BeginInlineArray();
-      for (size_t place : name) json.UInt(place);
+      for (const Name& name : names_) json.UInt(name[part]);
       json.EndArray();
     }
-    json.EndArray();
+    json.EndArray().EndObject();
+    return json.Take();
   }
 
  private:
@@ -139,7 +146,7 @@ std::vector<BarRow> RowsOf(const Side& side, BarNames& names) {
       BarRow row{.title = LaneTitle(*side.graph, LaneId(l)), .bars = {}};
       if (r > 0) row.title += fmt::format(", row {}", r + 1);
       for (const Slice& s : lanes[l][r]) {
-        row.bars.push_back({s.begin, s.end, names_of.Of(s.task), 1, s.end - s.begin});
+        row.bars.push_back({s.begin, s.end, names_of.Of(s.task), 1, s.end - s.begin, s.task});
       }
       rows.push_back(std::move(row));
     }
@@ -175,23 +182,119 @@ size_t Count(const std::vector<std::vector<BarRow>>& sides) {
   return sum;
 }
 
-uint64_t Units(Instant at, Instant origin) {
-  return static_cast<uint64_t>(std::max<int64_t>(0, (at - origin).ns + kUnitNs / 2) / kUnitNs);
+int64_t UnitsAt(Instant at, Instant origin) {
+  return std::max<int64_t>(0, (at - origin).ns + kUnitNs / 2) / kUnitNs;
 }
 
-void Pack(const std::vector<Bar>& bars, Instant origin, std::string& out) {
-  std::string lengths, names, tasks;
-  uint64_t at = 0;
+// Where a task is drawn on an earlier side.
+class EarlierBars {
+ public:
+  struct Place {
+    size_t row = 0, bar = 0;
+  };
+
+  void Add(size_t row, std::span<const Bar> bars) {
+    for (size_t i = 0; i < bars.size(); ++i) places_.try_emplace(bars[i].task, Place{row, i});
+  }
+  const Place* Of(TaskId task) const {
+    const auto found = places_.find(task);
+    return found == places_.end() ? nullptr : &found->second;
+  }
+
+ private:
+  absl::flat_hash_map<TaskId, Place> places_;
+};
+
+// A bar in units: the pause before it, its length.
+struct Units {
+  int64_t gap = 0, length = 0;
+};
+
+std::vector<Units> InUnits(std::span<const Bar> bars, Instant origin) {
+  std::vector<Units> units;
+  units.reserve(bars.size());
+  int64_t at = 0;
   for (const Bar& bar : bars) {
-    const uint64_t begin = std::max(at, Units(bar.begin, origin));
-    const uint64_t end = std::max(begin, Units(bar.end, origin));
-    AppendVarint(begin - at, out);
-    AppendVarint(end - begin, lengths);
-    AppendVarint(bar.name, names);
-    AppendVarint(bar.tasks - 1, tasks);
+    const int64_t begin = std::max(at, UnitsAt(bar.begin, origin));
+    const int64_t end = std::max(begin, UnitsAt(bar.end, origin));
+    units.push_back({begin - at, end - begin});
     at = end;
   }
-  out += lengths + names + tasks;
+  return units;
+}
+
+// The columns of a row. After a change most tasks are what they were before it, so a row that is
+// `like` an earlier one has the differences, which are mostly zero.
+class RowPacker {
+ public:
+  RowPacker(Instant origin, const TaskCauses& causes) : origin_(origin), causes_(causes) {}
+
+  // Every row of a side before any of the next.
+  void Add(const BarRow& row, const EarlierBars& earlier) {
+    std::vector<Units> units = InUnits(row.bars, origin_);
+    std::string places, gaps, lengths, names, tasks, causes;
+    size_t expected = 0;  // the bar behind the last one that was found
+    for (size_t i = 0; i < row.bars.size(); ++i) {
+      const Bar& bar = row.bars[i];
+      const auto* was = row.like.has_value() ? earlier.Of(bar.task) : nullptr;
+      if (was != nullptr && was->row != row.like) was = nullptr;
+      Units past;
+      uint64_t name = bar.name;
+      if (was != nullptr) {
+        const size_t old = was->bar;
+        AppendVarint(1 + ZigZag(static_cast<int64_t>(old) - static_cast<int64_t>(expected)),
+                     places);
+        expected = old + 1;
+        past = rows_[*row.like].units[old];
+        name = rows_[*row.like].names[old] == bar.name ? 0 : name + 1;
+      } else if (row.like.has_value()) {
+        AppendVarint(0, places);
+      }
+      AppendVarint(ZigZag(units[i].gap - past.gap), gaps);
+      AppendVarint(ZigZag(units[i].length - past.length), lengths);
+      AppendVarint(name, names);
+      AppendVarint(bar.tasks - 1, tasks);
+      const bool edited = bar.task.valid() && bar.task.index() < causes_.of.size();
+      AppendVarint(edited ? causes_.of[bar.task.index()] : 0, causes);
+    }
+    out_ += places + gaps + lengths + names + tasks + causes;
+    Packed packed{.units = std::move(units), .names = {}};
+    for (const Bar& bar : row.bars) packed.names.push_back(bar.name);
+    rows_.push_back(std::move(packed));
+  }
+  const std::string& bytes() const { return out_; }
+
+ private:
+  struct Packed {
+    std::vector<Units> units;
+    std::vector<size_t> names;
+  };
+  Instant origin_;
+  const TaskCauses& causes_;
+  std::vector<Packed> rows_;
+  std::string out_;
+};
+
+// A row of a later side is told from the row of the first with most of its tasks.
+EarlierBars FindLikes(std::vector<std::vector<BarRow>>& sides) {
+  EarlierBars first;
+  if (sides.empty()) return first;
+  for (size_t r = 1; r < sides[0].size(); ++r) first.Add(r, sides[0][r].bars);
+  for (size_t s = 1; s < sides.size(); ++s) {
+    for (size_t r = 1; r < sides[s].size(); ++r) {
+      std::map<size_t, size_t> votes;
+      for (const Bar& bar : sides[s][r].bars) {
+        const auto* was = first.Of(bar.task);
+        if (was != nullptr) ++votes[was->row];
+      }
+      size_t most = 0;
+      for (const auto& [row, count] : votes) {
+        if (count > most) sides[s][r].like = row;
+        most = std::max(most, count);
+      }
+    }
+  }
+  return first;
 }
 
 void WriteSide(const Side& side, const std::vector<BarRow>& rows, Instant origin,
@@ -201,21 +304,23 @@ void WriteSide(const Side& side, const std::vector<BarRow>& rows, Instant origin
   Instant drawn = origin;  // one band ends where the next begins
   for (const Window& w : CountedWindows(*side.graph, *side.timeline)) {
     const Instant begin = std::max(w.begin, drawn);
-    json.BeginInlineArray().UInt(w.step).UInt(Units(begin, origin)).UInt(Units(w.end, origin));
+    json.BeginInlineArray().UInt(w.step).Int(UnitsAt(begin, origin)).Int(UnitsAt(w.end, origin));
     json.EndArray();
     drawn = w.end;
   }
   json.EndArray().Key("rows").BeginArray();
   for (const BarRow& row : rows) {
     json.BeginInlineObject().Key("title").String(row.title);
-    json.Key("slices").UInt(row.bars.size()).EndObject();
+    json.Key("slices").UInt(row.bars.size());
+    if (row.like.has_value()) json.Key("like").UInt(*row.like);
+    json.EndObject();
   }
   json.EndArray().EndObject();
 }
 
 }  // namespace
 
-std::string TimelineJson(std::span<const Side> sides, size_t most) {
+std::string TimelineJson(std::span<const Side> sides, const TaskCauses& causes, size_t most) {
   BarNames names;
   std::vector<std::vector<BarRow>> rows;
   for (const Side& side : sides) rows.push_back(RowsOf(side, names));
@@ -234,17 +339,24 @@ std::string TimelineJson(std::span<const Side> sides, size_t most) {
     }
   }
   const Instant origin = first.value_or(Instant());
-  std::string packed;
+  const EarlierBars earlier = FindLikes(rows);
+  RowPacker packer(origin, causes);
   JsonWriter json;
   json.BeginObject().Key("unit_ns").Int(kUnitNs).Key("merged_below_ns").Int(below);
   json.Key("slices").UInt(Count(rows));
-  names.Write(json);
+  json.Key("causes").BeginArray();
+  for (const TaskCauses::Cause& cause : causes.causes) {
+    json.BeginInlineObject().Key("what").String(cause.what).Key("opt").String(cause.opt);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("text").String(absl::Base64Escape(Gzip(names.Json())));
   json.Key("sides").BeginArray();
   for (size_t i = 0; i < sides.size(); ++i) {
     WriteSide(sides[i], rows[i], origin, json);
-    for (const BarRow& row : rows[i]) Pack(row.bars, origin, packed);
+    for (const BarRow& row : rows[i]) packer.Add(row, earlier);
   }
-  json.EndArray().Key("data").String(absl::Base64Escape(Gzip(packed))).EndObject();
+  json.EndArray().Key("data").String(absl::Base64Escape(Gzip(packer.bytes()))).EndObject();
   return json.Take() + "\n";
 }
 

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -22,6 +23,9 @@ import browser
 
 PROGRAM, SOURCE = sys.argv[1:3]
 SYNTHETIC = os.path.join(SOURCE, "examples", "resnet50-synthetic.ddtrace")
+RANKS = os.path.join(SOURCE, "examples", "two-ranks-synthetic")
+# A file with half a million slices is held to 1.5 MB.
+MOST_BYTES_PER_SLICE = 1.5e6 / 500_000
 HOSTILE = "</script><img src=x onerror=\"window.hacked=1\"><svg onload='window.hacked=1'>"
 
 
@@ -40,6 +44,89 @@ def blocks(page):
 def cut(name):
     """As the timelines have it: 200 characters, the middle left out of longer ones."""
     return name if len(name) <= 200 else name[:99] + "..." + name[-98:]
+
+
+def unpacked(base64_text):
+    return gzip.decompress(base64.b64decode(base64_text))
+
+
+def slices_of(timeline):
+    """[side, title, [(begin, end, name, tasks, cause)]] of every row, as report/html/timeline_block.h packs them."""
+    data, text = iter(unpacked(timeline["data"])), json.loads(unpacked(timeline["text"]))
+
+    def number():
+        value, shift = 0, 0
+        for byte in data:
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+        raise AssertionError("the data ends in the middle of a number")
+
+    def signed(code):
+        return -(code + 1) // 2 if code % 2 else code // 2
+
+    rows = []
+    for side in timeline["sides"]:
+        for row in side["rows"]:
+            count = row["slices"]
+            old = rows[row["like"]][2] if "like" in row else None
+            places = [number() for _ in range(count)] if old is not None else [0] * count
+            gaps, lengths, names, more, causes = ([number() for _ in range(count)] for _ in range(5))
+            at, expected, found = 0, 0, []
+            for i in range(count):
+                pause, length, name = signed(gaps[i]), signed(lengths[i]), names[i]
+                if places[i]:
+                    was = expected + signed(places[i] - 1)
+                    expected = was + 1
+                    begin, end, named = old[was][:3]
+                    pause += begin - (old[was - 1][1] if was else 0)
+                    length += end - begin
+                    name = name - 1 if name else named
+                begin = at + pause
+                at = begin + length
+                found.append((begin, at, name, more[i] + 1, causes[i]))
+            rows.append((side["name"].split(":")[0], row["title"], found))
+    assert next(data, None) is None
+    strings, named = text["strings"], text["names"][0]
+    return [(side, title, [(b, e, strings[named[n]], t, c) for b, e, n, t, c in found])
+            for side, title, found in rows]
+
+
+def big_trace(steps=63, kernels=1000, seed=1):
+    """Steps of kernels, each with an operator and a launch of its own; every length and every pause is drawn
+    anew, with a standard deviation of 10 %."""
+    draw = random.Random(seed)
+    ops = [(f"aten::op{i % 37}", f"void kernel_{i % 61}<float, {i % 7}>(float*, int)", draw.uniform(3, 30),
+            draw.uniform(3, 60)) for i in range(kernels)]
+    events, host, gpu, last = [], 0.0, 0.0, 0
+
+    def jitter(us):
+        return us * draw.lognormvariate(0, 0.1)
+
+    def add(cat, name, pid, tid, begin, length, args):
+        events.append({"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": round(begin, 3),
+                       "dur": round(length, 3), "args": args})
+
+    for step in range(steps):
+        begin = host
+        for op, kernel, on_host, on_gpu in ops:
+            last += 1
+            ids = {"correlation": last, "External id": last}
+            call = jitter(on_host / 3)
+            length = call + jitter(on_host / 3) + 2
+            add("cpu_op", op, 1, 1, host, length, ids)
+            add("cuda_runtime", "cudaLaunchKernel", 1, 1, host + call, length - call - 1, ids)
+            gpu = max(gpu, host + call + 4) + jitter(1.2)
+            on_gpu = jitter(on_gpu)
+            add("kernel", kernel, 0, 7, gpu, on_gpu, {"device": 0, "stream": 7, **ids})
+            gpu += on_gpu
+            host += length + jitter(on_host / 3)
+        last += 1
+        add("cuda_runtime", "cudaDeviceSynchronize", 1, 1, host, max(1, gpu + 2 - host), {"correlation": last})
+        host = max(host + 1, gpu + 2) + jitter(20)
+        add("user_annotation", f"ProfilerStep#{step}", 1, 1, begin, host - begin - 5, {})
+    return {"traceEvents": events, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB"}]}
 
 
 def hostile_trace():
@@ -74,6 +161,17 @@ class Pages(unittest.TestCase):
         trace = os.path.join(cls.folder.name, "hostile.json")
         with open(trace, "w", encoding="utf-8") as file:
             json.dump(hostile_trace(), file)
+        cls.ranks = os.path.join(cls.folder.name, "ranks.html")
+        run("report", RANKS, "--opt", "bandwidth(x2)", "-o", cls.ranks)
+        cls.sweep = os.path.join(cls.folder.name, "sweep.html")
+        found = os.path.join(cls.folder.name, "sweep.json")
+        run("sweep", SYNTHETIC, "--opt", "amp(dtype={bf16,fp16}),prefetch(1..2)", "--no-interval", "--format",
+            "json", "-o", found)
+        run("report", found, "-o", cls.sweep)
+        cls.scale = os.path.join(cls.folder.name, "scale.html")
+        found = os.path.join(cls.folder.name, "scale.json")
+        run("scale", SYNTHETIC, "--fabric", "nvlink2", "--ranks", "1,2,4", "--format", "json", "-o", found)
+        run("report", found, "-o", cls.scale)
         cls.hostile = os.path.join(cls.folder.name, "hostile.html")
         run("report", trace, "--opt", "free-launch", "--title", HOSTILE, "-o", cls.hostile)
 
@@ -110,30 +208,12 @@ class File(Pages):
         timeline = blocks(self.text(self.synthetic))["timeline"]
         rows = list(csv.DictReader(io.StringIO(
             run("export", SYNTHETIC, "--to", "csv", "--opt", "amp,fuse"))))
-        data = iter(gzip.decompress(base64.b64decode(timeline["data"])))
-
-        def number():
-            value, shift = 0, 0
-            for byte in data:
-                value |= (byte & 127) << shift
-                shift += 7
-                if byte < 128:
-                    return value
-            raise AssertionError("the data ends in the middle of a number")
-
         found = {}
-        for side in timeline["sides"]:
-            for row in side["rows"]:
-                columns = [[number() for _ in range(row["slices"])] for _ in range(4)]
-                at = 0
-                for gap, length, name, more in zip(*columns):
-                    begin, at = at + gap, at + gap + length
-                    if row["title"] == "critical path":
-                        continue
-                    self.assertEqual(more, 0)
-                    text = timeline["strings"][timeline["names"][name][0]]
-                    found.setdefault(side["name"].split(":")[0], []).append((begin, at, text))
-        self.assertIsNone(next(data, None))
+        for side, title, slices in slices_of(timeline):
+            if title == "critical path":
+                continue
+            self.assertEqual({s[3] for s in slices} - {1}, set())
+            found.setdefault(side, []).extend(s[:3] for s in slices)
         self.assertEqual(timeline["merged_below_ns"], 0)
         expected = {}
         for row in rows:
@@ -161,6 +241,32 @@ class File(Pages):
         self.assertGreater(timeline["slices"], 300)
         self.assertGreater(timeline["merged_below_ns"], 0)
 
+    def test_tables_that_are_cut_still_add_up(self):
+        path = os.path.join(self.folder.name, "layers.json")
+        events = []
+        for step in range(4):
+            for i in range(400):
+                at, ids = 20000 * step + 40 * i, {"correlation": 400 * step + i + 1, "External id": 400 * step + i + 1}
+                events += [
+                    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at,
+                     "dur": 5, "args": ids},
+                    {"ph": "X", "cat": "kernel", "name": f"kernel_{i}", "pid": 0, "tid": 7, "ts": at + 8,
+                     "dur": 1 + i % 30, "args": {"device": 0, "stream": 7, **ids}}]
+            events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1,
+                           "ts": 20000 * step, "dur": 19000})
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": events}, file)
+        page = os.path.join(self.folder.name, "layers.html")
+        run("report", path, "--opt", "free-launch", "-o", page)
+        whole = json.loads(run("summary", path, "--by", "kernel", "--format", "json"))["groups"]
+        inside = blocks(self.text(page))
+        before, after = (inside[id]["groups"] for id in ("summary-kernel", "after-kernel"))
+        self.assertLess(len(before), len(whole))
+        self.assertEqual([g["name"] for g in before if "others" in g["name"]], [before[-1]["name"]])
+        self.assertEqual({g["name"] for g in before}, {g["name"] for g in after})
+        for key in ("time_ns", "critical_path_ns"):
+            self.assertEqual(sum(g[key] for g in before), sum(g[key] for g in whole))
+
     def test_names_of_the_trace_are_no_markup(self):
         page = self.text(self.hostile)
         inside = blocks(page)
@@ -169,6 +275,47 @@ class File(Pages):
         self.assertNotIn("<svg", page)
         names = [g["name"] for g in inside["summary-kernel"]["groups"]]
         self.assertIn("void " + HOSTILE, names)
+
+    def test_a_folder_of_ranks_has_the_answer_of_all_together(self):
+        told = json.loads(run("whatif", RANKS, "--opt", "bandwidth(x2)", "--format", "json"))
+        self.assertEqual(blocks(self.text(self.ranks))["ranks"], told)
+        # What is asked about one rank has no such part.
+        path = os.path.join(self.folder.name, "one.html")
+        run("report", RANKS, "--rank", "1", "--opt", "bandwidth(x2)", "-o", path)
+        one = blocks(self.text(path))
+        self.assertNotIn("ranks", one)
+        self.assertEqual(one["about"]["rank"], 1)
+
+    def test_memory_over_a_step_peaks_where_the_profile_does(self):
+        inside = blocks(self.text(self.synthetic))
+        sides = inside["memory"]["sides"]
+        scenarios = inside["whatif"]["scenarios"]
+        for side, scenario in ((sides[0], scenarios[0]), (sides[1], scenarios[-1])):
+            peak = max(bytes_ for _, bytes_ in side["points"])
+            self.assertAlmostEqual(peak, scenario["peak_memory_bytes"], delta=0.02 * peak)
+            self.assertTrue(all(0 <= at <= side["window_ns"] for at, _ in side["points"]))
+
+    def test_every_assumption_has_a_source(self):
+        rows = blocks(self.text(self.synthetic))["assumptions"]
+        self.assertEqual({r["opt"] for r in rows}, {"amp", "fuse"})
+        for row in rows:
+            self.assertTrue(row["source"], row)
+
+    def test_slices_know_what_changed_them(self):
+        inside = blocks(self.text(self.synthetic))
+        causes = inside["timeline"]["causes"]
+        main = inside["whatif"]["scenarios"][-1]
+        known = {(c["opt"], c["what"]) for c in causes}
+        self.assertTrue(any((c["opt"], c["what"]) in known for c in main["causes"]))
+        seen = {s[4] for _, _, slices in slices_of(inside["timeline"]) for s in slices}
+        self.assertLessEqual(max(seen), len(causes))
+        self.assertGreater(len(seen), 3)
+
+    def test_a_sweep_that_is_cut_is_refused(self):
+        path = os.path.join(self.folder.name, "cut.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write('{\n  "schema": "daydream.sweep/1",\n  "rows": [\n    {"row": 0,')
+        run("report", path, "-o", os.path.join(self.folder.name, "cut.html"), status=3)
 
 
 class InABrowser(Pages):
@@ -222,7 +369,7 @@ class InABrowser(Pages):
     def test_the_keyboard_moves_the_timeline(self):
         page = self.browser
         page.open(self.synthetic)
-        page.evaluate("element('timeline').focus()")
+        page.evaluate("element('lanes').focus()")
         span = "daydreamTimeline.to - daydreamTimeline.from"
         whole = page.evaluate(span)
         page.press("w")
@@ -248,6 +395,85 @@ class InABrowser(Pages):
         page.evaluate("document.querySelectorAll('#advice button').forEach(b => b.click())")
         self.calm()
 
+    def test_half_a_million_slices_are_small_and_quick(self):
+        trace, path = (os.path.join(self.folder.name, "big" + end) for end in (".json", ".html"))
+        with open(trace, "w", encoding="utf-8") as file:
+            json.dump(big_trace(), file)
+        run("report", trace, "--opt", "free-launch", "-o", path)
+        slices = blocks(self.text(path))["timeline"]["slices"]
+        self.assertGreater(slices, 400_000)
+        self.assertLess(os.path.getsize(path) / slices, MOST_BYTES_PER_SLICE)
+        page = self.browser
+        page.look(1300, 900)
+        first = page.open(path)
+        frames = page.evaluate("(() => { const v = daydreamTimeline, took = []; for (let i = 0; i < 15; ++i) {"
+                               "v.from = i * v.length / 40; v.to = v.from + v.length / 2; v.draw(); took.push(v.took); }"
+                               "return took.sort((a, b) => a - b); })()")
+        print(f"{os.path.getsize(path)} bytes, {slices} slices, drawn after {first:.2f} s, "
+              f"frames {frames[7]:.1f} ms (median), {frames[-1]:.1f} ms (longest)", file=sys.stderr)
+        self.calm()
+
+    def test_the_page_decodes_what_is_packed(self):
+        page = self.browser
+        page.open(self.synthetic)
+        told = [[s[0], s[1], s[3], s[4]] for _, _, slices in
+                slices_of(blocks(self.text(self.synthetic))["timeline"]) for s in slices]
+        found = page.evaluate("decodeRows(block('timeline')).then(rows => rows.flatMap(r =>"
+                              "Array.from(r.begin, (b, i) => [b, r.end[i], r.tasks[i], r.cause[i]])))")
+        self.assertEqual(len(found), len(told))
+        self.assertTrue(found == told)
+
+    def test_causes_and_the_path_lead_into_the_timeline(self):
+        page = self.browser
+        page.open(self.synthetic)
+        page.evaluate("document.querySelector('#causes button.link').click()")
+        self.assertGreater(page.evaluate("daydreamTimeline.cause"), 0)
+        self.assertIn("changed by", page.evaluate("element('related').textContent"))
+        page.evaluate("daydreamTimeline.showCause(0)")
+        page.evaluate("daydreamTimeline.select({row: daydreamTimeline.rows[0], i: 3})")
+        self.assertGreater(page.evaluate("element('related').querySelectorAll('button').length"), 0)
+        page.evaluate("element('related').querySelector('button').click()")
+        self.assertNotEqual(page.evaluate("daydreamTimeline.selected.row.title"), "critical path")
+        self.calm()
+
+    def test_ranks_wait_for_each_other_on_the_page(self):
+        page = self.browser
+        page.open(self.ranks)
+        told = blocks(self.text(self.ranks))["ranks"]
+        text = page.evaluate("element('together').textContent")
+        self.assertIn("Who waits for whom", text)
+        for r in told["ranks"]["recorded"]:
+            self.assertIn(f"rank {r}", text)
+        step = page.evaluate(f"time({told['scenarios'][0]['step_ns']})")
+        self.assertIn(step, page.evaluate("element('answer').textContent"))
+        self.assertIn("played together", page.evaluate("element('answer').textContent"))
+        self.calm()
+
+    def test_a_sweep_and_a_scaling_curve_are_drawn(self):
+        page = self.browser
+        page.open(self.sweep)
+        self.assertEqual(page.evaluate("document.querySelectorAll('#heat td.heat').length"), 4)
+        self.assertGreater(page.evaluate("document.querySelectorAll('#pareto circle').length"), 3)
+        page.evaluate("document.querySelectorAll('button').forEach(b => b.click())")
+        self.calm()
+        page.open(self.scale)
+        self.assertEqual(page.evaluate("document.querySelectorAll('#curves circle').length"), 6)
+        self.calm()
+
+    def test_paper_is_light_and_has_everything_unfolded(self):
+        page = self.browser
+        page.look(1200, 900, dark=True)
+        page.open(self.synthetic)
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        self.assertEqual(page.evaluate("document.querySelectorAll('details:not([open])').length"), 0)
+        self.assertEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
+        page.call("Emulation.setEmulatedMedia", media="print")
+        self.assertGreater(page.evaluate("document.querySelector('#tables th button').getBoundingClientRect().width"), 0)
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        self.assertGreater(page.evaluate("document.querySelectorAll('details:not([open])').length"), 0)
+        page.call("Emulation.setEmulatedMedia", media="")
+        self.calm()
+
     def test_names_of_the_trace_run_nothing(self):
         page = self.browser
         page.open(self.hostile)
@@ -261,7 +487,7 @@ class InABrowser(Pages):
     def test_a_phone_needs_no_scrolling_sideways(self):
         page = self.browser
         page.look(360, 740, dark=True, phone=True)
-        for path in (self.synthetic, self.hostile, self.advice):
+        for path in (self.synthetic, self.hostile, self.advice, self.ranks, self.sweep, self.scale):
             page.open(path)
             self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 360)
         self.assertEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"), "rgb(20, 24, 29)")

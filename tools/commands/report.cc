@@ -37,13 +37,17 @@ tables by layer, operator and kernel, the roofline, and timelines before and aft
 numbers stand in it as JSON, those of whatif, summary and advise. Names of the trace are in
 it: kernels, operators, layers and files.
 
-Without --opt the page shows what advise would try. Exit code 4, as of whatif: the replay is
+Without --opt the page shows what advise would try. A folder of ranks has a part about who
+waits for whom, and its step times are those of all ranks together. Given the JSON of
+sweep or scale instead of a trace, the page has heat maps, what is best for time and
+memory, and scaling curves. Exit code 4, as of whatif: the replay is
 too far off, or a part of a scenario finds nothing to change; the page is written all the
 same.)",
     .examples =
         "daydream report run.ddtrace --opt amp,fuse -o report.html\n"
         "daydream report run.ddtrace -o report.html\n"
-        "daydream report run.ddtrace --opt amp --measured with-amp.ddtrace -o report.html",
+        "daydream report run.ddtrace --opt amp --measured with-amp.ddtrace -o report.html\n"
+        "daydream report sweep.json -o sweep.html",
     .flags = kFlags,
     .takes = {.traces = true, .least = 1, .most = 1},
     .run = Run,

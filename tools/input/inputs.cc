@@ -30,6 +30,7 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, typical.ok() ? &*typical : nullptr));
   DD_ASSIGN_OR_RETURN(Health health, MakeSteady(in.built, in.replay));
   in.findings = std::move(health.findings);
+  in.stalls = std::move(health.stalls);
   if (args.Has("--samples")) {
     DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));
     in.replay.batch = {static_cast<double>(samples), "--samples"};

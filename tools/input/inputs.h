@@ -16,6 +16,7 @@ struct Inputs {
   BuiltGraph built;
   ReplayCheck replay;                 // of the trace as recorded
   std::vector<Finding> findings;      // worst first
+  Stalls stalls;                      // of the recording; `built` is without them
   std::optional<TrueStep> true_step;  // what --true-step took off the host's work in `built`
 };
 

@@ -1,16 +1,26 @@
 #include "tools/output/report_page.h"
 
+#include <set>
+
 #include "report/export/side.h"
+#include "report/html/assumptions_block.h"
+#include "report/html/cut_groups.h"
+#include "report/html/memory_block.h"
 #include "report/html/page.h"
 #include "report/html/roofline_block.h"
+#include "report/html/stalls_block.h"
 #include "report/html/timeline_block.h"
 #include "report/text/json_writer.h"
 #include "simulator/simulate.h"
+#include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/joint_output.h"
 #include "tools/output/score.h"
 #include "tools/output/summary_json.h"
+#include "tools/output/sweep_page.h"
 #include "tools/shell_word.h"
 #include "tools/version.h"
+#include "transforms/scenario/apply.h"
 
 namespace daydream {
 namespace {
@@ -18,22 +28,63 @@ namespace {
 using Scenario = std::vector<Application>;
 using Blocks = std::vector<JsonBlock>;
 
-// One step by every group, as `summary --by GROUP --format json` has it.
-void AddTables(const Graph& graph, const Timeline& timeline, const std::vector<Finding>& findings,
-               bool after, Blocks& blocks) {
+// Rows of a table of the page; what is below them is summed. A row takes 100 to 250 bytes of the
+// file, and there are six tables of two sides.
+constexpr size_t kMostTableRows = 150;
+
+constexpr size_t kGroupings = 5;  // by class, op, kernel, layer and phase, as GroupBy has them
+
+// One step by every group.
+struct Tables {
+  std::array<Summary, kGroupings> by;
+  std::vector<HostRow> host;
+  MemoryProfile memory;
+};
+
+Tables TablesOf(const Graph& graph, const Timeline& timeline) {
+  Tables tables{.by = {}, .host = HostTable(graph, timeline), .memory = ProfileMemory(graph)};
+  for (size_t by = 0; by < kGroupings; ++by) {
+    tables.by[by] = Summarize(graph, timeline, static_cast<GroupBy>(by));
+  }
+  return tables;
+}
+
+// As `summary --by GROUP --format json` has it.
+void AddTables(const Tables& tables, const std::vector<Finding>& findings, bool after,
+               Blocks& blocks) {
   constexpr std::string_view kIds[] = {"summary-class", "summary-op", "summary-kernel",
                                        "summary-layer", "summary-phase"};
   constexpr std::string_view kAfterIds[] = {"after-class", "after-op", "after-kernel",
                                             "after-layer", "after-phase"};
-  const MemoryProfile memory = ProfileMemory(graph);
-  Summary step;
-  for (size_t by = 0; by < std::size(kIds); ++by) {
-    step = Summarize(graph, timeline, static_cast<GroupBy>(by));
-    blocks.push_back({after ? kAfterIds[by] : kIds[by],
-                      SummaryJson(step, memory, static_cast<GroupBy>(by), findings)});
+  for (size_t by = 0; by < kGroupings; ++by) {
+    blocks.push_back(
+        {after ? kAfterIds[by] : kIds[by],
+         SummaryJson(tables.by[by], tables.memory, static_cast<GroupBy>(by), findings)});
   }
   blocks.push_back({after ? "after-host" : "summary-host",
-                    HostSummaryJson(HostTable(graph, timeline), step, findings)});
+                    HostSummaryJson(tables.host, tables.by.back(), findings)});
+}
+
+// The step after `scenario`, and which of its optimizations edited which task.
+absl::StatusOr<Played> PlayWithCauses(const Graph& graph, const Scenario& scenario,
+                                      TaskCauses& causes) {
+  Played played{graph, {}};
+  auto note = [&](const Application& application, const Applied* applied) {
+    if (applied == nullptr) return absl::OkStatus();  // nothing to change here
+    const size_t first = causes.causes.size();
+    for (const Editor::Cause& cause : applied->causes) {
+      causes.causes.push_back({cause.what, std::string(application.transform->name)});
+    }
+    causes.of.resize(played.graph.size());
+    for (const Editor::Edit& edit : applied->edits) {
+      if (edit.cause >= applied->causes.size()) continue;
+      causes.of[edit.task.index()] = static_cast<uint32_t>(1 + first + edit.cause);
+    }
+    return absl::OkStatus();
+  };
+  DD_RETURN_IF_ERROR(ApplyAll(scenario, played.graph, note));
+  DD_ASSIGN_OR_RETURN(played.timeline, Simulate(played.graph, {.blockers = true}));
+  return played;
 }
 
 // Tables, roofline and timelines of the step as recorded and after `scenario`, when that could be
@@ -43,21 +94,30 @@ absl::Status AddTimelines(uint64_t most, const Inputs& in, const Prediction& mai
   DD_ASSIGN_OR_RETURN(const Timeline before, Simulate(in.built.graph, {.blockers = true}));
   std::vector<Side> sides = {
       {"before: replayed", "simulated, not measured", &in.built.graph, &before}};
-  AddTables(in.built.graph, before, in.findings, false, blocks);
+  Tables tables = TablesOf(in.built.graph, before), tables_after;
   Played after;
+  TaskCauses causes;
   if (!scenario.empty() && main.error.ok()) {
-    DD_ASSIGN_OR_RETURN(after, Play(in.built.graph, scenario));
+    DD_ASSIGN_OR_RETURN(after, PlayWithCauses(in.built.graph, scenario, causes));
     sides.push_back({fmt::format("after: {}", main.name), "predicted, not measured", &after.graph,
                      &after.timeline});
-    AddTables(after.graph, after.timeline, {}, true, blocks);
+    tables_after = TablesOf(after.graph, after.timeline);
   }
+  for (size_t by = 0; by < kGroupings; ++by) {
+    CutGroups(kMostTableRows, tables.by[by].groups, tables_after.by[by].groups);
+  }
+  CutHostRows(kMostTableRows, tables.host, tables_after.host);
+  AddTables(tables, in.findings, false, blocks);
+  if (sides.size() > 1) AddTables(tables_after, {}, true, blocks);
+  blocks.push_back({"stalls", StallsJson(in.built.graph, in.stalls)});
   blocks.push_back({"roofline", RooflineJson(in.built.graph)});
-  blocks.push_back({"timeline", TimelineJson(sides, most)});
+  blocks.push_back({"memory", MemoryJson(sides, main.changes.memory)});
+  blocks.push_back({"timeline", TimelineJson(sides, causes, most)});
   return absl::OkStatus();
 }
 
 // What was asked, by what program.
-std::string AboutJson(const Command& asked, const Args& args, std::string_view headline,
+std::string AboutJson(const Command& asked, const Args& args, const WhatIfReport& report,
                       std::string_view title) {
   std::string command = fmt::format("daydream {} {}", asked.name, ShellWord(args.positional()[0]));
   auto add = [&](const Flag& flag) {
@@ -77,7 +137,8 @@ std::string AboutJson(const Command& asked, const Args& args, std::string_view h
   version.pop_back();
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.report/1").Key("title").String(title);
-  json.Key("headline").String(headline).Key("command").String(command);
+  json.Key("headline").String(report.headline).Key("rank").Int(report.trace->ranks[0].rank);
+  json.Key("command").String(command);
   json.Key("input").String(args.positional()[0]).Key("version").String(version).EndObject();
   return json.Take() + "\n";
 }
@@ -91,7 +152,54 @@ WhatIfOptions PredictOptions(const WhatIfReport& report, Session& session) {
 }
 
 std::string TitleOf(const Args& args, const WhatIfReport& report) {
-  return args.Has("--title") ? std::string(args.Get("--title")) : report.file;
+  if (args.Has("--title")) return std::string(args.Get("--title"));
+  // The path stands under "where this comes from".
+  std::string_view name = report.file;
+  while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
+  return std::string(name.substr(name.rfind('/') + 1));
+}
+
+// `scenarios`, each behind its own parts alone, as PredictAll() has them.
+std::vector<Scenario> WithParts(const std::vector<Scenario>& scenarios) {
+  std::vector<Scenario> all;
+  std::set<std::string> names;
+  auto add = [&](const Scenario& scenario) {
+    std::string name;
+    for (const Application& a : scenario) name += a.params.spelled() + ",";
+    if (names.insert(name).second) all.push_back(scenario);
+  };
+  for (const Scenario& scenario : scenarios) {
+    for (const Application& a : scenario) add({a});
+    add(scenario);
+  }
+  return all;
+}
+
+// Ranks of one run, played together, as `whatif FOLDER --format json` has them. Nothing for one
+// trace, for what can be asked about one rank only, and for ranks with no collective in common.
+absl::StatusOr<std::string> RanksJsonOf(const Args& args, const std::vector<Scenario>& scenarios,
+                                        Session& session) {
+  const std::string& path = args.positional()[0];
+  if (!HoldsRanks(path)) return "";
+  for (std::string_view flag : {"--rank", "--measured", "--true-step", "--steps"}) {
+    if (args.Has(flag)) return "";
+  }
+  const absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
+  if (!in.ok() && DiagnosticOf(in.status()).code == "E0435") return "";
+  if (!in.ok()) return in.status();
+  JointReport report{.in = &*in, .name = path, .baseline = {}, .predictions = {}};
+  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in->run, TransferFrom::kClass));
+  for (const Scenario& scenario : WithParts(scenarios)) {
+    report.predictions.push_back(PredictJoint(in->run, report.baseline, scenario));
+  }
+  return JointWhatIfJson(report);
+}
+
+// With every rank on the page, the late one need not be looked for.
+void PointToRanks(std::vector<Finding>& findings) {
+  for (Finding& f : findings) {
+    if (f.kind == FindingKind::kWaitsForRanks) f.fix = "look at the ranks together, below";
+  }
 }
 
 // What is said, and ended with, once the page is made.
@@ -105,6 +213,13 @@ absl::StatusOr<Exit> EndOf(const Inputs& in, const WhatIfReport& report, Session
   return Exit::kOk;
 }
 
+// What the options that are worth a row assume.
+std::string AssumptionsOf(const AdviseReport& report) {
+  std::vector<Scenario> scenarios;
+  for (const Option& o : report.advised.worth) scenarios.push_back({o.application});
+  return AssumptionsJson(scenarios);
+}
+
 // Options that are worth a row, with the best set, as `advise --format json` has them.
 absl::Status AddAdvice(const Args& args, const Inputs& in, Session& session, Blocks& blocks) {
   const Budget any;
@@ -112,6 +227,7 @@ absl::Status AddAdvice(const Args& args, const Inputs& in, Session& session, Blo
   DD_ASSIGN_OR_RETURN(const AdviseReport report,
                       AdviseOn(args.positional()[0], in, candidates, any, false, session));
   blocks.push_back({"advise", AdviseJson(report)});
+  blocks.push_back({"assumptions", AssumptionsOf(report)});
   return absl::OkStatus();
 }
 
@@ -119,6 +235,10 @@ absl::Status AddAdvice(const Args& args, const Inputs& in, Session& session, Blo
 
 absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& args,
                                           Session& session) {
+  if (IsSavedSweep(args.positional()[0])) {
+    DD_ASSIGN_OR_RETURN(std::string html, MakeSweepPage(command, args));
+    return ReportPage{.html = std::move(html), .exit = Exit::kOk};
+  }
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(const uint64_t most, ParseCount("--max-slices", args.Get("--max-slices")));
@@ -138,8 +258,12 @@ absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& ar
                                                    session, in, scenario, main));
   }
   const std::string title = TitleOf(args, report);
-  Blocks blocks = {{"about", AboutJson(command, args, report.headline, title)},
+  DD_ASSIGN_OR_RETURN(std::string ranks, RanksJsonOf(args, scenarios, session));
+  if (!ranks.empty()) PointToRanks(report.findings);
+  Blocks blocks = {{"about", AboutJson(command, args, report, title)},
                    {"whatif", WhatIfJson(report)}};
+  if (!ranks.empty()) blocks.push_back({"ranks", std::move(ranks)});
+  if (!scenarios.empty()) blocks.push_back({"assumptions", AssumptionsJson(scenarios)});
   DD_RETURN_IF_ERROR(AddTimelines(most, in, main, scenario, blocks));
   if (scenarios.empty() && !failed && in.replay.no_step.ok()) {
     DD_RETURN_IF_ERROR(AddAdvice(args, in, session, blocks));
@@ -156,11 +280,12 @@ absl::StatusOr<std::string> MakeAdvicePage(const Command& command, const Args& a
   DD_ASSIGN_OR_RETURN(report.result,
                       PredictAll(in.built, in.replay, {}, PredictOptions(report, session)));
   const std::string title = TitleOf(args, report);
-  Blocks blocks = {{"about", AboutJson(command, args, report.headline, title)},
+  Blocks blocks = {{"about", AboutJson(command, args, report, title)},
                    {"whatif", WhatIfJson(report)}};
   DD_ASSIGN_OR_RETURN(const uint64_t most, ParseCount("--max-slices", kMaxSlicesFlag.fallback));
   DD_RETURN_IF_ERROR(AddTimelines(most, in, report.result.predictions[0], {}, blocks));
   blocks.push_back({"advise", AdviseJson(advice)});
+  blocks.push_back({"assumptions", AssumptionsOf(advice)});
   return HtmlPage(title, blocks);
 }
 

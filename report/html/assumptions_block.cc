@@ -1,0 +1,71 @@
+#include "report/html/assumptions_block.h"
+
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "report/text/json_writer.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+namespace {
+
+struct Assumed {
+  std::string_view param, help, source;
+  std::string value, range;
+  bool given = false;
+};
+
+std::vector<Assumed> AssumedBy(const Application& a) {
+  std::vector<Assumed> rows;
+  for (const ParamSpec& spec : a.transform->params) {
+    const bool text = spec.unit == Unit::kText;
+    Assumed row{.param = spec.name,
+                .help = spec.help,
+                .source = spec.source,
+                .value = {},
+                .range = {},
+                .given = a.params.given(spec.name)};
+    row.value =
+        text ? std::string(a.params.text(spec.name)) : FormatValue(a.params[spec.name], spec.unit);
+    if (!text && !row.given && spec.low < spec.high) {
+      row.range = fmt::format("{} to {}", FormatValue(spec.low, spec.unit),
+                              FormatValue(spec.high, spec.unit));
+    }
+    rows.push_back(std::move(row));
+  }
+  if (!a.transform->sources.empty()) {
+    rows.push_back({.param = {},
+                    .help = a.transform->summary,
+                    .source = a.transform->sources,
+                    .value = {},
+                    .range = {}});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string AssumptionsJson(std::span<const std::vector<Application>> scenarios) {
+  std::set<std::string> said;
+  JsonWriter json;
+  json.BeginArray();
+  for (const std::vector<Application>& scenario : scenarios) {
+    for (const Application& a : scenario) {
+      for (const Assumed& row : AssumedBy(a)) {
+        if (!said.insert(fmt::format("{} {}={}", a.transform->name, row.param, row.value)).second) {
+          continue;
+        }
+        json.BeginInlineObject().Key("opt").String(a.transform->name);
+        json.Key("param").String(row.param).Key("value").String(row.value);
+        json.Key("given").Bool(row.given).Key("range").String(row.range);
+        json.Key("help").String(row.help).Key("source").String(row.source).EndObject();
+      }
+    }
+  }
+  json.EndArray();
+  return json.Take() + "\n";
+}
+
+}  // namespace daydream

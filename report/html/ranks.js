@@ -1,0 +1,86 @@
+// Recorded ranks played together: who waits for whom.
+
+const together = block("ranks");
+
+// What the cards and bars of the page tell: of all ranks where they are there, else of the trace.
+function answers() {
+  if (!together) return scenarios;
+  return scenarios.map((s) => {
+    const all = together.scenarios.find((t) => t.name === s.name);
+    if (!all || all.step_ms === null) return {...s, step_ms: null, error: s.error || {what: "not predicted"}};
+    const before = together.scenarios[0].step_ms, span = all.interval_ms;
+    return {...s, step_ms: all.step_ms, step_ns: all.step_ns, interval_ms: all.interval_ms, speedup: all.speedup,
+            speedup_interval: span ? [before / span[1], before / span[0]] : null, joint_bound: all.step_bound_by};
+  });
+}
+
+// One bar a rank: its own work, what is in transfers, and what it waits for others.
+function rankBars(per_rank) {
+  const parts = (r) => [["gpu", r.compute_ms], ["comm", r.transfer_ms], ["waits", r.wait_ms]];
+  const most = Math.max(...per_rank.map((r) => Math.max(r.own_cycle_ms, r.compute_ms + r.transfer_ms + r.wait_ms)));
+  const unit = unitFor(most * 1e6);
+  return h("div", {class: "bars", role: "img", "aria-label": "what each rank does and waits for"}, ...per_rank.flatMap((r) => {
+    let at = 0;
+    const bars = parts(r).map(([kind, ms]) => {
+      const from = at;
+      at += ms;
+      return placed(kind, from / most, at / most, time(ms * 1e6, unit));
+    });
+    bars.push(h("div", {class: "rule", style: {left: `${100 * r.own_cycle_ms / most}%`}, title: `own cycle ${time(r.own_cycle_ms * 1e6, unit)}`}));
+    return [h("div", {class: "label"}, `rank ${r.rank}`), track(...bars),
+            h("div", {class: "value"}, `waits ${time(r.wait_ms * 1e6, unit)}`)];
+  }));
+}
+
+const kMostRanksInAGrid = 32;
+
+// A square for each pair: how long the one of the row waits for the one of the column.
+function waitGrid(waits, ranks) {
+  const columns = [...ranks], ms = (who, whom) => waits.find((w) => w.who === who && w.for === whom)?.ms || 0;
+  if (waits.some((w) => w.for === null)) columns.push(null);
+  const most = Math.max(...waits.map((w) => w.ms), 1e-9);
+  const cell = (who, whom) => {
+    const value = ms(who, whom), share = value / most;
+    return h("td", {class: share > 0.55 ? "heat full" : "heat", style: {"--heat": `${Math.round(100 * share)}%`}},
+      value > 0 ? short(value) : "");
+  };
+  return h("div", {class: "wide"}, h("table", {class: "grid"},
+    h("thead", null, h("tr", null, h("th", {scope: "col"}, "ms"), ...columns.map((c) =>
+      h("th", {scope: "col"}, c === null ? "not recorded" : `for ${c}`)))),
+    h("tbody", null, ...ranks.map((who) => h("tr", null, h("th", {scope: "row"}, `rank ${who} waits`),
+      ...columns.map((whom) => cell(who, whom)))))));
+}
+
+function rankTable(per_rank) {
+  const ms = (title, key) => ({title, of: (r) => r[key] * 1e6, show: (v) => time(v)});
+  return sortable([{title: "rank", of: (r) => r.rank, show: String, text: false}, ms("own cycle", "own_cycle_ms"), ms("waits", "wait_ms"),
+    ms("transfers", "transfer_ms"), ms("exposed", "exposed_comm_ms"), ms("compute", "compute_ms"), ms("host", "host_ms"),
+    {title: "last", of: (r) => r.last, show: count}], per_rank, "rank");
+}
+
+function ranks() {
+  if (!together) return;
+  const place = h("div"), numbers = together.ranks.recorded;
+  const show = (s) => place.replaceChildren(rankBars(s.per_rank),
+    h("div", {class: "legend"}, ...[["gpu", "compute"], ["comm", "transfers"], ["waits", "waits for other ranks"]].map(([kind, name]) =>
+      h("span", null, h("span", {class: `bar swatch ${kind}`}), name)), h("span", null, "dashed: own cycle, the rank alone")),
+    numbers.length <= kMostRanksInAGrid && s.waits.length ? h("h3", null, "Who waits for whom") : null,
+    numbers.length <= kMostRanksInAGrid && s.waits.length ? waitGrid(s.waits, numbers) : null, rankTable(s.per_rank));
+  const told = together.scenarios.filter((s) => s.step_ms !== null);
+  const now = told[0], slowest = now.per_rank.reduce((a, b) => b.own_cycle_ms > a.own_cycle_ms ? b : a);
+  const parts = [h("p", null, `${plural(numbers.length, "rank")} played together: the step takes ${time(now.step_ns)} ` +
+    `(${now.step_is}), bound by ${now.step_bound_by}. Alone, rank ${slowest.rank} takes longest: ` +
+    `${time(slowest.own_cycle_ms * 1e6)}. "Last" is how often the others waited for a rank.`)];
+  if (told.length > 1) {
+    const start = told.length - 1;
+    parts.push(h("div", {class: "tools"}, h("select", {"aria-label": "scenario of the ranks", onchange: (e) => show(told[e.target.value])},
+      ...told.map((s, i) => h("option", {value: i, selected: i === start}, s.name)))));
+    show(told[start]);
+  } else {
+    show(now);
+  }
+  const checks = together.ranks.check;
+  section("together", "The ranks together", ...parts, place, h("p", {class: "quiet"},
+    `Replayed with one transfer for each kind and size, collectives are ${digits(checks.duration_error_pct, 2)} % off.` +
+    (checks.ghosts ? ` ${plural(checks.ghosts, "collective")} wait for ranks that were not recorded.` : "")));
+}
