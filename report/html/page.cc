@@ -33,12 +33,12 @@ std::string_view UpTo(std::string_view mark, std::string_view& rest) {
 
 }  // namespace
 
-std::string HtmlPage(std::string_view title, std::span<const JsonBlock> blocks) {
+std::string HtmlPage(std::string_view title, std::span<const PageBlock> blocks) {
   std::string_view rest = PageText();
   std::string out(UpTo("<!-- title -->", rest));
   out += HtmlText(title);
   out += UpTo("<!-- data -->", rest);
-  for (const JsonBlock& block : blocks) {
+  for (const PageBlock& block : blocks) {
     out += fmt::format("<script type=\"application/json\" id=\"{}\">", block.id);
     out += EscapedJson(block.json);
     out += "</script>\n";

@@ -8,7 +8,7 @@
 namespace daydream {
 
 // Data of the page, <script type="application/json" id="ID"> in it.
-struct JsonBlock {
+struct PageBlock {
   std::string_view id;  // "whatif"; letters and '-' only
   std::string json;
 };
@@ -17,6 +17,6 @@ struct JsonBlock {
 // policy allows nothing but their SHA-256, and no connection. Text of `title` and of the blocks is
 // inert whatever is in it: '<' is written as &lt; in the title and as \u003c in JSON, where it can
 // stand in strings only. REQUIRES: each block is JSON.
-std::string HtmlPage(std::string_view title, std::span<const JsonBlock> blocks);
+std::string HtmlPage(std::string_view title, std::span<const PageBlock> blocks);
 
 }  // namespace daydream

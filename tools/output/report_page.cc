@@ -26,7 +26,7 @@ namespace daydream {
 namespace {
 
 using Scenario = std::vector<Application>;
-using Blocks = std::vector<JsonBlock>;
+using Blocks = std::vector<PageBlock>;
 
 // Rows of a table of the page; what is below them is summed. A row takes 100 to 250 bytes of the
 // file, and there are six tables of two sides.

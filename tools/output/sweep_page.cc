@@ -66,7 +66,7 @@ absl::StatusOr<std::string> MakeSweepPage(const Command& command, const Args& ar
   about.Key("headline").String(fmt::format("{} of {}", sweep ? "sweep" : "scaling", of));
   about.Key("command").String(fmt::format("daydream {} {}", command.name, ShellWord(path)));
   about.Key("input").String(path).Key("version").String(version).EndObject();
-  const std::vector<JsonBlock> blocks = {{"about", about.Take() + "\n"},
+  const std::vector<PageBlock> blocks = {{"about", about.Take() + "\n"},
                                          {sweep ? "sweep" : "scale", std::move(text)}};
   return HtmlPage(title, blocks);
 }

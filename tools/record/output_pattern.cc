@@ -19,7 +19,7 @@ absl::Status BadPattern(std::string_view text, std::string why) {
                             "environment variable, %% a percent sign"});
 }
 
-std::string HostName() {
+std::string MachineName() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "localhost";
   return name.data();
@@ -66,7 +66,7 @@ absl::StatusOr<OutputPattern> OutputPattern::Parse(
     if (part == '%') {
       plain += '%';
     } else if (part == 'h') {
-      plain += HostName();
+      plain += MachineName();
     } else if (part == 'p' || part == 'r' || part == 'n') {
       pattern.pieces_.push_back({0, std::move(plain)});
       pattern.pieces_.push_back({part, ""});
