@@ -91,6 +91,11 @@ def stage(build, work, folder):
     name = os.path.join(folder, "daydream_whatif-" + version)
     os.makedirs(name + ".data/scripts")
     shutil.copy(os.path.join(HERE, "scripts", "daydream"), name + ".data/scripts/daydream")
+    page = subprocess.run(
+        [os.path.join(package, "program", "bin", "daydream"), "help", "--man"],
+        check=True, stdout=subprocess.PIPE,
+    )
+    write(page.stdout.decode("utf-8"), name + ".data/data/share/man/man1/daydream.1")
     os.makedirs(name + ".dist-info/licenses")
     shutil.copy(os.path.join(ROOT, "LICENSE"), name + ".dist-info/licenses/LICENSE")
     python = ">=%d.%d" % sys.version_info[:2]

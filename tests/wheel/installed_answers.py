@@ -20,6 +20,7 @@ import daydream as dd
 
 SOURCE = os.environ["DAYDREAM_SOURCE"]
 TRACE = os.path.join(SOURCE, "examples", "resnet50-synthetic.ddtrace")
+RANKS = os.path.join(SOURCE, "examples", "two-ranks-synthetic")
 SMALL = os.path.join(SOURCE, "examples", "launch-bound-synthetic.ddtrace")
 COMMAND = os.path.join(os.path.dirname(sys.executable), "daydream")
 
@@ -42,6 +43,11 @@ class Answers(unittest.TestCase):
         self.assertEqual(command("--version")[1].strip(), dd.__version__)
         built = subprocess.run([os.environ["DAYDREAM_BUILT"], "--version"], stdout=subprocess.PIPE)
         self.assertEqual(built.stdout.decode().strip(), dd.__version__)
+
+    def test_the_manual_is_where_man_looks(self):
+        page = os.path.join(sys.prefix, "share", "man", "man1", "daydream.1")
+        with open(page, encoding="utf-8") as f:
+            self.assertEqual(f.read(), command("help", "--man")[1])
 
     def test_a_what_if_is_that_of_the_command(self):
         cases = [(TRACE, ["amp,fuse"]), (SMALL, ["amp(dtype=bf16)", "graphs,fuse"]), (SMALL, [])]
@@ -74,7 +80,11 @@ class Answers(unittest.TestCase):
         opt = "speedup(class:conv,by={1.5,2})"
         frame = dd.sweep(self.trace, opt, interval=False)
         rows = answer("sweep", TRACE, "--opt", opt, "--no-interval")["rows"]
-        self.assertEqual(frame["speedup.by"], ["1.5", "2"])
+        self.assertEqual(frame["speedup.by"], [1.5, 2.0])
+        both = dd.sweep(SMALL, "speedup(class:gemm,by={2,4})", "amp(dtype={fp16,bf16})")
+        self.assertEqual(both["speedup.by"], [2, 4, None, None])
+        self.assertIsInstance(both["speedup.by"][0], int)
+        self.assertEqual(both["amp.dtype"], [None, None, "fp16", "bf16"])
         self.assertEqual(frame["step_ms"], [row["step_ns"] / 1e6 for row in rows])
         self.assertEqual(frame["speedup"], [row["speedup"] for row in rows])
         self.assertEqual(len(frame.rows()), 2)
@@ -89,6 +99,35 @@ class Answers(unittest.TestCase):
             self.skipTest("no pandas")
         self.assertEqual(list(frame.to_pandas()["step_ms"]), frame["step_ms"])
         self.assertEqual(list(pandas.DataFrame(frame).columns), list(frame))
+
+    def test_ranks_are_played_together_as_the_command_does(self):
+        together = dd.load(RANKS)
+        r = together.whatif("amp", "bandwidth(x2)")
+        wanted = answer("whatif", RANKS, "--opt", "amp", "--opt", "bandwidth(x2)")
+        self.assertEqual(r.to_dict(), wanted)
+        self.assertEqual(r.step_ms, wanted["scenarios"][-1]["step_ms"])
+        self.assertEqual(r.baseline_ms, wanted["scenarios"][0]["step_ms"])
+        self.assertEqual(r.interval_ms, wanted["scenarios"][-1]["interval_ms"])
+        self.assertEqual((r.causes, r.confidence, r.bound), ([], None, False))
+        on = together.whatif("amp", on="rank 1").to_dict()
+        self.assertEqual(on, answer("whatif", RANKS, "--opt", "amp", "--on", "rank 1"))
+        self.assertEqual(together.ranks(), answer("ranks", RANKS))
+        self.assertEqual(together.advise(), answer("advise", RANKS))
+        self.assertEqual(together.step_ms, wanted["step_ms"])
+        self.assertIn("2 ranks", repr(together))
+        self.assertIn("<table>", together._repr_html_() and r._repr_html_())
+        self.assertEqual(len(r.to_frame()["step_ms"]), 3)
+
+    def test_one_of_several_ranks(self):
+        one = dd.load(RANKS, rank=0)
+        self.assertEqual(one.whatif("amp").to_dict(),
+                         answer("whatif", RANKS, "--rank", "0", "--opt", "amp"))
+        together = dd.load(RANKS)
+        for ask in (together.summary, lambda: together.sweep("amp(dtype={fp16,bf16})")):
+            with self.assertRaises(dd.Error) as caught:
+                ask()
+            self.assertEqual(caught.exception.code, "E0437")
+            self.assertIn("rank=0", caught.exception.fix)
 
     def test_facts_of_the_recording(self):
         self.assertEqual(self.trace.steps, 5)
@@ -178,7 +217,9 @@ class Errors(unittest.TestCase):
         self.fails("E0104", lambda: trace.summary(by="colour"))
         self.fails("E0104", lambda: trace.whatif("amp", max_replay_error="much"))
         self.fails("E0108", lambda: trace.whatif("amp", values={"amp": 1}))
-        self.fails("E0437", lambda: dd.load(os.path.dirname(TRACE)))
+        self.fails("E0437", lambda: trace.ranks())
+        self.fails("E0103", lambda: trace.whatif(""))
+        self.fails("E0103", lambda: trace.whatif([]))
         self.fails("E0602", lambda: trace.whatif("amp", max_replay_error="0%"))
         self.assertRaises(TypeError, lambda: trace.whatif(3))
         self.assertRaises(TypeError, lambda: trace.whatif("amp", values=["amp"]))

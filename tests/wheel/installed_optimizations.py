@@ -1,6 +1,8 @@
 """Runs in the environment that the wheel was installed into: optimizations in Python give what the
 built-in ones give, and their mistakes end in an exception."""
 
+import ast
+import inspect
 import os
 import threading
 import unittest
@@ -78,6 +80,39 @@ class Optimizations(unittest.TestCase):
         self.assertEqual(r.main["opts"], ["later", "amp"])
         self.assertIn("as told", " ".join(r.notes))
         self.assertEqual([s["name"] for s in r.scenarios[1:3]].count("later"), 1)
+
+    def test_what_no_answer_counts_changes_nothing(self):
+        @dd.optimization
+        def first_step(edit):
+            edit.scale([t for t in edit.select("class:conv") if edit.task(t)["step"] == 0], 0.5)
+
+        with self.assertRaises(dd.Error) as caught:
+            self.trace.whatif(first_step)
+        self.assertEqual(caught.exception.code, "E0601")
+        self.assertIn("in the steps that count", caught.exception.what)
+
+    def test_help_says_what_the_stub_says(self):
+        stub = os.path.join(os.path.dirname(dd.__file__), "_daydream.pyi")
+        with open(stub, encoding="utf-8") as f:
+            (edit,) = [n for n in ast.parse(f.read()).body if getattr(n, "name", "") == "Edit"]
+        self.assertEqual(inspect.getdoc(dd.Edit), ast.get_docstring(edit))
+        methods = {n.name: ast.get_docstring(n) for n in edit.body if hasattr(n, "name")}
+        self.assertEqual(set(methods), {n for n in vars(dd.Edit) if not n.startswith("_")})
+        for name, text in methods.items():
+            shown = inspect.getdoc(getattr(dd.Edit, name))  # begins with the signature
+            self.assertEqual(shown.split("\n", 1)[1].strip(), text, name)
+
+    def test_everything_public_has_a_docstring(self):
+        for name in dd.__all__:
+            thing = getattr(dd, name)
+            self.assertTrue(thing.__doc__, name)
+            if not isinstance(thing, type):
+                continue
+            for method, value in vars(thing).items():
+                if method.startswith("_") and method not in ("__call__", "__enter__", "__exit__"):
+                    continue
+                if callable(value) or isinstance(value, (property, classmethod)):
+                    self.assertTrue(getattr(value, "__doc__", None), "%s.%s" % (name, method))
 
     def test_relations_select_what_is_between(self):
         seen = {}

@@ -47,6 +47,14 @@ def stand_in_torch():
     return torch
 
 
+class WithoutTorch(unittest.TestCase):
+    def test_the_message_says_what_else_records(self):
+        with self.assertRaises(ImportError) as caught:
+            with dd.record("run.json"):
+                pass
+        self.assertIn("daydream trace -- python train.py", str(caught.exception))
+
+
 class Recording(unittest.TestCase):
     def setUp(self):
         sys.modules["torch"] = stand_in_torch()

@@ -11,7 +11,7 @@
 #include <thread>
 #include <tuple>
 
-#include "python/daydream/binding/edit.h"
+#include "python/daydream/binding/bind_edit.h"
 #include "python/daydream/binding/own_optimization.h"
 #include "python/daydream/binding/raise.h"
 #include "python/daydream/binding/recording.h"
@@ -81,6 +81,10 @@ nb::tuple AskAdvise(const Recording& recording, const Words& words) {
   return nb::make_tuple(ValueOrRaise(std::move(json)), Said(messages));
 }
 
+std::string AskRanks(const Recording& recording) {
+  return ValueOrRaise(WithoutPython([&] { return recording.Ranks(); }));
+}
+
 std::string AskSummary(const Recording& recording, const std::string& by) {
   return ValueOrRaise(WithoutPython([&] { return recording.Summary(by); }));
 }
@@ -100,36 +104,6 @@ void MakeOwn(OwnOptimization* self, const std::string& name, const std::string& 
   new (self) OwnOptimization(name, summary, std::move(own), std::move(function));
 }
 
-void BindEdit(nb::module_& m) {
-  nb::class_<Edit>(m, "Edit")
-      .def("select", &Edit::Select, "selector"_a, "relation"_a = "")
-      .def("runs", &Edit::Runs, "tasks"_a)
-      .def("times_ns", &Edit::TimesNs, "tasks"_a)
-      .def("names", &Edit::Names, "tasks"_a)
-      .def("task", &Edit::Task, "task"_a)
-      .def("cause", &Edit::Cause, "what"_a)
-      .def("note", &Edit::Note, "text"_a)
-      .def("scale", &Edit::Scale, "tasks"_a, "factor"_a)
-      .def("set_time", &Edit::SetTime, "tasks"_a, "ns"_a)
-      .def("remove", &Edit::Remove, "tasks"_a)
-      .def(
-          "insert_after",
-          [](Edit& e, int64_t task, const std::string& name, double ns) {
-            return e.Insert(task, name, ns, true);
-          },
-          "task"_a, "name"_a, "ns"_a)
-      .def(
-          "insert_before",
-          [](Edit& e, int64_t task, const std::string& name, double ns) {
-            return e.Insert(task, name, ns, false);
-          },
-          "task"_a, "name"_a, "ns"_a)
-      .def("fuse", &Edit::Fuse, "tasks"_a, "name"_a, "ns"_a)
-      .def("fused_time_ns", &Edit::FusedTimeNs, "tasks"_a, "passes"_a = 2.5, "kept"_a = 0.0,
-           "floor_ns"_a = 2000.0)
-      .def("merge", &Edit::Merge, "tasks"_a, "name"_a, "ns"_a, "cause"_a);
-}
-
 }  // namespace
 
 NB_MODULE(_daydream, m) {
@@ -141,6 +115,7 @@ NB_MODULE(_daydream, m) {
   nb::class_<Recording>(m, "Recording")
       .def("whatif", &AskWhatIf, "scenarios"_a, "flags"_a)
       .def("advise", &AskAdvise, "flags"_a)
+      .def("ranks", &AskRanks)
       .def("summary", &AskSummary, "by"_a)
       .def("sweep", &AskSweep, "specs"_a, "flags"_a);
   m.def("load", &Load, "path"_a, "flags"_a);

@@ -1,5 +1,6 @@
 #include "python/daydream/binding/recording.h"
 
+#include <algorithm>
 #include <mutex>
 
 #include "report/host_table.h"
@@ -13,6 +14,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/advise_output.h"
+#include "tools/output/joint_questions.h"
 #include "tools/output/score.h"
 #include "tools/output/summary_json.h"
 #include "tools/output/sweep_output.h"
@@ -41,7 +43,7 @@ Session SilentSession(const Args& args, const Recording::Progress& progress, Mes
 
 absl::StatusOr<std::vector<Application>> Together(const ScenarioParts& parts, const Args& args) {
   std::vector<Application> scenario;
-  if (!parts.spec.empty()) {
+  if (!parts.spec.empty() || parts.own.empty()) {
     DD_ASSIGN_OR_RETURN(auto parsed, ParseSpecs(args, {&parts.spec, 1}));
     scenario = std::move(parsed.front());
   }
@@ -50,14 +52,17 @@ absl::StatusOr<std::vector<Application>> Together(const ScenarioParts& parts, co
   return scenario;
 }
 
-absl::Status IsAFolder(const std::string& path) {
+absl::Status IsAFolder(const std::string& path, std::string_view question) {
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0437",
                      .what = fmt::format("{} holds several ranks of one run", path),
-                     .effect = "here one of them is asked at a time",
-                     .fix = fmt::format("load(..., rank=0), or rank='auto'; all of them together: "
-                                        "daydream whatif {} --opt amp",
-                                        path)});
+                     .why = fmt::format("{} is about one rank", question),
+                     .fix = "load(..., rank=0), or rank='auto'"});
+}
+
+// Optimizations in Python edit one rank.
+bool AnyOwn(std::span<const ScenarioParts> scenarios) {
+  return std::ranges::any_of(scenarios, [](const ScenarioParts& s) { return !s.own.empty(); });
 }
 
 }  // namespace
@@ -66,10 +71,18 @@ absl::StatusOr<Recording> Recording::Load(const std::string& path,
                                           std::span<const std::string> words,
                                           const Progress& progress, Messages& messages) {
   DD_ASSIGN_OR_RETURN(const Args args, ArgsOf("whatif", words));
-  if (!args.Has("--rank") && HoldsRanks(path)) return IsAFolder(path);
   Session session = SilentSession(args, progress, &messages);
   Recording recording;
   recording.path_ = path;
+  // As the command: one of them, where they have nothing in common.
+  if (HoldsRanks(path) && !args.Has("--rank") && !args.Has("--steps") && !args.Has("--true-step")) {
+    auto joint = LoadJoint(path, args, session);
+    if (joint.ok()) {
+      recording.joint_ = std::make_unique<JointInput>(*std::move(joint));
+      return recording;
+    }
+    if (DiagnosticOf(joint.status()).code != "E0435") return joint.status();
+  }
   DD_ASSIGN_OR_RETURN(recording.in_, LoadInputs(path, args, session));
   WarnAboutReplay(recording.in_.replay, session);
   return recording;
@@ -92,6 +105,12 @@ absl::StatusOr<std::string> Recording::WhatIf(std::span<const ScenarioParts> sce
     DD_ASSIGN_OR_RETURN(auto scenario, Together(parts, args));
     applications.push_back(std::move(scenario));
   }
+  if (joint_ != nullptr) {
+    if (AnyOwn(scenarios)) return IsAFolder(path_, "an optimization of your own");
+    DD_ASSIGN_OR_RETURN(const JointReport report,
+                        PredictOnRanks(*joint_, path_, applications, args.Get("--on")));
+    return JointWhatIfJson(report);
+  }
   // What was recorded can be looked at however far off its replay is.
   if (!applications.empty()) DD_RETURN_IF_ERROR(CheckReplayOf(args));
   WhatIfReport report = ReportOf(in_);
@@ -104,13 +123,30 @@ absl::StatusOr<std::string> Recording::WhatIf(std::span<const ScenarioParts> sce
   return WhatIfJson(report);
 }
 
+absl::StatusOr<std::string> Recording::Ranks() const {
+  if (joint_ == nullptr) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0437",
+                       .what = fmt::format("{} is one rank", path_),
+                       .fix = "load() of a folder with the traces of several ranks of one run"});
+  }
+  DD_ASSIGN_OR_RETURN(const JointReport report, PredictOnRanks(*joint_, path_, {}, "all"));
+  return RanksJson(report);
+}
+
 absl::StatusOr<std::string> Recording::Advise(std::span<const std::string> words,
                                               const Progress& progress, Messages& messages) const {
   DD_ASSIGN_OR_RETURN(const Args args, ArgsOf("advise", words));
   Session session = SilentSession(args, progress, &messages);
-  DD_RETURN_IF_ERROR(CheckReplayOf(args));
   DD_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(args.All("--budget")));
   DD_ASSIGN_OR_RETURN(const Candidates candidates, FindCandidates(args, budget, session));
+  if (joint_ != nullptr) {
+    std::vector<std::string> nothing;
+    DD_ASSIGN_OR_RETURN(const JointReport report,
+                        AdviseOnRanks(*joint_, path_, candidates, session.jobs(), nothing));
+    return JointWhatIfJson(report);
+  }
+  DD_RETURN_IF_ERROR(CheckReplayOf(args));
   DD_ASSIGN_OR_RETURN(const AdviseReport report,
                       AdviseOn(path_, in_, candidates, budget, false, session));
   DD_RETURN_IF_ERROR(in_.replay.no_step);
@@ -120,6 +156,7 @@ absl::StatusOr<std::string> Recording::Advise(std::span<const std::string> words
 absl::StatusOr<std::string> Recording::Summary(std::string_view by) const {
   const std::vector<std::string> words = {"--by", std::string(by)};
   DD_ASSIGN_OR_RETURN(const Args args, ArgsOf("summary", words));
+  if (joint_ != nullptr) return IsAFolder(path_, "a summary");
   DD_RETURN_IF_ERROR(in_.replay.no_step);
   DD_RETURN_IF_ERROR(CheckReplayOf(args));
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(in_.built.graph, {.blockers = true}));
@@ -136,6 +173,7 @@ absl::StatusOr<std::string> Recording::Sweep(const std::vector<std::string>& spe
                                              const Progress& progress) const {
   DD_ASSIGN_OR_RETURN(const Args args, ArgsOf("sweep", words));
   const Session session = SilentSession(args, progress, nullptr);
+  if (joint_ != nullptr) return IsAFolder(path_, "a sweep");
   DD_RETURN_IF_ERROR(CheckReplayOf(args));
   SweepResult result;
   result.head.specs = specs;

@@ -2,6 +2,7 @@
 // the same functions; nothing here knows Python.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/status.h"
 #include "tools/flags.h"
 #include "tools/input/inputs.h"
+#include "tools/input/joint_input.h"
 #include "tools/session.h"
 #include "transforms/scenario/scenario.h"
 
@@ -31,7 +33,8 @@ class Recording {
   // Whoever asks may be interrupted by what `progress` throws.
   using Progress = std::function<void()>;
 
-  // Words: those of `whatif` that say how to read. E0437 for a folder of ranks without --rank.
+  // Words: those of `whatif` that say how to read. A folder of ranks without --rank is played
+  // together; questions about one rank then fail with E0437.
   static absl::StatusOr<Recording> Load(const std::string& path, std::span<const std::string> words,
                                         const Progress& progress, Messages& messages);
 
@@ -40,6 +43,8 @@ class Recording {
   absl::StatusOr<std::string> WhatIf(std::span<const ScenarioParts> scenarios,
                                      std::span<const std::string> words,
                                      const Progress& progress) const;
+  // daydream.ranks/1. E0437 for one rank.
+  absl::StatusOr<std::string> Ranks() const;
   absl::StatusOr<std::string> Advise(std::span<const std::string> words, const Progress& progress,
                                      Messages& messages) const;
   // By class, op, kernel, layer, phase, stream or host. E0602 and E0607 as WhatIf() and Advise().
@@ -53,7 +58,8 @@ class Recording {
   absl::Status CheckReplayOf(const Args& args) const;
 
   std::string path_;
-  Inputs in_;
+  Inputs in_;                          // of one rank, or
+  std::unique_ptr<JointInput> joint_;  // of several
 };
 
 }  // namespace daydream

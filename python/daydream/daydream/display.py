@@ -71,7 +71,7 @@ def whatif_html(result):
                 _number(s["step_ms"], "%.1f ms"),
                 between,
                 limit + _number(s["speedup"], "%.2fx"),
-                _text(s["confidence"]),
+                _text(s.get("confidence")),
             ]
         )
         colour = "#8a8f98" if i == 0 else "#2f6fde"
@@ -116,8 +116,10 @@ def trace_html(trace):
         ("file", trace.path),
         ("device", trace.device or "not named"),
         ("steps that count", trace.steps),
-        ("measured step", "%.1f ms" % trace.step_ms),
+        ("ranks, played together", len(trace.facts.get("ranks", {}).get("recorded", []))),
+        ("step", "%.1f ms" % trace.step_ms),
         ("replay check", "%+.1f %%" % trace.replay_error_pct),
     ]
+    facts = [fact for fact in facts if fact[1] not in (None, 0)]
     facts += [("finding", finding["text"]) for finding in trace.findings]
     return _table(["", ""], [[_text(a), _text(b)] for a, b in facts])

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Dict, List
 
 from daydream.display import frame_html
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)(e[+-]?[0-9]+)?")
+
+
+def _numbers(values):
+    """The column as int or float, where all of its texts are such numbers."""
+    texts = [v for v in values if v is not None]
+    for form, kind in ((_WHOLE, int), (_NUMBER, float)):
+        if texts and all(isinstance(v, str) and form.fullmatch(v) for v in texts):
+            return [None if v is None else kind(v) for v in values]
+    return values
 
 
 class Frame(dict):
@@ -13,13 +27,14 @@ class Frame(dict):
 
     @classmethod
     def of_sweep(cls, answer: Dict[str, Any]) -> Frame:
+        """Of the JSON of `daydream sweep`, as a dict."""
         rows = answer["rows"]
         names = []
         for row in rows:
             names.extend(n for n in row["values"] if n not in names)
         frame = cls()
         for name in names:
-            frame[name] = [row["values"].get(name) for row in rows]
+            frame[name] = _numbers([row["values"].get(name) for row in rows])
         frame["opt"] = [row["opt"] for row in rows]
         for column, key in (("step_ms", "step_ns"), ("low_ms", "low_ns"), ("high_ms", "high_ns")):
             frame[column] = [None if row[key] is None else row[key] / 1e6 for row in rows]

@@ -20,6 +20,11 @@ class Optimization:
         self.__doc__ = function.__doc__
 
     def __call__(self, **given: float) -> Optimization:
+        """The same optimization with these values of its parameters, which are numbers.
+
+        Others keep their values. Whether there are such parameters is asked by whatif(), which
+        raises Error: E0103 for an unknown one.
+        """
         return Optimization(self._own, self.name, self.function, {**self.given, **given})
 
     def _given(self):

@@ -57,9 +57,16 @@ class Recorder:
         return bool(os.environ.get("DAYDREAM_SESSION_ID"))
 
     def __enter__(self) -> Recorder:
+        """Begins to count steps. ImportError without PyTorch."""
         if self.by_daydream:
             return self
-        from torch import cuda, profiler
+        try:
+            from torch import cuda, profiler
+        except ImportError as error:
+            raise ImportError(
+                "daydream.record() records with torch.profiler, and PyTorch is not installed in this "
+                "Python; `daydream trace -- python train.py` records without it"
+            ) from error
 
         activities = [profiler.ProfilerActivity.CPU]
         if cuda.is_available():
@@ -84,6 +91,8 @@ class Recorder:
             self._profile.step()
 
     def __exit__(self, *error):
+        """Ends the recording, early or not. What was recorded is written once all steps are there;
+        with fewer, nothing is. An exception of the block goes on."""
         if self._profile is not None:
             self._profile.__exit__(*error)
             self._profile = None

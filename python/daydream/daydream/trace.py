@@ -36,8 +36,9 @@ def load(
 ) -> Trace:
     """Reads a recording of any format that daydream knows, told by its content.
 
-    path: the file; or, with `rank`, a folder with one file for each rank of a run.
-    rank: of several ranks the one to look at, a number or "auto".
+    path: the file, or a folder with one file for each rank of a run: all are played together, and
+        whatif(), advise() and ranks() are about all of them, as the command's answers are.
+    rank: of several ranks the one to look at alone, a number or "auto".
     steps: steps that count, "auto", "all" or places from 0 like "2-5,7".
     format: "kineto", "nsys", ...; None looks at the content.
     strict: refuse malformed events instead of counting them; max_errors: share of them, "1%".
@@ -91,6 +92,7 @@ class Trace:
         interval: bool = True,
         values: Optional[Mapping[str, Any]] = None,
         opt_file: Texts = None,
+        on: Optional[str] = None,
         max_replay_error: Optional[str] = None,
         allow_no_effect: bool = False,
         jobs: Optional[int] = None,
@@ -99,16 +101,18 @@ class Trace:
 
         scenarios: each is what --opt takes, "amp(dtype=bf16),fuse", an Optimization of your own, or
             a list of both, applied together. Without any, the recorded step alone.
+            Where ranks are played together, each is applied to all ranks, and texts alone will do.
         alone: also predict each optimization of a scenario alone.
         interval: 90 % intervals, which take most of the time.
         values: other values of parameters, {"amp.dtype": "fp16"}.
         opt_file: option files (YAML) whose names scenarios may use.
+        on: of ranks that are played together, those that change: "ranks 0-3,6". None: all.
         max_replay_error: share of the step above which nothing is predicted, "10%".
         allow_no_effect: where the last scenario cannot be predicted, return the result with None in
             it instead of raising.
 
         Returns a WhatIf. Raises Error: E01xx for a question that cannot be read, E0601 where the
-        optimization changes nothing in this recording, E0602 where the replay is too far off. What
+        optimization changes nothing in this recording (or in none of the steps that count), E0602 where the replay is too far off. What
         a function of yours raises is raised as it is.
         """
         words = flags(
@@ -116,6 +120,7 @@ class Trace:
             no_interval=not interval,
             set=settings(values),
             opt_file=opt_file,
+            on=on,
             max_replay_error=max_replay_error,
             jobs=jobs or self._jobs,
         )
@@ -146,10 +151,16 @@ class Trace:
         _pass_on(said)
         return json.loads(text)
 
+    def ranks(self) -> Dict[str, Any]:
+        """Who waits for whom, of ranks that are played together: what `daydream ranks --format json`
+        prints, as a dict. Times are in ms, by the names. Raises Error: E0437 for one rank."""
+        return json.loads(self._recording.ranks())
+
     def summary(self, by: str = "class") -> Dict[str, Any]:
         """Where the time of a step goes, in ns per step, as `daydream summary --format json`.
 
-        by: class, op, kernel, layer, phase, stream or host."""
+        by: class, op, kernel, layer, phase, stream or host. Raises Error: E0437 for ranks that are
+        played together, as a summary is of one."""
         return json.loads(self._recording.summary(by))
 
     def sweep(
@@ -163,9 +174,10 @@ class Trace:
         """Predicts scenarios for ranges of parameters: "prefetch(workers=1..8)", "amp(dtype={bf16,
         fp16})"; several ranges of one text are crossed.
 
-        Returns a Frame: a column for each parameter (as text), and opt, step_ms, low_ms, high_ms
+        Returns a Frame: a column for each parameter (numbers, or text such as "bf16"), and opt, step_ms, low_ms, high_ms
         (90 % interval), speedup, bound, confidence, memory_change_bytes, left_out, error (a code;
-        such a row has None for numbers). Raises Error: E0701 for a range without values."""
+        such a row has None for numbers). Raises Error: E0701 for a range without values, E0437 for
+        ranks that are played together."""
         words = flags(
             no_interval=not interval,
             set=settings(values),
@@ -183,23 +195,29 @@ class Trace:
 
     @property
     def device(self) -> str:
-        """Name of the first GPU, or ""."""
-        return self.facts["trace"]["device"]
+        """Name of the first GPU, or ""; of ranks that are played together also ""."""
+        return self.facts["trace"].get("device", "")
 
     @property
-    def steps(self) -> int:
-        """Number of recorded steps that count."""
-        return self.facts["steps"]
+    def steps(self) -> Optional[int]:
+        """Number of recorded steps that count; None of ranks that are played together."""
+        return self.facts.get("steps")
 
     @property
     def step_ms(self) -> float:
-        """Mean measured length of these steps, in ms."""
-        return self.facts["replay"]["measured_ms"]
+        """Mean measured length of these steps, in ms; of ranks that are played together the step as
+        they are replayed."""
+        facts = self.facts
+        return facts["replay"]["measured_ms"] if "replay" in facts else facts["step_ms"]
 
     @property
     def replay_error_pct(self) -> float:
-        """How far the replay of the unchanged recording is off the measured step, in percent."""
-        return self.facts["replay"]["error_pct"]
+        """How far the replay of the unchanged recording is off the measured step, in percent; of
+        ranks that are played together how far the length of the worst one is."""
+        facts = self.facts
+        if "replay" in facts:
+            return facts["replay"]["error_pct"]
+        return facts["ranks"]["check"]["span_error_pct"]
 
     @property
     def findings(self) -> List[Dict[str, Any]]:
@@ -207,9 +225,14 @@ class Trace:
         return self.facts.get("findings", [])
 
     def __repr__(self):
-        return "<daydream.Trace %s: %d steps of %.1f ms, %s>" % (
-            os.path.basename(self.path),
+        name = os.path.basename(os.path.normpath(self.path))
+        if self.steps is None:
+            ranks = len(self.facts["ranks"]["recorded"])
+            return "<daydream.Trace %s: %d ranks, steps of %.1f ms>" % (name, ranks, self.step_ms)
+        return "<daydream.Trace %s: %d step%s of %.1f ms, %s>" % (
+            name,
             self.steps,
+            "" if self.steps == 1 else "s",
             self.step_ms,
             self.device or "GPU not named",
         )

@@ -54,8 +54,8 @@ class WhatIf:
 
     @property
     def speedup_interval(self) -> Optional[List[float]]:
-        """90 % interval of speedup, or None."""
-        return self.main["speedup_interval"]
+        """90 % interval of speedup, or None; None of ranks that are played together."""
+        return self.main.get("speedup_interval")
 
     @property
     def bound(self) -> bool:
@@ -65,19 +65,21 @@ class WhatIf:
     @property
     def confidence(self) -> Optional[str]:
         """How far to believe the interval: "high", "medium" or "low"; of a step that is no
-        prediction "measured" or "given". confidence_why and confidence_raise of main say more."""
-        return self.main["confidence"]
+        prediction "measured" or "given"; None of ranks that are played together. confidence_why and
+        confidence_raise of main say more."""
+        return self.main.get("confidence")
 
     @property
     def causes(self) -> List[Dict[str, Any]]:
         """Where the difference comes from: dicts with what, opt, delta_ms (they sum to step_ms -
-        baseline_ms), gpu_ns and host_ns (change of work)."""
-        return self.main["causes"]
+        baseline_ms), gpu_ns and host_ns (change of work). Empty of ranks that are played together,
+        where nothing is told of it."""
+        return self.main.get("causes", [])
 
     @property
     def notes(self) -> List[str]:
-        """What was assumed."""
-        return self.main["notes"]
+        """What was assumed. Empty of ranks that are played together."""
+        return self.main.get("notes", [])
 
     @property
     def error(self) -> Optional[Dict[str, str]]:
@@ -107,7 +109,7 @@ class WhatIf:
             "high_ms": [(s["interval_ms"] or [None, None])[1] for s in self.scenarios],
             "speedup": [s["speedup"] for s in self.scenarios],
             "bound": [s["bound"] for s in self.scenarios],
-            "confidence": [s["confidence"] for s in self.scenarios],
+            "confidence": [s.get("confidence") for s in self.scenarios],
             "peak_memory_bytes": [s.get("peak_memory_bytes") for s in self.scenarios],
             "error": [s.get("error", {}).get("code") for s in self.scenarios],
         }
