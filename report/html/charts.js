@@ -115,8 +115,8 @@ function stepBars(measured, predicted, stalls) {
     return h("div", {class: "step", title}, ...bars);
   });
   const long = measured.filter((ns) => ns > 1.5 * median).length;
-  const text = `${plural(measured.length, "step")}, ${time(Math.min(...measured))} to ` +
-               `${time(Math.max(...measured))}` + (long ? `, ${long === 1 ? "one takes" : `${long} take`} more than 1.5 times the median` : "") +
+  const text = `${plural(measured.length, "step")}, ${time(Math.min(...measured))}` +
+               (measured.length > 1 ? ` to ${time(Math.max(...measured))}` : "") + (long ? `, ${long === 1 ? "one takes" : `${long} take`} more than 1.5 times the median` : "") +
                (per > 1 ? `; a bar is the longest of ${per}` : "");
   const legend = [h("span", null, h("span", {class: "bar plain swatch"}), "measured")];
   if (long) legend.push(h("span", null, h("span", {class: "bar long swatch"}), "measured, long"));

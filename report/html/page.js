@@ -36,7 +36,7 @@ function findings() {
     notes.push(h("div", {class: "note"}, `The replay of the unchanged trace is off: ${checks.worst}.`));
   }
   for (const s of scenarios) {
-    if (s.error) notes.push(h("div", {class: "note"}, h("b", null, named(s.name, s.error.what)),
+    if (s.error && !said.has(s.error.why) && !said.has(s.error.what) && said.add(s.error.what)) notes.push(h("div", {class: "note"}, h("b", null, named(s.name, s.error.what)),
                                 h("div", null, s.error.why || ""), h("div", {class: "fix"}, s.error.fix || "")));
     if (s.left_out && s.left_out.length) {
       notes.push(h("div", {class: "note"}, `${s.name} is predicted without ${s.left_out.join(", ")}: ` +
@@ -151,7 +151,8 @@ function advised() {
   if (best) bars.push(best.prediction);
   const first = rows[0].prediction.name;
   section("advice", "What to try", scenarioBars(bars, best ? bars.length - 1 : 1, null),
-    optionTable(advice), ...optionCards(advice), ...optionLimits(advice),
+    h("p", {class: "quiet"}, "In the order in which to try them: what is likely to gain most for its effort and risk first."),
+    optionTable(advice), ...optionPairs(advice), ...optionCards(advice), ...optionLimits(advice),
     h("p", {class: "quiet"}, "Causes and timelines of one: ",
       h("code", null, `daydream report ${about.input} --opt ${first} -o ${first}.html`)));
 }
@@ -272,6 +273,9 @@ async function timelines() {
   if (timeline.merged_below_ns > 0) {
     part.append(h("p", {class: "quiet"}, "To keep this file small, neighbours that take no more than " +
       `${time(timeline.merged_below_ns)} together are drawn as one.`));
+  }
+  if (timeline.sides.some((s) => s.rows.some((r) => r.title.includes("loader worker")))) {
+    part.append(h("p", {class: "quiet"}, "Loader workers run ahead: of a short recording they make every batch at its beginning."));
   }
   if (view.left_out > 0) part.append(h("p", {class: "quiet"}, `${view.left_out} quieter rows are not drawn.`));
   window.daydreamTimeline = view;
