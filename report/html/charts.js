@@ -8,6 +8,7 @@ function placed(kind, from, to, title) {
 }
 
 // One bar a scenario, with the 90 % interval as a whisker; `measured` draws a line.
+/** @param {Scenario[]} scenarios @param {number} main @param {number | null} measured */
 function scenarioBars(scenarios, main, measured) {
   const ok = scenarios.filter((s) => s.step_ms !== null);
   const most = Math.max(measured || 0,
@@ -35,6 +36,7 @@ function scenarioBars(scenarios, main, measured) {
 }
 
 // From the step as it is to the step after, cause by cause. `link(cause)`: what a click on it does, or null.
+/** @param {Scenario} scenario @param {Scenario} baseline @param {(cause: Cause) => (() => void) | null} link */
 function waterfall(scenario, baseline, link) {
   const from = baseline.step_ns;
   let at = from;
@@ -71,6 +73,7 @@ const kResources = ["gpu", "cpu", "comm", "data"];
 const kResourceNames = {gpu: "GPU", cpu: "CPU and launching", comm: "communication", data: "data"};
 
 // What the steps wait for: the critical path by resource, one bar a scenario.
+/** @param {Scenario[]} scenarios */
 function boundBars(scenarios) {
   const ok = scenarios.filter((s) => s.step_ms !== null && s.bound_by);
   const most = Math.max(...ok.map((s) => s.step_ms));
@@ -95,6 +98,7 @@ const kMostSteps = 240;
 
 // Each recorded step as a bar, the predicted one beside it. A step that takes more than 1.5 times the median
 // is marked, and so is what `stalls` took in it: [ns of each step], or null.
+/** @param {number[]} measured @param {number[] | null} predicted @param {number[] | null} stalls */
 function stepBars(measured, predicted, stalls) {
   const per = Math.ceil(measured.length / kMostSteps);
   const joined = (list) => Array.from({length: Math.ceil(list.length / per)}, (_, i) =>
@@ -128,6 +132,11 @@ function stepBars(measured, predicted, stalls) {
 
 // Where the label of a point has room: beside it, or higher and lower by lines. (x, y) is the left end of its
 // lowest line, h what it takes upwards.
+/**
+ * @param {string} label @param {number} x @param {number} y @param {number} r
+ * @param {LabelBox[]} taken @param {(box: LabelBox) => boolean} inside
+ * @returns {LabelBox}
+ */
 function freePlace(label, x, y, r, taken, inside) {
   const w = 6.6 * label.length, high = 13;
   const clash = (a, b) => a.x < b.x + b.w && b.x < a.x + a.w && a.y - a.h < b.y && b.y - b.h < a.y;
@@ -144,6 +153,7 @@ function freePlace(label, x, y, r, taken, inside) {
 }
 
 // Arithmetic against memory traffic on two logarithmic axes, below the roof of the data sheet.
+/** @param {any} roof @param {number} width */
 function rooflineChart(roof, width) {
   const height = 380, left = 52, right = 112, top = 20, bottom = 42;
   const points = roof.classes.filter((c) => c.flops > 0 && c.bytes > 0 && c.time_ns > 0).map((c) => ({
@@ -151,6 +161,7 @@ function rooflineChart(roof, width) {
     label: c.format ? `${c.name} ${c.format}` : c.name}));
   if (points.length === 0) return null;
   const bandwidth = roof.memory_gb_per_s * 1e9;
+  /** @type {[string, number][]} */
   const roofs = Object.entries(roof.tflops).map(([name, tflops]) => [name, tflops * 1e12]);
   const peak = Math.max(...roofs.map((r) => r[1]));
   const x0 = Math.floor(Math.log10(Math.min(0.1, ...points.map((p) => p.x))));

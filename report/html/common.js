@@ -1,5 +1,6 @@
 // Elements, numbers and the data of the page. Text only ever becomes text, never markup.
 
+/** @param {string} id @returns {any} */
 function element(id) { return document.getElementById(id); }
 
 // The JSON of a block; null when the page has none.
@@ -9,6 +10,7 @@ function block(id) {
 }
 
 // h("td", {class: "name", onclick: f, style: {left: "3%"}}, "text", child, ...)
+/** @param {string} tag @param {any} [attributes] @param {any[]} children @returns {any} */
 function h(tag, attributes, ...children) {
   const made = document.createElement(tag);
   for (const [key, value] of Object.entries(attributes || {})) {
@@ -38,6 +40,7 @@ function short(value) {
   return digits(value, size >= 100 ? (size >= 1000 ? 0 : 1) : size >= 10 ? 1 : 2);
 }
 
+/** @type {[string, number][]} */
 const kUnits = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]];
 function unitFor(ns) {
   return kUnits.find(([, size]) => Math.abs(ns) >= (size === 1e9 ? 1e10 : size)) || kUnits[3];
@@ -64,8 +67,10 @@ function times(factor) {
 function count(value) {
   return digits(value, Math.abs(value - Math.round(value)) < 0.05 ? 0 : 1);
 }
+/** @type {[string, number][]} */
+const kSizes = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]];
 function size(bytes) {
-  for (const [name, unit] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]]) {
+  for (const [name, unit] of kSizes) {
     if (Math.abs(bytes) >= unit) return `${digits(bytes / unit, 1)} ${name}`;
   }
   return `${digits(bytes, 0)} B`;

@@ -7,6 +7,7 @@ async function unpacked(base64) {
 }
 
 // Makes "strings", "classes" and "names" of what is packed in `timeline`; a name is [name, op, layer, class].
+/** @param {TimelineData} timeline */
 async function decodeNames(timeline) {
   const text = JSON.parse(new TextDecoder().decode(await unpacked(timeline.text)));
   const [name, op, layer, kind] = text.names;
@@ -17,6 +18,7 @@ async function decodeNames(timeline) {
 
 // Rows of all sides: {side, title, slices, begin, end, name, tasks, cause, old, was}; times in units. `old` is the
 // row of the first side that has most of the tasks, `was` the places of the slices there, or -1.
+/** @param {TimelineData} timeline @returns {Promise<Row[]>} */
 async function decodeRows(timeline) {
   await decodeNames(timeline);
   const bytes = await unpacked(timeline.data);
@@ -63,6 +65,7 @@ async function decodeRows(timeline) {
 }
 
 // The first slice of `row` that ends after `t`.
+/** @param {Row} row @param {number} t */
 function firstAfter(row, t) {
   let low = 0, high = row.slices;
   while (low < high) {

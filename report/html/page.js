@@ -1,6 +1,8 @@
 // The parts of the page in their order: what to doubt first, then the answer, then why.
 
-const about = block("about"), whatif = block("whatif"), advice = block("advise");
+const about = block("about"), advice = block("advise");
+/** @type {WhatIf | null} */
+const whatif = block("whatif");
 const scenarios = whatif ? whatif.scenarios : [], baseline = scenarios[0], main = whatif ? scenarios[whatif.main] : null;
 const known = main !== null && main.step_ms !== null, changed = whatif !== null && whatif.main > 0;
 
@@ -19,6 +21,7 @@ function head() {
 function named(name, text) { return text.startsWith(`${name}: `) ? text : `${name}: ${text}`; }
 
 // The explanation is a list of halves of sentences: each becomes a line.
+/** @param {string} text */
 function whySentences(text) {
   const parts = text.split("; ");
   if (parts.length === 1) return h("p", null, text);
@@ -91,6 +94,7 @@ function comparison() {
   if (!changed || baseline.step_ms === null) return;
   const all = answers();
   const measured = whatif.measured ? whatif.measured.step_ms : null;
+  /** @type {[string, (s: Scenario) => string][]} */
   const columns = [["scenario", (s) => s.name], ["step", (s) => time(s.step_ns)],
     ["90 % interval", (s) => range(s.interval_ms, (ms) => time(ms * 1e6)) || "-"],
     ["speed-up", (s) => s.speedup === null ? "-" : `${s.bound ? "\u2264 " : ""}${times(s.speedup)}`],
@@ -340,7 +344,8 @@ function printing() {
   const redraw = () => { if (window.daydreamTimeline) window.daydreamTimeline.draw(); };
   window.addEventListener("beforeprint", () => {
     document.documentElement.classList.add("paper");
-    for (const d of document.querySelectorAll("details:not([open])")) {
+    for (const d of document.querySelectorAll("details")) {
+      if (d.open) continue;
       closed.push(d);
       d.open = true;
     }

@@ -14,6 +14,7 @@ function ticks(low, high, most, logarithm) {
 }
 
 // Axes {low, high, name, show, log}: the chart, where values lie on it, and how to write on it.
+/** @param {string} name @param {PlotAxis} x @param {PlotAxis} y @param {number} width */
 function plot(name, x, y, width, height = 300) {
   const left = 70, right = 16, top = 24, bottom = 42;
   const chart = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": name});

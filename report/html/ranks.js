@@ -1,13 +1,15 @@
 // Recorded ranks played together: who waits for whom.
 
+/** @type {Joint | null} */
 const together = block("ranks");
 
 // What the cards and bars of the page tell: of all ranks where they are there, else of the trace.
+/** @returns {Scenario[]} */
 function answers() {
   if (!together) return scenarios;
   return scenarios.map((s) => {
     const all = together.scenarios.find((t) => t.name === s.name);
-    if (!all || all.step_ms === null) return {...s, step_ms: null, error: s.error || {what: "not predicted"}};
+    if (!all || all.step_ms === null) return {...s, step_ms: null, error: s.error || {code: "", what: "not predicted"}};
     const before = together.scenarios[0].step_ms, span = all.interval_ms;
     return {...s, step_ms: all.step_ms, step_ns: all.step_ns, interval_ms: all.interval_ms, speedup: all.speedup,
             speedup_interval: span ? [before / span[1], before / span[0]] : null, joint_bound: all.step_bound_by};

@@ -8,6 +8,7 @@ function isRest(row) { return kOthers.test(row.name); }
 
 // `columns`: {title, of: row -> value, show: value -> text, text: is it text}. Numbers sort
 // downwards first. `totals`: a row that stays last.
+/** @param {Column[]} columns @param {any[]} rows @param {string} name */
 function sortable(columns, rows, name) {
   let by = -1, down = true, all = false, words = "";
   const body = h("tbody"), more = h("button", {type: "button", onclick: () => { all = !all; fill(); }});

@@ -10,8 +10,19 @@ const kOtherColour = "#8a8f98", kFaint = "#80808040";
 const kRow = 17, kHead = 24, kAxis = 22, kMostRows = 120, kMostOnPath = 6;
 
 class TimelineView {
+  /**
+   * @param {TimelineData} timeline @param {Row[]} rows @param {HTMLCanvasElement} canvas
+   * @param {(slice: Slice | null) => void} told what to do when another slice is selected
+   */
   constructor(timeline, rows, canvas, told) {
-    Object.assign(this, {timeline, canvas, told, words: "", cause: 0, selected: null, frame: 0});
+    this.timeline = timeline;
+    this.canvas = canvas;
+    this.told = told;
+    this.words = "";
+    this.cause = 0;
+    /** @type {Slice | null} */
+    this.selected = null;
+    this.frame = 0;
     this.colours = timeline.classes.map((c) => kColours[c] || kOtherColour);
     this.rows = this.shown(rows);
     this.length = Math.max(1, ...rows.map((r) => r.slices ? r.end[r.slices - 1] : 0));
@@ -71,8 +82,10 @@ class TimelineView {
 
   // Slices that belong to one: the tasks below a piece of the critical path, the piece that a task is on, and
   // the same task on the other side. [what it is, slice].
+  /** @param {Slice} slice @returns {[string, Slice][]} */
   related({row, i}) {
     const own = this.rows.filter((r) => r.side === row.side), path = own.find((r) => r.title === "critical path");
+    /** @type {[string, Slice][]} */
     const links = [];
     if (row === path) {
       const from = row.begin[i], to = row.end[i], found = [];
@@ -83,7 +96,7 @@ class TimelineView {
         }
       }
       const is = (s) => this.resourceOf(s) === this.nameOf(row, i).name;
-      found.sort((a, b) => is(b) - is(a) || b.inside - a.inside);
+      found.sort((a, b) => b.inside - a.inside);
       for (const s of found.filter(is).slice(0, kMostOnPath)) links.push([shortened(this.nameOf(s.row, s.i).name, 40), s]);
       return links;
     }
@@ -280,6 +293,7 @@ class TimelineView {
     const i = firstAfter(row, this.from + (x - this.left - 1) / this.scale);
     return i < row.slices && row.begin[i] <= this.from + (x - this.left + 1) / this.scale ? {row, i} : null;
   }
+  /** @param {Slice | null} slice @param {boolean} [show] */
   select(slice, show) {
     this.selected = slice;
     if (slice && show && (slice.row.begin[slice.i] < this.from || slice.row.end[slice.i] > this.to ||
