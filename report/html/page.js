@@ -155,7 +155,7 @@ function advised() {
   if (best) bars.push(best.prediction);
   const first = rows[0].prediction.name;
   section("advice", "What to try", scenarioBars(bars, best ? bars.length - 1 : 1, null),
-    h("p", {class: "quiet"}, "In the order in which to try them: what is likely to gain most for its effort and risk first."),
+    h("p", {class: "quiet"}, "In the order in which to try them: by the low end of what they save, less where the effort is high or the confidence low."),
     optionTable(advice), ...optionPairs(advice), ...optionCards(advice), ...optionLimits(advice),
     h("p", {class: "quiet"}, "Causes and timelines of one: ",
       h("code", null, `daydream report ${about.input} --opt ${first} -o ${first}.html`)));

@@ -55,8 +55,8 @@ function memoryCurves() {
       "step that trains (record_shapes=True), or recorded allocations (profile_memory=True)."));
     return;
   }
-  const curves = sides.map((s, i) => ({name: `${s.name.replace(/:.*/, "")}, by shapes`, kind: i ? "then" : "now", ...s}));
-  if (recorded) curves.unshift({name: `recorded allocations${recorded.total ? "" : ", above the lowest"}`, kind: "seen", ...recorded});
+  const curves = sides.map((s, i) => ({...s, name: `${s.name.replace(/:.*/, "")}, by shapes`, kind: i ? "then" : "now"}));
+  if (recorded) curves.unshift({...recorded, name: `recorded allocations${recorded.total ? "" : ", above the lowest"}`, kind: "seen"});
   const longest = Math.max(...curves.map((c) => c.window_ns));
   const highest = Math.max(...curves.flatMap((c) => c.points.map((p) => p[1])));
   const unit = unitFor(longest);
@@ -77,7 +77,7 @@ function memoryCurves() {
     h("div", {class: "legend"}, ...curves.map((c) => h("span", null, h("span", {class: `key ${c.kind}`}), c.name))),
     h("p", {class: "quiet"}, (sides.length ? "By shapes: parameters, gradients and optimizer state, which are always there, " +
       "and what is kept for backward. Buffers inside of one operator, workspaces and fragmentation are not in it. " : "") +
-      (recorded ? `Recorded: what the framework had allocated${recorded.total ? "" :
+      (recorded ? `Recorded: what the framework had allocated, by the host's time, which runs ahead of the GPU${recorded.total ? "" :
         "; what it held before the recording is not known"}.` : "")),
     h("details", null, h("summary", null, "as a table"), sortable(columns, curves, "curve")));
 }
