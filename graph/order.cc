@@ -49,17 +49,22 @@ struct Waiting {
 absl::Status CycleError(const Graph& g) {
   std::string text;
   std::vector<TaskId> cycle = FindCycle(g);
-  constexpr size_t kShown = 8;
+  constexpr size_t kShown = 4, kShownOfName = 40;
   for (size_t i = 0; i < cycle.size() && i < kShown; ++i) {
     fmt::format_to(std::back_inserter(text), "task {} '{}' -> ", cycle[i].value,
-                   g.TaskName(cycle[i]));
+                   g.TaskName(cycle[i]).substr(0, kShownOfName));
   }
   if (cycle.size() > kShown)
     fmt::format_to(std::back_inserter(text), "({} more) -> ", cycle.size() - kShown);
   return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                    {.code = "E0901",
-                     .what = fmt::format("the graph has a cycle: {}task {}", text,
-                                         cycle.empty() ? 0 : cycle.front().value)});
+                    {.code = "E0628",
+                     .what = fmt::format("work waits for itself: {}task {}", text,
+                                         cycle.empty() ? 0 : cycle.front().value),
+                     .why = "what an optimization adds comes behind work that comes behind it; the "
+                            "recording may mix up threads, streams or processes",
+                     .effect = "no step can be predicted",
+                     .fix = "daydream info TRACE says what is odd in the recording; or leave the "
+                            "optimization out"});
 }
 
 }  // namespace

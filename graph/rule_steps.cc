@@ -24,6 +24,12 @@ constexpr Duration kSameEnd = Duration::Us(15);
 // a first step that is warm-up none is needed: nobody counts it.
 std::vector<Instant> AddSteps(Builder& b) {
   const std::vector<Step>& steps = b.report.steps.steps;
+  if (const size_t inside = b.report.steps.inside; inside > 0) {
+    b.report.warnings.push_back(
+        fmt::format("{} marks of steps lie inside of other marks and are left out: a step may hold "
+                    "several iterations",
+                    inside));
+  }
   if (b.report.steps.measured() == 0 || b.report.steps.method == StepMethod::kWindow) {
     b.graph.AddStep({.label = steps.empty() ? "window" : steps.front().label});
     return {Instant::Min()};

@@ -22,6 +22,7 @@ struct MarkGroup {
   std::string name;  // digits as '#'
   LaneId lane;
   std::vector<size_t> rows;
+  size_t inside = 0;  // further ones, left out
 };
 
 // "step 12" and "step 13" are the same mark.
@@ -45,7 +46,17 @@ std::vector<MarkGroup> GroupAnnotations(const Trace& trace) {
     auto [it, fresh] = names.try_emplace(trace.name[row].value);
     if (fresh) it->second = WithoutDigits(trace.EventName(row));
     MarkGroup& group = groups[{lane.value, it->second}];
-    if (!group.rows.empty() && trace.start[row] < trace.End(group.rows.back())) continue;
+    if (!group.rows.empty() && trace.start[row] < trace.End(group.rows.back())) {
+      const size_t before = group.rows.back();
+      // Marks that overlap by what clocks round are neighbours.
+      const bool after =
+          trace.start[before] < trace.start[row] && trace.End(before) < trace.End(row);
+      if (!after) {
+        if (trace.End(before) < trace.End(row)) group.rows.back() = row;  // begins with it
+        ++group.inside;
+        continue;
+      }
+    }
     group.name = it->second;
     group.lane = lane;
     group.rows.push_back(row);
@@ -94,12 +105,23 @@ size_t TasksOf(std::span<const Launch> launches) {
   return tasks;
 }
 
+// A mark that takes no time says where its step begins; others end with the mark, or where the next
+// begins.
 Steps FromRanges(const Trace& trace, const MarkGroup& marks, StepMethod method) {
   Steps steps{.method = method, .lane = marks.lane, .steps = {}};
-  for (size_t row : marks.rows) {
+  // A function may call itself; a step is in no other.
+  if (IsStepName(trace.EventName(marks.rows[0]))) steps.inside = marks.inside;
+  const bool instants = std::all_of(marks.rows.begin(), marks.rows.end(),
+                                    [&](size_t row) { return trace.End(row) <= trace.start[row]; });
+  for (size_t i = 0; i < marks.rows.size(); ++i) {
+    const size_t row = marks.rows[i];
+    const bool last = i + 1 == marks.rows.size();
+    const Instant next = last ? LaneEnd(trace, marks.lane) : trace.start[marks.rows[i + 1]];
     steps.steps.push_back({.label = std::string(trace.EventName(row)),
                            .begin = trace.start[row],
-                           .end = trace.End(row),
+                           .end = instants ? next
+                                  : last   ? trace.End(row)
+                                           : std::min(next, trace.End(row)),
                            .why = {}});
   }
   return steps;
@@ -113,8 +135,15 @@ Steps FromProgram(const Trace& trace) {
     const std::string_view name = trace.EventName(row);
     if (!IsMarkedStep(name)) continue;
     if (!steps.lane.valid()) steps.lane = trace.lane[row];
-    const bool inside = !steps.steps.empty() && trace.start[row] < steps.steps.back().end;
-    if (steps.lane != trace.lane[row] || inside) continue;
+    if (steps.lane != trace.lane[row]) continue;
+    if (!steps.steps.empty() && trace.start[row] < steps.steps.back().end) {
+      Step& before = steps.steps.back();
+      if (trace.start[row] <= before.begin || trace.End(row) <= before.end) {
+        ++steps.inside;
+        continue;
+      }
+      before.end = trace.start[row];
+    }
     const bool labelled = name.starts_with(kLabelledStepRange);
     const size_t number = labelled ? kLabelledStepRange.size() : kStepRange.size();
     steps.steps.push_back({.label = fmt::format("step {}", name.substr(number)),
@@ -214,7 +243,9 @@ void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view 
   bool open_ended = steps.method == StepMethod::kAnnotation;
   for (size_t i = 0; i < steps.steps.size(); ++i) {
     bool outer = i == 0 || i + 1 == steps.steps.size();
-    double limit = open_ended && outer && steps.steps.size() > 2 ? kCutShare : kStubShare;
+    // A recording may stop within its last step, whatever marked it.
+    const bool cut = outer && (open_ended || i > 0) && steps.steps.size() > 2;
+    double limit = cut ? kCutShare : kStubShare;
     if (static_cast<double>(tasks[i]) >= limit * static_cast<double>(typical)) continue;
     steps.steps[i].use = StepUse::kStub;
     steps.steps[i].why =

@@ -36,6 +36,7 @@ struct Steps {
   StepMethod method = StepMethod::kWindow;
   LaneId lane;              // thread that carries the marks; None for kWindow
   std::vector<Step> steps;  // in time order, at least one when the trace has events
+  size_t inside = 0;        // marks inside of others of their name, which are no steps
   size_t measured() const;
 };
 

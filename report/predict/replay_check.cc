@@ -45,6 +45,12 @@ ReplayCheck::Worst ReplayCheck::worst() const {
   ask(error(), "the unchanged replay is off by");
   if (unexplained.has_value())
     ask(-*unexplained, "without delays that no rule explains the step is");
+  // Off by a little, it says how much lags differ. Off by half, the lags are no lags.
+  constexpr double kFarOff = 0.5;
+  const double typical = typical_error().value_or(0);
+  if (no_step.ok() && std::fabs(typical) > kFarOff) {
+    ask(typical, "with typical lags the replay is off by");
+  }
   if (repeated.has_value()) ask(repeated->error, "steps played by themselves are off by");
   if (crossed.has_value()) ask(crossed->error, "steps with the lags of the others are off by");
   return worst;

@@ -10,6 +10,7 @@
 #include "report/lane_rows.h"
 #include "report/last_step.h"
 #include "report/questions/launch_findings.h"
+#include "report/questions/record_findings.h"
 #include "report/questions/recorder_findings.h"
 #include "report/questions/time_findings.h"
 #include "report/summary.h"
@@ -47,6 +48,7 @@ class Findings {
   std::vector<Finding> Run() {
     out_ = FindingsOfRecorder(graph_, report_);
     if (IsPlan(graph_)) return std::move(out_);
+    for (Finding& f : FindingsOfRecords(graph_)) out_.push_back(std::move(f));
     FindOneTime();
     for (Finding& f : FindingsOfLaunches(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
@@ -430,10 +432,10 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",     "no_step",   "one_time",        "cut_step", "library_search",
-      "partial_gpu", "long_call", "unequal_steps",   "replay",   "unrecorded",
-      "pause",       "no_time",   "no_launches",     "no_waits", "unexplained",
-      "clocks",      "allocator", "waits_for_ranks", "other"};
+      "planned",   "no_step",         "one_time",    "cut_step",   "library_search", "partial_gpu",
+      "long_call", "unequal_steps",   "replay",      "unrecorded", "pause",          "no_time",
+      "twice",     "wrong_launch",    "no_launches", "no_waits",   "unexplained",    "clocks",
+      "allocator", "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -26,7 +26,9 @@ enum class FindingKind : uint8_t {
   kReplay,         // the replay explains little
   kUnrecorded,     // work that was guessed
   kPause,          // nothing is recorded for long, or one kernel takes longer than all others
-  kNoTime,         // GPU operations that take 0 ns
+  kNoTime,         // GPU operations or launches that take 0 ns, operators that begin at once
+  kTwice,          // the same GPU work twice
+  kWrongLaunch,    // kernels on calls that cannot have launched them
   kNoLaunches,     // GPU work whose launch was not recorded
   kNoWaits,        // nothing says when the host stood still for the GPU
   kUnexplained,    // delays that no rule explains

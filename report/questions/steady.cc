@@ -80,7 +80,15 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
 
 std::string DoubtOf(const std::vector<Finding>& findings) {
   for (const Finding& f : findings) {
-    if (f.kind == FindingKind::kNoWaits || f.kind == FindingKind::kNoTime) return f.text;
+    switch (f.kind) {
+      case FindingKind::kNoWaits:
+      case FindingKind::kNoTime:
+      case FindingKind::kTwice:
+      case FindingKind::kWrongLaunch:
+        return f.text;
+      default:
+        break;
+    }
     if (f.kind == FindingKind::kUnrecorded && f.share > kMostGuessed) {
       return fmt::format("{} of the time is GPU work that was not recorded",
                          FormatPercent(f.share, 0));

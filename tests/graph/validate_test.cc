@@ -62,8 +62,8 @@ TEST(Validate, NamesTheFirstViolation) {
              {.from = call, .to = wait, .lag = Duration::Ns(std::numeric_limits<int64_t>::min())});
        },
        "more than 36 years"},
-      {[&](Graph& g) { g.AddEdge({.from = wait, .to = kernel}); }, "the graph has a cycle"},
-      {[&](Graph& g) { g.AddEdge({.from = call, .to = call}); }, "the graph has a cycle"},
+      {[&](Graph& g) { g.AddEdge({.from = wait, .to = kernel}); }, "work waits for itself"},
+      {[&](Graph& g) { g.AddEdge({.from = call, .to = call}); }, "work waits for itself"},
   };
   for (const Case& c : cases) EXPECT_THAT(ErrorAfter(c.damage), HasSubstr(c.error));
 }

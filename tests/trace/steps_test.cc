@@ -39,6 +39,42 @@ TEST(Steps, ProfilerStepMarksComeFirst) {
   EXPECT_EQ((steps.steps[1].end - steps.steps[1].begin).ns, 50000);
 }
 
+// Three marks of `length` us, 100 us apart, each around one iteration of 50 us.
+Steps Marked(double length) {
+  TraceSketch sketch;
+  for (int i = 0; i < 3; ++i) {
+    Launches(sketch, 100 * i, kWork);
+    sketch.Mark(sketch.Thread(), "ProfilerStep#" + std::to_string(i), 100 * i, length);
+  }
+  return FindSteps(*sketch.Build());
+}
+
+TEST(Steps, MarksThatOverlapEndWhereTheNextBegins) {
+  for (double length : {100.0, 100.001, 150.0}) {
+    const Steps steps = Marked(length);
+    ASSERT_EQ(steps.steps.size(), 3u) << length;
+    EXPECT_EQ((steps.steps[0].end - steps.steps[0].begin).ns, 100'000) << length;
+    EXPECT_EQ(steps.inside, 0u);
+  }
+}
+
+TEST(Steps, MarksThatTakeNoTimeBeginTheirSteps) {
+  const Steps steps = Marked(0);
+  ASSERT_EQ(steps.steps.size(), 3u);
+  EXPECT_EQ((steps.steps[1].end - steps.steps[1].begin).ns, 100'000);
+  EXPECT_EQ((steps.steps[2].end - steps.steps[2].begin).ns, 44'000) << "to the end of the thread";
+}
+
+TEST(Steps, MarksInsideOfOthersAreCounted) {
+  TraceSketch sketch;
+  Launches(sketch, 0, kWork);
+  for (int i = 0; i < 3; ++i) sketch.Mark(sketch.Thread(), "step " + std::to_string(i), 0, 50);
+  sketch.Mark(sketch.Thread(), "step 4", 50, 50);
+  const Steps steps = FindSteps(*sketch.Build());
+  EXPECT_EQ(steps.steps.size(), 2u);
+  EXPECT_EQ(steps.inside, 2u);
+}
+
 TEST(Steps, AStepWithHardlyAnyGpuWorkIsAStub) {
   TraceSketch sketch;
   double us = Launches(sketch, 0, kWork);

@@ -298,13 +298,12 @@ predicted without its parts that find nothing, with warning W0601; the exit code
 either way, unless --allow-no-effect is given. The other warnings W0601 come from building
 the graph and says what weakens every prediction from this trace.)"},
     {"E0602", "the replay check failed",
-     R"(Four things are asked of the unchanged graph: whether its replay takes the time that was
-measured, how much shorter it is without delays that no rule explains, whether each step
-played by itself takes as long, and whether it does with the lags of the other steps.
-Predictions would be off by as much as the worst answer, so above --max-replay-error (10 %)
-none is made, and summary has no table; above 3 % you get warning W0602. Causes are steps
-that differ from each other (choose some with --steps), a recording that lost events, or
-behaviour that the rules do not cover.)"},
+     R"(Asked of the unchanged graph is whether its replay takes the time that was measured, how
+much shorter it is without delays that no rule explains, whether each step takes as long by
+itself and with the lags of the other steps, and whether typical lags put it off by half.
+Predictions would be off by the worst answer: above --max-replay-error (10 %) there is none,
+and no table of summary; above 3 % you get W0602. Causes are steps that differ (choose with
+--steps), a recording that lost events, or behaviour that the rules do not cover.)"},
     {"E0603", "the answer is weakened",
      "As warning W0603: an optimization found something in the trace that its model does not\n"
      "cover. The text says what; the confidence is low."},
@@ -340,9 +339,8 @@ durations of all tasks add up to more than 36 years.)"},
      "layers repeats layers whose names differ by a number: layers.0, layers.1, or\n"
      "DecoderLayer_0, DecoderLayer_1. The message lists those of this trace."},
     {"E0621", "the step without the profiler cannot be that",
-     "--true-step says what the step takes when nobody records it. It cannot be longer than the\n"
-     "recorded one, nor much shorter than what is left when the host takes no time.\n"
-     "Measure it over many steps of the same program, batch and GPU."},
+     "--true-step is what the step takes when nobody records it: not longer than recorded, nor\n"
+     "much shorter than without any host time. Measure many steps of the same program and GPU."},
     {"E0625", "there is no backward pass",
      R"(Optimizations that trade time for memory act on what the forward pass keeps for the backward
 pass. Inference keeps nothing. Record steps of training.)"},
@@ -351,9 +349,11 @@ pass. Inference keeps nothing. Record steps of training.)"},
 to that layer: by modules (daydream trace) or by autograd's sequence numbers, which the
 PyTorch profiler writes with the ops of the CPU (ProfilerActivity.CPU).)"},
     {"E0627", "there are no shapes",
-     "What is kept for backward is told from the shapes of ops: record with\n"
-     "profile(record_shapes=True, ...). The peak of memory also follows from allocations\n"
-     "(profile_memory=True)."},
+     "What is kept for backward is told from the shapes of ops: profile(record_shapes=True, ...).\n"
+     "The peak of memory also follows from allocations (profile_memory=True)."},
+    {"E0628", "an optimization makes work wait for itself",
+     R"(What it adds has to come behind work that comes behind it. In a recording of one run that
+cannot be: look at its findings (daydream info). If it looks right, it is our mistake.)"},
     {"E0701", "bad range of a sweep",
      "A value of --opt that is a range or a list cannot be used: it runs backwards, never ends,\n"
      "mixes units, or gives more than 100,000 scenarios. Ranges are 1..8, 1..16*2 and\n"

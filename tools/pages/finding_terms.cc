@@ -52,8 +52,16 @@ fifth of the step or more, all confidence is low.)"},
 all others ten times over. Either the program paused or a time in the file is wrong.
 --steps takes the steps without it.)"},
     {"no_time",
-     R"(A tenth or more of the GPU operations take 0 ns, which none does: the file is damaged, or
-its recorder failed. Where it is half of them, nothing is predicted (E0607). Record again.)"},
+     R"(A tenth or more of the GPU operations or of the launches take 0 ns, which none does, or all
+operators begin at once: the file is damaged, or its recorder failed. Where it is half of
+the GPU operations, nothing is predicted (E0607). Record again.)"},
+    {"twice",
+     R"(GPU operations of one name, stream, begin and end: the file was merged or written twice.
+They count twice. Use the file as it was recorded.)"},
+    {"wrong_launch",
+     R"(Kernels whose correlation id belongs to a call that copies or waits, or that has launched
+another kernel: ids are mixed up, as where two processes are merged into one file. What
+waits for what is then wrong. Use the file of each process.)"},
     {"no_launches",
      R"(GPU work whose launching call was not recorded. It keeps its place in its stream; what the
 host does cannot move it, so options for the host say nothing about it.)"},

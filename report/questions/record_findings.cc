@@ -1,0 +1,148 @@
+#include "report/questions/record_findings.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "graph/call_kind.h"
+#include "report/text/format.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kOneInTen = 10, kOneInAHundred = 100;
+// Below that many, ten times fewer begins say nothing.
+constexpr size_t kFewOps = 50;
+
+double ShareOf(size_t part, size_t all) {
+  return static_cast<double>(part) / static_cast<double>(all);
+}
+
+class RecordFindings {
+ public:
+  explicit RecordFindings(const Graph& graph) : graph_(graph), trace_(*graph.tables().trace) {}
+
+  std::vector<Finding> Run() {
+    FindTwice();
+    FindWrongLaunches();
+    FindCallsWithoutTime();
+    FindOpsAtOnce();
+    return std::move(out_);
+  }
+
+ private:
+  void Add(FindingKind kind, std::string text, double share, std::string_view fix) {
+    out_.push_back({.kind = kind,
+                    .about = About::kPredictions,
+                    .text = std::move(text),
+                    .where = {},
+                    .time = {},
+                    .share = share,
+                    .fix = std::string(fix)});
+  }
+
+  // No stream begins the same work twice in one nanosecond.
+  void FindTwice() {
+    size_t all = 0, twice = 0;
+    for (size_t lane = 0; lane + 1 < trace_.lane_begin.size(); ++lane) {
+      if (trace_.lanes[lane].kind != LaneKind::kStream) continue;
+      std::vector<std::tuple<Instant, Instant, uint32_t>> seen;
+      for (size_t row = trace_.lane_begin[lane]; row < trace_.lane_begin[lane + 1]; ++row) {
+        if (!IsGpuWork(trace_.kind[row])) continue;
+        seen.emplace_back(trace_.start[row], trace_.End(row), trace_.name[row].value);
+      }
+      std::sort(seen.begin(), seen.end());
+      all += seen.size();
+      for (size_t i = 1; i < seen.size(); ++i) twice += seen[i] == seen[i - 1];
+    }
+    if (twice * kOneInAHundred < all || twice == 0) return;
+    Add(FindingKind::kTwice,
+        fmt::format("{} of {} GPU operations are in the file twice: the same work, stream and time",
+                    FormatCount(twice), FormatCount(all)),
+        ShareOf(twice, all), "it was merged or written twice: use the file as it was recorded");
+  }
+
+  // On AMD kernels copy.
+  static bool CannotLaunch(std::string_view call) {
+    if (!call.starts_with("cu")) return false;
+    const CallKind kind = ClassifyCall(call);
+    return kind == CallKind::kCopyAsync || kind == CallKind::kCopy || kind == CallKind::kMemset ||
+           kind == CallKind::kDeviceSync || kind == CallKind::kStreamSync ||
+           kind == CallKind::kEventSync || kind == CallKind::kFree;
+  }
+
+  void FindWrongLaunches() {
+    size_t all = 0, wrong = 0;
+    std::vector<TaskId> launched(graph_.size());  // by call: its first kernel
+    std::vector<bool> seen(graph_.size());
+    for (const Edge& e : graph_.edges()) {
+      if (e.rule != Rule::kLaunch || graph_.task(e.to).kind != TaskKind::kKernel) continue;
+      if (seen[e.to.index()]) continue;  // held by its call in more than one way
+      seen[e.to.index()] = true;
+      ++all;
+      const std::string_view call = graph_.TaskName(e.from);
+      const bool again = launched[e.from.index()].valid() &&
+                         ClassifyCall(call) == CallKind::kLaunch && !Contains(call, "MultiDevice");
+      wrong += CannotLaunch(call) || again;
+      launched[e.from.index()] = e.to;
+    }
+    if (wrong * kOneInAHundred < all || wrong == 0) return;
+    Add(FindingKind::kWrongLaunch,
+        fmt::format("{} of {} kernels hang on a call that cannot have launched them: it copies, "
+                    "waits, or has launched another",
+                    FormatCount(wrong), FormatCount(all)),
+        ShareOf(wrong, all),
+        "correlation ids are mixed up, as where two processes are merged into one file: use the "
+        "file of each process");
+  }
+
+  void FindCallsWithoutTime() {
+    size_t all = 0, without = 0;
+    for (size_t row = 0; row < trace_.rows(); ++row) {
+      if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
+      const CallKind kind = ClassifyCall(trace_.EventName(row));
+      if (kind != CallKind::kLaunch && kind != CallKind::kGraphLaunch) continue;
+      ++all;
+      without += trace_.End(row) <= trace_.start[row];
+    }
+    if (without * kOneInTen < all || without == 0) return;
+    Add(FindingKind::kNoTime,
+        fmt::format("{} of {} launches take 0 ns on the host, which none does",
+                    FormatCount(without), FormatCount(all)),
+        ShareOf(without, all), "the file is damaged, or its recorder failed: record again");
+  }
+
+  void FindOpsAtOnce() {
+    size_t all = 0;
+    std::vector<Instant> begins;
+    for (size_t row = 0; row < trace_.rows(); ++row) {
+      if (trace_.kind[row] != EventKind::kOp) continue;
+      ++all;
+      begins.push_back(trace_.start[row]);
+    }
+    std::sort(begins.begin(), begins.end());
+    begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+    if (all < kFewOps || begins.size() * kOneInTen > all) return;
+    Add(FindingKind::kNoTime,
+        fmt::format("{} operators begin at {}: their times are not those of a run",
+                    FormatCount(all), Plural(begins.size(), "instant")),
+        1 - ShareOf(begins.size(), all),
+        "the file is damaged, or its recorder failed: record again");
+  }
+
+  const Graph& graph_;
+  const Trace& trace_;
+  std::vector<Finding> out_;
+};
+
+}  // namespace
+
+std::vector<Finding> FindingsOfRecords(const Graph& graph) {
+  if (graph.tables().trace == nullptr) return {};
+  return RecordFindings(graph).Run();
+}
+
+}  // namespace daydream

@@ -1,0 +1,82 @@
+// Records that contradict each other are told, and nothing is said of those that do not.
+#include "report/questions/record_findings.h"
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "tests/graph/trace_sketch.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Sixty operators, 100 us apart, each with a launch of 10 us and a kernel of 50; `change` adds to
+// the i-th what should not be there.
+std::vector<Finding> Found(double op_every, double call_us,
+                           const std::function<void(TraceSketch&, LaneId, LaneId, int)>& change) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 60; ++i) {
+    s.Op(cpu, "aten::relu", i * op_every, 20);
+    s.Launch(cpu, gpu, "kernel", 100 * i + 5, call_us, 100 * i + 20, 50);
+    change(s, cpu, gpu, i);
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return FindingsOfRecords(built->graph);
+}
+
+void Nothing(TraceSketch&, LaneId, LaneId, int) {}
+
+void ExpectOne(const std::vector<Finding>& found, FindingKind kind, std::string_view text) {
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, kind);
+  EXPECT_THAT(found[0].text, HasSubstr(text));
+}
+
+TEST(RecordFindings, ACleanRecordingHasNone) { EXPECT_THAT(Found(100, 10, Nothing), IsEmpty()); }
+
+TEST(RecordFindings, WorkThatIsThereTwice) {
+  const auto found = Found(100, 10, [](TraceSketch& s, LaneId, LaneId gpu, int i) {
+    if (i < 3) s.Kernel(gpu, "kernel", 100 * i + 20, 50);
+  });
+  ExpectOne(found, FindingKind::kTwice, "3 of 63 GPU operations are in the file twice");
+}
+
+TEST(RecordFindings, KernelsOfACopyOrOfAnothersLaunch) {
+  ExpectOne(Found(100, 10,
+                  [](TraceSketch& s, LaneId cpu, LaneId gpu, int i) {
+                    s.Call(cpu, "cudaMemcpyAsync", 100 * i + 30, 5, 5000 + i);
+                    if (i < 2) s.Kernel(gpu, "kernel", 100 * i + 80, 5, 5000 + i);
+                  }),
+            FindingKind::kWrongLaunch, "2 of 62 kernels hang on a call");
+  ExpectOne(Found(100, 10,
+                  [](TraceSketch& s, LaneId, LaneId gpu, int i) {
+                    if (i < 2) s.Kernel(gpu, "kernel", 100 * i + 80, 5, 1001 + i);
+                  }),
+            FindingKind::kWrongLaunch, "2 of 62 kernels hang on a call");
+}
+
+TEST(RecordFindings, CallsOfAGraphLaunchManyKernels) {
+  const auto found = Found(100, 10, [](TraceSketch& s, LaneId cpu, LaneId gpu, int i) {
+    s.Call(cpu, "cudaGraphLaunch", 100 * i + 30, 5, 5000 + i);
+    for (int k = 0; k < 3; ++k) s.Kernel(gpu, "kernel", 100 * i + 80 + 5 * k, 4, 5000 + i);
+  });
+  EXPECT_THAT(found, IsEmpty());
+}
+
+TEST(RecordFindings, LaunchesThatTakeNoTime) {
+  ExpectOne(Found(100, 0, Nothing), FindingKind::kNoTime, "60 of 60 launches take 0 ns");
+}
+
+TEST(RecordFindings, OperatorsThatBeginAtOnce) {
+  ExpectOne(Found(0, 10, Nothing), FindingKind::kNoTime, "60 operators begin at 1 instant");
+}
+
+}  // namespace
+}  // namespace daydream
