@@ -252,6 +252,7 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
     return p;
   }
   std::vector<const Graph*> pointers;
+  pointers.reserve(graphs.size());
   for (const Graph& g : graphs) pointers.push_back(&g);
   auto answer = PlayJoint(run, TransferFrom::kClass, pointers);
   if (!answer.ok()) {
