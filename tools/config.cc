@@ -125,6 +125,13 @@ absl::StatusOr<Config> Config::Read() {
   // A pipe would be waited for.
   std::error_code unknown;
   const bool pipe = std::filesystem::is_fifo(path, unknown);
+  // A folder on the way that is closed to us, where a service keeps the HOME of who began it: what
+  // is in there is another user's.
+  if (unknown == std::errc::permission_denied) {
+    Config none;
+    none.closed_ = path;
+    return none;
+  }
   errno = 0;
   std::ifstream file;
   if (!pipe) file.open(path, std::ios::binary);

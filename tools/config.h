@@ -25,7 +25,8 @@ namespace daydream {
 class Config {
  public:
   // Of $XDG_CONFIG_HOME/daydream/config, else of $HOME/.config/daydream/config; nothing when there
-  // is no such file. E0112 for anything in it that means nothing: a wrong name is no comment.
+  // is no such file, or none that can be reached. E0112 for anything in it that means nothing: a
+  // wrong name is no comment.
   static absl::StatusOr<Config> Read();
   // `path` is for messages.
   static absl::StatusOr<Config> Parse(std::string_view text, std::string path);
@@ -34,13 +35,15 @@ class Config {
   void ApplyTo(const Command& command, Args& args) const;
 
   const std::string& path() const { return path_; }
+  // Where the file would be, if a folder on the way cannot be looked into; else empty.
+  const std::string& closed() const { return closed_; }
 
  private:
   struct Line {
     std::string command;  // empty: every command that has the flag
     std::string flag, value;
   };
-  std::string path_;
+  std::string path_, closed_;
   std::vector<Line> lines_;
 };
 

@@ -1,6 +1,8 @@
 #include "tools/flags.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -64,6 +66,10 @@ struct Reader {
   std::map<std::string, std::vector<std::string>, std::less<>>* values;
 
   absl::Status Take(const Flag& flag, size_t place, std::string value) {
+    if (value.empty() && !flag.value.empty()) {
+      return BadValue(fmt::format("{} has an empty value", flag.name), words, place,
+                      fmt::format("{} {}", flag.name, flag.value));
+    }
     if (!flag.choices.empty() && (flag.unoffered.empty() || value != flag.unoffered) &&
         std::find(flag.choices.begin(), flag.choices.end(), value) == flag.choices.end()) {
       return BadValue(
@@ -182,6 +188,14 @@ std::string_view Nearest(std::string_view word, std::span<const std::string_view
 std::string DidYouMean(std::string_view word, std::span<const std::string_view> candidates) {
   std::string_view nearest = Nearest(word, candidates);
   return nearest.empty() ? "" : fmt::format("; did you mean '{}'?", nearest);
+}
+
+std::optional<double> PlainNumber(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !std::isfinite(value)) return std::nullopt;
+  return value;
 }
 
 std::string OrList(std::span<const std::string_view> words) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -68,6 +69,9 @@ absl::StatusOr<Args> ParseArgs(std::span<const Flag* const> flags,
 std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates);
 // "; did you mean 'x'?" for the nearest candidate, or nothing.
 std::string DidYouMean(std::string_view word, std::span<const std::string_view> candidates);
+
+// "12", "0.5" or "1e3": a finite number of digits alone, nothing else before or behind it.
+std::optional<double> PlainNumber(std::string_view text);
 
 // "table, json or csv".
 std::string OrList(std::span<const std::string_view> words);

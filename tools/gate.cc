@@ -1,6 +1,6 @@
 #include "tools/gate.h"
 
-#include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include "tools/flags.h"
@@ -23,11 +23,10 @@ std::string_view Trim(std::string_view text) {
   return text;
 }
 
-bool ParseNumber(std::string_view text, double& value) {
-  std::string copy(text);
-  char* end = nullptr;
-  value = std::strtod(copy.c_str(), &end);
-  return !copy.empty() && *end == '\0' && value == value;
+// The plus sign of "+3%" says what it is compared with.
+std::optional<double> SignedNumber(std::string_view text) {
+  const bool plus = text.starts_with('+') && !text.starts_with("+-");
+  return PlainNumber(text.substr(plus ? 1 : 0));
 }
 
 }  // namespace
@@ -44,18 +43,17 @@ absl::StatusOr<Gate> ParseGate(std::string_view text) {
   if (gate.name.empty() || limit.empty()) {
     return BadGate(fmt::format("--fail-if '{}' is not NAME < VALUE", text));
   }
-  if (limit.back() == '%') {
-    gate.relative = limit[0] == '+' || limit[0] == '-';
-    if (!ParseNumber(limit.substr(0, limit.size() - 1), gate.limit)) {
-      return BadGate(fmt::format("--fail-if: '{}' is not a number", limit));
-    }
-    gate.limit /= 100;
-  } else if (!ParseNumber(limit, gate.limit)) {
-    auto duration = ParseValue(limit, Unit::kDuration);
-    if (!duration.ok()) return BadGate(fmt::format("--fail-if: '{}' is no number or time", limit));
-    gate.limit = *duration;
-    gate.time = true;
+  const bool percent = limit.back() == '%';
+  if (const auto number = SignedNumber(limit.substr(0, limit.size() - (percent ? 1 : 0)))) {
+    gate.relative = percent && (limit[0] == '+' || limit[0] == '-');
+    gate.percent = percent && !gate.relative;
+    gate.limit = *number / (percent ? 100 : 1);
+    return gate;
   }
+  auto duration = ParseValue(limit, Unit::kDuration);
+  if (!duration.ok()) return BadGate(fmt::format("--fail-if: '{}' is no number or time", limit));
+  gate.limit = *duration;
+  gate.time = true;
   return gate;
 }
 
@@ -71,6 +69,9 @@ absl::StatusOr<bool> GateHolds(const Gate& gate, const GateValues& values) {
   if (v.time != (gate.time || gate.relative)) {
     return BadGate(fmt::format("--fail-if: {} is compared with {}", gate.name,
                                v.time ? "a time or a signed share" : "a number"));
+  }
+  if (gate.percent && !v.share) {
+    return BadGate(fmt::format("--fail-if: {} is a factor or a count, not a share", gate.name));
   }
   double limit = gate.relative ? v.reference * (1 + gate.limit) : gate.limit;
   if (gate.op == "<") return v.value < limit;

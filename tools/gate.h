@@ -14,6 +14,7 @@ struct GateValue {
   double value = 0;
   bool time = false;  // compared with durations; "+3%" and "-3%" are relative to `reference`
   double reference = 0;
+  bool share = false;  // may be compared with "5%"
 };
 using GateValues = std::map<std::string, GateValue, std::less<>>;
 
@@ -23,6 +24,7 @@ struct Gate {
   double limit = 0;
   bool time = false;      // the limit is a duration in ns
   bool relative = false;  // the limit is a signed share of the reference
+  bool percent = false;   // the limit is a share without sign
 };
 
 // What became of one --fail-if.

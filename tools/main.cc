@@ -1,6 +1,7 @@
 // The program `daydream`: finds the command, parses its flags, runs it, turns errors into
 // messages and exit codes.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <iterator>
 #include <string>
@@ -10,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/config.h"
 #include "tools/memory.h"
+#include "tools/overwrite.h"
 #include "tools/version.h"
 
 namespace daydream {
@@ -24,9 +26,22 @@ absl::Status UnknownCommand(const std::string& word) {
                      .fix = "daydream help lists the commands"});
 }
 
+absl::Status CheckJobs(const Args& args) {
+  const std::string_view text = args.Has("--jobs") ? args.Get("--jobs") : "1";
+  const auto jobs = PlainNumber(text);
+  if (jobs && *jobs >= 1 && *jobs == std::floor(*jobs)) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("--jobs '{}' is not a number above 0", text),
+                     .fix = "-j 4"});
+}
+
 absl::Status CheckInputs(const Command& command, const Args& args) {
   size_t given = args.positional().size();
-  if (given >= command.takes.least && given <= command.takes.most) return absl::OkStatus();
+  if (given >= command.takes.least && given <= command.takes.most) {
+    DD_RETURN_IF_ERROR(CheckJobs(args));
+    return CheckOverwrites(command, args);
+  }
   std::string what =
       given < command.takes.least
           ? fmt::format("daydream {} needs {}", command.name,
@@ -52,8 +67,8 @@ Exit Fail(Session& session, const Command& command, const absl::Status& status) 
   return command.takes.command && !told_apart ? Exit::kNotStarted : exit;
 }
 
-// A mistake in the command line. A rank has no name in what it writes itself: it leaves the word to
-// the first one, which says whose line it is.
+// A mistake in the command line or in what stands for it. A rank has no name in what it writes
+// itself: it leaves the word to the first one, which says whose line it is.
 Exit Refuse(Session& session, const Command& command, const absl::Status& status) {
   if (command.tells_mistake != nullptr && !command.tells_mistake(status)) return Exit::kOk;
   return Fail(session, command, status);
@@ -92,6 +107,9 @@ absl::Status ApplyConfig(const Command& command, Args& args, Session& session) {
     return absl::OkStatus();
   }
   DD_ASSIGN_OR_RETURN(const Config config, Config::Read());
+  if (!config.closed().empty()) {
+    session.Note(fmt::format("{} is not looked for: permission denied", config.closed()));
+  }
   config.ApplyTo(command, args);
   session.Configure(args);
   const std::vector<std::string> flags = AnswersFromConfig(command, args);
@@ -121,7 +139,7 @@ Exit Run(std::vector<std::string> words) {
   session.Configure(*args);
   if (args->Has("--help")) return Say(session, HelpOf(*command));
   if (auto status = ApplyConfig(*command, *args, session); !status.ok()) {
-    return Fail(session, *command, status);
+    return Refuse(session, *command, status);
   }
   if (auto status = CheckInputs(*command, *args); !status.ok()) {
     return Refuse(session, *command, status);

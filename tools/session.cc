@@ -128,10 +128,9 @@ void Session::Configure(const Args& args) {
   name_ = args.Has("--wide") ? 0 : kLongestName;
   unit_ = ParseTimeUnit(args.Get("--unit"));
   unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  std::string_view jobs = args.Get("--jobs");
-  jobs_ = jobs.empty() ? std::min(cores, 8u)
-                       : static_cast<unsigned>(std::atoi(std::string(jobs).c_str()));
-  jobs_ = std::clamp(jobs_, 1u, 256u);
+  // What is no count is refused by main().
+  const double jobs = PlainNumber(args.Get("--jobs")).value_or(std::min(cores, 8u));
+  jobs_ = static_cast<unsigned>(std::clamp(jobs, 1.0, 256.0));
 }
 
 void Session::WriteTo(std::string* text) {

@@ -80,7 +80,8 @@ CurveError ErrorOf(std::vector<double> off) {
   std::sort(off.begin(), off.end());
   CurveError error{.most = off.back(), .sizes = off.size()};
   for (double e : off) error.mean += e / static_cast<double>(off.size());
-  error.p95 = off[static_cast<size_t>(0.95 * static_cast<double>(off.size() - 1))];
+  // The nearest rank: of fewer than twenty the largest.
+  error.p95 = off[(off.size() * 95 + 99) / 100 - 1];
   return error;
 }
 

@@ -53,11 +53,12 @@ size_t RowBegin(const std::vector<std::string_view>& words) {
   return std::string_view::npos;
 }
 
-// The first number that is the time: with `bytes` it gives the bandwidth that stands behind it,
-// which is printed with two digits. The operation and the root, which not all versions print, do
-// not.
+// The time out of place: with `bytes` it gives the bandwidth that stands behind it, which is
+// printed with two digits. The operation and the root, which not all versions print, may stand
+// before it; what fits further on is the time in place.
 size_t TimeAt(const std::vector<std::string_view>& words, size_t from, double bytes) {
-  for (size_t i = from; i + 2 < words.size(); ++i) {
+  constexpr size_t kBefore = 2;
+  for (size_t i = from; i <= from + kBefore && i + 2 < words.size(); ++i) {
     const auto us = NumberOf(words[i]), rate = NumberOf(words[i + 1]), bus = NumberOf(words[i + 2]);
     if (!us || !rate || !bus || !(*us > 0) || !(*rate >= 0) || !(*bus >= 0)) continue;
     const double expected = bytes / *us * 1e-3;
@@ -111,8 +112,11 @@ absl::StatusOr<Sweep> ReadSweep(std::string_view text, std::string_view where) {
       if (sweep.skipped++ == 0) sweep.skipped_line = lines;
       continue;
     }
-    sweep.points.push_back({bytes, *NumberOf(words[time])});
-    if (time + 3 < words.size() && NumberOf(words[time + 3]).value_or(0) > 0.5) ++sweep.wrong;
+    if (time + 3 < words.size() && NumberOf(words[time + 3]).value_or(0) > 0.5) {
+      ++sweep.wrong;
+    } else {
+      sweep.points.push_back({bytes, *NumberOf(words[time])});
+    }
   }
   if (sweep.points.empty()) {
     return MakeStatus(
@@ -120,7 +124,8 @@ absl::StatusOr<Sweep> ReadSweep(std::string_view text, std::string_view where) {
         {.code = "E0822",
          .what = "no row of nccl-tests is in this file",
          .where = std::string(where),
-         .why = fmt::format("{} lines, {} of them begin like a row", lines, sweep.skipped),
+         .why = fmt::format("{} lines, {} of them begin like a row, {} rows have wrong results",
+                            lines, sweep.skipped, sweep.wrong),
          .fix = "the output as `all_reduce_perf -b 1K -e 8G -f 2` prints it"});
   }
   sweep.ranks = static_cast<int>(std::min<size_t>(members.ranks, 1 << 20));

@@ -17,7 +17,7 @@ struct Sweep {
   int ranks = 0, nodes = 0;                        // 0: the text does not say
   size_t skipped = 0;                              // lines that begin like a row and are none
   size_t skipped_line = 0;                         // the first of them, from 1
-  size_t wrong = 0;                                // rows whose results nccl-tests found wrong
+  size_t wrong = 0;  // rows left out: nccl-tests found their results wrong
 };
 
 // Rows are found by what stands in them: size, count, type, and behind them a time and the

@@ -28,6 +28,13 @@ bool ReadTime(std::string_view text, Duration& out) {
          out.ns <= kLongest;
 }
 
+// --learn keeps nothing that is further off, and never did.
+constexpr double kMostOff = 10;
+bool Believable(const LearnedRow& row) {
+  const double ratio = static_cast<double>(row.measured.ns) / static_cast<double>(row.predicted.ns);
+  return ratio <= kMostOff && ratio >= 1 / kMostOff;
+}
+
 bool SamePair(const LearnedRow& a, const LearnedRow& b) {
   return a.opts == b.opts && a.device == b.device && a.before == b.before &&
          a.measured == b.measured && a.source == b.source;
@@ -67,6 +74,9 @@ absl::StatusOr<std::vector<LearnedRow>> ParseLearned(std::string_view text, std:
     if (row.opts.empty() || !ReadTime(fields[2], row.before) ||
         !ReadTime(fields[3], row.predicted) || !ReadTime(fields[4], row.measured)) {
       return Bad(file, number, "not three times in ns behind names of optimizations");
+    }
+    if (!Believable(row)) {
+      return Bad(file, number, "measured and predicted are more than ten times apart");
     }
     std::erase_if(rows, [&](const LearnedRow& other) { return SamePair(row, other); });
     rows.push_back(std::move(row));

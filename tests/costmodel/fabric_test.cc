@@ -37,6 +37,19 @@ TEST(SizeCurve, FindsTheTermsThatMadeThePoints) {
   EXPECT_LT(ErrorLeftOut(curve).most, 1e-6);
 }
 
+// By the nearest rank: 95 % of three values are all of them.
+TEST(SizeCurve, FewSizesHaveTheLargestErrorAsTheir95thPercentile) {
+  std::vector<SizePoint> points;
+  for (int i = 0; i < 7; ++i) {
+    points.push_back({std::pow(4.0, i + 5), i == 3 ? 400.0 : 30 + 10.0 * i});
+  }
+  const SizeCurve curve = FitSizeCurve(points);
+  EXPECT_EQ(ErrorLeftOut(curve).sizes, 3u);
+  EXPECT_GT(ErrorLeftOut(curve).most, 0.5);
+  EXPECT_EQ(ErrorLeftOut(curve).p95, ErrorLeftOut(curve).most);
+  EXPECT_EQ(ErrorOfFit(curve).p95, ErrorOfFit(curve).most);
+}
+
 TEST(SizeCurve, TermsAreNeverNegativeAndMeasuredSizesAreMet) {
   const std::vector<SizePoint> points = {
       {1024, 50}, {1 << 20, 45}, {1 << 25, 300}, {1 << 30, 8000}};

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "report/questions/own_mistake.h"
 #include "simulator/simulate.h"
 #include "tests/example_graph.h"
 #include "tests/real_traces.h"
@@ -269,6 +270,20 @@ TEST(Advise, TheBestSetHoldsWhatHelpsOnlyBesideOthers) {
   EXPECT_THAT(Names(a.not_worth), testing::Contains("amp"));
   ASSERT_TRUE(a.best.has_value());
   EXPECT_THAT(a.best->opts, testing::Contains("amp"));
+}
+
+// The command fails then: what looks like advice may lack the best of it.
+TEST(Advise, AMistakeOfOursIsNotAnOptionThatCannotBeJudged) {
+  Advised advised;
+  const auto failed = [&](std::string code) {
+    Option& o = advised.unjudged.emplace_back();
+    o.prediction.error = MakeStatus(absl::StatusCode::kFailedPrecondition, {.code = code});
+  };
+  EXPECT_TRUE(OwnMistake(advised).ok());
+  failed("E0605");
+  EXPECT_TRUE(OwnMistake(advised).ok());
+  failed("E0901");
+  EXPECT_EQ(DiagnosticOf(OwnMistake(advised)).code, "E0901");
 }
 
 }  // namespace

@@ -54,6 +54,26 @@ TEST(Sweep, ColumnsThatAVersionLacksAndPrefixesAreNotInTheWay) {
   EXPECT_EQ(prefixed->skipped, 1u);
 }
 
+// What cannot be a time, and what was computed wrong, is left out; the time in place is another
+// one.
+TEST(Sweep, ARowWithoutATimeIsNotTheOneInPlace) {
+  const std::string rest = " 17.48 17.48     0  59.00 17.77 17.77     0\n";
+  for (const char* time : {"nan", "-2500", "0", "inf", "N/A"}) {
+    const auto sweep = ReadSweep(
+        kSweep + std::string("  1048576    262144  float   sum   -1  ") + time + rest, "t");
+    ASSERT_TRUE(sweep.ok()) << time;
+    EXPECT_EQ(sweep->points.size(), 4u) << time;
+    EXPECT_EQ(sweep->skipped, 1u) << time;
+    EXPECT_EQ(sweep->skipped_line, 13u) << time;
+  }
+  const auto wrong = ReadSweep(
+      kSweep + std::string("2097152 524288 float sum -1 99.0 21.18 21.18 5 59.0 35.5 35.5 0\n"),
+      "t");
+  ASSERT_TRUE(wrong.ok());
+  EXPECT_EQ(wrong->points.size(), 4u);
+  EXPECT_EQ(wrong->wrong, 1u);
+}
+
 TEST(Sweep, WithoutRowsIsRefused) {
   for (std::string_view text : {"", "hello\n", "1 2 float\n", "9 9 float nan inf -1\n"}) {
     const auto sweep = ReadSweep(text, "t");

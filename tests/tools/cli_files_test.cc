@@ -68,7 +68,7 @@ class Files : public CliFixture {
     CliFixture::SetUp();
     if (IsSkipped()) return;
     Write("trace.json", SmallTrace());
-    Write("after.json", SmallTrace());
+    Write("after.json", SmallTrace(7));
     Write("sweep.txt", kNcclTests);
     Write("ops.csv", "op,b,m,k,n,h,bytes,dtype,us\nmemory,0,0,0,0,0,268435456,fp16,1200\n");
     Run("sweep " + Path("trace.json") + " --no-interval --opt 'prefetch(1..3)' -o " + Path("rows") +
@@ -265,6 +265,41 @@ TEST_F(Files, AFileThatShrinksWhileItIsReadIsRefused) {
       }
     }
   }
+}
+
+// Under any name that leads there, and whatever -f says.
+TEST_F(Files, WhatACommandReadsIsNeverReplaced) {
+  const std::string trace = Path("trace.json"), after = Path("after.json");
+  fs::create_symlink(trace, Path("link.json"));
+  fs::create_directory(Path("ranks"));
+  Write("ranks/0.json", ReadAll(trace));
+  Write("kept", "kept\n");
+  const auto refused = [&](const std::string& args, const std::string& file) {
+    const std::string before = ReadAll(file);
+    const CliResult r = Run(args);
+    EXPECT_EQ(r.exit, 1) << args << r.err;
+    EXPECT_THAT(r.err, HasSubstr("error[E0105]")) << args;
+    EXPECT_THAT(r.err, HasSubstr("would replace what this command uses")) << args;
+    EXPECT_EQ(ReadAll(file), before) << args;
+  };
+  const std::string whatif = "whatif " + trace + " --opt 'speedup(kind:gpu,2)' -f ";
+  refused(whatif + "-o " + trace, trace);
+  refused(whatif + "-o " + Path("results/../trace.json"), trace);
+  refused("whatif " + Path("link.json") + " -f -o " + trace, trace);
+  refused("whatif " + trace + " -f -o " + Path("link.json"), trace);
+  refused("summary " + Path("ranks") + " -f -o " + Path("ranks/0.json"), Path("ranks/0.json"));
+  refused("export " + trace + " --to csv -f -o " + trace, trace);
+  refused(whatif + "--measured " + after + " -o " + after, after);
+  refused(whatif + "--measured " + after + " --learn " + Path("kept") + " -o " + Path("kept"),
+          Path("kept"));
+  refused(whatif + "--timeline " + trace, trace);
+  refused(whatif + "--timeline " + Path("new.json") + " -o " + Path("new.json"), Path("new.json"));
+  refused("sweep " + trace + " --opt amp -f --journal " + Path("kept") + " -o " + Path("kept"),
+          Path("kept"));
+  EXPECT_FALSE(fs::exists(Path("new.json")));
+  EXPECT_EQ(Run("import " + trace + " -o " + Path("same.ddtrace")).exit, 0);
+  EXPECT_EQ(Run("import " + Path("same.ddtrace") + " -f -o " + Path("same.ddtrace")).exit, 0);
+  EXPECT_EQ(Run("summary " + trace + " -f -o /dev/null").exit, 0);
 }
 
 TEST_F(Files, AHalfLineOfALearnedFileIsLeftOutAndRemoved) {

@@ -104,6 +104,25 @@ TEST_F(Habits, AConfigThatIsNoTextIsRefusedAndAMissingOneIsNothing) {
   EXPECT_EQ(Run("info" + trace(), "XDG_CONFIG_HOME= HOME=" + Path("home")).exit, 2);
 }
 
+// As where a service runs for another user with the HOME of root.
+TEST_F(Habits, AConfigInAFolderThatIsClosedIsNone) {
+  namespace fs = std::filesystem;
+  fs::create_directories(Path("home/.config/daydream"));
+  Write("home/.config/daydream/config", "nothing = 1\n");
+  fs::permissions(Path("home"), fs::perms::none);
+  // Root may look into every folder, unless it lets go of that.
+  const std::string user =
+      geteuid() != 0 ? "" : " setpriv --bounding-set=-dac_override,-dac_read_search";
+  const std::string home = "XDG_CONFIG_HOME= HOME=" + Path("home");
+  const CliResult can = Shell(home + user + " true");
+  const CliResult r = Run("info" + trace(), home + user);
+  fs::permissions(Path("home"), fs::perms::owner_all);
+  if (can.exit != 0) GTEST_SKIP() << "no way to run as another user here";
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("config is not looked for: permission denied"));
+  EXPECT_EQ(Run("info" + trace(), home).exit, 2) << "open again";
+}
+
 TEST_F(Habits, TimesHaveTheUnitThatIsAskedFor) {
   const std::string whatif = "whatif" + trace() + "--opt amp --no-interval --no-alone ";
   const int64_t step_ns =

@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "report/predict/learned.h"
+#include "trace/ddtrace/writer.h"
+#include "trace/importer.h"
 
 namespace daydream {
 namespace {
@@ -51,13 +53,21 @@ class Learning : public testing::Test {
   fs::path folder_;
 };
 
+// The recorded trace an hour later, as if the optimization had brought nothing.
+std::string Later(const std::string& path) {
+  Trace later = **ImportFile(kTrace);
+  later.clock_origin_ns += int64_t{3600} * 1'000'000'000;
+  std::ofstream(path, std::ios::binary) << *SerializeDdtrace(later);
+  return path;
+}
+
 TEST_F(Learning, LaterPredictionsAreCorrectedAndNarrowed) {
   const std::string ask = "--opt graphs --format json ";
   ASSERT_EQ(Run(ask), 0);
   auto plain = Main();
   EXPECT_EQ(plain["learned"]["rows"], 0);
-  // The "later" trace is the recorded one: the optimization brought nothing.
-  const std::string learn = fmt::format("{}--measured {} --learn {}", ask, kTrace, Path("mine"));
+  const std::string learn =
+      fmt::format("{}--measured {} --learn {}", ask, Later(Path("later.ddtrace")), Path("mine"));
   for (int i = 0; i < 3; ++i) ASSERT_EQ(Run(learn), 0) << Read(Path("err"));
   EXPECT_EQ(ParseLearned(Read(Path("mine")), "mine").value().size(), 1u)
       << "one measurement, said three times";
@@ -69,7 +79,8 @@ TEST_F(Learning, LaterPredictionsAreCorrectedAndNarrowed) {
 }
 
 TEST_F(Learning, ADefaultThatIsSpelledOutIsTheSameOptimization) {
-  const std::string learn = fmt::format("--measured {} --learn {}", kTrace, Path("mine"));
+  const std::string learn =
+      fmt::format("--measured {} --learn {}", Later(Path("later.ddtrace")), Path("mine"));
   ASSERT_EQ(Run("--opt 'fuse(what=all)' " + learn), 0) << Read(Path("err"));
   ASSERT_EQ(Run("--opt fuse --format json --learned " + Path("mine")), 0);
   EXPECT_EQ(Main()["learned"]["rows"], 1);
@@ -81,6 +92,36 @@ TEST_F(Learning, AnotherProgramsRecordingIsToldAndNotLearnedFrom) {
   EXPECT_THAT(Read(Path("err")), HasSubstr("W0606"));
   EXPECT_EQ(Run(fmt::format("--opt graphs --measured {} --learn {}", other, Path("mine"))), 4);
   EXPECT_FALSE(fs::exists(Path("mine")));
+}
+
+TEST_F(Learning, TheRecordingItselfIsNoMeasurement) {
+  fs::copy_file(kTrace, Path("copy.ddtrace"));
+  for (const std::string& same : {std::string(kTrace), Path("copy.ddtrace")}) {
+    EXPECT_EQ(Run(fmt::format("--opt graphs --measured {} --learn {}", same, Path("mine"))), 4);
+    EXPECT_THAT(Read(Path("err")), HasSubstr("it is the recording that the prediction was made"));
+    EXPECT_FALSE(fs::exists(Path("mine")));
+  }
+}
+
+// Five times is no error of a prediction (docs/accuracy.md).
+TEST_F(Learning, WhatIsFarOffIsToldAndNotLearned) {
+  Trace slow = **ImportFile(kTrace);
+  for (Instant& start : slow.start) start.ns *= 5;
+  for (Duration& duration : slow.duration) duration.ns *= 5;
+  std::ofstream(Path("slow.ddtrace"), std::ios::binary) << *SerializeDdtrace(slow);
+  const std::string ask = "--opt graphs --measured " + Path("slow.ddtrace");
+  EXPECT_EQ(Run(ask), 0);
+  EXPECT_THAT(Read(Path("err")), HasSubstr("W0606"));
+  EXPECT_EQ(Run(ask + " --learn " + Path("mine")), 4);
+  EXPECT_FALSE(fs::exists(Path("mine")));
+}
+
+TEST_F(Learning, ARowThatCannotBeIsRefused) {
+  for (const char* times : {"1\t1\t999999999999", "100\t99999\t9"}) {
+    std::ofstream(Path("odd")) << "daydream-learned 1\ngraphs\tA100\t" << times << "\tx\n";
+    EXPECT_EQ(Run("--opt graphs --learned " + Path("odd")), 2) << times;
+    EXPECT_THAT(Read(Path("err")), HasSubstr("odd:2"));
+  }
 }
 
 TEST_F(Learning, AGpuWithoutANameIsCalledThat) {
@@ -102,7 +143,9 @@ TEST_F(Learning, MistakesAreLocated) {
   std::ofstream(Path("bad")) << "daydream-learned 1\nnonsense\n";
   EXPECT_EQ(Run("--opt graphs --learned " + Path("bad")), 2);
   EXPECT_THAT(Read(Path("err")), HasSubstr("bad:2"));
-  EXPECT_NE(Run(fmt::format("--opt graphs --measured {} --learn {}", kTrace, Path("bad"))), 0);
+  EXPECT_NE(Run(fmt::format("--opt graphs --measured {} --learn {}", Later(Path("later.ddtrace")),
+                            Path("bad"))),
+            0);
   EXPECT_EQ(Read(Path("bad")), "daydream-learned 1\nnonsense\n");
   EXPECT_EQ(Run(fmt::format("--opt free-gpu --measured {} --learn {}", kTrace, Path("mine"))), 4);
   EXPECT_THAT(Read(Path("err")), HasSubstr("E0606"));

@@ -188,6 +188,34 @@ TEST_F(CliRanks, TwoFilesOfOneRankAreNoRun) {
   EXPECT_THAT(Run("ranks " + Path("run")).err, HasSubstr("E0431"));
 }
 
+TEST_F(CliRanks, ATraceWithoutARankIsNotOneOfThem) {
+  std::string copy = RankFile(1, 500);
+  copy.replace(copy.find("distributedInfo"), 15, "somethingElse00");
+  Write("run/copy.json", copy);
+  for (const char* command : {"ranks ", "whatif ", "summary "}) {
+    const CliResult r = Run(command + Path("run"));
+    EXPECT_EQ(r.exit, 3) << command << r.err;
+    EXPECT_THAT(r.err, HasSubstr("error[E0431]: one of these traces does not say its rank"));
+  }
+}
+
+TEST_F(CliRanks, OneThatWasImportedStaysOneOfThem) {
+  const std::string ask = "ranks " + Path("run") + " --format csv";
+  const std::string before = Run(ask).out;
+  ASSERT_EQ(Run("import " + Path("run/rank0.json")).exit, 0);
+  EXPECT_EQ(Run(ask).out, before);
+  std::filesystem::rename(Path("run/rank1.json"), Path("run/rank1.JSON"));
+  EXPECT_EQ(Run(ask).out, before);
+  ASSERT_EQ(Run("import " + Path("run/rank1.JSON")).exit, 0);
+  EXPECT_EQ(Run(ask).out, before);
+}
+
+TEST_F(CliRanks, WhatIsNotReadOfAFolderIsSaid) {
+  ASSERT_EQ(Run("import " + Path("run/rank0.json") + " -o " + Path("run/first.ddtrace")).exit, 0);
+  EXPECT_THAT(OneLine(Run("summary " + Path("run")).err),
+              HasSubstr("not read beside 1 trace: 2 files of another kind, the first rank0.json"));
+}
+
 TEST_F(CliRanks, EightRecordedRanksGiveTheNumbersOfTheStudy) {
   const auto folder = RealTraceFolder() / "ranks" / "megatron-tp8";
   std::error_code error;

@@ -461,6 +461,19 @@ TEST_F(Ranks, AFlagThatOneDoesNotKnowIsToldWithItsRank) {
   EXPECT_EQ(all.err.find(told), all.err.rfind(told)) << all.err;
 }
 
+TEST_F(Ranks, OneWhoseConfigIsWrongIsToldWithItsRank) {
+  fs::create_directories(Path("bad/daydream"));
+  Write("bad/daydream/config", "jbos = 4\n");
+  const std::string run =
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun --oversubscribe -n 1 ";
+  const std::string one = DAYDREAM_BINARY "-mpi " + Ask("-j1 --format csv");
+  const CliResult r = Shell(run + one + " : -n 1 env XDG_CONFIG_HOME=" + Path("bad") + " " + one);
+  EXPECT_NE(r.exit, 0);
+  EXPECT_EQ(r.out, "");
+  EXPECT_THAT(r.err, HasSubstr("error[E0707]: rank 1 on "));
+  EXPECT_THAT(r.err, HasSubstr("jbos"));
+}
+
 TEST_F(Ranks, MistakesEndAllOfThem) {
   EXPECT_NE(Mpi(3, "sweep missing.json --opt amp").exit, 0);
   Write("text", "hello\n");

@@ -73,7 +73,15 @@ TEST_F(Cli, UsageErrorsExit2) {
         "whatif x --fail-if speedup", "whatif x --opt 'prefetch(wrokers=2)'", "whatif x --set foo",
         "summary x --top 0", "diff x", "opt lst", "opt show ampp", "explain xyzzy",
         "completions csh", "info x -Z", "whatif x --max-replay-error ten",
-        "whatif x --format json --format csv"}) {
+        "whatif x --format json --format csv",
+        // A check that nobody can fail, a number that is not meant, a value that is none.
+        "whatif x --max-replay-error inf", "whatif x --max-replay-error 1e999",
+        "whatif x --max-replay-error 0x10", "whatif x --max-replay-error 1001",
+        "whatif x --fail-if 'speedup < 5%'", "whatif x --fail-if 'speedup < 0x2'",
+        "whatif x --fail-if 'speedup < inf'", "whatif x --fail-if 'speedup < 1e999'",
+        "whatif x --fail-if 'step > +inf%'", "whatif x -j foo", "whatif x -j nan", "whatif x -j -1",
+        "whatif x -j 1,5", "whatif x -j 0", "whatif x -o ''", "whatif x --steps ''",
+        "whatif x --steps=", "scale x --ranks ''", "fabric fit x --at ''"}) {
     Result r = Run(args);
     EXPECT_EQ(r.exit, 2) << args << "\n" << r.err;
     EXPECT_THAT(r.err, testing::StartsWith("error[E01")) << args;

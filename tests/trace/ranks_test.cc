@@ -190,6 +190,21 @@ TEST(Ranks, OfDifferentRunsAreRefused) {
   RankTrace later = MakeRank(1, 60, 60'000'000'000);
   later.process = b.process;
   EXPECT_THAT(refused({a, later}), HasSubstr("one after the other"));
+  EXPECT_THAT(refused({MakeRank(-1, 20, 0), MakeRank(0, 20, 0)}),
+              HasSubstr("does not say its rank"));
+}
+
+// As the PyTorch profiler writes them, which says nothing of the machine.
+TEST(Ranks, AnHourApartByTheirWallClocksAreNoRun) {
+  constexpr int64_t kNow = 1'706'850'122'854'101'000, kMinute = 60'000'000'000;
+  const auto merges = [&](int64_t first, int64_t second) {
+    return MergeRanks({MakeRank(0, 20, first), MakeRank(1, 60, second)}, "run").ok();
+  };
+  EXPECT_TRUE(merges(kNow, kNow + 50 * kMinute));
+  EXPECT_FALSE(merges(kNow, kNow + 70 * kMinute));
+  EXPECT_FALSE(merges(kNow + int64_t{7} * 24 * 60 * kMinute, kNow));
+  EXPECT_TRUE(merges(70 * kMinute, 1)) << "since a boot: no common clock";
+  EXPECT_TRUE(merges(kNow, 1));
 }
 
 TEST(Ranks, EightOfARealStepMeetInTheirCollectives) {

@@ -2,6 +2,7 @@
 
 #include <fmt/ranges.h>
 
+#include "report/questions/own_mistake.h"
 #include "report/text/table.h"
 #include "tools/budget.h"
 #include "tools/command.h"
@@ -135,6 +136,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
     DD_RETURN_IF_ERROR(session.WriteResult(args, page));
     WarnAboutReplay(in.replay, session);
     DD_RETURN_IF_ERROR(in.replay.no_step);
+    DD_RETURN_IF_ERROR(OwnMistake(report.advised));
     return Exit::kOk;
   }
   DD_RETURN_IF_ERROR(
@@ -144,6 +146,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                                  .markdown = [&] { return AdviseMarkdown(report, session); }}));
   WarnAboutReplay(in.replay, session);
   DD_RETURN_IF_ERROR(in.replay.no_step);
+  DD_RETURN_IF_ERROR(OwnMistake(report.advised));
   session.Next(report.advised.worth.empty() ? fmt::format("daydream causal {}", path)
                                             : fmt::format("daydream whatif {} --opt {}", path,
                                                           report.advised.worth[0].prediction.name));

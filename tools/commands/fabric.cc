@@ -197,7 +197,8 @@ std::string FitScreen(const Fitted& f, const std::vector<double>& at, const Sess
         f.sweep.skipped == 1 ? "its size" : "their sizes");
   }
   if (f.sweep.wrong > 0) {
-    text += fmt::format("  {} rows have wrong results, says nccl-tests\n", f.sweep.wrong);
+    text += fmt::format("  left out   {} with wrong results, says nccl-tests\n",
+                        Plural(f.sweep.wrong, "row"));
   }
   text +=
       "\n" + Picture(c.time, c.time.points.front().bytes, c.time.points.back().bytes, "measured");

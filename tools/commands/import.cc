@@ -4,6 +4,7 @@
 #include "tools/input/rank_input.h"
 #include "trace/ddtrace/writer.h"
 #include "trace/foreign/facts.h"
+#include "trace/foreign/folder.h"
 #include "trace/steps.h"
 
 namespace daydream {
@@ -16,17 +17,6 @@ constexpr Flag kFlags[] = {
      .help = "the file to write (default: the name of the input with .ddtrace)"},
     {.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"},
 };
-
-// "run.pt.trace.json.gz" -> "run.ddtrace".
-std::string DefaultOutput(std::string name) {
-  for (std::string_view ending : {".gz", ".zst", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep",
-                                  ".et", ".rpd", ".db", ".xplane.pb"}) {
-    if (name.size() > ending.size() && name.ends_with(ending)) {
-      name.resize(name.size() - ending.size());
-    }
-  }
-  return name + ".ddtrace";
-}
 
 // What can be read, who writes it, and how to record it best.
 std::string ListOfFormats() {
@@ -57,7 +47,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   }
   std::string output(args.Get("--output"));
   while (input.size() > 1 && input.ends_with('/')) input.pop_back();
-  if (output.empty()) output = DefaultOutput(input == "-" ? "stdin" : input);
+  if (output.empty()) output = NameOfImported(input == "-" ? "stdin" : input);
   DD_ASSIGN_OR_RETURN(std::string bytes, SerializeDdtrace(*trace));
   if (output == "-") {
     DD_RETURN_IF_ERROR(session.WriteBytes(args, bytes));

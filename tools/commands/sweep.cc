@@ -295,6 +295,14 @@ absl::StatusOr<Exit> Merge(const Args& args, Session& session) {
   return Exit::kCannotAnswer;
 }
 
+// Which of several ranks it is that has no memory or no threads.
+absl::Status Of(const World& world, const absl::Status& status) {
+  if (world.name().empty()) return status;
+  Diagnostic d = DiagnosticOf(status);
+  d.what = fmt::format("{}: {}", world.name(), d.what);
+  return MakeStatus(status.code(), std::move(d));
+}
+
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (args.positional()[0] == "merge") return Merge(args, session);
   World world;
@@ -305,9 +313,10 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   // One tells it: the first rank what is wrong with itself, or else what another one sends.
   if (!exit.ok() && !world.first()) {
     world.Leave(exit.status());
-    if (ExitOf(exit.status()) == Exit::kNoRoom) return exit;  // is that of one host
+    if (ExitOf(exit.status()) == Exit::kNoRoom) return Of(world, exit.status());  // of one host
     return Exit::kOk;  // launchers kill the first rank, with its message, when another one fails
   }
+  if (ExitOf(exit.status()) == Exit::kNoRoom) return Of(world, exit.status());
   return exit;
 }
 

@@ -233,7 +233,7 @@ absl::StatusOr<std::vector<Verdict>> Judge(const Args& args, const WhatIf& resul
   GateValues values = {{"speedup", {p.speedup}},
                        {"step", {ns(p.step), true, baseline}},
                        {"saved", {baseline - ns(p.step), true, baseline}},
-                       {"replay_error", {result.replay.worst().error}}};
+                       {"replay_error", {.value = result.replay.worst().error, .share = true}}};
   for (const std::string& text : args.All("--fail-if")) {
     DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
     DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
@@ -256,8 +256,10 @@ Exit TellVerdicts(const WhatIfReport& report, Session& session) {
 
 // Mistakes that need no trace are told before one is read.
 absl::Status CheckFlags(const Args& args) {
-  const GateValues any = {
-      {"speedup", {1}}, {"step", {0, true, 1}}, {"saved", {0, true, 1}}, {"replay_error", {0}}};
+  const GateValues any = {{"speedup", {1}},
+                          {"step", {0, true, 1}},
+                          {"saved", {0, true, 1}},
+                          {"replay_error", {.share = true}}};
   for (const std::string& text : args.All("--fail-if")) {
     DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
     DD_RETURN_IF_ERROR(GateHolds(gate, any).status());

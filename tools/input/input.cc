@@ -59,11 +59,9 @@ absl::StatusOr<size_t> ParsePlace(std::string_view list, std::string_view text) 
 
 absl::StatusOr<double> ParseShare(std::string_view flag, std::string_view text) {
   bool percent = text.ends_with('%');
-  std::string number(text.substr(0, text.size() - (percent ? 1 : 0)));
-  char* end = nullptr;
-  double value = std::strtod(number.c_str(), &end);
-  if (percent) value /= 100;
-  if (number.empty() || *end != '\0' || !(value >= 0) || value > 1) {
+  const auto number = PlainNumber(text.substr(0, text.size() - (percent ? 1 : 0)));
+  const double value = number.value_or(-1) / (percent ? 100 : 1);
+  if (!(value >= 0 && value <= 1)) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0104",
                        .what = fmt::format("{} '{}' is not a share", flag, text),
@@ -162,7 +160,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTraces(const std::vector<std::s
   const bool folder = paths.size() == 1 && std::filesystem::is_directory(paths[0]);
   std::vector<std::string> files = paths;
   if (folder) {
-    DD_ASSIGN_OR_RETURN(files, TracesOfFolder(paths[0]));
+    DD_ASSIGN_OR_RETURN(files, FilesOfRun(paths[0], session));
   }
   const std::string name = folder ? paths[0] : fmt::format("{} and others", paths[0]);
   return ReadRanks(

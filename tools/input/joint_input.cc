@@ -8,6 +8,7 @@
 #include "tools/input/rank_input.h"
 #include "trace/bytes/source.h"
 #include "trace/ddtrace/process.h"
+#include "trace/foreign/folder.h"
 #include "trace/join/ranks.h"
 
 namespace daydream {
@@ -15,47 +16,32 @@ namespace {
 
 constexpr std::string_view kClocks[] = {"auto", "wall", "ends", "none"};
 
-struct OneRank {
-  std::string file;
-  std::shared_ptr<const Trace> trace;
-  RecordedProcess process;
-};
-
-absl::Status CheckRun(const std::vector<OneRank>& ranks) {
-  for (size_t i = 1; i < ranks.size(); ++i) {
-    const Rank &a = ranks[i - 1].trace->ranks[0], &b = ranks[i].trace->ranks[0];
-    const bool sizes = a.world_size > 0 && b.world_size > 0 && a.world_size != b.world_size;
-    if (!(a.rank >= 0 && a.rank == b.rank) && !sizes) continue;
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0431",
-                       .what = sizes ? "these traces are of runs of different size"
-                                     : fmt::format("two of these traces are of rank {}", a.rank),
-                       .where = ranks[i - 1].file + ", " + ranks[i].file,
-                       .why = "a run has one trace of each rank",
-                       .fix = "name the files of one run"});
-  }
-  return absl::OkStatus();
+absl::Status CheckRun(const std::vector<RankTrace>& ranks) {
+  // Without any number the order of the files is that of the ranks.
+  const auto numbered = [](const RankTrace& r) { return r.trace->ranks[0].rank >= 0; };
+  if (std::none_of(ranks.begin(), ranks.end(), numbered)) return absl::OkStatus();
+  return CheckOneRun(ranks);
 }
 
-absl::StatusOr<std::vector<OneRank>> ReadEach(const std::string& path, const Args& args,
-                                              Session& session) {
+absl::StatusOr<std::vector<RankTrace>> ReadEach(const std::string& path, const Args& args,
+                                                Session& session) {
   std::vector<std::string> files = {path};
   if (std::filesystem::is_directory(path)) {
-    DD_ASSIGN_OR_RETURN(files, TracesOfFolder(path));
+    DD_ASSIGN_OR_RETURN(files, FilesOfRun(path, session));
   }
-  std::vector<OneRank> ranks;
+  std::vector<RankTrace> ranks;
   for (const std::string& file : files) {
     DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(file, args, session, Ranks::kAll));
     constexpr int64_t kNoLimit = int64_t{1} << 40;  // it reads the beginning only
     DD_ASSIGN_OR_RETURN(auto source, OpenFile(file, kNoLimit));
     DD_ASSIGN_OR_RETURN(RecordedProcess process, ReadRecordedProcess(*source));
     for (size_t r = 0; r < trace->ranks.size(); ++r) {
-      OneRank& one = ranks.emplace_back(OneRank{file, trace, process});
+      RankTrace& one = ranks.emplace_back(RankTrace{file, trace, process});
       if (trace->ranks.size() == 1) continue;
       DD_ASSIGN_OR_RETURN(one.trace, TakeRank(*trace, r));
     }
   }
-  std::stable_sort(ranks.begin(), ranks.end(), [](const OneRank& a, const OneRank& b) {
+  std::stable_sort(ranks.begin(), ranks.end(), [](const RankTrace& a, const RankTrace& b) {
     return a.trace->ranks[0].rank < b.trace->ranks[0].rank;
   });
   DD_RETURN_IF_ERROR(CheckRun(ranks));
@@ -64,9 +50,9 @@ absl::StatusOr<std::vector<OneRank>> ReadEach(const std::string& path, const Arg
 
 // When each trace begins, as far as the clocks tell; and how sure that is.
 enum class Told : uint8_t { kOneClock, kWall, kNothing };
-Told BeginsOf(const std::vector<OneRank>& ranks, std::vector<Duration>& begins) {
+Told BeginsOf(const std::vector<RankTrace>& ranks, std::vector<Duration>& begins) {
   bool boot = true, wall = true, origin = true;
-  for (const OneRank& r : ranks) {
+  for (const RankTrace& r : ranks) {
     boot &= !r.process.boot.empty() && r.process.boot == ranks[0].process.boot;
     wall &= r.process.wall_offset_ns.has_value();
     origin &= !r.process.wall_offset_ns && r.trace->clock_origin_ns != 0;
@@ -75,7 +61,7 @@ Told BeginsOf(const std::vector<OneRank>& ranks, std::vector<Duration>& begins) 
   // day apart.
   constexpr int64_t kDay = int64_t{86'400} * 1'000'000'000;
   bool near = true;
-  for (const OneRank& r : ranks) {
+  for (const RankTrace& r : ranks) {
     int64_t since = r.trace->clock_origin_ns - ranks[0].trace->clock_origin_ns;
     if (wall && !boot) since += *r.process.wall_offset_ns - *ranks[0].process.wall_offset_ns;
     near &= since < kDay && since > -kDay;
@@ -102,7 +88,7 @@ bool HoldsRanks(const std::string& path) {
 }
 
 absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session) {
-  DD_ASSIGN_OR_RETURN(std::vector<OneRank> ranks, ReadEach(path, args, session));
+  DD_ASSIGN_OR_RETURN(std::vector<RankTrace> ranks, ReadEach(path, args, session));
   std::vector<Duration> begins;
   Told told = BeginsOf(ranks, begins);
   const std::string_view how = args.Get("--clock");
@@ -110,7 +96,7 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
   const bool ends = how == "ends" || (how != "none" && how != "wall" && told != Told::kOneClock);
   JointInput in;
   std::vector<std::shared_ptr<const Trace>> traces;
-  for (OneRank& r : ranks) {
+  for (RankTrace& r : ranks) {
     in.files.push_back(r.file);
     traces.push_back(std::move(r.trace));
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "report/text/format.h"
+#include "trace/foreign/folder.h"
 #include "trace/join/ranks.h"
 
 namespace daydream {
@@ -48,6 +49,17 @@ void TellClocks(const MergedRanks& merged, Session& session) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<std::string>> FilesOfRun(const std::string& folder, Session& session) {
+  DD_ASSIGN_OR_RETURN(FolderTraces traces, FindTraces(folder));
+  if (!traces.not_read.empty()) {
+    session.Note(fmt::format("not read beside {}: {} of another kind, the first {}",
+                             Plural(traces.files.size(), "trace"),
+                             Plural(traces.not_read.size(), "file"),
+                             fs::path(traces.not_read[0]).filename().string()));
+  }
+  return std::move(traces.files);
+}
 
 absl::StatusOr<std::shared_ptr<const Trace>> ReadRanks(const std::vector<std::string>& files,
                                                        const std::string& name, const ReadOne& read,

@@ -9,12 +9,14 @@
 #include "base/status.h"
 #include "tools/flags.h"
 #include "tools/session.h"
-#include "trace/foreign/folder.h"
 #include "trace/trace.h"
 
 namespace daydream {
 
 using ReadOne = std::function<absl::StatusOr<std::shared_ptr<const Trace>>(const std::string&)>;
+
+// The traces of a folder. Says which others beside them are not read.
+absl::StatusOr<std::vector<std::string>> FilesOfRun(const std::string& folder, Session& session);
 
 // Reads each file with `read` and merges them. Says how the clocks were aligned.
 absl::StatusOr<std::shared_ptr<const Trace>> ReadRanks(const std::vector<std::string>& files,

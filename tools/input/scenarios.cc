@@ -1,7 +1,5 @@
 #include "tools/input/scenarios.h"
 
-#include <cstdlib>
-
 #include "report/predict/what_if.h"
 #include "tools/session.h"
 #include "transforms/scenario/option_files.h"
@@ -95,14 +93,14 @@ void LoadFolders(OptionFiles& files, Session& session) {
 }
 
 absl::StatusOr<double> ParsePercent(std::string_view flag, std::string_view text) {
-  std::string number(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0)));
-  char* end = nullptr;
-  double value = std::strtod(number.c_str(), &end);
-  if (!number.empty() && *end == '\0' && value >= 0) return value / 100;
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0104",
-                     .what = fmt::format("{} '{}' is not a number of percent", flag, text),
-                     .fix = fmt::format("{} 10%", flag)});
+  constexpr double kMost = 1000;
+  const auto number = PlainNumber(text.substr(0, text.size() - (text.ends_with('%') ? 1 : 0)));
+  if (number && *number >= 0 && *number <= kMost) return *number / 100;
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104",
+       .what = fmt::format("{} '{}' is not a number of percent from 0 to 1000", flag, text),
+       .fix = fmt::format("{} 10%", flag)});
 }
 
 }  // namespace daydream

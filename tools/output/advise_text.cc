@@ -7,7 +7,7 @@
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/prediction_text.h"
-#include "tools/shell_word.h"
+#include "tools/output/shell_word.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/scenario.h"
 

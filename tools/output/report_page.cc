@@ -16,9 +16,9 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/joint_output.h"
 #include "tools/output/score.h"
+#include "tools/output/shell_word.h"
 #include "tools/output/summary_json.h"
 #include "tools/output/sweep_page.h"
-#include "tools/shell_word.h"
 #include "tools/version.h"
 #include "transforms/scenario/apply.h"
 

@@ -8,8 +8,13 @@ namespace daydream {
 namespace {
 
 constexpr size_t kMissesShown = 6;
-// Nobody's prediction of the same program is off by so much.
-constexpr double kOtherProgram = 10;
+// Chosen: of the predictions in docs/accuracy.md that were measured, none is off by twice.
+constexpr double kOtherProgram = 3;
+
+bool SameRecording(const Trace& a, const Trace& b) {
+  return a.rows() == b.rows() && a.clock_origin_ns == b.clock_origin_ns && a.start == b.start &&
+         a.duration == b.duration;
+}
 
 // Why this was not a measurement of what was predicted for `after`; empty when nothing speaks
 // against it.
@@ -27,8 +32,8 @@ std::string NotTheSame(const Score& score, const Graph& after, const Graph& meas
     return fmt::format("predicted for {}, measured on {}", Called(device), Called(score.device));
   }
   const double ratio = score.error + 1;
-  if (ratio <= kOtherProgram && ratio >= 1 / kOtherProgram) return "";
-  return fmt::format("predicted {}, measured {}: this is another program", FormatTime(p.step),
+  if (p.bound || (ratio <= kOtherProgram && ratio >= 1 / kOtherProgram)) return "";
+  return fmt::format("predicted {}, measured {}: so far off is another program", FormatTime(p.step),
                      FormatTime(score.measured));
 }
 
@@ -72,7 +77,9 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   DD_ASSIGN_OR_RETURN(Played after, Play(in.built.graph, scenario));
   score.misses = LargestMisses(in.built.graph, after.graph, built->graph, kMissesShown);
   score.device = DeviceName(built->graph);
-  score.not_the_same = NotTheSame(score, after.graph, built->graph, p);
+  score.not_the_same = SameRecording(*in.trace, *trace)
+                           ? "it is the recording that the prediction was made from"
+                           : NotTheSame(score, after.graph, built->graph, p);
   return score;
 }
 

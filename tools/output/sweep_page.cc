@@ -8,7 +8,7 @@
 #include "report/html/page.h"
 #include "report/text/json_writer.h"
 #include "tools/input/json_path.h"
-#include "tools/shell_word.h"
+#include "tools/output/shell_word.h"
 #include "tools/version.h"
 
 namespace daydream {

@@ -21,8 +21,8 @@ bytes differ (100Gbps, 12GB/s); durations need a unit (12us).)"},
     {"E0104", "bad value of a flag",
      "The flag needs a value, takes none, or does not take this one; the message says which."},
     {"E0105", "cannot write the result",
-     "The file exists and -f was not given, or the folder is missing, read-only or full. Files\n"
-     "are written under a temporary name and renamed, so an old file is never half replaced."},
+     R"(The file exists and -f was not given, the command reads it (-f does not help then), or the
+folder is missing, read-only or full. An old file is never half replaced.)"},
     {"E0106", "unknown command", "`daydream help` lists the commands."},
     {"E0107", "wrong number of arguments",
      "The command needs a trace that was not given, or was given more than it takes. Quote values\n"
@@ -219,8 +219,8 @@ beside what they match double it each time. The limit is a million tasks and dep
 or four for each task of a larger trace. Exclude what the file adds: {kind: kernel, not:
 {kernel: NAME}}.)"},
     {"E0430", "a folder without traces",
-     R"(A folder stands for the traces of one run, a rank each: its .ddtrace files, or if it has
-none those of the PyTorch profiler (.json, .json.gz). This one holds neither.)"},
+     R"(A folder stands for the traces of one run, a rank each. A .ddtrace stands for the file
+beside it that it was imported from; others of that kind count, too. This holds no trace.)"},
     {"E0431", "these traces are not of one run",
      R"(Ranks of one run have numbers of their own, agree on how many they are, and run at the same
 time. Name the files of one run, or put them in a folder of their own.)"},
@@ -316,8 +316,8 @@ and no table of summary; above 3 % you get W0602. Causes are steps that differ (
     {"E0606", "there is nothing to learn from this measurement",
      "--learn keeps what a prediction was off by, so that --learned can correct later ones. That\n"
      "makes sense only for a prediction (not a limit) that was measured on the GPU it was\n"
-     "predicted for, by the same program: ten times as long as predicted, or a tenth of it, is\n"
-     "another one."},
+     "predicted for, by the same program, in a recording of its own: three times as long as\n"
+     "predicted, or a third of it, is another program."},
     {"E0607", "the recording holds no step",
      R"(CUDA was started inside of the only recorded step, or next to all of it is one-time work: a
 compiler, modules that are loaded, memory that is reserved. What remains is no step that comes

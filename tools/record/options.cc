@@ -94,11 +94,9 @@ absl::Status Bad(std::string what, std::string fix) {
 
 // "1.5" -> 1500.
 absl::StatusOr<uint64_t> Milliseconds(std::string_view flag, std::string_view text) {
-  std::string number(text);
-  char* end = nullptr;
-  double seconds = std::strtod(number.c_str(), &end);
+  const double seconds = PlainNumber(text).value_or(-1);
   constexpr double kLongest = 1e7;  // four months
-  if (number.empty() || *end != '\0' || !(seconds >= 0) || seconds > kLongest) {
+  if (!(seconds >= 0 && seconds <= kLongest)) {
     return Bad(fmt::format("{} '{}' is not a number of seconds", flag, text),
                fmt::format("{} 10", flag));
   }

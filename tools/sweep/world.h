@@ -24,6 +24,8 @@ class World {
   // The first process reads journals, writes results and talks; the others only work.
   bool first() const;
   size_t size() const;
+  // "rank 3 on node-a"; empty for one that is alone.
+  std::string name() const;
 
   // Whether all processes are about to do the same work: `key` says what it hangs on. E0707 names
   // the first one, and its host, that has another key or that gave up before. Every process has to

@@ -12,6 +12,7 @@ World::World() = default;
 World::~World() = default;
 bool World::first() const { return true; }
 size_t World::size() const { return 1; }
+std::string World::name() const { return ""; }
 bool BuiltWithMpi() { return false; }
 absl::Status World::Agree(uint64_t) { return absl::OkStatus(); }
 void World::Leave(const absl::Status&) {}

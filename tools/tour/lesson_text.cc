@@ -184,12 +184,18 @@ int ChoiceOf(const Lesson& lesson, std::string_view word) {
 }
 
 absl::Status SaveTraces(const examples::LessonPlay& play, const fs::path& folder, bool overwrite) {
+  size_t written = 0;
   for (const examples::LessonFile& file : play.files) {
     const fs::path path = folder / file.name;
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
     DD_ASSIGN_OR_RETURN(const std::string bytes, SerializeDdtrace(*file.trace));
-    DD_RETURN_IF_ERROR(WriteFile(path.string(), bytes, overwrite));
+    if (const absl::Status status = WriteFile(path.string(), bytes, overwrite); !status.ok()) {
+      Diagnostic d = DiagnosticOf(status);
+      d.effect = fmt::format("{} of {} are written", written, Plural(play.files.size(), "file"));
+      return MakeStatus(status.code(), std::move(d));
+    }
+    ++written;
   }
   return absl::OkStatus();
 }

@@ -12,32 +12,80 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> FilesEndingIn(const std::vector<std::string>& files,
-                                       std::initializer_list<std::string_view> endings) {
-  std::vector<std::string> found;
+using Files = std::vector<std::string>;
+
+// In capitals or not.
+bool EndsIn(std::string_view name, std::string_view ending) {
+  if (name.size() < ending.size()) return false;
+  name.remove_prefix(name.size() - ending.size());
+  return std::equal(name.begin(), name.end(), ending.begin(), [](char a, char b) {
+    return a == b || (a >= 'A' && a <= 'Z' && a - 'A' + 'a' == b);
+  });
+}
+
+Files FilesEndingIn(const Files& files, std::initializer_list<std::string_view> endings) {
+  Files found;
   for (const std::string& file : files) {
     const bool ends = std::any_of(endings.begin(), endings.end(),
-                                  [&](std::string_view e) { return file.ends_with(e); });
+                                  [&](std::string_view e) { return EndsIn(file, e); });
     if (ends) found.push_back(file);
   }
   return found;
 }
 
+// Every kind but our own; the first that is there is read.
+std::vector<Files> OtherKinds(const Files& files) {
+  std::vector<Files> kinds = {FilesEndingIn(files, {".json", ".json.gz", ".json.zst"})};
+  for (std::string_view ending : {".sqlite", ".et", ".db", ".rpd", ".xplane.pb"}) {
+    kinds.push_back(FilesEndingIn(files, {ending}));
+  }
+  return kinds;
+}
+
+// Those of one kind that no file of `own` was imported from.
+Files WithoutImported(const Files& kind, const Files& own) {
+  Files others;
+  for (const std::string& file : kind) {
+    const std::string imported = NameOfImported(file);
+    if (std::find(own.begin(), own.end(), imported) == own.end()) others.push_back(file);
+  }
+  return others;
+}
+
+void Append(const Files& more, Files& files) {
+  files.insert(files.end(), more.begin(), more.end());
+}
+
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folder) {
-  std::vector<std::string> files;
+std::string NameOfImported(std::string file) {
+  for (std::string_view ending : {".gz", ".zst", ".json", ".trace", ".pt", ".sqlite", ".nsys-rep",
+                                  ".et", ".rpd", ".db", ".xplane.pb"}) {
+    if (file.size() > ending.size() && EndsIn(file, ending)) {
+      file.resize(file.size() - ending.size());
+    }
+  }
+  return file + ".ddtrace";
+}
+
+absl::StatusOr<FolderTraces> FindTraces(const std::string& folder) {
+  Files files;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     if (it->is_regular_file(error)) files.push_back(it->path().string());
   }
   std::sort(files.begin(), files.end());
-  std::vector<std::string> traces = FilesEndingIn(files, {".ddtrace"});
-  if (traces.empty()) traces = FilesEndingIn(files, {".json", ".json.gz", ".json.zst"});
-  for (std::string_view ending : {".sqlite", ".et", ".db", ".rpd", ".xplane.pb"}) {
-    if (traces.empty()) traces = FilesEndingIn(files, {ending});
+  FolderTraces traces;
+  const Files own = FilesEndingIn(files, {".ddtrace"});
+  traces.files = own;
+  for (const Files& kind : OtherKinds(files)) {
+    const Files others = WithoutImported(kind, own);
+    // One that was imported says what the rest of its kind is.
+    const bool read = own.empty() ? traces.files.empty() : others.size() < kind.size();
+    Append(others, read ? traces.files : traces.not_read);
   }
-  if (!traces.empty()) return traces;
+  std::sort(traces.files.begin(), traces.files.end());
+  if (!traces.files.empty()) return traces;
   DD_RETURN_IF_ERROR(CheckFolder(folder));
   return MakeStatus(absl::StatusCode::kNotFound,
                     {.code = "E0430",
@@ -46,6 +94,11 @@ absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folde
                      .why = "no name in it ends in .ddtrace, .json, .json.gz, .json.zst, .sqlite, "
                             ".et, .db, .rpd or .xplane.pb",
                      .fix = "name the folder with the traces of one run, or one trace"});
+}
+
+absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folder) {
+  DD_ASSIGN_OR_RETURN(FolderTraces traces, FindTraces(folder));
+  return std::move(traces.files);
 }
 
 }  // namespace daydream

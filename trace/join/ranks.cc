@@ -21,6 +21,10 @@ constexpr size_t kFewestCollectives = 4;
 // day, and no two ranks of a run begin a day apart.
 constexpr Duration kLongestShift = Duration::Ms(24 * 3600 * 1000);
 
+// Between recordings of one run by clocks that nobody set. Chosen: NTP keeps them within a second,
+// and a run that was recorded again begins later than this, mostly.
+constexpr Duration kLongestSkew = Duration::Ms(3600 * 1000);
+
 // Copies events of one trace after the other into a builder.
 class Copier {
  public:
@@ -197,32 +201,49 @@ std::pair<int64_t, int64_t> TimeOf(const RankTrace& r) {
   return {r.trace->clock_origin_ns, r.trace->clock_origin_ns + LastEnd(*r.trace).ns};
 }
 
-absl::Status CheckOneRun(const std::vector<RankTrace>& ranks) {
-  const RankTrace& first = ranks[0];
-  for (size_t i = 1; i < ranks.size(); ++i) {
-    const RankTrace &a = ranks[i - 1], &b = ranks[i];
-    const Rank &x = a.trace->ranks[0], &y = b.trace->ranks[0];
-    if (SameSession(a, b) && x.rank < 0 && y.rank < 0) continue;  // processes, not ranks
-    if (x.rank == y.rank) {
-      const std::string whose =
-          x.rank < 0 ? "processes without a rank" : fmt::format("rank {}", x.rank);
-      return NotOneRun("two of these traces are of " + whose, Both(a, b),
-                       "a run has one trace of each rank");
-    }
-    const Rank& z = first.trace->ranks[0];
-    if (z.world_size > 0 && y.world_size > 0 && z.world_size != y.world_size) {
-      return NotOneRun("these traces are of runs of different size", Both(first, b),
-                       fmt::format("{} ranks and {} ranks", z.world_size, y.world_size));
-    }
-    const auto [begin_a, end_a] = TimeOf(first);
-    const auto [begin_b, end_b] = TimeOf(b);
-    const bool apart = end_a < begin_b || end_b < begin_a;
-    if (apart && SameClock(first, b) && !SameSession(first, b)) {
-      return NotOneRun("these traces were recorded one after the other", Both(first, b),
-                       "ranks of one run run at the same time");
-    }
+// The same in ns since 1970; nothing where the clock counts from something else.
+std::optional<std::pair<int64_t, int64_t>> WallTimeOf(const RankTrace& r) {
+  // In 2001. No machine has been up for so long.
+  constexpr int64_t kSince1970 = 1'000'000'000'000'000'000;
+  const auto [begin, end] = TimeOf(r);
+  const int64_t offset = r.process.wall_offset_ns.value_or(0);
+  if (begin + offset < kSince1970) return std::nullopt;
+  return std::pair(begin + offset, end + offset);
+}
+
+// From the end of the earlier one to the beginning of the later one; below 0 where they overlap.
+Duration Between(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
+  return Duration{std::max(a.first - b.second, b.first - a.second)};
+}
+
+absl::Status CheckTimes(const RankTrace& a, const RankTrace& b) {
+  if (SameSession(a, b)) return absl::OkStatus();
+  if (SameClock(a, b)) {
+    if (Between(TimeOf(a), TimeOf(b)) <= Duration{}) return absl::OkStatus();
+    return NotOneRun("these traces were recorded one after the other", Both(a, b),
+                     "ranks of one run run at the same time");
   }
-  return absl::OkStatus();
+  const auto wall_a = WallTimeOf(a), wall_b = WallTimeOf(b);
+  if (!wall_a || !wall_b) return absl::OkStatus();
+  const Duration between = Between(*wall_a, *wall_b);
+  if (between <= kLongestSkew) return absl::OkStatus();
+  return NotOneRun("these traces were recorded one after the other", Both(a, b),
+                   fmt::format("{:.1f} hours lie between them, and ranks of one run run at the "
+                               "same time",
+                               between.ms() / 3'600'000));
+}
+
+absl::Status CheckRankNumbers(const RankTrace& a, const RankTrace& b) {
+  const int32_t x = a.trace->ranks[0].rank, y = b.trace->ranks[0].rank;
+  if (SameSession(a, b) && x < 0) return absl::OkStatus();  // processes, not ranks
+  if (x == y) {
+    return NotOneRun("two of these traces are of " +
+                         (x < 0 ? "processes without a rank" : fmt::format("rank {}", x)),
+                     Both(a, b), "a run has one trace of each rank");
+  }
+  if (x >= 0) return absl::OkStatus();
+  return NotOneRun("one of these traces does not say its rank", Both(a, b),
+                   fmt::format("{} has none, the other is of rank {}", a.file, y));
 }
 
 // Ends of collectives in the order of their starts, by name.
@@ -294,6 +315,21 @@ Duration ShiftOf(const RankTrace& first, const RankTrace& r, RankClock& clock) {
 }
 
 }  // namespace
+
+absl::Status CheckOneRun(const std::vector<RankTrace>& ranks) {
+  const RankTrace& first = ranks[0];
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    DD_RETURN_IF_ERROR(CheckRankNumbers(ranks[i - 1], ranks[i]));
+    const int32_t size = first.trace->ranks[0].world_size;
+    const int32_t other = ranks[i].trace->ranks[0].world_size;
+    if (size > 0 && other > 0 && size != other) {
+      return NotOneRun("these traces are of runs of different size", Both(first, ranks[i]),
+                       fmt::format("{} ranks and {} ranks", size, other));
+    }
+    DD_RETURN_IF_ERROR(CheckTimes(first, ranks[i]));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<MergedRanks> MergeRanks(std::vector<RankTrace> ranks, std::string name) {
   std::stable_sort(ranks.begin(), ranks.end(), [](const RankTrace& a, const RankTrace& b) {

@@ -46,8 +46,12 @@ struct MergedRanks {
   std::vector<RankClock> clocks;  // in the order of trace->ranks
 };
 
-// `name` is the source of the merged trace. E0431 when the traces are not of one run: two files of
-// one rank, other numbers of ranks, or recordings of one machine that do not overlap in time.
+// E0431 when these, ascending by rank, are not of one run: two files of one rank, one that does not
+// say its rank beside others that do, other numbers of ranks, recordings of one machine that do not
+// overlap in time, or of several machines that are an hour apart by their wall clocks.
+absl::Status CheckOneRun(const std::vector<RankTrace>& ranks);
+
+// `name` is the source of the merged trace. E0431 as of CheckOneRun().
 absl::StatusOr<MergedRanks> MergeRanks(std::vector<RankTrace> ranks, std::string name);
 
 // The events of trace.ranks[index], as a trace of one rank. The others are counted.

@@ -111,6 +111,14 @@ class Batch {
                          .why = "it is a count of examples or a factor on the recorded one",
                          .fix = "--opt 'batch(512)' or --opt 'batch(x4)'"});
     }
+    if (wanted->unit == Unit::kFactor && params_.given("recorded")) {
+      return MakeStatus(
+          absl::StatusCode::kInvalidArgument,
+          {.code = "E0616",
+           .what = fmt::format("batch: {} has no use for recorded={}", text, params_["recorded"]),
+           .why = "a factor is on whatever was recorded",
+           .fix = "--opt 'batch(x4)', or --opt 'batch(512,recorded=32)'"});
+    }
     if (wanted->unit == Unit::kFactor) {
       factor_ = wanted->value;
     } else if (sizes_.recorded() > 0) {

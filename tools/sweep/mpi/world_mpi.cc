@@ -171,6 +171,9 @@ World::~World() {
 
 bool World::first() const { return impl_->rank == 0; }
 size_t World::size() const { return static_cast<size_t>(impl_->size); }
+std::string World::name() const {
+  return size() == 1 ? "" : fmt::format("rank {} on {}", impl_->rank, Field(HostName()));
+}
 bool BuiltWithMpi() { return true; }
 
 void World::Leave(const absl::Status& why) {

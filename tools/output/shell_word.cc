@@ -1,4 +1,4 @@
-#include "tools/shell_word.h"
+#include "tools/output/shell_word.h"
 
 #include <algorithm>
 
