@@ -35,9 +35,10 @@ struct TaskCauses {
 // that was found. Pauses and lengths of such slices are differences to those there, and the name is
 // 0 where it is the same, else 1 + name. Most of what is after a change is as it was before it.
 //
-// Beyond `most` slices, neighbours in a row become one slice with the name of the longest while
-// they and what is between them take no longer than "merged_below_ns", the first power of two that
-// is enough. REQUIRES: timelines with blockers. O(tasks log tasks).
+// Beyond `most` slices, or 2.2 bytes for each of so many, neighbours in a row become one slice with
+// the name of the longest while they and what is between them take no longer than
+// "merged_below_ns", the first power of two that is enough. REQUIRES: timelines with blockers.
+// O(tasks log tasks).
 std::string TimelineJson(std::span<const Side> sides, const TaskCauses& causes, size_t most);
 
 }  // namespace daydream
