@@ -67,7 +67,7 @@ Table CauseRows(const Prediction& p, TimeUnit unit, bool headed) {
   size_t shown = 0;
   const Duration smallest = Duration::FromDouble(largest * 1000 * kSmallestRow);
   auto signed_time = [&](Duration d) {
-    const std::string number = TimeIn(d, unit, 2), none = TimeIn(Duration{}, unit, 2);
+    std::string number = TimeIn(d, unit, 2), none = TimeIn(Duration{}, unit, 2);
     if (number == none || number == "-" + none) return none;  // too little to have a sign
     return d.ns > 0 ? "+" + number : number;
   };
