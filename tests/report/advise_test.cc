@@ -275,9 +275,10 @@ TEST(Advise, TheBestSetHoldsWhatHelpsOnlyBesideOthers) {
 // The command fails then: what looks like advice may lack the best of it.
 TEST(Advise, AMistakeOfOursIsNotAnOptionThatCannotBeJudged) {
   Advised advised;
-  const auto failed = [&](std::string code) {
+  const auto failed = [&](std::string_view code) {
     Option& o = advised.unjudged.emplace_back();
-    o.prediction.error = MakeStatus(absl::StatusCode::kFailedPrecondition, {.code = code});
+    o.prediction.error =
+        MakeStatus(absl::StatusCode::kFailedPrecondition, {.code = std::string(code)});
   };
   EXPECT_TRUE(OwnMistake(advised).ok());
   failed("E0605");

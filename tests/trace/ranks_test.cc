@@ -72,7 +72,7 @@ std::map<int32_t, std::vector<int64_t>> Starts(const Trace& t, std::string_view 
   return starts;
 }
 
-RecordedProcess On(std::string machine, std::optional<int64_t> wall = {}) {
+RecordedProcess On(const std::string& machine, std::optional<int64_t> wall = {}) {
   return {.session = "s", .host = machine, .boot = machine, .wall_offset_ns = wall};
 }
 

@@ -43,7 +43,7 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
         "host work as without the profiler: {} less for each of {} pieces in a step, so that it "
         "takes {} instead of the recorded {}{}",
         FormatTime(in.true_step->per_event),
-        FormatCount(static_cast<uint64_t>(in.true_step->tasks + 0.5)),
+        FormatCount(static_cast<uint64_t>(std::llround(in.true_step->tasks))),
         FormatTime(in.true_step->target), FormatTime(in.true_step->recorded),
         in.true_step->target > target.Scaled(1.01)
             ? fmt::format("; not {}, for the GPU's part takes what it took", FormatTime(target))
