@@ -38,6 +38,7 @@ const Advised& LaunchBoundAdvice() {
 
 std::vector<std::string> Names(const std::vector<Option>& options) {
   std::vector<std::string> names;
+  names.reserve(options.size());
   for (const Option& o : options) names.push_back(o.prediction.name);
   return names;
 }
