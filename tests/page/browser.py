@@ -24,7 +24,7 @@ class Browser:
 
     def __init__(self, path, seconds=120):
         self._seconds = seconds
-        self._folder = tempfile.TemporaryDirectory()
+        self._folder = tempfile.mkdtemp()
         read, self._out = os.pipe()
         self._in, write = os.pipe()
 
@@ -36,7 +36,7 @@ class Browser:
 
         self._process = subprocess.Popen(
             [path, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-             "--no-first-run", f"--user-data-dir={self._folder.name}", "about:blank"],
+             "--no-first-run", f"--user-data-dir={self._folder}", "about:blank"],
             pass_fds=(3, 4), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             preexec_fn=lambda: place(read, write))
         os.close(read)
@@ -55,7 +55,8 @@ class Browser:
         self._process.wait()
         os.close(self._in)
         os.close(self._out)
-        self._folder.cleanup()
+        # Its children end a little later, and may still write there.
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def _receive(self, until):
         while b"\0" not in self._buffer:
