@@ -40,6 +40,7 @@ TEST(SizeCurve, FindsTheTermsThatMadeThePoints) {
 // By the nearest rank: 95 % of three values are all of them.
 TEST(SizeCurve, FewSizesHaveTheLargestErrorAsTheir95thPercentile) {
   std::vector<SizePoint> points;
+  points.reserve(7);
   for (int i = 0; i < 7; ++i) {
     points.push_back({std::pow(4.0, i + 5), i == 3 ? 400.0 : 30 + 10.0 * i});
   }
