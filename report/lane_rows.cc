@@ -38,11 +38,12 @@ std::string LaneTitle(const Graph& graph, LaneId id) {
     case LaneKind::kStream:
       return lane.number < 0 ? fmt::format("GPU {} stream {}", lane.device, name)
                              : fmt::format("GPU {} stream {}", lane.device, lane.number);
-    case LaneKind::kThread:
-      if (name.starts_with(fmt::format("thread {}", lane.number)))
-        return name;  // as PyTorch names it
-      return name.empty() ? fmt::format("thread {}", lane.number)
-                          : fmt::format("thread {} ({})", lane.number, name);
+    case LaneKind::kThread: {
+      const std::string number = fmt::format("thread {}", lane.number);
+      // PyTorch names it "thread 12" or "thread 12 (python)", which says it all.
+      if (name == number || name.starts_with(number + " ")) return name;
+      return name.empty() ? number : fmt::format("{} ({})", number, name);
+    }
     case LaneKind::kChannel:
       break;
   }

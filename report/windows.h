@@ -33,7 +33,8 @@ std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline)
 // The critical path of the counted windows, from the first task on. A step ends where the GPU work
 // of the next begins: where the last counted step's own goes on to the end of its window or beyond,
 // the path ends with it, and not with what the host does afterwards while the recording is written.
-// Otherwise it is that of everything. REQUIRES: a timeline with blockers.
+// Otherwise it is that of everything. REQUIRES: a timeline with blockers; windows as of
+// CountedWindows(). O(tasks).
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline,
                                      std::span<const Window> windows);
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline);

@@ -45,7 +45,8 @@ ReplayCheck::Worst ReplayCheck::worst() const {
   ask(error(), "the unchanged replay is off by");
   if (unexplained.has_value())
     ask(-*unexplained, "without delays that no rule explains the step is");
-  // Off by a little, it says how much lags differ. Off by half, the lags are no lags.
+  // Off by a little, it says how much lags differ. Off by half (chosen; no recording beside the
+  // repository is off by a third), the lags are no lags.
   constexpr double kFarOff = 0.5;
   const double typical = typical_error().value_or(0);
   if (no_step.ok() && std::fabs(typical) > kFarOff) {

@@ -210,7 +210,7 @@ class Explainer {
     TimeUnit unit = UnitFor(q_.step_after);
     auto time = [&](Duration d) { return FormatTime(d, unit); };
     if (out_.gained > out_.work + out_.work) {
-      // What goes is waiting: no task got shorter by it.
+      // Most of what goes is waiting, which is the time of no task.
       return fmt::format("{}: the step shrinks by {}, {} of it work and the rest waiting",
                          out_.cause, time(out_.gained), time(out_.work)) +
              Rest();

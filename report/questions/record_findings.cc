@@ -13,6 +13,7 @@
 namespace daydream {
 namespace {
 
+// Chosen, as in the header; none of the recordings beside the repository comes near.
 constexpr size_t kOneInTen = 10, kOneInAHundred = 100;
 // Below that many, ten times fewer begins say nothing.
 constexpr size_t kFewOps = 50;

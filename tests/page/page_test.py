@@ -7,12 +7,10 @@ where there is no Chromium; the exit code is then 77.
 import base64
 import collections
 import csv
-import gzip
 import hashlib
 import io
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -20,134 +18,20 @@ import tempfile
 import unittest
 
 import browser
+from made_traces import HOSTILE, big_trace, hostile_trace
+from packed import blocks, cut, slices_of
 
 PROGRAM, SOURCE = sys.argv[1:3]
 SYNTHETIC = os.path.join(SOURCE, "examples", "resnet50-synthetic.ddtrace")
 RANKS = os.path.join(SOURCE, "examples", "two-ranks-synthetic")
 # A file with half a million slices is held to 1.5 MB.
 MOST_BYTES_PER_SLICE = 1.5e6 / 500_000
-HOSTILE = "</script><img src=x onerror=\"window.hacked=1\"><svg onload='window.hacked=1'>"
 
 
 def run(*args, status=0):
     done = subprocess.run([PROGRAM, *args], capture_output=True, text=True, check=False)
     assert done.returncode == status, (args, done.returncode, done.stderr)
     return done.stdout
-
-
-def blocks(page):
-    """The JSON in a page, by id."""
-    pattern = r'<script type="application/json" id="([a-z-]+)">(.*?)</script>'
-    return {name: json.loads(text) for name, text in re.findall(pattern, page, re.S)}
-
-
-def cut(name):
-    """As the timelines have it: 200 characters, the middle left out of longer ones."""
-    return name if len(name) <= 200 else name[:99] + "..." + name[-98:]
-
-
-def unpacked(base64_text):
-    return gzip.decompress(base64.b64decode(base64_text))
-
-
-def slices_of(timeline):
-    """[side, title, [(begin, end, name, tasks, cause)]] of every row, as report/html/timeline_block.h packs them."""
-    data, text = iter(unpacked(timeline["data"])), json.loads(unpacked(timeline["text"]))
-
-    def number():
-        value, shift = 0, 0
-        for byte in data:
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-        raise AssertionError("the data ends in the middle of a number")
-
-    def signed(code):
-        return -(code + 1) // 2 if code % 2 else code // 2
-
-    rows = []
-    for side in timeline["sides"]:
-        for row in side["rows"]:
-            count = row["slices"]
-            old = rows[row["like"]][2] if "like" in row else None
-            places = [number() for _ in range(count)] if old is not None else [0] * count
-            gaps, lengths, names, more, causes = ([number() for _ in range(count)] for _ in range(5))
-            at, expected, found = 0, 0, []
-            for i in range(count):
-                pause, length, name = signed(gaps[i]), signed(lengths[i]), names[i]
-                if places[i]:
-                    was = expected + signed(places[i] - 1)
-                    expected = was + 1
-                    begin, end, named = old[was][:3]
-                    pause += begin - (old[was - 1][1] if was else 0)
-                    length += end - begin
-                    name = name - 1 if name else named
-                begin = at + pause
-                at = begin + length
-                found.append((begin, at, name, more[i] + 1, causes[i]))
-            rows.append((side["name"].split(":")[0], row["title"], found))
-    assert next(data, None) is None
-    strings, named = text["strings"], text["names"][0]
-    return [(side, title, [(b, e, strings[named[n]], t, c) for b, e, n, t, c in found])
-            for side, title, found in rows]
-
-
-def big_trace(steps=63, kernels=1000, seed=1):
-    """Steps of kernels, each with an operator and a launch of its own; every length and every pause is drawn
-    anew, with a standard deviation of 10 %."""
-    draw = random.Random(seed)
-    ops = [(f"aten::op{i % 37}", f"void kernel_{i % 61}<float, {i % 7}>(float*, int)", draw.uniform(3, 30),
-            draw.uniform(3, 60)) for i in range(kernels)]
-    events, host, gpu, last = [], 0.0, 0.0, 0
-
-    def jitter(us):
-        return us * draw.lognormvariate(0, 0.1)
-
-    def add(cat, name, pid, tid, begin, length, args):
-        events.append({"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": round(begin, 3),
-                       "dur": round(length, 3), "args": args})
-
-    for step in range(steps):
-        begin = host
-        for op, kernel, on_host, on_gpu in ops:
-            last += 1
-            ids = {"correlation": last, "External id": last}
-            call = jitter(on_host / 3)
-            length = call + jitter(on_host / 3) + 2
-            add("cpu_op", op, 1, 1, host, length, ids)
-            add("cuda_runtime", "cudaLaunchKernel", 1, 1, host + call, length - call - 1, ids)
-            gpu = max(gpu, host + call + 4) + jitter(1.2)
-            on_gpu = jitter(on_gpu)
-            add("kernel", kernel, 0, 7, gpu, on_gpu, {"device": 0, "stream": 7, **ids})
-            gpu += on_gpu
-            host += length + jitter(on_host / 3)
-        last += 1
-        add("cuda_runtime", "cudaDeviceSynchronize", 1, 1, host, max(1, gpu + 2 - host), {"correlation": last})
-        host = max(host + 1, gpu + 2) + jitter(20)
-        add("user_annotation", f"ProfilerStep#{step}", 1, 1, begin, host - begin - 5, {})
-    return {"traceEvents": events, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB"}]}
-
-
-def hostile_trace():
-    """Three steps of a program whose names are all markup."""
-    events = [{"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": HOSTILE}}]
-    for step in range(3):
-        at = 1000 * step
-        events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1,
-                       "tid": 1, "ts": at, "dur": 900})
-        for i in range(4):
-            call = at + 10 + 100 * i
-            ids = {"correlation": 10 * step + i + 1, "External id": 10 * step + i + 1}
-            events += [
-                {"ph": "X", "cat": "cpu_op", "name": "aten::" + HOSTILE, "pid": 1, "tid": 1,
-                 "ts": call, "dur": 50, "args": ids},
-                {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
-                 "ts": call + 5, "dur": 10, "args": ids},
-                {"ph": "X", "cat": "kernel", "name": "void " + HOSTILE, "pid": 0, "tid": 7,
-                 "ts": call + 20, "dur": 150 if i == 3 else 70,
-                 "args": {"device": 0, "stream": 7, **ids}}]
-    return {"traceEvents": events, "deviceProperties": [{"id": 0, "name": HOSTILE}]}
 
 
 class Pages(unittest.TestCase):

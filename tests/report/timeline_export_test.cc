@@ -229,6 +229,20 @@ TEST(LaneRows, OverlappingTasksGetRowsOfTheirOwn) {
   EXPECT_EQ(LaneTitle(graph, lane), "GPU 0 stream 7");
 }
 
+TEST(LaneTitle, SaysTheNumberOfAThreadOnce) {
+  Graph graph;
+  const auto title = [&](std::string_view name) {
+    const LaneId lane =
+        graph.AddLane({.kind = LaneKind::kThread, .number = 1, .name = graph.AddName(name)});
+    return LaneTitle(graph, lane);
+  };
+  EXPECT_EQ(title(""), "thread 1");
+  EXPECT_EQ(title("thread 1"), "thread 1");
+  EXPECT_EQ(title("thread 1 (python)"), "thread 1 (python)");
+  EXPECT_EQ(title("main"), "thread 1 (main)");
+  EXPECT_EQ(title("thread 12"), "thread 1 (thread 12)") << "another number";
+}
+
 TEST(Dot, SaysWhatWasLeftOut) {
   Fixture f;
   std::string all = Dot(f.graph);
