@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "trace/foreign/folder.h"
 
 namespace daydream {
@@ -49,9 +51,23 @@ void AddInput(const std::string& path, std::vector<GivenFile>& files) {
   }
 }
 
+// Words of "--opt ./mine.yaml,gpu(./new.textproto)" that name a file: of an optimization, a GPU, a
+// network.
+void AddFilesOfSpec(const Flag& flag, const std::string& spec, std::vector<GivenFile>& files) {
+  const std::vector<std::string> words = absl::StrSplit(spec, absl::ByAnyChar(",()="));
+  for (const std::string& word : words) {
+    const std::string path(absl::StripAsciiWhitespace(word));
+    std::error_code error;
+    if (fs::is_regular_file(path, error)) files.push_back({std::string(flag.name), path});
+  }
+}
+
 std::vector<GivenFile> FilesOf(const Command& command, const Args& args) {
   std::vector<GivenFile> files;
   for (const Flag* flag : FlagsOf(command)) {
+    if (flag->value == "SPEC") {
+      for (const std::string& spec : args.All(flag->name)) AddFilesOfSpec(*flag, spec, files);
+    }
     if (!IsIn(kFileValues, flag->value)) continue;
     for (const std::string& path : args.All(flag->name)) {
       files.push_back({std::string(flag->name), path});

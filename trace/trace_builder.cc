@@ -264,7 +264,7 @@ void TraceBuilder::LeaveOut(std::span<LaneRows* const> lanes, const FarEvents& f
                       RoughTime(found.gap)),
           /*loss=*/true, found.far);
   } else {
-    Count("events of other windows",
+    Count(kOtherWindows,
           fmt::format("'{}' and others lie at least {} from the window with most events: other "
                       "windows, or times that cannot be. No step goes on over such a gap, so the "
                       "answers are about that window",

@@ -432,10 +432,11 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",   "no_step",         "one_time",    "cut_step",   "library_search", "partial_gpu",
-      "long_call", "unequal_steps",   "replay",      "unrecorded", "pause",          "no_time",
-      "twice",     "wrong_launch",    "no_launches", "no_waits",   "unexplained",    "clocks",
-      "allocator", "waits_for_ranks", "other"};
+      "planned",         "no_step",   "one_time",      "cut_step", "library_search",
+      "partial_gpu",     "long_call", "unequal_steps", "replay",   "unrecorded",
+      "pause",           "lost",      "no_time",       "twice",    "wrong_launch",
+      "no_launches",     "no_waits",  "unexplained",   "clocks",   "allocator",
+      "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

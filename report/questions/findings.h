@@ -26,6 +26,7 @@ enum class FindingKind : uint8_t {
   kReplay,         // the replay explains little
   kUnrecorded,     // work that was guessed
   kPause,          // nothing is recorded for long, or one kernel takes longer than all others
+  kLost,           // records that could not be read, or were lost while recording
   kNoTime,         // GPU operations or launches that take 0 ns, operators that begin at once
   kTwice,          // the same GPU work twice
   kWrongLaunch,    // kernels on calls that cannot have launched them

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "graph/call_kind.h"
 #include "report/text/format.h"
+#include "trace/rows/far_events.h"
 
 namespace daydream {
 namespace {
@@ -27,6 +28,7 @@ class RecordFindings {
   explicit RecordFindings(const Graph& graph) : graph_(graph), trace_(*graph.tables().trace) {}
 
   std::vector<Finding> Run() {
+    FindLosses();
     FindTwice();
     FindWrongLaunches();
     FindCallsWithoutTime();
@@ -43,6 +45,25 @@ class RecordFindings {
                     .time = {},
                     .share = share,
                     .fix = std::string(fix)});
+  }
+
+  // Where losses are told one by one (W0203), few change no answer.
+  void FindLosses() {
+    const Provenance& origin = trace_.provenance;
+    uint64_t lost = 0;
+    const ImportCount* most = nullptr;
+    for (const ImportCount& c : origin.counts) {
+      if (!c.loss || c.repair || c.what == kOtherWindows) continue;
+      lost += std::min(c.count, origin.input_events);
+      if (most == nullptr || c.count > most->count) most = &c;
+    }
+    if (lost == 0 || ShareOf(lost, origin.input_events) * kOneInAHundred < 1) return;
+    Add(FindingKind::kLost,
+        fmt::format("{} of {} recorded events are lost, most of them {} ({}): what they did is "
+                    "missing in the step",
+                    FormatCount(lost), FormatCount(origin.input_events), Printable(most->what),
+                    Printable(most->reason)),
+        ShareOf(lost, origin.input_events), "record again; `daydream info` lists what is lost");
   }
 
   // No stream begins the same work twice in one nanosecond.

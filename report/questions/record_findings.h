@@ -1,5 +1,6 @@
-// Records that contradict what a GPU and its calls can do, though each of them can be read: the
-// same work twice, a kernel that a copy launched, operators that all begin at once.
+// Records that are lost, and records that contradict what a GPU and its calls can do, though each
+// of them can be read: the same work twice, a kernel that a copy launched, operators that all begin
+// at once.
 #pragma once
 
 #include <vector>

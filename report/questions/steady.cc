@@ -82,6 +82,7 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
   for (const Finding& f : findings) {
     switch (f.kind) {
       case FindingKind::kNoWaits:
+      case FindingKind::kLost:
       case FindingKind::kNoTime:
       case FindingKind::kTwice:
       case FindingKind::kWrongLaunch:

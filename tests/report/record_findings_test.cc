@@ -8,6 +8,7 @@
 
 #include "graph/build.h"
 #include "tests/graph/trace_sketch.h"
+#include "trace/rows/far_events.h"
 
 namespace daydream {
 namespace {
@@ -31,6 +32,22 @@ std::vector<Finding> Found(double op_every, double call_us,
   return FindingsOfRecords(built->graph);
 }
 
+// A clean recording with something that did not become an event.
+std::vector<Finding> FoundWithCount(const ImportCount& count) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 60; ++i) {
+    s.Op(cpu, "aten::relu", 100 * i, 20);
+    s.Launch(cpu, gpu, "kernel", 100 * i + 5, 10, 100 * i + 20, 50);
+  }
+  auto trace = std::make_shared<Trace>(*s.Build());
+  trace->provenance.counts = {count};
+  trace->provenance.input_events = 180 + (count.repair ? 0 : count.count);
+  auto built = BuildGraph(trace);
+  EXPECT_TRUE(built.ok()) << built.status();
+  return FindingsOfRecords(built->graph);
+}
+
 void Nothing(TraceSketch&, LaneId, LaneId, int) {}
 
 void ExpectOne(const std::vector<Finding>& found, FindingKind kind, std::string_view text) {
@@ -46,6 +63,21 @@ TEST(RecordFindings, WorkThatIsThereTwice) {
     if (i < 3) s.Kernel(gpu, "kernel", 100 * i + 20, 50);
   });
   ExpectOne(found, FindingKind::kTwice, "3 of 63 GPU operations are in the file twice");
+}
+
+TEST(RecordFindings, EventsThatAreLost) {
+  const auto lose = [](uint64_t n, bool loss, bool event) {
+    return FoundWithCount(
+        {.what = "bad rows", .count = n, .loss = loss, .reason = "no time", .repair = !event});
+  };
+  ExpectOne(lose(2, true, true), FindingKind::kLost,
+            "2 of 182 recorded events are lost, most of them bad rows (no time)");
+  EXPECT_THAT(lose(1, true, true), IsEmpty()) << "less than a hundredth";
+  EXPECT_THAT(lose(90, false, true), IsEmpty()) << "not needed for an answer";
+  EXPECT_THAT(lose(90, true, false), IsEmpty()) << "mended";
+  EXPECT_THAT(FoundWithCount({.what = std::string(kOtherWindows), .count = 90, .loss = true}),
+              IsEmpty())
+      << "this window is whole";
 }
 
 TEST(RecordFindings, KernelsOfACopyOrOfAnothersLaunch) {

@@ -51,6 +51,10 @@ fifth of the step or more, all confidence is low.)"},
      R"(Nothing at all was recorded for a second or more, or one piece of GPU work is longer than
 all others ten times over. Either the program paused or a time in the file is wrong.
 --steps takes the steps without it.)"},
+    {"lost",
+     R"(A hundredth or more of the recorded events could not be read, or were lost while
+recording. What they did is missing in every step, and all confidence is low. daydream info
+lists them with the reason. Record again, for fewer steps where the recorder lost them.)"},
     {"no_time",
      R"(A tenth or more of the GPU operations or of the launches take 0 ns, which none does, or all
 operators begin at once: the file is damaged, or its recorder failed. Where it is half of

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/functional/function_ref.h"
 #include "base/time.h"
@@ -17,6 +18,10 @@ namespace daydream {
 // ten times all that was recorded on the side where most is.
 inline constexpr Duration kShortestFarGap = Duration::Ns(60'000'000'000);
 inline constexpr int64_t kFarGapFactor = 10;
+
+// What ImportCount::what calls them where they are no mistake.
+inline constexpr std::string_view kOtherWindows = "events of other windows";
+
 struct FarEvents {
   Instant begin, end;  // of the stretch that holds most events, where it was looked at
   Duration gap;        // to the nearest of the others
