@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kDraws = 4096;
 // Rows of one group are wrong for one reason: they say nothing of another group.
 constexpr size_t kManyGroups = 2;
+// An interval as long as the step itself decides nothing (chosen).
+constexpr double kUndecided = 1;
 
 // Numbers that are the same everywhere: the distributions of the standard library are not.
 class Draw {
@@ -79,6 +81,9 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
     p.why = fmt::format("{}, and the interval is {} of the step",
                         held.groups == 0 ? "never checked" : "checked on one program only",
                         FormatPercent(width));
+    p.raise = "one measured run, kept with whatif --measured --learn";
+  } else if (width > kUndecided) {
+    p.why = fmt::format("the interval is {} of the step", FormatPercent(width));
     p.raise = "one measured run, kept with whatif --measured --learn";
   } else {
     return false;

@@ -42,6 +42,13 @@ constexpr double kNormal = 1.645;  // the end of 90 % in standard deviations
 
 bool IsGpu(std::string_view kind) { return kind.starts_with("gpu"); }
 
+double PriorOf(std::string_view kind) {
+  if (kind.starts_with("gpu, other vendor") || kind.starts_with("gpu, slot-powered")) {
+    return kPriorFarGpuError;
+  }
+  return IsGpu(kind) ? kPriorGpuError : kPriorModelError;
+}
+
 // P(|t| < x) of Student's t with two degrees of freedom.
 double StudentTwo(double x) { return x / std::sqrt(2 + x * x); }
 
@@ -67,7 +74,7 @@ double ErrorOf(std::string_view kind, double before, double predicted, double me
 }
 
 ModelError ModelErrorOf(std::string_view kind, std::string_view left_out) {
-  const double prior = IsGpu(kind) ? kPriorGpuError : kPriorModelError;
+  const double prior = PriorOf(kind);
   ModelError known;
   std::vector<const ResidualGroup*> groups;
   double squares = kPriorGroups * prior * prior, most = 0;

@@ -232,8 +232,8 @@ TEST(LaneRows, OverlappingTasksGetRowsOfTheirOwn) {
 TEST(LaneTitle, SaysTheNumberOfAThreadOnce) {
   Graph graph;
   const auto title = [&](std::string_view name) {
-    const LaneId lane =
-        graph.AddLane({.kind = LaneKind::kThread, .number = 1, .name = graph.AddName(name)});
+    const LaneId lane = graph.AddLane(
+        {.lane = {.kind = LaneKind::kThread, .name = graph.AddName(name), .number = 1}});
     return LaneTitle(graph, lane);
   };
   EXPECT_EQ(title(""), "thread 1");
