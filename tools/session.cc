@@ -71,6 +71,8 @@ absl::Status WriteAll(std::FILE* file, std::string_view bytes, const std::string
   if (std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size() && std::fflush(file) == 0) {
     return absl::OkStatus();
   }
+  // Where SIGPIPE is ignored, a reader that has seen enough (`| head`) is told like this.
+  if (file == stdout && errno == EPIPE) return absl::OkStatus();
   return CannotWrite(name, std::strerror(errno), "");
 }
 

@@ -27,6 +27,13 @@ function optionTable(advice) {
   return sortable(columns, rows, "options");
 }
 
+// Of the step: what saves less is not worth a row (report/questions/advise.h).
+const kWorthIt = 0.005;
+
+function nextCommand() {
+  return about.next ? h("p", {class: "quiet"}, "Causes and timelines of one: ", h("code", null, about.next)) : null;
+}
+
 const kPairsShown = 3, kOverlapShown = 0.01;
 
 // Which options take gain from each other, and which help each other, as the text of advise has it.

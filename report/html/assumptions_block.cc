@@ -12,10 +12,19 @@ namespace daydream {
 namespace {
 
 struct Assumed {
-  std::string_view param, help, source;
-  std::string value, range;
+  std::string_view param, help;
+  std::string source, value, range;
   bool given = false;
 };
+
+// What the user may choose and did not is a default.
+std::string SourceOf(const ParamSpec& spec, bool given) {
+  constexpr std::string_view kChosen = "chosen by the user";
+  std::string_view source = spec.source;
+  if (given || !source.starts_with(kChosen)) return std::string(source);
+  source.remove_prefix(kChosen.size());
+  return fmt::format("a default, yours to choose{}", source);
+}
 
 std::vector<Assumed> AssumedBy(const Application& a) {
   std::vector<Assumed> rows;
@@ -23,7 +32,7 @@ std::vector<Assumed> AssumedBy(const Application& a) {
     const bool text = spec.unit == Unit::kText;
     Assumed row{.param = spec.name,
                 .help = spec.help,
-                .source = spec.source,
+                .source = SourceOf(spec, a.params.given(spec.name)),
                 .value = {},
                 .range = {},
                 .given = a.params.given(spec.name)};
@@ -38,7 +47,7 @@ std::vector<Assumed> AssumedBy(const Application& a) {
   if (!a.transform->sources.empty()) {
     rows.push_back({.param = {},
                     .help = a.transform->summary,
-                    .source = a.transform->sources,
+                    .source = std::string(a.transform->sources),
                     .value = {},
                     .range = {}});
   }

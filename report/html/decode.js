@@ -26,6 +26,7 @@ async function decodeRows(timeline) {
   const next = () => {
     let value = 0;
     for (let factor = 1; ; factor *= 128) {
+      if (at >= bytes.length) throw new Error("the timeline is cut");
       const byte = bytes[at++];
       value += (byte & 127) * factor;
       if (byte < 128) return value;

@@ -17,7 +17,9 @@
 namespace daydream {
 namespace {
 
-constexpr int64_t kMostPoints = 500;
+// Stretches of a window. The chart has at most 734 pixels for them (report/html/plots.js), so that
+// one is a pixel and a half.
+constexpr int64_t kStretches = 500;
 
 struct MemoryLevel {
   Instant at;
@@ -95,18 +97,26 @@ class KeptOverTime {
   std::map<std::tuple<uint32_t, uint16_t, uint16_t, uint16_t>, Unit> units_;
 };
 
-// The highest level of each of kMostPoints stretches of the window.
+// Of each of kStretches stretches of the window the first level, the highest and the last: the next
+// one begins with what this one ends with.
 void WritePoints(const std::vector<MemoryLevel>& levels, const Window& window, JsonWriter& json) {
-  const int64_t wide = std::max<int64_t>(1, (window.length().ns + kMostPoints - 1) / kMostPoints);
+  const int64_t wide = std::max<int64_t>(1, (window.length().ns + kStretches - 1) / kStretches);
+  auto write = [&](const MemoryLevel& level) {
+    json.BeginInlineArray().Int((level.at - window.begin).ns);
+    json.Int(std::llround(level.bytes)).EndArray();
+  };
   json.Key("points").BeginInlineArray();
   for (size_t i = 0; i < levels.size();) {
     const int64_t stretch = (levels[i].at - window.begin).ns / wide;
-    MemoryLevel most = levels[i];
+    const size_t first = i;
+    size_t most = i;
     for (; i < levels.size() && (levels[i].at - window.begin).ns / wide == stretch; ++i) {
-      if (levels[i].bytes > most.bytes) most = levels[i];
+      if (levels[i].bytes > levels[most].bytes) most = i;
     }
-    json.BeginInlineArray().Int((most.at - window.begin).ns);
-    json.Int(std::llround(most.bytes)).EndArray();
+    const size_t last = i - 1;
+    write(levels[first]);
+    if (most != first) write(levels[most]);
+    if (last != most && last != first) write(levels[last]);
   }
   json.EndArray();
 }

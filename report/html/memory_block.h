@@ -15,8 +15,8 @@ namespace daydream {
 // op that makes it to the work that uses it (transforms/analysis/saved_tensors.h). A side without
 // shapes, or whose step does not train, has no points. "recorded" has "window_ns", "total" (false:
 // its bytes count from their lowest point) and the points of what the framework had allocated in
-// the same step of the recording, or is null. Of points that lie near each other only the highest
-// is kept. O(tasks + allocations).
+// the same step of the recording, or is null. Of points that lie near each other the first,
+// the highest and the last are kept. O(tasks + allocations).
 //
 // `changes` are those of the prediction; what is kept for backward is told by the graph of its
 // side.

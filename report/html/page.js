@@ -38,10 +38,10 @@ function findings() {
   if (checks && checks.worst_pct > 3) {
     notes.push(h("div", {class: "note"}, `The replay of the unchanged trace is off: ${checks.worst}.`));
   }
-  for (const s of scenarios) {
+  for (const s of answers().all) {
     if (s.error && !said.has(s.error.why) && !said.has(s.error.what) && said.add(s.error.what)) notes.push(h("div", {class: "note"}, h("b", null, named(s.name, s.error.what)),
                                 h("div", null, s.error.why || ""), h("div", {class: "fix"}, s.error.fix || "")));
-    if (s.left_out && s.left_out.length) {
+    if (!together && s.left_out && s.left_out.length) {
       notes.push(h("div", {class: "note"}, `${s.name} is predicted without ${s.left_out.join(", ")}: ` +
                                            "nothing to change here."));
     }
@@ -49,65 +49,78 @@ function findings() {
   if (notes.length) section("findings", "Read this first", ...notes);
 }
 
+// The step as it is: without what happened once, where that was taken out.
+function baselineCard(before) {
+  if (together) return card("step as it is", time(before.step_ns), togetherWords());
+  const steps = plural(whatif.steps, "step"), replay = whatif.replay, recorded = time(replay.measured_ms * 1e6);
+  if (before.confidence === "given") return card("step without the profiler", time(before.step_ns), `as given; recorded: ${recorded}`);
+  const steady = before.step_ms < replay.simulated_ms * 0.999;
+  return steady ? card("step without stalls", time(before.step_ns), `${steps}; recorded with them: ${recorded}`) :
+    card("step as recorded", time(before.step_ns), `${steps}; the replay is ${digits(replay.error_pct, 1)} % off`);
+}
+
+// The prediction and its speed-up.
+/** @param {Scenario} s */
+function answerCards(s) {
+  const step = card(`step with ${s.name}`, `${s.bound ? "\u2265 " : ""}${time(s.step_ns)}`,
+    s.interval_ms ? `${range(s.interval_ms, (ms) => time(ms * 1e6))} (90 %)` : s.bound ? "a limit, not a prediction" : "no interval");
+  // In colour only where the interval leaves no doubt of the direction.
+  const [least, best] = s.speedup_interval || [s.speedup, s.speedup];
+  const sure = s.bound ? "" : least > 1 ? "good" : best < 1 ? "bad" : "";
+  const more = [range(s.speedup_interval, times), s.confidence ? `confidence ${s.confidence}` : ""].filter((text) => text);
+  return [step, card("speed-up", `${s.bound ? "\u2264 " : ""}${times(s.speedup)}`, more.join(", "), sure)];
+}
+
+function boundCard(s) {
+  const title = s === baseline ? "bound by" : "then bound by";
+  const [resource, share] = kResources.map((r) => [r, s.bound_by[r]]).sort((a, b) => b[1] - a[1])[0];
+  return card(title, kResourceNames[resource], `${percent(share, 0)} of the critical path`);
+}
+
+function memoryCard(then) {
+  const about_ = (s) => `${s.peak_memory_estimate ? "~" : ""}${size(s.peak_memory_bytes)}`;
+  return card(together ? `peak GPU memory of rank ${about.rank}` : "peak GPU memory", about_(then), then !== baseline ?
+    `${about_(baseline)} before` : whatif.memory.source === "shapes" ? "an estimate from shapes" : "from recorded allocations");
+}
+
+// What stands for one rank only, and what that one does not tell.
+function aboutOneRank() {
+  const silent = whatif.main > 0 && main.step_ms === null || together.main > 0 && whatif.main === 0;
+  return h("p", {class: "note"}, `Step times here, in the list of scenarios and in the advice are of ${togetherWords()}. ` +
+    `All else, but the part about ranks, is rank ${about.rank} of ${together.ranks.recorded.length}, played alone` +
+    (silent ? ", which alone does not tell what was asked." : "."));
+}
+
 function headline() {
-  const cards = [];
-  if (baseline.step_ms === null) return;
-  const off = whatif.replay.error_pct;
-  const all = answers(), baseline_ = all[0], main_ = all[whatif.main];
-  cards.push(card("step as recorded", time(baseline_.step_ns), together ?
-    `${plural(together.ranks.recorded.length, "rank")} together` :
-    `${plural(whatif.steps, "step")}; the replay is ${digits(off, 1)} % off`));
-  if (changed && known) {
-    const main = main_;
-    cards.push(card(`step with ${main.name}`, `${main.bound ? "\u2265 " : ""}${time(main.step_ns)}`,
-      main.interval_ms ? `${range(main.interval_ms, (ms) => time(ms * 1e6))} (90 %)`
-                       : main.bound ? "a limit, not a prediction" : "no interval"));
-    // In colour only where the interval leaves no doubt of the direction.
-    const [least, best] = main.speedup_interval || [main.speedup, main.speedup];
-    const sure = main.bound ? "" : least > 1 ? "good" : best < 1 ? "bad" : "";
-    cards.push(card("speed-up", `${main.bound ? "\u2264 " : ""}${times(main.speedup)}`,
-      (main.speedup_interval ? `${range(main.speedup_interval, times)}, ` : "") +
-      `confidence ${main.confidence}`, sure));
-  }
-  const whose = together ? `rank ${about.rank} alone: ` : "";
-  const bound = changed && known ? main : baseline;
-  const [resource, share] = kResources.map((r) => [r, bound.bound_by[r]]).sort((a, b) => b[1] - a[1])[0];
-  cards.push(card(changed ? "then bound by" : "bound by", kResourceNames[resource],
-                  `${whose}${percent(share, 0)} of the critical path`));
-  if (baseline.peak_memory_bytes) {
-    const about_ = (s) => `${s.peak_memory_estimate ? "~" : ""}${size(s.peak_memory_bytes)}`;
-    const then = changed && known && main.peak_memory_bytes ? main : baseline;
-    cards.push(card("peak GPU memory", about_(then), whose + (then === main && changed ? `${about_(baseline)} before` : whatif.memory.source === "shapes" ?
-        "an estimate from shapes" : "from recorded allocations")));
-  }
-  const parts = [h("div", {class: "cards"}, ...cards)];
-  if (together) {
-    parts.push(h("p", {class: "note"}, `Step times above and in the list of scenarios are of ` +
-      `${plural(together.ranks.recorded.length, "rank")} played together. All else on this page, but the part about ranks, ` +
-      `is rank ${about.rank} of ${together.ranks.recorded.length}, played alone.`));
-  }
-  if (changed && known && main.explanation) parts.push(whySentences(main.explanation.text));
-  section("answer", changed ? "What it brings" : "The step", ...parts);
+  const {all, main: asked} = answers(), before = all[0], then = all[asked];
+  if (before.step_ms === null) return;
+  const cards = [baselineCard(before)], answered = asked > 0 && then.step_ms !== null;
+  if (answered) cards.push(...answerCards(then));
+  if (together) cards.push(card(answered ? "then bound by" : "bound by", together.scenarios[answered ? asked : 0].step_bound_by, "all ranks"));
+  else cards.push(boundCard(changed && known ? main : baseline));
+  if (baseline.peak_memory_bytes) cards.push(memoryCard(changed && known && main.peak_memory_bytes ? main : baseline));
+  const why = !together && answered && then.explanation ? whySentences(then.explanation.text) : null;
+  section("answer", asked > 0 ? "What it brings" : "The step", h("div", {class: "cards"}, ...cards),
+          together ? aboutOneRank() : null, why);
 }
 
 function comparison() {
-  if (!changed || baseline.step_ms === null) return;
-  const all = answers();
+  const {all, main: asked} = answers();
+  if (asked === 0 || all[0].step_ms === null) return;
   const measured = whatif.measured ? whatif.measured.step_ms : null;
   /** @type {[string, (s: Scenario) => string][]} */
   const columns = [["scenario", (s) => s.name], ["step", (s) => time(s.step_ns)],
     ["90 % interval", (s) => range(s.interval_ms, (ms) => time(ms * 1e6)) || "-"],
     ["speed-up", (s) => s.speedup === null ? "-" : `${s.bound ? "\u2264 " : ""}${times(s.speedup)}`],
-    ["interval", (s) => range(s.speedup_interval, times) || "-"],
-    ["peak memory", (s) => s.peak_memory_bytes ?
-      `${s.peak_memory_estimate ? "~" : ""}${size(s.peak_memory_bytes)}` : "-"],
-    ["confidence", (s) => s.confidence || "-"]];
+    ["interval", (s) => range(s.speedup_interval, times) || "-"]];
+  if (!together) columns.push(["peak memory", (s) => s.peak_memory_bytes ?
+      `${s.peak_memory_estimate ? "~" : ""}${size(s.peak_memory_bytes)}` : "-"], ["confidence", (s) => s.confidence || "-"]);
   const table = h("div", {class: "wide"}, h("table", null,
     h("thead", null, h("tr", null, ...columns.map(([t]) => h("th", {scope: "col"}, t)))),
     h("tbody", null, ...all.map((s) =>
       h("tr", null, ...columns.map(([, of]) => h("td", null, of(s))))))));
-  section("scenarios", "Step time of each scenario", scenarioBars(all, whatif.main, measured),
-    h("p", {class: "quiet"}, (together ? `Of ${plural(together.ranks.recorded.length, "rank")} together. ` : "") + "Lines across the ends of bars are 90 % intervals; hatched bars are limits" +
+  section("scenarios", "Step time of each scenario", scenarioBars(all, asked, measured),
+    h("p", {class: "quiet"}, (together ? `Of ${togetherWords()}. ` : "") + "Lines across the ends of bars are 90 % intervals; hatched bars are limits" +
       (measured ? "; the dashed line was measured." : ".")),
     h("details", null, h("summary", null, "as a table"), table));
 }
@@ -115,7 +128,7 @@ function comparison() {
 // Goes to the timeline and leaves there only what an optimization changed for one reason.
 function toCause(cause) {
   const view = window.daydreamTimeline;
-  const place = view ? view.timeline.causes.findIndex((c) => c.what === cause.what && c.opt === cause.opt) : -1;
+  const place = view ? view.timeline.causes.findIndex((c) => c.slices > 0 && c.what === cause.what && c.opt === cause.opt) : -1;
   if (place < 0) return;
   element("timelines").scrollIntoView();
   view.showCause(place + 1);
@@ -126,7 +139,7 @@ function causes() {
   const with_causes = scenarios.filter((s) => s.causes && s.causes.length);
   if (!with_causes.length) return;
   const place = h("div");
-  const timeline = block("timeline"), linked = new Set((timeline ? timeline.causes : []).map((c) => `${c.opt} ${c.what}`));
+  const timeline = block("timeline"), linked = new Set((timeline ? timeline.causes : []).filter((c) => c.slices > 0).map((c) => `${c.opt} ${c.what}`));
   const link = (s) => (c) => s === main && linked.has(`${c.opt} ${c.what}`) ? () => toCause(c) : null;
   const columns = [{title: "cause", of: (c) => c.what, text: true}, {title: "of", of: (c) => c.opt, text: true},
     {title: "step", of: (c) => c.delta_ns, show: (v) => change(v)}, {title: "GPU work", of: (c) => c.gpu_ns, show: (v) => change(v)},
@@ -144,6 +157,7 @@ function causes() {
 }
 
 function advised() {
+  rankAdvice();
   if (!advice) return;
   const rows = advice.options, best = advice.best;
   if (!rows.length) {
@@ -153,12 +167,9 @@ function advised() {
   }
   const bars = [advice.baseline, ...rows.slice(0, 10).map((o) => o.prediction)];
   if (best) bars.push(best.prediction);
-  const first = rows[0].prediction.name;
   section("advice", "What to try", scenarioBars(bars, best ? bars.length - 1 : 1, null),
     h("p", {class: "quiet"}, "In the order in which to try them: by the low end of what they save, less where the effort is high or the confidence low."),
-    optionTable(advice), ...optionPairs(advice), ...optionCards(advice), ...optionLimits(advice),
-    h("p", {class: "quiet"}, "Causes and timelines of one: ",
-      h("code", null, `daydream report ${about.input} --opt ${first} -o ${first}.html`)));
+    optionTable(advice), ...optionPairs(advice), ...optionCards(advice), ...optionLimits(advice), nextCommand());
 }
 
 function critical() {
@@ -301,7 +312,7 @@ function scored() {
 function assumed() {
   const given = block("assumptions") || [];
   const rows = scenarios.filter((s) => s.step_ms !== null).flatMap((s) => [
-    ...(s === baseline ? [] : [[s.name, `confidence ${s.confidence}: ${s.confidence_why}`]]),
+    ...(s === baseline || together ? [] : [[s.name, `confidence ${s.confidence}: ${s.confidence_why}`]]),
     ...s.notes.map((text) => [s.name, text]), ...s.warnings.map((text) => [s.name, text])]);
   if (!rows.length && !given.length) return;
   // Each text once, at the first scenario that it belongs to, and each name once.
@@ -349,10 +360,12 @@ function printing() {
       closed.push(d);
       d.open = true;
     }
+    for (const tabs of kTabs) tabs.all();
     redraw();
   });
   window.addEventListener("afterprint", () => {
     document.documentElement.classList.remove("paper");
+    for (const tabs of kTabs) tabs.one();
     for (const d of closed.splice(0)) d.open = false;
     redraw();
   });
@@ -362,14 +375,20 @@ async function draw() {
   const parts = whatif ? [findings, headline, comparison, causes, advised, ranks, critical, steps, memoryCurves, groups,
     roofline, timelines, scored, assumed, provenance] : element("sweep") ? [sweeps] : [scaling];
   head();
+  const failed = (error) => {  // what is left of the page is worth having
+    console.error(error);
+    element("main").append(h("p", {class: "note"}, `A part of the page cannot be drawn: ${error.message}`));
+  };
+  // Nothing waits for the timelines, which are unpacked meanwhile: whoever prints at once has all the rest.
+  const late = [];
   for (const part of parts) {
     try {
-      await part();
-    } catch (error) {  // what is left of the page is worth having
-      console.error(error);
-      element("main").append(h("p", {class: "note"}, `A part of the page cannot be drawn: ${error.message}`));
+      late.push(part());
+    } catch (error) {
+      failed(error);
     }
   }
+  await Promise.all(late.map((part) => Promise.resolve(part).catch(failed)));
 }
 printing();
 draw().then(() => { document.body.dataset.drawn = "yes"; });

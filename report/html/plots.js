@@ -1,15 +1,20 @@
 // Curves and points on two axes: memory over a step, sweeps, scaling.
 
-// Round numbers from `low` to `high`, about `most` of them; on a logarithmic axis powers of two or ten.
+const kMostTicks = 100;  // chosen: far more than anybody can read
+
+// Round numbers from `low` to `high`, about `most` of them; on a logarithmic axis powers of two or ten. None where
+// there is no axis: where it has no length, begins at 0 on a logarithmic one, or is too short to count along.
 function ticks(low, high, most, logarithm) {
+  if (!(high >= low) || !Number.isFinite(high - low) || logarithm && !(low > 0)) return [];
+  const found = [];
   if (logarithm) {
-    const base = high / low > 2000 ? 10 : 2, found = [];
-    for (let v = base ** Math.ceil(Math.log(low) / Math.log(base) - 1e-9); v <= high * 1.001; v *= base) found.push(v);
+    const base = high / low > 2000 ? 10 : 2, first = Math.ceil(Math.log(low) / Math.log(base) - 1e-9);
+    for (let i = 0; i < kMostTicks && base ** (first + i) <= high * 1.001; ++i) found.push(base ** (first + i));
     return found;
   }
   const rough = (high - low) / most || 1, size = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].find((s) => s * size >= rough) * size, found = [];
-  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-6; v += step) found.push(v || 0);
+  const step = [1, 2, 5, 10].find((s) => s * size >= rough) * size, first = Math.ceil(low / step - 1e-9);
+  for (let i = 0; i < kMostTicks && (first + i) * step <= high + step * 1e-6; ++i) found.push((first + i) * step || 0);
   return found;
 }
 

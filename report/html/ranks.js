@@ -3,17 +3,39 @@
 /** @type {Joint | null} */
 const together = block("ranks");
 
-// What the cards and bars of the page tell: of all ranks where they are there, else of the trace.
-/** @returns {Scenario[]} */
+// What the cards and bars of the page tell, and which of it answers the question: of all ranks where they are
+// there, else of the trace. What only a trace alone tells, as causes and confidence, ranks together do not.
+/** @returns {{all: Scenario[], main: number}} */
 function answers() {
-  if (!together) return scenarios;
-  return scenarios.map((s) => {
-    const all = together.scenarios.find((t) => t.name === s.name);
-    if (!all || all.step_ms === null) return {...s, step_ms: null, error: s.error || {code: "", what: "not predicted"}};
-    const before = together.scenarios[0].step_ms, span = all.interval_ms;
-    return {...s, step_ms: all.step_ms, step_ns: all.step_ns, interval_ms: all.interval_ms, speedup: all.speedup,
-            speedup_interval: span ? [before / span[1], before / span[0]] : null, joint_bound: all.step_bound_by};
-  });
+  if (!together) return {all: scenarios, main: whatif.main};
+  const before = together.scenarios[0].step_ms;
+  const none = {bound_by: null, confidence: null, explanation: null, peak_memory_bytes: null, step_ns: null, error: undefined};
+  return {main: together.main, all: together.scenarios.map((s) => ({...baseline, ...none, ...s,
+    speedup_interval: s.interval_ms ? [before / s.interval_ms[1], before / s.interval_ms[0]] : null}))};
+}
+
+function togetherWords() { return `${plural(together.ranks.recorded.length, "rank")} played together`; }
+
+// What `advise` says of all ranks: options in the order of what they save.
+function rankAdvice() {
+  const found = block("advise-ranks");
+  if (!found) return;
+  const [before, ...options] = found.scenarios, saves = (s) => before.step_ns - s.step_ns;
+  const worth = options.filter((s) => saves(s) > kWorthIt * before.step_ns), names = (list) => list.map((s) => s.name).join(", ");
+  const others = [["Alone each of these saves less than 0.5 %", names(options.filter((s) => !worth.includes(s)))],
+    ["Nothing to change here, or not known", found.nothing_to_change.join(", ")]]
+    .filter(([, text]) => text).map(([title, text]) => h("p", {class: "quiet"}, `${title}: ${text}.`));
+  if (!worth.length) {
+    section("advice", "What to try", h("p", null, "No optimization that is known here saves 0.5 % of the step or more."), ...others);
+    return;
+  }
+  const columns = [{title: "option", of: (s) => s.name, text: true}, {title: "step", of: (s) => s.step_ns, show: (v) => time(v)},
+    {title: "saves", of: saves, show: (v) => time(v)}, {title: "speed-up", of: (s) => s.speedup, show: (v, s) => `${s.bound ? "\u2264 " : ""}${times(v)}`},
+    {title: "step, 90 %", of: (s) => range(s.interval_ms, (ms) => time(ms * 1e6)) || "-", text: true},
+    {title: "ranks changed", of: (s) => s.ranks_changed, show: count}, {title: "then bound by", of: (s) => s.step_bound_by, text: true}];
+  section("advice", "What to try", scenarioBars([before, ...worth.slice(0, 10)], 1, null),
+    h("p", {class: "quiet"}, `Each on all ranks, ${togetherWords()}, by what it saves.`),
+    sortable(columns, worth, "options"), ...others, nextCommand());
 }
 
 // One bar a rank: its own work, what is in transfers, and what it waits for others.
@@ -70,7 +92,7 @@ function ranks() {
     numbers.length <= kMostRanksInAGrid && s.waits.length ? waitGrid(s.waits, numbers) : null, rankTable(s.per_rank));
   const told = together.scenarios.filter((s) => s.step_ms !== null);
   const now = told[0], slowest = now.per_rank.reduce((a, b) => b.own_cycle_ms > a.own_cycle_ms ? b : a);
-  const parts = [h("p", null, `${plural(numbers.length, "rank")} played together: the step takes ${time(now.step_ns)} ` +
+  const parts = [h("p", null, `${togetherWords()}: the step takes ${time(now.step_ns)} ` +
     `(${now.step_is}), bound by ${now.step_bound_by}. Alone, rank ${slowest.rank} takes longest: ` +
     `${time(slowest.own_cycle_ms * 1e6)}. "Last" is how often the others waited for a rank.`)];
   if (told.length > 1) {

@@ -4,28 +4,43 @@ function sweepRows() {
   return block("sweep").rows.filter((r) => Number.isFinite(r.step_ns));
 }
 
+// Not by Math.min(...all): a sweep can have more rows than a call takes arguments.
+function extremes(values) {
+  return values.reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
+}
+
 // Values in the order of numbers where they all begin with one, else as they came.
 function orderOf(rows, key) {
-  const found = [...new Set(rows.map((r) => r.values[key]))];
+  const found = [...new Set(rows.map((r) => r.values[key]))].filter((v) => v !== undefined);
   return found.every((v) => Number.isFinite(parseFloat(v))) ? found.sort((a, b) => parseFloat(a) - parseFloat(b)) : found;
 }
+
+const kMostSquares = 40;  // down and across; chosen: what can still be read
 
 // A square for each pair of values; of several rows in one square the fastest.
 function heatMap(rows, down, across) {
   const ys = orderOf(rows, down), xs = across ? orderOf(rows, across) : [""];
-  const at = (y, x) => rows.filter((r) => r.values[down] === y && (!across || r.values[across] === x))
-    .reduce((a, b) => !a || b.step_ns < a.step_ns ? b : a, null);
-  const all = rows.map((r) => r.step_ns), low = Math.min(...all), high = Math.max(...all), unit = unitFor(high);
+  const key = (y, x) => JSON.stringify([y, x]), best = new Map();
+  for (const r of rows) {
+    const at = key(r.values[down], across ? r.values[across] : "");
+    if (!best.has(at) || r.step_ns < best.get(at).step_ns) best.set(at, r);
+  }
+  const [low, high] = extremes(rows.map((r) => r.step_ns)), unit = unitFor(high);
   const cell = (row) => {
     if (!row) return h("td", {class: "heat"}, "-");
     const share = high > low ? (high - row.step_ns) / (high - low) : 1;
     return h("td", {class: share > 0.55 ? "heat full" : "heat", style: {"--heat": `${Math.round(100 * share)}%`}, title: row.opt},
       time(row.step_ns, unit), row.step_ns === low ? " *" : "");
   };
-  return h("div", {class: "wide"}, h("table", {class: "grid"},
+  const shown = xs.slice(0, kMostSquares);
+  const cut = ys.length > kMostSquares || xs.length > kMostSquares ? h("p", {class: "note"},
+    `Drawn are the first ${kMostSquares} of ${[ys, xs].map((v) => v.length).filter((n) => n > kMostSquares).join(" and of ")} values; ` +
+    "the table below has every row.") : null;
+  return h("div", null, cut, h("div", {class: "wide"}, h("table", {class: "grid"},
     h("thead", null, h("tr", null, h("th", {scope: "col"}, across ? `${down} \\ ${across}` : down),
-      ...xs.map((x) => h("th", {scope: "col"}, across ? x : "step")))),
-    h("tbody", null, ...ys.map((y) => h("tr", null, h("th", {scope: "row"}, y), ...xs.map((x) => cell(at(y, x))))))));
+      ...shown.map((x) => h("th", {scope: "col"}, across ? x : "step")))),
+    h("tbody", null, ...ys.slice(0, kMostSquares).map((y) => h("tr", null, h("th", {scope: "row"}, y),
+      ...shown.map((x) => cell(best.get(key(y, x))))))))));
 }
 
 function sweepHeat(rows) {
@@ -43,27 +58,41 @@ function sweepHeat(rows) {
     "Darker is faster; * is the fastest." + (keys.length > 2 ? " A square has the fastest of its rows." : "")));
 }
 
-// Rows that no other beats in both step time and memory.
+// Marks the points that no other beats in both: from the left, those that are lower than all before.
+function markBest(points) {
+  const order = [...points].sort((a, b) => a.x - b.x || a.y - b.y);
+  let lowest = Infinity, last = null;
+  for (const p of order) {
+    p.best = p.y < lowest || last !== null && p.x === last.x && p.y === last.y;
+    if (p.best) [lowest, last] = [p.y, p];
+  }
+}
+
+const kMostPointsDrawn = 2000;  // chosen: more lie on each other
+
+// Rows that no other beats in both step time and memory. Limits are no choice.
 function pareto(rows) {
   const base = block("sweep").baseline_ns;
-  const points = rows.filter((r) => Number.isFinite(r.memory_change_bytes)).map((r) => ({name: r.opt, x: r.step_ns, y: r.memory_change_bytes}));
+  const points = rows.filter((r) => !r.bound && Number.isFinite(r.memory_change_bytes))
+    .map((r) => ({name: r.opt, x: r.step_ns, y: r.memory_change_bytes}));
   if (!points.length) {
     section("pareto", "Step time against memory", h("p", {class: "quiet"}, "No row tells what it does to memory."));
     return;
   }
   points.push({name: "baseline", x: base, y: 0});
-  for (const p of points) {
-    p.best = !points.some((q) => q.x <= p.x && q.y <= p.y && (q.x < p.x || q.y < p.y));
-  }
-  const xs = points.map((p) => p.x), ys = points.map((p) => p.y), unit = unitFor(Math.max(...xs));
-  const room = (values) => (Math.max(...values) - Math.min(...values)) * 0.08 || Math.abs(values[0]) * 0.1 || 1;
+  markBest(points);
+  const spread = extremes(points.map((p) => p.x)), high = extremes(points.map((p) => p.y)), unit = unitFor(spread[1]);
+  const wider = ([low, most]) => {
+    const room = (most - low) * 0.08 || Math.abs(low) * 0.1 || 1;
+    return {low: low - room, high: most + room};
+  };
+  const drawn = points.filter((p) => p.best).concat(points.filter((p) => !p.best).slice(0, kMostPointsDrawn));
   const draw = (width) => {
-    const axes = plot("step time against memory", {low: Math.min(...xs) - room(xs), high: Math.max(...xs) + room(xs),
-      name: "step time", show: (v) => time(v, unit)}, {low: Math.min(...ys) - room(ys), high: Math.max(...ys) + room(ys),
-      name: "change of peak memory", show: sizeChange}, width);
+    const axes = plot("step time against memory", {...wider(spread), name: "step time", show: (v) => time(v, unit)},
+      {...wider(high), name: "change of peak memory", show: sizeChange}, width);
     const front = points.filter((p) => p.best).sort((a, b) => a.x - b.x);
     axes.line("then", front.flatMap((p, i) => i ? [[p.x, front[i - 1].y], [p.x, p.y]] : [[p.x, p.y]]));
-    for (const p of points) {
+    for (const p of drawn) {
       axes.chart.append(svg("circle", {class: p.best ? "point" : "point other", cx: axes.px(p.x), cy: axes.py(p.y), r: p.best ? 5 : 4},
         svg("title", {}, `${p.name}: ${time(p.x, unit)}, ${sizeChange(p.y)}`)));
     }
@@ -72,12 +101,13 @@ function pareto(rows) {
   const columns = [{title: "row", of: (p) => p.name, text: true}, {title: "step", of: (p) => p.x, show: (v) => time(v, unit)},
     {title: "memory", of: (p) => p.y, show: sizeChange}];
   section("pareto", "Step time against memory", fitted(draw),
-    h("p", {class: "quiet"}, "No other row is at least as fast with as little memory as those on the line."),
+    h("p", {class: "quiet"}, "No other row is at least as fast with as little memory as those on the line." +
+      (drawn.length < points.length ? ` ${count(points.length - drawn.length)} of the others are not drawn.` : "")),
     sortable(columns, points.filter((p) => p.best).sort((a, b) => a.x - b.x), "row on the line"));
 }
 
 function sweepTable(rows) {
-  const keys = [...new Set(rows.flatMap((r) => Object.keys(r.values)))], all = block("sweep").rows, unit = unitFor(Math.max(...rows.map((r) => r.step_ns)));
+  const keys = [...new Set(rows.flatMap((r) => Object.keys(r.values)))], all = block("sweep").rows, unit = unitFor(extremes(rows.map((r) => r.step_ns))[1]);
   const columns = [{title: "options", of: (r) => r.opt, text: true}, ...keys.map((k) => ({title: k, of: (r) => r.values[k] ?? "", text: true})),
     {title: "step", of: (r) => r.step_ns, show: (v) => time(v, unit)},
     {title: "90 % from", of: (r) => r.low_ns ?? null, show: (v) => time(v, unit)}, {title: "to", of: (r) => r.high_ns ?? null, show: (v) => time(v, unit)},
@@ -90,9 +120,9 @@ function sweepTable(rows) {
 function sweeps() {
   const sweep = block("sweep"), rows = sweepRows();
   const best = rows.reduce((a, b) => !a || b.step_ns < a.step_ns ? b : a, null);
-  section("answer", "What the sweep found", h("div", {class: "cards"}, card("step as recorded", time(sweep.baseline_ns), sweep.trace),
-    ...(best ? [card("fastest row", time(best.step_ns), best.opt), card("speed-up", times(best.speedup),
-      best.low_ns ? `${time(best.low_ns)} \u2013 ${time(best.high_ns)} (90 %)` : "no interval")] : [])),
+  section("answer", "What the sweep found", h("div", {class: "cards"}, card("step as it is", time(sweep.baseline_ns), sweep.trace),
+    ...(best ? [card("fastest row", `${best.bound ? "\u2265 " : ""}${time(best.step_ns)}`, best.opt),
+      card("speed-up", `${best.bound ? "\u2264 " : ""}${times(best.speedup)}`, best.bound ? "a limit, not a prediction" : best.low_ns ? `${time(best.low_ns)} \u2013 ${time(best.high_ns)} (90 %)` : "no interval")] : [])),
     best ? null : h("p", {class: "note"}, "No row could be predicted."));
   if (!best) return;
   sweepHeat(rows);
@@ -101,7 +131,7 @@ function sweeps() {
 }
 
 function scaling() {
-  const scale = block("scale"), points = scale.points.filter((p) => Number.isFinite(p.step_ms));
+  const scale = block("scale"), points = scale.points.filter((p) => Number.isFinite(p.step_ms) && Number.isFinite(p.ranks) && p.ranks > 0);
   const unit = unitFor(Math.max(...points.map((p) => p.step_ms * 1e6), 1));
   section("answer", "What more GPUs bring", h("p", null, `${scale.strategy} over ${scale.fabric}, ` +
     (scale.fixed_global_batch ? "all GPUs together with the recorded batch." : "each GPU with the recorded batch.")));
@@ -122,8 +152,9 @@ function scaling() {
       for (const p of points) if (p.interval_ms) axes.line("whisk", p.interval_ms.map((v) => [p.ranks, v]));
     }),
     curve("efficiency by GPUs", {low: 0, high: 1.05, name: "efficiency", show: (v) => percent(v, 0)}, (p) => p.efficiency, () => {}),
-    h("p", {class: "quiet"}, "Upright lines are 90 % intervals. Efficiency: throughput against as many GPUs that wait for nobody."));
+    h("p", {class: "quiet"}, "Upright lines are 80 % intervals. Efficiency: throughput against as many GPUs that wait for nobody."));
   const columns = [{title: "GPUs", of: (p) => p.ranks, show: count}, {title: "step", of: (p) => p.step_ms * 1e6, show: (v) => time(v, unit)},
+    {title: "step, 80 %", of: (p) => range(p.interval_ms, (v) => time(v * 1e6, unit)) || "-", text: true},
     {title: "efficiency", of: (p) => p.efficiency, show: (v) => percent(v)},
     {title: "exposed communication", of: (p) => p.exposed_comm_ms * 1e6, show: (v) => time(v)}, {title: "bound by", of: (p) => p.bound_by, text: true}];
   const lost = scale.points.length - points.length;

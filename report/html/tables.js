@@ -7,7 +7,7 @@ const kOthers = /^\[\d+ others\]$/;
 function isRest(row) { return kOthers.test(row.name); }
 
 // `columns`: {title, of: row -> value, show: value -> text, text: is it text}. Numbers sort
-// downwards first. `totals`: a row that stays last.
+// downwards first.
 /** @param {Column[]} columns @param {any[]} rows @param {string} name */
 function sortable(columns, rows, name) {
   let by = -1, down = true, all = false, words = "";
@@ -95,7 +95,8 @@ function hostTable(before, after) {
     {title: "kind", of: (r) => r.kind, text: true},
     {title: "own time", of: (r) => r.self_ns, show},
     {title: "waiting", of: (r) => r.waiting_ns, show},
-    {title: "with inside", of: (r) => r.total_ns, show},
+    // Of what is summed one may be inside of another.
+    {title: "with inside", of: (r) => isRest(r) ? null : r.total_ns, show},
     {title: "calls", of: (r) => r.calls, show: count},
     {title: "critical path", of: (r) => r.critical_path_ns, show},
   ];
@@ -105,8 +106,12 @@ function hostTable(before, after) {
   return sortable(columns, before.groups, "host work");
 }
 
+// Of the page: on paper each shows all of its parts, as nobody can click there.
+const kTabs = [];
+
 // Buttons, of which one shows its part: [title, function that makes it].
 function tabs(name, parts) {
+  let now = 0;
   const panel = h("div", {role: "tabpanel"});
   const buttons = parts.map(([title, make], i) => h("button", {
     type: "button", role: "tab", "aria-selected": String(i === 0), tabindex: i === 0 ? 0 : -1,
@@ -116,6 +121,7 @@ function tabs(name, parts) {
       if (step) choose((i + step) % parts.length, true);
     }}, title));
   const choose = (chosen, focus) => {
+    now = chosen;
     buttons.forEach((b, i) => {
       b.setAttribute("aria-selected", String(i === chosen));
       b.tabIndex = i === chosen ? 0 : -1;
@@ -124,5 +130,7 @@ function tabs(name, parts) {
     panel.replaceChildren(parts[chosen][1]());
   };
   panel.append(parts[0][1]());
+  kTabs.push({all: () => panel.replaceChildren(...parts.flatMap(([title, make]) => [h("h3", null, title), make()])),
+              one: () => choose(now)});
   return h("div", null, h("div", {class: "tools", role: "tablist", "aria-label": name}, ...buttons), panel);
 }

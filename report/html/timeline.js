@@ -65,15 +65,12 @@ class TimelineView {
   }
   time(units) { return time(units * this.timeline.unit_ns); }
 
-  // What an optimization changed is drawn, all else is faint; 0 ends that. Goes to the first such slice.
+  // What an optimization changed is drawn, all else is faint; 0 ends that. Goes to the first such slice; where
+  // no row that is drawn has one, nothing is faint.
   showCause(cause) {
-    this.cause = cause;
-    for (const row of cause ? this.rows : []) {
-      const i = row.cause.indexOf(cause);
-      if (i < 0) continue;
-      this.select({row, i});
-      break;
-    }
+    const row = cause > 0 ? this.rows.find((r) => r.cause.includes(cause)) : undefined;
+    this.cause = row ? cause : 0;
+    if (row) this.select({row, i: row.cause.indexOf(cause)});
     this.later();
   }
   hidden(row, i) {

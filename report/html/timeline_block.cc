@@ -34,13 +34,16 @@ struct Bar {
   Instant begin, end;
   size_t name = 0;
   size_t tasks = 1;
-  Duration longest;  // of those it stands for
-  TaskId task = {};  // the first of them; none in the row of the critical path
+  Duration longest;         // of those it stands for
+  uint32_t cause = 0;       // of the longest that has one: 1 + its place in TaskCauses, or 0
+  Duration longest_edited;  // the length of that one
 };
 
 struct BarRow {
   std::string title;
   std::vector<Bar> bars;
+  // Of all bars, in their order, as many for each as it stands for; none in the critical path.
+  std::vector<TaskId> members;
   std::optional<size_t> like;  // the row of an earlier side, from which this one is told
 };
 
@@ -125,7 +128,7 @@ class TaskNames {
 };
 
 BarRow PathRow(const Side& side, BarNames& names) {
-  BarRow row{.title = "critical path", .bars = {}};
+  BarRow row{.title = "critical path", .bars = {}, .members = {}};
   if (side.timeline->start_blocker.empty()) return row;
   for (const PathSegment& s : PathOfSteps(*side.graph, *side.timeline)) {
     const std::string resource(Name(s.resource));
@@ -141,16 +144,20 @@ BarRow PathRow(const Side& side, BarNames& names) {
   return row;
 }
 
-std::vector<BarRow> RowsOf(const Side& side, BarNames& names) {
+std::vector<BarRow> RowsOf(const Side& side, const TaskCauses& causes, BarNames& names) {
   std::vector<BarRow> rows = {PathRow(side, names)};
   TaskNames names_of(*side.graph, names);
   auto lanes = LaneRows(*side.graph, *side.timeline);
   for (size_t l = 0; l < lanes.size(); ++l) {
     for (size_t r = 0; r < lanes[l].size(); ++r) {
-      BarRow row{.title = LaneTitle(*side.graph, LaneId(l)), .bars = {}};
+      BarRow row{.title = LaneTitle(*side.graph, LaneId(l)), .bars = {}, .members = {}};
       if (r > 0) row.title += fmt::format(", row {}", r + 1);
       for (const Slice& s : lanes[l][r]) {
-        row.bars.push_back({s.begin, s.end, names_of.Of(s.task), 1, s.end - s.begin, s.task});
+        const bool edited = s.task.index() < causes.of.size() && causes.of[s.task.index()] > 0;
+        const Duration length = s.end - s.begin;
+        row.bars.push_back({s.begin, s.end, names_of.Of(s.task), 1, length,
+                            edited ? causes.of[s.task.index()] : 0, edited ? length : Duration()});
+        row.members.push_back(s.task);
       }
       rows.push_back(std::move(row));
     }
@@ -171,6 +178,10 @@ void MergeBars(Duration below, std::vector<Bar>& bars) {
     if (next.longest > last.longest) {
       last.longest = next.longest;
       last.name = next.name;
+    }
+    if (next.cause > 0 && (last.cause == 0 || next.longest_edited > last.longest_edited)) {
+      last.cause = next.cause;
+      last.longest_edited = next.longest_edited;
     }
     last.end = next.end;
     last.tasks += next.tasks;
@@ -197,8 +208,14 @@ class EarlierBars {
     size_t row = 0, bar = 0;
   };
 
-  void Add(size_t row, std::span<const Bar> bars) {
-    for (size_t i = 0; i < bars.size(); ++i) places_.try_emplace(bars[i].task, Place{row, i});
+  // With every task that its bars stand for.
+  void Add(size_t place, const BarRow& row) {
+    size_t member = 0;
+    for (size_t i = 0; i < row.bars.size(); ++i) {
+      for (size_t t = 0; t < row.bars[i].tasks; ++t) {
+        places_.try_emplace(row.members[member++], Place{place, i});
+      }
+    }
   }
   const Place* Of(TaskId task) const {
     const auto found = places_.find(task);
@@ -231,16 +248,18 @@ std::vector<Units> InUnits(std::span<const Bar> bars, Instant origin) {
 // `like` an earlier one has the differences, which are mostly zero.
 class RowPacker {
  public:
-  RowPacker(Instant origin, const TaskCauses& causes) : origin_(origin), causes_(causes) {}
+  explicit RowPacker(Instant origin) : origin_(origin) {}
 
   // Every row of a side before any of the next.
   void Add(const BarRow& row, const EarlierBars& earlier) {
     std::vector<Units> units = InUnits(row.bars, origin_);
     std::string places, gaps, lengths, names, tasks, causes;
     size_t expected = 0;  // the bar behind the last one that was found
+    size_t member = 0;    // the first task of a bar
     for (size_t i = 0; i < row.bars.size(); ++i) {
       const Bar& bar = row.bars[i];
-      const auto* was = row.like.has_value() ? earlier.Of(bar.task) : nullptr;
+      const auto* was = row.like.has_value() ? earlier.Of(row.members[member]) : nullptr;
+      member += bar.tasks;
       if (was != nullptr && was->row != row.like) was = nullptr;
       Units past;
       uint64_t name = bar.name;
@@ -258,8 +277,7 @@ class RowPacker {
       AppendVarint(ZigZag(units[i].length - past.length), lengths);
       AppendVarint(name, names);
       AppendVarint(bar.tasks - 1, tasks);
-      const bool edited = bar.task.valid() && bar.task.index() < causes_.of.size();
-      AppendVarint(edited ? causes_.of[bar.task.index()] : 0, causes);
+      AppendVarint(bar.cause, causes);
     }
     out_ += places + gaps + lengths + names + tasks + causes;
     Packed packed{.units = std::move(units), .names = {}};
@@ -274,7 +292,6 @@ class RowPacker {
     std::vector<size_t> names;
   };
   Instant origin_;
-  const TaskCauses& causes_;
   std::vector<Packed> rows_;
   std::string out_;
 };
@@ -283,12 +300,12 @@ class RowPacker {
 EarlierBars FindLikes(std::vector<std::vector<BarRow>>& sides) {
   EarlierBars first;
   if (sides.empty()) return first;
-  for (size_t r = 1; r < sides[0].size(); ++r) first.Add(r, sides[0][r].bars);
+  for (size_t r = 1; r < sides[0].size(); ++r) first.Add(r, sides[0][r]);
   for (size_t s = 1; s < sides.size(); ++s) {
     for (size_t r = 1; r < sides[s].size(); ++r) {
       std::map<size_t, size_t> votes;
-      for (const Bar& bar : sides[s][r].bars) {
-        const auto* was = first.Of(bar.task);
+      for (const TaskId task : sides[s][r].members) {
+        const auto* was = first.Of(task);
         if (was != nullptr) ++votes[was->row];
       }
       size_t most = 0;
@@ -301,10 +318,9 @@ EarlierBars FindLikes(std::vector<std::vector<BarRow>>& sides) {
   return first;
 }
 
-std::string PackRows(std::vector<std::vector<BarRow>>& sides, Instant origin,
-                     const TaskCauses& causes) {
+std::string PackRows(std::vector<std::vector<BarRow>>& sides, Instant origin) {
   const EarlierBars earlier = FindLikes(sides);
-  RowPacker packer(origin, causes);
+  RowPacker packer(origin);
   for (const auto& rows : sides) {
     for (const BarRow& row : rows) packer.Add(row, earlier);
   }
@@ -343,19 +359,37 @@ void WriteSide(const Side& side, const std::vector<BarRow>& rows, Instant origin
   json.EndArray().EndObject();
 }
 
+// With how many slices each has: a task that is gone has none.
+void WriteCauses(const std::vector<std::vector<BarRow>>& sides, const TaskCauses& causes,
+                 JsonWriter& json) {
+  std::vector<size_t> slices(causes.causes.size() + 1);
+  for (const auto& rows : sides) {
+    for (const BarRow& row : rows) {
+      for (const Bar& bar : row.bars) ++slices[bar.cause];
+    }
+  }
+  json.Key("causes").BeginArray();
+  for (size_t i = 0; i < causes.causes.size(); ++i) {
+    const TaskCauses::Cause& cause = causes.causes[i];
+    json.BeginInlineObject().Key("what").String(cause.what).Key("opt").String(cause.opt);
+    json.Key("slices").UInt(slices[i + 1]).EndObject();
+  }
+  json.EndArray();
+}
+
 }  // namespace
 
 std::string TimelineJson(std::span<const Side> sides, const TaskCauses& causes, size_t most) {
   BarNames names;
   std::vector<std::vector<BarRow>> rows;
-  for (const Side& side : sides) rows.push_back(RowsOf(side, names));
+  for (const Side& side : sides) rows.push_back(RowsOf(side, causes, names));
   const Instant origin = FirstBegin(rows);
   const size_t room =
       std::max(kLeastRoom, static_cast<size_t>(kBytesPerSlice * static_cast<double>(most)));
   int64_t below = 0;
   std::string data;
   for (bool last = false;; last = below >= int64_t{1} << 61) {
-    if (last || Count(rows) <= most) data = PackRows(rows, origin, causes);
+    if (last || Count(rows) <= most) data = PackRows(rows, origin);
     if (last || (Count(rows) <= most && data.size() <= room)) break;
     below = std::max<int64_t>(2 * below, 1024);
     for (auto& of_side : rows) {
@@ -365,12 +399,7 @@ std::string TimelineJson(std::span<const Side> sides, const TaskCauses& causes, 
   JsonWriter json;
   json.BeginObject().Key("unit_ns").Int(kUnitNs).Key("merged_below_ns").Int(below);
   json.Key("slices").UInt(Count(rows));
-  json.Key("causes").BeginArray();
-  for (const TaskCauses::Cause& cause : causes.causes) {
-    json.BeginInlineObject().Key("what").String(cause.what).Key("opt").String(cause.opt);
-    json.EndObject();
-  }
-  json.EndArray();
+  WriteCauses(rows, causes, json);
   json.Key("text").String(absl::Base64Escape(Gzip(names.Json())));
   json.Key("sides").BeginArray();
   for (size_t i = 0; i < sides.size(); ++i) {

@@ -27,8 +27,9 @@ struct TaskCauses {
 // that count as [step, begin, end], and "rows" with a title and a number of slices; the first row
 // is its critical path by resource. "data" is base64 of gzip of LEB128 numbers, row after row of
 // all sides, column after column: the pause before each slice, its length, its name, how many tasks
-// it stands for, less one, and 1 + the place in "causes" of what edited it, or 0. Pauses and
-// lengths are zigzag.
+// it stands for, less one, and 1 + the place in "causes" of what edited the longest of them that
+// was edited, or 0. Pauses and lengths are zigzag. A cause has "what", "opt" and the number of its
+// "slices".
 //
 // A row with "like", the place of a row of the first side, has a column before these: 0 for a slice
 // that is not in that row, else 1 + zigzag of its place there, counted from behind the last one

@@ -12,8 +12,8 @@ interface Failure { code: string; what: string; why?: string; fix?: string; }
 interface Scenario {
   name: string; opts: string[]; step_ms: number | null; step_ns: number | null; steps_ms?: number[];
   interval_ms: Interval; speedup: number | null; speedup_interval: Interval; bound: boolean;
-  confidence: string; confidence_why: string; causes: Cause[]; explanation: {text: string} | null;
-  bound_by: Record<ResourceName, number>; memory: MemoryChange[]; memory_change_bytes: number | null;
+  confidence: string | null; confidence_why: string; causes: Cause[]; explanation: {text: string} | null;
+  bound_by: Record<ResourceName, number> | null; memory: MemoryChange[]; memory_change_bytes: number | null;
   peak_memory_bytes: number | null; peak_memory_estimate: boolean; left_out: string[]; notes: string[];
   warnings: string[]; error?: Failure;
 }
@@ -35,17 +35,17 @@ interface RankAccount {
   compute_ms: number; host_ms: number; last: number;
 }
 interface JointScenario {
-  name: string; step_ms: number | null; step_ns: number; step_is: string; step_bound_by: string; speedup: number;
-  interval_ms: Interval; per_rank: RankAccount[]; waits: {who: number; for: number | null; ms: number}[];
+  name: string; opts: string[]; step_ms: number | null; step_ns?: number; step_is: string; step_bound_by: string;
+  speedup: number | null; interval_ms: Interval; bound: boolean; ranks_changed?: number; error?: Failure; per_rank: RankAccount[]; waits: {who: number; for: number | null; ms: number}[];
 }
 interface Joint {
   ranks: {recorded: number[]; check: {duration_error_pct: number; ghosts: number}};
-  scenarios: JointScenario[];
+  scenarios: JointScenario[]; main: number;
 }
 
 interface TimelineRow { title: string; slices: number; like?: number; }
 interface TimelineData {
-  unit_ns: number; merged_below_ns: number; slices: number; causes: {what: string; opt: string}[]; text: string;
+  unit_ns: number; merged_below_ns: number; slices: number; causes: {what: string; opt: string; slices: number}[]; text: string;
   sides: {name: string; description: string; windows: [number, number, number][]; rows: TimelineRow[]}[]; data: string;
   // Unpacked from `text`.
   strings?: string[]; classes?: string[]; names?: [number, number, number, number][];

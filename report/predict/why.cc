@@ -33,6 +33,8 @@ class LimiterNames {
   std::string Of(const PathSegment& s) {
     const Task& task = graph_.task(s.task);
     if (s.lag && s.rule != Rule::kLaneOrder) return LagName(s.rule);
+    // The host's work of it, and its wait for the workers.
+    if (s.resource == Resource::kData && task.kind != TaskKind::kData) return "data loading";
     switch (task.kind) {
       case TaskKind::kCall:
       case TaskKind::kWait:
@@ -201,9 +203,11 @@ class Explainer {
     const bool call = e.limiter.what.starts_with("cuda") || e.limiter.what.starts_with("hip");
     std::string what = e.limiter.what;
     if (call && more >= 1.5) what = fmt::format("{:.0f} more calls of {}", more, what);
+    const bool on_host =
+        e.limiter.resource == Resource::kCpu || e.limiter.resource == Resource::kData;
     return fmt::format("{} no longer hides {} on {}: there the step takes {} more",
-                       e.limiter.resource == Resource::kCpu ? "the GPU" : "the host", what,
-                       e.limiter.lane, FormatTime(e.growth(), UnitFor(q_.step_after)));
+                       on_host ? "the GPU" : "the host", what, e.limiter.lane,
+                       FormatTime(e.growth(), UnitFor(q_.step_after)));
   }
 
   std::string Sentence() const {

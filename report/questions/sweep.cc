@@ -215,7 +215,7 @@ SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario
   row.high = p.high;
   row.bound = p.bound;
   row.confidence = p.confidence;
-  if (!p.changes.memory.empty()) row.memory = p.memory_change;
+  row.memory = p.memory_change;
   for (const std::string& part : p.left_out) {
     row.left_out += (row.left_out.empty() ? "" : ", ") + Field(part);
   }

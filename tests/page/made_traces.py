@@ -60,3 +60,24 @@ def hostile_trace():
                  "ts": call + 20, "dur": 150 if i == 3 else 70,
                  "args": {"device": 0, "stream": 7, **ids}}]
     return {"traceEvents": events, "deviceProperties": [{"id": 0, "name": HOSTILE}]}
+
+
+def memory_trace():
+    """Three steps of 10 ms. In each: 8 GB at once, and within the next microsecond 6 GB of it go again; after
+    half of the step the rest goes."""
+    events, giga, held = [], 10**9, 0
+    for step in range(3):
+        at = 10_000 * step
+        ids = {"correlation": step + 1, "External id": step + 1}
+        events += [
+            {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1, "ts": at, "dur": 9_900},
+            {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at + 10, "dur": 5,
+             "args": ids},
+            {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": at + 20, "dur": 9_000,
+             "args": {"device": 0, "stream": 7, **ids}}]
+        for after, change in ((1_000, 8), (1_000.5, -6), (5_000, -2)):
+            held += change * giga
+            events.append({"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1,
+                           "ts": at + after, "args": {"Total Allocated": held, "Bytes": change * giga, "Device Type": 1,
+                                                      "Device Id": 0, "Total Reserved": 9 * giga, "Addr": 1}})
+    return {"traceEvents": events, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB"}]}

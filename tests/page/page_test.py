@@ -1,205 +1,19 @@
-"""The page of `daydream report`: what stands in it, and what a browser makes of it.
+"""What a browser makes of the page of `daydream report`. Skipped, saying so, where there is no Chromium; the
+exit code is then 77."""
 
-Arguments: the program, the folder of the sources. What needs a browser is skipped, saying so,
-where there is no Chromium; the exit code is then 77.
-"""
-
-import base64
-import collections
-import csv
-import hashlib
-import io
 import json
 import os
-import re
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import browser
-from made_traces import HOSTILE, big_trace, hostile_trace
-from packed import blocks, cut, slices_of
+from made_traces import HOSTILE, big_trace
+from packed import blocks, slices_of
+from pages import RANKS, SYNTHETIC, Pages, main, run
 
-PROGRAM, SOURCE = sys.argv[1:3]
-SYNTHETIC = os.path.join(SOURCE, "examples", "resnet50-synthetic.ddtrace")
-RANKS = os.path.join(SOURCE, "examples", "two-ranks-synthetic")
 # A file with half a million slices is held to 1.5 MB.
 MOST_BYTES_PER_SLICE = 1.5e6 / 500_000
 
-
-def run(*args, status=0):
-    done = subprocess.run([PROGRAM, *args], capture_output=True, text=True, check=False)
-    assert done.returncode == status, (args, done.returncode, done.stderr)
-    return done.stdout
-
-
-class Pages(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.synthetic = os.path.join(cls.folder.name, "synthetic.html")
-        run("report", SYNTHETIC, "--opt", "amp,fuse", "-o", cls.synthetic)
-        cls.advice = os.path.join(cls.folder.name, "advice.html")
-        run("advise", SYNTHETIC, "--html", "-o", cls.advice)
-        trace = os.path.join(cls.folder.name, "hostile.json")
-        with open(trace, "w", encoding="utf-8") as file:
-            json.dump(hostile_trace(), file)
-        cls.ranks = os.path.join(cls.folder.name, "ranks.html")
-        run("report", RANKS, "--opt", "bandwidth(x2)", "-o", cls.ranks)
-        cls.sweep = os.path.join(cls.folder.name, "sweep.html")
-        found = os.path.join(cls.folder.name, "sweep.json")
-        run("sweep", SYNTHETIC, "--opt", "amp(dtype={bf16,fp16}),prefetch(1..2)", "--no-interval", "--format",
-            "json", "-o", found)
-        run("report", found, "-o", cls.sweep)
-        cls.scale = os.path.join(cls.folder.name, "scale.html")
-        found = os.path.join(cls.folder.name, "scale.json")
-        run("scale", SYNTHETIC, "--fabric", "nvlink2", "--ranks", "1,2,4", "--format", "json", "-o", found)
-        run("report", found, "-o", cls.scale)
-        cls.hostile = os.path.join(cls.folder.name, "hostile.html")
-        run("report", trace, "--opt", "free-launch", "--title", HOSTILE, "-o", cls.hostile)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.folder.cleanup()
-
-    def text(self, path):
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-
-
-class File(Pages):
-    def test_the_policy_names_the_hashes_of_what_is_in_it(self):
-        page = self.text(self.synthetic)
-        policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
-        style = re.search(r"<style>(.*?)</style>", page, re.S)[1]
-        script = re.search(r"<script>(.*)</script>", page, re.S)[1]
-        for name, text in (("style", style), ("script", script)):
-            digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-            self.assertIn(f"{name}-src 'sha256-{digest}'", policy)
-        self.assertTrue(policy.startswith("default-src 'none'; "))
-        self.assertNotIn("unsafe", policy)
-
-    def test_it_names_nothing_to_load(self):
-        template = re.sub(r'<script type="application/json".*?</script>', "",
-                          self.text(self.synthetic), flags=re.S)
-        for word in ("src=", "url(", "@import", "<link", "<iframe", "fetch(", "innerHTML", "eval("):
-            self.assertNotIn(word, template)
-        self.assertEqual(set(re.findall(r"https?://[^\"' )]+", template)),
-                         {"http://www.w3.org/2000/svg"})
-
-    def test_its_timelines_are_the_tasks_of_the_export(self):
-        timeline = blocks(self.text(self.synthetic))["timeline"]
-        rows = list(csv.DictReader(io.StringIO(
-            run("export", SYNTHETIC, "--to", "csv", "--opt", "amp,fuse"))))
-        found = {}
-        for side, title, slices in slices_of(timeline):
-            if title == "critical path":
-                continue
-            self.assertEqual({s[3] for s in slices} - {1}, set())
-            found.setdefault(side, []).extend(s[:3] for s in slices)
-        self.assertEqual(timeline["merged_below_ns"], 0)
-        expected = {}
-        for row in rows:
-            begin, end = int(row["start_ns"]), int(row["end_ns"])
-            if end > begin:
-                expected.setdefault(row["side"].split(":")[0], []).append((begin, end, row["name"]))
-        origin = min(task[0] for tasks in expected.values() for task in tasks)
-        self.assertEqual(len(expected), 2)
-        for side, tasks in expected.items():
-            slices = sorted(found[side])
-            self.assertEqual(len(slices), len(tasks), side)
-            for kind in (0, 1):
-                for a, b in zip(sorted(s[kind] for s in slices), sorted(t[kind] for t in tasks)):
-                    self.assertLessEqual(abs(a * timeline["unit_ns"] - (b - origin)), 50, side)
-            # Not assertEqual, which takes minutes to describe how such lists differ.
-            extra = collections.Counter(s[2] for s in slices)
-            extra.subtract(cut(t[2]) for t in tasks)
-            self.assertEqual({name: n for name, n in extra.items() if n}, {}, side)
-
-    def test_a_limit_of_slices_is_kept_and_said(self):
-        path = os.path.join(self.folder.name, "few.html")
-        run("report", SYNTHETIC, "--opt", "amp,fuse", "--max-slices", "3000", "-o", path)
-        timeline = blocks(self.text(path))["timeline"]
-        self.assertLessEqual(timeline["slices"], 3000)
-        self.assertGreater(timeline["slices"], 300)
-        self.assertGreater(timeline["merged_below_ns"], 0)
-
-    def test_tables_that_are_cut_still_add_up(self):
-        path = os.path.join(self.folder.name, "layers.json")
-        events = []
-        for step in range(4):
-            for i in range(400):
-                at, ids = 20000 * step + 40 * i, {"correlation": 400 * step + i + 1, "External id": 400 * step + i + 1}
-                events += [
-                    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": at,
-                     "dur": 5, "args": ids},
-                    {"ph": "X", "cat": "kernel", "name": f"kernel_{i}", "pid": 0, "tid": 7, "ts": at + 8,
-                     "dur": 1 + i % 30, "args": {"device": 0, "stream": 7, **ids}}]
-            events.append({"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{step}", "pid": 1, "tid": 1,
-                           "ts": 20000 * step, "dur": 19000})
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump({"traceEvents": events}, file)
-        page = os.path.join(self.folder.name, "layers.html")
-        run("report", path, "--opt", "free-launch", "-o", page)
-        whole = json.loads(run("summary", path, "--by", "kernel", "--format", "json"))["groups"]
-        inside = blocks(self.text(page))
-        before, after = (inside[id]["groups"] for id in ("summary-kernel", "after-kernel"))
-        self.assertLess(len(before), len(whole))
-        self.assertEqual([g["name"] for g in before if "others" in g["name"]], [before[-1]["name"]])
-        self.assertEqual({g["name"] for g in before}, {g["name"] for g in after})
-        for key in ("time_ns", "critical_path_ns"):
-            self.assertEqual(sum(g[key] for g in before), sum(g[key] for g in whole))
-
-    def test_names_of_the_trace_are_no_markup(self):
-        page = self.text(self.hostile)
-        inside = blocks(page)
-        self.assertEqual(page.count("</script"), len(inside) + 1)
-        self.assertNotIn("<img", page)
-        self.assertNotIn("<svg", page)
-        names = [g["name"] for g in inside["summary-kernel"]["groups"]]
-        self.assertIn("void " + HOSTILE, names)
-
-    def test_a_folder_of_ranks_has_the_answer_of_all_together(self):
-        told = json.loads(run("whatif", RANKS, "--opt", "bandwidth(x2)", "--format", "json"))
-        self.assertEqual(blocks(self.text(self.ranks))["ranks"], told)
-        # What is asked about one rank has no such part.
-        path = os.path.join(self.folder.name, "one.html")
-        run("report", RANKS, "--rank", "1", "--opt", "bandwidth(x2)", "-o", path)
-        one = blocks(self.text(path))
-        self.assertNotIn("ranks", one)
-        self.assertEqual(one["about"]["rank"], 1)
-
-    def test_memory_over_a_step_peaks_where_the_profile_does(self):
-        inside = blocks(self.text(self.synthetic))
-        sides = inside["memory"]["sides"]
-        scenarios = inside["whatif"]["scenarios"]
-        for side, scenario in ((sides[0], scenarios[0]), (sides[1], scenarios[-1])):
-            peak = max(bytes_ for _, bytes_ in side["points"])
-            self.assertAlmostEqual(peak, scenario["peak_memory_bytes"], delta=0.02 * peak)
-            self.assertTrue(all(0 <= at <= side["window_ns"] for at, _ in side["points"]))
-
-    def test_every_assumption_has_a_source(self):
-        rows = blocks(self.text(self.synthetic))["assumptions"]
-        self.assertEqual({r["opt"] for r in rows}, {"amp", "fuse"})
-        for row in rows:
-            self.assertTrue(row["source"], row)
-
-    def test_slices_know_what_changed_them(self):
-        inside = blocks(self.text(self.synthetic))
-        causes = inside["timeline"]["causes"]
-        main = inside["whatif"]["scenarios"][-1]
-        known = {(c["opt"], c["what"]) for c in causes}
-        self.assertTrue(any((c["opt"], c["what"]) in known for c in main["causes"]))
-        seen = {s[4] for _, _, slices in slices_of(inside["timeline"]) for s in slices}
-        self.assertLessEqual(max(seen), len(causes))
-        self.assertGreater(len(seen), 3)
-
-    def test_a_sweep_that_is_cut_is_refused(self):
-        path = os.path.join(self.folder.name, "cut.json")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write('{\n  "schema": "daydream.sweep/1",\n  "rows": [\n    {"row": 0,')
-        run("report", path, "-o", os.path.join(self.folder.name, "cut.html"), status=3)
 
 
 class InABrowser(Pages):
@@ -338,6 +152,75 @@ class InABrowser(Pages):
         self.assertIn("played together", page.evaluate("element('answer').textContent"))
         self.calm()
 
+    def test_answers_of_ranks_are_theirs_on_the_page(self):
+        page, path = self.browser, os.path.join(self.folder.name, "late.html")
+        run("report", RANKS, "--opt", "straggler(0,host=0.9)", "-f", "-o", path)
+        page.open(path)
+        told = blocks(self.text(path))["ranks"]["scenarios"][-1]
+        answer = page.evaluate("element('answer').textContent")
+        self.assertIn(page.evaluate(f"time({told['step_ns']})"), answer)
+        self.assertIn("does not tell what was asked", answer)
+        self.assertNotIn("confidence", answer)
+        self.assertEqual(page.evaluate("element('findings')?.textContent.includes('straggler') ?? false"), False)
+        self.calm()
+        # One that fails shows nothing of what one rank says.
+        run("report", RANKS, "--opt", "bandwidth(x2)", "--opt", "straggler(5,host=0.9)", "-f", "-o", path, status=4)
+        page.open(path)
+        self.assertIn("straggler", page.evaluate("element('findings').textContent"))
+        failed = page.evaluate("JSON.stringify(answers().all.at(-1))")
+        for key in ("step_ms", "step_ns", "interval_ms", "speedup", "speedup_interval", "confidence"):
+            self.assertIsNone(json.loads(failed)[key], key)
+        self.calm()
+        run("report", RANKS, "-f", "-o", path)
+        page.open(path)
+        self.assertIn("ranks played together, by what it saves", page.evaluate("element('advice').textContent"))
+        self.calm()
+
+    def test_large_sweeps_and_odd_axes_are_drawn(self):
+        page = self.browser
+        page.open(self.sweep)
+        self.assertEqual(page.evaluate("extremes(Array(500000).fill(3))"), [3, 3])
+        page.evaluate("globalThis.many = Array.from({length: 10000}, (_, i) => "
+                      "({values: {a: `${i % 100}`, b: `${Math.floor(i / 100)}`}, step_ns: i + 1, opt: 'x'}))")
+        page.evaluate("globalThis.map_ = heatMap(many, 'a', 'b')")
+        self.assertEqual(page.evaluate("map_.querySelectorAll('td').length"), 1600)
+        self.assertIn("first 40 of 100 and of 100 values", page.evaluate("map_.textContent"))
+        self.assertEqual(page.evaluate("(() => { const p = [[1, 5], [2, 3], [2, 3], [2, 4], [3, 3], [4, 1]].map(([x, y]) => ({x, y}));"
+                                       "markBest(p); return p.map((q) => q.best); })()"), [True, True, True, False, False, True])
+        self.assertEqual(page.evaluate("ticks(0, 8, 5, true)"), [])
+        self.assertEqual(page.evaluate("ticks(1, 8, 5, true)"), [1, 2, 4, 8])
+        self.assertEqual(page.evaluate("ticks(0, 10, 5)"), [0, 2, 4, 6, 8, 10])
+        for span in ("0, Infinity", "NaN, 1", "5, 4", "-Infinity, 0"):
+            self.assertEqual(page.evaluate(f"ticks({span}, 5)"), [])
+        self.assertLessEqual(page.evaluate("ticks(1e18, 1e18 + 128, 5).length"), 100)
+
+    def test_a_timeline_that_is_cut_is_said_to_be(self):
+        page = self.browser
+        page.open(self.synthetic)
+        said = page.evaluate("(async () => { const t = block('timeline'); t.sides[1].rows.at(-1).slices += 5000;"
+                             "try { await decodeRows(t); return ''; } catch (e) { return e.message; } })()")
+        self.assertIn("cut", said)
+
+    def test_a_cause_without_slices_hides_nothing(self):
+        page = self.browser
+        page.open(self.synthetic)
+        page.evaluate("daydreamTimeline.showCause(1 + daydreamTimeline.timeline.causes.length)")
+        self.assertEqual(page.evaluate("daydreamTimeline.cause"), 0)
+        # Every link leads to slices.
+        links = page.evaluate("document.querySelectorAll('#causes button.link').length")
+        self.assertGreater(links, 0)
+        for i in range(links):
+            page.evaluate(f"document.querySelectorAll('#causes button.link')[{i}].click()")
+            self.assertGreater(page.evaluate("daydreamTimeline.cause"), 0)
+
+    def test_a_sum_of_host_rows_has_no_inside(self):
+        page = self.browser
+        page.open(self.synthetic)
+        row = ("(() => { const s = {window_ns: 1e6, groups: [{name: '[3 others]', kind: 'outside', self_ns: 5, waiting_ns: 1,"
+               "total_ns: 0, calls: 2, critical_path_ns: 1}]}; return [...hostTable(s, null).querySelectorAll('td')]"
+               ".map((d) => d.textContent); })()")
+        self.assertEqual(page.evaluate(row)[4], "-")
+
     def test_a_sweep_and_a_scaling_curve_are_drawn(self):
         page = self.browser
         page.open(self.sweep)
@@ -355,6 +238,9 @@ class InABrowser(Pages):
         page.open(self.synthetic)
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         self.assertEqual(page.evaluate("document.querySelectorAll('details:not([open])').length"), 0)
+        # What is behind tabs is on paper as well.
+        titles = page.evaluate("[...document.querySelectorAll('#tables h3')].map((t) => t.textContent)")
+        self.assertEqual(titles, page.evaluate("[...document.querySelectorAll('#tables [role=tab]')].map((t) => t.textContent)"))
         self.assertEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
         page.call("Emulation.setEmulatedMedia", media="print")
         self.assertGreater(page.evaluate("document.querySelector('#tables th button').getBoundingClientRect().width"), 0)
@@ -362,6 +248,15 @@ class InABrowser(Pages):
         self.assertGreater(page.evaluate("document.querySelectorAll('details:not([open])').length"), 0)
         page.call("Emulation.setEmulatedMedia", media="")
         self.calm()
+
+    def test_nothing_waits_for_the_timelines(self):
+        page = self.browser
+        page.open(self.synthetic)
+        # Drawn anew, with a timeline that is never unpacked.
+        page.evaluate("globalThis.decodeRows = () => new Promise(() => {}); element('main').replaceChildren(); void draw()")
+        self.assertIsNotNone(page.evaluate("element('provenance')?.id ?? null"))
+        order = page.evaluate("[...document.querySelectorAll('main > section')].map((s) => s.id)")
+        self.assertLess(order.index("timelines"), order.index("assumptions"))
 
     def test_names_of_the_trace_run_nothing(self):
         page = self.browser
@@ -383,7 +278,4 @@ class InABrowser(Pages):
 
 
 if __name__ == "__main__":
-    result = unittest.main(argv=sys.argv[:1], exit=False, verbosity=2).result
-    if not result.wasSuccessful():
-        sys.exit(1)
-    sys.exit(77 if result.skipped else 0)
+    main()

@@ -187,6 +187,19 @@ TEST_F(Habits, TablesHaveColoursOnlyWhereTheyAreWanted) {
   EXPECT_EQ(ReadAll(Path("t.txt")), plain);
 }
 
+// Also where a caller ignores SIGPIPE, as CI does.
+TEST_F(Habits, AReaderThatHasSeenEnoughIsNoError) {
+  for (const char* command : {"summary --per-step", "summary --by kernel --format csv",
+                              "export --to csv", "whatif --opt amp,fuse --format json"}) {
+    Shell(fmt::format(
+        "trap '' PIPE; {{ {} {} {}/examples/resnet50-synthetic.ddtrace 2>{}; echo $? >{}; }} "
+        "| true",
+        DAYDREAM_BINARY, command, DAYDREAM_SOURCE_DIR, Path("said"), Path("code")));
+    EXPECT_EQ(ReadAll(Path("said")).find("error"), std::string::npos) << command;
+    EXPECT_EQ(ReadAll(Path("code")), "0\n") << command;
+  }
+}
+
 TEST_F(Habits, EachStepByItselfAddsUpToTheSummary) {
   const json whole = json::parse(Run("summary" + trace() + "--format json").out);
   const json each = json::parse(Run("summary --per-step" + trace() + "--format json").out);

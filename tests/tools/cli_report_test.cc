@@ -80,17 +80,21 @@ TEST_F(CliReport, ScoresAPrediction) {
   EXPECT_THAT(Block(page, "whatif"), HasSubstr("\"inside_interval\""));
 }
 
-// DD_UPDATE_DOCS=1 renews them.
-TEST_F(CliReport, ThePicturesOfTheReadmeAreOfTheProgram) {
-  for (const std::string theme : {"light", "dark"}) {
-    const std::string file = DAYDREAM_SOURCE_DIR "/docs/pictures/causes-" + theme + ".svg";
-    const CliResult now =
-        Run("export " DAYDREAM_SOURCE_DIR
-            "/examples/resnet50-synthetic.ddtrace --opt amp,fuse --to svg --theme " +
-            theme);
-    EXPECT_EQ(now.exit, 0) << now.err;
-    if (std::getenv("DD_UPDATE_DOCS") != nullptr) std::ofstream(file) << now.out;
-    EXPECT_EQ(ReadAll(file), now.out) << theme;
+// Of the README, and of docs/walkthrough.md. DD_UPDATE_DOCS=1 renews them.
+TEST_F(CliReport, ThePicturesOfThePagesAreOfTheProgram) {
+  const std::pair<std::string, std::string> pictures[] = {
+      {"causes", "amp,fuse"}, {"walkthrough", "'amp,prefetch(workers=4)'"}};
+  for (const auto& [name, opts] : pictures) {
+    for (const std::string theme : {"light", "dark"}) {
+      const std::string file =
+          fmt::format("{}/docs/pictures/{}-{}.svg", DAYDREAM_SOURCE_DIR, name, theme);
+      const CliResult now = Run(
+          fmt::format("export {}/examples/resnet50-synthetic.ddtrace --opt {} --to svg --theme {}",
+                      DAYDREAM_SOURCE_DIR, opts, theme));
+      EXPECT_EQ(now.exit, 0) << now.err;
+      if (std::getenv("DD_UPDATE_DOCS") != nullptr) std::ofstream(file) << now.out;
+      EXPECT_EQ(ReadAll(file), now.out) << file;
+    }
   }
 }
 

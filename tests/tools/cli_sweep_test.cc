@@ -118,6 +118,8 @@ TEST_F(Sweeping, RowsAreWhatWhatifSays) {
                       row["opt"].get<std::string>() + "' --format json");
     nlohmann::json whatif = nlohmann::json::parse(r.out);
     EXPECT_EQ(row["step_ns"], whatif["scenarios"][1]["step_ns"]);
+    // Also where nothing of it changes.
+    EXPECT_EQ(row["memory_change_bytes"], whatif["scenarios"][1]["memory_change_bytes"]);
   }
   // What finds nothing to change is a row of its own.
   EXPECT_EQ(all["rows"][kRows - 1]["error"], "E0601");

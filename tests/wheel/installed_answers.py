@@ -123,6 +123,12 @@ class Answers(unittest.TestCase):
         self.assertEqual(one.whatif("amp").to_dict(),
                          answer("whatif", RANKS, "--rank", "0", "--opt", "amp"))
         together = dd.load(RANKS)
+        with self.assertRaises(dd.Error) as caught:
+            one.whatif("amp", on="rank 1")
+        self.assertEqual(caught.exception.code, "E0437")
+        with self.assertRaises(dd.Error) as caught:
+            together.whatif("amp", max_replay_error="much")
+        self.assertEqual(caught.exception.code, "E0104")
         for ask in (together.summary, lambda: together.sweep("amp(dtype={fp16,bf16})")):
             with self.assertRaises(dd.Error) as caught:
                 ask()

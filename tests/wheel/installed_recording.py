@@ -52,7 +52,9 @@ class WithoutTorch(unittest.TestCase):
         with self.assertRaises(ImportError) as caught:
             with dd.record("run.json"):
                 pass
-        self.assertIn("daydream trace -- python train.py", str(caught.exception))
+        self.assertIn("daydream trace -o run -- python train.py", str(caught.exception))
+        self.assertIn(sys.executable, str(caught.exception))
+        self.assertIn(str(caught.exception.__cause__), str(caught.exception))
 
 
 class Recording(unittest.TestCase):

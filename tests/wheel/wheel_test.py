@@ -80,6 +80,45 @@ def with_torch(venv, more):
     return code == 0
 
 
+# What docs/python.md says that the package needs; GCC 12 has these of libstdc++.
+FLOOR = {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13)}
+# The recorder goes into programs of others, also on older machines (docs/recorder.md).
+RECORDER_FLOOR = {"GLIBC": (2, 28)}
+
+
+def too_new(file):
+    """Symbols of `file` that are newer than the floor, and libraries that neither it nor a system has."""
+    recorder = os.path.basename(file) == "libdaydream_inject.so"
+    floor = RECORDER_FLOOR if recorder else FLOOR
+    table = expect("objdump", "-p", file)
+    found = []
+    for name, version in re.findall(r" (GLIBC|GLIBCXX|CXXABI)_([0-9.]+)$", table, re.M):
+        if name not in floor or tuple(map(int, version.split("."))) > floor[name]:
+            found.append("%s_%s" % (name, version))
+    return found
+
+
+def check_files(site):
+    """The package holds what it should, and all of it runs on the systems that it names."""
+    package = os.path.join(site, "daydream")
+    wanted = ["program/bin/daydream"]
+    if os.path.exists(os.path.join(BUILD, "tracer", "libdaydream_inject.so")):
+        wanted += ["program/lib/daydream/libdaydream_inject.so",
+                   "program/lib/daydream/python/site", "program/lib/daydream/python/daydream_torch"]
+    bad = ["%s is missing" % w for w in wanted if not os.path.exists(os.path.join(package, w))]
+    checked = 0
+    for folder in (package, os.path.join(site, "daydream_whatif.libs")):
+        for at, _, names in os.walk(folder):
+            for file in (os.path.join(at, name) for name in names):
+                with open(file, "rb") as f:
+                    if f.read(4) != b"\x7fELF":
+                        continue
+                checked += 1
+                bad += ["%s needs %s" % (os.path.relpath(file, site), s) for s in too_new(file)]
+    print("files: %d of machine code; %s" % (checked, "; ".join(bad) or "as the page says"))
+    return checked > 1 and not bad
+
+
 def main():
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
@@ -99,7 +138,7 @@ def main():
 
     more = {"DAYDREAM_SOURCE": SOURCE, "DAYDREAM_BUILT": os.path.join(BUILD, "daydream")}
     tests = [n for n in sorted(os.listdir(HERE)) if n.startswith("installed_")]
-    failed = False
+    failed = not check_files(os.path.join(venv, "lib", "python%d.%d" % sys.version_info[:2], "site-packages"))
     for test in tests:
         code, text = run(python, os.path.join(HERE, test), env=environment(**more), cwd=WORK)
         failed |= code != 0

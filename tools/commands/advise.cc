@@ -73,12 +73,15 @@ absl::Status CheckObjective(std::string_view goal, std::span<const Application> 
 }
 
 // Ranks of one run: every option on all of them, played together, by what it saves.
-absl::StatusOr<Exit> RunJoint(const Args& args, const Candidates& candidates, Session& session) {
+absl::StatusOr<Exit> RunJoint(const Args& args, const Candidates& candidates, double limit,
+                              Session& session) {
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(path, args, session));
   std::vector<std::string> nothing;
-  DD_ASSIGN_OR_RETURN(const JointReport report,
-                      AdviseOnRanks(in, path, candidates, session.jobs(), nothing));
+  DD_ASSIGN_OR_RETURN(
+      const JointReport report,
+      AdviseOnRanks(in, path, candidates, session.jobs(), nothing, ProgressOf("trying", session)));
+  DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },
@@ -105,7 +108,7 @@ absl::Status CheckHtml(const Args& args) {
        .what = ranks    ? "a page is about one rank"
                : format ? fmt::format("--html and --format {} are two forms", args.Get("--format"))
                         : "--html needs the name of the page to write",
-       .fix = ranks    ? "--rank R"
+       .fix = ranks    ? "--rank R; or daydream report, whose page is of all ranks"
               : format ? "keep one of them"
                        : "--html -o advice.html"});
 }
@@ -123,7 +126,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const std::string_view goal = args.Get("--objective");
   DD_RETURN_IF_ERROR(CheckObjective(goal, candidates.options));
   const std::string& path = args.positional()[0];
-  if (HoldsRanks(path) && !args.Has("--rank")) return RunJoint(args, candidates, session);
+  if (HoldsRanks(path) && !args.Has("--rank")) return RunJoint(args, candidates, limit, session);
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
 

@@ -2,15 +2,15 @@
 #include "report/text/format.h"
 #include "tools/command.h"
 #include "tools/input/joint_input.h"
-#include "tools/output/joint_output.h"
+#include "tools/output/joint_questions.h"
 
 namespace daydream {
 namespace {
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(args.positional()[0], args, session));
-  JointReport report{.in = &in, .name = args.positional()[0], .baseline = {}, .predictions = {}};
-  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
+  DD_ASSIGN_OR_RETURN(const JointReport report,
+                      PredictOnRanks(in, args.positional()[0], {}, "all"));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return RanksText(report, session); },
              .json = [&] { return RanksJson(report); },

@@ -38,11 +38,13 @@ numbers stand in it as JSON, those of whatif, summary and advise. Names of the t
 it: kernels, operators, layers and files.
 
 Without --opt the page shows what advise would try. A folder of ranks has a part about who
-waits for whom, and its step times are those of all ranks together. Given the JSON of
+waits for whom; its step times, its advice and the exit code are those of all ranks together,
+all else is one rank alone. Given the JSON of
 sweep or scale instead of a trace, the page has heat maps, what is best for time and
-memory, and scaling curves. Exit code 4, as of whatif: the replay is
-too far off, or a part of a scenario finds nothing to change; the page is written all the
-same.)",
+memory, and scaling curves. The timelines take about 1 MB of the file at most: beyond
+--max-slices, or 2.2 bytes for each of them, short neighbours are drawn as one, and the page
+says below which length. Exit code 4, as of whatif: the replay is too far off, or a part of a
+scenario finds nothing to change; the page is written all the same.)",
     .examples =
         "daydream report run.ddtrace --opt amp,fuse -o report.html\n"
         "daydream report run.ddtrace -o report.html\n"

@@ -277,6 +277,8 @@ absl::Status CheckFlags(const Args& args) {
 // Ranks of one run, played together. Nothing when no two of them have a collective in common.
 absl::StatusOr<std::optional<Exit>> RunJoint(const Args& args, Session& session) {
   const std::string& path = args.positional()[0];
+  DD_ASSIGN_OR_RETURN(const double limit,
+                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(const auto scenarios, ParseScenarios(args));
   absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
   if (!in.ok() && DiagnosticOf(in.status()).code == "E0435") {
@@ -284,8 +286,10 @@ absl::StatusOr<std::optional<Exit>> RunJoint(const Args& args, Session& session)
     return std::nullopt;
   }
   if (!in.ok()) return in.status();
-  DD_ASSIGN_OR_RETURN(const JointReport report,
-                      PredictOnRanks(*in, path, scenarios, args.Get("--on")));
+  DD_ASSIGN_OR_RETURN(
+      const JointReport report,
+      PredictOnRanks(*in, path, scenarios, args.Get("--on"), ProgressOf("predicting", session)));
+  if (!scenarios.empty()) DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },

@@ -2,29 +2,21 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "tools/input/json_path.h"
+#include "tools/input/saved_json.h"
 #include "tools/output/prediction_text.h"
 
 namespace daydream {
 namespace {
 
-constexpr std::string_view kAnswerSchema = "\"schema\": \"daydream.whatif/1\"";
-constexpr size_t kLargestAnswer = 64 << 20;  // bytes of an answer
-constexpr size_t kMostCauses = 10'000;       // of one scenario
-constexpr size_t kMostScenarios = 1000;      // of one file
-
-absl::Status NoAnswerIn(const std::string& path, std::string why) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0215",
-                     .what = fmt::format("no prediction can be taken from {}", path),
-                     .why = std::move(why),
-                     .fix = "daydream whatif TRACE --opt SPEC --format json -o FILE.json"});
-}
+constexpr SavedKind kSavedAnswer = {
+    .what = "prediction", .fix = "daydream whatif TRACE --opt SPEC --format json -o FILE.json"};
+constexpr size_t kMostCauses = 10'000;   // of one scenario
+constexpr size_t kMostScenarios = 1000;  // of one file
 
 // A whole number of nanoseconds, as JsonWriter writes it.
 std::optional<int64_t> WholeAt(const std::string& json, std::string_view path) {
@@ -139,30 +131,19 @@ SavedAnswer AnswerOf(std::string source, const WhatIf& result, const Prediction&
   return a;
 }
 
-bool IsSavedAnswer(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string begin(64, '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  begin.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  const size_t at = begin.find(kAnswerSchema);
-  return begin.starts_with('{') && at != begin.npos && at < 8;
-}
+bool IsSavedAnswer(const std::string& path) { return IsSavedJson(path, "daydream.whatif/1"); }
 
 absl::StatusOr<SavedAnswer> ReadAnswer(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string json(kLargestAnswer, '\0');
-  file.read(json.data(), static_cast<std::streamsize>(json.size()));
-  json.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  if (json.size() == kLargestAnswer) return NoAnswerIn(path, "it is larger than 64 MiB");
+  DD_ASSIGN_OR_RETURN(const std::string json, ReadSavedJson(path, kSavedAnswer));
   const std::vector<std::string> scenarios = ElementsAtJsonPath(json, "scenarios", kMostScenarios);
   const std::optional<int64_t> main = WholeAt(json, "main");
   if (!main.has_value() || *main < 0 || static_cast<size_t>(*main) >= scenarios.size()) {
-    return NoAnswerIn(path, "the file is not whole, or is not an answer about one trace");
+    return NotSaved(path, kSavedAnswer, "it is not an answer about one trace");
   }
   const std::string& scenario = scenarios[static_cast<size_t>(*main)];
   const auto baseline = WholeAt(scenarios[0], "step_ns"), step = WholeAt(scenario, "step_ns");
   if (!baseline.has_value() || !step.has_value()) {
-    return NoAnswerIn(path, "its last scenario could not be predicted");
+    return NotSaved(path, kSavedAnswer, "its last scenario could not be predicted");
   }
   SavedAnswer a{.source = path, .name = TextAt(scenario, "name"), .baseline = {}, .step = {}};
   a.baseline = Duration::Ns(*baseline);

@@ -113,11 +113,15 @@ void WriteRank(JsonWriter& json, const JointRun& run, size_t r, const RankAccoun
   json.Key("span_ms").Rounded(a.span.ms(), 6).Key("last").UInt(a.last).EndObject();
 }
 
-void WriteAnswer(JsonWriter& json, const JointRun& run, const JointAnswer& a,
-                 std::string_view bound = "bound_by") {
+void WriteStep(JsonWriter& json, const JointAnswer& a, std::string_view bound) {
   json.Key("step_ms").Rounded(a.step.ms(), 6).Key("window_ms").Rounded(a.window.ms(), 6);
   json.Key("step_is").String(a.repeated ? "the repeated window" : "the recorded steps");
   json.Key("step_ns").Int(a.step.ns).Key(bound).String(a.bound_by);
+}
+
+void WriteAnswer(JsonWriter& json, const JointRun& run, const JointAnswer& a,
+                 std::string_view bound = "bound_by") {
+  WriteStep(json, a, bound);
   json.Key("per_rank").BeginArray();
   for (size_t r = 0; r < a.replay.ranks.size(); ++r) WriteRank(json, run, r, a.replay.ranks[r]);
   json.EndArray().Key("waits").BeginArray();
@@ -158,6 +162,55 @@ void WriteRun(JsonWriter& json, const JointReport& report) {
   json.Key("p50").Rounded(run.clocks.spread.us(), 3).Key("p95");
   json.Rounded(run.clocks.spread95.us(), 3).EndObject().Key("ghosts");
   json.UInt(run.meetings.ghosts).EndObject();
+}
+
+// What a whole what-if says of each scenario, or only the step.
+enum class Detail : uint8_t { kRanks, kStep };
+
+void WriteScenarios(JsonWriter& json, const JointReport& report, Detail detail) {
+  auto answer = [&](const JointAnswer& a) {
+    if (detail == Detail::kStep) return WriteStep(json, a, "step_bound_by");
+    WriteAnswer(json, report.in->run, a, "step_bound_by");
+  };
+  json.Key("scenarios").BeginArray();
+  json.BeginObject().Key("name").String("baseline").Key("opts").BeginInlineArray().EndArray();
+  answer(report.baseline);
+  json.Key("speedup").Double(1).Key("interval_ms").Null().Key("bound").Bool(false).EndObject();
+  for (const JointPrediction& p : report.predictions) {
+    json.BeginObject().Key("name").String(p.name).Key("opts").BeginInlineArray();
+    for (const std::string& o : p.opts) json.String(o);
+    json.EndArray();
+    if (!p.error.ok()) {
+      const Diagnostic d = DiagnosticOf(p.error);
+      json.Key("error").BeginObject().Key("code").String(d.code).Key("what").String(d.what);
+      if (!d.why.empty()) json.Key("why").String(d.why);
+      if (!d.fix.empty()) json.Key("fix").String(d.fix);
+      json.EndObject().Key("step_ms").Null().Key("interval_ms").Null().Key("speedup").Null();
+      json.Key("bound").Bool(false).EndObject();
+      continue;
+    }
+    answer(p.answer);
+    json.Key("speedup").Rounded(p.speedup, 9).Key("interval_ms");
+    if (p.low) {
+      json.BeginInlineArray().Rounded(p.low->ms(), 6).Rounded(p.high->ms(), 6).EndArray();
+    } else {
+      json.Null();
+    }
+    json.Key("bound").Bool(p.bound);
+    json.Key("ranks_changed").UInt(p.edited.size()).EndObject();
+  }
+  json.EndArray().Key("main").UInt(report.predictions.size());
+}
+
+void WriteHead(JsonWriter& json, const JointReport& report) {
+  const JointRun& run = report.in->run;
+  json.Key("schema").String("daydream.whatif/1").Key("trace").BeginObject();
+  json.Key("file").String(report.name).EndObject().Key("ranks").BeginObject();
+  json.Key("recorded").BeginInlineArray();
+  for (size_t r = 0; r < run.built.size(); ++r) json.Int(run.Number(r));
+  json.EndArray();
+  WriteRun(json, report);
+  json.EndObject();
 }
 
 }  // namespace
@@ -250,44 +303,22 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
 }
 
 std::string JointWhatIfJson(const JointReport& report) {
-  const JointRun& run = report.in->run;
   JsonWriter json;
-  json.BeginObject().Key("schema").String("daydream.whatif/1").Key("trace").BeginObject();
-  json.Key("file").String(report.name).EndObject().Key("ranks").BeginObject();
-  json.Key("recorded").BeginInlineArray();
-  for (size_t r = 0; r < run.built.size(); ++r) json.Int(run.Number(r));
+  json.BeginObject();
+  WriteHead(json, report);
+  WriteAnswer(json, report.in->run, report.baseline, "step_bound_by");
+  WriteScenarios(json, report, Detail::kRanks);
+  return json.EndObject().Take() + "\n";
+}
+
+std::string JointAdviceJson(const JointReport& report, std::span<const std::string> nothing) {
+  JsonWriter json;
+  json.BeginObject();
+  WriteHead(json, report);
+  WriteScenarios(json, report, Detail::kStep);
+  json.Key("nothing_to_change").BeginInlineArray();
+  for (const std::string& name : nothing) json.String(name);
   json.EndArray();
-  WriteRun(json, report);
-  json.EndObject();
-  WriteAnswer(json, run, report.baseline, "step_bound_by");
-  json.Key("scenarios").BeginArray();
-  json.BeginObject().Key("name").String("baseline").Key("opts").BeginInlineArray().EndArray();
-  WriteAnswer(json, run, report.baseline, "step_bound_by");
-  json.Key("speedup").Double(1).Key("interval_ms").Null().Key("bound").Bool(false).EndObject();
-  for (const JointPrediction& p : report.predictions) {
-    json.BeginObject().Key("name").String(p.name).Key("opts").BeginInlineArray();
-    for (const std::string& o : p.opts) json.String(o);
-    json.EndArray();
-    if (!p.error.ok()) {
-      const Diagnostic d = DiagnosticOf(p.error);
-      json.Key("error").BeginObject().Key("code").String(d.code).Key("what").String(d.what);
-      if (!d.why.empty()) json.Key("why").String(d.why);
-      if (!d.fix.empty()) json.Key("fix").String(d.fix);
-      json.EndObject().Key("step_ms").Null().Key("interval_ms").Null().Key("speedup").Null();
-      json.Key("bound").Bool(false).EndObject();
-      continue;
-    }
-    WriteAnswer(json, run, p.answer, "step_bound_by");
-    json.Key("speedup").Rounded(p.speedup, 9).Key("interval_ms");
-    if (p.low) {
-      json.BeginInlineArray().Rounded(p.low->ms(), 6).Rounded(p.high->ms(), 6).EndArray();
-    } else {
-      json.Null();
-    }
-    json.Key("bound").Bool(p.bound);
-    json.Key("ranks_changed").UInt(p.edited.size()).EndObject();
-  }
-  json.EndArray().Key("main").UInt(report.predictions.size());
   return json.EndObject().Take() + "\n";
 }
 

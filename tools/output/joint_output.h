@@ -1,6 +1,7 @@
 // What `daydream ranks` and joint what-ifs print.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ Table RanksTable(const JointReport& report, TimeUnit wish);
 
 std::string JointWhatIfText(const JointReport& report, const Session& session);
 std::string JointWhatIfJson(const JointReport& report);
+// The same without what scenarios do to each rank, and with "nothing_to_change": options that could
+// not be predicted.
+std::string JointAdviceJson(const JointReport& report, std::span<const std::string> nothing);
 Table JointWhatIfTable(const JointReport& report, TimeUnit wish);
 
 }  // namespace daydream

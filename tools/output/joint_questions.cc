@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <mutex>
 
 #include "costmodel/surface_lines.h"
 #include "report/parallel.h"
@@ -64,28 +66,55 @@ absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
 
 }  // namespace
 
+JointProgress ProgressOf(std::string_view what, Session& session) {
+  return [what, &session](size_t done, size_t total) {
+    session.Progress(what, static_cast<double>(done) / static_cast<double>(total));
+  };
+}
+
 absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string name,
                                            const std::vector<std::vector<Application>>& scenarios,
-                                           std::string_view on) {
+                                           std::string_view on, const JointProgress& progress) {
   JointReport report{.in = &in, .name = std::move(name), .baseline = {}, .predictions = {}};
   DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
   DD_ASSIGN_OR_RETURN(const std::vector<int32_t> ranks, ParseOn(on, in.run));
   for (const std::vector<Application>& scenario : scenarios) {
     report.predictions.push_back(PredictJoint(in.run, report.baseline, scenario, ranks));
+    if (progress) progress(report.predictions.size(), scenarios.size());
   }
   return report;
 }
 
+absl::Status CheckJointReplay(const JointReport& report, double limit) {
+  const double error = report.baseline.check.span_error;
+  if (error <= limit) return absl::OkStatus();
+  return MakeStatus(
+      absl::StatusCode::kFailedPrecondition,
+      {.code = "E0602",
+       .what = fmt::format("the replay of the ranks together: the length of one is {:.2f} % off",
+                           100 * error),
+       .where = report.name,
+       .why = "one transfer for each kind and size does not explain these recordings",
+       .effect = "predictions would be off by as much, so none is made",
+       .fix = fmt::format("accept it with --max-replay-error {:.0f}%, or look at one: --rank R",
+                          std::ceil(100 * error))});
+}
+
 absl::StatusOr<JointReport> AdviseOnRanks(const JointInput& in, std::string name,
                                           const Candidates& candidates, unsigned jobs,
-                                          std::vector<std::string>& nothing) {
-  JointReport report{.in = &in, .name = std::move(name), .baseline = {}, .predictions = {}};
-  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
+                                          std::vector<std::string>& nothing,
+                                          const JointProgress& progress) {
+  DD_ASSIGN_OR_RETURN(JointReport report, PredictOnRanks(in, std::move(name), {}, "all"));
   DD_ASSIGN_OR_RETURN(std::vector<Application> options, JointOptions(in.run, report.baseline));
   options.insert(options.end(), candidates.options.begin(), candidates.options.end());
   std::vector<JointPrediction> all(options.size());
-  ForEachParallel(options.size(), jobs,
-                  [&](size_t i) { all[i] = PredictJoint(in.run, report.baseline, {options[i]}); });
+  std::mutex one_at_a_time;
+  size_t done = 0;
+  ForEachParallel(options.size(), jobs, [&](size_t i) {
+    all[i] = PredictJoint(in.run, report.baseline, {options[i]});
+    std::lock_guard lock(one_at_a_time);
+    if (progress) progress(++done, options.size());
+  });
   for (JointPrediction& p : all) {
     if (p.error.ok()) {
       report.predictions.push_back(std::move(p));

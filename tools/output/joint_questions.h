@@ -2,6 +2,7 @@
 // Python.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,16 +13,24 @@
 
 namespace daydream {
 
+// Told after each scenario, from any thread, one at a time.
+using JointProgress = std::function<void(size_t done, size_t total)>;
+JointProgress ProgressOf(std::string_view what, Session& session);
+
 // Each scenario on the ranks that `on` names ("all", "ranks 0-3,6"; E0104 for others). A scenario
 // that cannot be predicted has its error in its prediction. `in` outlives the report.
 absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string name,
                                            const std::vector<std::vector<Application>>& scenarios,
-                                           std::string_view on);
+                                           std::string_view on, const JointProgress& progress = {});
+
+// E0602 when the replay of the unchanged ranks is further off than `limit`: no prediction is made.
+absl::Status CheckJointReplay(const JointReport& report, double limit);
 
 // Every candidate on all ranks, with a faster network and a faster slowest rank beside, by what it
 // saves. `nothing`: names of those that could not be predicted.
 absl::StatusOr<JointReport> AdviseOnRanks(const JointInput& in, std::string name,
                                           const Candidates& candidates, unsigned jobs,
-                                          std::vector<std::string>& nothing);
+                                          std::vector<std::string>& nothing,
+                                          const JointProgress& progress = {});
 
 }  // namespace daydream

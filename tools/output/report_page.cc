@@ -1,6 +1,7 @@
 #include "tools/output/report_page.h"
 
-#include <set>
+#include <algorithm>
+#include <cctype>
 
 #include "report/export/side.h"
 #include "report/html/assumptions_block.h"
@@ -12,9 +13,8 @@
 #include "report/html/timeline_block.h"
 #include "report/text/json_writer.h"
 #include "simulator/simulate.h"
-#include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
-#include "tools/output/joint_output.h"
+#include "tools/output/ranks_page.h"
 #include "tools/output/score.h"
 #include "tools/output/shell_word.h"
 #include "tools/output/summary_json.h"
@@ -116,31 +116,58 @@ absl::Status AddTimelines(uint64_t most, const Inputs& in, const Prediction& mai
   return absl::OkStatus();
 }
 
-// What was asked, by what program.
-std::string AboutJson(const Command& asked, const Args& args, const WhatIfReport& report,
-                      std::string_view title) {
-  std::string command = fmt::format("daydream {} {}", asked.name, ShellWord(args.positional()[0]));
-  auto add = [&](const Flag& flag) {
-    for (std::string_view left_out : {"--output", "--force-overwrite", "--no-open"}) {
-      if (flag.name == left_out) return;
-    }
-    if (!args.Has(flag.name)) return;
-    if (flag.value.empty()) command += fmt::format(" {}", flag.name);
-    if (flag.value.empty()) return;
+// Those of `flags` that were given, as a shell takes them, but for `left_out`.
+std::string GivenFlags(std::span<const Flag> flags, const Args& args,
+                       std::span<const std::string_view> left_out) {
+  std::string words;
+  for (const Flag& flag : flags) {
+    if (!args.Has(flag.name)) continue;
+    if (std::find(left_out.begin(), left_out.end(), flag.name) != left_out.end()) continue;
+    if (flag.value.empty()) words += fmt::format(" {}", flag.name);
+    if (flag.value.empty()) continue;
     for (const std::string& value : args.All(flag.name)) {
-      command += fmt::format(" {} {}", flag.name, ShellWord(value));
+      words += fmt::format(" {} {}", flag.name, ShellWord(value));
     }
-  };
-  for (const Flag& flag : asked.flags) add(flag);
-  for (const Flag& flag : ReadFlags()) add(flag);
+  }
+  return words;
+}
+
+// What a page says of itself, beside what is in its blocks.
+struct PageHead {
+  std::string title, headline;
+  std::string next;  // the command that makes the page of the first option; or empty
+  int32_t rank = 0;
+};
+
+// What was asked, by what program.
+std::string AboutJson(const Command& asked, const Args& args, const PageHead& about) {
+  constexpr std::string_view kLeftOut[] = {"--output", "--force-overwrite", "--no-open"};
+  const std::string& path = args.positional()[0];
   std::string version = ShortVersion();
   version.pop_back();
   JsonWriter json;
-  json.BeginObject().Key("schema").String("daydream.report/1").Key("title").String(title);
-  json.Key("headline").String(report.headline).Key("rank").Int(report.trace->ranks[0].rank);
-  json.Key("command").String(command);
-  json.Key("input").String(args.positional()[0]).Key("version").String(version).EndObject();
+  json.BeginObject().Key("schema").String("daydream.report/1").Key("title").String(about.title);
+  json.Key("headline").String(about.headline).Key("rank").Int(about.rank);
+  json.Key("command").String(fmt::format("daydream {} {}{}{}", asked.name, ShellWord(path),
+                                         GivenFlags(asked.flags, args, kLeftOut),
+                                         GivenFlags(ReadFlags(), args, {})));
+  if (!about.next.empty()) json.Key("next").String(about.next);
+  json.Key("input").String(path).Key("version").String(version).EndObject();
   return json.Take() + "\n";
+}
+
+// The page of one option that was found, of the same recording read in the same way.
+std::string PageOfOption(const Args& args, const std::string& spec) {
+  constexpr std::string_view kLeftOut[] = {"--opt", "--measured", "--title"};
+  std::string file;
+  for (const char c : spec) {
+    const bool plain = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (plain || (!file.empty() && file.back() != '-')) file += plain ? c : '-';
+  }
+  while (file.ends_with('-')) file.pop_back();
+  return fmt::format("daydream report {}{}{} --opt {} -o {}.html", ShellWord(args.positional()[0]),
+                     GivenFlags(kPageFlags, args, kLeftOut), GivenFlags(ReadFlags(), args, {}),
+                     ShellWord(spec), file);
 }
 
 WhatIfOptions PredictOptions(const WhatIfReport& report, Session& session) {
@@ -159,42 +186,6 @@ std::string TitleOf(const Args& args, const WhatIfReport& report) {
   return std::string(name.substr(name.rfind('/') + 1));
 }
 
-// `scenarios`, each behind its own parts alone, as PredictAll() has them.
-std::vector<Scenario> WithParts(const std::vector<Scenario>& scenarios) {
-  std::vector<Scenario> all;
-  std::set<std::string> names;
-  auto add = [&](const Scenario& scenario) {
-    std::string name;
-    for (const Application& a : scenario) name += a.params.spelled() + ",";
-    if (names.insert(name).second) all.push_back(scenario);
-  };
-  for (const Scenario& scenario : scenarios) {
-    for (const Application& a : scenario) add({a});
-    add(scenario);
-  }
-  return all;
-}
-
-// Ranks of one run, played together, as `whatif FOLDER --format json` has them. Nothing for one
-// trace, for what can be asked about one rank only, and for ranks with no collective in common.
-absl::StatusOr<std::string> RanksJsonOf(const Args& args, const std::vector<Scenario>& scenarios,
-                                        Session& session) {
-  const std::string& path = args.positional()[0];
-  if (!HoldsRanks(path)) return "";
-  for (std::string_view flag : {"--rank", "--measured", "--true-step", "--steps"}) {
-    if (args.Has(flag)) return "";
-  }
-  const absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
-  if (!in.ok() && DiagnosticOf(in.status()).code == "E0435") return "";
-  if (!in.ok()) return in.status();
-  JointReport report{.in = &*in, .name = path, .baseline = {}, .predictions = {}};
-  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in->run, TransferFrom::kClass));
-  for (const Scenario& scenario : WithParts(scenarios)) {
-    report.predictions.push_back(PredictJoint(in->run, report.baseline, scenario));
-  }
-  return JointWhatIfJson(report);
-}
-
 // With every rank on the page, the late one need not be looked for.
 void PointToRanks(std::vector<Finding>& findings) {
   for (Finding& f : findings) {
@@ -202,9 +193,11 @@ void PointToRanks(std::vector<Finding>& findings) {
   }
 }
 
-// What is said, and ended with, once the page is made.
-absl::StatusOr<Exit> EndOf(const Inputs& in, const WhatIfReport& report, Session& session) {
+// What is said, and ended with, once the page is made: of all ranks, where they answer.
+absl::StatusOr<Exit> EndOf(const Inputs& in, const WhatIfReport& report, const RanksPart* ranks,
+                           Session& session) {
   WarnAboutReplay(in.replay, session);
+  if (ranks != nullptr) return EndOfRanks(*ranks, session);
   DD_RETURN_IF_ERROR(in.replay.no_step);
   for (const Prediction& p : report.result.predictions) {
     if (!p.error.ok()) session.Error(p.error);
@@ -213,21 +206,39 @@ absl::StatusOr<Exit> EndOf(const Inputs& in, const WhatIfReport& report, Session
   return Exit::kOk;
 }
 
-// What the options that are worth a row assume.
-std::string AssumptionsOf(const AdviseReport& report) {
+// Options that are worth a row, with the best set, as `advise --format json` has them.
+void AddAdvice(const Args& args, const AdviseReport& report, PageHead& about, Blocks& blocks) {
   std::vector<Scenario> scenarios;
   for (const Option& o : report.advised.worth) scenarios.push_back({o.application});
-  return AssumptionsJson(scenarios);
+  blocks.push_back({"advise", AdviseJson(report)});
+  blocks.push_back({"assumptions", AssumptionsJson(scenarios)});
+  if (!report.advised.worth.empty()) {
+    about.next = PageOfOption(args, report.advised.worth[0].prediction.name);
+  }
 }
 
-// Options that are worth a row, with the best set, as `advise --format json` has them.
-absl::Status AddAdvice(const Args& args, const Inputs& in, Session& session, Blocks& blocks) {
+PageHead HeadOf(const Args& args, const WhatIfReport& report) {
+  return {.title = TitleOf(args, report),
+          .headline = report.headline,
+          .next = {},
+          .rank = report.trace->ranks[0].rank};
+}
+
+// What the page has where nothing is asked: what could be.
+absl::Status AddOptions(const Args& args, const Inputs& in, RanksPart* ranks, Session& session,
+                        PageHead& about, Blocks& blocks) {
   const Budget any;
   DD_ASSIGN_OR_RETURN(const Candidates candidates, FindCandidates(args, any, session));
+  if (ranks != nullptr) {
+    DD_ASSIGN_OR_RETURN(RanksAdvice found, AdviceOfRanks(*ranks, args, candidates, session));
+    blocks.push_back({"advise-ranks", std::move(found.json)});
+    blocks.push_back({"assumptions", AssumptionsJson(found.worth)});
+    if (!found.first.empty()) about.next = PageOfOption(args, found.first);
+    return absl::OkStatus();
+  }
   DD_ASSIGN_OR_RETURN(const AdviseReport report,
                       AdviseOn(args.positional()[0], in, candidates, any, false, session));
-  blocks.push_back({"advise", AdviseJson(report)});
-  blocks.push_back({"assumptions", AssumptionsOf(report)});
+  AddAdvice(args, report, about, blocks);
   return absl::OkStatus();
 }
 
@@ -242,11 +253,11 @@ absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& ar
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(const uint64_t most, ParseCount("--max-slices", args.Get("--max-slices")));
-  DD_ASSIGN_OR_RETURN(std::vector<Scenario> scenarios, ParseScenarios(args));
+  DD_ASSIGN_OR_RETURN(const std::vector<Scenario> asked, ParseScenarios(args));
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const Inputs in, LoadInputs(path, args, session));
   const bool failed = in.replay.worst().error > limit;
-  if (failed) scenarios.clear();
+  const std::vector<Scenario> scenarios = failed ? std::vector<Scenario>() : asked;
 
   WhatIfReport report = ReportOf(in);
   DD_ASSIGN_OR_RETURN(report.result,
@@ -257,19 +268,25 @@ absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& ar
     DD_ASSIGN_OR_RETURN(report.score, ScoreAgainst(std::string(args.Get("--measured")), args,
                                                    session, in, scenario, main));
   }
-  const std::string title = TitleOf(args, report);
-  DD_ASSIGN_OR_RETURN(std::string ranks, RanksJsonOf(args, scenarios, session));
-  if (!ranks.empty()) PointToRanks(report.findings);
-  Blocks blocks = {{"about", AboutJson(command, args, report, title)},
-                   {"whatif", WhatIfJson(report)}};
-  if (!ranks.empty()) blocks.push_back({"ranks", std::move(ranks)});
-  if (!scenarios.empty()) blocks.push_back({"assumptions", AssumptionsJson(scenarios)});
-  DD_RETURN_IF_ERROR(AddTimelines(most, in, main, scenario, blocks));
-  if (scenarios.empty() && !failed && in.replay.no_step.ok()) {
-    DD_RETURN_IF_ERROR(AddAdvice(args, in, session, blocks));
+  PageHead about = HeadOf(args, report);
+  DD_ASSIGN_OR_RETURN(const std::unique_ptr<RanksPart> ranks, PlayRanks(args, asked, session));
+  Blocks blocks;
+  if (ranks != nullptr) {
+    PointToRanks(report.findings);
+    about.headline = HeadlineOfRanks(*ranks, about.title, DeviceName(in.built.graph));
+    blocks.push_back({"ranks", JointWhatIfJson(ranks->report)});
   }
-  ReportPage page{.html = HtmlPage(title, blocks)};
-  page.exit = failed ? ReplayFailed(in.replay, limit, path) : EndOf(in, report, session);
+  blocks.push_back({"whatif", WhatIfJson(report)});
+  if (!asked.empty()) blocks.push_back({"assumptions", AssumptionsJson(asked)});
+  DD_RETURN_IF_ERROR(AddTimelines(most, in, main, scenario, blocks));
+  const bool advises = ranks != nullptr ? ranks->off.ok() : !failed && in.replay.no_step.ok();
+  if (asked.empty() && advises) {
+    DD_RETURN_IF_ERROR(AddOptions(args, in, ranks.get(), session, about, blocks));
+  }
+  blocks.insert(blocks.begin(), {"about", AboutJson(command, args, about)});
+  ReportPage page{.html = HtmlPage(about.title, blocks)};
+  page.exit = failed && ranks == nullptr ? ReplayFailed(in.replay, limit, path)
+                                         : EndOf(in, report, ranks.get(), session);
   return page;
 }
 
@@ -279,14 +296,13 @@ absl::StatusOr<std::string> MakeAdvicePage(const Command& command, const Args& a
   WhatIfReport report = ReportOf(in);
   DD_ASSIGN_OR_RETURN(report.result,
                       PredictAll(in.built, in.replay, {}, PredictOptions(report, session)));
-  const std::string title = TitleOf(args, report);
-  Blocks blocks = {{"about", AboutJson(command, args, report, title)},
-                   {"whatif", WhatIfJson(report)}};
+  PageHead about = HeadOf(args, report);
+  Blocks blocks = {{"whatif", WhatIfJson(report)}};
   DD_ASSIGN_OR_RETURN(const uint64_t most, ParseCount("--max-slices", kMaxSlicesFlag.fallback));
   DD_RETURN_IF_ERROR(AddTimelines(most, in, report.result.predictions[0], {}, blocks));
-  blocks.push_back({"advise", AdviseJson(advice)});
-  blocks.push_back({"assumptions", AssumptionsOf(advice)});
-  return HtmlPage(title, blocks);
+  AddAdvice(args, advice, about, blocks);
+  blocks.insert(blocks.begin(), {"about", AboutJson(command, args, about)});
+  return HtmlPage(about.title, blocks);
 }
 
 }  // namespace daydream

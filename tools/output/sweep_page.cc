@@ -1,60 +1,42 @@
 #include "tools/output/sweep_page.h"
 
-#include <algorithm>
-#include <fstream>
 #include <string_view>
 #include <vector>
 
 #include "report/html/page.h"
 #include "report/text/json_writer.h"
 #include "tools/input/json_path.h"
+#include "tools/input/saved_json.h"
 #include "tools/output/shell_word.h"
 #include "tools/version.h"
 
 namespace daydream {
 namespace {
 
-constexpr std::string_view kSweepSchema = "\"schema\": \"daydream.sweep/1\"";
-constexpr std::string_view kScaleSchema = "\"schema\": \"daydream.scale/1\"";
-constexpr size_t kLargestSweep = 64 << 20;  // bytes
-
-std::string FirstBytes(const std::string& path, size_t most) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(most, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
-  return text;
-}
-
-bool BeginsWith(std::string_view schema, const std::string& text) {
-  const size_t at = text.find(schema);
-  return text.starts_with('{') && at != std::string::npos && at < 8;
-}
-
-absl::Status NoSweepIn(const std::string& path, std::string why) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0215",
-                     .what = fmt::format("no sweep can be taken from {}", path),
-                     .why = std::move(why),
-                     .fix = "daydream sweep TRACE --opt SPEC --format json -o FILE.json"});
-}
+constexpr std::string_view kSweepSchema = "daydream.sweep/1";
+constexpr std::string_view kScaleSchema = "daydream.scale/1";
+constexpr SavedKind kSavedSweep = {
+    .what = "sweep", .fix = "daydream sweep TRACE --opt SPEC --format json -o FILE.json"};
+constexpr SavedKind kSavedScale = {
+    .what = "scaling curve",
+    .fix = "daydream scale TRACE --fabric NAME --format json -o FILE.json"};
 
 }  // namespace
 
 bool IsSavedSweep(const std::string& path) {
-  const std::string begin = FirstBytes(path, 64);
-  return BeginsWith(kSweepSchema, begin) || BeginsWith(kScaleSchema, begin);
+  return IsSavedJson(path, kSweepSchema) || IsSavedJson(path, kScaleSchema);
 }
 
 absl::StatusOr<std::string> MakeSweepPage(const Command& command, const Args& args) {
   const std::string& path = args.positional()[0];
-  std::string text = FirstBytes(path, kLargestSweep);
-  if (text.size() == kLargestSweep) return NoSweepIn(path, "it is larger than 64 MiB");
-  const bool sweep = BeginsWith(kSweepSchema, text);
-  const size_t last = text.find_last_not_of(" \r\n\t");
-  if (text[last] != '}') return NoSweepIn(path, "the file is cut");
-  if (ElementsAtJsonPath(text, sweep ? "rows" : "points", 1).empty()) {
-    return NoSweepIn(path, "it has no rows");
+  const bool sweep = IsSavedJson(path, kSweepSchema);
+  const SavedKind& kind = sweep ? kSavedSweep : kSavedScale;
+  DD_ASSIGN_OR_RETURN(std::string text, ReadSavedJson(path, kind));
+  const std::string_view list = sweep ? "rows" : "points";
+  const std::vector<std::string> rows = ElementsAtJsonPath(text, list, 1);
+  if (rows.empty()) return NotSaved(path, kind, fmt::format("it has no {}", list));
+  if (!rows[0].starts_with('{')) {
+    return NotSaved(path, kind, fmt::format("the first of its {} is no object", list));
   }
   std::string version = ShortVersion();
   version.pop_back();

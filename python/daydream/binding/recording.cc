@@ -106,10 +106,21 @@ absl::StatusOr<std::string> Recording::WhatIf(std::span<const ScenarioParts> sce
     applications.push_back(std::move(scenario));
   }
   if (joint_ != nullptr) {
+    DD_ASSIGN_OR_RETURN(const double limit,
+                        ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
     if (AnyOwn(scenarios)) return IsAFolder(path_, "an optimization of your own");
     DD_ASSIGN_OR_RETURN(const JointReport report,
-                        PredictOnRanks(*joint_, path_, applications, args.Get("--on")));
+                        PredictOnRanks(*joint_, path_, applications, args.Get("--on"),
+                                       ProgressOf("predicting", session)));
+    if (!applications.empty()) DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
     return JointWhatIfJson(report);
+  }
+  if (args.Has("--on")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0437",
+                       .what = fmt::format("{} is one rank", path_),
+                       .why = "on= says which of several ranks change",
+                       .fix = "load() of a folder of ranks without rank=, or leave on= out"});
   }
   // What was recorded can be looked at however far off its replay is.
   if (!applications.empty()) DD_RETURN_IF_ERROR(CheckReplayOf(args));
@@ -143,7 +154,11 @@ absl::StatusOr<std::string> Recording::Advise(std::span<const std::string> words
   if (joint_ != nullptr) {
     std::vector<std::string> nothing;
     DD_ASSIGN_OR_RETURN(const JointReport report,
-                        AdviseOnRanks(*joint_, path_, candidates, session.jobs(), nothing));
+                        AdviseOnRanks(*joint_, path_, candidates, session.jobs(), nothing,
+                                      ProgressOf("trying", session)));
+    DD_ASSIGN_OR_RETURN(const double limit,
+                        ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
+    DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
     return JointWhatIfJson(report);
   }
   DD_RETURN_IF_ERROR(CheckReplayOf(args));

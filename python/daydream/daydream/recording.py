@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any, Union
 
 from daydream.trace import Trace, load
@@ -64,8 +65,9 @@ class Recorder:
             from torch import cuda, profiler
         except ImportError as error:
             raise ImportError(
-                "daydream.record() records with torch.profiler, and PyTorch is not installed in this "
-                "Python; `daydream trace -- python train.py` records without it"
+                "daydream.record() records with torch.profiler, which %s cannot import (%s). Install "
+                "PyTorch there, or record without it: daydream trace -o run -- python train.py"
+                % (sys.executable or "this Python", error)
             ) from error
 
         activities = [profiler.ProfilerActivity.CPU]

@@ -106,7 +106,8 @@ class Trace:
         interval: 90 % intervals, which take most of the time.
         values: other values of parameters, {"amp.dtype": "fp16"}.
         opt_file: option files (YAML) whose names scenarios may use.
-        on: of ranks that are played together, those that change: "ranks 0-3,6". None: all.
+        on: of ranks that are played together, those that change: "ranks 0-3,6". None: all. E0437 of
+            one rank.
         max_replay_error: share of the step above which nothing is predicted, "10%".
         allow_no_effect: where the last scenario cannot be predicted, return the result with None in
             it instead of raising.
