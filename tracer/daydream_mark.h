@@ -38,7 +38,10 @@ enum daydream_mark_kind {
   DAYDREAM_LABELS_BEGIN = 9,   /* from here to LABELS_END layers are marked, which costs time: */
   DAYDREAM_LABELS_END = 10,    /* steps in between lend their layers to the others */
   DAYDREAM_RANK = 11,          /* value: rank << 32 | number of ranks */
-  DAYDREAM_NOTE = 12           /* name: "key=value", a fact about the process ("PyTorch=2.4.0") */
+  DAYDREAM_NOTE = 12,          /* name: "key=value", a fact about the process ("PyTorch=2.4.0") */
+  DAYDREAM_COLLECTIVE = 13     /* of the innermost open range. name: communicator, then optionally
+                                  "/" its size, " " sender ">" receiver; value: number of the call
+                                  on it, from 0, the same on every rank */
 };
 
 /* What the injected library exports (see docs/recorder.md). name() interns a text: ids count up

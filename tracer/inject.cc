@@ -1,7 +1,8 @@
-// The five exported functions of libdaydream_inject.so. No exception leaves them.
+// The six exported functions of libdaydream_inject.so. No exception leaves them.
 #include <cstdint>
 
 #include "tracer/gate.h"
+#include "tracer/nvtx.h"
 #include "tracer/recorder.h"
 
 #define DAYDREAM_EXPORT extern "C" __attribute__((visibility("default")))
@@ -24,6 +25,11 @@ DAYDREAM_EXPORT int InitializeInjectionNvtx2(const void* (*get_export_table)(uin
   } catch (...) {
     return 0;
   }
+}
+
+// The same for NVTX's extensions, right after the first one.
+DAYDREAM_EXPORT int InitializeInjectionNvtxExtension(nvtxExtModuleInfo_t* module) {
+  return tracer::AttachNvtxExtension(module);
 }
 
 DAYDREAM_EXPORT uint32_t daydream_name(const char* text) {

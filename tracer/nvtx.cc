@@ -13,6 +13,7 @@
 
 #include "tracer/daydream_mark.h"
 #include "tracer/marks.h"
+#include "tracer/nccl_calls.h"
 
 namespace daydream::tracer {
 namespace {
@@ -24,19 +25,13 @@ struct Domain {
   Filter filter;
 };
 
-// What a text means.
-struct Text {
-  uint32_t name = 0;
-  bool has_bytes = false;  // an NCCL call with a size in its payload ...
-  bool is_gather = false;  // ... which takes neither reduction nor root nor peer
-};
-
 // A registered string; its handle is a pointer to one. It gets its name when a mark needs it: a
 // program may register more strings than there are names, and use none while it is recorded.
 struct Registered {
   Filter filter;
   std::string text;
   int64_t step = -1;  // as StepOf()
+  NcclFunction nccl;  // Filter::kNccl
   std::atomic<uint32_t> name{0};
   Registered* next = nullptr;  // in `registered`
 };
@@ -111,41 +106,33 @@ int64_t StepOf(const Char* text) {
 
 int64_t StepOf(const Registered* text) { return text == nullptr ? -1 : text->step; }
 
-Text Describe(Filter filter, std::string_view text) {
-  if (filter != Filter::kNccl) return {.name = NvtxName(text)};
-  if (text.starts_with("nccl")) text.remove_prefix(4);
-  const bool is_gather = text == "AllGather" || text.starts_with("Allto");
-  bool has_bytes = is_gather;
-  for (const std::string_view call : {"AllReduce", "Broadcast", "Bcast", "Reduce", "ReduceScatter",
-                                      "Send", "Recv", "Gather", "Scatter"}) {
-    has_bytes |= text == call;
-  }
-  const std::string name = std::string("nccl:").append(text);
-  // The few names of NCCL's calls have no share to use up.
-  return {.name = has_bytes ? MarkName(name) : NvtxName(name),
-          .has_bytes = has_bytes,
-          .is_gather = is_gather};
+uint32_t NameOf(const char* text) {
+  return text == nullptr ? 0 : NvtxName({text, strnlen(text, kMaxText)});
 }
 
-Text Describe(Filter filter, const char* text) {
-  if (text == nullptr) return {};
-  return Describe(filter, std::string_view(text, strnlen(text, kMaxText)));
-}
+uint32_t NameOf(const wchar_t* text) { return text == nullptr ? 0 : NvtxName(FromWide(text)); }
 
-Text Describe(Filter filter, const wchar_t* text) {
-  if (text == nullptr) return {};
-  return Describe(filter, FromWide(text));
-}
-
-Text Describe(Filter filter, Registered* text) {
-  if (text == nullptr) return {};
-  if (text->filter == Filter::kNccl) return Describe(filter, std::string_view(text->text));
+uint32_t NameOf(Registered* text) {
+  if (text == nullptr) return 0;
   uint32_t name = text->name.load(std::memory_order_relaxed);
   if (name == 0) {
     name = NvtxName(text->text);
     text->name.store(name, std::memory_order_relaxed);
   }
-  return {.name = name};
+  return name;
+}
+
+NcclFunction NcclOf(const char* text) {
+  return text == nullptr ? NcclFunction() : DescribeNccl({text, strnlen(text, kMaxText)});
+}
+
+NcclFunction NcclOf(const wchar_t* text) {
+  return text == nullptr ? NcclFunction() : DescribeNccl(FromWide(text));
+}
+
+NcclFunction NcclOf(const Registered* text) {
+  if (text == nullptr) return {};
+  return text->filter == Filter::kNccl ? text->nccl : DescribeNccl(text->text);
 }
 
 // Calls `use` with the text of an event, whatever its type; a Result of nothing if it has none.
@@ -165,30 +152,16 @@ Result WithText(const nvtxEventAttributes_t* event, Result otherwise, Use use) {
   }
 }
 
-Text Describe(Filter filter, const nvtxEventAttributes_t* event) {
-  return WithText(event, Text{}, [&](auto* text) { return Describe(filter, text); });
+uint32_t NameOf(const nvtxEventAttributes_t* event) {
+  return WithText(event, uint32_t{0}, [](auto* text) { return NameOf(text); });
+}
+
+NcclFunction NcclOf(const nvtxEventAttributes_t* event) {
+  return WithText(event, NcclFunction(), [](auto* text) { return NcclOf(text); });
 }
 
 int64_t StepOf(const nvtxEventAttributes_t* event) {
   return WithText(event, int64_t{-1}, [](auto* text) { return StepOf(text); });
-}
-
-// The size that an NCCL call moves, from its payload; -1 when there is none.
-//
-// NCCL 2.26 and newer (nvtx_payload_schemas.h): communicator (8 bytes), size (8), then reduction,
-// root or peer (4, padded to 8) for all but AllGather and AlltoAll. Before (collectives.cc): the
-// same without the communicator.
-int64_t PayloadBytes(const Text& text, const nvtxEventAttributes_t* event) {
-  if (!text.has_bytes || event == nullptr) return -1;
-  if (event->payloadType != NVTX_PAYLOAD_TYPE_EXT || event->reserved0 < 1) return -1;
-  const auto* data = reinterpret_cast<const nvtxPayloadData_t*>(event->payload.ullValue);
-  if (data == nullptr || data->payload == nullptr) return -1;
-  const size_t old_size = text.is_gather ? 8 : 16;
-  const size_t offset = data->size == old_size ? 0 : 8;
-  if (data->size != old_size && data->size != old_size + 8) return -1;
-  uint64_t bytes = 0;
-  std::memcpy(&bytes, static_cast<const char*>(data->payload) + offset, sizeof(bytes));
-  return static_cast<int64_t>(bytes);
 }
 
 // ---- What the slots do ----
@@ -209,32 +182,48 @@ void BeginStep(int64_t step) {
   settings.mark(DAYDREAM_STEP, source, step);
 }
 
-template <class Any>
-int Push(Filter filter, const Any* any, const nvtxEventAttributes_t* event) {
-  if (filter == Filter::kIgnore) return NVTX_NO_PUSH_POP_TRACKING;
-  if (filter == Filter::kRanges) {
-    ++t_depth;
-    if (const int64_t step = StepOf(any); step >= 0) BeginStep(step);
+const nvtxPayloadData_t* PayloadOf(const nvtxEventAttributes_t* event) {
+  if (event == nullptr || event->payloadType != NVTX_PAYLOAD_TYPE_EXT || event->reserved0 < 1) {
+    return nullptr;
   }
+  return reinterpret_cast<const nvtxPayloadData_t*>(event->payload.ullValue);
+}
+
+// Also what is not recorded is counted: numbers of calls are the same on every rank.
+int PushNccl(const nvtxEventAttributes_t* event) {
+  const NcclFunction function = NcclOf(event);
+  const nvtxPayloadData_t* data = PayloadOf(event);
+  const NcclCall call =
+      data == nullptr ? NcclCall() : CountNcclCall(function, data->payload, data->size);
+  if (!settings.takes(DAYDREAM_RANGE_BEGIN)) return NVTX_NO_PUSH_POP_TRACKING;
+  if (call.bytes < 0) {
+    settings.mark(DAYDREAM_RANGE_BEGIN, function.name, 0);
+    return NVTX_NO_PUSH_POP_TRACKING;
+  }
+  settings.mark(DAYDREAM_RANGE_BEGIN | kMarkBytes, function.name, call.bytes);
+  if (call.number >= 0) settings.mark(DAYDREAM_COLLECTIVE, NameOfGroup(call), call.number);
+  return NVTX_NO_PUSH_POP_TRACKING;
+}
+
+template <class Any>
+int Push(Filter filter, const Any* any) {
+  if (filter != Filter::kRanges) return NVTX_NO_PUSH_POP_TRACKING;
+  ++t_depth;
+  if (const int64_t step = StepOf(any); step >= 0) BeginStep(step);
   // Before anything is done with the text: most ranges are not recorded.
   if (!settings.takes(DAYDREAM_RANGE_BEGIN)) return NVTX_NO_PUSH_POP_TRACKING;
-  const Text text = Describe(filter, any);
-  const int64_t bytes = PayloadBytes(text, event);
-  if (bytes >= 0) {
-    settings.mark(DAYDREAM_RANGE_BEGIN | kMarkBytes, text.name, bytes);
-  } else {
-    settings.mark(DAYDREAM_RANGE_BEGIN, text.name, 0);
-  }
+  settings.mark(DAYDREAM_RANGE_BEGIN, NameOf(any), 0);
   return NVTX_NO_PUSH_POP_TRACKING;
 }
 
 template <class Any>
 int PushText(const Any* any) {
-  return Push(FilterOf(nullptr), any, nullptr);
+  return Push(FilterOf(nullptr), any);
 }
 
 int PushIn(nvtxDomainHandle_t domain, const nvtxEventAttributes_t* event) {
-  return Push(FilterOf(domain), event, event);
+  const Filter filter = FilterOf(domain);
+  return filter == Filter::kNccl ? PushNccl(event) : Push(filter, event);
 }
 
 int PushEvent(const nvtxEventAttributes_t* event) { return PushIn(nullptr, event); }
@@ -252,10 +241,18 @@ int PopIn(nvtxDomainHandle_t domain) {
 
 int Pop() { return PopIn(nullptr); }
 
+// NCCL 2.26 and newer ends the ranges in which it makes communicators so.
+int PopWithPayload(nvtxDomainHandle_t domain, const nvtxPayloadData_t* payload, size_t count) {
+  if (FilterOf(domain) == Filter::kNccl && payload != nullptr && count > 0) {
+    NoteNcclCommunicator(payload->payload, payload->size);
+  }
+  return PopIn(domain);
+}
+
 template <class Any>
 void Point(Filter filter, const Any* any) {
   if (filter == Filter::kIgnore || !settings.takes(DAYDREAM_POINT)) return;
-  settings.mark(DAYDREAM_POINT, Describe(filter, any).name, 0);
+  settings.mark(DAYDREAM_POINT, filter == Filter::kNccl ? NcclOf(any).name : NameOf(any), 0);
 }
 
 template <class Any>
@@ -281,6 +278,7 @@ nvtxStringHandle_t Register(nvtxDomainHandle_t domain, const Any* any) {
     return nullptr;
   }
   auto* made = new Registered{.filter = filter, .text = std::move(text), .step = StepOf(any)};
+  if (filter == Filter::kNccl) made->nccl = DescribeNccl(made->text);
   made->next = registered.load(std::memory_order_relaxed);
   while (!registered.compare_exchange_weak(made->next, made, std::memory_order_relaxed)) {
   }
@@ -379,6 +377,19 @@ int AttachNvtx(const void* (*get_export_table)(uint32_t table), const NvtxOption
       static_cast<const NvtxExportTableCallbacks*>(get_export_table(NVTX_ETID_CALLBACKS));
   if (callbacks == nullptr || callbacks->struct_size < sizeof(NvtxExportTableCallbacks)) return 0;
   return FillCore(*callbacks) && FillDomains(*callbacks) ? 1 : 0;
+}
+
+int AttachNvtxExtension(nvtxExtModuleInfo_t* module) {
+  if (module == nullptr || module->structSize < sizeof(nvtxExtModuleInfo_t)) return 0;
+  // One that is not known keeps its no-ops.
+  if (module->moduleId != NVTX_EXT_PAYLOAD_MODULEID || module->segmentsCount == 0) return 1;
+  const nvtxExtModuleSegment_t& slots = module->segments[0];
+  if (slots.functionSlots == nullptr) return 1;
+  if (slots.slotCount > NVTX3EXT_CBID_nvtxRangePopPayload) {
+    slots.functionSlots[NVTX3EXT_CBID_nvtxRangePopPayload] =
+        reinterpret_cast<intptr_t>(&PopWithPayload);
+  }
+  return 1;
 }
 
 }  // namespace daydream::tracer

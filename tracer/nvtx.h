@@ -9,13 +9,16 @@
 
 #include <cstdint>
 
+typedef struct nvtxExtModuleInfo_t nvtxExtModuleInfo_t;
+
 namespace daydream::tracer {
 
 struct NvtxOptions {
   bool ranges = true;  // the default domain, "daydream", "TSL"
   bool nccl = true;    // "NCCL"
   // Where marks go, on the thread that made them; nullptr: Mark(). Kinds are RANGE_BEGIN (with
-  // kMarkBytes: value is the size of a collective), RANGE_END, POINT, and STEP (called
+  // kMarkBytes: value is the size of a collective), COLLECTIVE behind it where NCCL names the
+  // communicator, RANGE_END, POINT, and STEP (called
   // "nvtx") right before the begin of a range that is called "step 12" or "iteration 12", unless it
   // lies in another such range of its thread. NCCL's
   // ranges are renamed from "ncclAllReduce" to "nccl:AllReduce".
@@ -29,5 +32,9 @@ struct NvtxOptions {
 // often. `get_export_table` is the NvtxGetExportTableFunc_t of the module. The options of the
 // first call hold for all. Returns 1 (what NVTX wants to hear), 0 when the table is unusable.
 int AttachNvtx(const void* (*get_export_table)(uint32_t table), const NvtxOptions& options);
+
+// The same for the functions of NVTX's extensions, from InitializeInjectionNvtxExtension: ranges
+// that end with a payload, as those in which NCCL makes communicators.
+int AttachNvtxExtension(nvtxExtModuleInfo_t* module);
 
 }  // namespace daydream::tracer

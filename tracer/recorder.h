@@ -1,6 +1,6 @@
 // The recorder of this process: its state, and what moves it. The map:
 //
-//   inject.cc      the five exports: three doors (the driver, NVTX, daydream_mark.h), names, finish
+//   inject.cc      the six exports: three doors (the driver, NVTX, daydream_mark.h), names, finish
 //   gate.cc        whether a mark is taken; the mark that starts the recorder
 //   cuda_door.cc   cuInit: loads and starts CUPTI; what CUPTI calls
 //   switching.cc   steps, ranges, the profiler API, captures: they open and close the window

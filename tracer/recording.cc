@@ -86,6 +86,7 @@ bool HasValue(uint32_t kind) {
     case DAYDREAM_BACKWARD_ENTER:
     case DAYDREAM_BACKWARD_EXIT:
     case DAYDREAM_RANK:
+    case DAYDREAM_COLLECTIVE:
       return true;
     default:
       return false;

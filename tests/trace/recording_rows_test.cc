@@ -147,6 +147,56 @@ TEST_F(RecordingTest, KernelsOfNcclHaveTheBytesOfTheRangeThatLaunchedThem) {
   EXPECT_THAT(found, ElementsAre("6 allreduce 4096"));
 }
 
+TEST_F(RecordingTest, KernelsOfNcclKnowTheirCommunicatorAndTheirNumberOnIt) {
+  const auto range = [&](double us, const char* name, uint64_t bytes) {
+    rows_.AddMark({.at = At(us),
+                   .lane = Thread(),
+                   .name = builder_.names().Intern(name),
+                   .kind = MarkKind::kRangeBegin,
+                   .bytes = bytes});
+  };
+  const auto call = [&](double us, const char* name, const char* group, int64_t number) {
+    range(us, name, 64);
+    Mark(us, MarkKind::kCollective, group, number);
+  };
+  const auto kernel = [&](double us) {
+    const uint32_t c = ++correlation_;
+    Row(Thread(), EventKind::kCall, "cuLaunchKernelEx", us, 1, c);
+    rows_.AddEvent({.start = At(us + 1),
+                    .duration = At(1) - At(0),
+                    .lane = Stream(),
+                    .name = builder_.names().Intern("ncclDevKernel_SendRecv"),
+                    .kind = EventKind::kKernel,
+                    .correlation = c,
+                    .detail = builder_.AddKernel({.grid = {1, 1, 1}})});
+  };
+  call(0, "nccl:AllReduce", "8f03a1/4", 17);
+  kernel(1);
+  Mark(3, MarkKind::kRangeEnd);
+  range(4, "nccl:GroupStart", 0);
+  Mark(5, MarkKind::kRangeEnd);
+  call(6, "nccl:Send", "8f03a1/4 0>3", 2);
+  Mark(7, MarkKind::kRangeEnd);
+  range(8, "nccl:GroupEnd", 0);
+  kernel(9);  // the one call of the group
+  Mark(11, MarkKind::kRangeEnd);
+  call(20, "nccl:AllGather", "no/number", -1);
+  kernel(21);
+  Mark(23, MarkKind::kRangeEnd);
+  Mark(24, MarkKind::kCollective, "of no range", 3);
+  const auto trace = Finish();
+  std::vector<std::string> found;
+  for (size_t row = 0; row < trace->rows(); ++row) {
+    if (trace->kind[row] != EventKind::kKernel) continue;
+    const CollectiveDetail& c =
+        trace->collectives.at(trace->kernels[trace->detail[row]].collective);
+    const std::string_view group = c.process_group.valid() ? trace->Name(c.process_group) : "-";
+    found.push_back(fmt::format("{} [{}] of {}", trace->Name(c.name), group, c.group_size));
+  }
+  EXPECT_THAT(found, ElementsAre("allreduce [8f03a1 #17] of 4", "send [8f03a1 #2 0>3] of 4",
+                                 "allgather [-] of 0"));
+}
+
 TEST_F(RecordingTest, UnbalancedMarksAreCounted) {
   Mark(1, MarkKind::kRangeEnd);
   Mark(2, MarkKind::kRangeBegin, "open");

@@ -40,6 +40,9 @@ void See(uint32_t kind, uint32_t name, int64_t value) {
     case DAYDREAM_POINT:
       text = "point";
       break;
+    case DAYDREAM_COLLECTIVE:
+      text = "collective";
+      break;
     default:
       text = "?";
       break;
@@ -65,6 +68,7 @@ class NvtxTest : public ::testing::Test {
   static void SetUpTestSuite() {
     unsetenv("NVTX_INJECTION64_PATH");
     InitializeInjectionNvtx2_fnptr = Inject;  // how NVTX is injected into one module
+    InitializeInjectionNvtxExtension_fnptr = AttachNvtxExtension;
   }
   void SetUp() override { Seen().clear(); }
 };
@@ -247,11 +251,88 @@ TEST_F(NvtxTest, NcclRangesSayHowManyBytesTheyMove) {
     NVTX_PAYLOAD_EVTATTR_SET_DATA(event, &data, 1, c.words.data(), c.words.size() * 8);
     nvtxDomainRangePushEx(domain, &event);
     nvtxDomainRangePop(domain);
-    EXPECT_THAT(TakeSeen(), ElementsAre(c.seen, "end"));
+    const std::vector<std::string> seen = TakeSeen();
+    EXPECT_EQ(seen.front(), c.seen);
+    EXPECT_EQ(seen.back(), "end");
   }
   const nvtxEventAttributes_t event = Event("ncclGroupEnd");
   nvtxDomainRangePushEx(domain, &event);
   EXPECT_THAT(TakeSeen(), ElementsAre("begin nccl:GroupEnd"));
+}
+
+// One call of NCCL, as it makes its range; `payload` as it lies in memory.
+void CallNccl(const char* function, std::vector<uint64_t> payload) {
+  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
+  nvtxEventAttributes_t event = Event();
+  event.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+  event.message.registered = nvtxDomainRegisterStringA(domain, function);
+  nvtxPayloadData_t data;
+  NVTX_PAYLOAD_EVTATTR_SET_DATA(event, &data, 1, payload.data(), payload.size() * 8);
+  nvtxDomainRangePushEx(domain, &event);
+  nvtxDomainRangePop(domain);
+}
+
+// NCCL 2.26 and newer ends such a range with what it made. Words of 32 bits.
+void MakeCommunicator(const char* function, std::vector<uint32_t> payload) {
+  static const nvtxDomainHandle_t domain = nvtxDomainCreateA("NCCL");
+  const nvtxEventAttributes_t event = Event(function);
+  nvtxDomainRangePushEx(domain, &event);
+  const nvtxPayloadData_t data = {NVTX_PAYLOAD_SCHEMA_ID_STATIC_START, payload.size() * 4,
+                                  payload.data()};
+  nvtxRangePopPayload(domain, &data, 1);
+}
+
+std::vector<std::string> Collectives() {
+  std::vector<std::string> found;
+  for (const std::string& text : TakeSeen()) {
+    if (text.starts_with("collective")) found.push_back(text);
+  }
+  return found;
+}
+
+TEST_F(NvtxTest, CallsOfNcclAreNumberedOnTheirCommunicatorAlsoWhereNothingIsRecorded) {
+  CallNccl("ncclAllReduce", {0x51, 4096, 0});
+  takes = false;
+  CallNccl("ncclAllReduce", {0x51, 4096, 0});
+  takes = true;
+  CallNccl("ncclAllGather", {0x51, 8});
+  CallNccl("ncclAllReduce", {0x52, 4096, 0});
+  EXPECT_THAT(Collectives(), ElementsAre("collective 51", "collective 51 2", "collective 52"));
+}
+
+TEST_F(NvtxTest, ACommunicatorThatIsMadeTellsItsSize) {
+  // Communicator, ranks, own rank, device; of a split the parent comes second.
+  MakeCommunicator("ncclCommInitRank", {0x61, 0, 8, 3, 3, 0});
+  EXPECT_THAT(TakeSeen(), ElementsAre("begin nccl:CommInitRank", "end"));
+  MakeCommunicator("ncclCommSplit", {0x62, 0, 0x61, 0, 2, 1, 3, 0, 0, 0});
+  TakeSeen();
+  CallNccl("ncclAllReduce", {0x61, 4096, 0});
+  CallNccl("ncclBroadcast", {0x62, 4096, 0});
+  EXPECT_THAT(Collectives(), ElementsAre("collective 61/8", "collective 62/2"));
+}
+
+TEST_F(NvtxTest, SendsAndReceivesAreNumberedBetweenTheirTwoRanks) {
+  MakeCommunicator("ncclCommInitRankConfig", {0x71, 0, 4, 1, 1, 0});
+  CallNccl("ncclSend", {0x71, 64, 2});
+  CallNccl("ncclRecv", {0x71, 64, 2});
+  CallNccl("ncclSend", {0x71, 64, 2});
+  CallNccl("ncclSend", {0x71, 64, 0});
+  CallNccl("ncclAllReduce", {0x71, 64, 0});
+  EXPECT_THAT(Collectives(),
+              ElementsAre("collective 71/4 1>2", "collective 71/4 2>1", "collective 71/4 1>2 1",
+                          "collective 71/4 1>0", "collective 71/4"));
+  // Of this one nobody said which rank it is.
+  CallNccl("ncclSend", {0x72, 64, 2});
+  EXPECT_THAT(Collectives(), IsEmpty());
+}
+
+TEST_F(NvtxTest, CallsOfSeveralRanksOfOneProcessHaveNoNumber) {
+  MakeCommunicator("ncclCommInitRank", {0x81, 0, 2, 0, 0, 0});
+  MakeCommunicator("ncclCommInitRank", {0x81, 0, 2, 1, 1, 0});
+  MakeCommunicator("ncclCommInitAll", {0x82, 0, 2, 0});
+  CallNccl("ncclAllReduce", {0x81, 4096, 0});
+  CallNccl("ncclAllReduce", {0x82, 4096, 0});
+  EXPECT_THAT(Collectives(), IsEmpty());
 }
 
 TEST_F(NvtxTest, PayloadsOfOthersAreNotRead) {

@@ -146,7 +146,7 @@ DdtraceSignature DdtraceDefinitions::ReadSignature(const pb::Signature& from) {
   to.sync.wait_on_stream = sync.has_wait_on_stream() ? sync.wait_on_stream() : -1;
   to.context = sync.context();
   const auto mark = static_cast<uint32_t>(from.mark().kind());
-  if (mark <= static_cast<uint32_t>(MarkKind::kNote)) to.mark = static_cast<MarkKind>(mark);
+  if (mark <= static_cast<uint32_t>(MarkKind::kCollective)) to.mark = static_cast<MarkKind>(mark);
   to.has_detail = HasDetail(to, from);
   return to;
 }

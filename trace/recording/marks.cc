@@ -18,13 +18,16 @@ class ThreadMarks {
   void Read(const RecordedMark& mark) {
     switch (mark.kind) {
       case MarkKind::kRangeBegin:
-        return ranges_.push_back({mark.at, mark.name, mark.bytes});
+        return ranges_.push_back({mark.at, mark.name, mark.bytes, {}});
       case MarkKind::kRangeEnd:
         return Close(ranges_, mark.at, EventKind::kAnnotation);
       case MarkKind::kLayerBegin:
         return layers_.push_back({mark.at, PathOf(mark.name)});
       case MarkKind::kLayerEnd:
         return Close(layers_, mark.at, EventKind::kFrame);
+      case MarkKind::kCollective:
+        if (!ranges_.empty()) ranges_.back().group = mark.name, ranges_.back().number = mark.value;
+        return;
       default:
         return;
     }
@@ -41,6 +44,8 @@ class ThreadMarks {
     Instant begin;
     NameId name;
     uint64_t bytes = 0;
+    NameId group;
+    int64_t number = -1;
   };
 
   // Layers of the PyTorch side have a full path and say so by naming their class; others are
@@ -65,7 +70,9 @@ class ThreadMarks {
                           .end = std::max(at, last.begin),
                           .name = last.name,
                           .kind = kind,
-                          .bytes = last.bytes});
+                          .bytes = last.bytes,
+                          .group = last.group,
+                          .number = last.number});
     open.pop_back();
   }
 

@@ -29,6 +29,7 @@ enum class MarkKind : uint8_t {
   kLabelsEnd,
   kRank,
   kNote,
+  kCollective,
 };
 
 struct RecordedMark {
@@ -48,6 +49,8 @@ struct MarkedSpan {
   EventKind kind = EventKind::kAnnotation;
   bool backward = false;  // a layer, told from marks of the backward pass
   uint64_t bytes = 0;     // as in RecordedMark
+  NameId group;           // of a collective: as MARK_KIND_COLLECTIVE names it; None: not known
+  int64_t number = -1;    // ... and which of that group's it is
 };
 
 struct MarkedStep {

@@ -187,12 +187,12 @@ void RecordingRows::AddGraphLayers(const std::vector<MarkedSpan>& spans) {
 }
 
 void RecordingRows::AddCollectives(const std::vector<MarkedSpan>& spans) {
-  const CollectiveSizes sizes(spans, builder_.names());
-  if (sizes.empty()) return;
+  const CollectiveCalls calls(spans, builder_.names());
+  if (calls.empty()) return;
   absl::flat_hash_map<uint32_t, CollectiveDetail> collectives;  // by correlation
   for (const TraceBuilder::Event& event : events_) {
     if (event.kind != EventKind::kCall || event.correlation == 0) continue;
-    if (const auto detail = sizes.At(event.lane, event.start)) {
+    if (const auto detail = calls.At(event.lane, event.start)) {
       collectives.try_emplace(event.correlation, *detail);
     }
   }

@@ -67,7 +67,7 @@ class RecordingRows {
   void AddSpan(const MarkedSpan& span);
   // Gives kernels of CUDA graphs the layer that was being worked on when their node was made.
   void AddGraphLayers(const std::vector<MarkedSpan>& spans);
-  // Tells kernels of collectives how much they move.
+  // Tells kernels of collectives how much they move, and which call of which group they are.
   void AddCollectives(const std::vector<MarkedSpan>& spans);
   void AddEvents(Window window);
   void AddFacts(const MarkedProgram& program, bool rank_known);

@@ -11,7 +11,7 @@
 //   sync, reset, profiler_start, profiler_stop, finish (the recorder), sleep=MS, pause
 //   endless=FILE    launches until it is killed; writes the time of each launch to FILE
 //   print=X         a line on stdout                 handle_term     own handler for SIGTERM: exit
-//   3 fork=A,B,...    a child does these, and is waited for; fork_thread=A,B: forked by a thread
+//   fork=A,B,...    a child does these, and is waited for; fork_thread=A,B: forked by a thread
 //   fork_die=N      a child waits, and is killed by signal N
 //   storm=TxN       T threads launch 5000 kernels each while N children are forked and exit
 //   load=PATH       dlopen;  load_storm=PATH  a thread loads PATH0.so, PATH1.so, ...;  end_storm
