@@ -162,7 +162,11 @@ std::string LoadCupti(const std::string& given, CuptiApi& api) {
   if (api.name == nullptr && needed) return "it has no function cupti" #name;
   DAYDREAM_CUPTI_FUNCTIONS(DAYDREAM_CUPTI_LOOK_UP)
 #undef DAYDREAM_CUPTI_LOOK_UP
-  if (api.GetVersion(&api.version) != CUPTI_SUCCESS) api.version = 0;
+  // Then at least the oldest of its soname: 13.5 does not even tell its version without a driver.
+  if (api.GetVersion(&api.version) != CUPTI_SUCCESS) {
+    api.version =
+        NumberAfter(SonameOf(library), "libcupti.so.") >= 13 ? kCupti130Update1 : kCupti121;
+  }
   Dl_info info;
   if (dladdr(reinterpret_cast<void*>(api.GetVersion), &info) != 0 && info.dli_fname != nullptr) {
     api.path = RealPath(info.dli_fname);

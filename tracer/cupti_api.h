@@ -58,7 +58,11 @@ std::string LoadedLibrary(const char* prefix);
 // Kineto, CuptiActivityApi.cpp), and of 13.0 GA, whose Disable can deadlock (notes of 13.0 U1).
 inline constexpr uint32_t kCuptiTakesNullBuffer = 27;
 inline constexpr uint32_t kCupti130 = 130000;
+inline constexpr uint32_t kCupti130Update1 = 130001;
+inline constexpr uint32_t kCupti121 = 18;
 // Of CUDA 12.8: waits and records of events have ids by which they find each other.
 inline constexpr uint32_t kHasEventSyncIds = 26;
+// Of CUDA 12.4: records of overhead are longer, and hand over data to be freed.
+inline constexpr uint32_t kHasOverheadData = 22;
 
 }  // namespace daydream::tracer

@@ -18,7 +18,7 @@ namespace {
 // in the structs of CUDA 11.6 (version 17) and newer.
 constexpr uint32_t kHasClusters = 18;             // CUDA 11.8: CUpti_ActivityKernel8
 constexpr uint32_t kHasOverheadCorrelation = 20;  // CUDA 12.2: CUpti_ActivityOverhead2
-constexpr uint32_t kHasOverheadData = 22;         // CUDA 12.4: CUpti_ActivityOverhead3
+// (kHasOverheadData, CUDA 12.4: CUpti_ActivityOverhead3)
 // (kHasEventSyncIds, CUDA 12.8: Synchronization2 and CudaEvent2)
 // The following may have come earlier; fields that exist and are not read do no harm.
 constexpr uint32_t kHasActiveClusters = 26;  // CUpti_ActivityKernel9

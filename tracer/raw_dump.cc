@@ -7,6 +7,8 @@
 #include <map>
 #include <memory>
 
+#include "tracer/cupti_api.h"
+
 namespace daydream::tracer {
 namespace {
 
@@ -72,7 +74,7 @@ bool ReadTexts(std::string_view payload, Texts& texts) {
 void Mend(uint8_t* buffer, size_t valid, const CuptiDecoding& cupti, const Texts& texts) {
   CUpti_Activity* record = nullptr;
   while (cupti.next_record(buffer, valid, &record) == CUPTI_SUCCESS) {
-    if (record->kind == CUPTI_ACTIVITY_KIND_OVERHEAD) {
+    if (record->kind == CUPTI_ACTIVITY_KIND_OVERHEAD && cupti.version >= kHasOverheadData) {
       reinterpret_cast<CUpti_ActivityOverhead3*>(record)->overheadData = nullptr;
     }
     const char** field = TextOf(*record);

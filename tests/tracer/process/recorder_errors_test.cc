@@ -262,6 +262,15 @@ TEST(RecorderErrors, OlderVersionsWork) {
   }
 }
 
+// As 13.5 without a driver: its soname tells the least that it is.
+TEST(RecorderErrors, ACuptiThatDoesNotTellItsVersionIsTheOldestOfItsName) {
+  Left left;
+  const WrittenFile file = RunWith("GetVersion=999", left);
+  EXPECT_EQ(file.header.recording().cupti_version(), 130001u);
+  EXPECT_THAT(file.header.recording().lacks(), IsEmpty());
+  EXPECT_THAT(Messages(left), IsEmpty());
+}
+
 // By its soname: 18 is the version of CUPTI in CUDA 11.8 and in 12.1.
 TEST(RecorderErrors, Cuda11IsRefusedWithAClearMessage) {
   Session session;
