@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Callable
 
-from daydream_torch import layers, names, sink
+from daydream_torch import imports, layers, names, sink
 from daydream_torch.steps import Steps
 
 
@@ -49,7 +49,34 @@ def install(torch: Any, steps: Steps, patch: layers.Patch) -> None:
 
         return run_region
 
+    def away(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def run_away(*args: Any, **kwargs: Any) -> Any:
+            if is_compiling() or not steps.labels_on:
+                return function(*args, **kwargs)
+            with patch:
+                return function(*args, **kwargs)
+
+        return run_away
+
+    def keep_away(eval_frame: Any) -> None:
+        """torch._dynamo.explain and optimize make a region without torch.compile: it shall hold and
+        meet the real nn.Module.__call__, too."""
+        made = getattr(eval_frame, "OptimizedModule", None)
+        initialize = getattr(made, "_initialize", None)
+        if initialize is None:
+            return
+
+        @functools.wraps(initialize)
+        def _initialize(region: Any, *args: Any, **kwargs: Any) -> None:
+            with patch:
+                initialize(region, *args, **kwargs)
+            region.forward = away(region.forward)
+
+        made._initialize = _initialize
+
     torch.compile = compile
+    imports.when_imported("torch._dynamo.eval_frame", keep_away)
 
 
 def _title(what: Any) -> str:

@@ -46,6 +46,7 @@ _BLIND = 64
 
 class _Thread(threading.local):
     stepping = 0
+    in_root = False  # a call of the module whose calls are steps
     captured: Optional[List[Any]] = None  # optimizers that stepped in the CUDA graph under capture
 
 
@@ -180,18 +181,23 @@ class Steps:
         return True
 
     def _follow(self, root: Any) -> None:
-        """Counts the later calls of the root: its class gets a __call__ of its own."""
-        owner, is_compiling = type(root), is_compiling_of(self._torch)
+        """Counts the later calls of the root: its class gets a __call__ of its own. A call within
+        one is a part of it."""
+        owner, is_compiling, thread = type(root), is_compiling_of(self._torch), self._thread
         had = "__call__" in vars(owner)
         original = vars(owner).get("__call__")
 
         @functools.wraps(owner.__call__)
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if not is_compiling() and self._owner() is module:
-                self._begin()
-            if had:
-                return original(module, *args, **kwargs)
-            return super(owner, module).__call__(*args, **kwargs)
+            call = original.__get__(module) if had else super(owner, module).__call__
+            if is_compiling() or thread.in_root or self._owner() is not module:
+                return call(*args, **kwargs)
+            self._begin()
+            thread.in_root = True
+            try:
+                return call(*args, **kwargs)
+            finally:
+                thread.in_root = False
 
         def undo() -> None:
             if vars(owner).get("__call__") is __call__:

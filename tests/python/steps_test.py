@@ -294,6 +294,18 @@ for _ in range(2): step()
 """
         self.assertEqual(steps(self.run_ok(script).marks), [1, 2])
 
+    def test_a_root_that_calls_itself_makes_one_step(self):
+        script = """
+import torch, torch.nn as nn
+class Tree(nn.Module):
+    def __init__(self): super().__init__(); self.leaf = nn.Linear(2, 2)
+    def forward(self, x, depth): return self.leaf(x) if depth == 0 else self(x, depth - 1)
+tree = Tree()
+for _ in range(8): tree(torch.ones(1, 2), 5)
+"""
+        # The call in which its calls became steps counts twice.
+        self.assertEqual(steps(self.run_ok(script).marks), [1, 2, 3, 4, 5, 6])
+
     def test_training_after_inference_takes_over(self):
         script = """
 import torch, torch.nn as nn
