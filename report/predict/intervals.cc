@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "report/text/format.h"
@@ -21,6 +23,9 @@ constexpr size_t kDraws = 4096;
 constexpr size_t kManyGroups = 2;
 // An interval as long as the step itself decides nothing (chosen).
 constexpr double kUndecided = 1;
+// Chosen: steps that differ by a tenth are alike, and by half they are not.
+constexpr double kAlike = 1.1, kUnlike = 1.5;
+constexpr size_t kEnoughSteps = 3;
 
 // Numbers that are the same everywhere: the distributions of the standard library are not.
 class Draw {
@@ -55,13 +60,29 @@ Ends MiddleNinety(std::vector<double> shares, double least) {
   return {std::min(low, 1.0), std::max(shares[kDraws - 1 - kDraws / 20], 1.0)};
 }
 
+// Steps that were alike, and are no more after the change: one of them holds what the others do
+// not, such as a piece of GPU work that was lost, whose time became a delay.
+std::string UnlikeSteps(std::span<const Duration> before, std::span<const Duration> after) {
+  if (before.size() < kEnoughSteps || after.size() != before.size()) return "";
+  const auto [least, most] = std::ranges::minmax(before);
+  const auto [shortest, longest] = std::ranges::minmax(after);
+  if (AsDouble(most) > kAlike * AsDouble(least)) return "";
+  if (AsDouble(longest) < kUnlike * AsDouble(shortest)) return "";
+  return fmt::format("steps that were alike come out between {} and {}", FormatTime(shortest),
+                     FormatTime(longest));
+}
+
 // Why the word is low, and what would raise it; false when it is not low.
 bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   const ReplayCheck& replay = *doubts.replay;
   const double error = std::fabs(replay.error());
   const double typical = std::fabs(replay.typical_error().value_or(0));
   const HeldRows& held = doubts.checked.held;
-  if (!replay.doubt.empty()) {
+  const std::string unlike = UnlikeSteps(replay.simulated_steps, p.steps);
+  if (!unlike.empty() && replay.doubt.empty()) {
+    p.why = unlike;
+    p.raise = "steps that were recorded whole: daydream summary --per-step";
+  } else if (!replay.doubt.empty()) {
     p.why = replay.doubt;
     p.raise = "what the finding above says";
   } else if (error > 0.03) {
@@ -101,10 +122,11 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   const double unchecked = p.unchecked.value_or(0);
   const bool steps = replay.steps >= 2, replays = error <= 0.01 && typical <= 0.03;
   const bool narrow = width <= 0.10, known = doubts.checked.rows > 0 && unchecked <= 0.10;
-  const bool high = steps && replays && narrow && known;
+  const bool high = steps && replays && narrow && known && replay.caution.empty();
   p.confidence = high ? Confidence::kHigh : Confidence::kMedium;
   p.why = fmt::format("replay off by {}, interval {} of the step", FormatPercent(error),
                       FormatPercent(width));
+  if (!high && !replay.caution.empty()) p.why += "; " + replay.caution;
   if (doubts.learned) {
     p.why += fmt::format(", {} measured here", doubts.checked.rows);
   } else if (doubts.checked.held.rows > 0) {

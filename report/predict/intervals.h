@@ -64,14 +64,16 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // first line: what steps differ by among themselves is on both sides of it.
 //
 // The word says how far to believe the interval. Low when the recording itself is in doubt
-// (ReplayCheck::doubt), or when the replay is off by more than 3 %, or the typical replay by more
-// than 10 %, or a transform warned; or when the optimizations that change more than 2 % of the step
-// (all, when none does) hold one whose ranges were checked on held rows and less than eight in ten
-// were inside, or one that was checked on fewer than two groups, where the interval is wider than
-// 30 % of the step. High when the replay is within 1 %, the typical one within 3 %, at least two
-// steps count, the interval is no wider than 10 %, held rows stand behind each of these
-// optimizations, and no more than a tenth of the GPU time is in kernels that the model was never
-// checked on; else medium. `raise` says what would make it better.
+// (ReplayCheck::doubt); when steps that were alike come out 50 % apart; when the replay is off by
+// more than 3 %, or the typical replay by more than 10 %, or a transform warned; or when the
+// optimizations that change more than 2 % of the step (all, when none does) hold one whose ranges
+// were checked on held rows and less than eight in ten were inside, or one that was checked on
+// fewer than two groups, where the interval is wider than 30 % of the step; or when the interval is
+// longer than the step. High when nothing was found that puts predictions in doubt
+// (ReplayCheck::caution), the replay is within 1 %, the typical one within 3 %, at least two steps
+// count, the interval is no wider than 10 %, held rows stand behind each of these optimizations,
+// and no more than a tenth of the GPU time is in kernels that the model was never checked on; else
+// medium. `raise` says what would make it better.
 void SetInterval(Prediction& p, const Doubts& doubts);
 
 }  // namespace daydream

@@ -133,6 +133,7 @@ class Predictor {
       SetInterval(p_, FindDoubts(*outcome));
     }
     if (!options_.intervals) {
+      if (p_.confidence == Confidence::kHigh) p_.confidence = Confidence::kMedium;
       p_.low = p_.high = std::nullopt;
       p_.least_speedup = p_.most_speedup = std::nullopt;
     }
@@ -192,8 +193,7 @@ class Predictor {
     Outcome out{std::move(copy), graph, {}, {}, {}};
     limit_ = Duration::Max();
     bool bound_last = false;
-    // A limit only takes work away. That a step can still come out longer (its border moves) does
-    // not make it a worse limit than the step it was applied to.
+    // A limit only takes work away: a step that comes out longer (its border moves) is no worse.
     auto note = [&](const Application& a, Applied* applied) -> absl::Status {
       if (options_.intervals) begun_.Keep(a, graph, applied != nullptr);
       if (applied == nullptr) {

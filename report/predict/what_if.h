@@ -47,6 +47,8 @@ struct ReplayCheck {
   // What is wrong with the recording (report/questions/findings.h): no prediction over it is of
   // more than low confidence. Empty: nothing.
   std::string doubt;
+  // The same for what only rules out the word "high".
+  std::string caution;
   // Not OK: there is no step to predict anything of, and every prediction fails with this.
   absl::Status no_step;
 

@@ -9,7 +9,10 @@
 #include "base/median.h"
 #include "report/lane_rows.h"
 #include "report/last_step.h"
+#include "report/questions/copy_findings.h"
 #include "report/questions/launch_findings.h"
+#include "report/questions/limit_findings.h"
+#include "report/questions/op_stalls.h"
 #include "report/questions/record_findings.h"
 #include "report/questions/recorder_findings.h"
 #include "report/questions/time_findings.h"
@@ -49,6 +52,7 @@ class Findings {
     out_ = FindingsOfRecorder(graph_, report_);
     if (IsPlan(graph_)) return std::move(out_);
     for (Finding& f : FindingsOfRecords(graph_)) out_.push_back(std::move(f));
+    for (Finding& f : FindingsOfLimits(graph_)) out_.push_back(std::move(f));
     FindOneTime();
     for (Finding& f : FindingsOfLaunches(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
@@ -79,6 +83,10 @@ class Findings {
     FindCutStep();
     FindBusyBefore();
     FindLongCall();
+    for (Finding& f : FindingsOfOpStalls(graph_)) out_.push_back(std::move(f));
+    for (Finding& f : FindingsOfCopies(graph_, counts_, steps_, step_)) {
+      out_.push_back(std::move(f));
+    }
     for (Finding& f : FindingsOfTimes(graph_, counts_, step_)) out_.push_back(std::move(f));
     FindSearch();
     FindUnequal();
@@ -346,13 +354,13 @@ class Findings {
     }
     if (most < kManyMemoryCalls) return;
     const bool uncached = TakesEachTensor();
+    const bool freed = calls.contains("cudaFree") || calls.contains("hipFree");
     out_.push_back(
         {.kind = FindingKind::kAllocator,
          .about = churns ? About::kStep : About::kProgram,
          .text = fmt::format(
-             "memory is taken from the driver and given back within a step: {} a step, {} of the "
-             "host{}",
-             text, Time(time),
+             "memory is taken from the driver{} within a step: {} a step, {} of the host{}",
+             freed ? " and given back" : ", and none is given back,", text, Time(time),
              uncached ? "; there are as many as tensors, so the caching allocator is off" : ""),
          .where = {},
          .time = time,
@@ -360,6 +368,7 @@ class Findings {
          .fix = uncached ? "let the allocator keep memory: unset PYTORCH_NO_CUDA_MEMORY_CACHING "
                            "(on AMD PYTORCH_NO_HIP_MEMORY_CACHING, too), and call no "
                            "torch.cuda.empty_cache() in a step"
+                : !freed ? "the allocator still grows, as in first steps: record later"
                          : "if it goes on after warm-up, leave the allocator more room: "
                            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or a smaller batch"});
   }
@@ -432,11 +441,13 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",         "no_step",   "one_time",      "cut_step", "library_search",
-      "partial_gpu",     "long_call", "unequal_steps", "replay",   "unrecorded",
-      "pause",           "lost",      "no_time",       "twice",    "wrong_launch",
-      "no_launches",     "no_waits",  "unexplained",   "clocks",   "allocator",
-      "waits_for_ranks", "other"};
+      "planned",        "no_step",         "one_time",     "cut_step",
+      "library_search", "partial_gpu",     "long_call",    "unequal_steps",
+      "op_stalls",      "replay",          "unrecorded",   "pause",
+      "units",          "too_fast",        "no_operators", "lost",
+      "no_time",        "twice",           "wrong_launch", "no_launches",
+      "no_waits",       "unexplained",     "clocks",       "allocator",
+      "copies",         "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -23,9 +23,13 @@ enum class FindingKind : uint8_t {
   kPartialGpu,     // GPU records cover a part of the window
   kLongCall,       // one piece of host work takes more than half of a step
   kUnequalSteps,   // steps differ by more than 10 %
+  kOpStalls,       // operators that take a thousand times as long as they usually do
   kReplay,         // the replay explains little
   kUnrecorded,     // work that was guessed
   kPause,          // nothing is recorded for long, or one kernel takes longer than all others
+  kUnits,          // times that look written in another unit
+  kTooFast,        // work in less time than the GPU can do it in
+  kNoOperators,    // several threads launch, and nothing says which hands over to which
   kLost,           // records that could not be read, or were lost while recording
   kNoTime,         // GPU operations or launches that take 0 ns, operators that begin at once
   kTwice,          // the same GPU work twice
@@ -35,6 +39,7 @@ enum class FindingKind : uint8_t {
   kUnexplained,    // delays that no rule explains
   kClocks,         // GPU work before its launch
   kAllocator,      // memory is taken from the driver and given back in every step
+  kCopies,         // copies from the host take half of a step
   kWaitsForRanks,  // communication that is waiting for another rank
   kOther,          // what building the graph warns of
 };
@@ -69,6 +74,8 @@ std::vector<Finding> FindFindings(const BuiltGraph& built, const Stalls& stalls,
 
 // Why no prediction over this recording is of more than low confidence, or "".
 std::string DoubtOf(const std::vector<Finding>& findings);
+// The first that is about predictions, or "".
+std::string CautionOf(const std::vector<Finding>& findings);
 
 struct Health {
   std::vector<Finding> findings;

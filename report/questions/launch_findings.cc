@@ -1,5 +1,7 @@
 #include "report/questions/launch_findings.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "graph/call_kind.h"
@@ -21,6 +23,9 @@ class LaunchFindings {
  public:
   LaunchFindings(const Graph& graph, const std::vector<bool>& counts, size_t steps, Duration step)
       : graph_(graph), steps_(steps), step_(step) {
+    // Not every recorder has them.
+    const bool fills = std::ranges::any_of(
+        graph.tasks(), [](const Task& t) { return t.kind == TaskKind::kMemset && !t.removed; });
     std::vector<bool> did(graph.size(), false), launched(graph.size(), false);
     for (const Edge& e : graph.edges()) {
       if (e.rule != Rule::kLaunch) continue;
@@ -31,9 +36,11 @@ class LaunchFindings {
       if (t.removed) continue;
       if (t.kind == TaskKind::kCall) {
         const CallKind kind = ClassifyCall(graph.Name(t.name));
-        if (!MakesWork(kind)) continue;
+        if (!MakesWork(kind) || (kind == CallKind::kMemset && !fills)) continue;
         ++calls_;
         (kind == CallKind::kGraphLaunch ? graphs_without_ : without_) += !did[i];
+        if (kind == CallKind::kLaunch && did[i]) last_ = std::max(last_, t.recorded_start);
+        if (kind == CallKind::kLaunch && !did[i]) lone_.push_back(t.recorded_start);
       } else if (IsGuessed(graph, TaskId(i))) {
         if (t.step < counts.size() && counts[t.step]) guessed_ += t.duration;
       } else if (IsGpu(t.kind)) {
@@ -61,8 +68,27 @@ class LaunchFindings {
     return whole.ns > 0 ? part.seconds() / whole.seconds() : 0;
   }
 
+  // What is launched last may run behind the window. A hole before that would be filled by no rule:
+  // it becomes a delay of the next kernel, which no faster GPU makes shorter.
+  void FindHoles() {
+    const auto holes = std::ranges::count_if(lone_, [&](Instant at) { return at < last_; });
+    if (holes == 0) return;
+    out_.push_back(
+        {.kind = FindingKind::kPartialGpu,
+         .about = About::kPredictions,
+         .text = fmt::format("{} of {} launches have no record of their GPU work; the time that it "
+                             "took is taken for delays",
+                             FormatCount(static_cast<uint64_t>(holes)), FormatCount(calls_)),
+         .where = {},
+         .time = {},
+         .share = static_cast<double>(holes) / static_cast<double>(calls_),
+         .fix = "record again, for fewer steps: the profiler lost records"});
+  }
+
   void FindWithoutWork() {
-    if (static_cast<double>(without_) <= kMissing * static_cast<double>(calls_)) return;
+    if (static_cast<double>(without_) <= kMissing * static_cast<double>(calls_)) {
+      return FindHoles();
+    }
     out_.push_back({.kind = FindingKind::kPartialGpu,
                     .about = About::kStep,
                     .text = fmt::format("{} of {} launches have no record of their GPU work: the "
@@ -110,6 +136,8 @@ class LaunchFindings {
   const Duration step_;
   size_t calls_ = 0, without_ = 0, graphs_without_ = 0, orphans_ = 0, operations_ = 0;
   Duration gpu_, orphan_time_, guessed_;
+  Instant last_;  // launch of a kernel that was recorded
+  std::vector<Instant> lone_;
   std::vector<Finding> out_;
 };
 

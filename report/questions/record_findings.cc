@@ -1,13 +1,17 @@
 #include "report/questions/record_findings.h"
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "base/median.h"
 #include "base/text.h"
 #include "graph/call_kind.h"
+#include "report/questions/recorder_findings.h"
 #include "report/text/format.h"
 #include "trace/rows/far_events.h"
 
@@ -16,6 +20,8 @@ namespace {
 
 // Chosen, as in the header; none of the recordings beside the repository comes near.
 constexpr size_t kOneInTen = 10, kOneInAHundred = 100;
+// Chosen: medians of the recordings beside the repository are 2 to 12 us.
+constexpr Duration kShortestLaunch = Duration::Ns(300), kLongestLaunch = Duration::Ns(1'000'000);
 // Below that many, ten times fewer begins say nothing.
 constexpr size_t kFewOps = 50;
 
@@ -29,6 +35,8 @@ class RecordFindings {
 
   std::vector<Finding> Run() {
     FindLosses();
+    FindUnits();
+    FindNoOperators();
     FindTwice();
     FindWrongLaunches();
     FindCallsWithoutTime();
@@ -119,6 +127,44 @@ class RecordFindings {
         ShareOf(wrong, all),
         "correlation ids are mixed up, as where two processes are merged into one file: use the "
         "file of each process");
+  }
+
+  // A launch takes some microseconds wherever it was recorded.
+  void FindUnits() {
+    std::vector<Duration> calls;
+    for (size_t row = 0; row < trace_.rows(); ++row) {
+      if (trace_.kind[row] != EventKind::kCall || trace_.duration[row] <= Duration{}) continue;
+      if (ClassifyCall(trace_.EventName(row)) == CallKind::kLaunch) {
+        calls.push_back(trace_.duration[row]);
+      }
+    }
+    if (calls.size() < kFewOps) return;
+    const Duration usual = Median(std::move(calls));
+    if (usual >= kShortestLaunch && usual <= kLongestLaunch) return;
+    Add(FindingKind::kUnits,
+        fmt::format("half of the launches take {} or {} on the host, where some microseconds are "
+                    "usual: the times look as if they were written in another unit",
+                    FormatTime(usual), usual < kShortestLaunch ? "less" : "more"),
+        1, "times of this format are in microseconds (ts, dur): ask the program that wrote it");
+  }
+
+  // Which thread goes on when is told by operators: those of the backward pass, or annotations.
+  void FindNoOperators() {
+    std::set<LaneId> threads;
+    for (size_t row = 0; row < trace_.rows(); ++row) {
+      if (trace_.kind[row] == EventKind::kOp) return;
+      if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
+      const CallKind kind = ClassifyCall(trace_.EventName(row));
+      if (kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch) {
+        threads.insert(trace_.lane[row]);
+      }
+    }
+    if (threads.size() < 2) return;
+    Add(FindingKind::kNoOperators,
+        fmt::format("{} threads launch work, and no operators were recorded that tell which waits "
+                    "for which: what lies between their calls stays as long as it was",
+                    threads.size()),
+        1, AdviceOn(graph_).both);
   }
 
   void FindCallsWithoutTime() {

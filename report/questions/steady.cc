@@ -1,4 +1,6 @@
 // The steady step: what findings say about a recording, put into its graph and its replay.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "report/questions/findings.h"
@@ -11,6 +13,8 @@ namespace {
 
 // Chosen: where more of the window is work of unknown kind, no option can be judged.
 constexpr double kMostGuessed = 0.20;
+// Chosen: of the operations, or of the step, that a rule does not hold for.
+constexpr double kMostWithoutRule = 0.20, kMostUnlaunched = 0.50;
 
 // Times of a damaged file: nothing can be compared with steps, or made of GPU work, of which half
 // takes no time.
@@ -75,6 +79,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   }
   if (replay.no_step.ok()) replay.no_step = HaveTime(built.graph);
   replay.doubt = DoubtOf(health.findings);
+  replay.caution = CautionOf(health.findings);
   return health;
 }
 
@@ -82,14 +87,22 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
   for (const Finding& f : findings) {
     switch (f.kind) {
       case FindingKind::kNoWaits:
+      case FindingKind::kNoOperators:
+      case FindingKind::kPartialGpu:
+      case FindingKind::kTooFast:
+      case FindingKind::kUnits:
       case FindingKind::kLost:
       case FindingKind::kNoTime:
       case FindingKind::kTwice:
       case FindingKind::kWrongLaunch:
+      case FindingKind::kOther:
         return f.text;
       default:
         break;
     }
+    const bool rules = f.kind == FindingKind::kClocks || f.kind == FindingKind::kUnexplained;
+    if (rules && f.share > kMostWithoutRule) return f.text;
+    if (f.kind == FindingKind::kNoLaunches && f.share > kMostUnlaunched) return f.text;
     if (f.kind == FindingKind::kUnrecorded && f.share > kMostGuessed) {
       return fmt::format("{} of the time is GPU work that was not recorded",
                          FormatPercent(f.share, 0));
@@ -105,6 +118,12 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
     }
   }
   return "";
+}
+
+std::string CautionOf(const std::vector<Finding>& findings) {
+  const auto first =
+      std::ranges::find(findings, About::kPredictions, [](const Finding& f) { return f.about; });
+  return first == findings.end() ? "" : first->text;
 }
 
 }  // namespace daydream

@@ -52,6 +52,10 @@ class TraceSketch {
     Add(lane, "Memcpy", us, length_us, EventKind::kMemcpy, correlation,
         builder_.AddCopy({.bytes = bytes, .from = from, .to = to}));
   }
+  void Memset(LaneId lane, double us, double length_us, uint32_t correlation) {
+    Add(lane, "Memset", us, length_us, EventKind::kMemset, correlation,
+        builder_.AddCopy({.bytes = 1024}));
+  }
   void Sync(LaneId lane, const SyncDetail& detail, double us, uint32_t correlation) {
     Add(lane, "Sync", us, 1, EventKind::kSync, correlation, builder_.AddSync(detail));
   }

@@ -106,6 +106,40 @@ TEST(RecordFindings, LaunchesThatTakeNoTime) {
   ExpectOne(Found(100, 0, Nothing), FindingKind::kNoTime, "60 of 60 launches take 0 ns");
 }
 
+// Kineto's JSON is in microseconds; a tool that writes others makes launches of 5 ns or 5 ms.
+TEST(RecordFindings, TimesInAnotherUnit) {
+  ExpectOne(Found(100, 0.005, Nothing), FindingKind::kUnits,
+            "half of the launches take 5 ns or less");
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 60; ++i) {
+    s.Op(cpu, "aten::relu", 100000 * i, 20000);
+    s.Launch(cpu, gpu, "kernel", 100000 * i + 5000, 5000, 100000 * i + 20000, 50000);
+  }
+  ExpectOne(FindingsOfRecords(BuildGraph(s.Build())->graph), FindingKind::kUnits,
+            "half of the launches take 5.00 ms or more");
+}
+
+// Launches of one thread, or of two in turn, with an operator or none.
+std::vector<Finding> OfThreads(int threads, bool op) {
+  TraceSketch s;
+  std::vector<LaneId> cpus;
+  for (int k = 0; k < threads; ++k) cpus.push_back(s.Thread(100 + k));
+  const LaneId gpu = s.Stream();
+  if (op) s.Op(cpus[0], "aten::relu", 0, 20);
+  for (int i = 0; i < 60; ++i) {
+    s.Launch(cpus[static_cast<size_t>(i % threads)], gpu, "kernel", 100 * i + 5, 10, 100 * i + 20,
+             50);
+  }
+  return FindingsOfRecords(BuildGraph(s.Build())->graph);
+}
+
+TEST(RecordFindings, SeveralThreadsWithoutOperators) {
+  ExpectOne(OfThreads(2, false), FindingKind::kNoOperators, "2 threads launch work");
+  EXPECT_THAT(OfThreads(1, false), IsEmpty()) << "nothing is handed over";
+  EXPECT_THAT(OfThreads(2, true), IsEmpty());
+}
+
 TEST(RecordFindings, OperatorsThatBeginAtOnce) {
   ExpectOne(Found(0, 10, Nothing), FindingKind::kNoTime, "60 operators begin at 1 instant");
 }

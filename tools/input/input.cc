@@ -61,11 +61,12 @@ absl::StatusOr<double> ParseShare(std::string_view flag, std::string_view text) 
   bool percent = text.ends_with('%');
   const auto number = PlainNumber(text.substr(0, text.size() - (percent ? 1 : 0)));
   const double value = number.value_or(-1) / (percent ? 100 : 1);
-  if (!(value >= 0 && value <= 1)) {
+  // "1" may mean 1 % or all.
+  if (!(value >= 0 && value <= 1) || (value == 1 && !text.ends_with('%'))) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0104",
                        .what = fmt::format("{} '{}' is not a share", flag, text),
-                       .fix = fmt::format("{} 1%", flag)});
+                       .fix = fmt::format("{} 1%, or {} 100%", flag, flag)});
   }
   return value;
 }

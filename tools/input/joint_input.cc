@@ -19,7 +19,7 @@ constexpr std::string_view kClocks[] = {"auto", "wall", "ends", "none"};
 absl::Status CheckRun(const std::vector<RankTrace>& ranks) {
   // Without any number the order of the files is that of the ranks.
   const auto numbered = [](const RankTrace& r) { return r.trace->ranks[0].rank >= 0; };
-  if (std::none_of(ranks.begin(), ranks.end(), numbered)) return absl::OkStatus();
+  if (std::none_of(ranks.begin(), ranks.end(), numbered)) return CheckCopies(ranks);
   return CheckOneRun(ranks);
 }
 

@@ -419,7 +419,7 @@ us have to be there), then a line for each operation. The message shows the plac
     {"E0806", "there is nothing to calibrate with",
      R"(No measured operation tells a rate: convolutions have no absolute model, operations of a few
 microseconds are not made of their work, and a format that the GPU lacks has no rate.)"},
-    {"E0810", "the GPU of the recording is not known",
+    {"E0810", "the GPU of the recording is not known, or from= names another",
      R"(Times on another GPU, or on a share of one, are ratios: what the cost model says of the new
 situation against the recorded one. So the recorded GPU has to be one of those whose data
 sheet is known here. daydream info shows what was recorded; traces without properties of the

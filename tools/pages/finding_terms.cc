@@ -38,6 +38,11 @@ summary --by host shows what it is.)"},
 names it. Predictions are of the mean step; a mean of unequal steps needs more of them.
 Look for another finding that gives the reason: a stall in one step makes steps unequal,
 too.)"},
+    {"op_stalls",
+     R"(Operators whose own work takes microseconds take milliseconds here and there, and that is a
+fifth of the recording or more. Something else had the core: other processes, more threads
+than cores, garbage collection. A recording on a quiet host is shorter by it, so the step
+is in doubt, and options that remove host work seem to gain it.)"},
     {"replay",
      R"(The unchanged graph, played, is not the recording: some check of it is off by more than
 3 %. Predictions may be off by as much. Choose steps that are alike with --steps, or record
@@ -51,6 +56,20 @@ fifth of the step or more, all confidence is low.)"},
      R"(Nothing at all was recorded for a second or more, or one piece of GPU work is longer than
 all others ten times over. Either the program paused or a time in the file is wrong.
 --steps takes the steps without it.)"},
+    {"units",
+     R"(Half of the launches take less than 300 ns or more than a millisecond on the host. Wherever
+one was recorded it took some microseconds, so the file's times look as if they were written
+in another unit: Kineto's JSON is in microseconds. All confidence is low.)"},
+    {"too_fast",
+     R"(A fifth of the GPU time or more is in kernels that would be faster than the data sheet of
+their GPU allows for the shapes of their operators. The shapes are of another run (--shapes
+of another batch size), the times are in another unit, or the GPU is not the one named. All
+confidence is low.)"},
+    {"no_operators",
+     R"(Several threads launch GPU work and no operator was recorded. Which thread waits for which
+is then unknown, as of the backward pass that autograd runs on a thread of its own: what
+lies between their calls stays as long as it was, on a faster GPU, too. All confidence is
+low.)"},
     {"lost",
      R"(A hundredth or more of the recorded events could not be read, or were lost while
 recording. What they did is missing in every step, and all confidence is low. daydream info
@@ -84,6 +103,10 @@ GPU disagree. Gaps between them are wrong by as much.)"},
 which makes the host wait. PyTorch keeps memory for itself as long as there is room, so
 the GPU is nearly full. expandable_segments:True in PYTORCH_CUDA_ALLOC_CONF or a smaller
 batch helps.)"},
+    {"copies",
+     R"(Copies from the host to the GPU take half of a step or more. Where they bring what is the
+same in every step (weights that are kept on the host), the GPU can keep it. Otherwise
+prefetch on a stream of its own hides them behind work: daydream explain pin-memory.)"},
     {"waits_for_ranks",
      R"(Communication takes longer than the transfer of its bytes: the rest is waiting for another
 rank that is late. The text says how much per step, in the mean of the steps. One trace

@@ -23,6 +23,8 @@ constexpr Duration kLongestShift = Duration::Ms(24 * 3600 * 1000);
 
 // Between recordings of one run by clocks that nobody set. Chosen: NTP keeps them within a second,
 // and a run that was recorded again begins later than this, mostly.
+// Two short traces may well agree by chance, as in examples.
+constexpr size_t kRowsToCompare = 100;
 constexpr Duration kLongestSkew = Duration::Ms(3600 * 1000);
 
 // Copies events of one trace after the other into a builder.
@@ -216,6 +218,17 @@ Duration Between(std::pair<int64_t, int64_t> a, std::pair<int64_t, int64_t> b) {
   return Duration{std::max(a.first - b.second, b.first - a.second)};
 }
 
+// No two ranks begin everything in the same nanosecond.
+absl::Status CheckCopy(const RankTrace& a, const RankTrace& b) {
+  const Trace &x = *a.trace, &y = *b.trace;
+  if (x.rows() < kRowsToCompare || x.rows() != y.rows() || x.start != y.start ||
+      x.duration != y.duration) {
+    return absl::OkStatus();
+  }
+  return NotOneRun("these traces hold the same events", Both(a, b),
+                   "one rank's file is there twice, under two ranks");
+}
+
 absl::Status CheckTimes(const RankTrace& a, const RankTrace& b) {
   if (SameSession(a, b)) return absl::OkStatus();
   if (SameClock(a, b)) {
@@ -316,6 +329,13 @@ Duration ShiftOf(const RankTrace& first, const RankTrace& r, RankClock& clock) {
 
 }  // namespace
 
+absl::Status CheckCopies(const std::vector<RankTrace>& ranks) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    for (size_t k = 0; k < i; ++k) DD_RETURN_IF_ERROR(CheckCopy(ranks[k], ranks[i]));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckOneRun(const std::vector<RankTrace>& ranks) {
   const RankTrace& first = ranks[0];
   for (size_t i = 1; i < ranks.size(); ++i) {
@@ -328,7 +348,7 @@ absl::Status CheckOneRun(const std::vector<RankTrace>& ranks) {
     }
     DD_RETURN_IF_ERROR(CheckTimes(first, ranks[i]));
   }
-  return absl::OkStatus();
+  return CheckCopies(ranks);
 }
 
 absl::StatusOr<MergedRanks> MergeRanks(std::vector<RankTrace> ranks, std::string name) {

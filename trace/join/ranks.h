@@ -48,8 +48,11 @@ struct MergedRanks {
 
 // E0431 when these, ascending by rank, are not of one run: two files of one rank, one that does not
 // say its rank beside others that do, other numbers of ranks, recordings of one machine that do not
-// overlap in time, or of several machines that are an hour apart by their wall clocks.
+// overlap in time, or of several machines that are an hour apart by their wall clocks; or two that
+// hold the same events at the same times.
 absl::Status CheckOneRun(const std::vector<RankTrace>& ranks);
+// Of these reasons the last one alone, for ranks without numbers.
+absl::Status CheckCopies(const std::vector<RankTrace>& ranks);
 
 // `name` is the source of the merged trace. E0431 as of CheckOneRun().
 absl::StatusOr<MergedRanks> MergeRanks(std::vector<RankTrace> ranks, std::string name);

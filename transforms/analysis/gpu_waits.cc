@@ -11,8 +11,6 @@
 namespace daydream {
 namespace {
 
-// Ops nest a handful deep; the bound keeps hostile input from long chains.
-
 // Ops whose result's size, or the branch after them, depends on values: the host cannot go on
 // without. From the PyTorch documentation of each: their output "depends on the data".
 constexpr std::string_view kSteering[] = {
@@ -24,6 +22,15 @@ constexpr std::string_view kSteering[] = {
 bool Steers(std::string_view op) {
   return std::any_of(std::begin(kSteering), std::end(kSteering),
                      [&](std::string_view name) { return op.starts_with(name); });
+}
+
+// What is exchanged with other ranks has sizes that the host reads first: names of c10d's operators
+// and of the marks of TorchRec (torchrec/distributed/dist_data.py).
+constexpr std::string_view kExchanges[] = {"all2all", "all_to_all", "alltoall", "sparse_data_dist"};
+
+bool SizesExchange(std::string_view scope) {
+  return std::any_of(std::begin(kExchanges), std::end(kExchanges),
+                     [&](std::string_view name) { return Contains(scope, name); });
 }
 
 bool ReadsValue(std::string_view op) {
@@ -107,6 +114,7 @@ WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
     if (scope.kind == EventKind::kFrame) continue;
     std::string_view name = graph_.Name(scope.name);
     ranks |= Contains(name, "barrier") || name.starts_with("nccl:") || name.starts_with("c10d::");
+    steers |= SizesExchange(name);
     if (scope.kind != EventKind::kOp) continue;
     steers |= Steers(name);
     read |= ReadsValue(name);

@@ -429,15 +429,34 @@ bool HasBackward(const Graph& graph) {
   });
 }
 
+namespace {
+
+// "batch_norm_backward_kernel", "igemm_bwd_gtcx2_nhwc", "igemm_wrw_...": where no operator was
+// recorded, names are all that tells.
+bool HasBackwardKernels(const Graph& graph) {
+  return std::any_of(graph.tasks().begin(), graph.tasks().end(), [&](const Task& t) {
+    if (t.kind != TaskKind::kKernel || t.removed) return false;
+    const std::string_view name = graph.Name(t.name);
+    return Contains(name, "backward") || Contains(name, "_bwd") || Contains(name, "_wrw") ||
+           Contains(name, "wgrad") || Contains(name, "dgrad");
+  });
+}
+
+}  // namespace
+
 absl::Status CheckTrained(std::string_view what, const Graph& graph,
                           std::span<const ForwardOp> ops) {
   if (!HasBackward(graph)) {
+    const bool kernels = HasBackwardKernels(graph);
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       {.code = "E0625",
                        .what = fmt::format("{}: this trace has no backward pass", what),
-                       .why = "nothing is kept for one, so there is no memory to save",
+                       .why = kernels ? "some of its kernels are named after one, but nothing was "
+                                        "recorded that launched them from autograd"
+                                      : "nothing is kept for one, so there is no memory to save",
                        .effect = "the step would stay as it is",
-                       .fix = "record steps of training"});
+                       .fix = kernels ? "record the operators, too: ProfilerActivity.CPU"
+                                      : "record steps of training"});
   }
   const bool joined =
       std::any_of(ops.begin(), ops.end(), [](const ForwardOp& op) { return op.backward.valid(); });

@@ -190,6 +190,12 @@ class ChannelsLast {
     }
   }
 
+  bool OnRocm() const {
+    return std::ranges::any_of(graph().tasks(), [&](const Task& t) {
+      return t.kind == TaskKind::kCall && graph().Name(t.name).starts_with("hip");
+    });
+  }
+
   void Tell() {
     auto& changes = edit_.changes();
     changes.notes.push_back(fmt::format(
@@ -198,6 +204,12 @@ class ChannelsLast {
     if (layout_.empty()) {
       changes.notes.push_back(
           "the library does not change layouts here, so little is to be gained");
+    }
+    if (OnRocm()) {
+      changes.warnings.push_back(
+          "on ROCm, PyTorch asks MIOpen for this layout only where PYTORCH_MIOPEN_SUGGEST_NHWC=1 "
+          "is "
+          "set, too (its ConvUtils.h)");
     }
     if (!grouped_.empty()) {
       changes.warnings.push_back(

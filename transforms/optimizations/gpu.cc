@@ -111,23 +111,40 @@ class ToGpu {
   const Graph& graph() const { return edit_.graph(); }
   const DeviceSpec& to() const { return *spec_; }
 
+  // The first one that GPU work ran on and that is known.
+  const DeviceSpec* RecordedDevice() const {
+    KnownDevices devices(graph());
+    for (size_t i = 0; i < graph().size(); ++i) {
+      const Task& task = graph().task(TaskId(i));
+      if (task.removed || !IsGpu(task.kind)) continue;
+      if (const DeviceSpec* spec = devices.Of(TaskId(i))) return spec;
+    }
+    return nullptr;
+  }
+
+  // `from` is for recordings that do not say what they ran on.
+  absl::Status CheckNamed(const DeviceSpec& named) const {
+    const DeviceSpec* recorded = RecordedDevice();
+    if (recorded == nullptr || recorded->name == named.name) return absl::OkStatus();
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0810",
+                       .what = fmt::format("gpu: from={}, but this was recorded on a {}",
+                                           params_.text("from"), recorded->name),
+                       .effect = "every ratio would be of the wrong GPU",
+                       .fix = "leave out from=: it is for recordings that do not name their GPU"});
+  }
+
   absl::Status FindRecorded() {
     if (const std::string_view name = params_.text("from"); !name.empty()) {
       DD_ASSIGN_OR_RETURN(const DeviceChoice named, ChooseDevice(name));
+      DD_RETURN_IF_ERROR(CheckNamed(named.spec));
       named_ = std::make_shared<const DeviceSpec>(named.spec);
       edit_.model_changes().device = named_;  // until the kernels are timed, all of them ran on it
       from_ = named_.get();
       return absl::OkStatus();
     }
-    KnownDevices devices(graph());
-    for (size_t i = 0; i < graph().size(); ++i) {
-      const Task& task = graph().task(TaskId(i));
-      if (task.removed || !IsGpu(task.kind)) continue;
-      if (const DeviceSpec* spec = devices.Of(TaskId(i))) {
-        from_ = spec;
-        return absl::OkStatus();
-      }
-    }
+    from_ = RecordedDevice();
+    if (from_ != nullptr) return absl::OkStatus();
     return MakeStatus(
         absl::StatusCode::kFailedPrecondition,
         {.code = "E0810",

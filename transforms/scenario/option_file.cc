@@ -83,7 +83,7 @@ class OptionFileReader {
     if (!IsOptionName(text)) {
       return walk_.WrongForm(*name, "name has to be made of lower case letters, digits and '-'");
     }
-    if (FindTransform(text) != nullptr) {
+    if (FindTransform(text) != nullptr || text == "baseline") {
       return walk_.Error("E0407", name->place, text.size(),
                          fmt::format("'{}' is the name of an optimization that daydream has", text),
                          "choose another name");

@@ -1,0 +1,16 @@
+// Work that its GPU cannot do in the recorded time: shapes or times are not those of this run.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+#include "report/questions/findings.h"
+
+namespace daydream {
+
+// One finding where a fifth of the GPU time is in kernels that take no longer than the data sheet
+// of their GPU allows for the shapes of their operator. Empty without shapes or a known GPU.
+// O(tasks).
+std::vector<Finding> FindingsOfLimits(const Graph& graph);
+
+}  // namespace daydream

@@ -1,0 +1,17 @@
+// Operators that a host without a free core holds up: `aten::view` takes microseconds, and now and
+// then 30 ms, because something else had the core.
+#pragma once
+
+#include <vector>
+
+#include "graph/graph.h"
+#include "report/questions/findings.h"
+
+namespace daydream {
+
+// One finding where many such operators, of several names, make up a fifth of the recording; by
+// their own time, without the calls and operators inside of them. Work that waits for other
+// processes or for batches is left out. Empty for a graph without a trace. O(rows log rows).
+std::vector<Finding> FindingsOfOpStalls(const Graph& graph);
+
+}  // namespace daydream
