@@ -38,6 +38,8 @@ function findings() {
   if (checks && checks.worst_pct > 3) {
     notes.push(h("div", {class: "note"}, `The replay of the unchanged trace is off: ${checks.worst}.`));
   }
+  const off = together ? together.ranks.check.span_error_pct : 0;
+  if (off > 3) notes.push(h("div", {class: "note"}, `The replay of the ranks together is off: the length of one by ${digits(off, 1)} %.`));
   for (const s of answers().all) {
     if (s.error && !said.has(s.error.why) && !said.has(s.error.what) && said.add(s.error.what)) notes.push(h("div", {class: "note"}, h("b", null, named(s.name, s.error.what)),
                                 h("div", null, s.error.why || ""), h("div", {class: "fix"}, s.error.fix || "")));
@@ -87,8 +89,8 @@ function memoryCard(then) {
 function aboutOneRank() {
   const silent = whatif.main > 0 && main.step_ms === null || together.main > 0 && whatif.main === 0;
   return h("p", {class: "note"}, `Step times here, in the list of scenarios and in the advice are of ${togetherWords()}. ` +
-    `All else, but the part about ranks, is rank ${about.rank} of ${together.ranks.recorded.length}, played alone` +
-    (silent ? ", which alone does not tell what was asked." : "."));
+    `All else, but the part about ranks, is rank ${about.rank} played alone` +
+    (silent ? ", which does not tell what was asked." : "."));
 }
 
 function headline() {
@@ -96,7 +98,7 @@ function headline() {
   if (before.step_ms === null) return;
   const cards = [baselineCard(before)], answered = asked > 0 && then.step_ms !== null;
   if (answered) cards.push(...answerCards(then));
-  if (together) cards.push(card(answered ? "then bound by" : "bound by", together.scenarios[answered ? asked : 0].step_bound_by, "all ranks"));
+  if (together) cards.push(card(answered ? "then bound by" : "bound by", together.scenarios[answered ? asked : 0].step_bound_by, "all ranks together"));
   else cards.push(boundCard(changed && known ? main : baseline));
   if (baseline.peak_memory_bytes) cards.push(memoryCard(changed && known && main.peak_memory_bytes ? main : baseline));
   const why = !together && answered && then.explanation ? whySentences(then.explanation.text) : null;
@@ -141,9 +143,10 @@ function causes() {
   const place = h("div");
   const timeline = block("timeline"), linked = new Set((timeline ? timeline.causes : []).filter((c) => c.slices > 0).map((c) => `${c.opt} ${c.what}`));
   const link = (s) => (c) => s === main && linked.has(`${c.opt} ${c.what}`) ? () => toCause(c) : null;
+  const unit = unitFor(baseline.step_ns), show_ = (v) => change(v, unit);
   const columns = [{title: "cause", of: (c) => c.what, text: true}, {title: "of", of: (c) => c.opt, text: true},
-    {title: "step", of: (c) => c.delta_ns, show: (v) => change(v)}, {title: "GPU work", of: (c) => c.gpu_ns, show: (v) => change(v)},
-    {title: "host work", of: (c) => c.host_ns, show: (v) => change(v)}];
+    {title: "step", of: (c) => c.delta_ns, show: show_}, {title: "GPU work", of: (c) => c.gpu_ns, show: show_},
+    {title: "host work", of: (c) => c.host_ns, show: show_}];
   const show = (s) => place.replaceChildren(waterfall(s, baseline, link(s)),
     h("details", null, h("summary", null, "as a table"), sortable(columns, s.causes, "cause")));
   const parts = [];
@@ -329,6 +332,16 @@ function assumed() {
     given.length ? sortable(columns, given, "optimization") : null);
 }
 
+// Where the numbers of a sweep come from.
+function sweepSource() {
+  section("provenance", "Where this comes from", factTable([["made by", about.version], ["command", about.command], ["file", about.input]]));
+}
+
+function factTable(facts) {
+  return h("div", {class: "wide"}, h("table", null, h("tbody", null, ...facts.map(([name, text]) =>
+    h("tr", null, h("th", {class: "text", scope: "row"}, name), h("td", {class: "text"}, text))))));
+}
+
 function provenance() {
   const t = whatif.trace;
   const facts = [["made by", about.version], ["command", about.command], ["trace", t.file],
@@ -341,9 +354,7 @@ function provenance() {
     made.addEventListener("click", () => copy(element(id).textContent, made));
     return made;
   });
-  section("provenance", "Where this comes from", h("div", {class: "wide"}, h("table", null, h("tbody", null,
-    ...facts.map(([name, text]) => h("tr", null, h("th", {class: "text", scope: "row"}, name),
-                                     h("td", {class: "text"}, text)))))),
+  section("provenance", "Where this comes from", factTable(facts),
     h("div", {class: "tools"}, ...buttons));
   element("footer").textContent = "One file, which loads nothing. Times before are replayed from the " +
     "recording, times after are predicted; neither is a measurement.";
@@ -373,7 +384,7 @@ function printing() {
 
 async function draw() {
   const parts = whatif ? [findings, headline, comparison, causes, advised, ranks, critical, steps, memoryCurves, groups,
-    roofline, timelines, scored, assumed, provenance] : element("sweep") ? [sweeps] : [scaling];
+    roofline, timelines, scored, assumed, provenance] : element("sweep") ? [sweeps, sweepSource] : [scaling, sweepSource];
   head();
   const failed = (error) => {  // what is left of the page is worth having
     console.error(error);

@@ -30,7 +30,9 @@ function plot(name, x, y, width, height = 300) {
   const text = (at, down, words, more) => chart.append(svg("text", {x: at, y: down, class: "faint", ...more}, words));
   for (const v of ticks(x.low, x.high, Math.max(3, width / 110), x.log)) {
     chart.append(svg("line", {class: "axis", x1: px(v), x2: px(v), y1: top, y2: height - bottom}));
-    text(px(v), height - bottom + 16, x.show(v), {"text-anchor": "middle"});
+    // The last one ends where the chart does.
+    const words = x.show(v), room = width - px(v), half = 3.5 * words.length;
+    text(room < half ? width : px(v), height - bottom + 16, words, {"text-anchor": room < half ? "end" : "middle"});
   }
   for (const v of ticks(y.low, y.high, 5, y.log)) {
     chart.append(svg("line", {class: "axis", x1: left, x2: width - right, y1: py(v), y2: py(v)}));

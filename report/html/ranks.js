@@ -20,7 +20,7 @@ function togetherWords() { return `${plural(together.ranks.recorded.length, "ran
 function rankAdvice() {
   const found = block("advise-ranks");
   if (!found) return;
-  const [before, ...options] = found.scenarios, saves = (s) => before.step_ns - s.step_ns;
+  const [before, ...options] = found.scenarios, unit = unitFor(before.step_ns), saves = (s) => before.step_ns - s.step_ns;
   const worth = options.filter((s) => saves(s) > kWorthIt * before.step_ns), names = (list) => list.map((s) => s.name).join(", ");
   const others = [["Alone each of these saves less than 0.5 %", names(options.filter((s) => !worth.includes(s)))],
     ["Nothing to change here, or not known", found.nothing_to_change.join(", ")]]
@@ -29,12 +29,12 @@ function rankAdvice() {
     section("advice", "What to try", h("p", null, "No optimization that is known here saves 0.5 % of the step or more."), ...others);
     return;
   }
-  const columns = [{title: "option", of: (s) => s.name, text: true}, {title: "step", of: (s) => s.step_ns, show: (v) => time(v)},
-    {title: "saves", of: saves, show: (v) => time(v)}, {title: "speed-up", of: (s) => s.speedup, show: (v, s) => `${s.bound ? "\u2264 " : ""}${times(v)}`},
+  const columns = [{title: "option", of: (s) => s.name, text: true}, {title: "step", of: (s) => s.step_ns, show: (v) => time(v, unit)},
+    {title: "saves", of: saves, show: (v) => time(v, unit)}, {title: "speed-up", of: (s) => s.speedup, show: (v, s) => `${s.bound ? "\u2264 " : ""}${times(v)}`},
     {title: "step, 90 %", of: (s) => range(s.interval_ms, (ms) => time(ms * 1e6)) || "-", text: true},
     {title: "ranks changed", of: (s) => s.ranks_changed, show: count}, {title: "then bound by", of: (s) => s.step_bound_by, text: true}];
   section("advice", "What to try", scenarioBars([before, ...worth.slice(0, 10)], 1, null),
-    h("p", {class: "quiet"}, `Each on all ranks, ${togetherWords()}, by what it saves.`),
+    h("p", {class: "quiet"}, "Each on all ranks, which are played together, by what it saves."),
     sortable(columns, worth, "options"), ...others, nextCommand());
 }
 
@@ -76,7 +76,8 @@ function waitGrid(waits, ranks) {
 }
 
 function rankTable(per_rank) {
-  const ms = (title, key) => ({title, of: (r) => r[key] * 1e6, show: (v) => time(v)});
+  const unit = unitFor(Math.max(...per_rank.map((r) => r.own_cycle_ms)) * 1e6);
+  const ms = (title, key) => ({title, of: (r) => r[key] * 1e6, show: (v) => time(v, unit)});
   return sortable([{title: "rank", of: (r) => r.rank, show: String, text: false}, ms("own cycle", "own_cycle_ms"), ms("waits", "wait_ms"),
     ms("transfers", "transfer_ms"), ms("exposed", "exposed_comm_ms"), ms("compute", "compute_ms"), ms("host", "host_ms"),
     {title: "last", of: (r) => r.last, show: count}], per_rank, "rank");

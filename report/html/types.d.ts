@@ -39,7 +39,7 @@ interface JointScenario {
   speedup: number | null; interval_ms: Interval; bound: boolean; ranks_changed?: number; error?: Failure; per_rank: RankAccount[]; waits: {who: number; for: number | null; ms: number}[];
 }
 interface Joint {
-  ranks: {recorded: number[]; check: {duration_error_pct: number; ghosts: number}};
+  ranks: {recorded: number[]; check: {duration_error_pct: number; span_error_pct: number; ghosts: number}};
   scenarios: JointScenario[]; main: number;
 }
 

@@ -114,6 +114,23 @@ TEST_F(CliRanks, OnChangesSomeOfTheRanks) {
   EXPECT_THAT(Run("whatif " + Path("run") + " --on 7 --opt amp").err, HasSubstr("E0104"));
 }
 
+// As of one trace: nothing is built on a replay that is far off.
+TEST_F(CliRanks, AReplayThatIsFarOffPredictsNothing) {
+  auto last = [](std::string file, const std::string& was, const std::string& is) {
+    return file.replace(file.rfind(was), was.size(), is);
+  };
+  // The second of two alike transfers takes five times as long as the first.
+  Write("run/rank0.json", last(RankFile(0, 100), "\"dur\":500,", "\"dur\":900,"));
+  Write("run/rank1.json", last(RankFile(1, 500), "\"dur\":100,", "\"dur\":500,"));
+  for (const std::string ask : {"whatif --opt 'bandwidth(x2)' ", "advise "}) {
+    const CliResult r = Run(ask + Path("run"));
+    EXPECT_EQ(r.exit, 4) << ask << r.out;
+    EXPECT_THAT(r.err, HasSubstr("E0602"));
+    EXPECT_EQ(Run(ask + Path("run") + " --max-replay-error 60%").exit, 0) << ask;
+  }
+  EXPECT_EQ(Run("whatif " + Path("run")).exit, 0);  // what was recorded can be looked at
+}
+
 // What is said of a prediction of several ranks holds it; what the user says is no model.
 TEST_F(CliRanks, JointPredictionsHaveIntervals) {
   const CliResult r =
