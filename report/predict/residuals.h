@@ -65,9 +65,9 @@ std::string CheckedText(std::string_view transform);
 inline constexpr double kPriorModelError = 0.13 / 0.51 / 1.645;
 inline constexpr double kPriorGpuError = 0.118 * 1.2533;
 // Both are of NVIDIA's cards with a power supply of their own. Beyond these ("gpu, other vendor",
-// "gpu, slot-powered") a prediction is taken to be no better than a plain roofline: root mean square
-// of its published errors on whole networks (NeuSight, ASPLOS'25: 40 on four GPUs, each GPU the
-// same). None of the four is in a group of these kinds.
+// "gpu, slot-powered") a prediction is taken to be no better than a plain roofline: root mean
+// square of its published errors on whole networks (NeuSight, ASPLOS'25: 40 on four GPUs, each GPU
+// the same). None of the four is in a group of these kinds.
 inline constexpr double kPriorFarGpuError = 0.36;
 
 inline constexpr double kPriorGroups = 2;
