@@ -15,21 +15,6 @@
 namespace daydream {
 namespace {
 
-// Bytes of an element, from "Half", "c10::BFloat16", "Float8_e4m3fn", "long int"; 0: not known.
-uint64_t ElementBytes(std::string_view type) {
-  if (const size_t colon = type.rfind(':'); colon != type.npos) type.remove_prefix(colon + 1);
-  constexpr std::pair<std::string_view, uint64_t> kSizes[] = {
-      {"BFloat16", 2},      {"Half", 2},  {"half", 2},  {"Float8", 1},      {"Double", 8},
-      {"double", 8},        {"Float", 4}, {"float", 4}, {"Long", 8},        {"long", 8},
-      {"Short", 2},         {"Int", 4},   {"int", 4},   {"Byte", 1},        {"Char", 1},
-      {"unsigned char", 1}, {"Bool", 1},  {"bool", 1},  {"signed char", 1}, {"ComplexFloat", 8},
-      {"ComplexDouble", 16}};
-  for (const auto& [name, size] : kSizes) {
-    if (type.starts_with(name)) return size;
-  }
-  return 0;
-}
-
 // A call as its kernel and the op around its launch describe it: what one lacks the other may have.
 struct CalledAs {
   CollectiveDetail detail;
@@ -186,6 +171,20 @@ class Describer {
 };
 
 }  // namespace
+
+uint64_t ElementBytes(std::string_view type) {
+  if (const size_t colon = type.rfind(':'); colon != type.npos) type.remove_prefix(colon + 1);
+  constexpr std::pair<std::string_view, uint64_t> kSizes[] = {
+      {"BFloat16", 2},      {"Half", 2},  {"half", 2},  {"Float8", 1},      {"Double", 8},
+      {"double", 8},        {"Float", 4}, {"float", 4}, {"Long", 8},        {"long", 8},
+      {"Short", 2},         {"Int", 4},   {"int", 4},   {"Byte", 1},        {"Char", 1},
+      {"unsigned char", 1}, {"Bool", 1},  {"bool", 1},  {"signed char", 1}, {"ComplexFloat", 8},
+      {"ComplexDouble", 16}};
+  for (const auto& [name, size] : kSizes) {
+    if (type.starts_with(name)) return size;
+  }
+  return 0;
+}
 
 RankCollectives DescribeCollectives(const Graph& graph, const Rank& rank) {
   return Describer(graph, rank).Run();

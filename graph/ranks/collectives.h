@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
@@ -39,6 +40,9 @@ struct RankCollectives {
 
 // `rank` is that of the trace. O(tasks + edges), and a walk of the scopes around each collective.
 RankCollectives DescribeCollectives(const Graph& graph, const Rank& rank);
+
+// Bytes of an element, from "Half", "c10::BFloat16", "Float8_e4m3fn", "long int"; 0: not known.
+uint64_t ElementBytes(std::string_view type);
 
 // "all_reduce of 67.1 MB #337", for messages.
 std::string Called(const RankCollective& c);

@@ -10,6 +10,8 @@
 #include "report/predict/error_kind.h"
 #include "report/predict/residuals.h"
 #include "report/predict/what_if.h"
+#include "report/questions/joint_added.h"
+#include "report/questions/joint_causes.h"
 #include "transforms/scenario/apply.h"
 
 namespace daydream {
@@ -143,6 +145,38 @@ void SetJointInterval(const JointRun& run, const JointAnswer& baseline,
   p.high = p.answer.step.Scaled(wide);
 }
 
+// The ranks of `on` with these options, and what the run takes then; `p` is told what changed.
+// E0601 where no rank has anything to change.
+absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Application> scenario,
+                                       std::span<const int32_t> on, JointPrediction& p) {
+  std::vector<Graph> graphs;
+  absl::Status nothing;
+  p.edited.clear();
+  for (size_t r = 0; r < run.built.size(); ++r) {
+    graphs.push_back(run.built[r].graph);
+    if (!on.empty() && std::find(on.begin(), on.end(), run.Number(r)) == on.end()) continue;
+    Changes changes;
+    const absl::Status applied =
+        ApplyAll(scenario, graphs.back(), [&](const Application&, Applied* a) -> absl::Status {
+          if (a != nullptr && !changes.any()) changes = a->changes;
+          return absl::OkStatus();
+        });
+    if (applied.ok()) {
+      if (p.edited.empty()) p.changes = std::move(changes);
+      p.edited.push_back(r);
+    } else if (DiagnosticOf(applied).code == "E0601") {
+      nothing = applied;  // an option may be about one rank only
+    } else {
+      return applied;
+    }
+  }
+  if (p.edited.empty()) return nothing;
+  std::vector<const Graph*> pointers;
+  pointers.reserve(graphs.size());
+  for (const Graph& g : graphs) pointers.push_back(&g);
+  return PlayJoint(run, TransferFrom::kClass, pointers);
+}
+
 }  // namespace
 
 int32_t JointRun::Number(size_t rank) const {
@@ -202,8 +236,12 @@ absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
   const std::span<const Graph* const> graphs = edited.empty() ? built : edited;
   std::vector<Duration> transfer = TransfersOf(run.meetings, from);
   if (!edited.empty()) FollowEdits(run, graphs, transfer);
+  std::optional<AddedRows> more;
+  if (!edited.empty()) more = MatchAdded(run, graphs, transfer);
   const JointGraph joint =
-      JoinGraphs(graphs, run.ranks, run.matched, run.meetings, transfer, run.begin);
+      more ? JoinGraphs(graphs, more->ranks, more->matched, more->meetings, more->transfer,
+                        run.begin)
+           : JoinGraphs(graphs, run.ranks, run.matched, run.meetings, transfer, run.begin);
   JointAnswer answer;
   DD_ASSIGN_OR_RETURN(answer.replay, ReplayRanks(joint, graphs));
   answer.window = answer.replay.window;
@@ -226,40 +264,22 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
                                                 : a.params.spelled());
     p.name += (p.name.empty() ? "" : " + ") + p.opts.back();
   }
-  std::vector<Graph> graphs;
-  absl::Status nothing;
-  for (size_t r = 0; r < run.built.size(); ++r) {
-    graphs.push_back(run.built[r].graph);
-    if (!on.empty() && std::find(on.begin(), on.end(), run.Number(r)) == on.end()) continue;
-    Changes changes;
-    const absl::Status applied =
-        ApplyAll(scenario, graphs.back(), [&](const Application&, Applied* a) -> absl::Status {
-          if (a != nullptr && !changes.any()) changes = a->changes;
-          return absl::OkStatus();
-        });
-    if (applied.ok()) {
-      if (p.edited.empty()) p.changes = std::move(changes);
-      p.edited.push_back(r);
-    } else if (DiagnosticOf(applied).code == "E0601") {
-      nothing = applied;  // an option may be about one rank only
-    } else {
-      p.error = applied;
+  JointAnswer before = baseline;
+  for (size_t n = 1; n <= scenario.size(); ++n) {
+    auto answer = PlayEdited(run, std::span(scenario).first(n), on, p);
+    if (!answer.ok()) {
+      // An option that changes nothing by itself may be followed by one that does.
+      if (n < scenario.size() && DiagnosticOf(answer.status()).code == "E0601") continue;
+      p.error = answer.status();
       return p;
     }
+    for (CauseShare& c : ShareByRank(run, before, *answer, p.opts[n - 1])) {
+      p.causes.push_back(std::move(c));
+    }
+    before = *std::move(answer);
   }
-  if (p.edited.empty()) {
-    p.error = nothing;
-    return p;
-  }
-  std::vector<const Graph*> pointers;
-  pointers.reserve(graphs.size());
-  for (const Graph& g : graphs) pointers.push_back(&g);
-  auto answer = PlayJoint(run, TransferFrom::kClass, pointers);
-  if (!answer.ok()) {
-    p.error = answer.status();
-    return p;
-  }
-  p.answer = *std::move(answer);
+  MergeShares(p.causes);
+  p.answer = std::move(before);
   p.speedup = p.answer.step.ns > 0
                   ? static_cast<double>(baseline.step.ns) / static_cast<double>(p.answer.step.ns)
                   : 1;

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "graph/build.h"
 #include "graph/ranks/join.h"
+#include "report/predict/causes.h"
 #include "simulator/ranks/joint_replay.h"
 #include "transforms/scenario/scenario.h"
 
@@ -70,6 +71,9 @@ struct JointPrediction {
   double speedup = 1;
   bool bound = false;                 // a limit, not a prediction
   std::optional<Duration> low, high;  // 90 %; of limits none
+  // Why, of each option on top of those before it (report/questions/joint_causes.h): they sum to
+  // the difference from the baseline, to the nanosecond.
+  std::vector<CauseShare> causes;
 };
 // `on`: numbers of the ranks that are edited; empty: all.
 JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,

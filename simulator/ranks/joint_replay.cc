@@ -1,6 +1,7 @@
 #include "simulator/ranks/joint_replay.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace daydream {
@@ -57,6 +58,38 @@ Duration Outside(const Intervals& what, const Intervals& other) {
     }
   }
   return Length(what) - covered;
+}
+
+// What made the rank's own cycle as long as it is; its parts sum to it.
+BoundBy OwnPath(const JointGraph& alone, size_t rank, const Timeline& timeline,
+                const RankExtent& extent) {
+  TaskId last;
+  for (TaskId t : alone.task[rank]) {
+    if (!t.valid() || alone.graph.task(t).removed) continue;
+    if (timeline.end[t.index()] == extent.last) last = t;
+  }
+  if (!last.valid()) return {};
+  std::vector<PathSegment> path = CriticalPath(alone.graph, timeline, last);
+  for (PathSegment& s : path) s.begin = std::max(s.begin, extent.first);
+  std::erase_if(path, [](const PathSegment& s) { return s.end <= s.begin; });
+  return SumByResource(path);
+}
+
+// Mean period of the steps that the rank recorded; none when fewer than two count.
+std::optional<Duration> StepOfRank(const JointGraph& joint, size_t rank, const Graph& graph,
+                                   const Timeline& timeline) {
+  const auto counted = std::count_if(graph.steps().begin(), graph.steps().end(),
+                                     [](const GraphStep& s) { return s.measured; });
+  if (counted < 2) return std::nullopt;
+  Timeline own;
+  own.start.resize(graph.size()), own.end.resize(graph.size());
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const TaskId t = joint.task[rank][i];
+    if (!t.valid()) continue;
+    own.start[i] = timeline.start[t.index()];
+    own.end[i] = timeline.end[t.index()];
+  }
+  return StepTime(graph, own);
 }
 
 class Replayer {
@@ -198,10 +231,12 @@ absl::StatusOr<JointReplay> ReplayRanks(const JointGraph& joint,
   JointGraph alone = joint;
   std::erase_if(alone.graph.mutable_edges(),
                 [](const Edge& e) { return e.rule == Rule::kCollective; });
-  DD_ASSIGN_OR_RETURN(const Timeline t, Simulate(alone.graph));
+  DD_ASSIGN_OR_RETURN(const Timeline t, Simulate(alone.graph, {.blockers = true}));
   for (size_t r = 0; r < graphs.size(); ++r) {
     const RankExtent e = ExtentOf(alone, r, t);
     out.ranks[r].own_cycle = e.last - e.first;
+    out.ranks[r].own_path = OwnPath(alone, r, t, e);
+    out.ranks[r].own_step = StepOfRank(alone, r, *graphs[r], t).value_or(out.ranks[r].own_cycle);
   }
   return out;
 }
@@ -211,19 +246,9 @@ Duration RecordedStepTime(const JointGraph& joint, std::span<const Graph* const>
   Duration sum;
   int64_t ranks = 0;
   for (size_t r = 0; r < graphs.size(); ++r) {
-    const Graph& graph = *graphs[r];
-    const auto counted = std::count_if(graph.steps().begin(), graph.steps().end(),
-                                       [](const GraphStep& s) { return s.measured; });
-    if (counted < 2) continue;
-    Timeline own;
-    own.start.resize(graph.size()), own.end.resize(graph.size());
-    for (size_t i = 0; i < graph.size(); ++i) {
-      const TaskId t = joint.task[r][i];
-      if (!t.valid()) continue;
-      own.start[i] = timeline.start[t.index()];
-      own.end[i] = timeline.end[t.index()];
-    }
-    sum += StepTime(graph, own);
+    const std::optional<Duration> step = StepOfRank(joint, r, *graphs[r], timeline);
+    if (!step.has_value()) continue;
+    sum += *step;
     ++ranks;
   }
   return ranks == 0 ? Duration{} : sum / ranks;

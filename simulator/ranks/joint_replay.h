@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "graph/ranks/join.h"
+#include "simulator/critical_path.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -15,6 +16,8 @@ namespace daydream {
 struct RankAccount {
   Duration span;            // in the window
   Duration own_cycle;       // of the rank alone, when it waits for nobody
+  Duration own_step;        // mean period of its recorded steps then; own_cycle when it has one
+  BoundBy own_path;         // what its own cycle consists of, by resource: the critical path
   Duration wait, transfer;  // in collectives; kernel = wait + transfer
   Duration exposed;         // in collectives while no other GPU work of the rank runs
   Duration compute;         // other GPU work, overlapping counted once

@@ -212,9 +212,9 @@ TEST(Advise, TheSameWithAnyNumberOfThreads) {
 // Options with a model that nobody can ask about are as good as absent.
 TEST(Advise, EveryOptimizationIsAdvisedOrAVerbOfModelling) {
   const std::set<std::string_view> verbs = {
-      "speedup",   "remove",      "substitute", "layers",        "hidden",  "jitter", "straggler",
-      "network",   "bandwidth",   "latency",    "ddp",           "zero1",   "zero2",  "dgc",
-      "local-sgd", "blueconnect", "p3",         "fp16-compress", "powersgd"};
+      "speedup",   "remove",      "substitute", "layers",        "hidden",   "jitter", "straggler",
+      "network",   "bandwidth",   "latency",    "ddp",           "zero1",    "zero2",  "dgc",
+      "local-sgd", "blueconnect", "p3",         "fp16-compress", "powersgd", "bucket"};
   for (const Transform* t : Transforms()) {
     const bool advised = !t->advice.how.empty();
     EXPECT_EQ(advised, !t->bound && !verbs.contains(t->name)) << t->name;

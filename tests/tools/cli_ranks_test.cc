@@ -99,6 +99,30 @@ TEST_F(CliRanks, AWhatIfOverAFolderPlaysAllRanks) {
   EXPECT_EQ(p[1]["ranks_changed"], 1);
 }
 
+// The step changes by what the slowest rank does otherwise, by who is the slowest then, and by
+// waits; the parts sum to the difference.
+TEST_F(CliRanks, CausesOfAJointWhatIfSumToItsDifference) {
+  for (const std::string& question :
+       {std::string("whatif ") + Path("run") +
+            " --opt 'straggler(1, gpu=0.5)' --opt 'straggler(1, gpu=0.1),bandwidth(x2)'",
+        "advise " + Path("run")}) {
+    const CliResult r = Run(question + " --format json");
+    ASSERT_EQ(r.exit, 0) << r.err;
+    const nlohmann::json json = nlohmann::json::parse(r.out);
+    const int64_t base = json["scenarios"][0]["step_ns"];
+    ASSERT_GE(json["scenarios"].size(), 3u);
+    for (size_t i = 1; i < json["scenarios"].size(); ++i) {
+      const auto& scenario = json["scenarios"][i];
+      int64_t sum = 0;
+      for (const auto& cause : scenario["causes"]) sum += cause["delta_ns"].get<int64_t>();
+      EXPECT_EQ(sum, scenario["step_ns"].get<int64_t>() - base) << scenario["name"];
+    }
+  }
+  const CliResult r = Run("whatif " + Path("run") + " --opt 'straggler(1, gpu=0.1)'");
+  EXPECT_THAT(r.out, HasSubstr("GPU work on the longest path of rank 1, the slowest"));
+  EXPECT_THAT(r.out, HasSubstr("rank 0 is the slowest then"));
+}
+
 TEST_F(CliRanks, OnChangesSomeOfTheRanks) {
   const std::string opt = " --opt 'speedup(select=kernel:gemm,by=x2)' --format json";
   auto scenario = [&](const std::string& on) {

@@ -2,17 +2,24 @@
 // and on recorded programs where they are at hand.
 #include "transforms/parallel/data_parallel.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "graph/build.h"
+#include "graph/ranks/collectives.h"
 #include "graph/text.h"
+#include "report/predict/what_if.h"
 #include "simulator/simulate.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
 #include "transforms/parallel/contention.h"
 #include "transforms/parallel/fabric_choice.h"
 #include "transforms/parallel/gradients.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
@@ -147,6 +154,109 @@ TEST(Gradients, SumToTheParametersOfTheModel) {
       most = std::max(most, sum);
     }
     EXPECT_EQ(most, parameters) << name;
+  }
+}
+
+// A hook of DistributedDataParallel behind each of two gradients, and copies back of 400 and 4000
+// bytes behind backward.
+TEST(Gradients, OfASketchWithoutShapesAreAsLargeAsTheirCopies) {
+  const auto graph = ParseGraph(
+      "lane cpu0   thread\n"
+      "lane gpu0.7 stream\n"
+      "scope a0 op cpu0 \"torch::autograd::AccumulateGrad\"\n"
+      "scope m0 op cpu0 \"torch::distributed::reducer::mul_out\"\n"
+      "scope a1 op cpu0 \"torch::autograd::AccumulateGrad\"\n"
+      "scope m1 op cpu0 \"torch::distributed::reducer::mul_out\"\n"
+      "scope b0 op cpu0 \"torch.distributed.ddp.reducer::copy_bucket_to_grad\"\n"
+      "scope b1 op cpu0 \"torch.distributed.ddp.reducer::copy_bucket_to_grad\"\n"
+      "h0 cpu0 host 3us \"AccumulateGrad\" phase backward scope a0\n"
+      "p0 cpu0 host 2us \"mul_out\" phase backward scope m0\n"
+      "h1 cpu0 host 3us \"AccumulateGrad\" phase backward scope a1\n"
+      "p1 cpu0 host 2us \"mul_out\" phase backward scope m1\n"
+      "c0 cpu0 call 4us \"cudaMemcpyAsync\" phase backward scope b0\n"
+      "c1 cpu0 call 4us \"cudaMemcpyAsync\" phase backward scope b1\n"
+      "d0 gpu0.7 memcpy 2us \"Memcpy DtoD\" bytes=400 after c0 launch\n"
+      "d1 gpu0.7 memcpy 2us \"Memcpy DtoD\" bytes=4000 after c1 launch\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto gradients = FindGradients(*graph);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  const std::vector<Gradient>& ready = gradients->steps.front().ready;
+  ASSERT_EQ(ready.size(), 2u);
+  EXPECT_EQ(ready[0].size.elements, 100u);
+  EXPECT_EQ(ready[1].size.elements, 1000u);
+  EXPECT_EQ(ready[1].size.rows, 0u);  // not known
+  EXPECT_TRUE(gradients->width_assumed);
+  EXPECT_TRUE(ready[0].hooked);
+  EXPECT_EQ(ready[0].call, TaskId(1));
+  EXPECT_EQ(ready[1].copy, TaskId(7));
+}
+
+constexpr const char* kTwoGpus = "gpus/resnet50-bs32.a100-ddp2.json.gz";
+
+// That trace has no shapes. Its copies out of the buckets say how large each gradient is.
+TEST(Gradients, AreAsLargeAsWhatIsCopiedBack) {
+  const Recorded r = Load(kTwoGpus);
+  if (!r.built) GTEST_SKIP() << "no traces/" << kTwoGpus << " beside the tree";
+  const auto gradients = FindGradients(r.built->graph);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  EXPECT_TRUE(gradients->copied);
+  EXPECT_FALSE(gradients->width_assumed);
+  ASSERT_EQ(gradients->steps.size(), 3u);
+  for (const StepGradients& step : gradients->steps) {
+    const std::vector<Bucket> buckets = AssignBuckets(SizesOf(step), {});
+    EXPECT_THAT(ElementsOfBuckets(buckets),
+                ElementsAre(2049000, 7875584, 6563840, 6637568, 2431040));
+    std::vector<uint32_t> after;
+    for (const Bucket& b : buckets) after.push_back(b.launched_after + 1);
+    EXPECT_THAT(after, ElementsAre(2, 17, 29, 80, 161));
+  }
+}
+
+// Starts of all-reduces of gradients, each against the first kernel of its step.
+std::vector<Duration> ExchangeStarts(const Graph& graph) {
+  const auto timeline = Simulate(graph);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  if (!timeline.ok()) return {};
+  std::vector<Instant> begin(graph.steps().size(), Instant{std::numeric_limits<int64_t>::max()});
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    if (task.kind == TaskKind::kKernel && !task.removed) {
+      begin[task.step] = std::min(begin[task.step], timeline->start[i]);
+    }
+  }
+  std::vector<std::pair<Instant, Duration>> starts;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.tasks()[i];
+    const CollectiveDetail* d = graph.Collective(TaskId(i));
+    if (task.kind != TaskKind::kCollective || task.removed || d == nullptr) continue;
+    if (CollectiveNamed(graph.Name(d->name)) != CollectiveKind::kAllReduce) continue;
+    starts.emplace_back(timeline->start[i], timeline->start[i] - begin[task.step]);
+  }
+  std::sort(starts.begin(), starts.end());
+  std::vector<Duration> out;
+  for (const auto& [at, start] : starts) out.push_back(start);
+  return out;
+}
+
+// Taken out and put in again, all-reduces start where they were recorded.
+TEST(DataParallelOfATrace, StartsExchangesWhereTheyWereRecorded) {
+  const Recorded r = Load(kTwoGpus);
+  if (!r.built) GTEST_SKIP() << "no traces/" << kTwoGpus << " beside the tree";
+  const std::vector<Duration> recorded = ExchangeStarts(r.built->graph);
+  ASSERT_EQ(recorded.size(), 15u);
+  for (const char* spec : {"remove(kernel:nccl),ddp(2,fabric=pcie4)", "bucket(25MB)"}) {
+    Graph graph = r.built->graph;
+    const auto scenario = ParseScenario(spec);
+    ASSERT_TRUE(scenario.ok()) << scenario.status();
+    const absl::Status applied =
+        ApplyAll(*scenario, graph, [](const Application&, Applied*) { return absl::OkStatus(); });
+    ASSERT_TRUE(applied.ok()) << applied;
+    const std::vector<Duration> again = ExchangeStarts(graph);
+    ASSERT_EQ(again.size(), recorded.size()) << spec;
+    for (size_t i = 0; i < again.size(); ++i) {
+      const double off = static_cast<double>((again[i] - recorded[i]).ns);
+      EXPECT_LE(std::abs(off), 0.05 * static_cast<double>(recorded[i].ns)) << spec << " " << i;
+    }
   }
 }
 

@@ -103,10 +103,11 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
   DD_ASSIGN_OR_RETURN(
       in.run, MakeJointRun(std::move(traces), begins,
                            ends ? AlignClocks::kEnds : AlignClocks::kGiven, session.jobs()));
-  in.clock = ends ? fmt::format("clocks aligned by the ends of {}, which are {} apart (p95 {})",
-                                Plural(in.run.clocks.rows, "collective"),
-                                FormatTime(in.run.clocks.spread, session.unit()),
-                                FormatTime(in.run.clocks.spread95, session.unit()))
+  in.clock = in.run.built.size() < 2 ? "one rank: its clock is all there is"
+             : ends ? fmt::format("clocks aligned by the ends of {}, which are {} apart (p95 {})",
+                                  Plural(in.run.clocks.rows, "collective"),
+                                  FormatTime(in.run.clocks.spread, session.unit()),
+                                  FormatTime(in.run.clocks.spread95, session.unit()))
              : how == "none"           ? "clocks not aligned: each trace begins at 0"
              : told == Told::kOneClock ? "one machine, one clock"
              : told == Told::kWall     ? "clocks as the machines have them"

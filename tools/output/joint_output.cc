@@ -8,6 +8,7 @@
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
+#include "tools/output/prediction_text.h"
 
 namespace daydream {
 namespace {
@@ -164,6 +165,28 @@ void WriteRun(JsonWriter& json, const JointReport& report) {
   json.UInt(run.meetings.ghosts).EndObject();
 }
 
+// Why the step of the prediction that matters most is another one.
+std::string CausesText(const JointReport& report, const Session& session) {
+  if (report.main >= report.predictions.size()) return "";
+  const JointPrediction& p = report.predictions[report.main];
+  if (!p.error.ok() || p.causes.empty()) return "";
+  Prediction shown;
+  shown.name = p.name;
+  shown.causes = p.causes;
+  shown.step = p.answer.step;
+  const TimeUnit unit = MsUnless(session.unit());
+  return CauseTable(shown, unit, session.table_style()) + "\n";
+}
+
+void WriteJointCauses(JsonWriter& json, const JointPrediction& p) {
+  json.Key("causes").BeginArray();
+  for (const CauseShare& c : p.causes) {
+    json.BeginInlineObject().Key("what").String(c.what).Key("opt").String(OptOf(c));
+    json.Key("delta_ms").Double(c.delta.ms()).Key("delta_ns").Int(c.delta.ns).EndObject();
+  }
+  json.EndArray();
+}
+
 // What a whole what-if says of each scenario, or only the step.
 enum class Detail : uint8_t { kRanks, kStep };
 
@@ -197,9 +220,10 @@ void WriteScenarios(JsonWriter& json, const JointReport& report, Detail detail) 
       json.Null();
     }
     json.Key("bound").Bool(p.bound);
+    WriteJointCauses(json, p);
     json.Key("ranks_changed").UInt(p.edited.size()).EndObject();
   }
-  json.EndArray().Key("main").UInt(report.predictions.size());
+  json.EndArray().Key("main").UInt(report.predictions.empty() ? 0 : report.main + 1);
 }
 
 void WriteHead(JsonWriter& json, const JointReport& report) {
@@ -296,6 +320,7 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
       "{}: {} played together, step is {}\n\n", report.name, Plural(run.built.size(), "rank"),
       report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps");
   text += JointWhatIfTable(report, session.unit()).Text(session.table_style()) + "\n";
+  text += CausesText(report, session);
   const size_t slowest = Slowest(report.baseline.replay);
   text += fmt::format("  the longest cycle of its own has rank {}: {}\n", run.Number(slowest),
                       FormatTime(report.baseline.replay.ranks[slowest].own_cycle, session.unit()));

@@ -15,6 +15,7 @@ struct JointReport {
   std::string name;      // of the folder
   JointAnswer baseline;  // one transfer a class
   std::vector<JointPrediction> predictions;
+  size_t main = 0;  // whose causes are printed in full: the last that was asked, or the best
 };
 
 std::string RanksText(const JointReport& report, const Session& session);

@@ -56,8 +56,8 @@ absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
   std::vector<Application> options;
   for (const std::string& spec :
        {std::string("bandwidth(x2)"), std::string("latency(x0.5)"), std::string("fp16-compress"),
-        std::string("powersgd(4)"), fmt::format("straggler({},host=0.9)", rank),
-        fmt::format("straggler({},gpu=0.9)", rank)}) {
+        std::string("powersgd(4)"), std::string("bucket(1MB)"), std::string("bucket(100MB)"),
+        fmt::format("straggler({},host=0.9)", rank), fmt::format("straggler({},gpu=0.9)", rank)}) {
     DD_ASSIGN_OR_RETURN(std::vector<Application> one, ParseScenario(spec));
     options.push_back(std::move(one.front()));
   }
@@ -82,6 +82,7 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
     report.predictions.push_back(PredictJoint(in.run, report.baseline, scenario, ranks));
     if (progress) progress(report.predictions.size(), scenarios.size());
   }
+  report.main = report.predictions.empty() ? 0 : report.predictions.size() - 1;
   return report;
 }
 

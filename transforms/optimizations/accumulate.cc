@@ -1,5 +1,7 @@
 // accumulate: copies the part of a step before the optimizer, and drops the exchange of gradients
 // in all passes but the last.
+#include "transforms/optimizations/accumulate.h"
+
 #include <algorithm>
 
 #include "transforms/core/transform.h"
@@ -26,8 +28,7 @@ constexpr size_t kMostTasks = 10'000'000;
 
 class Accumulate {
  public:
-  Accumulate(const Params& params, Editor& edit)
-      : times_(static_cast<int>(params["times"])), edit_(edit) {}
+  Accumulate(int times, Editor& edit) : times_(times), edit_(edit) {}
 
   absl::Status Run() {
     // A graph may name no step; its tasks are in the first one then.
@@ -168,9 +169,13 @@ class Accumulate {
   std::vector<CopyOrder> parts_;  // by step
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Accumulate(params, edit).Run(); }
+absl::Status Run(const Params& params, Editor& edit) {
+  return AccumulatePasses(edit, static_cast<int>(params["times"]));
+}
 
 }  // namespace
+
+absl::Status AccumulatePasses(Editor& edit, int times) { return Accumulate(times, edit).Run(); }
 
 constinit const Transform kAccumulate = {
     .name = "accumulate",

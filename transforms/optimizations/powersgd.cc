@@ -36,6 +36,8 @@ constexpr double kLeastSaving = 2;
 // Ops for each column in PyTorch's _orthogonalize_gram_schmidt(): norm, add, div, mul, sum, mul,
 // sub; of matrices of one shape together. Those on what is left touch it five times in all.
 constexpr double kOpsPerColumn = 7, kTouches = 5;
+// Biases and weights of norms have no more elements than a layer has channels (chosen).
+constexpr uint64_t kLongestVector = 4096;
 // Passes over the gradients: adding the error, and keeping the new one.
 constexpr double kErrorPasses = 3;
 
@@ -48,6 +50,13 @@ struct Compressed {
   double orthogonal_ops = 0, orthogonal_bytes = 0;
 };
 
+// Of a gradient whose shape was not recorded: a square matrix, unless it is as small as vectors
+// are.
+double RowsOf(const GradientSize& g) {
+  if (g.rows > 0) return static_cast<double>(g.rows);
+  return g.elements <= kLongestVector ? 1 : std::floor(std::sqrt(static_cast<double>(g.elements)));
+}
+
 Compressed Compress(const Exchange& e, double rank) {
   Compressed out;
   const double width = e.element_bytes;
@@ -59,7 +68,7 @@ Compressed Compress(const Exchange& e, double rank) {
   }
   std::map<std::pair<double, double>, double> shapes;  // how many matrices of one shape
   for (const GradientSize& g : gradients) {
-    const auto n = static_cast<double>(g.rows);
+    const double n = RowsOf(g);
     const double m = static_cast<double>(g.elements) / n;
     const double r = std::min({rank, n, m});
     if (n < 2 || m < 2 || (n + m) * r * kLeastSaving >= n * m) {
@@ -91,7 +100,7 @@ class PowerSgd {
     if (overlaps_) side_ = edit_.NewStream("PowerSGD", x_.compute);
     for (Exchange& e : x_.all) {
       const Compressed c = Compress(e, rank_);
-      shapeless_ += e.gradients.empty();
+      shapeless_ += e.gradients.empty() || e.gradients.front().rows == 0;
       sent_ += c.plain + c.left + c.right;
       if (e.step == x_.all.front().step) errors_ += c.matrices;
       if (c.matrices > 0) DD_RETURN_IF_ERROR(Replace(e, c));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/accumulate.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/parallel/spread_params.h"
 
@@ -20,6 +21,9 @@ constexpr Conflict kConflicts[] = {{.with = "ddp", .reason = "both spread the st
                                    {.with = "zero2", .reason = "both shard the optimizer"}};
 
 absl::Status Run(const Params& params, Editor& edit) {
+  if (params["accumulate"] > 1) {
+    DD_RETURN_IF_ERROR(AccumulatePasses(edit, static_cast<int>(params["accumulate"])));
+  }
   DD_ASSIGN_OR_RETURN(DataParallel how, DataParallelOf(params, Sharding::kOptimizer));
   how.broadcast = params.text("gather") == "broadcast";
   return SpreadOver(edit, how);

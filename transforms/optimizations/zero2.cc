@@ -1,5 +1,6 @@
 // zero2: data parallelism whose ranks each keep a part of the optimizer's state and gradients.
 #include "transforms/core/transform.h"
+#include "transforms/optimizations/accumulate.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/parallel/spread_params.h"
 
@@ -9,6 +10,9 @@ namespace {
 constexpr Conflict kConflicts[] = {{.with = "ddp", .reason = "both spread the step over ranks"}};
 
 absl::Status Run(const Params& params, Editor& edit) {
+  if (params["accumulate"] > 1) {
+    DD_RETURN_IF_ERROR(AccumulatePasses(edit, static_cast<int>(params["accumulate"])));
+  }
   DD_ASSIGN_OR_RETURN(const DataParallel how, DataParallelOf(params, Sharding::kGradients));
   return SpreadOver(edit, how);
 }

@@ -15,7 +15,8 @@ namespace daydream {
 struct GradientSize {
   uint64_t elements = 0;
   uint32_t element_bytes = 4;
-  uint64_t rows = 1;  // first dimension: as a matrix it has elements / rows columns
+  // First dimension: as a matrix it has elements / rows columns. 0: shapes were not recorded.
+  uint64_t rows = 1;
   uint64_t bytes() const { return elements * element_bytes; }
 };
 

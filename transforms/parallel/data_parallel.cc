@@ -15,6 +15,7 @@
 #include "transforms/parallel/contention.h"
 #include "transforms/parallel/exchange.h"
 #include "transforms/parallel/gradients.h"
+#include "transforms/parallel/norm_buffers.h"
 #include "transforms/parallel/transfers.h"
 
 namespace daydream {
@@ -33,6 +34,7 @@ class Spreader {
       : edit_(edit), how_(how), costs_(MeasureHostCosts(edit.graph())), devices_(edit.graph()) {}
 
   absl::Status Run() {
+    if (how_.anew != nullptr) return PutAnew();
     if (how_.ranks > 1) edit_.model_changes().fabric = std::make_shared<const Fabric>(how_.fabric);
     const RankCollectives recorded = CollectivesOf(graph());
     if (!recorded.all.empty()) return Retime(recorded);
@@ -40,8 +42,10 @@ class Spreader {
     DD_ASSIGN_OR_RETURN(const GradientList gradients, FindGradients(graph()));
     FindCompute();
     if (!compute_.valid()) return absl::OkStatus();
-    edit_.BeginCause("gradients are exchanged");
+    const std::vector<NormBuffers> buffers = FindNormBuffers(graph());
     for (const StepGradients& step : gradients.steps) {
+      DD_RETURN_IF_ERROR(AddBuffers(step, buffers[step.step]));
+      edit_.BeginCause("gradients are exchanged");
       DD_RETURN_IF_ERROR(AddStep(step));
       if (how_.sharding != Sharding::kNone) DD_RETURN_IF_ERROR(ShardOptimizer(step));
     }
@@ -53,6 +57,17 @@ class Spreader {
 
  private:
   const Graph& graph() const { return edit_.graph(); }
+
+  absl::Status PutAnew() {
+    DD_ASSIGN_OR_RETURN(const GradientList gradients, FindGradients(graph()));
+    FindCompute();
+    if (!compute_.valid()) return absl::OkStatus();
+    for (const StepGradients& step : gradients.steps) {
+      if (how_.anew->after.contains(step.step)) DD_RETURN_IF_ERROR(AddStep(step));
+    }
+    Tell(gradients);
+    return absl::OkStatus();
+  }
 
   // Groups of the whole run grow or shrink with it; those of a part of it stay.
   static bool OfAll(const RankCollectives& recorded, const RankCollective& c) {
@@ -88,6 +103,10 @@ class Spreader {
   }
 
   absl::StatusOr<double> TimeOf(CollectiveKind kind, double bytes) {
+    if (how_.anew != nullptr) {
+      DD_ASSIGN_OR_RETURN(const Duration time, how_.anew->time(kind, bytes));
+      return time.us();
+    }
     DD_ASSIGN_OR_RETURN(
         const CollectiveTime time,
         TimeOfCollective(how_.fabric, {.kind = kind, .bytes = bytes, .ranks = how_.ranks}));
@@ -164,21 +183,22 @@ class Spreader {
   absl::Status AddStep(const StepGradients& step) {
     std::vector<GradientSize> sizes;
     std::vector<Duration> hosts;
-    bool hooked = false;
+    bool hooked = how_.anew != nullptr;
     for (const Gradient& g : step.ready) {
       sizes.push_back(g.size);
       hosts.push_back(g.host);
       hooked |= g.hooked;
     }
     const std::vector<Bucket> buckets = AssignBuckets(sizes, how_.caps);
-    const Duration launch = Median(hosts).Scaled(kLaunchNodes);
+    const Duration launch =
+        how_.anew != nullptr ? how_.anew->launch : Median(hosts).Scaled(kLaunchNodes);
     std::vector<TaskId> exchanged;
     TaskId host, kernel;  // what was added last on the thread of this gradient
     size_t next = 0;
     for (uint32_t i = 0; i < step.ready.size(); ++i) {
       const Gradient& g = step.ready[i];
-      host = g.last;
-      const TaskId before = launched_[g.last.index()];
+      host = g.call.valid() ? g.call : g.last;
+      const TaskId before = launched_[host.index()];
       // Hooks of gradients that become ready behind the same kernel follow one another.
       if (before != at_) kernel = at_ = before;
       if (!hooked) {
@@ -191,14 +211,63 @@ class Spreader {
       const uint32_t last = static_cast<uint32_t>(step.ready.size()) - 1;
       for (; next < buckets.size(); ++next) {
         if (i < (how_.overlap ? buckets[next].launched_after : last)) break;
-        if (!hooked) host = Call(host, "nccl:all_reduce", launch, step.step);
+        const bool calls = !hooked || how_.anew != nullptr;
+        if (calls) host = Call(host, "nccl:all_reduce", launch, step.step);
         if (how_.ranks < 2) continue;
         DD_ASSIGN_OR_RETURN(const TaskId c, Exchange(buckets[next], host, kernel, step.step));
         exchanged.push_back(c);
       }
     }
-    AfterBackward(step, buckets, exchanged, host, kernel, hooked);
+    if (hooked) {
+      BeforeRecordedCopies(step, buckets, exchanged, host, kernel);
+    } else {
+      AfterBackward(step, buckets, exchanged, host, kernel);
+    }
     return absl::OkStatus();
+  }
+
+  // Before the first kernel of the forward pass, each type of buffers in one broadcast, whose
+  // launch takes the host as long as that of a bucket.
+  absl::Status AddBuffers(const StepGradients& step, const NormBuffers& buffers) {
+    if (how_.ranks < 2 || !how_.buffers || buffers.statistics <= 0) return absl::OkStatus();
+    TaskId first = graph().lane(compute_).first;
+    while (first.valid() && !Begins(graph().task(first), step.step)) {
+      first = graph().task(first).lane_next;
+    }
+    const TaskId launch = first.valid() ? edit_.LaunchOf(first) : TaskId();
+    if (!launch.valid()) return absl::OkStatus();
+    edit_.BeginCause("buffers are broadcast");
+    std::vector<Duration> hosts;
+    bool hooked = false;
+    for (const Gradient& g : step.ready) hosts.push_back(g.host), hooked |= g.hooked;
+    const Duration takes = hooked ? Duration{} : Median(hosts).Scaled(kLaunchNodes);
+    for (const double bytes : {buffers.statistics, buffers.counters}) {
+      const Task beside = graph().task(launch);
+      const TaskId call =
+          edit_.InsertBefore(launch, {.recorded_start = beside.recorded_start,
+                                      .duration = takes,
+                                      .name = edit_.graph().AddName("nccl:broadcast"),
+                                      .lane = beside.lane,
+                                      .scope = beside.scope,
+                                      .step = step.step,
+                                      .kind = TaskKind::kCall,
+                                      .phase = beside.phase});
+      DD_ASSIGN_OR_RETURN(const TaskId broadcast, Collective(CollectiveKind::kBroadcast, bytes,
+                                                             call, BeforeOn(first), step.step));
+      edit_.AddEdge(broadcast, first, {}, Rule::kEventWait);
+    }
+    return absl::OkStatus();
+  }
+
+  static bool Begins(const Task& task, uint16_t step) {
+    return task.step == step && task.phase == Phase::kForward && IsGpu(task.kind) && !task.removed;
+  }
+
+  // The live task before it on its stream, or None.
+  TaskId BeforeOn(TaskId t) const {
+    do t = graph().task(t).lane_prev;
+    while (t.valid() && (graph().task(t).removed || !IsGpu(graph().task(t).kind)));
+    return t;
   }
 
   absl::StatusOr<TaskId> Exchange(const Bucket& bucket, TaskId call, TaskId& kernel,
@@ -216,10 +285,26 @@ class Spreader {
            static_cast<double>(bucket.elements) * how_.wire_bytes;
   }
 
+  // The program was recorded under DistributedDataParallel: its copies back wait for their buckets.
+  void BeforeRecordedCopies(const StepGradients& step, const std::vector<Bucket>& buckets,
+                            const std::vector<TaskId>& exchanged, TaskId host, TaskId kernel) {
+    for (size_t b = 0; b < exchanged.size(); ++b) {
+      if (how_.wire_bytes > 0 && kernel.valid()) {
+        kernel = Kernel(kernel, "widen a bucket", Moves(kernel, CastBytes(buckets[b])), host);
+        edit_.AddEdge(exchanged[b], kernel, {}, Rule::kEventWait);
+      }
+      const TaskId copy = step.ready[buckets[b].gradients.front()].copy;
+      if (copy.valid()) edit_.AddEdge(exchanged[b], copy, {}, Rule::kEventWait);
+    }
+    if (exchanged.empty() || !kernel.valid()) return;
+    TaskId next = NextLive(kernel);
+    if (how_.anew != nullptr) next = how_.anew->after.at(step.step);
+    if (next.valid()) edit_.AddEdge(exchanged.back(), next, {}, Rule::kEventWait);
+  }
+
   // The compute stream waits for each bucket, whose gradients are then copied back.
   void AfterBackward(const StepGradients& step, const std::vector<Bucket>& buckets,
-                     const std::vector<TaskId>& exchanged, TaskId host, TaskId kernel,
-                     bool hooked) {
+                     const std::vector<TaskId>& exchanged, TaskId host, TaskId kernel) {
     const TaskId before = host;
     for (size_t b = 0; b < exchanged.size(); ++b) {
       if (!kernel.valid()) break;
@@ -231,8 +316,8 @@ class Spreader {
       if (!copies) continue;
       for (size_t i = 0; i < buckets[b].gradients.size(); ++i) {
         const GradientSize& size = step.ready[buckets[b].gradients[i]].size;
-        if (!hooked) host = Call(host, "copy a gradient back", costs_.op, step.step);
-        kernel = Kernel(kernel, "copy a gradient back",
+        host = Call(host, kCopyBackCall, costs_.op, step.step);
+        kernel = Kernel(kernel, kCopyBackCall,
                         Moves(kernel, 2.0 * static_cast<double>(size.bytes())), host);
         if (i == 0) edit_.AddEdge(exchanged[b], kernel, {}, Rule::kEventWait);
       }
@@ -314,11 +399,13 @@ class Spreader {
 
   void TellMemory(const MemoryProfile& memory, const GradientList& gradients) {
     double bytes = 0;
+    bool hooked = false;
     for (const Gradient& g : gradients.steps.front().ready) {
       bytes += static_cast<double>(g.size.bytes());
+      hooked |= g.hooked;
     }
     std::vector<MemoryChange>& changes = edit_.changes().memory;
-    if (!how_.bucket_view && how_.sharding != Sharding::kGradients) {
+    if (!hooked && !how_.bucket_view && how_.sharding != Sharding::kGradients) {
       changes.push_back({.what = "buckets beside the gradients",
                          .bytes = static_cast<int64_t>(bytes),
                          .estimate = true});
@@ -354,6 +441,9 @@ class Spreader {
     }
     if (gradients.width_assumed) {
       notes.push_back("types of gradients were not recorded: 4 bytes an element");
+    }
+    if (gradients.copied) {
+      notes.push_back("sizes of gradients are those of the copies out of the recorded buckets");
     }
     if (gradients.order_assumed) {
       notes.push_back("sizes of gradients are those of the optimizer, in the opposite order");

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/text.h"
 #include "costmodel/op_shape.h"
+#include "graph/ranks/collectives.h"
 #include "graph/scopes.h"
 #include "transforms/analysis/memory_profile.h"
 
@@ -17,6 +18,8 @@ namespace {
 
 // Where a hook of DistributedDataParallel shows in a recording.
 constexpr std::string_view kHook = "torch::distributed::reducer";
+constexpr std::string_view kCopyBack = "copy_bucket_to_grad";
+constexpr std::string_view kExchange = "nccl:";
 
 uint64_t ElementsIn(const Dims& dims) {
   uint64_t product = 1;
@@ -54,13 +57,16 @@ class GradientFinder {
       out_.frozen = 0;
     }
     std::vector<StepGradients> steps(std::max<size_t>(graph_.steps().size(), 1));
+    FindCopies();
+    copied_.resize(steps.size());
     for (const GraphLane& lane : graph_.lanes()) {
       if (lane.lane.kind == LaneKind::kThread) Walk(lane, steps);
     }
     for (size_t s = 0; s < steps.size(); ++s) {
       StepGradients& step = steps[s];
       if (step.ready.empty()) continue;
-      if (!sized && !SizeByOptimizer(static_cast<uint16_t>(s), step)) continue;
+      const bool copied = NameCopies(copied_[s], step, !sized);
+      if (!sized && !copied && !SizeByOptimizer(static_cast<uint16_t>(s), step)) continue;
       step.step = static_cast<uint16_t>(s);
       step.passes = Repeats(step.ready);
       const size_t one = step.ready.size() / step.passes;
@@ -96,6 +102,38 @@ class GradientFinder {
     out_.width_assumed |= dtype == DType::kUnknown;
     const uint64_t rows = dims.empty() ? 1 : static_cast<uint64_t>(std::max<int64_t>(1, dims[0]));
     return {ElementsIn(dims), static_cast<uint32_t>(DTypeBytes(dtype)), rows};
+  }
+
+  // By launching call, the copies on the GPU; and the type that all recorded exchanges have.
+  void FindCopies() {
+    for (const Edge& e : graph_.edges()) {
+      const bool copies = graph_.task(e.to).kind == TaskKind::kMemcpy;
+      if (e.rule == Rule::kLaunch && copies) copy_of_[e.from] = e.to;
+    }
+    for (const CollectiveDetail& d : graph_.tables().collectives) {
+      if (CollectiveNamed(graph_.Name(d.name)) != CollectiveKind::kAllReduce) continue;
+      const uint64_t bytes = ElementBytes(graph_.Name(d.dtype));
+      if (exchanged_bytes_ != 0 && bytes != exchanged_bytes_) bytes_differ_ = true;
+      exchanged_bytes_ = bytes;
+    }
+  }
+
+  // Copies of a step stand in the order of its buckets, and in these gradients stand as they became
+  // ready. One copy for each gradient of the last backward pass, or they tell nothing.
+  bool NameCopies(const std::vector<TaskId>& copies, StepGradients& step, bool size) {
+    const size_t count = copies.size(), all = step.ready.size();
+    if (count == 0 || all % count != 0) return false;
+    const bool known = exchanged_bytes_ != 0 && !bytes_differ_;
+    const uint64_t width = known ? exchanged_bytes_ : 4;
+    for (size_t i = 0; i < all; ++i) {
+      const TaskId copy = copies[i % count];
+      if (i >= all - count) step.ready[i].copy = copy;
+      if (!size) continue;
+      const CopyDetail* detail = graph_.Copy(copy);
+      step.ready[i].size = {detail->bytes / width, static_cast<uint32_t>(width), 0};
+    }
+    if (size) out_.copied = true, out_.width_assumed |= !known;
+    return true;
   }
 
   // An op of the optimizer that is there once for each gradient of the step, or one on a list of
@@ -140,10 +178,11 @@ class GradientFinder {
       if ((task.removed && !task.merged) || !IsHost(task.kind)) continue;
       const ScopeId scope = GradientAround(task.scope);
       if (!scope.valid()) {
-        if (latest != nullptr && InHook(task.scope)) latest->hooked = true;
+        LookAtHook(t, task, latest);
         open = nullptr;
         continue;
       }
+      if (graph_.TaskName(t) == kCopyBackCall) continue;
       if (open == nullptr || scope != now || task.copy != copy) {
         if (task.step >= steps.size()) continue;
         steps[task.step].ready.push_back({.size = size_.at(scope), .last = t});
@@ -162,11 +201,19 @@ class GradientFinder {
     return {};
   }
 
-  bool InHook(ScopeId innermost) const {
-    for (ScopeId s : ScopesAround(graph_, innermost)) {
-      if (graph_.Name(ScopeAt(graph_, s).name).starts_with(kHook)) return true;
+  // Behind the gradient `latest`: what its hook does, up to the exchange that it launches, or,
+  // after all of backward, a copy back.
+  void LookAtHook(TaskId t, const Task& task, Gradient* latest) {
+    if (latest == nullptr) return;
+    for (ScopeId s : ScopesAround(graph_, task.scope)) {
+      const std::string_view name = graph_.Name(ScopeAt(graph_, s).name);
+      if (name.starts_with(kHook)) latest->hooked = true;
+      if (name.starts_with(kHook) || name.starts_with(kExchange)) latest->call = t;
+      const auto copy = name.ends_with(kCopyBack) ? copy_of_.find(t) : copy_of_.end();
+      if (copy == copy_of_.end() || task.step >= copied_.size()) continue;
+      const CopyDetail* detail = graph_.Copy(copy->second);
+      if (detail != nullptr && detail->bytes > 0) copied_[task.step].push_back(copy->second);
     }
-    return false;
   }
 
   absl::Status Unknown() const {
@@ -176,13 +223,19 @@ class GradientFinder {
          .what = "the sizes of the gradients are not known",
          .why = size_.empty()
                     ? "no gradient of PyTorch's autograd is in this trace"
-                    : fmt::format("{} gradients were recorded without shapes", size_.size()),
+                    : fmt::format("{} gradients were recorded without shapes, and without copies "
+                                  "out of buckets",
+                                  size_.size()),
          .fix = "record a training step with record_shapes=True"});
   }
 
   const Graph& graph_;
   GradientList out_;
   absl::flat_hash_map<ScopeId, GradientSize> size_;
+  absl::flat_hash_map<TaskId, TaskId> copy_of_;
+  std::vector<std::vector<TaskId>> copied_;  // by step
+  uint64_t exchanged_bytes_ = 0;             // of an element; 0: not known
+  bool bytes_differ_ = false;
 };
 
 }  // namespace

@@ -41,13 +41,29 @@ inline constexpr ParamSpec kSpreadParams[] = {
      .choices = kYesNo,
      .help = "gradient_as_bucket_view: nothing is copied back out of the buckets",
      .source = "the default of DistributedDataParallel"},
+    {.name = "buffers",
+     .unit = Unit::kText,
+     .text_fallback = "yes",
+     .choices = kYesNo,
+     .help = "broadcast_buffers: running statistics of batch norms, before each forward pass",
+     .source = "the default of DistributedDataParallel"},
     {.name = "compress",
      .unit = Unit::kText,
      .text_fallback = "none",
      .choices = kWireTypes,
      .help = "exchange gradients in this type, with a cast of each bucket before and after",
      .source = "chosen by the user: the hooks of torch.distributed.algorithms.ddp_comm_hooks"},
+    {.name = "accumulate",
+     .fallback = 1,
+     .min = 1,
+     .max = 1024,
+     .help = "passes for each step of the optimizer; gradients are exchanged in the last of them",
+     .source = "chosen by the user: no_sync() of DistributedDataParallel",
+     .whole = true},
 };
+
+// "25MB" is what PyTorch calls 25: bucket_cap_mb counts in 2^20 bytes.
+uint64_t BucketBytes(double bytes);
 
 inline constexpr std::string_view kGathers[] = {"all-gather", "broadcast"};
 inline constexpr ParamSpec kGatherParam = {
