@@ -179,7 +179,13 @@ TEST_F(RecordingTest, AChildThatAbandonsItLeavesTheFileAsItIs) {
   Open(recording);
   AddLaunches(recording, 0, 3);
   const std::string before = FileBytes(Path());
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
+                         std::filesystem::directory_iterator());
+  };
+  const auto with_it = open_files();
   recording.AbandonInChild();
+  EXPECT_EQ(open_files(), with_it - 1);
   EXPECT_FALSE(recording.is_open());
   EXPECT_EQ(FileBytes(Path()), before);
   // It can record a file of its own.

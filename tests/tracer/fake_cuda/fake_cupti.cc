@@ -198,6 +198,7 @@ CUptiResult cuptiActivityEnableAndDump(CUpti_ActivityKind kind) {
   return CUPTI_SUCCESS;
 }
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
+  while (daydream::FaultNumber("hang_disable") != 0) pause();
   FAIL_IF_TOLD("ActivityDisable", kind);
   daydream::SetKind(kind, false);
   return CUPTI_SUCCESS;

@@ -137,7 +137,10 @@ void AppendOddities(Buffer& b, uint64_t count) {
     o.start = o.end = static_cast<uint64_t>(FakeNow() + Client().clock_offset);
     // The client has to free this.
     if (size > offsetof(CUpti_ActivityOverhead3, overheadData)) {
-      o.overheadData = calloc(1, sizeof(CUpti_ActivityOverheadCommandBufferFullData));
+      const auto kb = static_cast<size_t>(FaultNumber("overhead_kb"));
+      const size_t bytes = sizeof(CUpti_ActivityOverheadCommandBufferFullData) + kb * 1024;
+      o.overheadData = malloc(bytes);
+      memset(o.overheadData, kb == 0 ? 0 : 1, bytes);
     }
     Append(b, &o, sizeof o, size);
   }

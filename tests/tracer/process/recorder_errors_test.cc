@@ -262,6 +262,29 @@ TEST(RecorderErrors, OlderVersionsWork) {
   }
 }
 
+TEST(RecorderErrors, Cupti130BeforeUpdate1IsNeverSwitchedOff) {
+  // It can hang there (notes of 13.0 Update 1); Wait() fails the test if it does.
+  for (const char* record : {"warmup=2;steps=2;labels=0", "capture=cudaProfilerApi"}) {
+    Session session(record, "version=130000;hang_disable=1");
+    const Left left = session.Run({"init", "train=8x10", "sync", "exit=5"});
+    EXPECT_EQ(left.code, 5) << left.err;
+    EXPECT_THAT(OnlyFile(left).OfKind(pb::KIND_KERNEL), SizeIs(80));
+  }
+}
+
+// Beside what the address sanitizer says, for builds without it: a megabyte each.
+TEST(RecorderErrors, OverheadDataTakesNoMemory) {
+  Session session("capture=none;flush_ms=5", "command_buffer_full=5;overhead_kb=1024");
+  std::vector<std::string> program = {"init"};
+  for (int i = 0; i < 10; ++i) program.insert(program.end(), {"launch=500", "sync", "sleep=60"});
+  program.insert(program.end(), {"resident", "exit=0"});
+  const Left left = session.Run(program);
+  const size_t at = left.out.find("resident ");
+  ASSERT_NE(at, left.out.npos) << left.err;
+  constexpr long kMostKb = 700'000;  // a thousand of them live if they are not freed
+  EXPECT_LT(atol(left.out.c_str() + at + 9), kSanitized ? 4 * kMostKb : kMostKb);
+}
+
 // As 13.5 without a driver: its soname tells the least that it is.
 TEST(RecorderErrors, ACuptiThatDoesNotTellItsVersionIsTheOldestOfItsName) {
   Left left;

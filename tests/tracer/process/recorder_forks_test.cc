@@ -64,6 +64,13 @@ TEST(RecorderForks, SoDoesAChildOfAParentThatOnlyMarks) {
   }
 }
 
+TEST(RecorderForks, AChildDoesNotWriteIntoTheFileThatItsParentHasOpen) {
+  Session session("capture=none;flush_ms=10");
+  const Left left = session.Run(
+      {"range=main", "sleep=200", "fork=init,range=kept,launch=50,sync", "end_range", "exit=0"});
+  EXPECT_THAT(KernelsOf(left), UnorderedElementsAre(0u, 50u));
+}
+
 TEST(RecorderForks, AChildOfAParentWhoseWindowIsOverHasAWindowOfItsOwn) {
   Session session("warmup=1;steps=1;labels=0");
   const Left left = session.Run(

@@ -67,6 +67,15 @@ TEST_P(CuptiVersion, TheSameIsRecorded) {
   EXPECT_EQ(file.loss.unknown_kind(), 0u);
 }
 
+TEST_P(CuptiVersion, EveryKindThatIsReadIsRecorded) {
+  const bool chosen = std::string(GetParam()) >= "12.6";
+  EXPECT_THAT(
+      RunWith(GetParam()).file.header.recording().enabled_kinds(),
+      testing::ElementsAre("DEVICE", "CONTEXT", "STREAM", "CONCURRENT_KERNEL", "MEMCPY", "MEMCPY2",
+                           "MEMSET", "RUNTIME", "SYNCHRONIZATION", "CUDA_EVENT", "OVERHEAD",
+                           "INTERNAL_LAUNCH_API", chosen ? "DRIVER (selected calls)" : "DRIVER"));
+}
+
 TEST_P(CuptiVersion, TheHeaderSaysWhatItDoesNotTell) {
   const WrittenFile file = RunWith(GetParam()).file;
   const bool old = std::string(GetParam()) < "12.8";
