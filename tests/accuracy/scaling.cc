@@ -373,12 +373,21 @@ std::string ScalingSection(const ScalingRows& scaling) {
   text += "\nBuckets:\n\n";
   for (const std::string& note : scaling.notes) text += fmt::format("* {}\n", note);
   text +=
-      "\nNot judged: P3 (ResNet-50 +25 %, VGG-19 +66 %), BlueConnect (-87 % of synchronization on "
-      "192 GPUs) and\nDGC (270 to 600 times fewer bytes): no step on one GPU, no size of messages "
-      "or no description of the\nnetwork to compose them from. PowerSGD (VGG-19 on two 1080 Ti "
-      "over "
-      "1 Gbit/s, 794 ms in the hook and\n274 ms overlapped): nothing was published of the step on "
-      "one GPU.\n";
+      "\nNot judged, and why:\n\n"
+      "* P3 (ResNet-50 +25 %, VGG-19 +66 %): neither the step on one GPU nor what its parameter "
+      "servers take was\n  published.\n"
+      "* BlueConnect (-87 % of synchronization on 192 GPUs): sizes of messages and the network are "
+      "not described.\n"
+      "* DGC (270 to 600 times fewer bytes): `dgc(0.1%)` sends 500 times fewer, which lies "
+      "between, "
+      "but no step was\n  published to compose.\n"
+      "* PowerSGD (VGG-19 on two 1080 Ti over 1 Gbit/s, 794 ms in the hook and 274 ms overlapped): "
+      "nothing was\n  published of the step on one GPU.\n"
+      "* Data parallelism over several nodes: of the rows of vTrain on several nodes, of nanotron "
+      "and "
+      "of Megatron no two\n  differ in data parallelism only, and those of MPT are FSDP. What "
+      "vTrain "
+      "has within a node is above.\n";
   return text;
 }
 
