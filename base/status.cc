@@ -47,4 +47,10 @@ Diagnostic DiagnosticOf(const absl::Status& status) {
   return d;
 }
 
+absl::Status ErrorOf(std::string_view whom, const absl::Status& error) {
+  Diagnostic d = DiagnosticOf(error);
+  d.what = fmt::format("{}: {}", whom, d.what);
+  return MakeStatus(error.code(), std::move(d));
+}
+
 }  // namespace daydream

@@ -30,6 +30,8 @@ struct Diagnostic {
 absl::Status MakeStatus(absl::StatusCode code, Diagnostic d);
 // The Diagnostic attached to `status`, or one made of its message.
 Diagnostic DiagnosticOf(const absl::Status& status);
+// `error` with "whom: " in front: one scenario of several, one rank.
+absl::Status ErrorOf(std::string_view whom, const absl::Status& error);
 
 template <class... Args>
 absl::Status InvalidArgument(fmt::format_string<Args...> f, Args&&... args) {

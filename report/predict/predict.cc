@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "report/parallel.h"
@@ -65,7 +64,7 @@ struct Outcome {
   std::vector<CauseJournal> journals;
 };
 
-// Simulates `graph` by the plan of another one when that serves.
+// By the plan of another graph where that serves.
 absl::StatusOr<Timeline> Replay(const Graph& graph, const Graph& planned,
                                 const std::optional<Plan>& plan, SimulateOptions options = {}) {
   if (!plan.has_value()) return Simulate(graph, options);
@@ -221,7 +220,9 @@ class Predictor {
     };
     DD_RETURN_IF_ERROR(ApplyAll(scenario_, graph, note));
     if (auto plan = Plan::Make(graph); plan.ok()) out.plan = *std::move(plan);
-    DD_ASSIGN_OR_RETURN(out.timeline, Replay(graph, graph, out.plan));
+    auto timeline = Replay(graph, graph, out.plan);
+    if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
+    out.timeline = *std::move(timeline);
     p_.step = TimeOf(graph, out.timeline, options_);
     p_.steps = TimesOf(graph, out.timeline, options_);
     DD_RETURN_IF_ERROR(CheckSteps(out));

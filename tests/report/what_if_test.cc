@@ -74,6 +74,26 @@ TEST(WhatIf, AnEndAtWhichAnOptionDoesNothingIsNoEffect) {
   EXPECT_GT(*p.high, p.step + (base - p.step).Scaled(0.5));
 }
 
+// The first task comes behind the last one.
+absl::Status WaitInACircle(const Params&, Editor& edit) {
+  const size_t last = edit.graph().size() - 1;
+  edit.AddEdge(TaskId(last), TaskId(0));
+  return absl::OkStatus();
+}
+
+TEST(WhatIf, WorkThatWaitsForItselfIsToldWithTheOptimizationThatMakesItWait) {
+  static constexpr Transform kCircle{.name = "circle", .summary = "", .apply = WaitInACircle};
+  const BuiltGraph built = Example("launch-bound");
+  auto replay = CheckReplay(built, nullptr);
+  const Application circle{.transform = &kCircle, .params = *BindParams("circle", {}, {})};
+  const std::vector<std::vector<Application>> scenarios = {{circle}};
+  auto result = PredictAll(built, *replay, scenarios, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  const Diagnostic d = DiagnosticOf(result->predictions[result->main].error);
+  EXPECT_EQ(d.code, "E0628");
+  EXPECT_THAT(d.what, testing::StartsWith("circle: work waits for itself"));
+}
+
 TEST(WhatIf, TheSameAnswerWithAnyNumberOfThreads) {
   BuiltGraph built = Example("launch-bound");
   WhatIf one = Ask(built, {"prefetch,graphs"}, {.jobs = 1});
@@ -132,167 +152,6 @@ TEST(WhatIf, TheGraphAskedAboutStaysAsItWas) {
   Duration before = StepTime(built.graph, *Simulate(built.graph));
   Ask(built, {"graphs,free-gpu"});
   EXPECT_EQ(StepTime(built.graph, *Simulate(built.graph)).ns, before.ns);
-}
-
-TEST(Intervals, WordsFollowTheWrittenRule) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
-  Prediction p;
-  p.step = Duration::Ms(80);
-  Doubts doubts{.replay = &replay, .checked = {.rows = 1}};
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kHigh);
-  EXPECT_EQ(p.low, p.high);
-  p.unchecked = 0.2;
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);
-  doubts.checked = {.kind = "prefetch", .rows = 0};
-  p.unchecked.reset();
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);
-  doubts.params = {{Duration::Ms(70), Duration::Ms(100), 0.5}};
-  SetInterval(p, doubts);
-  EXPECT_NEAR(p.low->ms(), 71, 0.5);  // a twentieth of the range is left out at either end
-  EXPECT_NEAR(p.high->ms(), 98, 0.5);
-  EXPECT_EQ(p.confidence, Confidence::kLow);  // wide, and never checked
-  EXPECT_THAT(p.raise, testing::HasSubstr("--learn"));
-  doubts.checked.rows = 20;
-  doubts.checked.held = {.rows = 20, .inside = 18, .groups = 3, .share = 0.9};
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);  // wide, but such ranges hold
-  EXPECT_THAT(p.why, testing::HasSubstr("18 of 20"));
-  doubts.checked.held.share = 0.7;
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kLow);  // they do not
-  doubts.checked.held.share = 0.9;
-  doubts.params.clear();
-  replay.steps = 1;
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kMedium);
-  EXPECT_EQ(p.raise, "five recorded steps or more");
-  replay.steps = 5;
-  replay.simulated = Duration::Ms(105);
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.confidence, Confidence::kLow);
-}
-
-TEST(Intervals, NormalErrorsGiveNinetyPercent) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
-  Prediction p;
-  p.step = Duration::Ms(100);
-  SetInterval(p, {.replay = &replay, .model = 0.03, .run = 0.04, .checked = {.rows = 1}});
-  EXPECT_NEAR(p.low->ms(), 100 / (1 + 1.645 * 0.05), 0.6);
-  EXPECT_NEAR(p.high->ms(), 100 + 1.645 * 5, 0.6);
-}
-
-TEST(Intervals, LargeErrorsNeverReachZero) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
-  Prediction p;
-  p.step = Duration::Ms(10);
-  Doubts doubts{.replay = &replay, .model = 2};
-  SetInterval(p, doubts);
-  EXPECT_NEAR(p.low->ms(), 10 / (1 + 1.645 * 2), 0.3);
-  EXPECT_NEAR(p.high->ms(), 10 * (1 + 1.645 * 2), 2);
-  doubts.floor = Duration::Ms(7);
-  SetInterval(p, doubts);
-  EXPECT_EQ(p.low->ms(), 7);
-  doubts.floor = Duration::Ms(11);  // learned corrections may go below it
-  SetInterval(p, doubts);
-  EXPECT_EQ(*p.low, p.step);
-}
-
-TEST(Intervals, GpuWorkThatStaysAsRecordedIsAFloor) {
-  const BuiltGraph built = Example("launch-bound");
-  const auto floor = [&](const Graph& after) {
-    return LeastGpuTime(after, LeastTimes(built.graph, after, false));
-  };
-  const Duration all = floor(built.graph);
-  EXPECT_GT(all, Duration{});
-  EXPECT_LE(all, StepTime(built.graph, *Simulate(built.graph)));
-  Graph free = built.graph;
-  ASSERT_TRUE(ApplyAll(*ParseScenario("free-gpu"), free).ok());
-  EXPECT_EQ(floor(free), Duration{});
-}
-
-TEST(Intervals, NoStepOnAnotherGpuIsShorterThanItsDataSheetAllows) {
-  const BuiltGraph built = Example("launch-bound");
-  Graph there = built.graph;
-  ASSERT_TRUE(ApplyAll(*ParseScenario("gpu(V100-SXM2-32GB)"), there).ok());
-  const std::vector<Duration> recorded = LeastTimes(built.graph, there, false);
-  const std::vector<Duration> known = LeastTimes(built.graph, there, true);
-  const Duration floor = LeastGpuTime(there, known);
-  EXPECT_GT(floor, LeastGpuTime(there, recorded));
-  EXPECT_LE(floor, StepTime(there, *Simulate(there)));
-  for (size_t i = 0; i < known.size(); ++i) {
-    EXPECT_GE(known[i], recorded[i]);
-    EXPECT_LE(known[i], there.task(TaskId(i)).duration);
-  }
-  const WhatIf result = Ask(built, {"gpu(V100-SXM2-32GB)"});
-  const Prediction& p = result.predictions[result.main];
-  EXPECT_GE(*p.low, floor.Scaled(1 / (1 + 1.645 * kRunToRun)) - Duration::Ns(1));
-  EXPECT_LE(*p.low, p.step);
-}
-
-TEST(Intervals, LargerDoubtsNeverNarrowThem) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
-  const std::vector<Duration> resampled = {Duration::Ms(97), Duration::Ms(100), Duration::Ms(101)};
-  for (bool spread : {false, true}) {
-    for (bool ranged : {false, true}) {
-      std::optional<Prediction> last;
-      for (int i = 0; i <= 40; ++i) {
-        Prediction p;
-        p.step = Duration::Ms(80);
-        Doubts doubts{.replay = &replay, .model = 0.02 * i, .checked = {.rows = 1}};
-        if (ranged) doubts.params = {{Duration::Ms(75), Duration::Ms(90), 0.4}};
-        if (spread) doubts.resampled = resampled;
-        SetInterval(p, doubts);
-        if (last) {
-          EXPECT_LE(*p.low, *last->low) << i;
-          EXPECT_GE(*p.high, *last->high) << i;
-        }
-        last = p;
-      }
-    }
-  }
-}
-
-TEST(Intervals, StepsThatVaryWidenThem) {
-  BuiltGraph built = Example("launch-bound");
-  StepSpread spread(built.graph);
-  EXPECT_GE(spread.steps(), 2u);
-  auto same = spread.Resample(built.graph, 20), again = spread.Resample(built.graph, 20);
-  ASSERT_EQ(same.size(), 20u);
-  EXPECT_EQ(same, again);
-  // Every second step takes twice as long.
-  Graph uneven = built.graph;
-  for (size_t i = 0; i < uneven.size(); ++i) {
-    Task& t = uneven.mutable_task(TaskId(i));
-    if (t.step % 2 == 1) t.duration = t.duration * 2, t.gap = std::max(t.gap, Duration{}) * 2;
-  }
-  auto wide = StepSpread(uneven).Resample(uneven, 200);
-  Duration step = StepTime(uneven, *Simulate(uneven));
-  auto [low, high] = std::minmax_element(wide.begin(), wide.end());
-  EXPECT_GT(*high - *low, step.Scaled(0.3));
-}
-
-// What steps differ by among themselves is on both sides of a speed-up.
-TEST(Intervals, UnevenStepsDoNotMakeASpeedUpDoubtful) {
-  const std::vector<Duration> uneven = {Duration::Ms(10), Duration::Ms(100), Duration::Ms(110)};
-  ReplayCheck replay;
-  Prediction p;
-  p.step = Duration::Ms(100);
-  p.speedup = 2;
-  SetInterval(p, {.replay = &replay, .resampled = uneven, .model = 0.01});
-  EXPECT_LT(*p.low, Duration::Ms(20));
-  EXPECT_NEAR(*p.least_speedup, 2 / (1 + 1.645 * 0.01), 0.01);
-  EXPECT_NEAR(*p.most_speedup, 2 * (1 + 1.645 * 0.01), 0.01);
 }
 
 // A model that reaches too little says so with a limit, and is no faster than before for it.

@@ -194,6 +194,32 @@ TEST(Ranks, OfDifferentRunsAreRefused) {
               HasSubstr("does not say its rank"));
 }
 
+// The numbers differ, the events do not: nothing begins in the same nanosecond on two ranks, except
+// by chance in a trace of a few rows.
+TEST(Ranks, OneFileUnderTwoNumbersIsRefused) {
+  const auto renumbered = [](const RankTrace& of, int32_t rank) {
+    auto trace = std::make_shared<Trace>(*of.trace);
+    trace->ranks[0].rank = rank;
+    return RankTrace{.file = "copy", .trace = trace};
+  };
+  TraceBuilder b;
+  b.SetRank(0, 2);
+  const LaneId thread = b.AddLane(LaneKind::kThread, 100, 100, -1);
+  for (int64_t i = 0; i < 100; ++i) {
+    b.AddEvent({.start = Instant{i * 1000},
+                .duration = Duration::Us(1),
+                .lane = thread,
+                .name = b.names().Intern("op"),
+                .kind = EventKind::kOp});
+  }
+  const RankTrace large{.file = "rank0", .trace = *b.Build()};
+  const absl::Status same = CheckOneRun({large, renumbered(large, 1)});
+  EXPECT_EQ(DiagnosticOf(same).code, "E0431");
+  EXPECT_THAT(DiagnosticOf(same).what, HasSubstr("hold the same events"));
+  const RankTrace small = MakeRank(0, 20, 0);
+  EXPECT_TRUE(CheckOneRun({small, renumbered(small, 1)}).ok());
+}
+
 // As the PyTorch profiler writes them, which says nothing of the machine.
 TEST(Ranks, AnHourApartByTheirWallClocksAreNoRun) {
   constexpr int64_t kNow = 1'706'850'122'854'101'000, kMinute = 60'000'000'000;

@@ -297,10 +297,7 @@ absl::StatusOr<Exit> Merge(const Args& args, Session& session) {
 
 // Which of several ranks it is that has no memory or no threads.
 absl::Status Of(const World& world, const absl::Status& status) {
-  if (world.name().empty()) return status;
-  Diagnostic d = DiagnosticOf(status);
-  d.what = fmt::format("{}: {}", world.name(), d.what);
-  return MakeStatus(status.code(), std::move(d));
+  return world.name().empty() ? status : ErrorOf(world.name(), status);
 }
 
 absl::StatusOr<Exit> Run(const Args& args, Session& session) {

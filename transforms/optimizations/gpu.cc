@@ -128,7 +128,7 @@ class ToGpu {
     if (recorded == nullptr || recorded->name == named.name) return absl::OkStatus();
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0810",
-                       .what = fmt::format("gpu: from={}, but this was recorded on a {}",
+                       .what = fmt::format("gpu: from={}, but the recording names {}",
                                            params_.text("from"), recorded->name),
                        .effect = "every ratio would be of the wrong GPU",
                        .fix = "leave out from=: it is for recordings that do not name their GPU"});

@@ -1,0 +1,228 @@
+// What a prediction is unsure by, and the word for it.
+#include "report/predict/intervals.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "report/predict/residuals.h"
+#include "report/predict/step_spread.h"
+#include "report/predict/what_if.h"
+#include "report/summary.h"
+#include "simulator/simulate.h"
+#include "tests/example_graph.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+namespace {
+
+WhatIf Ask(const BuiltGraph& built, const std::string& spec) {
+  auto replay = CheckReplay(built, nullptr);
+  EXPECT_TRUE(replay.ok());
+  const std::vector<std::vector<Application>> scenarios = {*ParseScenario(spec)};
+  auto result = PredictAll(built, *replay, scenarios, {});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *std::move(result);
+}
+
+TEST(Intervals, WordsFollowTheWrittenRule) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(80);
+  Doubts doubts{.replay = &replay, .checked = {.rows = 1}};
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kHigh);
+  EXPECT_EQ(p.low, p.high);
+  p.unchecked = 0.2;
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  doubts.checked = {.kind = "prefetch", .rows = 0};
+  p.unchecked.reset();
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  doubts.params = {{Duration::Ms(70), Duration::Ms(100), 0.5}};
+  SetInterval(p, doubts);
+  EXPECT_NEAR(p.low->ms(), 71, 0.5);  // a twentieth of the range is left out at either end
+  EXPECT_NEAR(p.high->ms(), 98, 0.5);
+  EXPECT_EQ(p.confidence, Confidence::kLow);  // wide, and never checked
+  EXPECT_THAT(p.raise, testing::HasSubstr("--learn"));
+  doubts.checked.rows = 20;
+  doubts.checked.held = {.rows = 20, .inside = 18, .groups = 3, .share = 0.9};
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);  // wide, but such ranges hold
+  EXPECT_THAT(p.why, testing::HasSubstr("18 of 20"));
+  doubts.checked.held.share = 0.7;
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kLow);  // they do not
+  doubts.checked.held.share = 0.9;
+  doubts.params.clear();
+  replay.steps = 1;
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  EXPECT_EQ(p.raise, "five recorded steps or more");
+  replay.steps = 5;
+  replay.simulated = Duration::Ms(105);
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kLow);
+}
+
+TEST(Intervals, WhatIsFoundRulesOutHigh) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(80);
+  const Doubts doubts{.replay = &replay, .checked = {.rows = 1}};
+  replay.caution = "clocks disagree";
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  EXPECT_THAT(p.why, testing::HasSubstr("clocks disagree"));
+  replay.doubt = "work is lost";
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kLow);
+}
+
+// A kernel that was lost leaves a delay in its step alone, which no faster GPU makes shorter.
+TEST(Intervals, StepsThatWereAlikeAndAreNoMoreMakeItLow) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 3;
+  const Doubts doubts{.replay = &replay, .checked = {.rows = 1}};
+  const auto word = [&](std::vector<int64_t> before, std::vector<int64_t> after) {
+    Prediction p;
+    p.step = Duration::Ms(50);
+    replay.simulated_steps.clear();
+    for (int64_t ms : before) replay.simulated_steps.push_back(Duration::Ms(ms));
+    for (int64_t ms : after) p.steps.push_back(Duration::Ms(ms));
+    SetInterval(p, doubts);
+    return p.confidence;
+  };
+  EXPECT_EQ(word({100, 101, 99}, {31, 92, 31}), Confidence::kLow);
+  EXPECT_EQ(word({100, 101, 99}, {50, 52, 49}), Confidence::kHigh);
+  EXPECT_EQ(word({100, 180, 99}, {31, 92, 31}), Confidence::kHigh) << "they never were alike";
+}
+
+TEST(Intervals, NormalErrorsGiveNinetyPercent) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(100);
+  SetInterval(p, {.replay = &replay, .model = 0.03, .run = 0.04, .checked = {.rows = 1}});
+  EXPECT_NEAR(p.low->ms(), 100 / (1 + 1.645 * 0.05), 0.6);
+  EXPECT_NEAR(p.high->ms(), 100 + 1.645 * 5, 0.6);
+}
+
+TEST(Intervals, LargeErrorsNeverReachZero) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  Prediction p;
+  p.step = Duration::Ms(10);
+  Doubts doubts{.replay = &replay, .model = 2};
+  SetInterval(p, doubts);
+  EXPECT_NEAR(p.low->ms(), 10 / (1 + 1.645 * 2), 0.3);
+  EXPECT_NEAR(p.high->ms(), 10 * (1 + 1.645 * 2), 2);
+  doubts.floor = Duration::Ms(7);
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.low->ms(), 7);
+  doubts.floor = Duration::Ms(11);  // learned corrections may go below it
+  SetInterval(p, doubts);
+  EXPECT_EQ(*p.low, p.step);
+}
+
+TEST(Intervals, GpuWorkThatStaysAsRecordedIsAFloor) {
+  const BuiltGraph built = Example("launch-bound");
+  const auto floor = [&](const Graph& after) {
+    return LeastGpuTime(after, LeastTimes(built.graph, after, false));
+  };
+  const Duration all = floor(built.graph);
+  EXPECT_GT(all, Duration{});
+  EXPECT_LE(all, StepTime(built.graph, *Simulate(built.graph)));
+  Graph free = built.graph;
+  ASSERT_TRUE(ApplyAll(*ParseScenario("free-gpu"), free).ok());
+  EXPECT_EQ(floor(free), Duration{});
+}
+
+TEST(Intervals, NoStepOnAnotherGpuIsShorterThanItsDataSheetAllows) {
+  const BuiltGraph built = Example("launch-bound");
+  Graph there = built.graph;
+  ASSERT_TRUE(ApplyAll(*ParseScenario("gpu(V100-SXM2-32GB)"), there).ok());
+  const std::vector<Duration> recorded = LeastTimes(built.graph, there, false);
+  const std::vector<Duration> known = LeastTimes(built.graph, there, true);
+  const Duration floor = LeastGpuTime(there, known);
+  EXPECT_GT(floor, LeastGpuTime(there, recorded));
+  EXPECT_LE(floor, StepTime(there, *Simulate(there)));
+  for (size_t i = 0; i < known.size(); ++i) {
+    EXPECT_GE(known[i], recorded[i]);
+    EXPECT_LE(known[i], there.task(TaskId(i)).duration);
+  }
+  const WhatIf result = Ask(built, "gpu(V100-SXM2-32GB)");
+  const Prediction& p = result.predictions[result.main];
+  EXPECT_GE(*p.low, floor.Scaled(1 / (1 + 1.645 * kRunToRun)) - Duration::Ns(1));
+  EXPECT_LE(*p.low, p.step);
+}
+
+TEST(Intervals, LargerDoubtsNeverNarrowThem) {
+  ReplayCheck replay;
+  replay.measured = replay.simulated = Duration::Ms(100);
+  replay.steps = 5;
+  const std::vector<Duration> resampled = {Duration::Ms(97), Duration::Ms(100), Duration::Ms(101)};
+  for (bool spread : {false, true}) {
+    for (bool ranged : {false, true}) {
+      std::optional<Prediction> last;
+      for (int i = 0; i <= 40; ++i) {
+        Prediction p;
+        p.step = Duration::Ms(80);
+        Doubts doubts{.replay = &replay, .model = 0.02 * i, .checked = {.rows = 1}};
+        if (ranged) doubts.params = {{Duration::Ms(75), Duration::Ms(90), 0.4}};
+        if (spread) doubts.resampled = resampled;
+        SetInterval(p, doubts);
+        if (last) {
+          EXPECT_LE(*p.low, *last->low) << i;
+          EXPECT_GE(*p.high, *last->high) << i;
+        }
+        last = p;
+      }
+    }
+  }
+}
+
+TEST(Intervals, StepsThatVaryWidenThem) {
+  BuiltGraph built = Example("launch-bound");
+  StepSpread spread(built.graph);
+  EXPECT_GE(spread.steps(), 2u);
+  auto same = spread.Resample(built.graph, 20), again = spread.Resample(built.graph, 20);
+  ASSERT_EQ(same.size(), 20u);
+  EXPECT_EQ(same, again);
+  // Every second step takes twice as long.
+  Graph uneven = built.graph;
+  for (size_t i = 0; i < uneven.size(); ++i) {
+    Task& t = uneven.mutable_task(TaskId(i));
+    if (t.step % 2 == 1) t.duration = t.duration * 2, t.gap = std::max(t.gap, Duration{}) * 2;
+  }
+  auto wide = StepSpread(uneven).Resample(uneven, 200);
+  Duration step = StepTime(uneven, *Simulate(uneven));
+  auto [low, high] = std::minmax_element(wide.begin(), wide.end());
+  EXPECT_GT(*high - *low, step.Scaled(0.3));
+}
+
+// What steps differ by among themselves is on both sides of a speed-up.
+TEST(Intervals, UnevenStepsDoNotMakeASpeedUpDoubtful) {
+  const std::vector<Duration> uneven = {Duration::Ms(10), Duration::Ms(100), Duration::Ms(110)};
+  ReplayCheck replay;
+  Prediction p;
+  p.step = Duration::Ms(100);
+  p.speedup = 2;
+  SetInterval(p, {.replay = &replay, .resampled = uneven, .model = 0.01});
+  EXPECT_LT(*p.low, Duration::Ms(20));
+  EXPECT_NEAR(*p.least_speedup, 2 / (1 + 1.645 * 0.01), 0.01);
+  EXPECT_NEAR(*p.most_speedup, 2 * (1 + 1.645 * 0.01), 0.01);
+}
+
+}  // namespace
+}  // namespace daydream
