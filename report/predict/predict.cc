@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 
 #include "report/parallel.h"
@@ -23,8 +24,7 @@
 namespace daydream {
 namespace {
 
-// Step times drawn anew for an interval: fewer for large graphs, so that they take no longer than
-// about a second.
+// Step times drawn anew for an interval: fewer of large graphs, for about a second in all.
 constexpr size_t kLeastResampled = 32;
 constexpr size_t kResampledTasks = 100'000'000;
 
