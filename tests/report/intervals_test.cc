@@ -92,7 +92,7 @@ TEST(Intervals, StepsThatWereAlikeAndAreNoMoreMakeItLow) {
   replay.measured = replay.simulated = Duration::Ms(100);
   replay.steps = 3;
   const Doubts doubts{.replay = &replay, .checked = {.rows = 1}};
-  const auto word = [&](std::vector<int64_t> before, std::vector<int64_t> after) {
+  const auto word = [&](const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
     Prediction p;
     p.step = Duration::Ms(50);
     replay.simulated_steps.clear();

@@ -124,6 +124,7 @@ TEST(RecordFindings, TimesInAnotherUnit) {
 std::vector<Finding> OfThreads(int threads, bool op) {
   TraceSketch s;
   std::vector<LaneId> cpus;
+  cpus.reserve(static_cast<size_t>(threads));
   for (int k = 0; k < threads; ++k) cpus.push_back(s.Thread(100 + k));
   const LaneId gpu = s.Stream();
   if (op) s.Op(cpus[0], "aten::relu", 0, 20);

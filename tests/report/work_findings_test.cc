@@ -30,7 +30,7 @@ BuiltGraph Built(TraceSketch& s) {
 
 // Ten rounds of three operators, a millisecond each round, that take `usual` us; of each name the
 // n-th of `late` takes 40 ms more.
-std::vector<Finding> StallsOf(std::vector<std::string> names, double usual,
+std::vector<Finding> StallsOf(const std::vector<std::string>& names, double usual,
                               const std::set<int>& late) {
   TraceSketch s;
   const LaneId cpu = s.Thread(), gpu = s.Stream();

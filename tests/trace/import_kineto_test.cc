@@ -282,6 +282,22 @@ TEST(ImportKineto, CorrelationsThatRepeatOrOverflowAreCounted) {
   EXPECT_EQ(AccountedFor(*trace), 5u);
 }
 
+// As `cat a.json b.json` makes it; blanks and a second bracket are no document.
+TEST(ImportKineto, ADocumentBehindTheFirstIsCounted) {
+  const std::string one = KinetoFile({Slice("cpu_op", "a", "1", "1")});
+  const std::string array = "[" + Slice("cpu_op", "a", "1", "1") + "]";
+  const std::string behind = "documents behind the first";
+  for (const std::string& text : {one + one, one + "\n" + array, array + one}) {
+    auto trace = Import(text);
+    ASSERT_NE(trace, nullptr);
+    EXPECT_EQ(trace->rows(), 1u) << text;
+    EXPECT_EQ(CountOf(*trace, behind), 1u) << text;
+  }
+  for (const std::string& text : {one, one + "\n\n", array + " ]"}) {
+    EXPECT_EQ(CountOf(*Import(text), behind), 0u) << text;
+  }
+}
+
 TEST(ImportKineto, TooManyMalformedEventsAreRefused) {
   std::vector<std::string> events(1000, Slice("cpu_op", "a", "1", "1"));
   for (size_t i = 0; i < 20; ++i) events[i * 50] = Slice("cpu_op", "a", "NaN", "1");

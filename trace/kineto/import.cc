@@ -35,6 +35,7 @@ class KinetoReader {
   absl::Status MalformedError(std::string_view why, int64_t offset) const;
   absl::Status Finish();
   bool NextCharacter();
+  void NoticeSecondDocument();
   bool SkipTopValue();
   bool SkipLongString();
   bool FindEvent();
@@ -321,10 +322,21 @@ absl::Status KinetoReader::Finish() {
   return absl::OkStatus();
 }
 
+// Two files in one, as after `cat`.
+void KinetoReader::NoticeSecondDocument() {
+  if (!complete_ || !window_.failure().ok()) return;
+  if (window_.p < window_.end() && (*window_.p == '}' || *window_.p == ']')) ++window_.p;
+  if (!NextCharacter() || (*window_.p != '{' && *window_.p != '[')) return;
+  builder_.Count("documents behind the first", "files that were joined: only the first one is read",
+                 true, 1, window_.Offset(window_.p), /*count_as_event=*/false);
+}
+
 absl::Status KinetoReader::Read() {
   Refill();
   if (window_.p != nullptr) DD_RETURN_IF_ERROR(ReadTop());
-  return Finish();
+  DD_RETURN_IF_ERROR(Finish());
+  NoticeSecondDocument();
+  return absl::OkStatus();
 }
 
 bool SniffKineto(std::string_view head) {

@@ -61,7 +61,7 @@ constexpr ReasonText kTexts[] = {
     {"unreadable events", "the text of the event is damaged", true},
     {"events without a phase", "no \"ph\" says what the event is", true},
     {"events without a name", "no \"name\" says what ran", true},
-    {"events without a usable start", "\"ts\" is missing, not a number or out of range", true},
+    {"events without a usable start", "\"ts\" is missing, no number, or not microseconds", true},
     {"events without a duration", "\"dur\" is missing: the range was still open", true},
     {"events without a usable duration", "\"dur\" is not a number or out of range", true},
     {"events of negative duration", "they end before they start", true},
