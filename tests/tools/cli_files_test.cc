@@ -295,7 +295,7 @@ TEST_F(Files, WhatACommandReadsIsNeverReplaced) {
   refused(whatif + "--timeline " + trace, trace);
   refused("whatif " + trace + " --opt 'fuse, " + Path("kept") + "' -f -o " + Path("kept"),
           Path("kept"));
-  refused(whatif + "--opt 'gpu(to=" + Path("kept") + ")' --save " + Path("kept"), Path("kept"));
+  refused(whatif + "--opt 'gpu(to=" + Path("kept") + ")' -o " + Path("kept"), Path("kept"));
   refused(whatif + "--timeline " + Path("new.json") + " -o " + Path("new.json"), Path("new.json"));
   refused("sweep " + trace + " --opt amp -f --journal " + Path("kept") + " -o " + Path("kept"),
           Path("kept"));

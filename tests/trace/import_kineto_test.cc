@@ -57,6 +57,7 @@ TEST(ImportKineto, ReadsEveryGenerationOfCategoryNames) {
       {"cuda_sync", "Context Sync", EventKind::kSync},
   };
   std::vector<std::string> events;
+  events.reserve(cases.size());
   for (const Case& c : cases) events.push_back(Slice(c.category, c.name, "10", "1"));
   auto trace = Import(KinetoFile(events));
   ASSERT_NE(trace, nullptr);
@@ -287,7 +288,7 @@ TEST(ImportKineto, ADocumentBehindTheFirstIsCounted) {
   const std::string one = KinetoFile({Slice("cpu_op", "a", "1", "1")});
   const std::string array = "[" + Slice("cpu_op", "a", "1", "1") + "]";
   const std::string behind = "documents behind the first";
-  for (const std::string& text : {one + one, one + "\n" + array, array + one}) {
+  for (const std::string& text : {one + one, fmt::format("{}\n{}", one, array), array + one}) {
     auto trace = Import(text);
     ASSERT_NE(trace, nullptr);
     EXPECT_EQ(trace->rows(), 1u) << text;
