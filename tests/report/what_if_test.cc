@@ -19,16 +19,18 @@
 namespace daydream {
 namespace {
 
-std::vector<std::vector<Application>> Scenarios(std::vector<std::string> specs) {
+std::vector<std::vector<Application>> Scenarios(const std::vector<std::string>& specs) {
   std::vector<std::vector<Application>> out;
+  out.reserve(specs.size());
   for (const std::string& spec : specs) out.push_back(*ParseScenario(spec));
   return out;
 }
 
-WhatIf Ask(const BuiltGraph& built, std::vector<std::string> specs, WhatIfOptions options = {}) {
+WhatIf Ask(const BuiltGraph& built, const std::vector<std::string>& specs,
+           const WhatIfOptions& options = {}) {
   auto replay = CheckReplay(built, nullptr);
   EXPECT_TRUE(replay.ok());
-  auto result = PredictAll(built, *replay, Scenarios(std::move(specs)), options);
+  auto result = PredictAll(built, *replay, Scenarios(specs), options);
   EXPECT_TRUE(result.ok()) << result.status();
   return *std::move(result);
 }
@@ -280,6 +282,7 @@ TEST(Summary, BusyAndIdleMakeTheStep) {
 
 TEST(Summary, OthersKeepTheTotal) {
   std::vector<Group> groups;
+  groups.reserve(10);
   for (int i = 0; i < 10; ++i) {
     groups.push_back({fmt::format("k{}", i), Duration::Us(10 - i), 1, Duration::Us(1)});
   }
