@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <string_view>
 #include <utility>
@@ -50,7 +51,7 @@ std::string SonameOf(void* library) {
   size_t at = 0;
   bool has = false;
   for (const ElfW(Dyn)* entry = map->l_ld; entry->d_tag != DT_NULL; ++entry) {
-    if (entry->d_tag == DT_STRTAB) texts = reinterpret_cast<const char*>(entry->d_un.d_ptr);
+    if (entry->d_tag == DT_STRTAB) texts = std::bit_cast<const char*>(entry->d_un.d_ptr);
     if (entry->d_tag == DT_SONAME) {
       at = entry->d_un.d_val;
       has = true;

@@ -5,10 +5,12 @@
 #include <nvtx3/nvToolsExtPayload.h>
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "tracer/daydream_mark.h"
@@ -55,7 +57,7 @@ constexpr size_t kMaxText = 64 << 10;
 std::string FromWide(const wchar_t* wide) {
   std::string text;
   for (; *wide != 0 && text.size() < kMaxText; ++wide) {
-    const auto c = static_cast<uint32_t>(*wide);  // UTF-32 on Linux
+    const auto c = std::bit_cast<uint32_t>(*wide);  // UTF-32 on Linux
     const auto tail = [c](int shift) { return static_cast<char>(0x80 | (c >> shift & 0x3f)); };
     if (c < 0x80) {
       text += static_cast<char>(c);
@@ -83,7 +85,7 @@ int64_t StepOf(const Char* text) {
   for (const std::string_view word : kWords) {
     size_t at = 0;
     const auto same = [&](size_t i) {
-      const auto c = static_cast<uint32_t>(text[i]);
+      const uint32_t c = std::make_unsigned_t<Char>(text[i]);
       return c == static_cast<uint32_t>(word[i]) || (i == 0 && c == word[0] - 'a' + uint32_t{'A'});
     };
     while (at < word.size() && same(at)) ++at;
@@ -186,7 +188,7 @@ const nvtxPayloadData_t* PayloadOf(const nvtxEventAttributes_t* event) {
   if (event == nullptr || event->payloadType != NVTX_PAYLOAD_TYPE_EXT || event->reserved0 < 1) {
     return nullptr;
   }
-  return reinterpret_cast<const nvtxPayloadData_t*>(event->payload.ullValue);
+  return std::bit_cast<const nvtxPayloadData_t*>(event->payload.ullValue);
 }
 
 // Also what is not recorded is counted: numbers of calls are the same on every rank.
