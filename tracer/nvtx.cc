@@ -85,7 +85,7 @@ int64_t StepOf(const Char* text) {
   for (const std::string_view word : kWords) {
     size_t at = 0;
     const auto same = [&](size_t i) {
-      const uint32_t c = std::make_unsigned_t<Char>(text[i]);
+      const auto c = std::bit_cast<std::make_unsigned_t<Char>>(text[i]);
       return c == static_cast<uint32_t>(word[i]) || (i == 0 && c == word[0] - 'a' + uint32_t{'A'});
     };
     while (at < word.size() && same(at)) ++at;
