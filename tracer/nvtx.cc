@@ -86,7 +86,8 @@ int64_t StepOf(const Char* text) {
     size_t at = 0;
     const auto same = [&](size_t i) {
       const auto c = std::bit_cast<std::make_unsigned_t<Char>>(text[i]);
-      return c == static_cast<uint32_t>(word[i]) || (i == 0 && c == word[0] - 'a' + uint32_t{'A'});
+      const auto want = std::bit_cast<unsigned char>(word[i]);
+      return c == want || (i == 0 && c == want - 'a' + uint32_t{'A'});
     };
     while (at < word.size() && same(at)) ++at;
     if (at < word.size()) continue;
