@@ -189,15 +189,18 @@ class Steps:
 
         @functools.wraps(owner.__call__)
         def __call__(module: Any, *args: Any, **kwargs: Any) -> Any:
-            call = original.__get__(module) if had else super(owner, module).__call__
-            if is_compiling() or thread.in_root or self._owner() is not module:
-                return call(*args, **kwargs)
-            self._begin()
-            thread.in_root = True
+            step = not (is_compiling() or thread.in_root or self._owner() is not module)
+            if step:
+                self._begin()
+                thread.in_root = True
             try:
-                return call(*args, **kwargs)
+                # Looked up behind _begin(), which may have set another nn.Module.__call__.
+                if had:
+                    return original(module, *args, **kwargs)
+                return super(owner, module).__call__(*args, **kwargs)
             finally:
-                thread.in_root = False
+                if step:
+                    thread.in_root = False
 
         def undo() -> None:
             if vars(owner).get("__call__") is __call__:

@@ -85,10 +85,6 @@ class Steps(unittest.TestCase):
             for warmup, want in ((0, [0]), (1, [0]), (2, [0, 1]), (10, [0, 7, 8, 9])):
                 marks = self.run_ok(script, "warmup=%d;labels=3" % warmup).marks
                 self.assertEqual(steps(marks)[:14], list(range(1, 15)))
-                if script == infer and warmup == 10:
-                    # One label short since a root counts from its fourth call: to be mended.
-                    self.assertEqual(labelled_steps(marks)[-2:], [8, 9])
-                    continue
                 self.assertEqual(labelled_steps(marks), want)
                 kinds = [m.kind for m in harness.of(marks, "STEP", "LABELS_BEGIN", "LABELS_END")]
                 if warmup == 10:  # whole steps: on right after a mark, off right before one
