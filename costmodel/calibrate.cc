@@ -119,6 +119,17 @@ double MeanError(const DeviceSpec& device, const Samples& samples) {
   return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
 }
 
+// Nothing that a GPU of this kind does is slower by more than the search goes.
+absl::Status OtherGpuOrUnit(const DeviceSpec& device, const RateFit& fit) {
+  return MakeStatus(
+      absl::StatusCode::kFailedPrecondition,
+      {.code = "E0806",
+       .what = fmt::format("the operations took longer than any {} needs for them", device.name),
+       .why = fmt::format("the samples of {} give less than {:.0f} % of the rate known for it",
+                          RateName(fit.rate), 100 * std::exp(-kFarthest)),
+       .fix = "times are in microseconds; --gpu is the GPU that was measured"});
+}
+
 // The search for one rate.
 class Fit {
  public:
@@ -277,6 +288,8 @@ absl::StatusOr<Calibration> Calibrate(const DeviceSpec& device, std::span<const 
       continue;
     }
     calibration.fits.push_back(FitRate(to, rate, own, prior, spread));
+    const RateFit& fit = calibration.fits.back();
+    if (std::log(fit.alone / fit.prior) < -kFarthest + 1e-3) return OtherGpuOrUnit(device, fit);
   }
   to.measured_source = rules.source;
   for (const RateFit& fit : calibration.fits) {

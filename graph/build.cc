@@ -9,6 +9,21 @@
 namespace daydream {
 namespace {
 
+// Why there is no GPU work: most of the file could not be read, or it was not recorded.
+std::string WhyNoWork(const Provenance& p, uint64_t calls) {
+  const auto most = std::max_element(p.counts.begin(), p.counts.end(),
+                                     [](const ImportCount& a, const ImportCount& b) {
+                                       return (a.loss ? a.count : 0) < (b.loss ? b.count : 0);
+                                     });
+  if (most != p.counts.end() && most->loss && most->count > p.input_events / 2) {
+    return fmt::format("{} of {} events were not read, {}: {}", most->count, p.input_events,
+                       most->what, most->reason);
+  }
+  return calls == 0 ? "only the CPU's activity was recorded, or another tool held CUPTI"
+                    : "the calls were recorded but the GPU's records were not: the window closed "
+                      "too early, or another tool held CUPTI";
+}
+
 absl::Status CheckContents(const Trace& t) {
   uint64_t gpu = 0, calls = 0, ops = 0;
   for (EventKind kind : t.kind) {
@@ -17,16 +32,13 @@ absl::Status CheckContents(const Trace& t) {
     ops += kind == EventKind::kOp;
   }
   if (gpu == 0) {
-    return MakeStatus(
-        absl::StatusCode::kFailedPrecondition,
-        {.code = "E0301",
-         .what = "this trace has no GPU work",
-         .where = fmt::format("{}: {}, {} CPU ops, {} CUDA calls, 0 kernels", t.provenance.source,
-                              t.provenance.format, ops, calls),
-         .why = calls == 0 ? "only the CPU's activity was recorded, or another tool held CUPTI"
-                           : "the calls were recorded but the GPU's records were not: the window "
-                             "closed too early, or another tool held CUPTI",
-         .fix = std::string(AdviceFor(t.provenance.importer).both)});
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0301",
+                       .what = "this trace has no GPU work",
+                       .where = fmt::format("{}: {}, {} CPU ops, {} CUDA calls, 0 kernels",
+                                            t.provenance.source, t.provenance.format, ops, calls),
+                       .why = WhyNoWork(t.provenance, calls),
+                       .fix = std::string(AdviceFor(t.provenance.importer).both)});
   }
   // Recorders that note the GPU's side alone say so: then that side is the graph. Plans need no
   // calls.

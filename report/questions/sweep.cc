@@ -13,7 +13,7 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFirstLine = "daydream-sweep 3";
+constexpr std::string_view kFirstLine = "daydream-sweep 4";
 constexpr size_t kFields = 10;  // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
 
@@ -47,15 +47,17 @@ absl::Status Bad(std::string_view file, size_t line, std::string what) {
                                                   .fix = "remove the file to begin anew"});
 }
 
-uint32_t SealOf(std::string_view line) { return static_cast<uint32_t>(HashOf(line, kFnvBasis)); }
+uint32_t SealOf(std::string_view line, uint64_t key) {
+  return static_cast<uint32_t>(HashOf(line, kFnvBasis ^ key));
+}
 
 // Takes the checksum away. False: there is none, or it is of another line.
-bool Unseal(std::string_view& line) {
+bool Unseal(std::string_view& line, uint64_t key) {
   const size_t tab = line.rfind('\t');
   uint32_t seal = 0;
   if (tab == std::string_view::npos || !ReadInt(line.substr(tab + 1), seal, 16)) return false;
   line = line.substr(0, tab);
-  return seal == SealOf(line);
+  return seal == SealOf(line, key);
 }
 
 absl::Status NoJournal(std::string_view file) {
@@ -81,8 +83,8 @@ bool ReadHeadLine(std::string_view line, SweepHead& head) {
 
 }  // namespace
 
-std::string SealLine(std::string_view line) {
-  return fmt::format("{}\t{:08x}\n", line, SealOf(line));
+std::string SealLine(std::string_view line, uint64_t key) {
+  return fmt::format("{}\t{:08x}\n", line, SealOf(line, key));
 }
 
 std::string FormatSweepHead(const SweepHead& head) {
@@ -138,8 +140,10 @@ absl::StatusOr<SweepText> ParseSweep(std::string_view text, std::string_view fil
       if (line != kFirstLine) return NoJournal(file);
     } else if (in_head && line.empty()) {
       in_head = false;
-    } else if (!Unseal(line)) {
-      return Bad(file, line_number, "this line was changed since it was written");
+    } else if (!Unseal(line, in_head ? 0 : out.head.key)) {
+      return Bad(file, line_number,
+                 in_head ? "this line was changed since it was written"
+                         : "this line was changed since it was written, or is of another sweep");
     } else if (in_head) {
       if (!ReadHeadLine(line, out.head)) return Bad(file, line_number, "no line of a sweep's head");
     } else if (auto row = ParseSweepRow(line)) {

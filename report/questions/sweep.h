@@ -37,9 +37,10 @@ struct SweepRow {
 };
 
 // A line of a journal: what it says, a tab, a checksum and the end of the line, so that a changed
-// digit is no other result.
-std::string SealLine(std::string_view line);
-// The first lines of a journal. All but the first are sealed; the last one is empty.
+// digit is no other result. Rows are sealed with the key of their head: a row of another sweep is
+// none of this one.
+std::string SealLine(std::string_view line, uint64_t key = 0);
+// The first lines of a journal. All but the first are sealed, without a key; the last is empty.
 std::string FormatSweepHead(const SweepHead& head);
 // One line, without its end.
 std::string FormatSweepRow(const SweepRow& row);

@@ -100,6 +100,16 @@ TEST(Calibrate, NoRateIsAboveTheDataSheet) {
   EXPECT_LE(c.device.measured_fp32_gemm_tflops, L4().fp32_tflops);
 }
 
+TEST(Calibrate, TimesInAnotherUnitAreRefused) {
+  auto samples = Products(L4(), 10, 1000);
+  const auto refused = Calibrate(L4(), samples, NoPrior(L4()));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(DiagnosticOf(refused.status()).code, "E0806");
+  EXPECT_THAT(DiagnosticOf(refused.status()).fix, HasSubstr("microseconds"));
+  // A GPU that is held back by its power limit is none of these.
+  EXPECT_TRUE(Calibrate(L4(), Products(L4(), 10, 3), NoPrior(L4())).ok());
+}
+
 TEST(Calibrate, OneWildSampleDoesNotDecide) {
   auto samples = Products(L4(), 20, 1);
   samples[7].ns *= 50;

@@ -147,7 +147,7 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
                        .baseline = Duration::Us(4)};
   std::string text = FormatSweepHead(head);
   const size_t first = text.size();
-  for (size_t i = 0; i < 3; ++i) text += SealLine(FormatSweepRow(Row(i)));
+  for (size_t i = 0; i < 3; ++i) text += SealLine(FormatSweepRow(Row(i)), head.key);
   size_t most = 0;
   for (size_t size = 0; size <= text.size(); ++size) {
     auto read = ParseSweep(text.substr(0, size), "j");
@@ -176,6 +176,15 @@ TEST(SweepRows, DamagedLinesAreRefusedWithTheirPlace) {
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_EQ(DiagnosticOf(read.status()).where.substr(0, 2), "j:");
   }
+}
+
+TEST(SweepRows, RowsOfAnotherSweepAreNoneOfThisOne) {
+  const std::string row = FormatSweepRow(Row(0));
+  const std::string head = FormatSweepHead({.key = 42});
+  EXPECT_TRUE(ParseSweep(head + SealLine(row, 42), "j").ok());
+  auto read = ParseSweep(head + SealLine(row, 43), "j");
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(DiagnosticOf(read.status()).code, "E0703");
 }
 
 TEST(SweepRows, GraphsThatDifferHaveDifferentKeys) {

@@ -95,6 +95,19 @@ TEST_F(Answers, TwoScenariosDifferByTheirCauses) {
             5);
 }
 
+TEST_F(Answers, RecordingsAreNamedWithTheirGpus) {
+  const std::string pair = fmt::format("diff {0} {0}", kExampleTrace);
+  const CliResult text = Run(pair);
+  ASSERT_EQ(text.exit, 0) << text.err;
+  EXPECT_THAT(text.out, testing::StartsWith(fmt::format("before  {} (", kExampleTrace)));
+  const json both = json::parse(Run(pair + " --format json").out);
+  for (const char* side : {"before", "after"}) {
+    EXPECT_EQ(both[side]["file"], kExampleTrace);
+    EXPECT_THAT(text.out, HasSubstr(both[side]["device"].get<std::string>()));
+  }
+  EXPECT_THAT(text.out, testing::Not(HasSubstr("GPUs differ")));
+}
+
 TEST_F(Answers, WhatIsNoPairIsRefused) {
   Run(fmt::format("whatif {} --opt graphs -o {}", kExampleTrace, Path("a.json")));
   const std::string whole = ReadAll(Path("a.json"));

@@ -112,6 +112,15 @@ TEST_F(Cli, InputThatLacksGpuWorkExits4ButInfoStillTells) {
   EXPECT_THAT(info.out, HasSubstr("cannot be built: this trace has no GPU work"));
 }
 
+TEST_F(Cli, AFileThatCouldNotBeReadIsNotBlamedOnTheRecording) {
+  Write("pairs.json",
+        R"({"traceEvents":[{"ph":"B","cat":"kernel","name":"k","pid":0,"tid":7,"ts":1},)"
+        R"({"ph":"E","pid":0,"tid":7,"ts":5}]})");
+  Result r = Run("whatif " + Path("pairs.json") + " --max-errors 99%");
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("why: 2 of 2 events were not read, begin and end events"));
+}
+
 TEST_F(Cli, WhatIfPrintsTheReplayCheckFirst) {
   Result r = Run(std::string("whatif ") + kTrace + " --opt prefetch,graphs");
   EXPECT_EQ(r.exit, 0) << r.err;

@@ -93,16 +93,30 @@ void WriteRow(JsonWriter& json, const DiffRow& r) {
   json.Key("after_ns").Int(r.after.ns).Key("p").Double(r.p).EndObject();
 }
 
-std::string AsJson(const Diff& diff, std::string_view by, const std::vector<Finding>& before,
-                   const std::vector<Finding>& after) {
+// A recording, and what makes its step doubtful.
+struct Recording {
+  std::string file;
+  std::string gpu;  // name of the first; empty when it was not recorded
+  BuiltGraph built;
+  std::vector<Finding> findings;
+};
+
+void WriteRecording(const Recording& recording, JsonWriter& json) {
+  json.BeginObject().Key("file").String(recording.file).Key("device").String(recording.gpu);
+  WriteFindings(recording.findings, json);
+  json.EndObject();
+}
+
+std::string AsJson(const Diff& diff, std::string_view by, const Recording& before,
+                   const Recording& after) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.diff/1");
   json.Key("steps_before").UInt(diff.steps_before).Key("steps_after").UInt(diff.steps_after);
-  json.Key("before").BeginObject();
-  WriteFindings(before, json);
-  json.EndObject().Key("after").BeginObject();
-  WriteFindings(after, json);
-  json.EndObject().Key("step");
+  json.Key("before");
+  WriteRecording(before, json);
+  json.Key("after");
+  WriteRecording(after, json);
+  json.Key("step");
   WriteRow(json, diff.step);
   json.Key("by").String(by).Key("groups").BeginArray();
   for (const DiffRow& r : diff.rows) WriteRow(json, r);
@@ -121,19 +135,26 @@ std::string AsCsv(const Diff& diff) {
   return table.Csv();
 }
 
-// A recording, and what makes its step doubtful.
-struct Recording {
-  BuiltGraph built;
-  std::vector<Finding> findings;
-};
-
 absl::StatusOr<Recording> Load(const std::string& path, const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+  std::string gpu = trace->devices.empty() ? "" : trace->devices.front().name;
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(std::move(trace), args));
   DD_ASSIGN_OR_RETURN(const ReplayCheck replay, CheckReplay(built, nullptr));
   std::vector<Finding> findings = FindFindings(built, FindStalls(built.graph), replay);
   std::erase_if(findings, [](const Finding& f) { return f.about != About::kStep; });
-  return Recording{std::move(built), std::move(findings)};
+  return Recording{path, std::move(gpu), std::move(built), std::move(findings)};
+}
+
+// Which is which, and on what each ran.
+std::string Heading(const Recording& before, const Recording& after) {
+  auto line = [](std::string_view which, const Recording& r) {
+    return fmt::format("{:<8}{} ({})\n", which, Printable(r.file),
+                       r.gpu.empty() ? "GPU not recorded" : Printable(r.gpu));
+  };
+  std::string text = line("before", before) + line("after", after);
+  if (before.gpu != after.gpu && !before.gpu.empty() && !after.gpu.empty())
+    text += "the GPUs differ: part of every change below is the GPU's\n";
+  return text + "\n";
 }
 
 std::string Doubts(std::string_view which, const Recording& recording) {
@@ -237,7 +258,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
   Diff diff = Compare(before.built, after.built, by);
   auto text = [&] {
-    return Doubts("BEFORE", before) + Doubts("AFTER", after) +
+    return Heading(before, after) + Doubts("BEFORE", before) + Doubts("AFTER", after) +
            MakeTable(diff, top, session.unit()).Text(session.table_style()) +
            fmt::format(
                R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
@@ -247,9 +268,12 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   };
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = text,
-             .json = [&] { return AsJson(diff, Name(by), before.findings, after.findings); },
+             .json = [&] { return AsJson(diff, Name(by), before, after); },
              .csv = [&] { return AsCsv(diff); },
-             .markdown = [&] { return MakeTable(diff, top, session.unit()).Markdown(); }}));
+             .markdown =
+                 [&] {
+                   return Heading(before, after) + MakeTable(diff, top, session.unit()).Markdown();
+                 }}));
   GateValues values = {{"step", TimeOf(diff.step.before, diff.step.after)}};
   for (const DiffRow& r : diff.rows) values.insert({r.name, TimeOf(r.before, r.after)});
   return CheckGates(args, values, session);

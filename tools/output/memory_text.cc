@@ -16,6 +16,14 @@ std::string Bytes(double bytes) { return FormatBytes(static_cast<uint64_t>(std::
 
 std::string Capacity(uint64_t bytes) { return bytes == 0 ? "" : " of " + FormatBytes(bytes); }
 
+// More than there is: the number, or the GPU that it is held against, is wrong.
+std::string Impossible(const MemoryProfile& m) {
+  if (m.capacity == 0 || m.peak <= static_cast<double>(m.capacity)) return "";
+  return fmt::format("{:23}that cannot be: {}\n", "",
+                     m.estimate() ? "the estimate counts too much, or shapes of another run"
+                                  : "another GPU's description, or memory of the host is lent");
+}
+
 std::string Marked(double bytes, bool estimate) { return (estimate ? "~" : "") + Bytes(bytes); }
 
 // What an estimate consists of.
@@ -73,12 +81,12 @@ std::string MemoryText(const MemoryProfile& m) {
       text += fmt::format("\n                       by shapes ~{} ({})", Bytes(shapes),
                           FormatSignedPercent(shapes / m.peak - 1));
     }
-    return text + "\n";
+    return text + "\n" + Impossible(m);
   }
   text += fmt::format(", an estimate from shapes\n                       {}\n", Parts(m));
   const std::string missing = Missing(m);
   if (!missing.empty()) text += fmt::format("                       not in it: {}\n", missing);
-  return text;
+  return text + Impossible(m);
 }
 
 std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {

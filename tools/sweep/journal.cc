@@ -42,7 +42,7 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
                  "wait for it, or give every shard a journal of its own");
   }
   DD_ASSIGN_OR_RETURN(std::string text, file->ReadAll(kLargestJournal));
-  SweepJournal journal(std::move(file));
+  SweepJournal journal(std::move(file), head.key);
   const std::string first = FormatSweepHead(head);
   // Killed while the head was written: nothing is lost.
   if (text.size() < first.size() && first.starts_with(text)) {
@@ -64,7 +64,7 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
 }
 
 absl::Status SweepJournal::Append(const SweepRow& row) {
-  return file_->Append(SealLine(FormatSweepRow(row)));
+  return file_->Append(SealLine(FormatSweepRow(row), key_));
 }
 
 absl::StatusOr<SweepText> MergeSweeps(const std::vector<std::string>& paths) {

@@ -2,6 +2,7 @@
 // sweep that was killed goes on where it was, and that shards leave behind to be merged.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,8 +23,10 @@ class SweepJournal {
   absl::Status Append(const SweepRow& row);
 
  private:
-  explicit SweepJournal(std::unique_ptr<LockedFile> file) : file_(std::move(file)) {}
+  SweepJournal(std::unique_ptr<LockedFile> file, uint64_t key)
+      : file_(std::move(file)), key_(key) {}
   std::unique_ptr<LockedFile> file_;
+  uint64_t key_;  // of the head
   std::vector<SweepRow> rows_;
 };
 
