@@ -8,8 +8,8 @@
 #include "base/median.h"
 #include "report/parallel.h"
 #include "report/predict/error_kind.h"
+#include "report/predict/merge_changes.h"
 #include "report/predict/residuals.h"
-#include "report/predict/what_if.h"
 #include "report/questions/joint_added.h"
 #include "report/questions/joint_causes.h"
 #include "transforms/scenario/apply.h"
@@ -19,6 +19,10 @@ namespace {
 
 // Two cycles closer than this bound the step together.
 constexpr double kSameCycle = 0.001;
+// A replay further off makes its predictions doubtful, as that of one rank does.
+constexpr double kReplaysWell = 0.03;
+// Nothing was checked on several programs of many ranks: a wider interval decides nothing.
+constexpr double kWide = 0.30;
 
 absl::Status Deadlock(const MatchedRanks& matched) {
   std::string where;
@@ -145,6 +149,37 @@ void SetJointInterval(const JointRun& run, const JointAnswer& baseline,
   p.high = p.answer.step.Scaled(wide);
 }
 
+// As for one rank (report/predict/intervals.cc), by what is known of ranks together.
+void SetJointConfidence(const JointRun& run, const JointAnswer& baseline,
+                        std::span<const Application> scenario, JointPrediction& p) {
+  LeastChecked checked;
+  for (const Application& a : scenario) {
+    if (a.transform->stated_by_user) continue;
+    checked.Add(ErrorKindOf(a, run.built.front().graph, p.changes.terms).main(), {});
+  }
+  const HeldRows& held = checked.held;
+  const double step = static_cast<double>(std::max<int64_t>(p.answer.step.ns, 1));
+  const double width = p.low ? static_cast<double>((*p.high - *p.low).ns) / step : 0;
+  p.confidence = Confidence::kLow;
+  if (p.bound) {
+    p.why = "a limit, not a prediction";
+  } else if (baseline.check.span_error > kReplaysWell) {
+    p.why = fmt::format("the length of one rank is replayed {:.1f} % off",
+                        100 * baseline.check.span_error);
+  } else if (!p.changes.warnings.empty()) {
+    p.why = p.changes.warnings.front();
+  } else if (held.rows > 0 && held.share < kHeldWell) {
+    p.why = fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know",
+                        checked.kind, held.inside, held.rows);
+  } else if (width > kWide) {
+    p.why = fmt::format("the interval is {:.0f} % of the step", 100 * width);
+  } else {
+    p.confidence = Confidence::kMedium;
+    p.why = fmt::format("lengths of ranks are replayed {:.2f} % off or better",
+                        100 * baseline.check.span_error);
+  }
+}
+
 // The ranks of `on` with these options, and what the run takes then; `p` is told what changed.
 // E0601 where no rank has anything to change.
 absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Application> scenario,
@@ -158,7 +193,7 @@ absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Appl
     Changes changes;
     const absl::Status applied =
         ApplyAll(scenario, graphs.back(), [&](const Application&, Applied* a) -> absl::Status {
-          if (a != nullptr && !changes.any()) changes = a->changes;
+          if (a != nullptr) Merge(changes, a->changes);
           return absl::OkStatus();
         });
     if (applied.ok()) {
@@ -286,6 +321,7 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
   p.bound = std::any_of(scenario.begin(), scenario.end(),
                         [](const Application& a) { return a.transform->bound; });
   if (!p.bound) SetJointInterval(run, baseline, scenario, p);
+  SetJointConfidence(run, baseline, scenario, p);
   return p;
 }
 

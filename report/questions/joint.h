@@ -10,6 +10,7 @@
 #include "graph/build.h"
 #include "graph/ranks/join.h"
 #include "report/predict/causes.h"
+#include "report/predict/what_if.h"
 #include "simulator/ranks/joint_replay.h"
 #include "transforms/scenario/scenario.h"
 
@@ -66,11 +67,14 @@ struct JointPrediction {
   std::vector<std::string> opts;  // "amp", "fuse"
   absl::Status error;             // not OK: the rest is empty
   std::vector<size_t> edited;     // ranks that something changed on
-  Changes changes;                // of the first of them
+  Changes changes;                // of all options on the first of them; notes and warnings in it
   JointAnswer answer;
   double speedup = 1;
   bool bound = false;                 // a limit, not a prediction
   std::optional<Duration> low, high;  // 90 %; of limits none
+  // Never high: each kind was checked on one rank alone.
+  Confidence confidence = Confidence::kMedium;
+  std::string why;
   // Why, of each option on top of those before it (report/questions/joint_causes.h): they sum to
   // the difference from the baseline, to the nanosecond.
   std::vector<CauseShare> causes;

@@ -174,4 +174,10 @@ std::string JsonWriter::Take() {
   return std::exchange(out_, {});
 }
 
+void WriteTexts(std::string_view key, std::span<const std::string> texts, JsonWriter& json) {
+  json.Key(key).BeginArray();
+  for (const std::string& text : texts) json.String(text);
+  json.EndArray();
+}
+
 }  // namespace daydream

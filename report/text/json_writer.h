@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,5 +57,8 @@ class JsonWriter {
 // `text` as a quoted JSON string. Broken UTF-8 becomes U+FFFD; "<" is written as \u003c so that
 // the text may stand inside HTML.
 std::string JsonQuoted(std::string_view text);
+
+// "key": ["...", "..."]
+void WriteTexts(std::string_view key, std::span<const std::string> texts, JsonWriter& json);
 
 }  // namespace daydream

@@ -166,7 +166,13 @@ TEST_F(CliRanks, JointPredictionsHaveIntervals) {
   EXPECT_LT(interval[0].get<double>(), step);
   EXPECT_GT(interval[1].get<double>(), step);
   EXPECT_LT(interval[1].get<double>(), step * 1.1);
+  EXPECT_EQ(scenarios[1]["confidence"], "medium");
   EXPECT_TRUE(scenarios[2]["interval_ms"].is_null());  // a limit
+  EXPECT_EQ(scenarios[2]["confidence"], "low");
+  EXPECT_EQ(scenarios[2]["confidence_why"], "a limit, not a prediction");
+  const CliResult plain =
+      Run("whatif " + Path("run") + " --opt 'bandwidth(x2)' --no-interval --format json");
+  EXPECT_TRUE(nlohmann::json::parse(plain.out)["scenarios"][1]["interval_ms"].is_null());
 }
 
 TEST_F(CliRanks, AdviseAsksAllRanksTogether) {

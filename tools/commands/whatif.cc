@@ -286,9 +286,9 @@ absl::StatusOr<std::optional<Exit>> RunJoint(const Args& args, Session& session)
     return std::nullopt;
   }
   if (!in.ok()) return in.status();
-  DD_ASSIGN_OR_RETURN(
-      const JointReport report,
-      PredictOnRanks(*in, path, scenarios, args.Get("--on"), ProgressOf("predicting", session)));
+  DD_ASSIGN_OR_RETURN(JointReport report, PredictOnRanks(*in, path, scenarios, args.Get("--on"),
+                                                         ProgressOf("predicting", session)));
+  if (args.Has("--no-interval")) DropIntervals(report);
   if (!scenarios.empty()) DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },

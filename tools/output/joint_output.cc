@@ -175,14 +175,15 @@ std::string CausesText(const JointReport& report, const Session& session) {
   shown.causes = p.causes;
   shown.step = p.answer.step;
   const TimeUnit unit = MsUnless(session.unit());
-  return CauseTable(shown, unit, session.table_style()) + "\n";
+  return CauseTable(shown, unit, session.table_style()) +
+         fmt::format("  confidence {}: {}\n\n", Name(p.confidence), Printable(p.why));
 }
 
 void WriteJointCauses(JsonWriter& json, const JointPrediction& p) {
   json.Key("causes").BeginArray();
   for (const CauseShare& c : p.causes) {
     json.BeginInlineObject().Key("what").String(c.what).Key("opt").String(OptOf(c));
-    json.Key("delta_ms").Double(c.delta.ms()).Key("delta_ns").Int(c.delta.ns).EndObject();
+    json.Key("delta_ms").Rounded(c.delta.ms(), 6).Key("delta_ns").Int(c.delta.ns).EndObject();
   }
   json.EndArray();
 }
@@ -219,7 +220,10 @@ void WriteScenarios(JsonWriter& json, const JointReport& report, Detail detail) 
     } else {
       json.Null();
     }
-    json.Key("bound").Bool(p.bound);
+    json.Key("bound").Bool(p.bound).Key("confidence").String(Name(p.confidence));
+    json.Key("confidence_why").String(p.why);
+    WriteTexts("notes", p.changes.notes, json);
+    WriteTexts("warnings", p.changes.warnings, json);
     WriteJointCauses(json, p);
     json.Key("ranks_changed").UInt(p.edited.size()).EndObject();
   }

@@ -86,6 +86,10 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
   return report;
 }
 
+void DropIntervals(JointReport& report) {
+  for (JointPrediction& p : report.predictions) p.low = p.high = std::nullopt;
+}
+
 absl::Status CheckJointReplay(const JointReport& report, double limit) {
   const double error = report.baseline.check.span_error;
   if (error <= limit) return absl::OkStatus();

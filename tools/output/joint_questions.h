@@ -23,6 +23,9 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
                                            const std::vector<std::vector<Application>>& scenarios,
                                            std::string_view on, const JointProgress& progress = {});
 
+// As --no-interval asks.
+void DropIntervals(JointReport& report);
+
 // E0602 when the replay of the unchanged ranks is further off than `limit`: no prediction is made.
 absl::Status CheckJointReplay(const JointReport& report, double limit);
 

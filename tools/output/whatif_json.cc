@@ -12,12 +12,6 @@ namespace {
 
 double Percent(double share) { return share * 100; }
 
-void WriteTexts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
-  json.Key(key).BeginArray();
-  for (const std::string& text : texts) json.String(text);
-  json.EndArray();
-}
-
 void WriteError(const absl::Status& status, JsonWriter& json) {
   Diagnostic d = DiagnosticOf(status);
   json.Key("error").BeginObject();
@@ -43,8 +37,8 @@ void WriteChanges(const Changes& c, JsonWriter& json) {
   json.Key("scaled").UInt(c.scaled).Key("set").UInt(c.set).Key("inserted").UInt(c.inserted);
   json.Key("removed").UInt(c.removed).Key("fused").UInt(c.fused).Key("moved").UInt(c.moved);
   json.Key("edges").UInt(c.edges).EndObject();
-  WriteTexts(json, "notes", c.notes);
-  WriteTexts(json, "warnings", c.warnings);
+  WriteTexts("notes", c.notes, json);
+  WriteTexts("warnings", c.warnings, json);
 }
 
 void WriteLimiter(const Limiter& l, JsonWriter& json) {
@@ -92,7 +86,7 @@ void WriteCauses(const Prediction& p, JsonWriter& json) {
   json.Key("causes").BeginArray();
   for (const CauseShare& c : p.causes) {
     json.BeginInlineObject().Key("what").String(c.what).Key("opt").String(OptOf(c));
-    json.Key("delta_ms").Double(c.delta.ms()).Key("delta_ns").Int(c.delta.ns);
+    json.Key("delta_ms").Rounded(c.delta.ms(), 6).Key("delta_ns").Int(c.delta.ns);
     json.Key("gpu_ns").Int(c.gpu.ns).Key("host_ns").Int(c.host.ns).EndObject();
   }
   json.EndArray();
@@ -296,7 +290,7 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   WriteCauses(p, json);
   WriteBoundBy(p.path, json);
   WriteMemoryChange(p, json);
-  WriteTexts(json, "left_out", p.left_out);
+  WriteTexts("left_out", p.left_out, json);
   WriteChanges(p.changes, json);
   json.EndObject();
 }
@@ -315,7 +309,7 @@ std::string WhatIfJson(const WhatIfReport& report) {
   json.EndArray();
   json.Key("main").UInt(report.result.main);
   WriteExtras(report, json);
-  WriteTexts(json, "warnings", report.warnings);
+  WriteTexts("warnings", report.warnings, json);
   json.EndObject();
   return json.Take() + "\n";
 }

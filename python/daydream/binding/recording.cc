@@ -109,9 +109,10 @@ absl::StatusOr<std::string> Recording::WhatIf(std::span<const ScenarioParts> sce
     DD_ASSIGN_OR_RETURN(const double limit,
                         ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
     if (AnyOwn(scenarios)) return IsAFolder(path_, "an optimization of your own");
-    DD_ASSIGN_OR_RETURN(const JointReport report,
+    DD_ASSIGN_OR_RETURN(JointReport report,
                         PredictOnRanks(*joint_, path_, applications, args.Get("--on"),
                                        ProgressOf("predicting", session)));
+    if (args.Has("--no-interval")) DropIntervals(report);
     if (!applications.empty()) DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
     return JointWhatIfJson(report);
   }
