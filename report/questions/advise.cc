@@ -87,12 +87,15 @@ class SetSearch {
     return pairs;
   }
 
-  // Members of the best set, in the order of application.
-  std::vector<size_t> Best() {
-    Set best = Lowest();
-    Set asked = ~Set{0};
-    while (Set more = BestAddition(best, asked)) best |= more;
-    while (Set fewer = Without(best)) best = fewer;
+  // Members of the best set, in the order of application. `first` is what to try first.
+  std::vector<size_t> Best(size_t first) {
+    Set best = 0;
+    for (Set start : {Lowest(), Set{1} << first}) {
+      Find({start});
+      if (!known_[start].step.has_value()) continue;
+      const Set grown = Grown(start);
+      if (best == 0 || RankOf(grown) < RankOf(best)) best = grown;
+    }
     return MembersOf(best);
   }
 
@@ -168,15 +171,37 @@ class SetSearch {
     for (size_t i = 0; i < unknown.size(); ++i) known_[unknown[i]] = std::move(found[i]);
   }
 
-  // Of all known sets; the smaller one, then that of the options that save more, wins a tie.
+  // The smaller set, then that of the options that save more, wins a tie. REQUIRES: it has a step.
+  std::tuple<Duration, int, Set> RankOf(Set s) const {
+    return {*known_.at(s).step, std::popcount(s), s};
+  }
+
+  // Of all known sets.
   Set Lowest() const {
     Set lowest = 1;
     for (const auto& [set, outcome] : known_) {
-      if (!outcome.step.has_value()) continue;
-      auto rank = [&](Set s) { return std::tuple(*known_.at(s).step, std::popcount(s), s); };
-      if (rank(set) < rank(lowest)) lowest = set;
+      if (outcome.step.has_value() && RankOf(set) < RankOf(lowest)) lowest = set;
     }
     return lowest;
+  }
+
+  // With what saves beside it, option by option, and without what saves nothing any more. What was
+  // not worth it beside few is asked once more beside all of them.
+  Set Grown(Set set) {
+    Set asked = ~Set{0};
+    for (bool all = true;;) {
+      if (Set more = BestAddition(set, asked)) {
+        set |= more;
+        all = false;
+      } else if (!all) {
+        asked = ~Set{0};
+        all = true;
+      } else {
+        break;
+      }
+    }
+    while (Set fewer = Without(set)) set = fewer;
+    return set;
   }
 
   // The option of `asked` that saves most beside `set`, or none that is worth it. Those that are
@@ -240,7 +265,9 @@ class Adviser {
   void FindBest() {
     SetSearch search(base_, out_.worth, out_.not_worth, least_, advise_);
     out_.pairs = search.Pairs(base_.step);
-    std::vector<size_t> best = search.Best();
+    const auto first =
+        std::ranges::max_element(out_.worth, {}, [&](const Option& o) { return ScoreOf(o); });
+    std::vector<size_t> best = search.Best(static_cast<size_t>(first - out_.worth.begin()));
     if (best.size() < 2) return;
     out_.best_list = search.ScenarioOf(best);
     out_.best_members = std::move(best);

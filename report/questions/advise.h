@@ -62,9 +62,10 @@ struct AdviseOptions {
 };
 
 // Predicts each of `options` and `limits` alone, then looks for the best set: all pairs of the
-// options that save most are played; to the better of the best option and the best pair, the option
-// that saves most beside it is added, whatever it saves alone, while that is worth a row (what was
-// not worth it is not asked again); then members without which the step is no longer are dropped.
+// options that save most are played; to the better of the best option and the best pair, and to
+// what is to be tried first, the option that saves most beside it is added, whatever it saves
+// alone, while that is worth a row (what was not worth it is asked once more at the end); then
+// members without which the step is no longer are dropped. The better of the two is the best set.
 // Options stand in a set in the order of `options`. Pairs that
 // exclude each other are never together, nor is an option in a set that leaves it nothing to do,
 // nor do the members of a set take more than the budget. So the best set is never worse than the

@@ -15,6 +15,7 @@
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_files.h"
 #include "transforms/scenario/scenario.h"
+#include "transforms/scenario/turn.h"
 
 namespace daydream {
 namespace {
@@ -173,6 +174,38 @@ TEST(Advise, CausesOfEveryAnswerSumToWhatItSaves) {
     Duration sum;
     for (const CauseShare& c : p.causes) sum += c.delta;
     EXPECT_EQ(sum.ns, (p.step - a.baseline.step).ns) << p.name;
+  }
+}
+
+// `graphs` and `aot` save most alone here and leave the loader the limit; what is first on the list
+// leads further.
+TEST(Advise, NoSetOfThreeRowsIsBetterThanTheBestSet) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile((RealTraceFolder() / "loader/resnet50-v100.workers0.b.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Advised a = Ask(*built, EverythingTried());
+  ASSERT_TRUE(a.best.has_value());
+  std::vector<Option> rows = a.worth;
+  for (const Option& o : a.not_worth) {
+    if (o.prediction.name == "amp") rows.push_back(o);
+  }
+  std::sort(rows.begin(), rows.end(),
+            [](const Option& x, const Option& y) { return x.place < y.place; });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    for (size_t j = i + 1; j < rows.size(); ++j) {
+      for (size_t k = j + 1; k < rows.size(); ++k) {
+        std::vector<Application> set = {rows[i].application, rows[j].application,
+                                        rows[k].application};
+        PutInTurn(set);
+        auto played = Play(built->graph, set);
+        if (!played.ok()) continue;
+        EXPECT_GE(StepTime(played->graph, played->timeline), a.best->step)
+            << rows[i].prediction.name << " " << rows[j].prediction.name << " "
+            << rows[k].prediction.name;
+      }
+    }
   }
 }
 
