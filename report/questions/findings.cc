@@ -12,6 +12,7 @@
 #include "report/questions/copy_findings.h"
 #include "report/questions/launch_findings.h"
 #include "report/questions/limit_findings.h"
+#include "report/questions/loader_findings.h"
 #include "report/questions/op_stalls.h"
 #include "report/questions/record_findings.h"
 #include "report/questions/recorder_findings.h"
@@ -91,6 +92,9 @@ class Findings {
     FindSearch();
     FindUnequal();
     FindUnexplained();
+    for (Finding& f : FindingsOfLoader(graph_, counts_, steps_, step_)) {
+      out_.push_back(std::move(f));
+    }
     FindWaitsForRanks();
     FindReplay();
   }
@@ -441,13 +445,12 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",        "no_step",         "one_time",     "cut_step",
-      "library_search", "partial_gpu",     "long_call",    "unequal_steps",
-      "op_stalls",      "replay",          "unrecorded",   "pause",
-      "units",          "too_fast",        "no_operators", "lost",
-      "no_time",        "twice",           "wrong_launch", "no_launches",
-      "no_waits",       "unexplained",     "clocks",       "allocator",
-      "copies",         "waits_for_ranks", "other"};
+      "planned",     "no_step",         "one_time",      "cut_step",     "library_search",
+      "partial_gpu", "long_call",       "unequal_steps", "op_stalls",    "replay",
+      "unrecorded",  "pause",           "units",         "too_fast",     "no_operators",
+      "lost",        "no_time",         "twice",         "wrong_launch", "no_launches",
+      "no_waits",    "unexplained",     "clocks",        "allocator",    "copies",
+      "loader",      "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -40,6 +40,7 @@ enum class FindingKind : uint8_t {
   kClocks,         // GPU work before its launch
   kAllocator,      // memory is taken from the driver and given back in every step
   kCopies,         // copies from the host take half of a step
+  kLoader,         // the step waits for loader workers
   kWaitsForRanks,  // communication that is waiting for another rank
   kOther,          // what building the graph warns of
 };

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "report/loader_workers.h"
 #include "report/questions/findings.h"
 #include "report/questions/time_findings.h"
 #include "report/text/format.h"
@@ -64,6 +65,8 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
       said = true;
     }
   }
+  // Beside a stall nobody knows what the workers did meanwhile.
+  if (health.stalls.all.empty()) PlayLoaderWorkers(built.graph);
   if (health.stalls.no_step) {
     const Finding& f = health.findings.front();
     // Of what is no step.

@@ -107,6 +107,11 @@ batch helps.)"},
      R"(Copies from the host to the GPU take half of a step or more. Where they bring what is the
 same in every step (weights that are kept on the host), the GPU can keep it. Otherwise
 prefetch on a stream of its own hides them behind work: daydream explain pin-memory.)"},
+    {"loader",
+     R"(The step waits for its loader workers: processes that make the batches, and whose work is
+in no trace. They hand over batches at a rate of their own, which no option but a faster
+loader changes, so a GPU or host that is done sooner only waits longer. More workers, or
+cheaper reading and decoding.)"},
     {"waits_for_ranks",
      R"(Communication takes longer than the transfer of its bytes: the rest is waiting for another
 rank that is late. The text says how much per step, in the mean of the steps. One trace

@@ -122,7 +122,9 @@ class Prefetch {
            .fix = "--opt 'prefetch(workers=8)'"});
     }
     if (params_["recorded"] == 0 && !HasWorkers(graph(), fetches_[0])) return absl::OkStatus();
-    if (FindsBatchesReady(fetches_)) {
+    made_ =
+        edit_.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kData; });
+    if (made_.empty() && FindsBatchesReady(fetches_)) {
       DD_RETURN_IF_ERROR(CheckNotFewer());
       fetches_.clear();
       edit_.changes().notes.push_back(
@@ -178,6 +180,12 @@ class Prefetch {
   // What an optimization before took off the waits for workers, it took off their work.
   double WorkLeft() const {
     Duration recorded, now;
+    if (made_.size() > 1) {
+      for (size_t k = 0; k + 1 < made_.size(); ++k) now += graph().task(made_[k]).duration;
+      recorded =
+          graph().task(made_.back()).recorded_start - graph().task(made_.front()).recorded_start;
+      return recorded > Duration{} ? now.seconds() / recorded.seconds() : 1;
+    }
     for (const Fetch& f : fetches_) recorded += RecordedLength(graph(), f), now += f.work;
     const Duration all = FetchPeriod(graph(), fetches_) * static_cast<int64_t>(fetches_.size());
     return all > Duration{} ? std::max(1 - (recorded - now).seconds() / all.seconds(), 0.0) : 1;
@@ -329,6 +337,7 @@ class Prefetch {
   // in a steady state: workers are through with parts of their first batches.
   void MoveToWorkers() {
     edit_.BeginCause("loading overlaps with the step");
+    for (TaskId t : made_) edit_.SetDuration(t, {});  // by the recorded workers
     const size_t n = static_cast<size_t>(params_["workers"]);
     const size_t ahead = n * static_cast<size_t>(params_["ahead"]);
     std::vector<LaneId> lanes;
@@ -379,6 +388,7 @@ class Prefetch {
   Editor& edit_;
   LoaderScopes loader_;
   std::vector<Fetch> fetches_;
+  std::vector<TaskId> made_;    // batches of the recorded workers, where the step waited for them
   std::vector<Instant> ready_;  // of recorded workers: when each batch was, from the first task on
 };
 

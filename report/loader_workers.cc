@@ -1,0 +1,151 @@
+#include "report/loader_workers.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/median.h"
+#include "transforms/analysis/loader.h"
+
+namespace daydream {
+namespace {
+
+constexpr size_t kLeastWaits = 3;
+// Batches that workers may have made ahead: two for each (PyTorch's default), of four workers.
+constexpr size_t kAhead = 8;
+// Of more workers, they come as many at a time; more than this many are not usual.
+constexpr size_t kMostTogether = 32;
+
+// A call of next() and the piece of it that waits.
+struct LoaderWait {
+  TaskId task;
+  bool gap = false;  // the stretch after the task, not the task itself
+  Duration time;     // of the piece
+  Instant until;
+};
+
+LoaderWait WaitIn(const Graph& graph, const LoaderScopes& loader, const Fetch& fetch) {
+  LoaderWait wait;
+  for (TaskId t : fetch.tasks) {
+    const Task& task = graph.task(t);
+    const Instant end = task.recorded_start + task.duration;
+    if (task.duration > wait.time) wait = {t, false, task.duration, end};
+    if (loader.OwnsGapOf(task) && task.gap > wait.time) wait = {t, true, task.gap, end + task.gap};
+  }
+  return wait;
+}
+
+// A call that waited and the one before it that did, between which the workers were busy. What
+// steps that do not count do is not to move the first that counts: there the first call stands for
+// the one before.
+struct Handover {
+  size_t before, at;
+};
+
+std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>& fetches) {
+  if (fetches.empty() || !HasWorkers(graph, fetches[0])) return {};
+  std::vector<size_t> waited, apart;
+  for (size_t k = 0; k < fetches.size(); ++k) {
+    if (!Waited(graph, fetches[k])) continue;
+    if (!waited.empty()) apart.push_back(k - waited.back());
+    waited.push_back(k);
+  }
+  const size_t usual = Median(apart);
+  if (waited.size() < kLeastWaits || usual > kMostTogether) return {};
+  size_t first = 0;
+  while (first < fetches.size() && !Counts(graph, fetches[first])) ++first;
+  std::vector<Handover> out;
+  for (size_t i = 1; i < waited.size(); ++i) {
+    if (apart[i - 1] > std::max(kAhead, 2 * usual) || waited[i] <= first) continue;
+    out.push_back({std::max(waited[i - 1], first), waited[i]});
+  }
+  if (out.size() + 1 < kLeastWaits) out.clear();
+  return out;
+}
+
+LoaderWorkers About(const Graph& graph, const std::vector<Fetch>& fetches,
+                    const std::vector<Handover>& handovers) {
+  const auto end = [&](size_t k) {
+    return graph.tables().scopes[fetches[k].scope.index()].end;
+  };
+  Duration time;
+  std::vector<size_t> batches;
+  int64_t all = 0;
+  for (const Handover& h : handovers) {
+    time += end(h.at) - end(h.before);
+    batches.push_back(h.at - h.before);
+    all += static_cast<int64_t>(batches.back());
+  }
+  return {.batch = time / all, .every = Median(batches)};
+}
+
+}  // namespace
+
+std::optional<LoaderWorkers> FindLoaderWorkers(const Graph& graph) {
+  const std::vector<Fetch> fetches = FindFetches(graph, LoaderScopes(graph));
+  const std::vector<Handover> handovers = FindHandovers(graph, fetches);
+  if (handovers.empty()) return std::nullopt;
+  return About(graph, fetches, handovers);
+}
+
+std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
+  const LoaderScopes loader(graph);
+  const std::vector<Fetch> fetches = FindFetches(graph, loader);
+  const std::vector<Handover> handovers = FindHandovers(graph, fetches);
+  if (handovers.empty()) return std::nullopt;
+  const Duration receive = Duration::FromDouble(kNextCostParam.fallback);
+  const NameId made_name = graph.AddName("(loader workers make a batch)");
+  const NameId wait_name = graph.AddName("(waits for loader workers)");
+  const LaneId lane = graph.AddLane({.lane = {.kind = LaneKind::kChannel,
+                                              .name = graph.AddName("loader workers"),
+                                              .number = -1},
+                                     .marks_steps = false});
+  // Where the last batch that was waited for came.
+  LoaderWait last;
+  size_t last_at = fetches.size();
+  for (const Handover& h : handovers) {
+    if (h.before != last_at) last = WaitIn(graph, loader, fetches[h.before]);
+    const Fetch& f = fetches[h.at];
+    const LoaderWait wait = WaitIn(graph, loader, f);
+    if (!wait.task.valid() || !last.task.valid()) continue;
+    const Duration waits =
+        std::max(std::min(wait.time, RecordedLength(graph, f) - receive), Duration{});
+    const Task before = graph.task(wait.task);
+    const TaskId made = graph.Append({.recorded_start = last.until,
+                                      .duration = wait.until - last.until,
+                                      .name = made_name,
+                                      .lane = lane,
+                                      .scope = f.scope,
+                                      .step = before.step,
+                                      .kind = TaskKind::kData,
+                                      .phase = Phase::kData});
+    if (h.before != last_at) {
+      graph.AddEdge({.from = last.task,
+                     .to = made,
+                     .lag = last.gap ? graph.task(last.task).gap : Duration{},
+                     .rule = Rule::kHandOff});
+    }
+    Task& task = graph.mutable_task(wait.task);
+    (wait.gap ? task.gap : task.duration) -= waits;
+    const Duration after = wait.gap ? Duration{} : task.gap;
+    if (!wait.gap) task.gap = {};
+    const TaskId waiting = graph.InsertAfter(wait.task, {.recorded_start = wait.until - waits,
+                                                         .gap = after,
+                                                         .name = wait_name,
+                                                         .lane = before.lane,
+                                                         .scope = f.scope,
+                                                         .layer = before.layer,
+                                                         .step = before.step,
+                                                         .kind = TaskKind::kWait,
+                                                         .phase = Phase::kData});
+    graph.AddEdge({.from = made,
+                   .to = waiting,
+                   .lag = {},
+                   .rule = Rule::kHandOff,
+                   .to_anchor = Anchor::kEnd});
+    last = {waiting, false, {}, wait.until};
+    last_at = h.at;
+  }
+  return About(graph, fetches, handovers);
+}
+
+}  // namespace daydream

@@ -1,0 +1,28 @@
+// Loader processes that the step waits for. A batch is ready when they have made it, and a GPU or a
+// host that is done sooner only waits longer for it.
+#pragma once
+
+#include <optional>
+
+#include "base/time.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+struct LoaderWorkers {
+  Duration batch;    // mean time from one batch to the next
+  size_t every = 1;  // batches from one wait to the next, mostly: they come as many at a time
+};
+
+// Whether the step waits for batches of loader processes over and over: next() of a loader whose
+// name tells of them waited three times or more, with few batches that lay ready in between. A
+// wait after many of them says nothing of how fast they can be made: the workers may have stood
+// still, with all made that they may make ahead. O(tasks).
+std::optional<LoaderWorkers> FindLoaderWorkers(const Graph& graph);
+
+// Makes such waits ends of work on a lane of its own: batches come as long after one another as
+// recorded, whatever else the step does. What lay ready is taken to have been made with the last
+// batch that was waited for. The graph plays as before. Returns what FindLoaderWorkers() does.
+std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph);
+
+}  // namespace daydream

@@ -1,0 +1,124 @@
+#include "report/loader_workers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "report/questions/findings.h"
+#include "simulator/simulate.h"
+#include "tests/graph/trace_sketch.h"
+#include "tests/real_traces.h"
+#include "trace/importer.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+namespace {
+
+constexpr std::string_view kNext = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+
+// A step is next(), a launch, a kernel of 10 ms and the wait for it. Loader processes hand over
+// `together` batches every 30 ms for each of them; the others lie ready.
+BuiltGraph BuildLoader(int steps, int together) {
+  constexpr double kBatch = 30'000, kReady = 100, kKernel = 10'000;
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0, came = 0;
+  for (int step = 0; step < steps; ++step) {
+    const double begin = now;
+    if (step % together == 0) came += kBatch * together;
+    const double received = std::max(now + kReady, came);
+    s.Mark(cpu, kNext, now, received - now);
+    s.Op(cpu, "aten::linear", received + 10, 100);
+    s.Launch(cpu, gpu, "gemm", received + 20, 10, received + 35, kKernel);
+    s.Call(cpu, "cudaDeviceSynchronize", received + 120, kKernel - 80);
+    now = received + kKernel + 60;
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return *std::move(built);
+}
+
+Duration PlayedStep(const Graph& graph) {
+  auto timeline = Simulate(graph);
+  EXPECT_TRUE(timeline.ok()) << timeline.status();
+  return StepTime(graph, *timeline);
+}
+
+Duration StepWith(const Graph& graph, std::string_view opt) {
+  auto scenario = ParseScenario(opt);
+  EXPECT_TRUE(scenario.ok()) << scenario.status();
+  auto played = Play(graph, *scenario);
+  EXPECT_TRUE(played.ok()) << played.status();
+  return StepTime(played->graph, played->timeline);
+}
+
+// As a steady step: loader waits became ends of the workers' work.
+BuiltGraph Steady(BuiltGraph built) {
+  auto replay = CheckReplay(built, nullptr);
+  EXPECT_TRUE(replay.ok());
+  EXPECT_TRUE(MakeSteady(built, *replay).ok());
+  return built;
+}
+
+TEST(LoaderWorkers, WhatIsNotTheLoaderMakesNoStepShorterThanTheyHandOverBatches) {
+  const BuiltGraph built = Steady(BuildLoader(12, 1));
+  EXPECT_NEAR(PlayedStep(built.graph).ms(), 30, 0.1) << "as recorded";
+  EXPECT_NEAR(StepWith(built.graph, "free-gpu").ms(), 30, 0.1);
+  EXPECT_NEAR(StepWith(built.graph, "speedup(kind:kernel,by=2)").ms(), 30, 0.1);
+  EXPECT_NEAR(StepWith(built.graph, "speedup(kind:kernel,by=0.5)").ms(), 30, 0.1)
+      << "20 ms are hidden behind the loader, too";
+  EXPECT_NEAR(StepWith(built.graph, "speedup(kind:kernel,by=0.25)").ms(), 40.2, 0.2);
+  EXPECT_NEAR(StepWith(built.graph, "no-data-wait").ms(), 10.1, 0.2);
+}
+
+TEST(LoaderWorkers, ThoseWhoseBatchesComeAllAtOnceHaveTheSameRate) {
+  const BuiltGraph built = Steady(BuildLoader(25, 4));
+  const double step = PlayedStep(built.graph).ms();
+  EXPECT_NEAR(step, 30, 4) << "the last step of a window is an estimate";
+  EXPECT_NEAR(StepWith(built.graph, "free-gpu").ms(), step, 0.05 * step);
+  EXPECT_NEAR(StepWith(built.graph, "no-data-wait").ms(), 10.1, 0.2);
+}
+
+TEST(LoaderWorkers, TwiceAsManyMakeTwiceAsMany) {
+  const BuiltGraph built = Steady(BuildLoader(24, 1));
+  EXPECT_NEAR(StepWith(built.graph, "prefetch(workers=2,recorded=1)").ms(), 15, 1);
+  EXPECT_NEAR(StepWith(built.graph, "prefetch(workers=8,recorded=1)").ms(), 10.2, 0.5);
+  EXPECT_NEAR(StepWith(built.graph, "cache(fetch=50%)").ms(), 15, 0.5);
+}
+
+TEST(LoaderWorkers, AFindingTellsTheirRate) {
+  BuiltGraph built = BuildLoader(12, 1);
+  auto replay = CheckReplay(built, nullptr);
+  ASSERT_TRUE(replay.ok());
+  auto health = MakeSteady(built, *replay);
+  ASSERT_TRUE(health.ok());
+  const auto f = std::ranges::find(health->findings, FindingKind::kLoader,
+                                   [](const Finding& x) { return x.kind; });
+  ASSERT_NE(f, health->findings.end());
+  EXPECT_EQ(f->about, About::kProgram);
+  EXPECT_THAT(f->text, testing::HasSubstr("a batch every 30.0 ms"));
+}
+
+TEST(LoaderWorkers, AWaitOnceInAWhileIsNoRate) {
+  EXPECT_FALSE(FindLoaderWorkers(BuildLoader(120, 40).graph).has_value());
+}
+
+// Its loader hands over a batch every 0.4 s, while a step without waiting takes 0.16 s.
+TEST(LoaderWorkers, AFasterGpuGainsNothingOnARecordingThatWaitsForThem) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile((RealTraceFolder() / "training/resnet18-bs128-2080ti.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto recorded = BuildGraph(*trace);
+  ASSERT_TRUE(recorded.ok()) << recorded.status();
+  const BuiltGraph built = Steady(*std::move(recorded));
+  const double step = PlayedStep(built.graph).ms();
+  EXPECT_NEAR(step, 333.6, 0.1);
+  for (const char* opt : {"pin-memory", "amp", "graphs", "checkpointing", "gpu(to=A100)"}) {
+    EXPECT_NEAR(StepWith(built.graph, opt).ms(), step, 0.015 * step) << opt;
+  }
+}
+
+}  // namespace
+}  // namespace daydream
