@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,6 +32,19 @@ using Alike = std::tuple<CollectiveKind, uint64_t, uint32_t>;
 Alike AlikeOf(const RankCollective& c) {
   const bool any = c.kind == CollectiveKind::kAllToAll || c.kind == CollectiveKind::kSendRecv;
   return {c.kind, any ? 0 : c.bytes, any || c.bytes > 0 ? 0 : c.grid};
+}
+
+// "3, 16 to 31"
+std::string Listed(const std::set<int32_t>& numbers) {
+  std::string text;
+  for (auto first = numbers.begin(); first != numbers.end();) {
+    auto last = first;
+    while (std::next(last) != numbers.end() && *std::next(last) == *last + 1) ++last;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", *first);
+    if (first != last) text += fmt::format("{}{}", *last == *first + 1 ? ", " : " to ", *last);
+    first = std::next(last);
+  }
+  return text;
 }
 
 class Matcher {
@@ -128,9 +142,10 @@ class Matcher {
     Tell(ProblemKind::kNotRecorded, missing,
          missing.empty()
              ? fmt::format("{} of the {} members of a group were not recorded", count, joined.size)
-             : fmt::format("rank {} not recorded: its arrivals are taken from the "
-                           "others' ends and stay as they were",
-                           fmt::join(missing, ", ")));
+             : fmt::format("{} {} not recorded: {} arrivals are taken from the others' ends and "
+                           "stay as they were",
+                           missing.size() == 1 ? "rank" : "ranks", Listed(missing),
+                           missing.size() == 1 ? "its" : "their"));
   }
 
   void Match(uint32_t communicator, const Joined& joined) {

@@ -144,6 +144,19 @@ TEST(JointReplay, AGhostStandsForAMemberWithoutAFile) {
   EXPECT_EQ(run.Play().replay.window, Duration::Us(410));
 }
 
+TEST(Matching, RanksWithoutAFileAreNamedInRanges) {
+  std::vector<RankCollectives> ranks(2);
+  for (int r : {0, 1}) {
+    ranks[r].rank = {r == 0 ? 0 : 4, 40};
+    ranks[r].communicators.push_back({.name = "0", .members = {}, .size = 40, .order = {0}});
+    ranks[r].all.push_back({.kind = CollectiveKind::kAllReduce, .bytes = 1000});
+  }
+  const MatchedRanks matched = MatchCollectives(ranks);
+  ASSERT_THAT(matched.problems, testing::SizeIs(1));
+  EXPECT_THAT(matched.problems[0].message,
+              testing::StartsWith("ranks 1 to 3, 5 to 39 not recorded: their arrivals"));
+}
+
 TEST(Matching, AnOppositeOrderIsADeadlockThatNamesBoth) {
   std::vector<RankCollectives> ranks(2);
   for (int r : {0, 1}) {
