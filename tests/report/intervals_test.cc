@@ -13,6 +13,7 @@
 #include "report/summary.h"
 #include "simulator/simulate.h"
 #include "tests/example_graph.h"
+#include "tests/report/exact_replay.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
@@ -28,9 +29,7 @@ WhatIf Ask(const BuiltGraph& built, const std::string& spec) {
 }
 
 TEST(Intervals, WordsFollowTheWrittenRule) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
+  ReplayCheck replay = ExactReplay(5);
   Prediction p;
   p.step = Duration::Ms(80);
   Doubts doubts{.replay = &replay, .checked = {.rows = 1}};
@@ -71,9 +70,7 @@ TEST(Intervals, WordsFollowTheWrittenRule) {
 }
 
 TEST(Intervals, WhatIsFoundRulesOutHigh) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
+  ReplayCheck replay = ExactReplay(5);
   Prediction p;
   p.step = Duration::Ms(80);
   const Doubts doubts{.replay = &replay, .checked = {.rows = 1}};
@@ -88,9 +85,7 @@ TEST(Intervals, WhatIsFoundRulesOutHigh) {
 
 // A kernel that was lost leaves a delay in its step alone, which no faster GPU makes shorter.
 TEST(Intervals, StepsThatWereAlikeAndAreNoMoreMakeItLow) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 3;
+  ReplayCheck replay = ExactReplay(3);
   const Doubts doubts{.replay = &replay, .checked = {.rows = 1}};
   const auto word = [&](const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
     Prediction p;
@@ -107,9 +102,7 @@ TEST(Intervals, StepsThatWereAlikeAndAreNoMoreMakeItLow) {
 }
 
 TEST(Intervals, NormalErrorsGiveNinetyPercent) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
+  ReplayCheck replay = ExactReplay(5);
   Prediction p;
   p.step = Duration::Ms(100);
   SetInterval(p, {.replay = &replay, .model = 0.03, .run = 0.04, .checked = {.rows = 1}});
@@ -118,9 +111,7 @@ TEST(Intervals, NormalErrorsGiveNinetyPercent) {
 }
 
 TEST(Intervals, LargeErrorsNeverReachZero) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
+  ReplayCheck replay = ExactReplay(5);
   Prediction p;
   p.step = Duration::Ms(10);
   Doubts doubts{.replay = &replay, .model = 2};
@@ -168,9 +159,7 @@ TEST(Intervals, NoStepOnAnotherGpuIsShorterThanItsDataSheetAllows) {
 }
 
 TEST(Intervals, LargerDoubtsNeverNarrowThem) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
+  ReplayCheck replay = ExactReplay(5);
   const std::vector<Duration> resampled = {Duration::Ms(97), Duration::Ms(100), Duration::Ms(101)};
   for (bool spread : {false, true}) {
     for (bool ranged : {false, true}) {

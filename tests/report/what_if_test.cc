@@ -13,6 +13,7 @@
 #include "simulator/simulate.h"
 #include "tests/example_graph.h"
 #include "tests/real_traces.h"
+#include "tests/report/exact_replay.h"
 #include "trace/importer.h"
 #include "transforms/scenario/scenario.h"
 
@@ -190,9 +191,7 @@ TEST(Learned, WidensOnlyAfterMeasurementsOutsideOfTheInterval) {
 }
 
 TEST(Learned, RangesOfParametersAreNotCountedTwice) {
-  ReplayCheck replay;
-  replay.measured = replay.simulated = Duration::Ms(100);
-  replay.steps = 5;
+  ReplayCheck replay = ExactReplay(5);
   Prediction p;
   p.step = Duration::Ms(100);
   Doubts doubts{.replay = &replay, .model = 0.15, .run = 0.02};

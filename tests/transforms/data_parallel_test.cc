@@ -114,6 +114,15 @@ std::vector<GradientSize> SizesOf(const StepGradients& step) {
   return sizes;
 }
 
+// As PyTorch builds them, and after how many gradients each is sent.
+void ExpectBucketsOfResNet50(const StepGradients& step) {
+  const std::vector<Bucket> buckets = AssignBuckets(SizesOf(step), {});
+  EXPECT_THAT(ElementsOfBuckets(buckets), ElementsAre(2049000, 7875584, 6563840, 6637568, 2431040));
+  std::vector<uint32_t> after;
+  for (const Bucket& b : buckets) after.push_back(b.launched_after + 1);
+  EXPECT_THAT(after, ElementsAre(2, 17, 29, 80, 161));
+}
+
 // What two GPUs recorded of the same program (traces/gpus/resnet50-bs32.a100-ddp2, and two
 // execution traces): sizes of all-reduces, and the gradient after which each was launched.
 TEST(Buckets, OfAOneGpuTraceAreThoseThatTwoGpusRecorded) {
@@ -127,12 +136,7 @@ TEST(Buckets, OfAOneGpuTraceAreThoseThatTwoGpusRecorded) {
     for (const StepGradients& step : gradients->steps) {
       if (step.ready.size() != 161) continue;  // the window may cut the first or last step
       ++whole;
-      const std::vector<Bucket> buckets = AssignBuckets(SizesOf(step), {});
-      EXPECT_THAT(ElementsOfBuckets(buckets),
-                  ElementsAre(2049000, 7875584, 6563840, 6637568, 2431040));
-      std::vector<uint32_t> after;
-      for (const Bucket& b : buckets) after.push_back(b.launched_after + 1);
-      EXPECT_THAT(after, ElementsAre(2, 17, 29, 80, 161));
+      ExpectBucketsOfResNet50(step);
     }
     EXPECT_GE(whole, 4u) << name;
   }
@@ -202,14 +206,7 @@ TEST(Gradients, AreAsLargeAsWhatIsCopiedBack) {
   EXPECT_TRUE(gradients->copied);
   EXPECT_FALSE(gradients->width_assumed);
   ASSERT_EQ(gradients->steps.size(), 3u);
-  for (const StepGradients& step : gradients->steps) {
-    const std::vector<Bucket> buckets = AssignBuckets(SizesOf(step), {});
-    EXPECT_THAT(ElementsOfBuckets(buckets),
-                ElementsAre(2049000, 7875584, 6563840, 6637568, 2431040));
-    std::vector<uint32_t> after;
-    for (const Bucket& b : buckets) after.push_back(b.launched_after + 1);
-    EXPECT_THAT(after, ElementsAre(2, 17, 29, 80, 161));
-  }
+  for (const StepGradients& step : gradients->steps) ExpectBucketsOfResNet50(step);
 }
 
 // Starts of all-reduces of gradients, each against the first kernel of its step.
