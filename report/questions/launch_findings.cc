@@ -22,7 +22,7 @@ bool MakesWork(CallKind kind) {
 class LaunchFindings {
  public:
   LaunchFindings(const Graph& graph, const std::vector<bool>& counts, size_t steps, Duration step)
-      : graph_(graph), steps_(steps), step_(step) {
+      : steps_(steps), step_(step) {
     // Not every recorder has them.
     const bool fills = std::ranges::any_of(
         graph.tasks(), [](const Task& t) { return t.kind == TaskKind::kMemset && !t.removed; });
@@ -131,7 +131,6 @@ class LaunchFindings {
                            "newer PyTorch and driver), or record without graphs"});
   }
 
-  const Graph& graph_;
   const size_t steps_;
   const Duration step_;
   size_t calls_ = 0, without_ = 0, graphs_without_ = 0, orphans_ = 0, operations_ = 0;
