@@ -1,10 +1,16 @@
 #include "trace/steps.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -207,6 +213,31 @@ LaneId BusiestLane(const Trace& trace, std::span<const Launch> launches) {
   return LaneId(static_cast<size_t>(most - count.begin()));
 }
 
+// Layers that are alike repeat as steps do. A step is not within one call of a module, and the next
+// step calls the same modules again, where the next layer calls others: Linear_7 after Linear_0.
+bool AreLayers(const Trace& trace, const Steps& steps) {
+  const std::vector<Step>& all = steps.steps;
+  std::vector<std::pair<uint32_t, size_t>> called;  // name of the module, step
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    if (trace.kind[row] != EventKind::kFrame) continue;
+    auto step = std::partition_point(all.begin(), all.end(),
+                                     [&](const Step& s) { return s.begin < trace.start[row]; });
+    if (all.end() - step >= 2 && (step + 1)->begin < trace.End(row)) return true;
+    if (step == all.begin()) continue;
+    called.emplace_back(trace.name[row].value, static_cast<size_t>(step - all.begin()));
+  }
+  std::sort(called.begin(), called.end());
+  called.erase(std::unique(called.begin(), called.end()), called.end());
+  size_t names = 0, again = 0;
+  for (auto first = called.begin(); first != called.end(); ++names) {
+    const auto last =
+        std::find_if(first, called.end(), [&](const auto& c) { return c.first != first->first; });
+    again += last - first > 1;
+    first = last;
+  }
+  return 2 * again < names;
+}
+
 // Cuts where the sequence of launches starts over; an incomplete rest is left out.
 Steps FromPeriod(const Trace& trace, std::span<const Launch> launches) {
   if (launches.empty()) return {};
@@ -223,7 +254,9 @@ Steps FromPeriod(const Trace& trace, std::span<const Launch> launches) {
   std::vector<Instant> bounds;
   for (size_t i = 0; i < starts.size(); i += period) bounds.push_back(starts[i]);
   if (starts.size() % period == 0) bounds.push_back(LaneEnd(trace, lane));
-  return Between(lane, bounds, StepMethod::kPeriod);
+  Steps steps = Between(lane, bounds, StepMethod::kPeriod);
+  if (AreLayers(trace, steps)) return {};
+  return steps;
 }
 
 Steps WholeWindow(const Trace& trace) {
@@ -250,6 +283,36 @@ void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view 
     steps.steps[i].use = StepUse::kStub;
     steps.steps[i].why =
         fmt::format("it launches {} {}, a typical step {}", tasks[i], unit, typical);
+  }
+}
+
+// "ProfilerStep#12": 12. Nothing where the label ends with no number.
+std::optional<int64_t> NumberOf(std::string_view label) {
+  const size_t last = label.find_last_not_of("0123456789");
+  const std::string_view digits = label.substr(last == std::string_view::npos ? 0 : last + 1);
+  int64_t number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (digits.empty() || read.ec != std::errc()) return std::nullopt;
+  return number;
+}
+
+// Marks count on. Where a number is missing, so is its mark: what comes before it would last as
+// long as two steps.
+void MarkGaps(Steps& steps) {
+  std::vector<int64_t> numbers, further;
+  for (const Step& step : steps.steps) {
+    const std::optional<int64_t> number = NumberOf(step.label);
+    if (!number.has_value()) return;
+    if (!numbers.empty()) further.push_back(*number - numbers.back());
+    numbers.push_back(*number);
+  }
+  if (further.size() < 2) return;
+  const int64_t least = *std::min_element(further.begin(), further.end());
+  for (size_t i = 0; i < further.size(); ++i) {
+    if (least <= 0 || further[i] <= least || steps.steps[i].use != StepUse::kMeasured) continue;
+    steps.steps[i].use = StepUse::kStub;
+    steps.steps[i].why =
+        fmt::format("the next mark is \"{}\": one is missing behind it", steps.steps[i + 1].label);
   }
 }
 
@@ -324,6 +387,7 @@ Steps FindSteps(const Trace& trace) {
   if (steps.steps.empty()) return WholeWindow(trace);
   bool gpu = std::any_of(trace.kind.begin(), trace.kind.end(), IsGpuWork);
   MarkStubs(steps, launches, gpu ? "GPU tasks" : "operators");
+  MarkGaps(steps);
   MarkLabelled(steps);
   MarkWarmUp(steps);
   return steps;

@@ -20,7 +20,7 @@ enum class StepUse : uint8_t {
   kMeasured,  // counts
   kWarmUp,    // first step of the window, or clearly slower than the rest
   kLabelled,  // its layers were marked, which takes time; others were not
-  kStub,      // holds (almost) no GPU work, or is cut off by the end of the window
+  kStub,      // holds (almost) no GPU work, is cut off by the end of the window, or lost its end
 };
 
 struct Step {

@@ -151,6 +151,55 @@ TEST(Steps, LayersOfOneIterationAreNoSteps) {
   EXPECT_EQ(steps.measured(), 1u);
 }
 
+// As after the front of a recording was cut away, or where nothing was marked.
+TEST(Steps, LayersThatFillTheWindowAreNoSteps) {
+  const std::vector<std::string> layer = {"qkv", "softmax", "av", "mlp"};
+  for (const bool whole : {true, false}) {  // with the call of the model, and without
+    TraceSketch sketch;
+    double us = 10;
+    for (int i = 0; i < 12; ++i) {
+      const double begin = us;
+      us = Launches(sketch, us, layer);
+      const std::string name = whole ? "Layer_0" : "Layer_" + std::to_string(i);
+      sketch.Frame(sketch.Thread(), name, begin - 1, us - begin);
+    }
+    if (whole) sketch.Frame(sketch.Thread(), "Model_0", 1, us + 10);
+    EXPECT_EQ(FindSteps(*sketch.Build()).method, StepMethod::kWindow) << whole;
+  }
+  // The same modules again: steps, wherever the recording begins.
+  TraceSketch sketch;
+  double us = 10;
+  Launches(sketch, 0, {"mlp"});
+  for (int i = 0; i < 12; ++i) {
+    const double begin = us;
+    us = Launches(sketch, us, layer);
+    sketch.Frame(sketch.Thread(), "Model_0", begin - 1, us - begin);
+  }
+  EXPECT_EQ(FindSteps(*sketch.Build()).method, StepMethod::kPeriod);
+}
+
+TEST(Steps, AStepWhoseNextMarkIsMissingIsLeftOut) {
+  for (const int missing : {-1, 3}) {
+    TraceSketch sketch;
+    double us = 0;
+    for (int i = 0; i < 7; ++i) {
+      const double begin = us;
+      us = Launches(sketch, us, kWork);
+      if (i == missing) continue;
+      sketch.Mark(sketch.Thread(), "ProfilerStep#" + std::to_string(98 + i), begin, us - begin);
+    }
+    const Steps steps = FindSteps(*sketch.Build());
+    if (missing < 0) {
+      EXPECT_EQ(steps.measured(), 6u);  // all but the first
+      continue;
+    }
+    EXPECT_EQ(steps.measured(), 4u);
+    EXPECT_EQ(steps.steps[2].use, StepUse::kStub);
+    EXPECT_EQ(steps.steps[2].why,
+              "the next mark is \"ProfilerStep#102\": one is missing behind it");
+  }
+}
+
 TEST(Steps, AnEmptyTraceHasNone) { EXPECT_TRUE(FindSteps(*TraceSketch().Build()).steps.empty()); }
 
 TEST(Steps, ThePeriodIsTheSmallestThatHolds) {

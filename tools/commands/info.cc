@@ -168,7 +168,7 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
   const Steps& s = f.steps;
   if (s.method == StepMethod::kWindow) {
     sheet.Line("steps",
-               "none found: no marks, and nothing in the trace repeats; the whole window "
+               "none found: no marks, and no step that repeats; the whole window "
                "counts as one");
   } else {
     sheet.Line("steps", fmt::format("{} of {} count; found by {}", s.measured(), s.steps.size(),
