@@ -14,6 +14,7 @@
 #include "report/questions/limit_findings.h"
 #include "report/questions/loader_findings.h"
 #include "report/questions/op_stalls.h"
+#include "report/questions/queue_findings.h"
 #include "report/questions/record_findings.h"
 #include "report/questions/recorder_findings.h"
 #include "report/questions/time_findings.h"
@@ -57,6 +58,9 @@ class Findings {
     FindOneTime();
     for (Finding& f : FindingsOfLaunches(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
+    }
+    if (auto queue = FindingOfQueues(graph_, counts_, steps_, step_)) {
+      out_.push_back(*std::move(queue));
     }
     FindClocks();
     FindMemoryCalls();
@@ -445,12 +449,12 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",     "no_step",         "one_time",      "cut_step",     "library_search",
-      "partial_gpu", "long_call",       "unequal_steps", "op_stalls",    "replay",
-      "unrecorded",  "pause",           "units",         "too_fast",     "no_operators",
-      "lost",        "no_time",         "twice",         "wrong_launch", "no_launches",
-      "no_waits",    "unexplained",     "clocks",        "allocator",    "copies",
-      "loader",      "waits_for_ranks", "other"};
+      "planned",     "no_step",   "one_time",        "cut_step",     "library_search",
+      "partial_gpu", "long_call", "unequal_steps",   "op_stalls",    "replay",
+      "unrecorded",  "pause",     "units",           "too_fast",     "no_operators",
+      "lost",        "no_time",   "twice",           "wrong_launch", "no_launches",
+      "queue",       "no_waits",  "unexplained",     "clocks",       "allocator",
+      "copies",      "loader",    "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -35,6 +35,7 @@ enum class FindingKind : uint8_t {
   kTwice,          // the same GPU work twice
   kWrongLaunch,    // kernels on calls that cannot have launched them
   kNoLaunches,     // GPU work whose launch was not recorded
+  kQueue,          // launches that a full launch queue held up, behind nothing that is known
   kNoWaits,        // nothing says when the host stood still for the GPU
   kUnexplained,    // delays that no rule explains
   kClocks,         // GPU work before its launch

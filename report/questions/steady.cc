@@ -95,6 +95,7 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
       case FindingKind::kTooFast:
       case FindingKind::kUnits:
       case FindingKind::kLost:
+      case FindingKind::kQueue:
       case FindingKind::kNoTime:
       case FindingKind::kTwice:
       case FindingKind::kWrongLaunch:

@@ -88,6 +88,11 @@ waits for what is then wrong. Use the file of each process.)"},
     {"no_launches",
      R"(GPU work whose launching call was not recorded. It keeps its place in its stream; what the
 host does cannot move it, so options for the host say nothing about it.)"},
+    {"queue",
+     R"(Launches return late when the launch queue of their stream is full: as soon as an operation
+far ahead of theirs starts. These returned late, too, but nothing that was recorded started then.
+Operations of that stream were lost, or the clock of the GPU is off against that of the host.
+Their waits stay as work of the host, so a faster GPU seems to bring less than it would.)"},
     {"no_waits",
      R"(No row says when the host stood still for the GPU. Predictions are about the GPU's side
 alone: a host that really waits for a kernel is taken for one that works.)"},
