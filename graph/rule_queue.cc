@@ -6,7 +6,6 @@
 // call whose releasing operation starts inside of it was blocked, however short it is.
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -22,6 +21,9 @@ constexpr uint32_t kDeepInFlight = 512;                // rule Q2
 constexpr Duration kLongCall = Duration::Us(30);       // rule Q2
 constexpr Duration kReleaseWindow = Duration::Us(15);  // rule Q2
 constexpr size_t kLeastBlockedCalls = 20;              // rule Q2
+constexpr uint32_t kDepthsAround = 16;                 // rule Q2
+constexpr Duration kReleaseSpread = Duration::Us(2);   // of kQueueReleaseLag, as measured
+constexpr uint32_t kMostLostPlaces = 64;               // operations of one stream, of its last 1000
 constexpr Instant kNever{std::numeric_limits<int64_t>::max() / 4};
 
 bool MayBlock(CallKind kind) {
@@ -156,19 +158,22 @@ class QueueRule {
       if (TakesPlace(b_.graph, op.task)) places.push_back({op.call, op.task, op.start});
     }
     for (TaskId call : unrecorded) places.push_back({call, TaskId::None(), kNever});
-    const uint32_t depth = DepthOf(places, nvidia);
-    b_.graph.mutable_lane(lane).queue_depth = depth;
+    const Room room = RoomOf(places, nvidia);
+    b_.graph.mutable_lane(lane).queue_depth = room.depth;
+    const Duration clock = room.lag - kQueueReleaseLag;
+    std::vector<uint32_t> depths = DepthsOf(places, room);
     TaskId last_call;
     for (size_t i = 0; i < places.size(); ++i) {
       const TaskId call = places[i].call;
       if (call == last_call || !MayWait(call)) continue;
       last_call = call;
+      const uint32_t depth = depths[i];
       const QueuePlace* release = depth > 1 && i + 1 >= depth ? &places[i + 1 - depth] : nullptr;
       if (release != nullptr && !release->operation.valid()) break;  // 1021 and more unrecorded
-      if (release == nullptr || release->start <= b_.Start(call)) {
+      if (release == nullptr || release->start + clock <= b_.Start(call)) {
         unblocked_[b_.graph.task(call).name.index()].push_back(b_.RecordedDuration(call));
       }
-      if (release != nullptr) pairs_.push_back({*release, call});
+      if (release != nullptr) pairs_.push_back({*release, call, room.lag});
     }
   }
 
@@ -178,15 +183,16 @@ class QueueRule {
     for (size_t i = 0; i < own.size(); ++i) {
       if (!unblocked_[i].empty()) own[i] = TrimmedMean(unblocked_[i]);
     }
-    for (const auto& [release, call] : pairs_) {
-      Duration slack = b_.End(call) - release.start;
-      if (slack < Duration{}) continue;  // refuted: it returned while the queue was this full
-      Duration lag = std::min(kQueueReleaseLag, slack);
-      if (release.start > b_.Start(call)) {
+    for (const auto& [release, call, usual] : pairs_) {
+      const Duration slack = b_.End(call) - release.start;
+      const Duration clock = usual - kQueueReleaseLag;
+      if (slack < clock) continue;  // refuted: it returned while the queue was this full
+      Duration lag = std::min(usual, slack);
+      if (release.start + clock > b_.Start(call)) {
         ++b_.report.queue_blocked;
         Task& task = b_.graph.mutable_task(call);
         task.duration = std::min(task.duration, own[task.name.index()]);
-        lag = b_.typical_lags() ? kQueueReleaseLag : slack;
+        lag = b_.typical_lags() ? usual : slack;
         b_.waits[call.index()] = true;
       }
       b_.AddEdge(release.operation, call, lag, Rule::kQueue, Anchor::kStart, Anchor::kEnd);
@@ -198,54 +204,138 @@ class QueueRule {
     return call.valid() && !b_.waits[call.index()] && MayBlock(b_.KindOf(call));
   }
 
-  // Rule Q2.
-  uint32_t DepthOf(const std::vector<QueuePlace>& places, bool nvidia) const {
-    std::vector<uint32_t> depths;
+  struct Pair {
+    QueuePlace release;
+    TaskId call;
+    Duration lag;  // usual, from the start of the one to the return of the other
+  };
+
+  // A call that took long while the queue was deep: its place, and when it returned.
+  struct SlowCall {
+    size_t place = 0;
+    Instant end;
+  };
+
+  // How full the queue may be, and how long after the start of the releasing operation a blocked
+  // call returns: kQueueReleaseLag, unless the clock of the GPU is off against the host's.
+  struct Room {
+    uint32_t depth = 0;
+    bool measured = false;  // false: as such GPUs have it
+    Duration lag = kQueueReleaseLag;
+    std::vector<SlowCall> slow;
+  };
+
+  static Duration Off(Duration lag) {
+    return std::max(lag - kQueueReleaseLag, kQueueReleaseLag - lag);
+  }
+
+  static Duration LagAt(const std::vector<QueuePlace>& places, const SlowCall& call,
+                        uint32_t depth) {
+    return call.end - places[call.place + 1 - depth].start;
+  }
+
+  // The calls that would return equally long after what releases them, at this depth.
+  struct Agreeing {
+    uint32_t depth = 0;
+    size_t calls = 0;
+    Duration lag;
+  };
+  static Agreeing AgreeingAt(const std::vector<QueuePlace>& places,
+                             const std::vector<SlowCall>& slow, uint32_t depth) {
+    std::vector<Duration> lags;
+    lags.reserve(slow.size());
+    for (const SlowCall& call : slow) {
+      if (call.place + 1 >= depth) lags.push_back(LagAt(places, call, depth));
+    }
+    std::sort(lags.begin(), lags.end());
+    Agreeing best{.depth = depth, .calls = 0, .lag = {}};
+    for (size_t first = 0, last = 0; first < lags.size(); ++first) {
+      while (last < lags.size() && lags[last] - lags[first] <= kReleaseSpread * 2) ++last;
+      if (last - first <= best.calls) continue;
+      best.calls = last - first;
+      best.lag = lags[first + best.calls / 2];
+    }
+    return best;
+  }
+
+  // Rule Q2: at the right depth blocked calls return equally long after what releases them; one
+  // place off, they differ by what operations take.
+  Room RoomOf(const std::vector<QueuePlace>& places, bool nvidia) const {
+    Room room;
+    std::vector<uint32_t> in_flight;
     uint32_t unblocked = 0;
     size_t started = 0;
     for (size_t i = 0; i < places.size(); ++i) {
       const TaskId call = places[i].call;
       if (!call.valid() || !MayBlock(b_.KindOf(call))) continue;
       while (started < i && places[started].start <= b_.End(call)) ++started;
-      const auto in_flight = static_cast<uint32_t>(i - started + 1);
+      const auto now = static_cast<uint32_t>(i - started + 1);
       Duration own = quick_[b_.graph.task(call).name.index()];
       Duration duration = b_.RecordedDuration(call);
       bool slow = duration > kLongCall || duration > own * 4;
-      if (!slow || in_flight < kDeepInFlight) {
-        if (!slow) unblocked = std::max(unblocked, in_flight);
-        continue;
-      }
-      if (std::optional<size_t> release = ReleaseBefore(places, started, b_.End(call))) {
-        depths.push_back(static_cast<uint32_t>(i - *release + 1));
-      }
+      if (!slow) unblocked = std::max(unblocked, now);
+      if (!slow || now < kDeepInFlight) continue;
+      room.slow.push_back({i, b_.End(call)});
+      in_flight.push_back(now);
     }
-    if (depths.size() >= kLeastBlockedCalls) {
-      std::sort(depths.begin(), depths.end());
-      uint32_t middle = depths[depths.size() / 2];
-      auto near = std::count_if(depths.begin(), depths.end(),
-                                [&](uint32_t d) { return d + 2 >= middle && d <= middle + 2; });
-      if (static_cast<size_t>(near) * 10 >= depths.size() * 6) return middle;
+    room.depth = nvidia ? std::max(kDefaultQueueDepth, unblocked + 1) : 0;
+    if (in_flight.size() < kLeastBlockedCalls) return room;
+    const size_t enough = std::max(kLeastBlockedCalls, room.slow.size() / 4);
+    const uint32_t middle = Median(in_flight);
+    std::vector<Agreeing> candidates;
+    size_t most = 0;
+    for (uint32_t depth = middle - kDepthsAround; depth <= middle + kDepthsAround; ++depth) {
+      const Agreeing agreeing = AgreeingAt(places, room.slow, depth);
+      if (agreeing.calls < enough || Off(agreeing.lag) > kClockSkew) continue;
+      candidates.push_back(agreeing);
+      most = std::max(most, agreeing.calls);
     }
-    return nvidia ? std::max(kDefaultQueueDepth, unblocked + 1) : 0;
+    // Where all operations take equally long, any depth will do: the clock is off least, then.
+    Duration off = Duration::Max();
+    for (const Agreeing& c : candidates) {
+      if (c.calls * 10 < most * 9 || Off(c.lag) >= off) continue;
+      off = Off(c.lag);
+      room.depth = c.depth;
+      room.measured = true;
+      room.lag = off > kReleaseSpread ? c.lag : kQueueReleaseLag;
+    }
+    return room;
   }
 
-  // Position of the operation that started about kQueueReleaseLag before `end`, if one started
-  // within the window; `started` is the first operation that started later.
-  static std::optional<size_t> ReleaseBefore(const std::vector<QueuePlace>& places, size_t started,
-                                             Instant end) {
-    std::optional<size_t> best;
-    for (size_t k = started; k-- > 0;) {
-      if (end - places[k].start > kReleaseWindow) break;
-      auto off = [&](size_t j) { return std::abs((end - places[j].start - kQueueReleaseLag).ns); };
-      if (!best || off(k) < off(*best)) best = k;
+  static bool Fits(const std::vector<QueuePlace>& places, const SlowCall& call, uint32_t depth,
+                   Duration lag) {
+    if (depth < 2 || call.place + 1 < depth) return false;
+    const Duration off = LagAt(places, call, depth) - lag;
+    return std::max(off, -off) <= kReleaseSpread;
+  }
+
+  // The depth at each place, of what was recorded: where operations were lost, fewer fill the
+  // queue. Three blocked calls in a row that return after an operation so many places off tell.
+  static std::vector<uint32_t> DepthsOf(const std::vector<QueuePlace>& places, const Room& room) {
+    std::vector<uint32_t> depths(places.size(), room.depth);
+    const std::vector<SlowCall>& slow = room.slow;
+    uint32_t here = room.depth;
+    for (size_t i = 0; room.measured && i + 2 < slow.size(); ++i) {
+      const auto fits = [&](uint32_t depth) {
+        return Fits(places, slow[i], depth, room.lag) &&
+               Fits(places, slow[i + 1], depth, room.lag) &&
+               Fits(places, slow[i + 2], depth, room.lag);
+      };
+      if (Fits(places, slow[i], here, room.lag)) continue;
+      for (uint32_t off = 1; off <= std::min(kMostLostPlaces, here); ++off) {
+        if (!fits(here - off) && !fits(here + off)) continue;
+        here = fits(here - off) ? here - off : here + off;
+        std::fill(depths.begin() + static_cast<std::ptrdiff_t>(slow[i].place), depths.end(), here);
+        break;
+      }
     }
-    return best;
+    return depths;
   }
 
   Builder& b_;
   std::vector<Duration> quick_;  // by NameId
   Samples unblocked_;
-  std::vector<std::pair<QueuePlace, TaskId>> pairs_;  // releasing operation, call
+  std::vector<Pair> pairs_;
 };
 
 bool IsDeviceMemory(Memory m) { return m == Memory::kDevice || m == Memory::kArray; }

@@ -73,8 +73,9 @@ std::optional<Finding> FindingOfQueues(const Graph& graph, const std::vector<boo
       .where = {},
       .time = of_step,
       .share = of_step.seconds() / step.seconds(),
-      .fix = "record again: as it is, these waits count as work of the host, which no faster GPU "
-             "makes shorter"};
+      .fix =
+          "record again: as it is, these waits count as work of the host, which no faster GPU "
+          "makes shorter"};
 }
 
 }  // namespace daydream
