@@ -56,15 +56,17 @@ absl::Status CycleError(const Graph& g) {
   }
   if (cycle.size() > kShown)
     fmt::format_to(std::back_inserter(text), "({} more) -> ", cycle.size() - kShown);
-  return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                    {.code = "E0628",
-                     .what = fmt::format("work waits for itself: {}task {}", text,
-                                         cycle.empty() ? 0 : cycle.front().value),
-                     .why = "what an optimization adds comes behind work that comes behind it; the "
-                            "recording may mix up threads, streams or processes",
-                     .effect = "no step can be predicted",
-                     .fix = "daydream info TRACE says what is odd in the recording; or leave the "
-                            "optimization out"});
+  return MakeStatus(
+      absl::StatusCode::kFailedPrecondition,
+      {.code = "E0628",
+       .what = fmt::format("work waits for itself: {}task {}", text,
+                           cycle.empty() ? 0 : cycle.front().value),
+       .why = "what an optimization adds comes behind work that comes behind it; the "
+              "recording may mix up threads, streams or processes",
+       .effect = "no step can be predicted",
+       .fix = "look up the calls and GPU work named here in a timeline (daydream export "
+              "TRACE --to perfetto): are they on the threads and streams that the "
+              "program used? If so, it is our mistake"});
 }
 
 }  // namespace

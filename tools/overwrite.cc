@@ -73,8 +73,6 @@ std::vector<GivenFile> FilesOf(const Command& command, const Args& args) {
       files.push_back({std::string(flag->name), path});
     }
   }
-  // A recording that is imported over itself is the same recording.
-  if (command.name == "import") return files;
   for (const std::string& path : args.positional()) AddInput(path, files);
   return files;
 }

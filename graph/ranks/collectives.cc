@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -91,17 +92,27 @@ class Describer {
       const Task& task = graph_.tasks()[i];
       if (task.kind == TaskKind::kCollective && !task.removed) Add(TaskId(i));
     }
+    PlaceNameless();
     std::stable_sort(found_.begin(), found_.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (auto& [launched, c] : found_) {
-      std::vector<uint32_t>& order = out_.communicators[c.communicator].order;
-      order.push_back(static_cast<uint32_t>(out_.all.size()));
-      out_.all.push_back(c);
+                     [](const Found& a, const Found& b) { return a.launched < b.launched; });
+    for (Found& f : found_) {
+      const auto row = static_cast<uint32_t>(out_.all.size());
+      if (f.placed) out_.communicators[f.c.communicator].order.push_back(row);
+      out_.all.push_back(f.c);
     }
     return std::move(out_);
   }
 
  private:
+  struct Found {
+    Instant launched;
+    RankCollective c;
+    LaneId lane;
+    int32_t size = 0;
+    bool named = true;
+    bool placed = true;  // in the order of its communicator
+  };
+
   const CollectiveDetail* OfOp(ScopeId innermost) const {
     for (ScopeId s : ScopesAround(graph_, innermost)) {
       const OpDetail* op = graph_.OpOf(s);
@@ -143,9 +154,54 @@ class Describer {
       ++out_.alone;
       return;
     }
-    c.communicator = CommunicatorOf(group, task.lane, std::max(size, 0));
-    const TaskId call = launch_[t.index()];
-    found_.emplace_back(call.valid() ? graph_.task(call).recorded_start : c.start, c);
+    Found found{.launched = c.start, .c = c, .lane = task.lane, .size = std::max(size, 0)};
+    if (const TaskId call = launch_[t.index()]; call.valid()) {
+      found.launched = graph_.task(call).recorded_start;
+    }
+    found.named = !group.name.empty();
+    if (found.named) found.c.communicator = CommunicatorOf(group, LaneId(), found.size);
+    found_.push_back(found);
+  }
+
+  // What was launched before the recording began has no op that names its group. On a stream with
+  // one group it is of that one, and numbered backwards from the first number known, where numbers
+  // are in a row; with several it may be of any, and stays apart. Of a trace that names none, the
+  // stream is the group.
+  void PlaceNameless() {
+    std::map<LaneId, std::vector<Found*>> streams;
+    for (Found& f : found_) streams[f.lane].push_back(&f);
+    for (auto& [lane, all] : streams) {
+      std::stable_sort(all.begin(), all.end(),
+                       [](auto* a, auto* b) { return a->c.start < b->c.start; });
+      std::set<uint32_t> groups;
+      for (const Found* f : all) {
+        if (f->named) groups.insert(f->c.communicator);
+      }
+      for (Found* f : all) {
+        if (f->named) continue;
+        f->placed = groups.size() < 2;
+        f->c.communicator = groups.empty() ? CommunicatorOf({}, lane, f->size) : *groups.begin();
+      }
+      if (groups.size() == 1) NumberBackwards(all);
+    }
+  }
+
+  // A stream runs in the order of launches.
+  static void NumberBackwards(std::vector<Found*>& stream) {
+    for (size_t i = stream.size() - 1; i-- > 0;) {
+      if (!stream[i]->named) {
+        stream[i]->launched = std::min(stream[i]->launched, stream[i + 1]->launched);
+      }
+    }
+    const auto named = [](const Found* f) { return f->named; };
+    const auto first = std::find_if(stream.begin(), stream.end(), named);
+    if ((*first)->c.sequence < 0) return;
+    for (auto next = first + 1; next != stream.end() && named(*next); ++next) {
+      if ((*next)->c.sequence != (*(next - 1))->c.sequence + 1) return;
+    }
+    for (auto f = first; f-- != stream.begin();) {
+      (*f)->c.sequence = (*(f + 1))->c.sequence - 1;
+    }
   }
 
   uint32_t CommunicatorOf(const CollectiveGroup& group, LaneId lane, int32_t size) {
@@ -166,7 +222,7 @@ class Describer {
   const Graph& graph_;
   RankCollectives out_;
   std::vector<TaskId> launch_;
-  std::vector<std::pair<Instant, RankCollective>> found_;
+  std::vector<Found> found_;
   std::map<std::tuple<std::string, uint32_t, int32_t>, uint32_t> known_;
 };
 

@@ -150,12 +150,11 @@ class Matcher {
 
   void Match(uint32_t communicator, const Joined& joined) {
     std::map<std::tuple<int64_t, int32_t, int32_t, int64_t>, std::vector<RowMember>> rows;
-    bool numbered = true;
-    for (const auto& [rank, c] : joined.of) {
-      for (uint32_t i : ranks_[rank].communicators[c].order) {
-        numbered &= ranks_[rank].all[i].sequence >= 0;
-      }
-    }
+    const bool numbered = std::all_of(joined.of.begin(), joined.of.end(), [&](const auto& of) {
+      const std::vector<uint32_t>& order = ranks_[of.first].communicators[of.second].order;
+      return std::any_of(order.begin(), order.end(),
+                         [&](uint32_t i) { return ranks_[of.first].all[i].sequence >= 0; });
+    });
     if (numbered) {
       for (const auto& of : joined.of) AddNumbered(of, rows);
       TellSwapped(joined);
@@ -169,12 +168,14 @@ class Matcher {
   }
 
   // Several collectives may share a number (a coalesced call): the k-th of them on each rank. Of
-  // point to point, both ends and the k-th between them.
+  // point to point, both ends and the k-th between them. What has no number among those that have
+  // stays without counterpart.
   void AddNumbered(std::pair<uint32_t, uint32_t> of, auto& rows) {
     std::map<std::tuple<int64_t, int32_t, int32_t>, int64_t> seen;
     for (uint32_t i : ranks_[of.first].communicators[of.second].order) {
       const RankCollective& c = ranks_[of.first].all[i];
       const bool pair = c.from >= 0 && c.to >= 0;
+      if (!pair && c.sequence < 0) continue;
       const auto key =
           std::tuple(pair ? int64_t{-1} : c.sequence, pair ? c.from : -1, pair ? c.to : -1);
       rows[std::tuple_cat(key, std::tuple(seen[key]++))].push_back({of.first, i});
@@ -237,10 +238,21 @@ class Matcher {
     return best;
   }
 
+  // A kernel whose size was not recorded has that of another of its kind and grid in the row.
+  Alike AlikeIn(const std::vector<RowMember>& row, RowMember m) const {
+    const RankCollective& own = Of(m);
+    if (own.bytes > 0) return AlikeOf(own);
+    for (RowMember other : row) {
+      const RankCollective& c = Of(other);
+      if (c.kind == own.kind && c.grid == own.grid && c.bytes > 0) return AlikeOf(c);
+    }
+    return AlikeOf(own);
+  }
+
   // The kind and size that most members have; the others are told and left out.
   void AddRow(uint32_t communicator, int32_t size, const std::vector<RowMember>& members) {
     std::map<Alike, size_t> votes;
-    for (RowMember m : members) ++votes[AlikeOf(Of(m))];
+    for (RowMember m : members) ++votes[AlikeIn(members, m)];
     const auto most = std::max_element(votes.begin(), votes.end(),
                                        [](auto& a, auto& b) { return a.second < b.second; });
     MatchedRow row{.communicator = communicator, .size = size};
@@ -248,7 +260,7 @@ class Matcher {
     std::string told;
     for (RowMember m : members) {
       const RankCollective& c = Of(m);
-      if (AlikeOf(c) != most->first) {
+      if (AlikeIn(members, m) != most->first) {
         others.insert(Number(m.rank));
         told = Called(c);
         continue;
@@ -301,9 +313,11 @@ class Matcher {
       const auto inside = std::count(begin, end, false);
       if (before + after > 0) {
         Tell(ProblemKind::kWindowEdge, {Number(rank)},
-             fmt::format("the recording of rank {} lacks the first {} and the last {} of {} "
-                         "collectives",
-                         Number(rank), before, after, has.size()));
+             fmt::format("the recording of rank {} lacks the {} of {} collectives", Number(rank),
+                         after == 0    ? fmt::format("first {}", before)
+                         : before == 0 ? fmt::format("last {}", after)
+                                       : fmt::format("first {} and the last {}", before, after),
+                         has.size()));
       }
       if (inside > 0) {
         Tell(ProblemKind::kMismatch, {Number(rank)},

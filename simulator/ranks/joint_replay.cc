@@ -94,8 +94,10 @@ std::optional<Duration> StepOfRank(const JointGraph& joint, size_t rank, const G
 
 class Replayer {
  public:
-  Replayer(const JointGraph& joint, std::span<const Graph* const> graphs, const Plan& plan)
-      : joint_(joint), graphs_(graphs), plan_(plan) {
+  // `repeated`: what FindPeriod() plays.
+  Replayer(const JointGraph& joint, std::span<const Graph* const> graphs, const Plan& plan,
+           const Plan& repeated)
+      : joint_(joint), graphs_(graphs), plan_(plan), repeated_(repeated) {
     for (const Task& t : joint.graph.tasks()) {
       duration_.push_back(t.duration);
       gap_.push_back(t.gap);
@@ -183,7 +185,8 @@ class Replayer {
   }
 
   // Each rank begins again where its window ends, so who is ahead waits more each round, until all
-  // take as long as the slowest. A Ghost begins again with the last of them.
+  // take as long as the slowest. Where Ghosts are all that a rank has for peers, they begin again
+  // when it does.
   void FindPeriod(JointReplay& out) {
     const size_t n = graphs_.size();
     std::vector<Duration> begin, ends(n), before;
@@ -196,7 +199,7 @@ class Replayer {
       for (size_t i = 0; i < joint_.origin.size(); ++i) {
         duration_[joint_.origin[i].index()] = begin[i];
       }
-      const Timeline t = round == 0 ? out.timeline : plan_.Run(duration_, gap_);
+      const Timeline t = repeated_.Run(duration_, gap_);
       Duration grown, least = Duration::Max();
       for (size_t r = 0; r < n; ++r) {
         // How far behind its begin the rank ends, and how far behind the origin its window begins.
@@ -217,16 +220,33 @@ class Replayer {
 
   const JointGraph& joint_;
   std::span<const Graph* const> graphs_;
-  const Plan& plan_;
+  const Plan &plan_, &repeated_;
   std::vector<Duration> duration_, gap_;
 };
+
+// Ghosts say when somebody came in this window; in the next one nobody knows. Without their edges,
+// or nothing where there are none, or nobody else to wait for.
+std::optional<Graph> WithoutGhosts(const JointGraph& joint) {
+  const auto ghostly = [&](const Edge& e) { return e.from == joint.origin.back(); };
+  const std::span<const Edge> edges = joint.graph.edges();
+  if (joint.task.size() < 2 || std::none_of(edges.begin(), edges.end(), ghostly)) {
+    return std::nullopt;
+  }
+  Graph graph = joint.graph;
+  std::erase_if(graph.mutable_edges(), ghostly);
+  return graph;
+}
 
 }  // namespace
 
 absl::StatusOr<JointReplay> ReplayRanks(const JointGraph& joint,
                                         std::span<const Graph* const> graphs) {
   DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Make(joint.graph));
-  JointReplay out = Replayer(joint, graphs, plan).Run();
+  std::optional<Plan> repeated;
+  if (const std::optional<Graph> graph = WithoutGhosts(joint); graph.has_value()) {
+    DD_ASSIGN_OR_RETURN(repeated, Plan::Make(*graph));
+  }
+  JointReplay out = Replayer(joint, graphs, plan, repeated ? *repeated : plan).Run();
   // Alone: the same without the edges that wait for others.
   JointGraph alone = joint;
   std::erase_if(alone.graph.mutable_edges(),

@@ -26,9 +26,11 @@ struct RankAccount {
 };
 
 struct JointReplay {
-  Timeline timeline;    // of the window, as the clocks are
-  Duration window;      // first start to last end over all ranks
-  Duration period;      // after which the window repeats, when each rank goes on where it ends
+  Timeline timeline;  // of the window, as the clocks are
+  Duration window;    // first start to last end over all ranks
+  // After which the window repeats, when each rank goes on where it ends. Of several ranks without
+  // Ghosts: when who was not recorded would come the next time is not known.
+  Duration period;
   bool settled = true;  // the period is the same from one round to the next
   std::vector<RankAccount> ranks;
   // [who][for]: how long ranks wait for the last to arrive, which is another one; behind the last

@@ -47,6 +47,20 @@ class TraceSketch {
     Add(lane, name, us, length_us, EventKind::kKernel, correlation,
         builder_.AddKernel({.grid = {1, 1, 1}, .block = {32, 1, 1}}));
   }
+  // An all-reduce of 4 MB; `group` as FormatCollectiveGroup() writes it, empty = nothing is known.
+  void Collective(LaneId lane, std::string_view name, double us, double length_us,
+                  uint32_t correlation, std::string_view group) {
+    KernelDetail kernel{.grid = {24, 1, 1}, .block = {32, 1, 1}};
+    if (!group.empty()) {
+      kernel.collective = builder_.AddCollective({.name = builder_.names().Intern("allreduce"),
+                                                  .dtype = builder_.names().Intern("Float"),
+                                                  .process_group = builder_.names().Intern(group),
+                                                  .elements_in = 1'000'000,
+                                                  .elements_out = 1'000'000,
+                                                  .group_size = 2});
+    }
+    Add(lane, name, us, length_us, EventKind::kKernel, correlation, builder_.AddKernel(kernel));
+  }
   void Copy(LaneId lane, Memory from, Memory to, uint64_t bytes, double us, double length_us,
             uint32_t correlation) {
     Add(lane, "Memcpy", us, length_us, EventKind::kMemcpy, correlation,

@@ -95,6 +95,7 @@ TEST(WhatIf, WorkThatWaitsForItselfIsToldWithTheOptimizationThatMakesItWait) {
   const Diagnostic d = DiagnosticOf(result->predictions[result->main].error);
   EXPECT_EQ(d.code, "E0628");
   EXPECT_THAT(d.what, testing::StartsWith("circle: work waits for itself"));
+  EXPECT_THAT(d.fix, testing::HasSubstr("daydream export TRACE --to perfetto"));
 }
 
 TEST(WhatIf, TheSameAnswerWithAnyNumberOfThreads) {

@@ -300,8 +300,15 @@ TEST_F(Files, WhatACommandReadsIsNeverReplaced) {
   refused("sweep " + trace + " --opt amp -f --journal " + Path("kept") + " -o " + Path("kept"),
           Path("kept"));
   EXPECT_FALSE(fs::exists(Path("new.json")));
+  fs::create_hard_link(trace, Path("hard.json"));
+  for (const char* name : {"trace.json", "link.json", "hard.json"}) {
+    refused("import " + trace + " -f -o " + Path(name), trace);
+  }
+  refused("import " + Path("ranks") + " -f -o " + Path("ranks/0.json"), Path("ranks/0.json"));
+  // It could be one rank of several that is kept.
   EXPECT_EQ(Run("import " + trace + " -o " + Path("same.ddtrace")).exit, 0);
-  EXPECT_EQ(Run("import " + Path("same.ddtrace") + " -f -o " + Path("same.ddtrace")).exit, 0);
+  refused("import " + Path("same.ddtrace") + " -f -o " + Path("same.ddtrace"),
+          Path("same.ddtrace"));
   EXPECT_EQ(Run("summary " + trace + " -f -o /dev/null").exit, 0);
 }
 

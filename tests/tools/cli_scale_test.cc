@@ -81,6 +81,12 @@ TEST_F(CliScale, MoreRanksThatDifferWaitLonger) {
 }
 
 TEST_F(CliScale, WhatCannotBeAnsweredIsSaid) {
+  for (const char* opt : {"ddp(8)", "zero1(8)", "zero2(8)"}) {
+    const CliResult r = Run(fmt::format("whatif {} --opt '{}'", kTrace, opt));
+    EXPECT_THAT(r.err, HasSubstr("error[E0820]: which network joins the ranks?")) << opt;
+    EXPECT_THAT(r.err, HasSubstr("ddp(8, fabric=nvlink4)")) << opt;
+    EXPECT_THAT(r.err, HasSubstr("daydream fabric list")) << opt;
+  }
   EXPECT_THAT(Run("scale " + kTrace + " --ranks 2 --fabric nvlnk4").err, HasSubstr("nvlink4"));
   EXPECT_THAT(Run("scale " + kTrace + " --ranks 0 --fabric nvlink4").err, HasSubstr("E0104"));
   EXPECT_THAT(Run("scale " + kTrace + " --ranks 4..x --fabric nvlink4").err, HasSubstr("E0104"));

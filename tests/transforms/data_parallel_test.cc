@@ -195,6 +195,32 @@ TEST(Gradients, OfASketchWithoutShapesAreAsLargeAsTheirCopies) {
   EXPECT_EQ(ready[1].copy, TaskId(7));
 }
 
+// Two layers of one size are no two backward passes; with a forward pass between them they are.
+TEST(Gradients, OfLayersThatAreAlikeAreOneBackwardPass) {
+  std::string text = "lane cpu0 thread\n";
+  std::string tasks = "f0 cpu0 host 1us \"aten::mm\" phase forward\n";
+  for (int i = 0; i < 4; ++i) {
+    text += fmt::format("scope a{} op cpu0 \"torch::autograd::AccumulateGrad\" shapes=\"[[{}]]\"\n",
+                        i, i % 2 == 0 ? 100 : 10);
+    if (i == 2) tasks += "f1 cpu0 host 1us \"aten::mm\"\n";
+    tasks += fmt::format("h{0} cpu0 host 1us \"AccumulateGrad\" phase backward scope a{0}\n", i);
+  }
+  auto graph = ParseGraph(text + tasks);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  for (size_t i = 0; i < graph->size(); ++i) {
+    graph->mutable_task(TaskId(i)).recorded_start = Instant{static_cast<int64_t>(1000 * i)};
+  }
+  auto gradients = FindGradients(*graph);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  EXPECT_EQ(gradients->steps.front().passes, 1u);
+  EXPECT_EQ(gradients->steps.front().ready.size(), 4u);
+  graph->mutable_task(TaskId(3)).phase = Phase::kForward;
+  gradients = FindGradients(*graph);
+  ASSERT_TRUE(gradients.ok()) << gradients.status();
+  EXPECT_EQ(gradients->steps.front().passes, 2u);
+  EXPECT_EQ(gradients->steps.front().ready.size(), 2u);
+}
+
 constexpr const char* kTwoGpus = "gpus/resnet50-bs32.a100-ddp2.json.gz";
 
 // That trace has no shapes. Its copies out of the buckets say how large each gradient is.

@@ -117,11 +117,22 @@ absl::StatusOr<std::shared_ptr<const Trace>> WithOtherFiles(std::shared_ptr<cons
                            : ""));
   }
   if (args.Has("--shapes")) {
+    const std::string path(args.Get("--shapes"));
     ShapesFound found;
-    DD_ASSIGN_OR_RETURN(trace,
-                        WithShapesOf(std::move(trace), std::string(args.Get("--shapes")), &found));
-    session.Note(fmt::format("{} of {} ops have their shapes from {}", found.matched, found.ops,
-                             args.Get("--shapes")));
+    DD_ASSIGN_OR_RETURN(trace, WithShapesOf(std::move(trace), path, &found));
+    std::string told =
+        fmt::format("{} of {} ops have their shapes from {}", found.matched, found.ops, path);
+    if (found.doubtful()) {
+      session.Warn({.code = "W0813",
+                    .what = std::move(told),
+                    .where = path,
+                    .why = fmt::format("{} of its {} nodes are in the profile equally often",
+                                       found.agree, found.nodes),
+                    .effect = "shapes, and all that is told from them, may be of another program",
+                    .fix = "an execution trace of the same run"});
+    } else {
+      session.Note(told);
+    }
   }
   return trace;
 }

@@ -92,8 +92,11 @@ std::string BasisText(const JointReport& report) {
       "%\n",
       100 * report.baseline.check.duration_error, 100 * report.baseline.check.span_error);
   if (run.meetings.ghosts > 0) {
-    text += fmt::format("  {} of {} collectives wait for ranks that were not recorded\n",
-                        run.meetings.ghosts, run.meetings.rows.size());
+    text += fmt::format("  {} of {} collectives wait for ranks that were not recorded{}\n",
+                        run.meetings.ghosts, run.meetings.rows.size(),
+                        report.baseline.repeated && run.ranks.size() > 1
+                            ? ": as long in the window, not in the step, repeated"
+                            : "");
   }
   if (run.matched.unmatched > 0) {
     text += fmt::format("  {} collectives have no counterpart: they take what they took\n",

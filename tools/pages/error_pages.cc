@@ -353,7 +353,11 @@ PyTorch profiler writes with the ops of the CPU (ProfilerActivity.CPU).)"},
      "The peak of memory also follows from allocations (profile_memory=True)."},
     {"E0628", "an optimization makes work wait for itself",
      R"(What it adds has to come behind work that comes behind it. In a recording of one run that
-cannot be: look at its findings (daydream info). If it looks right, it is our mistake.)"},
+cannot be. The message names the circle: calls, the GPU work that they launch, and what
+waits for it. Look them up in a timeline (daydream export TRACE --to perfetto). Where one is on
+a thread or stream that the program does not run it on, the recording mixes them up, which
+no check of the recording alone can tell. Where all are right, it is our mistake: the
+other optimizations can be predicted meanwhile.)"},
     {"E0701", "bad range of a sweep",
      "A value of --opt that is a range or a list cannot be used: it runs backwards, never ends,\n"
      "mixes units, or gives more than 100,000 scenarios. Ranges are 1..8, 1..16*2 and\n"
@@ -431,8 +435,12 @@ device say nothing about it. Then name it: gpu(H100, from=V100-SXM2-32GB).)"},
     {"E0813", "no shapes can be taken from this file",
      R"(--shapes takes a PyTorch execution trace (torch.profiler.ExecutionTraceObserver, the
 format that Chakra builds on) of the same program. Ops are matched by name and by their
-order; a profile with another number of ops of every name, or with shapes of its own,
-takes nothing from it.)"},
+order. A profile may hold more iterations than the execution trace, or fewer, but then it
+holds all ops so many times more often: where less than 80 % of the nodes agree on that
+number, the file is of another program, and nothing is taken. W0813 warns where less than
+95 % do, or less than half of the profile's ops got shapes. A profile with shapes of its own
+takes nothing from it. Two runs of one program with other batch sizes have the same ops: that
+the shapes are of this run is up to you.)"},
     {"E0814", "a step cannot be repeated by itself",
      R"(daydream colocate plays the typical step of each program over and over. Where that takes
 more than 10 % more or less than the step was recorded to take (work between steps, a

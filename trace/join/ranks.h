@@ -54,6 +54,10 @@ absl::Status CheckOneRun(const std::vector<RankTrace>& ranks);
 // Of these reasons the last one alone, for ranks without numbers.
 absl::Status CheckCopies(const std::vector<RankTrace>& ranks);
 
+// The same events at the same times after the first of them, as in a file that was written twice:
+// no two runs take the same nanoseconds throughout. Of fewer than 100 events this tells nothing.
+bool SameEvents(const Trace& a, const Trace& b);
+
 // `name` is the source of the merged trace. E0431 as of CheckOneRun().
 absl::StatusOr<MergedRanks> MergeRanks(std::vector<RankTrace> ranks, std::string name);
 

@@ -22,6 +22,14 @@ bool IsFabricFile(std::string_view name) {
 }  // namespace
 
 absl::StatusOr<Fabric> ChooseFabric(std::string_view name) {
+  if (name.empty()) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0820",
+                       .what = "which network joins the ranks?",
+                       .why = "what an exchange takes follows from the fabric it goes through",
+                       .fix = "fabric=NAME, as in 'ddp(8, fabric=nvlink4)'; `daydream fabric list` "
+                              "names those that are known"});
+  }
   if (const Fabric* known = FindFabric(name)) return *known;
   if (IsFabricFile(name)) {
     DD_ASSIGN_OR_RETURN(const std::string text,

@@ -29,21 +29,6 @@ uint64_t ElementsIn(const Dims& dims) {
   return product;
 }
 
-// The whole sequence is so many times the same one.
-size_t Repeats(const std::vector<Gradient>& ready) {
-  for (size_t times = std::min<size_t>(ready.size(), 1024); times > 1; --times) {
-    if (ready.size() % times != 0) continue;
-    const size_t length = ready.size() / times;
-    if (length < 2) continue;
-    bool same = true;
-    for (size_t i = length; i < ready.size() && same; ++i) {
-      same = ready[i].size.elements == ready[i - length].size.elements;
-    }
-    if (same) return times;
-  }
-  return 1;
-}
-
 class GradientFinder {
  public:
   explicit GradientFinder(const Graph& graph) : graph_(graph) {}
@@ -68,7 +53,7 @@ class GradientFinder {
       const bool copied = NameCopies(copied_[s], step, !sized);
       if (!sized && !copied && !SizeByOptimizer(static_cast<uint16_t>(s), step)) continue;
       step.step = static_cast<uint16_t>(s);
-      step.passes = Repeats(step.ready);
+      step.passes = PassesOf(step.ready);
       const size_t one = step.ready.size() / step.passes;
       step.ready.erase(step.ready.begin(), step.ready.end() - static_cast<ptrdiff_t>(one));
       out_.steps.push_back(std::move(step));
@@ -78,6 +63,37 @@ class GradientFinder {
   }
 
  private:
+  // The whole sequence is so many times the same one, and a forward pass lies between: layers may
+  // be alike, too.
+  size_t PassesOf(const std::vector<Gradient>& ready) {
+    for (size_t times = std::min<size_t>(ready.size(), 1024); times > 1; --times) {
+      if (ready.size() % times != 0) continue;
+      const size_t length = ready.size() / times;
+      if (length < 2) continue;
+      bool same = true;
+      for (size_t i = length; i < ready.size() && same; ++i) {
+        same = ready[i].size.elements == ready[i - length].size.elements &&
+               (i % length != 0 || ForwardBetween(ready[i - 1].last, ready[i].last));
+      }
+      if (same) return times;
+    }
+    return 1;
+  }
+
+  // Copies of a pass begin with its forward pass.
+  bool ForwardBetween(TaskId before, TaskId after) {
+    const Task &a = graph_.task(before), &b = graph_.task(after);
+    if (a.copy != b.copy) return true;
+    if (forward_.empty()) {
+      for (const Task& t : graph_.tasks()) {
+        if (IsHost(t.kind) && t.phase == Phase::kForward) forward_.push_back(t.recorded_start);
+      }
+      std::sort(forward_.begin(), forward_.end());
+    }
+    const auto next = std::upper_bound(forward_.begin(), forward_.end(), a.recorded_start);
+    return next != forward_.end() && *next < b.recorded_start;
+  }
+
   // Scopes whose shapes tell nothing get no elements.
   void ReadSizes() {
     for (ScopeId s : GradientScopes(graph_)) {
@@ -234,6 +250,7 @@ class GradientFinder {
   absl::flat_hash_map<ScopeId, GradientSize> size_;
   absl::flat_hash_map<TaskId, TaskId> copy_of_;
   std::vector<std::vector<TaskId>> copied_;  // by step
+  std::vector<Instant> forward_;             // work of forward passes on the host, in order
   uint64_t exchanged_bytes_ = 0;             // of an element; 0: not known
   bool bytes_differ_ = false;
 };
