@@ -64,9 +64,7 @@ std::vector<Handover> FindHandovers(const Graph& graph, const std::vector<Fetch>
 
 LoaderWorkers About(const Graph& graph, const std::vector<Fetch>& fetches,
                     const std::vector<Handover>& handovers) {
-  const auto end = [&](size_t k) {
-    return graph.tables().scopes[fetches[k].scope.index()].end;
-  };
+  const auto end = [&](size_t k) { return graph.tables().scopes[fetches[k].scope.index()].end; };
   Duration time;
   std::vector<size_t> batches;
   int64_t all = 0;
@@ -95,10 +93,9 @@ std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
   const Duration receive = Duration::FromDouble(kNextCostParam.fallback);
   const NameId made_name = graph.AddName("(loader workers make a batch)");
   const NameId wait_name = graph.AddName("(waits for loader workers)");
-  const LaneId lane = graph.AddLane({.lane = {.kind = LaneKind::kChannel,
-                                              .name = graph.AddName("loader workers"),
-                                              .number = -1},
-                                     .marks_steps = false});
+  const LaneId lane = graph.AddLane(
+      {.lane = {.kind = LaneKind::kChannel, .name = graph.AddName("loader workers"), .number = -1},
+       .marks_steps = false});
   // Where the last batch that was waited for came.
   LoaderWait last;
   size_t last_at = fetches.size();
