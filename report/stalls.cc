@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -28,6 +29,11 @@ constexpr double kReservedOfRest = 0.05;  // of what remains, before reserved me
 constexpr double kLeastStep = 0.02;       // of the window, or what remains is no step
 constexpr double kManyMemoryCalls = 10;   // of a kind, a step
 constexpr double kChurnOfStep = 0.20;
+// As the finding about them (report/questions/op_stalls.h), by pieces of operators.
+constexpr Duration kLongOp = Duration::Ms(5);
+constexpr int64_t kOpsFarLonger = 100;
+constexpr size_t kOpsToCompare = 8, kManyHeldUp = 5, kSeveralNames = 3;
+constexpr double kHeldUpShare = 0.20;
 
 // By name: calls that make the first use of a device, and with it its context.
 bool StartsCuda(std::string_view name) {
@@ -74,6 +80,7 @@ class Finder {
       FindAmongSteps();
     }
     FindChurn();
+    FindHeldUp();
     std::stable_sort(out_.all.begin(), out_.all.end(),
                      [](const Stall& a, const Stall& b) { return a.taken() > b.taken(); });
     for (const Stall& s : out_.all) out_.taken += s.taken();
@@ -239,6 +246,34 @@ class Finder {
     }
   }
 
+  void FindHeldUp() {
+    std::set<NameId> names;
+    std::vector<std::pair<HostPiece, Duration>> held;  // and what it takes otherwise
+    Duration sum;
+    for (const HostPiece& p : pieces_) {
+      const Task& t = graph_.task(p.task);
+      const Scope* scope = graph_.ScopeOf(p.task);
+      if (p.gap || t.kind != TaskKind::kHost || scope == nullptr) continue;
+      if (scope->kind != EventKind::kOp || p.time < kLongOp) continue;
+      if (WaitsForOthers(graph_.TaskName(p.task))) continue;
+      const std::vector<Duration>& alike = alike_[{t.kind, t.name}];
+      const Duration usual = Median(alike);
+      if (alike.size() < kOpsToCompare || p.time < usual * kOpsFarLonger) continue;
+      const bool known = std::any_of(out_.all.begin(), out_.all.end(),
+                                     [&](const Stall& s) { return s.task == p.task && !s.gap; });
+      if (known) continue;
+      held.emplace_back(p, usual);
+      names.insert(t.name);
+      sum += p.time - usual;
+    }
+    if (held.size() < kManyHeldUp || names.size() < kSeveralNames) return;
+    if (sum < out_.time.Scaled(kHeldUpShare)) return;
+    for (const auto& [p, usual] : held) {
+      Add(p, usual);
+      out_.all.back().kind = StallKind::kHeldUp;
+    }
+  }
+
   void Add(const HostPiece& p, Duration usual) {
     Stall s{.task = p.task, .gap = p.gap, .what = {}, .time = p.time, .kept = usual};
     const Task& t = graph_.task(p.task);
@@ -290,8 +325,16 @@ std::string_view Name(StallKind kind) {
                                          "slow API call",
                                          "first run of an operator",
                                          "time outside of operators",
-                                         "memory goes back and forth"};
+                                         "memory goes back and forth",
+                                         "operator held up"};
   return kNames[static_cast<size_t>(kind)];
+}
+
+bool WaitsForOthers(std::string_view op) {
+  constexpr std::string_view kParts[] = {"c10d",  "nccl",    "gloo",   "barrier",
+                                         "comms", "all_red", "wait_t", "DataLoader"};
+  return std::any_of(std::begin(kParts), std::end(kParts),
+                     [&](std::string_view part) { return Contains(op, part); });
 }
 
 Stalls FindStalls(const Graph& graph) { return Finder(graph).Run(); }

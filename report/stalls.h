@@ -21,6 +21,7 @@ enum class StallKind : uint8_t {
   kOp,       // an operator's own time: a compiler, a library that tries algorithms
   kOutside,  // host time outside of any operator
   kChurn,    // memory goes to the driver and comes back
+  kHeldUp,   // an operator whose core something else had
 };
 std::string_view Name(StallKind kind);  // "start of CUDA"
 
@@ -43,6 +44,9 @@ struct Stalls {
   bool no_step = false;
 };
 
+// Whether the own time of an operator of this name is a wait for other processes or for batches.
+bool WaitsForOthers(std::string_view op);
+
 // A piece of host work (a call or operator without its waiting, or time outside of operators) is a
 // stall when the GPU has nothing to do for half of it or more, it is no fetch of a batch, and
 //   in a window of one step: it is longer than a quarter of all that remains without it and longer
@@ -54,6 +58,9 @@ struct Stalls {
 //     tenth of a step or more, and in one of three or more counted steps only.
 // Calls that give memory to the driver and take it back, ten of a kind a step and a fifth of its
 // time together, are stalls in every step: an allocator with room enough keeps what it has.
+// Operators that take 5 ms and a hundred times what operators of their name take were held up by
+// something else on their core, where these are five or more, of three names, and a fifth of the
+// window: they are stalls wherever they are, even while the GPU works.
 // All of it is a judgement by size, made with the shared recordings in view: none of their steady
 // steps has a stall, and what is predicted from those with one is what is predicted without it
 // (tests/report/steady_step_test.cc). O(tasks log tasks).

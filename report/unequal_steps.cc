@@ -80,17 +80,24 @@ std::optional<UnequalWork> WhatMakesStepsUnequal(const Graph& graph) {
     if (IsGpu(t.kind)) {
       if (t.step < place.size()) add(true, t.name, place[t.step], t.duration);
     } else if (IsHost(t.kind)) {
-      const ScopeId fetch = loader.Around(t.scope);
-      const NameId name = fetch.valid() ? graph.tables().scopes[fetch.index()].name : t.name;
-      const bool own_gap = fetch.valid() && loader.OwnsGapOf(t);
+      const bool fetches = loader.Around(t.scope).valid();
       const Instant end = t.recorded_start + t.duration;
-      windows.ForEachAround(t.recorded_start, t.duration + (own_gap ? t.gap : Duration{}), t.step,
-                            [&](size_t at, Duration inside) { add(false, name, at, inside); });
-      if (own_gap) continue;
+      if (!fetches) {
+        windows.ForEachAround(t.recorded_start, t.duration, t.step,
+                              [&](size_t at, Duration inside) { add(false, t.name, at, inside); });
+      }
+      if (fetches && loader.OwnsGapOf(t)) continue;
       windows.ForEachAround(end, t.gap, t.step, [&](size_t at, Duration inside) {
         add(false, NameId::None(), at, inside);
       });
     }
+  }
+  // As recorded: a wait for loader processes is the time of no task (report/loader_workers.h).
+  for (const Fetch& f : FindFetches(graph, loader)) {
+    const Task& first = graph.task(f.tasks.front());
+    const NameId name = graph.tables().scopes[f.scope.index()].name;
+    windows.ForEachAround(first.recorded_start, RecordedLength(graph, f), first.step,
+                          [&](size_t at, Duration inside) { add(false, name, at, inside); });
   }
   const double mean = MeanTime(length);
   double variance = 0;

@@ -100,6 +100,11 @@ double LinesOf(std::string_view effort) {
   return small ? 1 : kUnknown;
 }
 
+std::string EffortOf(const Advice& advice, const Changes& changes) {
+  if (changes.places < 2 || advice.effort != "1 line") return std::string(advice.effort);
+  return fmt::format("~{} lines", changes.places);
+}
+
 double EaseOf(const Advice& advice) {
   // A hundred lines, or work that nobody can count, is a fourth as likely to be done as one line.
   const double lines = std::clamp(LinesOf(advice.effort), 1.0, 1000.0);

@@ -26,6 +26,8 @@ absl::Status CheckRisks(const Budget& budget, std::span<const Transform* const> 
 // Lines that an effort stands for: "~20 lines" are 20, "1 word", "1 number", "1 variable" and
 // "1 command" count as a line. Infinite when it names no such number ("new kernels").
 double LinesOf(std::string_view effort);
+// As `advice` says; what takes a line takes one at each place of the program that it changes.
+std::string EffortOf(const Advice& advice, const Changes& changes);
 
 // How easily it is tried, above 0 to 1, for AdviseOptions::ease: less by the logarithm of its lines
 // (a fourth for a hundred), and less for each risk.

@@ -22,6 +22,7 @@ void Merge(Changes& into, const Changes& from) {
   into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
   into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
   into.samples *= from.samples;
+  into.places += from.places;
   if (from.capacity.has_value()) into.capacity = from.capacity;
 }
 

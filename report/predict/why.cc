@@ -22,6 +22,7 @@ constexpr std::array<double, 16> kFactors = {1,   1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 
 constexpr double kEnough = 0.98;
 // Gains that level off only where the work is as good as gone are no news.
 constexpr double kWorthSaying = 8;
+constexpr size_t kOthersNamed = 2;  // of other causes
 // Effects below this share of the step are not worth a word.
 constexpr double kTooSmall = 0.005;
 
@@ -100,7 +101,6 @@ class Explainer {
     out_.gpu = -main->gpu >= -main->host;
     out_.work = out_.gpu ? -main->gpu : -main->host;
     out_.gained = -main->delta;
-    larger_ = LargerCause(*main);
     FindExposed();
     FindNext();
     FindEnough();
@@ -119,17 +119,6 @@ class Explainer {
       if (main == nullptr || removed(c) > removed(*main)) main = &c;
     }
     return main;
-  }
-
-  // Changes the step most, and more than the cause that took most work away.
-  const CauseShare* LargerCause(const CauseShare& main) const {
-    const CauseShare* larger = nullptr;
-    auto size = [](const CauseShare& c) { return std::llabs(c.delta.ns); };
-    for (const CauseShare& c : *q_.causes) {
-      const CauseShare& most = larger == nullptr ? main : *larger;
-      if (c.kind != CauseKind::kJoint && size(c) > size(most) && size(c) > Small().ns) larger = &c;
-    }
-    return larger;
   }
 
   void FindExposed() {
@@ -241,14 +230,29 @@ class Explainer {
     return text + Rest();
   }
 
-  // What else changes the step, and what limits it then.
+  // What else changes the step, so that all adds up, and what limits it then.
   std::string Rest() const {
     std::string text;
-    if (larger_ != nullptr) {
-      text += fmt::format(
-          "; {} {} {}", larger_->what, larger_->delta > Duration{} ? "costs" : "saves",
-          FormatTime(Duration::Ns(std::llabs(larger_->delta.ns)), UnitFor(q_.step_after)));
+    std::vector<const CauseShare*> others;
+    Duration rest;
+    for (const CauseShare& c : *q_.causes) {
+      rest += c.delta;
+      if (c.opt == out_.opt && c.what == out_.cause) continue;
+      others.push_back(&c);
     }
+    rest += std::max(out_.gained, Duration{});  // told already
+    std::stable_sort(others.begin(), others.end(), [](const CauseShare* a, const CauseShare* b) {
+      return std::llabs(a->delta.ns) > std::llabs(b->delta.ns);
+    });
+    const auto add = [&](std::string_view what, Duration delta) {
+      text += fmt::format("; {} {} {}", what, delta > Duration{} ? "costs" : "saves",
+                          FormatTime(Duration::Ns(std::llabs(delta.ns)), UnitFor(q_.step_after)));
+      rest -= delta;
+    };
+    for (size_t i = 0; i < std::min(others.size(), kOthersNamed); ++i) {
+      if (std::llabs(others[i]->delta.ns) > Small().ns) add(others[i]->what, others[i]->delta);
+    }
+    if (std::llabs(rest.ns) > Small().ns) add("the rest", rest);
     if (out_.next.has_value()) text += fmt::format("; next limiter: {}", out_.next->what);
     if (out_.enough.has_value() && *out_.enough == 1) {
       text += "; making it faster gains nothing";
@@ -260,7 +264,6 @@ class Explainer {
   }
 
   const WhyQuestion& q_;
-  const CauseShare* larger_ = nullptr;
   Explanation out_;
 };
 

@@ -23,24 +23,12 @@ constexpr size_t kPlayedTasks = 2'000'000;
 constexpr size_t kLeastPaired = 4;
 // Options that may be in a set: sets are kept as bits.
 constexpr size_t kMostMembers = 64;
-// Step times drawn for each interval: a quarter of what whatif draws, so that all options together
-// take about as long as a few scenarios there.
-constexpr size_t kResampled = 64;
-
 // Of the saving itself in the score, beside the low end of its interval.
 constexpr double kOfPoint = 0.1;
 // What is left of a gain by the word for its confidence: a judgement, not measured.
 constexpr double kOfMedium = 0.9, kOfLow = 0.7;
 // Options that reach one gain in two ways.
 constexpr std::pair<std::string_view, std::string_view> kTwoWays[] = {{"graphs", "aot"}};
-
-bool AreTwoWays(const Option& a, const Option& b) {
-  const std::string_view first = a.application.transform->name;
-  const std::string_view second = b.application.transform->name;
-  return std::any_of(std::begin(kTwoWays), std::end(kTwoWays), [&](const auto& ways) {
-    return ways == std::pair(first, second) || ways == std::pair(second, first);
-  });
-}
 
 using Set = uint64_t;
 
@@ -125,7 +113,8 @@ class SetSearch {
   bool WithinBudget(std::span<const size_t> members) const {
     if (!advise_.effort) return true;
     double all = 0;
-    for (size_t m : members) all += advise_.effort(options_[m]->application);
+    for (size_t m : members)
+      all += advise_.effort(options_[m]->application, options_[m]->prediction.changes);
     return all <= advise_.budget;
   }
 
@@ -271,11 +260,9 @@ class Adviser {
     if (best.size() < 2) return;
     out_.best_list = search.ScenarioOf(best);
     out_.best_members = std::move(best);
-    out_.best = Predict(base_, out_.replay, out_.best_list,
-                        {.per_example = advise_.per_example,
-                         .true_step = advise_.true_step,
-                         .jobs = advise_.jobs,
-                         .resampled = kResampled});
+    out_.best = Predict(
+        base_, out_.replay, out_.best_list,
+        {.per_example = advise_.per_example, .true_step = advise_.true_step, .jobs = advise_.jobs});
   }
 
   double ScoreOf(const Option& o) const {
@@ -288,7 +275,7 @@ class Adviser {
     const double trust = p.confidence == Confidence::kHigh     ? 1
                          : p.confidence == Confidence::kMedium ? kOfMedium
                                                                : kOfLow;
-    const double ease = advise_.ease ? advise_.ease(o.application) : 1;
+    const double ease = advise_.ease ? advise_.ease(o.application, p.changes) : 1;
     return ease * trust * (least + kOfPoint * gain);
   }
 
@@ -309,7 +296,8 @@ class Adviser {
     std::vector<size_t> rows;
     for (size_t i : order) {
       const auto other = std::find_if(rows.begin(), rows.end(), [&](size_t row) {
-        return AreTwoWays(by_saving[row], by_saving[i]);
+        return AreTwoWays(by_saving[row].application.transform->name,
+                          by_saving[i].application.transform->name);
       });
       row_of[i] = static_cast<size_t>(other - rows.begin());
       if (other == rows.end()) {
@@ -341,8 +329,7 @@ class Adviser {
       Prediction p = Predict(base_, out_.replay, {a},
                              {.per_example = advise_.per_example,
                               .true_step = advise_.true_step,
-                              .least_saved = least_,
-                              .resampled = kResampled});
+                              .least_saved = least_});
       std::lock_guard lock(mutex_);
       tried_[i] = {i, a, std::move(p)};
       if (advise_.progress) advise_.progress(++done_, tried_.size());
@@ -381,6 +368,12 @@ class Adviser {
 };
 
 }  // namespace
+
+bool AreTwoWays(std::string_view a, std::string_view b) {
+  return std::any_of(std::begin(kTwoWays), std::end(kTwoWays), [&](const auto& ways) {
+    return ways == std::pair(a, b) || ways == std::pair(b, a);
+  });
+}
 
 absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
                                std::span<const Application> options,

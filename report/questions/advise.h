@@ -53,13 +53,17 @@ struct AdviseOptions {
   bool per_example = false;  // as in WhatIfOptions, like the next
   const TrueStep* true_step = nullptr;
   // How easily an option is tried, from 0 to 1: 1 takes nothing and risks nothing. None: all alike.
-  std::function<double(const Application&)> ease = {};
+  // `changes`: what it does to this program.
+  std::function<double(const Application&, const Changes& changes)> ease = {};
   // What trying an option takes, and how much a set may take in all. None: as much as it needs.
-  std::function<double(const Application&)> effort = {};
+  std::function<double(const Application&, const Changes& changes)> effort = {};
   double budget = std::numeric_limits<double>::infinity();
   unsigned jobs = 1;
   std::function<void(size_t done, size_t total)> progress;
 };
+
+// True of options that reach one gain in two ways: graphs and aot.
+bool AreTwoWays(std::string_view a, std::string_view b);
 
 // Predicts each of `options` and `limits` alone, then looks for the best set: all pairs of the
 // options that save most are played; to the better of the best option and the best pair, and to

@@ -9,6 +9,7 @@
 #include "base/median.h"
 #include "report/lane_rows.h"
 #include "report/last_step.h"
+#include "report/questions/busy_before.h"
 #include "report/questions/copy_findings.h"
 #include "report/questions/launch_findings.h"
 #include "report/questions/limit_findings.h"
@@ -86,7 +87,7 @@ class Findings {
   // What is said of steps, where there are some.
   void FindInSteps() {
     FindCutStep();
-    FindBusyBefore();
+    TellBusyBefore();
     FindLongCall();
     for (Finding& f : FindingsOfOpStalls(graph_)) out_.push_back(std::move(f));
     for (Finding& f : FindingsOfCopies(graph_, counts_, steps_, step_)) {
@@ -108,7 +109,7 @@ class Findings {
     const Stall* first = nullptr;
     Duration taken;
     for (const Stall& s : stalls_.all) {
-      if (s.kind == StallKind::kChurn) continue;
+      if (s.kind == StallKind::kChurn || s.kind == StallKind::kHeldUp) continue;
       if (first == nullptr) first = &s;
       taken += s.taken();
       auto& [count, time] = by_what[s.what];
@@ -156,23 +157,12 @@ class Findings {
     out_.push_back(std::move(f));
   }
 
-  // The first GPU work recorded begins long after its launch: what the GPU did until then was
-  // launched, and run, before the recording.
-  void FindBusyBefore() {
+  void TellBusyBefore() {
     if (steps_ > 1) return;
-    TaskId first, call;
-    for (size_t i = 0; i < graph_.size(); ++i) {
-      const Task& t = graph_.tasks()[i];
-      if (!IsGpu(t.kind) || t.event == Id<void>::kNoneValue) continue;
-      if (!first.valid() || t.recorded_start < graph_.task(first).recorded_start) first = TaskId(i);
-    }
-    for (const Edge& e : graph_.edges()) {
-      if (e.rule == Rule::kLaunch && e.to == first) call = e.from;
-    }
-    if (!first.valid() || !call.valid() || !Counts(graph_.task(first))) return;
-    const Task& launch = graph_.task(call);
-    const Duration wait =
-        graph_.task(first).recorded_start - (launch.recorded_start + launch.duration);
+    const auto busy = FindBusyBefore(graph_);
+    if (!busy.has_value() || !Counts(graph_.task(graph_.edges()[busy->launch].from))) return;
+    const TaskId first = busy->first;
+    const Duration wait = busy->wait;
     if (wait <= step_.Scaled(kSmallFinding)) return;
     Finding f{.kind = FindingKind::kCutStep, .about = About::kStep};
     f.text = fmt::format(
@@ -284,7 +274,9 @@ class Findings {
               .where = {},
               .time = whole,
               .share = ShareOf(whole, middle),
-              .fix = "record more steps; predictions are of the mean of these"};
+              .fix = stalls_.all.empty() ? "record more steps; predictions are of the mean of these"
+                                         : "record more steps; predictions are of the steady step, "
+                                           "without what the finding above takes out"};
     if (const auto cause = WhatMakesStepsUnequal(graph_)) {
       f.text +=
           fmt::format("; {} makes {} of the difference ({} to {} a step)", Printable(cause->name),

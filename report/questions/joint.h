@@ -70,6 +70,7 @@ struct JointPrediction {
   Changes changes;                // of all options on the first of them; notes and warnings in it
   JointAnswer answer;
   double speedup = 1;
+  bool other_way = false;             // to the gain of the prediction before it
   bool bound = false;                 // a limit, not a prediction
   std::optional<Duration> low, high;  // 90 %; of limits none
   // Never high: each kind was checked on one rank alone.

@@ -10,6 +10,7 @@
 
 #include "base/median.h"
 #include "base/text.h"
+#include "report/stalls.h"
 #include "report/text/format.h"
 
 namespace daydream {
@@ -22,14 +23,6 @@ constexpr int64_t kOpsFarLonger = 100;
 constexpr size_t kOpsToCompare = 8;  // operators of a name
 constexpr size_t kManyStalls = 5, kSeveralNames = 3;
 constexpr double kStalledShare = 0.20;  // of the recording
-
-// Its own time is a wait for somebody else.
-bool WaitsForOthers(std::string_view op) {
-  constexpr std::string_view kParts[] = {"c10d",  "nccl",    "gloo",   "barrier",
-                                         "comms", "all_red", "wait_t", "DataLoader"};
-  return std::any_of(std::begin(kParts), std::end(kParts),
-                     [&](std::string_view part) { return Contains(op, part); });
-}
 
 struct OwnTime {
   NameId name;
@@ -100,8 +93,7 @@ std::vector<Finding> FindingsOfOpStalls(const Graph& graph) {
            .about = About::kStep,
            .text = fmt::format(
                "{} operators take {} of the {} recorded, where operators of their names take "
-               "microseconds: something else had the core, or the program stood still. What "
-               "removes host work seems to gain this time",
+               "microseconds: something else had the core, or the program stood still",
                stalls, FormatTime(time), FormatTime(recorded)),
            .where = fmt::format("{}: {}, usually {}", graph.Name(name), FormatTime(worst),
                                 FormatTime(usual)),

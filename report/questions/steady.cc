@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "report/loader_workers.h"
+#include "report/questions/busy_before.h"
 #include "report/questions/findings.h"
 #include "report/questions/time_findings.h"
 #include "report/text/format.h"
@@ -14,6 +15,8 @@ namespace {
 
 // Chosen: where more of the window is work of unknown kind, no option can be judged.
 constexpr double kMostGuessed = 0.20;
+// Chosen: of the window, as in the finding.
+constexpr double kLeastEarlier = 0.05;
 // Chosen: of the operations, or of the step, that a rule does not hold for.
 constexpr double kMostWithoutRule = 0.20, kMostUnlaunched = 0.50;
 
@@ -43,12 +46,28 @@ absl::Status HaveTime(const Graph& graph) {
   return absl::OkStatus();
 }
 
+// A window without marks begins with its host, which may be ahead of the GPU: what that still does
+// of earlier work is no part of the step. True when it was left out.
+absl::StatusOr<bool> LeaveOutEarlierWork(const std::vector<Finding>& findings, BuiltGraph& built) {
+  const bool cut = std::ranges::any_of(
+      findings, [](const Finding& f) { return f.kind == FindingKind::kCutStep; });
+  if (!cut || built.graph.steps().size() != 1 || !FindBusyBefore(built.graph)) return false;
+  DD_ASSIGN_OR_RETURN(const Timeline window, Simulate(built.graph));
+  Graph lone = AsLoneStep(built.graph);
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(lone));
+  const Duration step = StepTime(built.graph, window);
+  if (StepTime(lone, timeline) > step.Scaled(1 - kLeastEarlier)) return false;
+  built.graph = std::move(lone);
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
   health.findings = FindFindings(built, health.stalls, replay);
-  if (!health.stalls.all.empty()) {
+  DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));
+  if (!health.stalls.all.empty() || takes_busy) {
     TakeOut(health.stalls.all, built.graph);
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph));
     health.steady = StepTime(built.graph, timeline);
@@ -60,7 +79,11 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     for (Finding& f : health.findings) {
       const bool once = f.kind == FindingKind::kOneTime;
       const bool churn = f.kind == FindingKind::kAllocator && f.about == About::kStep;
-      if (said || (!once && !churn)) continue;
+      const bool held = f.kind == FindingKind::kOpStalls;
+      const bool before = takes_busy && f.kind == FindingKind::kCutStep;
+      if (said || (!once && !churn && !held && !before)) continue;
+      // What it may take is what is told.
+      if (before) f.text.resize(std::min(f.text.find("; where steps follow"), f.text.size()));
       f.text = both + (once ? "what happens once: " : "this: ") + f.text;
       said = true;
     }

@@ -80,9 +80,10 @@ TEST(Advise, WhatIsHarderToTryComesLater) {
   auto replay = CheckReplay(LaunchBound(), nullptr);
   ASSERT_TRUE(replay.ok());
   const std::string first = LaunchBoundAdvice().worth[0].prediction.name;
-  auto hard = Advise(
-      LaunchBound(), *replay, EverythingTried().options, EverythingTried().limits,
-      {.ease = [&](const Application& a) { return a.transform->name == first ? 1e-6 : 1.0; }});
+  auto hard = Advise(LaunchBound(), *replay, EverythingTried().options, EverythingTried().limits,
+                     {.ease = [&](const Application& a, const Changes&) {
+                       return a.transform->name == first ? 1e-6 : 1.0;
+                     }});
   ASSERT_TRUE(hard.ok()) << hard.status();
   EXPECT_NE(hard->worth.front().prediction.name, first);
 }

@@ -94,6 +94,30 @@ TEST(Why, NamesALargerCauseThatCosts) {
   EXPECT_THAT(e.text, HasSubstr("calls read back costs 100"));
 }
 
+TEST(Why, WhatItSaysAddsUpToWhatIsSaved) {
+  // Four launches of 100, 80, 60 and 40 us take half: 140 us in all.
+  Graph before = ParseGraph(R"(
+lane main thread
+lane gpu0.7 stream
+c1 main call 100us "cudaLaunchKernel"
+c2 main call 80us "cudaLaunchKernel"
+c3 main call 60us "cudaLaunchKernel"
+c4 main call 40us "cudaLaunchKernel"
+k1 gpu0.7 kernel 1us "sgemm" after c4 launch
+)")
+                     .value();
+  Explanation e = Explain(before, [](Editor& edit) {
+    for (int t = 0; t < 4; ++t) {
+      edit.BeginCause(fmt::format("call {}", t));
+      edit.Scale(std::vector<TaskId>{TaskId(t)}, 0.5);
+    }
+  });
+  EXPECT_EQ(e.cause, "call 0");
+  EXPECT_EQ(e.gained, Duration::Us(50));
+  EXPECT_THAT(e.text, HasSubstr("the step by 50 us; call 1 saves 40 us; call 2 saves 30 us; "
+                                "the rest saves 20 us; next limiter"));
+}
+
 TEST(Why, WhatGoesMayBeWaiting) {
   Graph before = ParseGraph(R"(
 lane main thread

@@ -95,6 +95,8 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(facts.built->graph, {.blockers = true}));
     facts.profiler = ProfilerNote(facts.built->graph, PathPerStep(facts.built->graph, timeline));
   }
+  // As whatif: of no step, nothing can be answered.
+  if (facts.replay.ok() && !facts.replay->no_step.ok()) return facts;
   if (!args.Has("--try") && facts.built->graph.size() > kTriesUpTo) return facts;
   for (const Transform* t : Transforms()) {
     if (NeedsArguments(*t)) continue;
@@ -187,6 +189,13 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
   sheet.Line("step time", fmt::format("{} measured (mean of {}, spread {}); replayed {} ({})",
                                       FormatTime(r.measured), r.steps, FormatPercent(r.spread()),
                                       FormatTime(r.simulated), FormatSignedPercent(r.error())));
+  if (!r.no_step.ok()) {
+    sheet.Line("", "no step to predict anything of: the finding above says why");
+  } else if (r.steady.has_value()) {
+    sheet.Line("", fmt::format("predictions are of the steady step: {} without what the first "
+                               "finding says",
+                               FormatTime(*r.steady)));
+  }
   if (!f.profiler.empty()) sheet.Line("profiler", f.profiler);
 }
 
@@ -292,6 +301,13 @@ void DescribeShapes(const Trace& t, Sheet& sheet) {
 }
 
 void DescribeAnswers(const Facts& f, Sheet& sheet) {
+  if (f.replay.ok() && !f.replay->no_step.ok()) {
+    const Diagnostic why = DiagnosticOf(f.replay->no_step);
+    sheet.Blank();
+    sheet.Text("what this trace can answer\n");
+    sheet.Text(Paragraph("  no", fmt::format("all of it: {} ({})", why.what, why.code), 7));
+    return;
+  }
   if (f.answers.empty()) return;
   std::string yes;
   for (const Facts::Answer& a : f.answers) {

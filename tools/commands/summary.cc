@@ -15,6 +15,7 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
+#include "tools/output/prediction_text.h"
 #include "tools/output/steps_output.h"
 #include "tools/output/summary_json.h"
 #include "transforms/analysis/kernel_share.h"
@@ -132,6 +133,16 @@ HostSummary MakeHostSummary(const Graph& graph, const Timeline& timeline, size_t
     if (i >= s.shown) add(s.rest, s.rows[i]);
   }
   return s;
+}
+
+// What the table of the host leaves over.
+std::string OtherThanHost(double share) {
+  constexpr double kRounded = 0.0005;
+  if (share > 1 - kRounded) return "  threads that work at the same time count each\n";
+  return Wrapped(
+      fmt::format("threads that work at the same time count each; the other {} of the "
+                  "critical path are work of the GPU, communication, and waits for them",
+                  FormatPercent(1 - share)));
 }
 
 Table HostWorkTable(const HostSummary& s, Duration step, TimeUnit wish) {
@@ -324,7 +335,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   auto text = [&] {
     return FindingsText(health.findings) + Lead(summary, memory, session) +
            table().Text(session.table_style()) + "\n" +
-           (host ? "  threads that work at the same time count each\n"
+           (host ? OtherThanHost(Share(work.all.path, summary.window))
                  : "  streams that overlap count twice in the table, once in 'GPU busy'\n") +
            "  more: --by op|kernel|layer|phase|stream|host   --top N   --wide   --format csv\n";
   };

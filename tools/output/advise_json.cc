@@ -1,5 +1,6 @@
 #include "report/text/format.h"
 #include "report/text/table.h"
+#include "tools/budget.h"
 #include "tools/output/advise_output.h"
 #include "tools/output/findings_text.h"
 
@@ -15,7 +16,7 @@ void WriteOption(const AdviseReport& report, const Option& o, JsonWriter& json) 
   } else {
     json.Key("saved_ns").Null();
   }
-  json.Key("effort").String(advice.effort).Key("risk").String(advice.risk);
+  json.Key("effort").String(EffortOf(advice, o.prediction.changes)).Key("risk").String(advice.risk);
   json.Key("how").String(advice.how);
   json.Key("check").String(CheckCommand(report, {&o.application, 1}));
   if (!o.ways.empty()) {

@@ -3,6 +3,7 @@
 
 #include "report/text/escape.h"
 #include "report/text/format.h"
+#include "tools/budget.h"
 #include "tools/output/advise_output.h"
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
@@ -36,12 +37,12 @@ Table OptionTable(const Advised& a, TimeUnit wish) {
   std::vector<Column> columns = {{"#"},
                                  {"try", Align::kLeft, 0, /*whole=*/true},
                                  {"step time"},
-                                 {"saves", Align::kRight, 1},
+                                 {"saves", Align::kRight, 2},
                                  {"speed-up"},
-                                 {"", Align::kLeft, 4},
-                                 {"effort", Align::kLeft},
-                                 {"risk", Align::kLeft, 2}};
-  if (memory) columns.push_back({"memory", Align::kRight, 3});
+                                 {"", Align::kLeft, 0, /*whole=*/true},
+                                 {"effort", Align::kLeft, 1},
+                                 {"risk", Align::kLeft, 3}};
+  if (memory) columns.push_back({"memory", Align::kRight, 4});
   columns.push_back({"confidence", Align::kLeft});
   Table table(std::move(columns));
   const Duration step = a.baseline.step;
@@ -62,12 +63,14 @@ Table OptionTable(const Advised& a, TimeUnit wish) {
   for (size_t i = 0; i < a.worth.size(); ++i) {
     const Option& o = a.worth[i];
     Advice advice = o.application.transform->advice;
-    const std::string effort = OrDash(advice.effort), risk = OrDash(advice.risk);
+    const std::string effort = OrDash(EffortOf(advice, o.prediction.changes)),
+                      risk = OrDash(advice.risk);
     advice.effort = effort, advice.risk = risk;
     add(fmt::format("{}", i + 1), o.prediction.name, o.prediction, advice);
     for (const Option& way : o.ways) {
       Advice other = way.application.transform->advice;
-      const std::string lines = OrDash(other.effort), dangers = OrDash(other.risk);
+      const std::string lines = OrDash(EffortOf(other, way.prediction.changes)),
+                        dangers = OrDash(other.risk);
       other.effort = lines, other.risk = dangers;
       add("or", way.prediction.name, way.prediction, other);
     }

@@ -24,8 +24,15 @@ absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
   const AdviseOptions options{
       .per_example = report.per_example,
       .true_step = in.true_step.has_value() ? &*in.true_step : nullptr,
-      .ease = [](const Application& a) { return EaseOf(a.transform->advice); },
-      .effort = [](const Application& a) { return LinesOf(a.transform->advice.effort); },
+      .ease =
+          [](const Application& a, const Changes& changes) {
+            const std::string effort = EffortOf(a.transform->advice, changes);
+            Advice advice = a.transform->advice;
+            advice.effort = effort;
+            return EaseOf(advice);
+          },
+      .effort = [](const Application& a,
+                   const Changes& c) { return LinesOf(EffortOf(a.transform->advice, c)); },
       .budget = budget.lines,
       .jobs = session.jobs(),
       .progress =

@@ -8,6 +8,7 @@
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/prediction_text.h"
 
 namespace daydream {
@@ -242,6 +243,7 @@ void WriteHead(JsonWriter& json, const JointReport& report) {
   json.EndArray();
   WriteRun(json, report);
   json.EndObject();
+  WriteFindings(report.findings, json);
 }
 
 }  // namespace
@@ -299,13 +301,13 @@ Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
   const auto header = [unit](std::string_view what) {
     return fmt::format("{} {}", what, UnitName(unit));
   };
-  Table table({{"scenario", Align::kLeft},
+  Table table({{"scenario", Align::kLeft, 0, /*whole=*/true},
                {header("step")},
-               {header("90 %"), Align::kLeft},
-               {header("window")},
+               {header("90 %"), Align::kLeft, 0, /*whole=*/true},
+               {header("window"), Align::kRight, 2},
                {"speed-up"},
-               {"ranks changed"},
-               {"bound by", Align::kLeft}});
+               {"ranks changed", Align::kRight, 3},
+               {"bound by", Align::kLeft, 1}});
   table.AddRow({"baseline", in_unit(report.baseline.step), "", in_unit(report.baseline.window),
                 "1.00x", "", report.baseline.bound_by});
   for (const JointPrediction& p : report.predictions) {
@@ -313,7 +315,7 @@ Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
       table.AddRow({p.name, "cannot be predicted"});
       continue;
     }
-    table.AddRow({p.name, in_unit(p.answer.step),
+    table.AddRow({(p.other_way ? "or " : "") + p.name, in_unit(p.answer.step),
                   p.low ? fmt::format("{} to {}", in_unit(*p.low), in_unit(*p.high)) : "",
                   in_unit(p.answer.window), FormatSpeedup(p.speedup),
                   std::to_string(p.edited.size()), p.answer.bound_by});
@@ -326,6 +328,7 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
   std::string text = fmt::format(
       "{}: {} played together, step is {}\n\n", report.name, Plural(run.built.size(), "rank"),
       report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps");
+  text += FindingsText(report.findings);
   text += JointWhatIfTable(report, session.unit()).Text(session.table_style()) + "\n";
   text += CausesText(report, session);
   const size_t slowest = Slowest(report.baseline.replay);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "report/questions/findings.h"
 #include "tools/input/joint_input.h"
 #include "tools/session.h"
 
@@ -15,6 +16,7 @@ struct JointReport {
   std::string name;      // of the folder
   JointAnswer baseline;  // one transfer a class
   std::vector<JointPrediction> predictions;
+  std::vector<Finding> findings;  // about ranks; worst first
   size_t main = 0;  // whose causes are printed in full: the last that was asked, or the best
 };
 

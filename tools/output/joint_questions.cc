@@ -3,10 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <mutex>
+#include <set>
 
 #include "costmodel/surface_lines.h"
 #include "report/parallel.h"
+#include "report/questions/advise.h"
+#include "report/questions/findings.h"
+#include "report/stalls.h"
+#include "simulator/simulate.h"
 
 namespace daydream {
 namespace {
@@ -64,6 +70,47 @@ absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
   return options;
 }
 
+// The worst of each kind with its rank. Waiting for one another is played, and no finding.
+std::vector<Finding> FindingsOfRanks(const JointRun& run) {
+  std::map<FindingKind, std::pair<Finding, size_t>> worst;  // and how many ranks have one
+  for (size_t r = 0; r < run.built.size(); ++r) {
+    const BuiltGraph& built = run.built[r];
+    ReplayCheck recorded;
+    recorded.measured_steps = MeasuredSteps(built);
+    if (recorded.measured_steps.empty()) continue;
+    recorded.measured = recorded.simulated = MeanOf(recorded.measured_steps);
+    std::set<FindingKind> met;
+    for (Finding& f : FindFindings(built, FindStalls(built.graph), recorded)) {
+      if (f.kind == FindingKind::kWaitsForRanks) continue;
+      f.text = fmt::format("rank {}: {}", run.Number(r), f.text);
+      auto [it, fresh] = worst.try_emplace(f.kind, f, 0);
+      if (met.insert(f.kind).second) ++it->second.second;
+      if (!fresh && f.share > it->second.first.share) it->second.first = std::move(f);
+    }
+  }
+  std::vector<Finding> all;
+  for (auto& [kind, found] : worst) {
+    auto& [finding, ranks] = found;
+    if (ranks > 1) finding.text += fmt::format("; {} ranks have this", ranks);
+    all.push_back(std::move(finding));
+  }
+  SortFindings(all);
+  return all;
+}
+
+// Two ways to one gain stand below each other, the better one first.
+void JoinWays(std::vector<JointPrediction>& predictions) {
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    for (size_t j = i + 1; j < predictions.size(); ++j) {
+      if (!AreTwoWays(predictions[i].name, predictions[j].name)) continue;
+      predictions[j].other_way = true;
+      const auto at = predictions.begin() + static_cast<ptrdiff_t>(j);
+      std::rotate(predictions.begin() + static_cast<ptrdiff_t>(i) + 1, at, at + 1);
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 JointProgress ProgressOf(std::string_view what, Session& session) {
@@ -77,6 +124,7 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
                                            std::string_view on, const JointProgress& progress) {
   JointReport report{.in = &in, .name = std::move(name), .baseline = {}, .predictions = {}};
   DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
+  report.findings = FindingsOfRanks(in.run);
   DD_ASSIGN_OR_RETURN(const std::vector<int32_t> ranks, ParseOn(on, in.run));
   for (const std::vector<Application>& scenario : scenarios) {
     report.predictions.push_back(PredictJoint(in.run, report.baseline, scenario, ranks));
@@ -131,6 +179,7 @@ absl::StatusOr<JointReport> AdviseOnRanks(const JointInput& in, std::string name
                    [](const JointPrediction& x, const JointPrediction& y) {
                      return x.answer.step < y.answer.step;
                    });
+  JoinWays(report.predictions);
   return report;
 }
 

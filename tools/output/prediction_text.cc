@@ -174,6 +174,9 @@ std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
   if (step.ns <= 0 || !r.no_step.ok()) return "";
   const double steps = 1 / step.seconds();
   std::string line = fmt::format("  {} steps/s", Rate(steps));
+  if (r.steady.has_value() && !r.given.has_value()) {
+    line = fmt::format("  steady step {}: {} steps/s", FormatTime(step, wish), Rate(steps));
+  }
   if (r.batch.samples > 0) {
     line += fmt::format(", {} samples/s ({} a step)", Rate(steps * r.batch.samples),
                         Rate(r.batch.samples));
@@ -182,7 +185,8 @@ std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
   if (!l.uneven()) return line + "\n";
   const TimeUnit unit = UnitFor(r.measured, wish);
   return line + "\n" +
-         Wrapped(fmt::format("steps differ: median {}, middle half {} to {}, all {} to {}",
+         Wrapped(fmt::format("{} differ: median {}, middle half {} to {}, all {} to {}",
+                             r.steady.has_value() ? "recorded steps" : "steps",
                              FormatTime(l.median, unit), TimeIn(l.lower, unit),
                              FormatTime(l.upper, unit), TimeIn(l.shortest, unit),
                              FormatTime(l.longest, unit))) +

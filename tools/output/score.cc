@@ -70,7 +70,7 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   score.file = path;
   score.measured = MeanOf(MeasuredSteps(*built));
   // Stalls are in no prediction, so the measured step is without them, too.
-  if (!health.stalls.all.empty()) score.measured = health.steady;
+  if (health.steady > Duration{}) score.measured = health.steady;
   score.headline = Headline(*trace, built->graph);
   score.error = score.measured.ns > 0
                     ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1

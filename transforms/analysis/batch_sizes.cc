@@ -64,7 +64,9 @@ void BatchSizes::Read(std::string_view op, const std::vector<Dims>& inputs, Phas
     return;
   }
   if (IsBackward(op)) return;
-  if (IsConvolution(op) && inputs.size() >= 2 && inputs[0].size() >= 3) {
+  // What is enlarged may be one of many parts of an example.
+  const bool enlarges = Contains(op, "transpose");
+  if (IsConvolution(op) && !enlarges && inputs.size() >= 2 && inputs[0].size() >= 3) {
     ++votes_[kImages][inputs[0][0]];
     for (size_t i = 1; i < inputs.size(); ++i) AddParameter(inputs[i]);
   } else if (Contains(op, "norm") && inputs.size() >= 2 && inputs[0].size() >= 2) {
@@ -98,6 +100,7 @@ void BatchSizes::CountVotes() {
     if (most == 0) continue;
     told_by_ = kNames[kind];
     by_rows_ = kind == kRows;
+    by_images_ = kind == kImages;
     return;
   }
 }

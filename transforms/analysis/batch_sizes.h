@@ -27,7 +27,8 @@ class BatchSizes {
   // norms or linear layers read, in this order of trust. 0 = shapes do not tell.
   int64_t recorded() const { return batch_; }
   const std::string& told_by() const { return told_by_; }
-  bool by_rows() const { return by_rows_; }  // told by nothing but rows
+  bool by_rows() const { return by_rows_; }      // told by nothing but rows
+  bool by_images() const { return by_images_; }  // told by convolutions or batch norms
   // Overrules what the shapes tell.
   void SetRecorded(int64_t batch) {
     batch_ = batch;
@@ -58,6 +59,7 @@ class BatchSizes {
   std::array<std::map<int64_t, uint64_t>, kVotes> votes_;
   int64_t batch_ = 0;
   bool by_rows_ = false;  // told by nothing but rows
+  bool by_images_ = false;
   std::string told_by_;
 };
 

@@ -59,6 +59,7 @@ class SiteList {
   void Add(const Graph& graph, TaskId task, std::string site, Duration host_time,
            bool counts = true);
   bool empty() const { return sites_.empty(); }
+  size_t size() const { return sites_.size(); }
   // "2 times a step at aten::item, decides what is launched next (3.2 ms of host time a step)"; at
   // most `most` lines, and one for the others.
   std::vector<std::string> Lines(const Graph& graph, size_t most) const;

@@ -181,6 +181,7 @@ class NoSync {
 
   void Tell() {
     auto& changes = edit_.changes();
+    changes.places = taken_.size() + steering_.size();
     if (!kept_.empty()) {
       changes.notes.push_back(
           fmt::format("these keep waiting: {}", Join(kept_.Lines(graph(), kMostSites))));

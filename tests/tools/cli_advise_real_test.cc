@@ -1,0 +1,118 @@
+// What advise and its neighbours say of recordings that nobody prepared.
+#include <fmt/format.h>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/real_traces.h"
+#include "tests/tools/cli_fixture.h"
+
+namespace daydream {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+class AdvisingOnRecordings : public CliFixture {};
+
+// 1088 hipFree in four steps.
+TEST_F(AdvisingOnRecordings, TheAllocatorIsNoneOfTheSavings) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  CliResult r = Run("advise --format json " +
+                    (RealTraceFolder() / "training/resnet18-ddp-mi300x.json.gz").string());
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json all = json::parse(r.out);
+  EXPECT_EQ(all["findings"][0]["kind"], "allocator");
+  EXPECT_EQ(all["findings"][0]["about"], "step");
+  EXPECT_NEAR(all["replay"]["measured_ms"], 818.7, 0.1);
+  EXPECT_NEAR(all["baseline"]["step_ms"], 77, 1) << "71.8 ms of GPU work";
+  for (const json& option : all["options"]) {
+    EXPECT_LT(option["prediction"]["speedup"], 1.5) << option["prediction"]["name"];
+  }
+  // One number for what is predicted, in all commands.
+  const std::string trace = (RealTraceFolder() / "training/resnet18-ddp-mi300x.json.gz").string();
+  for (const char* command : {"info", "advise"}) {
+    const std::string out = OneLine(Run(fmt::format("{} {}", command, trace)).out);
+    EXPECT_THAT(out, HasSubstr("steady step")) << command;
+    EXPECT_THAT(out, HasSubstr("77.1 ms")) << command;
+    EXPECT_THAT(out, Not(HasSubstr("predictions are of the mean"))) << command;
+  }
+}
+
+// The GPU was busy with the step before for 7.8 of the 19.1 ms recorded.
+TEST_F(AdvisingOnRecordings, EarlierWorkOfTheGpuIsNoPartOfTheOnlyStep) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  CliResult r = Run("advise --format json " +
+                    (RealTraceFolder() / "graphs/vllm-decode-fullgraph-mi300x.json.gz").string());
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json all = json::parse(r.out);
+  EXPECT_NEAR(all["replay"]["measured_ms"], 19.1, 0.1);
+  EXPECT_NEAR(all["baseline"]["step_ms"], 10.74, 0.05) << "its GPU work has no gaps";
+  EXPECT_EQ(all["findings"][0]["kind"], "cut_step");
+}
+
+// Something else had the core: aot was 1.57x, of the time that operators were held up.
+TEST_F(AdvisingOnRecordings, OperatorsThatWereHeldUpAreNoneOfTheSavings) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  CliResult r = Run("advise --format json " +
+                    (RealTraceFolder() / "ranks/megatron-tp8/rank6.json.gz").string());
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json all = json::parse(r.out);
+  EXPECT_EQ(all["findings"][0]["kind"], "op_stalls");
+  const double step = all["baseline"]["step_ms"];
+  EXPECT_LT(step, 0.7 * all["replay"]["measured_ms"].get<double>());
+  for (const char* list : {"options", "not_worth"}) {
+    for (const json& option : all[list]) {
+      EXPECT_GT(option["prediction"]["step_ms"].get<double>(), 0.98 * step)
+          << option["prediction"]["name"];
+    }
+  }
+}
+
+// One line for each place at which a value is read.
+TEST_F(AdvisingOnRecordings, WhatIsChangedInManyPlacesTakesAsManyLines) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  CliResult r = Run("advise --format json " +
+                    (RealTraceFolder() / "graphs/sam-a100.compile-default.json.gz").string());
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const json all = json::parse(r.out);
+  size_t found = 0;
+  for (const char* list : {"options", "not_worth"}) {
+    for (const json& option : all[list]) {
+      if (option["prediction"]["name"] != "no-sync") continue;
+      ++found;
+      EXPECT_THAT(option["effort"].get<std::string>(), testing::MatchesRegex("~1[01][0-9] lines"));
+    }
+  }
+  EXPECT_EQ(found, 1u);
+}
+
+// What linear layers read begins with prompts or tokens as often as with examples.
+TEST_F(AdvisingOnRecordings, ExamplesASecondAreSaidWhereImagesTellTheirNumber) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  for (const auto& [trace, samples] : {std::pair("graphs/sam-a100.compile-max-autotune-graphs", 0),
+                                       std::pair("inference/prefill-b200-eager", 0),
+                                       std::pair("batch/particle-transformer.bs64", 64),
+                                       std::pair("training/resnet18-ddp-mi300x", 512)}) {
+    const auto path = RealTraceFolder() / fmt::format("{}.json.gz", trace);
+    const json replay = json::parse(Run("whatif --format json " + path.string()).out)["replay"];
+    EXPECT_EQ(replay["samples_per_step"], samples == 0 ? json() : json(samples)) << trace;
+  }
+}
+
+// Ranks of one run: what is wrong with one of them is said, and two ways to one gain are neighbours.
+TEST_F(AdvisingOnRecordings, AFolderOfRanksHasFindingsAndOneRowForTwoWays) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string folder = (RealTraceFolder() / "ranks/megatron-tp8").string();
+  const json all = json::parse(Run("advise --format json " + folder).out);
+  ASSERT_FALSE(all["findings"].empty());
+  EXPECT_EQ(all["findings"][0]["kind"], "op_stalls");
+  EXPECT_THAT(all["findings"][0]["text"].get<std::string>(), testing::StartsWith("rank "));
+  const std::string out = Run("advise " + folder).out;
+  EXPECT_THAT(out, testing::ContainsRegex("\n  or (aot|graphs) "));
+  EXPECT_THAT(out, Not(HasSubstr("..."))) << "numbers and names are whole";
+}
+
+}  // namespace
+}  // namespace daydream
