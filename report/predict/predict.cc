@@ -210,7 +210,7 @@ class Predictor {
                               .edge_edits = std::move(applied->edge_edits),
                               .stated_by_user = a.transform->stated_by_user});
       if (options_.kernel_time) NoteKernelTime(out);
-      if (&a != &scenario_.back() && !applied->bound && AnyBound()) {
+      if (&a != &begun_.noted().back() && !applied->bound && AnyBound()) {
         DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
         limit_ = TimeOf(graph, timeline, options_);
       } else if (applied->bound && out.journals.size() == 1) {
@@ -218,12 +218,12 @@ class Predictor {
       }
       return absl::OkStatus();
     };
-    DD_RETURN_IF_ERROR(ApplyAll(scenario_, graph, note));
+    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note));
     if (auto plan = Plan::Make(graph); plan.ok()) out.plan = *std::move(plan);
     auto timeline = Replay(graph, graph, out.plan);
     if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
     out.timeline = *std::move(timeline);
-    p_.step = TimeOf(graph, out.timeline, options_);
+    p_.step = point_ = TimeOf(graph, out.timeline, options_);
     p_.steps = TimesOf(graph, out.timeline, options_);
     DD_RETURN_IF_ERROR(CheckSteps(out));
     if (bound_last) p_.step = std::min(p_.step, limit_);
@@ -396,6 +396,7 @@ class Predictor {
   }
 
   std::optional<Duration> StepAt(const OpenEnd& end, const Outcome& out) const {
+    if (!end.asked) return point_;
     auto graph = begun_.With(end);
     if (!graph.ok()) return std::nullopt;
     if (*graph == nullptr) return base_.step;
@@ -407,7 +408,7 @@ class Predictor {
   // Whatever takes replays of its own, side by side.
   void PlayMore(const Outcome& out) {
     const bool doubts = options_.intervals && !p_.bound;
-    if (doubts) ends_ = OpenEnds(scenario_);
+    if (doubts) ends_ = begun_.Ends();
     const size_t others = doubts ? 3 : 1;
     ForEachParallel(others + ends_.size(), options_.jobs, [&](size_t i) {
       if (i == 0) {
@@ -424,9 +425,7 @@ class Predictor {
 
   std::vector<ParamEnds> Ends() const {
     const double scale = scale_ * (1 + p_.learned.share);
-    auto step = [&](const OpenEnd& e) {
-      return e.step.has_value() ? e.step->Scaled(scale) : p_.step;
-    };
+    auto step = [&](const OpenEnd& e) { return e.step ? e.step->Scaled(scale) : p_.step; };
     std::vector<ParamEnds> out;
     for (size_t e = 0; e < ends_.size(); e += 2) {
       const ParamSpec& spec = *ends_[e].spec;
@@ -444,6 +443,7 @@ class Predictor {
   MemoryTrail trail_;
   double scale_ = 1;  // of the step, for as many examples as recorded
   Duration limit_;    // no limit is longer than the step before it
+  Duration point_;    // the step as played, with parameters as they are
   BegunScenario begun_;
   std::vector<OpenEnd> ends_;
   std::optional<Duration> other_host_;
