@@ -43,7 +43,9 @@ void BegunScenario::Keep(const Application& application, const Graph& graph, boo
   applied_ += changed ? 1 : 0;
   const size_t next = static_cast<size_t>(&application - noted_.data()) + 1;
   if (next == scenario_.size() || OpenSpecs(scenario_[next]).empty()) return;
-  before_[next] = {applied_, copies_.MakeOf(graph)};
+  GraphCopies::Copy copy = copies_.MakeOf(graph);
+  copy->ShareFacts(std::make_shared<GraphFacts>());
+  before_[next] = {applied_, std::move(copy)};
 }
 
 // Null when nothing of all changes anything, or `rest` cannot be applied.

@@ -17,7 +17,7 @@ struct OpenEnd {
   size_t application;  // in the scenario
   const ParamSpec* spec;
   double value;
-  bool asked;                         // false: nobody read the parameter, so its value does not matter
+  bool asked;  // false: nobody read the parameter, and its value does not matter
   std::optional<Duration> step = {};  // none: it could not be played
 };
 

@@ -214,7 +214,7 @@ class Amp {
   // Moves a matrix kernel to tensor cores. False when that cannot be.
   bool Multiply(TaskId t, const KernelPrecision& p) {
     const DeviceSpec* spec = SpecOf(t);
-    double gain = params_["matrix_speedup"];
+    double gain = 1;
     const DType format = FormatFor(t);
     if (spec != nullptr) {
       const DType now = RecordedFormat(*spec, p);
@@ -231,21 +231,23 @@ class Amp {
         ++blocked_;
         return false;
       }
-      // TF32 and 16 bit differ by their rates, and a kernel by as much from the model in one as in
-      // the other: both run on tensor cores. From the vector units it is another kernel.
-      const double own = now == DType::kTf32 ? 1 : params_["shape_exponent"];
-      gain = std::pow(to / from, params_["matrix_exponent"]);
       if (OpWorkTable::Op op = works_.Of(t); op.work != nullptr && !op.work->products.empty()) {
+        // TF32 and 16 bit differ by their rates, and a kernel by as much from the model in one as
+        // in the other: both run on tensor cores. From the vector units it is another kernel.
+        const double own = now == DType::kTf32 ? 1 : params_["shape_exponent"];
         const double time = static_cast<double>(works_.TimeOf(op.scope).ns);
         const double then = InFormatNs(*spec, *op.work, now, format, time, own);
         gain = then > 0 ? time / then : 1;
         ++shaped_;
+      } else {
+        gain = std::pow(to / from, params_["matrix_exponent"]);
       }
     } else if (dtype_ == DType::kTf32 || dtype_ == DType::kFp8) {
       ++blocked_;  // few GPUs have them
       return false;
     } else {
       ++unknown_device_;
+      gain = params_["matrix_speedup"];
     }
     edit_.BeginCause("matrix kernels run on tensor cores");
     SetFaster(t, gain / params_["matrix_time"]);
