@@ -46,13 +46,8 @@ std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
 }
 
 double Ratio(Duration a, Duration b) {
-  if (b.ns <= 0) return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
-  return AsDouble(a) / AsDouble(b);
-}
-
-// Text of --opt for one application.
-std::string SpelledAs(const Application& a) {
-  return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
+  if (b.ns > 0) return AsDouble(a) / AsDouble(b);
+  return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
 }
 
 // A scenario applied: the edited graph and what was written down on the way.
@@ -111,7 +106,6 @@ class Predictor {
     }
     PlayMore(*outcome);
     p_.step = per_example;
-    if (options_.true_step == nullptr) NoteProfiler(*base_.graph, p_);
     if (scale_ != 1) {
       p_.causes.push_back(
           {.what = fmt::format("a step handles {:.4g} times the examples", p_.changes.samples),
@@ -256,14 +250,20 @@ class Predictor {
   }
 
   absl::Status FindPath(Outcome& out) {
+    if (!WantsWhy()) return absl::OkStatus();
     DD_ASSIGN_OR_RETURN(out.timeline, Replay(out.graph, out.graph, out.plan, {.blockers = true}));
     p_.path = PathPerStep(out.graph, out.timeline);
+    if (options_.true_step == nullptr) NoteProfiler(*base_.graph, p_);
     return absl::OkStatus();
   }
 
   bool AnyBound() const {
-    return std::any_of(scenario_.begin(), scenario_.end(),
-                       [](const Application& a) { return a.transform->bound; });
+    return std::ranges::any_of(scenario_, [](const auto& a) { return a.transform->bound; });
+  }
+
+  bool WantsWhy() const {  // errors of models are of what each of them changed
+    const auto stated = [](const Application& a) { return a.transform->stated_by_user; };
+    return options_.why || !std::ranges::all_of(scenario_, stated);
   }
 
   // What one optimization did to the kernels.
@@ -279,7 +279,7 @@ class Predictor {
   }
 
   void Attribute(const Outcome& out) {
-    if (options_.kernel_time) return;
+    if (options_.kernel_time || !WantsWhy()) return;
     p_.causes = ShareByCause({.before = base_.graph,
                               .after = &out.graph,
                               .step_before = base_.step,
@@ -358,8 +358,8 @@ class Predictor {
     }
     if (!options_.intervals) return doubts;
     // The recorded shapes still tell the work where only the GPU is another.
-    const bool same_work = std::all_of(scenario_.begin(), scenario_.end(),
-                                       [](const Application& a) { return a.transform->same_work; });
+    const bool same_work =
+        std::ranges::all_of(scenario_, [](auto& a) { return a.transform->same_work; });
     const std::vector<Duration> least = LeastTimes(*base_.graph, out.graph, same_work);
     const Duration floor =
         options_.kernel_time ? LeastKernelTime(out.graph, least) : LeastGpuTime(out.graph, least);
@@ -461,8 +461,7 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
                 .path = PathPerStep(graph, timeline),
                 .limiters = {},
                 .spread = {},
-                .memory = {}};
-  base.memory = ProfileMemory(graph);
+                .memory = ProfileMemory(graph)};
   if (options.explain) base.limiters = PathByLimiter(graph, timeline);
   if (options.intervals) base.spread.emplace(graph);
   base.true_step = options.true_step;
