@@ -75,7 +75,8 @@ class SegmentSearch {
       WaitUse use = uses_.UseOf(t);
       return use != WaitUse::kSteers && use != WaitUse::kRanks && edit_.LaunchedBy(t).empty();
     }
-    return b == CaptureBorder::kAllocation || b == CaptureBorder::kHostCopy || b == CaptureBorder::kCollective;
+    return b == CaptureBorder::kAllocation || b == CaptureBorder::kHostCopy ||
+           b == CaptureBorder::kCollective;
   }
 
   // Host tasks of threads that launch work, in an order in which they can run: what they depend on
@@ -189,7 +190,7 @@ class SegmentSearch {
       }
       if (part) continue;
       found_.borders[{b.border, b.moves}].Add(graph(), b.task, std::move(site),
-                                        RecordedHostTime(graph(), b.task), counts);
+                                              RecordedHostTime(graph(), b.task), counts);
     }
   }
 

@@ -20,12 +20,20 @@ struct CaptureSegment {
   std::vector<TaskId> waits;     // between them; they come after the graph and wait for all of it
 };
 
-enum class CaptureBorder : uint8_t { kNone, kWait, kAllocation, kHostCopy, kCollective, kGraph, kLoader };
+enum class CaptureBorder : uint8_t {
+  kNone,
+  kWait,
+  kAllocation,
+  kHostCopy,
+  kCollective,
+  kGraph,
+  kLoader
+};
 
 struct CaptureSegments {
-  std::vector<CaptureSegment> segments;         // in program order
-  absl::flat_hash_set<TaskId> allocations;      // calls that give or take memory
-  std::vector<bool> ops_of_borders;             // by scope: a border is part of it
+  std::vector<CaptureSegment> segments;     // in program order
+  absl::flat_hash_set<TaskId> allocations;  // calls that give or take memory
+  std::vector<bool> ops_of_borders;         // by scope: a border is part of it
   // Borders between launches, by whether they can leave the step.
   std::map<std::pair<CaptureBorder, bool>, SiteList> borders;
 };

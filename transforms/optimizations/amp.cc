@@ -95,6 +95,7 @@ class Amp {
         rules_(edit.graph()),
         works_(edit.graph()),
         shapes_(edit.graph()),
+        costs_(MeasureHostCosts(edit.graph())),
         floor_(Duration::FromDouble(params["floor"])) {}
 
   absl::Status Run() {
@@ -108,7 +109,7 @@ class Amp {
     }
     NoteScaleUpdates();
     if (!formats_.contains(DType::kTf32)) {
-      cast_ = AddCasts(edit_, casts_, floor_);
+      AddCasts(edit_, casts_, costs_, floor_);
       layouts_ = MissingLayoutChanges(graph(), works_, moved_);
       AddLayoutChanges(edit_, layouts_, 2, floor_);
     }
@@ -346,7 +347,7 @@ class Amp {
     notes.push_back(fmt::format("assumes {}: {} matrix kernels, {} casts added", formats, matrix_,
                                 tf32 ? 0 : casts_.size()));
     if (!tf32 && !casts_.empty()) {
-      notes.back() += fmt::format(", each {:.1f} us of host time", cast_.us());
+      notes.back() += fmt::format(", each {:.1f} us of host time", costs_.op.us());
     }
     if (matrix_ > 0 && !tf32) {
       notes.push_back(fmt::format("{} of them by their shapes, the others by class", shaped_));
@@ -389,6 +390,7 @@ class Amp {
   PrecisionRules rules_;
   OpWorkTable works_;
   OpShapes shapes_;
+  const HostCosts costs_;  // before the edits
   Duration floor_;
   DType dtype_ = DType::kBf16;  // of the GPU whose stream is walked
   std::set<DType> formats_;     // in which kernels run now that did not
@@ -398,7 +400,6 @@ class Amp {
   absl::flat_hash_set<ScopeId> to_half_;  // ops with kernels that read and write 16 bit now
   std::vector<LayoutChange> layouts_;
   ScopeId last_op_, last_full_;
-  Duration cast_;  // host time of one
   size_t scaled_steps_ = 0;
   uint64_t shaped_ = 0;
   uint64_t narrow_ = 0;                                       // in fp8
