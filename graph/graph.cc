@@ -80,6 +80,7 @@ const OpDetail* Graph::OpOf(ScopeId s) const {
 }
 
 void Graph::SetShapes(ScopeId s, NameId shapes) {
+  Edited();
   OpDetail detail = *OpOf(s);
   detail.shapes = shapes;
   const auto next = static_cast<uint32_t>(added_ops_.size());
@@ -105,6 +106,7 @@ NameId Graph::AddName(std::string_view text) {
 }
 
 LaneId Graph::AddLane(const GraphLane& lane) {
+  Edited();
   LaneId id(lanes_.size());
   lanes_.push_back(lane);
   lanes_.back().first = lanes_.back().last = TaskId::None();
@@ -112,11 +114,13 @@ LaneId Graph::AddLane(const GraphLane& lane) {
 }
 
 LayerId Graph::AddLayer(const Layer& layer) {
+  Edited();
   layers_.push_back(layer);
   return LayerId(layers_.size() - 1);
 }
 
 uint16_t Graph::AddStep(GraphStep step) {
+  Edited();
   steps_.push_back(std::move(step));
   return static_cast<uint16_t>(steps_.size() - 1);
 }
@@ -159,6 +163,7 @@ void Graph::MoveToLane(TaskId t, LaneId lane, TaskId after) {
 }
 
 void Graph::Link(TaskId t, LaneId lane, TaskId after) {
+  Edited();
   GraphLane& list = lanes_[lane.index()];
   TaskId before = after.valid() ? tasks_[after.index()].lane_next : list.first;
   Task& task = tasks_[t.index()];
@@ -185,6 +190,7 @@ uint32_t Graph::AddCopyDetail(const CopyDetail& d) {
 }
 
 void Graph::SetTransfer(TaskId t, Duration transfer) {
+  Edited();
   auto it = std::lower_bound(transfers_.begin(), transfers_.end(), t, LessTask);
   if (it != transfers_.end() && it->first == t) {
     it->second = transfer;
@@ -194,6 +200,7 @@ void Graph::SetTransfer(TaskId t, Duration transfer) {
 }
 
 void Graph::ClearTasks() {
+  Edited();
   tasks_.clear();
   edges_.clear();
   steps_.clear();

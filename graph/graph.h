@@ -154,6 +154,8 @@ struct GraphTables {
   std::vector<Device> devices;
 };
 
+class GraphFacts;  // graph/facts.h
+
 class Graph {
  public:
   Graph();
@@ -183,6 +185,8 @@ class Graph {
   // when that could not be told from the trace (rule N2).
   Duration Transfer(TaskId t) const;
   const ModelChanges& model_changes() const { return model_changes_; }
+  // What is known of the graph as it is now (graph/facts.h); nullptr: nobody shares it.
+  GraphFacts* facts() const { return facts_.get(); }
 
   // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.
   NameId AddName(std::string_view text);
@@ -193,22 +197,28 @@ class Graph {
   TaskId InsertAfter(TaskId after, Task task);  // same lane as `after`
   TaskId InsertBefore(TaskId before, Task task);
   void MoveToLane(TaskId t, LaneId lane, TaskId after);  // after = None: at the front
-  void AddEdge(const Edge& e) { edges_.push_back(e); }
+  void AddEdge(const Edge& e) { Edited().edges_.push_back(e); }
   uint32_t AddKernelDetail(const KernelDetail& d);
   uint32_t AddCopyDetail(const CopyDetail& d);
   uint32_t AddCollectiveDetail(const CollectiveDetail& d);  // for KernelDetail::collective
   void SetTransfer(TaskId t, Duration transfer);
   void SetShapes(ScopeId s, NameId shapes);  // REQUIRES: OpOf(s)
-  ModelChanges& mutable_model_changes() { return model_changes_; }
-  Task& mutable_task(TaskId t) { return tasks_[t.index()]; }
-  GraphLane& mutable_lane(LaneId l) { return lanes_[l.index()]; }
-  GraphStep& mutable_step(size_t i) { return steps_[i]; }
-  std::vector<Edge>& mutable_edges() { return edges_; }
+  ModelChanges& mutable_model_changes() { return Edited().model_changes_; }
+  Task& mutable_task(TaskId t) { return Edited().tasks_[t.index()]; }
+  GraphLane& mutable_lane(LaneId l) { return Edited().lanes_[l.index()]; }
+  GraphStep& mutable_step(size_t i) { return Edited().steps_[i]; }
+  std::vector<Edge>& mutable_edges() { return Edited().edges_; }
   void Reserve(size_t tasks, size_t edges);
   // Forgets tasks, edges and steps; keeps lanes (emptied), layers and names.
   void ClearTasks();
+  // From here on, until it is edited, this graph shares what is found out about equal ones.
+  void ShareFacts(std::shared_ptr<GraphFacts> facts) { facts_ = std::move(facts); }
 
  private:
+  Graph& Edited() {
+    if (facts_ != nullptr) facts_.reset();
+    return *this;
+  }
   void Link(TaskId t, LaneId lane, TaskId after);
 
   std::shared_ptr<const GraphTables> tables_;
@@ -227,6 +237,7 @@ class Graph {
   std::unordered_map<uint32_t, uint32_t> reshaped_;     // row of added_ops_ by scope
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
   ModelChanges model_changes_;
+  std::shared_ptr<GraphFacts> facts_;
 };
 
 }  // namespace daydream

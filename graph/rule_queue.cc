@@ -6,6 +6,7 @@
 // call whose releasing operation starts inside of it was blocked, however short it is.
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -104,20 +105,27 @@ std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
   absl::flat_hash_map<NameId, CallKind> kinds;
   for (const GraphLane& thread : graph.lanes()) {
     if (thread.lane.kind != LaneKind::kThread) continue;
-    absl::flat_hash_map<NameId, Calls> apis;
+    std::map<NameId, Calls> apis;
+    NameId last_name;  // most calls are of the API of the call before
+    Calls* last_api = nullptr;
     for (TaskId call = thread.first; call.valid(); call = graph.task(call).lane_next) {
       const Task& task = graph.task(call);
       if (task.kind != TaskKind::kCall || task.removed) continue;
-      auto [kind, first] = kinds.try_emplace(task.name, CallKind::kOther);
-      if (first) kind->second = ClassifyCall(graph.Name(task.name));
-      if (!MayBlock(kind->second) || kind->second == CallKind::kGraphLaunch) continue;
+      if (task.name != last_name) {
+        auto [kind, first] = kinds.try_emplace(task.name, CallKind::kOther);
+        if (first) kind->second = ClassifyCall(graph.Name(task.name));
+        const bool counts = MayBlock(kind->second) && kind->second != CallKind::kGraphLaunch;
+        last_name = task.name;
+        last_api = counts ? &apis[task.name] : nullptr;
+        if (counts) last_api->copies = kind->second == CallKind::kCopyAsync;
+      }
+      if (last_api == nullptr) continue;
       const Outcome& outcome = outcome_of[call.index()];
       if (outcome.stream.valid()) {
         Instant& latest = last[outcome.stream.index()];
         latest = std::max(latest, task.recorded_start);
       }
-      Calls& api = apis[task.name];
-      api.copies = kind->second == CallKind::kCopyAsync;
+      Calls& api = *last_api;
       api.after.push_back(call);
       if (!outcome.stream.valid()) continue;
       for (TaskId t : api.after) api.past.push_back(outcome_of[t.index()]);

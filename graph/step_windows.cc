@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace daydream {
 namespace {
@@ -11,20 +12,26 @@ constexpr Instant kLate{std::numeric_limits<int64_t>::max()};
 
 }  // namespace
 
-StepMarks::StepMarks(const Graph& graph) : graph_(graph), by_(graph.steps().size(), By::kAll) {
+std::vector<StepMarks::By> StepMarks::FindBy(const Graph& graph) {
+  std::vector<By> by(graph.steps().size(), By::kAll);
   for (const Task& task : graph.tasks()) {
-    if (task.step >= by_.size() || !IsGpu(task.kind)) continue;
-    const By by = graph.lane(task.lane).marks_steps ? By::kMarkedGpu : By::kGpu;
-    by_[task.step] = std::max(by_[task.step], by);
+    if (task.step < by.size()) by[task.step] = std::max(by[task.step], ByOf(graph, task));
   }
-  for (size_t s = 0; s < by_.size(); ++s) {
+  return by;
+}
+
+std::optional<size_t> StepMarks::FindLone(const Graph& graph) {
+  std::optional<size_t> lone;
+  for (size_t s = 0; s < graph.steps().size(); ++s) {
     if (!graph.steps()[s].measured) continue;
-    if (lone_.has_value() || s == 0) {
-      lone_.reset();
-      break;
-    }
-    lone_ = s;
+    if (lone.has_value() || s == 0) return std::nullopt;
+    lone = s;
   }
+  return lone;
+}
+
+StepMarks::StepMarks(const Graph& graph, std::vector<By> by)
+    : graph_(graph), by_(std::move(by)), lone_(FindLone(graph)) {
   FindWaits();
   FindClosing();
 }
@@ -88,25 +95,46 @@ bool StepMarks::Begins(const Task& task) const {
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end) {
+  using By = StepMarks::By;
+  struct Found {
+    By by = By::kAll;
+    std::array<Instant, 3> first = {kLate, kLate, kLate}, last = {kEarly, kEarly, kEarly};
+    std::optional<StepWindow> host;
+    bool any = false;
+  };
   const size_t steps = graph.steps().size();
-  const StepMarks marks(graph);
-  std::vector<StepExtent> extents(steps);
-  for (size_t s = 0; s < steps; ++s) {
-    extents[s] = {.gpu = marks.HasGpu(s), .first = kLate, .last = kEarly};
-    for (TaskId t : marks.launches(s))
-      extents[s].launched = std::max(extents[s].launched.value_or(kEarly), start[t.index()]);
-  }
+  const std::optional<size_t> lone = StepMarks::FindLone(graph);
+  std::vector<Found> found(steps);  // by what a task can count as, at least
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.tasks()[i];
     if (task.step >= steps) continue;
-    StepExtent& extent = extents[task.step];
-    extent.any = true;
-    if (marks.Begins(task)) extent.first = std::min(extent.first, start[i]);
-    if (marks.Ends(task)) extent.last = std::max(extent.last, end[i]);
-    if (task.step != marks.lone() || !IsHost(task.kind)) continue;
-    if (!extent.host.has_value()) extent.host = {start[i], end[i]};
-    extent.host->begin = std::min(extent.host->begin, start[i]);
-    extent.host->end = std::max(extent.host->end, end[i]);
+    Found& of = found[task.step];
+    of.any = true;
+    const By by = StepMarks::ByOf(graph, task);
+    of.by = std::max(of.by, by);
+    for (size_t k = 0; k <= static_cast<size_t>(by); ++k) {
+      of.first[k] = std::min(of.first[k], start[i]);
+      of.last[k] = std::max(of.last[k], end[i]);
+    }
+    if (task.step != lone || !IsHost(task.kind)) continue;
+    if (!of.host.has_value()) of.host = {start[i], end[i]};
+    of.host->begin = std::min(of.host->begin, start[i]);
+    of.host->end = std::max(of.host->end, end[i]);
+  }
+  std::vector<By> by;
+  for (const Found& of : found) by.push_back(of.by);
+  const StepMarks marks(graph, std::move(by));
+  std::vector<StepExtent> extents(steps);
+  for (size_t s = 0; s < steps; ++s) {
+    const Found& of = found[s];
+    const By last = std::min(of.by, By::kGpu);  // GPU work of any lane can end a step
+    extents[s] = {.gpu = marks.HasGpu(s),
+                  .any = of.any,
+                  .first = of.first[static_cast<size_t>(of.by)],
+                  .last = of.last[static_cast<size_t>(last)],
+                  .host = of.host};
+    for (TaskId t : marks.launches(s))
+      extents[s].launched = std::max(extents[s].launched.value_or(kEarly), start[t.index()]);
   }
   if (!marks.waits().empty() && extents[*marks.lone()].host.has_value()) {
     Instant arrives = kLate;

@@ -44,7 +44,7 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
 // Which tasks a step's window goes by.
 class StepMarks {
  public:
-  explicit StepMarks(const Graph& graph);  // O(tasks)
+  explicit StepMarks(const Graph& graph) : StepMarks(graph, FindBy(graph)) {}  // O(tasks)
   bool HasGpu(size_t step) const { return by_[step] >= By::kGpu; }
   // Whether this task, which belongs to a step of the graph, can be the first or last of it.
   bool Begins(const Task& task) const;
@@ -66,7 +66,16 @@ class StepMarks {
   std::span<const Wait> waits() const { return waits_; }
 
  private:
+  friend std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
+                                             std::span<const Instant> end);
   enum class By : uint8_t { kAll, kGpu, kMarkedGpu };
+  StepMarks(const Graph& graph, std::vector<By> by);
+  static By ByOf(const Graph& graph, const Task& task) {
+    if (!IsGpu(task.kind)) return By::kAll;
+    return graph.lane(task.lane).marks_steps ? By::kMarkedGpu : By::kGpu;
+  }
+  static std::vector<By> FindBy(const Graph& graph);
+  static std::optional<size_t> FindLone(const Graph& graph);
   void FindWaits();
   void FindClosing();
 

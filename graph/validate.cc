@@ -76,17 +76,6 @@ absl::Status CheckLanes(const Graph& g) {
   return absl::OkStatus();
 }
 
-absl::Status CheckEdges(const Graph& g) {
-  for (size_t i = 0; i < g.edges().size(); ++i) {
-    const Edge& e = g.edges()[i];
-    if (e.from.index() >= g.size() || e.to.index() >= g.size()) {
-      return FailedPrecondition("edge {}: joins tasks {} and {} of {}", i, e.from.value, e.to.value,
-                                g.size());
-    }
-  }
-  return absl::OkStatus();
-}
-
 // Sums what a replay can take at the most, up to the limit.
 class Length {
  public:
@@ -107,6 +96,37 @@ class Length {
   uint64_t sum_ = 0, earliest_ = 0;
 };
 
+absl::Status CheckEdges(const Graph& g) {
+  for (size_t i = 0; i < g.edges().size(); ++i) {
+    const Edge& e = g.edges()[i];
+    if (e.from.index() >= g.size() || e.to.index() >= g.size()) {
+      return FailedPrecondition("edge {}: joins tasks {} and {} of {}", i, e.from.value, e.to.value,
+                                g.size());
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Whether nothing is to be said of a graph, by one walk over its tasks.
+bool IsWell(const Graph& g) {
+  Length length;
+  size_t listed = 0;
+  for (size_t l = 0; l < g.lanes().size(); ++l) {
+    TaskId before;
+    for (TaskId t = g.lanes()[l].first; t.valid(); t = g.task(t).lane_next) {
+      if (t.index() >= g.size() || ++listed > g.size()) return false;
+      const Task& task = g.task(t);
+      if (task.lane.index() != l || task.lane_prev != before) return false;
+      if (!CheckTask(g, t.index()).ok()) return false;
+      length.Add(task);
+      before = t;
+    }
+    if (g.lanes()[l].last != before) return false;
+  }
+  for (const Edge& e : g.edges()) length.Add(e.lag.ns);
+  return listed == g.size() && CheckEdges(g).ok() && length.Check().ok();
+}
+
 }  // namespace
 
 absl::Status FitsReplay(const Graph& graph) {
@@ -117,6 +137,7 @@ absl::Status FitsReplay(const Graph& graph) {
 }
 
 absl::Status ValidateButCycles(const Graph& graph) {
+  if (IsWell(graph)) return absl::OkStatus();
   for (size_t i = 0; i < graph.size(); ++i) DD_RETURN_IF_ERROR(CheckTask(graph, i));
   DD_RETURN_IF_ERROR(CheckLanes(graph));
   DD_RETURN_IF_ERROR(CheckEdges(graph));

@@ -313,11 +313,16 @@ class Game {
   // From all off to all on, and all off again.
   void PlayInOrder(Duration none, bool backwards) {
     Duration last = none;
+    auto left = std::ranges::count_if(players_, &Player::switches);
     for (size_t k = 0; k < players_.size(); ++k) {
       Player& p = players_[backwards ? players_.size() - 1 - k : k];
       if (!p.switches()) continue;
       Turn(p, true);
-      Duration step = Step().value_or(last);
+      // Both orders end with all that can be switched on.
+      std::optional<Duration> played = --left == 0 ? all_on_ : std::nullopt;
+      if (!played.has_value()) played = Step();
+      if (left == 0) all_on_ = played;
+      const Duration step = played.value_or(last);
       p.twice += step - last;
       last = step;
     }
@@ -364,6 +369,7 @@ class Game {
   absl::flat_hash_map<std::tuple<uint32_t, uint32_t, Rule>, uint32_t> edge_player_;
   size_t recorded_edges_ = 0;  // edges of `after`; later ones are gone there
   std::optional<Plan> plan_;
+  std::optional<Duration> all_on_;  // the step with everything switched on
 };
 
 }  // namespace

@@ -2,6 +2,12 @@
 
 namespace daydream {
 
+GraphCopies::Copy GraphCopies::Make() {
+  Copy copy = MakeOf(graph_);
+  copy->ShareFacts(facts_);
+  return copy;
+}
+
 GraphCopies::Copy GraphCopies::MakeOf(const Graph& graph) {
   std::unique_ptr<Graph> copy;
   {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "graph/facts.h"
 #include "graph/graph.h"
 
 namespace daydream {
@@ -22,8 +23,9 @@ class GraphCopies {
 
   explicit GraphCopies(const Graph& graph) : graph_(graph) {}  // keeps a reference
 
-  // A copy of the graph as it is. May be called from several threads. O(tasks + edges).
-  Copy Make() { return MakeOf(graph_); }
+  // A copy of the graph as it is, which shares its facts. May be called from several threads.
+  // O(tasks + edges).
+  Copy Make();
   // The same of an edited copy. O(its tasks + edges).
   Copy MakeOf(const Graph& graph);
 
@@ -31,6 +33,7 @@ class GraphCopies {
   void Keep(Graph* graph);
 
   const Graph& graph_;
+  const std::shared_ptr<GraphFacts> facts_ = std::make_shared<GraphFacts>();
   std::mutex mutex_;
   std::vector<std::unique_ptr<Graph>> spare_;
 };

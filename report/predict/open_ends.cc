@@ -19,12 +19,21 @@ std::vector<const ParamSpec*> OpenSpecs(const Application& application) {
 
 }  // namespace
 
-std::vector<OpenEnd> OpenEnds(std::span<const Application> scenario) {
+BegunScenario::BegunScenario(std::span<const Application> scenario, GraphCopies& copies)
+    : scenario_(scenario),
+      noted_(scenario.begin(), scenario.end()),
+      asked_(scenario.size()),
+      copies_(copies) {
+  for (size_t i = 0; i < noted_.size(); ++i) noted_[i].params.NoteIn(&asked_[i]);
+}
+
+std::vector<OpenEnd> BegunScenario::Ends() const {
   std::vector<OpenEnd> ends;
-  for (size_t i = 0; i < scenario.size(); ++i) {
-    for (const ParamSpec* spec : OpenSpecs(scenario[i])) {
-      ends.push_back({i, spec, spec->low, {}});
-      ends.push_back({i, spec, spec->high, {}});
+  for (size_t i = 0; i < scenario_.size(); ++i) {
+    for (const ParamSpec* spec : OpenSpecs(scenario_[i])) {
+      const bool asked = asked_[i].contains(spec->name);
+      ends.push_back({i, spec, spec->low, asked});
+      ends.push_back({i, spec, spec->high, asked});
     }
   }
   return ends;
@@ -32,9 +41,11 @@ std::vector<OpenEnd> OpenEnds(std::span<const Application> scenario) {
 
 void BegunScenario::Keep(const Application& application, const Graph& graph, bool changed) {
   applied_ += changed ? 1 : 0;
-  const size_t next = static_cast<size_t>(&application - scenario_.data()) + 1;
+  const size_t next = static_cast<size_t>(&application - noted_.data()) + 1;
   if (next == scenario_.size() || OpenSpecs(scenario_[next]).empty()) return;
-  before_[next] = {applied_, copies_.MakeOf(graph)};
+  GraphCopies::Copy copy = copies_.MakeOf(graph);
+  copy->ShareFacts(std::make_shared<GraphFacts>());
+  before_[next] = {applied_, std::move(copy)};
 }
 
 // Null when nothing of all changes anything, or `rest` cannot be applied.

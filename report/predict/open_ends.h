@@ -17,22 +17,23 @@ struct OpenEnd {
   size_t application;  // in the scenario
   const ParamSpec* spec;
   double value;
-  std::optional<Duration> step;  // none: it could not be played
+  bool asked;  // false: nobody read the parameter, and its value does not matter
+  std::optional<Duration> step = {};  // none: it could not be played
 };
-
-// Two for each open parameter, the low end first.
-std::vector<OpenEnd> OpenEnds(std::span<const Application> scenario);
 
 // The graphs between the applications of a scenario: an end of a later one's parameter goes on from
 // what the earlier ones have made. Keeps references to `scenario` and `copies`.
 class BegunScenario {
  public:
-  BegunScenario(std::span<const Application> scenario, GraphCopies& copies)
-      : scenario_(scenario), copies_(copies) {}
+  BegunScenario(std::span<const Application> scenario, GraphCopies& copies);
 
-  // After each application in turn: the graph as it is now, and whether this one changed it. A copy
+  // The scenario to apply in full, with values as they are: notes what it asks for.
+  std::span<const Application> noted() const { return noted_; }
+  // After each of noted() in turn: the graph as it is now, and whether this one changed it. A copy
   // of the graph where the next one has open parameters.
   void Keep(const Application& application, const Graph& graph, bool changed);
+  // Two for each open parameter, the low end first. After noted() was applied.
+  std::vector<OpenEnd> Ends() const;
 
   // The graph with the parameter at that end; where the application can do nothing there, without
   // it. Null: then nothing changes. Fails when there is no such value. Several threads may ask.
@@ -46,6 +47,8 @@ class BegunScenario {
   GraphCopies::Copy From(size_t application, std::span<const Application> rest) const;
 
   std::span<const Application> scenario_;
+  std::vector<Application> noted_;
+  std::vector<AskedParams> asked_;  // by application
   GraphCopies& copies_;
   std::map<size_t, Begun> before_;  // by application; none: the recorded graph
   size_t applied_ = 0;

@@ -46,13 +46,8 @@ std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
 }
 
 double Ratio(Duration a, Duration b) {
-  if (b.ns <= 0) return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
-  return AsDouble(a) / AsDouble(b);
-}
-
-// Text of --opt for one application.
-std::string SpelledAs(const Application& a) {
-  return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
+  if (b.ns > 0) return AsDouble(a) / AsDouble(b);
+  return a.ns <= 0 ? 1 : std::numeric_limits<double>::infinity();
 }
 
 // A scenario applied: the edited graph and what was written down on the way.
@@ -111,7 +106,6 @@ class Predictor {
     }
     PlayMore(*outcome);
     p_.step = per_example;
-    if (options_.true_step == nullptr) NoteProfiler(*base_.graph, p_);
     if (scale_ != 1) {
       p_.causes.push_back(
           {.what = fmt::format("a step handles {:.4g} times the examples", p_.changes.samples),
@@ -210,7 +204,7 @@ class Predictor {
                               .edge_edits = std::move(applied->edge_edits),
                               .stated_by_user = a.transform->stated_by_user});
       if (options_.kernel_time) NoteKernelTime(out);
-      if (&a != &scenario_.back() && !applied->bound && AnyBound()) {
+      if (&a != &begun_.noted().back() && !applied->bound && AnyBound()) {
         DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
         limit_ = TimeOf(graph, timeline, options_);
       } else if (applied->bound && out.journals.size() == 1) {
@@ -218,12 +212,12 @@ class Predictor {
       }
       return absl::OkStatus();
     };
-    DD_RETURN_IF_ERROR(ApplyAll(scenario_, graph, note));
+    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note));
     if (auto plan = Plan::Make(graph); plan.ok()) out.plan = *std::move(plan);
     auto timeline = Replay(graph, graph, out.plan);
     if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
     out.timeline = *std::move(timeline);
-    p_.step = TimeOf(graph, out.timeline, options_);
+    p_.step = point_ = TimeOf(graph, out.timeline, options_);
     p_.steps = TimesOf(graph, out.timeline, options_);
     DD_RETURN_IF_ERROR(CheckSteps(out));
     if (bound_last) p_.step = std::min(p_.step, limit_);
@@ -256,14 +250,20 @@ class Predictor {
   }
 
   absl::Status FindPath(Outcome& out) {
+    if (!WantsWhy()) return absl::OkStatus();
     DD_ASSIGN_OR_RETURN(out.timeline, Replay(out.graph, out.graph, out.plan, {.blockers = true}));
     p_.path = PathPerStep(out.graph, out.timeline);
+    if (options_.true_step == nullptr) NoteProfiler(*base_.graph, p_);
     return absl::OkStatus();
   }
 
   bool AnyBound() const {
-    return std::any_of(scenario_.begin(), scenario_.end(),
-                       [](const Application& a) { return a.transform->bound; });
+    return std::ranges::any_of(scenario_, [](const auto& a) { return a.transform->bound; });
+  }
+
+  bool WantsWhy() const {  // errors of models are of what each of them changed
+    const auto stated = [](const Application& a) { return a.transform->stated_by_user; };
+    return options_.why || !std::ranges::all_of(scenario_, stated);
   }
 
   // What one optimization did to the kernels.
@@ -279,7 +279,7 @@ class Predictor {
   }
 
   void Attribute(const Outcome& out) {
-    if (options_.kernel_time) return;
+    if (options_.kernel_time || !WantsWhy()) return;
     p_.causes = ShareByCause({.before = base_.graph,
                               .after = &out.graph,
                               .step_before = base_.step,
@@ -358,8 +358,8 @@ class Predictor {
     }
     if (!options_.intervals) return doubts;
     // The recorded shapes still tell the work where only the GPU is another.
-    const bool same_work = std::all_of(scenario_.begin(), scenario_.end(),
-                                       [](const Application& a) { return a.transform->same_work; });
+    const bool same_work =
+        std::ranges::all_of(scenario_, [](auto& a) { return a.transform->same_work; });
     const std::vector<Duration> least = LeastTimes(*base_.graph, out.graph, same_work);
     const Duration floor =
         options_.kernel_time ? LeastKernelTime(out.graph, least) : LeastGpuTime(out.graph, least);
@@ -396,6 +396,7 @@ class Predictor {
   }
 
   std::optional<Duration> StepAt(const OpenEnd& end, const Outcome& out) const {
+    if (!end.asked) return point_;
     auto graph = begun_.With(end);
     if (!graph.ok()) return std::nullopt;
     if (*graph == nullptr) return base_.step;
@@ -407,7 +408,7 @@ class Predictor {
   // Whatever takes replays of its own, side by side.
   void PlayMore(const Outcome& out) {
     const bool doubts = options_.intervals && !p_.bound;
-    if (doubts) ends_ = OpenEnds(scenario_);
+    if (doubts) ends_ = begun_.Ends();
     const size_t others = doubts ? 3 : 1;
     ForEachParallel(others + ends_.size(), options_.jobs, [&](size_t i) {
       if (i == 0) {
@@ -424,9 +425,7 @@ class Predictor {
 
   std::vector<ParamEnds> Ends() const {
     const double scale = scale_ * (1 + p_.learned.share);
-    auto step = [&](const OpenEnd& e) {
-      return e.step.has_value() ? e.step->Scaled(scale) : p_.step;
-    };
+    auto step = [&](const OpenEnd& e) { return e.step ? e.step->Scaled(scale) : p_.step; };
     std::vector<ParamEnds> out;
     for (size_t e = 0; e < ends_.size(); e += 2) {
       const ParamSpec& spec = *ends_[e].spec;
@@ -444,6 +443,7 @@ class Predictor {
   MemoryTrail trail_;
   double scale_ = 1;  // of the step, for as many examples as recorded
   Duration limit_;    // no limit is longer than the step before it
+  Duration point_;    // the step as played, with parameters as they are
   BegunScenario begun_;
   std::vector<OpenEnd> ends_;
   std::optional<Duration> other_host_;
@@ -461,8 +461,7 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
                 .path = PathPerStep(graph, timeline),
                 .limiters = {},
                 .spread = {},
-                .memory = {}};
-  base.memory = ProfileMemory(graph);
+                .memory = ProfileMemory(graph)};
   if (options.explain) base.limiters = PathByLimiter(graph, timeline);
   if (options.intervals) base.spread.emplace(graph);
   base.true_step = options.true_step;

@@ -36,6 +36,10 @@ absl::StatusOr<Application> WithParam(const Application& application, std::strin
   return Application{&transform, std::move(params), application.file};
 }
 
+std::string SpelledAs(const Application& a) {
+  return a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
+}
+
 absl::StatusOr<Setting> ParseSetting(std::string_view text,
                                      std::span<const std::shared_ptr<const OptionFile>> files) {
   size_t dot = text.find('.'), equals = text.find('=');

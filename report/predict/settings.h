@@ -1,4 +1,4 @@
-// Changing one parameter of an application that is already bound.
+// The text of an application that is bound, and one of its parameters changed.
 #pragma once
 
 #include <string>
@@ -9,6 +9,9 @@
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
+
+// Text of --opt for one application.
+std::string SpelledAs(const Application& application);
 
 // `application` with `param` set to `value`, all other given parameters kept.
 absl::StatusOr<Application> WithParam(const Application& application, std::string_view param,

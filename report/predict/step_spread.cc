@@ -88,20 +88,25 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, size_t count) con
   if (steps_ < 2 || count == 0) return {};
   auto batch = StepBatch::Make(graph);
   if (!batch.ok()) return {};
-  struct Base {
-    float duration, gap;
-    Duration own_duration, own_gap;  // what the graph has, exactly
+  struct Place {
     StepBatch::Sums sums;
+    bool has_gap;
   };
-  std::vector<Base> base(varying_.size());
+  std::vector<Place> places;
+  // What each takes more than in the graph, by compared step: its durations, and its gaps if any.
+  std::vector<int64_t> more;
   for (size_t i = 0; i < varying_.size(); ++i) {
     const TaskId id(varying_[i].task);
     const Task& t = graph.task(id);
-    base[i] = {.duration = static_cast<float>(t.duration.ns),
-               .gap = static_cast<float>(std::max(t.gap, Duration{}).ns),
-               .own_duration = t.duration,
-               .own_gap = t.gap,
-               .sums = batch->sums(id)};
+    places.push_back({batch->sums(id), t.gap > Duration{}});
+    const auto tell = [&](Duration own) {
+      for (size_t r = 0; r < steps_; ++r) {
+        const float taken = static_cast<float>(own.ns) * ratios_[i * steps_ + r];
+        more.push_back(static_cast<int64_t>(taken) - own.ns);
+      }
+    };
+    tell(t.duration);
+    if (places[i].has_gap) tell(t.gap);
   }
   // With few steps the same ones are drawn again and again: each combination is played once.
   std::mt19937_64 random(1);
@@ -123,17 +128,15 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, size_t count) con
       for (size_t slot = 0; slot < slots_; ++slot) drawn[slot][s] = steps[slot];
     }
     batch->Reset();
-    for (size_t i = 0; i < varying_.size(); ++i) {
-      const Base& b = base[i];
-      const float* const ratios = ratios_.data() + i * steps_;
+    const int64_t* next = more.data();
+    for (size_t i = 0; i < places.size(); ++i) {
       const auto& of = drawn[varying_[i].slot];
-      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
-        b.sums.duration[s] += static_cast<int64_t>(b.duration * ratios[of[s]]) - b.own_duration.ns;
-      }
-      if (b.gap <= 0) continue;
-      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
-        b.sums.gap[s] += static_cast<int64_t>(b.gap * ratios[of[s]]) - b.own_gap.ns;
-      }
+      const auto add = [&](int64_t* sums) {
+        for (size_t s = 0; s < StepBatch::kWidth; ++s) sums[s] += next[of[s]];
+        next += steps_;
+      };
+      add(places[i].sums.duration);
+      if (places[i].has_gap) add(places[i].sums.gap);
     }
     for (Duration d : batch->Run()) played.push_back(d);
   }

@@ -10,6 +10,7 @@
 #include "report/predict/error_kind.h"
 #include "report/predict/merge_changes.h"
 #include "report/predict/residuals.h"
+#include "report/predict/settings.h"
 #include "report/questions/joint_added.h"
 #include "report/questions/joint_causes.h"
 #include "transforms/scenario/apply.h"
@@ -295,8 +296,7 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
                              std::span<const int32_t> on) {
   JointPrediction p;
   for (const Application& a : scenario) {
-    p.opts.push_back(a.params.spelled().empty() ? std::string(a.transform->name)
-                                                : a.params.spelled());
+    p.opts.push_back(SpelledAs(a));
     p.name += (p.name.empty() ? "" : " + ") + p.opts.back();
   }
   JointAnswer before = baseline;

@@ -198,7 +198,7 @@ absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const Rep
                                               const WhatIfOptions& options) {
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   WhatIfOptions quick = options;
-  quick.explain = false;
+  quick.explain = quick.why = false;
   return SweepRunner(std::make_unique<Impl>(
       Impl{MakeBaseline(built.graph, timeline, quick), replay, std::move(quick)}));
 }

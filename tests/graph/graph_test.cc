@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <vector>
 
+#include "graph/facts.h"
 #include "graph/validate.h"
 
 namespace daydream {
@@ -104,6 +107,51 @@ TEST(Graph, TransferIsTheWholeDurationUnlessSet) {
   EXPECT_EQ(g.Transfer(TaskId(1)), Duration::Us(9));
   EXPECT_EQ(g.Transfer(TaskId(2)), Duration::Us(3));
   EXPECT_EQ(g.Transfer(TaskId(3)), Duration::Us(9));
+}
+
+// What changes the graph makes its facts another's; a name does not.
+TEST(Graph, CopiesShareFactsUntilTheyAreEdited) {
+  Graph g;
+  const LaneId lane = g.AddLane({});
+  const TaskId t = g.Append({.lane = lane});
+  g.AddEdge({.from = t, .to = g.Append({.lane = lane})});
+  g.ShareFacts(std::make_shared<GraphFacts>());
+  int asked = 0;
+  const auto ask = [&](const Graph& graph, uint64_t number = 0) {
+    return *FactOf<size_t>(
+        graph, [&] { return ++asked, graph.size(); }, number);
+  };
+  Graph copy = g;
+  copy.AddName("only a name");
+  EXPECT_EQ(ask(g), 2u);
+  EXPECT_EQ(ask(copy), 2u);
+  EXPECT_EQ(asked, 1);
+  ask(copy, 1);
+  EXPECT_EQ(asked, 2);
+  const std::vector<std::function<void(Graph&)>> edits = {
+      [&](Graph& e) { e.Append({.lane = lane}); },
+      [&](Graph& e) { e.InsertAfter(t, {}); },
+      [&](Graph& e) { e.InsertBefore(t, {}); },
+      [&](Graph& e) { e.MoveToLane(TaskId(1), lane, TaskId::None()); },
+      [&](Graph& e) { e.AddEdge({.from = t, .to = TaskId(1)}); },
+      [&](Graph& e) { e.AddLane({}); },
+      [&](Graph& e) { e.AddLayer({}); },
+      [&](Graph& e) { e.AddStep({}); },
+      [&](Graph& e) { e.SetTransfer(t, Duration::Us(1)); },
+      [&](Graph& e) { e.mutable_task(t).removed = true; },
+      [&](Graph& e) { e.mutable_lane(lane).queue_depth = 2; },
+      [&](Graph& e) { e.mutable_edges().clear(); },
+      [&](Graph& e) { e.mutable_model_changes().units = 1; },
+      [&](Graph& e) { e.ClearTasks(); }};
+  for (size_t i = 0; i < edits.size(); ++i) {
+    Graph edited = g;
+    edits[i](edited);
+    const int before = asked;
+    ask(edited);
+    EXPECT_EQ(asked, before + 1) << "edit " << i;
+  }
+  EXPECT_EQ(ask(g), 2u);
+  EXPECT_EQ(asked, 2 + static_cast<int>(edits.size()));
 }
 
 }  // namespace

@@ -98,6 +98,34 @@ TEST(WhatIf, WorkThatWaitsForItselfIsToldWithTheOptimizationThatMakesItWait) {
   EXPECT_THAT(d.fix, testing::HasSubstr("daydream export TRACE --to perfetto"));
 }
 
+// Of two open parameters one is read. What counts how often it was applied may do so, as one thread
+// plays all.
+int applied = 0;
+absl::Status ReadOneParameter(const Params& params, Editor& edit) {
+  ++applied;
+  const auto kernels =
+      edit.Select([](const Graph& g, TaskId t) { return g.task(t).kind == TaskKind::kKernel; });
+  edit.Scale(kernels, params["read"]);
+  return absl::OkStatus();
+}
+
+TEST(WhatIf, TheEndsOfAParameterThatNobodyReadsAreNotPlayed) {
+  static constexpr ParamSpec kTwo[] = {
+      {.name = "read", .fallback = 2, .low = 1.5, .high = 4, .max = 10},
+      {.name = "idle", .fallback = 2, .low = 1, .high = 4, .max = 10}};
+  static constexpr Transform kSlow{
+      .name = "slow", .summary = "", .params = kTwo, .apply = ReadOneParameter};
+  const BuiltGraph built = Example("launch-bound");
+  auto replay = CheckReplay(built, nullptr);
+  const Application slow{.transform = &kSlow, .params = *BindParams("slow", kTwo, {})};
+  const std::vector<std::vector<Application>> scenarios = {{slow}};
+  applied = 0;
+  auto result = PredictAll(built, *replay, scenarios, {.jobs = 1});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(applied, 3);  // as it is, and both ends of what it reads
+  EXPECT_LT(*result->predictions[result->main].low, *result->predictions[result->main].high);
+}
+
 TEST(WhatIf, TheSameAnswerWithAnyNumberOfThreads) {
   BuiltGraph built = Example("launch-bound");
   WhatIf one = Ask(built, {"prefetch,graphs"}, {.jobs = 1});

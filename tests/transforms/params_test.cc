@@ -100,6 +100,20 @@ TEST(BindParams, TakesValuesByPlaceAndByName) {
   EXPECT_EQ(params->spelled(), "paint(workers=8,by=3x,color=green)");
 }
 
+TEST(BindParams, NotesWhatIsAskedFor) {
+  auto params = BindParams("paint", kSpecs, {});
+  ASSERT_TRUE(params.ok());
+  AskedParams asked;
+  params->NoteIn(&asked);
+  const Params copy = *params;
+  EXPECT_TRUE(asked.empty());
+  EXPECT_EQ((*params)["workers"], 4);
+  EXPECT_EQ(copy.text("color"), "red");
+  EXPECT_EQ(asked, (AskedParams{"color", "workers"}));
+  EXPECT_FALSE(copy.given("by"));
+  EXPECT_TRUE(asked.contains("by"));
+}
+
 TEST(BindParams, NamesTheMistake) {
   EXPECT_EQ(ErrorOf({{"worker", "8"}}),
             "paint: unknown parameter 'worker', did you mean 'workers'?");

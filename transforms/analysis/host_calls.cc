@@ -7,6 +7,7 @@
 
 #include "base/median.h"
 #include "graph/call_kind.h"
+#include "graph/facts.h"
 #include "graph/scopes.h"
 
 namespace daydream {
@@ -31,9 +32,7 @@ struct Samples {
   }
 };
 
-}  // namespace
-
-HostCosts MeasureHostCosts(const Graph& graph) {
+HostCosts Measure(const Graph& graph) {
   Samples launches, ops;
   std::vector<Duration> copies;
   std::vector<TaskKind> launched(graph.size(), TaskKind::kHost);
@@ -79,6 +78,12 @@ HostCosts MeasureHostCosts(const Graph& graph) {
   costs.copy = MedianOr(copies, costs.launch);
   costs.op = std::max(ops.Typical(kOp), costs.launch);
   return costs;
+}
+
+}  // namespace
+
+HostCosts MeasureHostCosts(const Graph& graph) {
+  return *FactOf<HostCosts>(graph, [&] { return Measure(graph); });
 }
 
 bool IsGraphLaunch(const Graph& graph, const Task& call) {

@@ -18,7 +18,7 @@ struct HostCosts {
   bool measured = false;  // false: the trace has no launches and defaults stand in
 };
 
-// O(tasks + edges).
+// O(tasks + edges), once for all copies that are not edited.
 HostCosts MeasureHostCosts(const Graph& graph);
 
 // Whether the call launches a CUDA graph: it launches what is added to the graph, too.

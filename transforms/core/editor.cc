@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "graph/call_kind.h"
 #include "graph/device_waits.h"
+#include "graph/facts.h"
 #include "graph/queue.h"
 
 namespace daydream {
@@ -14,14 +15,21 @@ constexpr uint32_t kNoEdge = 0xffffffff;
 
 }  // namespace
 
-Editor::Editor(Graph& graph) : graph_(graph), recorded_tasks_(graph.size()) {
+std::vector<Editor::Contended> Editor::FindContended(const Graph& graph) {
+  std::vector<Contended> found;
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.task(TaskId(i));
     if (task.kind != TaskKind::kDelay || task.removed || task.detail >= graph.size()) continue;
     TaskId holder(task.detail);
-    contended_.push_back({TaskId(i), holder, task.duration, graph.task(holder).duration});
+    found.push_back({TaskId(i), holder, task.duration, graph.task(holder).duration});
   }
+  return found;
 }
+
+Editor::Editor(Graph& graph)
+    : graph_(graph),
+      contended_(FactOf<std::vector<Contended>>(graph, [&] { return FindContended(graph); })),
+      recorded_tasks_(graph.size()) {}
 
 CauseId Editor::BeginCause(std::string_view what) {
   for (size_t i = 0; i < causes_.size(); ++i) {
@@ -170,8 +178,8 @@ void Editor::AddEdge(TaskId from, TaskId to, Duration lag, Rule rule, Anchor fro
   if (rule != Rule::kLaunch) return;
   calls_known_ = false;
   if (launches_known_) {
-    launch_edge_.resize(graph_.size(), kNoEdge);
-    launch_edge_[to.index()] = static_cast<uint32_t>(graph_.edges().size() - 1);
+    launches_.edge.resize(graph_.size(), kNoEdge);
+    launches_.edge[to.index()] = static_cast<uint32_t>(graph_.edges().size() - 1);
   }
 }
 
@@ -216,7 +224,7 @@ size_t Editor::RemoveWithLaunches(std::span<const TaskId> gpu_tasks) {
   for (TaskId t : gpu_tasks) {
     if (TaskId call = LaunchOf(t); call.valid()) {
       calls.push_back(call);
-      Edge& launch = graph_.mutable_edges()[launch_edge_[t.index()]];
+      Edge& launch = graph_.mutable_edges()[launches_.edge[t.index()]];
       if (launch.lag > Duration{}) TouchEdge(launch);
       launch.lag = std::min(launch.lag, Duration{});
     }
@@ -294,7 +302,7 @@ void Editor::Move(TaskId t, LaneId lane, TaskId after) {
 
 void Editor::Relaunch(TaskId gpu_task, TaskId call) {
   IndexLaunches();
-  uint32_t edge = launch_edge_[gpu_task.index()];
+  uint32_t edge = launches_.edge[gpu_task.index()];
   DD_CHECK(edge != kNoEdge);
   Edge& e = graph_.mutable_edges()[edge];
   if (e.from == call) return;
@@ -302,7 +310,7 @@ void Editor::Relaunch(TaskId gpu_task, TaskId call) {
   e.from = call;
   e.from_anchor = Anchor::kEnd;
   TouchEdge(e);
-  if (auto it = started_edge_.find(gpu_task); it != started_edge_.end()) {
+  if (auto it = launches_.started.find(gpu_task); it != launches_.started.end()) {
     Edge& started = graph_.mutable_edges()[it->second];
     if (started.from != call) TouchEdge(started);
     started.from = call;
@@ -327,7 +335,7 @@ bool Editor::IsLaunch(const Edge& e) const {
 
 // A task that waited for processors held by another one waits in proportion (rule G6).
 void Editor::FollowHolders() {
-  for (const Contended& c : contended_) {
+  for (const Contended& c : *contended_) {
     Task& delay = graph_.mutable_task(c.delay);
     const Task& holder = graph_.task(c.holder);
     if (delay.duration != c.wait || holder.duration == c.held || c.held == Duration{}) continue;
@@ -338,56 +346,67 @@ void Editor::FollowHolders() {
   }
 }
 
-void Editor::IndexLaunches() const {
-  if (launches_known_) return;
-  launch_edge_.assign(graph_.size(), kNoEdge);
-  started_edge_.clear();
-  for (size_t i = 0; i < graph_.edges().size(); ++i) {
-    const Edge& e = graph_.edges()[i];
+Editor::Launches Editor::FindLaunchEdges(const Graph& graph) {
+  Launches found;
+  found.edge.assign(graph.size(), kNoEdge);
+  for (size_t i = 0; i < graph.edges().size(); ++i) {
+    const Edge& e = graph.edges()[i];
     if (e.rule != Rule::kLaunch) continue;
     // Work that began before its call returned has a second edge, from the start of the call.
     if (e.from_anchor == Anchor::kEnd) {
-      launch_edge_[e.to.index()] = static_cast<uint32_t>(i);
+      found.edge[e.to.index()] = static_cast<uint32_t>(i);
     } else {
-      started_edge_[e.to] = static_cast<uint32_t>(i);
+      found.started[e.to] = static_cast<uint32_t>(i);
     }
   }
-  for (const auto& [task, edge] : started_edge_) {
-    if (launch_edge_[task.index()] == kNoEdge) launch_edge_[task.index()] = edge;
+  for (const auto& [task, edge] : found.started) {
+    if (found.edge[task.index()] == kNoEdge) found.edge[task.index()] = edge;
   }
+  return found;
+}
+
+Editor::Launched Editor::FindLaunched(const Graph& graph, const Launches& launches) {
+  Launched found;
+  found.begin.assign(graph.size() + 1, 0);
+  for (uint32_t edge : launches.edge) {
+    if (edge != kNoEdge) ++found.begin[graph.edges()[edge].from.index() + 1];
+  }
+  for (size_t i = 1; i < found.begin.size(); ++i) found.begin[i] += found.begin[i - 1];
+  found.tasks.assign(found.begin.back(), TaskId::None());
+  std::vector<uint32_t> next(found.begin.begin(), found.begin.end() - 1);
+  for (size_t t = 0; t < launches.edge.size(); ++t) {
+    if (launches.edge[t] == kNoEdge) continue;
+    found.tasks[next[graph.edges()[launches.edge[t]].from.index()]++] = TaskId(t);
+  }
+  return found;
+}
+
+void Editor::IndexLaunches() const {
+  if (launches_known_) return;
+  launches_ = *FactOf<Launches>(graph_, [&] { return FindLaunchEdges(graph_); });
   launches_known_ = true;
 }
 
 void Editor::IndexCalls() const {
   if (calls_known_) return;
   IndexLaunches();
-  launched_begin_.assign(graph_.size() + 1, 0);
-  for (uint32_t edge : launch_edge_) {
-    if (edge != kNoEdge) ++launched_begin_[graph_.edges()[edge].from.index() + 1];
-  }
-  for (size_t i = 1; i < launched_begin_.size(); ++i) launched_begin_[i] += launched_begin_[i - 1];
-  launched_.assign(launched_begin_.back(), TaskId::None());
-  std::vector<uint32_t> next(launched_begin_.begin(), launched_begin_.end() - 1);
-  for (size_t t = 0; t < launch_edge_.size(); ++t) {
-    if (launch_edge_[t] == kNoEdge) continue;
-    launched_[next[graph_.edges()[launch_edge_[t]].from.index()]++] = TaskId(t);
-  }
+  launched_ = FactOf<Launched>(graph_, [&] { return FindLaunched(graph_, launches_); });
   calls_known_ = true;
 }
 
 TaskId Editor::LaunchOf(TaskId gpu_task) const {
   IndexLaunches();
-  if (gpu_task.index() >= launch_edge_.size()) return TaskId::None();
-  uint32_t edge = launch_edge_[gpu_task.index()];
+  if (gpu_task.index() >= launches_.edge.size()) return TaskId::None();
+  uint32_t edge = launches_.edge[gpu_task.index()];
   return edge == kNoEdge ? TaskId::None() : graph_.edges()[edge].from;
 }
 
 std::span<const TaskId> Editor::LaunchedBy(TaskId call) const {
   IndexCalls();
-  if (call.index() + 1 >= launched_begin_.size()) return {};
-  return std::span(launched_).subspan(
-      launched_begin_[call.index()],
-      launched_begin_[call.index() + 1] - launched_begin_[call.index()]);
+  const std::vector<uint32_t>& begin = launched_->begin;
+  if (call.index() + 1 >= begin.size()) return {};
+  return std::span(launched_->tasks)
+      .subspan(begin[call.index()], begin[call.index() + 1] - begin[call.index()]);
 }
 
 }  // namespace daydream

@@ -158,6 +158,16 @@ class Editor {
   size_t recorded_tasks() const { return recorded_tasks_; }
 
  private:
+  struct Launches {
+    std::vector<uint32_t> edge;                     // by GPU task: index into edges
+    absl::flat_hash_map<TaskId, uint32_t> started;  // the edge from the start of its call
+  };
+  struct Launched {
+    std::vector<uint32_t> begin;  // by call: into `tasks`; one more at the end
+    std::vector<TaskId> tasks;
+  };
+  static Launches FindLaunchEdges(const Graph& graph);
+  static Launched FindLaunched(const Graph& graph, const Launches& launches);
   void IndexLaunches() const;
   void IndexCalls() const;
   // A delay that scales with the task that held the processors, as they were at the beginning.
@@ -165,6 +175,7 @@ class Editor {
     TaskId delay, holder;
     Duration wait, held;
   };
+  static std::vector<Contended> FindContended(const Graph& graph);
   bool IsLaunch(const Edge& e) const;
   void FollowHolders();
   CauseId OpenCause();
@@ -172,7 +183,7 @@ class Editor {
   void TouchEdge(const Edge& e);
   void MarkPositions(TaskId t);
   Graph& graph_;
-  std::vector<Contended> contended_;
+  std::shared_ptr<const std::vector<Contended>> contended_;
   Changes changes_;
   std::vector<Cause> causes_;
   CauseId cause_ = kNoCause;
@@ -180,13 +191,11 @@ class Editor {
   std::vector<Edit> edits_;
   std::vector<EdgeEdit> edge_edits_;
   size_t recorded_tasks_ = 0;
-  mutable bool launches_known_ = false;        // launch_edge_ is complete
-  mutable bool calls_known_ = false;           // launched_begin_, launched_ are complete
-  mutable std::vector<uint32_t> launch_edge_;  // by GPU task: index into edges
-  mutable absl::flat_hash_map<TaskId, uint32_t> started_edge_;  // see IndexLaunches
-  std::vector<bool> moved_positions_;                           // by lane: GPU tasks came or went
-  mutable std::vector<uint32_t> launched_begin_;
-  mutable std::vector<TaskId> launched_;
+  mutable bool launches_known_ = false;  // launches_ is complete
+  mutable bool calls_known_ = false;     // launched_ is complete
+  mutable Launches launches_;
+  mutable std::shared_ptr<const Launched> launched_;
+  std::vector<bool> moved_positions_;  // by lane: GPU tasks came or went
 };
 
 }  // namespace daydream

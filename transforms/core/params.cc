@@ -298,18 +298,21 @@ std::string_view UnitName(Unit unit) {
 }
 
 double Params::operator[](std::string_view name) const {
+  Note(name);
   auto it = values_.find(name);
   DD_CHECK(it != values_.end());
   return it->second;
 }
 
 std::string_view Params::text(std::string_view name) const {
+  Note(name);
   auto it = texts_.find(name);
   DD_CHECK(it != texts_.end());
   return it->second;
 }
 
 bool Params::given(std::string_view name) const {
+  Note(name);
   auto it = given_.find(name);
   return it != given_.end() && it->second;
 }

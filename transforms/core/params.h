@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -55,6 +56,9 @@ absl::StatusOr<Quantity> ParseQuantity(std::string_view text);
 // "time", "bytes", "bandwidth", ...: the unit as a word.
 std::string_view UnitName(Unit unit);
 
+// Names of parameters that somebody asked for.
+using AskedParams = std::set<std::string, std::less<>>;
+
 // Checked values for one application of a transform.
 class Params {
  public:
@@ -63,14 +67,21 @@ class Params {
   bool given(std::string_view name) const;             // written by the user
   // "amp(dtype=bf16)", canonical: declared order, only what was given.
   const std::string& spelled() const { return spelled_; }
+  // From here on, whoever asks for a parameter puts its name into `asked`, as all copies do.
+  void NoteIn(AskedParams* asked) { asked_ = asked; }
 
  private:
+  void Note(std::string_view name) const {
+    if (asked_ != nullptr && !asked_->contains(name)) asked_->emplace(name);
+  }
+
   friend absl::StatusOr<Params> BindParams(std::string_view, std::span<const ParamSpec>,
                                            std::span<const std::pair<std::string, std::string>>);
   std::map<std::string, double, std::less<>> values_;
   std::map<std::string, std::string, std::less<>> texts_;
   std::map<std::string, bool, std::less<>> given_;
   std::string spelled_;
+  AskedParams* asked_ = nullptr;
 };
 
 // Binds arguments (name may be empty = next positional) to `specs`. Unknown names get a

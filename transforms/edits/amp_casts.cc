@@ -18,9 +18,8 @@ constexpr Duration kReadBack = Duration::Us(10);
 
 }  // namespace
 
-Duration AddCasts(Editor& edit, std::span<const Cast> casts, Duration floor) {
+void AddCasts(Editor& edit, std::span<const Cast> casts, const HostCosts& costs, Duration floor) {
   edit.BeginCause("casts added");
-  const HostCosts costs = MeasureHostCosts(edit.graph());
   const NameId op_name = edit.graph().AddName("aten::to (autocast)");
   const NameId call_name = edit.graph().AddName("cudaLaunchKernel");
   const NameId fp16_name = edit.graph().AddName("cast_elementwise_fp16");
@@ -44,7 +43,6 @@ Duration AddCasts(Editor& edit, std::span<const Cast> casts, Duration floor) {
                   .call = call_name},
                  costs);
   }
-  return costs.op;
 }
 
 size_t AddGradientScaling(Editor& edit, double share, Duration floor) {

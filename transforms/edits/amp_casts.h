@@ -4,6 +4,7 @@
 #include <span>
 
 #include "costmodel/device.h"
+#include "transforms/analysis/host_calls.h"
 #include "transforms/core/editor.h"
 
 namespace daydream {
@@ -16,9 +17,9 @@ struct Cast {
   uint64_t elements = 0;       // 0 = not known
 };
 
-// Adds a kernel, its launch call and the host time of an op for each cast, which it returns. A cast
-// takes what its bytes take on the GPU that it runs on, `floor` at least. O(casts + tasks).
-Duration AddCasts(Editor& edit, std::span<const Cast> casts, Duration floor);
+// Adds a kernel, its launch call and the host time of an op for each cast. A cast takes what its
+// bytes take on the GPU that it runs on, `floor` at least. O(casts).
+void AddCasts(Editor& edit, std::span<const Cast> casts, const HostCosts& costs, Duration floor);
 
 // Adds to every optimizer step a kernel that checks and unscales all gradients, taking `share` of
 // the time of the optimizer's kernels, and a read of its result that the host waits for (not where

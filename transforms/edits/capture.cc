@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <map>
 
-#include "base/text.h"
-#include "graph/call_kind.h"
-#include "graph/order.h"
-#include "graph/scopes.h"
 #include "transforms/analysis/capture_memory.h"
-#include "transforms/analysis/gpu_waits.h"
 #include "transforms/analysis/step_changes.h"
+#include "transforms/edits/capture_segments.h"
 
 namespace daydream {
 namespace {
@@ -19,36 +15,26 @@ constexpr size_t kMostSites = 3;
 // Modules nest a handful deep; the bound keeps hostile input from long chains.
 constexpr std::string_view kOneLaunch = "launches become one graph launch";
 
-// Launches that one graph launch can stand for: nothing between them has to happen on the host.
-struct Segment {
-  std::vector<TaskId> launches;  // calls, in program order
-  std::vector<TaskId> between;   // host work from the first launch to the last, both excluded
-  std::vector<TaskId> around;    // host work before the first and after the last
-  std::vector<TaskId> waits;     // between them; they come after the graph and wait for all of it
-};
-
-enum class Border : uint8_t { kNone, kWait, kAllocation, kHostCopy, kCollective, kGraph, kLoader };
-
 struct BorderText {
   std::string_view what;   // what splits the step
   std::string_view moves;  // what becomes of it when the whole step is captured
 };
-BorderText Describe(Border b) {
+BorderText Describe(CaptureBorder b) {
   switch (b) {
-    case Border::kWait:
+    case CaptureBorder::kWait:
       return {"calls that wait for the GPU",
               "have to move behind the graph (if the host decides by their values, there is none)"};
-    case Border::kAllocation:
+    case CaptureBorder::kAllocation:
       return {"allocations", "have to come out of the graph's pool"};
-    case Border::kHostCopy:
+    case CaptureBorder::kHostCopy:
       return {"copies between host and GPU", "have to use the same pinned memory in every step"};
-    case Border::kCollective:
+    case CaptureBorder::kCollective:
       return {"collectives", "have to be captured by all ranks"};
-    case Border::kGraph:
+    case CaptureBorder::kGraph:
       return {"graph launches that are there already", ""};
-    case Border::kLoader:
+    case CaptureBorder::kLoader:
       return {"fetches of a batch", ""};
-    case Border::kNone:
+    case CaptureBorder::kNone:
       break;
   }
   return {};
@@ -57,17 +43,17 @@ BorderText Describe(Border b) {
 class Capture {
  public:
   Capture(const CaptureOptions& options, Editor& edit)
-      : options_(options), edit_(edit), loader_(edit.graph()), uses_(edit.graph()) {}
+      : options_(options), edit_(edit), found_(FindCaptureSegments(options, edit)) {}
 
   absl::Status Run() {
-    FindSegments();
     segment_of_.assign(graph().size(), 0);
-    for (size_t i = 0; i < segments_.size(); ++i) {
-      if (WorthCapturing(segments_[i])) {
-        Replace(segments_[i], static_cast<uint32_t>(i + 1));
+    for (size_t i = 0; i < found_->segments.size(); ++i) {
+      const CaptureSegment& segment = found_->segments[i];
+      if (WorthCapturing(segment)) {
+        Replace(segment, static_cast<uint32_t>(i + 1));
         ++graphs_;
       }
-      if (options_.ahead_of_time) Schedule(segments_[i]);
+      if (options_.ahead_of_time) Schedule(segment);
     }
     ShortenHandOffs();
     LaunchNodes();
@@ -80,13 +66,13 @@ class Capture {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
-  double HostCost(const Segment& s) const {
+  double HostCost(const CaptureSegment& s) const {
     size_t nodes = 0;
     for (TaskId call : s.launches) nodes += edit_.LaunchedBy(call).size();
     return options_.launch + options_.per_node * static_cast<double>(nodes);
   }
 
-  bool WorthCapturing(const Segment& s) const {
+  bool WorthCapturing(const CaptureSegment& s) const {
     if (s.launches.size() < 2) return false;
     if (options_.min_launches > 0) return s.launches.size() >= options_.min_launches;
     Duration now;
@@ -100,172 +86,7 @@ class Capture {
     return Duration::FromDouble(HostCost(s)) < now;
   }
 
-  bool IsAllocation(TaskId t) const {
-    std::string_view name = graph().TaskName(t);
-    return uses_.UseOf(t) == WaitUse::kFree || Contains(name, "Malloc") || Contains(name, "Free") ||
-           Contains(name, "HostAlloc");
-  }
-
-  Border BorderAt(TaskId t) {
-    const Task& task = graph().task(t);
-    if (loader_.Around(task.scope).valid()) return Border::kLoader;
-    if (IsHost(task.kind) && task.kind != TaskKind::kHost && IsAllocation(t)) {
-      return Border::kAllocation;
-    }
-    // Copies out of pinned memory do not wait.
-    if (uses_.UseOf(t) == WaitUse::kToDevice) return Border::kHostCopy;
-    if (uses_.UseOf(t) != WaitUse::kNone) return Border::kWait;
-    if (task.kind != TaskKind::kCall) return Border::kNone;
-    std::string_view name = graph().Name(task.name);
-    if (Contains(name, "Synchronize")) return Border::kWait;
-    if (ClassifyCall(name) == CallKind::kGraphLaunch) return Border::kGraph;
-    for (TaskId launched : edit_.LaunchedBy(t)) {
-      if (graph().task(launched).kind == TaskKind::kCollective) return Border::kCollective;
-      const CopyDetail* copy = graph().Copy(launched);
-      if (graph().task(launched).kind == TaskKind::kMemcpy && copy != nullptr &&
-          (copy->from != Memory::kDevice || copy->to != Memory::kDevice)) {
-        return Border::kHostCopy;
-      }
-    }
-    return Border::kNone;
-  }
-
-  // A border that can leave the step when its author takes the trouble.
-  bool CanMove(Border b, TaskId t) const {
-    if (b == Border::kAllocation && options_.ahead_of_time) return true;
-    if (options_.scope != CaptureScope::kStep) return false;
-    if (b == Border::kWait) {
-      WaitUse use = uses_.UseOf(t);
-      return use != WaitUse::kSteers && use != WaitUse::kRanks && edit_.LaunchedBy(t).empty();
-    }
-    return b == Border::kAllocation || b == Border::kHostCopy || b == Border::kCollective;
-  }
-
-  // Host tasks of threads that launch work, in an order in which they can run: what they depend on
-  // comes first, then goes by the recorded time. Copies of a pass have the times of their
-  // originals, so that times alone would mix the threads of several passes.
-  std::vector<TaskId> ProgramOrder() const {
-    std::vector<bool> launches(graph().lanes().size(), false);
-    for (const Edge& e : graph().edges()) {
-      if (e.rule == Rule::kLaunch) launches[graph().task(e.from).lane.index()] = true;
-    }
-    std::vector<TaskId> order = OrderInTime(graph());
-    std::erase_if(order, [&](TaskId t) {
-      const Task& task = graph().task(t);
-      return task.removed || !IsHost(task.kind) || !launches[task.lane.index()];
-    });
-    return order;
-  }
-
-  // What is captured together besides being adjacent: with kLayer a layer and a direction.
-  using Group = std::pair<LayerId, Phase>;
-  Group GroupOf(TaskId call) const {
-    if (options_.scope != CaptureScope::kLayer) return {};
-    return GroupOfWork(edit_.LaunchedBy(call).front());
-  }
-  Group GroupOfWork(TaskId t) const {
-    const Task& task = graph().task(t);
-    if (task.phase == Phase::kOptimizer || task.phase == Phase::kData) return {};
-    std::vector<LayerId> path;  // from the layer outwards
-    for (LayerId l : LayersAround(graph(), task.layer)) path.push_back(l);
-    if (path.empty()) return {};
-    size_t depth = std::min(path.size(), static_cast<size_t>(options_.depth));
-    return {path[path.size() - depth], task.phase};
-  }
-
-  void Close() {
-    if (!open_.launches.empty()) {
-      open_.around.insert(open_.around.end(), since_.begin(), since_.end());
-      segments_.push_back(std::move(open_));
-      open_ = {};
-      since_.clear();
-    }
-    // Host work before the next launch belongs to the next segment.
-    waits_since_.clear();
-  }
-
-  void FindSegments() {
-    uint16_t step = 0;
-    Group group;
-    for (TaskId t : ProgramOrder()) {
-      const Task& task = graph().task(t);
-      if (task.step != step) {
-        Close();
-        since_.clear(), seen_.clear();
-        step = task.step;
-      }
-      const Border border = BorderAt(t);
-      const bool moves = border != Border::kNone && CanMove(border, t);
-      const bool launch = task.kind == TaskKind::kCall && !edit_.LaunchedBy(t).empty();
-      if (border != Border::kNone) {
-        MarkOpsAround(t);
-        seen_.push_back({border, t, moves});
-        if (!moves) {
-          Close();
-          continue;
-        }
-      }
-      if (!launch) {
-        (moves && border == Border::kWait ? waits_since_ : since_).push_back(t);
-        continue;
-      }
-      if (launch_in_ == step + 1) TellBorders();
-      launch_in_ = step + 1;
-      seen_.clear();
-      if (Group now = GroupOf(t); now != group) {
-        Close();
-        group = now;
-      }
-      if (options_.scope == CaptureScope::kLayer && !group.first.valid()) {
-        since_.clear();
-        continue;
-      }
-      std::vector<TaskId>& goes = open_.launches.empty() ? open_.around : open_.between;
-      goes.insert(goes.end(), since_.begin(), since_.end());
-      since_.clear();
-      if (!open_.launches.empty()) {
-        open_.waits.insert(open_.waits.end(), waits_since_.begin(), waits_since_.end());
-      }
-      waits_since_.clear();
-      open_.launches.push_back(t);
-    }
-    Close();
-  }
-
-  // Ops that a border is part of keep their host time.
-  void MarkOpsAround(TaskId t) {
-    ops_of_borders_.resize(graph().tables().scopes.size(), false);
-    for (ScopeId s : ScopesAround(graph(), graph().task(t).scope)) {
-      if (ops_of_borders_[s.index()]) break;
-      ops_of_borders_[s.index()] = true;
-    }
-  }
-
-  // Only what lies between two launches of a step is in the way.
-  void TellBorders() {
-    ScopeId fetch;
-    for (const SeenBorder& b : seen_) {
-      const Task& task = graph().task(b.task);
-      // The waiting part of a call belongs to the call.
-      bool part = task.kind == TaskKind::kWait && task.lane_prev.valid() &&
-                  graph().task(task.lane_prev).name == task.name;
-      std::string site = SiteOf(graph(), b.task);
-      bool counts = !part;
-      if (b.border == Border::kLoader) {
-        ScopeId around = loader_.Around(task.scope);
-        counts = around != fetch;
-        fetch = around;
-        site = graph().Name(graph().tables().scopes[around.index()].name);
-      } else if (b.border == Border::kWait && uses_.UseOf(b.task) != WaitUse::kNone) {
-        site += fmt::format(", {}", WaitUseName(uses_.UseOf(b.task)));
-      }
-      if (part) continue;
-      borders_[{b.border, b.moves}].Add(graph(), b.task, std::move(site),
-                                        RecordedHostTime(graph(), b.task), counts);
-    }
-  }
-
-  void Replace(const Segment& s, uint32_t id) {
+  void Replace(const CaptureSegment& s, uint32_t id) {
     TaskId graph_launch = s.launches.front();
     size_t nodes = 0;
     for (TaskId call : s.launches) {
@@ -294,7 +115,7 @@ class Capture {
 
   // What the framework does around launches was done before the first step. The program's own time
   // stays where a border is near: what it does there cannot be told from the framework's.
-  void Schedule(const Segment& s) {
+  void Schedule(const CaptureSegment& s) {
     edit_.BeginCause("the framework's work was done ahead of time");
     if (segment_of_[s.launches.front().index()] == 0) {
       edit_.Remove(s.between);
@@ -303,13 +124,13 @@ class Capture {
       }
     }
     const std::vector<Scope>& scopes = graph().tables().scopes;
+    const std::vector<bool>& borders = found_->ops_of_borders;
     for (TaskId t : s.around) {
       const Task& task = graph().task(t);
-      bool border_op =
-          task.scope.index() < ops_of_borders_.size() && ops_of_borders_[task.scope.index()];
+      bool border_op = task.scope.index() < borders.size() && borders[task.scope.index()];
       bool framework = task.kind == TaskKind::kHost && task.scope.index() < scopes.size() &&
                        scopes[task.scope.index()].kind == EventKind::kOp && !border_op;
-      if (task.kind != TaskKind::kHost && IsAllocation(t)) {
+      if (found_->allocations.contains(t)) {
         const Duration gap = task.gap;
         edit_.Remove({&t, 1});
         if (gap > Duration{}) edit_.SetGap(t, gap);
@@ -400,7 +221,8 @@ class Capture {
       return;
     }
     std::vector<LayerWork> work;
-    for (const Node& n : nodes_) work.push_back({n.task, GroupOfWork(n.task).first});
+    for (const Node& n : nodes_)
+      work.push_back({n.task, GroupOfWork(graph(), n.task, options_.depth).first});
     memory.push_back(InputBuffersOfLayers(graph(), work));
   }
 
@@ -420,7 +242,7 @@ class Capture {
       TellMemory();
       TellChanges();
     }
-    for (const auto& [border, sites] : borders_) {
+    for (const auto& [border, sites] : found_->borders) {
       std::string places;
       for (const std::string& line : sites.Lines(graph(), kMostSites)) {
         places += (places.empty() ? "" : "; ") + line;
@@ -436,26 +258,13 @@ class Capture {
     TaskId task, launch;
     uint32_t segment;
   };
-  struct SeenBorder {
-    Border border;
-    TaskId task;
-    bool moves;
-  };
 
   const CaptureOptions& options_;
   Editor& edit_;
-  LoaderScopes loader_;
-  GpuWaits uses_;
-  Segment open_;
-  std::vector<TaskId> since_, waits_since_;  // host work and waits after the last launch
-  std::vector<SeenBorder> seen_;             // since the last launch
-  int launch_in_ = 0;                        // step + 1 of the last launch
-  std::vector<Segment> segments_;
+  const std::shared_ptr<const CaptureSegments> found_;
   std::vector<uint32_t> segment_of_;  // by task; 0 = none
   std::vector<Node> nodes_;
   std::vector<std::pair<TaskId, uint32_t>> moved_waits_;
-  std::vector<bool> ops_of_borders_;  // by scope
-  std::map<std::pair<Border, bool>, SiteList> borders_;
   size_t graphs_ = 0, captured_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/text.h"
 #include "transforms/analysis/op_shapes.h"
@@ -55,16 +56,18 @@ struct Recorded {
 Recorded Look(const Graph& graph, OpWorkTable& works) {
   Recorded recorded;
   bool last = false;
+  absl::flat_hash_map<NameId, bool> changes;  // by kernel; each name is looked at once
   for (size_t i = 0; i < graph.size(); ++i) {
     const TaskId t(i);
     const Task& task = graph.task(t);
     if (task.removed || task.kind != TaskKind::kKernel) continue;
-    const std::string_view name = graph.Name(task.name);
-    if (IsLayoutChange(name)) {
-      recorded.changed.insert(works.Of(t).scope);
-    } else {
-      last = last || IsChannelsLast(name);
+    const auto [it, first] = changes.try_emplace(task.name, false);
+    if (first) {
+      const std::string_view name = graph.Name(task.name);
+      it->second = IsLayoutChange(name);
+      last = last || (!it->second && IsChannelsLast(name));
     }
+    if (it->second) recorded.changed.insert(works.Of(t).scope);
   }
   recorded.channels_last = last && recorded.changed.empty();
   return recorded;

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "costmodel/kernel_class.h"
+#include "graph/facts.h"
 
 namespace daydream {
 namespace {
@@ -30,51 +31,57 @@ uint64_t Threads(const KernelDetail* k) {
 
 }  // namespace
 
-FuseGroups::FuseGroups(Editor& edit)
-    : edit_(edit),
-      graph_(edit.graph()),
-      shapes_(graph_),
-      elementwise_(graph_.size()),
-      class_(graph_.size(), KernelClass::kOther),
-      held_(graph_.size()),
-      holds_(graph_.size()),
-      waits_(graph_.size()),
-      optimizer_scope_(graph_.tables().scopes.size()) {
+FuseGroups::Known FuseGroups::Look(const Graph& graph) {
+  Known found;
+  found.elementwise.resize(graph.size());
+  found.kind.assign(graph.size(), KernelClass::kOther);
+  found.held.resize(graph.size());
+  found.holds.resize(graph.size());
+  found.waits.resize(graph.size());
+  found.optimizer_scope.resize(graph.tables().scopes.size());
   std::map<NameId, KernelClass> known;
-  for (size_t i = 0; i < graph_.size(); ++i) {
-    const Task& task = graph_.task(TaskId(i));
-    if (task.phase == Phase::kBackward) has_backward_ = true;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task& task = graph.task(TaskId(i));
+    if (task.phase == Phase::kBackward) found.has_backward = true;
     if (task.kind != TaskKind::kKernel || task.removed) continue;
     auto [it, inserted] = known.try_emplace(task.name, KernelClass::kOther);
     if (inserted) {
-      std::string_view name = graph_.Name(task.name);
+      std::string_view name = graph.Name(task.name);
       if (!IsFusedAlready(name)) it->second = ClassifyKernel(name).kind;
       // Copies by PyTorch's elementwise frame (casts, layout) are elementwise work to a compiler.
       if (it->second == KernelClass::kCopy && !Contains(name, "elementwise_kernel")) {
         it->second = KernelClass::kOther;
       }
     }
-    class_[i] = it->second;
-    elementwise_[i] =
+    found.kind[i] = it->second;
+    found.elementwise[i] =
         it->second == KernelClass::kElementwise || it->second == KernelClass::kOptimizer;
   }
-  for (const Edge& e : graph_.edges()) {
-    if (e.rule == Rule::kHostWait) waits_[e.to.index()] = true;
+  for (const Edge& e : graph.edges()) {
+    if (e.rule == Rule::kHostWait) found.waits[e.to.index()] = true;
     if (e.rule == Rule::kLaunch || e.rule == Rule::kQueue) continue;
-    holds_[e.from.index()] = held_[e.to.index()] = true;
+    found.holds[e.from.index()] = found.held[e.to.index()] = true;
   }
-  for (size_t i = 0; i < optimizer_scope_.size(); ++i) {
-    const Scope& s = graph_.tables().scopes[i];
-    bool inner = s.parent.index() < i && optimizer_scope_[s.parent.index()];
-    std::string_view name = graph_.Name(s.name);
-    optimizer_scope_[i] = inner || name.starts_with("Optimizer.step") ||
-                          (name.starts_with("## ") && Contains(name, "optimizer"));
+  for (size_t i = 0; i < found.optimizer_scope.size(); ++i) {
+    const Scope& s = graph.tables().scopes[i];
+    bool inner = s.parent.index() < i && found.optimizer_scope[s.parent.index()];
+    std::string_view name = graph.Name(s.name);
+    found.optimizer_scope[i] = inner || name.starts_with("Optimizer.step") ||
+                               (name.starts_with("## ") && Contains(name, "optimizer"));
   }
+  return found;
 }
 
+FuseGroups::FuseGroups(Editor& edit)
+    : edit_(edit),
+      graph_(edit.graph()),
+      shapes_(graph_),
+      devices_(graph_),
+      known_(FactOf<Known>(graph_, [&] { return Look(graph_); })) {}
+
 bool FuseGroups::InOptimizer(const Task& task) const {
-  return task.phase == Phase::kOptimizer ||
-         (task.scope.index() < optimizer_scope_.size() && optimizer_scope_[task.scope.index()]);
+  return task.phase == Phase::kOptimizer || (task.scope.index() < known_->optimizer_scope.size() &&
+                                             known_->optimizer_scope[task.scope.index()]);
 }
 
 std::vector<std::vector<TaskId>> FuseGroups::Optimizers(size_t* fused_already) const {
@@ -95,11 +102,11 @@ std::vector<std::vector<TaskId>> FuseGroups::Optimizers(size_t* fused_already) c
         continue;
       }
       if (IsFusedAlready(graph_.Name(task.name))) ++*fused_already;
-      if (!elementwise_[t.index()]) continue;
+      if (!known_->elementwise[t.index()]) continue;
       if (!group.empty() && graph_.task(group.back()).step != task.step) close();
-      if (held_[t.index()]) close();
+      if (known_->held[t.index()]) close();
       group.push_back(t);
-      if (holds_[t.index()]) close();
+      if (known_->holds[t.index()]) close();
     }
     close();
   }
@@ -109,14 +116,15 @@ std::vector<std::vector<TaskId>> FuseGroups::Optimizers(size_t* fused_already) c
 bool FuseGroups::SameSize(TaskId a, TaskId b) {
   const OpShape &first = shapes_.Of(a), &second = shapes_.Of(b);
   if (first.known() && second.known()) return first.largest == second.largest;
-  if (!elementwise_[a.index()] || !elementwise_[b.index()]) return false;
+  if (!known_->elementwise[a.index()] || !known_->elementwise[b.index()]) return false;
   uint64_t threads = Threads(graph_.Kernel(a));
   return threads > 0 && threads == Threads(graph_.Kernel(b));
 }
 
 bool FuseGroups::MayJoin(TaskId previous, TaskId next, bool any_size) {
   const Task &a = graph_.task(previous), &b = graph_.task(next);
-  if (a.step != b.step || a.phase != b.phase || holds_[previous.index()] || held_[next.index()]) {
+  if (a.step != b.step || a.phase != b.phase || known_->holds[previous.index()] ||
+      known_->held[next.index()]) {
     return false;
   }
   if (!any_size && !SameSize(previous, next)) return false;
@@ -127,7 +135,7 @@ bool FuseGroups::MayJoin(TaskId previous, TaskId next, bool any_size) {
   TaskId t = graph_.task(from).lane_next;
   for (int i = 0; i < kMostBetween && t.valid(); ++i, t = graph_.task(t).lane_next) {
     if (t == to) return true;
-    if (waits_[t.index()]) return false;
+    if (known_->waits[t.index()]) return false;
   }
   return false;
 }
@@ -160,8 +168,8 @@ std::vector<std::vector<TaskId>> FuseGroups::Collect(const Wanted& wanted, bool 
 std::vector<std::vector<TaskId>> FuseGroups::Runs(const Classes& classes) {
   return Collect(
       [&](TaskId t) {
-        return t.index() < class_.size() &&
-               std::find(classes.begin(), classes.end(), class_[t.index()]) != classes.end();
+        return t.index() < known_->kind.size() &&
+               std::find(classes.begin(), classes.end(), known_->kind[t.index()]) != classes.end();
       },
       /*any_size=*/false);
 }
@@ -179,14 +187,14 @@ std::vector<FusionNode> FuseGroups::NodesOf(const std::vector<TaskId>& run) {
     if (!shape.known()) return {};
     if (last.valid() && shape.scope == last) continue;  // further kernels of the same op
     last = shape.scope;
-    nodes.push_back(NodeOf(shape, class_[t.index()]));
+    nodes.push_back(NodeOf(shape, known_->kind[t.index()]));
   }
   return nodes;
 }
 
 std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, double kept,
                                                Duration floor) {
-  const DeviceSpec* spec = DeviceOf(graph_, run.front()).spec;
+  const DeviceSpec* spec = devices_.Of(run.front());
   const std::vector<FusionNode> nodes = NodesOf(run);
   if (spec == nullptr || nodes.empty()) return std::nullopt;
   const DType dtype = shapes_.Of(run.front()).dtype;
@@ -261,7 +269,7 @@ std::vector<TaskId> FuseGroups::HostBetween(const std::vector<TaskId>& group,
     bool alone = graph_.task(from).lane == graph_.task(to).lane;
     for (int n = 0; alone && t.valid() && t != to; ++n, t = graph_.task(t).lane_next) {
       const Task& task = graph_.task(t);
-      alone = n < kMostBetween && !waits_[t.index()] && edit_.LaunchedBy(t).empty() &&
+      alone = n < kMostBetween && !known_->waits[t.index()] && edit_.LaunchedBy(t).empty() &&
               task.kind != TaskKind::kWait;
       bool in_op =
           task.scope.index() < scopes.size() && scopes[task.scope.index()].kind == EventKind::kOp;

@@ -1,6 +1,7 @@
 // Which kernels fuse merges.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -71,7 +72,8 @@ class FuseGroups {
   // `kept` stays in memory for backward; the rest is made again.
   void KeepBetween(const std::vector<TaskId>& run, double kept);
   KernelClass ClassOf(TaskId t) const {
-    return t.index() < class_.size() ? class_[t.index()] : KernelClass::kOther;
+    const std::vector<KernelClass>& of = known_->kind;
+    return t.index() < of.size() ? of[t.index()] : KernelClass::kOther;
   }
 
   // Host work that only served to launch all but the first of `group`: between consecutive
@@ -79,10 +81,19 @@ class FuseGroups {
   // `everything`: also work outside of framework ops.
   std::vector<TaskId> HostBetween(const std::vector<TaskId>& group, bool everything) const;
 
-  bool has_backward() const { return has_backward_; }
+  bool has_backward() const { return known_->has_backward; }
   bool InOptimizerStep(TaskId t) const { return InOptimizer(graph_.task(t)); }
 
  private:
+  struct Known {
+    std::vector<bool> elementwise;      // by task
+    std::vector<KernelClass> kind;      // by task; kOther for all but kernels not fused yet
+    std::vector<bool> held, holds;      // by task: other edges than launches come in, go out
+    std::vector<bool> waits;            // by task: waits for the GPU
+    std::vector<bool> optimizer_scope;  // by scope
+    bool has_backward = false;
+  };
+  static Known Look(const Graph& graph);
   bool InOptimizer(const Task& task) const;
   bool MayJoin(TaskId previous, TaskId next, bool any_size);
   bool SameSize(TaskId a, TaskId b);
@@ -92,12 +103,8 @@ class FuseGroups {
   Editor& edit_;
   const Graph& graph_;
   OpShapes shapes_;
-  std::vector<bool> elementwise_;      // by task
-  std::vector<KernelClass> class_;     // by task; kOther for all but kernels not fused yet
-  std::vector<bool> held_, holds_;     // by task: other edges than launches come in, go out
-  std::vector<bool> waits_;            // by task: waits for the GPU
-  std::vector<bool> optimizer_scope_;  // by scope
-  bool has_backward_ = false;
+  KnownDevices devices_;
+  std::shared_ptr<const Known> known_;  // of the graph before the edits
 };
 
 }  // namespace daydream

@@ -95,6 +95,7 @@ class Amp {
         rules_(edit.graph()),
         works_(edit.graph()),
         shapes_(edit.graph()),
+        costs_(MeasureHostCosts(edit.graph())),
         floor_(Duration::FromDouble(params["floor"])) {}
 
   absl::Status Run() {
@@ -108,7 +109,7 @@ class Amp {
     }
     NoteScaleUpdates();
     if (!formats_.contains(DType::kTf32)) {
-      cast_ = AddCasts(edit_, casts_, floor_);
+      AddCasts(edit_, casts_, costs_, floor_);
       layouts_ = MissingLayoutChanges(graph(), works_, moved_);
       AddLayoutChanges(edit_, layouts_, 2, floor_);
     }
@@ -214,7 +215,7 @@ class Amp {
   // Moves a matrix kernel to tensor cores. False when that cannot be.
   bool Multiply(TaskId t, const KernelPrecision& p) {
     const DeviceSpec* spec = SpecOf(t);
-    double gain = params_["matrix_speedup"];
+    double gain = 1;
     const DType format = FormatFor(t);
     if (spec != nullptr) {
       const DType now = RecordedFormat(*spec, p);
@@ -231,21 +232,23 @@ class Amp {
         ++blocked_;
         return false;
       }
-      // TF32 and 16 bit differ by their rates, and a kernel by as much from the model in one as in
-      // the other: both run on tensor cores. From the vector units it is another kernel.
-      const double own = now == DType::kTf32 ? 1 : params_["shape_exponent"];
-      gain = std::pow(to / from, params_["matrix_exponent"]);
       if (OpWorkTable::Op op = works_.Of(t); op.work != nullptr && !op.work->products.empty()) {
+        // TF32 and 16 bit differ by their rates, and a kernel by as much from the model in one as
+        // in the other: both run on tensor cores. From the vector units it is another kernel.
+        const double own = now == DType::kTf32 ? 1 : params_["shape_exponent"];
         const double time = static_cast<double>(works_.TimeOf(op.scope).ns);
         const double then = InFormatNs(*spec, *op.work, now, format, time, own);
         gain = then > 0 ? time / then : 1;
         ++shaped_;
+      } else {
+        gain = std::pow(to / from, params_["matrix_exponent"]);
       }
     } else if (dtype_ == DType::kTf32 || dtype_ == DType::kFp8) {
       ++blocked_;  // few GPUs have them
       return false;
     } else {
       ++unknown_device_;
+      gain = params_["matrix_speedup"];
     }
     edit_.BeginCause("matrix kernels run on tensor cores");
     SetFaster(t, gain / params_["matrix_time"]);
@@ -344,7 +347,7 @@ class Amp {
     notes.push_back(fmt::format("assumes {}: {} matrix kernels, {} casts added", formats, matrix_,
                                 tf32 ? 0 : casts_.size()));
     if (!tf32 && !casts_.empty()) {
-      notes.back() += fmt::format(", each {:.1f} us of host time", cast_.us());
+      notes.back() += fmt::format(", each {:.1f} us of host time", costs_.op.us());
     }
     if (matrix_ > 0 && !tf32) {
       notes.push_back(fmt::format("{} of them by their shapes, the others by class", shaped_));
@@ -387,6 +390,7 @@ class Amp {
   PrecisionRules rules_;
   OpWorkTable works_;
   OpShapes shapes_;
+  const HostCosts costs_;  // before the edits
   Duration floor_;
   DType dtype_ = DType::kBf16;  // of the GPU whose stream is walked
   std::set<DType> formats_;     // in which kernels run now that did not
@@ -396,7 +400,6 @@ class Amp {
   absl::flat_hash_set<ScopeId> to_half_;  // ops with kernels that read and write 16 bit now
   std::vector<LayoutChange> layouts_;
   ScopeId last_op_, last_full_;
-  Duration cast_;  // host time of one
   size_t scaled_steps_ = 0;
   uint64_t shaped_ = 0;
   uint64_t narrow_ = 0;                                       // in fp8

@@ -1,0 +1,49 @@
+// What was found out about a graph. Copies share it until they are edited, so what many transforms
+// ask of the recorded graph is found once.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <typeindex>
+#include <typeinfo>
+#include <utility>
+
+#include "graph/graph.h"
+
+namespace daydream {
+
+class GraphFacts {
+ public:
+  // `find()` of the first who asks for this type and number. Several threads may ask.
+  template <class T, class Find>
+  std::shared_ptr<const T> Get(uint64_t number, Find find) {
+    std::shared_ptr<Entry> entry;
+    {
+      std::lock_guard lock(mutex_);
+      std::shared_ptr<Entry>& known = entries_[{typeid(T), number}];
+      if (known == nullptr) known = std::make_shared<Entry>();
+      entry = known;
+    }
+    std::call_once(entry->once, [&] { entry->fact = std::make_shared<const T>(find()); });
+    return std::static_pointer_cast<const T>(entry->fact);
+  }
+
+ private:
+  struct Entry {
+    std::once_flag once;
+    std::shared_ptr<const void> fact;
+  };
+  std::mutex mutex_;
+  std::map<std::pair<std::type_index, uint64_t>, std::shared_ptr<Entry>> entries_;
+};
+
+// What `find()` tells of `graph` as it is now; a number tells facts of one type apart. The fact may
+// keep no reference to the graph: it outlives copies.
+template <class T, class Find>
+std::shared_ptr<const T> FactOf(const Graph& graph, Find find, uint64_t number = 0) {
+  if (graph.facts() == nullptr) return std::make_shared<const T>(find());
+  return graph.facts()->Get<T>(number, std::move(find));
+}
+
+}  // namespace daydream

@@ -1,0 +1,229 @@
+#include "transforms/edits/capture_segments.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+#include "graph/call_kind.h"
+#include "graph/facts.h"
+#include "graph/order.h"
+#include "graph/scopes.h"
+#include "transforms/analysis/loader.h"
+
+namespace daydream {
+namespace {
+
+// What ProgramOrder() found.
+struct HostOrder {
+  std::vector<TaskId> tasks;
+};
+
+class SegmentSearch {
+ public:
+  SegmentSearch(const CaptureOptions& options, const Editor& edit)
+      : options_(options), edit_(edit), loader_(edit.graph()), uses_(edit.graph()) {}
+
+  CaptureSegments Run() {
+    FindSegments();
+    return std::move(found_);
+  }
+
+ private:
+  struct SeenBorder {
+    CaptureBorder border;
+    TaskId task;
+    bool moves;
+  };
+
+  const Graph& graph() const { return edit_.graph(); }
+
+  bool IsAllocation(TaskId t) const {
+    std::string_view name = graph().TaskName(t);
+    return uses_.UseOf(t) == WaitUse::kFree || Contains(name, "Malloc") || Contains(name, "Free") ||
+           Contains(name, "HostAlloc");
+  }
+
+  CaptureBorder BorderAt(TaskId t) {
+    const Task& task = graph().task(t);
+    if (loader_.Around(task.scope).valid()) return CaptureBorder::kLoader;
+    if (IsHost(task.kind) && task.kind != TaskKind::kHost && IsAllocation(t)) {
+      return CaptureBorder::kAllocation;
+    }
+    // Copies out of pinned memory do not wait.
+    if (uses_.UseOf(t) == WaitUse::kToDevice) return CaptureBorder::kHostCopy;
+    if (uses_.UseOf(t) != WaitUse::kNone) return CaptureBorder::kWait;
+    if (task.kind != TaskKind::kCall) return CaptureBorder::kNone;
+    std::string_view name = graph().Name(task.name);
+    if (Contains(name, "Synchronize")) return CaptureBorder::kWait;
+    if (ClassifyCall(name) == CallKind::kGraphLaunch) return CaptureBorder::kGraph;
+    for (TaskId launched : edit_.LaunchedBy(t)) {
+      if (graph().task(launched).kind == TaskKind::kCollective) return CaptureBorder::kCollective;
+      const CopyDetail* copy = graph().Copy(launched);
+      if (graph().task(launched).kind == TaskKind::kMemcpy && copy != nullptr &&
+          (copy->from != Memory::kDevice || copy->to != Memory::kDevice)) {
+        return CaptureBorder::kHostCopy;
+      }
+    }
+    return CaptureBorder::kNone;
+  }
+
+  // A border that can leave the step when its author takes the trouble.
+  bool CanMove(CaptureBorder b, TaskId t) const {
+    if (b == CaptureBorder::kAllocation && options_.ahead_of_time) return true;
+    if (options_.scope != CaptureScope::kStep) return false;
+    if (b == CaptureBorder::kWait) {
+      WaitUse use = uses_.UseOf(t);
+      return use != WaitUse::kSteers && use != WaitUse::kRanks && edit_.LaunchedBy(t).empty();
+    }
+    return b == CaptureBorder::kAllocation || b == CaptureBorder::kHostCopy ||
+           b == CaptureBorder::kCollective;
+  }
+
+  // Host tasks of threads that launch work, in an order in which they can run: what they depend on
+  // comes first, then goes by the recorded time. Copies of a pass have the times of their
+  // originals, so that times alone would mix the threads of several passes.
+  std::vector<TaskId> ProgramOrder() const {
+    std::vector<bool> launches(graph().lanes().size(), false);
+    for (const Edge& e : graph().edges()) {
+      if (e.rule == Rule::kLaunch) launches[graph().task(e.from).lane.index()] = true;
+    }
+    std::vector<TaskId> order = OrderInTime(graph());
+    std::erase_if(order, [&](TaskId t) {
+      const Task& task = graph().task(t);
+      return task.removed || !IsHost(task.kind) || !launches[task.lane.index()];
+    });
+    return order;
+  }
+
+  // What is captured together besides being adjacent: with kLayer a layer and a direction.
+  CaptureGroup GroupOf(TaskId call) const {
+    if (options_.scope != CaptureScope::kLayer) return {};
+    return GroupOfWork(graph(), edit_.LaunchedBy(call).front(), options_.depth);
+  }
+  void Close() {
+    if (!open_.launches.empty()) {
+      open_.around.insert(open_.around.end(), since_.begin(), since_.end());
+      found_.segments.push_back(std::move(open_));
+      open_ = {};
+      since_.clear();
+    }
+    // Host work before the next launch belongs to the next segment.
+    waits_since_.clear();
+  }
+
+  void FindSegments() {
+    uint16_t step = 0;
+    CaptureGroup group;
+    const auto order = FactOf<HostOrder>(graph(), [&] { return HostOrder{ProgramOrder()}; });
+    for (TaskId t : order->tasks) {
+      const Task& task = graph().task(t);
+      if (task.step != step) {
+        Close();
+        since_.clear(), seen_.clear();
+        step = task.step;
+      }
+      const CaptureBorder border = BorderAt(t);
+      const bool moves = border != CaptureBorder::kNone && CanMove(border, t);
+      const bool launch = task.kind == TaskKind::kCall && !edit_.LaunchedBy(t).empty();
+      if (border != CaptureBorder::kNone) {
+        if (border == CaptureBorder::kAllocation) found_.allocations.insert(t);
+        MarkOpsAround(t);
+        seen_.push_back({border, t, moves});
+        if (!moves) {
+          Close();
+          continue;
+        }
+      }
+      if (!launch) {
+        (moves && border == CaptureBorder::kWait ? waits_since_ : since_).push_back(t);
+        continue;
+      }
+      if (launch_in_ == step + 1) TellBorders();
+      launch_in_ = step + 1;
+      seen_.clear();
+      if (CaptureGroup now = GroupOf(t); now != group) {
+        Close();
+        group = now;
+      }
+      if (options_.scope == CaptureScope::kLayer && !group.first.valid()) {
+        since_.clear();
+        continue;
+      }
+      std::vector<TaskId>& goes = open_.launches.empty() ? open_.around : open_.between;
+      goes.insert(goes.end(), since_.begin(), since_.end());
+      since_.clear();
+      if (!open_.launches.empty()) {
+        open_.waits.insert(open_.waits.end(), waits_since_.begin(), waits_since_.end());
+      }
+      waits_since_.clear();
+      open_.launches.push_back(t);
+    }
+    Close();
+  }
+
+  // Ops that a border is part of keep their host time.
+  void MarkOpsAround(TaskId t) {
+    found_.ops_of_borders.resize(graph().tables().scopes.size(), false);
+    for (ScopeId s : ScopesAround(graph(), graph().task(t).scope)) {
+      if (found_.ops_of_borders[s.index()]) break;
+      found_.ops_of_borders[s.index()] = true;
+    }
+  }
+
+  // Only what lies between two launches of a step is in the way.
+  void TellBorders() {
+    ScopeId fetch;
+    for (const SeenBorder& b : seen_) {
+      const Task& task = graph().task(b.task);
+      // The waiting part of a call belongs to the call.
+      bool part = task.kind == TaskKind::kWait && task.lane_prev.valid() &&
+                  graph().task(task.lane_prev).name == task.name;
+      std::string site = SiteOf(graph(), b.task);
+      bool counts = !part;
+      if (b.border == CaptureBorder::kLoader) {
+        ScopeId around = loader_.Around(task.scope);
+        counts = around != fetch;
+        fetch = around;
+        site = graph().Name(graph().tables().scopes[around.index()].name);
+      } else if (b.border == CaptureBorder::kWait && uses_.UseOf(b.task) != WaitUse::kNone) {
+        site += fmt::format(", {}", WaitUseName(uses_.UseOf(b.task)));
+      }
+      if (part) continue;
+      found_.borders[{b.border, b.moves}].Add(graph(), b.task, std::move(site),
+                                              RecordedHostTime(graph(), b.task), counts);
+    }
+  }
+
+  const CaptureOptions& options_;
+  const Editor& edit_;
+  LoaderScopes loader_;
+  GpuWaits uses_;
+  CaptureSegment open_;
+  std::vector<TaskId> since_, waits_since_;  // host work and waits after the last launch
+  std::vector<SeenBorder> seen_;             // since the last launch
+  int launch_in_ = 0;                        // step + 1 of the last launch
+  CaptureSegments found_;
+};
+
+}  // namespace
+
+CaptureGroup GroupOfWork(const Graph& graph, TaskId t, int depth) {
+  const Task& task = graph.task(t);
+  if (task.phase == Phase::kOptimizer || task.phase == Phase::kData) return {};
+  std::vector<LayerId> path;  // from the layer outwards
+  for (LayerId l : LayersAround(graph, task.layer)) path.push_back(l);
+  if (path.empty()) return {};
+  const size_t at = std::min(path.size(), static_cast<size_t>(depth));
+  return {path[path.size() - at], task.phase};
+}
+
+std::shared_ptr<const CaptureSegments> FindCaptureSegments(const CaptureOptions& options,
+                                                           const Editor& edit) {
+  const uint64_t asked = uint64_t{static_cast<uint32_t>(options.depth)} << 8 |
+                         static_cast<uint64_t>(options.scope) << 1 |
+                         static_cast<uint64_t>(options.ahead_of_time);
+  return FactOf<CaptureSegments>(
+      edit.graph(), [&] { return SegmentSearch(options, edit).Run(); }, asked);
+}
+
+}  // namespace daydream
