@@ -101,7 +101,8 @@ TEST_F(AdvisingOnRecordings, ExamplesASecondAreSaidWhereImagesTellTheirNumber) {
   }
 }
 
-// Ranks of one run: what is wrong with one of them is said, and two ways to one gain are neighbours.
+// Ranks of one run: what is wrong with one of them is said, and two ways to one gain are
+// neighbours.
 TEST_F(AdvisingOnRecordings, AFolderOfRanksHasFindingsAndOneRowForTwoWays) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   const std::string folder = (RealTraceFolder() / "ranks/megatron-tp8").string();
