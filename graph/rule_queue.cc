@@ -18,13 +18,12 @@
 namespace daydream {
 namespace {
 
-constexpr uint32_t kDeepInFlight = 512;                // rule Q2
-constexpr Duration kLongCall = Duration::Us(30);       // rule Q2
-constexpr Duration kReleaseWindow = Duration::Us(15);  // rule Q2
-constexpr size_t kLeastBlockedCalls = 20;              // rule Q2
-constexpr uint32_t kDepthsAround = 16;                 // rule Q2
-constexpr Duration kReleaseSpread = Duration::Us(2);   // of kQueueReleaseLag, as measured
-constexpr uint32_t kMostLostPlaces = 64;               // operations of one stream, of its last 1000
+constexpr uint32_t kDeepInFlight = 512;               // rule Q2
+constexpr Duration kLongCall = Duration::Us(30);      // rule Q2
+constexpr size_t kLeastBlockedCalls = 20;             // rule Q2
+constexpr uint32_t kDepthsAround = 16;                // rule Q2
+constexpr Duration kReleaseSpread = Duration::Us(2);  // of kQueueReleaseLag, as measured
+constexpr uint32_t kMostLostPlaces = 64;              // operations of one stream, of its last 1000
 constexpr Instant kNever{std::numeric_limits<int64_t>::max() / 4};
 
 bool MayBlock(CallKind kind) {
