@@ -281,7 +281,8 @@ class QueueRule {
       Duration duration = b_.RecordedDuration(call);
       bool slow = duration > kLongCall || duration > own * 4;
       if (!slow) unblocked = std::max(unblocked, now);
-      if (!slow || now < kDeepInFlight) continue;
+      const bool long_by_itself = b_.KindOf(call) == CallKind::kGraphLaunch;
+      if (!slow || now < kDeepInFlight || long_by_itself) continue;
       room.slow.push_back({i, b_.End(call)});
       in_flight.push_back(now);
     }
