@@ -109,7 +109,7 @@ class Describer {
     RankCollective c;
     LaneId lane;
     int32_t size = 0;
-    bool named = true;
+    bool named = true;   // by an op or by its own arguments
     bool placed = true;  // in the order of its communicator
   };
 
@@ -158,8 +158,8 @@ class Describer {
     if (const TaskId call = launch_[t.index()]; call.valid()) {
       found.launched = graph_.task(call).recorded_start;
     }
-    found.named = !group.name.empty();
-    if (found.named) found.c.communicator = CommunicatorOf(group, LaneId(), found.size);
+    found.named = !group.name.empty() || d.group_size > 0;
+    if (found.named) found.c.communicator = CommunicatorOf(group, task.lane, found.size);
     found_.push_back(found);
   }
 

@@ -16,8 +16,8 @@
 namespace daydream {
 namespace {
 
-// Windows of ranks begin at most so many collectives apart, and of those that two windows share so
-// many are alike (the rest may be of another shape in this step).
+// Windows of ranks begin, or end, at most so many collectives apart, and of those that two windows
+// share so many are alike (the rest may be of another shape in this step).
 constexpr int64_t kMostShift = 16;
 constexpr double kLeastAlike = 0.9;
 
@@ -196,9 +196,10 @@ class Matcher {
                              : ShiftOf(longest.first, order(longest), of.first, order(of));
       if (!shift) {
         Tell(ProblemKind::kMismatch, {Number(of.first)},
-             fmt::format("the collectives of rank {} are not those of rank {}: it is left out of a "
-                         "group of {}",
-                         Number(of.first), Number(longest.first), joined.size));
+             fmt::format("the collectives of rank {} are not those of rank {}, or its recording "
+                         "begins and ends more than {} of them apart: it is left out of a group "
+                         "of {}",
+                         Number(of.first), Number(longest.first), kMostShift, joined.size));
         continue;
       }
       for (size_t i = 0; i < order(of).size(); ++i) {
@@ -213,7 +214,9 @@ class Matcher {
                                  const std::vector<uint32_t>& own) const {
     std::optional<int64_t> best;
     int64_t least = 0;
-    for (int64_t shift = -kMostShift; shift <= kMostShift; ++shift) {
+    const int64_t same_end = static_cast<int64_t>(longest.size() - own.size());
+    for (int64_t shift = -kMostShift; shift <= same_end + kMostShift; ++shift) {
+      if (shift > kMostShift && shift < same_end - kMostShift) continue;
       std::vector<int64_t> differences;
       size_t alike = 0;
       for (size_t i = 0; i < own.size(); ++i) {

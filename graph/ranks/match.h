@@ -55,7 +55,7 @@ struct MatchedRanks {
   bool deadlock() const;
 };
 
-// O(collectives x 33) where there are no sequence numbers, else O(collectives log collectives).
+// O(collectives x 66) where there are no sequence numbers, else O(collectives log collectives).
 MatchedRanks MatchCollectives(std::span<const RankCollectives> ranks);
 
 }  // namespace daydream

@@ -66,6 +66,12 @@ std::vector<Duration> MeasuredSteps(const BuiltGraph& built) {
   return {recorded.ns > 0 ? recorded : built.report.window};
 }
 
+bool IsWindow(const BuiltGraph& built) {
+  const Trace* trace = built.graph.tables().trace.get();
+  return trace != nullptr && !trace->provenance.planned &&
+         built.report.steps.method == StepMethod::kWindow;
+}
+
 absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGraph* typical) {
   const Graph& graph = built.graph;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
@@ -73,6 +79,7 @@ absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGrap
   check.simulated = StepTime(graph, timeline);
   check.measured_steps = MeasuredSteps(built);
   check.steps = check.measured_steps.size();
+  check.window = IsWindow(built);
   check.measured = MeanOf(check.measured_steps);
   check.simulated_steps = CountedPeriods(graph, timeline);
   check.batch = FindBatchSize(graph);

@@ -31,6 +31,9 @@ struct BatchSize {
 };
 BatchSize FindBatchSize(const Graph& graph);  // from the recorded shapes; O(tasks)
 
+// Nothing recorded says where a step begins, and nothing repeats: all of it is taken for one step.
+bool IsWindow(const BuiltGraph& built);
+
 // How well the unchanged graph reproduces what was measured.
 struct ReplayCheck {
   Duration measured, simulated;     // mean period of the steps that count
@@ -38,6 +41,7 @@ struct ReplayCheck {
   std::optional<Duration> steady;  // without one-time stalls (report/stalls.h), where there are any
   std::optional<Duration> given;   // what --true-step says that it takes when nobody records it
   size_t steps = 0;                // steps behind the means
+  bool window = false;             // IsWindow(): the one step is all that was recorded
   std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
   BatchSize batch;
   // Checks that can fail, where the unchanged replay hardly can (report/predict/self_check.h).

@@ -24,6 +24,8 @@ constexpr size_t kOneInTen = 10, kOneInAHundred = 100;
 constexpr Duration kShortestLaunch = Duration::Ns(300), kLongestLaunch = Duration::Ns(1'000'000);
 // Below that many, ten times fewer begins say nothing.
 constexpr size_t kFewOps = 50;
+// As importers of Nsight Systems and rocprof call it.
+constexpr std::string_view kUnnamedKernel = "unnamed kernel";
 
 double ShareOf(size_t part, size_t all) {
   return static_cast<double>(part) / static_cast<double>(all);
@@ -37,6 +39,8 @@ class RecordFindings {
     FindLosses();
     FindUnits();
     FindNoOperators();
+    FindCallsOutside();
+    FindNameless();
     FindTwice();
     FindWrongLaunches();
     FindCallsWithoutTime();
@@ -165,6 +169,51 @@ class RecordFindings {
                     "for which: what lies between their calls stays as long as it was",
                     threads.size()),
         1, AdviceOn(graph_).both);
+  }
+
+  // Calls belong to the operator around them, on their thread: it has their layer and phase. Those
+  // of a thread whose operators were not recorded belong to none, and neither do all of a file
+  // whose rows of calls have other ids.
+  void FindCallsOutside() {
+    size_t calls = 0, ops = 0;
+    for (size_t lane = 0; lane + 1 < trace_.lane_begin.size(); ++lane) {
+      Instant end = Instant::Min();
+      for (size_t row = trace_.lane_begin[lane]; row < trace_.lane_begin[lane + 1]; ++row) {
+        if (trace_.kind[row] == EventKind::kOp) {
+          ++ops;
+          end = std::max(end, trace_.End(row));
+        }
+        if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
+        const CallKind kind = ClassifyCall(trace_.EventName(row));
+        if (kind != CallKind::kLaunch && kind != CallKind::kGraphLaunch) continue;
+        if (trace_.start[row] < end) return;
+        ++calls;
+      }
+    }
+    if (calls < kFewOps || ops < kFewOps) return;
+    Add(FindingKind::kNoOperators,
+        fmt::format("none of {} launches lies within one of the {} operators: what belongs to "
+                    "which operator, layer and pass is not known",
+                    FormatCount(calls), FormatCount(ops)),
+        1,
+        "record CUDA calls and operators of the same threads, and use the file as it was recorded");
+  }
+
+  // Nothing can be said of the kind of a kernel without its name.
+  void FindNameless() {
+    size_t all = 0, nameless = 0;
+    for (size_t row = 0; row < trace_.rows(); ++row) {
+      if (trace_.kind[row] != EventKind::kKernel) continue;
+      ++all;
+      const std::string_view name = trace_.EventName(row);
+      nameless += name.empty() || name == kUnnamedKernel;
+    }
+    if (nameless == 0 || nameless * kOneInTen < all) return;
+    Add(FindingKind::kLost,
+        fmt::format("{} of {} kernels have no name: what they do is not known",
+                    FormatCount(nameless), FormatCount(all)),
+        ShareOf(nameless, all),
+        "names are missing in the file (StringIds, of Nsight Systems): export it again");
   }
 
   void FindCallsWithoutTime() {

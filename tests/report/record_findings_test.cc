@@ -145,5 +145,41 @@ TEST(RecordFindings, OperatorsThatBeginAtOnce) {
   ExpectOne(Found(0, 10, Nothing), FindingKind::kNoTime, "60 operators begin at 1 instant");
 }
 
+// Sixty operators of one thread, and sixty launches of it or of another, `later` us behind them.
+std::vector<Finding> LaunchesAt(bool same_thread, double later, int launches = 60) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), other = s.Thread(101), gpu = s.Stream();
+  for (int i = 0; i < 60; ++i) {
+    s.Op(cpu, "aten::relu", 100 * i, 20);
+    if (i >= launches) continue;
+    s.Launch(same_thread ? cpu : other, gpu, "kernel", 100 * i + later, 10, 100 * i + later + 15,
+             50);
+  }
+  return FindingsOfRecords(BuildGraph(s.Build())->graph);
+}
+
+TEST(RecordFindings, LaunchesOutsideOfAllOperators) {
+  ExpectOne(LaunchesAt(false, 5), FindingKind::kNoOperators,
+            "none of 60 launches lies within one of the 60 operators");
+  EXPECT_EQ(LaunchesAt(true, 30).size(), 1u);
+  EXPECT_THAT(LaunchesAt(true, 5), IsEmpty());
+  EXPECT_THAT(LaunchesAt(false, 5, 49), IsEmpty()) << "few, as of a program without a framework";
+}
+
+// `nameless` of sixty kernels have the name that importers give to those without.
+std::vector<Finding> WithoutNames(int nameless) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  for (int i = 0; i < 60; ++i) {
+    s.Launch(cpu, gpu, i < nameless ? "unnamed kernel" : "kernel", 100 * i, 10, 100 * i + 15, 50);
+  }
+  return FindingsOfRecords(BuildGraph(s.Build())->graph);
+}
+
+TEST(RecordFindings, KernelsWithoutNames) {
+  ExpectOne(WithoutNames(6), FindingKind::kLost, "6 of 60 kernels have no name");
+  EXPECT_THAT(WithoutNames(5), IsEmpty()) << "less than a tenth";
+}
+
 }  // namespace
 }  // namespace daydream

@@ -179,6 +179,36 @@ TEST(Limits, ShapesThatTheGpuCannotHaveDoneInThatTime) {
   EXPECT_THAT(ProductIn(200), IsEmpty());
 }
 
+// A copy of 12 MB in a millisecond, 12 GB/s, beside one of `mb` in another.
+std::vector<Finding> CopyOf(std::string_view device, std::string_view from_to, double mb) {
+  auto graph =
+      ParseGraph(fmt::format("device 0 \"{0}\"\nlane gpu0.7 stream device=0\n"
+                             "m0 gpu0.7 memcpy 1000us \"Memcpy\" bytes=12000000 {1}\n"
+                             "m1 gpu0.7 memcpy 1000us \"Memcpy\" bytes={2:.0f} {1}\n",
+                             device, from_to, mb * 1e6));
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return FindingsOfLimits(*graph);
+}
+
+TEST(Limits, CopiesOfMoreBytesThanTheLinkOrTheMemoryMoves) {
+  const std::string_view a100 = "NVIDIA A100-SXM4-40GB", jetson = "Orin";
+  const std::string_view h2d = "from=pinned to=device", d2h = "from=device to=pageable";
+  const std::string_view d2d = "from=device to=device";
+  const auto found = CopyOf(a100, h2d, 12000);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].kind, FindingKind::kTooFast);
+  EXPECT_THAT(found[0].text, HasSubstr("50 % of the time of all (1) move more bytes"));
+  EXPECT_THAT(found[0].text, HasSubstr("11988 GB/s where its link or memory reaches 32"));
+  EXPECT_EQ(CopyOf(a100, d2h, 50).size(), 1u);
+  EXPECT_EQ(CopyOf(a100, d2d, 2400).size(), 1u);
+  EXPECT_THAT(CopyOf(a100, h2d, 30), IsEmpty());
+  EXPECT_THAT(CopyOf(a100, d2d, 1400), IsEmpty());
+  EXPECT_THAT(CopyOf(a100, "from=array to=device", 12000), IsEmpty()) << "of unknown length";
+  EXPECT_THAT(CopyOf("Tesla V100-SXM2-32GB", h2d, 70), IsEmpty()) << "POWER9 has NVLink";
+  EXPECT_THAT(CopyOf(jetson, h2d, 100), IsEmpty()) << "nothing crosses a link";
+  EXPECT_THAT(CopyOf("a GPU of 2040", h2d, 12000), IsEmpty());
+}
+
 TEST(Launches, FillsThatNoRecorderHasAreNotMissing) {
   EXPECT_THAT(FillsOf(false), IsEmpty());
   const auto found = FillsOf(true);

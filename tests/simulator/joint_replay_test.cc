@@ -197,23 +197,37 @@ TEST(Matching, WhatMayBeOfSeveralGroupsStaysApart) {
   EXPECT_THAT(matched.rows, testing::SizeIs(4));
 }
 
-// The study moves lists by 16 at most; with numbers that is no limit.
-TEST(Matching, NumbersMatchWindowsThatAreFarApart) {
+// Sixty collectives of rank 0; rank 1 lacks those before `first` and from `last` on.
+MatchedRanks WindowsApart(int first, int last, bool numbers) {
   std::vector<RankCollectives> ranks(2);
   for (int r : {0, 1}) {
     ranks[r].rank = {r, 2};
     ranks[r].communicators.push_back({.name = "0", .members = {}, .size = 2, .order = {}});
-    for (int i = r == 0 ? 0 : 40; i < 60; ++i) {
+    for (int i = r == 0 ? 0 : first; i < (r == 0 ? 60 : last); ++i) {
       ranks[r].communicators[0].order.push_back(static_cast<uint32_t>(ranks[r].all.size()));
-      ranks[r].all.push_back({.kind = CollectiveKind::kAllReduce, .bytes = 1000, .sequence = i});
+      ranks[r].all.push_back({.kind = CollectiveKind::kAllReduce,
+                              .bytes = 1000,
+                              .sequence = numbers ? i : -1,
+                              .end = Instant::AtNs(1000 * i + 5 * (i * i % 97))});
     }
   }
-  const MatchedRanks matched = MatchCollectives(ranks);
-  EXPECT_THAT(matched.rows, testing::SizeIs(60));
-  EXPECT_THAT(matched.rows[45].members, testing::SizeIs(2));
-  ASSERT_THAT(matched.problems, testing::SizeIs(1));
-  EXPECT_EQ(matched.problems[0].message,
-            "the recording of rank 1 lacks the first 40 of 60 collectives");
+  return MatchCollectives(ranks);
+}
+
+// Lists are moved by 16 at most from equal begins or equal ends; with numbers that is no limit.
+TEST(Matching, WindowsThatAreFarApart) {
+  for (const bool numbers : {true, false}) {
+    const MatchedRanks matched = WindowsApart(40, 60, numbers);
+    EXPECT_THAT(matched.rows, testing::SizeIs(60));
+    EXPECT_THAT(matched.rows[45].members, testing::SizeIs(2));
+    ASSERT_THAT(matched.problems, testing::SizeIs(1));
+    EXPECT_EQ(matched.problems[0].message,
+              "the recording of rank 1 lacks the first 40 of 60 collectives");
+  }
+  EXPECT_EQ(WindowsApart(0, 20, false).problems.at(0).message,
+            "the recording of rank 1 lacks the last 40 of 60 collectives");
+  EXPECT_EQ(WindowsApart(30, 50, false).problems.at(0).message,
+            "the recording of rank 1 lacks the first 30 and the last 10 of 60 collectives");
 }
 
 TEST(Matching, AnOppositeOrderIsADeadlockThatNamesBoth) {

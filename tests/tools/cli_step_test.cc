@@ -8,10 +8,12 @@
 
 #include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/small_trace.h"
 
 namespace daydream {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -39,6 +41,23 @@ TEST_F(CliStep, IsTheMeanOfItsStepsForEveryScenario) {
     EXPECT_NEAR(s["steps_per_s"].get<double>(), 1e3 / step, 1e-3) << s["name"];
     EXPECT_GT(s["median_ms"].get<double>(), 0) << s["name"];
   }
+}
+
+// Nobody knows whether a window without marks is one step: its length is not called that of a step.
+TEST_F(CliStep, AWindowWithoutMarksIsNotCalledAStep) {
+  Write("marked.json", SmallTrace(1));
+  Write("window.json", WithoutMarks(SmallTrace(1)));
+  const std::string marked = Path("marked.json"), window = Path("window.json");
+  const std::string out = Run("whatif " + window + " --samples 64").out;
+  EXPECT_THAT(out, HasSubstr("window.json, a window without marked steps, NVIDIA A100"));
+  EXPECT_THAT(out, HasSubstr("no marks say where a step begins: times are of the whole window"));
+  EXPECT_THAT(out, HasSubstr("one step, 13,333 steps/s, 853,333 samples/s (64 a step)"));
+  EXPECT_THAT(Run("info " + window).out, HasSubstr("measured (all that was recorded)"));
+  EXPECT_THAT(Run("summary " + window).out, HasSubstr("one window "));
+  EXPECT_THAT(Run("whatif " + marked).out, AllOf(HasSubstr(", 1 step,"), Not(HasSubstr("window"))));
+  EXPECT_THAT(Run("info " + marked).out, HasSubstr("measured (mean of 1, spread 0.0 %)"));
+  EXPECT_THAT(Run("summary " + marked).out, HasSubstr("one step "));
+  EXPECT_THAT(Run("whatif --true-step 90us " + window).out, Not(HasSubstr("if it holds one step")));
 }
 
 TEST_F(CliStep, SamplesMakeARate) {

@@ -269,6 +269,22 @@ TEST(ImportKineto, ImpossibleEventsAreCountedWithTheirReason) {
   }
 }
 
+TEST(ImportKineto, CopiesOfImpossibleSizesAreCounted) {
+  const auto copy = [](std::string_view category, std::string_view bytes) {
+    return Slice(category, "Memcpy HtoD (Pinned -> Device)", "1", "1",
+                 fmt::format("\"stream\": 7, \"device\": 0, \"bytes\": {}", bytes));
+  };
+  for (std::string_view category : {"gpu_memcpy", "gpu_memset"}) {
+    for (std::string_view bytes : {"-1", "281474976710657", "9223372036854775807"}) {
+      auto trace = Import(KinetoFile({copy(category, bytes), copy(category, "281474976710656")}));
+      ASSERT_NE(trace, nullptr);
+      EXPECT_EQ(trace->rows(), 1u) << bytes;
+      EXPECT_EQ(CountOf(*trace, "copies of an impossible size"), 1u) << bytes;
+      EXPECT_EQ(AccountedFor(*trace), 2u) << bytes;
+    }
+  }
+}
+
 TEST(ImportKineto, CorrelationsThatRepeatOrOverflowAreCounted) {
   auto call = [](std::string_view category, std::string_view id) {
     return Slice(category, "cudaLaunchKernel", "1", "1", fmt::format("\"correlation\": {}", id));

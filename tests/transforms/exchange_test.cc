@@ -183,6 +183,48 @@ TEST(Exchange, ALevelOfTheNetworkCanBeFaster) {
   EXPECT_THAT(DiagnosticOf(e.status).why, testing::HasSubstr(fabric->levels[1].name));
 }
 
+// Five steps, so that slices of one can be awaited in the next.
+const Graph& ResNet() {
+  static const Graph graph = [] {
+    const auto trace = ImportFile(DAYDREAM_SOURCE_DIR "/examples/resnet50-synthetic.ddtrace", {});
+    EXPECT_TRUE(trace.ok()) << trace.status();
+    auto built = BuildGraph(*trace);
+    EXPECT_TRUE(built.ok()) << built.status();
+    return built->graph;
+  }();
+  return graph;
+}
+
+// Whatever way gradients are exchanged in.
+class EachWay : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, EachWay,
+                         testing::Values("p3", "powersgd(4)", "dgc(0.01)", "blueconnect",
+                                         "fp16-compress"),
+                         [](const auto& info) {
+                           const std::string name = info.param;
+                           return name.substr(0, name.find_first_of("(-"));
+                         });
+
+// The other way round the fabric is another one before gradients are exchanged on it.
+TEST_P(EachWay, ANetworkIsWhatItWouldHaveBeenOnFromTheStart) {
+  const std::string way = std::string(",") + GetParam();
+  const double nodes = StepUs(ResNet(), "ddp(16,fabric=efa100)" + way + ",network(efa-k8s)");
+  EXPECT_NEAR(nodes / StepUs(ResNet(), "ddp(16,fabric=efa-k8s)" + way), 1, 0.002);
+  // Over PCIe collectives slow compute down more.
+  const double pcie = StepUs(ResNet(), "ddp(4,fabric=nvlink4)" + way + ",network(pcie4)");
+  EXPECT_NEAR(pcie / StepUs(ResNet(), "ddp(4,fabric=pcie4)" + way), 1, 0.002);
+}
+
+TEST_P(EachWay, BandwidthAndLatencyMayStandBeforeOrBehindIt) {
+  const std::string way = std::string(",") + GetParam(), ddp = "ddp(16,fabric=efa100)";
+  const double as_is = StepUs(ResNet(), ddp + way);
+  for (const char* speed : {"bandwidth(x0.1)", "latency(x8)", "bandwidth(x0.1,level=efa100)"}) {
+    const double behind = StepUs(ResNet(), ddp + way + "," + speed);
+    EXPECT_GT(behind, as_is * 1.001) << speed;
+    EXPECT_NEAR(behind / StepUs(ResNet(), ddp + "," + speed + way), 1, 0.002) << speed;
+  }
+}
+
 TEST(Exchange, OfARecordedRankIsWhatItsHooksLaunched) {
   const auto path = RealTraceFolder() / "training" / "recsys-a100-rank3of8.json.gz";
   std::error_code error;

@@ -217,7 +217,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
   DD_RETURN_IF_ERROR(in.replay.no_step);
   DD_ASSIGN_OR_RETURN(std::vector<WorkGroup> groups, GroupsFor(args, in.built.graph));
-  Report report{.in = &in, .headline = Headline(*in.trace, in.built.graph)};
+  Report report{.in = &in, .headline = Headline(*in.trace, in.built)};
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return Text(report, session); },

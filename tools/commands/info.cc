@@ -186,9 +186,12 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
   if (left_out > 4) sheet.Line("", fmt::format("{} more left out", left_out - 4));
   if (!f.replay.ok()) return;
   const ReplayCheck& r = *f.replay;
-  sheet.Line("step time", fmt::format("{} measured (mean of {}, spread {}); replayed {} ({})",
-                                      FormatTime(r.measured), r.steps, FormatPercent(r.spread()),
-                                      FormatTime(r.simulated), FormatSignedPercent(r.error())));
+  const std::string of =
+      r.window ? "all that was recorded"
+               : fmt::format("mean of {}, spread {}", r.steps, FormatPercent(r.spread()));
+  sheet.Line(r.window ? "window" : "step time",
+             fmt::format("{} measured ({}); replayed {} ({})", FormatTime(r.measured), of,
+                         FormatTime(r.simulated), FormatSignedPercent(r.error())));
   if (!r.no_step.ok()) {
     sheet.Line("", "no step to predict anything of: the finding above says why");
   } else if (r.steady.has_value()) {

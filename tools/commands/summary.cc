@@ -88,11 +88,12 @@ Table MakeTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) {
   return table;
 }
 
-std::string Lead(const Summary& s, const MemoryProfile& memory, Session& session) {
+std::string Lead(const Summary& s, bool window, const MemoryProfile& memory, Session& session) {
   std::string out = fmt::format(
-      "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n", session.Bold("one step"),
-      FormatTime(s.step, session.unit()), FormatPercent(Share(s.gpu_busy, s.window)),
-      FormatPercent(Share(s.exposed_comm, s.window)), FormatPercent(Share(s.gpu_idle, s.window)));
+      "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n",
+      session.Bold(window ? "one window" : "one step"), FormatTime(s.step, session.unit()),
+      FormatPercent(Share(s.gpu_busy, s.window)), FormatPercent(Share(s.exposed_comm, s.window)),
+      FormatPercent(Share(s.gpu_idle, s.window)));
   out += fmt::format(
       "critical path          GPU {}   CPU and launching {}   comm {}   data {}\n",
       FormatPercent(Share(s.path.gpu, s.window)), FormatPercent(Share(s.path.cpu, s.window)),
@@ -333,7 +334,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                 : MakeTable(summary, by, top, session.unit());
   };
   auto text = [&] {
-    return FindingsText(health.findings) + Lead(summary, memory, session) +
+    return FindingsText(health.findings) + Lead(summary, replay.window, memory, session) +
            table().Text(session.table_style()) + "\n" +
            (host ? OtherThanHost(Share(work.all.path, summary.window))
                  : "  streams that overlap count twice in the table, once in 'GPU busy'\n") +

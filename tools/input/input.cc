@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "graph/step_windows.h"
+#include "report/predict/what_if.h"
 #include "report/text/format.h"
 #include "tools/input/convert.h"
 #include "tools/input/rank_input.h"
@@ -248,11 +249,12 @@ absl::StatusOr<BuiltGraph> BuildFor(std::shared_ptr<const Trace> trace, const Ar
   return built;
 }
 
-std::string Headline(const Trace& trace, const Graph& graph) {
+std::string Headline(const Trace& trace, const BuiltGraph& built) {
   size_t steps = 0;
-  for (const GraphStep& s : graph.steps()) steps += s.measured;
+  for (const GraphStep& s : built.graph.steps()) steps += s.measured;
   std::string out = fmt::format("{}, {}", Printable(trace.provenance.source),
-                                Plural(std::max<size_t>(steps, 1), "step"));
+                                IsWindow(built) ? "a window without marked steps"
+                                                : Plural(std::max<size_t>(steps, 1), "step"));
   for (const Device& d : trace.devices) {
     if (d.name.empty()) continue;
     out += ", " + Printable(d.name);

@@ -39,6 +39,6 @@ absl::StatusOr<double> ParseShare(std::string_view flag, std::string_view text);
 absl::StatusOr<uint64_t> ParseCount(std::string_view flag, std::string_view text);
 
 // "gpt2.ddtrace, 8 steps, NVIDIA A100-SXM4-40GB".
-std::string Headline(const Trace& trace, const Graph& graph);
+std::string Headline(const Trace& trace, const BuiltGraph& built);
 
 }  // namespace daydream

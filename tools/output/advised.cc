@@ -9,7 +9,7 @@ absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
                                       bool per_example, Session& session) {
   AdviseReport report;
   report.path = path;
-  report.headline = Headline(*in.trace, in.built.graph);
+  report.headline = Headline(*in.trace, in.built);
   report.trace = in.trace.get();
   report.build = &in.built.report;
   report.findings = in.findings;

@@ -96,7 +96,7 @@ std::string BasisText(const JointReport& report) {
     text += fmt::format("  {} of {} collectives wait for ranks that were not recorded{}\n",
                         run.meetings.ghosts, run.meetings.rows.size(),
                         report.baseline.repeated && run.ranks.size() > 1
-                            ? ": as long in the window, not in the step, repeated"
+                            ? ": in the window, not in the step that repeats"
                             : "");
   }
   if (run.matched.unmatched > 0) {

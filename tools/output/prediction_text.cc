@@ -160,9 +160,7 @@ std::string ChecksLine(const ReplayCheck& r) {
   add(r.repeated, "each step by itself");
   add(r.crossed, "with the lags of the others");
   if (parts.empty()) {
-    return r.steps <= 1 && r.no_step.ok()
-               ? "  no other check can be made: one window without marked steps was recorded\n"
-               : "";
+    return r.steps <= 1 && r.no_step.ok() ? "  no other check can be made of one window\n" : "";
   }
   std::string line;
   for (const std::string& part : parts) line += (line.empty() ? "" : "; ") + part;
@@ -180,6 +178,12 @@ std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
   if (r.batch.samples > 0) {
     line += fmt::format(", {} samples/s ({} a step)", Rate(steps * r.batch.samples),
                         Rate(r.batch.samples));
+  }
+  if (r.window && !r.given.has_value()) {
+    return Wrapped(
+        fmt::format("no marks say where a step begins: times are of the whole window; "
+                    "if it holds one step,{}",
+                    line.substr(1)));
   }
   const StepLengths l = LengthsOf(r.measured_steps);
   if (!l.uneven()) return line + "\n";

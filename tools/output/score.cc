@@ -48,7 +48,7 @@ std::string Called(std::string_view device) {
 WhatIfReport ReportOf(const Inputs& in) {
   WhatIfReport report;
   report.file = in.trace->provenance.source;
-  report.headline = Headline(*in.trace, in.built.graph);
+  report.headline = Headline(*in.trace, in.built);
   report.trace = in.trace.get();
   report.build = &in.built.report;
   report.warnings = in.built.report.warnings;
@@ -71,7 +71,7 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   score.measured = MeanOf(MeasuredSteps(*built));
   // Stalls are in no prediction, so the measured step is without them, too.
   if (health.steady > Duration{}) score.measured = health.steady;
-  score.headline = Headline(*trace, built->graph);
+  score.headline = Headline(*trace, *built);
   score.error = score.measured.ns > 0
                     ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1
                     : 0;

@@ -64,17 +64,20 @@ in another unit: Kineto's JSON is in microseconds. All confidence is low.)"},
     {"too_fast",
      R"(A fifth of the GPU time or more is in kernels that would be faster than the data sheet of
 their GPU allows for the shapes of their operators. The shapes are of another run (--shapes
-of another batch size), the times are in another unit, or the GPU is not the one named. All
-confidence is low.)"},
+of another batch size), the times are in another unit, or the GPU is not the one named. Or a
+fifth of the time of copies is in such as are faster than the GPU's link to the host, or than
+its memory: their sizes are not of this run. All confidence is low.)"},
     {"no_operators",
      R"(Several threads launch GPU work and no operator was recorded. Which thread waits for which
 is then unknown, as of the backward pass that autograd runs on a thread of its own: what
-lies between their calls stays as long as it was, on a faster GPU, too. All confidence is
-low.)"},
+lies between their calls stays as long as it was, on a faster GPU, too. Or operators were
+recorded, and no launch lies within one, as where calls have the ids of another thread: then
+layers and passes have no GPU work. All confidence is low.)"},
     {"lost",
      R"(A hundredth or more of the recorded events could not be read, or were lost while
-recording. What they did is missing in every step, and all confidence is low. daydream info
-lists them with the reason. Record again, for fewer steps where the recorder lost them.)"},
+recording, or a tenth of the kernels have no name. What they did is missing in every step, and
+all confidence is low. daydream info lists them with the reason. Record again, for fewer
+steps where the recorder lost them.)"},
     {"no_time",
      R"(A tenth or more of the GPU operations or of the launches take 0 ns, which none does, or all
 operators begin at once: the file is damaged, or its recorder failed. Where it is half of

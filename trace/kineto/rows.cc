@@ -31,6 +31,7 @@ enum KinetoRows::Reason : size_t {
   kNoDuration,
   kBadDuration,
   kNegativeDuration,
+  kBadBytes,
   kNoThread,
   kNoStream,
   kFlow,
@@ -51,6 +52,9 @@ enum KinetoRows::Reason : size_t {
 
 namespace {
 
+// What a process can address on x86-64 and ARMv8: 48 bits.
+constexpr int64_t kMostBytesCopied = int64_t{1} << 48;
+
 struct ReasonText {
   std::string_view what;
   std::string_view reason;
@@ -65,6 +69,7 @@ constexpr ReasonText kTexts[] = {
     {"events without a duration", "\"dur\" is missing: the range was still open", true},
     {"events without a usable duration", "\"dur\" is not a number or out of range", true},
     {"events of negative duration", "they end before they start", true},
+    {"copies of an impossible size", "\"bytes\" is below 0, or more than can be addressed", true},
     {"events without a thread", "no \"pid\" or \"tid\" says where it ran", true},
     {"GPU events without a stream", "neither \"stream\" nor a numeric \"tid\" is there", true},
     {"flow events", "launch and GPU work are joined by correlation id", false},
@@ -298,6 +303,11 @@ bool KinetoRows::AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row
   constexpr int64_t kAbsent = KinetoArgs::kAbsent;
   int64_t stream = StreamOf(e);
   if (stream == kAbsent) return Malformed(kNoStream, offset, why);
+  const bool sized = kind == Kind::kMemcpy || kind == Kind::kMemset;
+  const int64_t bytes = e.args.bytes;
+  if (sized && bytes != kAbsent && (bytes < 0 || bytes > kMostBytesCopied)) {
+    return Malformed(kBadBytes, offset, why);
+  }
   int64_t device = e.args.device != kAbsent ? e.args.device : e.process.number;
   row.lane = StreamLane(device, stream);
   row.name = InternName(e.name, offset);

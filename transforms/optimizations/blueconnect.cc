@@ -34,10 +34,12 @@ absl::Status Split(Editor& edit, Exchanges& exchanges, const Exchange& e, Layout
     CollectiveKind kind;
     double bytes;
     int ranks, nodes, sharing;
+    std::string_view group = {};
   };
   const Stage stages[] = {
       {CollectiveKind::kReduceScatter, bytes, at.inside, 1, 1},
-      {CollectiveKind::kAllReduce, bytes / at.inside, at.nodes, at.nodes, at.inside},
+      {CollectiveKind::kAllReduce, bytes / at.inside, at.nodes, at.nodes, at.inside,
+       kOneOfEachNode},
       {CollectiveKind::kAllGather, bytes, at.inside, 1, 1},
   };
   const Duration whole = edit.graph().task(e.collective).duration;
@@ -46,15 +48,20 @@ absl::Status Split(Editor& edit, Exchanges& exchanges, const Exchange& e, Layout
   for (const Stage& s : stages) {
     DD_ASSIGN_OR_RETURN(const Duration time,
                         StageTime(fabric, s.kind, s.bytes, s.ranks, s.nodes, s.sharing));
+    const CollectiveCall call{.kind = s.kind,
+                              .bytes = static_cast<uint64_t>(s.bytes),
+                              .ranks = s.ranks,
+                              .step = e.step,
+                              .group = s.group};
     if (&s == stages) {
+      DescribeAs(edit, e.collective, call);
       edit.SetDuration(e.collective, waits + time);
       edit.SetTransfer(e.collective, time);
       edit.Rename(e.collective, "ncclDevKernel_ReduceScatter");
       continue;
     }
     last = AddCollective(
-        edit,
-        {.kind = s.kind, .bytes = static_cast<uint64_t>(s.bytes), .ranks = s.ranks, .step = e.step},
+        edit, call,
         {.stream = edit.graph().task(last).lane, .call = e.call, .compute = {}, .after = last},
         time);
   }

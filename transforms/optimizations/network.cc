@@ -1,11 +1,8 @@
 // network: the collectives of this run on another fabric.
-#include <map>
-
-#include "costmodel/network/collective_time.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/parallel/fabric_choice.h"
-#include "transforms/parallel/transfers.h"
+#include "transforms/parallel/network_speed.h"
 
 namespace daydream {
 namespace {
@@ -25,31 +22,8 @@ constexpr ParamSpec kParams[] = {
 
 absl::Status Run(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(const Fabric fabric, ChooseFabric(params.text("fabric")));
-  const RankCollectives collectives = CollectivesOf(edit.graph());
-  std::map<std::tuple<CollectiveKind, uint64_t, int>, double> times;
-  std::map<std::string, size_t> from;
-  for (const RankCollective& c : collectives.all) {
-    if (c.bytes == 0) continue;
-    const int ranks = std::max(2, collectives.communicators[c.communicator].size);
-    const auto [known, fresh] = times.try_emplace(std::tuple(c.kind, c.bytes, ranks), 0.0);
-    if (!fresh) continue;
-    DD_ASSIGN_OR_RETURN(const CollectiveTime time,
-                        TimeOfCollective(fabric, {.kind = c.kind,
-                                                  .bytes = static_cast<double>(c.bytes),
-                                                  .ranks = ranks,
-                                                  .nodes = static_cast<int>(params["nodes"])}));
-    known->second = time.us;
-    ++from[time.explained];
-  }
   edit.BeginCause(fmt::format("transfers as on {}", fabric.name));
-  RetimeTransfers(edit, collectives, [&](const RankCollective& c, Duration) {
-    const int ranks = std::max(2, collectives.communicators[c.communicator].size);
-    return Duration::FromDouble(times.at(std::tuple(c.kind, c.bytes, ranks)) * 1e3);
-  });
-  for (const auto& [text, count] : from) {
-    edit.changes().notes.push_back(fmt::format("{}: {}", fabric.name, text));
-  }
-  return absl::OkStatus();
+  return ChangeNetwork(edit, fabric, static_cast<int>(params["nodes"]));
 }
 
 }  // namespace
@@ -65,8 +39,8 @@ constinit const Transform kNetwork = {
         "another collective (daydream fabric show). Waiting for other ranks stays, unless ranks "
         "are played together.",
     .ignores =
-        "Compute that shares the GPU with a collective keeps its time; sharing of links between "
-        "groups.",
+        "Recorded compute that shares the GPU with a collective keeps its time; sharing of links "
+        "between groups.",
     .sources = "sweeps of nccl-tests and rccl-tests that others published: docs/ranks.md",
     .memory = MemoryEffect::kNone,
     .memory_model = "None: only times change.",

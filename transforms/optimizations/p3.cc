@@ -70,17 +70,11 @@ class Slices {
          .fix = "larger slices"});
   }
 
-  // Time a byte of long messages, and what an empty one takes: slices follow one another closely.
   absl::Status Measure() {
-    constexpr double kLong = 64 << 20;
-    const int ranks = x_.all.front().ranks;
-    DD_ASSIGN_OR_RETURN(const Duration one, x_.TimeOf(CollectiveKind::kAllReduce, kLong, ranks));
-    DD_ASSIGN_OR_RETURN(const Duration two,
-                        x_.TimeOf(CollectiveKind::kAllReduce, 2 * kLong, ranks));
-    DD_ASSIGN_OR_RETURN(latency_, x_.TimeOf(CollectiveKind::kAllReduce, 4, ranks));
-    // Times that are taken from what was recorded need not grow with the size.
-    per_byte_ = two > one ? static_cast<double>((two - one).ns) / kLong
-                          : static_cast<double>(two.ns) / (2 * kLong);
+    ranks_ = x_.all.front().ranks;
+    DD_ASSIGN_OR_RETURN(long_, MeasureLongMessages([this](double bytes) {
+                          return x_.TimeOf(CollectiveKind::kAllReduce, bytes, ranks_);
+                        }));
     return absl::OkStatus();
   }
 
@@ -127,22 +121,21 @@ class Slices {
         const TaskId t = Slice(g, kernel, step.step, bytes);
         // Gradients of the first layers become ready last.
         edit_.SetPriority(t, static_cast<int32_t>(i));
-        if (waits.valid()) edit_.AddEdge(t, waits, latency_);
+        if (waits.valid()) edit_.AddEdge(t, waits, long_.latency);
         ++slices_;
       }
     }
   }
 
   TaskId Slice(const Gradient& g, TaskId kernel, uint16_t step, double bytes) {
-    const Duration time = Duration::FromDouble(bytes * per_byte_);
-    const TaskId t = edit_.Append({.recorded_start = graph().task(g.last).recorded_start,
-                                   .duration = time,
-                                   .name = edit_.graph().AddName("slice of a gradient"),
-                                   .lane = lane_,
-                                   .step = step,
-                                   .kind = TaskKind::kCollective,
-                                   .phase = Phase::kComm});
-    edit_.SetTransfer(t, time);
+    const TaskId t = AddCollective(edit_,
+                                   {.kind = CollectiveKind::kAllReduce,
+                                    .bytes = static_cast<uint64_t>(bytes),
+                                    .ranks = ranks_,
+                                    .name = kSliceName,
+                                    .step = step},
+                                   {.stream = lane_, .call = {}, .compute = {}, .beside = g.last},
+                                   Duration::FromDouble(bytes * long_.ns_per_byte));
     edit_.AddEdge(g.last, t);
     if (kernel.valid()) edit_.AddEdge(kernel, t, {}, Rule::kEventWait);
     return t;
@@ -163,8 +156,8 @@ class Slices {
   Editor& edit_;
   Exchanges& x_;
   const double slice_;
-  double per_byte_ = 0;
-  Duration latency_;
+  int ranks_ = 2;
+  LongMessages long_;
   LaneId lane_;
   std::map<std::pair<uint16_t, LayerId>, TaskId> forward_;
   std::map<uint16_t, TaskId> begin_;

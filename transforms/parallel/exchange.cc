@@ -34,6 +34,20 @@ std::string_view KernelName(CollectiveKind kind) {
   }
 }
 
+uint32_t DetailOf(Graph& graph, const CollectiveCall& what) {
+  const auto all = static_cast<int64_t>(what.bytes);
+  const int64_t part = all / std::max(1, what.ranks);
+  const bool scatters = what.kind == CollectiveKind::kReduceScatter;
+  const bool gathers = what.kind == CollectiveKind::kAllGather;
+  return graph.AddCollectiveDetail(
+      {.name = graph.AddName(CollectiveName(what.kind)),
+       .dtype = graph.AddName("Byte"),
+       .process_group = what.group.empty() ? NameId() : graph.AddName(what.group),
+       .elements_in = gathers ? part : all,
+       .elements_out = scatters ? part : all,
+       .group_size = what.ranks});
+}
+
 bool HandsGradients(const Graph& graph, ScopeId innermost) {
   for (ScopeId s : ScopesAround(graph, innermost)) {
     const std::string_view name = graph.Name(ScopeAt(graph, s).name);
@@ -44,22 +58,22 @@ bool HandsGradients(const Graph& graph, ScopeId innermost) {
 
 }  // namespace
 
+void DescribeAs(Editor& edit, TaskId t, const CollectiveCall& what) {
+  Graph& graph = edit.graph();
+  KernelDetail kernel;
+  if (const KernelDetail* known = graph.Kernel(t); known != nullptr) kernel = *known;
+  kernel.collective = DetailOf(graph, what);
+  graph.mutable_task(t).detail = graph.AddKernelDetail(kernel);
+}
+
 TaskId AddCollective(Editor& edit, const CollectiveCall& what, const CollectivePlace& where,
                      Duration transfer) {
   Graph& graph = edit.graph();
-  const auto all = static_cast<int64_t>(what.bytes);
-  const int64_t part = all / std::max(1, what.ranks);
-  const bool scatters = what.kind == CollectiveKind::kReduceScatter;
-  const bool gathers = what.kind == CollectiveKind::kAllGather;
-  const uint32_t row = graph.AddCollectiveDetail({.name = graph.AddName(CollectiveName(what.kind)),
-                                                  .dtype = graph.AddName("Byte"),
-                                                  .process_group = {},
-                                                  .elements_in = gathers ? part : all,
-                                                  .elements_out = scatters ? part : all,
-                                                  .group_size = what.ranks});
   KernelDetail kernel;
-  kernel.collective = row;
-  const TaskId beside = where.compute.valid() ? where.compute : where.call;
+  kernel.collective = DetailOf(graph, what);
+  const TaskId beside = where.beside.valid()    ? where.beside
+                        : where.compute.valid() ? where.compute
+                                                : where.call;
   const Task task{.recorded_start = graph.task(beside).recorded_start,
                   .duration = transfer,
                   .name = graph.AddName(what.name.empty() ? KernelName(what.kind) : what.name),
@@ -202,6 +216,8 @@ absl::Status Exchanges::Resize(Exchange& e, CollectiveKind kind, double bytes) {
   const Duration transfer = std::min(graph.Transfer(e.collective), whole);
   edit_->SetDuration(e.collective, whole - transfer + then);
   edit_->SetTransfer(e.collective, then);
+  DescribeAs(*edit_, e.collective,
+             {.kind = kind, .bytes = static_cast<uint64_t>(bytes), .ranks = e.ranks});
   if (kind != e.kind) edit_->Rename(e.collective, KernelName(kind));
   return absl::OkStatus();
 }

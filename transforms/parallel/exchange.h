@@ -28,15 +28,20 @@ struct CollectiveCall {
   int ranks = 2;
   std::string_view name = {};  // empty: as NCCL calls its kernels
   uint16_t step = 0;
+  std::string_view group = {};  // whatever transfers.h has a word for
 };
 struct CollectivePlace {
   LaneId stream;
   TaskId call, compute;  // what launches it, and the kernel that it waits for; either may be None
   TaskId after = {};     // on its stream; None: behind everything
+  TaskId beside = {};    // where it stands in time, when neither launches it nor is waited for
 };
 // A collective that takes `transfer` and waits for nobody. O(1).
 TaskId AddCollective(Editor& edit, const CollectiveCall& what, const CollectivePlace& where,
                      Duration transfer);
+
+// The collective `t` is `what` from now on, but for its name, step and times.
+void DescribeAs(Editor& edit, TaskId t, const CollectiveCall& what);
 
 // Gradients that are exchanged together, in one collective.
 struct Exchange {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "costmodel/network/fabric.h"
 #include "transforms/core/editor.h"
 #include "transforms/core/params.h"
 
@@ -23,10 +24,15 @@ inline constexpr ParamSpec kLevelFabricParam = {
     .help = "with level=: what joins the ranks; without: as ddp(...) was told",
     .source = "chosen by the user"};
 
-// So many times the rate, and so many times the latency. Each transfer changes by the part that
-// grows with its bytes and the part that does not (TransfersBySize()); with `level` by what the
-// fabric says after against before. Waits stay. E0825 when no fabric is known, or it has no such
-// level. O(tasks).
+// So many times the rate, and so many times the latency. Where the fabric is known, by `fabric` or
+// by what joined the ranks, each transfer changes as the fabric says after against before, on one
+// level or on all; else by the part that grows with its bytes and the part that does not
+// (TransfersBySize()). Waits stay. E0825 when `level` is given and no fabric is known, or it has no
+// such level. O(tasks + edges).
 absl::Status ChangeSpeed(Editor& edit, const Params& params, double rate, double latency);
+
+// All collectives on this fabric, as they would be had the ranks been joined by it: GPUs are shared
+// as on that one. `nodes` 0: as few as they fit on. E0823 when it is too small. O(tasks + edges).
+absl::Status ChangeNetwork(Editor& edit, const Fabric& fabric, int nodes);
 
 }  // namespace daydream

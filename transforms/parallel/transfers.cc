@@ -37,6 +37,22 @@ SizeCurve TransfersBySize(const Graph& graph, const RankCollectives& collectives
   return FitSizeCurve(points);
 }
 
+absl::StatusOr<LongMessages> MeasureLongMessages(
+    const std::function<absl::StatusOr<Duration>(double bytes)>& time) {
+  constexpr double kLong = 64 << 20;
+  DD_ASSIGN_OR_RETURN(const Duration one, time(kLong));
+  DD_ASSIGN_OR_RETURN(const Duration two, time(2 * kLong));
+  DD_ASSIGN_OR_RETURN(const Duration latency, time(4));
+  // Times that are taken from what was recorded need not grow with the size.
+  const double rate = two > one ? static_cast<double>((two - one).ns) / kLong
+                                : static_cast<double>(two.ns) / (2 * kLong);
+  return LongMessages{.ns_per_byte = rate, .latency = latency};
+}
+
+bool IsSlice(const Graph& graph, TaskId t) {
+  return graph.task(t).kind == TaskKind::kCollective && graph.TaskName(t) == kSliceName;
+}
+
 void DropWaits(Graph& graph) {
   Editor edit(graph);
   edit.BeginCause("nobody waits for other ranks");

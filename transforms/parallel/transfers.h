@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
+#include "base/status.h"
 #include "costmodel/network/size_curve.h"
 #include "graph/ranks/collectives.h"
 #include "transforms/core/editor.h"
@@ -20,6 +22,22 @@ SizeCurve TransfersBySize(const Graph& graph, const RankCollectives& collectives
 size_t RetimeTransfers(
     Editor& edit, const RankCollectives& collectives,
     const std::function<Duration(const RankCollective& c, Duration transfer)>& time);
+
+// What a transform calls collectives of which a network decides otherwise. Slices follow one
+// another closely: each takes the time of its bytes in a long message, and who waits for one waits
+// for an empty message besides. Groups of one rank of each node share its NICs with the others.
+inline constexpr std::string_view kSliceName = "slice of a gradient";
+inline constexpr std::string_view kOneOfEachNode = "one rank of each node";
+
+struct LongMessages {
+  double ns_per_byte = 0;
+  Duration latency;  // of an empty one
+};
+// `time` of so many bytes tells both.
+absl::StatusOr<LongMessages> MeasureLongMessages(
+    const std::function<absl::StatusOr<Duration>(double bytes)>& time);
+// Is this a slice?
+bool IsSlice(const Graph& graph, TaskId t);
 
 // Collectives take their transfers: no rank waits for another. O(tasks).
 void DropWaits(Graph& graph);
