@@ -2,8 +2,10 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "graph/graph.h"
+#include "report/questions/findings.h"
 
 namespace daydream {
 
@@ -18,9 +20,19 @@ struct BusyBefore {
 // O(tasks + edges). None where the first operation has no recorded launch.
 std::optional<BusyBefore> FindBusyBefore(const Graph& graph);
 
+// What streams did before the first operation whose launch was recorded: their order says that it
+// was launched earlier. Of a stream without any such operation, what began before the first on the
+// others. Empty where no launch was recorded. O(tasks + edges).
+std::vector<TaskId> FindEarlierWork(const Graph& graph);
+
 // The window of a recording without marks as one step behind others, as if it were marked: as long
-// as its GPU work, or its host work where that is longer (graph/step_windows.h). REQUIRES: one
-// step.
+// as its GPU work, without FindEarlierWork(), or its host work where that is longer
+// (graph/step_windows.h). REQUIRES: one step.
 Graph AsLoneStep(Graph graph);
+
+// What of both takes a twentieth of the only step that counts: it is no part of it. O(tasks +
+// edges).
+std::optional<Finding> FindingOfBusyBefore(const Graph& graph, const std::vector<bool>& counts,
+                                           Duration step);
 
 }  // namespace daydream

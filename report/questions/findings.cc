@@ -159,24 +159,7 @@ class Findings {
 
   void TellBusyBefore() {
     if (steps_ > 1) return;
-    const auto busy = FindBusyBefore(graph_);
-    if (!busy.has_value() || !Counts(graph_.task(graph_.edges()[busy->launch].from))) return;
-    const TaskId first = busy->first;
-    const Duration wait = busy->wait;
-    if (wait <= step_.Scaled(kSmallFinding)) return;
-    Finding f{.kind = FindingKind::kCutStep, .about = About::kStep};
-    f.text = fmt::format(
-        "the first GPU operation starts {} after its launch with nothing recorded before it: the "
-        "GPU still did earlier work",
-        Time(wait));
-    // The host may be several steps ahead.
-    if (wait < step_) {
-      f.text += fmt::format("; where steps follow each other, one may take {}", Time(step_ - wait));
-    }
-    f.where = fmt::format("{} on {}", graph_.TaskName(first), At(first));
-    f.time = wait, f.share = ShareOf(wait, step_);
-    f.fix = "record several steps, with marks: daydream explain steps";
-    out_.push_back(std::move(f));
+    if (auto busy = FindingOfBusyBefore(graph_, counts_, step_)) out_.push_back(*std::move(busy));
   }
 
   void FindLongCall() {

@@ -51,7 +51,7 @@ absl::Status HaveTime(const Graph& graph) {
 absl::StatusOr<bool> LeaveOutEarlierWork(const std::vector<Finding>& findings, BuiltGraph& built) {
   const bool cut = std::ranges::any_of(
       findings, [](const Finding& f) { return f.kind == FindingKind::kCutStep; });
-  if (!cut || built.graph.steps().size() != 1 || !FindBusyBefore(built.graph)) return false;
+  if (!cut || built.graph.steps().size() != 1) return false;
   DD_ASSIGN_OR_RETURN(const Timeline window, Simulate(built.graph));
   Graph lone = AsLoneStep(built.graph);
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(lone));

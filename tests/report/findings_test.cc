@@ -115,6 +115,32 @@ TEST(Findings, AGpuThatWasBusyBeforeTheWindowPutsTheStepInDoubt) {
   EXPECT_NE(busy.replay.doubt, "");
 }
 
+// 30 of 50 kernels of the window were launched before it. Where as many launches of the window have
+// no kernel in it, its end cuts as its begin does.
+TEST(Findings, WorkThatWasLaunchedBeforeTheWindowIsNoPartOfIt) {
+  auto sketch = [](int launches_without) {
+    TraceSketch s;
+    LaneId cpu = s.Thread(), gpu = s.Stream();
+    s.Op(cpu, "aten::linear", 0, 2400);
+    for (int i = 0; i < 30; ++i) s.Kernel(gpu, "earlier", 10 + i * 500, 500);
+    for (int i = 0; i < 20; ++i) {
+      s.Launch(cpu, gpu, "kernel", 500 + i * 50, 10, 15'010 + i * 500, 500);
+    }
+    for (int i = 0; i < launches_without; ++i) {
+      s.Call(cpu, "cudaLaunchKernel", 1510 + i * 20, 10, 1000 + static_cast<uint32_t>(i));
+    }
+    return s;
+  };
+  TraceSketch whole = sketch(0), cut = sketch(30);
+  const Judged j = Judge(whole), both = Judge(cut);
+  EXPECT_THAT(both.health.findings, Not(Contains(IsOf(FindingKind::kCutStep))));
+  const auto f = std::ranges::find(j.health.findings, FindingKind::kCutStep, &Finding::kind);
+  ASSERT_NE(f, j.health.findings.end());
+  EXPECT_THAT(f->text, HasSubstr("the first 30 GPU operations, up to 15.0 ms into it, were"));
+  EXPECT_EQ(f->about, About::kStep);
+  EXPECT_NEAR(j.health.steady.ms(), 10, 0.1);
+}
+
 TEST(Findings, UnequalStepsNameTheWorkThatMakesThemSo) {
   TraceSketch s;
   AddSteps(s, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
