@@ -38,7 +38,7 @@ struct Stall {
 struct Stalls {
   std::vector<Stall> all;  // longest first
   // Held up likewise, but on a rank of several: what the others did meanwhile is not known, so that
-  // the step is as long as recorded, and nothing that is done to this rank makes it shorter.
+  // the step is as long as recorded, and nothing makes these shorter.
   std::vector<Stall> waits;
   Duration time;   // recorded, of the steps that count
   Duration taken;  // of all

@@ -227,9 +227,14 @@ absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> 
   run.traces = std::move(traces);
   std::vector<absl::StatusOr<BuiltGraph>> built(run.traces.size(), absl::UnknownError(""));
   run.ranks.resize(run.traces.size());
+  run.stalls.resize(run.traces.size());
   ForEachParallel(run.traces.size(), jobs, [&](size_t r) {
     built[r] = BuildGraph(run.traces[r]);
-    if (built[r].ok()) run.ranks[r] = DescribeCollectives(built[r]->graph, run.traces[r]->ranks[0]);
+    if (!built[r].ok()) return;
+    Graph& graph = built[r]->graph;
+    run.ranks[r] = DescribeCollectives(graph, run.traces[r]->ranks[0]);
+    run.stalls[r] = FindStalls(graph);
+    KeepAsWaits(run.stalls[r].waits, graph);
   });
   for (auto& b : built) {
     if (!b.ok()) return b.status();

@@ -11,6 +11,7 @@
 #include "graph/ranks/join.h"
 #include "report/predict/causes.h"
 #include "report/predict/what_if.h"
+#include "report/stalls.h"
 #include "simulator/ranks/joint_replay.h"
 #include "transforms/scenario/scenario.h"
 
@@ -30,6 +31,9 @@ struct JointRun {
   std::vector<Duration> added;  // to each rank's clock, against what was given
   std::vector<Duration> begin;  // of each rank, against the first to begin
   Meetings meetings;
+  // By rank: one-time work, which stays. What held operators up is a wait of a fixed length in
+  // `built` (KeepAsWaits()).
+  std::vector<Stalls> stalls;
   int32_t Number(size_t rank) const;  // as the run numbers it
 };
 

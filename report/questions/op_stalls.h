@@ -2,12 +2,17 @@
 // then 30 ms, because something else had the core.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "graph/graph.h"
 #include "report/questions/findings.h"
 
 namespace daydream {
+
+// What is said of it where ranks exchange anything (KeepAsWaits()).
+inline constexpr std::string_view kHeldUpStays =
+    ". Other ranks wait meanwhile: it stays as it is, and what lets the GPU run ahead hides it";
 
 // One finding where many such operators, of several names, make up a fifth of the recording; by
 // their own time, without the calls and operators inside of them. Work that waits for other

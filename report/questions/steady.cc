@@ -6,6 +6,7 @@
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/findings.h"
+#include "report/questions/op_stalls.h"
 #include "report/questions/time_findings.h"
 #include "report/text/format.h"
 #include "simulator/simulate.h"
@@ -69,7 +70,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));
   for (Finding& f : health.findings) {
     if (f.kind != FindingKind::kOpStalls || health.stalls.waits.empty()) continue;
-    f.text += ". Other ranks wait meanwhile: it stays in the step, and no option takes it away";
+    f.text += kHeldUpStays;
   }
   if (!health.stalls.all.empty() || takes_busy) {
     TakeOut(health.stalls.all, built.graph);

@@ -52,16 +52,17 @@ TEST_F(AdvisingOnRecordings, EarlierWorkOfTheGpuIsNoPartOfTheOnlyStep) {
   EXPECT_EQ(all["findings"][0]["kind"], "cut_step");
 }
 
-// Something else had the core: aot was 1.57x, of the time that operators were held up.
-TEST_F(AdvisingOnRecordings, OperatorsThatWereHeldUpAreNoneOfTheSavings) {
+// Something else had the core: the step of one rank is that of all, who wait meanwhile.
+TEST_F(AdvisingOnRecordings, OperatorsThatWereHeldUpStayInTheStepOfARank) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   CliResult r = Run("advise --format json " +
-                    (RealTraceFolder() / "ranks/megatron-tp8/rank6.json.gz").string());
+                    (RealTraceFolder() / "ranks/megatron-tp8/rank4.json.gz").string());
   ASSERT_EQ(r.exit, 0) << r.err;
   const json all = json::parse(r.out);
   EXPECT_EQ(all["findings"][0]["kind"], "op_stalls");
   const double step = all["baseline"]["step_ms"];
-  EXPECT_NEAR(step, all["replay"]["measured_ms"].get<double>(), 1) << "the other ranks wait too";
+  EXPECT_NEAR(step, all["replay"]["measured_ms"].get<double>(), 1);
+  EXPECT_EQ(all["baseline"]["confidence"], "low");
   for (const char* list : {"options", "not_worth"}) {
     for (const json& option : all[list]) {
       EXPECT_GT(option["prediction"]["step_ms"].get<double>(), 0.98 * step)
@@ -101,6 +102,17 @@ TEST_F(AdvisingOnRecordings, ExamplesASecondAreSaidWhereImagesTellTheirNumber) {
   }
 }
 
+// A step of a loader without workers is 16 % off where it is played by itself.
+TEST_F(AdvisingOnRecordings, ChecksThatHoldInTheMeanOnlySaySo) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const auto head = [&](const char* trace) {
+    return Run("whatif " + (RealTraceFolder() / trace).string()).out;
+  };
+  EXPECT_THAT(head("loader/resnet50-v100.workers0.a.json.gz"),
+              HasSubstr("checks hold in the mean, not for each step: "));
+  EXPECT_THAT(head("gpus/resnet50-bs32.v100-sxm2.json.gz"), HasSubstr("checks hold: "));
+}
+
 // Ranks of one run: what is wrong with one of them is said, and two ways to one gain are
 // neighbours.
 TEST_F(AdvisingOnRecordings, AFolderOfRanksHasFindingsAndOneRowForTwoWays) {
@@ -110,6 +122,11 @@ TEST_F(AdvisingOnRecordings, AFolderOfRanksHasFindingsAndOneRowForTwoWays) {
   ASSERT_FALSE(all["findings"].empty());
   EXPECT_EQ(all["findings"][0]["kind"], "op_stalls");
   EXPECT_THAT(all["findings"][0]["text"].get<std::string>(), testing::StartsWith("rank "));
+  EXPECT_THAT(all["findings"][0]["text"].get<std::string>(),
+              HasSubstr("Other ranks wait meanwhile"));
+  for (const json& s : all["scenarios"]) {
+    EXPECT_LT(s["speedup"].get<double>(), 1.6) << s["name"] << ": 2.9 with what held ranks up";
+  }
   const std::string out = Run("advise " + folder).out;
   EXPECT_THAT(out, testing::ContainsRegex("\n  or (aot|graphs) "));
   EXPECT_THAT(out, Not(HasSubstr("..."))) << "numbers and names are whole";

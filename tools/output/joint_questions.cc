@@ -11,7 +11,7 @@
 #include "report/parallel.h"
 #include "report/questions/advise.h"
 #include "report/questions/findings.h"
-#include "report/stalls.h"
+#include "report/questions/op_stalls.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -80,8 +80,9 @@ std::vector<Finding> FindingsOfRanks(const JointRun& run) {
     if (recorded.measured_steps.empty()) continue;
     recorded.measured = recorded.simulated = MeanOf(recorded.measured_steps);
     std::set<FindingKind> met;
-    for (Finding& f : FindFindings(built, FindStalls(built.graph), recorded)) {
+    for (Finding& f : FindFindings(built, run.stalls[r], recorded)) {
       if (f.kind == FindingKind::kWaitsForRanks) continue;
+      if (f.kind == FindingKind::kOpStalls) f.text += kHeldUpStays;
       f.text = fmt::format("rank {}: {}", run.Number(r), f.text);
       auto [it, fresh] = worst.try_emplace(f.kind, f, 0);
       if (met.insert(f.kind).second) ++it->second.second;

@@ -43,7 +43,8 @@ too.)"},
 fifth of the recording or more. Something else had the core: other processes, more threads
 than cores, garbage collection. A recording on a quiet host is shorter by it, so it
 is taken out before anything is predicted: no option may claim it. Of a rank of several it
-stays, as a wait that no option makes shorter: the other ranks waited, too.)"},
+stays, as a wait of a fixed length: the other ranks waited, too. What lets the GPU run ahead
+(graphs, aot) hides such waits, and may gain by them what a quiet host would not.)"},
     {"replay",
      R"(The unchanged graph, played, is not the recording: some check of it is off by more than
 3 %. Predictions may be off by as much. Choose steps that are alike with --steps, or record
