@@ -18,13 +18,12 @@
 namespace daydream {
 namespace {
 
-constexpr uint32_t kDeepInFlight = 512;                // rule Q2
-constexpr Duration kLongCall = Duration::Us(30);       // rule Q2
-constexpr Duration kReleaseWindow = Duration::Us(15);  // rule Q2
-constexpr size_t kLeastBlockedCalls = 20;              // rule Q2
-constexpr uint32_t kDepthsAround = 16;                 // rule Q2
-constexpr Duration kReleaseSpread = Duration::Us(2);   // of kQueueReleaseLag, as measured
-constexpr uint32_t kMostLostPlaces = 64;               // operations of one stream, of its last 1000
+constexpr uint32_t kDeepInFlight = 512;               // rule Q2
+constexpr Duration kLongCall = Duration::Us(30);      // rule Q2
+constexpr size_t kLeastBlockedCalls = 20;             // rule Q2
+constexpr uint32_t kDepthsAround = 16;                // rule Q2
+constexpr Duration kReleaseSpread = Duration::Us(2);  // of kQueueReleaseLag, as measured
+constexpr uint32_t kMostLostPlaces = 64;              // operations of one stream, of its last 1000
 constexpr Instant kNever{std::numeric_limits<int64_t>::max() / 4};
 
 bool MayBlock(CallKind kind) {
@@ -282,7 +281,8 @@ class QueueRule {
       Duration duration = b_.RecordedDuration(call);
       bool slow = duration > kLongCall || duration > own * 4;
       if (!slow) unblocked = std::max(unblocked, now);
-      if (!slow || now < kDeepInFlight) continue;
+      const bool long_by_itself = b_.KindOf(call) == CallKind::kGraphLaunch;
+      if (!slow || now < kDeepInFlight || long_by_itself) continue;
       room.slow.push_back({i, b_.End(call)});
       in_flight.push_back(now);
     }

@@ -37,8 +37,11 @@ struct Stall {
 
 struct Stalls {
   std::vector<Stall> all;  // longest first
-  Duration time;           // recorded, of the steps that count
-  Duration taken;          // of all
+  // Held up likewise, but on a rank of several: what the others did meanwhile is not known, so that
+  // the step is as long as recorded, and nothing that is done to this rank makes it shorter.
+  std::vector<Stall> waits;
+  Duration time;   // recorded, of the steps that count
+  Duration taken;  // of all
   // What remains is no step: CUDA was started inside of the only step, so that all of it is the
   // first iteration of a program, or next to nothing remains.
   bool no_step = false;
@@ -60,7 +63,8 @@ bool WaitsForOthers(std::string_view op);
 // time together, are stalls in every step: an allocator with room enough keeps what it has.
 // Operators that take 5 ms and a hundred times what operators of their name take were held up by
 // something else on their core, where these are five or more, of three names, and a fifth of the
-// window: they are stalls wherever they are, even while the GPU works.
+// window: they are stalls wherever they are, even while the GPU works. Where ranks exchange
+// anything they are `waits`.
 // All of it is a judgement by size, made with the shared recordings in view: none of their steady
 // steps has a stall, and what is predicted from those with one is what is predicted without it
 // (tests/report/steady_step_test.cc). O(tasks log tasks).
@@ -69,5 +73,9 @@ Stalls FindStalls(const Graph& graph);
 // The steady step: stalls take what such work takes otherwise. Other threads that waited meanwhile,
 // or began afterwards, do so by as much less.
 void TakeOut(std::span<const Stall> stalls, Graph& graph);
+
+// Makes what such stalls take too long a wait for work on lanes of its own, one for each thread: it
+// takes as long, whatever becomes of the operators. The graph plays as before.
+void KeepAsWaits(std::span<const Stall> stalls, Graph& graph);
 
 }  // namespace daydream

@@ -21,8 +21,7 @@ std::optional<BusyBefore> FindBusyBefore(const Graph& graph) {
     if (e.rule != Rule::kLaunch || e.to != busy.first) continue;
     const Task& call = graph.task(e.from);
     busy.launch = i;
-    busy.wait =
-        graph.task(busy.first).recorded_start - (call.recorded_start + call.duration);
+    busy.wait = graph.task(busy.first).recorded_start - (call.recorded_start + call.duration);
     return busy;
   }
   return std::nullopt;

@@ -18,8 +18,9 @@ struct BusyBefore {
 // O(tasks + edges). None where the first operation has no recorded launch.
 std::optional<BusyBefore> FindBusyBefore(const Graph& graph);
 
-// The window of a recording without marks as one step behind others, as if it were marked: as long as
-// its GPU work, or its host work where that is longer (graph/step_windows.h). REQUIRES: one step.
+// The window of a recording without marks as one step behind others, as if it were marked: as long
+// as its GPU work, or its host work where that is longer (graph/step_windows.h). REQUIRES: one
+// step.
 Graph AsLoneStep(Graph graph);
 
 }  // namespace daydream

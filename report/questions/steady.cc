@@ -67,6 +67,10 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
   health.findings = FindFindings(built, health.stalls, replay);
   DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));
+  for (Finding& f : health.findings) {
+    if (f.kind != FindingKind::kOpStalls || health.stalls.waits.empty()) continue;
+    f.text += ". Other ranks wait meanwhile: it stays in the step, and no option takes it away";
+  }
   if (!health.stalls.all.empty() || takes_busy) {
     TakeOut(health.stalls.all, built.graph);
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph));
@@ -79,7 +83,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     for (Finding& f : health.findings) {
       const bool once = f.kind == FindingKind::kOneTime;
       const bool churn = f.kind == FindingKind::kAllocator && f.about == About::kStep;
-      const bool held = f.kind == FindingKind::kOpStalls;
+      const bool held = f.kind == FindingKind::kOpStalls && health.stalls.waits.empty();
       const bool before = takes_busy && f.kind == FindingKind::kCutStep;
       if (said || (!once && !churn && !held && !before)) continue;
       // What it may take is what is told.
@@ -88,6 +92,7 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
       said = true;
     }
   }
+  KeepAsWaits(health.stalls.waits, built.graph);
   // Beside a stall nobody knows what the workers did meanwhile.
   if (health.stalls.all.empty()) PlayLoaderWorkers(built.graph);
   if (health.stalls.no_step) {

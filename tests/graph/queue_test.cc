@@ -3,6 +3,7 @@
 #include "graph/queue.h"
 
 #include <algorithm>
+#include <random>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -25,13 +26,23 @@ constexpr double kHost = kCall + kBetween;  // of each piece of work when nothin
 
 enum class Work { kKernel, kPinnedCopy, kDeviceCopy };
 
+// What a recorder makes of it: what starts after `window`, and what is in `lost`, was not recorded;
+// the clock of the GPU is `clock` ahead, and starts of kernels are up to `noise` late.
+struct Recorder {
+  double window = 1e12;
+  std::set<int> lost = {};
+  double clock = 0, noise = 0;
+};
+
 // A program that submits `count` pieces of work, `pattern` again and again, each 50 us long, as a
-// GPU with 1022 places lets it. What starts after `window` was not recorded.
+// GPU with 1022 places lets it.
 class Program {
  public:
-  Program(int count, std::vector<Work> pattern, double window = 1e12) {
+  Program(int count, std::vector<Work> pattern, const Recorder& recorder = {}) {
     const LaneId cpu = sketch_.Thread(), gpu = sketch_.Stream();
     double host = 0, stream = 0;
+    std::mt19937 random(1);
+    std::uniform_real_distribution<double> noise(0, recorder.noise);
     std::vector<double> starts;  // of what takes a place
     for (int i = 0; i < count; ++i) {
       const Work work = pattern[static_cast<size_t>(i) % pattern.size()];
@@ -47,7 +58,9 @@ class Program {
       const auto id = static_cast<uint32_t>(i + 1);
       sketch_.Call(cpu, work == Work::kKernel ? "cudaLaunchKernel" : "cudaMemcpyAsync", begin,
                    end - begin, id);
-      if (stream < window) Submit(gpu, work, stream, id);
+      if (stream < recorder.window && !recorder.lost.contains(i)) {
+        Submit(gpu, work, stream + recorder.clock, noise(random), id);
+      }
       stream += 50;
       host = end + kBetween;
     }
@@ -80,8 +93,8 @@ class Program {
   }
 
  private:
-  void Submit(LaneId gpu, Work work, double start, uint32_t id) {
-    if (work == Work::kKernel) return sketch_.Kernel(gpu, "k", start, 50, id);
+  void Submit(LaneId gpu, Work work, double start, double late, uint32_t id) {
+    if (work == Work::kKernel) return sketch_.Kernel(gpu, "k", start + late, 50 - late, id);
     const Memory from = work == Work::kPinnedCopy ? Memory::kPinned : Memory::kDevice;
     sketch_.Copy(gpu, from, Memory::kDevice, 1 << 20, start, 50, id);
   }
@@ -137,7 +150,7 @@ TEST(QueueRule, CopiesWithinTheDeviceTakeOne) {
 // 1500 launches; what starts after 30 ms was not recorded. Call 1021 + n waits for kernel n, and
 // 588 of them were recorded.
 TEST(QueueRule, LaunchesWhoseOperationTheWindowCutOffTakePlaces) {
-  Program p(1500, {Work::kKernel}, 30000);
+  Program p(1500, {Work::kKernel}, {.window = 30000});
   EXPECT_GT(p.report().queue_blocked, 300u);
   ExpectReplaysExactly(p.graph());
   EXPECT_NEAR(p.HostEnd(0), 1500 * kHost, 30);
@@ -145,16 +158,44 @@ TEST(QueueRule, LaunchesWhoseOperationTheWindowCutOffTakePlaces) {
 
 // Copies alternate between kinds: of those that were cut off every other one takes a place.
 TEST(QueueRule, CutOffCopiesAreTakenForTheKindThatIsTheirTurn) {
-  Program p(3000, {Work::kKernel, Work::kPinnedCopy, Work::kDeviceCopy}, 80000);
+  Program p(3000, {Work::kKernel, Work::kPinnedCopy, Work::kDeviceCopy}, {.window = 80000});
   EXPECT_EQ(p.depth(), kPlaces);
   EXPECT_GT(p.report().queue_blocked, 800u);
   ExpectReplaysExactly(p.graph());
   EXPECT_NEAR(p.HostEnd(0), 3000 * kHost, 30);
 }
 
+TEST(QueueRule, TheDepthIsFoundWhereTheClockOfTheGpuIsOff) {
+  for (double clock : {-20.0, -10.0, 10.0, 20.0}) {
+    Program p(2500, {Work::kKernel}, {.clock = clock});
+    EXPECT_EQ(p.depth(), kPlaces) << clock;
+    EXPECT_GT(p.report().queue_blocked, 1000u) << clock;
+    ExpectReplaysExactly(p.graph());
+    EXPECT_NEAR(p.HostEnd(0), 2500 * kHost, 60) << clock;
+  }
+}
+
+TEST(QueueRule, TheDepthIsFoundWhereTimesAreRough) {
+  Program p(2500, {Work::kKernel}, {.noise = 3});
+  EXPECT_EQ(p.depth(), kPlaces);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_NEAR(p.HostEnd(0), 2500 * kHost, 60);
+}
+
+// Until the lost kernel has run, one more than were recorded fills the queue.
+TEST(QueueRule, FewerRecordedOperationsFillTheQueueWhereSomeWereLost) {
+  for (const std::set<int>& lost : {std::set<int>{400}, std::set<int>{400, 1300, 1700}}) {
+    Program p(2500, {Work::kKernel}, {.lost = lost});
+    EXPECT_GT(p.report().queue_blocked, 1000u);
+    ExpectReplaysExactly(p.graph());
+    const double until_three_agree = 70 * static_cast<double>(lost.size());
+    EXPECT_NEAR(p.HostEnd(0), 2500 * kHost, until_three_agree);
+  }
+}
+
 TEST(QueueRule, WhatEditsFindAnewIsWhatWasFound) {
   for (double window : {1e12, 80000.0}) {
-    Program p(3000, {Work::kKernel, Work::kPinnedCopy, Work::kDeviceCopy}, window);
+    Program p(3000, {Work::kKernel, Work::kPinnedCopy, Work::kDeviceCopy}, {.window = window});
     Graph again = p.graph();
     RebuildQueueEdges(again, std::vector<bool>(again.lanes().size(), true));
     EXPECT_GT(QueueEdges(again).size(), 100u);

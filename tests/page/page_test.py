@@ -160,7 +160,7 @@ class InABrowser(Pages):
         answer = page.evaluate("element('answer').textContent")
         self.assertIn(page.evaluate(f"time({told['step_ns']})"), answer)
         self.assertIn("does not tell what was asked", answer)
-        self.assertNotIn("confidence", answer)
+        self.assertIn(f"confidence {told['confidence']}", answer)
         self.assertEqual(page.evaluate("element('findings')?.textContent.includes('straggler') ?? false"), False)
         self.calm()
         # One that fails shows nothing of what one rank says.

@@ -1,5 +1,7 @@
 // Work that a person would look at first: operators that a busy host holds up, and steps that carry
 // data from the host.
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "report/questions/launch_findings.h"
 #include "report/questions/limit_findings.h"
 #include "report/questions/op_stalls.h"
+#include "report/questions/queue_findings.h"
 #include "tests/graph/trace_sketch.h"
 
 namespace daydream {
@@ -26,6 +29,36 @@ BuiltGraph Built(TraceSketch& s) {
   auto built = BuildGraph(s.Build());
   EXPECT_TRUE(built.ok()) << built.status();
   return *std::move(built);
+}
+
+// A host that runs 900 kernels of 50 us ahead, and then takes `usual` to `most` us for each launch.
+std::optional<Finding> QueueOf(double usual, double most, Duration step = Duration::Us(100'000)) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> takes(usual, most);
+  double host = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const double call = i < 900 ? 5 : takes(random);
+    s.Launch(cpu, gpu, "kernel", host, call, 50.0 * i + 10, 49);
+    host += call;
+  }
+  const Graph graph = Built(s).graph;
+  return FindingOfQueues(graph, std::vector<bool>(graph.steps().size() + 1, true), 1, step);
+}
+
+TEST(QueueFindings, LaunchesThatTakeLongBehindManyOperationsForNoKnownReason) {
+  const auto found = QueueOf(40, 60);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->kind, FindingKind::kQueue);
+  EXPECT_THAT(found->text, HasSubstr("launches, 4"));
+  EXPECT_NEAR(found->time.ms(), 1100 * 0.045, 2);
+}
+
+TEST(QueueFindings, NotShortOnesNorThoseThatTheDepthExplains) {
+  EXPECT_FALSE(QueueOf(5, 6).has_value());
+  EXPECT_FALSE(QueueOf(50, 50).has_value()) << "all return as the 900th before them starts";
+  EXPECT_FALSE(QueueOf(40, 60, Duration::Us(2'000'000)).has_value()) << "a twentieth is little";
 }
 
 // Ten rounds of three operators, a millisecond each round, that take `usual` us; of each name the

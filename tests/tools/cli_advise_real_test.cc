@@ -61,7 +61,7 @@ TEST_F(AdvisingOnRecordings, OperatorsThatWereHeldUpAreNoneOfTheSavings) {
   const json all = json::parse(r.out);
   EXPECT_EQ(all["findings"][0]["kind"], "op_stalls");
   const double step = all["baseline"]["step_ms"];
-  EXPECT_LT(step, 0.7 * all["replay"]["measured_ms"].get<double>());
+  EXPECT_NEAR(step, all["replay"]["measured_ms"].get<double>(), 1) << "the other ranks wait too";
   for (const char* list : {"options", "not_worth"}) {
     for (const json& option : all[list]) {
       EXPECT_GT(option["prediction"]["step_ms"].get<double>(), 0.98 * step)
@@ -101,7 +101,8 @@ TEST_F(AdvisingOnRecordings, ExamplesASecondAreSaidWhereImagesTellTheirNumber) {
   }
 }
 
-// Ranks of one run: what is wrong with one of them is said, and two ways to one gain are neighbours.
+// Ranks of one run: what is wrong with one of them is said, and two ways to one gain are
+// neighbours.
 TEST_F(AdvisingOnRecordings, AFolderOfRanksHasFindingsAndOneRowForTwoWays) {
   if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
   const std::string folder = (RealTraceFolder() / "ranks/megatron-tp8").string();

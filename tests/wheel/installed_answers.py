@@ -108,7 +108,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(r.step_ms, wanted["scenarios"][-1]["step_ms"])
         self.assertEqual(r.baseline_ms, wanted["scenarios"][0]["step_ms"])
         self.assertEqual(r.interval_ms, wanted["scenarios"][-1]["interval_ms"])
-        self.assertEqual((r.confidence, r.bound), (None, False))
+        self.assertEqual((r.confidence, r.bound), (wanted["scenarios"][-1]["confidence"], False))
         on = together.whatif("amp", on="rank 1").to_dict()
         self.assertEqual(on, answer("whatif", RANKS, "--opt", "amp", "--on", "rank 1"))
         self.assertEqual(together.ranks(), answer("ranks", RANKS))

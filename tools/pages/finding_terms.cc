@@ -42,7 +42,8 @@ too.)"},
      R"(Operators whose own work takes microseconds take milliseconds here and there, and that is a
 fifth of the recording or more. Something else had the core: other processes, more threads
 than cores, garbage collection. A recording on a quiet host is shorter by it, so it
-is taken out before anything is predicted: no option may claim it.)"},
+is taken out before anything is predicted: no option may claim it. Of a rank of several it
+stays, as a wait that no option makes shorter: the other ranks waited, too.)"},
     {"replay",
      R"(The unchanged graph, played, is not the recording: some check of it is off by more than
 3 %. Predictions may be off by as much. Choose steps that are alike with --steps, or record

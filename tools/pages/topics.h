@@ -13,7 +13,9 @@ struct ErrorPage {
   std::string_view title;  // what the message says
   std::string_view text;   // when it happens and what to do
 };
-std::span<const ErrorPage> ErrorPages();
+std::span<const ErrorPage> ErrorPages();       // both of these
+std::span<const ErrorPage> InputErrorPages();  // E01.. to E04..
+std::span<const ErrorPage> WorkErrorPages();   // E05.. and more
 // The page of "E0301", also under its warning name "W0301"; nullptr when there is none.
 const ErrorPage* FindErrorPage(std::string_view code);
 std::string ErrorsMarkdown();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/text.h"
 #include "costmodel/op_shape.h"
 #include "graph/scopes.h"
@@ -55,7 +56,9 @@ bool IsFullOp(std::string_view name) {
   for (std::string_view end : {"_backward_data", "_backward"}) {
     if (name.ends_with(end)) name.remove_suffix(end.size());
   }
-  return std::find(kFullOps.begin(), kFullOps.end(), name) != kFullOps.end();
+  static const auto& full =
+      *new absl::flat_hash_set<std::string_view>(kFullOps.begin(), kFullOps.end());
+  return full.contains(name);
 }
 
 // Ops of other libraries ("fbgemm::permute_pooled_embs"), which autocast has no rule for.
