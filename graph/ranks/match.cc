@@ -58,6 +58,7 @@ class Matcher {
       TellMissing(joined[i]);
       Match(i, joined[i]);
     }
+    TellOthers();
     size_t matched = 0, all = 0;
     for (const MatchedRow& row : out_.rows) matched += row.members.size();
     for (const RankCollectives& r : ranks_) all += r.all.size();
@@ -146,6 +147,25 @@ class Matcher {
                            "stay as they were",
                            missing.size() == 1 ? "rank" : "ranks", Listed(missing),
                            missing.size() == 1 ? "its" : "their"));
+  }
+
+  // Ranks of the run that share no group with a recorded one.
+  void TellOthers() {
+    std::set<int32_t> others;
+    int32_t world = 0;
+    for (const RankCollectives& r : ranks_) world = std::max(world, r.rank.world_size);
+    for (int32_t m = 0; m < world && m < 4096; ++m) others.insert(m);
+    for (uint32_t r = 0; r < ranks_.size(); ++r) others.erase(Number(r));
+    for (const RankProblem& p : out_.problems) {
+      if (p.kind != ProblemKind::kNotRecorded) continue;
+      if (p.ranks.empty()) return;  // which ones is not known
+      for (int32_t m : p.ranks) others.erase(m);
+    }
+    if (others.empty()) return;
+    Tell(ProblemKind::kNotRecorded, others,
+         fmt::format("{} {} of {} not recorded: no collective of the others waits for {}",
+                     others.size() == 1 ? "rank" : "ranks", Listed(others), world,
+                     others.size() == 1 ? "it" : "them"));
   }
 
   void Match(uint32_t communicator, const Joined& joined) {

@@ -13,6 +13,7 @@
 #include "report/predict/settings.h"
 #include "report/questions/joint_added.h"
 #include "report/questions/joint_causes.h"
+#include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/apply.h"
 
 namespace daydream {
@@ -24,6 +25,8 @@ constexpr double kSameCycle = 0.001;
 constexpr double kReplaysWell = 0.03;
 // Nothing was checked on several programs of many ranks: a wider interval decides nothing.
 constexpr double kWide = 0.30;
+// Chosen: the middle of so many draws is a fifth as far off as one.
+constexpr size_t kSpeedDraws = 15;
 
 absl::Status Deadlock(const MatchedRanks& matched) {
   std::string where;
@@ -127,7 +130,7 @@ std::string JointBoundBy(const JointRun& run, const JointAnswer& a) {
 // 90 %: what the rules of the joint replay are off by, how much the same program differs from run
 // to run, and what is known of the errors of each model.
 void SetJointInterval(const JointRun& run, const JointAnswer& baseline,
-                      std::span<const Application> scenario, JointPrediction& p) {
+                      std::span<const Application> scenario, double spread, JointPrediction& p) {
   constexpr double kNinety = 1.645;
   const auto before = static_cast<double>(baseline.step.ns);
   const auto after = static_cast<double>(p.answer.step.ns);
@@ -138,7 +141,7 @@ void SetJointInterval(const JointRun& run, const JointAnswer& baseline,
       span > Duration{} ? static_cast<double>(transfer.ns) / static_cast<double>(span.ns) : 0;
   double variance = std::pow(baseline.check.span_error / kNinety, 2) +
                     std::pow(baseline.check.duration_error * share / kNinety, 2) +
-                    std::pow(kRunToRun, 2);
+                    std::pow(kRunToRun, 2) + std::pow(spread, 2);
   for (const Application& a : scenario) {
     if (a.transform->stated_by_user) continue;
     const ErrorKind kind = ErrorKindOf(a, run.built.front().graph, p.changes.terms);
@@ -211,6 +214,52 @@ absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Appl
   pointers.reserve(graphs.size());
   for (const Graph& g : graphs) pointers.push_back(&g);
   return PlayJoint(run, TransferFrom::kClass, pointers);
+}
+
+bool IsDrawn(const Application& a) { return a.transform == &kJitter; }
+
+// The scenario with one draw of many of each speed.
+absl::StatusOr<std::vector<Application>> DrawSpeeds(std::span<const Application> scenario,
+                                                    size_t draw) {
+  constexpr double kSeeds = 1e9;
+  std::vector<Application> drawn(scenario.begin(), scenario.end());
+  for (Application& a : drawn) {
+    if (!IsDrawn(a)) continue;
+    const double seed = a.params["seed"] * kSpeedDraws + static_cast<double>(draw);
+    DD_ASSIGN_OR_RETURN(a.params,
+                        BindParams("jitter", a.transform->params,
+                                   std::vector<std::pair<std::string, std::string>>{
+                                       {"sd", fmt::format("{:.17g}%", 100 * a.params["sd"])},
+                                       {"seed", fmt::format("{:.0f}", std::fmod(seed, kSeeds))}}));
+  }
+  return drawn;
+}
+
+// The draw that gives the middle step, in its place, and how far the steps are apart (relative
+// standard deviation, from the middle two thirds of them).
+struct MiddleDraw {
+  std::vector<Application> scenario;
+  double spread = 0;
+};
+absl::StatusOr<MiddleDraw> ChooseDraw(const JointRun& run, std::span<const Application> scenario,
+                                      std::span<const int32_t> on) {
+  MiddleDraw middle{{scenario.begin(), scenario.end()}, 0};
+  if (std::none_of(scenario.begin(), scenario.end(), IsDrawn)) return middle;
+  std::vector<std::pair<Duration, size_t>> steps;
+  for (size_t draw = 0; draw < kSpeedDraws; ++draw) {
+    DD_ASSIGN_OR_RETURN(const std::vector<Application> drawn, DrawSpeeds(scenario, draw));
+    JointPrediction unused;
+    DD_ASSIGN_OR_RETURN(const JointAnswer answer, PlayEdited(run, drawn, on, unused));
+    steps.emplace_back(answer.step, draw);
+  }
+  std::sort(steps.begin(), steps.end());
+  const auto at = [&](size_t i) { return static_cast<double>(steps[i].first.ns); };
+  if (at(kSpeedDraws / 2) > 0) {
+    middle.spread =
+        (at(kSpeedDraws - 1 - kSpeedDraws / 6) - at(kSpeedDraws / 6)) / (2 * at(kSpeedDraws / 2));
+  }
+  DD_ASSIGN_OR_RETURN(middle.scenario, DrawSpeeds(scenario, steps[kSpeedDraws / 2].second));
+  return middle;
 }
 
 }  // namespace
@@ -304,9 +353,14 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
     p.opts.push_back(SpelledAs(a));
     p.name += (p.name.empty() ? "" : " + ") + p.opts.back();
   }
+  const absl::StatusOr<MiddleDraw> drawn = ChooseDraw(run, scenario, on);
+  if (!drawn.ok()) {
+    p.error = drawn.status();
+    return p;
+  }
   JointAnswer before = baseline;
   for (size_t n = 1; n <= scenario.size(); ++n) {
-    auto answer = PlayEdited(run, std::span(scenario).first(n), on, p);
+    auto answer = PlayEdited(run, std::span(drawn->scenario).first(n), on, p);
     if (!answer.ok()) {
       // An option that changes nothing by itself may be followed by one that does.
       if (n < scenario.size() && DiagnosticOf(answer.status()).code == "E0601") continue;
@@ -325,7 +379,7 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
                   : 1;
   p.bound = std::any_of(scenario.begin(), scenario.end(),
                         [](const Application& a) { return a.transform->bound; });
-  if (!p.bound) SetJointInterval(run, baseline, scenario, p);
+  if (!p.bound) SetJointInterval(run, baseline, scenario, drawn->spread, p);
   SetJointConfidence(run, baseline, scenario, p);
   return p;
 }

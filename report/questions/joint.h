@@ -84,7 +84,9 @@ struct JointPrediction {
   // the difference from the baseline, to the nanosecond.
   std::vector<CauseShare> causes;
 };
-// `on`: numbers of the ranks that are edited; empty: all.
+// `on`: numbers of the ranks that are edited; empty: all. What is drawn (jitter) is drawn 15 times:
+// the answer is that of the draw with the middle step, and the interval holds how far steps of
+// draws are apart.
 JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
                              const std::vector<Application>& scenario,
                              std::span<const int32_t> on = {});

@@ -23,8 +23,10 @@ namespace {
 // 10 % of a normal distribution lie beyond.
 constexpr double kTail = 1.2816;
 constexpr double kFabricError = 0.2;
-// Less than this share of a step is no reason for anything.
-constexpr double kMatters = 0.02;
+// docs/decisions/014-one-rank-stands-for-n.md
+constexpr double kUsualDifference = 0.005;
+// Less than this share of a step is no reason why it got longer.
+constexpr double kMatters = 0.001;
 
 using Spans = std::vector<std::pair<Instant, Instant>>;
 
@@ -39,8 +41,14 @@ Duration CoveredBy(Spans& spans, Instant begin, Instant end) {
   return covered;
 }
 
-// Collective time that no other GPU work hides, a step: busy with either, less busy with work.
-Duration ExposedOf(const Graph& graph, const Timeline& timeline) {
+struct PlayedStep {
+  Duration step, exposed, work;
+  Changes changes;
+  std::optional<double> slowest;  // times as long, in the mean, as ranks that differ take
+};
+
+// What a GPU does in a step: work, and collectives that no work hides.
+void ReadGpuTimes(const Graph& graph, const Timeline& timeline, PlayedStep& out) {
   Spans all, work;
   std::set<uint16_t> steps;  // with GPU work
   Instant end;
@@ -53,7 +61,8 @@ Duration ExposedOf(const Graph& graph, const Timeline& timeline) {
     end = std::max(end, timeline.end[i]);
   }
   const auto count = static_cast<int64_t>(std::max<size_t>(steps.size(), 1));
-  return (CoveredBy(all, Instant{}, end) - CoveredBy(work, Instant{}, end)) / count;
+  out.work = CoveredBy(work, Instant{}, end) / count;
+  out.exposed = CoveredBy(all, Instant{}, end) / count - out.work;
 }
 
 // The mean period of recorded steps; of a single one all that was recorded of it, with the host, as
@@ -71,12 +80,6 @@ Duration StepOf(const Graph& graph, const Timeline& timeline) {
   return steps.size() > 1 || last < first ? StepTime(graph, timeline) : last - first;
 }
 
-struct PlayedStep {
-  Duration step, exposed;
-  Changes changes;
-  std::optional<double> slowest;  // times as long, in the mean, as ranks that differ take
-};
-
 absl::StatusOr<PlayedStep> PlayStep(const BuiltGraph& built, const std::string& spec, int ranks,
                                     double sd) {
   Graph graph = built.graph;
@@ -91,7 +94,7 @@ absl::StatusOr<PlayedStep> PlayStep(const BuiltGraph& built, const std::string& 
   }
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(graph));
   out.step = StepOf(graph, timeline);
-  out.exposed = ExposedOf(graph, timeline);
+  ReadGpuTimes(graph, timeline, out);
   if (sd > 0 && ranks > 1) out.slowest = SlowestOf(graph, ranks, sd);
   return out;
 }
@@ -108,10 +111,63 @@ std::string SpecOf(const BuiltGraph& built, int ranks, const ScaleOptions& o) {
   return alone || o.also.empty() ? spec : spec + "," + o.also;
 }
 
-void Spread(const PlayedStep& played, double sd, ScalePoint& p) {
+using PlayedRank = absl::StatusOr<PlayedStep>;
+
+// The mean over the recorded ranks, each of which stands for all.
+PlayedRank MeanOfRanks(std::span<PlayedRank> ranks) {
+  PlayedStep mean;
+  const auto count = static_cast<int64_t>(ranks.size());
+  double slowest = 0;
+  size_t drawn = 0;
+  for (PlayedRank& r : ranks) {
+    if (!r.ok()) return r.status();
+    mean.step += r->step, mean.exposed += r->exposed, mean.work += r->work;
+    if (r->slowest) slowest += *r->slowest, ++drawn;
+  }
+  mean.step = mean.step / count, mean.exposed = mean.exposed / count, mean.work = mean.work / count;
+  if (drawn == ranks.size()) mean.slowest = slowest / static_cast<double>(drawn);
+  mean.changes = std::move(ranks.front()->changes);
+  return mean;
+}
+
+// What recorded ranks tell of how ranks differ: the standard deviation of their own steps.
+double DifferenceOf(std::span<const PlayedRank> alone, Duration mean) {
+  double square = 0;
+  for (const PlayedRank& p : alone) square += std::pow(static_cast<double>((p->step - mean).ns), 2);
+  const auto free = static_cast<double>(alone.size() - 1);
+  return mean.ns > 0 ? std::sqrt(square / free) / static_cast<double>(mean.ns) : 0;
+}
+
+// What most of the step is, and where most of what n ranks take longer than one comes from.
+void ExplainPoint(const PlayedStep& played, Duration one, ScalePoint& p) {
+  struct Part {
+    std::string_view name;
+    Duration time;
+  };
+  const auto longest = [](std::initializer_list<Part> parts) {
+    return *std::max_element(parts.begin(), parts.end(),
+                             [](const Part& a, const Part& b) { return a.time < b.time; });
+  };
+  const Duration busy = played.work + played.exposed;
+  const Part waits{"the slowest rank", p.step - p.alike};
+  p.bound_by = longest({{"compute", played.work},
+                        {"host", p.alike - std::min(p.alike, busy)},
+                        {"exposed communication", p.exposed},
+                        waits})
+                   .name;
+  // A host that is late anyway does not see all of what is exposed.
+  const Duration more = std::max(Duration{}, p.alike - one);
+  const Duration exposed = std::min(p.exposed, more);
+  const Part lost = longest(
+      {{"exposed communication", exposed}, waits, {"buckets and sharing the GPU", more - exposed}});
+  if (p.ranks > 1 && lost.time > p.step.Scaled(kMatters)) p.lost_to = lost.name;
+}
+
+void Spread(const PlayedStep& played, size_t recorded, double sd, ScalePoint& p) {
   const Maximum most = MaximumOf(p.ranks);
   const Duration own = played.step - std::min(played.step, played.exposed);
-  const double ranks = kTail * std::sqrt(1 + most.variance) * sd * static_cast<double>(own.ns);
+  const double draws = 1.0 / static_cast<double>(recorded) + most.variance;
+  const double ranks = kTail * std::sqrt(draws) * sd * static_cast<double>(own.ns);
   const double fabric = kFabricError * static_cast<double>(played.exposed.ns);
   const Duration wide = Duration::FromDouble(std::hypot(ranks, fabric));
   p.alike = played.step;
@@ -119,33 +175,39 @@ void Spread(const PlayedStep& played, double sd, ScalePoint& p) {
   p.step = played.slowest ? played.step.Scaled(std::max(1.0, *played.slowest))
                           : played.step + own.Scaled(sd * most.mean);
   p.low = std::max(Duration{}, p.step - wide), p.high = p.step + wide;
-  const Duration waits = p.step - p.alike;
-  const Duration matters = p.step.Scaled(kMatters);
-  p.bound_by = std::max(p.exposed, waits) < matters ? "compute"
-               : p.exposed >= waits                 ? "exposed communication"
-                                                    : "the slowest rank";
 }
 
 }  // namespace
 
-absl::StatusOr<ScaleCurve> ScaleOver(const BuiltGraph& built, std::span<const int> ranks,
-                                     const ScaleOptions& options, unsigned jobs) {
+absl::StatusOr<ScaleCurve> ScaleOver(std::span<const BuiltGraph* const> recorded,
+                                     std::span<const int> ranks, const ScaleOptions& options,
+                                     unsigned jobs) {
   ScaleCurve curve;
-  std::vector<absl::StatusOr<PlayedStep>> played(ranks.size() + 1, absl::UnknownError(""));
-  ForEachParallel(played.size(), jobs, [&](size_t i) {
-    const int n = i < ranks.size() ? ranks[i] : 1;
-    played[i] = PlayStep(built, SpecOf(built, n, options), n, options.jitter);
+  const size_t each = recorded.size();
+  std::vector<PlayedRank> alone(each, absl::UnknownError("")),
+      played(ranks.size() * each, alone[0]);
+  ForEachParallel(each, jobs, [&](size_t r) {
+    alone[r] = PlayStep(*recorded[r], SpecOf(*recorded[r], 1, options), 1, 0);
   });
-  if (!played.back().ok()) return played.back().status();
-  curve.one = played.back()->step;
+  DD_ASSIGN_OR_RETURN(const PlayedStep one, MeanOfRanks(std::span(alone)));
+  curve.one = one.step;
+  curve.jitter =
+      options.jitter.value_or(each > 1 ? DifferenceOf(alone, one.step) : kUsualDifference);
+  ForEachParallel(played.size(), jobs, [&](size_t i) {
+    const BuiltGraph& rank = *recorded[i % each];
+    const int n = ranks[i / each];
+    played[i] = PlayStep(rank, SpecOf(rank, n, options), n, curve.jitter);
+  });
   for (size_t i = 0; i < ranks.size(); ++i) {
     ScalePoint& p = curve.points.emplace_back(ScalePoint{.ranks = ranks[i]});
-    if (!played[i].ok()) {
-      p.error = played[i].status();
+    PlayedRank mean = MeanOfRanks(std::span(played).subspan(i * each, each));
+    if (!mean.ok()) {
+      p.error = mean.status();
       continue;
     }
-    Spread(*played[i], options.jitter, p);
-    curve.changes = std::move(played[i]->changes);
+    Spread(*mean, each, curve.jitter, p);
+    ExplainPoint(*mean, options.fixed_global ? one.step / ranks[i] : one.step, p);
+    curve.changes = std::move(mean->changes);
     const double share = options.fixed_global ? ranks[i] : 1.0;
     if (p.step > Duration{}) {
       p.efficiency = static_cast<double>(curve.one.ns) / (share * static_cast<double>(p.step.ns));

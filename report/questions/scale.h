@@ -1,7 +1,8 @@
-// From the trace of one GPU to the step of n that train together: a curve with intervals and the
-// reason why it bends.
+// From the trace of one GPU, or of several ranks, to the step of n that train together: a curve
+// with intervals and the reason why it bends.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,9 +17,11 @@ namespace daydream {
 struct ScaleOptions {
   std::string strategy;  // an optimization that takes (ranks, fabric=...): ddp, zero1, zero2
   std::string fabric;
-  std::string more;           // further arguments of it: "bucket=50MB"
-  std::string also;           // optimizations beside it: "powersgd(4)"
-  double jitter = 0;          // relative standard deviation of the own work of ranks
+  std::string more;  // further arguments of it: "bucket=50MB"
+  std::string also;  // optimizations beside it: "powersgd(4)"
+  // Relative standard deviation of the own work of ranks; none: that of the recorded ranks, where
+  // there are several, else 0.5 %.
+  std::optional<double> jitter;
   bool fixed_global = false;  // n GPUs share the recorded batch, else each has one
 };
 
@@ -30,23 +33,31 @@ struct ScalePoint {
   Duration low, high;     // 80 %: what n draws give, of which the recorded rank is one, too
   double efficiency = 1;  // T(1) / T(n); of a fixed global batch T(1) / (n T(n))
   Duration exposed;       // communication a step that no other GPU work hides
-  std::string bound_by;   // "compute", "exposed communication", "the slowest rank"
+  // What most of the step is: "compute", "host" (the GPU waits for its own host), "exposed
+  // communication", "the slowest rank".
+  std::string bound_by;
+  // Where most of what it takes longer than one GPU comes from: "exposed communication", "the
+  // slowest rank", "buckets and sharing the GPU"; empty: nowhere.
+  std::string lost_to;
 };
 
 struct ScaleCurve {
-  Duration one;  // step of one GPU, alone
+  Duration one;       // step of one GPU, alone
+  double jitter = 0;  // as asked, or found
   std::vector<ScalePoint> points;
   Changes changes;  // what the last of them told
 };
 
-// `ranks` in the order asked for; each from 1 on. Every point is a replay of its own, on `jobs`
-// threads. Jitter: up to 16384 ranks are played side by side (simulator/ranks/columns.h) with drawn
-// speeds, and the step is the mean over the draws; beyond, and where lanes may reorder, own work
-// takes 1 + sd e(n), the largest of n normal draws in the mean. The interval is 1.28 sd
-// sqrt(1 + v(n)) of the own work to either side (transforms/parallel/jitter.h), together with 20 %
-// of the exposed communication: 95 % of the sizes that built-in fabrics rest on are off by less
+// `recorded`: ranks of one run, each of which stands for all; points are the mean. `ranks` in the
+// order asked for; each from 1 on. Every point is a replay of its own, on `jobs` threads. Jitter:
+// up to 16384 ranks are played side by side (simulator/ranks/columns.h) with drawn speeds, and the
+// step is the mean over the draws; beyond, and where lanes may reorder, own work takes 1 + sd e(n),
+// the largest of n normal draws in the mean. The interval of k recorded ranks is 1.28 sd sqrt(1/k +
+// v(n)) of the own work to either side (transforms/parallel/jitter.h), together with 20 % of the
+// exposed communication: 95 % of the sizes that built-in fabrics rest on are off by less
 // (docs/ranks.md).
-absl::StatusOr<ScaleCurve> ScaleOver(const BuiltGraph& built, std::span<const int> ranks,
-                                     const ScaleOptions& options, unsigned jobs);
+absl::StatusOr<ScaleCurve> ScaleOver(std::span<const BuiltGraph* const> recorded,
+                                     std::span<const int> ranks, const ScaleOptions& options,
+                                     unsigned jobs);
 
 }  // namespace daydream

@@ -69,8 +69,15 @@ std::optional<double> SlowestOf(const Graph& graph, int ranks, double sd) {
   if (!columns.ok()) return std::nullopt;
   const auto n = static_cast<size_t>(ranks);
   RankSpeeds speeds;
-  for (size_t draw = 0; draw < DrawsOf(ranks); ++draw) {
-    for (int r = 0; r < ranks; ++r) speeds.host.push_back(JitterOf(draw + 1, r, sd));
+  double slowest = 0;
+  const size_t draws = DrawsOf(ranks);
+  for (size_t draw = 0; draw < draws; ++draw) {
+    double most = 0;
+    for (int r = 0; r < ranks; ++r) {
+      speeds.host.push_back(JitterOf(draw + 1, r, sd));
+      most = std::max(most, speeds.host.back());
+    }
+    slowest += (most - 1) / static_cast<double>(draws);
   }
   speeds.gpu = speeds.host;
   const double alike =
@@ -79,7 +86,10 @@ std::optional<double> SlowestOf(const Graph& graph, int ranks, double sd) {
   double sum = 0;
   for (double length : lengths) sum += length;
   if (!(alike > 0)) return std::nullopt;
-  return sum / (alike * static_cast<double>(lengths.size()));
+  const double longer = sum / (alike * static_cast<double>(draws)) - 1;
+  // The slowest of few draws is by chance not as slow as that of all, and its step with it.
+  const double expected = sd * MaximumOf(ranks).mean;
+  return 1 + (slowest > 0 ? longer * expected / slowest : longer);
 }
 
 }  // namespace daydream

@@ -157,6 +157,22 @@ TEST(Matching, RanksWithoutAFileAreNamedInRanges) {
               testing::StartsWith("ranks 1 to 3, 5 to 39 not recorded: their arrivals"));
 }
 
+// A group of three in a run of six.
+TEST(Matching, RanksOutsideOfAllRecordedGroupsAreNamed) {
+  std::vector<RankCollectives> ranks(2);
+  for (int r : {0, 1}) {
+    ranks[r].rank = {r, 6};
+    ranks[r].communicators.push_back({.name = "0", .members = {0, 1, 3}, .size = 3, .order = {0}});
+    ranks[r].all.push_back({.kind = CollectiveKind::kAllReduce, .bytes = 1000});
+  }
+  const MatchedRanks matched = MatchCollectives(ranks);
+  ASSERT_THAT(matched.problems, testing::SizeIs(2));
+  EXPECT_THAT(matched.problems[0].ranks, testing::ElementsAre(3));
+  EXPECT_THAT(matched.problems[1].ranks, testing::ElementsAre(2, 4, 5));
+  EXPECT_EQ(matched.problems[1].message,
+            "ranks 2, 4, 5 of 6 not recorded: no collective of the others waits for them");
+}
+
 // An all-reduce of 4 MB on each of two ranks, four times; rank 1 was recorded from `cut` us on.
 std::vector<RankCollectives> RecordedFrom(double cut, int groups = 1) {
   std::vector<RankCollectives> ranks;

@@ -1,4 +1,6 @@
 // `daydream ranks` and joint what-ifs as users type them.
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -45,6 +47,8 @@ std::string RankFile(int rank, int compute, int first_sequence = 1) {
   return "{\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":" + std::to_string(rank) +
          ",\"world_size\":2},\"traceEvents\":[" + events + "]}";
 }
+
+const std::string kExample = DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic";
 
 class CliRanks : public CliFixture {
  protected:
@@ -121,6 +125,24 @@ TEST_F(CliRanks, CausesOfAJointWhatIfSumToItsDifference) {
   const CliResult r = Run("whatif " + Path("run") + " --opt 'straggler(1, gpu=0.1)'");
   EXPECT_THAT(r.out, HasSubstr("GPU work on the longest path of rank 1, the slowest"));
   EXPECT_THAT(r.out, HasSubstr("rank 0 is the slowest then"));
+}
+
+// Rank 1 bounds the step however ranks are drawn; one draw with 5 % is often 4 % off.
+TEST_F(CliRanks, JitterIsTheMiddleOfManyDraws) {
+  std::set<double> steps;
+  for (int seed = 0; seed < 6; ++seed) {
+    const CliResult r =
+        Run(fmt::format("whatif {} --opt 'jitter(5%,seed={})' --format json", kExample, seed));
+    ASSERT_EQ(r.exit, 0) << r.err;
+    const auto scenarios = nlohmann::json::parse(r.out)["scenarios"];
+    const double before = scenarios[0]["step_ms"], after = scenarios[1]["step_ms"];
+    EXPECT_NEAR(after / before, 1, 0.02) << seed;
+    // 90 % of draws.
+    EXPECT_GT(scenarios[1]["interval_ms"][1].get<double>() / after, 1.04) << seed;
+    EXPECT_EQ(scenarios[1]["name"], fmt::format("jitter(sd=5%,seed={})", seed));
+    steps.insert(after);
+  }
+  EXPECT_GT(steps.size(), 3u);
 }
 
 TEST_F(CliRanks, OnChangesSomeOfTheRanks) {

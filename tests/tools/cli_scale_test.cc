@@ -5,6 +5,7 @@
 
 #include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
+#include "transforms/parallel/jitter.h"
 
 namespace daydream {
 namespace {
@@ -80,6 +81,17 @@ TEST_F(CliScale, MoreRanksThatDifferWaitLonger) {
   EXPECT_NEAR(before, 1 + 0.02 * 3.04, 0.012);
 }
 
+// What the slowest adds grows as it does in the mean of all draws, whichever few were drawn.
+TEST_F(CliScale, TheSlowestOfManyIsThatOfTheMean) {
+  const auto points = Scale("--ranks 64,128..1024 --fabric ib-ndr --jitter 2%")["points"];
+  ASSERT_EQ(points.size(), 5u);
+  const auto added = [](const nlohmann::json& p) {
+    return (p["step_ms"].get<double>() - p["alike_ms"].get<double>()) /
+           MaximumOf(p["ranks"].get<int64_t>()).mean;
+  };
+  for (const auto& p : points) EXPECT_NEAR(added(p) / added(points[0]), 1, 0.01) << p["ranks"];
+}
+
 TEST_F(CliScale, WhatCannotBeAnsweredIsSaid) {
   for (const char* opt : {"ddp(8)", "zero1(8)", "zero2(8)"}) {
     const CliResult r = Run(fmt::format("whatif {} --opt '{}'", kTrace, opt));
@@ -97,6 +109,40 @@ TEST_F(CliScale, WhatCannotBeAnsweredIsSaid) {
   const auto json = nlohmann::json::parse(r.out);
   EXPECT_TRUE(json["points"][1]["step_ms"].is_null());
   EXPECT_GT(json["points"][0]["step_ms"].get<double>(), 0);
+}
+
+// The step is mostly work of the GPU however many exchange gradients; what they lose is another
+// question. Where thousands exchange them behind backward, over 25 Gbit/s each, it is that.
+TEST_F(CliScale, WhatBoundsAStepIsNotWhatMakesItLonger) {
+  const auto fast = Scale("--ranks 1,2,256 --fabric ib-ndr")["points"];
+  EXPECT_EQ(fast[0]["lost_to"], "");
+  EXPECT_EQ(fast[2]["lost_to"], "exposed communication");
+  for (const auto& p : fast) EXPECT_EQ(p["bound_by"], "compute");
+  const auto slow =
+      Scale("--ranks 4096 --fabric eth25-roce --jitter 0 --with overlap=no,bucket=1MB")["points"];
+  EXPECT_EQ(slow[0]["bound_by"], "exposed communication");
+  const CliResult r = Run("scale " + kTrace + " --ranks 1,2,256 --fabric ib-ndr");
+  EXPECT_THAT(r.out, HasSubstr("lost to exposed communication: 256 GPUs"));
+}
+
+// Ranks of one run are draws: each stands for all, and they tell how much they differ.
+TEST_F(CliScale, AFolderOfRanksIsTheirMean) {
+  const std::string run = DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic";
+  const CliResult r = Run("scale " + run + " --ranks 1,2 --fabric nvlink4 --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto both = nlohmann::json::parse(r.out);
+  EXPECT_EQ(both["recorded"], nlohmann::json({0, 1}));
+  EXPECT_GT(both["jitter"].get<double>(), 0.1);
+  double sum = 0;
+  for (int rank : {0, 1}) {
+    const CliResult one = Run(fmt::format(
+        "scale {} --rank {} --ranks 1 --fabric nvlink4 --jitter 0 --format json", run, rank));
+    ASSERT_EQ(one.exit, 0) << one.err;
+    const auto json = nlohmann::json::parse(one.out);
+    EXPECT_FALSE(json.contains("recorded"));
+    sum += json["step_ms"].get<double>();
+  }
+  EXPECT_NEAR(both["step_ms"].get<double>(), sum / 2, 0.02);
 }
 
 // Each of eight recorded ranks stands for all: 632.5 ms is what they take together.

@@ -124,5 +124,23 @@ TEST(ImportChakra, RealFilesAreAccountedFor) {
   EXPECT_EQ(ring->dependencies.size(), 34u);
 }
 
+TEST(ImportChakra, FourRealRanksAreOneGraph) {
+  const std::string folder = Sample("chakra");
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  std::vector<RankTrace> ranks(4);
+  for (size_t r = 0; r < 4; ++r) {
+    ranks[r].file = fmt::format("all-reduce-4.{}.et", r);
+    ranks[r].trace = Load(fmt::format("{}/{}", folder, ranks[r].file));
+  }
+  const auto merged = MergeRanks(ranks, "all-reduce-4");
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  EXPECT_EQ(merged->trace->ranks.size(), 4u);
+  EXPECT_EQ(merged->trace->rows(), 4u);
+  const auto built = BuildGraph(merged->trace);
+  ASSERT_TRUE(built.ok()) << built.status();
+  EXPECT_TRUE(Validate(built->graph).ok());
+  EXPECT_EQ(built->graph.size(), 4u);
+}
+
 }  // namespace
 }  // namespace daydream

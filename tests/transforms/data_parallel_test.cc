@@ -66,7 +66,7 @@ TEST(Contention, BothSidesGoSlowerWhileBothRun) {
   Editor edit(*graph);
   const TaskId k0(0), k1(1), r0(2);
   graph->mutable_task(k1).recorded_start = Instant{100'000};
-  ShareGpu(edit, graph->task(k0).lane, graph->task(r0).lane, 0.5);
+  ShareGpu(edit, graph->task(k0).lane, {graph->task(r0).lane}, 0.5);
   EXPECT_EQ(graph->task(k0).duration, Duration::Us(100));
   EXPECT_EQ(graph->task(r0).duration, Duration::Us(120));
   EXPECT_EQ(graph->task(k1).duration, Duration::Us(160));
@@ -86,7 +86,7 @@ TEST(Contention, WhatWaitsForACollectiveDoesNotShare) {
       "k1 gpu0.7 kernel 100us \"b\" after r0 eventwait\n");
   ASSERT_TRUE(graph.ok()) << graph.status();
   Editor edit(*graph);
-  ShareGpu(edit, graph->task(TaskId(0)).lane, graph->task(TaskId(1)).lane, 0.5);
+  ShareGpu(edit, graph->task(TaskId(0)).lane, {graph->task(TaskId(1)).lane}, 0.5);
   EXPECT_TRUE(graph->model_changes().alone.empty());
 }
 

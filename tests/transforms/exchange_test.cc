@@ -225,6 +225,41 @@ TEST_P(EachWay, BandwidthAndLatencyMayStandBeforeOrBehindIt) {
   }
 }
 
+// Of more ranks nothing is known then.
+TEST(Exchange, CollectivesWithoutSizesAreNotTimedAnew) {
+  auto graph = ParseGraph(
+      "lane cpu0   thread\n"
+      "lane gpu0.7 stream\n"
+      "lane gpu0.9 stream\n"
+      "k0 gpu0.7 kernel 100us \"gemm\"\n"
+      "r0 gpu0.9 collective 60us \"ncclDevKernel_AllReduce\" after k0 eventwait\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Edited e = With(*graph, "ddp(8,fabric=nvlink4)");
+  EXPECT_EQ(DiagnosticOf(e.status).code, "E0815");
+  EXPECT_THAT(DiagnosticOf(e.status).why, testing::StartsWith("1 of 1 collectives"));
+}
+
+// Over PCIe, where collectives slow compute down.
+TEST(Exchange, BucketsAnewShareTheGpuAsThoseOfDdpDo) {
+  for (const char* size : {"5MB", "25MB", "100MB"}) {
+    const std::string ddp = "ddp(4,fabric=pcie4";
+    const double from_start = StepUs(ResNet(), ddp + ",bucket=" + size + ")");
+    const double anew = StepUs(ResNet(), ddp + "),bucket(" + size + ")");
+    EXPECT_NEAR(anew / from_start, 1, 0.01) << size;
+  }
+}
+
+// Sizes of gradients are those of the optimizer, which comes once after four passes.
+TEST(Exchange, GradientsOfSeveralPassesAreExchangedInTheLast) {
+  const Edited once = With(ResNet(), "ddp(8,fabric=nvlink4)");
+  const Edited e = With(ResNet(), "ddp(8,fabric=nvlink4,accumulate=4)");
+  ASSERT_TRUE(e.status.ok()) << e.status;
+  EXPECT_EQ(BytesOf(e.graph), BytesOf(once.graph));
+  const double added = StepUs(ResNet(), "ddp(8,fabric=nvlink4)") - StepUs(ResNet(), "layers(x1)");
+  EXPECT_NEAR(StepUs(ResNet(), "ddp(8,fabric=nvlink4,accumulate=4)"),
+              StepUs(ResNet(), "accumulate(4)") + added, 2 * added);
+}
+
 TEST(Exchange, OfARecordedRankIsWhatItsHooksLaunched) {
   const auto path = RealTraceFolder() / "training" / "recsys-a100-rank3of8.json.gz";
   std::error_code error;

@@ -10,7 +10,9 @@
 #include "report/text/table.h"
 #include "tools/command.h"
 #include "tools/input/inputs.h"
+#include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/joint_questions.h"
 #include "transforms/parallel/fabric_choice.h"
 
 namespace daydream {
@@ -20,7 +22,7 @@ constexpr int kMostRanks = 1 << 20;
 constexpr size_t kMostPoints = 1024;
 constexpr std::string_view kStrategies[] = {"ddp", "zero1", "zero2"};
 
-constexpr Flag kFlags[] = {
+const Flag kFlags[] = {
     {.name = "--strategy",
      .value = "HOW",
      .help = "ddp, or with a sharded optimizer zero1, and gradients zero2",
@@ -41,10 +43,11 @@ constexpr Flag kFlags[] = {
      .help = "optimizations beside the strategy: 'powersgd(4)', 'amp,dgc(0.001)'"},
     {.name = "--jitter",
      .value = "PCT",
-     .help = "standard deviation between ranks, of their own work",
+     .help = "standard deviation between ranks, of their own work; of a folder of ranks theirs",
      .fallback = "0.5%"},
     {.name = "--fixed-global-batch", .help = "all GPUs together handle the recorded batch"},
     kMaxReplayErrorFlag,
+    kClockFlag,
 };
 
 absl::Status BadRanks(std::string_view text, std::string_view why) {
@@ -88,7 +91,8 @@ absl::StatusOr<std::vector<int>> ParseRanks(std::string_view text) {
 struct ScaleReport {
   std::string name;
   ScaleOptions options;
-  const Inputs* in = nullptr;
+  std::vector<int32_t> ranks;  // that were recorded, of a run of several
+  double replay = 0;           // how far off
   ScaleCurve curve;
 };
 
@@ -133,18 +137,34 @@ std::string CurvePicture(const ScaleReport& r) {
                  {.x = "GPUs", .y = "examples a second", .x_text = GpusText, .y_text = RateText});
 }
 
+// "lost to the slowest rank: 2 to 32 GPUs", a line for each reason.
+std::string WhyItBends(const ScaleReport& r) {
+  std::string text;
+  const std::vector<ScalePoint>& points = r.curve.points;
+  for (size_t i = 0, next = 0; i < points.size(); i = next) {
+    while (next < points.size() && points[next].lost_to == points[i].lost_to) ++next;
+    if (points[i].lost_to.empty()) continue;
+    text += fmt::format("  lost to {}: {}{} GPUs\n", points[i].lost_to, points[i].ranks,
+                        next - i > 1 ? fmt::format(" to {}", points[next - 1].ranks) : "");
+  }
+  return text;
+}
+
 std::string ScaleText(const ScaleReport& r, const Session& session) {
+  const bool several = r.ranks.size() > 1;
   std::string text =
       fmt::format("{}: {}{} on {}, {}\n\n", Printable(r.name), r.options.strategy,
                   r.options.also.empty() ? "" : " + " + r.options.also, Printable(r.options.fabric),
                   r.options.fixed_global ? "all GPUs share the recorded batch"
                                          : "each GPU has the recorded batch");
-  text += PointsTable(r, session.unit()).Text(session.table_style()) + "\n" + CurvePicture(r);
-  text += fmt::format(
-      "\n  one GPU alone {}; replay {:+.2f} %; ranks differ by {:.2g} % (--jitter)\n"
-      "  folded: one rank stands for n alike ones; with jitter n of them are drawn and played\n",
-      FormatTime(r.curve.one, session.unit()), 100 * r.in->replay.error(), 100 * r.options.jitter);
-  return text;
+  text += PointsTable(r, session.unit()).Text(session.table_style()) + WhyItBends(r) + "\n" +
+          CurvePicture(r);
+  text += fmt::format("\n  one GPU alone {}; replay {:+.2f} %; ranks differ by {:.2g} % ({})\n",
+                      FormatTime(r.curve.one, session.unit()), 100 * r.replay, 100 * r.curve.jitter,
+                      several && !r.options.jitter ? "as recorded" : "--jitter");
+  if (several) text += fmt::format("  the mean of {} recorded ranks\n", r.ranks.size());
+  return text +
+         "  folded: one rank stands for n alike ones; with jitter n of them are drawn and played\n";
 }
 
 std::string ScaleJson(const ScaleReport& r) {
@@ -152,7 +172,12 @@ std::string ScaleJson(const ScaleReport& r) {
   json.BeginObject().Key("schema").String("daydream.scale/1").Key("trace").String(r.name);
   json.Key("strategy").String(r.options.strategy).Key("fabric").String(r.options.fabric);
   if (!r.options.also.empty()) json.Key("also").String(r.options.also);
-  json.Key("jitter").Double(r.options.jitter);
+  json.Key("jitter").Double(r.curve.jitter);
+  if (!r.ranks.empty()) {
+    json.Key("recorded").BeginInlineArray();
+    for (int32_t rank : r.ranks) json.Int(rank);
+    json.EndArray();
+  }
   json.Key("fixed_global_batch").Bool(r.options.fixed_global);
   json.Key("step_ms").Rounded(r.curve.one.ms(), 6).Key("points").BeginArray();
   for (const ScalePoint& p : r.curve.points) {
@@ -165,7 +190,8 @@ std::string ScaleJson(const ScaleReport& r) {
     json.Rounded(p.low.ms(), 6).Rounded(p.high.ms(), 6).EndArray();
     json.Key("efficiency").Rounded(p.efficiency, 6);
     json.Key("exposed_comm_ms").Rounded(p.exposed.ms(), 6);
-    json.Key("alike_ms").Rounded(p.alike.ms(), 6).Key("bound_by").String(p.bound_by).EndObject();
+    json.Key("alike_ms").Rounded(p.alike.ms(), 6).Key("bound_by").String(p.bound_by);
+    json.Key("lost_to").String(p.lost_to).EndObject();
   }
   return json.EndArray().EndObject().Take() + "\n";
 }
@@ -174,7 +200,9 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   ScaleReport report;
   report.name = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const std::vector<int> ranks, ParseRanks(args.Get("--ranks")));
-  DD_ASSIGN_OR_RETURN(report.options.jitter, ParsePercent("--jitter", args.Get("--jitter")));
+  if (args.Has("--jitter")) {
+    DD_ASSIGN_OR_RETURN(report.options.jitter, ParsePercent("--jitter", args.Get("--jitter")));
+  }
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   report.options.strategy = std::string(args.Get("--strategy"));
@@ -183,16 +211,31 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   report.options.also = std::string(args.Get("--also"));
   report.options.fixed_global = args.Has("--fixed-global-batch");
   DD_RETURN_IF_ERROR(ChooseFabric(report.options.fabric).status());
-  DD_ASSIGN_OR_RETURN(const Inputs in, LoadInputs(report.name, args, session));
-  if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, report.name);
-  report.in = &in;
-  DD_ASSIGN_OR_RETURN(report.curve, ScaleOver(in.built, ranks, report.options, session.jobs()));
+  Inputs in;
+  JointInput run;
+  std::vector<const BuiltGraph*> recorded;
+  if (HoldsRanks(report.name) && !args.Has("--rank")) {
+    DD_ASSIGN_OR_RETURN(run, LoadJoint(report.name, args, session));
+    DD_ASSIGN_OR_RETURN(const JointReport joint, PredictOnRanks(run, report.name, {}, "all"));
+    DD_RETURN_IF_ERROR(CheckJointReplay(joint, limit));
+    report.replay = joint.baseline.check.span_error;
+    for (size_t r = 0; r < run.run.built.size(); ++r) {
+      recorded.push_back(&run.run.built[r]);
+      report.ranks.push_back(run.run.Number(r));
+    }
+  } else {
+    DD_ASSIGN_OR_RETURN(in, LoadInputs(report.name, args, session));
+    if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, report.name);
+    report.replay = in.replay.error();
+    WarnAboutReplay(in.replay, session);
+    recorded.push_back(&in.built);
+  }
+  DD_ASSIGN_OR_RETURN(report.curve, ScaleOver(recorded, ranks, report.options, session.jobs()));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return ScaleText(report, session); },
              .json = [&] { return ScaleJson(report); },
              .csv = [&] { return PointsTable(report, session.unit()).Csv(); },
              .markdown = [&] { return PointsTable(report, session.unit()).Markdown(); }}));
-  WarnAboutReplay(in.replay, session);
   for (const std::string& w : report.curve.changes.warnings) {
     session.Warn({.code = "W0603", .what = w});
   }
@@ -214,7 +257,7 @@ const Command kScaleCommand = {
         R"(Takes the trace of one GPU and predicts the step of n that train together: gradients are
 exchanged in PyTorch's own buckets while backward goes on, over a network that is known or
 described (daydream fabric). Efficiency is T(1) / T(n), each GPU with the recorded batch;
-with --fixed-global-batch T(1) / (n T(n)). The interval is what n ranks that differ by
+with --fixed-global-batch T(1) / (n T(n)). Of a folder of ranks the curve is their mean. The interval is what n ranks that differ by
 --jitter come to in 80 % of all runs, and 20 % of the exposed communication.)",
     .examples =
         "daydream scale one-gpu.json --ranks 1,2,4..1024 --fabric ib-ndr\n"

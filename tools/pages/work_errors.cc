@@ -207,7 +207,9 @@ and nothing is predicted from it.)"},
     {"E0815", "the sizes of the gradients are not known",
      R"(Data parallelism exchanges gradients, and how many bytes these have is read from the shapes
 of torch::autograd::AccumulateGrad. Record a training step with
-torch.profiler.profile(record_shapes=True); an inference trace has no gradients.)"},
+torch.profiler.profile(record_shapes=True); an inference trace has no gradients. In the trace
+of one rank of several the collectives are timed anew for another number of ranks: that
+needs their sizes, and is refused where most of their time is of collectives without one.)"},
     {"E0820", "this fabric is not known",
      R"(A fabric is named as in `daydream fabric list` (letter case and dashes do not matter), or by
 the path of a text file that describes one and ends in .textproto, .fabric or .txt.

@@ -45,7 +45,8 @@ constinit const Transform kJitter = {
     .model =
         "All own work of each rank, host and GPU, takes 1 + sd x z times as long, where z is drawn "
         "from a normal distribution for the rank and the seed: the same draw on every machine. "
-        "The slowest of n is what collectives wait for.",
+        "The slowest of n is what collectives wait for. Ranks that are played together are drawn "
+        "15 times, and the answer is the draw with the middle step; one rank alone is drawn once.",
     .ignores = "What changes from step to step, and from kernel to kernel.",
     .sources = "own cycles of eight recorded ranks: docs/ranks.md",
     .twice = "",

@@ -80,17 +80,17 @@ struct Sides {
 
 class Sharing {
  public:
-  Sharing(Editor& edit, LaneId compute, LaneId exchange) : edit_(edit) {
+  Sharing(Editor& edit, LaneId compute, const std::vector<LaneId>& exchange) : edit_(edit) {
     sides_.resize(std::max<size_t>(graph().steps().size(), 1));
     place_.assign(graph().size(), 0);
     Collect(
-        compute, [](Sides & s) -> auto& { return s.compute; });
+        {compute}, [](Sides & s) -> auto& { return s.compute; });
     Collect(
         exchange, [](Sides & s) -> auto& { return s.exchange; });
     for (const Edge& e : graph().edges()) {
       const Task &from = graph().task(e.from), &to = graph().task(e.to);
       if (e.rule != Rule::kEventWait || from.step != to.step || place_[e.from.index()] == 0 ||
-          place_[e.to.index()] == 0 || from.lane == to.lane) {
+          place_[e.to.index()] == 0 || (from.lane == compute) == (to.lane == compute)) {
         continue;
       }
       Sides& s = sides_[to.step];
@@ -112,9 +112,26 @@ class Sharing {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
+  // What comes first of several streams, each in its order.
+  TaskId TakeNext(std::vector<TaskId>& next) const {
+    TaskId* first = nullptr;
+    for (TaskId& t : next) {
+      if (!t.valid()) continue;
+      const bool earlier =
+          first == nullptr || graph().task(t).recorded_start < graph().task(*first).recorded_start;
+      if (earlier) first = &t;
+    }
+    if (first == nullptr) return {};
+    const TaskId taken = *first;
+    *first = graph().task(taken).lane_next;
+    return taken;
+  }
+
   template <class Which>
-  void Collect(LaneId lane, Which which) {
-    for (TaskId t = graph().lane(lane).first; t.valid(); t = graph().task(t).lane_next) {
+  void Collect(const std::vector<LaneId>& lanes, Which which) {
+    std::vector<TaskId> next;
+    for (LaneId lane : lanes) next.push_back(graph().lane(lane).first);
+    for (TaskId t = TakeNext(next); t.valid(); t = TakeNext(next)) {
       const Task& task = graph().task(t);
       if (task.removed || !IsGpu(task.kind) || task.step >= sides_.size()) continue;
       Sides& s = sides_[task.step];
@@ -161,8 +178,8 @@ double RateTogether(const Graph& graph, const Fabric& fabric) {
   return std::max(0.1, 1 - static_cast<double>(fabric.sms_per_collective) / all);
 }
 
-void ShareGpu(Editor& edit, LaneId compute, LaneId exchange, double rate) {
-  if (rate < 1 && compute.valid() && exchange.valid()) Sharing(edit, compute, exchange).Run(rate);
+void ShareGpu(Editor& edit, LaneId compute, const std::vector<LaneId>& exchange, double rate) {
+  if (rate < 1 && compute.valid() && !exchange.empty()) Sharing(edit, compute, exchange).Run(rate);
 }
 
 bool UnshareGpu(Editor& edit) {
@@ -181,12 +198,15 @@ void ShareAgain(Editor& edit) {
   const Graph& graph = edit.graph();
   const Fabric* fabric = graph.model_changes().fabric.get();
   if (fabric == nullptr) return;
+  std::vector<LaneId> streams;
   for (const Task& task : graph.tasks()) {
     const bool added = task.event == Id<void>::kNoneValue && !task.removed;
     if (task.kind != TaskKind::kCollective || !added) continue;
-    ShareGpu(edit, ComputeStream(graph), task.lane, RateTogether(graph, *fabric));
-    return;
+    if (std::find(streams.begin(), streams.end(), task.lane) == streams.end()) {
+      streams.push_back(task.lane);
+    }
   }
+  ShareGpu(edit, ComputeStream(graph), streams, RateTogether(graph, *fabric));
 }
 
 }  // namespace daydream

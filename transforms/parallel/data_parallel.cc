@@ -49,7 +49,7 @@ class Spreader {
       DD_RETURN_IF_ERROR(AddStep(step));
       if (how_.sharding != Sharding::kNone) DD_RETURN_IF_ERROR(ShardOptimizer(step));
     }
-    if (how_.overlap) ShareGpu(edit_, compute_, stream_, RateTogether(graph(), how_.fabric));
+    if (how_.overlap) ShareGpu(edit_, compute_, {stream_}, RateTogether(graph(), how_.fabric));
     TellMemory(memory, gradients);
     Tell(gradients);
     return absl::OkStatus();
@@ -75,8 +75,30 @@ class Spreader {
     return recorded.rank.world_size <= 0 || size == 0 || size == recorded.rank.world_size;
   }
 
+  // Most of what they take would stay as it is, for any number of ranks.
+  absl::Status CheckSizes(const RankCollectives& recorded) const {
+    size_t unknown = 0, all = 0;
+    Duration without, whole;
+    for (const RankCollective& c : recorded.all) {
+      if (!OfAll(recorded, c)) continue;
+      const Duration transfer = graph().Transfer(c.task);
+      ++all, whole += transfer;
+      if (c.bytes == 0) ++unknown, without += transfer;
+    }
+    if (without <= whole - without) return absl::OkStatus();
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0815",
+         .what = "the sizes of the collectives are not known",
+         .why = fmt::format("{} of {} collectives were recorded without one, and what they take "
+                            "among another number of ranks follows from it",
+                            unknown, all),
+         .fix = "record the ranks with record_shapes=True"});
+  }
+
   // Collectives of a run of several ranks: as many bytes a rank, among more or fewer of them.
   absl::Status Retime(const RankCollectives& recorded) {
+    DD_RETURN_IF_ERROR(CheckSizes(recorded));
     std::map<std::pair<CollectiveKind, uint64_t>, double> times;
     for (const RankCollective& c : recorded.all) {
       if (c.bytes == 0 || !OfAll(recorded, c)) continue;
@@ -99,6 +121,13 @@ class Spreader {
         fmt::format("this trace has collectives: those of all ranks are timed anew among {} that "
                     "are all alike and never wait; nothing is inserted",
                     how_.ranks));
+    const bool sharded = std::any_of(recorded.all.begin(), recorded.all.end(), [&](const auto& c) {
+      return c.kind == CollectiveKind::kReduceScatter && OfAll(recorded, c);
+    });
+    if (sharded) {
+      edit_.changes().notes.push_back(
+          "this trace shards what it trains: each rank's own part stays as large as recorded");
+    }
     return absl::OkStatus();
   }
 

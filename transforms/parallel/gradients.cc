@@ -152,8 +152,8 @@ class GradientFinder {
     return true;
   }
 
-  // An op of the optimizer that is there once for each gradient of the step, or one on a list of
-  // all: it goes through the parameters in their order, and gradients come in about the opposite.
+  // An op of the optimizer that is there once for each gradient of a pass, or one on a list of all:
+  // it goes through the parameters in their order, and gradients come in about the opposite.
   bool SizeByOptimizer(uint16_t step, StepGradients& found) {
     std::map<NameId, std::vector<GradientSize>> by_op;
     ScopeId before;
@@ -174,9 +174,14 @@ class GradientFinder {
         for (size_t i = 0; i < all; ++i) sizes.push_back(Sized((*dims)[i], dtype));
       }
     }
+    size_t passes = 1;
+    for (size_t i = 1; i < found.ready.size(); ++i) {
+      passes += ForwardBetween(found.ready[i - 1].last, found.ready[i].last);
+    }
     for (const auto& [name, sizes] : by_op) {
-      if (sizes.size() != found.ready.size()) continue;
-      for (size_t i = 0; i < sizes.size(); ++i) found.ready[i].size = sizes[sizes.size() - 1 - i];
+      const size_t one = sizes.size(), all = found.ready.size();
+      if (one != all && one * passes != all) continue;
+      for (size_t i = 0; i < all; ++i) found.ready[i].size = sizes[one - 1 - i % one];
       out_.order_assumed = true;
       return true;
     }

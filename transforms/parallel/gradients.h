@@ -42,7 +42,7 @@ struct GradientList {
 // From torch::autograd::AccumulateGrad and its recorded shapes; without these from the bytes that
 // DistributedDataParallel copied back out of its buckets, which hold gradients in the order in
 // which they become ready; else from the shapes of an op of the optimizer that is there once for
-// each gradient. E0815 when nothing tells the sizes. O(tasks + scopes).
+// each gradient of a pass. E0815 when nothing tells the sizes. O(tasks + scopes).
 absl::StatusOr<GradientList> FindGradients(const Graph& graph);
 
 }  // namespace daydream
