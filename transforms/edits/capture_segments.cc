@@ -134,13 +134,6 @@ class SegmentSearch {
           continue;
         }
       }
-      // Nothing is launched ahead of a wait for what is neither the GPU's nor the loader's: what
-      // held the program up would have done so anyway.
-      const bool waits = task.kind == TaskKind::kWait && !IsPartOfCall(t);
-      if (waits && border == CaptureBorder::kNone) {
-        Close();
-        continue;
-      }
       if (!launch) {
         (moves && border == CaptureBorder::kWait ? waits_since_ : since_).push_back(t);
         continue;
@@ -177,18 +170,14 @@ class SegmentSearch {
     }
   }
 
-  // The waiting part of a call has its name.
-  bool IsPartOfCall(TaskId wait) const {
-    const TaskId call = graph().task(wait).lane_prev;
-    return call.valid() && graph().task(call).name == graph().task(wait).name;
-  }
-
   // Only what lies between two launches of a step is in the way.
   void TellBorders() {
     ScopeId fetch;
     for (const SeenBorder& b : seen_) {
       const Task& task = graph().task(b.task);
-      const bool part = task.kind == TaskKind::kWait && IsPartOfCall(b.task);
+      // The waiting part of a call belongs to the call.
+      bool part = task.kind == TaskKind::kWait && task.lane_prev.valid() &&
+                  graph().task(task.lane_prev).name == task.name;
       std::string site = SiteOf(graph(), b.task);
       bool counts = !part;
       if (b.border == CaptureBorder::kLoader) {
