@@ -120,6 +120,10 @@ void Editor::SetCopy(TaskId t, const CopyDetail& copy) {
   graph_.mutable_task(t).detail = graph_.AddCopyDetail(copy);
 }
 
+void Editor::SetKernel(TaskId t, const KernelDetail& kernel) {
+  graph_.mutable_task(t).detail = graph_.AddKernelDetail(kernel);
+}
+
 void Editor::SetHolder(TaskId delay, TaskId holder) {
   graph_.mutable_task(delay).detail = holder.value;
 }

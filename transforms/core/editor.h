@@ -113,6 +113,7 @@ class Editor {
   void SetStep(TaskId t, uint16_t step);
   void Rename(TaskId t, std::string_view name);
   void SetCopy(TaskId t, const CopyDetail& copy);
+  void SetKernel(TaskId t, const KernelDetail& kernel);
   // How long ranks take once all are there.
   void SetTransfer(TaskId t, Duration transfer) { graph_.SetTransfer(t, transfer); }
   void SetHolder(TaskId delay, TaskId holder);  // who holds the processors that `delay` waits for

@@ -63,7 +63,7 @@ void DescribeAs(Editor& edit, TaskId t, const CollectiveCall& what) {
   KernelDetail kernel;
   if (const KernelDetail* known = graph.Kernel(t); known != nullptr) kernel = *known;
   kernel.collective = DetailOf(graph, what);
-  graph.mutable_task(t).detail = graph.AddKernelDetail(kernel);
+  edit.SetKernel(t, kernel);
 }
 
 TaskId AddCollective(Editor& edit, const CollectiveCall& what, const CollectivePlace& where,
