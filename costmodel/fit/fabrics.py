@@ -114,9 +114,9 @@ def main():
     write("nvbridge", level('name: "nvbridge" size: 2 kind: RING gbps_per_rank: 300', curve("all_reduce", s["a100-pcie.1x2.nc48"]))
           + tail(8, published))
     # Nodes.
-    def nodes(name, inside, head, curves, aliases=(), sms=16):
+    def nodes(name, inside, head, curves, aliases=(), sms=16, source=published):
         first = level(inside) if inside else level('name: "one GPU" size: 1 kind: SWITCH')
-        write(name, first + level(head, curves) + tail(sms, published), aliases)
+        write(name, first + level(head, curves) + tail(sms, source), aliases)
 
     nodes("eth25-roce", "", 'name: "eth25" kind: FAT_TREE nic_gbps: 25 nics_per_node: 1', curve("all_reduce", s["p40.2x1.roce25"]), sms=4)
     nodes("efa100", 'use: "nvlink2"', 'name: "efa100" kind: FAT_TREE nic_gbps: 100 nics_per_node: 1', curve("all_reduce", s["efa-2019.2x8.ring-only"]), sms=8)
@@ -127,7 +127,8 @@ def main():
     nodes("tcpxo-8x200", 'use: "nvlink4"', 'name: "tcpxo" kind: FAT_TREE nic_gbps: 200 nics_per_node: 8', curve("other", s["h100-a3mega.2x8.all_gather"]), ["ib-hdr"])
     nodes("tcpx-4x200", 'use: "nvlink4"', 'name: "tcpx" kind: FAT_TREE nic_gbps: 200 nics_per_node: 4', curve("other", s["h100-a3high.2x8.all_gather"]))
     nodes("roce-8x400", 'use: "nvlink4"', 'name: "roce" kind: FAT_TREE nic_gbps: 400 nics_per_node: 8', curve("all_reduce", s["b200-a4.2x8.roce"])
-          + curve("other", s["h200-a3ultra.2x8.all_gather"]), ["ib-ndr"])
+          + curve("other", s["h200-a3ultra.2x8.all_gather"]), ["ib-ndr"],
+          source="no one machine: its all-reduces were measured on B200, its gathers on H200, nodes are those of H100; each curve names its source")
 
 
 if __name__ == "__main__":

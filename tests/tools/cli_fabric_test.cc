@@ -120,6 +120,18 @@ TEST_F(CliFabric, ListAndShowSayWhereNumbersAreFrom) {
   EXPECT_THAT(show.out, HasSubstr("for all_reduce at 64 on 8"));
   EXPECT_THAT(show.out, HasSubstr("awsome-distributed-training"));
   EXPECT_THAT(Run("fabric show nvlink4 --text").out, HasSubstr("fabric {"));
+  EXPECT_THAT(Run("fabric show ib-ndr").out, HasSubstr("roce-8x400: no one machine"));
+}
+
+TEST_F(CliFabric, OfADerivedTimeNoErrorIsKnown) {
+  const auto at = [&](int ranks) {
+    const CliResult r =
+        Run(fmt::format("fabric show efa3200 --ranks {} --at 1048576 --format json", ranks));
+    EXPECT_EQ(r.exit, 0) << r.err;
+    return nlohmann::json::parse(r.out)["points"][0]["error_pct"];
+  };
+  EXPECT_GT(at(16).get<double>(), 1);
+  EXPECT_TRUE(at(64).is_null());
 }
 
 TEST_F(CliFabric, WhatIsMissingIsNamed) {

@@ -251,6 +251,16 @@ Table ListTable() {
   return table;
 }
 
+// Of a time that is derived from others nobody knows it.
+void WriteError(JsonWriter& json, double error) {
+  json.Key("error_pct");
+  if (error > 0) {
+    json.Rounded(100 * error, 3);
+  } else {
+    json.Null();
+  }
+}
+
 std::string ListJson() {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.fabrics/1").Key("fabrics").BeginArray();
@@ -267,8 +277,8 @@ std::string ListJson() {
           json.String(curves == &level.all_reduce ? "all_reduce" : "all_gather");
           json.Key("ranks").Int(c.ranks).Key("nodes").Int(c.nodes).Key("a_us").Double(c.time.a_us);
           json.Key("g_us").Double(c.time.g_us).Key("bus_GBps").Double(c.bus_gbps);
-          json.Key("error_pct").Rounded(100 * c.error, 3).Key("source").String(c.source);
-          json.EndObject();
+          WriteError(json, c.error);
+          json.Key("source").String(c.source).EndObject();
         }
       }
       json.EndArray().EndObject();
@@ -318,7 +328,8 @@ absl::StatusOr<std::string> TimesJson(const Fabric& fabric, const CollectiveShap
     DD_ASSIGN_OR_RETURN(const CollectiveTime time, TimeOfCollective(fabric, shape));
     json.BeginInlineObject().Key("bytes").Double(bytes).Key("us").Rounded(time.us, 3);
     json.Key("bus_GBps").Rounded(time.bus_gbps, 3).Key("source");
-    json.String(TimeSourceName(time.source)).Key("error_pct").Rounded(100 * time.error, 3);
+    json.String(TimeSourceName(time.source));
+    WriteError(json, time.error);
     json.Key("from").String(time.explained).EndObject();
   }
   return json.EndArray().EndObject().Take() + "\n";
@@ -354,6 +365,7 @@ absl::StatusOr<Exit> RunShow(const std::string& name, const Args& args, Session&
           text += fmt::format("  {}: {}\n", Printable(l.name), Printable(c.source));
       }
     }
+    text += fmt::format("  {}: {}\n", Printable(fabric.name), Printable(fabric.source));
     return text;
   };
   DD_RETURN_IF_ERROR(session.WriteResult(args, {.table = screen,

@@ -257,8 +257,9 @@ const Command kScaleCommand = {
         R"(Takes the trace of one GPU and predicts the step of n that train together: gradients are
 exchanged in PyTorch's own buckets while backward goes on, over a network that is known or
 described (daydream fabric). Efficiency is T(1) / T(n), each GPU with the recorded batch;
-with --fixed-global-batch T(1) / (n T(n)). Of a folder of ranks the curve is their mean. The interval is what n ranks that differ by
---jitter come to in 80 % of all runs, and 20 % of the exposed communication.)",
+with --fixed-global-batch T(1) / (n T(n)). Of a folder of ranks the curve is their mean. The
+interval is what n ranks that differ by --jitter come to in 80 % of all runs, and 20 % of the
+exposed communication.)",
     .examples =
         "daydream scale one-gpu.json --ranks 1,2,4..1024 --fabric ib-ndr\n"
         "daydream scale one-gpu.json --strategy zero1 --ranks 8 --fabric nvlink4 --format json",
