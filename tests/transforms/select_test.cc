@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/text.h"
+#include "transforms/core/select_term.h"
 
 namespace daydream {
 namespace {
@@ -52,6 +53,14 @@ TEST(Selector, ABareWordLooksForKernels) {
   EXPECT_THAT(Selected("kernel:DtoH"), ElementsAre("m0"));
   EXPECT_THAT(Selected("."), ElementsAre("k0", "m0", "k1"));
   EXPECT_THAT(Selected("cudaLaunchKernel"), IsEmpty());
+}
+
+TEST(Selector, ABareWordOfAKindIsToldToBeAName) {
+  EXPECT_EQ(NoteOnBareWord("gpu"),
+            "'gpu' is taken for a part of kernels' names; kind:gpu selects by kind");
+  EXPECT_THAT(NoteOnBareWord("backward"), testing::HasSubstr("phase:backward selects by phase"));
+  EXPECT_EQ(NoteOnBareWord("sgemm"), "");
+  EXPECT_EQ(NoteOnBareWord("kind:gpu"), "");
 }
 
 TEST(Selector, OpsAndScopesHoldWhatIsInsideOfThem) {

@@ -405,4 +405,15 @@ bool TermMatcher::CopyMatches(TaskId t) {
   }
 }
 
+std::string NoteOnBareWord(std::string_view selector) {
+  const std::pair<std::string_view, std::span<const std::string_view>> keys[] = {
+      {"kind", kKinds}, {"phase", kPhases}};
+  for (const auto& [key, words] : keys) {
+    if (std::find(words.begin(), words.end(), selector) == words.end()) continue;
+    return fmt::format("'{}' is taken for a part of kernels' names; {}:{} selects by {}", selector,
+                       key, selector, key);
+  }
+  return "";
+}
+
 }  // namespace daydream

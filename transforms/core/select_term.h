@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,6 +25,10 @@ bool IsSelectorKey(std::string_view key);
 // the part of the value that is wrong, and its code is E0412 for regular expressions, else E0411.
 absl::StatusOr<std::shared_ptr<const SelectorTerm>> CompileTerm(std::string_view key,
                                                                 std::string_view value);
+
+// A bare value is a part of kernels' names. What to say where it is also a word of `kind` or
+// `phase` ("gpu"), which was probably meant; else empty.
+std::string NoteOnBareWord(std::string_view selector);
 
 // Matches one term against tasks of one graph, remembering what it found out about names.
 class TermMatcher {

@@ -1,5 +1,6 @@
 // remove: what the user selects is not there.
 #include "transforms/core/select.h"
+#include "transforms/core/select_term.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
 
@@ -16,6 +17,9 @@ constexpr ParamSpec kParams[] = {
 
 absl::Status Run(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params.text("select")));
+  if (std::string note = NoteOnBareWord(params.text("select")); !note.empty()) {
+    edit.changes().notes.push_back(std::move(note));
+  }
   std::vector<TaskId> gpu, host;
   for (TaskId t : selector.Select(edit.graph())) {
     (IsGpu(edit.graph().task(t).kind) ? gpu : host).push_back(t);

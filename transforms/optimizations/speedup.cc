@@ -1,5 +1,6 @@
 // speedup: what the user selects runs faster, by a factor that the user gives.
 #include "transforms/core/select.h"
+#include "transforms/core/select_term.h"
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
 
@@ -24,6 +25,9 @@ constexpr ParamSpec kParams[] = {
 
 absl::Status Run(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params.text("select")));
+  if (std::string note = NoteOnBareWord(params.text("select")); !note.empty()) {
+    edit.changes().notes.push_back(std::move(note));
+  }
   std::vector<TaskId> tasks = selector.Select(edit.graph());
   edit.BeginCause(
       fmt::format("{} runs {} faster", selector.text(), FormatValue(params["by"], Unit::kFactor)));
