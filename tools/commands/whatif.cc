@@ -184,7 +184,32 @@ std::string Of(const Prediction& p, const std::string& note) {
   return note.starts_with(name) ? note : name + note;
 }
 
-// Warnings, notes and errors of the scenarios, each text once, at the first that it belongs to.
+// Each note once, behind the scenarios that it belongs to.
+void TellNotes(std::span<const Prediction> predictions, Session& session) {
+  constexpr size_t kMostNamed = 3;
+  std::vector<std::pair<std::string, std::vector<const Prediction*>>> notes;
+  for (const Prediction& p : predictions) {
+    for (const std::string& note : p.changes.notes) {
+      auto known = std::ranges::find(notes, note, [](const auto& n) { return n.first; });
+      if (known == notes.end()) known = notes.insert(notes.end(), {note, {}});
+      known->second.push_back(&p);
+    }
+  }
+  for (const auto& [note, of] : notes) {
+    std::string names;
+    for (size_t i = 0; i + 1 < std::min(of.size(), kMostNamed); ++i) {
+      names += Printable(of[i]->name) + ", ";
+    }
+    const Prediction& last = *of[std::min(of.size(), kMostNamed) - 1];
+    const std::string others =
+        of.size() > kMostNamed ? fmt::format(" and {} more", of.size() - kMostNamed) : "";
+    session.Note(of.size() == 1
+                     ? Of(last, note)
+                     : fmt::format("{}{}{}: {}", names, Printable(last.name), others, note));
+  }
+}
+
+// Warnings and errors of the scenarios, each text once, at the first that it belongs to.
 void Comment(const WhatIfReport& report, Session& session) {
   std::set<std::string> said;
   if (report.score.has_value() && !report.score->not_the_same.empty()) {
@@ -196,10 +221,8 @@ void Comment(const WhatIfReport& report, Session& session) {
     for (const std::string& warning : p.changes.warnings) {
       if (said.insert(warning).second) session.Warn({.code = "W0603", .what = Of(p, warning)});
     }
-    for (const std::string& note : p.changes.notes) {
-      if (said.insert(note).second) session.Note(Of(p, note));
-    }
   }
+  TellNotes(report.result.predictions, session);
   for (const Prediction& p : report.result.predictions) {
     for (const std::string& part : p.left_out) {
       session.Warn({.code = "W0601",
