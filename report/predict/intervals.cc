@@ -18,6 +18,8 @@
 namespace daydream {
 namespace {
 
+// Fewer measured rows hold or miss by chance.
+constexpr size_t kFewRows = 3;
 constexpr size_t kDraws = 4096;
 // Rows of one group are wrong for one reason: they say nothing of another group.
 constexpr size_t kManyGroups = 2;
@@ -122,18 +124,25 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   const double unchecked = p.unchecked.value_or(0);
   const bool steps = replay.steps >= 2, replays = error <= 0.01 && typical <= 0.03;
   const bool narrow = width <= 0.10, known = doubts.checked.rows > 0 && unchecked <= 0.10;
-  const bool high = steps && replays && narrow && known && replay.caution.empty();
+  const HeldRows& held = doubts.checked.held;
+  const bool few =
+      !doubts.learned && !doubts.checked.kind.empty() && doubts.checked.rows < kFewRows;
+  const bool sure = doubts.unsure_gpu.empty() && !few && replay.caution.empty();
+  const bool high = steps && replays && narrow && known && sure;
   p.confidence = high ? Confidence::kHigh : Confidence::kMedium;
   p.why = fmt::format("replay off by {}, interval {} of the step", FormatPercent(error),
                       FormatPercent(width));
   if (!high && !replay.caution.empty()) p.why += "; " + replay.caution;
   if (doubts.learned) {
     p.why += fmt::format(", {} measured here", doubts.checked.rows);
-  } else if (doubts.checked.held.rows > 0) {
-    p.why += fmt::format(", ranges of \"{}\" held {} of {} measured rows", doubts.checked.kind,
-                         doubts.checked.held.inside, doubts.checked.held.rows);
+  } else if (held.rows > 0) {
+    p.why += fmt::format(", ranges of \"{}\" held {} of {} measured rows{}", doubts.checked.kind,
+                         held.inside, held.rows, few ? ", too few to be sure" : "");
   } else if (doubts.checked.rows == 0) {
-    p.why += ", never checked: no measured pair behind the model, its error is a prior";
+    p.why += ", no measured pair tells how well this is modelled, its error is a prior";
+  }
+  if (!doubts.unsure_gpu.empty()) {
+    p.why += fmt::format(", numbers of the {} are not sure", doubts.unsure_gpu);
   }
   if (!steps) p.why += ", one step was recorded";
   if (unchecked > 0.10) {

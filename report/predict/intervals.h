@@ -36,6 +36,7 @@ struct Doubts {
   // Measured rows behind the optimization that is known worst; learned rows when there are any.
   LeastChecked checked;
   bool learned = false;
+  std::string unsure_gpu;  // the GPU that was put in, where its description has unsure numbers
 };
 
 // What each task of `after`, an edited copy of `before`, has to take on its lane at least, however
