@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 
+#include "costmodel/device.h"
 #include "report/parallel.h"
 #include "report/predict/error_kind.h"
 #include "report/predict/intervals.h"
@@ -350,6 +351,8 @@ class Predictor {
     Doubts doubts{.replay = &replay_};
     doubts.model = p_.step.ns > 0 ? ModelShare(&doubts.checked) : 0;
     doubts.run = kRunToRun;
+    const DeviceSpec* gpu = out.graph.model_changes().device.get();
+    if (gpu != nullptr && !gpu->unsure.empty()) doubts.unsure_gpu = gpu->name;
     if (p_.learned.rows > 0) {
       doubts.model = p_.learned.sigma;
       doubts.run = 0;
@@ -479,10 +482,7 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});
   unchanged.memory_change = 0;
   unchanged.why = "the replay of the recorded steps";
-  if (base.true_step != nullptr) {
-    unchanged.confidence = Confidence::kGiven;
-    unchanged.why = "the step of --true-step, with host work made shorter until it is";
-  }
+  if (base.true_step != nullptr) TellTrueStep(*base.true_step, unchanged);
   if (base.graph != nullptr && base.true_step == nullptr) NoteProfiler(*base.graph, unchanged);
   if (!replay.doubt.empty()) {
     unchanged.confidence = Confidence::kLow;

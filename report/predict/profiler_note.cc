@@ -1,6 +1,7 @@
 #include "report/predict/profiler_note.h"
 
 #include "report/predict/intervals.h"
+#include "report/text/format.h"
 
 namespace daydream {
 namespace {
@@ -18,6 +19,21 @@ std::string ProfilerNote(const Graph& graph, const BoundBy& path) {
   return "host work takes most of the step, and the PyTorch profiler makes it longer: the one "
          "program that was measured both ways takes 16 to 51 % longer with it; "
          "--true-step TIME takes that off";
+}
+
+void TellTrueStep(const TrueStep& told, Prediction& baseline) {
+  if (told.reached()) {
+    baseline.confidence = Confidence::kGiven;
+    baseline.why = "the step of --true-step, with host work made shorter until it is";
+    return;
+  }
+  baseline.confidence = Confidence::kLow;
+  baseline.why = fmt::format(
+      "the {} of --true-step is not reached: with a host that takes no time the GPU's part is "
+      "longer, and by how much recording made it so is not known",
+      FormatTime(told.asked));
+  baseline.low = told.asked;
+  baseline.high = baseline.step;
 }
 
 }  // namespace daydream

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "graph/graph.h"
+#include "report/predict/what_if.h"
 #include "report/windows.h"
 
 namespace daydream {
@@ -12,5 +13,9 @@ namespace daydream {
 // it, or another program than the PyTorch profiler recorded it. Its times are those of ResNet-50 on
 // a V100 in four published traces (pytorch/kineto, tb_plugin samples) and without a profiler.
 std::string ProfilerNote(const Graph& graph, const BoundBy& path);
+
+// The word for a baseline that --true-step named: given where it is reached, and low where GPU work
+// takes longer than all of it, with an interval between the two.
+void TellTrueStep(const TrueStep& told, Prediction& baseline);
 
 }  // namespace daydream

@@ -94,7 +94,7 @@ absl::StatusOr<Duration> ParseTrueStep(std::string_view text) {
 
 absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph) {
   const Host host(graph);
-  TrueStep found{.target = target};
+  TrueStep found{.asked = target, .target = target};
   DD_ASSIGN_OR_RETURN(found.recorded, host.Step([](Duration) { return 1.0; }));
   if (target.seconds() > found.recorded.seconds() * (1 + kClose)) {
     return Impossible(target,
@@ -107,9 +107,10 @@ absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph) {
   if (target.seconds() < least.seconds() * (1 - kGpuToo)) {
     return Impossible(
         target,
-        fmt::format("with a host that takes no time it takes {}: the rest is GPU work "
-                    "and waiting, which recording hardly changes",
-                    FormatTime(least)),
+        fmt::format("with a host that takes no time it takes {}: the rest is GPU work and "
+                    "waiting, of which recording is no more than a tenth, so nothing below {} "
+                    "can be true",
+                    FormatTime(least), FormatTime(least.Scaled(1 - kGpuToo))),
         "check that both are the same program, batch and GPU");
   }
   found.target = target = std::max(target, least.Scaled(1 + kBoundByGpu));

@@ -11,6 +11,7 @@
 namespace daydream {
 
 struct TrueStep {
+  Duration asked;      // what the user named
   Duration target;     // what the step takes now
   Duration recorded;   // what it took while it was recorded, as replayed
   Duration per_event;  // what each piece of host work takes less now
@@ -19,6 +20,8 @@ struct TrueStep {
   double share = 1;
   // That other way against the first, by task: multiples of the durations and gaps of the graph.
   std::vector<float> other;
+
+  bool reached() const { return target <= asked.Scaled(1.01); }
 };
 
 // "101ms" or "9.9/s". E0104 unless it is a time or a rate above 0.
@@ -26,9 +29,10 @@ absl::StatusOr<Duration> ParseTrueStep(std::string_view text);
 
 // Takes the same time from each piece of host work in `graph`, but never more than it has, so that
 // the replayed step takes `target`; to a thousandth of it. Recording makes GPU work a little
-// longer, too, which stays: the step is then a hundredth longer than its GPU work. E0621 when
-// `target` is longer than recorded, or more than a tenth below what is left when the host takes no
-// time. O(tasks + edges) for each of about 40 replays.
+// longer, too, which stays: below a hundredth over its GPU work the step is not reached(). E0621
+// when `target` is longer than recorded, or more than a tenth below what is left when the host
+// takes no time, which is more than recording adds to GPU work. O(tasks + edges) for each of about
+// 40 replays.
 absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph);
 
 }  // namespace daydream

@@ -42,6 +42,7 @@ TEST(TrueStep, EachPieceOfHostWorkLosesTheSame) {
   EXPECT_NEAR(found->share, 4.0 / 6, 0.002);
   EXPECT_EQ(found->tasks, 10);
   EXPECT_EQ(found->recorded, Duration::Us(60));
+  EXPECT_TRUE(found->reached());
 }
 
 TEST(TrueStep, GpuWorkStaysAsItWas) {
@@ -61,6 +62,7 @@ TEST(TrueStep, WhatNoHostCanReachIsRefused) {
   const auto found = TakeOffRecording(Duration::Ns(9500), graph);  // its GPU takes 10 us
   ASSERT_TRUE(found.ok()) << Message(found.status());
   EXPECT_NEAR(StepOf(graph).us(), 10.1, 0.02);
+  EXPECT_FALSE(found->reached());
 }
 
 }  // namespace

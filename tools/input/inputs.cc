@@ -45,7 +45,7 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
         FormatTime(in.true_step->per_event),
         FormatCount(static_cast<uint64_t>(std::llround(in.true_step->tasks))),
         FormatTime(in.true_step->target), FormatTime(in.true_step->recorded),
-        in.true_step->target > target.Scaled(1.01)
+        !in.true_step->reached()
             ? fmt::format("; not {}, for the GPU's part takes what it took", FormatTime(target))
             : ""));
   }
