@@ -46,6 +46,12 @@ TEST(ChooseDevice, KnowsNamesAndTheirBeginnings) {
   EXPECT_THAT(Problem(ChooseDevice("no/such.yaml").status()), HasSubstr("E0801"));
 }
 
+TEST(ChooseDevice, SuggestsNamesThatHoldTheWord) {
+  EXPECT_THAT(Problem(ChooseDevice("A6000").status()), HasSubstr("did you mean 'RTXA6000'?"));
+  EXPECT_THAT(Problem(ChooseDevice("orin").status()),
+              HasSubstr("did you mean 'Jetson-AGX-Orin-64GB'?"));
+}
+
 TEST(DeviceFile, GivesAPredictionAndListsWhatNobodyVerified) {
   const DeviceChoice chip = *ReadDeviceText("my-chip.yaml", kYaml);
   EXPECT_EQ(chip.spec.multiprocessors, 64);

@@ -5,6 +5,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "costmodel/device_fields.h"
 #include "transforms/core/strict_yaml.h"
 #include "transforms/core/suggest.h"
@@ -94,6 +95,27 @@ DeviceChoice ChooseKnown(std::string_view name, std::vector<std::string_view>& o
   return choice;
 }
 
+// "A6000" is in RTXA6000, "orin" in Jetson-AGX-Orin-64GB: known names with `word` in them, else
+// what is written nearly so.
+std::string DidYouMeanGpu(std::string_view word) {
+  constexpr size_t kLeastLetters = 2;
+  const auto upper = [](std::string_view text) {
+    std::string out;
+    for (unsigned char c : text) {
+      if (std::isalnum(c)) out += static_cast<char>(std::toupper(c));
+    }
+    return out;
+  };
+  std::vector<std::string_view> holds;
+  for (const DeviceSpec& spec : DeviceSpecs()) {
+    if (upper(word).size() >= kLeastLetters && Contains(upper(spec.name), upper(word))) {
+      holds.push_back(spec.name);
+    }
+  }
+  if (holds.empty()) return DidYouMeanOneOf(word, KnownGpus());
+  return fmt::format("; did you mean '{}'?", fmt::join(holds, "' or '"));
+}
+
 // As drivers name them: "Tesla V100-SXM2-32GB", "NVIDIA H100 80GB HBM3".
 const DeviceSpec* FindRecordedName(std::string_view name) {
   const std::string_view brand = name.substr(0, name.find(' '));
@@ -154,7 +176,7 @@ absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name) {
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,
         {.code = "E0801",
-         .what = fmt::format("no GPU is known as '{}'{}", name, DidYouMeanOneOf(name, KnownGpus())),
+         .what = fmt::format("no GPU is known as '{}'{}", name, DidYouMeanGpu(name)),
          .why = fmt::format("known are {}", fmt::join(KnownGpus(), ", ")),
          .fix = "a name from the list, or a file that describes the GPU (docs/cost-model.md)"});
   }
