@@ -448,6 +448,8 @@ absl::Status CheckTrained(std::string_view what, const Graph& graph,
                           std::span<const ForwardOp> ops) {
   if (!HasBackward(graph)) {
     const bool kernels = HasBackwardKernels(graph);
+    const bool ops = std::ranges::any_of(graph.tables().scopes,
+                                         [](const Scope& s) { return s.kind == EventKind::kOp; });
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       {.code = "E0625",
                        .what = fmt::format("{}: this trace has no backward pass", what),
@@ -455,8 +457,8 @@ absl::Status CheckTrained(std::string_view what, const Graph& graph,
                                         "recorded that launched them from autograd"
                                       : "nothing is kept for one, so there is no memory to save",
                        .effect = "the step would stay as it is",
-                       .fix = kernels ? "record the operators, too: ProfilerActivity.CPU"
-                                      : "record steps of training"});
+                       .fix = kernels && !ops ? "record the operators, too: ProfilerActivity.CPU"
+                                              : "record steps of training"});
   }
   const bool joined =
       std::any_of(ops.begin(), ops.end(), [](const ForwardOp& op) { return op.backward.valid(); });

@@ -67,7 +67,10 @@ absl::Status Run(const Params& params, Editor& edit) {
   }
   auto& notes = edit.changes().notes;
   if (spec == nullptr) {
-    notes.push_back("the GPU is not known, so what a fused kernel takes is not");
+    const bool any = std::ranges::any_of(
+        graph.tasks(), [](const Task& t) { return t.kind == TaskKind::kKernel && !t.removed; });
+    notes.push_back(!any ? "there is no kernel in this trace"
+                         : "the GPU is not known, so what a fused kernel takes is not");
     return absl::OkStatus();
   }
   const Duration floor = Duration::FromDouble(params["floor"]);
