@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "graph/call_kind.h"
 #include "report/windows.h"
+#include "trace/step_names.h"
 #include "transforms/analysis/loader.h"
 
 namespace daydream {
@@ -296,7 +297,7 @@ class Finder {
       const bool op = scope != nullptr && scope->kind == EventKind::kOp;
       s.kind = op ? StallKind::kOp : StallKind::kOutside;
       s.what = std::string(graph_.TaskName(p.task));
-      if (s.what.empty()) s.what = "the time outside of operators";
+      if (s.what.empty() || IsStepName(s.what)) s.what = "the time outside of operators";
     }
     out_.all.push_back(std::move(s));
   }

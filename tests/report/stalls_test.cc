@@ -67,6 +67,22 @@ TEST(Stalls, TheStepWithoutItIsTheStepThatNeverHadIt) {
   EXPECT_NEAR(StepOf(with.graph).ms(), StepOf(without.graph).ms(), 0.5);
 }
 
+TEST(Stalls, TheMarkOfAStepIsNotNamedAsOne) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 400'000;
+  for (int i = 0; i < 10; ++i, now += 2000) {
+    s.Op(cpu, "aten::linear", now, 1900);
+    s.Launch(cpu, gpu, "kernel", now + 1800, 10, now + 1820, 1000);
+  }
+  s.Mark(cpu, "ProfilerStep#3", 0, now);
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Stalls stalls = FindStalls(built->graph);
+  ASSERT_EQ(stalls.all.size(), 1);
+  EXPECT_EQ(stalls.all[0].what, "the time outside of operators");
+}
+
 TEST(Stalls, NothingOfASteadyProgramIsOne) {
   for (const Program& p : {Program{.marks = false}, Program{.steps = 6}}) {
     EXPECT_TRUE(FindStalls(Build(p).graph).all.empty());
