@@ -114,7 +114,31 @@ class Compile {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
+  // AOTAutograd, which torch.compile and functorch run, names what it made so.
+  bool InCompiledFunction(TaskId call) const {
+    for (ScopeId s : ScopesAround(graph(), graph().task(call).scope)) {
+      if (graph().Name(ScopeAt(graph(), s).name).starts_with("CompiledFunction")) return true;
+    }
+    return false;
+  }
+
+  bool RunsAsCompiledFunction() {
+    size_t inside = 0, all = 0;
+    for (const Edge& e : graph().edges()) {
+      if (e.rule != Rule::kLaunch || graph().task(e.to).kind != TaskKind::kKernel) continue;
+      ++all;
+      if (InCompiledFunction(e.from)) ++inside;
+    }
+    if (inside * 2 < all || inside == 0) return false;
+    edit_.changes().notes.push_back(fmt::format(
+        "it runs as CompiledFunction (AOTAutograd) already, which launches {} of {} kernels; what "
+        "another compiler behind it would make of them, the trace does not say",
+        inside, all));
+    return true;
+  }
+
   bool IsCompiledAlready() {
+    if (RunsAsCompiledFunction()) return true;
     size_t compiled = 0, all = 0;
     for (const Task& task : graph().tasks()) {
       if (task.removed || task.kind != TaskKind::kKernel) continue;
