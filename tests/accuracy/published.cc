@@ -136,7 +136,10 @@ void Add(Section& section, const PublishedRow& row,
                   row.before, row.unit, row.after, row.gain(), SizeClass(row.gain()), outcome,
                   kVerdicts[static_cast<size_t>(agreement)]);
   if (agreement != Agreement::kAgrees) {
-    section.differing += fmt::format("* {}: {}.\n", row.name,
+    const std::string gains =
+        predicted.ok() ? fmt::format("{:.2f}x against {:.2f}x", predicted->gain, row.gain())
+                       : "no prediction";
+    section.differing += fmt::format("* {}, {}: {}.\n", row.name, gains,
                                      row.differs.empty() ? "not explained yet" : row.differs);
   }
 }
