@@ -73,7 +73,10 @@ LoaderWorkers About(const Graph& graph, const std::vector<Fetch>& fetches,
     batches.push_back(h.at - h.before);
     all += static_cast<int64_t>(batches.back());
   }
-  return {.batch = time / all, .every = Median(batches)};
+  const std::optional<LoaderRate> rate = FindLoaderRate(graph, fetches);
+  return {.batch = rate.has_value() ? rate->batch : time / all,
+          .every = Median(batches),
+          .lay_ready = rate.has_value() ? rate->lay_ready : 0};
 }
 
 }  // namespace

@@ -10,8 +10,9 @@
 namespace daydream {
 
 struct LoaderWorkers {
-  Duration batch;    // mean time from one batch to the next
-  size_t every = 1;  // batches from one wait to the next, mostly: they come as many at a time
+  Duration batch;        // mean time from one batch to the next: FindLoaderRate()
+  size_t every = 1;      // batches from one wait to the next, mostly: they come as many at a time
+  size_t lay_ready = 0;  // batches that lay ready when the window began
 };
 
 // Whether the step waits for batches of loader processes over and over: next() of a loader whose

@@ -1,4 +1,5 @@
 #include "report/questions/findings.h"
+#include "report/loader_workers.h"
 
 #include <algorithm>
 #include <map>
@@ -9,6 +10,7 @@
 #include "base/median.h"
 #include "report/lane_rows.h"
 #include "report/last_step.h"
+#include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/copy_findings.h"
 #include "report/questions/launch_findings.h"
@@ -177,9 +179,10 @@ class Findings {
     const Duration step = steps_ == 1 ? step_ - stalls_.taken : step_;
     if (t.duration * 2 < step) return;
     const Scope* scope = graph_.ScopeOf(longest);
-    const bool named = t.kind == TaskKind::kCall ||
-                       (scope != nullptr && scope->kind == EventKind::kOp) ||
-                       LoaderScopes(graph_).Around(t.scope).valid();
+    const bool loads = LoaderScopes(graph_).Around(t.scope).valid();
+    if (loads && FindLoaderWorkers(graph_).has_value()) return;  // a finding of its own
+    const bool named =
+        t.kind == TaskKind::kCall || (scope != nullptr && scope->kind == EventKind::kOp) || loads;
     const std::string name = named ? fmt::format("one call of {}", graph_.TaskName(longest))
                                    : std::string("one stretch of host time outside of operators");
     out_.push_back({.kind = FindingKind::kLongCall,

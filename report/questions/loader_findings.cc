@@ -29,11 +29,19 @@ std::vector<Finding> FindingsOfLoader(const Graph& graph, const std::vector<bool
   if (waits <= step.Scaled(kSmallWait)) return {};
   const std::string together =
       workers->every > 1 ? fmt::format(", {} at a time", workers->every) : "";
+  // What lay ready when the window began makes its steps shorter than those of a longer run.
+  const std::string ready =
+      workers->lay_ready > 0 && workers->batch > step
+          ? fmt::format(
+                "; {} batches lay ready when the window began, so its steps are shorter "
+                "than those of a longer run",
+                workers->lay_ready)
+          : "";
   return {{.kind = FindingKind::kLoader,
            .about = About::kProgram,
            .text = fmt::format("a step waits {} for its loader workers, which make a batch every "
-                               "{}{}: only a faster loader makes it shorter than that",
-                               FormatTime(waits), FormatTime(workers->batch), together),
+                               "{}{}: only a faster loader makes it shorter than that{}",
+                               FormatTime(waits), FormatTime(workers->batch), together, ready),
            .where = where,
            .time = waits,
            .share = step.ns > 0 ? waits.seconds() / step.seconds() : 0,

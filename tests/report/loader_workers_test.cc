@@ -10,6 +10,7 @@
 #include "tests/graph/trace_sketch.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
+#include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
@@ -103,6 +104,49 @@ TEST(LoaderWorkers, AFindingTellsTheirRate) {
 
 TEST(LoaderWorkers, AWaitOnceInAWhileIsNoRate) {
   EXPECT_FALSE(FindLoaderWorkers(BuildLoader(120, 40).graph).has_value());
+}
+
+// Of the note "... hand one over every X ms": X.
+double PeriodInNote(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) {
+    const size_t at = note.find("over every ");
+    if (at != std::string::npos) return std::stod(note.substr(at + 11));
+  }
+  return 0;
+}
+
+// Of its 29 steps the first took batches that lay ready: the first step that was recorded lasted
+// 4.8 s.
+TEST(LoaderWorkers, WhatLayReadyWhenTheWindowBeganIsNoRate) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile((RealTraceFolder() / "training/resnet18-bs128-2080ti.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto recorded = BuildGraph(*trace);
+  ASSERT_TRUE(recorded.ok()) << recorded.status();
+  const auto told = FindLoaderWorkers(recorded->graph);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(told->lay_ready, 8) << "two for each of four workers";
+  const double rate = told->batch.ms();
+  EXPECT_NEAR(rate, (14023.5 - 5907.6) / 20, 0.1);
+  const BuiltGraph built = Steady(*std::move(recorded));
+  EXPECT_NEAR(StepWith(built.graph, "prefetch(workers=4,recorded=4)").ms(), 333.6, 0.1);
+  for (int of : {2, 4, 6}) {
+    for (int workers : {3, 5, 6, 8, 16}) {
+      if (workers == of) continue;
+      auto scenario = ParseScenario(fmt::format("prefetch(workers={},recorded={})", workers, of));
+      ASSERT_TRUE(scenario.ok()) << scenario.status();
+      Graph graph = built.graph;
+      auto applied = Apply(scenario->front(), graph);
+      ASSERT_TRUE(applied.ok()) << applied.status();
+      const double step = PlayedStep(graph).ms();
+      const double period = PeriodInNote(applied->changes.notes);
+      EXPECT_NEAR(period, rate * of / workers, 0.051) << workers << " of " << of;
+      EXPECT_GE(step, period) << workers << " of " << of;
+      if (period > 200) {
+        EXPECT_LE(step, 1.02 * period) << workers << " of " << of;
+      }
+    }
+  }
 }
 
 // Its loader hands over a batch every 0.4 s, while a step without waiting takes 0.16 s.

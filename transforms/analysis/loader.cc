@@ -124,6 +124,32 @@ Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches) {
   return std::max(FetchPeriod(graph, fetches) - inside / counted, Duration{});
 }
 
+std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches) {
+  Duration all;
+  std::vector<size_t> counted, usual;
+  for (size_t k = 0; k < fetches.size(); ++k) {
+    if (!Counts(graph, fetches[k])) continue;
+    counted.push_back(k);
+    all += RecordedLength(graph, fetches[k]);
+  }
+  for (size_t k : counted) {
+    const Duration half = all / static_cast<int64_t>(2 * counted.size());
+    if (Waited(graph, fetches[k]) && RecordedLength(graph, fetches[k]) >= half) usual.push_back(k);
+  }
+  if (usual.size() < 2) return std::nullopt;
+  const auto called = [&](size_t k) { return graph.task(fetches[k].tasks.front()).recorded_start; };
+  const auto returned = [&](size_t k) { return called(k) + RecordedLength(graph, fetches[k]); };
+  LoaderRate rate = {.first = usual.front(), .last = usual.back()};
+  const Duration time = returned(rate.last) - returned(rate.first);
+  rate.batch = time / static_cast<int64_t>(rate.last - rate.first);
+  rate.lay_ready = rate.first - counted.front();
+  rate.shortest_rest = rate.batch;
+  for (size_t k = rate.first; k < rate.last; ++k) {
+    rate.shortest_rest = std::min(rate.shortest_rest, called(k + 1) - returned(k));
+  }
+  return rate;
+}
+
 bool HasWorkers(const Graph& graph, const Fetch& fetch) {
   return graph.Name(graph.tables().scopes[fetch.scope.index()].name).find("MultiProcessing") !=
          std::string_view::npos;

@@ -1,6 +1,7 @@
 // Where the host waits for its data loader.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "graph/graph.h"
@@ -59,6 +60,18 @@ bool Counts(const Graph& graph, const Fetch& fetch);
 Duration FetchPeriod(const Graph& graph, const std::vector<Fetch>& fetches);
 // What a step took beside next(), as recorded. REQUIRES: one call at least.
 Duration RestOfStep(const Graph& graph, const std::vector<Fetch>& fetches);
+// How fast the loader hands over batches where steps that count wait for it.
+struct LoaderRate {
+  Duration batch;    // mean time from one batch to the next
+  size_t first = 0;  // the calls between which that is so
+  size_t last = 0;
+  size_t lay_ready = 0;    // batches before them that were made while no step that counts ran
+  Duration shortest_rest;  // the least that a step took beside next(), there
+};
+// The mean between the first and the last call that waited as calls usually do, at least half as
+// long as the mean: what lay ready when the window began says nothing of how fast more are made.
+// None when no two did.
+std::optional<LoaderRate> FindLoaderRate(const Graph& graph, const std::vector<Fetch>& fetches);
 // True when loader processes make the batches, as far as names tell: next() only waits for them.
 bool HasWorkers(const Graph& graph, const Fetch& fetch);
 // True when names tell that next() makes the batch itself.

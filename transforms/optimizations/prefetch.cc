@@ -162,19 +162,10 @@ class Prefetch {
                                "run: as many or more change nothing"});
   }
 
-  // What a batch took the recorded workers on average: between two calls that waited, all of them
-  // were busy.
+  // What a batch took the recorded workers on average.
   Duration TypicalWork() const {
-    std::vector<size_t> waited;
-    for (size_t k = 0; k < fetches_.size(); ++k) {
-      if (Counts(graph(), fetches_[k]) && Waited(graph(), fetches_[k])) waited.push_back(k);
-    }
-    Duration period = FetchPeriod(graph(), fetches_);
-    if (waited.size() > 1) {
-      period = (Returned(fetches_[waited.back()]) - Returned(fetches_[waited.front()])) /
-               static_cast<int64_t>(waited.back() - waited.front());
-    }
-    return period.Scaled(params_["recorded"] * WorkLeft());
+    const Duration every = rate_ ? rate_->batch : FetchPeriod(graph(), fetches_);
+    return every.Scaled(params_["recorded"] * WorkLeft());
   }
 
   // What an optimization before took off the waits for workers, it took off their work.
@@ -201,6 +192,7 @@ class Prefetch {
   void WorkOfWorkers() {
     const auto n = static_cast<size_t>(params_["recorded"]);
     const size_t ahead = n * static_cast<size_t>(params_["ahead"]);
+    rate_ = FindLoaderRate(graph(), fetches_);
     const Duration typical = TypicalWork();
     const double left = WorkLeft();
     const Instant origin = FirstStart();
@@ -223,6 +215,15 @@ class Prefetch {
       f.work = k < n ? typical : (ready - ordered).Scaled(left);
     }
     for (Instant& ready : ready_) ready = Instant::AtNs(0) + (ready - origin);
+    if (OtherWorkers()) KeepToRate(typical);
+  }
+
+  bool OtherWorkers() const { return params_["workers"] != params_["recorded"]; }
+
+  // Of other workers only the rate of the recorded ones is known.
+  void KeepToRate(Duration typical) {
+    if (!rate_ || rate_->lay_ready == 0) return;
+    for (Fetch& f : fetches_) f.work = typical;
   }
 
   Instant FirstStart() const {
@@ -282,15 +283,24 @@ class Prefetch {
 
   // DS-Analyzer's question: who is slower, the loader or the rest?
   void TellRates() {
+    if (!ready_.empty() && !OtherWorkers()) {
+      edit_.changes().notes.push_back(
+          "as many workers as were recorded hand over batches as they did");
+      return;
+    }
     Duration work;
     for (const Fetch& f : fetches_) work += f.work;
     work = work / static_cast<int64_t>(fetches_.size());
-    edit_.changes().notes.push_back(
-        fmt::format("a batch takes {:.1f} ms to make, so {:g} workers hand one over every {:.1f} "
-                    "ms; the rest of "
-                    "a step took {:.1f} ms",
-                    work.ms(), params_["workers"], work.ms() / params_["workers"],
-                    RestOfStep(graph(), fetches_).ms()));
+    const Duration rest = RestOfStep(graph(), fetches_);
+    const double enough = rest > Duration{} ? std::ceil(work.seconds() / rest.seconds()) : 0;
+    const std::string keep_up = enough > 0 && enough <= params_["workers"]
+                                    ? fmt::format(", for which {:g} would do", enough)
+                                    : "";
+    edit_.changes().notes.push_back(fmt::format(
+        "a batch takes {:.1f} ms to make, so {:g} worker{} over every {:.1f} ms; the rest of a "
+        "step took {:.1f} ms{}",
+        work.ms(), params_["workers"], params_["workers"] == 1 ? " hands one" : "s hand one",
+        work.ms() / params_["workers"], rest.ms(), keep_up));
   }
 
   void ScaleHost(double factor) {
@@ -332,6 +342,16 @@ class Prefetch {
     if (copy != 1) edit_.Scale(copies, copy);
   }
 
+  // Other workers than recorded have nothing ready that was made while no step that counts ran: a
+  // longer run could not live on it. From the first call that counts on they hand over a batch a
+  // period. That call waits, too.
+  bool BeginsAnew(size_t k, size_t n) const {
+    if (!rate_ || rate_->lay_ready == 0 || !OtherWorkers()) return false;
+    const size_t first = rate_->first - rate_->lay_ready;
+    return k >= first && k < first + n && graph().task(CallOf(first)).lane_prev.valid();
+  }
+  TaskId CallOf(size_t k) const { return fetches_[k].tasks.front(); }
+
   // Batch k is made by worker k mod n. A worker gets a new order when a batch is received, so
   // batch k begins no earlier than the return of next() number k - ahead * n. The window starts
   // in a steady state: workers are through with parts of their first batches.
@@ -347,9 +367,17 @@ class Prefetch {
     NameId batch = edit_.graph().AddName("(worker makes a batch)");
     NameId wait_name = edit_.graph().AddName("(waits for a loader worker)");
     std::vector<TaskId> received;
+    TaskId anew;
     for (size_t k = 0; k < fetches_.size(); ++k) {
       const Fetch& f = fetches_[k];
-      const Duration work = k < n ? Remaining(k, n) : f.work;
+      Duration work = k < n ? Remaining(k, n) : f.work;
+      if (BeginsAnew(k, n)) {
+        const size_t first = rate_->first - rate_->lay_ready;
+        if (k == first) anew = graph().task(CallOf(k)).lane_prev;
+        const Duration period = f.work.Scaled(1 / params_["workers"]);
+        work = std::max(period - rate_->shortest_rest, Duration{}) +
+               period * static_cast<int64_t>(k - first);
+      }
       const Task first = graph().task(f.tasks.front());
       TaskId made = edit_.Append({.duration = work,
                                   .name = batch,
@@ -358,6 +386,7 @@ class Prefetch {
                                   .step = first.step,
                                   .kind = TaskKind::kData,
                                   .phase = Phase::kData});
+      if (BeginsAnew(k, n)) edit_.AddEdge(anew, made, graph().task(anew).gap);
       if (k >= ahead) edit_.AddEdge(received[k - ahead], made);
       TaskId wait = edit_.InsertBefore(f.tasks.front(), {.recorded_start = first.recorded_start,
                                                          .name = wait_name,
@@ -388,7 +417,8 @@ class Prefetch {
   Editor& edit_;
   LoaderScopes loader_;
   std::vector<Fetch> fetches_;
-  std::vector<TaskId> made_;    // batches of the recorded workers, where the step waited for them
+  std::vector<TaskId> made_;  // batches of the recorded workers, where the step waited for them
+  std::optional<LoaderRate> rate_;  // of recorded workers
   std::vector<Instant> ready_;  // of recorded workers: when each batch was, from the first task on
 };
 
