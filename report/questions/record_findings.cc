@@ -173,11 +173,13 @@ class RecordFindings {
 
   // Calls belong to the operator around them, on their thread: it has their layer and phase. Those
   // of a thread whose operators were not recorded belong to none, and neither do all of a file
-  // whose rows of calls have other ids.
+  // whose rows of calls have other ids. Which thread waits for which is not known either.
   void FindCallsOutside() {
-    size_t calls = 0, ops = 0;
+    size_t all = 0, outside = 0, ops = 0;
     for (size_t lane = 0; lane + 1 < trace_.lane_begin.size(); ++lane) {
       Instant end = Instant::Min();
+      size_t calls = 0;
+      bool inside = false;
       for (size_t row = trace_.lane_begin[lane]; row < trace_.lane_begin[lane + 1]; ++row) {
         if (trace_.kind[row] == EventKind::kOp) {
           ++ops;
@@ -186,16 +188,19 @@ class RecordFindings {
         if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
         const CallKind kind = ClassifyCall(trace_.EventName(row));
         if (kind != CallKind::kLaunch && kind != CallKind::kGraphLaunch) continue;
-        if (trace_.start[row] < end) return;
+        inside |= trace_.start[row] < end;
         ++calls;
       }
+      all += calls;
+      outside += inside ? 0 : calls;
     }
-    if (calls < kFewOps || ops < kFewOps) return;
+    if (outside < kFewOps || ops < kFewOps || outside * kOneInTen < all) return;
     Add(FindingKind::kNoOperators,
-        fmt::format("none of {} launches lies within one of the {} operators: what belongs to "
-                    "which operator, layer and pass is not known",
-                    FormatCount(calls), FormatCount(ops)),
-        1,
+        fmt::format("{} of {} launches are of threads of which no launch lies within one of the {} "
+                    "operators: what belongs to which operator, layer and pass is not known there, "
+                    "nor which thread waits for which",
+                    FormatCount(outside), FormatCount(all), FormatCount(ops)),
+        ShareOf(outside, all),
         "record CUDA calls and operators of the same threads, and use the file as it was recorded");
   }
 

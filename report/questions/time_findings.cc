@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/median.h"
 #include "report/lane_rows.h"
 #include "report/text/format.h"
 
@@ -12,7 +13,9 @@ namespace {
 
 // Chosen: nobody waits a second for a GPU without a single call, and no single kernel takes one.
 constexpr Duration kLong = Duration::Ns(1'000'000'000);
-constexpr int64_t kFarLonger = 10;   // than all other GPU work
+constexpr int64_t kFarLonger = 10;        // than all other GPU work
+constexpr int64_t kFarLongerAlike = 100;  // than half of the kernels of its name
+constexpr size_t kAlike = 8, kManyOthers = 100;
 constexpr size_t kManyWithout = 10;  // one in as many GPU operations takes no time
 // How finely a recording is looked through: parts of the shortest pause that counts, and at most.
 constexpr int64_t kPlacesOfPause = 16, kMostPlaces = 1 << 20;
@@ -96,16 +99,22 @@ class TimeFindings {
   void FindLongWork() {
     TaskId longest;
     Duration all;
+    size_t others = 0;
     for (TaskId t : tasks_) {
       const Task& task = graph_.task(t);
       // Communication waits for other ranks, who may be late.
       if (!IsGpu(task.kind) || task.kind == TaskKind::kCollective) continue;
       all += task.duration;
+      ++others;
       if (!longest.valid() || task.duration > graph_.task(longest).duration) longest = t;
     }
     if (!longest.valid()) return;
     const Duration time = graph_.task(longest).duration;
-    if (!IsLong(time) || time < (all - time) * kFarLonger) return;
+    if (const Duration usual = UsualTime(longest); usual > Duration{} && time * 2 > step_) {
+      if (time >= usual * kFarLongerAlike) return TellLongWork(longest, usual);
+    }
+    const bool among_many = others >= kManyOthers && time * 2 > step_;
+    if (!(IsLong(time) || among_many) || time < (all - time) * kFarLonger) return;
     out_.push_back(
         {.kind = FindingKind::kPause,
          .about = About::kStep,
@@ -117,6 +126,32 @@ class TimeFindings {
          .time = time,
          .share = ShareOf(time),
          .fix = "if it does not run that long, the file is damaged: record again"});
+  }
+
+  // Of kernels of this name, where there are some; else nothing.
+  Duration UsualTime(TaskId kernel) const {
+    std::vector<Duration> alike;
+    for (TaskId t : tasks_) {
+      const Task& task = graph_.task(t);
+      if (task.kind == TaskKind::kKernel && task.name == graph_.task(kernel).name) {
+        alike.push_back(task.duration);
+      }
+    }
+    return alike.size() < kAlike ? Duration{} : Median(std::move(alike));
+  }
+
+  void TellLongWork(TaskId kernel, Duration usual) {
+    const Duration time = graph_.task(kernel).duration;
+    out_.push_back({.kind = FindingKind::kPause,
+                    .about = About::kStep,
+                    .text = fmt::format("one kernel takes {} of a step of {}, where half of those "
+                                        "of its name take {} or less: its time may be wrong",
+                                        FormatTime(time), FormatTime(step_), FormatTime(usual)),
+                    .where = fmt::format("{} on {}", graph_.TaskName(kernel),
+                                         LaneTitle(graph_, graph_.task(kernel).lane)),
+                    .time = time,
+                    .share = ShareOf(time),
+                    .fix = "if it does not run that long, the file is damaged: record again"});
   }
 
   // None does on a GPU; one in a while is the rounding of a recorder that writes whole

@@ -63,6 +63,31 @@ TEST(Findings, ASteadyRecordingHasNone) {
   EXPECT_EQ(j.replay.doubt, "");
 }
 
+// Eight steps of four kernels; one kernel of the fifth step takes as long as is asked.
+std::vector<Finding> WithALongKernel(double us) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  double now = 0;
+  for (int step = 0; step < 8; ++step) {
+    const double begin = now;
+    for (int k = 0; k < 4; ++k) {
+      const double takes = step == 4 && k == 3 ? us : 500;
+      s.Op(cpu, "aten::linear", now, takes + 500);
+      s.Launch(cpu, gpu, "kernel", now + 100, 10, now + 120, takes);
+      now += takes + 500;
+    }
+    s.Mark(cpu, fmt::format("ProfilerStep#{}", step), begin, now - begin);
+  }
+  return Judge(s).health.findings;
+}
+
+TEST(Findings, AKernelAHundredTimesAsLongAsThoseOfItsNameIsTold) {
+  const auto told = Contains(
+      AllOf(IsOf(FindingKind::kPause), Field("text", &Finding::text, HasSubstr("of its name"))));
+  EXPECT_THAT(WithALongKernel(60'000), told);
+  EXPECT_THAT(WithALongKernel(40'000), testing::Not(told)) << "eighty times";
+}
+
 TEST(Findings, OneTimeWorkIsNamedWithBothStepsAndMakesAllConfidenceLow) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();

@@ -159,8 +159,9 @@ std::vector<Finding> LaunchesAt(bool same_thread, double later, int launches = 6
 }
 
 TEST(RecordFindings, LaunchesOutsideOfAllOperators) {
-  ExpectOne(LaunchesAt(false, 5), FindingKind::kNoOperators,
-            "none of 60 launches lies within one of the 60 operators");
+  ExpectOne(
+      LaunchesAt(false, 5), FindingKind::kNoOperators,
+      "60 of 60 launches are of threads of which no launch lies within one of the 60 operators");
   EXPECT_EQ(LaunchesAt(true, 30).size(), 1u);
   EXPECT_THAT(LaunchesAt(true, 5), IsEmpty());
   EXPECT_THAT(LaunchesAt(false, 5, 49), IsEmpty()) << "few, as of a program without a framework";

@@ -56,7 +56,8 @@ of the gap is taken for it, which is a guess, and no option changes it. Where it
 fifth of the step or more, all confidence is low.)"},
     {"pause",
      R"(Nothing at all was recorded for a second or more, or one piece of GPU work is longer than
-all others ten times over. Either the program paused or a time in the file is wrong.
+all others ten times over, or a kernel takes half of a step and a hundred times what those of
+its name do. Either the program paused or a time in the file is wrong.
 --steps takes the steps without it.)"},
     {"units",
      R"(Half of the launches take less than 300 ns or more than a millisecond on the host. Wherever
