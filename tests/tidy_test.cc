@@ -1,7 +1,6 @@
 // Rules about the sources that are worth having: each test lists every place that breaks its rule.
 #include <algorithm>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <re2/re2.h>
 
 #include "tests/source_code.h"
 #include "tests/source_tree.h"
@@ -62,13 +62,11 @@ struct Include {
 };
 
 std::vector<Include> IncludesOf(const SourceFile& file) {
-  static const std::regex pattern(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
+  static const RE2 pattern(R"re(^\s*#\s*include\s*([<"])([^>"]+)[>"])re");
   std::vector<Include> includes;
-  std::smatch match;
+  std::string open, path;
   for (const std::string& line : file.lines) {
-    if (std::regex_search(line, match, pattern)) {
-      includes.push_back({match[2].str(), match[1].str() == "\""});
-    }
+    if (RE2::PartialMatch(line, pattern, &open, &path)) includes.push_back({path, open == "\""});
   }
   return includes;
 }
@@ -253,9 +251,9 @@ TEST(Tidy, SourceIncludesItsOwnHeaderFirst) {
 }
 
 TEST(Tidy, LibrariesNeitherPrintNorExitNorReadTheEnvironment) {
-  static const std::regex banned(
-      R"re(\b(f?printf|puts|putchar|fputs|perror)\s*\(|\bstd::(cout|cerr|clog)\b|)re"
-      R"re(\bfmt::print\b|\b(exit|_exit|abort|quick_exit|getenv|secure_getenv|system)\s*\()re");
+  static const RE2 banned(
+      R"re((\b(?:f?printf|puts|putchar|fputs|perror)\s*\(|\bstd::(?:cout|cerr|clog)\b|)re"
+      R"re(\bfmt::print\b|\b(?:exit|_exit|abort|quick_exit|getenv|secure_getenv|system)\s*\())re");
   std::vector<std::string> broken;
   for (const SourceFile& file : Code()) {
     if (!IsLibrary(file) || file.path == "base/check.h") continue;
@@ -263,9 +261,9 @@ TEST(Tidy, LibrariesNeitherPrintNorExitNorReadTheEnvironment) {
     if (file.path == "tracer/environment.cc" || IsCHeader(file)) continue;
     std::vector<std::string> lines = CodeLines(file);
     for (size_t i = 0; i < lines.size(); ++i) {
-      std::smatch match;
-      if (std::regex_search(lines[i], match, banned)) {
-        broken.push_back(fmt::format("{}:{}: {}", file.path, i + 1, match.str()));
+      std::string found;
+      if (RE2::PartialMatch(lines[i], banned, &found)) {
+        broken.push_back(fmt::format("{}:{}: {}", file.path, i + 1, found));
       }
     }
   }
@@ -275,37 +273,38 @@ TEST(Tidy, LibrariesNeitherPrintNorExitNorReadTheEnvironment) {
 // What was once written a dozen times has one definition (docs/decisions/009-*.md).
 TEST(Tidy, SmallHelpersAreWrittenOnce) {
   struct Pattern {
-    std::regex code;
+    std::string_view code;
     std::set<std::string> home;
     std::string_view instead;
     std::string_view folder = {};  // empty: everywhere
   };
-  static const std::vector<Pattern> patterns = {
-      {std::regex(R"re(\bnth_element\b)re"), {"base/median.h"}, "Median() of base/median.h"},
-      {std::regex(R"re(\bbool (Contains|Has|HasAny|ContainsAny)\(std::string_view \w+, )re"),
+  const std::vector<Pattern> patterns = {
+      {R"re(\bnth_element\b)re", {"base/median.h"}, "Median() of base/median.h"},
+      {R"re(\bbool (Contains|Has|HasAny|ContainsAny)\(std::string_view \w+, )re",
        {"base/text.h"},
        "Contains() of base/text.h"},
-      {std::regex(R"re(\bbool (StartsWith|EndsWith)\(std::string_view)re"),
+      {R"re(\bbool (StartsWith|EndsWith)\(std::string_view)re",
        {},
        "starts_with() of std::string_view"},
       // Edits that the Editor does not see are in no count and no cause.
-      {std::regex(R"re(\bmutable_(task|lane|step|edges|change)\()re"),
+      {R"re(\bmutable_(task|lane|step|edges|change)\()re",
        {"transforms/core/editor.h", "transforms/core/editor.cc"},
        "a verb of the Editor",
        "transforms"},
       // Parents of ranges and layers come from the file: a walk needs a bound.
-      {std::regex(R"re(= \w+(\(\)\.layers\(\))?\[\w+\.index\(\)\]\.parent\b)re"),
+      {R"re(= \w+(\(\)\.layers\(\))?\[\w+\.index\(\)\]\.parent\b)re",
        {"graph/scopes.h"},
        "ScopesAround() of graph/scopes.h"},
   };
   std::vector<std::string> broken;
-  for (const SourceFile& file : Code()) {
-    if (!IsLibrary(file) && file.folder() != "tools") continue;
-    const std::vector<std::string> lines = CodeLines(file);
-    for (size_t i = 0; i < lines.size(); ++i) {
-      for (const Pattern& p : patterns) {
-        if (p.home.contains(file.path) || !std::regex_search(lines[i], p.code)) continue;
-        if (!p.folder.empty() && file.folder() != p.folder) continue;
+  for (const Pattern& p : patterns) {
+    const RE2 code(p.code);
+    for (const SourceFile& file : Code()) {
+      if (!IsLibrary(file) && file.folder() != "tools") continue;
+      if (p.home.contains(file.path) || (!p.folder.empty() && file.folder() != p.folder)) continue;
+      const std::vector<std::string> lines = CodeLines(file);
+      for (size_t i = 0; i < lines.size(); ++i) {
+        if (!RE2::PartialMatch(lines[i], code)) continue;
         broken.push_back(fmt::format("{}:{}: use {}", file.path, i + 1, p.instead));
       }
     }
@@ -345,13 +344,13 @@ TEST(Tidy, HeadersHaveAnIncludeGuardAndACommentOnTop) {
 
 TEST(Tidy, NothingIsLeftForLater) {
   // Spelled apart, so that this file does not find itself.
-  static const std::regex later(
+  static const RE2 later(
       "\\b(TO"
       "DO|FIX"
       "ME|X"
       "XX|HA"
       "CK)\\b");
-  static const std::regex machine(
+  static const RE2 machine(
       "(^|[\\s\"'(=])(/wo"
       "rk|/ho"
       "me|/ro"
@@ -361,7 +360,7 @@ TEST(Tidy, NothingIsLeftForLater) {
   for (const SourceFile& file : SourceFiles({".h", ".cc", ".def", ".md", ".txt", ".cmake", ".proto",
                                              ".json", "setup", "demo", ".sh"})) {
     for (size_t i = 0; i < file.lines.size(); ++i) {
-      if (std::regex_search(file.lines[i], later) || std::regex_search(file.lines[i], machine)) {
+      if (RE2::PartialMatch(file.lines[i], later) || RE2::PartialMatch(file.lines[i], machine)) {
         broken.push_back(fmt::format("{}:{}: {}", file.path, i + 1, file.lines[i]));
       }
     }
