@@ -2,7 +2,7 @@
 option(DAYDREAM_TESTS "Build the tests" ON)
 option(DAYDREAM_BENCHMARKS "Build the benchmarks" OFF)
 option(DAYDREAM_SANITIZERS_SUFFICE
-  "Leave tests that scripts/test runs whole under the sanitizers out of the target all" OFF)
+  "Leave tests that scripts/test --sanitizers runs whole under the sanitizers out of the target all" OFF)
 option(DAYDREAM_FUZZ "Build the fuzz targets with libFuzzer (clang only)" OFF)
 set(DAYDREAM_SANITIZE "" CACHE STRING "Sanitizers for everything, as in -fsanitize=")
 

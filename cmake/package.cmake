@@ -1,27 +1,8 @@
 # cpack: a .deb and a .tar.gz of the program that need no compiler and none of our libraries
-# (scripts/package configures for that). Manual page and completions are what the program prints.
+# (scripts/package configures for that).
 if(NOT DAYDREAM_STATIC)
   return()
 endif()
-set(pages ${PROJECT_BINARY_DIR}/pages)
-set(made)
-foreach(page "daydream.1|help --man" "daydream.bash|completions bash" "_daydream|completions zsh"
-        "daydream.fish|completions fish")
-  string(REPLACE "|" ";" page "${page}")
-  list(GET page 0 name)
-  list(GET page 1 arguments)
-  separate_arguments(arguments)
-  add_custom_command(OUTPUT ${pages}/${name} DEPENDS daydream
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${pages}
-    COMMAND daydream ${arguments} -o ${pages}/${name} --force-overwrite)
-  list(APPEND made ${pages}/${name})
-endforeach()
-add_custom_target(daydream_pages ALL DEPENDS ${made})
-install(FILES ${pages}/daydream.1 DESTINATION share/man/man1 COMPONENT program)
-install(FILES ${pages}/daydream.bash DESTINATION share/bash-completion/completions
-        RENAME daydream COMPONENT program)
-install(FILES ${pages}/_daydream DESTINATION share/zsh/site-functions COMPONENT program)
-install(FILES ${pages}/daydream.fish DESTINATION share/fish/vendor_completions.d COMPONENT program)
 install(FILES examples/resnet50-synthetic.ddtrace examples/launch-bound-synthetic.ddtrace
         DESTINATION share/daydream/examples COMPONENT program)
 
@@ -45,7 +26,7 @@ set(CPACK_COMPONENTS_GROUPING ALL_COMPONENTS_IN_ONE)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_ARCHIVE_COMPONENT_INSTALL ON)
 set(CPACK_STRIP_FILES ON)
-# What of the C library it needs is checked by tests/package_test.cmake.
+# What of the C library it needs is checked by scripts/check-package.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.35)")
 set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

@@ -33,16 +33,15 @@ endfunction()
 # neighbours, too. The release build does; the one to work in compiles each file alone.
 option(DAYDREAM_UNITY "Compile several files of a library at once" OFF)
 
-# daydream_unity(TARGET SOURCE...): not for rooms in which each file is one item of a list, with names
-# that are the same in all of them (Run, kParams), nor for the kernels of the simulator
-# and the one file that the recorder shares.
+# daydream_unity(TARGET SOURCE...): not for the kernels of the simulator and the one file that the
+# recorder shares. What a file has for itself has a name of its own (RunAmp, kAmpParams).
 function(daydream_unity target)
   if(NOT DAYDREAM_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
   foreach(source ${ARGN})
-    if(source MATCHES "/(optimizations|commands|simulator)/|/ddtrace/frame.cc$")
+    if(source MATCHES "/simulator/|/ddtrace/frame.cc$")
       set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
   endforeach()

@@ -14,6 +14,13 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BUILD} --prefix ${work}/prefix)
 run(${work}/prefix/bin/daydream --version)
+foreach(page share/man/man1/daydream.1 share/bash-completion/completions/daydream
+        share/zsh/site-functions/_daydream share/fish/vendor_completions.d/daydream.fish)
+  file(READ ${work}/prefix/${page} text)
+  if(NOT text MATCHES "advise")
+    message(FATAL_ERROR "${page} does not know the commands of the program")
+  endif()
+endforeach()
 run(${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer -B ${work}/build -G Ninja
     -DCMAKE_PREFIX_PATH=${work}/prefix -DCMAKE_CXX_COMPILER=${COMPILER})
 run(${CMAKE_COMMAND} --build ${work}/build)

@@ -19,7 +19,7 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kObjectives[] = {"step", "throughput", "cost"};
-const Flag kFlags[] = {
+const Flag kAdviseFlags[] = {
     {.name = "--opt-file",
      .value = "FILE",
      .help = "also try this optimization of your own (YAML)",
@@ -73,8 +73,8 @@ absl::Status CheckObjective(std::string_view goal, std::span<const Application> 
 }
 
 // Ranks of one run: every option on all of them, played together, by what it saves.
-absl::StatusOr<Exit> RunJoint(const Args& args, const Candidates& candidates, double limit,
-                              Session& session) {
+absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidates, double limit,
+                                    Session& session) {
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(path, args, session));
   std::vector<std::string> nothing;
@@ -113,7 +113,7 @@ absl::Status CheckHtml(const Args& args) {
                        : "--html -o advice.html"});
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   size_t details = 0;
@@ -126,7 +126,8 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   const std::string_view goal = args.Get("--objective");
   DD_RETURN_IF_ERROR(CheckObjective(goal, candidates.options));
   const std::string& path = args.positional()[0];
-  if (HoldsRanks(path) && !args.Has("--rank")) return RunJoint(args, candidates, limit, session);
+  if (HoldsRanks(path) && !args.Has("--rank"))
+    return RunAdviseJoint(args, candidates, limit, session);
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
 
@@ -185,9 +186,9 @@ const Command kAdviseCommand = {
         "daydream advise run.ddtrace --opt 'batch(x2)' --objective throughput\n"
         "daydream advise run.ddtrace --opt-file mine.yaml --format json\n"
         "daydream advise run.ddtrace --html -o advice.html",
-    .flags = kFlags,
+    .flags = kAdviseFlags,
     .takes = kOneTrace,
-    .run = Run,
+    .run = RunAdvise,
 };
 
 }  // namespace daydream

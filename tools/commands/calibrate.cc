@@ -15,7 +15,7 @@ struct Samples {
   std::string gpu;  // that recorded them; empty: not known
 };
 
-constexpr size_t kMostTableBytes = 64 << 20;
+constexpr size_t kCalibrateMostTableBytes = 64 << 20;
 
 bool IsTable(std::string_view path) { return path.ends_with(".csv"); }
 
@@ -24,7 +24,7 @@ absl::StatusOr<Samples> ReadSamples(const std::string& path, const Args& args, S
   if (IsTable(path)) {
     DD_ASSIGN_OR_RETURN(
         const std::string text,
-        ReadTextFile(path, kMostTableBytes,
+        ReadTextFile(path, kCalibrateMostTableBytes,
                      {.code = "E0201", .what = "the table of measured operations cannot be read"}));
     DD_ASSIGN_OR_RETURN(read.samples, ReadRateTable(path, text));
     read.source = path.substr(path.rfind('/') + 1);
@@ -54,8 +54,8 @@ absl::StatusOr<DeviceChoice> GpuOf(std::string_view flag, const Args& args,
        .fix = fmt::format("{} NAME, or {} FILE for a GPU that is not known", flag, flag)});
 }
 
-std::string Screen(const Calibration& c, const Samples& samples, size_t compared,
-                   const Session& session) {
+std::string CalibrateScreen(const Calibration& c, const Samples& samples, size_t compared,
+                            const Session& session) {
   std::string text =
       fmt::format("{}, {} of {}; before any: {}\n\n", c.device.name,
                   Plural(samples.samples.size(), "operation"), samples.source, c.prior_from);
@@ -109,7 +109,7 @@ void MarkAssumed(const DeviceChoice& gpu, DeviceSpec& spec) {
   }
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunCalibrate(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Samples samples, ReadSamples(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(DeviceChoice gpu, GpuOf("--gpu", args, samples));
   CalibrationRules rules{.source = fmt::format("daydream calibrate: {} of {}",
@@ -135,7 +135,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   }
   DD_ASSIGN_OR_RETURN(Calibration calibration, Calibrate(gpu.spec, samples.samples, rules));
   MarkAssumed(gpu, calibration.device);
-  session.Screen(Screen(calibration, samples, compared, session));
+  session.Screen(CalibrateScreen(calibration, samples, compared, session));
   for (const std::string& assumption : gpu.assumptions) session.Note("assumed: " + assumption);
   DD_RETURN_IF_ERROR(session.WriteResult(args, DeviceTextproto(calibration.device)));
   if (args.Has("--output")) {
@@ -144,7 +144,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   return Exit::kOk;
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kCalibrateFlags[] = {
     {.name = "--gpu", .value = "GPU", .help = "what was measured: a known GPU or a file"},
     {.name = "--like", .value = "GPU", .help = "a GPU that is built alike and has measured rates"},
     {.name = "--against", .value = "FILE", .help = "the same operations, measured on another GPU"},
@@ -171,9 +171,9 @@ not taken for the rate.)",
     .examples =
         "daydream calibrate ops.csv --gpu L4 -o my-l4.textproto\n"
         "daydream calibrate a100.ddtrace --against v100.ddtrace -o my-a100.textproto",
-    .flags = kFlags,
+    .flags = kCalibrateFlags,
     .takes = {.traces = true, .least = 1, .most = 1},
-    .run = Run,
+    .run = RunCalibrate,
 };
 
 }  // namespace daydream

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kFamilies[] = {"all",    "kernels", "layer", "collective",
                                           "copies", "call",    "host"};
-constexpr Flag kFlags[] = {
+constexpr Flag kCausalFlags[] = {
     {.name = "--by",
      .value = "FAMILY",
      .help = "kernels, layer, collective, copies, call or host work; all",
@@ -40,7 +40,7 @@ constexpr Flag kFlags[] = {
 // Parts of the work taken away that the table shows, in percent, where those points were played.
 constexpr size_t kShown[] = {10, 25, 50, 75, 100};
 constexpr size_t kRowsShown = 20;
-constexpr uint64_t kMostPoints = 1000;
+constexpr uint64_t kCausalMostPoints = 1000;
 
 struct Report {
   const Inputs* in = nullptr;
@@ -69,7 +69,7 @@ std::string Bend(const SpeedupCurve& c) {
   return text;
 }
 
-Table CurveTable(const Report& report, TimeUnit wish) {
+Table CausalCurveTable(const Report& report, TimeUnit wish) {
   std::vector<Column> columns = {
       {"less of", Align::kLeft}, {"", Align::kLeft}, {"per step"}, {"calls", Align::kRight, 2}};
   const CausalProfile& p = report.profile;
@@ -114,7 +114,7 @@ std::string Text(const Report& report, const Session& session) {
   std::string out = ReplayLine(report.headline, report.in->replay, wish);
   out += fmt::format("{} per step; how much shorter it gets with less of one kind of work\n\n",
                      FormatTime(p.step, wish));
-  Table table = CurveTable(report, wish);
+  Table table = CausalCurveTable(report, wish);
   if (table.rows() == 0) {
     out += "  no kind of work alone is worth 0.5 % of the step\n";
   } else {
@@ -127,7 +127,7 @@ std::string Text(const Report& report, const Session& session) {
   return out;
 }
 
-std::string Json(const Report& report) {
+std::string CausalJson(const Report& report) {
   const CausalProfile& p = report.profile;
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.causal/1");
@@ -192,7 +192,7 @@ absl::StatusOr<std::vector<WorkGroup>> GroupsFor(const Args& args, const Graph& 
   return groups;
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   CausalOptions options{.jobs = session.jobs(), .progress = [&](size_t done, size_t total) {
@@ -201,11 +201,11 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                         }};
   DD_ASSIGN_OR_RETURN(options.points, ParseCount("--points", args.Get("--points")));
   DD_ASSIGN_OR_RETURN(options.most, ParseCount("--top", args.Get("--top")));
-  if (options.points > kMostPoints) {
+  if (options.points > kCausalMostPoints) {
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,
         {.code = "E0104",
-         .what = fmt::format("--points {}: more than {}", args.Get("--points"), kMostPoints),
+         .what = fmt::format("--points {}: more than {}", args.Get("--points"), kCausalMostPoints),
          .why = "each point replays the trace once for every curve",
          .fix = "--points 100 is one a percent"});
   }
@@ -221,9 +221,9 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return Text(report, session); },
-             .json = [&] { return Json(report); },
+             .json = [&] { return CausalJson(report); },
              .csv = [&] { return Csv(report.profile); },
-             .markdown = [&] { return CurveTable(report, session.unit()).Markdown(); }}));
+             .markdown = [&] { return CausalCurveTable(report, session.unit()).Markdown(); }}));
   WarnAboutReplay(in.replay, session);
   session.Next(fmt::format("daydream advise {}", path));
   return Exit::kOk;
@@ -247,9 +247,9 @@ const Command kCausalCommand = {
         "daydream causal run.ddtrace\n"
         "daydream causal run.ddtrace --by layer --top 40\n"
         "daydream causal run.ddtrace --select 'phase:backward&kind:kernel' --format csv",
-    .flags = kFlags,
+    .flags = kCausalFlags,
     .takes = kOneTrace,
-    .run = Run,
+    .run = RunCausal,
 };
 
 }  // namespace daydream

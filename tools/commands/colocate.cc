@@ -9,7 +9,7 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kPolicies[] = {"time", "space"};
-constexpr Flag kFlags[] = {
+constexpr Flag kColocateFlags[] = {
     {.name = "--policy",
      .value = "POLICY",
      .help = "time: the driver's slices, one program at a time; space: MPS, side by side",
@@ -19,7 +19,7 @@ constexpr Flag kFlags[] = {
 
 double PerSecond(Duration period) { return period.ns > 0 ? 1 / period.seconds() : 0; }
 
-Table MakeTable(const Colocation& c, const Args& args, TimeUnit wish) {
+Table MakeColocateTable(const Colocation& c, const Args& args, TimeUnit wish) {
   Table table({{"program", Align::kLeft},
                {"GPU busy alone"},
                {"step recorded", Align::kRight, 2},
@@ -38,8 +38,8 @@ Table MakeTable(const Colocation& c, const Args& args, TimeUnit wish) {
   return table;
 }
 
-std::string AsText(const Colocation& c, const Args& args, Session& session) {
-  std::string text = MakeTable(c, args, session.unit()).Text(session.table_style());
+std::string ColocateAsText(const Colocation& c, const Args& args, Session& session) {
+  std::string text = MakeColocateTable(c, args, session.unit()).Text(session.table_style());
   text += fmt::format(
       "\n  together they do {:.2f}x the work of one after the other\n"
       "  kernels keep others away for {} of their time ({})\n"
@@ -56,7 +56,7 @@ std::string AsText(const Colocation& c, const Args& args, Session& session) {
   return text;
 }
 
-std::string AsJson(const Colocation& c, const Args& args) {
+std::string ColocateAsJson(const Colocation& c, const Args& args) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.colocate/1");
   json.Key("policy").String(args.Get("--policy")).Key("programs").BeginArray();
@@ -71,7 +71,7 @@ std::string AsJson(const Colocation& c, const Args& args) {
   return json.Take() + "\n";
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunColocate(const Args& args, Session& session) {
   std::vector<BuiltGraph> built;
   for (const std::string& path : args.positional()) {
     DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
@@ -82,10 +82,10 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Colocation c,
                       PredictColocation(built[0].graph, built[1].graph, policy, ShareRules{}));
   DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = [&] { return AsText(c, args, session); },
-             .json = [&] { return AsJson(c, args); },
-             .csv = [&] { return MakeTable(c, args, session.unit()).Csv(); },
-             .markdown = [&] { return MakeTable(c, args, session.unit()).Markdown(); }}));
+      args, {.table = [&] { return ColocateAsText(c, args, session); },
+             .json = [&] { return ColocateAsJson(c, args); },
+             .csv = [&] { return MakeColocateTable(c, args, session.unit()).Csv(); },
+             .markdown = [&] { return MakeColocateTable(c, args, session.unit()).Markdown(); }}));
   return Exit::kOk;
 }
 
@@ -102,9 +102,9 @@ recorded on the same kind of GPU. daydream explain colocate says how the GPU is 
     .examples =
         "daydream colocate train.ddtrace serve.ddtrace\n"
         "daydream colocate train.ddtrace train.ddtrace --policy space",
-    .flags = kFlags,
+    .flags = kColocateFlags,
     .takes = {.traces = true, .result = true, .least = 2, .most = 2},
-    .run = Run,
+    .run = RunColocate,
 };
 
 }  // namespace daydream

@@ -194,7 +194,7 @@ std::string FishCompletions() {
   return out;
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunCompletions(const Args& args, Session& session) {
   constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
   const std::string& shell = args.positional()[0];
   std::string text = shell == "bash"   ? BashCompletions()
@@ -223,7 +223,7 @@ const Command kCompletionsCommand = {
         "source <(daydream completions bash)\n"
         "daydream completions fish > ~/.config/fish/completions/daydream.fish",
     .takes = {.least = 1, .most = 1},
-    .run = Run,
+    .run = RunCompletions,
 };
 
 }  // namespace daydream

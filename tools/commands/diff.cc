@@ -18,13 +18,13 @@ namespace {
 // Differences less likely than this without a change get the three stars.
 constexpr double kSignificant = 0.001;
 
-constexpr std::string_view kGroupings[] = {"class", "op", "kernel", "layer", "phase", "stream"};
-constexpr Flag kFlags[] = {
+constexpr std::string_view kDiffGroupings[] = {"class", "op", "kernel", "layer", "phase", "stream"};
+constexpr Flag kDiffFlags[] = {
     {.name = "--by",
      .value = "GROUP",
      .help = "class, op, kernel, layer, phase or stream",
      .fallback = "class",
-     .choices = kGroupings},
+     .choices = kDiffGroupings},
     {.name = "--top",
      .value = "N",
      .help = "rows before the rest is summed up as [N others]",
@@ -60,7 +60,7 @@ Tone ToneOf(const DiffRow& r) {
   return r.after < r.before ? Tone::kBetter : Tone::kWorse;
 }
 
-Table MakeTable(const Diff& diff, size_t top, TimeUnit wish) {
+Table MakeDiffTable(const Diff& diff, size_t top, TimeUnit wish) {
   Table table({{"", Align::kLeft}, {"before"}, {"after"}, {"change"}, {""}, {"", Align::kLeft}});
   TimeUnit unit = UnitFor(std::max(diff.step.before, diff.step.after), wish);
   table.AddRow(Row(diff.step, unit));
@@ -107,8 +107,8 @@ void WriteRecording(const Recording& recording, JsonWriter& json) {
   json.EndObject();
 }
 
-std::string AsJson(const Diff& diff, std::string_view by, const Recording& before,
-                   const Recording& after) {
+std::string DiffAsJson(const Diff& diff, std::string_view by, const Recording& before,
+                       const Recording& after) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.diff/1");
   json.Key("steps_before").UInt(diff.steps_before).Key("steps_after").UInt(diff.steps_after);
@@ -124,7 +124,7 @@ std::string AsJson(const Diff& diff, std::string_view by, const Recording& befor
   return json.Take() + "\n";
 }
 
-std::string AsCsv(const Diff& diff) {
+std::string DiffAsCsv(const Diff& diff) {
   Table table({{"name", Align::kLeft}, {"before_ns"}, {"after_ns"}, {"p"}});
   auto add = [&](const DiffRow& r) {
     table.AddRow({r.name, fmt::format("{}", r.before.ns), fmt::format("{}", r.after.ns),
@@ -230,7 +230,7 @@ absl::StatusOr<Exit> RunAnswers(const AnswerDiff& diff, const Args& args, size_t
       args, {{"step", TimeOf(diff.a.step, diff.b.step)}, {"speedup", {diff.b.speedup}}}, session);
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
   for (const std::string& text : args.All("--fail-if")) {
     DD_RETURN_IF_ERROR(ParseGate(text).status());
   }
@@ -259,21 +259,22 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   Diff diff = Compare(before.built, after.built, by);
   auto text = [&] {
     return Heading(before, after) + Doubts("BEFORE", before) + Doubts("AFTER", after) +
-           MakeTable(diff, top, session.unit()).Text(session.table_style()) +
+           MakeDiffTable(diff, top, session.unit()).Text(session.table_style()) +
            fmt::format(
                R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
   groups: GPU time per step, as recorded
 )",
                kSignificant, diff.steps_before, diff.steps_after);
   };
-  DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = text,
-             .json = [&] { return AsJson(diff, Name(by), before, after); },
-             .csv = [&] { return AsCsv(diff); },
-             .markdown =
-                 [&] {
-                   return Heading(before, after) + MakeTable(diff, top, session.unit()).Markdown();
-                 }}));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = text,
+                                 .json = [&] { return DiffAsJson(diff, Name(by), before, after); },
+                                 .csv = [&] { return DiffAsCsv(diff); },
+                                 .markdown =
+                                     [&] {
+                                       return Heading(before, after) +
+                                              MakeDiffTable(diff, top, session.unit()).Markdown();
+                                     }}));
   GateValues values = {{"step", TimeOf(diff.step.before, diff.step.after)}};
   for (const DiffRow& r : diff.rows) values.insert({r.name, TimeOf(r.before, r.after)});
   return CheckGates(args, values, session);
@@ -299,9 +300,9 @@ baselines sum to that of the steps. Of an answer its last scenario counts.)",
         "daydream diff main.ddtrace branch.ddtrace --fail-if 'step > +3%'\n"
         "daydream diff run.ddtrace --opt amp --opt amp,fuse\n"
         "daydream diff monday.json friday.json",
-    .flags = kFlags,
+    .flags = kDiffFlags,
     .takes = {.traces = true, .result = true, .least = 1, .most = 2},
-    .run = Run,
+    .run = RunDiff,
 };
 
 }  // namespace daydream

@@ -6,13 +6,13 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFormats[] = {"table", "json"};
-constexpr Flag kFlags[] = {
+constexpr std::string_view kDoctorFormats[] = {"table", "json"};
+constexpr Flag kDoctorFlags[] = {
     {.name = "--format",
      .value = "FORMAT",
      .help = "table or json",
      .fallback = "table",
-     .choices = kFormats},
+     .choices = kDoctorFormats},
 };
 
 std::string_view Word(Fitness health) {
@@ -27,7 +27,7 @@ std::string_view Word(Fitness health) {
   return "ok";
 }
 
-std::string AsText(const std::vector<Check>& checks) {
+std::string DoctorAsText(const std::vector<Check>& checks) {
   std::string out;
   for (const Check& c : checks) {
     out += fmt::format("  {:<5} {:<11} {}\n", Word(c.health), c.about, Printable(c.text));
@@ -36,7 +36,7 @@ std::string AsText(const std::vector<Check>& checks) {
   return out;
 }
 
-std::string AsJson(const std::vector<Check>& checks, bool can_record) {
+std::string DoctorAsJson(const std::vector<Check>& checks, bool can_record) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.doctor/1");
   json.Key("can_record").Bool(can_record).Key("checks").BeginArray();
@@ -50,15 +50,15 @@ std::string AsJson(const std::vector<Check>& checks, bool can_record) {
   return json.Take() + "\n";
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunDoctor(const Args& args, Session& session) {
   session.Progress("looking", -1);
   std::vector<Check> checks = Examine(CurrentEnvironment());
   bool can_record = true;
   for (const Check& c : checks) can_record = can_record && c.health != Fitness::kFailure;
   bool json = args.Get("--format") == "json";
-  std::string text = json ? AsJson(checks, can_record)
-                          : AsText(checks) + (can_record ? "recording can work here\n"
-                                                         : "recording cannot work here\n");
+  std::string text = json ? DoctorAsJson(checks, can_record)
+                          : DoctorAsText(checks) + (can_record ? "recording can work here\n"
+                                                               : "recording cannot work here\n");
   DD_RETURN_IF_ERROR(session.WriteResult(args, text));
   return can_record ? Exit::kOk : Exit::kNoDevice;
 }
@@ -74,8 +74,8 @@ const Command kDoctorCommand = {
         "containers, Python with PyTorch, and the disk. Changes nothing and records nothing. The\n"
         "exit code is 0 when nothing stands in the way, 6 when something does.",
     .examples = "daydream doctor\ndaydream doctor --format json",
-    .flags = kFlags,
-    .run = Run,
+    .flags = kDoctorFlags,
+    .run = RunDoctor,
 };
 
 }  // namespace daydream

@@ -19,7 +19,7 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kDocs[] = {"errors", "glossary"};
-constexpr Flag kFlags[] = {
+constexpr Flag kExplainFlags[] = {
     {.name = "--markdown",
      .value = "PAGE",
      .help = "a whole page: errors or glossary",
@@ -99,7 +99,7 @@ absl::StatusOr<std::string> Explain(const std::string& topic) {
        .fix = "daydream explain lists what there is"});
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunExplain(const Args& args, Session& session) {
   std::string text;
   if (args.Has("--markdown")) {
     text = args.Get("--markdown") == "errors" ? ErrorsMarkdown() : GlossaryMarkdown();
@@ -134,9 +134,9 @@ const Command kExplainCommand = {
     .examples =
         "daydream explain amp\ndaydream explain E0301\ndaydream explain critical path\n"
         "daydream explain ./mine.yaml:12\ndaydream explain 'gpu(H100),amp,graphs' run.ddtrace",
-    .flags = kFlags,
+    .flags = kExplainFlags,
     .takes = {.traces = true, .most = 4},
-    .run = Run,
+    .run = RunExplain,
 };
 
 }  // namespace daydream

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv",    "folded",
                                        "dot",    "svg",      "ddtrace"};
 constexpr std::string_view kThemes[] = {"light", "dark"};
-constexpr Flag kFlags[] = {
+constexpr Flag kExportFlags[] = {
     {.name = "--to",
      .value = "KIND",
      .help =
@@ -113,7 +113,7 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
   return kind == "chrome" ? ChromeTrace(sides) : PerfettoTrace(sides);
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunExport(const Args& args, Session& session) {
   std::string kind = KindOf(args);
   if (args.Has("--folded") && args.Has("--to") && args.Get("--to") != "folded") {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
@@ -166,9 +166,9 @@ one side: with --opt that after the optimizations.)",
         "daydream export run.ddtrace --folded | grep ^GPU | flamegraph.pl --countname ns > "
         "gpu.svg\n"
         "daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg",
-    .flags = kFlags,
+    .flags = kExportFlags,
     .takes = {.traces = true, .least = 1, .most = 1},
-    .run = Run,
+    .run = RunExport,
 };
 
 }  // namespace daydream

@@ -375,7 +375,7 @@ absl::StatusOr<Exit> RunShow(const std::string& name, const Args& args, Session&
   return Exit::kOk;
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunFabric(const Args& args, Session& session) {
   const std::vector<std::string>& words = args.positional();
   if (words[0] == "list" && words.size() == 1) return RunList(args, session);
   if (words[0] == "show" && words.size() == 2) return RunShow(words[1], args, session);
@@ -386,7 +386,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                      .fix = "daydream fabric list | show NAME | fit SWEEP.txt"});
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kFabricFlags[] = {
     {.name = "--collective",
      .value = "NAME",
      .help = "what was measured, or is asked for",
@@ -417,9 +417,9 @@ const Command kFabricCommand = {
         "daydream fabric list\n"
         "daydream fabric show efa3200 --ranks 64 --at 33554432\n"
         "daydream fabric fit all_reduce.txt --ranks 16 --nodes 2 --save mine.fabric",
-    .flags = kFlags,
+    .flags = kFabricFlags,
     .takes = {.result = true, .least = 1, .most = 2},
-    .run = Run,
+    .run = RunFabric,
 };
 
 }  // namespace daydream

@@ -10,7 +10,7 @@
 namespace daydream {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kImportFlags[] = {
     {.name = "--output",
      .letter = 'o',
      .value = "FILE",
@@ -28,7 +28,7 @@ std::string ListOfFormats() {
   return out;
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunImport(const Args& args, Session& session) {
   if (args.Get("--from") == "list") {
     DD_RETURN_IF_ERROR(session.WriteResult(args, ListOfFormats()));
     return Exit::kOk;
@@ -78,9 +78,9 @@ traces, are the ranks of one run: they become one trace, with their clocks align
         "zcat run.json.gz | daydream import - -o run.ddtrace\n"
         "daydream import --from list\n"
         "daydream import run.rank0.ddtrace run.rank1.ddtrace -o run.ddtrace",
-    .flags = kFlags,
+    .flags = kImportFlags,
     .takes = {.traces = true, .most = kAny},  // --from list needs none
-    .run = Run,
+    .run = RunImport,
 };
 
 }  // namespace daydream

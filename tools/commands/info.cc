@@ -328,7 +328,7 @@ void DescribeAnswers(const Facts& f, Sheet& sheet) {
   }
 }
 
-std::string AsText(const Facts& facts) {
+std::string InfoAsText(const Facts& facts) {
   Sheet sheet;
   sheet.Text(FindingsText(facts.findings));
   DescribeSource(*facts.trace, sheet);
@@ -341,7 +341,7 @@ std::string AsText(const Facts& facts) {
   return sheet.Take();
 }
 
-void WriteTrace(const Facts& f, JsonWriter& json) {
+void WriteInfoTrace(const Facts& f, JsonWriter& json) {
   const Trace& t = *f.trace;
   json.Key("file").String(t.provenance.source).Key("format").String(t.provenance.format);
   json.Key("importer").String(t.provenance.importer);
@@ -449,7 +449,7 @@ void WriteGraph(const Facts& f, JsonWriter& json) {
 }
 
 constexpr std::string_view kInfoFormats[] = {"table", "json"};
-constexpr Flag kFlags[] = {
+constexpr Flag kInfoFlags[] = {
     {.name = "--format",
      .value = "FORMAT",
      .help = "table or json",
@@ -460,21 +460,21 @@ constexpr Flag kFlags[] = {
     {.name = "--try", .help = "try every optimization, however large the trace"},
 };
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunInfo(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Facts facts, Collect(args, session));
   DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   std::string text;
   if (format == Format::kJson) {
     JsonWriter json;
     json.BeginObject().Key("schema").String("daydream.info/1");
-    WriteTrace(facts, json);
+    WriteInfoTrace(facts, json);
     WriteFindings(facts.findings, json);
     WriteSteps(facts, json);
     WriteGraph(facts, json);
     json.EndObject();
     text = json.Take() + "\n";
   } else {
-    text = AsText(facts);
+    text = InfoAsText(facts);
   }
   DD_RETURN_IF_ERROR(session.WriteResult(args, text));
   session.Next(fmt::format("daydream summary {}", args.positional()[0]));
@@ -492,9 +492,9 @@ const Command kInfoCommand = {
 how they were found; what the dependency rules explain; and which optimizations find
 something to change.)",
     .examples = "daydream info run.pt.trace.json.gz\ndaydream info run.ddtrace --format json",
-    .flags = kFlags,
+    .flags = kInfoFlags,
     .takes = {.traces = true, .least = 1, .most = 1},
-    .run = Run,
+    .run = RunInfo,
 };
 
 }  // namespace daydream

@@ -17,7 +17,7 @@
 namespace daydream {
 namespace {
 
-constexpr size_t kMostTableBytes = 64 << 20;
+constexpr size_t kKernelsMostTableBytes = 64 << 20;
 constexpr int64_t kMostSize = int64_t{1} << 40;
 
 constexpr std::string_view kTypes[] = {"fp32", "tf32", "fp16", "bf16", "fp8"};
@@ -134,7 +134,7 @@ absl::Status TableError(const std::string& path, size_t line, std::string_view w
 absl::StatusOr<std::vector<Question>> ReadTable(const std::string& path, DType fallback) {
   DD_ASSIGN_OR_RETURN(
       const std::string text,
-      ReadTextFile(path, kMostTableBytes,
+      ReadTextFile(path, kKernelsMostTableBytes,
                    {.code = "E0201", .what = "the table of products cannot be read"}));
   std::vector<std::string_view> head;
   std::vector<Question> questions;
@@ -240,7 +240,8 @@ void WriteAnswer(JsonWriter& json, std::string_view gpu, const Answer& a) {
   json.Key("from").String(a.from).EndObject();
 }
 
-std::string Json(std::span<const Question> questions, std::span<const DeviceSpec* const> gpus) {
+std::string KernelsJson(std::span<const Question> questions,
+                        std::span<const DeviceSpec* const> gpus) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.kernels/1").Key("kernels").BeginArray();
   for (const Question& q : questions) {
@@ -252,7 +253,8 @@ std::string Json(std::span<const Question> questions, std::span<const DeviceSpec
   return json.EndArray().EndObject().Take() + "\n";
 }
 
-Table MakeTable(std::span<const Question> questions, std::span<const DeviceSpec* const> gpus) {
+Table MakeKernelsTable(std::span<const Question> questions,
+                       std::span<const DeviceSpec* const> gpus) {
   std::vector<Column> columns = {{"kernel", Align::kLeft},
                                  {"GPU", Align::kLeft},
                                  {"us"},
@@ -282,9 +284,9 @@ Table MakeTable(std::span<const Question> questions, std::span<const DeviceSpec*
   return table;
 }
 
-std::string Screen(std::span<const Question> questions, std::span<const DeviceSpec* const> gpus,
-                   const Session& session) {
-  std::string text = MakeTable(questions, gpus).Text(session.table_style()) + "\n";
+std::string KernelsScreen(std::span<const Question> questions,
+                          std::span<const DeviceSpec* const> gpus, const Session& session) {
+  std::string text = MakeKernelsTable(questions, gpus).Text(session.table_style()) + "\n";
   if (questions.size() == 1) {
     for (const DeviceSpec* gpu : gpus) {
       const Answer a = AnswerFor(*gpu, questions[0]);
@@ -346,7 +348,7 @@ absl::Status CheckFormat(const DeviceSpec& gpu, const Question& q) {
        .fix = "another --dtype, or another --gpu"});
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunKernels(const Args& args, Session& session) {
   if (!args.Has("--gpu")) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0104",
@@ -367,14 +369,14 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
     for (const Question& q : questions) DD_RETURN_IF_ERROR(CheckFormat(*gpu, q));
   }
   DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = [&] { return Screen(questions, gpus, session); },
-             .json = [&] { return Json(questions, gpus); },
-             .csv = [&] { return MakeTable(questions, gpus).Csv(); },
-             .markdown = [&] { return MakeTable(questions, gpus).Markdown(); }}));
+      args, {.table = [&] { return KernelsScreen(questions, gpus, session); },
+             .json = [&] { return KernelsJson(questions, gpus); },
+             .csv = [&] { return MakeKernelsTable(questions, gpus).Csv(); },
+             .markdown = [&] { return MakeKernelsTable(questions, gpus).Markdown(); }}));
   return Exit::kOk;
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kKernelsFlags[] = {
     {.name = "--gpu", .value = "GPU", .help = "a known GPU, or a file that describes one"},
     {.name = "--vs", .value = "GPU", .help = "another one, beside it"},
     {.name = "--gemm",
@@ -412,9 +414,9 @@ const Command kKernelsCommand = {
         "of such kernels lie between, and what limits them. Products in 16 bit and fp8 come\n"
         "from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.",
     .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
-    .flags = kFlags,
+    .flags = kKernelsFlags,
     .takes = {.result = true},
-    .run = Run,
+    .run = RunKernels,
 };
 
 }  // namespace daydream

@@ -18,7 +18,7 @@
 namespace daydream {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kOptFlags[] = {
     {.name = "--applicable",
      .value = "TRACE",
      .help = "with list: try each on this trace and say what it finds"},
@@ -82,7 +82,7 @@ std::string TryOn(const Transform& t, const Graph& graph) {
   return fmt::format("yes: {} changes", tasks + c.edges);
 }
 
-absl::StatusOr<Exit> List(const Args& args, Session& session) {
+absl::StatusOr<Exit> ListOptions(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Format format, FormatOf(args));
   OptionFiles files(OptionFolders());
   DD_ASSIGN_OR_RETURN(std::vector<const Transform*> known, Known(args, files, session));
@@ -258,9 +258,9 @@ absl::StatusOr<Exit> New(const std::string& name, const Args& args, Session& ses
   return Exit::kOk;
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunOpt(const Args& args, Session& session) {
   const auto& words = args.positional();
-  if (words[0] == "list" && words.size() == 1) return List(args, session);
+  if (words[0] == "list" && words.size() == 1) return ListOptions(args, session);
   if (words[0] == "show" && words.size() == 2) return Show(words[1], args, session);
   if (words[0] == "check" && words.size() == 2) return Check(words[1], args, session);
   if (words[0] == "new" && words.size() == 2) return New(words[1], args, session);
@@ -296,9 +296,9 @@ Files in the folders of DAYDREAM_OPTS_PATH are listed, and found by their name
         "daydream opt show amp\n"
         "daydream opt new my-idea > my-idea.yaml\n"
         "daydream opt check my-idea.yaml --trace run.ddtrace",
-    .flags = kFlags,
+    .flags = kOptFlags,
     .takes = {.traces = true, .result = true, .least = 1, .most = 2},
-    .run = Run,
+    .run = RunOpt,
 };
 
 }  // namespace daydream

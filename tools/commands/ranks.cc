@@ -7,7 +7,7 @@
 namespace daydream {
 namespace {
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunRanks(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(const JointReport report,
                       PredictOnRanks(in, args.positional()[0], {}, "all"));
@@ -24,7 +24,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   return Exit::kOk;
 }
 
-const Flag kFlags[] = {kClockFlag};
+const Flag kRanksFlags[] = {kClockFlag};
 
 }  // namespace
 
@@ -41,9 +41,9 @@ const Command kRanksCommand = {
     .examples =
         "daydream ranks profiles/\n"
         "daydream ranks profiles/ --format json",
-    .flags = kFlags,
+    .flags = kRanksFlags,
     .takes = kOneTrace,
-    .run = Run,
+    .run = RunRanks,
 };
 
 }  // namespace daydream

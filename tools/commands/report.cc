@@ -5,14 +5,14 @@
 namespace daydream {
 namespace {
 
-constexpr auto kFlags = WithPageFlags(std::array{
+constexpr auto kReportFlags = WithPageFlags(std::array{
     Flag{.name = "--output",
          .letter = 'o',
          .value = "FILE",
          .help = "the page to write, out.html; - = stdout"},
     Flag{.name = "--force-overwrite", .letter = 'f', .help = "replace the file if it exists"}});
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunReport(const Args& args, Session& session) {
   if (!args.Has("--output")) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0104",
@@ -50,9 +50,9 @@ scenario finds nothing to change; the page is written all the same.)",
         "daydream report run.ddtrace -o report.html\n"
         "daydream report run.ddtrace --opt amp --measured with-amp.ddtrace -o report.html\n"
         "daydream report sweep.json -o sweep.html",
-    .flags = kFlags,
+    .flags = kReportFlags,
     .takes = {.traces = true, .least = 1, .most = 1},
-    .run = Run,
+    .run = RunReport,
 };
 
 }  // namespace daydream

@@ -19,10 +19,10 @@ namespace daydream {
 namespace {
 
 constexpr int kMostRanks = 1 << 20;
-constexpr size_t kMostPoints = 1024;
+constexpr size_t kScaleMostPoints = 1024;
 constexpr std::string_view kStrategies[] = {"ddp", "zero1", "zero2"};
 
-const Flag kFlags[] = {
+const Flag kScaleFlags[] = {
     {.name = "--strategy",
      .value = "HOW",
      .help = "ddp, or with a sharded optimizer zero1, and gradients zero2",
@@ -80,11 +80,11 @@ absl::StatusOr<std::vector<int>> ParseRanks(std::string_view text) {
     const int before = ranks.size() > 1 ? ranks[ranks.size() - 2] : 0;
     const bool grows = before > 0 && *from % before == 0 && *from / before > 1;
     const int64_t by = grows ? *from / before : 2;
-    for (int64_t n = *from * by; n <= *to && ranks.size() <= kMostPoints; n *= by) {
+    for (int64_t n = *from * by; n <= *to && ranks.size() <= kScaleMostPoints; n *= by) {
       ranks.push_back(static_cast<int>(n));
     }
   }
-  if (ranks.size() > kMostPoints) return BadRanks(text, "more points than are computed");
+  if (ranks.size() > kScaleMostPoints) return BadRanks(text, "more points than are computed");
   return ranks;
 }
 
@@ -196,7 +196,7 @@ std::string ScaleJson(const ScaleReport& r) {
   return json.EndArray().EndObject().Take() + "\n";
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunScale(const Args& args, Session& session) {
   ScaleReport report;
   report.name = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const std::vector<int> ranks, ParseRanks(args.Get("--ranks")));
@@ -263,9 +263,9 @@ exposed communication.)",
     .examples =
         "daydream scale one-gpu.json --ranks 1,2,4..1024 --fabric ib-ndr\n"
         "daydream scale one-gpu.json --strategy zero1 --ranks 8 --fabric nvlink4 --format json",
-    .flags = kFlags,
+    .flags = kScaleFlags,
     .takes = kOneTrace,
-    .run = Run,
+    .run = RunScale,
 };
 
 }  // namespace daydream

@@ -24,15 +24,15 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kGroupings[] = {"class", "op",     "kernel", "layer",
-                                           "phase", "stream", "host"};
-constexpr Flag kFlags[] = {
+constexpr std::string_view kSummaryGroupings[] = {"class", "op",     "kernel", "layer",
+                                                  "phase", "stream", "host"};
+constexpr Flag kSummaryFlags[] = {
     {.name = "--by",
      .value = "GROUP",
      .help = "class, op, kernel, layer, phase or stream; host: work of the CPU by operator, call, "
              "range and Python function",
      .fallback = "class",
-     .choices = kGroupings},
+     .choices = kSummaryGroupings},
     {.name = "--top",
      .value = "N",
      .help = "rows before the rest is summed up as [N others]",
@@ -59,8 +59,8 @@ std::string Calls(double calls) {
   return exact ? FormatCount(whole) : fmt::format("{:.1f}", calls);
 }
 
-std::vector<std::string> Row(const std::string& name, const Group& g, const Summary& s,
-                             TimeUnit wish) {
+std::vector<std::string> SummaryRow(const std::string& name, const Group& g, const Summary& s,
+                                    TimeUnit wish) {
   return {Printable(name),
           FormatTime(g.time, UnitFor(s.window, wish)),
           FormatPercent(Share(g.time, s.window)),
@@ -69,7 +69,7 @@ std::vector<std::string> Row(const std::string& name, const Group& g, const Summ
           FormatPercent(Share(g.path, s.window))};
 }
 
-Table MakeTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) {
+Table MakeSummaryTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) {
   Table table({{std::string(Name(by)), Align::kLeft},
                {"GPU time/step"},
                {"of step"},
@@ -82,9 +82,9 @@ Table MakeTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) {
     all.calls += g.calls;
     all.path += g.path;
   }
-  for (const Group& g : WithOthers(s.groups, top)) table.AddRow(Row(g.name, g, s, wish));
+  for (const Group& g : WithOthers(s.groups, top)) table.AddRow(SummaryRow(g.name, g, s, wish));
   table.AddRule();
-  table.AddRow(Row(all.name, all, s, wish));
+  table.AddRow(SummaryRow(all.name, all, s, wish));
   return table;
 }
 
@@ -101,7 +101,7 @@ std::string Lead(const Summary& s, bool window, const MemoryProfile& memory, Ses
   return out + MemoryText(memory) + "\n";
 }
 
-std::string AsCsv(const Summary& s, GroupBy by) {
+std::string SummaryAsCsv(const Summary& s, GroupBy by) {
   Table table({{std::string(Name(by)), Align::kLeft},
                {"time_ns_per_step"},
                {"calls_per_step"},
@@ -188,7 +188,7 @@ std::string HostCsv(const HostSummary& s) {
   return table.Csv();
 }
 
-Table CurveTable(const ShareCurve& curve, TimeUnit wish) {
+Table SummaryCurveTable(const ShareCurve& curve, TimeUnit wish) {
   Table table({{"share"}, {"multiprocessors"}, {"step"}, {"of all"}, {"kernels/step"}, {"of all"}});
   const ShareCurve::Point& all = curve.points.back();
   for (const ShareCurve::Point& p : curve.points) {
@@ -260,7 +260,7 @@ std::string KneeText(const ShareCurve& curve, size_t top, const Session& session
   the model: daydream explain share
 )",
       session.Bold("a share of"), curve.device, curve.multiprocessors,
-      CurveTable(curve, session.unit()).Text(session.table_style()),
+      SummaryCurveTable(curve, session.unit()).Text(session.table_style()),
       FormatPercent(curve.step_knee, 0), FormatPercent(curve.slower, 0),
       KneeTable(curve, top, session.unit()).Text(session.table_style()),
       FormatPercent(curve.by_launch, 0), FormatPercent(kSaturationParam.fallback, 0));
@@ -298,7 +298,7 @@ absl::Status Refused(const ReplayCheck& replay, double limit, const std::string&
   return replay.worst().error > limit ? ReplayFailed(replay, limit, path) : absl::OkStatus();
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
@@ -312,14 +312,14 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   if (args.Has("--knee")) {
     DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(built.graph));
     auto markdown = [&] {
-      return CurveTable(curve, session.unit()).Markdown() + "\n" +
+      return SummaryCurveTable(curve, session.unit()).Markdown() + "\n" +
              KneeTable(curve, top, session.unit()).Markdown();
     };
-    DD_RETURN_IF_ERROR(
-        session.WriteResult(args, {.table = [&] { return KneeText(curve, top, session); },
-                                   .json = [&] { return CurveJson(curve); },
-                                   .csv = [&] { return CurveTable(curve, session.unit()).Csv(); },
-                                   .markdown = markdown}));
+    DD_RETURN_IF_ERROR(session.WriteResult(
+        args, {.table = [&] { return KneeText(curve, top, session); },
+               .json = [&] { return CurveJson(curve); },
+               .csv = [&] { return SummaryCurveTable(curve, session.unit()).Csv(); },
+               .markdown = markdown}));
     return Exit::kOk;
   }
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
@@ -331,7 +331,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
       host ? MakeHostSummary(built.graph, timeline, top) : HostSummary{.rest = {}, .all = {}};
   auto table = [&] {
     return host ? HostWorkTable(work, summary.window, session.unit())
-                : MakeTable(summary, by, top, session.unit());
+                : MakeSummaryTable(summary, by, top, session.unit());
   };
   auto text = [&] {
     return FindingsText(health.findings) + Lead(summary, replay.window, memory, session) +
@@ -347,7 +347,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
                    return host ? HostSummaryJson(work.rows, summary, health.findings)
                                : SummaryJson(summary, memory, by, health.findings);
                  },
-             .csv = [&] { return host ? HostCsv(work) : AsCsv(summary, by); },
+             .csv = [&] { return host ? HostCsv(work) : SummaryAsCsv(summary, by); },
              .markdown = [&] { return table().Markdown(); }}));
   session.Next(fmt::format("daydream whatif {} --opt amp,fuse", args.positional()[0]));
   return Exit::kOk;
@@ -372,9 +372,9 @@ module that is loaded), which all other commands leave out.)",
     .examples =
         "daydream summary run.ddtrace\ndaydream summary run.ddtrace --by layer --top 30\ndaydream "
         "summary run.ddtrace --per-step",
-    .flags = kFlags,
+    .flags = kSummaryFlags,
     .takes = kOneTrace,
-    .run = Run,
+    .run = RunSummary,
 };
 
 }  // namespace daydream

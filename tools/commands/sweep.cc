@@ -16,7 +16,7 @@
 namespace daydream {
 namespace {
 
-constexpr Flag kFlags[] = {
+constexpr Flag kSweepFlags[] = {
     {.name = "--opt",
      .value = "SPEC",
      .help = "optimizations with ranges as values, 'prefetch(workers=1..8)'; each is a sweep",
@@ -79,7 +79,7 @@ absl::Status CheckRanks() {
                      .fix = "mpirun daydream-mpi sweep ..., or --shard I/N for each rank"});
 }
 
-absl::Status CheckFlags(const Args& args) {
+absl::Status CheckSweepFlags(const Args& args) {
   auto bad = [](std::string what, std::string fix) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0107", .what = std::move(what), .fix = std::move(fix)});
@@ -296,24 +296,25 @@ absl::StatusOr<Exit> Merge(const Args& args, Session& session) {
 }
 
 // Which of several ranks it is that has no memory or no threads.
-absl::Status Of(const World& world, const absl::Status& status) {
+absl::Status OfSweep(const World& world, const absl::Status& status) {
   return world.name().empty() ? status : ErrorOf(world.name(), status);
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunSweep(const Args& args, Session& session) {
   if (args.positional()[0] == "merge") return Merge(args, session);
   World world;
   auto exit = WithinMemory(session, [&]() -> absl::StatusOr<Exit> {
-    DD_RETURN_IF_ERROR(CheckFlags(args));
+    DD_RETURN_IF_ERROR(CheckSweepFlags(args));
     return Sweep(args, session, world).Run();
   });
   // One tells it: the first rank what is wrong with itself, or else what another one sends.
   if (!exit.ok() && !world.first()) {
     world.Leave(exit.status());
-    if (ExitOf(exit.status()) == Exit::kNoRoom) return Of(world, exit.status());  // of one host
+    if (ExitOf(exit.status()) == Exit::kNoRoom)
+      return OfSweep(world, exit.status());  // of one host
     return Exit::kOk;  // launchers kill the first rank, with its message, when another one fails
   }
-  if (ExitOf(exit.status()) == Exit::kNoRoom) return Of(world, exit.status());
+  if (ExitOf(exit.status()) == Exit::kNoRoom) return OfSweep(world, exit.status());
   return exit;
 }
 
@@ -344,9 +345,9 @@ is at least as short with a peak of GPU memory at least as low, and better in on
         "daydream sweep run.ddtrace --opt 'checkpointing,batch(x1..x4)' --pareto step,memory\n"
         "daydream sweep merge p1.sweep p2.sweep p3.sweep p4.sweep -o all.csv\n"
         "mpirun -n 16 daydream-mpi sweep run.ddtrace --opt 'prefetch(1..64)' -o all.csv",
-    .flags = kFlags,
+    .flags = kSweepFlags,
     .takes = {.traces = true, .result = true, .least = 1, .most = 100'000},
-    .run = Run,
+    .run = RunSweep,
     .tells_mistake = TellsOwnMistake,
 };
 

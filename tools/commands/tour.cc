@@ -142,7 +142,7 @@ std::string Whole(const LessonText& text, const Args& args, const std::string& j
                            text.lesson->id, SeedFlag(text));
 }
 
-absl::StatusOr<Exit> List(const Args& args, Session& session) {
+absl::StatusOr<Exit> ListLessons(const Args& args, Session& session) {
   DD_RETURN_IF_ERROR(session.WriteResult(args, {.table = LessonList,
                                                 .json = LessonListJson,
                                                 .csv = LessonListCsv,
@@ -157,13 +157,13 @@ absl::Status WhichLesson(std::string_view flag) {
                      .fix = fmt::format("daydream tour 3 {}; daydream tour lists them", flag)});
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunTour(const Args& args, Session& session) {
   if (!args.Has("--list") && args.positional().empty()) {
     for (std::string_view flag : {"--answers", "--guess", "--save"}) {
       if (args.Has(flag)) return WhichLesson(flag);
     }
   }
-  if (args.Has("--list") || args.positional().empty()) return List(args, session);
+  if (args.Has("--list") || args.positional().empty()) return ListLessons(args, session);
   const Lesson* lesson = examples::FindLesson(args.positional()[0]);
   if (lesson == nullptr) return NoLesson(args.positional()[0]);
   DD_ASSIGN_OR_RETURN(const uint64_t seed, ParseSeed(args.Get("--seed")));
@@ -203,7 +203,7 @@ absl::StatusOr<Exit> Run(const Args& args, Session& session) {
   return Exit::kOk;
 }
 
-constexpr Flag kFlags[] = {
+constexpr Flag kTourFlags[] = {
     {.name = "--list", .help = "the lessons, with how long each takes"},
     {.name = "--seed",
      .value = "N",
@@ -237,9 +237,9 @@ const Command kTourCommand = {
         "daydream tour 3 --seed 7 --guess 1.5\n"
         "daydream tour 3 --non-interactive --answers\n"
         "daydream tour 10 --save .",
-    .flags = kFlags,
+    .flags = kTourFlags,
     .takes = {.result = true, .most = 1},
-    .run = Run,
+    .run = RunTour,
 };
 
 }  // namespace daydream

@@ -146,7 +146,7 @@ void Finish(const RecordSession& record, Session& session) {
   session.Next(fmt::format("daydream whatif {} --opt amp,fuse", files[0].path));
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunTrace(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(RecordOptions options, ParseRecordOptions(args));
   if (args.Has("--check")) return FindCommand("doctor")->run(args, session);
   if (args.positional().empty()) {
@@ -198,7 +198,7 @@ what is recorded, how, and what it costs.)",
         "daydream trace --delay 60 --duration 5 -- python serve.py",
     .flags = RecordFlags(),
     .takes = {.command = true, .most = kAny},
-    .run = Run,
+    .run = RunTrace,
 };
 
 }  // namespace daydream

@@ -15,7 +15,7 @@ extern char** environ;  // NOLINT(readability-redundant-declaration)
 namespace daydream {
 namespace {
 
-constexpr auto kFlags = WithPageFlags(
+constexpr auto kViewFlags = WithPageFlags(
     std::array{Flag{.name = "--no-open", .help = "print the address and open no browser"}});
 
 bool HasScreen() {
@@ -42,7 +42,7 @@ void OpenBrowser(const std::string& url) {
   posix_spawn_file_actions_destroy(&files);
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunView(const Args& args, Session& session) {
   EndWithInterrupt();
   DD_ASSIGN_OR_RETURN(ReportPage page, MakeReportPage(kViewCommand, args, session));
   if (!page.exit.ok()) session.Error(page.exit.status());
@@ -69,9 +69,9 @@ ssh -L PORT:127.0.0.1:PORT, and open the printed address at home.)",
         "daydream view run.ddtrace\n"
         "daydream view run.ddtrace --opt amp,fuse\n"
         "daydream view run.ddtrace --no-open",
-    .flags = kFlags,
+    .flags = kViewFlags,
     .takes = {.traces = true, .least = 1, .most = 1},
-    .run = Run,
+    .run = RunView,
 };
 
 }  // namespace daydream

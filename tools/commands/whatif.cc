@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
 constexpr std::string_view kPeers[] = {"joint", "recorded", "alike", "waits", "none", "alone"};
-constexpr Flag kFlags[] = {
+constexpr Flag kWhatIfFlags[] = {
     {.name = "--opt",
      .value = "SPEC",
      .help = "optimizations to apply together, 'amp(dtype=bf16),fuse'; each --opt is a scenario",
@@ -179,7 +179,7 @@ absl::Status Learn(const Args& args, Session& session, const std::vector<Applica
 }
 
 // A note with the scenario that it belongs to.
-std::string Of(const Prediction& p, const std::string& note) {
+std::string OfWhatIf(const Prediction& p, const std::string& note) {
   const std::string name = Printable(p.name) + ": ";
   return note.starts_with(name) ? note : name + note;
 }
@@ -204,7 +204,7 @@ void TellNotes(std::span<const Prediction> predictions, Session& session) {
     const std::string others =
         of.size() > kMostNamed ? fmt::format(" and {} more", of.size() - kMostNamed) : "";
     session.Note(of.size() == 1
-                     ? Of(last, note)
+                     ? OfWhatIf(last, note)
                      : fmt::format("{}{}{}: {}", names, Printable(last.name), others, note));
   }
 }
@@ -219,7 +219,8 @@ void Comment(const WhatIfReport& report, Session& session) {
   }
   for (const Prediction& p : report.result.predictions) {
     for (const std::string& warning : p.changes.warnings) {
-      if (said.insert(warning).second) session.Warn({.code = "W0603", .what = Of(p, warning)});
+      if (said.insert(warning).second)
+        session.Warn({.code = "W0603", .what = OfWhatIf(p, warning)});
     }
   }
   TellNotes(report.result.predictions, session);
@@ -278,7 +279,7 @@ Exit TellVerdicts(const WhatIfReport& report, Session& session) {
 }
 
 // Mistakes that need no trace are told before one is read.
-absl::Status CheckFlags(const Args& args) {
+absl::Status CheckWhatIfFlags(const Args& args) {
   const GateValues any = {{"speedup", {1}},
                           {"step", {0, true, 1}},
                           {"saved", {0, true, 1}},
@@ -298,7 +299,7 @@ absl::Status CheckFlags(const Args& args) {
 }
 
 // Ranks of one run, played together. Nothing when no two of them have a collective in common.
-absl::StatusOr<std::optional<Exit>> RunJoint(const Args& args, Session& session) {
+absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& session) {
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
@@ -341,15 +342,15 @@ bool AsksAboutOneRank(const Args& args) {
   return peers != "joint" && peers != "recorded";
 }
 
-absl::StatusOr<Exit> Run(const Args& args, Session& session) {
+absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   if (args.Has("--watch")) return WatchWhatIf(args, session);
   const std::string_view peers = args.Get("--peers");
   const bool ranks = HoldsRanks(args.positional()[0]) || peers == "recorded";
   if (ranks && !AsksAboutOneRank(args)) {
-    DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunJoint(args, session));
+    DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunWhatIfJoint(args, session));
     if (exit.has_value()) return *exit;
   }
-  DD_RETURN_IF_ERROR(CheckFlags(args));
+  DD_RETURN_IF_ERROR(CheckWhatIfFlags(args));
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
@@ -431,9 +432,9 @@ nothing are left out of it with a warning. The exit code is 4 in both cases.)",
         "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'\n"
         "daydream whatif run.ddtrace --opt amp --format md >> $GITHUB_STEP_SUMMARY\n"
         "daydream whatif run.ddtrace --opt-file mine.yaml --watch",
-    .flags = kFlags,
+    .flags = kWhatIfFlags,
     .takes = kOneTrace,
-    .run = Run,
+    .run = RunWhatIf,
 };
 
 }  // namespace daydream

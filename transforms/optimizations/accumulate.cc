@@ -11,7 +11,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kAccumulateParams[] = {
     {.name = "times",
      .unit = Unit::kNone,
      .fallback = 2,
@@ -24,7 +24,7 @@ constexpr ParamSpec kParams[] = {
 };
 
 // A graph of this size takes about a gigabyte.
-constexpr size_t kMostTasks = 10'000'000;
+constexpr size_t kAccumulateMostTasks = 10'000'000;
 
 class Accumulate {
  public:
@@ -46,7 +46,7 @@ class Accumulate {
       edit_.changes().notes.push_back("no step of an optimizer after a backward pass");
       return absl::OkStatus();
     }
-    if (tasks > kMostTasks) {
+    if (tasks > kAccumulateMostTasks) {
       return MakeStatus(
           absl::StatusCode::kInvalidArgument,
           {.code = "E0617",
@@ -62,7 +62,7 @@ class Accumulate {
       std::erase_if(parts_, [](const CopyOrder& part) { return part.tasks.empty(); });
       CopyParts(edit_, parts_, CopyPlace::kBefore, [&](TaskId t) { return Exchanges(t); });
     }
-    Tell(found, steps);
+    TellAccumulate(found, steps);
     return absl::OkStatus();
   }
 
@@ -151,7 +151,7 @@ class Accumulate {
     });
   }
 
-  void Tell(size_t found, size_t steps) {
+  void TellAccumulate(size_t found, size_t steps) {
     Changes& changes = edit_.changes();
     changes.samples *= times_;
     changes.notes.push_back(fmt::format(
@@ -169,7 +169,7 @@ class Accumulate {
   std::vector<CopyOrder> parts_;  // by step
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunAccumulate(const Params& params, Editor& edit) {
   return AccumulatePasses(edit, static_cast<int>(params["times"]));
 }
 
@@ -180,8 +180,8 @@ absl::Status AccumulatePasses(Editor& edit, int times) { return Accumulate(times
 constinit const Transform kAccumulate = {
     .name = "accumulate",
     .summary = "Several forward and backward passes for each step of the optimizer",
-    .params = kParams,
-    .apply = &Run,
+    .params = kAccumulateParams,
+    .apply = &RunAccumulate,
     .model =
         "Everything of a step that comes before the optimizer (getting the batch, forward, loss, "
         "backward; host work and the GPU work it launches) is there `times` times, one pass after "

@@ -22,12 +22,12 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kTypes[] = {"auto", "bf16", "fp16", "tf32", "fp8"};
-constexpr ParamSpec kParams[] = {
+constexpr std::string_view kAmpTypes[] = {"auto", "bf16", "fp16", "tf32", "fp8"};
+constexpr ParamSpec kAmpParams[] = {
     {.name = "dtype",
      .unit = Unit::kText,
      .text_fallback = "auto",
-     .choices = kTypes,
+     .choices = kAmpTypes,
      .help = "auto = bf16 where the GPU has it, else fp16; fp8: linear layers, the rest in bf16",
      .source = "chosen by the user"},
     {.name = "matrix_exponent",
@@ -79,7 +79,7 @@ constexpr ParamSpec kParams[] = {
      .source = "Daydream (ATC'20): matrix kernels become 3 times faster on tensor cores"},
 };
 
-DType Wanted(std::string_view text, const DeviceSpec* spec) {
+DType WantedByAmp(std::string_view text, const DeviceSpec* spec) {
   if (text == "bf16") return DType::kBf16;
   if (text == "fp16") return DType::kFp16;
   if (text == "tf32") return DType::kTf32;
@@ -104,7 +104,7 @@ class Amp {
       if (graph().lanes()[lane].lane.kind == LaneKind::kStream) Walk(LaneId(lane));
     }
     if (matrix_ == 0) {
-      edit_.changes().notes.push_back(WhyNot());
+      edit_.changes().notes.push_back(WhyNoAmp());
       return absl::OkStatus();
     }
     NoteScaleUpdates();
@@ -116,7 +116,7 @@ class Amp {
     if (formats_.contains(DType::kFp16)) {
       scaled_steps_ = AddGradientScaling(edit_, params_["unscale"], floor_);
     }
-    Tell();
+    TellAmp();
     return absl::OkStatus();
   }
 
@@ -136,7 +136,7 @@ class Amp {
     bool half = false;  // format of what the last kernel wrote
     Phase phase = Phase::kNone;
     const TaskId first = graph().lane(lane).first;
-    if (first.valid()) dtype_ = Wanted(params_.text("dtype"), SpecOf(first));
+    if (first.valid()) dtype_ = WantedByAmp(params_.text("dtype"), SpecOf(first));
     for (TaskId t = graph().lane(lane).first; t.valid(); t = graph().task(t).lane_next) {
       const Task& task = graph().task(t);
       if (task.removed || task.kind != TaskKind::kKernel) continue;
@@ -192,7 +192,7 @@ class Amp {
     return fits && rules_.Of(t).traits.dtype != DType::kFp8 ? DType::kFp8 : DType::kBf16;
   }
 
-  std::string WhyNot() const {
+  std::string WhyNoAmp() const {
     if (blocked_ > 0 && devices_.begin()->second.spec == nullptr) {
       return fmt::format("the GPU is not known, so nobody can tell whether it has {}",
                          DTypeName(dtype_));
@@ -332,7 +332,7 @@ class Amp {
     }
   }
 
-  void Tell() {
+  void TellAmp() {
     if (formats_.contains(DType::kTf32)) {
       edit_.changes().memory.push_back({.what = "fp32 data stays fp32"});
     } else {
@@ -407,15 +407,15 @@ class Amp {
   uint64_t matrix_ = 0, already_ = 0, blocked_ = 0, maybe_tf32_ = 0, unknown_device_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Amp(params, edit).Run(); }
+absl::Status RunAmp(const Params& params, Editor& edit) { return Amp(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kAmp = {
     .name = "amp",
     .summary = "Train in mixed precision (autocast)",
-    .params = kParams,
-    .apply = &Run,
+    .params = kAmpParams,
+    .apply = &RunAmp,
     .model =
         "Matrix products and convolutions that are not in 16 bit already run at the rate "
         "of the GPU's tensor cores against the rate they have now (fp32 or TF32), as far "

@@ -6,12 +6,12 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kScopes[] = {"partial", "step"};
-constexpr ParamSpec kParams[] = {
+constexpr std::string_view kAotScopes[] = {"partial", "step"};
+constexpr ParamSpec kAotParams[] = {
     {.name = "scope",
      .unit = Unit::kText,
      .text_fallback = "partial",
-     .choices = kScopes,
+     .choices = kAotScopes,
      .help = "what one graph holds, as for graphs: all between two things that cannot be captured, "
              "or the whole step once what can leave it has left",
      .source = "chosen by the user"},
@@ -19,7 +19,7 @@ constexpr ParamSpec kParams[] = {
     kGraphNodeParam,
     kGraphGapParam};
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunAot(const Params& params, Editor& edit) {
   return CaptureLaunches({.scope = CaptureScopeOf(params),
                           .launch = params["launch"],
                           .per_node = params["per_node"],
@@ -33,8 +33,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kAot = {
     .name = "aot",
     .summary = "The step is scheduled ahead of time: launches and the framework's work are gone",
-    .params = kParams,
-    .apply = &Run,
+    .params = kAotParams,
+    .apply = &RunAot,
     .model =
         "As graphs, with what Nimble adds. Memory is reserved before the first step, so "
         "allocations are gone and split nothing. Runs of launches become one graph launch where "

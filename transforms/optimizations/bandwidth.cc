@@ -6,7 +6,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kBandwidthParams[] = {
     {.name = "by",
      .unit = Unit::kFactor,
      .fallback = 2,
@@ -18,7 +18,7 @@ constexpr ParamSpec kParams[] = {
     kLevelFabricParam,
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunBandwidth(const Params& params, Editor& edit) {
   edit.BeginCause("the network carries more bytes a second");
   return ChangeSpeed(edit, params, params["by"], 1);
 }
@@ -28,9 +28,9 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kBandwidth = {
     .name = "bandwidth",
     .summary = "The network carries more bytes a second",
-    .params = kParams,
+    .params = kBandwidthParams,
     .stated_by_user = true,
-    .apply = &Run,
+    .apply = &RunBandwidth,
     .model =
         "The part of each transfer that grows with its bytes takes 1/x of its time. Which part "
         "that is, transfers of several sizes in the trace tell: t = a + g sqrt(S) + S b. Waiting "

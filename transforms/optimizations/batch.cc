@@ -15,7 +15,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kBatchParams[] = {
     {.name = "size",
      .unit = Unit::kText,
      .help = "examples in a step (512), or how many times the recorded (x4)",
@@ -92,7 +92,7 @@ class Batch {
           Load(t);
       }
     }
-    Tell();
+    TellBatch();
     return absl::OkStatus();
   }
 
@@ -248,7 +248,7 @@ class Batch {
     if (gap && task.gap > Duration{}) edit_.SetGap(t, task.gap.Scaled(factor_));
   }
 
-  void Tell() {
+  void TellBatch() {
     Changes& changes = edit_.changes();
     changes.samples *= factor_;
     changes.memory.push_back(
@@ -286,15 +286,15 @@ class Batch {
   uint64_t exchanged_ = 0, gradients_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Batch(params, edit).Run(); }
+absl::Status RunBatch(const Params& params, Editor& edit) { return Batch(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kBatch = {
     .name = "batch",
     .summary = "Steps with more or fewer examples",
-    .params = kParams,
-    .apply = &Run,
+    .params = kBatchParams,
+    .apply = &RunBatch,
     .model =
         "Every kernel takes measured time times model(new shapes) / model(recorded shapes), beyond "
         "the time that any kernel takes: products and convolutions by tiles and waves, the rest by "

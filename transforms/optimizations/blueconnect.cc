@@ -9,7 +9,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {kExchangeFabricParam};
+constexpr ParamSpec kBlueconnectParams[] = {kExchangeFabricParam};
 
 // How ranks are spread: so many in a node, on so many nodes.
 struct Layout {
@@ -69,7 +69,7 @@ absl::Status Split(Editor& edit, Exchanges& exchanges, const Exchange& e, Layout
   return absl::OkStatus();
 }
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunBlueconnect(const Params& params, Editor& edit) {
   edit.BeginCause("all-reduces in stages by level");
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   if (exchanges.fabric() == nullptr) {
@@ -103,8 +103,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kBlueconnect = {
     .name = "blueconnect",
     .summary = "BlueConnect: all-reduces in stages, one for each level of the network",
-    .params = kParams,
-    .apply = &Run,
+    .params = kBlueconnectParams,
+    .apply = &RunBlueconnect,
     .model =
         "Each all-reduce of S bytes over d GPUs a node becomes a reduce-scatter of S inside of the "
         "node, an all-reduce of S/d between nodes, which shares the NICs with those of the "

@@ -14,7 +14,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kBucketParams[] = {
     {.name = "size",
      .unit = Unit::kBytes,
      .fallback = 25 << 20,
@@ -61,7 +61,7 @@ absl::Status CheckBytes(const Exchanges& x, const GradientList& gradients,
   return absl::OkStatus();
 }
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunBucket(const Params& params, Editor& edit) {
   edit.BeginCause("gradients in other buckets");
   DD_ASSIGN_OR_RETURN(Exchanges x, Exchanges::Find(edit, params.text("fabric")));
   DD_ASSIGN_OR_RETURN(const GradientList gradients, FindGradients(edit.graph()));
@@ -93,8 +93,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kBucket = {
     .name = "bucket",
     .summary = "Gradients that are exchanged already, in buckets of another size",
-    .params = kParams,
-    .apply = &Run,
+    .params = kBucketParams,
+    .apply = &RunBucket,
     .model =
         "The recorded exchanges go, and buckets of the new size come, filled as "
         "DistributedDataParallel fills them. Each is launched behind the hook of the gradient that "

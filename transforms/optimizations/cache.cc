@@ -9,7 +9,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kCacheParams[] = {
     {.name = "fetch",
      .unit = Unit::kShare,
      .fallback = 0.5,
@@ -54,7 +54,7 @@ class Cache {
     } else {
       ShortenWork(saved);
     }
-    Tell(saved);
+    TellCache(saved);
     return absl::OkStatus();
   }
 
@@ -117,7 +117,7 @@ class Cache {
     }
   }
 
-  void Tell(double saved) {
+  void TellCache(double saved) {
     edit_.changes().notes.push_back(fmt::format(
         "{} of making a batch goes", FormatValue(std::round(1e3 * saved) / 1e3, Unit::kShare)));
     if (!params_.given("fetch")) {
@@ -134,15 +134,15 @@ class Cache {
   bool workers_ = false;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Cache(params, edit).Run(); }
+absl::Status RunCache(const Params& params, Editor& edit) { return Cache(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kCache = {
     .name = "cache",
     .summary = "The data set is read from memory instead of storage",
-    .params = kParams,
-    .apply = &Run,
+    .params = kCacheParams,
+    .apply = &RunCache,
     .model =
         "Without loader processes, the part of next() that is reading goes: the share `fetch` of "
         "it, but never what the trace shows to be work on tensors. With loader processes that the "

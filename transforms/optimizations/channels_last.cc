@@ -17,7 +17,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kChannelsLastParams[] = {
     {.name = "conv",
      .unit = Unit::kFactor,
      .fallback = 1,
@@ -79,7 +79,7 @@ class ChannelsLast {
     Scale(grouped_, "grouped", "grouped convolutions in the other layout");
     Scale(norms_, "norm", "batch norm and pooling in the other layout");
     AddBorders();
-    Tell();
+    TellChannelsLast();
     return absl::OkStatus();
   }
 
@@ -196,7 +196,7 @@ class ChannelsLast {
     });
   }
 
-  void Tell() {
+  void TellChannelsLast() {
     auto& changes = edit_.changes();
     changes.notes.push_back(fmt::format(
         "{} layout changes of the library go, {} at borders come; {} convolution kernels",
@@ -230,15 +230,17 @@ class ChannelsLast {
   size_t channels_last_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return ChannelsLast(params, edit).Run(); }
+absl::Status RunChannelsLast(const Params& params, Editor& edit) {
+  return ChannelsLast(params, edit).Run();
+}
 
 }  // namespace
 
 constinit const Transform kChannelsLast = {
     .name = "channels-last",
     .summary = "Images are stored with their channels last",
-    .params = kParams,
-    .apply = &Run,
+    .params = kChannelsLastParams,
+    .apply = &RunChannelsLast,
     .model =
         "Only convolutions gain for sure: the layout changes that cuDNN puts around those that "
         "run on tensor cores (nchwToNhwc, nhwcToNchw) are gone with their launches. Where data "

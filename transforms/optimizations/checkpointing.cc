@@ -12,7 +12,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kCheckpointingParams[] = {
     {.name = "layers",
      .unit = Unit::kText,
      .text_fallback = "auto",
@@ -85,7 +85,7 @@ class Checkpointing {
     edit_.BeginCause("the forward pass runs again");
     for (const Segment& s : segments) RunAgain(s);
     MoveHandOffs();
-    Tell(segments);
+    TellCheckpointing(segments);
     return absl::OkStatus();
   }
 
@@ -255,7 +255,7 @@ class Checkpointing {
     }
   }
 
-  void Tell(const std::vector<Segment>& segments) {
+  void TellCheckpointing(const std::vector<Segment>& segments) {
     if (segments_ == 0) return;
     DropInside(segments);
     std::map<std::pair<uint16_t, uint16_t>, size_t> passes;
@@ -289,19 +289,22 @@ class Checkpointing {
   Duration gpu_;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Checkpointing(params, edit).Run(); }
+absl::Status RunCheckpointing(const Params& params, Editor& edit) {
+  return Checkpointing(params, edit).Run();
+}
 
-constexpr Conflict kConflicts[] = {{.with = "offload",
-                                    .reason = "it would drop what is on its way to the host",
-                                    .comes = Conflict::kBefore}};
+constexpr Conflict kCheckpointingConflicts[] = {
+    {.with = "offload",
+     .reason = "it would drop what is on its way to the host",
+     .comes = Conflict::kBefore}};
 
 }  // namespace
 
 constinit const Transform kCheckpointing = {
     .name = "checkpointing",
     .summary = "Activations are computed again instead of kept",
-    .params = kParams,
-    .apply = &Run,
+    .params = kCheckpointingParams,
+    .apply = &RunCheckpointing,
     .model =
         "The kernels of the selected part of the forward pass, and the host work that launched "
         "them, run again just before the backward work of their segment, as long as they were "
@@ -319,7 +322,7 @@ constinit const Transform kCheckpointing = {
     .advice = {.effort = "~5 lines",
                .risk = "none",
                .how = "x = torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"},
-    .conflicts = kConflicts,
+    .conflicts = kCheckpointingConflicts,
     .twice = "what is computed again is no longer kept: there is nothing left to save",
     .memory_model =
         "What the ops of a segment keep for backward goes, but for as many bytes as its input. "

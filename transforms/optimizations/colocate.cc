@@ -18,10 +18,10 @@ namespace {
 // The other program has to keep going for as long as this one is looked at, also when both slow
 // down to half their speed.
 constexpr double kLonger = 2.5;
-constexpr size_t kMostTasks = 20'000'000;
+constexpr size_t kColocateMostTasks = 20'000'000;
 
 constexpr std::string_view kPolicies[] = {"time", "space"};
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kColocateParams[] = {
     {.name = "other",
      .unit = Unit::kText,
      .help = "trace of the other program, recorded alone on the same GPU",
@@ -53,7 +53,7 @@ absl::Status Refuse(std::string what, std::string why, std::string fix) {
       {.code = "E0812", .what = std::move(what), .why = std::move(why), .fix = std::move(fix)});
 }
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunColocate(const Params& params, Editor& edit) {
   if (edit.graph().steps().size() < 2) {
     return Refuse("colocate: this trace has one step",
                   "beside another program the time from step to step counts",
@@ -70,7 +70,7 @@ absl::Status Run(const Params& params, Editor& edit) {
   }
   const double times = std::ceil(kLonger * SpanOf(edit.graph()).seconds() / period.seconds()) + 1;
   const auto tasks = static_cast<double>(other.graph.size());
-  if (times * tasks / std::max<size_t>(other.graph.steps().size(), 1) > kMostTasks) {
+  if (times * tasks / std::max<size_t>(other.graph.steps().size(), 1) > kColocateMostTasks) {
     return Refuse("colocate: the other program's steps are too short beside this one's",
                   fmt::format("{:.0f} of them would have to be played", times),
                   "record fewer steps of this program");
@@ -99,8 +99,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kColocate = {
     .name = "colocate",
     .summary = "Another recorded program runs on the same GPU",
-    .params = kParams,
-    .apply = &Run,
+    .params = kColocateParams,
+    .apply = &RunColocate,
     .model =
         "The other program plays its typical step over and over, with processors of its own. "
         "Kernels of both take turns on the GPU, whatever is ready first. By time, a kernel keeps "

@@ -14,7 +14,7 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kYesNo[] = {"yes", "no"};
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kCompileParams[] = {
     {.name = "between",
      .unit = Unit::kDuration,
      .fallback = 15000,
@@ -107,7 +107,7 @@ class Compile {
     if (params_.text("attention") == "yes") FuseAttention();
     FuseRuns();
     for (const Region& region : regions_) Shorten(region);
-    Tell();
+    TellCompile();
     return absl::OkStatus();
   }
 
@@ -338,7 +338,7 @@ class Compile {
                                       .phase = first.phase});
   }
 
-  void Tell() {
+  void TellCompile() {
     auto& changes = edit_.changes();
     changes.notes.push_back(fmt::format("{} compiled regions; {} kernels become {}",
                                         regions_.size(), kernels_, merged_));
@@ -367,15 +367,15 @@ class Compile {
   size_t kernels_ = 0, merged_ = 0, by_shape_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Compile(params, edit).Run(); }
+absl::Status RunCompile(const Params& params, Editor& edit) { return Compile(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kCompile = {
     .name = "compile",
     .summary = "The model runs through torch.compile",
-    .params = kParams,
-    .apply = &Run,
+    .params = kCompileParams,
+    .apply = &RunCompile,
     .model =
         "Launches of forward and backward, up to a read of a result, form a compiled region. In "
         "it, runs of elementwise, norm, softmax and reduction kernels of equal size become one "

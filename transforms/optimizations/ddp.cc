@@ -7,7 +7,7 @@
 namespace daydream {
 namespace {
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunDdp(const Params& params, Editor& edit) {
   if (params["accumulate"] > 1) {
     DD_RETURN_IF_ERROR(AccumulatePasses(edit, static_cast<int>(params["accumulate"])));
   }
@@ -21,7 +21,7 @@ constinit const Transform kDdp = {
     .name = "ddp",
     .summary = "Data parallelism over n GPUs (DistributedDataParallel)",
     .params = kSpreadParams,
-    .apply = &Run,
+    .apply = &RunDdp,
     .model =
         "Gradients, in the order and with the sizes that backward gave them, go into buckets "
         "exactly as PyTorch fills them. Behind each gradient the host runs a hook that scales it "

@@ -11,7 +11,7 @@ constexpr double kEntryBytes = 8;
 // Accumulate what was not sent, sample for a threshold, select.
 constexpr double kPasses = 3;
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kDgcParams[] = {
     {.name = "density",
      .unit = Unit::kShare,
      .fallback = 0.001,
@@ -24,7 +24,7 @@ constexpr ParamSpec kParams[] = {
     kExchangeFabricParam,
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunDgc(const Params& params, Editor& edit) {
   edit.BeginCause("only the largest gradients are exchanged");
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   double sent = 0, whole = 0;
@@ -54,8 +54,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kDgc = {
     .name = "dgc",
     .summary = "Deep gradient compression: only the largest gradients are exchanged",
-    .params = kParams,
-    .apply = &Run,
+    .params = kDgcParams,
+    .apply = &RunDgc,
     .model =
         "Each bucket's all-reduce becomes an all-gather of the selected gradients of every rank, 8 "
         "bytes each (value and index): it grows with the number of ranks. Before it kernels pass "

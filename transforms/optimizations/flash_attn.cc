@@ -12,12 +12,12 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kTypes[] = {"auto", "fp32", "fp16", "bf16"};
-constexpr ParamSpec kParams[] = {
+constexpr std::string_view kFlashAttnTypes[] = {"auto", "fp32", "fp16", "bf16"};
+constexpr ParamSpec kFlashAttnParams[] = {
     {.name = "dtype",
      .unit = Unit::kText,
      .text_fallback = "auto",
-     .choices = kTypes,
+     .choices = kFlashAttnTypes,
      .help = "format of queries, keys and values; auto = as recorded (say so after amp)",
      .source = "chosen by the user"},
     {.name = "share",
@@ -34,7 +34,7 @@ constexpr ParamSpec kParams[] = {
     kFloorParam,
 };
 
-DType Wanted(std::string_view text, DType recorded) {
+DType WantedByFlashAttn(std::string_view text, DType recorded) {
   if (text == "fp32") return DType::kFp32;
   if (text == "fp16") return DType::kFp16;
   if (text == "bf16") return DType::kBf16;
@@ -46,7 +46,7 @@ struct Merged {
   size_t slower = 0;  // chains that would not get faster
 };
 
-std::string WhyNot(const AttentionSearch& search, size_t fused_already) {
+std::string WhyNoFlashAttn(const AttentionSearch& search, size_t fused_already) {
   if (fused_already > 0) return "its attention is fused already";
   if (search.unshaped > 0) {
     return "shapes of ops are needed to find attention (record_shapes=True)";
@@ -54,7 +54,7 @@ std::string WhyNot(const AttentionSearch& search, size_t fused_already) {
   return "no product, softmax, product of matching shapes";
 }
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunFlashAttn(const Params& params, Editor& edit) {
   const Graph& graph = edit.graph();
   const DeviceSpec* spec = nullptr;
   size_t fused_already = 0;
@@ -78,7 +78,7 @@ absl::Status Run(const Params& params, Editor& edit) {
   FuseGroups groups(edit);
   Merged merged;
   for (const AttentionChain& chain : search.chains) {
-    const DType dtype = Wanted(params.text("dtype"), chain.dtype);
+    const DType dtype = WantedByFlashAttn(params.text("dtype"), chain.dtype);
     const double after = FusedAttentionNs(*spec, chain.shape, dtype, params["share"]);
     Duration now;
     for (TaskId t : chain.kernels) now += graph.task(t).duration;
@@ -104,7 +104,7 @@ absl::Status Run(const Params& params, Editor& edit) {
       edit.changes().warnings.push_back("no backward pass of attention was recognised: it stays");
     }
   } else if (merged.slower == 0) {
-    notes.push_back(WhyNot(search, fused_already));
+    notes.push_back(WhyNoFlashAttn(search, fused_already));
   }
   if (merged.slower > 0) {
     notes.push_back(fmt::format("{} would not get faster and stay", merged.slower));
@@ -117,8 +117,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kFlashAttn = {
     .name = "flash-attn",
     .summary = "Attention runs in one fused kernel",
-    .params = kParams,
-    .apply = &Run,
+    .params = kFlashAttnParams,
+    .apply = &RunFlashAttn,
     .model =
         "Chains of a product, elementwise work on its result, softmax and a product whose shapes "
         "fit become one kernel, forward and backward. It computes what they compute (backward "

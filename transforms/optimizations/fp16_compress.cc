@@ -6,18 +6,18 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kTypes[] = {"fp16", "bf16"};
-constexpr ParamSpec kParams[] = {
+constexpr std::string_view kFp16CompressTypes[] = {"fp16", "bf16"};
+constexpr ParamSpec kFp16CompressParams[] = {
     {.name = "dtype",
      .unit = Unit::kText,
      .text_fallback = "fp16",
-     .choices = kTypes,
+     .choices = kFp16CompressTypes,
      .help = "what gradients are while they are exchanged",
      .source = "chosen by the user"},
     kExchangeFabricParam,
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunFp16Compress(const Params& params, Editor& edit) {
   edit.BeginCause("gradients cross the network in 16 bit");
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   size_t narrow = 0;
@@ -48,8 +48,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kFp16Compress = {
     .name = "fp16-compress",
     .summary = "Gradients are exchanged in 16 bit",
-    .params = kParams,
-    .apply = &Run,
+    .params = kFp16CompressParams,
+    .apply = &RunFp16Compress,
     .model =
         "Each bucket is cast before it is exchanged and after (6 bytes an element through memory, "
         "each time) and sends half of its bytes; its transfer follows the fabric, or, in a "

@@ -9,7 +9,7 @@ bool Communicates(const Graph& graph, TaskId t) {
   return graph.task(t).kind == TaskKind::kCollective;
 }
 
-absl::Status Run(const Params&, Editor& edit) {
+absl::Status RunFreeComm(const Params&, Editor& edit) {
   edit.BeginCause("communication takes no time");
   for (TaskId t : edit.Select(&Communicates)) {
     edit.SetDuration(t, {});
@@ -30,7 +30,7 @@ constinit const Transform kFreeComm = {
     .name = "free-comm",
     .summary = "Collectives take no time and every peer is always ready",
     .bound = true,
-    .apply = &Run,
+    .apply = &RunFreeComm,
     .model =
         "All collective kernels (NCCL, RCCL) take no time: neither the transfer nor the "
         "waiting for other ranks that is recorded as part of them.",

@@ -30,7 +30,7 @@ Instant Beginning(const Graph& graph, const std::vector<TaskId>& work) {
   return std::max(host.value_or(Instant{}), gpu);
 }
 
-absl::Status Run(const Params&, Editor& edit) {
+absl::Status RunFreeGpu(const Params&, Editor& edit) {
   edit.BeginCause("GPU work takes no time");
   const Graph& graph = edit.graph();
   const std::vector<TaskId> work = edit.Select(&OnGpu);
@@ -50,7 +50,7 @@ constinit const Transform kFreeGpu = {
     .name = "free-gpu",
     .summary = "GPU work takes no time: the step is bound by the host",
     .bound = true,
-    .apply = &Run,
+    .apply = &RunFreeGpu,
     .model =
         "Kernels, copies, collectives, the dead time between them and their unexplained "
         "delays take no time. Blocking calls keep their own cost. What is left is the CPU "

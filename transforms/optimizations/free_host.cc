@@ -14,7 +14,7 @@ bool IsUnexplained(const Graph& graph, const Task& task) {
   return task.kind == TaskKind::kDelay && task.detail >= graph.size();
 }
 
-absl::Status Run(const Params&, Editor& edit) {
+absl::Status RunFreeHost(const Params&, Editor& edit) {
   edit.BeginCause("host work takes no time");
   const Graph& graph = edit.graph();
   for (TaskId t : edit.Select([](const Graph&g, TaskId id) { return OnHost(g.task(id)); })) {
@@ -45,7 +45,7 @@ constinit const Transform kFreeHost = {
     .name = "free-host",
     .summary = "The host and what it costs the GPU take no time: kernels follow each other",
     .bound = true,
-    .apply = &Run,
+    .apply = &RunFreeHost,
     .model =
         "All CPU work, gaps between it, API calls and hand-offs between threads take no "
         "time, nor do the latencies of launches and waits, dead time between kernels, and "

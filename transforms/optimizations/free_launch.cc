@@ -7,7 +7,7 @@
 namespace daydream {
 namespace {
 
-absl::Status Run(const Params&, Editor& edit) {
+absl::Status RunFreeLaunch(const Params&, Editor& edit) {
   edit.BeginCause("launches take no time");
   Graph& graph = edit.graph();
   for (size_t i = 0; i < graph.edges().size(); ++i) {
@@ -25,7 +25,7 @@ constinit const Transform kFreeLaunch = {
     .name = "free-launch",
     .summary = "Launching GPU work takes no time",
     .bound = true,
-    .apply = &Run,
+    .apply = &RunFreeLaunch,
     .model =
         "Every API call that puts work on the GPU (kernel launches, copies, fills) takes no "
         "host time, and the work may start the moment the call is made.",

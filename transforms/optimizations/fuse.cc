@@ -12,7 +12,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kFuseParams[] = {
     {.name = "what",
      .unit = Unit::kText,
      .text_fallback = "all",
@@ -78,7 +78,7 @@ class Fuse {
     if (what == "norm") {
       FuseRuns({KernelClass::kElementwise, KernelClass::kNorm}, "norm");
     }
-    if (!edit_.changes().any()) edit_.changes().notes.push_back(WhyNot(what));
+    if (!edit_.changes().any()) edit_.changes().notes.push_back(WhyNoFuse(what));
     return absl::OkStatus();
   }
 
@@ -224,7 +224,7 @@ class Fuse {
     return absl::OkStatus();
   }
 
-  static std::string WhyNot(std::string_view what) {
+  static std::string WhyNoFuse(std::string_view what) {
     if (what == "optimizer") return "no optimizer kernels that could be merged";
     if (what == "norm") {
       return "no norm next to elementwise kernels of its size; shapes of ops are needed "
@@ -240,15 +240,15 @@ class Fuse {
   std::string optimizer_how_;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Fuse(params, edit).Run(); }
+absl::Status RunFuse(const Params& params, Editor& edit) { return Fuse(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kFuse = {
     .name = "fuse",
     .summary = "Optimizer and elementwise kernels are merged",
-    .params = kParams,
-    .apply = &Run,
+    .params = kFuseParams,
+    .apply = &RunFuse,
     .model =
         "optimizer: the kernels of an optimizer step become one, which reads and writes each "
         "parameter, gradient and state once. elementwise: runs of elementwise kernels of "

@@ -16,7 +16,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kGistParams[] = {
     {.name = "sparsity",
      .unit = Unit::kShare,
      .fallback = 0.5,
@@ -33,7 +33,7 @@ constexpr ParamSpec kParams[] = {
 constexpr double kIndexBytes = 1, kPointerBytes = 4, kColumns = 256;
 
 // The result of a ReLU that is kept for backward, and the op that reads it.
-struct Stash {
+struct GistStash {
   size_t relu = 0, reader = 0;  // rows of ForwardOps()
   bool binarize = false;
   double bytes = 0, encoded = 0;
@@ -65,7 +65,7 @@ class Gist {
     const NameId call = edit_.graph().AddName("cudaLaunchKernel");
     InsertedKernel encode{.after = true, .op = edit_.graph().AddName("gist::encode"), .call = call};
     InsertedKernel decode{.op = edit_.graph().AddName("gist::decode"), .call = call};
-    for (const Stash& s : stashes_) {
+    for (const GistStash& s : stashes_) {
       const Duration time = TimeOf(s);
       edit_.BeginCause(s.binarize ? "masks of ReLU encoded" : "results of ReLU encoded");
       encode.at = ops_[s.reader].last;
@@ -81,7 +81,7 @@ class Gist {
       InsertKernel(edit_, decode, costs);
       ++kernels_;
     }
-    Tell();
+    TellGist();
     return absl::OkStatus();
   }
 
@@ -107,7 +107,7 @@ class Gist {
       const bool pool = Contains(reader.shape.name, "max_pool");
       const bool conv = Contains(reader.shape.name, "conv");
       if (!pool && !conv) continue;
-      Stash s{.relu = i, .reader = i + 1, .binarize = pool, .bytes = relu.kept};
+      GistStash s{.relu = i, .reader = i + 1, .binarize = pool, .bytes = relu.kept};
       s.encoded = pool ? relu.elements / 8 : SparseBytes(relu);
       if (s.encoded < s.bytes) stashes_.push_back(s);
     }
@@ -115,7 +115,7 @@ class Gist {
 
   // Reads one form and writes the other. Without a known GPU, at the rate of the ReLU itself, which
   // reads and writes the whole tensor.
-  Duration TimeOf(const Stash& s) const {
+  Duration TimeOf(const GistStash& s) const {
     const double bytes = s.bytes + s.encoded;
     double ns = 0;
     if (device_ != nullptr) {
@@ -126,11 +126,11 @@ class Gist {
     return std::max(floor_, Duration::FromDouble(ns));
   }
 
-  void Tell() {
+  void TellGist() {
     std::map<std::pair<uint16_t, uint16_t>, std::pair<size_t, size_t>> passes;
     std::pair<size_t, size_t> most;     // masks, sparse
     absl::flat_hash_set<ScopeId> done;  // copies of a layer share their ops
-    for (const Stash& s : stashes_) {
+    for (const GistStash& s : stashes_) {
       const ForwardOp& relu = ops_[s.relu];
       auto& count = passes[{relu.step, relu.pass}];
       ++(s.binarize ? count.first : count.second);
@@ -158,14 +158,14 @@ class Gist {
   Editor& edit_;
   const Duration floor_;
   const std::vector<ForwardOp> ops_;
-  std::vector<Stash> stashes_;
+  std::vector<GistStash> stashes_;
   const DeviceSpec* device_ = nullptr;
   size_t kernels_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Gist(params, edit).Run(); }
+absl::Status RunGist(const Params& params, Editor& edit) { return Gist(params, edit).Run(); }
 
-constexpr Conflict kConflicts[] = {
+constexpr Conflict kGistConflicts[] = {
     {.with = "batch", .reason = "what is encoded would keep its size", .comes = Conflict::kAfter},
     {.with = "hidden", .reason = "what is encoded would keep its size", .comes = Conflict::kAfter},
     {.with = "amp", .reason = "what is encoded would keep its width", .comes = Conflict::kAfter}};
@@ -175,8 +175,8 @@ constexpr Conflict kConflicts[] = {
 constinit const Transform kGist = {
     .name = "gist",
     .summary = "Results of ReLU are kept encoded for the backward pass",
-    .params = kParams,
-    .apply = &Run,
+    .params = kGistParams,
+    .apply = &RunGist,
     .model =
         "A ReLU whose result only a max pooling reads keeps one bit an element (Binarize); one "
         "that a convolution reads keeps values that are not zero, an index of a byte for each and "
@@ -191,7 +191,7 @@ constinit const Transform kGist = {
     .advice = {.effort = "~200 lines",
                .risk = "own kernels",
                .how = "torch.autograd.graph.saved_tensors_hooks(encode, decode) around ReLU"},
-    .conflicts = kConflicts,
+    .conflicts = kGistConflicts,
     .twice = "what is encoded already would be encoded again",
     .memory_model =
         "A mask is an eighth of a byte an element; the sparse form has values that are not zero, "

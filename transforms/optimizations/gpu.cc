@@ -23,7 +23,7 @@ constexpr size_t kTermsKept = 200;
 
 constexpr std::string_view kTf32[] = {"auto", "off", "all"};
 constexpr std::string_view kLinks[] = {"auto", "same"};
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kGpuParams[] = {
     {.name = "to",
      .unit = Unit::kText,
      .help = "name of a known GPU (H100, A100-SXM4-40GB), or a device file of your own",
@@ -103,7 +103,7 @@ class ToGpu {
     if (to().memory_gb != from_->memory_gb) {
       edit_.changes().capacity = static_cast<uint64_t>(to().memory_gb * (1 << 30));
     }
-    Tell();
+    TellGpu();
     return absl::OkStatus();
   }
 
@@ -292,7 +292,7 @@ class ToGpu {
     edit_.SetTransfer(t, transfer);
   }
 
-  void Tell() {
+  void TellGpu() {
     std::vector<std::string>& notes = edit_.changes().notes;
     std::vector<std::string>& warnings = edit_.changes().warnings;
     notes.push_back(fmt::format("from {} to {}", from_->name, to().name));
@@ -352,7 +352,7 @@ class ToGpu {
   std::string_view link_ = "NVLink";
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunGpu(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(DeviceChoice target, ChooseDevice(params.text("to")));
   return ToGpu(params, edit, target).Run();
 }
@@ -362,9 +362,9 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kGpu = {
     .name = "gpu",
     .summary = "The program runs on another GPU, known or described in a file",
-    .params = kParams,
+    .params = kGpuParams,
     .same_work = true,
-    .apply = &Run,
+    .apply = &RunGpu,
     .model =
         "Kernels are timed anew one by one. Ops with recorded shapes: the cost model on the new "
         "GPU, and we keep half (`own`) of how far this kernel was from the model on the recorded "

@@ -5,12 +5,12 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kScopes[] = {"partial", "step", "layer"};
-constexpr ParamSpec kParams[] = {
+constexpr std::string_view kGraphsScopes[] = {"partial", "step", "layer"};
+constexpr ParamSpec kGraphsParams[] = {
     {.name = "scope",
      .unit = Unit::kText,
      .text_fallback = "partial",
-     .choices = kScopes,
+     .choices = kGraphsScopes,
      .help = "what one graph holds: all between two things that cannot be captured, the whole "
              "step once what can leave it has left, or one direction of one layer",
      .source = "chosen by the user; PyTorch: torch.cuda.graph, torch.cuda.make_graphed_callables"},
@@ -50,7 +50,7 @@ constexpr ParamSpec kParams[] = {
      .whole = true},
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunGraphs(const Params& params, Editor& edit) {
   CaptureOptions options{.scope = CaptureScopeOf(params),
                          .depth = static_cast<int>(params["depth"]),
                          .launch = params["entry"] + params["launch"],
@@ -60,15 +60,15 @@ absl::Status Run(const Params& params, Editor& edit) {
   return CaptureLaunches(options, edit);
 }
 
-constexpr Conflict kConflicts[] = {{"aot", "both say what launches the kernels"}};
+constexpr Conflict kGraphsConflicts[] = {{"aot", "both say what launches the kernels"}};
 
 }  // namespace
 
 constinit const Transform kGraphs = {
     .name = "graphs",
     .summary = "CUDA graphs replay the launches of a step",
-    .params = kParams,
-    .apply = &Run,
+    .params = kGraphsParams,
+    .apply = &RunGraphs,
     .model =
         "Launches of a step that follow each other without a border become one graph "
         "launch where that is cheaper: its first call costs `entry`, `launch` and `per_node` for "
@@ -92,7 +92,7 @@ constinit const Transform kGraphs = {
                .risk = "fixed shapes",
                .how = "g = torch.cuda.CUDAGraph(); with torch.cuda.graph(g): step(); "
                       "g.replay()"},
-    .conflicts = kConflicts,
+    .conflicts = kGraphsConflicts,
     .twice = "a graph cannot be captured into a graph",
     .memory = MemoryEffect::kAdds,
     .memory_model =

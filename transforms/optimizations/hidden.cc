@@ -13,7 +13,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kHiddenParams[] = {
     {.name = "by",
      .unit = Unit::kFactor,
      .fallback = 2,
@@ -250,15 +250,15 @@ class Hidden {
   Widths widths_;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Hidden(params, edit).Run(); }
+absl::Status RunHidden(const Params& params, Editor& edit) { return Hidden(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kHidden = {
     .name = "hidden",
     .summary = "A wider or narrower model",
-    .params = kParams,
-    .apply = &Run,
+    .params = kHiddenParams,
+    .apply = &RunHidden,
     .model =
         "A width is a size that some weight gives and another takes, or up to four of them side by "
         "side. Products, convolutions, parameters and activations get their widths times the "

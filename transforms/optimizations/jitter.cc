@@ -9,7 +9,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kJitterParams[] = {
     {.name = "sd",
      .unit = Unit::kShare,
      .fallback = 0.015,
@@ -26,7 +26,7 @@ constexpr ParamSpec kParams[] = {
      .whole = true},
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunJitter(const Params& params, Editor& edit) {
   const double factor =
       JitterOf(static_cast<uint64_t>(params["seed"]), RankOf(edit.graph()), params["sd"]);
   edit.BeginCause("ranks differ in speed");
@@ -39,9 +39,9 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kJitter = {
     .name = "jitter",
     .summary = "Ranks differ in speed by chance",
-    .params = kParams,
+    .params = kJitterParams,
     .stated_by_user = true,
-    .apply = &Run,
+    .apply = &RunJitter,
     .model =
         "All own work of each rank, host and GPU, takes 1 + sd x z times as long, where z is drawn "
         "from a normal distribution for the rank and the seed: the same draw on every machine. "

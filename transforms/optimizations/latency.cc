@@ -6,7 +6,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kLatencyParams[] = {
     {.name = "by",
      .unit = Unit::kFactor,
      .fallback = 2,
@@ -17,7 +17,7 @@ constexpr ParamSpec kParams[] = {
     kLevelFabricParam,
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunLatency(const Params& params, Editor& edit) {
   edit.BeginCause("the network answers at another speed");
   return ChangeSpeed(edit, params, 1, params["by"]);
 }
@@ -27,9 +27,9 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kLatency = {
     .name = "latency",
     .summary = "The network takes another time for an empty message",
-    .params = kParams,
+    .params = kLatencyParams,
     .stated_by_user = true,
-    .apply = &Run,
+    .apply = &RunLatency,
     .model =
         "The part of each transfer that does not grow in proportion to its bytes takes x times as "
         "long: a + g sqrt(S) of t = a + g sqrt(S) + S b, fitted to the transfers in the trace; 20 "

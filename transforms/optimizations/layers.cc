@@ -15,7 +15,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kLayersParams[] = {
     {.name = "size",
      .unit = Unit::kText,
      .help = "how many layers the family has (48), or how many times as many (x2)",
@@ -38,7 +38,7 @@ constexpr ParamSpec kParams[] = {
 };
 
 // A graph of this size takes about a gigabyte.
-constexpr size_t kMostTasks = 10'000'000;
+constexpr size_t kLayersMostTasks = 10'000'000;
 // Members whose GPU time differs by no more than this factor are taken for alike.
 constexpr double kAlike = 2;
 
@@ -192,7 +192,7 @@ class Layers {
       tasks += times * members.size();
       orders.push_back({.tasks = members, .times = static_cast<int>(times)});
     }
-    if (tasks > kMostTasks) {
+    if (tasks > kLayersMostTasks) {
       return MakeStatus(absl::StatusCode::kInvalidArgument,
                         {.code = "E0617",
                          .what = fmt::format("layers: {} layers make a graph of {} million tasks",
@@ -257,15 +257,15 @@ class Layers {
   std::map<Part, std::vector<TaskId>> parts_;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Layers(params, edit).Run(); }
+absl::Status RunLayers(const Params& params, Editor& edit) { return Layers(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kLayers = {
     .name = "layers",
     .summary = "A deeper or shallower model: repeated layers come or go",
-    .params = kParams,
-    .apply = &Run,
+    .params = kLayersParams,
+    .apply = &RunLayers,
     .model =
         "Layers whose names differ by their number are a family. More of them: members are "
         "repeated one after the other, each behind itself in forward and in backward, with their "

@@ -9,7 +9,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kLocalSgdParams[] = {
     {.name = "steps",
      .fallback = 4,
      .min = 1,
@@ -71,7 +71,7 @@ absl::Status Average(Editor& edit, Exchanges& exchanges, std::span<const Exchang
   return absl::OkStatus();
 }
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunLocalSgd(const Params& params, Editor& edit) {
   edit.BeginCause("gradients stay on their rank");
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   for (const Exchange& e : exchanges.all) edit.RemoveWithLaunches({&e.collective, 1});
@@ -98,8 +98,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kLocalSgd = {
     .name = "local-sgd",
     .summary = "Local SGD: ranks average their parameters every k steps",
-    .params = kParams,
-    .apply = &Run,
+    .params = kLocalSgdParams,
+    .apply = &RunLocalSgd,
     .model =
         "No gradients are exchanged. Behind the optimizer of every k-th step all parameters are "
         "averaged in one all-reduce, for which the next step waits; every step gets 1/k of it, so "

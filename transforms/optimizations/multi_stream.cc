@@ -22,7 +22,7 @@ namespace {
 // Longer runs of kernels are cut: the work of an assignment grows with the square.
 constexpr size_t kLongestWindow = 1024;
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kMultiStreamParams[] = {
     {.name = "streams",
      .unit = Unit::kNone,
      .fallback = 4,
@@ -67,7 +67,7 @@ class MultiStream {
     for (size_t lane = 0, lanes = graph().lanes().size(); lane < lanes; ++lane) {
       if (graph().lanes()[lane].lane.kind == LaneKind::kStream) Spread(LaneId(lane));
     }
-    Tell();
+    TellMultiStream();
     return absl::OkStatus();
   }
 
@@ -380,7 +380,7 @@ class MultiStream {
     return it->second;
   }
 
-  void Tell() {
+  void TellMultiStream() {
     auto& changes = edit_.changes();
     const size_t all = known_ + unknown_;
     changes.notes.push_back(
@@ -432,15 +432,17 @@ class MultiStream {
   double beside_ = 0;  // bytes
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return MultiStream(params, edit).Run(); }
+absl::Status RunMultiStream(const Params& params, Editor& edit) {
+  return MultiStream(params, edit).Run();
+}
 
 }  // namespace
 
 constinit const Transform kMultiStream = {
     .name = "multi-stream",
     .summary = "Independent kernels of a stream run on several streams",
-    .params = kParams,
-    .apply = &Run,
+    .params = kMultiStreamParams,
+    .apply = &RunMultiStream,
     .model =
         "Kernels of a step are split into chains as Nimble does: what needs what, without what "
         "follows from the rest (transitive reduction), then a maximum matching, so that everything "

@@ -7,7 +7,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kNetworkParams[] = {
     {.name = "fabric",
      .unit = Unit::kText,
      .help = "one of `daydream fabric list`, or a file",
@@ -20,7 +20,7 @@ constexpr ParamSpec kParams[] = {
      .whole = true},
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunNetwork(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(const Fabric fabric, ChooseFabric(params.text("fabric")));
   edit.BeginCause(fmt::format("transfers as on {}", fabric.name));
   return ChangeNetwork(edit, fabric, static_cast<int>(params["nodes"]));
@@ -31,8 +31,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kNetwork = {
     .name = "network",
     .summary = "The collectives run on another network",
-    .params = kParams,
-    .apply = &Run,
+    .params = kNetworkParams,
+    .apply = &RunNetwork,
     .model =
         "Each transfer takes what the fabric says for its kind, size and number of ranks: a "
         "measured curve where there is one, else one derived from another number of ranks or "

@@ -6,7 +6,7 @@
 namespace daydream {
 namespace {
 
-absl::Status Run(const Params&, Editor& edit) {
+absl::Status RunNoDataWait(const Params&, Editor& edit) {
   edit.BeginCause("the next batch is always ready");
   const Graph& graph = edit.graph();
   LoaderScopes loader(graph);
@@ -32,7 +32,7 @@ constinit const Transform kNoDataWait = {
     .name = "no-data-wait",
     .summary = "The next batch is always ready",
     .bound = true,
-    .apply = &Run,
+    .apply = &RunNoDataWait,
     .model =
         "The host takes no time in ranges named after a data loader (PyTorch marks them "
         "enumerate(DataLoader)), whether it works there or waits for workers.",

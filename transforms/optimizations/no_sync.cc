@@ -18,7 +18,7 @@ constexpr size_t kMostSites = 3;
 // n streams that meet two by two have n * n edges, in one place 2 n.
 constexpr size_t kMostPairwise = 16;
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kNoSyncParams[] = {
     {.name = "select",
      .unit = Unit::kText,
      .help = "which waits go, such as op:aten::item or call:DeviceSynchronize; without: reads and "
@@ -40,7 +40,7 @@ class NoSync {
       for (size_t i = 0; i < graph().size(); ++i) Take(TaskId(i), /*chosen=*/false);
     }
     Remove();
-    Tell();
+    TellNoSync();
     return absl::OkStatus();
   }
 
@@ -179,7 +179,7 @@ class NoSync {
     return text;
   }
 
-  void Tell() {
+  void TellNoSync() {
     auto& changes = edit_.changes();
     changes.places = taken_.size() + steering_.size();
     if (!kept_.empty()) {
@@ -217,15 +217,15 @@ class NoSync {
   SiteList kept_, taken_, steering_;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return NoSync(params, edit).Run(); }
+absl::Status RunNoSync(const Params& params, Editor& edit) { return NoSync(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kNoSync = {
     .name = "no-sync",
     .summary = "The host does not wait for values that are only logged",
-    .params = kParams,
-    .apply = &Run,
+    .params = kNoSyncParams,
+    .apply = &RunNoSync,
     .model =
         "Reads of single values and synchronizations no longer wait for the GPU: their edges and "
         "the synchronizing calls are gone, copies of values to the host stay as asynchronous "

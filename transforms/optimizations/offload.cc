@@ -23,7 +23,7 @@ constexpr double kSlowestLink = 12.3e9;
 constexpr double kLeastRate = 1e6, kMostRate = 1e15;
 
 constexpr std::string_view kSyncs[] = {"none", "layer"};
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kOffloadParams[] = {
     {.name = "select",
      .unit = Unit::kText,
      .text_fallback = "all",
@@ -65,7 +65,7 @@ constexpr ParamSpec kParams[] = {
 };
 
 // What one layer keeps for backward, and when it is needed.
-struct Stash {
+struct OffloadStash {
   uint16_t step = 0, pass = 0;
   LayerId layer;
   uint16_t copy = 0;          // of the layer
@@ -77,13 +77,13 @@ struct Stash {
 
 // A layer, or a copy of it.
 using Owner = std::pair<LayerId, uint16_t>;
-Owner OwnerOf(const Stash& s) { return {s.layer, s.copy}; }
+Owner OwnerOf(const OffloadStash& s) { return {s.layer, s.copy}; }
 
 // Which copies to the host end before the forward pass does when the GPU is never idle: then least
 // is out at its end, and most is left on the GPU.
 class OutByEnd {
  public:
-  OutByEnd(const Graph& graph, std::span<const ForwardOp> ops, const Stash& pass) {
+  OutByEnd(const Graph& graph, std::span<const ForwardOp> ops, const OffloadStash& pass) {
     const ForwardOp *first = nullptr, *last = nullptr;
     for (const ForwardOp& op : ops) {
       if (op.step != pass.step || op.pass != pass.pass) continue;
@@ -133,14 +133,14 @@ class Offload {
       OffloadPass(begin, end);
       begin = end;
     }
-    Tell();
+    TellOffload();
     return absl::OkStatus();
   }
 
  private:
   const Graph& graph() const { return edit_.graph(); }
 
-  static bool SamePass(const Stash& a, const Stash& b) {
+  static bool SamePass(const OffloadStash& a, const OffloadStash& b) {
     return a.step == b.step && a.pass == b.pass;
   }
 
@@ -173,7 +173,7 @@ class Offload {
       leaves[i] = true;
       for (size_t keeper : op.reads) leaves[keeper] = true;
     }
-    std::vector<Stash> all;
+    std::vector<OffloadStash> all;
     std::map<std::tuple<uint16_t, uint16_t, LayerId, uint16_t>, size_t> rows;
     for (size_t i = 0; i < ops_.size(); ++i) {
       const ForwardOp& op = ops_[i];
@@ -183,7 +183,7 @@ class Offload {
           if (fresh) {
             all.push_back({.step = op.step, .pass = op.pass, .layer = op.layer, .copy = op.copy});
           }
-          Stash& s = all[it->second];
+          OffloadStash& s = all[it->second];
           s.bytes += op.kept;
           s.ops.push_back(op.shape.scope);
           AddUse(s, i);
@@ -197,14 +197,14 @@ class Offload {
         if (leaves[keeper] && it != rows.end()) AddUse(all[it->second], i);
       }
     }
-    for (const Stash& s : all) {
+    for (const OffloadStash& s : all) {
       if (s.bytes >= params_["min"]) stashes_.push_back(s);
     }
     return absl::OkStatus();
   }
 
   // It leaves after its last forward use and has to be back for its first backward use.
-  void AddUse(Stash& s, size_t row) const {
+  void AddUse(OffloadStash& s, size_t row) const {
     const ForwardOp& op = ops_[row];
     s.last = op.last;
     s.use = row;
@@ -246,7 +246,7 @@ class Offload {
   }
 
   // An asynchronous copy, launched right after the launch of `at` or right before it.
-  TaskId AddCopy(const Stash& s, CopyWay way, TaskId at) {
+  TaskId AddCopy(const OffloadStash& s, CopyWay way, TaskId at) {
     const Task beside = graph().task(at);
     const CopyDetail detail{.bytes = static_cast<uint64_t>(s.bytes),
                             .from = way == kToHost ? Memory::kDevice : Memory::kPinned,
@@ -285,21 +285,22 @@ class Offload {
   // Stashes [begin, end) of one pass, in forward order. Those that backward needs first stay: their
   // prefetch would have to begin before the backward pass does.
   void OffloadPass(size_t begin, size_t end) {
-    std::vector<Stash> pass(stashes_.begin() + static_cast<std::ptrdiff_t>(begin),
-                            stashes_.begin() + static_cast<std::ptrdiff_t>(end));
+    std::vector<OffloadStash> pass(stashes_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                   stashes_.begin() + static_cast<std::ptrdiff_t>(end));
     const auto ahead = static_cast<size_t>(params_["ahead"]);
     if (pass.size() <= ahead) return;
-    std::vector<Stash> backward = pass;
+    std::vector<OffloadStash> backward = pass;
     // A layer whose ops are scattered leaves with the last of them; lanes run in order.
     std::stable_sort(pass.begin(), pass.end(),
-                     [](const Stash& a, const Stash& b) { return a.use < b.use; });
-    std::stable_sort(backward.begin(), backward.end(),
-                     [](const Stash& a, const Stash& b) { return a.order < b.order; });
+                     [](const OffloadStash& a, const OffloadStash& b) { return a.use < b.use; });
+    std::stable_sort(
+        backward.begin(), backward.end(),
+        [](const OffloadStash& a, const OffloadStash& b) { return a.order < b.order; });
     const std::map<Owner, TaskId> triggers = Triggers(backward, ahead);
     std::map<Owner, TaskId> out;
     OutByEnd leaving(graph(), ops_, pass.front());
     edit_.BeginCause("copies out during the forward pass");
-    for (const Stash& s : pass) {
+    for (const OffloadStash& s : pass) {
       if (!triggers.contains(OwnerOf(s))) continue;
       const TaskId copy = AddCopy(s, kToHost, s.last);
       edit_.AddEdge(s.last, copy);
@@ -318,7 +319,7 @@ class Offload {
     edit_.BeginCause("copies back during the backward pass");
     double moved = 0;
     for (size_t i = ahead; i < backward.size(); ++i) {
-      const Stash& s = backward[i];
+      const OffloadStash& s = backward[i];
       const auto found = triggers.find(OwnerOf(s));
       if (found == triggers.end()) continue;
       const TaskId trigger = found->second;
@@ -333,7 +334,7 @@ class Offload {
   }
 
   // What waits in host memory is on the GPU again from the begin of its prefetch on.
-  void Leave(const Stash& s, TaskId prefetch) {
+  void Leave(const OffloadStash& s, TaskId prefetch) {
     const uint32_t unit = edit_.NewUnit();
     for (ScopeId scope : s.ops) {
       OpChange& change = edit_.ChangeOp(scope);
@@ -345,7 +346,7 @@ class Offload {
 
   // The backward work whose begin starts the prefetch of a layer: that of `ahead` layers before it,
   // or earlier, where one backward op needs what several layers kept. No entry: nothing is earlier.
-  static std::map<Owner, TaskId> Triggers(const std::vector<Stash>& backward, size_t ahead) {
+  static std::map<Owner, TaskId> Triggers(const std::vector<OffloadStash>& backward, size_t ahead) {
     std::map<Owner, TaskId> triggers;
     for (size_t i = ahead; i < backward.size(); ++i) {
       size_t at = i - ahead;
@@ -357,7 +358,7 @@ class Offload {
     return triggers;
   }
 
-  void Tell() {
+  void TellOffload() {
     if (copies_ == 0) {
       edit_.changes().notes.push_back("too few layers keep something for backward");
       return;
@@ -384,7 +385,7 @@ class Offload {
   const Params& params_;
   Editor& edit_;
   const std::vector<ForwardOp> ops_;
-  std::vector<Stash> stashes_;
+  std::vector<OffloadStash> stashes_;
   std::array<double, 2> rates_{};  // by CopyWay
   std::string source_;
   HostCosts costs_;
@@ -394,9 +395,9 @@ class Offload {
   double most_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Offload(params, edit).Run(); }
+absl::Status RunOffload(const Params& params, Editor& edit) { return Offload(params, edit).Run(); }
 
-constexpr Conflict kConflicts[] = {
+constexpr Conflict kOffloadConflicts[] = {
     {.with = "hidden", .reason = "copies would keep their sizes", .comes = Conflict::kAfter},
     {.with = "amp", .reason = "copies would stay as wide as before", .comes = Conflict::kAfter}};
 
@@ -405,8 +406,8 @@ constexpr Conflict kConflicts[] = {
 constinit const Transform kOffload = {
     .name = "offload",
     .summary = "What is kept for backward waits in host memory",
-    .params = kParams,
-    .apply = &Run,
+    .params = kOffloadParams,
+    .apply = &RunOffload,
     .model =
         "After the forward work of a layer, what it keeps for backward is copied to pinned host "
         "memory; before its backward work it is copied back. Each direction has a lane of its "
@@ -422,7 +423,7 @@ constinit const Transform kOffload = {
                .risk = "host memory",
                .how = "torch.autograd.graph.saved_tensors_hooks(pack, unpack) that copy on a side "
                       "stream; save_on_cpu(pin_memory=True) shows the memory but waits"},
-    .conflicts = kConflicts,
+    .conflicts = kOffloadConflicts,
     .twice = "what waits in host memory already would be copied again",
     .memory_model =
         "What leaves is not on the GPU from the end of the forward pass until its copy back "

@@ -10,7 +10,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kP3Params[] = {
     {.name = "slice",
      .fallback = 40000,
      .min = 1000,
@@ -39,7 +39,7 @@ class Slices {
     edit_.AllowReorder(lane_);
     FindForward();
     for (const StepGradients& step : gradients.steps) Add(step);
-    Tell();
+    TellP3();
     return absl::OkStatus();
   }
 
@@ -141,7 +141,7 @@ class Slices {
     return t;
   }
 
-  void Tell() {
+  void TellP3() {
     auto& changes = edit_.changes();
     changes.notes.push_back(
         fmt::format("{} slices a step", slices_ / std::max<size_t>(graph().steps().size(), 1)));
@@ -164,7 +164,7 @@ class Slices {
   size_t slices_ = 0, unplaced_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunP3(const Params& params, Editor& edit) {
   edit.BeginCause("gradients in slices, first layers first");
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   return Slices(params, edit, exchanges).Run();
@@ -175,8 +175,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kP3 = {
     .name = "p3",
     .summary = "P3: gradients are exchanged in slices, those of the first layers first",
-    .params = kParams,
-    .apply = &Run,
+    .params = kP3Params,
+    .apply = &RunP3,
     .model =
         "Each gradient is cut into slices, which are pushed and pulled as soon as it is ready, at "
         "the rate of long messages. A slice of an earlier layer goes before all that wait. The "

@@ -15,7 +15,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kPinMemoryParams[] = {
     {.name = "rate",
      .unit = Unit::kBandwidth,
      .fallback = 0,
@@ -74,7 +74,7 @@ class PinMemory {
       if (c.direction == kToHost) ++to_host;
     }
     TellCopies();
-    Tell(read_at_once, to_host);
+    TellPinMemory(read_at_once, to_host);
     return absl::OkStatus();
   }
 
@@ -205,7 +205,7 @@ class PinMemory {
     }
   }
 
-  void Tell(uint64_t read_at_once, uint64_t to_host) {
+  void TellPinMemory(uint64_t read_at_once, uint64_t to_host) {
     // Calls that were not split in two waited for their copy themselves.
     std::sort(unblocked_.begin(), unblocked_.end());
     edit_.DropEdges([&](const Graph&, const Edge& e) {
@@ -248,15 +248,17 @@ class PinMemory {
   Duration async_copy_;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return PinMemory(params, edit).Run(); }
+absl::Status RunPinMemory(const Params& params, Editor& edit) {
+  return PinMemory(params, edit).Run();
+}
 
 }  // namespace
 
 constinit const Transform kPinMemory = {
     .name = "pin-memory",
     .summary = "Copies use pinned memory and do not block the host",
-    .params = kParams,
-    .apply = &Run,
+    .params = kPinMemoryParams,
+    .apply = &RunPinMemory,
     .model =
         "Copies between pageable memory and a GPU become asynchronous: the call costs what "
         "an asynchronous copy call costs in this trace, the synchronization after it goes, "

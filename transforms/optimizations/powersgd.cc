@@ -11,7 +11,7 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kYesNoText[] = {"yes", "no"};
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kPowersgdParams[] = {
     {.name = "rank",
      .fallback = 1,
      .low = 1,
@@ -105,7 +105,7 @@ class PowerSgd {
       if (e.step == x_.all.front().step) errors_ += c.matrices;
       if (c.matrices > 0) DD_RETURN_IF_ERROR(Replace(e, c));
     }
-    Tell();
+    TellPowersgd();
     return absl::OkStatus();
   }
 
@@ -173,7 +173,7 @@ class PowerSgd {
     return kernel;
   }
 
-  void Tell() {
+  void TellPowersgd() {
     double whole = 0;
     for (const Exchange& e : x_.all) whole += static_cast<double>(e.bytes);
     auto& changes = edit_.changes();
@@ -197,7 +197,7 @@ class PowerSgd {
   double sent_ = 0, errors_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunPowersgd(const Params& params, Editor& edit) {
   edit.BeginCause("gradients as products of thin matrices");
   DD_ASSIGN_OR_RETURN(Exchanges exchanges, Exchanges::Find(edit, params.text("fabric")));
   DD_RETURN_IF_ERROR(PowerSgd(params, edit, exchanges).Run());
@@ -210,8 +210,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kPowersgd = {
     .name = "powersgd",
     .summary = "PowerSGD: gradients are exchanged as products of thin matrices",
-    .params = kParams,
-    .apply = &Run,
+    .params = kPowersgdParams,
+    .apply = &RunPowersgd,
     .model =
         "A gradient of n x m elements is sent as P (n x r) and then Q (m x r), where that halves "
         "it; vectors and the like go with P as they are. Each bucket gets kernels for the error "

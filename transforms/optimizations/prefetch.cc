@@ -9,7 +9,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kPrefetchParams[] = {
     {.name = "workers",
      .unit = Unit::kNone,
      .fallback = 4,
@@ -422,17 +422,19 @@ class Prefetch {
   std::vector<Instant> ready_;  // of recorded workers: when each batch was, from the first task on
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Prefetch(params, edit).Run(); }
+absl::Status RunPrefetch(const Params& params, Editor& edit) {
+  return Prefetch(params, edit).Run();
+}
 
-constexpr Conflict kConflicts[] = {{"no-data-wait", "it leaves nothing for workers to do"}};
+constexpr Conflict kPrefetchConflicts[] = {{"no-data-wait", "it leaves nothing for workers to do"}};
 
 }  // namespace
 
 constinit const Transform kPrefetch = {
     .name = "prefetch",
     .summary = "Worker processes make the batches while the step runs",
-    .params = kParams,
-    .apply = &Run,
+    .params = kPrefetchParams,
+    .apply = &RunPrefetch,
     .model =
         "The host work inside of the loader's next() moves to `workers` lanes: batch k is "
         "made by worker k mod workers, at most `ahead` batches per worker in advance, and "
@@ -452,7 +454,7 @@ constinit const Transform kPrefetch = {
     .advice = {.effort = "1 line",
                .risk = "host memory",
                .how = "DataLoader(..., num_workers=4, persistent_workers=True)"},
-    .conflicts = kConflicts,
+    .conflicts = kPrefetchConflicts,
     .twice = "the workers make the batches already",
     .memory = MemoryEffect::kNone,
     .memory_model = "None on the GPU: batches wait in host memory.",

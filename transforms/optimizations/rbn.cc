@@ -11,7 +11,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kRbnParams[] = {
     {.name = "forward",
      .unit = Unit::kShare,
      .fallback = 0.667,
@@ -147,15 +147,15 @@ class Rbn {
   size_t norms_ = 0;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Rbn(params, edit).Run(); }
+absl::Status RunRbn(const Params& params, Editor& edit) { return Rbn(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kRbn = {
     .name = "rbn",
     .summary = "Batch norm is split and moves into the convolutions around it",
-    .params = kParams,
-    .apply = &Run,
+    .params = kRbnParams,
+    .apply = &RunRbn,
     .model =
         "Reconstructed batch norm: its statistics are gathered by the convolution before it, "
         "its normalisation and the activation are done by the convolution after it. Batch "

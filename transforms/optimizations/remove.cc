@@ -7,7 +7,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kRemoveParams[] = {
     {.name = "select",
      .unit = Unit::kText,
      .help = "which tasks, such as kernel:dropout",
@@ -15,7 +15,7 @@ constexpr ParamSpec kParams[] = {
      .required = true},
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunRemove(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params.text("select")));
   if (std::string note = NoteOnBareWord(params.text("select")); !note.empty()) {
     edit.changes().notes.push_back(std::move(note));
@@ -38,9 +38,9 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kRemove = {
     .name = "remove",
     .summary = "The selected tasks are not there",
-    .params = kParams,
+    .params = kRemoveParams,
     .stated_by_user = true,
-    .apply = &Run,
+    .apply = &RunRemove,
     .model =
         "Removes the selected tasks. GPU work goes together with the calls that launched "
         "nothing else; a removed blocking call no longer waits. Whatever waited for a "

@@ -8,7 +8,7 @@
 namespace daydream {
 namespace {
 
-absl::Status Run(const Params&, Editor& edit) {
+absl::Status RunRoofline(const Params&, Editor& edit) {
   const Graph& graph = edit.graph();
   RooflineTimes times(graph);
   uint64_t known = 0, unknown = 0;
@@ -38,7 +38,7 @@ constinit const Transform kRoofline = {
     .name = "roofline",
     .summary = "Every kernel runs as fast as the GPU's data sheet allows",
     .bound = true,
-    .apply = &Run,
+    .apply = &RunRoofline,
     .model =
         "Kernels of ops with recorded shapes take the larger of their arithmetic at the "
         "peak rate of their format and their bytes, each touched once, at the peak "

@@ -8,7 +8,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kShareParams[] = {
     {.name = "part",
      .unit = Unit::kShare,
      .fallback = 1,
@@ -37,7 +37,7 @@ std::string Percent(Duration part, Duration whole) {
   return fmt::format("{:.0f} %", whole.ns > 0 ? 100 * part.seconds() / whole.seconds() : 0.0);
 }
 
-void Tell(const Seen& seen, int processors, const DeviceSpec* device, Changes& changes) {
+void TellShare(const Seen& seen, int processors, const DeviceSpec* device, Changes& changes) {
   if (seen.kernels == 0) {
     changes.notes.push_back("the GPU is not known, or there are no kernels");
     return;
@@ -54,7 +54,7 @@ void Tell(const Seen& seen, int processors, const DeviceSpec* device, Changes& c
   }
 }
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunShare(const Params& params, Editor& edit) {
   const Graph& graph = edit.graph();
   KernelDemands demands(graph);
   const ShareRules rules{.saturation = params["saturation"], .bandwidth = params["bandwidth"]};
@@ -77,8 +77,8 @@ absl::Status Run(const Params& params, Editor& edit) {
     edit.SetDuration(
         t, time.Scaled(ShareSlowdown(*kernel->device, kernel->demand, params["part"], rules)));
   }
-  Tell(seen, device == nullptr ? 0 : MultiprocessorsIn(*device, params["part"]), device,
-       edit.changes());
+  TellShare(seen, device == nullptr ? 0 : MultiprocessorsIn(*device, params["part"]), device,
+            edit.changes());
   return absl::OkStatus();
 }
 
@@ -87,8 +87,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kShare = {
     .name = "share",
     .summary = "The program has a share of the GPU's multiprocessors (MPS, green contexts)",
-    .params = kParams,
-    .apply = &Run,
+    .params = kShareParams,
+    .apply = &RunShare,
     .model =
         "Each kernel takes its recorded time, times what the cost model says of the share "
         "against the whole GPU. Arithmetic: the busiest multiprocessor has ceil(blocks / "

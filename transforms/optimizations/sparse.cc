@@ -15,7 +15,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kSparseParams[] = {
     {.name = "select",
      .unit = Unit::kText,
      .help = "which kernels, such as layer:mlp or phase:forward&class:gemm",
@@ -56,7 +56,7 @@ class Sparse {
     for (TaskId t : selector.Select(graph())) {
       if (graph().task(t).kind == TaskKind::kKernel) Thin(t);
     }
-    Tell(selector.text());
+    TellSparse(selector.text());
     return absl::OkStatus();
   }
 
@@ -126,7 +126,7 @@ class Sparse {
     return kept < 1 ? std::min(kept * (1 + 0.25 / DTypeBytes(format)), 1.0) : 1;
   }
 
-  void Tell(std::string_view selected) {
+  void TellSparse(std::string_view selected) {
     Changes& changes = edit_.changes();
     if (thinned_ == 0) {
       changes.notes.push_back(fmt::format("no matrix product or convolution matches {}", selected));
@@ -159,15 +159,15 @@ class Sparse {
   bool unknown_gpu_ = false;
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Sparse(params, edit).Run(); }
+absl::Status RunSparse(const Params& params, Editor& edit) { return Sparse(params, edit).Run(); }
 
 }  // namespace
 
 constinit const Transform kSparse = {
     .name = "sparse",
     .summary = "Products of the selected layers skip weights that are zero",
-    .params = kParams,
-    .apply = &Run,
+    .params = kSparseParams,
+    .apply = &RunSparse,
     .model =
         "Of the selected kernels, products and convolutions become faster, but for products of two "
         "activations (batched ones, attention), which have no weight: their arithmetic by "

@@ -7,7 +7,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kSpeedupParams[] = {
     {.name = "select",
      .unit = Unit::kText,
      .help = "which tasks, such as kernel:sgemm or "
@@ -23,7 +23,7 @@ constexpr ParamSpec kParams[] = {
      .source = "chosen by the user"},
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunSpeedup(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(Selector selector, Selector::Compile(params.text("select")));
   if (std::string note = NoteOnBareWord(params.text("select")); !note.empty()) {
     edit.changes().notes.push_back(std::move(note));
@@ -51,9 +51,9 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kSpeedup = {
     .name = "speedup",
     .summary = "The selected tasks run faster",
-    .params = kParams,
+    .params = kSpeedupParams,
     .stated_by_user = true,
-    .apply = &Run,
+    .apply = &RunSpeedup,
     .model =
         "Divides the duration of every selected task by the factor; for host tasks also the "
         "unrecorded host work that follows them. Nothing else changes: waits, queues and "

@@ -6,7 +6,7 @@
 namespace daydream {
 namespace {
 
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kStragglerParams[] = {
     {.name = "rank",
      .max = 1 << 20,
      .help = "number of the rank",
@@ -27,7 +27,7 @@ constexpr ParamSpec kParams[] = {
      .source = "chosen by the user"},
 };
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunStraggler(const Params& params, Editor& edit) {
   const auto rank = static_cast<int32_t>(params["rank"]);
   if (RankOf(edit.graph()) != rank) {
     edit.changes().notes.push_back(
@@ -44,9 +44,9 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kStraggler = {
     .name = "straggler",
     .summary = "One rank works faster or slower",
-    .params = kParams,
+    .params = kStragglerParams,
     .stated_by_user = true,
-    .apply = &Run,
+    .apply = &RunStraggler,
     .model =
         "All own work of the rank takes so many times as long: on its host with the time between "
         "calls, on its GPU without collectives. Collectives follow: where the ranks of a run are "

@@ -13,7 +13,7 @@ namespace daydream {
 namespace {
 
 constexpr std::string_view kUnits[] = {"run", "op", "layer", "step"};
-constexpr ParamSpec kParams[] = {
+constexpr ParamSpec kSubstituteParams[] = {
     {.name = "select",
      .unit = Unit::kText,
      .help = "kernels to replace, such as kernel:winograd",
@@ -145,15 +145,17 @@ class Substitute {
   std::vector<bool> wanted_;  // by task
 };
 
-absl::Status Run(const Params& params, Editor& edit) { return Substitute(params, edit).Run(); }
+absl::Status RunSubstitute(const Params& params, Editor& edit) {
+  return Substitute(params, edit).Run();
+}
 
 }  // namespace
 
 constinit const Transform kSubstitute = {
     .name = "substitute",
     .summary = "The selected kernels are replaced by others",
-    .params = kParams,
-    .apply = &Run,
+    .params = kSubstituteParams,
+    .apply = &RunSubstitute,
     .model =
         "Each run of selected kernels (or all of an op, of a layer and phase, or of a step, on "
         "one stream) becomes one kernel with the time that was given: a factor of what it "

@@ -15,12 +15,13 @@ template <size_t... kAt>
 constexpr auto WithGather(std::index_sequence<kAt...>) {
   return std::array{kSpreadParams[kAt]..., kGatherParam};
 }
-constexpr auto kParams = WithGather(std::make_index_sequence<std::size(kSpreadParams)>());
+constexpr auto kZero1Params = WithGather(std::make_index_sequence<std::size(kSpreadParams)>());
 
-constexpr Conflict kConflicts[] = {{.with = "ddp", .reason = "both spread the step over ranks"},
-                                   {.with = "zero2", .reason = "both shard the optimizer"}};
+constexpr Conflict kZero1Conflicts[] = {
+    {.with = "ddp", .reason = "both spread the step over ranks"},
+    {.with = "zero2", .reason = "both shard the optimizer"}};
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunZero1(const Params& params, Editor& edit) {
   if (params["accumulate"] > 1) {
     DD_RETURN_IF_ERROR(AccumulatePasses(edit, static_cast<int>(params["accumulate"])));
   }
@@ -34,8 +35,8 @@ absl::Status Run(const Params& params, Editor& edit) {
 constinit const Transform kZero1 = {
     .name = "zero1",
     .summary = "Data parallelism with a sharded optimizer (ZeRO stage 1)",
-    .params = kParams,
-    .apply = &Run,
+    .params = kZero1Params,
+    .apply = &RunZero1,
     .model =
         "As ddp, with reduce-scatters in place of all-reduces; the kernels of the optimizer take "
         "1/n of their time, but never less than a kernel's least, and are followed by one "
@@ -46,7 +47,7 @@ constinit const Transform kZero1 = {
         "As ddp; launches of the optimizer stay as they are, and the all-gather does not overlap "
         "with the forward pass.",
     .sources = "Rajbhandari et al. 2020 (ZeRO), section 5; as ddp otherwise",
-    .conflicts = kConflicts,
+    .conflicts = kZero1Conflicts,
     .memory = MemoryEffect::kAdds,
     .memory_model = "1/n of the optimizer's state stays; buckets beside the gradients as for ddp.",
 };

@@ -7,9 +7,10 @@
 namespace daydream {
 namespace {
 
-constexpr Conflict kConflicts[] = {{.with = "ddp", .reason = "both spread the step over ranks"}};
+constexpr Conflict kZero2Conflicts[] = {
+    {.with = "ddp", .reason = "both spread the step over ranks"}};
 
-absl::Status Run(const Params& params, Editor& edit) {
+absl::Status RunZero2(const Params& params, Editor& edit) {
   if (params["accumulate"] > 1) {
     DD_RETURN_IF_ERROR(AccumulatePasses(edit, static_cast<int>(params["accumulate"])));
   }
@@ -23,13 +24,13 @@ constinit const Transform kZero2 = {
     .name = "zero2",
     .summary = "Data parallelism with sharded gradients and optimizer (ZeRO stage 2)",
     .params = kSpreadParams,
-    .apply = &Run,
+    .apply = &RunZero2,
     .model =
         "As zero1. Gradients of other ranks are dropped once their bucket is scattered, so "
         "nothing is copied back.",
     .ignores = "As zero1.",
     .sources = "Rajbhandari et al. 2020 (ZeRO), section 5; as ddp otherwise",
-    .conflicts = kConflicts,
+    .conflicts = kZero2Conflicts,
     .memory = MemoryEffect::kAdds,
     .memory_model = "1/n of the optimizer's state and of the gradients stays.",
 };
