@@ -50,9 +50,9 @@ struct ScaleCurve {
 
 // `recorded`: ranks of one run, each of which stands for all; points are the mean. `ranks` in the
 // order asked for; each from 1 on. Every point is a replay of its own, on `jobs` threads. Jitter:
-// up to 16384 ranks are played side by side (simulator/ranks/columns.h) with drawn speeds, and the
-// step is the mean over the draws; beyond, and where lanes may reorder, own work takes 1 + sd e(n),
-// the largest of n normal draws in the mean. The interval of k recorded ranks is 1.28 sd sqrt(1/k +
+// of n drawn speeds the slowest rank is played (report/questions/slowest_rank.h), and the step is
+// the mean over the draws; where lanes may reorder, own work takes 1 + sd e(n), the largest of n
+// normal draws in the mean. The interval of k recorded ranks is 1.28 sd sqrt(1/k +
 // v(n)) of the own work to either side (transforms/parallel/jitter.h), together with 20 % of the
 // exposed communication: 95 % of the sizes that built-in fabrics rest on are off by less
 // (docs/ranks.md).

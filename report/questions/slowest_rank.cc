@@ -10,9 +10,6 @@
 namespace daydream {
 namespace {
 
-// More ranks than this follow from the closed form alone.
-constexpr int kMostColumns = 16384;
-
 // Draws of the speeds of n ranks: many of few ranks, some of many.
 size_t DrawsOf(int ranks) { return std::clamp<size_t>(2048 / static_cast<size_t>(ranks), 4, 64); }
 
@@ -57,7 +54,6 @@ std::vector<double> DrawLengths(const Graph& graph, std::span<const TaskId> ends
 }  // namespace
 
 std::optional<double> SlowestOf(const Graph& graph, int ranks, double sd) {
-  if (ranks > kMostColumns) return std::nullopt;
   std::set<uint16_t> with_gpu;
   for (const Task& t : graph.tasks()) {
     if (!t.removed && IsGpu(t.kind)) with_gpu.insert(t.step);
@@ -67,29 +63,28 @@ std::optional<double> SlowestOf(const Graph& graph, int ranks, double sd) {
   if (ends.empty()) return std::nullopt;
   auto columns = RankColumns::Make(graph, ends);
   if (!columns.ok()) return std::nullopt;
-  const auto n = static_cast<size_t>(ranks);
-  RankSpeeds speeds;
-  double slowest = 0;
+  // Nothing of a rank is later than of a slower one, as long as all that differs is one factor of
+  // its own work: whatever a collective waits for, it waits for the slowest. A column is the
+  // slowest rank of a draw; the first one is as recorded.
   const size_t draws = DrawsOf(ranks);
+  std::vector<double> slowest = {1.0};
+  double mean = 0;
   for (size_t draw = 0; draw < draws; ++draw) {
     double most = 0;
-    for (int r = 0; r < ranks; ++r) {
-      speeds.host.push_back(JitterOf(draw + 1, r, sd));
-      most = std::max(most, speeds.host.back());
-    }
-    slowest += (most - 1) / static_cast<double>(draws);
+    for (int r = 0; r < ranks; ++r) most = std::max(most, JitterOf(draw + 1, r, sd));
+    slowest.push_back(most);
+    mean += (most - 1) / static_cast<double>(draws);
   }
-  speeds.gpu = speeds.host;
-  const double alike =
-      DrawLengths(graph, ends, columns->Run({.host = {1.0}, .gpu = {1.0}}, 1), steps).front();
-  const std::vector<double> lengths = DrawLengths(graph, ends, columns->Run(speeds, n), steps);
+  const std::vector<double> lengths =
+      DrawLengths(graph, ends, columns->Run({.host = slowest, .gpu = slowest}, 1), steps);
+  const double alike = lengths.front();
   double sum = 0;
-  for (double length : lengths) sum += length;
+  for (size_t draw = 1; draw < lengths.size(); ++draw) sum += lengths[draw];
   if (!(alike > 0)) return std::nullopt;
   const double longer = sum / (alike * static_cast<double>(draws)) - 1;
   // The slowest of few draws is by chance not as slow as that of all, and its step with it.
   const double expected = sd * MaximumOf(ranks).mean;
-  return 1 + (slowest > 0 ? longer * expected / slowest : longer);
+  return 1 + (mean > 0 ? longer * expected / mean : longer);
 }
 
 }  // namespace daydream

@@ -111,6 +111,28 @@ TEST(RankColumns, CollectivesWaitForTheSlowestOfTheirGroup) {
   }
 }
 
+// Where one factor is all that differs, nothing of a rank is later than of a slower one: what
+// `daydream scale` plays of n drawn ranks is that one.
+TEST(RankColumns, TheSlowestStandsForItsGroup) {
+  std::vector<Graph> graphs = {Small()};
+  for (uint32_t seed = 1; seed <= 40; ++seed) graphs.push_back(RandomGraph(seed));
+  int compared = 0;
+  for (const Graph& graph : graphs) {
+    const auto columns = RankColumns::Make(graph, All(graph));
+    if (!columns.ok()) continue;
+    ++compared;
+    RankSpeeds all = Drawn(96, static_cast<uint64_t>(compared)), slowest;
+    all.gpu = all.host;
+    for (size_t group = 0; group < 3; ++group) {
+      const auto first = all.host.begin() + static_cast<ptrdiff_t>(32 * group);
+      slowest.host.push_back(*std::max_element(first, first + 32));
+    }
+    slowest.gpu = slowest.host;
+    EXPECT_EQ(columns->Run(all, 32), columns->Run(slowest, 1));
+  }
+  EXPECT_GE(compared, 10);
+}
+
 TEST(RankColumns, RanksThatAreAlikeAreOne) {
   int compared = 0;
   for (uint32_t seed = 1; seed <= 40; ++seed) {

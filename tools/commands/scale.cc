@@ -164,7 +164,8 @@ std::string ScaleText(const ScaleReport& r, const Session& session) {
                       several && !r.options.jitter ? "as recorded" : "--jitter");
   if (several) text += fmt::format("  the mean of {} recorded ranks\n", r.ranks.size());
   return text +
-         "  folded: one rank stands for n alike ones; with jitter n of them are drawn and played\n";
+         "  folded: one rank stands for n alike ones; with jitter the slowest of n drawn ones, "
+         "exactly\n";
 }
 
 std::string ScaleJson(const ScaleReport& r) {
