@@ -19,6 +19,14 @@ constexpr double kMostLost = 0.02;
 // A call that waits returns 5 to 12 us after what it waited for (the medians of rule B2).
 constexpr Duration kSameEnd = Duration::Us(15);
 
+// The only step of one of several ranks repeats as it does for ranks that are played together: all
+// that was recorded, from the end of which the rank begins again.
+bool IsWholeRecordingOfARank(const Builder& b) {
+  const std::vector<Rank>& ranks = b.trace.ranks;
+  const std::vector<Step>& steps = b.report.steps.steps;
+  return ranks.size() == 1 && ranks[0].world_size > 1 && steps.size() == 1;
+}
+
 // Begins of the steps on the host, by Graph::steps(). Work before the first mark and after the last
 // one gets steps of its own that are not counted, so that it does not stretch the real ones. Before
 // a first step that is warm-up none is needed: nobody counts it.
@@ -30,7 +38,9 @@ std::vector<Instant> AddSteps(Builder& b) {
                     "several iterations",
                     inside));
   }
-  if (b.report.steps.measured() == 0 || b.report.steps.method == StepMethod::kWindow) {
+  const bool window =
+      b.report.steps.measured() == 0 || b.report.steps.method == StepMethod::kWindow;
+  if (window || IsWholeRecordingOfARank(b)) {
     b.graph.AddStep({.label = steps.empty() ? "window" : steps.front().label});
     return {Instant::Min()};
   }

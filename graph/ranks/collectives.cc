@@ -248,7 +248,14 @@ RankCollectives DescribeCollectives(const Graph& graph, const Rank& rank) {
 
 std::string Called(const RankCollective& c) {
   std::string text(CollectiveName(c.kind));
-  if (c.bytes > 0) text += fmt::format(" of {:.3g} MB", static_cast<double>(c.bytes) * 1e-6);
+  constexpr double kLeast[] = {1e9, 1e6, 1e3, 1};
+  constexpr std::string_view kUnits[] = {"GB", "MB", "kB", "B"};
+  for (size_t i = 0; i < std::size(kLeast); ++i) {
+    const double in_unit = static_cast<double>(c.bytes) / kLeast[i];
+    if (in_unit < 1) continue;
+    text += fmt::format(" of {:.4g} {}", in_unit, kUnits[i]);
+    break;
+  }
   if (c.sequence >= 0) text += fmt::format(" #{}", c.sequence);
   return text;
 }

@@ -25,6 +25,7 @@ constexpr double kLeastAlike = 0.9;
 struct Joined {
   std::vector<int32_t> members;  // empty = not recorded
   int32_t size = 0;
+  std::string name;  // of a process group; of pointers, which differ between ranks, none
   std::vector<std::pair<uint32_t, uint32_t>> of;  // rank, communicator of that rank
 };
 
@@ -73,8 +74,13 @@ class Matcher {
   }
   const RankCollective& Of(RowMember m) const { return ranks_[m.rank].all[m.collective]; }
 
-  void Tell(ProblemKind kind, std::set<int32_t> ranks, std::string message) {
-    out_.problems.push_back({kind, {ranks.begin(), ranks.end()}, std::move(message)});
+  void Tell(ProblemKind kind, std::set<int32_t> ranks, std::string message,
+            std::string communicator = "", int64_t sequence = -1) {
+    out_.problems.push_back({.kind = kind,
+                             .ranks = {ranks.begin(), ranks.end()},
+                             .message = std::move(message),
+                             .communicator = std::move(communicator),
+                             .sequence = sequence});
   }
 
   // Those with equal lists of members are one. Without lists: of equal size and kinds, the k-th of
@@ -94,7 +100,10 @@ class Matcher {
         }
         key += fmt::format(" #{}", seen[key]++);
         const auto [known, fresh] = by_key.try_emplace(key, static_cast<uint32_t>(joined.size()));
-        if (fresh) joined.push_back({.members = own.members, .size = own.size, .of = {}});
+        if (fresh) {
+          const std::string name = own.members.empty() ? "" : own.name;
+          joined.push_back({.members = own.members, .size = own.size, .name = name, .of = {}});
+        }
         joined[known->second].of.emplace_back(r, c);
       }
     }
@@ -146,7 +155,8 @@ class Matcher {
              : fmt::format("{} {} not recorded: {} arrivals are taken from the others' ends and "
                            "stay as they were",
                            missing.size() == 1 ? "rank" : "ranks", Listed(missing),
-                           missing.size() == 1 ? "its" : "their"));
+                           missing.size() == 1 ? "its" : "their"),
+         GroupOf(joined));
   }
 
   // Ranks of the run that share no group with a recorded one.
@@ -183,7 +193,7 @@ class Matcher {
       AddByOrder(joined, rows);
     }
     const size_t first = out_.rows.size();
-    for (auto& [key, members] : rows) AddRow(communicator, joined.size, members);
+    for (auto& [key, members] : rows) AddRow(communicator, joined, members);
     TellEdges(joined, first);
   }
 
@@ -219,7 +229,8 @@ class Matcher {
              fmt::format("the collectives of rank {} are not those of rank {}, or its recording "
                          "begins and ends more than {} of them apart: it is left out of a group "
                          "of {}",
-                         Number(of.first), Number(longest.first), kMostShift, joined.size));
+                         Number(of.first), Number(longest.first), kMostShift, joined.size),
+             GroupOf(joined));
         continue;
       }
       for (size_t i = 0; i < order(of).size(); ++i) {
@@ -273,32 +284,64 @@ class Matcher {
   }
 
   // The kind and size that most members have; the others are told and left out.
-  void AddRow(uint32_t communicator, int32_t size, const std::vector<RowMember>& members) {
+  void AddRow(uint32_t communicator, const Joined& joined, const std::vector<RowMember>& members) {
     std::map<Alike, size_t> votes;
     for (RowMember m : members) ++votes[AlikeIn(members, m)];
     const auto most = std::max_element(votes.begin(), votes.end(),
                                        [](auto& a, auto& b) { return a.second < b.second; });
-    MatchedRow row{.communicator = communicator, .size = size};
-    std::set<int32_t> others;
+    MatchedRow row{.communicator = communicator, .size = joined.size};
+    std::set<int32_t> others, rest;
+    std::set<uint32_t> left_out;
     std::string told;
     for (RowMember m : members) {
       const RankCollective& c = Of(m);
       if (AlikeIn(members, m) != most->first) {
-        others.insert(Number(m.rank));
+        others.insert(Number(m.rank)), left_out.insert(m.rank);
         told = Called(c);
         continue;
       }
+      rest.insert(Number(m.rank));
       row.kind = c.kind, row.sequence = c.sequence, row.grid = c.grid;
       row.bytes = std::max(row.bytes, c.bytes);
       if (c.from >= 0 && c.to >= 0) row.size = 2;
       row.members.push_back(m);
     }
     if (!others.empty()) {
+      const std::string where = row.sequence >= 0 ? ""
+                                                  : fmt::format(", at place {} of the recording",
+                                                                PlaceIn(joined, members));
       Tell(ProblemKind::kMismatch, others,
-           fmt::format("rank {} does {} where {} others do {}", fmt::join(others, ", "), told,
-                       row.members.size(), Called(Of(row.members[0]))));
+           fmt::format("{} {} where {} {}{}, in {}", Do(others), told, Do(rest),
+                       Called(Of(row.members[0])), where, GroupOf(joined)),
+           GroupOf(joined), row.sequence);
     }
     out_.rows.push_back(std::move(row));
+    left_out_.push_back(std::move(left_out));
+  }
+
+  // From 1 on, in the list of the rank that has most before it.
+  size_t PlaceIn(const Joined& joined, const std::vector<RowMember>& members) const {
+    size_t place = 0;
+    for (const auto& [rank, c] : joined.of) {
+      const std::vector<uint32_t>& order = ranks_[rank].communicators[c].order;
+      for (RowMember m : members) {
+        const auto at = std::find(order.begin(), order.end(), m.collective);
+        if (m.rank == rank) place = std::max(place, static_cast<size_t>(at - order.begin()) + 1);
+      }
+    }
+    return place;
+  }
+
+  static std::string Ranks(const std::set<int32_t>& ranks) {
+    return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", Listed(ranks));
+  }
+  static std::string Do(const std::set<int32_t>& ranks) {
+    return fmt::format("{} {}", Ranks(ranks), ranks.size() == 1 ? "does" : "do");
+  }
+  static std::string GroupOf(const Joined& joined) {
+    if (joined.members.empty()) return fmt::format("a group of {}", joined.size);
+    const std::set<int32_t> members(joined.members.begin(), joined.members.end());
+    return fmt::format("group {} ({})", joined.name, Ranks(members));
   }
 
   // On a rank that launches a later number first, the others would wait for ever.
@@ -312,8 +355,9 @@ class Matcher {
         for (const auto& [other, ignored] : joined.of) others.insert(Number(other));
         others.erase(Number(rank));
         Tell(ProblemKind::kDeadlock, {Number(rank)},
-             fmt::format("{} before {} on ranks {}, after it on rank {}", Called(b), Called(a),
-                         fmt::join(others, ", "), Number(rank)));
+             fmt::format("{} before {} on {}, after it on rank {}, in {}", Called(b), Called(a),
+                         Ranks(others), Number(rank), GroupOf(joined)),
+             GroupOf(joined), b.sequence);
       }
     }
   }
@@ -325,7 +369,8 @@ class Matcher {
       std::vector<bool> has;
       for (size_t i = first; i < out_.rows.size(); ++i) {
         const auto& members = out_.rows[i].members;
-        has.push_back(std::any_of(members.begin(), members.end(),
+        has.push_back(left_out_[i].contains(rank) ||
+                      std::any_of(members.begin(), members.end(),
                                   [own = rank](RowMember m) { return m.rank == own; }));
         if (out_.rows[i].size == 2 && joined.size > 2) has.back() = true;  // a pair of others
       }
@@ -336,22 +381,28 @@ class Matcher {
       const auto inside = std::count(begin, end, false);
       if (before + after > 0) {
         Tell(ProblemKind::kWindowEdge, {Number(rank)},
-             fmt::format("the recording of rank {} lacks the {} of {} collectives", Number(rank),
+             fmt::format("the recording of rank {} lacks the {} of {} collectives of {}",
+                         Number(rank),
                          after == 0    ? fmt::format("first {}", before)
                          : before == 0 ? fmt::format("last {}", after)
                                        : fmt::format("first {} and the last {}", before, after),
-                         has.size()));
+                         has.size(), GroupOf(joined)),
+             GroupOf(joined));
       }
       if (inside > 0) {
         Tell(ProblemKind::kMismatch, {Number(rank)},
-             fmt::format("rank {} lacks {} collectives in the middle that others have",
-                         Number(rank), inside));
+             fmt::format("rank {} lacks {} of the {} collectives of {} in the middle, which "
+                         "others have, the first at place {}",
+                         Number(rank), inside, has.size(), GroupOf(joined),
+                         std::find(begin, end, false) - has.begin() + 1),
+             GroupOf(joined));
       }
     }
   }
 
   std::span<const RankCollectives> ranks_;
   MatchedRanks out_;
+  std::vector<std::set<uint32_t>> left_out_;  // by row of out_: who does something else
 };
 
 }  // namespace

@@ -25,6 +25,8 @@ struct RankProblem {
   ProblemKind kind = ProblemKind::kMismatch;
   std::vector<int32_t> ranks;  // as the ranks are numbered, ascending
   std::string message;
+  std::string communicator = {};  // "group 0 (ranks 0, 1)", "a group of 8"; empty: no single one
+  int64_t sequence = -1;          // of the collective; -1: not recorded, or no single one
 };
 
 struct RowMember {

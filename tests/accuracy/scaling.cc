@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <span>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -20,6 +21,7 @@ namespace {
 const std::string kScaling = DAYDREAM_DATA_DIR "/netdata/published_scaling.csv";
 const std::string kVtrain = DAYDREAM_DATA_DIR "/netdata/vtrain_single.csv";
 const std::string kFabricFile = DAYDREAM_SOURCE_DIR "/tests/accuracy/ddp2-xl.fabric";
+const std::string kH800File = DAYDREAM_SOURCE_DIR "/tests/accuracy/h800-2.fabric";
 
 using Table = std::vector<std::map<std::string, std::string>>;
 
@@ -201,6 +203,34 @@ size_t BestBucket(const std::map<size_t, double>& steps) {
       ->first;
 }
 
+std::string BestBucketLine(std::string_view of, std::span<const JudgedRow> rows) {
+  std::map<size_t, double> measured, predicted;
+  for (const JudgedRow& r : rows) {
+    const size_t at = r.row.find("buckets of ");
+    if (at == std::string::npos || !r.why.empty()) continue;
+    const auto size = static_cast<size_t>(std::stoul(r.row.substr(at + 11)));
+    measured[size] = r.measured, predicted[size] = r.predicted;
+  }
+  if (measured.empty()) return fmt::format("{}: no bucket was predicted", of);
+  return fmt::format("{}: best bucket {} MB predicted, {} MB measured", of, BestBucket(predicted),
+                     BestBucket(measured));
+}
+
+// A step on one GPU over that on n: by how many points predicted and measured differ.
+std::string EfficiencyLine(std::span<const JudgedRow> rows) {
+  size_t judged = 0, close = 0;
+  double worst = 0;
+  for (const JudgedRow& r : rows) {
+    if (!r.why.empty() || r.kind != "ddp") continue;
+    const double points = 100 * std::abs(r.before / r.predicted - r.before / r.measured);
+    ++judged, close += points <= 5, worst = std::max(worst, points);
+  }
+  return fmt::format(
+      "The step on one GPU over that on n, of data parallelism alone: {} of {} rows within 5 "
+      "points, at worst {:.1f}.",
+      close, judged, worst);
+}
+
 void JudgeXl(const Xl& xl, ScalingRows& out) {
   for (const char* config : {"local batch 2, sequence 128", "local batch 4, sequence 128",
                              "local batch 4, sequence 256", "local batch 4, sequence 512"}) {
@@ -219,18 +249,34 @@ void JudgeXl(const Xl& xl, ScalingRows& out) {
     }
     const size_t first = out.rows.size();
     PredictRows(xl.Model(config), std::move(asked), out.rows);
-    std::map<size_t, double> measured, predicted;
-    for (size_t i = first; i < out.rows.size(); ++i) {
-      const JudgedRow& r = out.rows[i];
-      const size_t at = r.row.find("buckets of ");
-      if (at == std::string::npos || !r.why.empty()) continue;
-      const auto size = static_cast<size_t>(std::stoul(r.row.substr(at + 11)));
-      measured[size] = r.measured, predicted[size] = r.predicted;
-    }
-    if (measured.empty()) continue;
-    out.notes.push_back(fmt::format("{}: best bucket {} MB predicted, {} MB measured", config,
-                                    BestBucket(predicted), BestBucket(measured)));
+    out.notes.push_back(BestBucketLine(config, std::span(out.rows).subspan(first)));
   }
+}
+
+// The same model on two GPUs with fast links. Published: "CS336 report (ShibukiZero)", ms.
+constexpr double kH800Compute = 313.3, kH800Optimizer = 92.1;
+// By kWays; the naive run (445.9) is where the rate of the network comes from.
+constexpr double kH800Steps[] = {0, 446.4, 420.7, 423.1, 422.6, 433.6, 429.0};
+
+void JudgeH800(ScalingRows& out) {
+  // Nobody published the phases: backward takes twice as long as forward.
+  const TrainedModel model{.parameters = XlParameters(),
+                           .forward_ms = kH800Compute / 3,
+                           .backward_ms = kH800Compute * 2 / 3,
+                           .optimizer_ms = kH800Optimizer};
+  std::vector<Asked> asked;
+  for (size_t i = 1; i < std::size(kWays); ++i) {
+    const auto& [change, how] = kWays[i];
+    asked.push_back({.row = {.row = fmt::format("{}, two H800", change.substr(15)),
+                             .group = "H800",
+                             .scenario = SpreadXl("ddp", how, "h800-2"),
+                             .measured = kH800Steps[i]},
+                     .scenario = SpreadXl("ddp", how, kH800File),
+                     .memory_gb = {}});
+  }
+  const size_t first = out.rows.size();
+  PredictRows(model, std::move(asked), out.rows);
+  out.notes.push_back(BestBucketLine("two H800", std::span(out.rows).subspan(first)));
 }
 
 // Sharded against not, in the order of the runs that were published.
@@ -332,6 +378,7 @@ ScalingRows JudgeScaling() {
   if (!HasScalingData()) return out;
   const Xl xl;
   JudgeXl(xl, out);
+  JudgeH800(out);
   JudgeZero(xl, out);
   JudgeVtrain(out);
   return out;
@@ -348,7 +395,10 @@ std::string ScalingSection(const ScalingRows& scaling) {
       "exposed "
       "all-reduces. The flat run that filled the memory (1963 ms) and\nthe run that `overlap` "
       "comes "
-      "from are left out. *vTrain*: Megatron-DeepSpeed on A100, data parallelism\nwithin a node "
+      "from are left out. *H800*: the same model on two GPUs with fast links,\nphases as "
+      "published, on "
+      "a network whose rate is what the naive run says of it\n(`tests/accuracy/h800-2.fabric`). "
+      "*vTrain*: Megatron-DeepSpeed on A100, data parallelism\nwithin a node "
       "from "
       "the same ranks without it, on the built-in `nvlink3`.\n\n";
   text += GroupTable(scaling.rows) + "\n";
@@ -370,7 +420,7 @@ std::string ScalingSection(const ScalingRows& scaling) {
       "| published | scenario | not sharded | predicted | measured | error |\n"
       "|---|---|---|---|---|---|\n";
   for (const JudgedRow& r : scaling.memory) text += RowLine(r, 2);
-  text += "\nBuckets:\n\n";
+  text += "\n" + EfficiencyLine(scaling.rows) + "\n\nBuckets:\n\n";
   for (const std::string& note : scaling.notes) text += fmt::format("* {}\n", note);
   text +=
       "\nNot judged, and why:\n\n"

@@ -238,12 +238,14 @@ TEST(Matching, WindowsThatAreFarApart) {
     EXPECT_THAT(matched.rows[45].members, testing::SizeIs(2));
     ASSERT_THAT(matched.problems, testing::SizeIs(1));
     EXPECT_EQ(matched.problems[0].message,
-              "the recording of rank 1 lacks the first 40 of 60 collectives");
+              "the recording of rank 1 lacks the first 40 of 60 collectives of a group of 2");
   }
   EXPECT_EQ(WindowsApart(0, 20, false).problems.at(0).message,
-            "the recording of rank 1 lacks the last 40 of 60 collectives");
-  EXPECT_EQ(WindowsApart(30, 50, false).problems.at(0).message,
-            "the recording of rank 1 lacks the first 30 and the last 10 of 60 collectives");
+            "the recording of rank 1 lacks the last 40 of 60 collectives of a group of 2");
+  EXPECT_EQ(
+      WindowsApart(30, 50, false).problems.at(0).message,
+      "the recording of rank 1 lacks the first 30 and the last 10 of 60 collectives of a group "
+      "of 2");
 }
 
 TEST(Matching, AnOppositeOrderIsADeadlockThatNamesBoth) {
@@ -261,7 +263,7 @@ TEST(Matching, AnOppositeOrderIsADeadlockThatNamesBoth) {
   const MatchedRanks matched = MatchCollectives(ranks);
   ASSERT_TRUE(matched.deadlock());
   EXPECT_THAT(matched.problems[0].message,
-              testing::AllOf(HasSubstr("#340 before"), HasSubstr("#341 on ranks 0"),
+              testing::AllOf(HasSubstr("#340 before"), HasSubstr("#341 on rank 0,"),
                              HasSubstr("after it on rank 1")));
 }
 
@@ -277,8 +279,16 @@ TEST(Matching, ADifferentSizeIsAMismatchAndLeftOut) {
   const MatchedRanks matched = MatchCollectives(ranks);
   ASSERT_EQ(matched.problems[0].kind, ProblemKind::kMismatch);
   EXPECT_THAT(matched.problems[0].ranks, testing::ElementsAre(1));
+  EXPECT_EQ(
+      matched.problems[0].message,
+      "rank 1 does all_reduce of 5 B #7 where ranks 0, 2 do all_reduce of 1 kB #7, in group 0 "
+      "(ranks 0 to 2)");
+  EXPECT_EQ(matched.problems[0].communicator, "group 0 (ranks 0 to 2)");
+  EXPECT_EQ(matched.problems[0].sequence, 7);
   EXPECT_EQ(matched.rows[0].members.size(), 2u);
   EXPECT_EQ(matched.unmatched, 1u);
+  // What is there, and does something else, is not lacking.
+  EXPECT_THAT(matched.problems, testing::SizeIs(1));
 }
 
 // --- eight ranks of a tensor-parallel step (numbers of the study of these traces)

@@ -237,6 +237,25 @@ TEST_F(CliRanks, PeersOfOneRankArriveAsRecordedOrAreAlike) {
   EXPECT_EQ(gain("alike"), gain("none"));
 }
 
+// The only step of one rank is all that was recorded of it, played again and again, as for several;
+// that of a program which is alone lies between the ends of GPU work.
+TEST_F(CliRanks, TheOnlyStepOfARankIsItsWholeRecording) {
+  std::string file = RankFile(1, 500);
+  file.insert(file.find("\"traceEvents\":[") + 15,
+              R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#3","pid":1,"tid":1,)"
+              R"("ts":605,"dur":700,"args":{}},)");
+  const auto step = [&](const std::string& command) {
+    const std::string out = Run(command + " " + Path("alone.json") + " --format json").out;
+    return nlohmann::json::parse(out)["scenarios"][0]["step_ms"].get<double>();
+  };
+  Write("alone.json", file);
+  EXPECT_NEAR(step("whatif"), 1.305, 1e-6);
+  EXPECT_NEAR(step("whatif --peers recorded"), 1.305, 1e-6);
+  file.replace(file.find("\"world_size\":2"), 14, "\"world_size\":1");
+  Write("alone.json", file);
+  EXPECT_NEAR(step("whatif"), 0.61, 1e-6);
+}
+
 TEST_F(CliRanks, OneRankAloneIsAskedForByNumber) {
   const CliResult r = Run("whatif " + Path("run") + " --rank 0 --opt free-comm --format json");
   ASSERT_EQ(r.exit, 0) << r.err;
@@ -301,6 +320,11 @@ TEST_F(CliRanks, EightRecordedRanksGiveTheNumbersOfTheStudy) {
   EXPECT_NEAR(json["scenarios"][1]["step_ms"].get<double>(), 632.53, 0.6);
   EXPECT_NEAR(json["scenarios"][2]["step_ms"].get<double>(), 627.19, 0.1);
   EXPECT_EQ(json["step_bound_by"], "own cycle of rank 5");
+  // One of them alone: with its waits, all that was recorded of it.
+  const CliResult one = Run("whatif " + folder.string() + "/rank5.json.gz --format json");
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const auto alone = nlohmann::json::parse(one.out)["scenarios"][0];
+  EXPECT_NEAR(alone["step_ms"].get<double>(), 649.74, 0.1);
 }
 
 }  // namespace

@@ -16,8 +16,12 @@ absl::StatusOr<Exit> RunRanks(const Args& args, Session& session) {
              .json = [&] { return RanksJson(report); },
              .csv = [&] { return RanksTable(report, session.unit()).Csv(); },
              .markdown = [&] { return RanksTable(report, session.unit()).Markdown(); }}));
+  // The table has them, too.
+  const bool told = args.Get("--format") == "table" && !args.Has("--output");
   for (const RankProblem& p : in.run.matched.problems) {
-    session.Warn({.code = "W0436", .what = fmt::format("{}: {}", ProblemName(p.kind), p.message)});
+    if (!told)
+      session.Warn(
+          {.code = "W0436", .what = fmt::format("{}: {}", ProblemName(p.kind), p.message)});
   }
   session.Next(
       fmt::format("daydream whatif {} --opt 'straggler(0, host=0.9)'", args.positional()[0]));

@@ -100,8 +100,10 @@ std::string BasisText(const JointReport& report) {
                             : "");
   }
   if (run.matched.unmatched > 0) {
-    text += fmt::format("  {} collectives have no counterpart: they take what they took\n",
-                        run.matched.unmatched);
+    const bool one = run.matched.unmatched == 1;
+    text += fmt::format("  {} without counterpart: {} take{} what {} took\n",
+                        Plural(run.matched.unmatched, "collective"), one ? "it" : "they",
+                        one ? "s" : "", one ? "it" : "they");
   }
   for (const RankProblem& p : run.matched.problems) {
     text += fmt::format("  {}: {}\n", ProblemName(p.kind), p.message);
@@ -156,7 +158,10 @@ void WriteRun(JsonWriter& json, const JointReport& report) {
     json.BeginInlineObject().Key("kind").String(ProblemName(p.kind)).Key("ranks");
     json.BeginInlineArray();
     for (int32_t r : p.ranks) json.Int(r);
-    json.EndArray().Key("message").String(p.message).EndObject();
+    json.EndArray();
+    if (!p.communicator.empty()) json.Key("communicator").String(p.communicator);
+    if (p.sequence >= 0) json.Key("seq").Int(p.sequence);
+    json.Key("message").String(p.message).EndObject();
   }
   json.EndArray().Key("check").BeginObject();
   json.Key("duration_error_pct").Rounded(100 * report.baseline.check.duration_error, 6);
@@ -269,19 +274,32 @@ Table RanksTable(const JointReport& report, TimeUnit wish) {
   return table;
 }
 
+namespace {
+
+// "84 collectives in common", which two ranks or more have.
+std::string CollectivesText(const MatchedRanks& matched) {
+  const auto several = std::count_if(matched.rows.begin(), matched.rows.end(),
+                                     [](const MatchedRow& r) { return r.members.size() > 1; });
+  if (several == 0) return Plural(matched.rows.size(), "collective");
+  return Plural(static_cast<size_t>(several), "collective") + " in common";
+}
+
+}  // namespace
+
 std::string RanksText(const JointReport& report, const Session& session) {
   const JointRun& run = report.in->run;
   const JointAnswer& a = report.baseline;
   const TimeUnit wish = session.unit();
   std::string text = fmt::format(
-      "{}: {} recorded, {} in common\n\n  step    {} ({})\n  window  {}\n  bound by {}\n\n",
-      report.name, Plural(run.built.size(), "rank"), Plural(run.matched.rows.size(), "collective"),
-      FormatTime(a.step, wish), a.repeated ? "the window, repeated" : "mean of the recorded steps",
+      "{}: {} recorded, {}\n\n  step    {} ({})\n  window  {}\n  bound by {}\n\n", report.name,
+      Plural(run.built.size(), "rank"), CollectivesText(run.matched), FormatTime(a.step, wish),
+      a.repeated ? "the window, repeated" : "mean of the recorded steps",
       FormatTime(a.window, wish), a.bound_by);
   text += RanksTable(report, wish).Text(session.table_style());
   text +=
       "\n  own cycle: the rank alone, waiting for nobody; last: how often the others waited for "
-      "it\n\n";
+      "it\n";
+  text += a.repeated ? "\n" : "  all times of ranks are those of all recorded steps together\n\n";
   text += WaitsText(run, a.replay, wish);
   text += ClassTable(run, wish).Text(session.table_style()) + "\n" + BasisText(report);
   return text;
@@ -332,8 +350,9 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
   text += JointWhatIfTable(report, session.unit()).Text(session.table_style()) + "\n";
   text += CausesText(report, session);
   const size_t slowest = Slowest(report.baseline.replay);
-  text += fmt::format("  the longest cycle of its own has rank {}: {}\n", run.Number(slowest),
-                      FormatTime(report.baseline.replay.ranks[slowest].own_cycle, session.unit()));
+  text += fmt::format("  the longest cycle of its own has rank {}: {}{}\n", run.Number(slowest),
+                      FormatTime(report.baseline.replay.ranks[slowest].own_cycle, session.unit()),
+                      report.baseline.repeated ? "" : " for all recorded steps");
   return text + BasisText(report);
 }
 

@@ -97,7 +97,7 @@ The next table has sums over all six recorded steps. `own cycle` is what the ran
 waited for nobody; `exposed` is the communication, transfers and waits, during which it computes
 nothing; `last` says how often the others waited for it.
 
-$ daydream ranks lesson10 | head -18
+$ daydream ranks lesson10 | head -19
 )",
     .surprise = R"(
 The rank with the most time in communication is the healthy one. If the all-reduce is what you look
