@@ -95,6 +95,7 @@ class Explainer {
 
   std::optional<Explanation> Explain() {
     const CauseShare* main = MainCause();
+    if (main == nullptr) main = LargestGain();
     if (main == nullptr) return std::nullopt;
     out_.cause = main->what;
     out_.opt = main->opt;
@@ -103,7 +104,7 @@ class Explainer {
     out_.gained = -main->delta;
     FindExposed();
     FindNext();
-    FindEnough();
+    if (out_.work > Duration{}) FindEnough();
     out_.text = Sentence();
     return std::move(out_);
   }
@@ -119,6 +120,16 @@ class Explainer {
       if (main == nullptr || removed(c) > removed(*main)) main = &c;
     }
     return main;
+  }
+
+  // Where no work of the step goes: what goes is that of a loader, which the step waits for.
+  const CauseShare* LargestGain() const {
+    const CauseShare* largest = nullptr;
+    for (const CauseShare& c : *q_.causes) {
+      if (c.delta >= Duration{} || c.kind == CauseKind::kJoint) continue;
+      if (largest == nullptr || c.delta < largest->delta) largest = &c;
+    }
+    return largest;
   }
 
   void FindExposed() {
@@ -187,21 +198,32 @@ class Explainer {
   }
 
   // "the host no longer hides conv kernels on GPU 0 stream 7: there the step takes 34.6 ms more".
-  std::string Exposed(const Exposure& e) const {
+  // What lies open there takes the place of what is gone: by more than what is lost, it tells
+  // nothing of the loss.
+  std::string Exposed(const Exposure& e, Duration lost) const {
     const double more = e.limiter.count - e.count_before;
     const bool call = e.limiter.what.starts_with("cuda") || e.limiter.what.starts_with("hip");
     std::string what = e.limiter.what;
     if (call && more >= 1.5) what = fmt::format("{:.0f} more calls of {}", more, what);
     const bool on_host =
         e.limiter.resource == Resource::kCpu || e.limiter.resource == Resource::kData;
-    return fmt::format("{} no longer hides {} on {}: there the step takes {} more",
-                       on_host ? "the GPU" : "the host", what, e.limiter.lane,
-                       FormatTime(e.growth(), UnitFor(q_.step_after)));
+    std::string text = fmt::format("{} no longer hides {} on {}", on_host ? "the GPU" : "the host",
+                                   what, e.limiter.lane);
+    if (e.growth() <= lost) {
+      text += fmt::format(": there the step takes {} more",
+                          FormatTime(e.growth(), UnitFor(q_.step_after)));
+    }
+    return text;
   }
 
   std::string Sentence() const {
     TimeUnit unit = UnitFor(q_.step_after);
     auto time = [&](Duration d) { return FormatTime(d, unit); };
+    if (out_.work <= Duration{}) {
+      return fmt::format("{}: the step shrinks by {}, all of it waiting", out_.cause,
+                         time(out_.gained)) +
+             Rest();
+    }
     if (out_.gained > out_.work + out_.work) {
       // Most of what goes is waiting, which is the time of no task.
       return fmt::format("{}: the step shrinks by {}, {} of it work and the rest waiting",
@@ -218,8 +240,7 @@ class Explainer {
       for (const Exposure& e : out_.exposed) grown += e.growth();
       // What grew explains the loss only if it is of its size.
       if (grown * 2 >= lost) {
-        const Exposure& e = out_.exposed.front();
-        text += " because " + Exposed(e);
+        text += " because " + Exposed(out_.exposed.front(), lost);
       } else {
         text += fmt::format(" because it was hidden behind {}",
                             out_.next.has_value() ? out_.next->what : "other work");

@@ -11,6 +11,7 @@ namespace daydream {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Explanation Explain(const Graph& before, const std::function<void(Editor&)>& change) {
   Graph after = before;
@@ -74,6 +75,42 @@ TEST(Why, WhatIsLostIsBlamedOnWhatBecameExposed) {
   EXPECT_THAT(e.text,
               HasSubstr("the GPU no longer hides 3 more calls of cudaLaunchKernel on thread"));
   EXPECT_THAT(e.text, HasSubstr("next limiter: cudaLaunchKernel"));
+}
+
+TEST(Why, WhatIsExposedByMoreThanWasLostIsNamedWithoutItsTime) {
+  // From 10 + 4 * 20 = 90 us to 40 + 10: of 50 us of GPU work 40 show, 10 are lost; 30 us of
+  // launches lie open.
+  Explanation e = Explain(FourKernels(), [](Editor& edit) {
+    edit.BeginCause("GEMMs run on tensor cores");
+    for (int t = 4; t < 7; ++t) edit.SetDuration(TaskId(t), Duration::Us(20) / 6);
+    edit.SetDuration(TaskId(7), Duration::Us(10));
+  });
+  const Duration lost = e.work - e.gained;
+  ASSERT_FALSE(e.exposed.empty());
+  ASSERT_GT(e.exposed[0].growth(), lost);
+  EXPECT_THAT(e.text, HasSubstr("no longer hides"));
+  EXPECT_THAT(e.text, Not(HasSubstr("there the step takes")));
+}
+
+TEST(Why, FewerWaitsForALoaderAreAReason) {
+  // A batch of 100 us, for which the host waits, takes half: no work of the step goes.
+  Graph before = ParseGraph(R"(
+lane main thread
+lane loader channel
+lane gpu0.7 stream
+b1 loader data 100us "loader workers"
+c1 main call 10us "cudaLaunchKernel" after b1 handoff
+k1 gpu0.7 kernel 1us "sgemm" after c1 launch
+)")
+                     .value();
+  Explanation e = Explain(before, [](Editor& edit) {
+    edit.BeginCause("batches are read from memory");
+    edit.SetDuration(TaskId(0), Duration::Us(50));
+  });
+  EXPECT_EQ(e.cause, "batches are read from memory");
+  EXPECT_EQ(e.gained, Duration::Us(50));
+  EXPECT_THAT(e.text, HasSubstr("the step shrinks by 50 us, all of it waiting"));
+  EXPECT_THAT(e.text, Not(HasSubstr("faster does not help")));
 }
 
 TEST(Why, MoreOfTheSameLevelsOff) {

@@ -117,7 +117,10 @@ TEST(Copies, ThatTakeHalfOfAStepAreNamedWithTheirRate) {
   EXPECT_EQ(found[0].kind, FindingKind::kCopies);
   EXPECT_EQ(found[0].about, About::kProgram);
   EXPECT_THAT(found[0].text,
-              HasSubstr("take 700 us of the step: 1 of them carry 7.0 MB at 10 GB/s"));
+              HasSubstr("700 us of the step copy from the host to the GPU: 7.0 MB in one copy, at "
+                        "10 GB/s"));
+  EXPECT_THAT(found[0].fix, Not(HasSubstr("pinned"))) << "it is pinned already";
+  EXPECT_THAT(CopiesOf(Memory::kPageable, Memory::kDevice, 700)[0].fix, HasSubstr("from pinned"));
   EXPECT_EQ(CopiesOf(Memory::kPageable, Memory::kDevice, 700).size(), 1u);
   EXPECT_THAT(CopiesOf(Memory::kPinned, Memory::kDevice, 400), IsEmpty());
   EXPECT_THAT(CopiesOf(Memory::kDevice, Memory::kPinned, 700), IsEmpty());

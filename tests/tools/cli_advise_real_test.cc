@@ -38,6 +38,28 @@ TEST_F(AdvisingOnRecordings, TheAllocatorIsNoneOfTheSavings) {
     EXPECT_THAT(out, HasSubstr("77.1 ms")) << command;
     EXPECT_THAT(out, Not(HasSubstr("predictions are of the mean"))) << command;
   }
+  EXPECT_THAT(OneLine(Run("advise " + trace).out), HasSubstr("low: because of what the finding"));
+}
+
+// A cast that is not kept takes 0.9 of 2,088 MB: no way to need less.
+TEST_F(AdvisingOnRecordings, LessMemoryIsSaidWhereItIsAShareOfThePeak) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const auto text = [&](const char* trace) {
+    return Run("advise " + (RealTraceFolder() / trace).string()).out;
+  };
+  EXPECT_THAT(text("gpus/qwen1.5-0.5b.h100.json.gz"), Not(HasSubstr("less memory")));
+  const std::string much = OneLine(text("loader/resnet50-v100.workers4.b.json.gz"));
+  EXPECT_THAT(much, HasSubstr("less memory: checkpointing -2.3 GB"));
+  EXPECT_THAT(much, Not(HasSubstr("compile -6.7 MB ("))) << "0.24 % of 2.8 GB";
+}
+
+// What goes is the wait for a loader: neither work of the host nor of the GPU.
+TEST_F(AdvisingOnRecordings, EveryFirstRowHasAReason) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string out = OneLine(
+      Run("advise " + (RealTraceFolder() / "training/resnet18-bs128-2080ti.json.gz").string()).out);
+  EXPECT_THAT(out, HasSubstr("why batches are read from memory: the step shrinks by 164.0 ms, all "
+                             "of it waiting"));
 }
 
 // The GPU was busy with the step before for 7.8 of the 19.1 ms recorded.

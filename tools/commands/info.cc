@@ -296,11 +296,8 @@ void DescribeGraph(const Facts& f, Sheet& sheet) {
 }
 
 void DescribeShapes(const Trace& t, Sheet& sheet) {
-  std::string_view label = "shapes";
-  for (const std::string& line : ShapesLines(CountShapes(t))) {
-    sheet.Line(label, line);
-    label = "";
-  }
+  const std::string text = ShapesText(CountShapes(t));
+  if (!text.empty()) sheet.Line("shapes", text);
 }
 
 void DescribeAnswers(const Facts& f, Sheet& sheet) {

@@ -189,12 +189,19 @@ std::string NotWorthLine(const Advised& a, TimeUnit wish) {
   return out + (text.empty() ? "" : Wrapped("nothing to change here: " + text));
 }
 
+// Whether it takes less memory by as large a share of the peak as is worth a row of a step.
+bool TakesLessMemory(const Prediction& p) {
+  const double less = -static_cast<double>(p.memory_change.value_or(0));
+  if (less <= 0 || !p.peak.has_value()) return less > 0;
+  return less >= AdviseOptions().worth * (p.peak->peak + less);
+}
+
 // What takes less memory, most first, with what it costs or saves of the step.
 std::string LessMemoryLine(const Advised& a, TimeUnit wish) {
   std::vector<const Prediction*> less;
   for (const auto* options : {&a.worth, &a.not_worth}) {
     for (const Option& o : *options) {
-      if (o.prediction.memory_change.value_or(0) < 0) less.push_back(&o.prediction);
+      if (TakesLessMemory(o.prediction)) less.push_back(&o.prediction);
     }
   }
   std::stable_sort(less.begin(), less.end(), [](const Prediction* x, const Prediction* y) {
@@ -258,9 +265,12 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
   }
   const std::vector<std::string>& doubts = p.changes.warnings;
   const bool said = std::find(doubts.begin(), doubts.end(), p.why) != doubts.end();
-  out += Paragraph("  trust",
-                   fmt::format("{}: {}{}", Name(p.confidence),
-                               said ? "because of the doubt" : Printable(p.why), RaiseText(p)));
+  const bool found = std::any_of(report.findings.begin(), report.findings.end(),
+                                 [&](const Finding& f) { return f.text == p.why; });
+  const std::string why = said    ? "because of the doubt"
+                          : found ? "because of what the finding above says"
+                                  : Printable(p.why) + RaiseText(p);
+  out += Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence), why));
   out += Paragraph("  risk", t.advice.risk);
   out += Paragraph("  how", t.advice.how);
   out += CheckLine(report, {&o.application, 1});

@@ -28,16 +28,15 @@ ShapeCount CountShapes(const Trace& trace) {
   return count;
 }
 
-std::vector<std::string> ShapesLines(const ShapeCount& count) {
-  if (count.ops == 0 || count.with * 2 > count.ops) return {};
+std::string ShapesText(const ShapeCount& count) {
+  if (count.ops == 0 || count.with * 2 > count.ops) return "";
   const double twice = std::log(2.0);
-  return {fmt::format("{} of {} have them: record with record_shapes=True, or take them from an",
-                      FormatCount(count.with), Plural(count.ops, "operator")),
-          "execution trace with --shapes. With them nine predictions in ten are within",
-          fmt::format("{} for another GPU (now {}) and within {} for twice the batch (now {});",
-                      Within("gpu", 1), Within("gpu, no shapes", 1), Within("batch", twice),
-                      Within("batch, no shapes", twice)),
-          "memory and attention can be told with them only"};
+  return fmt::format(
+      "{} of {} have them: record with record_shapes=True, or take them from an execution trace "
+      "with --shapes. With them nine predictions in ten are within {} for another GPU (now {}) and "
+      "within {} for twice the batch (now {}); memory and attention can be told with them only",
+      FormatCount(count.with), Plural(count.ops, "operator"), Within("gpu", 1),
+      Within("gpu, no shapes", 1), Within("batch", twice), Within("batch, no shapes", twice));
 }
 
 }  // namespace daydream

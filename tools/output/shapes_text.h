@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "trace/trace.h"
 
@@ -14,7 +13,8 @@ struct ShapeCount {
 };
 ShapeCount CountShapes(const Trace& trace);
 
-// Nothing where most operators have shapes. The numbers are those of report/predict/residuals.h.
-std::vector<std::string> ShapesLines(const ShapeCount& count);
+// One sentence; empty where most operators have shapes. The numbers are those of
+// report/predict/residuals.h.
+std::string ShapesText(const ShapeCount& count);
 
 }  // namespace daydream
