@@ -1,5 +1,5 @@
-// For packages only. The libstdc++ of Debian 12 asks glibc for arc4random, which came with 2.36; the
-// C library of Ubuntu 22.04 is 2.35. Nothing of ours draws from it.
+// For packages only. The libstdc++ of Debian 12 asks glibc for arc4random, which came with 2.36;
+// the C library of Ubuntu 22.04 is 2.35. Nothing of ours draws from it.
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/random.h>

@@ -93,8 +93,9 @@ class Describer {
       if (task.kind == TaskKind::kCollective && !task.removed) Add(TaskId(i));
     }
     PlaceNameless();
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Found& a, const Found& b) { return a.launched < b.launched; });
+    std::stable_sort(found_.begin(), found_.end(), [](const Found& a, const Found& b) {
+      return std::tie(a.launched, a.c.start) < std::tie(b.launched, b.c.start);
+    });
     for (Found& f : found_) {
       const auto row = static_cast<uint32_t>(out_.all.size());
       if (f.placed) out_.communicators[f.c.communicator].order.push_back(row);
@@ -173,6 +174,10 @@ class Describer {
     for (auto& [lane, all] : streams) {
       std::stable_sort(all.begin(), all.end(),
                        [](auto* a, auto* b) { return a->c.start < b->c.start; });
+      // A stream runs in the order of launches, of which some were not recorded.
+      for (size_t i = all.size() - 1; i-- > 0;) {
+        all[i]->launched = std::min(all[i]->launched, all[i + 1]->launched);
+      }
       std::set<uint32_t> groups;
       for (const Found* f : all) {
         if (f->named) groups.insert(f->c.communicator);
@@ -186,13 +191,7 @@ class Describer {
     }
   }
 
-  // A stream runs in the order of launches.
   static void NumberBackwards(std::vector<Found*>& stream) {
-    for (size_t i = stream.size() - 1; i-- > 0;) {
-      if (!stream[i]->named) {
-        stream[i]->launched = std::min(stream[i]->launched, stream[i + 1]->launched);
-      }
-    }
     const auto named = [](const Found* f) { return f->named; };
     const auto first = std::find_if(stream.begin(), stream.end(), named);
     if ((*first)->c.sequence < 0) return;

@@ -205,6 +205,20 @@ TEST(Matching, WhatWasLaunchedBeforeTheRecordingIsNumberedBackwards) {
   EXPECT_FALSE(matched.by_order);
 }
 
+// A stream runs in the order of launches, so what has none was launched before what follows it.
+TEST(Matching, AKernelWithoutItsLaunchIsBeforeTheNextOnItsStream) {
+  TraceSketch sketch;
+  const LaneId cpu = sketch.Thread(), gpu = sketch.Stream();
+  sketch.Collective(gpu, "ncclKernel_AllReduce", 100, 90, 0, "");
+  sketch.Call(cpu, "cudaLaunchKernel", 10, 5, 51);
+  sketch.Collective(gpu, "ncclKernel_AllReduce", 200, 90, 51, "");
+  const auto built = BuildGraph(sketch.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const RankCollectives rank = DescribeCollectives(built->graph, {.rank = 0, .world_size = 2});
+  ASSERT_THAT(rank.all, testing::SizeIs(2));
+  EXPECT_LT(rank.all[0].start, rank.all[1].start);
+}
+
 TEST(Matching, WhatMayBeOfSeveralGroupsStaysApart) {
   const auto ranks = RecordedFrom(15, 2);
   EXPECT_THAT(ranks[1].communicators, testing::SizeIs(2));
@@ -289,6 +303,37 @@ TEST(Matching, ADifferentSizeIsAMismatchAndLeftOut) {
   EXPECT_EQ(matched.unmatched, 1u);
   // What is there, and does something else, is not lacking.
   EXPECT_THAT(matched.problems, testing::SizeIs(1));
+}
+
+// Rule N3 on one rank of several: a message can be sent in pieces, so none takes more than a
+// shorter one does, times as often as it goes into it (sums of the study of these traces).
+TEST(Meetings, TransfersOfOneRankAreBoundByThoseOfOtherSizes) {
+  const std::pair<const char*, double> kSums[] = {{"training/recsys-a100-rank3of8.json.gz", 62.8},
+                                                  {"gpus/resnet50-bs32.a100-ddp2.json.gz", 30.5}};
+  for (const auto& [file, sum] : kSums) {
+    const auto path = RealTraceFolder() / file;
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) GTEST_SKIP() << "no " << path;
+    const auto trace = ImportFile(path.string(), {});
+    ASSERT_TRUE(trace.ok()) << trace.status();
+    JointSketch run;
+    auto built = BuildGraph(*trace);
+    ASSERT_TRUE(built.ok()) << built.status();
+    run.ranks.push_back(DescribeCollectives(built->graph, (*trace)->ranks[0]));
+    run.given.push_back({});
+    run.Match();
+    double least = 0;
+    for (const TransferClass& c : run.meetings.classes) {
+      least += c.least.ms() * static_cast<double>(c.count);
+      for (const TransferClass& o : run.meetings.classes) {
+        if (o.kind != c.kind || o.size != c.size || o.bytes == 0 || o.bytes > c.bytes) continue;
+        const double pieces = static_cast<double>(c.bytes) / static_cast<double>(o.bytes);
+        EXPECT_LE(c.least.ms(), o.least.ms() * pieces + 2e-6);  // whole nanoseconds
+        EXPECT_GE(c.least.ms(), o.least.ms() - 2e-6);
+      }
+    }
+    EXPECT_NEAR(least, sum, 0.1) << file;
+  }
 }
 
 // --- eight ranks of a tensor-parallel step (numbers of the study of these traces)
