@@ -184,6 +184,14 @@ void SetJointConfidence(const JointRun& run, const JointAnswer& baseline,
   }
 }
 
+// Why an option changes no rank, from what it says of the first that was asked.
+absl::Status OnNoRank(const JointRun& run, size_t rank, const absl::Status& status) {
+  Diagnostic d = DiagnosticOf(status);
+  d.why = fmt::format("it changes none of the {} recorded ranks; on rank {}: {}", run.built.size(),
+                      run.Number(rank), d.why.empty() ? "nothing fits" : d.why);
+  return MakeStatus(status.code(), d);
+}
+
 // The ranks of `on` with these options, and what the run takes then; `p` is told what changed.
 // E0601 where no rank has anything to change.
 absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Application> scenario,
@@ -204,7 +212,7 @@ absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Appl
       if (p.edited.empty()) p.changes = std::move(changes);
       p.edited.push_back(r);
     } else if (DiagnosticOf(applied).code == "E0601") {
-      nothing = applied;  // an option may be about one rank only
+      if (nothing.ok()) nothing = OnNoRank(run, r, applied);  // it may be about one rank only
     } else {
       return applied;
     }

@@ -101,6 +101,9 @@ TEST_F(CliRanks, AWhatIfOverAFolderPlaysAllRanks) {
   // 20 us of 100 are latency: a transfer takes 40 us less.
   EXPECT_NEAR(p[3]["window_ms"].get<double>(), base - 0.04, 0.005);
   EXPECT_EQ(p[1]["ranks_changed"], 1);
+  EXPECT_THAT(
+      Run("whatif " + Path("run") + " --opt 'straggler(9, gpu=0.5)'").err,
+      HasSubstr("it changes none of the 2 recorded ranks; on rank 0: this is rank 0, not 9"));
 }
 
 // The step changes by what the slowest rank does otherwise, by who is the slowest then, and by
