@@ -301,11 +301,16 @@ absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> 
   if (run.matched.deadlock()) return Deadlock(run.matched);
   // The peers of one rank alone are Ghosts.
   if (run.traces.size() > 1 ? !run.matched.joint() : run.matched.rows.empty()) {
-    return MakeStatus(absl::StatusCode::kFailedPrecondition,
-                      {.code = "E0435",
-                       .what = "no two of these ranks have a collective in common",
-                       .where = fmt::format("{} traces", run.traces.size()),
-                       .fix = "the traces of one run, of the same steps; or one with --rank R"});
+    const bool one = run.traces.size() == 1;
+    return MakeStatus(
+        absl::StatusCode::kFailedPrecondition,
+        {.code = "E0435",
+         .what = one ? "no collective in this trace waits for another rank"
+                     : "no two of these ranks have a collective in common",
+         .where = one ? "" : fmt::format("{} traces", run.traces.size()),
+         .fix = one ? "the folder with the traces of all ranks; of one GPU, daydream scale tells "
+                      "what many would do"
+                    : "the traces of one run, of the same steps; or one with --rank R"});
   }
   run.begin.assign(given.begin(), given.end());
   if (align == AlignClocks::kEnds) {

@@ -265,6 +265,16 @@ TEST_F(CliRanks, OneRankAloneIsAskedForByNumber) {
   EXPECT_FALSE(nlohmann::json::parse(r.out).contains("ranks"));
 }
 
+TEST_F(CliRanks, NotesNameTheScenarioAndATraceAloneIsToldSo) {
+  const std::string err =
+      Run("whatif " + Path("run") + " --opt 'bandwidth(x2)' --opt 'network(nvlink4)'").err;
+  EXPECT_THAT(err, HasSubstr("note: network(fabric=nvlink4): nvlink4: all_reduce"));
+  const CliResult alone =
+      Run("ranks " + std::string(DAYDREAM_SOURCE_DIR) + "/examples/resnet50-synthetic.ddtrace");
+  EXPECT_THAT(alone.err, HasSubstr("E0435"));
+  EXPECT_THAT(alone.err, HasSubstr("no collective in this trace waits for another rank"));
+}
+
 TEST_F(CliRanks, AnOppositeOrderIsAnError) {
   Write("run/rank1.json", RankFile(1, 500, 2));
   const CliResult r = Run("ranks " + Path("run"));

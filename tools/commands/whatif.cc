@@ -179,16 +179,18 @@ absl::Status Learn(const Args& args, Session& session, const std::vector<Applica
 }
 
 // A note with the scenario that it belongs to.
-std::string OfWhatIf(const Prediction& p, const std::string& note) {
+template <class AnyPrediction>
+std::string OfWhatIf(const AnyPrediction& p, const std::string& note) {
   const std::string name = Printable(p.name) + ": ";
   return note.starts_with(name) ? note : name + note;
 }
 
 // Each note once, behind the scenarios that it belongs to.
-void TellNotes(std::span<const Prediction> predictions, Session& session) {
+template <class AnyPrediction>
+void TellNotes(const std::vector<AnyPrediction>& predictions, Session& session) {
   constexpr size_t kMostNamed = 3;
-  std::vector<std::pair<std::string, std::vector<const Prediction*>>> notes;
-  for (const Prediction& p : predictions) {
+  std::vector<std::pair<std::string, std::vector<const AnyPrediction*>>> notes;
+  for (const AnyPrediction& p : predictions) {
     for (const std::string& note : p.changes.notes) {
       auto known = std::ranges::find(notes, note, [](const auto& n) { return n.first; });
       if (known == notes.end()) known = notes.insert(notes.end(), {note, {}});
@@ -200,7 +202,7 @@ void TellNotes(std::span<const Prediction> predictions, Session& session) {
     for (size_t i = 0; i + 1 < std::min(of.size(), kMostNamed); ++i) {
       names += Printable(of[i]->name) + ", ";
     }
-    const Prediction& last = *of[std::min(of.size(), kMostNamed) - 1];
+    const AnyPrediction& last = *of[std::min(of.size(), kMostNamed) - 1];
     const std::string others =
         of.size() > kMostNamed ? fmt::format(" and {} more", of.size() - kMostNamed) : "";
     session.Note(of.size() == 1
@@ -324,11 +326,11 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
     for (const std::string& w : p.changes.warnings) {
       session.Warn({.code = "W0603", .what = fmt::format("{}: {}", Printable(p.name), w)});
     }
-    for (const std::string& n : p.changes.notes) session.Note(n);
     if (p.error.ok()) continue;
     session.Error(p.error);
     if (!args.Has("--allow-no-effect")) exit = Exit::kCannotAnswer;
   }
+  TellNotes(report.predictions, session);
   return exit;
 }
 

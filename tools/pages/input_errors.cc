@@ -234,7 +234,8 @@ steps of one run, or one of them was changed.)"},
     {"E0435", "no two of these ranks have a collective in common",
      R"(`daydream ranks` and joint what-ifs match collectives of several ranks by process group and
 sequence number, or by their order. Here nothing fits: the traces may be of different runs,
-or of steps that do not overlap. --rank R looks at one of them.)"},
+or of steps that do not overlap. --rank R looks at one of them. One trace
+alone has no collective at all.)"},
     {"E0436", "collectives that do not fit together",
      R"(As warning W0436 of `daydream ranks`: a member does another collective than the rest or
 lacks one (mismatch), its recording begins later or ends earlier (window_edge), it has no file
