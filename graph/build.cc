@@ -1,6 +1,7 @@
 #include "graph/build.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph/builder.h"
 #include "graph/validate.h"
@@ -9,19 +10,23 @@
 namespace daydream {
 namespace {
 
-// Why there is no GPU work: most of the file could not be read, or it was not recorded.
-std::string WhyNoWork(const Provenance& p, uint64_t calls) {
+// Why something is not there that a graph needs, and what helps: most of the file could not be
+// read, or it was not recorded.
+struct Lack {
+  std::string why, fix;
+};
+
+Lack WhyLacking(const Provenance& p, std::string_view not_recorded) {
   const auto most = std::max_element(p.counts.begin(), p.counts.end(),
                                      [](const ImportCount& a, const ImportCount& b) {
                                        return (a.loss ? a.count : 0) < (b.loss ? b.count : 0);
                                      });
   if (most != p.counts.end() && most->loss && most->count > p.input_events / 2) {
-    return fmt::format("{} of {} events were not read, {}: {}", most->count, p.input_events,
-                       most->what, most->reason);
+    return {fmt::format("{} of {} events were not read, {}: {}", most->count, p.input_events,
+                        most->what, most->reason),
+            "read the file as its recorder wrote it: a script may have changed it"};
   }
-  return calls == 0 ? "only the CPU's activity was recorded, or another tool held CUPTI"
-                    : "the calls were recorded but the GPU's records were not: the window closed "
-                      "too early, or another tool held CUPTI";
+  return {std::string(not_recorded), std::string(AdviceFor(p.importer).both)};
 }
 
 absl::Status CheckContents(const Trace& t) {
@@ -32,24 +37,30 @@ absl::Status CheckContents(const Trace& t) {
     ops += kind == EventKind::kOp;
   }
   if (gpu == 0) {
+    Lack lack = WhyLacking(
+        t.provenance,
+        calls == 0 ? "only the CPU's activity was recorded, or another tool held CUPTI"
+                   : "the calls were recorded but the GPU's records were not: the window closed "
+                     "too early, or another tool held CUPTI");
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       {.code = "E0301",
                        .what = "this trace has no GPU work",
                        .where = fmt::format("{}: {}, {} CPU ops, {} CUDA calls, 0 kernels",
                                             t.provenance.source, t.provenance.format, ops, calls),
-                       .why = WhyNoWork(t.provenance, calls),
-                       .fix = std::string(AdviceFor(t.provenance.importer).both)});
+                       .why = std::move(lack.why),
+                       .fix = std::move(lack.fix)});
   }
   // Recorders that note the GPU's side alone say so: then that side is the graph. Plans need no
   // calls.
   if (calls == 0 && !t.provenance.no_waits && !t.provenance.planned) {
+    Lack lack = WhyLacking(t.provenance, "only GPU activity was recorded");
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       {.code = "E0302",
                        .what = "this trace has GPU work but no CUDA calls that launched it",
                        .where = fmt::format("{}: {}, {} GPU operations, {} CPU ops",
                                             t.provenance.source, t.provenance.format, gpu, ops),
-                       .why = "only GPU activity was recorded",
-                       .fix = std::string(AdviceFor(t.provenance.importer).both)});
+                       .why = std::move(lack.why),
+                       .fix = std::move(lack.fix)});
   }
   return absl::OkStatus();
 }

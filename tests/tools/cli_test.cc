@@ -119,6 +119,16 @@ TEST_F(Cli, AFileThatCouldNotBeReadIsNotBlamedOnTheRecording) {
   Result r = Run("whatif " + Path("pairs.json") + " --max-errors 99%");
   EXPECT_EQ(r.exit, 4);
   EXPECT_THAT(r.err, HasSubstr("why: 2 of 2 events were not read, begin and end events"));
+  EXPECT_THAT(r.err, HasSubstr("fix: read the file as its recorder wrote it"));
+  Write("calls.json",
+        R"({"traceEvents":[{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":7,"ts":9,"dur":5,)"
+        R"("args":{"device":0,"stream":7,"correlation":1}},)"
+        R"({"ph":"B","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":1},)"
+        R"({"ph":"E","pid":1,"tid":1,"ts":5}]})");
+  r = Run("whatif " + Path("calls.json") + " --max-errors 99%");
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("error[E0302]"));
+  EXPECT_THAT(r.err, HasSubstr("why: 2 of 3 events were not read, begin and end events"));
 }
 
 TEST_F(Cli, WhatIfPrintsTheReplayCheckFirst) {
