@@ -26,14 +26,15 @@ class ProtoWriter {
     return *this;
   }
   ProtoWriter& Message(int field, const ProtoWriter& message) { return Bytes(field, message.out_); }
-  const std::string& bytes() const { return out_; }
-  std::string& bytes() { return out_; }
-
- private:
+  // A number without its field: in a packed list, or before a message.
   void Raw(uint64_t value) {
     for (; value >= 0x80; value >>= 7) out_ += static_cast<char>(value | 0x80);
     out_ += static_cast<char>(value);
   }
+  const std::string& bytes() const { return out_; }
+  std::string& bytes() { return out_; }
+
+ private:
   std::string out_;
 };
 

@@ -50,6 +50,7 @@ constexpr Writer kWriters[] = {
     {"perfetto export", "export %T --to perfetto -f -o %F", true},
     {"dot export", "export %T --to dot -f -o %F", true},
     {"folded export", "export %T --folded -f -o %F", true},
+    {"Chakra export", "export %T --to chakra -f -o %F", true},
     {"picture", "export %T --opt free-gpu --to svg -f -o %F", true},
     {"option file", "opt new mine -f -o %F", true},
     {"merged sweep", "sweep merge %J -f --format csv -o %F", true},

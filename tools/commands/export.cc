@@ -1,3 +1,4 @@
+#include "report/export/chakra_trace.h"
 #include "report/export/chrome_trace.h"
 #include "report/export/dot.h"
 #include "report/export/folded.h"
@@ -16,14 +17,15 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv",    "folded",
-                                       "dot",    "svg",      "ddtrace"};
+constexpr std::string_view kKinds[] = {"chrome", "perfetto", "csv",     "folded",
+                                       "dot",    "svg",      "ddtrace", "chakra"};
 constexpr std::string_view kThemes[] = {"light", "dark"};
 constexpr Flag kExportFlags[] = {
     {.name = "--to",
      .value = "KIND",
      .help =
-         "chrome, perfetto, csv, folded, dot, svg or ddtrace; default: by the name of the output",
+         "chrome, perfetto, csv, folded, dot, svg, ddtrace or chakra; default: by the name of the "
+         "output",
      .choices = kKinds},
     {.name = "--folded", .help = "the same as --to folded: stacks for flame graphs, in ns a step"},
     {.name = "--opt", .value = "SPEC", .help = "export before and after these optimizations"},
@@ -49,6 +51,7 @@ std::string KindOf(const Args& args) {
   std::string_view path = args.Get("--output");
   if (path.ends_with(".pftrace")) return "perfetto";
   if (path.ends_with(".json")) return "chrome";
+  if (path.ends_with(".et")) return "chakra";
   for (std::string_view kind : {"csv", "folded", "dot", "svg", "ddtrace"}) {
     if (path.ends_with("." + std::string(kind))) return std::string(kind);
   }
@@ -61,6 +64,22 @@ absl::StatusOr<std::string> ExportDot(const Graph& graph, const Args& args) {
   std::vector<size_t> counted = CountedSteps(graph);
   options.step = counted.empty() ? 0 : static_cast<uint16_t>(counted.front());
   return Dot(graph, options);
+}
+
+std::string ExportChakra(const Graph& graph, const Timeline& timeline, Session& session) {
+  ChakraExport out = ChakraTrace(graph, timeline);
+  session.Note(fmt::format("{} for {}; played by its dependencies it takes {} of {}",
+                           Plural(out.nodes, "node"), Plural(out.tasks, "task"),
+                           FormatTime(out.played), FormatTime(timeline.makespan)));
+  if (out.dropped > 0) {
+    session.Note(fmt::format("{} left out: nothing can depend on what is still to come",
+                             Plural(out.dropped, "edge")));
+  }
+  if (out.unnamed > 0) {
+    session.Note(fmt::format("{} written as plain work: kind, bytes or peers were not recorded",
+                             Plural(out.unnamed, "collective")));
+  }
+  return std::move(out.bytes);
 }
 
 // The last scenario, as `whatif` predicts it.
@@ -102,6 +121,10 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
   if (kind == "folded") {
     return scenarios.empty() ? FoldedStacks(built.graph, before)
                              : FoldedStacks(after.graph, after.timeline);
+  }
+  if (kind == "chakra") {
+    return scenarios.empty() ? ExportChakra(built.graph, before, session)
+                             : ExportChakra(after.graph, after.timeline, session);
   }
   std::vector<Side> sides = {
       {"before: replayed", "simulated, not measured", &built.graph, &before}};
@@ -157,8 +180,9 @@ memory where allocations were recorded; csv one row per task; dot the tasks of o
 Graphviz; folded one stack a line, with the nanoseconds of one step behind it, for flame
 graphs: stacks that begin with CPU hold threads, ranges, operators and calls, those that
 begin with GPU streams, phases, layers, operators and kernels; svg a picture of the causes,
-from the recorded step to the predicted one; ddtrace the trace itself. dot and folded hold
-one side: with --opt that after the optimizations.)",
+from the recorded step to the predicted one; ddtrace the trace itself; chakra (.et) what
+depends on what and for how long, for simulators of networks, of the one rank that --rank
+says. dot, folded and chakra hold one side: with --opt that after the optimizations.)",
     .examples =
         "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
         "daydream export run.ddtrace --opt amp,fuse -o causes.svg\n"

@@ -72,7 +72,8 @@ class ChakraReader {
   void Add(std::string_view message) {
     constexpr uint64_t kLongestUs = uint64_t{1} << 40;  // 12 days
     ChakraNode node;
-    if (!ReadNode(message, node) || node.duration_us > kLongestUs) {
+    if (!ReadNode(message, node) || node.duration_us > kLongestUs ||
+        node.duration_ns > static_cast<int64_t>(kLongestUs * 1000)) {
       return Damaged("damaged nodes", "a field makes no sense");
     }
     if (node.type < ChakraNode::kLoad || node.type > ChakraNode::kCollective) {
@@ -82,10 +83,12 @@ class ChakraReader {
     if (!ids_.try_emplace(node.id, place).second) {
       return Damaged("nodes with a number that another has", "what depends on it is not known");
     }
-    without_duration_ += !node.has_duration;
+    without_duration_ += !node.has_duration && node.duration_ns < 0;
+    const int64_t ns =
+        node.duration_ns >= 0 ? node.duration_ns : static_cast<int64_t>(node.duration_us) * 1000;
     TraceBuilder::Event event = EventOf(node);
-    plan_.nodes.push_back({.lane = static_cast<uint32_t>(event.lane.index()),
-                           .duration = Duration{static_cast<int64_t>(node.duration_us) * 1000}});
+    plan_.nodes.push_back(
+        {.lane = static_cast<uint32_t>(event.lane.index()), .duration = Duration{ns}});
     events_.push_back(event);
     for (uint64_t before : node.after) after_.emplace_back(before, place);
   }
@@ -94,6 +97,12 @@ class ChakraReader {
   // else.
   TraceBuilder::Event EventOf(const ChakraNode& node) {
     TraceBuilder::Event event{.name = Name(node.name), .kind = EventKind::kKernel};
+    if (node.is_between() && node.on_cpu != 1) {  // no work of the GPU: beside the threads
+      event.kind = EventKind::kOp;
+      event.lane = builder_.AddLane(LaneKind::kThread, 1, std::max<int64_t>(node.thread, 0), -1);
+      builder_.NameLane(event.lane, "between GPU work");
+      return event;
+    }
     if (node.on_cpu == 1) {
       event.kind = EventKind::kOp;
       event.lane = builder_.AddLane(LaneKind::kThread, 0, std::max<int64_t>(node.thread, 0), -1);

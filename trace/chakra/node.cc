@@ -48,6 +48,7 @@ void ReadAttribute(std::string_view message, ChakraNode& node) {
   if (name == "comm_type") node.comm_type = number;
   if (name == "comm_size") node.comm_bytes = number;
   if (name == "tensor_size") node.tensor_bytes = number;
+  if (name == "duration_ns") node.duration_ns = number;
   if (name == "pg_name") node.group = text;
 }
 

@@ -9,7 +9,14 @@
 
 namespace daydream {
 
+// How names of nodes begin that are no work but time between it, in files that we write: lags of
+// edges, gaps of lanes, and points that edges hang on.
+inline constexpr std::string_view kChakraLag = "daydream lag";
+inline constexpr std::string_view kChakraGap = "daydream gap";
+inline constexpr std::string_view kChakraPoint = "daydream point";
+
 struct ChakraNode {
+  static constexpr std::string_view kBetween = "daydream ";
   enum Type : uint8_t {
     kInvalid,
     kMetadata,
@@ -31,8 +38,11 @@ struct ChakraNode {
   int64_t on_cpu = -1;  // is_cpu_op: -1 = it does not say
   int64_t thread = -1;  // tid: of CPU nodes; of others the stream
   int64_t comm_type = -1, comm_bytes = -1, tensor_bytes = -1;
-  std::string_view group;  // pg_name
+  int64_t duration_ns = -1;  // of our own exports: the whole of it
+  std::string_view group;    // pg_name
 
+  // Of our own exports: time between two pieces of work (kChakraLag and its like).
+  bool is_between() const { return name.starts_with(kBetween); }
   bool is_communication() const { return type >= kSend && type <= kCollective; }
 };
 
