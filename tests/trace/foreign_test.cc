@@ -60,8 +60,6 @@ TEST(Foreign, EachFileIsNamedWithTheNextCommand) {
                 ".xplane.pb"},
            Case{R"([{"name": "a", "ph": "X", "pid": "CUDA functions"}])", "old autograd",
                 "export_chrome_trace"},
-           Case{R"([{"name": "process_name", "ph": "M", "args": {"name": "Ascend Hardware"}}])",
-                "torch_npu", "export_chrome_trace"},
            Case{"\x80\x04\x95\x10", "pickle", "--memory"},
        }) {
     const Diagnostic d = DiagnosticOf(ImportBytes(c.bytes, "run.nsys-rep").status());

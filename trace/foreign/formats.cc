@@ -14,9 +14,6 @@ using namespace std::string_view_literals;
 constexpr std::string_view kExport = "nsys export --type sqlite --output {stem}.sqlite {file}";
 constexpr std::string_view kProfiler =
     "record with torch.profiler and prof.export_chrome_trace(\"trace.json.gz\")";
-constexpr std::string_view kProfilerElsewhere =
-    "on an NVIDIA, AMD or Intel GPU record with torch.profiler and "
-    "prof.export_chrome_trace(\"trace.json.gz\")";
 
 bool IsJson(std::string_view head) {
   const size_t first = head.find_first_not_of(" \t\r\n");
@@ -126,13 +123,6 @@ constexpr ForeignFormat kFormats[] = {
      [](std::string_view head) {
        return IsJson(head) &&
               (Contains(head, "\"CUDA functions\"") || Contains(head, "\"CPU functions\""));
-     }},
-    {"a trace of Ascend's profiler (torch_npu)",
-     "its device tasks are joined to calls by flow events, and carry no category",
-     kProfilerElsewhere,
-     [](std::string_view head) {
-       return IsJson(head) && (Contains(head, "\"Ascend Hardware\"") ||
-                               Contains(head, "\"async_npu\"") || Contains(head, "\"HostToDevice"));
      }},
     {"a profile of MXNet", "it has no GPU streams", kProfiler,
      [](std::string_view head) {

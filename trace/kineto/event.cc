@@ -97,6 +97,8 @@ const char* ReadShortArgument(std::string_view key, const char* p, const char* e
       break;
     case 9:
       if (Is(key, "Device Id")) return ReadJsonInteger(p, end, &a->device_id);
+      if (Is(key, "Stream Id")) return ReadJsonInteger(p, end, &a->stream_id);
+      if (Is(key, "Task Type")) return ReadJsonString(p, end, &a->task_type);
       break;
     case 10:
       if (Is(key, "Input Dims") || Is(key, "Input dims")) return ReadRaw(p, end, &a->shapes);
@@ -120,6 +122,7 @@ const char* ReadLongArgument(std::string_view key, const char* p, const char* en
       if (Is(key, "Fwd thread id")) return ReadJsonInteger(p, end, &a->forward_thread);
       if (Is(key, "shared memory")) return ReadJsonInteger(p, end, &a->shared_memory);
       if (Is(key, "In msg nelems")) return ReadJsonInteger(p, end, &a->elements_in);
+      if (Is(key, "connection_id")) return ReadJsonInteger(p, end, &a->connection);
       if (Is(key, "graph node id")) return ReadUnsigned(p, end, &a->graph_node);
       break;
     case 14:
@@ -186,6 +189,7 @@ const char* ReadPhase(const char* p, const char* end, char* phase) {
 const char* ReadMember(std::string_view key, const char* p, const char* end, KinetoEvent* event) {
   switch (key.size()) {
     case 2:
+      if (Is(key, "id")) return ReadIdentity(p, end, &event->flow);
       if (Is(key, "ph")) return ReadPhase(p, end, &event->phase);
       if (Is(key, "ts")) return ReadTime(p, end, &event->start_state, &event->start_ns);
       break;
@@ -211,7 +215,7 @@ namespace {
 
 // Flows and instants other than memory marks hold nothing of use and are a third of all events:
 // where they are as short as usual and followed by what follows an event, they are skipped in one
-// go.
+// go. Those of Ascend devices join calls and tasks.
 const char* SkipShortEvent(const char* begin, const char* end, KinetoEvent* event) {
   constexpr ptrdiff_t kShortBytes = 1024;
   const char* behind = JsonSkipper().Skip(begin, std::min(end, begin + kShortBytes));
@@ -222,7 +226,12 @@ const char* SkipShortEvent(const char* begin, const char* end, KinetoEvent* even
   if (event->phase == 'i' && Contains(text, kMemoryMark)) return nullptr;
   constexpr std::string_view kForwardBackward = "fwdbwd";
   size_t at = text.find(kForwardBackward);
-  if (at != std::string_view::npos) event->category.text = text.substr(at, kForwardBackward.size());
+  if (at != std::string_view::npos) {
+    event->category.text = text.substr(at, kForwardBackward.size());
+  } else if (!Contains(text, "ac2g") &&
+             (Contains(text, "async_npu") || Contains(text, "HostToDevice"))) {
+    return nullptr;
+  }
   return behind;
 }
 

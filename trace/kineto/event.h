@@ -35,12 +35,15 @@ struct KinetoArgs {
   std::string_view shapes, types, values;  // raw JSON; values: of arguments that are no tensors
   std::string_view members;                // raw JSON: a list, or a string of one
   JsonString collective, dtype, process_group, sync_kind, name;
+  // Of Ascend devices (ascend.h).
+  JsonString task_type;
+  int64_t stream_id = kAbsent, connection = kAbsent;
 };
 
 struct KinetoEvent {
   char phase = '\0';  // '\0' = missing
   JsonString category, name;
-  JsonIdentity process, thread;
+  JsonIdentity process, thread, flow;  // flow: "id"
   NumberState start_state = NumberState::kMissing, duration_state = NumberState::kMissing;
   int64_t start_ns = 0, duration_ns = 0;
   bool broken_arguments = false;

@@ -1,5 +1,6 @@
 #include "trace/kineto/rows.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -47,6 +48,7 @@ enum KinetoRows::Reason : size_t {
   kOverheadSpan,
   kTraceSpanEvent,
   kProfilerRangeEvent,
+  kEventTask,
   kReasons,
 };
 
@@ -85,6 +87,7 @@ constexpr ReasonText kTexts[] = {
     {"profiler overhead", "time that the profiler spent on itself", false},
     {"trace spans", "they mark the recorded window", false},
     {"profiler counter ranges", "hardware counters are not read", false},
+    {"event tasks of a device", "records and waits of events: they are no work", false},
 };
 
 // In 2021, annotations were operator events: only the name tells.
@@ -200,6 +203,11 @@ void KinetoRows::AddWithoutSlice(const KinetoEvent& e, int64_t offset) {
     case 's':
     case 't':
     case 'f':
+      if (AscendRows::Joins(e.category.text) && e.flow.present &&
+          e.start_state == NumberState::kOk) {
+        ascend_.AddFlow(e.phase == 's', IdentityOf(e.flow),
+                        {IdentityOf(e.process), IdentityOf(e.thread)}, e.start_ns);
+      }
       reason = e.category.text.starts_with("fwdbwd") ? kForwardBackwardFlow : kFlow;
       break;
     case 'i':
@@ -231,8 +239,13 @@ bool KinetoRows::AddSlice(const KinetoEvent& e, const KnownCategory& category, i
     tallies_[reason].Add(offset);
     return true;
   };
+  const AscendRows::Kind ascend = kind == Kind::kUnknown && e.category.text.empty()
+                                      ? AscendRows::KindOf(e)
+                                      : AscendRows::Kind::kOther;
   switch (kind) {
     case Kind::kUnknown:
+      if (ascend == AscendRows::Kind::kEventTask) return skip(kEventTask);
+      if (ascend != AscendRows::Kind::kOther) break;
       unknown_categories_[category.unknown].second.Add(offset);
       return true;
     case Kind::kGpuAnnotation:
@@ -255,9 +268,30 @@ bool KinetoRows::AddSlice(const KinetoEvent& e, const KnownCategory& category, i
   if (e.duration_state != NumberState::kOk) return Malformed(kBadDuration, offset, why);
   if (e.duration_ns < 0) return Malformed(kNegativeDuration, offset, why);
   TraceBuilder::Event row{.start = Instant{e.start_ns}, .duration = Duration{e.duration_ns}};
+  if (kind == Kind::kUnknown) return AddAscend(e, ascend, row, offset, why);
   bool gpu = kind == Kind::kKernel || kind == Kind::kMemcpy || kind == Kind::kMemset ||
              kind == Kind::kSync;
   return gpu ? AddGpu(e, kind, row, offset, why) : AddCpu(e, kind, row, offset, why);
+}
+
+bool KinetoRows::AddAscend(const KinetoEvent& e, AscendRows::Kind kind, TraceBuilder::Event row,
+                           int64_t offset, std::string_view* why) {
+  constexpr int64_t kAbsent = KinetoArgs::kAbsent;
+  if (!e.process.present && !e.thread.present) return Malformed(kNoThread, offset, why);
+  if (kind == AscendRows::Kind::kCall) {
+    row.kind = EventKind::kCall;
+    row.lane = ThreadLane(e);
+  } else {
+    const int64_t stream = e.args.stream_id != kAbsent ? e.args.stream_id : StreamOf(e);
+    if (stream == kAbsent) return Malformed(kNoStream, offset, why);
+    row.lane = StreamLane(std::max<int64_t>(e.args.device_id, 0), stream);
+    const bool copy = kind == AscendRows::Kind::kCopy;
+    row.kind = copy ? EventKind::kMemcpy : EventKind::kKernel;
+    row.detail = copy ? builder_.AddCopy({}) : KernelRow(e.args);
+  }
+  row.name = InternName(e.name, offset);
+  ascend_.Add(row, e.args.connection, {IdentityOf(e.process), IdentityOf(e.thread)});
+  return true;
 }
 
 bool KinetoRows::AddCpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row, int64_t offset,
@@ -363,6 +397,7 @@ void KinetoRows::FinishAllocations() {
 }
 
 void KinetoRows::Finish() {
+  ascend_.Finish(builder_);
   FinishAllocations();
   FinishCollectives();
   for (const auto& [lane, identity] : thread_lanes_) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "trace/kineto/ascend.h"
 #include "trace/kineto/event.h"
 #include "trace/trace_builder.h"
 
@@ -61,6 +62,8 @@ class KinetoRows {
               std::string_view* why);
   bool AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row, int64_t offset,
               std::string_view* why);
+  bool AddAscend(const KinetoEvent& e, AscendRows::Kind kind, TraceBuilder::Event row,
+                 int64_t offset, std::string_view* why);
   void AddWithoutSlice(const KinetoEvent& e, int64_t offset);
   bool AddAllocation(const KinetoEvent& e);
   void FinishAllocations();
@@ -100,6 +103,7 @@ class KinetoRows {
   };
 
   TraceBuilder& builder_;
+  AscendRows ascend_;
   std::vector<PendingCollective> pending_collectives_;
   std::vector<CollectiveRange> collective_ranges_;
   uint64_t events_ = 0, malformed_ = 0;
