@@ -21,6 +21,8 @@ constexpr NamedConstant kSurfaceConstants[] = {
     {"bandwidth_share", &SurfaceConstants::bandwidth_share},
     {"l2_bytes_per_clock", &SurfaceConstants::l2_bytes_per_clock},
     {"l2_share", &SurfaceConstants::l2_share},
+    {"weights_l2_share", &SurfaceConstants::weights_l2_share},
+    {"warm_weights", &SurfaceConstants::warm_weights},
     {"tile_kilocycles", &SurfaceConstants::tile_kilocycles},
     {"step_cycles", &SurfaceConstants::step_cycles},
     {"wave_odds", &SurfaceConstants::wave_odds},
@@ -39,6 +41,7 @@ constexpr NamedConstant kSurfaceConstants[] = {
 constexpr double kSurfaceEdgesUs[] = {4, 8, 16, 64, 256, 1024};
 constexpr double kFirstLog2[] = {0, 5, 5};
 constexpr double kRampBytes = 4e6;             // from here on the memory is at full speed
+constexpr int64_t kRaggedRows = 8;             // other kernels run where m is no multiple
 constexpr int64_t kShortestSurfacePart = 128;  // of a split k
 // Generations whose surface counts by exp(-distance / kGenerationReach) for one that was not
 // measured.
@@ -53,41 +56,15 @@ struct KnownSurface {
   double generation = 0;  // 0: the interval of GPUs that were left out
 };
 
-// The texts are part of the program; a test parses each of them.
-KnownSurface ParseSurface(std::string_view text) {
-  KnownSurface known;
-  Surface& s = known.surface;
-  s.measured = true;
-  bool grid = false;
-  for (const std::vector<std::string_view>& words : SurfaceLines(text)) {
-    if (grid) {
-      for (std::string_view w : words)
-        s.correction.push_back(static_cast<float>(SurfaceNumber(w) / 100));
-    } else if (words[0] == "correction") {
-      grid = true;
-    } else if (words[0] == "device") {
-      s.device = words[1];
-      const DeviceSpec* spec = FindDeviceSpec(s.device);
-      if (spec != nullptr)
-        known.generation = SurfaceGeneration(spec->compute_major, spec->compute_minor);
-    } else if (words[0] == "format") {
-      s.format = words[1] == "fp8" ? DType::kFp8 : DType::kBf16;
-    } else if (words[0] == "shapes" || words[0] == "rows") {
-      (words[0] == "rows" ? s.rows : s.shapes) = static_cast<int>(SurfaceNumber(words[1]));
-    } else if (words[0] == "low" || words[0] == "high") {
-      DD_CHECK(words.size() == 1 + Surface::kLengths);
-      for (size_t i = 0; i < Surface::kLengths; ++i) {
-        (words[0] == "low" ? s.low : s.high)[i] = SurfaceNumber(words[1 + i]);
-      }
-    } else {
-      const auto* named = std::find_if(std::begin(kSurfaceConstants), std::end(kSurfaceConstants),
-                                       [&](const NamedConstant& n) { return n.name == words[0]; });
-      DD_CHECK(named != std::end(kSurfaceConstants));
-      s.constants.*named->member = SurfaceNumber(words[1]);
-    }
-  }
-  DD_CHECK(known.generation == 0 ||
-           s.correction.size() == Surface::kNodes[0] * Surface::kNodes[1] * Surface::kNodes[2]);
+size_t CountOfNodes(const std::array<size_t, 3>& nodes) { return nodes[0] * nodes[1] * nodes[2]; }
+
+KnownSurface KnownOf(std::string_view text) {
+  KnownSurface known{.surface = SurfaceOfText(text)};
+  const DeviceSpec* spec = FindDeviceSpec(known.surface.device);
+  if (spec == nullptr) return known;
+  known.generation = SurfaceGeneration(spec->compute_major, spec->compute_minor);
+  DD_CHECK(known.surface.correction.size() == CountOfNodes(Surface::kNodes));
+  DD_CHECK(known.surface.ragged_correction.size() == CountOfNodes(Surface::kRaggedNodes));
   return known;
 }
 
@@ -118,7 +95,7 @@ Surface MeanSurface(std::span<const KnownSurface> all, double generation, DType 
   for (const NamedConstant& n : kSurfaceConstants)
     mean.constants.*n.member = std::exp(logs.*n.member / total);
   if (mean.low[0] < 0) return mean;
-  // GPUs were left out in bf16 only; of narrow formats, which differ more, nobody has said.
+  // Of a format for which no GPU was left out: twice what bf16 has.
   for (const KnownSurface& known : all) {
     if (known.generation != 0) continue;
     for (size_t i = 0; i < Surface::kLengths; ++i) {
@@ -135,7 +112,7 @@ struct Atlas {
   Atlas() {
     for (const SurfaceText& text : SurfaceTexts()) {
       if (text.file.find(".attention") == std::string_view::npos) {
-        known.push_back(ParseSurface(text.text));
+        known.push_back(KnownOf(text.text));
       }
     }
     for (double generation : {8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, 11.0}) {
@@ -161,15 +138,14 @@ constexpr SurfaceTile kSurfaceTiles[] = {{256, 128, nullptr},
                                          {64, 32, &SurfaceConstants::tile_64x32},
                                          {32, 64, &SurfaceConstants::tile_64x32}};
 
-// Between the nodes of the grid, in each direction along a line; as at the edge outside of it.
-double SurfaceCorrectionAt(const Surface& surface, double m, double n, double k) {
-  if (surface.correction.empty()) return 0;
-  const double sizes[] = {m, n, k};
+// Between the nodes of a grid, in each direction along a line; as at the edge outside of it.
+double OnSurfaceGrid(std::span<const float> values, const std::array<size_t, 3>& nodes, double step,
+                     const std::array<double, 3>& sizes) {
   size_t low[3];
   double part[3];
   for (size_t i = 0; i < 3; ++i) {
-    const double at = std::clamp(std::log2(sizes[i]) - kFirstLog2[i], 0.0,
-                                 static_cast<double>(Surface::kNodes[i]) - 1.001);
+    const double at = std::clamp((std::log2(sizes[i]) - kFirstLog2[i]) / step, 0.0,
+                                 static_cast<double>(nodes[i]) - 1.001);
     low[i] = static_cast<size_t>(at);
     part[i] = at - static_cast<double>(low[i]);
   }
@@ -180,9 +156,20 @@ double SurfaceCorrectionAt(const Surface& surface, double m, double n, double k)
     for (size_t i = 0; i < 3; ++i) {
       const bool up = (corner >> i & 1) != 0;
       weight *= up ? part[i] : 1 - part[i];
-      at = at * Surface::kNodes[i] + low[i] + (up ? 1 : 0);
+      at = at * nodes[i] + low[i] + (up ? 1 : 0);
     }
-    value += weight * surface.correction[at];
+    value += weight * values[at];
+  }
+  return value;
+}
+
+double SurfaceCorrectionAt(const Surface& surface, const GemmShape& shape) {
+  if (surface.correction.empty()) return 0;
+  const std::array<double, 3> sizes = {static_cast<double>(shape.m), static_cast<double>(shape.n),
+                                       static_cast<double>(shape.k)};
+  double value = OnSurfaceGrid(surface.correction, Surface::kNodes, 1, sizes);
+  if (shape.m % kRaggedRows != 0) {
+    value += OnSurfaceGrid(surface.ragged_correction, Surface::kRaggedNodes, 3, sizes);
   }
   return value;
 }
@@ -204,11 +191,14 @@ class SurfaceEvaluation {
     const double bandwidth = device.memory_gb_per_s * 1e3 * c_.bandwidth_share;
     from_l2_ = std::max(c_.l2_bytes_per_clock * processors_ * boost_, bandwidth);
     const double moved = batch_ * (element_ * (m_ * k_ + n_ * k_) + 2 * m_ * n_);
-    const double fits = moved / std::max(c_.l2_share * device.l2_mb * 1e6, 1.0);
-    const double hit = 1 / (1 + std::pow(fits, 5));
-    memory_ = moved * ((1 - hit) / bandwidth + hit / from_l2_) +
+    // What was just written or read is in the cache; of weights a part, where they fit.
+    const double weights = batch_ * element_ * n_ * k_, l2 = device.l2_mb * 1e6;
+    const double cached =
+        (moved - weights) * Hit(moved - weights, c_.l2_share * l2) +
+        weights * c_.warm_weights / (1 + c_.warm_weights) * Hit(moved, c_.weights_l2_share * l2);
+    memory_ = (moved - cached) / bandwidth + cached / from_l2_ +
               c_.ramp_us * std::min(1.0, moved / kRampBytes);
-    if (element_ < 2 && shape.m % 8 != 0) ragged_ = c_.ragged;
+    if (shape.m % kRaggedRows != 0) ragged_ = c_.ragged;
     wave_share_ = c_.wave_odds / (1 + c_.wave_odds);
   }
 
@@ -235,6 +225,10 @@ class SurfaceEvaluation {
   }
 
  private:
+  static double Hit(double bytes, double cache) {
+    return 1 / (1 + std::pow(bytes / std::max(cache, 1.0), 5));
+  }
+
   // In microseconds, as all here.
   SurfaceTime BestTile(int split) const {
     SurfaceTime best{.compute_ns = INFINITY, .split = split};
@@ -267,6 +261,37 @@ class SurfaceEvaluation {
 
 }  // namespace
 
+// The texts are part of the program; a test parses each of them.
+Surface SurfaceOfText(std::string_view text) {
+  Surface s;
+  s.measured = true;
+  std::vector<float>* grid = nullptr;
+  for (const std::vector<std::string_view>& words : SurfaceLines(text)) {
+    if (words[0] == "correction" || words[0] == "ragged_correction") {
+      grid = words[0] == "correction" ? &s.correction : &s.ragged_correction;
+    } else if (grid != nullptr) {
+      for (std::string_view w : words) grid->push_back(static_cast<float>(SurfaceNumber(w) / 100));
+    } else if (words[0] == "device") {
+      s.device = words[1];
+    } else if (words[0] == "format") {
+      s.format = words[1] == "fp8" ? DType::kFp8 : DType::kBf16;
+    } else if (words[0] == "shapes" || words[0] == "rows") {
+      (words[0] == "rows" ? s.rows : s.shapes) = static_cast<int>(SurfaceNumber(words[1]));
+    } else if (words[0] == "low" || words[0] == "high") {
+      DD_CHECK(words.size() == 1 + Surface::kLengths);
+      for (size_t i = 0; i < Surface::kLengths; ++i) {
+        (words[0] == "low" ? s.low : s.high)[i] = SurfaceNumber(words[1 + i]);
+      }
+    } else {
+      const auto* named = std::find_if(std::begin(kSurfaceConstants), std::end(kSurfaceConstants),
+                                       [&](const NamedConstant& n) { return n.name == words[0]; });
+      DD_CHECK(named != std::end(kSurfaceConstants));
+      s.constants.*named->member = SurfaceNumber(words[1]);
+    }
+  }
+  return s;
+}
+
 const Surface* SurfaceOf(const DeviceSpec& device, DType format) {
   static const auto* const atlas = new Atlas;
   if (device.vendor != "NVIDIA" || device.compute_major < 8) return nullptr;
@@ -294,9 +319,7 @@ SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DTyp
   SurfaceTime time = evaluation.Best();
   // Only single products were measured.
   if (shape.batch == 1) {
-    time.correction =
-        SurfaceCorrectionAt(surface, static_cast<double>(shape.m), static_cast<double>(shape.n),
-                            static_cast<double>(shape.k));
+    time.correction = SurfaceCorrectionAt(surface, shape);
   }
   const double cast = evaluation.CastUs();
   const double rows_us = (surface.constants.launch_us + time.ns + cast) * std::exp(time.correction);

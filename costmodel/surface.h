@@ -5,9 +5,11 @@
 //   time = (launch + blend(arithmetic, memory)) * exp(correction(log2 m, log2 n, log2 k))
 //
 // Arithmetic: tiles in waves, the best of eight tiles and five splits of k. Memory: what is moved
-// at sustained bandwidth, or from the L2 cache where it fits. The constants are shares of the data
-// sheet, so that a surface also holds for other cards of its generation; the correction is what
-// remains, smooth, on a grid of powers of two. Errors: docs/cost-model.md.
+// at sustained bandwidth, or from the L2 cache where it fits: A and C sooner than B, the weights,
+// which nothing has just written. The constants are shares of the data sheet, so that a surface
+// also holds for other cards of its generation; the correction is what remains, smooth, on a grid
+// of powers of two, with a coarser one on top where m is no multiple of 8. Errors:
+// docs/cost-model.md.
 //
 // These are bursts with warm caches, not long training steps, which power limits: ratios of two
 // surfaces are the evidence, the absolute value is the fastest that a product runs.
@@ -17,6 +19,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "costmodel/device.h"
@@ -26,13 +29,14 @@ namespace daydream {
 
 // Names as in the files; docs/cost-model.md tells what each is.
 struct SurfaceConstants {
-  double launch_us, rate_share, bandwidth_share, l2_bytes_per_clock, l2_share, tile_kilocycles,
-      step_cycles, wave_odds, split_us, tile_128x128, tile_128x64, tile_64x64, tile_64x32,
-      feed_share, blend, ramp_us, ragged, cast_us;
+  double launch_us, rate_share, bandwidth_share, l2_bytes_per_clock, l2_share, weights_l2_share,
+      warm_weights, tile_kilocycles, step_cycles, wave_odds, split_us, tile_128x128, tile_128x64,
+      tile_64x64, tile_64x32, feed_share, blend, ramp_us, ragged, cast_us;
 };
 
 struct Surface {
-  static constexpr std::array<size_t, 3> kNodes{16, 12, 12};  // log2 of m from 0, n and k from 5
+  static constexpr std::array<size_t, 3> kNodes{16, 12, 12};     // log2 of m from 0, n and k from 5
+  static constexpr std::array<size_t, 3> kRaggedNodes{6, 5, 5};  // the same, each step thrice
   static constexpr size_t kLengths = 7;  // classes of length with an interval of their own
 
   std::string device;  // where it was measured; several GPUs: "A100-SXM4-80GB, L40S, ..."
@@ -41,8 +45,12 @@ struct Surface {
   int shapes = 0, rows = 0;
   SurfaceConstants constants{};
   std::vector<float> correction;               // natural logarithm
+  std::vector<float> ragged_correction;        // added where m is no multiple of 8
   std::array<double, kLengths> low{}, high{};  // log of what 91 % of the rows lie between
 };
+
+// The text of one file of costmodel/surfaces/. Aborts on what those files do not hold.
+Surface SurfaceOfText(std::string_view text);
 
 // Of a generation and format; nullptr before compute capability 8.0, for other vendors' GPUs, and
 // for formats without measurements (fp32) or without tensor cores on this GPU. fp16 is as bf16.

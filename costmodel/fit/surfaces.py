@@ -15,6 +15,7 @@ every m of them), and whole GPUs.
 """
 import argparse
 import collections
+import copy
 import csv
 import gzip
 import pathlib
@@ -31,6 +32,7 @@ except ImportError as missing:
 
 HERE = pathlib.Path(__file__).resolve().parent
 OUT = HERE.parent / "surfaces"
+HELD_OUT = HERE.parents[1] / "tests" / "costmodel" / "held_out"
 DEVICES = {"a100_sxm": "a100_sxm4_80gb", "h100_sxm": "h100_sxm5_80gb", "b200_sxm": "b200_sxm_180gb",
            "l40s": "l40s"}
 # Format in the data, ours, field of the description with its peak, bytes of an element of A and B.
@@ -40,17 +42,21 @@ TILES = [(256, 128, 0), (128, 256, 0), (128, 128, 1), (128, 64, 2), (64, 128, 2)
          (64, 32, 4), (32, 64, 4)]
 #         name, where it starts, how far it may be from there (standard deviation of its logarithm)
 CONSTANTS = [("launch_us", 2.0, 0.5), ("rate_share", 0.9, 0.15), ("bandwidth_share", 0.88, 0.1),
-             ("l2_bytes_per_clock", 16, 0.5), ("l2_share", 0.15, 0.7), ("tile_kilocycles", 1.2, 0.7),
+             ("l2_bytes_per_clock", 16, 0.5), ("l2_share", 0.5, 0.7), ("weights_l2_share", 0.15, 0.7),
+             ("warm_weights", 1, 1), ("tile_kilocycles", 1.2, 0.7),
              ("step_cycles", 8, 0.7), ("wave_odds", 2, 0.7), ("split_us", 2, 0.7),
              ("tile_128x128", 1.0, 0.15), ("tile_128x64", 0.9, 0.2), ("tile_64x64", 0.8, 0.3),
              ("tile_64x32", 0.5, 0.5), ("feed_share", 0.6, 0.5), ("blend", 2, 0.3),
-             ("ramp_us", 1, 0.7), ("ragged", 1, 0.15), ("cast_us", 3, 0.7)]
+             ("ramp_us", 1, 0.7), ("ragged", 1.1, 0.3), ("cast_us", 3, 0.7)]
 START = np.log([c[1] for c in CONSTANTS])
 WIDTH = np.array([c[2] for c in CONSTANTS])
 
 # Nodes of the correction: log2 of m, n, k; its smoothness (Matern 3/2) and the noise of a row.
 NODES = [np.arange(0, 16), np.arange(5, 17), np.arange(5, 17)]
 LENGTH, SIZE, NOISE = 2.5, 0.15, 0.06
+# Where m is no multiple of 8, other kernels run: a further correction, on a coarser grid.
+RAGGED_NODES = [np.arange(0, 16, 3), np.arange(5, 18, 3), np.arange(5, 18, 3)]
+RAGGED_SIZE = 0.1
 EDGES_US = np.array([4, 8, 16, 64, 256, 1024])  # classes of length with an interval of their own
 INSIDE = 0.91  # share of rows that the interval is to hold
 
@@ -81,12 +87,15 @@ def wave_model(logs, shapes, device, peak, element):
     bandwidth = device.bandwidth * c["bandwidth_share"]
     from_l2 = max(c["l2_bytes_per_clock"] * device.processors * device.boost, bandwidth)
     moved = element * (m * k + n * k) + 2 * m * n
-    hit = 1 / (1 + (moved / (c["l2_share"] * device.l2)) ** 5)
-    memory = moved * ((1 - hit) / bandwidth + hit / from_l2) + c["ramp_us"] * np.minimum(1, moved / 4e6)
+    # What the engine has just written or read is in the cache; of weights, what `warm_weights` says.
+    passing, weights = element * m * k + 2 * m * n, element * n * k
+    cached = passing / (1 + (passing / (c["l2_share"] * device.l2)) ** 5)
+    cached = cached + weights * (c["warm_weights"] / (1 + c["warm_weights"])
+                                 / (1 + (moved / (c["weights_l2_share"] * device.l2)) ** 5))
+    memory = ((moved - cached) / bandwidth + cached / from_l2
+              + c["ramp_us"] * np.minimum(1, moved / 4e6))
     power = 1 + c["blend"]
-    ragged = np.where(m % 8 == 0, 1, c["ragged"])  # only in narrow formats
-    if element >= 2:
-        ragged = 1
+    ragged = np.where(m % 8 == 0, 1, c["ragged"])
     best = np.full(len(shapes), np.inf)
     for rows, columns, kind in TILES:
         tiles = np.ceil(m / rows) * np.ceil(n / columns)
@@ -124,6 +133,14 @@ class Table:
         pick = np.random.default_rng(1).permutation(len(self.shapes))[:700]
         self.some = np.sort(pick)  # enough for a few constants
 
+    def without(self, fold):
+        rest = np.flatnonzero(folds(self, "shape") != fold)
+        kept = copy.copy(self)
+        kept.shapes, kept.log_us = self.shapes[rest], self.log_us[rest]
+        kept.rows = [self.rows[i] for i in rest]
+        kept.some = np.sort(np.random.default_rng(1).permutation(len(rest))[:700])
+        return kept
+
     def model(self, logs, pick=slice(None)):
         return np.log(wave_model(logs, self.shapes[pick], self.device, self.peak, self.element))
 
@@ -142,33 +159,47 @@ def own_constants(table, shared):
     return least_squares(off, shared, loss="soft_l1", diff_step=1e-3, max_nfev=25).x
 
 
-def smooth(at, values, where):
-    """The correction at other points: a Gaussian process with a Matern 3/2 kernel."""
+def smooth(at, values, ragged, where):
+    """The correction at other points, and what is added to it where m is ragged: a Gaussian process
+    with a Matern 3/2 kernel, and a second one among ragged shapes only."""
     def kernel(a, b):
         r = np.sqrt(3 * (((a[:, None] - b[None]) / LENGTH) ** 2).sum(-1) + 1e-12)
-        return SIZE ** 2 * (1 + r) * np.exp(-r)
-    noisy = kernel(at, at) + NOISE ** 2 * np.eye(len(at))
-    return kernel(where, at) @ np.linalg.solve(noisy, values)
+        return (1 + r) * np.exp(-r)
+    known = kernel(at, at)
+    noisy = (SIZE ** 2 * known + RAGGED_SIZE ** 2 * known * np.outer(ragged, ragged)
+             + NOISE ** 2 * np.eye(len(at)))
+    weights = np.linalg.solve(noisy, values)
+    return (SIZE ** 2 * kernel(where[0], at) @ weights,
+            RAGGED_SIZE ** 2 * kernel(where[1], at) @ (ragged * weights))
 
 
 def on_nodes(table, logs, pick=slice(None)):
-    """Whole hundredths at the nodes of the grid, as the file has them."""
-    grid = np.array(np.meshgrid(*NODES, indexing="ij")).reshape(3, -1).T.astype(float)
+    """Whole hundredths at the nodes of the two grids, as the file has them."""
+    nodes = [NODES, RAGGED_NODES]
+    grids = [np.array(np.meshgrid(*n, indexing="ij")).reshape(3, -1).T.astype(float) for n in nodes]
     residual = table.log_us[pick] - table.model(logs, pick)
-    values = smooth(np.log2(table.shapes[pick]), residual, grid)
-    return np.rint(100 * values).reshape([len(n) for n in NODES])
+    shapes = table.shapes[pick]
+    values = smooth(np.log2(shapes), residual, (shapes[:, 0] % 8 != 0).astype(float), grids)
+    return [np.rint(100 * v).reshape([len(x) for x in n]) for v, n in zip(values, nodes)]
 
 
-def between_nodes(nodes, shapes):
-    at = [np.clip(np.log2(shapes[:, i]) - NODES[i][0], 0, len(NODES[i]) - 1.001) for i in range(3)]
+def on_grid(values, nodes, shapes):
+    steps = [n[1] - n[0] for n in nodes]
+    at = [np.clip((np.log2(shapes[:, i]) - nodes[i][0]) / steps[i], 0, len(nodes[i]) - 1.001)
+          for i in range(3)]
     low = [np.floor(a).astype(int) for a in at]
     part = [a - l for a, l in zip(at, low)]
     value = 0
     for corner in range(8):
         bit = [corner >> i & 1 for i in range(3)]
         weight = np.prod([p if b else 1 - p for p, b in zip(part, bit)], 0)
-        value = value + weight * nodes[tuple(l + b for l, b in zip(low, bit))]
+        value = value + weight * values[tuple(l + b for l, b in zip(low, bit))]
     return value / 100
+
+
+def between_nodes(grids, shapes):
+    return (on_grid(grids[0], NODES, shapes)
+            + np.where(shapes[:, 0] % 8 != 0, on_grid(grids[1], RAGGED_NODES, shapes), 0))
 
 
 def of_median(log_us, prediction):
@@ -177,15 +208,26 @@ def of_median(log_us, prediction):
     return 100 * off.mean(), 100 * (off * us).sum() / us.sum()
 
 
-def folds(table, by):
+def folds(table, by, count=3):
     return np.array([zlib.crc32(("%d,%d,%d" % tuple(s) if by == "shape" else "%d,%d" % tuple(s[1:])
-                                 ).encode()) % 3 for s in table.shapes])
+                                 ).encode()) % count for s in table.shapes])
 
 
-def left_out(table, logs, by):
+def write_held_out(tables, name):
+    """Surfaces that never saw a third of the shapes, constants and interval included: what
+    tests/costmodel/kerneldata_test.cc evaluates on that third."""
+    kept = [t.without(0) for t in tables]
+    ours = shared_constants(kept)
+    for t in kept:
+        logs = own_constants(t, ours)
+        write(t, name, logs, on_nodes(t, logs), *quantiles(t, left_out(t, logs, "shape", count=4)),
+              folder=HELD_OUT)
+
+
+def left_out(table, logs, by, count=3):
     """Predictions of each third of the shapes from the other two thirds."""
-    prediction, fold = np.zeros(len(table.shapes)), folds(table, by)
-    for i in range(3):
+    prediction, fold = np.zeros(len(table.shapes)), folds(table, by, count)
+    for i in range(count):
         rest, out = np.flatnonzero(fold != i), fold == i
         nodes = on_nodes(table, logs, rest)
         prediction[out] = table.model(logs, out) + between_nodes(nodes, table.shapes[out])
@@ -230,8 +272,10 @@ def write_unseen(tables, name, predictions):
             ratio += [np.log(us) - p for _, us in rows]
             kind += [np.searchsorted(EDGES_US, np.exp(p))] * len(rows)
     ratio, kind = np.array(ratio), np.array(kind)
-    ends = [np.quantile(ratio[kind == i], [(1 - INSIDE) / 2, (1 + INSIDE) / 2])
-            for i in range(len(EDGES_US) + 1)]
+    ends = []
+    for i in range(len(EDGES_US) + 1):
+        some = ratio[kind == i] if (kind == i).sum() >= 30 else ratio
+        ends.append(np.quantile(some, [(1 - INSIDE) / 2, (1 + INSIDE) / 2]))
     lines = ["# Made by costmodel/fit/surfaces.py: GPUs predicted from the others alone.",
              "device unseen", f"format {name}",
              "low " + " ".join(f"{e[0]:.3f}" for e in ends),
@@ -239,19 +283,20 @@ def write_unseen(tables, name, predictions):
     (OUT / f"unseen.{name}.txt").write_text("\n".join(lines) + "\n")
 
 
-def write(table, name, logs, nodes, low, high):
+def write(table, name, logs, grids, low, high, folder=OUT):
     lines = ["# Made by costmodel/fit/surfaces.py from products that NVIDIA's AIConfigurator timed",
              "# (github.com/ai-dynamo/aiconfigurator, Apache-2.0). The terms: costmodel/surface.h.",
              f"device {table.device.name}", f"format {name}", f"shapes {len(table.shapes)}",
              f"rows {sum(map(len, table.rows))}"]
     lines += [f"{c[0]} {v:.5g}" for c, v in zip(CONSTANTS, np.exp(logs))]
     lines += ["low " + " ".join(f"{v:.3f}" for v in low), "high " + " ".join(f"{v:.3f}" for v in high)]
-    lines += ["correction"]
-    for plane in nodes:
-        lines += [" ".join(f"{v:.0f}" for v in row) for row in plane + 0.0]
-    OUT.mkdir(exist_ok=True)
+    for title, nodes in zip(["correction", "ragged_correction"], grids):
+        lines += [title]
+        for plane in nodes:
+            lines += [" ".join(f"{v:.0f}" for v in row) for row in plane + 0.0]
+    folder.mkdir(exist_ok=True)
     stem = DEVICES[[k for k in DEVICES if Device(k).name == table.device.name][0]]
-    (OUT / f"{stem}.{name}.txt").write_text("\n".join(lines).replace("-0 ", "0 ") + "\n")
+    (folder / f"{stem}.{name}.txt").write_text("\n".join(lines).replace("-0 ", "0 ") + "\n")
 
 
 def main():
@@ -275,6 +320,8 @@ def main():
                   "weights left out %.1f / %.1f" % of_median(t.log_us, by_weight), flush=True)
             if not args.dry:
                 write(t, name, logs, on_nodes(t, logs), *quantiles(t, by_shape))
+        if not args.dry:
+            write_held_out(tables, name)
         alone = []
         for t in tables if len(tables) > 1 else []:
             alone.append(unseen(t, tables))

@@ -14,6 +14,7 @@
 #include "costmodel/roofline.h"
 #include "costmodel/tiles.h"
 #include "costmodel/transfer.h"
+#include "tests/costmodel/cost_page.h"
 #include "tests/costmodel/costdata.h"
 #include "tests/costmodel/neusight_text.h"
 #include "tests/source_tree.h"
@@ -95,25 +96,6 @@ std::string Judge(const std::string& head, const Table& table) {
   return page;
 }
 
-// Compares the block of docs/cost-model.md between the marks of `name`, or writes it.
-void CheckPage(const std::string& name, const std::string& block) {
-  const std::string path = DAYDREAM_SOURCE_DIR "/docs/cost-model.md";
-  const std::string begin =
-      fmt::format("<!-- generated: DD_UPDATE_DOCS=1 costmodel_accuracy_test {} -->\n", name);
-  const std::string end = "<!-- end -->\n";
-  const std::string page = ReadText(path);
-  const size_t from = page.find(begin), to = page.find(end, from);
-  ASSERT_NE(from, std::string::npos) << name;
-  ASSERT_NE(to, std::string::npos) << name;
-  const std::string fresh = page.substr(0, from + begin.size()) + block + page.substr(to);
-  if (std::getenv("DD_UPDATE_DOCS") != nullptr) {
-    std::ofstream(path, std::ios::binary) << fresh;
-  } else {
-    EXPECT_EQ(page.substr(from + begin.size(), to - from - begin.size()), block)
-        << "DD_UPDATE_DOCS=1 renews it";
-  }
-}
-
 // --- kernels
 
 double Quantile(std::vector<double> values, double share) {
@@ -183,7 +165,7 @@ TEST(CostModelAccuracy, OfKernels) {
   judge("elementwise.csv.gz", 0.3, 3e5, 0.6);
   judge("softmax.csv.gz", 0.3, 3e5, 1);
   judge("layernorm.csv.gz", 0.3, 3e5, 1);
-  CheckPage("kernels", Judge("kernel", table));
+  CheckCostPage("costmodel_accuracy_test kernels", Judge("kernel", table));
 }
 
 // --- convolutions: only ratios
@@ -230,7 +212,7 @@ TEST(CostModelAccuracy, OfConvolutionsAsRatios) {
     }
   }
   fmt::print("{}", page);
-  CheckPage("convolutions", page);
+  CheckCostPage("costmodel_accuracy_test convolutions", page);
 }
 
 // --- whole models
@@ -401,7 +383,8 @@ TEST(CostModelAccuracy, OfWholeModels) {
     }
   });
   const std::string alone = Judge("from shapes alone", plain);
-  CheckPage("models", alone + "\n" + Judge("from times on another GPU", transferred));
+  CheckCostPage("costmodel_accuracy_test models",
+                alone + "\n" + Judge("from times on another GPU", transferred));
   EXPECT_EQ((transferred[{"V100 to", "A100-40"}].n), 8);
 }
 
