@@ -6,6 +6,7 @@
 
 #include "costmodel/op_time.h"
 #include "costmodel/roofline.h"
+#include "costmodel/surface.h"
 
 namespace daydream {
 namespace {
@@ -49,8 +50,14 @@ double RateNow(const DeviceSpec& device, Rate rate) {
       return device.SustainedTflops(DType::kFp32, false);
     case Rate::kBatchedProducts:
       return device.SustainedTflops(DType::kFp32, true);
-    case Rate::kTensorProducts:
-      return device.SustainedTflops(device.fp16_tflops > 0 ? DType::kFp16 : DType::kBf16);
+    case Rate::kTensorProducts: {
+      const DType dtype = device.fp16_tflops > 0 ? DType::kFp16 : DType::kBf16;
+      const Surface* surface = SurfaceOf(device, dtype);
+      if (surface == nullptr || device.measured_tensor_share > 0) {
+        return device.SustainedTflops(dtype);
+      }
+      return std::min(LongShareOf(*surface, device), 1.0) * device.TensorPeak(dtype);
+    }
     case Rate::kBandwidth:
       break;
   }

@@ -39,7 +39,8 @@ void PredictOnSurface(const Surface& surface, const DeviceSpec& device, const Op
   for (const GemmShape& product : work.products) {
     const SurfaceTime one = TimeOnSurface(surface, device, dtype, product);
     time.ns += one.ns;
-    time.sustained_ns += SustainedNs(one);
+    // What was measured on this GPU says itself what it sustains.
+    time.sustained_ns += device.measured_tensor_share > 0 ? one.ns : SustainedNs(one);
     time.low_ns += one.low_ns;
     time.high_ns += one.high_ns;
     if (one.ns > longest.ns) longest = one;

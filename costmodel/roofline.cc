@@ -22,7 +22,8 @@ double OnSurfaceNs(const DeviceSpec& device, const OpWork& work, DType dtype) {
   if (work.kind != OpWork::Kind::kGemm || surface == nullptr) return 0;
   double ns = 0;
   for (const GemmShape& product : work.products) {
-    ns += SustainedNs(TimeOnSurface(*surface, device, dtype, product));
+    const SurfaceTime time = TimeOnSurface(*surface, device, dtype, product);
+    ns += device.measured_tensor_share > 0 ? time.ns : SustainedNs(time);
   }
   return ns;
 }

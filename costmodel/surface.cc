@@ -188,6 +188,9 @@ class SurfaceEvaluation {
         boost_(device.boost_clock_mhz) {
     const double clock = std::sqrt(device.base_clock_mhz / device.boost_clock_mhz);
     rate_ = SurfacePeakOf(device, format) * 1e6 * clock * c_.rate_share / processors_;
+    if (device.measured_tensor_share > 0) {
+      rate_ *= device.measured_tensor_share / LongShareOf(surface, device);
+    }
     const double bandwidth = device.memory_gb_per_s * 1e3 * c_.bandwidth_share;
     from_l2_ = std::max(c_.l2_bytes_per_clock * processors_ * boost_, bandwidth);
     const double moved = batch_ * (element_ * (m_ * k_ + n_ * k_) + 2 * m_ * n_);
@@ -296,7 +299,6 @@ const Surface* SurfaceOf(const DeviceSpec& device, DType format) {
   static const auto* const atlas = new Atlas;
   if (device.vendor != "NVIDIA" || device.compute_major < 8) return nullptr;
   if (!(SurfacePeakOf(device, format) > 0)) return nullptr;
-  if (device.measured_tensor_share > 0) return nullptr;  // the user's own measurements count
   if (format == DType::kFp16 || format == DType::kTf32) format = DType::kBf16;
   const double generation = SurfaceGeneration(device.compute_major, device.compute_minor);
   for (const KnownSurface& known : atlas->known) {
@@ -310,6 +312,13 @@ const Surface* SurfaceOf(const DeviceSpec& device, DType format) {
     nearest = &surface;
   }
   return nearest;
+}
+
+double LongShareOf(const Surface& surface, const DeviceSpec& device) {
+  const double clock = std::sqrt(device.base_clock_mhz / device.boost_clock_mhz);
+  const GemmShape cube{.m = 8192, .n = 8192, .k = 8192};
+  // The correction is of times.
+  return clock * surface.constants.rate_share * std::exp(-SurfaceCorrectionAt(surface, cube));
 }
 
 SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,

@@ -54,7 +54,7 @@ Surface SurfaceOfText(std::string_view text);
 
 // Of a generation and format; nullptr before compute capability 8.0, for other vendors' GPUs, and
 // for formats without measurements (fp32) or without tensor cores on this GPU. fp16 is as bf16.
-// Also nullptr where the device has a measured share of its tensor cores (daydream calibrate).
+// A measured share of the tensor cores (daydream calibrate) moves its rate, see LongShareOf.
 // TF32 has the surface of bf16 (nothing was measured): its own peak and size of elements.
 const Surface* SurfaceOf(const DeviceSpec& device, DType format);
 
@@ -73,6 +73,11 @@ struct SurfaceTime {
 // peak on A100 and 0.60 to 0.69 on H100 where long rows of the tables reach 0.85 and 0.77: 1.15
 // times as long, from 1 to 1.3.
 double SustainedNs(const SurfaceTime& time);
+
+// What a long product (8192 x 8192 x 8192) reaches of the peak by the surface, before the memory
+// and the launch. Where the device has a measured_tensor_share, that takes its place: all rates of
+// the surface move by the ratio.
+double LongShareOf(const Surface& surface, const DeviceSpec& device);
 
 // REQUIRES: a surface of this device and format. `with_cast`: fp8 also casts A, as the
 // measured rows did. Products of a batch are taken as tiles of one product. 0.3 us.

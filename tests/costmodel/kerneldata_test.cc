@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "costmodel/attention_surface.h"
+#include "costmodel/calibrate.h"
 #include "costmodel/op_time.h"
 #include "costmodel/surface.h"
 #include "costmodel/transfer.h"
@@ -216,6 +217,52 @@ TEST(Kerneldata, ProductsGoToAnotherGpuBetterThanByARatioOfRooflines) {
     }
   }
   CheckCostPage("kerneldata_test transfer", page);
+}
+
+// What `calibrate` makes of n measured products of 16 us and more, spread over the list, asked
+// about the shapes that were left out: of the GPU as it is, and of one whose description
+// claims 1.25 times the peak that it has. The rest of an error is that of the surface.
+TEST(Kerneldata, CalibrateNeedsFewProducts) {
+  if (!HasCostdata(kFolder + "gemm.csv.gz")) GTEST_SKIP() << "no measurements beside this folder";
+  std::string page =
+      "| bf16, mean / by time, % | uncalibrated | 5 products | 10 | 20 | 40 "
+      "|\n|---|---|---|---|---|---|\n";
+  for (const auto& [gpu, rows] : Products()) {
+    for (const double slower : {1.0, 1.25}) {
+      DeviceSpec spec = *FindDeviceSpec(gpu);
+      // The description claims more than the card that was measured has.
+      spec.bf16_tflops *= slower, spec.fp16_tflops *= slower;
+      page += fmt::format("| {}{} |", gpu, slower > 1 ? ", peak given 1.25 times too high" : "");
+      std::vector<std::pair<Shape, double>> known;
+      for (const auto& [shape, engines] : rows) {
+        if (!IsHeldOut(shape) && Median(engines) > 16) known.push_back({shape, Median(engines)});
+      }
+      double before = 0;
+      for (const size_t n : {size_t{0}, size_t{5}, size_t{10}, size_t{20}, size_t{40}}) {
+        DeviceSpec mine = spec;
+        std::vector<RateSample> samples;
+        for (size_t i = 0; i < n; ++i) {
+          const auto& [shape, us] = known[(2 * i + 1) * known.size() / (2 * n)];
+          samples.push_back(
+              {.work = WorkOfProduct(ShapeOf(shape)), .dtype = DType::kBf16, .ns = us * 1e3});
+        }
+        if (n > 0) mine = Calibrate(spec, samples, {.source = "test"})->device;
+        ByTime errors;
+        for (const auto& [shape, engines] : rows) {
+          if (!IsHeldOut(shape)) continue;
+          const SurfaceTime time =
+              TimeOnSurface(HeldOut().at({"bf16", gpu}), mine, DType::kBf16, ShapeOf(shape));
+          errors.Add(time.ns * 1e-3, Median(engines));
+        }
+        page += fmt::format(" {:.1f} / {:.1f} |", errors.mean(), errors.by_time());
+        if (n == 0) before = errors.by_time();
+        if (n != 20) continue;
+        EXPECT_LT(errors.by_time(), slower > 1 ? before / 2 : before + 2) << gpu;
+      }
+      page += '\n';
+    }
+  }
+  CheckCostPage("kerneldata_test calibrate", page);
 }
 
 TEST(Kerneldata, AttentionIsAsNearToItsRowsAsTheFitSays) {

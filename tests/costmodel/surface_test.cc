@@ -81,10 +81,23 @@ TEST(Surface, NobodyKnowsOneForWhatHasNoTensorCores) {
   EXPECT_EQ(SurfaceOf(Gpu("MI300X"), DType::kBf16), nullptr);
 }
 
-TEST(Surface, WhatAUserMeasuredCountsInstead) {
-  DeviceSpec mine = Gpu("H100-SXM5-80GB");
-  mine.measured_tensor_share = 0.7;
-  EXPECT_EQ(SurfaceOf(mine, DType::kBf16), nullptr);
+// A measured share moves the surface, it does not take its place: the share of long products that
+// the surface has changes nothing, nine tenths of it make a large product longer by a tenth or so
+// and leave one that waits for memory as it is.
+TEST(Surface, WhatAUserMeasuredMovesTheRate) {
+  const DeviceSpec& known = Gpu("H100-SXM5-80GB");
+  const Surface& surface = *SurfaceOf(known, DType::kBf16);
+  const double share = LongShareOf(surface, known);
+  const auto us = [&](double of_peak, const GemmShape& shape) {
+    DeviceSpec mine = known;
+    mine.measured_tensor_share = of_peak;
+    EXPECT_EQ(SurfaceOf(mine, DType::kBf16), &surface);
+    return TimeOnSurface(surface, mine, DType::kBf16, shape).ns * 1e-3;
+  };
+  const GemmShape cube{.m = 8192, .n = 8192, .k = 8192}, row{.m = 1, .n = 16384, .k = 16384};
+  EXPECT_NEAR(us(share, cube) / Us("H100-SXM5-80GB", DType::kBf16, cube), 1, 1e-9);
+  EXPECT_NEAR(us(0.9 * share, cube) / us(share, cube), 1.1, 0.02);
+  EXPECT_NEAR(us(0.9 * share, row) / us(share, row), 1, 0.01);
 }
 
 TEST(Surface, AGenerationThatNobodyMeasuredHasAWiderInterval) {
