@@ -214,6 +214,7 @@ class SurfaceEvaluation {
       time.memory_ns = memory_ + parts;
       // More of both than a smaller split has.
       if (split > 1 && time.compute_ns >= best.compute_ns) continue;
+      if (std::max(time.compute_ns, time.memory_ns) >= best.ns) continue;
       const double power = 1 + c_.blend;
       time.ns =
           std::pow(std::pow(time.compute_ns, power) + std::pow(time.memory_ns, power), 1 / power) +
@@ -229,7 +230,8 @@ class SurfaceEvaluation {
 
  private:
   static double Hit(double bytes, double cache) {
-    return 1 / (1 + std::pow(bytes / std::max(cache, 1.0), 5));
+    const double share = bytes / std::max(cache, 1.0), square = share * share;
+    return 1 / (1 + square * square * share);
   }
 
   // In microseconds, as all here.
