@@ -174,8 +174,8 @@ class SetSearch {
     return lowest;
   }
 
-  // With what saves beside it, option by option, and without what saves nothing any more. What was
-  // not worth it beside few is asked once more beside all of them.
+  // With what saves beside it, option by option, and without what is not worth it any more. What
+  // was not worth it beside few is asked once more beside all of them.
   Set Grown(Set set) {
     Set asked = ~Set{0};
     for (bool all = true;;) {
@@ -213,7 +213,8 @@ class SetSearch {
     return best;
   }
 
-  // `set` less one member without which it is no longer; none when every member helps.
+  // `set` less the member that is missed least, if that brings less than is worth it beside the
+  // others; none when every member does.
   Set Without(Set set) {
     if (std::popcount(set) < 2) return 0;
     std::vector<Set> smaller;
@@ -221,11 +222,14 @@ class SetSearch {
       if (Has(set, m)) smaller.push_back(set & ~(Set{1} << m));
     }
     Find(smaller);
+    const Duration most = *known_[set].step + least_;
+    Set best = 0;
     for (Set s : smaller) {
-      const Outcome& o = known_[s];
-      if (o.step.has_value() && *o.step <= *known_[set].step) return s;
+      const std::optional<Duration> step = known_[s].step;
+      if (!step.has_value() || *step >= most) continue;
+      if (best == 0 || *step < *known_[best].step) best = s;
     }
-    return 0;
+    return best;
   }
 
   GraphCopies& copies_;

@@ -41,7 +41,8 @@ struct Advised {
   std::vector<Option> unjudged;      // the trace does not hold what they need
   std::vector<Option> limits;        // bounds, lowest step first; also options that turn out as one
   std::vector<OptionPair> pairs;     // of the first options of `worth`
-  // The set that saves most, with two options or more; none when one alone does.
+  // The set that saves most, of options that save at least AdviseOptions::worth beside the others;
+  // two or more of them, none when one alone does.
   std::optional<Prediction> best;
   // Rows of `worth`, and behind its end places in `not_worth`, in the order of application.
   std::vector<size_t> best_members;

@@ -104,13 +104,15 @@ TEST(Advise, RanksByWhatIsLikelyGainedAndKeepsWhatIsWorthIt) {
   }
 }
 
+// By more than what is not worth a member.
 TEST(Advise, TheBestSetIsNeverWorseThanTheBestOptionOrPair) {
   const Advised& a = LaunchBoundAdvice();
   ASSERT_FALSE(a.worth.empty());
   Duration least = a.worth[0].prediction.step;
   for (const Option& o : AllOf(a.worth)) least = std::min(least, o.prediction.step);
   for (const OptionPair& p : a.pairs) least = std::min(least, p.step.value_or(least));
-  EXPECT_LE(a.best.has_value() ? a.best->step : a.worth[0].prediction.step, least);
+  EXPECT_LE(a.best.has_value() ? a.best->step : a.worth[0].prediction.step,
+            least + a.baseline.step.Scaled(0.005));
 }
 
 TEST(Advise, TheBestSetPlaysAsPrintedAndEveryMemberHelps) {
@@ -127,7 +129,8 @@ TEST(Advise, TheBestSetPlaysAsPrintedAndEveryMemberHelps) {
     without.erase(without.begin() + static_cast<ptrdiff_t>(i));
     auto less = Play(built.graph, without);
     ASSERT_TRUE(less.ok());
-    EXPECT_GT(StepTime(less->graph, less->timeline), a.best->step) << "without " << a.best->opts[i];
+    EXPECT_GE(StepTime(less->graph, less->timeline), a.best->step + a.baseline.step.Scaled(0.005))
+        << "without " << a.best->opts[i];
   }
 }
 
@@ -295,6 +298,15 @@ TEST(Advise, OptionsThatExcludeEachOtherAreNeverTogether) {
       EXPECT_FALSE(excluded(member(i), member(j)).has_value());
     }
   }
+}
+
+// Merged kernels bring 0.1 % of the step where nothing is launched any more.
+TEST(Advise, WhatAddsNextToNothingIsNoMemberOfTheBestSet) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile((RealTraceFolder() / "gpus/bert-small.h100.json.gz").string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  const Advised a = Ask(*BuildGraph(*trace), EverythingTried());
+  EXPECT_FALSE(a.best.has_value()) << a.best->name << " saves what aot saves alone";
 }
 
 // While the host holds the GPU up, faster kernels bring nothing; beside fewer launches they do.
