@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/large_pages.h"
+
 namespace daydream {
 
 Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
@@ -19,7 +21,8 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
       graph(tables) {
   for (const Lane& lane : trace.lanes) graph.AddLane(GraphLane{.lane = lane});
   graph.Reserve(trace.rows() * 2, trace.rows() / 2);
-  task_end.reserve(trace.rows() * 2);
+  ReserveLarge(task_end, trace.rows() * 2);
+  ReserveLarge(tables->scopes, trace.rows());
 
   call_kind.assign(trace.names->size(), CallKind::kOther);
   std::vector<bool> seen(trace.names->size(), false);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/large_pages.h"
 
 namespace daydream {
 namespace {
@@ -99,6 +100,7 @@ Duration Graph::Transfer(TaskId t) const {
 
 NameId Graph::AddName(std::string_view text) {
   if (NameId known = tables_->names->Find(text); known.valid()) return known;
+  ForgetStructure();
   NameId next(kAdded | static_cast<uint32_t>(added_names_.size()));
   auto [it, inserted] = added_name_ids_.emplace(text, next);
   if (inserted) added_names_.emplace_back(text);
@@ -175,16 +177,19 @@ void Graph::Link(TaskId t, LaneId lane, TaskId after) {
 }
 
 uint32_t Graph::AddCollectiveDetail(const CollectiveDetail& d) {
+  ForgetStructure();
   added_collectives_.push_back(d);
   return kAdded | static_cast<uint32_t>(added_collectives_.size() - 1);
 }
 
 uint32_t Graph::AddKernelDetail(const KernelDetail& d) {
+  ForgetStructure();
   added_kernels_.push_back(d);
   return kAdded | static_cast<uint32_t>(added_kernels_.size() - 1);
 }
 
 uint32_t Graph::AddCopyDetail(const CopyDetail& d) {
+  ForgetStructure();
   added_copies_.push_back(d);
   return kAdded | static_cast<uint32_t>(added_copies_.size() - 1);
 }
@@ -211,6 +216,21 @@ void Graph::ClearTasks() {
 void Graph::Reserve(size_t tasks, size_t edges) {
   tasks_.reserve(tasks);
   edges_.reserve(edges);
+  UseLargePages(tasks_.data(), tasks * sizeof(Task));
+  UseLargePages(edges_.data(), edges * sizeof(Edge));
+}
+
+void Graph::NameStructure(uint64_t number) {
+  structure_ = number;
+  retimed_.clear();
+}
+
+void Graph::UndoRetimed(const Graph& as_named) {
+  for (TaskId t : retimed_) {
+    tasks_[t.index()].duration = as_named.task(t).duration;
+    tasks_[t.index()].gap = as_named.task(t).gap;
+  }
+  retimed_.clear();
 }
 
 }  // namespace daydream

@@ -187,6 +187,11 @@ class Graph {
   const ModelChanges& model_changes() const { return model_changes_; }
   // What is known of the graph as it is now (graph/facts.h); nullptr: nobody shares it.
   GraphFacts* facts() const { return facts_.get(); }
+  // A number that all graphs have which differ in durations and gaps of retimed() only, as they are
+  // copies of one and nothing else was edited; 0: not known.
+  uint64_t structure() const { return structure_; }
+  // Tasks whose duration or gap was set since that number was given; some more than once.
+  std::span<const TaskId> retimed() const { return retimed_; }
 
   // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.
   NameId AddName(std::string_view text);
@@ -205,6 +210,9 @@ class Graph {
   void SetShapes(ScopeId s, NameId shapes);  // REQUIRES: OpOf(s)
   ModelChanges& mutable_model_changes() { return Edited().model_changes_; }
   Task& mutable_task(TaskId t) { return Edited().tasks_[t.index()]; }
+  // Unlike mutable_task(), these keep structure().
+  void SetDuration(TaskId t, Duration d) { Retimed(t).duration = d; }
+  void SetGap(TaskId t, Duration gap) { Retimed(t).gap = gap; }
   GraphLane& mutable_lane(LaneId l) { return Edited().lanes_[l.index()]; }
   GraphStep& mutable_step(size_t i) { return Edited().steps_[i]; }
   std::vector<Edge>& mutable_edges() { return Edited().edges_; }
@@ -213,11 +221,27 @@ class Graph {
   void ClearTasks();
   // From here on, until it is edited, this graph shares what is found out about equal ones.
   void ShareFacts(std::shared_ptr<GraphFacts> facts) { facts_ = std::move(facts); }
+  // REQUIRES: no other graph has this number, but copies of this one.
+  void NameStructure(uint64_t number);
+  // Undoes all edits. REQUIRES: structure() is not 0, and `as_named` is the graph as it was when
+  // that number was given. O(retimed()).
+  void UndoRetimed(const Graph& as_named);
 
  private:
   Graph& Edited() {
     if (facts_ != nullptr) facts_.reset();
+    ForgetStructure();
     return *this;
+  }
+  void ForgetStructure() {
+    if (structure_ == 0) return;
+    structure_ = 0;
+    retimed_.clear();
+  }
+  Task& Retimed(TaskId t) {
+    if (facts_ != nullptr) facts_.reset();
+    if (structure_ != 0) retimed_.push_back(t);
+    return tasks_[t.index()];
   }
   void Link(TaskId t, LaneId lane, TaskId after);
 
@@ -238,6 +262,8 @@ class Graph {
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
   ModelChanges model_changes_;
   std::shared_ptr<GraphFacts> facts_;
+  uint64_t structure_ = 0;
+  std::vector<TaskId> retimed_;
 };
 
 }  // namespace daydream

@@ -57,6 +57,7 @@ class ThreadSweep {
     const Trace& t = b_.trace;
     size_t begin = t.lane_begin[lane_.index()], end = t.lane_begin[lane_.index() + 1];
     cursor_ = t.start[begin];
+    thread_.tasks.reserve(2 * (end - begin));
     for (size_t row = begin; row < end; ++row) {
       CloseUntil(t.start[row]);
       if (t.kind[row] == EventKind::kCall) {

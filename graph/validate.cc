@@ -87,14 +87,24 @@ class Length {
   void Add(int64_t v) {
     sum_ = std::min(sum_ + std::min(Magnitude(v), kLongestReplay), kLongestReplay);
   }
+  uint64_t Most() const {
+    return std::min(sum_ + std::min(earliest_, kLongestReplay), kLongestReplay);
+  }
   absl::Status Check() const {
-    if (sum_ + std::min(earliest_, kLongestReplay) < kLongestReplay) return absl::OkStatus();
+    if (Most() < kLongestReplay) return absl::OkStatus();
     return FailedPrecondition("durations, gaps and lags add up to more than 36 years");
   }
 
  private:
   uint64_t sum_ = 0, earliest_ = 0;
 };
+
+Length LengthOf(const Graph& g) {
+  Length length;
+  for (const Task& t : g.tasks()) length.Add(t);
+  for (const Edge& e : g.edges()) length.Add(e.lag.ns);
+  return length;
+}
 
 absl::Status CheckEdges(const Graph& g) {
   for (size_t i = 0; i < g.edges().size(); ++i) {
@@ -129,11 +139,19 @@ bool IsWell(const Graph& g) {
 
 }  // namespace
 
-absl::Status FitsReplay(const Graph& graph) {
+absl::Status FitsReplay(const Graph& graph) { return LengthOf(graph).Check(); }
+
+ReplayBound BoundReplay(const Graph& graph) { return {LengthOf(graph).Most()}; }
+
+absl::Status ValidateRetimed(const Graph& graph, ReplayBound then) {
   Length length;
-  for (const Task& t : graph.tasks()) length.Add(t);
-  for (const Edge& e : graph.edges()) length.Add(e.lag.ns);
-  return length.Check();
+  length.Add(static_cast<int64_t>(then.ns));
+  bool well = true;
+  for (TaskId t : graph.retimed()) {
+    well &= CheckTask(graph, t.index()).ok();
+    length.Add(graph.task(t));
+  }
+  return well && length.Check().ok() ? absl::OkStatus() : ValidateButCycles(graph);
 }
 
 absl::Status ValidateButCycles(const Graph& graph) {

@@ -31,7 +31,10 @@ std::vector<size_t> CountedSteps(const Graph& graph) {
 }
 
 std::vector<Duration> CountedPeriods(const Graph& graph, const Timeline& timeline) {
-  std::vector<Duration> all = StepPeriods(graph, timeline);
+  return CountedPeriods(graph, StepPeriods(graph, timeline));
+}
+
+std::vector<Duration> CountedPeriods(const Graph& graph, std::vector<Duration> all) {
   if (graph.steps().size() <= 1) return all;
   std::vector<Duration> counted;
   for (size_t s : CountedSteps(graph)) counted.push_back(all[s - 1]);

@@ -22,6 +22,7 @@ std::vector<size_t> CountedSteps(const Graph& graph);
 
 // StepPeriods() of them, whose mean is StepTime(); of a graph of one step its whole length.
 std::vector<Duration> CountedPeriods(const Graph& graph, const Timeline& timeline);
+std::vector<Duration> CountedPeriods(const Graph& graph, std::vector<Duration> periods);
 
 // The windows of graph/step_windows.h for every counted step; one window over everything when there
 // is none. Begins and ends in time order. Only the last two overlap: the wait of the last step for

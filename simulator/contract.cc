@@ -2,12 +2,13 @@
 
 #include <utility>
 
-#include "simulator/large_pages.h"
+#include "graph/large_pages.h"
 
 namespace daydream {
 namespace {
 
-constexpr uint8_t kEnd = 1, kRow = 2;  // its end is read; it stays a row
+// Its end is read, its start is read; it stays a row.
+constexpr uint8_t kEnd = 1, kRow = 2, kStart = 4;
 
 // What each task is needed for. On a lane the next task begins when the one before it has ended and
 // its gap is over: a sum, but behind an overlap or a negative gap, where it is the later of two.
@@ -18,7 +19,7 @@ std::vector<uint8_t> NeedsOf(const Graph& graph, std::span<const TaskId> starts,
     needs[e.from.index()] |= e.from_anchor == Anchor::kEnd ? kRow | kEnd : kRow;
     needs[e.to.index()] |= kRow;
   }
-  for (TaskId t : starts) needs[t.index()] |= kRow;
+  for (TaskId t : starts) needs[t.index()] |= kRow | kStart;
   for (TaskId t : ends) needs[t.index()] |= kRow | kEnd;
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.first.valid()) needs[lane.first.index()] |= kRow;
@@ -35,17 +36,19 @@ std::vector<uint8_t> NeedsOf(const Graph& graph, std::span<const TaskId> starts,
 
 }  // namespace
 
-absl::StatusOr<Contracted> Contract(const Graph& graph, std::span<const TaskId> starts,
-                                    std::span<const TaskId> ends) {
+Contracted Contract(const Graph& graph, const Program& whole, std::span<const TaskId> starts,
+                    std::span<const TaskId> ends) {
   Contracted out;
-  DD_ASSIGN_OR_RETURN(out.program, Program::Compile(graph, starts));
   Program& p = out.program;
+  p.lanes = whole.lanes;
+  p.more = whole.more;
+  p.more_edges = whole.more_edges;
   const std::vector<uint8_t> needs = NeedsOf(graph, starts, ends);
   out.row_of.resize(graph.size());
   out.sums_of.resize(graph.size());
   std::vector<uint32_t> last(graph.lanes().size());  // row of the lane
   uint32_t rows = 0;
-  for (const Row& row : p.rows) {  // tasks of a lane in their order
+  for (const Row& row : whole.rows) {  // tasks of a lane in their order
     uint32_t& own = last[row.lane_and_flags >> Row::kLaneShift];
     if ((needs[row.task] & kRow) == 0) {
       out.sums_of[row.task] = {2 * own + 1, 2 * own + 1};
@@ -57,21 +60,19 @@ absl::StatusOr<Contracted> Contract(const Graph& graph, std::span<const TaskId> 
   const auto source = [&, none = 2 * static_cast<Source>(graph.size())](Source s) {
     return s == none ? 2 * rows : 2 * out.row_of[s >> 1] + (s & 1);
   };
-  std::vector<Row> kept;
-  ReserveLarge(kept, rows);
-  for (Row row : p.rows) {
+  ReserveLarge(p.rows, rows);
+  for (Row row : whole.rows) {
     const uint8_t need = needs[row.task];
     if ((need & kRow) == 0) continue;
     for (Source& s : row.source) s = source(s);
     // A removed task takes nothing, but what was added to its gap does.
     row.lane_and_flags &= ~Row::kRemoved;
     if ((need & kEnd) != 0) row.lane_and_flags |= Row::kEndIsRead;
+    if ((need & kStart) != 0) row.lane_and_flags |= Row::kStartIsRead;
     row.task = out.row_of[row.task];
-    kept.push_back(row);
+    p.rows.push_back(row);
   }
   for (More::In& in : p.more_edges) in.source = source(in.source);
-  p.rows = std::move(kept);
-  p.edge = {};
   p.tasks = rows;
   out.sums.resize(2 * size_t{rows} + 1);
   for (size_t i = 0; i < graph.size(); ++i) {

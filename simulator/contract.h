@@ -25,11 +25,11 @@ struct Contracted {
   uint32_t nowhere() const { return static_cast<uint32_t>(sums.size() - 1); }
 };
 
-// Keeps the rows whose start or end is in `starts` or `ends`. Exact for durations that are not
-// negative and for gaps that are negative only where the graph has such a gap. Fails as
-// Program::Compile(). O(tasks + edges).
-absl::StatusOr<Contracted> Contract(const Graph& graph, std::span<const TaskId> starts,
-                                    std::span<const TaskId> ends);
+// Keeps the rows of `graph`, whose program is `whole`, whose start or end is in `starts` or `ends`.
+// Exact for durations that are not negative and for gaps that are negative only where the graph has
+// such a gap. O(tasks + edges).
+Contracted Contract(const Graph& graph, const Program& whole, std::span<const TaskId> starts,
+                    std::span<const TaskId> ends);
 
 // Eight scenarios side by side, each array as [place][scenario]: `sums` has a place for each sum,
 // `start` and `end` one for each row and one more. Of those only what is read is written.

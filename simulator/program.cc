@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "graph/order.h"
-#include "simulator/large_pages.h"
+#include "graph/large_pages.h"
 
 namespace daydream {
 namespace {

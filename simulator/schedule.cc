@@ -13,7 +13,7 @@
 
 #include "graph/order.h"
 #include "simulator/blockers.h"
-#include "simulator/large_pages.h"
+#include "graph/large_pages.h"
 
 namespace daydream {
 namespace {

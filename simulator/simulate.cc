@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "simulator/blockers.h"
-#include "simulator/large_pages.h"
+#include "graph/large_pages.h"
 #include "simulator/program.h"
 #include "simulator/schedule.h"
 
@@ -42,6 +42,8 @@ absl::StatusOr<Plan> Plan::Make(const Graph& graph) {
   plan.impl_ = std::make_shared<const Impl>(Impl{std::move(program)});
   return plan;
 }
+
+const Program& Plan::program() const { return impl_->program; }
 
 bool Plan::SameStructure(const Graph& a, const Graph& b) {
   auto same_task = [](const Task& x, const Task& y) {

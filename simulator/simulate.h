@@ -25,6 +25,8 @@ struct SimulateOptions {
 // for the future, never an end before a start.
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options = {});
 
+struct Program;  // simulator/program.h
+
 // The linear path in two parts, for many replays of one structure: the order of evaluation is
 // found once, durations and gaps are read from the graph (or given) at each run.
 class Plan {
@@ -41,6 +43,8 @@ class Plan {
   Timeline Run(const Graph& graph, SimulateOptions options = {}) const;
   // The same with one value a task, indexed by TaskId, and the lags that the plan was made with.
   Timeline Run(std::span<const Duration> duration, std::span<const Duration> gap) const;
+
+  const Program& program() const;  // for simulator/
 
  private:
   struct Impl;

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "graph/step_windows.h"
 #include "simulator/contract.h"
-#include "simulator/large_pages.h"
+#include "graph/large_pages.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -82,14 +82,67 @@ class CandidateFinder {
   uint64_t walk_ = 0;
 };
 
+// All but tasks: whether a replay and the windows of its steps see a difference.
+bool SameShape(const Graph& a, const Graph& b) {
+  const auto same_edge = [](const Edge& x, const Edge& y) {
+    return x.from == y.from && x.to == y.to && x.lag == y.lag && x.rule == y.rule &&
+           x.from_anchor == y.from_anchor && x.to_anchor == y.to_anchor;
+  };
+  const auto same_lane = [](const GraphLane& x, const GraphLane& y) {
+    return x.order == y.order && x.marks_steps == y.marks_steps;
+  };
+  const auto same_step = [](const GraphStep& x, const GraphStep& y) {
+    return x.measured == y.measured && x.host_led == y.host_led;
+  };
+  return a.size() == b.size() && std::ranges::equal(a.steps(), b.steps(), same_step) &&
+         std::ranges::equal(a.lanes(), b.lanes(), same_lane) &&
+         std::ranges::equal(a.edges(), b.edges(), same_edge);
+}
+
+bool SamePlace(const Task& x, const Task& y) {
+  return x.lane_prev == y.lane_prev && x.lane == y.lane && x.earliest == y.earliest &&
+         x.removed == y.removed && x.overlaps == y.overlaps && x.step == y.step && x.kind == y.kind;
+}
+
+// What is the same for all threads.
+struct Shape {
+  explicit Shape(const Graph& g) : graph(g), candidates(g) {}
+  const Graph& graph;
+  CandidateFinder candidates;
+  Contracted contracted;
+};
+
 }  // namespace
 
 struct StepBatch::Impl {
-  explicit Impl(const Graph& g) : graph(g), candidates(g) {}
+  explicit Impl(std::shared_ptr<const Shape> s)
+      : shape(std::move(s)),
+        graph(shape->graph),
+        candidates(shape->candidates),
+        contracted(shape->contracted),
+        now(&graph),
+        base(contracted.sums),
+        sums(LargeArray(base.size() * kWidth)),
+        start(LargeArray((contracted.program.tasks + 1) * kWidth)),
+        end(LargeArray((contracted.program.tasks + 1) * kWidth)) {}
 
   size_t CellOf(TaskId t, size_t scenario) const {
     return size_t{contracted.row_of[t.index()]} * kWidth + scenario;
   }
+
+  // Makes all scenarios and `base` longer.
+  void AddToAll(TaskId t, Duration duration, Duration gap) {
+    const Contracted::Sums& at = contracted.sums_of[t.index()];
+    const auto add = [&](uint32_t place, int64_t ns) {
+      base[place] += ns;
+      int64_t* const cells = sums.get() + size_t{place} * kWidth;
+      for (size_t s = 0; s < kWidth; ++s) cells[s] += ns;
+    };
+    if (duration.ns != 0) add(at.duration, duration.ns);
+    if (gap.ns != 0) add(at.gap, gap.ns);
+  }
+
+  void Run() { EvaluateEight(contracted.program, sums.get(), start.get(), end.get()); }
 
   StepExtent ExtentOf(size_t step, size_t scenario) const {
     const Candidates& c = candidates.of_step[step];
@@ -124,20 +177,33 @@ struct StepBatch::Impl {
     return extent;
   }
 
-  Duration StepOf(size_t scenario) {
+  void FindPeriods(size_t scenario) {
     const size_t steps = candidates.of_step.size();
     extents.clear();
-    for (size_t s = 0; s < steps; ++s) extents.push_back(ExtentOf(s, scenario));
-    if (steps == 1) return extents[0].any ? extents[0].last - extents[0].first : Duration{};
-    const std::vector<StepWindow> windows = StepWindows(extents);
     periods.clear();
+    for (size_t s = 0; s < steps; ++s) extents.push_back(ExtentOf(s, scenario));
+    if (steps == 1) {
+      periods.push_back(extents[0].any ? extents[0].last - extents[0].first : Duration{});
+      return;
+    }
+    const std::vector<StepWindow> windows = StepWindows(extents);
     for (size_t s = 1; s < steps; ++s) periods.push_back(windows[s].length());
+  }
+
+  Duration StepOf(size_t scenario) {
+    FindPeriods(scenario);
+    if (candidates.of_step.size() == 1) return periods.front();
     return StepTimeOf(graph.steps(), periods);
   }
 
+  const std::shared_ptr<const Shape> shape;
   const Graph& graph;
-  CandidateFinder candidates;
-  Contracted contracted;
+  const CandidateFinder& candidates;
+  const Contracted& contracted;
+  const Graph* now;            // the scenarios after Reset()
+  std::vector<Other> follows;  // what it takes longer than `graph`
+  std::vector<bool> followed;  // by task
+  std::vector<int64_t> base;   // the sums of `now`
   std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]
   std::vector<StepExtent> extents;
   std::vector<Duration> periods;
@@ -149,32 +215,60 @@ StepBatch& StepBatch::operator=(StepBatch&&) noexcept = default;
 StepBatch::~StepBatch() = default;
 
 absl::StatusOr<StepBatch> StepBatch::Make(const Graph& graph) {
-  auto impl = std::make_unique<Impl>(graph);
+  DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Make(graph));
+  return Make(graph, plan);
+}
+
+StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
+  auto shape = std::make_shared<Shape>(graph);
   std::vector<TaskId> starts, ends;
-  for (const Candidates& c : impl->candidates.of_step) {
+  for (const Candidates& c : shape->candidates.of_step) {
     starts.insert(starts.end(), c.first.begin(), c.first.end());
     starts.insert(starts.end(), c.host_first.begin(), c.host_first.end());
     ends.insert(ends.end(), c.last.begin(), c.last.end());
     ends.insert(ends.end(), c.host_last.begin(), c.host_last.end());
   }
-  for (size_t s = 0; s < impl->candidates.of_step.size(); ++s) {
-    for (const StepMarks::Wait& wait : impl->candidates.waits(s)) starts.push_back(wait.task);
-    for (TaskId t : impl->candidates.launches(s)) starts.push_back(t);
+  for (size_t s = 0; s < shape->candidates.of_step.size(); ++s) {
+    for (const StepMarks::Wait& wait : shape->candidates.waits(s)) starts.push_back(wait.task);
+    for (TaskId t : shape->candidates.launches(s)) starts.push_back(t);
   }
-  DD_ASSIGN_OR_RETURN(impl->contracted, Contract(graph, starts, ends));
-  const size_t rows = impl->contracted.program.tasks;
-  impl->sums = LargeArray(impl->contracted.sums.size() * kWidth);
-  impl->start = LargeArray((rows + 1) * kWidth);
-  impl->end = LargeArray((rows + 1) * kWidth);
-  StepBatch batch(std::move(impl));
+  shape->contracted = Contract(graph, plan.program(), starts, ends);
+  StepBatch batch(std::make_unique<Impl>(std::move(shape)));
+  batch.Reset();
+  return batch;
+}
+
+StepBatch StepBatch::Another() const {
+  StepBatch batch(std::make_unique<Impl>(impl_->shape));
   batch.Reset();
   return batch;
 }
 
 void StepBatch::Reset() {
   int64_t* cell = impl_->sums.get();
-  for (int64_t sum : impl_->contracted.sums) cell = std::fill_n(cell, kWidth, sum);
+  for (int64_t sum : impl_->base) cell = std::fill_n(cell, kWidth, sum);
 }
+
+void StepBatch::Follow(const Graph& retimed) {
+  Impl& m = *impl_;
+  for (const Other& o : m.follows) {
+    m.AddToAll(o.task, -o.duration, -o.gap);
+    m.followed[o.task.index()] = false;
+  }
+  m.follows.clear();
+  m.followed.resize(m.graph.size());
+  m.now = &retimed;
+  for (TaskId t : retimed.retimed()) {
+    if (m.followed[t.index()]) continue;
+    m.followed[t.index()] = true;
+    const Task &was = m.graph.task(t), &is = retimed.task(t);
+    m.follows.push_back({t, is.duration - was.duration, is.gap - was.gap});
+    m.AddToAll(t, m.follows.back().duration, m.follows.back().gap);
+  }
+}
+
+int64_t* StepBatch::all_sums() { return impl_->sums.get(); }
+std::span<const int64_t> StepBatch::reset_sums() const { return impl_->base; }
 
 StepBatch::Sums StepBatch::sums(TaskId task) {
   const Contracted::Sums& at = impl_->contracted.sums_of[task.index()];
@@ -183,7 +277,7 @@ StepBatch::Sums StepBatch::sums(TaskId task) {
 }
 
 void StepBatch::Set(size_t s, TaskId task, Duration duration, Duration gap) {
-  const Task& t = impl_->graph.task(task);
+  const Task& t = impl_->now->task(task);
   const Sums at = sums(task);
   at.duration[s] += (duration - t.duration).ns;
   at.gap[s] += (gap - t.gap).ns;
@@ -191,10 +285,39 @@ void StepBatch::Set(size_t s, TaskId task, Duration duration, Duration gap) {
 
 std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   static_assert(kWidth == kSideBySide);
-  EvaluateEight(impl_->contracted.program, impl_->sums.get(), impl_->start.get(), impl_->end.get());
+  impl_->Run();
   std::array<Duration, kWidth> steps;
   for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(s);
   return steps;
+}
+
+std::vector<Duration> StepBatch::Periods(size_t s) {
+  impl_->FindPeriods(s);
+  return impl_->periods;
+}
+
+Duration StepBatch::StepWith(std::span<const Other> others) {
+  for (const Other& o : others) Set(0, o.task, o.duration, o.gap);
+  impl_->Run();
+  for (const Other& o : others) {
+    const Task& t = impl_->now->task(o.task);
+    Set(0, o.task, t.duration + t.duration - o.duration, t.gap + t.gap - o.gap);
+  }
+  return impl_->StepOf(0);
+}
+
+std::optional<Duration> StepBatch::StepOf(const Graph& graph) {
+  const Graph& now = *impl_->now;
+  if (!SameShape(now, graph)) return std::nullopt;
+  std::vector<Other> others;
+  for (size_t i = 0; i < graph.size(); ++i) {
+    const Task &was = now.tasks()[i], &is = graph.tasks()[i];
+    if (!SamePlace(was, is)) return std::nullopt;
+    if (is.removed || (was.duration == is.duration && was.gap == is.gap)) continue;
+    if (is.gap < Duration{} && impl_->graph.tasks()[i].gap >= Duration{}) return std::nullopt;
+    others.push_back({TaskId(i), is.duration, is.gap});
+  }
+  return StepWith(others);
 }
 
 }  // namespace daydream

@@ -4,11 +4,13 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "simulator/simulate.h"
 
 namespace daydream {
 
@@ -21,12 +23,21 @@ class StepBatch {
   // FailedPrecondition on a cycle, or when a lane may reorder. Keeps a reference to `graph`, whose
   // structure must stay, and its durations and gaps. All scenarios are the graph. O(tasks + edges).
   static absl::StatusOr<StepBatch> Make(const Graph& graph);
+  static StepBatch Make(const Graph& graph, const Plan& plan);  // by a plan that was made for it
   StepBatch(StepBatch&&) noexcept;
   StepBatch& operator=(StepBatch&&) noexcept;
   ~StepBatch();
 
+  // One for another thread, of the graph as Make() found it, which has the order of evaluation in
+  // common with this one. O(rows).
+  StepBatch Another() const;
+
   // All scenarios are the graph again.
   void Reset();
+  // All scenarios, and what Reset() brings back, are `retimed`: the graph itself, or a copy of it of
+  // which only durations and gaps were set (Graph::structure()), no gap to less than 0. Keeps a
+  // reference to it. O(retimed()), of this copy and of that before.
+  void Follow(const Graph& retimed);
   // Where what `task` takes is added up with that of others, in ns: eight numbers, one a scenario.
   // To have it take longer, add the difference. What becomes of a duration is not negative; a gap
   // is negative only where the graph has such a gap. What is added for a removed task is not read.
@@ -34,12 +45,28 @@ class StepBatch {
     int64_t *duration, *gap;
   };
   Sums sums(TaskId task);
+  // For those who write the sums themselves: the first of all, and what it is after Reset(). Eight
+  // numbers for each, and the last is one that nobody reads.
+  int64_t* all_sums();
+  std::span<const int64_t> reset_sums() const;
   // Instead of the duration and the gap of the graph, in scenario `s` < kWidth. REQUIRES: once for
   // each task between two Reset().
   void Set(size_t s, TaskId task, Duration duration, Duration gap);
 
   // StepTime() of the eight scenarios.
   std::array<Duration, kWidth> Run();
+  // StepPeriods() of scenario `s` as of the last Run().
+  std::vector<Duration> Periods(size_t s);
+  // StepTime() of the graph but for these tasks, each told once. All scenarios are as before. What
+  // Set() asks of durations and gaps holds. O(rows + tasks given).
+  struct Other {
+    TaskId task;
+    Duration duration, gap;
+  };
+  Duration StepWith(std::span<const Other> others);
+  // StepTime() of `graph`; none where it differs from the scenarios in more than what Set() can say.
+  // All scenarios are as before. O(tasks + edges).
+  std::optional<Duration> StepOf(const Graph& graph);
 
  private:
   struct Impl;

@@ -23,14 +23,19 @@ class GraphCopies {
 
   explicit GraphCopies(const Graph& graph) : graph_(graph) {}  // keeps a reference
 
+  // Of the graph and of those copies of which only durations and gaps were set.
+  static constexpr uint64_t kStructure = 1;
+
   // A copy of the graph as it is, which shares its facts. May be called from several threads.
-  // O(tasks + edges).
+  // O(tasks + edges); where a copy came back of which only times were set, O(what was set).
   Copy Make();
   // The same of an edited copy. O(its tasks + edges).
   Copy MakeOf(const Graph& graph);
 
  private:
   void Keep(Graph* graph);
+  // One with that structure, or one with another; null: none came back.
+  std::unique_ptr<Graph> Spare(bool of_structure);
 
   const Graph& graph_;
   const std::shared_ptr<GraphFacts> facts_ = std::make_shared<GraphFacts>();

@@ -55,16 +55,20 @@ double Ratio(Duration a, Duration b) {
 struct Outcome {
   GraphCopies::Copy copy;
   const Graph& graph;
-  std::optional<Plan> plan;  // none: lanes may reorder
-  Timeline timeline;         // with blockers once there is more to tell than the step
-  std::vector<CauseJournal> journals;
+  std::unique_ptr<Replays> own = {};
+  Replays* replays = nullptr;  // of `graph`: `own`, or those of the recorded one
+  Timeline timeline = {};      // with blockers once there is more to tell than the step
+  std::vector<CauseJournal> journals = {};
 };
 
-// By the plan of another graph where that serves.
-absl::StatusOr<Timeline> Replay(const Graph& graph, const Graph& planned,
-                                const std::optional<Plan>& plan, SimulateOptions options = {}) {
-  if (!plan.has_value()) return Simulate(graph, options);
-  if (&graph != &planned && !Plan::SameStructure(graph, planned)) return Simulate(graph, options);
+// By the plan of the outcome where that serves.
+absl::StatusOr<Timeline> Replay(const Graph& graph, const Outcome& out,
+                                SimulateOptions options = {}) {
+  const Plan* plan = out.replays->plan();
+  if (plan == nullptr) return Simulate(graph, options);
+  if (&graph != &out.graph && !Plan::SameStructure(graph, out.graph)) {
+    return Simulate(graph, options);
+  }
   return plan->Run(graph, options);
 }
 
@@ -184,7 +188,7 @@ class Predictor {
   absl::StatusOr<Outcome> Play() {
     GraphCopies::Copy copy = base_.copies->Make();
     Graph& graph = *copy;
-    Outcome out{std::move(copy), graph, {}, {}, {}};
+    Outcome out{std::move(copy), graph};
     limit_ = Duration::Max();
     bool bound_last = false;
     // A limit only takes work away: a step that comes out longer (its border moves) is no worse.
@@ -214,15 +218,29 @@ class Predictor {
       return absl::OkStatus();
     };
     DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note));
-    if (auto plan = Plan::Make(graph); plan.ok()) out.plan = *std::move(plan);
-    auto timeline = Replay(graph, graph, out.plan);
+    if (graph.structure() != GraphCopies::kStructure) out.own = std::make_unique<Replays>(graph);
+    out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
+    DD_RETURN_IF_ERROR(FindStep(out));
+    DD_RETURN_IF_ERROR(CheckSteps(out));
+    if (bound_last) p_.step = std::min(p_.step, limit_);
+    return out;
+  }
+
+  // The step as played; without a timeline where nobody needs it and only times were set.
+  absl::Status FindStep(Outcome& out) {
+    const Graph& graph = out.graph;
+    const bool quick = out.own == nullptr && !WantsWhy() && !options_.kernel_time;
+    if (Replays::Lent batch = quick ? out.replays->Batch(graph) : nullptr; batch != nullptr) {
+      p_.step = point_ = batch->StepWith({});
+      p_.steps = CountedPeriods(graph, batch->Periods(0));
+      return absl::OkStatus();
+    }
+    auto timeline = Replay(graph, out);
     if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
     out.timeline = *std::move(timeline);
     p_.step = point_ = TimeOf(graph, out.timeline, options_);
     p_.steps = TimesOf(graph, out.timeline, options_);
-    DD_RETURN_IF_ERROR(CheckSteps(out));
-    if (bound_last) p_.step = std::min(p_.step, limit_);
-    return out;
+    return absl::OkStatus();
   }
 
   // E0601 where all edits are in steps that do not count, and the answer is as without them.
@@ -252,7 +270,7 @@ class Predictor {
 
   absl::Status FindPath(Outcome& out) {
     if (!WantsWhy()) return absl::OkStatus();
-    DD_ASSIGN_OR_RETURN(out.timeline, Replay(out.graph, out.graph, out.plan, {.blockers = true}));
+    DD_ASSIGN_OR_RETURN(out.timeline, Replay(out.graph, out, {.blockers = true}));
     p_.path = PathPerStep(out.graph, out.timeline);
     if (options_.true_step == nullptr) NoteProfiler(*base_.graph, p_);
     return absl::OkStatus();
@@ -294,7 +312,8 @@ class Predictor {
                                     .path_before = &base_.limiters,
                                     .path_after = &limiters,
                                     .causes = &p_.causes,
-                                    .journals = out.journals});
+                                    .journals = out.journals,
+                                    .replays = out.replays});
   }
 
   // Error of one optimization that changed the step by `delta`, as a share of the step.
@@ -376,11 +395,14 @@ class Predictor {
     return doubts;
   }
 
-  void Resample(const Graph& graph) {
-    if (!base_.spread.has_value() || options_.kernel_time) return;
+  void Resample(const Outcome& out) {
+    if (!base_.spread.has_value() || base_.spread->steps() < 2 || options_.kernel_time) return;
+    const Graph& graph = out.graph;
+    const Replays::Lent batch = out.replays->Batch(graph);
+    if (batch == nullptr) return;
     const size_t count = std::clamp(kResampledTasks / std::max<size_t>(graph.size(), 1),
                                     kLeastResampled, std::max(kLeastResampled, options_.resampled));
-    resampled_ = base_.spread->Resample(graph, count);
+    resampled_ = base_.spread->Resample(graph, *batch, count);
   }
 
   // The scenario over a host that lost its recording's cost as a share of its time.
@@ -394,7 +416,7 @@ class Predictor {
       t.duration = t.duration.Scaled(other[i]);
       if (t.gap > Duration{}) t.gap = t.gap.Scaled(other[i]);
     }
-    auto timeline = Replay(graph, out.graph, out.plan);
+    auto timeline = Replay(graph, out);
     if (timeline.ok()) other_host_ = TimeOf(graph, *timeline, options_);
   }
 
@@ -403,7 +425,12 @@ class Predictor {
     auto graph = begun_.With(end);
     if (!graph.ok()) return std::nullopt;
     if (*graph == nullptr) return base_.step;
-    auto timeline = Replay(**graph, out.graph, out.plan);
+    if (!options_.kernel_time) {
+      const Replays::Lent batch = out.replays->Batch(out.graph);
+      const std::optional<Duration> step = batch == nullptr ? std::nullopt : batch->StepOf(**graph);
+      if (step.has_value()) return step;
+    }
+    auto timeline = Replay(**graph, out);
     if (!timeline.ok()) return std::nullopt;
     return TimeOf(**graph, *timeline, options_);
   }
@@ -417,7 +444,7 @@ class Predictor {
       if (i == 0) {
         Attribute(out);
       } else if (i == 1 && doubts) {
-        Resample(out.graph);
+        Resample(out);
       } else if (i == 2 && doubts) {
         PlayOtherHost(out);
       } else {
@@ -458,6 +485,7 @@ class Predictor {
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   Baseline base{.graph = &graph,
                 .copies = std::make_unique<GraphCopies>(graph),
+                .replays = std::make_unique<Replays>(graph),
                 .step = TimeOf(graph, timeline, options),
                 .steps = TimesOf(graph, timeline, options),
                 .samples = 0,

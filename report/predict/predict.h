@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/predict/graph_copies.h"
+#include "report/predict/replays.h"
 #include "report/predict/step_spread.h"
 #include "report/predict/what_if.h"
 #include "transforms/scenario/scenario.h"
@@ -16,6 +17,7 @@ namespace daydream {
 struct Baseline {
   const Graph* graph = nullptr;
   std::unique_ptr<GraphCopies> copies;  // of `graph`
+  std::unique_ptr<Replays> replays;     // of `graph` and of copies of which only times were set
   Duration step;
   std::vector<Duration> steps;  // of each step that counts
   double samples = 0;           // that a step handles; 0: not known

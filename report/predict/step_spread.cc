@@ -5,15 +5,17 @@
 #include <map>
 #include <random>
 #include <span>
+#include <tuple>
 
 #include "absl/container/flat_hash_map.h"
 #include "report/windows.h"
+#include "simulator/draw_eight.h"
 #include "simulator/step_batch.h"
 
 namespace daydream {
 namespace {
 
-constexpr size_t kMostSteps = 8;
+constexpr size_t kMostSteps = std::tuple_size_v<Alternatives>;
 // A piece that took a hundredth or a hundred times as long was not the same piece.
 constexpr float kLeast = 0.01F, kMost = 100.0F;
 constexpr uint32_t kNone = 0xffffffff;
@@ -84,65 +86,93 @@ StepSpread::StepSpread(const Graph& recorded) {
   }
 }
 
-std::vector<Duration> StepSpread::Resample(const Graph& graph, size_t count) const {
+namespace {
+
+// Makes the sums of a batch longer by alternatives, all that belongs to one sum and slot at once.
+class DrawnSums {
+ public:
+  explicit DrawnSums(StepBatch& batch) : batch_(batch), last_(batch.reset_sums().size(), kNone) {}
+
+  Alternatives& At(const int64_t* sum, uint32_t slot) {
+    const auto index = static_cast<uint32_t>((sum - batch_.all_sums()) / StepBatch::kWidth);
+    uint32_t& last = last_[index];
+    if (last == kNone || drawn_[last].slot != slot) {
+      drawn_.push_back({index, slot, last != kNone, batch_.reset_sums()[index]});
+      of_.emplace_back();
+      last = static_cast<uint32_t>(of_.size() - 1);
+    }
+    return of_[last];
+  }
+  void Draw(std::span<const Choice> choices) {
+    DrawEight(drawn_, of_, choices, batch_.all_sums());
+  }
+
+ private:
+  StepBatch& batch_;
+  std::vector<uint32_t> last_;  // by sum
+  std::vector<DrawnSum> drawn_;
+  std::vector<Alternatives> of_;
+};
+
+// The steps that each draw takes, and the different ones among the draws.
+struct Draws {
+  using Steps = std::vector<uint32_t>;  // by slot
+  std::map<Steps, size_t> known;
+  std::vector<const Steps*> different;
+  std::vector<size_t> draws;  // into `different`
+};
+
+// With few steps the same ones are drawn again and again: each combination is played once.
+Draws DrawSteps(size_t count, size_t slots, size_t steps) {
+  std::mt19937_64 random(1);
+  Draws out;
+  while (out.draws.size() < count) {
+    Draws::Steps drawn(slots);
+    for (uint32_t& d : drawn) d = static_cast<uint32_t>(random() % steps);
+    auto [it, fresh] = out.known.try_emplace(std::move(drawn), out.different.size());
+    if (fresh) out.different.push_back(&it->first);
+    out.draws.push_back(it->second);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Duration> StepSpread::Resample(const Graph& graph, StepBatch& batch,
+                                           size_t count) const {
   if (steps_ < 2 || count == 0) return {};
-  auto batch = StepBatch::Make(graph);
-  if (!batch.ok()) return {};
-  struct Place {
-    StepBatch::Sums sums;
-    bool has_gap;
-  };
-  std::vector<Place> places;
-  // What each takes more than in the graph, by compared step: its durations, and its gaps if any.
-  std::vector<int64_t> more;
+  DrawnSums sums(batch);
   for (size_t i = 0; i < varying_.size(); ++i) {
     const TaskId id(varying_[i].task);
     const Task& t = graph.task(id);
-    places.push_back({batch->sums(id), t.gap > Duration{}});
-    const auto tell = [&](Duration own) {
+    if (t.removed) continue;  // takes nothing
+    const StepBatch::Sums at = batch.sums(id);
+    const auto tell = [&](const int64_t* sum, Duration own) {
+      Alternatives& more = sums.At(sum, varying_[i].slot);
       for (size_t r = 0; r < steps_; ++r) {
         const float taken = static_cast<float>(own.ns) * ratios_[i * steps_ + r];
-        more.push_back(static_cast<int64_t>(taken) - own.ns);
+        more[r] += static_cast<int64_t>(taken) - own.ns;
       }
     };
-    tell(t.duration);
-    if (places[i].has_gap) tell(t.gap);
+    tell(at.duration, t.duration);
+    if (t.gap > Duration{}) tell(at.gap, t.gap);
   }
-  // With few steps the same ones are drawn again and again: each combination is played once.
-  std::mt19937_64 random(1);
-  std::map<std::vector<uint32_t>, size_t> known;
-  std::vector<const std::vector<uint32_t>*> different;
-  std::vector<size_t> draws;
-  while (draws.size() < count) {
-    std::vector<uint32_t> drawn(slots_);
-    for (uint32_t& d : drawn) d = static_cast<uint32_t>(random() % steps_);
-    auto [it, fresh] = known.try_emplace(std::move(drawn), different.size());
-    if (fresh) different.push_back(&it->first);
-    draws.push_back(it->second);
-  }
+  const Draws draws = DrawSteps(count, slots_, steps_);
+  const auto& different = draws.different;
   std::vector<Duration> played;
-  std::vector<std::array<uint32_t, StepBatch::kWidth>> drawn(slots_);  // by step and scenario
+  std::vector<Choice> choices(slots_);
   while (played.size() < different.size()) {
     for (size_t s = 0; s < StepBatch::kWidth; ++s) {
       const auto& steps = *different[std::min(played.size() + s, different.size() - 1)];
-      for (size_t slot = 0; slot < slots_; ++slot) drawn[slot][s] = steps[slot];
+      for (size_t slot = 0; slot < slots_; ++slot) choices[slot][s] = steps[slot];
     }
-    batch->Reset();
-    const int64_t* next = more.data();
-    for (size_t i = 0; i < places.size(); ++i) {
-      const auto& of = drawn[varying_[i].slot];
-      const auto add = [&](int64_t* sums) {
-        for (size_t s = 0; s < StepBatch::kWidth; ++s) sums[s] += next[of[s]];
-        next += steps_;
-      };
-      add(places[i].sums.duration);
-      if (places[i].has_gap) add(places[i].sums.gap);
-    }
-    for (Duration d : batch->Run()) played.push_back(d);
+    sums.Draw(choices);
+    for (Duration d : batch.Run()) played.push_back(d);
   }
+  batch.Reset();
   std::vector<Duration> steps;
-  steps.reserve(draws.size());
-  for (size_t d : draws) steps.push_back(played[d]);
+  steps.reserve(draws.draws.size());
+  for (size_t d : draws.draws) steps.push_back(played[d]);
   return steps;
 }
 

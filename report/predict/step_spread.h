@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "simulator/step_batch.h"
 
 namespace daydream {
 
@@ -21,8 +22,9 @@ class StepSpread {
   // Step times of `graph`, an edited copy of the recorded one, when the pieces of each counted step
   // take what those of a step drawn at random took, all of one step together: a
   // bootstrap, whose spread is that of the predicted mean. `count` of them, with a fixed
-  // seed. Empty when fewer than two steps are compared or lanes may reorder.
-  std::vector<Duration> Resample(const Graph& graph, size_t count) const;
+  // seed. Empty when fewer than two steps are compared. REQUIRES: all scenarios of `batch` are
+  // `graph`; they are so again afterwards.
+  std::vector<Duration> Resample(const Graph& graph, StepBatch& batch, size_t count) const;
 
  private:
   struct Varying {

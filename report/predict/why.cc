@@ -173,8 +173,8 @@ class Explainer {
   void FindEnough() {
     auto reduced = Reduced();
     if (reduced.empty()) return;
-    auto batch = StepBatch::Make(*q_.after);
-    if (!batch.ok()) return;
+    const Replays::Lent batch = q_.replays->Batch(*q_.after);
+    if (batch == nullptr) return;
     std::vector<Duration> steps;
     for (size_t first = 0; first < kFactors.size(); first += StepBatch::kWidth) {
       batch->Reset();
@@ -185,6 +185,7 @@ class Explainer {
       }
       for (Duration d : batch->Run()) steps.push_back(d);
     }
+    batch->Reset();
     const Duration most = steps.front() - *std::min_element(steps.begin(), steps.end());
     if (most < Small()) {
       out_.enough = 1;

@@ -8,6 +8,7 @@
 
 #include "graph/graph.h"
 #include "report/predict/causes.h"
+#include "report/predict/replays.h"
 #include "simulator/critical_path.h"
 #include "simulator/timeline.h"
 
@@ -54,6 +55,7 @@ struct WhyQuestion {
   const std::vector<Limiter>* path_after = nullptr;
   const std::vector<CauseShare>* causes = nullptr;
   std::span<const CauseJournal> journals;
+  Replays* replays = nullptr;  // of `after`
 };
 
 // None when no cause took any work away. Replays a batch of scenarios; O(tasks + edges).

@@ -15,20 +15,22 @@ constexpr uint32_t kNoEdge = 0xffffffff;
 
 }  // namespace
 
-std::vector<Editor::Contended> Editor::FindContended(const Graph& graph) {
-  std::vector<Contended> found;
+Editor::AtFirst Editor::Look(const Graph& graph) {
+  AtFirst found;
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.task(TaskId(i));
+    found.calls_gone |=
+        task.removed && (task.kind == TaskKind::kCall || task.kind == TaskKind::kWait);
     if (task.kind != TaskKind::kDelay || task.removed || task.detail >= graph.size()) continue;
     TaskId holder(task.detail);
-    found.push_back({TaskId(i), holder, task.duration, graph.task(holder).duration});
+    found.contended.push_back({TaskId(i), holder, task.duration, graph.task(holder).duration});
   }
   return found;
 }
 
 Editor::Editor(Graph& graph)
     : graph_(graph),
-      contended_(FactOf<std::vector<Contended>>(graph, [&] { return FindContended(graph); })),
+      at_first_(FactOf<AtFirst>(graph, [&] { return Look(graph); })),
       recorded_tasks_(graph.size()) {}
 
 CauseId Editor::BeginCause(std::string_view what) {
@@ -83,26 +85,23 @@ std::vector<TaskId> Editor::Select(const std::function<bool(const Graph&, TaskId
 void Editor::Scale(std::span<const TaskId> tasks, double factor) {
   DD_CHECK(factor >= 0);
   for (TaskId t : tasks) {
-    Task& task = graph_.mutable_task(t);
-    Duration before = task.duration;
-    task.duration = before.Scaled(factor);
-    Touch(t, task.duration - before, {});
+    const Duration before = graph_.task(t).duration, after = before.Scaled(factor);
+    graph_.SetDuration(t, after);
+    Touch(t, after - before, {});
     ++changes_.scaled;
   }
 }
 
 void Editor::SetDuration(TaskId t, Duration d) {
   DD_CHECK(d >= Duration{});
-  Task& task = graph_.mutable_task(t);
-  Touch(t, d - task.duration, {});
-  task.duration = d;
+  Touch(t, d - graph_.task(t).duration, {});
+  graph_.SetDuration(t, d);
   ++changes_.set;
 }
 
 void Editor::SetGap(TaskId t, Duration gap) {
-  Task& task = graph_.mutable_task(t);
-  Touch(t, {}, gap - task.gap);
-  task.gap = gap;
+  Touch(t, {}, gap - graph_.task(t).gap);
+  graph_.SetGap(t, gap);
   ++changes_.set;
 }
 
@@ -258,6 +257,7 @@ size_t Editor::RemoveWithLaunches(std::span<const TaskId> gpu_tasks) {
 
 void Editor::Finish() {
   FollowHolders();
+  if (graph_.structure() != 0 && !at_first_->calls_gone) return;  // only times changed
   const auto gone = [&](TaskId t) {
     const Task& task = graph_.task(t);
     return task.removed && (task.kind == TaskKind::kCall || task.kind == TaskKind::kWait);
@@ -339,14 +339,14 @@ bool Editor::IsLaunch(const Edge& e) const {
 
 // A task that waited for processors held by another one waits in proportion (rule G6).
 void Editor::FollowHolders() {
-  for (const Contended& c : *contended_) {
-    Task& delay = graph_.mutable_task(c.delay);
+  for (const Contended& c : at_first_->contended) {
+    const Task& delay = graph_.task(c.delay);
     const Task& holder = graph_.task(c.holder);
     if (delay.duration != c.wait || holder.duration == c.held || c.held == Duration{}) continue;
     Duration wait = c.wait.Scaled(holder.duration.seconds() / c.held.seconds());
     if (CauseId held_by = CauseOf(c.holder); held_by != kNoCause) cause_ = held_by;
     Touch(c.delay, wait - delay.duration, {});
-    delay.duration = wait;
+    graph_.SetDuration(c.delay, wait);
   }
 }
 

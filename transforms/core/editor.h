@@ -176,7 +176,11 @@ class Editor {
     TaskId delay, holder;
     Duration wait, held;
   };
-  static std::vector<Contended> FindContended(const Graph& graph);
+  struct AtFirst {
+    std::vector<Contended> contended;
+    bool calls_gone = false;  // calls or waits were removed
+  };
+  static AtFirst Look(const Graph& graph);
   bool IsLaunch(const Edge& e) const;
   void FollowHolders();
   CauseId OpenCause();
@@ -184,7 +188,7 @@ class Editor {
   void TouchEdge(const Edge& e);
   void MarkPositions(TaskId t);
   Graph& graph_;
-  std::shared_ptr<const std::vector<Contended>> contended_;
+  std::shared_ptr<const AtFirst> at_first_;
   Changes changes_;
   std::vector<Cause> causes_;
   CauseId cause_ = kNoCause;

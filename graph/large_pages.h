@@ -1,6 +1,6 @@
 // Large arrays in large pages, where the system has them: touching pages of 4 KiB for the first
 // time takes longer than replaying the tasks that live in them (two thirds of a batch of eight
-// scenarios of a million tasks, see tests/bench/simulate_bench.cc). Internal to simulator/.
+// scenarios of a million tasks, see tests/bench/simulate_bench.cc). For graph/ and simulator/.
 #pragma once
 
 #include <cstddef>

@@ -1,0 +1,41 @@
+#include "report/predict/replays.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace daydream {
+
+const Plan* Replays::plan() {
+  std::call_once(planned_, [&] {
+    if (auto plan = Plan::Make(graph_); plan.ok()) plan_ = *std::move(plan);
+  });
+  return plan_.has_value() ? &*plan_ : nullptr;
+}
+
+Replays::Lent Replays::Batch(const Graph& graph) {
+  if (plan() == nullptr) return nullptr;
+  const bool gap_below = std::ranges::any_of(graph.retimed(), [&](TaskId t) {
+    return graph.task(t).gap < Duration{} && graph_.task(t).gap >= Duration{};
+  });
+  if (gap_below) return nullptr;
+  std::call_once(batched_,
+                 [&] { first_ = std::make_unique<StepBatch>(StepBatch::Make(graph_, *plan_)); });
+  std::unique_ptr<StepBatch> batch;
+  {
+    std::lock_guard lock(mutex_);
+    if (!spare_.empty()) {
+      batch = std::move(spare_.back());
+      spare_.pop_back();
+    }
+  }
+  if (batch == nullptr) batch = std::make_unique<StepBatch>(first_->Another());
+  batch->Follow(graph);
+  return {batch.release(), GiveBack{this}};
+}
+
+void Replays::Keep(StepBatch* batch) {
+  std::lock_guard lock(mutex_);
+  spare_.emplace_back(batch);
+}
+
+}  // namespace daydream

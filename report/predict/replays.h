@@ -1,0 +1,44 @@
+// Replays of one graph and of copies with other times: what has to be found once for its structure,
+// found when the first asks for it and lent to all who do.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "graph/graph.h"
+#include "simulator/simulate.h"
+#include "simulator/step_batch.h"
+
+namespace daydream {
+
+class Replays {
+  struct GiveBack {
+    Replays* home = nullptr;
+    void operator()(StepBatch* batch) const { home->Keep(batch); }
+  };
+
+ public:
+  using Lent = std::unique_ptr<StepBatch, GiveBack>;  // may not outlive the Replays
+
+  explicit Replays(const Graph& graph) : graph_(graph) {}  // keeps a reference
+
+  // Null: lanes may reorder, or there is a cycle. May be called from several threads.
+  const Plan* plan();
+  // All scenarios are `graph`: the graph, or a copy with its Graph::structure(). Null as plan(), and
+  // where a gap of it became less than 0.
+  Lent Batch(const Graph& graph);
+
+ private:
+  void Keep(StepBatch* batch);
+
+  const Graph& graph_;
+  std::once_flag planned_, batched_;
+  std::optional<Plan> plan_;
+  std::mutex mutex_;
+  std::unique_ptr<StepBatch> first_;  // what others are made like
+  std::vector<std::unique_ptr<StepBatch>> spare_;
+};
+
+}  // namespace daydream
