@@ -35,5 +35,7 @@ Contracted Contract(const Graph& graph, const Program& whole, std::span<const Ta
 // `start` and `end` one for each row and one more. Of those only what is read is written.
 constexpr size_t kSideBySide = 8;
 void EvaluateEight(const Program& p, const int64_t* sums, int64_t* start, int64_t* end);
+// The same of one scenario.
+void EvaluateOne(const Program& p, const int64_t* sums, int64_t* start, int64_t* end);
 
 }  // namespace daydream

@@ -9,7 +9,6 @@ namespace daydream {
 namespace {
 
 constexpr int64_t kNever = Instant::Min().ns;  // as in evaluate.cc
-constexpr size_t kWide = kSideBySide;
 
 #if defined(__GNUC__)
 #define DD_INLINE __attribute__((always_inline)) inline
@@ -17,38 +16,45 @@ constexpr size_t kWide = kSideBySide;
 #define DD_INLINE inline
 #endif
 
-struct alignas(64) Eight {
+template <size_t kWide>
+struct alignas(kWide * sizeof(int64_t)) Instants {
   int64_t v[kWide];
 };
 
-DD_INLINE void Raise(Eight& a, const int64_t* b, int64_t plus) {
+template <size_t kWide>
+DD_INLINE void Raise(Instants<kWide>& a, const int64_t* b, int64_t plus) {
   for (size_t s = 0; s < kWide; ++s) a.v[s] = std::max(a.v[s], b[s] + plus);
 }
-DD_INLINE void Raise(Eight& a, const Eight& b, const int64_t* plus) {
+template <size_t kWide>
+DD_INLINE void Raise(Instants<kWide>& a, const Instants<kWide>& b, const int64_t* plus) {
   for (size_t s = 0; s < kWide; ++s) a.v[s] = std::max(a.v[s], b.v[s] + plus[s]);
 }
 
+template <size_t kWide>
 struct LaneState {
-  Eight bound[2];  // clock, start of the last task
+  Instants<kWide> bound[2];  // clock, start of the last task
 };
 
+template <size_t kWide>
 DD_INLINE void EvaluateRows(const Program& p, const int64_t* sums, int64_t* start, int64_t* end) {
+  using Values = Instants<kWide>;
   int64_t* const columns[2] = {start, end};
   auto at = [&](Source s) { return columns[s & 1] + size_t{s >> 1} * kWide; };
-  constexpr Eight kNothing{{kNever, kNever, kNever, kNever, kNever, kNever, kNever, kNever}};
-  std::copy_n(kNothing.v, kWide, start + p.tasks * kWide);
-  std::copy_n(kNothing.v, kWide, end + p.tasks * kWide);
-  std::vector<LaneState> lanes(p.lanes, LaneState{{kNothing, kNothing}});
+  Values nothing;
+  std::fill_n(nothing.v, kWide, kNever);
+  std::copy_n(nothing.v, kWide, start + p.tasks * kWide);
+  std::copy_n(nothing.v, kWide, end + p.tasks * kWide);
+  std::vector<LaneState<kWide>> lanes(p.lanes, LaneState<kWide>{{nothing, nothing}});
   const More* more = p.more.data();
   for (const Row& row : p.rows) {
     const uint32_t flags = row.lane_and_flags;
-    LaneState& lane = lanes[flags >> Row::kLaneShift];
+    LaneState<kWide>& lane = lanes[flags >> Row::kLaneShift];
     const int64_t* const duration = sums + size_t{row.task} * 2 * kWide;
-    Eight begin{};
+    Values begin{};
     Raise(begin, lane.bound[flags & Row::kOverlaps].v, 0);
     Raise(begin, at(row.source[0]), row.lag[0]);
     Raise(begin, at(row.source[1]), row.lag[1]);
-    Eight until = kNothing;
+    Values until = nothing;
     Raise(until, at(row.source[2]), row.lag[2]);
     if ((flags & Row::kMore) != 0) [[unlikely]] {
       for (int64_t& v : begin.v) v = std::max(v, more->earliest);
@@ -76,11 +82,11 @@ DD_INLINE void EvaluateRows(const Program& p, const int64_t* sums, int64_t* star
 #if defined(__x86_64__) && defined(__GNUC__)
 __attribute__((target("avx512f"))) void EvaluateAvx512(const Program& p, const int64_t* sums,
                                                        int64_t* start, int64_t* end) {
-  EvaluateRows(p, sums, start, end);
+  EvaluateRows<kSideBySide>(p, sums, start, end);
 }
 __attribute__((target("avx2"))) void EvaluateAvx2(const Program& p, const int64_t* sums,
                                                   int64_t* start, int64_t* end) {
-  EvaluateRows(p, sums, start, end);
+  EvaluateRows<kSideBySide>(p, sums, start, end);
 }
 #endif
 
@@ -91,7 +97,11 @@ void EvaluateEight(const Program& p, const int64_t* sums, int64_t* start, int64_
   if (__builtin_cpu_supports("avx512f")) return EvaluateAvx512(p, sums, start, end);
   if (__builtin_cpu_supports("avx2")) return EvaluateAvx2(p, sums, start, end);
 #endif
-  EvaluateRows(p, sums, start, end);
+  EvaluateRows<kSideBySide>(p, sums, start, end);
+}
+
+void EvaluateOne(const Program& p, const int64_t* sums, int64_t* start, int64_t* end) {
+  EvaluateRows<1>(p, sums, start, end);
 }
 
 }  // namespace daydream

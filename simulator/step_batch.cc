@@ -124,64 +124,79 @@ struct StepBatch::Impl {
         base(contracted.sums),
         sums(LargeArray(base.size() * kWidth)),
         start(LargeArray((contracted.program.tasks + 1) * kWidth)),
-        end(LargeArray((contracted.program.tasks + 1) * kWidth)) {}
+        end(LargeArray((contracted.program.tasks + 1) * kWidth)) {}  // touched when first used
 
-  size_t CellOf(TaskId t, size_t scenario) const {
-    return size_t{contracted.row_of[t.index()]} * kWidth + scenario;
-  }
+  // Starts and ends of one scenario, a row each `stride` numbers.
+  struct Instants {
+    const int64_t *start, *end;
+    size_t stride;
+  };
+  Instants Of(size_t scenario) const { return {start.get() + scenario, end.get() + scenario, kWidth}; }
 
-  // Makes all scenarios and `base` longer.
-  void AddToAll(TaskId t, Duration duration, Duration gap) {
+  void AddToBase(TaskId t, Duration duration, Duration gap) {
     const Contracted::Sums& at = contracted.sums_of[t.index()];
-    const auto add = [&](uint32_t place, int64_t ns) {
-      base[place] += ns;
-      int64_t* const cells = sums.get() + size_t{place} * kWidth;
-      for (size_t s = 0; s < kWidth; ++s) cells[s] += ns;
-    };
-    if (duration.ns != 0) add(at.duration, duration.ns);
-    if (gap.ns != 0) add(at.gap, gap.ns);
+    base[at.duration] += duration.ns;
+    base[at.gap] += gap.ns;
   }
 
-  void Run() { EvaluateEight(contracted.program, sums.get(), start.get(), end.get()); }
+  void Reset() {
+    int64_t* cell = sums.get();
+    for (int64_t sum : base) cell = std::fill_n(cell, kWidth, sum);
+    behind = false;
+  }
+  int64_t* Sums() {
+    if (behind) Reset();
+    return sums.get();
+  }
+  void Run() { EvaluateEight(contracted.program, Sums(), start.get(), end.get()); }
+  Duration RunBase() {
+    if (start_of_one == nullptr) {
+      start_of_one = LargeArray(contracted.program.tasks + 1);
+      end_of_one = LargeArray(contracted.program.tasks + 1);
+    }
+    EvaluateOne(contracted.program, base.data(), start_of_one.get(), end_of_one.get());
+    return StepOf({start_of_one.get(), end_of_one.get(), 1});
+  }
 
-  StepExtent ExtentOf(size_t step, size_t scenario) const {
+  StepExtent ExtentOf(size_t step, Instants at) const {
+    const auto row = [&](TaskId t) { return size_t{contracted.row_of[t.index()]} * at.stride; };
     const Candidates& c = candidates.of_step[step];
     StepExtent extent{.gpu = candidates.has_gpu(step),
                       .any = !c.first.empty(),
                       .first = Instant::AtNs(std::numeric_limits<int64_t>::max()),
                       .last = Instant::AtNs(std::numeric_limits<int64_t>::min())};
     for (TaskId t : c.first) {
-      extent.first.ns = std::min(extent.first.ns, start[CellOf(t, scenario)]);
+      extent.first.ns = std::min(extent.first.ns, at.start[row(t)]);
     }
     for (TaskId t : c.last) {
-      extent.last.ns = std::max(extent.last.ns, end[CellOf(t, scenario)]);
+      extent.last.ns = std::max(extent.last.ns, at.end[row(t)]);
     }
     for (size_t i = 0; i < c.host_first.size(); ++i) {
-      const StepWindow lane = {{start[CellOf(c.host_first[i], scenario)]},
-                               {end[CellOf(c.host_last[i], scenario)]}};
+      const StepWindow lane = {{at.start[row(c.host_first[i])]},
+                               {at.end[row(c.host_last[i])]}};
       if (i == 0) extent.host = lane;
       extent.host->begin = std::min(extent.host->begin, lane.begin);
       extent.host->end = std::max(extent.host->end, lane.end);
     }
     for (TaskId t : candidates.launches(step)) {
-      const Instant launch = Instant::AtNs(start[CellOf(t, scenario)]);
+      const Instant launch = Instant::AtNs(at.start[row(t)]);
       extent.launched = std::max(extent.launched.value_or(launch), launch);
     }
     if (candidates.waits(step).empty() || !extent.host.has_value()) return extent;
     int64_t arrives = std::numeric_limits<int64_t>::max();
     for (const StepMarks::Wait& wait : candidates.waits(step)) {
-      const int64_t start_ns = start[CellOf(wait.task, scenario)];
+      const int64_t start_ns = at.start[row(wait.task)];
       arrives = std::min(arrives, start_ns - wait.lag.ns);
     }
     extent.host->begin.ns = std::max(extent.host->begin.ns, arrives);
     return extent;
   }
 
-  void FindPeriods(size_t scenario) {
+  void FindPeriods(Instants at) {
     const size_t steps = candidates.of_step.size();
     extents.clear();
     periods.clear();
-    for (size_t s = 0; s < steps; ++s) extents.push_back(ExtentOf(s, scenario));
+    for (size_t s = 0; s < steps; ++s) extents.push_back(ExtentOf(s, at));
     if (steps == 1) {
       periods.push_back(extents[0].any ? extents[0].last - extents[0].first : Duration{});
       return;
@@ -190,8 +205,8 @@ struct StepBatch::Impl {
     for (size_t s = 1; s < steps; ++s) periods.push_back(windows[s].length());
   }
 
-  Duration StepOf(size_t scenario) {
-    FindPeriods(scenario);
+  Duration StepOf(Instants at) {
+    FindPeriods(at);
     if (candidates.of_step.size() == 1) return periods.front();
     return StepTimeOf(graph.steps(), periods);
   }
@@ -205,6 +220,8 @@ struct StepBatch::Impl {
   std::vector<bool> followed;  // by task
   std::vector<int64_t> base;   // the sums of `now`
   std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]
+  std::unique_ptr<int64_t[]> start_of_one, end_of_one;
+  bool behind = true;  // `sums` are not those of `base` yet
   std::vector<StepExtent> extents;
   std::vector<Duration> periods;
 };
@@ -233,28 +250,22 @@ StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
     for (TaskId t : shape->candidates.launches(s)) starts.push_back(t);
   }
   shape->contracted = Contract(graph, plan.program(), starts, ends);
-  StepBatch batch(std::make_unique<Impl>(std::move(shape)));
-  batch.Reset();
-  return batch;
+  return StepBatch(std::make_unique<Impl>(std::move(shape)));
 }
 
 StepBatch StepBatch::Another() const {
-  StepBatch batch(std::make_unique<Impl>(impl_->shape));
-  batch.Reset();
-  return batch;
+  return StepBatch(std::make_unique<Impl>(impl_->shape));
 }
 
-void StepBatch::Reset() {
-  int64_t* cell = impl_->sums.get();
-  for (int64_t sum : impl_->base) cell = std::fill_n(cell, kWidth, sum);
-}
+void StepBatch::Reset() { impl_->behind = true; }
 
 void StepBatch::Follow(const Graph& retimed) {
   Impl& m = *impl_;
   for (const Other& o : m.follows) {
-    m.AddToAll(o.task, -o.duration, -o.gap);
+    m.AddToBase(o.task, -o.duration, -o.gap);
     m.followed[o.task.index()] = false;
   }
+  m.behind = true;
   m.follows.clear();
   m.followed.resize(m.graph.size());
   m.now = &retimed;
@@ -263,16 +274,16 @@ void StepBatch::Follow(const Graph& retimed) {
     m.followed[t.index()] = true;
     const Task &was = m.graph.task(t), &is = retimed.task(t);
     m.follows.push_back({t, is.duration - was.duration, is.gap - was.gap});
-    m.AddToAll(t, m.follows.back().duration, m.follows.back().gap);
+    m.AddToBase(t, m.follows.back().duration, m.follows.back().gap);
   }
 }
 
-int64_t* StepBatch::all_sums() { return impl_->sums.get(); }
+int64_t* StepBatch::all_sums() { return impl_->Sums(); }
 std::span<const int64_t> StepBatch::reset_sums() const { return impl_->base; }
 
 StepBatch::Sums StepBatch::sums(TaskId task) {
   const Contracted::Sums& at = impl_->contracted.sums_of[task.index()];
-  int64_t* const sums = impl_->sums.get();
+  int64_t* const sums = impl_->Sums();
   return {sums + size_t{at.duration} * kWidth, sums + size_t{at.gap} * kWidth};
 }
 
@@ -287,24 +298,22 @@ std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   static_assert(kWidth == kSideBySide);
   impl_->Run();
   std::array<Duration, kWidth> steps;
-  for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(s);
+  for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(impl_->Of(s));
   return steps;
 }
 
-std::vector<Duration> StepBatch::Periods(size_t s) {
-  impl_->FindPeriods(s);
-  return impl_->periods;
+Duration StepBatch::StepWith(std::span<const Other> others) {
+  const auto longer = [&](const Other& o) {
+    const Task& t = impl_->now->task(o.task);
+    return Other{o.task, o.duration - t.duration, o.gap - t.gap};
+  };
+  for (const Other& o : others) impl_->AddToBase(o.task, longer(o).duration, longer(o).gap);
+  const Duration step = impl_->RunBase();
+  for (const Other& o : others) impl_->AddToBase(o.task, -longer(o).duration, -longer(o).gap);
+  return step;
 }
 
-Duration StepBatch::StepWith(std::span<const Other> others) {
-  for (const Other& o : others) Set(0, o.task, o.duration, o.gap);
-  impl_->Run();
-  for (const Other& o : others) {
-    const Task& t = impl_->now->task(o.task);
-    Set(0, o.task, t.duration + t.duration - o.duration, t.gap + t.gap - o.gap);
-  }
-  return impl_->StepOf(0);
-}
+std::span<const Duration> StepBatch::periods() const { return impl_->periods; }
 
 std::optional<Duration> StepBatch::StepOf(const Graph& graph) {
   const Graph& now = *impl_->now;

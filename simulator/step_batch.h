@@ -55,15 +55,15 @@ class StepBatch {
 
   // StepTime() of the eight scenarios.
   std::array<Duration, kWidth> Run();
-  // StepPeriods() of scenario `s` as of the last Run().
-  std::vector<Duration> Periods(size_t s);
   // StepTime() of the graph but for these tasks, each told once. All scenarios are as before. What
-  // Set() asks of durations and gaps holds. O(rows + tasks given).
+  // Set() asks of durations and gaps holds. O(rows + tasks given), without what the eight scenarios need.
   struct Other {
     TaskId task;
     Duration duration, gap;
   };
   Duration StepWith(std::span<const Other> others);
+  // StepPeriods() behind the last step time that was told.
+  std::span<const Duration> periods() const;
   // StepTime() of `graph`; none where it differs from the scenarios in more than what Set() can say.
   // All scenarios are as before. O(tasks + edges).
   std::optional<Duration> StepOf(const Graph& graph);

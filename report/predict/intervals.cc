@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <random>
 #include <span>
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -57,9 +57,10 @@ struct Ends {
 
 // Of shares of a step that is between them.
 Ends MiddleNinety(std::vector<double> shares, double least) {
-  std::sort(shares.begin(), shares.end());
-  const double low = std::max(shares[kDraws / 20], least);
-  return {std::min(low, 1.0), std::max(shares[kDraws - 1 - kDraws / 20], 1.0)};
+  const auto lower = shares.begin() + kDraws / 20, upper = shares.end() - 1 - kDraws / 20;
+  std::nth_element(shares.begin(), lower, shares.end());
+  std::nth_element(lower + 1, upper, shares.end());
+  return {std::min(std::max(*lower, least), 1.0), std::max(*upper, 1.0)};
 }
 
 // Steps that were alike, and are no more after the change: one of them holds what the others do
@@ -185,7 +186,7 @@ std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool r
 }
 
 Duration LeastGpuTime(const Graph& after, std::span<const Duration> least) {
-  std::map<std::pair<uint16_t, LaneId>, Duration> busy;
+  absl::flat_hash_map<std::pair<uint16_t, LaneId>, Duration> busy;
   for (size_t i = 0; i < least.size(); ++i) {
     const Task& task = after.task(TaskId(i));
     if (least[i] > Duration{}) busy[{task.step, task.lane}] += least[i];

@@ -232,7 +232,7 @@ class Predictor {
     const bool quick = out.own == nullptr && !WantsWhy() && !options_.kernel_time;
     if (Replays::Lent batch = quick ? out.replays->Batch(graph) : nullptr; batch != nullptr) {
       p_.step = point_ = batch->StepWith({});
-      p_.steps = CountedPeriods(graph, batch->Periods(0));
+      p_.steps = CountedPeriods(graph, {batch->periods().begin(), batch->periods().end()});
       return absl::OkStatus();
     }
     auto timeline = Replay(graph, out);

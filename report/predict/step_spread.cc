@@ -91,24 +91,24 @@ namespace {
 // Makes the sums of a batch longer by alternatives, all that belongs to one sum and slot at once.
 class DrawnSums {
  public:
-  explicit DrawnSums(StepBatch& batch) : batch_(batch), last_(batch.reset_sums().size(), kNone) {}
+  explicit DrawnSums(StepBatch& batch)
+      : first_(batch.all_sums()), base_(batch.reset_sums()), last_(base_.size(), kNone) {}
 
   Alternatives& At(const int64_t* sum, uint32_t slot) {
-    const auto index = static_cast<uint32_t>((sum - batch_.all_sums()) / StepBatch::kWidth);
+    const auto index = static_cast<uint32_t>((sum - first_) / StepBatch::kWidth);
     uint32_t& last = last_[index];
     if (last == kNone || drawn_[last].slot != slot) {
-      drawn_.push_back({index, slot, last != kNone, batch_.reset_sums()[index]});
+      drawn_.push_back({index, slot, last != kNone, base_[index]});
       of_.emplace_back();
       last = static_cast<uint32_t>(of_.size() - 1);
     }
     return of_[last];
   }
-  void Draw(std::span<const Choice> choices) {
-    DrawEight(drawn_, of_, choices, batch_.all_sums());
-  }
+  void Draw(std::span<const Choice> choices) { DrawEight(drawn_, of_, choices, first_); }
 
  private:
-  StepBatch& batch_;
+  int64_t* const first_;
+  const std::span<const int64_t> base_;
   std::vector<uint32_t> last_;  // by sum
   std::vector<DrawnSum> drawn_;
   std::vector<Alternatives> of_;

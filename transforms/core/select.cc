@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <string>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/check.h"
+#include "graph/facts.h"
 #include "graph/scopes.h"
 #include "transforms/core/select_term.h"
 #include "transforms/core/suggest.h"
@@ -223,11 +227,20 @@ class Sets {
   std::map<const Node*, TaskSet> named_;
 };
 
+// What selectors of a text have selected of a graph: a sweep asks for the same at each point.
+constexpr size_t kMostKept = 16;
+struct Selected {
+  std::unique_ptr<std::mutex> mutex = std::make_unique<std::mutex>();
+  std::unique_ptr<std::map<std::string, std::vector<TaskId>>> by_text =
+      std::make_unique<std::map<std::string, std::vector<TaskId>>>();
+};
+
 }  // namespace
 
 absl::StatusOr<Selector> Selector::Compile(std::string_view text) {
   Selector selector;
   selector.text_ = std::string(text);
+  selector.by_text_ = true;
   Node all{.kind = Node::Kind::kAll};
   while (true) {
     size_t end = std::min(text.find('&'), text.size());
@@ -305,6 +318,20 @@ Selector Selector::Named(std::string_view name, const Selector& selector) {
 }
 
 std::vector<TaskId> Selector::Select(const Graph& graph, ExpressionValues* values) const {
+  if (!by_text_ || graph.facts() == nullptr) return Find(graph, values);
+  const auto known = FactOf<Selected>(graph, [] { return Selected(); });
+  {
+    std::lock_guard lock(*known->mutex);
+    const auto found = known->by_text->find(text_);
+    if (found != known->by_text->end()) return found->second;
+  }
+  std::vector<TaskId> selected = Find(graph, values);
+  std::lock_guard lock(*known->mutex);
+  if (known->by_text->size() < kMostKept) known->by_text->emplace(text_, selected);
+  return selected;
+}
+
+std::vector<TaskId> Selector::Find(const Graph& graph, ExpressionValues* values) const {
   std::vector<TaskId> selected;
   if (node_ == nullptr) return selected;
   TaskSet set = Sets(graph, values).Of(*node_);

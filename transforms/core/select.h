@@ -73,8 +73,11 @@ class Selector {
   const std::string& text() const { return text_; }
 
  private:
+  std::vector<TaskId> Find(const Graph& graph, ExpressionValues* values) const;
+
   std::string text_;
   std::shared_ptr<const SelectorNode> node_;
+  bool by_text_ = false;  // text_ says all
 };
 
 }  // namespace daydream
