@@ -31,8 +31,8 @@ __attribute__((target("avx512f"))) void DrawAvx512(std::span<const DrawnSum> dra
   for (size_t i = 0; i < drawn.size(); ++i) {
     const DrawnSum& d = drawn[i];
     int64_t* const cells = sums + size_t{d.sum} * kWide;
-    const __m512i chosen = _mm512_maskz_permutexvar_epi64(0xff, _mm512_loadu_si512(choices[d.slot].data()),
-                                                    _mm512_loadu_si512(of[i].data()));
+    const __m512i chosen = _mm512_maskz_permutexvar_epi64(
+        0xff, _mm512_loadu_si512(choices[d.slot].data()), _mm512_loadu_si512(of[i].data()));
     const __m512i base = d.more ? _mm512_loadu_si512(cells) : _mm512_set1_epi64(d.base);
     _mm512_storeu_si512(cells, _mm512_add_epi64(base, chosen));
   }

@@ -21,8 +21,8 @@ using Alternatives = std::array<int64_t, 8>;
 // By scenario, the alternative of one slot: below 8.
 using Choice = std::array<int64_t, 8>;
 
-// Makes sums[8 * sum + scenario] of `base` and of that alternative. `of` holds one entry for each of
-// `drawn`, `choices` one for each slot. O(drawn).
+// Makes sums[8 * sum + scenario] of `base` and of that alternative. `of` holds one entry for each
+// of `drawn`, `choices` one for each slot. O(drawn).
 void DrawEight(std::span<const DrawnSum> drawn, std::span<const Alternatives> of,
                std::span<const Choice> choices, int64_t* sums);
 

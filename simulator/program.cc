@@ -3,8 +3,8 @@
 #include <limits>
 #include <numeric>
 
-#include "graph/order.h"
 #include "graph/large_pages.h"
+#include "graph/order.h"
 
 namespace daydream {
 namespace {

@@ -11,9 +11,9 @@
 #include <tuple>
 #include <utility>
 
+#include "graph/large_pages.h"
 #include "graph/order.h"
 #include "simulator/blockers.h"
-#include "graph/large_pages.h"
 
 namespace daydream {
 namespace {

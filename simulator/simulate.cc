@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "simulator/blockers.h"
 #include "graph/large_pages.h"
+#include "simulator/blockers.h"
 #include "simulator/program.h"
 #include "simulator/schedule.h"
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/check.h"
+#include "graph/large_pages.h"
 #include "graph/step_windows.h"
 #include "simulator/contract.h"
-#include "graph/large_pages.h"
 #include "simulator/simulate.h"
 
 namespace daydream {
@@ -131,7 +131,9 @@ struct StepBatch::Impl {
     const int64_t *start, *end;
     size_t stride;
   };
-  Instants Of(size_t scenario) const { return {start.get() + scenario, end.get() + scenario, kWidth}; }
+  Instants Of(size_t scenario) const {
+    return {start.get() + scenario, end.get() + scenario, kWidth};
+  }
 
   void AddToBase(TaskId t, Duration duration, Duration gap) {
     const Contracted::Sums& at = contracted.sums_of[t.index()];
@@ -172,8 +174,7 @@ struct StepBatch::Impl {
       extent.last.ns = std::max(extent.last.ns, at.end[row(t)]);
     }
     for (size_t i = 0; i < c.host_first.size(); ++i) {
-      const StepWindow lane = {{at.start[row(c.host_first[i])]},
-                               {at.end[row(c.host_last[i])]}};
+      const StepWindow lane = {{at.start[row(c.host_first[i])]}, {at.end[row(c.host_last[i])]}};
       if (i == 0) extent.host = lane;
       extent.host->begin = std::min(extent.host->begin, lane.begin);
       extent.host->end = std::max(extent.host->end, lane.end);
@@ -215,10 +216,10 @@ struct StepBatch::Impl {
   const Graph& graph;
   const CandidateFinder& candidates;
   const Contracted& contracted;
-  const Graph* now;            // the scenarios after Reset()
-  std::vector<Other> follows;  // what it takes longer than `graph`
-  std::vector<bool> followed;  // by task
-  std::vector<int64_t> base;   // the sums of `now`
+  const Graph* now;                             // the scenarios after Reset()
+  std::vector<Other> follows;                   // what it takes longer than `graph`
+  std::vector<bool> followed;                   // by task
+  std::vector<int64_t> base;                    // the sums of `now`
   std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]
   std::unique_ptr<int64_t[]> start_of_one, end_of_one;
   bool behind = true;  // `sums` are not those of `base` yet
@@ -253,9 +254,7 @@ StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
   return StepBatch(std::make_unique<Impl>(std::move(shape)));
 }
 
-StepBatch StepBatch::Another() const {
-  return StepBatch(std::make_unique<Impl>(impl_->shape));
-}
+StepBatch StepBatch::Another() const { return StepBatch(std::make_unique<Impl>(impl_->shape)); }
 
 void StepBatch::Reset() { impl_->behind = true; }
 

@@ -34,8 +34,8 @@ class StepBatch {
 
   // All scenarios are the graph again.
   void Reset();
-  // All scenarios, and what Reset() brings back, are `retimed`: the graph itself, or a copy of it of
-  // which only durations and gaps were set (Graph::structure()), no gap to less than 0. Keeps a
+  // All scenarios, and what Reset() brings back, are `retimed`: the graph itself, or a copy of it
+  // of which only durations and gaps were set (Graph::structure()), no gap to less than 0. Keeps a
   // reference to it. O(retimed()), of this copy and of that before.
   void Follow(const Graph& retimed);
   // Where what `task` takes is added up with that of others, in ns: eight numbers, one a scenario.
@@ -56,7 +56,8 @@ class StepBatch {
   // StepTime() of the eight scenarios.
   std::array<Duration, kWidth> Run();
   // StepTime() of the graph but for these tasks, each told once. All scenarios are as before. What
-  // Set() asks of durations and gaps holds. O(rows + tasks given), without what the eight scenarios need.
+  // Set() asks of durations and gaps holds. O(rows + tasks given), without what the eight scenarios
+  // need.
   struct Other {
     TaskId task;
     Duration duration, gap;
@@ -64,8 +65,8 @@ class StepBatch {
   Duration StepWith(std::span<const Other> others);
   // StepPeriods() behind the last step time that was told.
   std::span<const Duration> periods() const;
-  // StepTime() of `graph`; none where it differs from the scenarios in more than what Set() can say.
-  // All scenarios are as before. O(tasks + edges).
+  // StepTime() of `graph`; none where it differs from the scenarios in more than what Set() can
+  // say. All scenarios are as before. O(tasks + edges).
   std::optional<Duration> StepOf(const Graph& graph);
 
  private:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/median.h"
 #include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -57,10 +58,8 @@ struct Ends {
 
 // Of shares of a step that is between them.
 Ends MiddleNinety(std::vector<double> shares, double least) {
-  const auto lower = shares.begin() + kDraws / 20, upper = shares.end() - 1 - kDraws / 20;
-  std::nth_element(shares.begin(), lower, shares.end());
-  std::nth_element(lower + 1, upper, shares.end());
-  return {std::min(std::max(*lower, least), 1.0), std::max(*upper, 1.0)};
+  const double low = std::max(Ranked(shares, kDraws / 20), least);
+  return {std::min(low, 1.0), std::max(Ranked(shares, kDraws - 1 - kDraws / 20), 1.0)};
 }
 
 // Steps that were alike, and are no more after the change: one of them holds what the others do

@@ -7,6 +7,7 @@
 
 #include "costmodel/device.h"
 #include "report/parallel.h"
+#include "report/predict/check_steps.h"
 #include "report/predict/error_kind.h"
 #include "report/predict/intervals.h"
 #include "report/predict/kernel_time.h"
@@ -65,11 +66,9 @@ struct Outcome {
 absl::StatusOr<Timeline> Replay(const Graph& graph, const Outcome& out,
                                 SimulateOptions options = {}) {
   const Plan* plan = out.replays->plan();
-  if (plan == nullptr) return Simulate(graph, options);
-  if (&graph != &out.graph && !Plan::SameStructure(graph, out.graph)) {
-    return Simulate(graph, options);
-  }
-  return plan->Run(graph, options);
+  const bool fits =
+      plan != nullptr && (&graph == &out.graph || Plan::SameStructure(graph, out.graph));
+  return fits ? absl::StatusOr<Timeline>(plan->Run(graph, options)) : Simulate(graph, options);
 }
 
 class Predictor {
@@ -221,7 +220,7 @@ class Predictor {
     if (graph.structure() != GraphCopies::kStructure) out.own = std::make_unique<Replays>(graph);
     out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
     DD_RETURN_IF_ERROR(FindStep(out));
-    DD_RETURN_IF_ERROR(CheckSteps(out));
+    if (p_.step == base_.step) DD_RETURN_IF_ERROR(CheckSteps(p_.name, graph, out.journals));
     if (bound_last) p_.step = std::min(p_.step, limit_);
     return out;
   }
@@ -230,7 +229,7 @@ class Predictor {
   absl::Status FindStep(Outcome& out) {
     const Graph& graph = out.graph;
     const bool quick = out.own == nullptr && !WantsWhy() && !options_.kernel_time;
-    if (Replays::Lent batch = quick ? out.replays->Batch(graph) : nullptr; batch != nullptr) {
+    if (const Replays::Lent batch = quick ? out.replays->Batch(graph) : nullptr) {
       p_.step = point_ = batch->StepWith({});
       p_.steps = CountedPeriods(graph, {batch->periods().begin(), batch->periods().end()});
       return absl::OkStatus();
@@ -241,31 +240,6 @@ class Predictor {
     p_.step = point_ = TimeOf(graph, out.timeline, options_);
     p_.steps = TimesOf(graph, out.timeline, options_);
     return absl::OkStatus();
-  }
-
-  // E0601 where all edits are in steps that do not count, and the answer is as without them.
-  absl::Status CheckSteps(const Outcome& out) const {
-    const std::vector<size_t> counted = CountedSteps(out.graph);
-    if (counted.empty() || p_.step != base_.step) return absl::OkStatus();
-    const auto counts = [&](TaskId t) {
-      return std::binary_search(counted.begin(), counted.end(), out.graph.task(t).step);
-    };
-    for (const CauseJournal& j : out.journals) {
-      const bool any = j.edits.empty() && j.edge_edits.empty();  // a model's word, not a task
-      if (any || std::ranges::any_of(j.edits, counts, &Editor::Edit::task) ||
-          std::ranges::any_of(j.edge_edits,
-                              [&](const auto& e) { return counts(e.from) || counts(e.to); })) {
-        return absl::OkStatus();
-      }
-    }
-    if (out.journals.empty()) return absl::OkStatus();
-    return MakeStatus(
-        absl::StatusCode::kFailedPrecondition,
-        {.code = "E0601",
-         .what = fmt::format("{}: changes nothing in the steps that count", p_.name),
-         .why = "all that it changes is in steps that are left out, as the first one is",
-         .effect = "the step would stay as it is",
-         .fix = "change the same work in every step"});
   }
 
   absl::Status FindPath(Outcome& out) {
@@ -397,12 +371,11 @@ class Predictor {
 
   void Resample(const Outcome& out) {
     if (!base_.spread.has_value() || base_.spread->steps() < 2 || options_.kernel_time) return;
-    const Graph& graph = out.graph;
-    const Replays::Lent batch = out.replays->Batch(graph);
+    const Replays::Lent batch = out.replays->Batch(out.graph);
     if (batch == nullptr) return;
-    const size_t count = std::clamp(kResampledTasks / std::max<size_t>(graph.size(), 1),
+    const size_t count = std::clamp(kResampledTasks / std::max<size_t>(out.graph.size(), 1),
                                     kLeastResampled, std::max(kLeastResampled, options_.resampled));
-    resampled_ = base_.spread->Resample(graph, *batch, count);
+    resampled_ = base_.spread->Resample(out.graph, *batch, count);
   }
 
   // The scenario over a host that lost its recording's cost as a share of its time.
@@ -425,10 +398,9 @@ class Predictor {
     auto graph = begun_.With(end);
     if (!graph.ok()) return std::nullopt;
     if (*graph == nullptr) return base_.step;
-    if (!options_.kernel_time) {
-      const Replays::Lent batch = out.replays->Batch(out.graph);
-      const std::optional<Duration> step = batch == nullptr ? std::nullopt : batch->StepOf(**graph);
-      if (step.has_value()) return step;
+    const Replays::Lent batch = options_.kernel_time ? nullptr : out.replays->Batch(out.graph);
+    if (batch != nullptr) {
+      if (const std::optional<Duration> step = batch->StepOf(**graph)) return step;
     }
     auto timeline = Replay(**graph, out);
     if (!timeline.ok()) return std::nullopt;

@@ -26,8 +26,8 @@ class Replays {
 
   // Null: lanes may reorder, or there is a cycle. May be called from several threads.
   const Plan* plan();
-  // All scenarios are `graph`: the graph, or a copy with its Graph::structure(). Null as plan(), and
-  // where a gap of it became less than 0.
+  // All scenarios are `graph`: the graph, or a copy with its Graph::structure(). Null as plan(),
+  // and where a gap of it became less than 0.
   Lent Batch(const Graph& graph);
 
  private:

@@ -195,7 +195,9 @@ TEST(Intervals, StepsThatVaryWidenThem) {
   BuiltGraph built = Example("launch-bound");
   StepSpread spread(built.graph);
   EXPECT_GE(spread.steps(), 2u);
-  auto same = spread.Resample(built.graph, 20), again = spread.Resample(built.graph, 20);
+  StepBatch batch = StepBatch::Make(built.graph).value();
+  auto same = spread.Resample(built.graph, batch, 20);
+  auto again = spread.Resample(built.graph, batch, 20);
   ASSERT_EQ(same.size(), 20u);
   EXPECT_EQ(same, again);
   // Every second step takes twice as long.
@@ -204,7 +206,8 @@ TEST(Intervals, StepsThatVaryWidenThem) {
     Task& t = uneven.mutable_task(TaskId(i));
     if (t.step % 2 == 1) t.duration = t.duration * 2, t.gap = std::max(t.gap, Duration{}) * 2;
   }
-  auto wide = StepSpread(uneven).Resample(uneven, 200);
+  StepBatch of_uneven = StepBatch::Make(uneven).value();
+  auto wide = StepSpread(uneven).Resample(uneven, of_uneven, 200);
   Duration step = StepTime(uneven, *Simulate(uneven));
   auto [low, high] = std::minmax_element(wide.begin(), wide.end());
   EXPECT_GT(*high - *low, step.Scaled(0.3));

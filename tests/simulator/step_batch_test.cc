@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "graph/build.h"
+#include "simulator/draw_eight.h"
 #include "simulator/simulate.h"
 #include "tests/graph/random_graph.h"
 #include "tests/real_traces.h"
@@ -60,6 +63,110 @@ TEST(StepBatch, AgreesWithSimulateOnRealTraces) {
     auto built = BuildGraph(ImportFile((RealTraceFolder() / name).string()).value());
     ASSERT_TRUE(built.ok());
     ExpectSameSteps(built->graph, 1);
+  }
+}
+
+// A copy of `graph` with some other times, set as Graph::structure() wants it.
+void RetimeSome(const Graph& graph, std::mt19937_64& random, Graph& copy) {
+  for (size_t i = 0; i < graph.size(); ++i) {
+    if (random() % 3 != 0) continue;
+    const Task& task = graph.task(TaskId(i));
+    const double factor = static_cast<double>(random() % 300) / 100;
+    copy.SetDuration(TaskId(i), task.duration.Scaled(factor));
+    if (random() % 2 == 0) copy.SetGap(TaskId(i), task.gap.Scaled(factor));
+    if (random() % 4 == 0) copy.SetDuration(TaskId(i), task.duration.Scaled(factor / 2));
+  }
+}
+
+// Every way to have a retimed copy played is its replay, and the graph itself is played afterwards.
+TEST(StepBatch, FollowsRetimedCopies) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Graph graph = RandomGraph(seed, {.tasks = 1 + seed % 80, .lanes = 1 + seed % 5});
+    auto first = StepBatch::Make(graph);
+    ASSERT_TRUE(first.ok()) << first.status();
+    StepBatch batch = first->Another();
+    const Duration recorded = StepTime(graph, Simulate(graph).value());
+    std::mt19937_64 random(seed);
+    Graph copy = graph;
+    copy.NameStructure(7);
+    for (int round = 0; round < 3; ++round) {
+      copy.UndoRetimed(graph);
+      RetimeSome(graph, random, copy);
+      ASSERT_EQ(copy.structure(), 7U);
+      const Timeline timeline = Simulate(copy).value();
+      const Duration step = StepTime(copy, timeline);
+      EXPECT_EQ(first->StepOf(copy), step);
+      EXPECT_EQ(first->StepWith({}), recorded);
+      batch.Follow(copy);
+      EXPECT_EQ(batch.StepWith({}), step);
+      EXPECT_TRUE(std::ranges::equal(batch.periods(), StepPeriods(copy, timeline)));
+      EXPECT_EQ(batch.Run()[5], step);
+      EXPECT_EQ(batch.StepOf(graph), recorded);
+    }
+    copy.UndoRetimed(graph);
+    batch.Follow(copy);
+    EXPECT_EQ(batch.StepWith({}), recorded);
+    EXPECT_EQ(batch.Run()[0], recorded);
+  }
+}
+
+TEST(StepBatch, TellsWhatItCannotPlay) {
+  const Graph graph = RandomGraph(3, {.tasks = 30, .lanes = 3});
+  auto batch = StepBatch::Make(graph);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  Graph other = graph;
+  other.mutable_task(TaskId(4)).removed = !graph.task(TaskId(4)).removed;
+  EXPECT_FALSE(batch->StepOf(other).has_value());
+  other = graph;
+  ASSERT_FALSE(other.edges().empty());
+  other.mutable_edges()[0].lag += Duration::Us(1);
+  EXPECT_FALSE(batch->StepOf(other).has_value());
+  other = graph;
+  other.AddEdge({.from = TaskId(0), .to = TaskId(29)});
+  EXPECT_FALSE(batch->StepOf(other).has_value());
+}
+
+TEST(Graph, KeepsItsStructureWhileOnlyTimesAreSet) {
+  const Graph graph = RandomGraph(3, {.tasks = 30, .lanes = 3});
+  Graph copy = graph;
+  copy.NameStructure(7);
+  copy.SetDuration(TaskId(2), Duration::Us(5));
+  EXPECT_EQ(Graph(copy).structure(), 7U);
+  copy.UndoRetimed(graph);
+  EXPECT_EQ(copy.task(TaskId(2)).duration, graph.task(TaskId(2)).duration);
+  copy.mutable_task(TaskId(2)).earliest = Instant::AtNs(1);
+  EXPECT_EQ(copy.structure(), 0U);
+  copy.NameStructure(8);
+  copy.AddEdge({.from = TaskId(0), .to = TaskId(29)});
+  EXPECT_EQ(copy.structure(), 0U);
+}
+
+TEST(DrawEight, AddsWhatEachScenarioDraws) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 100; ++round) {
+    std::vector<DrawnSum> drawn;
+    std::vector<Alternatives> of;
+    std::vector<Choice> choices(3);
+    for (Choice& c : choices) {
+      for (int64_t& place : c) place = static_cast<int64_t>(random() % 8);
+    }
+    std::vector<int64_t> sums(10 * 8, -1), expected = sums;
+    std::vector<bool> begun(10, false);
+    for (int i = 0; i < 20; ++i) {
+      const auto sum = static_cast<uint32_t>(random() % 10);
+      const auto slot = static_cast<uint32_t>(random() % 3);
+      drawn.push_back({sum, slot, begun[sum], 100 * sum});
+      Alternatives& own = of.emplace_back();
+      for (int64_t& v : own) v = static_cast<int64_t>(random() % 50);
+      for (size_t s = 0; s < 8; ++s) {
+        int64_t& e = expected[sum * 8 + s];
+        e = (begun[sum] ? e : 100 * sum) + own[static_cast<size_t>(choices[slot][s])];
+      }
+      begun[sum] = true;
+    }
+    DrawEight(drawn, of, choices, sums.data());
+    EXPECT_EQ(sums, expected);
   }
 }
 

@@ -158,6 +158,7 @@ Outcome Play(const std::string& graph_text, const std::string& what_if) {
   for (const Application& application : *scenario) {
     auto applied = Apply(application, *graph);
     if (!applied.ok()) return {.error = FormatError(applied.status())};
+    EXPECT_TRUE(ValidateButCycles(*graph).ok()) << ValidateButCycles(*graph);
     trail.Follow(*application.transform, *graph, applied->changes);
     all.push_back(*std::move(applied));
   }

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""What questions cost, as ratios within one run: CPU time of all threads, the least of some runs.
+
+Prints a JSON array of {"name", "value", "unit", "ratio_to", "bar", "ok"}. `value` is a multiple of
+what `ratio_to` took; null where nothing could be measured here, and then `ok` is null, too. Exits
+with 1 where a bar is missed.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build/release/daydream"
+BENCHES = ROOT / "build/release/tests/bench"
+TRACES = ROOT.parent / "shared/traces"
+TRACE = "training/sharded-v100-rank1of2.json.gz"  # 216,000 events
+THOUSAND = "speedup(kernel:.,1.05..10.04+0.009)"  # 1000 points
+
+
+class Cost:
+    def __init__(self, usage):
+        self.cpu = usage.ru_utime + usage.ru_stime
+        self.memory = usage.ru_maxrss
+        self.faults = usage.ru_minflt
+
+
+def run(command):
+    """The cost of a command, or None where it fails."""
+    with subprocess.Popen(
+        [str(c) for c in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return Cost(usage) if process.returncode == 0 else None
+
+
+def least(command, runs):
+    costs = [c for c in (run(command) for _ in range(runs)) if c is not None]
+    return min(costs, key=lambda c: c.cpu) if costs else None
+
+
+class Bars:
+    def __init__(self):
+        self.rows = []
+
+    def add(self, name, value, unit, ratio_to, bar):
+        ok = None if value is None or bar is None else value <= bar
+        value = None if value is None else float(f"{value:.4g}")
+        self.rows.append(
+            dict(name=name, value=value, unit=unit, ratio_to=ratio_to, bar=bar, ok=ok)
+        )
+
+    def ratio(self, name, cost, to, ratio_to, bar):
+        value = cost.cpu / to.cpu if cost and to and to.cpu > 0 else None
+        self.add(name, value, "x", ratio_to, bar)
+
+
+def ask(bars, trace, runs, at):
+    def daydream(*args):
+        return least([PROGRAM, *args], runs) if trace.exists() else None
+
+    gzip = least(["gzip", "-dc", trace], runs) if trace.exists() else None
+    imported = daydream("import", trace, "-o", at / "out.ddtrace")
+    whatif = daydream("whatif", trace)
+    bars.ratio("import of gzip", imported, gzip, "gzip -dc", 0.45)
+    bars.ratio("whatif", whatif, gzip, "gzip -dc", None)
+    bars.ratio("whatif --opt amp,fuse", daydream("whatif", trace, "--opt", "amp,fuse"), whatif, "whatif", 2)
+    bars.ratio("advise", daydream("advise", trace), whatif, "whatif", 5)
+    # Half of what it cost before: then 1.2 s beside a whatif of 0.6 s.
+    bars.ratio("causal", daydream("causal", trace), whatif, "whatif", 1)
+    plain = daydream("sweep", trace, "--opt", THOUSAND, "--no-interval")
+    bars.ratio("sweep of 1000 speed-ups, no intervals", plain, whatif, "whatif", 5)
+    faults = (plain.faults - whatif.faults) / 1000 if plain and whatif else None
+    bars.add("page faults a point of it", faults, "faults", None, 100)
+    some = daydream("sweep", trace, "--opt", "speedup(kernel:.,1.05..2.95+0.05)")
+    each = (some.cpu - whatif.cpu) / 39 / whatif.cpu if some and whatif else None
+    bars.add("a point with its interval, of 39", each, "x", "whatif", 0.005)
+
+
+def answer_large(bars, large, at):
+    out = at / "large.ddtrace"
+    imported = run([PROGRAM, "import", large, "-o", out]) if large else None
+    answer = run([PROGRAM, "whatif", large]) if large else None
+    bars.ratio("first answer of a large trace", answer, imported, "its import", 1.4)
+    memory = answer.memory / imported.memory if answer and imported else None
+    bars.add("memory of that answer", memory, "x", "its import", 2)
+
+
+def benchmark(program, name):
+    """CPU time in ns and counters of one benchmark, or None."""
+    path = BENCHES / program
+    if not path.exists():
+        return None
+    out = subprocess.run(
+        [path, f"--benchmark_filter={name}", "--benchmark_format=json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=False,
+    ).stdout
+    rows = json.loads(out)["benchmarks"] if out.strip() else []
+    return rows[0] if rows else None
+
+
+def play(bars):
+    def ns_per(row, pieces):
+        factor = {"ns": 1, "us": 1e3, "ms": 1e6}[row["time_unit"]]
+        return row["cpu_time"] * factor / pieces
+
+    batch = benchmark("step_batch_bench", "BM_Run/225000$")
+    bars.add(
+        "batch, a task and scenario",
+        ns_per(batch, 8 * 225000) if batch else None,
+        "ns",
+        None,
+        None,
+    )
+    replay = benchmark("simulate_bench", "BM_PlanRun/tasks:1000000/local:1$")
+    bars.add(
+        "replay from columns, a task", ns_per(replay, 1e6) if replay else None, "ns", None, 3
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--format", choices=["json"], default="json")
+    parser.add_argument("--trace", type=pathlib.Path, default=TRACES / TRACE)
+    parser.add_argument("--large", type=pathlib.Path, help="a .json.gz of about 1 GB of JSON")
+    parser.add_argument("--runs", type=int, default=3)
+    args = parser.parse_args()
+    bars = Bars()
+    version = least([PROGRAM, "--version"], max(20, args.runs))
+    bars.add("--version", version.cpu * 1e3 if version else None, "ms", None, 3)
+    with tempfile.TemporaryDirectory() as folder:
+        ask(bars, args.trace, args.runs, pathlib.Path(folder))
+        answer_large(bars, args.large, pathlib.Path(folder))
+    play(bars)
+    print("[\n" + ",\n".join("  " + json.dumps(row) for row in bars.rows) + "\n]")
+    return 1 if any(row["ok"] is False for row in bars.rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
