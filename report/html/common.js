@@ -55,6 +55,10 @@ function time(ns, unit) {
 function change(ns, unit) {
   return (ns > 0 ? "+" : ns < 0 ? "\u2212" : "") + time(Math.abs(ns), unit);
 }
+// "+16.2 %", "\u22120.1 %"
+function signed(pct, places = 1) {
+  return `${pct > 0 ? "+" : pct < 0 ? "\u2212" : ""}${digits(Math.abs(pct), places)} %`;
+}
 function range(pair, format) {
   return pair ? `${format(pair[0])} \u2013 ${format(pair[1])}` : "";
 }

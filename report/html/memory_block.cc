@@ -30,16 +30,12 @@ struct MemoryLevel {
 class KeptOverTime {
  public:
   KeptOverTime(const Graph& graph, const Timeline& timeline) : timeline_(timeline) {
-    std::map<std::pair<uint16_t, uint16_t>, Instant> ends;  // of the passes' backward work
     const std::vector<ForwardOp> ops = ForwardOps(graph);
-    for (const ForwardOp& op : ops) {
-      Instant& end = ends[{op.step, op.pass}];
-      end = std::max(end, End(op.backward.valid() ? op.backward : op.last));
-    }
+    const Passes passes = PassesOf(graph, ops);
     for (const ForwardOp& op : ops) {
       if (op.kept > 0) {
-        const Instant end = op.backward.valid() ? End(op.backward) : ends[{op.step, op.pass}];
-        Add(Start(op.first), end, op.kept);
+        const Pass& pass = passes.at({op.step, op.pass});
+        Add(Start(op.first), op.backward.valid() ? End(op.backward) : Mirrored(op, pass), op.kept);
       }
       if (op.change != nullptr && op.backward.valid()) AddReturns(op);
     }
@@ -69,6 +65,47 @@ class KeptOverTime {
     double bytes = 0;
     Instant begin, end;
   };
+
+  // When a pass runs forward, and when the backward work that comes after it does.
+  struct Pass {
+    Interval forward, backward;
+    bool met = false;  // any backward work
+  };
+  using Passes = std::map<std::pair<uint16_t, uint16_t>, Pass>;  // by step and pass
+
+  Passes PassesOf(const Graph& graph, const std::vector<ForwardOp>& ops) const {
+    Passes passes;
+    for (const ForwardOp& op : ops) {
+      const auto [it, is_new] = passes.try_emplace({op.step, op.pass});
+      Interval& forward = it->second.forward;
+      forward.begin = is_new ? Start(op.first) : std::min(forward.begin, Start(op.first));
+      forward.end = is_new ? End(op.last) : std::max(forward.end, End(op.last));
+    }
+    for (size_t i = 0; i < graph.size(); ++i) {
+      const Task& t = graph.tasks()[i];
+      if (t.removed || !IsGpu(t.kind) || t.phase != Phase::kBackward) continue;
+      Pass* latest = nullptr;
+      for (auto it = passes.lower_bound({t.step, 0}); it != passes.end(); ++it) {
+        if (it->first.first != t.step || it->second.forward.begin > Start(TaskId(i))) break;
+        latest = &it->second;
+      }
+      if (latest == nullptr) continue;
+      Interval& back = latest->backward;
+      back.begin = latest->met ? std::min(back.begin, Start(TaskId(i))) : Start(TaskId(i));
+      back.end = latest->met ? std::max(back.end, End(TaskId(i))) : End(TaskId(i));
+      latest->met = true;
+    }
+    return passes;
+  }
+
+  // When backward needs it no more, where nothing tells which backward work belongs to an op: what
+  // ran forward last runs backward first, so that the pass is taken for its mirror image.
+  Instant Mirrored(const ForwardOp& op, const Pass& pass) const {
+    if (!pass.met || pass.forward.end <= pass.forward.begin) return pass.forward.end;
+    const double share = static_cast<double>((pass.forward.end - Start(op.first)).ns) /
+                         static_cast<double>((pass.forward.end - pass.forward.begin).ns);
+    return pass.backward.begin + (pass.backward.end - pass.backward.begin).Scaled(share);
+  }
 
   Instant Start(TaskId task) const { return timeline_.start[task.index()]; }
   Instant End(TaskId task) const { return timeline_.end[task.index()]; }

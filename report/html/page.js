@@ -17,6 +17,9 @@ function head() {
   element("headline").textContent = about.headline;
 }
 
+// What a part of the page is of, where there are several ranks and it holds for one.
+function ofRank(title) { return together ? `${title}: rank ${about.rank} alone` : title; }
+
 // "amp: no matrix product": once, where the text begins with the name.
 function named(name, text) { return text.startsWith(`${name}: `) ? text : `${name}: ${text}`; }
 
@@ -26,6 +29,30 @@ function whySentences(text) {
   const parts = text.split("; ");
   if (parts.length === 1) return h("p", null, text);
   return h("ul", {class: "why"}, ...parts.map((part) => h("li", null, part)));
+}
+
+const kNoDevice = "The recording does not say which GPU it is, so nothing is known of what it can do. Profilers of PyTorch 1.9 and newer " +
+  "write it down; to ask for another GPU, name this one: --opt 'gpu(H100, from=V100)'.";
+// As in the findings (report/questions/findings.cc): what takes a tenth of a step is worth a sentence.
+const kWorthANote = 0.1;
+
+// What the numbers below rest on, beside the findings: [text, how to mend it].
+function caveats() {
+  const told = [];
+  if (known && !together && baseline.bound_by.data > kWorthANote) {
+    told.push([`${percent(baseline.bound_by.data, 0)} of the step waits for data.`, "workers that make batches ahead: --opt prefetch"]);
+  }
+  if (whatif.trace.device === "") told.push([kNoDevice, ""]);
+  const repeated = whatif.replay.checks && whatif.replay.checks.repeated;
+  if (repeated && Math.abs(repeated.worst_error_pct) > 100 * kWorthANote) {
+    told.push([`The checks of the replay hold in the mean, not for each step: ${repeated.worst_step}, played by itself, is ` +
+      `${signed(repeated.worst_error_pct)} off.`, "predictions are of the mean step"]);
+  }
+  const unchecked = known && changed ? main.unchecked_pct : null;
+  if (unchecked > 100 * kWorthANote) {
+    told.push([`${digits(unchecked, 0)} % of the GPU time comes from kernels the model was never checked on.`, ""]);
+  }
+  return told;
 }
 
 function findings() {
@@ -48,7 +75,34 @@ function findings() {
                                            "nothing to change here."));
     }
   }
-  if (notes.length) section("findings", "Read this first", ...notes);
+  for (const [text, fix] of caveats()) notes.push(h("div", {class: "note"}, h("b", null, text), fix ? h("div", {class: "fix"}, fix) : null));
+  section("findings", "Read this first", ...(notes.length ? notes :
+    [h("p", {class: "quiet"}, "No findings: nothing in this recording speaks against its numbers.")]));
+}
+
+// The recorded steps beside their mean: how far they differ, and which were left out.
+function stepsText() {
+  const {median_ms: median, quartiles_ms: [low, high], per_step: all} = whatif.replay, parts = [];
+  const ms = (v) => time(v * 1e6), lengths = all.map((s) => s.measured_ns);
+  if (lengths.length > 1 && high - low > 0.01 * median) {
+    parts.push(`steps differ: median ${ms(median)}, middle half ${ms(low)} to ${ms(high)}, all ${time(Math.min(...lengths))} to ${time(Math.max(...lengths))}`);
+  }
+  for (const s of whatif.trace.steps_left_out) parts.push(`${s.step} does not count: ${s.why}`);
+  return parts.length ? `${parts.join("; ")}.` : "";
+}
+
+// "8.97 steps/s, 287 samples/s"
+function rates(s) {
+  return [s.steps_per_s ? `${short(s.steps_per_s)} steps/s` : "", s.samples_per_s ? `${short(s.samples_per_s)} samples/s` : ""].filter((t) => t).join(", ");
+}
+
+// How the gains of the parts of the main scenario overlap.
+function overlapText(all, then) {
+  const parts = then.opts.map((o) => all.find((s) => s.opts.length === 1 && s.opts[0] === o && s.step_ms !== null));
+  if (parts.length < 2 || parts.some((s) => !s)) return "";
+  const before = all[0].step_ns, sum = parts.reduce((ns, s) => ns + before - s.step_ns, 0), both = before - then.step_ns;
+  const words = (ns) => `${ns < 0 ? "cost" : "save"} ${time(Math.abs(ns))}`;
+  return `One by one they ${words(sum)} in sum; together they ${words(both)}.`;
 }
 
 // The step as it is: without what happened once, where that was taken out.
@@ -56,16 +110,17 @@ function baselineCard(before) {
   if (together) return card("step as it is", time(before.step_ns), togetherWords());
   const steps = plural(whatif.steps, "step"), replay = whatif.replay, recorded = time(replay.measured_ms * 1e6);
   if (before.confidence === "given") return card("step without the profiler", time(before.step_ns), `as given; recorded: ${recorded}`);
-  const steady = before.step_ms < replay.simulated_ms * 0.999;
+  const steady = before.step_ms < replay.simulated_ms * 0.999, rate = rates(before);
   return steady ? card("step without stalls", time(before.step_ns), `${steps}; recorded with them: ${recorded}`) :
-    card("step as recorded", time(before.step_ns), `${steps}; the replay is ${digits(replay.error_pct, 1)} % off`);
+    card("step as recorded", time(before.step_ns), `mean of ${steps}; the replay is ${signed(replay.error_pct)} off${rate ? `; ${rate}` : ""}`);
 }
 
 // The prediction and its speed-up.
 /** @param {Scenario} s */
 function answerCards(s) {
   const step = card(`step with ${s.name}`, `${s.bound ? "\u2265 " : ""}${time(s.step_ns)}`,
-    s.interval_ms ? `${range(s.interval_ms, (ms) => time(ms * 1e6))} (90 %)` : s.bound ? "a limit, not a prediction" : "no interval");
+    [s.interval_ms ? `${range(s.interval_ms, (ms) => time(ms * 1e6))} (90 %)` : s.bound ? "a limit, not a prediction" : "no interval", rates(s)]
+      .filter((t) => t).join("; "));
   // In colour only where the interval leaves no doubt of the direction.
   const [least, best] = s.speedup_interval || [s.speedup, s.speedup];
   const sure = s.bound ? "" : least > 1 ? "good" : best < 1 ? "bad" : "";
@@ -95,14 +150,25 @@ function aboutOneRank() {
 
 function headline() {
   const {all, main: asked} = answers(), before = all[0], then = all[asked];
-  if (before.step_ms === null) return;
+  if (before.step_ms === null || asked > 0 && then.step_ms === null) {
+    const s = before.step_ms === null ? before : then, error = s.error || then.error;
+    section("refused", asked > 0 ? "What it brings: not predicted" : "The step: not known",
+      h("p", null, h("b", null, error ? error.what : "This recording holds no step."), error && error.why && !whatif.findings.some((f) => f.text === error.why) ? ` ${error.why}` : ""),
+      error && error.fix ? h("p", {class: "quiet"}, error.fix) : null);
+    if (before.step_ms === null) return;
+  }
   const cards = [baselineCard(before)], answered = asked > 0 && then.step_ms !== null;
   if (answered) cards.push(...answerCards(then));
+  if (answered && whatif.measured && whatif.measured.scenario === then.name) {
+    cards.push(card("measured", time(whatif.measured.step_ms * 1e6), `the prediction is ${signed(whatif.measured.error_pct)} off, ` +
+      `${whatif.measured.inside_interval ? "inside" : "outside"} its interval`));
+  }
   if (together) cards.push(card(answered ? "then bound by" : "bound by", together.scenarios[answered ? asked : 0].step_bound_by, "all ranks together"));
   else cards.push(boundCard(changed && known ? main : baseline));
   if (baseline.peak_memory_bytes) cards.push(memoryCard(changed && known && main.peak_memory_bytes ? main : baseline));
   const why = !together && answered && then.explanation ? whySentences(then.explanation.text) : null;
   section("answer", asked > 0 ? "What it brings" : "The step", h("div", {class: "cards"}, ...cards),
+          ...[together ? "" : stepsText(), answered ? overlapText(all, then) : ""].filter((t) => t).map((t) => h("p", {class: "quiet"}, t)),
           together ? aboutOneRank() : null, why);
 }
 
@@ -156,7 +222,7 @@ function causes() {
     parts.push(h("div", {class: "tools"}, select));
   }
   show(with_causes.includes(main) ? main : with_causes[0]);
-  section("causes", "Where the time goes", ...parts, place);
+  section("causes", ofRank("Where the time goes"), ...parts, place);
 }
 
 function advised() {
@@ -180,13 +246,21 @@ function critical() {
   const shown = (changed ? scenarios : [baseline]).filter((s) => s.step_ms !== null && s.bound_by);
   const columns = [{title: "scenario", of: (s) => s.name, text: true}, {title: "step", of: (s) => s.step_ns, show: (v) => time(v)},
     ...kResources.map((r) => ({title: kResourceNames[r], of: (s) => s.bound_by[r], show: (v) => percent(v)}))];
-  section("bound", "What the step waits for", ...boundBars(changed ? scenarios : [baseline]),
+  section("bound", ofRank("What the step waits for"), ...boundBars(changed ? scenarios : [baseline]),
     h("details", null, h("summary", null, "as a table"), sortable(columns, shown, "scenario")));
+}
+
+// Of what kinds, as the table below has them: not all happen once.
+function stallKinds(list) {
+  const kinds = new Map();
+  for (const s of list) kinds.set(s.kind, (kinds.get(s.kind) || 0) + s.time_ns);
+  return [...kinds].sort((a, b) => b[1] - a[1]).map(([kind, ns]) => `${kind} ${time(ns)}`).join(", ");
 }
 
 function steps() {
   const measured = whatif.replay.per_step.map((s) => s.measured_ns);
   if (!measured.length) return;
+  const no_step = baseline.step_ms === null;
   const predicted = changed && known ? main.steps_ms.map((ms) => ms * 1e6) : null;
   const found = block("stalls"), list = found ? found.all : [];
   const inStep = measured.map((_, i) => list.filter((s) => s.place === i).reduce((sum, s) => sum + s.time_ns, 0));
@@ -198,13 +272,13 @@ function steps() {
   const parts = [h("details", null, h("summary", null, "as a table"),
     sortable(columns, measured.map((ns, i) => ({i, ns})), "step"))];
   if (list.length) {
-    parts.push(h("details", null, h("summary", null, `${plural(list.length, "stall")}: work that happened once`), sortable([
+    parts.push(h("details", null, h("summary", null, `${plural(list.length, "stall")}: ${stallKinds(list)}`), sortable([
       {title: "what", of: (s) => s.what, text: true}, {title: "kind", of: (s) => s.kind, text: true},
       {title: "step", of: (s) => s.place === null ? null : s.place + 1, show: (v) => v === null ? "not counted" : count(v)},
       {title: "took", of: (s) => s.time_ns, show: (v) => time(v)},
       {title: "left out of predictions", of: (s) => s.taken_ns, show: (v) => time(v)}], list, "stall")));
   }
-  section("steps", "The steps", ...stepBars(measured, predicted, any ? inStep : null), ...parts);
+  section("steps", no_step ? "The recording: no step" : ofRank("The steps"), ...stepBars(measured, predicted, any ? inStep : null), ...parts);
 }
 
 function groups() {
@@ -213,15 +287,15 @@ function groups() {
     [title, () => groupTable(block(`summary-${by}`), block(`after-${by}`), title)]);
   parts.push(["host", () => hostTable(block("summary-host"), block("after-host"))]);
   const whole = baseline.step_ms === null ? "The recording, by work" : "One step, by work";
-  section("tables", whole, tabs("group by", parts));
+  section("tables", ofRank(whole), tabs("group by", parts));
 }
 
 function roofline() {
   const roof = block("roofline");
   const draw = () => rooflineChart(roof, Math.max(300, Math.min(820, element("main").clientWidth)));
   if (!roof || !draw()) {
-    section("roof", "Achieved against the data sheet", h("p", {class: "quiet"}, !roof ?
-      "Not drawn: nothing is known of what the GPU of this recording can do." :
+    section("roof", ofRank("Achieved against the data sheet"), h("p", {class: "quiet"}, !roof ?
+      `Not drawn: ${kNoDevice}` :
       "Not drawn: no operator has recorded shapes, so nobody knows its FLOP and bytes. Record with record_shapes=True."));
     return;
   }
@@ -236,7 +310,7 @@ function roofline() {
     {title: "GB/s", of: (c) => c.bytes / c.time_ns, show: short},
     {title: "of bandwidth", of: (c) => c.bytes / c.time_ns / roof.memory_gb_per_s, show: (v) => percent(v)},
   ];
-  section("roof", "Achieved against the data sheet",
+  section("roof", ofRank("Achieved against the data sheet"),
     h("p", {class: "quiet"}, `${roof.device}: ${short(roof.memory_gb_per_s)} GB/s. Kernels of operators with ` +
       `recorded shapes, ${percent(roof.known_time_ns / roof.time_ns, 0)} of kernel time; each operand counts ` +
       "once, so more than the bandwidth can come from the cache. The area of a point is its time."),
@@ -250,7 +324,7 @@ async function timelines() {
   const links = h("div", {id: "related", class: "tools"});
   const canvas = h("canvas", {id: "lanes", tabindex: 0, role: "application",
     "aria-label": "timelines; arrow keys go from slice to slice"});
-  const part = section("timelines", "Timelines");
+  const part = section("timelines", ofRank("Timelines"));
   let rows;
   try {
     rows = await decodeRows(timeline);
@@ -305,15 +379,16 @@ function scored() {
   const columns = [{title: "what", of: (r) => r.name, text: true}, {title: "by", of: (r) => r.by, text: true},
     {title: "before", of: (r) => r.before_ns, show: (v) => time(v)},
     {title: "predicted", of: (r) => r.predicted_ns, show: (v) => time(v)},
-    {title: "measured", of: (r) => r.measured_ns, show: (v) => time(v)}];
+    {title: "measured", of: (r) => r.measured_ns, show: (v) => time(v)},
+    {title: "miss", of: (r) => r.predicted_ns - r.measured_ns, show: (v) => change(v)}];
   section("measured", "Predicted against measured",
     h("p", null, `${m.scenario}: predicted ${time(main.step_ns)}, measured ${time(m.step_ms * 1e6)} in ${m.file}; ` +
-      `${digits(m.error_pct, 1)} % off, ${m.inside_interval ? "inside" : "outside"} the interval.`),
+      `${signed(m.error_pct)} off, ${m.inside_interval ? "inside" : "outside"} the interval.`),
     sortable(columns, m.misses, "what"));
 }
 
 function assumed() {
-  const given = block("assumptions") || [];
+  const given = scenarios.slice(1).some((s) => s.step_ms !== null) || advice || together ? block("assumptions") || [] : [];
   const rows = scenarios.filter((s) => s.step_ms !== null).flatMap((s) => [
     ...(s === baseline || together ? [] : [[s.name, `confidence ${s.confidence}: ${s.confidence_why}`]]),
     ...s.notes.map((text) => [s.name, text]), ...s.warnings.map((text) => [s.name, text])]);

@@ -57,7 +57,7 @@ function memoryCurves() {
   const m = block("memory"), sides = m ? m.sides.filter((s) => s.points.length > 1) : [];
   const recorded = m && m.recorded;
   if (!sides.length && !recorded) {
-    section("memory-curve", "GPU memory over a step", h("p", {class: "quiet"},
+    section("memory-curve", ofRank("GPU memory over a step"), h("p", {class: "quiet"},
       `Not drawn: ${whatif.memory ? "only the peak is known" : "nothing is known of it"}. A curve needs shapes of a ` +
       "step that trains (record_shapes=True), or recorded allocations (profile_memory=True)."));
     return;
@@ -80,7 +80,7 @@ function memoryCurves() {
   const columns = [{title: "curve", of: (c) => c.name, text: true},
     {title: "peak", of: (c) => peak(c)[1], show: size}, {title: "at", of: (c) => peak(c)[0], show: (v) => time(v, unit)},
     {title: "at the begin", of: (c) => c.points[0][1], show: size}, {title: "step", of: (c) => c.window_ns, show: (v) => time(v, unit)}];
-  section("memory-curve", "GPU memory over a step", fitted(draw),
+  section("memory-curve", ofRank("GPU memory over a step"), fitted(draw),
     h("div", {class: "legend"}, ...curves.map((c) => h("span", null, h("span", {class: `key ${c.kind}`}), c.name))),
     h("p", {class: "quiet"}, (sides.length ? "By shapes: parameters, gradients and optimizer state, which are always there, " +
       "and what is kept for backward. Buffers inside of one operator, workspaces and fragmentation are not in it. " : "") +

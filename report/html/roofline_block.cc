@@ -45,8 +45,14 @@ void WriteClasses(const ClassWorks& classes, JsonWriter& json) {
 
 std::string RooflineJson(const Graph& graph) {
   OpWorkTable works(graph);
-  works.SumTimes([](TaskId) { return true; });
   PrecisionRules rules(graph);
+  // What else a convolution launches, as copies to another layout, does none of its arithmetic.
+  const auto counts = [&](TaskId t) {
+    const OpWorkTable::Op op = works.Of(t);
+    const bool product = op.work != nullptr && op.work->kind != OpWork::Kind::kMemory;
+    return !product || Multiplies(rules.Of(t).traits.kind);
+  };
+  works.SumTimes(counts);
   KnownDevices devices(graph);
   const DeviceSpec* device = nullptr;
   ClassWorks classes;
@@ -60,10 +66,14 @@ std::string RooflineJson(const Graph& graph) {
     const OpWorkTable::Op op = works.Of(TaskId(i));
     const Duration total = op.work != nullptr ? works.TimeOf(op.scope) : Duration{};
     if (spec == nullptr || spec != device || total <= Duration{} || !op.work->exact) continue;
+    if (!counts(TaskId(i))) continue;
     const KernelPrecision kernel = rules.Of(TaskId(i));
     const bool multiplies = Multiplies(kernel.traits.kind);
-    ClassWork& sum = classes[{KernelClassName(kernel.traits.kind),
-                              multiplies ? DTypeName(RecordedFormat(*spec, kernel)) : ""}];
+    // Operands in 16 bit are a fact; only what 32 bit run as is told by the kernel alone.
+    const bool short_format = op.work->dtype != DType::kUnknown && DTypeBytes(op.work->dtype) < 4;
+    const DType format = short_format ? op.work->dtype : RecordedFormat(*spec, kernel);
+    ClassWork& sum =
+        classes[{KernelClassName(kernel.traits.kind), multiplies ? DTypeName(format) : ""}];
     const double share = task.duration.seconds() / total.seconds();
     ++sum.kernels;
     sum.time += task.duration;

@@ -14,7 +14,7 @@ interface Scenario {
   interval_ms: Interval; speedup: number | null; speedup_interval: Interval; bound: boolean;
   confidence: string | null; confidence_why: string; causes: Cause[]; explanation: {text: string} | null;
   bound_by: Record<ResourceName, number> | null; memory: MemoryChange[]; memory_change_bytes: number | null;
-  peak_memory_bytes: number | null; peak_memory_estimate: boolean; left_out: string[]; notes: string[];
+  peak_memory_bytes: number | null; peak_memory_estimate: boolean; left_out: string[]; unchecked_pct: number | null; steps_per_s: number | null; samples_per_s: number | null; notes: string[];
   warnings: string[]; error?: Failure;
 }
 
@@ -22,20 +22,21 @@ interface Finding { text: string; where: string; fix: string; }
 
 interface WhatIf {
   trace: {file: string; format: string; synthetic: boolean; events: number; input_events: number; device: string;
-          step_method: string};
+          step_method: string; steps_left_out: {step: string; why: string}[]};
   steps: number; main: number; scenarios: Scenario[]; findings: Finding[]; warnings: string[];
   replay: {measured_ms: number; simulated_ms: number; error_pct: number;
-           per_step: {measured_ns: number; simulated_ns: number}[]; checks?: {worst_pct: number; worst: string}};
+           per_step: {measured_ns: number; simulated_ns: number}[]; median_ms: number; quartiles_ms: [number, number];
+           checks?: {worst_pct: number; worst: string; repeated: {worst_step: string; worst_error_pct: number} | null}};
   memory: {source: string} | null;
   measured?: {file: string; scenario: string; step_ms: number; error_pct: number; inside_interval: boolean; misses: any[]};
 }
 
 interface RankAccount {
-  rank: number; own_cycle_ms: number; wait_ms: number; transfer_ms: number; exposed_comm_ms: number;
+  rank: number; own_step_ms: number; span_ms: number; own_cycle_ms: number; wait_ms: number; transfer_ms: number; exposed_comm_ms: number;
   compute_ms: number; host_ms: number; last: number;
 }
 interface JointScenario {
-  name: string; opts: string[]; step_ms: number | null; step_ns?: number; step_is: string; step_bound_by: string;
+  name: string; opts: string[]; step_ms: number | null; step_ns?: number; window_ms: number; step_is: string; step_bound_by: string;
   speedup: number | null; interval_ms: Interval; bound: boolean; ranks_changed?: number; error?: Failure; per_rank: RankAccount[]; waits: {who: number; for: number | null; ms: number}[];
 }
 interface Joint {

@@ -192,8 +192,9 @@ class Findings {
                     .where = fmt::format("{} on {}", graph_.TaskName(longest), At(longest)),
                     .time = t.duration,
                     .share = ShareOf(t.duration, step),
-                    .fix = "see what it does there: daydream summary --by host; if it happens "
-                           "once, record later"});
+                    .fix = loads ? "workers make batches ahead: ask prefetch"
+                                 : "see what it does there: daydream summary --by host; if it "
+                                   "happens once, record later"});
   }
 
   bool TakenOut(TaskId t) const {

@@ -43,20 +43,6 @@ std::string_view MethodText(StepMethod m) {
   return "none";
 }
 
-std::string_view UseText(StepUse use) {
-  switch (use) {
-    case StepUse::kWarmUp:
-      return "warm-up";
-    case StepUse::kLabelled:
-      return "labelled";
-    case StepUse::kStub:
-      return "stub";
-    case StepUse::kMeasured:
-      break;
-  }
-  return "measured";
-}
-
 // Everything that is known about a file; the graph is missing when it cannot be built.
 struct Facts {
   std::shared_ptr<const Trace> trace;

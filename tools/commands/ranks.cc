@@ -24,7 +24,7 @@ absl::StatusOr<Exit> RunRanks(const Args& args, Session& session) {
           {.code = "W0436", .what = fmt::format("{}: {}", ProblemName(p.kind), p.message)});
   }
   session.Next(
-      fmt::format("daydream whatif {} --opt 'straggler(0, host=0.9)'", args.positional()[0]));
+      fmt::format("daydream whatif {} --opt '{}'", args.positional()[0], OptionOfBound(report)));
   return Exit::kOk;
 }
 

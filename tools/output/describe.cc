@@ -88,4 +88,18 @@ std::string DescribeTransform(const Transform& t) {
   return out;
 }
 
+std::string_view UseText(StepUse use) {
+  switch (use) {
+    case StepUse::kWarmUp:
+      return "warm-up";
+    case StepUse::kLabelled:
+      return "labelled";
+    case StepUse::kStub:
+      return "stub";
+    case StepUse::kMeasured:
+      break;
+  }
+  return "measured";
+}
+
 }  // namespace daydream

@@ -18,4 +18,7 @@ inline constexpr size_t kProseWidth = 80;
 // below it, `indent` from the left. Empty for no text.
 std::string Paragraph(std::string_view label, std::string_view text, size_t indent = 13);
 
+// Why a step counts or does not, as `info` has it.
+std::string_view UseText(StepUse use);
+
 }  // namespace daydream

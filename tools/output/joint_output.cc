@@ -113,6 +113,7 @@ std::string BasisText(const JointReport& report) {
 
 void WriteRank(JsonWriter& json, const JointRun& run, size_t r, const RankAccount& a) {
   json.BeginInlineObject().Key("rank").Int(run.Number(r));
+  json.Key("own_step_ms").Rounded(a.own_step.ms(), 6);
   json.Key("own_cycle_ms").Rounded(a.own_cycle.ms(), 6).Key("wait_ms").Rounded(a.wait.ms(), 6);
   json.Key("transfer_ms").Rounded(a.transfer.ms(), 6);
   json.Key("exposed_comm_ms").Rounded(a.exposed.ms(), 6);
@@ -257,7 +258,8 @@ Table RanksTable(const JointReport& report, TimeUnit wish) {
   const TimeUnit unit = MsUnless(wish);
   const auto in_unit = [unit](Duration d) { return TimeIn(d, unit, 2); };
   Table table({{"rank"},
-               {fmt::format("own cycle {}", UnitName(unit))},
+               {fmt::format("own step {}", UnitName(unit))},
+               {"own cycle"},
                {"waits"},
                {"transfers"},
                {"exposed"},
@@ -267,9 +269,9 @@ Table RanksTable(const JointReport& report, TimeUnit wish) {
   const JointReplay& replay = report.baseline.replay;
   for (size_t r = 0; r < replay.ranks.size(); ++r) {
     const RankAccount& a = replay.ranks[r];
-    table.AddRow({std::to_string(report.in->run.Number(r)), in_unit(a.own_cycle), in_unit(a.wait),
-                  in_unit(a.transfer), in_unit(a.exposed), in_unit(a.compute), in_unit(a.host),
-                  std::to_string(a.last)});
+    table.AddRow({std::to_string(report.in->run.Number(r)), in_unit(a.own_step),
+                  in_unit(a.own_cycle), in_unit(a.wait), in_unit(a.transfer), in_unit(a.exposed),
+                  in_unit(a.compute), in_unit(a.host), std::to_string(a.last)});
   }
   return table;
 }
@@ -297,9 +299,10 @@ std::string RanksText(const JointReport& report, const Session& session) {
       FormatTime(a.window, wish), a.bound_by);
   text += RanksTable(report, wish).Text(session.table_style());
   text +=
-      "\n  own cycle: the rank alone, waiting for nobody; last: how often the others waited for "
-      "it\n";
-  text += a.repeated ? "\n" : "  all times of ranks are those of all recorded steps together\n\n";
+      "\n  own step: a step of the rank alone, waiting for nobody; last: how often the others "
+      "waited for it\n";
+  text += a.repeated ? "  own cycle: the whole window of the rank alone\n\n"
+                     : "  own cycle and all to the right of it: sums over the recorded window\n\n";
   text += WaitsText(run, a.replay, wish);
   text += ClassTable(run, wish).Text(session.table_style()) + "\n" + BasisText(report);
   return text;

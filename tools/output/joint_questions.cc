@@ -51,14 +51,18 @@ absl::StatusOr<std::vector<int32_t>> ParseOn(std::string_view text, const JointR
   return ranks;
 }
 
+size_t SlowestAlone(const JointReplay& replay) {
+  size_t slowest = 0;
+  for (size_t r = 1; r < replay.ranks.size(); ++r) {
+    if (replay.ranks[r].own_cycle > replay.ranks[slowest].own_cycle) slowest = r;
+  }
+  return slowest;
+}
+
 // What only a run of several ranks can ask: the network, and the slowest rank mended.
 absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
                                                       const JointAnswer& baseline) {
-  size_t slowest = 0;
-  for (size_t r = 1; r < baseline.replay.ranks.size(); ++r) {
-    if (baseline.replay.ranks[r].own_cycle > baseline.replay.ranks[slowest].own_cycle) slowest = r;
-  }
-  const int32_t rank = run.Number(slowest);
+  const int32_t rank = run.Number(SlowestAlone(baseline.replay));
   std::vector<Application> options;
   for (const std::string& spec :
        {std::string("bandwidth(x2)"), std::string("latency(x0.5)"), std::string("fp16-compress"),
@@ -133,6 +137,17 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
   }
   report.main = report.predictions.empty() ? 0 : report.predictions.size() - 1;
   return report;
+}
+
+std::string OptionOfBound(const JointReport& report) {
+  const JointReplay& replay = report.baseline.replay;
+  const size_t slowest = SlowestAlone(replay);
+  const RankAccount& rank = replay.ranks[slowest];
+  const BoundBy& path = rank.own_path;
+  const Duration host = path.cpu + path.data;
+  if (path.comm >= path.gpu && path.comm >= host) return "bandwidth(x2)";
+  return fmt::format("straggler({}, {}=0.9)", report.in->run.Number(slowest),
+                     path.gpu >= host ? "gpu" : "host");
 }
 
 void DropIntervals(JointReport& report) {

@@ -23,6 +23,10 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
                                            const std::vector<std::vector<Application>>& scenarios,
                                            std::string_view on, const JointProgress& progress = {});
 
+// What to ask first about a run: the resource that the longest own cycle consists of, a tenth less
+// of it, or a network twice as fast.
+std::string OptionOfBound(const JointReport& report);
+
 // As --no-interval asks.
 void DropIntervals(JointReport& report);
 

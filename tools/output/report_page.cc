@@ -189,7 +189,12 @@ std::string TitleOf(const Args& args, const WhatIfReport& report) {
 // With every rank on the page, the late one need not be looked for.
 void PointToRanks(std::vector<Finding>& findings) {
   for (Finding& f : findings) {
-    if (f.kind == FindingKind::kWaitsForRanks) f.fix = "look at the ranks together, below";
+    if (f.kind == FindingKind::kWaitsForRanks) {
+      f.text = f.text.substr(0, f.text.find(": one of them is late"));
+      f.fix =
+          "look at the ranks together, below: who came late in the recorded window need not be "
+          "the one that bounds a step that repeats";
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include "report/step_lengths.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
+#include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
 #include "tools/output/whatif_output.h"
@@ -212,7 +213,14 @@ void WriteTrace(const Trace& t, std::string_view file, const BuildReport& build,
   json.Key("step_method").String(kMethods[static_cast<size_t>(build.steps.method)]);
   json.Key("kernel_time_ns").Int(build.kernel_time.ns);
   json.Key("mapped_kernel_time_ns").Int(build.mapped_kernel_time.ns);
-  json.EndObject();
+  json.Key("steps_left_out").BeginArray();
+  for (const Step& step : build.steps.steps) {
+    if (step.use == StepUse::kMeasured) continue;
+    json.BeginInlineObject().Key("step").String(step.label).Key("why");
+    json.String(fmt::format("{}{}{}", UseText(step.use), step.why.empty() ? "" : ", ", step.why));
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
 }
 
 void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
