@@ -43,7 +43,7 @@ class Notebook:
             question += f"\n* {choice}" if choice[-1].isdigit() else f"\n{place}. {choice}"
         hints = "".join(f"\n\n<details><summary>A hint</summary>\n\n{hint}\n\n</details>" for hint in lesson["hints"])
         self.add("markdown", question + hints)
-        self.add("code", f"guess = ''  # yours, before you go on\n!daydream tour {name} --guess '{{guess}}' | grep -A 3 'You said'")
+        self.add("code", f"guess = ''  # yours, before you go on\nif guess:\n    !daydream tour {name} --guess '{{guess}}' | grep -A 3 'You said'")
         self.add("markdown", "## Solution")
         self.pieces(lesson["solution"])
         self.add("markdown", "## What surprises")

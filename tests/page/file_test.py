@@ -180,6 +180,26 @@ class File(Pages):
             self.assertAlmostEqual(peak, scenario["peak_memory_bytes"], delta=0.02 * peak)
             self.assertTrue(all(0 <= at <= side["window_ns"] for at, _ in side["points"]))
 
+    def test_memory_falls_while_the_backward_pass_runs(self):
+        side = blocks(self.text(self.synthetic))["memory"]["sides"][0]
+        levels = [level for _, level in side["points"]]
+        falls = [before - after for before, after in zip(levels, levels[1:]) if after < before]
+        self.assertGreater(len(falls), 20)
+        self.assertLess(max(falls), 0.2 * (max(levels) - min(levels)))
+
+    def test_kernels_without_arithmetic_have_none(self):
+        roof = blocks(self.text(self.synthetic))["roofline"]
+        for c in roof["classes"]:
+            peak = roof["tflops"].get(c["format"], roof["tflops"]["fp32"])
+            self.assertLess(c["flops"] / c["time_ns"] / 1e3, peak, c)
+            if c["name"] == "copy":
+                self.assertLess(c["flops"], 10 * c["bytes"], c)
+
+    def test_steps_that_do_not_count_are_named(self):
+        left_out = blocks(self.text(self.synthetic))["whatif"]["trace"]["steps_left_out"]
+        self.assertEqual([s["step"] for s in left_out], ["ProfilerStep#10"])
+        self.assertIn("warm-up", left_out[0]["why"])
+
     def test_every_assumption_has_a_source(self):
         rows = blocks(self.text(self.synthetic))["assumptions"]
         self.assertEqual({r["opt"] for r in rows}, {"amp", "fuse"})

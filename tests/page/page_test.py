@@ -145,6 +145,9 @@ class InABrowser(Pages):
         told = blocks(self.text(self.ranks))["ranks"]
         text = page.evaluate("element('together').textContent")
         self.assertIn("Who waits for whom", text)
+        self.assertIn("sums over the recorded window", text)
+        self.assertIn("need not be the one that came late", text)
+        self.assertIn("rank 1 alone", page.evaluate("element('steps').textContent"))
         for r in told["ranks"]["recorded"]:
             self.assertIn(f"rank {r}", text)
         step = page.evaluate(f"time({told['scenarios'][0]['step_ns']})")

@@ -1,6 +1,7 @@
 // daydream tour: twelve lessons in the terminal. Guess a number, then see what is true and why.
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -54,7 +55,9 @@ std::string Trim(std::string text) {
 absl::StatusOr<double> ParseGuess(const LessonText& text, std::string_view word) {
   const Lesson& lesson = *text.lesson;
   if (!lesson.choices.empty()) return ParseChoice(lesson, word);
-  const std::string number(word);
+  std::string number(word);
+  // As half of the world writes it; no answer is as large as a thousand.
+  if (number.find('.') == number.npos) std::replace(number.begin(), number.end(), ',', '.');
   char* end = nullptr;
   const double value = std::strtod(number.c_str(), &end);
   const std::string rest = Trim(end);
@@ -125,8 +128,14 @@ absl::StatusOr<Exit> Ask(const LessonText& text, Session& session) {
     break;
   }
   DD_RETURN_IF_ERROR(Print(session, "\n" + LessonEnding(text)));
-  session.Next(fmt::format("daydream tour {}{} --save . writes the traces of this lesson",
-                           text.lesson->id, SeedFlag(text)));
+  DD_RETURN_IF_ERROR(Print(session, fmt::format("\nThe traces of this lesson: daydream tour {}{} "
+                                                "--save .\n",
+                                                text.lesson->id, SeedFlag(text))));
+  const auto& all = examples::Lessons();
+  const auto next = std::ranges::find(all, text.lesson) + 1;
+  if (next != all.end()) {
+    session.Next(fmt::format("daydream tour {}{}", (*next)->id, SeedFlag(text)));
+  }
   return Exit::kOk;
 }
 

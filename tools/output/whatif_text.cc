@@ -16,11 +16,12 @@ constexpr double kWorthColour = 0.005;  // a smaller change reads 1.00x
 
 Table ScenarioTable(const WhatIf& result, TimeUnit wish, bool headed = false) {
   const bool memory = result.memory.known();
-  std::vector<Column> columns = {{"scenario", Align::kLeft},
-                                 {"step time"},
-                                 {"90 % interval"},
-                                 {"speed-up"},
-                                 {headed ? "90 % of it" : "", Align::kLeft, 2}};
+  const bool intervals = std::ranges::any_of(
+      result.predictions, [](const Prediction& p) { return p.error.ok() && p.low.has_value(); });
+  std::vector<Column> columns = {{"scenario", Align::kLeft}, {"step time"}};
+  if (intervals) columns.push_back({"90 % interval"});
+  columns.push_back({"speed-up"});
+  if (intervals) columns.push_back({headed ? "90 % of it" : "", Align::kLeft, 2});
   if (memory) columns.push_back({"peak memory", Align::kRight, 1});
   columns.push_back({"confidence", Align::kLeft});
   Table table(columns);
@@ -28,15 +29,20 @@ Table ScenarioTable(const WhatIf& result, TimeUnit wish, bool headed = false) {
   TimeUnit unit = UnitFor(baseline, wish);
   for (const Prediction& p : result.predictions) {
     if (!p.error.ok()) {
-      std::vector<std::string> row = {p.name, "-", "", "-", ""};
+      std::vector<std::string> row = {p.name, "-"};
+      if (intervals) row.emplace_back();
+      row.emplace_back("-");
+      if (intervals) row.emplace_back();
       if (memory) row.emplace_back();
       row.emplace_back("cannot be predicted");
       table.AddRow(std::move(row));
       table.SetTone(Tone::kWorse);
       continue;
     }
-    std::vector<std::string> row = {p.name, FormatTime(p.step, unit), IntervalText(p, unit),
-                                    SpeedupText(p), SpeedupRange(p)};
+    std::vector<std::string> row = {p.name, FormatTime(p.step, unit)};
+    if (intervals) row.push_back(IntervalText(p, unit));
+    row.push_back(SpeedupText(p));
+    if (intervals) row.push_back(SpeedupRange(p));
     if (memory) row.push_back(p.peak.has_value() ? PeakText(result.memory, *p.peak) : "not known");
     row.push_back(p.bound ? "a limit" : std::string(Name(p.confidence)));
     table.AddRow(std::move(row));
@@ -62,9 +68,13 @@ std::string Overlap(const WhatIf& result, TimeUnit wish) {
     }
   }
   if (found != main.opts.size()) return "";
-  return fmt::format("  one by one they save {} in sum; together they save {}\n",
-                     FormatTime(sum, UnitFor(baseline, wish)),
-                     FormatTime(baseline - main.step, UnitFor(baseline, wish)));
+  const auto words = [&](Duration saved) {
+    const bool less = saved >= Duration{};
+    return fmt::format("{} {}", less ? "save" : "cost",
+                       FormatTime(less ? saved : Duration{} - saved, UnitFor(baseline, wish)));
+  };
+  return fmt::format("  one by one they {} in sum; together they {}\n", words(sum),
+                     words(baseline - main.step));
 }
 
 Table BreakdownTable(const WhatIfReport& report, TimeUnit wish) {

@@ -9,6 +9,9 @@ namespace daydream {
 namespace {
 
 constexpr Term kTerms[] = {
+    {"bends at",
+     R"(In `causal`: how many times as fast one kind of work can get before the step stops getting
+shorter, and what one waits for from there on.)"},
     {"bound",
      R"(A limit, not a prediction: what the step would take if something cost nothing at all.
 Printed with <= before the speed-up. free-launch, free-comm, free-gpu, free-host,
@@ -28,6 +31,12 @@ nanosecond.)"},
     {"ceiling",
      R"(The limit of one kind of change: the step if the host, the GPU, communication or loading
 took no time. No optimization of that kind alone gets below it. See also: bound.)"},
+    {"checks hold",
+     R"(What is printed below the replay check: two harder tests of the same graph. "Each step by
+itself" plays every recorded step alone; "with the lags of the others" gives each step the
+pauses that the other steps had. They hold within 3 %, are doubtful within 10 %, and fail
+above that. "In the mean, not for each step": a single step, which is named, is further
+off. See also: typical lags.)"},
     {"confidence",
      R"(One word for how far to believe the interval of a prediction.
   low     the recording is in doubt, or the replay is off by more than 3 %, or by more than
@@ -104,9 +113,13 @@ of the forward pass. Backward kernels belong to the layer of their forward opera
      R"(The instant at which the last member of a collective has come. From it on the transfer runs;
 what a kernel of the collective took before it was waiting for others.)"},
     {"own cycle",
-     R"(What one rank of several takes for a step when it waits for nobody. The rank with the
-longest own cycle bounds a step that repeats, whoever arrives last in the recorded one.)"},
+     R"(What one rank of several takes for the recorded window when it waits for nobody; own step is
+a step of that. The rank with the longest own cycle bounds a step that repeats, whoever
+arrives last in the recorded one: that may only have begun late, once.)"},
     {"phase", "Forward, backward, optimizer, data or communication."},
+    {"place",
+     R"(Of a step: its number in the recording, counted from 0. Its name is that of its mark, as
+ProfilerStep#5, which counts from the start of the program.)"},
     {"replay",
      R"(Playing the dependency graph of a trace forward. Replaying it unchanged must give the
 measured step time; the difference is the replay error, printed before every prediction.)"},

@@ -188,8 +188,8 @@ std::string LessonListJson() {
 }
 
 std::string LessonOpening(const LessonText& text) {
-  return fmt::format("{}\n\n{}\nQuestion. {}{}\n", Heading(*text.lesson), Plain(text.story),
-                     text.question, Asked(*text.lesson));
+  return fmt::format("{}\n\n{}\nQuestion. {}{}{}\n", Heading(*text.lesson), Plain(text.story),
+                     text.question, text.lesson->choices.empty() ? "\n" : "", Asked(*text.lesson));
 }
 
 std::string Reflowed(std::string_view text, size_t width) {

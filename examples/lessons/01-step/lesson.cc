@@ -50,9 +50,9 @@ const Lesson kStepLesson = {
     .story = R"(
 This loop was recorded for {steps} steps:
 
-    for batch in loader:               # no workers: this process makes the batch, {load} ms
-        loss = model(batch)            # two kernels on the GPU, {gpu} ms together
-        total += loss.item()           # reads the loss
+    for batch in loader:         # no workers: made in this process, {load} ms
+        loss = model(batch)      # two kernels on the GPU, {gpu} ms together
+        total += loss.item()     # reads the loss
 
 (The copy of the batch, the backward pass and the optimizer are left out, to keep it small.)
 
@@ -71,9 +71,10 @@ Host and GPU take turns here. The host makes a batch ({load} ms) while the GPU h
 then the GPU works ({gpu} ms) while the host waits in `loss.item()`. So the times add up, and a
 little for launching kernels comes on top:
 
-$ daydream info lesson1.ddtrace | head -9
+$ daydream info lesson1.ddtrace | head -10
 
-`steps` says which steps count: the first one of a recording never does. `step time` is the answer.
+`steps` says which steps count. Here the first one does not, for it takes far longer than the
+others; `place` is its number, counted from 0. `step time` is the answer.
 Where the step goes, says `summary`. Its second line names what one waited for; `data` is the
 loader, and the row `CPU work` of its table has no GPU time, but is waited for:
 

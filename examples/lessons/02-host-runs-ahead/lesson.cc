@@ -73,7 +73,7 @@ line above them says whether the recording, played again, takes as long as it wa
 off is as good as can be. In the table `work` is what tasks themselves save, `step` what the step
 does.)
 
-$ daydream whatif lesson2.ddtrace --opt free-gpu --opt free-host --no-interval
+$ daydream whatif lesson2.ddtrace --opt free-host --opt free-gpu --no-interval
 
 With a GPU that takes no time the host is left: that is what the timer prints. With a host that
 takes no time the step stays at {without_host} ms: this program is bound by the GPU.

@@ -92,7 +92,8 @@ $ daydream whatif lesson4.ddtrace --opt 'speedup(select=kernel:embedding, by=2)'
 The same factor on the matrix products does help, but not by half of their {main} ms: when they
 become shorter than the lookup, the lookup is what one waits for, and the step stays at {other} ms.
 `daydream causal` prints that as a table: how much shorter the step gets with less of each kind of
-work, and from which factor on it stops (`bends at`). The lookup is in its row `index kernels`.
+work, and from which factor on it stops (`bends at`), with what one waits for from there on. The
+lookup, called `index` there, is in the last line: the step hardly notices it.
 
 $ daydream causal lesson4.ddtrace --by kernels --points 4
 )",

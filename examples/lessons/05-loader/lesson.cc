@@ -86,7 +86,7 @@ to repair. The `!` above the answers is daydream's own finding about the same wa
 step, so there is nothing to record again. `daydream advise` ranks options for the host and for the
 GPU against each other, by what is gained for sure, for how little work and risk:
 
-$ daydream advise lesson5.ddtrace --details 0 | head -23
+$ daydream advise lesson5.ddtrace --details 0 | head -24
 )",
 };
 

@@ -84,7 +84,8 @@ launches that is all one sees:
 $ daydream whatif lesson8.ddtrace --opt amp | head -17
 
 The generator of this lesson also plays the program with autocast: its step is {slower} % longer.
-Daydream counts a few casts more, hence the small difference. `work` in the table also holds the
+Daydream counts a few casts more, hence the small difference; a note of the command, which pages
+and this tour leave out, says how many. `work` in the table also holds the
 kernels of the casts.
 )",
     .surprise = R"(

@@ -72,7 +72,7 @@ blame the prediction: is everything else as it was?
     .solution = R"(
 The same matrix products take {slower} % longer in the second recording:
 
-$ daydream diff lesson12.ddtrace lesson12-after.ddtrace | head -6
+$ daydream diff lesson12.ddtrace lesson12-after.ddtrace
 
 Nobody changed them. In this lesson the reason is heat: a GPU that rests no more gets warmer and
 lowers its clock. The traces show only that the same kernels got slower. The what-if assumed that
@@ -88,7 +88,9 @@ table name the miss either way.
     .surprise = R"(
 A prediction that is off teaches more than one that fits: it names what you believed and is not so.
 Write the number down before you measure, or you will not notice. `--learn FILE` keeps such
-differences; give the file to the next prediction with `--learned FILE`.
+differences; give the file to the next prediction with `--learned FILE`. It then goes a part of the
+way, for one measured run is little to learn from. What it learns here is booked against `prefetch`,
+though the clock was the reason: learn from pairs in which nothing else has changed.
 )",
 };
 

@@ -5,11 +5,13 @@
 namespace daydream::examples {
 namespace {
 
-constexpr std::string_view kFindings[] = {"one_time", "allocator", "cut_step", "waits_for_ranks",
-                                          "unequal_steps"};
+constexpr std::string_view kFindings[] = {"unequal_steps", "cut_step", "one_time",
+                                          "waits_for_ranks", "allocator"};
 constexpr std::string_view kQuestion =
-    "Which finding names the reason? `daydream explain NAME` says what each of them means. Guess;\n"
-    "then `daydream info` tells: its text without the name, with `--format json` both.";
+    "Which finding names the reason? `daydream explain NAME` says what each of them means. Guess\n"
+    "first. To look for yourself, save the trace (for trace A: `daydream tour A --save .`) and "
+    "ask\n"
+    "`daydream info lessonA.ddtrace`: it has the text without the name, with `--format json` both.";
 
 Loop UsualLoop(Draws& draw) {
   Loop loop;
@@ -19,13 +21,13 @@ Loop UsualLoop(Draws& draw) {
   return loop;
 }
 
-absl::StatusOr<LessonPlay> PlayFault(const Loop& loop, std::string_view file, double answer,
-                                     Numbers n) {
+absl::StatusOr<LessonPlay> PlayFault(const Loop& loop, std::string_view file,
+                                     std::string_view answer, Numbers n) {
   DD_ASSIGN_OR_RETURN(const Played played, PlayLoop(file, loop));
-  n["truth"] = answer;
   for (size_t i = 0; i < std::size(kFindings); ++i) {
     n[std::string(kFindings[i])] = static_cast<double>(i + 1);
   }
+  n["truth"] = n.at(std::string(answer));
   n["step"] = played.step_ms;
   return LessonPlay{{{std::string(file) + ".ddtrace", played.trace}}, std::move(n)};
 }
@@ -34,7 +36,7 @@ absl::StatusOr<LessonPlay> PlayStall(uint64_t seed) {
   Draws draw(seed);
   Loop loop = UsualLoop(draw);
   loop.late_stall_ns = Ms(draw.Between(200, 400));
-  return PlayFault(loop, "lessonA", 1, {{"stall", InMs(loop.late_stall_ns)}});
+  return PlayFault(loop, "lessonA", "one_time", {{"stall", InMs(loop.late_stall_ns)}});
 }
 
 absl::StatusOr<LessonPlay> PlayChurn(uint64_t seed) {
@@ -44,7 +46,7 @@ absl::StatusOr<LessonPlay> PlayChurn(uint64_t seed) {
   loop.memory_call_ns = Us(draw.Between(300, 500));
   Numbers n = {{"calls", loop.memory_calls}};
   n["churn"] = 2 * loop.memory_calls * InMs(loop.memory_call_ns);
-  return PlayFault(loop, "lessonB", 2, std::move(n));
+  return PlayFault(loop, "lessonB", "allocator", std::move(n));
 }
 
 absl::StatusOr<LessonPlay> PlayCut(uint64_t seed) {
@@ -52,7 +54,7 @@ absl::StatusOr<LessonPlay> PlayCut(uint64_t seed) {
   Loop loop = UsualLoop(draw);
   loop.item = false;
   loop.only_last = true;
-  return PlayFault(loop, "lessonC", 3, {{"played", loop.steps}});
+  return PlayFault(loop, "lessonC", "cut_step", {{"played", loop.steps}});
 }
 
 absl::StatusOr<LessonPlay> PlayLateRank(uint64_t seed) {
@@ -66,7 +68,7 @@ absl::StatusOr<LessonPlay> PlayLateRank(uint64_t seed) {
                           .kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)",
                           .ns = transfer,
                           .collective = true});
-  return PlayFault(loop, "lessonD", 4,
+  return PlayFault(loop, "lessonD", "waits_for_ranks",
                    {{"late", InMs(loop.peer_late_ns)}, {"transfer", InMs(transfer)}});
 }
 
@@ -213,7 +215,7 @@ many bytes each time.
     .answer = "answer",
     .thoughts = kRankThoughts,
     .solution = R"(
-$ daydream info lessonD.ddtrace | head -4
+$ daydream info lessonD.ddtrace | head -5
 
 The bytes are the same, so the transfer takes the same time. The rest is waiting: in every other
 step another rank is done {late} ms after this one. Three of the five steps that count are such; in
