@@ -63,8 +63,10 @@ void Report(benchmark::State& state, size_t scenarios, size_t tasks) {
 void BM_ResampledSteps(benchmark::State& state) {
   const Graph g = TrainingSteps(static_cast<size_t>(state.range(0)), 5);
   const StepSpread spread(g);
+  auto batch = StepBatch::Make(g);
+  if (!batch.ok()) return state.SkipWithError("no batch");
   constexpr size_t kScenarios = 1024;
-  for (auto _ : state) benchmark::DoNotOptimize(spread.Resample(g, kScenarios));
+  for (auto _ : state) benchmark::DoNotOptimize(spread.Resample(g, *batch, kScenarios));
   Report(state, kScenarios, g.size());
 }
 BENCHMARK(BM_ResampledSteps)->Arg(20000)->Arg(100000)->Unit(benchmark::kMillisecond);
