@@ -74,7 +74,7 @@ class Matcher {
   }
   const RankCollective& Of(RowMember m) const { return ranks_[m.rank].all[m.collective]; }
 
-  void Tell(ProblemKind kind, std::set<int32_t> ranks, std::string message,
+  void Tell(ProblemKind kind, const std::set<int32_t>& ranks, std::string message,
             std::string communicator = "", int64_t sequence = -1) {
     out_.problems.push_back({.kind = kind,
                              .ranks = {ranks.begin(), ranks.end()},

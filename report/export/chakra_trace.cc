@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "graph/ranks/collectives.h"
 #include "report/export/proto_writer.h"
 #include "report/summary.h"

@@ -54,6 +54,7 @@ const std::map<std::string, Rows>& Products() {
 
 double Median(const std::map<std::string, double>& engines) {
   std::vector<double> logs;
+  logs.reserve(engines.size());
   for (const auto& [engine, us] : engines) logs.push_back(std::log(us));
   std::sort(logs.begin(), logs.end());
   const size_t n = logs.size();

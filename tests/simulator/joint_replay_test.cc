@@ -87,6 +87,7 @@ struct JointSketch {
       }
     }
     std::vector<const Graph*> pointers;
+    pointers.reserve(graphs.size());
     for (const Graph& g : graphs) pointers.push_back(&g);
     return Play(pointers);
   }

@@ -1,6 +1,7 @@
 // `daydream ranks` and joint what-ifs as users type them.
 #include <set>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

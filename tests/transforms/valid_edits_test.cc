@@ -15,7 +15,7 @@ namespace {
 
 // Those that want to be told what: with something that is in both recordings.
 std::string SpecOf(const Transform& transform) {
-  const std::string name(transform.name);
+  std::string name(transform.name);
   if (name == "speedup" || name == "remove") return name + "(kind:kernel)";
   if (name == "gpu") return "gpu(H100)";
   if (name == "batch") return "batch(x2)";

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "trace/steps.h"
 #include "transforms/core/transform.h"
 
 namespace daydream {
