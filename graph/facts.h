@@ -25,13 +25,16 @@ class GraphFacts {
       if (known == nullptr) known = std::make_shared<Entry>();
       entry = known;
     }
-    std::call_once(entry->once, [&] { entry->fact = std::make_shared<const T>(find()); });
+    // No std::call_once: where memory ends inside of it, glibc loads a library to unwind, or
+    // aborts.
+    std::lock_guard lock(entry->mutex);
+    if (entry->fact == nullptr) entry->fact = std::make_shared<const T>(find());
     return std::static_pointer_cast<const T>(entry->fact);
   }
 
  private:
   struct Entry {
-    std::once_flag once;
+    std::mutex mutex;
     std::shared_ptr<const void> fact;
   };
   std::mutex mutex_;

@@ -20,11 +20,16 @@ constexpr double kMostLost = 0.02;
 constexpr Duration kSameEnd = Duration::Us(15);
 
 // The only step of one of several ranks repeats as it does for ranks that are played together: all
-// that was recorded, from the end of which the rank begins again.
+// that was recorded, from the end of which the rank begins again. Not so where the GPU still did
+// what was launched before: that is of an earlier step.
 bool IsWholeRecordingOfARank(const Builder& b) {
   const std::vector<Rank>& ranks = b.trace.ranks;
   const std::vector<Step>& steps = b.report.steps.steps;
-  return ranks.size() == 1 && ranks[0].world_size > 1 && steps.size() == 1;
+  if (ranks.size() != 1 || ranks[0].world_size <= 1 || steps.size() != 1) return false;
+  const auto launched = [&](uint32_t op) { return b.ops[op].call.valid(); };
+  return std::none_of(b.stream_ops.begin(), b.stream_ops.end(), [&](const auto& stream) {
+    return !stream.empty() && !launched(stream[0]) && std::ranges::any_of(stream, launched);
+  });
 }
 
 // Begins of the steps on the host, by Graph::steps(). Work before the first mark and after the last

@@ -6,9 +6,11 @@
 namespace daydream {
 
 const Plan* Replays::plan() {
-  std::call_once(planned_, [&] {
+  std::lock_guard lock(planning_);
+  if (!planned_) {
     if (auto plan = Plan::Make(graph_); plan.ok()) plan_ = *std::move(plan);
-  });
+    planned_ = true;
+  }
   return plan_.has_value() ? &*plan_ : nullptr;
 }
 
@@ -18,8 +20,10 @@ Replays::Lent Replays::Batch(const Graph& graph) {
     return graph.task(t).gap < Duration{} && graph_.task(t).gap >= Duration{};
   });
   if (gap_below) return nullptr;
-  std::call_once(batched_,
-                 [&] { first_ = std::make_unique<StepBatch>(StepBatch::Make(graph_, *plan_)); });
+  {
+    std::lock_guard lock(planning_);
+    if (first_ == nullptr) first_ = std::make_unique<StepBatch>(StepBatch::Make(graph_, *plan_));
+  }
   std::unique_ptr<StepBatch> batch;
   {
     std::lock_guard lock(mutex_);

@@ -34,9 +34,10 @@ class Replays {
   void Keep(StepBatch* batch);
 
   const Graph& graph_;
-  std::once_flag planned_, batched_;
+  // No std::call_once: where memory ends inside of it, glibc loads a library to unwind, or aborts.
+  std::mutex planning_, mutex_;
+  bool planned_ = false;
   std::optional<Plan> plan_;
-  std::mutex mutex_;
   std::unique_ptr<StepBatch> first_;  // what others are made like
   std::vector<std::unique_ptr<StepBatch>> spare_;
 };

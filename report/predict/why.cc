@@ -172,7 +172,7 @@ class Explainer {
 
   void FindEnough() {
     auto reduced = Reduced();
-    if (reduced.empty()) return;
+    if (reduced.empty() || q_.replays == nullptr) return;
     const Replays::Lent batch = q_.replays->Batch(*q_.after);
     if (batch == nullptr) return;
     std::vector<Duration> steps;

@@ -55,7 +55,7 @@ struct WhyQuestion {
   const std::vector<Limiter>* path_after = nullptr;
   const std::vector<CauseShare>* causes = nullptr;
   std::span<const CauseJournal> journals;
-  Replays* replays = nullptr;  // of `after`
+  Replays* replays = nullptr;  // of `after`; none: `enough` is not told
 };
 
 // None when no cause took any work away. Replays a batch of scenarios; O(tasks + edges).

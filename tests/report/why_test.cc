@@ -28,13 +28,15 @@ Explanation Explain(const Graph& before, const std::function<void(Editor&)>& cha
   const Duration step = StepTime(after, b);
   const auto causes = ShareByCause({&before, &after, StepTime(before, a), step, journals});
   const auto path_before = PathByLimiter(before, a), path_after = PathByLimiter(after, b);
+  Replays replays(after);
   auto why = ExplainPrediction({.before = &before,
                                 .after = &after,
                                 .step_after = step,
                                 .path_before = &path_before,
                                 .path_after = &path_after,
                                 .causes = &causes,
-                                .journals = journals});
+                                .journals = journals,
+                                .replays = &replays});
   EXPECT_TRUE(why.has_value());
   return why.value_or(Explanation());
 }

@@ -32,7 +32,7 @@ TEST_F(TraceCommand, RecordsAProgramThatKnowsNothingOfIt) {
 
 // Every `daydream trace` and `daydream doctor` of the pages, with a program in place of theirs.
 TEST_F(TraceCommand, TheCommandsOfTheDocumentationWork) {
-  for (const char* page : {"README.md", "examples/cuda/README.md"}) {
+  for (const char* page : {"docs/README.md", "examples/cuda/README.md"}) {
     std::ifstream file(std::string(DAYDREAM_SOURCE_DIR "/") + page);
     size_t found = 0;
     for (std::string line; std::getline(file, line);) {
