@@ -17,9 +17,17 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/daydream"
 BENCHES = ROOT / "build/release/tests/bench"
-TRACES = ROOT.parent / "shared/traces"
 TRACE = "training/sharded-v100-rank1of2.json.gz"  # 216,000 events
 THOUSAND = "speedup(kernel:.,1.05..10.04+0.009)"  # 1000 points
+
+
+def data():
+    """Where the build found the recordings of others, as the tests do."""
+    cache = ROOT / "build/release/CMakeCache.txt"
+    for line in cache.read_text().splitlines() if cache.exists() else []:
+        if line.startswith("DAYDREAM_DATA_DIR:"):
+            return pathlib.Path(line.split("=", 1)[1])
+    return ROOT
 
 
 class Cost:
@@ -128,7 +136,7 @@ def play(bars):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--format", choices=["json"], default="json")
-    parser.add_argument("--trace", type=pathlib.Path, default=TRACES / TRACE)
+    parser.add_argument("--trace", type=pathlib.Path, default=data() / "traces" / TRACE)
     parser.add_argument("--large", type=pathlib.Path, help="a .json.gz of about 1 GB of JSON")
     parser.add_argument("--runs", type=int, default=3)
     args = parser.parse_args()
