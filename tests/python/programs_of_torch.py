@@ -212,6 +212,7 @@ if __name__ == "__main__":
 ] + [
     Program(name, None, """
 import torch.distributed as dist, torch.multiprocessing as mp
+kept = []
 def rank(rank, store):
     dist.init_process_group("gloo", "file://" + store, rank=rank, world_size=2)
     torch.manual_seed(rank)
@@ -224,6 +225,9 @@ def rank(rank, store):
         loss = m(torch.randn(4, 4)).pow(2).mean()
         loss.backward()
         o.step()
+        # gloo's thread may let go of it last, which needs the interpreter: the end of the group,
+        # which has that, would wait for the thread for ever (PyTorch 1.13).
+        kept.append(loss)
         dist.all_reduce(loss)
         if rank == 0: say(loss)
     dist.destroy_process_group()
