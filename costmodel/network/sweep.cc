@@ -18,7 +18,7 @@ constexpr std::string_view kTypes[] = {
     "uint64",   "half",  "float16",  "float",    "float32", "double", "float64",
     "bfloat16", "bf16",  "fp8_e4m3", "fp8_e5m2", "f8e4m3",  "f8e5m2", "fp8"};
 
-std::vector<std::string_view> Words(std::string_view line) {
+std::vector<std::string_view> WordsOf(std::string_view line) {
   std::vector<std::string_view> words;
   size_t at = 0;
   while (true) {
@@ -96,7 +96,7 @@ absl::StatusOr<Sweep> ReadSweep(std::string_view text, std::string_view where) {
     const std::string_view line = text.substr(at, end - at);
     at = end + 1;
     ++lines;
-    const std::vector<std::string_view> words = Words(line);
+    const std::vector<std::string_view> words = WordsOf(line);
     const size_t begin = RowBegin(words);
     if (begin == std::string_view::npos) {
       NoteMember(words, members);

@@ -11,7 +11,7 @@ namespace {
 
 // A launch that takes so long, and so many times what it usually takes, while so many operations of
 // its stream wait. Rule Q2 reads the depth of the queue from the same.
-constexpr Duration kLongCall = Duration::Us(30);
+constexpr Duration kLongLaunch = Duration::Us(30);
 constexpr int64_t kTimesAsLong = 4;
 constexpr uint32_t kDeep = 512;
 constexpr double kLargeShare = 0.05;
@@ -54,7 +54,7 @@ std::optional<Finding> FindingOfQueues(const Graph& graph, const std::vector<boo
       const Instant end = task.recorded_start + task.duration;
       while (started < i && graph.task(ops[started]).recorded_start <= end) ++started;
       const Duration own = usual[task.name.index()];
-      if (i - started < kDeep || task.duration <= kLongCall) continue;
+      if (i - started < kDeep || task.duration <= kLongLaunch) continue;
       if (task.duration <= own * kTimesAsLong) continue;
       if (task.step >= counts.size() || !counts[task.step]) continue;
       waits += task.duration - own;

@@ -10,7 +10,7 @@
 namespace daydream {
 namespace {
 
-constexpr uint32_t kNone = Id<void>::kNoneValue;
+constexpr uint32_t kNoCall = Id<void>::kNoneValue;
 
 // "allreduce" of "ncclAllReduce", as the PyTorch profiler has it.
 std::string CollectiveName(std::string_view range) {
@@ -60,7 +60,7 @@ void NsysCollectives::FinishLane(Trace& trace, size_t lane) {
       open.pop_back();
     }
     if (trace.kind[row] == EventKind::kAnnotation && trace.detail[row] < calls_.size()) {
-      const Call& call = calls_[std::exchange(trace.detail[row], kNone)];
+      const Call& call = calls_[std::exchange(trace.detail[row], kNoCall)];
       open.push_back({trace.End(row), &call});
       if (call.payload.bytes >= 0) in_group.push_back(&call);
     }

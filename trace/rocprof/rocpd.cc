@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kDispatches = "rocpd_kernel_dispatch", kCopies = "rocpd_memory_copy",
                            kRegions = "rocpd_region";
 // Looked up, not counted: names and properties.
-constexpr std::string_view kLookedUp[] = {
+constexpr std::string_view kReadWithOthers[] = {
     "rocpd_metadata",   "rocpd_string",    "rocpd_info_agent", "rocpd_info_kernel_symbol",
     "rocpd_event",      "rocpd_timestamp", "rocpd_track",      "rocpd_info_process",
     "rocpd_info_thread"};
@@ -231,7 +231,7 @@ absl::Status ImportRocpd(SqliteFile& file, const ImportOptions& options, TraceBu
       for (std::string_view name : {kDispatches, kCopies, kRegions}) {
         read |= table == std::string(name) + suffix;
       }
-      for (std::string_view name : kLookedUp) read |= table == std::string(name) + suffix;
+      for (std::string_view name : kReadWithOthers) read |= table == std::string(name) + suffix;
     }
     if (read) continue;
     DD_ASSIGN_OR_RETURN(const uint64_t count, file.Rows(table));

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxNs = int64_t{1} << 61;
 
-uint32_t Small(int64_t value) {
+uint32_t Narrow(int64_t value) {
   return static_cast<uint32_t>(std::clamp<int64_t>(value, 0, UINT32_MAX));
 }
 
@@ -84,11 +84,11 @@ void RocprofRows::AddDispatch(const RocprofSpan& span, std::string_view symbol,
   KernelDetail detail;
   for (size_t i = 0; i < 3; ++i) {
     const int64_t block = std::max<int64_t>(launch.block[i], 1);
-    detail.block[i] = Small(launch.block[i]);
-    detail.grid[i] = Small(launch.grid[i] / block + (launch.grid[i] % block != 0));
+    detail.block[i] = Narrow(launch.block[i]);
+    detail.grid[i] = Narrow(launch.grid[i] / block + (launch.grid[i] % block != 0));
   }
-  detail.registers_per_thread = Small(launch.registers);
-  detail.shared_memory_bytes = Small(launch.shared_memory);
+  detail.registers_per_thread = Narrow(launch.registers);
+  detail.shared_memory_bytes = Narrow(launch.shared_memory);
   event.detail = builder_.AddKernel(detail);
   Add(event, span);
 }

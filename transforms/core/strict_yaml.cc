@@ -10,7 +10,7 @@
 namespace daydream {
 namespace {
 
-constexpr size_t kDeepest = 32;
+constexpr size_t kDeepestNode = 32;
 constexpr size_t kMostValues = 10000;
 
 Place PlaceOf(const YAML::Mark& mark) {
@@ -107,8 +107,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void Open(YamlNode node) {
-    if (open_.size() >= kDeepest) {
-      Refuse("E0403", node.place, fmt::format("nested more than {} deep", kDeepest),
+    if (open_.size() >= kDeepestNode) {
+      Refuse("E0403", node.place, fmt::format("nested more than {} deep", kDeepestNode),
              "daydream opt new NAME prints a file to start from");
     }
     open_.push_back(&Add(std::move(node)));

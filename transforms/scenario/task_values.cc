@@ -10,7 +10,7 @@ namespace daydream {
 namespace {
 
 // Bytes of an element as the framework names its types in collectives.
-std::optional<int> ElementBytes(std::string_view type) {
+std::optional<int> BytesOfType(std::string_view type) {
   constexpr std::pair<std::string_view, int> kTypes[] = {
       {"Float", 4}, {"Half", 2},  {"BFloat16", 2}, {"Double", 8}, {"Int", 4},
       {"Long", 8},  {"Short", 2}, {"Byte", 1},     {"Char", 1},   {"Bool", 1}};
@@ -87,7 +87,7 @@ std::optional<double> TaskValues::BytesOf(TaskId t, Field f) {
     }
     case TaskKind::kCollective: {
       const CollectiveDetail* c = graph_.Collective(t);
-      auto size = c == nullptr ? std::nullopt : ElementBytes(graph_.Name(c->dtype));
+      auto size = c == nullptr ? std::nullopt : BytesOfType(graph_.Name(c->dtype));
       if (!size) return std::nullopt;
       int64_t elements = f == Field::kInBytes    ? c->elements_in
                          : f == Field::kOutBytes ? c->elements_out
