@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/facts.h"
 #include "graph/large_pages.h"
 
 namespace daydream {
@@ -32,9 +33,10 @@ bool LessTask(const std::pair<TaskId, Duration>& a, TaskId t) { return a.first <
 
 }  // namespace
 
-Graph::Graph() : tables_(EmptyTables()) {}
+Graph::Graph() : Graph(EmptyTables()) {}
 
-Graph::Graph(std::shared_ptr<const GraphTables> tables) : tables_(std::move(tables)) {
+Graph::Graph(std::shared_ptr<const GraphTables> tables)
+    : tables_(std::move(tables)), table_facts_(std::make_shared<GraphFacts>()) {
   DD_CHECK(tables_ != nullptr && tables_->names != nullptr);
 }
 

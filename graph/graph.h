@@ -185,6 +185,10 @@ class Graph {
   // when that could not be told from the trace (rule N2).
   Duration Transfer(TaskId t) const;
   const ModelChanges& model_changes() const { return model_changes_; }
+  // Whether OpOf() tells of some op other shapes than were recorded.
+  bool reshaped() const { return !reshaped_.empty(); }
+  // What is known of tables() alone (graph/facts.h).
+  GraphFacts& table_facts() const { return *table_facts_; }
   // What is known of the graph as it is now (graph/facts.h); nullptr: nobody shares it.
   GraphFacts* facts() const { return facts_.get(); }
   // A number that all graphs have which differ in durations and gaps of retimed() only, as they are
@@ -246,6 +250,7 @@ class Graph {
   void Link(TaskId t, LaneId lane, TaskId after);
 
   std::shared_ptr<const GraphTables> tables_;
+  std::shared_ptr<GraphFacts> table_facts_;
   std::vector<Task> tasks_;
   std::vector<Edge> edges_;
   std::vector<GraphLane> lanes_;

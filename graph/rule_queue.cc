@@ -387,6 +387,7 @@ void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
   };
   absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Duration> known;
   std::vector<Edge>& edges = graph.mutable_edges();
+  known.reserve(static_cast<size_t>(std::ranges::count_if(edges, is_queue)));
   std::vector<TaskId> call_of(graph.size());
   std::vector<Outcome> outcomes(graph.size());
   for (const Edge& e : edges) {

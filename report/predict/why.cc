@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "report/lane_rows.h"
 #include "report/summary.h"
 #include "report/text/format.h"
@@ -30,6 +32,16 @@ constexpr double kTooSmall = 0.005;
 class LimiterNames {
  public:
   explicit LimiterNames(const Graph& graph) : graph_(graph), classes_(graph, GroupBy::kClass) {}
+
+  // Segments of one resource that are alike in this are of one name and lane.
+  using Like = std::tuple<Resource, bool, Rule, TaskKind, NameId, bool, LaneId>;
+  Like LikeOf(const PathSegment& s) const {
+    const Task& task = graph_.task(s.task);
+    const bool named = task.kind == TaskKind::kCall || task.kind == TaskKind::kWait ||
+                       task.kind == TaskKind::kKernel;
+    const bool guessed = task.kind == TaskKind::kKernel && IsGuessed(graph_, s.task);
+    return {s.resource, s.lag, s.rule, task.kind, named ? task.name : NameId(), guessed, task.lane};
+  }
 
   std::string Of(const PathSegment& s) {
     const Task& task = graph_.task(s.task);
@@ -296,18 +308,19 @@ std::vector<Limiter> PathByLimiter(const Graph& graph, const Timeline& timeline)
   std::map<Key, Limiter> found;
   LimiterNames names(graph);
   std::vector<Window> windows = CountedWindows(graph, timeline);
-  std::map<LaneId, std::string> lanes;
+  absl::flat_hash_map<LimiterNames::Like, Limiter*> known;  // each text is written once
   ForEachClipped(PathOfSteps(graph, timeline, windows), windows,
                  [&](const PathSegment& s, Duration d) {
-                   LaneId lane = graph.task(s.task).lane;
-                   auto [text, fresh] = lanes.try_emplace(lane);
-                   if (fresh) text->second = LaneTitle(graph, lane);
-                   std::string what = names.Of(s);
-                   Limiter& l = found[{s.resource, what, text->second}];
-                   if (l.what.empty())
-                     l = {.resource = s.resource, .what = what, .lane = text->second, .time = {}};
-                   l.time += d;
-                   l.count += 1;
+                   const auto [like, fresh] = known.try_emplace(names.LikeOf(s), nullptr);
+                   if (fresh) {
+                     const std::string what = names.Of(s);
+                     const std::string lane = LaneTitle(graph, graph.task(s.task).lane);
+                     Limiter& l = found[{s.resource, what, lane}];
+                     l.resource = s.resource, l.what = what, l.lane = lane;
+                     like->second = &l;
+                   }
+                   like->second->time += d;
+                   like->second->count += 1;
                  });
   std::vector<Limiter> out;
   const auto steps = static_cast<int64_t>(windows.size());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "costmodel/attention.h"
+#include "transforms/analysis/kernel_table.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/op_work.h"
 #include "transforms/core/editor.h"

@@ -8,6 +8,7 @@
 #include "base/median.h"
 #include "graph/call_kind.h"
 #include "graph/facts.h"
+#include "graph/row_facts.h"
 #include "graph/scopes.h"
 
 namespace daydream {
@@ -43,6 +44,9 @@ HostCosts Measure(const Graph& graph) {
     kernel[e.from.index()] = graph.task(e.to).name;
   }
   absl::flat_hash_set<NameId> seen;
+  using Outermost = RowFacts<ScopeId, ScopeId>;
+  const auto outermost =
+      FactOfTables<Outermost>(graph, [&] { return Outermost(graph.tables().scopes.size()); });
   const std::vector<Scope>& scopes = graph.tables().scopes;
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.lane.kind != LaneKind::kThread) continue;
@@ -52,7 +56,9 @@ HostCosts Measure(const Graph& graph) {
     for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
       const Task& task = graph.task(t);
       if (task.removed) continue;
-      if (const ScopeId here = OutermostOp(graph, task.scope); here != op) {
+      const ScopeId here =
+          outermost->Of(task.scope, [&] { return OutermostOp(graph, task.scope); });
+      if (here != op) {
         since = {}, counting = true, op = here;
       }
       const TaskKind what = launched[t.index()];

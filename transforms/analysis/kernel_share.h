@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "costmodel/sm_share.h"
+#include "transforms/analysis/kernel_table.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/op_work.h"
 #include "transforms/analysis/precision.h"

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "transforms/analysis/data_flow.h"
+#include "transforms/analysis/kernel_table.h"
 #include "transforms/analysis/op_shapes.h"
 
 namespace daydream {

@@ -1,6 +1,7 @@
 #include "transforms/analysis/op_shapes.h"
 
 #include "base/text.h"
+#include "graph/facts.h"
 #include "graph/scopes.h"
 
 #include <algorithm>
@@ -17,35 +18,49 @@ double ElementsOf(const Dims& dims) {
   return n;
 }
 
-const OpShape& OpShapes::Of(TaskId t) {
-  const ScopeId start = graph_.task(t).scope;
-  std::unique_ptr<OpShape>& answer = shapes_[start];
-  if (answer != nullptr) return *answer;
-  answer = std::make_unique<OpShape>();
-  for (ScopeId s : ScopesAround(graph_, start)) {
-    const Scope& scope = ScopeAt(graph_, s);
+namespace {
+
+using Shapes = RowFacts<ScopeId, OpShape>;
+
+OpShape ShapeAround(const Graph& graph, ScopeId start) {
+  OpShape found;
+  for (ScopeId s : ScopesAround(graph, start)) {
+    const Scope& scope = ScopeAt(graph, s);
     if (scope.kind != EventKind::kOp) break;
-    const OpDetail* detail = graph_.OpOf(s);
-    if (detail != nullptr && detail->shapes.valid()) {
-      if (auto parsed = ParseShapes(graph_.Name(detail->shapes))) {
-        for (Dims& dims : *parsed) {
-          const double n = ElementsOf(dims);
-          if (n <= 0) continue;
-          answer->largest = std::max(answer->largest, n);
-          answer->inputs.push_back(std::move(dims));
-        }
-      }
-      if (answer->known()) {
-        answer->scope = s;
-        answer->name = graph_.Name(scope.name);
-        if (answer->name.starts_with("aten::")) answer->name.remove_prefix(6);
-        if (answer->name.ends_with('_')) answer->name.remove_suffix(1);
-        answer->dtype = ParseDType(detail->types.valid() ? graph_.Name(detail->types) : "");
-        break;
+    const OpDetail* detail = graph.OpOf(s);
+    if (detail == nullptr || !detail->shapes.valid()) continue;
+    if (auto parsed = ParseShapes(graph.Name(detail->shapes))) {
+      for (Dims& dims : *parsed) {
+        const double n = ElementsOf(dims);
+        if (n <= 0) continue;
+        found.largest = std::max(found.largest, n);
+        found.inputs.push_back(std::move(dims));
       }
     }
+    if (!found.known()) continue;
+    found.scope = s;
+    found.name = graph.Name(scope.name);
+    if (found.name.starts_with("aten::")) found.name.remove_prefix(6);
+    if (found.name.ends_with('_')) found.name.remove_suffix(1);
+    found.dtype = ParseDType(detail->types.valid() ? graph.Name(detail->types) : "");
+    break;
   }
-  return *answer;
+  return found;
+}
+
+}  // namespace
+
+OpShapes::OpShapes(const Graph& graph)
+    : graph_(graph),
+      recorded_(FactOfTables<Shapes>(graph, [&] { return Shapes(graph.tables().scopes.size()); })) {
+}
+
+const OpShape& OpShapes::Of(TaskId t) {
+  const ScopeId scope = graph_.task(t).scope;
+  const auto find = [&] { return ShapeAround(graph_, scope); };
+  if (!graph_.reshaped()) return recorded_->Of(scope, find);
+  if (reshaped_ == nullptr) reshaped_ = std::make_unique<Shapes>(graph_.tables().scopes.size());
+  return reshaped_->Of(scope, find);
 }
 
 void SetInputs(Graph& graph, ScopeId scope, const std::vector<Dims>& inputs) {

@@ -9,6 +9,7 @@
 #include "costmodel/fusion.h"
 #include "costmodel/kernel_class.h"
 #include "graph/graph.h"
+#include "graph/row_facts.h"
 
 namespace daydream {
 
@@ -24,37 +25,23 @@ struct OpShape {
 
 double ElementsOf(const Dims& dims);
 
-// Answers are kept by scope. Valid while the graph's tables live.
+// Answers are kept by scope: those that the recording gives for all copies of the graph.
 class OpShapes {
  public:
-  explicit OpShapes(const Graph& graph) : graph_(graph) {}
-  // Amortised O(1).
+  explicit OpShapes(const Graph& graph);
+  // Amortised O(1). Valid as long as this is.
   const OpShape& Of(TaskId t);
 
  private:
   const Graph& graph_;
-  absl::flat_hash_map<ScopeId, std::unique_ptr<OpShape>> shapes_;
+  std::shared_ptr<const RowFacts<ScopeId, OpShape>> recorded_;
+  std::unique_ptr<RowFacts<ScopeId, OpShape>>
+      reshaped_;  // once ops have other shapes than recorded
 };
 
 // Gives the scope's op other sizes; `inputs` as in OpShape, without those that are empty.
 // REQUIRES: OpOf(scope) has shapes.
 void SetInputs(Graph& graph, ScopeId scope, const std::vector<Dims>& inputs);
-
-// What the kernels of a graph are; each name is classified once.
-class KernelClasses {
- public:
-  explicit KernelClasses(const Graph& graph) : graph_(graph) {}
-  KernelClass Of(TaskId t) {
-    const NameId name = graph_.task(t).name;
-    auto [it, inserted] = classes_.try_emplace(name, KernelClass::kOther);
-    if (inserted) it->second = ClassifyKernel(graph_.Name(name)).kind;
-    return it->second;
-  }
-
- private:
-  const Graph& graph_;
-  absl::flat_hash_map<NameId, KernelClass> classes_;
-};
 
 // How one op with these shapes takes part in a fusion; a barrier when its sizes are not known.
 FusionNode NodeOf(const OpShape& shape, KernelClass kind);

@@ -11,16 +11,21 @@
 
 namespace daydream {
 
-// Looks up op shapes around kernels; answers are kept by scope.
+// Looks up op shapes around kernels. Answers are kept by scope: those that the recording gives for
+// all copies of the graph.
 class OpWorkTable {
  public:
-  explicit OpWorkTable(const Graph& graph) : graph_(graph) {}
+  explicit OpWorkTable(const Graph& graph);
+  ~OpWorkTable();
+  OpWorkTable(const OpWorkTable&) = delete;
+  OpWorkTable& operator=(const OpWorkTable&) = delete;
 
   struct Op {
     ScopeId scope;                 // the op that has the work
     const OpWork* work = nullptr;  // nullptr: no shapes recorded, or an op that is not known
   };
-  // The innermost op around `t` whose work is known. Amortised O(1).
+  // The innermost op around `t` whose work is known; ops that are equal may share it. Valid as long
+  // as this is. Amortised O(1).
   Op Of(TaskId t);
 
   // A product of two activations (bmm, also inside of attention): it has no weight. A product with
@@ -33,10 +38,11 @@ class OpWorkTable {
   Duration TimeOf(ScopeId scope) const;
 
  private:
+  class Known;
   const Graph& graph_;
-  absl::flat_hash_map<ScopeId, Op> ops_;
+  std::shared_ptr<const Known> recorded_;
+  std::unique_ptr<Known> reshaped_;  // once ops have other shapes than recorded
   absl::flat_hash_map<ScopeId, Duration> times_;
-  std::vector<std::unique_ptr<OpWork>> works_;
 };
 
 }  // namespace daydream

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/text.h"
 #include "costmodel/op_shape.h"
+#include "graph/facts.h"
 #include "graph/scopes.h"
 
 namespace daydream {
@@ -111,23 +112,28 @@ Autocast RuleOf(KernelClass kind, std::string_view kernel) {
 
 }  // namespace
 
+PrecisionRules::PrecisionRules(const Graph& graph)
+    : graph_(graph), kernels_(graph), facts_(FactOfTables<RowFacts<ScopeId, OpFacts>>(graph, [&] {
+        return RowFacts<ScopeId, OpFacts>(graph.tables().scopes.size());
+      })) {}
+
 PrecisionRules::OpFacts PrecisionRules::FactsOf(ScopeId scope) {
-  if (scope.index() >= graph_.tables().scopes.size()) return {};
-  if (auto it = facts_.find(scope); it != facts_.end()) return it->second;
-  OpFacts facts;
-  for (ScopeId s : ScopesAround(graph_, scope)) {
-    const Scope& here = ScopeAt(graph_, s);
-    if (here.kind != EventKind::kOp) break;
-    if (IsFullOp(graph_.Name(here.name))) facts.full = true;
-    if (s == scope) facts.custom = IsCustomOp(graph_.Name(here.name));
-    const OpDetail* op = graph_.OpOf(s);
-    if (op != nullptr && op->types.valid()) {
-      const std::string_view types = graph_.Name(op->types);
-      facts.typed |= ParseDType(types) != DType::kUnknown;
-      facts.half |= NamesHalf(types);
+  return facts_->Of(scope, [&] {
+    OpFacts facts;
+    for (ScopeId s : ScopesAround(graph_, scope)) {
+      const Scope& here = ScopeAt(graph_, s);
+      if (here.kind != EventKind::kOp) break;
+      if (IsFullOp(graph_.Name(here.name))) facts.full = true;
+      if (s == scope) facts.custom = IsCustomOp(graph_.Name(here.name));
+      const OpDetail* op = graph_.OpOf(s);
+      if (op != nullptr && op->types.valid()) {
+        const std::string_view types = graph_.Name(op->types);
+        facts.typed |= ParseDType(types) != DType::kUnknown;
+        facts.half |= NamesHalf(types);
+      }
     }
-  }
-  return facts_[scope] = facts;
+    return facts;
+  });
 }
 
 bool PrecisionRules::IsHalfElsewhere(NameId kernel) {
@@ -148,9 +154,7 @@ bool PrecisionRules::ProductsAreHalf() {
     bool half = false, other = false;
     for (const Task& task : graph_.tasks()) {
       if (task.kind != TaskKind::kKernel) continue;
-      auto [it, inserted] = traits_.try_emplace(task.name);
-      if (inserted) it->second = ClassifyKernel(graph_.Name(task.name));
-      const KernelTraits& traits = it->second;
+      const KernelTraits& traits = kernels_.Of(task.name);
       if (traits.kind != KernelClass::kGemm && traits.kind != KernelClass::kConv) continue;
       const OpFacts op = FactsOf(task.scope);
       const bool known = traits.dtype != DType::kUnknown || op.typed;
@@ -163,10 +167,8 @@ bool PrecisionRules::ProductsAreHalf() {
 
 KernelPrecision PrecisionRules::Of(TaskId t) {
   const Task& task = graph_.task(t);
-  auto [it, inserted] = traits_.try_emplace(task.name);
-  if (inserted) it->second = ClassifyKernel(graph_.Name(task.name));
   OpFacts op = FactsOf(task.scope);
-  KernelPrecision p{.traits = it->second};
+  KernelPrecision p{.traits = kernels_.Of(task.name)};
   std::string_view name = graph_.Name(task.name);
   p.half_already = IsHalf(p.traits.dtype);
   if (p.traits.dtype == DType::kUnknown) {

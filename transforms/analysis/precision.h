@@ -1,6 +1,7 @@
 // What autocast does to each kernel: which run in 16 bit, which have to be cast for.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "costmodel/device.h"
 #include "costmodel/kernel_class.h"
 #include "graph/graph.h"
+#include "graph/row_facts.h"
+#include "transforms/analysis/kernel_table.h"
 
 namespace daydream {
 
@@ -29,7 +32,7 @@ struct KernelPrecision {
 // Reads kernel names and the ops around them. Answers are kept by name and scope.
 class PrecisionRules {
  public:
-  explicit PrecisionRules(const Graph& graph) : graph_(graph) {}
+  explicit PrecisionRules(const Graph& graph);
 
   // REQUIRES: `t` is a kernel. Amortised O(1).
   KernelPrecision Of(TaskId t);
@@ -51,8 +54,8 @@ class PrecisionRules {
   // O(tasks) once.
   bool ProductsAreHalf();
   const Graph& graph_;
-  absl::flat_hash_map<NameId, KernelTraits> traits_;
-  absl::flat_hash_map<ScopeId, OpFacts> facts_;
+  KernelTable kernels_;
+  std::shared_ptr<const RowFacts<ScopeId, OpFacts>> facts_;  // types and names are never edited
   struct Formats {
     bool half = false, other = false;
   };

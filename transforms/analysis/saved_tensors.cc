@@ -128,10 +128,9 @@ class Pass {
  public:
   // What the op of this row adds to what is kept. `makers`: rows whose results it is known to read.
   // `reads`: rows whose tensors it needs as well.
-  std::vector<KeptTensor> Keep(const OpShape& shape, double elements, size_t row,
+  std::vector<KeptTensor> Keep(const OpShape& shape, Keeps keeps, double elements, size_t row,
                                std::vector<size_t> makers, std::vector<size_t>& reads) {
     makers_ = std::move(makers);
-    const Keeps keeps = KeptBy(shape.name);
     const double width = DTypeBytes(shape.dtype);
     std::vector<KeptTensor> kept;
     std::vector<double> taken;  // sizes of the operands so far: another of the same size is another
@@ -223,17 +222,17 @@ class Pass {
 
 }  // namespace
 
-double WorkedOn(const OpShape& shape) {
+namespace {
+
+double WorkedOn(const OpShape& shape, Keeps keeps) {
   if (shape.name == "embedding" && shape.inputs.size() > 1) return ElementsOf(shape.inputs[1]);
-  const bool pointwise = KeptBy(shape.name) == Keeps::kNothing || shape.name == "mul";
+  const bool pointwise = keeps == Keeps::kNothing || shape.name == "mul";
   if (pointwise) return shape.largest;
   for (size_t i = 0; i < shape.inputs.size(); ++i) {
     if (!IsWeight(shape, i)) return ElementsOf(shape.inputs[i]);
   }
   return shape.largest;
 }
-
-namespace {
 
 class Walk {
  public:
@@ -318,8 +317,11 @@ class Walk {
                  .copy = task.copy};
     if (shape.known()) {
       op.change = graph_.model_changes().Of(shape.scope);
-      KeptBy(shape.name, &op.recognised);
-      op.elements = WorkedOn(shape);
+      const auto [known, fresh] = by_name_.try_emplace(shape.name);
+      if (fresh) known->second.keeps = KeptBy(shape.name, &known->second.recognised);
+      op.keeps = known->second.keeps;
+      op.recognised = known->second.recognised;
+      op.elements = WorkedOn(shape, op.keeps);
       for (size_t i = 0; i < shape.inputs.size(); ++i) {
         if (IsWeight(shape, i)) {
           op.weights += ElementsOf(shape.inputs[i]) * DTypeBytes(shape.dtype);
@@ -356,8 +358,8 @@ class Walk {
 
   void Keep(ForwardOp& op) {
     const double width = op.change != nullptr ? op.change->width : 1;
-    for (const KeptTensor& tensor :
-         pass_.Keep(op.shape, op.elements, ops_.size(), MakersOf(op.shape.scope), op.reads)) {
+    for (const KeptTensor& tensor : pass_.Keep(op.shape, op.keeps, op.elements, ops_.size(),
+                                               MakersOf(op.shape.scope), op.reads)) {
       op.needed += tensor.bytes * width;
       if (GroupOf(op) != 0 && op.change->between < 1) {
         between_.push_back({ops_.size(), {tensor.bytes * width, tensor.maker}});
@@ -389,6 +391,10 @@ class Walk {
     }
   }
 
+  struct Named {
+    Keeps keeps = Keeps::kNothing;
+    bool recognised = false;
+  };
   struct Waiting {
     std::vector<size_t> rows;  // ops that met no backward kernel
     TaskId met;                // backward kernel that others of them met
@@ -397,8 +403,9 @@ class Walk {
   const Graph& graph_;
   OpShapes shapes_;
   DataFlow flow_;
-  absl::flat_hash_map<ScopeId, size_t> made_by_;  // rows
-  std::vector<bool> trains_;                      // by step
+  absl::flat_hash_map<ScopeId, size_t> made_by_;          // rows
+  absl::flat_hash_map<std::string_view, Named> by_name_;  // each name is read once
+  std::vector<bool> trains_;                              // by step
   std::vector<ForwardOp> ops_;
   Pass pass_;
   size_t step_ = SIZE_MAX, forward_ = 0, backward_ = 0;
@@ -422,6 +429,8 @@ Keeps KeptBy(std::string_view op, bool* known) {
   if (known != nullptr) *known = false;
   return Keeps::kNothing;
 }
+
+double WorkedOn(const OpShape& shape) { return WorkedOn(shape, KeptBy(shape.name)); }
 
 bool HasBackward(const Graph& graph) {
   return std::any_of(graph.tasks().begin(), graph.tasks().end(), [](const Task& t) {

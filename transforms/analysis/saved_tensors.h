@@ -48,6 +48,7 @@ struct ForwardOp {
   // Rows of the ops that keep what backward needs of this one, where those did so first.
   std::vector<size_t> reads = {};
   double weights = 0;  // bytes of its parameters, told by their place among the inputs
+  Keeps keeps = Keeps::kNothing;
   bool recognised = false;
   const OpChange* change = nullptr;  // of its scope; valid until the graph is edited
 };

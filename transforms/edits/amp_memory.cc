@@ -14,7 +14,7 @@ bool InHalf(const ForwardOp& op) {
   const bool fp32 = dtype == DType::kFp32 || dtype == DType::kUnknown;
   const bool stays = ContainsAny(op.shape.name, {"softmax", "layer_norm", "group_norm", "rms_norm",
                                                  "loss", "exp", "pow", "log"});
-  const bool mask = KeptBy(op.shape.name) == Keeps::kMask;
+  const bool mask = op.keeps == Keeps::kMask;
   return op.shape.known() && fp32 && !stays && !mask;
 }
 

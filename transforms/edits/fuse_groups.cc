@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "costmodel/kernel_class.h"
 #include "graph/facts.h"
 
 namespace daydream {
@@ -40,6 +39,7 @@ FuseGroups::Known FuseGroups::Look(const Graph& graph) {
   found.waits.resize(graph.size());
   found.optimizer_scope.resize(graph.tables().scopes.size());
   std::map<NameId, KernelClass> known;
+  KernelTable kernels(graph);
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& task = graph.task(TaskId(i));
     if (task.phase == Phase::kBackward) found.has_backward = true;
@@ -47,7 +47,7 @@ FuseGroups::Known FuseGroups::Look(const Graph& graph) {
     auto [it, inserted] = known.try_emplace(task.name, KernelClass::kOther);
     if (inserted) {
       std::string_view name = graph.Name(task.name);
-      if (!IsFusedAlready(name)) it->second = ClassifyKernel(name).kind;
+      if (!IsFusedAlready(name)) it->second = kernels.Of(task.name).kind;
       // Copies by PyTorch's elementwise frame (casts, layout) are elementwise work to a compiler.
       if (it->second == KernelClass::kCopy && !Contains(name, "elementwise_kernel")) {
         it->second = KernelClass::kOther;

@@ -16,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "costmodel/transfer.h"
+#include "transforms/analysis/kernel_table.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/op_work.h"
 #include "transforms/analysis/precision.h"

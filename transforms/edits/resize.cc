@@ -44,6 +44,7 @@ std::unique_ptr<OpWork> Keep(std::optional<OpWork> work) {
 Resizer::Resizer(Editor& edit, Duration floor, double model, double fill)
     : edit_(edit),
       shapes_(edit.graph()),
+      kernels_(edit.graph()),
       devices_(edit.graph()),
       floor_(floor > Duration{} ? floor : KernelFloor(edit.graph())),
       model_(model),
@@ -105,11 +106,7 @@ void Resizer::Set(TaskId t, const Change& change) {
   edit_.SetDuration(t, std::max(now + (then.time - now).Scaled(model_), Duration{}));
 }
 
-const KernelTraits& Resizer::TraitsOf(TaskId t) {
-  auto [traits, inserted] = traits_.try_emplace(edit_.graph().task(t).name);
-  if (inserted) traits->second = ClassifyKernel(edit_.graph().TaskName(t));
-  return traits->second;
-}
+const KernelTraits& Resizer::TraitsOf(TaskId t) { return kernels_.Of(edit_.graph().task(t).name); }
 
 Duration Resizer::AllTime() const {
   return std::accumulate(times_.begin(), times_.end(), Duration{});

@@ -59,10 +59,10 @@ class Resizer {
 
   Editor& edit_;
   OpShapes shapes_;
+  KernelTable kernels_;
   KnownDevices devices_;
   Duration floor_;
   double model_, fill_;
-  absl::flat_hash_map<NameId, KernelTraits> traits_;
   // Kernels of one op and class change alike.
   absl::flat_hash_map<std::tuple<ScopeId, Phase, KernelClass>, Change> changes_;
   std::vector<std::pair<ScopeId, std::vector<Dims>>> resized_;

@@ -9,6 +9,7 @@
 #include "costmodel/occupancy.h"
 #include "costmodel/op_time.h"
 #include "costmodel/roofline.h"
+#include "transforms/analysis/kernel_table.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/precision.h"
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "costmodel/roofline.h"
 #include "graph/scopes.h"
+#include "transforms/analysis/kernel_table.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/op_work.h"
 #include "transforms/analysis/precision.h"

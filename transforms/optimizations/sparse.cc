@@ -46,6 +46,7 @@ class Sparse {
       : params_(params),
         edit_(edit),
         works_(edit.graph()),
+        kernels_(edit.graph()),
         devices_(edit.graph()),
         floor_(KernelFloor(edit.graph())) {}
 
@@ -80,10 +81,8 @@ class Sparse {
   }
 
   void Thin(TaskId t) {
-    auto [traits, inserted] = traits_.try_emplace(graph().task(t).name);
-    if (inserted) traits->second = ClassifyKernel(graph().TaskName(t));
-    const bool product =
-        traits->second.kind == KernelClass::kGemm || traits->second.kind == KernelClass::kConv;
+    const KernelTraits& traits = kernels_.Of(graph().task(t).name);
+    const bool product = traits.kind == KernelClass::kGemm || traits.kind == KernelClass::kConv;
     if (!product || works_.HasNoWeight(t)) {
       ++others_;
       return;
@@ -92,8 +91,7 @@ class Sparse {
     const OpWork* work = works_.Of(t).work;
     double ratio = 1 / gain_;
     if (device != nullptr && work != nullptr && !work->products.empty()) {
-      const DType format =
-          traits->second.dtype != DType::kUnknown ? traits->second.dtype : work->dtype;
+      const DType format = traits.dtype != DType::kUnknown ? traits.dtype : work->dtype;
       ratio = RatioOf(*device, *work, format);
       ++shaped_;
     }
@@ -149,10 +147,10 @@ class Sparse {
   const Params& params_;
   Editor& edit_;
   OpWorkTable works_;
+  KernelTable kernels_;
   KnownDevices devices_;
   Duration floor_;
   double gain_ = 1;
-  absl::flat_hash_map<NameId, KernelTraits> traits_;
   absl::flat_hash_set<TaskId> chosen_;
   uint64_t thinned_ = 0, shaped_ = 0, others_ = 0;
   std::string dense_gpu_;  // a GPU without sparse tensor cores

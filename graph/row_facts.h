@@ -1,0 +1,42 @@
+// What was found out about rows of a graph's tables (scopes, names), one after another as somebody
+// asks: what the tables tell of a row is the same for all copies of the graph.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+namespace daydream {
+
+template <class RowId, class T>
+class RowFacts {
+ public:
+  explicit RowFacts(size_t rows) : slots_(rows) {}
+  RowFacts(RowFacts&&) noexcept = default;
+  RowFacts(const RowFacts&) = delete;
+  RowFacts& operator=(const RowFacts&) = delete;
+  ~RowFacts() {
+    for (std::atomic<const T*>& slot : slots_) delete slot.load();
+  }
+
+  bool Has(RowId row) const { return row.index() < slots_.size(); }
+  // `find()` of the first who asks for this row; T() for what is no row. Several threads may ask.
+  template <class Find>
+  const T& Of(RowId row, Find find) const {
+    if (!Has(row)) return nothing_;
+    std::atomic<const T*>& slot = slots_[row.index()];
+    const T* known = slot.load(std::memory_order_acquire);
+    if (known != nullptr) return *known;
+    auto found = std::make_unique<const T>(find());
+    if (slot.compare_exchange_strong(known, found.get(), std::memory_order_acq_rel)) {
+      known = found.release();
+    }
+    return *known;
+  }
+
+ private:
+  mutable std::vector<std::atomic<const T*>> slots_;
+  T nothing_{};
+};
+
+}  // namespace daydream
