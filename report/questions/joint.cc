@@ -11,8 +11,10 @@
 #include "report/predict/merge_changes.h"
 #include "report/predict/residuals.h"
 #include "report/predict/settings.h"
+#include "report/questions/common_steps.h"
 #include "report/questions/joint_added.h"
 #include "report/questions/joint_causes.h"
+#include "trace/join/ranks.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/apply.h"
 
@@ -23,6 +25,9 @@ namespace {
 constexpr double kSameCycle = 0.001;
 // A replay further off makes its predictions doubtful, as that of one rank does.
 constexpr double kReplaysWell = 0.03;
+// Chosen: more than one in twenty is no mere edge of a window. Who is there goes on without the one
+// that lacks, or waits for it as the recording did, whatever is changed.
+constexpr double kLackingShare = 0.05;
 // Nothing was checked on several programs of many ranks: a wider interval decides nothing.
 constexpr double kWide = 0.30;
 // Chosen: the middle of so many draws is a fifth as far off as one.
@@ -41,6 +46,62 @@ absl::Status Deadlock(const MatchedRanks& matched) {
                      .why = "each would wait for the other for ever, so these are not the "
                             "recordings of one run, or they were changed",
                      .fix = "name the traces of one run, of the same steps"});
+}
+
+// The peers of one rank alone are Ghosts.
+absl::Status NothingInCommon(size_t ranks) {
+  const bool one = ranks == 1;
+  return MakeStatus(
+      absl::StatusCode::kFailedPrecondition,
+      {.code = "E0435",
+       .what = one ? "no collective in this trace waits for another rank"
+                   : "no two of these ranks have a collective in common",
+       .where = one ? "" : fmt::format("{} traces", ranks),
+       .fix = one ? "the folder with the traces of all ranks; of one GPU, daydream scale tells "
+                    "what many would do"
+                  : "the traces of one run, of the same steps; or one with --rank R"});
+}
+
+// The graphs of the traces, and which of their collectives are one. E0434.
+absl::StatusOr<JointRun> MatchTraces(std::vector<std::shared_ptr<const Trace>> traces,
+                                     unsigned jobs) {
+  JointRun run;
+  run.traces = std::move(traces);
+  std::vector<absl::StatusOr<BuiltGraph>> built(run.traces.size(), absl::UnknownError(""));
+  run.ranks.resize(run.traces.size());
+  run.stalls.resize(run.traces.size());
+  ForEachParallel(run.traces.size(), jobs, [&](size_t r) {
+    built[r] = BuildGraph(run.traces[r]);
+    if (!built[r].ok()) return;
+    Graph& graph = built[r]->graph;
+    run.ranks[r] = DescribeCollectives(graph, run.traces[r]->ranks[0]);
+    run.stalls[r] = FindStalls(graph);
+    KeepAsWaits(run.stalls[r].waits, graph);
+  });
+  for (auto& b : built) {
+    if (!b.ok()) return b.status();
+    run.built.push_back(*std::move(b));
+  }
+  run.matched = MatchCollectives(run.ranks);
+  if (run.matched.deadlock()) return Deadlock(run.matched);
+  return run;
+}
+
+// What all ranks recorded, where some recorded more steps: `begins` follows.
+absl::Status TakeCommonSteps(unsigned jobs, std::vector<Duration>& begins, JointRun& run) {
+  const std::optional<CommonSteps> common = FindCommonSteps(run.built, run.ranks, run.matched);
+  if (!common) return absl::OkStatus();
+  std::vector<std::shared_ptr<const Trace>> traces = run.traces;
+  for (size_t r = 0; r < traces.size(); ++r) {
+    const CommonPart& part = common->parts[r];
+    if (part.whole()) continue;
+    DD_ASSIGN_OR_RETURN(traces[r], TakeTime(*run.traces[r], part.begin, part.end,
+                                            "not all ranks recorded these steps"));
+    begins[r] += Duration{traces[r]->clock_origin_ns - run.traces[r]->clock_origin_ns};
+  }
+  DD_ASSIGN_OR_RETURN(run, MatchTraces(std::move(traces), jobs));
+  run.matched.problems.insert(run.matched.problems.begin(), common->problem);
+  return absl::OkStatus();
 }
 
 // The graphs that stand behind a graph that was not edited.
@@ -164,12 +225,16 @@ void SetJointConfidence(const JointRun& run, const JointAnswer& baseline,
   const HeldRows& held = checked.held;
   const double step = static_cast<double>(std::max<int64_t>(p.answer.step.ns, 1));
   const double width = p.low ? static_cast<double>((*p.high - *p.low).ns) / step : 0;
+  const auto lacking = static_cast<double>(RowsThatLackARecordedRank(run.matched));
   p.confidence = Confidence::kLow;
   if (p.bound) {
     p.why = "a limit, not a prediction";
   } else if (baseline.check.span_error > kReplaysWell) {
     p.why = fmt::format("the length of one rank is replayed {:.1f} % off",
                         100 * baseline.check.span_error);
+  } else if (lacking > kLackingShare * static_cast<double>(run.matched.rows.size())) {
+    p.why = fmt::format("{:.0f} of {} collectives lack a rank that was recorded", lacking,
+                        run.matched.rows.size());
   } else if (!p.changes.warnings.empty()) {
     p.why = p.changes.warnings.front();
   } else if (held.rows > 0 && held.share < kHeldWell) {
@@ -280,44 +345,18 @@ int32_t JointRun::Number(size_t rank) const {
 absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> traces,
                                       std::span<const Duration> given, AlignClocks align,
                                       unsigned jobs) {
-  JointRun run;
-  run.traces = std::move(traces);
-  std::vector<absl::StatusOr<BuiltGraph>> built(run.traces.size(), absl::UnknownError(""));
-  run.ranks.resize(run.traces.size());
-  run.stalls.resize(run.traces.size());
-  ForEachParallel(run.traces.size(), jobs, [&](size_t r) {
-    built[r] = BuildGraph(run.traces[r]);
-    if (!built[r].ok()) return;
-    Graph& graph = built[r]->graph;
-    run.ranks[r] = DescribeCollectives(graph, run.traces[r]->ranks[0]);
-    run.stalls[r] = FindStalls(graph);
-    KeepAsWaits(run.stalls[r].waits, graph);
-  });
-  for (auto& b : built) {
-    if (!b.ok()) return b.status();
-    run.built.push_back(*std::move(b));
-  }
-  run.matched = MatchCollectives(run.ranks);
-  if (run.matched.deadlock()) return Deadlock(run.matched);
-  // The peers of one rank alone are Ghosts.
+  DD_ASSIGN_OR_RETURN(JointRun run, MatchTraces(std::move(traces), jobs));
+  std::vector<Duration> begins(given.begin(), given.end());
+  DD_RETURN_IF_ERROR(TakeCommonSteps(jobs, begins, run));
   if (run.traces.size() > 1 ? !run.matched.joint() : run.matched.rows.empty()) {
-    const bool one = run.traces.size() == 1;
-    return MakeStatus(
-        absl::StatusCode::kFailedPrecondition,
-        {.code = "E0435",
-         .what = one ? "no collective in this trace waits for another rank"
-                     : "no two of these ranks have a collective in common",
-         .where = one ? "" : fmt::format("{} traces", run.traces.size()),
-         .fix = one ? "the folder with the traces of all ranks; of one GPU, daydream scale tells "
-                      "what many would do"
-                    : "the traces of one run, of the same steps; or one with --rank R"});
+    return NothingInCommon(run.traces.size());
   }
-  run.begin.assign(given.begin(), given.end());
+  run.begin = begins;
   if (align == AlignClocks::kEnds) {
-    run.clocks = FindClockShifts(run.ranks, run.matched, given);
+    run.clocks = FindClockShifts(run.ranks, run.matched, begins);
     run.begin = run.clocks.shift;
   }
-  for (size_t r = 0; r < run.begin.size(); ++r) run.added.push_back(run.begin[r] - given[r]);
+  for (size_t r = 0; r < run.begin.size(); ++r) run.added.push_back(run.begin[r] - begins[r]);
   const Duration first = *std::min_element(run.begin.begin(), run.begin.end());
   for (Duration& d : run.begin) d -= first;
   run.meetings = FindMeetings(run.ranks, run.matched, run.begin);

@@ -70,7 +70,7 @@ std::string WaitsText(const JointRun& run, const JointReplay& replay, TimeUnit w
     text += fmt::format(
         "  rank {} waits {} for {}\n", run.Number(all[i].who), FormatTime(all[i].time, wish),
         all[i].whom < run.built.size() ? fmt::format("rank {}", run.Number(all[i].whom))
-                                       : "ranks that were not recorded");
+                                       : "arrivals that were not recorded");
   }
   if (all.size() > kShown) text += fmt::format("  [{} others]\n", all.size() - kShown);
   return text.empty() ? text : text + "\n";
@@ -93,7 +93,7 @@ std::string BasisText(const JointReport& report) {
       "%\n",
       100 * report.baseline.check.duration_error, 100 * report.baseline.check.span_error);
   if (run.meetings.ghosts > 0) {
-    text += fmt::format("  {} of {} collectives wait for ranks that were not recorded{}\n",
+    text += fmt::format("  {} of {} collectives wait for arrivals that were not recorded{}\n",
                         run.meetings.ghosts, run.meetings.rows.size(),
                         report.baseline.repeated && run.ranks.size() > 1
                             ? ": in the window, not in the step that repeats"

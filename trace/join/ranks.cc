@@ -35,6 +35,12 @@ class Copier {
   // The lanes for which `wanted` holds; their times get `shift`, their ranks `first_rank`.
   template <class Wanted>
   void Copy(const Trace& from, int32_t first_rank, Duration shift, const Wanted& wanted) {
+    Copy(from, first_rank, shift, wanted, [](size_t) { return true; });
+  }
+  // Of these the rows for which `kept` holds.
+  template <class Wanted, class Kept>
+  void Copy(const Trace& from, int32_t first_rank, Duration shift, const Wanted& wanted,
+            const Kept& kept) {
     from_ = &from;
     correlations_.clear();
     std::vector<uint32_t> place;  // by row of `from`; only where there are dependencies
@@ -46,7 +52,7 @@ class Copier {
     }
     for (size_t row = 0; row < from.rows(); ++row) {
       const LaneId lane = lanes[from.lane[row].index()];
-      if (!lane.valid()) {
+      if (!lane.valid() || !kept(row)) {
         ++left_out_;
         continue;
       }
@@ -388,6 +394,36 @@ absl::StatusOr<std::shared_ptr<const Trace>> TakeRank(const Trace& trace, size_t
   builder.SetClockBase(trace.clock_origin_ns);
   copier.Copy(trace, -rank, Duration{}, [&](const Lane& lane) { return lane.rank == rank; });
   builder.Count("events of other ranks", "one rank is looked at", false, copier.left_out());
+  return builder.Build();
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> TakeTime(const Trace& trace, Instant begin,
+                                                      Instant end, std::string_view why) {
+  const auto on_host = [&](size_t row) {
+    return trace.lanes[trace.lane[row].index()].kind == LaneKind::kThread;
+  };
+  const auto inside = [&](size_t row) {
+    return trace.start[row] >= begin && trace.start[row] < end;
+  };
+  absl::flat_hash_map<uint32_t, bool> launched;  // by correlation: whether the call is taken
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    if (on_host(row) && trace.correlation[row] != 0) {
+      launched.try_emplace(trace.correlation[row], inside(row));
+    }
+  }
+  TraceBuilder builder;
+  Copier copier(builder);
+  AddProvenance(trace.provenance, builder);
+  builder.provenance().source = trace.provenance.source;
+  for (const Rank& rank : trace.ranks) builder.SetRank(rank.rank, rank.world_size);
+  builder.SetClockBase(trace.clock_origin_ns);
+  copier.Copy(
+      trace, 0, Duration{}, [](const Lane&) { return true; },
+      [&](size_t row) {
+        const auto call = on_host(row) ? launched.end() : launched.find(trace.correlation[row]);
+        return call == launched.end() ? inside(row) : call->second;
+      });
+  builder.Count("events of other steps", why, false, copier.left_out());
   return builder.Build();
 }
 

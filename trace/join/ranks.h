@@ -64,6 +64,11 @@ absl::StatusOr<MergedRanks> MergeRanks(std::vector<RankTrace> ranks, std::string
 // The events of trace.ranks[index], as a trace of one rank. The others are counted.
 absl::StatusOr<std::shared_ptr<const Trace>> TakeRank(const Trace& trace, size_t index);
 
+// What the host begins in [begin, end), and the GPU work that it launches there; of GPU work
+// without a recorded launch, what starts there. The rest is counted, under `why`.
+absl::StatusOr<std::shared_ptr<const Trace>> TakeTime(const Trace& trace, Instant begin,
+                                                      Instant end, std::string_view why);
+
 // Of each rank: time in all GPU work and in collectives, summed over streams.
 struct RankWork {
   Duration gpu, collectives;
