@@ -1,5 +1,6 @@
 #include "trace/importer.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -38,9 +39,34 @@ absl::Status NotThisFormatError(const Importer& importer, const std::string& nam
                      .fix = "leave --from away: the format is told from the content"});
 }
 
+// What is known of SQLite files that others write, and why they are not read; empty when nothing
+// is.
+std::pair<std::string_view, std::string_view> KnownTables(const SqliteFile& file) {
+  if (file.Has("StringTable") && std::ranges::any_of(file.tables(), [](const std::string& table) {
+        return table.starts_with("CUPTI_ACTIVITY_KIND_");
+      })) {
+    return {"this is a database of nvprof, which is not read",
+            "Nsight Systems took the place of nvprof and nvvp"};
+  }
+  if (file.Has("StringIds") && (file.Has("META_DATA_EXPORT") || file.Has("EXPORT_META_DATA"))) {
+    return {"this export of Nsight Systems has neither GPU work nor CUDA calls",
+            "CUDA was not traced, or nothing used a GPU"};
+  }
+  return {};
+}
+
 // Names of tables say which program wrote a file; what is in them is nobody's business.
 absl::Status UnknownTablesError(const SqliteFile& file) {
   constexpr size_t kShown = 4;
+  if (const auto [known, why] = KnownTables(file); !known.empty()) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0203",
+                       .what = std::string(known),
+                       .where = file.name(),
+                       .why = std::string(why),
+                       .fix = "nsys profile --trace=cuda,nvtx --output run PROGRAM, then nsys "
+                              "export --type sqlite run.nsys-rep"});
+  }
   std::string tables;
   size_t shown = 0;
   for (const std::string& table : file.tables()) {

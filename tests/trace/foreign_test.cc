@@ -1,9 +1,13 @@
 // Files that are named, and what there is to know about those that are read.
+#include <filesystem>
+#include <fstream>
 #include <string_view>
 
+#include "tests/trace/packed.h"
 #include "tests/trace/recorded_files.h"
 #include "trace/ddtrace/writer.h"
 #include "trace/foreign/facts.h"
+#include "trace/foreign/folder.h"
 #include "trace/steps.h"
 
 namespace daydream {
@@ -61,12 +65,74 @@ TEST(Foreign, EachFileIsNamedWithTheNextCommand) {
            Case{R"([{"name": "a", "ph": "X", "pid": "CUDA functions"}])", "old autograd",
                 "export_chrome_trace"},
            Case{"\x80\x04\x95\x10", "pickle", "--memory"},
+           Case{"\xfd"
+                "7zXZ\0...."sv,
+                "xz", "xz -dk run.nsys-rep"},
+           Case{"BZh91AY&SY....", "bzip2", "bzip2 -dk run.nsys-rep"},
+           Case{"\x04\x22\x4d\x18....", "LZ4", "lz4 -dk run.nsys-rep"},
+           Case{"version https://git-lfs.github.com/spec/v1\n", "Git LFS", "git lfs pull"},
+           Case{"<!DOCTYPE html><html>", "web page", "download"},
+           Case{"\xff\xfe{\0\"\0"sv, "UTF-16", "iconv -f UTF-16"},
+           Case{"NVIDIA Tegra Pro"
+                "filer",
+                "Nsight Systems report", "nsys export"},
        }) {
     const Diagnostic d = DiagnosticOf(ImportBytes(c.bytes, "run.nsys-rep").status());
     EXPECT_EQ(d.code, "E0204") << c.what;
     EXPECT_NE(d.what.find(c.what), std::string::npos) << d.what;
     EXPECT_NE(d.fix.find(c.fix), std::string::npos) << d.fix;
   }
+}
+
+TEST(Foreign, WhatIsPackedIsUnpackedFirstForOthers) {
+  const Diagnostic d =
+      DiagnosticOf(ImportBytes(Gzip("NVIDIA Tegra Profiler Report 1."), "a.nsys-rep.gz").status());
+  EXPECT_EQ(d.fix,
+            "gzip -dk a.nsys-rep.gz, then nsys export --type sqlite --output a.sqlite "
+            "a.nsys-rep");
+  EXPECT_EQ(DiagnosticOf(ImportBytes(Gzip(Gzip("{}")), "a.json.gz").status()).fix,
+            "gzip -dk a.json.gz, then name what it unpacks to");
+}
+
+TEST(Foreign, AFolderWithoutTracesSaysWhereTheyAre) {
+  namespace fs = std::filesystem;
+  const fs::path log = fs::path(testing::TempDir()) / "foreign_test_log";
+  fs::remove_all(log);
+  const auto write = [&](const fs::path& name) {
+    fs::create_directories((log / name).parent_path());
+    std::ofstream(log / name) << "x";
+  };
+  write("plugins/profile/2/host.xplane.pb");
+  write("plugins/profile/1/host.xplane.pb");
+  Diagnostic d = DiagnosticOf(TracesOfFolder(log.string()).status());
+  EXPECT_EQ(d.code, "E0430");
+  EXPECT_EQ(d.fix, "name that one: " + (log / "plugins/profile/1").string());
+  write("b.nsys-rep");
+  write("a.nsys-rep");
+  d = DiagnosticOf(TracesOfFolder(log.string()).status());
+  EXPECT_EQ(d.code, "E0204");
+  const std::string a = (log / "a").string();
+  EXPECT_EQ(d.fix,
+            "of each: nsys export --type sqlite --output " + a + ".sqlite " + a + ".nsys-rep");
+  fs::remove_all(log);
+}
+
+// Nothing that a plan must have is in these.
+TEST(Foreign, NextToNothingIsNoChakraTrace) {
+  for (std::string_view bytes : {"{}", "\n", "\n\n", "{\"a\": 1}"}) {
+    const auto status = ImportBytes(bytes, "x.json").status();
+    EXPECT_FALSE(status.ok()) << bytes;
+    EXPECT_EQ(DiagnosticOf(status).fix.find("convert it again"), std::string::npos) << bytes;
+  }
+}
+
+TEST(Foreign, JsonThatEndsTooEarlyIsNotJsonOfOthers) {
+  EXPECT_NE(DiagnosticOf(ImportBytes("{\"schemaVersion\": 1, \"dev", "x.json").status())
+                .why.find("ends before"),
+            std::string::npos);
+  EXPECT_NE(
+      DiagnosticOf(ImportBytes("{\"schemaVersion\": 1}", "x.json").status()).why.find("without"),
+      std::string::npos);
 }
 
 TEST(Foreign, ReportsSayWhichVersionExportsThem) {

@@ -219,6 +219,12 @@ TEST(ImportNsys, OtherSqliteFilesAreNamed) {
     return DiagnosticOf(ImportBytes(bytes, "s").status());
   };
   EXPECT_EQ(error(SqliteBytes("CREATE TABLE users (id INT);")).code, "E0203");
+  const std::string cpu = "CREATE TABLE StringIds (id INT); CREATE TABLE META_DATA_EXPORT (name);";
+  EXPECT_NE(error(SqliteBytes(cpu)).what.find("neither GPU work nor CUDA calls"),
+            std::string::npos);
+  const std::string nvprof =
+      "CREATE TABLE StringTable (_id_ INT); CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (_id_ INT);";
+  EXPECT_NE(error(SqliteBytes(nvprof)).what.find("nvprof"), std::string::npos);
   EXPECT_NE(error(SqliteBytes("CREATE TABLE users (id INT);")).why.find("users"),
             std::string::npos);
   const std::string whole = SqliteBytes(SmallNsys());

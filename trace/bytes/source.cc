@@ -201,7 +201,9 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenFile(const std::string& path, in
   DD_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> plain, OpenPlain(path, limit));
   DD_ASSIGN_OR_RETURN(std::string_view head, plain->Peek());
   if (head.empty()) return EmptyInput(path);
-  return Unpacked(std::move(plain), limit);
+  DD_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, Unpacked(std::move(plain), limit));
+  if (const auto inside = source->Peek(); inside.ok() && inside->empty()) return EmptyInput(path);
+  return source;
 }
 
 std::unique_ptr<ByteSource> OpenBytes(std::string_view bytes, std::string name, int64_t limit) {

@@ -98,25 +98,26 @@ bool LooksLikeChakra(std::string_view head) {
   std::string_view message = head.substr(0, size);
   const bool whole = message.size() == size;
   // 1: version ("0.0.4"); 2: attribute {1: name, ..}
+  bool any = false;
   while (!message.empty()) {
     const char tag = message[0];
+    if (tag != '\x0a' && tag != '\x12') return false;
     message.remove_prefix(1);
     uint64_t length = 0;
-    if (!ReadVarint(message, length)) return !whole;
+    if (!ReadVarint(message, length)) return any && !whole;
     const std::string_view field = message.substr(0, length);
     if (tag == '\x0a') {
       if (field.empty() || field.find_first_not_of("0123456789.") != std::string_view::npos) {
         return false;
       }
-    } else if (tag == '\x12') {
-      if (!field.starts_with('\x0a')) return false;
-    } else {
+    } else if (!field.starts_with('\x0a')) {
       return false;
     }
+    any = true;
     if (length > message.size()) return !whole;
     message.remove_prefix(length);
   }
-  return true;
+  return any;
 }
 
 }  // namespace daydream

@@ -42,6 +42,25 @@ std::vector<Files> OtherKinds(const Files& files) {
   return kinds;
 }
 
+// The first folder below that holds a trace, as that of TensorBoard does some levels down; empty
+// when there is none near.
+std::string FolderBelow(const std::string& folder) {
+  constexpr int kDeepest = 4, kMost = 10000;
+  std::string found;
+  std::error_code error;
+  fs::recursive_directory_iterator it(folder, error), end;
+  for (int seen = 0; !error && it != end && seen < kMost; it.increment(error), ++seen) {
+    if (it.depth() >= kDeepest) it.disable_recursion_pending();
+    const Files one = {it->path().string()};
+    bool trace = EndsIn(one[0], ".ddtrace");
+    for (const Files& kind : OtherKinds(one)) trace = trace || !kind.empty();
+    if (!trace || !it->is_regular_file(error)) continue;
+    const std::string parent = it->path().parent_path().string();
+    if (found.empty() || parent < found) found = parent;
+  }
+  return found;
+}
+
 // Those of one kind that no file of `own` was imported from.
 Files WithoutImported(const Files& kind, const Files& own) {
   Files others;
@@ -87,13 +106,17 @@ absl::StatusOr<FolderTraces> FindTraces(const std::string& folder) {
   std::sort(traces.files.begin(), traces.files.end());
   if (!traces.files.empty()) return traces;
   DD_RETURN_IF_ERROR(CheckFolder(folder));
-  return MakeStatus(absl::StatusCode::kNotFound,
-                    {.code = "E0430",
-                     .what = "this folder holds no trace",
-                     .where = folder,
-                     .why = "no name in it ends in .ddtrace, .json, .json.gz, .json.zst, .sqlite, "
-                            ".et, .db, .rpd or .xplane.pb",
-                     .fix = "name the folder with the traces of one run, or one trace"});
+  const std::string below = FolderBelow(folder);
+  return MakeStatus(
+      absl::StatusCode::kNotFound,
+      {.code = "E0430",
+       .what = "this folder holds no trace",
+       .where = folder,
+       .why = below.empty() ? "no name in it ends in .ddtrace, .json, .json.gz, .json.zst, "
+                              ".sqlite, .et, .db, .rpd or .xplane.pb"
+                            : "folders below it are not looked into, and one of them does",
+       .fix = below.empty() ? "name the folder with the traces of one run, or one trace"
+                            : "name that one: " + below});
 }
 
 absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folder) {

@@ -154,6 +154,39 @@ constexpr ForeignFormat kFormats[] = {
      [](std::string_view head) { return head.starts_with("PK\x03\x04"); }},
     {"a tar archive", "archives are not read", "tar -xf {file}, then name the trace in it",
      [](std::string_view head) { return head.size() > 262 && head.substr(257, 5) == "ustar"; }},
+    {"a file packed with xz", "gzip and Zstandard are unpacked while they are read, xz is not",
+     "xz -dk {file}, then name what it unpacks to",
+     [](std::string_view head) {
+       return head.starts_with(
+           "\xfd"
+           "7zXZ\0"sv);
+     }},
+    {"a file packed with bzip2",
+     "gzip and Zstandard are unpacked while they are read, bzip2 is not",
+     "bzip2 -dk {file}, then name what it unpacks to",
+     [](std::string_view head) {
+       return head.starts_with("BZh") && head.size() > 9 && head.substr(4, 6) == "1AY&SY";
+     }},
+    {"a file packed with LZ4", "gzip and Zstandard are unpacked while they are read, LZ4 is not",
+     "lz4 -dk {file}, then name what it unpacks to",
+     [](std::string_view head) { return head.starts_with("\x04\x22\x4d\x18"); }},
+    {"a file packed twice", "what is unpacked is packed with gzip again",
+     "gzip -dk {file}, then name what it unpacks to",
+     [](std::string_view head) { return head.starts_with("\x1f\x8b"); }},
+    {"a pointer of Git LFS", "the file itself is on a server",
+     "git lfs pull --include {file}, then name it again",
+     [](std::string_view head) { return head.starts_with("version https://git-lfs"); }},
+    {"a web page", "the page around a file, or one to log in, was saved instead of the file",
+     "download the file itself, as with the button for the raw file",
+     [](std::string_view head) {
+       return head.starts_with("<!DOCTYPE html") || head.starts_with("<!doctype html") ||
+              head.starts_with("<html");
+     }},
+    {"text in UTF-16", "traces are written in UTF-8",
+     "iconv -f UTF-16 -t UTF-8 {file} > trace.json, then name that one",
+     [](std::string_view head) {
+       return head.starts_with("\xff\xfe") || head.starts_with("\xfe\xff");
+     }},
     {"a PyTorch execution trace (Chakra schema)", "it has no times",
      "name the profiler's trace of the same run, and this one as --et {file}",
      [](std::string_view head) {
@@ -186,7 +219,7 @@ std::string ReportVersion(std::string_view head) {
 }  // namespace
 
 bool IsNsysReport(std::string_view head) {
-  return head.starts_with("NVIDIA Tegra Profiler Report ") || head.starts_with("NVIDIA\0\0"sv);
+  return head.starts_with("NVIDIA Tegra Profiler") || head.starts_with("NVIDIA\0\0"sv);
 }
 
 const ForeignFormat* FindForeign(std::string_view head) {
@@ -210,7 +243,9 @@ absl::Status ForeignError(const ForeignFormat& format, std::string_view head,
   if (!version.empty()) {
     why += fmt::format("; version {} wrote it, and {} or a newer one exports it", version, version);
   }
-  Replace(fix, "{file}", name);
+  const bool packed = IsNsysReport(head) && name.ends_with(".gz");
+  if (packed) fix = fmt::format("gzip -dk {}, then {}", name, fix);
+  Replace(fix, "{file}", packed ? name.substr(0, name.size() - 3) : name);
   Replace(fix, "{stem}", stem);
   return MakeStatus(absl::StatusCode::kUnimplemented,
                     {.code = "E0204",
@@ -222,9 +257,14 @@ absl::Status ForeignError(const ForeignFormat& format, std::string_view head,
 
 absl::Status CheckFolder(const std::string& folder) {
   std::error_code error;
+  std::string report;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end;
        it.increment(error)) {
     const std::string extension = it->path().extension().string();
+    if (extension == ".nsys-rep" || extension == ".qdrep") {
+      const std::string name = it->path().string();
+      if (report.empty() || name < report) report = name;
+    }
     if (extension != ".parquet" && extension != ".arrow") continue;
     return MakeStatus(
         absl::StatusCode::kUnimplemented,
@@ -236,7 +276,14 @@ absl::Status CheckFolder(const std::string& folder) {
          .why = "of the export formats of Nsight Systems only SQLite is read",
          .fix = "nsys export --type sqlite --output NAME.sqlite NAME.nsys-rep"});
   }
-  return absl::OkStatus();
+  if (report.empty()) return absl::OkStatus();
+  return MakeStatus(absl::StatusCode::kUnimplemented,
+                    {.code = "E0204",
+                     .what = "this folder holds reports of Nsight Systems, which are not read",
+                     .where = folder,
+                     .why = "only Nsight Systems reads its own reports",
+                     .fix = fmt::format("of each: nsys export --type sqlite --output {}.sqlite {}",
+                                        report.substr(0, report.rfind('.')), report)});
 }
 
 }  // namespace daydream

@@ -26,8 +26,8 @@ absl::Status ForeignError(const ForeignFormat& format, std::string_view head,
 // What `nsys export` turns into an SQLite file.
 bool IsNsysReport(std::string_view head);
 
-// E0204 when the folder holds the tables of an Nsight Systems report as Parquet or Arrow files,
-// else OK.
+// E0204 when the folder holds reports of Nsight Systems, or the tables of one as Parquet or Arrow
+// files, else OK.
 absl::Status CheckFolder(const std::string& folder);
 
 }  // namespace daydream

@@ -299,6 +299,14 @@ absl::Status KinetoReader::Finish() {
   const absl::Status& failure = window_.failure();
   bool ends_early = !failure.ok() && DiagnosticOf(failure).code == "E0205";
   if (!failure.ok() && (!ends_early || options_.strict || rows_.events() == 0)) return failure;
+  if (!saw_events_ && !complete_) {
+    return MakeStatus(absl::StatusCode::kDataLoss,
+                      {.code = "E0211",
+                       .what = "there are no events in this file",
+                       .where = source_.name(),
+                       .why = "it is JSON that ends before any \"traceEvents\"",
+                       .fix = "copy it again, or end the profiler before the program exits"});
+  }
   if (!saw_events_ || rows_.events() + cut_off_ == 0) {
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,

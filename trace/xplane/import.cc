@@ -96,18 +96,18 @@ class XPlaneReader {
       : options_(options), builder_(builder), source_(source) {}
 
   absl::Status Read(const std::vector<XPlane>& planes) {
-    size_t tpu = 0;
+    bool tpu = false;
     for (const XPlane& plane : planes) {
       if (plane.name.starts_with(kGpu)) {
         ReadGpu(plane);
       } else if (plane.name == kHost || plane.name == kCalls[0] || plane.name == kCalls[1]) {
         ReadHost(plane);
       } else {
-        tpu += plane.name.starts_with(kTpu) ? plane.events() : 0;
+        tpu = tpu || plane.name.starts_with(kTpu);
         ReadOther(plane);
       }
     }
-    if (gpu_events_ == 0 && tpu > 0) return OnlyTpu();
+    if (gpu_events_ == 0 && tpu) return OnlyTpu();
     FinishHandOffs();
     Provenance& provenance = builder_.provenance();
     provenance.no_waits = true;
