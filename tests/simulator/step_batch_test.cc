@@ -125,6 +125,13 @@ TEST(StepBatch, TellsWhatItCannotPlay) {
   other = graph;
   other.AddEdge({.from = TaskId(0), .to = TaskId(29)});
   EXPECT_FALSE(batch->StepOf(other).has_value());
+  // What comes later on the lane may then end before what comes first: a sum does not tell.
+  other = graph;
+  const auto apart = std::ranges::find_if(
+      graph.tasks(), [](const Task& t) { return !t.removed && t.gap >= Duration{}; });
+  ASSERT_NE(apart, graph.tasks().end());
+  other.SetGap(TaskId(static_cast<size_t>(apart - graph.tasks().begin())), Duration::Ns(-1));
+  EXPECT_FALSE(batch->StepOf(other).has_value());
 }
 
 TEST(Graph, KeepsItsStructureWhileOnlyTimesAreSet) {
