@@ -54,18 +54,6 @@ std::string Folded(std::string_view name) {
   return folded;
 }
 
-// True when `word` stands alone in `name`: "A10" is not in "A100-SXM4-40GB".
-bool HasWord(std::string_view name, std::string_view word) {
-  const std::string in = Lower(name), what = Lower(word);
-  for (size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) {
-    const size_t end = at + what.size();
-    if ((at == 0 || !IsWordChar(in[at - 1])) && (end == in.size() || !IsWordChar(in[end]))) {
-      return true;
-    }
-  }
-  return false;
-}
-
 double RecordedGib(const Device& recorded) {
   return static_cast<double>(recorded.memory_bytes) / (1 << 30);
 }
@@ -114,6 +102,17 @@ std::string Describe(const Device& recorded, const Candidate& best, bool sure) {
 }
 
 }  // namespace
+
+bool HasWord(std::string_view name, std::string_view word) {
+  const std::string in = Lower(name), what = Lower(word);
+  for (size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) {
+    const size_t end = at + what.size();
+    if ((at == 0 || !IsWordChar(in[at - 1])) && (end == in.size() || !IsWordChar(in[end]))) {
+      return true;
+    }
+  }
+  return false;
+}
 
 std::string_view DTypeName(DType dtype) {
   switch (dtype) {

@@ -76,6 +76,9 @@ std::span<const DeviceSpec> DeviceSpecs();
 // By name; letter case, spaces, '-' and '_' do not matter. nullptr when not known.
 const DeviceSpec* FindDeviceSpec(std::string_view name);
 
+// True when `word` stands alone in `name`: "A10" is not in "A100-SXM4-40GB".
+bool HasWord(std::string_view name, std::string_view word);
+
 struct DeviceMatch {
   const DeviceSpec* spec = nullptr;  // nullptr: no known GPU is close
   bool sure = false;                 // name, multiprocessors and memory all fit

@@ -84,7 +84,9 @@ class Finder {
     FindHeldUp();
     std::stable_sort(out_.all.begin(), out_.all.end(),
                      [](const Stall& a, const Stall& b) { return a.taken() > b.taken(); });
-    for (const Stall& s : out_.all) out_.taken += s.taken();
+    std::vector<const Stall*> all;
+    for (const Stall& s : out_.all) all.push_back(&s);
+    out_.taken = TakenTogether(graph_, std::move(all));
     if (one_step_ && !out_.all.empty()) {
       const bool nothing_left = out_.time - out_.taken < out_.time.Scaled(kLeastStep);
       const bool cold = std::any_of(out_.all.begin(), out_.all.end(), [](const Stall& s) {
@@ -325,6 +327,21 @@ Interval StretchOf(const Graph& graph, const Stall& s) {
 }
 
 }  // namespace
+
+Duration TakenTogether(const Graph& graph, std::vector<const Stall*> stalls) {
+  std::sort(stalls.begin(), stalls.end(), [&](const Stall* a, const Stall* b) {
+    return StretchOf(graph, *a).begin < StretchOf(graph, *b).begin;
+  });
+  Duration sum;
+  Instant end = Instant::Min();
+  for (const Stall* s : stalls) {
+    const Instant begin = StretchOf(graph, *s).begin;
+    const Instant until = begin + s->taken();
+    if (until > end) sum += until - std::max(begin, end);
+    end = std::max(end, until);
+  }
+  return sum;
+}
 
 std::string_view Name(StallKind kind) {
   constexpr std::string_view kNames[] = {"start of CUDA",

@@ -41,7 +41,7 @@ struct Stalls {
   // the step is as long as recorded, and nothing makes these shorter.
   std::vector<Stall> waits;
   Duration time;   // recorded, of the steps that count
-  Duration taken;  // of all
+  Duration taken;  // TakenTogether() of all
   // What remains is no step: CUDA was started inside of the only step, so that all of it is the
   // first iteration of a program, or next to nothing remains.
   bool no_step = false;
@@ -69,6 +69,9 @@ bool WaitsForOthers(std::string_view op);
 // steps has a stall, and what is predicted from those with one is what is predicted without it
 // (tests/report/steady_step_test.cc). O(tasks log tasks).
 Stalls FindStalls(const Graph& graph);
+
+// Of the time, by all together: what several threads do at once counts once.
+Duration TakenTogether(const Graph& graph, std::vector<const Stall*> stalls);
 
 // The steady step: stalls take what such work takes otherwise. Other threads that waited meanwhile,
 // or began afterwards, do so by as much less.

@@ -1,14 +1,11 @@
 #include "trace/steps.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -17,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/median.h"
 #include "trace/range_names.h"
+#include "trace/step_gaps.h"
 #include "trace/step_launches.h"
 #include "trace/step_names.h"
 
@@ -280,39 +278,37 @@ void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view 
     const bool cut = outer && (open_ended || i > 0) && steps.steps.size() > 2;
     double limit = cut ? kCutShare : kStubShare;
     if (static_cast<double>(tasks[i]) >= limit * static_cast<double>(typical)) continue;
+    if (steps.steps[i].between) continue;
     steps.steps[i].use = StepUse::kStub;
     steps.steps[i].why =
         fmt::format("it launches {} {}, a typical step {}", tasks[i], unit, typical);
   }
 }
 
-// "ProfilerStep#12": 12. Nothing where the label ends with no number.
-std::optional<int64_t> NumberOf(std::string_view label) {
-  const size_t last = label.find_last_not_of("0123456789");
-  const std::string_view digits = label.substr(last == std::string_view::npos ? 0 : last + 1);
-  int64_t number = 0;
-  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  if (digits.empty() || read.ec != std::errc()) return std::nullopt;
-  return number;
-}
-
 // Marks count on. Where a number is missing, so is its mark: what comes before it would last as
 // long as two steps.
 void MarkGaps(Steps& steps) {
-  std::vector<int64_t> numbers, further;
-  for (const Step& step : steps.steps) {
-    const std::optional<int64_t> number = NumberOf(step.label);
-    if (!number.has_value()) return;
-    if (!numbers.empty()) further.push_back(*number - numbers.back());
-    numbers.push_back(*number);
+  std::vector<size_t> numbered;  // steps with marks
+  std::vector<int64_t> further;
+  for (size_t i = 0; i < steps.steps.size(); ++i) {
+    if (steps.steps[i].between) continue;
+    const int64_t number = NumberOfLabel(steps.steps[i].label);
+    if (number == INT64_MIN) return;
+    if (!numbered.empty()) {
+      const int64_t before = NumberOfLabel(steps.steps[numbered.back()].label);
+      further.push_back(number > before ? number - before : 0);
+    }
+    numbered.push_back(i);
   }
   if (further.size() < 2) return;
   const int64_t least = *std::min_element(further.begin(), further.end());
   for (size_t i = 0; i < further.size(); ++i) {
-    if (least <= 0 || further[i] <= least || steps.steps[i].use != StepUse::kMeasured) continue;
-    steps.steps[i].use = StepUse::kStub;
-    steps.steps[i].why =
-        fmt::format("the next mark is \"{}\": one is missing behind it", steps.steps[i + 1].label);
+    Step& step = steps.steps[numbered[i]];
+    const bool held = numbered[i + 1] > numbered[i] + 1;  // by a step of its own
+    if (least <= 0 || further[i] <= least || held || step.use != StepUse::kMeasured) continue;
+    step.use = StepUse::kStub;
+    step.why = fmt::format("the next mark is \"{}\": one is missing behind it",
+                           steps.steps[numbered[i + 1]].label);
   }
 }
 
@@ -386,6 +382,7 @@ Steps FindSteps(const Trace& trace) {
   if (steps.steps.empty()) steps = FromPeriod(trace, launches);
   if (steps.steps.empty()) return WholeWindow(trace);
   bool gpu = std::any_of(trace.kind.begin(), trace.kind.end(), IsGpuWork);
+  if (steps.lane.valid()) CloseGaps(launches, LaneEnd(trace, steps.lane), steps);
   MarkStubs(steps, launches, gpu ? "GPU tasks" : "operators");
   MarkGaps(steps);
   MarkLabelled(steps);

@@ -29,7 +29,8 @@ struct Step {
   StepUse use = StepUse::kMeasured;
   // Its layers were marked; steps that are not labelled can take theirs from it.
   bool labelled = false;
-  std::string why;  // why it is left out; empty when it counts
+  bool between = false;  // no mark holds it: work between two marks, never measured
+  std::string why;       // why it is left out; empty when it counts
 };
 
 struct Steps {
@@ -37,6 +38,9 @@ struct Steps {
   LaneId lane;              // thread that carries the marks; None for kWindow
   std::vector<Step> steps;  // in time order, at least one when the trace has events
   size_t inside = 0;        // marks inside of others of their name, which are no steps
+  // Share of the work from mark to mark that lies behind the mark's end, where it is much: then the
+  // marks say where steps begin, and each goes on to the next.
+  double behind_marks = 0;
   size_t measured() const;
 };
 

@@ -141,6 +141,9 @@ struct Device {
   int64_t shared_memory_per_multiprocessor = 0;
   int64_t clock_khz = 0;              // 0 = not recorded, as above
   int64_t memory_bandwidth_kbps = 0;  // thousand bytes a second
+  // What its kernels were launched on, where each tells its blocks per multiprocessor: that of
+  // most.
+  int32_t launched_multiprocessors = 0;
 };
 
 // A process group member whose events are in this trace.

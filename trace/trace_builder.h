@@ -62,6 +62,7 @@ class TraceBuilder {
     trace_.dependencies.push_back({producer, consumer});
   }
   void AddDevice(Device device);
+  std::span<Device> devices() { return trace_.devices; }
   void SetRank(int32_t rank, int32_t world_size);
   // One more rank of a trace that holds several.
   void AddRank(int32_t rank, int32_t world_size) { trace_.ranks.push_back({rank, world_size}); }

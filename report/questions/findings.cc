@@ -13,9 +13,11 @@
 #include "report/loader_workers.h"
 #include "report/questions/busy_before.h"
 #include "report/questions/copy_findings.h"
+#include "report/questions/gpu_findings.h"
 #include "report/questions/launch_findings.h"
 #include "report/questions/limit_findings.h"
 #include "report/questions/loader_findings.h"
+#include "report/questions/mark_findings.h"
 #include "report/questions/op_stalls.h"
 #include "report/questions/queue_findings.h"
 #include "report/questions/record_findings.h"
@@ -58,6 +60,8 @@ class Findings {
     if (IsPlan(graph_)) return std::move(out_);
     for (Finding& f : FindingsOfRecords(graph_)) out_.push_back(std::move(f));
     for (Finding& f : FindingsOfLimits(graph_)) out_.push_back(std::move(f));
+    for (Finding& f : FindingsOfGpus(graph_)) out_.push_back(std::move(f));
+    for (Finding& f : FindingsOfMarks(report_.steps)) out_.push_back(std::move(f));
     FindOneTime();
     for (Finding& f : FindingsOfLaunches(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
@@ -107,19 +111,21 @@ class Findings {
   }
 
   void FindOneTime() {
-    std::map<std::string, std::pair<size_t, Duration>> by_what;
-    const Stall* first = nullptr;
-    Duration taken;
+    std::map<std::string, std::vector<const Stall*>> by_what;
+    std::vector<const Stall*> once;
     for (const Stall& s : stalls_.all) {
       if (s.kind == StallKind::kChurn || s.kind == StallKind::kHeldUp) continue;
-      if (first == nullptr) first = &s;
-      taken += s.taken();
-      auto& [count, time] = by_what[s.what];
-      ++count, time += s.taken();
+      once.push_back(&s);
+      by_what[s.what].push_back(&s);
     }
-    if (first == nullptr) return;
+    if (once.empty()) return;
+    const Stall* first = once.front();
+    const Duration taken = TakenTogether(graph_, std::move(once));
     std::vector<std::pair<std::string, std::pair<size_t, Duration>>> rows;
-    rows.assign(by_what.begin(), by_what.end());
+    for (auto& [what, all] : by_what) {
+      const size_t count = all.size();
+      rows.push_back({what, {count, TakenTogether(graph_, std::move(all))}});
+    }
     std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
       return a.second.second > b.second.second;
     });
@@ -428,12 +434,13 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",     "no_step",   "one_time",        "cut_step",     "library_search",
-      "partial_gpu", "long_call", "unequal_steps",   "op_stalls",    "replay",
-      "unrecorded",  "pause",     "units",           "too_fast",     "no_operators",
-      "lost",        "no_time",   "twice",           "wrong_launch", "no_launches",
-      "queue",       "no_waits",  "unexplained",     "clocks",       "allocator",
-      "copies",      "loader",    "waits_for_ranks", "other"};
+      "planned",         "no_step",      "one_time",      "cut_step",  "library_search",
+      "partial_gpu",     "long_call",    "unequal_steps", "op_stalls", "replay",
+      "unrecorded",      "pause",        "units",         "too_fast",  "other_gpu",
+      "memory",          "marks",        "no_operators",  "lost",      "no_time",
+      "twice",           "wrong_launch", "no_launches",   "queue",     "no_waits",
+      "unexplained",     "clocks",       "allocator",     "copies",    "loader",
+      "waits_for_ranks", "other"};
   return kNames[static_cast<size_t>(kind)];
 }
 

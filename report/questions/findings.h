@@ -29,6 +29,9 @@ enum class FindingKind : uint8_t {
   kPause,          // nothing is recorded for long, or one kernel takes longer than all others
   kUnits,          // times that look written in another unit
   kTooFast,        // work in less time than the GPU can do it in
+  kOtherGpu,       // the file names a GPU that these kernels did not run on
+  kMemory,         // more memory in use than there is
+  kMarks,          // marks of steps that are missing, or that end before their step does
   kNoOperators,    // several threads launch, and nothing says which hands over to which
   kLost,           // records that could not be read, or were lost while recording
   kNoTime,         // GPU operations or launches that take 0 ns, operators that begin at once

@@ -122,6 +122,7 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
       case FindingKind::kNoOperators:
       case FindingKind::kPartialGpu:
       case FindingKind::kTooFast:
+      case FindingKind::kOtherGpu:
       case FindingKind::kUnits:
       case FindingKind::kLost:
       case FindingKind::kQueue:

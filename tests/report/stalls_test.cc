@@ -255,5 +255,27 @@ TEST(Stalls, AnotherThreadThatBeginsAfterItBeginsAsMuchEarlier) {
   EXPECT_LT(StepOf(built->graph).ms(), 10);
 }
 
+// As where a file holds one process twice.
+TEST(Stalls, WhatTwoThreadsDoAtOnceCountsOnce) {
+  TraceSketch s;
+  const LaneId gpu = s.Stream();
+  for (const int64_t tid : {TraceSketch::kProcess, int64_t{200}}) {
+    const LaneId cpu = s.Thread(tid);
+    const double late = tid == 200 ? 100 : 0;
+    s.Op(cpu, "delta_r2", late, 300'000);
+    for (int i = 0; i < 20; ++i) {
+      const double now = 300'000 + late + i * 1000;
+      s.Op(cpu, "aten::linear", now, 900);
+      s.Launch(cpu, gpu, "kernel", now + 300, 10, now + 320, 40);
+    }
+  }
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const Stalls stalls = FindStalls(built->graph);
+  EXPECT_EQ(stalls.all.size(), 2u);
+  EXPECT_NEAR(stalls.taken.ms(), 300.1, 1);
+  EXPECT_LT(stalls.taken, stalls.time);
+}
+
 }  // namespace
 }  // namespace daydream

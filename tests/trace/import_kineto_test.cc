@@ -236,6 +236,28 @@ TEST(ImportKineto, ReadsTheHeaderWhereverItIs) {
   }
 }
 
+TEST(ImportKineto, KernelsTellOnHowManyMultiprocessorsTheyWereLaunched) {
+  const auto kernel = [](std::string_view blocks, std::string_view grid) {
+    return Slice(
+        "kernel", "k", "1", "1",
+        fmt::format(R"("device": 0, "stream": 7, "blocks per SM": {}, "grid": {})", blocks, grid));
+  };
+  const std::string header = R"("deviceProperties": [{"id": 0, "numSms": 108}],)";
+  const auto seen = [&](const std::vector<std::string>& events) {
+    auto trace = Import(KinetoFile(events, header));
+    return trace == nullptr ? -1 : trace->FindDevice(0)->launched_multiprocessors;
+  };
+  EXPECT_EQ(seen({kernel("5.3", "[4, 106, 1]"), kernel("6.7", "[67, 8, 1]"),
+                  kernel("75.757576", "[10000, 1, 1]")}),
+            80)
+      << "that of most";
+  EXPECT_EQ(seen({kernel("75.757576", "[10000, 1, 1]")}), 132);
+  EXPECT_EQ(seen({kernel("0.007576", "[1, 1, 1]")}), 0) << "too coarse";
+  EXPECT_EQ(seen({kernel("\"x\"", "[10000, 1, 1]"), kernel("NaN", "[10000, 1, 1]"),
+                  kernel("5", "[4294967295, 4294967295, 4294967295]"), kernel("7", "[1, 1, 1]")}),
+            0);
+}
+
 TEST(ImportKineto, ImpossibleEventsAreCountedWithTheirReason) {
   struct Case {
     std::string event, what;

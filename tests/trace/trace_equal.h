@@ -70,10 +70,11 @@ inline std::string LaneText(const Trace& t, const Lane& lane) {
 }
 
 inline std::string DeviceText(const Device& d) {
-  return fmt::format("{} {} {} {}.{} {} {} {} {} {} {} {}", d.id, d.name, d.memory_bytes,
+  return fmt::format("{} {} {} {}.{} {} {} {} {} {} {} {} {}", d.id, d.name, d.memory_bytes,
                      d.compute_major, d.compute_minor, d.multiprocessors, d.warp_size,
                      d.max_threads_per_multiprocessor, d.registers_per_multiprocessor,
-                     d.shared_memory_per_multiprocessor, d.clock_khz, d.memory_bandwidth_kbps);
+                     d.shared_memory_per_multiprocessor, d.clock_khz, d.memory_bandwidth_kbps,
+                     d.launched_multiprocessors);
 }
 
 inline std::string ProvenanceText(const Provenance& p) {

@@ -60,7 +60,7 @@ all others ten times over, or a kernel takes half of a step and a hundred times 
 its name do. Either the program paused or a time in the file is wrong.
 --steps takes the steps without it.)"},
     {"units",
-     R"(Half of the launches take less than 300 ns or more than a millisecond on the host. Wherever
+     R"(Half of the launches take less than 600 ns or more than a millisecond on the host. Wherever
 one was recorded it took some microseconds, so the file's times look as if they were written
 in another unit: Kineto's JSON is in microseconds. All confidence is low.)"},
     {"too_fast",
@@ -69,6 +69,18 @@ their GPU allows for the shapes of their operators. The shapes are of another ru
 of another batch size), the times are in another unit, or the GPU is not the one named. Or a
 fifth of the time of copies is in such as are faster than the GPU's link to the host, or than
 its memory: their sizes are not of this run. All confidence is low.)"},
+    {"other_gpu",
+     R"(What the file says of the GPU is not that of the GPU that ran the kernels: another number of
+multiprocessors, kernels built for a later architecture, calls of another maker, or a name that
+contradicts the numbers beside it. Limits, other GPUs and number formats are then judged by the
+wrong data sheet. All confidence is low. Use the file as it was recorded.)"},
+    {"memory",
+     R"(The recorded allocations add up to more memory than the GPU has. Either sizes or the
+properties of the GPU are not of this recording; what is said of memory is wrong.)"},
+    {"marks",
+     R"(GPU work lies outside of the marks of steps, as much as a step holds: marks are missing, or
+each ends long before its step does. A step may then hold several iterations. The text says
+what was made of it; record again with a mark around every step.)"},
     {"no_operators",
      R"(Several threads launch GPU work and no operator was recorded. Which thread waits for which
 is then unknown, as of the backward pass that autograd runs on a thread of its own: what

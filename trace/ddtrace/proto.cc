@@ -121,6 +121,7 @@ void FillDevice(const Device& from, pb::Device* to) {
   to->set_shared_memory_per_multiprocessor(from.shared_memory_per_multiprocessor);
   to->set_sm_clock_khz(static_cast<uint64_t>(from.clock_khz));
   to->set_memory_bandwidth_kbps(static_cast<uint64_t>(from.memory_bandwidth_kbps));
+  to->set_launched_multiprocessors(from.launched_multiprocessors);
 }
 
 void FillLaunch(const KernelDetail& from, pb::Launch* to) {
@@ -230,6 +231,7 @@ Device FromProto(const pb::Device& from) {
   constexpr uint64_t kMost = uint64_t{1} << 50;
   to.clock_khz = static_cast<int64_t>(std::min(from.sm_clock_khz(), kMost));
   to.memory_bandwidth_kbps = static_cast<int64_t>(std::min(from.memory_bandwidth_kbps(), kMost));
+  to.launched_multiprocessors = from.launched_multiprocessors();
   return to;
 }
 

@@ -1,6 +1,7 @@
 // The parts of a row that need looking up: names, lanes, correlations, details.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "trace/collective_group.h"
@@ -213,6 +214,35 @@ uint32_t KinetoRows::KernelRow(const KinetoArgs& args) {
                  .graph_node = args.graph_node,
                  .collective = CollectiveRow(args)};
   return d == KernelDetail() ? kNoRow : builder_.AddKernel(d);
+}
+
+// The profiler divides the blocks of a kernel by the multiprocessors of the GPU that it ran on,
+// whatever the head of the file says. Below one each the quotient is too coarse.
+void KinetoRows::NoteMultiprocessors(const KinetoArgs& args, int64_t device) {
+  constexpr int64_t kOne = 1000;
+  constexpr size_t kMostKinds = 64;  // of a file: devices, and what single damaged rows say
+  if (args.blocks_state != NumberState::kOk || args.blocks_per_multiprocessor < kOne) return;
+  const double blocks = static_cast<double>(args.grid[0]) * args.grid[1] * args.grid[2];
+  const double each = static_cast<double>(args.blocks_per_multiprocessor) / kOne;
+  if (blocks < each || blocks / each > INT32_MAX) return;
+  const auto n = static_cast<int64_t>(std::lround(blocks / each));
+  for (LaunchedOn& known : launched_on_) {
+    if (known.device != device || known.multiprocessors != n) continue;
+    ++known.kernels;
+    return;
+  }
+  if (launched_on_.size() < kMostKinds) launched_on_.push_back({device, n, 1});
+}
+
+void KinetoRows::FinishDevices() {
+  for (Device& device : builder_.devices()) {
+    uint64_t most = 0;
+    for (const LaunchedOn& seen : launched_on_) {
+      if (seen.device != device.id || seen.kernels <= most) continue;
+      most = seen.kernels;
+      device.launched_multiprocessors = static_cast<int32_t>(seen.multiprocessors);
+    }
+  }
 }
 
 uint32_t KinetoRows::CopyRow(const KinetoEvent& e, bool copy) {

@@ -121,6 +121,9 @@ const char* ReadLongArgument(std::string_view key, const char* p, const char* en
     case 13:
       if (Is(key, "Fwd thread id")) return ReadJsonInteger(p, end, &a->forward_thread);
       if (Is(key, "shared memory")) return ReadJsonInteger(p, end, &a->shared_memory);
+      if (Is(key, "blocks per SM")) {
+        return ReadTime(p, end, &a->blocks_state, &a->blocks_per_multiprocessor);
+      }
       if (Is(key, "In msg nelems")) return ReadJsonInteger(p, end, &a->elements_in);
       if (Is(key, "connection_id")) return ReadJsonInteger(p, end, &a->connection);
       if (Is(key, "graph node id")) return ReadUnsigned(p, end, &a->graph_node);

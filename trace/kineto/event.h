@@ -31,6 +31,9 @@ struct KinetoArgs {
   int64_t collective_sequence = kAbsent, from_rank = kAbsent, to_rank = kAbsent;
   JsonIdentity sycl_queue, l0_queue, queue;  // what Intel GPUs and others have for streams
   uint64_t graph_node = 0;
+  // In thousandths.
+  NumberState blocks_state = NumberState::kMissing;
+  int64_t blocks_per_multiprocessor = 0;
   std::array<uint32_t, 3> grid{}, block{};
   std::string_view shapes, types, values;  // raw JSON; values: of arguments that are no tensors
   std::string_view members;                // raw JSON: a list, or a string of one

@@ -350,6 +350,7 @@ bool KinetoRows::AddGpu(const KinetoEvent& e, Kind kind, TraceBuilder::Event row
     case Kind::kKernel:
       row.kind = EventKind::kKernel;
       row.detail = KernelRow(e.args);
+      NoteMultiprocessors(e.args, device);
       break;
     case Kind::kMemcpy:
     case Kind::kMemset:
@@ -399,6 +400,7 @@ void KinetoRows::FinishAllocations() {
 void KinetoRows::Finish() {
   ascend_.Finish(builder_);
   FinishAllocations();
+  FinishDevices();
   FinishCollectives();
   for (const auto& [lane, identity] : thread_lanes_) {
     auto it = thread_names_.find(identity);

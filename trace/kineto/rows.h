@@ -82,6 +82,8 @@ class KinetoRows {
   LaneId StreamLane(int64_t device, int64_t stream);
   uint32_t OpRow(const KinetoArgs& args);
   uint32_t KernelRow(const KinetoArgs& args);
+  void NoteMultiprocessors(const KinetoArgs& args, int64_t device);
+  void FinishDevices();
   uint32_t CopyRow(const KinetoEvent& e, bool copy);
   uint32_t SyncRow(const KinetoEvent& e);
   uint32_t CollectiveRow(const KinetoArgs& args);
@@ -110,6 +112,11 @@ class KinetoRows {
   std::array<KnownCategory, 64> categories_{};
   std::array<KnownLane, 64> lanes_{};
   std::array<Tally, 32> tallies_{};  // by Reason
+  struct LaunchedOn {
+    int64_t device = 0, multiprocessors = 0;
+    uint64_t kernels = 0;
+  };
+  std::vector<LaunchedOn> launched_on_;
   Tally repaired_names_, bad_correlations_, repeated_correlations_;
   std::vector<std::pair<std::string, Tally>> unknown_categories_;
   using Identity = std::pair<int64_t, int64_t>;  // process and thread
