@@ -131,7 +131,7 @@ class ThreadSweep {
                                  .end = end,
                                  .detail = op ? t.detail[row] : Builder::kNone});
     if (op && !InOp() && !InEngine()) {
-      thread_.own.push_back({t.start[row], end, NameClass(t.name[row]) == kBackward});
+      thread_.own.push_back({t.start[row], end, IsBackward(row)});
     }
     if (!op && NameClass(t.name[row]) == kMark) thread_.has_marks = true;
     bool engine = InEngine() || (!op && t.EventName(row) == kEngineRange);
@@ -162,6 +162,14 @@ class ThreadSweep {
     if (!b_.CallOf(t.correlation[row]).valid() || !IsDriverCall(t.EventName(row))) {
       b_.SetCallOf(t.correlation[row], last_call_);
     }
+  }
+
+  // By its name, or because the profiler knows which thread ran the forward op. It writes 0 to ops
+  // that are no backward.
+  bool IsBackward(size_t row) {
+    const Trace& t = b_.trace;
+    if (NameClass(t.name[row]) == kBackward) return true;
+    return t.detail[row] != Builder::kNone && t.ops[t.detail[row]].forward_thread > 0;
   }
 
   static constexpr uint8_t kUnknown = 0, kPlain = 1, kBackward = 2, kMark = 3;

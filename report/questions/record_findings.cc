@@ -1,6 +1,7 @@
 #include "report/questions/record_findings.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <tuple>
@@ -20,8 +21,8 @@ namespace {
 
 // Chosen, as in the header; none of the recordings beside the repository comes near.
 constexpr size_t kOneInTen = 10, kOneInAHundred = 100;
-// Chosen: medians of the recordings beside the repository are 2 to 12 us.
-constexpr Duration kShortestLaunch = Duration::Ns(300), kLongestLaunch = Duration::Ns(1'000'000);
+// Chosen: medians of the recordings beside the repository are 1.3 (a MI210) to 12 us.
+constexpr Duration kShortestLaunch = Duration::Ns(600), kLongestLaunch = Duration::Ns(1'000'000);
 // Below that many, ten times fewer begins say nothing.
 constexpr size_t kFewOps = 50;
 // As importers of Nsight Systems and rocprof call it.
@@ -40,6 +41,7 @@ class RecordFindings {
     FindUnits();
     FindNoOperators();
     FindCallsOutside();
+    FindNoHandOver();
     FindNameless();
     FindTwice();
     FindWrongLaunches();
@@ -202,6 +204,36 @@ class RecordFindings {
                     FormatCount(outside), FormatCount(all), FormatCount(ops)),
         ShareOf(outside, all),
         "record CUDA calls and operators of the same threads, and use the file as it was recorded");
+  }
+
+  // Threads that launch a tenth or more each, one of which neither waits for another nor is waited
+  // for: it stays where it was, whatever becomes of the others.
+  void FindNoHandOver() {
+    std::map<LaneId, size_t> launches;
+    std::set<LaneId> joined;
+    size_t all = 0;
+    for (const Edge& e : graph_.edges()) {
+      const Task &from = graph_.task(e.from), &to = graph_.task(e.to);
+      if (e.rule == Rule::kLaunch) ++launches[from.lane], ++all;
+      if (!IsHost(from.kind) || !IsHost(to.kind) || from.lane == to.lane) continue;
+      joined.insert(from.lane);
+      joined.insert(to.lane);
+    }
+    std::erase_if(launches, [&](const auto& l) { return l.second * kOneInTen < all; });
+    size_t alone = 0, of = 0;
+    for (const auto& [lane, n] : launches) {
+      if (joined.contains(lane)) continue;
+      ++alone;
+      of += n;
+    }
+    const auto ops = static_cast<size_t>(std::ranges::count(trace_.kind, EventKind::kOp));
+    if (launches.size() < 2 || alone == 0 || all < kFewOps || ops < kFewOps) return;
+    Add(FindingKind::kNoOperators,
+        fmt::format("{} threads launch work, and nothing tells which waits for which of {} of them "
+                    "({} of {} launches), as for the backward pass, whose operators autograd "
+                    "names: what lies between their calls stays as long as it was",
+                    launches.size(), alone, FormatCount(of), FormatCount(all)),
+        ShareOf(of, all), AdviceOn(graph_).both);
   }
 
   // Nothing can be said of the kind of a kernel without its name.

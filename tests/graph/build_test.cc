@@ -162,18 +162,26 @@ TEST(BlockingRule, PinnedCopiesDoNotBlock) {
 }
 
 // Forward on the main thread, backward on the engine's thread, optimizer on the main thread.
-TraceSketch TrainingStep() {
+TraceSketch TrainingStep(
+    std::string_view backward = "autograd::engine::evaluate_function: AddmmBackward0",
+    int64_t forward_thread = -1) {
   TraceSketch s;
   LaneId main = s.Thread(), engine = s.Thread(200), gpu = s.Stream();
   s.Mark(main, "ProfilerStep#1", 0, 1000);
   s.Op(main, "aten::linear", 0, 100, 1);
   s.Launch(main, gpu, "forward", 10, 5, 18, 50);
-  s.Op(engine, "autograd::engine::evaluate_function: AddmmBackward0", 150, 200, 1);
+  s.Op(engine, backward, 150, 200, 1, "", forward_thread);
   s.Launch(engine, gpu, "backward", 160, 5, 168, 50);
   s.Mark(main, "Optimizer.step#SGD.step", 400, 100);
   s.Op(main, "aten::add_", 400, 100);
   s.Launch(main, gpu, "update", 420, 5, 428, 50);
   return s;
+}
+
+TEST(HandOffRule, TheForwardThreadOfAnOperatorTellsThatItRunsBackward) {
+  TraceSketch known = TrainingStep("renamed", 1), unknown = TrainingStep("renamed", 0);
+  EXPECT_EQ(Build(known).report.handoffs, 1u);
+  EXPECT_EQ(Build(unknown).report.handoffs, 0u);
 }
 
 TEST(HandOffRule, BackwardFollowsForwardAndTheCallerWaitsForIt) {

@@ -23,8 +23,8 @@ class TraceSketch {
   }
   // `shapes` as recorded: "[[4, 8], []]".
   void Op(LaneId lane, std::string_view name, double us, double length_us, int64_t sequence = -1,
-          std::string_view shapes = "") {
-    OpDetail op{.sequence = sequence};
+          std::string_view shapes = "", int64_t forward_thread = -1) {
+    OpDetail op{.sequence = sequence, .forward_thread = forward_thread};
     if (!shapes.empty()) {
       op.shapes = builder_.names().Intern(shapes);
       op.types = builder_.names().Intern(R"(["float", "float"])");

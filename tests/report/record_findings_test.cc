@@ -182,5 +182,30 @@ TEST(RecordFindings, KernelsWithoutNames) {
   EXPECT_THAT(WithoutNames(5), IsEmpty()) << "less than a tenth";
 }
 
+// Two threads that take turns, each with launches in operators; those of the second are backward
+// work by their names or are not.
+std::vector<Finding> TurnsOf(const std::string& second, int launches) {
+  TraceSketch s;
+  const LaneId main = s.Thread(), other = s.Thread(200), gpu = s.Stream();
+  s.Op(main, "aten::begin", 0, 1);
+  for (int i = 0; i < 2 * launches; ++i) {
+    const LaneId thread = i < launches ? main : other;
+    s.Op(thread, i < launches ? "aten::relu" : second, 100 * i + 2, 90);
+    s.Launch(thread, gpu, "kernel", 100 * i + 5, 10, 100 * i + 20, 50);
+  }
+  s.Op(main, "aten::end", 200 * launches + 10, 20);
+  auto built = BuildGraph(s.Build());
+  EXPECT_TRUE(built.ok()) << built.status();
+  return FindingsOfRecords(built->graph);
+}
+
+TEST(RecordFindings, ThreadsOfWhichNothingTellsWhichWaitsForWhich) {
+  ExpectOne(
+      TurnsOf("renamed", 40), FindingKind::kNoOperators,
+      "2 threads launch work, and nothing tells which waits for which of 2 of them (80 of 80");
+  EXPECT_THAT(TurnsOf("autograd::engine::evaluate_function: ReluBackward0", 40), IsEmpty());
+  EXPECT_THAT(TurnsOf("renamed", 20), IsEmpty()) << "few, as of a program without a framework";
+}
+
 }  // namespace
 }  // namespace daydream
