@@ -484,9 +484,9 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   unchanged.why = "the replay of the recorded steps";
   if (base.true_step != nullptr) TellTrueStep(*base.true_step, unchanged);
   if (base.graph != nullptr && base.true_step == nullptr) NoteProfiler(*base.graph, unchanged);
-  if (!replay.doubt.empty()) {
+  if (std::string doubt = replay.baseline_doubt(); !doubt.empty()) {
     unchanged.confidence = Confidence::kLow;
-    unchanged.why = replay.doubt;
+    unchanged.why = std::move(doubt);
   }
   return unchanged;
 }

@@ -57,6 +57,14 @@ ReplayCheck::Worst ReplayCheck::worst() const {
   return worst;
 }
 
+std::string ReplayCheck::baseline_doubt() const {
+  // As --max-replay-error is, unless told otherwise.
+  constexpr double kFails = 0.10;
+  if (!doubt.empty()) return doubt;
+  const Worst found = worst();
+  return found.error > kFails ? fmt::format("a check of the replay fails: {}", found.what) : "";
+}
+
 std::vector<Duration> MeasuredSteps(const BuiltGraph& built) {
   const Graph& graph = built.graph;
   std::vector<Duration> steps;

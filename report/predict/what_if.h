@@ -62,6 +62,8 @@ struct ReplayCheck {
     std::string what;  // "a step repeated by itself is 12.3 % longer"
   };
   Worst worst() const;
+  // Why the replayed step is not what was measured, or "".
+  std::string baseline_doubt() const;
   double error() const;  // signed share: simulated / measured - 1
   std::optional<double> typical_error() const;
   double median_step_error() const;  // median over the steps of |simulated/measured - 1|

@@ -15,7 +15,8 @@ namespace {
 constexpr Duration kLong = Duration::Ns(1'000'000'000);
 constexpr int64_t kFarLonger = 10;        // than all other GPU work
 constexpr int64_t kFarLongerAlike = 100;  // than half of the kernels of its name
-constexpr size_t kAlike = 8, kManyOthers = 100;
+constexpr size_t kAlike = 4, kManyOthers = 100;
+constexpr size_t kManyDuring = 10;   // chosen: a stream has one at a time
 constexpr size_t kManyWithout = 10;  // one in as many GPU operations takes no time
 // How finely a recording is looked through: parts of the shortest pause that counts, and at most.
 constexpr int64_t kPlacesOfPause = 16, kMostPlaces = 1 << 20;
@@ -113,6 +114,10 @@ class TimeFindings {
     if (const Duration usual = UsualTime(longest); usual > Duration{} && time * 2 > step_) {
       if (time >= usual * kFarLongerAlike) return TellLongWork(longest, usual);
     }
+    if (const size_t during = BeginDuring(longest); during >= kManyDuring && time * 2 > step_) {
+      TellOverlap(longest, during);
+      return;
+    }
     const bool among_many = others >= kManyOthers && time * 2 > step_;
     if (!(IsLong(time) || among_many) || time < (all - time) * kFarLonger) return;
     out_.push_back(
@@ -138,6 +143,36 @@ class TimeFindings {
       }
     }
     return alike.size() < kAlike ? Duration{} : Median(std::move(alike));
+  }
+
+  // Work of the same stream that begins before this has ended, as none does but the next, where it
+  // is launched so.
+  size_t BeginDuring(TaskId longest) const {
+    size_t during = 0;
+    const Task& t = graph_.task(longest);
+    const Instant end = t.recorded_start + t.duration;
+    for (TaskId next = t.lane_next; next.valid(); next = graph_.task(next).lane_next) {
+      const Task& behind = graph_.task(next);
+      if (behind.kind == TaskKind::kDelay || behind.removed) continue;
+      if (behind.recorded_start >= end) break;
+      ++during;
+    }
+    return during;
+  }
+
+  void TellOverlap(TaskId longest, size_t during) {
+    const Duration time = graph_.task(longest).duration;
+    out_.push_back({.kind = FindingKind::kPause,
+                    .about = About::kStep,
+                    .text = fmt::format("one piece of GPU work takes {} of a step of {}, and {} "
+                                        "others of its stream begin before it ends: its time is "
+                                        "wrong",
+                                        FormatTime(time), FormatTime(step_), FormatCount(during)),
+                    .where = fmt::format("{} on {}", graph_.TaskName(longest),
+                                         LaneTitle(graph_, graph_.task(longest).lane)),
+                    .time = time,
+                    .share = ShareOf(time),
+                    .fix = "the file is damaged: record again"});
   }
 
   void TellLongWork(TaskId kernel, Duration usual) {

@@ -88,6 +88,30 @@ TEST(Findings, AKernelAHundredTimesAsLongAsThoseOfItsNameIsTold) {
   EXPECT_THAT(WithALongKernel(40'000), testing::Not(told)) << "eighty times";
 }
 
+// A kernel without others of its name, with 20 of its stream of which those from the second on
+// begin 1 ms apart. It takes as long as is asked.
+TEST(Findings, AKernelDuringWhichOthersOfItsStreamBeginIsTold) {
+  const auto found = [](double us) {
+    TraceSketch s;
+    LaneId cpu = s.Thread(), gpu = s.Stream();
+    for (int step = 0; step < 4; ++step) {
+      const double now = 20'000 * step;
+      for (int i = 0; i < 20; ++i) {
+        const bool own = step == 2 && i == 1;
+        s.Op(cpu, "aten::linear", now + 1000 * i, 900);
+        s.Launch(cpu, gpu, own ? "lone" : "kernel", now + 1000 * i + 100, 10, now + 1000 * i + 120,
+                 own ? us : 500);
+      }
+      s.Mark(cpu, fmt::format("ProfilerStep#{}", step), now, 20'000);
+    }
+    return Judge(s).health.findings;
+  };
+  const auto told = Contains(AllOf(
+      IsOf(FindingKind::kPause), Field("text", &Finding::text, HasSubstr("begin before it ends"))));
+  EXPECT_THAT(found(15'000), told);
+  EXPECT_THAT(found(900), testing::Not(told));
+}
+
 TEST(Findings, OneTimeWorkIsNamedWithBothStepsAndMakesAllConfidenceLow) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();

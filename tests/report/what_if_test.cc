@@ -48,6 +48,19 @@ TEST(WhatIf, ListsBaselineThenSinglesThenCombinations) {
   EXPECT_EQ(result.predictions[result.main].name, "free-gpu");
 }
 
+TEST(WhatIf, ABaselineWhoseCheckFailsIsNotCalledMeasured) {
+  const BuiltGraph built = Example("launch-bound");
+  auto replay = CheckReplay(built, nullptr);
+  ASSERT_TRUE(replay.ok());
+  for (const double error : {0.05, 0.2}) {
+    replay->repeated = StepTest{.error = error};
+    auto result = PredictAll(built, *replay, {}, {});
+    ASSERT_TRUE(result.ok());
+    const Confidence expected = error > 0.1 ? Confidence::kLow : Confidence::kMeasured;
+    EXPECT_EQ(result->predictions[0].confidence, expected) << error;
+  }
+}
+
 TEST(WhatIf, CausesSumToTheDifferenceToTheNanosecond) {
   BuiltGraph built = Example("launch-bound");
   WhatIf result = Ask(built, {"prefetch,graphs,free-gpu", "pin-memory,free-launch"});
