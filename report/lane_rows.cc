@@ -47,6 +47,8 @@ std::string LaneTitle(const Graph& graph, LaneId id) {
     case LaneKind::kChannel:
       break;
   }
+  // Of several words it says what it is: "loader worker 0".
+  if (name.find(' ') != std::string::npos) return name;
   return fmt::format("channel {}", name.empty() ? fmt::format("{}", lane.number) : name);
 }
 

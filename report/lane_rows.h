@@ -19,7 +19,7 @@ struct Slice {
 // holds all of them unless tasks of the lane overlap. O(tasks log tasks).
 std::vector<std::vector<std::vector<Slice>>> LaneRows(const Graph& graph, const Timeline& timeline);
 
-// "GPU 0 stream 7", "thread 1234 (pt_autograd_0)", "channel allreduce".
+// "GPU 0 stream 7", "thread 1234 (pt_autograd_0)", "channel allreduce", "loader worker 0".
 std::string LaneTitle(const Graph& graph, LaneId lane);
 
 }  // namespace daydream

@@ -135,9 +135,9 @@ void Session::Configure(const Args& args) {
   jobs_ = static_cast<unsigned>(std::clamp(jobs, 1.0, 256.0));
 }
 
-void Session::WriteTo(std::string* text) {
+void Session::WriteTo(std::string* text, size_t width) {
   written_ = text;
-  width_ = 0;
+  width_ = width;
 }
 
 void Session::Print(const Diagnostic& d, Severity severity) {

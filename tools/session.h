@@ -37,8 +37,9 @@ class Session {
   void Configure(const Args& args);
   // From now on messages and progress go there, and nothing to standard error.
   void TellTo(Listener listener) { listener_ = std::move(listener); }
-  // ... and what standard output would get goes to the end of `text`, as wide as it likes.
-  void WriteTo(std::string* text);
+  // ... and what standard output would get goes to the end of `text`: as wide as it likes, or as
+  // for a terminal of `width` columns.
+  void WriteTo(std::string* text, size_t width = 0);
 
   // --- messages, on standard error
   void Error(const absl::Status& status);

@@ -35,6 +35,8 @@ function scenarioBars(scenarios, main, measured) {
   return h("div", {class: "bars", role: "img", "aria-label": "step time of each scenario"}, ...rows);
 }
 
+const kSeenOnAWholeAxis = 0.01;  // chosen: less than a hundredth of a step is no reason to draw it large
+
 // From the step as it is to the step after, cause by cause. `link(cause)`: what a click on it does, or null.
 /** @param {Scenario} scenario @param {Scenario} baseline @param {(cause: Cause) => (() => void) | null} link */
 function waterfall(scenario, baseline, link) {
@@ -43,14 +45,15 @@ function waterfall(scenario, baseline, link) {
   const steps = scenario.causes.map((c) => { at += c.delta_ns; return at; });
   const high = Math.max(from, ...steps);
   let low = Math.min(0, ...steps);
-  // Small changes are seen on an axis that begins beneath them.
+  // Small changes are seen on an axis that begins beneath them, with the bars torn there; tiny ones stay tiny.
   const least = Math.min(from, at, ...steps), moved = high - least;
-  if (moved < 0.2 * high) low = Math.max(0, least - moved);
+  if (moved < 0.2 * high && moved > kSeenOnAWholeAxis * high) low = Math.max(0, least - moved);
+  const torn = low > 0 ? " torn" : "";
   const unit = unitFor(from);
   const place = (ns) => (ns - low) / (high - low || 1);
   const row = (label, bar, value) =>
     [h("div", {class: "label"}, ...label), track(bar), h("div", {class: "value"}, value)];
-  const rows = row(["baseline"], placed("plain", 0, place(from)), time(from, unit));
+  const rows = row(["baseline"], placed(`plain${torn}`, 0, place(from)), time(from, unit));
   at = from;
   for (const c of scenario.causes) {
     const next = at + c.delta_ns;
@@ -62,9 +65,9 @@ function waterfall(scenario, baseline, link) {
                      change(c.delta_ns, unit)));
     at = next;
   }
-  rows.push(...row([h("b", null, scenario.name)], placed("", 0, place(at)), time(at, unit)));
+  rows.push(...row([h("b", null, scenario.name)], placed(torn, 0, place(at)), time(at, unit)));
   const bars = h("div", {class: "bars", role: "group", "aria-label": `causes of ${scenario.name}`}, ...rows);
-  const axis = low > 0 ? `; the axis begins at ${time(low, unit)}` : "";
+  const axis = low > 0 ? `; the axis begins at ${time(low, unit)}, not at 0` : "";
   return h("div", null, bars, h("p", {class: "quiet"},
     `From the baseline to the scenario; the changes sum to the difference${axis}.`));
 }
@@ -94,40 +97,11 @@ function boundBars(scenarios) {
           h("div", {class: "legend"}, ...legend)];
 }
 
-const kMostSteps = 240;
-
-// Each recorded step as a bar, the predicted one beside it. A step that takes more than 1.5 times the median
-// is marked, and so is what `stalls` took in it: [ns of each step], or null.
-/** @param {number[]} measured @param {number[] | null} predicted @param {number[] | null} stalls */
-function stepBars(measured, predicted, stalls) {
-  const per = Math.ceil(measured.length / kMostSteps);
-  const joined = (list) => Array.from({length: Math.ceil(list.length / per)}, (_, i) =>
-    Math.max(...list.slice(i * per, (i + 1) * per)));
-  const now = joined(measured), then = predicted ? joined(predicted) : null;
-  const stalled = stalls ? joined(stalls) : null;
-  const median = [...measured].sort((a, b) => a - b)[Math.floor(measured.length / 2)];
-  const most = Math.max(...now, ...(then || []));
-  const bar = (kind, ns) => h("div", {class: `bar ${kind}`, style: {height: `${100 * ns / most}%`}});
-  const steps = now.map((ns, i) => {
-    const stall = stalled ? Math.min(stalled[i] || 0, ns) : 0;
-    const title = `step ${i * per + 1}: measured ${time(ns)}` + (stall ? `, ${time(stall)} of it stalls` : "") +
-                  (then && i < then.length ? `, predicted ${time(then[i])}` : "");
-    const kind = ns > 1.5 * median ? "long" : "plain";
-    const bars = [bar(`${kind} ${then ? "now" : "alone"}`, ns)];
-    if (stall) bars.push(bar(`stall ${then ? "now" : "alone"}`, stall));
-    if (then && i < then.length) bars.push(bar("then", then[i]));
-    return h("div", {class: "step", title}, ...bars);
-  });
-  const long = measured.filter((ns) => ns > 1.5 * median).length;
-  const text = `${plural(measured.length, "step")}, ${time(Math.min(...measured))}` +
-               (measured.length > 1 ? ` to ${time(Math.max(...measured))}` : "") + (long ? `, ${long === 1 ? "one takes" : `${long} take`} more than 1.5 times the median` : "") +
-               (per > 1 ? `; a bar is the longest of ${per}` : "");
-  const legend = [h("span", null, h("span", {class: "bar plain swatch"}), "measured")];
-  if (long) legend.push(h("span", null, h("span", {class: "bar long swatch"}), "measured, long"));
-  if (stalled) legend.push(h("span", null, h("span", {class: "bar stall swatch"}), "of it stalls"));
-  if (then) legend.push(h("span", null, h("span", {class: "bar swatch"}), "predicted"));
-  return [h("div", {class: "steps", role: "img", "aria-label": text}, ...steps),
-          h("div", {class: "legend"}, ...legend, h("span", null, text))];
+// As wide as it is drawn in a chart.
+function textWidth(text) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = "12px system-ui, sans-serif";
+  return pen.measureText(text).width;
 }
 
 // Where the label of a point has room: beside it, or higher and lower by lines. (x, y) is the left end of its
@@ -138,7 +112,7 @@ function stepBars(measured, predicted, stalls) {
  * @returns {LabelBox}
  */
 function freePlace(label, x, y, r, taken, inside) {
-  const w = 6.6 * label.length, high = 13;
+  const w = textWidth(label), high = 13;
   const clash = (a, b) => a.x < b.x + b.w && b.x < a.x + a.w && a.y - a.h < b.y && b.y - b.h < a.y;
   let first = null;
   for (let line = 0; line < 16; ++line) {
@@ -153,6 +127,8 @@ function freePlace(label, x, y, r, taken, inside) {
 }
 
 // Arithmetic against memory traffic on two logarithmic axes, below the roof of the data sheet.
+const kRoofStep = 4;
+
 /** @param {any} roof @param {number} width */
 function rooflineChart(roof, width) {
   const height = 380, left = 52, right = 112, top = 20, bottom = 42;
@@ -205,6 +181,11 @@ function rooflineChart(roof, width) {
     return {x: px(p.x) - r, y: py(p.y) + r, w: 2 * r, h: 2 * r};
   });
   for (const [, rate] of roofs) taken.push({x: width - right, y: py(rate) + 6, w: right, h: 14});
+  // The lines of the roofs, as small boxes along them.
+  for (let x = left; x < width - right; x += kRoofStep) {
+    const intensity = 10 ** (x0 + (x - left) / (width - left - right) * (x1 - x0));
+    for (const [, rate] of roofs) taken.push({x, y: py(Math.min(rate, bandwidth * intensity)) + 3, w: kRoofStep, h: 6});
+  }
   const inside = (b) => b.x >= left && b.x + b.w <= width && b.y - b.h >= 4 && b.y <= height - bottom;
   for (const p of points) {
     const x = px(p.x), y = py(p.y), r = 3 + 9 * Math.sqrt(p.time_ns / longest);
@@ -215,7 +196,7 @@ function rooflineChart(roof, width) {
     if (Math.hypot(box.x - x, box.y - y) > r + 30) {
       chart.append(svg("line", {class: "axis", x1: x, y1: y, x2: box.x + (box.x < x ? box.w : 0), y2: box.y - 5}));
     }
-    text(box.x, box.y, p.label, {});
+    text(box.x, box.y, p.label, {class: "faint label"});
   }
   return chart;
 }

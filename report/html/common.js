@@ -45,25 +45,28 @@ const kUnits = [["s", 1e9], ["ms", 1e6], ["us", 1e3], ["ns", 1]];
 function unitFor(ns) {
   return kUnits.find(([, size]) => Math.abs(ns) >= (size === 1e9 ? 1e10 : size)) || kUnits[3];
 }
+// A number and its unit stay on one line.
+const kJoin = "\u00a0";
 function time(ns, unit) {
   if (ns === null || ns === undefined) return "-";
+  if (ns === 0) return "0";
   // What would be 0.00 in the unit of its column has its own.
   const own = !unit || (ns !== 0 && Math.abs(ns / unit[1]) < 0.005);
   const [name, size] = own ? unitFor(ns) : unit;
-  return `${size === 1 ? digits(ns, 0) : short(ns / size)} ${name}`;
+  return `${size === 1 ? digits(ns, 0) : short(ns / size)}${kJoin}${name}`;
 }
 function change(ns, unit) {
   return (ns > 0 ? "+" : ns < 0 ? "\u2212" : "") + time(Math.abs(ns), unit);
 }
 // "+16.2 %", "\u22120.1 %"
 function signed(pct, places = 1) {
-  return `${pct > 0 ? "+" : pct < 0 ? "\u2212" : ""}${digits(Math.abs(pct), places)} %`;
+  return `${pct > 0 ? "+" : pct < 0 ? "\u2212" : ""}${digits(Math.abs(pct), places)}${kJoin}%`;
 }
 function range(pair, format) {
   return pair ? `${format(pair[0])} \u2013 ${format(pair[1])}` : "";
 }
 function percent(share, places = 1) {
-  return Number.isFinite(share) ? `${digits(100 * share, places)} %` : "-";
+  return Number.isFinite(share) ? `${digits(100 * share, places)}${kJoin}%` : "-";
 }
 function times(factor) {
   return factor === null ? "-" : `${digits(factor, 2)}x`;
@@ -75,9 +78,9 @@ function count(value) {
 const kSizes = [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]];
 function size(bytes) {
   for (const [name, unit] of kSizes) {
-    if (Math.abs(bytes) >= unit) return `${digits(bytes / unit, 1)} ${name}`;
+    if (Math.abs(bytes) >= unit) return `${digits(bytes / unit, 1)}${kJoin}${name}`;
   }
-  return `${digits(bytes, 0)} B`;
+  return bytes === 0 ? "0" : `${digits(bytes, 0)}${kJoin}B`;
 }
 
 function sizeChange(bytes) {
@@ -93,6 +96,21 @@ function shortened(text, most) {
   return `${text.slice(0, most - end - 1)}\u2026${text.slice(-end)}`;
 }
 
+// What may be wider than the page: it scrolls by itself, and fades where there is more of it.
+function wide(...children) {
+  const made = h("div", {class: "wide"}, ...children);
+  const look = () => {
+    const over = made.scrollWidth > made.clientWidth + 1;
+    made.classList.toggle("more", over && made.scrollLeft + made.clientWidth < made.scrollWidth - 1);
+    if (over) made.tabIndex = 0;
+    else made.removeAttribute("tabindex");
+  };
+  made.addEventListener("scroll", look);
+  const watch = new ResizeObserver(look);
+  for (const e of [made, ...made.children]) watch.observe(e);
+  return made;
+}
+
 // A part of the page with a heading, which the list at the top links to.
 function section(id, title, ...children) {
   const made = h("section", {id, "aria-labelledby": `${id}-title`},
@@ -101,6 +119,9 @@ function section(id, title, ...children) {
   element("nav").append(h("a", {href: `#${id}`}, title));
   return made;
 }
+
+// The colour of a square, from 0 to 1: never so strong that the number on it is hard to read.
+function heat(share) { return {"--heat": `${Math.round(60 * share)}%`}; }
 
 function csvField(value) {
   const text = String(value);

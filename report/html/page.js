@@ -24,9 +24,15 @@ function ofRank(title) { return together ? `${title}: rank ${about.rank} alone` 
 function named(name, text) { return text.startsWith(`${name}: `) ? text : `${name}: ${text}`; }
 
 // The explanation is a list of halves of sentences: each becomes a line.
-/** @param {string} text */
-function whySentences(text) {
-  const parts = text.split("; ");
+/** @param {Explanation} explanation */
+function whySentences({text, next_limiter: next}) {
+  const parts = [];
+  for (const part of text.split("; ")) {
+    // "5.81 ms of it is lost ..." says nothing without what is before it.
+    if (parts.length && / of it /.test(part.split(" because ")[0])) parts.push(`${parts.pop()}; ${part}`);
+    else if (next && part === `next limiter: ${next.what}`) parts.push(`next limiter: ${next.what}, of one kind the longest on the critical path then: ${time(next.path_ns)}`);
+    else parts.push(part);
+  }
   if (parts.length === 1) return h("p", null, text);
   return h("ul", {class: "why"}, ...parts.map((part) => h("li", null, part)));
 }
@@ -88,7 +94,8 @@ function stepsText() {
     parts.push(`steps differ: median ${ms(median)}, middle half ${ms(low)} to ${ms(high)}, all ${time(Math.min(...lengths))} to ${time(Math.max(...lengths))}`);
   }
   for (const s of whatif.trace.steps_left_out) parts.push(`${s.step} does not count: ${s.why}`);
-  return parts.length ? `${parts.join("; ")}.` : "";
+  const text = parts.join("; ");
+  return text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "";
 }
 
 // "8.97 steps/s, 287 samples/s"
@@ -119,7 +126,7 @@ function baselineCard(before) {
 /** @param {Scenario} s */
 function answerCards(s) {
   const step = card(`step with ${s.name}`, `${s.bound ? "\u2265 " : ""}${time(s.step_ns)}`,
-    [s.interval_ms ? `${range(s.interval_ms, (ms) => time(ms * 1e6))} (90 %)` : s.bound ? "a limit, not a prediction" : "no interval", rates(s)]
+    [s.interval_ms ? `${range(s.interval_ms, (ms) => time(ms * 1e6))} (90\u00a0%)` : s.bound ? "a limit, not a prediction" : "no interval", rates(s)]
       .filter((t) => t).join("; "));
   // In colour only where the interval leaves no doubt of the direction.
   const [least, best] = s.speedup_interval || [s.speedup, s.speedup];
@@ -143,7 +150,7 @@ function memoryCard(then) {
 // What stands for one rank only, and what that one does not tell.
 function aboutOneRank() {
   const silent = whatif.main > 0 && main.step_ms === null || together.main > 0 && whatif.main === 0;
-  return h("p", {class: "note"}, `Step times here, in the list of scenarios and in the advice are of ${togetherWords()}. ` +
+  return h("p", {class: "quiet"}, `Step times here, in the list of scenarios and in the advice are of ${togetherWords()}. ` +
     `All else, but the part about ranks, is rank ${about.rank} played alone` +
     (silent ? ", which does not tell what was asked." : "."));
 }
@@ -166,7 +173,7 @@ function headline() {
   if (together) cards.push(card(answered ? "then bound by" : "bound by", together.scenarios[answered ? asked : 0].step_bound_by, "all ranks together"));
   else cards.push(boundCard(changed && known ? main : baseline));
   if (baseline.peak_memory_bytes) cards.push(memoryCard(changed && known && main.peak_memory_bytes ? main : baseline));
-  const why = !together && answered && then.explanation ? whySentences(then.explanation.text) : null;
+  const why = !together && answered && then.explanation ? whySentences(then.explanation) : null;
   section("answer", asked > 0 ? "What it brings" : "The step", h("div", {class: "cards"}, ...cards),
           ...[together ? "" : stepsText(), answered ? overlapText(all, then) : ""].filter((t) => t).map((t) => h("p", {class: "quiet"}, t)),
           together ? aboutOneRank() : null, why);
@@ -183,7 +190,7 @@ function comparison() {
     ["interval", (s) => range(s.speedup_interval, times) || "-"]];
   if (!together) columns.push(["peak memory", (s) => s.peak_memory_bytes ?
       `${s.peak_memory_estimate ? "~" : ""}${size(s.peak_memory_bytes)}` : "-"], ["confidence", (s) => s.confidence || "-"]);
-  const table = h("div", {class: "wide"}, h("table", null,
+  const table = wide(h("table", null,
     h("thead", null, h("tr", null, ...columns.map(([t]) => h("th", {scope: "col"}, t)))),
     h("tbody", null, ...all.map((s) =>
       h("tr", null, ...columns.map(([, of]) => h("td", null, of(s))))))));
@@ -250,40 +257,10 @@ function critical() {
     h("details", null, h("summary", null, "as a table"), sortable(columns, shown, "scenario")));
 }
 
-// Of what kinds, as the table below has them: not all happen once.
-function stallKinds(list) {
-  const kinds = new Map();
-  for (const s of list) kinds.set(s.kind, (kinds.get(s.kind) || 0) + s.time_ns);
-  return [...kinds].sort((a, b) => b[1] - a[1]).map(([kind, ns]) => `${kind} ${time(ns)}`).join(", ");
-}
-
-function steps() {
-  const measured = whatif.replay.per_step.map((s) => s.measured_ns);
-  if (!measured.length) return;
-  const no_step = baseline.step_ms === null;
-  const predicted = changed && known ? main.steps_ms.map((ms) => ms * 1e6) : null;
-  const found = block("stalls"), list = found ? found.all : [];
-  const inStep = measured.map((_, i) => list.filter((s) => s.place === i).reduce((sum, s) => sum + s.time_ns, 0));
-  const any = inStep.some((ns) => ns > 0);
-  const columns = [{title: "step", of: (r) => r.i + 1, show: count}, {title: "measured", of: (r) => r.ns, show: (v) => time(v)},
-    {title: "replayed", of: (r) => whatif.replay.per_step[r.i].simulated_ns, show: (v) => time(v)}];
-  if (any) columns.push({title: "stalls", of: (r) => inStep[r.i], show: (v) => v ? time(v) : ""});
-  if (predicted) columns.push({title: "predicted", of: (r) => predicted[r.i] ?? null, show: (v) => time(v)});
-  const parts = [h("details", null, h("summary", null, "as a table"),
-    sortable(columns, measured.map((ns, i) => ({i, ns})), "step"))];
-  if (list.length) {
-    parts.push(h("details", null, h("summary", null, `${plural(list.length, "stall")}: ${stallKinds(list)}`), sortable([
-      {title: "what", of: (s) => s.what, text: true}, {title: "kind", of: (s) => s.kind, text: true},
-      {title: "step", of: (s) => s.place === null ? null : s.place + 1, show: (v) => v === null ? "not counted" : count(v)},
-      {title: "took", of: (s) => s.time_ns, show: (v) => time(v)},
-      {title: "left out of predictions", of: (s) => s.taken_ns, show: (v) => time(v)}], list, "stall")));
-  }
-  section("steps", no_step ? "The recording: no step" : ofRank("The steps"), ...stepBars(measured, predicted, any ? inStep : null), ...parts);
-}
+const kGroups = {class: "kernel class", op: "operator", layer: "layer", kernel: "kernel", phase: "phase", host: "host work"};
 
 function groups() {
-  const parts = [["class", "kernel class"], ["op", "operator"], ["layer", "layer"], ["kernel", "kernel"],
-                 ["phase", "phase"]].map(([by, title]) =>
+  const parts = Object.entries(kGroups).filter(([by]) => by !== "host").map(([by, title]) =>
     [title, () => groupTable(block(`summary-${by}`), block(`after-${by}`), title)]);
   parts.push(["host", () => hostTable(block("summary-host"), block("after-host"))]);
   const whole = baseline.step_ms === null ? "The recording, by work" : "One step, by work";
@@ -292,15 +269,13 @@ function groups() {
 
 function roofline() {
   const roof = block("roofline");
-  const draw = () => rooflineChart(roof, Math.max(300, Math.min(820, element("main").clientWidth)));
-  if (!roof || !draw()) {
+  if (!roof || !rooflineChart(roof, 820)) {
     section("roof", ofRank("Achieved against the data sheet"), h("p", {class: "quiet"}, !roof ?
       `Not drawn: ${kNoDevice}` :
       "Not drawn: no operator has recorded shapes, so nobody knows its FLOP and bytes. Record with record_shapes=True."));
     return;
   }
-  const place = h("div", null, draw());
-  window.addEventListener("resize", () => place.replaceChildren(draw()));
+  const place = fitted((width) => rooflineChart(roof, width));
   const peak = (c) => roof.tflops[c.format] || roof.tflops.fp32;
   const columns = [
     {title: "class", of: (c) => c.name, text: true}, {title: "format", of: (c) => c.format, text: true},
@@ -332,8 +307,10 @@ async function timelines() {
     part.append(h("p", {class: "note"}, `This browser cannot unpack the timelines: ${error.message}`));
     return;
   }
-  const help = "w s zoom, a d move, arrows go from slice to slice, Enter zooms to one, 0 shows all. " +
-    "Drag to move; after a click the wheel zooms.";
+  const help = matchMedia("(pointer: coarse)").matches ?
+    "Tap a slice to see what it is. Drag to move, two fingers zoom; \"all\" shows everything again." :
+    "Click a slice to see what it is. Drag to move; after a click the wheel zooms. Keys: w s zoom, a d move, arrows go from slice " +
+      "to slice, Enter zooms to one, 0 shows all.";
   const button = (text, label, act) =>
     h("button", {type: "button", "aria-label": label, title: label, onclick: () => { act(); view.later(); }}, text);
   const search = h("input", {type: "search", placeholder: "search kernel, op, layer",
@@ -359,9 +336,7 @@ async function timelines() {
     }
   });
   told.textContent = help;
-  const used = [...new Set(view.rows.flatMap((r) => [...new Set(r.name)]))].map((n) => timeline.names[n][3]);
-  part.append(h("div", {class: "legend"}, ...[...new Set(used)].sort((a, b) => a - b).map((c) =>
-    h("span", null, h("span", {class: "swatch", style: {background: view.colours[c]}}), timeline.classes[c]))));
+  part.append(...timelineLegend(view));
   if (timeline.merged_below_ns > 0) {
     part.append(h("p", {class: "quiet"}, "To keep this file small, neighbours that take no more than " +
       `${time(timeline.merged_below_ns)} together are drawn as one.`));
@@ -399,7 +374,7 @@ function assumed() {
     {title: "value", of: (a) => a.value + (a.range ? ` (${a.range})` : ""), text: true},
     {title: "means", of: (a) => a.help, text: true},
     {title: "source", of: (a) => a.given ? "given on the command line" : a.source, text: true}];
-  section("assumptions", "Assumptions", h("div", {class: "wide"}, h("table", null, h("tbody", null,
+  section("assumptions", "Assumptions", wide(h("table", null, h("tbody", null,
     ...kept.map(([name, text], i) => h("tr", null,
       h("td", {class: "text"}, i > 0 && kept[i - 1][0] === name ? "" : name),
       h("td", {class: "text"}, text)))))),
@@ -409,12 +384,30 @@ function assumed() {
 
 // Where the numbers of a sweep come from.
 function sweepSource() {
-  section("provenance", "Where this comes from", factTable([["made by", about.version], ["command", about.command], ["file", about.input]]));
+  section("provenance", "Where this comes from", factTable([["made by", about.version], ["command", about.command], ["file", about.input]]), copyJson());
 }
 
 function factTable(facts) {
-  return h("div", {class: "wide"}, h("table", null, h("tbody", null, ...facts.map(([name, text]) =>
+  return wide(h("table", null, h("tbody", null, ...facts.map(([name, text]) =>
     h("tr", null, h("th", {class: "text", scope: "row"}, name), h("td", {class: "text"}, text))))));
+}
+
+// What the JSON of the page is called: its block, in words.
+function blockName(id) {
+  const names = {about: "the page", whatif: "all answers", advise: "the advice", "advise-ranks": "the advice about ranks",
+    ranks: "the ranks together", assumptions: "the assumptions", stalls: "the stalls", roofline: "the roofline", memory: "memory over a step",
+    timeline: "the timelines, packed", sweep: "the sweep", scale: "the scaling"};
+  const [part, by] = id.split("-");
+  return names[id] || `${part === "after" ? "work after" : "work before"} by ${kGroups[by] || by}`;
+}
+
+// Everything that is on the page is in it as JSON: one list to choose from.
+function copyJson() {
+  const blocks = [...document.querySelectorAll('script[type="application/json"]')].map((b) => b.id);
+  const select = h("select", {id: "json-of", "aria-label": "which JSON"}, ...blocks.map((id) =>
+    h("option", {value: id, selected: id === "whatif"}, blockName(id))));
+  const button = h("button", {type: "button", onclick: () => copy(element(select.value).textContent, button)}, "copy");
+  return h("div", {class: "tools"}, "As JSON: ", select, button);
 }
 
 function provenance() {
@@ -423,14 +416,7 @@ function provenance() {
     ["format", t.format + (t.synthetic ? ", synthetic" : "")], ["device", t.device || "not recorded"],
     ["events", `${count(t.events)} of ${count(t.input_events)} read`], ["steps by", t.step_method],
     ["replay", `${time(whatif.replay.simulated_ms * 1e6)} simulated, ${time(whatif.replay.measured_ms * 1e6)} measured`]];
-  const blocks = [...document.querySelectorAll('script[type="application/json"]')].map((b) => b.id);
-  const buttons = blocks.map((id) => {
-    const made = h("button", {type: "button"}, `copy ${id} JSON`);
-    made.addEventListener("click", () => copy(element(id).textContent, made));
-    return made;
-  });
-  section("provenance", "Where this comes from", factTable(facts),
-    h("div", {class: "tools"}, ...buttons));
+  section("provenance", "Where this comes from", factTable(facts), copyJson());
   element("footer").textContent = "One file, which loads nothing. Times before are replayed from the " +
     "recording, times after are predicted; neither is a measurement.";
 }

@@ -21,7 +21,8 @@ function ticks(low, high, most, logarithm) {
 // Axes {low, high, name, show, log}: the chart, where values lie on it, and how to write on it.
 /** @param {string} name @param {PlotAxis} x @param {PlotAxis} y @param {number} width */
 function plot(name, x, y, width, height = 300) {
-  const left = 70, right = 16, top = 24, bottom = 42;
+  const down = ticks(y.low, y.high, 5, y.log), right = 16, top = 24, bottom = 42;
+  const left = 12 + Math.max(54, ...down.map((v) => textWidth(y.show(v))));
   const chart = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": name});
   const share = (axis, v) => axis.log ? Math.log(v / axis.low) / Math.log(axis.high / axis.low || 2)
     : (v - axis.low) / (axis.high - axis.low || 1);
@@ -34,7 +35,7 @@ function plot(name, x, y, width, height = 300) {
     const words = x.show(v), room = width - px(v), half = 3.5 * words.length;
     text(room < half ? width : px(v), height - bottom + 16, words, {"text-anchor": room < half ? "end" : "middle"});
   }
-  for (const v of ticks(y.low, y.high, 5, y.log)) {
+  for (const v of down) {
     chart.append(svg("line", {class: "axis", x1: left, x2: width - right, y1: py(v), y2: py(v)}));
     text(left - 6, py(v) + 4, y.show(v), {"text-anchor": "end"});
   }
@@ -47,7 +48,7 @@ function plot(name, x, y, width, height = 300) {
 
 // Drawn as wide as there is room, again when that changes.
 function fitted(draw) {
-  const made = () => draw(Math.max(300, Math.min(820, element("main").clientWidth)));
+  const made = () => draw(Math.max(300, element("main").clientWidth));
   const place = h("div", null, made());
   window.addEventListener("resize", () => place.replaceChildren(made()));
   return place;

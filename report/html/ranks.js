@@ -67,10 +67,10 @@ function waitGrid(waits, ranks) {
   const most = Math.max(...waits.map((w) => w.ms), 1e-9);
   const cell = (who, whom) => {
     const value = ms(who, whom), share = value / most;
-    return h("td", {class: share > 0.55 ? "heat full" : "heat", style: {"--heat": `${Math.round(100 * share)}%`}},
+    return h("td", {class: "heat", style: heat(share)},
       value > 0 ? short(value) : "");
   };
-  return h("div", {class: "wide"}, h("table", {class: "grid"},
+  return wide(h("table", {class: "grid"},
     h("thead", null, h("tr", null, h("th", {scope: "col"}, "ms"), ...columns.map((c) =>
       h("th", {scope: "col"}, c === null ? "not recorded" : `for ${c}`)))),
     h("tbody", null, ...ranks.map((who) => h("tr", null, h("th", {scope: "row"}, `rank ${who} waits`),

@@ -25,18 +25,18 @@ function heatMap(rows, down, across) {
     const at = key(r.values[down], across ? r.values[across] : "");
     if (!best.has(at) || r.step_ns < best.get(at).step_ns) best.set(at, r);
   }
-  const [low, high] = extremes(rows.map((r) => r.step_ns)), unit = unitFor(high);
+  const [low, high] = extremes([...best.values()].map((r) => r.step_ns)), unit = unitFor(high);
   const cell = (row) => {
     if (!row) return h("td", {class: "heat"}, "-");
     const share = high > low ? (high - row.step_ns) / (high - low) : 1;
-    return h("td", {class: share > 0.55 ? "heat full" : "heat", style: {"--heat": `${Math.round(100 * share)}%`}, title: row.opt},
+    return h("td", {class: "heat", style: heat(share), title: row.opt},
       time(row.step_ns, unit), row.step_ns === low ? " *" : "");
   };
   const shown = xs.slice(0, kMostSquares);
   const cut = ys.length > kMostSquares || xs.length > kMostSquares ? h("p", {class: "note"},
     `Drawn are the first ${kMostSquares} of ${[ys, xs].map((v) => v.length).filter((n) => n > kMostSquares).join(" and of ")} values; ` +
     "the table below has every row.") : null;
-  return h("div", null, cut, h("div", {class: "wide"}, h("table", {class: "grid"},
+  return h("div", null, cut, wide(h("table", {class: "grid"},
     h("thead", null, h("tr", null, h("th", {scope: "col"}, across ? `${down} \\ ${across}` : down),
       ...shown.map((x) => h("th", {scope: "col"}, across ? x : "step")))),
     h("tbody", null, ...ys.slice(0, kMostSquares).map((y) => h("tr", null, h("th", {scope: "row"}, y),
@@ -46,6 +46,14 @@ function heatMap(rows, down, across) {
 function sweepHeat(rows) {
   const keys = [...new Set(rows.flatMap((r) => Object.keys(r.values)))].filter((k) => orderOf(rows, k).length > 1);
   if (!keys.length) return;
+  // First what moves the step most.
+  const moves = (k) => {
+    const fastest = orderOf(rows, k).map((v) => extremes(rows.filter((r) => r.values[k] === v).map((r) => r.step_ns))[0]);
+    const [low, high] = extremes(fastest);
+    return high - low;
+  };
+  const effect = new Map(keys.map((k) => [k, moves(k)]));
+  keys.sort((a, b) => effect.get(b) - effect.get(a));
   const place = h("div");
   let down = keys[0], across = keys[1];
   const show = () => place.replaceChildren(heatMap(rows, down, across === down ? undefined : across));
@@ -55,7 +63,7 @@ function sweepHeat(rows) {
     choose("across", across, (k) => { across = k; })) : null;
   show();
   section("heat", "Step time by value", tools, place, h("p", {class: "quiet"},
-    "Darker is faster; * is the fastest." + (keys.length > 2 ? " A square has the fastest of its rows." : "")));
+    "The stronger the colour the faster; * is the fastest." + (keys.length > 2 ? " A square has the fastest of its rows." : "")));
 }
 
 // Marks the points that no other beats in both: from the left, those that are lower than all before.
@@ -101,7 +109,9 @@ function pareto(rows) {
   const columns = [{title: "row", of: (p) => p.name, text: true}, {title: "step", of: (p) => p.x, show: (v) => time(v, unit)},
     {title: "memory", of: (p) => p.y, show: sizeChange}];
   section("pareto", "Step time against memory", fitted(draw),
-    h("p", {class: "quiet"}, "No other row is at least as fast with as little memory as those on the line." +
+    h("p", {class: "quiet"}, (new Set(points.filter((p) => p.best).map((p) => p.x)).size > 1 ?
+      "No other row is at least as fast with as little memory as those on the line." :
+      "In colour what is fastest and takes the least memory: there is nothing to trade.") +
       (drawn.length < points.length ? ` ${count(points.length - drawn.length)} of the others are not drawn.` : "")),
     sortable(columns, points.filter((p) => p.best).sort((a, b) => a.x - b.x), "row on the line"));
 }
@@ -130,11 +140,22 @@ function sweeps() {
   sweepTable(rows);
 }
 
+// What the most GPUs that could be predicted bring.
+function scaleCards(points, unit) {
+  if (!points.length) return null;
+  const far = points.reduce((a, b) => b.ranks > a.ranks ? b : a), near = points.reduce((a, b) => b.ranks < a.ranks ? b : a);
+  return h("div", {class: "cards"}, card(`step of ${plural(near.ranks, "GPU")}`, time(near.step_ms * 1e6, unit), `bound by ${near.bound_by}`),
+    card(`step of ${plural(far.ranks, "GPU")}`, time(far.step_ms * 1e6, unit), range(far.interval_ms, (v) => time(v * 1e6, unit)) + (far.interval_ms ? " (80\u00a0%)" : "")),
+    card("efficiency", percent(far.efficiency), `${digits(far.efficiency * far.ranks, 2)} GPUs' worth of ${count(far.ranks)}`),
+    card("then bound by", far.bound_by, `${time(far.exposed_comm_ms * 1e6)} of communication in the open`));
+}
+
 function scaling() {
   const scale = block("scale"), points = scale.points.filter((p) => Number.isFinite(p.step_ms) && Number.isFinite(p.ranks) && p.ranks > 0);
   const unit = unitFor(Math.max(...points.map((p) => p.step_ms * 1e6), 1));
-  section("answer", "What more GPUs bring", h("p", null, `${scale.strategy} over ${scale.fabric}, ` +
-    (scale.fixed_global_batch ? "all GPUs together with the recorded batch." : "each GPU with the recorded batch.")));
+  section("answer", "What more GPUs bring", scaleCards(points, unit), h("p", null, `${scale.strategy} over ${scale.fabric}, ` +
+    (scale.fixed_global_batch ? "all GPUs together with the recorded batch." : "each GPU with the recorded batch.")),
+    points.length ? null : h("p", {class: "note"}, "No number of GPUs could be predicted."));
   if (!points.length) return;
   const most = Math.max(...points.map((p) => p.ranks)), least = Math.min(...points.map((p) => p.ranks));
   const x = {low: least, high: most > least ? most : least * 2, log: true, name: "GPUs", show: (v) => digits(v, 0)};

@@ -6,6 +6,11 @@ const kFirstRows = 25, kLongestName = 90;
 const kOthers = /^\[\d+ others\]$/;
 function isRest(row) { return kOthers.test(row.name); }
 
+// Lines of a long name begin after a comma.
+function breakable(text) {
+  return text.split(/(?<=,)/).flatMap((part, i) => i ? [h("wbr"), part] : [part]);
+}
+
 // `columns`: {title, of: row -> value, show: value -> text, text: is it text}. Numbers sort
 // downwards first.
 /** @param {Column[]} columns @param {any[]} rows @param {string} name */
@@ -30,7 +35,7 @@ function sortable(columns, rows, name) {
   const cell = (c, i, r) => {
     const text = c.show ? c.show(c.of(r), r) : String(c.of(r)), name = i === 0 && c.text;
     return h("td", {class: name ? "name" : c.text ? "text" : null, title: name && text.length > kLongestName ? text : null},
-      name ? shortened(text, kLongestName) : text);
+      name ? breakable(shortened(text, kLongestName)) : text);
   };
   const fill = () => {
     const found = wanted();
@@ -53,10 +58,12 @@ function sortable(columns, rows, name) {
   const rest = rows.some(isRest) ? h("p", {class: "quiet"}, "The last row sums what is not on this page; ",
     h("code", null, "daydream summary --format csv"), " has every row.") : null;
   return h("div", null, h("div", {class: "tools"}, search, copying), rest,
-           h("div", {class: "wide"}, h("table", null, h("caption", {hidden: true}, name),
+           wide(h("table", null, h("caption", {hidden: true}, name),
                                        h("thead", null, h("tr", null, ...headings)), body)),
            h("div", {class: "tools"}, more));
 }
+
+const kRounding = 1e-6;  // of the step: what ends of slices are rounded by
 
 // A summary of the step before and, when there is one, after, row by row by name.
 function groupTable(before, after, name) {
@@ -81,7 +88,7 @@ function groupTable(before, after, name) {
     columns.push({title: "GPU after", of: (r) => r.then.time_ns, show},
                  {title: "path after", of: (r) => r.then.critical_path_ns, show},
                  {title: "path change", of: (r) => r.then.critical_path_ns - r.critical_path_ns,
-                  show: (ns) => change(ns, unit)});
+                  show: (ns) => change(Math.abs(ns) < kRounding * whole ? 0 : ns, unit)});
   }
   return sortable(columns, rows, name);
 }

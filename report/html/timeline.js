@@ -1,13 +1,45 @@
 // Timelines before and after on one axis, drawn on a canvas.
 
-const kColours = {
-  gemm: "#4e79a7", conv: "#3b6fb6", attention: "#7a5fb5", elementwise: "#e39c37", reduce: "#c98b2f",
-  norm: "#59a14f", softmax: "#8cb85c", pool: "#76b7b2", optimizer: "#b6656b", index: "#9c755f",
-  copy: "#9a9a8f", memcpy: "#d37295", memset: "#e0a3ba", collective: "#e15759", host: "#8f9bab",
-  call: "#c2a34f", wait: "#c9ced6", GPU: "#3f7fc9", CPU: "#d08f2e", comm: "#c2504e", data: "#6c9a45",
+// By where a slice is: what holds up the critical path, what the GPU does, what the host does. Within one of these
+// no two are alike (tests/page/page_test.py holds how far apart they are).
+const kPathColours = {GPU: "#3f7fc9", CPU: "#d08f2e", comm: "#c2504e", data: "#6c9a45"};
+const kGpuColours = {
+  gemm: "#1f5fa8", conv: "#5ba4e6", attention: "#8a5fc7", elementwise: "#f2a541", reduce: "#a3541c",
+  norm: "#2f8f46", softmax: "#a5d152", pool: "#35b5aa", optimizer: "#8f1f45", index: "#6b5040",
+  copy: "#8f8d3a", memcpy: "#e0569f", memset: "#f2b8d6", collective: "#e5383b",
 };
-const kOtherColour = "#8a8f98", kFaint = "#80808040";
-const kRow = 17, kHead = 24, kAxis = 22, kMostRows = 120, kMostOnPath = 6;
+const kHostColours = {host: "#8f9bab", call: "#d9bd4e", wait: "#d3d8df"};
+const kColours = {...kPathColours, ...kGpuColours, ...kHostColours};
+const kOtherColour = "#4f5661", kFaint = "#80808040";
+const kRow = 17, kHead = 24, kAxis = 22, kMostRows = 120, kMostOnPath = 6, kLeastLetters = 5;
+
+const kInk = "#14181d", kChalk = "#ffffff";
+// What can be read on a colour: dark on light ones, white on dark ones.
+function inkOn(colour) {
+  const [r, g, b] = [1, 3, 5].map((i) => parseInt(colour.slice(i, i + 2), 16));
+  return 0.299 * r + 0.587 * g + 0.114 * b > 125 ? kInk : kChalk;
+}
+
+// As much of a text as there is room for, ending in a sign that it is cut; nothing where that says nothing.
+function cutTo(pen, text, room) {
+  if (pen.measureText(text).width <= room) return text;
+  let keep = Math.min(text.length - 1, Math.ceil(room / 4));
+  while (keep >= kLeastLetters && pen.measureText(`${text.slice(0, keep)}\u2026`).width > room) --keep;
+  return keep >= kLeastLetters ? `${text.slice(0, keep)}\u2026` : "";
+}
+
+// The colours that are drawn, group by group.
+function timelineLegend(view) {
+  const {timeline} = view, used = new Set();
+  for (const row of view.rows) for (const name of new Set(row.name)) used.add(timeline.classes[timeline.names[name][3]]);
+  const known = Object.keys(kColours), others = [...used].filter((c) => c && !known.includes(c)).sort();
+  /** @type {[string, string[]][]} */
+  const groups = [["critical path", Object.keys(kPathColours)], ["GPU", Object.keys(kGpuColours).concat(others)],
+    ["host", Object.keys(kHostColours)]];
+  return groups.map(([title, kinds]) => h("div", {class: "legend"}, h("b", null, `${title}:`), ...kinds.filter((c) => used.has(c)).map((c) =>
+      h("span", null, h("span", {class: "swatch", style: {background: kColours[c] || kOtherColour}}), c === "wait" ? "wait (doing nothing)" : c))))
+    .filter((line) => line.children.length > 1);
+}
 
 class TimelineView {
   /**
@@ -114,7 +146,7 @@ class TimelineView {
   // As the row of the critical path calls it.
   resourceOf({row, i}) {
     const {kind} = this.nameOf(row, i);
-    if (kind === "collective" || row.title.startsWith("channel ") && !row.title.includes("loader")) return "comm";
+    if (kind === "collective" || row.title.startsWith("channel ")) return "comm";
     if (row.title.includes("loader")) return "data";
     return row.title.startsWith("GPU ") ? "GPU" : "CPU";
   }
@@ -159,7 +191,9 @@ class TimelineView {
     pen.clearRect(0, 0, width, this.height);
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    this.left = Math.max(84, Math.min(190, Math.round(width * 0.22)));
+    // Titles have what they need, up to a third of the picture.
+    const titles = Math.max(...this.rows.map((r) => pen.measureText(r.title).width), 0);
+    this.left = Math.max(84, Math.min(Math.ceil(titles) + 12, Math.round(width * 0.33)));
     this.scale = (width - this.left) / (this.to - this.from);
     this.drawAxis(pen, width);
     let side = -1;
@@ -179,12 +213,17 @@ class TimelineView {
     step *= span / step > 5 ? 10 : span / step > 2 ? 5 : 2;
     const unit = unitFor(this.to * this.timeline.unit_ns);
     pen.fillStyle = this.quiet;
+    let taken = 0;
     for (let t = Math.ceil(this.from / step) * step; t <= this.to; t += step) {
       const x = this.x(t);
       pen.fillRect(x, 0, 1, 5);
       const ns = t * this.timeline.unit_ns;
-      pen.fillText(step * this.timeline.unit_ns >= unit[1] / 100 ? time(ns, unit) :
-        `${digits(ns / unit[1], 5)} ${unit[0]}`, x + 3, 12);
+      const words = step * this.timeline.unit_ns >= unit[1] / 100 ? time(ns, unit) : `${digits(ns / unit[1], 5)} ${unit[0]}`;
+      // Where there is no room to the right of a mark, what it says stands to the left.
+      const wide = pen.measureText(words).width, at = x + 3 + wide <= width ? x + 3 : x - 3 - wide;
+      if (at < taken) continue;
+      pen.fillText(words, at, 12);
+      taken = at + wide + 4;
     }
   }
 
@@ -237,17 +276,16 @@ class TimelineView {
   }
 
   drawName(pen, row, i, left, wide) {
-    const fits = Math.floor((wide - 6) / 6);
-    const name = this.text(this.timeline.names[row.name[i]][0]);
-    pen.fillStyle = "#14181d";
-    pen.fillText(name.length > fits ? name.slice(0, fits) : name, left + 3, row.y + kRow / 2 - 1);
+    const [name, , , kind] = this.timeline.names[row.name[i]], words = cutTo(pen, this.text(name), wide - 6);
+    if (!words) return;
+    pen.fillStyle = this.words !== "" || this.cause > 0 ? this.ink : inkOn(this.colours[kind]);
+    pen.fillText(words, left + 3, row.y + kRow / 2 - 1);
   }
 
   // Left of the slices, as much of it as there is room for; a click or the pointer says all of it.
   drawTitle(pen, row) {
-    const fits = Math.floor((this.left - 10) / (pen.measureText(row.title).width / row.title.length || 6));
     pen.fillStyle = this.quiet;
-    pen.fillText(row.title.length > fits ? `${row.title.slice(0, fits - 1)}\u2026` : row.title, 4, row.y + kRow / 2 - 1);
+    pen.fillText(cutTo(pen, row.title, this.left - 10), 4, row.y + kRow / 2 - 1);
   }
 
   drawSelected(pen) {

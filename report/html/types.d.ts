@@ -8,11 +8,13 @@ interface Cause { what: string; opt: string; delta_ns: number; gpu_ns: number; h
 interface MemoryChange { what: string; bytes: number; estimate: boolean; at_most: boolean; }
 interface Failure { code: string; what: string; why?: string; fix?: string; }
 
+interface Explanation { text: string; next_limiter: {what: string; path_ns: number} | null; }
+
 /** A prediction; one that failed has `error` and nulls. */
 interface Scenario {
   name: string; opts: string[]; step_ms: number | null; step_ns: number | null; steps_ms?: number[];
   interval_ms: Interval; speedup: number | null; speedup_interval: Interval; bound: boolean;
-  confidence: string | null; confidence_why: string; causes: Cause[]; explanation: {text: string} | null;
+  confidence: string | null; confidence_why: string; causes: Cause[]; explanation: Explanation | null;
   bound_by: Record<ResourceName, number> | null; memory: MemoryChange[]; memory_change_bytes: number | null;
   peak_memory_bytes: number | null; peak_memory_estimate: boolean; left_out: string[]; unchecked_pct: number | null; steps_per_s: number | null; samples_per_s: number | null; notes: string[];
   warnings: string[]; error?: Failure;
@@ -25,7 +27,7 @@ interface WhatIf {
           step_method: string; steps_left_out: {step: string; why: string}[]};
   steps: number; main: number; scenarios: Scenario[]; findings: Finding[]; warnings: string[];
   replay: {measured_ms: number; simulated_ms: number; error_pct: number;
-           per_step: {measured_ns: number; simulated_ns: number}[]; median_ms: number; quartiles_ms: [number, number];
+           per_step: {step?: string; measured_ns: number; simulated_ns: number}[]; median_ms: number; quartiles_ms: [number, number];
            checks?: {worst_pct: number; worst: string; repeated: {worst_step: string; worst_error_pct: number} | null}};
   memory: {source: string} | null;
   measured?: {file: string; scenario: string; step_ms: number; error_pct: number; inside_interval: boolean; misses: any[]};

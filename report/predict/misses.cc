@@ -31,7 +31,7 @@ std::vector<Miss> LargestMisses(const Graph& before, const Graph& predicted, con
                                 size_t most) {
   std::vector<Miss> misses;
   Duration gpu;
-  for (auto [by, word] : {std::pair{GroupBy::kClass, "family"}, {GroupBy::kPhase, "phase"}}) {
+  for (auto [by, word] : {std::pair{GroupBy::kClass, "class"}, {GroupBy::kPhase, "phase"}}) {
     auto was = TimePerStep(before, by), says = TimePerStep(predicted, by);
     auto is = TimePerStep(measured, by);
     auto all = says;

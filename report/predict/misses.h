@@ -10,7 +10,7 @@
 namespace daydream {
 
 struct Miss {
-  std::string by;                        // "family" (class of kernels) or "phase"
+  std::string by;                        // "class" (of kernels) or "phase"
   std::string name;                      // "gemm"
   Duration before, predicted, measured;  // per counted step
 };

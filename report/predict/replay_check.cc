@@ -87,6 +87,7 @@ absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGrap
   check.simulated = StepTime(graph, timeline);
   check.measured_steps = MeasuredSteps(built);
   check.steps = check.measured_steps.size();
+  for (size_t s : CountedSteps(graph)) check.step_names.push_back(graph.steps()[s].label);
   check.window = IsWindow(built);
   check.measured = MeanOf(check.measured_steps);
   check.simulated_steps = CountedPeriods(graph, timeline);

@@ -43,6 +43,7 @@ struct ReplayCheck {
   size_t steps = 0;                // steps behind the means
   bool window = false;             // IsWindow(): the one step is all that was recorded
   std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
+  std::vector<std::string> step_names;                    // of these, where they are marked
   BatchSize batch;
   // Checks that can fail, where the unchanged replay hardly can (report/predict/self_check.h).
   std::optional<double> unexplained;  // share of the step that no rule explains

@@ -289,9 +289,10 @@ class Explainer {
     if (std::llabs(rest.ns) > Small().ns) add("the rest", rest);
     if (out_.next.has_value()) text += fmt::format("; next limiter: {}", out_.next->what);
     if (out_.enough.has_value() && *out_.enough == 1) {
-      text += "; making it faster gains nothing";
+      text += "; making the changed work faster still gains nothing";
     } else if (out_.enough.has_value() && *out_.enough <= kWorthSaying) {
-      text += fmt::format("; making it more than {:.1f} times faster does not help", *out_.enough);
+      text += fmt::format("; making the changed work more than {:.1f} times faster does not help",
+                          *out_.enough);
       if (out_.next.has_value()) text += fmt::format(": then the limit is {}", out_.next->what);
     }
     return text;

@@ -13,7 +13,7 @@ namespace daydream {
 namespace {
 
 constexpr size_t kBetween = 2;     // spaces between columns
-constexpr size_t kNarrowest = 12;  // a cut name keeps at least this many columns
+constexpr size_t kNarrowest = 20;  // a cut name keeps at least this many columns
 
 std::string Pad(std::string_view text, size_t width, Align align) {
   size_t have = DisplayWidth(text);

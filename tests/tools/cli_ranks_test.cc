@@ -8,6 +8,7 @@
 
 #include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
+#include "tests/tools/on_terminal.h"
 
 namespace daydream {
 namespace {
@@ -333,6 +334,24 @@ TEST_F(CliRanks, TheOnlyStepOfARankIsItsWholeRecording) {
   file.replace(file.find("\"world_size\":2"), 14, "\"world_size\":1");
   Write("alone.json", file);
   EXPECT_NEAR(step("whatif"), 0.61, 1e-6);
+}
+
+// Lesson 10: one of four ranks has more to do on its GPU, and the others wait for it.
+TEST_F(CliRanks, WhatIsSuggestedNextChangesTheRankThatBounds) {
+  ASSERT_EQ(Run("tour 10 --save " + Path("saved")).exit, 0);
+  const std::string folder = Path("saved/lesson10");
+  const std::string shown =
+      OnTerminal(fmt::format("{} ranks {}", DAYDREAM_BINARY, folder), /*messages=*/true);
+  const std::string begin = "next: daydream ";
+  const size_t at = shown.find(begin);
+  ASSERT_NE(at, std::string::npos) << shown;
+  const size_t from = at + begin.size();
+  const std::string next = shown.substr(from, shown.find_first_of("\r\n", from) - from);
+  EXPECT_THAT(next, HasSubstr("'straggler(1, gpu="));
+  const nlohmann::json asked = nlohmann::json::parse(Run(next + " --format json").out);
+  EXPECT_LT(asked["scenarios"][1]["step_ms"].get<double>(),
+            0.95 * asked["scenarios"][0]["step_ms"].get<double>())
+      << next;
 }
 
 TEST_F(CliRanks, OneRankAloneIsAskedForByNumber) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -235,25 +236,75 @@ TEST_F(Tour, ToldAnswersAreRightAndWrongChoicesHaveReasons) {
   }
 }
 
-// Without spaces, and without rules, which are as wide as there is room.
-std::string Letters(std::string text) {
-  std::erase_if(
-      text, [](char c) { return c == '-' || std::isspace(static_cast<unsigned char>(c)) != 0; });
-  return text;
+// The paragraphs, without spaces.
+std::string Paragraphs(const std::string& text) {
+  std::string out;
+  for (std::string line : SplitLines(text)) {
+    if (line.starts_with(' ')) continue;
+    std::erase_if(line, [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; });
+    out += line;
+  }
+  return out;
+}
+
+// The first word of each line that a command prints, or of those with columns; of a name whose
+// middle is cut out its begin.
+std::vector<std::string> FirstWords(const std::string& text, bool with_columns) {
+  std::vector<std::string> words;
+  for (const std::string& line : SplitLines(text)) {
+    const size_t begin = line.find_first_not_of(' ');
+    if (begin == 0 || begin == line.npos || line[begin] == '\r') continue;
+    std::string word = line.substr(begin, line.find_first_of(" \r", begin) - begin);
+    if (with_columns && line.find("  ", begin) == line.npos) continue;
+    if (word.starts_with("---")) continue;  // a rule is as wide as there is room
+    word.resize(std::min(word.size(), word.find("...")));
+    words.push_back(word);
+  }
+  return words;
 }
 
 TEST_F(Tour, TextFitsANarrowTerminal) {
   const std::string wide = Run("tour 4 --non-interactive").out;
   EXPECT_TRUE(std::ranges::any_of(SplitLines(wide), [](const auto& l) { return l.size() > 80; }));
-  // The first lines of what a command prints are those of a pipe, so that none is lost where a
-  // terminal breaks the lines before.
+  // No row is lost where a terminal breaks the lines before, and none is broken itself: columns
+  // are left out, as where the command is run.
+  const std::set<std::string> cells = {"confidence", "measured", "medium", "low", "high", "MB"};
   for (const Lesson* lesson : Lessons()) {
     const std::string tour = fmt::format("tour {} --answers", lesson->id);
     const std::string narrow = OnTerminal(fmt::format("{} {}", DAYDREAM_BINARY, tour));
     for (const std::string& line : SplitLines(narrow)) {
       EXPECT_LE(DisplayWidth(line), 81u) << line;  // with the '\r' of a terminal
+      const size_t begin = std::min(line.find_first_not_of(' '), line.size());
+      EXPECT_FALSE(cells.contains(line.substr(begin, line.find('\r') - begin))) << line;
+      const bool row = line.starts_with("  baseline ");
+      EXPECT_TRUE(!row || line.find("1.00x") != std::string::npos) << line;
     }
-    EXPECT_EQ(Letters(narrow), Letters(Run(tour).out)) << lesson->id;
+    const std::string whole = Run(tour).out;
+    EXPECT_EQ(Paragraphs(narrow), Paragraphs(whole)) << lesson->id;
+    const std::vector<std::string> shown = FirstWords(narrow, false);
+    auto at = shown.begin();
+    for (const std::string& word : FirstWords(whole, true)) {
+      at = std::find_if(at, shown.end(), [&](const std::string& s) { return word.starts_with(s); });
+      EXPECT_NE(at, shown.end()) << lesson->id << " lost the row " << word;
+      if (at == shown.end()) break;
+      ++at;
+    }
+  }
+}
+
+TEST_F(Tour, CommandsStayWholeOnANarrowTerminal) {
+  const std::string narrow = OnTerminal(fmt::format("{} tour 3 --answers", DAYDREAM_BINARY));
+  // What goes on in the next line can be copied as it is.
+  EXPECT_THAT(narrow, HasSubstr("  $ daydream whatif lesson3.ddtrace "
+                                "--opt 'speedup(select=kind:kernel, by=2)' \\\r\n"
+                                "      --opt graphs | head -9\r\n"));
+  // A number stays with its unit.
+  for (const Lesson* lesson : Lessons()) {
+    const std::string text =
+        OnTerminal(fmt::format("{} tour {} --answers", DAYDREAM_BINARY, lesson->id));
+    for (const std::string& line : SplitLines(text)) {
+      EXPECT_FALSE(line.starts_with("ms") || line.starts_with("% ")) << line;
+    }
   }
 }
 

@@ -61,6 +61,22 @@ def build():
     return os.path.join(WORK, made)
 
 
+def install(wheel):
+    """The line of the README that makes the package and installs it, but for the making: in an empty
+    folder, where OUT holds the wheel. The folder of the environment, and when pip began."""
+    with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as f:
+        (line,) = re.findall(r"^scripts/wheel OUT && (.*)$", f.read(), re.M)
+    folder = os.path.join(WORK, "as-the-readme")
+    os.makedirs(os.path.join(folder, "OUT"))
+    shutil.copy(wheel, os.path.join(folder, "OUT"))
+    more = {"PATH": os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"], "PIP_NO_INDEX": "1"}
+    print("README: " + line)
+    for command in line.split(" && "):
+        begun = time.monotonic()
+        expect("sh", "-ec", command, env=environment(**more), cwd=folder)
+    return os.path.join(folder, "venv"), begun  # of the last, which is pip
+
+
 def page():
     """The Python of docs/python.md, as one program."""
     with open(os.path.join(SOURCE, "docs", "python.md"), encoding="utf-8") as f:
@@ -123,14 +139,10 @@ def main():
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
     wheel = build()
-    venv = os.path.join(WORK, "venv")
-    expect(sys.executable, "-m", "venv", venv)
+    venv, begun = install(wheel)
     python = os.path.join(venv, "bin", "python")
     trace = os.path.join(SOURCE, "examples", "resnet50-synthetic.ddtrace")
 
-    begun = time.monotonic()
-    pip = (python, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-index")
-    expect(*pip, wheel, env=environment())
     first = "import daydream as dd; print(dd.load(%r).whatif('amp,fuse').step_ms)" % trace
     answer = expect(python, "-c", first, env=environment(), cwd=WORK)
     print("from pip install to the first answer (%s ms): %.1f s" % (

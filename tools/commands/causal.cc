@@ -79,7 +79,7 @@ Table CausalCurveTable(const Report& report, TimeUnit wish) {
   for (size_t point : points) {
     columns.push_back({FormatPercent(p.share(point), 0), Align::kRight, spare(point)});
   }
-  columns.push_back({"bends at", Align::kLeft});
+  columns.push_back({.header = "bends at", .align = Align::kLeft, .whole = true});
   Table table(std::move(columns));
   const TimeUnit unit = UnitFor(p.step, wish);
   size_t shown = 0;

@@ -73,8 +73,8 @@ Table MakeSummaryTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) 
   Table table({{std::string(Name(by)), Align::kLeft},
                {"GPU time/step"},
                {"of step"},
-               {"calls/step"},
-               {"average"},
+               {"calls/step", Align::kRight, 1},
+               {"average", Align::kRight, 2},
                {"of critical path"}});
   Group all{.name = "all", .time = {}, .path = {}};
   for (const Group& g : s.groups) {

@@ -192,8 +192,9 @@ absl::StatusOr<Exit> RunTour(const Args& args, Session& session) {
     }
     return Exit::kOk;
   }
+  const size_t width = format == Format::kTable ? NarrowWidth(session) : 0;
   session.Progress(fmt::format("making lesson {}", lesson->id), -1);
-  DD_ASSIGN_OR_RETURN(const LessonText text, PrepareLesson(*lesson, seed));
+  DD_ASSIGN_OR_RETURN(const LessonText text, PrepareLesson(*lesson, seed, width));
   session.EndProgress();
   std::string judged;
   if (args.Has("--guess")) {

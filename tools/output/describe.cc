@@ -1,5 +1,6 @@
 #include "tools/output/describe.h"
 
+#include <algorithm>
 #include <vector>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "report/predict/residuals.h"
 #include "report/text/format.h"
 #include "report/text/table.h"
+#include "report/text/unit_word.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/scenario.h"
@@ -25,10 +27,15 @@ std::string Paragraph(std::string_view label, std::string_view text, size_t inde
     if (word.empty()) continue;
     const std::string shown = Printable(word);
     if (!empty && used + 1 + word.size() > kProseWidth) {
+      // A number goes along with its unit.
+      const size_t last = line.rfind(' ');
+      const bool number = IsUnit(word) && last > indent && line.back() >= '0' && line.back() <= '9';
+      const std::string along = number ? line.substr(last + 1) : "";
+      if (number) line.resize(last);
       out += line + "\n";
-      line = std::string(indent, ' ');
-      used = indent;
-      empty = true;
+      line = std::string(indent, ' ') + along;
+      used = line.size();
+      empty = along.empty();
     }
     if (!empty) line += ' ', ++used;
     line += shown;

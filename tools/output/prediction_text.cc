@@ -10,7 +10,7 @@
 namespace daydream {
 namespace {
 
-constexpr size_t kBarWidth = 20;
+constexpr size_t kBarWidth = 20, kLeastBarWidth = 5;  // shorter ones tell nothing
 constexpr size_t kRowsShown = 15;
 // Causes below this share of the largest are shown together.
 constexpr double kSmallestRow = 0.002;
@@ -56,7 +56,9 @@ std::string IntervalText(const Prediction& p, TimeUnit unit) {
   return RangeText(p.low, p.high, unit);
 }
 
-Table CauseRows(const Prediction& p, TimeUnit unit, bool headed) {
+namespace {
+
+Table CauseRowsWith(const Prediction& p, TimeUnit unit, bool headed, size_t bar_width) {
   Table table({{fmt::format("{}: where the time goes", p.name), Align::kLeft},
                {headed ? "option" : "", Align::kLeft},
                {"work"},
@@ -86,7 +88,7 @@ Table CauseRows(const Prediction& p, TimeUnit unit, bool headed) {
     ++shown;
     const double whole = std::max(largest, p.step.us() * kLeastBar);
     const double share = whole > 0 ? std::fabs(c.delta.us()) / whole : 0;
-    auto length = static_cast<size_t>(std::lround(share * kBarWidth));
+    auto length = static_cast<size_t>(std::lround(share * static_cast<double>(bar_width)));
     table.AddRow({Printable(c.what), std::string(OptOf(c)), work.ns == 0 ? "" : signed_time(work),
                   signed_time(c.delta), std::string(length, c.delta.ns > 0 ? '+' : '#')});
   }
@@ -99,10 +101,32 @@ Table CauseRows(const Prediction& p, TimeUnit unit, bool headed) {
   return table;
 }
 
+size_t WidestLine(std::string_view text) {
+  size_t widest = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    widest = std::max(widest, DisplayWidth(text.substr(0, end)));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return widest;
+}
+
+}  // namespace
+
+Table CauseRows(const Prediction& p, TimeUnit unit, bool headed) {
+  return CauseRowsWith(p, unit, headed, kBarWidth);
+}
+
 std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& style) {
   if (p.causes.empty()) return "";
-  // Whole sentences.
-  return CauseRows(p, unit).Text({.max_width = style.max_width, .color = style.color});
+  // Whole sentences. Where they leave no room for bars these get shorter, and then are left out.
+  size_t bars = kBarWidth;
+  while (style.max_width > 0 && bars > 0 &&
+         WidestLine(CauseRowsWith(p, unit, false, bars).Text()) > style.max_width) {
+    bars = bars / 2 < kLeastBarWidth ? 0 : bars / 2;
+  }
+  return CauseRowsWith(p, unit, false, bars)
+      .Text({.max_width = style.max_width, .color = style.color});
 }
 
 std::string BoundByText(const Prediction& p, std::string_view before) {

@@ -238,7 +238,9 @@ void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
   json.Key("spread_pct").Rounded(Percent(r.spread()), 4);
   json.Key("per_step").BeginArray();
   for (size_t i = 0; i < r.measured_steps.size(); ++i) {
-    json.BeginInlineObject().Key("measured_ns").Int(r.measured_steps[i].ns);
+    json.BeginInlineObject();
+    if (i < r.step_names.size()) json.Key("step").String(r.step_names[i]);
+    json.Key("measured_ns").Int(r.measured_steps[i].ns);
     json.Key("simulated_ns").Int(r.simulated_steps[i].ns).EndObject();
   }
   json.EndArray();

@@ -82,6 +82,10 @@ or dead time between two kernels.)"},
     {"ghost",
      R"(A rank of the run without a file. Where the ends of a collective say that somebody came
 later than all who were recorded, it did: its arrival stays as it was, under every what-if.)"},
+    {"host",
+     R"(The CPU and what runs on it: Python, operators, launching calls, the making of batches. In
+the table of ranks: what a rank's threads work in the window, without waiting; much of it may be
+hidden behind GPU work.)"},
     {"interval",
      R"(Where the step time should lie in nine of ten cases: the middle 90 % of 4096 draws with a
 fixed seed. Each draw mixes: the times of recorded steps, picked at random; a value from the range
@@ -116,6 +120,8 @@ what a kernel of the collective took before it was waiting for others.)"},
      R"(What one rank of several takes for the recorded window when it waits for nobody; own step is
 a step of that. The rank with the longest own cycle bounds a step that repeats, whoever
 arrives last in the recorded one: that may only have begun late, once.)"},
+    {"own step",
+     "Of one rank of several: what a step takes when it waits for nobody. See also: own cycle."},
     {"phase", "Forward, backward, optimizer, data or communication."},
     {"place",
      R"(Of a step: its number in the recording, counted from 0. Its name is that of its mark, as
@@ -123,6 +129,9 @@ ProfilerStep#5, which counts from the start of the program.)"},
     {"replay",
      R"(Playing the dependency graph of a trace forward. Replaying it unchanged must give the
 measured step time; the difference is the replay error, printed before every prediction.)"},
+    {"replay check",
+     R"(The line above every answer: what the unchanged trace takes, replayed, against what was
+measured. See also: checks hold, typical lags.)"},
     {"replay error",
      "Replayed against measured step time of the unchanged trace. See also: typical lags."},
     {"roofline",

@@ -1,10 +1,14 @@
 #include "tools/tour/lesson_pages.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
+#include "report/text/unit_word.h"
+#include "tools/tour/terminal_text.h"
 
 namespace daydream {
 namespace {
@@ -35,6 +39,13 @@ std::string Asked(const Lesson& lesson) {
   return fmt::format("\nA guess counts as right within {}.", RightWithin(lesson));
 }
 
+// Whether a command prints nothing at the left edge.
+bool IsMovedIn(std::string_view text) {
+  return text.starts_with(' ') && std::ranges::none_of(TextLines(text), [](const auto& line) {
+           return !line.empty() && line[0] != ' ';
+         });
+}
+
 // Text for a terminal: commands with their output moved in.
 std::string Plain(const LessonPieces& pieces) {
   std::string out;
@@ -44,11 +55,9 @@ std::string Plain(const LessonPieces& pieces) {
       continue;
     }
     out += fmt::format("  $ {}\n", piece.command);
-    for (size_t at = 0; at < piece.text.size();) {
-      const size_t end = std::min(piece.text.find('\n', at), piece.text.size());
-      const std::string line = piece.text.substr(at, end - at);
-      out += line.empty() ? "\n" : "  " + line + "\n";
-      at = end + 1;
+    const std::string_view indent = IsMovedIn(piece.text) ? "" : "  ";
+    for (const std::string_view line : TextLines(piece.text)) {
+      out += line.empty() ? "\n" : fmt::format("{}{}\n", indent, line);
     }
   }
   return out;
@@ -130,28 +139,51 @@ void WriteAnswers(JsonWriter& json, const LessonText& text) {
   WritePieces(json, "surprise", text.surprise);
 }
 
-// A line of a command's output that is too wide goes on in the next lines, moved in.
-std::string Broken(std::string_view line, size_t width) {
-  // A rule is as wide as there is room.
-  if (line.find_first_not_of(" -") == line.npos) return std::string(line.substr(0, width));
-  const std::string indent(std::min(line.find_first_not_of(' '), line.size()) + 4, ' ');
-  std::string out;
-  while (DisplayWidth(line) + (out.empty() ? 0 : indent.size()) > width) {
-    const size_t room = width - (out.empty() ? 0 : indent.size());
-    size_t blank = line.size();
-    for (size_t at = line.find_first_not_of(' '); at < line.size(); ++at) {
-      if (line[at] != ' ') continue;
-      if (DisplayWidth(line.substr(0, at)) > room) break;
-      blank = at;
-    }
-    if (blank == line.size()) break;  // one long word
-    const std::string_view begin = line.substr(0, blank);
-    out +=
-        (out.empty() ? "" : indent) + std::string(begin.substr(0, begin.find_last_not_of(' ') + 1));
-    out += '\n';
-    line.remove_prefix(std::min(line.find_first_not_of(' ', blank), line.size()));
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// The blank of `line` at which to break it, so that `room` columns are left of it: where columns
+// end, if that is not too early, else between words; the end of the line: nowhere.
+size_t BreakOf(std::string_view line, size_t room) {
+  constexpr double kNotTooEarly = 0.4;  // chosen: a line that is shorter looks like a mistake
+  size_t blank = line.size(), gap = line.size();
+  for (size_t at = line.find_first_not_of(' '); at < line.size(); ++at) {
+    if (line[at] != ' ' || line[at - 1] == ' ') continue;
+    const size_t columns = DisplayWidth(line.substr(0, at));
+    if (columns > room) break;
+    const std::string_view next = line.substr(at + 1, line.find(' ', at + 1) - at - 1);
+    if (IsDigit(line[at - 1]) && IsUnit(next)) continue;  // a number stays with its unit
+    blank = at;
+    const bool early = static_cast<double>(columns) < kNotTooEarly * static_cast<double>(room);
+    if (line.substr(at).starts_with("  ") && !early) gap = at;
   }
-  return out + (out.empty() ? "" : indent) + std::string(line);
+  return gap < line.size() ? gap : blank;
+}
+
+// A line of a command's output that is too wide goes on in the next lines: in those of `rest` that
+// go on with its text, which are taken from there, else moved in.
+std::string Broken(std::string_view first, size_t width, std::string_view& rest) {
+  constexpr size_t kMovedIn = 4;
+  // A rule is as wide as there is room.
+  if (first.find_first_not_of(" -") == first.npos) return std::string(first.substr(0, width));
+  std::string line(first), out;
+  size_t indent = IndentOf(first) + kMovedIn;
+  while (DisplayWidth(line) > width) {
+    const size_t blank = BreakOf(line, width);
+    if (blank == line.size()) break;  // one long word
+    const size_t begin = std::min(line.find_first_not_of(' ', blank), line.size());
+    const std::string_view next = rest.substr(0, rest.find('\n'));
+    std::string more = line.substr(begin);
+    // Text stands below text, which begins further to the right than a label.
+    const bool goes_on = IndentOf(next) < next.size() && IndentOf(next) >= indent;
+    if (goes_on) {
+      indent = IndentOf(next);
+      more += ' ' + std::string(next.substr(indent));
+      rest.remove_prefix(std::min(next.size() + 1, rest.size()));
+    }
+    out += line.substr(0, blank) + "\n";
+    line = std::string(indent, ' ') + more;
+  }
+  return out + line;
 }
 
 }  // namespace
@@ -193,6 +225,7 @@ std::string LessonOpening(const LessonText& text) {
 }
 
 std::string Reflowed(std::string_view text, size_t width) {
+  constexpr std::string_view kPrompt = "  $ ";
   if (width == 0) return std::string(text);
   std::string out;
   size_t column = 0;  // of the paragraph's line that is being filled
@@ -207,7 +240,17 @@ std::string Reflowed(std::string_view text, size_t width) {
     text.remove_prefix(last ? text.size() : end + 1);
     if (line.empty() || line[0] == ' ') {
       end_line();
-      out += Broken(line, width);
+      std::string command(line.starts_with(kPrompt) ? line.substr(kPrompt.size()) : "");
+      while (command.ends_with('\\')) {  // goes on in the next line
+        const size_t more = std::min(text.find('\n'), text.size());
+        command += "\n" + std::string(text.substr(0, more));
+        text.remove_prefix(std::min(more + 1, text.size()));
+      }
+      if (!command.empty()) {
+        out += FoldedCommand(kPrompt, command, width);
+      } else {
+        out += Broken(line, width, text);
+      }
       if (!last) out += '\n';
       continue;
     }
@@ -215,7 +258,16 @@ std::string Reflowed(std::string_view text, size_t width) {
       const size_t blank = std::min(line.find(' '), line.size());
       const std::string_view word = line.substr(0, blank);
       line.remove_prefix(std::min(blank + 1, line.size()));
-      if (column > 0 && column + 1 + DisplayWidth(word) > width) end_line();
+      if (column > 0 && column + 1 + DisplayWidth(word) > width) {
+        // A number and its unit stay together.
+        const size_t number = out.find_last_of(" \n");
+        if (IsUnit(word) && number != out.npos && out[number] == ' ' && IsDigit(out.back())) {
+          out[number] = '\n';
+          column = out.size() - number - 1;
+        } else {
+          end_line();
+        }
+      }
       out += column > 0 ? fmt::format(" {}", word) : std::string(word);
       column += DisplayWidth(word) + (column > 0 ? 1 : 0);
     }

@@ -11,6 +11,7 @@
 #include "tools/command.h"
 #include "tools/input/convert.h"
 #include "tools/input/json_path.h"
+#include "tools/tour/terminal_text.h"
 #include "trace/ddtrace/writer.h"
 
 namespace daydream {
@@ -20,6 +21,7 @@ namespace fs = std::filesystem;
 using examples::Lesson;
 using examples::Numbers;
 
+constexpr size_t kMovedIn = 2;
 constexpr double kNearThought = 0.12;
 constexpr double kRounding = 1e-9;  // 1.1 - 1 is a little more than 0.1
 
@@ -37,16 +39,11 @@ std::string WithoutPipe(std::string line, int& lines) {
 // The first `lines` of a text, the last -`lines`, or all of it for 0.
 std::string SomeLines(const std::string& text, int lines) {
   if (lines == 0) return text;
-  std::vector<std::string> all;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    all.push_back(text.substr(at, end - at) + "\n");
-    at = end + 1;
-  }
+  const std::vector<std::string_view> all = TextLines(text);
   const size_t some = std::min(static_cast<size_t>(std::abs(lines)), all.size());
   const size_t first = lines > 0 ? 0 : all.size() - some;
   std::string out;
-  for (size_t i = first; i < first + some; ++i) out += all[i];
+  for (size_t i = first; i < first + some; ++i) out.append(all[i]).append("\n");
   while (out.ends_with("\n\n")) out.pop_back();  // where the cut is between two parts
   return out;
 }
@@ -67,19 +64,16 @@ std::vector<std::string> Words(std::string_view line) {
   return words;
 }
 
-// Runs `daydream LINE` in this process on the files in `folder`, whose name the text does not hold.
-absl::StatusOr<std::string> RunLine(std::string_view line, const fs::path& folder,
-                                    std::initializer_list<std::string_view> flags) {
-  int lines = 0;
-  std::vector<std::string> words = Words(WithoutPipe(std::string(line), lines));
+// Runs a command in this process on the files in `folder`, whose name the text does not hold: all
+// that it prints, for a terminal of `width` columns (0: for a pipe).
+absl::StatusOr<std::string> RunWords(std::vector<std::string> words, const fs::path& folder,
+                                     size_t width) {
   const Command* command = FindCommand(words[0]);
   if (command == nullptr) return absl::InternalError(fmt::format("no command {}", words[0]));
   words.erase(words.begin());
   for (std::string& word : words) {
     if (word.starts_with("lesson")) word = (folder / word).string();
   }
-  words.insert(words.end(), flags.begin(), flags.end());
-  if (lines != 0) words.emplace_back("--quiet");  // notes do not go through the pipe
   DD_ASSIGN_OR_RETURN(const Args args, ParseArgs(FlagsOf(*command), words));
   std::string text;
   Session session;
@@ -87,12 +81,28 @@ absl::StatusOr<std::string> RunLine(std::string_view line, const fs::path& folde
   session.TellTo({.message = [&](const Diagnostic& d,
                                  Severity severity) { text += FormatDiagnostic(d, severity, {}); },
                   .progress = [] {}});
-  session.WriteTo(&text);
+  session.WriteTo(&text, width);
   const auto exit = command->run(args, session);
   if (!exit.ok()) return exit.status();
   const std::string prefix = folder.string() + "/";
   for (size_t at; (at = text.find(prefix)) != std::string::npos;) text.erase(at, prefix.size());
-  return SomeLines(text, lines);
+  return text;
+}
+
+// What `daydream LINE` prints, in a terminal of `width` columns with rows that fit into it.
+absl::StatusOr<std::string> RunLine(std::string_view line, const fs::path& folder,
+                                    std::initializer_list<std::string_view> flags,
+                                    size_t width = 0) {
+  int lines = 0;
+  std::vector<std::string> words = Words(WithoutPipe(std::string(line), lines));
+  words.insert(words.end(), flags.begin(), flags.end());
+  if (lines != 0) words.emplace_back("--quiet");  // notes do not go through the pipe
+  DD_ASSIGN_OR_RETURN(const std::string all, RunWords(words, folder, 0));
+  if (width > 0) {
+    DD_ASSIGN_OR_RETURN(const std::string narrow, RunWords(words, folder, width));
+    if (std::string shown = CutAlike(narrow, all, lines); !shown.empty()) return shown;
+  }
+  return SomeLines(all, lines);
 }
 
 // The text with numbers in place of {names}.
@@ -118,7 +128,7 @@ absl::StatusOr<std::string> Fill(std::string_view text, const Lesson& lesson,
 }
 
 absl::StatusOr<LessonPieces> Pieces(std::string_view text, const Lesson& lesson,
-                                    const Numbers& numbers, const fs::path& folder) {
+                                    const Numbers& numbers, const fs::path& folder, size_t width) {
   DD_ASSIGN_OR_RETURN(std::string rest, Fill(text, lesson, numbers));
   LessonPieces pieces(1);
   constexpr std::string_view kPrompt = "$ daydream ";
@@ -136,7 +146,7 @@ absl::StatusOr<LessonPieces> Pieces(std::string_view text, const Lesson& lesson,
       continue;
     }
     DD_ASSIGN_OR_RETURN(std::string output,
-                        RunLine(line.substr(kPrompt.size()), folder, {"--color", "never"}));
+                        RunLine(line.substr(kPrompt.size()), folder, {"--color", "never"}, width));
     pieces.push_back({std::move(output), line.substr(2)});
     pieces.emplace_back();
   }
@@ -200,7 +210,7 @@ absl::Status SaveTraces(const examples::LessonPlay& play, const fs::path& folder
   return absl::OkStatus();
 }
 
-absl::StatusOr<LessonText> PrepareLesson(const Lesson& lesson, uint64_t seed) {
+absl::StatusOr<LessonText> PrepareLesson(const Lesson& lesson, uint64_t seed, size_t width) {
   LessonText text{.lesson = &lesson, .seed = seed};
   DD_ASSIGN_OR_RETURN(examples::LessonPlay play, lesson.play(seed));
   DD_ASSIGN_OR_RETURN(const TemporaryFolder folder, TemporaryFolder::Make());
@@ -225,7 +235,12 @@ absl::StatusOr<LessonText> PrepareLesson(const Lesson& lesson, uint64_t seed) {
     }
     text.numbers[std::string(fact.name)] = value * fact.scale;
   }
-  DD_ASSIGN_OR_RETURN(text.story, Pieces(lesson.story, lesson, text.numbers, folder.path()));
+  // Output of commands is moved in (tools/tour/lesson_pages.cc).
+  const size_t room = width > kMovedIn ? width - kMovedIn : 0;
+  const auto pieces = [&](std::string_view words) {
+    return Pieces(words, lesson, text.numbers, folder.path(), room);
+  };
+  DD_ASSIGN_OR_RETURN(text.story, pieces(lesson.story));
   DD_ASSIGN_OR_RETURN(text.question, Fill(lesson.question, lesson, text.numbers));
   for (std::string_view hint : lesson.hints) {
     DD_ASSIGN_OR_RETURN(text.hints.emplace_back(), Fill(hint, lesson, text.numbers));
@@ -233,8 +248,8 @@ absl::StatusOr<LessonText> PrepareLesson(const Lesson& lesson, uint64_t seed) {
   for (const examples::WrongThought& thought : lesson.thoughts) {
     DD_ASSIGN_OR_RETURN(text.thoughts.emplace_back(), Fill(thought.text, lesson, text.numbers));
   }
-  DD_ASSIGN_OR_RETURN(text.solution, Pieces(lesson.solution, lesson, text.numbers, folder.path()));
-  DD_ASSIGN_OR_RETURN(text.surprise, Pieces(lesson.surprise, lesson, text.numbers, folder.path()));
+  DD_ASSIGN_OR_RETURN(text.solution, pieces(lesson.solution));
+  DD_ASSIGN_OR_RETURN(text.surprise, pieces(lesson.surprise));
   return text;
 }
 

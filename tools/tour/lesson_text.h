@@ -34,8 +34,9 @@ struct LessonText {
 
 // Plays the lesson, runs its commands on files in a temporary folder, which is gone afterwards, and
 // fills in the numbers. Commands whose output is shown need most of the time: some tenths of a
-// second.
-absl::StatusOr<LessonText> PrepareLesson(const examples::Lesson& lesson, uint64_t seed);
+// second. Commands print for a terminal of `width` columns; 0: as into a pipe.
+absl::StatusOr<LessonText> PrepareLesson(const examples::Lesson& lesson, uint64_t seed,
+                                         size_t width);
 
 // Writes the traces of a lesson into `folder`, which is made if it is not there.
 absl::Status SaveTraces(const examples::LessonPlay& play, const std::filesystem::path& folder,

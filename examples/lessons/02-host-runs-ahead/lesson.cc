@@ -35,8 +35,8 @@ constexpr WrongThought kThoughts[] = {
 };
 constexpr std::string_view kHints[] = {
     "Which of the three lines waits for the GPU?",
-    "None. So the timer reads how long Python and the launching calls need: {kernels} ops of\n"
-    "{each} ms.",
+    "None. So whose time is between the two readings of the clock, and how much does each op\n"
+    "need of it?",
 };
 
 }  // namespace
@@ -52,7 +52,7 @@ const Lesson kAheadLesson = {
 Somebody measures a model like this:
 
     begin = time.perf_counter()
-    y = model(x)                   # {kernels} matrix products, {gpu} ms of work on the GPU
+    y = model(x)                 # {kernels} matrix products, {gpu} ms on the GPU
     print(time.perf_counter() - begin)
 
 Python, PyTorch and the launch need {each} ms of the host for each of the {kernels} ops, on average.

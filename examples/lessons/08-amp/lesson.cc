@@ -37,6 +37,11 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
 
 constexpr Fact kFacts[] = {
     {"answer", "whatif lesson8.ddtrace --opt amp", "scenarios.1.speedup"},
+    // A cast is one edge more, and six steps are recorded (TransformerProgram).
+    {.name = "counted",
+     .command = "whatif lesson8.ddtrace --opt amp",
+     .path = "scenarios.1.changed.edges",
+     .scale = 1.0 / 6},
 };
 constexpr WrongThought kThoughts[] = {
     {"twice",
@@ -49,7 +54,7 @@ constexpr WrongThought kThoughts[] = {
 constexpr std::string_view kHints[] = {
     "How much does this program gain from faster kernels? (Lesson 3.)",
     "A linear layer under autocast reads its weight, its bias and its input in 16 bit. Who makes\n"
-    "those? In backward the gradients go back to 32 bit. All in all {casts} casts a step.",
+    "those? In backward the gradients go back to 32 bit. Count the casts of a step.",
 };
 
 }  // namespace
@@ -84,9 +89,8 @@ launches that is all one sees:
 $ daydream whatif lesson8.ddtrace --opt amp | head -17
 
 The generator of this lesson also plays the program with autocast: its step is {slower} % longer.
-Daydream counts a few casts more, hence the small difference; a note of the command, which pages
-and this tour leave out, says how many. `work` in the table also holds the
-kernels of the casts.
+Daydream counts {counted} casts a step, the generator {casts}: hence the small difference. `work` in
+the table also holds the kernels of the casts.
 )",
     .surprise = R"(
 An optimization of kernels can make a program slower when the kernels are not what it waits for.

@@ -52,7 +52,8 @@ constexpr WrongThought kThoughts[] = {
 };
 constexpr std::string_view kHints[] = {
     "How many milliseconds of matrix products are left? How many of the rest?",
-    "{matrix} ms / 8 + {other} ms.",
+    "An eighth of the products is left, and all of the rest. How often does that fit into the\n"
+    "step of before?",
 };
 
 }  // namespace

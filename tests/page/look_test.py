@@ -1,0 +1,225 @@
+"""How the page of `daydream report` looks: that nothing is cut off, lies on something else or cannot be read.
+Skipped, saying so, where there is no Chromium; the exit code is then 77."""
+
+import itertools
+import json
+import unittest
+
+import browser
+from pages import Pages, main
+
+LEAST_CONTRAST = 4.5  # of text on its ground, by WCAG 2 for ordinary text
+# In red, green and blue from 0 to 255; by eye, colours of small squares side by side that are nearer look alike.
+LEAST_DISTANCE = 50
+
+# What is written on the canvas of the timeline: [text, left, right, row].
+WRITTEN = """(() => {
+  const kept = CanvasRenderingContext2D.prototype.fillText, all = [];
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    all.push([text, x, x + this.measureText(text).width, y]);
+    return kept.call(this, text, x, y);
+  };
+  daydreamTimeline.draw();
+  CanvasRenderingContext2D.prototype.fillText = kept;
+  return all;
+})()"""
+
+# [contrast, text] of each square of a heat map.
+CONTRASTS = """(() => {
+  const pen = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+  const shown = (...colours) => {
+    pen.clearRect(0, 0, 1, 1);
+    for (const c of colours) { pen.fillStyle = c; pen.fillRect(0, 0, 1, 1); }
+    return [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3).map((v) => {
+      const s = v / 255;
+      return s <= 0.03928 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+    });
+  };
+  const light = ([r, g, b]) => 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  const body = getComputedStyle(document.body).backgroundColor;
+  return [...document.querySelectorAll('td.heat')].map((d) => {
+    const style = getComputedStyle(d);
+    const [a, b] = [light(shown(body, style.backgroundColor)), light(shown(style.color))].sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), d.textContent];
+  });
+})()"""
+
+# Labels of the roofline and its points, as boxes.
+ROOFLINE = """(() => {
+  const box = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };
+  return {labels: [...document.querySelectorAll('#roof svg .label')].map((e) => [e.textContent, ...box(e)]),
+          points: [...document.querySelectorAll('#roof svg circle')].map(box)};
+})()"""
+
+
+def overlap(a, b, least=2):
+    """Whether two boxes share more than a line that is `least` thick."""
+    return min(a[2], b[2]) - max(a[0], b[0]) > least and min(a[3], b[3]) - max(a[1], b[1]) > least
+
+
+class Looks(Pages):
+    @classmethod
+    def setUpClass(cls):
+        path = browser.find()
+        if path is None:
+            raise unittest.SkipTest("no Chromium is installed")
+        super().setUpClass()
+        cls.browser = browser.Browser(path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        super().tearDownClass()
+
+    def open(self, path, width=1400, **how):
+        self.browser.look(width, 900, **how)
+        self.browser.open(path)
+
+    def test_what_the_timeline_says_is_inside_and_apart(self):
+        for width in (1400, 420):
+            self.open(self.synthetic, width)
+            edge = self.browser.evaluate("daydreamTimeline.canvas.clientWidth")
+            written = self.browser.evaluate(WRITTEN)
+            self.assertGreater(len(written), 10)
+            axis = [w for w in written if w[3] == 12]
+            self.assertGreater(len(axis), 1)
+            for text, left, right, _ in written:
+                # The line that names a side is a heading, as long as it is.
+                if "(simulated" not in text and "(predicted" not in text:
+                    self.assertLessEqual(right, edge + 0.5, text)
+                self.assertGreaterEqual(left, 0, text)
+            for one, other in itertools.pairwise(axis):
+                self.assertLessEqual(one[2], other[1], (one[0], other[0]))
+
+    def test_names_that_are_cut_end_in_a_sign(self):
+        self.open(self.synthetic)
+        pen = "const pen = document.createElement('canvas').getContext('2d'); pen.font = '11px system-ui, sans-serif';"
+        for room in range(0, 200, 7):
+            found = self.browser.evaluate(f"(() => {{ {pen} const t = cutTo(pen, 'volta_sgemm_128x64_nn', {room});"
+                                          "return [t, pen.measureText(t).width]; })()")
+            self.assertLessEqual(found[1], room, found)
+            if found[0] not in ("", "volta_sgemm_128x64_nn"):
+                self.assertTrue(found[0].endswith("\u2026") and len(found[0]) > 5, found)
+
+    def test_colours_of_one_kind_of_row_can_be_told_apart(self):
+        self.open(self.synthetic)
+        for group in ("kPathColours", "kGpuColours", "kHostColours"):
+            colours = self.browser.evaluate(group)
+            for (a, one), (b, other) in itertools.combinations(colours.items(), 2):
+                far = sum((int(one[i:i + 2], 16) - int(other[i:i + 2], 16)) ** 2 for i in (1, 3, 5)) ** 0.5
+                self.assertGreater(far, LEAST_DISTANCE, (a, b))
+        for colour in {**self.browser.evaluate("kColours")}.values():
+            self.assertIn(self.browser.evaluate(f"inkOn('{colour}')"), ("#14181d", "#ffffff"))
+
+    def test_numbers_on_coloured_squares_can_be_read(self):
+        for path in (self.sweep, self.ranks):
+            for dark in (False, True):
+                self.open(path, dark=dark)
+                found = self.browser.evaluate(CONTRASTS)
+                self.assertGreater(len(found), 3)
+                for contrast, text in found:
+                    self.assertGreaterEqual(contrast, LEAST_CONTRAST, (text, dark))
+
+    def test_labels_of_the_roofline_lie_on_nothing(self):
+        for width in (1400, 420):
+            self.open(self.synthetic, width)
+            found = self.browser.evaluate(ROOFLINE)
+            labels = found["labels"]
+            self.assertGreater(len(labels), 3)
+            for (a, *one), (b, *other) in itertools.combinations(labels, 2):
+                self.assertFalse(overlap(one, other), (a, b, width))
+            if width > 1000:  # on a phone there is not always room beside the points
+                for name, *box in labels:
+                    for point in found["points"]:
+                        self.assertFalse(overlap(box, point), (name, width))
+
+    def test_steps_have_names_and_an_axis(self):
+        self.open(self.synthetic)
+        told = json.loads(self.browser.evaluate("element('whatif').textContent"))["replay"]["per_step"]
+        names = self.browser.evaluate("[...document.querySelectorAll('#steps .step-names span')].map((s) => s.textContent)")
+        self.assertEqual(names, [s["step"] for s in told])
+        scale = self.browser.evaluate("[...document.querySelectorAll('#steps .scale span')].map((s) => s.textContent)")
+        self.assertEqual(scale, [self.browser.evaluate(f"time({max(s['measured_ns'] for s in told)})"),
+                                 self.browser.evaluate(f"time({max(s['measured_ns'] for s in told) / 2})"), "0"])
+        text = self.browser.evaluate("stepBars(['a', 'b'], [42e6, 42e6], null, null)[0].querySelector('.steps').ariaLabel")
+        self.assertEqual(text.replace("\u00a0", " "), "2 steps, each 42.0 ms")
+
+    def test_a_tiny_change_is_drawn_tiny(self):
+        self.open(self.synthetic)
+        width = ("(() => {{ const w = waterfall({{name: 'x', causes: [{{what: 'a', opt: 'b', delta_ns: {0}}}]}}, "
+                 "{{step_ns: 1e8}}, () => null); const bar = w.querySelector('.bar.less');"
+                 "return [parseFloat(bar.style.width), w.querySelectorAll('.torn').length, w.textContent]; }})()")
+        tiny = self.browser.evaluate(width.format(-4e5))
+        self.assertLess(tiny[0], 1)
+        self.assertEqual(tiny[1], 0)
+        # What is drawn larger than it is has a torn edge and says where the axis begins.
+        small = self.browser.evaluate(width.format(-5e6))
+        self.assertGreater(small[0], 20)
+        self.assertEqual(small[1], 2)
+        self.assertIn("not at 0", small[2])
+
+    def test_what_is_wider_than_a_phone_fades_where_it_goes_on(self):
+        self.open(self.synthetic, 420, phone=True)
+        wide = "[...document.querySelectorAll('.wide')].filter((w) => w.scrollWidth > w.clientWidth + 1)"
+        self.assertGreater(self.browser.evaluate(f"{wide}.length"), 0)
+        self.browser.evaluate("new Promise((done) => { document.querySelectorAll('details').forEach((d) => { d.open = true; });"
+                              "requestAnimationFrame(() => setTimeout(done, 100)); })")
+        self.assertTrue(self.browser.evaluate(f"{wide}.every((w) => w.classList.contains('more') && w.tabIndex === 0)"))
+        self.browser.evaluate(f"new Promise((done) => {{ const w = {wide}[0]; w.addEventListener('scroll', () => "
+                              "setTimeout(done, 50), {once: true}); w.scrollLeft = 1e6; })")
+        self.assertFalse(self.browser.evaluate(f"{wide}[0].classList.contains('more')"))
+
+    def test_words_are_not_broken_in_tables(self):
+        self.open(self.synthetic)
+        # The parameter column is as wide as its longest word.
+        cut = self.browser.evaluate("[...document.querySelectorAll('#assumptions tbody tr td:nth-child(2)')]"
+                                    ".filter((d) => d.scrollWidth > d.clientWidth || d.parentNode.children.length > 2 &&"
+                                    "d.textContent && d.getClientRects()[0].height > 2.2 * parseFloat(getComputedStyle(d).fontSize) &&"
+                                    "!d.textContent.includes(' ')"
+                                    "&& (() => { const r = document.createRange(); r.selectNodeContents(d); return r.getClientRects().length > 1; })())"
+                                    ".map((d) => d.textContent)")
+        self.assertEqual(cut, [])
+        # A number stays with its unit, also on paper.
+        for made in ("time(4.25e6)", "size(4.25e6)", "percent(0.5)", "signed(1.5)", "change(-5e6)"):
+            self.assertNotIn(" ", self.browser.evaluate(made), made)
+        self.assertEqual(self.browser.evaluate("breakable('amp(dtype=bf16),gpu(H100)').length"), 3)
+
+    def test_a_sentence_keeps_its_subject(self):
+        self.open(self.synthetic)
+        lines = self.browser.evaluate("[...whySentences({text: 'x: host work shrinks by 2 ms; 1 ms of it is lost because y; "
+                                      "next limiter: z', next_limiter: {what: 'z', path_ns: 5e6}}).querySelectorAll('li')].map((l) => l.textContent)")
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(lines[0], "x: host work shrinks by 2 ms; 1 ms of it is lost because y")
+        self.assertIn("of one kind", lines[1])
+
+    def test_json_is_chosen_by_words(self):
+        for path in (self.synthetic, self.advice, self.ranks, self.sweep, self.scale):
+            self.open(path)
+            blocks = self.browser.evaluate("[...document.querySelectorAll('script[type=\"application/json\"]')].map((b) => b.id)")
+            options = self.browser.evaluate("[...element('json-of').options].map((o) => [o.value, o.textContent])")
+            self.assertEqual([value for value, _ in options], blocks)
+            self.assertEqual(len({text for _, text in options}), len(blocks))
+            for value, text in options:
+                self.assertNotIn("-", text, value)
+
+    def test_scaling_begins_with_numbers(self):
+        self.open(self.scale)
+        told = json.loads(self.browser.evaluate("element('scale').textContent"))["points"][-1]
+        answer = self.browser.evaluate("element('answer').textContent")
+        self.assertIn(f"step of {told['ranks']} GPUs", answer)
+        self.assertIn(self.browser.evaluate(f"time({told['step_ms'] * 1e6})"), answer)
+        self.assertIn(self.browser.evaluate(f"percent({told['efficiency']})"), answer)
+
+    def test_a_sweep_shows_first_what_moves_the_step(self):
+        self.open(self.sweep)
+        self.browser.evaluate("sweepHeat([1, 2].flatMap((a) => [1, 2, 3].flatMap((b) => [1, 2].map((c) => "
+                              "({values: {a: `${a}`, b: `${b}`, c: `${c}`}, step_ns: 1e6 * (10 + a + 9 * b + 3 * c), opt: 'x'})))))")
+        corner = self.browser.evaluate("[...document.querySelectorAll('#heat thead th')].map((t) => t.textContent)")
+        self.assertIn("b \\ c", corner)
+        self.assertIn("nothing to trade" if self.browser.evaluate("document.querySelectorAll('#pareto .line').length") and
+                      self.browser.evaluate("new Set([...document.querySelectorAll('#pareto tbody tr')].map((r) => r.children[1].textContent)).size") == 1
+                      else "on the line", self.browser.evaluate("element('pareto').textContent"))
+
+
+if __name__ == "__main__":
+    main()
