@@ -103,7 +103,7 @@ int ArchitectureOf(std::string_view kernel) {
   }
   // Names of cuBLAS and cuDNN begin with that of the architecture.
   constexpr std::pair<std::string_view, int> kNames[] = {
-      {"maxwell_", 5}, {"pascal_", 6}, {"volta_", 7},    {"turing_", 7},
+      {"maxwell_", 5}, {"pascal_", 6}, {"volta_", 7},     {"turing_", 7},
       {"ampere_", 8},  {"hopper_", 9}, {"blackwell_", 10}};
   for (const auto& [name, major] : kNames) {
     if (kernel.starts_with(name)) return major;

@@ -88,8 +88,8 @@ class GpuFindings {
     const std::string name = device.name.empty() ? "the GPU" : Printable(device.name);
     const int32_t said = device.multiprocessors, seen = device.launched_multiprocessors;
     if (said > 0 && seen > 0 && said != seen) {
-      return fmt::format("{} has {} multiprocessors, and its kernels were launched on {}",
-                         name, said, seen);
+      return fmt::format("{} has {} multiprocessors, and its kernels were launched on {}", name,
+                         said, seen);
     }
     const DeviceMatch match = MatchDevice(device);
     const bool nvidia = match.spec != nullptr && match.spec->vendor == "NVIDIA";
@@ -98,11 +98,11 @@ class GpuFindings {
                          match.spec->vendor, nvidia ? "HIP" : "CUDA");
     }
     if (nvidia && kernels.newer * kOneInAHundred >= kernels.all && kernels.newer > 0) {
-      return fmt::format("{} has compute capability {}.{}, and {} of {} kernels were built for "
-                         "{}.0 or later, as {}",
-                         name, device.compute_major, device.compute_minor,
-                         FormatCount(kernels.newer), FormatCount(kernels.all), kernels.newest,
-                         Printable(kernels.name));
+      return fmt::format(
+          "{} has compute capability {}.{}, and {} of {} kernels were built for "
+          "{}.0 or later, as {}",
+          name, device.compute_major, device.compute_minor, FormatCount(kernels.newer),
+          FormatCount(kernels.all), kernels.newest, Printable(kernels.name));
     }
     const std::string inside = ContradictionIn(device);
     return inside.empty() ? "" : fmt::format("{}: {}", name, inside);

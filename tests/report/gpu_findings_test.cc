@@ -111,8 +111,12 @@ TEST(GpuFindings, MoreMemoryThanThereIs) {
   const auto use = [](int64_t bytes) {
     const LaneId none;
     return Found(A100(), "kernel", "cudaLaunchKernel",
-                 {{.at = Instant::AtNs(1000), .lane = none, .device = 0, .bytes = 1'000'000,
-                   .allocated = bytes, .reserved = bytes}});
+                 {{.at = Instant::AtNs(1000),
+                   .lane = none,
+                   .device = 0,
+                   .bytes = 1'000'000,
+                   .allocated = bytes,
+                   .reserved = bytes}});
   };
   EXPECT_THAT(use(40'000'000'000), IsEmpty());
   const auto found = use(50'000'000'000);

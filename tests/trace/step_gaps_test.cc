@@ -77,8 +77,9 @@ TEST(StepGaps, AMarkThatIsMissingIsFoundByItsWorkToo) {
 }
 
 TEST(StepGaps, MarksThatEndEarlyBeginTheirSteps) {
-  const BuiltGraph built =
-      Recorded(5, [](int i) { return MarkOf{Number("ProfilerStep#", i), 50}; });
+  const BuiltGraph built = Recorded(5, [](int i) {
+    return MarkOf{Number("ProfilerStep#", i), 50};
+  });
   EXPECT_THAT(MeasuredUs(built), Each(testing::DoubleNear(100, 6)));
   EXPECT_EQ(MeasuredUs(built).size(), 4u);
   const auto found = FindingsOfMarks(built.report.steps);
@@ -97,8 +98,9 @@ TEST(StepGaps, WorkOfAnotherKindBetweenTwoMarksIsOfNoStep) {
 
 TEST(StepGaps, NoneBetweenMarksThatHoldTheirSteps) {
   for (const double length : {100.0, 99.0, 85.0}) {
-    const BuiltGraph built =
-        Recorded(5, [&](int i) { return MarkOf{Number("ProfilerStep#", i), length}; });
+    const BuiltGraph built = Recorded(5, [&](int i) {
+      return MarkOf{Number("ProfilerStep#", i), length};
+    });
     EXPECT_THAT(FindingsOfMarks(built.report.steps), IsEmpty()) << length;
     EXPECT_EQ(built.report.steps.steps.size(), 5u);
   }

@@ -61,6 +61,20 @@ absl::Status CheckBytes(const Exchanges& x, const GradientList& gradients,
   return absl::OkStatus();
 }
 
+// Removes the recorded exchanges of gradients, notes what follows the last one of each step, and
+// returns how long their launches took.
+std::vector<Duration> RemoveExchanges(const Exchanges& x, Editor& edit, BucketsAnew& anew) {
+  std::vector<Duration> launches;
+  for (const Exchange& e : x.all) {
+    const auto changed = anew.after.find(e.step);
+    if (changed == anew.after.end() || e.kind != CollectiveKind::kAllReduce) continue;
+    launches.push_back(edit.graph().task(e.call).duration);
+    changed->second = e.after;
+    edit.RemoveWithLaunches({&e.collective, 1});
+  }
+  return launches;
+}
+
 absl::Status RunBucket(const Params& params, Editor& edit) {
   edit.BeginCause("gradients in other buckets");
   DD_ASSIGN_OR_RETURN(Exchanges x, Exchanges::Find(edit, params.text("fabric")));
@@ -69,14 +83,7 @@ absl::Status RunBucket(const Params& params, Editor& edit) {
   DD_RETURN_IF_ERROR(CheckBytes(x, gradients, anew.after));
   const int ranks = x.all.front().ranks;
   anew.time = [&](CollectiveKind kind, double bytes) { return x.TimeOf(kind, bytes, ranks); };
-  std::vector<Duration> launches;
-  for (const Exchange& e : x.all) {
-    const auto changed = anew.after.find(e.step);
-    if (changed == anew.after.end() || e.kind != CollectiveKind::kAllReduce) continue;
-    launches.push_back(edit.graph().task(e.call).duration);
-    changed->second = e.after;  // of the last
-    edit.RemoveWithLaunches({&e.collective, 1});
-  }
+  std::vector<Duration> launches = RemoveExchanges(x, edit, anew);
   if (launches.empty()) return absl::OkStatus();
   anew.launch = Median(launches);
   const auto cap = BucketBytes(params["size"]);
