@@ -30,11 +30,6 @@ constexpr double kReservedOfRest = 0.05;  // of what remains, before reserved me
 constexpr double kLeastStep = 0.02;       // of the window, or what remains is no step
 constexpr double kManyMemoryCalls = 10;   // of a kind, a step
 constexpr double kChurnOfStep = 0.20;
-// As the finding about them (report/questions/op_stalls.h), by pieces of operators.
-constexpr Duration kLongOp = Duration::Ms(5);
-constexpr int64_t kOpsFarLonger = 100;
-constexpr size_t kOpsToCompare = 8, kManyHeldUp = 5, kSeveralNames = 3;
-constexpr double kHeldUpShare = 0.20;
 
 // By name: calls that make the first use of a device, and with it its context.
 bool StartsCuda(std::string_view name) {

@@ -25,6 +25,15 @@ enum class StallKind : uint8_t {
 };
 std::string_view Name(StallKind kind);  // "start of CUDA"
 
+// An operator was held up that takes this long and so many times what its name usually does;
+// chosen: the time slice of a busy core is some milliseconds. Of which there are many, of several
+// names, and a fifth of the recording.
+inline constexpr Duration kLongOp = Duration::Ns(5'000'000);
+inline constexpr int64_t kOpsFarLonger = 100;
+inline constexpr size_t kOpsToCompare = 8;  // operators of a name
+inline constexpr size_t kManyHeldUp = 5, kSeveralNames = 3;
+inline constexpr double kHeldUpShare = 0.20;
+
 struct Stall {
   TaskId task;
   bool gap = false;  // the stretch after the task, not the task itself

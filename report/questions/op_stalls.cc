@@ -16,14 +16,6 @@
 namespace daydream {
 namespace {
 
-// Chosen: the time slice of a busy core is some milliseconds, and no operator of these names works
-// that much longer than it usually does.
-constexpr Duration kLongOp = Duration::Ns(5'000'000);
-constexpr int64_t kOpsFarLonger = 100;
-constexpr size_t kOpsToCompare = 8;  // operators of a name
-constexpr size_t kManyStalls = 5, kSeveralNames = 3;
-constexpr double kStalledShare = 0.20;  // of the recording
-
 struct OwnTime {
   NameId name;
   Duration time;
@@ -85,7 +77,7 @@ std::vector<Finding> FindingsOfOpStalls(const Graph& graph) {
     longest.emplace_back(ops[next - 1].time, ops[i].name, median);
   }
   const double share = recorded.ns > 0 ? time.seconds() / recorded.seconds() : 0;
-  if (stalls < kManyStalls || longest.size() < kSeveralNames || share < kStalledShare) return {};
+  if (stalls < kManyHeldUp || longest.size() < kSeveralNames || share < kHeldUpShare) return {};
   std::sort(longest.begin(), longest.end(),
             [](const auto& a, const auto& b) { return std::get<0>(a) > std::get<0>(b); });
   const auto& [worst, name, usual] = longest.front();
