@@ -127,11 +127,11 @@ function freePlace(label, x, y, r, taken, inside) {
 }
 
 // Arithmetic against memory traffic on two logarithmic axes, below the roof of the data sheet.
-const kRoofStep = 4;
+const kRoofStep = 4, kNear = 14;  // pixels; a label that is further off has a line to its point
 
 /** @param {any} roof @param {number} width */
 function rooflineChart(roof, width) {
-  const height = 380, left = 52, right = 112, top = 20, bottom = 42;
+  const height = 380, left = 52, top = 20, bottom = 42;
   const points = roof.classes.filter((c) => c.flops > 0 && c.bytes > 0 && c.time_ns > 0).map((c) => ({
     ...c, x: c.flops / c.bytes, y: c.flops / c.time_ns * 1e9,
     label: c.format ? `${c.name} ${c.format}` : c.name}));
@@ -140,6 +140,10 @@ function rooflineChart(roof, width) {
   /** @type {[string, number][]} */
   const roofs = Object.entries(roof.tflops).map(([name, tflops]) => [name, tflops * 1e12]);
   const peak = Math.max(...roofs.map((r) => r[1]));
+  // Formats with one rate share a label, which stands to the right of its roof.
+  const rates = [...new Set(roofs.map((r) => r[1]))].map((rate) => ({rate, label:
+    `${roofs.filter((r) => r[1] === rate).map((r) => r[0]).join(", ")} ${Number((rate / 1e12).toPrecision(3))} T`}));
+  const right = 10 + Math.max(...rates.map((r) => textWidth(r.label)));
   const x0 = Math.floor(Math.log10(Math.min(0.1, ...points.map((p) => p.x))));
   const x1 = Math.ceil(Math.log10(Math.max(peak / bandwidth * 4, ...points.map((p) => p.x))));
   const y1 = Math.log10(peak) + 0.3;
@@ -168,11 +172,7 @@ function rooflineChart(roof, width) {
     chart.append(svg("polyline", {class: "roof", points:
       `${px(10 ** x0)},${py(bandwidth * 10 ** x0)} ${px(knee)},${py(rate)} ${px(10 ** x1)},${py(rate)}`}));
   }
-  // Formats with one rate share a label.
-  for (const rate of new Set(roofs.map((r) => r[1]))) {
-    const names = roofs.filter((r) => r[1] === rate).map((r) => r[0]).join(", ");
-    text(width - right + 6, py(rate) + 4, `${names} ${Number((rate / 1e12).toPrecision(3))} T`, {});
-  }
+  for (const {rate, label} of rates) text(width - right + 6, py(rate) + 4, label, {});
   const longest = Math.max(...points.map((p) => p.time_ns));
   points.sort((a, b) => b.time_ns - a.time_ns);
   // Labels keep off each other, off the points and off what stands at the roofs.
@@ -193,7 +193,7 @@ function rooflineChart(roof, width) {
       svg("title", {}, `${p.label}: ${short(p.y / 1e12)} TFLOP/s, ${short(p.bytes / p.time_ns)} GB/s`)));
     const box = freePlace(p.label, x, y, r, taken, inside);
     taken.push(box);
-    if (Math.hypot(box.x - x, box.y - y) > r + 30) {
+    if (Math.hypot(box.x - x, box.y - y) > r + kNear) {
       chart.append(svg("line", {class: "axis", x1: x, y1: y, x2: box.x + (box.x < x ? box.w : 0), y2: box.y - 5}));
     }
     text(box.x, box.y, p.label, {class: "faint label"});

@@ -133,6 +133,17 @@ class Looks(Pages):
                     for point in found["points"]:
                         self.assertFalse(overlap(box, point), (name, width))
 
+    def test_labels_of_roofs_are_inside_however_long(self):
+        self.open(self.synthetic)
+        roof = {"memory_gb_per_s": 5300, "tflops": {"fp8": 2610, "fp16": 1310, "bf16": 1310, "int8": 1310, "fp32": 163},
+                "classes": [{"name": "copy", "format": "", "flops": 1e9, "bytes": 2e9, "time_ns": 1e6, "kernels": 1}]}
+        for width in (320, 820):
+            outside = self.browser.evaluate(f"(() => {{ const s = rooflineChart({json.dumps(roof)}, {width}); document.body.append(s);"
+                                            "const edge = s.getBoundingClientRect().right; const found = [...s.querySelectorAll('text')]"
+                                            ".filter((t) => t.getBoundingClientRect().right > edge + 0.5).map((t) => t.textContent);"
+                                            "s.remove(); return found; })()")
+            self.assertEqual(outside, [], width)
+
     def test_steps_have_names_and_an_axis(self):
         self.open(self.synthetic)
         told = json.loads(self.browser.evaluate("element('whatif').textContent"))["replay"]["per_step"]
