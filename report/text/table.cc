@@ -12,8 +12,9 @@
 namespace daydream {
 namespace {
 
-constexpr size_t kBetween = 2;     // spaces between columns
-constexpr size_t kNarrowest = 20;  // a cut name keeps at least this many columns
+constexpr size_t kBetween = 2;  // spaces between columns
+// A cut name keeps this many columns while columns can be spared, and then the least.
+constexpr size_t kReadable = 20, kLeast = 12;
 
 std::string Pad(std::string_view text, size_t width, Align align) {
   size_t have = DisplayWidth(text);
@@ -60,14 +61,15 @@ std::vector<size_t> Table::NaturalWidths(const TableStyle& style) const {
 std::vector<size_t> Table::Widths(const TableStyle& style, std::vector<std::string>& spared) const {
   std::vector<size_t> widths = NaturalWidths(style);
   if (style.max_width == 0) return widths;
+  size_t narrowest = kReadable;
   auto cuttable = [&](size_t i) {
-    return columns_[i].align == Align::kLeft && !columns_[i].whole && widths[i] > kNarrowest;
+    return columns_[i].align == Align::kLeft && !columns_[i].whole && widths[i] > narrowest;
   };
   // With every name cut as far as it may be, or as it is.
   auto total = [&](bool cut) {
     size_t sum = style.indent, shown = 0;
     for (size_t i = 0; i < widths.size(); ++i) {
-      sum += cut && cuttable(i) ? kNarrowest : widths[i];
+      sum += cut && cuttable(i) ? narrowest : widths[i];
       shown += widths[i] > 0;
     }
     return sum + kBetween * (std::max<size_t>(shown, 1) - 1);
@@ -82,6 +84,7 @@ std::vector<size_t> Table::Widths(const TableStyle& style, std::vector<std::stri
     widths[most] = 0;
     if (!columns_[most].header.empty()) spared.push_back(columns_[most].header);
   }
+  if (total(true) > style.max_width) narrowest = kLeast;
   while (total(false) > style.max_width) {
     size_t widest = columns_.size();
     for (size_t i = 0; i < columns_.size(); ++i) {
