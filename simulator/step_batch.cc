@@ -216,9 +216,10 @@ struct StepBatch::Impl {
   const Graph& graph;
   const CandidateFinder& candidates;
   const Contracted& contracted;
-  const Graph* now;                             // the scenarios after Reset()
-  std::vector<Other> follows;                   // what it takes longer than `graph`
-  std::vector<bool> followed;                   // by task
+  const Graph* now;                // the scenarios after Reset()
+  bool follows = false;            // `now` takes other times than `graph`
+  std::vector<uint64_t> followed;  // by task: in which of the followings, the last
+  uint64_t followings = 0;
   std::vector<int64_t> base;                    // the sums of `now`
   std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]
   std::unique_ptr<int64_t[]> start_of_one, end_of_one;
@@ -260,20 +261,16 @@ void StepBatch::Reset() { impl_->behind = true; }
 
 void StepBatch::Follow(const Graph& retimed) {
   Impl& m = *impl_;
-  for (const Other& o : m.follows) {
-    m.AddToBase(o.task, -o.duration, -o.gap);
-    m.followed[o.task.index()] = false;
-  }
+  if (m.follows) m.base = m.contracted.sums;
+  m.follows = !retimed.retimed().empty();
   m.behind = true;
-  m.follows.clear();
-  m.followed.resize(m.graph.size());
   m.now = &retimed;
+  m.followed.resize(m.graph.size());
+  ++m.followings;
   for (TaskId t : retimed.retimed()) {
-    if (m.followed[t.index()]) continue;
-    m.followed[t.index()] = true;
+    if (std::exchange(m.followed[t.index()], m.followings) == m.followings) continue;
     const Task &was = m.graph.task(t), &is = retimed.task(t);
-    m.follows.push_back({t, is.duration - was.duration, is.gap - was.gap});
-    m.AddToBase(t, m.follows.back().duration, m.follows.back().gap);
+    m.AddToBase(t, is.duration - was.duration, is.gap - was.gap);
   }
 }
 

@@ -36,7 +36,7 @@ class StepBatch {
   void Reset();
   // All scenarios, and what Reset() brings back, are `retimed`: the graph itself, or a copy of it
   // of which only durations and gaps were set (Graph::structure()), no gap to less than 0. Keeps a
-  // reference to it. O(retimed()), of this copy and of that before.
+  // reference to it. O(retimed() + rows).
   void Follow(const Graph& retimed);
   // Where what `task` takes is added up with that of others, in ns: eight numbers, one a scenario.
   // To have it take longer, add the difference. What becomes of a duration is not negative; a gap

@@ -56,10 +56,34 @@ struct Ends {
   double low = 1, high = 1;
 };
 
+constexpr size_t kLowRank = kDraws / 20, kHighRank = kDraws - 1 - kDraws / 20;  // of 90 %
+
 // Of shares of a step that is between them.
 Ends MiddleNinety(std::vector<double> shares, double least) {
-  const double low = std::max(Ranked(shares, kDraws / 20), least);
-  return {std::min(low, 1.0), std::max(Ranked(shares, kDraws - 1 - kDraws / 20), 1.0)};
+  const double low = std::max(Ranked(shares, kLowRank), least);
+  return {std::min(low, 1.0), std::max(Ranked(shares, kHighRank), 1.0)};
+}
+
+// What is drawn where there are no parameters.
+struct Errors {
+  std::vector<double> drawn;
+  double low, high;  // those in the places that MiddleNinety() looks at
+};
+const Errors& ErrorsAlone() {
+  static const Errors errors = [] {
+    Draw draw;
+    std::vector<double> drawn(kDraws);
+    for (double& error : drawn) error = draw.Normal();
+    return Errors{drawn, Ranked(drawn, kLowRank), Ranked(drawn, kHighRank)};
+  }();
+  return errors;
+}
+
+// MiddleNinety() of draws that one error of this size is all of: a larger error is never a smaller
+// factor, so those in the places of the errors are in the places of the shares.
+Ends MiddleNinetyOf(double size, double least) {
+  const double low = std::max(Factor(size * ErrorsAlone().low), least);
+  return {std::min(low, 1.0), std::max(Factor(size * ErrorsAlone().high), 1.0)};
 }
 
 // Steps that were alike, and are no more after the change: one of them holds what the others do
@@ -224,23 +248,24 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
     std::sort(sorted.begin(), sorted.end());
     middle = AsDouble(sorted[sorted.size() / 2]);
   }
+  const bool plain = doubts.params.empty() && middle <= 0;
   Draw draw;
   std::vector<double> steps, even;  // with and without what steps differ by, as shares of `step`
-  for (size_t i = 0; i < kDraws; ++i) {
+  for (size_t i = 0; i < kDraws && !plain; ++i) {
     double value = 1;
     for (const ParamEnds& ends : doubts.params) {
       value *= 1 + ParamChange(ends, step, draw.Even()) / std::max(step, 1.0);
     }
-    const double error = draw.Normal();
+    const double error = doubts.params.empty() ? ErrorsAlone().drawn[i] : draw.Normal();
     even.push_back(value * Factor(shared * error));
     if (middle > 0) value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
     steps.push_back(value * Factor(normal * error));
   }
   const double least = AsDouble(doubts.floor) / Factor(kNinety * doubts.run) / std::max(step, 1.0);
-  const Ends all = MiddleNinety(std::move(steps), least);
+  const Ends all = plain ? MiddleNinetyOf(normal, least) : MiddleNinety(std::move(steps), least);
   p.low = std::min(Duration::FromDouble(all.low * step), p.step);
   p.high = std::max(Duration::FromDouble(all.high * step), p.step);
-  const Ends both = MiddleNinety(std::move(even), least);
+  const Ends both = plain ? MiddleNinetyOf(shared, least) : MiddleNinety(std::move(even), least);
   p.least_speedup = p.speedup / both.high;
   p.most_speedup = p.speedup / both.low;
   SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);

@@ -5,10 +5,12 @@
 
 #include <functional>
 #include <limits>
+#include <random>
 #include <string>
 
 #include "graph/order.h"
 #include "graph/text.h"
+#include "tests/graph/random_graph.h"
 
 namespace daydream {
 namespace {
@@ -80,6 +82,31 @@ TEST(Validate, LanesThatMayReorderHaveNoOrderToContradict) {
   EXPECT_TRUE(Validate(g).ok()) << Validate(g);
   g.mutable_lane(LaneId(0)).order = LaneOrder::kFixed;
   EXPECT_FALSE(Validate(g).ok());
+}
+
+// Times are all that can have become wrong.
+TEST(Validate, OfARetimedCopySaysWhatValidatingAllOfItSays) {
+  size_t refused = 0;
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const Graph graph = RandomGraph(seed, {.tasks = 20});
+    ASSERT_TRUE(ValidateButCycles(graph).ok()) << ValidateButCycles(graph);
+    Graph copy = graph;
+    copy.NameStructure(1);
+    std::mt19937_64 random(seed);
+    for (int edit = 0; edit < 3; ++edit) {
+      const TaskId t(random() % graph.size());
+      const auto time = Duration::Ns(static_cast<int64_t>(random() % 100) - 5);
+      const bool far = random() % 20 == 0;
+      if (random() % 2 == 0) copy.SetGap(t, time);
+      if (random() % 2 == 0) copy.SetDuration(t, far ? Duration::Ns(int64_t{1} << 60) : time);
+    }
+    const absl::Status whole = ValidateButCycles(copy);
+    EXPECT_EQ(ValidateRetimed(copy, BoundReplay(graph)), whole);
+    refused += whole.ok() ? 0 : 1;
+  }
+  EXPECT_GT(refused, 20u);
+  EXPECT_LT(refused, 280u);
 }
 
 TEST(EvaluationOrder, FollowsALaneAsFarAsItCan) {

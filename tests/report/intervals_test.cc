@@ -79,6 +79,28 @@ TEST(Intervals, WordsFollowTheWrittenRule) {
   EXPECT_EQ(p.confidence, Confidence::kLow);
 }
 
+// Without parameters nothing is drawn: steps that all come out alike are drawn, with equal ends.
+TEST(Intervals, OneErrorAloneHasTheEndsThatDrawsHave) {
+  const std::vector<Duration> alike = {Duration::Ms(7)};
+  ReplayCheck replay = ExactReplay(5);
+  replay.simulated = replay.measured.Scaled(1.02);
+  for (const double model : {0.0, 0.01, 0.2, 3.0}) {
+    SCOPED_TRACE(model);
+    Prediction quick, drawn;
+    quick.step = drawn.step = Duration::Ms(80);
+    Doubts doubts{.replay = &replay, .model = model, .run = 0.01, .floor = Duration::Ms(60)};
+    ASSERT_EQ(replay.spread(), 0);
+    SetInterval(quick, doubts);
+    doubts.resampled = alike;
+    SetInterval(drawn, doubts);
+    EXPECT_EQ(quick.low, drawn.low);
+    EXPECT_EQ(quick.high, drawn.high);
+    EXPECT_EQ(quick.least_speedup, drawn.least_speedup);
+    EXPECT_EQ(quick.most_speedup, drawn.most_speedup);
+    EXPECT_EQ(quick.why, drawn.why);
+  }
+}
+
 TEST(Intervals, WhatIsFoundRulesOutHigh) {
   ReplayCheck replay = ExactReplay(5);
   Prediction p;

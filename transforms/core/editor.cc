@@ -43,6 +43,10 @@ CauseId Editor::BeginCause(std::string_view what) {
 }
 
 CauseId Editor::CauseOf(TaskId t) const {
+  if (told_ < edits_.size()) cause_of_.resize(graph_.size(), kNoCause);
+  for (; told_ < edits_.size(); ++told_) {
+    cause_of_[edits_[told_].task.index()] = edits_[told_].cause;
+  }
   return t.index() < cause_of_.size() ? cause_of_[t.index()] : kNoCause;
 }
 
@@ -50,8 +54,6 @@ CauseId Editor::OpenCause() { return cause_ == kNoCause ? BeginCause("edited") :
 
 void Editor::Touch(TaskId t, Duration duration, Duration gap) {
   OpenCause();
-  if (cause_of_.size() <= t.index()) cause_of_.resize(graph_.size(), kNoCause);
-  cause_of_[t.index()] = cause_;
   edits_.push_back({.task = t, .cause = cause_, .duration = duration, .gap = gap});
   LaneKind kind = graph_.lane(graph_.task(t).lane).lane.kind;
   Cause& cause = causes_[cause_];
@@ -84,6 +86,7 @@ std::vector<TaskId> Editor::Select(const std::function<bool(const Graph&, TaskId
 
 void Editor::Scale(std::span<const TaskId> tasks, double factor) {
   DD_CHECK(factor >= 0);
+  if (tasks.size() > edits_.size()) edits_.reserve(edits_.size() + tasks.size());
   for (TaskId t : tasks) {
     const Duration before = graph_.task(t).duration, after = before.Scaled(factor);
     graph_.SetDuration(t, after);

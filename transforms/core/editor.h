@@ -192,8 +192,9 @@ class Editor {
   Changes changes_;
   std::vector<Cause> causes_;
   CauseId cause_ = kNoCause;
-  std::vector<CauseId> cause_of_;
   std::vector<Edit> edits_;
+  mutable std::vector<CauseId> cause_of_;  // by task, of the first `told_` edits
+  mutable size_t told_ = 0;
   std::vector<EdgeEdit> edge_edits_;
   size_t recorded_tasks_ = 0;
   mutable bool launches_known_ = false;  // launches_ is complete
