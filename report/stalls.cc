@@ -141,12 +141,19 @@ class Finder {
   Duration Usual(const HostPiece& p) {
     const Task& t = graph_.task(p.task);
     if (p.gap) return {};
-    std::vector<Duration>& alike = alike_[{t.kind, t.name}];
-    // In a window of one step half of all pieces may be stalls.
-    if (alike.size() >= kEnoughAlike) return Ranked(alike, alike.size() / (one_step_ ? 4 : 2));
-    // Rare calls are slow for a reason of their own.
-    const bool call = t.kind == TaskKind::kCall;
-    return std::min(call ? Ranked(calls_, calls_.size() / 4) : Median(ops_), p.time);
+    const std::vector<Duration>& alike = alike_[{t.kind, t.name}];
+    const bool rare = alike.size() < kEnoughAlike;
+    const auto [usual, unknown] = usual_.try_emplace({t.kind, rare ? NameId() : t.name});
+    if (unknown) usual->second = rare ? UsualOfRare(t.kind) : UsualOf(alike);
+    return rare ? std::min(usual->second, p.time) : usual->second;
+  }
+  // In a window of one step half of all pieces may be stalls.
+  Duration UsualOf(const std::vector<Duration>& alike) const {
+    return Ranked(alike, alike.size() / (one_step_ ? 4 : 2));
+  }
+  // Rare calls are slow for a reason of their own.
+  Duration UsualOfRare(TaskKind kind) const {
+    return kind == TaskKind::kCall ? Ranked(calls_, calls_.size() / 4) : Median(ops_);
   }
 
   bool GpuIdle(const HostPiece& p) const {
@@ -246,6 +253,7 @@ class Finder {
 
   void FindHeldUp() {
     std::set<NameId> names;
+    std::map<NameId, Duration> middle_of;
     std::vector<std::pair<HostPiece, Duration>> held;  // and what it takes otherwise
     Duration sum;
     for (const HostPiece& p : pieces_) {
@@ -255,8 +263,11 @@ class Finder {
       if (scope->kind != EventKind::kOp || p.time < kLongOp) continue;
       if (WaitsForOthers(graph_.TaskName(p.task))) continue;
       const std::vector<Duration>& alike = alike_[{t.kind, t.name}];
-      const Duration usual = Median(alike);
-      if (alike.size() < kOpsToCompare || p.time < usual * kOpsFarLonger) continue;
+      if (alike.size() < kOpsToCompare) continue;
+      const auto [middle, unknown] = middle_of.try_emplace(t.name);
+      if (unknown) middle->second = Median(alike);
+      const Duration usual = middle->second;
+      if (p.time < usual * kOpsFarLonger) continue;
       const bool known = std::any_of(out_.all.begin(), out_.all.end(),
                                      [&](const Stall& s) { return s.task == p.task && !s.gap; });
       if (known) continue;
@@ -312,6 +323,7 @@ class Finder {
   std::vector<Interval> busy_;  // the GPU, as recorded
   std::map<std::pair<TaskKind, NameId>, std::vector<Duration>> alike_;
   std::vector<Duration> calls_, ops_;
+  std::map<std::pair<TaskKind, NameId>, Duration> usual_;  // without a name: of rare ones
 };
 
 // When a stall was, as recorded.
