@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -128,6 +129,21 @@ TEST_F(EachCommand, ExplainsItselfWithAnExample) {
     const std::string help = OutputOf(name + " --help");
     EXPECT_TRUE(Contains(help, "daydream " + name)) << name << ": " << help;
     EXPECT_TRUE(Contains(help, "\nexamples\n")) << name << ": " << help;
+  }
+}
+
+TEST_F(EachCommand, ListsEachFlagThatItsUsageNames) {
+  const std::regex flag("--?[a-z][a-z-]*");
+  for (const std::string& name : names_) {
+    const std::string help = OutputOf(name + " --help");
+    const size_t usage = help.find("usage: ");
+    ASSERT_NE(usage, std::string::npos) << name;
+    const std::string line = help.substr(usage, help.find('\n', usage) - usage);
+    for (std::sregex_iterator it(line.begin(), line.end(), flag), end; it != end; ++it) {
+      // In the list: "  -o, --output FILE    where to write".
+      const std::regex listed(fmt::format("\n  (-., |    )?{}[ ,\n]", it->str()));
+      EXPECT_TRUE(std::regex_search(help, listed)) << name << " " << it->str();
+    }
   }
 }
 
