@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -55,7 +56,19 @@ size_t TerminalWidth() {
   return 100;
 }
 
+// What a handler can reach is global.
+std::atomic<const InterruptNote*> interrupt_note = nullptr;
+
+void WriteInHandler(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
 extern "C" void OnInterrupt(int signal) {
+  InterruptNote::Write();
   AtomicFile::UnlinkTemporary();
   _exit(128 + signal);
 }
@@ -107,6 +120,27 @@ int LaunchedRanks() {
   return 1;
 }
 
+InterruptNote::InterruptNote(std::string before, std::string after)
+    : before_(std::move(before)), after_(std::move(after)) {
+  interrupt_note.store(this);
+}
+
+InterruptNote::~InterruptNote() { interrupt_note.store(nullptr); }
+
+void InterruptNote::Write() {
+  const InterruptNote* of = interrupt_note.load();
+  if (of == nullptr) return;
+  std::array<char, 20> digits{};  // of 64 bits
+  size_t begin = digits.size(), count = of->done_.load(std::memory_order_relaxed);
+  do {
+    digits[--begin] = static_cast<char>('0' + count % 10);
+    count /= 10;
+  } while (count > 0);
+  WriteInHandler(of->before_);
+  WriteInHandler({digits.data() + begin, digits.size() - begin});
+  WriteInHandler(of->after_);
+}
+
 void InstallInterruptHandler() {
   std::signal(SIGXFSZ, SIG_IGN);  // a limit on sizes of files is told as any failure of a write
   for (int signal : {SIGHUP, SIGINT, SIGTERM}) {
@@ -156,6 +190,11 @@ void Session::Warn(const Diagnostic& d) {
 
 void Session::Note(std::string_view text) {
   if (!quiet_) Print({.what = std::string(text)}, Severity::kNote);
+}
+
+std::string Session::NoteText(const Diagnostic& d) const {
+  if (quiet_ || listener_.message) return "";
+  return (progress_ ? "\r\033[K" : "") + FormatDiagnostic(d, Severity::kNote, style_);
 }
 
 void Session::Screen(std::string_view lines) {

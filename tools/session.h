@@ -2,7 +2,9 @@
 // they look. Commands ask it instead of the environment; only what records reads more than this.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -45,6 +47,8 @@ class Session {
   void Error(const absl::Status& status);
   void Warn(const Diagnostic& d);
   void Note(std::string_view text);  // silenced by --quiet
+  // What a note of this would print, for who prints it later; "" where it would not.
+  std::string NoteText(const Diagnostic& d) const;
   // Lines for people, as they are; left out with --quiet and --message-format json.
   void Screen(std::string_view lines);
   // Shown when a person watches: the command to try next.
@@ -114,6 +118,26 @@ std::vector<std::string> OptionFolders();
 
 // How many processes like this one a launcher (mpirun, srun) has started; 1 without one.
 int LaunchedRanks();
+
+// As long as it lives, the handler of InstallInterruptHandler() writes `before`,
+// how much is done, and `after` on standard error. One at a time; programs with handlers of their
+// own (Python) say nothing.
+class InterruptNote {
+ public:
+  InterruptNote(std::string before, std::string after);
+  ~InterruptNote();
+  InterruptNote(const InterruptNote&) = delete;
+  InterruptNote& operator=(const InterruptNote&) = delete;
+
+  void Done(size_t count) { done_.store(count, std::memory_order_relaxed); }
+
+  // For the handler: makes system calls only.
+  static void Write();
+
+ private:
+  const std::string before_, after_;
+  std::atomic<size_t> done_ = 0;
+};
 
 // Removes temporary files when the process is interrupted (HUP, INT, TERM) and exits with 128 + n.
 void InstallInterruptHandler();

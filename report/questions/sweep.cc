@@ -13,8 +13,9 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFirstLine = "daydream-sweep 4";
-constexpr size_t kFields = 10;  // of a row
+constexpr std::string_view kFirstLine = "daydream-sweep 5";
+constexpr std::string_view kFormat = "daydream-sweep ";  // of any version
+constexpr size_t kFields = 10;                           // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
 
 template <class T>
@@ -40,32 +41,49 @@ std::string OptionalText(const std::optional<Duration>& d) {
   return d.has_value() ? fmt::format("{}", d->ns) : "-";
 }
 
-absl::Status Bad(std::string_view file, size_t line, std::string what) {
+constexpr std::string_view kBeginAnew = "remove the journal to begin anew, or name another one";
+
+absl::Status Bad(std::string_view file, size_t line, std::string what,
+                 std::string_view fix = kBeginAnew) {
   return MakeStatus(absl::StatusCode::kDataLoss, {.code = "E0703",
                                                   .what = std::move(what),
                                                   .where = fmt::format("{}:{}", file, line),
-                                                  .fix = "remove the file to begin anew"});
+                                                  .effect = "the journal stays as it is",
+                                                  .fix = std::string(fix)});
 }
 
-uint32_t SealOf(std::string_view line, uint64_t key) {
-  return static_cast<uint32_t>(HashOf(line, kFnvBasis ^ key));
+absl::Status BadRow(std::string_view file, size_t line, std::string what) {
+  return Bad(file, line, std::move(what),
+             fmt::format("delete line {} to have that row made again; where all are refused, the "
+                         "lines above them were changed: remove the journal to begin anew",
+                         line));
+}
+
+uint32_t SealOf(std::string_view line, uint64_t with) {
+  return static_cast<uint32_t>(HashOf(line, kFnvBasis ^ with));
 }
 
 // Takes the checksum away. False: there is none, or it is of another line.
-bool Unseal(std::string_view& line, uint64_t key) {
+bool Unseal(std::string_view& line, uint64_t with) {
   const size_t tab = line.rfind('\t');
   uint32_t seal = 0;
   if (tab == std::string_view::npos || !ReadInt(line.substr(tab + 1), seal, 16)) return false;
   line = line.substr(0, tab);
-  return seal == SealOf(line, key);
+  return seal == SealOf(line, with);
 }
 
-absl::Status NoJournal(std::string_view file) {
-  return MakeStatus(absl::StatusCode::kDataLoss, {.code = "E0703",
-                                                  .what = "this is no journal of a sweep",
-                                                  .where = std::string(file),
-                                                  .effect = "it stays as it is",
-                                                  .fix = "name another file"});
+absl::Status NoJournal(std::string_view file, std::string_view line) {
+  if (line.starts_with(kFormat)) {
+    return Bad(file, 1, "this journal is of another version of the program",
+               "end the sweep with the version that began it, or name another journal");
+  }
+  return MakeStatus(absl::StatusCode::kDataLoss,
+                    {.code = "E0703",
+                     .what = "this is no journal of a sweep",
+                     .where = std::string(file),
+                     .why = fmt::format("its first line is not '{}'", kFirstLine),
+                     .effect = "it stays as it is",
+                     .fix = "name another file"});
 }
 
 // One line of the head. False: it is no such line.
@@ -78,14 +96,42 @@ bool ReadHeadLine(std::string_view line, SweepHead& head) {
   if (key == "baseline_ns") return ReadInt(value, head.baseline.ns);
   if (key == "trace") head.trace = std::string(value);
   if (key == "opt") head.specs.emplace_back(value);
-  return key == "trace" || key == "opt";
+  if (key != "part") return key == "trace" || key == "opt";
+  const size_t space = value.find(' ');
+  SweepPart part;
+  if (space == std::string_view::npos || !ReadInt(value.substr(0, space), part.hash, 16)) {
+    return false;
+  }
+  part.name = std::string(value.substr(space + 1));
+  head.parts.push_back(std::move(part));
+  return true;
 }
 
 }  // namespace
 
-std::string SealLine(std::string_view line, uint64_t key) {
-  return fmt::format("{}\t{:08x}\n", line, SealOf(line, key));
+std::string WhatDiffers(const SweepHead& one, const SweepHead& other) {
+  std::vector<std::string> names;
+  const auto compare = [&](const SweepHead& a, const SweepHead& b) {
+    for (const SweepPart& part : a.parts) {
+      if (std::ranges::find(b.parts, part) != b.parts.end()) continue;
+      if (std::ranges::find(names, part.name) == names.end()) names.push_back(part.name);
+    }
+  };
+  compare(other, one);
+  compare(one, other);
+  if (one.trace != other.trace) {
+    names.push_back(fmt::format("the name of the trace ({}, then {})", one.trace, other.trace));
+  }
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() && one != other ? "the recorded or replayed step" : text;
 }
+
+std::string SealLine(std::string_view line, uint64_t seal) {
+  return fmt::format("{}\t{:08x}\n", line, SealOf(line, seal));
+}
+
+uint64_t SealOfRows(std::string_view head) { return HashOf(head, kFnvBasis); }
 
 std::string FormatSweepHead(const SweepHead& head) {
   std::string out = fmt::format("{}\n", kFirstLine);
@@ -94,6 +140,9 @@ std::string FormatSweepHead(const SweepHead& head) {
   out += SealLine(fmt::format("measured_ns\t{}", head.measured.ns));
   out += SealLine(fmt::format("baseline_ns\t{}", head.baseline.ns));
   for (const std::string& spec : head.specs) out += SealLine(fmt::format("opt\t{}", Field(spec)));
+  for (const SweepPart& part : head.parts) {
+    out += SealLine(fmt::format("part\t{:016x} {}", part.hash, Field(part.name)));
+  }
   return out + "\n";
 }
 
@@ -131,25 +180,27 @@ absl::StatusOr<SweepText> ParseSweep(std::string_view text, std::string_view fil
   SweepText out;
   bool in_head = true;
   size_t line_number = 0;
+  uint64_t seal = 0;
   while (out.whole < text.size()) {
     const size_t end = text.find('\n', out.whole);
     if (end == std::string_view::npos) break;
     std::string_view line = text.substr(out.whole, end - out.whole);
     out.whole = end + 1;
     if (++line_number == 1) {
-      if (line != kFirstLine) return NoJournal(file);
+      if (line != kFirstLine) return NoJournal(file, line);
     } else if (in_head && line.empty()) {
       in_head = false;
-    } else if (!Unseal(line, in_head ? 0 : out.head.key)) {
-      return Bad(file, line_number,
-                 in_head ? "this line was changed since it was written"
-                         : "this line was changed since it was written, or is of another sweep");
+      seal = SealOfRows(text.substr(0, out.whole));
+    } else if (!Unseal(line, seal)) {
+      if (in_head) return Bad(file, line_number, "this line was changed since it was written");
+      return BadRow(file, line_number,
+                    "this line was changed since it was written, or is of another sweep");
     } else if (in_head) {
       if (!ReadHeadLine(line, out.head)) return Bad(file, line_number, "no line of a sweep's head");
     } else if (auto row = ParseSweepRow(line)) {
       out.rows.push_back(*std::move(row));
     } else {
-      return Bad(file, line_number, "no row of a sweep");
+      return BadRow(file, line_number, "no row of a sweep");
     }
   }
   if (in_head) return Bad(file, line_number + 1, "the head of the journal is cut off");

@@ -15,11 +15,19 @@
 
 namespace daydream {
 
+// One thing that rows hang on: "--steps", "the content of gpu.yaml", "the program".
+struct SweepPart {
+  std::string name;
+  uint64_t hash = 0;
+  bool operator==(const SweepPart&) const = default;
+};
+
 // What all rows of a sweep have in common. Sweeps with equal heads may share rows.
 struct SweepHead {
   uint64_t key = 0;  // of the graph, the program and everything that a row hangs on
   std::string trace;
   std::vector<std::string> specs;  // the --opt, for PlanSweep()
+  std::vector<SweepPart> parts;    // what `key` is of
   Duration measured, baseline;     // recorded and replayed step
   bool operator==(const SweepHead&) const = default;
 };
@@ -36,10 +44,16 @@ struct SweepRow {
   bool operator==(const SweepRow&) const = default;
 };
 
+// What of `other` differs, for a message: "--steps, the content of gpu.yaml"; "" where nothing
+// does.
+std::string WhatDiffers(const SweepHead& one, const SweepHead& other);
+
 // A line of a journal: what it says, a tab, a checksum and the end of the line, so that a changed
-// digit is no other result. Rows are sealed with the key of their head: a row of another sweep is
-// none of this one.
-std::string SealLine(std::string_view line, uint64_t key = 0);
+// digit is no other result. Rows are sealed with the text of their head: a row of another sweep is
+// none of this one, and neither are those behind a head that lost a line.
+std::string SealLine(std::string_view line, uint64_t seal = 0);
+// What rows behind this head are sealed with.
+uint64_t SealOfRows(std::string_view head);
 // The first lines of a journal. All but the first are sealed, without a key; the last is empty.
 std::string FormatSweepHead(const SweepHead& head);
 // One line, without its end.

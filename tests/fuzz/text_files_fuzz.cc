@@ -28,16 +28,16 @@ void CheckCode(const absl::Status& status, std::string_view code) {
 // With the checksums that its lines should have.
 std::string Sealed(std::string_view text) {
   std::string out;
-  uint64_t key = 0;  // of the head, once that has ended
+  uint64_t seal = 0;  // of rows, once the head has ended
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) {
       out += "\n";
-      if (const auto head = ParseSweep(out, "fuzz"); head.ok()) key = head->head.key;
+      if (ParseSweep(out, "fuzz").ok()) seal = SealOfRows(out);
     } else {
-      out += out.empty() ? std::string(line) + "\n" : SealLine(line, key);
+      out += out.empty() ? std::string(line) + "\n" : SealLine(line, seal);
     }
   }
   return out;
@@ -51,12 +51,14 @@ void Journal(std::string_view lines) {
   if (!read.ok()) return;
   DD_CHECK(read->whole <= text.size());
   std::string again = FormatSweepHead(read->head);
-  for (const SweepRow& row : read->rows) again += SealLine(FormatSweepRow(row), read->head.key);
+  const uint64_t seal = SealOfRows(again);
+  for (const SweepRow& row : read->rows) again += SealLine(FormatSweepRow(row), seal);
   const auto second = ParseSweep(again, "fuzz");
   // Control characters become spaces once; from then on nothing changes.
   DD_CHECK(second.ok() && second->rows.size() == read->rows.size());
   std::string third = FormatSweepHead(second->head);
-  for (const SweepRow& row : second->rows) third += SealLine(FormatSweepRow(row), second->head.key);
+  const uint64_t same = SealOfRows(third);
+  for (const SweepRow& row : second->rows) third += SealLine(FormatSweepRow(row), same);
   DD_CHECK(third == again);
 }
 

@@ -143,11 +143,13 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
   const SweepHead head{.key = 42,
                        .trace = "t",
                        .specs = {"f(1..3)", "g"},
+                       .parts = {{"--steps", 7}, {"the content of a b.yaml", 8}},
                        .measured = Duration::Us(3),
                        .baseline = Duration::Us(4)};
   std::string text = FormatSweepHead(head);
   const size_t first = text.size();
-  for (size_t i = 0; i < 3; ++i) text += SealLine(FormatSweepRow(Row(i)), head.key);
+  for (size_t i = 0; i < 3; ++i)
+    text += SealLine(FormatSweepRow(Row(i)), SealOfRows(text.substr(0, first)));
   size_t most = 0;
   for (size_t size = 0; size <= text.size(); ++size) {
     auto read = ParseSweep(text.substr(0, size), "j");
@@ -167,12 +169,13 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
 
 TEST(SweepRows, DamagedLinesAreRefusedWithTheirPlace) {
   const std::string head = FormatSweepHead({});
-  EXPECT_TRUE(ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t\t\t"), "j").ok());
+  const uint64_t seal = SealOfRows(head);
+  EXPECT_TRUE(ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t\t\t", seal), "j").ok());
   for (const char* line :
        {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t\t\t", "1\t1\t-\t-\t2\thigh\t-\t\t\t",
         "1\t-1\t-\t-\t0\thigh\t-\t\t\t", "1\t1\t-\t-\t0\tsure\t-\t\t\t",
         "1\t1\tx\t-\t0\thigh\t-\t\t\t", "99999999999999999999\t1\t-\t-\t0\thigh\t-\t\t\t"}) {
-    auto read = ParseSweep(head + SealLine(line), "j");
+    auto read = ParseSweep(head + SealLine(line, seal), "j");
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_EQ(DiagnosticOf(read.status()).where.substr(0, 2), "j:");
   }
@@ -181,10 +184,41 @@ TEST(SweepRows, DamagedLinesAreRefusedWithTheirPlace) {
 TEST(SweepRows, RowsOfAnotherSweepAreNoneOfThisOne) {
   const std::string row = FormatSweepRow(Row(0));
   const std::string head = FormatSweepHead({.key = 42});
-  EXPECT_TRUE(ParseSweep(head + SealLine(row, 42), "j").ok());
-  auto read = ParseSweep(head + SealLine(row, 43), "j");
+  EXPECT_TRUE(ParseSweep(head + SealLine(row, SealOfRows(head)), "j").ok());
+  const uint64_t other = SealOfRows(FormatSweepHead({.key = 43}));
+  auto read = ParseSweep(head + SealLine(row, other), "j");
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(DiagnosticOf(read.status()).code, "E0703");
+}
+
+// Without its first --opt, a row would be taken for one of the second.
+TEST(SweepRows, AHeadThatLostALineHasNoRows) {
+  const std::string head = FormatSweepHead({.key = 42, .specs = {"f(1..3)", "g(1..3)"}});
+  const std::string row = SealLine(FormatSweepRow(Row(0)), SealOfRows(head));
+  ASSERT_TRUE(ParseSweep(head + row, "j").ok());
+  size_t lines = 0;
+  for (size_t at = head.find('\n') + 1; at + 1 < head.size(); at = head.find('\n', at) + 1) {
+    std::string less = head;
+    less.erase(at, head.find('\n', at) + 1 - at);
+    const auto read = ParseSweep(less + row, "j");
+    ASSERT_FALSE(read.ok()) << less;
+    EXPECT_EQ(DiagnosticOf(read.status()).code, "E0703");
+    ++lines;
+  }
+  EXPECT_EQ(lines, 6u);
+}
+
+TEST(SweepRows, WhatDiffersIsNamed) {
+  const SweepHead one{.key = 1, .trace = "a", .parts = {{"--steps", 1}, {"the graph", 2}}};
+  SweepHead other = one;
+  EXPECT_EQ(WhatDiffers(one, other), "");
+  other.parts[1].hash = 3;
+  EXPECT_EQ(WhatDiffers(one, other), "the graph");
+  other.parts.push_back({"--rank", 1});
+  EXPECT_EQ(WhatDiffers(other, one), "the graph, --rank");
+  EXPECT_EQ(
+      WhatDiffers(one, {.key = 1, .trace = "a", .parts = one.parts, .baseline = Duration::Ns(1)}),
+      "the recorded or replayed step");
 }
 
 TEST(SweepRows, GraphsThatDifferHaveDifferentKeys) {

@@ -173,8 +173,9 @@ class Sweep {
     const WhatIfOptions options{.intervals = !args_.Has("--no-interval")};
     DD_ASSIGN_OR_RETURN(const SweepRunner runner, SweepRunner::Make(in.built, in.replay, options));
     files_.emplace(scenarios_);
-    result_.head.key = SweepKey(*in.trace, in.built.graph, args_, FlagsOf(kSweepCommand),
-                                FlagsBesideRows(), *files_);
+    result_.head.parts = SweepParts(*in.trace, in.built.graph, args_, FlagsOf(kSweepCommand),
+                                    FlagsBesideRows(), *files_);
+    result_.head.key = SweepKey(result_.head.parts);
     result_.head.trace = in.trace->provenance.source;
     result_.head.measured = in.replay.measured;
     result_.head.baseline = runner.baseline();
@@ -230,8 +231,30 @@ class Sweep {
     return absl::OkStatus();
   }
 
+  // Where the number of rows goes.
+  static constexpr std::string_view kDone = "{N}";
+
+  void TellWhenInterrupted(size_t all) {
+    Diagnostic d{.what = fmt::format("interrupted: {} of {} are ", kDone, Plural(all, "row"))};
+    if (journal_.has_value()) {
+      d.what += fmt::format("in {}", args_.Get("--journal"));
+      d.fix = "the same command goes on from there";
+    } else {
+      d.what += "done, and lost";
+      d.fix = "with --journal FILE each row is kept, and the same command goes on from there";
+    }
+    std::string text = session_.NoteText(d);
+    const size_t at = text.find(kDone);
+    if (at == std::string::npos) return;
+    std::string after = text.substr(at + kDone.size());
+    text.resize(at);
+    interrupted_.emplace(std::move(text), std::move(after));
+    interrupted_->Done(result_.rows.size());
+  }
+
   absl::Status Work(const SweepRunner& runner, std::span<const size_t> todo) {
     const size_t all = result_.rows.size() + todo.size();
+    if (world_.first()) TellWhenInterrupted(all);
     // Every rank looks at its own files, the first one refuses the row.
     auto work = [&](size_t i) {
       SweepRow row = runner.Run(i, scenarios_[i]);
@@ -246,11 +269,13 @@ class Sweep {
       if (row->code == kFileChanged) return FileChanged(row->error);
       if (journal_.has_value()) DD_RETURN_IF_ERROR(journal_->Append(*row));
       result_.rows.push_back(*std::move(row));
+      if (interrupted_.has_value()) interrupted_->Done(result_.rows.size());
       session_.Progress("sweeping", static_cast<double>(result_.rows.size()) /
                                         static_cast<double>(std::max<size_t>(all, 1)));
       return absl::OkStatus();
     };
     DD_RETURN_IF_ERROR(world_.Distribute(todo, session_.jobs(), work, take));
+    interrupted_.reset();
     std::sort(result_.rows.begin(), result_.rows.end(),
               [](const SweepRow& a, const SweepRow& b) { return a.index < b.index; });
     return absl::OkStatus();
@@ -262,6 +287,7 @@ class Sweep {
   SweepResult result_;
   std::vector<std::vector<Application>> scenarios_;
   std::optional<SweepJournal> journal_;
+  std::optional<InterruptNote> interrupted_;
   std::optional<ScenarioFiles> files_;
 };
 

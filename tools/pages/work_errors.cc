@@ -123,13 +123,16 @@ other optimizations can be predicted meanwhile.)"},
     {"E0702", "the journal belongs to another sweep",
      R"(The file of --journal was begun with another trace, other optimizations, flags or values,
 with another content of a file that takes part (the description of a GPU, a file of options), or
-by another build of the program. Its rows do not answer this question. Name another file, or
-remove this one.)"},
+by another build of the program. The message names what changed. The rows do not answer this
+question, and stay in the file. To go on with them, ask as before, with the files as they were;
+else name another journal, or remove this one.)"},
     {"E0703", "a journal cannot be used",
-     R"(The file is no journal of a sweep, is damaged before its last line (each line ends in a
-checksum), cannot be written, or another process is writing it; or the sweep reads a pipe, which
-no journal can know again. A last line that was cut off is no damage: it is dropped, and that row
-is done again.)"},
+     R"(The file is no journal of a sweep, or of another version of the program; it is damaged
+before its last line (each line ends in a checksum, which for rows is of the lines above them,
+too); it cannot be written, or another process is writing it; or the sweep reads a pipe, which no
+journal can know again. The message names the file and the line. A row that was changed can be
+deleted: it is made again. A last line that was cut off is no damage: it is dropped, and that row
+is made again.)"},
     {"E0704", "bad shard",
      "--shard I/N does every N-th scenario, beginning with the I-th; I is between 1 and N."},
     {"E0705", "journals do not make a whole",

@@ -11,10 +11,12 @@ namespace {
 // Room for kMostSweepPoints rows with messages.
 constexpr size_t kLargestJournal = 200'000'000;
 
-absl::Status Fails(std::string_view code, std::string what, std::string where, std::string fix) {
+absl::Status Fails(std::string_view code, std::string what, std::string where, std::string fix,
+                   std::string why = "") {
   return MakeStatus(absl::StatusCode::kInvalidArgument, {.code = std::string(code),
                                                          .what = std::move(what),
                                                          .where = std::move(where),
+                                                         .why = std::move(why),
                                                          .fix = std::move(fix)});
 }
 
@@ -42,8 +44,8 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
                  "wait for it, or give every shard a journal of its own");
   }
   DD_ASSIGN_OR_RETURN(std::string text, file->ReadAll(kLargestJournal));
-  SweepJournal journal(std::move(file), head.key);
   const std::string first = FormatSweepHead(head);
+  SweepJournal journal(std::move(file), SealOfRows(first));
   // Killed while the head was written: nothing is lost.
   if (text.size() < first.size() && first.starts_with(text)) {
     DD_RETURN_IF_ERROR(journal.file_->Truncate(0));
@@ -54,8 +56,10 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
   // As it would read: names lose their tabs in a journal.
   DD_ASSIGN_OR_RETURN(const SweepText own, ParseSweep(first, path));
   if (old.head != own.head) {
-    return Fails("E0702", "this journal belongs to another sweep", path,
-                 "the same trace, files, flags and program as before, or another journal");
+    return Fails(
+        "E0702", "this journal belongs to another sweep", path,
+        "ask as before to go on with it, or name another journal; it stays as it is",
+        fmt::format("since it was begun, this changed: {}", WhatDiffers(old.head, own.head)));
   }
   DD_RETURN_IF_ERROR(SortRows(old.rows, path));
   if (old.whole < text.size()) DD_RETURN_IF_ERROR(journal.file_->Truncate(old.whole));
@@ -64,7 +68,7 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
 }
 
 absl::Status SweepJournal::Append(const SweepRow& row) {
-  return file_->Append(SealLine(FormatSweepRow(row), key_));
+  return file_->Append(SealLine(FormatSweepRow(row), seal_));
 }
 
 absl::StatusOr<SweepText> MergeSweeps(const std::vector<std::string>& paths) {
@@ -77,7 +81,8 @@ absl::StatusOr<SweepText> MergeSweeps(const std::vector<std::string>& paths) {
     if (&path == &paths.front()) all.head = one.head;
     if (one.head != all.head) {
       return Fails("E0705", fmt::format("{} and {} are of different sweeps", paths.front(), path),
-                   path, "merge the shards of one sweep: same trace, files, flags and program");
+                   path, "merge the shards of one sweep: same trace, files, flags and program",
+                   fmt::format("they differ in this: {}", WhatDiffers(all.head, one.head)));
     }
     all.rows.insert(all.rows.end(), one.rows.begin(), one.rows.end());
     DD_RETURN_IF_ERROR(SortRows(all.rows, path));

@@ -23,10 +23,10 @@ class SweepJournal {
   absl::Status Append(const SweepRow& row);
 
  private:
-  SweepJournal(std::unique_ptr<LockedFile> file, uint64_t key)
-      : file_(std::move(file)), key_(key) {}
+  SweepJournal(std::unique_ptr<LockedFile> file, uint64_t seal)
+      : file_(std::move(file)), seal_(seal) {}
   std::unique_ptr<LockedFile> file_;
-  uint64_t key_;  // of the head
+  uint64_t seal_;  // of rows behind this head
   std::vector<SweepRow> rows_;
 };
 

@@ -99,19 +99,22 @@ uint64_t HashOfFile(const std::string& path, uint64_t hash) {
   return hash;
 }
 
-ScenarioFiles::ScenarioFiles(std::span<const std::vector<Application>> scenarios) : hash_(kBasis) {
+ScenarioFiles::ScenarioFiles(std::span<const std::vector<Application>> scenarios)
+    : parts_({{.name = "the optimizations", .hash = kBasis}}) {
   for (const auto& scenario : scenarios) {
     for (const Application& application : scenario) Add(application);
   }
 }
 
 void ScenarioFiles::Add(const Application& application) {
-  hash_ = HashOf(application.transform->name, HashOf(application.params.spelled(), hash_));
+  uint64_t& spelled = parts_.front().hash;
+  spelled = HashOf(application.transform->name, HashOf(application.params.spelled(), spelled));
   for (const ParamSpec& spec : application.transform->params) {
     if (spec.unit == Unit::kText) AddFile(std::string(application.params.text(spec.name)));
   }
   if (application.file == nullptr) return;
-  hash_ = HashOf(application.file->source().text(), hash_);
+  const SourceText& source = application.file->source();
+  AddPart(source.path(), HashOf(source.text(), kBasis));
   for (const OptionStep& step : application.file->program().steps) {
     for (const OptionAction& action : step.actions) {
       const auto* use = std::get_if<UseAction>(&action.what);
@@ -121,15 +124,20 @@ void ScenarioFiles::Add(const Application& application) {
   }
 }
 
+void ScenarioFiles::AddPart(const std::string& path, uint64_t content) {
+  SweepPart part{.name = fmt::format("the content of {}", path), .hash = content};
+  if (std::ranges::find(parts_, part) == parts_.end()) parts_.push_back(std::move(part));
+}
+
 void ScenarioFiles::AddFile(const std::string& path) {
   if (path.empty()) return;
   for (const Stamp& known : files_) {
     if (known.path == path) return;
   }
   if (IsReadOnce(path)) read_once_ = path;
-  const uint64_t stamp = StampOf(path), content = HashOfFile(path, hash_);
+  const uint64_t stamp = StampOf(path), content = HashOfFile(path, kBasis);
   if (content == 0) return;
-  hash_ = content;
+  AddPart(path, content);
   files_.push_back({path, stamp});
 }
 
@@ -162,27 +170,41 @@ absl::Status FileChanged(std::string path) {
                      .fix = "run the sweep again, with another journal if the change stays"});
 }
 
-uint64_t SweepKey(const Trace& trace, const Graph& graph, const Args& args,
-                  std::span<const Flag* const> flags, std::span<const std::string_view> besides,
-                  const ScenarioFiles& files) {
-  uint64_t key = HashOf(LongVersion(), files.hash());
-  if (!CommitIsWhole()) key = HashOfFile("/proc/self/exe", key);
+std::vector<SweepPart> SweepParts(const Trace& trace, const Graph& graph, const Args& args,
+                                  std::span<const Flag* const> flags,
+                                  std::span<const std::string_view> besides,
+                                  const ScenarioFiles& files) {
+  uint64_t program = HashOf(LongVersion(), kBasis);
+  if (!CommitIsWhole()) program = HashOfFile("/proc/self/exe", program);
+  std::vector<SweepPart> parts = {{.name = "the program", .hash = program}};
   for (const Flag* flag : flags) {
     if (std::find(besides.begin(), besides.end(), flag->name) != besides.end()) continue;
-    key = HashOf(flag->name, key);
+    uint64_t hash = kBasis;
     if (flag->value.empty()) {
-      key = Mix(args.Has(flag->name) ? 1 : 0, key);
+      if (args.Has(flag->name)) parts.push_back({std::string(flag->name), hash});
       continue;
     }
     std::vector<std::string> values = {std::string(args.Get(flag->name))};
     if (flag->repeats) values = args.All(flag->name);
+    bool any = false;
     for (const std::string& value : values) {
-      key = HashOf(value, key);
-      key = HashOfFile(value, key) ^ Mix(0, key);
+      hash = HashOf(value, hash);
+      hash = HashOfFile(value, hash) ^ Mix(0, hash);
+      any |= !value.empty();
     }
+    if (any) parts.push_back({std::string(flag->name), hash});
   }
-  // The graph as well: it is of the trace as it was read, the file may be another one by now.
-  return HashOfTrace(trace, args.positional()[0], HashOf(graph) ^ Mix(0, key));
+  parts.insert(parts.end(), files.parts().begin(), files.parts().end());
+  parts.push_back({"the content of the trace", HashOfTrace(trace, args.positional()[0], kBasis)});
+  // As well: it is of the trace as it was read, the file may be another one by now.
+  parts.push_back({"the graph", HashOf(graph)});
+  return parts;
+}
+
+uint64_t SweepKey(std::span<const SweepPart> parts) {
+  uint64_t key = kBasis;
+  for (const SweepPart& part : parts) key = Mix(part.hash, HashOf(part.name, key));
+  return key;
 }
 
 }  // namespace daydream

@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "graph/graph.h"
+#include "report/questions/sweep.h"
 #include "tools/flags.h"
 #include "trace/trace.h"
 #include "transforms/scenario/scenario.h"
@@ -21,7 +22,7 @@ class ScenarioFiles {
  public:
   explicit ScenarioFiles(std::span<const std::vector<Application>> scenarios);
 
-  uint64_t hash() const { return hash_; }
+  const std::vector<SweepPart>& parts() const { return parts_; }
   // A file that was changed after the constructor read it, or "".
   std::string Changed() const;
   // One that is no plain file, or "": nobody can tell later what was in it.
@@ -34,9 +35,10 @@ class ScenarioFiles {
   };
   void Add(const Application& application);
   void AddFile(const std::string& path);
+  void AddPart(const std::string& path, uint64_t content);
 
   std::vector<Stamp> files_;
-  uint64_t hash_;
+  std::vector<SweepPart> parts_;
   std::string read_once_;
 };
 
@@ -44,9 +46,12 @@ class ScenarioFiles {
 // of the trace, of every file that a flag in `flags` names and of `files`; the graph; and `flags`
 // as given, but for those in `besides` (where results go, and what only sorts them). O(bytes of all
 // files).
-uint64_t SweepKey(const Trace& trace, const Graph& graph, const Args& args,
-                  std::span<const Flag* const> flags, std::span<const std::string_view> besides,
-                  const ScenarioFiles& files);
+std::vector<SweepPart> SweepParts(const Trace& trace, const Graph& graph, const Args& args,
+                                  std::span<const Flag* const> flags,
+                                  std::span<const std::string_view> besides,
+                                  const ScenarioFiles& files);
+// One number for all of them.
+uint64_t SweepKey(std::span<const SweepPart> parts);
 
 // A file of `files` or `flags` that is a pipe or the like, which a journal cannot know again; or
 // "".

@@ -1,0 +1,57 @@
+// What is said of journals, and by a sweep that is interrupted.
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+
+#include "tests/tools/sweep_fixture.h"
+
+namespace daydream {
+namespace {
+
+using testing::HasSubstr;
+
+using Journals = Sweeping;
+
+TEST_F(Journals, CtrlCSaysWhatIsDoneAndHowToGoOn) {
+  const std::vector<std::string> ask = {
+      "sweep", kExampleTrace, "--opt", "speedup(kind:gpu,1..9999)", "--no-interval", "-j1"};
+  std::vector<std::string> kept = ask;
+  kept.insert(kept.end(), {"--journal", Path("j")});
+  const pid_t pid = Start(kept);
+  for (int i = 0; i < 1000 && Journal("j").size() < 3; ++i) usleep(10'000);
+  EXPECT_EQ(Interrupt(pid), 130);
+  const std::string said = OneLine(ReadAll(Path("err")));
+  const size_t rows = Journal("j").size();
+  ASSERT_GE(rows, 3u);
+  // The last row may have been written and not yet counted.
+  EXPECT_THAT(said, testing::AnyOf(
+                        HasSubstr(fmt::format("interrupted: {} of 9,999 rows are in ", rows)),
+                        HasSubstr(fmt::format("interrupted: {} of 9,999 rows are in ", rows - 1))));
+  EXPECT_THAT(said, HasSubstr("the same command goes on from there"));
+}
+
+TEST_F(Journals, AJournalSaysWhatChangedSinceItWasBegun) {
+  const std::string sweep = std::string("sweep ") + kExampleTrace + " --journal " + Path("j");
+  Write("gpu.yaml", GpuWith(1555));
+  const std::string ask = sweep + " --no-interval --opt 'gpu(to=" + Path("gpu.yaml") + ")'";
+  ASSERT_EQ(Run(ask).exit, 0);
+  const auto why = [](const CliResult& r) { return OneLine(r.err); };
+  EXPECT_THAT(why(Run(ask + " --steps 1-3")), HasSubstr("this changed: --steps, the graph"));
+  EXPECT_THAT(why(Run(sweep + " --no-interval --opt amp")),
+              HasSubstr("this changed: --opt, the optimizations"));
+  Write("gpu.yaml", GpuWith(155));
+  const CliResult r = Run(ask);
+  EXPECT_THAT(r.err, HasSubstr("error[E0702]: this journal belongs to another sweep"));
+  EXPECT_THAT(why(r), HasSubstr("this changed: the content of " + Path("gpu.yaml") + " "));
+}
+
+TEST_F(Journals, AJournalOfAnotherVersionIsNotCalledNone) {
+  Write("j", "daydream-sweep 3\nkey\t1\n");
+  const CliResult r = Run(Ask("--journal " + Path("j")));
+  EXPECT_EQ(r.exit, 3);
+  EXPECT_THAT(r.err, HasSubstr("error[E0703]: this journal is of another version of the program"));
+  EXPECT_THAT(r.err, HasSubstr(Path("j") + ":1"));
+}
+
+}  // namespace
+}  // namespace daydream
