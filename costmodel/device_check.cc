@@ -13,6 +13,9 @@ namespace {
 
 // Chosen: error correction takes up to 9 % of what is sold, units 7 %.
 constexpr double kMemoryOff = 0.18;
+// Chosen: the 80 GB of an A100 are 5 % faster on SXM than on PCIe, and data sheets round by up to
+// 2.4 % (H200: 4.8 TB/s, by its clock 4.92).
+constexpr double kVariantOff = 0.04;
 // A name that says how much memory the host has.
 constexpr std::string_view kHostMemoryInName = "GH200";
 
@@ -72,6 +75,29 @@ std::string OfMultiprocessor(const Device& d) {
   return "";
 }
 
+// Variants of a chip have other memory or clocks.
+std::string OfVariant(const Device& d) {
+  const DeviceMatch match = MatchDevice(d);
+  // Clocks of other memory are set by who sells or owns the card.
+  if (!match.sure || match.spec->memory != DeviceMemory::kHbm) return "";
+  const auto known = [&](std::string_view field) {
+    return std::ranges::none_of(match.spec->unsure,
+                                [&](const std::string& u) { return u.starts_with(field); });
+  };
+  const double bandwidth = static_cast<double>(d.memory_bandwidth_kbps) * 1e-6;
+  if (bandwidth > 0 && known("memory_gb_per_s") &&
+      std::abs(bandwidth / match.spec->memory_gb_per_s - 1) > kVariantOff) {
+    return fmt::format("{} has {:.0f} GB/s of memory, this GPU {:.0f}", match.spec->name,
+                       match.spec->memory_gb_per_s, bandwidth);
+  }
+  const double clock = static_cast<double>(d.clock_khz) * 1e-3;
+  if (known("boost_clock_mhz") && clock > match.spec->boost_clock_mhz * (1 + kVariantOff)) {
+    return fmt::format("{} has a clock of up to {:.0f} MHz, this GPU {:.0f}", match.spec->name,
+                       match.spec->boost_clock_mhz, clock);
+  }
+  return "";
+}
+
 // Behind `word`, which begins a name or a part of it: the number that follows, or 0.
 int NumberBehind(std::string_view name, std::string_view word) {
   for (size_t at = name.find(word); at != std::string_view::npos; at = name.find(word, at + 1)) {
@@ -91,7 +117,7 @@ int NumberBehind(std::string_view name, std::string_view word) {
 
 std::string ContradictionIn(const Device& recorded) {
   if (HasWord(recorded.name, "MIG")) return "";
-  for (const auto check : {OfName, OfMemory, OfMultiprocessor}) {
+  for (const auto check : {OfName, OfMemory, OfMultiprocessor, OfVariant}) {
     if (std::string found = check(recorded); !found.empty()) return found;
   }
   return "";

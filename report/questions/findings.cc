@@ -18,6 +18,7 @@
 #include "report/questions/limit_findings.h"
 #include "report/questions/loader_findings.h"
 #include "report/questions/mark_findings.h"
+#include "report/questions/name_findings.h"
 #include "report/questions/op_stalls.h"
 #include "report/questions/queue_findings.h"
 #include "report/questions/record_findings.h"
@@ -60,8 +61,12 @@ class Findings {
     if (IsPlan(graph_)) return std::move(out_);
     for (Finding& f : FindingsOfRecords(graph_)) out_.push_back(std::move(f));
     for (Finding& f : FindingsOfLimits(graph_)) out_.push_back(std::move(f));
+    for (Finding& f : FindingsOfNames(graph_)) out_.push_back(std::move(f));
     for (Finding& f : FindingsOfGpus(graph_)) out_.push_back(std::move(f));
     for (Finding& f : FindingsOfMarks(report_.steps)) out_.push_back(std::move(f));
+    if (const auto& trace = graph_.tables().trace; trace != nullptr) {
+      for (Finding& f : FindingsOfMovedMarks(report_.steps, *trace)) out_.push_back(std::move(f));
+    }
     FindOneTime();
     for (Finding& f : FindingsOfLaunches(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));

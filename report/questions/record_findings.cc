@@ -21,8 +21,10 @@ namespace {
 
 // Chosen, as in the header; none of the recordings beside the repository comes near.
 constexpr size_t kOneInTen = 10, kOneInAHundred = 100;
-// Chosen: medians of the recordings beside the repository are 1.3 (a MI210) to 12 us.
-constexpr Duration kShortestLaunch = Duration::Ns(600), kLongestLaunch = Duration::Ns(1'000'000);
+// Chosen: medians of the recordings beside the repository are 1.3 (a MI210) to 12 us, those of CUDA
+// 3.3 us (a H100) or more.
+constexpr Duration kShortestLaunch = Duration::Ns(600), kShortestOfCuda = Duration::Ns(1'200);
+constexpr Duration kLongestLaunch = Duration::Ns(1'000'000);
 // Below that many, ten times fewer begins say nothing.
 constexpr size_t kFewOps = 50;
 // As importers of Nsight Systems and rocprof call it.
@@ -138,19 +140,22 @@ class RecordFindings {
   // A launch takes some microseconds wherever it was recorded.
   void FindUnits() {
     std::vector<Duration> calls;
+    size_t cuda = 0;
     for (size_t row = 0; row < trace_.rows(); ++row) {
       if (trace_.kind[row] != EventKind::kCall || trace_.duration[row] <= Duration{}) continue;
       if (ClassifyCall(trace_.EventName(row)) == CallKind::kLaunch) {
         calls.push_back(trace_.duration[row]);
+        cuda += trace_.EventName(row).starts_with("cu");
       }
     }
     if (calls.size() < kFewOps) return;
+    const Duration shortest = 2 * cuda > calls.size() ? kShortestOfCuda : kShortestLaunch;
     const Duration usual = Median(std::move(calls));
-    if (usual >= kShortestLaunch && usual <= kLongestLaunch) return;
+    if (usual >= shortest && usual <= kLongestLaunch) return;
     Add(FindingKind::kUnits,
         fmt::format("half of the launches take {} or {} on the host, where some microseconds are "
                     "usual: the times look as if they were written in another unit",
-                    FormatTime(usual), usual < kShortestLaunch ? "less" : "more"),
+                    FormatTime(usual), usual < shortest ? "less" : "more"),
         1, "times of this format are in microseconds (ts, dur): ask the program that wrote it");
   }
 

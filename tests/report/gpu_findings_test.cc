@@ -92,6 +92,27 @@ TEST(GpuFindings, PropertiesThatContradictEachOther) {
   ExpectOne(Found(d), "holds 2048 threads on a multiprocessor, this GPU 1024");
 }
 
+TEST(GpuFindings, AnotherVariantOfTheChip) {
+  Device d = A100();
+  d.memory_bandwidth_kbps = 1'555'200'000;
+  d.clock_khz = 1'410'000;
+  EXPECT_THAT(Found(d), IsEmpty());
+  d.memory_bandwidth_kbps = 2'039'000'000;
+  ExpectOne(Found(d), "A100-SXM4-40GB has 1555 GB/s of memory, this GPU 2039");
+  d = A100();
+  d.name = "NVIDIA A100 80GB PCIe";
+  d.memory_bytes = 85'000'000'000;
+  d.memory_bandwidth_kbps = 1'935'360'000;
+  EXPECT_THAT(Found(d), IsEmpty());
+  d.memory_bandwidth_kbps = 2'039'000'000;
+  ExpectOne(Found(d), "A100-PCIE-80GB has 1935 GB/s of memory, this GPU 2039");
+  d = A100();
+  d.clock_khz = 1'000'000;
+  EXPECT_THAT(Found(d), IsEmpty()) << "an owner may lock it lower";
+  d.clock_khz = 1'980'000;
+  ExpectOne(Found(d), "A100-SXM4-40GB has a clock of up to 1410 MHz, this GPU 1980");
+}
+
 TEST(GpuFindings, PartsOfAGpuAndUnknownOnesContradictNothing) {
   Device d = A100();
   d.name = "NVIDIA A100-SXM4-40GB MIG 3g.20gb";

@@ -110,6 +110,8 @@ TEST(RecordFindings, LaunchesThatTakeNoTime) {
 TEST(RecordFindings, TimesInAnotherUnit) {
   ExpectOne(Found(100, 0.005, Nothing), FindingKind::kUnits,
             "half of the launches take 5 ns or less");
+  ExpectOne(Found(100, 0.9, Nothing), FindingKind::kUnits, "half of the launches take 900 ns or");
+  EXPECT_THAT(Found(100, 1.3, Nothing), IsEmpty());
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
   for (int i = 0; i < 60; ++i) {

@@ -60,9 +60,9 @@ all others ten times over, or a kernel takes half of a step and a hundred times 
 its name do. Either the program paused or a time in the file is wrong.
 --steps takes the steps without it.)"},
     {"units",
-     R"(Half of the launches take less than 600 ns or more than a millisecond on the host. Wherever
-one was recorded it took some microseconds, so the file's times look as if they were written
-in another unit: Kineto's JSON is in microseconds. All confidence is low.)"},
+     R"(Half of the launches take less than 600 ns (of CUDA: 1.2 us) or more than a millisecond on
+the host. Wherever one was recorded it took some microseconds, so the file's times look as if
+they were written in another unit: Kineto's JSON is in microseconds. All confidence is low.)"},
     {"too_fast",
      R"(A fifth of the GPU time or more is in kernels that would be faster than the data sheet of
 their GPU allows for the shapes of their operators. The shapes are of another run (--shapes
@@ -71,16 +71,20 @@ fifth of the time of copies is in such as are faster than the GPU's link to the 
 its memory: their sizes are not of this run. All confidence is low.)"},
     {"other_gpu",
      R"(What the file says of the GPU is not that of the GPU that ran the kernels: another number of
-multiprocessors, kernels built for a later architecture, calls of another maker, or a name that
-contradicts the numbers beside it. Limits, other GPUs and number formats are then judged by the
-wrong data sheet. All confidence is low. Use the file as it was recorded.)"},
+multiprocessors, kernels built for a later architecture, calls of another maker, memory or clocks
+of another variant, or a name that contradicts the numbers beside it. Limits, other GPUs and
+number formats are then judged by the wrong data sheet. All confidence is low. Use the file as
+it was recorded.)"},
     {"memory",
      R"(The recorded allocations add up to more memory than the GPU has. Either sizes or the
 properties of the GPU are not of this recording; what is said of memory is wrong.)"},
     {"marks",
      R"(GPU work lies outside of the marks of steps, as much as a step holds: marks are missing, or
 each ends long before its step does. A step may then hold several iterations. The text says
-what was made of it; record again with a mark around every step.)"},
+what was made of it; record again with a mark around every step. Or marks cut through the work: a
+quarter of them begin in the middle of an operator, or a tenth of the backward pass belongs to the
+forward pass of an earlier step. Then a step is made of parts of two, its length is in doubt, and
+all confidence is low.)"},
     {"no_operators",
      R"(Several threads launch GPU work and no operator was recorded. Which thread waits for which
 is then unknown, as of the backward pass that autograd runs on a thread of its own: what
@@ -89,9 +93,9 @@ recorded, and no launch lies within one, as where calls have the ids of another 
 layers and passes have no GPU work. All confidence is low.)"},
     {"lost",
      R"(A hundredth or more of the recorded events could not be read, or were lost while
-recording, or a tenth of the kernels have no name. What they did is missing in every step, and
-all confidence is low. daydream info lists them with the reason. Record again, for fewer
-steps where the recorder lost them.)"},
+recording, or a tenth of the kernels have no name, or all of many operators the same one. What they
+did is missing in every step, or not known, and all confidence is low. daydream info lists lost
+ones with the reason. Record again, for fewer steps where the recorder lost them.)"},
     {"no_time",
      R"(A tenth or more of the GPU operations or of the launches take 0 ns, which none does, or all
 operators begin at once: the file is damaged, or its recorder failed. Where it is half of
@@ -102,7 +106,8 @@ They count twice. Use the file as it was recorded.)"},
     {"wrong_launch",
      R"(Kernels whose correlation id belongs to a call that copies or waits, or that has launched
 another kernel: ids are mixed up, as where two processes are merged into one file. What
-waits for what is then wrong. Use the file of each process.)"},
+waits for what is then wrong. Use the file of each process. Or a tenth of the kernels of operators
+that work element by element multiply matrices by their names: names or ids are mixed up.)"},
     {"no_launches",
      R"(GPU work whose launching call was not recorded. It keeps its place in its stream; what the
 host does cannot move it, so options for the host say nothing about it.)"},
