@@ -23,10 +23,10 @@ constexpr size_t kKernelsOfOneName = 50, kOpsOfOneName = 5, kWrongNames = 10;
 // What PyTorch's operators of these names do to each element by itself, in place (with "_" behind)
 // or not: none of them calls a library that multiplies matrices.
 constexpr std::string_view kPointwise[] = {
-    "abs",   "add",     "addcdiv", "addcmul",  "clamp",   "clamp_min", "copy",
-    "div",   "dropout", "exp",     "fill",     "gelu",    "hardtanh",  "leaky_relu",
-    "lerp",  "log",     "mul",     "neg",      "pow",     "reciprocal", "relu",
-    "rsqrt", "sigmoid", "silu",    "sqrt",     "sub",     "tanh",      "threshold_backward",
+    "abs",   "add",     "addcdiv", "addcmul", "clamp", "clamp_min",  "copy",
+    "div",   "dropout", "exp",     "fill",    "gelu",  "hardtanh",   "leaky_relu",
+    "lerp",  "log",     "mul",     "neg",     "pow",   "reciprocal", "relu",
+    "rsqrt", "sigmoid", "silu",    "sqrt",    "sub",   "tanh",       "threshold_backward",
     "where", "zero"};
 
 bool IsPointwise(std::string_view op) {

@@ -19,9 +19,9 @@ using testing::IsEmpty;
 // backward pass on another. Marks are `late`, and as many us long.
 struct Moved {
   double late = 0, length = 100;
-  bool numbers = true;      // autograd's
+  bool numbers = true;  // autograd's
   double op_us = 9, between = 1;
-  bool outer = false;       // an operator around each two steps
+  bool outer = false;  // an operator around each two steps
 };
 
 std::vector<Finding> Found(const Moved& m) {
@@ -77,8 +77,9 @@ TEST(MarkFindings, BackwardPassesOfAnEarlierStep) {
 }
 
 TEST(MarkFindings, BothAreToldAtOnce) {
-  ExpectOne(Found({.late = 16}), "8 of 8 begin in the middle of an operator, "
-                                 "and 14 of 30 backward operators belong to the forward pass");
+  ExpectOne(Found({.late = 16}),
+            "8 of 8 begin in the middle of an operator, "
+            "and 14 of 30 backward operators belong to the forward pass");
 }
 
 TEST(MarkFindings, StepsThatNoMarkTellsAreNotJudged) {

@@ -17,7 +17,7 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::array<std::string_view, 6> kOps = {"aten::relu_", "aten::add_",    "aten::mul",
+constexpr std::array<std::string_view, 6> kOps = {"aten::relu_", "aten::add_",       "aten::mul",
                                                   "aten::mm",    "aten::max_pool2d", "aten::sum"};
 
 // 120 operators in turn, each with one kernel of the name that `name` gives it.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 namespace daydream {
@@ -48,8 +49,7 @@ absl::StatusOr<SweepJournal> SweepJournal::Open(const std::string& path, const S
   SweepJournal journal(std::move(file), SealOfRows(first));
   // Killed while the head was written: nothing is lost.
   if (text.size() < first.size() && first.starts_with(text)) {
-    DD_RETURN_IF_ERROR(journal.file_->Truncate(0));
-    DD_RETURN_IF_ERROR(journal.file_->Append(first));
+    DD_RETURN_IF_ERROR(journal.file_->Append(std::string_view(first).substr(text.size())));
     return journal;
   }
   DD_ASSIGN_OR_RETURN(SweepText old, ParseSweep(text, path));
