@@ -13,12 +13,23 @@
 namespace daydream {
 namespace {
 
+// Each place is written by a replay.
+void MakeRoom(size_t tasks, Timeline& timeline) {
+  const auto room = [tasks](std::vector<Instant>& times) {
+    if (times.capacity() < tasks + 1) {
+      times.clear();
+      ReserveLarge(times, tasks + 1);
+    }
+    times.resize(tasks + 1);  // one more: rows without an edge read it
+  };
+  room(timeline.start);
+  room(timeline.end);
+  timeline.makespan = {};
+}
+
 Timeline EmptyTimeline(size_t tasks) {
   Timeline timeline;
-  ReserveLarge(timeline.start, tasks + 1);
-  ReserveLarge(timeline.end, tasks + 1);
-  timeline.start.resize(tasks + 1);  // one more: rows without an edge read it
-  timeline.end.resize(tasks + 1);
+  MakeRoom(tasks, timeline);
   return timeline;
 }
 
@@ -74,10 +85,17 @@ Timeline Plan::Run(const Graph& graph, SimulateOptions options) const {
 }
 
 Timeline Plan::Run(std::span<const Duration> duration, std::span<const Duration> gap) const {
-  Timeline timeline = EmptyTimeline(duration.size());
+  Timeline timeline;
+  Run(duration, gap, timeline);
+  return timeline;
+}
+
+void Plan::Run(std::span<const Duration> duration, std::span<const Duration> gap,
+               Timeline& timeline) const {
+  timeline.start_blocker.clear(), timeline.end_blocker.clear();
+  MakeRoom(duration.size(), timeline);
   Evaluate(impl_->program, duration, gap, timeline.start, timeline.end);
   Finish(timeline);
-  return timeline;
 }
 
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {

@@ -43,6 +43,9 @@ class Plan {
   Timeline Run(const Graph& graph, SimulateOptions options = {}) const;
   // The same with one value a task, indexed by TaskId, and the lags that the plan was made with.
   Timeline Run(std::span<const Duration> duration, std::span<const Duration> gap) const;
+  // ... into the room that `timeline` has.
+  void Run(std::span<const Duration> duration, std::span<const Duration> gap,
+           Timeline& timeline) const;
 
   const Program& program() const;  // for simulator/
 

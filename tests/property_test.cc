@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "graph/ranks/join.h"
 #include "graph/text.h"
 #include "graph/validate.h"
 #include "simulator/accounting.h"
@@ -130,6 +131,42 @@ TEST(Property, CriticalPathHasNoHolesAndEndsLast) {
     const BoundBy sum = SumByResource(path);
     EXPECT_EQ(sum.gpu + sum.cpu + sum.comm + sum.data, path.back().end - path.front().begin);
   }
+}
+
+// Work of a host in a row is one task there, which begins with the first and ends with the last.
+TEST(Property, JoiningRanksMovesNothing) {
+  size_t merged = 0;
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    Graph g = GraphOf(seed, 0);
+    if (seed % 2 == 0) g.mutable_edges().resize(g.edges().size() / 4);
+    const Timeline own = Simulate(g).value();
+    const Graph* const ranks[] = {&g, &g};
+    const RankCollectives none[2];
+    const Duration begin[2];
+    const JointGraph joint = JoinGraphs(ranks, none, {}, {}, {}, begin);
+    const Timeline both = Simulate(joint.graph).value();
+    for (size_t r : {0u, 1u}) {
+      const RankAlone alone = TakeAlone(joint, r);
+      const Timeline one = Simulate(alone.graph).value();
+      std::vector<int> tasks(joint.graph.size());
+      for (TaskId t : joint.task[r]) ++tasks[t.index()];
+      for (size_t i = 0; i < g.size(); ++i) {
+        const size_t place = joint.task[r][i].index();
+        EXPECT_EQ(both.start[place], one.start[alone.task[i].index()]);
+        EXPECT_EQ(both.end[place], one.end[alone.task[i].index()]);
+        EXPECT_LE(both.start[place], own.start[i]);
+        EXPECT_GE(both.end[place], own.end[i]);
+        if (tasks[place] > 1) {
+          ++merged;
+          continue;
+        }
+        EXPECT_EQ(both.start[place], own.start[i]);
+        EXPECT_EQ(both.end[place], own.end[i]);
+      }
+    }
+  }
+  EXPECT_GT(merged, kSeeds);
 }
 
 }  // namespace

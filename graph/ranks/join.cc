@@ -17,9 +17,8 @@ class Joiner {
   }
 
   JointGraph Run(std::span<const Duration> shift) {
-    size_t tasks = matched_.rows.size() + graphs_.size() + 1, edges = 0;
-    for (const Graph* g : graphs_) tasks += g->size(), edges += g->edges().size();
-    out_.graph.Reserve(tasks, edges + 2 * ranks_.size() * matched_.rows.size());
+    FindMerged();
+    Reserve();
     out_.graph.AddStep({.label = "joint", .measured = true, .recorded_period = {}});
     for (size_t r = 0; r <= graphs_.size(); ++r) {
       out_.origin.push_back(AddOrigin(r < graphs_.size() ? shift[r] : Duration{}));
@@ -32,6 +31,45 @@ class Joiner {
   }
 
  private:
+  // Work of a thread that nothing waits for is one task with what came before it: most of what a
+  // host does is such. Whether by merging or not, each step of a rank begins and ends when it did.
+  void FindMerged() {
+    for (const Graph* g : graphs_) {
+      std::vector<char> alone(g->size(), 1);
+      for (const Edge& e : g->edges()) alone[e.from.index()] = alone[e.to.index()] = 0;
+      const auto plain = [&](TaskId t) {
+        const Task& task = g->task(t);
+        const bool beside = task.lane_next.valid() && g->task(task.lane_next).overlaps;
+        return alone[t.index()] != 0 && IsHost(task.kind) && !task.removed && !task.overlaps &&
+               !beside && g->lane(task.lane).order == LaneOrder::kFixed;
+      };
+      std::vector<char>& merged = merged_.emplace_back(g->size(), 0);
+      for (size_t i = 0; i < g->size(); ++i) {
+        const Task& task = g->tasks()[i];
+        if (!task.lane_prev.valid() || task.earliest > Instant{} || !plain(TaskId(i))) continue;
+        const Task& before = g->task(task.lane_prev);
+        merged[i] = before.step == task.step && before.phase == task.phase &&
+                    before.gap >= Duration{} && plain(task.lane_prev);
+      }
+    }
+  }
+
+  // As much as there can be: to grow would take twice as much for a while.
+  void Reserve() {
+    size_t tasks = matched_.rows.size() + graphs_.size() + 1, edges = 0;
+    for (const MatchedRow& row : matched_.rows) {
+      tasks += row.members.size();          // Arrivals
+      edges += 2 * row.members.size() + 1;  // and a Ghost
+    }
+    for (size_t r = 0; r < graphs_.size(); ++r) {
+      const Graph* const g = graphs_[r];
+      tasks += static_cast<size_t>(std::count(merged_[r].begin(), merged_[r].end(), char{0}));
+      edges += g->edges().size() + g->lanes().size();
+      for (const Task& t : g->tasks()) edges += t.earliest > Instant{};
+    }
+    out_.graph.Reserve(tasks, edges);
+  }
+
   TaskId AddOrigin(Duration shift) {
     Lane lane;
     lane.kind = LaneKind::kChannel;
@@ -65,6 +103,7 @@ class Joiner {
   // Nothing of a rank starts before the rank does, nor before the instant that it was bound to.
   void CopyRank(size_t r) {
     const Graph& from = *graphs_[r];
+    JointGraph::Part part{.task = out_.graph.size(), .edge = out_.graph.edges().size()};
     std::vector<TaskId>& place = out_.task[r];
     place.assign(from.size(), TaskId());
     out_.arrival[r].assign(from.size(), TaskId());
@@ -76,6 +115,13 @@ class Joiner {
       copy.lane.rank = static_cast<int32_t>(r);
       const LaneId id = out_.graph.AddLane(copy);
       for (TaskId t = lane.first; t.valid(); t = from.task(t).lane_next) {
+        if (merged_[r][t.index()] != 0) {
+          place[t.index()] = out_.graph.lanes()[id.index()].last;
+          Task& whole = out_.graph.mutable_task(place[t.index()]);
+          whole.duration += whole.gap + from.task(t).duration;
+          whole.gap = from.task(t).gap;
+          continue;
+        }
         place[t.index()] = CopyTask(from, t, id, r);
       }
     }
@@ -87,6 +133,9 @@ class Joiner {
       if (came.valid() && e.to_anchor == Anchor::kStart) edge.to = came;
       if (edge.from.valid() && edge.to.valid()) out_.graph.AddEdge(edge);
     }
+    part.task_end = out_.graph.size();
+    part.edge_end = out_.graph.edges().size();
+    out_.part.push_back(part);
   }
 
   TaskId CopyTask(const Graph& from, TaskId t, LaneId lane, size_t r) {
@@ -168,6 +217,7 @@ class Joiner {
   JointGraph out_;
   static constexpr uint32_t kNoRow = Id<void>::kNoneValue;
   std::vector<std::vector<uint32_t>> row_of_;  // by rank and task
+  std::vector<std::vector<char>> merged_;      // the same: with the one before it on its lane
   std::vector<LaneId> lanes_;                  // by communicator
 };
 
@@ -186,6 +236,41 @@ JointGraph JoinGraphs(std::span<const Graph* const> graphs, std::span<const Rank
                       const MatchedRanks& matched, const Meetings& meetings,
                       std::span<const Duration> transfer, std::span<const Duration> shift) {
   return Joiner(graphs, ranks, matched, meetings, transfer).Run(shift);
+}
+
+RankAlone TakeAlone(const JointGraph& joint, size_t rank) {
+  const JointGraph::Part& part = joint.part[rank];
+  const Graph& from = joint.graph;
+  RankAlone out;
+  out.graph.Reserve(part.task_end - part.task + 1, part.edge_end - part.edge);
+  out.graph.AddStep({.label = "alone", .measured = true, .recorded_period = {}});
+  LaneId lane, lane_was;
+  const auto append = [&](Task task) {
+    if (task.lane != lane_was) {
+      lane_was = task.lane;
+      GraphLane copy = from.lane(task.lane);
+      copy.first = copy.last = TaskId();
+      copy.lane.name = NameId();
+      lane = out.graph.AddLane(copy);
+    }
+    task.lane = lane;
+    task.name = NameId();
+    return out.graph.Append(task);
+  };
+  append(from.task(joint.origin[rank]));
+  for (size_t t = part.task; t < part.task_end; ++t) append(from.tasks()[t]);
+  const auto placed = [&](TaskId t) {
+    return !t.valid() ? t : t == joint.origin[rank] ? TaskId(0) : TaskId(t.index() - part.task + 1);
+  };
+  for (size_t e = part.edge; e < part.edge_end; ++e) {
+    Edge edge = from.edges()[e];
+    if (edge.rule == Rule::kCollective) continue;
+    edge.from = placed(edge.from), edge.to = placed(edge.to);
+    out.graph.AddEdge(edge);
+  }
+  out.task.reserve(joint.task[rank].size());
+  for (TaskId t : joint.task[rank]) out.task.push_back(placed(t));
+  return out;
 }
 
 }  // namespace daydream

@@ -25,14 +25,21 @@ enum class TransferFrom : uint8_t {
 std::vector<Duration> TransfersOf(const Meetings& meetings, TransferFrom from);
 
 struct JointGraph {
+  // What was made of one rank: [task, task_end) of tasks(), [edge, edge_end) of edges(), and its
+  // origin. Nothing in there depends on what lies elsewhere; edges of Meetings stand behind all.
+  struct Part {
+    size_t task = 0, task_end = 0, edge = 0, edge_end = 0;
+  };
   Graph graph;
-  // By rank, by TaskId of its own graph: its task here.
+  // By rank, by TaskId of its own graph: its task here. Work of a host in a row is one task when no
+  // edge begins or ends in it.
   std::vector<std::vector<TaskId>> task;
   // The same for the Arrivals of matched collectives; None for other tasks.
   std::vector<std::vector<TaskId>> arrival;
   // By rank, and for Ghosts behind them: a task that lasts until the rank begins. Its duration is
   // the clock shift of the rank; no task of the rank starts before it ends.
   std::vector<TaskId> origin;
+  std::vector<Part> part;          // by rank
   std::vector<TaskId> meeting;     // by row; None where less than two take part
   std::vector<Duration> transfer;  // by row
 };
@@ -43,5 +50,12 @@ struct JointGraph {
 JointGraph JoinGraphs(std::span<const Graph* const> graphs, std::span<const RankCollectives> ranks,
                       const MatchedRanks& matched, const Meetings& meetings,
                       std::span<const Duration> transfer, std::span<const Duration> shift);
+
+// One rank of it that waits for nobody. O(tasks + edges of the rank).
+struct RankAlone {
+  Graph graph;               // without names
+  std::vector<TaskId> task;  // by TaskId of the rank's own graph; None as in JointGraph::task
+};
+RankAlone TakeAlone(const JointGraph& joint, size_t rank);
 
 }  // namespace daydream

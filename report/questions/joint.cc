@@ -373,7 +373,7 @@ absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> 
 }
 
 absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
-                                      std::span<const Graph* const> edited) {
+                                      std::span<const Graph* const> edited, unsigned jobs) {
   const std::vector<const Graph*> built = Built(run);
   const std::span<const Graph* const> graphs = edited.empty() ? built : edited;
   std::vector<Duration> transfer = TransfersOf(run.meetings, from);
@@ -385,7 +385,10 @@ absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
                         run.begin)
            : JoinGraphs(graphs, run.ranks, run.matched, run.meetings, transfer, run.begin);
   JointAnswer answer;
-  DD_ASSIGN_OR_RETURN(answer.replay, ReplayRanks(joint, graphs));
+  const ForEachRank each = [jobs](size_t n, const std::function<void(size_t)>& work) {
+    ForEachParallel(n, jobs, work);
+  };
+  DD_ASSIGN_OR_RETURN(answer.replay, ReplayRanks(joint, graphs, each));
   answer.window = answer.replay.window;
   answer.step = RecordedStepTime(joint, graphs, answer.replay.timeline);
   if (answer.step == Duration{}) {

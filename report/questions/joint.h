@@ -61,9 +61,9 @@ struct JointAnswer {
 };
 
 // The run with transfers of `from`; `graphs` as built, or edited since: a transfer follows what the
-// edits made of it, the median over the members.
+// edits made of it, the median over the members. Ranks alone are played on `jobs` threads.
 absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
-                                      std::span<const Graph* const> graphs = {});
+                                      std::span<const Graph* const> graphs = {}, unsigned jobs = 1);
 
 // One scenario on all ranks, each edited as it would be alone.
 struct JointPrediction {

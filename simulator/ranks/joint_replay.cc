@@ -8,15 +8,18 @@ namespace daydream {
 namespace {
 
 constexpr int kMostRounds = 64;
+// Chosen: 36 years before the window; lags of at most as much do not come near int64's limits.
+constexpr Duration kBeforeAll{-(int64_t{1} << 60)};
 
 struct RankExtent {
   Instant first, last;
 };
 
-RankExtent ExtentOf(const JointGraph& joint, size_t rank, const Timeline& timeline) {
+// `tasks`: those of the rank in `graph`.
+RankExtent ExtentOf(const Graph& graph, std::span<const TaskId> tasks, const Timeline& timeline) {
   RankExtent e{Instant{std::numeric_limits<int64_t>::max()}, Instant{}};
-  for (TaskId t : joint.task[rank]) {
-    if (!t.valid() || joint.graph.task(t).removed) continue;
+  for (TaskId t : tasks) {
+    if (!t.valid() || graph.task(t).removed) continue;
     e.first = std::min(e.first, timeline.start[t.index()]);
     e.last = std::max(e.last, timeline.end[t.index()]);
   }
@@ -61,10 +64,9 @@ Duration Outside(const Intervals& what, const Intervals& other) {
 }
 
 // What made the rank's own cycle as long as it is; its parts sum to it.
-BoundBy OwnPath(const JointGraph& alone, size_t rank, const Timeline& timeline,
-                const RankExtent& extent) {
+BoundBy OwnPath(const RankAlone& alone, const Timeline& timeline, const RankExtent& extent) {
   TaskId last;
-  for (TaskId t : alone.task[rank]) {
+  for (TaskId t : alone.task) {
     if (!t.valid() || alone.graph.task(t).removed) continue;
     if (timeline.end[t.index()] == extent.last) last = t;
   }
@@ -76,7 +78,8 @@ BoundBy OwnPath(const JointGraph& alone, size_t rank, const Timeline& timeline,
 }
 
 // Mean period of the steps that the rank recorded; none when fewer than two count.
-std::optional<Duration> StepOfRank(const JointGraph& joint, size_t rank, const Graph& graph,
+// `tasks`: by task of `graph`, its task on `timeline`.
+std::optional<Duration> StepOfRank(std::span<const TaskId> tasks, const Graph& graph,
                                    const Timeline& timeline) {
   const auto counted = std::count_if(graph.steps().begin(), graph.steps().end(),
                                      [](const GraphStep& s) { return s.measured; });
@@ -84,7 +87,7 @@ std::optional<Duration> StepOfRank(const JointGraph& joint, size_t rank, const G
   Timeline own;
   own.start.resize(graph.size()), own.end.resize(graph.size());
   for (size_t i = 0; i < graph.size(); ++i) {
-    const TaskId t = joint.task[rank][i];
+    const TaskId t = tasks[i];
     if (!t.valid()) continue;
     own.start[i] = timeline.start[t.index()];
     own.end[i] = timeline.end[t.index()];
@@ -94,10 +97,10 @@ std::optional<Duration> StepOfRank(const JointGraph& joint, size_t rank, const G
 
 class Replayer {
  public:
-  // `repeated`: what FindPeriod() plays.
-  Replayer(const JointGraph& joint, std::span<const Graph* const> graphs, const Plan& plan,
-           const Plan& repeated)
-      : joint_(joint), graphs_(graphs), plan_(plan), repeated_(repeated) {
+  Replayer(const JointGraph& joint, std::span<const Graph* const> graphs, const Plan& plan)
+      : joint_(joint), graphs_(graphs), plan_(plan) {
+    duration_.reserve(joint.graph.size());
+    gap_.reserve(joint.graph.size());
     for (const Task& t : joint.graph.tasks()) {
       duration_.push_back(t.duration);
       gap_.push_back(t.gap);
@@ -106,11 +109,11 @@ class Replayer {
 
   JointReplay Run() {
     JointReplay out;
-    out.timeline = plan_.Run(duration_, gap_);
+    plan_.Run(duration_, gap_, out.timeline);
     out.ranks.resize(graphs_.size());
     RankExtent all{Instant{std::numeric_limits<int64_t>::max()}, Instant{}};
     for (size_t r = 0; r < graphs_.size(); ++r) {
-      const RankExtent e = ExtentOf(joint_, r, out.timeline);
+      const RankExtent e = ExtentOf(joint_.graph, joint_.task[r], out.timeline);
       out.ranks[r].span = e.last - e.first;
       all.first = std::min(all.first, e.first), all.last = std::max(all.last, e.last);
     }
@@ -127,19 +130,20 @@ class Replayer {
       RankAccount& account = out.ranks[r];
       for (size_t i = 0; i < joint_.task[r].size(); ++i) {
         const TaskId t = joint_.task[r][i], arrival = joint_.arrival[r][i];
-        if (!t.valid() || joint_.graph.task(t).removed) continue;
+        if (!t.valid()) continue;
         const Task& task = joint_.graph.task(t);
+        if (task.removed || task.kind != TaskKind::kCollective) continue;
         const Instant start = out.timeline.start[t.index()], end = out.timeline.end[t.index()];
-        if (task.kind == TaskKind::kCollective) {
-          const Instant came = arrival.valid() ? out.timeline.start[arrival.index()] : start;
-          collectives[r].emplace_back(came, end);
-          account.wait += start - came;
-          account.transfer += end - start;
-        } else if (IsGpu(task.kind)) {
-          work[r].emplace_back(start, end);
-        } else if (IsHost(task.kind)) {
-          account.host += task.duration + task.gap;
-        }
+        const Instant came = arrival.valid() ? out.timeline.start[arrival.index()] : start;
+        collectives[r].emplace_back(came, end);
+        account.wait += start - came;
+        account.transfer += end - start;
+      }
+      for (size_t t = joint_.part[r].task; t < joint_.part[r].task_end; ++t) {
+        const Task& task = joint_.graph.tasks()[t];
+        if (task.removed || task.kind == TaskKind::kCollective) continue;
+        if (IsGpu(task.kind)) work[r].emplace_back(out.timeline.start[t], out.timeline.end[t]);
+        if (IsHost(task.kind)) account.host += task.duration + task.gap;
       }
       const Intervals busy = Union(std::move(work[r]));
       account.compute = Length(busy);
@@ -189,75 +193,77 @@ class Replayer {
   // when it does.
   void FindPeriod(JointReplay& out) {
     const size_t n = graphs_.size();
-    std::vector<Duration> begin, ends(n), before;
+    std::vector<Duration> begin, ends(n), lead;
     for (TaskId o : joint_.origin) begin.push_back(joint_.graph.task(o).duration);
-    const std::vector<Duration> base = begin;
-    std::vector<RankExtent> first;
-    for (size_t r = 0; r < n; ++r) first.push_back(ExtentOf(joint_, r, out.timeline));
+    for (size_t r = 0; r < n; ++r) {
+      // How far behind the origin of the rank its window begins.
+      lead.push_back(ExtentOf(joint_.graph, joint_.task[r], out.timeline).first -
+                     Instant{begin[r].ns});
+    }
+    // Ghosts say when somebody came in this window; in the next one nobody knows. Of several ranks
+    // they come before all.
+    if (n > 1) begin[n] = kBeforeAll;
     out.settled = false;
+    Timeline t;
     for (int round = 0; round < kMostRounds && !out.settled; ++round) {
       for (size_t i = 0; i < joint_.origin.size(); ++i) {
         duration_[joint_.origin[i].index()] = begin[i];
       }
-      const Timeline t = repeated_.Run(duration_, gap_);
+      plan_.Run(duration_, gap_, t);
       Duration grown, least = Duration::Max();
       for (size_t r = 0; r < n; ++r) {
-        // How far behind its begin the rank ends, and how far behind the origin its window begins.
-        const Duration lead = first[r].first - Instant{base[r].ns};
-        ends[r] = ExtentOf(joint_, r, t).last - Instant{} - lead;
+        // How far behind its begin the rank ends.
+        ends[r] = ExtentOf(joint_.graph, joint_.task[r], t).last - Instant{} - lead[r];
         grown = std::max(grown, ends[r] - begin[r]);
         least = std::min(least, ends[r] - begin[r]);
       }
       out.settled = round > 0 && grown == least;
       out.period = grown;
       for (size_t r = 0; r < n; ++r) begin[r] = ends[r];
-      begin[n] += grown;
+      if (n == 1) begin[n] += grown;
       // Only differences matter: keep the numbers small.
-      const Duration common = *std::min_element(begin.begin(), begin.end());
-      for (Duration& b : begin) b -= common;
+      const Duration common = *std::min_element(begin.begin(), begin.begin() + (n == 1 ? 2 : n));
+      for (size_t r = 0; r <= n; ++r) {
+        if (begin[r] != kBeforeAll) begin[r] -= common;
+      }
     }
   }
 
   const JointGraph& joint_;
   std::span<const Graph* const> graphs_;
-  const Plan &plan_, &repeated_;
+  const Plan& plan_;
   std::vector<Duration> duration_, gap_;
 };
 
-// Ghosts say when somebody came in this window; in the next one nobody knows. Without their edges,
-// or nothing where there are none, or nobody else to wait for.
-std::optional<Graph> WithoutGhosts(const JointGraph& joint) {
-  const auto ghostly = [&](const Edge& e) { return e.from == joint.origin.back(); };
-  const std::span<const Edge> edges = joint.graph.edges();
-  if (joint.task.size() < 2 || std::none_of(edges.begin(), edges.end(), ghostly)) {
-    return std::nullopt;
-  }
-  Graph graph = joint.graph;
-  std::erase_if(graph.mutable_edges(), ghostly);
-  return graph;
+// What the rank does when it waits for nobody.
+absl::Status PlayAlone(const JointGraph& joint, size_t rank, const Graph& own,
+                       RankAccount& account) {
+  const RankAlone alone = TakeAlone(joint, rank);
+  DD_ASSIGN_OR_RETURN(const Timeline t, Simulate(alone.graph, {.blockers = true}));
+  const RankExtent e = ExtentOf(alone.graph, alone.task, t);
+  account.own_cycle = e.last - e.first;
+  account.own_path = OwnPath(alone, t, e);
+  account.own_step = StepOfRank(alone.task, own, t).value_or(account.own_cycle);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
+void InOrder(size_t count, const std::function<void(size_t)>& work) {
+  for (size_t i = 0; i < count; ++i) work(i);
+}
+
 absl::StatusOr<JointReplay> ReplayRanks(const JointGraph& joint,
-                                        std::span<const Graph* const> graphs) {
-  DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Make(joint.graph));
-  std::optional<Plan> repeated;
-  if (const std::optional<Graph> graph = WithoutGhosts(joint); graph.has_value()) {
-    DD_ASSIGN_OR_RETURN(repeated, Plan::Make(*graph));
+                                        std::span<const Graph* const> graphs,
+                                        const ForEachRank& each) {
+  JointReplay out;
+  {
+    DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Make(joint.graph));
+    out = Replayer(joint, graphs, plan).Run();
   }
-  JointReplay out = Replayer(joint, graphs, plan, repeated ? *repeated : plan).Run();
-  // Alone: the same without the edges that wait for others.
-  JointGraph alone = joint;
-  std::erase_if(alone.graph.mutable_edges(),
-                [](const Edge& e) { return e.rule == Rule::kCollective; });
-  DD_ASSIGN_OR_RETURN(const Timeline t, Simulate(alone.graph, {.blockers = true}));
-  for (size_t r = 0; r < graphs.size(); ++r) {
-    const RankExtent e = ExtentOf(alone, r, t);
-    out.ranks[r].own_cycle = e.last - e.first;
-    out.ranks[r].own_path = OwnPath(alone, r, t, e);
-    out.ranks[r].own_step = StepOfRank(alone, r, *graphs[r], t).value_or(out.ranks[r].own_cycle);
-  }
+  std::vector<absl::Status> played(graphs.size());
+  each(graphs.size(), [&](size_t r) { played[r] = PlayAlone(joint, r, *graphs[r], out.ranks[r]); });
+  for (const absl::Status& s : played) DD_RETURN_IF_ERROR(s);
   return out;
 }
 
@@ -266,7 +272,7 @@ Duration RecordedStepTime(const JointGraph& joint, std::span<const Graph* const>
   Duration sum;
   int64_t ranks = 0;
   for (size_t r = 0; r < graphs.size(); ++r) {
-    const std::optional<Duration> step = StepOfRank(joint, r, *graphs[r], timeline);
+    const std::optional<Duration> step = StepOfRank(joint.task[r], *graphs[r], timeline);
     if (!step.has_value()) continue;
     sum += *step;
     ++ranks;

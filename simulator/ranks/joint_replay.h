@@ -2,6 +2,7 @@
 // repeats.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -38,10 +39,16 @@ struct JointReplay {
   std::vector<std::vector<Duration>> waits;
 };
 
+// Does the work of numbers 0 to n - 1, each once; for callers that have threads in any order.
+using ForEachRank = std::function<void(size_t n, const std::function<void(size_t)>& work)>;
+void InOrder(size_t n, const std::function<void(size_t)>& work);
+
 // `graphs` as given to JoinGraphs. FailedPrecondition on a cycle, which is a deadlock between
-// ranks. O(tasks + edges) for each of at most 64 rounds; mostly five are enough.
+// ranks. O(tasks + edges) for each of at most 64 rounds; mostly five are enough. `each` plays the
+// ranks alone, which takes room for one of them at a time.
 absl::StatusOr<JointReplay> ReplayRanks(const JointGraph& joint,
-                                        std::span<const Graph* const> graphs);
+                                        std::span<const Graph* const> graphs,
+                                        const ForEachRank& each = InOrder);
 
 // Mean period of the steps that were recorded, over the ranks: StepTime() of each on the joint
 // timeline. 0 when no rank has two steps that count.

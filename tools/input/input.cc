@@ -1,9 +1,12 @@
 #include "tools/input/input.h"
 
+#include <atomic>
 #include <charconv>
 #include <filesystem>
+#include <mutex>
 
 #include "graph/step_windows.h"
+#include "report/parallel.h"
 #include "report/predict/what_if.h"
 #include "report/text/format.h"
 #include "tools/input/convert.h"
@@ -138,32 +141,47 @@ absl::StatusOr<std::shared_ptr<const Trace>> WithOtherFiles(std::shared_ptr<cons
   return trace;
 }
 
-absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& path, const Args& args,
-                                                          Session& session) {
+// The importer that --from names.
+absl::Status CheckFrom(std::string_view from) {
+  if (from == "auto" || FindImporter(from) != nullptr) return absl::OkStatus();
+  std::vector<std::string_view> names = {"auto"};
+  for (const Importer* i : Importers()) names.push_back(i->name);
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0104",
+                     .what = fmt::format("--from cannot be '{}'{}", from, DidYouMean(from, names)),
+                     .fix = fmt::format("--from {}", OrList(names))});
+}
+
+absl::StatusOr<ImportOptions> ImportOptionsOf(const Args& args) {
   ImportOptions options;
   options.strict = args.Has("--strict");
   DD_ASSIGN_OR_RETURN(options.max_malformed, ParseShare("--max-errors", args.Get("--max-errors")));
+  return options;
+}
+
+// What is told of a trace that was read, and what belongs to it.
+absl::StatusOr<std::shared_ptr<const Trace>> Received(
+    const std::string& path, absl::StatusOr<std::shared_ptr<const Trace>> trace, const Args& args,
+    Session& session) {
+  if (!trace.ok()) return WithCode(trace.status(), "E0201");
+  WarnAboutLosses(path, **trace, session);
+  return WithOtherFiles(*std::move(trace), args, session);
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadOneTrace(const std::string& path, const Args& args,
+                                                          Session& session) {
+  DD_ASSIGN_OR_RETURN(ImportOptions options, ImportOptionsOf(args));
   std::string what = fmt::format("reading {}", path);
   options.progress = [&](int64_t consumed, int64_t total) {
     session.Progress(what,
                      total > 0 ? static_cast<double>(consumed) / static_cast<double>(total) : -1);
   };
-  std::string from(args.Get("--from"));
-  if (from != "auto" && FindImporter(from) == nullptr) {
-    std::vector<std::string_view> names = {"auto"};
-    for (const Importer* i : Importers()) names.push_back(i->name);
-    return MakeStatus(
-        absl::StatusCode::kInvalidArgument,
-        {.code = "E0104",
-         .what = fmt::format("--from cannot be '{}'{}", from, DidYouMean(from, names)),
-         .fix = fmt::format("--from {}", OrList(names))});
-  }
+  const std::string from(args.Get("--from"));
+  DD_RETURN_IF_ERROR(CheckFrom(from));
   auto trace = args.Has("--convert") && IsReport(path) ? ImportReport(path, options, session)
                                                        : ImportFile(path, options, from);
   session.EndProgress();
-  if (!trace.ok()) return WithCode(trace.status(), "E0201");
-  WarnAboutLosses(path, **trace, session);
-  return WithOtherFiles(*std::move(trace), args, session);
+  return Received(path, std::move(trace), args, session);
 }
 
 }  // namespace
@@ -186,6 +204,45 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, 
   DD_ASSIGN_OR_RETURN(auto trace, ReadTraces({path}, args, session));
   if (ranks == Ranks::kAll) return trace;
   return ChooseRank(std::move(trace), args, session);
+}
+
+absl::StatusOr<std::vector<std::shared_ptr<const Trace>>> ReadSideBySide(
+    const std::vector<std::string>& files, const Args& args, Session& session) {
+  std::vector<std::shared_ptr<const Trace>> traces;
+  // A converter has the machine for itself, and a folder is several traces.
+  const bool folders = std::any_of(files.begin(), files.end(), [](const std::string& file) {
+    return std::filesystem::is_directory(file);
+  });
+  if (folders || args.Has("--convert") || session.jobs() < 2 || files.size() < 2) {
+    for (const std::string& file : files) {
+      DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(file, args, session, Ranks::kAll));
+      traces.push_back(std::move(trace));
+    }
+    return traces;
+  }
+  DD_ASSIGN_OR_RETURN(const ImportOptions options, ImportOptionsOf(args));
+  const std::string from(args.Get("--from"));
+  DD_RETURN_IF_ERROR(CheckFrom(from));
+  std::vector<absl::StatusOr<std::shared_ptr<const Trace>>> read(files.size(),
+                                                                 absl::UnknownError(""));
+  const std::string what = fmt::format("reading {} files", files.size());
+  std::mutex one_at_a_time;
+  size_t done = 0;
+  std::atomic<bool> failed = false;
+  session.Progress(what, 0);
+  ForEachParallel(files.size(), session.jobs(), [&](size_t i) {
+    if (failed) return;  // files are begun in order: all in front of a bad one are read
+    read[i] = ImportFile(files[i], options, from);
+    if (!read[i].ok()) failed = true;
+    std::lock_guard lock(one_at_a_time);
+    session.Progress(what, static_cast<double>(++done) / static_cast<double>(files.size()));
+  });
+  session.EndProgress();
+  for (size_t i = 0; i < files.size(); ++i) {
+    DD_ASSIGN_OR_RETURN(auto trace, Received(files[i], std::move(read[i]), args, session));
+    traces.push_back(std::move(trace));
+  }
+  return traces;
 }
 
 absl::Status SelectSteps(std::string_view list, Graph& graph) {

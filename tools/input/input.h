@@ -24,6 +24,10 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, 
 absl::StatusOr<std::shared_ptr<const Trace>> ReadTraces(const std::vector<std::string>& paths,
                                                         const Args& args, Session& session);
 
+// The same of each, on the threads of --jobs; messages and errors are as one after the other.
+absl::StatusOr<std::vector<std::shared_ptr<const Trace>>> ReadSideBySide(
+    const std::vector<std::string>& files, const Args& args, Session& session);
+
 // Builds the graph and applies --steps. E0303 when --steps names a step that is not there.
 absl::StatusOr<BuiltGraph> BuildFor(std::shared_ptr<const Trace> trace, const Args& args,
                                     const BuildOptions& options = {});

@@ -30,8 +30,12 @@ absl::StatusOr<std::vector<RankTrace>> ReadEach(const std::string& path, const A
     DD_ASSIGN_OR_RETURN(files, FilesOfRun(path, session));
   }
   std::vector<RankTrace> ranks;
-  for (const std::string& file : files) {
-    DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(file, args, session, Ranks::kAll));
+  DD_ASSIGN_OR_RETURN(const auto traces, ReadSideBySide(files, args, session));
+  // Where memory ends from here on, no single file is why.
+  session.Progress(fmt::format("playing the ranks of {} together", path), -1);
+  for (size_t i = 0; i < files.size(); ++i) {
+    const std::string& file = files[i];
+    const std::shared_ptr<const Trace>& trace = traces[i];
     constexpr int64_t kNoLimit = int64_t{1} << 40;  // it reads the beginning only
     DD_ASSIGN_OR_RETURN(auto source, OpenFile(file, kNoLimit));
     DD_ASSIGN_OR_RETURN(RecordedProcess process, ReadRecordedProcess(*source));
@@ -45,6 +49,7 @@ absl::StatusOr<std::vector<RankTrace>> ReadEach(const std::string& path, const A
     return a.trace->ranks[0].rank < b.trace->ranks[0].rank;
   });
   DD_RETURN_IF_ERROR(CheckRun(ranks));
+  session.EndProgress();
   return ranks;
 }
 
@@ -95,6 +100,7 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
   if (how == "none") std::fill(begins.begin(), begins.end(), Duration{});
   const bool ends = how == "ends" || (how != "none" && how != "wall" && told != Told::kOneClock);
   JointInput in;
+  in.jobs = session.jobs();
   std::vector<std::shared_ptr<const Trace>> traces;
   for (RankTrace& r : ranks) {
     in.files.push_back(r.file);

@@ -12,6 +12,7 @@ namespace daydream {
 
 struct JointInput {
   JointRun run;
+  unsigned jobs = 1;               // threads for what ranks can do side by side
   std::vector<std::string> files;  // by rank
   std::string clock;               // how times were brought together, for people
 };

@@ -75,16 +75,20 @@ absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
 }
 
 // The worst of each kind with its rank. Waiting for one another is played, and no finding.
-std::vector<Finding> FindingsOfRanks(const JointRun& run) {
-  std::map<FindingKind, std::pair<Finding, size_t>> worst;  // and how many ranks have one
-  for (size_t r = 0; r < run.built.size(); ++r) {
+std::vector<Finding> FindingsOfRanks(const JointRun& run, unsigned jobs) {
+  std::vector<std::vector<Finding>> of_rank(run.built.size());
+  ForEachParallel(run.built.size(), jobs, [&](size_t r) {
     const BuiltGraph& built = run.built[r];
     ReplayCheck recorded;
     recorded.measured_steps = MeasuredSteps(built);
-    if (recorded.measured_steps.empty()) continue;
+    if (recorded.measured_steps.empty()) return;
     recorded.measured = recorded.simulated = MeanOf(recorded.measured_steps);
+    of_rank[r] = FindFindings(built, run.stalls[r], recorded);
+  });
+  std::map<FindingKind, std::pair<Finding, size_t>> worst;  // and how many ranks have one
+  for (size_t r = 0; r < run.built.size(); ++r) {
     std::set<FindingKind> met;
-    for (Finding& f : FindFindings(built, run.stalls[r], recorded)) {
+    for (Finding& f : of_rank[r]) {
       if (f.kind == FindingKind::kWaitsForRanks) continue;
       if (f.kind == FindingKind::kOpStalls) f.text += kHeldUpStays;
       f.text = fmt::format("rank {}: {}", run.Number(r), f.text);
@@ -128,8 +132,8 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
                                            const std::vector<std::vector<Application>>& scenarios,
                                            std::string_view on, const JointProgress& progress) {
   JointReport report{.in = &in, .name = std::move(name), .baseline = {}, .predictions = {}};
-  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass));
-  report.findings = FindingsOfRanks(in.run);
+  DD_ASSIGN_OR_RETURN(report.baseline, PlayJoint(in.run, TransferFrom::kClass, {}, in.jobs));
+  report.findings = FindingsOfRanks(in.run, in.jobs);
   DD_ASSIGN_OR_RETURN(const std::vector<int32_t> ranks, ParseOn(on, in.run));
   for (const std::vector<Application>& scenario : scenarios) {
     report.predictions.push_back(PredictJoint(in.run, report.baseline, scenario, ranks));
