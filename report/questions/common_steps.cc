@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,6 +39,9 @@ struct OwnSteps {
   std::vector<size_t> collectives, lacking;  // by step: how many, and how many without a member
   size_t first = 0, last = 0;                // [first, last) is what all recorded
   size_t size() const { return collectives.size(); }
+  bool alone(size_t step) const { return collectives[step] == lacking[step]; }
+  // It has collectives, and no one of the others has one of them.
+  bool unshared(size_t step) const { return alone(step) && lacking[step] > 0; }
 };
 
 // The number of the mark in front of the task.
@@ -52,10 +56,9 @@ size_t StepOf(const BuiltGraph& built, TaskId task) {
 
 // Steps at an end that hold such collectives alone; steps without any go with them.
 void Trim(OwnSteps& own) {
-  const auto alone = [&](size_t step) { return own.collectives[step] == own.lacking[step]; };
   own.last = own.size();
-  while (own.first < own.size() && alone(own.first)) ++own.first;
-  while (own.last > own.first && alone(own.last - 1)) --own.last;
+  while (own.first < own.size() && own.alone(own.first)) ++own.first;
+  while (own.last > own.first && own.alone(own.last - 1)) --own.last;
   const auto none = [&](size_t from, size_t to) {
     return std::all_of(own.lacking.begin() + static_cast<ptrdiff_t>(from),
                        own.lacking.begin() + static_cast<ptrdiff_t>(to),
@@ -63,6 +66,63 @@ void Trim(OwnSteps& own) {
   };
   if (none(0, own.first)) own.first = 0;
   if (none(own.last, own.size())) own.last = own.size();
+}
+
+// The longest run of the rank's steps in which none is unshared; the first of equal ones.
+std::pair<size_t, size_t> LongestRun(const OwnSteps& own) {
+  std::pair<size_t, size_t> longest;
+  size_t begin = own.first;
+  for (size_t step = own.first; step <= own.last; ++step) {
+    if (step < own.last && !own.unshared(step)) continue;
+    if (step - begin > longest.second - longest.first) longest = {begin, step};
+    begin = step + 1;
+  }
+  return longest;
+}
+
+bool AnyIsEmpty(const std::vector<OwnSteps>& steps) {
+  return std::any_of(steps.begin(), steps.end(),
+                     [](const OwnSteps& own) { return own.first >= own.last; });
+}
+
+// REQUIRES: no rank is empty. Where a rank lacks a step between others: all ranks keep what they
+// have of the longest run on one side of it. Whether that was so; a rank that has nothing of that
+// run is left without steps.
+bool KeepLongestRun(std::span<const BuiltGraph> built, std::span<const RankCollectives> ranks,
+                    const MatchedRanks& matched, std::vector<OwnSteps>& steps) {
+  bool any = false;
+  for (size_t r = 0; r < steps.size();) {
+    const auto [begin, end] = LongestRun(steps[r]);
+    if (begin == steps[r].first && end == steps[r].last) {
+      ++r;
+      continue;
+    }
+    any = true;
+    struct Extent {
+      size_t first = SIZE_MAX, last = 0;
+    };
+    std::vector<Extent> kept(steps.size());
+    for (const MatchedRow& row : matched.rows) {
+      const auto step_of = [&](const RowMember& m) {
+        return StepOf(built[m.rank], ranks[m.rank].all[m.collective].task);
+      };
+      const bool in_run = std::any_of(row.members.begin(), row.members.end(), [&](auto& m) {
+        return m.rank == r && step_of(m) >= begin && step_of(m) < end;
+      });
+      if (!in_run) continue;
+      for (const RowMember& m : row.members) {
+        Extent& of = kept[m.rank];
+        of.first = std::min(of.first, step_of(m)), of.last = std::max(of.last, step_of(m) + 1);
+      }
+    }
+    for (size_t q = 0; q < steps.size(); ++q) {
+      steps[q].first = std::max(steps[q].first, kept[q].first);
+      steps[q].last = std::max(steps[q].first, std::min(steps[q].last, kept[q].last));
+    }
+    if (AnyIsEmpty(steps)) return true;
+    r = 0;  // ranks in front of it may lack others now
+  }
+  return any;
 }
 
 }  // namespace
@@ -84,13 +144,15 @@ std::optional<CommonSteps> FindCommonSteps(std::span<const BuiltGraph> built,
       steps[m.rank].lacking[step] += !lacking[i].empty();
     }
   }
+  for (OwnSteps& own : steps) Trim(own);
+  if (AnyIsEmpty(steps)) return std::nullopt;
+  const bool between = KeepLongestRun(built, ranks, matched, steps);
+  if (AnyIsEmpty(steps)) return std::nullopt;
   CommonSteps common;
   size_t most = 0, fewest = SIZE_MAX;
   bool cut = false;
   for (size_t r = 0; r < built.size(); ++r) {
-    OwnSteps& own = steps[r];
-    Trim(own);
-    if (own.first == own.last) return std::nullopt;
+    const OwnSteps& own = steps[r];
     CommonPart& part = common.parts.emplace_back();
     const std::vector<Step>& marks = built[r].report.steps.steps;
     if (own.first > 0) part.begin = marks[own.first].begin;
@@ -108,8 +170,9 @@ std::optional<CommonSteps> FindCommonSteps(std::span<const BuiltGraph> built,
       .ranks = {short_ranks.begin(), short_ranks.end()},
       .message = fmt::format(
           "{} {} did not record all steps that others recorded: {} of {} steps are "
-          "played, those that all have",
-          short_ranks.size() == 1 ? "rank" : "ranks", fmt::join(short_ranks, ", "), fewest, most)};
+          "played, {}",
+          short_ranks.size() == 1 ? "rank" : "ranks", fmt::join(short_ranks, ", "), fewest, most,
+          between ? "the longest run of those that all have" : "those that all have")};
   return common;
 }
 

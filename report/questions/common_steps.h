@@ -24,7 +24,8 @@ struct CommonSteps {
 
 // Where whole steps at the begin or end of a rank hold collectives that another recorded rank
 // lacks: such a rank would go on in them without the other, or wait for it as the recording did,
-// whatever is changed. None when all recorded the same steps, or no step is left. O(rows + steps).
+// whatever is changed. Where one lacks a step between others, the longest run on one side of it.
+// None when all recorded the same steps, or no step is left. O(rows + steps) for each such place.
 std::optional<CommonSteps> FindCommonSteps(std::span<const BuiltGraph> built,
                                            std::span<const RankCollectives> ranks,
                                            const MatchedRanks& matched);

@@ -52,7 +52,8 @@ std::string RankFile(int rank, int compute, int first_sequence = 1) {
 
 // Steps with marks of the slow rank 1 of three: compute, an all-reduce of 100 MB that takes 300 us
 // from the last arrival on, and a wait of the host. Of `rank` steps [first, last) are recorded.
-std::string RankOfSteps(int rank, int first, int last) {
+// `without`: a step that is not.
+std::string RankOfSteps(int rank, int first, int last, int without = -1) {
   constexpr int kStep = 1000, kSlow = 500, kFast = 400, kTransfer = 300;
   std::string events;
   int correlation = 0;
@@ -63,6 +64,7 @@ std::string RankOfSteps(int rank, int first, int last) {
         events.empty() ? "" : ",\n", cat, name, cat == "kernel" ? 0 : 1, ts, dur, args);
   };
   for (int step = first; step < last; ++step) {
+    if (step == without) continue;
     const int at = step * kStep, compute = rank == 1 ? kSlow : kFast;
     const int arrives = at + 20 + compute, ends = at + 20 + kSlow + kTransfer;
     const auto call = [&] { return fmt::format(R"("correlation":{})", ++correlation); };
@@ -204,6 +206,33 @@ TEST_F(CliRanks, RanksWithFewerStepsAreAnsweredFromTheStepsOfAll) {
       ASSERT_EQ(ranks["problems"].size(), 1u);
       EXPECT_EQ(ranks["problems"][0]["kind"], "window_edge");
       EXPECT_EQ(ranks["problems"][0]["ranks"], nlohmann::json::array({rank}));
+    }
+  }
+}
+
+// ... and between steps that it recorded, too.
+TEST_F(CliRanks, AStepThatOneRankLacksBetweenOthersSplitsTheRun) {
+  const std::string question = " --opt 'bandwidth(x2)' --opt 'straggler(1, gpu=0.8)' --format json";
+  const auto ask = [&](int rank, int without) {
+    for (int r = 0; r < 3; ++r) {
+      Write(fmt::format("run/rank{}.json", r), RankOfSteps(r, 0, 7, r == rank ? without : -1));
+    }
+    return nlohmann::json::parse(Run("whatif " + Path("run") + question).out);
+  };
+  const nlohmann::json all = ask(0, -1);
+  ASSERT_GT(all["scenarios"][2]["speedup"].get<double>(), 1.1);
+  for (int rank : {1, 2}) {  // the slow one, which all wait for, and another one
+    for (const auto& [without, left] : {std::pair(1, 5), {2, 4}, {3, 3}, {4, 4}, {5, 5}}) {
+      const nlohmann::json some = ask(rank, without);
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_NEAR(some["scenarios"][i]["step_ms"].get<double>(),
+                    all["scenarios"][i]["step_ms"].get<double>(), 1e-3)
+            << "rank " << rank << " without step " << without << ", scenario " << i;
+      }
+      EXPECT_THAT(Run("ranks " + Path("run")).out,
+                  HasSubstr(fmt::format("rank {} did not record all steps that others recorded: {} "
+                                        "of 7 steps are played, the longest run",
+                                        rank, left)));
     }
   }
 }
