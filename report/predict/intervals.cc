@@ -98,6 +98,13 @@ std::string UnlikeSteps(std::span<const Duration> before, std::span<const Durati
                      FormatTime(longest));
 }
 
+// What narrows an interval: a pair that was measured here, where there is none yet, or a further
+// one.
+std::string MeasuredRun(const Doubts& doubts) {
+  return fmt::format("{} measured run, kept with whatif --measured --learn",
+                     doubts.learned ? "one more" : "one");
+}
+
 // Why the word is low, and what would raise it; false when it is not low.
 bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   const ReplayCheck& replay = *doubts.replay;
@@ -122,16 +129,16 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   } else if (!doubts.learned && held.rows > 0 && held.share < kHeldWell) {
     p.why = fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know",
                         doubts.checked.kind, held.inside, held.rows);
-    p.raise = "one measured run, kept with whatif --measured --learn";
+    p.raise = MeasuredRun(doubts);
   } else if (!doubts.learned && !doubts.checked.kind.empty() && held.groups < kManyGroups &&
              width > 0.30) {
     p.why = fmt::format("{}, and the interval is {} of the step",
                         held.groups == 0 ? "never checked" : "checked on one program only",
                         FormatPercent(width));
-    p.raise = "one measured run, kept with whatif --measured --learn";
+    p.raise = MeasuredRun(doubts);
   } else if (width > kUndecided) {
     p.why = fmt::format("the interval is {} of the step", FormatPercent(width));
-    p.raise = "one measured run, kept with whatif --measured --learn";
+    p.raise = MeasuredRun(doubts);
   } else {
     return false;
   }
@@ -158,7 +165,7 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
                       FormatPercent(width));
   if (!high && !replay.caution.empty()) p.why += "; " + replay.caution;
   if (doubts.learned) {
-    p.why += fmt::format(", {} measured here", doubts.checked.rows);
+    p.why += fmt::format(", {} measured here", Plural(doubts.checked.rows, "run"));
   } else if (held.rows > 0) {
     p.why += fmt::format(", ranges of \"{}\" held {} of {} measured rows{}", doubts.checked.kind,
                          held.inside, held.rows, few ? ", too few to be sure" : "");
@@ -181,7 +188,7 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   } else if (doubts.checked.kind.ends_with("no shapes")) {
     p.raise = "record_shapes=True in the profiler";
   } else {
-    p.raise = "one measured run, kept with whatif --measured --learn";
+    p.raise = MeasuredRun(doubts);
   }
 }
 

@@ -80,6 +80,26 @@ TEST(Intervals, WordsFollowTheWrittenRule) {
 }
 
 // Without parameters nothing is drawn: steps that all come out alike are drawn, with equal ends.
+// Who has kept one measured run is not told to keep one, as if there were none.
+TEST(Intervals, LearnedRunsCallForOneMore) {
+  const ReplayCheck replay = ExactReplay(5);
+  Doubts doubts{.replay = &replay, .checked = {.kind = "prefetch", .rows = 1}};
+  for (const double model : {0.1, 0.5}) {  // medium, and low by its width
+    Prediction p;
+    p.step = Duration::Ms(100);
+    doubts.model = model;
+    doubts.learned = true;
+    SetInterval(p, doubts);
+    EXPECT_THAT(p.raise, testing::StartsWith("one more measured run, kept with"));
+    if (p.confidence == Confidence::kMedium) {
+      EXPECT_THAT(p.why, testing::HasSubstr(", 1 run measured here"));
+    }
+    doubts.learned = false;
+    SetInterval(p, doubts);
+    EXPECT_THAT(p.raise, testing::StartsWith("one measured run, kept with"));
+  }
+}
+
 TEST(Intervals, OneErrorAloneHasTheEndsThatDrawsHave) {
   const std::vector<Duration> alike = {Duration::Ms(7)};
   ReplayCheck replay = ExactReplay(5);

@@ -74,9 +74,11 @@ little for launching kernels comes on top:
 $ daydream info lesson1.ddtrace | head -10
 
 `steps` says which steps count. Here the first one does not, for it takes far longer than the
-others; `place` is its number, counted from 0. `step time` is the answer.
-Where the step goes, says `summary`. Its second line names what one waited for; `data` is the
-loader, and the row `CPU work` of its table has no GPU time, but is waited for:
+others; `place` is its number, counted from 0. `step time` is the answer; `replayed` is daydream's
+own check of it (lesson 2).
+Where the step goes, says `summary`. Its second line names what one waited for: `data` is the
+loader, `comm` what GPUs send each other (lesson 10; here there is one GPU). The row `CPU work` of
+its table has no GPU time, but is waited for:
 
 $ daydream summary lesson1.ddtrace | head -9
 )",

@@ -56,7 +56,8 @@ Somebody measures a model like this:
     print(time.perf_counter() - begin)
 
 Python, PyTorch and the launch need {each} ms of the host for each of the {kernels} ops, on average.
-Nothing reads a result back. The trace holds six such steps.
+Nothing reads a result back. The trace holds six such steps; five of them count, for in the first
+one the profiler starts up.
 )",
     .question = "Which number does the timer print, in milliseconds?",
     .unit = "ms",
@@ -70,8 +71,9 @@ Nothing reads a result back. The trace holds six such steps.
 The timer sees the host alone, {host} ms. The GPU needs {step} ms for each step and falls behind.
 What would the step take if one of the two took no time at all? These limits show both sides. (The
 line above them says whether the recording, played again, takes as long as it was measured: 0.0 %
-off is as good as can be. In the table `work` is what tasks themselves save, `step` what the step
-does.)
+off is as good as can be. A lag is a short wait that the graph cannot explain, as from a launch to
+its kernel: typical ones in place of the recorded ones, or those of the other steps, should give
+the same. In the table `work` is what tasks themselves save, `step` what the step does.)
 
 $ daydream whatif lesson2.ddtrace --opt free-host --opt free-gpu --no-interval
 

@@ -85,6 +85,7 @@ $ daydream whatif lesson3.ddtrace --opt 'speedup(select=kind:kernel, by=2)' --op
 
 What helps is launching less. A CUDA graph replays all launches with one call: {graphs} times as
 fast. The wide interval and `low` say that this is a rough number; the 1.00 is a safe one.
+(`daydream explain confidence` tells when it is `low`, `medium` or `high`.)
 )",
     .surprise = R"(
 "GPU utilization" does not tell what a faster GPU would gain. First find out whether one waits for

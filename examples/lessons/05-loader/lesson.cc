@@ -23,6 +23,7 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   n["speedup"] = before.step_ms / after.step_ms;
   n["gpu_speedup"] = before.step_ms / fast.step_ms;
   n["max"] = before.step_ms / std::max(n["load"], n["gpu"]);
+  n["quarter"] = before.step_ms / (n["load"] / 4 + n["gpu"]);
   n["none"] = 1;
   n["busy"] = 100 * n["gpu"] / n["step"];
   return LessonPlay{{{"lesson5.ddtrace", before.trace}}, std::move(n)};
@@ -37,6 +38,9 @@ constexpr WrongThought kThoughts[] = {
     {"max",
      "That would be one worker: it makes a batch in {load} ms while the step runs, and the\n"
      "step waits for it. Four workers make four batches in that time."},
+    {"quarter",
+     "You took a quarter of the loader and then the GPU, one after the other, as without\n"
+     "workers. But they make the next batch while the GPU works on this one."},
     {"none",
      "The work of the loader does not get less, but other processes do it, while the GPU\n"
      "works."},

@@ -30,6 +30,7 @@ absl::StatusOr<LessonPlay> Play(uint64_t seed) {
   n["cast_us"] = 1000 * (after.step_ms - before.step_ms) / n["casts"];
   n["twice"] = 2;
   n["same"] = 1;
+  n["amdahl"] = before.step_ms / (before.step_ms - before.gpu_ms / 2);
   n["layers"] = static_cast<double>(program.size.layers);
   n["linears"] = static_cast<double>(4 * program.size.layers + 1);
   return LessonPlay{{{"lesson8.ddtrace", before.trace}}, std::move(n)};
@@ -50,6 +51,9 @@ constexpr WrongThought kThoughts[] = {
     {"same",
      "Nearly: faster kernels gain nothing here, as in lesson 3. But autocast does not only\n"
      "make kernels faster. It adds some."},
+    {"amdahl",
+     "You subtracted half of the GPU time. But the GPU works while the host prepares the next\n"
+     "launch (lesson 3), and autocast gives the host more to launch."},
 };
 constexpr std::string_view kHints[] = {
     "How much does this program gain from faster kernels? (Lesson 3.)",

@@ -93,9 +93,10 @@ all-reduce kernel takes in each step:
 The time of a collective holds two things: the transfer, which is the same for all ({transfer} ms
 here), and the wait for whoever comes last. The last one does not wait. So rank {rank}, with the
 shortest all-reduce, holds the others up: its own work takes {late_ms} ms instead of {usual} ms.
-The next table has sums over all six recorded steps. `own cycle` is what the rank would need if it
-waited for nobody; `exposed` is the communication, transfers and waits, during which it computes
-nothing; `last` says how often the others waited for it.
+In the next table `own step` is what a step of the rank would take if it waited for nobody, with the
+transfer; the columns right of it are sums over all six recorded steps. `exposed` is the
+communication, transfers and waits, during which the rank computes nothing; `host` is what its
+threads work; `last` says how often the others waited for it.
 
 $ daydream ranks lesson10 | head -19
 )",

@@ -41,7 +41,8 @@ constexpr WrongThought kThoughts[] = {
 };
 constexpr std::string_view kHints[] = {
     "Compare prediction and measurement first. How many milliseconds are missing?",
-    "With the loader gone the step is the GPU's work. How long is that in each of the two traces?",
+    "With the loader gone the step is the GPU's work. How long is that in each of the two traces?\n"
+    "`daydream tour 12 --save .` writes both, and `daydream summary` says it.",
 };
 
 }  // namespace
@@ -81,6 +82,7 @@ apart:
 
 $ daydream whatif lesson12.ddtrace --opt prefetch --measured lesson12-after.ddtrace | tail -7
 
+`error` and `miss` are predicted less measured: a minus says that the prediction was too short.
 `inside interval` or `OUTSIDE interval`: an interval allows for what predictions of this kind were
 off by, and not for a GPU that changes. Whether that still fits into it is luck. The rows of the
 table name the miss either way.

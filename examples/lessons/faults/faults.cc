@@ -219,7 +219,8 @@ $ daydream info lessonD.ddtrace | head -5
 
 The bytes are the same, so the transfer takes the same time. The rest is waiting: in every other
 step another rank is done {late} ms after this one. Three of the five steps that count are such; in
-the mean that is the {per_step} ms a step that `info` prints.
+the mean that is the {per_step} ms a step that `info` prints. In the steps between, this rank
+computes {late} ms longer itself: hence all steps are as long, and no other finding speaks up.
 )",
     .surprise = R"(
 This trace cannot say who is late, only that somebody is. Record all ranks: lesson 10.
