@@ -128,6 +128,19 @@ function freePlace(label, x, y, r, taken, inside) {
 
 // Arithmetic against memory traffic on two logarithmic axes, below the roof of the data sheet.
 const kRoofStep = 4, kNear = 14;  // pixels; a label that is further off has a line to its point
+const kRoofLine = 14;  // pixels from one label of a roof to the next
+
+// "100 G" for 11; above T no larger unit, since data sheets have none.
+function rateName(e) {
+  const unit = Math.max(0, Math.min(4, Math.floor(e / 3)));
+  return `${10 ** (e - 3 * unit)} ${" kMGT"[unit]}`.trimEnd();
+}
+
+// Heights of labels, from the top down, each as near to its own as the one above leaves room.
+function spread(heights) {
+  let last = -Infinity;
+  return heights.map((y) => last = Math.max(y, last + kRoofLine));
+}
 
 /** @param {any} roof @param {number} width */
 function rooflineChart(roof, width) {
@@ -141,9 +154,9 @@ function rooflineChart(roof, width) {
   const roofs = Object.entries(roof.tflops).map(([name, tflops]) => [name, tflops * 1e12]);
   const peak = Math.max(...roofs.map((r) => r[1]));
   // Formats with one rate share a label, which stands to the right of its roof.
-  const rates = [...new Set(roofs.map((r) => r[1]))].map((rate) => ({rate, label:
+  const rates = [...new Set(roofs.map((r) => r[1]))].sort((a, b) => b - a).map((rate) => ({rate, label:
     `${roofs.filter((r) => r[1] === rate).map((r) => r[0]).join(", ")} ${Number((rate / 1e12).toPrecision(3))} T`}));
-  const right = 10 + Math.max(...rates.map((r) => textWidth(r.label)));
+  const right = 14 + Math.max(...rates.map((r) => textWidth(r.label)));
   const x0 = Math.floor(Math.log10(Math.min(0.1, ...points.map((p) => p.x))));
   const x1 = Math.ceil(Math.log10(Math.max(peak / bandwidth * 4, ...points.map((p) => p.x))));
   const y1 = Math.log10(peak) + 0.3;
@@ -162,8 +175,7 @@ function rooflineChart(roof, width) {
   for (let e = y0; e <= y1; ++e) {
     const y = py(10 ** e);
     chart.append(svg("line", {class: "axis", x1: left, x2: width - right, y1: y, y2: y}));
-    text(left - 6, y + 4, e >= 12 ? `${10 ** (e - 12)} T` : `${10 ** (e - 9)} G`,
-         {"text-anchor": "end"});
+    text(left - 6, y + 4, rateName(e), {"text-anchor": "end"});
   }
   text((left + width - right) / 2, height - 6, "FLOP per byte", {"text-anchor": "middle"});
   text(4, top - 4, "FLOP/s", {});
@@ -172,7 +184,11 @@ function rooflineChart(roof, width) {
     chart.append(svg("polyline", {class: "roof", points:
       `${px(10 ** x0)},${py(bandwidth * 10 ** x0)} ${px(knee)},${py(rate)} ${px(10 ** x1)},${py(rate)}`}));
   }
-  for (const {rate, label} of rates) text(width - right + 6, py(rate) + 4, label, {});
+  const heights = spread(rates.map((r) => py(r.rate)));
+  rates.forEach(({rate, label}, i) => {
+    text(width - right + 10, heights[i] + 4, label, {class: "faint of-roof"});
+    chart.append(svg("line", {class: "leader", x1: width - right, x2: width - right + 8, y1: py(rate), y2: heights[i]}));
+  });
   const longest = Math.max(...points.map((p) => p.time_ns));
   points.sort((a, b) => b.time_ns - a.time_ns);
   // Labels keep off each other, off the points and off what stands at the roofs.
@@ -180,7 +196,7 @@ function rooflineChart(roof, width) {
     const r = 3 + 9 * Math.sqrt(p.time_ns / longest);
     return {x: px(p.x) - r, y: py(p.y) + r, w: 2 * r, h: 2 * r};
   });
-  for (const [, rate] of roofs) taken.push({x: width - right, y: py(rate) + 6, w: right, h: 14});
+  for (const y of heights) taken.push({x: width - right, y: y + 6, w: right, h: kRoofLine});
   // The lines of the roofs, as small boxes along them.
   for (let x = left; x < width - right; x += kRoofStep) {
     const intensity = 10 ** (x0 + (x - left) / (width - left - right) * (x1 - x0));
@@ -193,8 +209,9 @@ function rooflineChart(roof, width) {
       svg("title", {}, `${p.label}: ${short(p.y / 1e12)} TFLOP/s, ${short(p.bytes / p.time_ns)} GB/s`)));
     const box = freePlace(p.label, x, y, r, taken, inside);
     taken.push(box);
-    if (Math.hypot(box.x - x, box.y - y) > r + kNear) {
-      chart.append(svg("line", {class: "axis", x1: x, y1: y, x2: box.x + (box.x < x ? box.w : 0), y2: box.y - 5}));
+    const dx = Math.max(box.x, Math.min(x, box.x + box.w)) - x, dy = box.y - 5 - y, far = Math.hypot(dx, dy);
+    if (far > r + kNear) {  // from the edge of the point
+      chart.append(svg("line", {class: "leader", x1: x + dx * r / far, y1: y + dy * r / far, x2: x + dx, y2: y + dy}));
     }
     text(box.x, box.y, p.label, {class: "faint label"});
   }

@@ -39,6 +39,8 @@ function whySentences({text, next_limiter: next}) {
 
 const kNoDevice = "The recording does not say which GPU it is, so nothing is known of what it can do. Profilers of PyTorch 1.9 and newer " +
   "write it down; to ask for another GPU, name this one: --opt 'gpu(H100, from=V100)'.";
+// The GPU of the data sheet that the chart of rates uses, where there is one.
+function takenFor() { const roof = block("roofline"); return roof ? roof.device : ""; }
 // As in the findings (report/questions/findings.cc): what takes a tenth of a step is worth a sentence.
 const kWorthANote = 0.1;
 
@@ -48,7 +50,7 @@ function caveats() {
   if (known && !together && baseline.bound_by.data > kWorthANote) {
     told.push([`${percent(baseline.bound_by.data, 0)} of the step waits for data.`, "workers that make batches ahead: --opt prefetch"]);
   }
-  if (whatif.trace.device === "") told.push([kNoDevice, ""]);
+  if (whatif.trace.device === "") told.push([takenFor() ? `The recording does not name its GPU; by its size it is taken for ${takenFor()}.` : kNoDevice, ""]);
   const repeated = whatif.replay.checks && whatif.replay.checks.repeated;
   if (repeated && Math.abs(repeated.worst_error_pct) > 100 * kWorthANote) {
     told.push([`The checks of the replay hold in the mean, not for each step: ${repeated.worst_step}, played by itself, is ` +
@@ -413,7 +415,7 @@ function copyJson() {
 function provenance() {
   const t = whatif.trace;
   const facts = [["made by", about.version], ["command", about.command], ["trace", t.file],
-    ["format", t.format + (t.synthetic ? ", synthetic" : "")], ["device", t.device || "not recorded"],
+    ["format", t.format + (t.synthetic ? ", synthetic" : "")], ["device", t.device || (takenFor() ? `not recorded, taken for ${takenFor()}` : "not recorded")],
     ["events", `${count(t.events)} of ${count(t.input_events)} read`], ["steps by", t.step_method],
     ["replay", `${time(whatif.replay.simulated_ms * 1e6)} simulated, ${time(whatif.replay.measured_ms * 1e6)} measured`]];
   section("provenance", "Where this comes from", factTable(facts), copyJson());

@@ -11,6 +11,7 @@ function answers() {
   const before = together.scenarios[0].step_ms;
   const none = {bound_by: null, confidence: null, explanation: null, peak_memory_bytes: null, step_ns: null, error: undefined};
   return {main: together.main, all: together.scenarios.map((s) => ({...baseline, ...none, ...s,
+    steps_per_s: s.step_ms ? 1000 / s.step_ms : null, samples_per_s: null,  // how many all ranks have, no trace tells
     speedup_interval: s.interval_ms ? [before / s.interval_ms[1], before / s.interval_ms[0]] : null}))};
 }
 

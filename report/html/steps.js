@@ -37,8 +37,14 @@ function stepBars(names, measured, predicted, stalls) {
   const scale = h("div", {class: "scale"}, ...[1, 0.5, 0].map((share) =>
     h("span", {style: {bottom: `${100 * share}%`}}, share ? time(share * most, unit) : "0")));
   return [h("div", {class: "stepped"}, scale, h("div", {class: "steps", role: "img", "aria-label": text}, ...steps)),
-          few ? h("div", {class: "step-names"}, ...now.map((_, i) => h("span", null, names[i]))) : null,
+          few ? h("div", {class: "step-names"}, ...names.map((name) => h("span", {title: name}, ...cutInFront(name)))) : null,
           h("div", {class: "legend"}, ...legend, h("span", null, text))];
+}
+
+// Names of steps differ at the end: where there is no room, what is before the number gives way.
+function cutInFront(name) {
+  const end = name.search(/\D?\d+$/), cut = end > 0 ? end : name.length;
+  return [h("span", {class: "front"}, name.slice(0, cut)), h("span", null, name.slice(cut))];
 }
 
 // Of what kinds, as the table below has them: not all happen once.

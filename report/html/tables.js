@@ -16,7 +16,7 @@ function breakable(text) {
 /** @param {Column[]} columns @param {any[]} rows @param {string} name */
 function sortable(columns, rows, name) {
   let by = -1, down = true, all = false, words = "";
-  const body = h("tbody"), more = h("button", {type: "button", onclick: () => { all = !all; fill(); }});
+  const body = h("tbody"), first = h("p", {class: "quiet on-paper"}), more = h("button", {type: "button", onclick: () => { all = !all; fill(); }});
   const headings = columns.map((c, i) => h("th", {scope: "col", class: c.text ? "text" : null},
     h("button", {type: "button", onclick: () => {
       down = by === i ? !down : !c.text;
@@ -39,13 +39,14 @@ function sortable(columns, rows, name) {
   };
   const fill = () => {
     const found = wanted();
-    const shown = all ? found : found.slice(0, kFirstRows);
+    const shown = all ? found : found.filter((r, i) => i < kFirstRows || isRest(r));
     body.replaceChildren(...shown.map((r) => h("tr", null, ...columns.map((c, i) => cell(c, i, r)))));
     headings.forEach((th, i) => {
       if (i === by) th.setAttribute("aria-sort", down ? "descending" : "ascending");
       else th.removeAttribute("aria-sort");
     });
     more.hidden = found.length <= kFirstRows;
+    first.textContent = shown.length < found.length ? `${shown.length} of ${found.length} rows; the page has them all.` : "";
     more.textContent = all ? "show fewer" : `show all ${found.length}`;
   };
   const csv = () => [columns.map((c) => csvField(c.title)).join(","),
@@ -60,7 +61,7 @@ function sortable(columns, rows, name) {
   return h("div", null, h("div", {class: "tools"}, search, copying), rest,
            wide(h("table", null, h("caption", {hidden: true}, name),
                                        h("thead", null, h("tr", null, ...headings)), body)),
-           h("div", {class: "tools"}, more));
+           first, h("div", {class: "tools"}, more));
 }
 
 const kRounding = 1e-6;  // of the step: what ends of slices are rounded by

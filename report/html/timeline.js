@@ -6,7 +6,7 @@ const kPathColours = {GPU: "#3f7fc9", CPU: "#d08f2e", comm: "#c2504e", data: "#6
 const kGpuColours = {
   gemm: "#1f5fa8", conv: "#5ba4e6", attention: "#8a5fc7", elementwise: "#f2a541", reduce: "#a3541c",
   norm: "#2f8f46", softmax: "#a5d152", pool: "#35b5aa", optimizer: "#8f1f45", index: "#6b5040",
-  copy: "#8f8d3a", memcpy: "#e0569f", memset: "#f2b8d6", collective: "#e5383b",
+  copy: "#8f8d3a", memcpy: "#e0569f", memset: "#f2b8d6", collective: "#e5383b", delay: "#b9c0c9",
 };
 const kHostColours = {host: "#8f9bab", call: "#d9bd4e", wait: "#d3d8df"};
 const kColours = {...kPathColours, ...kGpuColours, ...kHostColours};
@@ -32,9 +32,10 @@ function cutTo(pen, text, room) {
 function timelineLegend(view) {
   const {timeline} = view, used = new Set();
   for (const row of view.rows) for (const name of new Set(row.name)) used.add(timeline.classes[timeline.names[name][3]]);
-  const known = Object.keys(kColours), others = [...used].filter((c) => c && !known.includes(c)).sort();
+  const known = Object.keys(kColours), others = [...used].filter((c) => c && !known.includes(c)).sort().join(", ");
+  used.add(others);  // of one colour
   /** @type {[string, string[]][]} */
-  const groups = [["critical path", Object.keys(kPathColours)], ["GPU", Object.keys(kGpuColours).concat(others)],
+  const groups = [["critical path", Object.keys(kPathColours)], ["GPU", Object.keys(kGpuColours).concat(others || [])],
     ["host", Object.keys(kHostColours)]];
   return groups.map(([title, kinds]) => h("div", {class: "legend"}, h("b", null, `${title}:`), ...kinds.filter((c) => used.has(c)).map((c) =>
       h("span", null, h("span", {class: "swatch", style: {background: kColours[c] || kOtherColour}}), c === "wait" ? "wait (doing nothing)" : c))))

@@ -108,6 +108,11 @@ class Looks(Pages):
             for (a, one), (b, other) in itertools.combinations(colours.items(), 2):
                 far = sum((int(one[i:i + 2], 16) - int(other[i:i + 2], 16)) ** 2 for i in (1, 3, 5)) ** 0.5
                 self.assertGreater(far, LEAST_DISTANCE, (a, b))
+        # All other kinds have one colour, and stand together in the legend.
+        legend = self.browser.evaluate("(() => { const t = {classes: ['gemm', 'delay', 'b', 'a'], names: [0, 1, 2, 3].map((i) => [0, 0, 0, i])};"
+                                       "return [...timelineLegend({timeline: t, rows: [{name: [0, 1, 2, 3]}]})[0].querySelectorAll(':scope > span')]"
+                                       ".map((s) => s.textContent); })()")
+        self.assertEqual(legend, ["gemm", "delay", "a, b"])
         for colour in {**self.browser.evaluate("kColours")}.values():
             self.assertIn(self.browser.evaluate(f"inkOn('{colour}')"), ("#14181d", "#ffffff"))
 
@@ -144,11 +149,35 @@ class Looks(Pages):
                                             "s.remove(); return found; })()")
             self.assertEqual(outside, [], width)
 
+    def test_labels_of_roofs_and_of_the_axis_can_be_read(self):
+        self.open(self.synthetic)
+        # Rates that are near each other on the axis, and work that is far below them.
+        roof = {"memory_gb_per_s": 5300, "tflops": {"fp8": 2610, "bf16": 1310, "tf32": 654, "fp32": 163},
+                "classes": [{"name": "copy", "format": "", "flops": 1e4, "bytes": 1e5, "time_ns": 1e6, "kernels": 1}]}
+        for width in (320, 1150):
+            found = self.browser.evaluate(f"(() => {{ const s = rooflineChart({json.dumps(roof)}, {width}); document.body.append(s);"
+                                          "const box = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };"
+                                          "const of = (kind) => [...s.querySelectorAll(kind)].map((t) => [t.textContent, ...box(t)]);"
+                                          "const found = [of('text.of-roof'), of('text'), s.getBoundingClientRect().left]; s.remove(); return found; })()")
+            roofs, texts, left = found
+            self.assertEqual([name.split()[0] for name, *_ in roofs], ["fp8", "bf16", "tf32", "fp32"])
+            for (a, *one), (b, *other) in itertools.combinations(roofs, 2):
+                self.assertFalse(overlap(one, other), (a, b, width))
+            for name, at, *_ in texts:
+                self.assertGreaterEqual(at, left - 0.5, name)
+        self.assertEqual(self.browser.evaluate("[2, 3, 6, 8, 11, 12, 15].map(rateName)"),
+                         ["100", "1 k", "1 M", "100 M", "100 G", "1 T", "1000 T"])
+
     def test_steps_have_names_and_an_axis(self):
         self.open(self.synthetic)
         told = json.loads(self.browser.evaluate("element('whatif').textContent"))["replay"]["per_step"]
-        names = self.browser.evaluate("[...document.querySelectorAll('#steps .step-names span')].map((s) => s.textContent)")
+        names = self.browser.evaluate("[...document.querySelectorAll('#steps .step-names > span')].map((s) => s.textContent)")
         self.assertEqual(names, [s["step"] for s in told])
+        # On a phone the number stays, by which they differ.
+        self.open(self.synthetic, 390, phone=True)
+        cut = self.browser.evaluate("[...document.querySelectorAll('#steps .step-names > span')].filter((s) => s.scrollWidth > s.clientWidth ||"
+                                    "s.lastChild.getBoundingClientRect().width < 8 || s.lastChild.textContent === '').map((s) => s.textContent)")
+        self.assertEqual(cut, [])
         scale = self.browser.evaluate("[...document.querySelectorAll('#steps .scale span')].map((s) => s.textContent)")
         self.assertEqual(scale, [self.browser.evaluate(f"time({max(s['measured_ns'] for s in told)})"),
                                  self.browser.evaluate(f"time({max(s['measured_ns'] for s in told) / 2})"), "0"])
@@ -179,6 +208,44 @@ class Looks(Pages):
         self.browser.evaluate(f"new Promise((done) => {{ const w = {wide}[0]; w.addEventListener('scroll', () => "
                               "setTimeout(done, 50), {once: true}); w.scrollLeft = 1e6; })")
         self.assertFalse(self.browser.evaluate(f"{wide}[0].classList.contains('more')"))
+
+    def test_where_a_page_comes_from_fits_a_phone(self):
+        self.open(self.synthetic, 390, phone=True)
+        self.assertGreater(self.browser.evaluate("element('provenance').textContent.length"), 100)
+        self.assertFalse(self.browser.evaluate("(() => { const d = document.querySelector('#provenance td');"
+                                               "d.textContent = '/' + 'long'.repeat(40);"
+                                               "const w = d.closest('.wide'); return w.scrollWidth > w.clientWidth + 1; })()"))
+
+    def test_tables_on_paper_are_whole(self):
+        self.open(self.synthetic)
+        last = self.browser.evaluate("(() => { const rows = Array.from({length: 40}, (_, i) => ({name: `n${i}`})); rows.splice(3, 0, {name: '[7 others]'});"
+                                     "const t = sortable([{title: 'name', of: (r) => r.name, text: true}], rows, 'x');"
+                                     "return [[...t.querySelectorAll('td')].pop().textContent, t.querySelector('.on-paper').textContent]; })()")
+        self.assertEqual(last, ["[7 others]", "26 of 41 rows; the page has them all."])
+        self.browser.call("Emulation.setEmulatedMedia", media="print")
+        try:
+            faded = self.browser.evaluate("[...document.querySelectorAll('.wide')].filter((w) => { w.classList.add('more');"
+                                          "return getComputedStyle(w).maskImage !== 'none'; }).length")
+            arrows = self.browser.evaluate("[...document.querySelectorAll('th:not([aria-sort]) button')].filter((b) => "
+                                           "getComputedStyle(b, '::after').content !== 'none' || getComputedStyle(b).display !== 'contents').length")
+        finally:
+            self.browser.call("Emulation.setEmulatedMedia", media="")
+        self.assertEqual((faded, arrows), (0, 0))
+
+    def test_rates_of_ranks_are_of_all_together(self):
+        self.open(self.ranks)
+        told = self.browser.evaluate("(() => { const a = answers(), s = a.all[a.main]; return [s.steps_per_s * s.step_ms, s.samples_per_s,"
+                                     "element('answer').textContent.includes(`${short(1000 / s.step_ms)} steps/s`)]; })()")
+        self.assertAlmostEqual(told[0], 1000, delta=1e-6)
+        self.assertEqual(told[1:], [None, True])
+
+    def test_a_gpu_without_a_name_is_not_called_unknown_where_it_is_drawn(self):
+        self.open(self.synthetic)
+        told = self.browser.evaluate("(() => { const d = whatif.trace.device; whatif.trace.device = ''; findings(); provenance();"
+                                     "whatif.trace.device = d; return [...document.querySelectorAll('main > section')].map((s) => s.textContent).join(' '); })()")
+        self.assertIn("does not name its GPU; by its size it is taken for A100", told)
+        self.assertIn("not recorded, taken for A100", told)
+        self.assertNotIn("nothing is known of what it can do", told)
 
     def test_words_are_not_broken_in_tables(self):
         self.open(self.synthetic)

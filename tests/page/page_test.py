@@ -246,7 +246,8 @@ class InABrowser(Pages):
         self.assertEqual(titles, page.evaluate("[...document.querySelectorAll('#tables [role=tab]')].map((t) => t.textContent)"))
         self.assertEqual(page.evaluate("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)")
         page.call("Emulation.setEmulatedMedia", media="print")
-        self.assertGreater(page.evaluate("document.querySelector('#tables th button').getBoundingClientRect().width"), 0)
+        self.assertGreater(page.evaluate("(() => { const r = document.createRange(); r.selectNodeContents(document.querySelector('#tables th'));"
+                                         "return r.getBoundingClientRect().width; })()"), 0)
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         self.assertGreater(page.evaluate("document.querySelectorAll('details:not([open])').length"), 0)
         page.call("Emulation.setEmulatedMedia", media="")
