@@ -216,6 +216,15 @@ class Looks(Pages):
                                                "d.textContent = '/' + 'long'.repeat(40);"
                                                "const w = d.closest('.wide'); return w.scrollWidth > w.clientWidth + 1; })()"))
 
+    def test_numbers_of_cards_and_names_of_options_are_in_one_line(self):
+        lines = ("(() => {{ const e = {}, r = document.createRange(); e.textContent = '{}'; r.selectNodeContents(e);"
+                 "return new Set([...r.getClientRects()].map((b) => Math.round(b.top))).size; }})()")
+        self.open(self.synthetic, 390, phone=True)
+        for text in ("~410.9\u00a0MB", "\u2265 632.5\u00a0ms"):
+            self.assertEqual(self.browser.evaluate(lines.format("document.querySelector('.card .big')", text)), 1, text)
+        self.open(self.advice)
+        self.assertEqual(self.browser.evaluate(lines.format("document.querySelector('#advice td.name')", "fuse(what=optimizer)")), 1)
+
     def test_tables_on_paper_are_whole(self):
         self.open(self.synthetic)
         last = self.browser.evaluate("(() => { const rows = Array.from({length: 40}, (_, i) => ({name: `n${i}`})); rows.splice(3, 0, {name: '[7 others]'});"

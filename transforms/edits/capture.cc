@@ -237,8 +237,9 @@ class Capture {
                             options_.min_launches)
               : "no launches of a step follow each other for which a graph launch is cheaper");
     } else {
-      changes.notes.push_back(fmt::format("{} launches become {} graph launches in {} steps",
-                                          captured_, graphs_, steps));
+      changes.notes.push_back(fmt::format("{} launches become {} graph launch{} in {} step{}",
+                                          captured_, graphs_, graphs_ == 1 ? "" : "es", steps,
+                                          steps == 1 ? "" : "s"));
       TellMemory();
       TellChanges();
     }
