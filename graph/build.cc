@@ -5,7 +5,7 @@
 
 #include "graph/builder.h"
 #include "graph/validate.h"
-#include "trace/foreign/facts.h"
+#include "trace/recorder_facts.h"
 
 namespace daydream {
 namespace {

@@ -75,24 +75,41 @@ TEST(Importers, EachHasATestOfItsName) {
   }
 }
 
-TEST(Importers, TheirListInTheFormatsIsThatOfTheProgram) {
-  std::string list = std::string(kBegin) + "| `--from` | what it reads |\n|---|---|\n";
+TEST(Importers, EachSaysWhoWritesItHowToRecordItAndWhatItAnswers) {
   for (const Importer* importer : Importers()) {
-    list += fmt::format("| `{}` | {} |\n", importer->name, importer->summary);
+    const RecorderFacts& recorder = importer->recorder;
+    EXPECT_FALSE(recorder.writer.empty() || recorder.record.empty() || recorder.answers.empty())
+        << importer->name << ": .recorder (trace/importer.h)";
   }
-  list += kEnd;
-  for (const char* path : {"docs/formats.md"}) {
-    std::string page = TextOf(path);
-    const size_t begin = page.find(kBegin), end = page.find(kEnd);
-    ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end) << path;
-    const std::string old = page.substr(begin, end + kEnd.size() - begin);
-    if (std::getenv("DD_UPDATE_DOCS") != nullptr && old != list) {
-      page.replace(begin, old.size(), list);
-      std::ofstream(kRoot / path, std::ios::binary) << page;
-      continue;
-    }
-    EXPECT_EQ(old, list) << path << ": DD_UPDATE_DOCS=1 renews it";
+}
+
+// A list between two marks of a page; DD_UPDATE_DOCS=1 renews it.
+void ExpectList(const char* path, const std::string& rows) {
+  const std::string list = fmt::format("{}{}{}", kBegin, rows, kEnd);
+  std::string page = TextOf(path);
+  const size_t begin = page.find(kBegin), end = page.find(kEnd);
+  ASSERT_TRUE(begin != std::string::npos && end != std::string::npos && begin < end) << path;
+  const std::string old = page.substr(begin, end + kEnd.size() - begin);
+  if (std::getenv("DD_UPDATE_DOCS") != nullptr && old != list) {
+    page.replace(begin, old.size(), list);
+    std::ofstream(kRoot / path, std::ios::binary) << page;
+    return;
   }
+  EXPECT_EQ(old, list) << path << ": DD_UPDATE_DOCS=1 renews it";
+}
+
+TEST(Importers, TheirListsInThePagesAreThoseOfTheProgram) {
+  std::string formats = "| `--from` | what it reads |\n|---|---|\n";
+  std::string recorders =
+      "| `--from` | written by | best recorded with | can answer |\n|---|---|---|---|\n";
+  for (const Importer* importer : Importers()) {
+    const RecorderFacts& recorder = importer->recorder;
+    formats += fmt::format("| `{}` | {} |\n", importer->name, importer->summary);
+    recorders += fmt::format("| `{}` | {} | `{}` | {} |\n", importer->name, recorder.writer,
+                             recorder.record, recorder.answers);
+  }
+  ExpectList("docs/formats.md", formats);
+  ExpectList("docs/imports/README.md", recorders);
 }
 
 class EachCommand : public testing::Test {

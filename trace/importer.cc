@@ -163,6 +163,15 @@ const Importer* FindImporter(std::string_view name) {
   return nullptr;
 }
 
+RecorderFacts AdviceFor(std::string_view importer) {
+  const Importer* found = FindImporter(importer);
+  RecorderFacts advice = found != nullptr ? found->recorder : kKineto.recorder;
+  for (std::string_view* text : {&advice.both, &advice.later, &advice.waits}) {
+    if (text->empty()) *text = advice.record;
+  }
+  return advice;
+}
+
 absl::StatusOr<std::shared_ptr<const Trace>> ImportFile(const std::string& path,
                                                         const ImportOptions& options,
                                                         std::string_view from) {

@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "trace/bytes/source.h"
+#include "trace/recorder_facts.h"
 #include "trace/trace_builder.h"
 
 namespace daydream {
@@ -40,6 +41,7 @@ struct Importer {
   bool (*sniff_tables)(const SqliteFile& file) = nullptr;
   absl::Status (*import_tables)(SqliteFile& file, const ImportOptions& options,
                                 TraceBuilder& builder) = nullptr;
+  RecorderFacts recorder = {};
 };
 
 // All importers, in the order of importers.def.

@@ -37,7 +37,7 @@ bool IsPlan(const Graph& graph) {
   return trace != nullptr && trace->provenance.planned;
 }
 
-const FormatFacts& AdviceOn(const Graph& graph) {
+RecorderFacts AdviceOn(const Graph& graph) {
   const Trace* trace = graph.tables().trace.get();
   return AdviceFor(trace == nullptr ? "" : std::string_view(trace->provenance.importer));
 }

@@ -5,14 +5,14 @@
 
 #include "graph/build.h"
 #include "report/questions/findings.h"
-#include "trace/foreign/facts.h"
+#include "trace/recorder_facts.h"
 
 namespace daydream {
 
 // A plan (Provenance::planned) can be predicted from, and nothing else is to be found in it.
 bool IsPlan(const Graph& graph);
 // How the recorder of this graph's trace is told to record more.
-const FormatFacts& AdviceOn(const Graph& graph);
+RecorderFacts AdviceOn(const Graph& graph);
 std::vector<Finding> FindingsOfRecorder(const Graph& graph, const BuildReport& report);
 
 }  // namespace daydream

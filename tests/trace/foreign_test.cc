@@ -6,8 +6,8 @@
 #include "tests/trace/packed.h"
 #include "tests/trace/recorded_files.h"
 #include "trace/ddtrace/writer.h"
-#include "trace/foreign/facts.h"
 #include "trace/foreign/folder.h"
+#include "trace/importer.h"
 #include "trace/steps.h"
 
 namespace daydream {
@@ -33,15 +33,6 @@ TEST(ImportExamples, ReadBackFromDdtraceAsTheyWere) {
     auto again = ImportBytes(*bytes, name);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(TraceDifference(*t, **again), "") << name;
-  }
-}
-
-TEST(Importers, EachSaysHowItIsRecordedAndWhatItAnswers) {
-  EXPECT_EQ(AllFormatFacts().size(), Importers().size());
-  for (const Importer* importer : Importers()) {
-    const FormatFacts* facts = FindFormatFacts(importer->name);
-    ASSERT_NE(facts, nullptr) << importer->name;
-    EXPECT_FALSE(facts->record.empty());
   }
 }
 

@@ -3,8 +3,8 @@
 #include "tools/input/input.h"
 #include "tools/input/rank_input.h"
 #include "trace/ddtrace/writer.h"
-#include "trace/foreign/facts.h"
 #include "trace/foreign/folder.h"
+#include "trace/importer.h"
 #include "trace/steps.h"
 
 namespace daydream {
@@ -21,9 +21,10 @@ constexpr Flag kImportFlags[] = {
 // What can be read, who writes it, and how to record it best.
 std::string ListOfFormats() {
   std::string out;
-  for (const FormatFacts& facts : AllFormatFacts()) {
-    out += fmt::format("{}\n  written by   {}\n  record with  {}\n  answers      {}\n", facts.name,
-                       facts.writer, facts.record, facts.answers);
+  for (const Importer* importer : Importers()) {
+    const RecorderFacts& recorder = importer->recorder;
+    out += fmt::format("{}\n  written by   {}\n  record with  {}\n  answers      {}\n",
+                       importer->name, recorder.writer, recorder.record, recorder.answers);
   }
   return out;
 }

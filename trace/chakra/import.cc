@@ -226,6 +226,14 @@ const Importer kChakra = {
     .summary = "Chakra execution trace (.et)",
     .sniff = LooksLikeChakra,
     .import = ImportChakra,
+    .recorder = {.writer = "Chakra (MLCommons), ASTRA-sim, .et",
+                 .record = "chakra_converter",
+                 .answers =
+                     "what would take how long: durations and dependencies, no times to check "
+                     "against",
+                 .both = "chakra_converter PyTorch, with the profile linked in (chakra_trace_link)",
+                 .later = "record the program again for times of steps",
+                 .waits = "chakra_trace_link joins a profile"},
 };
 
 }  // namespace daydream

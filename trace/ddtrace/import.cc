@@ -489,6 +489,9 @@ bool Sniff(std::string_view head) {
 const Importer kDdtrace = {.name = "ddtrace",
                            .summary = "daydream's own trace format (.ddtrace)",
                            .sniff = Sniff,
-                           .import = Import};
+                           .import = Import,
+                           .recorder = {.writer = "daydream trace, daydream import",
+                                        .record = "daydream trace -- PROGRAM",
+                                        .answers = "everything"}};
 
 }  // namespace daydream

@@ -365,11 +365,22 @@ absl::Status ImportKineto(ByteSource& source, const ImportOptions& options, Trac
 
 }  // namespace
 
+constexpr std::string_view kKinetoBoth =
+    "profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], ...)";
+
 const Importer kKineto = {
     .name = "kineto",
     .summary = "PyTorch profiler JSON",
     .sniff = SniffKineto,
     .import = ImportKineto,
+    .recorder = {.writer = "PyTorch profiler, JSON",
+                 .record =
+                     "profile(activities=[CPU, CUDA], record_shapes=True, profile_memory=True)",
+                 .answers = "everything",
+                 .both = kKinetoBoth,
+                 .later = "record after warm-up: "
+                          "profile(schedule=torch.profiler.schedule(wait=5, warmup=3, active=5))",
+                 .waits = kKinetoBoth},
 };
 
 }  // namespace daydream

@@ -113,6 +113,13 @@ const Importer kNsys = {
     .summary = "Nsight Systems export (SQLite)",
     .sniff_tables = SniffNsys,
     .import_tables = ImportNsys,
+    .recorder = {.writer = "Nsight Systems 2020 to 2026, nsys export --type sqlite",
+                 .record = "nsys profile --trace=cuda,nvtx --cuda-event-trace=true "
+                           "--cuda-graph-trace=node PROGRAM",
+                 .answers = "everything; layers and shapes with NVTX ranges (emit_nvtx)",
+                 .later =
+                     "record after warm-up: nsys profile --delay 30 --duration 10 (seconds), or "
+                     "--capture-range=cudaProfilerApi"},
 };
 
 }  // namespace daydream

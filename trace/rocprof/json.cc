@@ -274,6 +274,13 @@ const Importer kRocprofJson = {
     .summary = "rocprofv3 JSON",
     .sniff = SniffRocprofJson,
     .import = ImportRocprofJson,
+    .recorder = {.writer = "rocprofv3, JSON",
+                 .record = "rocprofv3 --hip-trace --kernel-trace --memory-copy-trace "
+                           "--marker-trace --output-format json "
+                           "-- PROGRAM",
+                 .answers = "everything; without --hip-trace the GPU side only",
+                 .later = "record more steps, or after warm-up: rocprofv3 --collection-period "
+                          "30:10:1 (seconds)"},
 };
 
 }  // namespace daydream

@@ -247,6 +247,11 @@ const Importer kRocpd = {
     .summary = "rocprofv3 database (rocpd)",
     .sniff_tables = SniffRocpd,
     .import_tables = ImportRocpd,
+    .recorder = {.writer = "rocprofv3 of ROCm 7, SQLite",
+                 .record = kRecordRocpd,
+                 .answers = "everything; without --hip-trace the GPU side only",
+                 .later = "record more steps, or after warm-up: rocprofv3 --collection-period "
+                          "30:10:1 (seconds)"},
 };
 
 }  // namespace daydream

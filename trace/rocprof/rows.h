@@ -13,6 +13,10 @@
 
 namespace daydream {
 
+inline constexpr std::string_view kRecordRocpd =
+    "rocprofv3 --hip-trace --kernel-trace --memory-copy-trace --marker-trace --output-format rocpd "
+    "-- PROGRAM";
+
 // One interval of a recording, with what all of them have.
 struct RocprofSpan {
   int64_t start = 0, end = 0;  // ns of the boot clock

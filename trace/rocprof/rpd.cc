@@ -160,6 +160,11 @@ const Importer kRpd = {
     .summary = "RPD database of rocmProfileData",
     .sniff_tables = SniffRpd,
     .import_tables = ImportRpd,
+    .recorder = {.writer = "rocmProfileData (ROCm 6 and older), SQLite",
+                 .record = "runTracer.sh -o trace.rpd PROGRAM",
+                 .answers = "everything; waits by the names of calls",
+                 .later = "record more steps, or begin later with rpdTracerControl",
+                 .waits = kRecordRocpd},
 };
 
 }  // namespace daydream

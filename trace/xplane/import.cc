@@ -336,6 +336,13 @@ const Importer kXPlane = {
     .summary = "XPlane of JAX or TensorFlow",
     .sniff = LooksLikeXSpace,
     .import = ImportXPlane,
+    .recorder = {.writer = "JAX and TensorFlow, .xplane.pb",
+                 .record = "jax.profiler.trace(FOLDER)",
+                 .answers = "CPU-bound questions and the GPU side: waits are not recorded",
+                 .both = "jax.profiler.trace(FOLDER) around steps on a GPU",
+                 .later = "record after warm-up: jax.profiler.start_trace(FOLDER) after some steps",
+                 .waits = "on NVIDIA GPUs record the program with Nsight Systems: nsys profile "
+                          "--trace=cuda,nvtx"},
 };
 
 }  // namespace daydream
