@@ -1,5 +1,5 @@
-// Who writes files of a format and how to record it best: what `daydream import --from list` prints,
-// and what messages about a file advise. Each importer has its own.
+// Who writes files of a format and how to record it best: what `daydream import --from list`
+// prints, and what messages about a file advise. Each importer has its own.
 #pragma once
 
 #include <string_view>
