@@ -75,10 +75,12 @@ class SetSearch {
     return pairs;
   }
 
-  // Members of the best set, in the order of application. `first` is what to try first.
+  // Members of the best set, in the order of application. `first` is what to try first. What saves
+  // most alone is a start, too: what goes best with it may save nothing beside its partner in the
+  // best pair.
   std::vector<size_t> Best(size_t first) {
     Set best = 0;
-    for (Set start : {Lowest(), Set{1} << first}) {
+    for (Set start : {Lowest(), Set{1} << first, Set{1}}) {
       Find({start});
       if (!known_[start].step.has_value()) continue;
       const Set grown = Grown(start);
@@ -174,9 +176,37 @@ class SetSearch {
     return lowest;
   }
 
-  // With what saves beside it, option by option, and without what is not worth it any more. What
-  // was not worth it beside few is asked once more beside all of them.
+  // With what saves beside it, also where one way to a gain makes place for the other, and without
+  // what is not worth it any more.
   Set Grown(Set set) {
+    set = WithMore(set);
+    while (const Set other = WithOtherWay(set)) set = WithMore(other);
+    while (Set fewer = Without(set)) set = fewer;
+    return set;
+  }
+
+  // `set` with the other way to the gain of a member, where that alone saves; else none.
+  Set WithOtherWay(Set set) {
+    std::vector<Set> others;
+    for (size_t m = 0; m < options_.size(); ++m) {
+      for (size_t o = 0; o < options_.size(); ++o) {
+        if (!Has(set, m) || Has(set, o)) continue;
+        const bool ways = AreTwoWays(options_[m]->application.transform->name,
+                                     options_[o]->application.transform->name);
+        if (ways) others.push_back((set & ~(Set{1} << m)) | Set{1} << o);
+      }
+    }
+    Find(others);
+    for (Set s : others) {
+      const std::optional<Duration> step = known_[s].step;
+      if (step.has_value() && *step <= *known_[set].step - least_) return s;
+    }
+    return 0;
+  }
+
+  // With what saves beside it, option by option. What was not worth it beside few is asked once
+  // more beside all of them.
+  Set WithMore(Set set) {
     Set asked = ~Set{0};
     for (bool all = true;;) {
       if (Set more = BestAddition(set, asked)) {
@@ -186,11 +216,9 @@ class SetSearch {
         asked = ~Set{0};
         all = true;
       } else {
-        break;
+        return set;
       }
     }
-    while (Set fewer = Without(set)) set = fewer;
-    return set;
   }
 
   // The option of `asked` that saves most beside `set`, or none that is worth it. Those that are

@@ -67,14 +67,15 @@ struct AdviseOptions {
 bool AreTwoWays(std::string_view a, std::string_view b);
 
 // Predicts each of `options` and `limits` alone, then looks for the best set: all pairs of the
-// options that save most are played; to the better of the best option and the best pair, and to
-// what is to be tried first, the option that saves most beside it is added, whatever it saves
-// alone, while that is worth a row (what was not worth it is asked once more at the end); then
-// members without which the step is no longer are dropped. The better of the two is the best set.
-// Options stand in a set in the order of `options`. Pairs that
-// exclude each other are never together, nor is an option in a set that leaves it nothing to do,
-// nor do the members of a set take more than the budget. So the best set is never worse than the
-// best option. Deterministic: the same for any `jobs`.
+// options that save most are played; to the better of the best option and the best pair, to what
+// saves most alone, and to what is to be tried first, the option that saves most beside it is
+// added, whatever it saves alone, while that is worth a row (what was not worth it is asked once
+// more at the end); where the other way to a member's gain saves more beside the others, it takes
+// its place; then members without which the step is no longer are dropped. The best of these is the
+// best set. Options stand in a set in the order of `options`. Pairs that exclude each other are
+// never together, nor is an option in a set that leaves it nothing to do, nor do the members of a
+// set take more than the budget. So the best set is never worse than the best option.
+// Deterministic: the same for any `jobs`.
 //
 // `worth` is in the order in which to try: by ease times confidence times what is likely to be
 // gained, which is the low end of the interval of the saving (nothing below 0) and a tenth of the
