@@ -125,12 +125,29 @@ std::string BestLine(const Advised& a) {
   return a.best.has_value() ? Wrapped("best set: " + a.best->name) : "";
 }
 
-// Rows stand in the order in which to try them: where the first may bring nothing, all may.
-std::string NoneIsSureLine(const Advised& a) {
-  const std::optional<double> least = a.worth.front().prediction.least_speedup;
-  if (least.value_or(2) >= 1) return "";
-  return Wrapped(
-      fmt::format("none of these is sure to gain: even the first may be {:.2f}x", *least));
+// At the low end of its interval.
+bool SurelyGains(const Option& o) { return o.prediction.least_speedup.value_or(0) >= 1; }
+
+// What the order alone does not say of the first row: that it, or every row, may bring nothing.
+// Where all do, a recording that says more comes before any of them.
+std::string NotSureLine(const AdviseReport& report) {
+  const std::vector<Option>& rows = report.advised.worth;
+  const double least = rows.front().prediction.least_speedup.value_or(2);
+  if (least >= 1) return "";
+  std::string sure;
+  for (const Option& o : rows) {
+    if (SurelyGains(o)) sure += (sure.empty() ? "" : ", ") + o.prediction.name;
+  }
+  if (!sure.empty()) {
+    return Wrapped(fmt::format("{} comes first for being easy and may be {:.2f}x; sure to gain: {}",
+                               rows.front().prediction.name, least, sure));
+  }
+  const bool told = std::ranges::any_of(report.findings, [](const Finding& f) {
+    return f.about != About::kProgram && !f.fix.empty();
+  });
+  return Wrapped(fmt::format("none of these is sure to gain: even the first may be {:.2f}x{}",
+                             least,
+                             told ? "; do what the findings above say before any of them" : ""));
 }
 
 std::string LimitLine(const Advised& a, TimeUnit wish) {
@@ -304,7 +321,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   if (a.worth.empty()) {
     out += "  nothing that can be tried saves 0.5 % of the step\n";
   } else {
-    out += OptionTable(a, wish).Text(session.table_style()) + BestLine(a) + NoneIsSureLine(a);
+    out += OptionTable(a, wish).Text(session.table_style()) + BestLine(a) + NotSureLine(report);
   }
   out += PairLines(a, wish) + LimitLine(a, wish) + "\n" + NotWorthLine(a, wish) +
          LessMemoryLine(a, wish) + UnjudgedLines(report);

@@ -240,6 +240,8 @@ class Capture {
       changes.notes.push_back(fmt::format("{} launches become {} graph launch{} in {} step{}",
                                           captured_, graphs_, graphs_ == 1 ? "" : "es", steps,
                                           steps == 1 ? "" : "s"));
+      // Each has to be captured, with inputs of its own.
+      changes.places = (graphs_ + steps - 1) / steps;
       TellMemory();
       TellChanges();
     }

@@ -1,0 +1,33 @@
+// What trying an optimization takes: its lines of code and its risks.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transforms/core/editor.h"
+#include "transforms/core/transform.h"
+
+namespace daydream {
+
+// `text` without spaces at both ends.
+std::string_view Trimmed(std::string_view text);
+
+// The risks of an advice: "races, host memory" are two.
+std::vector<std::string_view> RisksOf(std::string_view text);
+
+// Lines that an effort stands for: "~20 lines" are 20, "~20 lines x 3" are 60, "1 word", "1
+// number", "1 variable" and "1 command" count as a line. Infinite when it names no such number
+// ("new kernels").
+double LinesOf(std::string_view effort);
+// As `advice` says, at each place of the program that it changes: "~7 lines" where it is one a
+// place,
+// "~20 lines x 7" where it is more.
+std::string EffortOf(const Advice& advice, const Changes& changes);
+
+// How easily it is tried, above 0 to 1, for AdviseOptions::ease: less by the square root of its
+// lines (a tenth for a hundred), as any trial takes a run before and one after however short it is,
+// and less for each risk.
+double EaseOf(const Advice& advice);
+
+}  // namespace daydream
