@@ -93,8 +93,13 @@ bool StepMarks::Begins(const Task& task) const {
   return Ends(task);
 }
 
-std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
-                                    std::span<const Instant> end) {
+StepMark StepMarkOf(const Graph& graph, const Task& task) {
+  return {task.step, static_cast<uint8_t>(StepMarks::ByOf(graph, task)), IsHost(task.kind)};
+}
+
+template <class MarkOf>
+std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
+                                  std::span<const Instant> start, std::span<const Instant> end) {
   using By = StepMarks::By;
   struct Found {
     By by = By::kAll;
@@ -106,17 +111,16 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
   const std::optional<size_t> lone = StepMarks::FindLone(graph);
   std::vector<Found> found(steps);  // by what a task can count as, at least
   for (size_t i = 0; i < graph.size(); ++i) {
-    const Task& task = graph.tasks()[i];
-    if (task.step >= steps) continue;
-    Found& of = found[task.step];
+    const StepMark mark = mark_of(i);
+    if (mark.step >= steps) continue;
+    Found& of = found[mark.step];
     of.any = true;
-    const By by = StepMarks::ByOf(graph, task);
-    of.by = std::max(of.by, by);
-    for (size_t k = 0; k <= static_cast<size_t>(by); ++k) {
+    of.by = std::max(of.by, By{mark.by});
+    for (size_t k = 0; k <= mark.by; ++k) {
       of.first[k] = std::min(of.first[k], start[i]);
       of.last[k] = std::max(of.last[k], end[i]);
     }
-    if (task.step != lone || !IsHost(task.kind)) continue;
+    if (mark.step != lone || !mark.host) continue;
     if (!of.host.has_value()) of.host = {start[i], end[i]};
     of.host->begin = std::min(of.host->begin, start[i]);
     of.host->end = std::max(of.host->end, end[i]);
@@ -144,6 +148,18 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant>
     begin = std::max(begin, arrives);
   }
   return StepWindows(extents);
+}
+
+std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
+                                    std::span<const Instant> end) {
+  const auto mark = [&](size_t i) { return StepMarkOf(graph, graph.tasks()[i]); };
+  return WindowsBy(graph, mark, start, end);
+}
+
+std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark> marks,
+                                    std::span<const Instant> start, std::span<const Instant> end) {
+  return WindowsBy(
+      graph, [&](size_t i) { return marks[i]; }, start, end);
 }
 
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {

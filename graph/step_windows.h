@@ -41,6 +41,17 @@ struct StepWindow {
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end);
 
+// What StepWindows() reads of a task.
+struct StepMark {
+  uint16_t step = 0;
+  uint8_t by = 0;
+  bool host = false;
+};
+StepMark StepMarkOf(const Graph& graph, const Task& task);
+// The same, as fast as memory is, where many are asked for: with a mark for each task of `graph`.
+std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark> marks,
+                                    std::span<const Instant> start, std::span<const Instant> end);
+
 // Which tasks a step's window goes by.
 class StepMarks {
  public:
@@ -66,8 +77,11 @@ class StepMarks {
   std::span<const Wait> waits() const { return waits_; }
 
  private:
-  friend std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
-                                             std::span<const Instant> end);
+  friend StepMark StepMarkOf(const Graph& graph, const Task& task);
+  template <class MarkOf>
+  friend std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
+                                           std::span<const Instant> start,
+                                           std::span<const Instant> end);
   enum class By : uint8_t { kAll, kGpu, kMarkedGpu };
   StepMarks(const Graph& graph, std::vector<By> by);
   static By ByOf(const Graph& graph, const Task& task) {

@@ -73,16 +73,15 @@ std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timelin
   return PathOfSteps(graph, timeline, CountedWindows(graph, timeline));
 }
 
-BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
-  std::vector<Window> windows = CountedWindows(graph, timeline);
+BoundBy PathPerStep(const CountedPath& counted) {
+  const std::vector<Window>& windows = counted.windows;
   std::vector<PathSegment> inside;
-  ForEachClipped(PathOfSteps(graph, timeline, windows), windows,
-                 [&](const PathSegment& s, Duration d) {
-                   PathSegment part = s;
-                   part.begin = s.begin;
-                   part.end = s.begin + d;
-                   inside.push_back(part);
-                 });
+  ForEachClipped(counted.path, windows, [&](const PathSegment& s, Duration d) {
+    PathSegment part = s;
+    part.begin = s.begin;
+    part.end = s.begin + d;
+    inside.push_back(part);
+  });
   BoundBy path = SumByResource(inside);
   for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
     *d = *d / static_cast<int64_t>(windows.size());

@@ -40,8 +40,18 @@ std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timelin
                                      std::span<const Window> windows);
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline);
 
+// Both of them together, for those who ask more than one question about the path.
+struct CountedPath {
+  CountedPath(const Graph& graph, const Timeline& timeline)
+      : windows(CountedWindows(graph, timeline)), path(PathOfSteps(graph, timeline, windows)) {}
+  std::vector<Window> windows;
+  std::vector<PathSegment> path;
+};
 // PathOfSteps() by resource, a counted window.
-BoundBy PathPerStep(const Graph& graph, const Timeline& timeline);
+BoundBy PathPerStep(const CountedPath& counted);
+inline BoundBy PathPerStep(const Graph& graph, const Timeline& timeline) {
+  return PathPerStep(CountedPath(graph, timeline));
+}
 
 struct Interval {
   Instant begin, end;

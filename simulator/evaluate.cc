@@ -46,6 +46,15 @@ struct FromColumns {
   int64_t lag(const More::In& in) const { return in.lag; }
 };
 
+struct FromColumnsAndEdges : FromColumns {
+  const Edge* edges;
+  const Program& p;
+  int64_t lag(const Row&, size_t row, int slot) const {
+    return edges[p.edge[row][static_cast<size_t>(slot)]].lag.ns;
+  }
+  int64_t lag(const More::In& in) const { return edges[in.edge].lag.ns; }
+};
+
 template <class Numbers>
 void EvaluateWith(const Program& p, const Numbers& numbers, Instant* start, Instant* end) {
   Instant* const columns[2] = {start, end};
@@ -95,6 +104,16 @@ void Evaluate(const Program& p, std::span<const Duration> duration, std::span<co
   DD_CHECK(duration.size() == p.tasks && gap.size() == p.tasks);
   DD_CHECK(start.size() > p.tasks && end.size() > p.tasks);
   EvaluateWith(p, FromColumns{duration.data(), gap.data()}, start.data(), end.data());
+}
+
+void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
+              std::span<const Edge> edges, std::span<Instant> start, std::span<Instant> end) {
+  DD_CHECK(duration.size() == p.tasks && gap.size() == p.tasks);
+  DD_CHECK(start.size() > p.tasks && end.size() > p.tasks);
+  const Edge no_edge;
+  const Edge* first = edges.empty() ? &no_edge : edges.data();
+  EvaluateWith(p, FromColumnsAndEdges{{duration.data(), gap.data()}, first, p}, start.data(),
+               end.data());
 }
 
 }  // namespace daydream

@@ -56,10 +56,12 @@ struct Program {
 };
 
 // Evaluates with the numbers of `graph` (first form) or those given, indexed by TaskId (second
-// form, lags as compiled). `start` and `end` hold tasks + 1 entries.
+// form, lags as compiled; third form, lags of `edges`). `start` and `end` hold tasks + 1 entries.
 void Evaluate(const Program& p, const Graph& graph, std::span<Instant> start,
               std::span<Instant> end);
 void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
               std::span<Instant> start, std::span<Instant> end);
+void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
+              std::span<const Edge> edges, std::span<Instant> start, std::span<Instant> end);
 
 }  // namespace daydream

@@ -98,6 +98,14 @@ void Plan::Run(std::span<const Duration> duration, std::span<const Duration> gap
   Finish(timeline);
 }
 
+void Plan::Run(std::span<const Duration> duration, std::span<const Duration> gap,
+               std::span<const Edge> edges, Timeline& timeline) const {
+  MakeRoom(duration.size(), timeline);
+  Evaluate(impl_->program, duration, gap, edges, timeline.start, timeline.end);
+  timeline.start.pop_back();
+  timeline.end.pop_back();
+}
+
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.order != LaneOrder::kFixed) return Schedule(graph, options);

@@ -46,6 +46,10 @@ class Plan {
   // ... into the room that `timeline` has.
   void Run(std::span<const Duration> duration, std::span<const Duration> gap,
            Timeline& timeline) const;
+  // The same with these and the lags that `edges` have now: those of the graph. Starts and ends,
+  // without a makespan, into memory that many replays use.
+  void Run(std::span<const Duration> duration, std::span<const Duration> gap,
+           std::span<const Edge> edges, Timeline& timeline) const;
 
   const Program& program() const;  // for simulator/
 

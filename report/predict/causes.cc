@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "graph/step_windows.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 
@@ -78,9 +79,24 @@ EdgeDifference Differ(std::span<const Edge> before, std::span<const Edge> after)
   return d;
 }
 
+// StepTime() with the marks of the tasks.
+Duration StepTimeOf(const Graph& graph, std::span<const StepMark> marks, const Timeline& timeline) {
+  if (graph.steps().size() <= 1) return StepTime(graph, timeline);
+  std::vector<Duration> periods;
+  for (const StepWindow& window : StepWindows(graph, marks, timeline.start, timeline.end)) {
+    periods.push_back(window.length());
+  }
+  return StepTimeOf(graph.steps(), std::span(periods).subspan(1));
+}
+
 class Game {
  public:
-  explicit Game(const CauseQuestion& q) : q_(q), before_(*q.before), work_(*q.after) {
+  explicit Game(const CauseQuestion& q)
+      : q_(q),
+        before_(*q.before),
+        own_(*q.before),
+        copy_((q.copies != nullptr ? q.copies : &own_)->MakeOf(*q.after)),
+        work_(*copy_) {
     const std::vector<size_t> counted = CountedSteps(before_);
     counts_.assign(std::max<size_t>(before_.steps().size(), 1), counted.empty());
     for (size_t s : counted) counts_[s] = true;
@@ -96,6 +112,11 @@ class Game {
     for (const Player& p : players_) playing += p.switches() || p.moved;
     if (playing <= 1) return Shares(OnlyPlayer(), all);
     plan_ = MakePlan();
+    if (plan_.has_value()) {
+      durations_.resize(work_.size());
+      gaps_.resize(work_.size());
+      for (const Task& task : work_.tasks()) marks_.push_back(StepMarkOf(work_, task));
+    }
     SwitchAll(false);
     const std::optional<Duration> none = Step();
     if (!none.has_value()) return Shares(JointPlayer(), all);
@@ -278,16 +299,26 @@ class Game {
       for (const Switch& s : p.edges) work_.mutable_edges()[s.edge].lag = on ? s.on : s.off;
     }
     for (size_t i = 0; i < work_.size(); ++i) Show(TaskId(i));
-    for (size_t i = before_.size(); i < work_.size(); ++i) {
-      work_.mutable_task(TaskId(i)).step = kNoStep;
-    }
+    for (size_t i = before_.size(); i < work_.size(); ++i) ShowStep(TaskId(i), false);
   }
 
   void Show(TaskId t) {
     const Value& v = values_[t.index()];
-    Task& task = work_.mutable_task(t);
-    task.duration = std::max(v.duration, Duration{});
-    task.gap = std::max(v.gap, v.least_gap);
+    const Duration duration = std::max(v.duration, Duration{});
+    const Duration gap = std::max(v.gap, v.least_gap);
+    if (plan_.has_value()) {
+      durations_[t.index()] = duration;
+      gaps_[t.index()] = gap;
+    } else {
+      work_.mutable_task(t).duration = duration;
+      work_.mutable_task(t).gap = gap;
+    }
+  }
+
+  void ShowStep(TaskId inserted, bool on) {
+    Task& task = work_.mutable_task(inserted);
+    task.step = on ? inserted_step_[inserted.index() - before_.size()] : kNoStep;
+    if (plan_.has_value()) marks_[inserted.index()].step = task.step;
   }
 
   void Turn(const Player& p, bool on) {
@@ -297,14 +328,15 @@ class Game {
       v.gap += on ? d.gap : -d.gap;
       Show(d.task);
     }
-    for (TaskId t : p.inserted) {
-      work_.mutable_task(t).step = on ? inserted_step_[t.index() - before_.size()] : kNoStep;
-    }
+    for (TaskId t : p.inserted) ShowStep(t, on);
     for (const Switch& s : p.edges) work_.mutable_edges()[s.edge].lag = on ? s.on : s.off;
   }
 
-  std::optional<Duration> Step() const {
-    if (plan_.has_value()) return StepTime(work_, plan_->Run(work_));
+  std::optional<Duration> Step() {
+    if (plan_.has_value()) {
+      plan_->Run(durations_, gaps_, work_.edges(), timeline_);
+      return StepTimeOf(work_, marks_, timeline_);
+    }
     auto timeline = Simulate(work_);
     if (!timeline.ok()) return std::nullopt;
     return StepTime(work_, *timeline);
@@ -360,7 +392,9 @@ class Game {
 
   const CauseQuestion& q_;
   const Graph& before_;
-  Graph work_;
+  GraphCopies own_;
+  const GraphCopies::Copy copy_;
+  Graph& work_;
   std::vector<bool> counts_;  // by step
   std::vector<Player> players_;
   std::vector<Value> values_;            // by task: with the causes that are on
@@ -369,6 +403,10 @@ class Game {
   absl::flat_hash_map<std::tuple<uint32_t, uint32_t, Rule>, uint32_t> edge_player_;
   size_t recorded_edges_ = 0;  // edges of `after`; later ones are gone there
   std::optional<Plan> plan_;
+  // With a plan, by task: what the next replay takes.
+  std::vector<Duration> durations_, gaps_;
+  std::vector<StepMark> marks_;
+  Timeline timeline_;
   std::optional<Duration> all_on_;  // the step with everything switched on
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "report/predict/graph_copies.h"
 #include "transforms/core/editor.h"
 
 namespace daydream {
@@ -44,6 +45,7 @@ struct CauseQuestion {
   const Graph* after = nullptr;   // a copy of it after all applications
   Duration step_before, step_after;
   std::span<const CauseJournal> journals;
+  GraphCopies* copies = nullptr;  // with memory for one more copy; may be null
 };
 
 // Switches the causes on one after another, each time replaying, once in the order in which they

@@ -1,5 +1,6 @@
 #include "report/predict/open_ends.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "report/predict/settings.h"
@@ -17,14 +18,71 @@ std::vector<const ParamSpec*> OpenSpecs(const Application& application) {
   return open;
 }
 
+// Whether ends of this application change times only.
+bool ChangesTimesOnly(std::span<const Application> scenario, size_t application) {
+  const auto told = [](const Application& a) { return a.transform->ends == AtEnds::kTold; };
+  return scenario[application].transform->ends != AtEnds::kEdits &&
+         std::ranges::all_of(scenario.subspan(application + 1), told);
+}
+
+absl::StatusOr<Application> AtEnd(const Application& application, const ParamSpec& spec,
+                                  double value) {
+  return WithParam(application, spec.name, FormatValue(value, spec.unit));
+}
+
 }  // namespace
 
-BegunScenario::BegunScenario(std::span<const Application> scenario, GraphCopies& copies)
+void PlayColumns(const EndColumns& columns, const Graph& graph, StepBatch& batch,
+                 std::span<OpenEnd> ends) {
+  std::vector<OpenEnd*> played;
+  for (OpenEnd& end : ends) {
+    if (end.asked && end.column.has_value()) played.push_back(&end);
+  }
+  std::vector<TaskId> tasks = columns.tasks();
+  std::erase_if(tasks, [&](TaskId t) { return graph.task(t).removed; });
+  for (size_t first = 0; first < played.size(); first += StepBatch::kWidth) {
+    const auto side_by_side = std::span(played).subspan(
+        first, std::min<size_t>(StepBatch::kWidth, played.size() - first));
+    batch.Reset();
+    for (TaskId t : tasks) {
+      const Task& task = graph.task(t);
+      for (size_t s = 0; s < side_by_side.size(); ++s) {
+        const Duration time = columns.Of(*side_by_side[s]->column, t, task.duration);
+        if (time != task.duration) batch.Set(s, t, time, task.gap);
+      }
+    }
+    const auto steps = batch.Run();
+    for (size_t s = 0; s < side_by_side.size(); ++s) side_by_side[s]->step = steps[s];
+  }
+  batch.Reset();
+}
+
+BegunScenario::BegunScenario(std::span<const Application> scenario, GraphCopies& copies,
+                             bool columns)
     : scenario_(scenario),
       noted_(scenario.begin(), scenario.end()),
       asked_(scenario.size()),
       copies_(copies) {
-  for (size_t i = 0; i < noted_.size(); ++i) noted_[i].params.NoteIn(&asked_[i]);
+  std::vector<EndColumns::End> ends;
+  for (size_t i = 0; i < noted_.size(); ++i) {
+    noted_[i].params.NoteIn(&asked_[i]);
+    if (!columns || !ChangesTimesOnly(scenario, i)) continue;
+    for (const ParamSpec* spec : OpenSpecs(scenario[i])) {
+      auto low = AtEnd(scenario[i], *spec, spec->low), high = AtEnd(scenario[i], *spec, spec->high);
+      if (!low.ok() || !high.ok()) continue;
+      column_of_[{i, spec->name}] = ends.size();
+      ends.push_back({i, std::move(low->params)});
+      ends.push_back({i, std::move(high->params)});
+    }
+  }
+  if (!ends.empty()) columns_.emplace(std::move(ends));
+}
+
+// Some end has no column.
+bool BegunScenario::NeedsGraphs(size_t application) const {
+  return std::ranges::any_of(OpenSpecs(scenario_[application]), [&](const ParamSpec* spec) {
+    return !column_of_.contains({application, spec->name});
+  });
 }
 
 std::vector<OpenEnd> BegunScenario::Ends() const {
@@ -34,6 +92,10 @@ std::vector<OpenEnd> BegunScenario::Ends() const {
       const bool asked = asked_[i].contains(spec->name);
       ends.push_back({i, spec, spec->low, asked});
       ends.push_back({i, spec, spec->high, asked});
+      const auto column = column_of_.find({i, spec->name});
+      if (column == column_of_.end()) continue;
+      ends[ends.size() - 2].column = column->second;
+      ends.back().column = column->second + 1;
     }
   }
   return ends;
@@ -42,7 +104,7 @@ std::vector<OpenEnd> BegunScenario::Ends() const {
 void BegunScenario::Keep(const Application& application, const Graph& graph, bool changed) {
   applied_ += changed ? 1 : 0;
   const size_t next = static_cast<size_t>(&application - noted_.data()) + 1;
-  if (next == scenario_.size() || OpenSpecs(scenario_[next]).empty()) return;
+  if (next == scenario_.size() || !NeedsGraphs(next)) return;
   GraphCopies::Copy copy = copies_.MakeOf(graph);
   copy->ShareFacts(std::make_shared<GraphFacts>());
   before_[next] = {applied_, std::move(copy)};
@@ -52,8 +114,14 @@ void BegunScenario::Keep(const Application& application, const Graph& graph, boo
 GraphCopies::Copy BegunScenario::From(size_t application, std::span<const Application> rest) const {
   const auto known = before_.find(application);
   const bool begun = known != before_.end() && known->second.applied > 0;
-  GraphCopies::Copy graph =
-      known == before_.end() ? copies_.Make() : copies_.MakeOf(*known->second.graph);
+  if (known == before_.end()) {  // from the beginning
+    const auto first = scenario_.first(application);
+    std::vector<Application> all(first.begin(), first.end());
+    all.insert(all.end(), rest.begin(), rest.end());
+    GraphCopies::Copy graph = copies_.Make();
+    return ApplyAll(all, *graph).ok() ? std::move(graph) : nullptr;
+  }
+  GraphCopies::Copy graph = copies_.MakeOf(*known->second.graph);
   const absl::Status done = ApplyAll(rest, *graph);
   const bool nothing = !done.ok() && DiagnosticOf(done).code == "E0601";
   return done.ok() || (nothing && begun) ? std::move(graph) : nullptr;
@@ -62,8 +130,7 @@ GraphCopies::Copy BegunScenario::From(size_t application, std::span<const Applic
 absl::StatusOr<GraphCopies::Copy> BegunScenario::With(const OpenEnd& end) const {
   const auto rest = scenario_.subspan(end.application);
   std::vector<Application> changed(rest.begin(), rest.end());
-  DD_ASSIGN_OR_RETURN(changed.front(), WithParam(changed.front(), end.spec->name,
-                                                 FormatValue(end.value, end.spec->unit)));
+  DD_ASSIGN_OR_RETURN(changed.front(), AtEnd(changed.front(), *end.spec, end.value));
   GraphCopies::Copy graph = From(end.application, changed);
   if (graph == nullptr) graph = From(end.application, std::span(changed).subspan(1));
   return graph;

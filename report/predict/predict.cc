@@ -30,11 +30,6 @@ namespace {
 constexpr size_t kLeastResampled = 32;
 constexpr size_t kResampledTasks = 100'000'000;
 
-void NoteProfiler(const Graph& graph, Prediction& p) {
-  std::string note = ProfilerNote(graph, p.path);
-  if (!note.empty()) p.changes.notes.push_back(std::move(note));
-}
-
 // The time that is asked about.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   return options.kernel_time ? KernelTime(graph) : StepTime(graph, timeline);
@@ -57,19 +52,15 @@ struct Outcome {
   GraphCopies::Copy copy;
   const Graph& graph;
   std::unique_ptr<Replays> own = {};
-  Replays* replays = nullptr;  // of `graph`: `own`, or those of the recorded one
-  Timeline timeline = {};      // with blockers once there is more to tell than the step
+  Replays* replays = nullptr;            // of `graph`: `own`, or those of the recorded one
+  Timeline timeline = {};                // with blockers once there is more to tell than the step
+  std::optional<CountedPath> path = {};  // then, too
   std::vector<CauseJournal> journals = {};
-};
 
-// By the plan of the outcome where that serves.
-absl::StatusOr<Timeline> Replay(const Graph& graph, const Outcome& out,
-                                SimulateOptions options = {}) {
-  const Plan* plan = out.replays->plan();
-  const bool fits =
-      plan != nullptr && (&graph == &out.graph || Plan::SameStructure(graph, out.graph));
-  return fits ? absl::StatusOr<Timeline>(plan->Run(graph, options)) : Simulate(graph, options);
-}
+  absl::StatusOr<Timeline> Replay(const Graph& like, SimulateOptions options = {}) const {
+    return replays->Replay(like, graph, options);
+  }
+};
 
 class Predictor {
  public:
@@ -80,7 +71,7 @@ class Predictor {
         scenario_(scenario),
         options_(options),
         trail_(base.memory),
-        begun_(scenario, *base.copies) {}
+        begun_(scenario, *base.copies, options.intervals && !options.kernel_time) {}
 
   Prediction Run() {
     for (const Application& a : scenario_) {
@@ -216,7 +207,7 @@ class Predictor {
       }
       return absl::OkStatus();
     };
-    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note));
+    DD_RETURN_IF_ERROR(ApplyAll(begun_.noted(), graph, note, begun_.columns()));
     if (graph.structure() != GraphCopies::kStructure) out.own = std::make_unique<Replays>(graph);
     out.replays = out.own != nullptr ? out.own.get() : base_.replays.get();
     DD_RETURN_IF_ERROR(FindStep(out));
@@ -234,7 +225,7 @@ class Predictor {
       p_.steps = CountedPeriods(graph, {batch->periods().begin(), batch->periods().end()});
       return absl::OkStatus();
     }
-    auto timeline = Replay(graph, out);
+    auto timeline = out.Replay(graph, {.blockers = WantsWhy() && !options_.least_saved});
     if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
     out.timeline = *std::move(timeline);
     p_.step = point_ = TimeOf(graph, out.timeline, options_);
@@ -244,8 +235,11 @@ class Predictor {
 
   absl::Status FindPath(Outcome& out) {
     if (!WantsWhy()) return absl::OkStatus();
-    DD_ASSIGN_OR_RETURN(out.timeline, Replay(out.graph, out, {.blockers = true}));
-    p_.path = PathPerStep(out.graph, out.timeline);
+    if (out.timeline.start_blocker.empty()) {
+      DD_ASSIGN_OR_RETURN(out.timeline, out.Replay(out.graph, {.blockers = true}));
+    }
+    out.path.emplace(out.graph, out.timeline);
+    p_.path = PathPerStep(*out.path);
     if (options_.true_step == nullptr) NoteProfiler(*base_.graph, p_);
     return absl::OkStatus();
   }
@@ -277,9 +271,10 @@ class Predictor {
                               .after = &out.graph,
                               .step_before = base_.step,
                               .step_after = p_.step,
-                              .journals = out.journals});
+                              .journals = out.journals,
+                              .copies = base_.copies.get()});
     if (!options_.explain || p_.bound) return;
-    std::vector<Limiter> limiters = PathByLimiter(out.graph, out.timeline);
+    std::vector<Limiter> limiters = PathByLimiter(out.graph, *out.path);
     p_.why_not = ExplainPrediction({.before = base_.graph,
                                     .after = &out.graph,
                                     .step_after = p_.step,
@@ -381,15 +376,8 @@ class Predictor {
   // The scenario over a host that lost its recording's cost as a share of its time.
   void PlayOtherHost(const Outcome& out) {
     if (options_.true_step == nullptr || options_.kernel_time) return;
-    const std::vector<float>& other = options_.true_step->other;
-    Graph graph = out.graph;
-    for (size_t i = 0; i < std::min(other.size(), graph.size()); ++i) {
-      Task& t = graph.mutable_task(TaskId(i));
-      if (!IsHost(t.kind) || other[i] == 1) continue;
-      t.duration = t.duration.Scaled(other[i]);
-      if (t.gap > Duration{}) t.gap = t.gap.Scaled(other[i]);
-    }
-    auto timeline = Replay(graph, out);
+    const Graph graph = OverOtherHost(*options_.true_step, out.graph);
+    auto timeline = out.Replay(graph);
     if (timeline.ok()) other_host_ = TimeOf(graph, *timeline, options_);
   }
 
@@ -402,16 +390,26 @@ class Predictor {
     if (batch != nullptr) {
       if (const std::optional<Duration> step = batch->StepOf(**graph)) return step;
     }
-    auto timeline = Replay(**graph, out);
+    auto timeline = out.Replay(**graph);
     if (!timeline.ok()) return std::nullopt;
     return TimeOf(**graph, *timeline, options_);
+  }
+
+  // Those that have columns.
+  void PlayEndsOfTimes(const Outcome& out) {
+    if (begun_.columns() == nullptr) return;
+    const Replays::Lent batch = out.replays->Batch(out.graph);
+    if (batch != nullptr) PlayColumns(*begun_.columns(), out.graph, *batch, ends_);
+    for (OpenEnd& end : ends_) {
+      if (end.column.has_value() && !end.step.has_value()) end.step = StepAt(end, out);
+    }
   }
 
   // Whatever takes replays of its own, side by side.
   void PlayMore(const Outcome& out) {
     const bool doubts = options_.intervals && !p_.bound;
     if (doubts) ends_ = begun_.Ends();
-    const size_t others = doubts ? 3 : 1;
+    const size_t others = doubts ? 4 : 1;
     ForEachParallel(others + ends_.size(), options_.jobs, [&](size_t i) {
       if (i == 0) {
         Attribute(out);
@@ -419,8 +417,10 @@ class Predictor {
         Resample(out);
       } else if (i == 2 && doubts) {
         PlayOtherHost(out);
-      } else {
-        ends_[i - others].step = StepAt(ends_[i - others], out);
+      } else if (i == 3 && doubts) {
+        PlayEndsOfTimes(out);
+      } else if (OpenEnd& end = ends_[i - others]; !end.column.has_value()) {
+        end.step = StepAt(end, out);
       }
     });
   }
@@ -455,17 +455,18 @@ class Predictor {
 }  // namespace
 
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
+  const CountedPath path(graph, timeline);
   Baseline base{.graph = &graph,
                 .copies = std::make_unique<GraphCopies>(graph),
                 .replays = std::make_unique<Replays>(graph),
                 .step = TimeOf(graph, timeline, options),
                 .steps = TimesOf(graph, timeline, options),
                 .samples = 0,
-                .path = PathPerStep(graph, timeline),
+                .path = PathPerStep(path),
                 .limiters = {},
                 .spread = {},
                 .memory = ProfileMemory(graph)};
-  if (options.explain) base.limiters = PathByLimiter(graph, timeline);
+  if (options.explain) base.limiters = PathByLimiter(graph, path);
   if (options.intervals) base.spread.emplace(graph);
   base.true_step = options.true_step;
   return base;

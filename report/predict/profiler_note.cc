@@ -21,6 +21,11 @@ std::string ProfilerNote(const Graph& graph, const BoundBy& path) {
          "--true-step TIME takes that off";
 }
 
+void NoteProfiler(const Graph& graph, Prediction& prediction) {
+  std::string note = ProfilerNote(graph, prediction.path);
+  if (!note.empty()) prediction.changes.notes.push_back(std::move(note));
+}
+
 void TellTrueStep(const TrueStep& told, Prediction& baseline) {
   if (told.reached()) {
     baseline.confidence = Confidence::kGiven;

@@ -14,6 +14,9 @@ namespace daydream {
 // a V100 in four published traces (pytorch/kineto, tb_plugin samples) and without a profiler.
 std::string ProfilerNote(const Graph& graph, const BoundBy& path);
 
+// Adds it to the notes of a prediction.
+void NoteProfiler(const Graph& graph, Prediction& prediction);
+
 // The word for a baseline that --true-step named: given where it is reached, and low where GPU work
 // takes longer than all of it, with an interval between the two.
 void TellTrueStep(const TrueStep& told, Prediction& baseline);

@@ -37,6 +37,13 @@ Replays::Lent Replays::Batch(const Graph& graph) {
   return {batch.release(), GiveBack{this}};
 }
 
+absl::StatusOr<Timeline> Replays::Replay(const Graph& graph, const Graph& played,
+                                         SimulateOptions options) {
+  const Plan* made = plan();
+  const bool fits = made != nullptr && (&graph == &played || Plan::SameStructure(graph, played));
+  return fits ? absl::StatusOr<Timeline>(made->Run(graph, options)) : Simulate(graph, options);
+}
+
 void Replays::Keep(StepBatch* batch) {
   std::lock_guard lock(mutex_);
   spare_.emplace_back(batch);

@@ -29,6 +29,8 @@ class Replays {
   // All scenarios are `graph`: the graph, or a copy with its Graph::structure(). Null as plan(),
   // and where a gap of it became less than 0.
   Lent Batch(const Graph& graph);
+  // Of a graph that is `played`, which plan() is for, or like it: by the plan where that serves.
+  absl::StatusOr<Timeline> Replay(const Graph& graph, const Graph& played, SimulateOptions options);
 
  private:
   void Keep(StepBatch* batch);

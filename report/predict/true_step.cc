@@ -78,6 +78,16 @@ absl::Status Impossible(Duration target, std::string why, std::string fix) {
 
 }  // namespace
 
+Graph OverOtherHost(const TrueStep& step, Graph graph) {
+  for (size_t i = 0; i < std::min(step.other.size(), graph.size()); ++i) {
+    Task& t = graph.mutable_task(TaskId(i));
+    if (!IsHost(t.kind) || step.other[i] == 1) continue;
+    t.duration = t.duration.Scaled(step.other[i]);
+    if (t.gap > Duration{}) t.gap = t.gap.Scaled(step.other[i]);
+  }
+  return graph;
+}
+
 absl::StatusOr<Duration> ParseTrueStep(std::string_view text) {
   const bool rate = text.ends_with("/s");
   const auto value = ParseValue(rate ? text.substr(0, text.size() - 2) : text,

@@ -24,6 +24,9 @@ struct TrueStep {
   bool reached() const { return target <= asked.Scaled(1.01); }
 };
 
+// `graph`, which was edited since, with the host work of that other way.
+Graph OverOtherHost(const TrueStep& step, Graph graph);
+
 // "101ms" or "9.9/s". E0104 unless it is a time or a rate above 0.
 absl::StatusOr<Duration> ParseTrueStep(std::string_view text);
 

@@ -98,11 +98,13 @@ std::string_view Name(Confidence c) {
 }
 
 absl::Status ApplyAll(std::span<const Application> scenario, Graph& graph,
-                      const std::function<absl::Status(const Application&, Applied*)>& each) {
+                      const std::function<absl::Status(const Application&, Applied*)>& each,
+                      EndColumns* ends) {
   absl::Status nothing;
   size_t done = 0;
   for (const Application& application : scenario) {
-    auto applied = Apply(application, graph);
+    if (ends != nullptr) ends->Begin(&application - scenario.data(), application.params);
+    auto applied = Apply(application, graph, ends);
     if (applied.ok()) {
       ++done;
     } else if (DiagnosticOf(applied.status()).code == "E0601") {

@@ -304,27 +304,25 @@ class Explainer {
 
 }  // namespace
 
-std::vector<Limiter> PathByLimiter(const Graph& graph, const Timeline& timeline) {
+std::vector<Limiter> PathByLimiter(const Graph& graph, const CountedPath& counted) {
   using Key = std::tuple<Resource, std::string, std::string>;
   std::map<Key, Limiter> found;
   LimiterNames names(graph);
-  std::vector<Window> windows = CountedWindows(graph, timeline);
   absl::flat_hash_map<LimiterNames::Like, Limiter*> known;  // each text is written once
-  ForEachClipped(PathOfSteps(graph, timeline, windows), windows,
-                 [&](const PathSegment& s, Duration d) {
-                   const auto [like, fresh] = known.try_emplace(names.LikeOf(s), nullptr);
-                   if (fresh) {
-                     const std::string what = names.Of(s);
-                     const std::string lane = LaneTitle(graph, graph.task(s.task).lane);
-                     Limiter& l = found[{s.resource, what, lane}];
-                     l.resource = s.resource, l.what = what, l.lane = lane;
-                     like->second = &l;
-                   }
-                   like->second->time += d;
-                   like->second->count += 1;
-                 });
+  ForEachClipped(counted.path, counted.windows, [&](const PathSegment& s, Duration d) {
+    const auto [like, fresh] = known.try_emplace(names.LikeOf(s), nullptr);
+    if (fresh) {
+      const std::string what = names.Of(s);
+      const std::string lane = LaneTitle(graph, graph.task(s.task).lane);
+      Limiter& l = found[{s.resource, what, lane}];
+      l.resource = s.resource, l.what = what, l.lane = lane;
+      like->second = &l;
+    }
+    like->second->time += d;
+    like->second->count += 1;
+  });
   std::vector<Limiter> out;
-  const auto steps = static_cast<int64_t>(windows.size());
+  const auto steps = static_cast<int64_t>(counted.windows.size());
   for (auto& [key, l] : found) {
     l.time = l.time / steps;
     l.count /= static_cast<double>(steps);

@@ -9,6 +9,7 @@
 #include "graph/graph.h"
 #include "report/predict/causes.h"
 #include "report/predict/replays.h"
+#include "report/windows.h"
 #include "simulator/critical_path.h"
 #include "simulator/timeline.h"
 
@@ -24,7 +25,10 @@ struct Limiter {
 };
 
 // The critical path inside the counted windows by limiter, per step; longest first.
-std::vector<Limiter> PathByLimiter(const Graph& graph, const Timeline& timeline);
+std::vector<Limiter> PathByLimiter(const Graph& graph, const CountedPath& counted);
+inline std::vector<Limiter> PathByLimiter(const Graph& graph, const Timeline& timeline) {
+  return PathByLimiter(graph, CountedPath(graph, timeline));
+}
 
 // How a limiter's part of the path changed.
 struct Exposure {

@@ -28,10 +28,13 @@ Editor::AtFirst Editor::Look(const Graph& graph) {
   return found;
 }
 
-Editor::Editor(Graph& graph)
+Editor::Editor(Graph& graph, EndColumns* ends)
     : graph_(graph),
+      ends_(ends),
       at_first_(FactOf<AtFirst>(graph, [&] { return Look(graph); })),
-      recorded_tasks_(graph.size()) {}
+      recorded_tasks_(graph.size()) {
+  if (ends != nullptr) ends_at_first_ = *ends;
+}
 
 CauseId Editor::BeginCause(std::string_view what) {
   for (size_t i = 0; i < causes_.size(); ++i) {
@@ -89,6 +92,7 @@ void Editor::Scale(std::span<const TaskId> tasks, double factor) {
   if (tasks.size() > edits_.size()) edits_.reserve(edits_.size() + tasks.size());
   for (TaskId t : tasks) {
     const Duration before = graph_.task(t).duration, after = before.Scaled(factor);
+    SetAtEnds(t, AtEnds([&](const EndView& at) { return at.DurationOf(t).Scaled(factor); }));
     graph_.SetDuration(t, after);
     Touch(t, after - before, {});
     ++changes_.scaled;
@@ -99,7 +103,12 @@ void Editor::SetDuration(TaskId t, Duration d) {
   DD_CHECK(d >= Duration{});
   Touch(t, d - graph_.task(t).duration, {});
   graph_.SetDuration(t, d);
+  ForgetEnds(t);
   ++changes_.set;
+}
+
+void Editor::SetAtEnds(TaskId t, std::span<const Duration> times) {
+  if (!times.empty()) ends_->Set(t, times);
 }
 
 void Editor::SetGap(TaskId t, Duration gap) {
@@ -137,6 +146,7 @@ void Editor::Remove(std::span<const TaskId> tasks) {
     Touch(t, -task.duration, -task.gap);
     task.duration = task.gap = {};
     task.removed = true;
+    ForgetEnds(t);
     MarkPositions(t);
     ++changes_.removed;
   }
@@ -214,6 +224,7 @@ TaskId Editor::Fuse(std::span<const TaskId> tasks, std::string_view name, Durati
   Task& task = graph_.mutable_task(first);
   Touch(first, duration - task.duration, {});
   task.duration = duration;
+  ForgetEnds(first);
   task.name = graph_.AddName(name);
   changes_.fused += tasks.size();
   size_t removed = changes_.removed;
@@ -340,11 +351,24 @@ bool Editor::IsLaunch(const Edge& e) const {
          graph_.task(e.to).kind != TaskKind::kDelay;
 }
 
+// As FollowHolders() finds it there.
+std::vector<Duration> Editor::WaitAtEnds(const Contended& c) const {
+  if (ends_ == nullptr || !(ends_->Has(c.delay) || ends_->Has(c.holder))) return {};
+  return AtEnds([&](const EndView& at) {
+    const Duration wait = ends_at_first_->Of(at.end, c.delay, c.wait);
+    const Duration held = ends_at_first_->Of(at.end, c.holder, c.held);
+    const Duration delay = at.DurationOf(c.delay), holder = at.DurationOf(c.holder);
+    if (delay != wait || holder == held || held == Duration{}) return delay;
+    return wait.Scaled(holder.seconds() / held.seconds());
+  });
+}
+
 // A task that waited for processors held by another one waits in proportion (rule G6).
 void Editor::FollowHolders() {
   for (const Contended& c : at_first_->contended) {
     const Task& delay = graph_.task(c.delay);
     const Task& holder = graph_.task(c.holder);
+    SetAtEnds(c.delay, WaitAtEnds(c));
     if (delay.duration != c.wait || holder.duration == c.held || c.held == Duration{}) continue;
     Duration wait = c.wait.Scaled(holder.duration.seconds() / c.held.seconds());
     if (CauseId held_by = CauseOf(c.holder); held_by != kNoCause) cause_ = held_by;

@@ -16,6 +16,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "graph/graph.h"
+#include "transforms/core/ends.h"
 
 namespace daydream {
 
@@ -68,7 +69,8 @@ using CauseId = uint16_t;
 
 class Editor {
  public:
-  explicit Editor(Graph& graph);
+  // `ends`: where to keep what tasks take at ends of parameters; nullptr: nobody asks.
+  explicit Editor(Graph& graph, EndColumns* ends = nullptr);
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
   Changes& changes() { return changes_; }
@@ -107,6 +109,18 @@ class Editor {
 
   void Scale(std::span<const TaskId> tasks, double factor);  // durations; factor >= 0
   void SetDuration(TaskId t, Duration d);
+  // For transforms whose parameters change times only (Transform::ends). What `of(EndView)` gives
+  // at each end of open parameters; empty when nobody asks. Before the edit that it is about.
+  template <class Of>
+  std::vector<Duration> AtEnds(const Of& of) const {
+    std::vector<Duration> times;
+    for (size_t e = 0; ends_ != nullptr && e < ends_->size(); ++e) {
+      times.push_back(of(EndView{graph_, *ends_, e}));
+    }
+    return times;
+  }
+  // What `t` takes there, after the edit. Without, what was set last holds for all ends.
+  void SetAtEnds(TaskId t, std::span<const Duration> times);
   void SetGap(TaskId t, Duration gap);
   void SetEarliest(TaskId t, Instant earliest);
   void SetPriority(TaskId t, int32_t priority);
@@ -183,11 +197,17 @@ class Editor {
   static AtFirst Look(const Graph& graph);
   bool IsLaunch(const Edge& e) const;
   void FollowHolders();
+  std::vector<Duration> WaitAtEnds(const Contended& c) const;
+  void ForgetEnds(TaskId t) {
+    if (ends_ != nullptr) ends_->Forget(t);
+  }
   CauseId OpenCause();
   void Touch(TaskId t, Duration duration, Duration gap);  // changes of both
   void TouchEdge(const Edge& e);
   void MarkPositions(TaskId t);
   Graph& graph_;
+  EndColumns* ends_;
+  std::optional<EndColumns> ends_at_first_;
   std::shared_ptr<const AtFirst> at_first_;
   Changes changes_;
   std::vector<Cause> causes_;

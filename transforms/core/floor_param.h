@@ -1,6 +1,7 @@
 // What a kernel takes whatever it does: a parameter of all optimizations that make kernels shorter.
 #pragma once
 
+#include "base/time.h"
 #include "transforms/core/params.h"
 
 namespace daydream {
@@ -14,5 +15,7 @@ inline constexpr ParamSpec kFloorParam = {
     .max = 1e6,
     .help = "a kernel takes this long whatever it does",
     .source = "docs/cost-model.md: shortest kernels of traces of V100, A100 and H100"};
+
+inline Duration FloorOf(const Params& params) { return Duration::FromDouble(params["floor"]); }
 
 }  // namespace daydream

@@ -46,6 +46,14 @@ class OwnEdits {
   virtual absl::Status Apply(const Params& params, Editor& edit) const = 0;
 };
 
+// What an optimization does at other values of its parameters than those that it is applied with.
+enum class AtEnds : uint8_t {
+  kEdits,  // other edits, or nobody has said
+  kTimes,  // the same edits, where nothing that came before takes other times: only durations are
+           // others, and it tells them all (Editor::SetAtEnds)
+  kTold,   // the same, whatever the times of what came before
+};
+
 struct Transform {
   std::string_view name;     // "amp"
   std::string_view summary;  // one line, no full stop
@@ -55,6 +63,7 @@ struct Transform {
   bool same_work = false;
   // The user says what changes: there is no model that could be wrong.
   bool stated_by_user = false;
+  AtEnds ends = AtEnds::kEdits;
   // Edits the graph. FailedPrecondition (with a Diagnostic) when the trace lacks what it needs.
   absl::Status (*apply)(const Params& params, Editor& edit) = nullptr;
   std::string_view model;    // what changes and how the new times are found, a few sentences

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "transforms/analysis/precision.h"
+#include "transforms/core/floor_param.h"
 #include "transforms/edits/inserted_kernel.h"
 
 namespace daydream {
@@ -27,21 +29,24 @@ void AddCasts(Editor& edit, std::span<const Cast> casts, const HostCosts& costs,
   const NameId narrow_name = edit.graph().AddName("cast_transpose_amax_fp8");
   KnownDevices devices(edit.graph());
   for (const Cast& cast : casts) {
-    Duration time = floor;
+    Duration by_bytes;
     if (const DeviceSpec* device = devices.Of(cast.at); device != nullptr) {
       const double bytes = cast.narrow ? kNarrowBytesPerElement : kBytesPerElement;
-      time = std::max(time, Duration::FromDouble(bytes * 1e9 / device->SustainedBandwidth() *
-                                                 static_cast<double>(cast.elements)));
+      by_bytes = Duration::FromDouble(bytes * 1e9 / device->SustainedBandwidth() *
+                                      static_cast<double>(cast.elements));
     }
     const NameId wide_name = cast.dtype == DType::kFp16 ? fp16_name : bf16_name;
-    InsertKernel(edit,
-                 {.at = cast.at,
-                  .after = cast.after,
-                  .name = cast.narrow ? narrow_name : wide_name,
-                  .duration = time,
-                  .op = op_name,
-                  .call = call_name},
-                 costs);
+    const TaskId added = InsertKernel(edit,
+                                      {.at = cast.at,
+                                       .after = cast.after,
+                                       .name = cast.narrow ? narrow_name : wide_name,
+                                       .duration = std::max(floor, by_bytes),
+                                       .op = op_name,
+                                       .call = call_name},
+                                      costs);
+    edit.SetAtEnds(added, edit.AtEnds([&](const EndView& at) {
+      return std::max(FloorOf(at.params()), by_bytes);
+    }));
   }
 }
 
@@ -50,6 +55,7 @@ size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
   struct OptimizerStep {
     TaskId first;
     Duration time;
+    std::vector<TaskId> kernels;
   };
   std::map<uint16_t, OptimizerStep> steps;
   for (size_t i = 0; i < graph.size(); ++i) {
@@ -57,6 +63,7 @@ size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
     if (task.removed || task.kind != TaskKind::kKernel || task.phase != Phase::kOptimizer) continue;
     OptimizerStep& step = steps[task.step];
     step.time += task.duration;
+    step.kernels.push_back(TaskId(i));
     if (!step.first.valid() || task.recorded_start < graph.task(step.first).recorded_start) {
       step.first = TaskId(i);
     }
@@ -81,6 +88,11 @@ size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
                                        .kind = TaskKind::kKernel,
                                        .phase = Phase::kOptimizer});
     ++added;
+    edit.SetAtEnds(checked, edit.AtEnds([&](const EndView& at) {
+      Duration time;
+      for (TaskId t : step.kernels) time += at.DurationOf(t);
+      return std::max(FloorOf(at.params()), time.Scaled(at.params()["unscale"]));
+    }));
     // A captured optimizer looks at the check on the GPU.
     if (IsGraphLaunch(graph, host)) {
       edit.AddEdge(before, checked, {}, Rule::kLaunch);

@@ -18,12 +18,14 @@ struct Cast {
 };
 
 // Adds a kernel, its launch call and the host time of an op for each cast. A cast takes what its
-// bytes take on the GPU that it runs on, `floor` at least. O(casts).
+// bytes take on the GPU that it runs on, `floor` at least: the parameter of that name, where ends
+// are asked for. O(casts).
 void AddCasts(Editor& edit, std::span<const Cast> casts, const HostCosts& costs, Duration floor);
 
 // Adds to every optimizer step a kernel that checks and unscales all gradients, taking `share` of
 // the time of the optimizer's kernels, and a read of its result that the host waits for (not where
-// a CUDA graph launches the optimizer). Returns the number of steps. O(tasks).
+// a CUDA graph launches the optimizer). Returns the number of steps. Where ends are asked for,
+// `share` and `floor` are the parameters `unscale` and `floor`. O(tasks).
 size_t AddGradientScaling(Editor& edit, double share, Duration floor);
 
 }  // namespace daydream

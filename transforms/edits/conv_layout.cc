@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/precision.h"
+#include "transforms/core/floor_param.h"
 #include "transforms/edits/inserted_kernel.h"
 
 namespace daydream {
@@ -124,20 +125,23 @@ void AddLayoutChanges(Editor& edit, std::span<const LayoutChange> changes, doubl
   const NameId call = edit.graph().AddName("cudaLaunchKernel");
   KnownDevices devices(edit.graph());
   for (const LayoutChange& change : changes) {
-    Duration time = floor;
+    Duration by_bytes;
     if (const DeviceSpec* device = devices.Of(change.at); device != nullptr) {
-      time = std::max(time, Duration::FromDouble(2 * bytes * change.elements * 1e9 /
-                                                 device->SustainedBandwidth()));
+      by_bytes =
+          Duration::FromDouble(2 * bytes * change.elements * 1e9 / device->SustainedBandwidth());
     }
     // The library launches it from within the op that is there.
-    InsertKernel(edit,
-                 {.at = change.at,
-                  .after = change.after,
-                  .name = change.after ? after : before,
-                  .duration = time,
-                  .op = {},
-                  .call = call},
-                 costs);
+    const TaskId added = InsertKernel(edit,
+                                      {.at = change.at,
+                                       .after = change.after,
+                                       .name = change.after ? after : before,
+                                       .duration = std::max(floor, by_bytes),
+                                       .op = {},
+                                       .call = call},
+                                      costs);
+    edit.SetAtEnds(added, edit.AtEnds([&](const EndView& at) {
+      return std::max(FloorOf(at.params()), by_bytes);
+    }));
   }
 }
 

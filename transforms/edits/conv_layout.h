@@ -31,7 +31,8 @@ struct LayoutChange {
 std::vector<LayoutChange> MissingLayoutChanges(const Graph& graph, OpWorkTable& works,
                                                std::span<const TaskId> kernels);
 
-// A kernel and a launch for each: `bytes` for an element, each way, on the GPU that it runs on.
+// A kernel and a launch for each: `bytes` for an element, each way, on the GPU that it runs on, and
+// `floor` at least: the parameter of that name, where ends are asked for.
 void AddLayoutChanges(Editor& edit, std::span<const LayoutChange> changes, double bytes,
                       Duration floor);
 

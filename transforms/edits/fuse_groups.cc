@@ -193,7 +193,7 @@ std::vector<FusionNode> FuseGroups::NodesOf(const std::vector<TaskId>& run) {
 }
 
 std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, double kept,
-                                               Duration floor) {
+                                               Duration floor, const Durations& of) {
   const DeviceSpec* spec = devices_.Of(run.front());
   const std::vector<FusionNode> nodes = NodesOf(run);
   if (spec == nullptr || nodes.empty()) return std::nullopt;
@@ -203,23 +203,24 @@ std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, d
                                       .kept = kept,
                                       .floor_ns = static_cast<double>(floor.ns)});
   Duration measured;
-  for (TaskId t : run) measured += graph_.task(t).duration;
+  for (TaskId t : run) measured += of(t);
   if (group.ns_before <= 0) return std::nullopt;
   return std::max(measured.Scaled(group.ns_after / group.ns_before), std::min(measured, floor));
 }
 
-Duration FuseGroups::TimeOf(const std::vector<TaskId>& run, const RunModel& model, bool* shaped) {
+Duration FuseGroups::TimeOf(const std::vector<TaskId>& run, const RunModel& model,
+                            const Durations& of, bool* shaped) {
   Duration total, moving, longest;
   size_t movers = 0;
   for (TaskId t : run) {
-    const Duration d = graph_.task(t).duration;
+    const Duration d = of(t);
     total += d;
     if (d > model.floor * 2)
       moving += d, ++movers;
     else
       longest = std::max(longest, d);
   }
-  const std::optional<Duration> by_bytes = MergedTime(run, model.kept, model.floor);
+  const std::optional<Duration> by_bytes = MergedTime(run, model.kept, model.floor, of);
   *shaped = by_bytes.has_value();
   if (by_bytes) return std::min(*by_bytes, total);
   const double n = static_cast<double>(std::max<size_t>(movers, 1)), passes = model.passes;
@@ -228,10 +229,10 @@ Duration FuseGroups::TimeOf(const std::vector<TaskId>& run, const RunModel& mode
 }
 
 void FuseGroups::Merge(const std::vector<TaskId>& run, std::string_view name, Duration time,
-                       std::string_view cause, bool whole_step) {
+                       std::string_view cause, bool whole_step, std::span<const Duration> at_ends) {
   edit_.BeginCause(cause);
   const std::vector<TaskId> host = HostBetween(run, whole_step);
-  edit_.Fuse(run, name, time);
+  edit_.SetAtEnds(edit_.Fuse(run, name, time), at_ends);
   edit_.BeginCause(fmt::format("host time of {}", cause));
   for (TaskId t : host) {
     if (graph_.task(t).removed) continue;

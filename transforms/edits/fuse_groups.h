@@ -1,8 +1,10 @@
 // Which kernels fuse merges.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "transforms/analysis/op_shapes.h"
@@ -61,13 +63,23 @@ class FuseGroups {
   std::vector<FusionNode> NodesOf(const std::vector<TaskId>& run);
   // Time of the merged kernel: the measured times, in the ratio that the bytes give (`kept`:
   // FusionRules). Nothing when shapes or the GPU are not known.
-  std::optional<Duration> MergedTime(const std::vector<TaskId>& run, double kept, Duration floor);
+  std::optional<Duration> MergedTime(const std::vector<TaskId>& run, double kept, Duration floor) {
+    return MergedTime(run, kept, floor, Now());
+  }
   // The same from shapes where they are known, else from times. Never more than now.
-  Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, bool* shaped);
+  Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, bool* shaped) {
+    return TimeOf(run, model, Now(), shaped);
+  }
+  Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, const EndView& end) {
+    bool shaped = false;
+    return TimeOf(
+        run, model, [&](TaskId t) { return end.DurationOf(t); }, &shaped);
+  }
   // Merges a run into one kernel; its launches and the host time of its ops are gone, too.
-  // `whole_step`: also host time around ops. `cause` names both ("... merged").
+  // `whole_step`: also host time around ops. `cause` names both ("... merged"). `at_ends`: the time
+  // there, where it is asked for.
   void Merge(const std::vector<TaskId>& run, std::string_view name, Duration time,
-             std::string_view cause, bool whole_step);
+             std::string_view cause, bool whole_step, std::span<const Duration> at_ends = {});
   // Of what passes between the ops of a run that was merged, and that nobody else needs, the share
   // `kept` stays in memory for backward; the rest is made again.
   void KeepBetween(const std::vector<TaskId>& run, double kept);
@@ -93,6 +105,14 @@ class FuseGroups {
     std::vector<bool> optimizer_scope;  // by scope
     bool has_backward = false;
   };
+  using Durations = std::function<Duration(TaskId)>;  // what kernels take
+  Durations Now() const {
+    return [this](TaskId t) { return graph_.task(t).duration; };
+  }
+  std::optional<Duration> MergedTime(const std::vector<TaskId>& run, double kept, Duration floor,
+                                     const Durations& of);
+  Duration TimeOf(const std::vector<TaskId>& run, const RunModel& model, const Durations& of,
+                  bool* shaped);
   static Known Look(const Graph& graph);
   bool InOptimizer(const Task& task) const;
   bool MayJoin(TaskId previous, TaskId next, bool any_size);

@@ -2,6 +2,7 @@
 // and the casts that autocast adds come in.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -96,7 +97,7 @@ class Amp {
         works_(edit.graph()),
         shapes_(edit.graph()),
         costs_(MeasureHostCosts(edit.graph())),
-        floor_(Duration::FromDouble(params["floor"])) {}
+        floor_(FloorOf(params)) {}
 
   absl::Status Run() {
     works_.SumTimes([&](TaskId t) { return rules_.Of(t).rule == Autocast::kMatrix; });
@@ -215,7 +216,7 @@ class Amp {
   // Moves a matrix kernel to tensor cores. False when that cannot be.
   bool Multiply(TaskId t, const KernelPrecision& p) {
     const DeviceSpec* spec = SpecOf(t);
-    double gain = 1;
+    std::function<double(const Params&)> gain;
     const DType format = FormatFor(t);
     if (spec != nullptr) {
       const DType now = RecordedFormat(*spec, p);
@@ -235,23 +236,26 @@ class Amp {
       if (OpWorkTable::Op op = works_.Of(t); op.work != nullptr && !op.work->products.empty()) {
         // TF32 and 16 bit differ by their rates, and a kernel by as much from the model in one as
         // in the other: both run on tensor cores. From the vector units it is another kernel.
-        const double own = now == DType::kTf32 ? 1 : params_["shape_exponent"];
         const double time = static_cast<double>(works_.TimeOf(op.scope).ns);
-        const double then = InFormatNs(*spec, *op.work, now, format, time, own);
-        gain = then > 0 ? time / then : 1;
+        gain = [=, known = std::map<double, double>()](const Params& params) mutable {
+          const double own = now == DType::kTf32 ? 1 : params["shape_exponent"];
+          const auto [it, first] = known.try_emplace(own);
+          if (first) it->second = InFormatNs(*spec, *op.work, now, format, time, own);
+          return it->second > 0 ? time / it->second : 1;
+        };
         ++shaped_;
       } else {
-        gain = std::pow(to / from, params_["matrix_exponent"]);
+        gain = [=](const Params& params) { return std::pow(to / from, params["matrix_exponent"]); };
       }
     } else if (dtype_ == DType::kTf32 || dtype_ == DType::kFp8) {
       ++blocked_;  // few GPUs have them
       return false;
     } else {
       ++unknown_device_;
-      gain = params_["matrix_speedup"];
+      gain = [](const Params& params) { return params["matrix_speedup"]; };
     }
     edit_.BeginCause("matrix kernels run on tensor cores");
-    SetFaster(t, gain / params_["matrix_time"]);
+    SetFaster(t, [&](const Params& params) { return gain(params) / params["matrix_time"]; });
     ++matrix_;
     formats_.insert(dtype_);
     moved_.push_back(t);
@@ -266,14 +270,22 @@ class Amp {
   void Halve(TaskId t) {
     to_half_.insert(shapes_.Of(t).scope);
     edit_.BeginCause("other kernels move half the bytes");
-    SetFaster(t, 2);
+    SetFaster(t, [](const Params&) { return 2.0; });
   }
 
   // No kernel gets shorter than the floor; those that are, stay.
-  void SetFaster(TaskId t, double gain) {
-    Duration now = graph().task(t).duration;
-    Duration then = std::max(now.Scaled(1 / gain), std::min(now, floor_));
+  template <class Gain>
+  void SetFaster(TaskId t, const Gain& gain) {
+    const auto faster = [&](const Params& params, Duration now, Duration floor) {
+      const Duration then = std::max(now.Scaled(1 / gain(params)), std::min(now, floor));
+      return std::min(now, then);
+    };
+    const std::vector<Duration> at_ends = edit_.AtEnds([&](const EndView& at) {
+      return faster(at.params(), at.DurationOf(t), FloorOf(at.params()));
+    });
+    const Duration now = graph().task(t).duration, then = faster(params_, now, floor_);
     if (then < now) edit_.SetDuration(t, then);
+    edit_.SetAtEnds(t, at_ends);
   }
 
   // A linear layer with a bias, whose product and bias are one op.
@@ -415,6 +427,7 @@ constinit const Transform kAmp = {
     .name = "amp",
     .summary = "Train in mixed precision (autocast)",
     .params = kAmpParams,
+    .ends = AtEnds::kTimes,
     .apply = &RunAmp,
     .model =
         "Matrix products and convolutions that are not in 16 bit already run at the rate "

@@ -13,7 +13,7 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kYesNo[] = {"yes", "no"};
+constexpr std::string_view kCompileYesNo[] = {"yes", "no"};
 constexpr ParamSpec kCompileParams[] = {
     {.name = "between",
      .unit = Unit::kDuration,
@@ -55,7 +55,7 @@ constexpr ParamSpec kCompileParams[] = {
     {.name = "attention",
      .unit = Unit::kText,
      .text_fallback = "yes",
-     .choices = kYesNo,
+     .choices = kCompileYesNo,
      .help = "attention in the patterns that the compiler knows becomes one kernel",
      .source = "PyTorch 2.1, torch/_inductor/fx_passes/fuse_attention.py: scaling, added mask, "
                "softmax, dropout; no mask by selection"},

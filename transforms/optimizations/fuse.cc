@@ -59,11 +59,7 @@ std::string OptimizerName(const Graph& graph) {
 
 class Fuse {
  public:
-  Fuse(const Params& params, Editor& edit)
-      : params_(params),
-        edit_(edit),
-        floor_(Duration::FromDouble(params["floor"])),
-        groups_(edit) {}
+  Fuse(const Params& params, Editor& edit) : params_(params), edit_(edit), groups_(edit) {}
 
   absl::Status Run() {
     std::string_view what = params_.text("what");
@@ -85,9 +81,6 @@ class Fuse {
  private:
   const Graph& graph() const { return edit_.graph(); }
   Duration DurationOf(TaskId t) const { return graph().task(t).duration; }
-
-  // Below twice the floor a kernel's time says little about the bytes it moves.
-  bool Moves(TaskId t) const { return DurationOf(t) > floor_ * 2; }
 
   // Says how to get the fused form of this optimizer. False: there is none, so that nobody can
   // switch it on.
@@ -125,26 +118,40 @@ class Fuse {
     }
     for (const std::vector<TaskId>& group : all) {
       if (group.size() < 2) continue;
-      size_t per_parameter = KernelsPerParameter(group);
-      // An unfused kernel moves about `passes` tensors of 4 bytes an element.
-      double ratio =
-          std::min(1.0, FusedBytes(per_parameter) /
-                            (4 * params_["passes"] * static_cast<double>(per_parameter)));
-      Duration moving, longest;
-      for (TaskId t : group) {
-        if (Moves(t))
-          moving += DurationOf(t);
-        else
-          longest = std::max(longest, DurationOf(t));
-      }
+      const size_t per_parameter = KernelsPerParameter(group);
       before += group.size(), ++groups;
-      groups_.Merge(group, "fused_optimizer", std::max(longest, moving.Scaled(ratio)),
-                    "optimizer kernels merged", /*whole_step=*/true);
+      const Duration time =
+          FusedTime(group, per_parameter, params_, [&](TaskId t) { return DurationOf(t); });
+      groups_.Merge(group, "fused_optimizer", time, "optimizer kernels merged", /*whole_step=*/true,
+                    edit_.AtEnds([&](const EndView& at) {
+                      return FusedTime(group, per_parameter, at.params(),
+                                       [&](TaskId t) { return at.DurationOf(t); });
+                    }));
     }
     if (groups > 0) {
       edit_.changes().notes.push_back(fmt::format("optimizer: {} kernels in {} steps become {}{}",
                                                   before, groups, groups, optimizer_how_));
     }
+  }
+
+  // What a fused optimizer takes, with kernels that take `of`.
+  template <class Of>
+  static Duration FusedTime(const std::vector<TaskId>& group, size_t per_parameter,
+                            const Params& params, const Of& of) {
+    // An unfused kernel moves about `passes` tensors of 4 bytes an element.
+    const double ratio =
+        std::min(1.0, FusedBytes(per_parameter) /
+                          (4 * params["passes"] * static_cast<double>(per_parameter)));
+    // Below twice the floor a kernel's time says little about the bytes it moves.
+    const Duration least = FloorOf(params) * 2;
+    Duration moving, longest;
+    for (TaskId t : group) {
+      if (of(t) > least)
+        moving += of(t);
+      else
+        longest = std::max(longest, of(t));
+    }
+    return std::max(longest, moving.Scaled(ratio));
   }
 
   // How often each parameter is visited: all kernels by those of the rarest frequent kind.
@@ -168,11 +175,11 @@ class Fuse {
     for (const std::vector<TaskId>& run : groups_.Runs(classes)) {
       if (what == "norm" && !HasNorm(run)) continue;
       bool shaped = false;
-      const Duration time = groups_.TimeOf(run, ModelOf(run), &shaped);
+      const Duration time = groups_.TimeOf(run, ModelOf(run, params_), &shaped);
       kernels += run.size(), ++merged;
       by_shape += shaped ? 1 : 0;
       groups_.Merge(run, fmt::format("fused_{}_{}", what, run.size()), time,
-                    fmt::format("{} kernels merged", what), /*whole_step=*/false);
+                    fmt::format("{} kernels merged", what), /*whole_step=*/false, TimesAtEnds(run));
       KeepBetween(run);
     }
     if (merged == 0) return;
@@ -184,10 +191,16 @@ class Fuse {
         fmt::format("{}: {} kernels become {}; {}", what, kernels, merged, bytes));
   }
 
-  RunModel ModelOf(const std::vector<TaskId>& run) const {
+  RunModel ModelOf(const std::vector<TaskId>& run, const Params& params) const {
     const bool training =
         graph().task(run.front()).phase == Phase::kForward && groups_.has_backward();
-    return {.floor = floor_, .passes = params_["passes"], .kept = training ? params_["kept"] : 0};
+    return {.floor = FloorOf(params),
+            .passes = params["passes"],
+            .kept = training ? params["kept"] : 0};
+  }
+  std::vector<Duration> TimesAtEnds(const std::vector<TaskId>& run) {
+    return edit_.AtEnds(
+        [&](const EndView& at) { return groups_.TimeOf(run, ModelOf(run, at.params()), at); });
   }
 
   void KeepBetween(const std::vector<TaskId>& run) {
@@ -212,10 +225,10 @@ class Fuse {
     size_t kernels = 0, merged = 0;
     for (const std::vector<TaskId>& run : groups_.RunsOf(wanted)) {
       bool shaped = false;
-      const Duration time = groups_.TimeOf(run, ModelOf(run), &shaped);
+      const Duration time = groups_.TimeOf(run, ModelOf(run, params_), &shaped);
       kernels += run.size(), ++merged;
       groups_.Merge(run, fmt::format("fused_pattern_{}", run.size()), time,
-                    fmt::format("{} merged", pattern), /*whole_step=*/false);
+                    fmt::format("{} merged", pattern), /*whole_step=*/false, TimesAtEnds(run));
       KeepBetween(run);
     }
     edit_.changes().notes.push_back(
@@ -235,7 +248,6 @@ class Fuse {
 
   const Params& params_;
   Editor& edit_;
-  Duration floor_;
   FuseGroups groups_;
   std::string optimizer_how_;
 };
@@ -248,6 +260,7 @@ constinit const Transform kFuse = {
     .name = "fuse",
     .summary = "Optimizer and elementwise kernels are merged",
     .params = kFuseParams,
+    .ends = AtEnds::kTold,
     .apply = &RunFuse,
     .model =
         "optimizer: the kernels of an optimizer step become one, which reads and writes each "

@@ -56,13 +56,13 @@ std::string HowToLook(const Transform& transform) {
 
 }  // namespace
 
-absl::StatusOr<Applied> Apply(const Application& application, Graph& graph) {
+absl::StatusOr<Applied> Apply(const Application& application, Graph& graph, EndColumns* ends) {
   const Transform& transform = *application.transform;
   std::shared_ptr<const ReplayBound> before;
   if (graph.structure() != 0 && graph.facts() != nullptr) {
     before = FactOf<ReplayBound>(graph, [&] { return BoundReplay(graph); });
   }
-  Editor edit(graph);
+  Editor edit(graph, ends);
   DD_RETURN_IF_ERROR(RunEdits(transform, application.params, edit));
   if (!edit.changes().any()) {
     return MakeStatus(

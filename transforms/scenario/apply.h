@@ -23,6 +23,8 @@ struct Applied {
 
 // Applies one transform: runs it and validates the graph afterwards. A transform that matched
 // nothing fails with FailedPrecondition E0601 ("fuse: no kernel matched ...").
-absl::StatusOr<Applied> Apply(const Application& application, Graph& graph);
+// `ends` then has what tasks take at its ends, if every transform has said so (Transform::ends).
+absl::StatusOr<Applied> Apply(const Application& application, Graph& graph,
+                              EndColumns* ends = nullptr);
 
 }  // namespace daydream

@@ -1,0 +1,84 @@
+// What a step takes at the ends of open parameters, by columns of durations and by graphs.
+#include "report/predict/open_ends.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "graph/build.h"
+#include "report/predict/replays.h"
+#include "report/predict/what_if.h"
+#include "simulator/simulate.h"
+#include "tests/example_graph.h"
+#include "tests/real_traces.h"
+#include "trace/importer.h"
+#include "transforms/optimizations/optimizations.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+namespace {
+
+// How many ends were played both ways. A scenario that finds nothing to do has none.
+size_t Compare(const Graph& graph, const std::string& spec) {
+  const std::vector<Application> scenario = *ParseScenario(spec);
+  GraphCopies copies(graph);
+  BegunScenario begun(scenario, copies, /*columns=*/true);
+  EXPECT_NE(begun.columns(), nullptr) << spec;
+  const GraphCopies::Copy outcome = copies.Make();
+  const auto keep = [&](const Application& a, Applied* applied) {
+    begun.Keep(a, *outcome, applied != nullptr);
+    return absl::OkStatus();
+  };
+  if (!ApplyAll(begun.noted(), *outcome, keep, begun.columns()).ok()) return 0;
+  Replays replays(*outcome);
+  const Replays::Lent batch = replays.Batch(*outcome);
+  if (batch == nullptr) return 0;
+  std::vector<OpenEnd> ends = begun.Ends();
+  PlayColumns(*begun.columns(), *outcome, *batch, ends);
+  size_t compared = 0;
+  for (const OpenEnd& end : ends) {
+    if (!end.asked) continue;
+    const auto there = begun.With(end);
+    EXPECT_TRUE(there.ok());
+    if (!there.ok() || *there == nullptr) continue;
+    EXPECT_EQ(end.step, StepTime(**there, *Simulate(**there)))
+        << spec << ": " << end.spec->name << " " << end.value;
+    ++compared;
+  }
+  return compared;
+}
+
+std::vector<std::string> Scenarios() {
+  std::vector<std::string> specs = {"amp,fuse", "amp(fp16),fuse", "fuse,fuse(norm)", "fuse(norm)"};
+  for (const Transform* t : Transforms()) {
+    if (t->ends != AtEnds::kEdits) specs.emplace_back(t->name);
+  }
+  return specs;
+}
+
+TEST(OpenEnds, ColumnsGiveTheStepsOfGraphs) {
+  size_t compared = 0;
+  for (const char* name : {"resnet50", "launch-bound"}) {
+    const BuiltGraph built = Example(name);
+    for (const std::string& spec : Scenarios()) compared += Compare(built.graph, spec);
+  }
+  EXPECT_GT(compared, 40);
+}
+
+class OpenEndsOf : public testing::TestWithParam<std::string> {};
+
+TEST_P(OpenEndsOf, ColumnsGiveTheStepsOfGraphs) {
+  if (GetParam() == "none") GTEST_SKIP() << "no ../shared/traces beside the repository";
+  auto trace = ImportFile((RealTraceFolder() / GetParam()).string());
+  ASSERT_TRUE(trace.ok()) << trace.status();
+  auto built = BuildGraph(*trace);
+  if (!built.ok()) GTEST_SKIP() << "no graph";
+  for (const std::string& spec : Scenarios()) Compare(built->graph, spec);
+}
+
+INSTANTIATE_TEST_SUITE_P(Real, OpenEndsOf, testing::ValuesIn(RealTracesOrNone()),
+                         [](const auto& info) { return TestNameOf(info.param); });
+
+}  // namespace
+}  // namespace daydream

@@ -1,0 +1,28 @@
+#include "transforms/core/ends.h"
+
+#include <algorithm>
+
+namespace daydream {
+
+void EndColumns::Begin(size_t i, const Params& params) {
+  params_.clear();
+  for (const End& end : ends_) params_.push_back(end.application == i ? &end.params : &params);
+}
+
+void EndColumns::Set(TaskId t, std::span<const Duration> times) {
+  const auto [row, added] = row_of_.try_emplace(t, times_.size() / size());
+  if (added) {
+    times_.insert(times_.end(), times.begin(), times.end());
+  } else {
+    std::ranges::copy(times, times_.begin() + static_cast<ptrdiff_t>(row->second * size()));
+  }
+}
+
+std::vector<TaskId> EndColumns::tasks() const {
+  std::vector<TaskId> tasks;
+  for (const auto& [task, row] : row_of_) tasks.push_back(task);
+  std::ranges::sort(tasks);
+  return tasks;
+}
+
+}  // namespace daydream
