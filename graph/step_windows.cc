@@ -126,6 +126,7 @@ std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
     of.host->end = std::max(of.host->end, end[i]);
   }
   std::vector<By> by;
+  by.reserve(found.size());
   for (const Found& of : found) by.push_back(of.by);
   const StepMarks marks(graph, std::move(by));
   std::vector<StepExtent> extents(steps);

@@ -88,9 +88,9 @@ size_t AddGradientScaling(Editor& edit, double share, Duration floor) {
                                        .kind = TaskKind::kKernel,
                                        .phase = Phase::kOptimizer});
     ++added;
-    edit.SetAtEnds(checked, edit.AtEnds([&](const EndView& at) {
+    edit.SetAtEnds(checked, edit.AtEnds([&, &kernels = step.kernels](const EndView& at) {
       Duration time;
-      for (TaskId t : step.kernels) time += at.DurationOf(t);
+      for (TaskId t : kernels) time += at.DurationOf(t);
       return std::max(FloorOf(at.params()), time.Scaled(at.params()["unscale"]));
     }));
     // A captured optimizer looks at the check on the GPU.
