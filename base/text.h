@@ -17,4 +17,10 @@ constexpr bool ContainsAny(std::string_view text, std::initializer_list<std::str
   return false;
 }
 
+constexpr std::string_view StripSpaces(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
 }  // namespace daydream

@@ -1,8 +1,10 @@
 #include "tools/budget.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
+#include "base/text.h"
 #include "tools/flags.h"
 
 namespace daydream {
@@ -29,9 +31,9 @@ absl::StatusOr<Budget> ParseBudget(std::span<const std::string> texts) {
     const size_t op = text.find_first_of("<!=");
     if (op == std::string::npos) return Bad(text);
     const size_t length = text.compare(op, 1, "=") == 0 ? 1 : 2;
-    const std::string_view all = text, key = Trimmed(all.substr(0, op));
+    const std::string_view all = text, key = StripSpaces(all.substr(0, op));
     const std::string_view sign = all.substr(op, length);
-    const std::string_view value = Trimmed(all.substr(std::min(op + length, all.size())));
+    const std::string_view value = StripSpaces(all.substr(std::min(op + length, all.size())));
     if (value.empty()) return Bad(text);
     if (key == "effort" && sign == "<=" &&
         LinesOf(value) < std::numeric_limits<double>::infinity()) {

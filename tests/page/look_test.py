@@ -138,15 +138,19 @@ class Looks(Pages):
                     for point in found["points"]:
                         self.assertFalse(overlap(box, point), (name, width))
 
+    def of_roofline(self, roof, width, script):
+        """What `script` finds in a chart `s` of this roof, which is on the page meanwhile."""
+        return self.browser.evaluate(f"(() => {{ const s = rooflineChart({json.dumps(roof)}, {width}); document.body.append(s);"
+                                     f"const found = {script}; s.remove(); return found; }})()")
+
     def test_labels_of_roofs_are_inside_however_long(self):
         self.open(self.synthetic)
         roof = {"memory_gb_per_s": 5300, "tflops": {"fp8": 2610, "fp16": 1310, "bf16": 1310, "int8": 1310, "fp32": 163},
                 "classes": [{"name": "copy", "format": "", "flops": 1e9, "bytes": 2e9, "time_ns": 1e6, "kernels": 1}]}
         for width in (320, 820):
-            outside = self.browser.evaluate(f"(() => {{ const s = rooflineChart({json.dumps(roof)}, {width}); document.body.append(s);"
-                                            "const edge = s.getBoundingClientRect().right; const found = [...s.querySelectorAll('text')]"
-                                            ".filter((t) => t.getBoundingClientRect().right > edge + 0.5).map((t) => t.textContent);"
-                                            "s.remove(); return found; })()")
+            outside = self.of_roofline(roof, width,
+                                       "[...s.querySelectorAll('text')].filter((t) => t.getBoundingClientRect().right > "
+                                       "s.getBoundingClientRect().right + 0.5).map((t) => t.textContent)")
             self.assertEqual(outside, [], width)
 
     def test_labels_of_roofs_and_of_the_axis_can_be_read(self):
@@ -155,11 +159,10 @@ class Looks(Pages):
         roof = {"memory_gb_per_s": 5300, "tflops": {"fp8": 2610, "bf16": 1310, "tf32": 654, "fp32": 163},
                 "classes": [{"name": "copy", "format": "", "flops": 1e4, "bytes": 1e5, "time_ns": 1e6, "kernels": 1}]}
         for width in (320, 1150):
-            found = self.browser.evaluate(f"(() => {{ const s = rooflineChart({json.dumps(roof)}, {width}); document.body.append(s);"
-                                          "const box = (e) => { const r = e.getBoundingClientRect(); return [r.left, r.top, r.right, r.bottom]; };"
-                                          "const of = (kind) => [...s.querySelectorAll(kind)].map((t) => [t.textContent, ...box(t)]);"
-                                          "const found = [of('text.of-roof'), of('text'), s.getBoundingClientRect().left]; s.remove(); return found; })()")
-            roofs, texts, left = found
+            boxes = ("[...s.querySelectorAll('{}')].map((t) => {{ const r = t.getBoundingClientRect();"
+                     "return [t.textContent, r.left, r.top, r.right, r.bottom]; }})")
+            roofs, texts, left = self.of_roofline(roof, width, f"[{boxes.format('text.of-roof')}, {boxes.format('text')},"
+                                                               "s.getBoundingClientRect().left]")
             self.assertEqual([name.split()[0] for name, *_ in roofs], ["fp8", "bf16", "tf32", "fp32"])
             for (a, *one), (b, *other) in itertools.combinations(roofs, 2):
                 self.assertFalse(overlap(one, other), (a, b, width))

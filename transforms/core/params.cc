@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/text.h"
 #include "transforms/core/suggest.h"
 
 namespace daydream {
@@ -70,24 +71,18 @@ absl::Status Refuse(std::string_view text, Unit unit) {
   return InvalidArgument("'{}' is not {}", text, Expected(unit));
 }
 
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 // Parses a leading plain number; `rest` becomes what follows it. False when there is none.
 bool TakeNumber(std::string_view text, double* value, std::string_view* rest) {
   if (text.empty() || text.front() == '-' || text.front() == '+') return false;
   auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), *value, std::chars_format::fixed);
   if (error != std::errc() || !std::isfinite(*value)) return false;
-  *rest = Trim(text.substr(static_cast<size_t>(end - text.data())));
+  *rest = StripSpaces(text.substr(static_cast<size_t>(end - text.data())));
   // 1e9 is fine where no unit begins with "e".
   if (rest->size() >= 2 && (rest->front() == 'e' || rest->front() == 'E')) {
     auto [exp_end, exp_error] = std::from_chars(text.data(), text.data() + text.size(), *value);
     if (exp_error != std::errc() || !std::isfinite(*value)) return false;
-    *rest = Trim(text.substr(static_cast<size_t>(exp_end - text.data())));
+    *rest = StripSpaces(text.substr(static_cast<size_t>(exp_end - text.data())));
   }
   return true;
 }
@@ -211,7 +206,7 @@ absl::StatusOr<double> CheckedNumber(std::string_view transform, const ParamSpec
 }  // namespace
 
 absl::StatusOr<double> ParseValue(std::string_view text, Unit unit) {
-  std::string_view body = Trim(text);
+  std::string_view body = StripSpaces(text);
   if (unit == Unit::kFactor && !body.empty() && (body.front() == 'x' || body.front() == 'X')) {
     body.remove_prefix(1);
     if (body.ends_with('x')) return Refuse(text, unit);

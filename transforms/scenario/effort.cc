@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace daydream {
 namespace {
 
@@ -22,17 +24,11 @@ constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-std::string_view Trimmed(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string_view> RisksOf(std::string_view text) {
   std::vector<std::string_view> risks;
   while (!text.empty()) {
     const size_t comma = std::min(text.find(','), text.size());
-    risks.push_back(Trimmed(text.substr(0, comma)));
+    risks.push_back(StripSpaces(text.substr(0, comma)));
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return risks;
@@ -44,7 +40,7 @@ double LinesOf(std::string_view effort) {
   const char* end = effort.data() + effort.size();
   auto [rest, error] = std::from_chars(effort.data(), end, number);
   if (error != std::errc() || !(number >= 0)) return kUnknown;
-  std::string_view unit = Trimmed({rest, static_cast<size_t>(end - rest)});
+  std::string_view unit = StripSpaces({rest, static_cast<size_t>(end - rest)});
   if (const size_t times = unit.find(kTimes); times != std::string_view::npos) {
     const std::string_view places = unit.substr(times + kTimes.size());
     unsigned count = 0;

@@ -10,9 +10,6 @@
 
 namespace daydream {
 
-// `text` without spaces at both ends.
-std::string_view Trimmed(std::string_view text);
-
 // The risks of an advice: "races, host memory" are two.
 std::vector<std::string_view> RisksOf(std::string_view text);
 
@@ -20,9 +17,9 @@ std::vector<std::string_view> RisksOf(std::string_view text);
 // number", "1 variable" and "1 command" count as a line. Infinite when it names no such number
 // ("new kernels").
 double LinesOf(std::string_view effort);
-// As `advice` says, at each place of the program that it changes: "~7 lines" where it is one a
-// place,
-// "~20 lines x 7" where it is more.
+
+// As `advice` says, at each of the changed places of the program: "~7 lines" where that is a line a
+// place, "~20 lines x 7" where it is more.
 std::string EffortOf(const Advice& advice, const Changes& changes);
 
 // How easily it is tried, above 0 to 1, for AdviseOptions::ease: less by the square root of its
