@@ -80,4 +80,15 @@ absl::StatusOr<bool> GateHolds(const Gate& gate, const GateValues& values) {
   return v.value >= limit;
 }
 
+absl::StatusOr<std::vector<Verdict>> JudgeGates(std::span<const std::string> texts,
+                                                const GateValues& values) {
+  std::vector<Verdict> verdicts;
+  for (const std::string& text : texts) {
+    DD_ASSIGN_OR_RETURN(const Gate gate, ParseGate(text));
+    DD_ASSIGN_OR_RETURN(const bool holds, GateHolds(gate, values));
+    verdicts.push_back({text, holds});
+  }
+  return verdicts;
+}
+
 }  // namespace daydream

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 
@@ -29,8 +32,8 @@ struct Gate {
 
 // What became of one --fail-if.
 struct Verdict {
-  std::string text;    // "speedup < 1.1", as it was given
-  bool holds = false;  // the command fails
+  std::string text;                // "speedup < 1.1", as it was given
+  std::optional<bool> holds = {};  // the command fails; none: there is nothing to decide it by
 };
 
 // E0108 when the text is no condition.
@@ -38,5 +41,8 @@ absl::StatusOr<Gate> ParseGate(std::string_view text);
 // True when the condition holds, that is when the command has to fail. E0108 when the name is
 // unknown or the units do not fit.
 absl::StatusOr<bool> GateHolds(const Gate& gate, const GateValues& values);
+// Both, of every --fail-if.
+absl::StatusOr<std::vector<Verdict>> JudgeGates(std::span<const std::string> texts,
+                                                const GateValues& values);
 
 }  // namespace daydream

@@ -146,6 +146,49 @@ TEST_F(Answers, MarkdownSaysWhatTheGateSaid) {
   EXPECT_EQ(gates, json::parse(R"([{"fail_if": "speedup < 100", "holds": true}])"));
 }
 
+// An action reads it and no table beside: what makes the answer doubtful is in it, too.
+TEST_F(Answers, MarkdownOfADiffHasItsVerdictAndItsDoubts) {
+  Run("tour A --save " + Path("."));
+  Run("tour C --save " + Path("."));
+  const std::string recordings =
+      fmt::format("diff {} {} --format md", Path("lessonC.ddtrace"), Path("lessonA.ddtrace"));
+  const CliResult r = Run(recordings + " --fail-if 'step > +3%'");
+  EXPECT_EQ(r.exit, 5);
+  EXPECT_THAT(r.out, testing::StartsWith("> [!CAUTION]\n> **failed, \"step > +3%\" holds**"
+                                         " for step: "));
+  EXPECT_THAT(r.out, HasSubstr("The step of after is in doubt:\n\n* **"));
+  EXPECT_THAT(r.out, HasSubstr("differs by more than the noise of the steps"));
+  EXPECT_THAT(Run(recordings).out, Not(HasSubstr("[!")));
+  const std::string options = std::string("diff ") + kExampleTrace +
+                              " --opt graphs --opt amp --format md --fail-if 'step > +1000%'";
+  EXPECT_THAT(Run(options).out,
+              testing::StartsWith("> [!TIP]\n> **passed, \"step > +1000%\" does not hold**"));
+}
+
+TEST_F(Answers, MarkdownOfASummaryHasItsFindingsAndItsHead) {
+  Run("tour A --save " + Path("."));
+  for (const char* by : {"", " --by host", " --per-step"}) {
+    EXPECT_THAT(Run("summary --format md " + Path("lessonA.ddtrace") + by).out,
+                testing::StartsWith("* **"))
+        << by;
+  }
+  const std::string out = Run("summary --format md " + Path("lessonA.ddtrace")).out;
+  EXPECT_THAT(out, testing::ContainsRegex("\none step 11.0 ms +GPU busy "));
+  EXPECT_THAT(out, HasSubstr("\n\n| class |"));
+}
+
+TEST_F(Answers, AGateThatCannotBeDecidedIsNoVerdict) {
+  const std::string ask =
+      "whatif " DAYDREAM_SOURCE_DIR
+      "/examples/resnet50-synthetic.ddtrace --opt flash-attn --fail-if 'speedup < 1.1' --format ";
+  const CliResult r = Run(ask + "md");
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.out, testing::StartsWith("> [!CAUTION]\n> **not decided, \"speedup &lt; 1.1\"** "
+                                         "for flash-attn: "));
+  EXPECT_EQ(json::parse(Run(ask + "json").out)["gates"],
+            json::parse(R"([{"fail_if": "speedup < 1.1", "holds": null}])"));
+}
+
 TEST_F(Answers, MarkdownKeepsLinesApartAndHasAHeadAboveEachColumn) {
   const std::string out =
       Run(std::string("whatif ") + kExampleTrace + " --opt amp,graphs --format md").out;

@@ -210,6 +210,17 @@ TEST_F(CliRanks, RanksWithFewerStepsAreAnsweredFromTheStepsOfAll) {
   }
 }
 
+TEST_F(CliRanks, MarkdownSaysWhatTheTextSays) {
+  for (int r = 0; r < 3; ++r) Write(fmt::format("run/rank{}.json", r), RankOfSteps(r, 0, 7));
+  const std::string ranks = Run("ranks --format md " + Path("run")).out;
+  EXPECT_THAT(ranks, HasSubstr("3 ranks recorded, "));
+  EXPECT_THAT(ranks, HasSubstr("\\\nbound by "));
+  EXPECT_THAT(ranks, HasSubstr("| collective |"));
+  EXPECT_THAT(ranks, HasSubstr("own step: a step of the rank alone"));
+  EXPECT_THAT(Run("whatif --format md " + Path("run") + " --opt 'bandwidth(x2)'").out,
+              HasSubstr("3 ranks played together, "));
+}
+
 // ... and between steps that it recorded, too.
 TEST_F(CliRanks, AStepThatOneRankLacksBetweenOthersSplitsTheRun) {
   const std::string question = " --opt 'bandwidth(x2)' --opt 'straggler(1, gpu=0.8)' --format json";

@@ -86,7 +86,7 @@ absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidat
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },
              .csv = [&] { return JointWhatIfTable(report, session.unit()).Csv(); },
-             .markdown = [&] { return JointWhatIfTable(report, session.unit()).Markdown(); }}));
+             .markdown = [&] { return JointWhatIfMarkdown(report, session); }}));
   if (!nothing.empty()) {
     session.Note(fmt::format("nothing to change, or not known here: {}", fmt::join(nothing, ", ")));
   }

@@ -11,6 +11,7 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/answer_diff.h"
 #include "tools/output/findings_text.h"
+#include "tools/output/markdown.h"
 
 namespace daydream {
 namespace {
@@ -162,13 +163,18 @@ std::string Doubts(std::string_view which, const Recording& recording) {
   return fmt::format("the step of {} is in doubt:\n", which) + FindingsText(recording.findings);
 }
 
-absl::StatusOr<Exit> CheckGates(const Args& args, const GateValues& values, Session& session) {
-  for (const std::string& text : args.All("--fail-if")) {
-    DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
-    DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
-    if (!holds) continue;
-    session.Error(MakeStatus(absl::StatusCode::kAborted,
-                             {.code = "E0604", .what = fmt::format("--fail-if '{}' holds", text)}));
+std::string DoubtsMarkdown(std::string_view which, const Recording& recording) {
+  if (recording.findings.empty()) return "";
+  return fmt::format("The step of {} is in doubt:\n\n", which) +
+         FindingsMarkdown(recording.findings);
+}
+
+Exit TellGates(const std::vector<Verdict>& gates, Session& session) {
+  for (const Verdict& v : gates) {
+    if (!v.holds.value_or(false)) continue;
+    session.Error(
+        MakeStatus(absl::StatusCode::kAborted,
+                   {.code = "E0604", .what = fmt::format("--fail-if '{}' holds", v.text)}));
     return Exit::kGateFailed;
   }
   return Exit::kOk;
@@ -176,6 +182,13 @@ absl::StatusOr<Exit> CheckGates(const Args& args, const GateValues& values, Sess
 
 GateValue TimeOf(Duration before, Duration after) {
   return {static_cast<double>(after.ns), true, static_cast<double>(before.ns)};
+}
+
+// What gates were asked of.
+std::string Judged(Duration before, Duration after, const Session& session) {
+  const TimeUnit wish = session.unit();
+  return fmt::format("step: {} before, {} after", FormatTime(before, wish),
+                     FormatTime(after, wish));
 }
 
 absl::Status Misused(std::string what, std::string fix) {
@@ -221,13 +234,19 @@ absl::StatusOr<Exit> RunAnswers(const AnswerDiff& diff, const Args& args, size_t
   if (args.Has("--by") && !args.IsDefault("--by")) {
     return Misused("--by is for two recordings", "predictions differ by their causes");
   }
-  DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = [&] { return AnswerDiffText(diff, top, session); },
-             .json = [&] { return AnswerDiffJson(diff); },
-             .csv = [&] { return AnswerDiffCsv(diff); },
-             .markdown = [&] { return AnswerDiffMarkdown(diff, top, session); }}));
-  return CheckGates(
-      args, {{"step", TimeOf(diff.a.step, diff.b.step)}, {"speedup", {diff.b.speedup}}}, session);
+  DD_ASSIGN_OR_RETURN(const std::vector<Verdict> gates,
+                      JudgeGates(args.All("--fail-if"), {{"step", TimeOf(diff.a.step, diff.b.step)},
+                                                         {"speedup", {diff.b.speedup}}}));
+  auto markdown = [&] {
+    return VerdictMarkdown(gates, Judged(diff.a.step, diff.b.step, session)) +
+           AnswerDiffMarkdown(diff, top, session);
+  };
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return AnswerDiffText(diff, top, session); },
+                                 .json = [&] { return AnswerDiffJson(diff); },
+                                 .csv = [&] { return AnswerDiffCsv(diff); },
+                                 .markdown = markdown}));
+  return TellGates(gates, session);
 }
 
 absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
@@ -257,27 +276,30 @@ absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const Recording after, Load(args.positional()[1], args, session));
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
   Diff diff = Compare(before.built, after.built, by);
-  auto text = [&] {
-    return Heading(before, after) + Doubts("BEFORE", before) + Doubts("AFTER", after) +
-           MakeDiffTable(diff, top, session.unit()).Text(session.table_style()) +
-           fmt::format(
-               R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
+  GateValues values = {{"step", TimeOf(diff.step.before, diff.step.after)}};
+  for (const DiffRow& r : diff.rows) values.insert({r.name, TimeOf(r.before, r.after)});
+  DD_ASSIGN_OR_RETURN(const std::vector<Verdict> gates, JudgeGates(args.All("--fail-if"), values));
+  const std::string remarks = fmt::format(
+      R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
   groups: GPU time per step, as recorded
 )",
-               kSignificant, diff.steps_before, diff.steps_after);
+      kSignificant, diff.steps_before, diff.steps_after);
+  auto text = [&] {
+    return Heading(before, after) + Doubts("BEFORE", before) + Doubts("AFTER", after) +
+           MakeDiffTable(diff, top, session.unit()).Text(session.table_style()) + remarks;
+  };
+  auto markdown = [&] {
+    return VerdictMarkdown(gates, Judged(diff.step.before, diff.step.after, session)) +
+           PlainMarkdown(Heading(before, after)) + "\n" + DoubtsMarkdown("before", before) +
+           DoubtsMarkdown("after", after) + MakeDiffTable(diff, top, session.unit()).Markdown() +
+           "\n" + PlainMarkdown(remarks);
   };
   DD_RETURN_IF_ERROR(
       session.WriteResult(args, {.table = text,
                                  .json = [&] { return DiffAsJson(diff, Name(by), before, after); },
                                  .csv = [&] { return DiffAsCsv(diff); },
-                                 .markdown =
-                                     [&] {
-                                       return Heading(before, after) +
-                                              MakeDiffTable(diff, top, session.unit()).Markdown();
-                                     }}));
-  GateValues values = {{"step", TimeOf(diff.step.before, diff.step.after)}};
-  for (const DiffRow& r : diff.rows) values.insert({r.name, TimeOf(r.before, r.after)});
-  return CheckGates(args, values, session);
+                                 .markdown = markdown}));
+  return TellGates(gates, session);
 }
 
 }  // namespace

@@ -11,11 +11,11 @@ absl::StatusOr<Exit> RunRanks(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(const JointReport report,
                       PredictOnRanks(in, args.positional()[0], {}, "all"));
-  DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = [&] { return RanksText(report, session); },
-             .json = [&] { return RanksJson(report); },
-             .csv = [&] { return RanksTable(report, session.unit()).Csv(); },
-             .markdown = [&] { return RanksTable(report, session.unit()).Markdown(); }}));
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return RanksText(report, session); },
+                                 .json = [&] { return RanksJson(report); },
+                                 .csv = [&] { return RanksTable(report, session.unit()).Csv(); },
+                                 .markdown = [&] { return RanksMarkdown(report, session); }}));
   // The table has them, too.
   const bool told = args.Get("--format") == "table" && !args.Has("--output");
   for (const RankProblem& p : in.run.matched.problems) {

@@ -14,6 +14,7 @@
 #include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/findings_text.h"
+#include "tools/output/markdown.h"
 #include "tools/output/memory_text.h"
 #include "tools/output/prediction_text.h"
 #include "tools/output/steps_output.h"
@@ -284,11 +285,15 @@ absl::StatusOr<Exit> RunPerStep(BuiltGraph& built, const Args& args, Session& se
            StepsTable(report, session.unit()).Text(session.table_style()) + "\n" +
            StepsRemarks(report, session.unit());
   };
-  DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = text,
-             .json = [&] { return StepsJson(report); },
-             .csv = [&] { return StepsCsv(report); },
-             .markdown = [&] { return StepsTable(report, session.unit()).Markdown(); }}));
+  auto markdown = [&] {
+    return FindingsMarkdown(report.health.findings) +
+           StepsTable(report, session.unit()).Markdown() + "\n" +
+           PlainMarkdown(StepsRemarks(report, session.unit()));
+  };
+  DD_RETURN_IF_ERROR(session.WriteResult(args, {.table = text,
+                                                .json = [&] { return StepsJson(report); },
+                                                .csv = [&] { return StepsCsv(report); },
+                                                .markdown = markdown}));
   return Exit::kOk;
 }
 
@@ -340,6 +345,10 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
                  : "  streams that overlap count twice in the table, once in 'GPU busy'\n") +
            "  more: --by op|kernel|layer|phase|stream|host   --top N   --wide   --format csv\n";
   };
+  auto markdown = [&] {
+    return FindingsMarkdown(health.findings) +
+           PlainMarkdown(Lead(summary, replay.window, memory, session)) + "\n" + table().Markdown();
+  };
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = text,
              .json =
@@ -348,7 +357,7 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
                                : SummaryJson(summary, memory, by, health.findings);
                  },
              .csv = [&] { return host ? HostCsv(work) : SummaryAsCsv(summary, by); },
-             .markdown = [&] { return table().Markdown(); }}));
+             .markdown = markdown}));
   session.Next(fmt::format("daydream whatif {} --opt amp,fuse", args.positional()[0]));
   return Exit::kOk;
 }

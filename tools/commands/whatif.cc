@@ -250,27 +250,28 @@ void CommentOnLearned(const Args& args, const WhatIf& result, const Inputs& in, 
 }
 
 // Every --fail-if, of a last scenario that could be predicted.
-absl::StatusOr<std::vector<Verdict>> Judge(const Args& args, const WhatIf& result) {
+// `failed`: the replay did not give the recorded step, and nothing follows from it.
+absl::StatusOr<std::vector<Verdict>> Judge(const Args& args, const WhatIf& result, bool failed) {
   const Prediction& p = result.predictions[result.main];
-  std::vector<Verdict> verdicts;
-  if (!p.error.ok()) return verdicts;
+  const std::vector<std::string> gates = args.All("--fail-if");
+  if (failed || !p.error.ok()) {
+    std::vector<Verdict> open;
+    open.reserve(gates.size());
+    for (const std::string& text : gates) open.push_back({.text = text});
+    return open;
+  }
   auto ns = [](Duration d) { return static_cast<double>(d.ns); };
   double baseline = ns(result.predictions[0].step);
-  GateValues values = {{"speedup", {p.speedup}},
-                       {"step", {ns(p.step), true, baseline}},
-                       {"saved", {baseline - ns(p.step), true, baseline}},
-                       {"replay_error", {.value = result.replay.worst().error, .share = true}}};
-  for (const std::string& text : args.All("--fail-if")) {
-    DD_ASSIGN_OR_RETURN(Gate gate, ParseGate(text));
-    DD_ASSIGN_OR_RETURN(bool holds, GateHolds(gate, values));
-    verdicts.push_back({text, holds});
-  }
-  return verdicts;
+  return JudgeGates(gates,
+                    {{"speedup", {p.speedup}},
+                     {"step", {ns(p.step), true, baseline}},
+                     {"saved", {baseline - ns(p.step), true, baseline}},
+                     {"replay_error", {.value = result.replay.worst().error, .share = true}}});
 }
 
 Exit TellVerdicts(const WhatIfReport& report, Session& session) {
   for (const Verdict& v : report.gates) {
-    if (!v.holds) continue;
+    if (!v.holds.value_or(false)) continue;
     const std::string& name = report.result.predictions[report.result.main].name;
     session.Error(MakeStatus(
         absl::StatusCode::kAborted,
@@ -320,7 +321,7 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },
              .csv = [&] { return JointWhatIfTable(report, session.unit()).Csv(); },
-             .markdown = [&] { return JointWhatIfTable(report, session.unit()).Markdown(); }}));
+             .markdown = [&] { return JointWhatIfMarkdown(report, session); }}));
   Exit exit = Exit::kOk;
   for (const JointPrediction& p : report.predictions) {
     for (const std::string& w : p.changes.warnings) {
@@ -391,7 +392,7 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
       DD_RETURN_IF_ERROR(Learn(args, session, scenario, report.result, *report.score));
     }
   }
-  DD_ASSIGN_OR_RETURN(report.gates, Judge(args, report.result));
+  DD_ASSIGN_OR_RETURN(report.gates, Judge(args, report.result, failed));
   DD_RETURN_IF_ERROR(
       session.WriteResult(args, {.table = [&] { return WhatIfText(report, session); },
                                  .json = [&] { return WhatIfJson(report); },

@@ -9,6 +9,7 @@
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
 #include "tools/output/findings_text.h"
+#include "tools/output/markdown.h"
 #include "tools/output/prediction_text.h"
 
 namespace daydream {
@@ -288,24 +289,51 @@ std::string CollectivesText(const MatchedRanks& matched) {
 
 }  // namespace
 
-std::string RanksText(const JointReport& report, const Session& session) {
+namespace {
+
+std::string RanksHead(const JointReport& report, TimeUnit wish) {
   const JointRun& run = report.in->run;
   const JointAnswer& a = report.baseline;
+  return fmt::format("{}: {} recorded, {}\n\n  step    {} ({})\n  window  {}\n  bound by {}\n",
+                     report.name, Plural(run.built.size(), "rank"), CollectivesText(run.matched),
+                     FormatTime(a.step, wish),
+                     a.repeated ? "the window, repeated" : "mean of the recorded steps",
+                     FormatTime(a.window, wish), a.bound_by);
+}
+
+// What the columns of RanksTable() are.
+std::string RanksRemarks(const JointReport& report) {
+  return fmt::format(
+      "  own step: a step of the rank alone, waiting for nobody; last: how often the "
+      "others waited for it\n  {}\n",
+      report.baseline.repeated
+          ? "own cycle: the whole window of the rank alone"
+          : "own cycle and all to the right of it: sums over the recorded window");
+}
+
+std::string JointHead(const JointReport& report) {
+  return fmt::format(
+      "{}: {} played together, step is {}\n", report.name,
+      Plural(report.in->run.built.size(), "rank"),
+      report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps");
+}
+
+}  // namespace
+
+std::string RanksText(const JointReport& report, const Session& session) {
+  const JointRun& run = report.in->run;
   const TimeUnit wish = session.unit();
-  std::string text = fmt::format(
-      "{}: {} recorded, {}\n\n  step    {} ({})\n  window  {}\n  bound by {}\n\n", report.name,
-      Plural(run.built.size(), "rank"), CollectivesText(run.matched), FormatTime(a.step, wish),
-      a.repeated ? "the window, repeated" : "mean of the recorded steps",
-      FormatTime(a.window, wish), a.bound_by);
-  text += RanksTable(report, wish).Text(session.table_style());
-  text +=
-      "\n  own step: a step of the rank alone, waiting for nobody; last: how often the others "
-      "waited for it\n";
-  text += a.repeated ? "  own cycle: the whole window of the rank alone\n\n"
-                     : "  own cycle and all to the right of it: sums over the recorded window\n\n";
-  text += WaitsText(run, a.replay, wish);
-  text += ClassTable(run, wish).Text(session.table_style()) + "\n" + BasisText(report);
-  return text;
+  return RanksHead(report, wish) + "\n" + RanksTable(report, wish).Text(session.table_style()) +
+         "\n" + RanksRemarks(report) + "\n" + WaitsText(run, report.baseline.replay, wish) +
+         ClassTable(run, wish).Text(session.table_style()) + "\n" + BasisText(report);
+}
+
+std::string RanksMarkdown(const JointReport& report, const Session& session) {
+  const JointRun& run = report.in->run;
+  const TimeUnit wish = session.unit();
+  return PlainMarkdown(RanksHead(report, wish)) + "\n" + RanksTable(report, wish).Markdown() +
+         "\n" + PlainMarkdown(RanksRemarks(report) + WaitsText(run, report.baseline.replay, wish)) +
+         "\n" + ClassTable(run, wish).Markdown() + "\n" + PlainMarkdown(BasisText(report));
 }
 
 std::string RanksJson(const JointReport& report) {
@@ -346,10 +374,7 @@ Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
 
 std::string JointWhatIfText(const JointReport& report, const Session& session) {
   const JointRun& run = report.in->run;
-  std::string text = fmt::format(
-      "{}: {} played together, step is {}\n\n", report.name, Plural(run.built.size(), "rank"),
-      report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps");
-  text += FindingsText(report.findings);
+  std::string text = JointHead(report) + "\n" + FindingsText(report.findings);
   text += JointWhatIfTable(report, session.unit()).Text(session.table_style()) + "\n";
   text += CausesText(report, session);
   const size_t slowest = Slowest(report.baseline.replay);
@@ -357,6 +382,12 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
                       FormatTime(report.baseline.replay.ranks[slowest].own_cycle, session.unit()),
                       report.baseline.repeated ? "" : " for all recorded steps");
   return text + BasisText(report);
+}
+
+std::string JointWhatIfMarkdown(const JointReport& report, const Session& session) {
+  return PlainMarkdown(JointHead(report)) + "\n" + FindingsMarkdown(report.findings) +
+         JointWhatIfTable(report, session.unit()).Markdown() + "\n" +
+         PlainMarkdown(BasisText(report));
 }
 
 std::string JointWhatIfJson(const JointReport& report) {

@@ -21,10 +21,12 @@ struct JointReport {
 };
 
 std::string RanksText(const JointReport& report, const Session& session);
+std::string RanksMarkdown(const JointReport& report, const Session& session);
 std::string RanksJson(const JointReport& report);
 Table RanksTable(const JointReport& report, TimeUnit wish);
 
 std::string JointWhatIfText(const JointReport& report, const Session& session);
+std::string JointWhatIfMarkdown(const JointReport& report, const Session& session);
 std::string JointWhatIfJson(const JointReport& report);
 // The same without what scenarios do to each rank, and with "nothing_to_change": options that could
 // not be predicted.

@@ -179,8 +179,8 @@ void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
   if (!report.gates.empty()) {
     json.Key("gates").BeginArray();
     for (const Verdict& v : report.gates) {
-      json.BeginInlineObject().Key("fail_if").String(v.text).Key("holds").Bool(v.holds);
-      json.EndObject();
+      json.BeginInlineObject().Key("fail_if").String(v.text).Key("holds");
+      (v.holds.has_value() ? json.Bool(*v.holds) : json.Null()).EndObject();
     }
     json.EndArray();
   }

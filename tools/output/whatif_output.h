@@ -48,7 +48,7 @@ struct WhatIfReport {
   std::vector<BreakdownRow> breakdown;  // for every `by` but cause
   std::optional<Score> score;
   const TrueStep* true_step = nullptr;  // what --true-step took off
-  std::vector<Verdict> gates;  // every --fail-if, of the last scenario; none when it failed
+  std::vector<Verdict> gates;           // every --fail-if, of the last scenario
 };
 
 std::string WhatIfText(const WhatIfReport& report, const Session& session);

@@ -4,6 +4,7 @@
 #include "report/text/escape.h"
 #include "report/text/format.h"
 #include "tools/output/findings_text.h"
+#include "tools/output/markdown.h"
 #include "tools/output/memory_text.h"
 #include "tools/output/prediction_text.h"
 #include "tools/output/whatif_output.h"
@@ -190,27 +191,11 @@ std::string WhatIfText(const WhatIfReport& report, const Session& session) {
 
 namespace {
 
-// An alert of GitHub, a quotation elsewhere: what a gate of CI says, and of what.
-std::string VerdictMarkdown(const WhatIfReport& report, TimeUnit wish) {
-  if (report.gates.empty()) return "";
-  const Prediction& p = report.result.predictions[report.result.main];
-  std::string holds, none;
-  for (const Verdict& v : report.gates) {
-    std::string& list = v.holds ? holds : none;
-    list += (list.empty() ? "" : ", ") + MarkdownText(v.text);
-  }
-  return fmt::format(
-      "> [!{}]\n> **{}** for {}: {}, {}\n\n", holds.empty() ? "TIP" : "CAUTION",
-      holds.empty() ? "passed, none of \"" + none + "\" holds" : "failed, \"" + holds + "\" holds",
-      MarkdownText(p.name), FormatTime(p.step, wish), SpeedupText(p));
-}
-
-// Each line of a text of its own: Markdown would fill a paragraph with them.
-std::string LinesMarkdown(std::string_view text) {
-  std::string out;
-  for (const char c : text) out += c == '\n' ? "\\\n" : std::string(1, c);
-  while (out.ends_with("\\\n")) out.resize(out.size() - 2);
-  return out + "\n";
+// What the gates were asked of.
+std::string JudgedMarkdown(const Prediction& p, TimeUnit wish) {
+  const std::string name = MarkdownText(p.name);
+  if (!p.error.ok()) return fmt::format("{}: {}", name, MarkdownText(DiagnosticOf(p.error).what));
+  return fmt::format("{}: {}, {}", name, FormatTime(p.step, wish), SpeedupText(p));
 }
 
 }  // namespace
@@ -218,10 +203,10 @@ std::string LinesMarkdown(std::string_view text) {
 std::string WhatIfMarkdown(const WhatIfReport& report, const Session& session) {
   const WhatIf& result = report.result;
   const TimeUnit wish = session.unit();
-  std::string out = VerdictMarkdown(report, wish) +
-                    LinesMarkdown(ReplayLine(MarkdownText(report.headline), result.replay, wish)) +
-                    "\n" + FindingsMarkdown(report.findings) +
-                    ScenarioTable(result, wish, true).Markdown();
+  std::string out =
+      VerdictMarkdown(report.gates, JudgedMarkdown(result.predictions[result.main], wish)) +
+      LinesMarkdown(ReplayLine(MarkdownText(report.headline), result.replay, wish)) + "\n" +
+      FindingsMarkdown(report.findings) + ScenarioTable(result, wish, true).Markdown();
   const Prediction& main = result.predictions[result.main];
   if (report.by == "cause" && !main.causes.empty()) {
     out += "\n" + CauseRows(main, UnitFor(result.predictions[0].step, wish), true).Markdown();
