@@ -18,7 +18,8 @@ function orderOf(rows, key) {
 const kMostSquares = 40;  // down and across; chosen: what can still be read
 
 // A square for each pair of values; of several rows in one square the fastest.
-function heatMap(rows, down, across) {
+function heatMap(all, down, across) {
+  const rows = all.filter((r) => r.values[down] !== undefined && (!across || r.values[across] !== undefined));
   const ys = orderOf(rows, down), xs = across ? orderOf(rows, across) : [""];
   const key = (y, x) => JSON.stringify([y, x]), best = new Map();
   for (const r of rows) {
@@ -55,8 +56,10 @@ function sweepHeat(rows) {
   const effect = new Map(keys.map((k) => [k, moves(k)]));
   keys.sort((a, b) => effect.get(b) - effect.get(a));
   const place = h("div");
-  let down = keys[0], across = keys[1];
-  const show = () => place.replaceChildren(heatMap(rows, down, across === down ? undefined : across));
+  // Values of scenarios that were asked for one by one never meet in a row.
+  const meet = (a, b) => a !== b && rows.some((r) => r.values[a] !== undefined && r.values[b] !== undefined);
+  let down = keys[0], across = keys.find((k) => meet(k, down)) ?? down;
+  const show = () => place.replaceChildren(heatMap(rows, down, meet(across, down) ? across : undefined));
   const choose = (name, value, set) => h("label", null, `${name} `, h("select", {onchange: (e) => { set(e.target.value); show(); }},
     ...keys.map((k) => h("option", {value: k, selected: k === value}, k))));
   const tools = keys.length > 2 ? h("div", {class: "tools"}, choose("down", down, (k) => { down = k; }),
@@ -85,6 +88,10 @@ function pareto(rows) {
     .map((r) => ({name: r.opt, x: r.step_ns, y: r.memory_change_bytes}));
   if (!points.length) {
     section("pareto", "Step time against memory", h("p", {class: "quiet"}, "No row tells what it does to memory."));
+    return;
+  }
+  if (points.every((p) => p.y === 0)) {
+    section("pareto", "Step time against memory", h("p", {class: "quiet"}, "No row changes what memory takes: there is nothing to trade."));
     return;
   }
   points.push({name: "baseline", x: base, y: 0});

@@ -235,6 +235,21 @@ class InABrowser(Pages):
         self.assertEqual(page.evaluate("document.querySelectorAll('#curves circle').length"), 6)
         self.calm()
 
+    def test_values_that_never_meet_make_no_map(self):
+        page = self.browser
+        page.open(self.sweep)
+        # As of --opt 'a(1..2)' --opt 'b(1..2),c(1..2)': no row has a value of a and one of b.
+        page.evaluate("element('main').replaceChildren(); sweepHeat([[{a: '1'}, 9], [{a: '2'}, 1], ...[1, 2].flatMap((b) => [1, 2].map((c) => "
+                      "[{b: `${b}`, c: `${c}`}, 4 + b + c]))].map(([values, step_ns]) => ({values, step_ns, opt: 'x'})))")
+        squares = "[...document.querySelectorAll('#heat td.heat')].map((t) => t.textContent)"
+        self.assertEqual(page.evaluate(squares), ["9\u00a0ns", "1\u00a0ns *"])
+        page.evaluate("(() => { const s = document.querySelector('#heat select'); s.value = 'b'; s.dispatchEvent(new Event('change')); })()")
+        self.assertEqual(page.evaluate("document.querySelectorAll('#heat td.heat').length"), 2)
+        page.evaluate("element('main').replaceChildren(); pareto([1, 2].map((step_ns) => ({step_ns, memory_change_bytes: 0, opt: 'x'})))")
+        self.assertEqual(page.evaluate("document.querySelectorAll('#pareto circle').length"), 0)
+        self.assertIn("nothing to trade", page.evaluate("element('pareto').textContent"))
+        self.calm()
+
     def test_paper_is_light_and_has_everything_unfolded(self):
         page = self.browser
         page.look(1200, 900, dark=True)
