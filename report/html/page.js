@@ -63,8 +63,14 @@ function caveats() {
   return told;
 }
 
+// Of all ranks, where they answer: what is said of one alone is not said of the step.
+function allFindings() {
+  if (!together) return whatif.findings;
+  return [...together.findings, ...whatif.findings.filter((f) => f.kind === "waits_for_ranks")];
+}
+
 function findings() {
-  const said = new Set(), fresh = whatif.findings.filter((f) => !said.has(f.text) && said.add(f.text));
+  const said = new Set(), fresh = allFindings().filter((f) => !said.has(f.text) && said.add(f.text));
   const notes = fresh.map((f) => h("div", {class: "note"}, h("b", null, f.text),
     f.where && !f.text.includes(f.where) ? h("div", null, f.where) : null,
     h("div", {class: "fix"}, f.fix)));

@@ -20,7 +20,7 @@ interface Scenario {
   warnings: string[]; error?: Failure;
 }
 
-interface Finding { text: string; where: string; fix: string; }
+interface Finding { kind: string; text: string; where: string; fix: string; }
 
 interface WhatIf {
   trace: {file: string; format: string; synthetic: boolean; events: number; input_events: number; device: string;
@@ -43,7 +43,7 @@ interface JointScenario {
 }
 interface Joint {
   ranks: {recorded: number[]; check: {duration_error_pct: number; span_error_pct: number; ghosts: number}};
-  scenarios: JointScenario[]; main: number;
+  scenarios: JointScenario[]; main: number; findings: Finding[];
 }
 
 interface TimelineRow { title: string; slices: number; like?: number; }

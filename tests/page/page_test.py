@@ -235,6 +235,16 @@ class InABrowser(Pages):
         self.assertEqual(page.evaluate("document.querySelectorAll('#curves circle').length"), 6)
         self.calm()
 
+    def test_findings_of_ranks_are_of_all_of_them(self):
+        page = self.browser
+        page.open(self.ranks)
+        told = page.evaluate("(() => { together.findings = [{kind: 'op_stalls', text: 'rank 1: late', where: '', fix: 'x'}];"
+                             "whatif.findings = [{kind: 'op_stalls', text: 'of one alone', where: '', fix: 'x'},"
+                             "{kind: 'waits_for_ranks', text: 'waits', where: '', fix: 'x'}]; element('main').replaceChildren(); findings();"
+                             "return [...document.querySelectorAll('#findings .note b')].map((t) => t.textContent); })()")
+        self.assertEqual(told[:2], ["rank 1: late", "waits"])
+        self.assertNotIn("of one alone", told)
+
     def test_values_that_never_meet_make_no_map(self):
         page = self.browser
         page.open(self.sweep)
