@@ -59,7 +59,7 @@ struct Ends {
 constexpr size_t kLowRank = kDraws / 20, kHighRank = kDraws - 1 - kDraws / 20;  // of 90 %
 
 // Of shares of a step that is between them.
-Ends MiddleNinety(std::vector<double> shares, double least) {
+Ends MiddleNinety(const std::vector<double>& shares, double least) {
   const double low = std::max(Ranked(shares, kLowRank), least);
   return {std::min(low, 1.0), std::max(Ranked(shares, kHighRank), 1.0)};
 }
@@ -269,10 +269,10 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
     steps.push_back(value * Factor(normal * error));
   }
   const double least = AsDouble(doubts.floor) / Factor(kNinety * doubts.run) / std::max(step, 1.0);
-  const Ends all = plain ? MiddleNinetyOf(normal, least) : MiddleNinety(std::move(steps), least);
+  const Ends all = plain ? MiddleNinetyOf(normal, least) : MiddleNinety(steps, least);
   p.low = std::min(Duration::FromDouble(all.low * step), p.step);
   p.high = std::max(Duration::FromDouble(all.high * step), p.step);
-  const Ends both = plain ? MiddleNinetyOf(shared, least) : MiddleNinety(std::move(even), least);
+  const Ends both = plain ? MiddleNinetyOf(shared, least) : MiddleNinety(even, least);
   p.least_speedup = p.speedup / both.high;
   p.most_speedup = p.speedup / both.low;
   SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);

@@ -92,8 +92,8 @@ bool KeepLongestRun(std::span<const BuiltGraph> built, std::span<const RankColle
                     const MatchedRanks& matched, std::vector<OwnSteps>& steps) {
   bool any = false;
   for (size_t r = 0; r < steps.size();) {
-    const auto [begin, end] = LongestRun(steps[r]);
-    if (begin == steps[r].first && end == steps[r].last) {
+    const std::pair<size_t, size_t> run = LongestRun(steps[r]);
+    if (run == std::pair(steps[r].first, steps[r].last)) {
       ++r;
       continue;
     }
@@ -107,7 +107,7 @@ bool KeepLongestRun(std::span<const BuiltGraph> built, std::span<const RankColle
         return StepOf(built[m.rank], ranks[m.rank].all[m.collective].task);
       };
       const bool in_run = std::any_of(row.members.begin(), row.members.end(), [&](auto& m) {
-        return m.rank == r && step_of(m) >= begin && step_of(m) < end;
+        return m.rank == r && step_of(m) >= run.first && step_of(m) < run.second;
       });
       if (!in_run) continue;
       for (const RowMember& m : row.members) {

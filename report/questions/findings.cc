@@ -1,5 +1,4 @@
 #include "report/questions/findings.h"
-#include "report/loader_workers.h"
 
 #include <algorithm>
 #include <map>
