@@ -1,5 +1,6 @@
 #include "tests/tracer/fake_cuda/fake_records.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <cstddef>
 #include <deque>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "tests/tracer/fake_cuda/fake_cuda.h"
@@ -168,7 +170,7 @@ struct Work {
 struct Gpu {
   std::mutex mutex;
   std::deque<Work> pending;
-  Buffer* buffer = NewBuffer();
+  Buffer* buffer = nullptr;  // none yet
 };
 Gpu& TheGpu() {
   static auto& gpu = *new Gpu;
@@ -178,6 +180,7 @@ Gpu& TheGpu() {
 // The caller holds gpu.mutex.
 void PutFinishedWork(Gpu& gpu, bool forced) {
   int64_t now = FakeNow();
+  if (gpu.buffer == nullptr) gpu.buffer = NewBuffer();
   std::lock_guard lock(gpu.buffer->mutex);
   while (!gpu.pending.empty() && (forced || gpu.pending.front().end <= now)) {
     Work& work = gpu.pending.front();
@@ -187,7 +190,25 @@ void PutFinishedWork(Gpu& gpu, bool forced) {
   }
 }
 
+// In a child of a fork: what a thread held that is not there is made anew, and empty.
+template <class Locked>
+void OpenInChild(Locked& locked) {
+  if (locked.mutex.try_lock()) return locked.mutex.unlock();
+  new (&locked) Locked;
+}
+
+void OpenAllInChild() {
+  OpenInChild(All());
+  for (Buffer* buffer : All().all) OpenInChild(*buffer);
+  OpenInChild(TheGpu());
+}
+
 }  // namespace
+
+void PrepareForks() {
+  All(), TheGpu();  // a child would wait for whoever was making them
+  pthread_atfork(nullptr, nullptr, OpenAllInChild);
+}
 
 FakeClient& Client() {
   static auto& client = *[] {

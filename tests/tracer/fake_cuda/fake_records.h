@@ -21,6 +21,8 @@ FakeClient& Client();
 // Size of a record in a buffer, 0 if the kind is unknown.
 size_t RecordSize(uint32_t kind);
 
+// To be called before there are threads: a child of a fork can go on, whatever they held.
+void PrepareForks();
 // Adds a record of the calling thread.
 void PutRecord(const void* record, size_t size);
 // Adds a record of the GPU when the clock reaches `end`. Its times stand at these offsets.

@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -26,6 +27,24 @@ std::atomic<int64_t> g_calls;
 std::atomic<bool> g_unseen_graphs[kMaxId];
 
 bool On(uint32_t kind) { return g_kinds[kind].load(std::memory_order_relaxed); }
+
+void Spin(int64_t us) {
+  for (const int64_t end = FakeNow() + us * 1000; FakeNow() < end;) {
+  }
+}
+
+template <size_t kSize>
+int CountOn(const std::atomic<bool> (&flags)[kSize]) {
+  int on = 0;
+  for (const std::atomic<bool>& flag : flags) on += flag;
+  return on;
+}
+
+void SayState() {
+  int callbacks = 0;
+  for (const auto& domain : g_callbacks) callbacks += CountOn(domain);
+  fprintf(stderr, "fake CUPTI: %d kinds and %d callbacks are on\n", CountOn(g_kinds), callbacks);
+}
 
 uint64_t Time(int64_t monotonic) {
   return static_cast<uint64_t>(monotonic + Client().clock_offset);
@@ -76,6 +95,8 @@ void OnCall(const FakeCall& call) {
     r.correlationId = call.correlation;
     r.returnValue = call.result;
     PutRecord(&r, sizeof r);
+    static const int64_t cost_us = FaultNumber("call_cost_us");
+    if (cost_us > 0) Spin(cost_us);
   }
   static const int64_t fatal_after = FaultNumber("fatal_after");
   if (fatal_after > 0 && ++g_calls == fatal_after) ReportFatalError();
@@ -88,6 +109,8 @@ void PutGpu(Record& r, const FakeWork& work) {
   r.contextId = 1;
   r.streamId = work.stream;
   r.correlationId = work.correlation;
+  static const int64_t cost_us = FaultNumber("work_cost_us");
+  if (cost_us > 0) Spin(cost_us);
   PutWork(&r, sizeof r, offsetof(Record, start), offsetof(Record, end), work.end);
 }
 
@@ -261,8 +284,10 @@ constexpr FakeTool kTool = {OnEnter,  OnCall,    OnWork,   OnSync, OnEvent,
 const FakeTool& CuptiTool() { return kTool; }
 
 void StartTool(CUpti_CallbackFunc callback, void* userdata) {
+  PrepareForks();
   g_callback = callback;
   g_userdata = userdata;
+  if (FaultNumber("say_state") != 0) atexit(SayState);
 }
 
 void SetKind(uint32_t kind, bool enabled) {

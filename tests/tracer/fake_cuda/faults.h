@@ -18,6 +18,9 @@
 //   fork_in=FUNCTION          each call forks a child that ends at once, as the driver does
 //   hang_subscribe=1          Subscribe never returns, and says so on stdout
 //   check_zero=1              aborts when a buffer that should be zero is not
+//   call_cost_us=N            a recorded call takes the program so much longer
+//   work_cost_us=N            ... and recorded GPU work
+//   say_state=1               says on stderr at exit() how many kinds and callbacks are on
 //   log=1                     each function that is called for the first time is named on stderr
 //   lose_in_flight=1          GPU work that runs when its kind is disabled is lost, uncounted
 //   withhold=1                buffers of GPU work come when none of it runs, or by a forced flush
