@@ -11,8 +11,8 @@ struct Callback {
   CUpti_CallbackDomain domain;
   CUpti_CallbackId id;
 };
+constexpr Callback kFatalError = {CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR};
 constexpr Callback kCallbacks[] = {
-    {CUPTI_CB_DOMAIN_STATE, CUPTI_CBID_STATE_FATAL_ERROR},
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED},
     {CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED},
     {CUPTI_CB_DOMAIN_RUNTIME_API, CUPTI_RUNTIME_TRACE_CBID_cudaDeviceReset_v3020},
@@ -158,7 +158,10 @@ std::string Activities::Start(const CuptiApi& api, const Options& options, const
   EnableKinds();
   work_on_ = true;
   if (!records_work_) return Explain(refusal_);
-  EnableCallbacks();
+  if (api.EnableCallback != nullptr) {
+    api.EnableCallback(1, subscriber_, kFatalError.domain, kFatalError.id);
+  }
+  EnableCallbacks(true);
   first_time_ = false;
   if (!on) {
     Switch(false);
@@ -224,14 +227,24 @@ void Activities::EnableCalls(bool on) {
   if (first_time_ && last == CUPTI_SUCCESS) kinds_.push_back(kSelectedDriverCalls);
 }
 
-void Activities::EnableCallbacks() {
+void Activities::EnableCallbacks(bool on) {
   if (api_->EnableCallback == nullptr) return;
-  for (const Callback& c : kCallbacks) api_->EnableCallback(1, subscriber_, c.domain, c.id);
+  for (const Callback& c : kCallbacks) api_->EnableCallback(on, subscriber_, c.domain, c.id);
   for (CUpti_CallbackId id : kGraphCalls) {
-    api_->EnableCallback(1, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
+    api_->EnableCallback(on, subscriber_, CUPTI_CB_DOMAIN_DRIVER_API, id);
   }
   if (options_->capture != Capture::kProfiler) return;
-  for (const Callback& c : kProfilerCallbacks) api_->EnableCallback(1, subscriber_, c.domain, c.id);
+  for (const Callback& c : kProfilerCallbacks) {
+    api_->EnableCallback(on, subscriber_, c.domain, c.id);
+  }
+}
+
+void Activities::Detach() {
+  if (api_->version == kCupti130) return;
+  EnableCallbacks(false);
+  for (const Kind& kind : kKinds) {
+    if (kind.group == Group::kFacts) SetKind(kind, false);
+  }
 }
 
 void Activities::Switch(bool on) {

@@ -41,6 +41,9 @@ class Activities {
   // GPU work alone, for CUDA graphs that are made while the window is closed.
   void SwitchWorkOn();
   bool work_on() const { return work_on_; }
+  // Nothing shall be recorded any more: CUPTI records no facts, and calls us after a fatal error
+  // only.
+  void Detach();
   CUptiResult refused_again() const { return refused_again_; }
 
   // Names as in CUPTI's headers, without their prefix: what is recorded, and what CUPTI refused.
@@ -67,7 +70,7 @@ class Activities {
   void SwitchWork(bool on);
   void EnableKinds();
   void EnableCalls(bool on);
-  void EnableCallbacks();
+  void EnableCallbacks(bool on);
 
   const CuptiApi* api_ = nullptr;
   const Options* options_ = nullptr;

@@ -214,6 +214,9 @@ void Worker::TakeCupti() {
   if (ended_ && !last && idle_) return;
   idle_ = ended_;
   r_.api.ActivityFlushAll(last ? CUPTI_ACTIVITY_FLAG_FLUSH_FORCED : 0);
+  if (!idle_ || last) return;
+  std::lock_guard lock(r_.window_mutex);
+  if (r_.cupti_error == 0) r_.activities.Detach();
 }
 
 void Worker::CountLosses() {

@@ -51,6 +51,14 @@ TEST(RecorderWindows, StepsOfTheWindowAreRecordedAndAllStepsAreMarked) {
               ElementsAre(HasSubstr("recording from step 3"), HasSubstr("4 steps recorded")));
 }
 
+TEST(RecorderWindows, AfterTheWindowCuptiDoesNothingForUs) {
+  Session session("warmup=5;steps=4;labels=2", "say_state=1");
+  // GPU work is recorded for two seconds after it; the worker looks once a second then.
+  const Left left = session.Run({"init", "train=20x10", "sleep=4500", "exit=0"});
+  EXPECT_THAT(left.err, HasSubstr("fake CUPTI: 0 kinds and 1 callbacks are on"))
+      << "that of a fatal error is left";
+}
+
 TEST(RecorderWindows, AProgramWithoutStepsIsRecordedWhole) {
   Session session;
   EXPECT_THAT(
