@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -167,9 +168,23 @@ struct ImportCount {
 // recorder at work, and the medians of how far the steps are from these. Counts are 0 when there
 // were no such steps.
 struct RecordingCost {
+  // What each of something costs the thread that does it, and two standard errors.
+  struct Each {
+    double ns = 0, error_ns = 0;
+    friend bool operator==(const Each&, const Each&) = default;
+  };
+
   uint64_t steps_with = 0, steps_without = 0;
   Duration with, without;
   Duration with_spread, without_spread;
+  // How far the steps without before the recorded ones are from those after them.
+  Duration drift;
+  // A recorded call; a piece of GPU work; a mark of a layer. Nothing where the steps do not tell.
+  // Without `work`, a call and the GPU work of it.
+  std::optional<Each> call, work, layer_mark;
+  // GPU work of a recorded step: so much may a thread without recording have waited for it, and so
+  // much more may recording cost than the steps show.
+  Duration hidden;
   friend bool operator==(const RecordingCost&, const RecordingCost&) = default;
 };
 

@@ -103,7 +103,11 @@ std::shared_ptr<const Trace> SmallTrace(int steps = 3) {
                          .with = Duration::Us(1001),
                          .without = Duration::Us(1000),
                          .with_spread = Duration::Us(3),
-                         .without_spread = Duration::Us(2)};
+                         .without_spread = Duration::Us(2),
+                         .drift = Duration::Us(1),
+                         .call = RecordingCost::Each{3000.5, 70},
+                         .layer_mark = RecordingCost::Each{800, 30.5},
+                         .hidden = Duration::Us(9)};
   const LaneId stream = b.AddLane(LaneKind::kStream, 0, 7, 0);
   b.SetStreamType(stream, StreamType::kNonBlocking);
   b.AddLane(LaneKind::kChannel, 0, 1, -1);

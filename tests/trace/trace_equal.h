@@ -89,6 +89,10 @@ inline std::string ProvenanceText(const Provenance& p) {
   text += fmt::format("\nno waits {} planned {}", p.no_waits, p.planned);
   text += fmt::format("\ncost {} {} {} {}", p.cost.steps_with, p.cost.with.ns, p.cost.steps_without,
                       p.cost.without.ns);
+  text += fmt::format(" {} {}", p.cost.drift.ns, p.cost.hidden.ns);
+  for (const auto& each : {p.cost.call, p.cost.work, p.cost.layer_mark}) {
+    text += each ? fmt::format(" {}/{}", each->ns, each->error_ns) : " -";
+  }
   return text;
 }
 

@@ -111,6 +111,7 @@ class Sheet {
 void DescribeCost(const RecordingCost& cost, Sheet& sheet) {
   if (cost.steps_with + cost.steps_without == 0) return;
   sheet.Line("recording", CostText(cost));
+  if (const std::string each = CostOfEachText(cost); !each.empty()) sheet.Line("cost of", each);
 }
 
 void DescribeSource(const Trace& t, Sheet& sheet) {
@@ -324,6 +325,13 @@ std::string InfoAsText(const Facts& facts) {
   return sheet.Take();
 }
 
+void WriteCostOfEach(std::string_view what, const std::optional<RecordingCost::Each>& each,
+                     JsonWriter& json) {
+  if (!each) return;
+  json.Key(fmt::format("{}_ns", what)).Double(each->ns);
+  json.Key(fmt::format("{}_error_ns", what)).Double(each->error_ns);
+}
+
 void WriteInfoTrace(const Facts& f, JsonWriter& json) {
   const Trace& t = *f.trace;
   json.Key("file").String(t.provenance.source).Key("format").String(t.provenance.format);
@@ -353,6 +361,10 @@ void WriteInfoTrace(const Facts& f, JsonWriter& json) {
     json.Key("overhead_pct").Double(overhead->share * 100);
     json.Key("overhead_error_pct").Double(overhead->error * 100);
   }
+  WriteCostOfEach("call", cost.call, json);
+  WriteCostOfEach("gpu_work", cost.work, json);
+  WriteCostOfEach("layer_mark", cost.layer_mark, json);
+  json.Key("hidden_ns").Int(cost.hidden.ns);
   json.EndObject();
   json.Key("lanes").UInt(t.lanes.size());
   json.Key("input_events").UInt(InputEvents(t)).Key("events").UInt(t.rows());

@@ -55,6 +55,7 @@ std::string OneRecording(const RecordingReport& r) {
                   FormatCount(r.kernels), FormatCount(r.calls), FormatCount(r.copies),
                   FormatCount(r.syncs), FormatCount(r.ranges), FormatCount(r.lost)));
   if (r.cost.steps_with > 0) Add(out, "step time", CostText(r.cost));
+  Add(out, "cost of", CostOfEachText(r.cost));
   return out;
 }
 
@@ -86,6 +87,8 @@ std::optional<Overhead> OverheadOf(const RecordingCost& cost) {
   // Two standard errors: 95 of 100 times it is not further off.
   overhead.error = 2 * std::hypot(ErrorOf(cost.with, cost.with_spread, cost.steps_with),
                                   ErrorOf(cost.without, cost.without_spread, cost.steps_without));
+  // What the program itself changed between the steps before and after.
+  overhead.error = std::hypot(overhead.error, cost.drift.seconds() / 2 / cost.without.seconds());
   // Recording makes no step shorter: then the program did something else there. Chosen: 2 % are
   // what the speed of a machine wanders by.
   constexpr double kWandering = 0.02;
@@ -112,6 +115,29 @@ std::string CostText(const RecordingCost& cost) {
     return text + fmt::format(": overhead not measurable on {}", Plural(fewest, "step"));
   }
   return text + ": overhead not measurable, the program does something else in these steps";
+}
+
+std::string CostOfEachText(const RecordingCost& cost) {
+  const auto time = [](double ns) { return FormatTime(Duration{std::llround(ns)}); };
+  const auto text = [&](std::string_view what, const RecordingCost::Each& each) {
+    return fmt::format("{} {} ± {}", what, time(each.ns), time(each.error_ns));
+  };
+  std::string out;
+  if (cost.call && cost.work) {
+    const RecordingCost::Each launch = {cost.call->ns + cost.work->ns,
+                                        std::hypot(cost.call->error_ns, cost.work->error_ns)};
+    out = fmt::format("{} ({}, {})", text("a launch", launch), text("its call", *cost.call),
+                      text("its GPU work", *cost.work));
+  } else if (cost.call) {
+    out = text("a call with its GPU work", *cost.call);
+  }
+  if (!out.empty() && cost.hidden.ns > 0) {
+    out += fmt::format("; up to {} a step more may hide behind the GPU", FormatTime(cost.hidden));
+  }
+  if (cost.layer_mark) {
+    out += (out.empty() ? "" : "; ") + text("a mark of a layer", *cost.layer_mark);
+  }
+  return out;
 }
 
 absl::StatusOr<RecordingReport> ReadRecording(const std::string& path) {

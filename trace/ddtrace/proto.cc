@@ -1,6 +1,8 @@
 #include "trace/ddtrace/proto.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 namespace daydream {
 
@@ -72,6 +74,11 @@ pb::SyncKind ToProto(SyncKind kind) {
   return pb::SYNC_KIND_UNSPECIFIED;
 }
 
+void FillEach(const RecordingCost::Each& from, pb::RecordingCostOfEach* to) {
+  to->set_ns(from.ns);
+  to->set_error_ns(from.error_ns);
+}
+
 void FillProvenance(const Provenance& from, pb::Provenance* to) {
   to->set_importer(from.importer);
   to->set_format(from.format);
@@ -106,6 +113,13 @@ void FillProvenance(const Provenance& from, pb::Provenance* to) {
   to->mutable_cost()->set_without_ns(from.cost.without.ns);
   to->mutable_cost()->set_with_spread_ns(from.cost.with_spread.ns);
   to->mutable_cost()->set_without_spread_ns(from.cost.without_spread.ns);
+  to->mutable_cost()->set_drift_ns(from.cost.drift.ns);
+  to->mutable_cost()->set_hidden_ns(from.cost.hidden.ns);
+  if (from.cost.call) FillEach(*from.cost.call, to->mutable_cost()->mutable_call());
+  if (from.cost.work) FillEach(*from.cost.work, to->mutable_cost()->mutable_work());
+  if (from.cost.layer_mark) {
+    FillEach(*from.cost.layer_mark, to->mutable_cost()->mutable_layer_mark());
+  }
 }
 
 void FillDevice(const Device& from, pb::Device* to) {
@@ -206,6 +220,11 @@ StreamType StreamTypeOf(uint32_t flags) {
                                                               : StreamType::kUnknown;
 }
 
+std::optional<RecordingCost::Each> EachFromProto(bool there, const pb::RecordingCostOfEach& from) {
+  if (!there || !std::isfinite(from.ns()) || !std::isfinite(from.error_ns())) return std::nullopt;
+  return RecordingCost::Each{from.ns(), from.error_ns()};
+}
+
 RecordingCost FromProto(const pb::RecordingCost& from) {
   const auto time = [](int64_t ns) { return Duration{std::max<int64_t>(0, ns)}; };
   return {.steps_with = from.steps_with(),
@@ -213,7 +232,12 @@ RecordingCost FromProto(const pb::RecordingCost& from) {
           .with = time(from.with_ns()),
           .without = time(from.without_ns()),
           .with_spread = time(from.with_spread_ns()),
-          .without_spread = time(from.without_spread_ns())};
+          .without_spread = time(from.without_spread_ns()),
+          .drift = time(from.drift_ns()),
+          .call = EachFromProto(from.has_call(), from.call()),
+          .work = EachFromProto(from.has_work(), from.work()),
+          .layer_mark = EachFromProto(from.has_layer_mark(), from.layer_mark()),
+          .hidden = time(from.hidden_ns())};
 }
 
 Device FromProto(const pb::Device& from) {

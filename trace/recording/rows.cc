@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,17 +10,22 @@
 #include "base/median.h"
 #include "trace/range_names.h"
 #include "trace/recording/collectives.h"
+#include "trace/recording/cost.h"
 #include "trace/recording/engine.h"
 #include "trace/recording/layers.h"
 
 namespace daydream {
 namespace {
 
-// And the median distance from it.
-std::pair<Duration, Duration> MedianAndSpread(std::vector<Duration> values) {
-  const Duration median = Median(values);
-  for (Duration& v : values) v = v < median ? median - v : v - median;
-  return {median, Median(values)};
+std::vector<Instant> LayerMarkTimes(const std::vector<RecordedMark>& marks) {
+  std::vector<Instant> out;
+  for (const RecordedMark& mark : marks) {
+    if (mark.kind == MarkKind::kLayerBegin || mark.kind == MarkKind::kLayerEnd ||
+        mark.kind == MarkKind::kBackwardEnter || mark.kind == MarkKind::kBackwardExit) {
+      out.push_back(mark.at);
+    }
+  }
+  return out;
 }
 
 // The step that an instant lies in.
@@ -107,28 +111,31 @@ RecordingRows::Window RecordingRows::WindowOf(const MarkedProgram& program,
   return events_.empty() ? Window{Instant::Min(), Instant{INT64_MAX}} : window;
 }
 
-RecordingCost RecordingRows::CostOf(const MarkedProgram& program,
-                                    const std::vector<bool>& recorded) const {
-  // The first steps of a program load, tune and allocate; the step in which the recorder is
-  // switched on or off pays for that. GPU work is recorded for a while after the calls, and with
-  // CUDA graphs before them, too: a step in which some starts is not one without recording.
-  constexpr size_t kFirst = 3;
-  std::vector<bool> gpu_work(program.steps.size());
-  for (const TraceBuilder::Event& event : events_) {
-    if (!IsGpuWork(event.kind)) continue;
-    if (const auto step = StepAt(program, event.start)) gpu_work[*step] = true;
-  }
-  std::vector<Duration> with, without;
-  for (size_t i = 0; i + 1 < program.steps.size(); ++i) {
+RecordingCost RecordingRows::CostOf(const MarkedProgram& program, const std::vector<bool>& recorded,
+                                    const std::vector<Instant>& layer_marks) const {
+  // The program ends in its last step.
+  if (program.steps.size() < 2) return {};
+  std::vector<SeenStep> steps(program.steps.size() - 1);
+  for (size_t i = 0; i < steps.size(); ++i) {
     const MarkedStep& step = program.steps[i];
-    if (i > 0 && recorded[i - 1] != recorded[i]) continue;
-    if (recorded[i] && !step.labelled) with.push_back(step.end - step.begin);
-    if (!recorded[i] && !gpu_work[i] && i >= kFirst) without.push_back(step.end - step.begin);
+    steps[i] = {.time = step.end - step.begin, .recorded = recorded[i], .labelled = step.labelled};
   }
-  RecordingCost cost{.steps_with = with.size(), .steps_without = without.size()};
-  std::tie(cost.with, cost.with_spread) = MedianAndSpread(std::move(with));
-  std::tie(cost.without, cost.without_spread) = MedianAndSpread(std::move(without));
-  return cost;
+  const auto at = [&](Instant time) -> SeenStep* {
+    const auto step = StepAt(program, time);
+    return step && *step < steps.size() ? &steps[*step] : nullptr;
+  };
+  for (const TraceBuilder::Event& event : events_) {
+    SeenStep* step = at(event.start);
+    if (step == nullptr) continue;
+    step->calls += event.kind == EventKind::kCall;
+    if (!IsGpuWork(event.kind)) continue;
+    ++step->work;
+    step->gpu += event.duration;
+  }
+  for (Instant mark : layer_marks) {
+    if (SeenStep* step = at(mark)) ++step->layer_marks;
+  }
+  return CostOfRecording(steps);
 }
 
 void RecordingRows::AddSpan(const MarkedSpan& span) {
@@ -268,10 +275,11 @@ void RecordingRows::CountRest(const MarkedProgram& program) {
 void RecordingRows::Finish(bool rank_known) {
   if (empty()) return;
   Join();
+  const std::vector<Instant> layer_marks = LayerMarkTimes(marks_);
   MarkedProgram program = ReadMarks(std::move(marks_), LastEnd(), builder_.names());
   const std::vector<bool> recorded = RecordedSteps(program);
   const Window window = WindowOf(program, recorded);
-  builder_.provenance().cost = CostOf(program, recorded);
+  builder_.provenance().cost = CostOf(program, recorded, layer_marks);
   std::vector<CallSpan> calls;
   for (const TraceBuilder::Event& event : events_) {
     const bool in = event.start >= window.begin && event.start < window.end;

@@ -61,7 +61,8 @@ class RecordingRows {
   // tell what recording costs.
   std::vector<bool> RecordedSteps(const MarkedProgram& program) const;
   Window WindowOf(const MarkedProgram& program, const std::vector<bool>& recorded) const;
-  RecordingCost CostOf(const MarkedProgram& program, const std::vector<bool>& recorded) const;
+  RecordingCost CostOf(const MarkedProgram& program, const std::vector<bool>& recorded,
+                       const std::vector<Instant>& layer_marks) const;
   void AddSteps(const MarkedProgram& program, const std::vector<bool>& recorded);
   void AddSpans(std::vector<MarkedSpan> spans, Window window);
   void AddSpan(const MarkedSpan& span);
