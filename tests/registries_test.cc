@@ -187,6 +187,17 @@ TEST(Bounds, AreThoseThatTheGlossaryNames) {
   }
 }
 
+// Else a limit would be passed by what is applied after it.
+TEST(Bounds, AreTheLastOptimizationsOfAScenario) {
+  std::string_view limit;
+  for (const Transform* t : Transforms()) {
+    EXPECT_TRUE(t->bound || limit.empty())
+        << t->name << " stands behind the limit " << limit << ": the comment at the top of "
+        << "transforms/optimizations/transforms.def says where it belongs";
+    if (t->bound) limit = t->name;
+  }
+}
+
 // The first comment of a rule's file, of build.cc's list and of docs/how-it-works.md belong
 // together.
 TEST(Rules, EachIsExplained) {

@@ -2,7 +2,7 @@
 
 Usage: tutorials_test.py SOURCE BUILD PAGE
 
-Writes the files that the page shows ("Into `PATH`:", "Append to `PATH`:") into a copy of the sources
+Writes the files that the page shows ("Into `PATH`:", "Append to `PATH`:", "Into `PATH`, behind `LINE`:") into a copy of the sources
 and runs its commands there (blocks tagged sh). What the page builds is linked from the objects of
 BUILD, with only that compiled anew which the page added or whose source folder is compiled in, so that
 it takes a minute instead of a whole build. Exits with 77 (skipped) where BUILD was not made by Ninja.
@@ -21,7 +21,7 @@ import tempfile
 
 
 def read_page(path):
-    """Yields (what, where, text): what is "write", "append" or "run"."""
+    """Yields (what, where, text): what is "write", "append", "behind LINE" or "run"."""
     pending, fence, block = None, None, []
     for line in path.read_text().splitlines():
         if fence is not None:
@@ -37,8 +37,9 @@ def read_page(path):
             continue
         if line.startswith("```"):
             fence = line[3:]
-        elif match := re.fullmatch(r"(Into|Append to) `([^`]+)`:", line):
-            pending = ("write" if match[1] == "Into" else "append", match[2])
+        elif match := re.fullmatch(r"(Into|Append to) `([^`]+)`(, behind `[^`]+`)?:", line):
+            how = "append" if match[1] == "Append to" else "write"
+            pending = (match[3][2:].replace("`", "") if match[3] else how, match[2])
 
 
 class Copy:
@@ -59,12 +60,16 @@ class Copy:
                         f"{source} {build} {folder} \"$@\"\n")
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
 
-    def write(self, path, text, append):
+    def write(self, path, text, how):
         target = self.tree / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        if append:
+        if how == "append":
             assert target.exists(), f"{path} is not there to append to"
             target.write_text(target.read_text() + text)
+        elif how.startswith("behind "):
+            lines = target.read_text().splitlines(keepends=True)
+            lines.insert(lines.index(how.removeprefix("behind ") + "\n") + 1, text)
+            target.write_text("".join(lines))
         else:
             assert not target.exists(), f"{path} is there already"
             target.write_text(text)
@@ -186,7 +191,7 @@ def main():
         ran = 0
         for what, where, text in read_page(page):
             if what != "run":
-                copy.write(where, text, what == "append")
+                copy.write(where, text, what)
                 continue
             for command in text.splitlines():
                 print("$", command, flush=True)

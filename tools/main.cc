@@ -20,9 +20,13 @@ namespace {
 absl::Status UnknownCommand(const std::string& word) {
   std::vector<std::string_view> names;
   for (const Command* c : Commands()) names.push_back(c->name);
+  std::string hint = DidYouMean(word, names);
+  for (std::string_view name : names) {
+    if (hint.empty() && word.starts_with(name)) hint = DidYouMean(name, names);  // "optimizations"
+  }
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0106",
-                     .what = fmt::format("unknown command '{}'{}", word, DidYouMean(word, names)),
+                     .what = fmt::format("unknown command '{}'{}", word, hint),
                      .fix = "daydream help lists the commands"});
 }
 

@@ -1,7 +1,7 @@
 // One test for each tests/golden/<transform>/<case>.ddt: a graph small enough to check by hand, a
 // what-if, and what comes out. DD_UPDATE_GOLDEN=1 rewrites what comes out of a case that can be
-// read: what the graph or the form of the file has wrong is an error, with file and line, and never
-// an expected answer.
+// read: what the graph, the form of the file or the question has wrong is an error, and never an
+// expected answer that nobody asked for.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -174,6 +174,12 @@ void ExpectSection(GoldenCase& golden, std::string_view name, const std::string&
   EXPECT_EQ(Trimmed(golden.Text(name)), Trimmed(expected)) << "section -- " << name;
 }
 
+// E01..: what was asked cannot be. Unless the case expects that already, its author wrote something
+// else than he meant.
+bool IsSlip(GoldenCase& golden, const Outcome& outcome) {
+  return outcome.error.starts_with("E01") && golden.Find("error") == nullptr;
+}
+
 void Update(const fs::path& path, GoldenCase golden, const Outcome& outcome) {
   std::erase_if(golden.sections, [](const auto& section) {
     return section.first != "graph" && section.first != "what-if";
@@ -208,6 +214,9 @@ TEST_P(Golden, PlaysAsWritten) {
   ASSERT_EQ(flaw, "");
   const Outcome outcome = Play(golden.Text("graph"), golden.Text("what-if"));
   if (std::getenv("DD_UPDATE_GOLDEN") != nullptr) {
+    ASSERT_FALSE(IsSlip(golden, outcome))
+        << GetParam() << ": nothing is written, for the what-if itself is wrong: " << outcome.error
+        << "where that is what the case shows, write it below a line `-- error`";
     Update(GetParam(), golden, outcome);
     return;
   }
@@ -231,6 +240,14 @@ TEST(GoldenItself, AGraphThatWaitsForItselfIsAFlaw) {
       "lane a thread\nlane b thread\nt0 a host 1us after t1 handoff\nt1 b host 1us after t0 "
       "handoff\n");
   EXPECT_NE(Flaw("case.ddt", golden), "");
+}
+
+TEST(GoldenItself, AWhatIfThatCannotBeAskedIsNoAnswerUnlessTheCaseSaysSo) {
+  GoldenCase golden = CaseOf("lane cpu0 thread\nt0 cpu0 call 1us\n");
+  EXPECT_TRUE(IsSlip(golden, Play(golden.Text("graph"), "speedup(kind:kernl, 2)")));
+  EXPECT_FALSE(IsSlip(golden, Play(golden.Text("graph"), "free-gpu")));  // E0601: nothing to change
+  golden.sections.emplace_back("error", "");
+  EXPECT_FALSE(IsSlip(golden, Play(golden.Text("graph"), "speedup(kind:kernl, 2)")));
 }
 
 TEST(GoldenItself, MissingAndUnknownSectionsAreFlaws) {

@@ -55,6 +55,10 @@ TEST(Selector, ABareWordLooksForKernels) {
   EXPECT_THAT(Selected("cudaLaunchKernel"), IsEmpty());
 }
 
+TEST(Selector, SpacesAroundATermAreNoPartOfIt) {
+  EXPECT_THAT(Selected(" kind:kernel & ! phase:backward "), ElementsAre("k0"));
+}
+
 TEST(Selector, ABareWordOfAKindIsToldToBeAName) {
   EXPECT_EQ(NoteOnBareWord("gpu"),
             "'gpu' is taken for a part of kernels' names; kind:gpu selects by kind");

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/check.h"
+#include "base/text.h"
 #include "graph/facts.h"
 #include "graph/scopes.h"
 #include "transforms/core/select_term.h"
@@ -48,9 +49,10 @@ NodePtr MakeRelated(Relation relation, NodePtr to) {
 
 // ['!'] [KEY ':'] VALUE
 absl::StatusOr<NodePtr> ReadTerm(std::string_view text) {
+  text = StripSpaces(text);
   std::string_view rest = text, key = "kernel";
   bool inverted = rest.starts_with('!');
-  if (inverted) rest.remove_prefix(1);
+  if (inverted) rest = StripSpaces(rest.substr(1));
   // A kernel name may hold "::"; a key is a known word before a single colon.
   if (size_t colon = rest.find(':');
       colon != std::string_view::npos && rest.substr(colon, 2) != "::") {

@@ -23,7 +23,8 @@
 //                 inside the GPU
 //   collective:RE collectives by the name of the operation
 //
-// RE is an RE2 expression that may match anywhere in the name; write & in it as [&].
+// RE is an RE2 expression that may match anywhere in the name; write & in it as [&]. Spaces around
+// a term are no part of it.
 #pragma once
 
 #include <memory>
