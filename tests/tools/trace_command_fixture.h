@@ -88,6 +88,7 @@ class TraceCommand : public testing::Test {
     std::vector<std::string> words = {DAYDREAM_BINARY, "trace"};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
+    argv.reserve(words.size() + 1);
     for (std::string& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
     if (chdir((folder_ + "/w").c_str()) != 0) _exit(90);

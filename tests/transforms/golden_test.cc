@@ -49,7 +49,7 @@ struct GoldenCase {
   }
   std::string Format() const {
     std::string all = comment;
-    for (const auto& [key, text] : sections) all += "-- " + key + "\n" + text;
+    for (const auto& [key, text] : sections) all += fmt::format("-- {}\n{}", key, text);
     return all;
   }
 };

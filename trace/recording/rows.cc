@@ -84,8 +84,8 @@ std::vector<bool> RecordingRows::RecordedSteps(const MarkedProgram& program) con
   std::copy_if(calls.begin(), calls.end(), std::back_inserter(some),
                [](uint64_t n) { return n > 0; });
   const uint64_t typical = Median(some);
-  std::vector<bool> recorded;
-  for (uint64_t n : calls) recorded.push_back(n > 0 && n * 10 >= typical);
+  std::vector<bool> recorded(calls.size());
+  for (size_t i = 0; i < calls.size(); ++i) recorded[i] = calls[i] > 0 && calls[i] * 10 >= typical;
   return recorded;
 }
 
