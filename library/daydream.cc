@@ -11,6 +11,7 @@ absl::StatusOr<Run> Load(const std::string& path) {
   DD_ASSIGN_OR_RETURN(run.built, BuildGraph(run.trace));
   auto typical = BuildGraph(run.trace, {.lags = Lags::kTypical});
   DD_ASSIGN_OR_RETURN(run.replay, CheckReplay(run.built, typical.ok() ? &*typical : nullptr));
+  DD_ASSIGN_OR_RETURN(run.replay.unrecorded, LeaveOutRecording(run.built.graph));
   return run;
 }
 

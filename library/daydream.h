@@ -21,7 +21,7 @@ namespace daydream {
 // A recording, ready to be asked. Immutable; threads may share it.
 struct Run {
   std::shared_ptr<const Trace> trace;
-  BuiltGraph built;    // what waited for what
+  BuiltGraph built;    // what waited for what, without what recording cost
   ReplayCheck replay;  // how well the unchanged graph reproduces what was measured
 };
 

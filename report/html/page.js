@@ -125,6 +125,7 @@ function baselineCard(before) {
   if (together) return card("step as it is", time(before.step_ns), togetherWords());
   const steps = plural(whatif.steps, "step"), replay = whatif.replay, recorded = time(replay.measured_ms * 1e6);
   if (before.confidence === "given") return card("step without the profiler", time(before.step_ns), `as given; recorded: ${recorded}`);
+  if (replay.recording_cost) return card("step when nobody records", time(before.step_ns), `without what recording cost; recorded: ${recorded}`);
   const steady = before.step_ms < replay.simulated_ms * 0.999, rate = rates(before);
   return steady ? card("step without stalls", time(before.step_ns), `${steps}; recorded with them: ${recorded}`) :
     card("step as recorded", time(before.step_ns), `mean of ${steps}; the replay is ${signed(replay.error_pct)} off${rate ? `; ${rate}` : ""}`);
@@ -372,9 +373,11 @@ function scored() {
 
 function assumed() {
   const given = scenarios.slice(1).some((s) => s.step_ms !== null) || advice || together ? block("assumptions") || [] : [];
-  const rows = scenarios.filter((s) => s.step_ms !== null).flatMap((s) => [
+  const cost = whatif.replay && whatif.replay.recording_cost;
+  const rows = cost ? [["recording", cost.text]] : [];
+  rows.push(...scenarios.filter((s) => s.step_ms !== null).flatMap((s) => [
     ...(s === baseline || together ? [] : [[s.name, `confidence ${s.confidence}: ${s.confidence_why}`]]),
-    ...s.notes.map((text) => [s.name, text]), ...s.warnings.map((text) => [s.name, text])]);
+    ...s.notes.map((text) => [s.name, text]), ...s.warnings.map((text) => [s.name, text])]));
   if (!rows.length && !given.length) return;
   // Each text once, at the first scenario that it belongs to, and each name once.
   const said = new Set(), kept = rows.filter(([, text]) => !said.has(text) && said.add(text));

@@ -29,8 +29,8 @@ struct Doubts {
   // Standard deviations, as shares of the step.
   double model = 0;  // of the optimizations' effects (report/predict/residuals.h), or learned
   double run = 0;    // what the same program differs by from run to run; 0 when in `model`
-  // How far the step is off when the recording's cost lies otherwise on the host's work, as a
-  // share: counts as the end of 90 %.
+  // How far the step is off when the recording's cost lies otherwise on the host's work, or is
+  // another within its error, as a share: counts as the end of 90 %.
   double host = 0;
   Duration floor;  // UntouchedGpuTime(): no step is shorter
   // Measured rows behind the optimization that is known worst; learned rows when there are any.

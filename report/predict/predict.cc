@@ -360,6 +360,7 @@ class Predictor {
       const Duration other = other_host_->Scaled(scale_ * (1 + p_.learned.share));
       doubts.host = std::fabs(AsDouble(other - p_.step)) / AsDouble(p_.step);
     }
+    if (replay_.unrecorded.has_value()) doubts.host = UnsureShare(*replay_.unrecorded);
     doubts.resampled = resampled_;
     return doubts;
   }
@@ -484,6 +485,7 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   unchanged.memory_change = 0;
   unchanged.why = "the replay of the recorded steps";
   if (base.true_step != nullptr) TellTrueStep(*base.true_step, unchanged);
+  if (replay.unrecorded.has_value()) TellUnrecorded(*replay.unrecorded, unchanged);
   if (base.graph != nullptr && base.true_step == nullptr) NoteProfiler(*base.graph, unchanged);
   if (std::string doubt = replay.baseline_doubt(); !doubt.empty()) {
     unchanged.confidence = Confidence::kLow;

@@ -1,5 +1,8 @@
 #include "report/predict/profiler_note.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "report/predict/intervals.h"
 #include "report/text/format.h"
 
@@ -8,6 +11,8 @@ namespace {
 
 // Share of the critical path from which on the host bounds a step.
 constexpr double kHostBound = 0.5;
+// Chosen: of the step. As --max-replay-error warns from.
+constexpr double kSameStep = 0.03;
 
 }  // namespace
 
@@ -39,6 +44,23 @@ void TellTrueStep(const TrueStep& told, Prediction& baseline) {
       FormatTime(told.asked));
   baseline.low = told.asked;
   baseline.high = baseline.step;
+}
+
+void TellUnrecorded(const Unrecorded& unrecorded, Prediction& baseline) {
+  baseline.why = UnrecordedText(unrecorded);
+  baseline.low = unrecorded.shortest;
+  baseline.high = unrecorded.longest;
+  const bool met = unrecorded.measured.has_value() &&
+                   std::fabs(AsDouble(*unrecorded.measured - unrecorded.step)) <=
+                       kSameStep * AsDouble(*unrecorded.measured);
+  if (!met) baseline.confidence = Confidence::kMedium;
+}
+
+double UnsureShare(const Unrecorded& unrecorded) {
+  if (unrecorded.step <= Duration{}) return 0;
+  const Duration off =
+      std::max(unrecorded.longest - unrecorded.step, unrecorded.step - unrecorded.shortest);
+  return AsDouble(off) / AsDouble(unrecorded.step);
 }
 
 }  // namespace daydream

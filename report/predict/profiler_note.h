@@ -21,4 +21,10 @@ void NoteProfiler(const Graph& graph, Prediction& prediction);
 // takes longer than all of it, with an interval between the two.
 void TellTrueStep(const TrueStep& told, Prediction& baseline);
 
+// The same for a baseline without what recording cost: measured where it is what the program's own
+// steps take that were not recorded, else medium, with an interval by the errors of the costs.
+void TellUnrecorded(const Unrecorded& unrecorded, Prediction& baseline);
+// How far that step is off by these errors, as a share of it.
+double UnsureShare(const Unrecorded& unrecorded);
+
 }  // namespace daydream

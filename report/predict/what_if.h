@@ -15,6 +15,7 @@
 #include "report/predict/learned.h"
 #include "report/predict/self_check.h"
 #include "report/predict/true_step.h"
+#include "report/predict/unrecorded.h"
 #include "report/predict/why.h"
 #include "simulator/critical_path.h"
 #include "transforms/analysis/memory_profile.h"
@@ -40,8 +41,9 @@ struct ReplayCheck {
   std::optional<Duration> typical;  // simulated with typical instead of measured lags
   std::optional<Duration> steady;  // without one-time stalls (report/stalls.h), where there are any
   std::optional<Duration> given;   // what --true-step says that it takes when nobody records it
-  size_t steps = 0;                // steps behind the means
-  bool window = false;             // IsWindow(): the one step is all that was recorded
+  std::optional<Unrecorded> unrecorded;  // without what recording cost, where the recording tells
+  size_t steps = 0;                      // steps behind the means
+  bool window = false;                   // IsWindow(): the one step is all that was recorded
   std::vector<Duration> measured_steps, simulated_steps;  // one a step that counts
   std::vector<std::string> step_names;                    // of these, where they are marked
   BatchSize batch;

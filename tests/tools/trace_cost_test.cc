@@ -8,7 +8,16 @@
 namespace daydream {
 namespace {
 
+using nlohmann::json;
 using testing::HasSubstr;
+
+// A cost is known by the clock, so that a busy machine adds to it what it pleases: then a program
+// is recorded again. No number of attempts helps a wrong sum.
+constexpr int kAttempts = 6;
+
+bool Near(const json& value, double expected, double share) {
+  return value.is_number() && std::abs(value.get<double>() / expected - 1) <= share;
+}
 
 TEST_F(TraceCommand, AKnownCostOfALaunchIsFound) {
   // After the window GPU work is recorded for two more seconds: for the 40 steps behind it and the
@@ -16,19 +25,66 @@ TEST_F(TraceCommand, AKnownCostOfALaunchIsFound) {
   // machine interrupts each.
   const std::string train = kProgram + " init train=92x10 sleep=3000 train=40x10";
   const std::string costs = " FAKE_CUDA_KERNEL_NS=100 FAKE_CUPTI='call_cost_us=40;work_cost_us=20'";
-  Result r = Run("daydream trace --warmup 40 --steps 12 " + train, kWithGpu + costs);
-  ASSERT_EQ(r.exit, 0) << r.err;
-  EXPECT_THAT(r.err, HasSubstr("cost of     a launch "));
-
-  r = Run("daydream info gpu_program-1.ddtrace");
-  EXPECT_THAT(r.out, HasSubstr("cost of     a launch "));
-  r = Run("daydream info gpu_program-1.ddtrace --format json");
-  const auto recording = nlohmann::json::parse(r.out)["recording"];
-  // A step has 11 calls, one of them waits.
-  EXPECT_NEAR(recording["call_ns"].get<double>(), 40'000, 4'000) << recording;
-  EXPECT_NEAR(recording["gpu_work_ns"].get<double>(), 20'000, 2'000) << recording;
+  json recording;
+  bool found = false;
+  for (int i = 0; i < kAttempts && !found; ++i) {
+    Result r = Run("daydream trace -f -o run --warmup 40 --steps 12 " + train, kWithGpu + costs);
+    ASSERT_EQ(r.exit, 0) << r.err;
+    EXPECT_THAT(r.err, HasSubstr("cost of     a launch "));
+    r = Run("daydream info run.ddtrace");
+    EXPECT_THAT(r.out, HasSubstr("cost of     a launch "));
+    r = Run("daydream info run.ddtrace --format json");
+    recording = json::parse(r.out)["recording"];
+    // A step has 11 calls, one of them waits.
+    found = Near(recording["call_ns"], 40'000, 0.1) && Near(recording["gpu_work_ns"], 20'000, 0.1);
+  }
+  EXPECT_TRUE(found) << recording;
   EXPECT_LT(recording["call_error_ns"].get<double>(), 4'000) << recording;
   EXPECT_EQ(recording["hidden_ns"], 1000) << "ten kernels of 100 ns";
+}
+
+// A program whose host works 100 us before each of ten launches a step: recorded with a cost of its
+// own, its replayed step is what it takes when nobody records it.
+TEST_F(TraceCommand, TheReplayedStepIsThatOfTheProgramThatNobodyRecords) {
+  const std::string train = kProgram + " init host=100 train=72x10 sleep=2500 train=20x10";
+  const std::string costs = " FAKE_CUDA_KERNEL_NS=100 FAKE_CUPTI='call_cost_us=40;work_cost_us=20'";
+  const std::string whatif =
+      "daydream whatif run.ddtrace --opt free-gpu --max-replay-error 1000% --format json";
+  json without;
+  bool found = false;
+  for (int i = 0; i < kAttempts && !found; ++i) {
+    const Result r =
+        Run("daydream trace -f -o run --warmup 30 --steps 12 " + train, kWithGpu + costs);
+    ASSERT_EQ(r.exit, 0) << r.err;
+    without = json::parse(Run(whatif).out);
+    const json& cost = without["replay"]["recording_cost"];
+    if (cost.is_null()) continue;
+    // Medians: the mean holds steps that were interrupted. Ten launches and a wait are 11 calls of
+    // 40 us and 10 kernels of 20 us.
+    found =
+        Near(without["scenarios"][0]["median_ms"], cost["not_recorded_ms"].get<double>(), 0.03) &&
+        Near(cost["host_ns_per_step"], 640'000, 0.1);
+  }
+  EXPECT_TRUE(found) << without;
+
+  const json with = json::parse(Run(whatif + " --keep-recording-cost").out);
+  EXPECT_GT(with["scenarios"][0]["median_ms"].get<double>(),
+            1.5 * without["scenarios"][0]["median_ms"].get<double>());
+  EXPECT_FALSE(with["replay"].contains("recording_cost"));
+  EXPECT_EQ(without["replay"]["measured_ms"], with["replay"]["measured_ms"]);
+  EXPECT_NEAR(without["replay"]["error_pct"].get<double>(), 0, 1)
+      << "the check is of the recording";
+
+  // The mean step may be another than the others on a busy machine.
+  for (const char* command : {"info", "summary --max-replay-error 1000%",
+                              "whatif --max-replay-error 1000% --opt free-gpu"}) {
+    const Result r = Run(fmt::format("daydream {} run.ddtrace", command));
+    EXPECT_THAT(r.out, HasSubstr("recording cost ")) << command;
+    EXPECT_THAT(r.out, HasSubstr("left out here")) << command;
+  }
+  const Result page =
+      Run("daydream report run.ddtrace --max-replay-error 1000% -f -o page.html && cat page.html");
+  EXPECT_THAT(page.out, HasSubstr("recording_cost"));
 }
 
 }  // namespace

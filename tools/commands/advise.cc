@@ -47,6 +47,7 @@ const Flag kAdviseFlags[] = {
     {.name = "--html",
      .help = "write a page like that of report, with the options in full: -o FILE"},
     kTrueStepFlag,
+    kKeepRecordingCostFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
     kClockFlag,

@@ -34,6 +34,7 @@ constexpr Flag kCausalFlags[] = {
      .help = "groups of each family, those with most work",
      .fallback = "12"},
     kTrueStepFlag,
+    kKeepRecordingCostFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
 };

@@ -36,6 +36,7 @@ constexpr Flag kDiffFlags[] = {
      .repeats = true},
     kOptFileFlag,
     kSetFlag,
+    kKeepRecordingCostFlag,
     kMaxReplayErrorFlag,
     {.name = "--fail-if",
      .value = "EXPR",

@@ -8,11 +8,12 @@
 #include "report/text/json_writer.h"
 #include "simulator/simulate.h"
 #include "tools/command.h"
-#include "tools/input/input.h"
+#include "tools/input/inputs.h"
 #include "tools/input/rank_input.h"
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/shapes_text.h"
+#include "tools/output/whatif_output.h"
 #include "tools/record/report.h"
 #include "trace/join/ranks.h"
 #include "trace/recording/lacks.h"
@@ -78,6 +79,7 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   if (facts.replay.ok()) {
     DD_ASSIGN_OR_RETURN(Health health, MakeSteady(*facts.built, *facts.replay));
     facts.findings = std::move(health.findings);
+    DD_RETURN_IF_ERROR(LeaveOutRecording(args, *facts.built, *facts.replay));
     DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(facts.built->graph, {.blockers = true}));
     facts.profiler = ProfilerNote(facts.built->graph, PathPerStep(facts.built->graph, timeline));
   }
@@ -186,6 +188,7 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
                                "finding says",
                                FormatTime(*r.steady)));
   }
+  if (r.unrecorded.has_value()) sheet.Line("recording", UnrecordedText(*r.unrecorded));
   if (!f.profiler.empty()) sheet.Line("profiler", f.profiler);
 }
 
@@ -409,7 +412,9 @@ void WriteSteps(const Facts& f, JsonWriter& json) {
   json.Key("replay").BeginObject();
   json.Key("measured_ms").Double(f.replay->measured.ms());
   json.Key("simulated_ms").Double(f.replay->simulated.ms());
-  json.Key("error_pct").Rounded(f.replay->error() * 100, 4).EndObject();
+  json.Key("error_pct").Rounded(f.replay->error() * 100, 4);
+  if (f.replay->unrecorded.has_value()) WriteUnrecorded(*f.replay->unrecorded, json);
+  json.EndObject();
   json.Key("profiler").String(f.profiler);
 }
 

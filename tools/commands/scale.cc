@@ -46,6 +46,7 @@ const Flag kScaleFlags[] = {
      .help = "standard deviation between ranks, of their own work; of a folder of ranks theirs",
      .fallback = "0.5%"},
     {.name = "--fixed-global-batch", .help = "all GPUs together handle the recorded batch"},
+    kKeepRecordingCostFlag,
     kMaxReplayErrorFlag,
     kClockFlag,
 };

@@ -42,6 +42,7 @@ constexpr Flag kSummaryFlags[] = {
     {.name = "--knee",
      .help = "instead: the step against the share of the multiprocessors, and where more stop to "
              "help"},
+    kKeepRecordingCostFlag,
     kMaxReplayErrorFlag,
 };
 
@@ -89,17 +90,18 @@ Table MakeSummaryTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) 
   return table;
 }
 
-std::string Lead(const Summary& s, bool window, const MemoryProfile& memory, Session& session) {
+std::string Lead(const Summary& s, const ReplayCheck& replay, const MemoryProfile& memory,
+                 Session& session) {
   std::string out = fmt::format(
       "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n",
-      session.Bold(window ? "one window" : "one step"), FormatTime(s.step, session.unit()),
+      session.Bold(replay.window ? "one window" : "one step"), FormatTime(s.step, session.unit()),
       FormatPercent(Share(s.gpu_busy, s.window)), FormatPercent(Share(s.exposed_comm, s.window)),
       FormatPercent(Share(s.gpu_idle, s.window)));
   out += fmt::format(
       "critical path          GPU {}   CPU and launching {}   comm {}   data {}\n",
       FormatPercent(Share(s.path.gpu, s.window)), FormatPercent(Share(s.path.cpu, s.window)),
       FormatPercent(Share(s.path.comm, s.window)), FormatPercent(Share(s.path.data, s.window)));
-  return out + MemoryText(memory) + "\n";
+  return out + UnrecordedLine(replay) + MemoryText(memory) + "\n";
 }
 
 std::string SummaryAsCsv(const Summary& s, GroupBy by) {
@@ -314,6 +316,7 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const Health health, MakeSteady(built, replay));
   DD_RETURN_IF_ERROR(Refused(replay, limit, args.positional()[0]));
   WarnAboutReplay(replay, session);
+  DD_RETURN_IF_ERROR(LeaveOutRecording(args, built, replay));
   if (args.Has("--knee")) {
     DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(built.graph));
     auto markdown = [&] {
@@ -339,7 +342,7 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
                 : MakeSummaryTable(summary, by, top, session.unit());
   };
   auto text = [&] {
-    return FindingsText(health.findings) + Lead(summary, replay.window, memory, session) +
+    return FindingsText(health.findings) + Lead(summary, replay, memory, session) +
            table().Text(session.table_style()) + "\n" +
            (host ? OtherThanHost(Share(work.all.path, summary.window))
                  : "  streams that overlap count twice in the table, once in 'GPU busy'\n") +
@@ -347,7 +350,7 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
   };
   auto markdown = [&] {
     return FindingsMarkdown(health.findings) +
-           PlainMarkdown(Lead(summary, replay.window, memory, session)) + "\n" + table().Markdown();
+           PlainMarkdown(Lead(summary, replay, memory, session)) + "\n" + table().Markdown();
   };
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = text,

@@ -40,6 +40,7 @@ constexpr Flag kSweepFlags[] = {
      .help = "also show the rows that no other beats in step,memory"},
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},
     kTrueStepFlag,
+    kKeepRecordingCostFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
 };

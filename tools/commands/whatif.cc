@@ -66,6 +66,7 @@ constexpr Flag kWhatIfFlags[] = {
      .help = "exit 5 when it holds for the last scenario: 'speedup < 1.1', 'step > +3%'",
      .repeats = true},
     kTrueStepFlag,
+    kKeepRecordingCostFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
     {.name = "--no-interval", .help = "skip the intervals, which need more replays"},

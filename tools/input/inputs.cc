@@ -49,7 +49,14 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
             ? fmt::format("; not {}, for the GPU's part takes what it took", FormatTime(target))
             : ""));
   }
+  if (!args.Has("--true-step")) DD_RETURN_IF_ERROR(LeaveOutRecording(args, in.built, in.replay));
   return in;
+}
+
+absl::Status LeaveOutRecording(const Args& args, BuiltGraph& built, ReplayCheck& replay) {
+  if (args.Has("--keep-recording-cost") || !replay.no_step.ok()) return absl::OkStatus();
+  DD_ASSIGN_OR_RETURN(replay.unrecorded, LeaveOutRecording(built.graph));
+  return absl::OkStatus();
 }
 
 absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::string& path) {

@@ -25,6 +25,9 @@ inline constexpr Flag kTrueStepFlag = {
     .name = "--true-step",
     .value = "TIME",
     .help = "what the step takes without the profiler, 101ms or 9.9/s: host work shrinks to it"};
+inline constexpr Flag kKeepRecordingCostFlag = {
+    .name = "--keep-recording-cost",
+    .help = "leave what recording cost, where a recording tells it, in the time of the host"};
 inline constexpr Flag kSamplesFlag = {
     .name = "--samples",
     .value = "N",
@@ -47,8 +50,10 @@ inline constexpr Flag kMaxReplayErrorFlag = {
 
 // Reads the trace and builds it twice, the second time with typical lags, side by side. `replay` is
 // of the recording as it is; `built` is without one-time stalls (report/stalls.h), and then as
-// --true-step and --samples say.
+// --true-step and --samples say, or without what recording cost.
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session);
+// The last of these, unless --keep-recording-cost is there.
+absl::Status LeaveOutRecording(const Args& args, BuiltGraph& built, ReplayCheck& replay);
 
 // E0602: no predictions are made above `limit`, the share of --max-replay-error.
 absl::Status ReplayFailed(const ReplayCheck& replay, double limit, const std::string& path);

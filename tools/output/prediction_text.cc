@@ -194,12 +194,19 @@ std::string ChecksLine(const ReplayCheck& r) {
   return Wrapped(fmt::format("{}: {}", WordFor(r.worst().error, one), line));
 }
 
+std::string UnrecordedLine(const ReplayCheck& r) {
+  return r.unrecorded.has_value() ? Wrapped(UnrecordedText(*r.unrecorded)) : "";
+}
+
 std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
-  const Duration step = r.given.value_or(r.steady.value_or(r.measured));
+  Duration step = r.given.value_or(r.steady.value_or(r.measured));
+  if (r.unrecorded.has_value()) step = r.unrecorded->step;
   if (step.ns <= 0 || !r.no_step.ok()) return "";
   const double steps = 1 / step.seconds();
   std::string line = fmt::format("  {} steps/s", Rate(steps));
-  if (r.steady.has_value() && !r.given.has_value()) {
+  if (r.unrecorded.has_value()) {
+    line = fmt::format("  unrecorded step {}: {} steps/s", FormatTime(step, wish), Rate(steps));
+  } else if (r.steady.has_value() && !r.given.has_value()) {
     line = fmt::format("  steady step {}: {} steps/s", FormatTime(step, wish), Rate(steps));
   }
   if (r.batch.samples > 0) {
@@ -217,7 +224,7 @@ std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
   const TimeUnit unit = UnitFor(r.measured, wish);
   return line + "\n" +
          Wrapped(fmt::format("{} differ: median {}, middle half {} to {}, all {} to {}",
-                             r.steady.has_value() ? "recorded steps" : "steps",
+                             r.steady || r.unrecorded ? "recorded steps" : "steps",
                              FormatTime(l.median, unit), TimeIn(l.lower, unit),
                              FormatTime(l.upper, unit), TimeIn(l.shortest, unit),
                              FormatTime(l.longest, unit))) +
@@ -238,7 +245,7 @@ std::string ReplayLine(std::string_view headline, const ReplayCheck& r, TimeUnit
   const bool fits = width == 0 || DisplayWidth(headline) + kBetween.size() + line.size() <= width;
   std::string out = fits ? fmt::format("{}{}{}\n", headline, kBetween, line)
                          : fmt::format("{}\n{}", headline, Wrapped(line));
-  return out + ChecksLine(r) + StepsLine(r, wish);
+  return out + ChecksLine(r) + UnrecordedLine(r) + StepsLine(r, wish);
 }
 
 std::string RaiseText(const Prediction& p) {

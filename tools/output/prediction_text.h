@@ -35,6 +35,8 @@ std::string ReplayLine(std::string_view headline, const ReplayCheck& replay, Tim
                        size_t width = 0);
 // How the checks that can fail came out, and a word for the worst of all.
 std::string ChecksLine(const ReplayCheck& replay);
+// What recording cost and is left out; empty where that is nothing.
+std::string UnrecordedLine(const ReplayCheck& replay);
 std::string StepsLine(const ReplayCheck& replay, TimeUnit wish);
 // "-1.2 GB", "+300 MB".
 std::string SignedBytes(int64_t bytes);

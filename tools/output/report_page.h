@@ -39,6 +39,7 @@ inline constexpr std::array kPageFlags = {
     kTitleFlag,
     kMaxSlicesFlag,
     kTrueStepFlag,
+    kKeepRecordingCostFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
 };

@@ -71,6 +71,9 @@ absl::StatusOr<Score> ScoreAgainst(const std::string& path, const Args& args, Se
   score.measured = MeanOf(MeasuredSteps(*built));
   // Stalls are in no prediction, so the measured step is without them, too.
   if (health.steady > Duration{}) score.measured = health.steady;
+  // Nor what recording cost.
+  DD_RETURN_IF_ERROR(LeaveOutRecording(args, *built, replay));
+  if (replay.unrecorded.has_value()) score.measured = replay.unrecorded->step;
   score.headline = Headline(*trace, *built);
   score.error = score.measured.ns > 0
                     ? static_cast<double>(p.step.ns) / static_cast<double>(score.measured.ns) - 1

@@ -202,6 +202,21 @@ void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
 
 }  // namespace
 
+void WriteUnrecorded(const Unrecorded& u, JsonWriter& json) {
+  json.Key("recording_cost").BeginObject().Key("text").String(UnrecordedText(u));
+  json.Key("step_ms").Double(u.step.ms()).Key("shortest_ms").Double(u.shortest.ms());
+  json.Key("longest_ms").Double(u.longest.ms()).Key("not_recorded_ms");
+  if (u.measured.has_value()) {
+    json.Double(u.measured->ms());
+  } else {
+    json.Null();
+  }
+  json.Key("host_ns_per_step").Int(u.taken.in_step.ns).Key("not_taken_ns");
+  json.Int(u.taken.not_taken.ns).Key("call_ns").Double(u.taken.each.call);
+  json.Key("gpu_work_ns").Double(u.taken.each.work).Key("layer_mark_ns");
+  json.Double(u.taken.each.layer_mark).EndObject();
+}
+
 void WriteTrace(const Trace& t, std::string_view file, const BuildReport& build, JsonWriter& json) {
   json.Key("trace").BeginObject();
   json.Key("file").String(file).Key("format").String(t.provenance.format);
@@ -245,6 +260,7 @@ void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
   }
   json.EndArray();
   WriteChecks(r, json);
+  if (r.unrecorded.has_value()) WriteUnrecorded(*r.unrecorded, json);
   json.Key("samples_per_step");
   if (r.batch.samples > 0) {
     json.Rounded(r.batch.samples, 6);

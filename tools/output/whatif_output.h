@@ -62,6 +62,8 @@ std::string WhatIfCsv(const WhatIfReport& report);
 void WriteTrace(const Trace& trace, std::string_view file, const BuildReport& build,
                 JsonWriter& json);
 void WriteReplay(const ReplayCheck& replay, JsonWriter& json);
+// "recording_cost": what was left out, and the step without it.
+void WriteUnrecorded(const Unrecorded& unrecorded, JsonWriter& json);
 void WritePrediction(const Prediction& p, JsonWriter& json);
 
 }  // namespace daydream

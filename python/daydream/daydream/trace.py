@@ -31,6 +31,7 @@ def load(
     memory: Optional[Path] = None,
     shapes: Optional[Path] = None,
     true_step: Optional[str] = None,
+    keep_recording_cost: bool = False,
     samples: Optional[int] = None,
     jobs: Optional[int] = None,
 ) -> Trace:
@@ -44,6 +45,7 @@ def load(
     strict: refuse malformed events instead of counting them; max_errors: share of them, "1%".
     et, memory, shapes: files of the same program with more facts (docs/formats.md).
     true_step: what a step takes without the profiler, "101ms" or "9.9/s".
+    keep_recording_cost: leave what recording cost, where it tells that, in the time of the host.
     samples: examples in a recorded step, where the recorded shapes do not tell.
     jobs: threads; results do not depend on it.
 
@@ -60,6 +62,7 @@ def load(
         memory=memory,
         shapes=shapes,
         true_step=true_step,
+        keep_recording_cost=keep_recording_cost,
         samples=samples,
         jobs=jobs,
     )

@@ -4,6 +4,7 @@
 //   launch_ex=N     cuLaunchKernelEx, as Triton
 //   init            cuInit, a context, a stream      launch=N, rlaunch=N  kernels: driver, runtime
 //   train=SxN       S steps of N kernels in two layers, each with a synchronize
+//   host=US         from here on the host works so long before each launch of train
 //   threads=TxN     T threads launch N kernels each  graph=N         a graph of N kernels, launched
 //   pipeline=N      two streams, N events and waits  copies=N        copies and sets
 //   alloc=N         allocations and frees            step=N, begin=X, end, range=X, end_range
@@ -84,15 +85,25 @@ void Init(const std::string&) {
   cuStreamCreate(&g_stream, CU_STREAM_NON_BLOCKING);
 }
 
+int64_t g_host_ns = 0;
+
+void Host(const std::string& text) { g_host_ns = atoll(text.c_str()) * 1000; }
+
+void LaunchAfterWork(const char* name) {
+  for (const int64_t until = FakeNow() + g_host_ns; g_host_ns > 0 && FakeNow() < until;) {
+  }
+  Launch(name, g_stream);
+}
+
 void Train(const std::string& text) {
   auto [steps, kernels] = Pair(text);
   for (int64_t i = 0; i < steps; ++i) {
     daydream_step(i);
     daydream_begin("net.first");
-    for (int64_t k = 0; k < kernels / 2; ++k) Launch("first", g_stream);
+    for (int64_t k = 0; k < kernels / 2; ++k) LaunchAfterWork("first");
     daydream_end();
     daydream_begin("net.second");
-    for (int64_t k = kernels / 2; k < kernels; ++k) Launch("second", g_stream);
+    for (int64_t k = kernels / 2; k < kernels; ++k) LaunchAfterWork("second");
     daydream_end();
     cuStreamSynchronize(g_stream);
   }
@@ -295,6 +306,7 @@ const std::map<std::string, Action>& Work() {
   static const std::map<std::string, Action> actions = {
       {"init", Init},
       {"train", Train},
+      {"host", Host},
       {"threads", Threads},
       {"graph", Graph},
       {"capture", Capture},
