@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -180,11 +181,14 @@ class Matcher {
 
   void Match(uint32_t communicator, const Joined& joined) {
     std::map<std::tuple<int64_t, int32_t, int32_t, int64_t>, std::vector<RowMember>> rows;
-    const bool numbered = std::all_of(joined.of.begin(), joined.of.end(), [&](const auto& of) {
-      const std::vector<uint32_t>& order = ranks_[of.first].communicators[of.second].order;
-      return std::any_of(order.begin(), order.end(),
-                         [&](uint32_t i) { return ranks_[of.first].all[i].sequence >= 0; });
-    });
+    // The order of one rank alone needs no numbers.
+    const bool one = joined.of.size() == 1;
+    const bool numbered =
+        !one && std::all_of(joined.of.begin(), joined.of.end(), [&](const auto& of) {
+          const std::vector<uint32_t>& order = ranks_[of.first].communicators[of.second].order;
+          return std::any_of(order.begin(), order.end(),
+                             [&](uint32_t i) { return ranks_[of.first].all[i].sequence >= 0; });
+        });
     if (numbered) {
       for (const auto& of : joined.of) AddNumbered(of, rows);
       TellSwapped(joined);
@@ -344,18 +348,22 @@ class Matcher {
     return fmt::format("group {} ({})", joined.name, Ranks(members));
   }
 
-  // On a rank that launches a later number first, the others would wait for ever.
+  // On a rank that launches a later number first, the others would wait for ever. What has no
+  // number says nothing of the order.
   void TellSwapped(const Joined& joined) {
     for (const auto& [rank, c] : joined.of) {
       const std::vector<uint32_t>& order = ranks_[rank].communicators[c].order;
-      for (size_t i = 1; i < order.size(); ++i) {
-        const RankCollective &a = ranks_[rank].all[order[i - 1]], &b = ranks_[rank].all[order[i]];
-        if (a.from >= 0 || b.from >= 0 || a.sequence <= b.sequence) continue;
+      const RankCollective* before = nullptr;
+      for (const uint32_t i : order) {
+        const RankCollective& b = ranks_[rank].all[i];
+        if (b.from >= 0 || b.sequence < 0) continue;
+        const RankCollective* const a = std::exchange(before, &b);
+        if (a == nullptr || a->sequence <= b.sequence) continue;
         std::set<int32_t> others;
         for (const auto& [other, ignored] : joined.of) others.insert(Number(other));
         others.erase(Number(rank));
         Tell(ProblemKind::kDeadlock, {Number(rank)},
-             fmt::format("{} before {} on {}, after it on rank {}, in {}", Called(b), Called(a),
+             fmt::format("{} before {} on {}, after it on rank {}, in {}", Called(b), Called(*a),
                          Ranks(others), Number(rank), GroupOf(joined)),
              GroupOf(joined), b.sequence);
       }

@@ -282,6 +282,31 @@ TEST(Matching, AnOppositeOrderIsADeadlockThatNamesBoth) {
                              HasSubstr("after it on rank 1")));
 }
 
+// Nothing but its number says where a collective belongs: one whose op was not recorded may be
+// between any two.
+TEST(Matching, ACollectiveWithoutNumberIsInNoOrder) {
+  std::vector<RankCollectives> ranks(2);
+  for (int r : {0, 1}) {
+    ranks[r].rank = {r, 2};
+    ranks[r].communicators.push_back(
+        {.name = "0", .members = {0, 1}, .size = 2, .order = {0, 1, 2}});
+    for (int64_t number : {340, -1, 341}) {
+      ranks[r].all.push_back(
+          {.kind = CollectiveKind::kAllReduce, .bytes = 1000, .sequence = number});
+    }
+  }
+  const MatchedRanks matched = MatchCollectives(ranks);
+  EXPECT_TRUE(matched.problems.empty());
+  EXPECT_THAT(matched.rows, testing::SizeIs(2));
+  EXPECT_EQ(matched.unmatched, 2u);
+  // With no other rank there is nobody to disagree with.
+  ranks.pop_back();
+  ranks[0].all[2].sequence = 339;
+  const MatchedRanks alone = MatchCollectives(ranks);
+  EXPECT_FALSE(alone.deadlock());
+  EXPECT_THAT(alone.rows, testing::SizeIs(3));
+}
+
 TEST(Matching, ADifferentSizeIsAMismatchAndLeftOut) {
   std::vector<RankCollectives> ranks(3);
   for (int r : {0, 1, 2}) {
