@@ -15,6 +15,7 @@ def read(path):
     sweeps = {}
     for r in csv.DictReader(open(path)):
         sweep = sweeps.setdefault(r["table"], {"rows": [], "first": r})
+        sweep.setdefault("sizes", []).append(int(r["bytes"]))
         if float(r["bytes"]) >= 1024:
             sweep["rows"].append((float(r["bytes"]), float(r["time_us"])))
     return sweeps
@@ -74,6 +75,7 @@ def curve(name, sweep, fixed_a=None):
     return (f'    {name} {{\n      ranks: {n} nodes: {r["nodes"]} a_us: {x[0]:.5g} g_us: {x[1]:.5g} '
             f'bus_GBps: {factor / x[2] / 1e3:.6g}\n'
             f'      error_pct: {100 * mean:.2g} error_p95_pct: {100 * p95:.2g}\n'
+            f'      from_bytes: {min(sweep["sizes"])} to_bytes: {max(sweep["sizes"])}\n'
             f'      source: "{source}"\n    }}\n')
 
 

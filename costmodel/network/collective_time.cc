@@ -114,6 +114,28 @@ double AllToAllAcross(const FabricLevel& level, const CollectiveShape& shape, do
   return leaving / (wire * level.rate_factor * share / per_node * 1e3);
 }
 
+// "all_reduce measured at 16 ranks on 2"
+std::string MeasuredAt(CollectiveKind kind, const FabricCurve& curve) {
+  return fmt::format("{} {} at {} ranks on {}", CollectiveName(kind),
+                     curve.measured() ? "measured" : "stated (not measured)", curve.ranks,
+                     curve.nodes);
+}
+
+std::string SizeText(double bytes) {
+  std::string_view unit = "B";
+  for (std::string_view larger : {"kB", "MB", "GB", "TB"}) {
+    if (bytes < 1000) break;
+    bytes /= 1000, unit = larger;
+  }
+  return fmt::format("{:.4g} {}", bytes, unit);
+}
+
+// " (only 268.4 MB to 2.147 GB)", where a size beyond those measured is asked for.
+std::string Beyond(const FabricCurve& curve, double bytes) {
+  if (curve.Covers(bytes)) return {};
+  return fmt::format(" (only {} to {})", SizeText(curve.from_bytes), SizeText(curve.to_bytes));
+}
+
 CollectiveTime Derived(const Fabric& fabric, const FabricLevel& level, const FabricCurve* curve,
                        CollectiveKind measured, const CollectiveShape& shape) {
   CollectiveTime time;
@@ -125,9 +147,9 @@ CollectiveTime Derived(const Fabric& fabric, const FabricLevel& level, const Fab
     a = curve->time.a_us * ratio;
     g = curve->time.g_us * std::sqrt(ratio);
     time.source = TimeSource::kFabric;
-    time.explained = fmt::format("{} measured at {} ranks on {}, for {} at {} on {}",
-                                 CollectiveName(measured), curve->ranks, curve->nodes,
+    time.explained = fmt::format("{}, for {} at {} on {}", MeasuredAt(measured, *curve),
                                  CollectiveName(shape.kind), shape.ranks, shape.nodes);
+    time.beyond = Beyond(*curve, shape.bytes);
   } else {
     time.source = TimeSource::kWire;
     time.explained = fmt::format("rates of {}, nothing was measured", level.name);
@@ -141,14 +163,18 @@ CollectiveTime Derived(const Fabric& fabric, const FabricLevel& level, const Fab
 // The measured curve itself; edits change its two parts.
 CollectiveTime Measured(const FabricLevel& level, const FabricCurve& curve,
                         const CollectiveShape& shape) {
-  CollectiveTime time{.source = TimeSource::kSweep, .error = curve.error};
+  CollectiveTime time{.source = TimeSource::kFabric};
+  if (curve.measured() && curve.Covers(shape.bytes)) {
+    time.source = TimeSource::kSweep;
+    time.error = curve.error;
+  }
   const SizeCurve& c = curve.time;
   const double at = c.At(shape.bytes), smooth = c.Smooth(shape.bytes);
   const double part = c.us_per_byte * shape.bytes / level.rate_factor +
                       (smooth - c.us_per_byte * shape.bytes) * level.latency_factor;
   time.us = smooth > 0 ? at * part / smooth : at;
-  time.explained = fmt::format("{} measured at {} ranks on {}", CollectiveName(shape.kind),
-                               curve.ranks, curve.nodes);
+  time.explained = MeasuredAt(shape.kind, curve);
+  time.beyond = Beyond(curve, shape.bytes);
   return time;
 }
 
@@ -168,6 +194,17 @@ std::string_view TimeSourceName(TimeSource source) {
       return "trace";
   }
   return "nothing";
+}
+
+void TimesFrom::Add(const CollectiveTime& time) {
+  std::string& beyond = beyond_[time.explained];
+  if (beyond.empty()) beyond = time.beyond;
+}
+
+std::vector<std::string> TimesFrom::Lines() const {
+  std::vector<std::string> lines;
+  for (const auto& [text, beyond] : beyond_) lines.push_back(text + beyond);
+  return lines;
 }
 
 double BusFactor(CollectiveKind kind, int ranks) {
@@ -205,9 +242,12 @@ absl::StatusOr<CollectiveTime> TimeOfCollective(const Fabric& fabric,
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,
         {.code = "E0823",
-         .what = fmt::format("{} has no level for {} ranks on {} nodes", fabric.name, shape.ranks,
-                             shape.nodes),
-         .why = fmt::format("its {} levels hold {:.0f} ranks, {} in a node", fabric.levels.size(),
+         .what = fmt::format("{} has no level for {} ranks on {} nodes", fabric.Title(),
+                             shape.ranks, shape.nodes),
+         .why = fmt::format("its {} {:.0f} ranks, {} in a node",
+                            fabric.levels.size() == 1
+                                ? "only level holds"
+                                : fmt::format("{} levels hold", fabric.levels.size()),
                             std::min(room, 1e9), node),
          .fix = "a fabric with a level of nodes (`daydream fabric list`), or fewer ranks"});
   }

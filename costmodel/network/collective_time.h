@@ -7,8 +7,10 @@
 // used; the wire, where no curve is given.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "costmodel/network/fabric.h"
@@ -34,7 +36,18 @@ struct CollectiveTime {
   double bus_gbps = 0;  // that this is
   TimeSource source = TimeSource::kNothing;
   double error = 0;       // mean, relative; 0: not known
-  std::string explained;  // "all-reduce measured at 16 ranks on 2 nodes, for 64 on 8"
+  std::string explained;  // "all_reduce measured at 16 ranks on 2, for all_reduce at 64 on 8"
+  std::string beyond;     // " (only 268.4 MB to 2.147 GB)": those sizes only; empty: this one, too
+};
+
+// Where several times come from, each once.
+class TimesFrom {
+ public:
+  void Add(const CollectiveTime& time);
+  std::vector<std::string> Lines() const;
+
+ private:
+  std::map<std::string, std::string> beyond_;
 };
 
 // Bytes of bus bandwidth for each byte of `kind`: 2 (n - 1) / n and the like. 0 for one rank.

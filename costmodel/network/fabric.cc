@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
+
 #include "base/check.h"
 #include "costmodel/network/fabric_text.h"
 #include "costmodel/network/fabric_texts.h"
@@ -50,6 +52,18 @@ const Fabric* FindFabric(std::string_view name) {
     }
   }
   return nullptr;
+}
+
+std::optional<Fabric> FabricAsked(std::string_view name) {
+  const Fabric* known = FindFabric(name);
+  if (known == nullptr) return std::nullopt;
+  Fabric fabric = *known;
+  if (PlainFabricName(name) != PlainFabricName(fabric.name)) fabric.asked = name;
+  return fabric;
+}
+
+std::string Fabric::Title() const {
+  return asked.empty() ? name : fmt::format("{} ({})", asked, name);
 }
 
 }  // namespace daydream

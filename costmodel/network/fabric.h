@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +19,16 @@ struct FabricCurve {
   int ranks = 0, nodes = 1;  // where it was measured
   double bus_gbps = 0;       // 10^9 bytes a second of bus bandwidth (nccl-tests) for long messages
   SizeCurve time;            // of the sizes that nccl-tests prints
-  double error = 0, error_p95 = 0;  // of the smooth curve; 0: not known
+  double error = 0, error_p95 = 0;      // of the smooth curve; 0: not known
+  double from_bytes = 0, to_bytes = 0;  // the sizes measured; 0: not known
   std::string source;
+
+  // Else somebody stated it.
+  bool measured() const { return error > 0 || !time.points.empty(); }
+  // No size beyond those measured, as far as these are known.
+  bool Covers(double bytes) const {
+    return bytes >= from_bytes && (to_bytes <= 0 || bytes <= to_bytes);
+  }
 };
 
 struct FabricLevel {
@@ -48,7 +57,10 @@ struct Fabric {
   double overlap = 0;               // 0 = 1 - channels / SMs
   int sms_per_collective = 0;       // 0 = not known
   std::string source;
+  std::string asked;  // the alias by which it was asked for; empty: its name
 
+  // "efa3200", "ib-ndr (roce-8x400)"
+  std::string Title() const;
   // GPUs of a node; at least 1.
   int NodeSize() const;
 };
@@ -57,5 +69,7 @@ struct Fabric {
 std::span<const Fabric> Fabrics();
 // By name or alias; letter case, '-' and '_' do not matter. nullptr when not known.
 const Fabric* FindFabric(std::string_view name);
+// The same with how it was asked for.
+std::optional<Fabric> FabricAsked(std::string_view name);
 
 }  // namespace daydream

@@ -90,6 +90,15 @@ absl::StatusOr<FabricCurve> CurveOf(const pbf::Curve& given, CollectiveKind kind
       return Refuse(where, fmt::format("level {}: a point is given twice", level.name));
     }
   }
+  curve.from_bytes = given.from_bytes();
+  curve.to_bytes = given.to_bytes();
+  if (!InRange(curve.from_bytes, 1e18) || !InRange(curve.to_bytes, 1e18)) {
+    return Refuse(where, fmt::format("level {}: a size is out of range", level.name));
+  }
+  if (!points.empty()) {
+    if (curve.from_bytes <= 0) curve.from_bytes = points.front().bytes;
+    if (curve.to_bytes <= 0) curve.to_bytes = points.back().bytes;
+  }
   curve.error = given.error_pct() / 100;
   curve.error_p95 = given.error_p95_pct() / 100;
   curve.source = given.source();
@@ -156,6 +165,9 @@ void PrintCurve(std::string& out, std::string_view name, const FabricCurve& c) {
   if (c.error > 0) {
     out += fmt::format("      error_pct: {:.3g} error_p95_pct: {:.3g}\n", 100 * c.error,
                        100 * c.error_p95);
+  }
+  if (c.to_bytes > 0 && c.time.points.empty()) {
+    out += fmt::format("      from_bytes: {:.17g} to_bytes: {:.17g}\n", c.from_bytes, c.to_bytes);
   }
   for (const SizePoint& p : c.time.points) {
     out += fmt::format("      point {{ bytes: {:.17g} us: {:.17g} }}\n", p.bytes, p.us);

@@ -94,6 +94,8 @@ TEST(Fabric, NamesAndAliasesAreFound) {
   EXPECT_EQ(FindFabric("ib-ndr"), FindFabric("roce-8x400"));
   EXPECT_EQ(FindFabric("ib_hdr"), FindFabric("tcpxo-8x200"));
   EXPECT_EQ(FindFabric("token-ring"), nullptr);
+  EXPECT_EQ(FabricAsked("IB_NDR")->Title(), "IB_NDR (roce-8x400)");
+  EXPECT_EQ(FabricAsked("NVLink4")->Title(), "nvlink4");
 }
 
 TEST(Fabric, WhatIsNoFabricIsRefused) {
@@ -115,6 +117,31 @@ TEST(CollectiveTime, OneRankSendsNothingAndTooManyAreRefused) {
   const auto many = TimeOfCollective(*FindFabric("nvlink4"), {.bytes = 1e9, .ranks = 16});
   ASSERT_FALSE(many.ok());
   EXPECT_EQ(DiagnosticOf(many.status()).code, "E0823");
+}
+
+// The sweep of 8 ranks begins at 256 MiB; that of the all-gathers is none.
+TEST(CollectiveTime, OnlySizesThatWereMeasuredHaveAnError) {
+  const auto on_nvlink4 = [](CollectiveKind kind, double bytes) {
+    const auto time =
+        TimeOfCollective(*FindFabric("nvlink4"), {.kind = kind, .bytes = bytes, .ranks = 8});
+    EXPECT_TRUE(time.ok()) << time.status();
+    return *time;
+  };
+  const CollectiveTime measured = on_nvlink4(CollectiveKind::kAllReduce, 1 << 29);
+  EXPECT_EQ(measured.source, TimeSource::kSweep);
+  EXPECT_GT(measured.error, 0);
+  EXPECT_EQ(measured.explained, "all_reduce measured at 8 ranks on 1");
+  const CollectiveTime small = on_nvlink4(CollectiveKind::kAllReduce, 1 << 20);
+  EXPECT_EQ(small.source, TimeSource::kFabric);
+  EXPECT_EQ(small.error, 0);
+  EXPECT_EQ(on_nvlink4(CollectiveKind::kAllReduce, 1e11).beyond, small.beyond);
+  TimesFrom from;
+  for (const CollectiveTime& time : {measured, small, measured}) from.Add(time);
+  EXPECT_THAT(from.Lines(), testing::ElementsAre("all_reduce measured at 8 ranks on 1 (only 268.4 "
+                                                 "MB to 2.147 GB)"));
+  const CollectiveTime gather = on_nvlink4(CollectiveKind::kAllGather, 1 << 29);
+  EXPECT_EQ(gather.source, TimeSource::kFabric);
+  EXPECT_EQ(gather.explained, "all_gather stated (not measured) at 8 ranks on 1");
 }
 
 TEST(CollectiveTime, GrowsWithTheMessageAndWithTheRanks) {

@@ -98,6 +98,17 @@ TEST_F(CliFabric, FitGivesTimesAtAskedSizes) {
   EXPECT_LT(json["points"][1]["us"], 400);
 }
 
+// Two sizes leave none out, and say nothing of sizes beyond them.
+TEST_F(CliFabric, WhatAFitCannotTellIsSaid) {
+  Write("sweep.txt", "1048576 262144 float 60.0 17.48 17.48\n2097152 1 float 90.0 23.3 23.3\n");
+  const CliResult r = Run("fabric fit " + Path("sweep.txt") +
+                          " --collective all_reduce --ranks 16 --at 1024,1048576,1e9 "
+                          "--format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  EXPECT_TRUE(nlohmann::json::parse(r.out)["left_out_error_pct"]["mean"].is_null());
+  EXPECT_THAT(r.err, HasSubstr("2 sizes of --at beyond what was measured, 1.0 MB to 2.1 MB"));
+}
+
 TEST_F(CliFabric, WhatWasFittedIsAFabricForOtherCommands) {
   Write("sweep.txt", kSweep);
   const std::string saved = Path("mine.fabric");
@@ -120,7 +131,9 @@ TEST_F(CliFabric, ListAndShowSayWhereNumbersAreFrom) {
   EXPECT_THAT(show.out, HasSubstr("for all_reduce at 64 on 8"));
   EXPECT_THAT(show.out, HasSubstr("awsome-distributed-training"));
   EXPECT_THAT(Run("fabric show nvlink4 --text").out, HasSubstr("fabric {"));
-  EXPECT_THAT(Run("fabric show ib-ndr").out, HasSubstr("roce-8x400: no one machine"));
+  EXPECT_THAT(Run("fabric show ib-ndr").out,
+              testing::AllOf(HasSubstr("ib-ndr (roce-8x400): all_reduce on 16 ranks"),
+                             HasSubstr("roce-8x400: no one machine")));
 }
 
 TEST_F(CliFabric, OfADerivedTimeNoErrorIsKnown) {
@@ -139,6 +152,10 @@ TEST_F(CliFabric, WhatIsMissingIsNamed) {
   EXPECT_THAT(Run("fabric fit " + Path("sweep.txt")).err, HasSubstr("--collective all_reduce"));
   EXPECT_THAT(Run("fabric show nvlink5x").err, HasSubstr("did you mean 'nvlink"));
   EXPECT_THAT(Run("fabric show nvlink4 --ranks 16").err, HasSubstr("E0823"));
+  const std::string fit = "fabric fit " + Path("sweep.txt") + " --collective all_reduce";
+  EXPECT_THAT(Run(fit + " --ranks 8 --nodes 16").err, HasSubstr("8 ranks cannot be on 16 nodes"));
+  EXPECT_THAT(Run(fit + " --ranks 1").err, HasSubstr("one rank sends nothing"));
+  EXPECT_THAT(Run("fabric show").err, HasSubstr("`show` takes one name"));
   EXPECT_EQ(Run("fabric frobnicate").exit, 2);
   EXPECT_EQ(Run("fabric fit").exit, 2);
 }

@@ -87,13 +87,22 @@ absl::StatusOr<Fitted> Fit(const std::string& path, const Args& args) {
   if (shape.ranks == 0) shape.ranks = sweep.ranks;
   if (shape.nodes == 0) shape.nodes = std::max(1, sweep.nodes);
   shape.kind = args.Has("--collective") ? CollectiveNamed(args.Get("--collective")) : sweep.kind;
-  const bool known = shape.kind != CollectiveKind::kUnknown && shape.ranks >= 2;
-  if (!known || shape.nodes > shape.ranks) {
+  const auto refuse = [&](std::string what, std::string why = {}) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0104",
-                       .what = "the file does not say what was measured on how many ranks",
+                       .what = std::move(what),
                        .where = path,
+                       .why = std::move(why),
                        .fix = "--collective all_reduce --ranks 16 --nodes 2"});
+  };
+  if (shape.kind == CollectiveKind::kUnknown || shape.ranks == 0) {
+    return refuse("the file does not say what was measured on how many ranks");
+  }
+  if (shape.ranks == 1) return refuse("one rank sends nothing", "its times are those of copies");
+  if (shape.nodes > shape.ranks) {
+    return refuse(
+        fmt::format("{} cannot be on {}", Plural(shape.ranks, "rank"), Plural(shape.nodes, "node")),
+        "each node has one of them or more");
   }
   FabricCurve curve{.ranks = shape.ranks, .nodes = shape.nodes};
   curve.time = FitSizeCurve(sweep.points);
@@ -111,6 +120,8 @@ absl::StatusOr<Fitted> Fit(const std::string& path, const Args& args) {
   const double slope = curve.time.us_per_byte;
   curve.bus_gbps = slope > 0 ? BusFactor(shape.kind, shape.ranks) / (slope * 1e3) : 0;
   curve.source = fmt::format("fitted to {}", FileName(path));
+  curve.from_bytes = curve.time.points.front().bytes;
+  curve.to_bytes = curve.time.points.back().bytes;
   FabricLevel level{.name = shape.nodes > 1 ? "nodes" : "node"};
   if (shape.nodes > 1) {
     fitted.fabric.levels.push_back({.name = "GPUs of a node", .size = shape.ranks / shape.nodes});
@@ -136,8 +147,11 @@ std::string FitJson(const Fitted& f, const std::vector<double>& at) {
   json.Key("bus_GBps").Rounded(c.bus_gbps, 6);
   auto error = [&](std::string_view name, const CurveError& e) {
     json.Key(name).BeginInlineObject().Key("sizes").UInt(e.sizes);
-    json.Key("mean").Rounded(100 * e.mean, 3).Key("p95").Rounded(100 * e.p95, 3);
-    json.Key("max").Rounded(100 * e.most, 3).EndObject();
+    for (const auto& [key, value] : {std::pair("mean", e.mean), {"p95", e.p95}, {"max", e.most}}) {
+      json.Key(key);
+      e.sizes > 0 ? json.Rounded(100 * value, 3) : json.Null();
+    }
+    json.EndObject();
   };
   error("fit_error_pct", f.of_fit), error("left_out_error_pct", f.left_out);
   json.Key("rows_skipped").UInt(f.sweep.skipped).Key("rows_wrong").UInt(f.sweep.wrong);
@@ -209,6 +223,16 @@ std::string FitScreen(const Fitted& f, const std::vector<double>& at, const Sess
 absl::StatusOr<Exit> RunFit(const std::string& path, const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const Fitted fitted, Fit(path, args));
   DD_ASSIGN_OR_RETURN(const std::vector<double> at, Sizes(args));
+  const FabricCurve& curve = fitted.curve();
+  const auto beyond =
+      std::count_if(at.begin(), at.end(), [&](double bytes) { return !curve.Covers(bytes); });
+  if (beyond > 0) {
+    session.Note(
+        fmt::format("{} of --at beyond what was measured, {} to {}: of the fit alone, its "
+                    "error is not known",
+                    Plural(static_cast<size_t>(beyond), "size"), SizeText(curve.from_bytes),
+                    SizeText(curve.to_bytes)));
+  }
   if (args.Has("--save")) {
     DD_RETURN_IF_ERROR(WriteFile(std::string(args.Get("--save")), TextOfFabric(fitted.fabric),
                                  args.Has("--force-overwrite")));
@@ -311,7 +335,7 @@ absl::StatusOr<Table> TimesTable(const Fabric& fabric, const CollectiveShape& as
     shape.bytes = bytes;
     DD_ASSIGN_OR_RETURN(const CollectiveTime time, TimeOfCollective(fabric, shape));
     table.AddRow({fmt::format("{:.0f}", bytes), fmt::format("{:.2f}", time.us),
-                  fmt::format("{:.2f}", time.bus_gbps), time.explained});
+                  fmt::format("{:.2f}", time.bus_gbps), time.explained + time.beyond});
   }
   return table;
 }
@@ -321,7 +345,9 @@ absl::StatusOr<std::string> TimesJson(const Fabric& fabric, const CollectiveShap
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.fabric_times/1").Key("fabric");
   json.String(fabric.name).Key("collective").String(CollectiveName(asked.kind));
-  json.Key("ranks").Int(asked.ranks).Key("points").BeginArray();
+  json.Key("ranks").Int(asked.ranks);
+  if (!fabric.asked.empty()) json.Key("asked").String(fabric.asked);
+  json.Key("points").BeginArray();
   for (double bytes : at) {
     CollectiveShape shape = asked;
     shape.bytes = bytes;
@@ -330,7 +356,7 @@ absl::StatusOr<std::string> TimesJson(const Fabric& fabric, const CollectiveShap
     json.Key("bus_GBps").Rounded(time.bus_gbps, 3).Key("source");
     json.String(TimeSourceName(time.source));
     WriteError(json, time.error);
-    json.Key("from").String(time.explained).EndObject();
+    json.Key("from").String(time.explained + time.beyond).EndObject();
   }
   return json.EndArray().EndObject().Take() + "\n";
 }
@@ -355,8 +381,8 @@ absl::StatusOr<Exit> RunShow(const std::string& name, const Args& args, Session&
   DD_ASSIGN_OR_RETURN(const Table table, TimesTable(fabric, shape, at));
   DD_ASSIGN_OR_RETURN(std::string json, TimesJson(fabric, shape, at));
   auto screen = [&] {
-    std::string text = fmt::format("{}: {} on {} ranks\n\n", Printable(fabric.name),
-                                   CollectiveName(shape.kind), shape.ranks) +
+    std::string text = fmt::format("{}: {} on {}\n\n", Printable(fabric.Title()),
+                                   CollectiveName(shape.kind), Plural(shape.ranks, "rank")) +
                        table.Text(session.table_style()) + "\n";
     if (curve != nullptr) text += Picture(curve->time, 1 << 10, 1 << 30, "measured") + "\n";
     for (const FabricLevel& l : fabric.levels) {
@@ -380,10 +406,14 @@ absl::StatusOr<Exit> RunFabric(const Args& args, Session& session) {
   if (words[0] == "list" && words.size() == 1) return RunList(args, session);
   if (words[0] == "show" && words.size() == 2) return RunShow(words[1], args, session);
   if (words[0] == "fit" && words.size() == 2) return RunFit(words[1], args, session);
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0107",
-                     .what = fmt::format("fabric does not know '{}'", words[0]),
-                     .fix = "daydream fabric list | show NAME | fit SWEEP.txt"});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0107",
+       .what = words[0] == "show"   ? "which fabric? `show` takes one name"
+               : words[0] == "fit"  ? "which sweep? `fit` takes one file"
+               : words[0] == "list" ? "`list` takes no name"
+                                    : fmt::format("fabric does not know '{}'", words[0]),
+       .fix = "daydream fabric list | show NAME | fit SWEEP.txt"});
 }
 
 constexpr Flag kFabricFlags[] = {

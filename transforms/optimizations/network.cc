@@ -22,7 +22,7 @@ constexpr ParamSpec kNetworkParams[] = {
 
 absl::Status RunNetwork(const Params& params, Editor& edit) {
   DD_ASSIGN_OR_RETURN(const Fabric fabric, ChooseFabric(params.text("fabric")));
-  edit.BeginCause(fmt::format("transfers as on {}", fabric.name));
+  edit.BeginCause(fmt::format("transfers as on {}", fabric.Title()));
   return ChangeNetwork(edit, fabric, static_cast<int>(params["nodes"]));
 }
 

@@ -139,7 +139,7 @@ class Spreader {
     DD_ASSIGN_OR_RETURN(
         const CollectiveTime time,
         TimeOfCollective(how_.fabric, {.kind = kind, .bytes = bytes, .ranks = how_.ranks}));
-    ++from_[time.explained];
+    from_.Add(time);
     return time.us;
   }
 
@@ -465,8 +465,8 @@ class Spreader {
     }
     notes.push_back(fmt::format("{} gradients in {} buckets of {}{} elements", sizes.size(),
                                 buckets.size(), elements, buckets.size() > 8 ? ", ..." : ""));
-    for (const auto& [text, count] : from_) {
-      notes.push_back(fmt::format("{}: {}", how_.fabric.name, text));
+    for (const std::string& text : from_.Lines()) {
+      notes.push_back(fmt::format("{}: {}", how_.fabric.Title(), text));
     }
     if (gradients.width_assumed) {
       notes.push_back("types of gradients were not recorded: 4 bytes an element");
@@ -490,7 +490,7 @@ class Spreader {
   LaneId compute_, stream_;
   std::vector<TaskId> launched_;  // by host task of before: last kernel launched up to it
   TaskId at_;
-  std::map<std::string, size_t> from_;
+  TimesFrom from_;
 };
 
 }  // namespace

@@ -200,12 +200,13 @@ absl::StatusOr<Duration> Exchanges::TimeOf(CollectiveKind kind, double bytes, in
   if (fabric() == nullptr) {
     // Of a trace alone: the all-reduce that puts as many bytes on the wire.
     const double factor = BusFactor(kind, ranks) / BusFactor(CollectiveKind::kAllReduce, ranks);
-    ++from_["times of other sizes and kinds follow the transfers in this trace"];
+    from_.Add({.explained = "times of other sizes and kinds follow the transfers in this trace"});
     return Duration::FromDouble(curve_.At(bytes * factor) * 1e3);
   }
   DD_ASSIGN_OR_RETURN(const CollectiveTime time,
                       TimeOfCollective(*fabric(), {.kind = kind, .bytes = bytes, .ranks = ranks}));
-  ++from_[fmt::format("{}: {}", fabric()->name, time.explained)];
+  from_.Add({.explained = fmt::format("{}: {}", fabric()->Title(), time.explained),
+             .beyond = time.beyond});
   return Duration::FromDouble(time.us * 1e3);
 }
 
@@ -283,7 +284,7 @@ double Exchanges::GradientBytes() const {
 
 void Exchanges::Finish() {
   if (shared_) ShareAgain(*edit_);
-  for (const auto& [text, count] : from_) edit_->changes().notes.push_back(text);
+  for (std::string& text : from_.Lines()) edit_->changes().notes.push_back(std::move(text));
 }
 
 }  // namespace daydream

@@ -2,12 +2,12 @@
 // put them there (data_parallel.h) or as they were recorded; and the verbs to change them.
 #pragma once
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "costmodel/network/collective_time.h"
 #include "costmodel/network/size_curve.h"
 #include "transforms/analysis/host_calls.h"
 #include "transforms/analysis/precision.h"
@@ -111,7 +111,7 @@ class Exchanges {
   RankCollectives collectives_;
   SizeCurve curve_;
   bool shared_ = false;  // the GPU, by Graph::alone()
-  std::map<std::string, size_t> from_;
+  TimesFrom from_;
 };
 
 }  // namespace daydream

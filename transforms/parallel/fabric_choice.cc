@@ -30,7 +30,7 @@ absl::StatusOr<Fabric> ChooseFabric(std::string_view name) {
                        .fix = "fabric=NAME, as in 'ddp(8, fabric=nvlink4)'; `daydream fabric list` "
                               "names those that are known"});
   }
-  if (const Fabric* known = FindFabric(name)) return *known;
+  if (std::optional<Fabric> known = FabricAsked(name)) return *std::move(known);
   if (IsFabricFile(name)) {
     DD_ASSIGN_OR_RETURN(const std::string text,
                         ReadTextFile(std::string(name), kMostFabricBytes,

@@ -65,7 +65,7 @@ class Mover {
     return absl::OkStatus();
   }
 
-  const std::map<std::string, size_t>& from() const { return from_; }
+  const TimesFrom& from() const { return from_; }
 
  private:
   absl::StatusOr<double> TimeOn(const Fabric& fabric, const RankCollective& c, int nodes,
@@ -92,7 +92,7 @@ class Mover {
       } else {
         DD_ASSIGN_OR_RETURN(const CollectiveTime one, TimeOfCollective(fabric, shape));
         time.us = one.us;
-        if (last) ++from_[one.explained];
+        if (last) from_.Add(one);
       }
       known = times_.emplace(key, time).first;
     }
@@ -103,7 +103,7 @@ class Mover {
 
   absl::StatusOr<Duration> Plain(const Fabric& fabric, const CollectiveShape& shape, bool last) {
     DD_ASSIGN_OR_RETURN(const CollectiveTime time, TimeOfCollective(fabric, shape));
-    if (last) ++from_[time.explained];
+    if (last) from_.Add(time);
     return Duration::FromDouble(time.us * 1e3);
   }
 
@@ -118,7 +118,7 @@ class Mover {
   std::map<std::tuple<const Fabric*, CollectiveKind, uint64_t, int, int>, Time> times_;
   std::map<TaskId, double> is_;
   std::map<TaskId, Duration> latency_;
-  std::map<std::string, size_t> from_;
+  TimesFrom from_;
 };
 
 absl::Status ChangeFabric(Editor& edit, const Params& params, const Fabric& before, double rate,
@@ -181,8 +181,8 @@ absl::Status ChangeNetwork(Editor& edit, const Fabric& fabric, int nodes) {
   const std::shared_ptr<const Fabric> before = edit.model_changes().fabric;
   Mover mover(edit, fabric, nodes);
   DD_RETURN_IF_ERROR(mover.Run(before.get(), false));
-  for (const auto& [text, count] : mover.from()) {
-    edit.changes().notes.push_back(fmt::format("{}: {}", fabric.name, text));
+  for (const std::string& text : mover.from().Lines()) {
+    edit.changes().notes.push_back(fmt::format("{}: {}", fabric.Title(), text));
   }
   if (shared) ShareAgain(edit);
   return absl::OkStatus();
