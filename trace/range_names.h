@@ -13,6 +13,8 @@ namespace daydream {
 inline constexpr std::string_view kStepRange = "daydream::step ";
 inline constexpr std::string_view kLabelledStepRange = "daydream::labelled step ";
 inline constexpr std::string_view kEngineRange = "torch::autograd::engine";
+// By the same: what lies between two windows of steps, on every thread.
+inline constexpr std::string_view kNotRecordedRange = "daydream::not recorded";
 
 // Around a backward pass, on the thread that calls it. The PyTorch profiler's name.
 inline constexpr std::string_view kBackwardRange = "## backward ##";

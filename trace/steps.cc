@@ -137,7 +137,7 @@ Steps FromProgram(const Trace& trace) {
   for (size_t row = 0; row < trace.rows(); ++row) {
     if (trace.kind[row] != EventKind::kAnnotation) continue;
     const std::string_view name = trace.EventName(row);
-    if (!IsMarkedStep(name)) continue;
+    if (!IsMarkedStep(name) && name != kNotRecordedRange) continue;
     if (!steps.lane.valid()) steps.lane = trace.lane[row];
     if (steps.lane != trace.lane[row]) continue;
     if (!steps.steps.empty() && trace.start[row] < steps.steps.back().end) {
@@ -147,6 +147,14 @@ Steps FromProgram(const Trace& trace) {
         continue;
       }
       before.end = trace.start[row];
+    }
+    if (name == kNotRecordedRange) {
+      steps.steps.push_back({.label = "(not recorded)",
+                             .begin = trace.start[row],
+                             .end = trace.End(row),
+                             .use = StepUse::kNotRecorded,
+                             .why = "it lies between two windows of steps"});
+      continue;
     }
     const bool labelled = name.starts_with(kLabelledStepRange);
     const size_t number = labelled ? kLabelledStepRange.size() : kStepRange.size();
@@ -278,7 +286,7 @@ void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view 
     const bool cut = outer && (open_ended || i > 0) && steps.steps.size() > 2;
     double limit = cut ? kCutShare : kStubShare;
     if (static_cast<double>(tasks[i]) >= limit * static_cast<double>(typical)) continue;
-    if (steps.steps[i].between) continue;
+    if (steps.steps[i].between || steps.steps[i].use == StepUse::kNotRecorded) continue;
     steps.steps[i].use = StepUse::kStub;
     steps.steps[i].why =
         fmt::format("it launches {} {}, a typical step {}", tasks[i], unit, typical);
@@ -291,7 +299,7 @@ void MarkGaps(Steps& steps) {
   std::vector<size_t> numbered;  // steps with marks
   std::vector<int64_t> further;
   for (size_t i = 0; i < steps.steps.size(); ++i) {
-    if (steps.steps[i].between) continue;
+    if (steps.steps[i].between || steps.steps[i].use == StepUse::kNotRecorded) continue;
     const int64_t number = NumberOfLabel(steps.steps[i].label);
     if (number == INT64_MIN) return;
     if (!numbered.empty()) {

@@ -17,10 +17,11 @@ enum class StepMethod : uint8_t {
 };
 
 enum class StepUse : uint8_t {
-  kMeasured,  // counts
-  kWarmUp,    // first step of the window, or clearly slower than the rest
-  kLabelled,  // its layers were marked, which takes time; others were not
-  kStub,      // holds (almost) no GPU work, is cut off by the end of the window, or lost its end
+  kMeasured,     // counts
+  kWarmUp,       // first step of the window, or clearly slower than the rest
+  kLabelled,     // its layers were marked, which takes time; others were not
+  kNotRecorded,  // no step: what lies between two windows that were recorded
+  kStub,         // holds (almost) no GPU work, is cut off by the end of the window, or lost its end
 };
 
 struct Step {

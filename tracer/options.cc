@@ -69,6 +69,8 @@ bool Set(std::string_view key, std::string_view value, Options& o) {
   if (key == "warmup") return SetNumber(value, 0, kManySteps, 1, o.warmup);
   if (key == "steps") return SetNumber(value, 1, kManySteps, 1, o.steps);
   if (key == "labels") return SetNumber(value, 0, kManySteps, 1, o.labels);
+  if (key == "windows") return SetNumber(value, 1, kManySteps, 1, o.windows);
+  if (key == "every") return SetNumber(value, 0, kManySteps, 1, o.every);
   if (key == "delay_ms") return SetNumber(value, 0, kLongMs, 1, o.delay_ms);
   if (key == "duration_ms") return SetNumber(value, 0, kLongMs, 1, o.duration_ms);
   if (key == "after") return SetChoice(value, "continue", "stop", o.stop_after);

@@ -20,6 +20,9 @@ struct Options {
   Capture capture = Capture::kSteps;
   std::string range;
   int64_t warmup = 10, steps = 8, labels = 3;
+  // Steps are recorded so many times; each time begins `every` steps after the one before at the
+  // earliest, and with kDetachedSteps between them (tracer/window.h).
+  int64_t windows = 1, every = 0;
   int64_t delay_ms = 0, duration_ms = 0;
   bool stop_after = false;    // end the program when the window closes
   bool whole_graphs = false;  // one record for a graph launch, not one for each of its nodes

@@ -91,6 +91,9 @@ void ApplySwitch(Recorder& r, Switch change) {
   r.window_open = on;
   OpenGateForWindow(on);
   if (!on && r.window->over()) SayThatItIsOver(r);
+  if (!on && r.window->between()) {
+    Note(std::to_string(r.window->steps()) + " steps recorded; others follow");
+  }
 }
 
 void WishProfiler(Recorder& r, bool start) {

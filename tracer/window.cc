@@ -9,6 +9,9 @@ Window::Window(const Options& o)
       first_(o.warmup - o.labels),
       timed_(o.warmup),
       end_(o.warmup + o.steps),
+      steps_each_(o.steps),
+      windows_left_(o.windows - 1),
+      every_(o.every),
       delay_ms_(o.delay_ms),
       end_ms_(o.duration_ms == 0 ? 0 : o.delay_ms + o.duration_ms),
       open_(o.capture == Capture::kSteps || o.capture == Capture::kNone ||
@@ -35,10 +38,30 @@ Switch Window::OnStep(int64_t number) {
   position_ = any_step_ ? position_ + 1 : std::min<int64_t>(std::max<int64_t>(number, 0), 1);
   any_step_ = true;
   last_number_ = number;
-  bool inside = position_ >= first_ && position_ < end_;
-  Switch result = Set(inside, position_ >= end_);
+  if (between_ && MayReopen()) {
+    between_ = false;
+    timed_ = first_ = position_;
+    end_ = position_ + steps_each_;
+  }
+  const bool inside = !between_ && position_ >= first_ && position_ < end_;
+  const bool past = !between_ && position_ >= end_;
+  Switch result = Set(inside, past && windows_left_ == 0);
+  if (past && windows_left_ > 0) {
+    --windows_left_;
+    between_ = true;
+    detached_at_ = -1;
+  }
   if (open_ && position_ >= timed_) ++steps_;
   return result;
+}
+
+bool Window::MayReopen() const {
+  return detached_at_ >= 0 && position_ > detached_at_ + kDetachedSteps &&
+         position_ >= timed_ + every_;
+}
+
+void Window::OnDetached() {
+  if (between_) detached_at_ = position_;
 }
 
 void Window::RestartSteps() {

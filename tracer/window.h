@@ -10,11 +10,19 @@ namespace daydream::tracer {
 
 enum class Switch { kStay, kOn, kOff };
 
+// Between two windows of steps nothing is recorded for so many at least, so that they can be
+// compared with those inside (trace/recording/cost.cc takes as many).
+inline constexpr int64_t kDetachedSteps = 6;
+
 class Window {
  public:
   explicit Window(const Options& options);
 
   bool open() const { return open_; }
+  // The window of steps is closed and another one comes.
+  bool between() const { return between_; }
+  // GPU work is not recorded any more either, while between(): steps count as detached from now on.
+  void OnDetached();
   // It was open and will never be again.
   bool over() const { return over_; }
   // It was opened by a step, a range, the profiler API or time; or it is never closed.
@@ -38,12 +46,15 @@ class Window {
 
  private:
   Switch Set(bool open, bool for_good);
+  bool MayReopen() const;
 
   Capture capture_;
   int64_t first_ = 0, timed_ = 0, end_ = 0;  // positions of steps: [first_, end_) is recorded
-  int64_t delay_ms_ = 0, end_ms_ = 0;        // 0: no end
+  int64_t steps_each_ = 0, windows_left_ = 0, every_ = 0;
+  int64_t detached_at_ = -1;  // position at OnDetached(); -1: it has not come since the last window
+  int64_t delay_ms_ = 0, end_ms_ = 0;  // 0: no end
   bool open_ = false, over_ = false, ever_open_ = false, stop_after_ = false;
-  bool any_step_ = false;
+  bool any_step_ = false, between_ = false;
   int64_t last_number_ = 0, position_ = 0, steps_ = 0, depth_ = 0;
 };
 

@@ -277,6 +277,7 @@ void Worker::FollowWindow() {
   const bool keep = r_.has_graphs && !r_.window->over();
   if (!keep && r_.cupti_ready && r_.cupti_error == 0) r_.activities.SwitchWorkOff();
   r_.work_off_ns = 0;
+  r_.window->OnDetached();
   ended_ = r_.window->over();
 }
 

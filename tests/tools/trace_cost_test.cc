@@ -87,5 +87,32 @@ TEST_F(TraceCommand, TheReplayedStepIsThatOfTheProgramThatNobodyRecords) {
   EXPECT_THAT(page.out, HasSubstr("recording_cost"));
 }
 
+// Two windows of three steps, with detached steps between and after them.
+TEST_F(TraceCommand, ShortWindowsWithDetachedStepsBetweenTellTheCost) {
+  const std::string train =
+      kProgram + " init host=50 train=40x10 sleep=3000 train=40x10 sleep=3000 train=20x10";
+  const std::string costs = " FAKE_CUDA_KERNEL_NS=100 FAKE_CUPTI='call_cost_us=40;work_cost_us=20'";
+  json info;
+  bool found = false;
+  for (int i = 0; i < kAttempts && !found; ++i) {
+    const Result r =
+        Run("daydream trace -f -o run --warmup 10 --steps 3 --windows 2 --every 40 " + train,
+            kWithGpu + costs);
+    ASSERT_EQ(r.exit, 0) << r.err;
+    EXPECT_THAT(r.err, HasSubstr("3 steps recorded; others follow"));
+    EXPECT_THAT(r.err, HasSubstr("6 steps recorded, recording has ended"));
+    info = json::parse(Run("daydream info run.ddtrace --format json").out);
+    const json& recording = info["recording"];
+    // What lies between is no finding: no pause, no stall, no longer step.
+    found = info["findings"].empty() && Near(recording["call_ns"], 40'000, 0.1) &&
+            Near(recording["gpu_work_ns"], 20'000, 0.1);
+  }
+  EXPECT_TRUE(found) << info["recording"] << info["findings"];
+  EXPECT_EQ(info["recording"]["steps_with"], 3 + 2 + 2) << "labels of C are in all steps";
+  EXPECT_GT(info["recording"]["steps_without"], 20);
+  EXPECT_EQ(info["steps"]["all"].size(), 3 + 3 + 1 + 3u) << "and what lies between";
+  EXPECT_EQ(info["steps"]["measured"], 3 + 3 + 3 - 1) << "the first starts up";
+}
+
 }  // namespace
 }  // namespace daydream

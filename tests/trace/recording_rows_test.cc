@@ -307,6 +307,62 @@ TEST_F(RecordingTest, AStepThatHoldsTheMarksOfLayersIsLabelledHoweverLongItIs) {
   EXPECT_FALSE(steps.steps[1].labelled);
 }
 
+// Steps of 100 us, recorded 4 to 7 and 20 to 23; kernels go on for a while after each.
+TEST_F(RecordingTest, OfSeveralWindowsWhatLiesBetweenThemIsLeftOut) {
+  for (int step = 0; step < 40; ++step) {
+    const double us = 100 * step;
+    Mark(us, MarkKind::kStep, "", step);
+    Mark(us + 1, MarkKind::kRangeBegin, fmt::format("part {}", step));
+    const bool inside = (step >= 4 && step < 8) || (step >= 20 && step < 24);
+    if (inside) Launch(us + 10, "work");
+    if (step == 8 || step == 9 || step == 24) {
+      Row(Stream(), EventKind::kKernel, "late", us + 10, 3, 1000 + static_cast<uint32_t>(step));
+    }
+    Mark(us + 90, MarkKind::kRangeEnd);
+  }
+  const auto trace = Finish();
+  EXPECT_THAT(Spans(*trace, EventKind::kAnnotation).size(), 2 * 8u + 1)
+      << "steps and their parts, and what was not recorded";
+  EXPECT_EQ(CountOf(*trace, "events outside of the recorded steps"), 3u);
+  EXPECT_EQ(CountOf(*trace, "ranges and layers outside of the recorded time"), 40u - 8);
+  const RecordingCost cost = trace->provenance.cost;
+  EXPECT_EQ(cost.steps_with, 6u) << "the first of each pays for switching";
+  EXPECT_EQ(cost.steps_without, 25u) << "3, 10 to 19, 25 to 38";
+
+  const Steps steps = FindSteps(*trace);
+  ASSERT_EQ(steps.steps.size(), 9u);
+  for (size_t i = 1; i < 9; ++i) {
+    EXPECT_EQ(steps.steps[i].use, i == 4 ? StepUse::kNotRecorded : StepUse::kMeasured) << i;
+  }
+  auto built = BuildGraph(trace);
+  ASSERT_TRUE(built.ok()) << Message(built.status());
+  for (const GraphStep& s : built->graph.steps()) {
+    if (s.measured) EXPECT_EQ(s.recorded_period, Duration::Us(100)) << s.label;
+  }
+}
+
+// The engine's thread has no step marks, so that its waits are known: nor between windows.
+TEST_F(RecordingTest, OfSeveralWindowsThreadsThatWaitedStillDo) {
+  for (int step = 0; step < 40; ++step) {
+    const double us = 100 * step;
+    Mark(us, MarkKind::kStep, "", step);
+    if (step >= 4 && (step < 8 || step >= 20) && step < 24) {
+      Launch(us + 5, "forward");
+      Mark(us + 10, MarkKind::kRangeBegin, kBackwardRange);
+      Launch(us + 20, "backward", 7);
+      Launch(us + 30, "backward", 7);
+      Mark(us + 50, MarkKind::kRangeEnd);
+    }
+  }
+  auto built = BuildGraph(Finish());
+  ASSERT_TRUE(built.ok()) << Message(built.status());
+  EXPECT_EQ(built->report.handoffs, 8u);
+  for (const Task& task : built->graph.tasks()) {
+    const bool counts = built->graph.steps()[task.step].measured;
+    if (counts) EXPECT_LE(task.gap + task.duration, Duration::Us(100)) << task.name.value;
+  }
+}
+
 // Calls are recorded in steps 4 to 6; kernels, for a while longer, in 7 to 10, too.
 TEST_F(RecordingTest, AStepWithRecordedGpuWorkIsNoneWithoutRecording) {
   for (int step = 0; step < 14; ++step) {

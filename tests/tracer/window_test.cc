@@ -106,6 +106,32 @@ TEST(Window, NeverOpensAgainAfterTheLastStep) {
   EXPECT_FALSE(window.open());
 }
 
+TEST(Window, OpensAgainAfterStepsWithoutAnyRecording) {
+  Window window(Parsed("warmup=2;steps=2;labels=1;windows=3;every=4"));
+  EXPECT_THAT(Open(window, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}), ElementsAre(1, 2, 3))
+      << "GPU work is still recorded";
+  EXPECT_TRUE(window.between());
+  EXPECT_FALSE(window.over());
+  window.OnDetached();
+  std::vector<int64_t> more(20);
+  for (size_t i = 0; i < more.size(); ++i) more[i] = static_cast<int64_t>(10 + i);
+  EXPECT_THAT(Open(window, more), ElementsAre(16, 17)) << "six steps later, without labels";
+  EXPECT_TRUE(window.between()) << "it waits for the work of the second";
+  window.OnDetached();
+  EXPECT_THAT(Open(window, {30, 31, 32, 33, 34, 35, 36, 37, 38, 39}), ElementsAre(36, 37));
+  EXPECT_TRUE(window.over());
+  EXPECT_EQ(window.steps(), 6);
+}
+
+TEST(Window, OpensAgainNoEarlierThanAsked) {
+  Window window(Parsed("warmup=1;steps=1;labels=0;windows=2;every=12"));
+  EXPECT_THAT(Open(window, {0, 1, 2}), ElementsAre(1));
+  window.OnDetached();
+  std::vector<int64_t> more(20);
+  for (size_t i = 0; i < more.size(); ++i) more[i] = static_cast<int64_t>(3 + i);
+  EXPECT_THAT(Open(window, more), ElementsAre(13));
+}
+
 TEST(Window, FollowsTheProfilerApiAsOftenAsItIsCalled) {
   Window window(Parsed("capture=cudaProfilerApi"));
   EXPECT_FALSE(window.open());

@@ -101,6 +101,8 @@ std::string_view UseText(StepUse use) {
       return "warm-up";
     case StepUse::kLabelled:
       return "labelled";
+    case StepUse::kNotRecorded:
+      return "not recorded";
     case StepUse::kStub:
       return "stub";
     case StepUse::kMeasured:

@@ -33,6 +33,14 @@ constexpr Flag kFlags[] = {
          "steps before the recorded ones; the last 3 of them are used to mark layers (2 at least)",
      .fallback = "10"},
     {.name = "--steps", .value = "N", .help = "steps to record", .fallback = "8"},
+    {.name = "--windows",
+     .value = "N",
+     .help = "record these steps so many times, with steps between them that are not recorded",
+     .fallback = "1"},
+    {.name = "--every",
+     .value = "N",
+     .help = "with --windows: steps from the begin of one to that of the next, at least",
+     .fallback = "40"},
     {.name = "--capture-range",
      .letter = 'c',
      .value = "RANGE",
@@ -191,6 +199,17 @@ absl::Status AddRange(const Args& args, std::string& settings) {
   return absl::OkStatus();
 }
 
+absl::Status CheckWindows(const Args& args) {
+  const bool several = args.Has("--windows");
+  if (args.Has("--every") && !several) {
+    return Bad("--every belongs to --windows", "--windows 3 --every 40");
+  }
+  if (several && args.Get("--capture-range") != "steps") {
+    return Bad("--windows are windows of steps", "leave --capture-range away");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<std::string>> Extra(const Args& args) {
   std::vector<std::string> extra = args.All("--env");
   for (const std::string& e : extra) {
@@ -243,6 +262,9 @@ absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
   DD_RETURN_IF_ERROR(AddRange(args, o.settings));
   DD_ASSIGN_OR_RETURN(uint64_t warmup, Number(args, "--warmup", 0, kMostSteps));
   DD_ASSIGN_OR_RETURN(uint64_t steps, Number(args, "--steps", 1, kMostSteps));
+  DD_ASSIGN_OR_RETURN(const uint64_t windows, Number(args, "--windows", 1, kMostSteps));
+  DD_ASSIGN_OR_RETURN(const uint64_t every, Number(args, "--every", 1, kMostSteps));
+  DD_RETURN_IF_ERROR(CheckWindows(args));
   DD_ASSIGN_OR_RETURN(uint64_t events, Number(args, "--max-events", 1, kMostEvents));
   DD_ASSIGN_OR_RETURN(uint64_t flush, Number(args, "--flush", 1, kLongestFlushMs));
   DD_ASSIGN_OR_RETURN(auto sources, Sources(args.Get("--trace")));
@@ -264,6 +286,7 @@ absl::StatusOr<RecordOptions> ParseRecordOptions(const Args& args) {
       "max_events={};flush_ms={};quiet={}",
       warmup, steps, labels, args.Get("--after"), args.Get("--cuda-graph"), has("nvtx"),
       has("nccl"), layers, events, flush, args.Has("--quiet") ? 1 : 0);
+  if (windows > 1) o.settings += fmt::format(";windows={};every={}", windows, every);
   if (args.Has("--keep-command")) o.settings += ";command=whole";
   if (ranks != "all") o.settings += fmt::format(";ranks={}", ranks);
   return o;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 #include "trace/range_names.h"
 #include "trace/recording/collectives.h"
 #include "trace/recording/cost.h"
-#include "trace/recording/engine.h"
 #include "trace/recording/layers.h"
 
 namespace daydream {
@@ -36,6 +36,10 @@ std::optional<size_t> StepAt(const MarkedProgram& program, Instant at) {
   if (after == steps.begin() || (after - 1)->end <= at) return std::nullopt;
   return static_cast<size_t>(after - steps.begin()) - 1;
 }
+
+// So many steps without a call between two that were recorded lie between two windows; the recorder
+// leaves more (kDetachedSteps of tracer/window.h). A program may do fewer by itself.
+constexpr size_t kSilentSteps = 5;
 
 Instant EndOf(const TraceBuilder::Event& event) { return event.start + event.duration; }
 
@@ -72,12 +76,16 @@ void RecordingRows::Join() {
                JoinWaits(std::move(records_), waits));
 }
 
-std::vector<bool> RecordingRows::RecordedSteps(const MarkedProgram& program) const {
+std::vector<uint64_t> RecordingRows::CallsOfSteps(const MarkedProgram& program) const {
   std::vector<uint64_t> calls(program.steps.size());
   for (const TraceBuilder::Event& event : events_) {
     if (event.kind != EventKind::kCall) continue;
     if (const auto step = StepAt(program, event.start)) ++calls[*step];
   }
+  return calls;
+}
+
+std::vector<bool> RecordingRows::RecordedSteps(const std::vector<uint64_t>& calls) {
   // The recorder is switched in the marks of steps, on one thread: another thread may be in the
   // middle of a call then. So a few calls do not make a step.
   std::vector<uint64_t> some;
@@ -89,15 +97,36 @@ std::vector<bool> RecordingRows::RecordedSteps(const MarkedProgram& program) con
   return recorded;
 }
 
-RecordingRows::Window RecordingRows::WindowOf(const MarkedProgram& program,
-                                              const std::vector<bool>& recorded) const {
-  Window window{Instant{INT64_MAX}, Instant::Min()};
+bool RecordingRows::Windows::Meet(Instant begin, Instant end) const {
+  const auto next = std::partition_point(all_.begin(), all_.end(),
+                                         [&](const Window& w) { return w.end <= begin; });
+  return next != all_.end() && next->begin < end;
+}
+
+void RecordingRows::Windows::Clamp(MarkedSpan& span) const {
+  const auto first = std::partition_point(all_.begin(), all_.end(),
+                                          [&](const Window& w) { return w.end <= span.begin; });
+  const auto behind = std::partition_point(all_.begin(), all_.end(),
+                                           [&](const Window& w) { return w.begin < span.end; });
+  span.begin = std::max(span.begin, first->begin);
+  span.end = std::min(span.end, (behind - 1)->end);
+}
+
+RecordingRows::Windows RecordingRows::WindowsOf(const MarkedProgram& program,
+                                                const std::vector<uint64_t>& calls_of_steps,
+                                                const std::vector<bool>& recorded) const {
+  std::vector<Window> windows;
+  size_t silent = 0;  // steps without any call since the last one that was recorded
   for (size_t i = 0; i < recorded.size(); ++i) {
+    silent += calls_of_steps[i] == 0;
     if (!recorded[i]) continue;
-    window.begin = std::min(window.begin, program.steps[i].begin);
-    window.end = std::max(window.end, program.steps[i].end);
+    if (windows.empty() || silent >= kSilentSteps) windows.push_back({program.steps[i].begin, {}});
+    windows.back().end = program.steps[i].end;
+    silent = 0;
   }
-  if (window.begin < window.end) return window;
+  if (!windows.empty() && windows.front().begin < windows.back().end)
+    return Windows(std::move(windows));
+  Window window{Instant{INT64_MAX}, Instant::Min()};
   // The recorder goes on with GPU work for a while after the last call, for what that launched.
   absl::flat_hash_set<uint32_t> calls;
   for (const TraceBuilder::Event& event : events_) {
@@ -108,7 +137,8 @@ RecordingRows::Window RecordingRows::WindowOf(const MarkedProgram& program,
     window.begin = std::min(window.begin, event.start - Duration{1});
     window.end = std::max(window.end, EndOf(event) + Duration{1});
   }
-  return events_.empty() ? Window{Instant::Min(), Instant{INT64_MAX}} : window;
+  if (events_.empty()) window = {Instant::Min(), Instant{INT64_MAX}};
+  return Windows({window});
 }
 
 RecordingCost RecordingRows::CostOf(const MarkedProgram& program, const std::vector<bool>& recorded,
@@ -159,17 +189,32 @@ void RecordingRows::AddSteps(const MarkedProgram& program, const std::vector<boo
   }
 }
 
-void RecordingRows::AddSpans(std::vector<MarkedSpan> spans, Window window) {
+void RecordingRows::AddHoles(const Windows& windows, const std::vector<CallSpan>& calls,
+                             LaneId step_lane) {
+  if (windows.all().size() < 2) return;
+  std::set<LaneId> threads = {step_lane};
+  for (const CallSpan& call : calls) threads.insert(call.lane);
+  const NameId name = builder_.names().Intern(kNotRecordedRange);
+  for (size_t i = 0; i + 1 < windows.all().size(); ++i) {
+    for (LaneId lane : threads) {
+      AddSpan({.lane = lane,
+               .begin = windows.all()[i].end,
+               .end = windows.all()[i + 1].begin,
+               .name = name});
+    }
+  }
+}
+
+void RecordingRows::AddSpans(std::vector<MarkedSpan> spans, const Windows& windows) {
   uint64_t outside = 0;
   // Of equally long spans the one that was closed last is around the others.
   for (size_t i = spans.size(); i-- > 0;) {
     MarkedSpan span = spans[i];
-    if (span.begin >= window.end || span.end <= window.begin) {
+    if (!windows.Meet(span.begin, span.end)) {
       ++outside;
       continue;
     }
-    span.begin = std::max(span.begin, window.begin);
-    span.end = std::min(span.end, window.end);
+    windows.Clamp(span);
     AddSpan(span);
   }
   counts_.Note("ranges and layers outside of the recorded time", "nothing was recorded there",
@@ -214,12 +259,10 @@ void RecordingRows::AddCollectives(const std::vector<MarkedSpan>& spans) {
   }
 }
 
-void RecordingRows::AddEvents(Window window) {
+void RecordingRows::AddEvents(const Windows& windows) {
   uint64_t outside = 0;
   absl::flat_hash_map<uint32_t, bool> kept;  // calls, by correlation
-  const auto within = [&](const TraceBuilder::Event& event) {
-    return event.start >= window.begin && event.start < window.end;
-  };
+  const auto within = [&](const TraceBuilder::Event& event) { return windows.Hold(event.start); };
   for (const TraceBuilder::Event& event : events_) {
     if (event.kind != EventKind::kCall || event.correlation == 0) continue;
     kept[event.correlation] |= within(event);
@@ -277,22 +320,23 @@ void RecordingRows::Finish(bool rank_known) {
   Join();
   const std::vector<Instant> layer_marks = LayerMarkTimes(marks_);
   MarkedProgram program = ReadMarks(std::move(marks_), LastEnd(), builder_.names());
-  const std::vector<bool> recorded = RecordedSteps(program);
-  const Window window = WindowOf(program, recorded);
+  const std::vector<uint64_t> calls_of_steps = CallsOfSteps(program);
+  const std::vector<bool> recorded = RecordedSteps(calls_of_steps);
+  const Windows windows = WindowsOf(program, calls_of_steps, recorded);
   builder_.provenance().cost = CostOf(program, recorded, layer_marks);
   std::vector<CallSpan> calls;
   for (const TraceBuilder::Event& event : events_) {
-    const bool in = event.start >= window.begin && event.start < window.end;
-    if (event.kind == EventKind::kCall && in) {
+    if (event.kind == EventKind::kCall && windows.Hold(event.start)) {
       calls.push_back({event.lane, event.start, EndOf(event)});
     }
   }
   AddGraphLayers(program.spans);
   AddCollectives(program.spans);
   AddSteps(program, recorded);
-  AddSpans(EngineSpans(program.spans, calls, builder_.names()), window);
-  AddSpans(std::move(program.spans), window);
-  AddEvents(window);
+  AddHoles(windows, calls, program.step_lane);
+  AddSpans(EngineSpans(program.spans, calls, builder_.names()), windows);
+  AddSpans(std::move(program.spans), windows);
+  AddEvents(windows);
   AddFacts(program, rank_known);
   CountRest(program);
 }

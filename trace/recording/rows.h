@@ -4,11 +4,14 @@
 #pragma once
 
 #include <deque>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "trace/recording/counts.h"
+#include "trace/recording/engine.h"
 #include "trace/recording/marks.h"
 #include "trace/recording/waits.h"
 #include "trace/trace_builder.h"
@@ -50,27 +53,44 @@ class RecordingRows {
     LaneId lane;
     Instant created;
   };
-  // What of the time belongs to the trace.
+  // What of the time belongs to the trace: a stretch, or several where nothing was recorded between
+  // them.
   struct Window {
     Instant begin, end;
+  };
+  class Windows {
+   public:
+    explicit Windows(std::vector<Window> all) : all_(std::move(all)) {}
+    bool Hold(Instant at) const { return Meet(at, at + Duration{1}); }
+    bool Meet(Instant begin, Instant end) const;
+    // Without what of it lies before the first window that it meets and after the last.
+    void Clamp(MarkedSpan& span) const;
+    std::span<const Window> all() const { return all_; }
+
+   private:
+    std::vector<Window> all_;  // in order, at least one
   };
 
   Instant LastEnd() const;
   void Join();
+  std::vector<uint64_t> CallsOfSteps(const MarkedProgram& program) const;
   // The steps that were recorded: those with about as many calls as the others have. The others
   // tell what recording costs.
-  std::vector<bool> RecordedSteps(const MarkedProgram& program) const;
-  Window WindowOf(const MarkedProgram& program, const std::vector<bool>& recorded) const;
+  static std::vector<bool> RecordedSteps(const std::vector<uint64_t>& calls);
+  Windows WindowsOf(const MarkedProgram& program, const std::vector<uint64_t>& calls_of_steps,
+                    const std::vector<bool>& recorded) const;
   RecordingCost CostOf(const MarkedProgram& program, const std::vector<bool>& recorded,
                        const std::vector<Instant>& layer_marks) const;
   void AddSteps(const MarkedProgram& program, const std::vector<bool>& recorded);
-  void AddSpans(std::vector<MarkedSpan> spans, Window window);
+  void AddSpans(std::vector<MarkedSpan> spans, const Windows& windows);
   void AddSpan(const MarkedSpan& span);
+  // On every thread: nobody waited or worked there for all that is known.
+  void AddHoles(const Windows& windows, const std::vector<CallSpan>& calls, LaneId step_lane);
   // Gives kernels of CUDA graphs the layer that was being worked on when their node was made.
   void AddGraphLayers(const std::vector<MarkedSpan>& spans);
   // Tells kernels of collectives how much they move, and which call of which group they are.
   void AddCollectives(const std::vector<MarkedSpan>& spans);
-  void AddEvents(Window window);
+  void AddEvents(const Windows& windows);
   void AddFacts(const MarkedProgram& program, bool rank_known);
   void CountRest(const MarkedProgram& program);
 

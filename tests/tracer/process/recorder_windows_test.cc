@@ -59,6 +59,32 @@ TEST(RecorderWindows, AfterTheWindowCuptiDoesNothingForUs) {
       << "that of a fatal error is left";
 }
 
+TEST(RecorderWindows, SeveralShortOnesHaveStepsBetweenThemThatAreNotRecorded) {
+  Session session("warmup=10;steps=3;labels=0;windows=2;every=40");
+  // GPU work is recorded for two seconds after the first.
+  const Left left = session.Run({"init", "train=25x10", "sleep=2500", "train=40x10", "exit=0"});
+  const WrittenFile file = OnlyFile(left);
+  const std::vector<WrittenRow> steps = Steps(file);
+  ASSERT_THAT(steps, SizeIs(65));
+  std::vector<size_t> kernels(65), work(65);
+  const auto step_at = [&](int64_t time) {
+    size_t step = 0;
+    while (step + 1 < steps.size() && time >= steps[step + 1].start) ++step;
+    return step;
+  };
+  for (const WrittenRow& kernel : Launched(file)) ++kernels[step_at(kernel.start)];
+  for (const WrittenRow& kernel : file.OfKind(pb::KIND_KERNEL)) ++work[step_at(kernel.start)];
+  for (size_t i = 0; i < 65; ++i) {
+    const bool inside = (i >= 10 && i < 13) || (i >= 50 && i < 53);
+    EXPECT_EQ(kernels[i], inside ? 10u : 0u) << i;
+    if (i > 25 && i < 50) EXPECT_EQ(work[i], 0u) << i << " is detached";
+  }
+  EXPECT_THAT(
+      Messages(left),
+      ElementsAre(HasSubstr("recording from step 10"), HasSubstr("3 steps recorded; others"),
+                  HasSubstr("recording from step"), HasSubstr("6 steps recorded")));
+}
+
 TEST(RecorderWindows, AProgramWithoutStepsIsRecordedWhole) {
   Session session;
   EXPECT_THAT(
