@@ -355,6 +355,16 @@ TEST_F(CliRanks, PeersOfOneRankArriveAsRecordedOrAreAlike) {
   EXPECT_EQ(gain("alone"), gain("waits"));
   EXPECT_GT(gain("alike"), 0);
   EXPECT_EQ(gain("alike"), gain("none"));
+  // The same of that rank out of the folder of all.
+  const std::string folder = file.parent_path().string() + " --rank 3 --peers recorded ";
+  const CliResult r = Run("whatif " + folder + "--opt 'bandwidth(x0.5)' --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto scenarios = nlohmann::json::parse(r.out)["scenarios"];
+  EXPECT_NEAR(scenarios[1]["step_ms"].get<double>() / scenarios[0]["step_ms"].get<double>(), 1,
+              0.001);
+  EXPECT_THAT(Run("whatif " + folder + "--by kernel").err, HasSubstr("--peers recorded has no"));
+  EXPECT_THAT(Run("ranks " + file.parent_path().string() + " --rank 3").out,
+              HasSubstr("1 rank recorded"));
 }
 
 // The only step of one rank is all that was recorded of it, played again and again, as for several;

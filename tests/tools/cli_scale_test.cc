@@ -102,6 +102,8 @@ TEST_F(CliScale, WhatCannotBeAnsweredIsSaid) {
   EXPECT_THAT(Run("scale " + kTrace + " --ranks 2 --fabric nvlnk4").err, HasSubstr("nvlink4"));
   EXPECT_THAT(Run("scale " + kTrace + " --ranks 0 --fabric nvlink4").err, HasSubstr("E0104"));
   EXPECT_THAT(Run("scale " + kTrace + " --ranks 4..x --fabric nvlink4").err, HasSubstr("E0104"));
+  EXPECT_THAT(Run("scale " + kTrace + " --ranks 4..1 --fabric nvlink4").err,
+              HasSubstr("--ranks 4..1: 1 is less than 4"));
   // A node of eight holds no sixteen; the other points are answered.
   const CliResult r = Run("scale " + kTrace + " --ranks 8,16 --fabric nvlink4 --format json");
   EXPECT_EQ(r.exit, 4);

@@ -94,10 +94,13 @@ TEST(Foreign, AFolderWithoutTracesSaysWhereTheyAre) {
     std::ofstream(log / name) << "x";
   };
   write("plugins/profile/2/host.xplane.pb");
-  write("plugins/profile/1/host.xplane.pb");
   Diagnostic d = DiagnosticOf(TracesOfFolder(log.string()).status());
   EXPECT_EQ(d.code, "E0430");
-  EXPECT_EQ(d.fix, "name that one: " + (log / "plugins/profile/1").string());
+  EXPECT_EQ(d.fix, "name that one: " + (log / "plugins/profile/2").string());
+  write("plugins/profile/1/host.xplane.pb");
+  d = DiagnosticOf(TracesOfFolder(log.string()).status());
+  EXPECT_EQ(d.why, "folders below it are not looked into, and 2 of them do");
+  EXPECT_NE(d.fix.find("bring their files into one"), d.fix.npos) << d.fix;
   write("b.nsys-rep");
   write("a.nsys-rep");
   d = DiagnosticOf(TracesOfFolder(log.string()).status());

@@ -52,10 +52,11 @@ const Flag kScaleFlags[] = {
 };
 
 absl::Status BadRanks(std::string_view text, std::string_view why) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0104",
-                     .what = fmt::format("--ranks {}: {}", text, why),
-                     .fix = "numbers from 1, like 1,2,4,8 or 1,2,4..1024"});
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104",
+       .what = fmt::format("--ranks {}: {}", text, why),
+       .fix = fmt::format("numbers from 1 to {}, like 1,2,4,8 or 1,2,4..1024", kMostRanks)});
 }
 
 std::optional<int> RanksIn(std::string_view text) {
@@ -66,7 +67,7 @@ std::optional<int> RanksIn(std::string_view text) {
   return value;
 }
 
-// "1,2,4..64": after two numbers that double (or grow by a factor) it goes on so, else by one step.
+// "1,2,4..64": after two numbers that double (or grow by a factor) it goes on so, else it doubles.
 absl::StatusOr<std::vector<int>> ParseRanks(std::string_view text) {
   std::vector<int> ranks;
   for (std::string_view item : SplitAt(text, ',')) {
@@ -78,6 +79,7 @@ absl::StatusOr<std::vector<int>> ParseRanks(std::string_view text) {
     if (dots == item.npos) continue;
     const auto to = RanksIn(item.substr(dots + 2));
     if (!to) return BadRanks(text, fmt::format("'{}' is no number of GPUs", item.substr(dots + 2)));
+    if (*to < *from) return BadRanks(text, fmt::format("{} is less than {}", *to, *from));
     const int before = ranks.size() > 1 ? ranks[ranks.size() - 2] : 0;
     const bool grows = before > 0 && *from % before == 0 && *from / before > 1;
     const int64_t by = grows ? *from / before : 2;

@@ -336,21 +336,29 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
   return exit;
 }
 
-// Flags whose answers are about one rank.
-bool AsksAboutOneRank(const Args& args) {
-  for (std::string_view flag : {"--rank", "--timeline", "--measured", "--by", "--true-step",
-                                "--fail-if", "--learned", "--steps"}) {
-    if (args.Has(flag)) return true;
-  }
+// Flags whose answers are about one rank with its waits as they were recorded. E0104 where its
+// peers shall arrive as they did.
+absl::StatusOr<bool> AsksAboutOneRank(const Args& args) {
   const std::string_view peers = args.Get("--peers");
-  return peers != "joint" && peers != "recorded";
+  for (std::string_view flag :
+       {"--timeline", "--measured", "--by", "--true-step", "--fail-if", "--learned", "--steps"}) {
+    if (!args.Has(flag)) continue;
+    if (peers != "recorded") return true;
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = fmt::format("--peers recorded has no {}", flag),
+                       .why = "it plays what waits for other ranks, which that flag does not see",
+                       .fix = "--peers waits, or without " + std::string(flag)});
+  }
+  return peers != "recorded" && (args.Has("--rank") || peers != "joint");
 }
 
 absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   if (args.Has("--watch")) return WatchWhatIf(args, session);
   const std::string_view peers = args.Get("--peers");
   const bool ranks = HoldsRanks(args.positional()[0]) || peers == "recorded";
-  if (ranks && !AsksAboutOneRank(args)) {
+  DD_ASSIGN_OR_RETURN(const bool one, AsksAboutOneRank(args));
+  if (ranks && !one) {
     DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunWhatIfJoint(args, session));
     if (exit.has_value()) return *exit;
   }

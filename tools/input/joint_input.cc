@@ -94,6 +94,12 @@ bool HoldsRanks(const std::string& path) {
 
 absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(std::vector<RankTrace> ranks, ReadEach(path, args, session));
+  if (const std::string_view wanted = args.Get("--rank"); !wanted.empty() && wanted != "auto") {
+    std::vector<Rank> numbers;
+    for (const RankTrace& r : ranks) numbers.push_back(r.trace->ranks[0]);
+    DD_ASSIGN_OR_RETURN(const size_t index, FindRank(wanted, numbers, path));
+    ranks = {ranks[index]};
+  }
   std::vector<Duration> begins;
   Told told = BeginsOf(ranks, begins);
   const std::string_view how = args.Get("--clock");

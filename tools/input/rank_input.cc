@@ -79,6 +79,24 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadRanks(const std::vector<std::st
   return merged.trace;
 }
 
+absl::StatusOr<size_t> FindRank(std::string_view wanted, const std::vector<Rank>& ranks,
+                                const std::string& where) {
+  int32_t number = -1;
+  const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
+  const auto found =
+      std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == number; });
+  const bool good = error == std::errc() && end == wanted.data() + wanted.size() && number >= 0;
+  if (good && found != ranks.end()) return static_cast<size_t>(found - ranks.begin());
+  std::string there;
+  for (size_t i = 0; i < ranks.size(); ++i) there += (i == 0 ? "" : ", ") + NameOf(ranks[i], i);
+  return MakeStatus(absl::StatusCode::kInvalidArgument,
+                    {.code = "E0432",
+                     .what = fmt::format("there is no rank '{}' in this trace", wanted),
+                     .where = where,
+                     .why = "it holds " + there,
+                     .fix = "--rank auto, or one of these numbers"});
+}
+
 absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Trace> trace,
                                                         const Args& args, Session& session) {
   const std::string_view wanted = args.Get("--rank");
@@ -92,24 +110,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Tr
                     "takes another",
                     NameOf(ranks[index], index), ranks.size()));
   } else {
-    int32_t number = -1;
-    const auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), number);
-    const auto found =
-        std::find_if(ranks.begin(), ranks.end(), [&](const Rank& r) { return r.rank == number; });
-    if (error != std::errc() || end != wanted.data() + wanted.size() || number < 0 ||
-        found == ranks.end()) {
-      std::string there;
-      for (size_t i = 0; i < ranks.size(); ++i) {
-        there += (i == 0 ? "" : ", ") + NameOf(ranks[i], i);
-      }
-      return MakeStatus(absl::StatusCode::kInvalidArgument,
-                        {.code = "E0432",
-                         .what = fmt::format("there is no rank '{}' in this trace", wanted),
-                         .where = trace->provenance.source,
-                         .why = "it holds " + there,
-                         .fix = "--rank auto, or one of these numbers"});
-    }
-    index = static_cast<size_t>(found - ranks.begin());
+    DD_ASSIGN_OR_RETURN(index, FindRank(wanted, ranks, trace->provenance.source));
   }
   if (ranks.size() == 1) return trace;
   return TakeRank(*trace, index);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -22,6 +23,10 @@ absl::StatusOr<std::vector<std::string>> FilesOfRun(const std::string& folder, S
 absl::StatusOr<std::shared_ptr<const Trace>> ReadRanks(const std::vector<std::string>& files,
                                                        const std::string& name, const ReadOne& read,
                                                        Session& session);
+
+// The place of rank `wanted`, a number, among `ranks`. E0432 when there is none.
+absl::StatusOr<size_t> FindRank(std::string_view wanted, const std::vector<Rank>& ranks,
+                                const std::string& where);
 
 // The rank of --rank out of `trace`: a number, or auto, the rank that waits least for the others.
 // E0432 when there is none of that number.

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <initializer_list>
+#include <set>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "trace/foreign/formats.h"
 
@@ -42,11 +45,11 @@ std::vector<Files> OtherKinds(const Files& files) {
   return kinds;
 }
 
-// The first folder below that holds a trace, as that of TensorBoard does some levels down; empty
-// when there is none near.
-std::string FolderBelow(const std::string& folder) {
+// The folders below that hold a trace, as that of TensorBoard does some levels down; none when
+// there is none near.
+Files FoldersBelow(const std::string& folder) {
   constexpr int kDeepest = 4, kMost = 10000;
-  std::string found;
+  std::set<std::string> found;
   std::error_code error;
   fs::recursive_directory_iterator it(folder, error), end;
   for (int seen = 0; !error && it != end && seen < kMost; it.increment(error), ++seen) {
@@ -54,11 +57,30 @@ std::string FolderBelow(const std::string& folder) {
     const Files one = {it->path().string()};
     bool trace = EndsIn(one[0], ".ddtrace");
     for (const Files& kind : OtherKinds(one)) trace = trace || !kind.empty();
-    if (!trace || !it->is_regular_file(error)) continue;
-    const std::string parent = it->path().parent_path().string();
-    if (found.empty() || parent < found) found = parent;
+    if (trace && it->is_regular_file(error)) found.insert(it->path().parent_path().string());
   }
-  return found;
+  return {found.begin(), found.end()};
+}
+
+absl::Status NoTrace(const std::string& folder) {
+  Diagnostic d{.code = "E0430", .what = "this folder holds no trace", .where = folder};
+  const Files below = FoldersBelow(folder);
+  if (below.empty()) {
+    d.why =
+        "no name in it ends in .ddtrace, .json, .json.gz, .json.zst, .sqlite, .et, .db, .rpd "
+        "or .xplane.pb";
+    d.fix = "name the folder with the traces of one run, or one trace";
+  } else if (below.size() == 1) {
+    d.why = "folders below it are not looked into, and one of them does";
+    d.fix = "name that one: " + below[0];
+  } else {
+    d.why = fmt::format("folders below it are not looked into, and {} of them do", below.size());
+    d.fix = fmt::format(
+        "name one of them, as {}; where the nodes of one run wrote a folder each, "
+        "bring their files into one",
+        below[0]);
+  }
+  return MakeStatus(absl::StatusCode::kNotFound, std::move(d));
 }
 
 // Those of one kind that no file of `own` was imported from.
@@ -106,17 +128,7 @@ absl::StatusOr<FolderTraces> FindTraces(const std::string& folder) {
   std::sort(traces.files.begin(), traces.files.end());
   if (!traces.files.empty()) return traces;
   DD_RETURN_IF_ERROR(CheckFolder(folder));
-  const std::string below = FolderBelow(folder);
-  return MakeStatus(
-      absl::StatusCode::kNotFound,
-      {.code = "E0430",
-       .what = "this folder holds no trace",
-       .where = folder,
-       .why = below.empty() ? "no name in it ends in .ddtrace, .json, .json.gz, .json.zst, "
-                              ".sqlite, .et, .db, .rpd or .xplane.pb"
-                            : "folders below it are not looked into, and one of them does",
-       .fix = below.empty() ? "name the folder with the traces of one run, or one trace"
-                            : "name that one: " + below});
+  return NoTrace(folder);
 }
 
 absl::StatusOr<std::vector<std::string>> TracesOfFolder(const std::string& folder) {

@@ -106,7 +106,8 @@ class Spreader {
       if (!fresh) continue;
       DD_ASSIGN_OR_RETURN(known->second, TimeOf(c.kind, static_cast<double>(c.bytes)));
     }
-    edit_.BeginCause(fmt::format("collectives among {} ranks", how_.ranks));
+    edit_.BeginCause(
+        fmt::format("collectives among {} rank{}", how_.ranks, how_.ranks == 1 ? "" : "s"));
     for (const RankCollective& c : recorded.all) {
       const Duration whole = graph().task(c.task).duration;
       const Duration transfer = graph().Transfer(c.task);
@@ -118,8 +119,8 @@ class Spreader {
       return Duration::FromDouble(time->second * 1e3);
     });
     edit_.changes().notes.push_back(
-        fmt::format("this trace has collectives: those of all ranks are timed anew among {} that "
-                    "are all alike and never wait; nothing is inserted",
+        fmt::format("this trace has collectives: those of all ranks are timed anew among {}; "
+                    "nothing is inserted, and a rank looked at alone waits for nobody",
                     how_.ranks));
     const bool sharded = std::any_of(recorded.all.begin(), recorded.all.end(), [&](const auto& c) {
       return c.kind == CollectiveKind::kReduceScatter && OfAll(recorded, c);
