@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 
+#include "tracer/cupti_clock.h"
 #include "tracer/gate.h"
 #include "tracer/marks.h"
 #include "tracer/message.h"
@@ -50,7 +52,7 @@ class Worker {
   bool TakeMarksAndOpen();
   bool Open();
   void NoteCupti();
-  int64_t OffsetOf(const BufferPool::Full& full) const;
+  void SettleClock(const BufferPool::Full& full, const CuptiDecoding& decoding);
   void Close(bool error);
   void CountLosses();
   void AddClock();
@@ -68,7 +70,8 @@ class Worker {
   const int64_t period_ns_;
   bool header_has_cupti_ = false;
   bool ended_ = false, idle_ = false;  // recording is over; CUPTI was flushed since then
-  bool cupti_known_ = false, failed_ = false, write_failed_ = false, limit_met_ = false;
+  bool cupti_known_ = false, clock_settled_ = false;
+  bool failed_ = false, write_failed_ = false, limit_met_ = false;
   int64_t next_clock_ = 0, stop_at_ = 0;
   bool window_seen_ = false;
   bool session_over_ = false;
@@ -164,26 +167,20 @@ void Worker::AddClock() {
   next_clock_ = after + kClockPeriodNs;
 }
 
-// A clock that CUPTI took is used for its records; whether cuptiGetTimestamp() follows it is not
-// documented. The times of the first calls decide.
-int64_t Worker::OffsetOf(const BufferPool::Full& full) const {
-  CUpti_Activity* record = nullptr;
-  while (r_.api.ActivityGetNextRecord(full.buffer, full.valid, &record) == CUPTI_SUCCESS) {
-    if (record->kind != CUPTI_ACTIVITY_KIND_RUNTIME && record->kind != CUPTI_ACTIVITY_KIND_DRIVER) {
-      continue;
-    }
-    const auto start = static_cast<int64_t>(reinterpret_cast<CUpti_ActivityAPI*>(record)->start);
-    const auto fits = [&](int64_t offset) {
-      return start + offset >= r_.start_ns - kSecondNs && start + offset <= MonotonicNs();
-    };
-    if (fits(0)) return 0;
-    if (fits(r_.cupti_offset_ns)) return r_.cupti_offset_ns;
-    // Nothing but its default is left (cupti_activity.h).
-    if (const int64_t offset = MonotonicNs() - RealtimeNs(); fits(offset)) return offset;
+// The first times decide. What GPU work says counts where one of the clocks fits it: a call is not
+// misunderstood.
+void Worker::SettleClock(const BufferPool::Full& full, const CuptiDecoding& decoding) {
+  const std::optional<CuptiTime> first = FirstTime(decoding, full.buffer, full.valid);
+  const int64_t now = MonotonicNs();
+  const auto fits = first ? OffsetThatFits(first->start_ns, r_.start_ns - kSecondNs, now,
+                                           r_.cupti_offset_ns, RealtimeNs() - now)
+                          : std::nullopt;
+  clock_settled_ = fits.has_value() || (first && first->call);
+  if (!fits && clock_settled_) {
     Warn("CUPTI's clock is none of those that are known; GPU work stands at wrong times");
-    return r_.cupti_offset_ns;
   }
-  return r_.activities.uses_our_clock() ? 0 : r_.cupti_offset_ns;
+  const bool ours = !clock_settled_ && r_.activities.uses_our_clock();
+  r_.recording.SetCuptiOffset(fits.value_or(ours ? 0 : r_.cupti_offset_ns));
 }
 
 void Worker::TakeBuffers() {
@@ -195,9 +192,9 @@ void Worker::TakeBuffers() {
     if (!cupti_known_ && !failed_) {
       cupti_known_ = true;
       r_.recording.SetCupti(decoding);
-      r_.recording.SetCuptiOffset(OffsetOf(full));
       if (r_.environment.dump_raw) dump_.Open(path_ + ".cuptibuf", r_.api.version);
     }
+    if (!clock_settled_ && !failed_) SettleClock(full, decoding);
     if (!failed_ && TakesWork()) {
       dump_.Add(full.buffer, full.valid, decoding);
       r_.recording.AddBuffer(full.buffer, full.valid);

@@ -231,6 +231,29 @@ TEST(RecorderErrors, WithoutATimestampTheFirstCallsTellTheClock) {
   EXPECT_THAT(Messages(left), ElementsAre(HasSubstr("refused our clock")));
 }
 
+// Before the window a CUDA graph is made, so that GPU work alone is recorded.
+TEST(RecorderErrors, WithoutATimestampGpuWorkThatComesFirstTellsTheClock) {
+  Session session("capture=cudaProfilerApi",
+                  "ActivityRegisterTimestampCallback=15;GetTimestamp=15");
+  const Left left = session.Run({"init", "graph=5", "sleep=400", "profiler_start", "begin=layer",
+                                 "launch=100", "sync", "end", "profiler_stop", "exit=0"});
+  const WrittenFile file = OnlyFile(left);
+  ExpectCallsInTheLayer(file);
+  const std::vector<WrittenRow> kernels = file.OfKind(pb::KIND_KERNEL);
+  ASSERT_THAT(kernels, SizeIs(105));
+  const int64_t window = file.OfKind(pb::KIND_MARK).front().start;
+  EXPECT_LT(kernels.front().start, window - 300'000'000) << "that of the graph";
+  EXPECT_GT(kernels.front().start, window - 5'000'000'000);
+}
+
+TEST(RecorderErrors, GpuWorkWithoutTimesLeavesTheClockToTheCalls) {
+  Session session("capture=cudaProfilerApi",
+                  "ActivityRegisterTimestampCallback=15;GetTimestamp=15;no_time=1");
+  ExpectCallsInTheLayer(
+      OnlyFile(session.Run({"init", "graph=5", "sleep=400", "profiler_start", "begin=layer",
+                            "launch=100", "sync", "end", "profiler_stop", "exit=0"})));
+}
+
 TEST(RecorderErrors, AFatalErrorClosesTheFileAsAnError) {
   Session session("", "fatal_after=500");
   const Left left =
