@@ -16,7 +16,7 @@ function scenarioBars(scenarios, main, measured) {
   const unit = unitFor(most * 1e6);
   const rows = scenarios.flatMap((s, i) => {
     const label = h("div", {class: i === main ? "label main" : "label"}, s.name);
-    if (s.step_ms === null) return [label, track(), h("div", {class: "value quiet"}, s.error.what)];
+    if (s.step_ms === null) return [label, h("div", {class: "told quiet"}, s.error.what)];
     const kind = s.bound ? "limit" : i === 0 ? "plain" : "";
     const inside = [placed(kind, 0, s.step_ms / most)];
     if (s.interval_ms) {

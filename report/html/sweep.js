@@ -9,6 +9,17 @@ function extremes(values) {
   return values.reduce(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
 }
 
+// The step for as many examples as the recorded one handles: what rows are compared by.
+function asRecorded(row) {
+  return row.throughput_gain > 0 ? row.step_ns * row.speedup / row.throughput_gain : row.step_ns;
+}
+
+const kForAsMany = "for as many examples as in the recorded step";
+
+function anyOtherBatch(rows) {
+  return rows.some((r) => r.throughput_gain > 0 && Math.abs(r.throughput_gain / r.speedup - 1) > 1e-4);
+}
+
 // Values in the order of numbers where they all begin with one, else as they came.
 function orderOf(rows, key) {
   const found = [...new Set(rows.map((r) => r.values[key]))].filter((v) => v !== undefined);
@@ -24,14 +35,14 @@ function heatMap(all, down, across) {
   const key = (y, x) => JSON.stringify([y, x]), best = new Map();
   for (const r of rows) {
     const at = key(r.values[down], across ? r.values[across] : "");
-    if (!best.has(at) || r.step_ns < best.get(at).step_ns) best.set(at, r);
+    if (!best.has(at) || asRecorded(r) < asRecorded(best.get(at))) best.set(at, r);
   }
-  const [low, high] = extremes([...best.values()].map((r) => r.step_ns)), unit = unitFor(high);
+  const [low, high] = extremes([...best.values()].map(asRecorded)), unit = unitFor(high);
   const cell = (row) => {
     if (!row) return h("td", {class: "heat"}, "-");
-    const share = high > low ? (high - row.step_ns) / (high - low) : 1;
+    const step = asRecorded(row), share = high > low ? (high - step) / (high - low) : 1;
     return h("td", {class: "heat", style: heat(share), title: row.opt},
-      time(row.step_ns, unit), row.step_ns === low ? " *" : "");
+      time(step, unit), step === low ? " *" : "");
   };
   const shown = xs.slice(0, kMostSquares);
   const cut = ys.length > kMostSquares || xs.length > kMostSquares ? h("p", {class: "note"},
@@ -49,7 +60,7 @@ function sweepHeat(rows) {
   if (!keys.length) return;
   // First what moves the step most.
   const moves = (k) => {
-    const fastest = orderOf(rows, k).map((v) => extremes(rows.filter((r) => r.values[k] === v).map((r) => r.step_ns))[0]);
+    const fastest = orderOf(rows, k).map((v) => extremes(rows.filter((r) => r.values[k] === v).map(asRecorded))[0]);
     const [low, high] = extremes(fastest);
     return high - low;
   };
@@ -66,7 +77,7 @@ function sweepHeat(rows) {
     choose("across", across, (k) => { across = k; })) : null;
   show();
   section("heat", "Step time by value", tools, place, h("p", {class: "quiet"},
-    "The stronger the colour the faster; * is the fastest." + (keys.length > 2 ? " A square has the fastest of its rows." : "")));
+    (anyOtherBatch(rows) ? `The step ${kForAsMany}. ` : "") + "The stronger the colour the faster; * is the fastest." + (keys.length > 2 ? " A square has the fastest of its rows." : "")));
 }
 
 // Marks the points that no other beats in both: from the left, those that are lower than all before.
@@ -85,7 +96,7 @@ const kMostPointsDrawn = 2000;  // chosen: more lie on each other
 function pareto(rows) {
   const base = block("sweep").baseline_ns;
   const points = rows.filter((r) => !r.bound && Number.isFinite(r.memory_change_bytes))
-    .map((r) => ({name: r.opt, x: r.step_ns, y: r.memory_change_bytes}));
+    .map((r) => ({name: r.opt, x: asRecorded(r), y: r.memory_change_bytes}));
   if (!points.length) {
     section("pareto", "Step time against memory", h("p", {class: "quiet"}, "No row tells what it does to memory."));
     return;
@@ -116,7 +127,7 @@ function pareto(rows) {
   const columns = [{title: "row", of: (p) => p.name, text: true}, {title: "step", of: (p) => p.x, show: (v) => time(v, unit)},
     {title: "memory", of: (p) => p.y, show: sizeChange}];
   section("pareto", "Step time against memory", fitted(draw),
-    h("p", {class: "quiet"}, (new Set(points.filter((p) => p.best).map((p) => p.x)).size > 1 ?
+    h("p", {class: "quiet"}, (anyOtherBatch(rows) ? `The step ${kForAsMany}. ` : "") + (new Set(points.filter((p) => p.best).map((p) => p.x)).size > 1 ?
       "No other row is at least as fast with as little memory as those on the line." :
       "In colour what is fastest and takes the least memory: there is nothing to trade.") +
       (drawn.length < points.length ? ` ${count(points.length - drawn.length)} of the others are not drawn.` : "")),
@@ -129,6 +140,7 @@ function sweepTable(rows) {
     {title: "step", of: (r) => r.step_ns, show: (v) => time(v, unit)},
     {title: "90 % from", of: (r) => r.low_ns ?? null, show: (v) => time(v, unit)}, {title: "to", of: (r) => r.high_ns ?? null, show: (v) => time(v, unit)},
     {title: "speed-up", of: (r) => r.speedup, show: (v, r) => `${r.bound ? "\u2264 " : ""}${times(v)}`},
+    ...(anyOtherBatch(rows) ? [{title: "throughput", of: (r) => r.throughput_gain, show: times}] : []),
     {title: "confidence", of: (r) => r.confidence || "-", text: true}];
   const lost = all.length - rows.length;
   section("rows", "All rows", lost ? h("p", null, `${plural(lost, "row")} could not be predicted.`) : null, sortable(columns, rows, "options"));
@@ -136,9 +148,11 @@ function sweepTable(rows) {
 
 function sweeps() {
   const sweep = block("sweep"), rows = sweepRows();
-  const best = rows.reduce((a, b) => !a || b.step_ns < a.step_ns ? b : a, null);
+  const best = rows.reduce((a, b) => !a || asRecorded(b) < asRecorded(a) ? b : a, null);
+  const batch = anyOtherBatch(rows);
   section("answer", "What the sweep found", h("div", {class: "cards"}, card("step as it is", time(sweep.baseline_ns), sweep.trace),
-    ...(best ? [card("fastest row", `${best.bound ? "\u2265 " : ""}${time(best.step_ns)}`, best.opt),
+    ...(best ? [card(batch ? "most examples a second" : "fastest row", `${best.bound ? "\u2265 " : ""}${time(best.step_ns)}`, best.opt),
+      ...(batch ? [card("throughput", times(best.throughput_gain), "examples a second against the recorded step")] : []),
       card("speed-up", `${best.bound ? "\u2264 " : ""}${times(best.speedup)}`, best.bound ? "a limit, not a prediction" : best.low_ns ? `${time(best.low_ns)} \u2013 ${time(best.high_ns)} (90 %)` : "no interval")] : [])),
     best ? null : h("p", {class: "note"}, "No row could be predicted."));
   if (!best) return;

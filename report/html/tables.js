@@ -49,7 +49,13 @@ function sortable(columns, rows, name) {
     first.textContent = shown.length < found.length ? `${shown.length} of ${found.length} rows; the page has them all.` : "";
     more.textContent = all ? "show fewer" : `show all ${found.length}`;
   };
-  const csv = () => [columns.map((c) => csvField(c.title)).join(","),
+  // What numbers are copied in: those that are shown as times are nanoseconds, sizes are bytes.
+  const unitOf = (c) => {
+    const shown = c.text || !c.show ? [] : rows.map((r) => c.show(c.of(r), r));
+    if (shown.some((text) => /\d\s(ns|us|\u00b5s|ms|s)$/.test(text))) return ", ns";
+    return shown.some((text) => /\d\s[kMGT]?B$/.test(text)) ? ", bytes" : "";
+  };
+  const csv = () => [columns.map((c) => csvField(c.title + unitOf(c))).join(","),
     ...wanted().map((r) => columns.map((c) => csvField(c.of(r) ?? "")).join(","))].join("\n") + "\n";
   const copying = h("button", {type: "button", class: "csv"}, "copy as CSV");
   copying.addEventListener("click", () => copy(csv(), copying));

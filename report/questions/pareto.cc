@@ -18,7 +18,7 @@ struct Point {
 };
 
 std::optional<int64_t> CostOf(const SweepRow& r, SweepGoal goal) {
-  return goal == SweepGoal::kStep ? std::optional(r.step.ns) : r.memory;
+  return goal == SweepGoal::kStep ? std::optional(r.AsRecorded().ns) : r.memory;
 }
 
 std::optional<Point> PointOf(const SweepRow& r, size_t row, std::span<const SweepGoal> goals) {

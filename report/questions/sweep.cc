@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "report/fields.h"
@@ -13,9 +14,9 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFirstLine = "daydream-sweep 5";
+constexpr std::string_view kFirstLine = "daydream-sweep 6";
 constexpr std::string_view kFormat = "daydream-sweep ";  // of any version
-constexpr size_t kFields = 10;                           // of a row
+constexpr size_t kFields = 11;                           // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
 
 template <class T>
@@ -35,6 +36,12 @@ bool ReadOptional(std::string_view text, std::optional<T>& out) {
     out = value;
   }
   return true;
+}
+
+// Far outside of what batches are multiplied by.
+bool ReadRatio(std::string_view text, double& out) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return error == std::errc() && end == text.data() + text.size() && out >= 1e-6 && out <= 1e6;
 }
 
 std::string OptionalText(const std::optional<Duration>& d) {
@@ -147,10 +154,10 @@ std::string FormatSweepHead(const SweepHead& head) {
 }
 
 std::string FormatSweepRow(const SweepRow& r) {
-  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index, r.step.ns,
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index, r.step.ns,
                      OptionalText(r.low), OptionalText(r.high), r.bound ? 1 : 0, Name(r.confidence),
-                     r.memory.has_value() ? fmt::format("{}", *r.memory) : "-", Field(r.left_out),
-                     Field(r.code), Field(r.error));
+                     r.memory.has_value() ? fmt::format("{}", *r.memory) : "-", r.examples,
+                     Field(r.left_out), Field(r.code), Field(r.error));
 }
 
 std::optional<SweepRow> ParseSweepRow(std::string_view line) {
@@ -159,7 +166,7 @@ std::optional<SweepRow> ParseSweepRow(std::string_view line) {
   if (f.size() != kFields || !ReadInt(f[0], r.index) || r.index >= kMostSweepPoints ||
       !ReadInt(f[1], r.step.ns) || r.step < Duration{} || !ReadOptional(f[2], r.low) ||
       !ReadOptional(f[3], r.high) || (f[4] != "0" && f[4] != "1") ||
-      !ReadOptional(f[6], r.memory)) {
+      !ReadOptional(f[6], r.memory) || !ReadRatio(f[7], r.examples)) {
     return std::nullopt;
   }
   r.bound = f[4] == "1";
@@ -170,9 +177,9 @@ std::optional<SweepRow> ParseSweepRow(std::string_view line) {
     r.confidence = c;
     known = true;
   }
-  r.left_out = std::string(f[7]);
-  r.code = std::string(f[8]);
-  r.error = std::string(f[9]);
+  r.left_out = std::string(f[8]);
+  r.code = std::string(f[9]);
+  r.error = std::string(f[10]);
   return known ? std::optional(std::move(r)) : std::nullopt;
 }
 
@@ -271,6 +278,9 @@ SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario
   row.bound = p.bound;
   row.confidence = p.confidence;
   row.memory = p.memory_change;
+  if (p.speedup > 0 && std::isfinite(p.speedup)) {
+    row.examples = std::clamp(p.throughput_gain / p.speedup, 1e-6, 1e6);
+  }
   for (const std::string& part : p.left_out) {
     row.left_out += (row.left_out.empty() ? "" : ", ") + Field(part);
   }

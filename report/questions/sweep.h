@@ -39,9 +39,13 @@ struct SweepRow {
   bool bound = false;
   Confidence confidence = Confidence::kMeasured;
   std::optional<int64_t> memory;  // change of the peak, in bytes
+  double examples = 1;            // that a step handles, against the recorded one
   std::string left_out;           // parts that found nothing to change: "amp, prefetch(2)"
   std::string code, error;        // not empty: it could not be predicted
   bool operator==(const SweepRow&) const = default;
+
+  // The step for as many examples as the recorded one handles: what rows are compared by.
+  Duration AsRecorded() const { return step.Scaled(1 / examples); }
 };
 
 // What of `other` differs, for a message: "--steps, the content of gpu.yaml"; "" where nothing

@@ -187,6 +187,15 @@ class Looks(Pages):
         text = self.browser.evaluate("stepBars(['a', 'b'], [42e6, 42e6], null, null)[0].querySelector('.steps').ariaLabel")
         self.assertEqual(text.replace("\u00a0", " "), "2 steps, each 42.0 ms")
 
+    def test_a_scenario_without_a_step_takes_no_width_from_the_bars_of_others(self):
+        width = ("(() => {{ const s = document.body.appendChild(scenarioBars([{{name: 'a', step_ms: 9, speedup: 1}}, {0}], 0, null));"
+                 "const w = s.querySelector('.track').getBoundingClientRect().width; s.remove(); return w; }})()")
+        told = "{name: 'b', step_ms: null, error: {what: 'b: changes nothing in this trace, says a sentence of some length'}}"
+        for wide in (390, 1150):
+            self.open(self.synthetic, wide, phone=wide == 390)
+            self.assertEqual(self.browser.evaluate(width.format(told)),
+                             self.browser.evaluate(width.format("{name: 'b', step_ms: 8, speedup: 1}")), wide)
+
     def test_a_tiny_change_is_drawn_tiny(self):
         self.open(self.synthetic)
         width = ("(() => {{ const w = waterfall({{name: 'x', causes: [{{what: 'a', opt: 'b', delta_ns: {0}}}]}}, "

@@ -245,6 +245,26 @@ class InABrowser(Pages):
         self.assertEqual(told[:2], ["rank 1: late", "waits"])
         self.assertNotIn("of one alone", told)
 
+    def test_rows_of_other_batches_are_compared_by_the_example(self):
+        page = self.browser
+        page.open(self.sweep)
+        rows = ("[[1, 100, 1, 1], [2, 150, 0.66, 1.32]].map(([size, step_ns, speedup, throughput_gain]) => "
+                "({values: {size: `x${size}`, b: '1'}, step_ns, speedup, throughput_gain, memory_change_bytes: size, opt: 'x'}))")
+        page.evaluate(f"element('main').replaceChildren(); sweepHeat({rows}); sweepTable({rows})")
+        squares = "[...document.querySelectorAll('#heat td.heat')].map((t) => t.textContent)"
+        self.assertEqual(page.evaluate(squares), ["100\u00a0ns", "75\u00a0ns *"])
+        self.assertIn("throughput", page.evaluate("element('rows').textContent"))
+        self.calm()
+
+    def test_copied_numbers_have_their_unit(self):
+        page = self.browser
+        page.open(self.sweep)
+        page.evaluate("copy = (text) => { window.copied = text; }; document.querySelector('#pareto button.csv').click()")
+        self.assertEqual(page.evaluate("window.copied.split('\\n')[0]"), "row,\"step, ns\",\"memory, bytes\"")
+        page.evaluate("element('main').replaceChildren(sortable([{title: 'who', of: (r) => r.a, text: true}, {title: 'size', of: (r) => r.b, show: size}],"
+                      "[{a: 'x', b: 2e9}], 'n')); document.querySelector('button.csv').click()")
+        self.assertEqual(page.evaluate("window.copied"), "who,\"size, bytes\"\nx,2000000000\n")
+
     def test_values_that_never_meet_make_no_map(self):
         page = self.browser
         page.open(self.sweep)

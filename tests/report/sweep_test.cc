@@ -96,6 +96,7 @@ SweepRow Row(size_t index) {
           .bound = index % 2 == 1,
           .confidence = Confidence::kMedium,
           .memory = -5,
+          .examples = index == 1 ? 1.0 / 3 : 1,
           .left_out = index == 1 ? "amp, prefetch(2)" : ""};
 }
 
@@ -129,6 +130,13 @@ TEST(Pareto, KeepsWhatNoOtherRowNorTheRecordedStepBeats) {
   EXPECT_EQ(
       OnFront(rows, Duration::Us(100), *ParseGoals("step")),
       (std::vector<bool>{false, false, false, false, false, false, true, false, false, false}));
+}
+
+TEST(Pareto, ALongerStepOfMoreExamplesIsNoWorse) {
+  std::vector<SweepRow> rows = {Costs(100, 0), Costs(150, 0)};
+  rows[1].examples = 2;
+  EXPECT_EQ(OnFront(rows, Duration::Us(100), *ParseGoals("step")),
+            (std::vector<bool>{false, true}));
 }
 
 TEST(Pareto, GoalsAreStepAndMemoryOnceEach) {
@@ -170,11 +178,12 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
 TEST(SweepRows, DamagedLinesAreRefusedWithTheirPlace) {
   const std::string head = FormatSweepHead({});
   const uint64_t seal = SealOfRows(head);
-  EXPECT_TRUE(ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t\t\t", seal), "j").ok());
-  for (const char* line :
-       {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t\t\t", "1\t1\t-\t-\t2\thigh\t-\t\t\t",
-        "1\t-1\t-\t-\t0\thigh\t-\t\t\t", "1\t1\t-\t-\t0\tsure\t-\t\t\t",
-        "1\t1\tx\t-\t0\thigh\t-\t\t\t", "99999999999999999999\t1\t-\t-\t0\thigh\t-\t\t\t"}) {
+  EXPECT_TRUE(ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t1\t\t\t", seal), "j").ok());
+  for (const char* line : {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t1\t\t\t",
+                           "1\t1\t-\t-\t2\thigh\t-\t1\t\t\t", "1\t-1\t-\t-\t0\thigh\t-\t1\t\t\t",
+                           "1\t1\t-\t-\t0\tsure\t-\t1\t\t\t", "1\t1\tx\t-\t0\thigh\t-\t1\t\t\t",
+                           "1\t1\t-\t-\t0\thigh\t-\t0\t\t\t", "1\t1\t-\t-\t0\thigh\t-\tnan\t\t\t",
+                           "99999999999999999999\t1\t-\t-\t0\thigh\t-\t1\t\t\t"}) {
     auto read = ParseSweep(head + SealLine(line, seal), "j");
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_EQ(DiagnosticOf(read.status()).where.substr(0, 2), "j:");

@@ -45,7 +45,7 @@ TEST_F(Sweeping, AFrontOfNothingComparedDoesNotSayThatTheRecordedStepIsBest) {
               HasSubstr("  none: no row has a known step and memory\n"));
   EXPECT_THAT(Run(ask + "memory --opt free-gpu").out,
               HasSubstr("  none: no row has a known memory\n"));
-  EXPECT_THAT(Run(ask + "step,memory --opt 'batch(x2)'").out,
+  EXPECT_THAT(Run(ask + "step,memory --opt 'ddp(2,fabric=efa100)'").out,
               HasSubstr("  none: the recorded step beats them all\n"));
 }
 

@@ -162,7 +162,7 @@ TEST_F(Tour, ComparesTheGuessAndNamesTheThoughtBehindIt) {
 
 // Ranks are shown as 0 to 3, so these are the numbers that mean them.
 TEST_F(Tour, TakesTheChoicesThatItShows) {
-  for (const char* guess : {"1", "'rank 1'"}) {
+  for (const char* guess : {"1", "'rank 1'", "rank1", "'Rank 1'", "rank-1"}) {
     EXPECT_THAT(Run(fmt::format("tour 10 --guess {}", guess)).out, HasSubstr("You said rank 1."));
   }
   EXPECT_THAT(Run("tour 10 --guess 0").out, HasSubstr("You said rank 0."));

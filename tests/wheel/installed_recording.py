@@ -56,6 +56,14 @@ class WithoutTorch(unittest.TestCase):
         self.assertIn(sys.executable, str(caught.exception))
         self.assertIn(str(caught.exception.__cause__), str(caught.exception))
 
+    def test_a_callback_without_its_framework_says_what_to_install(self):
+        for callback, package in ((dd.callbacks.lightning, "lightning"),
+                                  (dd.callbacks.hugging_face, "transformers")):
+            with self.subTest(package), self.assertRaises(ImportError) as caught:
+                callback("run.json")
+            self.assertIn("pip install %s" % package, str(caught.exception))
+            self.assertIn(sys.executable, str(caught.exception))
+
 
 class Recording(unittest.TestCase):
     def setUp(self):

@@ -1,5 +1,7 @@
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "report/predict/profiler_note.h"
 #include "report/predict/what_if.h"
@@ -10,6 +12,7 @@
 #include "tools/command.h"
 #include "tools/input/inputs.h"
 #include "tools/input/rank_input.h"
+#include "tools/output/answers_text.h"
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/shapes_text.h"
@@ -52,10 +55,6 @@ struct Facts {
   absl::StatusOr<ReplayCheck> replay = absl::UnknownError("not played");
   std::string profiler;           // what recording made of the step; empty: nothing to say
   std::vector<Finding> findings;  // worst first
-  struct Answer {
-    const Transform* transform;
-    absl::Status status;  // FailedPrecondition: a required parameter, or nothing to change
-  };
   std::vector<Answer> answers;
   uint64_t counts[8] = {};  // rows by EventKind
 };
@@ -299,20 +298,9 @@ void DescribeAnswers(const Facts& f, Sheet& sheet) {
     return;
   }
   if (f.answers.empty()) return;
-  std::string yes;
-  for (const Facts::Answer& a : f.answers) {
-    if (a.status.ok()) yes += fmt::format("{}{}", yes.empty() ? "" : ", ", a.transform->name);
-  }
   sheet.Blank();
   sheet.Text("what this trace can answer\n");
-  sheet.Text(Paragraph("  yes", yes, 7));
-  for (const Facts::Answer& a : f.answers) {
-    if (a.status.ok()) continue;
-    // Most messages begin with the name themselves.
-    std::string what = Printable(DiagnosticOf(a.status).what);
-    std::string name = fmt::format("{}: ", a.transform->name);
-    sheet.Text(Paragraph("  no", (what.starts_with(name) ? "" : name) + what, 7));
-  }
+  sheet.Text(AnswersText(f.answers));
 }
 
 std::string InfoAsText(const Facts& facts) {
@@ -439,7 +427,7 @@ void WriteGraph(const Facts& f, JsonWriter& json) {
   for (const std::string& w : r.warnings) json.String(w);
   json.EndArray().EndObject();
   json.Key("answers").BeginArray();
-  for (const Facts::Answer& a : f.answers) {
+  for (const Answer& a : f.answers) {
     json.BeginInlineObject().Key("name").String(a.transform->name);
     json.Key("applies").Bool(a.status.ok());
     if (!a.status.ok()) json.Key("why").String(DiagnosticOf(a.status).what);

@@ -363,7 +363,8 @@ it was built, `mpirun daydream-mpi sweep ...` shares the rows among all ranks. T
 result is the same for any number of threads, shards and ranks.
 
 --pareto step,memory shows the rows that no other row, nor the recorded step, beats: none
-is at least as short with a peak of GPU memory at least as low, and better in one.)",
+is at least as short with a peak of GPU memory at least as low, and better in one. Where
+steps handle more or fewer examples, they are compared by the examples a second.)",
     .examples =
         "daydream sweep run.ddtrace --opt 'prefetch(workers=1..16*2)'\n"
         "daydream sweep run.ddtrace --opt 'pin-memory(rate=5GB/s..25GB/s+5GB/s)' --format csv\n"

@@ -102,7 +102,7 @@ std::string StepsRemarks(const StepsReport& report, TimeUnit wish) {
   std::string out;
   if (lengths.size() > 1) {
     const StepLengths l = LengthsOf(lengths);
-    out += fmt::format("  {}   {} to {}, median {}\n", Sparkline(lengths),
+    out += fmt::format("  one after the other {}   {} to {}, median {}\n", Sparkline(lengths),
                        FormatTime(l.shortest, wish), FormatTime(l.longest, wish),
                        FormatTime(l.median, wish));
     if (l.uneven()) {

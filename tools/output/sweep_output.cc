@@ -22,10 +22,21 @@ std::optional<double> Speedup(const SweepResult& result, const SweepRow& r) {
   return static_cast<double>(result.head.baseline.ns) / static_cast<double>(r.step.ns);
 }
 
+// Examples a second against the recorded step.
+std::optional<double> ThroughputGain(const SweepResult& result, const SweepRow& r) {
+  const auto speedup = Speedup(result, r);
+  return speedup.has_value() ? std::optional(*speedup * r.examples) : std::nullopt;
+}
+
 std::string SpeedupCell(const SweepResult& result, const SweepRow& r) {
   const auto speedup = Speedup(result, r);
   if (!speedup.has_value()) return r.code.empty() ? "no limit" : "-";
   return (r.bound ? "<= " : "") + FormatSpeedup(*speedup);
+}
+
+std::string ThroughputCell(const SweepResult& result, const SweepRow& r) {
+  const auto gain = ThroughputGain(result, r);
+  return gain.has_value() ? (r.bound ? "<= " : "") + FormatSpeedup(*gain) : "-";
 }
 
 // Rows of one --opt.
@@ -40,6 +51,10 @@ std::vector<const SweepRow*> RowsOf(const SweepResult& result, size_t sweep) {
 bool AnyMemory(std::span<const SweepRow* const> rows) {
   return std::any_of(rows.begin(), rows.end(),
                      [](const SweepRow* r) { return r->memory.value_or(0) != 0; });
+}
+
+bool AnyOtherBatch(std::span<const SweepRow* const> rows) {
+  return std::any_of(rows.begin(), rows.end(), [](const SweepRow* r) { return r->examples != 1; });
 }
 
 bool AnyLeftOut(std::span<const SweepRow* const> rows) {
@@ -60,7 +75,9 @@ Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows
   for (const SweepAxis& axis : axes) columns.push_back({axis.name});
   if (columns.empty()) columns.push_back({"scenario", Align::kLeft});
   for (const char* name : {"step time", "90 % interval", "speed-up"}) columns.push_back({name});
-  const bool memory = AnyMemory(rows), left_out = AnyLeftOut(rows);
+  const bool throughput = AnyOtherBatch(rows), memory = AnyMemory(rows),
+             left_out = AnyLeftOut(rows);
+  if (throughput) columns.push_back({"throughput"});
   if (memory) columns.push_back({"memory"});
   columns.push_back({"confidence", Align::kLeft});
   if (left_out) columns.push_back({"without", Align::kLeft});
@@ -76,6 +93,7 @@ Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows
     }
     if (!r->code.empty()) {
       cells.insert(cells.end(), {"-", "", "-"});
+      if (throughput) cells.emplace_back("-");
       if (memory) cells.emplace_back();
       const std::string text = errors == Errors::kInRow ? ": " + Printable(r->error) : "";
       cells.push_back(r->code + text);
@@ -83,6 +101,7 @@ Table LongTable(const SweepResult& result, std::span<const SweepRow* const> rows
       cells.push_back(FormatTime(r->step, unit));
       cells.push_back(RangeText(r->low, r->high, unit));
       cells.push_back(SpeedupCell(result, *r));
+      if (throughput) cells.push_back(ThroughputCell(result, *r));
       if (memory) cells.push_back(MemoryCell(*r));
       cells.emplace_back(r->bound ? "a limit" : Name(r->confidence));
     }
@@ -152,8 +171,9 @@ std::vector<const SweepRow*> FrontRows(const SweepResult& result) {
   for (size_t i = 0; i < result.front.size(); ++i) {
     if (result.front[i]) rows.push_back(&result.rows[i]);
   }
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const SweepRow* a, const SweepRow* b) { return a->step < b->step; });
+  std::stable_sort(rows.begin(), rows.end(), [](const SweepRow* a, const SweepRow* b) {
+    return a->AsRecorded() < b->AsRecorded();
+  });
   return rows;
 }
 
@@ -174,11 +194,16 @@ bool IsMatrix(const std::vector<SweepAxis>& axes) {
 }
 
 std::string Best(const SweepResult& result, size_t sweep, TimeUnit wish) {
+  const std::vector<const SweepRow*> rows = RowsOf(result, sweep);
   const SweepRow* best = nullptr;
-  for (const SweepRow* r : RowsOf(result, sweep)) {
-    if (r->code.empty() && (best == nullptr || r->step < best->step)) best = r;
+  for (const SweepRow* r : rows) {
+    if (r->code.empty() && (best == nullptr || r->AsRecorded() < best->AsRecorded())) best = r;
   }
   if (best == nullptr) return "  none of them could be predicted\n";
+  if (AnyOtherBatch(rows)) {
+    return fmt::format("  most examples a second: {}, {} the throughput\n",
+                       result.plan.points[best->index].spec, ThroughputCell(result, *best));
+  }
   return fmt::format("  shortest: {}, {} ({})\n", result.plan.points[best->index].spec,
                      FormatTime(best->step, UnitFor(result.head.baseline, wish)),
                      SpeedupCell(result, *best));
@@ -261,6 +286,12 @@ std::string SweepJson(const SweepResult& result) {
     } else {
       json.Null();
     }
+    json.Key("throughput_gain");
+    if (auto gain = ThroughputGain(result, r)) {
+      json.Rounded(*gain, 6);
+    } else {
+      json.Null();
+    }
     json.Key("bound").Bool(r.bound);
     if (ok) json.Key("confidence").String(Name(r.confidence));
     number("memory_change_bytes", r.memory);
@@ -285,8 +316,8 @@ std::string SweepCsv(const SweepResult& result) {
   std::string out = "row,opt";
   for (const std::string& name : names) out += "," + CsvField(name);
   out +=
-      ",baseline_ns,step_ns,low_ns,high_ns,speedup,bound,confidence,memory_change_bytes,"
-      "left_out,error";
+      ",baseline_ns,step_ns,low_ns,high_ns,speedup,throughput_gain,bound,confidence,"
+      "memory_change_bytes,left_out,error";
   out += result.front.empty() ? "\n" : ",pareto\n";
   for (const SweepRow& r : result.rows) {
     const SweepPoint& point = result.plan.points[r.index];
@@ -301,11 +332,13 @@ std::string SweepCsv(const SweepResult& result) {
     }
     const bool ok = r.code.empty();
     const auto speedup = Speedup(result, r);
-    out += fmt::format(",{},{},{},{},{},{},{},{},{},{}", result.head.baseline.ns,
+    const auto gain = ThroughputGain(result, r);
+    out += fmt::format(",{},{},{},{},{},{},{},{},{},{},{}", result.head.baseline.ns,
                        ok ? fmt::format("{}", r.step.ns) : "",
                        r.low.has_value() ? fmt::format("{}", r.low->ns) : "",
                        r.high.has_value() ? fmt::format("{}", r.high->ns) : "",
-                       speedup.has_value() ? fmt::format("{:.6f}", *speedup) : "", r.bound ? 1 : 0,
+                       speedup.has_value() ? fmt::format("{:.6f}", *speedup) : "",
+                       gain.has_value() ? fmt::format("{:.6f}", *gain) : "", r.bound ? 1 : 0,
                        ok ? Name(r.confidence) : "",
                        r.memory.has_value() ? fmt::format("{}", *r.memory) : "",
                        CsvField(r.left_out), r.code);

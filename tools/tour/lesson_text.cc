@@ -184,11 +184,19 @@ bool NamedByNumber(const Lesson& lesson) {
 }
 
 int ChoiceOf(const Lesson& lesson, std::string_view word) {
-  for (size_t i = 0; i < lesson.choices.size(); ++i) {
+  // "Rank 1", "rank1", "rank-1" and "#1" are what people write for "rank 1".
+  const auto plain = [](std::string_view text) {
+    std::string out;
+    for (unsigned char c : text) {
+      if (std::isalnum(c) != 0) out += static_cast<char>(std::tolower(c));
+    }
+    return out;
+  };
+  const std::string wanted = plain(word);
+  for (size_t i = 0; i < lesson.choices.size() && !wanted.empty(); ++i) {
     const std::string_view choice = lesson.choices[i];
-    const bool last_word = choice.ends_with(word) && choice.size() > word.size() &&
-                           choice[choice.size() - word.size() - 1] == ' ';
-    if (choice == word || last_word) return static_cast<int>(i + 1);
+    const std::string_view last = choice.substr(choice.rfind(' ') + 1);  // all of it without one
+    if (plain(choice) == wanted || plain(last) == wanted) return static_cast<int>(i + 1);
   }
   return 0;
 }

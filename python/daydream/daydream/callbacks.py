@@ -9,18 +9,29 @@ frameworks are imported here, when asked for.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from daydream.recording import record
+
+
+def _missing(what: str, package: str, error: ImportError) -> ImportError:
+    return ImportError(
+        "this callback is for %s, which %s cannot import (%s): pip install %s"
+        % (what, sys.executable or "this Python", error, package)
+    )
 
 
 def lightning(path: Any, **arguments: Any) -> Any:
     """A lightning.pytorch.Callback (pytorch_lightning where there is no lightning). ImportError
     where there is neither."""
     try:
-        from lightning.pytorch import Callback
-    except ImportError:
-        from pytorch_lightning import Callback
+        try:
+            from lightning.pytorch import Callback
+        except ImportError:
+            from pytorch_lightning import Callback
+    except ImportError as error:
+        raise _missing("Lightning", "lightning", error) from error
 
     class DaydreamCallback(Callback):
         def __init__(self):
@@ -44,7 +55,10 @@ def lightning(path: Any, **arguments: Any) -> Any:
 
 def hugging_face(path: Any, **arguments: Any) -> Any:
     """A transformers.TrainerCallback. ImportError where transformers is not installed."""
-    from transformers import TrainerCallback
+    try:
+        from transformers import TrainerCallback
+    except ImportError as error:
+        raise _missing("the Trainer of Hugging Face", "transformers", error) from error
 
     class DaydreamCallback(TrainerCallback):
         def __init__(self):
