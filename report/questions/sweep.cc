@@ -93,6 +93,13 @@ absl::Status NoJournal(std::string_view file, std::string_view line) {
                      .fix = "name another file"});
 }
 
+SweepRow RowOfError(size_t index, const absl::Status& error) {
+  const Diagnostic d = DiagnosticOf(error);
+  return {.index = index,
+          .code = Field(d.code.empty() ? "E0300" : d.code),
+          .error = Field(d.why.empty() ? d.what : fmt::format("{} ({})", d.what, d.why))};
+}
+
 // One line of the head. False: it is no such line.
 bool ReadHeadLine(std::string_view line, SweepHead& head) {
   const size_t tab = line.find('\t');
@@ -263,15 +270,20 @@ absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const Rep
 
 Duration SweepRunner::baseline() const { return impl_->base.step; }
 
+SweepRow RowOf(size_t index, const JointPrediction& p) {
+  if (!p.error.ok()) return RowOfError(index, p.error);
+  return {.index = index,
+          .step = p.answer.step,
+          .low = p.low,
+          .high = p.high,
+          .bound = p.bound,
+          .confidence = p.confidence};
+}
+
 SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario) const {
   const Prediction p = Predict(impl_->base, impl_->replay, scenario, impl_->options);
+  if (!p.error.ok()) return RowOfError(index, p.error);
   SweepRow row{.index = index};
-  if (!p.error.ok()) {
-    const Diagnostic d = DiagnosticOf(p.error);
-    row.code = Field(d.code.empty() ? "E0300" : d.code);
-    row.error = Field(d.why.empty() ? d.what : fmt::format("{} ({})", d.what, d.why));
-    return row;
-  }
   row.step = p.step;
   row.low = p.low;
   row.high = p.high;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "report/predict/what_if.h"
+#include "report/questions/joint.h"
 #include "transforms/scenario/scenario.h"
 
 namespace daydream {
@@ -28,7 +29,7 @@ struct SweepHead {
   std::string trace;
   std::vector<std::string> specs;  // the --opt, for PlanSweep()
   std::vector<SweepPart> parts;    // what `key` is of
-  Duration measured, baseline;     // recorded and replayed step
+  Duration measured, baseline;     // recorded and replayed step; ranks together: replayed only
   bool operator==(const SweepHead&) const = default;
 };
 
@@ -77,6 +78,9 @@ absl::StatusOr<SweepText> ParseSweep(std::string_view text, std::string_view fil
 uint64_t HashOf(const Graph& graph);
 // The same for text, going on from `hash`.
 uint64_t HashOf(std::string_view text, uint64_t hash);
+
+// The row of a scenario on ranks that are played together. What memory becomes is not known.
+SweepRow RowOf(size_t index, const JointPrediction& p);
 
 // Predicts rows. Run() may be called from several threads.
 class SweepRunner {

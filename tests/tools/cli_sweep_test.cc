@@ -90,6 +90,35 @@ TEST_F(Sweeping, RowsAreWhatWhatifSays) {
   EXPECT_TRUE(all["rows"][kRows - 1]["step_ns"].is_null());
 }
 
+// As whatif does: the step of a run is not that of one rank.
+const std::string kSweepOfRanks =
+    "sweep " DAYDREAM_SOURCE_DIR
+    "/examples/two-ranks-synthetic --opt 'straggler({0,1,7},gpu=0.8)' "
+    "--opt 'bandwidth(x1..x2+1)' ";
+
+TEST_F(Sweeping, RanksOfAFolderArePlayedTogether) {
+  const CliResult r = Run(kSweepOfRanks + "--format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto rows = nlohmann::json::parse(r.out);
+  EXPECT_TRUE(rows["measured_ns"].is_null());
+  EXPECT_EQ(rows["baseline_ns"], 9000000);
+  ASSERT_EQ(rows["rows"].size(), 5u);
+  for (size_t i : {0, 1, 4}) {
+    const std::string opt = rows["rows"][i]["opt"];
+    const CliResult one =
+        Run("whatif " DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic --opt '" + opt +
+            "' --format json");
+    const auto whatif = nlohmann::json::parse(one.out)["scenarios"][1];
+    EXPECT_EQ(rows["rows"][i]["step_ns"], whatif["step_ns"]) << opt;
+    EXPECT_EQ(rows["rows"][i]["low_ns"].is_null(), false) << opt;
+  }
+  EXPECT_EQ(rows["rows"][2]["error"], "E0601");
+  EXPECT_THAT(Run(kSweepOfRanks).out, HasSubstr("ranks played together, 9.00 ms per step; 5 of 5"));
+  EXPECT_THAT(Run(kSweepOfRanks + "--rank 1").err, HasSubstr("aligned"));
+  EXPECT_EQ(Run(kSweepOfRanks + "-j1 --format csv").out,
+            Run(kSweepOfRanks + "-j2 --format csv").out);
+}
+
 TEST_F(Sweeping, TheSameBytesForAnyNumberOfThreads) {
   const std::string one = Csv("-j1");
   EXPECT_EQ(std::count(one.begin(), one.end(), '\n'), static_cast<ptrdiff_t>(kRows) + 1);
@@ -359,6 +388,8 @@ TEST_F(Ranks, AnyNumberOfThemGivesTheSameBytes) {
     EXPECT_EQ(r.out, whole) << ranks;
   }
   EXPECT_EQ(Mpi(3, Ask("-j2 --format csv")).out, whole);
+  // Of a run of several recorded ranks, too.
+  EXPECT_EQ(Mpi(2, kSweepOfRanks + "--format csv").out, Run(kSweepOfRanks + "--format csv").out);
 }
 
 TEST_F(Ranks, ShareOneJournal) {

@@ -1,13 +1,16 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
 
 #include "report/questions/pareto.h"
 #include "report/text/format.h"
 #include "tools/command.h"
 #include "tools/input/inputs.h"
+#include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/memory.h"
+#include "tools/output/joint_questions.h"
 #include "tools/output/sweep_output.h"
 #include "tools/sweep/journal.h"
 #include "tools/sweep/sweep_key.h"
@@ -16,7 +19,7 @@
 namespace daydream {
 namespace {
 
-constexpr Flag kSweepFlags[] = {
+const Flag kSweepFlags[] = {
     {.name = "--opt",
      .value = "SPEC",
      .help = "optimizations with ranges as values, 'prefetch(workers=1..8)'; each is a sweep",
@@ -43,6 +46,7 @@ constexpr Flag kSweepFlags[] = {
     kKeepRecordingCostFlag,
     kSamplesFlag,
     kMaxReplayErrorFlag,
+    kClockFlag,
 };
 
 // Every N-th scenario from the I-th on.
@@ -169,29 +173,68 @@ class Sweep {
     DD_ASSIGN_OR_RETURN(result_.plan, PlanSweep(result_.head.specs));
     DD_RETURN_IF_ERROR(ParsePoints());
     const std::string& path = args_.positional()[0];
+    if (PlaysRanks()) {
+      absl::StatusOr<JointInput> in = LoadJoint(path, args_, session_);
+      if (in.ok()) return RunOnRanks(*in, path, limit, shard);
+      if (DiagnosticOf(in.status()).code != "E0435") return in.status();
+      session_.Note("no two of these ranks have a collective in common: one is looked at alone");
+    }
     DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args_, session_));
     if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
     const WhatIfOptions options{.intervals = !args_.Has("--no-interval")};
     DD_ASSIGN_OR_RETURN(const SweepRunner runner, SweepRunner::Make(in.built, in.replay, options));
-    files_.emplace(scenarios_);
-    result_.head.parts = SweepParts(*in.trace, in.built.graph, args_, FlagsOf(kSweepCommand),
-                                    FlagsBesideRows(), *files_);
-    result_.head.key = SweepKey(result_.head.parts);
     result_.head.trace = in.trace->provenance.source;
     result_.head.measured = in.replay.measured;
     result_.head.baseline = runner.baseline();
+    DD_ASSIGN_OR_RETURN(const Exit exit,
+                        RunRows(*in.trace, HashOf(in.built.graph), shard,
+                                [&](size_t i) { return runner.Run(i, scenarios_[i]); }));
+    if (world_.first()) WarnAboutReplay(in.replay, session_);
+    return exit;
+  }
+
+ private:
+  using MakeRow = std::function<SweepRow(size_t)>;
+
+  // As `whatif` does: where nothing is asked that is about one rank.
+  bool PlaysRanks() const {
+    for (std::string_view flag : {"--rank", "--steps", "--true-step"}) {
+      if (args_.Has(flag)) return false;
+    }
+    return HoldsRanks(args_.positional()[0]);
+  }
+
+  absl::StatusOr<Exit> RunOnRanks(const JointInput& in, const std::string& path, double limit,
+                                  const Shard& shard) {
+    DD_ASSIGN_OR_RETURN(const JointReport report, PredictOnRanks(in, path, {}, "all"));
+    DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
+    result_.head.trace = path;
+    result_.head.baseline = report.baseline.step;
+    uint64_t graphs = 0;
+    for (const BuiltGraph& b : in.run.built)
+      graphs = HashOf(fmt::format("{}", HashOf(b.graph)), graphs);
+    return RunRows(*in.run.traces[0], graphs, shard, [&](size_t i) {
+      SweepRow row = RowOf(i, PredictJoint(in.run, report.baseline, scenarios_[i]));
+      if (args_.Has("--no-interval")) row.low = row.high = std::nullopt;
+      return row;
+    });
+  }
+
+  absl::StatusOr<Exit> RunRows(const Trace& trace, uint64_t graphs, const Shard& shard,
+                               const MakeRow& make) {
+    files_.emplace(scenarios_);
+    result_.head.parts =
+        SweepParts(trace, graphs, args_, FlagsOf(kSweepCommand), FlagsBesideRows(), *files_);
+    result_.head.key = SweepKey(result_.head.parts);
     std::vector<size_t> todo;
     for (size_t i = shard.first; i < scenarios_.size(); i += shard.of) todo.push_back(i);
     if (world_.first()) DD_RETURN_IF_ERROR(Resume(todo));
     DD_RETURN_IF_ERROR(world_.Agree(result_.head.key));
-    DD_RETURN_IF_ERROR(Work(runner, todo));
-    if (!world_.first()) return Exit::kOk;
-    DD_RETURN_IF_ERROR(WriteSweep(result_, args_, session_));
-    WarnAboutReplay(in.replay, session_);
+    DD_RETURN_IF_ERROR(Work(make, todo));
+    if (world_.first()) DD_RETURN_IF_ERROR(WriteSweep(result_, args_, session_));
     return Exit::kOk;
   }
 
- private:
   absl::Status ParsePoints() {
     std::vector<std::string> specs;
     for (const SweepPoint& point : result_.plan.points) specs.push_back(point.spec);
@@ -253,12 +296,12 @@ class Sweep {
     interrupted_->Done(result_.rows.size());
   }
 
-  absl::Status Work(const SweepRunner& runner, std::span<const size_t> todo) {
+  absl::Status Work(const MakeRow& make, std::span<const size_t> todo) {
     const size_t all = result_.rows.size() + todo.size();
     if (world_.first()) TellWhenInterrupted(all);
     // Every rank looks at its own files, the first one refuses the row.
     auto work = [&](size_t i) {
-      SweepRow row = runner.Run(i, scenarios_[i]);
+      SweepRow row = make(i);
       if (std::string changed = files_->Changed(); !changed.empty()) {
         row = {.index = i, .code = std::string(kFileChanged), .error = std::move(changed)};
       }
@@ -354,7 +397,7 @@ const Command kSweepCommand = {
     .details =
         R"(A value of --opt may be a range or a list; several of them are crossed:
   1..8   1..16*2   10GB/s..25GB/s+5GB/s   {bf16,fp16}   {1,2,8..32+8}
-Each row is what whatif says about that scenario. A row that cannot be predicted carries
+Each row is what whatif says about that scenario; ranks of a folder are played together. A row that cannot be predicted carries
 its error and does not stop the others.
 
 With --journal a sweep that was killed goes on where it was. --shard splits it for job
@@ -371,6 +414,7 @@ steps handle more or fewer examples, they are compared by the examples a second.
         "daydream sweep run.ddtrace --opt 'amp(dtype={bf16,fp16}),prefetch(1..4)'\n"
         "daydream sweep run.ddtrace --opt 'prefetch(1..64)' --journal p1.sweep --shard 1/4\n"
         "daydream sweep run.ddtrace --opt 'checkpointing,batch(x1..x4)' --pareto step,memory\n"
+        "daydream sweep profiles/ --opt 'straggler(0..7,gpu=0.9)'\n"
         "daydream sweep merge p1.sweep p2.sweep p3.sweep p4.sweep -o all.csv\n"
         "mpirun -n 16 daydream-mpi sweep run.ddtrace --opt 'prefetch(1..64)' -o all.csv",
     .flags = kSweepFlags,

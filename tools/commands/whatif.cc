@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kBy[] = {"cause", "layer", "phase", "kernel", "op", "resource"};
 constexpr std::string_view kPeers[] = {"joint", "recorded", "alike", "waits", "none", "alone"};
-constexpr Flag kWhatIfFlags[] = {
+const Flag kWhatIfFlags[] = {
     {.name = "--opt",
      .value = "SPEC",
      .help = "optimizations to apply together, 'amp(dtype=bf16),fuse'; each --opt is a scenario",
@@ -41,6 +41,7 @@ constexpr Flag kWhatIfFlags[] = {
      .value = "RANKS",
      .help = "of ranks that are played together, those that change: 'ranks 0-3,6'",
      .fallback = "all"},
+    kClockFlag,
     {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
     {.name = "--alone", .help = "predict each optimization of a list alone, too (the default)"},
     kSetFlag,

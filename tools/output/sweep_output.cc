@@ -214,10 +214,13 @@ std::string Best(const SweepResult& result, size_t sweep, TimeUnit wish) {
 std::string SweepTables(const SweepResult& result, const Session& session) {
   const TableStyle style = session.table_style();
   const TimeUnit wish = session.unit();
-  std::string out =
-      fmt::format("{}: {} per step, {} replayed; {} of {}\n", Printable(result.head.trace),
-                  FormatTime(result.head.measured, wish), FormatTime(result.head.baseline, wish),
-                  result.rows.size(), Plural(result.plan.points.size(), "scenario"));
+  const std::string replayed = FormatTime(result.head.baseline, wish);
+  const std::string step = result.head.measured > Duration{}
+                               ? fmt::format("{} per step, {} replayed",
+                                             FormatTime(result.head.measured, wish), replayed)
+                               : fmt::format("ranks played together, {} per step", replayed);
+  std::string out = fmt::format("{}: {}; {} of {}\n", Printable(result.head.trace), step,
+                                result.rows.size(), Plural(result.plan.points.size(), "scenario"));
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {
     if (RowsOf(result, sweep).empty()) continue;
     const bool matrix = IsMatrix(result.plan.axes[sweep]);
@@ -258,7 +261,8 @@ std::string SweepJson(const SweepResult& result) {
       .String(result.head.trace)
       .Key("key")
       .String(fmt::format("{:016x}", result.head.key));
-  json.Key("measured_ns").Int(result.head.measured.ns);
+  json.Key("measured_ns");
+  result.head.measured > Duration{} ? json.Int(result.head.measured.ns) : json.Null();
   json.Key("baseline_ns").Int(result.head.baseline.ns);
   json.Key("scenarios").UInt(result.plan.points.size()).Key("rows").BeginArray();
   for (const SweepRow& r : result.rows) {

@@ -170,7 +170,7 @@ absl::Status FileChanged(std::string path) {
                      .fix = "run the sweep again, with another journal if the change stays"});
 }
 
-std::vector<SweepPart> SweepParts(const Trace& trace, const Graph& graph, const Args& args,
+std::vector<SweepPart> SweepParts(const Trace& trace, uint64_t graphs, const Args& args,
                                   std::span<const Flag* const> flags,
                                   std::span<const std::string_view> besides,
                                   const ScenarioFiles& files) {
@@ -197,7 +197,7 @@ std::vector<SweepPart> SweepParts(const Trace& trace, const Graph& graph, const 
   parts.insert(parts.end(), files.parts().begin(), files.parts().end());
   parts.push_back({"the content of the trace", HashOfTrace(trace, args.positional()[0], kBasis)});
   // As well: it is of the trace as it was read, the file may be another one by now.
-  parts.push_back({"the graph", HashOf(graph)});
+  parts.push_back({"the graph", graphs});
   return parts;
 }
 

@@ -46,7 +46,8 @@ class ScenarioFiles {
 // of the trace, of every file that a flag in `flags` names and of `files`; the graph; and `flags`
 // as given, but for those in `besides` (where results go, and what only sorts them). O(bytes of all
 // files).
-std::vector<SweepPart> SweepParts(const Trace& trace, const Graph& graph, const Args& args,
+// `graphs` is HashOf() them.
+std::vector<SweepPart> SweepParts(const Trace& trace, uint64_t graphs, const Args& args,
                                   std::span<const Flag* const> flags,
                                   std::span<const std::string_view> besides,
                                   const ScenarioFiles& files);
