@@ -98,12 +98,16 @@ class TimelineView {
   }
   time(units) { return time(units * this.timeline.unit_ns); }
 
-  // What an optimization changed is drawn, all else is faint; 0 ends that. Goes to the first such slice; where
-  // no row that is drawn has one, nothing is faint.
+  // What an optimization changed is drawn, all else is faint; 0 ends that. Selects the first such slice, and
+  // shows all where it is not in view; where no row that is drawn has one, nothing is faint.
   showCause(cause) {
     const row = cause > 0 ? this.rows.find((r) => r.cause.includes(cause)) : undefined;
     this.cause = row ? cause : 0;
-    if (row) this.select({row, i: row.cause.indexOf(cause)});
+    if (row) {
+      const i = row.cause.indexOf(cause);
+      this.select({row, i});
+      if (row.begin[i] >= this.to || row.end[i] <= this.from) this.all();
+    }
     this.later();
   }
   hidden(row, i) {

@@ -204,6 +204,13 @@ class InABrowser(Pages):
                              "try { await decodeRows(t); return ''; } catch (e) { return e.message; } })()")
         self.assertIn("cut", said)
 
+    def test_a_cause_out_of_view_is_shown(self):
+        page = self.browser
+        page.open(self.synthetic)
+        page.evaluate("daydreamTimeline.view(daydreamTimeline.length - 30, daydreamTimeline.length)")
+        page.evaluate("document.querySelector('#causes button.link').click()")
+        self.assertTrue(page.evaluate("(({selected: {row, i}, from, to}) => row.begin[i] < to && row.end[i] > from)(daydreamTimeline)"))
+
     def test_a_cause_without_slices_hides_nothing(self):
         page = self.browser
         page.open(self.synthetic)
