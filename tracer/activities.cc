@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "trace/recording/lacks.h"
 #include "tracer/cuda_calls.h"
 
 namespace daydream::tracer {
@@ -80,17 +81,17 @@ std::vector<Lack> Activities::Lacks() const {
     return std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end();
   };
   if (!has("DRIVER") && !has(kSelectedDriverCalls)) {
-    lacks.push_back({"driver calls",
+    lacks.push_back({std::string(kLackDriverCalls),
                      "launches that go past the CUDA runtime (Triton, NCCL) have no call on a "
                      "thread"});
   }
   if (api_->version < kHasEventSyncIds) {
-    lacks.push_back({"event ids",
+    lacks.push_back({std::string(kLackEventIds),
                      "CUPTI before CUDA 12.8 does not say which record of a CUDA event a wait is "
                      "for: the last one before it is taken"});
   }
   if (api_->version == kCupti130) {
-    lacks.push_back({"device synchronisation",
+    lacks.push_back({std::string(kLackDeviceWaits),
                      "CUPTI of CUDA 13.0 before Update 1 has no records of cudaDeviceSynchronize"});
   }
   return lacks;

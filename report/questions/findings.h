@@ -40,6 +40,7 @@ enum class FindingKind : uint8_t {
   kNoLaunches,     // GPU work whose launch was not recorded
   kQueue,          // launches that a full launch queue held up, behind nothing that is known
   kNoWaits,        // nothing says when the host stood still for the GPU
+  kNotTold,        // the CUPTI of the recording does not tell what the answer needs
   kUnexplained,    // delays that no rule explains
   kClocks,         // GPU work before its launch
   kAllocator,      // memory is taken from the driver and given back in every step

@@ -1,5 +1,9 @@
 #include "report/questions/recorder_findings.h"
 
+#include <string_view>
+
+#include "trace/recording/lacks.h"
+
 namespace daydream {
 namespace {
 
@@ -30,6 +34,40 @@ Finding OfNoWaits(bool calls, std::string_view fix) {
           .fix = std::string(fix)};
 }
 
+bool CallsDeviceSynchronize(const Trace& trace) {
+  for (size_t row = 0; row < trace.rows(); ++row) {
+    const bool call = trace.kind[row] == EventKind::kCall;
+    if (call && trace.EventName(row).starts_with("cudaDeviceSynchronize")) return true;
+  }
+  return false;
+}
+
+// What an older CUPTI did not tell, where this program does it.
+std::vector<Finding> OfLacks(const Trace& trace, const BuildReport& report) {
+  std::vector<Finding> out;
+  for (const auto& [what, effect] : trace.provenance.software) {
+    if (!what.starts_with(kLacks)) continue;
+    const std::string_view lack = std::string_view(what).substr(kLacks.size());
+    const uint64_t unlaunched = report.gpu_tasks - report.launched;
+    const bool needed = lack == kLackDriverCalls   ? unlaunched > 0
+                        : lack == kLackEventIds    ? report.event_waits > 0
+                        : lack == kLackDeviceWaits ? CallsDeviceSynchronize(trace)
+                                                   : false;
+    if (!needed) continue;
+    const double share = lack == kLackDriverCalls ? static_cast<double>(unlaunched) /
+                                                        static_cast<double>(report.gpu_tasks)
+                                                  : 0;
+    out.push_back({.kind = FindingKind::kNotTold,
+                   .about = About::kPredictions,
+                   .text = effect,
+                   .where = {},
+                   .time = {},
+                   .share = share,
+                   .fix = "record with the CUPTI of a newer CUDA: 12.8, or 13.0 Update 1"});
+  }
+  return out;
+}
+
 }  // namespace
 
 bool IsPlan(const Graph& graph) {
@@ -45,8 +83,9 @@ RecorderFacts AdviceOn(const Graph& graph) {
 std::vector<Finding> FindingsOfRecorder(const Graph& graph, const BuildReport& report) {
   if (IsPlan(graph)) return {OfPlan()};
   const Trace* trace = graph.tables().trace.get();
-  if (trace == nullptr || !trace->provenance.no_waits) return {};
-  return {OfNoWaits(report.launched > 0, AdviceOn(graph).waits)};
+  if (trace == nullptr) return {};
+  if (trace->provenance.no_waits) return {OfNoWaits(report.launched > 0, AdviceOn(graph).waits)};
+  return OfLacks(*trace, report);
 }
 
 }  // namespace daydream

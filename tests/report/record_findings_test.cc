@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "graph/build.h"
+#include "report/questions/recorder_findings.h"
 #include "tests/graph/trace_sketch.h"
+#include "trace/recording/lacks.h"
 #include "trace/rows/far_events.h"
 
 namespace daydream {
@@ -207,6 +209,31 @@ TEST(RecordFindings, ThreadsOfWhichNothingTellsWhichWaitsForWhich) {
       "2 threads launch work, and nothing tells which waits for which of 2 of them (80 of 80");
   EXPECT_THAT(TurnsOf("autograd::engine::evaluate_function: ReluBackward0", 40), IsEmpty());
   EXPECT_THAT(TurnsOf("renamed", 20), IsEmpty()) << "few, as of a program without a framework";
+}
+
+// A kernel of another stream waits for the first; a launch has no call where `unlaunched`.
+std::vector<Finding> FoundWithLack(std::string_view lack, bool waits, bool unlaunched) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream(7), other = s.Stream(8);
+  s.Launch(cpu, gpu, "first", 0, 5, 20, 100);
+  if (waits) s.Call(cpu, "cudaStreamWaitEvent", 10, 2, 1);
+  s.Launch(cpu, other, "second", 15, 5, waits ? 121 : 30, 10);
+  if (unlaunched) s.Kernel(gpu, "third", 200, 10, 77);
+  if (lack == kLackDeviceWaits && waits) s.Call(cpu, "cudaDeviceSynchronize", 300, 2, 9);
+  auto trace = std::make_shared<Trace>(*s.Build());
+  trace->provenance.software = {{fmt::format("{}{}", kLacks, lack), "what follows"}};
+  auto built = BuildGraph(trace);
+  EXPECT_TRUE(built.ok()) << built.status();
+  return FindingsOfRecorder(built->graph, built->report);
+}
+
+TEST(RecordFindings, WhatAnOlderCuptiDoesNotTellIsSaidWhereTheProgramDoesIt) {
+  ExpectOne(FoundWithLack(kLackEventIds, true, false), FindingKind::kNotTold, "what follows");
+  EXPECT_THAT(FoundWithLack(kLackEventIds, false, true), IsEmpty());
+  ExpectOne(FoundWithLack(kLackDriverCalls, false, true), FindingKind::kNotTold, "what follows");
+  EXPECT_THAT(FoundWithLack(kLackDriverCalls, true, false), IsEmpty());
+  ExpectOne(FoundWithLack(kLackDeviceWaits, true, false), FindingKind::kNotTold, "what follows");
+  EXPECT_THAT(FoundWithLack(kLackDeviceWaits, false, true), IsEmpty());
 }
 
 }  // namespace

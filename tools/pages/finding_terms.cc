@@ -119,6 +119,11 @@ Their waits stay as work of the host, so a faster GPU seems to bring less than i
     {"no_waits",
      R"(No row says when the host stood still for the GPU. Predictions are about the GPU's side
 alone: a host that really waits for a kernel is taken for one that works.)"},
+    {"not_told",
+     R"(The recording was made with an older CUPTI, which does not tell something that this program
+does: which record of a CUDA event a wait is for (before CUDA 12.8), calls of the driver that
+launch kernels, or cudaDeviceSynchronize (CUDA 13.0 before Update 1). What stands in its place
+is in the text. Record with the CUPTI of a newer CUDA where the answer hangs on it.)"},
     {"unexplained",
      R"(The GPU begins some work later than every rule says, and nothing in the recording tells
 why: another program, a stream that was not recorded, clocks. Predictions keep these

@@ -9,6 +9,10 @@ namespace daydream {
 // An entry of Provenance::software that begins so is no software: {"lacks event ids", what follows
 // from it}. Kept there because converted and joined files keep what is there.
 inline constexpr std::string_view kLacks = "lacks ";
+// What an older CUPTI does not tell.
+inline constexpr std::string_view kLackDriverCalls = "driver calls";
+inline constexpr std::string_view kLackEventIds = "event ids";
+inline constexpr std::string_view kLackDeviceWaits = "device synchronisation";
 
 // What is counted when the disk did not take the events of a recording.
 inline constexpr std::string_view kNotWritten = "events that could not be written";

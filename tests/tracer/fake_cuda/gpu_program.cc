@@ -9,6 +9,7 @@
 //   pipeline=N      two streams, N events and waits  copies=N        copies and sets
 //   alloc=N         allocations and frees            step=N, begin=X, end, range=X, end_range
 //   capture, captured   what lies between is captured    replay=N    launches of the captured graph
+//   texts=N         ranges with N different texts
 //   sync, reset, profiler_start, profiler_stop, finish (the recorder), sleep=MS, pause
 //   endless=FILE    launches until it is killed; writes the time of each launch to FILE
 //   print=X         a line on stdout                 handle_term     own handler for SIGTERM: exit
@@ -337,6 +338,13 @@ const std::map<std::string, Action>& Work() {
       {"reset", [](const std::string&) { cudaDeviceReset(); }},
       {"profiler_start", [](const std::string&) { cuProfilerStart(); }},
       {"profiler_stop", [](const std::string&) { cuProfilerStop(); }},
+      {"texts",
+       [](const std::string& x) {
+         for (int64_t i = 0; i < atoll(x.c_str()); ++i) {
+           daydream_range(("text " + std::to_string(i)).c_str());
+           daydream_end_range();
+         }
+       }},
       {"step", [](const std::string& x) { daydream_step(atoll(x.c_str())); }},
       {"begin", [](const std::string& x) { daydream_begin(x.c_str()); }},
       {"end", [](const std::string&) { daydream_end(); }},

@@ -254,6 +254,20 @@ TEST(RecorderErrors, GpuWorkWithoutTimesLeavesTheClockToTheCalls) {
                             "launch=100", "sync", "end", "profiler_stop", "exit=0"})));
 }
 
+TEST(RecorderErrors, TextsBeyondTheRoomCostTheirOwnNamesOnlyAndAreCounted) {
+  constexpr int kRoom = 1 << 18, kMore = 40'000;  // NameTable::kMaxNames / kShare
+  Session session("capture=none");
+  const Left left = session.Run(
+      {"init", "texts=" + std::to_string(kRoom + kMore), "launch=10", "sync", "exit=0"});
+  const WrittenFile file = OnlyFile(left);
+  const std::vector<WrittenRow> kernels = file.OfKind(pb::KIND_KERNEL);
+  ASSERT_THAT(kernels, SizeIs(10));
+  for (const WrittenRow& kernel : kernels) EXPECT_EQ(kernel.name, "axpy");
+  EXPECT_NEAR(static_cast<double>(file.loss.unnamed()), kMore, 10) << "a few are facts of our own";
+  EXPECT_THAT(Messages(left),
+              ElementsAre(HasSubstr("marks have no name, for there were too many")));
+}
+
 TEST(RecorderErrors, AFatalErrorClosesTheFileAsAnError) {
   Session session("", "fatal_after=500");
   const Left left =
