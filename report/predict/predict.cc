@@ -165,14 +165,10 @@ class Predictor {
     }
   }
 
-  // Steps that handle different amounts of examples compare by the example only.
   void TellThroughput() {
     const double samples = p_.changes.samples;
     if (samples == 1 || !(samples > 0) || p_.step <= Duration{} || options_.per_example) return;
-    p_.changes.notes.push_back(
-        fmt::format("a step handles {:.4g} times the examples: {:.4g} ms for as many as recorded, "
-                    "{:.2f}x the throughput",
-                    samples, p_.step.ms() / samples, p_.throughput_gain));
+    p_.changes.notes.push_back(ThroughputNote(samples, p_.step, p_.throughput_gain));
   }
 
   absl::StatusOr<Outcome> Play() {
@@ -492,6 +488,13 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
     unchanged.why = std::move(doubt);
   }
   return unchanged;
+}
+
+std::string ThroughputNote(double samples, Duration step, double gain) {
+  return fmt::format(
+      "a step handles {:.4g} times the examples: {:.4g} ms for as many as recorded, "
+      "{:.2f}x the throughput",
+      samples, step.ms() / samples, gain);
 }
 
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,

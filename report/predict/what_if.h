@@ -77,6 +77,9 @@ struct ReplayCheck {
 enum class Confidence : uint8_t { kMeasured, kGiven, kHigh, kMedium, kLow };
 std::string_view Name(Confidence c);
 
+// Steps that handle `samples` times the examples compare by the example only.
+std::string ThroughputNote(double samples, Duration step, double gain);
+
 struct Prediction {
   std::string name;               // "baseline", "amp + fuse"
   std::vector<std::string> opts;  // "amp", "fuse"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <set>
 
 #include "base/median.h"
 #include "report/parallel.h"
@@ -263,14 +264,17 @@ absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Appl
                                        std::span<const int32_t> on, JointPrediction& p) {
   std::vector<Graph> graphs;
   absl::Status nothing;
-  p.edited.clear();
+  std::set<std::string> done;
+  p.edited.clear(), p.left_out.clear();
   for (size_t r = 0; r < run.built.size(); ++r) {
     graphs.push_back(run.built[r].graph);
     if (!on.empty() && std::find(on.begin(), on.end(), run.Number(r)) == on.end()) continue;
     Changes changes;
     const absl::Status applied =
-        ApplyAll(scenario, graphs.back(), [&](const Application&, Applied* a) -> absl::Status {
-          if (a != nullptr) Merge(changes, a->changes);
+        ApplyAll(scenario, graphs.back(), [&](const Application& one, Applied* a) -> absl::Status {
+          if (a == nullptr) return absl::OkStatus();
+          Merge(changes, a->changes);
+          done.insert(SpelledAs(one));
           return absl::OkStatus();
         });
     if (applied.ok()) {
@@ -283,6 +287,9 @@ absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Appl
     }
   }
   if (p.edited.empty()) return nothing;
+  for (const Application& a : scenario) {
+    if (!done.contains(SpelledAs(a))) p.left_out.push_back(SpelledAs(a));
+  }
   std::vector<const Graph*> pointers;
   pointers.reserve(graphs.size());
   for (const Graph& g : graphs) pointers.push_back(&g);
@@ -436,6 +443,9 @@ JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,
                         [](const Application& a) { return a.transform->bound; });
   if (!p.bound) SetJointInterval(run, baseline, scenario, drawn->spread, p);
   SetJointConfidence(run, baseline, scenario, p);
+  if (const double samples = p.changes.samples; samples > 0 && samples != 1) {
+    p.changes.notes.push_back(ThroughputNote(samples, p.answer.step, p.speedup * samples));
+  }
   return p;
 }
 

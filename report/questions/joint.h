@@ -67,11 +67,12 @@ absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
 
 // One scenario on all ranks, each edited as it would be alone.
 struct JointPrediction {
-  std::string name;               // "amp + fuse"
-  std::vector<std::string> opts;  // "amp", "fuse"
-  absl::Status error;             // not OK: the rest is empty
-  std::vector<size_t> edited;     // ranks that something changed on
-  Changes changes;                // of all options on the first of them; notes and warnings in it
+  std::string name;                   // "amp + fuse"
+  std::vector<std::string> opts;      // "amp", "fuse"
+  absl::Status error;                 // not OK: the rest is empty
+  std::vector<size_t> edited;         // ranks that something changed on
+  std::vector<std::string> left_out;  // options that changed none of them
+  Changes changes;  // of all options on the first of them; notes and warnings in it
   JointAnswer answer;
   double speedup = 1;
   bool other_way = false;             // to the gain of the prediction before it

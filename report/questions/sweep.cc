@@ -93,6 +93,12 @@ absl::Status NoJournal(std::string_view file, std::string_view line) {
                      .fix = "name another file"});
 }
 
+std::string LeftOut(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + Field(part);
+  return text;
+}
+
 SweepRow RowOfError(size_t index, const absl::Status& error) {
   const Diagnostic d = DiagnosticOf(error);
   return {.index = index,
@@ -277,7 +283,9 @@ SweepRow RowOf(size_t index, const JointPrediction& p) {
           .low = p.low,
           .high = p.high,
           .bound = p.bound,
-          .confidence = p.confidence};
+          .confidence = p.confidence,
+          .examples = p.changes.samples > 0 ? std::clamp(p.changes.samples, 1e-6, 1e6) : 1,
+          .left_out = LeftOut(p.left_out)};
 }
 
 SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario) const {
@@ -293,9 +301,7 @@ SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario
   if (p.speedup > 0 && std::isfinite(p.speedup)) {
     row.examples = std::clamp(p.throughput_gain / p.speedup, 1e-6, 1e6);
   }
-  for (const std::string& part : p.left_out) {
-    row.left_out += (row.left_out.empty() ? "" : ", ") + Field(part);
-  }
+  row.left_out = LeftOut(p.left_out);
   return row;
 }
 

@@ -113,6 +113,14 @@ TEST_F(Sweeping, RanksOfAFolderArePlayedTogether) {
     EXPECT_EQ(rows["rows"][i]["low_ns"].is_null(), false) << opt;
   }
   EXPECT_EQ(rows["rows"][2]["error"], "E0601");
+  // Twice the batch is twice the examples.
+  const CliResult larger =
+      Run("sweep " DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic --opt 'batch({x2,x4})'");
+  EXPECT_THAT(larger.out, HasSubstr("most examples a second: batch(x4)"));
+  EXPECT_THAT(Run("sweep " DAYDREAM_SOURCE_DIR
+                  "/examples/two-ranks-synthetic --opt 'batch(x2),straggler({1,7},host=0.5)'")
+                  .err,
+              HasSubstr("1 of 2 scenarios: a part finds nothing to change here"));
   EXPECT_THAT(Run(kSweepOfRanks).out, HasSubstr("ranks played together, 9.00 ms per step; 5 of 5"));
   EXPECT_THAT(Run(kSweepOfRanks + "--rank 1").err, HasSubstr("aligned"));
   EXPECT_EQ(Run(kSweepOfRanks + "-j1 --format csv").out,

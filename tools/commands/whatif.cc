@@ -213,6 +213,16 @@ void TellNotes(const std::vector<AnyPrediction>& predictions, Session& session) 
   }
 }
 
+// Of one rank, or of ranks together.
+void TellLeftOut(const auto& prediction, Session& session) {
+  for (const std::string& part : prediction.left_out) {
+    session.Warn({.code = "W0601",
+                  .what = fmt::format("{}: {} finds nothing to change here",
+                                      Printable(prediction.name), Printable(part)),
+                  .effect = "the combination is predicted without it"});
+  }
+}
+
 // Warnings and errors of the scenarios, each text once, at the first that it belongs to.
 void Comment(const WhatIfReport& report, Session& session) {
   std::set<std::string> said;
@@ -229,11 +239,7 @@ void Comment(const WhatIfReport& report, Session& session) {
   }
   TellNotes(report.result.predictions, session);
   for (const Prediction& p : report.result.predictions) {
-    for (const std::string& part : p.left_out) {
-      session.Warn({.code = "W0601",
-                    .what = fmt::format("{}: {} finds nothing to change here", p.name, part),
-                    .effect = "the combination is predicted without it"});
-    }
+    TellLeftOut(p, session);
     if (p.error.ok() || !said.insert(std::string(Message(p.error))).second) continue;
     session.Error(p.error);
   }
@@ -329,9 +335,10 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
     for (const std::string& w : p.changes.warnings) {
       session.Warn({.code = "W0603", .what = fmt::format("{}: {}", Printable(p.name), w)});
     }
-    if (p.error.ok()) continue;
-    session.Error(p.error);
-    if (!args.Has("--allow-no-effect")) exit = Exit::kCannotAnswer;
+    TellLeftOut(p, session);
+    if (!p.error.ok()) session.Error(p.error);
+    const bool whole = p.error.ok() && p.left_out.empty();
+    if (!whole && !args.Has("--allow-no-effect")) exit = Exit::kCannotAnswer;
   }
   TellNotes(report.predictions, session);
   return exit;
