@@ -204,7 +204,9 @@ TEST(Unrecorded, RandomProgramsKeepTheirTimesAndLoseWhatIsOwed) {
       ASSERT_GE(is.duration, Duration{});
       ASSERT_LE(is.duration, was.duration);
       ASSERT_LE(is.gap, was.gap);
-      if (IsGpu(was.kind)) ASSERT_EQ(is.duration, was.duration);
+      if (IsGpu(was.kind)) {
+        ASSERT_EQ(is.duration, was.duration);
+      }
       lost += was.duration - is.duration;
       if (IsHost(was.kind)) {
         ASSERT_GE(is.gap, Duration{});

@@ -337,7 +337,9 @@ TEST_F(RecordingTest, OfSeveralWindowsWhatLiesBetweenThemIsLeftOut) {
   auto built = BuildGraph(trace);
   ASSERT_TRUE(built.ok()) << Message(built.status());
   for (const GraphStep& s : built->graph.steps()) {
-    if (s.measured) EXPECT_EQ(s.recorded_period, Duration::Us(100)) << s.label;
+    if (s.measured) {
+      EXPECT_EQ(s.recorded_period, Duration::Us(100)) << s.label;
+    }
   }
 }
 
@@ -359,7 +361,9 @@ TEST_F(RecordingTest, OfSeveralWindowsThreadsThatWaitedStillDo) {
   EXPECT_EQ(built->report.handoffs, 8u);
   for (const Task& task : built->graph.tasks()) {
     const bool counts = built->graph.steps()[task.step].measured;
-    if (counts) EXPECT_LE(task.gap + task.duration, Duration::Us(100)) << task.name.value;
+    if (counts) {
+      EXPECT_LE(task.gap + task.duration, Duration::Us(100)) << task.name.value;
+    }
   }
 }
 

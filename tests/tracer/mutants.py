@@ -159,7 +159,7 @@ def succeeds(words):
 
 def builds(test, build):
     python = test.startswith("python_")
-    targets = ["--target", "daydream", *(["daydream_inject", "daydream_marks"] if python else [test])]
+    targets = ["--target", "daydream", *(["daydream_inject", "daydream_marks_for_tests", "mark_log"] if python else [test])]
     return succeeds(["cmake", "--build", build, "-j2", *targets])
 
 

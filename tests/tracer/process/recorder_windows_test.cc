@@ -77,7 +77,9 @@ TEST(RecorderWindows, SeveralShortOnesHaveStepsBetweenThemThatAreNotRecorded) {
   for (size_t i = 0; i < 65; ++i) {
     const bool inside = (i >= 10 && i < 13) || (i >= 50 && i < 53);
     EXPECT_EQ(kernels[i], inside ? 10u : 0u) << i;
-    if (i > 25 && i < 50) EXPECT_EQ(work[i], 0u) << i << " is detached";
+    if (i > 25 && i < 50) {
+      EXPECT_EQ(work[i], 0u) << i << " is detached";
+    }
   }
   EXPECT_THAT(
       Messages(left),
