@@ -150,6 +150,16 @@ TEST_F(CliRanks, AWhatIfOverAFolderPlaysAllRanks) {
 
 // The step changes by what the slowest rank does otherwise, by who is the slowest then, and by
 // waits; the parts sum to the difference.
+// Not ignored, as if these were the steps that were asked for.
+TEST_F(CliRanks, StepsAreNotChosenForRanksTogether) {
+  for (const char* command : {"ranks ", "advise ", "scale --fabric nvlink4 "}) {
+    const CliResult r = Run(command + kExample + " --steps 1");
+    EXPECT_EQ(r.exit, 2) << command;
+    EXPECT_THAT(r.err, HasSubstr("--steps is about one rank")) << command;
+  }
+  EXPECT_EQ(Run("whatif " + kExample + " --steps 1").exit, 0);
+}
+
 // As for one rank: what a part of a combination finds nothing to do is said, and exits with 4.
 TEST_F(CliRanks, PartsThatDoNothingAndOtherBatchesAreSaid) {
   const CliResult r =

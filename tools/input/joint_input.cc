@@ -93,6 +93,13 @@ bool HoldsRanks(const std::string& path) {
 }
 
 absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session) {
+  if (args.Has("--steps")) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "--steps is about one rank",
+                       .why = "ranks are played together over all steps that all of them recorded",
+                       .fix = "leave it away; or daydream whatif with --rank R"});
+  }
   DD_ASSIGN_OR_RETURN(std::vector<RankTrace> ranks, ReadEach(path, args, session));
   if (const std::string_view wanted = args.Get("--rank"); !wanted.empty() && wanted != "auto") {
     std::vector<Rank> numbers;

@@ -92,7 +92,7 @@ absl::Status RunBlueconnect(const Params& params, Editor& edit) {
   if (flat > 0) {
     edit.changes().notes.push_back(
         fmt::format("{} exchanges stay within one level of {}, or are no all-reduces", flat,
-                    exchanges.fabric()->name));
+                    exchanges.fabric()->Title()));
   }
   exchanges.Finish();
   return absl::OkStatus();

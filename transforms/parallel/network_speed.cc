@@ -134,7 +134,7 @@ absl::Status ChangeFabric(Editor& edit, const Params& params, const Fabric& befo
     found = true;
   }
   if (!found) {
-    return NoLevel(fmt::format("{} has no level '{}'", before.name, params.text("level")),
+    return NoLevel(fmt::format("{} has no level '{}'", before.Title(), params.text("level")),
                    fmt::format("its levels are {}", names));
   }
   return Mover(edit, after, 0).Run(&before, true);
