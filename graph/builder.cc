@@ -32,7 +32,7 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
       seen[trace.name[row].index()] = true;
       call_kind[trace.name[row].index()] = ClassifyCall(trace.EventName(row));
     }
-    // Ids far outside the rest (a damaged file) stay unmatched instead of sizing the table.
+    // Ids far outside the rest do not size the table.
     uint32_t c = trace.correlation[row];
     if (c == 0) continue;
     low = std::min(low, c);
@@ -47,25 +47,41 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
     if (trace.kind[row] != EventKind::kSync || trace.detail[row] == kNone) continue;
     if (sync_of_correlation_.empty()) sync_of_correlation_.assign(size, kNone);
     uint64_t i = uint64_t{trace.correlation[row]} - correlation_base_;
-    if (i < size) sync_of_correlation_[i] = trace.detail[row];
+    if (i < size) {
+      sync_of_correlation_[i] = trace.detail[row];
+    } else {
+      far_syncs_[trace.correlation[row]] = trace.detail[row];
+    }
   }
 }
 
 TaskId Builder::CallOf(uint32_t correlation) const {
   uint64_t i = uint64_t{correlation} - correlation_base_;
-  return correlation != 0 && i < call_of_correlation_.size() ? call_of_correlation_[i]
-                                                             : TaskId::None();
+  if (correlation == 0) return TaskId::None();
+  if (i < call_of_correlation_.size()) return call_of_correlation_[i];
+  const auto far = far_calls_.find(correlation);
+  return far == far_calls_.end() ? TaskId::None() : far->second;
 }
 
 void Builder::SetCallOf(uint32_t correlation, TaskId call) {
   uint64_t i = uint64_t{correlation} - correlation_base_;
-  if (correlation != 0 && i < call_of_correlation_.size()) call_of_correlation_[i] = call;
+  if (correlation == 0) return;
+  if (i < call_of_correlation_.size()) {
+    call_of_correlation_[i] = call;
+  } else {
+    far_calls_[correlation] = call;
+  }
 }
 
 const SyncDetail* Builder::SyncOf(uint32_t correlation) const {
   uint64_t i = uint64_t{correlation} - correlation_base_;
-  if (correlation == 0 || i >= sync_of_correlation_.size()) return nullptr;
-  uint32_t detail = sync_of_correlation_[i];
+  if (correlation == 0) return nullptr;
+  uint32_t detail = kNone;
+  if (i < sync_of_correlation_.size()) {
+    detail = sync_of_correlation_[i];
+  } else if (const auto far = far_syncs_.find(correlation); far != far_syncs_.end()) {
+    detail = far->second;
+  }
   return detail == kNone ? nullptr : &trace.syncs[detail];
 }
 

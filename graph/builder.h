@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/build.h"
@@ -96,6 +97,9 @@ struct Builder {
   std::vector<TaskId> call_of_correlation_;
   std::vector<uint32_t> sync_of_correlation_;
   uint32_t correlation_base_ = 0;
+  // Beyond the tables: windows of one program put together may have ids far apart.
+  std::unordered_map<uint32_t, TaskId> far_calls_;
+  std::unordered_map<uint32_t, uint32_t> far_syncs_;
 };
 
 enum class GpuCategory : uint8_t { kKernel, kMemcpy, kMemset, kCollective };

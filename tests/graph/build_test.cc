@@ -59,6 +59,23 @@ TEST(LaunchRule, KernelWaitsForTheEndOfItsCall) {
   EXPECT_EQ(EndUs(t, Find(g, "first", TaskKind::kKernel)), 5 + 4 + 10);
 }
 
+// Windows of one program that were put together: the second one begins at another number.
+TEST(LaunchRule, NumbersFarFromTheOthersAreFoundToo) {
+  TraceSketch sketch;
+  const LaneId cpu = sketch.Thread(), gpu = sketch.Stream();
+  for (uint32_t number : {7u, 3'000'000'000u}) {
+    const double at = number == 7 ? 0 : 100;
+    sketch.Call(cpu, "cudaLaunchKernel", at, 5, number);
+    sketch.Kernel(gpu, "gemm", at + 8, 10, number);
+  }
+  const auto built = BuildGraph(sketch.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const auto& edges = built->graph.edges();
+  EXPECT_EQ(std::count_if(edges.begin(), edges.end(),
+                          [](const Edge& e) { return e.rule == Rule::kLaunch; }),
+            2);
+}
+
 TEST(LaunchRule, KernelsBeforeTheirCallsAreReported) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
