@@ -303,7 +303,8 @@ TEST(RecorderErrors, Cupti130BeforeUpdate1IsNeverSwitchedOff) {
   // It can hang there (notes of 13.0 Update 1); Wait() fails the test if it does.
   for (const char* record : {"warmup=2;steps=2;labels=0", "capture=cudaProfilerApi"}) {
     Session session(record, "version=130000;hang_disable=1");
-    const Left left = session.Run({"init", "train=8x10", "sync", "exit=5"});
+    // GPU work is switched off two seconds after the window, the rest a second later.
+    const Left left = session.Run({"init", "train=8x10", "sync", "sleep=4500", "exit=5"});
     EXPECT_EQ(left.code, 5) << left.err;
     EXPECT_THAT(OnlyFile(left).OfKind(pb::KIND_KERNEL), SizeIs(80));
   }
