@@ -334,8 +334,10 @@ TEST(Matching, ADifferentSizeIsAMismatchAndLeftOut) {
 // Rule N3 on one rank of several: a message can be sent in pieces, so none takes more than a
 // shorter one does, times as often as it goes into it (sums of the study of these traces).
 TEST(Meetings, TransfersOfOneRankAreBoundByThoseOfOtherSizes) {
-  const std::pair<const char*, double> kSums[] = {{"training/recsys-a100-rank3of8.json.gz", 62.8},
-                                                  {"gpus/resnet50-bs32.a100-ddp2.json.gz", 30.5}};
+  const std::pair<const char*, double> kSums[] = {
+      {"training/recsys-a100-rank3of8.json.gz", 62.8},
+      {"gpus/resnet50-bs32.a100-ddp2.json.gz", 30.5},
+      {"training/recsys-a100-compiled-graphs-rank0of16.json.gz", 123.8}};
   for (const auto& [file, sum] : kSums) {
     const auto path = RealTraceFolder() / file;
     std::error_code error;
@@ -350,6 +352,8 @@ TEST(Meetings, TransfersOfOneRankAreBoundByThoseOfOtherSizes) {
     run.Match();
     double least = 0;
     for (const TransferClass& c : run.meetings.classes) {
+      // The study knows nothing of what was launched before the recording began.
+      if (c.bytes == 0 && c.kind == CollectiveKind::kSendRecv) continue;
       least += c.least.ms() * static_cast<double>(c.count);
       for (const TransferClass& o : run.meetings.classes) {
         if (o.kind != c.kind || o.size != c.size || o.bytes == 0 || o.bytes > c.bytes) continue;

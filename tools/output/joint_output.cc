@@ -20,7 +20,7 @@ TimeUnit MsUnless(TimeUnit wish) { return UnitFor(Duration::Ms(1), wish); }
 
 std::string ClassName(const TransferClass& c) {
   if (c.bytes > 0) return fmt::format("{} {}", CollectiveName(c.kind), FormatBytes(c.bytes));
-  return fmt::format("{} of {} blocks", CollectiveName(c.kind), c.grid);
+  return fmt::format("{} of {}", CollectiveName(c.kind), Plural(c.grid, "block"));
 }
 
 double BusRateOf(const TransferClass& c) {

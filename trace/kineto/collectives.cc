@@ -1,6 +1,7 @@
 // What ranges of collectives say of themselves where kernels have no arguments: until 2024,
 // record_param_comms has sequence number, group and size among its values, and the "nccl:..."
-// range inside of it the tensors.
+// range inside of it the tensors. Some calls have none of it: there the range lies in a "c10d::"
+// op, whose first tensor is what comes out.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -61,13 +62,14 @@ int64_t ElementsOfShapes(std::string_view shapes) {
 }  // namespace
 
 bool KinetoRows::DeferCollective(const KinetoArgs& args, const TraceBuilder::Event& row) {
-  if (builder_.names().Get(row.name) != "record_param_comms") return false;
-  if (args.collective.present()) return false;
-  PendingCollective pending{.row = row};
+  const std::string_view name = builder_.names().Get(row.name);
+  const bool recorded = name == "record_param_comms";
+  if ((!recorded && !name.starts_with("c10d::")) || args.collective.present()) return false;
+  PendingCollective pending{.row = row, .recorded = recorded};
   CollectiveDetail& d = pending.detail;
   // In 2022 it said nothing of itself, and the range inside of it tells all that is known.
   std::vector<std::string_view> values;
-  if (args.values.data() != nullptr) values = StringsOf(args.values);
+  if (recorded && args.values.data() != nullptr) values = StringsOf(args.values);
   if (values.size() >= 4) {
     d.process_group = InternRaw(FormatCollectiveGroup(
         {.name = values[2], .members = {}, .sequence = NumberOr(values[1], -1)}));
@@ -98,22 +100,38 @@ void KinetoRows::NoteCollectiveRange(const KinetoArgs& args, const TraceBuilder:
 
 // The first range that begins inside of the op tells what it does; without one it is no
 // collective, but a wait.
+void KinetoRows::FindRange(PendingCollective& p, std::vector<bool>& told) {
+  const auto range = std::lower_bound(
+      collective_ranges_.begin(), collective_ranges_.end(), std::tie(p.row.lane, p.row.start),
+      [](const CollectiveRange& r, const auto& at) { return std::tie(r.lane, r.start) < at; });
+  const auto place = static_cast<size_t>(range - collective_ranges_.begin());
+  const Instant end = p.row.start + p.row.duration;
+  if (place == told.size() || told[place]) return;
+  if (range->lane != p.row.lane || range->end > end) return;
+  told[place] = true;
+  p.detail.name = range->name;
+  p.detail.dtype = range->dtype;
+  p.detail.elements_in = range->elements;
+  if (!p.recorded && p.op.shapes.valid()) {
+    const std::string_view shapes = builder_.names().Get(p.op.shapes);
+    p.detail.elements_out = ElementsOfShapes(shapes.substr(0, shapes.find(']') + 1));
+  }
+  p.op.collective = builder_.AddCollective(p.detail);
+}
+
 void KinetoRows::FinishCollectives() {
   std::sort(collective_ranges_.begin(), collective_ranges_.end(),
             [](const CollectiveRange& a, const CollectiveRange& b) {
               return std::tie(a.lane, a.start, a.end) < std::tie(b.lane, b.start, b.end);
             });
-  for (PendingCollective& p : pending_collectives_) {
-    const Instant end = p.row.start + p.row.duration;
-    const auto range = std::lower_bound(
-        collective_ranges_.begin(), collective_ranges_.end(), std::tie(p.row.lane, p.row.start),
-        [](const CollectiveRange& r, const auto& at) { return std::tie(r.lane, r.start) < at; });
-    if (range != collective_ranges_.end() && range->lane == p.row.lane && range->end <= end) {
-      p.detail.name = range->name;
-      p.detail.dtype = range->dtype;
-      p.detail.elements_in = range->elements;
-      p.op.collective = builder_.AddCollective(p.detail);
+  // Of a call that has both, record_param_comms tells more.
+  std::vector<bool> told(collective_ranges_.size(), false);
+  for (const bool recorded : {true, false}) {
+    for (PendingCollective& p : pending_collectives_) {
+      if (p.recorded == recorded) FindRange(p, told);
     }
+  }
+  for (PendingCollective& p : pending_collectives_) {
     if (p.op != OpDetail()) p.row.detail = builder_.AddOp(p.op);
     builder_.AddEvent(p.row);
   }

@@ -96,7 +96,9 @@ class KinetoRows {
     TraceBuilder::Event row;
     CollectiveDetail detail = {};
     OpDetail op = {};
+    bool recorded = true;  // by record_param_comms
   };
+  void FindRange(PendingCollective& pending, std::vector<bool>& told);
   struct CollectiveRange {
     LaneId lane;
     Instant start, end;
