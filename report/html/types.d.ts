@@ -28,6 +28,7 @@ interface WhatIf {
   steps: number; main: number; scenarios: Scenario[]; findings: Finding[]; warnings: string[];
   replay: {measured_ms: number; simulated_ms: number; error_pct: number;
            per_step: {step?: string; measured_ns: number; simulated_ns: number}[]; median_ms: number; quartiles_ms: [number, number];
+           recording_cost?: {text: string};
            checks?: {worst_pct: number; worst: string; repeated: {worst_step: string; worst_error_pct: number} | null}};
   memory: {source: string} | null;
   measured?: {file: string; scenario: string; step_ms: number; error_pct: number; inside_interval: boolean; misses: any[]};

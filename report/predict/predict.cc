@@ -490,13 +490,6 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   return unchanged;
 }
 
-std::string ThroughputNote(double samples, Duration step, double gain) {
-  return fmt::format(
-      "a step handles {:.4g} times the examples: {:.4g} ms for as many as recorded, "
-      "{:.2f}x the throughput",
-      samples, step.ms() / samples, gain);
-}
-
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,
                    const std::vector<Application>& scenario, const WhatIfOptions& options) {
   return Predictor(base, replay, scenario, options).Run();

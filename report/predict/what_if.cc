@@ -92,6 +92,13 @@ std::string WithoutDefaults(const Application& a) {
 
 }  // namespace
 
+std::string ThroughputNote(double samples, Duration step, double gain) {
+  return fmt::format(
+      "a step handles {:.4g} times the examples: {:.4g} ms for as many as recorded, "
+      "{:.2f}x the throughput",
+      samples, step.ms() / samples, gain);
+}
+
 std::string_view Name(Confidence c) {
   constexpr std::string_view kNames[] = {"measured", "given", "high", "medium", "low"};
   return kNames[static_cast<size_t>(c)];

@@ -150,28 +150,6 @@ TEST_F(CliRanks, AWhatIfOverAFolderPlaysAllRanks) {
 
 // The step changes by what the slowest rank does otherwise, by who is the slowest then, and by
 // waits; the parts sum to the difference.
-// Not ignored, as if these were the steps that were asked for.
-TEST_F(CliRanks, StepsAreNotChosenForRanksTogether) {
-  for (const char* command : {"ranks ", "advise ", "scale --fabric nvlink4 "}) {
-    const CliResult r = Run(command + kExample + " --steps 1");
-    EXPECT_EQ(r.exit, 2) << command;
-    EXPECT_THAT(r.err, HasSubstr("--steps is about one rank")) << command;
-  }
-  EXPECT_EQ(Run("whatif " + kExample + " --steps 1").exit, 0);
-}
-
-// As for one rank: what a part of a combination finds nothing to do is said, and exits with 4.
-TEST_F(CliRanks, PartsThatDoNothingAndOtherBatchesAreSaid) {
-  const CliResult r =
-      Run("whatif " + kExample + " --opt 'batch(x2),straggler(7,host=0.5)' --format json");
-  EXPECT_EQ(r.exit, 4);
-  EXPECT_THAT(r.err, HasSubstr("straggler(rank=7,host=0.5x) finds nothing to change here"));
-  EXPECT_THAT(r.err, HasSubstr("a step handles 2 times the examples"));
-  const auto left = nlohmann::json::parse(r.out)["scenarios"][1]["left_out"];
-  EXPECT_THAT(left, testing::ElementsAre("straggler(rank=7,host=0.5x)"));
-  EXPECT_EQ(Run("whatif " + kExample + " --opt 'batch(x2),straggler(0,host=0.5)'").exit, 0);
-}
-
 TEST_F(CliRanks, CausesOfAJointWhatIfSumToItsDifference) {
   for (const std::string& question :
        {std::string("whatif ") + Path("run") +

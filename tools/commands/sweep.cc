@@ -397,8 +397,8 @@ const Command kSweepCommand = {
     .details =
         R"(A value of --opt may be a range or a list; several of them are crossed:
   1..8   1..16*2   10GB/s..25GB/s+5GB/s   {bf16,fp16}   {1,2,8..32+8}
-Each row is what whatif says about that scenario; ranks of a folder are played together. A row that cannot be predicted carries
-its error and does not stop the others.
+Each row is what whatif says about that scenario; ranks of a folder are played together. A row
+that cannot be predicted carries its error and does not stop the others.
 
 With --journal a sweep that was killed goes on where it was. --shard splits it for job
 arrays; `sweep merge` puts the journals of all shards together. Where MPI was there when

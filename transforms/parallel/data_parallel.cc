@@ -24,8 +24,7 @@ namespace {
 // The node that closes a bucket takes this many plain gradient nodes more on the host: 2.3 to 5.8
 // in traces of a V100 and two A100 machines.
 constexpr double kLaunchNodes = 4;
-// Where the GPU is not known: a middle of what they sustain.
-constexpr double kBytesPerNs = 1000;
+constexpr double kBytesPerNs = 1000;  // where the GPU is not known: a middle of what they sustain
 constexpr Duration kFloor = Duration::Us(2);  // docs/cost-model.md
 
 class Spreader {
