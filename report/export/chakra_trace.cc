@@ -11,6 +11,7 @@
 #include "graph/ranks/collectives.h"
 #include "report/export/proto_writer.h"
 #include "report/summary.h"
+#include "report/text/format.h"
 #include "trace/chakra/node.h"
 #include "trace/chakra/plan.h"
 
@@ -334,7 +335,7 @@ class Exporter {
     ProtoWriter out, list;
     for (uint64_t before : after) list.Raw(before);
     out.Varint(1, id)
-        .Bytes(2, node.name)
+        .Bytes(2, Printable(node.name))
         .Varint(3, work ? TypeOf(node.task) : ChakraNode::kCompute);
     if (!after.empty()) out.Bytes(5, list.bytes());
     out.Varint(6, static_cast<uint64_t>(plan_.nodes[n].start.ns) / 1000);

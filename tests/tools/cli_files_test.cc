@@ -317,16 +317,28 @@ TEST_F(Files, AHalfLineOfALearnedFileIsLeftOutAndRemoved) {
   const std::string learn = "whatif " + Path("trace.json") +
                             " --opt 'speedup(kind:gpu,2)' --measured " + Path("after.json") +
                             " --learn " + Path("results/learned");
+  const std::string use = "whatif " + Path("trace.json") + " --opt free-gpu --learned ";
   ASSERT_THAT(Run(learn).exit, AnyOf(0, 4));
   const std::string whole = ReadAll(Path("results/learned"));
   for (size_t cut = 1; cut < whole.size(); cut += 7) {
     Write("results/learned", whole.substr(0, cut));
     const CliResult r = Run(learn);
     EXPECT_THAT(r.exit, AnyOf(0, 4)) << cut << r.err;
-    EXPECT_TRUE(ReadAll(Path("results/learned")).ends_with("\n"));
-    const std::string use = "whatif " + Path("trace.json") + " --opt free-gpu --learned ";
+    // Nor is what has lost the end of its last name, or only the newline, a second measurement.
+    EXPECT_EQ(ReadAll(Path("results/learned")), whole) << cut;
     EXPECT_THAT(Run(use + Path("results/learned")).exit, AnyOf(0, 4));
   }
+  for (const size_t lost : {1, 2, 4}) {
+    Write("results/learned", whole.substr(0, whole.size() - lost));
+    const std::string told = Run(use + Path("results/learned")).err;
+    EXPECT_THAT(told, HasSubstr("warning[W0110]")) << lost;
+    ASSERT_THAT(Run(learn).exit, AnyOf(0, 4));
+    EXPECT_EQ(ReadAll(Path("results/learned")), whole) << lost;
+  }
+  // A comment is no measurement, whole or not.
+  Write("results/learned", whole + "# of the new cluster");
+  ASSERT_THAT(Run(learn).exit, AnyOf(0, 4));
+  EXPECT_THAT(ReadAll(Path("results/learned")), HasSubstr("# of the new cluster\n"));
   // In the middle a half line is damage.
   Write("results/learned", whole + "fuse\tA100\n" + whole.substr(whole.find('\n') + 1));
   const CliResult r = Run(learn);

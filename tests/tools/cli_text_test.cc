@@ -112,6 +112,22 @@ TEST_F(Injection, Perfetto) {
   EXPECT_THAT(bytes, Not(HasSubstr("\xE2\x80\xAE")));  // what turns the direction is not
 }
 
+TEST_F(Injection, Chakra) {
+  Out("export --to chakra -o " + Path("t.et") + " " + trace());
+  const std::string bytes = ReadAll(Path("t.et"));
+  EXPECT_THAT(bytes, HasSubstr("=cmd"));  // the name is there
+  for (const char* hidden : {"\xE2\x80\xAE", "\xE2\x81\xA6", "\xC2\x9B", "\xE2\x80\x8B"}) {
+    EXPECT_EQ(bytes.find(hidden), bytes.npos) << bytes.find(hidden);
+  }
+}
+
+TEST_F(Injection, Stacks) { EXPECT_THAT(Out("export --folded " + trace()), HasSubstr("=cmd")); }
+
+TEST_F(Injection, Picture) {
+  const std::string picture = Out("export --opt free-host --to svg " + trace());
+  EXPECT_THAT(picture, Not(HasSubstr("<script")));
+}
+
 TEST_F(Injection, Dot) {
   const std::string out = Out("export --to dot " + trace());
   // Every quote of the name is escaped: no statement begins behind it.

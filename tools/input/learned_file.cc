@@ -9,14 +9,14 @@ namespace {
 
 constexpr size_t kLargestLearned = 16'000'000;
 
-// The part of `text` that was written whole: all but a last line that has no end and cannot be
-// read. One that can was written by hand.
+// The part of `text` that was written whole: all but a last line without an end. One that can be
+// read may have lost the end of a name or of a time, and would count as another measurement.
 std::string_view WholeLines(std::string_view text, const std::string& path) {
   if (text.empty() || text.ends_with('\n')) return text;
   if (kLearnedHeader.starts_with(text)) return {};
   const std::string_view whole = text.substr(0, text.rfind('\n') + 1);
-  const bool cut = !ParseLearned(text, path).ok() && ParseLearned(whole, path).ok();
-  return cut ? whole : text;
+  const bool comment = text.substr(whole.size()).starts_with('#');
+  return !comment && ParseLearned(whole, path).ok() ? whole : text;
 }
 
 void WarnOfCut(std::string_view text, std::string_view whole, const std::string& path,
@@ -26,7 +26,8 @@ void WarnOfCut(std::string_view text, std::string_view whole, const std::string&
                 .what = "the last line is cut off",
                 .where = path,
                 .why = "who wrote it was killed, or the disk was full",
-                .effect = "that measurement is left out"});
+                .effect = "that measurement is left out",
+                .fix = "end the line with a newline if it is whole"});
 }
 
 }  // namespace

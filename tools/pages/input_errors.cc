@@ -37,8 +37,8 @@ and the words of docs/glossary.md; `daydream explain` alone lists them.)"},
 further line has six fields between tabs: optimizations, GPU, and in ns per step the
 recorded step, the predicted and the measured one; at last the measured file. The message
 names the line that cannot be read. Nothing is appended to a file with such a line. Only a last
-line that was cut off, because its writer was killed or the disk was full, is left out with a
-warning, and removed when the next one is appended. A link is not written through.)"},
+line without a newline was cut off, because its writer was killed or the disk was full: it is left
+out with a warning, and removed when the next one is appended. A link is not written through.)"},
     {"E0111", "these optimizations exclude each other",
      R"(Two optimizations of one --opt say something different about the same work, so that the
 result would depend on which came first, or count a gain twice. A switch that is there
