@@ -1,5 +1,4 @@
-// Several ranks played together: matching, clocks, Meetings and Ghosts, on a sketch of two ranks
-// and on eight recorded ones where they are at hand.
+// Ranks played together: matching, clocks, Meetings and Ghosts, on a sketch and on recorded ones.
 #include "simulator/ranks/joint_replay.h"
 
 #include <algorithm>
