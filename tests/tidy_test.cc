@@ -385,7 +385,8 @@ TEST(Tidy, EachTransformHasAPageAndAGoldenCase) {
     std::replace(file.begin(), file.end(), '-', '_');
     const std::string source = "transforms/optimizations/" + file + ".cc";
     if (!ReadText(root / source).starts_with("// " + name + ": ")) {
-      missing.push_back(source + ": a first line that says what it does: // " + name + ": ...");
+      missing.push_back(
+          fmt::format("{}: a first line that says what it does: // {}: ...", source, name));
     }
     for (const ParamSpec& param : transform->params) {
       if (param.source.empty()) {

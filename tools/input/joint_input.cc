@@ -103,6 +103,7 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
   DD_ASSIGN_OR_RETURN(std::vector<RankTrace> ranks, ReadEach(path, args, session));
   if (const std::string_view wanted = args.Get("--rank"); !wanted.empty() && wanted != "auto") {
     std::vector<Rank> numbers;
+    numbers.reserve(ranks.size());
     for (const RankTrace& r : ranks) numbers.push_back(r.trace->ranks[0]);
     DD_ASSIGN_OR_RETURN(const size_t index, FindRank(wanted, numbers, path));
     ranks = {ranks[index]};
