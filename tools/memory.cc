@@ -15,10 +15,14 @@
 namespace daydream {
 namespace {
 
-// Measured with `whatif` on three recordings of 75,000 to 123,000 events, as the peak of resident
-// memory less that of an import, for each event: 720 to 810 bytes with one scenario without an
-// interval, 1,900 to 2,070 with `amp,fuse` and its interval.
+// Measured on four recordings of 42,000 to 75,000 events with `advise`, which takes the most, as
+// the peak of resident memory less that of an import, for each event: 1,710 to 2,510 bytes with one
+// thread, 2,140 to 3,020 with two, 4,760 to 6,500 with eight and 8,370 with 16. `whatif` of
+// `amp,fuse` and `report` take 1,130 to 1,340 and 1,620 to 2,750, eight ranks played together at
+// most 700 and 2,200, with one thread and with eight.
 constexpr uint64_t kGraphBytesPerRow = 2000;
+constexpr uint64_t kThreadBytesPerRow = 600;
+constexpr unsigned kMostThreads = 16;  // 11,150 bytes with 32: `advise` has no work for more
 
 constexpr char kFix[] =
     "record or take fewer steps (--steps), one rank (--rank), or use a machine with more memory";
@@ -87,18 +91,21 @@ uint64_t FreeMemory() {
   return free;
 }
 
-uint64_t GraphMemory(const Trace& trace) { return trace.rows() * kGraphBytesPerRow; }
+uint64_t GraphMemory(uint64_t rows, unsigned threads) {
+  return rows * (kGraphBytesPerRow + kThreadBytesPerRow * std::min(threads, kMostThreads));
+}
 
-void WarnAboutMemory(const Trace& trace, Session& session) {
-  const uint64_t needs = GraphMemory(trace), free = FreeMemory();
-  session.Needs(trace.MemoryBytes() + needs);
+void WarnAboutMemory(std::span<const std::shared_ptr<const Trace>> traces, Session& session) {
+  uint64_t rows = 0, read = 0;
+  for (const auto& trace : traces) rows += trace->rows(), read += trace->MemoryBytes();
+  const uint64_t needs = GraphMemory(rows, session.jobs()), free = FreeMemory();
+  session.Needs(read + needs);
   if (free == 0 || needs <= free) return;
-  session.Warn(
-      {.code = "W0120",
-       .what = fmt::format("{} may need up to {} of memory, and {} are free",
-                           Plural(trace.rows(), "event"), FormatBytes(needs), FormatBytes(free)),
-       .effect = "the system may end this program before it is done",
-       .fix = kFix});
+  session.Warn({.code = "W0120",
+                .what = fmt::format("{} may need up to {} of memory, and {} are free",
+                                    Plural(rows, "event"), FormatBytes(needs), FormatBytes(free)),
+                .effect = "the system may end this program before it is done",
+                .fix = kFix});
 }
 
 absl::StatusOr<Exit> WithinMemory(const Session& session,

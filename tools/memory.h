@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 
 #include "base/status.h"
 #include "tools/diagnostics.h"
@@ -16,11 +18,13 @@ namespace daydream {
 // its control group and of `ulimit -v`. 0 when nothing of that can be read.
 uint64_t FreeMemory();
 
-// Bytes that building and replaying take on top of the trace itself. Measured; see the source.
-uint64_t GraphMemory(const Trace& trace);
+// Bytes that building and replaying `rows` events on `threads` takes at most, on top of the trace
+// itself. Measured; see the source.
+uint64_t GraphMemory(uint64_t rows, unsigned threads);
 
-// W0120 when that is more than is free: the system may end the program without a word.
-void WarnAboutMemory(const Trace& trace, Session& session);
+// W0120 when that is more than is free: the system may end the program without a word. `traces` are
+// those of ranks that are played together, or one.
+void WarnAboutMemory(std::span<const std::shared_ptr<const Trace>> traces, Session& session);
 
 // `work`, with E0120 for std::bad_alloc and E0121 for threads that cannot be made.
 absl::StatusOr<Exit> WithinMemory(const Session& session,

@@ -1,5 +1,6 @@
 // Times that cannot be and machines that have too little: both are said, and neither becomes a
 // number.
+#include <filesystem>
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -190,12 +191,27 @@ TEST_F(Impossible, AGraphThatNeedsMoreThanIsFreeIsAnnounced) {
       DAYDREAM_BINARY " whatif -j1 " + Path("big.json") + " --opt free-gpu --no-interval";
   const CliResult little = Shell("ulimit -v 120000; " + ask);
   EXPECT_EQ(little.exit, 7);
-  EXPECT_THAT(little.err, HasSubstr("warning[W0120]: 180,006 events may need up to 360.0 MB"));
+  EXPECT_THAT(little.err, HasSubstr("warning[W0120]: 180,006 events may need up to 468.0 MB"));
   EXPECT_THAT(little.err, HasSubstr("error[E0120]"));
   EXPECT_THAT(little.err, HasSubstr("may be needed"));
   // 30,000 steps, each with a mark of its own name, need no more than as many events of few steps.
   const CliResult enough = Shell("ulimit -v 360000; " + ask);
   EXPECT_EQ(enough.exit, 0) << enough.err;
+}
+
+TEST_F(Impossible, SoAreRanksThatAreFewEnoughOneByOne) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers reserve more than any limit of memory";
+  std::string events;
+  for (int i = 0; i < 5000; ++i) events += StepEvents(i);
+  std::filesystem::create_directory(Path("run"));
+  for (int rank : {0, 1}) {
+    std::string text = SmallTrace(1, rank == 0 ? events : events + StepEvents(5000));
+    text.insert(1, fmt::format(R"("distributedInfo":{{"rank":{},"world_size":2}},)", rank));
+    Write(fmt::format("run/rank{}.json", rank), text);
+  }
+  const CliResult r =
+      Shell("ulimit -v 170000; " DAYDREAM_BINARY " ranks -j1 --clock none " + Path("run"));
+  EXPECT_THAT(r.err, HasSubstr("warning[W0120]: 60,018 events may need up to 156.0 MB"));
 }
 
 TEST_F(Impossible, WithoutMoreThreadsFewerDoTheSameWork) {

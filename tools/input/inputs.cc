@@ -18,7 +18,7 @@ constexpr double kReplayWarning = 0.03;
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
-  WarnAboutMemory(*in.trace, session);
+  WarnAboutMemory({&in.trace, 1}, session);
   session.Progress("building the graph", -1);
   absl::StatusOr<BuiltGraph> built, typical;
   ForEachParallel(2, session.jobs(), [&](size_t i) {

@@ -6,6 +6,7 @@
 #include "report/text/format.h"
 #include "tools/input/input.h"
 #include "tools/input/rank_input.h"
+#include "tools/memory.h"
 #include "trace/bytes/source.h"
 #include "trace/ddtrace/process.h"
 #include "trace/foreign/folder.h"
@@ -120,6 +121,7 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
     in.files.push_back(r.file);
     traces.push_back(std::move(r.trace));
   }
+  WarnAboutMemory(traces, session);
   DD_ASSIGN_OR_RETURN(
       in.run, MakeJointRun(std::move(traces), begins,
                            ends ? AlignClocks::kEnds : AlignClocks::kGiven, session.jobs()));
