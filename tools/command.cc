@@ -94,6 +94,12 @@ constexpr const Command* kCommands[] = {
 #undef COMMAND
 };
 
+// --unit is the last of them.
+std::span<const Flag> ResultFlagsOf(const Command& command) {
+  const std::span<const Flag> all = kResultFlags;
+  return command.takes.times ? all : all.first(all.size() - 1);
+}
+
 std::string FlagLine(const Flag& f) {
   std::string left =
       f.letter != 0 ? fmt::format("-{}, {}", f.letter, f.name) : fmt::format("    {}", f.name);
@@ -156,7 +162,7 @@ std::vector<const Flag*> FlagsOf(const Command& command) {
   };
   add(command.flags);
   if (command.takes.traces) add(kReadFlags);
-  if (command.takes.result) add(kResultFlags);
+  if (command.takes.result) add(ResultFlagsOf(command));
   add(kGlobalFlags);
   return flags;
 }
@@ -184,7 +190,7 @@ std::string HelpOf(const Command& c) {
   if (!c.details.empty()) out += fmt::format("\n{}\n", c.details);
   out += FlagSection("flags", c.flags);
   if (c.takes.traces) out += FlagSection("reading", kReadFlags);
-  if (c.takes.result) out += FlagSection("result", kResultFlags);
+  if (c.takes.result) out += FlagSection("result", ResultFlagsOf(c));
   return out + FlagSection("everywhere", kGlobalFlags);
 }
 
@@ -201,7 +207,8 @@ std::string ReferenceMarkdown() {
                             : c->takes.traces                  ? "[reading](#reading-traces) flags"
                             : c->takes.result                  ? "[result](#results) flags"
                                                                : "";
-    if (!also.empty()) out += fmt::format("\nAlso takes the {}.\n", also);
+    const std::string_view but = c->takes.result && !c->takes.times ? " but --unit" : "";
+    if (!also.empty()) out += fmt::format("\nAlso takes the {}{}.\n", also, but);
     out += "\n";
   }
   out +=

@@ -20,6 +20,7 @@ inline constexpr size_t kAny = static_cast<size_t>(-1);
 struct Takes {
   bool traces = false;         // the flags of ReadFlags()
   bool result = false;         // the flags of ResultFlags()
+  bool times = true;           // ... --unit, too
   bool command = false;        // flags end at the first word, and what fails exits with 125
   size_t least = 0, most = 0;  // arguments that are no flags
 };

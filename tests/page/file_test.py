@@ -207,6 +207,15 @@ class File(Pages):
             self.assertTrue(row["source"], row)
             self.assertFalse(row["source"].startswith("chosen by the user") and not row["given"], row)
 
+    def test_what_finds_nothing_to_change_assumes_nothing(self):
+        path = os.path.join(self.folder.name, "without.html")
+        options = ("--opt", "flash-attn,fuse")
+        run("report", SYNTHETIC, *options, "-o", path, status=4)
+        with open(path, encoding="utf-8") as file:
+            inside = blocks(file.read())
+        self.assertEqual(inside["whatif"]["scenarios"][-1]["left_out"], ["flash-attn"])
+        self.assertEqual({r["opt"] for r in inside["assumptions"]}, {"fuse"})
+
     def test_slices_know_what_changed_them(self):
         inside = blocks(self.text(self.synthetic))
         causes = inside["timeline"]["causes"]

@@ -142,6 +142,11 @@ TEST_F(Habits, TimesHaveTheUnitThatIsAskedFor) {
     EXPECT_EQ(Run(whatif + "--format csv --unit " + unit).out, Run(whatif + "--format csv").out);
   }
   EXPECT_EQ(Run(whatif + "--unit auto").out, Run(whatif).out);
+  for (const std::string untimed : {"tour --list", "opt list", "fabric list", "kernels"}) {
+    const CliResult r = Run(untimed + " --unit us");
+    EXPECT_EQ(r.exit, 2) << untimed;
+    EXPECT_THAT(r.err, HasSubstr("unknown flag --unit"));
+  }
   // No command prints times of another unit beside it.
   const std::string ranks = DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic";
   const std::string commands[] = {

@@ -448,7 +448,7 @@ const Command kFabricCommand = {
         "daydream fabric show efa3200 --ranks 64 --at 33554432\n"
         "daydream fabric fit all_reduce.txt --ranks 16 --nodes 2 --save mine.fabric",
     .flags = kFabricFlags,
-    .takes = {.result = true, .least = 1, .most = 2},
+    .takes = {.result = true, .times = false, .least = 1, .most = 2},
     .run = RunFabric,
 };
 

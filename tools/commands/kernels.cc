@@ -415,7 +415,7 @@ const Command kKernelsCommand = {
         "from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.",
     .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
     .flags = kKernelsFlags,
-    .takes = {.result = true},
+    .takes = {.result = true, .times = false},
     .run = RunKernels,
 };
 

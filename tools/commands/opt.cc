@@ -297,7 +297,7 @@ Files in the folders of DAYDREAM_OPTS_PATH are listed, and found by their name
         "daydream opt new my-idea > my-idea.yaml\n"
         "daydream opt check my-idea.yaml --trace run.ddtrace",
     .flags = kOptFlags,
-    .takes = {.traces = true, .result = true, .least = 1, .most = 2},
+    .takes = {.traces = true, .result = true, .times = false, .least = 1, .most = 2},
     .run = RunOpt,
 };
 

@@ -248,7 +248,7 @@ const Command kTourCommand = {
         "daydream tour 3 --non-interactive --answers\n"
         "daydream tour 10 --save .",
     .flags = kTourFlags,
-    .takes = {.result = true, .most = 1},
+    .takes = {.result = true, .times = false, .most = 1},
     .run = RunTour,
 };
 

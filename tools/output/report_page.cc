@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 
 #include "report/export/side.h"
 #include "report/html/assumptions_block.h"
@@ -11,6 +12,7 @@
 #include "report/html/roofline_block.h"
 #include "report/html/stalls_block.h"
 #include "report/html/timeline_block.h"
+#include "report/predict/settings.h"
 #include "report/text/json_writer.h"
 #include "simulator/simulate.h"
 #include "tools/input/scenarios.h"
@@ -198,6 +200,24 @@ void PointToRanks(std::vector<Finding>& findings) {
   }
 }
 
+// `asked` without what no prediction could take in: that assumes nothing.
+template <class Predictions>
+std::vector<Scenario> TakenIn(std::vector<Scenario> asked, const Predictions& predictions) {
+  std::set<std::string> taken, left;
+  for (const auto& p : predictions) {
+    if (!p.error.ok()) continue;
+    taken.insert(p.opts.begin(), p.opts.end());
+    left.insert(p.left_out.begin(), p.left_out.end());
+  }
+  for (Scenario& scenario : asked) {
+    std::erase_if(scenario, [&](const Application& a) {
+      const std::string name = SpelledAs(a);
+      return !taken.contains(name) || left.contains(name);
+    });
+  }
+  return asked;
+}
+
 // What is said, and ended with, once the page is made: of all ranks, where they answer.
 absl::StatusOr<Exit> EndOf(const Inputs& in, const WhatIfReport& report, const RanksPart* ranks,
                            Session& session) {
@@ -282,7 +302,12 @@ absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& ar
     blocks.push_back({"ranks", JointWhatIfJson(ranks->report)});
   }
   blocks.push_back({"whatif", WhatIfJson(report)});
-  if (!asked.empty()) blocks.push_back({"assumptions", AssumptionsJson(asked)});
+  if (!asked.empty()) {
+    blocks.push_back(
+        {"assumptions",
+         AssumptionsJson(ranks != nullptr ? TakenIn(asked, ranks->report.predictions)
+                                          : TakenIn(asked, report.result.predictions))});
+  }
   DD_RETURN_IF_ERROR(AddTimelines(most, in, main, scenario, blocks));
   const bool advises = ranks != nullptr ? ranks->off.ok() : !failed && in.replay.no_step.ok();
   if (asked.empty() && advises) {
