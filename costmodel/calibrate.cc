@@ -11,7 +11,7 @@
 namespace daydream {
 namespace {
 
-// Standard deviations of logarithms. Rules against fitted rates on the five training GPUs (a test
+// Standard deviations of logarithms. Rules against fitted rates on the seven training GPUs (a test
 // computes it from the device files); with a similar GPU's correction, which takes out about half;
 // and the model on one operation, whose mean error is 6 to 15 % where rates are fitted.
 constexpr double kSpreadOfRules = 0.16, kSpreadOfLike = 0.12, kSpreadOfSample = 0.12;
@@ -40,7 +40,7 @@ double PeakOf(const DeviceSpec& device, Rate rate) {
     case Rate::kBandwidth:
       return device.memory_gb_per_s;
     default:
-      return device.fp32_tflops;
+      return device.Peak(DType::kFp32);
   }
 }
 

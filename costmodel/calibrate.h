@@ -56,7 +56,7 @@ struct CalibrationRules {
 };
 
 // Each rate minimises the errors of its samples, drawn towards the prior: by as much as rules are
-// off on the five GPUs that were fitted, against the error of the model on a single operation. No
+// off on the seven GPUs that were fitted, against the error of the model on a single operation. No
 // rate is above the data sheet. Deterministic. E0806 when no sample can be used, or all say less
 // than a quarter of the prior: another GPU, or another unit.
 absl::StatusOr<Calibration> Calibrate(const DeviceSpec& device, std::span<const RateSample> samples,

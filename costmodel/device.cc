@@ -23,6 +23,11 @@ constexpr double kTensorShare = 0.60;       // of the dense tensor peak; H100 fp
 constexpr double kHbmShare = 0.887605;      // from A100
 constexpr double kGddrEccShare = 0.747119;  // from T4 and P4
 constexpr double kGddrShare = 0.87;         // no data: HBM's figure
+// AMD, whose matrix cores multiply fp32, too: fitted to two thirds of the products and to the
+// elementwise operations of MI100 and MI210 in the same data (costmodel/fit/amd.py).
+constexpr double kFp32MatrixShare = 0.648;    // of the peak of the matrix cores
+constexpr double kFp32MatrixBatched = 0.815;  // of that, where many products are one call
+constexpr double kAmdHbmShare = 0.813;
 
 std::vector<DeviceSpec> ParseAll() {
   std::vector<DeviceSpec> specs;
@@ -132,11 +137,13 @@ std::string_view DTypeName(DType dtype) {
       return "fp8";
     case DType::kInt8:
       return "int8";
+    case DType::kNvfp4:
+      return "nvfp4";
   }
   return "unknown";
 }
 
-int DTypeBytes(DType dtype) {
+double DTypeBytes(DType dtype) {
   switch (dtype) {
     case DType::kFp64:
       return 8;
@@ -146,6 +153,8 @@ int DTypeBytes(DType dtype) {
     case DType::kFp8:
     case DType::kInt8:
       return 1;
+    case DType::kNvfp4:
+      return 0.5 + 1.0 / 16;
     case DType::kUnknown:
     case DType::kFp32:
     case DType::kTf32:
@@ -164,13 +173,21 @@ double DeviceSpec::TensorPeak(DType dtype) const {
       return bf16_tflops;
     case DType::kFp8:
       return fp8_tflops;
+    case DType::kNvfp4:
+      return nvfp4_tflops;
+    case DType::kFp32:
+    case DType::kUnknown:
+      return fp32_matrix_tflops;
     default:
       return 0;
   }
 }
 
+double DeviceSpec::Peak(DType dtype) const { return std::max(TensorPeak(dtype), fp32_tflops); }
+
 double DeviceSpec::RuleTflops(DType dtype) const {
   if (dtype != DType::kFp32 && dtype != DType::kUnknown) return kTensorShare * TensorPeak(dtype);
+  if (fp32_matrix_tflops > 0) return kFp32MatrixShare * fp32_matrix_tflops;
   const double at_base_clock = fp32_tflops * base_clock_mhz / boost_clock_mhz;
   const double at_power_limit = tdp_watts / kWattsPerTflop;
   return kFp32Share * std::min(fp32_tflops, std::max(at_base_clock, at_power_limit));
@@ -193,7 +210,9 @@ double DeviceSpec::SustainedTflops(DType dtype, bool batched) const {
                                      : RuleTflops(dtype);
   }
   const double measured = batched ? measured_fp32_batched_gemm_tflops : measured_fp32_gemm_tflops;
-  return measured > 0 ? measured : RuleTflops(dtype);
+  if (measured > 0) return measured;
+  const bool many = batched && fp32_matrix_tflops > 0;
+  return RuleTflops(dtype) * (many ? kFp32MatrixBatched : 1);
 }
 
 double DeviceSpec::SustainedBandwidth() const {
@@ -201,7 +220,7 @@ double DeviceSpec::SustainedBandwidth() const {
   if (share <= 0) {
     switch (memory) {
       case DeviceMemory::kHbm:
-        share = kHbmShare;
+        share = vendor == "AMD" ? kAmdHbmShare : kHbmShare;
         break;
       case DeviceMemory::kGddrEcc:
         share = kGddrEccShare;
@@ -232,10 +251,11 @@ bool RunAlike(const DeviceSpec& a, const DeviceSpec& b) {
     return std::tie(d.vendor, d.compute_major, d.compute_minor, d.multiprocessors,
                     d.fp32_cores_per_multiprocessor, d.base_clock_mhz, d.boost_clock_mhz,
                     d.fp32_tflops, d.tf32_tflops, d.fp16_tflops, d.bf16_tflops, d.fp8_tflops,
-                    d.memory_gb_per_s, d.memory, d.l2_mb, d.tdp_watts, d.threads_per_multiprocessor,
-                    d.registers_per_multiprocessor, d.shared_memory_kb_per_multiprocessor,
-                    d.measured_fp32_gemm_tflops, d.measured_fp32_batched_gemm_tflops,
-                    d.measured_bandwidth_share, d.measured_tensor_share);
+                    d.nvfp4_tflops, d.fp32_matrix_tflops, d.memory_gb_per_s, d.memory, d.l2_mb,
+                    d.tdp_watts, d.threads_per_multiprocessor, d.registers_per_multiprocessor,
+                    d.shared_memory_kb_per_multiprocessor, d.measured_fp32_gemm_tflops,
+                    d.measured_fp32_batched_gemm_tflops, d.measured_bandwidth_share,
+                    d.measured_tensor_share);
   };
   return facts(a) == facts(b);
 }

@@ -11,10 +11,11 @@
 namespace daydream {
 
 // Number formats that matter for speed. kTf32 is fp32 data multiplied by tensor cores.
-enum class DType : uint8_t { kUnknown, kFp64, kFp32, kTf32, kFp16, kBf16, kFp8, kInt8 };
+enum class DType : uint8_t { kUnknown, kFp64, kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kNvfp4 };
 std::string_view DTypeName(DType dtype);  // "fp16"
-// Bytes of one element in memory; 4 for kUnknown.
-int DTypeBytes(DType dtype);
+// Bytes of one element in memory; 4 for kUnknown. nvfp4: 4 bits, and 8 for the scale of 16 elements
+// (NVIDIA, "Introducing NVFP4 for Efficient and Accurate Low-Precision Inference", 2025).
+double DTypeBytes(DType dtype);
 
 enum class DeviceMemory : uint8_t { kHbm, kGddrEcc, kGddr };
 
@@ -27,6 +28,8 @@ struct DeviceSpec {
   double base_clock_mhz = 0, boost_clock_mhz = 0;
   double fp32_tflops = 0;                                                    // vector units
   double tf32_tflops = 0, fp16_tflops = 0, bf16_tflops = 0, fp8_tflops = 0;  // dense, 0 = none
+  double nvfp4_tflops = 0;
+  double fp32_matrix_tflops = 0;  // matrix cores on fp32 data, as AMD's have them
   double memory_gb_per_s = 0;
   DeviceMemory memory = DeviceMemory::kHbm;
   double memory_gb = 0;
@@ -53,8 +56,10 @@ struct DeviceSpec {
   // ISA, mma.sp), AMD from CDNA3, which runtimes number 9.4 (AMD Matrix Instruction Calculator:
   // sparse instructions are of the MI300; hipSPARSELt documentation).
   bool HasSparseTensorCores() const;
-  // TFLOPS that a long matrix product sustains, on tensor cores for all but fp32. 0 when the
-  // device cannot run `dtype` at a rate that is known here.
+  // The larger of the two kinds of units, by data sheet: no product in `dtype` is faster.
+  double Peak(DType dtype) const;
+  // TFLOPS that a long matrix product sustains, on tensor cores for all but NVIDIA's fp32. 0 when
+  // the device cannot run `dtype` at a rate that is known here.
   double SustainedTflops(DType dtype, bool batched = false) const;
   // The same by rule, whatever was measured: for what is compared between GPUs and is not the
   // product that was measured.

@@ -41,6 +41,8 @@ constexpr Field kFields[] = {
     {"fp16_tflops", &DeviceSpec::fp16_tflops, 0, kMany},
     {"bf16_tflops", &DeviceSpec::bf16_tflops, 0, kMany},
     {"fp8_tflops", &DeviceSpec::fp8_tflops, 0, kMany},
+    {"nvfp4_tflops", &DeviceSpec::nvfp4_tflops, 0, kMany},
+    {"fp32_matrix_tflops", &DeviceSpec::fp32_matrix_tflops, 0, kMany},
     {"memory_gb_per_s", &DeviceSpec::memory_gb_per_s, 1e-3, kMany},
     {"memory_class", &DeviceSpec::memory},
     {"memory_gb", &DeviceSpec::memory_gb, 0, kMany},

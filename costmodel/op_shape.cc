@@ -368,7 +368,7 @@ double GemmShape::Flops() const {
          static_cast<double>(k);
 }
 
-double GemmShape::Bytes(int element_bytes) const {
+double GemmShape::Bytes(double element_bytes) const {
   const auto dm = static_cast<double>(m), dn = static_cast<double>(n), dk = static_cast<double>(k);
   return static_cast<double>(batch) * (dm * dk + dk * dn + dm * dn) * element_bytes;
 }

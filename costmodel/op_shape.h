@@ -23,7 +23,7 @@ struct GemmShape {
   int64_t batch = 1, m = 0, n = 0, k = 0;
   double Flops() const;
   // Bytes of A, B and C, each touched once.
-  double Bytes(int element_bytes) const;
+  double Bytes(double element_bytes) const;
   friend bool operator==(const GemmShape&, const GemmShape&) = default;
 };
 
@@ -40,7 +40,7 @@ enum class RowOp : uint8_t { kSoftmax, kLayerNorm };
 struct RowShape {
   RowOp op = RowOp::kSoftmax;
   int64_t rows = 0, columns = 0;
-  int element_bytes = 4;
+  double element_bytes = 4;
   friend bool operator==(const RowShape&, const RowShape&) = default;
 };
 

@@ -45,7 +45,7 @@ double ConvolutionRateFor(const DeviceSpec& device, DType dtype) {
 }
 
 Duration RooflineBound(const DeviceSpec& device, double flops, double bytes, DType dtype) {
-  const double tflops = std::max(device.TensorPeak(dtype), device.fp32_tflops);
+  const double tflops = device.Peak(dtype);
   const double from_memory = std::max(bytes - L2Bytes(device), 0.0);
   return Duration::FromDouble(
       std::floor(std::max(flops / (tflops * 1e3), from_memory / device.memory_gb_per_s)));
@@ -69,6 +69,7 @@ double RowOpNs(const DeviceSpec& device, const RowShape& shape) {
                    kNormElement = 4.41595;
   constexpr double kSoftmaxSlope = 6.57732, kSoftmaxFit = 0.879127, kWarpRow = 149.004,
                    kWarpElement = 0.60453, kBlockRow = 9685.86, kBlockElement = 49.6752;
+  constexpr double kAmdBlockRow = 33217;  // costmodel/fit/amd.py
   constexpr double kBlend = 2.12239;
   if (shape.rows <= 0 || shape.columns <= 0) return 0;
   const auto b = static_cast<double>(shape.rows), h = static_cast<double>(shape.columns);
@@ -91,7 +92,8 @@ double RowOpNs(const DeviceSpec& device, const RowShape& shape) {
     const double in_flight = threads / block;
     miss = Sigmoid(kSoftmaxSlope *
                    (std::log(std::min(b, in_flight) * row_bytes) - std::log(kSoftmaxFit * l2)));
-    cycles = b / in_flight * (kBlockRow + kBlockElement * std::ceil(h / (4 * block)));
+    const double row = device.vendor == "AMD" ? kAmdBlockRow : kBlockRow;
+    cycles = b / in_flight * (row + kBlockElement * std::ceil(h / (4 * block)));
   }
   const double memory = MemoryNs(device, bytes) * (1 + extra * miss);
   const double latency = cycles / device.boost_clock_mhz * 1e3;

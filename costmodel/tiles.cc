@@ -76,7 +76,7 @@ Problem ProblemOf(const GemmShape& shape, DType dtype, bool batched) {
             .m = static_cast<double>(shape.m),
             .n = static_cast<double>(shape.n),
             .k = static_cast<double>(shape.k),
-            .element_bytes = static_cast<double>(DTypeBytes(dtype)),
+            .element_bytes = DTypeBytes(dtype),
             .batched = batched};
   if (!batched) {
     p.m *= p.batch;

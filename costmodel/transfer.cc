@@ -105,7 +105,7 @@ double ClassRatio(const DeviceSpec& here, const DeviceSpec& there, OpFamily fami
   if (family == OpFamily::kProduct) {
     return RateFor(here, dtype_here, false) / RateFor(there, dtype_there, false);
   }
-  const double bytes = static_cast<double>(DTypeBytes(dtype_there)) / DTypeBytes(dtype_here);
+  const double bytes = DTypeBytes(dtype_there) / DTypeBytes(dtype_here);
   return bytes * here.SustainedBandwidth() / there.SustainedBandwidth();
 }
 

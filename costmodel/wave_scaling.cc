@@ -10,9 +10,17 @@ namespace {
 // rounding changes a wave count by less than 1 %.
 constexpr double kManyWaves = 100;
 
+// Units of a multiprocessor. Those of CDNA3 issue two operations at once: its data-sheet rate is
+// twice what units and clock give.
+double UnitsOf(const DeviceSpec& device) {
+  const double units = device.fp32_cores_per_multiprocessor;
+  const double once = 2e-6 * device.multiprocessors * units * device.boost_clock_mhz;
+  return units * std::max(std::round(device.fp32_tflops / once), 1.0);
+}
+
 // The clock that long kernels run at: base clock, as in the paper's table of devices.
 double ClockOf(const DeviceSpec& device, bool count_units) {
-  return device.base_clock_mhz * (count_units ? device.fp32_cores_per_multiprocessor : 1);
+  return device.base_clock_mhz * (count_units ? UnitsOf(device) : 1);
 }
 
 }  // namespace

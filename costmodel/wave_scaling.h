@@ -30,7 +30,8 @@ struct WaveOptions {
   // counter-less form, in which only bandwidth and whole waves count.
   std::optional<double> intensity;
   // The paper compares clocks only. Generations differ in arithmetic units per multiprocessor
-  // (V100 has 64, H100 128), so C is clock x units unless this is false.
+  // (V100 has 64, H100 128; those of an MI300X issue twice), so C is clock x units unless this is
+  // false.
   bool count_units = true;
 };
 

@@ -24,8 +24,9 @@ void WriteDevice(const DeviceSpec& spec, JsonWriter& json) {
   json.Key("device").String(spec.name).Key("source").String(spec.source);
   json.Key("memory_gb_per_s").Double(spec.memory_gb_per_s);
   json.Key("tflops").BeginInlineObject();
-  for (DType dtype : {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8}) {
-    const double rate = dtype == DType::kFp32 ? spec.fp32_tflops : spec.TensorPeak(dtype);
+  for (DType dtype :
+       {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8, DType::kNvfp4}) {
+    const double rate = dtype == DType::kFp32 ? spec.Peak(dtype) : spec.TensorPeak(dtype);
     if (rate > 0) json.Key(DTypeName(dtype)).Double(rate);
   }
   json.EndObject();

@@ -136,8 +136,8 @@ std::string ComposedSection(const Everything& rows) {
       "host, no copies, no layers, one GPU: this shows models of kernels, nothing else.\n*No "
       "shapes*: the same without recorded shapes. *By data sheet*: the new GPU from a file without "
       "measured\nrates. Constants of the cost model are fitted to other rows of the same data "
-      "(P4, P100, V100, T4,\nA100-40); nothing is fitted to these totals. All rows: "
-      "`tests/accuracy/accuracy TRACES MANIFEST --rows`.\n\n";
+      "(P4, P100, V100, T4,\nA100-40; MI100, MI210, not MI250); nothing is fitted to these totals. "
+      "All rows:\n`tests/accuracy/accuracy TRACES MANIFEST --rows`.\n\n";
   text += GroupTable(rows.composed.rows);
   for (const JudgedRow& r : rows.composed.rows) {
     if (!r.why.empty())

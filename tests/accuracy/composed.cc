@@ -32,6 +32,7 @@ constexpr Gpu kGpus[] = {{"P4", "P4"},
                          {"A100-40", "A100-PCIE-40GB"},
                          {"A100-80", "A100-PCIE-80GB"},
                          {"H100", "H100-SXM5-80GB"},
+                         {"MI100", "MI100"},
                          {"MI210", "MI210"},
                          {"MI250", "MI250"}};
 const DeviceSpec* FindSpec(std::string_view label) {

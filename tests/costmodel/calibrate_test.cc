@@ -139,7 +139,7 @@ TEST(Calibrate, SpreadOfTheRulesIsThatOfTheFittedGpus) {
       ++n;
     }
   }
-  EXPECT_EQ(n, 10);
+  EXPECT_EQ(n, 14);  // five of NVIDIA's GPUs and two of AMD's, single and batched products
   EXPECT_NEAR(std::sqrt(sum / n), 0.16, 0.005);  // kSpreadOfRules
 }
 

@@ -199,7 +199,7 @@ std::optional<Duration> FuseGroups::MergedTime(const std::vector<TaskId>& run, d
   if (spec == nullptr || nodes.empty()) return std::nullopt;
   const DType dtype = shapes_.Of(run.front()).dtype;
   const FusionGroup group = MergeAll(*spec, nodes,
-                                     {.element_bytes = static_cast<double>(DTypeBytes(dtype)),
+                                     {.element_bytes = DTypeBytes(dtype),
                                       .kept = kept,
                                       .floor_ns = static_cast<double>(floor.ns)});
   Duration measured;

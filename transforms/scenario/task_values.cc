@@ -164,7 +164,7 @@ std::optional<double> TaskValues::Value(TaskId t, GpuFact f, DType dtype) {
     case GpuFact::kMultiprocessors:
       return IfRecorded(spec->multiprocessors);
     case GpuFact::kPeak:
-      return IfRecorded((dtype == DType::kFp32 ? spec->fp32_tflops : spec->TensorPeak(dtype)) *
+      return IfRecorded((dtype == DType::kFp32 ? spec->Peak(dtype) : spec->TensorPeak(dtype)) *
                         1e3);
     case GpuFact::kSustained:
       return IfRecorded(spec->SustainedTflops(dtype) * 1e3);
