@@ -145,6 +145,8 @@ DType DTypeOf(std::string_view name) {
   if (ContainsAny(name, {"cijk_"})) return TensileDType(name);
   if (ContainsAny(name, {"nvjet_"})) return NvjetDType(name);
   if (ContainsAny(name, {"tf32", "xf32"})) return DType::kTf32;
+  // CUTLASS: e2m1 operands with scales in ue4m3 (NVFP4) or ue8m0 (MXFP4).
+  if (ContainsAny(name, {"ue4m3xe2m1", "nvfp4"})) return DType::kNvfp4;
   if (ContainsAny(name, {"e4m3", "e5m2", "fp8", "float8", "mxfp"})) return DType::kFp8;
   if (ContainsAny(name, {"bf16", "bfloat16", "df16b"})) return DType::kBf16;
   if (ContainsAny(name, {"f16", "fp16", "half", "h884", "h1688", "h16816", "hgemm", "hcudnn"})) {
@@ -173,7 +175,7 @@ bool UsesTensorCores(std::string_view name, KernelClass kind, DType dtype) {
   }
   // Kernels written by hand or by Triton: narrow types are there for the tensor cores.
   return dtype == DType::kFp16 || dtype == DType::kBf16 || dtype == DType::kFp8 ||
-         dtype == DType::kTf32;
+         dtype == DType::kNvfp4 || dtype == DType::kTf32;
 }
 
 }  // namespace

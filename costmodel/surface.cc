@@ -107,7 +107,7 @@ Surface MeanSurface(std::span<const KnownSurface> all, double generation, DType 
 
 struct Atlas {
   std::vector<KnownSurface> known;
-  std::vector<std::pair<double, Surface>> others;  // by generation: bf16 and fp8
+  std::vector<std::pair<double, Surface>> others;  // by generation: bf16, fp8 and nvfp4
 
   Atlas() {
     for (const SurfaceText& text : SurfaceTexts()) {
@@ -116,7 +116,7 @@ struct Atlas {
       }
     }
     for (double generation : {8.0, 8.6, 8.7, 8.9, 9.0, 10.0, 10.3, 11.0}) {
-      for (DType format : {DType::kBf16, DType::kFp8}) {
+      for (DType format : {DType::kBf16, DType::kFp8, DType::kNvfp4}) {
         others.push_back({generation, MeanSurface(known, generation, format)});
       }
     }
@@ -279,7 +279,9 @@ Surface SurfaceOfText(std::string_view text) {
     } else if (words[0] == "device") {
       s.device = words[1];
     } else if (words[0] == "format") {
-      s.format = words[1] == "fp8" ? DType::kFp8 : DType::kBf16;
+      s.format = words[1] == "fp8"     ? DType::kFp8
+                 : words[1] == "nvfp4" ? DType::kNvfp4
+                                       : DType::kBf16;
     } else if (words[0] == "shapes" || words[0] == "rows") {
       (words[0] == "rows" ? s.rows : s.shapes) = static_cast<int>(SurfaceNumber(words[1]));
     } else if (words[0] == "low" || words[0] == "high") {

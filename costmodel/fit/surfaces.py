@@ -3,6 +3,7 @@
 
     python3 costmodel/fit/surfaces.py DATA          some minutes; writes costmodel/surfaces/*.txt
     python3 costmodel/fit/surfaces.py DATA --dry    prints the errors only
+    python3 costmodel/fit/surfaces.py DATA --format nvfp4    of one format only
 
 DATA is a folder with gemm.csv.gz: products timed by NVIDIA's AIConfigurator (Apache-2.0), inside of
 three inference engines. What is fitted is the median of the engines; the spread of their rows around
@@ -36,7 +37,8 @@ HELD_OUT = HERE.parents[1] / "tests" / "costmodel" / "held_out"
 DEVICES = {"a100_sxm": "a100_sxm4_80gb", "h100_sxm": "h100_sxm5_80gb", "b200_sxm": "b200_sxm_180gb",
            "l40s": "l40s"}
 # Format in the data, ours, field of the description with its peak, bytes of an element of A and B.
-FORMATS = [("bfloat16", "bf16", "bf16_tflops", 2), ("fp8", "fp8", "fp8_tflops", 1)]
+FORMATS = [("bfloat16", "bf16", "bf16_tflops", 2), ("fp8", "fp8", "fp8_tflops", 1),
+           ("nvfp4", "nvfp4", "nvfp4_tflops", 0.5625)]  # with a scale of 8 bits for 16 elements
 
 TILES = [(256, 128, 0), (128, 256, 0), (128, 128, 1), (128, 64, 2), (64, 128, 2), (64, 64, 3),
          (64, 32, 4), (32, 64, 4)]
@@ -303,11 +305,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--format", choices=[f[1] for f in FORMATS])
     args = parser.parse_args()
     with gzip.open(args.data / "gemm.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
     print("mean / by time, % off the median of the engines")
     for source, name, field, element in FORMATS:
+        if args.format not in (None, name):
+            continue
         tables = [Table(rows, g, source, field, element) for g in DEVICES]
         tables = [t for t in tables if len(t.shapes) and t.peak]
         ours = shared_constants(tables)

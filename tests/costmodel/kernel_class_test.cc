@@ -64,6 +64,9 @@ TEST(ClassifyKernel, KnowsClassTypeAndUnit) {
        DType::kFp16, false},
       {"split_embedding_backward_codegen_rowwise_adagrad_unweighted_kernel<float>", kIndex,
        DType::kFp32, false},
+      {"void cutlass::device_kernel<cutlass3x_sm100_bstensorop_s128x256x64gemm_block_scaled_"
+       "ue4m3xe2m1_ue4m3xe2m1_f32_bf16_bf16_128x256x256>",
+       kGemm, DType::kNvfp4, true},
       {"a name that says nothing", kOther, DType::kUnknown, false},
       {"", kOther, DType::kUnknown, false},
   };

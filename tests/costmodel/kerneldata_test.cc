@@ -36,7 +36,7 @@ const std::map<std::string, std::string>& Names() {
   return names;
 }
 
-// By GPU. `format` as in the table: "bfloat16", "fp8".
+// By GPU. `format` as in the table: "bfloat16", "fp8", "nvfp4".
 std::map<std::string, Rows> ProductsIn(std::string_view format) {
   std::map<std::string, Rows> rows;
   ForEachCostRow(kFolder + "gemm.csv.gz", [&](const CostRow& row) {
@@ -86,7 +86,7 @@ bool IsHeldOut(const Shape& shape) {
   return ~crc % 3 == 0;
 }
 
-// "bf16" or "fp8" and GPU. Nothing of these saw a shape for which IsHeldOut.
+// "bf16", "fp8" or "nvfp4", and GPU. Nothing of these saw a shape for which IsHeldOut.
 const std::map<std::pair<std::string, std::string>, Surface>& HeldOut() {
   static const auto* const all = [] {
     auto* surfaces = new std::map<std::pair<std::string, std::string>, Surface>;
@@ -125,7 +125,7 @@ TEST(Kerneldata, ShapesThatWereLeftOut) {
     const DeviceSpec& spec = *FindDeviceSpec(gpu);
     ByTime errors, complete;
     int inside = 0, rows = 0;
-    const auto all = ProductsIn(format == "bf16" ? "bfloat16" : "fp8");
+    const auto all = ProductsIn(format == "bf16" ? "bfloat16" : format);
     for (const auto& [shape, engines] : all.at(gpu)) {
       if (!IsHeldOut(shape)) continue;
       const SurfaceTime time =
@@ -140,11 +140,13 @@ TEST(Kerneldata, ShapesThatWereLeftOut) {
     const bool l40s = gpu == "L40S" && format == "bf16";
     const double share = 100.0 * inside / rows;
     const double mean_bar = l40s ? 10 : format == "bf16" ? 6 : 8;
-    const double time_bar = l40s || format == "fp8" ? 8 : 5;
-    page += fmt::format("| {} | {} | {} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {} | {:.0f} |\n",
-                        format, gpu, errors.n, errors.mean(), errors.by_time(), complete.mean(),
-                        complete.by_time(),
-                        Verdict(errors.mean(), errors.by_time(), mean_bar, time_bar), share);
+    const double time_bar = l40s || format != "bf16" ? 8 : 5;
+    page += fmt::format(
+        "| {} | {} | {} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {} | {:.0f} |\n", format, gpu,
+        errors.n, errors.mean(), errors.by_time(), complete.mean(), complete.by_time(),
+        // Nobody asked for one.
+        format == "nvfp4" ? "none" : Verdict(errors.mean(), errors.by_time(), mean_bar, time_bar),
+        share);
     EXPECT_GE(share, 85) << gpu << format;
     EXPECT_LE(share, 95) << gpu << format;
   }

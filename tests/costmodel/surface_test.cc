@@ -79,6 +79,7 @@ TEST(Surface, NobodyKnowsOneForWhatHasNoTensorCores) {
   EXPECT_EQ(SurfaceOf(Gpu("A100-SXM4-80GB"), DType::kFp8), nullptr);
   EXPECT_EQ(SurfaceOf(Gpu("A100-SXM4-80GB"), DType::kFp32), nullptr);
   EXPECT_EQ(SurfaceOf(Gpu("MI300X"), DType::kBf16), nullptr);
+  EXPECT_EQ(SurfaceOf(Gpu("H100-SXM5-80GB"), DType::kNvfp4), nullptr);
 }
 
 // A measured share moves the surface, it does not take its place: the share of long products that
@@ -119,6 +120,21 @@ TEST(Surface, NarrowFormatsAreFasterWhereArithmeticCounts) {
   const GemmShape cube{.m = 8192, .n = 8192, .k = 8192};
   EXPECT_GT(Us("H100-SXM5-80GB", DType::kBf16, cube),
             1.3 * Us("H100-SXM5-80GB", DType::kFp8, cube));
+  EXPECT_GT(Us("B200-SXM-180GB", DType::kFp8, cube),
+            1.3 * Us("B200-SXM-180GB", DType::kNvfp4, cube));
+}
+
+// Only the B200 was measured: its neighbours have its constants and a wider interval.
+TEST(Surface, Nvfp4IsKnownWhereThereAreCoresForIt) {
+  const Surface* known = SurfaceOf(Gpu("B200-SXM-180GB"), DType::kNvfp4);
+  ASSERT_NE(known, nullptr);
+  EXPECT_TRUE(known->measured);
+  for (std::string_view gpu : {"B300-SXM-288GB", "RTX5090"}) {
+    const Surface* other = SurfaceOf(Gpu(gpu), DType::kNvfp4);
+    ASSERT_NE(other, nullptr) << gpu;
+    EXPECT_FALSE(other->measured) << gpu;
+    EXPECT_GT(other->high[4] - other->low[4], known->high[4] - known->low[4]) << gpu;
+  }
 }
 
 // Hostile sizes: no number may become what is not one.

@@ -48,16 +48,17 @@ Duration MakespanOf(const Graph& graph) {
 
 TEST(Amp, DoesNotSpeedUpAStepThatIsBoundByLaunches) {
   constexpr std::string_view kDevices[] = {
+      "device 0 \"NVIDIA B200\" memory=191515262976 capability=10.0 multiprocessors=148",
       "device 0 \"Tesla V100-SXM2-32GB\" memory=34089730048 capability=7.0 multiprocessors=80",
       "device 0 \"NVIDIA A100-SXM4-40GB\" memory=42505273344 capability=8.0 multiprocessors=108",
       "device 0 \"NVIDIA H100 80GB HBM3\" memory=85520809984 capability=9.0 multiprocessors=132"};
   std::mt19937 random(20241121);
   int applied = 0;
   for (int round = 0; round < 60; ++round) {
-    auto graph = ParseGraph(LaunchBound(random, kDevices[round % 3]));
+    auto graph = ParseGraph(LaunchBound(random, kDevices[round % std::size(kDevices)]));
     ASSERT_TRUE(graph.ok()) << Message(graph.status());
     const Duration before = MakespanOf(*graph);
-    for (std::string_view dtype : {"bf16", "fp16", "tf32", "fp8"}) {
+    for (std::string_view dtype : {"bf16", "fp16", "tf32", "fp8", "nvfp4"}) {
       Graph copy = *graph;
       auto scenario = ParseScenario(fmt::format("amp({})", dtype));
       ASSERT_TRUE(scenario.ok());
@@ -84,6 +85,12 @@ TEST(Amp, RefusesFormatsThatTheDeviceDoesNotHave) {
     EXPECT_EQ(DiagnosticOf(result.status()).why,
               fmt::format("this GPU has no tensor cores for {} that would be faster", dtype));
   }
+  auto result = Apply(ParseScenario("amp(nvfp4)")->front(), *graph);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(
+      DiagnosticOf(result.status()).why,
+      "V100-SXM2-32GB has no tensor cores for nvfp4: only NVIDIA's GPUs from Blackwell on have "
+      "them (B200, B300, GB200, RTX5090)");
 }
 
 // A V100 and an A100 in one trace, the same product on each; `first` says whose lane comes first.

@@ -20,8 +20,9 @@ namespace {
 constexpr size_t kKernelsMostTableBytes = 64 << 20;
 constexpr int64_t kMostSize = int64_t{1} << 40;
 
-constexpr std::string_view kTypes[] = {"fp32", "tf32", "fp16", "bf16", "fp8"};
-constexpr DType kDTypes[] = {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8};
+constexpr std::string_view kTypes[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4"};
+constexpr DType kDTypes[] = {DType::kFp32, DType::kTf32, DType::kFp16,
+                             DType::kBf16, DType::kFp8,  DType::kNvfp4};
 
 // Long steps of large products run slower than bursts, as power limits the clock: 250 to 280 of 298
 // TFLOPS on an A100, 600 to 750 of 862 on an H100 are reported for training.
@@ -411,7 +412,8 @@ const Command kKernelsCommand = {
     .details =
         "Prints the time of matrix products and elementwise kernels, what nine of ten "
         "measurements\n"
-        "of such kernels lie between, and what limits them. Products in 16 bit and fp8 come\n"
+        "of such kernels lie between, and what limits them. Products in 16 bit, fp8 and nvfp4 "
+        "come\n"
         "from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.",
     .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
     .flags = kKernelsFlags,

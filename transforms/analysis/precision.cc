@@ -75,7 +75,9 @@ bool TakesOnlyHalf(std::string_view kernel) {
   return Contains(kernel, "flash_fwd") || Contains(kernel, "flash_bwd");
 }
 
-bool IsHalf(DType d) { return d == DType::kFp16 || d == DType::kBf16 || d == DType::kFp8; }
+bool IsHalf(DType d) {
+  return d == DType::kFp16 || d == DType::kBf16 || d == DType::kFp8 || d == DType::kNvfp4;
+}
 
 bool NamesHalf(std::string_view types) {
   return Contains(types, "Half") || Contains(types, "BFloat16") || Contains(types, "Float8");

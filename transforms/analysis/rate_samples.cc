@@ -114,11 +114,12 @@ class RateTable {
   absl::StatusOr<DType> Format() {
     const std::optional<Cell> cell = Find("dtype");
     if (!cell) return DType::kFp32;
-    for (DType d : {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8}) {
+    for (DType d :
+         {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8, DType::kNvfp4}) {
       if (DTypeName(d) == cell->text) return d;
     }
     return Problem({line_, cell->column}, fmt::format("'{}' is no known format", cell->text),
-                   "fp32, tf32, fp16, bf16 or fp8");
+                   "fp32, tf32, fp16, bf16, fp8 or nvfp4");
   }
 
   absl::StatusOr<OpWork> Work(const Cell& op, DType dtype) {

@@ -369,12 +369,13 @@ class Reader {
         if (!Take("(")) return Fail(open, 1, "which format?", "gpu.peak(fp32)");
         in_.Skip();
         std::string_view format = in_.PeekWord();
-        for (DType d : {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8}) {
+        for (DType d :
+             {DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8, DType::kNvfp4}) {
           if (DTypeName(d) == format) dtype = d;
         }
         if (dtype == DType::kUnknown) {
           return Fail(in_.at(), format.size(), fmt::format("'{}' is not a format", format),
-                      "fp32, tf32, fp16, bf16 or fp8");
+                      "fp32, tf32, fp16, bf16, fp8 or nvfp4");
         }
         in_.Advance(format.size());
         if (!Take(")")) return Fail(open, 1, "this '(' is never closed", "");

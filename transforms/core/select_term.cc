@@ -160,7 +160,7 @@ absl::Status CompileClass(std::string_view text, SelectorTerm& term) {
 
 absl::Status CompileDtype(std::string_view text, SelectorTerm& term) {
   for (DType d : {DType::kFp64, DType::kFp32, DType::kTf32, DType::kFp16, DType::kBf16, DType::kFp8,
-                  DType::kInt8}) {
+                  DType::kInt8, DType::kNvfp4}) {
     if (DTypeName(d) == text) term.dtype = d;
   }
   if (term.dtype != DType::kUnknown) return absl::OkStatus();

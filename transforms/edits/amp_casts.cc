@@ -11,10 +11,11 @@
 namespace daydream {
 namespace {
 
-// A cast reads 4 bytes an element and writes 2, or the other way round; one to fp8 reads 2 and
-// writes 1 twice, as it is and transposed (Transformer Engine, cast_transpose).
+// A cast reads 4 bytes an element and writes 2, or the other way round; a narrow one reads 2 and
+// writes twice, as it is and transposed (Transformer Engine, cast_transpose).
 constexpr double kBytesPerElement = 6;
-constexpr double kNarrowBytesPerElement = 4;
+constexpr double kWideBytes = 2;
+double NarrowBytesPerElement(DType dtype) { return kWideBytes + 2 * DTypeBytes(dtype); }
 // From the end of the check to the return of the host's read: docs/how-it-works.md, blocking calls.
 constexpr Duration kReadBack = Duration::Us(10);
 
@@ -26,27 +27,39 @@ void AddCasts(Editor& edit, std::span<const Cast> casts, const HostCosts& costs,
   const NameId call_name = edit.graph().AddName("cudaLaunchKernel");
   const NameId fp16_name = edit.graph().AddName("cast_elementwise_fp16");
   const NameId bf16_name = edit.graph().AddName("cast_elementwise_bf16");
-  const NameId narrow_name = edit.graph().AddName("cast_transpose_amax_fp8");
+  const NameId fp8_name = edit.graph().AddName("cast_transpose_amax_fp8");
+  const NameId nvfp4_name = edit.graph().AddName("cast_transpose_nvfp4");
+  const NameId amax_name = edit.graph().AddName("amax_nvfp4");
   KnownDevices devices(edit.graph());
-  for (const Cast& cast : casts) {
+  const auto add = [&](const Cast& cast, NameId name, NameId op, double bytes) {
     Duration by_bytes;
     if (const DeviceSpec* device = devices.Of(cast.at); device != nullptr) {
-      const double bytes = cast.narrow ? kNarrowBytesPerElement : kBytesPerElement;
       by_bytes = Duration::FromDouble(bytes * 1e9 / device->SustainedBandwidth() *
                                       static_cast<double>(cast.elements));
     }
-    const NameId wide_name = cast.dtype == DType::kFp16 ? fp16_name : bf16_name;
     const TaskId added = InsertKernel(edit,
                                       {.at = cast.at,
                                        .after = cast.after,
-                                       .name = cast.narrow ? narrow_name : wide_name,
+                                       .name = name,
                                        .duration = std::max(floor, by_bytes),
-                                       .op = op_name,
+                                       .op = op,
                                        .call = call_name},
                                       costs);
     edit.SetAtEnds(added, edit.AtEnds([&](const EndView& at) {
       return std::max(FloorOf(at.params()), by_bytes);
     }));
+  };
+  for (const Cast& cast : casts) {
+    if (!cast.narrow) {
+      add(cast, cast.dtype == DType::kFp16 ? fp16_name : bf16_name, op_name, kBytesPerElement);
+      continue;
+    }
+    // Scales of blocks come from the largest value of the whole tensor, which has to be known
+    // before (arXiv:2509.25149, appendix B); one op launches both kernels.
+    const bool nvfp4 = cast.dtype == DType::kNvfp4;
+    if (nvfp4) add(cast, amax_name, op_name, kWideBytes);
+    add(cast, nvfp4 ? nvfp4_name : fp8_name, nvfp4 ? NameId() : op_name,
+        NarrowBytesPerElement(cast.dtype));
   }
 }
 

@@ -12,9 +12,10 @@ namespace daydream {
 struct Cast {
   TaskId at;            // kernel whose input is cast, or whose output is
   bool after = false;   // after it
-  bool narrow = false;  // to fp8, both layouts that its products need, with its largest value
-  DType dtype = DType::kBf16;  // the 16-bit format on this side of it
-  uint64_t elements = 0;       // 0 = not known
+  bool narrow = false;  // to fp8 or nvfp4, both layouts that its products need
+  // The narrow format, or the 16-bit one on this side of it; bf16 beside narrow ones.
+  DType dtype = DType::kBf16;
+  uint64_t elements = 0;  // 0 = not known
 };
 
 // Adds a kernel, its launch call and the host time of an op for each cast. A cast takes what its

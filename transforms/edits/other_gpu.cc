@@ -17,7 +17,9 @@ namespace {
 
 using Tf32 = OtherGpuRules::Tf32;
 
-bool IsHalf(DType d) { return d == DType::kFp16 || d == DType::kBf16 || d == DType::kFp8; }
+bool IsHalf(DType d) {
+  return d == DType::kFp16 || d == DType::kBf16 || d == DType::kFp8 || d == DType::kNvfp4;
+}
 
 // What the new GPU runs a format as that it has no tensor cores for: 16 bit stays 16 bit where
 // there is any, everything else is computed by the vector units.
@@ -35,7 +37,7 @@ Duration WorkScaled(Duration measured, Duration floor, double factor) {
 
 // Fused attention reaches another share of the tensor cores on each generation. 0: not known.
 double AttentionRatio(const DeviceSpec& from, const DeviceSpec& to, DType format) {
-  if (!IsHalf(format) || format == DType::kFp8) return 0;
+  if (!IsHalf(format) || DTypeBytes(format) < 2) return 0;
   const double here = FlashAttention2Share(from) * from.TensorPeak(format);
   const double there = FlashAttention2Share(to) * to.TensorPeak(format);
   return there > 0 ? here / there : 0;

@@ -23,13 +23,14 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kAmpTypes[] = {"auto", "bf16", "fp16", "tf32", "fp8"};
+constexpr std::string_view kAmpTypes[] = {"auto", "bf16", "fp16", "tf32", "fp8", "nvfp4"};
 constexpr ParamSpec kAmpParams[] = {
     {.name = "dtype",
      .unit = Unit::kText,
      .text_fallback = "auto",
      .choices = kAmpTypes,
-     .help = "auto = bf16 where the GPU has it, else fp16; fp8: linear layers, the rest in bf16",
+     .help = "auto = bf16 where the GPU has it, else fp16; fp8 and nvfp4: linear layers, the rest "
+             "in bf16",
      .source = "chosen by the user"},
     {.name = "matrix_exponent",
      .unit = Unit::kNone,
@@ -85,8 +86,12 @@ DType WantedByAmp(std::string_view text, const DeviceSpec* spec) {
   if (text == "fp16") return DType::kFp16;
   if (text == "tf32") return DType::kTf32;
   if (text == "fp8") return DType::kFp8;
+  if (text == "nvfp4") return DType::kNvfp4;
   return spec != nullptr && spec->compute_major >= 8 ? DType::kBf16 : DType::kFp16;
 }
+
+// For products of activations and weights only.
+bool IsNarrow(DType dtype) { return dtype == DType::kFp8 || dtype == DType::kNvfp4; }
 
 class Amp {
  public:
@@ -146,7 +151,7 @@ class Amp {
       KernelPrecision p = rules_.Of(t);
       switch (p.rule) {
         case Autocast::kMatrix:
-          if (p.half_already && FormatFor(t) != DType::kFp8) {
+          if (p.half_already && !IsNarrow(FormatFor(t))) {
             ++already_;
             half = false;  // what follows reads the format that it was recorded with
           } else if (Multiply(t, p)) {
@@ -182,21 +187,32 @@ class Amp {
     return half && backward && kind != KernelClass::kNorm && kind != KernelClass::kOptimizer;
   }
 
-  // fp8 is for products of activations and weights (Transformer Engine's Linear); sizes have to be
-  // multiples of 16. What is not known to be one runs in bf16.
+  // fp8 and nvfp4 are for products of activations and weights (Transformer Engine's Linear). Rows
+  // of all operands have to be multiples of 16 bytes (cuBLAS documentation, cublasLtMatmul), and
+  // each size is that of a row in one of forward and backward. What is not known to be one runs in
+  // bf16.
   DType FormatFor(TaskId t) {
-    if (dtype_ != DType::kFp8) return dtype_;
+    if (!IsNarrow(dtype_)) return dtype_;
     const OpWorkTable::Op op = works_.Of(t);
     if (op.work == nullptr || op.work->kind != OpWork::Kind::kGemm) return DType::kBf16;
     const GemmShape& p = op.work->products[0];
-    const bool fits = p.batch == 1 && p.m % 16 == 0 && p.n % 16 == 0 && p.k % 16 == 0;
-    return fits && rules_.Of(t).traits.dtype != DType::kFp8 ? DType::kFp8 : DType::kBf16;
+    const int64_t step = RowStep();
+    const bool fits = p.batch == 1 && p.m % step == 0 && p.n % step == 0 && p.k % step == 0;
+    return fits && !IsNarrow(rules_.Of(t).traits.dtype) ? dtype_ : DType::kBf16;
   }
+
+  int64_t RowStep() const { return dtype_ == DType::kNvfp4 ? 32 : 16; }
 
   std::string WhyNoAmp() const {
     if (blocked_ > 0 && devices_.begin()->second.spec == nullptr) {
       return fmt::format("the GPU is not known, so nobody can tell whether it has {}",
                          DTypeName(dtype_));
+    }
+    if (blocked_ > 0 && dtype_ == DType::kNvfp4) {
+      return fmt::format(
+          "{} has no tensor cores for nvfp4: only NVIDIA's GPUs from Blackwell on have them (B200, "
+          "B300, GB200, RTX5090)",
+          devices_.begin()->second.spec->name);
     }
     if (blocked_ > 0) {
       return fmt::format("this GPU has no tensor cores for {} that would be faster",
@@ -205,9 +221,11 @@ class Amp {
     if (dtype_ == DType::kTf32 && already_ + maybe_tf32_ > 0) {
       return "its matrix kernels run in TF32 or 16 bit already, as far as their names tell";
     }
-    if (dtype_ == DType::kFp8 && already_ > 0) {
-      return "no product is known to be one of a linear layer with sizes that fp8 takes (multiples "
-             "of 16); shapes of ops are needed (record_shapes=True)";
+    if (IsNarrow(dtype_) && already_ > 0) {
+      return fmt::format(
+          "no product is known to be one of a linear layer with sizes that {} takes (multiples of "
+          "{}); shapes of ops are needed (record_shapes=True)",
+          DTypeName(dtype_), RowStep());
     }
     if (already_ > 0) return "its matrix kernels run on tensor cores in 16 bit already";
     return "no matrix product or convolution that could run in another format";
@@ -247,7 +265,7 @@ class Amp {
       } else {
         gain = [=](const Params& params) { return std::pow(to / from, params["matrix_exponent"]); };
       }
-    } else if (dtype_ == DType::kTf32 || dtype_ == DType::kFp8) {
+    } else if (dtype_ == DType::kTf32 || IsNarrow(dtype_)) {
       ++blocked_;  // few GPUs have them
       return false;
     } else {
@@ -260,7 +278,7 @@ class Amp {
     formats_.insert(dtype_);
     moved_.push_back(t);
     to_half_.insert(shapes_.Of(t).scope);
-    if (format == DType::kFp8) {
+    if (IsNarrow(format)) {
       ++narrow_;
       last_narrow_[{graph().task(t).step, graph().task(t).phase}] = t;
     }
@@ -302,7 +320,7 @@ class Amp {
 
   // Each matrix op casts its weight (and its bias) once a step, and its input where that comes in
   // fp32. Backward casts the gradient of the weight back, and the gradient that it reads where
-  // that comes in fp32. fp8 casts every input and every gradient.
+  // that comes in fp32. fp8 and nvfp4 cast every input and every gradient.
   void NoteCasts(TaskId t, bool input, bool half_already) {
     const Phase phase = graph().task(t).phase;
     const OpWorkTable::Op op = works_.Of(t);
@@ -311,7 +329,7 @@ class Amp {
         phase == Phase::kBackward ? OutermostOp(graph(), graph().task(t).scope) : rules_.OpOf(t);
     if (scope.valid() && scope == last_op_) return;  // further kernels of the same op
     last_op_ = scope;
-    const bool narrow = FormatFor(t) == DType::kFp8;
+    const bool narrow = IsNarrow(FormatFor(t));
     const bool weight =
         !works_.HasNoWeight(t) && rules_.Of(t).traits.kind != KernelClass::kAttention;
     uint64_t weights = 0, inputs = 0, bias = 0;
@@ -337,8 +355,9 @@ class Amp {
     if (input || narrow) AddCast({.at = t, .narrow = narrow, .elements = inputs});
   }
 
-  // Once a step and direction the largest values become the scales of the next step.
+  // fp8: once a step and direction the largest values become the scales of the next step.
   void NoteScaleUpdates() {
+    if (dtype_ != DType::kFp8) return;
     for (const auto& [where, last] : last_narrow_) {
       AddCast({.at = last, .after = true, .narrow = true});
     }
@@ -370,14 +389,16 @@ class Amp {
                       "channels-last saves them",
                       layouts_.size()));
     }
-    if (formats_.contains(DType::kFp8)) {
+    if (const bool fp8 = formats_.contains(DType::kFp8); fp8 || formats_.contains(DType::kNvfp4)) {
+      const std::string_view format = DTypeName(fp8 ? DType::kFp8 : DType::kNvfp4);
       notes.push_back(
-          fmt::format("{} of them in fp8, as linear layers of Transformer Engine; an "
-                      "estimate: no fp8 kernel was checked against a measurement",
-                      narrow_));
+          fmt::format("{} of them in {}, as linear layers of Transformer Engine; an "
+                      "estimate: no step in {} was checked against a measurement",
+                      narrow_, format, format));
       if (narrow_ == 0) {
-        edit_.changes().warnings.push_back(
-            "no product is known to be one of a linear layer that fp8 takes: all run in bf16");
+        edit_.changes().warnings.push_back(fmt::format(
+            "no product is known to be one of a linear layer that {} takes: all run in bf16",
+            format));
       }
     }
     if (formats_.contains(DType::kFp16)) {
@@ -444,13 +465,18 @@ constinit const Transform kAmp = {
         "the library makes around them (channels-last removes those). fp8 runs products of linear "
         "layers in "
         "fp8, and casts each input, weight and gradient for them together with its largest "
-        "value; the rest is as in bf16.",
+        "value; the rest is as in bf16. nvfp4 does the same in 4 bit, but finds the largest value "
+        "in a kernel of its own before each cast. Parameters stay in fp32 (master weights).",
     .ignores =
         "Larger batches that the saved memory would allow, other algorithms that the "
-        "library may pick, smaller all-reduces.",
+        "library may pick, smaller all-reduces. With nvfp4: linear layers that recipes keep in "
+        "bf16 (NVIDIA's: 15 %), the arithmetic of random Hadamard transforms and of stochastic "
+        "rounding.",
     .sources =
         "PyTorch documentation, Autocast Op Reference and Gradient Scaling; Transformer "
-        "Engine documentation, delayed scaling; Daydream (ATC'20) and dPRO (MLSys'22) for "
+        "Engine documentation, delayed scaling and NVFP4BlockScaling; \"Pretraining Large Language "
+        "Models with NVFP4\" (NVIDIA, arXiv:2509.25149, 2025); Daydream (ATC'20) and dPRO "
+        "(MLSys'22) for "
         "the idea and measurements; docs/cost-model.md for rates",
     .advice = {.effort = "2 lines",
                .risk = "numerics",

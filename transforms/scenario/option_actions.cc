@@ -64,7 +64,7 @@ absl::Status ReadRoofline(const OptionWalk& walk, const Node& value, ScaleAction
   DD_RETURN_IF_ERROR(walk.CheckMap(value, "roofline", kKeys));
   if (const Node* dtype = value.Find("dtype")) {
     constexpr DType kTypes[] = {DType::kFp64, DType::kFp32, DType::kTf32, DType::kFp16,
-                                DType::kBf16, DType::kFp8,  DType::kInt8};
+                                DType::kBf16, DType::kFp8,  DType::kInt8, DType::kNvfp4};
     std::vector<std::string_view> names;
     for (DType d : kTypes) names.push_back(DTypeName(d));
     DD_ASSIGN_OR_RETURN(size_t index, walk.OneOf(*dtype, "dtype", names));
