@@ -328,9 +328,8 @@ class ToGpu {
     }
     if (from_->vendor != to().vendor) {
       warnings.push_back(
-          fmt::format("the cost model was fitted to NVIDIA's GPUs; on another vendor's, other "
-                      "libraries run ({} "
-                      "to {})",
+          fmt::format("the cost model was fitted to NVIDIA's GPUs, and in fp32 to two of AMD's; on "
+                      "another vendor's, other libraries run ({} to {})",
                       from_->vendor, to().vendor));
     }
     for (const std::string& doubt : target_.assumptions) {
