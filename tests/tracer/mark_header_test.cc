@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 extern "C" int UseMarksInC(void);
+extern "C" int FindsARecorderAsSetuid(void);
 
 namespace daydream::tracer {
 namespace {
@@ -15,6 +16,13 @@ TEST(MarkHeader, OutsideOfARecordingMarksAreNothing) {
   daydream_begin("conv1");
   daydream_end();
   EXPECT_EQ(daydream_find_recorder(), nullptr);
+}
+
+// Its caller chose the variables.
+TEST(MarkHeader, AProgramWithOtherRightsThanItsCallerLoadsNothing) {
+  setenv("DAYDREAM_INJECT", DAYDREAM_INJECTED, 1);
+  EXPECT_EQ(FindsARecorderAsSetuid(), 0);
+  unsetenv("DAYDREAM_INJECT");
 }
 
 }  // namespace

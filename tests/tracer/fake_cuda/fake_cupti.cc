@@ -189,6 +189,9 @@ CUptiResult cuptiActivityGetAttribute(CUpti_ActivityAttribute attribute, size_t*
 
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
   FAIL_IF_TOLD("ActivityEnable", kind);
+  if (int64_t ms = daydream::FaultNumber("slow_enable_ms")) {
+    usleep(static_cast<useconds_t>(ms) * 1000);
+  }
   daydream::SetKind(kind, true);
   return CUPTI_SUCCESS;
 }

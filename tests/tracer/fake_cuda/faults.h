@@ -15,6 +15,7 @@
 //   command_buffer_full=N     each N-th record is followed by OVERHEAD with allocated data
 //   fatal_after=N             after N API calls a fatal error, and CUPTI is finalized
 //   slow_flush_ms=N           FlushAll takes so long; hang_forced=1: a forced one never returns
+//   slow_enable_ms=N          Enable takes so long
 //   fork_in=FUNCTION          each call forks a child that ends at once, as the driver does
 //   hang_subscribe=1          Subscribe never returns, and says so on stdout
 //   check_zero=1              aborts when a buffer that should be zero is not

@@ -1,4 +1,5 @@
 // Disks that are full, slow or forbidden, and what the injected library needs and exports.
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,10 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -98,6 +101,31 @@ TEST(RecorderDisk, AProgramThatOutlivesItsSessionRecordsNothingAndSaysNothing) {
   const Left left = session.Run({"init", "launch=100", "step=1", "sync", "exit=5"});
   EXPECT_EQ(left.code, 5);
   EXPECT_THAT(Messages(left), IsEmpty());
+}
+
+// `daydream trace` takes its folder away while a program that it started goes on.
+TEST(RecorderDisk, AProgramThatGoesOnOutlivesItsSessionWithoutItsRecording) {
+  Session session("flush_ms=10");
+  Child child(session, {"init", "launch=100", "sync", "print=ready", "pause"});
+  ASSERT_TRUE(child.WaitForLine("ready"));
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto waits = [&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return std::chrono::steady_clock::now() < patience;
+  };
+  while (session.Files().empty() && waits()) {
+  }
+  ASSERT_EQ(session.Files().size(), 1u);
+  const std::string name = std::filesystem::path(session.Files()[0]).filename();
+  std::filesystem::rename(session.folder(), session.scratch("kept"));
+  const std::string kept = session.scratch("kept") + "/" + name;
+  while (!CountRows(kept).has_index && waits()) {
+  }
+  const Count count = CountRows(kept);
+  ASSERT_TRUE(count.has_index) << "the recording goes on";
+  EXPECT_EQ(count.index.end(), pb::Index::END_DETACH);
+  EXPECT_EQ(count[pb::KIND_KERNEL], 100u);
+  child.Kill(SIGKILL);
 }
 
 TEST(RecorderDisk, AFileSizeLimitDoesNotKillTheProgram) {

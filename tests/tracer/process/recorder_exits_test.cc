@@ -11,6 +11,7 @@
 namespace daydream::tracer {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -28,6 +29,18 @@ void ExpectComplete(const Left& left, size_t launches, pb::Index::End end, int d
   EXPECT_EQ(file.index->end(), end);
   EXPECT_EQ(file.index->end_detail(), detail);
   EXPECT_THAT(Messages(left), IsEmpty());
+}
+
+TEST(RecorderExits, TheCommandLineIsKeptWithoutItsValuesUnlessToldOtherwise) {
+  for (const bool whole : {false, true}) {
+    Session session(whole ? "command=whole" : "");
+    const Left left = session.Run({"init", "launch=1", "sync", "print=hf_SECRET", "exit=0"});
+    const pb::Header header = OnlyFile(left).header;
+    const std::vector<std::string> argv(header.recording().argv().begin(),
+                                        header.recording().argv().end());
+    EXPECT_THAT(argv, Contains(HasSubstr("SECRET")).Times(whole ? 1 : 0));
+    EXPECT_EQ(argv.size(), 6u) << "a word stands for each";
+  }
 }
 
 TEST(RecorderExits, ReturnAndExitWriteEverythingAndKeepTheCode) {

@@ -51,6 +51,17 @@ TEST(RecorderWindows, StepsOfTheWindowAreRecordedAndAllStepsAreMarked) {
               ElementsAre(HasSubstr("recording from step 3"), HasSubstr("4 steps recorded")));
 }
 
+TEST(RecorderWindows, TheTimeOfSwitchingBelongsToTheStepBeforeTheWindow) {
+  // Each kind takes 40 ms to switch on, the steps themselves less than one.
+  Session session("warmup=5;steps=4;labels=0", "slow_enable_ms=40");
+  const WrittenFile file = OnlyFile(session.Run({"init", "train=12x10", "exit=0"}));
+  const std::vector<WrittenRow> steps = Steps(file);
+  ASSERT_THAT(steps, SizeIs(12));
+  const int64_t before = steps[5].start - steps[4].start, first = steps[6].start - steps[5].start;
+  EXPECT_GT(before, 80'000'000);
+  EXPECT_LT(first, before / 2);
+}
+
 TEST(RecorderWindows, AfterTheWindowCuptiDoesNothingForUs) {
   Session session("warmup=5;steps=4;labels=2", "say_state=1");
   // GPU work is recorded for two seconds after it; the worker looks once a second then.
