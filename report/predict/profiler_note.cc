@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/median.h"
 #include "report/predict/intervals.h"
 #include "report/text/format.h"
 
@@ -50,9 +51,15 @@ void TellUnrecorded(const Unrecorded& unrecorded, Prediction& baseline) {
   baseline.why = UnrecordedText(unrecorded);
   baseline.low = unrecorded.shortest;
   baseline.high = unrecorded.longest;
-  const bool met = unrecorded.measured.has_value() &&
-                   std::fabs(AsDouble(*unrecorded.measured - unrecorded.step)) <=
-                       kSameStep * AsDouble(*unrecorded.measured);
+  // What was measured is a median, which one step that was interrupted does not move.
+  const Duration middle = baseline.steps.empty() ? unrecorded.step : Median(baseline.steps);
+  if (unrecorded.measured &&
+      std::fabs(AsDouble(middle - unrecorded.step)) > kSameStep * AsDouble(unrecorded.step)) {
+    baseline.why += fmt::format("; the median of the replayed steps is {}", FormatTime(middle));
+  }
+  const bool met =
+      unrecorded.measured.has_value() && std::fabs(AsDouble(*unrecorded.measured - middle)) <=
+                                             kSameStep * AsDouble(*unrecorded.measured);
   if (!met) baseline.confidence = Confidence::kMedium;
 }
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/median.h"
-#include "report/predict/what_if.h"
+#include "report/predict/intervals.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 
@@ -82,31 +82,53 @@ Duration Mean(std::span<const double> values) {
 
 std::vector<double> AsDoubles(const std::vector<Duration>& durations) {
   std::vector<double> out;
+  out.reserve(durations.size());
   for (Duration d : durations) out.push_back(static_cast<double>(d.ns));
   return out;
 }
 
 }  // namespace
 
-double WelchP(std::span<const double> a, std::span<const double> b) {
+Compared AsRecorded(const BuiltGraph& built) {
+  return {.built = built, .periods = MeasuredSteps(built), .error = {}};
+}
+
+absl::StatusOr<Compared> AsUnrecorded(const BuiltGraph& built, const ReplayCheck& replay) {
+  Compared out = AsRecorded(built);
+  if (!replay.unrecorded) return out;
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(built.graph));
+  const std::vector<Duration> now = CountedPeriods(built.graph, timeline);
+  for (size_t i = 0; i < std::min(now.size(), out.periods.size()); ++i) {
+    out.periods[i] -= replay.simulated_steps[i] - now[i];
+  }
+  // The range is of two standard errors to either side.
+  out.error = (replay.unrecorded->longest - replay.unrecorded->shortest).Scaled(0.25);
+  return out;
+}
+
+double WelchP(std::span<const double> a, std::span<const double> b, double shared) {
   if (a.size() < 2 || b.size() < 2) return 1;
   Moments x = MomentsOf(a), y = MomentsOf(b);
   double u = x.variance / x.n, v = y.variance / y.n;
-  if (u + v <= 0) return x.mean == y.mean ? 1 : 0;
-  double t = (x.mean - y.mean) / std::sqrt(u + v);
-  double freedom = (u + v) * (u + v) / (u * u / (x.n - 1) + v * v / (y.n - 1));
+  const double all = u + v + shared;
+  if (all <= 0) return x.mean == y.mean ? 1 : 0;
+  double t = (x.mean - y.mean) / std::sqrt(all);
+  // Welch-Satterthwaite; what is known has no end of degrees of freedom.
+  const double estimated = u * u / (x.n - 1) + v * v / (y.n - 1);
+  constexpr double kMost = 1e6;
+  const double freedom = estimated > 0 ? std::min(kMost, all * all / estimated) : kMost;
   return IncompleteBeta(freedom / 2, 0.5, freedom / (freedom + t * t));
 }
 
-Diff Compare(const BuiltGraph& before, const BuiltGraph& after, GroupBy by) {
+Diff Compare(const Compared& before, const Compared& after, GroupBy by) {
   Diff diff;
-  std::vector<Duration> a = MeasuredSteps(before), b = MeasuredSteps(after);
+  const double shared = std::pow(AsDouble(before.error), 2) + std::pow(AsDouble(after.error), 2);
   diff.step = {.name = "step",
-               .before = MeanOf(a),
-               .after = MeanOf(b),
-               .p = WelchP(AsDoubles(a), AsDoubles(b))};
-  Samples x = Collect(before.graph, by, diff.steps_before);
-  Samples y = Collect(after.graph, by, diff.steps_after);
+               .before = MeanOf(before.periods),
+               .after = MeanOf(after.periods),
+               .p = WelchP(AsDoubles(before.periods), AsDoubles(after.periods), shared)};
+  Samples x = Collect(before.built.graph, by, diff.steps_before);
+  Samples y = Collect(after.built.graph, by, diff.steps_after);
   Samples all = x;
   all.insert(y.begin(), y.end());
   for (const auto& [name, unused] : all) {

@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "graph/build.h"
+#include "report/predict/what_if.h"
 #include "report/summary.h"
 
 namespace daydream {
@@ -21,15 +23,28 @@ struct DiffRow {
 
 struct Diff {
   size_t steps_before = 0, steps_after = 0;
-  DiffRow step;               // recorded periods
+  DiffRow step;
   std::vector<DiffRow> rows;  // GPU time per step by group; largest change first, then by name
 };
 
-// Uses recorded times only; nothing is simulated.
-Diff Compare(const BuiltGraph& before, const BuiltGraph& after, GroupBy by);
+// A recording and its steps, to be compared.
+struct Compared {
+  const BuiltGraph& built;
+  std::vector<Duration> periods;  // of the steps that count
+  Duration error;                 // standard error that all of them share
+};
+Compared AsRecorded(const BuiltGraph& built);
+// Each step as it is when nobody records it: as recorded, less what its replay is shorter by now
+// that what recording cost is taken out of `built` (LeaveOutRecording()), as `replay` says.
+// O(tasks + edges).
+absl::StatusOr<Compared> AsUnrecorded(const BuiltGraph& built, const ReplayCheck& replay);
+
+// Groups as recorded; nothing is simulated.
+Diff Compare(const Compared& before, const Compared& after, GroupBy by);
 
 // Two-sided p-value of Welch's t-test for equal means. 1 when either sample has fewer than two
-// values; 0 or 1 when neither varies.
-double WelchP(std::span<const double> a, std::span<const double> b);
+// values; 0 or 1 when neither varies. `shared`: variance of the difference of the means beyond that
+// of the samples, known and not estimated from them.
+double WelchP(std::span<const double> a, std::span<const double> b, double shared = 0);
 
 }  // namespace daydream

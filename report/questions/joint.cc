@@ -15,6 +15,7 @@
 #include "report/questions/common_steps.h"
 #include "report/questions/joint_added.h"
 #include "report/questions/joint_causes.h"
+#include "report/questions/joint_unrecorded.h"
 #include "trace/join/ranks.h"
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/apply.h"
@@ -203,7 +204,8 @@ void SetJointInterval(const JointRun& run, const JointAnswer& baseline,
       span > Duration{} ? static_cast<double>(transfer.ns) / static_cast<double>(span.ns) : 0;
   double variance = std::pow(baseline.check.span_error / kNinety, 2) +
                     std::pow(baseline.check.duration_error * share / kNinety, 2) +
-                    std::pow(kRunToRun, 2) + std::pow(spread, 2);
+                    std::pow(kRunToRun, 2) + std::pow(spread, 2) +
+                    std::pow(UnsureShare(run) / kNinety, 2);
   for (const Application& a : scenario) {
     if (a.transform->stated_by_user) continue;
     const ErrorKind kind = ErrorKindOf(a, run.built.front().graph, p.changes.terms);
@@ -402,7 +404,9 @@ absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
     answer.step = answer.replay.period;
     answer.repeated = true;
   }
-  if (edited.empty()) answer.check = CheckJoint(run, joint, answer.replay);
+  if (edited.empty()) {
+    answer.check = run.unrecorded ? run.unrecorded->check : CheckJoint(run, joint, answer.replay);
+  }
   answer.bound_by = JointBoundBy(run, answer);
   return answer;
 }

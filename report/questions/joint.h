@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/status.h"
 #include "graph/build.h"
 #include "graph/ranks/join.h"
+#include "graph/recording_cost.h"
 #include "report/predict/causes.h"
 #include "report/predict/what_if.h"
 #include "report/stalls.h"
@@ -20,6 +22,23 @@ namespace daydream {
 enum class AlignClocks : uint8_t {
   kGiven,  // as the shifts say: one machine, or the user knows
   kEnds,   // by the ends of collectives
+};
+
+// How well one number for each class of collectives reproduces what was recorded.
+struct JointCheck {
+  double duration_error = 0;  // sum of |replayed - recorded| / sum of recorded, of all collectives
+  double span_error = 0;      // of the rank whose length is furthest off
+};
+
+// What recording cost each rank, which is not in the host's time of JointRun::built any more.
+struct JointUnrecorded {
+  std::vector<CostTaken> taken;  // by rank; one that tells none has nothing
+  JointCheck check;              // of the run as recorded
+  Duration recorded;             // its step, as replayed
+  Duration step;
+  Duration shortest, longest;  // the same with each cost two standard errors larger and smaller
+  // The median over the ranks of what their steps take that were not recorded; none: there is none.
+  std::optional<Duration> measured;
 };
 
 struct JointRun {
@@ -34,7 +53,8 @@ struct JointRun {
   // By rank: one-time work, which stays. What held operators up is a wait of a fixed length in
   // `built` (KeepAsWaits()).
   std::vector<Stalls> stalls;
-  int32_t Number(size_t rank) const;  // as the run numbers it
+  std::optional<JointUnrecorded> unrecorded;  // LeaveOutRecording() was here
+  int32_t Number(size_t rank) const;          // as the run numbers it
 };
 
 // `given`: what the clocks say of when each trace begins. E0434 when collectives of two ranks are
@@ -45,18 +65,12 @@ absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> 
                                       std::span<const Duration> given, AlignClocks align,
                                       unsigned jobs);
 
-// How well one number for each class of collectives reproduces what was recorded.
-struct JointCheck {
-  double duration_error = 0;  // sum of |replayed - recorded| / sum of recorded, of all collectives
-  double span_error = 0;      // of the rank whose length is furthest off
-};
-
 struct JointAnswer {
   JointReplay replay;
   Duration step;          // mean period of the recorded steps; the period, when ranks have one step
   Duration window;        // first start to last end over all ranks
   bool repeated = false;  // `step` is the period of the repeated window
-  JointCheck check;       // of the unchanged run only
+  JointCheck check;       // of the unchanged run only, as it was recorded
   std::string bound_by;   // "own cycle of rank 5", "transfers"
 };
 

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "report/predict/profiler_note.h"
 #include "report/predict/unrecorded.h"
 #include "report/windows.h"
 #include "tests/graph/built_sketch.h"
@@ -91,6 +92,36 @@ TEST(Unrecorded, AThreadThatWaitsForTheGpuWaitsForItAllTheSame) {
   EXPECT_GT(StepOf(built.graph), recorded - Duration::Us(2 * (kCall + kWork)));
 }
 
+// Kernels that begin while their launch returns, and are over before the next one: nothing between
+// them is learned from how far apart recording kept them.
+TEST(Unrecorded, ShortKernelsWithoutHostWorkAreNotKeptApart) {
+  constexpr double kLaunch = 0.6, kKernel = 0.1, kOwn = 6;
+  const auto steps = [&](double call, double work) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), gpu = s.Stream();
+    double now = 0;
+    uint32_t correlation = 1;
+    for (int step = 0; step < 12; ++step) {
+      const double begin = now;
+      for (int i = 0; i < 10; ++i) {
+        s.Call(cpu, "cuLaunchKernel", now, kLaunch + work, correlation);
+        s.Kernel(gpu, "k", now + 0.3, kKernel, correlation++);
+        now += kLaunch + work + call;
+      }
+      s.Mark(cpu, fmt::format("{}{}", kStepRange, step), begin, now - begin);
+    }
+    RecordingCost cost;
+    if (call > 0) cost.call = RecordingCost::Each{call * 1000, 10};
+    if (work > 0) cost.work = RecordingCost::Each{work * 1000, 10};
+    return BuildWith(s, cost);
+  };
+  for (const auto& [call, work] : {std::pair(0.0, 0.0), {3, 1}, {10, 2}, {40, 20}}) {
+    BuiltGraph built = steps(call, work);
+    TakeOffRecordingCost(CostOfEachIn(built.graph), built.graph);
+    EXPECT_NEAR(StepOf(built.graph).us(), kOwn, 0.1 * kOwn) << call << " us a call";
+  }
+}
+
 TEST(Unrecorded, NoTimeBecomesNegativeAndWhatIsLeftIsTold) {
   BuiltGraph built = Steps(true);
   const CostTaken taken = TakeOffRecordingCost({.call = 50'000, .work = 9'000}, built.graph);
@@ -172,6 +203,25 @@ TEST(Unrecorded, ErrorsOfTheCostsAreThoseOfTheStep) {
   EXPECT_NEAR(static_cast<double>((u.longest - u.step).ns), 90, 10);
   EXPECT_NEAR(static_cast<double>((u.step - u.shortest).ns), 90, 10);
   EXPECT_LT(u.longest, recorded);
+}
+
+TEST(Unrecorded, AStepThatWasInterruptedDoesNotContradictWhatWasMeasured) {
+  Prediction baseline;
+  baseline.confidence = Confidence::kMeasured;
+  baseline.steps.assign(13, Duration::Us(6));
+  baseline.steps.push_back(Duration::Us(146));
+  const Unrecorded told{.taken = {},
+                        .step = Duration::Us(16),
+                        .shortest = Duration::Us(15),
+                        .longest = Duration::Us(17),
+                        .measured = Duration::Us(6)};
+  TellUnrecorded(told, baseline);
+  EXPECT_EQ(baseline.confidence, Confidence::kMeasured);
+  EXPECT_NE(baseline.why.find("the median of the replayed steps is 6.0 us"), std::string::npos)
+      << baseline.why;
+  std::fill(baseline.steps.begin(), baseline.steps.end(), Duration::Us(16));
+  TellUnrecorded(told, baseline);
+  EXPECT_EQ(baseline.confidence, Confidence::kMedium);
 }
 
 TEST(Unrecorded, RandomProgramsKeepTheirTimesAndLoseWhatIsOwed) {

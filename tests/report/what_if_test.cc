@@ -336,7 +336,7 @@ TEST(Summary, OthersKeepTheTotal) {
 
 TEST(Diff, ATraceEqualsItself) {
   BuiltGraph built = Example("launch-bound");
-  Diff diff = Compare(built, built, GroupBy::kKernel);
+  Diff diff = Compare(AsRecorded(built), AsRecorded(built), GroupBy::kKernel);
   EXPECT_EQ(diff.step.before.ns, diff.step.after.ns);
   for (const DiffRow& r : diff.rows) {
     EXPECT_EQ(r.before.ns, r.after.ns);

@@ -12,6 +12,7 @@
 #include "tools/output/answer_diff.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/markdown.h"
+#include "tools/output/whatif_output.h"
 
 namespace daydream {
 namespace {
@@ -100,12 +101,14 @@ struct Recording {
   std::string file;
   std::string gpu;  // name of the first; empty when it was not recorded
   BuiltGraph built;
+  ReplayCheck replay;
   std::vector<Finding> findings;
 };
 
 void WriteRecording(const Recording& recording, JsonWriter& json) {
   json.BeginObject().Key("file").String(recording.file).Key("device").String(recording.gpu);
   WriteFindings(recording.findings, json);
+  if (recording.replay.unrecorded) WriteUnrecorded(*recording.replay.unrecorded, json);
   json.EndObject();
 }
 
@@ -141,10 +144,37 @@ absl::StatusOr<Recording> Load(const std::string& path, const Args& args, Sessio
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
   std::string gpu = trace->devices.empty() ? "" : trace->devices.front().name;
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(std::move(trace), args));
-  DD_ASSIGN_OR_RETURN(const ReplayCheck replay, CheckReplay(built, nullptr));
+  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
   std::vector<Finding> findings = FindFindings(built, FindStalls(built.graph), replay);
   std::erase_if(findings, [](const Finding& f) { return f.about != About::kStep; });
-  return Recording{path, std::move(gpu), std::move(built), std::move(findings)};
+  return Recording{path, std::move(gpu), std::move(built), std::move(replay), std::move(findings)};
+}
+
+bool TellsCost(const Recording& r) {
+  return r.built.graph.tables().trace->provenance.cost.call.has_value();
+}
+
+// Out of both steps or of none: else what recording cost would be part of the difference.
+absl::Status LeaveOutOfBoth(const Args& args, Recording& before, Recording& after) {
+  if (!TellsCost(before) || !TellsCost(after)) return absl::OkStatus();
+  DD_RETURN_IF_ERROR(LeaveOutRecording(args, before.built, before.replay));
+  return LeaveOutRecording(args, after.built, after.replay);
+}
+
+// What became of it in the first row.
+std::string AboutCost(const Args& args, const Recording& before, const Recording& after) {
+  std::string text;
+  const auto add = [&](std::string_view which, const Recording& r) {
+    if (r.replay.unrecorded)
+      text += fmt::format("  {}: {}\n", which, UnrecordedText(*r.replay.unrecorded));
+  };
+  add("before", before);
+  add("after", after);
+  if (TellsCost(before) != TellsCost(after) && !args.Has("--keep-recording-cost")) {
+    text += fmt::format("  what recording cost is in both steps: only {} tells it\n",
+                        TellsCost(before) ? "BEFORE" : "AFTER");
+  }
+  return text;
 }
 
 // Which is which, and on what each ran.
@@ -273,18 +303,23 @@ absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
     DD_ASSIGN_OR_RETURN(const AnswerDiff diff, ReadBoth(args));
     return RunAnswers(diff, args, top, session);
   }
-  DD_ASSIGN_OR_RETURN(const Recording before, Load(args.positional()[0], args, session));
-  DD_ASSIGN_OR_RETURN(const Recording after, Load(args.positional()[1], args, session));
+  DD_ASSIGN_OR_RETURN(Recording before, Load(args.positional()[0], args, session));
+  DD_ASSIGN_OR_RETURN(Recording after, Load(args.positional()[1], args, session));
+  DD_RETURN_IF_ERROR(LeaveOutOfBoth(args, before, after));
+  DD_ASSIGN_OR_RETURN(const Compared was, AsUnrecorded(before.built, before.replay));
+  DD_ASSIGN_OR_RETURN(const Compared is, AsUnrecorded(after.built, after.replay));
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
-  Diff diff = Compare(before.built, after.built, by);
+  Diff diff = Compare(was, is, by);
   GateValues values = {{"step", TimeOf(diff.step.before, diff.step.after)}};
   for (const DiffRow& r : diff.rows) values.insert({r.name, TimeOf(r.before, r.after)});
   DD_ASSIGN_OR_RETURN(const std::vector<Verdict> gates, JudgeGates(args.All("--fail-if"), values));
-  const std::string remarks = fmt::format(
-      R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
+  const std::string remarks =
+      fmt::format(
+          R"(  *** differs by more than the noise of the steps (p < {}, {} against {} steps)
   groups: GPU time per step, as recorded
 )",
-      kSignificant, diff.steps_before, diff.steps_after);
+          kSignificant, diff.steps_before, diff.steps_after) +
+      AboutCost(args, before, after);
   auto text = [&] {
     return Heading(before, after) + Doubts("BEFORE", before) + Doubts("AFTER", after) +
            MakeDiffTable(diff, top, session.unit()).Text(session.table_style()) + remarks;
@@ -310,10 +345,11 @@ const Command kDiffCommand = {
     .summary = "two recordings, or two predictions, compared",
     .usage = "BEFORE AFTER | A.json B.json | TRACE --opt A --opt B",
     .details =
-        R"(Two recordings: recorded times only; nothing is predicted, so that no check of a replay
-can refuse it. What makes the step of a recording doubtful stands above the table. The first
-row is the step, the others the GPU time of each group per step. Three stars mark differences
-that the spread of the steps does not explain (Welch's t-test, p < 0.001).
+        R"(Two recordings: recorded times; nothing is predicted, so that no check of a replay can
+refuse it. Where both tell what recording cost, it is left out of the step. What makes the step
+of a recording doubtful stands above the table. The first row is the step, the others the GPU
+time of each group per step. Three stars mark differences that the spread of the steps and the
+error of those costs do not explain (Welch's t-test, p < 0.001).
 
 Two answers of whatif --format json, or two scenarios of one trace: the predicted steps, and
 what each cause adds to them or takes from them. The differences of the causes and of the

@@ -1,6 +1,7 @@
 // daydream ranks: who waits for whom in a run of several ranks.
 #include "report/text/format.h"
 #include "tools/command.h"
+#include "tools/input/inputs.h"
 #include "tools/input/joint_input.h"
 #include "tools/output/joint_questions.h"
 
@@ -28,7 +29,7 @@ absl::StatusOr<Exit> RunRanks(const Args& args, Session& session) {
   return Exit::kOk;
 }
 
-const Flag kRanksFlags[] = {kClockFlag};
+const Flag kRanksFlags[] = {kClockFlag, kKeepRecordingCostFlag};
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "report/questions/joint_unrecorded.h"
 #include "report/text/format.h"
 #include "tools/input/input.h"
 #include "tools/input/rank_input.h"
@@ -125,6 +126,9 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
   DD_ASSIGN_OR_RETURN(
       in.run, MakeJointRun(std::move(traces), begins,
                            ends ? AlignClocks::kEnds : AlignClocks::kGiven, session.jobs()));
+  if (!args.Has("--keep-recording-cost")) {
+    DD_RETURN_IF_ERROR(LeaveOutRecording(in.run, session.jobs()));
+  }
   in.clock = in.run.built.size() < 2 ? "one rank: its clock is all there is"
              : ends ? fmt::format("clocks aligned by the ends of {}, which are {} apart (p95 {})",
                                   Plural(in.run.clocks.rows, "collective"),

@@ -23,9 +23,10 @@ extern const Flag kClockFlag;
 // A folder or a trace of several ranks, whose collectives are to be matched.
 bool HoldsRanks(const std::string& path);
 
-// Reads every rank of `path`; with --rank R that one is left, and the others are its Ghosts. E0431
-// for two files of one rank or runs of different size, E0432 for a rank that is not there, E0104
-// for --steps, E0434 and E0435 as MakeJointRun().
+// Reads every rank of `path`, and takes what recording cost it out of its host's time, unless
+// --keep-recording-cost is there; with --rank R that one is left, and the others are its Ghosts.
+// E0431 for two files of one rank or runs of different size, E0432 for a rank that is not there,
+// E0104 for --steps, E0434 and E0435 as MakeJointRun().
 absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session);
 
 }  // namespace daydream

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "costmodel/network/collective_time.h"
+#include "report/questions/joint_unrecorded.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
@@ -93,6 +94,7 @@ std::string BasisText(const JointReport& report) {
       "  replay with one transfer for each kind and size: collectives {:.2f} % off, lengths {:.3f} "
       "%\n",
       100 * report.baseline.check.duration_error, 100 * report.baseline.check.span_error);
+  if (run.unrecorded) text += fmt::format("  {}\n", UnrecordedText(run));
   if (run.meetings.ghosts > 0) {
     text += fmt::format("  {} of {} collectives wait for arrivals that were not recorded{}\n",
                         run.meetings.ghosts, run.meetings.rows.size(),
@@ -146,6 +148,23 @@ void WriteAnswer(JsonWriter& json, const JointRun& run, const JointAnswer& a,
   json.EndArray();
 }
 
+void WriteUnrecorded(const JointRun& run, JsonWriter& json) {
+  const JointUnrecorded& u = *run.unrecorded;
+  json.Key("recording_cost").BeginObject().Key("text").String(UnrecordedText(run));
+  json.Key("step_ms").Double(u.step.ms()).Key("shortest_ms").Double(u.shortest.ms());
+  json.Key("longest_ms").Double(u.longest.ms()).Key("recorded_ms").Double(u.recorded.ms());
+  json.Key("not_recorded_ms");
+  u.measured ? json.Double(u.measured->ms()) : json.Null();
+  json.Key("per_rank").BeginArray();
+  for (size_t r = 0; r < u.taken.size(); ++r) {
+    const CostTaken& t = u.taken[r];
+    json.BeginInlineObject().Key("rank").Int(run.Number(r)).Key("host_ns_per_step");
+    json.Int(t.in_step.ns).Key("call_ns").Double(t.each.call).Key("gpu_work_ns");
+    json.Double(t.each.work).Key("layer_mark_ns").Double(t.each.layer_mark).EndObject();
+  }
+  json.EndArray().EndObject();
+}
+
 void WriteRun(JsonWriter& json, const JointReport& report) {
   const JointRun& run = report.in->run;
   json.Key("classes").BeginArray();
@@ -174,6 +193,7 @@ void WriteRun(JsonWriter& json, const JointReport& report) {
   json.Key("p50").Rounded(run.clocks.spread.us(), 3).Key("p95");
   json.Rounded(run.clocks.spread95.us(), 3).EndObject().Key("ghosts");
   json.UInt(run.meetings.ghosts).EndObject();
+  if (run.unrecorded) WriteUnrecorded(run, json);
 }
 
 // Why the step of the prediction that matters most is another one.
