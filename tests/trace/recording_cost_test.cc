@@ -61,6 +61,22 @@ TEST(RecordingCosts, OfACallWorkAndAMarkAreFoundWithinTheirError) {
   EXPECT_EQ(cost.hidden, Duration::Us(900));
 }
 
+// The first of the labelled steps load what marks them.
+TEST(RecordingCosts, AFewStepsThatDifferMoreThanAllOthersAreNoCostOfAMark) {
+  Program program(5'000);
+  program.Add(10, false, false, false);
+  program.Add(1, true, true, true, 20'000'000);
+  program.Add(1, true, true, true);
+  program.Add(1, true, true, true, 6'000'000);
+  program.Add(8, true, true, false);
+  program.Add(20, false, true, false);
+  program.Add(20, false, false, false);
+  const RecordingCost cost = program.Cost();
+  ASSERT_TRUE(cost.layer_mark.has_value());
+  EXPECT_LT(std::abs(cost.layer_mark->ns - kMarkNs), cost.layer_mark->error_ns);
+  EXPECT_LT(cost.call->error_ns, 0.1 * kCallNs) << "it is not in the others";
+}
+
 TEST(RecordingCosts, AProgramThatBecomesSlowerMakesThemLessSure) {
   Program steady(0), slower(0);
   for (Program* program : {&steady, &slower}) {

@@ -80,6 +80,10 @@ class SortedSteps {
   SeenSteps with, labelled, work_only, without, before, after_it;
 };
 
+// The standard deviation, of the median distance, of normal errors: as many steps may lie outside
+// of it as inside.
+constexpr double kNormal = 1.4826;
+
 class StepComparison {
  public:
   explicit StepComparison(const SortedSteps& steps) {
@@ -88,8 +92,7 @@ class StepComparison {
          {&steps.with, &steps.labelled, &steps.work_only, &steps.without}) {
       AddDistances(*group, distances);
     }
-    // For normal errors; as many steps may lie outside of it as inside.
-    sigma_ns_ = 1.4826 * static_cast<double>(Median(std::move(distances)).ns);
+    sigma_ns_ = kNormal * static_cast<double>(Median(std::move(distances)).ns);
     if (std::min(steps.before.size(), steps.after_it.size()) >= kFirstSteps) {
       const Duration first = StepTime(steps.before), last = StepTime(steps.after_it);
       drift_ = first < last ? last - first : first - last;
@@ -103,17 +106,23 @@ class StepComparison {
   std::optional<RecordingCost::Each> Each(const SeenSteps& more, const SeenSteps& less,
                                           double count) const {
     if (count <= 0) return std::nullopt;
-    const double n = 1 / static_cast<double>(more.size()) + 1 / static_cast<double>(less.size());
     // Two standard errors of medians, and what the program itself changed between the steps before
     // and after.
-    const double error =
-        std::hypot(2 * 1.2533 * sigma_ns_ * std::sqrt(n), static_cast<double>(drift_.ns) / 2);
+    const double error = std::hypot(2 * 1.2533 * std::sqrt(Variance(more) + Variance(less)),
+                                    static_cast<double>(drift_.ns) / 2);
     const auto ns = static_cast<double>((StepTime(more) - StepTime(less)).ns);
     if (ns + error < 0) return std::nullopt;
     return RecordingCost::Each{ns / count, error / count};
   }
 
  private:
+  // Of the mean of normal values. Steps of one kind may differ more than all do, as the few whose
+  // layers are marked, the first of which load what marks them; few tell too little to differ less.
+  double Variance(const SeenSteps& steps) const {
+    const auto own = kNormal * static_cast<double>(TimeAndSpread(steps).second.ns);
+    return std::pow(std::max(sigma_ns_, own), 2) / static_cast<double>(steps.size());
+  }
+
   double sigma_ns_ = 0;
   Duration drift_;
 };
