@@ -10,6 +10,7 @@
 
 #include "graph/ranks/collectives.h"
 #include "report/export/proto_writer.h"
+#include "report/export/waits.h"
 #include "report/summary.h"
 #include "report/text/format.h"
 #include "trace/chakra/node.h"
@@ -72,7 +73,6 @@ class Exporter {
     Describe();
     Mark();
     AddTasks();
-    AddLanes();
     AddEdges();
     Plan(plan_);
     out_.dropped += plan_.dropped;
@@ -113,17 +113,12 @@ class Exporter {
   }
 
   void Mark() {
+    waits_ = WaitsOf(graph_, timeline_);
     starts_.assign(graph_.size(), false);
     ends_.assign(graph_.size(), false);
-    for (const Edge& e : graph_.edges()) {
-      if (e.to_anchor == Anchor::kEnd) ends_[e.to.index()] = true;
-    }
-    for (const Edge& e : graph_.edges()) {
-      starts_[e.from.index()] = starts_[e.from.index()] || e.from_anchor == Anchor::kStart ||
-                                (e.lag.ns < 0 && !ends_[e.from.index()]);
-    }
-    for (size_t i = 0; i < graph_.size(); ++i) {
-      starts_[i] = starts_[i] || (GapOf(TaskId(i)).ns < 0 && !ends_[i]);
+    for (const Wait& w : waits_.waits) {
+      if (w.to_anchor == Anchor::kEnd) ends_[w.to.index()] = true;
+      if (w.from.valid() && w.from_anchor == Anchor::kStart) starts_[w.from.index()] = true;
     }
   }
 
@@ -145,27 +140,27 @@ class Exporter {
     for (size_t l = 0; l < graph_.lanes().size(); ++l) {
       Pool beside;
       Instant busy_until;
-      for (TaskId t : TasksOf(LaneId(l))) {
-        const Task& task = graph_.task(t);
+      for (TaskId t : PlayedOrder(graph_, timeline_, LaneId(l))) {
         const size_t i = t.index();
+        const Duration gap = GapOf(graph_, t);
         uint32_t lane = LaneNumber(l, 0);
-        const Instant start = timeline_.start[i], free = timeline_.end[i] + GapOf(t);
-        if (Overlaps(t) || start < busy_until) {
+        const Instant start = timeline_.start[i];
+        const Instant free = timeline_.end[i] + std::max(gap, Duration{});
+        if (OverlapsTheOneBefore(graph_, t) || start < busy_until) {
           lane = LaneNumber(l, 1 + beside.Take(start, free));
         } else {
-          busy_until = std::max(timeline_.end[i], free);
+          busy_until = free;
         }
         Parts& p = parts_[i];
-        if (starts_[i] || (task.lane_next.valid() && Overlaps(task.lane_next)))
-          p.start = Add(t, kChakraPoint, lane, Duration{});
-        p.work = Add(t, NameOf(t), lane, LengthOf(t));
+        if (starts_[i]) p.start = Add(t, kChakraPoint, lane, Duration{});
+        p.work = Add(t, NameOf(t), lane, LengthOf(graph_, t));
         Order(p.start, p.work);
         if (ends_[i]) {
           p.end = Add(t, kChakraPoint, lane, Duration{});
           Order(p.work, p.end);
         }
-        if (GapOf(t).ns > 0) {
-          p.gap = Add(t, kChakraGap, lane, GapOf(t));
+        if (gap.ns > 0) {
+          p.gap = Add(t, kChakraGap, lane, gap);
           Order(p.last(), p.gap);
         }
         ++out_.tasks;
@@ -173,93 +168,31 @@ class Exporter {
     }
   }
 
-  std::vector<TaskId> TasksOf(LaneId lane) const {
-    std::vector<TaskId> tasks;
-    for (TaskId t = graph_.lane(lane).first; t.valid(); t = graph_.task(t).lane_next) {
-      tasks.push_back(t);
-    }
-    if (graph_.lane(lane).order == LaneOrder::kPriority) {
-      std::stable_sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
-        return std::pair(timeline_.start[a.index()], timeline_.end[a.index()]) <
-               std::pair(timeline_.start[b.index()], timeline_.end[b.index()]);
-      });
-    }
-    return tasks;
-  }
-
   std::string_view NameOf(TaskId t) const {
     const std::string_view name = graph_.TaskName(t);
     return name.empty() ? daydream::Name(graph_.task(t).kind) : name;
   }
 
-  // A lane does one thing at a time, in order; a task that overlaps waits for the start of the one
-  // before it, and what comes next for the ends of both. A gap below zero ends before its task.
-  void AddLanes() {
-    for (size_t l = 0; l < graph_.lanes().size(); ++l) {
-      std::vector<TaskId> busy;  // what the next task that does not overlap waits for
-      TaskId before;
-      for (TaskId t : TasksOf(LaneId(l))) {
-        const Parts& p = parts_[t.index()];
-        if (Overlaps(t) && before.valid()) {
-          Order(parts_[before.index()].first(), p.first());
-        } else {
-          for (TaskId earlier : busy) Follow(earlier, t);
-          busy.clear();
-        }
-        busy.push_back(t);
-        before = t;
-      }
-    }
-  }
-
-  void Follow(TaskId before, TaskId t) {
-    const Parts &from = parts_[before.index()], &to = parts_[t.index()];
-    const Duration gap = GapOf(before), until = LengthOf(before) + gap;
-    if (gap.ns < 0 && until.ns >= 0 && !ends_[before.index()]) {
-      lags_.push_back({timeline_.start[before.index()], until, from.first(), to.first(), t});
-    } else {
-      out_.dropped += gap.ns < 0;
-      Order(from.free(), to.first());
-    }
-  }
-
-  Duration LengthOf(TaskId t) const {
-    return graph_.task(t).removed ? Duration{} : graph_.task(t).duration;
-  }
-  Duration GapOf(TaskId t) const {
-    return graph_.task(t).removed ? Duration{} : graph_.task(t).gap;
-  }
-  bool Overlaps(TaskId t) const {
-    const Task& task = graph_.task(t);
-    return task.overlaps && task.lane_prev.valid() &&
-           graph_.lane(task.lane).order == LaneOrder::kFixed;
-  }
-
   void AddEdges() {
-    for (const Edge& e : graph_.edges()) {
-      const Parts &from = parts_[e.from.index()], &to = parts_[e.to.index()];
-      const uint32_t after = e.to_anchor == Anchor::kEnd ? to.end : to.first();
-      uint32_t before = e.from_anchor == Anchor::kEnd ? from.last() : from.first();
-      Instant begin = e.from_anchor == Anchor::kEnd ? timeline_.end[e.from.index()]
-                                                    : timeline_.start[e.from.index()];
-      Duration lag = e.lag;
-      if (lag.ns < 0 && e.from_anchor == Anchor::kEnd && !ends_[e.from.index()]) {
-        before = from.first();  // so long before its end is so long after its start
-        begin = timeline_.start[e.from.index()];
-        lag = lag + LengthOf(e.from);
+    for (const auto& [before, t] : waits_.turns) {
+      Order(parts_[before.index()].free(), parts_[t.index()].first());
+    }
+    for (const Wait& w : waits_.waits) {
+      const Parts& to = parts_[w.to.index()];
+      const uint32_t after = w.to_anchor == Anchor::kEnd ? to.end : to.first();
+      uint32_t before = kNone;
+      Instant begin;
+      if (w.from.valid()) {
+        const bool ended = w.from_anchor == Anchor::kEnd;
+        const Parts& from = parts_[w.from.index()];
+        before = ended ? from.last() : from.first();
+        begin = (ended ? timeline_.end : timeline_.start)[w.from.index()];
       }
-      if (lag.ns < 0) {
-        ++out_.dropped;
-      } else if (lag.ns == 0) {
+      if (w.lag.ns == 0) {
         Order(before, after);
       } else {
-        lags_.push_back({begin, lag, before, after, e.to});
+        lags_.push_back({begin, w.lag, before, after, w.to});
       }
-    }
-    for (size_t i = 0; i < graph_.size(); ++i) {
-      const Task& t = graph_.tasks()[i];
-      if (t.earliest.ns <= 0 || parts_[i].work == kNone) continue;
-      lags_.push_back({Instant{}, Duration{t.earliest.ns}, kNone, parts_[i].first(), TaskId(i)});
     }
     AddLags();
   }
@@ -404,7 +337,8 @@ class Exporter {
   NodePlan plan_;
   std::vector<Node> nodes_;
   std::vector<Parts> parts_;  // by task
-  std::vector<bool> starts_, ends_;
+  Waits waits_;
+  std::vector<bool> starts_, ends_;  // tasks of which these are nodes
   std::vector<Lag> lags_;
   std::map<std::pair<size_t, size_t>, uint32_t> lane_numbers_;
   std::map<TaskId, RankCollective> collectives_;

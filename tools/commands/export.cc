@@ -72,7 +72,7 @@ std::string ExportChakra(const Graph& graph, const Timeline& timeline, Session& 
                            Plural(out.nodes, "node"), Plural(out.tasks, "task"),
                            FormatTime(out.played), FormatTime(timeline.makespan)));
   if (out.dropped > 0) {
-    session.Note(fmt::format("{} left out: nothing can depend on what is still to come",
+    session.Note(fmt::format("{} left out: work that takes no time would wait for itself",
                              Plural(out.dropped, "edge")));
   }
   if (out.unnamed > 0) {
