@@ -1,4 +1,6 @@
 // Chakra traces: what becomes of nodes, when a plan lets them run, and the graph of it.
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -6,6 +8,7 @@
 #include "graph/validate.h"
 #include "simulator/simulate.h"
 #include "tests/trace/recorded_files.h"
+#include "trace/chakra/node.h"
 #include "trace/chakra/plan.h"
 #include "trace/join/ranks.h"
 
@@ -22,6 +25,11 @@ std::vector<std::string> RowsOf(const Trace& t) {
                                t.duration[row].ns / 1000));
   }
   return rows;
+}
+
+std::string ReadBytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 uint64_t NoteOf(const Trace& t, std::string_view what) {
@@ -85,6 +93,24 @@ TEST(ImportChakra, RanksAreOnePlanAndEachOneOfThemIsOne) {
   const auto built = BuildGraph(*one);
   ASSERT_TRUE(built.ok());
   EXPECT_EQ(Simulate(built->graph)->makespan.ns, 410'000);
+}
+
+// The first of its two messages is about the file.
+TEST(ImportChakra, AFileWithoutANodeIsRefused) {
+  const std::string whole = ReadBytes(Example("chakra-small.0.et"));
+  std::string_view rest = whole, message;
+  ASSERT_TRUE(NextMessage(rest, message));
+  const size_t about = whole.size() - rest.size();
+  ASSERT_TRUE(NextMessage(rest, message));
+  const size_t one = whole.size() - rest.size();
+  for (size_t bytes = about; bytes < one; ++bytes) {
+    const auto t = ImportBytes(whole.substr(0, bytes), "cut.0.et", {.max_malformed = 1.0});
+    const Diagnostic d = DiagnosticOf(t.status());
+    ASSERT_EQ(d.code, "E0210") << bytes;
+    EXPECT_EQ(d.what, "this Chakra trace holds no node that can be read") << bytes;
+    EXPECT_EQ(d.why.find("ends early") == std::string::npos, bytes == about) << d.why;
+  }
+  EXPECT_TRUE(ImportBytes(whole.substr(0, one), "one.0.et").ok());
 }
 
 TEST(Plan, CirclesAreOpenedAtTheirFirstNode) {

@@ -54,6 +54,7 @@ class ChakraReader {
         Add(message);
       }
     }
+    DD_RETURN_IF_ERROR(CheckAny(cut));
     DD_RETURN_IF_ERROR(Schedule());
     return Finish();
   }
@@ -133,6 +134,21 @@ class ChakraReader {
       event.kind = EventKind::kMemset;
     }
     return event;
+  }
+
+  // A file of which nothing but the message about it is there.
+  absl::Status CheckAny(bool cut) const {
+    if (!plan_.nodes.empty()) return absl::OkStatus();
+    return MakeStatus(
+        absl::StatusCode::kDataLoss,
+        {.code = "E0210",
+         .what = "this Chakra trace holds no node that can be read",
+         .where = source_,
+         .why = cut            ? "the file ends early, as a copy that was broken off does"
+                : damaged_ > 0 ? "a field of each of them makes no sense"
+                : inputs_ == 0 ? "what the file is about is there, and nothing behind it"
+                               : "all of its nodes are about the file: none is work",
+         .fix = "copy the file again, or convert the execution trace again"});
   }
 
   absl::Status Schedule() {
