@@ -1,10 +1,15 @@
 // Real exports of Nsight Systems, 2020 to 2026, where they lie beside the repository. The expected
 // numbers were counted with the sqlite3 program.
+#include <sqlite3.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -15,6 +20,7 @@
 #include "tests/trace/trace_equal.h"
 #include "trace/importer.h"
 #include "trace/join/ranks.h"
+#include "trace/nsys/range_text.h"
 #include "trace/steps.h"
 
 namespace daydream {
@@ -38,6 +44,25 @@ class NsysReal : public ::testing::Test {
     auto trace = ImportFile(PathOf(name).string());
     EXPECT_TRUE(trace.ok()) << name << ": " << trace.status();
     return trace.ok() ? *trace : nullptr;
+  }
+  // The first column of all rows; nothing where a table or column is not there.
+  static std::vector<std::string> Texts(const std::string& name, const std::string& sql) {
+    std::vector<std::string> texts;
+    sqlite3* db = nullptr;
+    sqlite3_stmt* rows = nullptr;
+    const std::string address = "file:" + PathOf(name).string() + "?mode=ro&immutable=1";
+    EXPECT_EQ(
+        sqlite3_open_v2(address.c_str(), &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr),
+        SQLITE_OK);
+    if (sqlite3_prepare_v2(db, sql.c_str(), -1, &rows, nullptr) == SQLITE_OK) {
+      while (sqlite3_step(rows) == SQLITE_ROW) {
+        const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(rows, 0));
+        if (text != nullptr) texts.emplace_back(text);
+      }
+    }
+    sqlite3_finalize(rows);
+    sqlite3_close(db);
+    return texts;
   }
   static size_t Rows(const Trace& t, EventKind kind) {
     return static_cast<size_t>(std::count(t.kind.begin(), t.kind.end(), kind));
@@ -131,6 +156,58 @@ TEST_F(NsysReal, KernelsAreNamedAsEverybodyElseNamesThem) {
   }
 }
 
+TEST_F(NsysReal, KernelsAreNamedAsCxxfiltNamesThem) {
+  if (std::system("c++filt --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no c++filt";
+  std::string mangled;
+  for (const std::string& name :
+       Texts("diffusion-2xh100",
+             "SELECT DISTINCT value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds "
+             "ON id = mangledName")) {
+    mangled += name + "\n";
+  }
+  const std::string file = testing::TempDir() + "nsys_real_names";
+  std::ofstream(file) << mangled;
+  ASSERT_EQ(std::system(("c++filt < " + file + " > " + file + ".out").c_str()), 0);
+  std::set<std::string> expected, names;
+  std::ifstream filtered(file + ".out");
+  for (std::string line; std::getline(filtered, line);) expected.insert(line);
+  auto t = Load("diffusion-2xh100");
+  ASSERT_NE(t, nullptr);
+  for (size_t row = 0; row < t->rows(); ++row) {
+    if (t->kind[row] == EventKind::kKernel) names.emplace(t->EventName(row));
+  }
+  EXPECT_EQ(names.size(), 41u);
+  EXPECT_EQ(names, expected);
+}
+
+// The table of texts holds whatever the recorder came across, environments among it.
+TEST_F(NsysReal, TextsThatNoRowRefersToAreNotCopied) {
+  size_t others = 0;
+  for (const char* name : {"diffusion-2xh100", "query-2020", "saxpy-mpi-2022.2", "graph-2025.5",
+                           "small-2026.1", "nvtx-2022.4", "nvtx-2023.4"}) {
+    auto t = Load(name);
+    ASSERT_NE(t, nullptr);
+    std::set<std::string> used;
+    for (const char* sql :
+         {"SELECT value FROM CUPTI_ACTIVITY_KIND_RUNTIME JOIN StringIds ON id = nameId",
+          "SELECT value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id IN "
+          "(demangledName, shortName, mangledName)",
+          "SELECT value FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id IN "
+          "(demangledName, shortName)",
+          "SELECT value FROM NVTX_EVENTS JOIN StringIds ON id = textId",
+          "SELECT text FROM NVTX_EVENTS",
+          "SELECT value FROM ThreadNames JOIN StringIds ON id = nameId"}) {
+      for (const std::string& text : Texts(name, sql)) used.insert(text);
+    }
+    for (const std::string& text : Texts(name, "SELECT value FROM StringIds")) {
+      if (used.contains(text) || text.empty()) continue;
+      ++others;
+      EXPECT_FALSE(t->names->Find(text).valid()) << name << ": " << text;
+    }
+  }
+  EXPECT_GT(others, 50u);
+}
+
 TEST_F(NsysReal, RangesSayOpsShapesProducersAndSteps) {
   auto t = Load("nvtx-2023.4");
   ASSERT_NE(t, nullptr);
@@ -150,6 +227,12 @@ TEST_F(NsysReal, RangesSayOpsShapesProducersAndSteps) {
   EXPECT_EQ(by_sequence.size(), 18u);
   for (const auto& [sequence, ops] : by_sequence) EXPECT_EQ(ops, std::pair(size_t{2}, size_t{1}));
   EXPECT_EQ(shapes, 36u);
+  size_t producers = 0;
+  for (const std::string& text : Texts("nvtx-2023.4", "SELECT text FROM NVTX_EVENTS")) {
+    producers += !ParseRangeText(text).producers.empty();
+  }
+  EXPECT_EQ(producers, 18u);
+  EXPECT_TRUE(t->dependencies.empty()) << "the ops that they name have no range in the file";
   EXPECT_EQ(nccl, 6u);
   EXPECT_EQ(frames, 18u) << "encoder.layer0 to 2 in each of six steps";
 }
@@ -158,8 +241,12 @@ TEST_F(NsysReal, BothSchemasOfOneProgramSayTheSame) {
   auto a = Load("nvtx-2022.4"), b = Load("nvtx-2023.4");
   ASSERT_TRUE(a && b);
   std::multiset<std::string> of_a, of_b;
-  for (size_t row = 0; row < a->rows(); ++row) of_a.insert(std::string(a->EventName(row)));
-  for (size_t row = 0; row < b->rows(); ++row) of_b.insert(std::string(b->EventName(row)));
+  using trace_equal_internal::DetailText;
+  const auto all_but_times = [](const Trace& t, size_t row) {
+    return fmt::format("{} {} {}", int(t.kind[row]), t.EventName(row), DetailText(t, row));
+  };
+  for (size_t row = 0; row < a->rows(); ++row) of_a.insert(all_but_times(*a, row));
+  for (size_t row = 0; row < b->rows(); ++row) of_b.insert(all_but_times(*b, row));
   EXPECT_EQ(of_a, of_b);
   EXPECT_EQ(a->dependencies.size(), b->dependencies.size());
 }
@@ -198,6 +285,10 @@ TEST_F(NsysReal, BlindReplayOfBothRanksStartsGpuWorkWhenItStarted) {
     std::sort(off.begin(), off.end());
     ASSERT_GT(off.size(), 1000u);
     EXPECT_LT(off[off.size() * 95 / 100], 50'000) << "rank " << rank;
+    const auto measured = BuildGraph(*one);
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    EXPECT_NEAR(Simulate(measured->graph)->makespan.ms(), static_cast<double>(recorded_end) * 1e-6,
+                0.00005 * static_cast<double>(recorded_end - first) * 1e-6);
     EXPECT_NEAR(static_cast<double>(timeline->makespan.ns), static_cast<double>(recorded_end),
                 0.0005 * static_cast<double>(recorded_end - first));
     RecordProperty("p95_ns_" + std::to_string(rank), std::to_string(off[off.size() * 95 / 100]));
