@@ -8,9 +8,9 @@
 namespace daydream {
 namespace {
 
-class Finder {
+class WaitFinder {
  public:
-  Finder(const Graph& graph, const Timeline& timeline)
+  WaitFinder(const Graph& graph, const Timeline& timeline)
       : graph_(graph), timeline_(timeline), before_(graph.size()), into_(graph.size()) {
     for (size_t i = 0; i < graph.edges().size(); ++i) {
       into_[graph.edges()[i].to.index()].push_back(static_cast<uint32_t>(i));
@@ -180,7 +180,7 @@ std::vector<TaskId> PlayedOrder(const Graph& graph, const Timeline& timeline, La
 }
 
 Waits WaitsOf(const Graph& graph, const Timeline& timeline) {
-  return Finder(graph, timeline).Run();
+  return WaitFinder(graph, timeline).Run();
 }
 
 }  // namespace daydream
