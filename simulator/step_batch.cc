@@ -142,13 +142,23 @@ struct StepBatch::Impl {
   }
 
   void Reset() {
-    int64_t* cell = sums.get();
-    for (int64_t sum : base) cell = std::fill_n(cell, kWidth, sum);
-    behind = false;
+    if (all_lent) {
+      int64_t* cell = sums.get();
+      for (int64_t sum : base) cell = std::fill_n(cell, kWidth, sum);
+    } else {
+      for (uint32_t at : lent) std::fill_n(sums.get() + at * kWidth, kWidth, base[at]);
+    }
+    lent.clear();
+    all_lent = behind = false;
   }
   int64_t* Sums() {
     if (behind) Reset();
     return sums.get();
+  }
+  void Lend(const Contracted::Sums& at) {
+    if (all_lent) return;
+    lent.insert(lent.end(), {at.duration, at.gap});
+    all_lent = lent.size() > base.size() / 4;  // to bring all back, in order, takes no longer then
   }
   void Run() { EvaluateEight(contracted.program, Sums(), start.get(), end.get()); }
   Duration RunBase() {
@@ -223,7 +233,10 @@ struct StepBatch::Impl {
   std::vector<int64_t> base;                    // the sums of `now`
   std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]
   std::unique_ptr<int64_t[]> start_of_one, end_of_one;
-  bool behind = true;  // `sums` are not those of `base` yet
+  // What brings `sums` back to `base`: those that were lent since.
+  std::vector<uint32_t> lent;
+  bool all_lent = true;
+  bool behind = true;  // that is still to be done
   std::vector<StepExtent> extents;
   std::vector<Duration> periods;
 };
@@ -263,7 +276,7 @@ void StepBatch::Follow(const Graph& retimed) {
   Impl& m = *impl_;
   if (m.follows) m.base = m.contracted.sums;
   m.follows = !retimed.retimed().empty();
-  m.behind = true;
+  m.all_lent = m.behind = true;
   m.now = &retimed;
   m.followed.resize(m.graph.size());
   ++m.followings;
@@ -274,12 +287,17 @@ void StepBatch::Follow(const Graph& retimed) {
   }
 }
 
-int64_t* StepBatch::all_sums() { return impl_->Sums(); }
+int64_t* StepBatch::all_sums() {
+  int64_t* const sums = impl_->Sums();
+  impl_->all_lent = true;
+  return sums;
+}
 std::span<const int64_t> StepBatch::reset_sums() const { return impl_->base; }
 
 StepBatch::Sums StepBatch::sums(TaskId task) {
   const Contracted::Sums& at = impl_->contracted.sums_of[task.index()];
   int64_t* const sums = impl_->Sums();
+  impl_->Lend(at);
   return {sums + size_t{at.duration} * kWidth, sums + size_t{at.gap} * kWidth};
 }
 

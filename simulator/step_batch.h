@@ -32,13 +32,14 @@ class StepBatch {
   // common with this one. O(rows).
   StepBatch Another() const;
 
-  // All scenarios are the graph again.
+  // All scenarios are the graph again. O(sums that were asked for since).
   void Reset();
   // All scenarios, and what Reset() brings back, are `retimed`: the graph itself, or a copy of it
   // of which only durations and gaps were set (Graph::structure()), no gap to less than 0. Keeps a
   // reference to it. O(retimed() + rows).
   void Follow(const Graph& retimed);
   // Where what `task` takes is added up with that of others, in ns: eight numbers, one a scenario.
+  // To be written before the next Reset().
   // To have it take longer, add the difference. What becomes of a duration is not negative; a gap
   // is negative only where the graph has such a gap. What is added for a removed task is not read.
   struct Sums {

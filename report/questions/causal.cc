@@ -1,12 +1,16 @@
 #include "report/questions/causal.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "report/host_table.h"
 #include "report/parallel.h"
+#include "report/predict/graph_copies.h"
+#include "report/predict/replays.h"
 #include "report/summary.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -26,24 +30,26 @@ class Families {
   void Add(TaskId t) {
     const Task& task = graph_.task(t);
     if (task.removed) return;
+    const auto name = [&] { return std::string(graph_.TaskName(t)); };
     switch (task.kind) {
       case TaskKind::kKernel:
-        groups_[{Family::kKernels, classes_.Of(t)}].push_back(t);
+        Join(t, Family::kKernels, task.name.value, [&] { return classes_.Of(t); });
         break;
       case TaskKind::kCollective:
-        groups_[{Family::kCollective, std::string(graph_.TaskName(t))}].push_back(t);
+        Join(t, Family::kCollective, task.name.value, name);
         break;
       case TaskKind::kMemcpy:
       case TaskKind::kMemset:
-        groups_[{Family::kCopies, std::string(graph_.TaskName(t))}].push_back(t);
+        Join(t, Family::kCopies, task.name.value, name);
         break;
       case TaskKind::kCall:
-        groups_[{Family::kCall, std::string(graph_.TaskName(t))}].push_back(t);
+        Join(t, Family::kCall, task.name.value, name);
         break;
       case TaskKind::kHost:
       case TaskKind::kData:
-        groups_[{Family::kHost, task.kind == TaskKind::kHost ? "host work" : "loader workers"}]
-            .push_back(t);
+        Join(t, Family::kHost, static_cast<uint32_t>(task.kind), [&] {
+          return std::string(task.kind == TaskKind::kHost ? "host work" : "loader workers");
+        });
         if (task.kind == TaskKind::kHost) AddParts(t);
         break;
       case TaskKind::kWait:
@@ -51,7 +57,8 @@ class Families {
         return;
     }
     if (IsGpu(task.kind) && task.layer.valid()) {
-      groups_[{Family::kLayer, GroupOf(graph_, t, GroupBy::kLayer)}].push_back(t);
+      Join(t, Family::kLayer, task.layer.value,
+           [&] { return GroupOf(graph_, t, GroupBy::kLayer); });
     }
   }
 
@@ -68,6 +75,14 @@ class Families {
   }
 
  private:
+  // `name()` is the same for all tasks of a family with this number.
+  template <class Name>
+  void Join(TaskId t, Family family, uint32_t number, Name name) {
+    auto [known, fresh] = known_.try_emplace({family, number});
+    if (fresh) known->second = &groups_[{family, name()}];
+    known->second->push_back(t);
+  }
+
   WorkGroup& PartOf(const HostName& what) {
     auto [it, fresh] = parts_.try_emplace(what);
     if (fresh)
@@ -82,6 +97,7 @@ class Families {
   const Graph& graph_;
   Grouper classes_;
   std::map<std::pair<Family, std::string>, std::vector<TaskId>> groups_;
+  absl::flat_hash_map<std::pair<Family, uint32_t>, std::vector<TaskId>*> known_;  // of `groups_`
   std::map<HostName, WorkGroup> parts_;
 };
 
@@ -101,10 +117,39 @@ std::vector<Follower> FollowersIn(const Graph& graph) {
   return out;
 }
 
+// A time that shrinks with the rest of its work: a duration, or the gap behind a task.
+struct Shrinking {
+  TaskId task;
+  bool gap = false;
+  Duration time;
+};
+
+std::vector<Shrinking> ShrinkingIn(const Graph& graph, const WorkGroup& group) {
+  std::vector<Shrinking> pieces;
+  for (TaskId id : group.tasks) {
+    const Task& t = graph.task(id);
+    pieces.push_back({id, false, t.duration});
+    const bool with_gap = IsHost(t.kind) && t.gap > Duration{} && !group.apart;
+    if (with_gap) pieces.push_back({id, true, t.gap});
+  }
+  for (TaskId id : group.gaps) pieces.push_back({id, true, graph.task(id).gap});
+  return pieces;
+}
+
+// What a curve is played from.
+struct CurveWork {
+  std::vector<Shrinking> pieces;
+  std::vector<Follower> followers;
+};
+
 class Profiler {
  public:
   Profiler(const Graph& graph, const CausalOptions& options)
-      : graph_(graph), options_(options), followers_(FollowersIn(graph)) {
+      : graph_(graph),
+        options_(options),
+        followers_(FollowersIn(graph)),
+        copies_(graph),
+        replays_(graph) {
     const std::vector<size_t> counted = CountedSteps(graph);
     counts_.assign(std::max<size_t>(graph.steps().size(), 1), counted.empty());
     for (size_t s : counted) counts_[s] = true;
@@ -112,8 +157,8 @@ class Profiler {
   }
 
   absl::StatusOr<CausalProfile> Run(std::span<const WorkGroup> groups) {
-    DD_RETURN_IF_ERROR(StepBatch::Make(graph_).status());
-    DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(graph_, {.blockers = true}));
+    if (replays_.plan() == nullptr) return Plan::Make(graph_).status();  // says why
+    const Timeline timeline = replays_.plan()->Run(graph_, {.blockers = true});
     path_ = PathByLimiter(graph_, timeline);
     CausalProfile out;
     out.points = options_.points;
@@ -121,7 +166,7 @@ class Profiler {
     out.curves.resize(chosen.size());
     ForEachParallel(std::min<size_t>(options_.jobs, std::max<size_t>(chosen.size(), 1)),
                     options_.jobs, [&](size_t worker) {
-                      auto batch = StepBatch::Make(graph_);
+                      const Replays::Lent batch = replays_.Batch(graph_);
                       for (size_t i = worker; i < chosen.size(); i += options_.jobs) {
                         out.curves[i] = CurveOf(groups[chosen[i]], *batch);
                         Tell(chosen.size());
@@ -135,6 +180,8 @@ class Profiler {
   }
 
  private:
+  using Shares = std::array<double, StepBatch::kWidth>;
+
   bool Counts(const Task& t) const { return t.step < counts_.size() && counts_[t.step]; }
 
   Duration WorkOf(const WorkGroup& group) const {
@@ -172,61 +219,57 @@ class Profiler {
     return chosen;
   }
 
-  // Calls `set(task, duration, gap)` once for everything that changes when `kept` of the work is
-  // left.
-  template <class Set>
-  void ForEachChanged(const WorkGroup& group, const std::vector<Follower>& followers, double kept,
-                      Set set) const {
-    for (TaskId id : group.tasks) {
-      if (std::binary_search(group.gaps.begin(), group.gaps.end(), id)) continue;  // below
-      const Task& t = graph_.task(id);
-      const bool shrinks = IsHost(t.kind) && t.gap > Duration{} && !group.apart;
-      set(id, t.duration.Scaled(kept), shrinks ? t.gap.Scaled(kept) : t.gap);
-    }
-    size_t own = 0;
-    for (TaskId id : group.gaps) {
-      const Task& t = graph_.task(id);
-      while (own < group.tasks.size() && group.tasks[own] < id) ++own;
-      const bool both = own < group.tasks.size() && group.tasks[own] == id;
-      set(id, both ? t.duration.Scaled(kept) : t.duration, t.gap.Scaled(kept));
-    }
-    for (const Follower& f : followers) {
-      const Task& t = graph_.task(f.task);
-      const Duration held = graph_.task(f.holder).duration;
-      set(f.task, t.duration.Scaled(held.Scaled(kept).seconds() / held.seconds()), t.gap);
-    }
-  }
-
-  void Fill(StepBatch& batch, size_t s, const WorkGroup& group,
-            const std::vector<Follower>& followers, double kept) const {
-    ForEachChanged(group, followers, kept, [&](TaskId t, Duration duration, Duration gap) {
-      batch.Set(s, t, duration, gap);
-    });
-  }
-
-  SpeedupCurve CurveOf(const WorkGroup& group, StepBatch& batch) const {
-    SpeedupCurve curve{.family = group.family, .name = group.name};
+  CurveWork WorkIn(const WorkGroup& group) const {
+    CurveWork work{.pieces = ShrinkingIn(graph_, group)};
     std::vector<bool> member(graph_.size(), false);
-    for (TaskId t : group.tasks) {
-      member[t.index()] = true;
-      curve.calls += Counts(graph_.task(t)) ? 1 : 0;
+    for (TaskId t : group.tasks) member[t.index()] = true;
+    for (const Follower& f : followers_) {
+      if (member[f.holder.index()] && !member[f.task.index()]) work.followers.push_back(f);
     }
+    return work;
+  }
+
+  // Of a task that waits in proportion to one of which `kept` is left.
+  Duration WaitOf(const Follower& f, double kept) const {
+    const Duration held = graph_.task(f.holder).duration;
+    return graph_.task(f.task).duration.Scaled(held.Scaled(kept).seconds() / held.seconds());
+  }
+
+  // The step when so much of the work is left, in each of eight scenarios.
+  std::array<Duration, StepBatch::kWidth> Play(const CurveWork& work, const Shares& kept,
+                                               StepBatch& batch) const {
+    batch.Reset();
+    for (const Shrinking& piece : work.pieces) {
+      const StepBatch::Sums sums = batch.sums(piece.task);
+      int64_t* const sum = piece.gap ? sums.gap : sums.duration;
+      for (size_t s = 0; s < kept.size(); ++s) {
+        sum[s] += (piece.time.Scaled(kept[s]) - piece.time).ns;
+      }
+    }
+    for (const Follower& f : work.followers) {
+      for (size_t s = 0; s < kept.size(); ++s) {
+        batch.Set(s, f.task, WaitOf(f, kept[s]), graph_.task(f.task).gap);
+      }
+    }
+    return batch.Run();
+  }
+
+  SpeedupCurve CurveOf(const WorkGroup& group, StepBatch& batch) {
+    SpeedupCurve curve{.family = group.family, .name = group.name};
+    for (TaskId t : group.tasks) curve.calls += Counts(graph_.task(t)) ? 1 : 0;
     curve.work = WorkOf(group) / steps_;
     curve.calls /= static_cast<double>(steps_);
-    std::vector<Follower> followers;
-    for (const Follower& f : followers_) {
-      if (member[f.holder.index()] && !member[f.task.index()]) followers.push_back(f);
-    }
-    for (size_t first = 0; first <= options_.points; first += StepBatch::kWidth) {
-      batch.Reset();
-      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
-        Fill(batch, s, group, followers, Kept(std::min(first + s, options_.points)));
+    const CurveWork work = WorkIn(group);
+    Shares kept;
+    for (size_t first = 0; first <= options_.points; first += kept.size()) {
+      for (size_t s = 0; s < kept.size(); ++s) {
+        kept[s] = Kept(std::min(first + s, options_.points));
       }
-      for (Duration d : batch.Run()) {
+      for (Duration d : Play(work, kept, batch)) {
         if (curve.steps.size() <= options_.points) curve.steps.push_back(d);
       }
     }
-    FindBend(group, followers, batch, curve);
+    FindBend(work, batch, curve);
     return curve;
   }
 
@@ -234,8 +277,7 @@ class Profiler {
     return 1 - static_cast<double>(point) / static_cast<double>(options_.points);
   }
 
-  void FindBend(const WorkGroup& group, const std::vector<Follower>& followers, StepBatch& batch,
-                SpeedupCurve& curve) const {
+  void FindBend(const CurveWork& work, StepBatch& batch, SpeedupCurve& curve) {
     const Duration all = curve.saved();
     curve.flat = all < curve.steps.front().Scaled(kFlat);
     if (curve.flat) return;
@@ -254,29 +296,26 @@ class Profiler {
       const double from = *curve.bend - reach;
       reach = 2 * reach / (StepBatch::kWidth + 1);
       const auto share = [&](size_t s) { return from + reach * static_cast<double>(s + 1); };
-      batch.Reset();
-      for (size_t s = 0; s < StepBatch::kWidth; ++s) {
-        Fill(batch, s, group, followers, 1 - share(s));
-      }
+      Shares kept;
+      for (size_t s = 0; s < kept.size(); ++s) kept[s] = 1 - share(s);
       size_t s = 0;
-      for (Duration step : batch.Run()) look(share(s++), step);
+      for (Duration step : Play(work, kept, batch)) look(share(s++), step);
     }
-    curve.next = NextLimiter(group, followers, (1 - *curve.bend) / 2);
+    curve.next = NextLimiter(work, (1 - *curve.bend) / 2);
   }
 
   // What grew most on the critical path when `kept` of the work is left.
-  std::optional<Limiter> NextLimiter(const WorkGroup& group, const std::vector<Follower>& followers,
-                                     double kept) const {
-    Graph edited = graph_;
-    ForEachChanged(group, followers, kept, [&](TaskId t, Duration duration, Duration gap) {
-      edited.mutable_task(t).duration = duration;
-      edited.mutable_task(t).gap = gap;
-    });
-    auto timeline = Simulate(edited, {.blockers = true});
-    if (!timeline.ok()) return std::nullopt;
+  std::optional<Limiter> NextLimiter(const CurveWork& work, double kept) {
+    const GraphCopies::Copy edited = copies_.Make();
+    for (const Shrinking& piece : work.pieces) {
+      const Duration left = piece.time.Scaled(kept);
+      piece.gap ? edited->SetGap(piece.task, left) : edited->SetDuration(piece.task, left);
+    }
+    for (const Follower& f : work.followers) edited->SetDuration(f.task, WaitOf(f, kept));
+    const Timeline timeline = replays_.plan()->Run(*edited, {.blockers = true});
     std::optional<Limiter> next;
     Duration most;
-    for (Limiter& l : PathByLimiter(edited, *timeline)) {
+    for (Limiter& l : PathByLimiter(*edited, timeline)) {
       const auto same = std::ranges::find_if(path_, [&](const Limiter& b) {
         return b.resource == l.resource && b.what == l.what && b.lane == l.lane;
       });
@@ -297,6 +336,8 @@ class Profiler {
   const Graph& graph_;
   const CausalOptions& options_;
   std::vector<Follower> followers_;
+  GraphCopies copies_;  // for what only one point needs
+  Replays replays_;
   std::vector<bool> counts_;   // by step
   std::vector<Limiter> path_;  // of the whole work
   int64_t steps_ = 1;          // that count

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <vector>
 
@@ -78,6 +79,15 @@ void RetimeSome(const Graph& graph, std::mt19937_64& random, Graph& copy) {
   }
 }
 
+bool AreReset(StepBatch& batch) {
+  const std::span<const int64_t> expected = batch.reset_sums();
+  const int64_t* const sums = batch.all_sums();
+  for (size_t i = 0; i < expected.size() * StepBatch::kWidth; ++i) {
+    if (sums[i] != expected[i / StepBatch::kWidth]) return false;
+  }
+  return true;
+}
+
 // Every way to have a retimed copy played is its replay, and the graph itself is played afterwards.
 TEST(StepBatch, FollowsRetimedCopies) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
@@ -108,6 +118,36 @@ TEST(StepBatch, FollowsRetimedCopies) {
     batch.Follow(copy);
     EXPECT_EQ(batch.StepWith({}), recorded);
     EXPECT_EQ(batch.Run()[0], recorded);
+  }
+}
+
+// Whoever asked for sums, and for however many of them.
+TEST(StepBatch, ResetBringsBackWhatWasWritten) {
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const Graph graph = RandomGraph(seed, {.tasks = 40 + seed, .lanes = 1 + seed % 5});
+    auto batch = StepBatch::Make(graph);
+    ASSERT_TRUE(batch.ok()) << batch.status();
+    const Duration recorded = StepTime(graph, Simulate(graph).value());
+    std::mt19937_64 random(seed);
+    for (size_t written : {1, 3, 40, 2}) {
+      Graph longer = graph;
+      for (size_t i = 0; i < written; ++i) {
+        const TaskId t(random() % graph.size());
+        const StepBatch::Sums sums = batch->sums(t);
+        for (size_t s = 0; s < StepBatch::kWidth; ++s) sums.duration[s] += 700, sums.gap[s] += 30;
+        longer.mutable_task(t).duration += Duration::Ns(700);
+        longer.mutable_task(t).gap += Duration::Ns(30);
+      }
+      if (written == 3) batch->all_sums()[8] += 5;  // of a sum that nobody asked for by its task
+      const std::array<Duration, StepBatch::kWidth> steps = batch->Run();
+      if (written != 3) {
+        EXPECT_EQ(steps[6], StepTime(longer, Simulate(longer).value()));
+      }
+      batch->Reset();
+      for (Duration step : batch->Run()) EXPECT_EQ(step, recorded) << written;
+      EXPECT_TRUE(AreReset(*batch)) << written;
+    }
   }
 }
 
