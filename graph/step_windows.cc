@@ -109,21 +109,25 @@ std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
   };
   const size_t steps = graph.steps().size();
   const std::optional<size_t> lone = StepMarks::FindLone(graph);
-  std::vector<Found> found(steps);  // by what a task can count as, at least
+  std::vector<Found> found(steps);
   for (size_t i = 0; i < graph.size(); ++i) {
     const StepMark mark = mark_of(i);
     if (mark.step >= steps) continue;
     Found& of = found[mark.step];
     of.any = true;
     of.by = std::max(of.by, By{mark.by});
-    for (size_t k = 0; k <= mark.by; ++k) {
-      of.first[k] = std::min(of.first[k], start[i]);
-      of.last[k] = std::max(of.last[k], end[i]);
-    }
+    of.first[mark.by] = std::min(of.first[mark.by], start[i]);
+    of.last[mark.by] = std::max(of.last[mark.by], end[i]);
     if (mark.step != lone || !mark.host) continue;
     if (!of.host.has_value()) of.host = {start[i], end[i]};
     of.host->begin = std::min(of.host->begin, start[i]);
     of.host->end = std::max(of.host->end, end[i]);
+  }
+  for (Found& of : found) {  // what counts as more counts as less, too
+    for (size_t k = of.first.size() - 1; k-- > 0;) {
+      of.first[k] = std::min(of.first[k], of.first[k + 1]);
+      of.last[k] = std::max(of.last[k], of.last[k + 1]);
+    }
   }
   std::vector<By> by;
   by.reserve(found.size());

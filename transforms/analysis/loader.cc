@@ -2,6 +2,7 @@
 
 #include "base/median.h"
 #include "base/text.h"
+#include "graph/facts.h"
 #include "graph/scopes.h"
 
 #include <algorithm>
@@ -20,27 +21,35 @@ bool IsLoaderName(std::string_view name) { return Contains(name, "DataLoader"); 
 
 }  // namespace
 
-LoaderScopes::LoaderScopes(const Graph& graph) {
+LoaderScopes::LoaderScopes(const Graph& graph)
+    : found_(FactOfTables<Found>(graph, [&] { return Find(graph); })) {}
+
+LoaderScopes::Found LoaderScopes::Find(const Graph& graph) {
   const std::vector<Scope>& scopes = graph.tables().scopes;
-  around_.resize(scopes.size());
-  owns_gap_.resize(scopes.size(), false);
+  Found found;
+  found.around.resize(scopes.size());
+  found.owns_gap.resize(scopes.size(), false);
   for (size_t i = 0; i < scopes.size(); ++i) {
     const Scope& s = scopes[i];
     // Parents are earlier rows: scopes are made in order of their begin.
     bool inner = s.parent.valid() && s.parent.index() < i;
-    if (inner) around_[i] = around_[s.parent.index()];
-    if (!around_[i].valid() && IsLoaderName(graph.Name(s.name))) around_[i] = ScopeId(i);
-    owns_gap_[i] =
-        s.kind == EventKind::kOp ? inner && owns_gap_[s.parent.index()] : around_[i].valid();
+    ScopeId& around = found.around[i];
+    if (inner) around = found.around[s.parent.index()];
+    if (!around.valid() && IsLoaderName(graph.Name(s.name))) around = ScopeId(i);
+    found.owns_gap[i] =
+        s.kind == EventKind::kOp ? inner && found.owns_gap[s.parent.index()] : around.valid();
   }
+  return found;
 }
 
 ScopeId LoaderScopes::Around(ScopeId scope) const {
-  return scope.index() < around_.size() ? around_[scope.index()] : ScopeId::None();
+  const std::vector<ScopeId>& around = found_->around;
+  return scope.index() < around.size() ? around[scope.index()] : ScopeId::None();
 }
 
 bool LoaderScopes::OwnsGapOf(const Task& t) const {
-  return t.scope.index() < owns_gap_.size() && owns_gap_[t.scope.index()];
+  const std::vector<bool>& owns_gap = found_->owns_gap;
+  return t.scope.index() < owns_gap.size() && owns_gap[t.scope.index()];
 }
 
 std::vector<Fetch> FindFetches(const Graph& graph, const LoaderScopes& loader) {

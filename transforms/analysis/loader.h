@@ -1,6 +1,7 @@
 // Where the host waits for its data loader.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -33,8 +34,13 @@ class LoaderScopes {
   bool OwnsGapOf(const Task& t) const;
 
  private:
-  std::vector<ScopeId> around_;  // by scope
-  std::vector<bool> owns_gap_;   // by scope: its innermost range that is no op is the loader's
+  struct Found {
+    std::vector<ScopeId> around;  // by scope
+    std::vector<bool> owns_gap;   // by scope: its innermost range that is no op is the loader's
+  };
+  static Found Find(const Graph& graph);
+
+  std::shared_ptr<const Found> found_;
 };
 
 // One call of the loader's next().

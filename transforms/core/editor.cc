@@ -237,7 +237,7 @@ TaskId Editor::Fuse(std::span<const TaskId> tasks, std::string_view name, Durati
 size_t Editor::RemoveWithLaunches(std::span<const TaskId> gpu_tasks) {
   if (gpu_tasks.empty()) return 0;
   std::vector<TaskId> calls, rest;
-  IndexLaunches();
+  if (!launches_known_) IndexLaunches();
   for (TaskId t : gpu_tasks) {
     if (TaskId call = LaunchOf(t); call.valid()) {
       calls.push_back(call);
@@ -319,7 +319,7 @@ void Editor::Move(TaskId t, LaneId lane, TaskId after) {
 }
 
 void Editor::Relaunch(TaskId gpu_task, TaskId call) {
-  IndexLaunches();
+  if (!launches_known_) IndexLaunches();
   uint32_t edge = launches_.edge[gpu_task.index()];
   DD_CHECK(edge != kNoEdge);
   Edge& e = graph_.mutable_edges()[edge];
@@ -413,27 +413,25 @@ Editor::Launched Editor::FindLaunched(const Graph& graph, const Launches& launch
 }
 
 void Editor::IndexLaunches() const {
-  if (launches_known_) return;
   launches_ = *FactOf<Launches>(graph_, [&] { return FindLaunchEdges(graph_); });
   launches_known_ = true;
 }
 
 void Editor::IndexCalls() const {
-  if (calls_known_) return;
-  IndexLaunches();
+  if (!launches_known_) IndexLaunches();
   launched_ = FactOf<Launched>(graph_, [&] { return FindLaunched(graph_, launches_); });
   calls_known_ = true;
 }
 
 TaskId Editor::LaunchOf(TaskId gpu_task) const {
-  IndexLaunches();
+  if (!launches_known_) IndexLaunches();
   if (gpu_task.index() >= launches_.edge.size()) return TaskId::None();
   uint32_t edge = launches_.edge[gpu_task.index()];
   return edge == kNoEdge ? TaskId::None() : graph_.edges()[edge].from;
 }
 
 std::span<const TaskId> Editor::LaunchedBy(TaskId call) const {
-  IndexCalls();
+  if (!calls_known_) IndexCalls();
   const std::vector<uint32_t>& begin = launched_->begin;
   if (call.index() + 1 >= begin.size()) return {};
   return std::span(launched_->tasks)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
+
 #include "base/text.h"
 #include "graph/call_kind.h"
 #include "graph/facts.h"
@@ -37,25 +39,35 @@ class SegmentSearch {
 
   const Graph& graph() const { return edit_.graph(); }
 
-  bool IsAllocation(TaskId t) const {
-    std::string_view name = graph().TaskName(t);
-    return uses_.UseOf(t) == WaitUse::kFree || Contains(name, "Malloc") || Contains(name, "Free") ||
-           Contains(name, "HostAlloc");
+  // What the name of a call tells; a trace has few names, and many calls of each.
+  struct CallName {
+    bool allocates, waits, launches_graph;
+  };
+  const CallName& NameOf(const Task& call) {
+    const auto [told, fresh] = names_.try_emplace(call.name);
+    if (fresh) {
+      const std::string_view name = graph().Name(call.name);
+      told->second = {.allocates = Contains(name, "Malloc") || Contains(name, "Free") ||
+                                   Contains(name, "HostAlloc"),
+                      .waits = Contains(name, "Synchronize"),
+                      .launches_graph = ClassifyCall(name) == CallKind::kGraphLaunch};
+    }
+    return told->second;
   }
 
   CaptureBorder BorderAt(TaskId t) {
     const Task& task = graph().task(t);
     if (loader_.Around(task.scope).valid()) return CaptureBorder::kLoader;
-    if (IsHost(task.kind) && task.kind != TaskKind::kHost && IsAllocation(t)) {
+    const bool call = IsHost(task.kind) && task.kind != TaskKind::kHost;
+    if (call && (uses_.UseOf(t) == WaitUse::kFree || NameOf(task).allocates)) {
       return CaptureBorder::kAllocation;
     }
     // Copies out of pinned memory do not wait.
     if (uses_.UseOf(t) == WaitUse::kToDevice) return CaptureBorder::kHostCopy;
     if (uses_.UseOf(t) != WaitUse::kNone) return CaptureBorder::kWait;
     if (task.kind != TaskKind::kCall) return CaptureBorder::kNone;
-    std::string_view name = graph().Name(task.name);
-    if (Contains(name, "Synchronize")) return CaptureBorder::kWait;
-    if (ClassifyCall(name) == CallKind::kGraphLaunch) return CaptureBorder::kGraph;
+    if (NameOf(task).waits) return CaptureBorder::kWait;
+    if (NameOf(task).launches_graph) return CaptureBorder::kGraph;
     for (TaskId launched : edit_.LaunchedBy(t)) {
       if (graph().task(launched).kind == TaskKind::kCollective) return CaptureBorder::kCollective;
       const CopyDetail* copy = graph().Copy(launched);
@@ -198,6 +210,7 @@ class SegmentSearch {
   const Editor& edit_;
   LoaderScopes loader_;
   GpuWaits uses_;
+  absl::flat_hash_map<NameId, CallName> names_;
   CaptureSegment open_;
   std::vector<TaskId> since_, waits_since_;  // host work and waits after the last launch
   std::vector<SeenBorder> seen_;             // since the last launch

@@ -114,6 +114,14 @@ class Checkpointing {
       if (e.rule == Rule::kLaunch) launch_.try_emplace(e.to, e);
       if (e.rule == Rule::kHostWait) waits_.insert(e.to);
     }
+    for (size_t i = 0; i < graph().size(); ++i) {
+      if (const TaskId call = edit_.LaunchOf(TaskId(i)); call.valid()) calls_.insert(call);
+    }
+  }
+
+  void Launch(TaskId call, TaskId kernel, const Edge& like) {
+    edit_.AddEdge(call, kernel, like.lag, Rule::kLaunch, like.from_anchor, like.to_anchor);
+    calls_.insert(call);
   }
 
   // Forward kernels of the segment, in the order of their stream.
@@ -146,7 +154,7 @@ class Checkpointing {
     const LayerId layer = graph().task(first).layer;
     for (TaskId t = graph().task(first).lane_prev; t.valid(); t = graph().task(t).lane_prev) {
       if (!IsForwardHost(t) || graph().task(t).layer != layer || !layer.valid()) break;
-      if (!edit_.LaunchedBy(t).empty()) break;
+      if (calls_.contains(t)) break;
       begin = t;
     }
     absl::flat_hash_set<TaskId> launches;
@@ -166,7 +174,7 @@ class Checkpointing {
     for (TaskId t = graph().task(call).lane_prev; t.valid(); t = graph().task(t).lane_prev) {
       const Task& task = graph().task(t);
       const bool same = task.phase == Phase::kBackward && task.layer == layer && layer.valid();
-      if (!same || task.kind == TaskKind::kWait || !edit_.LaunchedBy(t).empty()) break;
+      if (!same || task.kind == TaskKind::kWait || calls_.contains(t)) break;
       at = t;
     }
     return at;
@@ -209,10 +217,9 @@ class Checkpointing {
       if (edge == launch_.end()) continue;
       auto own = calls.find(edge->second.from);
       if (own != calls.end()) {
-        const Edge& e = edge->second;
-        edit_.AddEdge(own->second, again, e.lag, Rule::kLaunch, e.from_anchor, e.to_anchor);
+        Launch(own->second, again, edge->second);
       } else if (call.valid()) {
-        edit_.AddEdge(call, again, {}, Rule::kLaunch);  // part of a CUDA graph
+        Launch(call, again, {});  // part of a CUDA graph
       }
     }
   }
@@ -284,6 +291,7 @@ class Checkpointing {
   const std::vector<ForwardOp> ops_;
   absl::flat_hash_map<TaskId, Edge> launch_;
   absl::flat_hash_set<TaskId> waits_;
+  absl::flat_hash_set<TaskId> calls_;          // that launch something, also those that run again
   absl::flat_hash_map<TaskId, TaskId> first_;  // by recorded host task: the first put before it
   size_t segments_ = 0, kernels_ = 0;
   Duration gpu_;
