@@ -4,9 +4,11 @@
 #include <bit>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "report/parallel.h"
+#include "report/predict/common_begins.h"
 #include "report/predict/predict.h"
 #include "simulator/simulate.h"
 #include "transforms/scenario/apply.h"
@@ -40,7 +42,7 @@ class SetSearch {
  public:
   SetSearch(const Baseline& base, std::span<const Option> worth, std::span<const Option> others,
             Duration least, const AdviseOptions& advise)
-      : copies_(*base.copies), least_(least), advise_(advise) {
+      : copies_(*base.copies), tasks_(base.graph->size()), least_(least), advise_(advise) {
     for (std::span<const Option> list : {worth, others}) {
       for (const Option& o : list) {
         if (options_.size() < kMostMembers) options_.push_back(&o);
@@ -120,46 +122,52 @@ class SetSearch {
     return all <= advise_.budget;
   }
 
-  Outcome Play(Set set) const {
-    const std::vector<size_t> members = MembersOf(set);
-    const std::vector<Application> scenario = ScenarioOf(members);
+  // Why these are not played together, or "".
+  std::string WhyNotPlayed(std::span<const size_t> members,
+                           std::span<const Application> scenario) const {
     for (size_t i = 0; i < scenario.size(); ++i) {
       for (size_t j = i + 1; j < scenario.size(); ++j) {
         const std::optional<Conflict> conflict =
             FindConflict(*scenario[i].transform, *scenario[j].transform);
-        if (conflict.has_value()) return {{}, std::string(conflict->reason)};
+        if (conflict.has_value()) return std::string(conflict->reason);
       }
     }
-    if (!WithinBudget(members)) return {{}, "together they take more than the budget"};
-    const GraphCopies::Copy graph = copies_.Make();
-    double samples = 1;
-    std::string idle;
-    absl::Status applied =
-        ApplyAll(scenario, *graph, [&](const Application& a, const Applied* done) {
-          if (done == nullptr) {
-            idle = std::string(a.transform->name);
-          } else {
-            samples *= done->changes.samples;
-          }
-          return absl::OkStatus();
-        });
-    if (!applied.ok()) return {{}, DiagnosticOf(applied).what};
-    if (!idle.empty()) return {{}, fmt::format("the others leave {} nothing to do", idle)};
-    auto timeline = Simulate(*graph);
+    return WithinBudget(members) ? "" : "together they take more than the budget";
+  }
+
+  Outcome Play(std::span<const Application> scenario, CommonBegins& begins) const {
+    const CommonBegins::Applied applied = begins.Apply(scenario);
+    if (!applied.status.ok()) return {{}, DiagnosticOf(applied.status).what};
+    if (applied.idle != nullptr) {
+      return {{}, fmt::format("the others leave {} nothing to do", applied.idle->name)};
+    }
+    auto timeline = Simulate(*applied.graph);
     if (!timeline.ok()) return {{}, DiagnosticOf(timeline.status()).what};
-    const bool whole = !advise_.per_example || !(samples > 0);
-    return {StepTime(*graph, *timeline).Scaled(whole ? 1 : 1 / samples), ""};
+    const bool whole = !advise_.per_example || !(applied.samples > 0);
+    return {StepTime(*applied.graph, *timeline).Scaled(whole ? 1 : 1 / applied.samples), ""};
   }
 
   // Plays those of `sets` that are not known yet.
   void Find(const std::vector<Set>& sets) {
-    std::vector<Set> unknown;
+    std::vector<Set> played;
+    std::vector<std::vector<Application>> scenarios;
     for (Set s : sets) {
-      if (!known_.contains(s)) unknown.push_back(s);
+      if (known_.contains(s)) continue;
+      const std::vector<size_t> members = MembersOf(s);
+      std::vector<Application> scenario = ScenarioOf(members);
+      known_[s].reason = WhyNotPlayed(members, scenario);
+      if (!known_[s].reason.empty()) continue;
+      played.push_back(s);
+      scenarios.push_back(std::move(scenario));
     }
-    std::vector<Outcome> found(unknown.size());
-    ForEachParallel(unknown.size(), advise_.jobs, [&](size_t i) { found[i] = Play(unknown[i]); });
-    for (size_t i = 0; i < unknown.size(); ++i) known_[unknown[i]] = std::move(found[i]);
+    CommonBegins begins(scenarios, tasks_, copies_);
+    std::vector<size_t> order(played.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return begins.Common(scenarios[i]); });
+    std::vector<Outcome> found(played.size());
+    ForEachParallel(order.size(), advise_.jobs,
+                    [&](size_t k) { found[order[k]] = Play(scenarios[order[k]], begins); });
+    for (size_t i = 0; i < played.size(); ++i) known_[played[i]] = std::move(found[i]);
   }
 
   // The smaller set, then that of the options that save more, wins a tie. REQUIRES: it has a step.
@@ -261,6 +269,7 @@ class SetSearch {
   }
 
   GraphCopies& copies_;
+  const size_t tasks_;                  // of the graph
   std::vector<const Option*> options_;  // those that are worth something first
   Duration least_;
   const AdviseOptions& advise_;

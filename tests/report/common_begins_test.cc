@@ -1,0 +1,86 @@
+// Lists that begin alike come out as if each was applied by itself.
+#include "report/predict/common_begins.h"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "report/parallel.h"
+#include "report/predict/what_if.h"
+#include "simulator/simulate.h"
+#include "tests/example_graph.h"
+#include "transforms/scenario/apply.h"
+#include "transforms/scenario/scenario.h"
+
+namespace daydream {
+namespace {
+
+std::vector<std::vector<Application>> Lists(std::span<const char* const> specs) {
+  std::vector<std::vector<Application>> lists;
+  for (const char* spec : specs) lists.push_back(*ParseScenario(spec));
+  return lists;
+}
+
+void ExpectAsAlone(const Graph& recorded, const std::vector<Application>& list,
+                   const CommonBegins::Applied& applied) {
+  Graph alone = recorded;
+  double samples = 1;
+  const Transform* idle = nullptr;
+  const absl::Status status = ApplyAll(list, alone, [&](const Application& a, const Applied* done) {
+    if (done == nullptr) idle = a.transform;
+    if (done != nullptr) samples *= done->changes.samples;
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(applied.status, status);
+  if (!status.ok()) return;
+  EXPECT_EQ(applied.samples, samples);
+  EXPECT_EQ(applied.idle, idle);
+  EXPECT_TRUE(Plan::SameStructure(*applied.graph, alone));
+  const Timeline expected = *Simulate(alone), played = *Simulate(*applied.graph);
+  EXPECT_EQ(played.start, expected.start);
+  EXPECT_EQ(played.end, expected.end);
+}
+
+// What begins alike: nothing, one, two, a whole list, and what finds nothing to do.
+constexpr const char* kLists[] = {"amp",
+                                  "amp,fuse",
+                                  "amp,fuse,compile",
+                                  "amp,fuse,graphs",
+                                  "amp,compile,graphs",
+                                  "amp,free-comm,graphs",
+                                  "amp,free-comm,checkpointing",
+                                  "batch(x2),compile,graphs",
+                                  "batch(x2),compile,checkpointing",
+                                  "free-comm",
+                                  "free-comm,no-data-wait"};
+
+TEST(CommonBegins, ListsAreAppliedAsIfAlone) {
+  for (const char* name : {"resnet50", "launch-bound"}) {
+    const BuiltGraph built = Example(name);
+    const std::vector<std::vector<Application>> lists = Lists(kLists);
+    GraphCopies copies(built.graph);
+    for (const unsigned threads : {1, 3}) {
+      CommonBegins begins(lists, built.graph.size(), copies);
+      std::vector<CommonBegins::Applied> applied(lists.size());
+      ForEachParallel(lists.size(), threads,
+                      [&](size_t i) { applied[i] = begins.Apply(lists[i]); });
+      for (size_t i = 0; i < lists.size(); ++i) {
+        SCOPED_TRACE(fmt::format("{} {}", name, kLists[i]));
+        ExpectAsAlone(built.graph, lists[i], applied[i]);
+      }
+    }
+  }
+}
+
+// Too large for copies to be kept, nothing is common.
+TEST(CommonBegins, LargeGraphsAreAppliedListByList) {
+  const BuiltGraph built = Example("launch-bound");
+  const std::vector<std::vector<Application>> lists = Lists(kLists);
+  GraphCopies copies(built.graph);
+  CommonBegins begins(lists, /*tasks=*/1'000'000'000, copies);
+  ExpectAsAlone(built.graph, lists[2], begins.Apply(lists[2]));
+}
+
+}  // namespace
+}  // namespace daydream
