@@ -93,8 +93,8 @@ GemmShape InputGradientProduct(const ConvSizes& s) {
   const double share = s.in_positions > 0
                            ? static_cast<double>(s.positions) / static_cast<double>(s.in_positions)
                            : 1.0;
-  const auto k = static_cast<int64_t>(
-      static_cast<double>(s.out) * static_cast<double>(s.window) * std::min(share, 1.0) + 0.5);
+  const int64_t k = std::llround(static_cast<double>(s.out) * static_cast<double>(s.window) *
+                                 std::min(share, 1.0));
   return {.batch = s.groups, .m = s.in_positions, .n = s.in, .k = std::max<int64_t>(k, 1)};
 }
 GemmShape WeightGradientProduct(const ConvSizes& s) {

@@ -66,7 +66,7 @@ class DataSheets {
     spec.measured_bandwidth_share = spec.measured_tensor_share = 0;
     spec.measured_source.clear();
     spec.measured_residuals.clear();
-    const std::string path = (folder_ / (spec.name + ".textproto")).string();
+    std::string path = (folder_ / (spec.name + ".textproto")).string();
     std::ofstream(path) << DeviceTextproto(spec);
     return path;
   }

@@ -127,6 +127,7 @@ absl::StatusOr<Exit> Show(const std::string& name, const Args& args, Session& se
   }
   if (transform == nullptr) {
     std::vector<std::string_view> names;
+    names.reserve(known.size());
     for (const Transform* t : known) names.push_back(t->name);
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,

@@ -172,6 +172,7 @@ bool HasNoWorkers(const Graph& graph, const Fetch& fetch) {
 bool FindsBatchesReady(const std::vector<Fetch>& fetches) {
   if (fetches.empty()) return true;
   std::vector<Duration> work;
+  work.reserve(fetches.size());
   for (const Fetch& f : fetches) work.push_back(f.work);
   return Median(work) <= kReadyWithin;
 }
