@@ -91,13 +91,18 @@ t4 cpu0 wait "cudaDeviceSynchronize" until t3 hostwait +2us
 t5 cpu0 host 1us "next"
 )";
 
+// Of a graph as text, exported and read again.
+absl::StatusOr<std::shared_ptr<const Trace>> ThereAndBack(std::string_view text) {
+  DD_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(text));
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(graph));
+  const ChakraExport out = ChakraTrace(graph, timeline);
+  EXPECT_EQ(out.dropped, 0u);
+  return ImportBytes(out.bytes, "run.0.et");
+}
+
 // sgemm 5-25, relu from 24 on, the copy 28-35.5, the host waits until 37.5.
 TEST(ChakraTrace, AnchorsLagsGapsAndWaitsReadBackAsTheyPlay) {
-  const auto graph = ParseGraph(kSmall);
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  const ChakraExport out = ChakraTrace(*graph, *Simulate(*graph));
-  EXPECT_EQ(out.dropped, 0u);
-  const auto t = ImportBytes(out.bytes, "run.0.et");
+  const auto t = ThereAndBack(kSmall);
   ASSERT_TRUE(t.ok()) << t.status();
   EXPECT_THAT(ReadBack(**t),
               testing::ElementsAre(Row(0, 10000, "cudaLaunchKernel"), Row(5000, 20000, "sgemm"),
@@ -132,7 +137,7 @@ TEST(ChakraTrace, NodesComeBehindWhatTheyDependOnAndRoundingIsCarriedAlong) {
 // The copy may begin 40 us before the kernel, which is 35 us before the call that launches it: as
 // long before what that waits for, but not before the instant that the first one waits for.
 TEST(ChakraTrace, WhatReachesFurtherBackThanItsTaskWaitsForWhatThatWaitsFor) {
-  const auto graph = ParseGraph(R"(lane cpu0 thread number=5
+  const auto t = ThereAndBack(R"(lane cpu0 thread number=5
 lane gpu0.7 stream number=7
 lane gpu0.8 stream number=8
 t0 cpu0 host 30us "early" earliest 12us
@@ -141,10 +146,6 @@ t2 gpu0.7 kernel 20us "sgemm" after t1:start launch +5us
 t3 gpu0.8 memcpy 7us "Memcpy DtoH" after t2:start eventwait -40us
 t4 gpu0.8 kernel 1us "relu" after t2 eventwait -32us
 )");
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  const ChakraExport out = ChakraTrace(*graph, *Simulate(*graph));
-  EXPECT_EQ(out.dropped, 0u);
-  const auto t = ImportBytes(out.bytes, "run.0.et");
   ASSERT_TRUE(t.ok()) << t.status();
   EXPECT_THAT(ReadBack(**t),
               testing::ElementsAre(Row(7000, 7000, "Memcpy DtoH"), Row(12000, 30000, "early"),
