@@ -234,7 +234,8 @@ std::vector<std::string> TraceNames(const fs::path& traces) {
 std::string NotMeasured(const Everything& rows, bool composed) {
   auto has = [](const std::vector<JudgedRow>& all, std::string_view name) {
     return std::any_of(all.begin(), all.end(), [&](const JudgedRow& r) {
-      return r.why.empty() && r.scenario.substr(0, r.scenario.find('(')) == name;
+      return r.why.empty() &&
+             (r.kind == name || r.scenario.substr(0, r.scenario.find('(')) == name);
     });
   };
   std::vector<std::string> names;

@@ -7,8 +7,7 @@
 namespace daydream {
 namespace {
 
-// Of an op and of the launch in it: short enough for the GPU never to wait.
-constexpr int64_t kOpNs = 3000, kCallNs = 1000, kLaunchLatencyNs = 5000;
+constexpr int64_t kLaunchLatencyNs = 5000;
 constexpr int64_t kProcess = 1;
 
 std::string TextOf(const std::vector<Dims>& inputs) {
@@ -25,8 +24,9 @@ std::string TypesOf(const std::vector<Dims>& inputs) {
 
 }  // namespace
 
-StepComposer::StepComposer(const DeviceSpec& gpu)
-    : thread_(builder_.AddLane(LaneKind::kThread, kProcess, kProcess, -1)),
+StepComposer::StepComposer(const DeviceSpec& gpu, HostTimes host)
+    : host_(host),
+      thread_(builder_.AddLane(LaneKind::kThread, kProcess, kProcess, -1)),
       stream_(builder_.AddLane(LaneKind::kStream, 0, 7, 0)) {
   builder_.AddDevice({.id = 0,
                       .name = gpu.name,
@@ -50,7 +50,7 @@ void StepComposer::AddEvent(LaneId lane, EventKind kind, std::string_view name, 
 
 void StepComposer::Add(const std::vector<Op>& ops, std::string_view kernel, double us) {
   ++correlation_;
-  int64_t begin = host_ns_, length = kOpNs;
+  int64_t begin = host_ns_, length = host_.op.ns;
   for (const Op& op : ops) {
     OpDetail detail;
     if (!op.inputs.empty()) {
@@ -60,21 +60,23 @@ void StepComposer::Add(const std::vector<Op>& ops, std::string_view kernel, doub
     AddEvent(thread_, EventKind::kOp, op.name, begin, length, builder_.AddOp(detail));
     begin += 100, length -= 200;
   }
-  AddEvent(thread_, EventKind::kCall, "cudaLaunchKernel", begin, kCallNs, Id<void>::kNoneValue);
+  begin += length - host_.launch.ns;  // the last that each op does
+  AddEvent(thread_, EventKind::kCall, "cudaLaunchKernel", begin, host_.launch.ns,
+           Id<void>::kNoneValue);
   gpu_ns_ = std::max(gpu_ns_, begin + kLaunchLatencyNs);
   const auto kernel_ns = static_cast<int64_t>(us * 1e3 + 0.5);
   AddEvent(stream_, EventKind::kKernel, kernel, gpu_ns_, kernel_ns, Id<void>::kNoneValue);
   gpu_ns_ += kernel_ns;
-  host_ns_ += kOpNs;
+  host_ns_ += host_.op.ns;
 }
 
 void StepComposer::AddGradient(const Dims& shape, std::string_view type) {
   OpDetail detail;
   detail.shapes = builder_.names().Intern(TextOf({shape}));
   detail.types = builder_.names().Intern(fmt::format("[\"{}\"]", type));
-  AddEvent(thread_, EventKind::kOp, "torch::autograd::AccumulateGrad", host_ns_, kOpNs,
+  AddEvent(thread_, EventKind::kOp, "torch::autograd::AccumulateGrad", host_ns_, host_.op.ns,
            builder_.AddOp(detail));
-  host_ns_ += kOpNs;
+  host_ns_ += host_.op.ns;
 }
 
 absl::StatusOr<std::shared_ptr<const Trace>> StepComposer::Build() {

@@ -17,7 +17,13 @@ namespace daydream {
 
 class StepComposer {
  public:
-  explicit StepComposer(const DeviceSpec& gpu);
+  // What the host takes for an op, and of that for the launch in it. By default so short that the
+  // GPU never waits.
+  struct HostTimes {
+    Duration op = Duration::Us(3), launch = Duration::Us(1);
+  };
+  explicit StepComposer(const DeviceSpec& gpu) : StepComposer(gpu, HostTimes()) {}
+  StepComposer(const DeviceSpec& gpu, HostTimes host);
 
   struct Op {
     std::string name;          // "aten::addmm"
@@ -37,6 +43,7 @@ class StepComposer {
                 uint32_t detail);
 
   TraceBuilder builder_;
+  HostTimes host_;
   LaneId thread_, stream_;
   int64_t host_ns_ = 0, gpu_ns_ = 0;
   uint32_t correlation_ = 0;

@@ -142,6 +142,13 @@ TEST(Exchange, PowerSgdBesideBackwardIsFasterThanInTheHook) {
   EXPECT_LT(StepUs(one, ddp + ",powersgd(16,overlap=yes)"), StepUs(one, ddp + ",powersgd(16)"));
 }
 
+// The host draws the numbers while the GPU has nothing to do.
+TEST(Exchange, PowerSgdThatBeginsAnewAtEachStepWaitsForTheHost) {
+  const Graph one = OneGpu();
+  const std::string ddp = "ddp(8,fabric=nvlink4)";
+  EXPECT_GT(StepUs(one, ddp + ",powersgd(16,warm_start=no)"), StepUs(one, ddp + ",powersgd(16)"));
+}
+
 // Bytes that leave a node are the same as on a flat ring, so on NICs that bound it nothing is won;
 // but it is never much worse.
 TEST(Exchange, StagesByLevelMoveTheSameBytesBetweenNodes) {

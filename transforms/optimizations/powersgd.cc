@@ -1,7 +1,6 @@
 // powersgd: gradients are exchanged as products of two thin matrices.
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "transforms/core/transform.h"
 #include "transforms/optimizations/optimizations.h"
@@ -28,14 +27,24 @@ constexpr ParamSpec kPowersgdParams[] = {
      .help = "compress and exchange beside backward, else backward waits for each bucket, as for "
              "PyTorch's hook",
      .source = "measured runs of both: docs/optimizations/powersgd.md"},
+    {.name = "warm_start",
+     .unit = Unit::kText,
+     .text_fallback = "yes",
+     .choices = kYesNoText,
+     .help = "Q is that of the step before, else the host draws it anew and copies it to the GPU",
+     .source = "warm_start=True of PyTorch's PowerSGDState"},
     kExchangeFabricParam,
 };
 
 // A matrix is compressed where that saves half of it: min_compression_rate=2 of PowerSGDState.
 constexpr double kLeastSaving = 2;
 // Ops for each column in PyTorch's _orthogonalize_gram_schmidt(): norm, add, div, mul, sum, mul,
-// sub; of matrices of one shape together. Those on what is left touch it five times in all.
+// sub; each matrix by itself. Those on what is left touch it five times in all.
 constexpr double kOpsPerColumn = 7, kTouches = 5;
+// Ops beside a product: what is added, copied and kept.
+constexpr double kOpsOfProducts = 4;
+// torch.randn() of PyTorch 1.13 on one core of a server, for a number: 4.3 to 6.6 (measured).
+constexpr double kNsToDraw = 5;
 // Biases and weights of norms have no more elements than a layer has channels (chosen).
 constexpr uint64_t kLongestVector = 4096;
 // Passes over the gradients: adding the error, and keeping the new one.
@@ -43,11 +52,12 @@ constexpr double kErrorPasses = 3;
 
 // What compressing one bucket takes.
 struct Compressed {
-  double plain = 0;            // bytes that are exchanged as they are
-  double left = 0, right = 0;  // bytes of P (rows x r) and Q (columns x r)
-  double matrices = 0;         // bytes that are compressed
-  double flops = 0;            // of one product of all matrices with a thin one
-  double orthogonal_ops = 0, orthogonal_bytes = 0;
+  double plain = 0;                          // bytes that are exchanged as they are
+  double left = 0, right = 0;                // bytes of P (rows x r) and Q (columns x r)
+  double matrices = 0;                       // bytes that are compressed
+  double flops = 0;                          // of one product of all matrices with a thin one
+  double columns = 0;                        // of all P, and of all Q
+  double left_passes = 0, right_passes = 0;  // through memory, to make those orthogonal
 };
 
 // Of a gradient whose shape was not recorded: a square matrix, unless it is as small as vectors
@@ -66,7 +76,6 @@ Compressed Compress(const Exchange& e, double rank) {
     const auto side = static_cast<uint64_t>(std::sqrt(static_cast<double>(e.elements())));
     gradients.push_back({e.elements(), e.element_bytes, std::max<uint64_t>(side, 1)});
   }
-  std::map<std::pair<double, double>, double> shapes;  // how many matrices of one shape
   for (const GradientSize& g : gradients) {
     const double n = RowsOf(g);
     const double m = static_cast<double>(g.elements) / n;
@@ -78,12 +87,9 @@ Compressed Compress(const Exchange& e, double rank) {
     out.left += n * r * width, out.right += m * r * width;
     out.matrices += static_cast<double>(g.bytes());
     out.flops += 2 * n * m * r;
-    shapes[{n, r}] += 1;
-  }
-  for (const auto& [shape, count] : shapes) {
-    out.orthogonal_ops += kOpsPerColumn * shape.second;
-    out.orthogonal_bytes +=
-        count * kTouches * width * shape.first * shape.second * (shape.second + 1) / 2;
+    out.columns += r;
+    const double passes = kTouches * width * r * (r + 1) / 2;
+    out.left_passes += passes * n, out.right_passes += passes * m;
   }
   return out;
 }
@@ -94,10 +100,14 @@ class PowerSgd {
       : edit_(edit),
         x_(exchanges),
         rank_(params["rank"]),
-        overlaps_(params.text("overlap") == "yes") {}
+        overlaps_(params.text("overlap") == "yes"),
+        warm_(params.text("warm_start") == "yes") {}
 
   absl::Status Run() {
-    if (overlaps_) side_ = edit_.NewStream("PowerSGD", x_.compute);
+    if (overlaps_) {
+      stream_ = edit_.NewStream("PowerSGD", x_.compute);
+      thread_ = edit_.NewLane("PowerSGD", LaneKind::kThread);
+    }
     for (Exchange& e : x_.all) {
       const Compressed c = Compress(e, rank_);
       shapeless_ += e.gradients.empty() || e.gradients.front().rows == 0;
@@ -118,59 +128,112 @@ class PowerSgd {
     return rate > 0 ? std::max(moves, Duration::FromDouble(c.flops / rate)) : moves;
   }
 
+  // Kernels on the GPU, and the host's ops that launch them.
+  struct Part {
+    TaskId host, kernel;
+  };
+
   // The collective that is there sends P, with what is not compressed; Q follows it.
   absl::Status Replace(Exchange& e, const Compressed& c) {
-    const Duration product = Product(e, c);
-    const Duration first = x_.Moves(e, kErrorPasses * c.matrices) + product;
-    const Duration columns =
-        std::max(x_.Moves(e, c.orthogonal_bytes), Duration::Us(2).Scaled(c.orthogonal_ops));
-    const Duration last = product + x_.Moves(e, kErrorPasses * c.matrices);
     if (!e.before.valid()) return absl::OkStatus();
-    const TaskId p = Kernel(e, e.before, "PowerSGD: P = M Q", first, 4);
-    edit_.AddEdge(p, e.collective, kStartLag, Rule::kEventWait);
+    const Duration product = Product(e, c), error = x_.Moves(e, kErrorPasses * c.matrices);
+    Part at{.host = {}, .kernel = e.before};
+    if (!overlaps_) {
+      if (!warm_) DrawAnew(e, at, c);
+      at = Orthogonalize(e, at, "PowerSGD: orthogonalize Q", c.columns, c.right_passes);
+    }
+    at = Products(e, at, "PowerSGD: P = M Q", error + product);
+    edit_.AddEdge(at.kernel, e.collective, kStartLag, Rule::kEventWait);
     DD_RETURN_IF_ERROR(x_.Resize(e, CollectiveKind::kAllReduce, c.plain + c.left));
-    const TaskId q = Kernel(e, p, "PowerSGD: orthogonalize P, Q = M' P", columns + product,
-                            c.orthogonal_ops + 1);
-    edit_.AddEdge(e.collective, q, {}, Rule::kEventWait);
-    DD_ASSIGN_OR_RETURN(const TaskId second,
-                        x_.AddBehind(e, e.collective, CollectiveKind::kAllReduce, c.right));
-    edit_.AddEdge(q, second, kStartLag, Rule::kEventWait);
-    const TaskId done = Kernel(e, q, "PowerSGD: M = P Q', keep the error", last, 4);
-    edit_.AddEdge(second, done, {}, Rule::kEventWait);
-    if (e.after.valid() && overlaps_) edit_.AddEdge(done, e.after, {}, Rule::kEventWait);
+    if (!overlaps_) at.host = e.call;  // from here on behind the launch of the collective
+    at = Orthogonalize(e, at, "PowerSGD: orthogonalize P", c.columns, c.left_passes);
+    edit_.AddEdge(e.collective, at.kernel, {}, Rule::kEventWait);
+    at = Products(e, at, "PowerSGD: Q = M' P", product);
+    Exchange second = e;
+    second.call = at.host;
+    DD_ASSIGN_OR_RETURN(second.collective,
+                        x_.AddBehind(second, e.collective, CollectiveKind::kAllReduce, c.right));
+    edit_.AddEdge(at.kernel, second.collective, kStartLag, Rule::kEventWait);
+    at = Products(e, at, "PowerSGD: M = P Q', keep the error", product + error);
+    edit_.AddEdge(second.collective, at.kernel, {}, Rule::kEventWait);
+    if (overlaps_ && e.after.valid()) edit_.AddEdge(at.kernel, e.after, {}, Rule::kEventWait);
+    if (!overlaps_) HostWaits(e, at);  // torch.cuda.synchronize()
     // Buckets whose last gradient is ready behind the same kernel follow one another.
     for (Exchange& other : x_.all) {
-      if (!overlaps_ && &other != &e && other.before == e.before) other.before = done;
+      if (!overlaps_ && &other != &e && other.before == e.before) other.before = at.kernel;
     }
-    e.before = done;
+    e.before = at.kernel;
     return absl::OkStatus();
   }
 
-  // Several kernels as one, behind `at` or on a stream beside it, and `ops` of the host.
-  TaskId Kernel(const Exchange& e, TaskId at, std::string_view name, Duration duration,
-                double ops) {
+  // Column by column: kernels run while the host launches the next.
+  Part Orthogonalize(const Exchange& e, Part at, std::string_view name, double columns,
+                     double bytes) {
+    const double ops = kOpsPerColumn * columns;
+    const Duration gpu = std::max(x_.Moves(e, bytes), Duration::Us(2).Scaled(ops));
+    return Launch(e, at, name, gpu, ops, Anchor::kStart);
+  }
+  Part Products(const Exchange& e, Part at, std::string_view name, Duration gpu) {
+    return Launch(e, at, name, gpu, kOpsOfProducts, Anchor::kEnd);
+  }
+
+  // Behind `at`, on both sides.
+  Part Launch(const Exchange& e, Part at, std::string_view name, Duration gpu, double ops,
+              Anchor anchor) {
     Graph& graph = edit_.graph();
-    const TaskId host =
-        edit_.InsertBefore(e.call, {.recorded_start = graph.task(e.call).recorded_start,
-                                    .duration = x_.costs().op.Scaled(ops),
-                                    .name = graph.AddName(name),
-                                    .lane = graph.task(e.call).lane,
-                                    .scope = graph.task(e.call).scope,
-                                    .step = e.step,
-                                    .kind = TaskKind::kCall,
-                                    .phase = Phase::kBackward});
-    const Task task{.recorded_start = graph.task(at).recorded_start,
-                    .duration = duration,
-                    .name = graph.AddName(name),
-                    .lane = overlaps_ ? side_ : x_.compute,
-                    .scope = graph.task(at).scope,
-                    .step = e.step,
-                    .kind = TaskKind::kKernel,
-                    .phase = Phase::kBackward};
-    const TaskId kernel = overlaps_ ? edit_.Append(task) : edit_.InsertAfter(at, task);
-    if (overlaps_ && at == e.before) edit_.AddEdge(at, kernel, {}, Rule::kEventWait);
-    edit_.AddEdge(host, kernel, {}, Rule::kLaunch);
-    return kernel;
+    Task host = HostWork(e, name);
+    host.duration = (overlaps_ ? x_.costs().launch : x_.costs().op).Scaled(ops);
+    const Task kernel{.recorded_start = graph.task(at.kernel).recorded_start,
+                      .duration = gpu,
+                      .name = host.name,
+                      .lane = overlaps_ ? stream_ : x_.compute,
+                      .scope = graph.task(at.kernel).scope,
+                      .step = e.step,
+                      .kind = TaskKind::kKernel,
+                      .phase = Phase::kBackward};
+    Part out;
+    if (overlaps_) {
+      out = {.host = edit_.Append(host), .kernel = edit_.Append(kernel)};
+      if (!at.host.valid()) {
+        edit_.AddEdge(e.call, out.host, {}, Rule::kHandOff);
+        edit_.AddEdge(at.kernel, out.kernel, {}, Rule::kEventWait);
+      }
+    } else {
+      out = {.host = InsertHost(e, at, host), .kernel = edit_.InsertAfter(at.kernel, kernel)};
+    }
+    edit_.AddEdge(out.host, out.kernel, {}, Rule::kLaunch, anchor);
+    return out;
+  }
+
+  // On the thread that launches the exchange.
+  TaskId InsertHost(const Exchange& e, Part at, const Task& host) {
+    return at.host.valid() ? edit_.InsertAfter(at.host, host) : edit_.InsertBefore(e.call, host);
+  }
+  Task HostWork(const Exchange& e, std::string_view name) {
+    Graph& graph = edit_.graph();
+    const Task& call = graph.task(e.call);
+    return {.recorded_start = call.recorded_start,
+            .name = graph.AddName(name),
+            .lane = overlaps_ ? thread_ : call.lane,
+            .scope = call.scope,
+            .step = e.step,
+            .kind = TaskKind::kCall,
+            .phase = Phase::kBackward};
+  }
+
+  // Random numbers on the host, and a copy from pageable memory, which waits for all before it.
+  void DrawAnew(const Exchange& e, Part& at, const Compressed& c) {
+    Task draw = HostWork(e, "PowerSGD: draw Q");
+    draw.duration = Duration::FromDouble(c.right / e.element_bytes * kNsToDraw);
+    at.host = InsertHost(e, at, draw);
+    HostWaits(e, at);
+  }
+
+  void HostWaits(const Exchange& e, Part& at) {
+    Task wait = HostWork(e, "cudaStreamSynchronize");
+    wait.kind = TaskKind::kWait;
+    at.host = InsertHost(e, at, wait);
+    edit_.AddEdge(at.kernel, at.host, {}, Rule::kHostWait, Anchor::kEnd, Anchor::kEnd);
   }
 
   void TellPowersgd() {
@@ -191,8 +254,8 @@ class PowerSgd {
   Editor& edit_;
   Exchanges& x_;
   const double rank_;
-  const bool overlaps_;
-  LaneId side_;
+  const bool overlaps_, warm_;
+  LaneId stream_, thread_;  // of their own, where it overlaps
   size_t shapeless_ = 0;
   double sent_ = 0, errors_ = 0;
 };
@@ -216,11 +279,14 @@ constinit const Transform kPowersgd = {
         "A gradient of n x m elements is sent as P (n x r) and then Q (m x r), where that halves "
         "it; vectors and the like go with P as they are. Each bucket gets kernels for the error "
         "it kept, P = M Q, the orthogonalization of P column by column, Q = M'P and M = PQ', "
-        "with the operations that launch them. By default backward goes on behind them, as in "
-        "PyTorch's hook; with overlap=yes they have a stream of their own.",
+        "with the operations that launch them. By default as in PyTorch's hook: Q is made "
+        "orthogonal, too, each matrix by itself, backward goes on behind it all, and the host "
+        "waits for it at the end of each bucket; with warm_start=no it draws Q anew. With "
+        "overlap=yes a thread and a stream of their own do it.",
     .ignores =
-        "What it does to training, and the first steps without compression. With overlap=yes the "
-        "kernels of the compression do not slow backward down.",
+        "What it does to training, the first steps without compression, and how long a Q that was "
+        "drawn anew takes to the GPU. With overlap=yes the kernels of the compression do not slow "
+        "backward down.",
     .sources =
         "Vogels et al. 2019 (PowerSGD, NeurIPS); "
         "torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py",
