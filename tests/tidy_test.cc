@@ -127,7 +127,7 @@ const std::map<std::string, std::map<std::string, std::set<std::string>>>& MayIn
         {"bytes", {}},
         {"sqlite", {"bytes"}},
         {"nsys", {"recording", "sqlite", "json", "bytes"}},
-        {"rocprof", {"sqlite", "json", "bytes"}},
+        {"rocprof", {"rows", "sqlite", "json", "bytes"}},
         {"json", {"bytes"}},
         {"kineto", {"json", "bytes"}},
         {"recording", {}},

@@ -7,6 +7,7 @@
 
 #include "graph/call_kind.h"
 #include "graph/step_windows.h"
+#include "report/lane_rows.h"
 #include "report/text/format.h"
 
 namespace daydream {

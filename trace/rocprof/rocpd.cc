@@ -3,8 +3,8 @@
 // rows of rocpd_timestamp, and who ran what is said by rocpd_track.
 #include <map>
 
-#include "absl/container/flat_hash_map.h"
 #include "trace/rocprof/rows.h"
+#include "trace/rows/ordered_index.h"
 #include "trace/sqlite/database.h"
 
 namespace daydream {
@@ -89,14 +89,14 @@ class RocpdReader {
 
   absl::Status ReadEvents() {
     SqliteRows rows(db_, Table("rocpd_event"), {"id", "stack_id", "category_id"});
-    while (rows.Next()) events_[rows.Int(0, -1)] = {rows.Int(1, 0), rows.Int(2, -1)};
+    while (rows.Next()) events_.Add(rows.Int(0, -1), {rows.Int(1, 0), rows.Int(2, -1)});
     return rows.status();
   }
 
   absl::Status ReadTimes() {
     if (!spine_) return absl::OkStatus();
     SqliteRows rows(db_, Table("rocpd_timestamp"), {"id", "value"});
-    while (rows.Next()) times_[rows.Int(0, -1)] = rows.Int(1, -1);
+    while (rows.Next()) times_.Add(rows.Int(0, -1), rows.Int(1, -1));
     return rows.status();
   }
 
@@ -112,13 +112,14 @@ class RocpdReader {
   }
   static constexpr int kOwn = 8;
 
-  RocprofSpan SpanOf(const SqliteRows& rows) const {
+  RocprofSpan SpanOf(const SqliteRows& rows) {
     RocprofSpan span;
     Track track;
     if (spine_) {
-      const auto start = times_.find(rows.Int(0, -1)), end = times_.find(rows.Int(1, -1));
-      span.start = start == times_.end() ? -1 : start->second;
-      span.end = end == times_.end() ? -1 : end->second;
+      const int64_t* start = times_.Find(rows.Int(0, -1));
+      span.start = start == nullptr ? -1 : *start;
+      const int64_t* end = times_.Find(rows.Int(1, -1));
+      span.end = end == nullptr ? -1 : *end;
       if (const auto it = tracks_.find(rows.Int(3, -1)); it != tracks_.end()) track = it->second;
     } else {
       span.start = rows.Int(0, -1);
@@ -130,8 +131,8 @@ class RocpdReader {
     span.thread = thread == threads_.end() ? track.thread : thread->second;
     span.agent = track.agent;
     span.stream = track.stream >= 0 ? track.stream : track.queue;
-    if (const auto it = events_.find(rows.Int(2, -1)); it != events_.end()) {
-      span.correlation = it->second.stack;
+    if (const Event* event = events_.Find(rows.Int(2, -1)); event != nullptr) {
+      span.correlation = event->stack;
     }
     return span;
   }
@@ -170,9 +171,9 @@ class RocpdReader {
     SqliteRows rows(db_, Table(kRegions), Columns({"name_id"}));
     while (rows.Next()) {
       const std::string& name = Text(rows.Int(kOwn, -1));
-      const auto event = events_.find(rows.Int(2, -1));
+      const Event* event = events_.Find(rows.Int(2, -1));
       std::string category;
-      if (event != events_.end()) category = Text(event->second.category);
+      if (event != nullptr) category = Text(event->category);
       if (category.empty() && name.starts_with("hip")) category = "HIP";
       rows_.AddRegion(SpanOf(rows), category, name);
     }
@@ -192,8 +193,8 @@ class RocpdReader {
   std::map<int64_t, Symbol> symbols_;
   std::map<int64_t, int64_t> processes_, threads_;
   std::map<int64_t, Track> tracks_;
-  absl::flat_hash_map<int64_t, Event> events_;
-  absl::flat_hash_map<int64_t, int64_t> times_;
+  OrderedIndex<Event> events_;
+  OrderedIndex<int64_t> times_;
   std::map<int64_t, std::string> texts_;
 };
 

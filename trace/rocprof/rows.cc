@@ -1,7 +1,6 @@
 #include "trace/rocprof/rows.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "trace/demangle.h"
 #include "trace/json/text.h"
@@ -69,7 +68,43 @@ bool RocprofRows::Times(const RocprofSpan& span, TraceBuilder::Event& event) {
 }
 
 void RocprofRows::Add(const TraceBuilder::Event& event, const RocprofSpan& span) {
-  pending_.push_back({event, span});
+  const bool gpu = IsGpuWork(event.kind);
+  if (gpu) used_.insert(span.agent);
+  const auto key = gpu ? LaneKey(true, DeviceOf(span.agent), span.stream)
+                       : LaneKey(false, span.process, span.thread);
+  OneLane& lane = lanes_[key];
+  lane.first = std::min(lane.first, event.start);
+  const bool fits = span.correlation > 0 && span.correlation < int64_t{UINT32_MAX};
+  lane.rows.Add({.start = event.start,
+                 .duration = event.duration,
+                 .name = event.name,
+                 .correlation = fits ? static_cast<uint32_t>(span.correlation) : 0,
+                 .detail = event.detail,
+                 .kind = event.kind});
+}
+
+// Lanes by what happened first on them, so that every format tells the same.
+void RocprofRows::HandOut() {
+  std::vector<std::pair<const LaneKey, OneLane>*> order;
+  for (auto& lane : lanes_) order.push_back(&lane);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->second.first < b->second.first; });
+  for (auto* each : order) {
+    const auto& [gpu, owner, number] = each->first;
+    const LaneId lane =
+        gpu ? builder_.AddLane(LaneKind::kStream, 0, number, static_cast<int32_t>(owner))
+            : builder_.AddLane(LaneKind::kThread, owner, number, -1);
+    builder_.NameLane(lane, fmt::format("{} {}", gpu ? "stream" : "thread", number));
+    each->second.rows.HandOut([&](const TraceRow& row, uint32_t) {
+      builder_.AddEvent({.start = row.start,
+                         .duration = row.duration,
+                         .lane = lane,
+                         .name = row.name,
+                         .kind = row.kind,
+                         .correlation = row.correlation,
+                         .detail = row.detail});
+    });
+  }
 }
 
 void RocprofRows::AddDispatch(const RocprofSpan& span, std::string_view symbol,
@@ -134,28 +169,9 @@ void RocprofRows::Skip(std::string_view what, std::string_view reason, uint64_t 
 }
 
 absl::Status RocprofRows::Finish() {
-  const auto key = [](const Pending& p) {
-    return std::tuple(p.span.start, p.event.kind, p.span.correlation, p.span.stream, p.span.thread);
-  };
-  std::stable_sort(pending_.begin(), pending_.end(),
-                   [&](const Pending& a, const Pending& b) { return key(a) < key(b); });
-  std::map<int64_t, bool> used;
-  for (Pending& p : pending_) {
-    TraceBuilder::Event& event = p.event;
-    if (IsGpuWork(event.kind)) {
-      used[p.span.agent] = true;
-      event.lane = builder_.AddLane(LaneKind::kStream, 0, p.span.stream, DeviceOf(p.span.agent));
-      builder_.NameLane(event.lane, fmt::format("stream {}", p.span.stream));
-    } else {
-      event.lane = builder_.AddLane(LaneKind::kThread, p.span.process, p.span.thread, -1);
-      builder_.NameLane(event.lane, fmt::format("thread {}", p.span.thread));
-    }
-    const bool fits = p.span.correlation > 0 && p.span.correlation < int64_t{UINT32_MAX};
-    event.correlation = fits ? static_cast<uint32_t>(p.span.correlation) : 0;
-    builder_.AddEvent(event);
-  }
+  HandOut();
   for (const auto& [agent, name] : gpus_) {
-    if (used.contains(agent)) builder_.AddDevice({.id = DeviceOf(agent), .name = name});
+    if (used_.contains(agent)) builder_.AddDevice({.id = DeviceOf(agent), .name = name});
   }
   Provenance& provenance = builder_.provenance();
   provenance.input_events = inputs_;

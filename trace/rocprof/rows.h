@@ -5,11 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
-#include <vector>
+#include <tuple>
+#include <utility>
 
 #include "trace/importer.h"
+#include "trace/rows/lane_rows.h"
 
 namespace daydream {
 
@@ -29,6 +32,11 @@ struct RocprofLaunch {
   std::array<int64_t, 3> grid{};  // work-items, unlike CUDA
   std::array<int64_t, 3> block{};
   int64_t registers = 0, shared_memory = 0;
+  friend bool operator==(const RocprofLaunch&, const RocprofLaunch&) = default;
+  template <class H>
+  friend H AbslHashValue(H h, const RocprofLaunch& l) {
+    return H::combine(std::move(h), l.grid, l.block, l.registers, l.shared_memory);
+  }
 };
 
 class RocprofRows {
@@ -36,7 +44,7 @@ class RocprofRows {
   RocprofRows(const ImportOptions& options, TraceBuilder& builder, std::string source)
       : options_(options), builder_(builder), source_(std::move(source)) {}
 
-  // GPUs count from 0 in the order in which they are told; CPUs do not count.
+  // GPUs count from 0 in the order in which they are told, before their work; CPUs do not count.
   void AddAgent(int64_t id, bool gpu, std::string_view name);
   // `symbol` as in the file: "_Z4axpyPf.kd".
   void AddDispatch(const RocprofSpan& span, std::string_view symbol, const RocprofLaunch& launch);
@@ -47,16 +55,18 @@ class RocprofRows {
   void AddRegion(const RocprofSpan& span, std::string_view category, std::string_view name);
   // An input that becomes no event.
   void Skip(std::string_view what, std::string_view reason, uint64_t n = 1);
-  // Sorts, names lanes and counts. Call once, at the end. E0210 with too many damaged inputs.
+  // Call once, at the end. E0210 with too many damaged inputs.
   absl::Status Finish();
 
  private:
-  struct Pending {
-    TraceBuilder::Event event;
-    RocprofSpan span;
+  using LaneKey = std::tuple<bool, int64_t, int64_t>;  // GPU: device and stream; process, thread
+  struct OneLane {
+    LaneRows rows;
+    Instant first{INT64_MAX};
   };
   bool Times(const RocprofSpan& span, TraceBuilder::Event& event);
   void Add(const TraceBuilder::Event& event, const RocprofSpan& span);
+  void HandOut();
   int32_t DeviceOf(int64_t agent) const;
 
   const ImportOptions& options_;
@@ -64,7 +74,8 @@ class RocprofRows {
   const std::string source_;
   std::map<int64_t, std::string> gpus_;  // by agent
   std::map<int64_t, int32_t> devices_;   // by agent
-  std::vector<Pending> pending_;
+  std::set<int64_t> used_;               // agents that have work
+  std::map<LaneKey, OneLane> lanes_;
   std::map<std::string, NameId, std::less<>> symbols_;
   uint64_t inputs_ = 0, damaged_ = 0, calls_ = 0;
 };

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "trace/rocprof/rows.h"
+#include "trace/rows/ordered_index.h"
 #include "trace/sqlite/database.h"
 
 namespace daydream {
@@ -27,9 +28,15 @@ class RpdReader {
   }
 
  private:
+  // What a call launched. Of a call that is not there nothing is known but blocks of threads.
+  struct Launched {
+    uint32_t launch = 0;  // in launches_
+    bool in_items = true;
+  };
+
   absl::Status ReadJoins() {
     SqliteRows rows(db_, "rocpd_api_ops", {"api_id", "op_id"});
-    while (rows.Next()) call_of_[rows.Int(1, -1)] = rows.Int(0, 0);
+    while (rows.Next()) call_of_.Add(rows.Int(1, -1), rows.Int(0, 0));
     return rows.status();
   }
 
@@ -38,19 +45,23 @@ class RpdReader {
                     {"api_ptr_id", "groupSegmentSize", "workgroupX", "workgroupY", "workgroupZ",
                      "gridX", "gridY", "gridZ"});
     while (rows.Next()) {
-      RocprofLaunch& launch = launches_[rows.Int(0, -1)];
+      RocprofLaunch launch;
       launch.shared_memory = rows.Int(1, 0);
       for (int i = 0; i < 3; ++i) {
         launch.block[static_cast<size_t>(i)] = rows.Int(2 + i, 0);
         launch.grid[static_cast<size_t>(i)] = rows.Int(5 + i, 0);
       }
+      const auto [it, fresh] =
+          launch_row_.try_emplace(launch, static_cast<uint32_t>(launches_.size()));
+      if (fresh) launches_.push_back(launch);
+      launched_.Add(rows.Int(0, -1), {.launch = it->second});
     }
     return rows.status();
   }
 
   absl::Status ReadCopySizes() {
     SqliteRows rows(db_, "rocpd_copyapi", {"api_ptr_id", "size"});
-    while (rows.Next()) sizes_[rows.Int(0, -1)] = rows.Int(1, 0);
+    while (rows.Next()) sizes_.Add(rows.Int(0, -1), rows.Int(1, 0));
     return rows.status();
   }
 
@@ -72,39 +83,45 @@ class RpdReader {
         continue;
       }
       rows_.AddRegion(span, name.starts_with("hsa") ? "HSA" : "HIP", name);
-      if (const auto launch = launches_.find(id); launch != launches_.end()) {
-        InWorkItems(name, launch->second);
+      if (Launched* launched = launched_.Find(id); launched != nullptr) {
+        launched->in_items = CountsWorkItems(name);
       }
     }
     return rows.status();
   }
 
   // Calls of HIP's extension count work-items themselves, all others blocks.
-  static void InWorkItems(std::string_view call, RocprofLaunch& launch) {
-    if (call.find("Ext") != std::string_view::npos || call.find("Hcc") != std::string_view::npos) {
-      return;
-    }
+  static bool CountsWorkItems(std::string_view call) {
+    return call.find("Ext") != std::string_view::npos || call.find("Hcc") != std::string_view::npos;
+  }
+
+  RocprofLaunch LaunchOf(int64_t call) {
+    const Launched* launched = launched_.Find(call);
+    if (launched == nullptr) return {};
+    RocprofLaunch launch = launches_[launched->launch];
+    if (launched->in_items) return launch;
     constexpr int64_t kMost = int64_t{1} << 31;
     for (size_t i = 0; i < 3; ++i) {
       launch.grid[i] = std::clamp<int64_t>(launch.grid[i], 0, kMost) *
                        std::clamp<int64_t>(launch.block[i], 1, kMost);
     }
+    return launch;
   }
 
   absl::Status ReadWork() {
     SqliteRows rows(db_, "rocpd_op",
                     {"id", "gpuId", "queueId", "start", "end", "description_id", "opType_id"});
     while (rows.Next()) {
-      const auto call = call_of_.find(rows.Int(0, -1));
+      const int64_t* call = call_of_.Find(rows.Int(0, -1));
       RocprofSpan span{.start = rows.Int(3, -1),
                        .end = rows.Int(4, -1),
                        .agent = rows.Int(1, 0),
                        .stream = rows.Int(2, 0),
-                       .correlation = call == call_of_.end() ? 0 : call->second};
+                       .correlation = call == nullptr ? 0 : *call};
       const std::string& type = Text(rows.Int(6, -1));
       const bool fill = type.starts_with("Fill");
       if (type.starts_with("Copy")) {
-        const auto size = sizes_.find(span.correlation);
+        const int64_t* size = sizes_.Find(span.correlation);
         rows_.AddAgent(span.agent, true, "");
         const bool to_host = type == "CopyDeviceToHost", from_host = type == "CopyHostToDevice";
         rows_.AddCopy(span,
@@ -112,13 +129,12 @@ class RpdReader {
                       : from_host ? "HOST_TO_DEVICE"
                                   : "DEVICE_TO_DEVICE",
                       from_host ? -1 : span.agent, to_host ? -1 : span.agent,
-                      size == sizes_.end() ? 0 : size->second);
+                      size == nullptr ? 0 : *size);
       } else if (type.starts_with("Kernel") || fill) {
         rows_.AddAgent(span.agent, true, "");
-        const auto launch = launches_.find(span.correlation);
         const std::string& name = Text(rows.Int(5, -1));
         rows_.AddDispatch(span, name.empty() && fill ? "__amd_rocclr_fillBuffer" : name,
-                          launch == launches_.end() ? RocprofLaunch{} : launch->second);
+                          LaunchOf(span.correlation));
       } else {
         rows_.Skip("barriers and markers of queues", "they do no work");
       }
@@ -134,9 +150,11 @@ class RpdReader {
 
   SqliteFile& db_;
   RocprofRows& rows_;
-  absl::flat_hash_map<int64_t, int64_t> call_of_;  // of an operation
-  absl::flat_hash_map<int64_t, RocprofLaunch> launches_;
-  absl::flat_hash_map<int64_t, int64_t> sizes_;  // of the copies of a call
+  OrderedIndex<int64_t> call_of_;  // of an operation
+  OrderedIndex<int64_t> sizes_;    // of the copies of a call
+  OrderedIndex<Launched> launched_;
+  std::vector<RocprofLaunch> launches_;  // all that differ
+  absl::flat_hash_map<RocprofLaunch, uint32_t> launch_row_;
   std::map<int64_t, std::string> texts_;
 };
 
