@@ -1,7 +1,13 @@
 // Files that are named, and what there is to know about those that are read.
+#include <unistd.h>
+
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
 
 #include "tests/trace/packed.h"
 #include "tests/trace/recorded_files.h"
@@ -36,43 +42,63 @@ TEST(ImportExamples, ReadBackFromDdtraceAsTheyWere) {
   }
 }
 
-TEST(Foreign, EachFileIsNamedWithTheNextCommand) {
+struct Case {
+  std::string_view bytes, what, fix;
+};
+const std::vector<Case>& Cases() {
   using namespace std::string_view_literals;
-  struct Case {
-    std::string_view bytes, what, fix;
+  static const std::vector<Case> cases = {
+      Case{"NVIDIA Tegra Profiler Report 1.\n\x0b", "Nsight Systems report",
+           "nsys export --type sqlite --output run.sqlite run.nsys-rep"},
+      Case{"QDSTRM_FILE", "unfinished", "QdstrmImporter"},
+      Case{"\x89HDF\r\n\x1a\n....", "HDF5", "nsys export"},
+      Case{"PAR1....", "Parquet", "nsys export"},
+      Case{"\xff\xff\xff\xff....", "Arrow", "nsys export"},
+      Case{"NVR\0....."sv, "Nsight Compute", "nsys profile"},
+      Case{"\x0a\x04\x40\x01\x50\x01", "Perfetto", "rocpd"},
+      Case{R"([{"name": "NEGOTIATE_ALLREDUCE", "ph": "B"})", "Horovod", "torch.profiler"},
+      Case{R"({"traceEvents": [{"ph": "M", "args": {"name": "/host:CPU"}}]})", "TensorBoard",
+           ".xplane.pb"},
+      Case{R"([{"name": "a", "ph": "X", "pid": "CUDA functions"}])", "old autograd",
+           "export_chrome_trace"},
+      Case{"\x80\x04\x95\x10", "pickle", "--memory"},
+      Case{"\xfd"
+           "7zXZ\0...."sv,
+           "xz", "xz -dk run.nsys-rep"},
+      Case{"BZh91AY&SY....", "bzip2", "bzip2 -dk run.nsys-rep"},
+      Case{"\x04\x22\x4d\x18....", "LZ4", "lz4 -dk run.nsys-rep"},
+      Case{"version https://git-lfs.github.com/spec/v1\n", "Git LFS", "git lfs pull"},
+      Case{"<!DOCTYPE html><html>", "web page", "download"},
+      Case{"\xff\xfe{\0\"\0"sv, "UTF-16", "iconv -f UTF-16"},
+      Case{"NVIDIA Tegra Pro"
+           "filer",
+           "Nsight Systems report", "nsys export"},
   };
-  for (const Case& c : {
-           Case{"NVIDIA Tegra Profiler Report 1.\n\x0b", "Nsight Systems report",
-                "nsys export --type sqlite --output run.sqlite run.nsys-rep"},
-           Case{"QDSTRM_FILE", "unfinished", "QdstrmImporter"},
-           Case{"\x89HDF\r\n\x1a\n....", "HDF5", "nsys export"},
-           Case{"PAR1....", "Parquet", "nsys export"},
-           Case{"\xff\xff\xff\xff....", "Arrow", "nsys export"},
-           Case{"NVR\0....."sv, "Nsight Compute", "nsys profile"},
-           Case{"\x0a\x04\x40\x01\x50\x01", "Perfetto", "rocpd"},
-           Case{R"([{"name": "NEGOTIATE_ALLREDUCE", "ph": "B"})", "Horovod", "torch.profiler"},
-           Case{R"({"traceEvents": [{"ph": "M", "args": {"name": "/host:CPU"}}]})", "TensorBoard",
-                ".xplane.pb"},
-           Case{R"([{"name": "a", "ph": "X", "pid": "CUDA functions"}])", "old autograd",
-                "export_chrome_trace"},
-           Case{"\x80\x04\x95\x10", "pickle", "--memory"},
-           Case{"\xfd"
-                "7zXZ\0...."sv,
-                "xz", "xz -dk run.nsys-rep"},
-           Case{"BZh91AY&SY....", "bzip2", "bzip2 -dk run.nsys-rep"},
-           Case{"\x04\x22\x4d\x18....", "LZ4", "lz4 -dk run.nsys-rep"},
-           Case{"version https://git-lfs.github.com/spec/v1\n", "Git LFS", "git lfs pull"},
-           Case{"<!DOCTYPE html><html>", "web page", "download"},
-           Case{"\xff\xfe{\0\"\0"sv, "UTF-16", "iconv -f UTF-16"},
-           Case{"NVIDIA Tegra Pro"
-                "filer",
-                "Nsight Systems report", "nsys export"},
-       }) {
+  return cases;
+}
+
+TEST(Foreign, EachFileIsNamedWithTheNextCommand) {
+  for (const Case& c : Cases()) {
     const Diagnostic d = DiagnosticOf(ImportBytes(c.bytes, "run.nsys-rep").status());
     EXPECT_EQ(d.code, "E0204") << c.what;
     EXPECT_NE(d.what.find(c.what), std::string::npos) << d.what;
     EXPECT_NE(d.fix.find(c.fix), std::string::npos) << d.fix;
   }
+}
+
+// From its first bytes: a gigabyte is not read for that (a fifth of a second at least).
+TEST(Foreign, AFileOfAnySizeIsNamedAtOnce) {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("dd-foreign-{}", getpid());
+  for (const Case& c : Cases()) {
+    std::ofstream(path, std::ios::binary) << c.bytes;
+    std::filesystem::resize_file(path, uintmax_t{1} << 30);  // a hole, which takes no room
+    const std::clock_t begin = std::clock();
+    const Diagnostic d = DiagnosticOf(ImportFile(path.string()).status());
+    const double ms = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+    EXPECT_EQ(d.code, "E0204") << c.what;
+    EXPECT_LT(ms, 50) << c.what;
+  }
+  std::filesystem::remove(path);
 }
 
 TEST(Foreign, WhatIsPackedIsUnpackedFirstForOthers) {
