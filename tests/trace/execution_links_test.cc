@@ -86,6 +86,62 @@ TEST(ExecutionLinks, AnotherProgramIsRefused) {
   EXPECT_EQ(DiagnosticOf(WithDependenciesOf(*trace, path, &found).status()).code, "E0232");
 }
 
+// A thread makes storage 20, another reads it: as written, or the other way round in time.
+TEST(ExecutionLinks, TimesThatContradictTheDataAreRefused) {
+  const std::string path = WriteNodes(R"json({"schema": "1.0.1", "nodes": [
+  {"name": "aten::mm", "id": 2, "rf_id": 1, "parent": 1, "tid": 1,
+   "inputs": [[1, 10, 0, 4, 4, "cuda:0"]], "input_types": ["Tensor(float)"],
+   "outputs": [[3, 20, 0, 4, 4, "cuda:0"]], "output_types": ["Tensor(float)"]},
+  {"name": "aten::relu", "id": 3, "rf_id": 2, "parent": 1, "tid": 2,
+   "inputs": [[3, 20, 0, 4, 4, "cuda:0"]], "input_types": ["Tensor(float)"],
+   "outputs": [[4, 21, 0, 4, 4, "cuda:0"]], "output_types": ["Tensor(float)"]},
+  {"name": "[pytorch|profiler|execution_graph|process]", "id": 1, "rf_id": 0, "parent": 1}]})json",
+                                      "links-threads.json");
+  auto profile = [](int reads_at) {
+    std::string relu = Op("aten::relu", reads_at, 5);
+    relu.replace(relu.find("\"tid\": 1"), 8, "\"tid\": 2");
+    return R"({"traceEvents": [)" + Op("aten::mm", 100, 20) + "," + relu + "]}";
+  };
+  LinksFound found;
+  auto after = ImportText(profile(150));
+  ASSERT_TRUE(after.ok()) << after.status();
+  auto with = WithDependenciesOf(*after, path, &found);
+  ASSERT_TRUE(with.ok()) << with.status();
+  EXPECT_EQ((*with)->dependencies.size(), 1u);
+
+  auto before = ImportText(profile(50));
+  ASSERT_TRUE(before.ok()) << before.status();
+  const Diagnostic d = DiagnosticOf(WithDependenciesOf(*before, path, &found).status());
+  EXPECT_EQ(d.code, "E0232");
+  EXPECT_EQ(d.why, "aten::relu would read what aten::mm writes after it");
+}
+
+// Nineteen of twenty are enough, eighteen are not.
+TEST(ExecutionLinks, NineteenOfTwentyNodesHaveToBeThere) {
+  std::string nodes;
+  for (int i = 0; i < 20; ++i) {
+    nodes += fmt::format(R"({{"name": "aten::op{}", "id": {}, "rf_id": {}, "parent": 1, "tid": 1,
+      "inputs": [], "input_types": [], "outputs": [], "output_types": []}},)",
+                         i, i + 2, i + 1);
+  }
+  const std::string path = WriteNodes(
+      R"({"schema": "1.0.1", "nodes": [)" + nodes +
+          R"({"name": "[pytorch|profiler|execution_graph|process]", "id": 1, "rf_id": 0, "parent": 1}]})",
+      "links-twenty.json");
+  auto code_with = [&](int ops) {
+    std::string events;
+    for (int i = 0; i < ops; ++i) {
+      events += (i > 0 ? "," : "") + Op(fmt::format("aten::op{}", i).c_str(), 10 * i, 5);
+    }
+    auto trace = ImportText(R"({"traceEvents": [)" + events + "]}");
+    EXPECT_TRUE(trace.ok()) << trace.status();
+    LinksFound found;
+    return DiagnosticOf(WithDependenciesOf(*trace, path, &found).status()).code;
+  };
+  EXPECT_EQ(code_with(19), "");
+  EXPECT_EQ(code_with(18), "E0232");
+}
+
 TEST(ExecutionLinks, RealFilesHaveTheirKnownInputs) {
   const auto folder = RealTraceFolder() / "chakra";
   if (!std::filesystem::exists(folder / "linear-et.json.gz")) {
