@@ -7,9 +7,7 @@
 #include <set>
 
 #include "absl/container/flat_hash_set.h"
-#include "base/text.h"
 #include "costmodel/roofline.h"
-#include "graph/scopes.h"
 #include "transforms/analysis/op_shapes.h"
 #include "transforms/analysis/op_work.h"
 #include "transforms/analysis/precision.h"
@@ -17,6 +15,7 @@
 #include "transforms/core/transform.h"
 #include "transforms/edits/amp_casts.h"
 #include "transforms/edits/amp_memory.h"
+#include "transforms/edits/cast_places.h"
 #include "transforms/edits/conv_layout.h"
 #include "transforms/optimizations/optimizations.h"
 
@@ -90,8 +89,13 @@ DType WantedByAmp(std::string_view text, const DeviceSpec* spec) {
   return spec != nullptr && spec->compute_major >= 8 ? DType::kBf16 : DType::kFp16;
 }
 
-// For products of activations and weights only.
-bool IsNarrow(DType dtype) { return dtype == DType::kFp8 || dtype == DType::kNvfp4; }
+// What became of the matrix kernels, for the notes.
+struct MatrixTally {
+  uint64_t moved = 0;
+  uint64_t shaped = 0, narrow = 0, unknown_device = 0;  // of those that moved
+  uint64_t already = 0, blocked = 0, maybe_tf32 = 0;    // that stay
+  std::set<DType> formats;                              // in which kernels run now that did not
+};
 
 class Amp {
  public:
@@ -101,33 +105,56 @@ class Amp {
         rules_(edit.graph()),
         works_(edit.graph()),
         shapes_(edit.graph()),
-        costs_(MeasureHostCosts(edit.graph())),
+        casts_(edit.graph(), rules_, works_, shapes_),
         floor_(FloorOf(params)) {}
 
   absl::Status Run() {
+    const HostCosts costs = MeasureHostCosts(graph());  // before the edits
     works_.SumTimes([&](TaskId t) { return rules_.Of(t).rule == Autocast::kMatrix; });
     for (size_t lane = 0; lane < graph().lanes().size(); ++lane) {
       if (graph().lanes()[lane].lane.kind == LaneKind::kStream) Walk(LaneId(lane));
     }
-    if (matrix_ == 0) {
+    if (tally_.moved == 0) {
       edit_.changes().notes.push_back(WhyNoAmp());
       return absl::OkStatus();
     }
-    NoteScaleUpdates();
-    if (!formats_.contains(DType::kTf32)) {
-      AddCasts(edit_, casts_, costs_, floor_);
-      layouts_ = MissingLayoutChanges(graph(), works_, moved_);
-      AddLayoutChanges(edit_, layouts_, 2, floor_);
+    if (dtype_ == DType::kFp8) casts_.AddScaleUpdates();
+    TellFormats(costs);
+    if (!Runs(DType::kTf32)) {
+      AddCasts(edit_, casts_.all(), costs, floor_);
+      const std::vector<LayoutChange> layouts = MissingLayoutChanges(graph(), works_, moved_);
+      AddLayoutChanges(edit_, layouts, 2, floor_);
+      if (!layouts.empty()) {
+        Note(
+            "{} layout changes that the library makes for convolutions on tensor cores; "
+            "channels-last saves them",
+            layouts.size());
+      }
     }
-    if (formats_.contains(DType::kFp16)) {
-      scaled_steps_ = AddGradientScaling(edit_, params_["unscale"], floor_);
+    TellNarrow();
+    if (Runs(DType::kFp16)) {
+      const size_t steps = AddGradientScaling(edit_, params_["unscale"], floor_);
+      if (steps > 0) {
+        Note("scaled gradients are checked in {} steps", steps);
+      } else {
+        Note("no optimizer step was found, so scaling of gradients is left out");
+      }
+    } else if (Runs(DType::kBf16)) {
+      Note("fp16 would add scaling of gradients: amp(dtype=fp16)");
     }
-    TellAmp();
+    TellOthers();
+    TellMemory();
     return absl::OkStatus();
   }
 
  private:
   const Graph& graph() const { return edit_.graph(); }
+  bool Runs(DType format) const { return tally_.formats.contains(format); }
+
+  template <class... Args>
+  void Note(fmt::format_string<Args...> text, Args&&... args) {
+    edit_.changes().notes.push_back(fmt::format(text, std::forward<Args>(args)...));
+  }
 
   const DeviceSpec* SpecOf(TaskId t) {
     int32_t id = graph().lane(graph().task(t).lane).lane.device;
@@ -152,10 +179,14 @@ class Amp {
       switch (p.rule) {
         case Autocast::kMatrix:
           if (p.half_already && !IsNarrow(FormatFor(t))) {
-            ++already_;
+            ++tally_.already;
             half = false;  // what follows reads the format that it was recorded with
           } else if (Multiply(t, p)) {
-            NoteCasts(t, !half, p.half_already);
+            casts_.AroundMatrix({.at = t,
+                                 .wanted = dtype_,
+                                 .narrow = IsNarrow(FormatFor(t)),
+                                 .wide_input = !half,
+                                 .half_already = p.half_already});
             half = dtype_ != DType::kTf32;
           }
           break;
@@ -164,27 +195,12 @@ class Amp {
           if ((half || IsLayoutChange(graph().Name(task.name))) && !p.half_already) Halve(t);
           break;
         case Autocast::kFull:
-          half = RunInFull(t, p, half);
+          half = casts_.AroundFull(t, p, half, dtype_);
           break;
         case Autocast::kUntouched:
           break;
       }
     }
-  }
-
-  // Autocast casts what a row norm reads, but not what softmax and sums read: they are told to
-  // write fp32. Backward runs without autocast, each op in the format of its data; what forward
-  // cast is cast the other way. Returns whether 16 bit come out.
-  bool RunInFull(TaskId t, const KernelPrecision& p, bool half) {
-    const bool backward = graph().task(t).phase == Phase::kBackward;
-    const KernelClass kind = p.traits.kind;
-    const bool casts = kind == KernelClass::kNorm || (kind == KernelClass::kSoftmax && backward);
-    const ScopeId op = rules_.OpOf(t);
-    if (half && casts && dtype_ != DType::kTf32 && (!op.valid() || op != last_full_)) {
-      AddCast({.at = t, .elements = static_cast<uint64_t>(shapes_.Of(t).largest)});
-    }
-    last_full_ = op;
-    return half && backward && kind != KernelClass::kNorm && kind != KernelClass::kOptimizer;
   }
 
   // fp8 and nvfp4 are for products of activations and weights (Transformer Engine's Linear). Rows
@@ -204,30 +220,30 @@ class Amp {
   int64_t RowStep() const { return dtype_ == DType::kNvfp4 ? 32 : 16; }
 
   std::string WhyNoAmp() const {
-    if (blocked_ > 0 && devices_.begin()->second.spec == nullptr) {
+    if (tally_.blocked > 0 && devices_.begin()->second.spec == nullptr) {
       return fmt::format("the GPU is not known, so nobody can tell whether it has {}",
                          DTypeName(dtype_));
     }
-    if (blocked_ > 0 && dtype_ == DType::kNvfp4) {
+    if (tally_.blocked > 0 && dtype_ == DType::kNvfp4) {
       return fmt::format(
           "{} has no tensor cores for nvfp4: only NVIDIA's GPUs from Blackwell on have them (B200, "
           "B300, GB200, RTX5090)",
           devices_.begin()->second.spec->name);
     }
-    if (blocked_ > 0) {
+    if (tally_.blocked > 0) {
       return fmt::format("this GPU has no tensor cores for {} that would be faster",
                          DTypeName(dtype_));
     }
-    if (dtype_ == DType::kTf32 && already_ + maybe_tf32_ > 0) {
+    if (dtype_ == DType::kTf32 && tally_.already + tally_.maybe_tf32 > 0) {
       return "its matrix kernels run in TF32 or 16 bit already, as far as their names tell";
     }
-    if (IsNarrow(dtype_) && already_ > 0) {
+    if (IsNarrow(dtype_) && tally_.already > 0) {
       return fmt::format(
           "no product is known to be one of a linear layer with sizes that {} takes (multiples of "
           "{}); shapes of ops are needed (record_shapes=True)",
           DTypeName(dtype_), RowStep());
     }
-    if (already_ > 0) return "its matrix kernels run on tensor cores in 16 bit already";
+    if (tally_.already > 0) return "its matrix kernels run on tensor cores in 16 bit already";
     return "no matrix product or convolution that could run in another format";
   }
 
@@ -240,15 +256,15 @@ class Amp {
       const DType now = RecordedFormat(*spec, p);
       double from = spec->SustainedTflops(now), to = spec->SustainedTflops(format);
       if (spec->SustainedTflops(dtype_) <= 0) {
-        ++blocked_;
+        ++tally_.blocked;
         return false;
       }
       if (dtype_ == DType::kTf32 && (p.traits.tensor_cores || p.traits.dtype != DType::kFp32)) {
-        ++maybe_tf32_;  // runs on tensor cores already, or may
+        ++tally_.maybe_tf32;  // runs on tensor cores already, or may
         return false;
       }
       if (from <= 0 || to <= 0 || to <= from) {
-        ++blocked_;
+        ++tally_.blocked;
         return false;
       }
       if (OpWorkTable::Op op = works_.Of(t); op.work != nullptr && !op.work->products.empty()) {
@@ -261,27 +277,24 @@ class Amp {
           if (first) it->second = InFormatNs(*spec, *op.work, now, format, time, own);
           return it->second > 0 ? time / it->second : 1;
         };
-        ++shaped_;
+        ++tally_.shaped;
       } else {
         gain = [=](const Params& params) { return std::pow(to / from, params["matrix_exponent"]); };
       }
     } else if (dtype_ == DType::kTf32 || IsNarrow(dtype_)) {
-      ++blocked_;  // few GPUs have them
+      ++tally_.blocked;  // few GPUs have them
       return false;
     } else {
-      ++unknown_device_;
+      ++tally_.unknown_device;
       gain = [](const Params& params) { return params["matrix_speedup"]; };
     }
     edit_.BeginCause("matrix kernels run on tensor cores");
     SetFaster(t, [&](const Params& params) { return gain(params) / params["matrix_time"]; });
-    ++matrix_;
-    formats_.insert(dtype_);
+    ++tally_.moved;
+    tally_.formats.insert(dtype_);
     moved_.push_back(t);
     to_half_.insert(shapes_.Of(t).scope);
-    if (IsNarrow(format)) {
-      ++narrow_;
-      last_narrow_[{graph().task(t).step, graph().task(t).phase}] = t;
-    }
+    if (IsNarrow(format)) ++tally_.narrow;
     return true;
   }
 
@@ -306,115 +319,53 @@ class Amp {
     edit_.SetAtEnds(t, at_ends);
   }
 
-  // A linear layer with a bias, whose product and bias are one op.
-  bool AddsBias(ScopeId op) const {
-    if (!op.valid()) return false;
-    const std::string_view name = graph().Name(graph().tables().scopes[op.index()].name);
-    return ContainsAny(name, {"addmm", "AddmmBackward"});
-  }
-
-  void AddCast(Cast cast) {
-    cast.dtype = dtype_;
-    casts_.push_back(cast);
-  }
-
-  // Each matrix op casts its weight (and its bias) once a step, and its input where that comes in
-  // fp32. Backward casts the gradient of the weight back, and the gradient that it reads where
-  // that comes in fp32. fp8 and nvfp4 cast every input and every gradient.
-  void NoteCasts(TaskId t, bool input, bool half_already) {
-    const Phase phase = graph().task(t).phase;
-    const OpWorkTable::Op op = works_.Of(t);
-    // In backward the outermost op is the whole of one autograd function.
-    const ScopeId scope =
-        phase == Phase::kBackward ? OutermostOp(graph(), graph().task(t).scope) : rules_.OpOf(t);
-    if (scope.valid() && scope == last_op_) return;  // further kernels of the same op
-    last_op_ = scope;
-    const bool narrow = IsNarrow(FormatFor(t));
-    const bool weight =
-        !works_.HasNoWeight(t) && rules_.Of(t).traits.kind != KernelClass::kAttention;
-    uint64_t weights = 0, inputs = 0, bias = 0;
-    if (op.work != nullptr && !op.work->products.empty()) {
-      const GemmShape& p = op.work->products[0];
-      weights = static_cast<uint64_t>(std::max<int64_t>(p.n * p.k, 0));
-      bias = static_cast<uint64_t>(std::max<int64_t>(p.n, 0));
-      bool gemm = op.work->kind == OpWork::Kind::kGemm;
-      if (gemm) inputs = static_cast<uint64_t>(std::max<int64_t>(p.batch * p.m * p.k, 0));
+  void TellFormats(const HostCosts& costs) {
+    const bool tf32 = Runs(DType::kTf32);
+    std::string formats;
+    for (DType dtype : tally_.formats) {
+      formats += fmt::format("{}{}", formats.empty() ? "" : " and ", DTypeName(dtype));
     }
-    if (phase == Phase::kBackward) {
-      if (narrow || input) AddCast({.at = t, .narrow = narrow, .elements = inputs});
-      if (weight && !half_already) {
-        AddCast({.at = t, .after = true, .elements = weights});
-        if (AddsBias(scope)) AddCast({.at = t, .after = true, .elements = bias});
-      }
-      return;
-    }
-    if (weight) {
-      AddCast({.at = t, .narrow = narrow, .elements = weights});
-      if (!narrow && AddsBias(scope)) AddCast({.at = t, .elements = bias});
-    }
-    if (input || narrow) AddCast({.at = t, .narrow = narrow, .elements = inputs});
-  }
-
-  // fp8: once a step and direction the largest values become the scales of the next step.
-  void NoteScaleUpdates() {
-    if (dtype_ != DType::kFp8) return;
-    for (const auto& [where, last] : last_narrow_) {
-      AddCast({.at = last, .after = true, .narrow = true});
+    const size_t casts = tf32 ? 0 : casts_.all().size();
+    const std::string each =
+        casts == 0 ? "" : fmt::format(", each {:.1f} us of host time", costs.op.us());
+    Note("assumes {}: {} matrix kernels, {} casts added{}", formats, tally_.moved, casts, each);
+    if (tf32) return;
+    if (tally_.shaped == tally_.moved) {
+      Note("all of them by their shapes");
+    } else if (tally_.shaped == 0) {
+      Note("all of them by class");
+    } else {
+      Note("{} of them by their shapes, the others by class", tally_.shaped);
     }
   }
 
-  void TellAmp() {
-    if (formats_.contains(DType::kTf32)) {
+  void TellNarrow() {
+    const bool fp8 = Runs(DType::kFp8);
+    if (!fp8 && !Runs(DType::kNvfp4)) return;
+    const std::string_view format = DTypeName(fp8 ? DType::kFp8 : DType::kNvfp4);
+    Note(
+        "{} of them in {}, as linear layers of Transformer Engine; an estimate: no step in {} was "
+        "checked against a measurement",
+        tally_.narrow, format, format);
+    if (tally_.narrow > 0) return;
+    edit_.changes().warnings.push_back(fmt::format(
+        "no product is known to be one of a linear layer that {} takes: all run in bf16", format));
+  }
+
+  void TellMemory() {
+    if (Runs(DType::kTf32)) {
       edit_.changes().memory.push_back({.what = "fp32 data stays fp32"});
     } else {
       TellAutocastMemory(edit_, to_half_);
     }
-    auto& notes = edit_.changes().notes;
-    std::string formats;
-    for (DType dtype : formats_) {
-      formats += fmt::format("{}{}", formats.empty() ? "" : " and ", DTypeName(dtype));
-    }
-    const bool tf32 = formats_.contains(DType::kTf32);
-    notes.push_back(fmt::format("assumes {}: {} matrix kernels, {} casts added", formats, matrix_,
-                                tf32 ? 0 : casts_.size()));
-    if (!tf32 && !casts_.empty()) {
-      notes.back() += fmt::format(", each {:.1f} us of host time", costs_.op.us());
-    }
-    if (matrix_ > 0 && !tf32) {
-      notes.push_back(fmt::format("{} of them by their shapes, the others by class", shaped_));
-    }
-    if (!layouts_.empty()) {
-      notes.push_back(
-          fmt::format("{} layout changes that the library makes for convolutions on tensor cores; "
-                      "channels-last saves them",
-                      layouts_.size()));
-    }
-    if (const bool fp8 = formats_.contains(DType::kFp8); fp8 || formats_.contains(DType::kNvfp4)) {
-      const std::string_view format = DTypeName(fp8 ? DType::kFp8 : DType::kNvfp4);
-      notes.push_back(
-          fmt::format("{} of them in {}, as linear layers of Transformer Engine; an "
-                      "estimate: no step in {} was checked against a measurement",
-                      narrow_, format, format));
-      if (narrow_ == 0) {
-        edit_.changes().warnings.push_back(fmt::format(
-            "no product is known to be one of a linear layer that {} takes: all run in bf16",
-            format));
-      }
-    }
-    if (formats_.contains(DType::kFp16)) {
-      notes.push_back(scaled_steps_ > 0
-                          ? fmt::format("scaled gradients are checked in {} steps", scaled_steps_)
-                          : "no optimizer step was found, so scaling of gradients is left out");
-    } else if (formats_.contains(DType::kBf16)) {
-      notes.push_back("fp16 would add scaling of gradients: amp(dtype=fp16)");
-    }
-    if (already_ > 0) {
-      notes.push_back(fmt::format("{} matrix kernels are in 16 bit already", already_));
-    }
-    if (unknown_device_ > 0) {
-      edit_.changes().warnings.push_back(
-          fmt::format("the GPU is not known: {} matrix kernels are taken to run {} faster",
-                      unknown_device_, FormatValue(params_["matrix_speedup"], Unit::kFactor)));
+  }
+
+  void TellOthers() {
+    if (tally_.already > 0) Note("{} matrix kernels are in 16 bit already", tally_.already);
+    if (tally_.unknown_device > 0) {
+      edit_.changes().warnings.push_back(fmt::format(
+          "the GPU is not known: {} matrix kernels are taken to run {} faster",
+          tally_.unknown_device, FormatValue(params_["matrix_speedup"], Unit::kFactor)));
     }
   }
 
@@ -423,21 +374,13 @@ class Amp {
   PrecisionRules rules_;
   OpWorkTable works_;
   OpShapes shapes_;
-  const HostCosts costs_;  // before the edits
+  CastPlaces casts_;
   Duration floor_;
   DType dtype_ = DType::kBf16;  // of the GPU whose stream is walked
-  std::set<DType> formats_;     // in which kernels run now that did not
   std::map<int32_t, DeviceMatch> devices_;
-  std::vector<Cast> casts_;
   std::vector<TaskId> moved_;             // matrix kernels
   absl::flat_hash_set<ScopeId> to_half_;  // ops with kernels that read and write 16 bit now
-  std::vector<LayoutChange> layouts_;
-  ScopeId last_op_, last_full_;
-  size_t scaled_steps_ = 0;
-  uint64_t shaped_ = 0;
-  uint64_t narrow_ = 0;                                       // in fp8
-  std::map<std::pair<uint16_t, Phase>, TaskId> last_narrow_;  // by step and phase
-  uint64_t matrix_ = 0, already_ = 0, blocked_ = 0, maybe_tf32_ = 0, unknown_device_ = 0;
+  MatrixTally tally_;
 };
 
 absl::Status RunAmp(const Params& params, Editor& edit) { return Amp(params, edit).Run(); }
@@ -451,38 +394,35 @@ constinit const Transform kAmp = {
     .ends = AtEnds::kTimes,
     .apply = &RunAmp,
     .model =
-        "Matrix products and convolutions that are not in 16 bit already run at the rate "
-        "of the GPU's tensor cores against the rate they have now (fp32 or TF32), as far "
-        "as their shapes let them. Kernels that follow them on their stream take half the time, "
-        "as if each were bound by bandwidth. Softmax, row norms, losses, embeddings, the optimizer "
-        "and what follows these stay in fp32, and so do ops of other libraries, which autocast "
-        "does not know. Casts are added where autocast casts (weights and biases once a step, "
-        "inputs in fp32, what row norms read, and the gradients of all of these), each with its "
-        "launch and host time. No kernel gets shorter than "
-        "the floor. fp16 adds the check and scaling of gradients, which the host waits for. "
-        "tf32 changes nothing but fp32 matrix kernels. "
-        "Convolutions that tensor cores cannot read as they lie get the changes of layout that "
-        "the library makes around them (channels-last removes those). fp8 runs products of linear "
-        "layers in "
-        "fp8, and casts each input, weight and gradient for them together with its largest "
-        "value; the rest is as in bf16. nvfp4 does the same in 4 bit, but finds the largest value "
-        "in a kernel of its own before each cast. Parameters stay in fp32 (master weights).",
+        "Matrix products and convolutions that are not in 16 bit already run at the rate of the "
+        "GPU's tensor cores against the rate they have now (fp32 or TF32), as far as their shapes "
+        "let them. Kernels that follow them on their stream take half the time, as if each were "
+        "bound by bandwidth. Softmax, row norms, losses, embeddings, the optimizer and what "
+        "follows these stay in fp32, and so do ops of other libraries, which autocast does not "
+        "know. Casts are added where autocast casts (weights and biases once a step, inputs in "
+        "fp32, what row norms read, and the gradients of all of these), each with its launch and "
+        "host time. No kernel gets shorter than the floor. fp16 adds the check and scaling of "
+        "gradients, which the host waits for. tf32 changes nothing but fp32 matrix kernels. "
+        "Convolutions that tensor cores cannot read as they lie get the changes of layout that the "
+        "library makes around them (channels-last removes those). fp8 runs products of linear "
+        "layers in fp8, and casts each input, weight and gradient for them together with its "
+        "largest value; the rest is as in bf16. nvfp4 does the same in 4 bit, but finds the "
+        "largest value in a kernel of its own before each cast. Parameters stay in fp32 (master "
+        "weights).",
     .ignores =
         "Larger batches that the saved memory would allow, other algorithms that the "
         "library may pick, smaller all-reduces. With nvfp4: linear layers that recipes keep in "
         "bf16 (NVIDIA's: 15 %), the arithmetic of random Hadamard transforms and of stochastic "
         "rounding.",
     .sources =
-        "PyTorch documentation, Autocast Op Reference and Gradient Scaling; Transformer "
-        "Engine documentation, delayed scaling and NVFP4BlockScaling; \"Pretraining Large Language "
-        "Models with NVFP4\" (NVIDIA, arXiv:2509.25149, 2025); Daydream (ATC'20) and dPRO "
-        "(MLSys'22) for "
+        "PyTorch documentation, Autocast Op Reference and Gradient Scaling; Transformer Engine "
+        "documentation, delayed scaling and NVFP4BlockScaling; \"Pretraining Large Language Models "
+        "with NVFP4\" (NVIDIA, arXiv:2509.25149, 2025); Daydream (ATC'20) and dPRO (MLSys'22) for "
         "the idea and measurements; docs/cost-model.md for rates",
     .advice = {.effort = "2 lines",
                .risk = "numerics",
                .how = "with torch.autocast(\"cuda\", dtype=torch.bfloat16): out = model(batch), "
-                      "and the loss; before "
-                      "Ampere dtype=torch.float16 with torch.amp.GradScaler"},
+                      "and the loss; before Ampere dtype=torch.float16 with torch.amp.GradScaler"},
     .twice = "kernels that are in 16 bit already would be halved again",
     .memory_model =
         "What ops of autocast's 16-bit list keep for backward takes half the bytes of its fp32 "

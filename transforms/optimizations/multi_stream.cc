@@ -7,20 +7,16 @@
 
 #include "base/median.h"
 #include "graph/call_kind.h"
-#include "transforms/analysis/op_access.h"
+#include "transforms/analysis/kernel_units.h"
 #include "transforms/analysis/precision.h"
 #include "transforms/analysis/saved_tensors.h"
 #include "transforms/analysis/shared_schedule.h"
-#include "transforms/analysis/stream_assignment.h"
 #include "transforms/core/transform.h"
 #include "transforms/edits/inserted_kernel.h"
 #include "transforms/optimizations/optimizations.h"
 
 namespace daydream {
 namespace {
-
-// Longer runs of kernels are cut: the work of an assignment grows with the square.
-constexpr size_t kLongestWindow = 1024;
 
 constexpr ParamSpec kMultiStreamParams[] = {
     {.name = "streams",
@@ -49,21 +45,13 @@ constexpr ParamSpec kMultiStreamParams[] = {
      .source = "calls of this trace, if it has any, else a design estimate, not measured"},
 };
 
-// A kernel together with the delays recorded in front of it and with removed work behind it.
-struct KernelUnit {
-  std::vector<TaskId> tasks;
-  TaskId kernel;
-  std::optional<OpAccess> access;  // nothing: comes after all before it and before all behind it
-};
-
 class MultiStream {
  public:
   MultiStream(const Params& params, Editor& edit)
-      : params_(params), edit_(edit), accesses_(edit.graph()), shapes_(edit.graph()) {}
+      : params_(params), edit_(edit), units_(edit), shapes_(edit.graph()) {}
 
   absl::Status Run() {
     MeasureCalls();
-    MarkMeetings();
     for (size_t lane = 0, lanes = graph().lanes().size(); lane < lanes; ++lane) {
       if (graph().lanes()[lane].lane.kind == LaneKind::kStream) Spread(LaneId(lane));
     }
@@ -72,6 +60,15 @@ class MultiStream {
   }
 
  private:
+  struct Tally {
+    size_t independent = 0;       // chains beside the first
+    size_t spread = 0, kept = 0;  // windows
+    size_t streams = 0, joins = 0;
+    size_t shapeless = 0, shared = 0;  // kernels
+    Duration stretched;
+    double beside = 0;  // bytes
+  };
+
   const Graph& graph() const { return edit_.graph(); }
 
   void MeasureCalls() {
@@ -88,98 +85,18 @@ class MultiStream {
     call_ = Median(calls);
   }
 
-  // Work that something outside of its stream waits for, or that waits for something there.
-  void MarkMeetings() {
-    meets_.assign(graph().size(), false);
-    awaited_.assign(graph().size(), false);
-    for (const Edge& e : graph().edges()) {
-      if (e.rule == Rule::kHostWait) awaited_[e.from.index()] = true;
-      if (e.rule == Rule::kLaunch || e.rule == Rule::kQueue) continue;
-      meets_[e.from.index()] = meets_[e.to.index()] = true;
-    }
-  }
-
-  std::vector<KernelUnit> UnitsOf(LaneId lane) {
-    std::vector<KernelUnit> units;
-    std::vector<TaskId> in_front;
-    size_t in_step = 0;
-    for (TaskId t = graph().lane(lane).first; t.valid(); t = graph().task(t).lane_next) {
-      const Task& task = graph().task(t);
-      const bool meets = meets_[t.index()];
-      if (!meets && task.kind == TaskKind::kDelay) {
-        in_front.push_back(t);
-        continue;
-      }
-      if (!meets && task.removed && !units.empty() && in_front.empty()) {
-        units.back().tasks.push_back(t);
-        continue;
-      }
-      KernelUnit unit{.tasks = std::move(in_front), .kernel = t};
-      in_front.clear();
-      unit.tasks.push_back(t);
-      const bool first = units.empty() || graph().task(units.back().kernel).step != task.step;
-      in_step = first ? 0 : in_step + 1;
-      if (task.overlaps && !units.empty()) units.back().access.reset();
-      if (!meets && !first && !task.removed && !task.overlaps && in_step % kLongestWindow != 0 &&
-          task.kind == TaskKind::kKernel && edit_.LaunchOf(t).valid()) {
-        unit.access = accesses_.Of(t);
-      }
-      if (IsGpu(task.kind) && !task.removed) ++(unit.access ? known_ : unknown_);
-      units.push_back(std::move(unit));
-    }
-    if (!in_front.empty() && !units.empty()) {
-      units.back().tasks.insert(units.back().tasks.end(), in_front.begin(), in_front.end());
-    }
-    return units;
-  }
-
-  // By unit: whether a kernel behind it waits for its launch before the host next waits for the
-  // GPU. What ends earlier in front of such a kernel is lost there.
-  std::vector<bool> LostBehind(const std::vector<KernelUnit>& units) const {
-    std::vector<bool> lost(units.size());
-    bool now = false;
-    for (size_t i = units.size(); i-- > 1;) {
-      lost[i] = now;
-      const Task& before = graph().task(units[i - 1].kernel);
-      const TaskId call = edit_.LaunchOf(units[i].kernel);
-      const bool late =
-          call.valid() && graph().task(call).recorded_start + graph().task(call).duration >
-                              before.recorded_start + before.duration;
-      if (late || awaited_[units[i].kernel.index()]) now = late;
-    }
-    if (!units.empty()) lost[0] = now;
-    return lost;
-  }
-
   void Spread(LaneId lane) {
-    const std::vector<KernelUnit> units = UnitsOf(lane);
+    const std::vector<KernelUnit> units = units_.Of(lane);
     if (units.empty()) return;
-    lost_ = LostBehind(units);
+    const std::vector<bool> lost = units_.LostBehind(units);
     const DeviceSpec* known = DeviceOf(graph(), units.front().kernel).spec;
     device_ = known != nullptr ? *known : DeviceSpec{};
     for (size_t begin = 0; begin < units.size();) {
       size_t end = begin;
       while (end < units.size() && units[end].access) ++end;
-      if (end - begin > 1) SpreadWindow(lane, units, begin, end);
+      if (end - begin > 1) SpreadWindow(lane, units, begin, end, lost[end - 1]);
       begin = end + 1;
     }
-  }
-
-  // The edges are what Needs() says without what follows from later edges.
-  WorkDag Dependencies(std::span<const KernelUnit> work) {
-    WorkDag dag{.size = static_cast<uint32_t>(work.size())};
-    std::vector<std::vector<bool>> needs(work.size(), std::vector<bool>(work.size()));
-    for (uint32_t i = 0; i < work.size(); ++i) {
-      for (uint32_t j = i; j-- > 0;) {
-        if (needs[i][j] || !accesses_.Needs(*work[i].access, *work[j].access)) continue;
-        dag.edges.push_back({j, i});
-        needs[i][j] = true;
-        for (uint32_t k = 0; k < j; ++k) {
-          if (needs[j][k]) needs[i][k] = true;
-        }
-      }
-    }
-    return dag;
   }
 
   Duration LengthOf(const KernelUnit& unit) const {
@@ -226,9 +143,10 @@ class MultiStream {
     return kept;
   }
 
-  void SpreadWindow(LaneId lane, const std::vector<KernelUnit>& units, size_t begin, size_t end) {
+  void SpreadWindow(LaneId lane, const std::vector<KernelUnit>& units, size_t begin, size_t end,
+                    bool lost) {
     const std::span<const KernelUnit> work = std::span(units).subspan(begin, end - begin);
-    const WorkDag dag = Dependencies(work);
+    const WorkDag dag = units_.Dependencies(work);
     if (dag.edges.size() + 1 == work.size() &&
         std::all_of(dag.edges.begin(), dag.edges.end(),
                     [](const auto& e) { return e.first + 1 == e.second; })) {
@@ -242,13 +160,13 @@ class MultiStream {
     const std::vector<Meeting> meetings = Meetings(assignment, stream);
     const KernelUnit* before = begin > 0 ? &units[begin - 1] : nullptr;
     const std::vector<SharedTime> times =
-        lost_[end - 1] ? std::vector<SharedTime>() : Gain(work, stream, meetings, before);
-    independent_ += assignment.chains - 1;
+        lost ? std::vector<SharedTime>() : Gain(work, stream, meetings, before);
+    tally_.independent += assignment.chains - 1;
     if (times.empty()) {
-      ++kept_;
+      ++tally_.kept;
       return;
     }
-    ++spread_;
+    ++tally_.spread;
     const KernelUnit* after = end < units.size() ? &units[end] : nullptr;
     Apply(lane, work, stream, meetings, times, before, after);
   }
@@ -327,14 +245,14 @@ class MultiStream {
     }
     edit_.BeginCause("kernels share the multiprocessors");
     for (size_t i = 0; i < work.size(); ++i) {
-      if (!ShareOf(work[i].kernel)) ++shapeless_;
+      if (!ShareOf(work[i].kernel)) ++tally_.shapeless;
       const Duration more = times[i].end - times[i].start - LengthOf(work[i]);
       if (more <= Duration::Ns(1)) continue;  // rounding
       edit_.SetDuration(work[i].kernel, graph().task(work[i].kernel).duration + more);
-      ++shared_;
-      stretched_ += more;
+      ++tally_.shared;
+      tally_.stretched += more;
     }
-    streams_ = std::max<size_t>(streams_, ends.size());
+    tally_.streams = std::max<size_t>(tally_.streams, ends.size());
   }
 
   // On one stream a kernel may get the memory that the kernel before it frees. Each further stream
@@ -348,14 +266,14 @@ class MultiStream {
     }
     double sum = 0;
     for (const auto& [s, bytes] : largest) sum += bytes;
-    beside_ = std::max(beside_, sum);
+    tally_.beside = std::max(tally_.beside, sum);
   }
 
   void Join(const KernelUnit& from, const KernelUnit& to) {
     edit_.BeginCause("kernels run beside each other");
     edit_.AddEdge(from.tasks.back(), to.tasks.front(), Duration::FromDouble(params_["latency"]),
                   Rule::kEventWait);
-    ++joins_;
+    ++tally_.joins;
     edit_.BeginCause("calls that join streams");
     AddCall(edit_.LaunchOf(from.kernel), "cudaEventRecord", /*behind=*/true);
     AddCall(edit_.LaunchOf(to.kernel), "cudaStreamWaitEvent", /*behind=*/false);
@@ -382,54 +300,50 @@ class MultiStream {
 
   void TellMultiStream() {
     auto& changes = edit_.changes();
-    const size_t all = known_ + unknown_;
+    const size_t known = units_.known(), all = known + units_.unknown();
     changes.notes.push_back(
         fmt::format("of {} GPU operations the recorded shapes tell what {} read and write; the "
                     "others stay in order{}",
-                    all, known_, known_ == 0 ? " (record with record_shapes=True)" : ""));
-    if (spread_ == 0) {
+                    all, known, known == 0 ? " (record with record_shapes=True)" : ""));
+    if (tally_.spread == 0) {
       changes.notes.push_back(
-          independent_ == 0 ? "no two kernels are seen to be independent"
-                            : fmt::format("{} runs have independent kernels, but would not end "
-                                          "earlier on several streams: the host launches too late, "
-                                          "or the kernels fill the GPU",
-                                          kept_));
+          tally_.independent == 0
+              ? "no two kernels are seen to be independent"
+              : fmt::format("{} runs have independent kernels, but would not end "
+                            "earlier on several streams: the host launches too late, "
+                            "or the kernels fill the GPU",
+                            tally_.kept));
       return;
     }
     changes.notes.push_back(fmt::format(
         "{} runs of kernels on up to {} streams with {} synchronizations; {} more would gain "
         "nothing and stay",
-        spread_, streams_, joins_, kept_));
-    if (shared_ > 0) {
-      changes.notes.push_back(fmt::format(
-          "{} kernels get slower beside others, by {:.2f} ms in all", shared_, stretched_.ms()));
+        tally_.spread, tally_.streams, tally_.joins, tally_.kept));
+    if (tally_.shared > 0) {
+      changes.notes.push_back(
+          fmt::format("{} kernels get slower beside others, by {:.2f} ms in all", tally_.shared,
+                      tally_.stretched.ms()));
     }
     changes.memory.push_back({.what = "a stream does not wait for memory that another one frees",
-                              .bytes = std::llround(beside_),
+                              .bytes = std::llround(tally_.beside),
                               .estimate = true});
-    if (shapeless_ > 0) {
+    if (tally_.shapeless > 0) {
       changes.bound = true;
       changes.warnings.push_back(fmt::format(
           "an upper bound of the gain: {} kernels have no launch shape, or their GPU is not "
           "known, and are taken to leave all of it to others",
-          shapeless_));
+          tally_.shapeless));
     }
   }
 
   const Params& params_;
   Editor& edit_;
-  OpAccesses accesses_;
+  KernelUnits units_;
   OpShapes shapes_;
   Duration call_;
-  DeviceSpec device_;        // of the stream at hand; without multiprocessors when it is not known
-  std::vector<bool> meets_;  // by task
-  std::vector<bool> awaited_;  // by task: the host waits for it
-  std::vector<bool> lost_;     // by unit of the stream at hand, see LostBehind
+  DeviceSpec device_;  // of the stream at hand; without multiprocessors when it is not known
   std::map<std::pair<LaneId, uint32_t>, LaneId> lanes_;
-  size_t known_ = 0, unknown_ = 0, independent_ = 0, spread_ = 0, kept_ = 0, joins_ = 0;
-  size_t streams_ = 0, shapeless_ = 0, shared_ = 0;
-  Duration stretched_;
-  double beside_ = 0;  // bytes
+  Tally tally_;
 };
 
 absl::Status RunMultiStream(const Params& params, Editor& edit) {
@@ -450,18 +364,16 @@ constinit const Transform kMultiStream = {
         "earlier one of its stream unless recorded shapes show that it does not: an op reads "
         "nothing of the size of the other's result, neither changes what the other reads, and no "
         "data dependency (`--et`) joins them; the two halves of a convolution's backward pass are "
-        "independent, too. Kernels of unknown "
-        "ops, copies, collectives and whatever something else waits for stay in order. Each wait "
-        "of one stream for another takes `latency` and, outside of a graph, two calls of the "
-        "host. Kernels side by side are slowed so that their shares of the multiprocessors (blocks "
-        "of their launch shape against the blocks that fit at once) sum to 1 at most, in a "
-        "schedule of the GPU with the launches as recorded. Runs of kernels that would not end "
-        "earlier stay on one stream, and so do those whose gain a later kernel loses that waits "
-        "for its launch, before the host waits for the GPU.",
+        "independent, too. Kernels of unknown ops, copies, collectives and whatever something else "
+        "waits for stay in order. Each wait of one stream for another takes `latency` and, outside "
+        "of a graph, two calls of the host. Kernels side by side are slowed so that their shares "
+        "of the multiprocessors (blocks of their launch shape against the blocks that fit at once) "
+        "sum to 1 at most, in a schedule of the GPU with the launches as recorded. Runs of kernels "
+        "that would not end earlier stay on one stream, and so do those whose gain a later kernel "
+        "loses that waits for its launch, before the host waits for the GPU.",
     .ignores =
-        "Memory bandwidth and caches that kernels share, priorities, and the order in which "
-        "the GPU hands out blocks. Without "
-        "launch shapes the answer is an upper bound of the gain.",
+        "Memory bandwidth and caches that kernels share, priorities, and the order in which the "
+        "GPU hands out blocks. Without launch shapes the answer is an upper bound of the gain.",
     .sources =
         "Nimble (NeurIPS'20), section 4.2, automatic multi-stream execution; occupancy: "
         "CUDA C++ Programming Guide, technical specifications by compute capability",
