@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "base/median.h"
 #include "costmodel/device_fields.h"
 
 namespace daydream {
@@ -13,8 +14,7 @@ template <class Number>
 double MedianOf(Number DeviceSpec::*member) {
   std::vector<double> values;
   for (const DeviceSpec& spec : DeviceSpecs()) values.push_back(static_cast<double>(spec.*member));
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  return Median(std::move(values));
 }
 
 double MedianBaseShare() {
@@ -22,8 +22,7 @@ double MedianBaseShare() {
   for (const DeviceSpec& spec : DeviceSpecs()) {
     shares.push_back(spec.base_clock_mhz / spec.boost_clock_mhz);
   }
-  std::sort(shares.begin(), shares.end());
-  return shares[shares.size() / 2];
+  return Median(std::move(shares));
 }
 
 class Filler {

@@ -16,6 +16,7 @@ constexpr size_t kLookedAt = 400;
 constexpr std::array<std::string_view, 13> kClassNames = {
     "gemm", "conv",      "attention", "elementwise", "reduce", "norm", "softmax",
     "pool", "optimizer", "index",     "comm",        "copy",   "other"};
+static_assert(std::size(kClassNames) == static_cast<size_t>(KernelClass::kOther) + 1);
 
 std::string LowerHead(std::string_view name) {
   std::string lower(name.substr(0, kLookedAt));

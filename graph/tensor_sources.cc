@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <tuple>
 
+#include "graph/scopes.h"
+
 namespace daydream {
 namespace {
 
-// Bounds the work on traces that are made up: scopes around a launch, rows that begin at one time,
-// what an op reads, and what the op that made it launched.
+// Bounds the work on traces that are made up: rows that begin at one time, what an op reads, and
+// what the op that made it launched.
 constexpr size_t kMostSources = 64;
 
 }  // namespace
@@ -38,10 +40,9 @@ std::vector<LaneId> TensorSources::StreamsThatMade(const GpuOp& op) const {
   std::vector<LaneId> streams;
   if (launches_.empty() || !op.call.valid()) return streams;
   const Trace& t = b_.trace;
-  size_t depth = 0, reads = 0;
-  for (ScopeId s = b_.graph.task(op.call).scope; s.valid() && depth++ < kMostSources;) {
-    const Scope& scope = b_.tables->scopes[s.index()];
-    s = scope.parent;
+  size_t reads = 0;
+  for (ScopeId s : ScopesAround(b_.graph, b_.graph.task(op.call).scope)) {
+    const Scope& scope = ScopeAt(b_.graph, s);
     if (scope.kind != EventKind::kOp) continue;
     // The row of the scope; ops inside of one another may begin at the same time.
     const auto begin = t.start.begin() + t.lane_begin[scope.lane.index()];

@@ -98,6 +98,7 @@ class Rows {
 
 std::string_view Name(HostKind kind) {
   constexpr std::string_view kNames[] = {"op", "call", "range", "function", "outside"};
+  static_assert(std::size(kNames) == static_cast<size_t>(HostKind::kOutside) + 1);
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -359,6 +359,7 @@ std::string_view Name(StallKind kind) {
                                          "time outside of operators",
                                          "memory goes back and forth",
                                          "operator held up"};
+  static_assert(std::size(kNames) == static_cast<size_t>(StallKind::kHeldUp) + 1);
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -97,29 +97,34 @@ std::optional<GroupBy> ParseGroupBy(std::string_view name) {
 
 std::string_view Name(GroupBy by) {
   constexpr std::string_view kNames[] = {"class", "op", "kernel", "layer", "phase", "stream"};
+  static_assert(std::size(kNames) == static_cast<size_t>(GroupBy::kStream) + 1);
   return kNames[static_cast<size_t>(by)];
 }
 
 std::string_view Name(Phase phase) {
   constexpr std::string_view kNames[] = {"no phase",  "forward", "backward",
                                          "optimizer", "data",    "communication"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Phase::kComm) + 1);
   return kNames[static_cast<size_t>(phase)];
 }
 
 std::string_view Name(TaskKind kind) {
   constexpr std::string_view kNames[] = {"host",   "call",       "wait",  "kernel", "memcpy",
                                          "memset", "collective", "delay", "data"};
+  static_assert(std::size(kNames) == static_cast<size_t>(TaskKind::kData) + 1);
   return kNames[static_cast<size_t>(kind)];
 }
 
 std::string_view Name(Rule rule) {
   constexpr std::string_view kNames[] = {"lane order", "launch", "event wait", "host wait",
                                          "hand-off",   "queue",  "collective", "transform"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Rule::kTransform) + 1);
   return kNames[static_cast<size_t>(rule)];
 }
 
 std::string_view Name(Resource resource) {
   constexpr std::string_view kNames[] = {"GPU", "CPU", "comm", "data"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Resource::kData) + 1);
   return kNames[static_cast<size_t>(resource)];
 }
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <re2/re2.h>
 
+#include "base/text.h"
 #include "tests/source_code.h"
 #include "tests/source_tree.h"
 #include "transforms/optimizations/optimizations.h"
@@ -198,6 +199,30 @@ TEST(Tidy, FoldersWithRoomsKeepFewModulesBesideThem) {
   }
 }
 
+TEST(Tidy, TheMapOfTheCodeNamesEachFolderAndEachDecision) {
+  namespace fs = std::filesystem;
+  const fs::path root(DAYDREAM_SOURCE_DIR);
+  const std::string map = ReadText(root / "docs/architecture.md");
+  std::set<std::string> missing;
+  for (const SourceFile& file : Code()) {
+    const std::string folder = file.folder(), room = Room(file.path);
+    if (folder != "cmake" && !Contains(map, fmt::format("\n| `{}/` |", folder))) {
+      missing.insert(folder);
+    }
+    if (room.empty() || !MayIncludeInside().contains(folder)) continue;
+    const size_t row = map.find(fmt::format("| `{}/` | `", folder));
+    ASSERT_NE(row, std::string::npos) << folder << ": its folders have no row";
+    if (!Contains(map.substr(row, map.find('\n', row) - row), fmt::format("`{}`", room))) {
+      missing.insert(folder + "/" + room);
+    }
+  }
+  for (const auto& entry : fs::directory_iterator(root / "docs/decisions")) {
+    const std::string name = entry.path().filename().string();
+    if (!Contains(map, "(decisions/" + name + ")")) missing.insert(name);
+  }
+  EXPECT_THAT(missing, IsEmpty());
+}
+
 TEST(Tidy, IncludePathsStartAtTheRoot) {
   std::vector<std::string> broken;
   for (const SourceFile& file : Code()) {
@@ -298,6 +323,20 @@ TEST(Tidy, SmallHelpersAreWrittenOnce) {
       {R"re(= \w+(\(\)\.layers\(\))?\[\w+\.index\(\)\]\.parent\b)re",
        {"graph/scopes.h"},
        "ScopesAround() of graph/scopes.h"},
+      {R"re(Duration\{std::ll)re", {"base/time.h"}, "Duration::FromDouble()"},
+      // Else a command looks different for who asks from another program.
+      {R"re(\bgetenv\()re",
+       {"tools/session.cc", "tools/config.cc", "tools/commands/view.cc", "tools/commands/trace.cc",
+        "tools/record/python_check.cc"},
+       "what tools/session.h read",
+       "tools"},
+      // Terms of selectors remember each range that they passed, and pass none twice.
+      {R"re(^\s*\w+ = \w+\.parent;)re",
+       {"graph/scopes.h", "transforms/core/select_term.cc"},
+       "ScopesAround() of graph/scopes.h"},
+      {R"re((return|=) \w+\[\w+\.size\(\) / 2\])re",
+       {"base/median.h"},
+       "Median() of base/median.h"},
   };
   std::vector<std::string> broken;
   for (const Pattern& p : patterns) {
@@ -310,6 +349,30 @@ TEST(Tidy, SmallHelpersAreWrittenOnce) {
         if (!RE2::PartialMatch(lines[i], code)) continue;
         broken.push_back(fmt::format("{}:{}: use {}", file.path, i + 1, p.instead));
       }
+    }
+  }
+  EXPECT_THAT(broken, IsEmpty());
+}
+
+// A word of a table is found by its place: one enumerator more needs one word more.
+TEST(Tidy, TablesByEnumeratorHaveAsManyWords) {
+  static const RE2 looked_up(R"re(\b(k\w+)\[static_cast<size_t>\([\w.>-]+\)\])re");
+  std::vector<std::string> broken;
+  for (const SourceFile& file : Code()) {
+    if (!IsLibrary(file) && file.folder() != "tools") continue;
+    const std::vector<std::string> lines = CodeLines(file);
+    std::set<std::string> tables, asserted;
+    for (const std::string& line : lines) {
+      std::string table;
+      if (RE2::PartialMatch(line, looked_up, &table)) tables.insert(table);
+      if (RE2::PartialMatch(line, R"re(static_assert\(std::size\((k\w+)\))re", &table) ||
+          RE2::PartialMatch(line, R"re(std::array<[^;]*, k\w+> (k\w+) =)re", &table)) {
+        asserted.insert(table);
+      }
+    }
+    for (const std::string& table : tables) {
+      if (asserted.contains(table)) continue;
+      broken.push_back(fmt::format("{}: static_assert(std::size({}) == ...)", file.path, table));
     }
   }
   EXPECT_THAT(broken, IsEmpty());

@@ -1,5 +1,6 @@
 // What a running command knows about its surroundings: where results and messages go and how
-// they look. Commands ask it instead of the environment; only what records reads more than this.
+// they look. Commands ask it instead of the environment. More than this is read by what records, by
+// the file of defaults (tools/config.h), and by `view`, which needs a screen.
 #pragma once
 
 #include <atomic>

@@ -418,6 +418,7 @@ class Matcher {
 std::string_view ProblemName(ProblemKind kind) {
   constexpr std::string_view kNames[] = {"mismatch", "window_edge", "not_recorded", "deadlock",
                                          "clock"};
+  static_assert(std::size(kNames) == static_cast<size_t>(ProblemKind::kClock) + 1);
   return kNames[static_cast<size_t>(kind)];
 }
 

@@ -24,6 +24,7 @@ struct Palette {
 constexpr Palette kPalettes[] = {
     {"#1c2128", "#59636e", "#a3abb6", "#2f6fbd", "#2c8a4b", "#c4462f"},
     {"#e4e8ed", "#9aa4b0", "#5f6a77", "#5b9bea", "#4fb06d", "#ec775f"}};
+static_assert(std::size(kPalettes) == static_cast<size_t>(Theme::kDark) + 1);
 
 struct WaterfallRow {
   std::string label, value;

@@ -249,12 +249,8 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   const double shared = std::hypot(rules, model, std::hypot(doubts.run, doubts.host / kNinety));
   const double normal = std::hypot(shared, uneven);
   // Resampled steps scatter around their own middle, which need not be the step itself.
-  double middle = 0;
-  if (!doubts.resampled.empty()) {
-    std::vector<Duration> sorted(doubts.resampled.begin(), doubts.resampled.end());
-    std::sort(sorted.begin(), sorted.end());
-    middle = AsDouble(sorted[sorted.size() / 2]);
-  }
+  const std::vector<Duration> resampled(doubts.resampled.begin(), doubts.resampled.end());
+  const double middle = AsDouble(Median(resampled));  // 0 of none
   const bool plain = doubts.params.empty() && middle <= 0;
   Draw draw;
   std::vector<double> steps, even;  // with and without what steps differ by, as shares of `step`

@@ -101,6 +101,7 @@ std::string ThroughputNote(double samples, Duration step, double gain) {
 
 std::string_view Name(Confidence c) {
   constexpr std::string_view kNames[] = {"measured", "given", "high", "medium", "low"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Confidence::kLow) + 1);
   return kNames[static_cast<size_t>(c)];
 }
 

@@ -350,6 +350,7 @@ class Profiler {
 std::string_view Name(Family f) {
   constexpr std::string_view kNames[] = {"kernels", "layer", "collective", "copies",
                                          "call",    "host",  "selected"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Family::kSelected) + 1);
   return kNames[static_cast<size_t>(f)];
 }
 

@@ -260,7 +260,7 @@ class Findings {
     if (all.size() < 2) return;
     std::vector<Duration> sorted = all;
     std::sort(sorted.begin(), sorted.end());
-    const Duration middle = sorted[sorted.size() / 2];
+    const Duration middle = Median(sorted);
     const Duration quarters = sorted[sorted.size() * 3 / 4] - sorted[sorted.size() / 4];
     const Duration whole = sorted.back() - sorted.front();
     const Duration differ = all.size() < 4 ? whole : std::max(quarters, (whole / 2));
@@ -445,11 +445,13 @@ std::string_view Name(FindingKind kind) {
       "twice",       "wrong_launch",    "no_launches",   "queue",     "no_waits",
       "not_told",    "unexplained",     "clocks",        "allocator", "copies",
       "loader",      "waits_for_ranks", "other"};
+  static_assert(std::size(kNames) == static_cast<size_t>(FindingKind::kOther) + 1);
   return kNames[static_cast<size_t>(kind)];
 }
 
 std::string_view Name(About about) {
   constexpr std::string_view kNames[] = {"step", "predictions", "program"};
+  static_assert(std::size(kNames) == static_cast<size_t>(About::kProgram) + 1);
   return kNames[static_cast<size_t>(about)];
 }
 

@@ -225,6 +225,7 @@ void WriteTrace(const Trace& t, std::string_view file, const BuildReport& build,
   json.Key("device").String(t.devices.empty() ? "" : t.devices[0].name);
   constexpr std::string_view kMethods[] = {"mark", "ProfilerStep", "annotation", "period",
                                            "window"};
+  static_assert(std::size(kMethods) == static_cast<size_t>(StepMethod::kWindow) + 1);
   json.Key("step_method").String(kMethods[static_cast<size_t>(build.steps.method)]);
   json.Key("kernel_time_ns").Int(build.kernel_time.ns);
   json.Key("mapped_kernel_time_ns").Int(build.mapped_kernel_time.ns);

@@ -118,7 +118,7 @@ std::string CostText(const RecordingCost& cost) {
 }
 
 std::string CostOfEachText(const RecordingCost& cost) {
-  const auto time = [](double ns) { return FormatTime(Duration{std::llround(ns)}); };
+  const auto time = [](double ns) { return FormatTime(Duration::FromDouble(ns)); };
   const auto text = [&](std::string_view what, const RecordingCost::Each& each) {
     return fmt::format("{} {} ± {}", what, time(each.ns), time(each.error_ns));
   };

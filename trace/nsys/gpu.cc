@@ -272,6 +272,7 @@ void NsysWaits::Finish() {
     }
     constexpr std::string_view kNames[] = {"Synchronization", "Event Sync", "Stream Wait Event",
                                            "Stream Sync", "Context Sync"};
+    static_assert(std::size(kNames) == static_cast<size_t>(SyncKind::kContext) + 1);
     wait.event.name = file_.builder.names().Intern(kNames[static_cast<size_t>(wait.detail.kind)]);
     wait.event.lane = file_.lanes.Stream(wait.stream);
     wait.event.correlation = file_.lanes.Correlation(wait.process, wait.correlation);

@@ -55,6 +55,7 @@ Memory MemoryOf(std::string_view details, std::string_view key) {
 std::string_view MemoryWord(Memory memory) {
   constexpr std::string_view kWords[] = {"Unknown", "Pageable", "Pinned",
                                          "Device",  "Managed",  "Array"};
+  static_assert(std::size(kWords) == static_cast<size_t>(Memory::kArray) + 1);
   return kWords[static_cast<size_t>(memory)];
 }
 

@@ -7,10 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "graph/scopes.h"
+
 namespace daydream {
 namespace {
-
-constexpr int kDeepest = 64;  // layers nest a handful deep; bounds damaged input
 
 struct Numbered {
   std::string_view family;
@@ -30,14 +30,13 @@ std::optional<Numbered> Split(std::string_view name) {
 
 }  // namespace
 
-LayerFamilies::LayerFamilies(const Graph& graph) {
-  const size_t layers = graph.layers().size();
+LayerFamilies::LayerFamilies(const Graph& graph)
+    : layers_(graph.layers().begin(), graph.layers().end()) {
+  const size_t layers = layers_.size();
   own_.resize(layers);
-  parents_.resize(layers);
   std::map<std::pair<uint32_t, std::string>, int> index;
   for (size_t i = 0; i < layers; ++i) {
-    const Layer& layer = graph.layers()[i];
-    parents_[i] = layer.parent;
+    const Layer& layer = layers_[i];
     const auto n = Split(graph.Name(layer.name));
     if (!n) continue;
     const auto [it, inserted] = index.try_emplace({layer.parent.value, std::string(n->family)},
@@ -52,8 +51,7 @@ LayerFamilies::LayerFamilies(const Graph& graph) {
   }
   for (const Task& task : graph.tasks()) {
     if (!IsGpu(task.kind) || task.removed) continue;
-    LayerId l = task.layer;
-    for (int depth = 0; depth < kDeepest && l.index() < layers; ++depth, l = parents_[l.index()]) {
+    for (LayerId l : LayersAround(graph, task.layer)) {
       const int f = own_[l.index()].family;
       if (f >= 0) families_[static_cast<size_t>(f)].gpu += task.duration;
     }
@@ -88,14 +86,13 @@ int LayerFamilies::Find(std::string_view name) const {
 }
 
 int LayerFamilies::MemberOf(size_t f, LayerId layer) const {
-  for (int depth = 0; depth < kDeepest && layer.index() < own_.size(); ++depth) {
-    const Place& place = own_[layer.index()];
+  for (LayerId l : Ancestry<Layer, LayerId>(layers_, layer)) {
+    const Place& place = own_[l.index()];
     if (place.family == static_cast<int>(f)) {
       const std::vector<int64_t>& numbers = families_[f].numbers;
       const auto at = std::lower_bound(numbers.begin(), numbers.end(), place.number);
       return static_cast<int>(at - numbers.begin());
     }
-    layer = parents_[layer.index()];
   }
   return -1;
 }

@@ -34,8 +34,8 @@ class LayerFamilies {
     int64_t number = 0;
   };
   std::vector<LayerFamily> families_;
-  std::vector<Place> own_;        // by layer: the family that it is a member of itself
-  std::vector<LayerId> parents_;  // by layer
+  std::vector<Place> own_;     // by layer: the family that it is a member of itself
+  std::vector<Layer> layers_;  // of the graph as it was read: edits add more
 };
 
 }  // namespace daydream

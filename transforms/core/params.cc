@@ -289,6 +289,7 @@ absl::StatusOr<Quantity> ParseQuantity(std::string_view text) {
 std::string_view UnitName(Unit unit) {
   constexpr std::string_view kNames[] = {"count",     "factor", "share",     "time", "bytes",
                                          "bandwidth", "flops",  "flop rate", "text"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Unit::kText) + 1);
   return kNames[static_cast<size_t>(unit)];
 }
 

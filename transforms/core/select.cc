@@ -295,6 +295,7 @@ Selector Selector::Related(Relation relation, Selector to) {
   constexpr std::string_view kWords[] = {"not",   "launched_by", "inside", "before",
                                          "after", "first",       "last",   "between"};
   Selector selector;
+  static_assert(std::size(kWords) == static_cast<size_t>(Relation::kBetween) + 1);
   selector.text_ = fmt::format("{}({})", kWords[static_cast<size_t>(relation)], to.text_);
   selector.node_ = MakeRelated(relation, std::move(to.node_));
   return selector;
