@@ -9,11 +9,9 @@
 #include <fmt/format.h>
 
 #include "costmodel/device_fields.h"
-#include "report/predict/error_kind.h"
 #include "report/predict/what_if.h"
 #include "tests/accuracy/dpro_steps.h"
 #include "tests/accuracy/neusight_steps.h"
-#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
@@ -211,26 +209,15 @@ class Judge {
   }
 
   void Predict(const std::shared_ptr<const Trace>& trace, JudgedRow row) {
-    absl::Status status = PredictRow(trace, row);
+    absl::Status status = PredictOn(trace, row);
     if (!status.ok()) row.why = Message(status);
     out_.rows.push_back(std::move(row));
   }
 
-  static absl::Status PredictRow(const std::shared_ptr<const Trace>& trace, JudgedRow& row) {
+  static absl::Status PredictOn(const std::shared_ptr<const Trace>& trace, JudgedRow& row) {
     DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildGraph(trace));
     DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
-    DD_ASSIGN_OR_RETURN(std::vector<Application> scenario, ParseScenario(row.scenario));
-    std::vector<std::vector<Application>> scenarios = {scenario};
-    DD_ASSIGN_OR_RETURN(WhatIf result,
-                        PredictAll(built, replay, scenarios,
-                                   {.alone = false, .explain = false, .left_out = row.group}));
-    const Prediction& p = result.predictions[result.main];
-    DD_RETURN_IF_ERROR(p.error);
-    row.kind = ErrorKindOf(scenario[0], built.graph, p.changes.terms).main();
-    row.before = replay.measured.ms();
-    row.predicted = p.step.ms();
-    if (p.low && p.high) row.low = p.low->ms(), row.high = p.high->ms();
-    return absl::OkStatus();
+    return PredictRow(built, replay, row.scenario, row).status();
   }
 
   NeusightSteps steps_;

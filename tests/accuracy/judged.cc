@@ -6,7 +6,10 @@
 
 #include <fmt/ranges.h>
 
+#include "report/predict/error_kind.h"
 #include "report/predict/residuals.h"
+#include "report/predict/what_if.h"
+#include "transforms/scenario/scenario.h"
 
 namespace daydream {
 namespace {
@@ -60,6 +63,22 @@ constexpr std::string_view kColumns =
     "rows | mean error, % | on average, % | worst, % | inside |\n";
 
 }  // namespace
+
+absl::StatusOr<Prediction> PredictRow(const BuiltGraph& built, const ReplayCheck& replay,
+                                      const std::string& scenario, JudgedRow& row) {
+  DD_ASSIGN_OR_RETURN(std::vector<Application> parsed, ParseScenario(scenario));
+  std::vector<std::vector<Application>> scenarios = {parsed};
+  DD_ASSIGN_OR_RETURN(WhatIf result,
+                      PredictAll(built, replay, scenarios,
+                                 {.alone = false, .explain = false, .left_out = row.group}));
+  Prediction p = std::move(result.predictions[result.main]);
+  DD_RETURN_IF_ERROR(p.error);
+  row.kind = ErrorKindOf(parsed.back(), built.graph, p.changes.terms).main();
+  row.before = replay.measured.ms();
+  row.predicted = p.step.ms();
+  if (p.low && p.high) row.low = p.low->ms(), row.high = p.high->ms();
+  return p;
+}
 
 std::string ResidualLines(std::span<const JudgedRow> rows) {
   std::string lines;

@@ -6,7 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
+
 namespace daydream {
+
+struct BuiltGraph;   // graph/build.h
+struct Prediction;   // report/predict/what_if.h
+struct ReplayCheck;  // there, too
 
 struct JudgedRow {
   std::string kind;   // report/predict/error_kind.h
@@ -21,6 +27,11 @@ struct JudgedRow {
   bool inside() const { return low && high && *low <= measured && measured <= *high; }
   double error() const { return predicted / measured - 1; }
 };
+
+// Fills in what `scenario` (with paths) is predicted to bring: the kind, the step before and after,
+// the interval, which knows no row of the same group.
+absl::StatusOr<Prediction> PredictRow(const BuiltGraph& built, const ReplayCheck& replay,
+                                      const std::string& scenario, JudgedRow& row);
 
 // The lines of report/predict/residuals.def for these rows, and the lines that it holds.
 std::string ResidualLines(std::span<const JudgedRow> rows);

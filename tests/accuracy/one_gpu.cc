@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "report/predict/error_kind.h"
 #include "report/predict/what_if.h"
 
 namespace daydream {
@@ -43,19 +42,9 @@ absl::StatusOr<std::shared_ptr<const Trace>> OneGpu(const TrainedModel& model) {
 
 namespace {
 
-absl::Status PredictRow(const BuiltGraph& built, const ReplayCheck& replay, AskedRow& asked) {
+absl::Status PredictAsked(const BuiltGraph& built, const ReplayCheck& replay, AskedRow& asked) {
   JudgedRow& row = asked.row;
-  DD_ASSIGN_OR_RETURN(std::vector<Application> scenario, ParseScenario(asked.scenario));
-  std::vector<std::vector<Application>> scenarios = {scenario};
-  DD_ASSIGN_OR_RETURN(WhatIf result,
-                      PredictAll(built, replay, scenarios,
-                                 {.alone = false, .explain = false, .left_out = row.group}));
-  const Prediction& p = result.predictions[result.main];
-  DD_RETURN_IF_ERROR(p.error);
-  row.kind = ErrorKindOf(scenario.back(), built.graph, p.changes.terms).main();
-  row.before = replay.measured.ms();
-  row.predicted = p.step.ms();
-  if (p.low && p.high) row.low = p.low->ms(), row.high = p.high->ms();
+  DD_ASSIGN_OR_RETURN(const Prediction p, PredictRow(built, replay, asked.scenario, row));
   if (asked.memory_gb) {
     row.before = row.predicted = *asked.memory_gb;
     row.low = row.high = std::nullopt;
@@ -77,7 +66,7 @@ void PredictRows(const TrainedModel& model, std::vector<AskedRow> asked,
     DD_ASSIGN_OR_RETURN(const BuiltGraph built, BuildGraph(trace));
     DD_ASSIGN_OR_RETURN(const ReplayCheck replay, CheckReplay(built, nullptr));
     for (AskedRow& a : asked) {
-      const absl::Status status = PredictRow(built, replay, a);
+      const absl::Status status = PredictAsked(built, replay, a);
       if (!status.ok()) a.row.why = Message(status);
     }
     return absl::OkStatus();

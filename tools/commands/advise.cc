@@ -165,28 +165,26 @@ const Command kAdviseCommand = {
     .summary = "what to try next: every optimization ranked, and the best set",
     .usage = "TRACE|DIR [FLAG...]",
     .details =
-        "Predicts every optimization that can be switched on, each alone with its default\n"
-        "parameters, and ranks those that save 0.5 % of the step or more. Then it looks for the\n"
-        "set that saves most: from the better of the best option and the best pair, options are\n"
-        "added while they save 0.5 % beside the others. Ceilings are limits for changes of one\n"
-        "kind: what changes several kinds of work can go below each.\n"
-        "\n"
-        "Of a folder with the ranks of one run, every option is applied to all of them and they "
-        "are\n"
-        "played together, with a faster network and a faster slowest rank beside; --rank asks "
-        "one.\n"
-        "\n"
-        "What finds nothing to change is named, and so is what this trace cannot answer, with how\n"
-        "to record one that can. For the first options it prints the code to try and the command\n"
-        "that scores the prediction against a recording made afterwards. The result is the same\n"
-        "for any number of threads. Exit code 4: the replay is too far off for any prediction.",
+        R"(Predicts every optimization that can be switched on, each alone with its default
+parameters, and ranks those that save 0.5 % of the step or more. Then it looks for the
+set that saves most: from the better of the best option and the best pair, options are
+added while they save 0.5 % beside the others. Ceilings are limits for changes of one
+kind: what changes several kinds of work can go below each.
+
+Of a folder with the ranks of one run, every option is applied to all of them and they are
+played together, with a faster network and a faster slowest rank beside; --rank asks one.
+
+What finds nothing to change is named, and so is what this trace cannot answer, with how
+to record one that can. For the first options it prints the code to try and the command
+that scores the prediction against a recording made afterwards. The result is the same
+for any number of threads. Exit code 4: the replay is too far off for any prediction.)",
     .examples =
-        "daydream advise run.ddtrace\n"
-        "daydream advise run.ddtrace --details 3 --exclude amp\n"
-        "daydream advise run.ddtrace --budget 'effort<=5 lines' --budget risk=none\n"
-        "daydream advise run.ddtrace --opt 'batch(x2)' --objective throughput\n"
-        "daydream advise run.ddtrace --opt-file mine.yaml --format json\n"
-        "daydream advise run.ddtrace --html -o advice.html",
+        R"(daydream advise run.ddtrace
+daydream advise run.ddtrace --details 3 --exclude amp
+daydream advise run.ddtrace --budget 'effort<=5 lines' --budget risk=none
+daydream advise run.ddtrace --opt 'batch(x2)' --objective throughput
+daydream advise run.ddtrace --opt-file mine.yaml --format json
+daydream advise run.ddtrace --html -o advice.html)",
     .flags = kAdviseFlags,
     .takes = kOneTrace,
     .run = RunAdvise,

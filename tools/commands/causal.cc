@@ -237,13 +237,13 @@ const Command kCausalCommand = {
     .summary = "what less of one kind of work would save, and where that ends",
     .usage = "TRACE [FLAG...]",
     .details =
-        "Plays the trace with 0 to 100 % of one kind of work taken away, for each kind of kernel,\n"
-        "each layer (its GPU work), collective, copy and API call, and for other host work: the\n"
-        "virtual speed-ups of Coz (SOSP'15), which a replay has for free. Where a curve bends,\n"
-        "something else begins to hold the step up: it says how much faster the work is there,\n"
-        "and what is longest on the critical path then. Work on several lanes counts once on\n"
-        "each. Nothing else gets slower or faster: to judge a real optimization ask whatif or\n"
-        "advise.",
+        R"(Plays the trace with 0 to 100 % of one kind of work taken away, for each kind of kernel,
+each layer (its GPU work), collective, copy and API call, and for other host work: the
+virtual speed-ups of Coz (SOSP'15), which a replay has for free. Where a curve bends,
+something else begins to hold the step up: it says how much faster the work is there,
+and what is longest on the critical path then. Work on several lanes counts once on
+each. Nothing else gets slower or faster: to judge a real optimization ask whatif or
+advise.)",
     .examples =
         "daydream causal run.ddtrace\n"
         "daydream causal run.ddtrace --by layer --top 40\n"

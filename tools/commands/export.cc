@@ -184,12 +184,11 @@ from the recorded step to the predicted one; ddtrace the trace itself; chakra (.
 depends on what and for how long, for simulators of networks, of the one rank that --rank
 says. dot, folded and chakra hold one side: with --opt that after the optimizations.)",
     .examples =
-        "daydream export run.ddtrace --opt amp,fuse -o both.pftrace\n"
-        "daydream export run.ddtrace --opt amp,fuse -o causes.svg\n"
-        "daydream export run.ddtrace --to csv -o tasks.csv\n"
-        "daydream export run.ddtrace --folded | grep ^GPU | flamegraph.pl --countname ns > "
-        "gpu.svg\n"
-        "daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg",
+        R"(daydream export run.ddtrace --opt amp,fuse -o both.pftrace
+daydream export run.ddtrace --opt amp,fuse -o causes.svg
+daydream export run.ddtrace --to csv -o tasks.csv
+daydream export run.ddtrace --folded | grep ^GPU | flamegraph.pl --countname ns > gpu.svg
+daydream export run.ddtrace --to dot --top 100 | dot -Tsvg > step.svg)",
     .flags = kExportFlags,
     .takes = {.traces = true, .least = 1, .most = 1},
     .run = RunExport,

@@ -438,11 +438,10 @@ const Command kFabricCommand = {
     .summary = "networks, and how long collectives take on them",
     .usage = "list | show NAME [--ranks N] [--at BYTES,...] | fit SWEEP.txt [--save FILE]",
     .details =
-        "list: the built-in networks. show: times of one, as nccl-tests counts bytes, where they\n"
-        "come from, and a picture. fit: reads a sweep as nccl-tests or rccl-tests prints it, fits\n"
-        "t = a + g sqrt(bytes) + bytes / rate, bends it to the measured sizes, and says what it "
-        "is\n"
-        "off by. docs/ranks.md has an example of each.",
+        R"(list: the built-in networks. show: times of one, as nccl-tests counts bytes, where they
+come from, and a picture. fit: reads a sweep as nccl-tests or rccl-tests prints it, fits
+t = a + g sqrt(bytes) + bytes / rate, bends it to the measured sizes, and says what it is
+off by. docs/ranks.md has an example of each.)",
     .examples =
         "daydream fabric list\n"
         "daydream fabric show efa3200 --ranks 64 --at 33554432\n"

@@ -410,11 +410,9 @@ const Command kKernelsCommand = {
     .summary = "how long single kernels take on a GPU, without a trace",
     .usage = "--gpu GPU --gemm MxNxK [--dtype FORMAT] [--vs GPU] [--csv FILE]",
     .details =
-        "Prints the time of matrix products and elementwise kernels, what nine of ten "
-        "measurements\n"
-        "of such kernels lie between, and what limits them. Products in 16 bit, fp8 and nvfp4 "
-        "come\n"
-        "from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.",
+        R"(Prints the time of matrix products and elementwise kernels, what nine of ten measurements
+of such kernels lie between, and what limits them. Products in 16 bit, fp8 and nvfp4 come
+from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.)",
     .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
     .flags = kKernelsFlags,
     .takes = {.result = true, .times = false},

@@ -38,11 +38,11 @@ const Command kRanksCommand = {
     .summary = "who waits for whom in a run of several ranks",
     .usage = "DIR [--clock HOW] [--format json]",
     .details =
-        "Reads the traces of the ranks of one run, matches their collectives, and plays the ranks\n"
-        "together: a collective ends when its last member has come and the transfer is over. Says\n"
-        "for each rank how long it takes alone, what it waits and transfers, and how often the\n"
-        "others waited for it; which rank or what bounds the step; and what does not fit.\n"
-        "The last to arrive need not be the slowest: a rank that began late arrives late.",
+        R"(Reads the traces of the ranks of one run, matches their collectives, and plays the ranks
+together: a collective ends when its last member has come and the transfer is over. Says
+for each rank how long it takes alone, what it waits and transfers, and how often the
+others waited for it; which rank or what bounds the step; and what does not fit.
+The last to arrive need not be the slowest: a rank that began late arrives late.)",
     .examples =
         "daydream ranks profiles/\n"
         "daydream ranks profiles/ --format json",

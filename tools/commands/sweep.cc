@@ -409,14 +409,14 @@ result is the same for any number of threads, shards and ranks.
 is at least as short with a peak of GPU memory at least as low, and better in one. Where
 steps handle more or fewer examples, they are compared by the examples a second.)",
     .examples =
-        "daydream sweep run.ddtrace --opt 'prefetch(workers=1..16*2)'\n"
-        "daydream sweep run.ddtrace --opt 'pin-memory(rate=5GB/s..25GB/s+5GB/s)' --format csv\n"
-        "daydream sweep run.ddtrace --opt 'amp(dtype={bf16,fp16}),prefetch(1..4)'\n"
-        "daydream sweep run.ddtrace --opt 'prefetch(1..64)' --journal p1.sweep --shard 1/4\n"
-        "daydream sweep run.ddtrace --opt 'checkpointing,batch(x1..x4)' --pareto step,memory\n"
-        "daydream sweep profiles/ --opt 'straggler(0..7,gpu=0.9)'\n"
-        "daydream sweep merge p1.sweep p2.sweep p3.sweep p4.sweep -o all.csv\n"
-        "mpirun -n 16 daydream-mpi sweep run.ddtrace --opt 'prefetch(1..64)' -o all.csv",
+        R"(daydream sweep run.ddtrace --opt 'prefetch(workers=1..16*2)'
+daydream sweep run.ddtrace --opt 'pin-memory(rate=5GB/s..25GB/s+5GB/s)' --format csv
+daydream sweep run.ddtrace --opt 'amp(dtype={bf16,fp16}),prefetch(1..4)'
+daydream sweep run.ddtrace --opt 'prefetch(1..64)' --journal p1.sweep --shard 1/4
+daydream sweep run.ddtrace --opt 'checkpointing,batch(x1..x4)' --pareto step,memory
+daydream sweep profiles/ --opt 'straggler(0..7,gpu=0.9)'
+daydream sweep merge p1.sweep p2.sweep p3.sweep p4.sweep -o all.csv
+mpirun -n 16 daydream-mpi sweep run.ddtrace --opt 'prefetch(1..64)' -o all.csv)",
     .flags = kSweepFlags,
     .takes = {.traces = true, .result = true, .least = 1, .most = 100'000},
     .run = RunSweep,

@@ -234,19 +234,20 @@ const Command kTourCommand = {
     .summary = "twelve lessons: guess a number, then see what is true and why",
     .usage = "[LESSON] [--seed N] [--answers]",
     .details =
-        "Each lesson makes a small trace whose truth is known, tells its story and asks for a\n"
-        "number. An empty line gives a hint, '?' gives up. Then it says how far off the guess\n"
-        "was, runs the commands that answer the question, and explains. Without LESSON, or with\n"
-        "--list, it lists them. Nothing is downloaded and no GPU is needed.\n\n"
-        "Letters are faulty traces: which finding of daydream info is this? --save writes the\n"
-        "traces, to try other commands on them. Lessons as pages and notebooks, and a plan for\n"
-        "teachers, are in examples/lessons.",
+        R"(Each lesson makes a small trace whose truth is known, tells its story and asks for a
+number. An empty line gives a hint, '?' gives up. Then it says how far off the guess
+was, runs the commands that answer the question, and explains. Without LESSON, or with
+--list, it lists them. Nothing is downloaded and no GPU is needed.
+
+Letters are faulty traces: which finding of daydream info is this? --save writes the
+traces, to try other commands on them. Lessons as pages and notebooks, and a plan for
+teachers, are in examples/lessons.)",
     .examples =
-        "daydream tour\n"
-        "daydream tour 3\n"
-        "daydream tour 3 --seed 7 --guess 1.5\n"
-        "daydream tour 3 --non-interactive --answers\n"
-        "daydream tour 10 --save .",
+        R"(daydream tour
+daydream tour 3
+daydream tour 3 --seed 7 --guess 1.5
+daydream tour 3 --non-interactive --answers
+daydream tour 10 --save .)",
     .flags = kTourFlags,
     .takes = {.result = true, .times = false, .most = 1},
     .run = RunTour,

@@ -444,14 +444,14 @@ A scenario that cannot be predicted, for example because nothing in the trace ma
 is printed as such while the others are predicted. Parts of a combination that match
 nothing are left out of it with a warning. The exit code is 4 in both cases.)",
     .examples =
-        "daydream whatif run.ddtrace --opt amp,fuse\n"
-        "daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json\n"
-        "daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace --learn mine.txt\n"
-        "daydream whatif other.ddtrace --opt amp --learned mine.txt\n"
-        "daydream whatif run.ddtrace --opt amp,fuse --timeline both.pftrace\n"
-        "daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'\n"
-        "daydream whatif run.ddtrace --opt amp --format md >> $GITHUB_STEP_SUMMARY\n"
-        "daydream whatif run.ddtrace --opt-file mine.yaml --watch",
+        R"(daydream whatif run.ddtrace --opt amp,fuse
+daydream whatif run.ddtrace --opt graphs --opt 'prefetch(workers=4)' --format json
+daydream whatif run.ddtrace --opt amp --measured with-amp.ddtrace --learn mine.txt
+daydream whatif other.ddtrace --opt amp --learned mine.txt
+daydream whatif run.ddtrace --opt amp,fuse --timeline both.pftrace
+daydream whatif run.ddtrace --opt fuse --fail-if 'speedup < 1.02'
+daydream whatif run.ddtrace --opt amp --format md >> $GITHUB_STEP_SUMMARY
+daydream whatif run.ddtrace --opt-file mine.yaml --watch)",
     .flags = kWhatIfFlags,
     .takes = kOneTrace,
     .run = RunWhatIf,

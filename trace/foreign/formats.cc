@@ -135,8 +135,7 @@ constexpr ForeignFormat kFormats[] = {
      }},
     {"a table of rocprofv3 as CSV", "names and order are there, launches are not joined",
      "rocprofv3 --hip-trace --kernel-trace --memory-copy-trace --marker-trace --output-format "
-     "rocpd "
-     "-- PROGRAM",
+     "rocpd -- PROGRAM",
      [](std::string_view head) {
        return head.starts_with("\"Kind\",") || head.starts_with("\"Domain\",\"Function\"") ||
               head.starts_with("\"Index\",\"KernelName\"");

@@ -276,8 +276,7 @@ const Importer kRocprofJson = {
     .import = ImportRocprofJson,
     .recorder = {.writer = "rocprofv3, JSON",
                  .record = "rocprofv3 --hip-trace --kernel-trace --memory-copy-trace "
-                           "--marker-trace --output-format json "
-                           "-- PROGRAM",
+                           "--marker-trace --output-format json -- PROGRAM",
                  .answers = "everything; without --hip-trace the GPU side only",
                  .later = "record more steps, or after warm-up: rocprofv3 --collection-period "
                           "30:10:1 (seconds)"},

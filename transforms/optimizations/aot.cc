@@ -44,9 +44,8 @@ constinit const Transform kAot = {
         "waits, copies between host and GPU, collectives, graph launches that are there and "
         "fetches of a batch; with `scope=step` those leave the step that leave it for graphs.",
     .ignores =
-        "The run before the first step, and whether shapes and "
-        "control flow are the same in every step, which it takes for granted. Nimble's other "
-        "half is multi-stream.",
+        "The run before the first step, and whether shapes and control flow are the same in every "
+        "step, which it takes for granted. Nimble's other half is multi-stream.",
     .sources =
         "Nimble (NeurIPS'20), section 4.1, ahead-of-time scheduling; CUDA C++ Programming "
         "Guide, CUDA Graphs",
@@ -58,8 +57,7 @@ constinit const Transform kAot = {
     .memory = MemoryEffect::kAdds,
     .memory_model =
         "As graphs: what a step copies to the GPU has a place of its own. What is reserved ahead "
-        "of time is what the "
-        "step needs at its peak.",
+        "of time is what the step needs at its peak.",
 };
 
 }  // namespace daydream

@@ -298,21 +298,19 @@ constinit const Transform kBatch = {
     .model =
         "Every kernel takes measured time times model(new shapes) / model(recorded shapes), beyond "
         "the time that any kernel takes: products and convolutions by tiles and waves, the rest by "
-        "bytes. Which size of an input is the batch follows from what layers read; inputs that "
-        "are parameters stay, as do kernels of the optimizer. Kernels slower than their bytes "
-        "explain "
+        "bytes. Which size of an input is the batch follows from what layers read; inputs that are "
+        "parameters stay, as do kernels of the optimizer. Kernels slower than their bytes explain "
         "follow their blocks once those fill the GPU. Without shapes products do so, too, when the "
         "batch grows; when it shrinks they take the mean (`fill`) of that and of their work; all "
-        "other kernels follow the work. Copies and the "
-        "loader's work grow with the batch; other host time stays. Collectives grow only if the "
-        "forward pass has some that move as much: gradients do not depend on the batch.",
+        "other kernels follow the work. Copies and the loader's work grow with the batch; other "
+        "host time stays. Collectives grow only if the forward pass has some that move as much: "
+        "gradients do not depend on the batch.",
     .ignores =
         "Other algorithms that libraries pick for other sizes, memory that runs out, loader "
         "processes that can no longer keep up (they are not in a trace), convergence.",
     .sources =
         "docs/cost-model.md for the model of kernels; CUDA C++ Programming Guide, occupancy; "
-        "checked "
-        "on one model between batch 128 and 512 (docs/optimizations/batch.md)",
+        "checked on one model between batch 128 and 512 (docs/optimizations/batch.md)",
     .advice = {.effort = "1 number",
                .risk = "memory, convergence",
                .how = "DataLoader(dataset, batch_size=...)"},

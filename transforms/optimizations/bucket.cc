@@ -15,19 +15,8 @@ namespace daydream {
 namespace {
 
 constexpr ParamSpec kBucketParams[] = {
-    {.name = "size",
-     .unit = Unit::kBytes,
-     .fallback = 25 << 20,
-     .min = 1,
-     .max = 1e12,
-     .help = "bucket_cap_mb: gradients that are exchanged together; MB are 2^20 here, as there",
-     .source = "the default of DistributedDataParallel"},
-    {.name = "overlap",
-     .unit = Unit::kText,
-     .text_fallback = "yes",
-     .choices = kYesNo,
-     .help = "exchange buckets while backward goes on, else all of them after it",
-     .source = "the default of DistributedDataParallel"},
+    BucketSizeParam("size"),
+    kOverlapParam,
     kExchangeFabricParam,
 };
 

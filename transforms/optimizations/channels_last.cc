@@ -209,8 +209,7 @@ class ChannelsLast {
     if (OnRocm()) {
       changes.warnings.push_back(
           "on ROCm, PyTorch asks MIOpen for this layout only where PYTORCH_MIOPEN_SUGGEST_NHWC=1 "
-          "is "
-          "set, too (its ConvUtils.h)");
+          "is set, too (its ConvUtils.h)");
     }
     if (!grouped_.empty()) {
       changes.warnings.push_back(

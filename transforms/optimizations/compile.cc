@@ -59,16 +59,7 @@ constexpr ParamSpec kCompileParams[] = {
      .help = "attention in the patterns that the compiler knows becomes one kernel",
      .source = "PyTorch 2.1, torch/_inductor/fx_passes/fuse_attention.py: scaling, added mask, "
                "softmax, dropout; no mask by selection"},
-    {.name = "share",
-     .unit = Unit::kShare,
-     .fallback = 0.5,
-     .low = 0.3,
-     .high = 0.7,
-     .min = 0.01,
-     .max = 1,
-     .help =
-         "of the peak of tensor cores that fused attention reaches in 16 bit; fp32 follows from it",
-     .source = "FlashAttention-2 (2023): 50 to 73 % on an A100, the first version 25 to 40 %"},
+    kAttentionShareParam,
     kPassesParam,
     kKeptParam,
     kFloorParam,

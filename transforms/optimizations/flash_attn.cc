@@ -20,17 +20,7 @@ constexpr ParamSpec kFlashAttnParams[] = {
      .choices = kFlashAttnTypes,
      .help = "format of queries, keys and values; auto = as recorded (say so after amp)",
      .source = "chosen by the user"},
-    {.name = "share",
-     .unit = Unit::kShare,
-     .fallback = 0.5,
-     .low = 0.3,
-     .high = 0.7,
-     .min = 0.01,
-     .max = 1,
-     .help = "of the peak of tensor cores that the fused kernel reaches in 16 bit; fp32 follows "
-             "from it",
-     .source = "FlashAttention-2 (2023), abstract and section 4: 50 to 73 % of an A100's peak, the "
-               "first version 25 to 40 %"},
+    kAttentionShareParam,
     kFloorParam,
 };
 
@@ -121,12 +111,11 @@ constinit const Transform kFlashAttn = {
     .apply = &RunFlashAttn,
     .model =
         "Chains of a product, elementwise work on its result, softmax and a product whose shapes "
-        "fit become one kernel, forward and backward. It computes what they compute (backward "
-        "also the scores again: five products for two) at a share of the tensor cores' peak, "
-        "in fp32 at the sustained rate, and moves queries, keys, values, results and what is "
-        "added to the scores (a mask or a bias, as large as recorded) once, never the scores. "
-        "Launches and the host time of the merged ops are gone. Chains that "
-        "would not get faster stay.",
+        "fit become one kernel, forward and backward. It computes what they compute (backward also "
+        "the scores again: five products for two) at a share of the tensor cores' peak, in fp32 at "
+        "the sustained rate, and moves queries, keys, values, results and what is added to the "
+        "scores (a mask or a bias, as large as recorded) once, never the scores. Launches and the "
+        "host time of the merged ops are gone. Chains that would not get faster stay.",
     .ignores =
         "Causal masks, which let a fused kernel skip half of the work; that a mask may be one row "
         "or head repeated, or be multiplied by 0 (baddbmm with beta=0), which recorded shapes do "

@@ -367,16 +367,14 @@ constinit const Transform kGpu = {
     .model =
         "Kernels are timed anew one by one. Ops with recorded shapes: the cost model on the new "
         "GPU, and we keep half (`own`) of how far this kernel was from the model on the recorded "
-        "GPU, without what all products were off by (the clock; of other ops within 10 %), "
-        "at most twice what the models differ; convolutions: "
-        "measured time times the ratio of models. Memory-bound kernels without shapes: wave "
-        "scaling of their launch. Others: sustained rates of their class. No kernel of known work "
-        "is "
-        "faster than the new GPU's data-sheet roofline, and what every kernel takes at least "
-        "stays. fp32 "
-        "convolutions run in TF32 where that comes with the GPU. Copies follow PCIe or memory "
-        "bandwidth, collectives inside a node NVLink or PCIe, the host only `cpu`. The step is "
-        "then played again, so that one which becomes bound by launches stays so.",
+        "GPU, without what all products were off by (the clock; of other ops within 10 %), at most "
+        "twice what the models differ; convolutions: measured time times the ratio of models. "
+        "Memory-bound kernels without shapes: wave scaling of their launch. Others: sustained "
+        "rates of their class. No kernel of known work is faster than the new GPU's data-sheet "
+        "roofline, and what every kernel takes at least stays. fp32 convolutions run in TF32 where "
+        "that comes with the GPU. Copies follow PCIe or memory bandwidth, collectives inside a "
+        "node NVLink or PCIe, the host only `cpu`. The step is then played again, so that one "
+        "which becomes bound by launches stays so.",
     .ignores =
         "Libraries that pick other algorithms, larger batches that fit, power limits of the new "
         "machine, networks between nodes, waiting of ranks for each other.",

@@ -70,21 +70,20 @@ constinit const Transform kGraphs = {
     .params = kGraphsParams,
     .apply = &RunGraphs,
     .model =
-        "Launches of a step that follow each other without a border become one graph "
-        "launch where that is cheaper: its first call costs `entry`, `launch` and `per_node` for "
-        "each node, the other calls and the host work between them are gone, and dead time between "
-        "its kernels "
-        "is at most `gap`. Borders stay where they are: calls that wait for the GPU, "
-        "allocations, copies between host and GPU, collectives, graph launches that are "
-        "there already, and fetches of a batch. With `scope=step` those that can leave the "
-        "step do: waits come after the graph and wait for all of it, allocations are gone, "
-        "copies and collectives are nodes; reads by which the program decides what to do, "
-        "graphs that are there and fetches of a batch remain borders. With `scope=layer` a "
-        "graph ends with its layer or direction, and the optimizer is not captured.",
+        "Launches of a step that follow each other without a border become one graph launch where "
+        "that is cheaper: its first call costs `entry`, `launch` and `per_node` for each node, the "
+        "other calls and the host work between them are gone, and dead time between its kernels is "
+        "at most `gap`. Borders stay where they are: calls that wait for the GPU, allocations, "
+        "copies between host and GPU, collectives, graph launches that are there already, and "
+        "fetches of a batch. With `scope=step` those that can leave the step do: waits come after "
+        "the graph and wait for all of it, allocations are gone, copies and collectives are nodes; "
+        "reads by which the program decides what to do, graphs that are there and fetches of a "
+        "batch remain borders. With `scope=layer` a graph ends with its layer or direction, and "
+        "the optimizer is not captured.",
     .ignores =
-        "Capture itself, and whether the program can be "
-        "captured at all: shapes that change from step to step, or host code that reads "
-        "a value, forbid it. Both are named where the trace shows them.",
+        "Capture itself, and whether the program can be captured at all: shapes that change from "
+        "step to step, or host code that reads a value, forbid it. Both are named where the trace "
+        "shows them.",
     .sources =
         "CUDA C++ Programming Guide, CUDA Graphs; PyTorch documentation, CUDA semantics, "
         "CUDA Graphs; Nimble (NeurIPS'20)",
@@ -97,9 +96,8 @@ constinit const Transform kGraphs = {
     .memory = MemoryEffect::kAdds,
     .memory_model =
         "A graph reads its inputs from fixed places: at most as many bytes more as a step copies "
-        "to "
-        "the GPU, and with `scope=layer` as the first op of each layer and direction works on, the "
-        "first of a step left out, at most as much as is on the GPU at the peak. Its private "
+        "to the GPU, and with `scope=layer` as the first op of each layer and direction works on, "
+        "the first of a step left out, at most as much as is on the GPU at the peak. Its private "
         "pool holds what the captured kernels need and gives nothing back to other work, so that "
         "the reserved memory, not the peak of tensors, grows beyond that.",
 };

@@ -264,9 +264,9 @@ constinit const Transform kHidden = {
         "side. Products, convolutions, parameters and activations get their widths times the "
         "factor, attention that many times the heads, and every kernel takes measured time times "
         "model(new shapes) / model(recorded shapes), as for batch. Kernels without shapes, and "
-        "products of ops whose work is not known: "
-        "products and the optimizer grow with the square, others with the factor. Where more than "
-        "10 % of the kernel time shows no width, the answer is a limit. Host time stays.",
+        "products of ops whose work is not known: products and the optimizer grow with the square, "
+        "others with the factor. Where more than 10 % of the kernel time shows no width, the "
+        "answer is a limit. Host time stays.",
     .ignores =
         "Other algorithms that libraries pick for other sizes, memory that runs out. Sizes that "
         "equal a width by chance are taken for one. Grouped and depthwise convolutions keep the "

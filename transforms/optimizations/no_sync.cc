@@ -228,17 +228,15 @@ constinit const Transform kNoSync = {
     .apply = &RunNoSync,
     .model =
         "Reads of single values and synchronizations no longer wait for the GPU: their edges and "
-        "the synchronizing calls are gone, copies of values to the host stay as asynchronous "
-        "ones, to be looked at later. Streams for which one call waited go on waiting for each "
-        "other. Reads inside of ops whose result has a size that depends on "
-        "values (nonzero, unique, masked_select and the like), reads that branch (is_nonzero, "
-        "equal), that size what ranks exchange (all_to_all), the check of a gradient scaler, waits "
-        "that free memory, waits for other "
-        "processes, blocking copies to the GPU (pin-memory), the data loader and synchronizations "
-        "before the first or behind the last launch of the recording, which profilers and "
-        "benchmarks make, stay as they are. "
-        "How far the host runs ahead then is limited by the launch queue and by the waits that "
-        "are left.",
+        "the synchronizing calls are gone, copies of values to the host stay as asynchronous ones, "
+        "to be looked at later. Streams for which one call waited go on waiting for each other. "
+        "Reads inside of ops whose result has a size that depends on values (nonzero, unique, "
+        "masked_select and the like), reads that branch (is_nonzero, equal), that size what ranks "
+        "exchange (all_to_all), the check of a gradient scaler, waits that free memory, waits for "
+        "other processes, blocking copies to the GPU (pin-memory), the data loader and "
+        "synchronizations before the first or behind the last launch of the recording, which "
+        "profilers and benchmarks make, stay as they are. How far the host runs ahead then is "
+        "limited by the launch queue and by the waits that are left.",
     .ignores =
         "What the program does with a value: Python code that decides by it cannot be seen in a "
         "trace. A prediction for those waits that really are for logging.",

@@ -436,15 +436,14 @@ constinit const Transform kPrefetch = {
     .params = kPrefetchParams,
     .apply = &RunPrefetch,
     .model =
-        "The host work inside of the loader's next() moves to `workers` lanes: batch k is "
-        "made by worker k mod workers, at most `ahead` batches per worker in advance, and "
-        "next() waits for its batch, then costs `next_cost`. Batches of recorded workers "
-        "(`recorded`) "
-        "take what makes the recorded calls return when they did. So the step runs at the rate "
-        "of whoever is slowest: the workers together, the host or the GPU. Where cores are given, "
-        "a step takes no less than the work of a batch and its own, spread over them, and no more "
-        "than one after the other. Other slowdowns by "
-        "busy workers are zero unless given; their ranges widen the interval.",
+        "The host work inside of the loader's next() moves to `workers` lanes: batch k is made by "
+        "worker k mod workers, at most `ahead` batches per worker in advance, and next() waits for "
+        "its batch, then costs `next_cost`. Batches of recorded workers (`recorded`) take what "
+        "makes the recorded calls return when they did. So the step runs at the rate of whoever is "
+        "slowest: the workers together, the host or the GPU. Where cores are given, a step takes "
+        "no less than the work of a batch and its own, spread over them, and no more than one "
+        "after the other. Other slowdowns by busy workers are zero unless given; their ranges "
+        "widen the interval.",
     .ignores =
         "Start of the workers, shortage of disk bandwidth when many of them read, uneven batches "
         "beyond those recorded.",

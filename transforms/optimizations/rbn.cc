@@ -174,8 +174,7 @@ constinit const Transform kRbn = {
     .memory = MemoryEffect::kNone,
     .memory_model =
         "None: ops that are gone keep nothing; the convolution that takes over a normalisation "
-        "still "
-        "needs its input, which stands for what the activation kept.",
+        "still needs its input, which stands for what the activation kept.",
 };
 
 }  // namespace daydream

@@ -1,4 +1,4 @@
-// What ddp, zero1 and zero2 ask for, in one place.
+// What ddp, zero1 and zero2 ask for, and bucket in part, in one place.
 #pragma once
 
 #include "transforms/core/params.h"
@@ -8,6 +8,24 @@ namespace daydream {
 
 inline constexpr std::string_view kYesNo[] = {"yes", "no"};
 inline constexpr std::string_view kWireTypes[] = {"none", "fp16", "bf16"};
+
+constexpr ParamSpec BucketSizeParam(std::string_view name) {
+  return {
+      .name = name,
+      .unit = Unit::kBytes,
+      .fallback = 25 << 20,
+      .min = 1,
+      .max = 1e12,
+      .help = "bucket_cap_mb: gradients that are exchanged together; MB are 2^20 here, as there",
+      .source = "the default of DistributedDataParallel"};
+}
+inline constexpr ParamSpec kOverlapParam = {
+    .name = "overlap",
+    .unit = Unit::kText,
+    .text_fallback = "yes",
+    .choices = kYesNo,
+    .help = "exchange buckets while backward goes on, else all of them after it",
+    .source = "the default of DistributedDataParallel"};
 
 inline constexpr ParamSpec kSpreadParams[] = {
     {.name = "ranks",
@@ -22,19 +40,8 @@ inline constexpr ParamSpec kSpreadParams[] = {
      .unit = Unit::kText,
      .help = "what joins them: one of `daydream fabric list`, or a file; not needed for one rank",
      .source = "chosen by the user"},
-    {.name = "bucket",
-     .unit = Unit::kBytes,
-     .fallback = 25 << 20,
-     .min = 1,
-     .max = 1e12,
-     .help = "bucket_cap_mb: gradients that are exchanged together; MB are 2^20 here, as there",
-     .source = "the default of DistributedDataParallel"},
-    {.name = "overlap",
-     .unit = Unit::kText,
-     .text_fallback = "yes",
-     .choices = kYesNo,
-     .help = "exchange buckets while backward goes on, else all of them after it",
-     .source = "the default of DistributedDataParallel"},
+    BucketSizeParam("bucket"),
+    kOverlapParam,
     {.name = "bucket_view",
      .unit = Unit::kText,
      .text_fallback = "no",
