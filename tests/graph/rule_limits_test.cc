@@ -116,6 +116,96 @@ TEST(HandOffRule, AThreadThatWorksDuringBackwardDidNotStartIt) {  // T1
   EXPECT_EQ(g.lane(g.task(wait).lane).lane.number, TraceSketch::kProcess);
 }
 
+TEST(HandOffRule, ABackwardThreadWaitsForItsNextJobNotForATime) {  // T1
+  TraceSketch s;
+  const LaneId main = s.Thread(), engine = s.Thread(200), gpu = s.Stream();
+  s.Op(main, "aten::linear", 0, 100, 1);
+  s.Launch(main, gpu, "forward", 10, 5, 18, 50);
+  s.Op(engine, "autograd::engine::evaluate_function: AddmmBackward0", 150, 50, 1);
+  s.Launch(engine, gpu, "backward", 160, 5, 168, 20);
+  s.Op(main, "aten::mul", 220, 300, 2);
+  s.Launch(main, gpu, "again", 230, 5, 238, 20);
+  s.Op(engine, "autograd::engine::evaluate_function: MulBackward0", 540, 50, 2);
+  s.Launch(engine, gpu, "backward again", 550, 5, 558, 20);
+  s.Op(main, "aten::add_", 600, 20);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  ASSERT_EQ(built.report.handoffs, 2u);
+  ExpectReplaysExactly(g);
+  for (size_t i = 0; i < g.size(); ++i) {
+    Task& task = g.mutable_task(TaskId(i));
+    if (g.Name(task.name) == "aten::mul") task.duration = {};
+  }
+  EXPECT_EQ(EndUs(Play(g), Find(g, "backward again", TaskKind::kKernel)), 578 - (300 - 5));
+}
+
+TEST(StreamSyncRule, AWaitForAnEventEndsWithWhatWasLaunchedBeforeItsRecord) {  // B7
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream(7);
+  s.Launch(cpu, gpu, "early", 0, 5, 8, 100);
+  s.Call(cpu, "cudaEventRecord", 6, 1, 50);
+  s.Launch(cpu, gpu, "late", 8, 2, 108, 3);
+  s.Call(cpu, "cudaEventSynchronize", 20, 92, 51);
+  s.Sync(gpu, {.kind = SyncKind::kEvent, .wait_on_stream = 7, .record_correlation = 50}, 20, 51);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  const TaskId sync = Find(g, "cudaEventSynchronize", TaskKind::kCall);
+  SetDuration(g, Find(g, "late", TaskKind::kKernel), 500);
+  EXPECT_EQ(EndUs(Play(g), sync), 112);
+  SetDuration(g, Find(g, "early", TaskKind::kKernel), 200);
+  EXPECT_EQ(EndUs(Play(g), sync), 8 + 200 + 4);
+}
+
+TEST(EventRule, ARecordThatTheTimingContradictsIsNotBelieved) {  // E1
+  for (const double start : {107.0, 50.0}) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), a = s.Stream(7), b = s.Stream(20);
+    s.Launch(cpu, a, "produce", 0, 5, 8, 100);
+    s.Call(cpu, "cudaEventRecord", 6, 1, 50);
+    s.Call(cpu, "cudaStreamWaitEvent", 8, 1, 51);
+    s.Sync(b,
+           {.kind = SyncKind::kStreamWaitEvent,
+            .stream = 20,
+            .wait_on_stream = 7,
+            .record_correlation = 50},
+           8, 51);
+    s.Launch(cpu, b, "consume", 10, 5, start, 10);
+    EXPECT_EQ(Build(s).report.event_waits, start == 107 ? 1u : 0u);
+  }
+}
+
+TEST(StartRule, WorkThatStartedInsideOfItsCallStartsNoEarlierThanThat) {  // L2
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Op(cpu, "aten::before", 0, 10);
+  s.Launch(cpu, gpu, "k", 10, 5, 12, 50);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "cudaLaunchKernel", TaskKind::kCall), 1);
+  EXPECT_EQ(EndUs(Play(g), Find(g, "k", TaskKind::kKernel)), 10 + 50) << "not 11 - 3 + 50";
+}
+
+TEST(StartRule, ABranchOfACudaGraphFollowsWhatEndedJustBefore) {  // G3
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Call(cpu, "cudaGraphLaunch", 0, 5, 1);
+  s.Kernel(gpu, "root", 10, 50, 1);
+  s.Kernel(gpu, "left", 61, 100, 1);
+  s.Kernel(gpu, "right", 62, 30, 1);  // beside it
+  const BuiltGraph built = Build(s);
+  const TaskId root = Find(built.graph, "root", TaskKind::kKernel);
+  const TaskId right = Find(built.graph, "right", TaskKind::kKernel);
+  size_t waits = 0;
+  for (const Edge& e : built.graph.edges()) {
+    if (e.to != right || e.rule != Rule::kEventWait) continue;
+    ++waits;
+    EXPECT_EQ(e.from, root) << "not the begin of the other branch";
+    EXPECT_EQ(e.lag, Duration::Us(2));
+  }
+  EXPECT_EQ(waits, 1u);
+}
+
 TEST(EventRule, AWaitThatAnotherThreadMadeIsToldByWhatEndedJustBefore) {  // E3
   for (const double gap : {25.0, 26.0}) {
     TraceSketch s;

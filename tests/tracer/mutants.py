@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Takes handling out of the recorder, one piece at a time, and sees that a test notices.
+"""Takes handling out of the recorder and of the rules of the graph, one piece at a time, and sees that a
+test notices.
 
     tests/tracer/mutants.py --build build/release [PART OF A NAME ...]   tries, and prints the table
     tests/tracer/mutants.py --check                                      each piece is still there
 
 A piece is a text that is in its file once. It is replaced in the source tree, the tests named with it
 are built and run, and the file is put back, also after Ctrl-C. Exit code 1: a piece whose test did not
-notice. docs/recorder.md says what was tried and when.
+notice. docs/recorder.md and docs/how-it-works.md say what was tried and when.
 """
 
 import argparse
@@ -82,6 +83,33 @@ MUTANTS = [
      "    const Duration now = Duration{static_cast<int64_t>(owed_)};\n", "unrecorded_test", ""),
     ("a cost within its error is taken", "graph/recording_cost.cc",
      " || each->ns <= each->error_ns", "", "unrecorded_test", ""),
+    # rules of the graph (docs/how-it-works.md)
+    ("copies from pageable memory never block", "graph/rule_blocking.cc",
+     "copy.bytes > kStagedBytes && starts_inside", "false", "build_test", ""),
+    ("freeing waits though a stream goes on", "graph/rule_blocking.cc",
+     "    if (all_done) AddDeviceWait(call, last);", "    AddDeviceWait(call, last);",
+     "rule_limits_test", ""),
+    ("a wait for an event is one for the stream", "graph/rule_blocking.cc",
+     "if (event && sync->record_correlation != 0) {", "if (false) {", "rule_limits_test", ""),
+    ("kernels that overlap a little run side by side", "graph/rule_starts.cc",
+     "      if (tail) {", "      if (false && tail) {", "build_test", ""),
+    ("a branch of a CUDA graph has no fork", "graph/rule_starts.cc",
+     "if (!op.call.valid() || !op.many) fork = nullptr;", "fork = nullptr;", "rule_limits_test", ""),
+    ("work starts before its call", "graph/rule_starts.cc",
+     "    if (constraints_.back().lag < Duration{}) {", "    if (false) {", "rule_limits_test", ""),
+    ("the backward thread keeps its idle time", "graph/rule_handoff.cc",
+     "    if (first != engine_.tasks.begin()) b_.graph.mutable_task(*(first - 1)).gap = {};\n", "",
+     "rule_limits_test", ""),
+    ("a hand-off keeps the recorded start", "graph/rule_handoff.cc",
+     "    b_.graph.mutable_task(*first).earliest = {};\n", "", "build_test", ""),
+    ("lost operations leave the queue as deep", "graph/rule_queue.cc",
+     "for (size_t i = 0; room.measured && i + 2 < slow.size(); ++i) {",
+     "for (size_t i = 0; false && i + 2 < slow.size(); ++i) {", "queue_test", ""),
+    ("records that the timing contradicts are believed", "graph/rule_events.cc",
+     "if (Refuted(from, to) || from >= to", "if (from >= to", "rule_limits_test", ""),
+    ("the default stream waits for no other", "graph/rule_default_stream.cc",
+     "    if (type_of(b.ops[op]) == StreamType::kDefault) {", "    if (false) {",
+     "default_stream_test", ""),
     # 8: privacy
     ("the command line is kept as it is", "tracer/environment.cc",
      "facts.argv = whole_command ? Arguments() : Redacted(Arguments());",
@@ -150,10 +178,10 @@ def check():
     bad = [(m[0], occurrences(m)) for m in MUTANTS if occurrences(m) != 1]
     for name, count in bad:
         print(f"{name}: its text is in the file {count} times")
-    page = (ROOT / "docs/recorder.md").read_text()
-    untold = [m[0] for m in MUTANTS if f"| {m[0]} |" not in page]
+    pages = [(ROOT / "docs" / page).read_text() for page in ("recorder.md", "how-it-works.md")]
+    untold = [m[0] for m in MUTANTS if not any(f"| {m[0]} |" in p for p in pages)]
     for name in untold:
-        print(f"{name}: not in docs/recorder.md")
+        print(f"{name}: neither in docs/recorder.md nor in docs/how-it-works.md")
     return 1 if bad or untold else 0
 
 
