@@ -377,7 +377,7 @@ function assumed() {
   const rows = cost ? [["recording", cost.text]] : [];
   rows.push(...scenarios.filter((s) => s.step_ms !== null).flatMap((s) => [
     ...(s === baseline || together ? [] : [[s.name, `confidence ${s.confidence}: ${s.confidence_why}`]]),
-    ...s.notes.map((text) => [s.name, text]), ...s.warnings.map((text) => [s.name, text])]));
+    ...s.notes.map((text) => [s.name, text]), ...s.warnings.map((text) => [s.name, text]), ...s.conditions.map((text) => [s.name, text])]));
   if (!rows.length && !given.length) return;
   // Each text once, at the first scenario that it belongs to, and each name once.
   const said = new Set(), kept = rows.filter(([, text]) => !said.has(text) && said.add(text));

@@ -17,7 +17,7 @@ interface Scenario {
   confidence: string | null; confidence_why: string; causes: Cause[]; explanation: Explanation | null;
   bound_by: Record<ResourceName, number> | null; memory: MemoryChange[]; memory_change_bytes: number | null;
   peak_memory_bytes: number | null; peak_memory_estimate: boolean; left_out: string[]; unchecked_pct: number | null; steps_per_s: number | null; samples_per_s: number | null; notes: string[];
-  warnings: string[]; error?: Failure;
+  warnings: string[]; conditions: string[]; error?: Failure;
 }
 
 interface Finding { kind: string; text: string; where: string; fix: string; }

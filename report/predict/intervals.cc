@@ -111,6 +111,7 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   const double error = std::fabs(replay.error());
   const double typical = std::fabs(replay.typical_error().value_or(0));
   const HeldRows& held = doubts.checked.held;
+  const bool fits = !p.peak.has_value() || p.peak->fits();
   const std::string unlike = UnlikeSteps(replay.simulated_steps, p.steps);
   if (!unlike.empty() && replay.doubt.empty()) {
     p.why = unlike;
@@ -124,8 +125,9 @@ bool IsLow(Prediction& p, const Doubts& doubts, double width) {
   } else if (typical > 0.10) {
     p.why = fmt::format("with typical lags the replay is off by {}", FormatPercent(typical));
     p.raise = "steps that are alike: --steps, or a longer recording";
-  } else if (!p.changes.warnings.empty()) {
+  } else if (!p.changes.warnings.empty() && !(doubts.learned && fits)) {
     p.why = p.changes.warnings.front();
+    if (fits) p.raise = MeasuredRun(doubts);
   } else if (!doubts.learned && held.rows > 0 && held.share < kHeldWell) {
     p.why = fmt::format("ranges of \"{}\" held {} of {} measured rows that they did not know",
                         doubts.checked.kind, held.inside, held.rows);
@@ -158,12 +160,14 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   const HeldRows& held = doubts.checked.held;
   const bool few =
       !doubts.learned && !doubts.checked.kind.empty() && doubts.checked.rows < kFewRows;
-  const bool sure = doubts.unsure_gpu.empty() && !few && replay.caution.empty();
+  const bool sure =
+      doubts.unsure_gpu.empty() && !few && replay.caution.empty() && p.changes.conditions.empty();
   const bool high = steps && replays && narrow && known && sure;
   p.confidence = high ? Confidence::kHigh : Confidence::kMedium;
   p.why = fmt::format("replay off by {}, interval {} of the step", FormatPercent(error),
                       FormatPercent(width));
   if (!high && !replay.caution.empty()) p.why += "; " + replay.caution;
+  if (!p.changes.conditions.empty()) p.why += ", if what it needs holds";
   if (doubts.learned) {
     p.why += fmt::format(", {} measured here", Plural(doubts.checked.rows, "run"));
   } else if (held.rows > 0) {

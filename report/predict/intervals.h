@@ -66,15 +66,15 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 //
 // The word says how far to believe the interval. Low when the recording itself is in doubt
 // (ReplayCheck::doubt); when steps that were alike come out 50 % apart; when the replay is off by
-// more than 3 %, or the typical replay by more than 10 %, or a transform warned; or when the
-// optimizations that change more than 2 % of the step (all, when none does) hold one whose ranges
-// were checked on held rows and less than eight in ten were inside, or one that was checked on
-// fewer than two groups, where the interval is wider than 30 % of the step; or when the interval is
-// longer than the step. High when nothing was found that puts predictions in doubt
-// (ReplayCheck::caution), the replay is within 1 %, the typical one within 3 %, at least two steps
-// count, the interval is no wider than 10 %, held rows stand behind each of these optimizations,
-// and no more than a tenth of the GPU time is in kernels that the model was never checked on; else
-// medium. `raise` says what would make it better.
+// more than 3 %, or the typical replay by more than 10 %, or a transform warned and no run was
+// learned from; or when the optimizations that change more than 2 % of the step (all, when none
+// does) hold one whose ranges were checked on held rows and less than eight in ten were inside, or
+// one that was checked on fewer than two groups, where the interval is wider than 30 % of the step;
+// or when the interval is longer than the step. High when nothing was found that puts predictions
+// in doubt (ReplayCheck::caution), the replay is within 1 %, the typical one within 3 %, at least
+// two steps count, the interval is no wider than 10 %, held rows stand behind each of these
+// optimizations, no more than a tenth of the GPU time is in kernels that the model was never
+// checked on, and the changes have no conditions; else medium. `raise`: what would make it better.
 void SetInterval(Prediction& p, const Doubts& doubts);
 
 }  // namespace daydream

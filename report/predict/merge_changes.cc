@@ -19,6 +19,7 @@ void Merge(Changes& into, const Changes& from) {
   };
   add_new(into.notes, from.notes);
   add_new(into.warnings, from.warnings);
+  add_new(into.conditions, from.conditions);
   into.memory.insert(into.memory.end(), from.memory.begin(), from.memory.end());
   into.terms.insert(into.terms.end(), from.terms.begin(), from.terms.end());
   into.samples *= from.samples;

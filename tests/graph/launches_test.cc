@@ -238,13 +238,13 @@ k3 gpu0.7 kernel 4us "d" at 27us after c3 launch
 
 TEST(Graphs, WhatPreventsCaptureIsNamedWithPlaceLayerAndTime) {
   EXPECT_THAT(
-      ApplyTo(kRead, "graphs(min_nodes=2)").changes.warnings,
+      ApplyTo(kRead, "graphs(min_nodes=2)").changes.conditions,
       Contains("calls that wait for the GPU split the step into several graphs: once a step at "
                "aten::item at train.py(88) in head, reads a value (7 us of host time a step)"));
 }
 
 TEST(Graphs, WhatHasToLeaveAStepIsNamed) {
-  EXPECT_THAT(ApplyTo(kRead, "graphs(scope=step, min_nodes=2)").changes.warnings,
+  EXPECT_THAT(ApplyTo(kRead, "graphs(scope=step, min_nodes=2)").changes.conditions,
               Contains(HasSubstr("have to move behind the graph")));
 }
 
@@ -273,7 +273,7 @@ TEST(NoSync, WhatGoesAndWhatStaysIsNamed) {
       "scope nz op cpu0 \"aten::nonzero\"\n"
       "s1 cpu0 call 3us \"cudaStreamSynchronize\" scope nz at 27us until k3 hostwait\n";
   const Applied applied = ApplyTo(text, "no-sync");
-  EXPECT_THAT(applied.changes.warnings,
+  EXPECT_THAT(applied.changes.conditions,
               Contains(HasSubstr("once a step at aten::item at train.py(88)")));
   EXPECT_THAT(applied.changes.notes,
               Contains(HasSubstr("once a step at aten::nonzero, its value steers the program")));

@@ -79,6 +79,33 @@ TEST(Intervals, WordsFollowTheWrittenRule) {
   EXPECT_EQ(p.confidence, Confidence::kLow);
 }
 
+// A doubt is about the model and goes with runs that were measured; what has to hold in the program
+// is no doubt about the model.
+TEST(Intervals, ADoubtLowersTheWordAndAConditionOnlyKeepsItFromHigh) {
+  const ReplayCheck replay = ExactReplay(5);
+  Doubts doubts{.replay = &replay, .checked = {.kind = "prefetch", .rows = 3}};
+  Prediction p;
+  p.step = Duration::Ms(80);
+  p.changes.conditions = {"right only if nothing is decided by their values: x"};
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kMedium);
+  EXPECT_THAT(p.why, testing::EndsWith(", if what it needs holds"));
+  p.changes.conditions.clear();
+  p.changes.warnings = {"whether it takes the whole model cannot be seen here"};
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kLow);
+  EXPECT_EQ(p.why, p.changes.warnings[0]);
+  EXPECT_THAT(p.raise, testing::StartsWith("one measured run, kept with"));
+  doubts.learned = true;
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kHigh);
+  p.peak.emplace();
+  p.peak->peak = 2e9;
+  p.peak->capacity = 1'000'000'000;
+  SetInterval(p, doubts);
+  EXPECT_EQ(p.confidence, Confidence::kLow) << "no run can have had more memory than there is";
+}
+
 // Without parameters nothing is drawn: steps that all come out alike are drawn, with equal ends.
 // Who has kept one measured run is not told to keep one, as if there were none.
 TEST(Intervals, LearnedRunsCallForOneMore) {

@@ -1,4 +1,6 @@
 // What advise and its neighbours say of recordings that nobody prepared.
+#include <map>
+
 #include <fmt/format.h>
 
 #include <gmock/gmock.h>
@@ -120,6 +122,26 @@ TEST_F(AdvisingOnRecordings, TheBestSetMayHoldWhatCostsAlone) {
   const double best = advice["best"]["prediction"]["step_ms"];
   EXPECT_LE(best, amp["scenarios"].back()["step_ms"].get<double>());
   EXPECT_NEAR(best, 24.3, 1);
+}
+
+// What a program has to keep to is no reason to doubt a number; what its model cannot see is one.
+TEST_F(AdvisingOnRecordings, TheWordForConfidenceTellsRowsApart) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  std::map<std::string, json> of;
+  for (const char* trace : {"graphs/sam-a100.compile-default", "gpus/qwen1.5-0.5b.h100"}) {
+    const json all = json::parse(
+        Run("advise --format json " + (RealTraceFolder() / trace).string() + ".json.gz").out);
+    for (const json& option : all["options"]) {
+      const json& p = option["prediction"];
+      of[p["name"]] = p;
+    }
+  }
+  for (const char* name : {"pin-memory", "no-sync", "graphs"}) {
+    EXPECT_EQ(of[name]["confidence"], "medium") << name;
+    EXPECT_FALSE(of[name]["conditions"].empty()) << name;
+  }
+  EXPECT_EQ(of["compile"]["confidence"], "low");
+  EXPECT_THAT(of["compile"]["confidence_raise"].get<std::string>(), HasSubstr("--learn"));
 }
 
 // Waits and collectives leave 140 graphs in a step, each with inputs of its own.

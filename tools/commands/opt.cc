@@ -232,7 +232,7 @@ absl::StatusOr<Exit> Check(const std::string& name, const Args& args, Session& s
   // The same once more, with the checks that every optimization has to pass.
   graph = built.graph;
   DD_ASSIGN_OR_RETURN(Applied applied, Apply(option, graph));
-  for (const std::string& warning : applied.changes.warnings) {
+  for (const std::string& warning : applied.changes.Caveats()) {
     session.Warn({.code = "W0603", .what = warning});
   }
   session.Note(ChangesText(applied.changes));

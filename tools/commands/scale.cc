@@ -240,7 +240,7 @@ absl::StatusOr<Exit> RunScale(const Args& args, Session& session) {
              .json = [&] { return ScaleJson(report); },
              .csv = [&] { return PointsTable(report, session.unit()).Csv(); },
              .markdown = [&] { return PointsTable(report, session.unit()).Markdown(); }}));
-  for (const std::string& w : report.curve.changes.warnings) {
+  for (const std::string& w : report.curve.changes.Caveats()) {
     session.Warn({.code = "W0603", .what = w});
   }
   for (const std::string& n : report.curve.changes.notes) session.Note(n);

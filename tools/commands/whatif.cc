@@ -232,7 +232,7 @@ void Comment(const WhatIfReport& report, Session& session) {
                   .why = report.score->not_the_same});
   }
   for (const Prediction& p : report.result.predictions) {
-    for (const std::string& warning : p.changes.warnings) {
+    for (const std::string& warning : p.changes.Caveats()) {
       if (said.insert(warning).second)
         session.Warn({.code = "W0603", .what = OfWhatIf(p, warning)});
     }
@@ -332,7 +332,7 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
              .markdown = [&] { return JointWhatIfMarkdown(report, session); }}));
   Exit exit = Exit::kOk;
   for (const JointPrediction& p : report.predictions) {
-    for (const std::string& w : p.changes.warnings) {
+    for (const std::string& w : p.changes.Caveats()) {
       session.Warn({.code = "W0603", .what = fmt::format("{}: {}", Printable(p.name), w)});
     }
     TellLeftOut(p, session);

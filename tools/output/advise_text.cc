@@ -280,11 +280,14 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
   for (const std::string& warning : p.changes.warnings) {
     out += Paragraph("  doubt", Printable(warning));
   }
+  for (const std::string& needed : p.changes.conditions) {
+    out += Paragraph("  needs", Printable(needed));
+  }
   const std::vector<std::string>& doubts = p.changes.warnings;
   const bool said = std::find(doubts.begin(), doubts.end(), p.why) != doubts.end();
   const bool found = std::any_of(report.findings.begin(), report.findings.end(),
                                  [&](const Finding& f) { return f.text == p.why; });
-  const std::string why = said    ? "because of the doubt"
+  const std::string why = said    ? "because of the doubt" + RaiseText(p)
                           : found ? "because of what the finding above says"
                                   : Printable(p.why) + RaiseText(p);
   out += Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence), why));

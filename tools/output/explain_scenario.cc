@@ -137,6 +137,7 @@ absl::StatusOr<std::string> ExplainScenario(const std::string& spec, const std::
   if (!text.ends_with('\n')) text += '\n';
   text += WhyNotLines(p);
   for (const std::string& warning : p.changes.warnings) text += Wrapped("weaker: " + warning);
+  for (const std::string& needed : p.changes.conditions) text += Wrapped("needs: " + needed);
   for (const std::string& note : p.changes.notes) text += Wrapped("assumed: " + note);
   DD_ASSIGN_OR_RETURN(std::vector<KernelChange> kernels,
                       KernelChanges::Of(in.built.graph, scenario));

@@ -255,6 +255,7 @@ void WriteScenarios(JsonWriter& json, const JointReport& report, Detail detail) 
     json.Key("confidence_why").String(p.why);
     WriteTexts("notes", p.changes.notes, json);
     WriteTexts("warnings", p.changes.warnings, json);
+    WriteTexts("conditions", p.changes.conditions, json);
     WriteTexts("left_out", p.left_out, json);
     WriteJointCauses(json, p);
     json.Key("ranks_changed").UInt(p.edited.size()).EndObject();

@@ -40,6 +40,7 @@ void WriteChanges(const Changes& c, JsonWriter& json) {
   json.Key("edges").UInt(c.edges).EndObject();
   WriteTexts("notes", c.notes, json);
   WriteTexts("warnings", c.warnings, json);
+  WriteTexts("conditions", c.conditions, json);
 }
 
 void WriteLimiter(const Limiter& l, JsonWriter& json) {

@@ -19,10 +19,14 @@ Table ScenarioTable(const WhatIf& result, TimeUnit wish, bool headed = false) {
   const bool memory = result.memory.known();
   const bool intervals = std::ranges::any_of(
       result.predictions, [](const Prediction& p) { return p.error.ok() && p.low.has_value(); });
+  // A step that handles twice the examples is no loss for taking longer.
+  const bool other_work = std::ranges::any_of(
+      result.predictions, [](const Prediction& p) { return p.throughput_gain != p.speedup; });
   std::vector<Column> columns = {{"scenario", Align::kLeft}, {"step time"}};
   if (intervals) columns.push_back({"90 % interval"});
   columns.push_back({"speed-up"});
   if (intervals) columns.push_back({headed ? "90 % of it" : "", Align::kLeft, 2});
+  if (other_work) columns.push_back({"throughput"});
   if (memory) columns.push_back({"peak memory", Align::kRight, 1});
   columns.push_back({"confidence", Align::kLeft});
   Table table(columns);
@@ -34,6 +38,7 @@ Table ScenarioTable(const WhatIf& result, TimeUnit wish, bool headed = false) {
       if (intervals) row.emplace_back();
       row.emplace_back("-");
       if (intervals) row.emplace_back();
+      if (other_work) row.emplace_back();
       if (memory) row.emplace_back();
       row.emplace_back("cannot be predicted");
       table.AddRow(std::move(row));
@@ -44,11 +49,12 @@ Table ScenarioTable(const WhatIf& result, TimeUnit wish, bool headed = false) {
     if (intervals) row.push_back(IntervalText(p, unit));
     row.push_back(SpeedupText(p));
     if (intervals) row.push_back(SpeedupRange(p));
+    if (other_work) row.push_back(FormatSpeedup(p.throughput_gain));
     if (memory) row.push_back(p.peak.has_value() ? PeakText(result.memory, *p.peak) : "not known");
     row.push_back(p.bound ? "a limit" : std::string(Name(p.confidence)));
     table.AddRow(std::move(row));
-    if (std::abs(p.speedup - 1) > kWorthColour) {
-      table.SetTone(p.speedup > 1 ? Tone::kBetter : Tone::kWorse);
+    if (std::abs(p.throughput_gain - 1) > kWorthColour) {
+      table.SetTone(p.throughput_gain > 1 ? Tone::kBetter : Tone::kWorse);
     }
   }
   return table;

@@ -40,14 +40,15 @@ off. See also: typical lags.)"},
     {"confidence",
      R"(One word for how far to believe the interval of a prediction.
   low     the recording is in doubt, or the replay is off by more than 3 %, or by more than
-          10 % with typical lags, or the optimization warned; or predictions of its kind were
-          compared with measured rows, and less than eight in ten lay inside of intervals that
-          did not know them; or its kind was compared with no or one program, and the
-          interval is wider than 30 % of the step
+          10 % with typical lags; or there is a doubt about the optimization, and no run with it
+          was kept (--learn); or predictions of its kind were compared with measured rows, and
+          less than eight in ten lay inside of intervals that did not know them; or its kind
+          was compared with no or one program, and the interval is wider than 30 % of the step
   high    the replay is within 1 %, within 3 % with typical lags, two steps or more count, the
           interval is no wider than 10 % of the step, measured rows stand behind every
-          optimization that changes more than 2 % of it (behind all, when none does), and no
-          more than a tenth of the GPU time is in kernels that the model was never checked on
+          optimization that changes more than 2 % of it (behind all, when none does), no more
+          than a tenth of the GPU time is in kernels that the model was never checked on, and
+          nothing has to hold in the program that the recording cannot show
   medium  everything between
   given   the step that --true-step named; measured: the recorded one
 The text says which of them decided, and what would raise it (confidence_why,
@@ -64,7 +65,8 @@ the host, and faster kernels do not help.)"},
 the recording tells. Predictions keep it as it is. More than 5 % of it is a finding.)"},
     {"doubt",
      R"(What weakens one answer: something in the trace that the model of an optimization does not
-cover. The confidence is low then.)"},
+cover. The confidence is low then. What "needs" says is none: the answer is as good as
+others, where that holds in the program.)"},
     {"exposed",
      R"(Communication is exposed while nothing else runs on the GPU. Exposed is not the same as
 avoidable: hiding it needs other work that is ready.)"},

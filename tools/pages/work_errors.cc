@@ -64,7 +64,8 @@ and no table of summary; above 3 % you get W0602. Causes are steps that differ (
 --steps), a recording that lost events, or behaviour that the rules do not cover.)"},
     {"E0603", "the answer is weakened",
      "As warning W0603: an optimization found something in the trace that its model does not\n"
-     "cover. The text says what; the confidence is low."},
+     "cover, and the confidence is low; or something has to hold in the program for the answer\n"
+     "to be right, which only its author can tell (conditions in JSON). The text says what."},
     {"E0604", "a gate of --fail-if held",
      "The condition that was to fail the command is true. The exit code is 5."},
     {"E0605", "the optimization must be told more",

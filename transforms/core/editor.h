@@ -53,7 +53,10 @@ struct KernelTerms {
 struct Changes {
   uint64_t scaled = 0, set = 0, inserted = 0, removed = 0, fused = 0, moved = 0, edges = 0;
   std::vector<std::string> notes;     // assumptions worth telling: "fp16 would add loss scaling"
-  std::vector<std::string> warnings;  // what weakens the answer: "3 reads prevent capture"
+  std::vector<std::string> warnings;  // what weakens the answer: "the GPU is not known: ..."
+  // What has to hold in the program for the answer to be right, which only its author can tell:
+  // "right only if nothing is decided by their values". The model is as good as without.
+  std::vector<std::string> conditions;
   std::vector<MemoryChange> memory;
   // Examples that a step handles, times the recorded: step times compare only divided by it.
   double samples = 1;
@@ -61,6 +64,12 @@ struct Changes {
   std::optional<uint64_t> capacity;  // bytes of the memory of a GPU that was put in; 0: not known
   bool bound = false;  // this answer is a limit, although the transform usually predicts
   std::vector<KernelTerms> terms;  // longest first; only transforms with a model of kernels
+  // Warnings and conditions: what has to be told however quiet a command is.
+  std::vector<std::string> Caveats() const {
+    std::vector<std::string> all = warnings;
+    all.insert(all.end(), conditions.begin(), conditions.end());
+    return all;
+  }
   bool any() const { return scaled + set + inserted + removed + fused + moved + edges > 0; }
 };
 

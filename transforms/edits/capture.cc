@@ -251,7 +251,7 @@ class Capture {
         places += (places.empty() ? "" : "; ") + line;
       }
       const BorderText text = Describe(border.first);
-      changes.warnings.push_back(
+      changes.conditions.push_back(
           fmt::format("{} {}: {}", text.what,
                       border.second ? text.moves : "split the step into several graphs", places));
     }

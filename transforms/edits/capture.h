@@ -64,7 +64,7 @@ inline CaptureScope CaptureScopeOf(const Params& params) {
   return params.text("scope") == "layer" ? CaptureScope::kLayer : CaptureScope::kPartial;
 }
 
-// What prevents capture is in the warnings of `edit`, with its place and its host time.
+// What prevents capture is in the conditions of `edit`, with its place and its host time.
 absl::Status CaptureLaunches(const CaptureOptions& options, Editor& edit);
 
 }  // namespace daydream

@@ -270,7 +270,7 @@ class Batch {
           "{} collectives exchange activations and grow, {} others stay", exchanged_, gradients_));
     }
     if (recorded == 0) {
-      changes.warnings.push_back(
+      changes.conditions.push_back(
           "no shapes of ops: everything outside of the optimizer is taken to grow with the batch");
     }
   }

@@ -207,7 +207,7 @@ class ChannelsLast {
           "the library does not change layouts here, so little is to be gained");
     }
     if (OnRocm()) {
-      changes.warnings.push_back(
+      changes.conditions.push_back(
           "on ROCm, PyTorch asks MIOpen for this layout only where PYTORCH_MIOPEN_SUGGEST_NHWC=1 "
           "is set, too (its ConvUtils.h)");
     }

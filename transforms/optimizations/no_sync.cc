@@ -187,8 +187,9 @@ class NoSync {
           fmt::format("these keep waiting: {}", Join(kept_.Lines(graph(), kMostSites))));
     }
     if (!taken_.empty()) {
-      changes.warnings.push_back(fmt::format("right only if nothing is decided by their values: {}",
-                                             Join(taken_.Lines(graph(), kMostSites))));
+      changes.conditions.push_back(
+          fmt::format("right only if nothing is decided by their values: {}",
+                      Join(taken_.Lines(graph(), kMostSites))));
     }
     if (!steering_.empty()) {
       changes.warnings.push_back(fmt::format(

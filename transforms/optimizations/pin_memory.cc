@@ -231,7 +231,7 @@ class PinMemory {
           fmt::format("{} copies to the host are read at once and keep blocking", read_at_once));
     }
     if (to_host > 0) {
-      edit_.changes().warnings.push_back(fmt::format(
+      edit_.changes().conditions.push_back(fmt::format(
           "{} copies to the host no longer block: right only where the host reads them after a "
           "later synchronization",
           to_host));

@@ -14,7 +14,8 @@ namespace {
 std::string WhyNothing(const Changes& changes) {
   constexpr size_t kShown = 3;
   std::vector<std::string> all = changes.notes;
-  all.insert(all.end(), changes.warnings.begin(), changes.warnings.end());
+  const std::vector<std::string> caveats = changes.Caveats();
+  all.insert(all.end(), caveats.begin(), caveats.end());
   if (all.empty()) return "what it would change is not there, or is so already";
   std::string why;
   for (size_t i = 0; i < std::min(all.size(), kShown); ++i) why += (i > 0 ? "; " : "") + all[i];
