@@ -69,7 +69,7 @@ class KinetoRows {
   void FinishAllocations();
   bool Malformed(Reason reason, int64_t offset, std::string_view* why);
 
-  // kineto_details.cc: names, lanes, correlations and the rows of the detail tables.
+  // details.cc: names, lanes, correlations and the rows of the detail tables.
   NameId InternName(const JsonString& name, int64_t offset);
   NameId InternText(const JsonString& text);
   NameId InternRaw(std::string_view json);

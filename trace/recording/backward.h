@@ -1,5 +1,5 @@
-// The layers of the backward pass, from the marks that enter and leave them (recording_marks.h
-// has the rule).
+// The layers of the backward pass, from the marks that enter and leave them
+// (trace/recording/marks.h has the rule).
 #pragma once
 
 #include <vector>

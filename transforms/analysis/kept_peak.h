@@ -13,7 +13,8 @@ double MostInAPass(std::span<const ForwardOp> ops,
                    const std::function<double(const ForwardOp&)>& of);
 
 // The most that is on the GPU for backward at once: what is kept, at the end of the forward pass or
-// before one of its backward works, with what is there again by then (OpChange in graph/graph.h).
+// during backward, with what was computed or fetched again by then (OpChange in
+// graph/model_changes.h).
 // O(ops log ops).
 double PeakOfKept(std::span<const ForwardOp> ops);
 

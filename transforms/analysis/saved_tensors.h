@@ -1,5 +1,5 @@
 // What the forward pass keeps for the backward pass, op by op, from shapes as they are by now: what
-// transforms made of an op (OpChange in graph/graph.h) is in it.
+// transforms made of an op (OpChange in graph/model_changes.h) is in it.
 //
 // Which operand an op keeps is PyTorch's (tools/autograd/derivatives.yaml). A tensor that several
 // ops keep is counted once. Which tensor an op reads is said by data dependencies, where the trace
