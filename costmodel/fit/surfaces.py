@@ -210,6 +210,14 @@ def of_median(log_us, prediction):
     return 100 * off.mean(), 100 * (off * us).sum() / us.sum()
 
 
+def of_other_engines(table):
+    """A row from the median of the other two engines that timed its shape: how well one engine's time
+    is known where the very shape was measured by others."""
+    logs = np.array([[np.log(us) for _, us in r] for r in table.rows if len(r) == 3])
+    others = (logs.sum(1, keepdims=True) - logs) / 2
+    return of_median(logs.ravel(), others.ravel())
+
+
 def folds(table, by, count=3):
     return np.array([zlib.crc32(("%d,%d,%d" % tuple(s) if by == "shape" else "%d,%d" % tuple(s[1:])
                                  ).encode()) % count for s in table.shapes])
@@ -322,7 +330,8 @@ def main():
             text = "%.1f / %.1f" % of_median(t.log_us, t.model(logs))
             print(f"{t.device.name} {name}: {len(t.shapes)} shapes; wave model {text}; "
                   "shapes left out %.1f / %.1f;" % of_median(t.log_us, by_shape),
-                  "weights left out %.1f / %.1f" % of_median(t.log_us, by_weight), flush=True)
+                  "weights left out %.1f / %.1f;" % of_median(t.log_us, by_weight),
+                  "a row from the other engines %.1f / %.1f" % of_other_engines(t), flush=True)
             if not args.dry:
                 write(t, name, logs, on_nodes(t, logs), *quantiles(t, by_shape))
         if not args.dry:
