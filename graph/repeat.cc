@@ -22,10 +22,13 @@ class Repeater {
 
   Graph Run() {
     CollectPlaces();
-    size_t of_step = 0;
-    for (const auto& lane : by_place_) of_step += lane.size();
-    result_.Reserve(of_step * static_cast<size_t>(times_), source_.edges().size());
-    copy_of_.assign(source_.size(), {});
+    for (const auto& lane : by_place_) {
+      first_of_lane_.push_back(of_step_);
+      of_step_ += lane.size();
+    }
+    CollectEdges();
+    result_.Reserve(of_step_ * static_cast<size_t>(times_),
+                    into_step_.size() * static_cast<size_t>(times_));
     for (int copy = 0; copy < times_; ++copy) CopyTasks(copy);
     for (int copy = 0; copy < times_; ++copy) CopyEdges(copy);
     RebuildQueueEdges(result_, std::vector<bool>(result_.lanes().size(), true));
@@ -62,10 +65,8 @@ class Repeater {
         Task task = source_.task(t);
         task.step = step;
         if (copy > 0) task.earliest = {};
-        copy_of_[t.index()].push_back(result_.Append(task));
-        if (task.kind == TaskKind::kCollective) {
-          result_.SetTransfer(copy_of_[t.index()].back(), source_.Transfer(t));
-        }
+        const TaskId made = result_.Append(task);
+        if (task.kind == TaskKind::kCollective) result_.SetTransfer(made, source_.Transfer(t));
       }
     }
   }
@@ -77,16 +78,21 @@ class Repeater {
     const std::vector<TaskId>& lane = by_place_[source_.task(t).lane.index()];
     uint32_t place = place_[t.index()];
     if (at < 0 || at >= times_ || place >= lane.size()) return TaskId::None();
-    return copy_of_[lane[place].index()][static_cast<size_t>(at)];
+    return TaskId(static_cast<size_t>(at) * of_step_ +
+                  first_of_lane_[source_.task(t).lane.index()] + place);
+  }
+
+  void CollectEdges() {
+    for (const Edge& e : source_.edges()) {
+      if (e.rule == Rule::kQueue || source_.task(e.to).step != step_) continue;
+      if (source_.task(e.from).step <= step_) into_step_.push_back(e);
+    }
   }
 
   void CopyEdges(int copy) {
-    for (const Edge& e : source_.edges()) {
-      if (source_.task(e.to).step != step_ || e.rule == Rule::kQueue) continue;
-      if (source_.task(e.from).step > step_) continue;
-      Edge edge = e;
-      edge.from = Standing(e.from, copy);
-      edge.to = Standing(e.to, copy);
+    for (Edge edge : into_step_) {
+      edge.from = Standing(edge.from, copy);
+      edge.to = Standing(edge.to, copy);
       if (edge.from.valid() && edge.to.valid()) result_.AddEdge(edge);
     }
   }
@@ -97,7 +103,9 @@ class Repeater {
   Graph result_;
   std::vector<uint32_t> place_;
   std::vector<std::vector<TaskId>> by_place_;  // by lane: the tasks of the step
-  std::vector<std::vector<TaskId>> copy_of_;   // by task: its copies
+  size_t of_step_ = 0;                         // tasks of the step: so many has each copy
+  std::vector<size_t> first_of_lane_;          // the first of them that is of this lane
+  std::vector<Edge> into_step_;
 };
 
 }  // namespace

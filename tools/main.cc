@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,21 @@
 #include "tools/overwrite.h"
 #include "tools/version.h"
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 namespace daydream {
 namespace {
+
+// Graphs, their copies and timelines come and go. By default each goes back to the system, and the
+// next one waits for new pages of zeros: a fifth of the time of `whatif` on two million events.
+void KeepFreedMemory() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
 
 absl::Status UnknownCommand(const std::string& word) {
   std::vector<std::string_view> names;
@@ -157,6 +171,7 @@ Exit Run(std::vector<std::string> words) {
 }  // namespace daydream
 
 int main(int argc, char** argv) {
+  daydream::KeepFreedMemory();
   daydream::InstallInterruptHandler();
   return static_cast<int>(daydream::Run({argv + (argc > 0 ? 1 : 0), argv + argc}));
 }

@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "graph/repeat.h"
 #include "graph/step_windows.h"
+#include "report/predict/replays.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 
@@ -221,15 +222,18 @@ class Crossing {
 }  // namespace
 
 std::optional<double> UnexplainedShare(const Graph& graph) {
-  Graph without = graph;
+  std::vector<TaskId> unexplained;
   Duration delays;
   for (size_t i = 0; i < graph.size(); ++i) {
     if (!Unexplained(graph, graph.tasks()[i])) continue;
     delays += graph.tasks()[i].duration;
-    without.mutable_task(TaskId(i)).duration = {};
+    unexplained.push_back(TaskId(i));
   }
   if (delays <= Duration{}) return 0;
-  auto all = Simulate(graph), rest = Simulate(without);
+  Graph without = graph;
+  for (TaskId t : unexplained) without.mutable_task(t).duration = {};
+  Replays replays(graph);
+  auto all = replays.Replay(graph, graph, {}), rest = replays.Replay(without, graph, {});
   if (!all.ok() || !rest.ok()) return std::nullopt;
   const Duration step = StepTime(graph, *all);
   if (step <= Duration{}) return std::nullopt;

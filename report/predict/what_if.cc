@@ -138,7 +138,10 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   WhatIf out;
   out.replay = replay;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
-  Baseline base = MakeBaseline(built.graph, timeline, options);
+  WhatIfOptions wanted = options;  // what only scenarios are compared with is left out without any
+  wanted.intervals &= !scenarios.empty();
+  wanted.explain &= !scenarios.empty();
+  Baseline base = MakeBaseline(built.graph, timeline, wanted);
   base.samples = replay.batch.samples;
   out.memory = base.memory;
   Agenda plan = MakePlan(scenarios, options.alone);

@@ -5,6 +5,7 @@
 
 #include "report/parallel.h"
 #include "report/text/format.h"
+#include "simulator/simulate.h"
 #include "tools/memory.h"
 
 namespace daydream {
@@ -13,6 +14,15 @@ namespace {
 // Above this the replay is called out, as in the help of --max-replay-error.
 constexpr double kReplayWarning = 0.03;
 
+// Of the graph with typical lags, which is needed for nothing else. None when there is none.
+absl::StatusOr<std::optional<Duration>> TypicalStep(std::shared_ptr<const Trace> trace,
+                                                    const Args& args) {
+  const auto typical = BuildFor(std::move(trace), args, {.lags = Lags::kTypical});
+  if (!typical.ok()) return std::nullopt;
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(typical->graph));
+  return StepTime(typical->graph, timeline);
+}
+
 }  // namespace
 
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {
@@ -20,14 +30,16 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
   WarnAboutMemory({&in.trace, 1}, session);
   session.Progress("building the graph", -1);
-  absl::StatusOr<BuiltGraph> built, typical;
+  absl::StatusOr<BuiltGraph> built;
+  absl::StatusOr<std::optional<Duration>> typical;
   ForEachParallel(2, session.jobs(), [&](size_t i) {
     if (i == 0) built = BuildFor(in.trace, args);
-    if (i == 1) typical = BuildFor(in.trace, args, {.lags = Lags::kTypical});
+    if (i == 1) typical = TypicalStep(in.trace, args);
   });
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
-  DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, typical.ok() ? &*typical : nullptr));
+  DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, nullptr));
+  DD_ASSIGN_OR_RETURN(in.replay.typical, std::move(typical));
   DD_ASSIGN_OR_RETURN(Health health, MakeSteady(in.built, in.replay));
   in.findings = std::move(health.findings);
   in.stalls = std::move(health.stalls);
