@@ -15,6 +15,11 @@ def lines(text):
     return text.rstrip("\n").splitlines(keepends=True)
 
 
+def folded(text):
+    """Out of sight until it is opened: a guess comes first."""
+    return f"<details><summary>Open after your guess</summary>\n\n{text.strip()}\n\n</details>\n"
+
+
 class Notebook:
     def __init__(self):
         self.cells = []
@@ -44,10 +49,9 @@ class Notebook:
         hints = "".join(f"\n\n<details><summary>A hint</summary>\n\n{hint}\n\n</details>" for hint in lesson["hints"])
         self.add("markdown", question + hints)
         self.add("code", f"guess = ''  # yours, before you go on\nif guess:\n    !daydream tour {name} --guess '{{guess}}' | grep -A 3 'You said'")
-        self.add("markdown", "## Solution")
-        self.pieces(lesson["solution"])
-        self.add("markdown", "## What surprises")
-        self.pieces(lesson["surprise"])
+        for part, title in (("solution", "Solution"), ("surprise", "What surprises")):
+            self.add("markdown", f"## {title}")
+            self.pieces([piece if "command" in piece else {"text": folded(piece["text"])} for piece in lesson[part]])
 
     def text(self):
         return json.dumps({

@@ -74,8 +74,8 @@ shorter the step gets by it. Nearly all of the {copy} ms is gone, though the byt
 half of that to arrive.
 )",
     .surprise = R"(
-The gain is that nobody stands still for the copy. How fast it is hardly matters: it is hidden
-behind the launches, and the step is the same at a rate of 5 GB/s, though the table shares the gain
+The gain is that nobody stands still for the copy. How fast it is hardly matters as long as it is
+hidden behind the launches: the step is the same at a rate of 5 GB/s, though the table shares the gain
 between two causes. On a program bound by the GPU it is the other way round: the first kernel waits
 for its data in both cases, and only a faster copy helps.
 

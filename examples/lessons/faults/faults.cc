@@ -105,12 +105,12 @@ constexpr WrongThought kCutThoughts[] = {
     {"unequal_steps", "There is one step, and none that it could differ from."},
 };
 constexpr WrongThought kRankThoughts[] = {
-    {"one_time", "It comes back: every other step is long."},
+    {"one_time", "It comes back: in every other step the all-reduce is long."},
     {"allocator",
      "What is long is the all-reduce on the GPU. No call takes memory or gives it back."},
     {"cut_step", "The steps are whole: each has its kernels and its all-reduce."},
     {"unequal_steps",
-     "That steps differ is what one sees, and no reason. The bytes are the same each time."},
+     "All steps take the same. What differs is the all-reduce in them, of the same bytes."},
 };
 
 }  // namespace
@@ -163,7 +163,8 @@ the time, and no op of the model is to blame.
 $ daydream info lessonB.ddtrace | head -6
 
 Each step gives memory back to the driver and takes it again, {calls} times each, {churn} ms in all.
-PyTorch keeps memory for itself as long as there is room.
+PyTorch keeps memory for itself as long as there is room. `summary` and predictions are about the
+step without these calls.
 )",
     .surprise = R"(
 A slightly smaller batch can be much faster: below the edge these calls vanish.
@@ -193,8 +194,8 @@ The GPU was busy with the steps before, which nobody recorded. Where it seems to
 working.
 )",
     .surprise = R"(
-`info` goes on with a step time, which is the length of this one window. With one step nobody can
-tell whether a step takes that long: a step ends where the next one begins. Record five.
+`info` goes on with a step time, from the first recorded kernel to the end of the last. With one step
+nobody can tell whether a step takes that long: a step ends where the next one begins. Record five.
 )",
 };
 
