@@ -248,36 +248,52 @@ class TimelineView {
     }
   }
 
-  // Slices thinner than a pixel share one, in the colour of the longest.
+  // Slices thinner than a pixel share one, in the colour of the longest, the paler the less they fill.
   drawRow(pen, row, width) {
     const {begin, end, name} = row, height = kRow - 3, classes = this.timeline.names;
     const searched = this.words !== "" || this.cause > 0;
-    let pixel = -1, pixelEnd = -1, longest = 0, pixelColour = null, last = null;
-    const fill = (colour, x, w) => {
-      if (colour !== last) pen.fillStyle = last = colour;
-      pen.fillRect(x, row.y, w, height);
+    let pixel = -1, busy = 0, longest = 0, colour = "";
+    let from = 0, to = -1, shade = 0, shown = "";  // pixels that look alike
+    const draw = () => {
+      if (to < 0) return;
+      pen.globalAlpha = shade;
+      pen.fillStyle = shown;
+      pen.fillRect(from, row.y, to - from, height);
+      pen.globalAlpha = 1;
+      to = -1;
     };
-    const flush = () => { if (pixel >= 0) fill(pixelColour, pixel, pixelEnd - pixel); pixel = -1; };
+    const flush = () => {
+      if (pixel < 0) return;
+      const full = Math.ceil(4 * Math.min(1, busy)) / 4;
+      if (to !== pixel || shade !== full || shown !== colour) {
+        draw();
+        [from, shade, shown] = [pixel, full, colour];
+      }
+      to = pixel + 1;
+      pixel = -1;
+    };
     for (let i = firstAfter(row, this.from); i < row.slices && begin[i] < this.to; ++i) {
       const x0 = this.x(begin[i]), x1 = this.x(end[i]);
-      const colour = searched && this.hidden(row, i) ? kFaint : this.colours[classes[name[i]][3]];
+      const own = searched && this.hidden(row, i) ? kFaint : this.colours[classes[name[i]][3]];
       if (x1 - x0 >= 1) {
         flush();
+        draw();
         const left = Math.max(this.left, x0), wide = Math.min(width, x1) - left;
-        fill(colour, left, Math.max(1, wide - (wide > 3 ? 0.5 : 0)));
-        if (wide > 34) { this.drawName(pen, row, i, left, wide); last = null; }
+        pen.fillStyle = own;
+        pen.fillRect(left, row.y, Math.max(1, wide - (wide > 3 ? 0.5 : 0)), height);
+        if (wide > 34) this.drawName(pen, row, i, left, wide);
         continue;
       }
       const x = Math.max(this.left, Math.floor(x0));
-      if (x === pixel || (pixel >= 0 && x < pixelEnd)) {
-        if (end[i] - begin[i] > longest) { longest = end[i] - begin[i]; pixelColour = colour; }
-        continue;
+      if (x !== pixel) {
+        flush();
+        [pixel, busy, longest] = [x, 0, -1];
       }
-      if (pixel >= 0 && x === pixelEnd && colour === pixelColour) { pixelEnd = x + 1; continue; }
-      flush();
-      [pixel, pixelEnd, longest, pixelColour] = [x, x + 1, end[i] - begin[i], colour];
+      busy += x1 - x0;
+      if (end[i] - begin[i] > longest) [longest, colour] = [end[i] - begin[i], own];
     }
     flush();
+    draw();
   }
 
   drawName(pen, row, i, left, wide) {
