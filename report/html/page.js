@@ -319,7 +319,7 @@ async function timelines() {
   const help = matchMedia("(pointer: coarse)").matches ?
     "Tap a slice to see what it is. Drag to move, two fingers zoom; \"all\" shows everything again." :
     "Click a slice to see what it is. Drag to move; after a click the wheel zooms. Keys: w s zoom, a d move, arrows go from slice " +
-      "to slice, Enter zooms to one, 0 shows all.";
+      "to slice, Enter zooms to one, 0 shows all. Pale: busy for a part of that time.";
   const button = (text, label, act) =>
     h("button", {type: "button", "aria-label": label, title: label, onclick: () => { act(); view.later(); }}, text);
   const search = h("input", {type: "search", placeholder: "search kernel, op, layer",

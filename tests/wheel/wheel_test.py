@@ -1,5 +1,5 @@
 """wheel_test.py SOURCE BUILD TORCH_PYTHON: scripts/wheel with the objects of BUILD, pip install into an empty
-environment, and in there installed_*.py and the Python of docs/python.md; with_torch.py in a Python
+environment, and in there installed_*.py and the Python of README and docs/python.md; with_torch.py in a Python
 that has PyTorch, when it is of the same version.
 
 Exit code 77: skipped, as Python's headers, venv, or PyPI are missing.
@@ -78,9 +78,14 @@ def install(wheel):
 
 
 def page():
-    """The Python of docs/python.md, as one program."""
-    with open(os.path.join(SOURCE, "docs", "python.md"), encoding="utf-8") as f:
-        return "\n".join(re.findall(r"^```python\n(.*?)^```$", f.read(), re.M | re.S))
+    """The Python of the README and of docs/python.md, as one program."""
+    text = ""
+    for name in ("README.md", os.path.join("docs", "python.md")):
+        with open(os.path.join(SOURCE, name), encoding="utf-8") as f:
+            found = re.findall(r"^```python\n(.*?)^```$", f.read(), re.M | re.S)
+        assert found, name
+        text += "\n".join(found)
+    return text
 
 
 def with_torch(venv, more):
@@ -157,7 +162,7 @@ def main():
         print("%s: %s" % (test, text.strip().split("\n")[-1]))
     failed |= not with_torch(venv, more)
     code, text = run(python, "-c", page(), env=environment(), cwd=SOURCE)
-    print("docs/python.md: %s" % ("failed" if code else "runs"))
+    print("README and docs/python.md: %s" % ("failed" if code else "runs"))
     sys.exit(1 if failed or code != 0 else 0)
 
 
