@@ -47,7 +47,8 @@ const kWorthANote = 0.1;
 // What the numbers below rest on, beside the findings: [text, how to mend it].
 function caveats() {
   const told = [];
-  if (known && !together && baseline.bound_by.data > kWorthANote) {
+  const ofLoader = allFindings().some((f) => f.kind === "loader");
+  if (known && !together && !ofLoader && baseline.bound_by.data > kWorthANote) {
     told.push([`${percent(baseline.bound_by.data, 0)} of the step waits for data.`, "workers that make batches ahead: --opt prefetch"]);
   }
   if (whatif.trace.device === "") told.push([takenFor() ? `The recording does not name its GPU; by its size it is taken for ${takenFor()}.` : kNoDevice, ""]);
@@ -60,13 +61,15 @@ function caveats() {
   if (unchecked > 100 * kWorthANote) {
     told.push([`${digits(unchecked, 0)} % of the GPU time comes from kernels the model was never checked on.`, ""]);
   }
+  if (known && !together) for (const text of baseline.notes) told.push([`${text[0].toUpperCase()}${text.slice(1)}.`, ""]);
   return told;
 }
 
 // Of all ranks, where they answer: what is said of one alone is not said of the step.
 function allFindings() {
   if (!together) return whatif.findings;
-  return [...together.findings, ...whatif.findings.filter((f) => f.kind === "waits_for_ranks")];
+  return [...together.findings, ...whatif.findings.filter((f) => f.kind === "waits_for_ranks")
+    .map((f) => ({...f, text: `of one rank alone: ${f.text}`}))];
 }
 
 function findings() {

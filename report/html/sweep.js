@@ -26,6 +26,7 @@ function orderOf(rows, key) {
   return found.every((v) => Number.isFinite(parseFloat(v))) ? found.sort((a, b) => parseFloat(a) - parseFloat(b)) : found;
 }
 
+const kMostLost = 20;  // rows without a prediction that are told one by one
 const kMostSquares = 40;  // down and across; chosen: what can still be read
 
 // A square for each pair of values; of several rows in one square the fastest.
@@ -142,8 +143,11 @@ function sweepTable(rows) {
     {title: "speed-up", of: (r) => r.speedup, show: (v, r) => `${r.bound ? "\u2264 " : ""}${times(v)}`},
     ...(anyOtherBatch(rows) ? [{title: "throughput", of: (r) => r.throughput_gain, show: times}] : []),
     {title: "confidence", of: (r) => r.confidence || "-", text: true}];
-  const lost = all.length - rows.length;
-  section("rows", "All rows", lost ? h("p", null, `${plural(lost, "row")} could not be predicted.`) : null, sortable(columns, rows, "options"));
+  const lost = all.filter((r) => !Number.isFinite(r.step_ns));
+  section("rows", "All rows", lost.length ? h("p", null, `${plural(lost.length, "row")} could not be predicted:`) : null,
+    lost.length ? h("ul", null, ...lost.slice(0, kMostLost).map((r) => h("li", null, `${r.opt}: ${r.what || r.error || "no reason was told"}`)),
+      lost.length > kMostLost ? h("li", null, `and ${plural(lost.length - kMostLost, "other")}`) : null) : null,
+    sortable(columns, rows, "options"));
 }
 
 function sweeps() {
@@ -175,7 +179,8 @@ function scaling() {
   const scale = block("scale"), points = scale.points.filter((p) => Number.isFinite(p.step_ms) && Number.isFinite(p.ranks) && p.ranks > 0);
   const unit = unitFor(Math.max(...points.map((p) => p.step_ms * 1e6), 1));
   section("answer", "What more GPUs bring", scaleCards(points, unit), h("p", null, `${scale.strategy} over ${scale.fabric}, ` +
-    (scale.fixed_global_batch ? "all GPUs together with the recorded batch." : "each GPU with the recorded batch.")),
+    (scale.fixed_global_batch ? "all GPUs together with the recorded batch" : "each GPU with the recorded batch") +
+    (scale.jitter > 0 ? `; steps of a rank vary by ${percent(scale.jitter)}, and all wait for the slowest.` : ".")),
     points.length ? null : h("p", {class: "note"}, "No number of GPUs could be predicted."));
   if (!points.length) return;
   const most = Math.max(...points.map((p) => p.ranks)), least = Math.min(...points.map((p) => p.ranks));
@@ -198,7 +203,9 @@ function scaling() {
   const columns = [{title: "GPUs", of: (p) => p.ranks, show: count}, {title: "step", of: (p) => p.step_ms * 1e6, show: (v) => time(v, unit)},
     {title: "step, 80 %", of: (p) => range(p.interval_ms, (v) => time(v * 1e6, unit)) || "-", text: true},
     {title: "efficiency", of: (p) => p.efficiency, show: (v) => percent(v)},
-    {title: "exposed communication", of: (p) => p.exposed_comm_ms * 1e6, show: (v) => time(v)}, {title: "bound by", of: (p) => p.bound_by, text: true}];
+    {title: "exposed communication", of: (p) => p.exposed_comm_ms * 1e6, show: (v) => time(v)},
+    {title: "were all ranks alike", of: (p) => p.alike_ms === undefined ? null : p.alike_ms * 1e6, show: (v) => v === null ? "-" : time(v, unit)},
+    {title: "bound by", of: (p) => p.bound_by, text: true}, {title: "lost most to", of: (p) => p.lost_to || "-", text: true}];
   const lost = scale.points.length - points.length;
   section("points", "As a table", sortable(columns, points, "GPUs"), lost ? h("p", {class: "quiet"},
     `Not predicted: ${scale.points.filter((p) => p.step_ms === null).map((p) => `${p.ranks} GPUs (${p.error})`).join(", ")}.`) : null);

@@ -249,7 +249,7 @@ class InABrowser(Pages):
                              "whatif.findings = [{kind: 'op_stalls', text: 'of one alone', where: '', fix: 'x'},"
                              "{kind: 'waits_for_ranks', text: 'waits', where: '', fix: 'x'}]; element('main').replaceChildren(); findings();"
                              "return [...document.querySelectorAll('#findings .note b')].map((t) => t.textContent); })()")
-        self.assertEqual(told[:2], ["rank 1: late", "waits"])
+        self.assertEqual(told[:2], ["rank 1: late", "of one rank alone: waits"])
         self.assertNotIn("of one alone", told)
 
     def test_rows_of_other_batches_are_compared_by_the_example(self):
