@@ -210,6 +210,8 @@ TEST(Tidy, TheMapOfTheCodeNamesEachFolderAndEachDecision) {
       missing.insert(folder);
     }
     if (room.empty() || !MayIncludeInside().contains(folder)) continue;
+    // An importer has a folder of its own: the list of importers names it.
+    if (folder == "trace" && !MayIncludeInside().at(folder).contains(room)) continue;
     const size_t row = map.find(fmt::format("| `{}/` | `", folder));
     ASSERT_NE(row, std::string::npos) << folder << ": its folders have no row";
     if (!Contains(map.substr(row, map.find('\n', row) - row), fmt::format("`{}`", room))) {

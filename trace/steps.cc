@@ -6,12 +6,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/median.h"
 #include "trace/range_names.h"
 #include "trace/step_gaps.h"
@@ -42,7 +42,8 @@ std::string WithoutDigits(std::string_view name) {
 
 std::vector<MarkGroup> GroupAnnotations(const Trace& trace) {
   std::map<std::pair<uint32_t, std::string>, MarkGroup> groups;
-  absl::flat_hash_map<uint32_t, std::string> names;  // by NameId
+  // By NameId. Abseil's tables are not to be destroyed after memory ended while they grew.
+  std::unordered_map<uint32_t, std::string> names;
   for (size_t row = 0; row < trace.rows(); ++row) {
     LaneId lane = trace.lane[row];
     if (trace.kind[row] != EventKind::kAnnotation) continue;

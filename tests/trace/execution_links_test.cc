@@ -124,10 +124,11 @@ TEST(ExecutionLinks, NineteenOfTwentyNodesHaveToBeThere) {
       "inputs": [], "input_types": [], "outputs": [], "output_types": []}},)",
                          i, i + 2, i + 1);
   }
-  const std::string path = WriteNodes(
-      R"({"schema": "1.0.1", "nodes": [)" + nodes +
-          R"({"name": "[pytorch|profiler|execution_graph|process]", "id": 1, "rf_id": 0, "parent": 1}]})",
-      "links-twenty.json");
+  const std::string path =
+      WriteNodes(R"({"schema": "1.0.1", "nodes": [)" + nodes +
+                     R"({"name": "[pytorch|profiler|execution_graph|process]", "id": 1, "rf_id": 0,
+              "parent": 1}]})",
+                 "links-twenty.json");
   auto code_with = [&](int ops) {
     std::string events;
     for (int i = 0; i < ops; ++i) {

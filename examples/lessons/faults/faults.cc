@@ -194,8 +194,9 @@ The GPU was busy with the steps before, which nobody recorded. Where it seems to
 working.
 )",
     .surprise = R"(
-`info` goes on with a step time, from the first recorded kernel to the end of the last. With one step
-nobody can tell whether a step takes that long: a step ends where the next one begins. Record five.
+`info` goes on with a step time, from the first recorded kernel to the end of the last. With one
+step nobody can tell whether a step takes that long: a step ends where the next one begins. Record
+five.
 )",
 };
 
