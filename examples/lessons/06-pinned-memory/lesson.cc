@@ -76,8 +76,8 @@ half of that to arrive.
     .surprise = R"(
 The gain is that nobody stands still for the copy. How fast it is hardly matters as long as it is
 hidden behind the launches: the step is the same at a rate of 5 GB/s, though the table shares the
-gain between two causes. On a program bound by the GPU it is the other way round: the first kernel waits
-for its data in both cases, and only a faster copy helps.
+gain between two causes. On a program bound by the GPU it is the other way round: the first kernel
+waits for its data in both cases, and only a faster copy helps.
 
 $ daydream whatif lesson6.ddtrace --opt 'pin-memory(rate=5GB/s)' --no-interval | head -8
 )",
