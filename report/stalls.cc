@@ -389,6 +389,7 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph) {
     time = std::max(time - s.taken(), Duration{});
   }
   std::vector<std::pair<Instant, Duration>> before;  // by end: taken until then
+  before.reserve(cuts.size());
   for (const Cut& c : cuts) before.emplace_back(c.stretch.end, c.taken);
   std::sort(before.begin(), before.end());
   for (size_t i = 1; i < before.size(); ++i) before[i].second += before[i - 1].second;

@@ -215,7 +215,7 @@ TEST(Tidy, TheMapOfTheCodeNamesEachFolderAndEachDecision) {
     const size_t row = map.find(fmt::format("| `{}/` | `", folder));
     ASSERT_NE(row, std::string::npos) << folder << ": its folders have no row";
     if (!Contains(map.substr(row, map.find('\n', row) - row), fmt::format("`{}`", room))) {
-      missing.insert(folder + "/" + room);
+      missing.insert(fmt::format("{}/{}", folder, room));
     }
   }
   for (const auto& entry : fs::directory_iterator(root / "docs/decisions")) {

@@ -67,6 +67,7 @@ std::vector<MarkGroup> GroupAnnotations(const Trace& trace) {
     group.rows.push_back(row);
   }
   std::vector<MarkGroup> out;
+  out.reserve(groups.size());
   for (auto& [key, group] : groups) out.push_back(std::move(group));
   return out;
 }

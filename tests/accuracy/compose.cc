@@ -1,6 +1,7 @@
 #include "tests/accuracy/compose.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/ranges.h>
 
@@ -12,12 +13,14 @@ constexpr int64_t kProcess = 1;
 
 std::string TextOf(const std::vector<Dims>& inputs) {
   std::vector<std::string> tensors;
+  tensors.reserve(inputs.size());
   for (const Dims& dims : inputs) tensors.push_back(fmt::format("[{}]", fmt::join(dims, ", ")));
   return fmt::format("[{}]", fmt::join(tensors, ", "));
 }
 
 std::string TypesOf(const std::vector<Dims>& inputs) {
   std::vector<std::string> types;
+  types.reserve(inputs.size());
   for (const Dims& dims : inputs) types.push_back(dims.empty() ? "\"Scalar\"" : "\"float\"");
   return fmt::format("[{}]", fmt::join(types, ", "));
 }
@@ -64,7 +67,7 @@ void StepComposer::Add(const std::vector<Op>& ops, std::string_view kernel, doub
   AddEvent(thread_, EventKind::kCall, "cudaLaunchKernel", begin, host_.launch.ns,
            Id<void>::kNoneValue);
   gpu_ns_ = std::max(gpu_ns_, begin + kLaunchLatencyNs);
-  const auto kernel_ns = static_cast<int64_t>(us * 1e3 + 0.5);
+  const auto kernel_ns = static_cast<int64_t>(std::llround(us * 1e3));
   AddEvent(stream_, EventKind::kKernel, kernel, gpu_ns_, kernel_ns, Id<void>::kNoneValue);
   gpu_ns_ += kernel_ns;
   host_ns_ += host_.op.ns;

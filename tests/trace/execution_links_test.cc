@@ -33,7 +33,7 @@ constexpr const char* kNodes = R"json({"schema": "1.0.1", "nodes": [
   {"name": "[pytorch|profiler|execution_graph|process]", "id": 1, "rf_id": 0, "parent": 1}]})json";
 
 std::string WriteNodes(const std::string& text, const std::string& name) {
-  const std::string path = testing::TempDir() + name;
+  std::string path = testing::TempDir() + name;
   std::ofstream(path) << text;
   return path;
 }
