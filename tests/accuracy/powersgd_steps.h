@@ -2,6 +2,7 @@
 // beside backward.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "tests/accuracy/judged.h"
@@ -11,5 +12,7 @@ namespace daydream {
 // A row for each way: the step of rank 64 from that of rank 1, which says how long one GPU
 // computes.
 void JudgePowersgd(std::vector<JudgedRow>& rows);
+// What docs/accuracy.md says of them.
+std::string HowPowersgdIsJudged();
 
 }  // namespace daydream

@@ -312,11 +312,8 @@ std::string ScalingSection(const ScalingRows& scaling) {
       "a network whose rate is what the naive run says of it\n(`tests/accuracy/h800-2.fabric`). "
       "*vTrain*: Megatron-DeepSpeed on A100, data parallelism\nwithin a node "
       "from "
-      "the same ranks without it, on the built-in `nvlink3`. *VGG-19 (HiPress)*: two GTX 1080 Ti "
-      "over\n1 Gbit/s, batch 16 each, PowerSGD of rank 64 in PyTorch's hook and in HiPress, which "
-      "does it beside backward.\nThe step on one GPU was not published: it is the one with which "
-      "rank 1 comes out as measured (322.8 and\n201.7 ms), two thirds of it backward; an op takes "
-      "the host 15 us, as where a trace has no example.\n\n";
+      "the same ranks without it, on the built-in `nvlink3`. " +
+      HowPowersgdIsJudged() + "\n\n";
   text += GroupTable(scaling.rows) + "\n";
   text +=
       "| published | scenario | one GPU ms | predicted | measured | error |\n"
