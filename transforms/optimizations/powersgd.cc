@@ -246,6 +246,9 @@ class PowerSgd {
       changes.notes.push_back(fmt::format(
           "shapes in {} buckets are not known: each counts as one square matrix", shapeless_));
     }
+    if (overlaps_ && !warm_) {
+      changes.notes.push_back("warm_start=no is about PyTorch's hook: it changes nothing here");
+    }
     changes.memory.push_back({.what = "what the approximation left of the gradients",
                               .bytes = static_cast<int64_t>(errors_),
                               .estimate = true});
