@@ -52,10 +52,6 @@ constexpr Flag kReadFlags[] = {
      .help =
          "of several ranks the one to look at: auto (it waits least for the others) or a number",
      .fallback = "auto"},
-    {.name = "--steps",
-     .value = "LIST",
-     .help = "steps that count: auto, all, or places from 0 like 2-5,7",
-     .fallback = "auto"},
     {.name = "--convert",
      .help = "run nsys on reports of Nsight Systems (.nsys-rep), into a temporary folder"},
     {.name = "--et",
@@ -67,6 +63,10 @@ constexpr Flag kReadFlags[] = {
     {.name = "--shapes",
      .value = "FILE",
      .help = "a PyTorch execution trace of the same program, for ops recorded without shapes"},
+    {.name = "--steps",
+     .value = "LIST",
+     .help = "steps that count: auto, all, or places from 0 like 2-5,7",
+     .fallback = "auto"},
 };
 
 constexpr Flag kResultFlags[] = {
@@ -93,6 +93,12 @@ constexpr const Command* kCommands[] = {
 #include "tools/commands/commands.def"
 #undef COMMAND
 };
+
+// --steps is the last of them.
+std::span<const Flag> ReadFlagsOf(const Command& command) {
+  const std::span<const Flag> all = kReadFlags;
+  return command.takes.steps ? all : all.first(all.size() - 1);
+}
 
 // --unit is the last of them.
 std::span<const Flag> ResultFlagsOf(const Command& command) {
@@ -140,6 +146,17 @@ std::string FlagTable(std::span<const Flag> flags) {
   return out;
 }
 
+// The groups of flags that are not a command's own, in its section of the reference.
+std::string AlsoTakes(const Takes& takes) {
+  std::string groups, but;
+  if (takes.traces) groups = "[reading](#reading-traces)";
+  if (takes.result) groups += (groups.empty() ? "" : " and ") + std::string("[result](#results)");
+  if (groups.empty()) return "";
+  if (takes.traces && !takes.steps) but = " but --steps";
+  if (takes.result && !takes.times) but += (but.empty() ? " but" : " and") + std::string(" --unit");
+  return fmt::format("\nAlso takes the {} flags{}.\n", groups, but);
+}
+
 }  // namespace
 
 std::span<const Command* const> Commands() { return kCommands; }
@@ -161,7 +178,7 @@ std::vector<const Flag*> FlagsOf(const Command& command) {
     for (const Flag& f : more) flags.push_back(&f);
   };
   add(command.flags);
-  if (command.takes.traces) add(kReadFlags);
+  if (command.takes.traces) add(ReadFlagsOf(command));
   if (command.takes.result) add(ResultFlagsOf(command));
   add(kGlobalFlags);
   return flags;
@@ -189,7 +206,7 @@ std::string HelpOf(const Command& c) {
   if (!c.examples.empty()) out += "\nexamples\n" + Indented(c.examples);
   if (!c.details.empty()) out += fmt::format("\n{}\n", c.details);
   out += FlagSection("flags", c.flags);
-  if (c.takes.traces) out += FlagSection("reading", kReadFlags);
+  if (c.takes.traces) out += FlagSection("reading", ReadFlagsOf(c));
   if (c.takes.result) out += FlagSection("result", ResultFlagsOf(c));
   return out + FlagSection("everywhere", kGlobalFlags);
 }
@@ -202,13 +219,7 @@ std::string ReferenceMarkdown() {
     if (!c->examples.empty()) out += fmt::format("\nExamples:\n\n```\n{}\n```\n", c->examples);
     if (!c->details.empty()) out += fmt::format("\n{}\n", c->details);
     if (!c->flags.empty()) out += "\n" + FlagTable(c->flags);
-    std::string_view also = c->takes.traces && c->takes.result ? "[reading](#reading-traces) and "
-                                                                 "[result](#results) flags"
-                            : c->takes.traces                  ? "[reading](#reading-traces) flags"
-                            : c->takes.result                  ? "[result](#results) flags"
-                                                               : "";
-    const std::string_view but = c->takes.result && !c->takes.times ? " but --unit" : "";
-    if (!also.empty()) out += fmt::format("\nAlso takes the {}{}.\n", also, but);
+    out += AlsoTakes(c->takes);
     out += "\n";
   }
   out +=

@@ -19,6 +19,7 @@ inline constexpr size_t kAny = static_cast<size_t>(-1);
 // What stands behind a command's name.
 struct Takes {
   bool traces = false;         // the flags of ReadFlags()
+  bool steps = true;           // ... --steps, too: false where only events count, which know none
   bool result = false;         // the flags of ResultFlags()
   bool times = true;           // ... --unit, too
   bool command = false;        // flags end at the first word, and what fails exits with 125

@@ -172,6 +172,14 @@ TEST_F(Habits, TimesHaveTheUnitThatIsAskedFor) {
   EXPECT_EQ(Run(whatif + "--unit minutes").exit, 2);
 }
 
+TEST_F(Habits, FlagsThatWouldChangeNothingAreRefused) {
+  const CliResult r =
+      Run(fmt::format("import {} --steps 2-3 -o {}", kExampleTrace, Path("x.ddtrace")));
+  EXPECT_EQ(r.exit, 2);
+  EXPECT_THAT(r.err, HasSubstr("unknown flag --steps"));
+  EXPECT_FALSE(std::filesystem::exists(Path("x.ddtrace")));
+}
+
 TEST_F(Habits, TablesHaveColoursOnlyWhereTheyAreWanted) {
   const std::string command = "whatif" + trace() + "--opt graphs --no-interval";
   const std::string plain = Run(command).out;

@@ -80,7 +80,7 @@ traces, are the ranks of one run: they become one trace, with their clocks align
         "daydream import --from list\n"
         "daydream import run.rank0.ddtrace run.rank1.ddtrace -o run.ddtrace",
     .flags = kImportFlags,
-    .takes = {.traces = true, .most = kAny},  // --from list needs none
+    .takes = {.traces = true, .steps = false, .most = kAny},  // --from list needs none
     .run = RunImport,
 };
 

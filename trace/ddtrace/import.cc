@@ -475,7 +475,8 @@ class Reader {
   pb::Index::End end_ = pb::Index::END_UNSPECIFIED;
 };
 
-absl::Status Import(ByteSource& source, const ImportOptions& options, TraceBuilder& builder) {
+absl::Status ImportDdtrace(ByteSource& source, const ImportOptions& options,
+                           TraceBuilder& builder) {
   return Reader(source, options, builder).Run();
 }
 
@@ -489,7 +490,7 @@ bool Sniff(std::string_view head) {
 const Importer kDdtrace = {.name = "ddtrace",
                            .summary = "daydream's own trace format (.ddtrace)",
                            .sniff = Sniff,
-                           .import = Import,
+                           .import = ImportDdtrace,
                            .recorder = {.writer = "daydream trace, daydream import",
                                         .record = "daydream trace -- PROGRAM",
                                         .answers = "everything"}};
