@@ -206,6 +206,12 @@ struct Provenance {
   // every order that there is.
   bool planned = false;
   RecordingCost cost;  // recordings of `daydream trace`
+  // The same of each rank, by index of Trace::ranks, where several recordings became one trace;
+  // `cost` is nobody's then. Empty: one recording, or none tells it.
+  std::vector<RecordingCost> rank_costs;
+  const RecordingCost& CostOfRank(size_t rank) const {
+    return rank < rank_costs.size() ? rank_costs[rank] : cost;
+  }
 };
 
 struct Trace {

@@ -11,6 +11,7 @@
 #include "report/questions/diff.h"
 #include "tests/graph/built_sketch.h"
 #include "trace/collective_group.h"
+#include "trace/join/ranks.h"
 #include "trace/range_names.h"
 
 namespace daydream {
@@ -123,6 +124,25 @@ TEST(JointUnrecorded, EachRankLosesItsOwnCostBeforeRanksWaitForOneAnother) {
   EXPECT_LT(recorded.replay.waits[0][1], recorded.replay.waits[1][0]);
   EXPECT_GT(answer.replay.waits[0][1], answer.replay.waits[1][0]);
   EXPECT_LT(Off(answer.replay.waits[0][1], expected.replay.waits[0][1]), 0.1);
+}
+
+TEST(JointUnrecorded, RanksOfOneFileLoseWhatTheyLoseOutOfTheirOwnFiles) {
+  JointRun apart = Join(kRecorded);
+  ASSERT_TRUE(LeaveOutRecording(apart, 1).ok());
+  const auto traces = Record(kRecorded);
+  const auto merged =
+      MergeRanks({{.file = "0", .trace = traces[0]}, {.file = "1", .trace = traces[1]}}, "run");
+  ASSERT_TRUE(merged.ok()) << merged.status();
+  std::vector<std::shared_ptr<const Trace>> taken;
+  for (size_t r = 0; r < 2; ++r) taken.push_back(TakeRank(*merged->trace, r).value());
+  JointRun run = MakeJointRun(taken, std::vector<Duration>(2), AlignClocks::kGiven, 1).value();
+  ASSERT_TRUE(LeaveOutRecording(run, 1).ok());
+  EXPECT_EQ(run.unrecorded->step, apart.unrecorded->step);
+  EXPECT_EQ(UnrecordedText(run), UnrecordedText(apart));
+  for (size_t r = 0; r < 2; ++r) {
+    EXPECT_EQ(run.unrecorded->taken[r].taken, apart.unrecorded->taken[r].taken) << r;
+    EXPECT_EQ(run.unrecorded->taken[r].each.call, kRecorded[r].call * 1000) << r;
+  }
 }
 
 TEST(JointUnrecorded, TheCheckIsOfTheRecordingAndErrorsAreThoseOfTheStep) {

@@ -40,6 +40,10 @@ TEST_F(TraceCommand, TheFolderOfARunIsOneTraceOfWhichAWhatIfTakesOneRank) {
   ASSERT_EQ(info["ranks"].size(), 2u);
   EXPECT_EQ(info["ranks"][1]["rank"], 1);
   EXPECT_GT(info["recording"]["steps_with"], 0);
+  EXPECT_EQ(info["recording"], info["ranks"][0]["recording"]) << "of the rank that is looked at";
+  EXPECT_GT(info["ranks"][1]["recording"]["steps_with"], 0);
+  EXPECT_NE(info["recording"], info["ranks"][1]["recording"]) << "each measures its own";
+  EXPECT_THAT(Run("daydream info run").out, HasSubstr("rank 1: "));
   EXPECT_THAT(r.err, HasSubstr("2 traces of one run, 2 on one clock"));
   EXPECT_THAT(r.err, HasSubstr("rank 0 of 2 is looked at, which waits least"));
 

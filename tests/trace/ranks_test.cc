@@ -166,6 +166,53 @@ TEST(Ranks, TakenOutOfAMergedTraceAreWhatTheyWere) {
   }
 }
 
+RankTrace WithCost(RankTrace rank, double call_ns) {
+  auto trace = std::make_shared<Trace>(*rank.trace);
+  trace->provenance.cost = {.steps_with = 8,
+                            .steps_without = 9,
+                            .with = Duration::Us(120),
+                            .without = Duration::Us(100),
+                            .call = RecordingCost::Each{call_ns, 10}};
+  rank.trace = std::move(trace);
+  return rank;
+}
+
+double CallOf(const Trace& t) { return t.provenance.cost.call.value_or(RecordingCost::Each()).ns; }
+
+TEST(Ranks, OfOneFileKeepWhatRecordingCostEach) {
+  const std::vector<RankTrace> ranks = {WithCost(MakeRank(0, 20, 0), 3000), MakeRank(1, 60, 0),
+                                        WithCost(MakeRank(2, 60, 0), 800)};
+  const MergedRanks merged = Merged(ranks);
+  EXPECT_EQ(merged.trace->provenance.cost, RecordingCost()) << "of no one rank";
+  const auto bytes = SerializeDdtrace(*merged.trace);
+  ASSERT_TRUE(bytes.ok());
+  const auto read = ImportBytes(*bytes, "run.ddtrace");
+  ASSERT_TRUE(read.ok()) << Message(read.status());
+  // A part of the run, and a file that is merged with a further rank.
+  const auto part = TakeTime(**read, Instant{}, Instant{} + Duration::Us(250), "a part");
+  ASSERT_TRUE(part.ok());
+  const MergedRanks again =
+      Merged({{.file = "three", .trace = *read}, WithCost(MakeRank(3, 60, 0), 500)});
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    for (const Trace* of : {merged.trace.get(), read->get(), again.trace.get()}) {
+      const auto one = TakeRank(*of, i);
+      ASSERT_TRUE(one.ok());
+      EXPECT_EQ((*one)->provenance.cost, ranks[i].trace->provenance.cost) << i;
+      EXPECT_TRUE((*one)->provenance.rank_costs.empty());
+    }
+    EXPECT_EQ((*part)->provenance.CostOfRank(i), ranks[i].trace->provenance.cost) << i;
+  }
+  EXPECT_EQ(CallOf(**TakeRank(*again.trace, 3)), 500);
+}
+
+// As files that were merged before each rank had a cost of its own.
+TEST(Ranks, OfAFileWithOneCostAllHaveIt) {
+  auto trace = std::make_shared<Trace>(*Merged({MakeRank(0, 20, 0), MakeRank(1, 60, 0)}).trace);
+  EXPECT_TRUE(trace->provenance.rank_costs.empty());
+  trace->provenance.cost.call = RecordingCost::Each{3000, 10};
+  EXPECT_EQ(CallOf(**TakeRank(*trace, 1)), 3000);
+}
+
 TEST(Ranks, TheOneThatWaitsLeastIsTheLastToArrive) {
   RankTrace a = MakeRank(0, 20, 0), b = MakeRank(1, 60, 0);
   a.process = b.process = On("a");

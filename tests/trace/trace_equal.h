@@ -77,6 +77,16 @@ inline std::string DeviceText(const Device& d) {
                      d.launched_multiprocessors);
 }
 
+inline std::string CostText(const RecordingCost& cost) {
+  std::string text = fmt::format("\ncost {} {} {} {}", cost.steps_with, cost.with.ns,
+                                 cost.steps_without, cost.without.ns);
+  text += fmt::format(" {} {}", cost.drift.ns, cost.hidden.ns);
+  for (const auto& each : {cost.call, cost.work, cost.layer_mark}) {
+    text += each ? fmt::format(" {}/{}", each->ns, each->error_ns) : " -";
+  }
+  return text;
+}
+
 inline std::string ProvenanceText(const Provenance& p) {
   std::string text = fmt::format("{} | {} | {} | {} | {}", p.importer, p.format, p.source,
                                  p.synthetic, p.input_events);
@@ -87,12 +97,8 @@ inline std::string ProvenanceText(const Provenance& p) {
   }
   for (const auto& [name, rows] : p.tables_not_read) text += fmt::format("\n{}: {}", name, rows);
   text += fmt::format("\nno waits {} planned {}", p.no_waits, p.planned);
-  text += fmt::format("\ncost {} {} {} {}", p.cost.steps_with, p.cost.with.ns, p.cost.steps_without,
-                      p.cost.without.ns);
-  text += fmt::format(" {} {}", p.cost.drift.ns, p.cost.hidden.ns);
-  for (const auto& each : {p.cost.call, p.cost.work, p.cost.layer_mark}) {
-    text += each ? fmt::format(" {}/{}", each->ns, each->error_ns) : " -";
-  }
+  text += CostText(p.cost);
+  for (const RecordingCost& cost : p.rank_costs) text += CostText(cost);
   return text;
 }
 

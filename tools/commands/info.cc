@@ -50,6 +50,7 @@ std::string_view MethodText(StepMethod m) {
 // Everything that is known about a file; the graph is missing when it cannot be built.
 struct Facts {
   std::shared_ptr<const Trace> trace;
+  RecordingCost cost;  // of the rank that the rest is about
   Steps steps;
   absl::StatusOr<BuiltGraph> built = absl::UnknownError("not built");
   absl::StatusOr<ReplayCheck> replay = absl::UnknownError("not played");
@@ -71,6 +72,7 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(facts.trace, ReadTrace(args.positional()[0], args, session, Ranks::kAll));
   for (EventKind kind : facts.trace->kind) ++facts.counts[static_cast<size_t>(kind)];
   DD_ASSIGN_OR_RETURN(auto one, ChooseRank(facts.trace, args, session));
+  facts.cost = one->provenance.cost;
   facts.steps = FindSteps(*one);
   facts.built = BuildFor(one, args);
   if (!facts.built.ok()) return facts;
@@ -109,10 +111,16 @@ class Sheet {
   std::string out_;
 };
 
-void DescribeCost(const RecordingCost& cost, Sheet& sheet) {
-  if (cost.steps_with + cost.steps_without == 0) return;
-  sheet.Line("recording", CostText(cost));
-  if (const std::string each = CostOfEachText(cost); !each.empty()) sheet.Line("cost of", each);
+// Of several ranks each has its own.
+void DescribeCost(const Trace& t, Sheet& sheet) {
+  for (size_t i = 0; i < t.ranks.size(); ++i) {
+    const RecordingCost& cost = t.provenance.CostOfRank(i);
+    if (cost.steps_with + cost.steps_without == 0) continue;
+    const std::string of = t.ranks.size() > 1 ? NameOf(t.ranks[i], i) + ": " : "";
+    sheet.Line("recording", of + CostText(cost));
+    const std::string each = CostOfEachText(cost);
+    if (!each.empty()) sheet.Line("cost of", of + each);
+  }
 }
 
 void DescribeSource(const Trace& t, Sheet& sheet) {
@@ -143,7 +151,7 @@ void DescribeSource(const Trace& t, Sheet& sheet) {
     }
     sheet.Line(i == 0 ? "rank" : "", text);
   }
-  DescribeCost(p.cost, sheet);
+  DescribeCost(t, sheet);
   bool first = true;
   for (const Device& d : t.devices) {
     std::string text = fmt::format("{}: {}", d.id, d.name.empty() ? "name not recorded" : d.name);
@@ -323,6 +331,20 @@ void WriteCostOfEach(std::string_view what, const std::optional<RecordingCost::E
   json.Key(fmt::format("{}_error_ns", what)).Double(each->error_ns);
 }
 
+void WriteCost(const RecordingCost& cost, JsonWriter& json) {
+  json.Key("recording").BeginInlineObject();
+  json.Key("steps_with").UInt(cost.steps_with).Key("with_ns").Int(cost.with.ns);
+  json.Key("steps_without").UInt(cost.steps_without).Key("without_ns").Int(cost.without.ns);
+  if (const auto overhead = OverheadOf(cost)) {
+    json.Key("overhead_pct").Double(overhead->share * 100);
+    json.Key("overhead_error_pct").Double(overhead->error * 100);
+  }
+  WriteCostOfEach("call", cost.call, json);
+  WriteCostOfEach("gpu_work", cost.work, json);
+  WriteCostOfEach("layer_mark", cost.layer_mark, json);
+  json.Key("hidden_ns").Int(cost.hidden.ns).EndObject();
+}
+
 void WriteInfoTrace(const Facts& f, JsonWriter& json) {
   const Trace& t = *f.trace;
   json.Key("file").String(t.provenance.source).Key("format").String(t.provenance.format);
@@ -339,24 +361,14 @@ void WriteInfoTrace(const Facts& f, JsonWriter& json) {
   }
   json.EndArray();
   json.Key("ranks").BeginArray();
-  for (const Rank& r : t.ranks) {
+  for (size_t i = 0; i < t.ranks.size(); ++i) {
+    const Rank& r = t.ranks[i];
     json.BeginInlineObject().Key("rank").Int(r.rank).Key("world_size").Int(r.world_size);
+    if (i < t.provenance.rank_costs.size()) WriteCost(t.provenance.rank_costs[i], json);
     json.EndObject();
   }
   json.EndArray();
-  const RecordingCost& cost = t.provenance.cost;
-  json.Key("recording").BeginInlineObject();
-  json.Key("steps_with").UInt(cost.steps_with).Key("with_ns").Int(cost.with.ns);
-  json.Key("steps_without").UInt(cost.steps_without).Key("without_ns").Int(cost.without.ns);
-  if (const auto overhead = OverheadOf(cost)) {
-    json.Key("overhead_pct").Double(overhead->share * 100);
-    json.Key("overhead_error_pct").Double(overhead->error * 100);
-  }
-  WriteCostOfEach("call", cost.call, json);
-  WriteCostOfEach("gpu_work", cost.work, json);
-  WriteCostOfEach("layer_mark", cost.layer_mark, json);
-  json.Key("hidden_ns").Int(cost.hidden.ns);
-  json.EndObject();
+  WriteCost(f.cost, json);
   json.Key("lanes").UInt(t.lanes.size());
   json.Key("input_events").UInt(InputEvents(t)).Key("events").UInt(t.rows());
   json.Key("events_by_kind").BeginObject();

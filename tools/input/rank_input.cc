@@ -13,10 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string NameOf(const Rank& rank, size_t place) {
-  return rank.rank >= 0 ? fmt::format("rank {}", rank.rank) : fmt::format("process {}", place);
-}
-
 // How many ranks were aligned in which way, and the worst of them.
 void TellClocks(const MergedRanks& merged, Session& session) {
   size_t same = 0, by_wall = 0, by_collectives = 0, fewest = SIZE_MAX;
@@ -49,6 +45,10 @@ void TellClocks(const MergedRanks& merged, Session& session) {
 }
 
 }  // namespace
+
+std::string NameOf(const Rank& rank, size_t place) {
+  return rank.rank >= 0 ? fmt::format("rank {}", rank.rank) : fmt::format("process {}", place);
+}
 
 absl::StatusOr<std::vector<std::string>> FilesOfRun(const std::string& folder, Session& session) {
   DD_ASSIGN_OR_RETURN(FolderTraces traces, FindTraces(folder));

@@ -16,6 +16,9 @@ namespace daydream {
 
 using ReadOne = std::function<absl::StatusOr<std::shared_ptr<const Trace>>(const std::string&)>;
 
+// "rank 3", or "process 3" of one that has no rank.
+std::string NameOf(const Rank& rank, size_t place);
+
 // The traces of a folder. Says which others beside them are not read.
 absl::StatusOr<std::vector<std::string>> FilesOfRun(const std::string& folder, Session& session);
 

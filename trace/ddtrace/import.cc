@@ -125,12 +125,14 @@ class Reader {
     } else {
       counts_.Malformed("clock readings", "more than 73 years away from 0", 1, false);
     }
-    size_t ranks = 0;
-    for (const pb::Rank& rank : header.ranks()) {
-      if (ranks == kMaxRanks) break;
-      ++ranks;
+    const size_t ranks = std::min<size_t>(kMaxRanks, header.ranks().size());
+    for (size_t i = 0; i < ranks; ++i) {
+      const pb::Rank& rank = header.ranks(static_cast<int>(i));
       builder_.AddRank(rank.has_rank() ? rank.rank() : -1,
                        rank.has_world_size() ? rank.world_size() : -1);
+      if (!rank.has_cost()) continue;
+      builder_.provenance().rank_costs.resize(i + 1);
+      builder_.provenance().rank_costs.back() = FromProto(rank.cost());
     }
     definitions_.SetRanks(ranks);
     if (header.has_provenance()) ReadProvenance(header.provenance());

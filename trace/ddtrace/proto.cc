@@ -79,6 +79,20 @@ void FillEach(const RecordingCost::Each& from, pb::RecordingCostOfEach* to) {
   to->set_error_ns(from.error_ns);
 }
 
+void FillCost(const RecordingCost& from, pb::RecordingCost* to) {
+  to->set_steps_with(from.steps_with);
+  to->set_steps_without(from.steps_without);
+  to->set_with_ns(from.with.ns);
+  to->set_without_ns(from.without.ns);
+  to->set_with_spread_ns(from.with_spread.ns);
+  to->set_without_spread_ns(from.without_spread.ns);
+  to->set_drift_ns(from.drift.ns);
+  to->set_hidden_ns(from.hidden.ns);
+  if (from.call) FillEach(*from.call, to->mutable_call());
+  if (from.work) FillEach(*from.work, to->mutable_work());
+  if (from.layer_mark) FillEach(*from.layer_mark, to->mutable_layer_mark());
+}
+
 void FillProvenance(const Provenance& from, pb::Provenance* to) {
   to->set_importer(from.importer);
   to->set_format(from.format);
@@ -106,20 +120,7 @@ void FillProvenance(const Provenance& from, pb::Provenance* to) {
   }
   to->set_no_waits(from.no_waits);
   to->set_planned(from.planned);
-  if (from.cost == RecordingCost()) return;
-  to->mutable_cost()->set_steps_with(from.cost.steps_with);
-  to->mutable_cost()->set_steps_without(from.cost.steps_without);
-  to->mutable_cost()->set_with_ns(from.cost.with.ns);
-  to->mutable_cost()->set_without_ns(from.cost.without.ns);
-  to->mutable_cost()->set_with_spread_ns(from.cost.with_spread.ns);
-  to->mutable_cost()->set_without_spread_ns(from.cost.without_spread.ns);
-  to->mutable_cost()->set_drift_ns(from.cost.drift.ns);
-  to->mutable_cost()->set_hidden_ns(from.cost.hidden.ns);
-  if (from.cost.call) FillEach(*from.cost.call, to->mutable_cost()->mutable_call());
-  if (from.cost.work) FillEach(*from.cost.work, to->mutable_cost()->mutable_work());
-  if (from.cost.layer_mark) {
-    FillEach(*from.cost.layer_mark, to->mutable_cost()->mutable_layer_mark());
-  }
+  if (from.cost != RecordingCost()) FillCost(from.cost, to->mutable_cost());
 }
 
 void FillDevice(const Device& from, pb::Device* to) {

@@ -17,6 +17,7 @@ pb::LaneKind ToProto(LaneKind kind);
 pb::Kind ToProto(EventKind kind);
 pb::Memory ToProto(Memory memory);
 pb::SyncKind ToProto(SyncKind kind);
+void FillCost(const RecordingCost& from, pb::RecordingCost* to);
 void FillProvenance(const Provenance& from, pb::Provenance* to);
 void FillDevice(const Device& from, pb::Device* to);
 void FillLaunch(const KernelDetail& from, pb::Launch* to);

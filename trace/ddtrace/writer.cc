@@ -171,10 +171,13 @@ class Encoder {
     header.set_format_minor(kFormatMinor);
     header.set_writer("daydream");
     header.set_clock_origin_ns(trace_.clock_origin_ns);
-    for (const Rank& rank : trace_.ranks) {
+    for (size_t i = 0; i < trace_.ranks.size(); ++i) {
+      const Rank& rank = trace_.ranks[i];
       pb::Rank* entry = header.add_ranks();
       if (rank.rank != -1) entry->set_rank(rank.rank);
       if (rank.world_size != -1) entry->set_world_size(rank.world_size);
+      const std::vector<RecordingCost>& costs = trace_.provenance.rank_costs;
+      if (i < costs.size()) FillCost(costs[i], entry->mutable_cost());
     }
     FillProvenance(trace_.provenance, header.mutable_provenance());
     return PutChunk({.type = static_cast<uint8_t>(DdtraceChunkType::kHeader)}, header);

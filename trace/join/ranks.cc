@@ -162,7 +162,7 @@ class Copier {
   uint64_t left_out_ = 0;
 };
 
-// Adds where `from` came from, and what is missing of it.
+// Adds where `from` came from, and what is missing of it; not what recording cost.
 void AddProvenance(const Provenance& from, TraceBuilder& builder) {
   Provenance& to = builder.provenance();
   if (to.importer.empty()) {
@@ -174,7 +174,6 @@ void AddProvenance(const Provenance& from, TraceBuilder& builder) {
   to.no_waits = to.no_waits || from.no_waits;
   to.planned = to.planned || from.planned;
   for (const auto& [name, rows] : from.tables_not_read) builder.AddTableNotRead(name, rows);
-  if (to.cost.steps_with == 0) to.cost = from.cost;
   for (const auto& [what, version] : from.software) builder.AddSoftware(what, version);
   for (const ImportCount& c : from.counts) {
     builder.Count(c.what, c.reason, c.loss, c.count, -1, !c.repair);
@@ -365,6 +364,8 @@ absl::StatusOr<MergedRanks> MergeRanks(std::vector<RankTrace> ranks, std::string
   Copier copier(builder);
   MergedRanks merged;
   builder.SetClockBase(ranks[0].trace->clock_origin_ns);
+  std::vector<RecordingCost> costs;  // calls of another rank may cost more: each keeps its own
+  bool told = false;
   int32_t first_rank = 0;
   for (const RankTrace& r : ranks) {
     RankClock& clock = merged.clocks.emplace_back();
@@ -375,10 +376,15 @@ absl::StatusOr<MergedRanks> MergeRanks(std::vector<RankTrace> ranks, std::string
       builder.AddRank(rank.rank, rank.world_size);
       ++first_rank;
     }
+    for (size_t i = 0; i < r.trace->ranks.size(); ++i) {
+      costs.push_back(r.trace->provenance.CostOfRank(i));
+      told |= costs.back() != RecordingCost();
+    }
     builder.Count("ranks whose clock could not be aligned",
                   "no common clock, and fewer than four equal collectives", false,
                   clock.basis == ClockBasis::kNone, -1, false);
   }
+  if (told) builder.provenance().rank_costs = std::move(costs);
   builder.provenance().source = std::move(name);
   DD_ASSIGN_OR_RETURN(merged.trace, builder.Build());
   return merged;
@@ -390,6 +396,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> TakeRank(const Trace& trace, size_t
   const auto rank = static_cast<int32_t>(index);
   AddProvenance(trace.provenance, builder);
   builder.provenance().source = trace.provenance.source;
+  builder.provenance().cost = trace.provenance.CostOfRank(index);
   builder.SetRank(trace.ranks[index].rank, trace.ranks[index].world_size);
   builder.SetClockBase(trace.clock_origin_ns);
   copier.Copy(trace, -rank, Duration{}, [&](const Lane& lane) { return lane.rank == rank; });
@@ -415,6 +422,8 @@ absl::StatusOr<std::shared_ptr<const Trace>> TakeTime(const Trace& trace, Instan
   Copier copier(builder);
   AddProvenance(trace.provenance, builder);
   builder.provenance().source = trace.provenance.source;
+  builder.provenance().cost = trace.provenance.cost;
+  builder.provenance().rank_costs = trace.provenance.rank_costs;
   for (const Rank& rank : trace.ranks) builder.SetRank(rank.rank, rank.world_size);
   builder.SetClockBase(trace.clock_origin_ns);
   copier.Copy(
