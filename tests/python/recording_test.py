@@ -47,10 +47,23 @@ for _ in range(30):
 KERNELS = {"train": 7, "infer": 3}  # per step
 
 
-def daydream(*words):
-    done = subprocess.run([os.environ["DAYDREAM"], *words], capture_output=True, text=True)
+def run(*words, **variables):
+    env = dict(os.environ, **variables)
+    done = subprocess.run([os.environ["DAYDREAM"], *words], capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done
+
+
+def daydream(*words):
+    return run(*words).stdout
+
+
+def cupti_of_pytorch():
+    """What the wheels for CUDA bring; "" where there is none, as in Debian's package."""
+    code = "import torch; print([l.split()[-1] for l in open('/proc/self/maps') if 'libcupti' in l])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    found = [path for path in done.stdout.split("'") if "libcupti" in path]
+    return found[0] if found else ""
 
 
 class RecordingTest(unittest.TestCase):
@@ -93,6 +106,23 @@ class RecordingTest(unittest.TestCase):
         for warmup in (0, 1, 2, 10):
             with self.subTest(warmup=warmup):
                 self.check("train", warmup)
+
+    def test_the_cupti_that_pytorch_brings_is_taken_and_named(self):
+        """A real one, which cannot work with the fake driver: the program runs on all the same."""
+        cupti = cupti_of_pytorch()
+        if not cupti:
+            self.skipTest("this PyTorch has no CUPTI")
+        with tempfile.TemporaryDirectory() as folder:
+            program = os.path.join(folder, "program.py")
+            recording = os.path.join(folder, "run.ddtrace")
+            with open(program, "w") as file:
+                file.write(PROGRAM)
+            done = run("trace", "-o", recording, "--warmup", "2", "--steps", "5",
+                       "--", sys.executable, program, "train", DAYDREAM_CUPTI="")  # fmt: skip
+            info = json.loads(daydream("info", "--format", "json", recording))
+        self.assertIn("warning[W0507]", done.stderr)
+        self.assertIn(os.path.realpath(cupti), done.stderr)
+        self.assertGreaterEqual(info["events_by_kind"]["frame"], 5 * 3)
 
     def test_inference(self):
         for warmup in (0, 2, 10):
