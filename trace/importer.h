@@ -17,7 +17,7 @@
 namespace daydream {
 
 struct ImportOptions {
-  // Refuse the input at the first malformed event instead of counting it.
+  // Refuse the input if any event is malformed, instead of counting it.
   bool strict = false;
   // Share of malformed events above which the import fails. 1 % unless told otherwise.
   double max_malformed = 0.01;
