@@ -39,16 +39,23 @@ absl::Status NotThisFormatError(const Importer& importer, const std::string& nam
                      .fix = "leave --from away: the format is told from the content"});
 }
 
+bool HasTableOf(const SqliteFile& file, std::string_view beginning) {
+  return std::ranges::any_of(file.tables(), [beginning](const std::string& table) {
+    return table.starts_with(beginning);
+  });
+}
+
 // What is known of SQLite files that others write, and why they are not read; empty when nothing
 // is.
 std::pair<std::string_view, std::string_view> KnownTables(const SqliteFile& file) {
-  if (file.Has("StringTable") && std::ranges::any_of(file.tables(), [](const std::string& table) {
-        return table.starts_with("CUPTI_ACTIVITY_KIND_");
-      })) {
+  if (file.Has("StringTable") && HasTableOf(file, "CUPTI_ACTIVITY_KIND_")) {
     return {"this is a database of nvprof, which is not read",
             "Nsight Systems took the place of nvprof and nvvp"};
   }
-  if (file.Has("StringIds") && (file.Has("META_DATA_EXPORT") || file.Has("EXPORT_META_DATA"))) {
+  // Old versions tell nothing of the export, and tables without rows are not written.
+  if (file.Has("StringIds") &&
+      (file.Has("META_DATA_EXPORT") || file.Has("EXPORT_META_DATA") || file.Has("ThreadNames") ||
+       file.Has("OSRT_API") || HasTableOf(file, "TARGET_INFO_"))) {
     return {"this export of Nsight Systems has neither GPU work nor CUDA calls",
             "CUDA was not traced, or nothing used a GPU"};
   }
@@ -87,21 +94,30 @@ absl::Status UnknownTablesError(const SqliteFile& file) {
        .fix = "export the report: nsys export --type sqlite --output NAME.sqlite NAME.nsys-rep"});
 }
 
-absl::StatusOr<const Importer*> ChooseImporter(ByteSource& source, std::string_view from) {
-  if (from != "auto") {
-    const Importer* importer = FindImporter(from);
-    if (importer != nullptr && importer->import != nullptr) return importer;
-    if (importer != nullptr) return NotThisFormatError(*importer, source.name());
-    Diagnostic d = DiagnosticOf(UnknownFormatError(source.name()));
-    d.what = fmt::format("there is no input format named '{}'", from);
-    return MakeStatus(absl::StatusCode::kInvalidArgument, d);
-  }
+// A file that another importer knows by its first bytes, and this one does not.
+bool IsOfAnother(const Importer& importer, std::string_view head) {
+  const auto knows = [head](const Importer* i) { return i->sniff != nullptr && i->sniff(head); };
+  return !knows(&importer) && std::ranges::any_of(kImporters, knows);
+}
+
+absl::StatusOr<const Importer*> ChooseImporter(ByteSource& source, std::string_view from,
+                                               const std::string& path) {
   DD_ASSIGN_OR_RETURN(std::string_view head, source.Peek());
   constexpr size_t kHeadBytes = 4096, kForeignBytes = 65536;
   const std::string_view beginning = head.substr(0, kForeignBytes);
   head = head.substr(0, kHeadBytes);
+  if (from != "auto") {
+    const Importer* importer = FindImporter(from);
+    const bool other = importer != nullptr && (importer->import == nullptr || IsSqlite(head) ||
+                                               IsOfAnother(*importer, head));
+    if (other) return NotThisFormatError(*importer, source.name());
+    if (importer != nullptr) return importer;
+    Diagnostic d = DiagnosticOf(UnknownFormatError(source.name()));
+    d.what = fmt::format("there is no input format named '{}'", from);
+    return MakeStatus(absl::StatusCode::kInvalidArgument, d);
+  }
   if (const ForeignFormat* format = FindForeign(beginning)) {
-    return ForeignError(*format, beginning, source.name());
+    return ForeignError(*format, beginning, source.name(), path);
   }
   for (const Importer* importer : kImporters) {
     if (importer->sniff != nullptr && importer->sniff(head)) return importer;
@@ -116,6 +132,10 @@ absl::StatusOr<const Importer*> ChooseByTables(const SqliteFile& file, std::stri
     if (wanted && importer->sniff_tables != nullptr && importer->sniff_tables(file)) {
       return importer;
     }
+  }
+  const Importer* wanted = from == "auto" ? nullptr : FindImporter(from);
+  if (wanted != nullptr && ChooseByTables(file, "auto").ok()) {
+    return NotThisFormatError(*wanted, file.name());
   }
   return UnknownTablesError(file);
 }
@@ -140,12 +160,13 @@ absl::StatusOr<std::shared_ptr<const Trace>> ImportSqlite(ByteSource& source,
 
 absl::StatusOr<std::shared_ptr<const Trace>> Import(ByteSource& source,
                                                     const ImportOptions& options,
-                                                    std::string_view from) {
+                                                    std::string_view from,
+                                                    const std::string& path) {
   DD_ASSIGN_OR_RETURN(std::string_view head, source.Peek());
   const Importer* named = from == "auto" ? nullptr : FindImporter(from);
   const bool tables = named == nullptr ? from == "auto" : named->import_tables != nullptr;
   if (tables && IsSqlite(head)) return ImportSqlite(source, options, from);
-  DD_ASSIGN_OR_RETURN(const Importer* importer, ChooseImporter(source, from));
+  DD_ASSIGN_OR_RETURN(const Importer* importer, ChooseImporter(source, from, path));
   TraceBuilder builder;
   BeginProvenance(*importer, source.name(), builder);
   DD_RETURN_IF_ERROR(importer->import(source, options, builder));
@@ -176,14 +197,14 @@ absl::StatusOr<std::shared_ptr<const Trace>> ImportFile(const std::string& path,
                                                         const ImportOptions& options,
                                                         std::string_view from) {
   DD_ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source, OpenFile(path, options.max_text_bytes));
-  return Import(*source, options, from);
+  return Import(*source, options, from, path == "-" ? "FILE" : path);
 }
 
 absl::StatusOr<std::shared_ptr<const Trace>> ImportBytes(std::string_view bytes, std::string name,
                                                          const ImportOptions& options,
                                                          std::string_view from) {
   auto source = OpenBytes(bytes, std::move(name), options.max_text_bytes);
-  return Import(*source, options, from);
+  return Import(*source, options, from, source->name());
 }
 
 }  // namespace daydream

@@ -310,6 +310,7 @@ class Matcher {
       if (c.from >= 0 && c.to >= 0) row.size = 2;
       row.members.push_back(m);
     }
+    if (row.size == 0 && joined.of.size() > 1) row.size = static_cast<int32_t>(joined.of.size());
     if (!others.empty()) {
       const std::string where = row.sequence >= 0 ? ""
                                                   : fmt::format(", at place {} of the recording",

@@ -41,7 +41,8 @@ struct MatchedRow {
   uint64_t bytes = 0;
   uint32_t grid = 0;
   int64_t sequence = -1;
-  int32_t size = 0;                // members it has, recorded or not
+  // Members it has, recorded or not; where no file tells, the recorded ones of its communicator.
+  int32_t size = 0;
   std::vector<RowMember> members;  // by rank, each once
   bool whole() const { return static_cast<int32_t>(members.size()) >= size; }
 };

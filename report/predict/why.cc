@@ -210,6 +210,13 @@ class Explainer {
         at + 1 >= kFactors.size() ? std::numeric_limits<double>::infinity() : kFactors[at];
   }
 
+  // Not where kernels alone were recorded.
+  bool HasHost() const {
+    return std::ranges::any_of(q_.before->lanes(), [](const GraphLane& lane) {
+      return lane.lane.kind == LaneKind::kThread;
+    });
+  }
+
   // "the host no longer hides conv kernels on GPU 0 stream 7: there the step takes 34.6 ms more".
   // What lies open there takes the place of what is gone: by more than what is lost, it tells
   // nothing of the loss.
@@ -220,8 +227,8 @@ class Explainer {
     if (call && more >= 1.5) what = fmt::format("{:.0f} more calls of {}", more, what);
     const bool on_host =
         e.limiter.resource == Resource::kCpu || e.limiter.resource == Resource::kData;
-    std::string text = fmt::format("{} no longer hides {} on {}", on_host ? "the GPU" : "the host",
-                                   what, e.limiter.lane);
+    const std::string_view hid = on_host ? "the GPU" : HasHost() ? "the host" : "other GPU work";
+    std::string text = fmt::format("{} no longer hides {} on {}", hid, what, e.limiter.lane);
     if (e.growth() <= lost) {
       text += fmt::format(": there the step takes {} more",
                           FormatTime(e.growth(), UnitFor(q_.step_after)));

@@ -7,6 +7,7 @@
 #include "report/questions/busy_before.h"
 #include "report/questions/findings.h"
 #include "report/questions/op_stalls.h"
+#include "report/questions/recorder_findings.h"
 #include "report/questions/time_findings.h"
 #include "report/text/format.h"
 #include "simulator/simulate.h"
@@ -21,9 +22,19 @@ constexpr double kLeastEarlier = 0.05;
 // Chosen: of the operations, or of the step, that a rule does not hold for.
 constexpr double kMostWithoutRule = 0.20, kMostUnlaunched = 0.50;
 
-// Times of a damaged file: nothing can be compared with steps, or made of GPU work, of which half
-// takes no time.
+// Times of a damaged file, or of a plan without any: nothing can be compared with steps, or made of
+// GPU work, of which half takes no time.
 absl::Status HaveTime(const Graph& graph) {
+  if (const auto [without, all] = WithoutTime(graph);
+      IsPlan(graph) && 2 * without >= all && all > 0) {
+    return MakeStatus(absl::StatusCode::kFailedPrecondition,
+                      {.code = "E0607",
+                       .what = "this plan has no times to predict anything of",
+                       .why = fmt::format("{} of its {} GPU operations have no duration: it says "
+                                          "what waits for what, not how long it takes",
+                                          without, all),
+                       .fix = "a plan with durations, or a recording of the same program"});
+  }
   const auto refuse = [](std::string why) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       {.code = "E0607",

@@ -79,6 +79,22 @@ TEST(Why, WhatIsLostIsBlamedOnWhatBecameExposed) {
   EXPECT_THAT(e.text, HasSubstr("next limiter: cudaLaunchKernel"));
 }
 
+// A recording of kernels alone has no host that could hide anything.
+TEST(Why, WithoutAHostOtherGpuWorkHidWhatIsExposed) {
+  Graph graph = ParseGraph(R"(
+lane gpu0.7 stream
+lane gpu0.8 stream
+k1 gpu0.7 kernel 100us "sgemm"
+k2 gpu0.8 kernel 80us "copy_kernel"
+)")
+                    .value();
+  const Explanation e = Explain(graph, [](Editor& edit) {
+    edit.BeginCause("GEMMs run on tensor cores");
+    edit.SetDuration(TaskId(0), Duration::Us(10));
+  });
+  EXPECT_THAT(e.text, HasSubstr("other GPU work no longer hides copy kernels"));
+}
+
 TEST(Why, WhatIsExposedByMoreThanWasLostIsNamedWithoutItsTime) {
   // From 10 + 4 * 20 = 90 us to 40 + 10: of 50 us of GPU work 40 show, 10 are lost; 30 us of
   // launches lie open.

@@ -1,6 +1,7 @@
 // Reports of Nsight Systems, exported by an `nsys` that is a script here.
 #include <sys/stat.h>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,6 +37,7 @@ TEST_F(Convert, NsysExportsAReportIntoAFolderThatIsGoneAfterwards) {
   EXPECT_THAT(r.out, HasSubstr("\"events\": 85"));
   EXPECT_THAT(r.out, Not(HasSubstr("exporting"))) << "standard output is for results";
   EXPECT_THAT(r.err, HasSubstr("running: nsys export --type sqlite --output " + Path("tmp")));
+  EXPECT_THAT(r.out, HasSubstr("\"run.sqlite\"")) << "it is called as the report";
   EXPECT_THAT(ReadAll(Path("words")), HasSubstr(Path("run.nsys-rep")));
   EXPECT_TRUE(std::filesystem::is_empty(Path("tmp")));
 }
@@ -56,6 +58,15 @@ TEST_F(Convert, AnExportThatFailsIsNoTrace) {
     EXPECT_THAT(r.err, HasSubstr("error[E0231]: nsys could not export this report")) << script;
     EXPECT_TRUE(std::filesystem::is_empty(Path("tmp"))) << script;
   }
+}
+
+TEST_F(Convert, APackedReportIsNotHandedOver) {
+  FakeNsys(kExport);
+  ASSERT_EQ(system(fmt::format("gzip {}", Path("run.nsys-rep")).c_str()), 0);
+  const CliResult r = WithNsys("info " + Path("run.nsys-rep.gz") + " --convert");
+  EXPECT_EQ(r.exit, 3);
+  EXPECT_THAT(r.err, HasSubstr("fix: unpack it, as with gzip -dk " + Path("run.nsys-rep.gz")));
+  EXPECT_FALSE(std::filesystem::exists(Path("words")));
 }
 
 TEST_F(Convert, AMissingNsysIsSaid) {

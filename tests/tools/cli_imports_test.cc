@@ -133,6 +133,17 @@ TEST_F(Imports, AProcessOfAnNsightExportIsARankToAskAbout) {
   EXPECT_EQ(Run("whatif " + file + " --rank 2 --opt amp").exit, 2);
 }
 
+TEST_F(Imports, APlanWithoutTimesSaysSo) {
+  const auto plan = Samples() / "chakra" / "ring-allreduce-8.0.et";
+  if (!std::filesystem::exists(plan)) GTEST_SKIP() << plan << " is not here";
+  const CliResult r = Run("whatif '" + plan.string() + "' --opt free-gpu");
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("E0607]: this plan has no times to predict anything of"));
+  EXPECT_THAT(r.err, HasSubstr("28 of its 35 GPU operations have no duration"));
+  EXPECT_THAT(OneLine(Run("info '" + plan.string() + "'").out),
+              HasSubstr("no step to predict anything of: 28 of its 35"));
+}
+
 // Nothing says when the host waited: the answer is about the GPU's side, and says so.
 TEST_F(Imports, WithoutWaitsPredictionsAreOfLowConfidenceOrRefused) {
   std::vector<std::string> files = {DAYDREAM_SOURCE_DIR "/examples/imports/jax-small.xplane.pb"};

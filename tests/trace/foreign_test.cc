@@ -101,6 +101,31 @@ TEST(Foreign, AFileOfAnySizeIsNamedAtOnce) {
   std::filesystem::remove(path);
 }
 
+// The next command works where the one before it was given.
+TEST(Foreign, TheNextCommandNamesTheFileAsItWasGiven) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "two words";
+  std::filesystem::create_directories(folder);
+  const std::string report = (folder / "a.nsys-rep").string();
+  std::ofstream(report) << "NVIDIA Tegra Profiler Report 1.";
+  EXPECT_EQ(DiagnosticOf(ImportFile(report).status()).fix,
+            fmt::format("nsys export --type sqlite --output '{}' '{}'",
+                        (folder / "a.sqlite").string(), report));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Foreign, OfAFolderOfJaxTheXplaneIsRead) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "jax";
+  std::filesystem::create_directories(folder);
+  const std::string part = (folder / "host.trace.json.gz").string();
+  const std::string whole = (folder / "host.xplane.pb").string();
+  for (const std::string& file : {part, whole}) std::ofstream(file) << "x";
+  const auto traces = FindTraces(folder.string());
+  ASSERT_TRUE(traces.ok()) << traces.status();
+  EXPECT_EQ(traces->files, std::vector<std::string>{whole});
+  EXPECT_EQ(traces->not_read, std::vector<std::string>{part});
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Foreign, WhatIsPackedIsUnpackedFirstForOthers) {
   const Diagnostic d =
       DiagnosticOf(ImportBytes(Gzip("NVIDIA Tegra Profiler Report 1."), "a.nsys-rep.gz").status());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/trace/kineto_text.h"
+#include "tests/trace/sqlite_bytes.h"
 
 namespace daydream {
 namespace {
@@ -352,7 +353,25 @@ TEST(Importer, NamesWhatItKnowsAndWhatItDoesNot) {
   EXPECT_EQ(code(R"({"schema": "1.0.1", "pid": 1, "nodes": []})").code, "E0204");
   EXPECT_EQ(code(R"({"some": "json"})").code, "E0211");
   EXPECT_EQ(code(R"({"traceEvents": []})").code, "E0211");
-  EXPECT_EQ(DiagnosticOf(ImportBytes("{}", "t", {}, "nsys").status()).code, "E0203");
+}
+
+// What --from asks for is not tried on what is known to be another's.
+TEST(Importer, AForcedFormatSaysThatTheFileIsOfAnother) {
+  const std::string users = SqliteBytes("CREATE TABLE users (id INT);");
+  const std::string nsys = SqliteBytes(
+      "CREATE TABLE StringIds (id INT, value TEXT);"
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INT);");
+  const std::tuple<std::string, std::string, std::string> cases[] = {
+      {"{}", "nsys", "this is no Nsight Systems export (SQLite)"},
+      {nsys, "rocpd", "this is no rocprofv3 database (rocpd)"},
+      {nsys, "kineto", "this is no PyTorch profiler JSON"},
+      {users, "chakra", "this is no Chakra execution trace (.et)"},
+      {users, "nsys", "this SQLite file is no trace that is known"}};
+  for (const auto& [bytes, from, what] : cases) {
+    const Diagnostic d = DiagnosticOf(ImportBytes(bytes, "t", {}, from).status());
+    EXPECT_EQ(d.code, "E0203") << from;
+    EXPECT_EQ(d.what, what) << from;
+  }
 }
 
 TEST(ImportKineto, QueuesOfOtherGpusAreStreams) {

@@ -222,6 +222,10 @@ TEST(ImportNsys, OtherSqliteFilesAreNamed) {
   const std::string cpu = "CREATE TABLE StringIds (id INT); CREATE TABLE META_DATA_EXPORT (name);";
   EXPECT_NE(error(SqliteBytes(cpu)).what.find("neither GPU work nor CUDA calls"),
             std::string::npos);
+  // Version 2020 without rows of CUDA or NVTX: their tables are not there.
+  const std::string old = "CREATE TABLE StringIds (id INT); CREATE TABLE OSRT_API (start INT);";
+  EXPECT_NE(error(SqliteBytes(old)).what.find("neither GPU work nor CUDA calls"),
+            std::string::npos);
   const std::string nvprof =
       "CREATE TABLE StringTable (_id_ INT); CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (_id_ INT);";
   EXPECT_NE(error(SqliteBytes(nvprof)).what.find("nvprof"), std::string::npos);

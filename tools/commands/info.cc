@@ -189,7 +189,7 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
              fmt::format("{} measured ({}); replayed {} ({})", FormatTime(r.measured), of,
                          FormatTime(r.simulated), FormatSignedPercent(r.error())));
   if (!r.no_step.ok()) {
-    sheet.Line("", "no step to predict anything of: the finding above says why");
+    sheet.Line("", "no step to predict anything of: " + DiagnosticOf(r.no_step).why);
   } else if (r.steady.has_value()) {
     sheet.Line("", fmt::format("predictions are of the steady step: {} without what the first "
                                "finding says",

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/shell_word.h"
 #include "trace/bytes/source.h"
 #include "trace/foreign/formats.h"
 
@@ -55,11 +56,18 @@ bool IsReport(const std::string& path) {
 
 absl::StatusOr<std::string> ExportReport(const std::string& report, const TemporaryFolder& folder,
                                          Session& session) {
-  const std::string output = (folder.path() / "report.sqlite").string();
+  constexpr int64_t kAnySize = int64_t{1} << 62;
+  DD_ASSIGN_OR_RETURN(const auto source, OpenFile(report, kAnySize));
+  if (source->Path().empty()) {
+    return CannotExport(report, "this report is packed, and nsys reads none that is",
+                        "--convert hands it over as it is",
+                        fmt::format("unpack it, as with gzip -dk {}", ShellWord(report)));
+  }
+  const std::string output = (folder.path() / fs::path(report).stem()).concat(".sqlite").string();
   std::vector<std::string> words = {"nsys",     "export", "--type", "sqlite",
                                     "--output", output,   report};
   std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + ShellWord(word);
   session.Note(fmt::format("running: {}", line));
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -79,9 +87,11 @@ absl::StatusOr<std::string> ExportReport(const std::string& report, const Tempor
   while (waitpid(child, &state, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(state) && WEXITSTATUS(state) == 0 && fs::exists(output)) return output;
+  const bool nothing = WIFEXITED(state) && WEXITSTATUS(state) == 0;
   return CannotExport(report, "nsys could not export this report",
-                      WIFEXITED(state) ? fmt::format("it ended with {}", WEXITSTATUS(state))
-                                       : "it was ended by a signal",
+                      nothing            ? "it ended without an error and wrote no file"
+                      : WIFEXITED(state) ? fmt::format("it ended with {}", WEXITSTATUS(state))
+                                         : "it was ended by a signal",
                       "export with the version of nsys that wrote the report, or a newer one");
 }
 

@@ -107,7 +107,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Tr
     index = LastToArrive(*trace);
     session.Note(
         fmt::format("{} of {} is looked at, which waits least for the others; --rank R "
-                    "takes another",
+                    "takes another, and daydream ranks plays all together",
                     NameOf(ranks[index], index), ranks.size()));
   } else {
     DD_ASSIGN_OR_RETURN(index, FindRank(wanted, ranks, trace->provenance.source));

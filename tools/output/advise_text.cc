@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/shell_word.h"
 #include "report/text/escape.h"
 #include "report/text/format.h"
 #include "tools/budget.h"
@@ -8,7 +9,6 @@
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/prediction_text.h"
-#include "tools/output/shell_word.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/scenario.h"
 

@@ -39,9 +39,10 @@ Table ClassTable(const JointRun& run, TimeUnit wish) {
                {"bus GB/s"},
                {fmt::format("waits {}", UnitName(waits))}});
   for (const TransferClass& c : run.meetings.classes) {
-    table.AddRow({ClassName(c), std::to_string(c.size), std::to_string(c.count),
-                  TimeIn(c.transfer, transfer),
-                  c.bytes > 0 ? fmt::format("{:.1f}", BusRateOf(c)) : "-", TimeIn(c.waits, waits)});
+    const bool rate = c.bytes > 0 && c.size > 1 && c.transfer > Duration{};
+    table.AddRow({ClassName(c), c.size > 0 ? std::to_string(c.size) : "-", std::to_string(c.count),
+                  TimeIn(c.transfer, transfer), rate ? fmt::format("{:.1f}", BusRateOf(c)) : "-",
+                  TimeIn(c.waits, waits)});
   }
   return table;
 }

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "base/shell_word.h"
 #include "report/export/side.h"
 #include "report/html/assumptions_block.h"
 #include "report/html/cut_groups.h"
@@ -18,7 +19,6 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/ranks_page.h"
 #include "tools/output/score.h"
-#include "tools/output/shell_word.h"
 #include "tools/output/summary_json.h"
 #include "tools/output/sweep_page.h"
 #include "tools/version.h"

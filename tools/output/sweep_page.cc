@@ -3,11 +3,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/shell_word.h"
 #include "report/html/page.h"
 #include "report/text/json_writer.h"
 #include "tools/input/json_path.h"
 #include "tools/input/saved_json.h"
-#include "tools/output/shell_word.h"
 #include "tools/version.h"
 
 namespace daydream {

@@ -243,7 +243,7 @@ const Importer kChakra = {
     .sniff = LooksLikeChakra,
     .import = ImportChakra,
     .recorder = {.writer = "Chakra (MLCommons), ASTRA-sim, .et",
-                 .record = "chakra_converter",
+                 .record = "chakra_converter PyTorch --input LINKED.json --output run.et",
                  .answers =
                      "what would take how long: durations and dependencies, no times to check "
                      "against",

@@ -36,12 +36,27 @@ Files FilesEndingIn(const Files& files, std::initializer_list<std::string_view> 
   return found;
 }
 
+// JAX writes HOST.trace.json.gz, which is a part for TensorBoard, beside HOST.xplane.pb.
+bool IsBesideXplane(std::string_view file, const Files& files) {
+  constexpr std::string_view kPart = ".trace.json.gz";
+  if (!file.ends_with(kPart)) return false;
+  file.remove_suffix(kPart.size());
+  return std::find(files.begin(), files.end(), std::string(file) + ".xplane.pb") != files.end();
+}
+
 // Every kind but our own; the first that is there is read.
 std::vector<Files> OtherKinds(const Files& files) {
-  std::vector<Files> kinds = {FilesEndingIn(files, {".json", ".json.gz", ".json.zst"})};
+  Files json = FilesEndingIn(files, {".json", ".json.gz", ".json.zst"}), parts;
+  std::erase_if(json, [&](const std::string& f) {
+    if (!IsBesideXplane(f, files)) return false;
+    parts.push_back(f);
+    return true;
+  });
+  std::vector<Files> kinds = {json};
   for (std::string_view ending : {".sqlite", ".et", ".db", ".rpd", ".xplane.pb"}) {
     kinds.push_back(FilesEndingIn(files, {ending}));
   }
+  kinds.push_back(parts);
   return kinds;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/shell_word.h"
 #include "base/text.h"
 #include "trace/bytes/varint.h"
 
@@ -229,8 +230,8 @@ const ForeignFormat* FindForeign(std::string_view head) {
 }
 
 absl::Status ForeignError(const ForeignFormat& format, std::string_view head,
-                          const std::string& name) {
-  std::string stem = name;
+                          const std::string& name, const std::string& path) {
+  std::string stem = path;
   for (std::string_view ending :
        {".gz", ".zst", ".nsys-rep", ".qdrep", ".qdstrm", ".h5", ".json"}) {
     if (stem.size() > ending.size() && stem.ends_with(ending)) {
@@ -242,10 +243,12 @@ absl::Status ForeignError(const ForeignFormat& format, std::string_view head,
   if (!version.empty()) {
     why += fmt::format("; version {} wrote it, and {} or a newer one exports it", version, version);
   }
-  const bool packed = IsNsysReport(head) && name.ends_with(".gz");
-  if (packed) fix = fmt::format("gzip -dk {}, then {}", name, fix);
-  Replace(fix, "{file}", packed ? name.substr(0, name.size() - 3) : name);
-  Replace(fix, "{stem}", stem);
+  const bool packed = IsNsysReport(head) && path.ends_with(".gz");
+  if (packed) fix = fmt::format("gzip -dk {}, then {}", ShellWord(path), fix);
+  Replace(fix, "{file}", ShellWord(packed ? path.substr(0, path.size() - 3) : path));
+  for (std::string_view ending : {".sqlite", ".nsys-rep"}) {
+    Replace(fix, fmt::format("{{stem}}{}", ending), ShellWord(fmt::format("{}{}", stem, ending)));
+  }
   return MakeStatus(absl::StatusCode::kUnimplemented,
                     {.code = "E0204",
                      .what = fmt::format("this is {}, which is not read", format.what),
@@ -281,8 +284,9 @@ absl::Status CheckFolder(const std::string& folder) {
                      .what = "this folder holds reports of Nsight Systems, which are not read",
                      .where = folder,
                      .why = "only Nsight Systems reads its own reports",
-                     .fix = fmt::format("of each: nsys export --type sqlite --output {}.sqlite {}",
-                                        report.substr(0, report.rfind('.')), report)});
+                     .fix = fmt::format("of each: nsys export --type sqlite --output {} {}",
+                                        ShellWord(report.substr(0, report.rfind('.')) + ".sqlite"),
+                                        ShellWord(report))});
 }
 
 }  // namespace daydream

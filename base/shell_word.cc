@@ -1,4 +1,4 @@
-#include "tools/output/shell_word.h"
+#include "base/shell_word.h"
 
 #include <algorithm>
 
