@@ -27,7 +27,9 @@ TEST(OrderedIndex, FindsWhatAMapFinds) {
       const int* found = index.Find(wanted);
       const auto it = map.find(wanted);
       ASSERT_EQ(found != nullptr, it != map.end()) << "round " << round << ", key " << wanted;
-      if (found != nullptr) ASSERT_EQ(*found, it->second) << "round " << round;
+      if (found != nullptr) {
+        ASSERT_EQ(*found, it->second) << "round " << round;
+      }
     }
   }
 }
