@@ -144,7 +144,7 @@ function spread(heights) {
 
 /** @param {any} roof @param {number} width */
 function rooflineChart(roof, width) {
-  const height = 380, left = 52, top = 20, bottom = 42;
+  const height = 380, top = 20, bottom = 42;
   const points = roof.classes.filter((c) => c.flops > 0 && c.bytes > 0 && c.time_ns > 0).map((c) => ({
     ...c, x: c.flops / c.bytes, y: c.flops / c.time_ns * 1e9,
     label: c.format ? `${c.name} ${c.format}` : c.name}));
@@ -161,6 +161,7 @@ function rooflineChart(roof, width) {
   const x1 = Math.ceil(Math.log10(Math.max(peak / bandwidth * 4, ...points.map((p) => p.x))));
   const y1 = Math.log10(peak) + 0.3;
   const y0 = Math.floor(Math.log10(Math.min(bandwidth * 10 ** x0, ...points.map((p) => p.y))));
+  const left = Math.max(52, 10 + textWidth(rateName(Math.floor(y1))));
   const px = (x) => left + (Math.log10(x) - x0) / (x1 - x0) * (width - left - right);
   const py = (y) => height - bottom - (Math.log10(y) - y0) / (y1 - y0) * (height - top - bottom);
   const chart = svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img",

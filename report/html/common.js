@@ -53,7 +53,9 @@ function time(ns, unit) {
   // What would be 0.00 in the unit of its column has its own.
   const own = !unit || (ns !== 0 && Math.abs(ns / unit[1]) < 0.005);
   const [name, size] = own ? unitFor(ns) : unit;
-  return `${size === 1 ? digits(ns, 0) : short(ns / size)}${kJoin}${name}`;
+  const value = ns / size;
+  // Without a sign between thousands, as in the findings, which are text of the command.
+  return `${value.toFixed(size === 1 ? 0 : Math.abs(value) >= 10 ? 1 : 2)}${kJoin}${name}`;
 }
 function change(ns, unit) {
   return (ns > 0 ? "+" : ns < 0 ? "\u2212" : "") + time(Math.abs(ns), unit);

@@ -30,7 +30,7 @@ function whySentences({text, next_limiter: next}) {
   for (const part of text.split("; ")) {
     // "5.81 ms of it is lost ..." says nothing without what is before it.
     if (parts.length && / of it /.test(part.split(" because ")[0])) parts.push(`${parts.pop()}; ${part}`);
-    else if (next && part === `next limiter: ${next.what}`) parts.push(`next limiter: ${next.what}, of one kind the longest on the critical path then: ${time(next.path_ns)}`);
+    else if (next && part === `then bound by ${next.what}`) parts.push(`${part}, the kind of work with the most time on the critical path: ${time(next.path_ns)}`);
     else parts.push(part);
   }
   if (parts.length === 1) return h("p", null, text);
@@ -61,7 +61,7 @@ function caveats() {
   if (unchecked > 100 * kWorthANote) {
     told.push([`${digits(unchecked, 0)} % of the GPU time comes from kernels the model was never checked on.`, ""]);
   }
-  if (known && !together) for (const text of baseline.notes) told.push([`${text[0].toUpperCase()}${text.slice(1)}.`, ""]);
+  if (known && !together) for (const text of baseline.notes) told.push([sentence(text), ""]);
   return told;
 }
 
@@ -72,12 +72,18 @@ function allFindings() {
     .map((f) => ({...f, text: `of one rank alone: ${f.text}`}))];
 }
 
+// As a sentence, where it begins with a word: a name stays as it is.
+function sentence(text) {
+  const begun = /^[a-z]+ /.test(text) ? text[0].toUpperCase() + text.slice(1) : text;
+  return /[.!?:]$/.test(begun) ? begun : `${begun}.`;
+}
+
 function findings() {
   const said = new Set(), fresh = allFindings().filter((f) => !said.has(f.text) && said.add(f.text));
-  const notes = fresh.map((f) => h("div", {class: "note"}, h("b", null, f.text),
+  const notes = fresh.map((f) => h("div", {class: "note"}, h("b", null, sentence(f.text)),
     f.where && !f.text.includes(f.where) ? h("div", null, f.where) : null,
     h("div", {class: "fix"}, f.fix)));
-  for (const text of new Set(whatif.warnings)) if (!said.has(text)) notes.push(h("div", {class: "note"}, text));
+  for (const text of new Set(whatif.warnings)) if (!said.has(text)) notes.push(h("div", {class: "note"}, sentence(text)));
   const checks = whatif.replay.checks;
   if (checks && checks.worst_pct > 3) {
     notes.push(h("div", {class: "note"}, `The replay of the unchanged trace is off: ${checks.worst}.`));
@@ -131,7 +137,7 @@ function baselineCard(before) {
   if (replay.recording_cost) return card("step when nobody records", time(before.step_ns), `without what recording cost; recorded: ${recorded}`);
   const steady = before.step_ms < replay.simulated_ms * 0.999, rate = rates(before);
   return steady ? card("step without stalls", time(before.step_ns), `${steps}; recorded with them: ${recorded}`) :
-    card("step as recorded", time(before.step_ns), `mean of ${steps}; the replay is ${signed(replay.error_pct)} off${rate ? `; ${rate}` : ""}`);
+    card("step as recorded", time(before.step_ns), `${whatif.steps === 1 ? steps : `mean of ${steps}`}; the replay is ${signed(replay.error_pct)} off${rate ? `; ${rate}` : ""}`);
 }
 
 // The prediction and its speed-up.
@@ -172,7 +178,8 @@ function headline() {
   if (before.step_ms === null || asked > 0 && then.step_ms === null) {
     const s = before.step_ms === null ? before : then, error = s.error || then.error;
     section("refused", asked > 0 ? "What it brings: not predicted" : "The step: not known",
-      h("p", null, h("b", null, error ? error.what : "This recording holds no step."), error && error.why && !whatif.findings.some((f) => f.text === error.why) ? ` ${error.why}` : ""),
+      h("p", null, h("b", null, error ? sentence(error.what) : "This recording holds no step.")),
+      error && error.why && !whatif.findings.some((f) => f.text === error.why) ? h("p", null, sentence(error.why)) : null,
       error && error.fix ? h("p", {class: "quiet"}, error.fix) : null);
     if (before.step_ms === null) return;
   }
@@ -186,7 +193,7 @@ function headline() {
   else cards.push(boundCard(changed && known ? main : baseline));
   if (baseline.peak_memory_bytes) cards.push(memoryCard(changed && known && main.peak_memory_bytes ? main : baseline));
   const why = !together && answered && then.explanation ? whySentences(then.explanation) : null;
-  section("answer", asked > 0 ? "What it brings" : "The step", h("div", {class: "cards"}, ...cards),
+  section("answer", answered ? "What it brings" : "The step", h("div", {class: "cards"}, ...cards),
           ...[together ? "" : stepsText(), answered ? overlapText(all, then) : ""].filter((t) => t).map((t) => h("p", {class: "quiet"}, t)),
           together ? aboutOneRank() : null, why);
 }
@@ -254,9 +261,10 @@ function advised() {
     return;
   }
   const bars = [advice.baseline, ...rows.slice(0, 10).map((o) => o.prediction)];
-  if (best) bars.push(best.prediction);
+  if (best) bars.push({...best.prediction, name: "best set"});
   section("advice", "What to try", scenarioBars(bars, best ? bars.length - 1 : 1, null),
-    h("p", {class: "quiet"}, "In the order in which to try them: by the low end of what they save, less where the effort is high or the confidence low."),
+    h("p", {class: "quiet"}, "In the order in which to try them: by the low end of what they save, less where the effort is high or the confidence low." +
+      (best ? ` Best set: ${best.prediction.name}.` : "")),
     optionTable(advice), ...optionPairs(advice), ...optionCards(advice), ...optionLimits(advice), nextCommand());
 }
 

@@ -86,7 +86,7 @@ function groupTable(before, after, name) {
   const columns = [
     {title: name, of: (r) => r.name, text: true},
     {title: "GPU time", of: (r) => r.time_ns, show},
-    {title: "of step", of: (r) => r.time_ns / whole, show: (v) => percent(v)},
+    {title: baseline.step_ms === null ? "share" : "of step", of: (r) => r.time_ns / whole, show: (v) => percent(v)},
     {title: "calls", of: (r) => r.calls, show: count},
     {title: "average", of: (r) => r.calls > 0 ? r.time_ns / r.calls : null, show: (v) => time(v)},
     {title: "critical path", of: (r) => r.critical_path_ns, show},

@@ -14,7 +14,7 @@ import threading
 
 from made_traces import HOSTILE, memory_trace
 from packed import blocks, cut, slices_of
-from pages import PROGRAM, RANKS, SYNTHETIC, Pages, main, run
+from pages import PROGRAM, RANKS, SOURCE, SYNTHETIC, Pages, main, run
 
 
 class File(Pages):
@@ -116,6 +116,7 @@ class File(Pages):
 
     def test_a_folder_of_ranks_has_the_answer_of_all_together(self):
         told = json.loads(run("whatif", RANKS, "--opt", "bandwidth(x2)", "--format", "json"))
+        told["trace"]["file"] = os.path.basename(RANKS)
         self.assertEqual(blocks(self.text(self.ranks))["ranks"], told)
         # What is asked about one rank has no such part.
         path = os.path.join(self.folder.name, "one.html")
@@ -157,9 +158,28 @@ class File(Pages):
         self.assertIn("--max-replay-error 50%", command)
         folder = os.path.join(self.folder.name, "copied")
         os.mkdir(folder)
-        words = command.replace("daydream", PROGRAM, 1)
+        words = command.replace("daydream", os.path.abspath(PROGRAM), 1)
+        shutil.copy(trace, folder)
         subprocess.run(["sh", "-c", words], check=True, cwd=folder, capture_output=True)
+        os.remove(os.path.join(folder, os.path.basename(trace)))
         self.assertEqual(len(os.listdir(folder)), 1)
+
+    def test_pages_tell_no_folder_of_the_machine_that_made_them(self):
+        inside = os.path.join(self.folder.name, "a-folder")
+        shutil.copytree(RANKS, os.path.join(inside, "ranks"))
+        trace, path = os.path.join(inside, "run.ddtrace"), os.path.join(self.folder.name, "bare.html")
+        shutil.copy(SYNTHETIC, trace)
+        mine = shutil.copy(os.path.join(SOURCE, "examples/optimizations/batch-norm-restructuring.yaml"), inside)
+        wrong = shutil.copy(os.path.join(SOURCE, "examples/optimizations/fused-adam.yaml"), inside)  # finds no Adam
+        curve = os.path.join(inside, "curve.json")
+        run("scale", trace, "--fabric", "nvlink2", "--ranks", "1,2", "--format", "json", "-o", curve)
+        for asked in (["report", trace, "--opt", "amp", "--opt", mine, "--measured", trace], ["report", trace, "--opt-file", mine],
+                      ["report", trace, "--opt", wrong],
+                      ["report", os.path.join(inside, "ranks"), "--opt", "amp"], ["report", os.path.join(inside, "ranks")],
+                      ["advise", trace, "--html"], ["report", curve]):
+            subprocess.run([PROGRAM, *asked, "-f", "-o", path], check=False, capture_output=True)
+            self.assertEqual(re.findall(".{0,40}a-folder.{0,40}", self.text(path)), [], asked)
+            os.remove(path)
 
     def test_levels_of_memory_last_until_they_change(self):
         trace, path = (os.path.join(self.folder.name, "memory" + end) for end in (".json", ".html"))

@@ -156,14 +156,14 @@ class Looks(Pages):
     def test_labels_of_roofs_and_of_the_axis_can_be_read(self):
         self.open(self.synthetic)
         # Rates that are near each other on the axis, and work that is far below them.
-        roof = {"memory_gb_per_s": 5300, "tflops": {"fp8": 2610, "bf16": 1310, "tf32": 654, "fp32": 163},
+        roof = {"memory_gb_per_s": 5300, "tflops": {"nvfp4": 9000, "fp8": 2610, "bf16": 1310, "tf32": 654, "fp32": 163},
                 "classes": [{"name": "copy", "format": "", "flops": 1e4, "bytes": 1e5, "time_ns": 1e6, "kernels": 1}]}
         for width in (320, 1150):
             boxes = ("[...s.querySelectorAll('{}')].map((t) => {{ const r = t.getBoundingClientRect();"
                      "return [t.textContent, r.left, r.top, r.right, r.bottom]; }})")
             roofs, texts, left = self.of_roofline(roof, width, f"[{boxes.format('text.of-roof')}, {boxes.format('text')},"
                                                                "s.getBoundingClientRect().left]")
-            self.assertEqual([name.split()[0] for name, *_ in roofs], ["fp8", "bf16", "tf32", "fp32"])
+            self.assertEqual([name.split()[0] for name, *_ in roofs], ["nvfp4", "fp8", "bf16", "tf32", "fp32"])
             for (a, *one), (b, *other) in itertools.combinations(roofs, 2):
                 self.assertFalse(overlap(one, other), (a, b, width))
             for name, at, *_ in texts:
@@ -286,10 +286,18 @@ class Looks(Pages):
     def test_a_sentence_keeps_its_subject(self):
         self.open(self.synthetic)
         lines = self.browser.evaluate("[...whySentences({text: 'x: host work shrinks by 2 ms; 1 ms of it is lost because y; "
-                                      "next limiter: z', next_limiter: {what: 'z', path_ns: 5e6}}).querySelectorAll('li')].map((l) => l.textContent)")
+                                      "then bound by z', next_limiter: {what: 'z', path_ns: 5e6}}).querySelectorAll('li')].map((l) => l.textContent)")
         self.assertEqual(len(lines), 2)
         self.assertEqual(lines[0], "x: host work shrinks by 2 ms; 1 ms of it is lost because y")
-        self.assertIn("of one kind", lines[1])
+        self.assertEqual(lines[1].replace("\u00a0", " "), "then bound by z, the kind of work with the most time on the critical path: 5.00 ms")
+        # Findings are written by the command, in halves of sentences; on the page all are whole.
+        told = self.browser.evaluate("['steps differ', 'cudaMalloc takes long', 'amp: none', '5 ms.'].map(sentence)")
+        self.assertEqual(told, ["Steps differ.", "cudaMalloc takes long.", "amp: none.", "5 ms."])
+
+    def test_a_time_looks_as_in_the_text_of_the_command(self):
+        self.open(self.synthetic)
+        self.assertEqual(self.browser.evaluate("[1076.1e6, 111.5e6, 4.25e6, 43.4e9, 12].map((ns) => time(ns).replace('\u00a0', ' '))"),
+                         ["1076.1 ms", "111.5 ms", "4.25 ms", "43.4 s", "12 ns"])
 
     def test_json_is_chosen_by_words(self):
         for path in (self.synthetic, self.advice, self.ranks, self.sweep, self.scale):

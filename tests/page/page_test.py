@@ -91,8 +91,11 @@ class InABrowser(Pages):
         rows += ["best set"] if told["best"] else []
         found = page.evaluate(column)
         self.assertEqual(found[:len(rows)], rows[:25])
+        # Bars are in the order of the table, by the same names.
+        bars = page.evaluate("[...document.querySelectorAll('#advice .bars .label')].map((b) => b.textContent)")
+        self.assertEqual(bars, ["baseline"] + [name for name in rows if not name.startswith("or ")])
         for option in told["options"]:
-            self.assertIn(option["check"], page.evaluate("element('advice').textContent"))
+            self.assertIn(option["check"].replace(os.path.dirname(SYNTHETIC) + "/", ""), page.evaluate("element('advice').textContent"))
             self.assertIn(option["how"], page.evaluate("element('advice').textContent"))
         page.evaluate("document.querySelectorAll('#advice details').forEach(d => { d.open = true; })")
         page.evaluate("document.querySelectorAll('#advice button').forEach(b => b.click())")
@@ -249,7 +252,7 @@ class InABrowser(Pages):
                              "whatif.findings = [{kind: 'op_stalls', text: 'of one alone', where: '', fix: 'x'},"
                              "{kind: 'waits_for_ranks', text: 'waits', where: '', fix: 'x'}]; element('main').replaceChildren(); findings();"
                              "return [...document.querySelectorAll('#findings .note b')].map((t) => t.textContent); })()")
-        self.assertEqual(told[:2], ["rank 1: late", "of one rank alone: waits"])
+        self.assertEqual(told[:2], ["Rank 1: late.", "Of one rank alone: waits."])
         self.assertNotIn("of one alone", told)
 
     def test_rows_of_other_batches_are_compared_by_the_example(self):

@@ -2,6 +2,7 @@
 #include <charconv>
 #include <optional>
 
+#include "base/shell_word.h"
 #include "costmodel/surface_lines.h"
 #include "report/questions/scale.h"
 #include "report/text/format.h"
@@ -173,7 +174,11 @@ std::string ScaleText(const ScaleReport& r, const Session& session) {
 
 std::string ScaleJson(const ScaleReport& r) {
   JsonWriter json;
-  json.BeginObject().Key("schema").String("daydream.scale/1").Key("trace").String(r.name);
+  json.BeginObject()
+      .Key("schema")
+      .String("daydream.scale/1")
+      .Key("trace")
+      .String(WithoutFolders(r.name));
   json.Key("strategy").String(r.options.strategy).Key("fabric").String(r.options.fabric);
   if (!r.options.also.empty()) json.Key("also").String(r.options.also);
   json.Key("jitter").Double(r.curve.jitter);

@@ -16,6 +16,7 @@ namespace daydream {
 
 struct AdviseReport {
   std::string path;      // of the trace, as it was given
+  bool folders = true;   // files are named with them; not on pages, which are passed on
   std::string headline;  // "gpt2.ddtrace, 8 steps, NVIDIA A100"
   const Trace* trace = nullptr;
   const BuildReport* build = nullptr;

@@ -300,15 +300,18 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
 }  // namespace
 
 std::string CheckCommand(const AdviseReport& report, std::span<const Application> scenario) {
+  const auto file = [&](const std::string& path) {
+    return ShellWord(report.folders ? path : WithoutFolders(path));
+  };
   std::string files, specs;
   for (const Application& a : scenario) {
     const std::string spec =
         a.params.spelled().empty() ? std::string(a.transform->name) : a.params.spelled();
     specs += (specs.empty() ? "" : ",") + spec;
-    if (a.file != nullptr) files += " --opt-file " + ShellWord(a.file->path());
+    if (a.file != nullptr) files += " --opt-file " + file(a.file->path());
   }
-  return fmt::format("daydream whatif {}{} --opt {} --measured AFTER.ddtrace",
-                     ShellWord(report.path), files, ShellWord(specs));
+  return fmt::format("daydream whatif {}{} --opt {} --measured AFTER.ddtrace", file(report.path),
+                     files, ShellWord(specs));
 }
 
 std::string AdviseText(const AdviseReport& report, const Session& session) {

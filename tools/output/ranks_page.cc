@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/shell_word.h"
 #include "report/text/format.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/joint_questions.h"
@@ -47,8 +48,9 @@ absl::StatusOr<std::unique_ptr<RanksPart>> PlayRanks(
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   auto part = std::make_unique<RanksPart>(RanksPart{.in = *std::move(in), .report = {}, .off = {}});
-  DD_ASSIGN_OR_RETURN(part->report, PredictOnRanks(part->in, path, WithParts(scenarios), "all",
-                                                   ProgressOf("predicting", session)));
+  DD_ASSIGN_OR_RETURN(part->report,
+                      PredictOnRanks(part->in, WithoutFolders(path), WithParts(scenarios), "all",
+                                     ProgressOf("predicting", session)));
   part->off = CheckJointReplay(part->report, limit);
   if (!part->off.ok()) part->report.predictions.clear();
   return part;
@@ -75,8 +77,8 @@ absl::StatusOr<RanksAdvice> AdviceOfRanks(const RanksPart& part, const Args& arg
                                           const Candidates& candidates, Session& session) {
   std::vector<std::string> nothing;
   DD_ASSIGN_OR_RETURN(const JointReport report,
-                      AdviseOnRanks(part.in, args.positional()[0], candidates, session.jobs(),
-                                    nothing, ProgressOf("trying", session)));
+                      AdviseOnRanks(part.in, WithoutFolders(args.positional()[0]), candidates,
+                                    session.jobs(), nothing, ProgressOf("trying", session)));
   RanksAdvice out{.json = JointAdviceJson(report, nothing), .first = {}, .worth = {}};
   for (const JointPrediction& p : report.predictions) {
     if (p.bound || p.answer.step >= report.baseline.step) continue;

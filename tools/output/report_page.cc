@@ -118,6 +118,12 @@ absl::Status AddTimelines(uint64_t most, const Inputs& in, const Prediction& mai
   return absl::OkStatus();
 }
 
+// As the page has it: files without their folders.
+std::string ShownValue(const Flag& flag, const std::string& value) {
+  if (flag.value == "FILE" || flag.value == "TRACE") return WithoutFolders(value);
+  return flag.value == "SPEC" ? SpecWithoutFolders(value) : value;
+}
+
 // Those of `flags` that were given, as a shell takes them, but for `left_out`.
 std::string GivenFlags(std::span<const Flag> flags, const Args& args,
                        std::span<const std::string_view> left_out) {
@@ -128,10 +134,23 @@ std::string GivenFlags(std::span<const Flag> flags, const Args& args,
     if (flag.value.empty()) words += fmt::format(" {}", flag.name);
     if (flag.value.empty()) continue;
     for (const std::string& value : args.All(flag.name)) {
-      words += fmt::format(" {} {}", flag.name, ShellWord(value));
+      words += fmt::format(" {} {}", flag.name, ShellWord(ShownValue(flag, value)));
     }
   }
   return words;
+}
+
+// `report` as `whatif --format json` has it, but for the folders of files.
+std::string ShownJson(WhatIfReport report) {
+  report.file = WithoutFolders(report.file);
+  if (report.score.has_value()) report.score->file = WithoutFolders(report.score->file);
+  for (Prediction& p : report.result.predictions) {
+    if (p.error.ok()) continue;
+    Diagnostic told = DiagnosticOf(p.error);
+    told.fix = SpecWithoutFolders(told.fix);
+    p.error = MakeStatus(p.error.code(), std::move(told));
+  }
+  return WhatIfJson(report);
 }
 
 // What a page says of itself, beside what is in its blocks.
@@ -144,17 +163,17 @@ struct PageHead {
 // What was asked, by what program.
 std::string AboutJson(const Command& asked, const Args& args, const PageHead& about) {
   constexpr std::string_view kLeftOut[] = {"--output", "--force-overwrite", "--no-open"};
-  const std::string& path = args.positional()[0];
+  const std::string file = WithoutFolders(args.positional()[0]);
   std::string version = ShortVersion();
   version.pop_back();
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.report/1").Key("title").String(about.title);
   json.Key("headline").String(about.headline).Key("rank").Int(about.rank);
-  json.Key("command").String(fmt::format("daydream {} {}{}{}", asked.name, ShellWord(path),
+  json.Key("command").String(fmt::format("daydream {} {}{}{}", asked.name, ShellWord(file),
                                          GivenFlags(asked.flags, args, kLeftOut),
                                          GivenFlags(ReadFlags(), args, {})));
   if (!about.next.empty()) json.Key("next").String(about.next);
-  json.Key("input").String(path).Key("version").String(version).EndObject();
+  json.Key("input").String(file).Key("version").String(version).EndObject();
   return json.Take() + "\n";
 }
 
@@ -167,7 +186,8 @@ std::string PageOfOption(const Args& args, const std::string& spec) {
     if (plain || (!file.empty() && file.back() != '-')) file += plain ? c : '-';
   }
   while (file.ends_with('-')) file.pop_back();
-  return fmt::format("daydream report {}{}{} --opt {} -o {}.html", ShellWord(args.positional()[0]),
+  return fmt::format("daydream report {}{}{} --opt {} -o {}.html",
+                     ShellWord(WithoutFolders(args.positional()[0])),
                      GivenFlags(kPageFlags, args, kLeftOut), GivenFlags(ReadFlags(), args, {}),
                      ShellWord(spec), file);
 }
@@ -182,10 +202,7 @@ WhatIfOptions PredictOptions(const WhatIfReport& report, Session& session) {
 
 std::string TitleOf(const Args& args, const WhatIfReport& report) {
   if (args.Has("--title")) return std::string(args.Get("--title"));
-  // The path stands under "where this comes from".
-  std::string_view name = report.file;
-  while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
-  return std::string(name.substr(name.rfind('/') + 1));
+  return WithoutFolders(report.file);
 }
 
 // With every rank on the page, the late one need not be looked for.
@@ -232,9 +249,10 @@ absl::StatusOr<Exit> EndOf(const Inputs& in, const WhatIfReport& report, const R
 }
 
 // Options that are worth a row, with the best set, as `advise --format json` has them.
-void AddAdvice(const Args& args, const AdviseReport& report, PageHead& about, Blocks& blocks) {
+void AddAdvice(const Args& args, AdviseReport report, PageHead& about, Blocks& blocks) {
   std::vector<Scenario> scenarios;
   for (const Option& o : report.advised.worth) scenarios.push_back({o.application});
+  report.folders = false;
   blocks.push_back({"advise", AdviseJson(report)});
   blocks.push_back({"assumptions", AssumptionsJson(scenarios)});
   if (!report.advised.worth.empty()) {
@@ -261,9 +279,9 @@ absl::Status AddOptions(const Args& args, const Inputs& in, RanksPart* ranks, Se
     if (!found.first.empty()) about.next = PageOfOption(args, found.first);
     return absl::OkStatus();
   }
-  DD_ASSIGN_OR_RETURN(const AdviseReport report,
+  DD_ASSIGN_OR_RETURN(AdviseReport report,
                       AdviseOn(args.positional()[0], in, candidates, any, false, session));
-  AddAdvice(args, report, about, blocks);
+  AddAdvice(args, std::move(report), about, blocks);
   return absl::OkStatus();
 }
 
@@ -301,7 +319,7 @@ absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& ar
     about.headline = HeadlineOfRanks(*ranks, about.title, DeviceName(in.built.graph));
     blocks.push_back({"ranks", JointWhatIfJson(ranks->report)});
   }
-  blocks.push_back({"whatif", WhatIfJson(report)});
+  blocks.push_back({"whatif", ShownJson(report)});
   if (!asked.empty()) {
     blocks.push_back(
         {"assumptions",
@@ -327,7 +345,7 @@ absl::StatusOr<std::string> MakeAdvicePage(const Command& command, const Args& a
   DD_ASSIGN_OR_RETURN(report.result,
                       PredictAll(in.built, in.replay, {}, PredictOptions(report, session)));
   PageHead about = HeadOf(args, report);
-  Blocks blocks = {{"whatif", WhatIfJson(report)}};
+  Blocks blocks = {{"whatif", ShownJson(report)}};
   DD_ASSIGN_OR_RETURN(const uint64_t most, ParseCount("--max-slices", kMaxSlicesFlag.fallback));
   DD_RETURN_IF_ERROR(AddTimelines(most, in, report.result.predictions[0], {}, blocks));
   AddAdvice(args, advice, about, blocks);

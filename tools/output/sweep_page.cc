@@ -42,12 +42,13 @@ absl::StatusOr<std::string> MakeSweepPage(const Command& command, const Args& ar
   version.pop_back();
   const std::string of = AtJsonPath(text, "trace").value_or("");
   const std::string title =
-      args.Has("--title") ? std::string(args.Get("--title")) : path.substr(path.rfind('/') + 1);
+      args.Has("--title") ? std::string(args.Get("--title")) : WithoutFolders(path);
   JsonWriter about;
   about.BeginObject().Key("schema").String("daydream.report/1").Key("title").String(title);
   about.Key("headline").String(fmt::format("{} of {}", sweep ? "sweep" : "scaling", of));
-  about.Key("command").String(fmt::format("daydream {} {}", command.name, ShellWord(path)));
-  about.Key("input").String(path).Key("version").String(version).EndObject();
+  about.Key("command").String(
+      fmt::format("daydream {} {}", command.name, ShellWord(WithoutFolders(path))));
+  about.Key("input").String(WithoutFolders(path)).Key("version").String(version).EndObject();
   const std::vector<PageBlock> blocks = {{"about", about.Take() + "\n"},
                                          {sweep ? "sweep" : "scale", std::move(text)}};
   return HtmlPage(title, blocks);
