@@ -196,6 +196,7 @@ std::string GeneralHelp() {
       R"(
 daydream COMMAND --help lists the flags of a command, daydream opt list the optimizations.
 daydream explain TOPIC explains an optimization, an error code or a word.
+All of it on one page: man daydream, or daydream help --man | man -l -
 )";
   return out;
 }

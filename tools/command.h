@@ -54,6 +54,8 @@ std::vector<const Flag*> FlagsOf(const Command& command);
 
 // The text of `daydream help` and of `daydream COMMAND --help`.
 std::string GeneralHelp();
+// For those who ask for a command "man".
+inline constexpr char kManualFix[] = "man daydream, or daydream help --man | man -l -";
 std::string HelpOf(const Command& command);
 // The reference in docs/cli.md.
 std::string ReferenceMarkdown();

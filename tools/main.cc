@@ -41,7 +41,7 @@ absl::Status UnknownCommand(const std::string& word) {
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0106",
                      .what = fmt::format("unknown command '{}'{}", word, hint),
-                     .fix = "daydream help lists the commands"});
+                     .fix = word == "man" ? kManualFix : "daydream help lists the commands"});
 }
 
 absl::Status CheckJobs(const Args& args) {

@@ -43,6 +43,11 @@ TEST_F(Cli, HelpListsEveryCommandAndOnlyThose) {
     EXPECT_EQ(own.out, Run(std::string("help ") + name).out);
   }
   EXPECT_EQ(Run("").exit, 2);
+  for (const char* asked : {"man", "help man"}) {
+    EXPECT_THAT(Run(asked).err,
+                HasSubstr("= fix: man daydream, or daydream help --man | man -l -"));
+  }
+  EXPECT_THAT(r.out, HasSubstr("man daydream, or daydream help --man"));
   EXPECT_THAT(Run("--version").out, testing::StartsWith("daydream "));
 }
 
@@ -139,7 +144,7 @@ TEST_F(Cli, WhatIfPrintsTheReplayCheckFirst) {
   EXPECT_THAT(first, HasSubstr("synthetic"));
   EXPECT_THAT(r.out, HasSubstr("prefetch + graphs"));
   EXPECT_THAT(r.out, HasSubstr("one by one they save"));
-  EXPECT_THAT(r.out, HasSubstr("now bound by"));
+  EXPECT_THAT(r.out, HasSubstr("then bound by"));
   EXPECT_THAT(Run(std::string("whatif ") + kTrace + " --opt free-gpu").out, HasSubstr("<= "));
 }
 

@@ -30,7 +30,7 @@ absl::StatusOr<Exit> RunHelp(const Args& args, Session& session) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0106",
                        .what = fmt::format("unknown command '{}'{}", name, DidYouMean(name, names)),
-                       .fix = "daydream help"});
+                       .fix = name == "man" ? kManualFix : "daydream help lists the commands"});
   }
   DD_RETURN_IF_ERROR(session.WriteResult(args, HelpOf(*command)));
   return Exit::kOk;
