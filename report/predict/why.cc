@@ -286,17 +286,17 @@ class Explainer {
       return std::llabs(a->delta.ns) > std::llabs(b->delta.ns);
     });
     const auto add = [&](std::string_view what, Duration delta) {
-      text += fmt::format("; {} {} {}", what, delta > Duration{} ? "costs" : "saves",
+      text += fmt::format("; {}: {} {}", what, delta > Duration{} ? "costs" : "saves",
                           FormatTime(Duration::Ns(std::llabs(delta.ns)), UnitFor(q_.step_after)));
       rest -= delta;
     };
     for (size_t i = 0; i < std::min(others.size(), kOthersNamed); ++i) {
       if (std::llabs(others[i]->delta.ns) > Small().ns) add(others[i]->what, others[i]->delta);
     }
-    if (std::llabs(rest.ns) > Small().ns) add("the rest", rest);
-    if (out_.next.has_value()) text += fmt::format("; next limiter: {}", out_.next->what);
+    if (std::llabs(rest.ns) > Small().ns) add("all else", rest);
+    if (out_.next.has_value()) text += fmt::format("; then bound by {}", out_.next->what);
     if (out_.enough.has_value() && *out_.enough == 1) {
-      text += "; making the changed work faster still gains nothing";
+      text += "; making the changed work even faster gains nothing more";
     } else if (out_.enough.has_value() && *out_.enough <= kWorthSaying) {
       text += fmt::format("; making the changed work more than {:.1f} times faster does not help",
                           *out_.enough);

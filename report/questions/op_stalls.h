@@ -12,7 +12,8 @@ namespace daydream {
 
 // What is said of it where ranks exchange anything (KeepAsWaits()).
 inline constexpr std::string_view kHeldUpStays =
-    ". Other ranks wait meanwhile: it stays as it is, and what lets the GPU run ahead hides it";
+    ". Other ranks wait meanwhile, so predictions keep this time; an option that launches ahead of "
+    "the GPU hides it";
 
 // One finding where many such operators, of several names, make up a fifth of the recording; by
 // their own time, without the calls and operators inside of them. Work that waits for other

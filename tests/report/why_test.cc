@@ -76,7 +76,7 @@ TEST(Why, WhatIsLostIsBlamedOnWhatBecameExposed) {
   EXPECT_THAT(e.text, HasSubstr("GPU work shrinks by 64"));
   EXPECT_THAT(e.text,
               HasSubstr("the GPU no longer hides 3 more calls of cudaLaunchKernel on thread"));
-  EXPECT_THAT(e.text, HasSubstr("next limiter: cudaLaunchKernel"));
+  EXPECT_THAT(e.text, HasSubstr("then bound by cudaLaunchKernel"));
 }
 
 // A recording of kernels alone has no host that could hide anything.
@@ -146,7 +146,7 @@ TEST(Why, NamesALargerCauseThatCosts) {
     edit.SetDuration(TaskId(0), Duration::Us(110));
   });
   EXPECT_EQ(e.cause, "GEMMs run on tensor cores");
-  EXPECT_THAT(e.text, HasSubstr("calls read back costs 100"));
+  EXPECT_THAT(e.text, HasSubstr("calls read back: costs 100"));
 }
 
 TEST(Why, WhatItSaysAddsUpToWhatIsSaved) {
@@ -169,8 +169,8 @@ k1 gpu0.7 kernel 1us "sgemm" after c4 launch
   });
   EXPECT_EQ(e.cause, "call 0");
   EXPECT_EQ(e.gained, Duration::Us(50));
-  EXPECT_THAT(e.text, HasSubstr("the step by 50 us; call 1 saves 40 us; call 2 saves 30 us; "
-                                "the rest saves 20 us; next limiter"));
+  EXPECT_THAT(e.text, HasSubstr("the step by 50 us; call 1: saves 40 us; call 2: saves 30 us; "
+                                "all else: saves 20 us; then bound by"));
 }
 
 TEST(Why, WhatGoesMayBeWaiting) {
@@ -194,7 +194,7 @@ k2 gpu0.7 kernel 100us "sgemm" after c2 launch
   });
   EXPECT_EQ(e.gained, Duration::Us(90));
   EXPECT_THAT(e.text, HasSubstr("nobody waits: the step shrinks by 90 us, 2.0 us of it work and "
-                                "the rest waiting; next limiter: gemm kernels"));
+                                "the rest waiting; then bound by gemm kernels"));
 }
 
 TEST(Why, HiddenWorkSaysBehindWhat) {
@@ -214,7 +214,7 @@ k1 gpu0.7 kernel 100us "sgemm" after c1 launch
   ASSERT_TRUE(e.enough.has_value());
   EXPECT_EQ(*e.enough, 1);
   EXPECT_THAT(e.text, HasSubstr("hidden behind host work"));
-  EXPECT_THAT(e.text, HasSubstr("making the changed work faster still gains nothing"));
+  EXPECT_THAT(e.text, HasSubstr("making the changed work even faster gains nothing more"));
 }
 
 }  // namespace

@@ -203,8 +203,8 @@ TEST_F(Advising, ExplainTellsWhatAnOptimizationDoesHereAndWhyNotMore) {
   const std::string here = std::string(" ") + kExampleTrace;
   CliResult r = Run("explain fuse" + here);
   EXPECT_EQ(r.exit, 0) << r.err;
-  for (const char* part :
-       {"confidence", "where the time goes", "\n  all  ", "now bound by ", "limiter: host"}) {
+  for (const char* part : {"confidence", "where the time goes", "\n  all  ", "then bound by ",
+                           "; then bound by host"}) {
     EXPECT_THAT(r.out, HasSubstr(part));
   }
   r = Run("explain fuse");

@@ -182,6 +182,20 @@ TEST(Escape, CsvFormulasAndNumbers) {
   EXPECT_EQ(CsvField("+1,200 steps"), "\"+1,200 steps\"");
 }
 
+TEST_F(CliFixture, AThreadIsNamedOnce) {
+  Write("named.json", SmallTrace(6, R"({"ph":"M","name":"thread_name","pid":1,"tid":1,)"
+                                    R"x("args":{"name":"thread 1 (python)"}},)x"));
+  EXPECT_THAT(Run("info " + Path("named.json")).out,
+              HasSubstr("lanes       thread 1 (python): 24 events\n"));
+}
+
+TEST_F(CliFixture, TheHeadlineSaysOfHowManyStepsThoseThatCountAre) {
+  Write("six.json", SmallTrace(6));
+  EXPECT_THAT(Run("info " + Path("six.json")).out, HasSubstr("steps       5 of 6 count; "));
+  EXPECT_THAT(Run("whatif " + Path("six.json") + " --opt free-launch").out,
+              HasSubstr("six.json, 5 of 6 steps, "));
+}
+
 TEST(Escape, HiddenCharactersOfEveryPlane) {
   for (const char* text : {"\x01", "\x7f", "\xC2\x80", "\xC2\x9F", "\xC2\xAD", "\xD8\x9C",
                            "\xE2\x80\x8B", "\xE2\x80\x8F", "\xE2\x80\xA8", "\xE2\x80\xAE",

@@ -309,9 +309,12 @@ absl::StatusOr<BuiltGraph> BuildFor(std::shared_ptr<const Trace> trace, const Ar
 std::string Headline(const Trace& trace, const BuiltGraph& built) {
   size_t steps = 0;
   for (const GraphStep& s : built.graph.steps()) steps += s.measured;
-  std::string out = fmt::format("{}, {}", Printable(trace.provenance.source),
-                                IsWindow(built) ? "a window without marked steps"
-                                                : Plural(std::max<size_t>(steps, 1), "step"));
+  // Notes of optimizations count what they change in all steps; means are of those that count.
+  const size_t all = std::max(built.report.steps.steps.size(), std::max<size_t>(steps, 1));
+  const std::string of = steps > 0 && steps < all ? fmt::format("{} of ", steps) : "";
+  std::string out =
+      fmt::format("{}, {}", Printable(trace.provenance.source),
+                  IsWindow(built) ? "a window without marked steps" : of + Plural(all, "step"));
   for (const Device& d : trace.devices) {
     if (d.name.empty()) continue;
     out += ", " + Printable(d.name);

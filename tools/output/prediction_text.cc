@@ -164,7 +164,7 @@ std::string Wrapped(const std::string& text) {
 }
 
 std::string BoundByLine(const Prediction& p) {
-  const std::string text = BoundByText(p, "  now bound by ");
+  const std::string text = BoundByText(p, "  then bound by ");
   return text.empty() ? "" : text + "\n";
 }
 

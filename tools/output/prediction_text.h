@@ -26,7 +26,7 @@ Table CauseRows(const Prediction& p, TimeUnit unit, bool headed = false);
 std::string CauseTable(const Prediction& p, TimeUnit unit, const TableStyle& style);
 // `before` and the shares of the critical path: "GPU 55 %, CPU 45 %". Empty without a path.
 std::string BoundByText(const Prediction& p, std::string_view before);
-// "  now bound by GPU 55 %, CPU 45 %" as a line.
+// "  then bound by GPU 55 %, CPU 45 %" as a line.
 std::string BoundByLine(const Prediction& p);
 // "gpt2, 8 steps, A100      replay check: 182.4 ms against 182.1 ms measured (+0.2 %)".
 // Below it the throughput, and where steps differ by more than a tenth how they do.

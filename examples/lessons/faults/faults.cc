@@ -9,9 +9,9 @@ constexpr std::string_view kFindings[] = {"unequal_steps", "cut_step", "one_time
                                           "waits_for_ranks", "allocator"};
 constexpr std::string_view kQuestion =
     "Which finding names the reason? `daydream explain NAME` says what each of them means. Guess\n"
-    "first. To look for yourself, save the trace (for trace A: `daydream tour A --save .`) and "
-    "ask\n"
-    "`daydream info lessonA.ddtrace`: it has the text without the name, with `--format json` both.";
+    "first. To look for yourself (here at trace A): `daydream tour A --save .` writes it, and\n"
+    "`daydream info lessonA.ddtrace` tells the finding in words, with `--format json` its name, "
+    "too.";
 
 Loop UsualLoop(Draws& draw) {
   Loop loop;
@@ -194,9 +194,9 @@ The GPU was busy with the steps before, which nobody recorded. Where it seems to
 working.
 )",
     .surprise = R"(
-`info` goes on with a step time, from the first recorded kernel to the end of the last. With one
-step nobody can tell whether a step takes that long: a step ends where the next one begins. Record
-five.
+`info` prints a step time all the same: from the begin of the first recorded kernel to the end of
+the last. With one step nobody can tell whether a step takes that long, for it ends where the next
+one begins. Record five.
 )",
 };
 
