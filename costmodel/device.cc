@@ -17,12 +17,17 @@ namespace {
 // What a GPU sustains, as a share of its data sheet. Fitted to the training half of the kernel
 // timings published with NeuSight (P4, P100, V100, T4, A100-40GB; fp32), then checked on others.
 // fp32 products run at the clock that base clock and power allow, not at boost.
-constexpr double kFp32Share = 0.97;         // of the rate at that clock; from V100
+constexpr double kFp32Share = 0.97;  // of the rate at that clock; from V100
+// Pascal's library reaches less in products: P4 4.81 of 5.7 TFLOPS. P100 had no part in it.
+constexpr double kFp32SharePascal = 0.843;
 constexpr double kWattsPerTflop = 16.5;     // fp32; from T4 and P4, which power limits
 constexpr double kTensorShare = 0.60;       // of the dense tensor peak; H100 fp16 products agree
 constexpr double kHbmShare = 0.887605;      // from A100
 constexpr double kGddrEccShare = 0.747119;  // from T4 and P4
-constexpr double kGddrShare = 0.87;         // no data: HBM's figure
+// NVIDIA, "Tesla V100 GPU Architecture" (WP-08608-001, 2017): 1.5 times the memory bandwidth that a
+// P100 delivers. V100 delivers 0.930 of 900 GB/s in the same data, P100 promises 732.
+constexpr double kHbmSharePascal = 0.930222 * 900 / 1.5 / 732;
+constexpr double kGddrShare = 0.87;  // no data: HBM's figure
 // AMD, whose matrix cores multiply fp32, too: fitted to two thirds of the products and to the
 // elementwise operations of MI100 and MI210 in the same data (costmodel/fit/amd.py).
 constexpr double kFp32MatrixShare = 0.648;    // of the peak of the matrix cores
@@ -42,6 +47,10 @@ std::vector<DeviceSpec> ParseAll() {
   std::sort(specs.begin(), specs.end(),
             [](const DeviceSpec& a, const DeviceSpec& b) { return a.name < b.name; });
   return specs;
+}
+
+bool IsPascal(const DeviceSpec& device) {
+  return device.vendor == "NVIDIA" && device.compute_major == 6;
 }
 
 bool IsWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; }
@@ -193,6 +202,20 @@ double DeviceSpec::RuleTflops(DType dtype) const {
   return kFp32Share * std::min(fp32_tflops, std::max(at_base_clock, at_power_limit));
 }
 
+double DeviceSpec::ProductTflops() const {
+  return RuleTflops(DType::kFp32) * (IsPascal(*this) ? kFp32SharePascal / kFp32Share : 1);
+}
+
+DeviceSpec DeviceSpec::InSteps() const {
+  DeviceSpec spec = *this;
+  if (!SlotPowered()) return spec;
+  const double most = ProductTflops();
+  for (double* rate : {&spec.measured_fp32_gemm_tflops, &spec.measured_fp32_batched_gemm_tflops}) {
+    if (*rate > 0) *rate = std::min(*rate, most);
+  }
+  return spec;
+}
+
 double DeviceSpec::ConvolutionShare(DType dtype) const {
   constexpr double kMmaOnHopper = 0.629;
   const bool hopper = vendor == "NVIDIA" && compute_major == 9;
@@ -212,7 +235,7 @@ double DeviceSpec::SustainedTflops(DType dtype, bool batched) const {
   const double measured = batched ? measured_fp32_batched_gemm_tflops : measured_fp32_gemm_tflops;
   if (measured > 0) return measured;
   const bool many = batched && fp32_matrix_tflops > 0;
-  return RuleTflops(dtype) * (many ? kFp32MatrixBatched : 1);
+  return ProductTflops() * (many ? kFp32MatrixBatched : 1);
 }
 
 double DeviceSpec::SustainedBandwidth() const {
@@ -220,7 +243,7 @@ double DeviceSpec::SustainedBandwidth() const {
   if (share <= 0) {
     switch (memory) {
       case DeviceMemory::kHbm:
-        share = vendor == "AMD" ? kAmdHbmShare : kHbmShare;
+        share = vendor == "AMD" ? kAmdHbmShare : IsPascal(*this) ? kHbmSharePascal : kHbmShare;
         break;
       case DeviceMemory::kGddrEcc:
         share = kGddrEccShare;

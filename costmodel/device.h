@@ -64,11 +64,18 @@ struct DeviceSpec {
   // The same by rule, whatever was measured: for what is compared between GPUs and is not the
   // product that was measured.
   double RuleTflops(DType dtype) const;
+  // The rule for products in fp32 themselves: a library of Pascal reaches less.
+  double ProductTflops() const;
   // What convolutions reach in `dtype` of the rate that products do. 1, but on Hopper's tensor
   // cores 0.629, the part of the peak that Ampere's instruction (mma.sync) reaches there on average
   // (Luo et al., arXiv:2402.13499, 2024). That convolutions run on it is assumed: no recording of
   // cuDNN on Hopper is at hand.
   double ConvolutionShare(DType dtype) const;
+  // Whether the slot is its only supply (PCI Express Card Electromechanical Specification: 75 W).
+  bool SlotPowered() const { return tdp_watts > 0 && tdp_watts <= 75; }
+  // As it runs a step, which lasts. Products that are timed one by one start cool and run at boost;
+  // a card that its slot feeds falls to what its power allows, so that none is faster than by rule.
+  DeviceSpec InSteps() const;
   // Bytes per second that a long copy inside device memory sustains.
   double SustainedBandwidth() const;
 };

@@ -10,10 +10,6 @@
 namespace daydream {
 namespace {
 
-// PCI Express Card Electromechanical Specification: what the slot feeds. Cards with less have no
-// connector of their own.
-constexpr double kSlotWatts = 75;
-
 const DeviceSpec* RecordedGpu(const Graph& graph) {
   KnownDevices devices(graph);
   for (size_t i = 0; i < graph.size(); ++i) {
@@ -37,11 +33,9 @@ double ShareWithShapes(const Graph& graph) {
   return all > Duration{} ? known.seconds() / all.seconds() : 1;
 }
 
-bool SlotPowered(const DeviceSpec& gpu) { return gpu.tdp_watts > 0 && gpu.tdp_watts <= kSlotWatts; }
-
 std::string GpuKind(const DeviceSpec& from, const DeviceSpec& to) {
   if (from.vendor != "NVIDIA" || to.vendor != "NVIDIA") return "gpu, other vendor";
-  if (SlotPowered(from) || SlotPowered(to)) return "gpu, slot-powered";
+  if (from.SlotPowered() || to.SlotPowered()) return "gpu, slot-powered";
   return to.measured_fp32_gemm_tflops > 0 ? "gpu" : "gpu, by data sheet";
 }
 

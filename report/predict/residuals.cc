@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include <fmt/format.h>
@@ -49,8 +50,19 @@ double PriorOf(std::string_view kind) {
   return IsGpu(kind) ? kPriorGpuError : kPriorModelError;
 }
 
-// P(|t| < x) of Student's t with two degrees of freedom.
-double StudentTwo(double x) { return x / std::sqrt(2 + x * x); }
+// P(|t| < x) of Student's t with whole degrees of freedom (Abramowitz and Stegun, Handbook of
+// Mathematical Functions, 26.7.3 and 26.7.4). O(degrees).
+double StudentShare(double x, size_t degrees) {
+  const double angle = std::atan(x / std::sqrt(static_cast<double>(degrees)));
+  const double cosine = std::cos(angle), sine = std::sin(angle);
+  const bool odd = degrees % 2 == 1;
+  double term = odd ? cosine : 1, sum = odd && degrees == 1 ? 0 : term;
+  for (size_t k = odd ? 3 : 2; k + 1 < degrees; k += 2) {
+    term *= cosine * cosine * static_cast<double>(k - 1) / static_cast<double>(k);
+    sum += term;
+  }
+  return odd ? (angle + sine * sum) * 2 / std::numbers::pi : sine * sum;
+}
 
 // Rows of `kind` and of all its special cases ("gpu, no shapes").
 bool IsOf(const ResidualGroup& group, std::string_view transform) {
@@ -85,10 +97,11 @@ ModelError ModelErrorOf(std::string_view kind, std::string_view left_out) {
     most = std::max(most, *(g.errors.end() - 1));
     for (double e : g.errors) squares += e * e / static_cast<double>(g.errors.size());
   }
-  const double count = kPriorGroups + static_cast<double>(groups.size());
+  const size_t degrees = kPriorGroups + groups.size();
+  const auto count = static_cast<double>(degrees);
   const double scale = std::sqrt(squares / count);
   auto share_below = [&](double error) {
-    double sum = kPriorGroups * StudentTwo(error / scale);
+    double sum = kPriorGroups * StudentShare(error / scale, degrees);
     for (const ResidualGroup* g : groups) {
       const auto below = std::upper_bound(g->errors.begin(), g->errors.end(), error);
       sum += static_cast<double>(below - g->errors.begin()) / static_cast<double>(g->errors.size());

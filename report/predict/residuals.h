@@ -37,13 +37,14 @@ struct ModelError {
 
 // The size of error that nine rows in ten of another group stay below. Each known group counts the
 // same however many rows it has; two more stand for those that are not known: their errors are
-// Student's t of two degrees of freedom, times the root mean square of what is known, of the groups
-// and of the prior as two groups. The more groups agree, the less that matters; the errors of the
-// rows themselves need no shape. A kind that was never checked has the prior alone, with a heavy
-// tail. With the two at infinity this would be conformal prediction for groups (Dunn, Wasserman and
-// Ramdas, "Distribution-Free Prediction Sets for Two-Layer Hierarchical Models", 2022), whose
-// ranges end only with nine groups or more (docs/decisions/006-intervals-are-drawn.md). `left_out`
-// (a group) is not used: no row is judged by its own kin. O(rows).
+// Student's t, times the root mean square of what is known, of the groups and of the prior as two
+// groups, with as many degrees of freedom as that is of. The more groups agree, the less that
+// matters; the errors of the rows themselves need no shape. A kind that was never checked has the
+// prior alone, with a heavy tail. With the two at infinity this would be conformal prediction for
+// groups (Dunn, Wasserman and Ramdas, "Distribution-Free Prediction Sets for Two-Layer Hierarchical
+// Models", 2022), whose ranges end only with nine groups or more
+// (docs/decisions/006-intervals-are-drawn.md). `left_out` (a group) is not used: no row is judged
+// by its own kin. O(rows).
 ModelError ModelErrorOf(std::string_view kind, std::string_view left_out = {});
 
 // Rows of `kind`, each judged without its own group: how many are inside of their ranges.
@@ -70,7 +71,7 @@ inline constexpr double kPriorGpuError = 0.118 * 1.2533;
 // the same). None of the four is in a group of these kinds.
 inline constexpr double kPriorFarGpuError = 0.36;
 
-inline constexpr double kPriorGroups = 2;
+inline constexpr size_t kPriorGroups = 2;
 
 // The same program recorded twice: 152.3 and 152.8 ms, 116.8 and 122.2 ms (ResNet-50 on a V100, the
 // loader pairs of docs/accuracy.md). Root mean square of the two differences over sqrt(2), n = 2.

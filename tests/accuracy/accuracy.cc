@@ -160,7 +160,8 @@ std::string CoverageSection(const Everything& rows) {
       "within a group are alike: count\ngroups, not rows.\n\n{}",
       c.inside, c.intervals,
       100.0 * static_cast<double>(c.inside) / std::max<double>(1, static_cast<double>(c.intervals)),
-      c.below, c.above, recorded.inside, recorded.intervals, CoverageTable(all));
+      c.below, c.above, recorded.inside, recorded.intervals,
+      CoverageTable(all) + OutsideOfBars(all));
 }
 
 // Median error of predicting each step's period from the step before it, where steps repeat: where

@@ -133,6 +133,34 @@ std::string CoverageTable(std::span<const JudgedRow> rows) {
   return table + TableLine("all", all);
 }
 
+std::string OutsideOfBars(std::span<const JudgedRow> rows) {
+  constexpr size_t kTellsSomething = 10;  // nine or ten of so many are inside of a good interval
+  std::map<std::string, std::vector<JudgedRow>> kinds;
+  for (const JudgedRow& r : rows) {
+    if (r.why.empty()) kinds[r.kind].push_back(r);
+  }
+  std::vector<std::string> few, outside;
+  for (const auto& [kind, members] : kinds) {
+    const Coverage c = CoverageOf(members);
+    if (c.intervals < kTellsSomething) {
+      few.push_back(kind);
+      continue;
+    }
+    if (100 * c.inside >= 80 * c.intervals && 100 * c.inside <= 97 * c.intervals) continue;
+    const auto lost = std::ranges::count_if(members, [](const JudgedRow& r) {
+      return ErrorOf(r.kind, r.before, r.predicted, r.measured) < 0;
+    });
+    outside.push_back(fmt::format("*{}* ({} of {}", kind, c.inside, c.intervals));
+    if (lost > 0) outside.back() += fmt::format("; the change of {} is lost between runs", lost);
+    outside.back() += ")";
+  }
+  return fmt::format(
+      "\nBetween 80 and 97 % are asked for. Kinds with fewer than {} rows cannot show it: {}.\n"
+      "Outside of it: {}.\n",
+      kTellsSomething, fmt::join(few, "; "),
+      outside.empty() ? "none" : fmt::format("{}", fmt::join(outside, ", ")));
+}
+
 std::string GroupTable(std::span<const JudgedRow> rows) {
   std::string table = fmt::format("| kind | group | {}|---|---|---|---|---|---|---|\n", kColumns);
   for (const auto& [key, members] : ByGroup(rows)) {

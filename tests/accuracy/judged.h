@@ -45,6 +45,8 @@ Coverage CoverageOf(std::span<const JudgedRow> rows);
 
 // A line for each kind, and one for all.
 std::string CoverageTable(std::span<const JudgedRow> rows);
+// What the table cannot show, and the kinds that are not between 80 and 97 % all the same.
+std::string OutsideOfBars(std::span<const JudgedRow> rows);
 // A line for each kind and group.
 std::string GroupTable(std::span<const JudgedRow> rows);
 // Every row, comma-separated, with a head.

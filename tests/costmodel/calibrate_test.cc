@@ -178,6 +178,7 @@ TEST(Calibrate, AHandfulOfRowsHelpsWhereTheRuleIsOff) {
     DeviceSpec bare = *FindDeviceSpec(name);
     const DeviceSpec fitted = bare;
     bare.measured_fp32_gemm_tflops = bare.measured_fp32_batched_gemm_tflops = 0;
+    if (name.starts_with("P100")) bare.fp32_tflops *= 1.25;  // a data sheet that promises too much
     auto error = [&](const DeviceSpec& device) {
       CostErrors errors;
       for (const RateSample& s : rest) errors.Add(PredictOp(device, s.work, s.dtype).ns, s.ns);

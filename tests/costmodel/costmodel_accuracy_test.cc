@@ -388,7 +388,9 @@ TEST(CostModelAccuracy, OfWholeModels) {
   if (!HasCostdata("e2e_labels.csv")) GTEST_SKIP() << "no measurements at " << CostdataFolder();
   Models models;
   std::map<std::string, OpTimes> times;
-  for (const Gpu& gpu : kGpus) times.emplace(gpu.label, SpecOf(gpu.label));
+  std::map<std::string_view, DeviceSpec> specs;
+  for (const Gpu& gpu : kGpus) specs[gpu.label] = SpecOf(gpu.label).InSteps();
+  for (const auto& [label, spec] : specs) times.emplace(label, spec);
   Table plain, transferred;
   ForEachCostRow("e2e_labels.csv", [&](const CostRow& row) {
     const std::string &gpu = row.at("gpu"), &model = row.at("desc");

@@ -48,11 +48,33 @@ TEST(DeviceSpecs, SustainLessThanTheDataSheetSays) {
               0.97 * 51.22 * 1095 / 1755, 1e-9);
   EXPECT_NEAR(FindDeviceSpec("H100-PCIE-80GB")->SustainedTflops(DType::kFp16), 0.6 * 756, 1e-9);
   EXPECT_EQ(FindDeviceSpec("P4")->SustainedTflops(DType::kFp16), 0);
+  // Pascal reaches less of both: 0.843 in products, and two thirds of what a V100's memory
+  // delivers.
+  DeviceSpec p100 = *FindDeviceSpec("P100-PCIE-16GB");
+  p100.measured_fp32_gemm_tflops = p100.measured_bandwidth_share = 0;
+  EXPECT_NEAR(p100.SustainedTflops(DType::kFp32), 0.843 * 9.53, 1e-9);
+  EXPECT_NEAR(p100.SustainedBandwidth() * 1.5,
+              FindDeviceSpec("V100-PCIE-32GB")->SustainedBandwidth(), 1);
   // AMD's matrix cores multiply fp32, too; many small products in one call reach less of them.
   EXPECT_NEAR(FindDeviceSpec("MI250")->SustainedTflops(DType::kFp32), 0.648 * 45.3, 1e-9);
   EXPECT_NEAR(FindDeviceSpec("MI250")->SustainedTflops(DType::kFp32, true), 0.815 * 0.648 * 45.3,
               1e-9);
   EXPECT_EQ(FindDeviceSpec("V100-SXM2-32GB")->TensorPeak(DType::kTf32), 0);
+}
+
+TEST(DeviceSpecs, InStepsCardsThatTheirSlotFeedsRunAsTheirPowerAllows) {
+  const DeviceSpec p4 = *FindDeviceSpec("P4");
+  EXPECT_TRUE(p4.SlotPowered());
+  EXPECT_GT(p4.SustainedTflops(DType::kFp32), 4.8);  // one product at a time, at boost
+  EXPECT_NEAR(p4.InSteps().SustainedTflops(DType::kFp32), 0.843 * 75 / 16.5, 1e-9);
+  EXPECT_EQ(p4.InSteps().SustainedBandwidth(), p4.SustainedBandwidth());
+  // What was measured below the rule is at the limit already.
+  const DeviceSpec t4 = *FindDeviceSpec("T4");
+  EXPECT_EQ(t4.InSteps().SustainedTflops(DType::kFp32), t4.SustainedTflops(DType::kFp32));
+  for (const DeviceSpec& spec : DeviceSpecs()) {
+    if (spec.SlotPowered()) continue;
+    EXPECT_TRUE(RunAlike(spec, spec.InSteps())) << spec.name;
+  }
 }
 
 Device Recorded(std::string name, double gib, int major, int minor, int multiprocessors,

@@ -71,9 +71,15 @@ OtherGpu::OtherGpu(const Graph& graph, const DeviceSpec& target, const OtherGpuR
   LearnBias();
 }
 
+const DeviceSpec& OtherGpu::InSteps(const DeviceSpec* device) {
+  std::unique_ptr<const DeviceSpec>& spec = in_steps_[device];
+  if (spec == nullptr) spec = std::make_unique<const DeviceSpec>(device->InSteps());
+  return *spec;
+}
+
 OpTimes& OtherGpu::TimesOn(const DeviceSpec* device) {
   std::unique_ptr<OpTimes>& times = times_[device];
-  if (times == nullptr) times = std::make_unique<OpTimes>(*device);
+  if (times == nullptr) times = std::make_unique<OpTimes>(InSteps(device));
   return *times;
 }
 
@@ -200,8 +206,8 @@ void OtherGpu::ByLaunchOrClass(TaskId t, const Setting& s, Kernel& kernel) {
     kernel.source = TermSource::kWaves;
     factor = ScaleWaves(*s.from, target_, LaunchShapeOf(*launch), {}).factor;
   } else {
-    factor = ClassRatio(*s.from, target_, s.matrix ? OpFamily::kProduct : OpFamily::kMemory,
-                        s.format, s.format_there) *
+    const OpFamily family = s.matrix ? OpFamily::kProduct : OpFamily::kMemory;
+    factor = ClassRatio(InSteps(s.from), InSteps(&target_), family, s.format, s.format_there) *
              s.share / s.share_there;
     if (s.attention && s.format == s.format_there) {
       const double attention = AttentionRatio(*s.from, target_, s.format);
@@ -258,9 +264,10 @@ std::string OtherGpu::Explain(TaskId t) {
                         FlashAttention2Share(*s.from) * s.from->TensorPeak(s.format),
                         FlashAttention2Share(target_) * target_.TensorPeak(s.format_there));
   } else if (s.matrix) {
-    text += fmt::format("{} at {:.1f} TFLOPS becomes {} at {:.1f}", DTypeName(s.format),
-                        RateFor(*s.from, s.format, false) * s.share, DTypeName(s.format_there),
-                        RateFor(target_, s.format_there, false) * s.share_there);
+    text +=
+        fmt::format("{} at {:.1f} TFLOPS becomes {} at {:.1f}", DTypeName(s.format),
+                    RateFor(InSteps(s.from), s.format, false) * s.share, DTypeName(s.format_there),
+                    RateFor(InSteps(&target_), s.format_there, false) * s.share_there);
   } else {
     text += fmt::format("bandwidth {:.0f} GB/s becomes {:.0f}", s.from->SustainedBandwidth() * 1e-9,
                         target_.SustainedBandwidth() * 1e-9);

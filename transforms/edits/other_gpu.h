@@ -71,6 +71,7 @@ class OtherGpu {
   bool IsConvolution(TaskId t, KernelClass kind) const;
   bool TimedByShapes(TaskId t, const Setting& setting);
   void LearnBias();
+  const DeviceSpec& InSteps(const DeviceSpec* device);
   OpTimes& TimesOn(const DeviceSpec* device);
   OpTime There(const OpWork& work, DType format);
   void ByShapes(TaskId t, const Setting& setting, Kernel& kernel);
@@ -88,6 +89,7 @@ class OtherGpu {
   Duration floor_;
   SourceBias bias_;
   absl::flat_hash_map<ScopeId, Op> ops_;
+  absl::flat_hash_map<const DeviceSpec*, std::unique_ptr<const DeviceSpec>> in_steps_;
   absl::flat_hash_map<const DeviceSpec*, std::unique_ptr<OpTimes>> times_;
 };
 
