@@ -70,6 +70,7 @@ absl::StatusOr<std::string> ExportReport(const std::string& report, const Tempor
   for (const std::string& word : words) line += (line.empty() ? "" : " ") + ShellWord(word);
   session.Note(fmt::format("running: {}", line));
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t files;
