@@ -149,6 +149,10 @@ CollectiveTime Derived(const Fabric& fabric, const FabricLevel& level, const Fab
     time.source = TimeSource::kFabric;
     time.explained = fmt::format("{}, for {} at {} on {}", MeasuredAt(measured, *curve),
                                  CollectiveName(shape.kind), shape.ranks, shape.nodes);
+    // Trees send each byte once each way, so that two nodes can exceed the wire.
+    if (IsReduction(measured) && curve->nodes == 2 && shape.nodes > 2 && Wire(level) <= 0) {
+      time.explained += ": too fast if two nodes went beyond the NICs, whose rate is not known";
+    }
     time.beyond = Beyond(*curve, shape.bytes);
   } else {
     time.source = TimeSource::kWire;
@@ -158,6 +162,27 @@ CollectiveTime Derived(const Fabric& fabric, const FabricLevel& level, const Fab
   time.us = (a + g * std::sqrt(shape.bytes)) * level.latency_factor +
             (spread ? AllToAllAcross(level, shape, bus) : LongUs(shape, bus));
   return time;
+}
+
+// Of a level without a rate: a sweep of several nodes says nothing of what stays in one.
+absl::Status NothingKnown(const Fabric& fabric, const FabricLevel& level,
+                          const CollectiveShape& shape) {
+  std::string known;
+  for (const FabricLevel& l : fabric.levels) {
+    for (const auto* curves : {&l.all_reduce, &l.other}) {
+      for (const FabricCurve& c : *curves) {
+        known += fmt::format("{}{} ranks on {} nodes", known.empty() ? "" : ", ", c.ranks, c.nodes);
+      }
+    }
+  }
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0823",
+       .what = fmt::format("{} does not say what {} ranks on {} {} take", fabric.Title(),
+                           shape.ranks, shape.nodes, shape.nodes == 1 ? "node" : "nodes"),
+       .why = fmt::format("its level '{}' has no rate, only {} were measured", level.name, known),
+       .fix = "a sweep on that many, or `gbps_per_rank: 300` or `use: \"nvlink3\"` "
+              "in that level of the file"});
 }
 
 // The measured curve itself; edits change its two parts.
@@ -251,6 +276,7 @@ absl::StatusOr<CollectiveTime> TimeOfCollective(const Fabric& fabric,
                             std::min(room, 1e9), node),
          .fix = "a fabric with a level of nodes (`daydream fabric list`), or fewer ranks"});
   }
+  if (!level->HasRate()) return NothingKnown(fabric, *level, shape);
   const bool reduction = IsReduction(shape.kind);
   const std::vector<FabricCurve>& own = reduction ? level->all_reduce : level->other;
   const bool measured_kind = reduction || shape.kind == CollectiveKind::kAllGather;

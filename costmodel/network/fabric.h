@@ -47,6 +47,9 @@ struct FabricLevel {
 
   // 10^9 bytes a second that a node's NICs carry, one direction; 0 = not known.
   double NodeWire() const { return nic_gbits / 8 * nics_per_node; }
+  bool HasCurve() const { return !all_reduce.empty() || !other.empty(); }
+  // Else nobody can tell what a collective takes on it; a level of one member has none.
+  bool HasRate() const { return HasCurve() || gbps_per_rank > 0 || NodeWire() > 0 || size == 1; }
 };
 
 struct Fabric {

@@ -149,13 +149,22 @@ absl::StatusOr<FabricLevel> LevelOf(const pbf::Level& given, int node_size, bool
                         CurveOf(c, CollectiveKind::kAllGather, level, node_size, of_nodes, where));
     level.other.push_back(std::move(curve));
   }
-  const bool rates = !level.all_reduce.empty() || !level.other.empty() || level.gbps_per_rank > 0 ||
-                     level.NodeWire() > 0;
-  if (!rates && level.size != 1) {
-    return Refuse(where, fmt::format("level {} says nothing of its rate", level.name),
-                  "gbps_per_rank, nic_gbps with nics_per_node, or a curve is needed");
-  }
   return level;
+}
+
+// A level may say nothing where a sweep across the levels around it has in it what it takes there:
+// `fabric fit` of several nodes knows no more. Collectives that stay on it are refused when asked.
+absl::Status CheckRates(const Fabric& fabric, std::string_view where) {
+  bool measured_around = false;
+  for (size_t i = fabric.levels.size(); i-- > 0;) {
+    const FabricLevel& level = fabric.levels[i];
+    if (!level.HasRate() && !measured_around) {
+      return Refuse(where, fmt::format("level {} says nothing of its rate", level.name),
+                    "gbps_per_rank, nic_gbps with nics_per_node, or a curve is needed");
+    }
+    measured_around |= level.HasCurve();
+  }
+  return absl::OkStatus();
 }
 
 void PrintCurve(std::string& out, std::string_view name, const FabricCurve& c) {
@@ -199,6 +208,7 @@ absl::StatusOr<Fabric> FabricOfText(std::string_view text, std::string_view wher
                         LevelOf(given.level(i), fabric.NodeSize(), i > 0, where));
     fabric.levels.push_back(std::move(level));
   }
+  DD_RETURN_IF_ERROR(CheckRates(fabric, where));
   return fabric;
 }
 

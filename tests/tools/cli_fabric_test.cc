@@ -121,6 +121,55 @@ TEST_F(CliFabric, WhatWasFittedIsAFabricForOtherCommands) {
   EXPECT_EQ(json["points"][0]["source"], "sweep");
 }
 
+// A sweep over nodes says nothing of what stays in one: the rest is answered.
+TEST_F(CliFabric, ASweepOfSeveralNodesIsAFabricToo) {
+  Write("sweep.txt", kSweep);
+  for (const auto& [ranks, nodes] : {std::pair(16, 2), {4, 2}, {7, 3}, {2, 2}}) {
+    const std::string saved = Path(fmt::format("{}on{}.fabric", ranks, nodes));
+    const std::string show = "fabric show " + saved + " --at 33554432 --format json --ranks ";
+    const CliResult fit =
+        Run(fmt::format("fabric fit {} --collective all_reduce --ranks {} --nodes {} --save {}",
+                        Path("sweep.txt"), ranks, nodes, saved));
+    ASSERT_EQ(fit.exit, 0) << fit.err;
+    const CliResult r = Run(show + std::to_string(ranks));
+    ASSERT_EQ(r.exit, 0) << r.err;
+    const nlohmann::json point = nlohmann::json::parse(r.out)["points"][0];
+    EXPECT_NEAR(point["us"].get<double>(), 400, 0.01) << ranks;
+    EXPECT_EQ(point["source"], "sweep");
+    const CliResult more = Run(show + "64");
+    ASSERT_EQ(more.exit, 0) << more.err;
+    EXPECT_TRUE(nlohmann::json::parse(more.out)["points"][0]["error_pct"].is_null());
+    EXPECT_EQ(more.out.find("too fast if two nodes") != std::string::npos, nodes == 2) << more.out;
+  }
+  const std::string saved = Path("16on2.fabric");
+  const CliResult few = Run("fabric show " + saved + " --ranks 4");
+  EXPECT_EQ(few.exit, 2);
+  EXPECT_THAT(few.err, HasSubstr("error[E0823]: sweep does not say what 4 ranks on 1 node take"));
+  EXPECT_THAT(few.err, HasSubstr("only 16 ranks on 2 nodes were measured"));
+  EXPECT_THAT(Run("fabric show " + saved).out,
+              HasSubstr("GPUs of a node: no rate: what stays in it has no time"));
+  const CliResult scale =
+      Run(std::string("scale ") + kExampleTrace + " --ranks 4,16 --format json --fabric " + saved);
+  EXPECT_EQ(scale.exit, 4);
+  EXPECT_THAT(scale.err, HasSubstr("does not say what 4 ranks on 1 node take"));
+  const nlohmann::json points = nlohmann::json::parse(scale.out)["points"];
+  EXPECT_TRUE(points[0]["step_ms"].is_null());
+  EXPECT_GT(points[1]["step_ms"].get<double>(), 0);
+}
+
+TEST_F(CliFabric, ThePictureIsOfTheRanksThatWereAskedFor) {
+  const auto top = [&](int ranks) {
+    const CliResult r = Run(fmt::format("fabric show efa3200 --ranks {} --at 1073741824", ranks));
+    EXPECT_EQ(r.exit, 0) << r.err;
+    const size_t bar = r.out.find(" |"), line = r.out.rfind('\n', bar);
+    EXPECT_THAT(r.out, HasSubstr(fmt::format(". all_reduce on {} ranks", ranks)));
+    return std::pair(r.out.substr(line + 1, bar - line - 1), r.out);
+  };
+  EXPECT_EQ(top(16).first, "  4.83 ms") << top(16).second;
+  EXPECT_THAT(top(64).second, HasSubstr("7395.77"));
+  EXPECT_EQ(top(64).first, "  7.40 ms") << top(64).second;
+}
+
 TEST_F(CliFabric, ListAndShowSayWhereNumbersAreFrom) {
   const CliResult list = Run("fabric list");
   ASSERT_EQ(list.exit, 0) << list.err;

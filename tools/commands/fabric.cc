@@ -1,6 +1,7 @@
 // daydream fabric: networks, and what collectives take on them.
 #include <charconv>
 #include <cmath>
+#include <functional>
 
 #include "costmodel/network/collective_time.h"
 #include "costmodel/network/fabric_text.h"
@@ -124,7 +125,9 @@ absl::StatusOr<Fitted> Fit(const std::string& path, const Args& args) {
   curve.to_bytes = curve.time.points.back().bytes;
   FabricLevel level{.name = shape.nodes > 1 ? "nodes" : "node"};
   if (shape.nodes > 1) {
-    fitted.fabric.levels.push_back({.name = "GPUs of a node", .size = shape.ranks / shape.nodes});
+    // Nothing was measured inside of a node: no rate.
+    fitted.fabric.levels.push_back(
+        {.name = "GPUs of a node", .size = (shape.ranks + shape.nodes - 1) / shape.nodes});
   } else {
     level.size = shape.ranks;
   }
@@ -174,13 +177,16 @@ Table PointTable(const Fitted& f, const std::vector<double>& at) {
   return table;
 }
 
-std::string Picture(const SizeCurve& curve, double low, double high, std::string measured) {
-  PlotSeries line{'.', "model", {}}, points{'o', std::move(measured), {}};
+using TimeOfBytes = std::function<double(double bytes)>;
+
+std::string Picture(const TimeOfBytes& time, std::string name, double low, double high,
+                    std::span<const SizePoint> measured) {
+  PlotSeries line{'.', std::move(name), {}}, points{'o', "measured", {}};
   for (int i = 0; i <= 120; ++i) {
     const double bytes = low * std::pow(high / low, i / 120.0);
-    line.points.emplace_back(bytes, curve.Smooth(bytes));
+    line.points.emplace_back(bytes, time(bytes));
   }
-  for (const SizePoint& p : curve.points) points.points.emplace_back(p.bytes, p.us);
+  for (const SizePoint& p : measured) points.points.emplace_back(p.bytes, p.us);
   std::vector<PlotSeries> series = {std::move(line)};
   if (!points.points.empty()) series.push_back(std::move(points));
   return LogPlot(series, {.x = "bytes", .y = "time", .x_text = SizeText, .y_text = MicrosText});
@@ -214,8 +220,8 @@ std::string FitScreen(const Fitted& f, const std::vector<double>& at, const Sess
     text += fmt::format("  left out   {} with wrong results, says nccl-tests\n",
                         Plural(f.sweep.wrong, "row"));
   }
-  text +=
-      "\n" + Picture(c.time, c.time.points.front().bytes, c.time.points.back().bytes, "measured");
+  text += "\n" + Picture([&](double bytes) { return c.time.Smooth(bytes); }, "model",
+                         c.time.points.front().bytes, c.time.points.back().bytes, c.time.points);
   if (!at.empty()) text += "\n" + PointTable(f, at).Text(session.table_style());
   return text;
 }
@@ -361,6 +367,30 @@ absl::StatusOr<std::string> TimesJson(const Fabric& fabric, const CollectiveShap
   return json.EndArray().EndObject().Take() + "\n";
 }
 
+// Of what was asked for, over the sizes asked for or those that are usual.
+std::string PictureOf(const Fabric& fabric, CollectiveShape shape, std::span<const double> at) {
+  const bool reduce = shape.kind == CollectiveKind::kAllReduce;
+  const int node = fabric.NodeSize();
+  if (shape.nodes == 0) shape.nodes = (shape.ranks + node - 1) / node;
+  std::vector<SizePoint> measured;
+  for (const FabricLevel& level : fabric.levels) {
+    for (const FabricCurve& c : reduce ? level.all_reduce : level.other) {
+      const bool same = c.ranks == shape.ranks && c.nodes == shape.nodes;
+      if (same && (reduce || shape.kind == CollectiveKind::kAllGather)) measured = c.time.points;
+    }
+  }
+  const auto time = [&](double bytes) {
+    shape.bytes = bytes;
+    const auto t = TimeOfCollective(fabric, shape);
+    return t.ok() ? t->us : 0;
+  };
+  const double low = std::min(1024.0, *std::min_element(at.begin(), at.end()));
+  const double high = std::max(0x1p30, *std::max_element(at.begin(), at.end()));
+  return Picture(time,
+                 fmt::format("{} on {}", CollectiveName(shape.kind), Plural(shape.ranks, "rank")),
+                 low, high, measured);
+}
+
 absl::StatusOr<Exit> RunShow(const std::string& name, const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(const Fabric fabric, ChooseFabric(name));
   if (args.Has("--text")) {
@@ -384,8 +414,11 @@ absl::StatusOr<Exit> RunShow(const std::string& name, const Args& args, Session&
     std::string text = fmt::format("{}: {} on {}\n\n", Printable(fabric.Title()),
                                    CollectiveName(shape.kind), Plural(shape.ranks, "rank")) +
                        table.Text(session.table_style()) + "\n";
-    if (curve != nullptr) text += Picture(curve->time, 1 << 10, 1 << 30, "measured") + "\n";
+    if (shape.ranks > 1) text += PictureOf(fabric, shape, at) + "\n";
     for (const FabricLevel& l : fabric.levels) {
+      if (!l.HasRate()) {
+        text += fmt::format("  {}: no rate: what stays in it has no time\n", Printable(l.name));
+      }
       for (const auto* curves : {&l.all_reduce, &l.other}) {
         for (const FabricCurve& c : *curves)
           text += fmt::format("  {}: {}\n", Printable(l.name), Printable(c.source));
