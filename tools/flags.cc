@@ -58,6 +58,13 @@ absl::Status BadValue(std::string what, std::span<const std::string> words, size
                                                          .fix = std::move(fix)});
 }
 
+// "1.5%", ".5", "-1": what stands behind a flag whose number may be left out.
+bool BeginsANumber(std::string_view word) {
+  if (word.starts_with('-')) word.remove_prefix(1);
+  if (word.starts_with('.')) word.remove_prefix(1);
+  return !word.empty() && word[0] >= '0' && word[0] <= '9';
+}
+
 // The parser's place in the words.
 struct Reader {
   std::span<const Flag* const> flags;
@@ -83,7 +90,11 @@ struct Reader {
   // The next word as the value of `flag`.
   absl::Status TakeNext(const Flag& flag) {
     size_t place = at - 1;
-    if (at == words.size()) {
+    if (flag.value.starts_with('[') && (at == words.size() || !BeginsANumber(words[at]))) {
+      return absl::OkStatus();
+    }
+    // The next flag is no value: it would be lost without a word.
+    if (at == words.size() || words[at].starts_with("--")) {
       return BadValue(fmt::format("{} needs a value", flag.name), words, place,
                       fmt::format("{} {}", flag.name, flag.value));
     }

@@ -17,9 +17,11 @@
 namespace daydream {
 
 struct Flag {
-  std::string_view name;                           // "--output"
-  char letter = 0;                                 // 'o' for -o; 0 = none
-  std::string_view value = {};                     // "FILE"; empty: a switch, which takes no value
+  std::string_view name;  // "--output"
+  char letter = 0;        // 'o' for -o; 0 = none
+  // "FILE"; empty: a switch, which takes no value; "[PCT]": a number that may be left out, which is
+  // as if the flag were.
+  std::string_view value = {};
   std::string_view help = {};                      // one line, no full stop
   std::string_view fallback = {};                  // shown in the help, returned by Get()
   std::span<const std::string_view> choices = {};  // accepted values; empty: any
@@ -59,8 +61,9 @@ class Args {
 };
 
 // "--flag VALUE", "--flag=VALUE", "-fVALUE", "-f VALUE", "-qv"; "--" ends the flags, "-" is an
-// ordinary argument. E0101 for an unknown flag (with the nearest known one), E0104 for a missing
-// or unwanted value or a value that is not among the choices.
+// ordinary argument. A value that begins with "--" has to be written "--flag=--value". E0101 for an
+// unknown flag (with the nearest known one), E0104 for a missing or unwanted value or a value that
+// is not among the choices.
 absl::StatusOr<Args> ParseArgs(std::span<const Flag* const> flags,
                                std::span<const std::string> words,
                                FlagsEnd end = FlagsEnd::kAtDashes);

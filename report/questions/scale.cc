@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,8 +25,6 @@ namespace {
 // 10 % of a normal distribution lie beyond.
 constexpr double kTail = 1.2816;
 constexpr double kFabricError = 0.2;
-// docs/decisions/014-one-rank-stands-for-n.md
-constexpr double kUsualDifference = 0.005;
 // Less than this share of a step is no reason why it got longer.
 constexpr double kMatters = 0.001;
 
@@ -177,30 +177,96 @@ void Spread(const PlayedStep& played, size_t recorded, double sd, ScalePoint& p)
   p.low = std::max(Duration{}, p.step - wide), p.high = p.step + wide;
 }
 
+// Steps that are played here or in another process, which tells times only: what else the curve
+// needs of one of those is found out here.
+class SharedSteps {
+ public:
+  using Play = std::function<PlayedRank(size_t)>;
+  SharedSteps(size_t count, Play play)
+      : played(count, absl::UnknownError("")), play_(std::move(play)), here_(count, 0) {}
+
+  absl::Status Run(unsigned jobs, const ScaleShare& share) {
+    const auto work = [&](size_t i) {
+      played[i] = play_(i);
+      here_[i] = 1;
+      return Told(i);
+    };
+    if (share == nullptr) {
+      ForEachParallel(played.size(), jobs, [&](size_t i) { work(i); });
+      return absl::OkStatus();
+    }
+    DD_RETURN_IF_ERROR(
+        share(played.size(), work, [&](const std::string& line) { return Hear(line); }));
+    for (size_t i = 0; i < played.size(); ++i) {
+      if (!played[i].ok()) MakeWhole(i);
+    }
+    return absl::OkStatus();
+  }
+  // With what was changed, or with why there is none.
+  void MakeWhole(size_t i) {
+    if (here_[i] == 0) played[i] = play_(i);
+    here_[i] = 1;
+  }
+
+  std::vector<PlayedRank> played;
+
+ private:
+  std::string Told(size_t i) const {
+    if (!played[i].ok()) return fmt::format("{}", i);
+    const PlayedStep& p = *played[i];
+    // 17 digits are the same double again.
+    return fmt::format("{} {} {} {} {}", i, p.step.ns, p.exposed.ns, p.work.ns,
+                       p.slowest ? fmt::format("{:.17g}", *p.slowest) : "-");
+  }
+  absl::Status Hear(const std::string& line) {
+    std::istringstream in(line);
+    size_t i = 0;
+    if (!(in >> i) || i >= played.size()) return absl::InternalError("a rank sent no step");
+    PlayedStep p;
+    std::string slowest;
+    if (here_[i] != 0 || !(in >> p.step.ns)) return absl::OkStatus();
+    if (!(in >> p.exposed.ns >> p.work.ns >> slowest)) {
+      return absl::InternalError("a rank sent half of a step");
+    }
+    if (slowest != "-") p.slowest = std::strtod(slowest.c_str(), nullptr);
+    played[i] = std::move(p);
+    return absl::OkStatus();
+  }
+
+  Play play_;
+  std::vector<char> here_;
+};
+
 }  // namespace
 
 absl::StatusOr<ScaleCurve> ScaleOver(std::span<const BuiltGraph* const> recorded,
                                      std::span<const int> ranks, const ScaleOptions& options,
-                                     unsigned jobs) {
+                                     unsigned jobs, const ScaleShare& share) {
   ScaleCurve curve;
   const size_t each = recorded.size();
-  std::vector<PlayedRank> alone(each, absl::UnknownError("")),
-      played(ranks.size() * each, alone[0]);
+  std::vector<PlayedRank> alone(each, absl::UnknownError(""));
   ForEachParallel(each, jobs, [&](size_t r) {
     alone[r] = PlayStep(*recorded[r], SpecOf(*recorded[r], 1, options), 1, 0);
   });
   DD_ASSIGN_OR_RETURN(const PlayedStep one, MeanOfRanks(std::span(alone)));
   curve.one = one.step;
-  curve.jitter =
-      options.jitter.value_or(each > 1 ? DifferenceOf(alone, one.step) : kUsualDifference);
-  ForEachParallel(played.size(), jobs, [&](size_t i) {
+  curve.jitter = options.jitter.value_or(each > 1 ? DifferenceOf(alone, one.step) : kUsualJitter);
+  SharedSteps steps(ranks.size() * each, [&](size_t i) {
     const BuiltGraph& rank = *recorded[i % each];
     const int n = ranks[i / each];
-    played[i] = PlayStep(rank, SpecOf(rank, n, options), n, curve.jitter);
+    return PlayStep(rank, SpecOf(rank, n, options), n, curve.jitter);
   });
+  DD_RETURN_IF_ERROR(steps.Run(jobs, share));
+  // Changes are told of the last point that has an answer.
+  for (size_t i = ranks.size(); i-- > 0;) {
+    const auto of = std::span(steps.played).subspan(i * each, each);
+    if (!std::ranges::all_of(of, [](const PlayedRank& r) { return r.ok(); })) continue;
+    steps.MakeWhole(i * each);
+    break;
+  }
   for (size_t i = 0; i < ranks.size(); ++i) {
     ScalePoint& p = curve.points.emplace_back(ScalePoint{.ranks = ranks[i]});
-    PlayedRank mean = MeanOfRanks(std::span(played).subspan(i * each, each));
+    PlayedRank mean = MeanOfRanks(std::span(steps.played).subspan(i * each, each));
     if (!mean.ok()) {
       p.error = mean.status();
       continue;

@@ -2,6 +2,7 @@
 // with intervals and the reason why it bends.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,7 +21,7 @@ struct ScaleOptions {
   std::string more;  // further arguments of it: "bucket=50MB"
   std::string also;  // optimizations beside it: "powersgd(4)"
   // Relative standard deviation of the own work of ranks; none: that of the recorded ranks, where
-  // there are several, else 0.5 %.
+  // there are several, else kUsualJitter (transforms/parallel/jitter.h).
   std::optional<double> jitter;
   bool fixed_global = false;  // n GPUs share the recorded batch, else each has one
 };
@@ -48,6 +49,12 @@ struct ScaleCurve {
   Changes changes;  // what the last of them told
 };
 
+// Does `work(i)` for each i below `count`, each once, here or in another process that asks the
+// same, and gives every result to `take`, one at a time, in any order.
+using ScaleShare =
+    std::function<absl::Status(size_t count, const std::function<std::string(size_t)>& work,
+                               const std::function<absl::Status(const std::string&)>& take)>;
+
 // `recorded`: ranks of one run, each of which stands for all; points are the mean. `ranks` in the
 // order asked for; each from 1 on. Every point is a replay of its own, on `jobs` threads. Jitter:
 // of n drawn speeds the slowest rank is played (report/questions/slowest_rank.h), and the step is
@@ -55,9 +62,10 @@ struct ScaleCurve {
 // normal draws in the mean. The interval of k recorded ranks is 1.28 sd sqrt(1/k +
 // v(n)) of the own work to either side (transforms/parallel/jitter.h), together with 20 % of the
 // exposed communication: 95 % of the sizes that built-in fabrics rest on are off by less
-// (docs/ranks.md).
+// (docs/ranks.md). `share`: who plays them; none: threads of this process. What it fails with comes
+// back.
 absl::StatusOr<ScaleCurve> ScaleOver(std::span<const BuiltGraph* const> recorded,
                                      std::span<const int> ranks, const ScaleOptions& options,
-                                     unsigned jobs);
+                                     unsigned jobs, const ScaleShare& share = nullptr);
 
 }  // namespace daydream

@@ -400,6 +400,23 @@ TEST_F(Ranks, AnyNumberOfThemGivesTheSameBytes) {
   EXPECT_EQ(Mpi(2, kSweepOfRanks + "--format csv").out, Run(kSweepOfRanks + "--format csv").out);
 }
 
+TEST_F(Ranks, ShareThePointsOfACurve) {
+  const std::string folder = DAYDREAM_SOURCE_DIR "/examples/two-ranks-synthetic";
+  for (const std::string& ask :
+       {folder + " --ranks 1,2,8 --fabric nvlink4 --format csv",
+        kExampleTrace + std::string(" --ranks 4,8,16,32 --format json") + " --fabric nvlink4"}) {
+    const CliResult alone = Run("scale " + ask);
+    for (int ranks : {1, 3}) {
+      const CliResult r = Mpi(ranks, "scale " + ask + " -j1");
+      EXPECT_EQ(r.out, alone.out) << r.err;
+      EXPECT_EQ(r.exit, alone.exit);
+      EXPECT_THAT(r.err, HasSubstr(alone.err));
+      EXPECT_EQ(r.err.find(alone.err), r.err.rfind(alone.err)) << "told twice";
+    }
+  }
+  EXPECT_THAT(Run("scale x", "OMPI_COMM_WORLD_SIZE=2").err, HasSubstr("daydream-mpi scale ..."));
+}
+
 TEST_F(Ranks, ShareOneJournal) {
   const std::string whole = Csv();
   CliResult first = Mpi(3, Ask("-j1 --shard 1/2 --journal " + Path("j")));

@@ -1,5 +1,6 @@
 // daydream scale: one GPU's trace on 1 to many thousands of them.
 #include <charconv>
+#include <numeric>
 #include <optional>
 
 #include "base/shell_word.h"
@@ -14,6 +15,8 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/joint_questions.h"
+#include "tools/sweep/sweep_key.h"
+#include "tools/sweep/together.h"
 #include "transforms/parallel/fabric_choice.h"
 
 namespace daydream {
@@ -43,9 +46,9 @@ const Flag kScaleFlags[] = {
      .value = "OPTS",
      .help = "optimizations beside the strategy: 'powersgd(4)', 'amp,dgc(0.001)'"},
     {.name = "--jitter",
-     .value = "PCT",
+     .value = "[PCT]",
      .help = "standard deviation between ranks, of their own work; of a folder of ranks theirs",
-     .fallback = "0.5%"},
+     .fallback = "1.5%"},
     {.name = "--fixed-global-batch", .help = "all GPUs together handle the recorded batch"},
     kKeepRecordingCostFlag,
     kMaxReplayErrorFlag,
@@ -205,41 +208,76 @@ std::string ScaleJson(const ScaleReport& r) {
   return json.EndArray().EndObject().Take() + "\n";
 }
 
-absl::StatusOr<Exit> RunScale(const Args& args, Session& session) {
+absl::StatusOr<ScaleReport> Asked(const Args& args) {
   ScaleReport report;
   report.name = args.positional()[0];
-  DD_ASSIGN_OR_RETURN(const std::vector<int> ranks, ParseRanks(args.Get("--ranks")));
   if (args.Has("--jitter")) {
     DD_ASSIGN_OR_RETURN(report.options.jitter, ParsePercent("--jitter", args.Get("--jitter")));
   }
-  DD_ASSIGN_OR_RETURN(double limit,
-                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   report.options.strategy = std::string(args.Get("--strategy"));
   report.options.fabric = std::string(args.Get("--fabric"));
   report.options.more = std::string(args.Get("--with"));
   report.options.also = std::string(args.Get("--also"));
   report.options.fixed_global = args.Has("--fixed-global-batch");
   DD_RETURN_IF_ERROR(ChooseFabric(report.options.fabric).status());
-  Inputs in;
+  return report;
+}
+
+// One GPU, or the ranks of a run.
+struct Recorded {
+  Inputs one;
   JointInput run;
-  std::vector<const BuiltGraph*> recorded;
+  std::vector<const BuiltGraph*> ranks;
+  const Trace& trace() const { return one.trace != nullptr ? *one.trace : *run.run.traces[0]; }
+};
+
+absl::Status Load(const Args& args, Session& session, ScaleReport& report, Recorded& in) {
+  DD_ASSIGN_OR_RETURN(double limit,
+                      ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   if (HoldsRanks(report.name) && !args.Has("--rank")) {
-    DD_ASSIGN_OR_RETURN(run, LoadJoint(report.name, args, session));
-    DD_ASSIGN_OR_RETURN(const JointReport joint, PredictOnRanks(run, report.name, {}, "all"));
+    DD_ASSIGN_OR_RETURN(in.run, LoadJoint(report.name, args, session));
+    DD_ASSIGN_OR_RETURN(const JointReport joint, PredictOnRanks(in.run, report.name, {}, "all"));
     DD_RETURN_IF_ERROR(CheckJointReplay(joint, limit));
     report.replay = joint.baseline.check.span_error;
-    for (size_t r = 0; r < run.run.built.size(); ++r) {
-      recorded.push_back(&run.run.built[r]);
-      report.ranks.push_back(run.run.Number(r));
+    for (size_t r = 0; r < in.run.run.built.size(); ++r) {
+      in.ranks.push_back(&in.run.run.built[r]);
+      report.ranks.push_back(in.run.run.Number(r));
     }
-  } else {
-    DD_ASSIGN_OR_RETURN(in, LoadInputs(report.name, args, session));
-    if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, report.name);
-    report.replay = in.replay.error();
-    WarnAboutReplay(in.replay, session);
-    recorded.push_back(&in.built);
+    return absl::OkStatus();
   }
-  DD_ASSIGN_OR_RETURN(report.curve, ScaleOver(recorded, ranks, report.options, session.jobs()));
+  DD_ASSIGN_OR_RETURN(in.one, LoadInputs(report.name, args, session));
+  if (in.one.replay.worst().error > limit) {
+    return ReplayFailed(in.one.replay, limit, report.name);
+  }
+  report.replay = in.one.replay.error();
+  WarnAboutReplay(in.one.replay, session);
+  in.ranks.push_back(&in.one.built);
+  return absl::OkStatus();
+}
+
+// Flags that change no point.
+std::vector<std::string_view> FlagsBesidePoints() {
+  std::vector<std::string_view> names = {"--max-replay-error"};
+  for (const Flag& f : GlobalFlags()) names.push_back(f.name);
+  for (const Flag& f : ResultFlags()) names.push_back(f.name);
+  return names;
+}
+
+// What all ranks of an MPI program have to have in common.
+absl::StatusOr<uint64_t> KeyOf(const Args& args, const ScaleReport& report, const Recorded& in) {
+  std::vector<std::vector<Application>> scenarios;
+  if (!report.options.also.empty()) {
+    DD_ASSIGN_OR_RETURN(scenarios.emplace_back(), ParseScenario(report.options.also));
+  }
+  uint64_t graphs = 0;
+  for (const BuiltGraph* built : in.ranks) {
+    graphs = HashOf(fmt::format("{}", HashOf(built->graph)), graphs);
+  }
+  return SweepKey(SweepParts(in.trace(), graphs, args, FlagsOf(kScaleCommand), FlagsBesidePoints(),
+                             ScenarioFiles(scenarios)));
+}
+
+absl::StatusOr<Exit> WriteScale(const ScaleReport& report, const Args& args, Session& session) {
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return ScaleText(report, session); },
              .json = [&] { return ScaleJson(report); },
@@ -256,25 +294,56 @@ absl::StatusOr<Exit> RunScale(const Args& args, Session& session) {
   return exit;
 }
 
+absl::StatusOr<Exit> ScaleTogether(const Args& args, Session& session, World& world) {
+  DD_RETURN_IF_ERROR(CheckRanks("scale", ""));
+  DD_ASSIGN_OR_RETURN(const std::vector<int> ranks, ParseRanks(args.Get("--ranks")));
+  DD_ASSIGN_OR_RETURN(ScaleReport report, Asked(args));
+  Recorded in;
+  DD_RETURN_IF_ERROR(Load(args, session, report, in));
+  uint64_t key = 0;
+  if (world.size() > 1) {
+    DD_ASSIGN_OR_RETURN(key, KeyOf(args, report, in));
+  }
+  DD_RETURN_IF_ERROR(world.Agree(key));
+  const auto share = [&](size_t count, const auto& work, const auto& take) -> absl::Status {
+    std::vector<size_t> todo(count);
+    std::iota(todo.begin(), todo.end(), size_t{0});
+    DD_RETURN_IF_ERROR(world.Distribute(todo, session.jobs(), work, take));
+    // The first one has all of it.
+    return world.first() ? absl::OkStatus() : absl::CancelledError("told by the first rank");
+  };
+  DD_ASSIGN_OR_RETURN(report.curve,
+                      ScaleOver(in.ranks, ranks, report.options, session.jobs(), share));
+  return WriteScale(report, args, session);
+}
+
+absl::StatusOr<Exit> RunScale(const Args& args, Session& session) {
+  return RunTogether(session, [&](World& world) { return ScaleTogether(args, session, world); });
+}
+
 }  // namespace
 
 const Command kScaleCommand = {
     .name = "scale",
     .summary = "what the step of one GPU takes on many",
-    .usage = "TRACE --fabric NAME [--strategy ddp|zero1|zero2] [--ranks 1,2,4..1024]",
+    .usage =
+        "TRACE --fabric NAME [--strategy ddp|zero1|zero2] [--ranks 1,2,4..1024] [--jitter [PCT]]",
     .details =
         R"(Takes the trace of one GPU and predicts the step of n that train together: gradients are
 exchanged in PyTorch's own buckets while backward goes on, over a network that is known or
 described (daydream fabric). Efficiency is T(1) / T(n), each GPU with the recorded batch;
 with --fixed-global-batch T(1) / (n T(n)). Of a folder of ranks the curve is their mean. The
 interval is what n ranks that differ by --jitter come to in 80 % of all runs, and 20 % of the
-exposed communication.)",
+exposed communication. Where MPI was there when it was built, `mpirun daydream-mpi scale ...`
+shares the points among all ranks, with the same result, which the first one writes.)",
     .examples =
         "daydream scale one-gpu.json --ranks 1,2,4..1024 --fabric ib-ndr\n"
-        "daydream scale one-gpu.json --strategy zero1 --ranks 8 --fabric nvlink4 --format json",
+        "daydream scale one-gpu.json --strategy zero1 --ranks 8 --fabric nvlink4 --format json\n"
+        "mpirun -n 4 daydream-mpi scale profiles/ --ranks 1,2,4..1024 --fabric ib-ndr",
     .flags = kScaleFlags,
     .takes = kOneTrace,
     .run = RunScale,
+    .tells_mistake = TellsOwnMistake,
 };
 
 }  // namespace daydream

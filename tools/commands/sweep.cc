@@ -9,11 +9,11 @@
 #include "tools/input/inputs.h"
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
-#include "tools/memory.h"
 #include "tools/output/joint_questions.h"
 #include "tools/output/sweep_output.h"
 #include "tools/sweep/journal.h"
 #include "tools/sweep/sweep_key.h"
+#include "tools/sweep/together.h"
 #include "tools/sweep/world.h"
 
 namespace daydream {
@@ -73,17 +73,6 @@ absl::StatusOr<Shard> ParseShard(std::string_view text) {
                      .fix = "--shard 1/4, --shard 2/4, --shard 3/4, --shard 4/4"});
 }
 
-// Ranks of a program without MPI would all do the same.
-absl::Status CheckRanks() {
-  const int ranks = LaunchedRanks();
-  if (BuiltWithMpi() || ranks <= 1) return absl::OkStatus();
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0706",
-                     .what = fmt::format("one of {} ranks, but this program knows no MPI", ranks),
-                     .why = "each of them would do all the work",
-                     .fix = "mpirun daydream-mpi sweep ..., or --shard I/N for each rank"});
-}
-
 absl::Status CheckSweepFlags(const Args& args) {
   auto bad = [](std::string what, std::string fix) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
@@ -101,7 +90,7 @@ absl::Status CheckSweepFlags(const Args& args) {
                "--journal part1.sweep, then daydream sweep merge *.sweep");
   }
   if (args.Has("--pareto")) DD_RETURN_IF_ERROR(ParseGoals(args.Get("--pareto")).status());
-  return CheckRanks();
+  return CheckRanks("sweep", ", or --shard I/N for each rank");
 }
 
 // Rows that differ only in a part that does nothing here look like an answer about it.
@@ -365,27 +354,12 @@ absl::StatusOr<Exit> Merge(const Args& args, Session& session) {
   return Exit::kCannotAnswer;
 }
 
-// Which of several ranks it is that has no memory or no threads.
-absl::Status OfSweep(const World& world, const absl::Status& status) {
-  return world.name().empty() ? status : ErrorOf(world.name(), status);
-}
-
 absl::StatusOr<Exit> RunSweep(const Args& args, Session& session) {
   if (args.positional()[0] == "merge") return Merge(args, session);
-  World world;
-  auto exit = WithinMemory(session, [&]() -> absl::StatusOr<Exit> {
+  return RunTogether(session, [&](World& world) -> absl::StatusOr<Exit> {
     DD_RETURN_IF_ERROR(CheckSweepFlags(args));
     return Sweep(args, session, world).Run();
   });
-  // One tells it: the first rank what is wrong with itself, or else what another one sends.
-  if (!exit.ok() && !world.first()) {
-    world.Leave(exit.status());
-    if (ExitOf(exit.status()) == Exit::kNoRoom)
-      return OfSweep(world, exit.status());  // of one host
-    return Exit::kOk;  // launchers kill the first rank, with its message, when another one fails
-  }
-  if (ExitOf(exit.status()) == Exit::kNoRoom) return OfSweep(world, exit.status());
-  return exit;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 constexpr ParamSpec kJitterParams[] = {
     {.name = "sd",
      .unit = Unit::kShare,
-     .fallback = 0.015,
+     .fallback = kUsualJitter,
      .low = 0.01,
      .high = 0.03,
      .max = 0.5,
