@@ -1,4 +1,5 @@
 // `daydream fabric` as users type it, and the reader of what nccl-tests prints.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

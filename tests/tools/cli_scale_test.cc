@@ -1,4 +1,5 @@
 // `daydream scale` as users type it.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
