@@ -11,19 +11,19 @@
 namespace daydream {
 namespace {
 
-constexpr double kAttentionBlock = 128;
+constexpr double kAttentionBlock = 128, kKeyBlock = 64;
 constexpr size_t kAttentionLengths = 7;
 constexpr double kAttentionEdgesUs[] = {4, 8, 16, 64, 256, 1024};
-constexpr std::array<size_t, 4> kAttentionNodes{16, 14, 3, 3};
-// Of the grid: log2 of queries, of heads, twice of the width, of heads that share keys.
-constexpr double kAttentionFirst[] = {0, 0, 12, 0}, kAttentionStep[] = {1, 1, 2, 2};
+constexpr std::array<size_t, 4> kAttentionNodes{16, 16, 4, 7};
+// Of the grid: log2 of queries, of heads, twice of the padded width, of heads that share keys.
+constexpr double kAttentionFirst[] = {0, 0, 12, 0}, kAttentionStep[] = {1, 1, 2, 1};
 
 struct AttentionSurface {
   std::string device;
   int major = 0, minor = 0, shapes = 0;
   bool causal = false;
   double launch_us = 0, rate_share = 0, bandwidth_share = 0, wave_odds = 0, narrow_head = 0,
-         ramp_us = 0, blend = 0, tile_kilocycles = 0;
+         ramp_us = 0, blend = 0, tile_kilocycles = 0, packed_odds = 0;
   std::array<double, kAttentionLengths> low{}, high{};
   std::vector<float> correction;
 };
@@ -36,7 +36,8 @@ constexpr std::pair<std::string_view, double AttentionSurface::*> kAttentionCons
     {"narrow_head", &AttentionSurface::narrow_head},
     {"ramp_us", &AttentionSurface::ramp_us},
     {"blend", &AttentionSurface::blend},
-    {"tile_kilocycles", &AttentionSurface::tile_kilocycles}};
+    {"tile_kilocycles", &AttentionSurface::tile_kilocycles},
+    {"packed_odds", &AttentionSurface::packed_odds}};
 
 // The texts are part of the program; a test parses each of them.
 AttentionSurface ParseAttention(std::string_view text) {
@@ -86,9 +87,12 @@ const std::vector<AttentionSurface>& AllAttention() {
   return *all;
 }
 
+// Kernels exist for 64, 96, 128, ... elements of a head.
+double PaddedWidth(double width) { return std::ceil(width / 32) * 32; }
+
 double AttentionCorrectionAt(const AttentionSurface& surface, const SelfAttention& a) {
-  const double sizes[] = {std::log2(a.length), std::log2(a.batch * a.heads), 2 * std::log2(a.width),
-                          std::log2(a.heads / a.kv_heads)};
+  const double sizes[] = {std::log2(a.length), std::log2(a.batch * a.heads),
+                          2 * std::log2(PaddedWidth(a.width)), std::log2(a.heads / a.kv_heads)};
   size_t low[4];
   double part[4];
   for (size_t i = 0; i < 4; ++i) {
@@ -113,18 +117,29 @@ double AttentionCorrectionAt(const AttentionSurface& surface, const SelfAttentio
 
 AttentionTime AttentionOn(const AttentionSurface& s, const DeviceSpec& device,
                           const SelfAttention& a) {
-  const double keys = std::ceil(a.length / kAttentionBlock) * kAttentionBlock;
-  const double read = a.causal ? (keys + kAttentionBlock) / 2 : keys;
+  const double keys = std::ceil(a.length / kKeyBlock) * kKeyBlock;
+  const double read = a.causal && a.length > kAttentionBlock ? (keys + kAttentionBlock) / 2 : keys;
   const double rate = device.TensorPeak(DType::kBf16) * 1e6 *
                       std::sqrt(device.base_clock_mhz / device.boost_clock_mhz) * s.rate_share *
                       (a.width < 100 ? s.narrow_head : 1) / device.multiprocessors;
-  const double tile = 4 * kAttentionBlock * read * a.width / rate +
+  const double tile = 4 * kAttentionBlock * read * PaddedWidth(a.width) / rate +
                       1000 * s.tile_kilocycles / device.boost_clock_mhz;
   AttentionTime time;
-  time.waves = a.batch * a.heads * std::ceil(a.length / kAttentionBlock) / device.multiprocessors;
   const double share = s.wave_odds / (1 + s.wave_odds);
-  const double compute =
-      (share * std::ceil(time.waves) + (1 - share) * std::max(time.waves, 1.0)) * tile;
+  auto in_waves = [&](double waves) {
+    return (share * std::ceil(waves) + (1 - share) * std::max(waves, 1.0)) * tile;
+  };
+  time.waves = a.batch * a.heads * std::ceil(a.length / kAttentionBlock) / device.multiprocessors;
+  double compute = in_waves(time.waves);
+  if (a.kv_heads < a.heads) {
+    // Queries of heads that share their keys are rows of one block: always of single queries, of
+    // more by some kernels.
+    const double rows = a.length * a.heads / a.kv_heads;
+    const double packed =
+        in_waves(a.batch * a.kv_heads * std::ceil(rows / kAttentionBlock) / device.multiprocessors);
+    const double part = a.length == 1 ? 1 : s.packed_odds / (1 + s.packed_odds);
+    compute *= std::pow(packed / compute, part);
+  }
   const double moved = 2 * a.width * a.batch * a.length * (2 * a.heads + 2 * a.kv_heads);
   const double memory = moved / (device.memory_gb_per_s * 1e3 * s.bandwidth_share) +
                         s.ramp_us * std::min(1.0, moved / 4e6);

@@ -5,9 +5,10 @@
 //
 //   time = (launch + blend(arithmetic, memory)) * exp(correction)
 //
-// Blocks of 128 queries run in waves; a causal mask leaves out half of the scores. The correction
-// is smooth over the logarithms of queries, heads, width of a head, and heads that share their
-// keys.
+// Blocks of 128 queries run in waves, against 64 keys at a time; a causal mask leaves out half of
+// the scores. Heads are padded to a multiple of 32 (72 and 80 take as long as 96), and where heads
+// share their keys, their queries can be rows of one block. The correction is smooth over the
+// logarithms of queries, heads, padded width of a head, and heads that share their keys.
 #pragma once
 
 #include <array>

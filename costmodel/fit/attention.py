@@ -23,28 +23,38 @@ from scipy.optimize import least_squares
 FILES = [("context_attention", "attention_causal"), ("encoder_attention", "attention")]
 CONSTANTS = [("launch_us", 8, 0.5), ("rate_share", 0.6, 0.3), ("bandwidth_share", 0.5, 0.6),
              ("wave_odds", 1, 0.7), ("narrow_head", 0.75, 0.3), ("ramp_us", 2, 0.7),
-             ("blend", 2, 0.5), ("tile_kilocycles", 0.1, 1)]
+             ("blend", 2, 0.5), ("tile_kilocycles", 0.1, 1), ("packed_odds", 1, 1.5)]
 START = np.log([c[1] for c in CONSTANTS])
 WIDTH = np.array([c[2] for c in CONSTANTS])
-# log2 of: queries, heads of all examples, width of a head (twice), heads that share their keys.
-NODES = [np.arange(0, 16), np.arange(0, 14), np.array([12, 14, 16]), np.array([0, 2, 4])]
+# log2 of: queries, heads of all examples, padded width of a head (twice), heads that share keys.
+NODES = [np.arange(0, 16), np.arange(0, 16), np.arange(12, 20, 2), np.arange(0, 7)]
 SIZE, LENGTH, NOISE = 0.25, 2.5, 0.08
-BLOCK = 128
+BLOCK, KEY_BLOCK = 128, 64
+PADDED = 32  # widths of a head are padded to a multiple: kernels exist for 64, 96, 128, ...
 
 
 def wave_model(logs, shapes, device, causal):
     c = dict(zip([x[0] for x in CONSTANTS], np.exp(logs)))
     batch, length, heads, kv, width = shapes.T
-    blocks = batch * heads * np.ceil(length / BLOCK)
-    keys = np.ceil(length / BLOCK) * BLOCK
+    padded = np.ceil(width / PADDED) * PADDED
+    keys = np.ceil(length / KEY_BLOCK) * KEY_BLOCK
     if causal:
-        keys = (keys + BLOCK) / 2
+        keys = np.where(length > BLOCK, (keys + BLOCK) / 2, keys)
     rate = device.peak("bf16_tflops") * np.sqrt(device.base / device.boost) * c["rate_share"]
     rate = rate * np.where(width < 100, c["narrow_head"], 1) / device.processors
-    tile = 4 * BLOCK * keys * width / rate + 1000 * c["tile_kilocycles"] / device.boost
-    waves = blocks / device.processors
+    tile = 4 * BLOCK * keys * padded / rate + 1000 * c["tile_kilocycles"] / device.boost
     share = c["wave_odds"] / (1 + c["wave_odds"])
-    compute = (share * np.ceil(waves) + (1 - share) * np.maximum(waves, 1)) * tile
+
+    def in_waves(blocks):
+        waves = blocks / device.processors
+        return (share * np.ceil(waves) + (1 - share) * np.maximum(waves, 1)) * tile
+
+    apart = in_waves(batch * heads * np.ceil(length / BLOCK))
+    # Queries of heads that share their keys are rows of one block: always of single queries, of
+    # more by some kernels.
+    packed = in_waves(batch * kv * np.ceil(length * heads / kv / BLOCK))
+    odds = c["packed_odds"] / (1 + c["packed_odds"])
+    compute = np.where(length == 1, packed, packed ** odds * apart ** (1 - odds))
     moved = 2 * width * batch * length * (2 * heads + 2 * kv)
     memory = (moved / (device.bandwidth * c["bandwidth_share"])
               + c["ramp_us"] * np.minimum(1, moved / 4e6))
@@ -54,7 +64,8 @@ def wave_model(logs, shapes, device, causal):
 
 def points(shapes):
     batch, length, heads, kv, width = shapes.T
-    return np.stack([np.log2(length), np.log2(batch * heads), 2 * np.log2(width),
+    padded = np.ceil(width / PADDED) * PADDED
+    return np.stack([np.log2(length), np.log2(batch * heads), 2 * np.log2(padded),
                      np.log2(heads / kv)], 1)
 
 
@@ -106,7 +117,8 @@ def write(path, device, shapes, rows, logs, nodes, ends):
     lines += [f"{c[0]} {v:.5g}" for c, v in zip(CONSTANTS, np.exp(logs))]
     lines += ["low " + " ".join(f"{e[0]:.3f}" for e in ends),
               "high " + " ".join(f"{e[1]:.3f}" for e in ends), "correction"]
-    lines += [" ".join(f"{v:.0f}" for v in row) for row in nodes.reshape(-1, 9) + 0.0]
+    lines += [" ".join(f"{v:.0f}" for v in row)
+              for row in nodes.reshape(-1, len(NODES[2]) * len(NODES[3])) + 0.0]
     path.write_text("\n".join(lines).replace("-0 ", "0 ") + "\n")
 
 
@@ -125,17 +137,20 @@ def main():
             device = Device(gpu)
             log_us = np.array([np.median(r) for r in rows])
 
-            def off(logs):
-                model = np.log(wave_model(logs, shapes, device, causal))
-                return np.concatenate([(model - log_us) / 0.1, 3 * (logs - START) / WIDTH])
-            logs = least_squares(off, START, loss="soft_l1", diff_step=1e-3, max_nfev=30).x
+            def constants(some):
+                def off(logs):
+                    model = np.log(wave_model(logs, shapes[some], device, causal))
+                    return np.concatenate([(model - log_us[some]) / 0.1, 3 * (logs - START) / WIDTH])
+                return least_squares(off, START, loss="soft_l1", diff_step=1e-3, max_nfev=30).x
+            logs = constants(slice(None))
             model = np.log(wave_model(logs, shapes, device, causal))
             fold = np.array([zlib.crc32(("%d,%d,%d,%d,%d" % tuple(s)).encode()) % 3 for s in shapes])
             held = np.zeros(len(shapes))
             for i in range(3):
                 rest, out = fold != i, fold == i
-                nodes = on_nodes(shapes[rest], (log_us - model)[rest])
-                held[out] = model[out] + between_nodes(nodes, shapes[out])
+                seen = np.log(wave_model(constants(rest), shapes, device, causal))
+                nodes = on_nodes(shapes[rest], (log_us - seen)[rest])
+                held[out] = seen[out] + between_nodes(nodes, shapes[out])
             text = "%.1f / %.1f" % of_median(log_us, model)
             print(f"{device.name} {name}: {len(shapes)} shapes; wave model {text}; "
                   "shapes left out %.1f / %.1f" % of_median(log_us, held), flush=True)

@@ -26,6 +26,7 @@ import zlib
 
 try:
     import numpy as np
+    from scipy.linalg import cho_factor, cho_solve
     from scipy.optimize import least_squares
 except ImportError as missing:
     print(f"skipped: {missing}")
@@ -56,6 +57,8 @@ WIDTH = np.array([c[2] for c in CONSTANTS])
 # Nodes of the correction: log2 of m, n, k; its smoothness (Matern 3/2) and the noise of a row.
 NODES = [np.arange(0, 16), np.arange(5, 17), np.arange(5, 17)]
 LENGTH, SIZE, NOISE = 2.5, 0.15, 0.06
+# The noise of shorter products is Student's t of so many degrees of freedom; found in rounds.
+FREEDOM, ROUNDS, LONG_US = 2, 8, 256
 # Where m is no multiple of 8, other kernels run: a further correction, on a coarser grid.
 RAGGED_NODES = [np.arange(0, 16, 3), np.arange(5, 18, 3), np.arange(5, 18, 3)]
 RAGGED_SIZE = 0.1
@@ -161,16 +164,25 @@ def own_constants(table, shared):
     return least_squares(off, shared, loss="soft_l1", diff_step=1e-3, max_nfev=25).x
 
 
-def smooth(at, values, ragged, where):
+def smooth(at, values, ragged, long, where):
     """The correction at other points, and what is added to it where m is ragged: a Gaussian process
     with a Matern 3/2 kernel, and a second one among ragged shapes only."""
     def kernel(a, b):
-        r = np.sqrt(3 * (((a[:, None] - b[None]) / LENGTH) ** 2).sum(-1) + 1e-12)
+        square = sum(np.subtract.outer(x, y) ** 2 for x, y in zip(a.T, b.T))
+        r = np.sqrt(3 * square / LENGTH ** 2 + 1e-12)
         return (1 + r) * np.exp(-r)
     known = kernel(at, at)
-    noisy = (SIZE ** 2 * known + RAGGED_SIZE ** 2 * known * np.outer(ragged, ragged)
-             + NOISE ** 2 * np.eye(len(at)))
-    weights = np.linalg.solve(noisy, values)
+    prior = SIZE ** 2 * known + RAGGED_SIZE ** 2 * known * np.outer(ragged, ragged)
+    # The noise is Student's t: rows far off (an engine's odd kernel, a shape of one engine only)
+    # count less. Weighted least squares again and again come to its most likely correction. Long
+    # products count in full: what they are off by is most of all time.
+    noise = np.full(len(at), NOISE ** 2)
+    for _ in range(ROUNDS):
+        factor = cho_factor(prior + np.diag(noise), overwrite_a=True)
+        weights = cho_solve(factor, values)
+        # What is left of a row is its noise times its weight.
+        far = (FREEDOM * NOISE ** 2 + (noise * weights) ** 2) / (FREEDOM + 1)
+        noise = np.where(long, NOISE ** 2, far)
     return (SIZE ** 2 * kernel(where[0], at) @ weights,
             RAGGED_SIZE ** 2 * kernel(where[1], at) @ (ragged * weights))
 
@@ -179,9 +191,9 @@ def on_nodes(table, logs, pick=slice(None)):
     """Whole hundredths at the nodes of the two grids, as the file has them."""
     nodes = [NODES, RAGGED_NODES]
     grids = [np.array(np.meshgrid(*n, indexing="ij")).reshape(3, -1).T.astype(float) for n in nodes]
-    residual = table.log_us[pick] - table.model(logs, pick)
-    shapes = table.shapes[pick]
-    values = smooth(np.log2(shapes), residual, (shapes[:, 0] % 8 != 0).astype(float), grids)
+    model, shapes = table.model(logs, pick), table.shapes[pick]
+    values = smooth(np.log2(shapes), table.log_us[pick] - model,
+                    (shapes[:, 0] % 8 != 0).astype(float), model > np.log(LONG_US), grids)
     return [np.rint(100 * v).reshape([len(x) for x in n]) for v, n in zip(values, nodes)]
 
 

@@ -24,13 +24,14 @@ double Us(std::string_view gpu, DType format, const GemmShape& shape) {
   return TimeOnSurface(*surface, Gpu(gpu), format, shape).ns * 1e-3;
 }
 
-// 2 * 4096^3 FLOPs: 440 us at the data sheet's 312 TFLOPS of an A100, 139 us on an H100.
+// 2 * 4096^3 FLOPs: 440 us at the data sheet's 312 TFLOPS of an A100, where two engines took 539
+// and 555 us; 139 us on an H100.
 TEST(Surface, LargeProductsRunNearTheDataSheet) {
   const GemmShape cube{.m = 4096, .n = 4096, .k = 4096};
   const double a100 = Us("A100-SXM4-80GB", DType::kBf16, cube);
   const double h100 = Us("H100-SXM5-80GB", DType::kBf16, cube);
   EXPECT_GT(a100, 440);
-  EXPECT_LT(a100, 440 / 0.8);
+  EXPECT_LT(a100, 440 / 0.78);
   EXPECT_GT(h100, 139);
   EXPECT_LT(h100, 139 / 0.65);
 }
