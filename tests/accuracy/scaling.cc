@@ -19,6 +19,7 @@ namespace {
 
 const std::string kScaling = DAYDREAM_DATA_DIR "/netdata/published_scaling.csv";
 const std::string kVtrain = DAYDREAM_DATA_DIR "/netdata/vtrain_single.csv";
+constexpr std::string_view kVtrainGroup = "vTrain";
 const std::string kFabricFile = DAYDREAM_SOURCE_DIR "/tests/accuracy/ddp2-xl.fabric";
 const std::string kH800File = DAYDREAM_SOURCE_DIR "/tests/accuracy/h800-2.fabric";
 
@@ -256,7 +257,7 @@ void JudgeVtrain(ScalingRows& out) {
           {.row = {.row = fmt::format("hidden {}, {} layers, {} x {}, tp {}, pp {}, "
                                       "dp {}",
                                       hidden, layers, batches, micro, tensor, pipeline, ranks),
-                   .group = "vTrain",
+                   .group = std::string(kVtrainGroup),
                    .scenario = scenario,
                    .measured = measured},
            .scenario = scenario,
@@ -276,6 +277,26 @@ std::string RowLine(const JudgedRow& r, int digits) {
                      !r.low       ? ""
                      : r.inside() ? ", inside"
                                   : ", outside");
+}
+
+// Each row of vTrain, shorter than RowLine(): they differ in numbers only.
+std::string VtrainTable(std::span<const JudgedRow> rows) {
+  std::string table;
+  size_t count = 0;
+  for (const JudgedRow& r : rows) {
+    if (r.group != kVtrainGroup) continue;
+    ++count;
+    table += fmt::format("| {} | {:.0f} | {:.0f} | {} | {:.0f} | {:+.1f} {} |\n", r.row, r.before,
+                         r.predicted, r.low ? fmt::format("{:.0f}-{:.0f}", *r.low, *r.high) : "",
+                         r.measured, 100 * r.error(), r.inside() ? "in" : "out");
+  }
+  return fmt::format(
+      "\n### All {} rows of vTrain\n\n"
+      "Milliseconds; dp n is `ddp(n,fabric=nvlink3,bucket=1e11B,overlap=no,bucket_view=yes)` of\n"
+      "the same run with dp 1.\n\n"
+      "| published | dp 1 | predicted | interval | measured | error, % |\n"
+      "|---|---:|---:|---|---:|---:|\n{}",
+      count, table);
 }
 
 }  // namespace
@@ -318,16 +339,10 @@ std::string ScalingSection(const ScalingRows& scaling) {
   text +=
       "| published | scenario | one GPU ms | predicted | measured | error |\n"
       "|---|---|---|---|---|---|\n";
-  size_t left = 0;
   for (const JudgedRow& r : scaling.rows) {
-    if (r.group == "vTrain") {
-      ++left;
-      continue;
-    }
-    text += RowLine(r, 1);
+    if (r.group != kVtrainGroup) text += RowLine(r, 1);
   }
-  text +=
-      fmt::format("| {} rows of vTrain: `accuracy TRACES MANIFEST --rows` | | | | | |\n\n", left);
+  text += "\n";
   text +=
       "Peak memory, GB of 2^30 bytes:\n\n"
       "| published | scenario | not sharded | predicted | measured | error |\n"
@@ -348,8 +363,8 @@ std::string ScalingSection(const ScalingRows& scaling) {
       "and "
       "of Megatron no two\n  differ in data parallelism only, and those of MPT are FSDP. What "
       "vTrain "
-      "has within a node is above.\n";
-  return text;
+      "has within a node is below.\n";
+  return text + VtrainTable(scaling.rows);
 }
 
 }  // namespace daydream
