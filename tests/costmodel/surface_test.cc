@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "costmodel/attention_surface.h"
 #include "costmodel/op_time.h"
 #include "costmodel/surface_texts.h"
 #include "costmodel/transfer.h"
@@ -34,6 +35,24 @@ TEST(Surface, LargeProductsRunNearTheDataSheet) {
   EXPECT_LT(a100, 440 / 0.78);
   EXPECT_GT(h100, 139);
   EXPECT_LT(h100, 139 / 0.65);
+}
+
+// Long attention waits for arithmetic, which kernels do for 96 elements of a head where it has 72.
+TEST(Surface, AttentionPadsHeads) {
+  SelfAttention shape{.batch = 8, .length = 8192, .heads = 16, .kv_heads = 16, .width = 96};
+  for (std::string_view gpu : {"H100-SXM5-80GB", "L40S", "B200-SXM-180GB"}) {
+    shape.width = 96;
+    const double full = TimeOfAttention(Gpu(gpu), shape).ns;
+    shape.width = 72;
+    EXPECT_NEAR(TimeOfAttention(Gpu(gpu), shape).ns / full, 1, 0.03) << gpu;
+  }
+}
+
+// 96 heads that share their keys are 96 rows of one block, not 96 blocks (an L40S took 13.9 us).
+TEST(Surface, AttentionOfSingleQueriesPacksHeadsThatShareTheirKeys) {
+  const SelfAttention shape{
+      .batch = 128, .length = 1, .heads = 96, .kv_heads = 1, .width = 128, .causal = true};
+  EXPECT_NEAR(TimeOfAttention(Gpu("L40S"), shape).ns * 1e-3, 13.9, 2);
 }
 
 // One row times a matrix of 16384 x 16384: 537 MB that cannot be in any cache.
