@@ -162,7 +162,10 @@ class Sweep {
     DD_ASSIGN_OR_RETURN(result_.plan, PlanSweep(result_.head.specs));
     DD_RETURN_IF_ERROR(ParsePoints());
     const std::string& path = args_.positional()[0];
-    if (PlaysRanks()) {
+    if (HoldsRanks(path) && !args_.Has("--rank")) {
+      // As `whatif` does.
+      constexpr std::string_view kOfOneRank[] = {"--steps", "--true-step", "--samples"};
+      DD_RETURN_IF_ERROR(CheckAboutAllRanks(args_, kOfOneRank));
       absl::StatusOr<JointInput> in = LoadJoint(path, args_, session_);
       if (in.ok()) return RunOnRanks(*in, path, limit, shard);
       if (DiagnosticOf(in.status()).code != "E0435") return in.status();
@@ -184,14 +187,6 @@ class Sweep {
 
  private:
   using MakeRow = std::function<SweepRow(size_t)>;
-
-  // As `whatif` does: where nothing is asked that is about one rank.
-  bool PlaysRanks() const {
-    for (std::string_view flag : {"--rank", "--steps", "--true-step"}) {
-      if (args_.Has(flag)) return false;
-    }
-    return HoldsRanks(args_.positional()[0]);
-  }
 
   absl::StatusOr<Exit> RunOnRanks(const JointInput& in, const std::string& path, double limit,
                                   const Shard& shard) {

@@ -257,30 +257,33 @@ void CommentOnLearned(const Args& args, const WhatIf& result, const Inputs& in, 
                   args.Get("--learned"), Called(DeviceName(in.built.graph))));
 }
 
-// Every --fail-if, of a last scenario that could be predicted.
-// `failed`: the replay did not give the recorded step, and nothing follows from it.
-absl::StatusOr<std::vector<Verdict>> Judge(const Args& args, const WhatIf& result, bool failed) {
-  const Prediction& p = result.predictions[result.main];
+// The last scenario, for --fail-if.
+struct Judged {
+  Duration before, after;
+  double speedup = 1;
+  double replay_error = 0;
+};
+
+// Every --fail-if; none: there is nothing to decide it by.
+absl::StatusOr<std::vector<Verdict>> Judge(const Args& args, const std::optional<Judged>& last) {
   const std::vector<std::string> gates = args.All("--fail-if");
-  if (failed || !p.error.ok()) {
+  if (!last.has_value()) {
     std::vector<Verdict> open;
     open.reserve(gates.size());
     for (const std::string& text : gates) open.push_back({.text = text});
     return open;
   }
   auto ns = [](Duration d) { return static_cast<double>(d.ns); };
-  double baseline = ns(result.predictions[0].step);
-  return JudgeGates(gates,
-                    {{"speedup", {p.speedup}},
-                     {"step", {ns(p.step), true, baseline}},
-                     {"saved", {baseline - ns(p.step), true, baseline}},
-                     {"replay_error", {.value = result.replay.worst().error, .share = true}}});
+  const double before = ns(last->before), after = ns(last->after);
+  return JudgeGates(gates, {{"speedup", {last->speedup}},
+                            {"step", {after, true, before}},
+                            {"saved", {before - after, true, before}},
+                            {"replay_error", {.value = last->replay_error, .share = true}}});
 }
 
-Exit TellVerdicts(const WhatIfReport& report, Session& session) {
-  for (const Verdict& v : report.gates) {
+Exit TellVerdicts(std::span<const Verdict> gates, std::string_view name, Session& session) {
+  for (const Verdict& v : gates) {
     if (!v.holds.value_or(false)) continue;
-    const std::string& name = report.result.predictions[report.result.main].name;
     session.Error(MakeStatus(
         absl::StatusCode::kAborted,
         {.code = "E0604", .what = fmt::format("--fail-if '{}' holds for {}", v.text, name)}));
@@ -309,14 +312,26 @@ absl::Status CheckWhatIfFlags(const Args& args) {
   return absl::OkStatus();
 }
 
-// Ranks of one run, played together. Nothing when no two of them have a collective in common.
-absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& session) {
+// Its last scenario, where that could be predicted.
+std::optional<Judged> LastOf(const JointReport& report) {
+  const JointAnswer& before = report.baseline;
+  Judged last{before.step, before.step, 1, before.check.span_error};
+  if (report.predictions.empty()) return last;
+  const JointPrediction& p = report.predictions.back();
+  if (!p.error.ok()) return std::nullopt;
+  last.after = p.answer.step, last.speedup = p.speedup;
+  return last;
+}
+
+// Ranks of one run, played together. Nothing when no two of them have a collective in common,
+// unless that was asked for.
+absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, bool asked, Session& session) {
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(const auto scenarios, ParseScenarios(args));
   absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
-  if (!in.ok() && DiagnosticOf(in.status()).code == "E0435") {
+  if (!in.ok() && DiagnosticOf(in.status()).code == "E0435" && !asked) {
     session.Note("no two of these ranks have a collective in common: one is looked at alone");
     return std::nullopt;
   }
@@ -325,6 +340,7 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
                                                          ProgressOf("predicting", session)));
   if (args.Has("--no-interval")) DropIntervals(report);
   if (!scenarios.empty()) DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
+  DD_ASSIGN_OR_RETURN(report.gates, Judge(args, LastOf(report)));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },
@@ -341,36 +357,68 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
     if (!whole && !args.Has("--allow-no-effect")) exit = Exit::kCannotAnswer;
   }
   TellNotes(report.predictions, session);
-  return exit;
+  const Exit gate = TellVerdicts(
+      report.gates, report.predictions.empty() ? "baseline" : report.predictions.back().name,
+      session);
+  return gate != Exit::kOk ? gate : exit;
 }
 
-// Flags whose answers are about one rank with its waits as they were recorded. E0104 where its
-// peers shall arrive as they did.
-absl::StatusOr<bool> AsksAboutOneRank(const Args& args) {
-  const std::string_view peers = args.Get("--peers");
-  for (std::string_view flag :
-       {"--timeline", "--measured", "--by", "--true-step", "--fail-if", "--learned", "--steps"}) {
-    if (!args.Has(flag)) continue;
-    if (peers != "recorded") return true;
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0104",
-                       .what = fmt::format("--peers recorded has no {}", flag),
-                       .why = "it plays what waits for other ranks, which that flag does not see",
-                       .fix = "--peers waits, or without " + std::string(flag)});
+// What plays ranks together: "--on", "--peers joint" or nothing.
+std::string_view AsksForAll(const Args& args) {
+  if (WasGiven("--on", args)) return "--on";
+  const bool joint = WasGiven("--peers", args) && args.Get("--peers") == "joint";
+  return joint ? "--peers joint" : "";
+}
+
+absl::Status BadChoice(std::string what, std::string why, std::string fix) {
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104", .what = std::move(what), .why = std::move(why), .fix = std::move(fix)});
+}
+
+// Are ranks played together, or one whose peers arrive as recorded? E0104 for flags of which one is
+// about all ranks and another about one of them.
+absl::StatusOr<bool> PlaysRanks(const Args& args) {
+  // What answers with the waits of one rank, as they were recorded.
+  constexpr std::string_view kOfOneRank[] = {"--by",    "--timeline", "--true-step", "--samples",
+                                             "--steps", "--measured", "--learn",     "--learned"};
+  const std::string& path = args.positional()[0];
+  const std::string_view peers = args.Get("--peers"), all = AsksForAll(args);
+  const bool recorded = peers == "recorded";
+  const bool one = args.Has("--rank") || (peers != "joint" && !recorded);
+  if (!all.empty() && one) {
+    const std::string other =
+        args.Has("--rank") ? "--rank" : fmt::format("--peers {}", args.Get("--peers"));
+    return BadChoice(fmt::format("{} does not go with {}", all, other),
+                     fmt::format("{} plays ranks together, {} looks at one", all, other),
+                     "leave one of them away");
   }
-  return peers != "recorded" && (args.Has("--rank") || peers != "joint");
+  if (!HoldsRanks(path) && !recorded) {
+    if (all.empty()) return false;
+    return BadChoice(fmt::format("{} is about ranks that are played together", all),
+                     fmt::format("{} is one", path), "the folder with the traces of all ranks");
+  }
+  if (one && !recorded) return false;
+  if (!recorded) DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kOfOneRank));
+  for (std::string_view flag : kOfOneRank) {
+    if (!WasGiven(flag, args)) continue;
+    return BadChoice(fmt::format("--peers recorded has no {}", flag),
+                     "it plays what waits for other ranks, which that flag does not see",
+                     "--peers waits, or without " + std::string(flag));
+  }
+  return true;
 }
 
 absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   if (args.Has("--watch")) return WatchWhatIf(args, session);
   const std::string_view peers = args.Get("--peers");
-  const bool ranks = HoldsRanks(args.positional()[0]) || peers == "recorded";
-  DD_ASSIGN_OR_RETURN(const bool one, AsksAboutOneRank(args));
-  if (ranks && !one) {
-    DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunWhatIfJoint(args, session));
+  DD_RETURN_IF_ERROR(CheckWhatIfFlags(args));
+  DD_ASSIGN_OR_RETURN(const bool ranks, PlaysRanks(args));
+  if (ranks) {
+    const bool asked = !AsksForAll(args).empty();
+    DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunWhatIfJoint(args, asked, session));
     if (exit.has_value()) return *exit;
   }
-  DD_RETURN_IF_ERROR(CheckWhatIfFlags(args));
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
@@ -409,7 +457,11 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
       DD_RETURN_IF_ERROR(Learn(args, session, scenario, report.result, *report.score));
     }
   }
-  DD_ASSIGN_OR_RETURN(report.gates, Judge(args, report.result, failed));
+  std::optional<Judged> last;
+  if (!failed && main.error.ok()) {
+    last = {report.result.predictions[0].step, main.step, main.speedup, in.replay.worst().error};
+  }
+  DD_ASSIGN_OR_RETURN(report.gates, Judge(args, last));
   DD_RETURN_IF_ERROR(
       session.WriteResult(args, {.table = [&] { return WhatIfText(report, session); },
                                  .json = [&] { return WhatIfJson(report); },
@@ -419,7 +471,7 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   WarnAboutReplay(in.replay, session);
   Comment(report, session);
   CommentOnLearned(args, report.result, in, session);
-  if (Exit gate = TellVerdicts(report, session); gate != Exit::kOk) return gate;
+  if (Exit gate = TellVerdicts(report.gates, main.name, session); gate != Exit::kOk) return gate;
   for (const Prediction& p : report.result.predictions) {
     bool whole = p.error.ok() && p.left_out.empty();
     if (!whole && !args.Has("--allow-no-effect")) return Exit::kCannotAnswer;

@@ -94,6 +94,23 @@ bool HoldsRanks(const std::string& path) {
   return files.ok() && files->size() > 1;
 }
 
+bool WasGiven(std::string_view flag, const Args& args) {
+  return args.Has(flag) && !args.IsDefault(flag);
+}
+
+absl::Status CheckAboutAllRanks(const Args& args, std::span<const std::string_view> of_one_rank) {
+  for (std::string_view flag : of_one_rank) {
+    if (!WasGiven(flag, args)) continue;
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = fmt::format("{} is about one rank", flag),
+         .why = fmt::format("{} holds several, which are played together", args.positional()[0]),
+         .fix = fmt::format("--rank R with it, or leave {} away", flag)});
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session) {
   if (args.Has("--steps")) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,

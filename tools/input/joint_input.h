@@ -1,7 +1,9 @@
 // The traces of several ranks as a run to play together.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "report/questions/joint.h"
@@ -22,6 +24,11 @@ extern const Flag kClockFlag;
 
 // A folder or a trace of several ranks, whose collectives are to be matched.
 bool HoldsRanks(const std::string& path);
+
+// Was it typed, and not only taken from a file of defaults?
+bool WasGiven(std::string_view flag, const Args& args);
+// E0104 when one of `of_one_rank` was given to a command that plays ranks together.
+absl::Status CheckAboutAllRanks(const Args& args, std::span<const std::string_view> of_one_rank);
 
 // Reads every rank of `path`, and takes what recording cost it out of its host's time, unless
 // --keep-recording-cost is there; with --rank R that one is left, and the others are its Ghosts.

@@ -6,12 +6,14 @@
 
 #include "costmodel/network/collective_time.h"
 #include "report/questions/joint_unrecorded.h"
+#include "report/text/escape.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/markdown.h"
 #include "tools/output/prediction_text.h"
+#include "tools/output/whatif_output.h"
 
 namespace daydream {
 namespace {
@@ -334,6 +336,17 @@ std::string RanksRemarks(const JointReport& report) {
           : "own cycle and all to the right of it: sums over the recorded window");
 }
 
+// What the gates were asked of.
+std::string JudgedMarkdown(const JointReport& report, TimeUnit wish) {
+  if (report.predictions.empty()) {
+    return fmt::format("baseline: {}", FormatTime(report.baseline.step, wish));
+  }
+  const JointPrediction& p = report.predictions.back();
+  const std::string name = MarkdownText(p.name);
+  if (!p.error.ok()) return fmt::format("{}: {}", name, MarkdownText(DiagnosticOf(p.error).what));
+  return fmt::format("{}: {}, {}", name, FormatTime(p.answer.step, wish), FormatSpeedup(p.speedup));
+}
+
 std::string JointHead(const JointReport& report) {
   return fmt::format(
       "{}: {} played together, step is {}\n", report.name,
@@ -408,7 +421,8 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
 }
 
 std::string JointWhatIfMarkdown(const JointReport& report, const Session& session) {
-  return PlainMarkdown(JointHead(report)) + "\n" + FindingsMarkdown(report.findings) +
+  return VerdictMarkdown(report.gates, JudgedMarkdown(report, session.unit())) +
+         PlainMarkdown(JointHead(report)) + "\n" + FindingsMarkdown(report.findings) +
          JointWhatIfTable(report, session.unit()).Markdown() + "\n" +
          PlainMarkdown(BasisText(report));
 }
@@ -419,6 +433,7 @@ std::string JointWhatIfJson(const JointReport& report) {
   WriteHead(json, report);
   WriteAnswer(json, report.in->run, report.baseline, "step_bound_by");
   WriteScenarios(json, report, Detail::kRanks);
+  WriteGates(report.gates, json);
   return json.EndObject().Take() + "\n";
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/questions/findings.h"
+#include "tools/gate.h"
 #include "tools/input/joint_input.h"
 #include "tools/session.h"
 
@@ -18,6 +19,7 @@ struct JointReport {
   std::vector<JointPrediction> predictions;
   std::vector<Finding> findings;  // about ranks; worst first
   size_t main = 0;  // whose causes are printed in full: the last that was asked, or the best
+  std::vector<Verdict> gates;  // every --fail-if, of the last scenario
 };
 
 std::string RanksText(const JointReport& report, const Session& session);

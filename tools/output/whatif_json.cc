@@ -177,14 +177,7 @@ void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
     }
     json.EndArray().EndObject();
   }
-  if (!report.gates.empty()) {
-    json.Key("gates").BeginArray();
-    for (const Verdict& v : report.gates) {
-      json.BeginInlineObject().Key("fail_if").String(v.text).Key("holds");
-      (v.holds.has_value() ? json.Bool(*v.holds) : json.Null()).EndObject();
-    }
-    json.EndArray();
-  }
+  WriteGates(report.gates, json);
   if (report.score.has_value()) {
     const Score& s = *report.score;
     json.Key("measured").BeginObject().Key("file").String(s.file);
@@ -202,6 +195,16 @@ void WriteExtras(const WhatIfReport& report, JsonWriter& json) {
 }
 
 }  // namespace
+
+void WriteGates(std::span<const Verdict> gates, JsonWriter& json) {
+  if (gates.empty()) return;
+  json.Key("gates").BeginArray();
+  for (const Verdict& v : gates) {
+    json.BeginInlineObject().Key("fail_if").String(v.text).Key("holds");
+    (v.holds.has_value() ? json.Bool(*v.holds) : json.Null()).EndObject();
+  }
+  json.EndArray();
+}
 
 void WriteUnrecorded(const Unrecorded& u, JsonWriter& json) {
   json.Key("recording_cost").BeginObject().Key("text").String(UnrecordedText(u));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,5 +66,7 @@ void WriteReplay(const ReplayCheck& replay, JsonWriter& json);
 // "recording_cost": what was left out, and the step without it.
 void WriteUnrecorded(const Unrecorded& unrecorded, JsonWriter& json);
 void WritePrediction(const Prediction& p, JsonWriter& json);
+// "gates"; nothing without any.
+void WriteGates(std::span<const Verdict> gates, JsonWriter& json);
 
 }  // namespace daydream
