@@ -58,6 +58,9 @@ class Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
+// From the first start to the last end; 0 without tasks.
+Duration WholeLength(const Timeline& timeline);
+
 // Period of every step but the first, by the windows of graph/step_windows.h: steps - 1 entries.
 // For a graph with one step one entry: its whole length from the first start to the last end.
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);

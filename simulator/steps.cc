@@ -5,15 +5,11 @@
 #include "simulator/simulate.h"
 
 namespace daydream {
-namespace {
-
 Duration WholeLength(const Timeline& timeline) {
   if (timeline.start.empty()) return {};
   return *std::max_element(timeline.end.begin(), timeline.end.end()) -
          *std::min_element(timeline.start.begin(), timeline.start.end());
 }
-
-}  // namespace
 
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
   const size_t steps = graph.steps().size();

@@ -143,10 +143,9 @@ class Predictor {
 
   // Without a peak of the baseline only the changes themselves are known.
   void FindMemory() {
-    const std::vector<MemoryChange>& changes = p_.changes.memory;
-    p_.memory_change = SumOfChanges(changes);
+    p_.memory_change = SumOfChanges(p_.changes.memory);
     if (!base_.memory.known()) return;
-    p_.peak = AfterChanges(base_.memory, changes);
+    p_.peak = AfterChanges(base_.memory, p_.changes.memory);
     if (p_.changes.capacity.has_value()) p_.peak->capacity = *p_.changes.capacity;
   }
 
@@ -226,6 +225,7 @@ class Predictor {
     out.timeline = *std::move(timeline);
     p_.step = point_ = TimeOf(graph, out.timeline, options_);
     p_.steps = TimesOf(graph, out.timeline, options_);
+    p_.window = WholeLength(out.timeline);
     return absl::OkStatus();
   }
 
@@ -458,6 +458,7 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
                 .replays = std::make_unique<Replays>(graph),
                 .step = TimeOf(graph, timeline, options),
                 .steps = TimesOf(graph, timeline, options),
+                .window = WholeLength(timeline),
                 .samples = 0,
                 .path = PathPerStep(path),
                 .limiters = {},
@@ -475,6 +476,7 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   unchanged.error = replay.no_step;
   unchanged.step = unchanged.simulated = base.step;
   unchanged.steps = base.steps;
+  unchanged.window = base.window;
   unchanged.samples = base.samples;
   unchanged.path = base.path;
   if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});

@@ -20,6 +20,7 @@ struct Baseline {
   std::unique_ptr<Replays> replays;     // of `graph` and of copies of which only times were set
   Duration step;
   std::vector<Duration> steps;  // of each step that counts
+  Duration window;              // from the first start to the last end
   double samples = 0;           // that a step handles; 0: not known
   BoundBy path;
   std::vector<Limiter> limiters;

@@ -92,6 +92,7 @@ struct Prediction {
   Duration step;
   std::vector<Duration> steps;        // period of each step that counts; their mean is `step`
   Duration simulated;                 // the step without what was learned
+  std::optional<Duration> window;     // first start to last end, where that was played
   std::optional<Duration> low, high;  // 90 % interval; bounds have none
   double speedup = 1;                 // baseline step / step; infinite when the step is 0
   // Examples a second, against the baseline: the speed-up times what a step handles more. What

@@ -298,7 +298,7 @@ absl::StatusOr<JointAnswer> PlayEdited(const JointRun& run, std::span<const Appl
   return PlayJoint(run, TransferFrom::kClass, pointers);
 }
 
-bool IsDrawn(const Application& a) { return a.transform == &kJitter; }
+bool IsDrawn(const Application& a) { return a.transform == &kJitter && a.params["ranks"] <= 1; }
 
 // The scenario with one draw of many of each speed.
 absl::StatusOr<std::vector<Application>> DrawSpeeds(std::span<const Application> scenario,

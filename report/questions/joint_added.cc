@@ -7,13 +7,13 @@
 namespace daydream {
 namespace {
 
-// Added collectives of one rank, by stream, in the order of the stream. Streams that choose what
-// goes next have no order that ranks could agree on.
+// Added collectives of one rank, by stream, in the order of the stream: where it chooses what goes
+// next, in that in which they were added.
 std::vector<std::vector<TaskId>> AddedTo(const Graph& before, const Graph& after) {
   std::vector<std::vector<TaskId>> streams;
   if (after.size() == before.size()) return streams;
   for (const GraphLane& lane : after.lanes()) {
-    if (lane.lane.kind != LaneKind::kStream || lane.order != LaneOrder::kFixed) continue;
+    if (lane.lane.kind != LaneKind::kStream) continue;
     std::vector<TaskId> added;
     for (TaskId t = lane.first; t.valid(); t = after.task(t).lane_next) {
       const Task& task = after.task(t);
@@ -49,8 +49,13 @@ std::optional<AddedRows> MatchAdded(const JointRun& run, std::span<const Graph* 
                 .meetings = run.meetings,
                 .transfer = {transfer.begin(), transfer.end()}};
   for (size_t s = 0; s < added[0].size(); ++s) {
-    const uint32_t group = out.matched.communicators++;
+    uint32_t group = out.matched.communicators++;
+    const Graph& first = *graphs[0];
+    const bool chooses =
+        first.lane(first.task(added[0][s].front()).lane).order != LaneOrder::kFixed;
     for (size_t k = 0; k < added[0][s].size(); ++k) {
+      // Those that are chosen have no order: each meets its peers by itself.
+      if (chooses && k > 0) group = out.matched.communicators++;
       MatchedRow row{.communicator = group, .kind = CollectiveKind::kAllReduce};
       row.size = static_cast<int32_t>(graphs.size());
       std::vector<Duration> times;

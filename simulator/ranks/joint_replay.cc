@@ -1,6 +1,7 @@
 #include "simulator/ranks/joint_replay.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -95,21 +96,61 @@ std::optional<Duration> StepOfRank(std::span<const TaskId> tasks, const Graph& g
   return StepTime(graph, own);
 }
 
-class Replayer {
+bool Chooses(const Graph& graph, TaskId t) {
+  return graph.lane(graph.task(t).lane).order != LaneOrder::kFixed;
+}
+
+// Plays the joint graph again and again, each time with other instants at which ranks begin.
+class Rounds {
  public:
-  Replayer(const JointGraph& joint, std::span<const Graph* const> graphs, const Plan& plan)
-      : joint_(joint), graphs_(graphs), plan_(plan) {
-    duration_.reserve(joint.graph.size());
-    gap_.reserve(joint.graph.size());
+  static absl::StatusOr<Rounds> Make(const JointGraph& joint) {
+    Rounds out;
+    for (const GraphLane& lane : joint.graph.lanes()) {
+      if (lane.order == LaneOrder::kFixed) continue;
+      out.chooses_ = std::make_unique<Graph>(joint.graph);
+      return out;
+    }
+    DD_ASSIGN_OR_RETURN(out.plan_, Plan::Make(joint.graph));
+    out.duration_.reserve(joint.graph.size());
+    out.gap_.reserve(joint.graph.size());
     for (const Task& t : joint.graph.tasks()) {
-      duration_.push_back(t.duration);
-      gap_.push_back(t.gap);
+      out.duration_.push_back(t.duration);
+      out.gap_.push_back(t.gap);
+    }
+    return out;
+  }
+
+  void Begin(TaskId origin, Duration at) {
+    if (chooses_ != nullptr) {
+      chooses_->mutable_task(origin).duration = at;
+    } else {
+      duration_[origin.index()] = at;
     }
   }
 
-  JointReplay Run() {
+  absl::Status Run(Timeline& timeline) {
+    if (chooses_ == nullptr) {
+      plan_->Run(duration_, gap_, timeline);
+      return absl::OkStatus();
+    }
+    DD_ASSIGN_OR_RETURN(timeline, Simulate(*chooses_));
+    return absl::OkStatus();
+  }
+
+ private:
+  std::optional<Plan> plan_;
+  std::vector<Duration> duration_, gap_;
+  std::unique_ptr<Graph> chooses_;  // with lanes that choose what goes next
+};
+
+class Replayer {
+ public:
+  Replayer(const JointGraph& joint, std::span<const Graph* const> graphs, Rounds& rounds)
+      : joint_(joint), graphs_(graphs), rounds_(rounds) {}
+
+  absl::StatusOr<JointReplay> Run() {
     JointReplay out;
-    plan_.Run(duration_, gap_, out.timeline);
+    DD_RETURN_IF_ERROR(rounds_.Run(out.timeline));
     out.ranks.resize(graphs_.size());
     RankExtent all{Instant{std::numeric_limits<int64_t>::max()}, Instant{}};
     for (size_t r = 0; r < graphs_.size(); ++r) {
@@ -119,13 +160,14 @@ class Replayer {
     }
     out.window = all.last - all.first;
     Account(out);
-    FindPeriod(out);
+    DD_RETURN_IF_ERROR(FindPeriod(out));
     return out;
   }
 
  private:
   void Account(JointReplay& out) const {
     std::vector<Intervals> collectives(graphs_.size()), work(graphs_.size());
+    const std::vector<Instant> met = MetAt(out.timeline);
     for (size_t r = 0; r < graphs_.size(); ++r) {
       RankAccount& account = out.ranks[r];
       for (size_t i = 0; i < joint_.task[r].size(); ++i) {
@@ -135,8 +177,11 @@ class Replayer {
         if (task.removed || task.kind != TaskKind::kCollective) continue;
         const Instant start = out.timeline.start[t.index()], end = out.timeline.end[t.index()];
         const Instant came = arrival.valid() ? out.timeline.start[arrival.index()] : start;
-        collectives[r].emplace_back(came, end);
-        account.wait += start - came;
+        // What met its peers and stands behind others of its rank waits for nobody.
+        const bool behind = !met.empty() && arrival.valid() && Chooses(joint_.graph, t);
+        const Instant met_at = behind ? std::max(came, met[t.index()]) : start;
+        collectives[r].emplace_back(behind ? start : came, end);
+        account.wait += met_at - came;
         account.transfer += end - start;
       }
       for (size_t t = joint_.part[r].task; t < joint_.part[r].task_end; ++t) {
@@ -150,6 +195,20 @@ class Replayer {
       account.exposed = Outside(Union(std::move(collectives[r])), busy);
     }
     CountLast(out);
+  }
+
+  // By transfer, when its Meeting was; only where lanes choose what goes next.
+  std::vector<Instant> MetAt(const Timeline& timeline) const {
+    std::vector<Instant> met;
+    const bool chosen = std::ranges::any_of(joint_.graph.lanes(), [](const GraphLane& lane) {
+      return lane.order != LaneOrder::kFixed;
+    });
+    if (!chosen) return met;
+    met.resize(joint_.graph.size());
+    for (const Edge& e : joint_.graph.edges()) {
+      if (e.rule == Rule::kCollective) met[e.to.index()] = timeline.end[e.from.index()];
+    }
+    return met;
   }
 
   // The first of those that arrive last; who is early waits.
@@ -191,7 +250,7 @@ class Replayer {
   // Each rank begins again where its window ends, so who is ahead waits more each round, until all
   // take as long as the slowest. Where Ghosts are all that a rank has for peers, they begin again
   // when it does.
-  void FindPeriod(JointReplay& out) {
+  absl::Status FindPeriod(JointReplay& out) {
     const size_t n = graphs_.size();
     std::vector<Duration> begin, ends(n), lead;
     for (TaskId o : joint_.origin) begin.push_back(joint_.graph.task(o).duration);
@@ -206,10 +265,8 @@ class Replayer {
     out.settled = false;
     Timeline t;
     for (int round = 0; round < kMostRounds && !out.settled; ++round) {
-      for (size_t i = 0; i < joint_.origin.size(); ++i) {
-        duration_[joint_.origin[i].index()] = begin[i];
-      }
-      plan_.Run(duration_, gap_, t);
+      for (size_t i = 0; i < joint_.origin.size(); ++i) rounds_.Begin(joint_.origin[i], begin[i]);
+      DD_RETURN_IF_ERROR(rounds_.Run(t));
       Duration grown, least = Duration::Max();
       for (size_t r = 0; r < n; ++r) {
         // How far behind its begin the rank ends.
@@ -227,12 +284,12 @@ class Replayer {
         if (begin[r] != kBeforeAll) begin[r] -= common;
       }
     }
+    return absl::OkStatus();
   }
 
   const JointGraph& joint_;
   std::span<const Graph* const> graphs_;
-  const Plan& plan_;
-  std::vector<Duration> duration_, gap_;
+  Rounds& rounds_;
 };
 
 // What the rank does when it waits for nobody.
@@ -258,8 +315,8 @@ absl::StatusOr<JointReplay> ReplayRanks(const JointGraph& joint,
                                         const ForEachRank& each) {
   JointReplay out;
   {
-    DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Make(joint.graph));
-    out = Replayer(joint, graphs, plan).Run();
+    DD_ASSIGN_OR_RETURN(Rounds rounds, Rounds::Make(joint));
+    DD_ASSIGN_OR_RETURN(out, Replayer(joint, graphs, rounds).Run());
   }
   std::vector<absl::Status> played(graphs.size());
   each(graphs.size(), [&](size_t r) { played[r] = PlayAlone(joint, r, *graphs[r], out.ranks[r]); });

@@ -1,10 +1,12 @@
 // What a command about ranks together cannot do, or finds nothing to do for, is said.
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace daydream {
@@ -92,6 +94,107 @@ TEST_F(CliRanksParts, PartsThatDoNothingAndOtherBatchesAreSaid) {
   const auto left = nlohmann::json::parse(r.out)["scenarios"][1]["left_out"];
   EXPECT_THAT(left, testing::ElementsAre("straggler(rank=7,host=0.5x)"));
   EXPECT_EQ(Run("whatif " + kExample + " --opt 'batch(x2),straggler(0,host=0.5)'").exit, 0);
+}
+
+// Slices of gradients that are chosen by priority, on ranks that wait for one another.
+TEST_F(CliRanksParts, P3PlaysRanksTogether) {
+  const auto file = RealTraceFolder() / "gpus" / "resnet50-bs32.a100-ddp2.json.gz";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) GTEST_SKIP() << "no " << file;
+  std::filesystem::create_directory(Path("two"));
+  // The other rank is the same program; no two record the same times.
+  const std::string other = R"(sed -E 's/"rank": *0/"rank": 1/; s/("dur": *[0-9]*)3\b/\12/')";
+  for (const auto& [rank, edit] : {std::pair("0", std::string("cat")), {"1", other}}) {
+    ASSERT_EQ(Shell("gzip -dc " + file.string() + " | " + edit + " | gzip -1 > '" +
+                    Path("two/rank") + rank + ".json.gz' #")
+                  .exit,
+              0);
+  }
+  const auto step = [&](const std::string& of, const std::string& opt) {
+    const CliResult r = Run("whatif " + of + " --opt '" + opt + "' --format json");
+    EXPECT_EQ(r.exit, 0) << opt << r.err;
+    if (r.exit != 0) return 0.0;
+    return nlohmann::json::parse(r.out)["scenarios"].back()["step_ms"].get<double>();
+  };
+  for (const std::string opt : {"p3", "ddp(8,fabric=efa100),p3"}) {
+    const double both = step(Path("two"), opt);
+    // Alike, they wait for nobody.
+    const double one = step(Path("two/rank0.json.gz") + " --peers none", opt);
+    EXPECT_NEAR(both / one, 1, 0.02) << opt;
+  }
+  // A slice is there when the slower rank has come: both take what that one takes.
+  const std::string late = "p3,straggler(1,host=1.5)";
+  const double alone = step(Path("two/rank1.json.gz") + " --peers none", late);
+  EXPECT_GT(alone, 1.2 * step(Path("two"), "p3"));
+  EXPECT_NEAR(step(Path("two"), late) / alone, 1, 0.02);
+}
+
+TEST_F(CliRanksParts, EightRecordedRanksGiveTheNumbersOfTheStudy) {
+  const auto folder = RealTraceFolder() / "ranks" / "megatron-tp8";
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) GTEST_SKIP() << "no " << folder;
+  const CliResult r = Run("whatif " + folder.string() +
+                          " --opt 'straggler(0, host=0.9)' --opt 'straggler(5, host=0.9)' "
+                          "--format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const nlohmann::json json = nlohmann::json::parse(r.out);
+  EXPECT_NEAR(json["step_ms"].get<double>(), 632.53, 0.6);
+  EXPECT_LE(json["ranks"]["check"]["duration_error_pct"].get<double>(), 1);
+  EXPECT_LE(json["ranks"]["check"]["span_error_pct"].get<double>(), 0.1);
+  EXPECT_NEAR(json["scenarios"][1]["window_ms"].get<double>(), 645.00, 0.6);
+  EXPECT_NEAR(json["scenarios"][1]["step_ms"].get<double>(), 632.53, 0.6);
+  EXPECT_NEAR(json["scenarios"][2]["step_ms"].get<double>(), 627.19, 0.1);
+  EXPECT_EQ(json["step_bound_by"], "own cycle of rank 5");
+  // One of them alone: with its waits, all that was recorded of it.
+  const CliResult one = Run("whatif " + folder.string() + "/rank5.json.gz --format json");
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const auto alone = nlohmann::json::parse(one.out)["scenarios"][0];
+  EXPECT_NEAR(alone["step_ms"].get<double>(), 649.74, 0.1);
+  EXPECT_EQ(alone["window_ms"], alone["step_ms"]);
+}
+
+// What others do is a choice where one rank is all that was recorded.
+TEST_F(CliRanksParts, PeersOfOneRankArriveAsRecordedOrAreAlike) {
+  const auto file = RealTraceFolder() / "ranks" / "megatron-tp8" / "rank3.json.gz";
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) GTEST_SKIP() << "no " << file;
+  auto gain = [&](const std::string& peers) {
+    const CliResult r = Run("whatif " + file.string() + " --peers " + peers +
+                            " --opt 'bandwidth(x0.5)' --format json");
+    EXPECT_EQ(r.exit, 0) << peers << ": " << r.err;
+    const auto json = nlohmann::json::parse(r.out);
+    const auto& s = json["scenarios"];
+    EXPECT_EQ(json.contains("ranks"), peers == "recorded") << peers;
+    return s.back()["step_ms"].get<double>() / s[0]["step_ms"].get<double>() - 1;
+  };
+  // Others arrive when they did and hide it; where waits are kept as they were, all of it shows.
+  EXPECT_LT(gain("recorded"), 0.001);
+  EXPECT_GT(gain("waits"), 0.03);
+  EXPECT_EQ(gain("alone"), gain("waits"));
+  EXPECT_GT(gain("alike"), 0);
+  EXPECT_EQ(gain("alike"), gain("none"));
+  // Who waits for nobody takes its own cycle, as `ranks` says, out of one file or of all.
+  const std::string all = file.parent_path().string();
+  const auto ranks = nlohmann::json::parse(Run("ranks " + all + " --format json").out);
+  for (int rank : {0, 3, 5, 6, 7}) {
+    const double cycle = ranks["per_rank"][rank]["own_cycle_ms"];
+    for (const std::string& of :
+         {fmt::format("{} --rank {}", all, rank), fmt::format("{}/rank{}.json.gz", all, rank)}) {
+      const std::string out = Run("whatif " + of + " --peers none --format json").out;
+      const double step = nlohmann::json::parse(out)["scenarios"][0]["step_ms"];
+      EXPECT_NEAR(step / cycle, 1, 0.001) << of;
+    }
+  }
+  // The same of that rank out of the folder of all.
+  const std::string folder = file.parent_path().string() + " --rank 3 --peers recorded ";
+  const CliResult r = Run("whatif " + folder + "--opt 'bandwidth(x0.5)' --format json");
+  ASSERT_EQ(r.exit, 0) << r.err;
+  const auto scenarios = nlohmann::json::parse(r.out)["scenarios"];
+  EXPECT_NEAR(scenarios[1]["step_ms"].get<double>() / scenarios[0]["step_ms"].get<double>(), 1,
+              0.001);
+  EXPECT_THAT(Run("whatif " + folder + "--by kernel").err, HasSubstr("--peers recorded has no"));
+  EXPECT_THAT(Run("ranks " + file.parent_path().string() + " --rank 3").out,
+              HasSubstr("1 rank recorded"));
 }
 
 }  // namespace

@@ -277,7 +277,11 @@ TEST_F(CliRanks, OnChangesSomeOfTheRanks) {
   EXPECT_EQ(both["window_ms"], all["window_ms"]);
   EXPECT_EQ(first["ranks_changed"], 1);
   EXPECT_GT(first["window_ms"].get<double>(), all["window_ms"].get<double>());
-  EXPECT_THAT(Run("whatif " + Path("run") + " --on 7 --opt amp").err, HasSubstr("E0104"));
+  for (const char* none : {"7", "'ranks 0-99'", "'ranks 1-7'", "'ranks 3-9'", "'ranks 1-0'"}) {
+    EXPECT_THAT(Run("whatif " + Path("run") + " --on " + none + " --opt amp").err,
+                HasSubstr("E0104"))
+        << none;
+  }
 }
 
 // As of one trace: nothing is built on a replay that is far off.
@@ -327,44 +331,27 @@ TEST_F(CliRanks, AdviseAsksAllRanksTogether) {
   std::string names;
   for (size_t i = 1; i < json["scenarios"].size(); ++i) {
     const double step = json["scenarios"][i]["step_ms"];
-    EXPECT_GE(step, before);
+    if (!json["scenarios"][i]["bound"]) {
+      EXPECT_GE(step, before);
+    }
     before = step;
     names += json["scenarios"][i]["name"].get<std::string>() + " ";
   }
   EXPECT_THAT(names, HasSubstr("bandwidth"));
   EXPECT_THAT(names, HasSubstr("straggler(rank=1"));
-}
-
-// What others do is a choice where one rank is all that was recorded.
-TEST_F(CliRanks, PeersOfOneRankArriveAsRecordedOrAreAlike) {
-  const auto file = RealTraceFolder() / "ranks" / "megatron-tp8" / "rank3.json.gz";
-  std::error_code error;
-  if (!std::filesystem::exists(file, error)) GTEST_SKIP() << "no " << file;
-  auto gain = [&](const std::string& peers) {
-    const CliResult r = Run("whatif " + file.string() + " --peers " + peers +
-                            " --opt 'bandwidth(x0.5)' --format json");
-    EXPECT_EQ(r.exit, 0) << peers << ": " << r.err;
-    const auto json = nlohmann::json::parse(r.out);
-    const auto& s = json["scenarios"];
-    EXPECT_EQ(json.contains("ranks"), peers == "recorded") << peers;
-    return s.back()["step_ms"].get<double>() / s[0]["step_ms"].get<double>() - 1;
-  };
-  // Others arrive when they did and hide it; where waits are kept as they were, all of it shows.
-  EXPECT_LT(gain("recorded"), 0.001);
-  EXPECT_GT(gain("waits"), 0.03);
-  EXPECT_EQ(gain("alone"), gain("waits"));
-  EXPECT_GT(gain("alike"), 0);
-  EXPECT_EQ(gain("alike"), gain("none"));
-  // The same of that rank out of the folder of all.
-  const std::string folder = file.parent_path().string() + " --rank 3 --peers recorded ";
-  const CliResult r = Run("whatif " + folder + "--opt 'bandwidth(x0.5)' --format json");
-  ASSERT_EQ(r.exit, 0) << r.err;
-  const auto scenarios = nlohmann::json::parse(r.out)["scenarios"];
-  EXPECT_NEAR(scenarios[1]["step_ms"].get<double>() / scenarios[0]["step_ms"].get<double>(), 1,
-              0.001);
-  EXPECT_THAT(Run("whatif " + folder + "--by kernel").err, HasSubstr("--peers recorded has no"));
-  EXPECT_THAT(Run("ranks " + file.parent_path().string() + " --rank 3").out,
-              HasSubstr("1 rank recorded"));
+  EXPECT_THAT(names, HasSubstr("network(fabric=nvlink4)"));
+  EXPECT_EQ(json["schema"], "daydream.advise/1");
+  // A limit is no advice: behind all that can be done.
+  EXPECT_THAT(names, testing::EndsWith("free-comm "));
+  EXPECT_EQ(json["scenarios"].back()["bound"], true);
+  EXPECT_THAT(Run("advise " + Path("run")).out, HasSubstr("<= 1."));
+  for (const std::string flag :
+       {"--true-step 1ms", "--details 3", "--objective cost", "--samples 8"}) {
+    const CliResult refused = Run("advise " + Path("run") + " " + flag);
+    EXPECT_EQ(refused.exit, 2) << flag;
+    EXPECT_THAT(refused.err, HasSubstr(flag.substr(0, flag.find(' ')) + " is about one rank"));
+  }
+  EXPECT_EQ(Run("advise " + Path("run") + " --objective step").exit, 0);
 }
 
 // The only step of one rank is all that was recorded of it, played again and again, as for several;
@@ -407,7 +394,12 @@ TEST_F(CliRanks, WhatIsSuggestedNextChangesTheRankThatBounds) {
 TEST_F(CliRanks, OneRankAloneIsAskedForByNumber) {
   const CliResult r = Run("whatif " + Path("run") + " --rank 0 --opt free-comm --format json");
   ASSERT_EQ(r.exit, 0) << r.err;
-  EXPECT_FALSE(nlohmann::json::parse(r.out).contains("ranks"));
+  const auto json = nlohmann::json::parse(r.out);
+  EXPECT_FALSE(json.contains("ranks"));
+  for (const auto& s : json["scenarios"]) EXPECT_EQ(s["window_ms"], s["step_ms"]) << s["name"];
+  const auto steps =
+      nlohmann::json::parse(Run("whatif " + kExample + " --rank 1 --format json").out);
+  EXPECT_NEAR(steps["scenarios"][0]["window_ms"].get<double>(), 26.12, 0.01);  // of three of 9 ms
 }
 
 TEST_F(CliRanks, NotesNameTheScenarioAndATraceAloneIsToldSo) {
@@ -460,29 +452,6 @@ TEST_F(CliRanks, WhatIsNotReadOfAFolderIsSaid) {
   ASSERT_EQ(Run("import " + Path("run/rank0.json") + " -o " + Path("run/first.ddtrace")).exit, 0);
   EXPECT_THAT(OneLine(Run("summary " + Path("run")).err),
               HasSubstr("not read beside 1 trace: 2 files of another kind, the first rank0.json"));
-}
-
-TEST_F(CliRanks, EightRecordedRanksGiveTheNumbersOfTheStudy) {
-  const auto folder = RealTraceFolder() / "ranks" / "megatron-tp8";
-  std::error_code error;
-  if (!std::filesystem::exists(folder, error)) GTEST_SKIP() << "no " << folder;
-  const CliResult r = Run("whatif " + folder.string() +
-                          " --opt 'straggler(0, host=0.9)' --opt 'straggler(5, host=0.9)' "
-                          "--format json");
-  ASSERT_EQ(r.exit, 0) << r.err;
-  const nlohmann::json json = nlohmann::json::parse(r.out);
-  EXPECT_NEAR(json["step_ms"].get<double>(), 632.53, 0.6);
-  EXPECT_LE(json["ranks"]["check"]["duration_error_pct"].get<double>(), 1);
-  EXPECT_LE(json["ranks"]["check"]["span_error_pct"].get<double>(), 0.1);
-  EXPECT_NEAR(json["scenarios"][1]["window_ms"].get<double>(), 645.00, 0.6);
-  EXPECT_NEAR(json["scenarios"][1]["step_ms"].get<double>(), 632.53, 0.6);
-  EXPECT_NEAR(json["scenarios"][2]["step_ms"].get<double>(), 627.19, 0.1);
-  EXPECT_EQ(json["step_bound_by"], "own cycle of rank 5");
-  // One of them alone: with its waits, all that was recorded of it.
-  const CliResult one = Run("whatif " + folder.string() + "/rank5.json.gz --format json");
-  ASSERT_EQ(one.exit, 0) << one.err;
-  const auto alone = nlohmann::json::parse(one.out)["scenarios"][0];
-  EXPECT_NEAR(alone["step_ms"].get<double>(), 649.74, 0.1);
 }
 
 }  // namespace

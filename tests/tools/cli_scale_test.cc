@@ -109,6 +109,31 @@ TEST_F(CliScale, TheSlowestOfManyIsThatOfTheMean) {
   for (const auto& p : points) EXPECT_NEAR(added(p) / added(points[0]), 1, 0.01) << p["ranks"];
 }
 
+// A what-if with ddp(n) and jitter is about the slowest of n, not about one draw.
+TEST_F(CliScale, AWhatIfOfManyThatDifferIsThePointOfTheCurve) {
+  const auto step = [&](const std::string& opt) {
+    const CliResult r =
+        Run(fmt::format("whatif {} --no-alone --opt '{}' --format json", kTrace, opt));
+    EXPECT_EQ(r.exit, 0) << r.err;
+    return nlohmann::json::parse(r.out)["scenarios"].back()["step_ms"].get<double>();
+  };
+  for (const char* strategy : {"ddp", "zero1"}) {
+    for (int n : {2, 64}) {
+      const double curve = Scale(fmt::format("--strategy {} --ranks {} --fabric efa100 --jitter 3%",
+                                             strategy, n))["points"][0]["step_ms"];
+      const std::string spread = fmt::format("{}({},fabric=efa100)", strategy, n);
+      const double first = step("jitter(3%,seed=0)," + spread);
+      EXPECT_NEAR(first / curve, 1, 0.01) << spread;
+      EXPECT_GT(first / step(spread), 1.01) << spread;
+      EXPECT_EQ(step(spread + ",jitter(3%,seed=4)"), first) << spread;
+      EXPECT_EQ(step(spread + fmt::format(",jitter(3%,ranks={})", n)), first) << spread;
+    }
+  }
+  const CliResult told = Run("whatif " + kTrace + " --opt 'ddp(64,fabric=efa100),jitter(3%)'");
+  EXPECT_THAT(told.out, HasSubstr("jitter(sd=3%,ranks=64)"));
+  EXPECT_THAT(OneLine(told.err), HasSubstr("the slowest of 64 ranks takes"));
+}
+
 TEST_F(CliScale, WhatCannotBeAnsweredIsSaid) {
   for (const char* opt : {"ddp(8)", "zero1(8)", "zero2(8)"}) {
     const CliResult r = Run(fmt::format("whatif {} --opt '{}'", kTrace, opt));

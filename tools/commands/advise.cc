@@ -77,6 +77,10 @@ absl::Status CheckObjective(std::string_view goal, std::span<const Application> 
 absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidates, double limit,
                                     Session& session) {
   const std::string& path = args.positional()[0];
+  constexpr std::string_view kOfOneRank[] = {"--true-step", "--details", "--samples"};
+  DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kOfOneRank));
+  constexpr std::string_view kGoal[] = {"--objective"};
+  if (args.Get("--objective") != "step") DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kGoal));
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(path, args, session));
   std::vector<std::string> nothing;
   DD_ASSIGN_OR_RETURN(
@@ -85,13 +89,13 @@ absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidat
   DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },
-             .json = [&] { return JointWhatIfJson(report); },
+             .json = [&] { return JointWhatIfJson(report, kAdviceSchema); },
              .csv = [&] { return JointWhatIfTable(report, session.unit()).Csv(); },
              .markdown = [&] { return JointWhatIfMarkdown(report, session); }}));
   if (!nothing.empty()) {
     session.Note(fmt::format("nothing to change, or not known here: {}", fmt::join(nothing, ", ")));
   }
-  if (!report.predictions.empty()) {
+  if (!report.predictions.empty() && !report.predictions.front().bound) {
     session.Next(
         fmt::format("daydream whatif {} --opt '{}'", path, report.predictions.front().name));
   }
@@ -172,7 +176,9 @@ added while they save 0.5 % beside the others. Ceilings are limits for changes o
 kind: what changes several kinds of work can go below each.
 
 Of a folder with the ranks of one run, every option is applied to all of them and they are
-played together, with a faster network and a faster slowest rank beside; --rank asks one.
+played together, beside them a faster NIC, another network, buckets that overlap, smaller
+gradients and a faster slowest rank; the limit is what it would be if no exchange took
+time. --rank asks one, also by --objective and with --details, --true-step and --samples.
 
 What finds nothing to change is named, and so is what this trace cannot answer, with how
 to record one that can. For the first options it prints the code to try and the command

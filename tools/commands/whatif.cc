@@ -363,52 +363,6 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, bool asked,
   return gate != Exit::kOk ? gate : exit;
 }
 
-// What plays ranks together: "--on", "--peers joint" or nothing.
-std::string_view AsksForAll(const Args& args) {
-  if (WasGiven("--on", args)) return "--on";
-  const bool joint = WasGiven("--peers", args) && args.Get("--peers") == "joint";
-  return joint ? "--peers joint" : "";
-}
-
-absl::Status BadChoice(std::string what, std::string why, std::string fix) {
-  return MakeStatus(
-      absl::StatusCode::kInvalidArgument,
-      {.code = "E0104", .what = std::move(what), .why = std::move(why), .fix = std::move(fix)});
-}
-
-// Are ranks played together, or one whose peers arrive as recorded? E0104 for flags of which one is
-// about all ranks and another about one of them.
-absl::StatusOr<bool> PlaysRanks(const Args& args) {
-  // What answers with the waits of one rank, as they were recorded.
-  constexpr std::string_view kOfOneRank[] = {"--by",    "--timeline", "--true-step", "--samples",
-                                             "--steps", "--measured", "--learn",     "--learned"};
-  const std::string& path = args.positional()[0];
-  const std::string_view peers = args.Get("--peers"), all = AsksForAll(args);
-  const bool recorded = peers == "recorded";
-  const bool one = args.Has("--rank") || (peers != "joint" && !recorded);
-  if (!all.empty() && one) {
-    const std::string other =
-        args.Has("--rank") ? "--rank" : fmt::format("--peers {}", args.Get("--peers"));
-    return BadChoice(fmt::format("{} does not go with {}", all, other),
-                     fmt::format("{} plays ranks together, {} looks at one", all, other),
-                     "leave one of them away");
-  }
-  if (!HoldsRanks(path) && !recorded) {
-    if (all.empty()) return false;
-    return BadChoice(fmt::format("{} is about ranks that are played together", all),
-                     fmt::format("{} is one", path), "the folder with the traces of all ranks");
-  }
-  if (one && !recorded) return false;
-  if (!recorded) DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kOfOneRank));
-  for (std::string_view flag : kOfOneRank) {
-    if (!WasGiven(flag, args)) continue;
-    return BadChoice(fmt::format("--peers recorded has no {}", flag),
-                     "it plays what waits for other ranks, which that flag does not see",
-                     "--peers waits, or without " + std::string(flag));
-  }
-  return true;
-}
-
 absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   if (args.Has("--watch")) return WatchWhatIf(args, session);
   const std::string_view peers = args.Get("--peers");
@@ -491,6 +445,10 @@ const Command kWhatIfCommand = {
 alone as well. Repeat --opt for separate scenarios. The first line compares the replay of
 the unchanged trace with what was measured; without --opt that is all. Speed-ups printed
 with <= are limits, not predictions. Causes sum to the difference from the baseline.
+
+Ranks of a folder are played together, and --fail-if is about their step. What is about
+one of them (--by, --timeline, --true-step, --samples, --steps, --measured, --learn,
+--learned) is asked with --rank R.
 
 A scenario that cannot be predicted, for example because nothing in the trace matches,
 is printed as such while the others are predicted. Parts of a combination that match

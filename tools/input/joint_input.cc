@@ -80,6 +80,12 @@ Told BeginsOf(const std::vector<RankTrace>& ranks, std::vector<Duration>& begins
   return Told::kNothing;
 }
 
+absl::Status BadChoice(std::string what, std::string why, std::string fix) {
+  return MakeStatus(
+      absl::StatusCode::kInvalidArgument,
+      {.code = "E0104", .what = std::move(what), .why = std::move(why), .fix = std::move(fix)});
+}
+
 }  // namespace
 
 const Flag kClockFlag = {.name = "--clock",
@@ -109,6 +115,43 @@ absl::Status CheckAboutAllRanks(const Args& args, std::span<const std::string_vi
          .fix = fmt::format("--rank R with it, or leave {} away", flag)});
   }
   return absl::OkStatus();
+}
+
+std::string_view AsksForAll(const Args& args) {
+  if (WasGiven("--on", args)) return "--on";
+  const bool joint = WasGiven("--peers", args) && args.Get("--peers") == "joint";
+  return joint ? "--peers joint" : "";
+}
+
+absl::StatusOr<bool> PlaysRanks(const Args& args) {
+  // What answers with the waits of one rank, as they were recorded.
+  constexpr std::string_view kOfOneRank[] = {"--by",    "--timeline", "--true-step", "--samples",
+                                             "--steps", "--measured", "--learn",     "--learned"};
+  const std::string& path = args.positional()[0];
+  const std::string_view peers = args.Get("--peers"), all = AsksForAll(args);
+  const bool recorded = peers == "recorded";
+  const bool one = args.Has("--rank") || (peers != "joint" && !recorded);
+  if (!all.empty() && one) {
+    const std::string other =
+        args.Has("--rank") ? "--rank" : fmt::format("--peers {}", args.Get("--peers"));
+    return BadChoice(fmt::format("{} does not go with {}", all, other),
+                     fmt::format("{} plays ranks together, {} looks at one", all, other),
+                     "leave one of them away");
+  }
+  if (!HoldsRanks(path) && !recorded) {
+    if (all.empty()) return false;
+    return BadChoice(fmt::format("{} is about ranks that are played together", all),
+                     fmt::format("{} is one", path), "the folder with the traces of all ranks");
+  }
+  if (one && !recorded) return false;
+  if (!recorded) DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kOfOneRank));
+  for (std::string_view flag : kOfOneRank) {
+    if (!WasGiven(flag, args)) continue;
+    return BadChoice(fmt::format("--peers recorded has no {}", flag),
+                     "it plays what waits for other ranks, which that flag does not see",
+                     "--peers waits, or without " + std::string(flag));
+  }
+  return true;
 }
 
 absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session) {

@@ -30,6 +30,12 @@ bool WasGiven(std::string_view flag, const Args& args);
 // E0104 when one of `of_one_rank` was given to a command that plays ranks together.
 absl::Status CheckAboutAllRanks(const Args& args, std::span<const std::string_view> of_one_rank);
 
+// What of `whatif` asks for ranks together: "--on", "--peers joint" or nothing.
+std::string_view AsksForAll(const Args& args);
+// Are ranks played together, or one whose peers arrive as recorded? E0104 for flags of which one is
+// about all ranks and another about one of them.
+absl::StatusOr<bool> PlaysRanks(const Args& args);
+
 // Reads every rank of `path`, and takes what recording cost it out of its host's time, unless
 // --keep-recording-cost is there; with --rank R that one is left, and the others are its Ghosts.
 // E0431 for two files of one rank or runs of different size, E0432 for a rank that is not there,

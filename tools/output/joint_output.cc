@@ -266,9 +266,9 @@ void WriteScenarios(JsonWriter& json, const JointReport& report, Detail detail) 
   json.EndArray().Key("main").UInt(report.predictions.empty() ? 0 : report.main + 1);
 }
 
-void WriteHead(JsonWriter& json, const JointReport& report) {
+void WriteHead(JsonWriter& json, const JointReport& report, std::string_view schema) {
   const JointRun& run = report.in->run;
-  json.Key("schema").String("daydream.whatif/1").Key("trace").BeginObject();
+  json.Key("schema").String(schema).Key("trace").BeginObject();
   json.Key("file").String(report.name).EndObject().Key("ranks").BeginObject();
   json.Key("recorded").BeginInlineArray();
   for (size_t r = 0; r < run.built.size(); ++r) json.Int(run.Number(r));
@@ -402,7 +402,7 @@ Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
     }
     table.AddRow({(p.other_way ? "or " : "") + p.name, in_unit(p.answer.step),
                   p.low ? fmt::format("{} to {}", in_unit(*p.low), in_unit(*p.high)) : "",
-                  in_unit(p.answer.window), FormatSpeedup(p.speedup),
+                  in_unit(p.answer.window), (p.bound ? "<= " : "") + FormatSpeedup(p.speedup),
                   std::to_string(p.edited.size()), p.answer.bound_by});
   }
   return table;
@@ -427,10 +427,10 @@ std::string JointWhatIfMarkdown(const JointReport& report, const Session& sessio
          PlainMarkdown(BasisText(report));
 }
 
-std::string JointWhatIfJson(const JointReport& report) {
+std::string JointWhatIfJson(const JointReport& report, std::string_view schema) {
   JsonWriter json;
   json.BeginObject();
-  WriteHead(json, report);
+  WriteHead(json, report, schema);
   WriteAnswer(json, report.in->run, report.baseline, "step_bound_by");
   WriteScenarios(json, report, Detail::kRanks);
   WriteGates(report.gates, json);
@@ -440,7 +440,7 @@ std::string JointWhatIfJson(const JointReport& report) {
 std::string JointAdviceJson(const JointReport& report, std::span<const std::string> nothing) {
   JsonWriter json;
   json.BeginObject();
-  WriteHead(json, report);
+  WriteHead(json, report, kAdviceSchema);
   WriteScenarios(json, report, Detail::kStep);
   json.Key("nothing_to_change").BeginInlineArray();
   for (const std::string& name : nothing) json.String(name);

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "report/questions/findings.h"
@@ -11,6 +12,8 @@
 #include "tools/session.h"
 
 namespace daydream {
+
+inline constexpr std::string_view kAdviceSchema = "daydream.advise/1";
 
 struct JointReport {
   const JointInput* in = nullptr;
@@ -29,7 +32,8 @@ Table RanksTable(const JointReport& report, TimeUnit wish);
 
 std::string JointWhatIfText(const JointReport& report, const Session& session);
 std::string JointWhatIfMarkdown(const JointReport& report, const Session& session);
-std::string JointWhatIfJson(const JointReport& report);
+std::string JointWhatIfJson(const JointReport& report,
+                            std::string_view schema = "daydream.whatif/1");
 // The same without what scenarios do to each rank, and with "nothing_to_change": options that could
 // not be predicted.
 std::string JointAdviceJson(const JointReport& report, std::span<const std::string> nothing);

@@ -37,13 +37,17 @@ absl::StatusOr<std::vector<int32_t>> ParseOn(std::string_view text, const JointR
     last = first;
     const bool range = dash == item.npos || ReadRank(item.substr(dash + 1), last);
     std::vector<int32_t> found;
+    bool ends = false, begins = false;  // both ends of a range were recorded
     for (size_t r = 0; r < run.built.size(); ++r) {
-      if (run.Number(r) >= first && run.Number(r) <= last) found.push_back(run.Number(r));
+      const int32_t rank = run.Number(r);
+      begins |= rank == first, ends |= rank == last;
+      if (rank >= first && rank <= last) found.push_back(rank);
     }
-    if (!number || !range || found.empty()) {
+    if (!number || !range || !begins || !ends || found.empty()) {
       return MakeStatus(absl::StatusCode::kInvalidArgument,
                         {.code = "E0104",
-                         .what = fmt::format("--on {}: '{}' names no rank of this run", text, item),
+                         .what = fmt::format("--on {}: '{}' names {} of this run", text, item,
+                                             found.empty() ? "no rank" : "a rank that is none"),
                          .fix = "numbers of recorded ranks, like 'ranks 0-3,6', or all"});
     }
     ranks.insert(ranks.end(), found.begin(), found.end());
@@ -59,7 +63,16 @@ size_t SlowestAlone(const JointReplay& replay) {
   return slowest;
 }
 
-// What only a run of several ranks can ask: the network, and the slowest rank mended.
+// The fastest built-in fabric that was measured, of one node or of several.
+std::string FasterNetwork(const JointRun& run) {
+  constexpr int32_t kOfANode = 8;
+  int32_t largest = 0;
+  for (const MatchedRow& row : run.matched.rows) largest = std::max(largest, row.size);
+  return largest <= kOfANode ? "network(nvlink4)" : "network(efa3200)";
+}
+
+// What only a run of several ranks can ask: the network, what is exchanged and when, all of it
+// hidden as a limit, and the slowest rank mended.
 absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
                                                       const JointAnswer& baseline) {
   const int32_t rank = run.Number(SlowestAlone(baseline.replay));
@@ -67,6 +80,7 @@ absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
   for (const std::string& spec :
        {std::string("bandwidth(x2)"), std::string("latency(x0.5)"), std::string("fp16-compress"),
         std::string("powersgd(4)"), std::string("bucket(1MB)"), std::string("bucket(100MB)"),
+        std::string("bucket(25MB,overlap=yes)"), std::string("free-comm"), FasterNetwork(run),
         fmt::format("straggler({},host=0.9)", rank), fmt::format("straggler({},gpu=0.9)", rank)}) {
     DD_ASSIGN_OR_RETURN(std::vector<Application> one, ParseScenario(spec));
     options.push_back(std::move(one.front()));
@@ -195,9 +209,10 @@ absl::StatusOr<JointReport> AdviseOnRanks(const JointInput& in, std::string name
       nothing.push_back(p.name);
     }
   }
+  // A limit is nothing to do: it stands behind what is.
   std::stable_sort(report.predictions.begin(), report.predictions.end(),
                    [](const JointPrediction& x, const JointPrediction& y) {
-                     return x.answer.step < y.answer.step;
+                     return std::pair(x.bound, x.answer.step) < std::pair(y.bound, y.answer.step);
                    });
   JoinWays(report.predictions);
   return report;

@@ -283,10 +283,12 @@ void WritePrediction(const Prediction& p, JsonWriter& json) {
   const bool ok = p.error.ok();
   if (ok) {
     json.Key("step_ms").Double(p.step.ms()).Key("step_ns").Int(p.step.ns);
-    json.Key("median_ms").Double(LengthsOf(p.steps).median.ms());
+    json.Key("median_ms").Double(LengthsOf(p.steps).median.ms()).Key("window_ms");
+    p.window.has_value() ? json.Double(p.window->ms()) : json.Null();
   } else {
     WriteError(p.error, json);
     json.Key("step_ms").Null().Key("step_ns").Null().Key("median_ms").Null();
+    json.Key("window_ms").Null();
   }
   json.Key("steps_ms").BeginInlineArray();
   for (Duration d : p.steps) json.Double(d.ms());

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "graph/ranks/match.h"
+#include "graph/ranks/meetings.h"
+
 namespace daydream {
 namespace {
 
@@ -54,8 +57,20 @@ bool IsSlice(const Graph& graph, TaskId t) {
 }
 
 void DropWaits(Graph& graph) {
+  const RankCollectives own[] = {CollectivesOf(graph)};
+  const MatchedRanks matched = MatchCollectives(own);
+  const Duration shift[] = {Duration{}};
+  const Meetings meetings = FindMeetings(own, matched, shift);
   Editor edit(graph);
   edit.BeginCause("nobody waits for other ranks");
+  for (size_t i = 0; i < matched.rows.size(); ++i) {
+    const Duration transfer = meetings.classes[meetings.rows[i].class_of].transfer;
+    for (const RowMember& m : matched.rows[i].members) {
+      const TaskId t = own[m.rank].all[m.collective].task;
+      edit.SetDuration(t, transfer);
+      edit.SetTransfer(t, transfer);
+    }
+  }
   for (TaskId t : edit.Select(
            [](const Graph&g, TaskId task) { return g.task(task).kind == TaskKind::kCollective; })) {
     edit.SetDuration(t, std::min(graph.task(t).duration, graph.Transfer(t)));

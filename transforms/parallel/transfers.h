@@ -39,7 +39,9 @@ absl::StatusOr<LongMessages> MeasureLongMessages(
 // Is this a slice?
 bool IsSlice(const Graph& graph, TaskId t);
 
-// Collectives take their transfers: no rank waits for another. O(tasks).
+// Collectives take their transfers: no rank waits for another, as in the own cycle of a rank that
+// is played together with others. Those that meet peers take what FindMeetings() says of their
+// class, where a few of a kind are enough; rule N2 needs four. O(tasks log tasks).
 void DropWaits(Graph& graph);
 
 // The collectives of the graph being edited.

@@ -160,7 +160,7 @@ absl::StatusOr<std::string> Recording::Advise(std::span<const std::string> words
     DD_ASSIGN_OR_RETURN(const double limit,
                         ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
     DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
-    return JointWhatIfJson(report);
+    return JointWhatIfJson(report, kAdviceSchema);
   }
   DD_RETURN_IF_ERROR(CheckReplayOf(args));
   DD_ASSIGN_OR_RETURN(const AdviseReport report,
