@@ -81,8 +81,9 @@ WrittenFile Decode(uint32_t version) {
 }
 
 class Corpus : public testing::TestWithParam<uint32_t> {};
-// CUDA 12.1, 12.4, 12.6, 12.8, 12.9, 13.0 and its Update 1.
-INSTANTIATE_TEST_SUITE_P(Cupti, Corpus, testing::Values(18, 22, 24, 26, 28, 130000, 130001));
+// CUDA 12.1, 12.4, 12.6, 12.8, 12.9, 13.0, 13.1 and the first updates of both.
+INSTANTIATE_TEST_SUITE_P(Cupti, Corpus,
+                         testing::Values(18, 22, 24, 26, 28, 130000, 130001, 130100, 130101));
 
 TEST_P(Corpus, GpuWorkIsTheSameInEachVersion) {
   const WrittenFile file = Decode(GetParam());

@@ -12,6 +12,7 @@ that of tracer/raw_dump.h.
 import ctypes
 import glob
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -94,7 +95,7 @@ def main(folder):
     if os.path.isfile(folder):  # one library, in a process of its own
         made = fill(folder)
         if made is None:
-            return print(folder, "says nothing without a driver (13.5 is so)")
+            return print(folder, "says nothing without a driver (13.3 to 13.5 are so)")
         version, buffer = made
         texts = b"".join(struct.pack("<QQ", at, len(t)) + t for at, t in TEXTS.items())
         bytes_ = b"DDCUPTI1" + struct.pack("<II", version, 0) + block(1, texts) + block(2, buffer)
@@ -104,7 +105,11 @@ def main(folder):
         print(place, len(bytes_))
         return
     for library in sorted(glob.glob(folder + "/**/libcupti.so.1[0-9]", recursive=True)):
-        subprocess.run([sys.executable, os.path.abspath(__file__), library], check=True)
+        done = subprocess.run([sys.executable, os.path.abspath(__file__), library])
+        if done.returncode == -signal.SIGSEGV:
+            print(library, "falls without a driver (13.2 is so)")
+        elif done.returncode != 0:
+            sys.exit(done.returncode)
 
 
 if __name__ == "__main__":
