@@ -302,6 +302,28 @@ model = BertForSequenceClassification(config)
 Trainer(model=model, args=arguments, train_dataset=data).train()
 total(model)
 """, ("transformers", "accelerate"), True),
+] + [
+    # Without its own all-reduce between processes of one machine, which it would compile, and
+    # without the processes that wait to compile for torch.compile.
+    Program("DeepSpeed, ZeRO-%d, accumulating two batches" % stage, 6, """
+os.environ.update(DS_ACCELERATOR="cpu", RANK="0", LOCAL_RANK="0", WORLD_SIZE="1",
+                  TORCHINDUCTOR_COMPILE_THREADS="1")
+import deepspeed, deepspeed.comm.torch
+deepspeed.comm.torch.build_shm_op = lambda: None
+deepspeed.init_distributed("gloo", init_method="file://" + os.path.abspath("store"), rank=0,
+                           world_size=1, auto_mpi_discovery=False, verbose=False)
+m = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1))
+config = {"train_batch_size": 8, "train_micro_batch_size_per_gpu": 4,
+          "gradient_accumulation_steps": 2, "zero_allow_untested_optimizer": True,
+          "zero_optimization": {"stage": %d}}
+engine = deepspeed.initialize(model=m, optimizer=adam(m), config=config)[0]
+for i in range(12):
+    loss = engine(torch.randn(4, 4)).pow(2).mean()
+    engine.backward(loss)
+    engine.step()
+    say(loss.detach())
+""" % stage, ("deepspeed",), True)
+    for stage in (0, 1, 2, 3)
 ]
 
 ALL = TOOLS + PROCESSES + FRAMEWORKS
