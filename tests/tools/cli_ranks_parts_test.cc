@@ -39,17 +39,19 @@ TEST_F(CliRanksParts, AFlagOfOneRankIsRefusedForAFolder) {
     EXPECT_THAT(r.err, HasSubstr("--rank R"));
   }
   for (const std::string flag : {"--by layer", "--true-step 8ms", "--steps 1", "--samples 8"}) {
-    EXPECT_EQ(Run("whatif " + kExample + one + flag).exit, 0) << flag;
+    EXPECT_EQ(Run(fmt::format("whatif {}{}{}", kExample, one, flag)).exit, 0) << flag;
   }
   for (const std::string flag : {"--true-step 8ms", "--steps 0", "--samples 8"}) {
-    EXPECT_EQ(Run("sweep " + kExample + " --opt 'bandwidth({x2,x4})' " + flag).exit, 2) << flag;
+    EXPECT_EQ(Run(fmt::format("sweep {} --opt 'bandwidth({{x2,x4}})' {}", kExample, flag)).exit, 2)
+        << flag;
   }
   for (const std::string asked : {"--peers joint", "--on 'rank 1'"}) {
     EXPECT_EQ(Run(all + asked).exit, 0) << asked;
     for (const std::string other : {"--rank 1", "--by layer", "--steps 0"}) {
-      EXPECT_THAT(Run(all + asked + " " + other).err, HasSubstr("E0104")) << asked << other;
+      EXPECT_THAT(Run(fmt::format("{}{} {}", all, asked, other)).err, HasSubstr("E0104"))
+          << asked << other;
     }
-    EXPECT_THAT(Run("whatif " + kExample + "/rank1.json --opt amp " + asked).err,
+    EXPECT_THAT(Run(fmt::format("whatif {}/rank1.json --opt amp {}", kExample, asked)).err,
                 HasSubstr("is about ranks that are played together"));
   }
   EXPECT_THAT(Run(all + "--on 'rank 1' --peers none").err,
@@ -66,12 +68,12 @@ TEST_F(CliRanksParts, AGateIsAboutTheRanksTogether) {
   EXPECT_EQ(json["gates"][1]["holds"], false);
   for (const std::string gate :
        {"step > 7.7ms", "speedup < 1.2", "saved < 1.3ms", "step > -15%", "replay_error < 1%"}) {
-    const CliResult r = Run(ask + "--fail-if '" + gate + "'");
+    const CliResult r = Run(fmt::format("{}--fail-if '{}'", ask, gate));
     EXPECT_EQ(r.exit, 5) << gate << r.err;
     EXPECT_THAT(r.err, HasSubstr("error[E0604]: --fail-if '" + gate + "' holds for straggler"));
   }
   for (const std::string gate : {"step > 7.9ms", "speedup < 1.1", "saved < 1.1ms"}) {
-    EXPECT_EQ(Run(ask + "--fail-if '" + gate + "'").exit, 0) << gate;
+    EXPECT_EQ(Run(fmt::format("{}--fail-if '{}'", ask, gate)).exit, 0) << gate;
   }
   EXPECT_EQ(Run("whatif " + kExample + " --fail-if 'step > 8.9ms'").exit, 5);
   EXPECT_THAT(Run(ask + "--fail-if 'steps > 1'").err, HasSubstr("E0108"));

@@ -30,6 +30,7 @@ SizeCurve TransfersBySize(const Graph& graph, const RankCollectives& collectives
     if (!fresh) known->second = std::min(known->second, transfer);
   }
   std::vector<SizePoint> points;
+  points.reserve(least.size());
   for (const auto& [bytes, transfer] : least) {
     points.push_back({static_cast<double>(bytes), transfer.us()});
   }
