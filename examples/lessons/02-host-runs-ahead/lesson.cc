@@ -82,9 +82,9 @@ takes no time the step stays at {without_host} ms: this program is bound by the 
 )",
     .surprise = R"(
 Python twice as fast would gain nothing here, although Python is what the timer shows. And the wait
-has not gone away: the first line that needs a result (`item()`, `print(loss)`, a full queue of
-about a thousand launches) pays for all of it. To time a GPU, call `torch.cuda.synchronize()`
-before each reading of the clock.
+has not gone away: the first line that needs a result (`item()`, `print(loss)`) pays for all of it,
+and once about a thousand launches are in the queue, each further one waits for a free place. To
+time a GPU, call `torch.cuda.synchronize()` before each reading of the clock.
 )",
 };
 

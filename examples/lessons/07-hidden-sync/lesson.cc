@@ -33,7 +33,7 @@ constexpr WrongThought kThoughts[] = {
      "You took off all the time that the profiler shows in `item()`. But that is the GPU\n"
      "working; without `item()` somebody else waits for it."},
     {"step",
-     "A little is gained: between `item()` and the first kernel of the next step the GPU has\n"
+     "Something is gained: between `item()` and the first kernel of the next step the GPU has\n"
      "nothing to do."},
 };
 constexpr std::string_view kHints[] = {
@@ -78,7 +78,8 @@ A wait moves when you remove the call that shows it: to the next `item()`, `prin
 `torch.cuda.synchronize()`. The gap after the wait is what you can gain. The gap is as long as the
 host needs from `item()` to its next launch, here the making of a batch. A program bound by its
 launches gains nothing: its `item()` hardly waits. And do check that nothing depends on the value,
-such as a loop that stops when the loss is small enough: `whatif` prints warning W0603 for that.
+such as a loop that stops when the loss is small enough. No trace tells that, so `whatif` reminds
+you of it with warning W0603.
 )",
 };
 

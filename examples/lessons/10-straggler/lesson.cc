@@ -102,8 +102,9 @@ $ daydream ranks lesson10 | head -19
 )",
     .surprise = R"(
 The rank with the most time in communication is the healthy one. If the all-reduce is what you look
-at, you buy a faster network, and nothing changes: of a step of {step} ms only {transfer} ms is
-transfer. Repairing rank {rank} saves about {extra} ms.
+at, you buy a faster network, and gain little: only {transfer} ms of a step of {step} ms is
+transfer, so one that takes no time at all saves no more than that. Repairing rank {rank} saves
+about {extra} ms.
 )",
 };
 

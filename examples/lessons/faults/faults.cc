@@ -9,9 +9,9 @@ constexpr std::string_view kFindings[] = {"unequal_steps", "cut_step", "one_time
                                           "waits_for_ranks", "allocator"};
 constexpr std::string_view kQuestion =
     "Which finding names the reason? `daydream explain NAME` says what each of them means. Guess\n"
-    "first. To look for yourself (here at trace A): `daydream tour A --save .` writes it, and\n"
-    "`daydream info lessonA.ddtrace` tells the finding in words, with `--format json` its name, "
-    "too.";
+    "first. To look for yourself (trace A; B, C and D alike): `daydream tour A --save .` writes\n"
+    "it, and `daydream info lessonA.ddtrace` tells the finding in words, with `--format json` its\n"
+    "name, too.";
 
 Loop UsualLoop(Draws& draw) {
   Loop loop;
@@ -134,8 +134,9 @@ is several times that. Everything looks normal in the first three steps and in t
     .solution = R"(
 $ daydream info lessonA.ddtrace | head -10
 
-A compiler ran inside of one step, for {stall} ms. It does so once in a whole training. That makes
-the steps unequal, which is the next finding: the first one is the reason.
+A compiler ran inside of one step, for {stall} ms. With shapes that stay the
+same it does so once in a whole training. That makes the steps unequal, which is the next finding:
+the first one is the reason.
 )",
     .surprise = R"(
 A prediction must not count such a stall as a saving: it is about the steady step. Record later,
