@@ -25,8 +25,9 @@ constexpr double kMostWithoutRule = 0.20, kMostUnlaunched = 0.50;
 // Times of a damaged file, or of a plan without any: nothing can be compared with steps, or made of
 // GPU work, of which half takes no time.
 absl::Status HaveTime(const Graph& graph) {
-  if (const auto [without, all] = WithoutTime(graph);
-      IsPlan(graph) && 2 * without >= all && all > 0) {
+  const auto [without, all] = WithoutTime(graph);
+  const bool timeless = 2 * without >= all && all > 0;
+  if (timeless && IsPlan(graph)) {
     return MakeStatus(absl::StatusCode::kFailedPrecondition,
                       {.code = "E0607",
                        .what = "this plan has no times to predict anything of",
@@ -52,9 +53,7 @@ absl::Status HaveTime(const Graph& graph) {
         fmt::format("{} of its {} steps take 0 ns: the GPU work of several begins at one instant",
                     none, steps));
   }
-  const auto [without, all] = WithoutTime(graph);
-  if (2 * without >= all && all > 0)
-    return refuse(fmt::format("{} of its {} GPU operations take 0 ns", without, all));
+  if (timeless) return refuse(fmt::format("{} of its {} GPU operations take 0 ns", without, all));
   return absl::OkStatus();
 }
 

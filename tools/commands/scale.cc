@@ -3,7 +3,6 @@
 #include <numeric>
 #include <optional>
 
-#include "base/shell_word.h"
 #include "costmodel/surface_lines.h"
 #include "report/questions/scale.h"
 #include "report/text/format.h"
@@ -15,6 +14,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/joint_questions.h"
+#include "tools/output/shown_path.h"
 #include "tools/sweep/sweep_key.h"
 #include "tools/sweep/together.h"
 #include "transforms/parallel/fabric_choice.h"

@@ -19,6 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kAnySize = int64_t{1} << 62;  // the beginning alone is read
+
 absl::Status CannotExport(const std::string& report, std::string what, std::string why,
                           std::string fix) {
   return MakeStatus(absl::StatusCode::kUnavailable, {.code = "E0231",
@@ -46,7 +48,6 @@ TemporaryFolder::~TemporaryFolder() {
 }
 
 bool IsReport(const std::string& path) {
-  constexpr int64_t kAnySize = int64_t{1} << 62;
   if (path == "-") return false;
   auto source = OpenFile(path, kAnySize);
   if (!source.ok()) return false;
@@ -56,7 +57,6 @@ bool IsReport(const std::string& path) {
 
 absl::StatusOr<std::string> ExportReport(const std::string& report, const TemporaryFolder& folder,
                                          Session& session) {
-  constexpr int64_t kAnySize = int64_t{1} << 62;
   DD_ASSIGN_OR_RETURN(const auto source, OpenFile(report, kAnySize));
   if (source->Path().empty()) {
     return CannotExport(report, "this report is packed, and nsys reads none that is",

@@ -107,12 +107,10 @@ bool WasGiven(std::string_view flag, const Args& args) {
 absl::Status CheckAboutAllRanks(const Args& args, std::span<const std::string_view> of_one_rank) {
   for (std::string_view flag : of_one_rank) {
     if (!WasGiven(flag, args)) continue;
-    return MakeStatus(
-        absl::StatusCode::kInvalidArgument,
-        {.code = "E0104",
-         .what = fmt::format("{} is about one rank", flag),
-         .why = fmt::format("{} holds several, which are played together", args.positional()[0]),
-         .fix = fmt::format("--rank R with it, or leave {} away", flag)});
+    return BadChoice(
+        fmt::format("{} is about one rank", flag),
+        fmt::format("{} holds several, which are played together", args.positional()[0]),
+        fmt::format("--rank R with it, or leave {} away", flag));
   }
   return absl::OkStatus();
 }

@@ -22,7 +22,7 @@ struct JointInput {
 // --clock of commands that play ranks together.
 extern const Flag kClockFlag;
 
-// A folder or a trace of several ranks, whose collectives are to be matched.
+// A folder with the traces of several ranks, whose collectives are to be matched.
 bool HoldsRanks(const std::string& path);
 
 // Was it typed, and not only taken from a file of defaults?

@@ -9,6 +9,7 @@
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/prediction_text.h"
+#include "tools/output/shown_path.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/scenario.h"
 

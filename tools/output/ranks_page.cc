@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "base/shell_word.h"
 #include "report/text/format.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/joint_questions.h"
+#include "tools/output/shown_path.h"
 
 namespace daydream {
 namespace {

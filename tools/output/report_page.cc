@@ -19,6 +19,7 @@
 #include "tools/input/scenarios.h"
 #include "tools/output/ranks_page.h"
 #include "tools/output/score.h"
+#include "tools/output/shown_path.h"
 #include "tools/output/summary_json.h"
 #include "tools/output/sweep_page.h"
 #include "tools/version.h"

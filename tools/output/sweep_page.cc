@@ -8,6 +8,7 @@
 #include "report/text/json_writer.h"
 #include "tools/input/json_path.h"
 #include "tools/input/saved_json.h"
+#include "tools/output/shown_path.h"
 #include "tools/version.h"
 
 namespace daydream {
