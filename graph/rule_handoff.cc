@@ -91,13 +91,23 @@ class HandOff {
     auto first = std::partition_point(engine_.tasks.begin(), engine_.tasks.end(),
                                       [&](TaskId t) { return b_.Start(t) < group.begin; });
     if (first == engine_.tasks.end()) return false;
-    if (first != engine_.tasks.begin()) b_.graph.mutable_task(*(first - 1)).gap = {};
+    if (first != engine_.tasks.begin()) LeaveOutIdle(*(first - 1));
     b_.graph.mutable_task(*first).earliest = {};
     b_.AddEdge(trigger, *first, b_.Start(*first) - b_.End(trigger), Rule::kHandOff);
     return true;
   }
 
  private:
+  // The engine does nothing between two groups. That time is the gap of its last task, or a stretch
+  // outside of everything where the group before ended with a range (of a layer).
+  void LeaveOutIdle(TaskId last) {
+    Task& task = b_.graph.mutable_task(last);
+    task.gap = {};
+    if (task.kind != TaskKind::kHost || task.scope.valid()) return;
+    task.duration = {};
+    b_.task_end[last.index()] = b_.Start(last);
+  }
+
   // The last task of the engine that ends in (after, until].
   TaskId EngineEndIn(Instant after, Instant until) const {
     auto it = std::partition_point(engine_.tasks.begin(), engine_.tasks.end(),

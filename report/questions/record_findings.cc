@@ -14,6 +14,7 @@
 #include "graph/call_kind.h"
 #include "report/questions/recorder_findings.h"
 #include "report/text/format.h"
+#include "trace/range_names.h"
 #include "trace/rows/far_events.h"
 
 namespace daydream {
@@ -159,11 +160,12 @@ class RecordFindings {
         1, "times of this format are in microseconds (ts, dur): ask the program that wrote it");
   }
 
-  // Which thread goes on when is told by operators: those of the backward pass, or annotations.
+  // Which thread goes on when is told by operators: those of the backward pass, or the range that
+  // our recorder leaves around it.
   void FindNoOperators() {
     std::set<LaneId> threads;
     for (size_t row = 0; row < trace_.rows(); ++row) {
-      if (trace_.kind[row] == EventKind::kOp) return;
+      if (trace_.kind[row] == EventKind::kOp || trace_.EventName(row) == kEngineRange) return;
       if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
       const CallKind kind = ClassifyCall(trace_.EventName(row));
       if (kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch) {
