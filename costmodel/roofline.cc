@@ -121,7 +121,12 @@ double FormatRatio(const DeviceSpec& device, const OpWork& work, DType from, DTy
 double InFormatNs(const DeviceSpec& device, const OpWork& work, DType from, DType to,
                   double measured_ns, double own) {
   if (from == to || measured_ns <= 0) return measured_ns;
-  if (to != DType::kTf32 && !work.AlignedForTensorCores()) return measured_ns;
+  double unaligned = 0;  // what the products take at least, where that is known
+  if (work.kind == OpWork::Kind::kGemm) {
+    for (const GemmShape& product : work.products) unaligned += UnalignedNs(device, to, product);
+  }
+  const bool known = unaligned > 0 || to == DType::kTf32 || work.AlignedForTensorCores();
+  if (!known) return measured_ns;
   // Two formats of tensor cores are compared by their surfaces; the vector units have none.
   double now = OnSurfaceNs(device, work, from), then = OnSurfaceNs(device, work, to);
   if (now <= 0 || then <= 0) {
@@ -129,7 +134,7 @@ double InFormatNs(const DeviceSpec& device, const OpWork& work, DType from, DTyp
     then = FormatNs(device, work, to);
   }
   if (now <= 0 || then <= 0) return measured_ns;
-  return std::min(measured_ns, then * std::pow(measured_ns / now, own));
+  return std::min(measured_ns, std::max(then * std::pow(measured_ns / now, own), unaligned));
 }
 
 }  // namespace daydream

@@ -44,7 +44,7 @@ double FormatRatio(const DeviceSpec& device, const OpWork& work, DType from, DTy
 // What a kernel that takes `measured_ns` in format `from` takes in `to` (T of a product that has a
 // surface in both, costmodel/surface.h, is that one): T(to) * (t / T(from)) ^
 // own, where `own` says how much of its deviation from the model it keeps. Sizes that do not fit
-// tensor cores keep their time; nothing gets slower.
+// tensor cores keep their time where UnalignedNs() (surface.h) knows none; nothing gets slower.
 double InFormatNs(const DeviceSpec& device, const OpWork& work, DType from, DType to,
                   double measured_ns, double own);
 

@@ -359,6 +359,19 @@ double SustainedNs(const SurfaceTime& time) {
   return time.ns + kLonger * work * compute / (compute + memory);
 }
 
+double UnalignedNs(const DeviceSpec& device, DType format, const GemmShape& shape) {
+  constexpr int64_t kWholeBytes = 16;
+  constexpr double kShare2 = 0.10, kShare4 = 0.25, kShare8 = 0.26;  // by bytes that fit
+  if (device.vendor != "NVIDIA" || device.compute_major != 9) return 0;
+  const double peak = SurfacePeakOf(device, format), bytes = DTypeBytes(format);
+  if (shape.n <= 0 || shape.k <= 0 || bytes < 2 || !(peak > 0)) return 0;
+  const int64_t both = shape.n | shape.k;
+  const int64_t piece = std::min(both & -both, kWholeBytes) * static_cast<int64_t>(bytes);
+  if (piece >= kWholeBytes) return 0;
+  const double share = piece >= 8 ? kShare8 : piece >= 4 ? kShare4 : kShare2;
+  return shape.Flops() / (share * peak * 1e3);
+}
+
 double DeviationKept(double ns) {
   // Best exponents over twelve pairs of GPUs: 0 to 0.2 for rows of a few microseconds, 0.4 to 0.6
   // by time, which long ones decide.

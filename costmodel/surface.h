@@ -84,6 +84,14 @@ double LongShareOf(const Surface& surface, const DeviceSpec& device);
 SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,
                           const GemmShape& shape, bool with_cast = false);
 
+// What a product takes at least where rows of n or k elements do not begin at multiples of 16
+// bytes: libraries read them by older kernels, in small pieces. 0 where they do, and on GPUs other
+// than Hopper, which nobody measured. Of the tensor cores' peak 0.10 with pieces of 2 bytes, 0.24
+// and 0.25 with 4, 0.26 with 8: an H200 with cuBLAS 13.0, n = 50257 and 30522 in bf16 and TF32
+// (tests/data/h200/kernels.csv). Absolute times and formats on one GPU only: a ratio of two GPUs
+// holds what both lose.
+double UnalignedNs(const DeviceSpec& device, DType format, const GemmShape& shape);
+
 // How much of its deviation from the surface a product keeps on another GPU, as an exponent: short
 // ones nothing, long ones half (docs/cost-model.md, products measured on two GPUs).
 double DeviationKept(double ns);

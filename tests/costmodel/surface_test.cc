@@ -7,6 +7,7 @@
 
 #include "costmodel/attention_surface.h"
 #include "costmodel/op_time.h"
+#include "costmodel/roofline.h"
 #include "costmodel/surface_texts.h"
 #include "costmodel/transfer.h"
 
@@ -168,6 +169,28 @@ TEST(Surface, AnySizesHaveATime) {
   const Surface* surface = SurfaceOf(Gpu("H100-SXM5-80GB"), DType::kBf16);
   EXPECT_EQ(
       TimeOnSurface(*surface, Gpu("H100-SXM5-80GB"), DType::kBf16, {.m = 0, .n = 1, .k = 1}).ns, 0);
+}
+
+// Measured on an H200: 30522 columns in bf16 796 us, 30528 would be some 280; rows that fit 0.
+TEST(Surface, ProductsWhoseRowsDoNotFitTakeLonger) {
+  const DeviceSpec& h200 = Gpu("H200-SXM5-141GB");
+  const auto us = [&](int64_t n, int64_t k, DType format) {
+    return UnalignedNs(h200, format, {.m = 4096, .n = n, .k = k}) * 1e-3;
+  };
+  EXPECT_EQ(us(30528, 768, DType::kBf16), 0);
+  EXPECT_NEAR(us(30522, 768, DType::kBf16), 796, 40);
+  EXPECT_NEAR(us(30522, 768, DType::kTf32), 1469, 60);
+  EXPECT_NEAR(us(50257, 1024, DType::kBf16), 4367, 220);
+  EXPECT_EQ(us(768, 30522, DType::kBf16), us(30522, 768, DType::kBf16));
+  EXPECT_EQ(UnalignedNs(Gpu("A100-SXM4-80GB"), DType::kBf16, {.m = 64, .n = 63, .k = 64}), 0);
+}
+
+// amp: such a product is faster on tensor cores all the same (fp32 3747 us, bf16 796).
+TEST(Surface, TensorCoresHelpProductsWhoseRowsDoNotFit) {
+  const OpWork head = WorkOfProduct({.m = 4096, .n = 30522, .k = 768});
+  const double bf16 =
+      InFormatNs(Gpu("H200-SXM5-141GB"), head, DType::kFp32, DType::kBf16, 3747e3, 0.5);
+  EXPECT_NEAR(bf16 * 1e-3, 796, 80);
 }
 
 TEST(Surface, TablesStaySmall) {

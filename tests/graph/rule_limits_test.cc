@@ -139,6 +139,29 @@ TEST(HandOffRule, ABackwardThreadWaitsForItsNextJobNotForATime) {  // T1
   EXPECT_EQ(EndUs(Play(g), Find(g, "backward again", TaskKind::kKernel)), 578 - (300 - 5));
 }
 
+// Our recorder leaves a range around the engine's work, and in it the layers of modules.
+TEST(HandOffRule, ABackwardThreadIsIdleAfterTheRangeOfItsLastLayer) {  // T1
+  TraceSketch s;
+  const LaneId main = s.Thread(), engine = s.Thread(200), gpu = s.Stream();
+  s.Launch(main, gpu, "forward", 0, 5, 18, 50);
+  s.Mark(engine, "torch::autograd::engine", 150, 50);
+  s.Launch(engine, gpu, "backward", 160, 5, 168, 20);
+  s.Frame(engine, "Linear", 190, 10);
+  s.Launch(main, gpu, "again", 230, 300, 535, 2);
+  s.Mark(engine, "torch::autograd::engine", 540, 50);
+  s.Launch(engine, gpu, "backward again", 550, 5, 558, 20);
+  s.Call(main, "cudaGetDevice", 600, 20);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  ASSERT_EQ(built.report.handoffs, 2u);
+  ExpectReplaysExactly(g);
+  for (size_t i = 0; i < g.size(); ++i) {
+    Task& task = g.mutable_task(TaskId(i));
+    if (task.duration == Duration::Us(300)) task.duration = {};
+  }
+  EXPECT_EQ(EndUs(Play(g), Find(g, "backward again", TaskKind::kKernel)), 578 - 300);
+}
+
 TEST(StreamSyncRule, AWaitForAnEventEndsWithWhatWasLaunchedBeforeItsRecord) {  // B7
   TraceSketch s;
   const LaneId cpu = s.Thread(), gpu = s.Stream(7);

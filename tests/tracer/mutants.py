@@ -98,7 +98,7 @@ MUTANTS = [
     ("work starts before its call", "graph/rule_starts.cc",
      "    if (constraints_.back().lag < Duration{}) {", "    if (false) {", "rule_limits_test", ""),
     ("the backward thread keeps its idle time", "graph/rule_handoff.cc",
-     "    if (first != engine_.tasks.begin()) b_.graph.mutable_task(*(first - 1)).gap = {};\n", "",
+     "    if (first != engine_.tasks.begin()) LeaveOutIdle(*(first - 1));\n", "",
      "rule_limits_test", ""),
     ("a hand-off keeps the recorded start", "graph/rule_handoff.cc",
      "    b_.graph.mutable_task(*first).earliest = {};\n", "", "build_test", ""),

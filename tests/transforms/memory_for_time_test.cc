@@ -91,6 +91,34 @@ TEST(MemoryForTime, FewerSegmentsRunNoMoreAgainThanAll) {
   EXPECT_GT(Makespan(root), Makespan(Network(9)));
 }
 
+// Our recorder marks the layers of few steps only: in the others all launches lie in the range of
+// the step, and what tells ops apart is the layer.
+TEST(MemoryForTime, LayersTellSegmentsWhereNoOpsWereRecorded) {
+  std::string forward, backward,
+      text = "lane cpu0 thread\nlane gpu0.7 stream\nscope all annotation cpu0 \"step\"\n";
+  for (int i = 0; i < 3; ++i) {
+    text += fmt::format("layer l{0} \"blocks.{0}.fc\"\n", i);
+    forward += fmt::format(
+        "c{0} cpu0 call 5us \"cudaLaunchKernel\" phase forward layer l{0} scope all\n"
+        "k{0} gpu0.7 kernel 100us \"f\" phase forward layer l{0} scope all after c{0} launch\n",
+        i);
+    backward = fmt::format(
+                   "d{0} cpu0 call 5us \"cudaLaunchKernel\" phase backward layer l{0} scope all\n"
+                   "b{0} gpu0.7 kernel 200us \"b\" phase backward layer l{0} scope all after d{0} "
+                   "launch\n",
+                   i) +
+               backward;
+  }
+  auto graph = ParseGraph(text + forward + backward);
+  ASSERT_TRUE(graph.ok()) << Message(graph.status());
+  auto applied = ApplyTo(*graph, "checkpointing");
+  ASSERT_TRUE(applied.ok()) << Message(applied.status());
+  ASSERT_FALSE(applied->changes.notes.empty());
+  EXPECT_TRUE(applied->changes.notes.front().find("3 forward kernels of 3 segments") !=
+              std::string::npos)
+      << applied->changes.notes.front();
+}
+
 TEST(MemoryForTime, OffloadingOverAnEndlessLinkIsFree) {
   for (int layers : {2, 5}) {
     Graph graph = Network(layers);

@@ -220,10 +220,6 @@ class Pass {
   size_t before_ = kNobody;
 };
 
-}  // namespace
-
-namespace {
-
 double WorkedOn(const OpShape& shape, Keeps keeps) {
   if (shape.name == "embedding" && shape.inputs.size() > 1) return ElementsOf(shape.inputs[1]);
   const bool pointwise = keeps == Keeps::kNothing || shape.name == "mul";
@@ -303,7 +299,9 @@ class Walk {
   void Take(TaskId t, const Task& task) {
     const OpShape& shape = shapes_.Of(t);
     const ScopeId scope = shape.known() ? shape.scope : task.scope;
-    if (scope.valid() && scope == open_scope_ && ops_.back().copy == task.copy) {
+    // Without recorded ops the range of a step is around all of them: the layer tells.
+    const bool same = scope.valid() && scope == open_scope_ && ops_.back().layer == task.layer;
+    if (same && ops_.back().copy == task.copy) {
       ops_.back().last = t;
       return;
     }
