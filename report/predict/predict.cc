@@ -119,6 +119,7 @@ class Predictor {
       p_.confidence = Confidence::kLow;
     } else {
       SetInterval(p_, FindDoubts(*outcome));
+      if (!options_.true_step) DoubtProfiler(*base_.graph, p_);
     }
     if (!options_.intervals) {
       if (p_.confidence == Confidence::kHigh) p_.confidence = Confidence::kMedium;
@@ -236,7 +237,7 @@ class Predictor {
     }
     out.path.emplace(out.graph, out.timeline);
     p_.path = PathPerStep(*out.path);
-    if (options_.true_step == nullptr) NoteProfiler(*base_.graph, p_);
+    if (!options_.true_step) NoteProfiler(*base_.graph, p_);
     return absl::OkStatus();
   }
 
@@ -483,12 +484,10 @@ Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
   unchanged.memory_change = 0;
   unchanged.why = "the replay of the recorded steps";
   if (base.true_step != nullptr) TellTrueStep(*base.true_step, unchanged);
-  if (replay.unrecorded.has_value()) TellUnrecorded(*replay.unrecorded, unchanged);
+  if (replay.unrecorded) TellUnrecorded(*replay.unrecorded, unchanged);
   if (base.graph != nullptr && base.true_step == nullptr) NoteProfiler(*base.graph, unchanged);
-  if (std::string doubt = replay.baseline_doubt(); !doubt.empty()) {
-    unchanged.confidence = Confidence::kLow;
-    unchanged.why = std::move(doubt);
-  }
+  const std::string doubt = replay.baseline_doubt();
+  if (!doubt.empty()) unchanged.confidence = Confidence::kLow, unchanged.why = doubt;
   return unchanged;
 }
 

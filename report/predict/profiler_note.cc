@@ -22,14 +22,22 @@ std::string ProfilerNote(const Graph& graph, const BoundBy& path) {
   if (trace == nullptr || trace->provenance.importer != "kineto") return "";
   const Duration all = path.gpu + path.cpu + path.comm + path.data;
   if (AsDouble(path.cpu) < kHostBound * AsDouble(all)) return "";
-  return "host work takes most of the step, and the PyTorch profiler makes it longer: the one "
-         "program that was measured both ways takes 16 to 51 % longer with it; "
+  return "host work takes most of the step, and the PyTorch profiler makes it longer: three "
+         "programs that were measured both ways take 16 to 106 % longer with it; "
          "--true-step TIME takes that off";
 }
 
 void NoteProfiler(const Graph& graph, Prediction& prediction) {
   std::string note = ProfilerNote(graph, prediction.path);
   if (!note.empty()) prediction.changes.notes.push_back(std::move(note));
+}
+
+void DoubtProfiler(const Graph& graph, Prediction& prediction) {
+  if (prediction.confidence != Confidence::kHigh) return;
+  if (ProfilerNote(graph, prediction.path).empty()) return;
+  prediction.confidence = Confidence::kMedium;
+  prediction.why = "bound by host work, which the profiler made longer by an unknown amount";
+  prediction.raise = "--true-step TIME, or a recording of daydream trace";
 }
 
 void TellTrueStep(const TrueStep& told, Prediction& baseline) {

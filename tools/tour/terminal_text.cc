@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "report/text/format.h"
 #include "report/text/table.h"
 
 namespace daydream {
