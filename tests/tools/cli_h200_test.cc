@@ -5,9 +5,11 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_split.h"
 #include "tests/tools/cli_fixture.h"
 
 namespace daydream {
@@ -111,6 +113,50 @@ TEST_F(CliH200, NoConfidenceIsHighOverHostWorkThatAProfilerStretched) {
   const nlohmann::json s = Predicted("bert_base.base.json.zst", "amp");
   EXPECT_LT(s["speedup"].get<double>(), 1);
   EXPECT_EQ(s["confidence"], "medium");
+}
+
+// What `daydream kernels` says of kernels that were timed there: tests/data/h200/README.md.
+TEST_F(CliH200, KernelsAreAsFarOffAsTheReadmeSays) {
+  struct Sum {
+    double error = 0;
+    int rows = 0, inside = 0;
+  };
+  std::map<std::string, Sum> sums;
+  const std::string csv = ReadAll(kFolder + "kernels.csv");
+  for (size_t at = csv.find('\n') + 1; at < csv.size();) {
+    const size_t end = csv.find('\n', at);
+    std::string line = csv.substr(at, end - at);
+    at = end + 1;
+    std::erase(line, '"');
+    std::vector<std::string> cell;  // us,op,m,n,k,dtype,pass,backend,batch,heads,kv,seq,dim,causal
+    for (absl::string_view c : absl::StrSplit(line, ',')) cell.emplace_back(c);
+    std::string kind, query;
+    if (cell[1] == "gemm") {
+      kind = cell[5];
+      query = fmt::format("--gemm {}x{}x{} --dtype {}", cell[2], cell[3], cell[4], cell[5]);
+    } else if (cell[1] == "attention" && cell[6] == "forward" && cell[7] == "flash") {
+      kind = "attention";
+      query = fmt::format("--attention {}x{}x{}x{}{}", cell[8], cell[9], cell[11], cell[12],
+                          cell[13] == "True" ? " --causal" : "");
+    } else {
+      continue;
+    }
+    const CliResult r = Run("kernels --gpu H200 --format json " + query);
+    ASSERT_EQ(r.exit, 0) << query << ": " << r.err;
+    const nlohmann::json on = nlohmann::json::parse(r.out)["kernels"][0]["on"][0];
+    const double us = std::stod(cell[0]);
+    Sum& sum = sums[kind];
+    sum.error += std::abs(on["us"].get<double>() / us - 1);
+    ++sum.rows;
+    sum.inside +=
+        on["interval_us"][0].get<double>() <= us && us <= on["interval_us"][1].get<double>();
+  }
+  std::string table;
+  for (const auto& [kind, sum] : sums) {
+    table += fmt::format("| {} | {} | {:.1f} % | {} |\n", kind, sum.rows,
+                         100 * sum.error / sum.rows, sum.inside);
+  }
+  EXPECT_NE(ReadAll(kFolder + "README.md").find(table), std::string::npos) << table;
 }
 
 }  // namespace
