@@ -55,10 +55,9 @@ Graph Network(int layers) {
     for (char c : {'a', 'r'}) {
       const std::string id = fmt::format("{}{}", c, i);
       backward = fmt::format(
-                     "d{0} cpu0 call 5us \"cudaLaunchKernel\" phase backward layer {0}\n"
-                     "b{0} gpu0.7 kernel {1}us \"b\" phase backward layer {0} after d{0} launch\n",
-                     id, c == 'a' ? 200 : 40) +
-                 backward;
+          "d{0} cpu0 call 5us \"cudaLaunchKernel\" phase backward layer {0}\n"
+          "b{0} gpu0.7 kernel {1}us \"b\" phase backward layer {0} after d{0} launch\n{2}",
+          id, c == 'a' ? 200 : 40, backward);
     }
   }
   auto graph = ParseGraph(text + forward + backward);
@@ -103,11 +102,10 @@ TEST(MemoryForTime, LayersTellSegmentsWhereNoOpsWereRecorded) {
         "k{0} gpu0.7 kernel 100us \"f\" phase forward layer l{0} scope all after c{0} launch\n",
         i);
     backward = fmt::format(
-                   "d{0} cpu0 call 5us \"cudaLaunchKernel\" phase backward layer l{0} scope all\n"
-                   "b{0} gpu0.7 kernel 200us \"b\" phase backward layer l{0} scope all after d{0} "
-                   "launch\n",
-                   i) +
-               backward;
+        "d{0} cpu0 call 5us \"cudaLaunchKernel\" phase backward layer l{0} scope all\n"
+        "b{0} gpu0.7 kernel 200us \"b\" phase backward layer l{0} scope all after d{0} "
+        "launch\n{1}",
+        i, backward);
   }
   auto graph = ParseGraph(text + forward + backward);
   ASSERT_TRUE(graph.ok()) << Message(graph.status());

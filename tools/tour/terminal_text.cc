@@ -1,6 +1,7 @@
 #include "tools/tour/terminal_text.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 
 #include "report/text/format.h"
@@ -27,7 +28,7 @@ bool SameWord(std::string_view narrow, std::string_view wide) {
 size_t CountUpTo(const std::vector<std::string_view>& lines, size_t last) {
   const std::string_view word = FirstWord(lines[last]);
   return static_cast<size_t>(
-      std::count_if(lines.begin(), lines.begin() + static_cast<ptrdiff_t>(last) + 1,
+      std::count_if(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(last) + 1,
                     [&](std::string_view line) { return FirstWord(line) == word; }));
 }
 
