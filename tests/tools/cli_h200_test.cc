@@ -113,6 +113,9 @@ TEST_F(CliH200, NoConfidenceIsHighOverHostWorkThatAProfilerStretched) {
   const nlohmann::json s = Predicted("bert_base.base.json.zst", "amp");
   EXPECT_LT(s["speedup"].get<double>(), 1);
   EXPECT_EQ(s["confidence"], "medium");
+  // The note says 106 %.
+  const double mlp = Predicted("mlp.base.json.zst", "")["step_ms"];
+  EXPECT_NEAR(mlp / measured_.at("mlp,base").step_ms, 2.06, 0.005);
 }
 
 // What `daydream kernels` says of kernels that were timed there: tests/data/h200/README.md.
