@@ -25,9 +25,9 @@ struct Duration {
     return Duration{std::llrint(v)};
   }
 
-  constexpr double us() const { return static_cast<double>(ns) * 1e-3; }
-  constexpr double ms() const { return static_cast<double>(ns) * 1e-6; }
-  constexpr double seconds() const { return static_cast<double>(ns) * 1e-9; }
+  constexpr double us() const { return static_cast<double>(ns) / 1e3; }
+  constexpr double ms() const { return static_cast<double>(ns) / 1e6; }
+  constexpr double seconds() const { return static_cast<double>(ns) / 1e9; }
 
   // This length times `factor`, as FromDouble() rounds; exact when the factor is 1.
   Duration Scaled(double factor) const {
