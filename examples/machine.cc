@@ -24,9 +24,6 @@ constexpr int64_t kQueueRelease = 5500;   // place free -> the waiting launch re
 constexpr int64_t kCopySubmit = 8000;     // start of the call -> the copy may start
 constexpr int64_t kCopyPost = 8000;       // end of a copy to the host -> its call returns
 constexpr int64_t kStagingLead = 60000;   // a pageable copy's call returns before its last chunk
-constexpr int64_t kPageableBytesPerUs = 4400;
-// 512 KiB in the 60 us that a pageable copy's last chunk needs: the link with nothing to stage.
-constexpr int64_t kPinnedBytesPerUs = 8700;
 constexpr int64_t kStagedAtOnce = 65536;  // smaller pageable copies are staged and return
 constexpr int64_t kEventCall = 1500;      // cudaEventRecord, cudaStreamWaitEvent
 constexpr int64_t kSyncCall = 4000;       // cudaStreamSynchronize that does not wait

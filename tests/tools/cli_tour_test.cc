@@ -160,6 +160,13 @@ TEST_F(Tour, ComparesTheGuessAndNamesTheThoughtBehindIt) {
   EXPECT_THAT(Run("tour A --guess 1").out, HasSubstr("The steps are unequal, too"));
 }
 
+// One item() copies a value and then waits for the stream once more: that is one read.
+TEST_F(Tour, CountsAValueThatIsReadOnce) {
+  ASSERT_EQ(Run("tour 7 --save " + Path("")).exit, 0);
+  const CliResult r = Run("whatif " + Path("lesson7.ddtrace") + " --opt no-sync");
+  EXPECT_THAT(r.err, HasSubstr("values: once a step at aten::item"));
+}
+
 // Ranks are shown as 0 to 3, so these are the numbers that mean them.
 TEST_F(Tour, TakesTheChoicesThatItShows) {
   for (const char* guess : {"1", "'rank 1'", "rank1", "'Rank 1'", "rank-1"}) {

@@ -1,6 +1,7 @@
 // no-sync: reads of values that are only logged no longer stop the host.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "graph/call_kind.h"
 #include "graph/device_waits.h"
@@ -141,6 +142,24 @@ class NoSync {
     }
   }
 
+  // The call of a copy that waits; none where a wait is for other work.
+  TaskId CopyOf(TaskId wait) const {
+    const Task& task = graph().task(wait);
+    const TaskId call = task.kind == TaskKind::kWait ? task.lane_prev : wait;
+    return call.valid() && !edit_.LaunchedBy(call).empty() ? call : TaskId::None();
+  }
+
+  // Where a wait for a copy goes.
+  std::set<ScopeId> Readers() const {
+    std::set<ScopeId> readers;
+    for (size_t i = 0; i < gone_.size(); ++i) {
+      const TaskId t(i);
+      if (gone_[i] && CopyOf(t).valid()) readers.insert(graph().task(t).scope);
+    }
+    readers.erase(ScopeId::None());
+    return readers;
+  }
+
   void Remove() {
     edit_.BeginCause("the host does not wait for values to print");
     FindPlaces();
@@ -151,7 +170,7 @@ class NoSync {
     edit_.DropEdges([&](const Graph&, const Edge& e) {
       return e.rule == Rule::kHostWait && gone_[e.to.index()];
     });
-    ScopeId scope;  // of the wait before
+    const std::set<ScopeId> readers = Readers();
     for (size_t i = 0; i < gone_.size(); ++i) {
       if (!gone_[i]) continue;
       TaskId t(i);
@@ -161,8 +180,7 @@ class NoSync {
       std::string site = fmt::format("{}, {}", SiteOf(graph(), t), WaitUseName(uses_.UseOf(t)));
       const Duration time = RecordedHostTime(graph(), call);
       // A value that is read waits for its copy and once more behind it.
-      const bool first = !task.scope.valid() || task.scope != scope;
-      scope = task.scope;
+      const bool first = CopyOf(t).valid() || !readers.contains(task.scope);
       (uses_.UseOf(t) == WaitUse::kSteers ? steering_ : taken_)
           .Add(graph(), t, std::move(site), time, first);
       // The copy that brings the value stays, its call with it; so does what the program does next.

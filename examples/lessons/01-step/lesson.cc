@@ -30,8 +30,8 @@ constexpr WrongThought kThoughts[] = {
      "That is the work of the GPU alone, as if the next batch were made meanwhile. But the host\n"
      "waits for the loss at the end of each step: it cannot begin the next batch before."},
     {"average",
-     "That is the window divided by its steps. The first step holds work that happens once;\n"
-     "a run of a thousand steps hardly notices it."},
+     "That is the whole recording divided by its {steps} steps. The first step holds work that\n"
+     "happens once; a run of a thousand steps hardly notices it."},
 };
 constexpr std::string_view kHints[] = {
     "What does the GPU do while the host makes a batch?",
@@ -76,9 +76,12 @@ $ daydream info lesson1.ddtrace | head -10
 `steps` says which steps count. Here the first one does not, for it takes far longer than the
 others; `place` is its number, counted from 0. `step time` is the answer; `replayed` is daydream's
 own check of it (lesson 2).
-Where the step goes, says `summary`. Its second line names what one waited for: `data` is the
-loader, `comm` what GPUs send each other (lesson 10; here there is one GPU). The row `CPU work` of
-its table has no GPU time, but is waited for:
+
+`summary` says where the step goes. Its second line, `critical path`, is what one waited for, one
+thing after the other (lesson 4): `data` is the loader, `comm` what GPUs send each other (lesson 10;
+here there is one GPU). In the table below it `gemm` are the two kernels of the model, both of them
+matrix products inside, and `memcpy` is the loss, which `item()` copies to the host. `CPU work` has
+no GPU time, but is waited for:
 
 $ daydream summary lesson1.ddtrace | head -9
 )",

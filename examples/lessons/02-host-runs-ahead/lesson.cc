@@ -69,16 +69,21 @@ one the profiler starts up.
     .hints = kHints,
     .solution = R"(
 The timer sees the host alone, {host} ms. The GPU needs {step} ms for each step and falls behind.
-What would the step take if one of the two took no time at all? These limits show both sides. (The
-line above them says whether the recording, played again, takes as long as it was measured: 0.0 %
-off is as good as can be. A lag is a short wait that the graph cannot explain, as from a launch to
-its kernel: typical ones in place of the recorded ones, or those of the other steps, should give
-the same. In the table `work` is what tasks themselves save, `step` what the step does.)
+That is why daydream takes for the step the time from the begin of its work on the GPU to the begin
+of that of the next step: {step} ms here. What would it take if one of the two took no time at all?
+These limits show both sides:
 
 $ daydream whatif lesson2.ddtrace --opt free-host --opt free-gpu --no-interval
 
 With a GPU that takes no time the host is left: that is what the timer prints. With a host that
-takes no time the step stays at {without_host} ms: this program is bound by the GPU.
+takes no time the step stays at {without_host} ms: this program is bound by the GPU. In the lower
+table `work` is the time that is taken out of the kernels, and `step` what the step gets shorter by.
+
+The first lines are daydream's own check. It turns the recording into a graph: pieces of work and
+what each waits for. Played again unchanged, the graph has to take as long as was measured; 0.0 %
+off is as good as can be. The other percentages repeat this without the recorded lags (the short
+waits that no work explains, as from a launch to the begin of its kernel): with typical ones, with
+one step alone, with those of other steps.
 )",
     .surprise = R"(
 Python twice as fast would gain nothing here, although Python is what the timer shows. And the wait

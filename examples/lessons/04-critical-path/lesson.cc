@@ -84,7 +84,9 @@ Somebody has written a lookup kernel that is twice as fast.
     .hints = kHints,
     .solution = R"(
 `cat` begins when both streams are done. The matrix products end last, before and after the change.
-The lookup has time to spare; it is not on the critical path.
+The lookup has time to spare; it is not on the critical path, which is the chain of work and waits
+that makes the step as long as it is. In the last line the products (`sgemm` in the names of their
+kernels) are made twice as fast instead:
 
 $ daydream whatif lesson4.ddtrace --opt 'speedup(select=kernel:embedding, by=2)' \
     --opt 'speedup(select=kernel:sgemm, by=2)' --no-interval | head -9
@@ -92,8 +94,9 @@ $ daydream whatif lesson4.ddtrace --opt 'speedup(select=kernel:embedding, by=2)'
 The same factor on the matrix products does help, but not by half of their {main} ms: when they
 become shorter than the lookup, the lookup is what one waits for, and the step stays at {other} ms.
 `daydream causal` prints that as a table: how much shorter the step gets with less of each kind of
-work, and from which factor on it stops (`bends at`), with what one waits for from there on. The
-lookup, called `index` there, is in the last line: the step hardly notices it.
+work, and from which factor on it stops (`bends at`), with what one waits for from there on. There
+`gemm` are the matrix products, `copy` is `cat`, and `index` is the lookup; it stands in the last
+line, for the step hardly notices it.
 
 $ daydream causal lesson4.ddtrace --by kernels --points 4
 )",

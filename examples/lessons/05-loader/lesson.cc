@@ -88,7 +88,8 @@ The GPU twice as fast makes it only {gpu_speedup} times as fast: the loader stay
 A profile of the kernels alone does not show any of this: there are fast kernels in it, and nothing
 to repair. The `!` above the answers is daydream's own finding about the same wait; it comes in each
 step, so there is nothing to record again. `daydream advise` ranks options for the host and for the
-GPU against each other, by what is gained for sure, for how little work and risk:
+GPU against each other, by what is gained for sure, for how little work and risk (`no-sync` is
+lesson 7 and `amp` lesson 8; `cache` keeps decoded batches in memory):
 
 $ daydream advise lesson5.ddtrace --details 0 | head -24
 )",

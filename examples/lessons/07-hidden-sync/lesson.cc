@@ -79,7 +79,7 @@ A wait moves when you remove the call that shows it: to the next `item()`, `prin
 host needs from `item()` to its next launch, here the making of a batch. A program bound by its
 launches gains nothing: its `item()` hardly waits. And do check that nothing depends on the value,
 such as a loop that stops when the loss is small enough. No trace tells that, so `whatif` reminds
-you of it with warning W0603.
+you of it with a warning, W0603, which names each place that reads a value.
 )",
 };
 

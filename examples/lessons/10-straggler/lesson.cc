@@ -94,9 +94,10 @@ The time of a collective holds two things: the transfer, which is the same for a
 here), and the wait for whoever comes last. The last one does not wait. So rank {rank}, with the
 shortest all-reduce, holds the others up: its own work takes {late_ms} ms instead of {usual} ms.
 In the next table `own step` is what a step of the rank would take if it waited for nobody, with the
-transfer; the columns right of it are sums over all six recorded steps. `exposed` is the
-communication, transfers and waits, during which the rank computes nothing; `host` is what its
-threads work; `last` says how often the others waited for it.
+transfer. `own cycle` is the same for all six recorded steps together, and so are the columns right
+of it: what it waits for others, the transfers, `exposed` (communication during which the rank
+computes nothing), what the GPU computes, and what the threads of the host work. `last` says how
+often the others waited for it.
 
 $ daydream ranks lesson10 | head -19
 )",
