@@ -1,4 +1,4 @@
-// Rules Q1-Q3: the launch queue of a stream is bounded. Each launch takes a place from its call
+// Rules Q1-Q4: the launch queue of a stream is bounded. Each launch takes a place from its call
 // until its operation starts; a call whose operation would be `depth` places deep returns when the
 // operation depth - 1 places earlier starts.
 //
@@ -6,20 +6,15 @@
 // weights copied from pinned memory: with host copies counted the blocked calls come out at 1134 to
 // 1141 in flight, without them 115 of 128 at the same 1022).
 //
-// Not followed yet, measured on one H200 (driver 580, tests/data/h200) by counting what was
-// launched and not started when a call of more than 40 us returned:
-// * Event records, and waits on their own, take no place. Eight waits in a row (cuDNN joins eight
-//   streams before a convolution) take one together: with these counted, 1038 of 1070 calls of
-//   resnet50 and 773 of 789 of vgg19 come out at 1020 to 1022; without, most at 1013 to 1021 and
-//   997 to 1004. No runs of two to seven were seen. In gnmt runs of twelve take none; why is not
-//   known.
-// * Streams may share a queue. In gnmt the default stream alone fits no depth: the best eight
-//   neighbouring depths hold 41 % of the calls. Together with stream 24 and one of 30 to 33 it
-//   does: 95 to 97 % at eight depths from 1014 to 1026; in a trace of torch.profiler, 33 % and 89
-//   to 95 %. Of 1160 sets with both streams that calls block on, the best hold these three; which
-//   of the four it is cannot be told, and numbers of streams do not say who shares.
-// Until then such waits stay work of the host: amp of gnmt is predicted as 127 ms, 42 was measured.
-// With launches that long cut to their usual time, it is 49 ms (38 to 69).
+// Streams may share a queue (rule Q4, graph/shared_queues.h): a program may have more of them than
+// the driver has queues. Measured on one H200 (driver 580, tests/data/h200): of 529 calls of gnmt
+// that took long, the default stream alone holds 32 at its best depth. With streams 24 and 30
+// together 417 return with 1020 or 1021 in flight, and nearly all others are of the begin of the
+// window, when places were taken by what was not recorded. Streams 30 to 33 are used alike, so
+// which of these it is cannot be told; numbers of streams do not say who shares. Not followed: a
+// run of eight waits for events (cuDNN joins eight streams before a convolution) takes one place on
+// that card. With these counted 1038 of 1070 blocked calls of resnet50 and 773 of 789 of vgg19 come
+// out at 1020 to 1022. The rule follows the depth as it drifts, instead.
 #pragma once
 
 #include <vector>
@@ -31,7 +26,7 @@ namespace daydream {
 // From the start of the releasing operation to the return of the blocked call. Measured on that
 // V100: 5 % 4.25 us, median 5.25 us, 95 % 6.25 us.
 constexpr Duration kQueueReleaseLag = Duration::Ns(5250);
-// Places per stream on NVIDIA GPUs: exact on the V100 and on both H100.
+// Places per queue on NVIDIA GPUs: exact on the V100 and on both H100.
 constexpr uint32_t kDefaultQueueDepth = 1022;
 
 // Kernels, sets and copies within device memory take a place in the launch queue; copies between

@@ -1,35 +1,33 @@
-// Rules Q1-Q3 (graph/queue.h): how deep the launch queue of each stream is, which calls were
+// Rules Q1-Q4 (graph/queue.h): how deep the launch queue of each stream is, which calls were
 // blocked by it, and the edges that would block others if the GPU were slower.
 //
 // Q1: the call in place p returns when the operation in place p - (depth - 1) starts. Q2: the depth
 // is read from calls that took long while the queue was deep, if enough of them agree. Q3: every
-// call whose releasing operation starts inside of it was blocked, however short it is.
+// call whose releasing operation starts inside of it was blocked, however short it is. Q4: streams
+// whose long calls no depth explains may share a queue.
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <span>
 #include <string_view>
 
-#include "absl/container/flat_hash_map.h"
 #include "base/median.h"
 #include "graph/builder.h"
 #include "graph/queue.h"
+#include "graph/queue_places.h"
+#include "graph/shared_queues.h"
 
 namespace daydream {
 namespace {
 
 constexpr uint32_t kDeepInFlight = 512;               // rule Q2
 constexpr Duration kLongCall = Duration::Us(30);      // rule Q2
+constexpr int64_t kTimesAsLong = 4;                   // rule Q2
 constexpr size_t kLeastBlockedCalls = 20;             // rule Q2
 constexpr uint32_t kDepthsAround = 16;                // rule Q2
 constexpr Duration kReleaseSpread = Duration::Us(2);  // of kQueueReleaseLag, as measured
 constexpr uint32_t kMostLostPlaces = 64;              // operations of one stream, of its last 1000
 constexpr Instant kNever{std::numeric_limits<int64_t>::max() / 4};
-
-bool MayBlock(CallKind kind) {
-  return kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch ||
-         kind == CallKind::kCopyAsync || kind == CallKind::kMemset;
-}
 
 using Samples = std::vector<std::vector<Duration>>;  // durations of calls, by NameId
 
@@ -66,109 +64,54 @@ struct QueuePlace {
   TaskId call;       // None: not recorded
   TaskId operation;  // None: not recorded
   Instant start;     // of the operation
+  Instant called;    // when it was submitted, or what came before it
 };
-
-// What became of a call that submits work.
-struct Outcome {
-  LaneId stream;       // None: no operation was recorded
-  bool place = false;  // it took a place in the stream's queue
-  friend bool operator==(const Outcome&, const Outcome&) = default;
-};
-
-// Copies often alternate between kinds; longer patterns are rare.
-constexpr size_t kLongestPattern = 8, kPatternOver = 64;
-
-// After how many calls outcomes repeat, in nine of ten of the last; 0: they do not.
-size_t PeriodOf(std::span<const Outcome> past) {
-  for (size_t period = 1; period <= kLongestPattern && period * 2 <= past.size(); ++period) {
-    const size_t over = std::min(kPatternOver, past.size() - period);
-    size_t same = 0;
-    for (size_t i = past.size() - over; i < past.size(); ++i) same += past[i] == past[i - period];
-    if (same * 10 >= over * 9) return period;
-  }
-  return 0;
-}
-
-// By stream: the calls of the end of the window whose operations were not recorded, but had a place
-// in its queue, in order. What became of them is told by the calls of the same API on their thread
-// before; a copy that no pattern tells goes between host and device.
-std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
-                                                    std::span<const Outcome> outcome_of) {
-  struct Calls {
-    bool copies = false;
-    std::vector<Outcome> past;  // up to the last whose operation was recorded
-    std::vector<TaskId> after;
-  };
-  std::vector<Instant> last(graph.lanes().size(), Instant::Min());  // launch of a recorded one
-  std::vector<std::vector<TaskId>> found(graph.lanes().size());
-  absl::flat_hash_map<NameId, CallKind> kinds;
-  for (const GraphLane& thread : graph.lanes()) {
-    if (thread.lane.kind != LaneKind::kThread) continue;
-    std::map<NameId, Calls> apis;
-    NameId last_name;  // most calls are of the API of the call before
-    Calls* last_api = nullptr;
-    for (TaskId call = thread.first; call.valid(); call = graph.task(call).lane_next) {
-      const Task& task = graph.task(call);
-      if (task.kind != TaskKind::kCall || task.removed) continue;
-      if (task.name != last_name) {
-        auto [kind, first] = kinds.try_emplace(task.name, CallKind::kOther);
-        if (first) kind->second = ClassifyCall(graph.Name(task.name));
-        const bool counts = MayBlock(kind->second) && kind->second != CallKind::kGraphLaunch;
-        last_name = task.name;
-        last_api = counts ? &apis[task.name] : nullptr;
-        if (counts) last_api->copies = kind->second == CallKind::kCopyAsync;
-      }
-      if (last_api == nullptr) continue;
-      const Outcome& outcome = outcome_of[call.index()];
-      if (outcome.stream.valid()) {
-        Instant& latest = last[outcome.stream.index()];
-        latest = std::max(latest, task.recorded_start);
-      }
-      Calls& api = *last_api;
-      api.after.push_back(call);
-      if (!outcome.stream.valid()) continue;
-      for (TaskId t : api.after) api.past.push_back(outcome_of[t.index()]);
-      api.after.clear();
-    }
-    for (const auto& [name, api] : apis) {
-      if (api.past.empty()) continue;
-      const size_t period = PeriodOf(api.past);
-      if (period == 0 && api.copies) continue;
-      for (size_t k = 0; k < api.after.size(); ++k) {
-        const size_t back = period == 0 ? 1 : period - k % period;
-        const Outcome& like = api.past[api.past.size() - back];
-        if (like.stream.valid() && like.place) {
-          found[like.stream.index()].push_back(api.after[k]);
-        }
-      }
-    }
-  }
-  const auto start = [&](TaskId call) { return graph.task(call).recorded_start; };
-  for (size_t stream = 0; stream < found.size(); ++stream) {
-    std::vector<TaskId>& calls = found[stream];
-    std::erase_if(calls, [&](TaskId call) { return start(call) <= last[stream]; });
-    std::sort(calls.begin(), calls.end(),
-              [&](TaskId x, TaskId y) { return std::pair(start(x), x) < std::pair(start(y), y); });
-  }
-  return found;
-}
 
 class QueueRule {
+  // A call that took long while the queue was deep: its place, and when it returned.
+  struct SlowCall {
+    size_t place = 0;
+    Instant end;
+  };
+
+  // How full the queue may be, and how long after the start of the releasing operation a blocked
+  // call returns: kQueueReleaseLag, unless the clock of the GPU is off against the host's.
+  struct Room {
+    uint32_t depth = 0;
+    bool measured = false;  // false: as such GPUs have it
+    Duration lag = kQueueReleaseLag;
+    std::vector<SlowCall> slow;
+  };
+
+  // What waits in it is in the order of the calls.
+  struct Queue {
+    std::vector<LaneId> streams;  // that share it
+    std::vector<QueuePlace> places;
+    Room room;
+  };
+
  public:
   explicit QueueRule(Builder& b)
       : b_(b), quick_(QuickCalls(b)), unblocked_(b.trace.names->size()) {}
 
-  void Find(LaneId lane, const std::vector<TaskId>& unrecorded, bool nvidia) {
-    std::vector<QueuePlace> places;
-    for (uint32_t i : b_.stream_ops[lane.index()]) {
-      const GpuOp& op = b_.ops[i];
-      if (TakesPlace(b_.graph, op.task)) places.push_back({op.call, op.task, op.start});
+  void FindAll(const std::vector<std::vector<TaskId>>& unrecorded, bool nvidia) {
+    std::vector<Queue> queues;
+    for (size_t i = 0; i < b_.stream_ops.size(); ++i) {
+      if (b_.stream_ops[i].empty()) continue;
+      std::vector<QueuePlace> places = PlacesOf(LaneId(i), unrecorded[i]);
+      Room room = RoomOf(places, nvidia);
+      queues.push_back({{LaneId(i)}, std::move(places), std::move(room)});
     }
-    for (TaskId call : unrecorded) places.push_back({call, TaskId::None(), kNever});
-    const Room room = RoomOf(places, nvidia);
-    b_.graph.mutable_lane(lane).queue_depth = room.depth;
+    if (nvidia) FindShared(queues);
+    for (const Queue& queue : queues) Find(queue);
+  }
+
+  void Find(const Queue& queue) {
+    const std::vector<QueuePlace>& places = queue.places;
+    const Room& room = queue.room;
+    for (LaneId stream : queue.streams) b_.graph.mutable_lane(stream).queue_depth = room.depth;
     const Duration clock = room.lag - kQueueReleaseLag;
-    std::vector<uint32_t> depths = DepthsOf(places, room);
+    const std::vector<uint32_t> depths = DepthsOf(places, room);
     TaskId last_call;
     for (size_t i = 0; i < places.size(); ++i) {
       const TaskId call = places[i].call;
@@ -217,20 +160,79 @@ class QueueRule {
     Duration lag;  // usual, from the start of the one to the return of the other
   };
 
-  // A call that took long while the queue was deep: its place, and when it returned.
-  struct SlowCall {
-    size_t place = 0;
-    Instant end;
-  };
+  std::vector<QueuePlace> PlacesOf(LaneId stream, const std::vector<TaskId>& unrecorded) const {
+    std::vector<QueuePlace> places;
+    Instant called = Instant::Min();
+    const auto add = [&](TaskId call, TaskId operation, Instant start) {
+      if (call.valid()) called = std::max(called, b_.Start(call));
+      places.push_back({call, operation, start, called});
+    };
+    for (uint32_t i : b_.stream_ops[stream.index()]) {
+      const GpuOp& op = b_.ops[i];
+      if (TakesPlace(b_.graph, op.task)) add(op.call, op.task, op.start);
+    }
+    for (TaskId call : unrecorded) add(call, TaskId::None(), kNever);
+    return places;
+  }
 
-  // How full the queue may be, and how long after the start of the releasing operation a blocked
-  // call returns: kQueueReleaseLag, unless the clock of the GPU is off against the host's.
-  struct Room {
-    uint32_t depth = 0;
-    bool measured = false;  // false: as such GPUs have it
-    Duration lag = kQueueReleaseLag;
-    std::vector<SlowCall> slow;
-  };
+  // Calls that took long, for whatever reason.
+  std::vector<LongCall> LongCalls(const std::vector<QueuePlace>& places) const {
+    std::vector<LongCall> calls;
+    TaskId last_call;
+    for (const QueuePlace& place : places) {
+      if (place.call == last_call || !MayWait(place.call)) continue;
+      last_call = place.call;
+      if (b_.KindOf(place.call) == CallKind::kGraphLaunch) continue;
+      const Duration duration = b_.RecordedDuration(place.call);
+      const Duration own = quick_[b_.graph.task(place.call).name.index()];
+      if (duration <= kLongCall || duration <= own * kTimesAsLong) continue;
+      calls.push_back({b_.Start(place.call), b_.End(place.call)});
+    }
+    return calls;
+  }
+
+  // Rule Q4, for each GPU: streams whose long calls no depth of their own explains.
+  void FindShared(std::vector<Queue>& queues) {
+    std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> by_gpu;
+    for (size_t i = 0; i < queues.size(); ++i) {
+      if (queues[i].room.measured) continue;
+      const Lane& lane = b_.graph.lane(queues[i].streams.front()).lane;
+      by_gpu[{lane.rank, lane.device}].push_back(i);
+    }
+    uint32_t number = 0;
+    for (const auto& [gpu, members] : by_gpu) {
+      if (members.size() < 2 || members.size() > kMostStreams) continue;
+      std::vector<StreamPlaces> streams(members.size());
+      std::vector<size_t> blocked;
+      std::vector<LongCall> calls;
+      for (size_t m = 0; m < members.size(); ++m) {
+        for (const QueuePlace& place : queues[members[m]].places) {
+          streams[m].submitted.push_back(place.called);
+          streams[m].started.push_back(place.start);
+        }
+        const std::vector<LongCall> own = LongCalls(queues[members[m]].places);
+        if (own.size() < kLeastBlockedCalls) continue;
+        blocked.push_back(m);
+        calls.insert(calls.end(), own.begin(), own.end());
+      }
+      const std::vector<size_t> found =
+          StreamsOfOneQueue(streams, blocked, calls, kDefaultQueueDepth);
+      if (found.size() < 2) continue;
+      Queue together;
+      for (size_t m : found) {
+        const Queue& own = queues[members[m]];
+        together.streams.push_back(own.streams.front());
+        together.places.insert(together.places.end(), own.places.begin(), own.places.end());
+      }
+      std::ranges::stable_sort(together.places, {}, &QueuePlace::called);
+      together.room = RoomOf(together.places, true);
+      if (!together.room.measured) continue;
+      ++number;
+      for (LaneId stream : together.streams) b_.graph.mutable_lane(stream).shared_queue = number;
+      for (size_t m : found) queues[members[m]] = {};
+      queues.push_back(std::move(together));
+    }
+  }
 
   static Duration Off(Duration lag) {
     return std::max(lag - kQueueReleaseLag, kQueueReleaseLag - lag);
@@ -279,7 +281,7 @@ class QueueRule {
       const auto now = static_cast<uint32_t>(i - started + 1);
       Duration own = quick_[b_.graph.task(call).name.index()];
       Duration duration = b_.RecordedDuration(call);
-      bool slow = duration > kLongCall || duration > own * 4;
+      bool slow = duration > kLongCall || duration > own * kTimesAsLong;
       if (!slow) unblocked = std::max(unblocked, now);
       const bool long_by_itself = b_.KindOf(call) == CallKind::kGraphLaunch;
       if (!slow || now < kDeepInFlight || long_by_itself) continue;
@@ -346,15 +348,7 @@ class QueueRule {
   std::vector<Pair> pairs_;
 };
 
-bool IsDeviceMemory(Memory m) { return m == Memory::kDevice || m == Memory::kArray; }
-
 }  // namespace
-
-bool TakesPlace(const Graph& graph, TaskId gpu_task) {
-  if (graph.task(gpu_task).kind != TaskKind::kMemcpy) return IsGpu(graph.task(gpu_task).kind);
-  const CopyDetail* copy = graph.Copy(gpu_task);
-  return copy != nullptr && IsDeviceMemory(copy->from) && IsDeviceMemory(copy->to);
-}
 
 void AddQueueLimits(Builder& b) {
   bool nvidia = true;
@@ -367,66 +361,8 @@ void AddQueueLimits(Builder& b) {
   }
   QueueRule rule(b);
   const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(b.graph, outcomes);
-  for (size_t i = 0; i < b.stream_ops.size(); ++i) {
-    if (!b.stream_ops[i].empty()) rule.Find(LaneId(i), unrecorded[i], nvidia);
-  }
+  rule.FindAll(unrecorded, nvidia);
   rule.Couple();
-}
-
-void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
-  std::vector<LaneId> rebuilt;
-  std::vector<bool> is_rebuilt(graph.lanes().size());
-  for (size_t i = 0; i < std::min(lanes.size(), graph.lanes().size()); ++i) {
-    if (!lanes[i] || graph.lane(LaneId(i)).queue_depth < 2) continue;
-    rebuilt.push_back(LaneId(i));
-    is_rebuilt[i] = true;
-  }
-  if (rebuilt.empty()) return;
-  const auto is_queue = [&](const Edge& e) {
-    return e.rule == Rule::kQueue && is_rebuilt[graph.task(e.from).lane.index()];
-  };
-  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Duration> known;
-  std::vector<Edge>& edges = graph.mutable_edges();
-  known.reserve(static_cast<size_t>(std::ranges::count_if(edges, is_queue)));
-  std::vector<TaskId> call_of(graph.size());
-  std::vector<Outcome> outcomes(graph.size());
-  for (const Edge& e : edges) {
-    if (e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd) {
-      call_of[e.to.index()] = e.from;
-      outcomes[e.from.index()] = {graph.task(e.to).lane, TakesPlace(graph, e.to)};
-    } else if (is_queue(e)) {
-      known[{e.from.value, e.to.value}] = e.lag;
-    }
-  }
-  std::erase_if(edges, is_queue);
-  const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(graph, outcomes);
-  std::vector<TaskId> places;
-  TaskId last_call;
-  uint32_t depth = 0;
-  auto take_place = [&](TaskId operation, TaskId call) {
-    places.push_back(operation);
-    if (!call.valid() || call == last_call) return;
-    last_call = call;
-    if (places.size() < depth) return;
-    const TaskId release = places[places.size() - depth];
-    if (!release.valid() || call_of[release.index()] == call) return;
-    auto it = known.find({release.value, call.value});
-    graph.AddEdge({.from = release,
-                   .to = call,
-                   .lag = it == known.end() ? kQueueReleaseLag : it->second,
-                   .rule = Rule::kQueue,
-                   .from_anchor = Anchor::kStart,
-                   .to_anchor = Anchor::kEnd});
-  };
-  for (LaneId lane : rebuilt) {
-    depth = graph.lane(lane).queue_depth;
-    places.clear();
-    last_call = TaskId::None();
-    for (TaskId t = graph.lane(lane).first; t.valid(); t = graph.task(t).lane_next) {
-      if (!graph.task(t).removed && TakesPlace(graph, t)) take_place(t, call_of[t.index()]);
-    }
-    for (TaskId call : unrecorded[lane.index()]) take_place(TaskId::None(), call);
-  }
 }
 
 }  // namespace daydream

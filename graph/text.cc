@@ -118,6 +118,8 @@ class Parser {
         lane.lane.name = Intern(kv.value);
       else if (kv.key == "queue")
         DD_RETURN_IF_ERROR(line.Number(kv, lane.queue_depth));
+      else if (kv.key == "shares")
+        DD_RETURN_IF_ERROR(line.Number(kv, lane.shared_queue));
       else if (kv.key == "rank")
         DD_RETURN_IF_ERROR(line.Number(kv, lane.lane.rank));
       else if (kv.key == "device")

@@ -76,6 +76,7 @@ class Writer {
     if (lane.order == LaneOrder::kPriority) Put(" priority");
     if (l.kind == LaneKind::kStream && !lane.marks_steps) Put(" beside");
     if (lane.queue_depth != 0) Put(" queue={}", lane.queue_depth);
+    if (lane.shared_queue != 0) Put(" shares={}", lane.shared_queue);
     if (l.rank != 0) Put(" rank={}", l.rank);
     const StreamName usual = l.kind == LaneKind::kStream ? ParseStreamName(id) : StreamName{};
     if (l.device != usual.device) Put(" device={}", l.device);

@@ -33,13 +33,14 @@ constexpr size_t kEnoughSteps = 3;
 // Numbers that are the same everywhere: the distributions of the standard library are not.
 class Draw {
  public:
+  explicit Draw(uint64_t seed = 2020) : random_(seed) {}
   double Even() { return (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53; }
   double Normal() {
     return std::sqrt(-2 * std::log(Even())) * std::cos(6.283185307179586 * Even());
   }
 
  private:
-  std::mt19937_64 random_{2020};
+  std::mt19937_64 random_;
 };
 
 double ParamChange(const ParamEnds& p, double step, double at) {
@@ -255,16 +256,26 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   // Resampled steps scatter around their own middle, which need not be the step itself.
   const std::vector<Duration> resampled(doubts.resampled.begin(), doubts.resampled.end());
   const double middle = AsDouble(Median(resampled));  // 0 of none
-  const bool plain = doubts.params.empty() && middle <= 0;
-  Draw draw;
+  const bool plain = doubts.params.empty() && !doubts.quick_host && middle <= 0;
+  Draw draw, host(2016);
   std::vector<double> steps, even;  // with and without what steps differ by, as shares of `step`
   for (size_t i = 0; i < kDraws && !plain; ++i) {
     double value = 1;
     for (const ParamEnds& ends : doubts.params) {
       value *= 1 + ParamChange(ends, step, draw.Even()) / std::max(step, 1.0);
     }
+    double over_host = 1, against_baseline = 1;
+    if (doubts.quick_host) {
+      const double at = host.Even();
+      const auto change = [&](Duration quick) {
+        return 1 + at * (AsDouble(quick) - step) / std::max(step, 1.0);
+      };
+      over_host = change(doubts.quick_host->step);
+      against_baseline = change(doubts.quick_host->against_baseline);
+    }
     const double error = doubts.params.empty() ? ErrorsAlone().drawn[i] : draw.Normal();
-    even.push_back(value * Factor(shared * error));
+    even.push_back(value * against_baseline * Factor(shared * error));
+    value *= over_host;
     if (middle > 0) value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
     steps.push_back(value * Factor(normal * error));
   }

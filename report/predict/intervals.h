@@ -1,6 +1,7 @@
 // How far a prediction may be off, and the word for it.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,13 @@ struct Doubts {
   // How far the step is off when the recording's cost lies otherwise on the host's work, or is
   // another within its error, as a share: counts as the end of 90 %.
   double host = 0;
+  // With a host as fast as a profiler may have hidden (report/predict/quick_host.h), which is
+  // anything up to that: the step, and what it is where the unchanged one, over such a host, takes
+  // as long as recorded.
+  struct QuickHost {
+    Duration step, against_baseline;
+  };
+  std::optional<QuickHost> quick_host;
   Duration floor;  // UntouchedGpuTime(): no step is shorter
   // Measured rows behind the optimization that is known worst; learned rows when there are any.
   LeastChecked checked;
@@ -54,6 +62,7 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 //     from the measured step times);
 //   for every parameter what the step changes to at a value drawn evenly from its range, between
 //     the replays at both ends and the one at its default on straight lines;
+//   what it changes to with a host drawn evenly between the recorded one and `quick_host`;
 //   a normal error whose variance is the sum of those of `run`, of `host`, of `model` (less the
 //   variance that
 //     the parameters bring, which are part of the models and of learned errors), and of the replay:
@@ -62,7 +71,7 @@ Duration LeastGpuTime(const Graph& after, std::span<const Duration> least);
 // Normal errors are factors, 1 + e upwards and 1 / (1 + e) downwards: about the same where they are
 // small, and never a step of no time where they are large. The low end is no shorter than `floor`,
 // faster by what runs differ by. The ends of the speed-up come from the same draws without the
-// first line: what steps differ by among themselves is on both sides of it.
+// first line: what steps differ by among themselves is on both sides of it, as a quick host is.
 //
 // The word says how far to believe the interval. Low when the recording itself is in doubt
 // (ReplayCheck::doubt); when steps that were alike come out 50 % apart; when the replay is off by

@@ -14,6 +14,7 @@
 #include "report/predict/merge_changes.h"
 #include "report/predict/open_ends.h"
 #include "report/predict/profiler_note.h"
+#include "report/predict/quick_host.h"
 #include "report/predict/residuals.h"
 #include "report/predict/settings.h"
 #include "report/predict/unchecked.h"
@@ -29,18 +30,6 @@ namespace {
 // Step times drawn anew for an interval: fewer of large graphs, for about a second in all.
 constexpr size_t kLeastResampled = 32;
 constexpr size_t kResampledTasks = 100'000'000;
-
-// The time that is asked about.
-Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
-  return options.kernel_time ? KernelTime(graph) : StepTime(graph, timeline);
-}
-
-// The same of every step that counts.
-std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
-                              const WhatIfOptions& options) {
-  return options.kernel_time ? MeasuredKernelTimes(graph).measured_steps
-                             : CountedPeriods(graph, timeline);
-}
 
 double Ratio(Duration a, Duration b) {
   if (b.ns > 0) return AsDouble(a) / AsDouble(b);
@@ -357,6 +346,11 @@ class Predictor {
       const Duration other = other_host_->Scaled(scale_ * (1 + p_.learned.share));
       doubts.host = std::fabs(AsDouble(other - p_.step)) / AsDouble(p_.step);
     }
+    if (quick_host_) {
+      const double scale = scale_ * (1 + p_.learned.share);
+      const double as_recorded = Ratio(base_.step, *base_.over_quick_host);
+      doubts.quick_host = {quick_host_->Scaled(scale), quick_host_->Scaled(scale * as_recorded)};
+    }
     if (replay_.unrecorded.has_value()) doubts.host = UnsureShare(*replay_.unrecorded);
     doubts.resampled = resampled_;
     return doubts;
@@ -371,8 +365,9 @@ class Predictor {
     resampled_ = base_.spread->Resample(out.graph, *batch, count);
   }
 
-  // The scenario over a host that lost its recording's cost as a share of its time.
+  // The scenario over a host that may be faster, or lost its recording's cost as a share.
   void PlayOtherHost(const Outcome& out) {
+    if (base_.over_quick_host) quick_host_ = OverQuickHost(out.graph, *out.replays);
     if (options_.true_step == nullptr || options_.kernel_time) return;
     const Graph graph = OverOtherHost(*options_.true_step, out.graph);
     auto timeline = out.Replay(graph);
@@ -446,50 +441,11 @@ class Predictor {
   Duration point_;    // the step as played, with parameters as they are
   BegunScenario begun_;
   std::vector<OpenEnd> ends_;
-  std::optional<Duration> other_host_;
+  std::optional<Duration> other_host_, quick_host_;
   std::vector<Duration> resampled_;
 };
 
 }  // namespace
-
-Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
-  const CountedPath path(graph, timeline);
-  Baseline base{.graph = &graph,
-                .copies = std::make_unique<GraphCopies>(graph),
-                .replays = std::make_unique<Replays>(graph),
-                .step = TimeOf(graph, timeline, options),
-                .steps = TimesOf(graph, timeline, options),
-                .window = WholeLength(timeline),
-                .samples = 0,
-                .path = PathPerStep(path),
-                .limiters = {},
-                .spread = {},
-                .memory = ProfileMemory(graph)};
-  if (options.explain) base.limiters = PathByLimiter(graph, path);
-  if (options.intervals) base.spread.emplace(graph);
-  base.true_step = options.true_step;
-  return base;
-}
-
-Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
-  Prediction unchanged;
-  unchanged.name = "baseline";
-  unchanged.error = replay.no_step;
-  unchanged.step = unchanged.simulated = base.step;
-  unchanged.steps = base.steps;
-  unchanged.window = base.window;
-  unchanged.samples = base.samples;
-  unchanged.path = base.path;
-  if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});
-  unchanged.memory_change = 0;
-  unchanged.why = "the replay of the recorded steps";
-  if (base.true_step != nullptr) TellTrueStep(*base.true_step, unchanged);
-  if (replay.unrecorded) TellUnrecorded(*replay.unrecorded, unchanged);
-  if (base.graph != nullptr && base.true_step == nullptr) NoteProfiler(*base.graph, unchanged);
-  const std::string doubt = replay.baseline_doubt();
-  if (!doubt.empty()) unchanged.confidence = Confidence::kLow, unchanged.why = doubt;
-  return unchanged;
-}
 
 Prediction Predict(const Baseline& base, const ReplayCheck& replay,
                    const std::vector<Application>& scenario, const WhatIfOptions& options) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -27,7 +28,13 @@ struct Baseline {
   std::optional<StepSpread> spread;  // when intervals are wanted
   MemoryProfile memory;
   const TrueStep* true_step = nullptr;  // what was taken off the host's work
+  // With intervals of what a profiler recorded (report/predict/quick_host.h).
+  std::optional<Duration> over_quick_host;
 };
+// The time that is asked about, and the same of every step that counts.
+Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
+std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
+                              const WhatIfOptions& options);
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
 // The unchanged step as the first row of a result.
 Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay);

@@ -5,6 +5,7 @@
 
 #include "base/median.h"
 #include "report/predict/intervals.h"
+#include "report/predict/quick_host.h"
 #include "report/text/format.h"
 
 namespace daydream {
@@ -18,8 +19,7 @@ constexpr double kSameStep = 0.03;
 }  // namespace
 
 std::string ProfilerNote(const Graph& graph, const BoundBy& path) {
-  const Trace* trace = graph.tables().trace.get();
-  if (trace == nullptr || trace->provenance.importer != "kineto") return "";
+  if (!HostIsStretched(graph)) return "";
   const Duration all = path.gpu + path.cpu + path.comm + path.data;
   if (AsDouble(path.cpu) < kHostBound * AsDouble(all)) return "";
   return "host work takes most of the step, and the PyTorch profiler makes it longer: three "

@@ -142,6 +142,8 @@ struct WhatIfOptions {
   bool limits_hold = false;
   // What was taken off the host's work of `built` (TakeOffRecording); none: nothing.
   const TrueStep* true_step = nullptr;
+  // What predictions are compared with has host work that a profiler made longer, too.
+  bool profiled_alike = false;
   // A prediction that saves less is only the step, the speed-up, the memory and the changes: no
   // causes, no interval, no confidence, no path. A limit never is more.
   std::optional<Duration> least_saved = {};

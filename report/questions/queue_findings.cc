@@ -68,7 +68,8 @@ std::optional<Finding> FindingOfQueues(const Graph& graph, const std::vector<boo
       .about = About::kPredictions,
       .text = fmt::format("{} launches, {} of a step, are far longer than usual while hundreds of "
                           "operations wait: the launch queue was full, but not where its depth "
-                          "says; records are lost, or the clock of the GPU is off",
+                          "says; records are lost, the clock of the GPU is off, or "
+                          "streams share a queue in a way that was not found",
                           FormatCount(calls), FormatTime(of_step)),
       .where = {},
       .time = of_step,

@@ -68,16 +68,18 @@ absl::Status Judge(const Pair& pair, const fs::path& traces, JudgedRow& row) {
   DD_ASSIGN_OR_RETURN(std::vector<Application> scenario, ParseScenario(pair.scenario));
   const bool kernels = pair.name.starts_with(kKernelTime);
   const ReplayCheck was = kernels ? MeasuredKernelTimes(before.built.graph) : before.replay;
-  if (!absl::SimpleAtod(pair.after, &row.measured)) {
+  const bool recorded = !absl::SimpleAtod(pair.after, &row.measured);
+  if (recorded) {
     DD_ASSIGN_OR_RETURN(Loaded after, Load(traces / pair.after));
     row.measured = (kernels ? MeasuredKernelTimes(after.built.graph) : after.replay).measured.ms();
   }
   std::vector<std::vector<Application>> scenarios = {scenario};
-  DD_ASSIGN_OR_RETURN(
-      WhatIf result,
-      PredictAll(
-          before.built, was, scenarios,
-          {.alone = false, .explain = false, .kernel_time = kernels, .left_out = pair.group}));
+  DD_ASSIGN_OR_RETURN(WhatIf result, PredictAll(before.built, was, scenarios,
+                                                {.alone = false,
+                                                 .explain = false,
+                                                 .kernel_time = kernels,
+                                                 .profiled_alike = recorded,
+                                                 .left_out = pair.group}));
   const Prediction& p = result.predictions[result.main];
   DD_RETURN_IF_ERROR(p.error);
   row.kind = ErrorKindOf(scenario[0], before.built.graph, p.changes.terms).main();
@@ -259,7 +261,8 @@ std::string Page(const fs::path& traces, const fs::path& manifest, const Everyth
       "## Measured pairs\n\n"
       "Predicted from the recording *before* alone; times in ms per step (mean). *Kernel time* "
       "rows\ncompare kernels, collectives excluded, where the two recordings have other hosts or "
-      "other numbers\nof ranks: their steps say nothing about the GPU.\n\n"
+      "other numbers\nof ranks: their steps say nothing about the GPU. Where both sides were recorded by a "
+      "profiler,\nand of published gains, intervals leave out what it may have cost the host.\n\n"
       "| pair | scenario | before | predicted | 90 % interval | measured after | error |\n"
       "|---|---|---|---|---|---|---|\n";
   for (const JudgedRow& pair : rows.recorded) page += PairRow(pair);

@@ -48,9 +48,12 @@ absl::StatusOr<Cost> CostOf(const Loaded& loaded, const std::string& scenario,
     DD_ASSIGN_OR_RETURN(std::vector<Application> parsed, ParseScenario(scenario));
     scenarios.push_back(std::move(parsed));
   }
-  DD_ASSIGN_OR_RETURN(WhatIf result,
-                      PredictAll(loaded.built, loaded.replay, scenarios,
-                                 {.alone = false, .explain = false, .limits_hold = limits_hold}));
+  // Both sides of a published gain ran on one host, whatever it is to the recorded one.
+  DD_ASSIGN_OR_RETURN(
+      WhatIf result,
+      PredictAll(
+          loaded.built, loaded.replay, scenarios,
+          {.alone = false, .explain = false, .limits_hold = limits_hold, .profiled_alike = true}));
   const Prediction& p = result.predictions[scenarios.empty() ? 0 : result.main];
   DD_RETURN_IF_ERROR(p.error);
   if (!memory) {

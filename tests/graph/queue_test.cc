@@ -1,4 +1,4 @@
-// Rules Q1-Q3 on programs that run ahead of the GPU until the launch queue is full. Times are in
+// Rules Q1-Q4 on programs that run ahead of the GPU until the launch queue is full. Times are in
 // microseconds.
 #include "graph/queue.h"
 
@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/build.h"
+#include "graph/text.h"
 #include "graph/validate.h"
 #include "simulator/simulate.h"
 #include "tests/graph/trace_sketch.h"
@@ -201,6 +202,86 @@ TEST(QueueRule, WhatEditsFindAnewIsWhatWasFound) {
     EXPECT_GT(QueueEdges(again).size(), 100u);
     EXPECT_EQ(QueueEdges(again), QueueEdges(p.graph())) << window;
   }
+}
+
+// A program with three streams: two share a queue and are used in bursts of random length, so that
+// no depth of one alone explains why its launches wait; the third has a queue of its own.
+struct SharedQueue {
+  static constexpr int kCount = 4000;
+  LaneId streams[3];
+  BuiltGraph built;
+
+  SharedQueue() {
+    TraceSketch sketch;
+    const LaneId cpu = sketch.Thread();
+    for (int64_t i = 0; i < 3; ++i) streams[i] = sketch.Stream(20 + i);
+    double host = 0, reached = 0, free[3] = {};
+    std::vector<double> starts;  // of what took a place in the shared queue, in order
+    std::mt19937 random(1);
+    size_t now = 0;
+    for (int i = 0, burst = 0; i < kCount; ++i, --burst) {
+      if (burst == 0) {
+        burst = std::uniform_int_distribution<int>(1, 300)(random);
+        now = 1 - now;
+      }
+      const size_t at = i % 10 == 9 ? 2 : now;
+      double end = host + kCall;
+      if (at != 2 && starts.size() + 1 >= kPlaces) {
+        end = std::max(end, starts[starts.size() + 1 - kPlaces] + kRelease);
+      }
+      double start = std::max(free[at] + 1, end + 3);
+      if (at != 2) {  // what stands behind others in the queue is not seen before
+        start = reached = std::max(start, reached);
+        starts.push_back(start);
+      }
+      const auto id = static_cast<uint32_t>(i + 1);
+      sketch.Call(cpu, "cudaLaunchKernel", host, end - host, id);
+      sketch.Kernel(streams[at], "k", start, 50, id);
+      free[at] = start + 50;
+      host = end + kBetween;
+    }
+    auto graph = BuildGraph(sketch.Build());
+    EXPECT_TRUE(graph.ok()) << graph.status();
+    built = *std::move(graph);
+    EXPECT_TRUE(Validate(built.graph).ok()) << Validate(built.graph);
+  }
+
+  uint32_t queue(size_t stream) const { return built.graph.lane(streams[stream]).shared_queue; }
+};
+
+TEST(QueueRule, StreamsThatFillOneQueueTogetherShareIt) {
+  const SharedQueue p;
+  EXPECT_EQ(p.queue(0), 1u);
+  EXPECT_EQ(p.queue(1), 1u);
+  EXPECT_EQ(p.queue(2), 0u) << "its places are not needed to explain what waits";
+  EXPECT_EQ(p.built.graph.lane(p.streams[0]).queue_depth, kPlaces);
+  EXPECT_GT(p.built.report.queue_blocked, 2000u);
+  ExpectReplaysExactly(p.built.graph);
+  Graph quick = p.built.graph;
+  TaskId last;
+  for (size_t i = 0; i < quick.size(); ++i) {
+    Task& task = quick.mutable_task(TaskId(i));
+    if (IsGpu(task.kind) || task.kind == TaskKind::kDelay) task.duration = task.gap = {};
+    if (task.kind == TaskKind::kCall) last = TaskId(i);
+  }
+  auto timeline = Simulate(quick);
+  ASSERT_TRUE(timeline.ok()) << timeline.status();
+  EXPECT_NEAR(static_cast<double>(timeline->end[last.index()].ns) / 1e3,
+              SharedQueue::kCount * kHost, 100)
+      << "the pure host time";
+}
+
+TEST(QueueRule, EdgesOfASharedQueueAreMadeAnew) {
+  const SharedQueue p;
+  Graph again = p.built.graph;
+  std::vector<bool> one(again.lanes().size());
+  one[p.streams[1].index()] = true;  // the edges of both
+  RebuildQueueEdges(again, one);
+  EXPECT_GT(QueueEdges(again).size(), 1000u);
+  EXPECT_EQ(QueueEdges(again), QueueEdges(p.built.graph));
+  const auto read = ParseGraph(FormatGraph(p.built.graph));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->lane(p.streams[1]).shared_queue, 1u);
 }
 
 // 1288 calls of this recording were blocked at the same depth, so that its host alone, without a

@@ -1,0 +1,145 @@
+#include "graph/queue.h"
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "graph/queue_places.h"
+
+namespace daydream {
+namespace {
+
+bool IsDeviceMemory(Memory m) { return m == Memory::kDevice || m == Memory::kArray; }
+
+// By TaskId of a call: its place among the calls of all threads; 0 of other tasks. Work of a step
+// that was repeated was recorded once, so that the step comes before the time, and inserted work
+// was never recorded.
+std::vector<uint32_t> OrderOfCalls(const Graph& graph) {
+  struct Call {
+    uint16_t step;
+    Instant start;
+    uint32_t place;  // on its thread
+    TaskId task;
+  };
+  std::vector<Call> calls;
+  for (const GraphLane& thread : graph.lanes()) {
+    if (thread.lane.kind != LaneKind::kThread) continue;
+    std::pair<uint16_t, Instant> latest{0, Instant::Min()};
+    uint32_t place = 0;
+    for (TaskId t = thread.first; t.valid(); t = graph.task(t).lane_next) {
+      const Task& task = graph.task(t);
+      latest = std::max(latest, {task.step, task.recorded_start});
+      if (task.kind != TaskKind::kCall) continue;
+      calls.push_back({latest.first, latest.second, place++, t});
+    }
+  }
+  std::sort(calls.begin(), calls.end(), [](const Call& x, const Call& y) {
+    return std::tie(x.step, x.start, x.place, x.task) < std::tie(y.step, y.start, y.place, y.task);
+  });
+  std::vector<uint32_t> order(graph.size());
+  for (size_t i = 0; i < calls.size(); ++i) {
+    order[calls[i].task.index()] = static_cast<uint32_t>(i + 1);
+  }
+  return order;
+}
+
+// An operation, or a launch whose operation was not recorded.
+struct Place {
+  TaskId operation, call;
+  uint32_t order = 0;  // of its call
+};
+
+// Puts what streams submitted into the order of its calls. Streams stay in order; what has no call
+// was submitted with what came before it.
+void Merge(std::vector<Place>& places, std::span<const size_t> begins_of_streams) {
+  size_t next = 0;
+  uint32_t latest = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (next < begins_of_streams.size() && begins_of_streams[next] == i) latest = 0, ++next;
+    latest = places[i].order = std::max(latest, places[i].order);
+  }
+  std::ranges::stable_sort(places, {}, &Place::order);
+}
+
+}  // namespace
+
+bool TakesPlace(const Graph& graph, TaskId gpu_task) {
+  if (graph.task(gpu_task).kind != TaskKind::kMemcpy) return IsGpu(graph.task(gpu_task).kind);
+  const CopyDetail* copy = graph.Copy(gpu_task);
+  return copy != nullptr && IsDeviceMemory(copy->from) && IsDeviceMemory(copy->to);
+}
+
+void RebuildQueueEdges(Graph& graph, const std::vector<bool>& lanes) {
+  std::vector<LaneId> rebuilt;
+  std::vector<bool> is_rebuilt(graph.lanes().size());
+  for (size_t i = 0; i < std::min(lanes.size(), graph.lanes().size()); ++i) {
+    if (!lanes[i] || graph.lane(LaneId(i)).queue_depth < 2) continue;
+    for (LaneId lane : StreamsOfQueue(graph, LaneId(i))) is_rebuilt[lane.index()] = true;
+  }
+  for (size_t i = 0; i < is_rebuilt.size(); ++i) {
+    if (is_rebuilt[i]) rebuilt.push_back(LaneId(i));
+  }
+  if (rebuilt.empty()) return;
+  const auto is_queue = [&](const Edge& e) {
+    return e.rule == Rule::kQueue && is_rebuilt[graph.task(e.from).lane.index()];
+  };
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, Duration> known;
+  std::vector<Edge>& edges = graph.mutable_edges();
+  known.reserve(static_cast<size_t>(std::ranges::count_if(edges, is_queue)));
+  std::vector<TaskId> call_of(graph.size());
+  std::vector<Outcome> outcomes(graph.size());
+  for (const Edge& e : edges) {
+    if (e.rule == Rule::kLaunch && e.from_anchor == Anchor::kEnd) {
+      call_of[e.to.index()] = e.from;
+      outcomes[e.from.index()] = {graph.task(e.to).lane, TakesPlace(graph, e.to)};
+    } else if (is_queue(e)) {
+      known[{e.from.value, e.to.value}] = e.lag;
+    }
+  }
+  std::erase_if(edges, is_queue);
+  const std::vector<std::vector<TaskId>> unrecorded = UnrecordedLaunches(graph, outcomes);
+  const bool shared =
+      std::ranges::any_of(rebuilt, [&](LaneId lane) { return graph.lane(lane).shared_queue != 0; });
+  const std::vector<uint32_t> order = shared ? OrderOfCalls(graph) : std::vector<uint32_t>();
+  std::vector<Place> places;
+  std::vector<size_t> begins;
+  for (LaneId lane : rebuilt) {
+    const std::vector<LaneId> streams = StreamsOfQueue(graph, lane);
+    if (streams.front() != lane) continue;  // done with that one
+    places.clear();
+    begins.clear();
+    for (LaneId stream : streams) {
+      begins.push_back(places.size());
+      for (TaskId t = graph.lane(stream).first; t.valid(); t = graph.task(t).lane_next) {
+        if (!graph.task(t).removed && TakesPlace(graph, t))
+          places.push_back({t, call_of[t.index()]});
+      }
+      for (TaskId call : unrecorded[stream.index()]) places.push_back({TaskId::None(), call});
+    }
+    if (streams.size() > 1) {
+      for (Place& p : places) p.order = p.call.valid() ? order[p.call.index()] : 0;
+      Merge(places, begins);
+    }
+    const uint32_t depth = graph.lane(lane).queue_depth;
+    TaskId last_call;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const TaskId call = places[i].call;
+      if (!call.valid() || call == last_call) continue;
+      last_call = call;
+      if (i + 1 < depth) continue;
+      const TaskId release = places[i + 1 - depth].operation;
+      if (!release.valid() || call_of[release.index()] == call) continue;
+      auto it = known.find({release.value, call.value});
+      graph.AddEdge({.from = release,
+                     .to = call,
+                     .lag = it == known.end() ? kQueueReleaseLag : it->second,
+                     .rule = Rule::kQueue,
+                     .from_anchor = Anchor::kStart,
+                     .to_anchor = Anchor::kEnd});
+    }
+  }
+}
+
+}  // namespace daydream

@@ -1,0 +1,32 @@
+// What takes a place in a launch queue. For rule_queue.cc and queue.cc.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "graph/call_kind.h"
+#include "graph/graph.h"
+
+namespace daydream {
+
+// Whether a call of that kind waits for room in a launch queue.
+bool MayBlock(CallKind kind);
+
+// What became of a call that submits work.
+struct Outcome {
+  LaneId stream;       // None: no operation was recorded
+  bool place = false;  // it took a place in the stream's queue
+  friend bool operator==(const Outcome&, const Outcome&) = default;
+};
+
+// By stream: the calls of the end of the window whose operations were not recorded, but had a place
+// in its queue, in order. What became of them is told by the calls of the same API on their thread
+// before; a copy that no pattern tells goes between host and device.
+std::vector<std::vector<TaskId>> UnrecordedLaunches(const Graph& graph,
+                                                    std::span<const Outcome> outcome_of);
+
+// The streams that share the launch queue of `lane` (GraphLane::shared_queue), itself among them,
+// in order. O(lanes).
+std::vector<LaneId> StreamsOfQueue(const Graph& graph, LaneId lane);
+
+}  // namespace daydream

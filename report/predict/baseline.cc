@@ -1,0 +1,64 @@
+#include "report/predict/predict.h"
+
+#include "report/predict/kernel_time.h"
+#include "report/predict/profiler_note.h"
+#include "report/predict/quick_host.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+
+Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
+  return options.kernel_time ? KernelTime(graph) : StepTime(graph, timeline);
+}
+
+std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
+                              const WhatIfOptions& options) {
+  return options.kernel_time ? MeasuredKernelTimes(graph).measured_steps
+                             : CountedPeriods(graph, timeline);
+}
+
+Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
+  const CountedPath path(graph, timeline);
+  Baseline base{.graph = &graph,
+                .copies = std::make_unique<GraphCopies>(graph),
+                .replays = std::make_unique<Replays>(graph),
+                .step = TimeOf(graph, timeline, options),
+                .steps = TimesOf(graph, timeline, options),
+                .window = WholeLength(timeline),
+                .samples = 0,
+                .path = PathPerStep(path),
+                .limiters = {},
+                .spread = {},
+                .memory = ProfileMemory(graph)};
+  if (options.explain) base.limiters = PathByLimiter(graph, path);
+  if (options.intervals) base.spread.emplace(graph);
+  base.true_step = options.true_step;
+  const bool doubted = options.intervals && !options.true_step && !options.profiled_alike;
+  if (doubted && !options.kernel_time && HostIsStretched(graph)) {
+    base.over_quick_host = OverQuickHost(graph, *base.replays);
+  }
+  return base;
+}
+
+Prediction BaselinePrediction(const Baseline& base, const ReplayCheck& replay) {
+  Prediction unchanged;
+  unchanged.name = "baseline";
+  unchanged.error = replay.no_step;
+  unchanged.step = unchanged.simulated = base.step;
+  unchanged.steps = base.steps;
+  unchanged.window = base.window;
+  unchanged.samples = base.samples;
+  unchanged.path = base.path;
+  if (base.memory.known()) unchanged.peak = AfterChanges(base.memory, {});
+  unchanged.memory_change = 0;
+  unchanged.why = "the replay of the recorded steps";
+  if (base.true_step != nullptr) TellTrueStep(*base.true_step, unchanged);
+  if (replay.unrecorded) TellUnrecorded(*replay.unrecorded, unchanged);
+  if (base.graph != nullptr && base.true_step == nullptr) NoteProfiler(*base.graph, unchanged);
+  const std::string doubt = replay.baseline_doubt();
+  if (!doubt.empty()) unchanged.confidence = Confidence::kLow, unchanged.why = doubt;
+  return unchanged;
+}
+
+}  // namespace daydream
