@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import page_bars
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/daydream"
 BENCHES = ROOT / "build/release/tests/bench"
@@ -147,6 +149,7 @@ def main():
         ask(bars, args.trace, args.runs, pathlib.Path(folder))
         answer_large(bars, args.large, pathlib.Path(folder))
     play(bars)
+    page_bars.add(bars, PROGRAM, args.runs)
     print("[\n" + ",\n".join("  " + json.dumps(row) for row in bars.rows) + "\n]")
     return 1 if any(row["ok"] is False for row in bars.rows) else 0
 

@@ -5,7 +5,11 @@ import random
 HOSTILE = "</script><img src=x onerror=\"window.hacked=1\"><svg onload='window.hacked=1'>"
 
 
-def big_trace(steps=63, kernels=1000, seed=1):
+# As many as the page draws before it joins short ones.
+HALF_A_MILLION = dict(steps=71, kernels=1000)
+
+
+def big_trace(steps, kernels, seed=1):
     """Steps of kernels, each with an operator and a launch of its own; every length and every pause is drawn
     anew, with a standard deviation of 10 %."""
     draw = random.Random(seed)
