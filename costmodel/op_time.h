@@ -26,8 +26,9 @@ struct OpTime {
   double ns = 0;            // of all its kernels, without any launch latency; never below bound_ns
   double bound_ns = 0;      // data-sheet roofline
   double sustained_ns = 0;  // kSurface: in a long step, which power limits; ns is a burst
-  double low_ns = 0, high_ns = 0;  // kSurface: what nine of ten measurements lie between
-  bool bounded = false;            // the model was below the bound, which counts instead
+  // What nine of ten measurements lie between; kSurface: of bursts (RangeOnSurface: of any).
+  double low_ns = 0, high_ns = 0;
+  bool bounded = false;  // the model was below the bound, which counts instead
 
   // What the time is made of, for people. Several products have the terms of the longest.
   struct Term {

@@ -43,6 +43,10 @@ constexpr double kFirstLog2[] = {0, 5, 5};
 constexpr double kRampBytes = 4e6;             // from here on the memory is at full speed
 constexpr int64_t kRaggedRows = 8;             // other kernels run where m is no multiple
 constexpr int64_t kShortestSurfacePart = 128;  // of a split k
+// A long step takes so many times as long as a burst (SustainedNs): the middle, and the most.
+constexpr double kSustainedMiddle = 1.15, kSustainedMost = 1.3;
+// Of a normal distribution 9 % lie beyond 1.34 spreads on one side, and 9 % beyond 1.70 on both.
+constexpr double kOneSided = 1.34 / 1.70;
 // Generations whose surface counts by exp(-distance / kGenerationReach) for one that was not
 // measured.
 constexpr double kGenerationReach = 3;
@@ -107,6 +111,9 @@ Surface MeanSurface(std::span<const KnownSurface> all, double generation, DType 
 
 struct Atlas {
   std::vector<KnownSurface> known;
+  // Those of bf16 for formats of which there is no row: with the interval of GPUs that were left
+  // out, for nothing is known of how well they fit.
+  std::vector<KnownSurface> lent;
   std::vector<std::pair<double, Surface>> others;  // by generation: bf16, fp8 and nvfp4
 
   Atlas() {
@@ -119,6 +126,12 @@ struct Atlas {
       for (DType format : {DType::kBf16, DType::kFp8, DType::kNvfp4}) {
         others.push_back({generation, MeanSurface(known, generation, format)});
       }
+    }
+    const Surface& unseen = others.front().second;
+    for (const KnownSurface& one : known) {
+      if (one.generation == 0 || one.surface.format != DType::kBf16) continue;
+      lent.push_back(one);
+      lent.back().surface.low = unseen.low, lent.back().surface.high = unseen.high;
     }
   }
 };
@@ -177,7 +190,7 @@ double SurfaceCorrectionAt(const Surface& surface, const GemmShape& shape) {
 class SurfaceEvaluation {
  public:
   SurfaceEvaluation(const Surface& surface, const DeviceSpec& device, DType format,
-                    const GemmShape& shape)
+                    const GemmShape& shape, bool warm = false)
       : c_(surface.constants),
         batch_(static_cast<double>(shape.batch)),
         m_(static_cast<double>(shape.m)),
@@ -185,7 +198,8 @@ class SurfaceEvaluation {
         k_(static_cast<double>(shape.k)),
         element_(DTypeBytes(format)),
         processors_(device.multiprocessors),
-        boost_(device.boost_clock_mhz) {
+        boost_(device.boost_clock_mhz),
+        has_cast_(element_ < 2 && surface.format == format) {
     const double clock = std::sqrt(device.base_clock_mhz / device.boost_clock_mhz);
     rate_ = SurfacePeakOf(device, format) * 1e6 * clock * c_.rate_share / processors_;
     if (device.measured_tensor_share > 0) {
@@ -196,9 +210,10 @@ class SurfaceEvaluation {
     const double moved = batch_ * (element_ * (m_ * k_ + n_ * k_) + 2 * m_ * n_);
     // What was just written or read is in the cache; of weights a part, where they fit.
     const double weights = batch_ * element_ * n_ * k_, l2 = device.l2_mb * 1e6;
-    const double cached =
+    const double cold =
         (moved - weights) * Hit(moved - weights, c_.l2_share * l2) +
         weights * c_.warm_weights / (1 + c_.warm_weights) * Hit(moved, c_.weights_l2_share * l2);
+    const double cached = warm ? std::max(cold, moved * Hit(moved, c_.l2_share * l2)) : cold;
     memory_ = (moved - cached) / bandwidth + cached / from_l2_ +
               c_.ramp_us * std::min(1.0, moved / kRampBytes);
     if (shape.m % kRaggedRows != 0) ragged_ = c_.ragged;
@@ -225,7 +240,7 @@ class SurfaceEvaluation {
   }
 
   double CastUs() const {
-    return element_ < 2 ? c_.cast_us + (2 + element_) * batch_ * m_ * k_ / from_l2_ : 0;
+    return has_cast_ ? c_.cast_us + (2 + element_) * batch_ * m_ * k_ / from_l2_ : 0;
   }
 
  private:
@@ -261,6 +276,7 @@ class SurfaceEvaluation {
 
   const SurfaceConstants& c_;
   double batch_, m_, n_, k_, element_, processors_, boost_;
+  bool has_cast_ = false;  // in the rows of the surface
   double rate_ = 0, from_l2_ = 0, memory_ = 0, ragged_ = 1, wave_share_ = 0;
 };
 
@@ -299,13 +315,14 @@ Surface SurfaceOfText(std::string_view text) {
   return s;
 }
 
-const Surface* SurfaceOf(const DeviceSpec& device, DType format) {
+const Surface* SurfaceOf(const DeviceSpec& device, DType format, bool with_cast) {
   static const auto* const atlas = new Atlas;
   if (device.vendor != "NVIDIA" || device.compute_major < 8) return nullptr;
   if (!(SurfacePeakOf(device, format) > 0)) return nullptr;
-  if (format == DType::kFp16 || format == DType::kTf32) format = DType::kBf16;
+  const bool lent = format == DType::kTf32 || (format == DType::kFp8 && !with_cast);
+  if (lent || format == DType::kFp16) format = DType::kBf16;
   const double generation = SurfaceGeneration(device.compute_major, device.compute_minor);
-  for (const KnownSurface& known : atlas->known) {
+  for (const KnownSurface& known : lent ? atlas->lent : atlas->known) {
     if (known.surface.format == format && known.generation == generation) return &known.surface;
   }
   const Surface* nearest = nullptr;
@@ -350,13 +367,42 @@ SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DTyp
   return time;
 }
 
-double SustainedNs(const SurfaceTime& time) {
-  constexpr double kLonger = 0.15;
+namespace {
+
+// How much of the time the arithmetic does the waiting.
+double ArithmeticShare(const SurfaceTime& time) {
   const double compute = time.compute_ns * time.compute_ns;
-  const double memory = time.memory_ns * time.memory_ns;
-  if (!(compute > 0)) return time.ns;
+  if (!(compute > 0)) return 0;
+  return compute / (compute + time.memory_ns * time.memory_ns);
+}
+
+}  // namespace
+
+double SustainedNs(const SurfaceTime& time) {
   const double work = std::max(time.ns - time.launch_ns, 0.0);
-  return time.ns + kLonger * work * compute / (compute + memory);
+  return time.ns + (kSustainedMiddle - 1) * work * ArithmeticShare(time);
+}
+
+KernelRange RangeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,
+                           const GemmShape& shape, bool with_cast) {
+  const SurfaceTime time = TimeOnSurface(surface, device, format, shape, with_cast);
+  if (!(time.ns > 0)) return {};
+  const SurfaceEvaluation warm(surface, device, format, shape, /*warm=*/true);
+  const double alone_ns =
+      1e3 * std::exp(time.correction) * (warm.Best().ns + (with_cast ? warm.CastUs() : 0));
+  double least = std::min(std::log(alone_ns / time.ns), 0.0), most = 0;
+  const double low = std::log(time.low_ns / time.ns);
+  double high = std::log(time.high_ns / time.ns);
+  // What was measured on this GPU says itself what it sustains.
+  if (!(device.measured_tensor_share > 0)) {
+    most = std::log(SustainedNs(time) / time.ns);
+    high = std::hypot(high, std::log(kSustainedMost / kSustainedMiddle) * ArithmeticShare(time));
+  }
+  // Kernels at one end lie out on one side only where the ends are far apart.
+  const double apart = std::min((most - least) / (high - low), 1.0);
+  const double part = 1 - (1 - kOneSided) * apart;
+  return {.low_ns = time.ns * std::exp(least + part * low),
+          .high_ns = time.ns * std::exp(most + part * high)};
 }
 
 double UnalignedNs(const DeviceSpec& device, DType format, const GemmShape& shape) {

@@ -55,11 +55,13 @@ Surface SurfaceOfText(std::string_view text);
 // Of a generation and format; nullptr before compute capability 8.0, for other vendors' GPUs, and
 // for formats without measurements (fp32) or without tensor cores on this GPU. fp16 is as bf16.
 // A measured share of the tensor cores (daydream calibrate) moves its rate, see LongShareOf.
-// TF32 has the surface of bf16 (nothing was measured): its own peak and size of elements.
-const Surface* SurfaceOf(const DeviceSpec& device, DType format);
+// TF32 has the surface of bf16 (nothing was measured): its own peak and size of elements, and the
+// interval of GPUs that were left out. So has fp8 but `with_cast`: all of its rows hold a cast of
+// A, which engines do so differently that it cannot be taken out of them again.
+const Surface* SurfaceOf(const DeviceSpec& device, DType format, bool with_cast = false);
 
 struct SurfaceTime {
-  double ns = 0, low_ns = 0, high_ns = 0;
+  double ns = 0, low_ns = 0, high_ns = 0;  // nine of ten such bursts
   double compute_ns = 0, memory_ns = 0, launch_ns = 0, cast_ns = 0;
   double correction = 0;  // of the logarithm
   int tile_rows = 0, tile_columns = 0, split = 1;
@@ -79,10 +81,19 @@ double SustainedNs(const SurfaceTime& time);
 // the surface move by the ratio.
 double LongShareOf(const Surface& surface, const DeviceSpec& device);
 
-// REQUIRES: a surface of this device and format. `with_cast`: fp8 also casts A, as the
-// measured rows did. Products of a batch are taken as tiles of one product. 0.7 us.
+// REQUIRES: SurfaceOf this device, format and `with_cast` (the time of casting A to a narrow format
+// is in it). Products of a batch are taken as tiles of one product. 0.7 us.
 SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,
                           const GemmShape& shape, bool with_cast = false);
+
+// What nine of ten products lie between, wherever they run. Low: the kernel alone, as in a CUDA
+// graph or a profiler, which has no launch in it, with all that fits in the L2 cache, as where the
+// same product ran before. High: in a long step, whose power limits the clock (SustainedNs).
+struct KernelRange {
+  double low_ns = 0, high_ns = 0;
+};
+KernelRange RangeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,
+                           const GemmShape& shape, bool with_cast = false);
 
 // What a product takes at least where rows of n or k elements do not begin at multiples of 16
 // bytes: libraries read them by older kernels, in small pieces. 0 where they do, and on GPUs other

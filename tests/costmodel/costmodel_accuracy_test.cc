@@ -190,6 +190,29 @@ TEST(CostModelAccuracy, OfKernels) {
   CheckCostPage("costmodel_accuracy_test kernels", Judge("kernel", table));
 }
 
+// Where latencies make a product more than twice as long as its limit, NVIDIA's GPUs in one lot.
+TEST(CostModelAccuracy, NineOfTenLatencyBoundProductsAreInsideTheirInterval) {
+  if (!HasCostdata("gemm.csv.gz")) GTEST_SKIP() << "no measurements at " << CostdataFolder();
+  constexpr double kAdded = 0.6;
+  const Floors floors("gemm.csv.gz", 0.004, 0);
+  int rows = 0, inside = 0;
+  ForEachCostRow("gemm.csv.gz", [&](const CostRow& row) {
+    const std::string& gpu = row.at("gpu");
+    if (!FindGpu(gpu) || !IsHeldOut(row) || IsAmd(gpu)) return;
+    const double floor = floors.Of(row.at("op"), gpu), us = row.Number("us");
+    const GemmShape shape{row.Whole("b"), row.Whole("m"), row.Whole("n"), row.Whole("k")};
+    const OpTime time = PredictOp(SpecOf(gpu), WorkOfProduct(shape), DType::kFp32);
+    // Of shorter ones the host's launch hides how long they are.
+    if (us < 2 * kAdded * floor || time.ns < 2 * time.bound_ns) return;
+    const double ns = 1e3 * (us - kAdded * floor);
+    ++rows;
+    inside += ns >= time.low_ns && ns <= time.high_ns ? 1 : 0;
+  });
+  fmt::print("{} latency-bound products, {:.1f} % inside\n", rows, 100.0 * inside / rows);
+  EXPECT_GE(inside, 0.85 * rows);
+  EXPECT_LE(inside, 0.95 * rows);
+}
+
 // --- convolutions: only ratios
 
 TEST(CostModelAccuracy, OfConvolutionsAsRatios) {

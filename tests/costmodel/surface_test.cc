@@ -145,6 +145,62 @@ TEST(Surface, NarrowFormatsAreFasterWhereArithmeticCounts) {
             1.3 * Us("B200-SXM-180GB", DType::kNvfp4, cube));
 }
 
+// 8192^3 on an H100, a long step: 1.3 times as long as the burst is likely, half as long as the
+// fastest burst is not. A product of 3 us loses the launch and more in a CUDA graph.
+TEST(Surface, ARangeHoldsKernelsAloneAndLongSteps) {
+  const DeviceSpec& h100 = Gpu("H100-SXM5-80GB");
+  const Surface& surface = *SurfaceOf(h100, DType::kBf16);
+  const auto both = [&](const GemmShape& shape) {
+    return std::pair{TimeOnSurface(surface, h100, DType::kBf16, shape),
+                     RangeOnSurface(surface, h100, DType::kBf16, shape)};
+  };
+  const auto [cube, of_cube] = both({.m = 8192, .n = 8192, .k = 8192});
+  EXPECT_GT(of_cube.high_ns, 1.3 * cube.ns);
+  EXPECT_LT(of_cube.high_ns, 1.5 * cube.ns);
+  EXPECT_NEAR(of_cube.low_ns / cube.low_ns, 1, 0.05);
+  const auto [small, of_small] = both({.m = 256, .n = 512, .k = 512});
+  EXPECT_LT(of_small.low_ns, small.ns - 0.9 * small.launch_ns);
+  EXPECT_LT(of_small.low_ns, small.low_ns);
+  // 32 MiB of weights are read from the L2 cache where the same product ran before.
+  const auto [row, of_row] = both({.m = 64, .n = 4096, .k = 4096});
+  EXPECT_LT(of_row.low_ns, 0.9 * row.low_ns);
+}
+
+TEST(Surface, AMeasuredCardSaysItselfWhatItSustains) {
+  DeviceSpec mine = Gpu("H100-SXM5-80GB");
+  const Surface& surface = *SurfaceOf(mine, DType::kBf16);
+  const GemmShape cube{.m = 8192, .n = 8192, .k = 8192};
+  const double before = RangeOnSurface(surface, mine, DType::kBf16, cube).high_ns;
+  mine.measured_tensor_share = LongShareOf(surface, mine);
+  EXPECT_LT(RangeOnSurface(surface, mine, DType::kBf16, cube).high_ns, 0.9 * before);
+}
+
+// No row is in TF32, and none in fp8 without the cast of A: surface of bf16, interval of the
+// unseen.
+TEST(Surface, FormatsWithoutRowsBorrowThoseOfBf16) {
+  const DeviceSpec& h100 = Gpu("H100-SXM5-80GB");
+  const Surface& bf16 = *SurfaceOf(h100, DType::kBf16);
+  for (DType format : {DType::kTf32, DType::kFp8}) {
+    const Surface& lent = *SurfaceOf(h100, format);
+    EXPECT_EQ(lent.format, DType::kBf16);
+    EXPECT_EQ(lent.correction, bf16.correction);
+    EXPECT_GT(lent.high[3], 1.5 * bf16.high[3]);
+  }
+  EXPECT_EQ(SurfaceOf(h100, DType::kFp8, /*with_cast=*/true)->format, DType::kFp8);
+  const GemmShape shape{.m = 1024, .n = 1024, .k = 1024};
+  EXPECT_LT(Us("H100-SXM5-80GB", DType::kFp8, shape), Us("H100-SXM5-80GB", DType::kBf16, shape));
+}
+
+// PyTorch calls FlashAttention-2, which reaches 0.35 of the peak of Hopper.
+TEST(Surface, AttentionMayBeTheOlderKernel) {
+  const SelfAttention shape{
+      .batch = 1, .length = 4096, .heads = 32, .kv_heads = 32, .width = 128, .causal = true};
+  const DeviceSpec& h100 = Gpu("H100-SXM5-80GB");
+  const AttentionTime time = TimeOfAttention(h100, shape);
+  EXPECT_GT(time.high_ns, shape.Flops() / (0.35 * h100.bf16_tflops * 1e3));
+  EXPECT_LT(time.low_ns, time.ns - time.launch_ns * 0.5);
+}
+
 // Only the B200 was measured: its neighbours have its constants and a wider interval.
 TEST(Surface, Nvfp4IsKnownWhereThereAreCoresForIt) {
   const Surface* known = SurfaceOf(Gpu("B200-SXM-180GB"), DType::kNvfp4);

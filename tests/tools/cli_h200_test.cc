@@ -151,7 +151,8 @@ TEST_F(CliH200, KernelsAreAsFarOffAsTheReadmeSays) {
     }
     const CliResult r = Run("kernels --gpu H200 --format json " + query);
     ASSERT_EQ(r.exit, 0) << query << ": " << r.err;
-    const nlohmann::json on = nlohmann::json::parse(r.out)["kernels"][0]["on"][0];
+    nlohmann::json on = nlohmann::json::parse(r.out)["kernels"][0]["on"][0];
+    if (kind == "fp8") on = on["without_cast"];  // the product alone was timed
     const double us = std::stod(cell[0]);
     Sum& sum = sums[kind];
     sum.error += std::abs(on["us"].get<double>() / us - 1);

@@ -50,6 +50,20 @@ TEST_F(CliKernels, ATableOfProductsIsAnsweredLineByLine) {
   EXPECT_THAT(bad.err, HasSubstr("products.csv:2: k = '-1' is no size"));
 }
 
+// Engines cast A before each product, and their rows hold it; who measures the product alone does
+// not.
+TEST_F(CliKernels, NarrowFormatsHaveATimeWithTheCastAndOneWithout) {
+  const std::string query = "kernels --gpu H100 --gemm 4096x1024x4096 --dtype fp8";
+  const nlohmann::json on =
+      nlohmann::json::parse(Run(query + " --format json").out)["kernels"][0]["on"][0];
+  EXPECT_LT(on["without_cast"]["us"], 0.6 * on["us"].get<double>());
+  EXPECT_THAT(on["from"].get<std::string>(), HasSubstr("with the cast of A"));
+  EXPECT_THAT(on["without_cast"]["from"].get<std::string>(), HasSubstr("none in fp8"));
+  EXPECT_THAT(Run(query).out, HasSubstr("4096x1024x4096 fp8, without the cast of A"));
+  const std::string bf16 = "kernels --gpu H100 --gemm 4096x1024x4096 --format json";
+  EXPECT_THAT(Run(bf16).out, testing::Not(HasSubstr("without_cast")));
+}
+
 TEST_F(CliKernels, WhatAGpuLacksIsRefused) {
   const CliResult r = Run("kernels --gpu A100 --gemm 1024x1024x1024 --dtype fp8");
   EXPECT_EQ(r.exit, 2);

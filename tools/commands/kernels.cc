@@ -24,10 +24,6 @@ constexpr std::string_view kTypes[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "n
 constexpr DType kDTypes[] = {DType::kFp32, DType::kTf32, DType::kFp16,
                              DType::kBf16, DType::kFp8,  DType::kNvfp4};
 
-// Long steps of large products run slower than bursts, as power limits the clock: 250 to 280 of 298
-// TFLOPS on an A100, 600 to 750 of 862 on an H100 are reported for training.
-constexpr double kSustained = 1.4;
-
 std::optional<DType> TypeNamed(std::string_view name) {
   for (size_t i = 0; i < std::size(kTypes); ++i) {
     if (kTypes[i] == name) return kDTypes[i];
@@ -176,18 +172,19 @@ absl::StatusOr<std::vector<Question>> ReadTable(const std::string& path, DType f
   return questions;
 }
 
-// What the rest of the model errs by on GPUs that it was not fitted to (docs/cost-model.md): 91 %
-// of the kernels are within a quarter.
-constexpr double kModelSpread = 1.25;
+// Products whose rows are no multiples of 16 bytes have no rows but those of one GPU: the spread of
+// the model of waves.
+constexpr double kUnalignedSpread = 1.25;
 
 Answer OnSurface(const Surface& surface, const DeviceSpec& device, const Question& q,
-                 const OpTime& time, Answer answer) {
-  const SurfaceTime s =
-      TimeOnSurface(surface, device, q.dtype, q.work.products[0], /*with_cast=*/true);
-  const double unaligned_us = UnalignedNs(device, q.dtype, q.work.products[0]) * 1e-3;
+                 const OpTime& time, bool with_cast, Answer answer) {
+  const GemmShape& product = q.work.products[0];
+  const SurfaceTime s = TimeOnSurface(surface, device, q.dtype, product, with_cast);
+  const KernelRange range = RangeOnSurface(surface, device, q.dtype, product, with_cast);
+  const double unaligned_us = UnalignedNs(device, q.dtype, product) * 1e-3;
   answer.us = std::max({s.ns * 1e-3, answer.bound_us, unaligned_us});
-  answer.low_us = std::max(s.low_ns * 1e-3, std::min(answer.bound_us, answer.us));
-  answer.high_us = std::max(s.high_ns * 1e-3, unaligned_us * kModelSpread);
+  answer.low_us = std::max(range.low_ns * 1e-3, std::min(answer.bound_us, answer.us));
+  answer.high_us = std::max(range.high_ns * 1e-3, unaligned_us * kUnalignedSpread);
   answer.limiter = unaligned_us * 1e3 > s.ns ? "alignment"
                    : s.launch_bound()        ? "launch"
                    : s.memory_bound()        ? "memory"
@@ -195,8 +192,17 @@ Answer OnSurface(const Surface& surface, const DeviceSpec& device, const Questio
   answer.from = fmt::format("{} {} products measured on {}{}", surface.shapes,
                             DTypeName(surface.format), surface.device,
                             surface.measured ? "" : "; no GPU of this generation was measured");
-  if (s.cast_ns > 0) answer.from += ", with the cast of A";
+  const bool lent = surface.format != q.dtype && q.dtype != DType::kFp16;
+  if (lent) answer.from += fmt::format("; none in {}", DTypeName(q.dtype));
   answer.terms = Explain(time);
+  if (with_cast) {
+    answer.from += ", with the cast of A";
+    answer.terms = fmt::format(
+        "arithmetic {:.1f} us, memory {:.1f} us, launch {:.1f} us, cast {:.1f} us, measured "
+        "against model {:.2f} x",
+        s.compute_ns * 1e-3, s.memory_ns * 1e-3, s.launch_ns * 1e-3, s.cast_ns * 1e-3,
+        std::exp(s.correction));
+  }
   return answer;
 }
 
@@ -216,19 +222,25 @@ Answer OfAttention(const DeviceSpec& device, const SelfAttention& shape) {
                                time.waves, std::exp(time.correction))};
 }
 
-Answer AnswerFor(const DeviceSpec& device, const Question& q) {
+// The rows of narrow formats hold the cast of A: such a product has two times.
+bool HasCast(const DeviceSpec& device, const Question& q) {
+  return !q.attention && !q.work.products.empty() && DTypeBytes(q.dtype) < 2 &&
+         SurfaceOf(device, q.dtype, /*with_cast=*/true) != nullptr;
+}
+
+Answer AnswerFor(const DeviceSpec& device, const Question& q, bool with_cast) {
   if (q.attention) return OfAttention(device, *q.attention);
   const OpTime time = PredictOp(device, q.work, q.dtype);
   Answer answer;
   answer.bound_us = time.bound_ns * 1e-3;
   if (!q.work.products.empty()) {
-    if (const Surface* surface = SurfaceOf(device, q.dtype)) {
-      return OnSurface(*surface, device, q, time, answer);
+    if (const Surface* surface = SurfaceOf(device, q.dtype, with_cast)) {
+      return OnSurface(*surface, device, q, time, with_cast, answer);
     }
   }
   answer.us = std::max(time.ns, kKernelFloorNs) * 1e-3;
-  answer.low_us = std::max(answer.us / kModelSpread, std::min(answer.bound_us, answer.us));
-  answer.high_us = answer.us * kModelSpread;
+  answer.low_us = std::max(answer.us * time.low_ns / time.ns, std::min(answer.bound_us, answer.us));
+  answer.high_us = answer.us * time.high_ns / time.ns;
   answer.limiter = time.ns < kKernelFloorNs      ? "launch"
                    : q.work.products.empty()     ? "memory"
                    : 2 * time.bound_ns < time.ns ? "latency"
@@ -238,11 +250,23 @@ Answer AnswerFor(const DeviceSpec& device, const Question& q) {
   return answer;
 }
 
-void WriteAnswer(JsonWriter& json, std::string_view gpu, const Answer& a) {
-  json.BeginObject().Key("gpu").String(gpu).Key("us").Rounded(a.us, 3);
+void WriteTime(JsonWriter& json, const Answer& a) {
+  json.Key("us").Rounded(a.us, 3);
   json.Key("interval_us").BeginInlineArray().Rounded(a.low_us, 3).Rounded(a.high_us, 3).EndArray();
   json.Key("bound_us").Rounded(a.bound_us, 3).Key("limiter").String(a.limiter);
-  json.Key("from").String(a.from).EndObject();
+  json.Key("from").String(a.from);
+}
+
+void WriteAnswers(JsonWriter& json, const DeviceSpec& gpu, const Question& q) {
+  const bool has_cast = HasCast(gpu, q);
+  json.BeginObject().Key("gpu").String(gpu.name);
+  WriteTime(json, AnswerFor(gpu, q, has_cast));
+  if (has_cast) {
+    json.Key("without_cast").BeginObject();
+    WriteTime(json, AnswerFor(gpu, q, false));
+    json.EndObject();
+  }
+  json.EndObject();
 }
 
 std::string KernelsJson(std::span<const Question> questions,
@@ -252,7 +276,7 @@ std::string KernelsJson(std::span<const Question> questions,
   for (const Question& q : questions) {
     json.BeginObject().Key("kernel").String(q.text).Key("dtype").String(DTypeName(q.dtype));
     json.Key("gflop").Rounded(q.work.flops * 1e-9, 6).Key("on").BeginArray();
-    for (const DeviceSpec* gpu : gpus) WriteAnswer(json, gpu->name, AnswerFor(*gpu, q));
+    for (const DeviceSpec* gpu : gpus) WriteAnswers(json, *gpu, q);
     json.EndArray().EndObject();
   }
   return json.EndArray().EndObject().Take() + "\n";
@@ -269,21 +293,26 @@ Table MakeKernelsTable(std::span<const Question> questions,
                                  {"TFLOPS"}};
   if (gpus.size() > 1) columns.push_back({"speed"});
   Table table(std::move(columns));
+  auto add = [&](const Question& q, const DeviceSpec& gpu, bool with_cast, double& first) {
+    const Answer a = AnswerFor(gpu, q, with_cast);
+    if (first == 0) first = a.us;
+    const double tflops = q.work.flops / a.us * 1e-6;
+    const bool cast_before = !with_cast && HasCast(gpu, q);
+    std::vector<std::string> cells = {q.text + (cast_before ? ", without the cast of A" : ""),
+                                      gpu.name,
+                                      fmt::format("{:.1f}", a.us),
+                                      fmt::format("{:.1f}", a.low_us),
+                                      fmt::format("{:.1f}", a.high_us),
+                                      std::string(a.limiter),
+                                      tflops > 0 ? fmt::format("{:.1f}", tflops) : "-"};
+    if (gpus.size() > 1) cells.push_back(fmt::format("{:.2f}x", first / a.us));
+    table.AddRow(std::move(cells));
+  };
   for (const Question& q : questions) {
-    double first = 0;
+    double first = 0, first_without = 0;
+    for (const DeviceSpec* gpu : gpus) add(q, *gpu, HasCast(*gpu, q), first);
     for (const DeviceSpec* gpu : gpus) {
-      const Answer a = AnswerFor(*gpu, q);
-      if (first == 0) first = a.us;
-      const double tflops = q.work.flops / a.us * 1e-6;
-      std::vector<std::string> cells = {q.text,
-                                        gpu->name,
-                                        fmt::format("{:.1f}", a.us),
-                                        fmt::format("{:.1f}", a.low_us),
-                                        fmt::format("{:.1f}", a.high_us),
-                                        std::string(a.limiter),
-                                        tflops > 0 ? fmt::format("{:.1f}", tflops) : "-"};
-      if (gpus.size() > 1) cells.push_back(fmt::format("{:.2f}x", first / a.us));
-      table.AddRow(std::move(cells));
+      if (HasCast(*gpu, q)) add(q, *gpu, false, first_without);
     }
   }
   return table;
@@ -294,15 +323,17 @@ std::string KernelsScreen(std::span<const Question> questions,
   std::string text = MakeKernelsTable(questions, gpus).Text(session.table_style()) + "\n";
   if (questions.size() == 1) {
     for (const DeviceSpec* gpu : gpus) {
-      const Answer a = AnswerFor(*gpu, questions[0]);
-      text += fmt::format("  {}: {}\n    {}\n", Printable(gpu->name), a.from, a.terms);
+      for (bool with_cast : {true, false}) {
+        if (with_cast && !HasCast(*gpu, questions[0])) continue;
+        const Answer a = AnswerFor(*gpu, questions[0], with_cast);
+        text += fmt::format("  {}: {}\n    {}\n", Printable(gpu->name), a.from, a.terms);
+      }
     }
   }
-  return text + fmt::format(
-                    "  low to high: nine of ten measurements. Bursts with warm caches; in "
-                    "long steps large\n  products take up to {} times as long, as power "
-                    "limits the clock\n",
-                    kSustained);
+  return text +
+         "  us: a burst with warm caches and its launch. low to high: nine of ten measurements, "
+         "from\n  kernels alone (a CUDA graph, a profiler) to long steps, where power limits the "
+         "clock\n";
 }
 
 absl::StatusOr<std::vector<Question>> Questions(const Args& args) {
@@ -416,7 +447,9 @@ const Command kKernelsCommand = {
     .details =
         R"(Prints the time of matrix products and elementwise kernels, what nine of ten measurements
 of such kernels lie between, and what limits them. Products in 16 bit, fp8 and nvfp4 come
-from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.)",
+from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.
+Products in fp8 and nvfp4 have two times: with the cast of A, as they were measured, and
+without. JSON has the second as without_cast.)",
     .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
     .flags = kKernelsFlags,
     .takes = {.result = true, .times = false},
