@@ -32,7 +32,7 @@ enum class NameClass : uint8_t {
 NameClass Classify(std::string_view name, EventKind kind) {
   if (kind == EventKind::kFrame) return NameClass::kModule;
   if (name.starts_with("ProfilerStep#") || IsMarkedStep(name)) return NameClass::kStep;
-  if (name.starts_with("Optimizer.") || name == "## optimizer ##") return NameClass::kOptimizer;
+  if (IsOptimizerRange(name)) return NameClass::kOptimizer;
   if (Contains(name, "DataLoader")) return NameClass::kData;
   if (name.starts_with("nccl:") || name.starts_with("c10d::") || name == "record_param_comms") {
     return NameClass::kComm;
@@ -55,6 +55,8 @@ NameClass Classify(std::string_view name, EventKind kind) {
   }
   return NameClass::kPlain;
 }
+
+constexpr std::string_view kOptimizerLayer = "optimizer";
 
 class Mapper {
  public:
@@ -124,7 +126,7 @@ class Mapper {
     switch (ClassOf(s)) {
       case NameClass::kOptimizer:
         phase = Phase::kOptimizer;
-        layer = LayerNamed(LayerId::None(), "optimizer");
+        layer = LayerNamed(LayerId::None(), kOptimizerLayer);
         return;
       case NameClass::kData:
         phase = Phase::kData;
@@ -186,8 +188,13 @@ class Mapper {
       task.phase = Phase::kBackward;
     }
     if (const KernelDetail* kernel = b_.graph.Kernel(t); kernel && kernel->layer.valid()) {
-      task.phase = kernel->backward ? Phase::kBackward : Phase::kForward;
-      task.layer = LayerOfFrame(LayerId::None(), b_.trace.Name(kernel->layer));
+      const std::string_view layer = b_.trace.Name(kernel->layer);
+      const bool optimizer = IsOptimizerRange(layer);
+      task.phase = optimizer          ? Phase::kOptimizer
+                   : kernel->backward ? Phase::kBackward
+                                      : Phase::kForward;
+      task.layer = optimizer ? LayerNamed(LayerId::None(), kOptimizerLayer)
+                             : LayerOfFrame(LayerId::None(), layer);
     }
     if (task.kind == TaskKind::kCollective) {
       task.phase = Phase::kComm;

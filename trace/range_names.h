@@ -19,6 +19,11 @@ inline constexpr std::string_view kNotRecordedRange = "daydream::not recorded";
 // Around a backward pass, on the thread that calls it. The PyTorch profiler's name.
 inline constexpr std::string_view kBackwardRange = "## backward ##";
 
+// Around a step of an optimizer and what goes with it ("Optimizer.step#SGD.step").
+inline bool IsOptimizerRange(std::string_view name) {
+  return name.starts_with("Optimizer.") || name == "## optimizer ##";
+}
+
 // Kernels of NCCL and RCCL, in which ranks meet.
 inline bool IsCollectiveKernel(std::string_view name) {
   return name.starts_with("nccl") || name.starts_with("rccl") || Contains(name, "ncclKernel") ||

@@ -425,13 +425,13 @@ TEST_F(RecordingTest, KernelsOfACudaGraphBelongToTheLayerThatMadeTheirNode) {
   Mark(10, MarkKind::kRangeBegin, kBackwardRange);
   Mark(11, MarkKind::kBackwardEnter, "Net.conv\tConv2d\t0", 1);
   Mark(20, MarkKind::kRangeEnd);
-  rows_.AddGraphNode(1, 0, Thread(), At(3));
-  rows_.AddGraphNode(2, 0, Thread(), At(5));
-  rows_.AddGraphNode(3, 0, Thread(), At(12));
-  rows_.AddGraphNode(4, 0, Thread(), At(30));
+  Mark(21, MarkKind::kRangeBegin, "Optimizer.step#SGD.step");
+  Mark(25, MarkKind::kRangeEnd);
+  const int made[] = {3, 5, 12, 22, 30};
+  for (uint64_t i = 0; i < 5; ++i) rows_.AddGraphNode(i + 1, 0, Thread(), At(made[i]));
   Launch(100, "before");
   Row(Thread(), EventKind::kCall, "cudaGraphLaunch", 110, 4, 50);
-  for (uint64_t node = 1; node <= 4; ++node) {
+  for (uint64_t node = 1; node <= 5; ++node) {
     rows_.AddGraphNode(node + 10, node, LaneId::None(), At(0));  // instantiated
     const double at = 120 + 10 * static_cast<double>(node);
     rows_.AddEvent({.start = At(at),
@@ -453,7 +453,8 @@ TEST_F(RecordingTest, KernelsOfACudaGraphBelongToTheLayerThatMadeTheirNode) {
                                  g.Name(g.layers()[task.layer.index()].name),
                                  task.phase == Phase::kBackward ? ", backward" : ""));
   }
-  EXPECT_THAT(layers, ElementsAre("node 1: Net.conv", "node 2: Net", "node 3: Net.conv, backward"));
+  EXPECT_THAT(layers, ElementsAre("node 1: Net.conv", "node 2: Net", "node 3: Net.conv, backward",
+                                  "node 4: optimizer"));
 }
 
 TEST(RecordingWaits, TheNumberOfTheRecordDecides) {

@@ -10,8 +10,10 @@ namespace daydream {
 LayersByTime::LayersByTime(const std::vector<MarkedSpan>& spans, const StringPool& names) {
   std::vector<const MarkedSpan*> sorted;
   for (const MarkedSpan& span : spans) {
-    const bool pass = span.kind == EventKind::kAnnotation && names.Get(span.name) == kBackwardRange;
-    if (span.kind == EventKind::kFrame || pass) sorted.push_back(&span);
+    const std::string_view name = names.Get(span.name);
+    if (span.kind == EventKind::kFrame || name == kBackwardRange || IsOptimizerRange(name)) {
+      sorted.push_back(&span);
+    }
   }
   // Outer spans first; the reader of marks closes inner ones first.
   std::reverse(sorted.begin(), sorted.end());
@@ -28,8 +30,9 @@ LayersByTime::LayersByTime(const std::vector<MarkedSpan>& spans, const StringPoo
     std::vector<Stretch>& stretches = lanes_[span.lane.value];
     const bool last = i + 1 == sorted.size() || sorted[i + 1]->lane != span.lane;
     Layer layer = open.empty() ? Layer() : open.back().layer;
-    layer.backward = layer.backward || span.backward || span.kind == EventKind::kAnnotation;
-    if (span.kind == EventKind::kFrame) layer.path = span.name;
+    const bool pass = names.Get(span.name) == kBackwardRange;
+    layer.backward = layer.backward || span.backward || pass;
+    if (!pass) layer.path = span.name;
     // Children stay inside.
     const Instant end = open.empty() ? span.end : std::min(span.end, open.back().end);
     open.push_back({end, layer});

@@ -11,11 +11,11 @@ namespace daydream {
 class LayersByTime {
  public:
   struct Layer {
-    NameId path;  // None: no layer
+    NameId path;  // of the layer, or the name of an optimizer's range; None: neither
     bool backward = false;
   };
 
-  // O(n log n); spans of other kinds are ignored but for kBackwardRange.
+  // O(n log n); spans of other kinds are ignored but for backward passes and optimizers.
   LayersByTime(const std::vector<MarkedSpan>& spans, const StringPool& names);
   // The innermost layer of the thread, O(log n).
   Layer At(LaneId lane, Instant t) const;
