@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "transforms/analysis/capture_memory.h"
 #include "transforms/analysis/step_changes.h"
+#include "transforms/edits/capturable.h"
 #include "transforms/edits/capture_segments.h"
+#include "transforms/edits/inserted_kernel.h"
 
 namespace daydream {
 namespace {
@@ -43,7 +46,10 @@ BorderText Describe(CaptureBorder b) {
 class Capture {
  public:
   Capture(const CaptureOptions& options, Editor& edit)
-      : options_(options), edit_(edit), found_(FindCaptureSegments(options, edit)) {}
+      : options_(options),
+        edit_(edit),
+        found_(FindCaptureSegments(options, edit)),
+        capturable_(edit.graph()) {}
 
   absl::Status Run() {
     segment_of_.assign(graph().size(), 0);
@@ -59,6 +65,7 @@ class Capture {
     LaunchNodes();
     CloseGaps();
     MoveWaits();
+    AddCapturable();
     Tell();
     return absl::OkStatus();
   }
@@ -68,7 +75,9 @@ class Capture {
 
   double HostCost(const CaptureSegment& s) const {
     size_t nodes = 0;
-    for (TaskId call : s.launches) nodes += edit_.LaunchedBy(call).size();
+    for (TaskId call : s.launches) {
+      for (TaskId t : edit_.LaunchedBy(call)) nodes += 1 + capturable_.Before(t);
+    }
     return options_.launch + options_.per_node * static_cast<double>(nodes);
   }
 
@@ -201,6 +210,30 @@ class Capture {
     }
   }
 
+  void AddCapturable() {
+    const NameId name = edit_.graph().AddName("capturable_step");
+    edit_.BeginCause("the optimizer counts its steps on the GPU");
+    for (const Node& n : nodes_) {
+      if (capturable_.Before(n.task) > 0) steps_of_added_.insert(graph().task(n.task).step);
+      for (size_t more = capturable_.Before(n.task); more > 0; --more, ++added_) {
+        InsertKernel(edit_,
+                     {.at = n.task,
+                      .name = name,
+                      .duration = capturable_.time(),
+                      .gap = Duration::FromDouble(options_.gap)},
+                     {});
+      }
+    }
+  }
+
+  void TellCapturable() {
+    if (added_ == 0) return;
+    edit_.changes().conditions.push_back(fmt::format(
+        "{} needs capturable=True in a graph: {} more kernels for each parameter, {} a step, "
+        "counted here; fused=True needs none of them",
+        capturable_.optimizer(), kCapturableKernels, added_ / steps_of_added_.size()));
+  }
+
   void TellChanges() {
     std::vector<TaskId> nodes;
     for (const Node& n : nodes_) nodes.push_back(n.task);
@@ -244,6 +277,7 @@ class Capture {
       changes.places = (graphs_ + steps - 1) / steps;
       TellMemory();
       TellChanges();
+      TellCapturable();
     }
     for (const auto& [border, sites] : found_->borders) {
       std::string places;
@@ -265,10 +299,12 @@ class Capture {
   const CaptureOptions& options_;
   Editor& edit_;
   const std::shared_ptr<const CaptureSegments> found_;
+  const CapturableLoop capturable_;
   std::vector<uint32_t> segment_of_;  // by task; 0 = none
   std::vector<Node> nodes_;
   std::vector<std::pair<TaskId, uint32_t>> moved_waits_;
-  size_t graphs_ = 0, captured_ = 0;
+  std::set<uint16_t> steps_of_added_;
+  size_t graphs_ = 0, captured_ = 0, added_ = 0;
 };
 
 }  // namespace

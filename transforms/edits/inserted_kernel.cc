@@ -8,6 +8,7 @@ TaskId InsertKernel(Editor& edit, const InsertedKernel& kernel, const HostCosts&
   const Task beside = graph.task(kernel.at);
   const Task task{.recorded_start = beside.recorded_start,
                   .duration = kernel.duration,
+                  .gap = kernel.gap,
                   .name = kernel.name,
                   .lane = beside.lane,
                   .scope = beside.scope,

@@ -25,7 +25,7 @@ struct InsertedKernel {
   TaskId at;           // the recorded kernel beside which it runs
   bool after = false;  // else before it
   NameId name;
-  Duration duration;
+  Duration duration, gap;
   NameId op, call;  // host work around the launch, and the launch; None: an op that is there
 };
 

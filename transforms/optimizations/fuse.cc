@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "transforms/analysis/optimizer_name.h"
 #include "transforms/core/floor_param.h"
 #include "transforms/core/select.h"
 #include "transforms/core/transform.h"
@@ -42,20 +43,6 @@ constexpr FusedForm kFusedForms[] = {
     {"Adadelta", "foreach=True"}, {"ASGD", "foreach=True"},  {"Adagrad", "foreach=True"},
     {"Adamax", "foreach=True"},   {"NAdam", "foreach=True"}, {"RAdam", "foreach=True"},
     {"RMSprop", "foreach=True"},  {"Rprop", "foreach=True"}};
-
-// What PyTorch calls the optimizer in its ranges, "SGD" of "Optimizer.step#SGD.step"; empty: not
-// recorded.
-std::string OptimizerName(const Graph& graph) {
-  constexpr std::string_view kBefore = "Optimizer.step#", kBehind = ".step";
-  for (const Scope& scope : graph.tables().scopes) {
-    std::string_view name = graph.Name(scope.name);
-    if (!name.starts_with(kBefore)) continue;
-    name.remove_prefix(kBefore.size());
-    if (name.ends_with(kBehind)) name.remove_suffix(kBehind.size());
-    if (!name.empty()) return std::string(name);
-  }
-  return "";
-}
 
 class Fuse {
  public:
