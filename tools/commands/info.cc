@@ -208,8 +208,8 @@ void DescribeLanes(const Trace& t, Sheet& sheet) {
       if (lane.kind != kind || ++shown > kShown) continue;
       std::string name(t.Name(lane.name));
       std::string text = fmt::format("thread {}{}{}", lane.number, name.empty() ? "" : " ", name);
-      const std::string stream = fmt::format("GPU {} stream {}", lane.device, lane.number);
-      if (kind == LaneKind::kStream) text = stream;
+      const std::string number = lane.number < 0 ? name : fmt::format("{}", lane.number);
+      if (kind == LaneKind::kStream) text = fmt::format("GPU {} stream {}", lane.device, number);
       if (kind == LaneKind::kThread && name.starts_with("thread ")) text = name;
       text += fmt::format(": {}", Plural(t.lane_begin[i + 1] - t.lane_begin[i], "event"));
       sheet.Line(shown == 1 ? "lanes" : "", text);

@@ -131,13 +131,21 @@ void KinetoRows::NoteCall(uint32_t correlation, bool driver, int64_t offset) {
   word |= bit;
 }
 
+// Negative numbers that no system hands out stand for texts, in order of appearance.
+constexpr int64_t kFirstText = -1000000;
+
 int64_t KinetoRows::IdentityOf(const JsonIdentity& identity) {
   if (!identity.text.present()) return identity.number;
   CleanText(identity.text.text, true, &scratch_);
-  // Negative numbers that no system hands out stand for texts, in order of appearance.
-  constexpr int64_t kFirstText = -1000000;
   auto next = kFirstText - static_cast<int64_t>(text_ids_.size());
   return text_ids_.try_emplace(scratch_, next).first->second;
+}
+
+std::string KinetoRows::StreamName(int64_t stream) const {
+  for (const auto& [text, id] : text_ids_) {
+    if (stream <= kFirstText && id == stream) return text;
+  }
+  return fmt::format("stream {}", stream);
 }
 
 void KinetoRows::NoteThreadName(const KinetoEvent& e) {
@@ -176,7 +184,7 @@ LaneId KinetoRows::StreamLane(int64_t device, int64_t stream) {
   size_t lanes = builder_.lanes();
   known = {device, stream, true,
            builder_.AddLane(LaneKind::kStream, 0, stream, ClampToInt(device, -1))};
-  if (builder_.lanes() > lanes) builder_.NameLane(known.lane, fmt::format("stream {}", stream));
+  if (builder_.lanes() > lanes) builder_.NameLane(known.lane, StreamName(stream));
   return known.lane;
 }
 

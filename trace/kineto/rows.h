@@ -80,6 +80,7 @@ class KinetoRows {
   int64_t IdentityOf(const JsonIdentity& identity);
   LaneId ThreadLane(const KinetoEvent& e);
   LaneId StreamLane(int64_t device, int64_t stream);
+  std::string StreamName(int64_t stream) const;  // "stream 7", or the text that stands for it
   uint32_t OpRow(const KinetoArgs& args);
   uint32_t KernelRow(const KinetoArgs& args);
   void NoteMultiprocessors(const KinetoArgs& args, int64_t device);
