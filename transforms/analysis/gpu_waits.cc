@@ -33,6 +33,10 @@ bool SizesExchange(std::string_view scope) {
                      [&](std::string_view name) { return Contains(scope, name); });
 }
 
+// Nobody prints more than so much. Up to here a copy is as long as the driver takes to stage it
+// (CUDA Runtime API, API synchronization behavior); what is larger has a use.
+constexpr uint64_t kLargestValue = 64 << 10;
+
 bool ReadsValue(std::string_view op) {
   return op == "aten::item" || op == "aten::_local_scalar_dense";
 }
@@ -47,6 +51,8 @@ std::string_view WaitUseName(WaitUse use) {
       return "its value steers the program";
     case WaitUse::kRead:
       return "reads a value";
+    case WaitUse::kData:
+      return "copies results to the host";
     case WaitUse::kSync:
       return "waits";
     case WaitUse::kToDevice:
@@ -73,7 +79,10 @@ GpuWaits::GpuWaits(const Graph& graph)
     if (copy == nullptr) continue;
     bool to_device = copy->to == Memory::kDevice && copy->from != Memory::kDevice;
     bool to_host = copy->from == Memory::kDevice && copy->to != Memory::kDevice;
-    if (to_device || to_host) copy_to_[e.to.index()] = to_device ? "device" : "host";
+    std::string_view& to = copy_to_[e.to.index()];
+    if (to == "results") continue;
+    if (to_host) to = copy->bytes > kLargestValue ? "results" : "host";
+    if (to_device) to = "device";
   }
   // A scaler of gradients reads whether the step has to be skipped between these two ops.
   constexpr std::string_view kCheck = "_amp_foreach_non_finite_check";
@@ -121,6 +130,7 @@ WaitUse GpuWaits::Classify(TaskId t, bool unscaled) const {
   }
   if (ranks) return WaitUse::kRanks;
   if (steers || (read && unscaled)) return WaitUse::kSteers;
+  if (copy_to_[t.index()] == "results") return WaitUse::kData;
   if (read) return WaitUse::kRead;
   if (copy_to_[t.index()] == "device") return WaitUse::kToDevice;
   return WaitUse::kSync;

@@ -16,6 +16,7 @@ enum class WaitUse : uint8_t {
   kNone,      // does not wait for the GPU
   kSteers,    // by this value the program decides what to do next: sizes, branches, skipped steps
   kRead,      // reads a value; what for cannot be seen
+  kData,      // copies to the host what is more than a value: results
   kSync,      // waits without reading anything
   kToDevice,  // a blocking copy to the GPU, which only needs its buffer back
   kFree,      // memory is given back

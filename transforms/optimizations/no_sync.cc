@@ -62,7 +62,8 @@ class NoSync {
     WaitUse use = uses_.UseOf(wait);
     if (use == WaitUse::kNone) return;
     // Memory that is given back has to be idle, ranks have to meet, and a batch has to be there.
-    bool can_go = use == WaitUse::kSteers || use == WaitUse::kToDevice || OnlyForLogging(use);
+    bool can_go = use == WaitUse::kSteers || use == WaitUse::kToDevice || use == WaitUse::kData ||
+                  OnlyForLogging(use);
     const bool at_end = use == WaitUse::kSync && AtAnEnd(wait);
     if (can_go && (chosen || (OnlyForLogging(use) && !at_end))) {
       gone_[wait.index()] = true;
@@ -252,7 +253,8 @@ constinit const Transform kNoSync = {
         "Reads inside of ops whose result has a size that depends on values (nonzero, unique, "
         "masked_select and the like), reads that branch (is_nonzero, equal), that size what ranks "
         "exchange (all_to_all), the check of a gradient scaler, waits that free memory, waits for "
-        "other processes, blocking copies to the GPU (pin-memory), the data loader and "
+        "other processes, blocking copies to the GPU and copies of more than 64 KiB to the host "
+        "(pin-memory), the data loader and "
         "synchronizations before the first or behind the last launch of the recording, which "
         "profilers and benchmarks make, stay as they are. How far the host runs ahead then is "
         "limited by the launch queue and by the waits that are left.",
