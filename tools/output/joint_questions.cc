@@ -7,6 +7,8 @@
 #include <mutex>
 #include <set>
 
+#include "base/text.h"
+#include "costmodel/network/fabric.h"
 #include "costmodel/surface_lines.h"
 #include "report/parallel.h"
 #include "report/questions/advise.h"
@@ -63,12 +65,29 @@ size_t SlowestAlone(const JointReplay& replay) {
   return slowest;
 }
 
-// The fastest built-in fabric that was measured, of one node or of several.
+bool RunsOnAmd(const JointRun& run) {
+  const std::vector<Device>& devices = run.traces.front()->devices;
+  return !devices.empty() && Contains(devices.front().name, "AMD");
+}
+
+// The built-in fabric with the highest measured rate of all-reduce that holds the largest group,
+// for GPUs of the same vendor. Empty: there is none.
 std::string FasterNetwork(const JointRun& run) {
-  constexpr int32_t kOfANode = 8;
   int32_t largest = 0;
   for (const MatchedRow& row : run.matched.rows) largest = std::max(largest, row.size);
-  return largest <= kOfANode ? "network(nvlink4)" : "network(efa3200)";
+  const auto amd = [](std::string_view name) { return name.starts_with("xgmi"); };
+  const bool of_amd = RunsOnAmd(run);
+  const Fabric* best = nullptr;
+  double rate = 0;
+  for (const Fabric& fabric : Fabrics()) {
+    if (amd(fabric.name) != of_amd) continue;
+    const bool one_node = fabric.levels.size() == 1;
+    if (one_node ? largest > fabric.NodeSize() : largest <= fabric.NodeSize()) continue;
+    for (const FabricCurve& curve : fabric.levels.back().all_reduce) {
+      if (curve.measured() && curve.bus_gbps > rate) best = &fabric, rate = curve.bus_gbps;
+    }
+  }
+  return best == nullptr ? "" : fmt::format("network({})", best->name);
 }
 
 // What only a run of several ranks can ask: the network, what is exchanged and when, all of it
@@ -82,6 +101,7 @@ absl::StatusOr<std::vector<Application>> JointOptions(const JointRun& run,
         std::string("powersgd(4)"), std::string("bucket(1MB)"), std::string("bucket(100MB)"),
         std::string("bucket(25MB,overlap=yes)"), std::string("free-comm"), FasterNetwork(run),
         fmt::format("straggler({},host=0.9)", rank), fmt::format("straggler({},gpu=0.9)", rank)}) {
+    if (spec.empty()) continue;
     DD_ASSIGN_OR_RETURN(std::vector<Application> one, ParseScenario(spec));
     options.push_back(std::move(one.front()));
   }
