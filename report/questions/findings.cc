@@ -150,7 +150,7 @@ class Findings {
     f.text = named;
     if (stalls_.no_step) {
       f.text = fmt::format(
-          "{} of the {} recorded happen once: {}; this is the first iteration of a program, and "
+          "{} of the {} recorded happens once: {}; this is the first iteration of a program, and "
           "what remains is no step",
           Time(taken), Time(stalls_.time), named);
     }

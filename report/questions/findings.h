@@ -63,7 +63,7 @@ struct Finding {
   FindingKind kind = FindingKind::kOneTime;
   About about = About::kPredictions;
   std::string
-      text;  // one sentence, no full stop: "295 of 328 ms happen once: 2 stalls in delta_r2"
+      text;  // one sentence, no full stop: "295 of 328 ms happens once: 2 stalls in delta_r2"
   std::string where;  // "delta_r2 on thread 1987242"; empty: everywhere
   Duration time;      // how much of a step (or of the window, when there is one step)
   double share = 0;   // the same of the step; 0 where nothing can be said

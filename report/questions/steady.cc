@@ -155,7 +155,7 @@ std::string DoubtOf(const std::vector<Finding>& findings) {
     switch (f.kind) {
       case FindingKind::kNoStep:
       case FindingKind::kOneTime:
-        return fmt::format("{} of the recording happen once and were taken out",
+        return fmt::format("{} of the recording happens once and was taken out",
                            FormatPercent(f.share, 0));
       default:
         return f.text;

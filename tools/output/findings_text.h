@@ -9,7 +9,7 @@
 
 namespace daydream {
 
-// "! 295 of the 328 ms recorded happen once: delta_r2 (295 ms, 2 times)" and below it what to do,
+// "! 295 of the 328 ms recorded happens once: delta_r2 (295 ms, 2 times)" and below it what to do,
 // each wrapped; worst first. Ends in an empty line; "" without findings.
 std::string FindingsText(const std::vector<Finding>& findings);
 // The same as a list of Markdown with an empty line behind it; "" without findings.
