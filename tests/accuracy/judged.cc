@@ -193,8 +193,8 @@ std::string OutsideOfBars(std::span<const JudgedRow> rows) {
       "Outside of it: {}.\n"
       "Why so many: a kind has two to six groups, and an interval is for a further one, so that\n"
       "two groups of published errors, which are larger, count beside those that were measured\n"
-      "(`kPriorGroups` of `report/predict/residuals.h`). *By measured errors alone*: what the errors\n"
-      "of their other groups would have held; one row of forty makes 2.5 %.\n",
+      "(`kPriorGroups` of `report/predict/residuals.h`). *By measured errors alone*: what the\n"
+      "errors of their other groups would have held; one row of forty makes 2.5 %.\n",
       kTellsSomething, fmt::join(few, "; "),
       outside.empty() ? "none" : fmt::format("{}", fmt::join(outside, ", ")));
 }

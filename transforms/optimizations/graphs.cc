@@ -79,7 +79,8 @@ constinit const Transform kGraphs = {
         "the graph and wait for all of it, allocations are gone, copies and collectives are nodes; "
         "reads by which the program decides what to do, graphs that are there and fetches of a "
         "batch remain borders. With `scope=layer` a graph ends with its layer or direction, and "
-        "the optimizer is not captured. A captured Adam or AdamW that goes over its parameters in a "
+        "the optimizer is not captured. A captured Adam or AdamW that goes over its "
+        "parameters in a "
         "loop counts its steps on the GPU (capturable=True): 12 kernels more for each parameter, "
         "each as short as the shortest of the optimizer.",
     .ignores =
