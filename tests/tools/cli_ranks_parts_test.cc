@@ -45,6 +45,13 @@ TEST_F(CliRanksParts, AFlagOfOneRankIsRefusedForAFolder) {
     EXPECT_EQ(Run(fmt::format("sweep {} --opt 'bandwidth({{x2,x4}})' {}", kExample, flag)).exit, 2)
         << flag;
   }
+  for (const std::string flag :
+       {"--true-step 8ms", "--steps 0", "--samples 8", "--measured x.json"}) {
+    const CliResult r = Run(fmt::format("report {} {} -o {}", kExample, flag, Path("page.html")));
+    EXPECT_EQ(r.exit, 2) << flag;
+    EXPECT_THAT(r.err, HasSubstr(" is about one rank")) << flag;
+  }
+  EXPECT_THAT(Run(all + "--peers recorded").err, HasSubstr("--peers recorded is about one rank"));
   for (const std::string asked : {"--peers joint", "--on 'rank 1'"}) {
     EXPECT_EQ(Run(all + asked).exit, 0) << asked;
     for (const std::string other : {"--rank 1", "--by layer", "--steps 0"}) {
@@ -56,6 +63,20 @@ TEST_F(CliRanksParts, AFlagOfOneRankIsRefusedForAFolder) {
   }
   EXPECT_THAT(Run(all + "--on 'rank 1' --peers none").err,
               HasSubstr("--on does not go with --peers none"));
+}
+
+TEST_F(CliRanksParts, EachOfAListIsPredictedAloneWhereThatIsAsked) {
+  const auto names = [&](const std::string& flag) {
+    const std::string ask = "whatif " + kExample + " --opt 'amp,bandwidth(x2)' --format json ";
+    std::vector<std::string> all;
+    const auto told = nlohmann::json::parse(Run(ask + flag).out);
+    for (const auto& s : told["scenarios"]) all.push_back(s["name"]);
+    return all;
+  };
+  const auto few = names(""), many = names("--alone");
+  ASSERT_EQ(many.size(), few.size() + 2);
+  EXPECT_EQ(many.back(), few.back());
+  EXPECT_EQ(many[many.size() - 3], "amp");
 }
 
 TEST_F(CliRanksParts, AGateIsAboutTheRanksTogether) {

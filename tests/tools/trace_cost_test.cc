@@ -84,6 +84,8 @@ TEST_F(TraceCommand, TheReplayedStepIsThatOfTheProgramThatNobodyRecords) {
     EXPECT_THAT(r.out, HasSubstr("recording cost ")) << command;
     EXPECT_THAT(r.out, HasSubstr("left out here")) << command;
   }
+  const std::string exported = "daydream export run.ddtrace --to csv";
+  EXPECT_NE(Run(exported).out, Run(exported + " --keep-recording-cost").out);
   const Result page =
       Run("daydream report run.ddtrace --max-replay-error 1000% -f -o page.html && cat page.html");
   EXPECT_THAT(page.out, HasSubstr("recording_cost"));

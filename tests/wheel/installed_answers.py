@@ -220,6 +220,7 @@ class Errors(unittest.TestCase):
     def test_wrong_arguments(self):
         trace = dd.load(TRACE)
         self.fails("E0104", lambda: dd.load(TRACE, steps="x"))
+        self.fails("E0437", lambda: dd.load(RANKS, steps="1"))
         self.fails("E0104", lambda: trace.summary(by="colour"))
         self.fails("E0104", lambda: trace.whatif("amp", max_replay_error="much"))
         self.fails("E0108", lambda: trace.whatif("amp", values={"amp": 1}))

@@ -5,6 +5,7 @@
 #include "report/export/perfetto_trace.h"
 #include "report/export/task_csv.h"
 #include "report/export/waterfall_svg.h"
+#include "report/predict/unrecorded.h"
 #include "report/predict/what_if.h"
 #include "report/text/format.h"
 #include "report/windows.h"
@@ -31,6 +32,7 @@ constexpr Flag kExportFlags[] = {
     {.name = "--opt", .value = "SPEC", .help = "export before and after these optimizations"},
     kOptFileFlag,
     kSetFlag,
+    kKeepRecordingCostFlag,
     {.name = "--output",
      .letter = 'o',
      .value = "FILE",
@@ -112,6 +114,9 @@ absl::StatusOr<std::string> Export(const std::string& kind, const Args& args, Se
   DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
   if (kind == "ddtrace") return SerializeDdtrace(*trace);
   DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
+  if (!args.Has("--keep-recording-cost")) {
+    DD_RETURN_IF_ERROR(LeaveOutRecording(built.graph).status());
+  }
   Played after;
   if (!scenarios.empty()) {
     DD_ASSIGN_OR_RETURN(after, Play(built.graph, scenarios[0]));

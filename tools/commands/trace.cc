@@ -75,6 +75,11 @@ void WarnAboutNothing(const std::vector<RecordingReport>& reports,
         "no process of the command used CUDA, --ranks leaves those out that did, or the recorder "
         "could not get into them";
     d.fix = "daydream doctor looks whether recording can work here";
+  } else if (std::ranges::any_of(reports, [](const auto& r) { return r.kernels + r.copies > 0; })) {
+    d.what = "no GPU work can be told from this recording";
+    d.why = "what ran on the GPU in the recorded range was launched before it";
+    d.effect = "without its launches nothing tells what waits for what";
+    d.fix = "--capture-range none records all of it; or more --steps";
   } else {
     d.why = "the program did no GPU work in the recorded range";
     d.fix = "--capture-range none records all of it";

@@ -43,7 +43,9 @@ const Flag kWhatIfFlags[] = {
      .fallback = "all"},
     kClockFlag,
     {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
-    {.name = "--alone", .help = "predict each optimization of a list alone, too (the default)"},
+    {.name = "--alone",
+     .help =
+         "predict each optimization of a list alone, too (the default, but for ranks together)"},
     kSetFlag,
     {.name = "--by",
      .value = "GROUP",
@@ -329,7 +331,8 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, bool asked,
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
-  DD_ASSIGN_OR_RETURN(const auto scenarios, ParseScenarios(args));
+  DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
+  if (WasGiven("--alone", args)) scenarios = WithParts(scenarios);
   absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
   if (!in.ok() && DiagnosticOf(in.status()).code == "E0435" && !asked) {
     session.Note("no two of these ranks have a collective in common: one is looked at alone");

@@ -136,6 +136,11 @@ absl::StatusOr<bool> PlaysRanks(const Args& args) {
                      fmt::format("{} plays ranks together, {} looks at one", all, other),
                      "leave one of them away");
   }
+  if (recorded && !args.Has("--rank") && HoldsRanks(path)) {
+    return BadChoice("--peers recorded is about one rank",
+                     fmt::format("{} holds several, which are played together", path),
+                     "--rank R with it, or leave --peers away");
+  }
   if (!HoldsRanks(path) && !recorded) {
     if (all.empty()) return false;
     return BadChoice(fmt::format("{} is about ranks that are played together", all),

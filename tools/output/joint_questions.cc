@@ -19,6 +19,12 @@
 namespace daydream {
 namespace {
 
+std::string SpecOf(const std::vector<Application>& scenario) {
+  std::string name;
+  for (const Application& a : scenario) name += a.params.spelled() + ",";
+  return name;
+}
+
 bool ReadRank(std::string_view text, int32_t& rank) {
   const char* end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, rank);
@@ -160,6 +166,22 @@ JointProgress ProgressOf(std::string_view what, Session& session) {
   return [what, &session](size_t done, size_t total) {
     session.Progress(what, static_cast<double>(done) / static_cast<double>(total));
   };
+}
+
+std::vector<std::vector<Application>> WithParts(
+    const std::vector<std::vector<Application>>& scenarios) {
+  std::vector<std::vector<Application>> all;
+  for (const std::vector<Application>& scenario : scenarios) {
+    for (const Application& a : scenario) all.push_back({a});
+    all.push_back(scenario);
+  }
+  std::vector<std::vector<Application>> once;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const auto same = [&](const auto& later) { return SpecOf(later) == SpecOf(all[i]); };
+    const auto next = all.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    if (std::none_of(next, all.end(), same)) once.push_back(all[i]);
+  }
+  return once;
 }
 
 absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string name,

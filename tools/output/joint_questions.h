@@ -17,6 +17,11 @@ namespace daydream {
 using JointProgress = std::function<void(size_t done, size_t total)>;
 JointProgress ProgressOf(std::string_view what, Session& session);
 
+// As PredictAll() has them: each scenario behind its own parts alone; of those that are asked twice
+// the last, as the last answers.
+std::vector<std::vector<Application>> WithParts(
+    const std::vector<std::vector<Application>>& scenarios);
+
 // Each scenario on the ranks that `on` names ("all", "ranks 0-3,6"; E0104 for others). A scenario
 // that cannot be predicted has its error in its prediction. `in` outlives the report.
 absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string name,

@@ -8,40 +8,10 @@
 #include "tools/output/shown_path.h"
 
 namespace daydream {
-namespace {
-
-std::string SpecOf(const std::vector<Application>& scenario) {
-  std::string name;
-  for (const Application& a : scenario) name += a.params.spelled() + ",";
-  return name;
-}
-
-// As PredictAll() has them; of those that are asked twice the last, as the last answers.
-std::vector<std::vector<Application>> WithParts(
-    const std::vector<std::vector<Application>>& scenarios) {
-  std::vector<std::vector<Application>> all;
-  for (const std::vector<Application>& scenario : scenarios) {
-    for (const Application& a : scenario) all.push_back({a});
-    all.push_back(scenario);
-  }
-  std::vector<std::vector<Application>> once;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const auto same = [&](const auto& later) { return SpecOf(later) == SpecOf(all[i]); };
-    const auto next = all.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    if (std::none_of(next, all.end(), same)) once.push_back(all[i]);
-  }
-  return once;
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<RanksPart>> PlayRanks(
     const Args& args, const std::vector<std::vector<Application>>& scenarios, Session& session) {
   const std::string& path = args.positional()[0];
-  if (!HoldsRanks(path)) return nullptr;
-  for (std::string_view flag : {"--rank", "--measured", "--true-step", "--steps"}) {
-    if (args.Has(flag)) return nullptr;
-  }
+  if (!HoldsRanks(path) || args.Has("--rank")) return nullptr;
   absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
   if (!in.ok() && DiagnosticOf(in.status()).code == "E0435") return nullptr;
   if (!in.ok()) return in.status();

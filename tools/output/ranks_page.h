@@ -22,8 +22,8 @@ struct RanksPart {
 };
 
 // The ranks of a folder with what is asked of them, each scenario behind its own parts alone, and
-// the last one last. Null for one trace, for what can be asked about one rank only, and for ranks
-// with no collective in common.
+// the last one last. Null for one trace, for one rank of several, and for ranks with no
+// collective in common.
 absl::StatusOr<std::unique_ptr<RanksPart>> PlayRanks(
     const Args& args, const std::vector<std::vector<Application>>& scenarios, Session& session);
 

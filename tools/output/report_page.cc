@@ -16,6 +16,7 @@
 #include "report/predict/settings.h"
 #include "report/text/json_writer.h"
 #include "simulator/simulate.h"
+#include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/ranks_page.h"
 #include "tools/output/score.h"
@@ -294,11 +295,15 @@ absl::StatusOr<ReportPage> MakeReportPage(const Command& command, const Args& ar
     DD_ASSIGN_OR_RETURN(std::string html, MakeSweepPage(command, args));
     return ReportPage{.html = std::move(html), .exit = Exit::kOk};
   }
+  const std::string& path = args.positional()[0];
+  if (HoldsRanks(path) && !args.Has("--rank")) {
+    constexpr std::string_view kOfOneRank[] = {"--measured", "--true-step", "--samples", "--steps"};
+    DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kOfOneRank));
+  }
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(const uint64_t most, ParseCount("--max-slices", args.Get("--max-slices")));
   DD_ASSIGN_OR_RETURN(const std::vector<Scenario> asked, ParseScenarios(args));
-  const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const Inputs in, LoadInputs(path, args, session));
   const bool failed = in.replay.worst().error > limit;
   const std::vector<Scenario> scenarios = failed ? std::vector<Scenario>() : asked;

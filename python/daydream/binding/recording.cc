@@ -75,7 +75,9 @@ absl::StatusOr<Recording> Recording::Load(const std::string& path,
   Recording recording;
   recording.path_ = path;
   // As the command: one of them, where they have nothing in common.
-  if (HoldsRanks(path) && !args.Has("--rank") && !args.Has("--steps") && !args.Has("--true-step")) {
+  if (HoldsRanks(path) && !args.Has("--rank")) {
+    if (args.Has("--steps")) return IsAFolder(path, "steps=");
+    if (args.Has("--true-step")) return IsAFolder(path, "true_step=");
     auto joint = LoadJoint(path, args, session);
     if (joint.ok()) {
       recording.joint_ = std::make_unique<JointInput>(*std::move(joint));

@@ -40,7 +40,8 @@ def load(
     path: the file, or a folder with one file for each rank of a run: all are played together, and
         whatif(), advise() and ranks() are about all of them, as the command's answers are.
     rank: of several ranks the one to look at alone, a number or "auto".
-    steps: steps that count, "auto", "all" or places from 0 like "2-5,7".
+    steps: steps that count, "auto", "all" or places from 0 like "2-5,7"; of one rank, as true_step
+        (E0437 for a folder of ranks without `rank`).
     format: "kineto", "nsys", ...; None looks at the content.
     strict: refuse malformed events instead of counting them; max_errors: share of them, "1%".
     et, memory, shapes: files of the same program with more facts (docs/formats.md).
