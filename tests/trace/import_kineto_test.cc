@@ -386,12 +386,16 @@ TEST(ImportKineto, QueuesOfOtherGpusAreStreams) {
      "args": {"correlation": 7, "device": 1, "stream": 9}}]})");
   ASSERT_TRUE(trace.ok()) << trace.status();
   std::vector<int64_t> streams;
+  std::vector<std::string> names;
   for (const Lane& lane : (*trace)->lanes) {
-    if (lane.kind == LaneKind::kStream) streams.push_back(lane.number);
+    if (lane.kind != LaneKind::kStream) continue;
+    streams.push_back(lane.number);
+    names.emplace_back((*trace)->Name(lane.name));
   }
   ASSERT_EQ(streams.size(), 3u);
   EXPECT_EQ(streams[0], 3);
   EXPECT_NE(streams[1], 3);
+  EXPECT_EQ(names[1], "0x7f") << "a text for a number stays what it is called";
   EXPECT_EQ(streams[2], 9);
   EXPECT_EQ((*trace)->rows(), 4u);
 }

@@ -35,9 +35,8 @@ CapturableLoop::CapturableLoop(const Graph& graph) : graph_(graph) {
   }
   if (last.empty()) return;
   // A tenth, so that one odd time does not stand for all.
-  const auto tenth = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 10);
-  std::nth_element(times.begin(), tenth, times.end());
-  time_ = *tenth;
+  std::sort(times.begin(), times.end());
+  time_ = times[times.size() / 10];
   last_ = std::move(last);
 }
 
