@@ -4,6 +4,8 @@
 // kept as a delay and reported.
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "graph/builder.h"
 
@@ -16,6 +18,10 @@ constexpr Duration kEndedJustBefore = Duration::Us(25);  // rule E3
 constexpr Duration kLongRest = Duration::Us(100);        // rule G6
 constexpr Duration kReadySlack = Duration::Us(5);        // rule G6
 constexpr Duration kStartSlack = Duration::Us(3);        // rule G6
+// Chosen: kernels that are looked at for one start, and the share of the time between them when
+// nobody runs.
+constexpr size_t kMostHolders = 4096;
+constexpr double kIdleWhileHeld = 0.05;
 // Programmatic launch lets a kernel begin in the tail of the one before it. Longer overlaps, or
 // overlaps of most of the operation before, are independent branches.
 constexpr Duration kLongestTail = Duration::Us(20);
@@ -254,7 +260,38 @@ class StartRule {
         if (best == nullptr || y.end - y.start > best->end - best->start) best = &y;
       }
     }
-    return best;
+    return best == nullptr && rest > kLongRest ? LastOfHolders(op, ready) : best;
+  }
+
+  // The same where kernels of other streams held the processors in turn: they ran all the while,
+  // and this one starts amid the last of them, once all blocks of that have begun. None ended just
+  // then, so that it waited for no end.
+  const GpuOp* LastOfHolders(const GpuOp& op, Instant ready) const {
+    std::vector<std::pair<Instant, Instant>> others;
+    const GpuOp* last = nullptr;
+    const int32_t device = b_.graph.lane(op.lane).lane.device;
+    for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
+      const std::vector<uint32_t>& stream = b_.stream_ops[lane];
+      if (LaneId(lane) == op.lane || b_.graph.lane(LaneId(lane)).lane.device != device) continue;
+      auto it = std::partition_point(stream.begin(), stream.end(),
+                                     [&](uint32_t k) { return b_.ops[k].end <= ready; });
+      for (; it != stream.end() && b_.ops[*it].start < op.start; ++it) {
+        const GpuOp& y = b_.ops[*it];
+        if (b_.graph.task(y.task).kind != TaskKind::kKernel) continue;
+        if (others.size() == kMostHolders) return nullptr;
+        if (std::abs((y.end - op.start).ns) <= kStartSlack.ns) return nullptr;
+        others.emplace_back(y.start, y.end);
+        if (y.end > op.start && (last == nullptr || y.start > last->start)) last = &y;
+      }
+    }
+    std::sort(others.begin(), others.end());
+    Duration idle;
+    Instant busy_until = ready;
+    for (const auto& [start, end] : others) {
+      if (start > busy_until) idle += start - busy_until;
+      busy_until = std::max(busy_until, end);
+    }
+    return idle.Scaled(1 / kIdleWhileHeld) <= op.start - ready ? last : nullptr;
   }
 
   // Rule G8: a graph launch from the call of the operation before this one up to its own call. Part

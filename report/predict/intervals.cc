@@ -259,6 +259,7 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   const bool plain = doubts.params.empty() && !doubts.quick_host && middle <= 0;
   Draw draw, host(2016);
   std::vector<double> steps, even;  // with and without what steps differ by, as shares of `step`
+  std::vector<double> recorded;     // as `even`, over the recorded host
   for (size_t i = 0; i < kDraws && !plain; ++i) {
     double value = 1;
     for (const ParamEnds& ends : doubts.params) {
@@ -275,6 +276,7 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
     }
     const double error = doubts.params.empty() ? ErrorsAlone().drawn[i] : draw.Normal();
     even.push_back(value * against_baseline * Factor(shared * error));
+    if (doubts.quick_host) recorded.push_back(value * Factor(shared * error));
     value *= over_host;
     if (middle > 0) value *= AsDouble(doubts.resampled[i % doubts.resampled.size()]) / middle;
     steps.push_back(value * Factor(normal * error));
@@ -286,6 +288,8 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   const Ends both = plain ? MiddleNinetyOf(shared, least) : MiddleNinety(even, least);
   p.least_speedup = p.speedup / both.high;
   p.most_speedup = p.speedup / both.low;
+  const Ends same_host = doubts.quick_host ? MiddleNinety(recorded, least) : both;
+  p.least_as_recorded = p.speedup / same_host.high;
   SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);
 }
 

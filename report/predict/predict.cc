@@ -113,7 +113,7 @@ class Predictor {
     if (!options_.intervals) {
       if (p_.confidence == Confidence::kHigh) p_.confidence = Confidence::kMedium;
       p_.low = p_.high = std::nullopt;
-      p_.least_speedup = p_.most_speedup = std::nullopt;
+      p_.least_speedup = p_.most_speedup = p_.least_as_recorded = std::nullopt;
     }
     TellThroughput();
     return std::move(p_);

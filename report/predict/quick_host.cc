@@ -17,8 +17,11 @@ std::optional<Duration> OverQuickHost(const Graph& graph, Replays& replays) {
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task& t = graph.tasks()[i];
     if (t.removed || !IsHost(t.kind)) continue;
-    const Duration gap = t.gap > Duration{} ? t.gap.Scaled(kQuickestHost) : t.gap;
-    host.push_back({TaskId(i), t.duration.Scaled(kQuickestHost), gap});
+    const Duration gap = std::max(t.gap, Duration{}), time = t.duration + gap;
+    if (time <= Duration{}) continue;
+    const double left = std::max(0.0, 1 - kMostAdded.seconds() / time.seconds());
+    host.push_back(
+        {TaskId(i), t.duration.Scaled(left), t.gap < Duration{} ? t.gap : gap.Scaled(left)});
   }
   return batch->StepWith(host);
 }

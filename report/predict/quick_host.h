@@ -9,16 +9,17 @@
 
 namespace daydream {
 
-// The least share of the recorded host work that the program's own is: a step that its host bounds
-// took 31.8 ms with the profiler and 15.4 without (an MLP on an H200, tests/data/h200), the most of
-// four programs; the least was 1.16 times (report/predict/profiler_note.h).
-constexpr double kQuickestHost = 15.4 / 31.8;
+// What the profiler may add to each piece of host work. What --true-step takes off to meet the step
+// that was measured without it: 3.6 us for an MLP and 3.1 us for DLRM on an H200 (tests/data/h200),
+// 2.0 and 4.7 us in two profiles of ResNet-50 on a V100 (101 ms without), until the GPU bounds
+// these two. The most of the four.
+constexpr Duration kMostAdded = Duration::Ns(4700);
 
 // Whether this trace holds host work of that kind.
 bool HostIsStretched(const Graph& graph);
 
-// The step of `graph`, which `replays` plays, when all host work takes that least share of what it
-// takes there. None where its lanes may reorder. O(tasks + edges).
+// The step of `graph`, which `replays` plays, when each piece of host work takes that much
+// less, but never less than nothing. None where its lanes may reorder. O(tasks + edges).
 std::optional<Duration> OverQuickHost(const Graph& graph, Replays& replays);
 
 }  // namespace daydream

@@ -102,6 +102,9 @@ struct Prediction {
   // 90 % interval of it. By what steps differ from one another, both sides differ together, so that
   // it may be narrower than `low` to `high`. None without these.
   std::optional<double> least_speedup, most_speedup;
+  // The low end if a profiler had added nothing to the host's work. What is tried first goes by it:
+  // the doubt is about the recording, and all options share it.
+  std::optional<double> least_as_recorded;
   Confidence confidence = Confidence::kMeasured;
   std::string why;    // what set the confidence
   std::string raise;  // what would raise it; empty: nothing that is known

@@ -310,8 +310,8 @@ class Adviser {
     const Prediction& p = o.prediction;
     const double gain = static_cast<double>((base_.step - p.step).ns);
     double least = 0;
-    if (p.least_speedup.value_or(0) > 0) {
-      least = std::max(static_cast<double>(base_.step.ns) * (1 - 1 / *p.least_speedup), 0.0);
+    if (p.least_as_recorded.value_or(0) > 0) {
+      least = std::max(static_cast<double>(base_.step.ns) * (1 - 1 / *p.least_as_recorded), 0.0);
     }
     const double trust = p.confidence == Confidence::kHigh     ? 1
                          : p.confidence == Confidence::kMedium ? kOfMedium

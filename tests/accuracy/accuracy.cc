@@ -261,8 +261,9 @@ std::string Page(const fs::path& traces, const fs::path& manifest, const Everyth
       "## Measured pairs\n\n"
       "Predicted from the recording *before* alone; times in ms per step (mean). *Kernel time* "
       "rows\ncompare kernels, collectives excluded, where the two recordings have other hosts or "
-      "other numbers\nof ranks: their steps say nothing about the GPU. Where both sides were recorded by a "
-      "profiler,\nand of published gains, intervals leave out what it may have cost the host.\n\n"
+      "other numbers\nof ranks: their steps say nothing about the GPU. Where both sides were "
+      "recorded by a profiler,\nand of published gains, intervals leave out what it may have cost "
+      "the host.\n\n"
       "| pair | scenario | before | predicted | 90 % interval | measured after | error |\n"
       "|---|---|---|---|---|---|---|\n";
   for (const JudgedRow& pair : rows.recorded) page += PairRow(pair);

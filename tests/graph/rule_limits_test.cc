@@ -264,6 +264,27 @@ TEST(StartRule, OnlyWhatRanWhenItWasReadyHeldIt) {  // G6
   EXPECT_EQ(Beside("ncclKernel_AllReduce", 24, 200).contended, 0u) << "holds few processors";
 }
 
+// "side" is ready at 20 and starts at 300, amid the second of two kernels of other streams.
+BuildReport AmidTheSecond(double second_from, double second_until) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), other = s.Thread(200);
+  const LaneId a = s.Stream(7), b = s.Stream(20), c = s.Stream(21);
+  s.Launch(cpu, b, "before", 0, 2, 5, 1);
+  s.Launch(other, a, "gemm", 1, 5, 10, 150);
+  s.Launch(cpu, b, "side", 11, 4, 300, 10);
+  s.Launch(other, c, "gemm", 12, 5, second_from, second_until - second_from);
+  return Build(s).report;
+}
+
+TEST(StartRule, KernelsOfOtherStreamsHeldItInTurn) {  // G6
+  // The second waits for room, too, where it starts before the first has ended.
+  EXPECT_EQ(AmidTheSecond(140, 400).contended, 2u);
+  EXPECT_EQ(AmidTheSecond(140, 400).unexplained, 0u);
+  EXPECT_EQ(AmidTheSecond(200, 400).contended, 0u) << "40 us of 280 nobody ran";
+  EXPECT_EQ(AmidTheSecond(140, 290).contended, 1u) << "nobody runs when it starts";
+  EXPECT_EQ(AmidTheSecond(140, 290).unexplained, 1u);
+}
+
 TEST(StartRule, AGraphWithoutRecordsIsWorkThatWasNotRecorded) {  // G8
   TraceSketch s;
   const LaneId cpu = s.Thread(), gpu = s.Stream();
