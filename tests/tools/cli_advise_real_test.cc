@@ -136,7 +136,7 @@ TEST_F(AdvisingOnRecordings, TheWordForConfidenceTellsRowsApart) {
       of[p["name"]] = p;
     }
   }
-  for (const char* name : {"pin-memory", "no-sync", "graphs"}) {
+  for (const char* name : {"pin-memory", "graphs"}) {
     EXPECT_EQ(of[name]["confidence"], "medium") << name;
     EXPECT_FALSE(of[name]["conditions"].empty()) << name;
   }
@@ -151,10 +151,8 @@ TEST_F(AdvisingOnRecordings, EachGraphOfAStepIsCaptured) {
       (RealTraceFolder() / "graphs/sam-a100.compile-default.json.gz").string();
   const std::string out = OneLine(Run("advise " + trace).out);
   EXPECT_THAT(out, testing::ContainsRegex("aot .* ~50 lines x 1[0-9][0-9] "));
-  // Two lines that may bring nothing, before a hundred that bring a little.
-  EXPECT_THAT(out,
-              HasSubstr("pin-memory comes first for being easy and may be 0.99x; sure to gain: "
-                        "no-sync, aot"));
+  // A profile's host work may be longer than the program's own, so that less of it may be saved.
+  EXPECT_THAT(out, HasSubstr("none of these is sure to gain: even the first may be 0.99x"));
 }
 
 TEST_F(AdvisingOnRecordings, WhereTheGpuWorkIsGuessedAnotherRecordingComesFirst) {

@@ -212,8 +212,9 @@ TEST_F(TraceCommand, HelpersThatOnlyMakeMarksLeaveNoFiles) {
 TEST_F(TraceCommand, FewerStepsThanTheWarmUpIsExplained) {
   Result r = Run("daydream trace " + kProgram + " init train=4x2");
   EXPECT_EQ(r.exit, 0);
-  EXPECT_THAT(r.err, HasSubstr("warning[W0507]: no GPU work was recorded\n"
-                               "   = why: the program did no GPU work in the recorded range"));
+  EXPECT_THAT(r.err, HasSubstr("warning[W0507]: no GPU work can be told from this recording\n"
+                               "   = why: what ran on the GPU in the recorded range was launched "
+                               "before it"));
   EXPECT_THAT(r.err, HasSubstr("try a smaller --warmup"));
 }
 
