@@ -37,6 +37,7 @@ std::optional<Finding> FindingOfQueues(const Graph& graph, const std::vector<boo
     lengths[task.name.index()].push_back(task.duration);
   }
   std::vector<Duration> usual;
+  usual.reserve(lengths.size());
   for (std::vector<Duration>& l : lengths) {
     usual.push_back(l.empty() ? Duration{} : Ranked(l, l.size() / 4));
   }
