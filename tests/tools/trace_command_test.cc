@@ -43,7 +43,8 @@ TEST_F(TraceCommand, TheCommandsOfTheDocumentationWork) {
       size_t dashes = command.find(" -- ");
       if (trace) {
         ASSERT_NE(dashes, std::string::npos) << line;
-        command = command.substr(0, dashes + 4) + kProgram + " init train=30x4";
+        command.resize(dashes + 4);
+        command += kProgram + " init train=30x4";
       }
       Result r = Run(command);
       EXPECT_EQ(r.exit, 0) << page << ": " << line << "\n" << r.err;
