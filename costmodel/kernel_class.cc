@@ -41,7 +41,7 @@ const std::initializer_list<ClassRule> kRules = {
     {KernelClass::kAttention, {"attn", "attention", "flash_fwd", "flash_bwd", "fmha", "_mha_"}},
     {KernelClass::kOptimizer,
      {"multi_tensor", "adam", "adagrad", "lambfunctor", "lambstage", "sgdfunctor", "fused_sgd",
-      "sgd_kernel", "rmsprop"}},
+      "fused_optimizer", "sgd_kernel", "rmsprop"}},
     {KernelClass::kSoftmax, {"softmax", "nll_loss", "nllloss", "cross_entropy", "crossentropy"}},
     {KernelClass::kNorm,
      {"layer_norm", "layernorm", "batch_norm", "batchnorm", "group_norm", "groupnorm", "rms_norm",

@@ -60,6 +60,7 @@ TEST(ClassifyKernel, KnowsClassTypeAndUnit) {
       {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<TensorListMetadata<4>, "
        "AdamFunctor<float>>",
        kOptimizer, DType::kFp32, false},
+      {"fused_optimizer", kOptimizer, DType::kUnknown, false},  // of the optimization fuse
       {"ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclDevComm*, unsigned long, ncclWork*)", kComm,
        DType::kFp16, false},
       {"split_embedding_backward_codegen_rowwise_adagrad_unweighted_kernel<float>", kIndex,
