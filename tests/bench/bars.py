@@ -15,6 +15,7 @@ import sys
 import tempfile
 
 import page_bars
+import python_bars
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/release/daydream"
@@ -150,6 +151,7 @@ def main():
         answer_large(bars, args.large, pathlib.Path(folder))
     play(bars)
     page_bars.add(bars, PROGRAM, args.runs)
+    python_bars.add(bars, PROGRAM, args.trace, max(9, args.runs))
     print("[\n" + ",\n".join("  " + json.dumps(row) for row in bars.rows) + "\n]")
     return 1 if any(row["ok"] is False for row in bars.rows) else 0
 
