@@ -50,7 +50,7 @@ function optionCards(advice) {
   const line = (label, text) => text ? h("p", null, h("b", null, `${label}: `), text) : null;
   const card = (title, o) => h("details", null, h("summary", null, title),
     line("why", o.prediction.explanation ? o.prediction.explanation.text : ""),
-    ...o.prediction.warnings.map((text) => line("doubt", text)),
+    ...o.prediction.warnings.filter((text) => text !== o.prediction.confidence_why).map((text) => line("doubt", text)),
     ...o.prediction.conditions.map((text) => line("needs", text)),
     line(`confidence ${o.prediction.confidence}`, o.prediction.confidence_why),
     line("how", o.how), h("p", null, h("b", null, "check: "), h("code", null, o.check)));

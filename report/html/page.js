@@ -170,7 +170,16 @@ function aboutOneRank() {
   const silent = whatif.main > 0 && main.step_ms === null || together.main > 0 && whatif.main === 0;
   return h("p", {class: "quiet"}, `Step times here, in the list of scenarios and in the advice are of ${togetherWords()}. ` +
     `All else, but the part about ranks, is rank ${about.rank} played alone` +
-    (silent ? ", which does not tell what was asked." : "."));
+    (silent ? ": there, what you asked about is not predicted." : "."));
+}
+
+// What is drawn beside plain bars.
+/** @param {Scenario[]} all @param {number | null} measured */
+function barsKey(all, measured) {
+  const known = [all.some((s) => s.interval_ms) ? "lines across the ends of bars are 90 % intervals" : "",
+    all.some((s) => s.bound) ? "hatched bars are limits" : "", measured ? "the dashed line was measured" : ""];
+  const text = known.filter((part) => part).join("; ");
+  return text ? `${text[0].toUpperCase()}${text.slice(1)}.` : "";
 }
 
 function headline() {
@@ -214,8 +223,7 @@ function comparison() {
     h("tbody", null, ...all.map((s) =>
       h("tr", null, ...columns.map(([, of]) => h("td", null, of(s))))))));
   section("scenarios", "Step time of each scenario", scenarioBars(all, asked, measured),
-    h("p", {class: "quiet"}, (together ? `Of ${togetherWords()}. ` : "") + "Lines across the ends of bars are 90 % intervals; hatched bars are limits" +
-      (measured ? "; the dashed line was measured." : ".")),
+    h("p", {class: "quiet"}, (together ? `Of ${togetherWords()}. ` : "") + barsKey(all, measured)),
     h("details", null, h("summary", null, "as a table"), table));
 }
 

@@ -80,7 +80,7 @@ function memoryCurves() {
   const peak = (c) => c.points.reduce((a, b) => b[1] > a[1] ? b : a);
   const columns = [{title: "curve", of: (c) => c.name, text: true},
     {title: "peak", of: (c) => peak(c)[1], show: size}, {title: "at", of: (c) => peak(c)[0], show: (v) => time(v, unit)},
-    {title: "at the begin", of: (c) => c.points[0][1], show: size}, {title: "step", of: (c) => c.window_ns, show: (v) => time(v, unit)}];
+    {title: "at the start", of: (c) => c.points[0][1], show: size}, {title: "step", of: (c) => c.window_ns, show: (v) => time(v, unit)}];
   section("memory-curve", ofRank("GPU memory over a step"), fitted(draw),
     h("div", {class: "legend"}, ...curves.map((c) => h("span", null, h("span", {class: `key ${c.kind}`}), c.name))),
     h("p", {class: "quiet"}, (sides.length ? "By shapes: parameters, gradients and optimizer state, which are always there, " +

@@ -96,7 +96,7 @@ function ranksText(s) {
       `Alone, rank ${slowest.rank} takes longest for a step: ${time(slowest.own_step_ms * 1e6)}.`),
     h("p", null, "An own cycle is what a rank takes when it waits for nobody; when the step repeats, the longest own cycle bounds it, " +
       "and the rank that has it need not be the one that came late in the recorded window, which may only have begun late, once." + other),
-    h("p", {class: "quiet"}, `But for "own step", times of ranks are sums over the recorded window of ${time(s.window_ms * 1e6)}. ` +
+    h("p", {class: "quiet"}, `Except for "own step", times of ranks are sums over the recorded window of ${time(s.window_ms * 1e6)}. ` +
       "\"Last\" is how often the others waited for a rank.")];
 }
 

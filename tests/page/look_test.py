@@ -228,6 +228,20 @@ class Looks(Pages):
                                                "d.textContent = '/' + 'long'.repeat(40);"
                                                "const w = d.closest('.wide'); return w.scrollWidth > w.clientWidth + 1; })()"))
 
+    def test_names_without_a_gap_make_no_page_wider_than_a_phone(self):
+        self.open(self.advice, 390, phone=True)
+        width = ("(() => { document.querySelectorAll('details').forEach((d) => { d.open = true; });"
+                 "const p = document.querySelector('#advice details p'); p.textContent = 'Policy::'.repeat(40);"
+                 "return document.documentElement.scrollWidth; })()")
+        self.assertLessEqual(self.browser.evaluate(width), 390)
+
+    def test_what_is_not_drawn_is_not_explained(self):
+        self.open(self.synthetic)
+        key = self.browser.evaluate("document.querySelector('#scenarios > p').textContent")
+        self.assertEqual(key, "Lines across the ends of bars are 90 % intervals.")
+        self.assertEqual(self.browser.evaluate("barsKey([{interval_ms: null, bound: true}], 5)"),
+                         "Hatched bars are limits; the dashed line was measured.")
+
     def test_numbers_of_cards_and_names_of_options_are_in_one_line(self):
         lines = ("(() => {{ const e = {}, r = document.createRange(); e.textContent = '{}'; r.selectNodeContents(e);"
                  "return new Set([...r.getClientRects()].map((b) => Math.round(b.top))).size; }})()")

@@ -170,7 +170,7 @@ class InABrowser(Pages):
         told = blocks(self.text(path))["ranks"]["scenarios"][-1]
         answer = page.evaluate("element('answer').textContent")
         self.assertIn(page.evaluate(f"time({told['step_ns']})"), answer)
-        self.assertIn("does not tell what was asked", answer)
+        self.assertIn("there, what you asked about is not predicted", answer)
         self.assertIn(f"confidence {told['confidence']}", answer)
         self.assertEqual(page.evaluate("element('findings')?.textContent.includes('straggler') ?? false"), False)
         self.calm()
