@@ -105,7 +105,7 @@ absl::StatusOr<std::string> RunLine(std::string_view line, const fs::path& folde
   return SomeLines(all, lines);
 }
 
-// The text with numbers in place of {names}.
+// The text with numbers in place of {names}, and what the lesson is called in place of {lesson}.
 absl::StatusOr<std::string> Fill(std::string_view text, const Lesson& lesson,
                                  const Numbers& numbers) {
   std::string out;
@@ -115,12 +115,16 @@ absl::StatusOr<std::string> Fill(std::string_view text, const Lesson& lesson,
     if (open == text.size()) break;
     const size_t close = text.find('}', open);
     const std::string_view name = text.substr(open + 1, close - open - 1);
+    at = close + 1;
+    if (name == "lesson") {
+      out += lesson.id;
+      continue;
+    }
     const auto number = numbers.find(name);
     if (number == numbers.end()) {
       return absl::InternalError(fmt::format("lesson {} has no number {}", lesson.id, name));
     }
     out += LessonNumber(number->second);
-    at = close + 1;
   }
   while (out.starts_with('\n')) out.erase(0, 1);
   while (out.ends_with('\n')) out.pop_back();

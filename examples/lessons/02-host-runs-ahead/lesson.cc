@@ -69,8 +69,8 @@ one the profiler starts up.
     .hints = kHints,
     .solution = R"(
 The timer sees the host alone, {host} ms. The GPU needs {step} ms for each step and falls behind.
-That is why daydream takes for the step the time from the begin of its work on the GPU to the begin
-of that of the next step: {step} ms here. What would it take if one of the two took no time at all?
+That is why a step of daydream lasts from the start of its work on the GPU to the start of that of
+the next step: {step} ms here. What would it take if one of the two took no time at all?
 These limits show both sides:
 
 $ daydream whatif lesson2.ddtrace --opt free-host --opt free-gpu --no-interval
@@ -81,9 +81,9 @@ table `work` is the time that is taken out of the kernels, and `step` what the s
 
 The first lines are daydream's own check. It turns the recording into a graph: pieces of work and
 what each waits for. Played again unchanged, the graph has to take as long as was measured; 0.0 %
-off is as good as can be. The other percentages repeat this without the recorded lags (the short
-waits that no work explains, as from a launch to the begin of its kernel): with typical ones, with
-one step alone, with those of other steps.
+off is as good as can be. The other percentages are harder checks of the same kind: each step played
+by itself, and with other lags than its own, typical ones or those of the other steps. A lag is a
+short wait that no work explains, as from a launch to the start of its kernel.
 )",
     .surprise = R"(
 Python twice as fast would gain nothing here, although Python is what the timer shows. And the wait

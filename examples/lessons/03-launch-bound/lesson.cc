@@ -84,8 +84,8 @@ of the step, most of that waiting for the next launch; a faster GPU waits even l
 $ daydream whatif lesson3.ddtrace --opt 'speedup(select=kind:kernel, by=2)' --opt graphs | head -9
 
 What helps is launching less. A CUDA graph replays all launches with one call: {graphs} times as
-fast. Nine times of ten a measurement should lie in the `90 % interval`. The wide one and `low` say
-that the {graphs} is a rough number; the 1.00 is a safe one.
+fast. Nine times out of ten a measurement should lie in the `90 % interval`. The wide one and `low`
+say that the {graphs} is a rough number; the 1.00 is a safe one.
 (`daydream explain confidence` tells when it is `low`, `medium` or `high`.)
 )",
     .surprise = R"(

@@ -93,10 +93,10 @@ $ daydream whatif lesson4.ddtrace --opt 'speedup(select=kernel:embedding, by=2)'
 
 The same factor on the matrix products does help, but not by half of their {main} ms: when they
 become shorter than the lookup, the lookup is what one waits for, and the step stays at {other} ms.
-`daydream causal` prints that as a table: how much shorter the step gets with less of each kind of
-work, and from which factor on it stops (`bends at`), with what one waits for from there on. There
-`gemm` are the matrix products, `copy` is `cat`, and `index` is the lookup; it stands in the last
-line, for the step hardly notices it.
+`daydream causal` prints that as a table: how much shorter the step gets when a quarter, a half, ...
+of one kind of work is gone. `bends at` is how many times as fast that work can get before the step
+stops getting shorter, and what one waits for from there on. `gemm` are the matrix products, `copy`
+is `cat`, and `index` is the lookup; it stands in the last line, for the step hardly notices it.
 
 $ daydream causal lesson4.ddtrace --by kernels --points 4
 )",

@@ -52,8 +52,8 @@ constexpr WrongThought kThoughts[] = {
 };
 constexpr std::string_view kHints[] = {
     "How many milliseconds of matrix products are left? How many of the rest?",
-    "An eighth of the products is left, and all of the rest. How often does that fit into the\n"
-    "step of before?",
+    "An eighth of the products is left, and all of the rest. How often does that fit into\n"
+    "the old step?",
 };
 
 }  // namespace

@@ -9,8 +9,8 @@ constexpr std::string_view kFindings[] = {"unequal_steps", "cut_step", "one_time
                                           "waits_for_ranks", "allocator"};
 constexpr std::string_view kQuestion =
     "Which finding names the reason? `daydream explain NAME` says what each of them means. Guess\n"
-    "first. To look for yourself (trace A; B, C and D alike): `daydream tour A --save .` writes\n"
-    "it, and `daydream info lessonA.ddtrace` tells the finding in words, with `--format json` its\n"
+    "first. To look for yourself: `daydream tour {lesson} --save .` writes the trace, and\n"
+    "`daydream info lesson{lesson}.ddtrace` tells the finding in words, with `--format json` its\n"
     "name, too.";
 
 Loop UsualLoop(Draws& draw) {
@@ -195,7 +195,7 @@ The GPU was busy with the steps before, which nobody recorded. Where it seems to
 working.
 )",
     .surprise = R"(
-`info` prints a step time all the same: from the begin of the first recorded kernel to the end of
+`info` prints a step time all the same: from the start of the first recorded kernel to the end of
 the last. With one step nobody can tell whether a step takes that long, for it ends where the next
 one begins. Record five.
 )",
