@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "costmodel/network/fabric.h"
 #include "tests/real_traces.h"
 #include "tests/tools/cli_fixture.h"
 #include "tests/tools/on_terminal.h"
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 
 // A rank as the PyTorch profiler of 2024 writes it: compute for `compute` us, then an all-reduce of
 // 4 MB that ends at 610 us everywhere.
-std::string RankFile(int rank, int compute, int first_sequence = 1) {
+std::string RankFile(int rank, int compute, int first_sequence = 1, std::string_view gpu = "") {
   std::string events;
   auto add = [&](const std::string& event) { events += (events.empty() ? "" : ",\n") + event; };
   int correlation = 0, at = 0;
@@ -46,8 +47,12 @@ std::string RankFile(int rank, int compute, int first_sequence = 1) {
     }
     at += 610;
   }
-  return "{\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":" + std::to_string(rank) +
-         ",\"world_size\":2},\"traceEvents\":[" + events + "]}";
+  const std::string devices =
+      gpu.empty()
+          ? ""
+          : fmt::format(R"("deviceProperties":[{{"id":0,"name":"{}","numSms":100}}],)", gpu);
+  return "{" + devices + R"("distributedInfo":{"backend":"nccl","rank":)" + std::to_string(rank) +
+         R"(,"world_size":2},"traceEvents":[)" + events + "]}";
 }
 
 // Steps with marks of the slow rank 1 of three: compute, an all-reduce of 100 MB that takes 300 us
@@ -319,6 +324,37 @@ TEST_F(CliRanks, JointPredictionsHaveIntervals) {
   const CliResult plain =
       Run("whatif " + Path("run") + " --opt 'bandwidth(x2)' --no-interval --format json");
   EXPECT_TRUE(nlohmann::json::parse(plain.out)["scenarios"][1]["interval_ms"].is_null());
+}
+
+TEST_F(CliRanks, AdviseAsksForTheFastestMeasuredNetworkOfTheVendor) {
+  const auto rate = [](const Fabric& fabric) {
+    double best = 0;
+    for (const FabricCurve& curve : fabric.levels.back().all_reduce) {
+      if (curve.measured()) best = std::max(best, curve.bus_gbps);
+    }
+    return best;
+  };
+  const std::pair<std::string, std::string> vendors[] = {{"NVIDIA H100 80GB HBM3", "nvlink"},
+                                                         {"AMD Instinct MI300X", "xgmi"}};
+  for (const auto& [gpu, link] : vendors) {
+    Write("run/rank0.json", RankFile(0, 100, 1, gpu));
+    Write("run/rank1.json", RankFile(1, 500, 1, gpu));
+    const auto told = nlohmann::json::parse(Run("advise " + Path("run") + " --format json").out);
+    std::vector<std::string> networks;
+    for (const auto& s : told["scenarios"]) {
+      const std::string name = s["name"];
+      if (name.starts_with("network(")) networks.push_back(name);
+    }
+    ASSERT_EQ(networks.size(), 1u) << gpu;
+    double of_row = 0, fastest = 0;
+    for (const Fabric& fabric : Fabrics()) {
+      if (fabric.levels.size() > 1 || !fabric.name.starts_with(link)) continue;
+      fastest = std::max(fastest, rate(fabric));
+      if (networks[0] == fmt::format("network(fabric={})", fabric.name)) of_row = rate(fabric);
+    }
+    EXPECT_GT(fastest, 0) << gpu;
+    EXPECT_EQ(of_row, fastest) << networks[0];
+  }
 }
 
 TEST_F(CliRanks, AdviseAsksAllRanksTogether) {
