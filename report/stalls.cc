@@ -415,8 +415,8 @@ void TakeOut(std::span<const Stall> stalls, Graph& graph) {
 
 void KeepAsWaits(std::span<const Stall> stalls, Graph& graph) {
   if (stalls.empty()) return;
-  const NameId lane_name = graph.AddName("other work of the core");
-  const NameId wait_name = graph.AddName("(held up by other work of the core)");
+  const NameId lane_name = graph.AddName("waits of a host that was held up");
+  const NameId wait_name = graph.AddName("(held up)");
   std::map<LaneId, LaneId> others;  // by thread
   std::vector<Stall> in_order(stalls.begin(), stalls.end());
   std::sort(in_order.begin(), in_order.end(), [&](const Stall& a, const Stall& b) {

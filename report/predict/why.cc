@@ -53,7 +53,7 @@ class LimiterNames {
       case TaskKind::kWait:
         return std::string(graph_.TaskName(s.task));
       case TaskKind::kHost:
-        return "host work";
+        return OnChannel(s.task) ? LaneTitle(graph_, task.lane) : "host work";
       case TaskKind::kDelay:
         return "unexplained GPU delays";
       case TaskKind::kData:
@@ -72,6 +72,11 @@ class LimiterNames {
   }
 
  private:
+  // No thread's: what a thread waits for that is not in the recording.
+  bool OnChannel(TaskId t) const {
+    return graph_.lane(graph_.task(t).lane).lane.kind == LaneKind::kChannel;
+  }
+
   static std::string LagName(Rule rule) {
     switch (rule) {
       case Rule::kLaunch:
@@ -228,7 +233,8 @@ class Explainer {
     const bool on_host =
         e.limiter.resource == Resource::kCpu || e.limiter.resource == Resource::kData;
     const std::string_view hid = on_host ? "the GPU" : HasHost() ? "the host" : "other GPU work";
-    std::string text = fmt::format("{} no longer hides {} on {}", hid, what, e.limiter.lane);
+    std::string text = fmt::format("{} no longer hides {}", hid, what);
+    if (!e.limiter.lane.empty()) text += " on " + e.limiter.lane;
     if (e.growth() <= lost) {
       text += fmt::format(": there the step takes {} more",
                           FormatTime(e.growth(), UnitFor(q_.step_after)));
@@ -320,7 +326,8 @@ std::vector<Limiter> PathByLimiter(const Graph& graph, const CountedPath& counte
     const auto [like, fresh] = known.try_emplace(names.LikeOf(s), nullptr);
     if (fresh) {
       const std::string what = names.Of(s);
-      const std::string lane = LaneTitle(graph, graph.task(s.task).lane);
+      std::string lane = LaneTitle(graph, graph.task(s.task).lane);
+      if (lane == what) lane.clear();
       Limiter& l = found[{s.resource, what, lane}];
       l.resource = s.resource, l.what = what, l.lane = lane;
       like->second = &l;

@@ -19,7 +19,7 @@ namespace daydream {
 struct Limiter {
   Resource resource = Resource::kCpu;
   std::string what;  // "cudaLaunchKernel", "gemm kernels", "host work"
-  std::string lane;  // "thread 1 (python)"; empty for a total over lanes
+  std::string lane;  // "thread 1 (python)"; empty for a total, and where `what` says it
   Duration time;     // per step
   double count = 0;  // pieces per step
 };

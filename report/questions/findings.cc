@@ -272,8 +272,8 @@ class Findings {
               .time = whole,
               .share = ShareOf(whole, middle),
               .fix = stalls_.all.empty() ? "record more steps; predictions are of the mean of these"
-                                         : "record more steps; predictions are of the steady step, "
-                                           "without what the finding above takes out"};
+                                         : "do what the finding above says; predictions are of the "
+                                           "steady step, without what it takes out"};
     if (const auto cause = WhatMakesStepsUnequal(graph_)) {
       f.text +=
           fmt::format("; {} makes {} of the difference ({} to {} a step)", Printable(cause->name),

@@ -79,6 +79,22 @@ TEST(Why, WhatIsLostIsBlamedOnWhatBecameExposed) {
   EXPECT_THAT(e.text, HasSubstr("then bound by cudaLaunchKernel"));
 }
 
+TEST(Why, WhatLiesOnAChannelIsCalledByTheChannelOnce) {
+  const Graph graph = ParseGraph(R"(
+lane cpu0 thread
+lane held channel name="waits of a host that was held up"
+h1 cpu0 host 10us "aten::mm"
+w1 held host 90us "waits" after h1 handoff
+)")
+                          .value();
+  const std::vector<Limiter> path =
+      PathByLimiter(graph, Simulate(graph, {.blockers = true}).value());
+  ASSERT_EQ(path.size(), 2);
+  EXPECT_EQ(path[0].what, "waits of a host that was held up");
+  EXPECT_EQ(path[0].lane, "");
+  EXPECT_EQ(path[1].what, "host work");
+}
+
 // A recording of kernels alone has no host that could hide anything.
 TEST(Why, WithoutAHostOtherGpuWorkHidWhatIsExposed) {
   Graph graph = ParseGraph(R"(

@@ -173,7 +173,7 @@ TEST_F(Answers, MarkdownOfASummaryHasItsFindingsAndItsHead) {
         << by;
   }
   const std::string out = Run("summary --format md " + Path("lessonA.ddtrace")).out;
-  EXPECT_THAT(out, testing::ContainsRegex("\none step 11.0 ms +GPU busy "));
+  EXPECT_THAT(out, testing::ContainsRegex("\none step +11.0 ms, GPU busy "));
   EXPECT_THAT(out, HasSubstr("\n\n| class |"));
 }
 

@@ -164,5 +164,11 @@ TEST_F(Imports, WithoutWaitsPredictionsAreOfLowConfidenceOrRefused) {
   }
 }
 
+TEST_F(Imports, AdviceForAProgramThatIsNotPyTorchSaysThatItsCodeIs) {
+  const std::string file = DAYDREAM_SOURCE_DIR "/examples/imports/jax-small.xplane.pb";
+  EXPECT_THAT(OneLine(Run("advise '" + file + "'").out),
+              HasSubstr("how JAX and TensorFlow have their own way; in PyTorch: with torch."));
+}
+
 }  // namespace
 }  // namespace daydream

@@ -13,6 +13,7 @@
 #include "tools/input/input.h"
 #include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/markdown.h"
 #include "tools/output/memory_text.h"
@@ -92,15 +93,22 @@ Table MakeSummaryTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) 
 
 std::string Lead(const Summary& s, const ReplayCheck& replay, const MemoryProfile& memory,
                  Session& session) {
-  std::string out = fmt::format(
-      "{} {}      GPU busy {}    comm not hidden {}    GPU idle {}\n",
-      session.Bold(replay.window ? "one window" : "one step"), FormatTime(s.step, session.unit()),
-      FormatPercent(Share(s.gpu_busy, s.window)), FormatPercent(Share(s.exposed_comm, s.window)),
-      FormatPercent(Share(s.gpu_idle, s.window)));
-  out += fmt::format(
-      "critical path          GPU {}   CPU and launching {}   comm {}   data {}\n",
-      FormatPercent(Share(s.path.gpu, s.window)), FormatPercent(Share(s.path.cpu, s.window)),
-      FormatPercent(Share(s.path.comm, s.window)), FormatPercent(Share(s.path.data, s.window)));
+  const std::string label = replay.window ? "one window" : "one step";
+  std::string out = Paragraph(
+      label,
+      fmt::format("{}, GPU busy {}, comm not hidden {}, GPU idle {}",
+                  FormatTime(s.step, session.unit()), FormatPercent(Share(s.gpu_busy, s.window)),
+                  FormatPercent(Share(s.exposed_comm, s.window)),
+                  FormatPercent(Share(s.gpu_idle, s.window))),
+      kLeadLabel);
+  out.replace(0, label.size(), session.Bold(label));
+  out += Paragraph("critical path",
+                   fmt::format("GPU {}, CPU and launching {}, comm {}, data {}",
+                               FormatPercent(Share(s.path.gpu, s.window)),
+                               FormatPercent(Share(s.path.cpu, s.window)),
+                               FormatPercent(Share(s.path.comm, s.window)),
+                               FormatPercent(Share(s.path.data, s.window))),
+                   kLeadLabel);
   return out + UnrecordedLine(replay) + MemoryText(memory) + "\n";
 }
 
@@ -361,7 +369,7 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
                  },
              .csv = [&] { return host ? HostCsv(work) : SummaryAsCsv(summary, by); },
              .markdown = markdown}));
-  session.Next(fmt::format("daydream whatif {} --opt amp,fuse", args.positional()[0]));
+  session.Next(fmt::format("daydream advise {}", args.positional()[0]));
   return Exit::kOk;
 }
 

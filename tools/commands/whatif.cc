@@ -433,7 +433,7 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
     bool whole = p.error.ok() && p.left_out.empty();
     if (!whole && !args.Has("--allow-no-effect")) return Exit::kCannotAnswer;
   }
-  if (scenarios.empty()) session.Next(fmt::format("daydream whatif {} --opt amp,fuse", path));
+  if (scenarios.empty()) session.Next(fmt::format("daydream advise {}", path));
   return Exit::kOk;
 }
 

@@ -17,7 +17,7 @@ void WriteOption(const AdviseReport& report, const Option& o, JsonWriter& json) 
     json.Key("saved_ns").Null();
   }
   json.Key("effort").String(EffortOf(advice, o.prediction.changes)).Key("risk").String(advice.risk);
-  json.Key("how").String(advice.how);
+  json.Key("how").String(HowOf(advice, report.trace));
   json.Key("check").String(CheckCommand(report, {&o.application, 1}));
   if (!o.ways.empty()) {
     json.Key("other_ways").BeginArray();

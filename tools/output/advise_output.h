@@ -40,6 +40,8 @@ std::string AdviseJson(const AdviseReport& report);
 // Tidy: one row per option and metric, times in ns.
 std::string AdviseCsv(const AdviseReport& report);
 
+// How to try it in the program of this trace.
+std::string HowOf(const Advice& advice, const Trace* trace);
 // The command that scores `scenario` against a trace that was recorded after the change.
 std::string CheckCommand(const AdviseReport& report, std::span<const Application> scenario);
 

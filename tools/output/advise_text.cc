@@ -293,12 +293,21 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
                                   : Printable(p.why) + RaiseText(p);
   out += Paragraph("  trust", fmt::format("{}: {}", Name(p.confidence), why));
   out += Paragraph("  risk", t.advice.risk);
-  out += Paragraph("  how", t.advice.how);
+  out += Paragraph("  how", HowOf(t.advice, report.trace));
   out += CheckLine(report, {&o.application, 1});
   return out;
 }
 
 }  // namespace
+
+std::string HowOf(const Advice& advice, const Trace* trace) {
+  const auto has = [&](std::string_view word) {
+    return advice.how.find(word) != std::string_view::npos;
+  };
+  const bool other = trace != nullptr && trace->provenance.importer == "xplane";
+  if (!other || !(has("torch") || has("DataLoader"))) return std::string(advice.how);
+  return fmt::format("JAX and TensorFlow have their own way; in PyTorch: {}", advice.how);
+}
 
 std::string CheckCommand(const AdviseReport& report, std::span<const Application> scenario) {
   const auto file = [&](const std::string& path) {

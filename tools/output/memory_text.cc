@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "report/text/format.h"
+#include "tools/output/describe.h"
 #include "tools/output/prediction_text.h"
 
 namespace daydream {
@@ -19,7 +20,7 @@ std::string Capacity(uint64_t bytes) { return bytes == 0 ? "" : " of " + FormatB
 // More than there is: the number, or the GPU that it is held against, is wrong.
 std::string Impossible(const MemoryProfile& m) {
   if (m.capacity == 0 || m.peak <= static_cast<double>(m.capacity)) return "";
-  return fmt::format("{:23}that cannot be: {}\n", "",
+  return fmt::format("that cannot be: {}",
                      m.estimate() ? "the estimate counts too much, or shapes of another run"
                                   : "another GPU's description, or memory of the host is lent");
 }
@@ -47,7 +48,10 @@ std::string Missing(const MemoryProfile& m) {
   if (m.ops_without_shapes > 0) {
     add(fmt::format("{} of {} ops without shapes", m.ops_without_shapes, m.ops));
   }
-  if (m.ops_not_known > 0) add(fmt::format("{} ops of other kinds", m.ops_not_known));
+  if (m.ops_not_known > 0) {
+    add(fmt::format("{} {}", m.ops_not_known,
+                    m.ops_not_known == 1 ? "op of another kind" : "ops of other kinds"));
+  }
   if (m.trains && !m.optimizer_known) add("the optimizer's state");
   return text;
 }
@@ -67,26 +71,29 @@ std::string PeakText(const MemoryProfile& before, const PeakAfter& peak) {
 }
 
 std::string MemoryText(const MemoryProfile& m) {
+  const auto lead = [](std::string_view label, std::string_view text) {
+    return Paragraph(label, text, kLeadLabel);
+  };
+  constexpr std::string_view kLabel = "peak memory";
   if (!m.known()) {
-    return "peak memory            not known: record with profile_memory=True or "
-           "record_shapes=True\n";
+    return lead(kLabel, "not known: record with profile_memory=True or record_shapes=True");
   }
-  std::string text = fmt::format("peak memory            {}{}{}", m.at_least ? "at least " : "",
+  std::string text = fmt::format("{}{}{}", m.at_least ? "at least " : "",
                                  Marked(m.peak, m.estimate()), Capacity(m.capacity));
-  if (!m.estimate()) {
-    text += m.at_least ? ", without what was allocated before the recording" : ", as recorded";
-    if (m.reserved > 0) text += fmt::format("; {} reserved", Bytes(m.reserved));
-    const double shapes = m.parameters + m.gradients + m.optimizer_state + m.activations;
-    if (m.trains && shapes > 0 && !m.at_least) {
-      text += fmt::format("\n                       by shapes ~{} ({})", Bytes(shapes),
-                          FormatSignedPercent(shapes / m.peak - 1));
-    }
-    return text + "\n" + Impossible(m);
+  if (m.estimate()) {
+    const std::string missing = Missing(m);
+    return lead(kLabel, text + ", an estimate from shapes") + lead("", Parts(m)) +
+           (missing.empty() ? "" : lead("", "not in it: " + missing)) + lead("", Impossible(m));
   }
-  text += fmt::format(", an estimate from shapes\n                       {}\n", Parts(m));
-  const std::string missing = Missing(m);
-  if (!missing.empty()) text += fmt::format("                       not in it: {}\n", missing);
-  return text + Impossible(m);
+  text += m.at_least ? ", without what was allocated before the recording" : ", as recorded";
+  if (m.reserved > 0) text += fmt::format("; {} reserved", Bytes(m.reserved));
+  const double shapes = m.parameters + m.gradients + m.optimizer_state + m.activations;
+  const bool compares = m.trains && shapes > 0 && !m.at_least;
+  return lead(kLabel, text) +
+         (compares ? lead("", fmt::format("by shapes ~{} ({})", Bytes(shapes),
+                                          FormatSignedPercent(shapes / m.peak - 1)))
+                   : "") +
+         lead("", Impossible(m));
 }
 
 std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {

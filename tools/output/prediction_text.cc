@@ -5,6 +5,7 @@
 
 #include "report/step_lengths.h"
 #include "report/text/table.h"
+#include "report/text/unit_word.h"
 #include "tools/output/describe.h"
 
 namespace daydream {
@@ -157,6 +158,12 @@ std::string Wrapped(const std::string& text) {
   while (text.size() - begin > kWidth) {
     size_t end = text.rfind(' ', begin + kWidth);
     if (end == std::string::npos || end <= begin) break;
+    // A number goes along with its unit.
+    const std::string_view next = std::string_view(text).substr(end + 1);
+    const size_t before = text.rfind(' ', end - 1);
+    const bool number = text[end - 1] >= '0' && text[end - 1] <= '9';
+    const bool splits = number && IsUnit(next.substr(0, next.find(' ')));
+    if (splits && before != std::string::npos && before > begin) end = before;
     out += fmt::format("{}{}\n", begin == 0 ? "  " : "    ", text.substr(begin, end - begin));
     begin = end + 1;
   }
