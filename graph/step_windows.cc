@@ -51,18 +51,21 @@ void StepMarks::FindClosing() {
   if (last < 2 || !HasGpu(last - 2) || last - 1 == lone_) return;
   if (!graph_.steps()[last - 1].host_led) return;
   closing_ = last - 1;
-  std::vector<bool> launches(graph_.size(), false);
+  std::vector<std::optional<Launch>> launches(graph_.size());
   for (const Edge& e : graph_.edges()) {
-    if (e.rule == Rule::kLaunch) launches[e.from.index()] = true;
+    if (e.rule != Rule::kLaunch) continue;
+    std::optional<Launch>& of = launches[e.from.index()];
+    if (!of.has_value() || of->lag < e.lag) of = {e.from, e.lag, e.from_anchor};
   }
   for (const GraphLane& lane : graph_.lanes()) {
     size_t wanted = 0;  // the closing step's first: it comes last on the lane
     for (TaskId t = lane.last; t.valid() && wanted < 2; t = graph_.task(t).lane_prev) {
       const size_t step = graph_.task(t).step;
       if (step + 1 < *closing_) break;
-      if (!launches[t.index()] || step > *closing_ || *closing_ - step < wanted) continue;
+      if (!launches[t.index()].has_value() || step > *closing_ || *closing_ - step < wanted)
+        continue;
       wanted = *closing_ - step;
-      launches_[wanted].push_back(t);
+      launches_[wanted].push_back(*launches[t.index()]);
       ++wanted;
     }
   }
@@ -142,8 +145,11 @@ std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
                   .first = of.first[static_cast<size_t>(of.by)],
                   .last = of.last[static_cast<size_t>(last)],
                   .host = of.host};
-    for (TaskId t : marks.launches(s))
-      extents[s].launched = std::max(extents[s].launched.value_or(kEarly), start[t.index()]);
+    for (const StepMarks::Launch& l : marks.launches(s)) {
+      const std::span<const Instant> at = l.from == Anchor::kEnd ? end : start;
+      const Instant arrives = at[l.task.index()] + l.lag;
+      extents[s].launched = std::max(extents[s].launched.value_or(kEarly), arrives);
+    }
   }
   if (!marks.waits().empty() && extents[*marks.lone()].host.has_value()) {
     Instant arrives = kLate;

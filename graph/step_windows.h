@@ -25,9 +25,9 @@ struct StepWindow {
 // (GraphLane::marks_steps): what an optimization lets run ahead elsewhere is no start of a step.
 // The last step with GPU work has no next one: its window runs from the end of the last GPU task of
 // the step before to the end of its own; where the recorded GPU stood idle before it
-// (GraphStep::host_led) it is no shorter than the time between the last launches of both, which is
-// what the host takes. Steps without GPU tasks go by their host tasks, steps without tasks are
-// empty. Removed tasks count: they take no time but still mark a place.
+// (GraphStep::host_led) it is no shorter than the time between the last launches of both, as they
+// arrive at the GPU, which is what the host takes. Steps without GPU tasks go by their host tasks,
+// steps without tasks are empty. Removed tasks count: they take no time but still mark a place.
 //
 // Where one step counts and no GPU work lies before or behind it, its window is that of its host
 // work, or of its GPU work when that takes longer. That step begins no earlier than its
@@ -64,9 +64,14 @@ class StepMarks {
   std::optional<size_t> lone() const { return lone_; }
   // Of the last step with GPU work, where that found an idle GPU, and of the one before: the calls
   // that can be the last to launch GPU work, one a lane. Empty for all others.
-  std::span<const TaskId> launches(size_t step) const {
+  struct Launch {
+    TaskId task;
+    Duration lag;  // from the call, its end or its start, to where its GPU work may start
+    Anchor from = Anchor::kEnd;
+  };
+  std::span<const Launch> launches(size_t step) const {
     const bool none = !closing_.has_value() || step > *closing_ || step + 1 < *closing_;
-    return none ? std::span<const TaskId>() : launches_[*closing_ - step];
+    return none ? std::span<const Launch>() : launches_[*closing_ - step];
   }
   // Host tasks of the lone step that wait for GPU work of earlier ones. What the host does before
   // the first of them lies beside that work and is no part of the step.
@@ -97,7 +102,7 @@ class StepMarks {
   std::vector<By> by_;
   std::optional<size_t> lone_, closing_;
   std::vector<Wait> waits_;
-  std::array<std::vector<TaskId>, 2> launches_;  // of the closing step, of the one before
+  std::array<std::vector<Launch>, 2> launches_;  // of the closing step, of the one before
 };
 
 // First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
@@ -106,7 +111,7 @@ struct StepExtent {
   bool any = false;  // else it has no tasks
   Instant first, last;
   std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
-  std::optional<Instant> launched = {};  // start of the last call of StepMarks::launches()
+  std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
 };
 // The same windows from what they depend on.
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);

@@ -33,8 +33,8 @@ class CandidateFinder {
     }
   }
 
-  std::span<const TaskId> launches(size_t step) const {
-    return one_ ? std::span<const TaskId>() : marks_.launches(step);
+  std::span<const StepMarks::Launch> launches(size_t step) const {
+    return one_ ? std::span<const StepMarks::Launch>() : marks_.launches(step);
   }
   std::span<const StepMarks::Wait> waits(size_t step) const {
     return step == marks_.lone() && !one_ ? marks_.waits() : std::span<const StepMarks::Wait>();
@@ -189,9 +189,10 @@ struct StepBatch::Impl {
       extent.host->begin = std::min(extent.host->begin, lane.begin);
       extent.host->end = std::max(extent.host->end, lane.end);
     }
-    for (TaskId t : candidates.launches(step)) {
-      const Instant launch = Instant::AtNs(at.start[row(t)]);
-      extent.launched = std::max(extent.launched.value_or(launch), launch);
+    for (const StepMarks::Launch& l : candidates.launches(step)) {
+      const int64_t* of_call = l.from == Anchor::kEnd ? at.end : at.start;
+      const Instant arrives = Instant::AtNs(of_call[row(l.task)]) + l.lag;
+      extent.launched = std::max(extent.launched.value_or(arrives), arrives);
     }
     if (candidates.waits(step).empty() || !extent.host.has_value()) return extent;
     int64_t arrives = std::numeric_limits<int64_t>::max();
@@ -262,7 +263,9 @@ StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
   }
   for (size_t s = 0; s < shape->candidates.of_step.size(); ++s) {
     for (const StepMarks::Wait& wait : shape->candidates.waits(s)) starts.push_back(wait.task);
-    for (TaskId t : shape->candidates.launches(s)) starts.push_back(t);
+    for (const StepMarks::Launch& l : shape->candidates.launches(s)) {
+      (l.from == Anchor::kEnd ? ends : starts).push_back(l.task);
+    }
   }
   shape->contracted = Contract(graph, plan.program(), starts, ends);
   return StepBatch(std::make_unique<Impl>(std::move(shape)));

@@ -87,6 +87,15 @@ TEST(StepWindows, ALastStepThatWaitedForItsHostIsNoShorterThanBetweenTheLastLaun
   const Duration before = StepTime(*led, Simulate(*led).value());
   EXPECT_LE(StepUnder(*led, "speedup(kernel:.,by=2)"), before);
   EXPECT_EQ(StepPeriods(*led, Simulate(*led).value()).back(), Duration::Us(112));
+  // A launch that takes 3 us longer to arrive belongs to it, whatever the kernels take.
+  std::string late = LoaderStep(0, 10, 20) + LoaderStep(1, 10, 100);
+  late +=
+      "f2 cpu0   host 60us \"next(loader)\" step=2\n"
+      "c2 cpu0   call 3us \"cudaLaunchKernel\" step=2\n"
+      "k2 gpu0.7 kernel 60us \"sgemm\" step=2 after c2 launch +2us\n";
+  auto lags = ParseGraph(lanes + "step \"2\" host-led\n" + late);
+  ASSERT_TRUE(lags.ok()) << Message(lags.status());
+  EXPECT_EQ(StepPeriods(*lags, Simulate(*lags).value()).back(), Duration::Us(115));
 }
 
 TEST(StepWindows, TheOnlyCountedStepBeginsNoEarlierThanItsHost) {
