@@ -120,6 +120,7 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
     return ImpossibleTimes(b.trace.provenance.source, valid);
   }
   Warn(b.report);
+  b.graph.NameWiring();
   return BuiltGraph{std::move(b.graph), std::move(b.report)};
 }
 

@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/check.h"
 #include "graph/facts.h"
@@ -225,6 +226,11 @@ void Graph::Reserve(size_t tasks, size_t edges) {
 void Graph::NameStructure(uint64_t number) {
   structure_ = number;
   retimed_.clear();
+}
+
+void Graph::NameWiring() {
+  static std::atomic<uint64_t> last{0};
+  wiring_ = ++last;
 }
 
 void Graph::UndoRetimed(const Graph& as_named) {

@@ -198,6 +198,9 @@ class Graph {
   uint64_t structure() const { return structure_; }
   // Tasks whose duration or gap was set since that number was given; some more than once.
   std::span<const TaskId> retimed() const { return retimed_; }
+  // A number that all graphs have which differ in durations and gaps at most, of any tasks, as they
+  // are copies of one and nothing else was edited; 0: not known.
+  uint64_t wiring() const { return wiring_; }
 
   // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.
   NameId AddName(std::string_view text);
@@ -216,7 +219,7 @@ class Graph {
   void SetShapes(ScopeId s, NameId shapes);  // REQUIRES: OpOf(s)
   ModelChanges& mutable_model_changes() { return Edited().model_changes_; }
   Task& mutable_task(TaskId t) { return Edited().tasks_[t.index()]; }
-  // Unlike mutable_task(), these keep structure().
+  // Unlike mutable_task(), these keep structure() and wiring().
   void SetDuration(TaskId t, Duration d) { Retimed(t).duration = d; }
   void SetGap(TaskId t, Duration gap) { Retimed(t).gap = gap; }
   GraphLane& mutable_lane(LaneId l) { return Edited().lanes_[l.index()]; }
@@ -229,6 +232,9 @@ class Graph {
   void ShareFacts(std::shared_ptr<GraphFacts> facts) { facts_ = std::move(facts); }
   // REQUIRES: no other graph has this number, but copies of this one.
   void NameStructure(uint64_t number);
+  // Gives this graph a wiring() of its own, so that one plan plays all copies. For a graph that is
+  // done: every edit but of durations and gaps forgets it.
+  void NameWiring();
   // Undoes all edits. REQUIRES: structure() is not 0, and `as_named` is the graph as it was when
   // that number was given. O(retimed()).
   void UndoRetimed(const Graph& as_named);
@@ -240,6 +246,7 @@ class Graph {
     return *this;
   }
   void ForgetStructure() {
+    wiring_ = 0;
     if (structure_ == 0) return;
     structure_ = 0;
     retimed_.clear();
@@ -269,7 +276,7 @@ class Graph {
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
   ModelChanges model_changes_;
   std::shared_ptr<GraphFacts> facts_;
-  uint64_t structure_ = 0;
+  uint64_t structure_ = 0, wiring_ = 0;
   std::vector<TaskId> retimed_;
 };
 

@@ -104,7 +104,7 @@ class Taking {
     const auto most = Duration{static_cast<int64_t>(cost)};
     const Duration own = waits_[call.index()] ? Duration{} : graph_.task(call).duration;
     const Duration now = std::min(most, own);
-    graph_.mutable_task(call).duration = graph_.task(call).duration - now;
+    graph_.SetDuration(call, graph_.task(call).duration - now);
     Count(call, now);
     owed_ += cost - static_cast<double>(now.ns);
   }
@@ -115,22 +115,23 @@ class Taking {
       owed_ += each_.layer_mark;
     }
     for (TaskId t : stretch.tasks) {
-      Task& task = graph_.mutable_task(t);
+      const Task& task = graph_.task(t);
       const bool own = t != stretch.call && !waits_[t.index()] && IsHost(task.kind);
-      if (own) Take(t, task.duration);
-      if (task.gap > Duration{}) Take(t, task.gap);
+      if (own) TakeOfDuration(t);
+      if (task.gap > Duration{}) graph_.SetGap(t, Left(t, task.gap));
     }
-    if (stretch.call.valid() && !waits_[stretch.call.index()]) {
-      Take(stretch.call, graph_.mutable_task(stretch.call).duration);
-    }
+    if (stretch.call.valid() && !waits_[stretch.call.index()]) TakeOfDuration(stretch.call);
   }
 
-  void Take(TaskId t, Duration& time) {
+  void TakeOfDuration(TaskId t) { graph_.SetDuration(t, Left(t, graph_.task(t).duration)); }
+
+  // What is left of a `time` of this task.
+  Duration Left(TaskId t, Duration time) {
     const Duration now = std::min(Duration{static_cast<int64_t>(owed_)}, time);
-    if (now <= Duration{}) return;
-    time = time - now;
+    if (now <= Duration{}) return time;
     owed_ -= static_cast<double>(now.ns);
     Count(t, now);
+    return time - now;
   }
 
   void Count(TaskId t, Duration now) {

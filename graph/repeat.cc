@@ -1,5 +1,8 @@
 #include "graph/repeat.h"
 
+#include <algorithm>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "graph/queue.h"
@@ -7,28 +10,22 @@
 namespace daydream {
 namespace {
 
-constexpr uint32_t kNowhere = Id<void>::kNoneValue;
-
-class Repeater {
+class Repeated {
  public:
-  Repeater(const Graph& source, uint16_t step, int times)
+  Repeated(const Graph& source, const Graph& empty, std::span<const int32_t> place,
+           std::span<const TaskId> tasks, std::span<const uint32_t> edges, uint16_t step, int times)
       : source_(source),
+        place_(place),
+        tasks_(tasks),
+        edges_(edges),
         step_(step),
         times_(times),
-        result_(source),
-        place_(source.size(), kNowhere) {
-    result_.ClearTasks();
-  }
+        result_(empty) {}
 
   Graph Run() {
-    CollectPlaces();
-    for (const auto& lane : by_place_) {
-      first_of_lane_.push_back(of_step_);
-      of_step_ += lane.size();
-    }
-    CollectEdges();
-    result_.Reserve(of_step_ * static_cast<size_t>(times_),
-                    into_step_.size() * static_cast<size_t>(times_));
+    FindLanes();
+    result_.Reserve(tasks_.size() * static_cast<size_t>(times_),
+                    edges_.size() * static_cast<size_t>(times_));
     for (int copy = 0; copy < times_; ++copy) CopyTasks(copy);
     for (int copy = 0; copy < times_; ++copy) CopyEdges(copy);
     RebuildQueueEdges(result_, std::vector<bool>(result_.lanes().size(), true));
@@ -36,61 +33,42 @@ class Repeater {
   }
 
  private:
-  // The place of every task among the tasks of its lane and step.
-  void CollectPlaces() {
-    by_place_.resize(source_.lanes().size());
-    std::vector<uint32_t> count(source_.steps().size());
-    for (size_t lane = 0; lane < source_.lanes().size(); ++lane) {
-      std::fill(count.begin(), count.end(), 0);
-      for (TaskId t = source_.lane(LaneId(lane)).first; t.valid(); t = source_.task(t).lane_next) {
-        uint16_t s = source_.task(t).step;
-        place_[t.index()] = count[s]++;
-        if (s == step_) by_place_[lane].push_back(t);
-      }
-      // In other steps the same place is as far from the end: the first one recorded may have lost
-      // its begin.
-      for (TaskId t = source_.lane(LaneId(lane)).first; t.valid(); t = source_.task(t).lane_next) {
-        const uint16_t s = source_.task(t).step;
-        if (s != step_) place_[t.index()] += count[step_] - count[s];
-      }
-    }
+  void FindLanes() {
+    first_of_lane_.resize(source_.lanes().size() + 1);
+    for (TaskId t : tasks_) ++first_of_lane_[source_.task(t).lane.index() + 1];
+    std::partial_sum(first_of_lane_.begin(), first_of_lane_.end(), first_of_lane_.begin());
   }
 
   void CopyTasks(int copy) {
     uint16_t step = result_.AddStep({.label = source_.steps()[step_].label,
                                      .measured = copy > 0,
                                      .recorded_period = source_.steps()[step_].recorded_period});
-    for (const std::vector<TaskId>& lane : by_place_) {
-      for (TaskId t : lane) {
-        Task task = source_.task(t);
-        task.step = step;
-        if (copy > 0) task.earliest = {};
-        const TaskId made = result_.Append(task);
-        if (task.kind == TaskKind::kCollective) result_.SetTransfer(made, source_.Transfer(t));
-      }
+    for (TaskId t : tasks_) {
+      Task task = source_.task(t);
+      task.step = step;
+      if (copy > 0) task.earliest = {};
+      const TaskId made = result_.Append(task);
+      if (task.kind == TaskKind::kCollective) result_.SetTransfer(made, source_.Transfer(t));
     }
   }
 
   // The task in copy `copy` that stands where `t` stands, seen from step step_; None when it would
   // be before the first copy or after the last.
   TaskId Standing(TaskId t, int copy) const {
-    int at = copy + static_cast<int>(source_.task(t).step) - static_cast<int>(step_);
-    const std::vector<TaskId>& lane = by_place_[source_.task(t).lane.index()];
-    uint32_t place = place_[t.index()];
-    if (at < 0 || at >= times_ || place >= lane.size()) return TaskId::None();
-    return TaskId(static_cast<size_t>(at) * of_step_ +
-                  first_of_lane_[source_.task(t).lane.index()] + place);
-  }
-
-  void CollectEdges() {
-    for (const Edge& e : source_.edges()) {
-      if (e.rule == Rule::kQueue || source_.task(e.to).step != step_) continue;
-      if (source_.task(e.from).step <= step_) into_step_.push_back(e);
+    const int at = copy + static_cast<int>(source_.task(t).step) - static_cast<int>(step_);
+    const size_t lane = source_.task(t).lane.index();
+    const auto end = static_cast<ptrdiff_t>(first_of_lane_[lane + 1]);
+    const ptrdiff_t place = end + place_[t.index()];
+    if (at < 0 || at >= times_ || place < static_cast<ptrdiff_t>(first_of_lane_[lane])) {
+      return TaskId::None();
     }
+    return TaskId(static_cast<size_t>(at) * tasks_.size() + static_cast<size_t>(place));
   }
 
   void CopyEdges(int copy) {
-    for (Edge edge : into_step_) {
+    for (uint32_t e : edges_) {
+      Edge edge = source_.edges()[e];
+      if (source_.task(edge.from).step > step_) continue;
       edge.from = Standing(edge.from, copy);
       edge.to = Standing(edge.to, copy);
       if (edge.from.valid() && edge.to.valid()) result_.AddEdge(edge);
@@ -98,24 +76,74 @@ class Repeater {
   }
 
   const Graph& source_;
-  uint16_t step_;
-  int times_;
+  const std::span<const int32_t> place_;
+  const std::span<const TaskId> tasks_;  // of the step: so many has each copy
+  const std::span<const uint32_t> edges_;
+  const uint16_t step_;
+  const int times_;
   Graph result_;
-  std::vector<uint32_t> place_;
-  std::vector<std::vector<TaskId>> by_place_;  // by lane: the tasks of the step
-  size_t of_step_ = 0;                         // tasks of the step: so many has each copy
-  std::vector<size_t> first_of_lane_;          // the first of them that is of this lane
-  std::vector<Edge> into_step_;
+  std::vector<size_t> first_of_lane_;  // of tasks_, the first that is of this lane
 };
 
+Graph WithoutTasks(Graph graph) {
+  graph.ClearTasks();
+  return graph;
+}
+
 }  // namespace
+
+StepRepeater::StepRepeater(const Graph& graph)
+    : source_(graph),
+      empty_(WithoutTasks(graph)),
+      place_(graph.size()),
+      tasks_(graph.size()),
+      tasks_begin_(graph.steps().size() + 1),
+      edges_begin_(graph.steps().size() + 1) {
+  const size_t steps = graph.steps().size();
+  std::vector<int32_t> behind(steps);  // tasks of a step behind this one on the lane
+  for (const GraphLane& lane : graph.lanes()) {
+    for (TaskId t = lane.last; t.valid(); t = graph.task(t).lane_prev) {
+      place_[t.index()] = -++behind[graph.task(t).step];
+    }
+    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
+      behind[graph.task(t).step] = 0;
+    }
+  }
+  for (const Task& task : graph.tasks()) ++tasks_begin_[task.step + 1];
+  const auto part = [](const Edge& e) { return e.rule != Rule::kQueue; };
+  for (const Edge& e : graph.edges()) {
+    if (part(e)) ++edges_begin_[graph.task(e.to).step + 1];
+  }
+  std::partial_sum(tasks_begin_.begin(), tasks_begin_.end(), tasks_begin_.begin());
+  std::partial_sum(edges_begin_.begin(), edges_begin_.end(), edges_begin_.begin());
+  edges_.resize(edges_begin_.back());
+  std::vector<size_t> next(tasks_begin_.begin(), tasks_begin_.end() - 1);
+  for (const GraphLane& lane : graph.lanes()) {
+    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
+      tasks_[next[graph.task(t).step]++] = t;
+    }
+  }
+  next.assign(edges_begin_.begin(), edges_begin_.end() - 1);
+  for (size_t i = 0; i < graph.edges().size(); ++i) {
+    const Edge& e = graph.edges()[i];
+    if (part(e)) edges_[next[graph.task(e.to).step]++] = static_cast<uint32_t>(i);
+  }
+}
+
+Graph StepRepeater::Repeat(uint16_t step, int times) const {
+  const size_t tasks = tasks_begin_[step], edges = edges_begin_[step];
+  return Repeated(source_, empty_, place_,
+                  std::span(tasks_).subspan(tasks, tasks_begin_[step + 1] - tasks),
+                  std::span(edges_).subspan(edges, edges_begin_[step + 1] - edges), step, times)
+      .Run();
+}
 
 absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times) {
   if (step >= graph.steps().size() || times < 1) {
     return InvalidArgument("no step {} to repeat {} times (the graph has {} steps)", step, times,
                            graph.steps().size());
   }
-  return Repeater(graph, step, times).Run();
+  return StepRepeater(graph).Repeat(step, times);
 }
 
 }  // namespace daydream

@@ -2,6 +2,8 @@
 // where a trace holds one usable step, and to ask whether a step predicts the next one.
 #pragma once
 
+#include <vector>
+
 #include "base/status.h"
 #include "graph/graph.h"
 
@@ -11,7 +13,27 @@ namespace daydream {
 // of an earlier step comes from the same place that many copies before; queue edges are computed
 // anew (graph/queue.h). The period of the last copy is the steady period (reached after one or two
 // copies in all traces measured; 4 copies are plenty).
-// InvalidArgument when there is no such step. O(tasks of the step x times + edges).
+// InvalidArgument when there is no such step. O(tasks + edges + tasks of the step x times).
 absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times);
+
+// The same for several steps of one graph, whose tasks and edges are sorted by step once.
+class StepRepeater {
+ public:
+  explicit StepRepeater(const Graph& graph);  // keeps a reference; O(tasks + edges)
+  // REQUIRES: there is such a step, times > 0. O(tasks of the step x times + lanes).
+  Graph Repeat(uint16_t step, int times) const;
+
+ private:
+  const Graph& source_;
+  Graph empty_;  // lanes, layers and names of the source
+  // The place of every task among the tasks of its lane and step, seen from their end: -1 is the
+  // last of them. The first step recorded may have lost its begin.
+  std::vector<int32_t> place_;
+  // Tasks by step, those of a step by lane and in the order of the lane; edges by the step of their
+  // target, but those of the queue. Those of step s: [begin[s], begin[s + 1]).
+  std::vector<TaskId> tasks_;
+  std::vector<uint32_t> edges_;
+  std::vector<size_t> tasks_begin_, edges_begin_;
+};
 
 }  // namespace daydream

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "graph/facts.h"
 #include "graph/large_pages.h"
 #include "simulator/blockers.h"
 #include "simulator/program.h"
@@ -52,6 +53,12 @@ absl::StatusOr<Plan> Plan::Make(const Graph& graph) {
   Plan plan;
   plan.impl_ = std::make_shared<const Impl>(Impl{std::move(program)});
   return plan;
+}
+
+absl::StatusOr<Plan> Plan::Of(const Graph& graph) {
+  if (graph.wiring() == 0) return Make(graph);
+  const auto make = [&] { return Make(graph); };
+  return *FactOfTables<absl::StatusOr<Plan>>(graph, make, graph.wiring());
 }
 
 const Program& Plan::program() const { return impl_->program; }
@@ -110,7 +117,7 @@ absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options) {
   for (const GraphLane& lane : graph.lanes()) {
     if (lane.order != LaneOrder::kFixed) return Schedule(graph, options);
   }
-  DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Make(graph));
+  DD_ASSIGN_OR_RETURN(const Plan plan, Plan::Of(graph));
   return plan.Run(graph, options);
 }
 

@@ -23,6 +23,7 @@ struct SimulateOptions {
 // O(tasks + edges), with the event queue O((tasks + edges) log tasks). Keeps no reference.
 // Fails with FailedPrecondition on a cycle; the message lists it. A negative lag can make a wait
 // for the future, never an end before a start.
+// A graph with a Graph::wiring() keeps its plan for the next replay.
 absl::StatusOr<Timeline> Simulate(const Graph& graph, SimulateOptions options = {});
 
 struct Program;  // simulator/program.h
@@ -33,6 +34,8 @@ class Plan {
  public:
   // FailedPrecondition on a cycle, or when a lane may reorder.
   static absl::StatusOr<Plan> Make(const Graph& graph);
+  // The same, made once for all graphs of one Graph::wiring() and kept as long as their tables.
+  static absl::StatusOr<Plan> Of(const Graph& graph);
 
   // Whether a plan made for `a` can replay `b`: same tasks, lanes and edges; only Task::duration,
   // Task::gap and Edge::lag may differ. O(tasks + edges), faster than Make().

@@ -8,7 +8,7 @@ namespace daydream {
 const Plan* Replays::plan() {
   std::lock_guard lock(planning_);
   if (!planned_) {
-    if (auto plan = Plan::Make(graph_); plan.ok()) plan_ = *std::move(plan);
+    if (auto plan = Plan::Of(graph_); plan.ok()) plan_ = *std::move(plan);
     planned_ = true;
   }
   return plan_.has_value() ? &*plan_ : nullptr;

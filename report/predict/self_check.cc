@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "graph/repeat.h"
 #include "graph/step_windows.h"
-#include "report/predict/replays.h"
+#include "report/predict/step_places.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
 
@@ -17,8 +21,8 @@ namespace {
 
 constexpr int kRepeats = 4;
 constexpr size_t kMostRepeated = 8;
-constexpr size_t kRepeatedTasks = 4'000'000;  // of a graph times the steps that are asked
-constexpr uint32_t kNoSlot = Id<void>::kNoneValue;
+constexpr size_t kRepeatedTasks = 4'000'000;        // of a graph times the steps that are asked
+constexpr uint32_t kNoSlot = Id<void>::kNoneValue;  // of a step that does not count
 
 double OffBy(Duration played, Duration measured) {
   return static_cast<double>(played.ns) / static_cast<double>(measured.ns) - 1;
@@ -52,73 +56,74 @@ class TestedSteps {
   std::vector<Duration> played_, measured_;
 };
 
-// A time that the recording has in each counted step, or in some. Holds those alone: a range that
-// is named after its step is in one, and a long recording has ten thousands of such names.
-class TimesOfSteps {
- public:
-  // The last one set for a step counts.
-  void Set(uint32_t step, Duration time) {
-    if (!times_.empty() && times_.back().first == step) {
-      times_.back().second = time;
-    } else {
-      times_.emplace_back(step, time);
-    }
-  }
-  // The lower median of what other steps than `own` have, which has one. All are sorted at the
-  // first call, so that many steps cost little more than few.
-  std::optional<Duration> OfOthers(uint32_t own) {
-    if (sorted_.empty()) Sort();
-    if (sorted_.size() < 2) return std::nullopt;
-    const size_t middle = (sorted_.size() - 2) / 2;  // of those without `own`
-    const auto mine = std::lower_bound(times_.begin(), times_.end(), own,
-                                       [](const auto& t, uint32_t step) { return t.first < step; });
-    const auto place = std::lower_bound(sorted_.begin(), sorted_.end(), mine->second);
-    return sorted_[middle + (place - sorted_.begin() <= static_cast<ptrdiff_t>(middle) ? 1 : 0)];
-  }
-
- private:
-  void Sort() {
-    std::stable_sort(times_.begin(), times_.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
-    size_t kept = 0;
-    for (size_t i = 0; i < times_.size(); ++i) {
-      if (i + 1 < times_.size() && times_[i + 1].first == times_[i].first) continue;
-      times_[kept++] = times_[i];
-    }
-    times_.resize(kept);
-    sorted_.reserve(kept);
-    for (const auto& [step, time] : times_) sorted_.push_back(time);
-    std::sort(sorted_.begin(), sorted_.end());
-  }
-
-  std::vector<std::pair<uint32_t, Duration>> times_;  // by step, once sorted
-  std::vector<Duration> sorted_;
+// What a thing of the recording takes in one of the counted steps.
+struct TimeOfStep {
+  uint32_t thing, slot;
+  Duration time;
 };
 
-// What one operation of a GPU lane carries over from the recording.
-struct Place {
-  TimesOfSteps gap, delay;
-};
+// By entry: the lower median of what other steps than its own have of the same thing; none where no
+// other has it. The last entry of a thing and a step counts.
+std::vector<std::optional<Duration>> OfOthers(std::span<const TimeOfStep> entries, size_t things) {
+  std::vector<uint32_t> begin(things + 1);
+  for (const TimeOfStep& e : entries) ++begin[e.thing + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<uint32_t> by_thing(entries.size()), next(begin.begin(), begin.end() - 1);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    by_thing[next[entries[i].thing]++] = static_cast<uint32_t>(i);
+  }
+  std::vector<std::optional<Duration>> found(entries.size());
+  std::vector<std::pair<uint32_t, Duration>> of_slot;
+  std::vector<Duration> sorted;
+  for (size_t thing = 0; thing < things; ++thing) {
+    const std::span<uint32_t> all(by_thing.data() + begin[thing], begin[thing + 1] - begin[thing]);
+    if (all.size() < 2) continue;
+    std::ranges::stable_sort(all, {}, [&](uint32_t i) { return entries[i].slot; });
+    of_slot.clear();
+    for (uint32_t i : all) {
+      if (of_slot.empty() || of_slot.back().first != entries[i].slot) of_slot.emplace_back();
+      of_slot.back() = {entries[i].slot, entries[i].time};
+    }
+    if (of_slot.size() < 2) continue;
+    sorted.clear();
+    for (const auto& [slot, time] : of_slot) sorted.push_back(time);
+    std::ranges::sort(sorted);
+    const auto middle = static_cast<ptrdiff_t>((sorted.size() - 2) / 2);  // without the own one
+    auto own = of_slot.begin();
+    for (uint32_t i : all) {
+      while (own->first != entries[i].slot) ++own;
+      const auto place = std::ranges::lower_bound(sorted, own->second) - sorted.begin();
+      found[i] = sorted[static_cast<size_t>(middle + (place <= middle ? 1 : 0))];
+    }
+  }
+  return found;
+}
 
 class Crossing {
  public:
-  explicit Crossing(const Graph& graph)
-      : source_(graph), graph_(graph), counted_(CountedSteps(graph)) {
+  explicit Crossing(const Graph& graph) : graph_(graph), counted_(CountedSteps(graph)) {
     slot_.assign(graph.steps().size(), kNoSlot);
     for (size_t i = 0; i < counted_.size(); ++i) slot_[counted_[i]] = static_cast<uint32_t>(i);
   }
 
   std::optional<StepTest> Run() {
     if (counted_.size() < 2) return std::nullopt;
-    FindPlaces();
+    const auto plan = Plan::Of(graph_);
+    if (!plan.ok()) return std::nullopt;
+    for (const Task& task : graph_.tasks()) {
+      durations_.push_back(task.duration);
+      gaps_.push_back(task.gap);
+    }
+    places_ =
+        FindStepPlaces(graph_, [](const Task& task) { return task.kind != TaskKind::kDelay; });
     SwapDelays();
     SwapLags();
-    auto timeline = Simulate(graph_);
-    if (!timeline.ok()) return std::nullopt;
-    const std::vector<Duration> played = CountedPeriods(graph_, *timeline);
+    Timeline timeline;
+    plan->Run(durations_, gaps_, edges_, timeline);
+    const std::vector<Duration> played = CountedPeriods(graph_, timeline);
     TestedSteps score;
     for (size_t i = 0; i < counted_.size(); ++i) {
-      const GraphStep& step = source_.steps()[counted_[i]];
+      const GraphStep& step = graph_.steps()[counted_[i]];
       score.Add(step.label, played[i], step.recorded_period);
     }
     return score.Take();
@@ -126,118 +131,109 @@ class Crossing {
 
  private:
   uint32_t SlotOf(const Task& t) const { return t.step < slot_.size() ? slot_[t.step] : kNoSlot; }
+  uint32_t PlaceOf(TaskId t) const { return places_.of_task[t.index()]; }
 
-  // The place of every task but delays, and what stands there in each step.
-  void FindPlaces() {
-    place_of_.assign(source_.size(), kNoSlot);
-    absl::flat_hash_map<std::pair<uint64_t, uint32_t>, uint32_t> places;  // lane and name, number
-    absl::flat_hash_map<std::pair<uint64_t, uint16_t>, uint32_t> met;
-    for (const GraphLane& lane : source_.lanes()) {
-      Duration delay;
-      for (TaskId t = lane.first; t.valid(); t = source_.task(t).lane_next) {
-        const Task& task = source_.task(t);
-        if (Unexplained(source_, task)) delay += task.duration;
-        if (task.kind == TaskKind::kDelay) continue;
-        const uint64_t name = uint64_t{task.lane.value} << 32 | task.name.value;
-        const uint32_t number = met[{name, task.step}]++;
-        auto [it, fresh] =
-            places.try_emplace({name, number}, static_cast<uint32_t>(places_.size()));
-        if (fresh) places_.emplace_back();
-        place_of_[t.index()] = it->second;
-        if (const uint32_t slot = SlotOf(task); slot != kNoSlot) {
-          Place& place = places_[it->second];
-          place.gap.Set(slot, task.gap);
-          place.delay.Set(slot, delay);
-        }
-        delay = {};
-      }
-    }
-  }
-
-  // Gaps between GPU work, and the delays before it.
-  void SwapDelays() {
-    for (const GraphLane& lane : source_.lanes()) {
+  // Calls `each(operation, the one before it on its stream, delays between both)`.
+  void ForEachOperation(
+      absl::FunctionRef<void(TaskId, TaskId, const std::vector<TaskId>&)> each) const {
+    std::vector<TaskId> delays;
+    for (const GraphLane& lane : graph_.lanes()) {
       if (lane.lane.kind != LaneKind::kStream) continue;
-      std::vector<TaskId> delays;  // before the next operation
+      delays.clear();
       TaskId before;
-      for (TaskId t = lane.first; t.valid(); t = source_.task(t).lane_next) {
-        const Task& task = source_.task(t);
-        if (Unexplained(source_, task)) delays.push_back(t);
+      for (TaskId t = lane.first; t.valid(); t = graph_.task(t).lane_next) {
+        const Task& task = graph_.task(t);
+        if (Unexplained(graph_, task)) delays.push_back(t);
         if (task.kind == TaskKind::kDelay) continue;
-        if (const uint32_t slot = SlotOf(task); slot != kNoSlot) {
-          Place& place = places_[place_of_[t.index()]];
-          if (auto gap = place.gap.OfOthers(slot); gap && task.gap >= Duration{}) {
-            graph_.mutable_task(t).gap = std::max(*gap, Duration{});
-          }
-          if (auto delay = place.delay.OfOthers(slot)) SetDelay(delays, before, *delay);
-        }
+        each(t, before, delays);
         delays.clear();
         before = t;
       }
     }
   }
 
+  // Gaps between GPU work, and the delays before it.
+  void SwapDelays() {
+    std::vector<TimeOfStep> gaps, delays;
+    ForEachOperation([&](TaskId t, TaskId, const std::vector<TaskId>& before) {
+      const uint32_t slot = SlotOf(graph_.task(t));
+      if (slot == kNoSlot) return;
+      Duration delay;
+      for (TaskId d : before) delay += graph_.task(d).duration;
+      gaps.push_back({PlaceOf(t), slot, graph_.task(t).gap});
+      delays.push_back({PlaceOf(t), slot, delay});
+    });
+    const auto gap = OfOthers(gaps, places_.count), delay = OfOthers(delays, places_.count);
+    size_t entry = 0;
+    ForEachOperation([&](TaskId t, TaskId last, const std::vector<TaskId>& before) {
+      if (SlotOf(graph_.task(t)) == kNoSlot) return;
+      const size_t i = entry++;
+      if (gap[i] && graph_.task(t).gap >= Duration{}) gaps_[t.index()] = std::max(*gap[i], {});
+      if (delay[i]) SetDelay(before, last, *delay[i]);
+    });
+  }
+
   // A delay that this step lacks goes to the gap before the operation.
   void SetDelay(const std::vector<TaskId>& delays, TaskId before, Duration total) {
-    for (TaskId d : delays) {
-      graph_.mutable_task(d).duration = std::exchange(total, Duration{});
-    }
+    for (TaskId d : delays) durations_[d.index()] = std::exchange(total, Duration{});
     if (total <= Duration{} || !before.valid()) return;
-    Task& task = graph_.mutable_task(before);
-    if (task.gap >= Duration{}) task.gap += total;
+    Duration& gap = gaps_[before.index()];
+    if (gap >= Duration{}) gap += total;
   }
 
   // Edges between the same places, as many steps apart, by the same rule.
   void SwapLags() {
     using Key = std::tuple<uint32_t, uint32_t, int, uint8_t>;
-    auto key_of = [&](const Edge& e) {
-      const int apart = source_.task(e.to).step - source_.task(e.from).step;
+    edges_.assign(graph_.edges().begin(), graph_.edges().end());
+    absl::flat_hash_map<Key, uint32_t> things;
+    std::vector<TimeOfStep> lags;
+    std::vector<uint32_t> edge_of;
+    for (size_t i = 0; i < edges_.size(); ++i) {
+      const Edge& e = edges_[i];
+      const uint32_t slot = SlotOf(graph_.task(e.to));
+      const uint32_t from = PlaceOf(e.from), to = PlaceOf(e.to);
+      if (slot == kNoSlot || from == StepPlaces::kNone || to == StepPlaces::kNone) continue;
+      const int apart = graph_.task(e.to).step - graph_.task(e.from).step;
       const auto how =
           static_cast<uint8_t>(static_cast<int>(e.rule) * 4 + static_cast<int>(e.from_anchor) * 2 +
                                static_cast<int>(e.to_anchor));
-      return Key{place_of_[e.from.index()], place_of_[e.to.index()], apart, how};
-    };
-    auto takes_part = [&](const Edge& e) {
-      return SlotOf(source_.task(e.to)) != kNoSlot && place_of_[e.from.index()] != kNoSlot &&
-             place_of_[e.to.index()] != kNoSlot;
-    };
-    absl::flat_hash_map<Key, TimesOfSteps> lags;
-    for (const Edge& e : source_.edges()) {
-      if (takes_part(e)) lags[key_of(e)].Set(SlotOf(source_.task(e.to)), e.lag);
+      const uint32_t thing =
+          things.try_emplace({from, to, apart, how}, static_cast<uint32_t>(things.size()))
+              .first->second;
+      lags.push_back({thing, slot, e.lag});
+      edge_of.push_back(static_cast<uint32_t>(i));
     }
-    for (Edge& e : graph_.mutable_edges()) {
-      if (!takes_part(e)) continue;
-      if (auto lag = lags[key_of(e)].OfOthers(SlotOf(source_.task(e.to)))) e.lag = *lag;
+    const auto lag = OfOthers(lags, things.size());
+    for (size_t i = 0; i < lag.size(); ++i) {
+      if (lag[i]) edges_[edge_of[i]].lag = *lag[i];
     }
   }
 
-  const Graph& source_;
-  Graph graph_;  // with what others have
+  const Graph& graph_;
   std::vector<size_t> counted_;
-  std::vector<uint32_t> slot_;      // by step: its place among those that count
-  std::vector<uint32_t> place_of_;  // by task
-  std::vector<Place> places_;
+  std::vector<uint32_t> slot_;  // by step: its place among those that count
+  StepPlaces places_;
+  std::vector<Duration> durations_, gaps_;  // with what others have
+  std::vector<Edge> edges_;
 };
 
 }  // namespace
 
 std::optional<double> UnexplainedShare(const Graph& graph) {
-  std::vector<TaskId> unexplained;
+  std::vector<Duration> durations, gaps;
   Duration delays;
-  for (size_t i = 0; i < graph.size(); ++i) {
-    if (!Unexplained(graph, graph.tasks()[i])) continue;
-    delays += graph.tasks()[i].duration;
-    unexplained.push_back(TaskId(i));
+  for (const Task& task : graph.tasks()) {
+    const bool unexplained = Unexplained(graph, task);
+    if (unexplained) delays += task.duration;
+    durations.push_back(unexplained ? Duration{} : task.duration);
+    gaps.push_back(task.gap);
   }
   if (delays <= Duration{}) return 0;
-  Graph without = graph;
-  for (TaskId t : unexplained) without.mutable_task(t).duration = {};
-  Replays replays(graph);
-  auto all = replays.Replay(graph, graph, {}), rest = replays.Replay(without, graph, {});
-  if (!all.ok() || !rest.ok()) return std::nullopt;
-  const Duration step = StepTime(graph, *all);
+  const auto plan = Plan::Of(graph);
+  if (!plan.ok()) return std::nullopt;
+  const Duration step = StepTime(graph, plan->Run(graph));
   if (step <= Duration{}) return std::nullopt;
-  return std::max(-OffBy(StepTime(graph, *rest), step), 0.0);
+  return std::max(-OffBy(StepTime(graph, plan->Run(durations, gaps)), step), 0.0);
 }
 
 std::optional<StepTest> RepeatTest(const Graph& graph) {
@@ -249,14 +245,15 @@ std::optional<StepTest> RepeatTest(const Graph& graph) {
   const size_t most =
       std::clamp<size_t>(kRepeatedTasks / std::max<size_t>(graph.size(), 1), 1, kMostRepeated);
   const size_t asked = std::min(counted.size(), most);
+  if (asked == 0) return std::nullopt;
   TestedSteps score;
+  const StepRepeater repeater(graph);
   for (size_t i = 0; i < asked; ++i) {
     const size_t step = counted[i * counted.size() / asked];
-    auto repeated = RepeatStep(graph, static_cast<uint16_t>(step), kRepeats);
-    if (!repeated.ok()) continue;
-    auto timeline = Simulate(*repeated);
+    const Graph repeated = repeater.Repeat(static_cast<uint16_t>(step), kRepeats);
+    auto timeline = Simulate(repeated);
     if (!timeline.ok()) continue;
-    score.Add(graph.steps()[step].label, StepPeriods(*repeated, *timeline).back(),
+    score.Add(graph.steps()[step].label, StepPeriods(repeated, *timeline).back(),
               graph.steps()[step].recorded_period);
   }
   return score.Take();

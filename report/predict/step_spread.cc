@@ -7,7 +7,7 @@
 #include <span>
 #include <tuple>
 
-#include "absl/container/flat_hash_map.h"
+#include "report/predict/step_places.h"
 #include "report/windows.h"
 #include "simulator/draw_eight.h"
 #include "simulator/step_batch.h"
@@ -46,29 +46,22 @@ StepSpread::StepSpread(const Graph& recorded) {
   for (size_t i = 0; i < counted.size(); ++i) slot[counted[i]] = static_cast<uint32_t>(i);
   for (size_t i = 0; i < compared.size(); ++i) place[compared[i]] = static_cast<uint32_t>(i);
 
-  using Key = std::pair<uint64_t, uint32_t>;  // lane and name, number
-  absl::flat_hash_map<Key, uint32_t> piece_of;
-  std::vector<Piece> pieces;
-  std::vector<std::pair<uint32_t, uint32_t>> members;  // task, piece
-  absl::flat_hash_map<std::pair<uint64_t, uint16_t>, uint32_t> met;
-  for (const GraphLane& lane : recorded.lanes()) {
-    for (TaskId t = lane.first; t.valid(); t = recorded.task(t).lane_next) {
-      const Task& task = recorded.task(t);
-      if (task.removed || task.step >= slot.size() || slot[task.step] == kNone) continue;
-      if (TimeOf(task) <= 0) continue;
-      const uint64_t name = uint64_t{task.lane.value} << 32 | task.name.value;
-      const uint32_t number = met[{name, task.step}]++;
-      auto [it, fresh] = piece_of.try_emplace({name, number}, static_cast<uint32_t>(pieces.size()));
-      if (fresh) {
-        pieces.emplace_back();
-        pieces.back().fill(kNone);
-      }
-      if (place[task.step] != kNone) pieces[it->second][place[task.step]] = t.value;
-      members.emplace_back(t.value, it->second);
-    }
+  const auto takes_part = [&](const Task& t) {
+    return !t.removed && t.step < slot.size() && slot[t.step] != kNone && TimeOf(t) > 0;
+  };
+  const StepPlaces places = FindStepPlaces(recorded, takes_part);
+  Piece none;
+  none.fill(kNone);
+  std::vector<Piece> pieces(places.count, none);
+  for (size_t i = 0; i < recorded.size(); ++i) {
+    if (places.of_task[i] == StepPlaces::kNone) continue;
+    const uint32_t at = place[recorded.tasks()[i].step];
+    if (at != kNone) pieces[places.of_task[i]][at] = static_cast<uint32_t>(i);
   }
-  for (const auto& [id, piece] : members) {
-    const Task& task = recorded.task(TaskId(id));
+  const auto compare = [&](TaskId id) {
+    const uint32_t piece = places.of_task[id.index()];
+    if (piece == StepPlaces::kNone) return;
+    const Task& task = recorded.task(id);
     const double own = TimeOf(task);
     std::array<float, kMostSteps> ratios;
     bool varies = false;
@@ -80,9 +73,12 @@ StepSpread::StepSpread(const Graph& recorded) {
       ratios[r] = std::clamp(static_cast<float>(ratio), kLeast, kMost);
       varies |= ratios[r] != 1.0F;
     }
-    if (!varies) continue;
-    varying_.push_back({id, slot[task.step]});
+    if (!varies) return;
+    varying_.push_back({id.value, slot[task.step]});
     ratios_.insert(ratios_.end(), ratios.begin(), ratios.begin() + static_cast<ptrdiff_t>(steps_));
+  };
+  for (const GraphLane& lane : recorded.lanes()) {
+    for (TaskId t = lane.first; t.valid(); t = recorded.task(t).lane_next) compare(t);
   }
 }
 

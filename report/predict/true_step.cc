@@ -23,6 +23,12 @@ Duration HostTime(const Task& t) {
   return t.duration + std::max(t.gap, Duration{});
 }
 
+void Shorten(Graph& graph, TaskId t, double share) {
+  const Task& task = graph.task(t);
+  graph.SetDuration(t, task.duration.Scaled(share));
+  if (task.gap > Duration{}) graph.SetGap(t, task.gap.Scaled(share));
+}
+
 // Plays the graph with other host times.
 class Host {
  public:
@@ -38,12 +44,9 @@ class Host {
 
   static void Change(Graph& graph, const std::function<double(Duration)>& kept) {
     for (size_t i = 0; i < graph.size(); ++i) {
-      Task& t = graph.mutable_task(TaskId(i));
-      const Duration time = HostTime(t);
+      const Duration time = HostTime(graph.task(TaskId(i)));
       if (time <= Duration{}) continue;
-      const double share = kept(time);
-      t.duration = t.duration.Scaled(share);
-      if (t.gap > Duration{}) t.gap = t.gap.Scaled(share);
+      Shorten(graph, TaskId(i), kept(time));
     }
   }
 
@@ -80,10 +83,8 @@ absl::Status Impossible(Duration target, std::string why, std::string fix) {
 
 Graph OverOtherHost(const TrueStep& step, Graph graph) {
   for (size_t i = 0; i < std::min(step.other.size(), graph.size()); ++i) {
-    Task& t = graph.mutable_task(TaskId(i));
-    if (!IsHost(t.kind) || step.other[i] == 1) continue;
-    t.duration = t.duration.Scaled(step.other[i]);
-    if (t.gap > Duration{}) t.gap = t.gap.Scaled(step.other[i]);
+    if (!IsHost(graph.task(TaskId(i)).kind) || step.other[i] == 1) continue;
+    Shorten(graph, TaskId(i), step.other[i]);
   }
   return graph;
 }

@@ -157,7 +157,7 @@ class Profiler {
   }
 
   absl::StatusOr<CausalProfile> Run(std::span<const WorkGroup> groups) {
-    if (replays_.plan() == nullptr) return Plan::Make(graph_).status();  // says why
+    if (replays_.plan() == nullptr) return Plan::Of(graph_).status();  // says why
     const Timeline timeline = replays_.plan()->Run(graph_, {.blockers = true});
     path_ = PathByLimiter(graph_, timeline);
     CausalProfile out;

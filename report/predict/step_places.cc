@@ -1,0 +1,52 @@
+#include "report/predict/step_places.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+
+namespace daydream {
+namespace {
+
+// What a lane has of one name.
+struct OfName {
+  LaneId lane;
+  std::vector<std::pair<uint16_t, uint32_t>> met;  // steps, and how many tasks in each
+  std::vector<uint32_t> places;                    // by number within a step
+
+  // How many tasks of `step` came before this one.
+  uint32_t NumberIn(uint16_t step) {
+    // Tasks come in the order of their steps, but for a few.
+    const auto known =
+        std::find_if(met.rbegin(), met.rend(), [step](const auto& m) { return m.first == step; });
+    if (known != met.rend()) return known->second++;
+    met.emplace_back(step, 1);
+    return 0;
+  }
+};
+
+}  // namespace
+
+StepPlaces FindStepPlaces(const Graph& graph, absl::FunctionRef<bool(const Task&)> counts) {
+  StepPlaces found;
+  found.of_task.assign(graph.size(), StepPlaces::kNone);
+  absl::flat_hash_map<NameId, OfName> names;
+  for (size_t l = 0; l < graph.lanes().size(); ++l) {
+    for (TaskId t = graph.lane(LaneId(l)).first; t.valid(); t = graph.task(t).lane_next) {
+      const Task& task = graph.task(t);
+      if (!counts(task)) continue;
+      OfName& name = names[task.name];
+      if (name.lane != LaneId(l)) {
+        name.lane = LaneId(l);
+        name.met.clear();
+        name.places.clear();
+      }
+      const uint32_t number = name.NumberIn(task.step);
+      if (number == name.places.size()) name.places.push_back(found.count++);
+      found.of_task[t.index()] = name.places[number];
+    }
+  }
+  return found;
+}
+
+}  // namespace daydream
