@@ -20,9 +20,12 @@ std::vector<const ParamSpec*> OpenSpecs(const Application& application) {
 
 // Whether ends of this application change times only.
 bool ChangesTimesOnly(std::span<const Application> scenario, size_t application) {
-  const auto told = [](const Application& a) { return a.transform->ends == AtEnds::kTold; };
-  return scenario[application].transform->ends != AtEnds::kEdits &&
-         std::ranges::all_of(scenario.subspan(application + 1), told);
+  const AtEnds ends = scenario[application].transform->ends;
+  const auto told = [ends](const Application& a) {
+    const AtEnds after = a.transform->ends;
+    return after == AtEnds::kGaps || (after == AtEnds::kTold && ends != AtEnds::kGaps);
+  };
+  return ends != AtEnds::kEdits && std::ranges::all_of(scenario.subspan(application + 1), told);
 }
 
 absl::StatusOr<Application> AtEnd(const Application& application, const ParamSpec& spec,
@@ -47,8 +50,10 @@ void PlayColumns(const EndColumns& columns, const Graph& graph, StepBatch& batch
     for (TaskId t : tasks) {
       const Task& task = graph.task(t);
       for (size_t s = 0; s < side_by_side.size(); ++s) {
-        const Duration time = columns.Of(*side_by_side[s]->column, t, task.duration);
-        if (time != task.duration) batch.Set(s, t, time, task.gap);
+        const size_t end = *side_by_side[s]->column;
+        const Duration time = columns.durations.Of(end, t, task.duration);
+        const Duration gap = columns.gaps.Of(end, t, task.gap);
+        if (time != task.duration || gap != task.gap) batch.Set(s, t, time, gap);
       }
     }
     const auto steps = batch.Run();
@@ -94,8 +99,8 @@ std::vector<OpenEnd> BegunScenario::Ends() const {
       ends.push_back({i, spec, spec->high, asked});
       const auto column = column_of_.find({i, spec->name});
       if (column == column_of_.end()) continue;
-      ends[ends.size() - 2].column = column->second;
-      ends.back().column = column->second + 1;
+      if (!columns_->needs_edits(column->second)) ends[ends.size() - 2].column = column->second;
+      if (!columns_->needs_edits(column->second + 1)) ends.back().column = column->second + 1;
     }
   }
   return ends;

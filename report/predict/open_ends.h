@@ -35,7 +35,7 @@ void PlayColumns(const EndColumns& columns, const Graph& graph, StepBatch& batch
 // what the earlier ones have made. Keeps references to `scenario` and `copies`.
 class BegunScenario {
  public:
-  // `columns`: ends that change times only get columns of durations instead of graphs.
+  // `columns`: ends that change times only get columns of times instead of graphs.
   BegunScenario(std::span<const Application> scenario, GraphCopies& copies, bool columns);
 
   // The scenario to apply in full, with values as they are: notes what it asks for.

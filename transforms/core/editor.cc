@@ -108,12 +108,31 @@ void Editor::SetDuration(TaskId t, Duration d) {
 }
 
 void Editor::SetAtEnds(TaskId t, std::span<const Duration> times) {
-  if (!times.empty()) ends_->Set(t, times);
+  if (!times.empty()) ends_->durations.Set(t, times);
+}
+
+void Editor::SetGapAtEnds(TaskId t, std::span<const Duration> gaps) {
+  if (!gaps.empty()) ends_->gaps.Set(t, gaps);
+}
+
+void Editor::NeedEditsWhereOthers(absl::FunctionRef<bool(const Task&)> decides) {
+  if (ends_ == nullptr) return;
+  for (TaskId t : ends_->tasks()) {
+    const Task& task = graph_.task(t);
+    if (task.removed) continue;
+    const bool by_time = decides(task);
+    for (size_t e = 0; e < ends_->size(); ++e) {
+      const bool longer = ends_->durations.Of(e, t, task.duration) != task.duration;
+      const bool apart = ends_->gaps.Of(e, t, task.gap) != task.gap;
+      if (apart || (longer && by_time)) ends_->NeedEdits(e);
+    }
+  }
 }
 
 void Editor::SetGap(TaskId t, Duration gap) {
   Touch(t, {}, gap - graph_.task(t).gap);
   graph_.SetGap(t, gap);
+  if (ends_ != nullptr) ends_->gaps.Forget(t);
   ++changes_.set;
 }
 
@@ -353,10 +372,11 @@ bool Editor::IsLaunch(const Edge& e) const {
 
 // As FollowHolders() finds it there.
 std::vector<Duration> Editor::WaitAtEnds(const Contended& c) const {
-  if (ends_ == nullptr || !(ends_->Has(c.delay) || ends_->Has(c.holder))) return {};
+  if (ends_ == nullptr || !(ends_->durations.Has(c.delay) || ends_->durations.Has(c.holder)))
+    return {};
   return AtEnds([&](const EndView& at) {
-    const Duration wait = ends_at_first_->Of(at.end, c.delay, c.wait);
-    const Duration held = ends_at_first_->Of(at.end, c.holder, c.held);
+    const Duration wait = ends_at_first_->durations.Of(at.end, c.delay, c.wait);
+    const Duration held = ends_at_first_->durations.Of(at.end, c.holder, c.held);
     const Duration delay = at.DurationOf(c.delay), holder = at.DurationOf(c.holder);
     if (delay != wait || holder == held || held == Duration{}) return delay;
     return wait.Scaled(holder.seconds() / held.seconds());

@@ -11,9 +11,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "transforms/core/ends.h"
@@ -121,15 +123,21 @@ class Editor {
   // For transforms whose parameters change times only (Transform::ends). What `of(EndView)` gives
   // at each end of open parameters; empty when nobody asks. Before the edit that it is about.
   template <class Of>
-  std::vector<Duration> AtEnds(const Of& of) const {
-    std::vector<Duration> times;
+  auto AtEnds(const Of& of) const {
+    std::vector<decltype(of(std::declval<const EndView&>()))> all;
     for (size_t e = 0; ends_ != nullptr && e < ends_->size(); ++e) {
-      times.push_back(of(EndView{graph_, *ends_, e}));
+      all.push_back(of(EndView{graph_, *ends_, e}));
     }
-    return times;
+    return all;
   }
   // What `t` takes there, after the edit. Without, what was set last holds for all ends.
   void SetAtEnds(TaskId t, std::span<const Duration> times);
+  void SetGapAtEnds(TaskId t, std::span<const Duration> gaps);
+  // The graph has other edits at the end that is `end` in AtEnds().
+  void NeedEditsAt(size_t end) { ends_->NeedEdits(end); }
+  // For those whose edits follow from gaps and from what such tasks take: they are needed wherever
+  // what came before told others.
+  void NeedEditsWhereOthers(absl::FunctionRef<bool(const Task&)> decides);
   void SetGap(TaskId t, Duration gap);
   void SetEarliest(TaskId t, Instant earliest);
   void SetPriority(TaskId t, int32_t priority);
@@ -208,7 +216,7 @@ class Editor {
   void FollowHolders();
   std::vector<Duration> WaitAtEnds(const Contended& c) const;
   void ForgetEnds(TaskId t) {
-    if (ends_ != nullptr) ends_->Forget(t);
+    if (ends_ != nullptr) ends_->durations.Forget(t);
   }
   CauseId OpenCause();
   void Touch(TaskId t, Duration duration, Duration gap);  // changes of both

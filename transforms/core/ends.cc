@@ -9,19 +9,25 @@ void EndColumns::Begin(size_t i, const Params& params) {
   for (const End& end : ends_) params_.push_back(end.application == i ? &end.params : &params);
 }
 
-void EndColumns::Set(TaskId t, std::span<const Duration> times) {
-  const auto [row, added] = row_of_.try_emplace(t, times_.size() / size());
+void TimeColumns::Set(TaskId t, std::span<const Duration> times) {
+  const auto [row, added] = row_of_.try_emplace(t, times_.size() / ends_);
   if (added) {
     times_.insert(times_.end(), times.begin(), times.end());
   } else {
-    std::ranges::copy(times, times_.begin() + static_cast<ptrdiff_t>(row->second * size()));
+    std::ranges::copy(times, times_.begin() + static_cast<ptrdiff_t>(row->second * ends_));
   }
+}
+
+void TimeColumns::AddTasksTo(std::vector<TaskId>& tasks) const {
+  for (const auto& [task, row] : row_of_) tasks.push_back(task);
 }
 
 std::vector<TaskId> EndColumns::tasks() const {
   std::vector<TaskId> tasks;
-  for (const auto& [task, row] : row_of_) tasks.push_back(task);
+  durations.AddTasksTo(tasks);
+  gaps.AddTasksTo(tasks);
   std::ranges::sort(tasks);
+  tasks.erase(std::unique(tasks.begin(), tasks.end()), tasks.end());
   return tasks;
 }
 

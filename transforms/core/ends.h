@@ -12,7 +12,26 @@
 
 namespace daydream {
 
-// Durations by end, for some tasks; the others take the same at all ends.
+// Times by end, for some tasks; the others take the same at all ends.
+class TimeColumns {
+ public:
+  explicit TimeColumns(size_t ends) : ends_(ends) {}
+  bool Has(TaskId t) const { return row_of_.contains(t); }
+  // `now`: what it is in the graph.
+  Duration Of(size_t end, TaskId t, Duration now) const {
+    const auto row = row_of_.find(t);
+    return row == row_of_.end() ? now : times_[row->second * ends_ + end];
+  }
+  void Set(TaskId t, std::span<const Duration> times);
+  void Forget(TaskId t) { row_of_.erase(t); }
+  void AddTasksTo(std::vector<TaskId>& tasks) const;
+
+ private:
+  size_t ends_;
+  absl::flat_hash_map<TaskId, size_t> row_of_;
+  std::vector<Duration> times_;  // [row][end]
+};
+
 class EndColumns {
  public:
   // One end: a parameter of one application of a list has another value, all others are as given.
@@ -20,28 +39,28 @@ class EndColumns {
     size_t application;
     Params params;  // of that application
   };
-  explicit EndColumns(std::vector<End> ends) : ends_(std::move(ends)) {}
+  explicit EndColumns(std::vector<End> ends)
+      : durations(ends.size()),
+        gaps(ends.size()),
+        ends_(std::move(ends)),
+        needs_edits_(ends_.size(), false) {}
 
   size_t size() const { return ends_.size(); }
   // Application `i` of the list comes next, with `params` at the ends of others.
   void Begin(size_t i, const Params& params);
   const Params& params(size_t end) const { return *params_[end]; }
 
-  bool Has(TaskId t) const { return row_of_.contains(t); }
-  // `now`: what it takes in the graph.
-  Duration Of(size_t end, TaskId t, Duration now) const {
-    const auto row = row_of_.find(t);
-    return row == row_of_.end() ? now : times_[row->second * size() + end];
-  }
-  void Set(TaskId t, std::span<const Duration> times);
-  void Forget(TaskId t) { row_of_.erase(t); }
-  std::vector<TaskId> tasks() const;  // for which Has(), in order
+  // The graph has other edits there: its columns tell nothing.
+  void NeedEdits(size_t end) { needs_edits_[end] = true; }
+  bool needs_edits(size_t end) const { return needs_edits_[end]; }
+  std::vector<TaskId> tasks() const;  // that take other times or gaps at some end, in order
+
+  TimeColumns durations, gaps;
 
  private:
   std::vector<End> ends_;
   std::vector<const Params*> params_;
-  absl::flat_hash_map<TaskId, size_t> row_of_;
-  std::vector<Duration> times_;  // [row][end]
+  std::vector<bool> needs_edits_;
 };
 
 // An end, as what is to be known there for finding a time.
@@ -51,7 +70,9 @@ struct EndView {
   size_t end;
 
   const Params& params() const { return columns.params(end); }
-  Duration DurationOf(TaskId t) const { return columns.Of(end, t, graph.task(t).duration); }
+  Duration DurationOf(TaskId t) const {
+    return columns.durations.Of(end, t, graph.task(t).duration);
+  }
 };
 
 }  // namespace daydream

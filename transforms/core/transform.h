@@ -52,6 +52,8 @@ enum class AtEnds : uint8_t {
   kTimes,  // the same edits, where nothing that came before takes other times: only durations are
            // others, and it tells them all (Editor::SetAtEnds)
   kTold,   // the same, whatever the times of what came before
+  kGaps,   // as kTold, and gaps may be others, too, where all that comes after is of this kind.
+           // Where other edits are needed, it says so (Editor::NeedEditsAt)
 };
 
 struct Transform {

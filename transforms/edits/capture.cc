@@ -45,24 +45,35 @@ BorderText Describe(CaptureBorder b) {
 
 class Capture {
  public:
-  Capture(const CaptureOptions& options, Editor& edit)
-      : options_(options),
+  using OptionsOf = CaptureOptions (*)(const Params& params);
+  Capture(OptionsOf of, const Params& params, Editor& edit)
+      : options_(of(params)),
+        at_ends_(edit.AtEnds([of](const EndView& at) { return of(at.params()); })),
         edit_(edit),
-        found_(FindCaptureSegments(options, edit)),
+        found_(FindCaptureSegments(options_, edit)),
         capturable_(edit.graph()) {}
 
   absl::Status Run() {
+    const bool adds = capturable_.time() > Duration{};
+    edit_.NeedEditsWhereOthers(
+        [adds](const Task& t) { return IsHost(t.kind) || (adds && t.phase == Phase::kOptimizer); });
     segment_of_.assign(graph().size(), 0);
     for (size_t i = 0; i < found_->segments.size(); ++i) {
       const CaptureSegment& segment = found_->segments[i];
-      if (WorthCapturing(segment)) {
-        Replace(segment, static_cast<uint32_t>(i + 1));
+      const size_t nodes = NodesOf(segment);
+      const bool worth = WorthCapturing(segment, nodes, options_);
+      for (size_t e = 0; e < at_ends_.size(); ++e) {
+        if (WorthCapturing(segment, nodes, at_ends_[e]) != worth) edit_.NeedEditsAt(e);
+      }
+      if (worth) {
+        Replace(segment, static_cast<uint32_t>(i + 1), nodes);
         ++graphs_;
       }
       if (options_.ahead_of_time) Schedule(segment);
     }
     ShortenHandOffs();
     LaunchNodes();
+    FindLeastGap();
     CloseGaps();
     MoveWaits();
     AddCapturable();
@@ -73,17 +84,33 @@ class Capture {
  private:
   const Graph& graph() const { return edit_.graph(); }
 
-  double HostCost(const CaptureSegment& s) const {
+  size_t NodesOf(const CaptureSegment& s) const {
     size_t nodes = 0;
     for (TaskId call : s.launches) {
       for (TaskId t : edit_.LaunchedBy(call)) nodes += 1 + capturable_.Before(t);
     }
-    return options_.launch + options_.per_node * static_cast<double>(nodes);
+    return nodes;
   }
 
-  bool WorthCapturing(const CaptureSegment& s) const {
+  template <class Of>
+  std::vector<Duration> ForEnds(const Of& of) const {
+    std::vector<Duration> times;
+    for (const CaptureOptions& there : at_ends_) times.push_back(of(there));
+    return times;
+  }
+
+  static Duration HostCost(const CaptureOptions& options, size_t nodes) {
+    return Duration::FromDouble(options.launch + options.per_node * static_cast<double>(nodes));
+  }
+
+  bool WorthCapturing(const CaptureSegment& s, size_t nodes, const CaptureOptions& options) const {
     if (s.launches.size() < 2) return false;
-    if (options_.min_launches > 0) return s.launches.size() >= options_.min_launches;
+    if (options.min_launches > 0) return s.launches.size() >= options.min_launches;
+    return HostCost(options, nodes) < HostTimeOf(s);
+  }
+
+  // That a graph launch stands for.
+  Duration HostTimeOf(const CaptureSegment& s) const {
     Duration now;
     for (TaskId call : s.launches) now += graph().task(call).duration;
     if (!options_.ahead_of_time) {
@@ -92,10 +119,10 @@ class Capture {
       }
       for (TaskId t : s.between) now += graph().task(t).duration + graph().task(t).gap;
     }
-    return Duration::FromDouble(HostCost(s)) < now;
+    return now;
   }
 
-  void Replace(const CaptureSegment& s, uint32_t id) {
+  void Replace(const CaptureSegment& s, uint32_t id, size_t cost_of) {
     TaskId graph_launch = s.launches.front();
     size_t nodes = 0;
     for (TaskId call : s.launches) {
@@ -111,7 +138,9 @@ class Capture {
     for (TaskId t : s.waits) moved_waits_.push_back({t, id});
     captured_ += nodes;
     edit_.BeginCause(kOneLaunch);
-    edit_.SetDuration(graph_launch, Duration::FromDouble(HostCost(s)));
+    edit_.SetDuration(graph_launch, HostCost(options_, cost_of));
+    edit_.SetAtEnds(graph_launch,
+                    ForEnds([&](const CaptureOptions& there) { return HostCost(there, cost_of); }));
     edit_.SetGap(graph_launch, {});
     edit_.Rename(graph_launch, "cudaGraphLaunch");
     Duration last_gap = graph().task(s.launches.back()).gap;
@@ -168,15 +197,27 @@ class Capture {
     }
   }
 
+  static Duration GapOf(const CaptureOptions& options) { return Duration::FromDouble(options.gap); }
+
+  // Also of tasks that were inserted with the gap of the options.
+  void SetGapsAtEnds(TaskId t, Duration most) {
+    edit_.SetGapAtEnds(
+        t, ForEnds([&](const CaptureOptions& there) { return std::min(most, GapOf(there)); }));
+  }
+
+  void FindLeastGap() {
+    least_gap_ = GapOf(options_);
+    for (const CaptureOptions& there : at_ends_) least_gap_ = std::min(least_gap_, GapOf(there));
+  }
+
   void CloseGaps() {
     edit_.BeginCause("dead time between kernels shrinks");
     for (const Node& n : nodes_) {
       const Task& task = graph().task(n.task);
-      Duration gap = Duration::FromDouble(options_.gap);
-      if (task.lane_next.valid() && segment_of_[task.lane_next.index()] == n.segment &&
-          task.gap > gap) {
-        edit_.SetGap(n.task, gap);
-      }
+      if (!task.lane_next.valid() || segment_of_[task.lane_next.index()] != n.segment) continue;
+      const Duration now = task.gap, gap = GapOf(options_);
+      if (now > gap) edit_.SetGap(n.task, gap);
+      if (now > least_gap_) SetGapsAtEnds(n.task, now);
     }
   }
 
@@ -216,12 +257,11 @@ class Capture {
     for (const Node& n : nodes_) {
       if (capturable_.Before(n.task) > 0) steps_of_added_.insert(graph().task(n.task).step);
       for (size_t more = capturable_.Before(n.task); more > 0; --more, ++added_) {
-        InsertKernel(edit_,
-                     {.at = n.task,
-                      .name = name,
-                      .duration = capturable_.time(),
-                      .gap = Duration::FromDouble(options_.gap)},
-                     {});
+        const TaskId step = InsertKernel(
+            edit_,
+            {.at = n.task, .name = name, .duration = capturable_.time(), .gap = GapOf(options_)},
+            {});
+        SetGapsAtEnds(step, Duration::Max());
       }
     }
   }
@@ -296,7 +336,8 @@ class Capture {
     uint32_t segment;
   };
 
-  const CaptureOptions& options_;
+  const CaptureOptions options_;
+  const std::vector<CaptureOptions> at_ends_;  // of open parameters
   Editor& edit_;
   const std::shared_ptr<const CaptureSegments> found_;
   const CapturableLoop capturable_;
@@ -305,12 +346,14 @@ class Capture {
   std::vector<std::pair<TaskId, uint32_t>> moved_waits_;
   std::set<uint16_t> steps_of_added_;
   size_t graphs_ = 0, captured_ = 0, added_ = 0;
+  Duration least_gap_;  // of all ends
 };
 
 }  // namespace
 
-absl::Status CaptureLaunches(const CaptureOptions& options, Editor& edit) {
-  return Capture(options, edit).Run();
+absl::Status CaptureLaunches(CaptureOptions (*of)(const Params& params), const Params& params,
+                             Editor& edit) {
+  return Capture(of, params, edit).Run();
 }
 
 }  // namespace daydream

@@ -64,7 +64,10 @@ inline CaptureScope CaptureScopeOf(const Params& params) {
   return params.text("scope") == "layer" ? CaptureScope::kLayer : CaptureScope::kPartial;
 }
 
-// What prevents capture is in the conditions of `edit`, with its place and its host time.
-absl::Status CaptureLaunches(const CaptureOptions& options, Editor& edit);
+// What prevents capture is in the conditions of `edit`, with its place and its host time. `of`: the
+// options of an optimization with these parameters. At other values of those that have a range, an
+// end says whether it needs other edits (AtEnds::kGaps).
+absl::Status CaptureLaunches(CaptureOptions (*of)(const Params& params), const Params& params,
+                             Editor& edit);
 
 }  // namespace daydream

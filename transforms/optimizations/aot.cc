@@ -19,13 +19,16 @@ constexpr ParamSpec kAotParams[] = {
     kGraphNodeParam,
     kGraphGapParam};
 
+CaptureOptions AotOptions(const Params& params) {
+  return {.scope = CaptureScopeOf(params),
+          .launch = params["launch"],
+          .per_node = params["per_node"],
+          .gap = params["gap"],
+          .ahead_of_time = true};
+}
+
 absl::Status RunAot(const Params& params, Editor& edit) {
-  return CaptureLaunches({.scope = CaptureScopeOf(params),
-                          .launch = params["launch"],
-                          .per_node = params["per_node"],
-                          .gap = params["gap"],
-                          .ahead_of_time = true},
-                         edit);
+  return CaptureLaunches(&AotOptions, params, edit);
 }
 
 }  // namespace
@@ -34,6 +37,7 @@ constinit const Transform kAot = {
     .name = "aot",
     .summary = "The step is scheduled ahead of time: launches and the framework's work are gone",
     .params = kAotParams,
+    .ends = AtEnds::kGaps,
     .apply = &RunAot,
     .model =
         "As graphs, with what Nimble adds. Memory is reserved before the first step, so "

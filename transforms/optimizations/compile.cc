@@ -1,6 +1,8 @@
 // compile: finds the regions that torch.compile would compile, merges the small kernels in them and
 // shortens the host work between launches.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "graph/scopes.h"
 #include "transforms/analysis/attention_chains.h"
@@ -75,18 +77,64 @@ struct Region {
   size_t launches = 0;
 };
 
+Duration BetweenOf(const Params& p) { return Duration::FromDouble(p["between"]); }
+Duration GuardsOf(const Params& p) { return Duration::FromDouble(p["guards"]); }
+double LongestOf(const Params& p) {
+  return static_cast<double>(Duration::FromDouble(p["longest"]).ns);
+}
+// Launches that are no region; counts are whole.
+double TooFewOf(const Params& p) { return std::ceil(p["min_launches"]) - 1; }
+
+// All parameters at an end of one of them.
+struct Values {
+  explicit Values(const Params& p)
+      : between(BetweenOf(p)),
+        guards(GuardsOf(p)),
+        longest(LongestOf(p)),
+        too_few(TooFewOf(p)),
+        share(p["share"]),
+        merged{.floor = FloorOf(p), .passes = p["passes"], .kept = p["kept"]} {}
+
+  Duration between, guards;
+  double longest, too_few, share;
+  RunModel merged;
+};
+
+// A limit that comes from a parameter, and which values of it would have told the same.
+class Limit {
+ public:
+  explicit Limit(double limit) : limit_(limit) {}
+  bool Exceeds(double value) {
+    if (value > limit_) {
+      least_over_ = std::min(least_over_, value);
+    } else {
+      most_within_ = std::max(most_within_, value);
+    }
+    return value > limit_;
+  }
+  bool SameAt(double other) const { return other < least_over_ && other >= most_within_; }
+
+ private:
+  double limit_;
+  double least_over_ = std::numeric_limits<double>::infinity();
+  double most_within_ = -std::numeric_limits<double>::infinity();
+};
+
 class Compile {
  public:
   Compile(const Params& params, Editor& edit)
       : params_(params),
+        at_ends_(edit.AtEnds([](const EndView& at) { return Values(at.params()); })),
         edit_(edit),
-        floor_(Duration::FromDouble(params["floor"])),
+        floor_(FloorOf(params)),
         loader_(edit.graph()),
         groups_(edit) {}
 
   absl::Status Run() {
     if (IsCompiledAlready()) return absl::OkStatus();
+    edit_.NeedEditsWhereOthers([](const Task& t) { return IsHost(t.kind); });
     FindRegions();
+    TellEnds();
     if (regions_.empty()) {
       edit_.changes().notes.push_back(
           fmt::format("no {} launches of forward or backward follow each other without a break "
@@ -98,12 +146,20 @@ class Compile {
     if (params_.text("attention") == "yes") FuseAttention();
     FuseRuns();
     for (const Region& region : regions_) Shorten(region);
+    TellEnds();
     TellCompile();
     return absl::OkStatus();
   }
 
  private:
   const Graph& graph() const { return edit_.graph(); }
+
+  template <class Of>
+  std::vector<Duration> ForEnds(const Of& of) const {
+    std::vector<Duration> times;
+    for (const Values& there : at_ends_) times.push_back(of(there));
+    return times;
+  }
 
   // AOTAutograd, which torch.compile and functorch run, names what it made so.
   bool InCompiledFunction(TaskId call) const {
@@ -152,6 +208,16 @@ class Compile {
     return true;
   }
 
+  bool TooLong(Duration time) { return longest_.Exceeds(static_cast<double>(time.ns)); }
+
+  // Regions that are others at an end.
+  void TellEnds() {
+    for (size_t e = 0; e < at_ends_.size(); ++e) {
+      const Values& there = at_ends_[e];
+      if (!longest_.SameAt(there.longest) || !too_few_.SameAt(there.too_few)) edit_.NeedEditsAt(e);
+    }
+  }
+
   // What a launch call belongs to: the phase of its kernel, or nothing that is compiled.
   bool IsCompiled(TaskId call) const {
     for (TaskId t : edit_.LaunchedBy(call)) {
@@ -164,17 +230,18 @@ class Compile {
   }
 
   void FindRegions() {
+    longest_ = Limit(LongestOf(params_));
+    too_few_ = Limit(TooFewOf(params_));
     waits_.assign(graph().size(), false);
     for (const Edge& e : graph().edges()) {
       if (e.rule == Rule::kHostWait) waits_[e.to.index()] = true;
     }
-    const Duration longest = Duration::FromDouble(params_["longest"]);
     for (const GraphLane& lane : graph().lanes()) {
       if (lane.lane.kind != LaneKind::kThread) continue;
       Region region;
       Duration since;  // host time since the last launch
       auto close = [&](bool at_break) {
-        if (static_cast<double>(region.launches) >= params_["min_launches"]) {
+        if (region.launches > 0 && too_few_.Exceeds(static_cast<double>(region.launches))) {
           regions_.push_back(region);
           if (at_break) ++breaks_;
         }
@@ -184,7 +251,7 @@ class Compile {
         const Task& task = graph().task(t);
         if (task.removed) continue;
         if (IsHost(task.kind)) since += task.duration + task.gap;
-        if (since > longest) close(false);
+        if (TooLong(since)) close(false);
         if (waits_[t.index()] || loader_.Around(task.scope).valid()) close(waits_[t.index()]);
         const auto launched = edit_.LaunchedBy(t);
         if (launched.empty()) continue;
@@ -234,12 +301,24 @@ class Compile {
       if (selects || !InOneRegion(chain.kernels)) continue;
       Duration now;
       for (TaskId t : chain.kernels) now += graph().task(t).duration;
-      const Duration then = std::max(
-          Duration::FromDouble(FusedAttentionNs(*spec, chain.shape, chain.dtype, params_["share"])),
-          floor_);
+      const auto time_with = [&](double share, Duration floor) {
+        const double ns = FusedAttentionNs(*spec, chain.shape, chain.dtype, share);
+        return std::max(Duration::FromDouble(ns), floor);
+      };
+      const Duration then = time_with(params_["share"], floor_);
+      const std::vector<Duration> at_ends =
+          ForEnds([&](const Values& there) { return time_with(there.share, there.merged.floor); });
+      const std::vector<Duration> now_at_ends = edit_.AtEnds([&](const EndView& at) {
+        Duration sum;
+        for (TaskId t : chain.kernels) sum += at.DurationOf(t);
+        return sum;
+      });
+      for (size_t e = 0; e < at_ends.size(); ++e) {
+        if ((at_ends[e] >= now_at_ends[e]) != (then >= now)) edit_.NeedEditsAt(e);
+      }
       if (then >= now) continue;
       groups_.Merge(chain.kernels, "compiled_attention", then, "attention in one kernel",
-                    /*whole_step=*/false);
+                    /*whole_step=*/false, at_ends);
       if (!chain.shape.backward) groups_.KeepBetween(chain.kernels, 0);
       ++attention_;
     }
@@ -259,7 +338,12 @@ class Compile {
           {.floor = floor_, .passes = params_["passes"], .kept = training ? params_["kept"] : 0},
           &shaped);
       groups_.Merge(run, fmt::format("compiled_fused_{}", run.size()), time,
-                    "kernels merged by the compiler", /*whole_step=*/false);
+                    "kernels merged by the compiler", /*whole_step=*/false,
+                    edit_.AtEnds([&](const EndView& at) {
+                      RunModel model = at_ends_[at.end].merged;
+                      if (!training) model.kept = 0;
+                      return groups_.TimeOf(run, model, at);
+                    }));
       if (training) groups_.KeepBetween(run, params_["kept"]);
       kernels_ += run.size(), ++merged_;
       by_shape_ += shaped ? 1 : 0;
@@ -268,7 +352,7 @@ class Compile {
 
   // What is left between launches is the time of generated code, never more than it was.
   void Shorten(const Region& region) {
-    const Duration most = Duration::FromDouble(params_["between"]);
+    const Duration most = BetweenOf(params_);
     edit_.BeginCause("host time of compiled code");
     std::vector<TaskId> inside;
     Duration since;
@@ -281,7 +365,10 @@ class Compile {
           edit_.SetGap(t, {});
       }
       inside.clear();
-      if (launch.valid()) edit_.SetGap(launch, std::min(since, most));
+      if (!launch.valid()) return;
+      edit_.SetGap(launch, std::min(since, most));
+      edit_.SetGapAtEnds(
+          launch, ForEnds([since](const Values& there) { return std::min(since, there.between); }));
     };
     for (TaskId t = region.first; t.valid(); t = graph().task(t).lane_next) {
       const Task& task = graph().task(t);
@@ -315,18 +402,19 @@ class Compile {
       before.push_back(t);
       sum += task.duration + task.gap;
     }
-    if (sum <= Duration::FromDouble(params_["longest"])) edit_.Remove(before);
+    if (!TooLong(sum)) edit_.Remove(before);
     edit_.BeginCause("guards of compiled regions");
     const Task first = graph().task(region.first);
-    edit_.InsertBefore(region.first, {.recorded_start = first.recorded_start,
-                                      .duration = Duration::FromDouble(params_["guards"]),
-                                      .name = edit_.graph().AddName("guards"),
-                                      .lane = first.lane,
-                                      .scope = first.scope,
-                                      .layer = first.layer,
-                                      .step = first.step,
-                                      .kind = TaskKind::kHost,
-                                      .phase = first.phase});
+    const TaskId guards = edit_.InsertBefore(region.first, {.recorded_start = first.recorded_start,
+                                                            .duration = GuardsOf(params_),
+                                                            .name = edit_.graph().AddName("guards"),
+                                                            .lane = first.lane,
+                                                            .scope = first.scope,
+                                                            .layer = first.layer,
+                                                            .step = first.step,
+                                                            .kind = TaskKind::kHost,
+                                                            .phase = first.phase});
+    edit_.SetAtEnds(guards, ForEnds([](const Values& there) { return there.guards; }));
   }
 
   void TellCompile() {
@@ -347,11 +435,13 @@ class Compile {
   }
 
   const Params& params_;
+  const std::vector<Values> at_ends_;  // of open parameters
   Editor& edit_;
-  Duration floor_;
+  const Duration floor_;
   LoaderScopes loader_;
   FuseGroups groups_;
   std::vector<bool> waits_;  // by task
+  Limit longest_{0}, too_few_{0};
   std::vector<Region> regions_;
   std::vector<uint32_t> region_of_;  // by GPU task: region + 1
   size_t breaks_ = 0, attention_ = 0;
@@ -366,6 +456,7 @@ constinit const Transform kCompile = {
     .name = "compile",
     .summary = "The model runs through torch.compile",
     .params = kCompileParams,
+    .ends = AtEnds::kGaps,
     .apply = &RunCompile,
     .model =
         "Launches of forward and backward, up to a read of a result, form a compiled region. In "

@@ -50,14 +50,17 @@ constexpr ParamSpec kGraphsParams[] = {
      .whole = true},
 };
 
+CaptureOptions GraphsOptions(const Params& params) {
+  return {.scope = CaptureScopeOf(params),
+          .depth = static_cast<int>(params["depth"]),
+          .launch = params["entry"] + params["launch"],
+          .per_node = params["per_node"],
+          .gap = params["gap"],
+          .min_launches = static_cast<size_t>(params["min_nodes"])};
+}
+
 absl::Status RunGraphs(const Params& params, Editor& edit) {
-  CaptureOptions options{.scope = CaptureScopeOf(params),
-                         .depth = static_cast<int>(params["depth"]),
-                         .launch = params["entry"] + params["launch"],
-                         .per_node = params["per_node"],
-                         .gap = params["gap"],
-                         .min_launches = static_cast<size_t>(params["min_nodes"])};
-  return CaptureLaunches(options, edit);
+  return CaptureLaunches(&GraphsOptions, params, edit);
 }
 
 constexpr Conflict kGraphsConflicts[] = {{"aot", "both say what launches the kernels"}};
@@ -68,6 +71,7 @@ constinit const Transform kGraphs = {
     .name = "graphs",
     .summary = "CUDA graphs replay the launches of a step",
     .params = kGraphsParams,
+    .ends = AtEnds::kGaps,
     .apply = &RunGraphs,
     .model =
         "Launches of a step that follow each other without a border become one graph launch where "
