@@ -83,11 +83,12 @@ BegunScenario::BegunScenario(std::span<const Application> scenario, GraphCopies&
   if (!ends.empty()) columns_.emplace(std::move(ends));
 }
 
-// Some end has no column.
+// Some end has no column, or may turn out to need edits.
 bool BegunScenario::NeedsGraphs(size_t application) const {
-  return std::ranges::any_of(OpenSpecs(scenario_[application]), [&](const ParamSpec* spec) {
-    return !column_of_.contains({application, spec->name});
-  });
+  return scenario_[application].transform->ends == AtEnds::kGaps ||
+         std::ranges::any_of(OpenSpecs(scenario_[application]), [&](const ParamSpec* spec) {
+           return !column_of_.contains({application, spec->name});
+         });
 }
 
 std::vector<OpenEnd> BegunScenario::Ends() const {
