@@ -40,6 +40,12 @@ class Transfers {
     SetShortest(equal);
   }
 
+  // In the order of tasks, in which each comes behind the last.
+  void Set() {
+    std::sort(found_.begin(), found_.end());
+    for (const auto& [task, transfer] : found_) b_.graph.SetTransfer(task, transfer);
+  }
+
  private:
   // False unless all measured steps have as many of `alike`, in time order.
   bool EstimateByPlace(const std::vector<TaskId>& alike) {
@@ -67,10 +73,11 @@ class Transfers {
   void SetShortest(const std::vector<TaskId>& equal) {
     Duration shortest = Duration::Max();
     for (TaskId t : equal) shortest = std::min(shortest, b_.graph.task(t).duration);
-    for (TaskId t : equal) b_.graph.SetTransfer(t, shortest);
+    for (TaskId t : equal) found_.emplace_back(t, shortest);
   }
 
   Builder& b_;
+  std::vector<std::pair<TaskId, Duration>> found_;
 };
 
 }  // namespace
@@ -84,6 +91,7 @@ void EstimateTransfers(Builder& b) {
   }
   Transfers transfers(b);
   for (const auto& [key, tasks] : groups) transfers.Estimate(tasks);
+  transfers.Set();
 }
 
 }  // namespace daydream

@@ -8,6 +8,7 @@
 #include "graph/build.h"
 #include "report/predict/what_if.h"
 #include "simulator/simulate.h"
+#include "simulator/step_batch.h"
 #include "trace/importer.h"
 #include "transforms/scenario/apply.h"
 #include "transforms/scenario/scenario.h"
@@ -51,6 +52,14 @@ void BM_ReplayOrderKept(benchmark::State& state) {
   Report(state, graph.size(), 10);
 }
 BENCHMARK(BM_ReplayOrderKept)->Unit(benchmark::kMillisecond);
+
+// The step alone, without what the tasks begin and end at.
+void BM_StepFromColumns(benchmark::State& state) {
+  StepBatch batch = StepBatch::Make(Built().graph).value();
+  for (auto _ : state) benchmark::DoNotOptimize(batch.StepWith({}));
+  Report(state, Built().graph.size(), 3);
+}
+BENCHMARK(BM_StepFromColumns)->Unit(benchmark::kMillisecond);
 
 void BM_CopyGraph(benchmark::State& state) {
   for (auto _ : state) {
