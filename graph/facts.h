@@ -50,7 +50,8 @@ std::shared_ptr<const T> FactOf(const Graph& graph, Find find, uint64_t number =
 }
 
 // What `find()` tells of what was recorded: names, scopes, ops and details of the tables, and
-// nothing that can be edited. Shared by all copies, whatever becomes of them.
+// nothing that can be edited. Shared by all copies, whatever becomes of them. What hangs on edits
+// as well needs a number that tells them apart (Graph::wiring()).
 template <class T, class Find>
 std::shared_ptr<const T> FactOfTables(const Graph& graph, Find find, uint64_t number = 0) {
   return graph.table_facts().Get<T>(number, std::move(find));

@@ -189,7 +189,7 @@ class Graph {
   const ModelChanges& model_changes() const { return model_changes_; }
   // Whether OpOf() tells of some op other shapes than were recorded.
   bool reshaped() const { return !reshaped_.empty(); }
-  // What is known of tables() alone (graph/facts.h).
+  // What is known of tables() alone, and of a wiring() (graph/facts.h).
   GraphFacts& table_facts() const { return *table_facts_; }
   // What is known of the graph as it is now (graph/facts.h); nullptr: nobody shares it.
   GraphFacts* facts() const { return facts_.get(); }
@@ -198,8 +198,8 @@ class Graph {
   uint64_t structure() const { return structure_; }
   // Tasks whose duration or gap was set since that number was given; some more than once.
   std::span<const TaskId> retimed() const { return retimed_; }
-  // A number that all graphs have which differ in durations and gaps at most, of any tasks, as they
-  // are copies of one and nothing else was edited; 0: not known.
+  // A number that a graph has in common with its copies for as long as nothing but durations and
+  // gaps is edited; 0: not known.
   uint64_t wiring() const { return wiring_; }
 
   // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "graph/queue.h"
@@ -85,9 +86,11 @@ class Repeated {
   std::vector<size_t> first_of_lane_;  // of tasks_, the first that is of this lane
 };
 
-Graph WithoutTasks(Graph graph) {
-  graph.ClearTasks();
-  return graph;
+// A copy of the cleared graph, which has no room for tasks.
+Graph WithoutTasks(const Graph& graph) {
+  Graph cleared = graph;
+  cleared.ClearTasks();
+  return Graph(std::as_const(cleared));
 }
 
 }  // namespace

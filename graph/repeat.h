@@ -20,7 +20,8 @@ absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times);
 class StepRepeater {
  public:
   explicit StepRepeater(const Graph& graph);  // keeps a reference; O(tasks + edges)
-  // REQUIRES: there is such a step, times > 0. O(tasks of the step x times + lanes).
+  // REQUIRES: there is such a step, times > 0. O(tasks and edges of the step x times + lanes), and
+  // what its queue edges take.
   Graph Repeat(uint16_t step, int times) const;
 
  private:

@@ -83,9 +83,10 @@ BegunScenario::BegunScenario(std::span<const Application> scenario, GraphCopies&
   if (!ends.empty()) columns_.emplace(std::move(ends));
 }
 
-// Some end has no column, or may turn out to need edits.
+// Some end has no column, or may turn out to need edits, which those say that change gaps.
 bool BegunScenario::NeedsGraphs(size_t application) const {
-  return scenario_[application].transform->ends == AtEnds::kGaps ||
+  const auto gaps = [](const Application& a) { return a.transform->ends == AtEnds::kGaps; };
+  return std::ranges::any_of(scenario_.subspan(application), gaps) ||
          std::ranges::any_of(OpenSpecs(scenario_[application]), [&](const ParamSpec* spec) {
            return !column_of_.contains({application, spec->name});
          });

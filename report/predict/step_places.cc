@@ -11,17 +11,17 @@ namespace {
 // What a lane has of one name.
 struct OfName {
   LaneId lane;
-  std::vector<std::pair<uint16_t, uint32_t>> met;  // steps, and how many tasks in each
+  std::vector<std::pair<uint16_t, uint32_t>> met;  // by step: how many tasks so far
   std::vector<uint32_t> places;                    // by number within a step
 
   // How many tasks of `step` came before this one.
   uint32_t NumberIn(uint16_t step) {
-    // Tasks come in the order of their steps, but for a few.
-    const auto known =
-        std::find_if(met.rbegin(), met.rend(), [step](const auto& m) { return m.first == step; });
-    if (known != met.rend()) return known->second++;
-    met.emplace_back(step, 1);
-    return 0;
+    // Mostly tasks come in the order of their steps.
+    if (met.empty() || met.back().first < step) met.emplace_back(step, 0);
+    if (met.back().first == step) return met.back().second++;
+    auto known = std::ranges::lower_bound(met, step, {}, &std::pair<uint16_t, uint32_t>::first);
+    if (known->first != step) known = met.insert(known, {step, 0});
+    return known->second++;
   }
 };
 

@@ -16,7 +16,8 @@ struct StepPlaces {
 };
 
 // Tasks of one place have one lane and one name, and are in different steps: the n-th in each of
-// them, counted along the lane. Tasks that do not count have no place. O(tasks).
+// them, counted along the lane. Tasks that do not count have no place. O(tasks), with a search for
+// those that come behind one of a later step.
 StepPlaces FindStepPlaces(const Graph& graph, absl::FunctionRef<bool(const Task&)> counts);
 
 }  // namespace daydream

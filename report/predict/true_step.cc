@@ -23,7 +23,7 @@ Duration HostTime(const Task& t) {
   return t.duration + std::max(t.gap, Duration{});
 }
 
-void Shorten(Graph& graph, TaskId t, double share) {
+void ScaleTime(Graph& graph, TaskId t, double share) {
   const Task& task = graph.task(t);
   graph.SetDuration(t, task.duration.Scaled(share));
   if (task.gap > Duration{}) graph.SetGap(t, task.gap.Scaled(share));
@@ -46,7 +46,7 @@ class Host {
     for (size_t i = 0; i < graph.size(); ++i) {
       const Duration time = HostTime(graph.task(TaskId(i)));
       if (time <= Duration{}) continue;
-      Shorten(graph, TaskId(i), kept(time));
+      ScaleTime(graph, TaskId(i), kept(time));
     }
   }
 
@@ -84,7 +84,7 @@ absl::Status Impossible(Duration target, std::string why, std::string fix) {
 Graph OverOtherHost(const TrueStep& step, Graph graph) {
   for (size_t i = 0; i < std::min(step.other.size(), graph.size()); ++i) {
     if (!IsHost(graph.task(TaskId(i)).kind) || step.other[i] == 1) continue;
-    Shorten(graph, TaskId(i), step.other[i]);
+    ScaleTime(graph, TaskId(i), step.other[i]);
   }
   return graph;
 }

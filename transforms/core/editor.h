@@ -133,10 +133,10 @@ class Editor {
   // What `t` takes there, after the edit. Without, what was set last holds for all ends.
   void SetAtEnds(TaskId t, std::span<const Duration> times);
   void SetGapAtEnds(TaskId t, std::span<const Duration> gaps);
-  // The graph has other edits at the end that is `end` in AtEnds().
+  // At this end, by its place in AtEnds(), the graph has other edits.
   void NeedEditsAt(size_t end) { ends_->NeedEdits(end); }
-  // For those whose edits follow from gaps and from what such tasks take: they are needed wherever
-  // what came before told others.
+  // So it has at each end at which a task that `decides`, or the gap of any task, is of another
+  // length than here: for transforms that choose their edits by those.
   void NeedEditsWhereOthers(absl::FunctionRef<bool(const Task&)> decides);
   void SetGap(TaskId t, Duration gap);
   void SetEarliest(TaskId t, Instant earliest);

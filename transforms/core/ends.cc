@@ -5,8 +5,10 @@
 namespace daydream {
 
 void EndColumns::Begin(size_t i, const Params& params) {
+  given_ = params;
+  given_.NoteIn(nullptr);  // what is read at ends of others is not asked for
   params_.clear();
-  for (const End& end : ends_) params_.push_back(end.application == i ? &end.params : &params);
+  for (const End& end : ends_) params_.push_back(end.application == i ? &end.params : &given_);
 }
 
 void TimeColumns::Set(TaskId t, std::span<const Duration> times) {

@@ -59,6 +59,7 @@ class EndColumns {
 
  private:
   std::vector<End> ends_;
+  Params given_;  // of the application that is next
   std::vector<const Params*> params_;
   std::vector<bool> needs_edits_;
 };

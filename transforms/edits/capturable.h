@@ -22,6 +22,8 @@ class CapturableLoop {
 
   // Kernels that come before this one, the last of its parameter, in a graph; 0: none.
   size_t Before(TaskId kernel) const;
+  // Whether a graph needs them at all.
+  bool adds() const { return !last_.empty(); }
   // What one of them takes: as the shortest of the optimizer, which go over biases and norms.
   Duration time() const { return time_; }
   // "Adam"; empty: no optimizer that could need them.

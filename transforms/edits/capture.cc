@@ -54,16 +54,17 @@ class Capture {
         capturable_(edit.graph()) {}
 
   absl::Status Run() {
-    const bool adds = capturable_.time() > Duration{};
+    const bool adds = capturable_.adds();
     edit_.NeedEditsWhereOthers(
         [adds](const Task& t) { return IsHost(t.kind) || (adds && t.phase == Phase::kOptimizer); });
     segment_of_.assign(graph().size(), 0);
     for (size_t i = 0; i < found_->segments.size(); ++i) {
       const CaptureSegment& segment = found_->segments[i];
       const size_t nodes = NodesOf(segment);
-      const bool worth = WorthCapturing(segment, nodes, options_);
+      const Duration now = HostTimeOf(segment);
+      const bool worth = WorthCapturing(segment, nodes, now, options_);
       for (size_t e = 0; e < at_ends_.size(); ++e) {
-        if (WorthCapturing(segment, nodes, at_ends_[e]) != worth) edit_.NeedEditsAt(e);
+        if (WorthCapturing(segment, nodes, now, at_ends_[e]) != worth) edit_.NeedEditsAt(e);
       }
       if (worth) {
         Replace(segment, static_cast<uint32_t>(i + 1), nodes);
@@ -103,13 +104,15 @@ class Capture {
     return Duration::FromDouble(options.launch + options.per_node * static_cast<double>(nodes));
   }
 
-  bool WorthCapturing(const CaptureSegment& s, size_t nodes, const CaptureOptions& options) const {
+  // `now`: HostTimeOf(s).
+  static bool WorthCapturing(const CaptureSegment& s, size_t nodes, Duration now,
+                             const CaptureOptions& options) {
     if (s.launches.size() < 2) return false;
     if (options.min_launches > 0) return s.launches.size() >= options.min_launches;
-    return HostCost(options, nodes) < HostTimeOf(s);
+    return HostCost(options, nodes) < now;
   }
 
-  // That a graph launch stands for.
+  // The host work that one graph launch stands for.
   Duration HostTimeOf(const CaptureSegment& s) const {
     Duration now;
     for (TaskId call : s.launches) now += graph().task(call).duration;
@@ -122,7 +125,7 @@ class Capture {
     return now;
   }
 
-  void Replace(const CaptureSegment& s, uint32_t id, size_t cost_of) {
+  void Replace(const CaptureSegment& s, uint32_t id, size_t all_nodes) {
     TaskId graph_launch = s.launches.front();
     size_t nodes = 0;
     for (TaskId call : s.launches) {
@@ -138,9 +141,10 @@ class Capture {
     for (TaskId t : s.waits) moved_waits_.push_back({t, id});
     captured_ += nodes;
     edit_.BeginCause(kOneLaunch);
-    edit_.SetDuration(graph_launch, HostCost(options_, cost_of));
-    edit_.SetAtEnds(graph_launch,
-                    ForEnds([&](const CaptureOptions& there) { return HostCost(there, cost_of); }));
+    edit_.SetDuration(graph_launch, HostCost(options_, all_nodes));
+    edit_.SetAtEnds(graph_launch, ForEnds([&](const CaptureOptions& there) {
+                      return HostCost(there, all_nodes);
+                    }));
     edit_.SetGap(graph_launch, {});
     edit_.Rename(graph_launch, "cudaGraphLaunch");
     Duration last_gap = graph().task(s.launches.back()).gap;

@@ -396,7 +396,8 @@ class Compile {
     for (TaskId t = graph().task(region.first).lane_prev; t.valid() && op.valid();
          t = graph().task(t).lane_prev) {
       const Task& task = graph().task(t);
-      if (task.kind != TaskKind::kHost || waits_[t.index()] ||
+      const bool inserted = t.index() >= waits_.size();
+      if (task.kind != TaskKind::kHost || inserted || waits_[t.index()] ||
           OutermostOp(graph(), task.scope) != op)
         break;
       before.push_back(t);
