@@ -4,11 +4,14 @@
 #include <limits>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+
 namespace daydream {
 namespace {
 
 constexpr Instant kEarly{std::numeric_limits<int64_t>::min()};
 constexpr Instant kLate{std::numeric_limits<int64_t>::max()};
+constexpr Duration kLeast{std::numeric_limits<int64_t>::min()};
 
 }  // namespace
 
@@ -30,10 +33,13 @@ std::optional<size_t> StepMarks::FindLone(const Graph& graph) {
   return lone;
 }
 
-StepMarks::StepMarks(const Graph& graph, std::vector<By> by)
+StepMarks::StepMarks(const Graph& graph)
+    : StepMarks(graph, FindBy(graph), [&](TaskId t) { return graph.task(t).step; }) {}
+
+StepMarks::StepMarks(const Graph& graph, std::vector<By> by, StepOf step_of)
     : graph_(graph), by_(std::move(by)), lone_(FindLone(graph)) {
   FindWaits();
-  FindClosing();
+  FindClosing(step_of);
 }
 
 void StepMarks::FindWaits() {
@@ -45,29 +51,36 @@ void StepMarks::FindWaits() {
   }
 }
 
-void StepMarks::FindClosing() {
+void StepMarks::FindClosing(StepOf step_of) {
   size_t last = by_.size();
   while (last > 0 && !HasGpu(last - 1)) --last;
   if (last < 2 || !HasGpu(last - 2) || last - 1 == lone_) return;
   if (!graph_.steps()[last - 1].host_led) return;
   closing_ = last - 1;
-  std::vector<std::optional<Launch>> launches(graph_.size());
+  std::vector<bool> launches(graph_.size(), false);
   for (const Edge& e : graph_.edges()) {
-    if (e.rule != Rule::kLaunch) continue;
-    std::optional<Launch>& of = launches[e.from.index()];
-    if (!of.has_value() || of->lag < e.lag) of = {e.from, e.lag, e.from_anchor};
+    if (e.rule == Rule::kLaunch) launches[e.from.index()] = true;
   }
+  absl::flat_hash_map<TaskId, std::pair<size_t, size_t>> place_of;  // in launches_
   for (const GraphLane& lane : graph_.lanes()) {
     size_t wanted = 0;  // the closing step's first: it comes last on the lane
     for (TaskId t = lane.last; t.valid() && wanted < 2; t = graph_.task(t).lane_prev) {
-      const size_t step = graph_.task(t).step;
+      const size_t step = step_of(t);
       if (step + 1 < *closing_) break;
-      if (!launches[t.index()].has_value() || step > *closing_ || *closing_ - step < wanted)
-        continue;
+      if (!launches[t.index()] || step > *closing_ || *closing_ - step < wanted) continue;
       wanted = *closing_ - step;
-      launches_[wanted].push_back(*launches[t.index()]);
+      place_of[t] = {wanted, launches_[wanted].size()};
+      launches_[wanted].push_back({t, kLeast});
       ++wanted;
     }
+  }
+  launches.assign(graph_.size(), false);
+  for (const auto& [t, place] : place_of) launches[t.index()] = true;
+  for (const Edge& e : graph_.edges()) {
+    if (e.rule != Rule::kLaunch || !launches[e.from.index()]) continue;
+    const auto [both, lane] = place_of.at(e.from);
+    Launch& of = launches_[both][lane];
+    if (of.lag < e.lag) of = {e.from, e.lag, e.from_anchor};
   }
 }
 
@@ -135,7 +148,7 @@ std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
   std::vector<By> by;
   by.reserve(found.size());
   for (const Found& of : found) by.push_back(of.by);
-  const StepMarks marks(graph, std::move(by));
+  const StepMarks marks(graph, std::move(by), [&](TaskId t) { return mark_of(t.index()).step; });
   std::vector<StepExtent> extents(steps);
   for (size_t s = 0; s < steps; ++s) {
     const Found& of = found[s];

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/time.h"
 #include "graph/graph.h"
 
@@ -55,7 +56,7 @@ std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark
 // Which tasks a step's window goes by.
 class StepMarks {
  public:
-  explicit StepMarks(const Graph& graph) : StepMarks(graph, FindBy(graph)) {}  // O(tasks)
+  explicit StepMarks(const Graph& graph);  // O(tasks + edges)
   bool HasGpu(size_t step) const { return by_[step] >= By::kGpu; }
   // Whether this task, which belongs to a step of the graph, can be the first or last of it.
   bool Begins(const Task& task) const;
@@ -88,7 +89,8 @@ class StepMarks {
                                            std::span<const Instant> start,
                                            std::span<const Instant> end);
   enum class By : uint8_t { kAll, kGpu, kMarkedGpu };
-  StepMarks(const Graph& graph, std::vector<By> by);
+  using StepOf = absl::FunctionRef<size_t(TaskId)>;
+  StepMarks(const Graph& graph, std::vector<By> by, StepOf step_of);
   static By ByOf(const Graph& graph, const Task& task) {
     if (!IsGpu(task.kind)) return By::kAll;
     return graph.lane(task.lane).marks_steps ? By::kMarkedGpu : By::kGpu;
@@ -96,7 +98,7 @@ class StepMarks {
   static std::vector<By> FindBy(const Graph& graph);
   static std::optional<size_t> FindLone(const Graph& graph);
   void FindWaits();
-  void FindClosing();
+  void FindClosing(StepOf step_of);
 
   const Graph& graph_;
   std::vector<By> by_;
