@@ -1,6 +1,5 @@
 // Links between pages and to files lead somewhere.
 #include <algorithm>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -8,6 +7,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <re2/re2.h>
 
 #include "tests/source_tree.h"
 
@@ -41,7 +41,7 @@ std::set<std::string> AnchorsOf(const std::vector<std::string>& lines) {
 }
 
 TEST(DocsLinks, LeadSomewhere) {
-  static const std::regex link(R"re(\]\(([^)\s]+)\))re");
+  static const RE2 link(R"re(\]\(([^)\s]+)\))re");
   std::vector<std::string> broken;
   for (const SourceFile& page : SourceFiles({".md"})) {
     const fs::path folder = (fs::path(DAYDREAM_SOURCE_DIR) / page.path).parent_path();
@@ -50,8 +50,8 @@ TEST(DocsLinks, LeadSomewhere) {
       const std::string& line = page.lines[i];
       if (line.starts_with("```")) in_block = !in_block;
       if (in_block) continue;
-      for (std::sregex_iterator it(line.begin(), line.end(), link), end; it != end; ++it) {
-        std::string target = (*it)[1].str();
+      re2::StringPiece rest = line;
+      for (std::string target; RE2::FindAndConsume(&rest, link, &target);) {
         if (target.find("://") != std::string::npos || target.starts_with("mailto:")) continue;
         size_t hash = target.find('#');
         std::string file = target.substr(0, hash);
@@ -69,13 +69,14 @@ TEST(DocsLinks, LeadSomewhere) {
 
 // A page that no other page leads to is not found.
 TEST(DocsLinks, LeadToEachPage) {
-  static const std::regex link(R"re(\]\(([^)#\s]+)[^)]*\))re");
+  static const RE2 link(R"re(\]\(([^)#\s]+)[^)]*\))re");
   std::set<std::string> linked;
   for (const SourceFile& page : SourceFiles({".md"})) {
     const fs::path folder = fs::path(page.path).parent_path();
     for (const std::string& line : page.lines) {
-      for (std::sregex_iterator it(line.begin(), line.end(), link), end; it != end; ++it) {
-        const std::string target = (folder / (*it)[1].str()).lexically_normal().generic_string();
+      re2::StringPiece rest = line;
+      for (std::string found; RE2::FindAndConsume(&rest, link, &found);) {
+        const std::string target = (folder / found).lexically_normal().generic_string();
         if (target != page.path) linked.insert(target);
         // A link to a folder leads to what it lists.
         if (target.ends_with('/')) linked.insert(target + "README.md");

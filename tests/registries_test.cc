@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <re2/re2.h>
 
 #include "base/text.h"
 #include "tests/source_tree.h"
@@ -148,16 +148,17 @@ TEST_F(EachCommand, ExplainsItselfWithAnExample) {
 }
 
 TEST_F(EachCommand, ListsEachFlagThatItsUsageNames) {
-  const std::regex flag("--?[a-z][a-z-]*");
+  static const RE2 flag("(--?[a-z][a-z-]*)");
   for (const std::string& name : names_) {
     const std::string help = OutputOf(name + " --help");
     const size_t usage = help.find("usage: ");
     ASSERT_NE(usage, std::string::npos) << name;
     const std::string line = help.substr(usage, help.find('\n', usage) - usage);
-    for (std::sregex_iterator it(line.begin(), line.end(), flag), end; it != end; ++it) {
+    re2::StringPiece rest = line;
+    for (std::string found; RE2::FindAndConsume(&rest, flag, &found);) {
       // In the list: "  -o, --output FILE    where to write".
-      const std::regex listed(fmt::format("\n  (-., |    )?{}[ ,\n]", it->str()));
-      EXPECT_TRUE(std::regex_search(help, listed)) << name << " " << it->str();
+      const std::string listed = fmt::format("\n  (?:-., |    )?{}[ ,\n]", found);
+      EXPECT_TRUE(RE2::PartialMatch(help, listed)) << name << " " << found;
     }
   }
 }

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <cctype>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <re2/re2.h>
 
 #include "tests/source_tree.h"
 
@@ -66,8 +67,8 @@ struct Function {
 // Finds functions by their braces: a block is one when its head has a parenthesis and it stands in
 // no other function. Good enough for formatted code.
 inline std::vector<Function> FunctionsOf(const std::vector<std::string>& lines) {
-  static const std::regex scope(R"re(^\s*(namespace|extern|(inline )?namespace)\b|^\s*$)re");
-  static const std::regex type(R"re(\b(struct|class|union|enum)\b)re");
+  static const RE2 scope(R"re(^\s*(namespace|extern|(inline )?namespace)\b|^\s*$)re");
+  static const RE2 type(R"re(\b(struct|class|union|enum)\b)re");
   std::vector<Function> functions;
   std::vector<bool> blocks;  // open braces; true: body of a function
   std::string head;
@@ -77,8 +78,8 @@ inline std::vector<Function> FunctionsOf(const std::vector<std::string>& lines) 
     for (char c : lines[i]) {
       if (c == '{') {
         bool is_function = inside == 0 && head.find('(') != std::string::npos &&
-                           !std::regex_search(head, scope) &&
-                           !(std::regex_search(head, type) && head.find(") ") == head.npos);
+                           !RE2::PartialMatch(head, scope) &&
+                           !(RE2::PartialMatch(head, type) && head.find(") ") == head.npos);
         if (is_function) functions.push_back({head, head_line, 0});
         blocks.push_back(is_function);
         inside += is_function;

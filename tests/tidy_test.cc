@@ -25,6 +25,13 @@ const std::vector<SourceFile>& Code() {
   return files;
 }
 
+const std::vector<std::string>& CodeOf(const SourceFile& file) {
+  static std::map<std::string, std::vector<std::string>> known;
+  const auto [lines, fresh] = known.try_emplace(file.path);
+  if (fresh) lines->second = CodeLines(file);
+  return lines->second;
+}
+
 // Who may include whom. Nothing may include tools, tests or examples, except each itself, and the
 // program its lessons.
 const std::map<std::string, std::set<std::string>>& MayInclude() {
@@ -289,7 +296,7 @@ TEST(Tidy, LibrariesNeitherPrintNorExitNorReadTheEnvironment) {
     // The recorder gets its orders through the environment.
     if (file.path == "tracer/environment.cc" || IsCHeader(file)) continue;
     if (file.path.starts_with("cmake/")) continue;  // part of a C library
-    std::vector<std::string> lines = CodeLines(file);
+    const std::vector<std::string>& lines = CodeOf(file);
     for (size_t i = 0; i < lines.size(); ++i) {
       std::string found;
       if (RE2::PartialMatch(lines[i], banned, &found)) {
@@ -346,7 +353,7 @@ TEST(Tidy, SmallHelpersAreWrittenOnce) {
     for (const SourceFile& file : Code()) {
       if (!IsLibrary(file) && file.folder() != "tools") continue;
       if (p.home.contains(file.path) || (!p.folder.empty() && file.folder() != p.folder)) continue;
-      const std::vector<std::string> lines = CodeLines(file);
+      const std::vector<std::string>& lines = CodeOf(file);
       for (size_t i = 0; i < lines.size(); ++i) {
         if (!RE2::PartialMatch(lines[i], code)) continue;
         broken.push_back(fmt::format("{}:{}: use {}", file.path, i + 1, p.instead));
@@ -359,16 +366,17 @@ TEST(Tidy, SmallHelpersAreWrittenOnce) {
 // A word of a table is found by its place: one enumerator more needs one word more.
 TEST(Tidy, TablesByEnumeratorHaveAsManyWords) {
   static const RE2 looked_up(R"re(\b(k\w+)\[static_cast<size_t>\([\w.>-]+\)\])re");
+  static const RE2 sized(R"re(static_assert\(std::size\((k\w+)\))re");
+  static const RE2 array(R"re(std::array<[^;]*, k\w+> (k\w+) =)re");
   std::vector<std::string> broken;
   for (const SourceFile& file : Code()) {
     if (!IsLibrary(file) && file.folder() != "tools") continue;
-    const std::vector<std::string> lines = CodeLines(file);
+    const std::vector<std::string>& lines = CodeOf(file);
     std::set<std::string> tables, asserted;
     for (const std::string& line : lines) {
       std::string table;
       if (RE2::PartialMatch(line, looked_up, &table)) tables.insert(table);
-      if (RE2::PartialMatch(line, R"re(static_assert\(std::size\((k\w+)\))re", &table) ||
-          RE2::PartialMatch(line, R"re(std::array<[^;]*, k\w+> (k\w+) =)re", &table)) {
+      if (RE2::PartialMatch(line, sized, &table) || RE2::PartialMatch(line, array, &table)) {
         asserted.insert(table);
       }
     }
@@ -390,7 +398,7 @@ TEST(Tidy, FilesFunctionsAndLinesStayShort) {
         broken.push_back(fmt::format("{}:{}: line too long", file.path, i + 1));
       }
     }
-    for (const Function& f : FunctionsOf(CodeLines(file))) {
+    for (const Function& f : FunctionsOf(CodeOf(file))) {
       if (f.length > 70) {
         broken.push_back(fmt::format("{}:{}: function of {} lines", file.path, f.line, f.length));
       }
