@@ -1,17 +1,20 @@
 """Runs in the environment that the wheel was installed into, which has no PyTorch: stand-ins show when
-record() and the callbacks call which of its functions. What they record only PyTorch can show."""
+record() and the callbacks call which of its functions. What they record only PyTorch can show
+(with_torch.py)."""
 
 import os
 import sys
 import tempfile
 import types
 import unittest
+import warnings
 
 import daydream as dd
 
 
 class Profile:
-    """Calls on_trace_ready as torch.profiler.profile does: after wait + warmup + active steps."""
+    """Calls on_trace_ready as torch.profiler.profile does: after wait + warmup + active steps, and where it
+    ends in the middle of the active ones."""
 
     made = []
 
@@ -25,6 +28,8 @@ class Profile:
 
     def __exit__(self, *error):
         self.ended = True
+        if sum(self.schedule[:2]) <= self.steps < sum(self.schedule):
+            self.ready(self)
 
     def step(self):
         self.steps += 1
@@ -36,9 +41,15 @@ class Profile:
             f.write("{}")
 
 
-def stand_in_torch():
+def stand_in_torch(gpu=True, ranks=1):
     torch = types.ModuleType("torch")
-    torch.cuda = types.SimpleNamespace(is_available=lambda: False)
+    torch.cuda = types.SimpleNamespace(is_available=lambda: gpu)
+    torch.distributed = types.SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: ranks > 1,
+        get_world_size=lambda: ranks,
+        get_rank=lambda: ranks - 1,
+    )
     torch.profiler = types.SimpleNamespace(
         ProfilerActivity=types.SimpleNamespace(CPU="cpu", CUDA="cuda"),
         profile=Profile,
@@ -87,16 +98,54 @@ class Recording(unittest.TestCase):
                 self.assertFalse(recorder.written)
                 recorder.step()
         self.assertTrue(recorder.written)
-        self.assertEqual(Profile.made[0].activities, ["cpu"])
+        self.assertEqual(Profile.made[0].activities, ["cpu", "cuda"])
         self.assertTrue(Profile.made[0].record_shapes)
         self.assertTrue(Profile.made[0].ended)
         with self.assertRaises(dd.Error):  # the stand-in wrote no trace
             recorder.trace()
 
     def test_too_few_steps_are_told(self):
-        with dd.record(self.path) as recorder:
-            recorder.step()
-        self.assertRaisesRegex(RuntimeError, "13 times", recorder.trace)
+        for steps in (1, 12):  # before it records, and while it does
+            with dd.record(self.path) as recorder:
+                for _ in range(steps):
+                    recorder.step()
+            self.assertFalse(os.path.exists(self.path))
+            self.assertRaisesRegex(RuntimeError, "13 times", recorder.trace)
+
+    def test_a_recorder_can_be_used_again(self):
+        recorder = dd.record(self.path, skip=0, warmup=1, steps=1)
+        recorder.__enter__()
+        recorder.step()
+        recorder.__enter__()  # training failed, and begins anew
+        self.assertTrue(Profile.made[0].ended)
+        recorder.step()
+        self.assertFalse(recorder.written)
+        recorder.step()
+        self.assertTrue(recorder.written)
+        recorder.__enter__()
+        self.assertFalse(recorder.written)
+        recorder.__exit__(None, None, None)
+
+    def test_without_a_gpu_one_is_warned_before_training(self):
+        sys.modules["torch"] = stand_in_torch(gpu=False)
+        with self.assertWarnsRegex(dd.Warning, "sees no GPU"):
+            with dd.record(self.path):
+                pass
+        self.assertEqual(Profile.made[0].activities, ["cpu"])
+        sys.modules["torch"] = stand_in_torch()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with dd.record(self.path):
+                pass
+
+    def test_each_rank_writes_a_file_of_its_own(self):
+        sys.modules["torch"] = stand_in_torch(ranks=3)
+        recorder = dd.record(self.path + ".gz", skip=0, warmup=0, steps=1)
+        for _ in range(2):
+            with recorder:
+                recorder.step()
+            self.assertEqual(os.listdir(self.folder.name), ["run.rank2.json.gz"])
+        self.assertEqual(os.path.basename(recorder.path), "run.rank2.json.gz")
 
     def test_under_the_recorder_nothing_else_records(self):
         os.environ["DAYDREAM_SESSION_ID"] = "1"
@@ -120,10 +169,13 @@ class Recording(unittest.TestCase):
         finally:
             del sys.modules["pytorch_lightning"]
         self.assertIsInstance(callback, module.Callback)
-        callback.on_train_start(None, None)
-        for i in range(2):
-            callback.on_train_batch_end(None, None, None, None, i)
-        callback.on_train_end(None, None)
+        trainer = types.SimpleNamespace(global_step=7)  # of a checkpoint
+        callback.on_train_start(trainer, None)
+        for i in range(4):  # two batches are one step
+            trainer.global_step += i % 2
+            callback.on_train_batch_end(trainer, None, None, None, i)
+            self.assertEqual(Profile.made[0].steps, (i + 1) // 2)
+        callback.on_train_end(trainer, None)
         self.assertTrue(callback.recorder.written)
 
     def test_hugging_face(self):

@@ -37,12 +37,17 @@ def lightning(path: Any, **arguments: Any) -> Any:
         def __init__(self):
             super().__init__()
             self.recorder = record(path, **arguments)
+            self._steps = 0
 
         def on_train_start(self, trainer, pl_module):
+            self._steps = trainer.global_step
             self.recorder.__enter__()
 
         def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
-            self.recorder.step()
+            # With accumulate_grad_batches several batches are one step.
+            if trainer.global_step != self._steps:
+                self._steps = trainer.global_step
+                self.recorder.step()
 
         def on_train_end(self, trainer, pl_module):
             self.recorder.__exit__(None, None, None)
@@ -54,7 +59,8 @@ def lightning(path: Any, **arguments: Any) -> Any:
 
 
 def hugging_face(path: Any, **arguments: Any) -> Any:
-    """A transformers.TrainerCallback. ImportError where transformers is not installed."""
+    """A transformers.TrainerCallback. ImportError where transformers is not installed. A Trainer tells
+    it nothing of an exception: where one is caught, callback.recorder.__exit__() ends the recording."""
     try:
         from transformers import TrainerCallback
     except ImportError as error:

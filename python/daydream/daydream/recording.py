@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Any, Union
 
+from daydream import errors
 from daydream.trace import Trace, load
 
 
@@ -25,14 +27,16 @@ def record(
                 recorder.step()
         recorder.trace().whatif("amp,fuse")
 
-    path: the file to write, .json or .json.gz. skip: steps that are not looked at. warmup: steps
-    while the profiler gets going. steps: recorded ones, 5 or more for intervals. shapes: record the
-    shapes of operators, which many optimizations need.
+    path: the file to write, .json or .json.gz; of several ranks of torch.distributed each has its own,
+    run.rank0.json.gz for run.json.gz. skip: steps that are not looked at. warmup: steps while the
+    profiler gets going. steps: recorded ones, 5 or more for intervals. shapes: record the shapes of
+    operators, which many optimizations need.
 
     In a program that was started by `daydream trace`, that recorder is at work already: it finds the
     steps itself, nothing is written to `path`, and trace() raises RuntimeError. Otherwise
     torch.profiler records: CPU, and the GPU where there is one. Without a GPU there is no GPU work to
-    predict anything of, and trace() raises Error. Imports torch.
+    predict anything of: that is a Warning when the block begins, and trace() raises Error. Imports
+    torch.
     """
     return Recorder(path, skip, warmup, steps, shapes)
 
@@ -41,7 +45,8 @@ class Recorder:
     """What `record` returns."""
 
     def __init__(self, path, skip=5, warmup=2, steps=6, shapes=True):
-        self.path = os.fspath(path)
+        self.path = self._asked = os.fspath(path)
+        """The file; of several ranks that of this one, once it is written."""
         if not self.path.endswith((".json", ".json.gz")):
             raise ValueError("%s: the profiler writes .json or .json.gz" % self.path)
         if steps < 1 or skip < 0 or warmup < 0:
@@ -49,6 +54,7 @@ class Recorder:
         self._schedule = (skip, warmup, steps)
         self._shapes = shapes
         self._profile = None
+        self._steps = 0
         self.written = False
         """Whether all recorded steps are in the file."""
 
@@ -58,7 +64,9 @@ class Recorder:
         return bool(os.environ.get("DAYDREAM_SESSION_ID"))
 
     def __enter__(self) -> Recorder:
-        """Begins to count steps. ImportError without PyTorch."""
+        """Begins to count steps, anew each time. ImportError without PyTorch."""
+        self.__exit__(None, None, None)  # a Trainer whose training failed has not
+        self._steps, self.written = 0, False
         if self.by_daydream:
             return self
         try:
@@ -73,6 +81,12 @@ class Recorder:
         activities = [profiler.ProfilerActivity.CPU]
         if cuda.is_available():
             activities.append(profiler.ProfilerActivity.CUDA)
+        else:
+            warnings.warn(
+                "PyTorch sees no GPU here: what is recorded is of the CPU alone, and predicts nothing",
+                errors.Warning,
+                stacklevel=2,
+            )
         skip, warmup, steps = self._schedule
         self._profile = profiler.profile(
             activities=activities,
@@ -84,11 +98,24 @@ class Recorder:
         return self
 
     def _write(self, profile):
-        profile.export_chrome_trace(self.path)
+        if self._steps < sum(self._schedule):
+            return  # it ends in the middle of a step
+        profile.export_chrome_trace(self._place())
         self.written = True
+
+    def _place(self):
+        """`path`, or that of this rank."""
+        from torch import distributed
+
+        if distributed.is_available() and distributed.is_initialized():
+            if distributed.get_world_size() > 1:
+                name, end = self._asked.rsplit(".json", 1)
+                self.path = "%s.rank%d.json%s" % (name, distributed.get_rank(), end)
+        return self.path
 
     def step(self) -> None:
         """After each step of the program."""
+        self._steps += 1
         if self._profile is not None:
             self._profile.step()
 
@@ -96,8 +123,8 @@ class Recorder:
         """Ends the recording, early or not. What was recorded is written once all steps are there;
         with fewer, nothing is. An exception of the block goes on."""
         if self._profile is not None:
-            self._profile.__exit__(*error)
-            self._profile = None
+            profile, self._profile = self._profile, None
+            profile.__exit__(*error)
 
     def trace(self, **arguments: Any) -> Trace:
         """load() of what was recorded. RuntimeError while nothing was written."""
