@@ -137,12 +137,14 @@ function pareto(rows) {
 
 function sweepTable(rows) {
   const keys = [...new Set(rows.flatMap((r) => Object.keys(r.values)))], all = block("sweep").rows, unit = unitFor(extremes(rows.map((r) => r.step_ns))[1]);
-  const columns = [{title: "options", of: (r) => r.opt, text: true}, ...keys.map((k) => ({title: k, of: (r) => r.values[k] ?? "", text: true})),
+  // What was found stands beside the options, which say the values already.
+  const columns = [{title: "options", of: (r) => r.opt, text: true},
     {title: "step", of: (r) => r.step_ns, show: (v) => time(v, unit)},
     {title: "90 % from", of: (r) => r.low_ns ?? null, show: (v) => time(v, unit)}, {title: "to", of: (r) => r.high_ns ?? null, show: (v) => time(v, unit)},
     {title: "speed-up", of: (r) => r.speedup, show: (v, r) => `${r.bound ? "\u2264 " : ""}${times(v)}`},
     ...(anyOtherBatch(rows) ? [{title: "throughput", of: (r) => r.throughput_gain, show: times}] : []),
-    {title: "confidence", of: (r) => r.confidence || "-", text: true}];
+    {title: "confidence", of: (r) => r.confidence || "-", text: true},
+    ...keys.map((k) => ({title: k, of: (r) => r.values[k] ?? "", text: true}))];
   const lost = all.filter((r) => !Number.isFinite(r.step_ns));
   section("rows", "All rows", lost.length ? h("p", null, `${plural(lost.length, "row")} could not be predicted:`) : null,
     lost.length ? h("ul", null, ...lost.slice(0, kMostLost).map((r) => h("li", null, `${r.opt}: ${r.what || r.error || "no reason was told"}`)),
@@ -155,7 +157,7 @@ function sweeps() {
   const best = rows.reduce((a, b) => !a || asRecorded(b) < asRecorded(a) ? b : a, null);
   const batch = anyOtherBatch(rows);
   section("answer", "What the sweep found", h("div", {class: "cards"}, card("step as it is", time(sweep.baseline_ns), sweep.trace),
-    ...(best ? [card(batch ? "most examples a second" : "fastest row", `${best.bound ? "\u2265 " : ""}${time(best.step_ns)}`, best.opt),
+    ...(best ? [card(batch ? "most examples a second" : "fastest row", `${best.bound ? "\u2265 " : ""}${time(best.step_ns)}`, breakable(best.opt, /(?<=[,(])/)),
       ...(batch ? [card("throughput", times(best.throughput_gain), "examples a second against the recorded step")] : []),
       card("speed-up", `${best.bound ? "\u2264 " : ""}${times(best.speedup)}`, best.bound ? "a limit, not a prediction" : best.low_ns ? `${time(best.low_ns)} \u2013 ${time(best.high_ns)} (90 %)` : "no interval")] : [])),
     best ? null : h("p", {class: "note"}, "No row could be predicted."));
@@ -206,7 +208,11 @@ function scaling() {
     {title: "exposed communication", of: (p) => p.exposed_comm_ms * 1e6, show: (v) => time(v)},
     {title: "were all ranks alike", of: (p) => p.alike_ms === undefined ? null : p.alike_ms * 1e6, show: (v) => v === null ? "-" : time(v, unit)},
     {title: "bound by", of: (p) => p.bound_by, text: true}, {title: "lost most to", of: (p) => p.lost_to || "-", text: true}];
-  const lost = scale.points.length - points.length;
-  section("points", "As a table", sortable(columns, points, "GPUs"), lost ? h("p", {class: "quiet"},
-    `Not predicted: ${scale.points.filter((p) => p.step_ms === null).map((p) => `${p.ranks} GPUs (${p.error})`).join(", ")}.`) : null);
+  const why = new Map();  // numbers of GPUs by what keeps them from an answer
+  for (const p of scale.points.filter((p) => p.step_ms === null)) {
+    const what = `${p.what || "no reason was told"} (${p.error})`;
+    why.set(what, [...why.get(what) || [], p.ranks]);
+  }
+  section("points", "As a table", sortable(columns, points, "GPUs"), ...[...why].map(([what, ranks]) =>
+    h("p", {class: "note"}, `Not predicted for ${ranks.join(", ")} GPUs: ${what}.`)));
 }

@@ -6,9 +6,9 @@ const kFirstRows = 25, kLongestName = 90;
 const kOthers = /^\[\d+ others\]$/;
 function isRest(row) { return kOthers.test(row.name); }
 
-// Lines of a long name begin after a comma.
-function breakable(text) {
-  return text.split(/(?<=,)/).flatMap((part, i) => i ? [h("wbr"), part] : [part]);
+// Lines of a long name begin after a comma, or after what else `at` says.
+function breakable(text, at = /(?<=,)/) {
+  return text.split(at).flatMap((part, i) => i ? [h("wbr"), part] : [part]);
 }
 
 // `columns`: {title, of: row -> value, show: value -> text, text: is it text}. Numbers sort

@@ -87,8 +87,17 @@ absl::StatusOr<PlayedStep> PlayStep(const BuiltGraph& built, const std::string& 
   if (!spec.empty()) {
     DD_ASSIGN_OR_RETURN(const std::vector<Application> scenario, ParseScenario(spec));
     DD_RETURN_IF_ERROR(
-        ApplyAll(scenario, graph, [&](const Application&, Applied* applied) -> absl::Status {
-          if (applied != nullptr) out.changes = applied->changes;
+        ApplyAll(scenario, graph, [&](const Application& a, Applied* applied) -> absl::Status {
+          Changes& all = out.changes;
+          if (applied == nullptr) {
+            all.warnings.push_back(
+                fmt::format("{} finds nothing to change here", a.transform->name));
+            return absl::OkStatus();
+          }
+          const Changes& one = applied->changes;
+          all.notes.insert(all.notes.end(), one.notes.begin(), one.notes.end());
+          all.warnings.insert(all.warnings.end(), one.warnings.begin(), one.warnings.end());
+          all.conditions.insert(all.conditions.end(), one.conditions.begin(), one.conditions.end());
           return absl::OkStatus();
         }));
   }

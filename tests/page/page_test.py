@@ -250,6 +250,25 @@ class InABrowser(Pages):
         self.assertEqual(page.evaluate("document.querySelectorAll('#curves circle').length"), 6)
         self.calm()
 
+    def test_rows_of_a_sweep_begin_with_their_step(self):
+        page = self.browser
+        page.open(self.sweep)
+        titles = page.evaluate("[...document.querySelectorAll('#rows thead th')].map((t) => t.textContent)")
+        self.assertEqual(titles[:2], ["options", "step"])
+        self.assertEqual(titles[-2:], ["amp.dtype", "prefetch.workers"])
+
+    def test_why_a_number_of_gpus_has_no_answer_is_told(self):
+        path = os.path.join(self.folder.name, "lost.html")
+        found = os.path.join(self.folder.name, "lost.json")
+        run("scale", SYNTHETIC, "--fabric", "nvlink4", "--ranks", "8,16", "--format", "json", "-o", found, status=4)
+        run("report", found, "-o", path)
+        page = self.browser
+        page.open(path)
+        with open(found, encoding="utf-8") as file:
+            why = json.load(file)["points"][1]["what"]
+        self.assertEqual(page.evaluate("document.querySelector('#points .note').textContent"),
+                         f"Not predicted for 16 GPUs: {why} (E0823).")
+
     def test_findings_of_ranks_are_of_all_of_them(self):
         page = self.browser
         page.open(self.ranks)

@@ -1,4 +1,6 @@
 // `daydream scale` as users type it.
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -152,7 +154,30 @@ TEST_F(CliScale, WhatCannotBeAnsweredIsSaid) {
   EXPECT_THAT(r.err, HasSubstr("E0823"));
   const auto json = nlohmann::json::parse(r.out);
   EXPECT_TRUE(json["points"][1]["step_ms"].is_null());
+  EXPECT_EQ(json["points"][1]["error"], "E0823");
+  EXPECT_THAT(r.err, HasSubstr(json["points"][1]["what"].get<std::string>()));
   EXPECT_GT(json["points"][0]["step_ms"].get<double>(), 0);
+}
+
+TEST_F(CliScale, WhatFindsNothingToChangeIsSaid) {
+  const std::string args = "scale " + kTrace + " --ranks 2 --fabric nvlink4 --also ";
+  EXPECT_THAT(Run(args + "flash-attn").err,
+              HasSubstr("warning[W0603]: flash-attn finds nothing to change"));
+  // What each of several tells is told.
+  const CliResult r = Run(args + "amp");
+  EXPECT_THAT(r.err,
+              testing::AllOf(HasSubstr("161 gradients in 5 buckets"), HasSubstr("assumes bf16"),
+                             testing::Not(HasSubstr("nothing to change"))));
+}
+
+TEST_F(CliScale, WhatHoldsForManyNumbersOfGpusIsSaidOnce) {
+  const std::filesystem::path trace = RealTraceFolder() / "training/resnet18-bs128-2080ti.json.gz";
+  if (!std::filesystem::exists(trace)) GTEST_SKIP() << "no " << trace;
+  const CliResult r = Run("scale " + trace.string() + " --ranks 2,4,8 --fabric nvlink4");
+  EXPECT_EQ(r.exit, 4);
+  const size_t first = r.err.find("error[E0815]");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(r.err.find("error[", first + 1), std::string::npos) << r.err;
 }
 
 // The step is mostly work of the GPU however many exchange gradients; what they lose is another

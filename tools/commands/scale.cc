@@ -2,6 +2,8 @@
 #include <charconv>
 #include <numeric>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "costmodel/surface_lines.h"
 #include "report/questions/scale.h"
@@ -195,7 +197,9 @@ std::string ScaleJson(const ScaleReport& r) {
   for (const ScalePoint& p : r.curve.points) {
     json.BeginInlineObject().Key("ranks").Int(p.ranks);
     if (!p.error.ok()) {
-      json.Key("step_ms").Null().Key("error").String(DiagnosticOf(p.error).code).EndObject();
+      const Diagnostic why = DiagnosticOf(p.error);
+      json.Key("step_ms").Null().Key("error").String(why.code).Key("what").String(why.what);
+      json.EndObject();
       continue;
     }
     json.Key("step_ms").Rounded(p.step.ms(), 6).Key("interval_ms").BeginInlineArray();
@@ -287,11 +291,11 @@ absl::StatusOr<Exit> WriteScale(const ScaleReport& report, const Args& args, Ses
     session.Warn({.code = "W0603", .what = w});
   }
   for (const std::string& n : report.curve.changes.notes) session.Note(n);
-  Exit exit = Exit::kOk;
+  std::set<std::string> told;  // the same holds for many numbers of GPUs
   for (const ScalePoint& p : report.curve.points) {
-    if (!p.error.ok()) session.Error(p.error), exit = Exit::kCannotAnswer;
+    if (!p.error.ok() && told.insert(p.error.ToString()).second) session.Error(p.error);
   }
-  return exit;
+  return told.empty() ? Exit::kOk : Exit::kCannotAnswer;
 }
 
 absl::StatusOr<Exit> ScaleTogether(const Args& args, Session& session, World& world) {
