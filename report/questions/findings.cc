@@ -202,7 +202,7 @@ class Findings {
                     .where = fmt::format("{} on {}", graph_.TaskName(longest), At(longest)),
                     .time = t.duration,
                     .share = ShareOf(t.duration, step),
-                    .fix = loads ? "workers make batches ahead: ask prefetch"
+                    .fix = loads ? "let workers make batches ahead: --opt prefetch tells the gain"
                                  : "see what it does there: daydream summary --by host; if it "
                                    "happens once, record later"});
   }

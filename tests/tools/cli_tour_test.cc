@@ -150,7 +150,8 @@ TEST_F(Tour, ComparesTheGuessAndNamesTheThoughtBehindIt) {
   EXPECT_THAT(low.out, HasSubstr("% too low"));
   EXPECT_THAT(low.out, HasSubstr("nobody waits for it"));
   EXPECT_THAT(Run("tour A --guess one_time").out, HasSubstr("Right: it is one_time"));
-  EXPECT_THAT(Run("tour 1 --guess '17 ms'").out, HasSubstr("You said 17 ms. Right"));
+  EXPECT_THAT(Run("tour 1 --guess '17 ms'").out, HasSubstr("You said 17 ms. Right: it is 17.0"));
+  EXPECT_THAT(Run("tour 1 --guess 17000").out, HasSubstr("Was it in microseconds?"));
   EXPECT_THAT(Run("tour 3 --guess 1.0x").out, HasSubstr("Right: it is"));
   EXPECT_THAT(Run("tour 3 --guess '1 times'").out, HasSubstr("Right: it is"));
   EXPECT_THAT(Run("tour 1 --guess 17,0").out, HasSubstr("You said 17"));
@@ -173,6 +174,9 @@ TEST_F(Tour, TakesTheChoicesThatItShows) {
     EXPECT_THAT(Run(fmt::format("tour 10 --guess {}", guess)).out, HasSubstr("You said rank 1."));
   }
   EXPECT_THAT(Run("tour 10 --guess 0").out, HasSubstr("You said rank 0."));
+  for (const char* guess : {"-1", "'rank -1'"}) {
+    EXPECT_THAT(Run(fmt::format("tour 10 --guess={}", guess)).err, HasSubstr("is no choice"));
+  }
   const CliResult four = Run("tour 10 --guess 4");
   EXPECT_EQ(four.exit, 2);
   EXPECT_THAT(four.err, HasSubstr("one of: rank 0, rank 1, rank 2, rank 3"));
@@ -189,6 +193,14 @@ TEST_F(Tour, RefusesGuessesThatNothingCanTake) {
   }
   // "Nothing" is a usual answer there.
   EXPECT_THAT(Run("tour 12 --guess 0").out, HasSubstr("You said 0 ms."));
+}
+
+// The copy stays hidden behind the launches with every seed, as the text says.
+TEST_F(Tour, PinnedCopiesAreHiddenAtHalfTheirRate) {
+  for (int seed : {2, 5, 13, 14, 18, 26, 30, 31, 42}) {
+    const CliResult r = Run(fmt::format("tour 6 --seed {} --answers --format json", seed));
+    EXPECT_NEAR(NumberAfter(r.out, "at_5"), NumberAfter(r.out, "answer"), 0.02) << seed;
+  }
 }
 
 // Up to a tenth, of the number that is shown: "1.00" may stand for 0.9998.
@@ -208,7 +220,7 @@ TEST_F(Tour, TakesATenthOffForRight) {
 
 TEST_F(Tour, SaysHowNearIsRight) {
   EXPECT_THAT(Run("tour 11 --non-interactive").out,
-              HasSubstr("A guess counts as right within 10 % or 0.5 ms."));
+              HasSubstr("A guess counts as right within 10 % or 0.5 ms, whichever is more."));
   EXPECT_THAT(Run("tour 11 --guess 62").out, HasSubstr("Right, near enough (within 10 %"));
   // Not "10 %", which would be near enough.
   const CliResult json = Run("tour 11 --answers --format json");
@@ -335,6 +347,7 @@ TEST_F(Tour, FindsALetterInEitherCase) {
 
 TEST_F(Tour, AsksGivesHintsAndRefusesWhatIsNoNumber) {
   const CliResult r = Type("tour 1", "\n\n\nmany\n10\n");
+  EXPECT_THAT(r.out, HasSubstr("No more hints"));
   EXPECT_EQ(r.exit, 0);
   EXPECT_THAT(r.out, HasSubstr("Hint 1 of 2"));
   EXPECT_THAT(r.out, HasSubstr("Hint 2 of 2"));
@@ -355,6 +368,9 @@ TEST_F(Tour, SavesTracesThatOtherCommandsRead) {
   EXPECT_EQ(Run("ranks " + Path("here/lesson10")).exit, 0);
   EXPECT_EQ(Run("tour 10 --save " + Path("here")).exit, 1) << "files are not replaced";
   EXPECT_EQ(Run("tour 10 -f --save " + Path("here")).exit, 0);
+  const CliResult both = Run("tour 10 --guess 1 --save " + Path("there"));
+  EXPECT_EQ(both.exit, 2);
+  EXPECT_FALSE(fs::exists(Path("there")));
 }
 
 TEST_F(Tour, AnotherSeedIsAnotherLesson) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 
 #include <fmt/ranges.h>
 
@@ -71,8 +72,8 @@ absl::StatusOr<double> ParseGuess(const LessonText& text, std::string_view word)
                     {.code = "E0104",
                      .what = is_number ? fmt::format("'{}' cannot be: the answer is above 0", word)
                                        : fmt::format("'{}' is no number of {}", word, unit),
-                     .fix = factor_asked ? "how many times as fast, with a point: 1.5"
-                                         : "a number of milliseconds, with a point: 17.5"});
+                     .fix = factor_asked ? "how many times as fast, with a point, as in 0.5"
+                                         : "a number of milliseconds, with a point, as in 0.5"});
 }
 
 absl::StatusOr<uint64_t> ParseSeed(std::string_view text) {
@@ -81,7 +82,8 @@ absl::StatusOr<uint64_t> ParseSeed(std::string_view text) {
   if (error == std::errc() && end == text.data() + text.size()) return seed;
   return MakeStatus(absl::StatusCode::kInvalidArgument,
                     {.code = "E0104",
-                     .what = fmt::format("--seed '{}' is not a whole number", text),
+                     .what = fmt::format("--seed '{}' is not a whole number from 0 to {}", text,
+                                         std::numeric_limits<uint64_t>::max()),
                      .fix = "--seed 7: the same number gives the same lesson"});
 }
 
@@ -94,6 +96,12 @@ size_t NarrowWidth(const Session& session) {
 
 absl::Status Print(Session& session, std::string_view text) {
   return session.WriteResult(Args(), Reflowed(text, NarrowWidth(session)));
+}
+
+std::string TracesOf(const LessonText& text) {
+  return fmt::format(
+      "\nThe traces of this lesson, for these commands: daydream tour {}{} --save .\n",
+      text.lesson->id, SeedFlag(text));
 }
 
 // What a learner is asked, from the question to the last word. The end of the input ends it.
@@ -116,7 +124,8 @@ absl::StatusOr<Exit> Ask(const LessonText& text, Session& session) {
     line = Trim(line);
     if (line == "?") break;
     if (line.empty()) {
-      if (more) DD_RETURN_IF_ERROR(Print(session, LessonHint(text, hints++)));
+      DD_RETURN_IF_ERROR(Print(
+          session, more ? LessonHint(text, hints++) : "No more hints: guess, or ? gives up.\n"));
       continue;
     }
     const auto guess = ParseGuess(text, line);
@@ -128,9 +137,7 @@ absl::StatusOr<Exit> Ask(const LessonText& text, Session& session) {
     break;
   }
   DD_RETURN_IF_ERROR(Print(session, "\n" + LessonEnding(text)));
-  DD_RETURN_IF_ERROR(Print(session, fmt::format("\nThe traces of this lesson: daydream tour {}{} "
-                                                "--save .\n",
-                                                text.lesson->id, SeedFlag(text))));
+  DD_RETURN_IF_ERROR(Print(session, TracesOf(text)));
   const auto& all = examples::Lessons();
   const auto next = std::ranges::find(all, text.lesson) + 1;
   if (next != all.end()) {
@@ -146,7 +153,7 @@ std::string Whole(const LessonText& text, const Args& args, const std::string& j
     for (size_t i = 0; i < text.hints.size(); ++i) out += "\n" + LessonHint(text, i);
   }
   if (!judged.empty()) out += "\n" + judged;
-  if (answers) return out + "\n" + LessonEnding(text);
+  if (answers) return out + "\n" + LessonEnding(text) + TracesOf(text);
   return out + fmt::format("\nWrite your answer down, then: daydream tour {}{} --answers\n",
                            text.lesson->id, SeedFlag(text));
 }
@@ -182,6 +189,12 @@ absl::StatusOr<Exit> RunTour(const Args& args, Session& session) {
                       {.code = "E0104",
                        .what = "a lesson is no table",
                        .fix = "--format table, md or json; --list has csv"});
+  }
+  if (args.Has("--save") && (args.Has("--guess") || args.Has("--answers"))) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = "--save writes the traces and tells nothing of the lesson",
+                       .fix = "one run with --save, one without"});
   }
   if (args.Has("--save")) {
     DD_ASSIGN_OR_RETURN(const examples::LessonPlay play, lesson->play(seed));

@@ -19,6 +19,15 @@ constexpr std::string_view kSchema = "daydream.tour/1";
 
 bool IsFault(const Lesson& lesson) { return lesson.id[0] >= 'A'; }
 
+// Of the lessons, or of the faulty traces.
+int MinutesOf(bool faults) {
+  int minutes = 0;
+  for (const Lesson* lesson : examples::Lessons()) {
+    if (IsFault(*lesson) == faults) minutes += lesson->minutes;
+  }
+  return minutes;
+}
+
 std::string Heading(const Lesson& lesson) {
   return fmt::format("{} {}: {}", IsFault(lesson) ? "Faulty trace" : "Lesson", lesson.id,
                      lesson.title);
@@ -194,13 +203,15 @@ std::string SeedFlag(const LessonText& text) {
 
 std::string LessonList() {
   std::string out;
-  int minutes = 0;
   for (const Lesson* lesson : examples::Lessons()) {
-    if (lesson->id == "A") out += "\nfaulty traces: which finding is this?\n";
-    if (!IsFault(*lesson)) minutes += lesson->minutes;
+    if (lesson->id == "A") {
+      out += fmt::format("\nfaulty traces, some {} minutes more: which finding is this?\n",
+                         MinutesOf(true));
+    }
     out += fmt::format("  {:>2}  {:<60} {:>2} min\n", lesson->id, lesson->title, lesson->minutes);
   }
-  return fmt::format("lessons, some {} minutes in all: guess a number first, then see\n", minutes) +
+  return fmt::format("twelve lessons, some {} minutes in all: guess a number first, then see\n",
+                     MinutesOf(false)) +
          out + "\ndaydream tour 1 begins the first one; --seed N gives other numbers.\n";
 }
 

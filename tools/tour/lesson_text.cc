@@ -170,6 +170,11 @@ absl::StatusOr<double> NumberAt(const Lesson& lesson, std::string_view json,
   return absl::InternalError(fmt::format("lesson {}: '{}' is no number", lesson.id, text));
 }
 
+// The number as it is read by people: 17 for 17.0.
+double Shown(const Lesson& lesson, double value) {
+  return std::strtod(WithUnit(lesson, value).c_str(), nullptr);
+}
+
 // A share above `limit` in percent, with as many digits as it takes to see that: "10.2" beside 10.
 std::string OffText(double off, double limit) {
   std::string text;
@@ -196,7 +201,8 @@ int ChoiceOf(const Lesson& lesson, std::string_view word) {
     }
     return out;
   };
-  const std::string wanted = plain(word);
+  const bool below = word.starts_with('-') || word.find(" -") != word.npos;  // "-1"
+  const std::string wanted = below ? "" : plain(word);
   for (size_t i = 0; i < lesson.choices.size() && !wanted.empty(); ++i) {
     const std::string_view choice = lesson.choices[i];
     const std::string_view last = choice.substr(choice.rfind(' ') + 1);  // all of it without one
@@ -291,7 +297,7 @@ bool IsRight(const LessonText& text, double guess) {
   const double truth = text.truth();
   if (!text.lesson->choices.empty()) return std::round(guess) == truth;
   // Of the number that is shown as well: beside "1.00" a guess of 1.1 is 10 % off and not more.
-  const double shown = std::strtod(WithUnit(*text.lesson, truth).c_str(), nullptr);
+  const double shown = Shown(*text.lesson, truth);
   return std::ranges::any_of(std::array{truth, shown}, [&](double right) {
     const double limit = std::max(text.lesson->near * std::fabs(right), text.lesson->slack);
     return std::fabs(guess - right) <= limit * (1 + kRounding);
@@ -302,7 +308,7 @@ std::string RightWithin(const Lesson& lesson) {
   if (!lesson.choices.empty()) return "";
   std::string out = fmt::format("{:.0f} %", 100 * lesson.near);
   // Factors are near 1 or above, where the share is more.
-  if (lesson.unit == "ms") out += fmt::format(" or {} ms", lesson.slack);
+  if (lesson.unit == "ms") out += fmt::format(" or {} ms, whichever is more", lesson.slack);
   return out;
 }
 
@@ -311,14 +317,17 @@ std::string Judge(const LessonText& text, double guess) {
   const double truth = text.truth();
   std::string out = fmt::format("You said {}. ", WithUnit(lesson, guess));
   if (IsRight(text, guess)) {
-    const bool same = WithUnit(lesson, guess) == WithUnit(lesson, truth);
+    const bool same = !lesson.choices.empty() || Shown(lesson, guess) == Shown(lesson, truth);
     return out +
            fmt::format("Right{}: it is {}.\n",
                        same ? "" : fmt::format(", near enough (within {})", RightWithin(lesson)),
                        WithUnit(lesson, truth));
   }
   out += fmt::format("It is {}", WithUnit(lesson, truth));
-  if (lesson.choices.empty() && std::fabs(truth) > lesson.slack) {
+  const double thousand = guess / truth / 1000;
+  if (lesson.unit == "ms" && std::fabs(thousand - 1) <= lesson.near) {
+    out += ": yours is a thousand times as much. Was it in microseconds?";
+  } else if (lesson.choices.empty() && std::fabs(truth) > lesson.slack) {
     out += fmt::format(": you are {} % too {}", OffText(std::fabs(guess / truth - 1), lesson.near),
                        guess > truth ? "high" : "low");
   }

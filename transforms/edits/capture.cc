@@ -68,6 +68,7 @@ class Capture {
       }
       if (worth) {
         Replace(segment, static_cast<uint32_t>(i + 1), nodes);
+        steps_.insert(graph().task(segment.launches.front()).step);
         ++graphs_;
       }
       if (options_.ahead_of_time) Schedule(segment);
@@ -304,7 +305,7 @@ class Capture {
   }
 
   void Tell() {
-    const size_t steps = std::max<size_t>(graph().steps().size(), 1);
+    const size_t steps = std::max<size_t>(steps_.size(), 1);
     auto& changes = edit_.changes();
     if (graphs_ == 0) {
       changes.notes.push_back(
@@ -348,6 +349,7 @@ class Capture {
   std::vector<uint32_t> segment_of_;  // by task; 0 = none
   std::vector<Node> nodes_;
   std::vector<std::pair<TaskId, uint32_t>> moved_waits_;
+  std::set<uint16_t> steps_;  // with a graph
   std::set<uint16_t> steps_of_added_;
   size_t graphs_ = 0, captured_ = 0, added_ = 0;
   Duration least_gap_;  // of all ends

@@ -58,7 +58,7 @@ This loop was recorded for {steps} steps:
 
 The first step took {first} ms longer than the others: libraries were loaded.
 )",
-    .question = "In a run of a thousand steps, how many milliseconds does one step take?",
+    .question = "In a run of a thousand steps, how many milliseconds does a step take on average?",
     .unit = "ms",
     .truth = "step",
     .answer = "answer",
@@ -77,11 +77,11 @@ $ daydream info lesson1.ddtrace | head -10
 others; `place` is its number, counted from 0. `step time` is the answer; `replayed` is daydream's
 own check of it (lesson 2).
 
-`summary` says where the step goes. Its second line, `critical path`, is what one waited for, one
-thing after the other (lesson 4): `data` is the loader, `comm` what GPUs send each other (lesson 10;
-here there is one GPU). In the table below it `gemm` are the two kernels of the model, both of them
-matrix products inside, and `memcpy` is the loss, which `item()` copies to the host. `CPU work` has
-no GPU time, but is waited for:
+The other lines can be skipped for now. `summary` says where the step goes. Its second line,
+`critical path`, tells what held the step up, in shares of it (lesson 4): `data` is the loader,
+`comm` what GPUs send each other (lesson 10; here there is one GPU). In the table below it `gemm`
+are the two kernels of the model, both of them matrix products inside, and `memcpy` is the loss,
+which `item()` copies to the host. `CPU work` has no GPU time, but is waited for:
 
 $ daydream summary lesson1.ddtrace | head -9
 )",

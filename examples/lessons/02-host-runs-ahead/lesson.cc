@@ -53,13 +53,12 @@ Somebody measures a model like this:
 
     begin = time.perf_counter()
     y = model(x)                 # {kernels} matrix products, {gpu} ms on the GPU
-    print(time.perf_counter() - begin)
+    print(1000 * (time.perf_counter() - begin))
 
 Python, PyTorch and the launch need {each} ms of the host for each of the {kernels} ops, on average.
-Nothing reads a result back. The trace holds six such steps; five of them count, for in the first
-one the profiler starts up.
+Nothing reads a result back.
 )",
-    .question = "Which number does the timer print, in milliseconds?",
+    .question = "How many milliseconds does the timer print?",
     .unit = "ms",
     .truth = "host",
     .answer = "answer",
@@ -68,16 +67,18 @@ one the profiler starts up.
     .thoughts = kThoughts,
     .hints = kHints,
     .solution = R"(
-The timer sees the host alone, {host} ms. The GPU needs {step} ms for each step and falls behind.
-That is why a step of daydream lasts from the start of its work on the GPU to the start of that of
-the next step: {step} ms here. What would it take if one of the two took no time at all?
-These limits show both sides:
+The timer sees the host alone, {host} ms. The GPU needs {step} ms for each step and falls behind. So
+daydream counts a step from the start of its work on the GPU to the start of that of the next step:
+{step} ms here. (The trace holds six such steps. Five of them count, for in the first one the
+profiler starts up.) What would it take if one of the two took no time at all? These limits show
+both sides; `--no-interval` leaves out how sure they are, which is a matter of lesson 3:
 
 $ daydream whatif lesson2.ddtrace --opt free-host --opt free-gpu --no-interval
 
 With a GPU that takes no time the host is left: that is what the timer prints. With a host that
 takes no time the step stays at {without_host} ms: this program is bound by the GPU. In the lower
 table `work` is the time that is taken out of the kernels, and `step` what the step gets shorter by.
+`then bound by` says what the step would be waiting for after that.
 
 The first lines are daydream's own check. It turns the recording into a graph: pieces of work and
 what each waits for. Played again unchanged, the graph has to take as long as was measured; 0.0 %

@@ -39,6 +39,11 @@ constexpr Fact kFacts[] = {
      .path = "gpu_idle_ns",
      .scale = 100,
      .over = "window_ns"},
+    {.name = "waited",
+     .command = "summary lesson3.ddtrace",
+     .path = "critical_path.gpu_ns",
+     .scale = 100,
+     .over = "step_ns"},
     {"launches", "info lesson3.ddtrace", "events_by_kind.kernel", {}, 1.0 / 6},
 };
 constexpr WrongThought kThoughts[] = {
@@ -65,8 +70,8 @@ const Lesson kLaunchBoundLesson = {
     .facts = kFacts,
     .story = R"(
 A small transformer with {layers} layers is trained with Adam. A step takes {step} ms. In it the
-host launches {launches} kernels, and the GPU is busy for {gpu} ms of it, {share} % of the step.
-You can have a GPU on which every kernel takes half the time.
+host launches {launches} kernels, and the GPU is busy for about {gpu} ms of it, {share} % of the
+step. You can have a GPU on which every kernel takes half the time.
 )",
     .question = "How many times as fast does the training get? (1 is: as before.)",
     .unit = "times as fast",
@@ -84,14 +89,17 @@ of the step, most of that waiting for the next launch; a faster GPU waits even l
 $ daydream whatif lesson3.ddtrace --opt 'speedup(select=kind:kernel, by=2)' --opt graphs | head -9
 
 What helps is launching less. A CUDA graph replays all launches with one call: {graphs} times as
-fast. Nine times out of ten a measurement should lie in the `90 % interval`. The wide one and `low`
-say that the {graphs} is a rough number; the 1.00 is a safe one.
-(`daydream explain confidence` tells when it is `low`, `medium` or `high`.)
+fast. Nine times out of ten a measurement should lie in the `90 % interval`. The wide interval and
+the word `low` say that the {graphs} is a rough number; the 1.00 is a safe one. (`daydream explain
+confidence` tells when it is `low`, `medium` or `high`. Who runs the command without `head` is also
+warned, W0603: a graph takes this optimizer only with `capturable=True`, which keeps its counts of
+steps on the GPU, and more kernels for that are part of the {graphs}.)
 )",
     .surprise = R"(
 "GPU utilization" does not tell what a faster GPU would gain. First find out whether one waits for
-the GPU or for its launches: `daydream summary` says it in its second line (`data` there is the
-time to make the batch).
+the GPU or for its launches: `daydream summary` says it in its second line. Here the GPU is busy for
+{share} % of the step, but that is waited for in {waited} % only. (`data` is the time to make the
+batch.)
 
 $ daydream summary lesson3.ddtrace --top 4 | head -2
 )",

@@ -67,10 +67,10 @@ const Lesson kCriticalPathLesson = {
     .play = Play,
     .facts = kFacts,
     .story = R"(
-A recommender runs its embedding lookup on a stream of its own, beside four matrix products; then
-`cat` needs the results of both. The lookup is one kernel of {side} ms, {share} % of all GPU time
-in the profile: no other call takes as long. The matrix products take {main} ms together. A step
-takes {step} ms.
+A recommender runs its embedding lookup on a stream of its own (a second queue of GPU work), beside
+four matrix products; here neither slows the other down. Then `cat` needs the results of both. The
+lookup is one kernel of {side} ms, {share} % of the time of all kernels added up: no other kernel
+takes as long. The matrix products take {main} ms together. A step takes {step} ms.
 
 Somebody has written a lookup kernel that is twice as fast.
 )",
@@ -85,8 +85,8 @@ Somebody has written a lookup kernel that is twice as fast.
     .solution = R"(
 `cat` begins when both streams are done. The matrix products end last, before and after the change.
 The lookup has time to spare; it is not on the critical path, which is the chain of work and waits
-that makes the step as long as it is. In the last line the products (`sgemm` in the names of their
-kernels) are made twice as fast instead:
+that makes the step as long as it is. In the last line of this table the products (`sgemm` in the
+names of their kernels) are made twice as fast instead:
 
 $ daydream whatif lesson4.ddtrace --opt 'speedup(select=kernel:embedding, by=2)' \
     --opt 'speedup(select=kernel:sgemm, by=2)' --no-interval | head -9
@@ -101,8 +101,9 @@ is `cat`, and `index` is the lookup; it stands in the last line, for the step ha
 $ daydream causal lesson4.ddtrace --by kernels --points 4
 )",
     .surprise = R"(
-The longest single kernel of a profile, {of_step} % of the step, can be worth nothing. Look at the
-last column, `of critical path`, and not at the time alone:
+The longest single kernel of a profile can be worth nothing, though it runs for {of_step} % of the
+step. (Shares of the step add up to more than 100 %, as kernels of two streams run at once.) Look at
+the last column, `of critical path`, and not at the time alone:
 
 $ daydream summary lesson4.ddtrace --by kernel | head -12
 )",

@@ -83,13 +83,15 @@ $ daydream whatif lesson5.ddtrace --opt 'prefetch(workers=4)' \
     --opt 'speedup(select=kind:kernel, by=2)' --no-interval | head -17
 
 The GPU twice as fast makes it only {gpu_speedup} times as fast: the loader stays as slow as it was.
+The {answer} is `low` in confidence, as gains of workers were checked on one program only.
 )",
     .surprise = R"(
 A profile of the kernels alone does not show any of this: there are fast kernels in it, and nothing
-to repair. The `!` above the answers is daydream's own finding about the same wait; it comes in each
-step, so there is nothing to record again. `daydream advise` ranks options for the host and for the
-GPU against each other, by what is gained for sure, for how little work and risk (`no-sync` is
-lesson 7 and `amp` lesson 8; `cache` keeps decoded batches in memory):
+to repair. The `!` above the answers is daydream's own finding about the same wait. It comes back in
+every step, so the recording is fine: the program is what to change. `daydream advise` ranks options
+for the host and for the GPU against each other, by what is gained for sure, for how little work and
+risk (`no-sync` is lesson 7 and `amp` lesson 8; `cache` keeps decoded batches in memory). Its best
+set is as rough as the roughest of its parts:
 
 $ daydream advise lesson5.ddtrace --details 0 | head -24
 )",

@@ -31,7 +31,7 @@ constexpr Fact kFacts[] = {
 constexpr WrongThought kThoughts[] = {
     {"host",
      "You took off all the time that the profiler shows in `item()`. But that is the GPU\n"
-     "working; without `item()` somebody else waits for it."},
+     "working; without `item()` something else waits for it."},
     {"step",
      "Something is gained: between `item()` and the first kernel of the next step the GPU has\n"
      "nothing to do."},
@@ -76,10 +76,11 @@ $ daydream whatif lesson7.ddtrace --opt no-sync --no-interval | head -14
     .surprise = R"(
 A wait moves when you remove the call that shows it: to the next `item()`, `print`, `.cpu()` or
 `torch.cuda.synchronize()`. The gap after the wait is what you can gain. The gap is as long as the
-host needs from `item()` to its next launch, here the making of a batch. A program bound by its
-launches gains nothing: its `item()` hardly waits. And do check that nothing depends on the value,
-such as a loop that stops when the loss is small enough. No trace tells that, so `whatif` reminds
-you of it with a warning, W0603, which names each place that reads a value.
+host needs from `item()` to its next launch: here {load} ms for the batch, and a little for the
+first op and its launch. A program bound by its launches gains nothing: its `item()` hardly waits.
+And do check that nothing depends on the value, such as a loop that stops when the loss is small
+enough. No trace tells that, so `whatif` reminds you of it with a warning, W0603, which names each
+place that reads a value.
 )",
 };
 

@@ -78,9 +78,10 @@ const Lesson kAmpLesson = {
     .story = R"(
 A small transformer with {layers} layers is trained in 32 bit with SGD. A step takes {step} ms, the
 GPU works {gpu} ms of it. The model has {linears} linear layers. Somebody wraps the forward pass in
-`torch.autocast("cuda", dtype=torch.bfloat16)`; the matrix products then run on tensor cores.
-A cast needs {cast_us} us of the host: a small op and its launch. Each linear layer casts three
-times in the forward pass, and three gradients in the backward pass.
+`torch.autocast("cuda", dtype=torch.bfloat16)`; the matrix products then run on tensor cores, the
+units of the GPU for products in 16 bit. A cast needs {cast_us} us of the host: a small op and its
+launch. Each linear layer casts three tensors in the forward pass, and three gradients in the
+backward pass: six casts.
 )",
     .question = "How many times as fast is the training with autocast? (Below 1: it gets slower.)",
     .unit = "times as fast",
@@ -99,16 +100,18 @@ $ daydream whatif lesson8.ddtrace --opt amp | head -17
 
 `work` in the table also holds the kernels of the casts.
 
-The small difference: the generator of this lesson plays the program with autocast, too. It makes
-the six casts for each linear layer, {casts} in all, and its step is {slower} % longer. Daydream
-knows neither that count nor the {cast_us} us. It goes by the rules of autocast (no cast of what is
-in 16 bit already, but one before some other ops), which makes {counted}, and for each it takes what
-a small op and its launch usually cost in this trace, {daydream_us} us.
+Why daydream's number differs a little from the true one: the generator of this lesson plays the
+program with autocast, too. It makes the six casts for each linear layer, {casts} in all, and its
+step is {slower} % longer. Daydream knows neither that count nor the {cast_us} us. It goes by the
+rules of autocast (no cast of what is in 16 bit already, but one before some other ops), which makes
+{counted}, and for each it takes what a small op and its launch usually cost in this trace,
+{daydream_us} us.
 )",
     .surprise = R"(
 An optimization of kernels can make a program slower when the kernels are not what it waits for.
-Larger batches, fused optimizers or CUDA graphs come first; autocast pays when the GPU is full. Ask
-for both at once, since gains do not add: with graphs autocast helps, without them it hurts.
+Larger batches, fused optimizers (one kernel for all parameters) or CUDA graphs come first; autocast
+pays when the GPU is full. Ask for both at once, since gains do not add: with graphs autocast helps,
+without them it hurts.
 
 $ daydream whatif lesson8.ddtrace --opt amp,graphs --no-interval | head -11
 )",

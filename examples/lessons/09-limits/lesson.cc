@@ -52,8 +52,8 @@ constexpr WrongThought kThoughts[] = {
 };
 constexpr std::string_view kHints[] = {
     "How many milliseconds of matrix products are left? How many of the rest?",
-    "An eighth of the products is left, and all of the rest. How often does that fit into\n"
-    "the old step?",
+    "An eighth of the products is left, and all of the rest. How many times does that fit\n"
+    "into the old step?",
 };
 
 }  // namespace
@@ -67,8 +67,9 @@ const Lesson kLimitsLesson = {
     .facts = kFacts,
     .story = R"(
 A step of {step} ms is bound by the GPU. {share} % of it is matrix products ({matrix} ms), the rest
-elementwise kernels ({other} ms). A data sheet promises eight times the FLOP/s in 16 bit. The
-elementwise kernels stay as they are.
+elementwise kernels ({other} ms), which do the same to each number, as ReLU does. A data sheet
+promises eight times the FLOP/s (arithmetic operations in a second) in 16 bit. The elementwise
+kernels stay as they are.
 )",
     .question = "How many times as fast does the training get, if the promise holds?",
     .unit = "times as fast",

@@ -51,7 +51,7 @@ constexpr Fact kFacts[] = {
 };
 constexpr std::string_view kChoices[] = {"rank 0", "rank 1", "rank 2", "rank 3"};
 constexpr std::string_view kWaits =
-    "Its all-reduce is longer than that of rank {rank}, so it is ready earlier, and waits.";
+    "The longer all-reduce belongs to the rank that is ready earlier, and waits.";
 constexpr WrongThought kThoughts[] = {
     {"waits_most",
      "This rank has the longest all-reduce because it has to wait longest: it was\n"
@@ -74,8 +74,10 @@ const Lesson kStragglerLesson = {
     .play = Play,
     .facts = kFacts,
     .story = R"(
-Four GPUs train one model. A step takes {step} ms on each of them. The profiles show how long the
-all-reduce kernel takes in each step:
+Four GPUs train one model, each with its own part of the batch. A rank is one process with its GPU.
+At the end of backward all ranks add up their gradients; that is an all-reduce, one kind of
+collective (a call that all ranks make together). A step takes {step} ms on each of them. The
+profiles show how long the all-reduce kernel takes in each step:
 
     rank 0   {comm0} ms
     rank 1   {comm1} ms
@@ -92,12 +94,17 @@ all-reduce kernel takes in each step:
     .solution = R"(
 The time of a collective holds two things: the transfer, which is the same for all ({transfer} ms
 here), and the wait for whoever comes last. The last one does not wait. So rank {rank}, with the
-shortest all-reduce, holds the others up: its own work takes {late_ms} ms instead of {usual} ms.
-In the next table `own step` is what a step of the rank would take if it waited for nobody, with the
-transfer. `own cycle` is the same for all six recorded steps together, and so are the columns right
-of it: what it waits for others, the transfers, `exposed` (communication during which the rank
-computes nothing), what the GPU computes, and what the threads of the host work. `last` says how
-often the others waited for it.
+shortest all-reduce, holds the others up: its own work takes {late_ms} ms instead of {usual} ms. In
+the next table, in milliseconds, `own step` is what a step of the rank would take if it waited for
+nobody, with the transfer. All other columns are sums over the six recorded steps:
+
+    own cycle   the own steps of all six
+    waits       how long it waits for others
+    transfers   how long its collectives take once all are there
+    exposed     communication during which the rank computes nothing
+    compute     what its GPU computes
+    host        what the threads of its host work
+    last        how many times the others waited for it
 
 $ daydream ranks lesson10 | head -19
 )",

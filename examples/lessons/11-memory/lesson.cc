@@ -84,11 +84,12 @@ Memory goes from {peak} MB to {peak_after} MB; daydream estimates this from the 
 )",
     .surprise = R"(
 The memory that becomes free is room for a larger batch. But look at the time for one example, not
-at the step: twice the batch takes {wide} ms, hardly less than two steps of before ({twice} ms), for
-this GPU was busy all the time already; and {both} ms with checkpointing. Recomputation pays where
+at the step: twice the batch takes {wide} ms, hardly less than two steps of before (about {twice}
+ms), for this GPU was busy all the time already; and {both} ms with checkpointing. That is more than
+both cost one by one, since the larger batch is what runs forward again. Recomputation pays where
 memory is what stops you: a model that does not fit otherwise, or a batch that is too small to keep
-the GPU busy. (`speed-up` in the table is of steps: with twice the batch a step holds two of before,
-so that {each} times as many examples are done in a second.)
+the GPU busy. `speed-up` in the table counts steps, and `throughput` examples: with twice the batch
+{each} times as many are done in a second.
 
 $ daydream whatif lesson11.ddtrace --opt 'checkpointing,batch(x2)' --no-interval | head -11
 )",

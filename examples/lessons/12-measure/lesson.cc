@@ -77,8 +77,8 @@ $ daydream diff lesson12.ddtrace lesson12-after.ddtrace
 
 Nobody changed them. In this lesson the reason is heat: a GPU that rests no more gets warmer and
 lowers its clock. The traces show only that the same kernels got slower. The what-if assumed that
-kernels keep their time, and they did not. `--measured` takes a prediction and a measurement
-apart:
+kernels keep their time, and they did not. `--measured` compares a prediction with a measurement,
+kind of work by kind of work:
 
 $ daydream whatif lesson12.ddtrace --opt prefetch --measured lesson12-after.ddtrace | tail -7
 
@@ -88,7 +88,7 @@ off by, and not for a GPU that changes. Whether that still fits into it is luck.
 table name the miss either way.
 )",
     .surprise = R"(
-A prediction that is off teaches more than one that fits: it names what you believed and is not so.
+A prediction that is off teaches more than one that fits: it shows which of your beliefs is wrong.
 Write the number down before you measure, or you will not notice. `--learn FILE` keeps such
 differences; give the file to the next prediction with `--learned FILE`. It then goes a part of the
 way, for one measured run is little to learn from. What it learns here is booked against `prefetch`,

@@ -11,7 +11,7 @@ constexpr std::string_view kQuestion =
     "Which finding names the reason? `daydream explain NAME` says what each of them means. Guess\n"
     "first. To look for yourself: `daydream tour {lesson} --save .` writes the trace, and\n"
     "`daydream info lesson{lesson}.ddtrace` tells the finding in words, with `--format json` its\n"
-    "name, too.";
+    "name, too (`kind`).";
 
 Loop UsualLoop(Draws& draw) {
   Loop loop;
@@ -134,9 +134,9 @@ is several times that. Everything looks normal in the first three steps and in t
     .solution = R"(
 $ daydream info lessonA.ddtrace | head -10
 
-A compiler ran inside of one step, for {stall} ms. With shapes that stay the
-same it does so once in a whole training. That makes the steps unequal, which is the next finding:
-the first one is the reason.
+A compiler ran inside of one step, for {stall} ms. With shapes that stay the same it does so once in
+a whole training. That makes the steps unequal, which is the next finding: the first one is the
+reason.
 )",
     .surprise = R"(
 A prediction must not count such a stall as a saving: it is about the steady step. Record later,
