@@ -356,6 +356,7 @@ async function timelines() {
     h("div", {class: "scroll"}, canvas), told, links);
   const view = new TimelineView(timeline, rows, canvas, (slice) => {
     told.textContent = slice ? view.describe(slice) : help;
+    told.classList.toggle("on-screen", !slice);
     links.replaceChildren(...(slice ? view.related(slice) : []).map(([what, other]) =>
       h("button", {type: "button", onclick: () => { view.select(other, true); canvas.focus(); }}, what)));
     if (slice && slice.row.cause[slice.i] > 0) {
@@ -364,6 +365,7 @@ async function timelines() {
     }
   });
   told.textContent = help;
+  told.classList.add("on-screen");
   part.append(...timelineLegend(view));
   if (timeline.merged_below_ns > 0) {
     part.append(h("p", {class: "quiet"}, "To keep this file small, neighbours that take no more than " +

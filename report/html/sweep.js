@@ -159,7 +159,7 @@ function sweeps() {
   section("answer", "What the sweep found", h("div", {class: "cards"}, card("step as it is", time(sweep.baseline_ns), sweep.trace),
     ...(best ? [card(batch ? "most examples a second" : "fastest row", `${best.bound ? "\u2265 " : ""}${time(best.step_ns)}`, breakable(best.opt, /(?<=[,(])/)),
       ...(batch ? [card("throughput", times(best.throughput_gain), "examples a second against the recorded step")] : []),
-      card("speed-up", `${best.bound ? "\u2264 " : ""}${times(best.speedup)}`, best.bound ? "a limit, not a prediction" : best.low_ns ? `${time(best.low_ns)} \u2013 ${time(best.high_ns)} (90 %)` : "no interval")] : [])),
+      card("speed-up", `${best.bound ? "\u2264 " : ""}${times(best.speedup)}`, best.bound ? "a limit, not a prediction" : best.low_ns ? `step ${time(best.low_ns)} \u2013 ${time(best.high_ns)} (90 %)` : "no interval")] : [])),
     best ? null : h("p", {class: "note"}, "No row could be predicted."));
   if (!best) return;
   sweepHeat(rows);

@@ -327,6 +327,10 @@ class InABrowser(Pages):
         page.call("Emulation.setEmulatedMedia", media="print")
         self.assertGreater(page.evaluate("(() => { const r = document.createRange(); r.selectNodeContents(document.querySelector('#tables th'));"
                                          "return r.getBoundingClientRect().width; })()"), 0)
+        hint = "getComputedStyle(element('slice')).display"
+        self.assertEqual(page.evaluate(hint), "none")  # how to click
+        page.evaluate("daydreamTimeline.select({row: daydreamTimeline.rows[0], i: 0}, true)")
+        self.assertEqual(page.evaluate(hint), "block")  # what was clicked
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         self.assertGreater(page.evaluate("document.querySelectorAll('details:not([open])').length"), 0)
         page.call("Emulation.setEmulatedMedia", media="")
