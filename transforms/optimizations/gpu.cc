@@ -368,7 +368,9 @@ constinit const Transform kGpu = {
         "Kernels are timed anew one by one. Ops with recorded shapes: the cost model on the new "
         "GPU, and we keep half (`own`) of how far this kernel was from the model on the recorded "
         "GPU, without what all products were off by (the clock; of other ops within 10 %), at most "
-        "twice what the models differ; convolutions: measured time times the ratio of models. "
+        "twice what the models differ; products on tensor cores from Ampere on: the measured "
+        "surface of the new GPU, and we keep all that products of this recording were off by and, "
+        "of long ones, half of the rest; convolutions: measured time times the ratio of models. "
         "Memory-bound kernels without shapes: wave scaling of their launch. Others: sustained "
         "rates of their class. No kernel of known work is faster than the new GPU's data-sheet "
         "roofline, and what every kernel takes at least stays. fp32 convolutions run in TF32 where "
@@ -380,7 +382,8 @@ constinit const Transform kGpu = {
         "machine, networks between nodes, waiting of ranks for each other.",
     .sources =
         "Yu et al., Habitat (ATC'21) for wave scaling and ratios; Lee et al., NeuSight (ASPLOS'25) "
-        "for measurements and tiles; PyTorch documentation for TF32; docs/cost-model.md",
+        "for measurements and tiles; NVIDIA's AIConfigurator for products on tensor cores; PyTorch "
+        "documentation for TF32; docs/cost-model.md",
     .advice = {.effort = "another machine", .risk = "cost", .how = "run the program there"},
     .twice = "a program runs on one GPU",
     .memory = MemoryEffect::kNone,
