@@ -29,9 +29,10 @@ namespace daydream {
 
 // Names as in the files; docs/cost-model.md tells what each is.
 struct SurfaceConstants {
-  double launch_us, rate_share, bandwidth_share, l2_bytes_per_clock, l2_share, weights_l2_share,
-      warm_weights, tile_kilocycles, step_cycles, wave_odds, split_us, tile_128x128, tile_128x64,
-      tile_64x64, tile_64x32, feed_share, blend, ramp_us, ragged, cast_us;
+  double launch_kilocycles, rate_share, bandwidth_share, l2_speed_share, l2_share, weights_l2_share,
+      warm_weights, tile_kilocycles, step_cycles, wave_odds, split_kilocycles, tile_128x128,
+      tile_128x64, tile_64x64, tile_64x32, feed_share, blend, ramp_kilocycles, ragged,
+      cast_kilocycles;
 };
 
 struct Surface {

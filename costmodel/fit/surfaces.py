@@ -43,14 +43,16 @@ FORMATS = [("bfloat16", "bf16", "bf16_tflops", 2), ("fp8", "fp8", "fp8_tflops", 
 
 TILES = [(256, 128, 0), (128, 256, 0), (128, 128, 1), (128, 64, 2), (64, 128, 2), (64, 64, 3),
          (64, 32, 4), (32, 64, 4)]
+# Each row is of six runs of one product after three to warm up, so that its weights are in the
+# L2 cache where they fit: all but a tenth, until rows say otherwise.
 #         name, where it starts, how far it may be from there (standard deviation of its logarithm)
-CONSTANTS = [("launch_us", 2.0, 0.5), ("rate_share", 0.9, 0.15), ("bandwidth_share", 0.88, 0.1),
-             ("l2_bytes_per_clock", 16, 0.5), ("l2_share", 0.5, 0.7), ("weights_l2_share", 0.15, 0.7),
-             ("warm_weights", 1, 1), ("tile_kilocycles", 1.2, 0.7),
-             ("step_cycles", 8, 0.7), ("wave_odds", 2, 0.7), ("split_us", 2, 0.7),
+CONSTANTS = [("launch_kilocycles", 4.0, 0.5), ("rate_share", 0.9, 0.15), ("bandwidth_share", 0.88, 0.1),
+             ("l2_speed_share", 0.6, 0.2), ("l2_share", 0.5, 0.7), ("weights_l2_share", 0.15, 0.7),
+             ("warm_weights", 10, 1), ("tile_kilocycles", 1.2, 0.7),
+             ("step_cycles", 8, 0.7), ("wave_odds", 2, 0.7), ("split_kilocycles", 4, 0.7),
              ("tile_128x128", 1.0, 0.15), ("tile_128x64", 0.9, 0.2), ("tile_64x64", 0.8, 0.3),
              ("tile_64x32", 0.5, 0.5), ("feed_share", 0.6, 0.5), ("blend", 2, 0.3),
-             ("ramp_us", 1, 0.7), ("ragged", 1.1, 0.3), ("cast_us", 3, 0.7)]
+             ("ramp_kilocycles", 2, 0.7), ("ragged", 1.1, 0.3), ("cast_kilocycles", 6, 0.7)]
 START = np.log([c[1] for c in CONSTANTS])
 WIDTH = np.array([c[2] for c in CONSTANTS])
 
@@ -76,6 +78,9 @@ class Device:
         self.base = float(self.field["base_clock_mhz"])
         self.bandwidth = float(self.field["memory_gb_per_s"]) * 1e3  # bytes per us
         self.l2 = float(self.field["l2_mb"]) * 1e6
+        version = tuple(int(self.field[f"compute_{x}"]) for x in ("major", "minor"))
+        # Of one processor, as measured: costmodel/surface.cc says by whom.
+        self.l2_bytes_per_clock = 36 if version == (8, 0) or version[0] in (9, 10) else 15
 
     def peak(self, field):
         return float(self.field.get(field, 0)) * 1e6  # FLOPs per us
@@ -85,12 +90,14 @@ def wave_model(logs, shapes, device, peak, element):
     """Microseconds; costmodel/surface.cc says what the terms are."""
     c = dict(zip([x[0] for x in CONSTANTS], np.exp(logs)))
     m, n, k = shapes.T
+    kilocycle = 1000 / device.boost  # short kernels run at boost
     efficiency = np.minimum([1, c["tile_128x128"], c["tile_128x64"], c["tile_64x64"],
                              c["tile_64x32"]], 1.3)
     waves_count = c["wave_odds"] / (1 + c["wave_odds"])
     rate = peak * np.sqrt(device.base / device.boost) * c["rate_share"] / device.processors
     bandwidth = device.bandwidth * c["bandwidth_share"]
-    from_l2 = max(c["l2_bytes_per_clock"] * device.processors * device.boost, bandwidth)
+    reads = device.l2_bytes_per_clock * device.processors * device.boost
+    from_l2 = max(c["l2_speed_share"] * reads, bandwidth)
     moved = element * (m * k + n * k) + 2 * m * n
     # What the engine has just written or read is in the cache; of weights, what `warm_weights` says.
     passing, weights = element * m * k + 2 * m * n, element * n * k
@@ -98,7 +105,7 @@ def wave_model(logs, shapes, device, peak, element):
     cached = cached + weights * (c["warm_weights"] / (1 + c["warm_weights"])
                                  / (1 + (moved / (c["weights_l2_share"] * device.l2)) ** 5))
     memory = ((moved - cached) / bandwidth + cached / from_l2
-              + c["ramp_us"] * np.minimum(1, moved / 4e6))
+              + c["ramp_kilocycles"] * kilocycle * np.minimum(1, moved / 4e6))
     power = 1 + c["blend"]
     ragged = np.where(m % 8 == 0, 1, c["ragged"])
     best = np.full(len(shapes), np.inf)
@@ -115,11 +122,11 @@ def wave_model(logs, shapes, device, peak, element):
             move = memory + (split * m * n * 8 / from_l2 if split > 1 else 0)
             time = ((rounds * tile) ** power + move ** power) ** (1 / power)
             if split > 1:
-                time = np.where(part < 128, np.inf, time + c["split_us"])
+                time = np.where(part < 128, np.inf, time + c["split_kilocycles"] * kilocycle)
             best = np.minimum(best, time)
     if element < 2:  # the rows hold the cast of A
-        best = best + c["cast_us"] + (2 + element) * m * k / from_l2
-    return c["launch_us"] + best
+        best = best + c["cast_kilocycles"] * kilocycle + (2 + element) * m * k / from_l2
+    return c["launch_kilocycles"] * kilocycle + best
 
 
 class Table:
@@ -135,15 +142,21 @@ class Table:
         self.shapes = np.array(sorted(by_shape), float).reshape(-1, 3)
         self.rows = [by_shape[s] for s in sorted(by_shape)]
         self.log_us = np.array([np.median([np.log(us) for _, us in r]) for r in self.rows])
-        pick = np.random.default_rng(1).permutation(len(self.shapes))[:700]
-        self.some = np.sort(pick)  # enough for a few constants
+        self.choose()
+
+    def choose(self):
+        """Enough shapes for a few constants: of all GPUs, and of this one, where each long product
+        counts, too."""
+        order = np.random.default_rng(1).permutation(len(self.shapes))
+        long = np.flatnonzero(self.log_us > np.log(LONG_US))
+        self.some, self.many = np.sort(order[:700]), np.union1d(order[:1400], long)
 
     def without(self, fold):
         rest = np.flatnonzero(folds(self, "shape") != fold)
         kept = copy.copy(self)
         kept.shapes, kept.log_us = self.shapes[rest], self.log_us[rest]
         kept.rows = [self.rows[i] for i in rest]
-        kept.some = np.sort(np.random.default_rng(1).permutation(len(rest))[:700])
+        kept.choose()
         return kept
 
     def model(self, logs, pick=slice(None)):
@@ -159,9 +172,9 @@ def shared_constants(tables):
 
 def own_constants(table, shared):
     def off(logs):
-        return np.concatenate([(table.model(logs, table.some) - table.log_us[table.some]) / 0.1,
+        return np.concatenate([(table.model(logs, table.many) - table.log_us[table.many]) / 0.1,
                                3 * (logs - shared) / WIDTH])
-    return least_squares(off, shared, loss="soft_l1", diff_step=1e-3, max_nfev=25).x
+    return least_squares(off, shared, loss="soft_l1", diff_step=1e-3, max_nfev=40).x
 
 
 def smooth(at, values, ragged, long, where):
@@ -298,8 +311,11 @@ def write_unseen(tables, name, predictions):
     for i in range(len(EDGES_US) + 1):
         some = ratio[kind == i] if (kind == i).sum() >= 30 else ratio
         ends.append(np.quantile(some, [(1 - INSIDE) / 2, (1 + INSIDE) / 2]))
-    lines = ["# Made by costmodel/fit/surfaces.py: GPUs predicted from the others alone.",
-             "device unseen", f"format {name}",
+    lines = ["# Made by costmodel/fit/surfaces.py: GPUs predicted from the others alone, off the median of",
+             "# the engines, mean / by time, %:"]
+    lines += ["# %s: %.1f / %.1f" % (t.device.name, *of_median(t.log_us, p))
+              for t, p in zip(tables, predictions)]
+    lines += ["device unseen", f"format {name}",
              "low " + " ".join(f"{e[0]:.3f}" for e in ends),
              "high " + " ".join(f"{e[1]:.3f}" for e in ends)]
     (OUT / f"unseen.{name}.txt").write_text("\n".join(lines) + "\n")

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -108,9 +109,56 @@ OpTime HeldOutTime(const DeviceSpec& device, const OpWork& work) {
   return time;
 }
 
-std::string Verdict(double mean, double by_time, double mean_bar, double time_bar) {
-  return fmt::format("{:.0f} / {:.0f}, {}", mean_bar, time_bar,
-                     mean <= mean_bar && by_time <= time_bar ? "met" : "not met");
+struct Bar {
+  double mean, by_time;
+  bool met(const Bar& reached) const { return reached.mean <= mean && reached.by_time <= by_time; }
+};
+
+std::string Verdict(const Bar& bar, const ByTime& errors) {
+  return fmt::format("{:.0f} / {:.0f}, {}", bar.mean, bar.by_time,
+                     bar.met({errors.mean(), errors.by_time()}) ? "met" : "not met");
+}
+
+Bar BarOfShapes(const std::string& format, const std::string& gpu) {
+  if (format != "bf16") return {8, 8};
+  return gpu == "L40S" ? Bar{10, 8} : Bar{6, 5};
+}
+constexpr Bar kBarOfTransfers = {8, 6}, kBarOfUnseenGpus = {12, 10};
+constexpr double kBarOfCalibrate = 4;  // by row, after kMeasured products
+constexpr size_t kMeasured = 20;
+
+struct LeftOut {
+  ByTime errors, complete;  // off the median of the engines; where all three timed the shape
+  int inside = 0, in_range = 0, rows = 0;
+};
+
+// By format and GPU.
+const std::map<std::pair<std::string, std::string>, LeftOut>& LeftOutShapes() {
+  static const auto* const all = [] {
+    auto* result = new std::map<std::pair<std::string, std::string>, LeftOut>;
+    for (const auto& [key, surface] : HeldOut()) {
+      const auto& [format, gpu] = key;
+      const DeviceSpec& spec = *FindDeviceSpec(gpu);
+      LeftOut& left_out = (*result)[key];
+      const auto products = ProductsIn(format == "bf16" ? "bfloat16" : format);
+      for (const auto& [shape, engines] : products.at(gpu)) {
+        if (!IsHeldOut(shape)) continue;
+        const SurfaceTime time =
+            TimeOnSurface(surface, spec, surface.format, ShapeOf(shape), /*with_cast=*/true);
+        const KernelRange range =
+            RangeOnSurface(surface, spec, surface.format, ShapeOf(shape), /*with_cast=*/true);
+        left_out.errors.Add(time.ns * 1e-3, Median(engines));
+        if (engines.size() == 3) left_out.complete.Add(time.ns * 1e-3, Median(engines));
+        for (const auto& [engine, us] : engines) {
+          ++left_out.rows;
+          left_out.in_range += us * 1e3 >= range.low_ns && us * 1e3 <= range.high_ns ? 1 : 0;
+          left_out.inside += us * 1e3 >= time.low_ns && us * 1e3 <= time.high_ns ? 1 : 0;
+        }
+      }
+    }
+    return result;
+  }();
+  return *all;
 }
 
 // Off the median of the engines that timed a shape, and how many of their rows the interval holds.
@@ -121,36 +169,16 @@ TEST(Kerneldata, ShapesThatWereLeftOut) {
       "engines "
       "timed | bar | rows inside the interval of bursts, % | inside the range of `kernels`, % "
       "|\n|---|---|---|---|---|---|---|---|\n";
-  for (const auto& [key, surface] : HeldOut()) {
+  for (const auto& [key, left_out] : LeftOutShapes()) {
     const auto& [format, gpu] = key;
-    const DeviceSpec& spec = *FindDeviceSpec(gpu);
-    ByTime errors, complete;
-    int inside = 0, in_range = 0, rows = 0;
-    const auto all = ProductsIn(format == "bf16" ? "bfloat16" : format);
-    for (const auto& [shape, engines] : all.at(gpu)) {
-      if (!IsHeldOut(shape)) continue;
-      const SurfaceTime time =
-          TimeOnSurface(surface, spec, surface.format, ShapeOf(shape), /*with_cast=*/true);
-      const KernelRange range =
-          RangeOnSurface(surface, spec, surface.format, ShapeOf(shape), /*with_cast=*/true);
-      errors.Add(time.ns * 1e-3, Median(engines));
-      if (engines.size() == 3) complete.Add(time.ns * 1e-3, Median(engines));
-      for (const auto& [engine, us] : engines) {
-        ++rows;
-        in_range += us * 1e3 >= range.low_ns && us * 1e3 <= range.high_ns ? 1 : 0;
-        inside += us * 1e3 >= time.low_ns && us * 1e3 <= time.high_ns ? 1 : 0;
-      }
-    }
-    const bool l40s = gpu == "L40S" && format == "bf16";
+    const auto& [errors, complete, inside, in_range, rows] = left_out;
     const double share = 100.0 * inside / rows;
-    const double mean_bar = l40s ? 10 : format == "bf16" ? 6 : 8;
-    const double time_bar = l40s || format != "bf16" ? 8 : 5;
     page += fmt::format(
         "| {} | {} | {} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {} | {:.0f} | {:.0f} |\n", format,
         gpu, errors.n, errors.mean(), errors.by_time(), complete.mean(), complete.by_time(),
         // Nobody asked for one.
-        format == "nvfp4" ? "none" : Verdict(errors.mean(), errors.by_time(), mean_bar, time_bar),
-        share, 100.0 * in_range / rows);
+        format == "nvfp4" ? "none" : Verdict(BarOfShapes(format, gpu), errors), share,
+        100.0 * in_range / rows);
     EXPECT_GE(share, 85) << gpu << format;
     EXPECT_LE(share, 95) << gpu << format;
   }
@@ -212,48 +240,100 @@ TEST(Kerneldata, SurfacesAreAsNearToTheirRowsAsTheFitSays) {
   }
 }
 
+struct TransferErrors {
+  ByTime ours, roofline;
+};
+
 // The same product of the same engine on both GPUs, one recorded time at a time: what an engine
 // does slower than the surface is carried over by Transfer. On shapes that no surface saw.
+TransferErrors TransferBetween(const std::string& from, const std::string& to) {
+  const DeviceSpec &here = *FindDeviceSpec(from), &there = *FindDeviceSpec(to);
+  TransferErrors errors;
+  const Rows& others = Products().at(to);
+  for (const auto& [shape, engines] : Products().at(from)) {
+    const auto found = others.find(shape);
+    if (found == others.end() || !IsHeldOut(shape)) continue;
+    const OpWork work = WorkOfProduct(ShapeOf(shape));
+    const OpTime a = HeldOutTime(here, work), b = HeldOutTime(there, work);
+    const double bytes = work.Bytes(DType::kBf16);
+    auto bound = [&](const DeviceSpec& d) {
+      return std::max(work.flops / (d.bf16_tflops * 1e3), bytes / d.memory_gb_per_s);
+    };
+    for (const auto& [engine, us] : engines) {
+      const auto measured = found->second.find(engine);
+      if (measured == found->second.end()) continue;
+      const Transfer t = TransferOp(us * 1e3, a, b, 0, false, TransferRules{});
+      errors.ours.Add(t.ns * 1e-3, measured->second);
+      errors.roofline.Add(us * bound(there) / bound(here), measured->second);
+    }
+  }
+  return errors;
+}
+
+// By the GPU that was measured and the one that is asked for.
+const std::map<std::pair<std::string, std::string>, TransferErrors>& Transfers() {
+  static const auto* const all = [] {
+    auto* result = new std::map<std::pair<std::string, std::string>, TransferErrors>;
+    for (const auto& [from, rows] : Products()) {
+      for (const auto& [to, others] : Products()) {
+        if (from != to) result->emplace(std::pair{from, to}, TransferBetween(from, to));
+      }
+    }
+    return result;
+  }();
+  return *all;
+}
+
 TEST(Kerneldata, ProductsGoToAnotherGpuBetterThanByARatioOfRooflines) {
   if (!HasCostdata(kFolder + "gemm.csv.gz")) GTEST_SKIP() << "no measurements beside this folder";
   std::string page =
       "| bf16, from | to | rows | mean / by time, % | ratio of rooflines | bar |\n"
       "|---|---|---|---|---|---|\n";
-  for (const auto& [from, rows] : Products()) {
-    for (const auto& [to, others] : Products()) {
-      if (from == to) continue;
-      const DeviceSpec &here = *FindDeviceSpec(from), &there = *FindDeviceSpec(to);
-      ByTime ours, roofline;
-      for (const auto& [shape, engines] : rows) {
-        const auto found = others.find(shape);
-        if (found == others.end() || !IsHeldOut(shape)) continue;
-        const OpWork work = WorkOfProduct(ShapeOf(shape));
-        const OpTime a = HeldOutTime(here, work), b = HeldOutTime(there, work);
-        const double bytes = work.Bytes(DType::kBf16);
-        auto bound = [&](const DeviceSpec& d) {
-          return std::max(work.flops / (d.bf16_tflops * 1e3), bytes / d.memory_gb_per_s);
-        };
-        for (const auto& [engine, us] : engines) {
-          const auto measured = found->second.find(engine);
-          if (measured == found->second.end()) continue;
-          const Transfer t = TransferOp(us * 1e3, a, b, 0, false, TransferRules{});
-          ours.Add(t.ns * 1e-3, measured->second);
-          roofline.Add(us * bound(there) / bound(here), measured->second);
-        }
-      }
-      page += fmt::format("| {} | {} | {} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {} |\n", from, to,
-                          ours.n, ours.mean(), ours.by_time(), roofline.mean(), roofline.by_time(),
-                          Verdict(ours.mean(), ours.by_time(), 8, 6));
-      EXPECT_LT(ours.mean(), roofline.mean()) << from << " to " << to;
-      EXPECT_LT(ours.by_time(), roofline.by_time()) << from << " to " << to;
-    }
+  for (const auto& [gpus, errors] : Transfers()) {
+    const auto& [from, to] = gpus;
+    const auto& [ours, roofline] = errors;
+    page += fmt::format("| {} | {} | {} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {} |\n", from, to,
+                        ours.n, ours.mean(), ours.by_time(), roofline.mean(), roofline.by_time(),
+                        Verdict(kBarOfTransfers, ours));
+    EXPECT_LT(ours.mean(), roofline.mean()) << from << " to " << to;
+    EXPECT_LT(ours.by_time(), roofline.by_time()) << from << " to " << to;
   }
   CheckCostPage("kerneldata_test transfer", page);
 }
 
 // What `calibrate` makes of n measured products of 16 us and more, spread over the list, asked
 // about the shapes that were left out: of the GPU as it is, and of one whose description
-// claims 1.25 times the peak that it has. The rest of an error is that of the surface.
+// claims `slower` times the peak that it has. The rest of an error is that of the surface. What
+// counts is by how much `calibrate` moves the rate: long shares of two surfaces are not the same.
+ByTime Calibrated(const std::string& gpu, double slower, size_t n) {
+  DeviceSpec spec = *FindDeviceSpec(gpu);
+  spec.bf16_tflops *= slower, spec.fp16_tflops *= slower;
+  std::vector<std::pair<Shape, double>> known;
+  for (const auto& [shape, engines] : Products().at(gpu)) {
+    if (!IsHeldOut(shape) && Median(engines) > 16) known.push_back({shape, Median(engines)});
+  }
+  std::vector<RateSample> samples;
+  for (size_t i = 0; i < n; ++i) {
+    const auto& [shape, us] = known[(2 * i + 1) * known.size() / (2 * n)];
+    samples.push_back(
+        {.work = WorkOfProduct(ShapeOf(shape)), .dtype = DType::kBf16, .ns = us * 1e3});
+  }
+  const Surface& held_out = HeldOut().at({"bf16", gpu});
+  if (n > 0) {
+    const double shares =
+        LongShareOf(held_out, spec) / LongShareOf(*SurfaceOf(spec, DType::kBf16), spec);
+    spec = Calibrate(spec, samples, {.source = "test"})->device;
+    spec.measured_tensor_share *= shares;
+  }
+  ByTime errors;
+  for (const auto& [shape, engines] : Products().at(gpu)) {
+    if (!IsHeldOut(shape)) continue;
+    errors.Add(TimeOnSurface(held_out, spec, DType::kBf16, ShapeOf(shape)).ns * 1e-3,
+               Median(engines));
+  }
+  return errors;
+}
+
 TEST(Kerneldata, CalibrateNeedsFewProducts) {
   if (!HasCostdata(kFolder + "gemm.csv.gz")) GTEST_SKIP() << "no measurements beside this folder";
   std::string page =
@@ -261,40 +341,88 @@ TEST(Kerneldata, CalibrateNeedsFewProducts) {
       "|\n|---|---|---|---|---|---|\n";
   for (const auto& [gpu, rows] : Products()) {
     for (const double slower : {1.0, 1.25}) {
-      DeviceSpec spec = *FindDeviceSpec(gpu);
-      // The description claims more than the card that was measured has.
-      spec.bf16_tflops *= slower, spec.fp16_tflops *= slower;
       page += fmt::format("| {}{} |", gpu, slower > 1 ? ", peak given 1.25 times too high" : "");
-      std::vector<std::pair<Shape, double>> known;
-      for (const auto& [shape, engines] : rows) {
-        if (!IsHeldOut(shape) && Median(engines) > 16) known.push_back({shape, Median(engines)});
-      }
       double before = 0;
-      for (const size_t n : {size_t{0}, size_t{5}, size_t{10}, size_t{20}, size_t{40}}) {
-        DeviceSpec mine = spec;
-        std::vector<RateSample> samples;
-        for (size_t i = 0; i < n; ++i) {
-          const auto& [shape, us] = known[(2 * i + 1) * known.size() / (2 * n)];
-          samples.push_back(
-              {.work = WorkOfProduct(ShapeOf(shape)), .dtype = DType::kBf16, .ns = us * 1e3});
-        }
-        if (n > 0) mine = Calibrate(spec, samples, {.source = "test"})->device;
-        ByTime errors;
-        for (const auto& [shape, engines] : rows) {
-          if (!IsHeldOut(shape)) continue;
-          const SurfaceTime time =
-              TimeOnSurface(HeldOut().at({"bf16", gpu}), mine, DType::kBf16, ShapeOf(shape));
-          errors.Add(time.ns * 1e-3, Median(engines));
-        }
+      for (const size_t n : {size_t{0}, size_t{5}, size_t{10}, kMeasured, size_t{40}}) {
+        const ByTime errors = Calibrated(gpu, slower, n);
         page += fmt::format(" {:.1f} / {:.1f} |", errors.mean(), errors.by_time());
         if (n == 0) before = errors.by_time();
-        if (n != 20) continue;
+        if (n != kMeasured) continue;
         EXPECT_LT(errors.by_time(), slower > 1 ? before / 2 : before + 2) << gpu;
       }
       page += '\n';
     }
   }
   CheckCostPage("kerneldata_test calibrate", page);
+}
+
+// What costmodel/fit/floors.py found that other learners are off by: "transfer,bf16,L40S,A100-...".
+std::map<std::string, Bar> Floors() {
+  std::map<std::string, Bar> floors;
+  std::istringstream in(ReadText(DAYDREAM_SOURCE_DIR "/tests/costmodel/floors.csv"));
+  for (std::string line; std::getline(in, line);) {
+    const std::vector<std::string> cells = CsvCells(line);
+    if (cells[0] == "kind") continue;
+    floors[fmt::format("{},{},{},{}", cells[0], cells[1], cells[2], cells[3])] = {
+        std::stod(cells[4]), std::stod(cells[5])};
+  }
+  return floors;
+}
+
+// GPUs that were left out as a whole, as costmodel/fit/surfaces.py wrote down: "# L40S: 16 / 10".
+std::map<std::string, Bar> UnseenGpus() {
+  std::map<std::string, Bar> errors;
+  std::istringstream in(ReadText(DAYDREAM_SOURCE_DIR "/costmodel/surfaces/unseen.bf16.txt"));
+  for (std::string line; std::getline(in, line);) {
+    for (const auto& [gpu, rows] : Products()) {
+      if (!line.starts_with("# " + gpu + ": ")) continue;
+      const std::string numbers = line.substr(gpu.size() + 4);
+      errors[gpu] = {std::stod(numbers), std::stod(numbers.substr(numbers.find('/') + 1))};
+    }
+  }
+  return errors;
+}
+
+// All bars of products in one table: asked for, reached, and how near any other learner came.
+TEST(Kerneldata, BarsStandBesideWhatOtherLearnersReach) {
+  if (!HasCostdata(kFolder + "gemm.csv.gz")) GTEST_SKIP() << "no measurements beside this folder";
+  std::string page =
+      "| products, mean / by time, % | bar | reached | nearest other learner | |\n"
+      "|---|---|---|---|---|\n";
+  const std::map<std::string, Bar> floors = Floors();
+  const auto add = [&](const std::string& what, const Bar& bar, const Bar& reached,
+                       const Bar& other) {
+    const std::string asked = std::isinf(bar.by_time)
+                                  ? fmt::format("{} by row", bar.mean)
+                                  : fmt::format("{} / {}", bar.mean, bar.by_time);
+    page += fmt::format("| {} | {} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {} |\n", what, asked,
+                        reached.mean, reached.by_time, other.mean, other.by_time,
+                        bar.met(reached) ? "met"
+                        : bar.met(other) ? "missed, within reach"
+                                         : "missed by the others, too");
+  };
+  for (const auto& [key, left_out] : LeftOutShapes()) {
+    const auto& [format, gpu] = key;
+    if (format == "nvfp4") continue;
+    add(fmt::format("{}, shapes left out, {}", format, gpu), BarOfShapes(format, gpu),
+        {left_out.errors.mean(), left_out.errors.by_time()},
+        floors.at(fmt::format("shapes,{},,{}", format, gpu)));
+  }
+  for (const auto& [gpus, errors] : Transfers()) {
+    add(fmt::format("bf16, {} to {}", gpus.first, gpus.second), kBarOfTransfers,
+        {errors.ours.mean(), errors.ours.by_time()},
+        floors.at(fmt::format("transfer,bf16,{},{}", gpus.first, gpus.second)));
+  }
+  for (const auto& [gpu, reached] : UnseenGpus()) {
+    add(fmt::format("bf16, {} left out", gpu), kBarOfUnseenGpus, reached,
+        floors.at("unseen,bf16,," + gpu));
+  }
+  for (const auto& [gpu, rows] : Products()) {
+    const ByTime reached = Calibrated(gpu, 1, kMeasured);
+    add(fmt::format("bf16, {}, `calibrate` with {}", gpu, kMeasured), {kBarOfCalibrate, INFINITY},
+        {reached.mean(), reached.by_time()}, floors.at("shapes,bf16,," + gpu));
+  }
+  CheckCostPage("kerneldata_test bars", page);
 }
 
 TEST(Kerneldata, AttentionIsAsNearToItsRowsAsTheFitSays) {

@@ -166,6 +166,30 @@ TEST(Surface, ARangeHoldsKernelsAloneAndLongSteps) {
   EXPECT_LT(of_row.low_ns, 0.9 * row.low_ns);
 }
 
+// 35 bytes a clock and processor were measured on A100 and H100, 15 on an L40: products, which also
+// write and wait, get a part of that, and more than from memory.
+TEST(Surface, TheL2CacheIsReadAtAShareOfWhatItsReadersReach) {
+  for (std::string_view gpu : {"A100-SXM4-80GB", "H100-SXM5-80GB", "L40S"}) {
+    const DeviceSpec& spec = Gpu(gpu);
+    const SurfaceConstants& c = SurfaceOf(spec, DType::kBf16)->constants;
+    const double bytes = gpu == "L40S" ? 15 : 35, memory = spec.memory_gb_per_s * 1e3;
+    EXPECT_LT(c.l2_speed_share, 1) << gpu;
+    EXPECT_GT(c.l2_speed_share * bytes * spec.multiprocessors * spec.boost_clock_mhz,
+              c.bandwidth_share * memory)
+        << gpu;
+  }
+}
+
+// A card of the same generation with a faster clock launches sooner: an L4 is not an L40S.
+TEST(Surface, LaunchesCountInClocks) {
+  DeviceSpec faster = Gpu("L40S");
+  const Surface& surface = *SurfaceOf(faster, DType::kBf16);
+  const GemmShape small{.m = 64, .n = 512, .k = 512};
+  const double launch_ns = TimeOnSurface(surface, faster, DType::kBf16, small).launch_ns;
+  faster.boost_clock_mhz *= 1.25;
+  EXPECT_NEAR(TimeOnSurface(surface, faster, DType::kBf16, small).launch_ns, launch_ns / 1.25, 1);
+}
+
 TEST(Surface, AMeasuredCardSaysItselfWhatItSustains) {
   DeviceSpec mine = Gpu("H100-SXM5-80GB");
   const Surface& surface = *SurfaceOf(mine, DType::kBf16);
