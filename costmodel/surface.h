@@ -104,8 +104,10 @@ KernelRange RangeOnSurface(const Surface& surface, const DeviceSpec& device, DTy
 // holds what both lose.
 double UnalignedNs(const DeviceSpec& device, DType format, const GemmShape& shape);
 
-// How much of its deviation from the surface a product keeps on another GPU, as an exponent: short
-// ones nothing, long ones half (docs/cost-model.md, products measured on two GPUs).
-double DeviationKept(double ns);
+// How much of its deviation (the logarithm of measured over surface) a product keeps on another
+// GPU, as an exponent. Long ones keep more, and a kernel that is faster than its surface, which is
+// the library's better idea, keeps more than one that is slower, which is an odd choice on this GPU
+// (docs/cost-model.md, products measured on two GPUs).
+double DeviationKept(double ns, double deviation);
 
 }  // namespace daydream

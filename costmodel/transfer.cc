@@ -86,7 +86,7 @@ Transfer TransferOp(double measured_ns, const OpTime& here, const OpTime& there,
   } else if (surfaces) {
     // Power and the session bind a product here as there: a sustained step stays one.
     transfer.how = Transfer::How::kSurfaces;
-    const double kept = bias + DeviationKept(model_there) * (own - bias);
+    const double kept = bias + DeviationKept(model_there, own - bias) * (own - bias);
     transfer.ns = model_there * std::exp(kept);
   } else {
     transfer.how = Transfer::How::kCentred;
