@@ -166,7 +166,7 @@ double OtherGpu::Tf32Gain(const Setting& s) const {
   return from > 0 && to > from ? std::pow(to / from, kFormatGain) : 1;
 }
 
-void OtherGpu::ByShapes(TaskId t, const Setting& s, Kernel& kernel) {
+void OtherGpu::ByShapes(TaskId t, const Setting& s, TransferRules rules, Kernel& kernel) {
   const OpWorkTable::Op known = works_.Of(t);
   const Op& op = ops_[known.scope];
   const auto total = static_cast<double>(op.total.ns);
@@ -176,7 +176,6 @@ void OtherGpu::ByShapes(TaskId t, const Setting& s, Kernel& kernel) {
     here.ns = SustainedRooflineNs(*s.from, known.work->flops, bytes, s.format);
   }
   const OpTime there = There(*known.work, s.format_there);
-  TransferRules rules = rules_.transfer;
   rules.floor_ns = kKernelFloorNs * op.kernels;
   kernel.source = TermSource::kShapes;
   const Duration measured = graph_.task(t).duration;
@@ -220,7 +219,7 @@ void OtherGpu::ByLaunchOrClass(TaskId t, const Setting& s, Kernel& kernel) {
   kernel.time = WorkScaled(kernel.same_format, floor_, 1 / Tf32Gain(s));
 }
 
-OtherGpu::Kernel OtherGpu::Of(TaskId t) {
+OtherGpu::Kernel OtherGpu::Of(TaskId t, const TransferRules& transfer) {
   Kernel kernel;
   const Setting setting = SettingOf(t);
   kernel.same_format = kernel.time = graph_.task(t).duration;
@@ -231,7 +230,7 @@ OtherGpu::Kernel OtherGpu::Of(TaskId t) {
   }
   if (setting.format_there != setting.format) kernel.lost = setting.format;
   if (TimedByShapes(t, setting) && kernel.time > Duration{}) {
-    ByShapes(t, setting, kernel);
+    ByShapes(t, setting, transfer, kernel);
   } else {
     ByLaunchOrClass(t, setting, kernel);
   }

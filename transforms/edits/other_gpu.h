@@ -48,7 +48,8 @@ class OtherGpu {
     Duration least, least_same_format;  // that roofline; 0 where the work is not known
   };
   // Of a recorded GPU that is not known: unchanged, by class. REQUIRES: `t` is a kernel.
-  Kernel Of(TaskId t);
+  Kernel Of(TaskId t) { return Of(t, rules_.transfer); }
+  Kernel Of(TaskId t, const TransferRules& transfer);  // with these instead of its own
   // "by shapes: V100-SXM2-32GB 512.3 us by tiles in waves: ...; A100-SXM4-40GB ...".
   std::string Explain(TaskId t);
   const DeviceSpec* Recorded(TaskId t) { return devices_.Of(t); }
@@ -74,7 +75,7 @@ class OtherGpu {
   const DeviceSpec& InSteps(const DeviceSpec* device);
   OpTimes& TimesOn(const DeviceSpec* device);
   OpTime There(const OpWork& work, DType format);
-  void ByShapes(TaskId t, const Setting& setting, Kernel& kernel);
+  void ByShapes(TaskId t, const Setting& setting, TransferRules transfer, Kernel& kernel);
   void ByLaunchOrClass(TaskId t, const Setting& setting, Kernel& kernel);
   double Tf32Rate(const Setting& setting) const;  // TFLOPS
   double Tf32Gain(const Setting& setting) const;

@@ -41,14 +41,14 @@ std::unique_ptr<OpWork> Keep(std::optional<OpWork> work) {
 
 }  // namespace
 
-Resizer::Resizer(Editor& edit, Duration floor, double model, double fill)
+Resizer::Resizer(Editor& edit, Duration floor, Model model, std::vector<Model> at_ends)
     : edit_(edit),
       shapes_(edit.graph()),
       kernels_(edit.graph()),
       devices_(edit.graph()),
       floor_(floor > Duration{} ? floor : KernelFloor(edit.graph())),
       model_(model),
-      fill_(fill) {}
+      at_ends_(std::move(at_ends)) {}
 
 const Resizer::Change& Resizer::ChangeOf(TaskId t, const SizesOf& sizes) {
   const Graph& graph = edit_.graph();
@@ -89,21 +89,35 @@ void Resizer::Grow(TaskId t, double growth) {
 }
 
 void Resizer::Set(TaskId t, const Change& change) {
-  const Graph& graph = edit_.graph();
-  const Duration now = graph.task(t).duration;
+  const Duration now = edit_.graph().task(t).duration;
   if (change.none) {
     times_[kUnchanged] += now;
     return;
   }
-  const Retimed then = Retime(
-      {.time = now, .traits = TraitsOf(t), .launch = graph.Kernel(t), .device = devices_.Of(t)},
-      {.before = change.before.get(),
-       .after = change.after.get(),
-       .growth = change.growth,
-       .fill = fill_},
-      floor_);
+  const auto time_by = [&](const Retimed& then, const Model& model) {
+    return std::max(now + (then.time - now).Scaled(model.factor), Duration{});
+  };
+  const Retimed then = Then(t, now, change, model_.fill);
   times_[BasisOf(then.by)] += now;
-  edit_.SetDuration(t, std::max(now + (then.time - now).Scaled(model_), Duration{}));
+  std::vector<Duration> at_ends;
+  for (const Model& there : at_ends_) {
+    const bool same = there.fill == model_.fill;
+    at_ends.push_back(time_by(same ? then : Then(t, now, change, there.fill), there));
+  }
+  edit_.SetDuration(t, time_by(then, model_));
+  edit_.SetAtEnds(t, at_ends);
+}
+
+Retimed Resizer::Then(TaskId t, Duration now, const Change& change, double fill) {
+  return Retime({.time = now,
+                 .traits = TraitsOf(t),
+                 .launch = edit_.graph().Kernel(t),
+                 .device = devices_.Of(t)},
+                {.before = change.before.get(),
+                 .after = change.after.get(),
+                 .growth = change.growth,
+                 .fill = fill},
+                floor_);
 }
 
 const KernelTraits& Resizer::TraitsOf(TaskId t) { return kernels_.Of(edit_.graph().task(t).name); }

@@ -19,9 +19,14 @@ namespace daydream {
 
 class Resizer {
  public:
-  // `floor`: what every kernel takes; 0 = as short kernels of this trace tell. `model`: factor on
-  // every change of a time. `fill`: that of WorkChange.
-  Resizer(Editor& edit, Duration floor, double model, double fill = 0.5);
+  // What hangs on parameters that are not known.
+  struct Model {
+    double factor = 1;  // on every change of a time
+    double fill = 0.5;  // that of WorkChange
+  };
+  // `floor`: what every kernel takes; 0 = as short kernels of this trace tell. `at_ends`: models at
+  // the ends of Editor::AtEnds().
+  Resizer(Editor& edit, Duration floor, Model model, std::vector<Model> at_ends);
 
   // Sizes of an op's inputs as they become; without them `growth` says how the kernel's work grows,
   // 1 where it does not change. `shape` may be unknown.
@@ -54,6 +59,8 @@ class Resizer {
   };
   const Change& ChangeOf(TaskId t, const SizesOf& sizes);
   void Set(TaskId t, const Change& change);
+  // Of a kernel that takes `now`.
+  Retimed Then(TaskId t, Duration now, const Change& change, double fill);
   const KernelTraits& TraitsOf(TaskId t);
   Duration AllTime() const;
 
@@ -62,7 +69,8 @@ class Resizer {
   KernelTable kernels_;
   KnownDevices devices_;
   Duration floor_;
-  double model_, fill_;
+  Model model_;
+  std::vector<Model> at_ends_;
   // Kernels of one op and class change alike.
   absl::flat_hash_map<std::tuple<ScopeId, Phase, KernelClass>, Change> changes_;
   std::vector<std::pair<ScopeId, std::vector<Dims>>> resized_;

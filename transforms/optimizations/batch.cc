@@ -61,9 +61,10 @@ class Batch {
   Batch(const Params& params, Editor& edit)
       : params_(params),
         edit_(edit),
-        resizer_(edit, Duration::FromDouble(params["floor"]), params["kernel_model"],
-                 params["fill"]),
+        resizer_(edit, Duration::FromDouble(params["floor"]), ModelOf(params),
+                 edit.AtEnds([](const EndView& at) { return ModelOf(at.params()); })),
         sizes_(edit.graph(), resizer_.shapes()),
+        classes_(edit.graph()),
         loader_(edit.graph()) {}
 
   absl::Status Run() {
@@ -98,6 +99,7 @@ class Batch {
 
  private:
   const Graph& graph() const { return edit_.graph(); }
+  static Resizer::Model ModelOf(const Params& p) { return {p["kernel_model"], p["fill"]}; }
 
   absl::Status FindFactor() {
     const std::string_view text = params_.text("size");
@@ -172,7 +174,7 @@ class Batch {
     resizer_.Resize(t, [&](TaskId id, const OpShape& shape) {
       const Task& task = graph().task(id);
       const bool fixed = task.phase == Phase::kOptimizer || WorksOnGradients(task) ||
-                         ClassifyKernel(graph().TaskName(id)).kind == KernelClass::kOptimizer;
+                         classes_.Of(id) == KernelClass::kOptimizer;
       if (fixed) return Resizer::Sizes{};
       return Resizer::Sizes{.inputs = sizes_.Scaled(shape.name, shape.inputs, task.phase, factor_),
                             .growth = shape.known() ? 1 : factor_};
@@ -279,6 +281,7 @@ class Batch {
   Editor& edit_;
   Resizer resizer_;
   BatchSizes sizes_;
+  KernelClasses classes_;
   LoaderScopes loader_;
   double factor_ = 1;
   absl::flat_hash_map<ScopeId, bool> on_gradients_;
@@ -294,6 +297,7 @@ constinit const Transform kBatch = {
     .name = "batch",
     .summary = "Steps with more or fewer examples",
     .params = kBatchParams,
+    .ends = AtEnds::kTimes,
     .apply = &RunBatch,
     .model =
         "Every kernel takes measured time times model(new shapes) / model(recorded shapes), beyond "

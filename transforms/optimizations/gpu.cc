@@ -86,11 +86,19 @@ OtherGpuRules RulesOf(const Params& params) {
   return rules;
 }
 
+// All parameters at an end of one of them.
+struct GpuValues {
+  explicit GpuValues(const Params& p) : transfer(RulesOf(p).transfer), kernels(p["kernels"]) {}
+  TransferRules transfer;
+  double kernels;
+};
+
 class ToGpu {
  public:
   ToGpu(const Params& params, Editor& edit, const DeviceChoice& target)
       : params_(params),
         edit_(edit),
+        at_ends_(edit.AtEnds([](const EndView& at) { return GpuValues(at.params()); })),
         target_(target),
         spec_(std::make_shared<const DeviceSpec>(target.spec)),
         floor_(KernelFloor(edit.graph())) {}
@@ -160,12 +168,14 @@ class ToGpu {
   void RetimeKernels() {
     OtherGpu other(graph(), to(), RulesOf(params_));
     std::vector<std::pair<TaskId, OtherGpu::Kernel>> kernels;
+    std::vector<std::vector<Duration>> times_at_ends;
     std::map<std::pair<NameId, std::string>, size_t> terms;
     std::vector<KernelTerms>& all = edit_.changes().terms;
     for (TaskId t : edit_.Select(
              [](const Graph&g, TaskId id) { return g.task(id).kind == TaskKind::kKernel; })) {
       const OtherGpu::Kernel kernel = other.Of(t);
       kernels.push_back({t, kernel});
+      times_at_ends.push_back(TimesAtEnds(t, kernel, other));
       auto [it, inserted] = terms.try_emplace({graph().task(t).name, other.Explain(t)}, all.size());
       if (inserted) {
         all.push_back({.kernel = std::string(graph().TaskName(t)),
@@ -181,7 +191,34 @@ class ToGpu {
       return a.before > b.before;
     });
     FoldTerms(all);
-    for (const auto& [t, kernel] : kernels) SetKernel(t, kernel);
+    for (size_t i = 0; i < kernels.size(); ++i) {
+      const auto& [t, kernel] = kernels[i];
+      SetKernel(t, kernel);
+      edit_.SetAtEnds(t, times_at_ends[i]);
+    }
+  }
+
+  std::vector<Duration> TimesAtEnds(TaskId t, const OtherGpu::Kernel& kernel,
+                                    OtherGpu& other) const {
+    const double own = RulesOf(params_).transfer.own;
+    std::vector<Duration> times;
+    for (const GpuValues& there : at_ends_) {
+      const bool same = there.transfer.own == own;
+      times.push_back(TimeOf(same ? kernel : other.Of(t, there.transfer), there.kernels));
+    }
+    return times;
+  }
+
+  // `factor`: what times of models are multiplied with.
+  static Duration TimeOf(const OtherGpu::Kernel& kernel, double factor) {
+    return kernel.tf32 ? std::max(kernel.time.Scaled(FactorOf(kernel, factor)), kernel.least)
+                       : InSameFormat(kernel, factor);
+  }
+  static Duration InSameFormat(const OtherGpu::Kernel& kernel, double factor) {
+    return std::max(kernel.same_format.Scaled(FactorOf(kernel, factor)), kernel.least_same_format);
+  }
+  static double FactorOf(const OtherGpu::Kernel& kernel, double factor) {
+    return kernel.source == TermSource::kMeasured ? 1 : factor;
   }
 
   // What is not shown one by one is in the last entries, one for each source, so that the entries
@@ -212,12 +249,11 @@ class ToGpu {
     if (kernel.bounded) ++bounded_;
     if (kernel.lost != DType::kUnknown) lost_.insert(kernel.lost);
     edit_.BeginCause(fmt::format("kernels run on the {}", to().name));
-    const double factor = kernel.source == TermSource::kMeasured ? 1 : params_["kernels"];
-    edit_.SetDuration(t, std::max(kernel.same_format.Scaled(factor), kernel.least_same_format));
+    edit_.SetDuration(t, InSameFormat(kernel, params_["kernels"]));
     if (!kernel.tf32) return;
     ++tf32_;
     edit_.BeginCause("fp32 matrix kernels run in TF32");
-    edit_.SetDuration(t, std::max(kernel.time.Scaled(factor), kernel.least));
+    edit_.SetDuration(t, TimeOf(kernel, params_["kernels"]));
     // Later optimizations read from the name in which format it multiplies.
     edit_.Rename(t, fmt::format("tf32 {}", graph().TaskName(t)));
   }
@@ -340,6 +376,7 @@ class ToGpu {
 
   const Params& params_;
   Editor& edit_;
+  const std::vector<GpuValues> at_ends_;  // of open parameters
   const DeviceChoice& target_;
   std::shared_ptr<const DeviceSpec> spec_, named_;
   Duration floor_;
@@ -363,6 +400,7 @@ constinit const Transform kGpu = {
     .summary = "The program runs on another GPU, known or described in a file",
     .params = kGpuParams,
     .same_work = true,
+    .ends = AtEnds::kTimes,
     .apply = &RunGpu,
     .model =
         "Kernels are timed anew one by one. Ops with recorded shapes: the cost model on the new "

@@ -68,8 +68,10 @@ class Hidden {
   Hidden(const Params& params, Editor& edit)
       : factor_(params["by"]),
         edit_(edit),
-        resizer_(edit, Duration{}, params["kernel_model"]),
-        sizes_(edit.graph(), resizer_.shapes()) {}
+        resizer_(edit, Duration{}, ModelOf(params),
+                 edit.AtEnds([](const EndView& at) { return ModelOf(at.params()); })),
+        sizes_(edit.graph(), resizer_.shapes()),
+        classes_(edit.graph()) {}
 
   absl::Status Run() {
     FindWidths();
@@ -106,6 +108,7 @@ class Hidden {
 
  private:
   const Graph& graph() const { return edit_.graph(); }
+  static Resizer::Model ModelOf(const Params& p) { return {.factor = p["kernel_model"]}; }
 
   // Later transforms, and the peak of memory, see the new sizes.
   void KeepSizes() {
@@ -157,9 +160,9 @@ class Hidden {
     return true;
   }
 
-  Resizer::Sizes SizesOf(TaskId t, const OpShape& shape) const {
+  Resizer::Sizes SizesOf(TaskId t, const OpShape& shape) {
     const Phase phase = graph().task(t).phase;
-    const KernelClass kind = ClassifyKernel(graph().TaskName(t)).kind;
+    const KernelClass kind = classes_.Of(t);
     const bool modelled = shape.known() && (!Multiplies(kind) || HasProducts(shape));
     if (!modelled) {
       // Weights have two sides, activations one.
@@ -247,6 +250,7 @@ class Hidden {
   Editor& edit_;
   Resizer resizer_;
   BatchSizes sizes_;
+  KernelClasses classes_;
   Widths widths_;
 };
 
@@ -258,6 +262,7 @@ constinit const Transform kHidden = {
     .name = "hidden",
     .summary = "A wider or narrower model",
     .params = kHiddenParams,
+    .ends = AtEnds::kTimes,
     .apply = &RunHidden,
     .model =
         "A width is a size that some weight gives and another takes, or up to four of them side by "
