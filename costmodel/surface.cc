@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 
 #include "base/check.h"
@@ -232,6 +233,14 @@ class SurfaceEvaluation {
               c_.ramp_kilocycles * kilocycle_us_ * std::min(1.0, moved / kRampBytes);
     if (shape.m % kRaggedRows != 0) ragged_ = c_.ragged;
     wave_share_ = c_.wave_odds / (1 + c_.wave_odds);
+    for (size_t i = 0; i < std::size(kSurfaceTiles); ++i) {
+      const SurfaceTile& tile = kSurfaceTiles[i];
+      tiles_[i] = batch_ * std::ceil(m_ / tile.rows) * std::ceil(n_ / tile.columns);
+      const double efficiency = tile.efficiency == nullptr ? 1 : std::min(c_.*tile.efficiency, 1.3);
+      const double multiply = 2.0 * tile.rows * tile.columns / (rate_ * efficiency) * ragged_;
+      const double feed = element_ * (tile.rows + tile.columns) / (64 * boost_ * c_.feed_share);
+      tile_us_[i] = std::sqrt(multiply * multiply + feed * feed);
+    }
   }
 
   SurfaceTime Best() const {
@@ -243,11 +252,12 @@ class SurfaceEvaluation {
       time.memory_ns = memory_ + parts;
       // More of both than a smaller split has.
       if (split > 1 && time.compute_ns >= best.compute_ns) continue;
-      if (std::max(time.compute_ns, time.memory_ns) >= best.ns) continue;
+      const double more = split > 1 ? c_.split_kilocycles * kilocycle_us_ : 0;
+      const double longer = std::max(time.compute_ns, time.memory_ns);
+      if (longer + more >= best.ns) continue;
+      const double ratio = std::min(time.compute_ns, time.memory_ns) / longer;
       const double power = 1 + c_.blend;
-      time.ns =
-          std::pow(std::pow(time.compute_ns, power) + std::pow(time.memory_ns, power), 1 / power) +
-          (split > 1 ? c_.split_kilocycles * kilocycle_us_ : 0);
+      time.ns = longer * std::pow(1 + std::pow(ratio, power), 1 / power) + more;
       if (time.ns < best.ns) best = time;
     }
     return best;
@@ -271,21 +281,15 @@ class SurfaceEvaluation {
     SurfaceTime best{.compute_ns = INFINITY, .split = split};
     const double part = k_ / split;
     const double fixed = (part * c_.step_cycles / 64 + 1000 * c_.tile_kilocycles) / boost_;
-    for (const SurfaceTile& tile : kSurfaceTiles) {
-      const double tiles = batch_ * std::ceil(m_ / tile.rows) * std::ceil(n_ / tile.columns);
-      const double waves = tiles * split / processors_;
+    for (size_t i = 0; i < std::size(kSurfaceTiles); ++i) {
+      const double waves = tiles_[i] * split / processors_;
       const double rounds =
           wave_share_ * std::ceil(waves) + (1 - wave_share_) * std::max(waves, 1.0);
-      const double efficiency = tile.efficiency == nullptr ? 1 : std::min(c_.*tile.efficiency, 1.3);
-      const double multiply =
-          2.0 * tile.rows * tile.columns * part / (rate_ * efficiency) * ragged_;
-      const double feed =
-          element_ * part * (tile.rows + tile.columns) / (64 * boost_ * c_.feed_share);
-      const double time = rounds * (std::sqrt(multiply * multiply + feed * feed) + fixed);
+      const double time = rounds * (part * tile_us_[i] + fixed);
       if (time >= best.compute_ns) continue;
       best.compute_ns = time;
-      best.tile_rows = tile.rows;
-      best.tile_columns = tile.columns;
+      best.tile_rows = kSurfaceTiles[i].rows;
+      best.tile_columns = kSurfaceTiles[i].columns;
       best.waves = waves;
     }
     return best;
@@ -295,6 +299,8 @@ class SurfaceEvaluation {
   double batch_, m_, n_, k_, element_, processors_, boost_, kilocycle_us_;
   bool has_cast_ = false;  // in the rows of the surface
   double rate_ = 0, from_l2_ = 0, memory_ = 0, ragged_ = 1, wave_share_ = 0;
+  double tiles_[std::size(kSurfaceTiles)];    // of each size in the product
+  double tile_us_[std::size(kSurfaceTiles)];  // one of them, for each step of k
 };
 
 }  // namespace
