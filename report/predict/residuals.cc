@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -85,26 +86,56 @@ double ErrorOf(std::string_view kind, double before, double predicted, double me
   return (std::max(predicted, measured) / std::min(predicted, measured) - 1) / dose;
 }
 
+double AlikeInGroups(std::span<const ResidualGroup* const> groups) {
+  double rows = 0, sum = 0, squared_rows = 0;
+  for (const ResidualGroup* g : groups) {
+    const auto n = static_cast<double>(g->errors.size());
+    rows += n, squared_rows += n * n;
+    for (double e : g->errors) sum += e;
+  }
+  const double between_free = static_cast<double>(groups.size()) - 1;
+  const double within_free = rows - static_cast<double>(groups.size());
+  if (between_free < 1 || within_free < 1) return 1;
+  double between = 0, within = 0;
+  for (const ResidualGroup* g : groups) {
+    const auto n = static_cast<double>(g->errors.size());
+    const double mean = std::accumulate(g->errors.begin(), g->errors.end(), 0.0) / n;
+    between += n * (mean - sum / rows) * (mean - sum / rows) / between_free;
+    for (double e : g->errors) within += (e - mean) * (e - mean) / within_free;
+  }
+  const double usual_rows = (rows - squared_rows / rows) / between_free;
+  const double all = between + (usual_rows - 1) * within;
+  return all > 0 ? std::clamp((between - within) / all, 0.0, 1.0) : 1;
+}
+
+double RowsThatCount(double rows, double alike) { return rows / (1 + (rows - 1) * alike); }
+
 ModelError ModelErrorOf(std::string_view kind, std::string_view left_out) {
   const double prior = PriorOf(kind);
   ModelError known;
   std::vector<const ResidualGroup*> groups;
-  double squares = kPriorGroups * prior * prior, most = 0;
   for (const ResidualGroup& g : kResiduals) {
-    if (g.kind != kind || g.group == left_out || g.errors.size() == 0) continue;
-    groups.push_back(&g);
-    known.rows += g.errors.size();
-    most = std::max(most, *(g.errors.end() - 1));
-    for (double e : g.errors) squares += e * e / static_cast<double>(g.errors.size());
+    if (g.kind == kind && g.group != left_out && g.errors.size() > 0) groups.push_back(&g);
+  }
+  const double alike = AlikeInGroups(groups);
+  double squares = kPriorGroups * prior * prior, count = kPriorGroups, most = 0;
+  std::vector<double> weights;
+  for (const ResidualGroup* g : groups) {
+    const auto rows = static_cast<double>(g->errors.size());
+    known.rows += g->errors.size();
+    most = std::max(most, *(g->errors.end() - 1));
+    weights.push_back(RowsThatCount(rows, alike));
+    count += weights.back();
+    for (double e : g->errors) squares += weights.back() * e * e / rows;
   }
   const size_t degrees = kPriorGroups + groups.size();
-  const auto count = static_cast<double>(degrees);
   const double scale = std::sqrt(squares / count);
   auto share_below = [&](double error) {
     double sum = kPriorGroups * StudentShare(error / scale, degrees);
-    for (const ResidualGroup* g : groups) {
-      const auto below = std::upper_bound(g->errors.begin(), g->errors.end(), error);
-      sum += static_cast<double>(below - g->errors.begin()) / static_cast<double>(g->errors.size());
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const auto below = std::ranges::upper_bound(groups[i]->errors, error);
+      sum += weights[i] * static_cast<double>(below - groups[i]->errors.begin()) /
+             static_cast<double>(groups[i]->errors.size());
     }
     return sum / count;
   };

@@ -35,16 +35,24 @@ struct ModelError {
   size_t rows = 0;   // measured rows behind it; 0: the prior alone
 };
 
-// The size of error that nine rows in ten of another group stay below. Each known group counts the
-// same however many rows it has; two more stand for those that are not known: their errors are
+// How alike the errors of one group are: the intraclass correlation, 0 to 1, by an analysis of
+// variance (Donner, "A Review of Inference Procedures for the Intraclass Correlation Coefficient in
+// the One-Way Random Effects Model", 1986). 1 where nothing can tell: one group, or one row each.
+double AlikeInGroups(std::span<const ResidualGroup* const> groups);  // O(rows)
+// As how many independent rows those of a group count (Kish, "Survey Sampling", 1965: the design
+// effect): as one where they are all alike, as themselves where they are not at all.
+double RowsThatCount(double rows, double alike);
+
+// The size of error that nine rows in ten of another group stay below. Each known group counts as
+// RowsThatCount(); two rows more stand for groups that are not known: their errors are
 // Student's t, times the root mean square of what is known, of the groups and of the prior as two
-// groups, with as many degrees of freedom as that is of. The more groups agree, the less that
-// matters; the errors of the rows themselves need no shape. A kind that was never checked has the
-// prior alone, with a heavy tail. With the two at infinity this would be conformal prediction for
-// groups (Dunn, Wasserman and Ramdas, "Distribution-Free Prediction Sets for Two-Layer Hierarchical
-// Models", 2022), whose ranges end only with nine groups or more
-// (docs/decisions/006-intervals-are-drawn.md). `left_out` (a group) is not used: no row is judged
-// by its own kin. O(rows).
+// rows, with as many degrees of freedom as there are groups and two. The more groups agree, the
+// less that matters; the errors of the rows themselves need no shape. A kind that was never checked
+// has the prior alone, with a heavy tail. With each group counting once and the two at infinity
+// this would be conformal prediction for groups (Dunn, Wasserman and Ramdas, "Distribution-Free
+// Prediction Sets for Two-Layer Hierarchical Models", 2022), whose ranges end only with nine groups
+// or more (docs/decisions/006-intervals-are-drawn.md). `left_out` (a group) is not used: no row is
+// judged by its own kin. O(rows).
 ModelError ModelErrorOf(std::string_view kind, std::string_view left_out = {});
 
 // Rows of `kind`, each judged without its own group: how many are inside of their ranges.

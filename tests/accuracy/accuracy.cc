@@ -318,7 +318,7 @@ int Main(int argc, char** argv) {
   std::string kept((std::istreambuf_iterator<char>(in)), {});
   const bool stale = residuals != KeptResidualLines();
   const Coverage c = CoverageOf(rows.All());
-  const bool covered = 100 * c.inside >= 80 * c.intervals && 100 * c.inside <= 97 * c.intervals;
+  const bool covered = c.share() >= kLeastInside && c.share() <= kMostInside;
   if (!covered)
     fmt::print("{} of {} values are inside of the 90 % intervals\n", c.inside, c.intervals);
   if (kept == page && !stale && covered) return 0;

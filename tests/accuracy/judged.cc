@@ -5,6 +5,7 @@
 #include <map>
 
 #include <fmt/ranges.h>
+#include <boost/math/distributions/binomial.hpp>
 
 #include "report/predict/error_kind.h"
 #include "report/predict/residuals.h"
@@ -33,37 +34,42 @@ std::map<std::pair<std::string, std::string>, Rows> ByGroup(std::span<const Judg
   return groups;
 }
 
-// The end of 90 % of the errors of these groups, each of which counts as much as the others.
-double EndOfErrors(std::span<const ResidualGroup* const> groups) {
-  std::vector<double> ends;
-  for (const ResidualGroup* g : groups) ends.insert(ends.end(), g->errors);
-  std::sort(ends.begin(), ends.end());
-  for (double end : ends) {
-    double shares = 0;
-    for (const ResidualGroup* g : groups) {
-      const auto below = std::ranges::upper_bound(g->errors, end) - g->errors.begin();
-      shares += static_cast<double>(below) / static_cast<double>(g->errors.size());
-    }
-    if (shares >= 0.9 * static_cast<double>(groups.size())) return end;
+// What the rows of a kind show of the share that is inside: as many independent rows as they count,
+// and the exact 95 % interval of the share (Clopper and Pearson, of so many rows: Korn and
+// Graubard, "Confidence Intervals for Proportions With Small Expected Number of Positive Counts",
+// 1998).
+struct Shown {
+  double rows = 0, low = 0, high = 1;
+
+  // Neither of the bars is outside of what may be true.
+  bool nothing() const { return low <= kLeastInside && high >= kMostInside; }
+};
+
+Shown WhatIsShown(std::string_view kind, const Rows& rows) {
+  std::vector<const ResidualGroup*> known;
+  for (const ResidualGroup& g : Residuals()) {
+    if (g.kind == kind && g.errors.size() > 0) known.push_back(&g);
   }
-  return 0;
+  const double alike = AlikeInGroups(known);
+  std::map<std::string_view, double> groups;
+  Coverage coverage;
+  for (const JudgedRow* r : rows) ++groups[r->group], coverage.Add(*r);
+  Shown shown;
+  for (const auto& [group, n] : groups) shown.rows += RowsThatCount(n, alike);
+  const double inside = shown.rows * coverage.share();
+  using Binomial = boost::math::binomial_distribution<double>;
+  shown.low = Binomial::find_lower_bound_on_p(shown.rows, inside, 0.025);
+  shown.high = Binomial::find_upper_bound_on_p(shown.rows, inside, 0.025);
+  return shown;
 }
 
-// "34 of 39": rows of a kind that the errors of its other groups alone would have held.
-std::string InsideOfMeasuredErrors(std::string_view kind) {
-  std::vector<const ResidualGroup*> groups;
-  for (const ResidualGroup& g : Residuals()) {
-    if (g.kind == kind && g.errors.size() > 0) groups.push_back(&g);
+// Predicted rows by kind.
+std::map<std::string, Rows> ByKind(std::span<const JudgedRow> rows) {
+  std::map<std::string, Rows> kinds;
+  for (const JudgedRow& r : rows) {
+    if (r.why.empty()) kinds[r.kind].push_back(&r);
   }
-  size_t inside = 0, rows = 0;
-  for (const ResidualGroup* judged : groups) {
-    std::vector<const ResidualGroup*> others = groups;
-    std::erase(others, judged);
-    const auto* held = std::ranges::upper_bound(judged->errors, EndOfErrors(others));
-    inside += static_cast<size_t>(held - judged->errors.begin());
-    rows += judged->errors.size();
-  }
-  return fmt::format("{} of {}", inside, rows);
+  return kinds;
 }
 
 struct Errors {
@@ -75,8 +81,7 @@ struct Errors {
 
 std::string InsideText(const Coverage& c) {
   if (c.intervals == 0) return "";
-  return fmt::format("{} of {}, {:.0f} %", c.inside, c.intervals,
-                     100.0 * static_cast<double>(c.inside) / static_cast<double>(c.intervals));
+  return fmt::format("{} of {}, {:.0f} %", c.inside, c.intervals, 100 * c.share());
 }
 
 std::string TableLine(const std::string& head, const Rows& rows) {
@@ -87,13 +92,12 @@ std::string TableLine(const std::string& head, const Rows& rows) {
     coverage.Add(*r);
   }
   const auto n = static_cast<double>(rows.size());
-  return fmt::format("| {} | {} | {:.1f} | {:+.1f} | {:.1f} | {} |\n", head, rows.size(),
+  return fmt::format("| {} | {} | {:.1f} | {:+.1f} | {:.1f} | {} |", head, rows.size(),
                      100 * errors.sum / n, 100 * errors.signed_sum / n, 100 * errors.worst,
                      InsideText(coverage));
 }
 
-constexpr std::string_view kColumns =
-    "rows | mean error, % | on average, % | worst, % | inside |\n";
+constexpr std::string_view kColumns = "rows | mean error, % | on average, % | worst, % | inside |";
 
 }  // namespace
 
@@ -154,55 +158,52 @@ Coverage CoverageOf(std::span<const JudgedRow> rows) {
 }
 
 std::string CoverageTable(std::span<const JudgedRow> rows) {
-  std::map<std::string, Rows> kinds;
   Rows all;
-  for (const JudgedRow& r : rows) {
-    if (!r.why.empty()) continue;
-    kinds[r.kind].push_back(&r);
-    all.push_back(&r);
+  std::string table = fmt::format(
+      "| kind | {} independent rows | may be, % |\n|---|---|---|---|---|---|---|---|\n", kColumns);
+  for (const auto& [kind, members] : ByKind(rows)) {
+    const Shown shown = WhatIsShown(kind, members);
+    table += fmt::format("{} {:.1f} | {:.0f} to {:.0f} |\n", TableLine(kind, members), shown.rows,
+                         100 * shown.low, 100 * shown.high);
+    all.insert(all.end(), members.begin(), members.end());
   }
-  std::string table = fmt::format("| kind | {}|---|---|---|---|---|---|\n", kColumns);
-  for (const auto& [kind, members] : kinds) table += TableLine(kind, members);
-  return table + TableLine("all", all);
+  return table + TableLine("all", all) + " | |\n";
 }
 
 std::string OutsideOfBars(std::span<const JudgedRow> rows) {
-  constexpr size_t kTellsSomething = 10;  // nine or ten of so many are inside of a good interval
-  std::map<std::string, std::vector<JudgedRow>> kinds;
-  for (const JudgedRow& r : rows) {
-    if (r.why.empty()) kinds[r.kind].push_back(r);
+  std::vector<std::string> shown, silent, outside;
+  for (const auto& [kind, members] : ByKind(rows)) {
+    Coverage c;
+    for (const JudgedRow* r : members) c.Add(*r);
+    const bool good = c.share() >= kLeastInside && c.share() <= kMostInside;
+    const bool telling = !WhatIsShown(kind, members).nothing();
+    if (good)
+      shown.push_back(kind);
+    else
+      (telling ? outside : silent)
+          .push_back(fmt::format("{} ({} of {})", kind, c.inside, c.intervals));
   }
-  std::vector<std::string> few, outside;
-  for (const auto& [kind, members] : kinds) {
-    const Coverage c = CoverageOf(members);
-    if (c.intervals < kTellsSomething) {
-      few.push_back(kind);
-      continue;
-    }
-    if (100 * c.inside >= 80 * c.intervals && 100 * c.inside <= 97 * c.intervals) continue;
-    const auto lost = std::ranges::count_if(members, [](const JudgedRow& r) {
-      return ErrorOf(r.kind, r.before, r.predicted, r.measured) < 0;
-    });
-    outside.push_back(fmt::format("*{}* ({} of {}", kind, c.inside, c.intervals));
-    outside.back() += fmt::format("; by measured errors alone {}", InsideOfMeasuredErrors(kind));
-    if (lost > 0) outside.back() += fmt::format("; the change of {} is lost between runs", lost);
-    outside.back() += ")";
-  }
+  const auto list = [](const std::vector<std::string>& kinds) {
+    return kinds.empty() ? "none" : fmt::format("{}", fmt::join(kinds, "; "));
+  };
   return fmt::format(
-      "\nBetween 80 and 97 % are asked for. Kinds with fewer than {} rows cannot show it: {}.\n"
+      "\nBetween {:.0f} and {:.0f} % are asked for. Inside of that: {}.\n"
       "Outside of it: {}.\n"
-      "Why so many: a kind has two to six groups, and an interval is for a further one, so that\n"
-      "two groups of published errors, which are larger, count beside those that were measured\n"
-      "(`kPriorGroups` of `report/predict/residuals.h`). *By measured errors alone*: what the\n"
-      "errors of their other groups would have held; one row of forty makes 2.5 %.\n",
-      kTellsSomething, fmt::join(few, "; "),
-      outside.empty() ? "none" : fmt::format("{}", fmt::join(outside, ", ")));
+      "Outside, but of too few rows to say so: {}.\n"
+      "Rows of one group (a program, a network, a GPU) are wrong together: a group of n rows\n"
+      "counts as n / (1 + (n - 1) r) *independent rows* (Kish's design effect; r: how alike\n"
+      "errors within the groups of this kind are, their intraclass correlation), here and in\n"
+      "the intervals. *May be*: the exact 95 % interval of the share that is inside (Clopper\n"
+      "and Pearson, of so many rows). Where all of {:.0f} to {:.0f} % is in it, the rows\n"
+      "cannot say that the kind is outside.\n",
+      100 * kLeastInside, 100 * kMostInside, list(shown), list(outside), list(silent),
+      100 * kLeastInside, 100 * kMostInside);
 }
 
 std::string GroupTable(std::span<const JudgedRow> rows) {
-  std::string table = fmt::format("| kind | group | {}|---|---|---|---|---|---|---|\n", kColumns);
+  std::string table = fmt::format("| kind | group | {}\n|---|---|---|---|---|---|---|\n", kColumns);
   for (const auto& [key, members] : ByGroup(rows)) {
-    table += TableLine(fmt::format("{} | {}", key.first, key.second), members);
+    table += TableLine(fmt::format("{} | {}", key.first, key.second), members) + '\n';
   }
   return table;
 }

@@ -40,12 +40,17 @@ std::string KeptResidualLines();
 struct Coverage {
   size_t intervals = 0, inside = 0, below = 0, above = 0;  // measured below or above the interval
   void Add(const JudgedRow& row);
+  double share() const {
+    return intervals == 0 ? 1 : static_cast<double>(inside) / static_cast<double>(intervals);
+  }
 };
+// Of 90 % intervals this share of measured values should hold.
+inline constexpr double kLeastInside = 0.80, kMostInside = 0.97;
 Coverage CoverageOf(std::span<const JudgedRow> rows);
 
-// A line for each kind, and one for all.
+// A line for each kind, with how many rows it shows how much by, and one for all.
 std::string CoverageTable(std::span<const JudgedRow> rows);
-// What the table cannot show, and the kinds that are not between 80 and 97 % all the same.
+// The kinds that are between the bars, those that are not, and those of too few rows to say so.
 std::string OutsideOfBars(std::span<const JudgedRow> rows);
 // A line for each kind and group.
 std::string GroupTable(std::span<const JudgedRow> rows);
