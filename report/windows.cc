@@ -66,7 +66,13 @@ std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timelin
     if (timeline.end[i] < last.end) continue;
     if (!until.valid() || timeline.end[i] > timeline.end[until.index()]) until = TaskId(i);
   }
-  return CriticalPath(graph, timeline, until);
+  std::vector<PathSegment> path = CriticalPath(graph, timeline, until);
+  if (!path.empty() && windows.front().begin < path.front().begin) {
+    const PathSegment& first = path.front();
+    path.insert(path.begin(), {windows.front().begin, first.begin, first.task, Rule::kLaneOrder,
+                               true, first.resource});
+  }
+  return path;
 }
 
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline) {

@@ -31,11 +31,12 @@ std::vector<Duration> CountedPeriods(const Graph& graph, std::vector<Duration> p
 // summed over the windows has its share of StepTime().
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
 
-// The critical path of the counted windows, from the first task on. A step ends where the GPU work
-// of the next begins: where the last counted step's own goes on to the end of its window or beyond,
-// the path ends with it, and not with what the host does afterwards while the recording is written.
-// Otherwise it is that of everything. REQUIRES: a timeline with blockers; windows as of
-// CountedWindows(). O(tasks).
+// The critical path of the counted windows, without gaps: where it leads back to a task that
+// nothing recorded made wait, such as the first of a further thread, what lies before that is a lag
+// of this task. A step ends where the GPU work of the next begins: where the last counted step's
+// own goes on to the end of its window or beyond, the path ends with it, and not with what the host
+// does afterwards while the recording is written. Otherwise it is that of everything. REQUIRES: a
+// timeline with blockers; windows as of CountedWindows(). O(tasks).
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline,
                                      std::span<const Window> windows);
 std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timeline);

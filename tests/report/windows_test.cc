@@ -56,6 +56,19 @@ TEST(Windows, EachStepHasOneWaitForTheLoader) {
   EXPECT_EQ(path.data, Duration::Us(30)) << "of three steps, not of two";
 }
 
+// Two threads without operators: nothing tells what the second one waited for.
+TEST(Windows, APathThatBeginsLateIsOfTheWholeWindow) {
+  TraceSketch s;
+  LaneId first = s.Thread(), gpu = s.Stream(), second = s.Thread(), other = s.Stream();
+  s.Launch(first, gpu, "kernel", 0, 5, 10, 20);
+  s.Launch(second, other, "kernel", 40, 5, 50, 50);
+  auto built = BuildGraph(s.Build());
+  ASSERT_TRUE(built.ok()) << built.status();
+  const BoundBy path = PathPerStep(built->graph, Replay(built->graph));
+  EXPECT_EQ(path.gpu, Duration::Us(50));
+  EXPECT_EQ(path.cpu, Duration::Us(50)) << "40 of them before the second thread begins";
+}
+
 // The host is ahead by some steps; behind the last launch it writes results for a millisecond.
 TEST(Windows, WhatTheHostDoesBehindTheLastGpuWorkIsOnNoPath) {
   TraceSketch s;
