@@ -65,6 +65,17 @@ TEST_F(CliRanksParts, AFlagOfOneRankIsRefusedForAFolder) {
               HasSubstr("--on does not go with --peers none"));
 }
 
+// The same ranks in one file: the one that answers says so, and how all are asked.
+TEST_F(CliRanksParts, AFileOfSeveralRanksIsPlayedTogetherWhereThatIsAsked) {
+  const std::string file = Path("both.ddtrace"), ask = "whatif " + file + " --opt amp";
+  ASSERT_EQ(Run("import " + kExample + " -o " + file).exit, 0);
+  const CliResult one = Run(ask);
+  EXPECT_THAT(one.err, HasSubstr(" of 2 is looked at, which waits least"));
+  EXPECT_THAT(one.err, HasSubstr("whatif --peers joint plays all together"));
+  const auto joint = nlohmann::json::parse(Run(ask + " --peers joint --format json").out);
+  EXPECT_TRUE(joint.contains("ranks"));
+}
+
 TEST_F(CliRanksParts, EachOfAListIsPredictedAloneWhereThatIsAsked) {
   const auto names = [&](const std::string& flag) {
     const std::string ask = "whatif " + kExample + " --opt 'amp,bandwidth(x2)' --format json ";

@@ -327,14 +327,15 @@ std::optional<Judged> LastOf(const JointReport& report) {
 
 // Ranks of one run, played together. Nothing when no two of them have a collective in common,
 // unless that was asked for.
-absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, bool asked, Session& session) {
+absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& session) {
   const std::string& path = args.positional()[0];
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
   if (WasGiven("--alone", args)) scenarios = WithParts(scenarios);
-  absl::StatusOr<JointInput> in = LoadJoint(path, args, session);
-  if (!in.ok() && DiagnosticOf(in.status()).code == "E0435" && !asked) {
+  const std::string_view asked = AsksForAll(args);
+  absl::StatusOr<JointInput> in = LoadJoint(path, args, session, asked);
+  if (!in.ok() && DiagnosticOf(in.status()).code == "E0435" && asked.empty()) {
     session.Note("no two of these ranks have a collective in common: one is looked at alone");
     return std::nullopt;
   }
@@ -372,8 +373,7 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   DD_RETURN_IF_ERROR(CheckWhatIfFlags(args));
   DD_ASSIGN_OR_RETURN(const bool ranks, PlaysRanks(args));
   if (ranks) {
-    const bool asked = !AsksForAll(args).empty();
-    DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunWhatIfJoint(args, asked, session));
+    DD_ASSIGN_OR_RETURN(const std::optional<Exit> exit, RunWhatIfJoint(args, session));
     if (exit.has_value()) return *exit;
   }
   DD_ASSIGN_OR_RETURN(double limit,

@@ -86,6 +86,12 @@ absl::Status BadChoice(std::string what, std::string why, std::string fix) {
       {.code = "E0104", .what = std::move(what), .why = std::move(why), .fix = std::move(fix)});
 }
 
+absl::Status IsOneRank(std::string_view asked, const std::string& path) {
+  return BadChoice(fmt::format("{} is about ranks that are played together", asked),
+                   fmt::format("{} is one", path),
+                   "a folder with the traces of all ranks, or a file that holds them");
+}
+
 }  // namespace
 
 const Flag kClockFlag = {.name = "--clock",
@@ -143,8 +149,8 @@ absl::StatusOr<bool> PlaysRanks(const Args& args) {
   }
   if (!HoldsRanks(path) && !recorded) {
     if (all.empty()) return false;
-    return BadChoice(fmt::format("{} is about ranks that are played together", all),
-                     fmt::format("{} is one", path), "the folder with the traces of all ranks");
+    if (std::filesystem::is_directory(path)) return IsOneRank(all, path);
+    // Whether a file holds several is known when it is read.
   }
   if (one && !recorded) return false;
   if (!recorded) DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kOfOneRank));
@@ -157,7 +163,8 @@ absl::StatusOr<bool> PlaysRanks(const Args& args) {
   return true;
 }
 
-absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session) {
+absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session,
+                                     std::string_view asked) {
   if (args.Has("--steps")) {
     return MakeStatus(absl::StatusCode::kInvalidArgument,
                       {.code = "E0104",
@@ -166,6 +173,7 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
                        .fix = "leave it away; or daydream whatif with --rank R"});
   }
   DD_ASSIGN_OR_RETURN(std::vector<RankTrace> ranks, ReadEach(path, args, session));
+  if (!asked.empty() && ranks.size() == 1) return IsOneRank(asked, path);
   if (const std::string_view wanted = args.Get("--rank"); !wanted.empty() && wanted != "auto") {
     std::vector<Rank> numbers;
     numbers.reserve(ranks.size());

@@ -39,7 +39,9 @@ absl::StatusOr<bool> PlaysRanks(const Args& args);
 // Reads every rank of `path`, and takes what recording cost it out of its host's time, unless
 // --keep-recording-cost is there; with --rank R that one is left, and the others are its Ghosts.
 // E0431 for two files of one rank or runs of different size, E0432 for a rank that is not there,
-// E0104 for --steps, E0434 and E0435 as MakeJointRun().
-absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session);
+// E0104 for --steps, and for one rank where `asked` (AsksForAll()) is about several; E0434 and
+// E0435 as MakeJointRun().
+absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, Session& session,
+                                     std::string_view asked = {});
 
 }  // namespace daydream

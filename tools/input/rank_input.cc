@@ -105,10 +105,14 @@ absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Tr
   if (wanted == "auto" || wanted.empty()) {
     if (ranks.size() == 1) return trace;
     index = LastToArrive(*trace);
-    session.Note(
-        fmt::format("{} of {} is looked at, which waits least for the others; --rank R "
-                    "takes another, and daydream ranks plays all together",
-                    NameOf(ranks[index], index), ranks.size()));
+    const auto work = WorkOfRanks(*trace);
+    const bool wait =
+        std::ranges::any_of(work, [](const RankWork& of) { return of.collectives > Duration{}; });
+    session.Note(fmt::format(
+        "{} of {} is looked at{}; --rank R takes another{}", NameOf(ranks[index], index),
+        ranks.size(), wait ? ", which waits least for the others" : "",
+        wait ? ", and whatif --peers joint plays all together, as does daydream ranks"
+             : ", alone as well: no collective tells how they wait for each other"));
   } else {
     DD_ASSIGN_OR_RETURN(index, FindRank(wanted, ranks, trace->provenance.source));
   }
