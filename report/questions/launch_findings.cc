@@ -22,7 +22,10 @@ bool MakesWork(CallKind kind) {
 class LaunchFindings {
  public:
   LaunchFindings(const Graph& graph, const std::vector<bool>& counts, size_t steps, Duration step)
-      : steps_(steps), step_(step) {
+      : from_nsys_(graph.tables().trace != nullptr &&
+                   graph.tables().trace->provenance.importer == "nsys"),
+        steps_(steps),
+        step_(step) {
     // Not every recorder has them.
     const bool fills = std::ranges::any_of(
         graph.tasks(), [](const Task& t) { return t.kind == TaskKind::kMemset && !t.removed; });
@@ -127,10 +130,12 @@ class LaunchFindings {
                     .where = {},
                     .time = PerStep(guessed_),
                     .share = share,
-                    .fix = "record the kernels of graphs, too (nsys --cuda-graph-trace=node, or a "
-                           "newer PyTorch and driver), or record without graphs"});
+                    .fix = fmt::format("record the kernels of graphs, too ({}), or without graphs",
+                                       from_nsys_ ? "nsys --cuda-graph-trace=node"
+                                                  : "a newer PyTorch and driver")});
   }
 
+  const bool from_nsys_;
   const size_t steps_;
   const Duration step_;
   size_t calls_ = 0, without_ = 0, graphs_without_ = 0, orphans_ = 0, operations_ = 0;

@@ -257,7 +257,9 @@ class RecordFindings {
         fmt::format("{} of {} kernels have no name: what they do is not known",
                     FormatCount(nameless), FormatCount(all)),
         ShareOf(nameless, all),
-        "names are missing in the file (StringIds, of Nsight Systems): export it again");
+        trace_.provenance.importer == "nsys"
+            ? "names are missing in the file (StringIds, of Nsight Systems): export it again"
+            : "names are missing in the file: record or export it again");
   }
 
   void FindCallsWithoutTime() {

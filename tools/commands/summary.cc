@@ -92,7 +92,7 @@ Table MakeSummaryTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) 
 }
 
 std::string Lead(const Summary& s, const ReplayCheck& replay, const MemoryProfile& memory,
-                 Session& session) {
+                 std::string_view importer, Session& session) {
   const std::string label = replay.window ? "one window" : "one step";
   std::string out = Paragraph(
       label,
@@ -109,7 +109,7 @@ std::string Lead(const Summary& s, const ReplayCheck& replay, const MemoryProfil
                                FormatPercent(Share(s.path.comm, s.window)),
                                FormatPercent(Share(s.path.data, s.window))),
                    kLeadLabel);
-  return out + UnrecordedLine(replay) + MemoryText(memory) + "\n";
+  return out + UnrecordedLine(replay) + MemoryText(memory, importer) + "\n";
 }
 
 std::string SummaryAsCsv(const Summary& s, GroupBy by) {
@@ -349,16 +349,15 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
     return host ? HostWorkTable(work, summary.window, session.unit())
                 : MakeSummaryTable(summary, by, top, session.unit());
   };
+  const std::string lead = Lead(summary, replay, memory, trace->provenance.importer, session);
   auto text = [&] {
-    return FindingsText(health.findings) + Lead(summary, replay, memory, session) +
-           table().Text(session.table_style()) + "\n" +
+    return FindingsText(health.findings) + lead + table().Text(session.table_style()) + "\n" +
            (host ? OtherThanHost(Share(work.all.path, summary.window))
                  : "  streams that overlap count twice in the table, once in 'GPU busy'\n") +
            "  more: --by op|kernel|layer|phase|stream|host   --top N   --wide   --format csv\n";
   };
   auto markdown = [&] {
-    return FindingsMarkdown(health.findings) +
-           PlainMarkdown(Lead(summary, replay, memory, session)) + "\n" + table().Markdown();
+    return FindingsMarkdown(health.findings) + PlainMarkdown(lead) + "\n" + table().Markdown();
   };
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = text,

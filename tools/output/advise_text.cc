@@ -235,6 +235,16 @@ std::string LessMemoryLine(const Advised& a, TimeUnit wish) {
   return text.empty() ? "" : Wrapped("less memory: " + text);
 }
 
+bool IsOfAnotherFramework(const Trace* trace) {
+  return trace != nullptr && trace->provenance.importer == "xplane";
+}
+
+// Is this said in words of PyTorch?
+bool IsOfPyTorch(std::string_view text) {
+  const auto has = [&](std::string_view word) { return text.find(word) != std::string_view::npos; };
+  return has("torch") || has("DataLoader") || has("profile(") || has("record_shapes");
+}
+
 std::string UnjudgedLines(const AdviseReport& report) {
   std::string out;
   // What one reason keeps from being judged stands in one sentence.
@@ -244,7 +254,9 @@ std::string UnjudgedLines(const AdviseReport& report) {
     std::string what = Printable(d.what), fix = Printable(d.fix);
     const std::string name = o.prediction.name + ": ";
     if (what.starts_with(name)) what = what.substr(name.size());
-    if (!fix.empty()) what += "; to judge it: " + fix;
+    const bool others = IsOfAnotherFramework(report.trace) && IsOfPyTorch(fix);
+    if (others) what += ", which recordings of JAX and TensorFlow do not tell";
+    if (!fix.empty() && !others) what += "; to judge it: " + fix;
     const auto same =
         std::ranges::find_if(names_by_reason, [&](const auto& row) { return row.first == what; });
     if (same == names_by_reason.end()) {
@@ -301,11 +313,7 @@ std::string Card(const AdviseReport& report, size_t i, TimeUnit wish) {
 }  // namespace
 
 std::string HowOf(const Advice& advice, const Trace* trace) {
-  const auto has = [&](std::string_view word) {
-    return advice.how.find(word) != std::string_view::npos;
-  };
-  const bool other = trace != nullptr && trace->provenance.importer == "xplane";
-  if (!other || !(has("torch") || has("DataLoader"))) return std::string(advice.how);
+  if (!IsOfAnotherFramework(trace) || !IsOfPyTorch(advice.how)) return std::string(advice.how);
   return fmt::format("JAX and TensorFlow have their own way; in PyTorch: {}", advice.how);
 }
 

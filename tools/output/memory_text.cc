@@ -70,13 +70,19 @@ std::string PeakText(const MemoryProfile& before, const PeakAfter& peak) {
   return (before.at_least ? ">= " : "") + Marked(peak.peak, peak.estimate);
 }
 
-std::string MemoryText(const MemoryProfile& m) {
+std::string MemoryText(const MemoryProfile& m, std::string_view importer) {
   const auto lead = [](std::string_view label, std::string_view text) {
     return Paragraph(label, text, kLeadLabel);
   };
   constexpr std::string_view kLabel = "peak memory";
+  constexpr std::string_view kOfCallsAlone[] = {"nsys", "rocprof", "rocpd", "rpd"};
   if (!m.known()) {
-    return lead(kLabel, "not known: record with profile_memory=True or record_shapes=True");
+    const std::string_view why =
+        importer == "xplane" ? "XPlane does not tell what was allocated"
+        : std::ranges::find(kOfCallsAlone, importer) != std::end(kOfCallsAlone)
+            ? "--memory FILE takes a memory snapshot of PyTorch of the same run"
+            : "record with profile_memory=True or record_shapes=True";
+    return lead(kLabel, fmt::format("not known: {}", why));
   }
   std::string text = fmt::format("{}{}{}", m.at_least ? "at least " : "",
                                  Marked(m.peak, m.estimate()), Capacity(m.capacity));
@@ -98,7 +104,7 @@ std::string MemoryText(const MemoryProfile& m) {
 
 std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
   if (!p.peak.has_value()) return "";
-  std::string text = fmt::format("  peak memory {}{} -> {}{}{}", memory.at_least ? ">= " : "",
+  std::string text = fmt::format("{}{} -> {}{}{}", memory.at_least ? ">= " : "",
                                  Marked(memory.peak, memory.estimate()), PeakText(memory, *p.peak),
                                  Capacity(p.peak->capacity),
                                  memory.at_least ? " (without what was allocated earlier)" : "");
@@ -119,7 +125,7 @@ std::string MemoryLine(const MemoryProfile& memory, const Prediction& p) {
     before = ",";
   }
   if (!p.peak->fits()) text += p.peak->at_most ? "; that may not fit" : "; that does not fit";
-  return text + "\n";
+  return Paragraph("  peak memory ", text, 4);
 }
 
 void WriteMemoryProfile(const MemoryProfile& m, JsonWriter& json) {

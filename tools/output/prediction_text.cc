@@ -238,6 +238,16 @@ std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
          "  " + Sparkline(r.measured_steps) + "\n";
 }
 
+namespace {
+
+// In lines of a terminal, all but the first indented.
+std::string Folded(std::string_view headline) {
+  const size_t word = std::min(headline.find(' '), headline.size() - 1) + 1;
+  return Paragraph(headline.substr(0, word), headline.substr(word), 2);
+}
+
+}  // namespace
+
 std::string ReplayLine(std::string_view headline, const ReplayCheck& r, TimeUnit wish,
                        size_t width) {
   TimeUnit unit = UnitFor(r.measured, wish);
@@ -250,8 +260,8 @@ std::string ReplayLine(std::string_view headline, const ReplayCheck& r, TimeUnit
   line += ")";
   constexpr std::string_view kBetween = "      ";
   const bool fits = width == 0 || DisplayWidth(headline) + kBetween.size() + line.size() <= width;
-  std::string out = fits ? fmt::format("{}{}{}\n", headline, kBetween, line)
-                         : fmt::format("{}\n{}", headline, Wrapped(line));
+  std::string out =
+      fits ? fmt::format("{}{}{}\n", headline, kBetween, line) : Folded(headline) + Wrapped(line);
   return out + ChecksLine(r) + UnrecordedLine(r) + StepsLine(r, wish);
 }
 

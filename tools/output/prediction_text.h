@@ -40,7 +40,7 @@ std::string UnrecordedLine(const ReplayCheck& replay);
 std::string StepsLine(const ReplayCheck& replay, TimeUnit wish);
 // "-1.2 GB", "+300 MB".
 std::string SignedBytes(int64_t bytes);
-// `text` in lines of at most 96 columns, indented by two, further lines by four.
+// `text` in lines of at most 80 columns, indented by two, further lines by four.
 std::string Wrapped(const std::string& text);
 // What became of the work that was taken away, and how much of the time was never checked.
 std::string WhyNotLines(const Prediction& p);

@@ -342,8 +342,8 @@ const Importer kXPlane = {
                  .answers = "CPU-bound questions and the GPU side: waits are not recorded",
                  .both = "jax.profiler.trace(FOLDER) around steps on a GPU",
                  .later = "record after warm-up: jax.profiler.start_trace(FOLDER) after some steps",
-                 .waits = "on NVIDIA GPUs record the program with Nsight Systems: nsys profile "
-                          "--trace=cuda,nvtx"},
+                 .waits = "record the program with what notes waits: on NVIDIA GPUs nsys profile "
+                          "--trace=cuda,nvtx, on AMD GPUs rocprofv3 --hip-trace --kernel-trace"},
 };
 
 }  // namespace daydream
