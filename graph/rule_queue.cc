@@ -2,9 +2,10 @@
 // blocked by it, and the edges that would block others if the GPU were slower.
 //
 // Q1: the call in place p returns when the operation in place p - (depth - 1) starts. Q2: the depth
-// is read from calls that took long while the queue was deep, if enough of them agree. Q3: every
-// call whose releasing operation starts inside of it was blocked, however short it is. Q4: streams
-// whose long calls no depth explains may share a queue.
+// is read from calls that took long while the queue was deep, if enough of them agree; runs of
+// waits for other streams count as a place where more of them agree so. Q3: every call whose
+// releasing operation starts inside of it was blocked, however short it is. Q4: streams whose long
+// calls no depth explains may share a queue.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -24,6 +25,7 @@ constexpr uint32_t kDeepInFlight = 512;               // rule Q2
 constexpr Duration kLongCall = Duration::Us(30);      // rule Q2
 constexpr int64_t kTimesAsLong = 4;                   // rule Q2
 constexpr size_t kLeastBlockedCalls = 20;             // rule Q2
+constexpr size_t kManyWaits = 8;                      // rule Q2, see graph/queue.h
 constexpr uint32_t kDepthsAround = 16;                // rule Q2
 constexpr Duration kReleaseSpread = Duration::Us(2);  // of kQueueReleaseLag, as measured
 constexpr uint32_t kMostLostPlaces = 64;              // operations of one stream, of its last 1000
@@ -79,6 +81,7 @@ class QueueRule {
   struct Room {
     uint32_t depth = 0;
     bool measured = false;  // false: as such GPUs have it
+    size_t agreeing = 0;    // calls that it is measured by
     Duration lag = kQueueReleaseLag;
     std::vector<SlowCall> slow;
   };
@@ -98,8 +101,13 @@ class QueueRule {
     std::vector<Queue> queues;
     for (size_t i = 0; i < b_.stream_ops.size(); ++i) {
       if (b_.stream_ops[i].empty()) continue;
-      std::vector<QueuePlace> places = PlacesOf(LaneId(i), unrecorded[i]);
+      std::vector<QueuePlace> places = PlacesOf(LaneId(i), unrecorded[i], {});
       Room room = RoomOf(places, nvidia);
+      if (const std::vector<Instant> waits = WaitsForMany(LaneId(i)); !waits.empty()) {
+        std::vector<QueuePlace> with = PlacesOf(LaneId(i), unrecorded[i], waits);
+        Room counted = RoomOf(with, nvidia);
+        if (counted.agreeing > room.agreeing) places = std::move(with), room = std::move(counted);
+      }
       queues.push_back({{LaneId(i)}, std::move(places), std::move(room)});
     }
     if (nvidia) FindShared(queues);
@@ -160,16 +168,52 @@ class QueueRule {
     Duration lag;  // usual, from the start of the one to the return of the other
   };
 
-  std::vector<QueuePlace> PlacesOf(LaneId stream, const std::vector<TaskId>& unrecorded) const {
+  // When the stream was told to wait for kManyWaits others and more, without work between, in
+  // order.
+  std::vector<Instant> WaitsForMany(LaneId stream) const {
+    std::vector<Instant> found;
+    for (const HostThread& thread : b_.threads) {
+      size_t waits = 0;
+      Instant first;
+      for (TaskId t : thread.tasks) {
+        const CallKind kind = b_.KindOf(t);
+        if (kind == CallKind::kStreamWait && Waits(stream, t)) {
+          if (waits++ == 0) first = b_.Start(t);
+        } else if (MayBlock(kind)) {
+          if (waits >= kManyWaits) found.push_back(first);
+          waits = 0;
+        }
+      }
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
+  // Whether the record of the call says that this stream waits.
+  bool Waits(LaneId stream, TaskId call) const {
+    const uint32_t row = b_.graph.task(call).event;
+    if (row == Builder::kNone) return false;
+    const SyncDetail* sync = b_.SyncOf(b_.trace.correlation[row]);
+    return sync != nullptr && sync->stream == b_.trace.lanes[stream.index()].number;
+  }
+
+  // Each of `waits` stands before the operation that is submitted next, and is over when it starts.
+  std::vector<QueuePlace> PlacesOf(LaneId stream, const std::vector<TaskId>& unrecorded,
+                                   const std::vector<Instant>& waits) const {
     std::vector<QueuePlace> places;
     Instant called = Instant::Min();
+    auto wait = waits.begin();
     const auto add = [&](TaskId call, TaskId operation, Instant start) {
       if (call.valid()) called = std::max(called, b_.Start(call));
       places.push_back({call, operation, start, called});
     };
     for (uint32_t i : b_.stream_ops[stream.index()]) {
       const GpuOp& op = b_.ops[i];
-      if (TakesPlace(b_.graph, op.task)) add(op.call, op.task, op.start);
+      if (!TakesPlace(b_.graph, op.task)) continue;
+      for (; op.call.valid() && wait != waits.end() && *wait < b_.Start(op.call); ++wait) {
+        add(TaskId::None(), op.task, op.start);
+      }
+      add(op.call, op.task, op.start);
     }
     for (TaskId call : unrecorded) add(call, TaskId::None(), kNever);
     return places;
@@ -307,6 +351,7 @@ class QueueRule {
       off = Off(c.lag);
       room.depth = c.depth;
       room.measured = true;
+      room.agreeing = c.calls;
       room.lag = off > kReleaseSpread ? c.lag : kQueueReleaseLag;
     }
     return room;

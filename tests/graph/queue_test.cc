@@ -25,7 +25,7 @@ constexpr int kPlaces = 1022;
 constexpr double kCall = 5, kBetween = 1, kRelease = 5.25;
 constexpr double kHost = kCall + kBetween;  // of each piece of work when nothing blocks
 
-enum class Work { kKernel, kPinnedCopy, kDeviceCopy };
+enum class Work { kKernel, kPinnedCopy, kDeviceCopy, kEightWaits };
 
 // What a recorder makes of it: what starts after `window`, and what is in `lost`, was not recorded;
 // the clock of the GPU is `clock` ahead, and starts of kernels are up to `noise` late.
@@ -47,6 +47,15 @@ class Program {
     std::vector<double> starts;  // of what takes a place
     for (int i = 0; i < count; ++i) {
       const Work work = pattern[static_cast<size_t>(i) % pattern.size()];
+      if (work == Work::kEightWaits) {  // over when the work before is, and take one place
+        for (int wait = 0; wait < 8; ++wait, host += 1) {
+          const auto id = static_cast<uint32_t>(1'000'000 + 8 * i + wait);
+          sketch_.Call(cpu, "cudaStreamWaitEvent", host, 1, id);
+          sketch_.Sync(gpu, {.kind = SyncKind::kStreamWaitEvent, .stream = 7}, stream, id);
+        }
+        starts.push_back(stream + 1);
+        continue;
+      }
       const double begin = host;
       double end = begin + kCall;
       if (work != Work::kPinnedCopy) {
@@ -139,6 +148,19 @@ TEST(QueueRule, CopiesBetweenHostAndDeviceTakeNoPlace) {
   EXPECT_GT(p.report().queue_blocked, 150u);
   ExpectReplaysExactly(p.graph());
   EXPECT_NEAR(p.HostEnd(0), 4000 * kHost, 30);
+}
+
+// As cuDNN joins eight streams before a convolution. Where they are is told by the calls that
+// agree.
+TEST(QueueRule, ARunOfEightWaitsTakesOneWhereBlockedCallsSaySo) {
+  std::vector<Work> pattern(900, Work::kKernel);
+  for (int i = 0; i < 100; ++i) pattern.insert(pattern.end(), {Work::kKernel, Work::kEightWaits});
+  Program p(4400, pattern);
+  EXPECT_EQ(p.depth(), kPlaces);
+  EXPECT_GT(p.report().queue_blocked, 2500u);
+  ExpectReplaysExactly(p.graph());
+  EXPECT_NEAR(p.HostEnd(0), 4000 * kHost + 400 * 8, 30)
+      << "no blocked call is left as long as it was";
 }
 
 TEST(QueueRule, CopiesWithinTheDeviceTakeOne) {
