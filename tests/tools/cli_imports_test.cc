@@ -168,6 +168,18 @@ TEST_F(Imports, AdviceForAProgramThatIsNotPyTorchSaysThatItsCodeIs) {
   const std::string file = DAYDREAM_SOURCE_DIR "/examples/imports/jax-small.xplane.pb";
   EXPECT_THAT(OneLine(Run("advise '" + file + "'").out),
               HasSubstr("how JAX and TensorFlow have their own way; in PyTorch: with torch."));
+  EXPECT_THAT(OneLine(Run("advise '" + file + "'").out),
+              HasSubstr("no shapes of ops, which recordings of JAX and TensorFlow do not tell"));
+  EXPECT_THAT(Run("summary '" + file + "'").out,
+              HasSubstr("not known: XPlane does not tell what was allocated"));
+}
+
+TEST_F(Imports, RanksWithoutCollectivesAreAskedAboutOneByOne) {
+  const std::string file = (RealTraceFolder() / "nsys/diffusion-2xh100.sqlite").string();
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << file << " is not here";
+  EXPECT_THAT(Run("whatif " + file).err,
+              HasSubstr("rank 0 of 2 is looked at; --rank R takes another, alone as well"));
+  EXPECT_THAT(Run("whatif " + file + " --peers joint").err, HasSubstr("E0435"));
 }
 
 }  // namespace
