@@ -63,6 +63,10 @@ class CliFixture : public testing::Test {
     return Shell(before + " " DAYDREAM_BINARY " " + args);
   }
   CliResult Shell(const std::string& command) const {
+    if (folder_.empty()) {  // else files of all tests would lie in the root
+      ADD_FAILURE() << "SetUp() of CliFixture was not called";
+      return {};
+    }
     int status =
         std::system((command + " >" + Path("out") + " 2>" + Path("err") + " </dev/null").c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadAll(Path("out")),

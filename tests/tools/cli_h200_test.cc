@@ -20,6 +20,7 @@ const std::string kFolder = DAYDREAM_SOURCE_DIR "/tests/data/h200/";
 class CliH200 : public CliFixture {
  protected:
   void SetUp() override {
+    CliFixture::SetUp();
     const std::string csv = ReadAll(kFolder + "measured.csv");
     for (size_t at = csv.find('\n') + 1; at < csv.size();) {
       const size_t end = csv.find('\n', at);
