@@ -48,8 +48,17 @@ TEST(ChooseDevice, KnowsNamesAndTheirBeginnings) {
 
 TEST(ChooseDevice, SuggestsNamesThatHoldTheWord) {
   EXPECT_THAT(Problem(ChooseDevice("A6000").status()), HasSubstr("did you mean 'RTXA6000'?"));
-  EXPECT_THAT(Problem(ChooseDevice("orin").status()),
-              HasSubstr("did you mean 'Jetson-AGX-Orin-64GB'?"));
+}
+
+TEST(ChooseDevice, TakesTheOnlyNameWithAllWords) {
+  for (const char* name : {"orin", "Jetson Orin", "jetson-orin", "Orin 64GB"}) {
+    const DeviceChoice orin = *ChooseDevice(name);
+    EXPECT_EQ(orin.spec.name, "Jetson-AGX-Orin-64GB") << name;
+    EXPECT_THAT(orin.assumptions, Contains(HasSubstr("is taken as Jetson-AGX-Orin-64GB")));
+  }
+  EXPECT_FALSE(ChooseDevice("PCIE").ok()) << "several";
+  EXPECT_FALSE(ChooseDevice("96GB").ok()) << "a size, no chip";
+  EXPECT_FALSE(ChooseDevice("Orin 40GB").ok());
 }
 
 TEST(DeviceFile, GivesAPredictionAndListsWhatNobodyVerified) {

@@ -5,6 +5,8 @@
 
 #include <fmt/ranges.h>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_split.h"
 #include "base/text.h"
 #include "costmodel/device_fields.h"
 #include "transforms/core/strict_yaml.h"
@@ -95,6 +97,31 @@ DeviceChoice ChooseKnown(std::string_view name, std::vector<std::string_view>& o
   return choice;
 }
 
+// The only known GPU whose name has all words of `name`: "Jetson Orin" is Jetson-AGX-Orin-64GB.
+const DeviceSpec* FindByWords(std::string_view name) {
+  const auto words_of = [](std::string_view text) {
+    return std::vector<std::string>(absl::StrSplit(absl::AsciiStrToUpper(std::string(text)),
+                                                   absl::ByAnyChar(" -_"), absl::SkipEmpty()));
+  };
+  const std::vector<std::string> words = words_of(name);
+  // "96GB" names no chip.
+  const auto letter = [](const std::string& w) {
+    return std::isalpha(static_cast<unsigned char>(w[0])) != 0;
+  };
+  const DeviceSpec* found = nullptr;
+  if (std::ranges::none_of(words, letter)) return nullptr;
+  for (const DeviceSpec& spec : DeviceSpecs()) {
+    const std::vector<std::string> known = words_of(spec.name);
+    const auto has = [&](const std::string& word) {
+      return std::find(known.begin(), known.end(), word) != known.end();
+    };
+    if (!std::ranges::all_of(words, has)) continue;
+    if (found != nullptr) return nullptr;
+    found = &spec;
+  }
+  return found;
+}
+
 // "A6000" is in RTXA6000, "orin" in Jetson-AGX-Orin-64GB: known names with `word` in them, else
 // what is written nearly so.
 std::string DidYouMeanGpu(std::string_view word) {
@@ -168,7 +195,9 @@ absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name) {
   }
   std::vector<std::string_view> others;
   DeviceChoice choice = ChooseKnown(name, others);
-  if (const DeviceSpec* spec = FindRecordedName(name); choice.spec.name.empty() && spec) {
+  const DeviceSpec* spec = FindRecordedName(name);
+  if (spec == nullptr) spec = FindByWords(name);
+  if (choice.spec.name.empty() && spec != nullptr) {
     choice.spec = *spec;
     choice.assumptions.push_back(fmt::format("{} is taken as {}", name, spec->name));
   }
