@@ -45,7 +45,7 @@ TEST_F(TraceCommand, TheFolderOfARunIsOneTraceOfWhichAWhatIfTakesOneRank) {
   EXPECT_NE(info["recording"], info["ranks"][1]["recording"]) << "each measures its own";
   EXPECT_THAT(Run("daydream info run").out, HasSubstr("rank 1: "));
   EXPECT_THAT(r.err, HasSubstr("2 traces of one run, 2 on one clock"));
-  EXPECT_THAT(r.err, HasSubstr("rank 0 of 2 is looked at, which waits least"));
+  EXPECT_THAT(r.err, HasSubstr("rank 0 of 2 is looked at; --rank R takes another, alone as well"));
 
   r = Run("daydream import run -o all.ddtrace");
   EXPECT_EQ(r.exit, 0) << r.err;

@@ -203,7 +203,7 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTrace(const std::string& path, 
                                                        Session& session, Ranks ranks) {
   DD_ASSIGN_OR_RETURN(auto trace, ReadTraces({path}, args, session));
   if (ranks == Ranks::kAll) return trace;
-  return ChooseRank(std::move(trace), args, session);
+  return ChooseRank(std::move(trace), args, session, std::filesystem::is_directory(path));
 }
 
 absl::StatusOr<std::vector<std::shared_ptr<const Trace>>> ReadSideBySide(

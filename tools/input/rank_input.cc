@@ -98,7 +98,8 @@ absl::StatusOr<size_t> FindRank(std::string_view wanted, const std::vector<Rank>
 }
 
 absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Trace> trace,
-                                                        const Args& args, Session& session) {
+                                                        const Args& args, Session& session,
+                                                        bool folder) {
   const std::string_view wanted = args.Get("--rank");
   const std::vector<Rank>& ranks = trace->ranks;
   size_t index = 0;
@@ -108,11 +109,13 @@ absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Tr
     const auto work = WorkOfRanks(*trace);
     const bool wait =
         std::ranges::any_of(work, [](const RankWork& of) { return of.collectives > Duration{}; });
-    session.Note(fmt::format(
-        "{} of {} is looked at{}; --rank R takes another{}", NameOf(ranks[index], index),
-        ranks.size(), wait ? ", which waits least for the others" : "",
-        wait ? ", and whatif --peers joint plays all together, as does daydream ranks"
-             : ", alone as well: no collective tells how they wait for each other"));
+    session.Note(
+        fmt::format("{}{} of {} is looked at{}; --rank R takes another{}",
+                    folder ? "for what is of one rank alone, " : "", NameOf(ranks[index], index),
+                    ranks.size(), wait ? ", which waits least for the others" : "",
+                    wait && folder ? ", and whatif plays all together, as does daydream ranks"
+                    : wait ? ", and whatif --peers joint plays all together, as does daydream ranks"
+                           : ", alone as well: no collective tells how they wait for each other"));
   } else {
     DD_ASSIGN_OR_RETURN(index, FindRank(wanted, ranks, trace->provenance.source));
   }

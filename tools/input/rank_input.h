@@ -32,8 +32,10 @@ absl::StatusOr<size_t> FindRank(std::string_view wanted, const std::vector<Rank>
                                 const std::string& where);
 
 // The rank of --rank out of `trace`: a number, or auto, the rank that waits least for the others.
-// E0432 when there is none of that number.
+// E0432 when there is none of that number. `folder`: of ranks, which `whatif` plays together
+// without being asked to.
 absl::StatusOr<std::shared_ptr<const Trace>> ChooseRank(std::shared_ptr<const Trace> trace,
-                                                        const Args& args, Session& session);
+                                                        const Args& args, Session& session,
+                                                        bool folder = false);
 
 }  // namespace daydream
