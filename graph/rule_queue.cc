@@ -12,6 +12,7 @@
 #include <span>
 #include <string_view>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/median.h"
 #include "graph/builder.h"
 #include "graph/queue.h"
@@ -99,12 +100,13 @@ class QueueRule {
 
   void FindAll(const std::vector<std::vector<TaskId>>& unrecorded, bool nvidia) {
     std::vector<Queue> queues;
+    const auto waits_of = WaitsForMany();
     for (size_t i = 0; i < b_.stream_ops.size(); ++i) {
       if (b_.stream_ops[i].empty()) continue;
       std::vector<QueuePlace> places = PlacesOf(LaneId(i), unrecorded[i], {});
       Room room = RoomOf(places, nvidia);
-      if (const std::vector<Instant> waits = WaitsForMany(LaneId(i)); !waits.empty()) {
-        std::vector<QueuePlace> with = PlacesOf(LaneId(i), unrecorded[i], waits);
+      if (const auto waits = waits_of.find(b_.trace.lanes[i].number); waits != waits_of.end()) {
+        std::vector<QueuePlace> with = PlacesOf(LaneId(i), unrecorded[i], waits->second);
         Room counted = RoomOf(with, nvidia);
         if (counted.agreeing > room.agreeing) places = std::move(with), room = std::move(counted);
       }
@@ -168,33 +170,40 @@ class QueueRule {
     Duration lag;  // usual, from the start of the one to the return of the other
   };
 
-  // When the stream was told to wait for kManyWaits others and more, without work between, in
-  // order.
-  std::vector<Instant> WaitsForMany(LaneId stream) const {
-    std::vector<Instant> found;
-    for (const HostThread& thread : b_.threads) {
+  // By the number of the stream: when it was told to wait for kManyWaits others and more, without
+  // work of any stream between, in order.
+  absl::flat_hash_map<int64_t, std::vector<Instant>> WaitsForMany() const {
+    struct Run {
       size_t waits = 0;
       Instant first;
+    };
+    absl::flat_hash_map<int64_t, std::vector<Instant>> found;
+    absl::flat_hash_map<int64_t, Run> runs;  // since the last call that takes a place
+    for (const HostThread& thread : b_.threads) {
+      runs.clear();
       for (TaskId t : thread.tasks) {
         const CallKind kind = b_.KindOf(t);
-        if (kind == CallKind::kStreamWait && Waits(stream, t)) {
-          if (waits++ == 0) first = b_.Start(t);
-        } else if (MayBlock(kind)) {
-          if (waits >= kManyWaits) found.push_back(first);
-          waits = 0;
+        if (kind == CallKind::kStreamWait) {
+          const SyncDetail* sync = SyncOf(t);
+          if (sync == nullptr) continue;
+          Run& run = runs[sync->stream];
+          if (run.waits++ == 0) run.first = b_.Start(t);
+        } else if (MayBlock(kind) && !runs.empty()) {
+          for (const auto& [stream, run] : runs) {
+            if (run.waits >= kManyWaits) found[stream].push_back(run.first);
+          }
+          runs.clear();
         }
       }
     }
-    std::ranges::sort(found);
+    for (auto& [stream, waits] : found) std::ranges::sort(waits);
     return found;
   }
 
-  // Whether the record of the call says that this stream waits.
-  bool Waits(LaneId stream, TaskId call) const {
+  // The record of the call, which says who waits.
+  const SyncDetail* SyncOf(TaskId call) const {
     const uint32_t row = b_.graph.task(call).event;
-    if (row == Builder::kNone) return false;
-    const SyncDetail* sync = b_.SyncOf(b_.trace.correlation[row]);
-    return sync != nullptr && sync->stream == b_.trace.lanes[stream.index()].number;
+    return row == Builder::kNone ? nullptr : b_.SyncOf(b_.trace.correlation[row]);
   }
 
   // Each of `waits` stands before the operation that is submitted next, and is over when it starts.
