@@ -74,14 +74,19 @@ absl::StatusOr<bool> LeaveOutEarlierWork(const std::vector<Finding>& findings, B
 
 // Where one step counts, none can be compared with it: what may happen once is taken for that only
 // where the step is shorter without it.
-absl::Status KeepWhatTakesNothing(const Graph& graph, std::vector<Stall>& stalls) {
-  if (stalls.empty() || CountedSteps(graph).size() != 1) return absl::OkStatus();
+absl::Status KeepWhatTakesNothing(const Graph& graph, Stalls& stalls) {
+  if (stalls.all.empty() || stalls.no_step || CountedSteps(graph).size() != 1) {
+    return absl::OkStatus();
+  }
   Graph without = graph;
-  TakeOut(stalls, without);
+  TakeOut(stalls.all, without);
   DD_ASSIGN_OR_RETURN(const Timeline recorded, Simulate(graph));
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(without));
   const Duration step = StepTime(graph, recorded);
-  if (StepTime(without, timeline) > step.Scaled(1 - kLeastEarlier)) stalls.clear();
+  if (StepTime(without, timeline) > step.Scaled(1 - kLeastEarlier)) {
+    stalls.all.clear();
+    stalls.taken = {};
+  }
   return absl::OkStatus();
 }
 
@@ -89,7 +94,7 @@ absl::Status KeepWhatTakesNothing(const Graph& graph, std::vector<Stall>& stalls
 
 absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
-  DD_RETURN_IF_ERROR(KeepWhatTakesNothing(built.graph, health.stalls.all));
+  DD_RETURN_IF_ERROR(KeepWhatTakesNothing(built.graph, health.stalls));
   health.findings = FindFindings(built, health.stalls, replay);
   DD_ASSIGN_OR_RETURN(const bool takes_busy, LeaveOutEarlierWork(health.findings, built));
   for (Finding& f : health.findings) {

@@ -122,8 +122,7 @@ const DeviceSpec* FindByWords(std::string_view name) {
   return found;
 }
 
-// "A6000" is in RTXA6000, "orin" in Jetson-AGX-Orin-64GB: known names with `word` in them, else
-// what is written nearly so.
+// "A6000" is in RTXA6000: known names with `word` in them, else what is written nearly so.
 std::string DidYouMeanGpu(std::string_view word) {
   constexpr size_t kLeastLetters = 2;
   const auto upper = [](std::string_view text) {
