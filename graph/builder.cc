@@ -26,62 +26,28 @@ Builder::Builder(std::shared_ptr<const Trace> t, const BuildOptions& o)
 
   call_kind.assign(trace.names->size(), CallKind::kOther);
   std::vector<bool> seen(trace.names->size(), false);
-  uint32_t low = kNone, high = 0;
   for (size_t row = 0; row < trace.rows(); ++row) {
     if (trace.kind[row] == EventKind::kCall && !seen[trace.name[row].index()]) {
       seen[trace.name[row].index()] = true;
       call_kind[trace.name[row].index()] = ClassifyCall(trace.EventName(row));
     }
-    // Ids far outside the rest do not size the table.
-    uint32_t c = trace.correlation[row];
-    if (c == 0) continue;
-    low = std::min(low, c);
-    high = std::max(high, c);
-  }
-  constexpr uint64_t kMinTable = 1u << 20;
-  uint64_t limit = std::max<uint64_t>(kMinTable, uint64_t{64} * trace.rows());
-  correlation_base_ = low == kNone ? 0 : low;
-  size_t size = low == kNone ? 0 : std::min<uint64_t>(uint64_t{high} - low + 1, limit);
-  call_of_correlation_.assign(size, TaskId::None());
-  for (size_t row = 0; row < trace.rows(); ++row) {
-    if (trace.kind[row] != EventKind::kSync || trace.detail[row] == kNone) continue;
-    if (sync_of_correlation_.empty()) sync_of_correlation_.assign(size, kNone);
-    uint64_t i = uint64_t{trace.correlation[row]} - correlation_base_;
-    if (i < size) {
-      sync_of_correlation_[i] = trace.detail[row];
-    } else {
-      far_syncs_[trace.correlation[row]] = trace.detail[row];
+    if (trace.kind[row] == EventKind::kSync && trace.detail[row] != kNone) {
+      sync_of_correlation_.Set(trace.correlation[row], trace.detail[row]);
     }
   }
 }
 
 TaskId Builder::CallOf(uint32_t correlation) const {
-  uint64_t i = uint64_t{correlation} - correlation_base_;
-  if (correlation == 0) return TaskId::None();
-  if (i < call_of_correlation_.size()) return call_of_correlation_[i];
-  const auto far = far_calls_.find(correlation);
-  return far == far_calls_.end() ? TaskId::None() : far->second;
+  return correlation == 0 ? TaskId::None() : call_of_correlation_.Get(correlation);
 }
 
 void Builder::SetCallOf(uint32_t correlation, TaskId call) {
-  uint64_t i = uint64_t{correlation} - correlation_base_;
-  if (correlation == 0) return;
-  if (i < call_of_correlation_.size()) {
-    call_of_correlation_[i] = call;
-  } else {
-    far_calls_[correlation] = call;
-  }
+  if (correlation != 0) call_of_correlation_.Set(correlation, call);
 }
 
 const SyncDetail* Builder::SyncOf(uint32_t correlation) const {
-  uint64_t i = uint64_t{correlation} - correlation_base_;
   if (correlation == 0) return nullptr;
-  uint32_t detail = kNone;
-  if (i < sync_of_correlation_.size()) {
-    detail = sync_of_correlation_[i];
-  } else if (const auto far = far_syncs_.find(correlation); far != far_syncs_.end()) {
-    detail = far->second;
-  }
+  const uint32_t detail = sync_of_correlation_.Get(correlation);
   return detail == kNone ? nullptr : &trace.syncs[detail];
 }
 

@@ -4,9 +4,9 @@
 
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "base/id_table.h"
 #include "graph/build.h"
 #include "graph/call_kind.h"
 #include "graph/graph.h"
@@ -94,12 +94,8 @@ struct Builder {
   static constexpr uint32_t kNone = 0xffffffff;
 
  private:
-  std::vector<TaskId> call_of_correlation_;
-  std::vector<uint32_t> sync_of_correlation_;
-  uint32_t correlation_base_ = 0;
-  // Beyond the tables: windows of one program put together may have ids far apart.
-  std::unordered_map<uint32_t, TaskId> far_calls_;
-  std::unordered_map<uint32_t, uint32_t> far_syncs_;
+  IdTable<TaskId> call_of_correlation_{TaskId::None()};
+  IdTable<uint32_t> sync_of_correlation_{kNone};
 };
 
 enum class GpuCategory : uint8_t { kKernel, kMemcpy, kMemset, kCollective };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/id_table.h"
 
 namespace daydream {
 namespace {
@@ -34,20 +35,29 @@ std::vector<Launch> Operators(const Trace& trace) {
 }  // namespace
 
 std::vector<Launch> FindLaunches(const Trace& trace) {
-  absl::flat_hash_map<uint32_t, GpuTasks> tasks;
+  std::vector<GpuTasks> tasks;
+  constexpr uint32_t kNone = Id<void>::kNoneValue;
+  IdTable<uint32_t> of_correlation(kNone);  // into `tasks`
   for (size_t row = 0; row < trace.rows(); ++row) {
-    if (!IsGpuWork(trace.kind[row]) || trace.correlation[row] == 0) continue;
-    auto [it, first] = tasks.try_emplace(trace.correlation[row], GpuTasks{0, row});
-    ++it->second.count;
+    const uint32_t correlation = trace.correlation[row];
+    if (!IsGpuWork(trace.kind[row]) || correlation == 0) continue;
+    uint32_t at = of_correlation.Get(correlation);
+    if (at == kNone) {
+      at = static_cast<uint32_t>(tasks.size());
+      tasks.push_back({0, row});
+      of_correlation.Set(correlation, at);
+    }
+    ++tasks[at].count;
   }
   std::vector<Launch> launches;
   for (size_t row = 0; row < trace.rows(); ++row) {
     if (trace.kind[row] != EventKind::kCall || trace.correlation[row] == 0) continue;
-    auto it = tasks.find(trace.correlation[row]);
-    if (it == tasks.end()) continue;
+    const uint32_t at = of_correlation.Get(trace.correlation[row]);
+    if (at == kNone) continue;
     launches.push_back(
-        {trace.start[row], trace.lane[row], it->second.count, WorkOf(trace, it->second.first_row)});
-    tasks.erase(it);  // a driver call inside it carries the same correlation
+        {trace.start[row], trace.lane[row], tasks[at].count, WorkOf(trace, tasks[at].first_row)});
+    // A driver call inside it carries the same correlation.
+    of_correlation.Set(trace.correlation[row], kNone);
   }
   if (launches.empty()) return Operators(trace);
   SortByStart(launches);
