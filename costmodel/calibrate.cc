@@ -21,6 +21,7 @@ constexpr double kFarthest = 1.5;  // logarithm of rate / prior
 std::optional<Rate> RateOf(const RateSample& sample) {
   switch (sample.work.kind) {
     case OpWork::Kind::kConv:
+    case OpWork::Kind::kRecurrent:
       return std::nullopt;
     case OpWork::Kind::kMemory:
       return Rate::kBandwidth;

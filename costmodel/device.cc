@@ -148,6 +148,8 @@ std::string_view DTypeName(DType dtype) {
       return "int8";
     case DType::kNvfp4:
       return "nvfp4";
+    case DType::kInt8Weights:
+      return "int8_wo";
   }
   return "unknown";
 }
@@ -164,6 +166,8 @@ double DTypeBytes(DType dtype) {
       return 1;
     case DType::kNvfp4:
       return 0.5 + 1.0 / 16;
+    case DType::kInt8Weights:  // of B; A and C are in 16 bit
+      return 1;
     case DType::kUnknown:
     case DType::kFp32:
     case DType::kTf32:
@@ -179,6 +183,7 @@ double DeviceSpec::TensorPeak(DType dtype) const {
     case DType::kFp16:
       return fp16_tflops;
     case DType::kBf16:
+    case DType::kInt8Weights:
       return bf16_tflops;
     case DType::kFp8:
       return fp8_tflops;

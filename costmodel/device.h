@@ -11,7 +11,20 @@
 namespace daydream {
 
 // Number formats that matter for speed. kTf32 is fp32 data multiplied by tensor cores.
-enum class DType : uint8_t { kUnknown, kFp64, kFp32, kTf32, kFp16, kBf16, kFp8, kInt8, kNvfp4 };
+// kInt8Weights: 16 bit times weights in int8, which the kernel makes 16 bit again (AIConfigurator's
+// int8_wo).
+enum class DType : uint8_t {
+  kUnknown,
+  kFp64,
+  kFp32,
+  kTf32,
+  kFp16,
+  kBf16,
+  kFp8,
+  kInt8,
+  kNvfp4,
+  kInt8Weights
+};
 std::string_view DTypeName(DType dtype);  // "fp16"
 // Bytes of one element in memory; 4 for kUnknown. nvfp4: 4 bits, and 8 for the scale of 16 elements
 // (NVIDIA, "Introducing NVFP4 for Efficient and Accurate Low-Precision Inference", 2025).

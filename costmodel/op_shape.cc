@@ -166,6 +166,33 @@ std::optional<OpWork> MatrixProduct(std::string_view op, const std::vector<Dims>
   return std::nullopt;
 }
 
+// Layers of an LSTM, GRU or plain RNN, in one operator: (steps, batch, inputs), then the weights,
+// which are the only matrices. Backward has the gradients of both factors.
+std::optional<OpWork> Recurrent(std::string_view op, const std::vector<Dims>& inputs) {
+  const bool backward = IsOneOf(op, {"_cudnn_rnn_backward", "miopen_rnn_backward"});
+  if (!backward && !IsOneOf(op, {"_cudnn_rnn", "miopen_rnn"})) return std::nullopt;
+  if (inputs[0].size() != 3) return std::nullopt;
+  OpWork work;
+  work.kind = OpWork::Kind::kRecurrent;
+  const int64_t rows = inputs[0][0] * inputs[0][1];
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].size() != 2) continue;
+    const int64_t out = inputs[i][0], in = inputs[i][1];
+    if (backward) {
+      work.products.push_back({.m = rows, .n = in, .k = out});
+      work.products.push_back({.m = out, .n = in, .k = rows});
+    } else {
+      work.products.push_back({.m = rows, .n = out, .k = in});
+    }
+  }
+  for (const GemmShape& product : work.products) {
+    work.flops += product.Flops();
+    work.elements += product.Bytes(1);
+  }
+  if (work.products.empty()) return std::nullopt;
+  return work;
+}
+
 // Passes over the largest input, counting reads and writes.
 struct Passes {
   std::string_view op;
@@ -389,6 +416,7 @@ std::optional<OpWork> WorkOf(std::string_view op, const std::vector<Dims>& input
   if (inputs.empty()) return std::nullopt;
   std::optional<OpWork> work = MatrixProduct(op, inputs);
   if (!work) work = Convolution(op, inputs);
+  if (!work) work = Recurrent(op, inputs);
   if (!work) work = MemoryBound(op, inputs);
   if (work && work->kind != OpWork::Kind::kMemory && work->flops <= 0) return std::nullopt;
   if (work) work->dtype = dtype;

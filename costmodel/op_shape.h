@@ -45,10 +45,11 @@ struct RowShape {
 };
 
 struct OpWork {
-  enum class Kind : uint8_t { kGemm, kConv, kMemory };
+  enum class Kind : uint8_t { kGemm, kConv, kMemory, kRecurrent };
   Kind kind = Kind::kMemory;
   // kGemm: the product. kConv: the products that the convolution equals, one for each direction
   // (forward, or gradients of input and weight), with the patches of the input as a matrix.
+  // kRecurrent: of each matrix of weights with all steps at once; what steps wait for is not in it.
   std::vector<GemmShape> products;
   std::vector<Operands> operands;  // of each product; empty: full matrices
   double flops = 0;

@@ -147,12 +147,20 @@ OpTime PredictOp(const DeviceSpec& device, const OpWork& work, DType dtype) {
     PredictConvolution(device, work, dtype, time);
   } else if (products) {
     PredictProducts(device, work, dtype, time);
+    // Steps wait for one another, and layers run beside each other: costmodel/recurrent.h.
+    if (work.kind == OpWork::Kind::kRecurrent) time.method = Method::kRoofline;
   } else {
     PredictMemory(device, work, dtype, time);
   }
   // Patches overlap; a convolution reads its input once.
-  time.bound_ns =
-      static_cast<double>(RooflineBound(device, work.flops, work.Bytes(dtype), dtype).ns);
+  double bytes = work.Bytes(dtype);
+  if (dtype == DType::kInt8Weights) {  // A and C have two bytes
+    for (const GemmShape& p : work.products) {
+      bytes +=
+          static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.k + p.n);
+    }
+  }
+  time.bound_ns = static_cast<double>(RooflineBound(device, work.flops, bytes, dtype).ns);
   time.bounded = time.ns < time.bound_ns;
   time.ns = std::max(time.ns, time.bound_ns);
   if (time.method != Method::kSurface) AddModelInterval(time);

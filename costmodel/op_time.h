@@ -17,7 +17,7 @@ struct OpTime {
   enum class Method : uint8_t {
     kNothing,   // no work
     kTiles,     // products: tiles in waves
-    kRoofline,  // convolutions: sustained roofline, good for ratios of GPUs only
+    kRoofline,  // convolutions and recurrent layers: good for ratios of GPUs only
     kRows,      // softmax, layer norm
     kBytes,     // everything else: what it moves
     kSurface,   // products on tensor cores that were measured (costmodel/surface.h)

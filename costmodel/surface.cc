@@ -208,7 +208,7 @@ class SurfaceEvaluation {
         m_(static_cast<double>(shape.m)),
         n_(static_cast<double>(shape.n)),
         k_(static_cast<double>(shape.k)),
-        element_(DTypeBytes(format)),
+        element_(format == DType::kInt8Weights ? 2 : DTypeBytes(format)),
         processors_(device.multiprocessors),
         boost_(device.boost_clock_mhz),
         kilocycle_us_(1000 / boost_),
@@ -222,9 +222,9 @@ class SurfaceEvaluation {
     const double reads = L2BytesPerClock(device) * processors_ * boost_;
     // A product alone, all of whose operands are in the cache, may read it as fast as it goes.
     from_l2_ = std::max((warm ? 1 : c_.l2_speed_share) * reads, bandwidth);
-    const double moved = batch_ * (element_ * (m_ * k_ + n_ * k_) + 2 * m_ * n_);
+    const double weights = batch_ * DTypeBytes(format) * n_ * k_, l2 = device.l2_mb * 1e6;
+    const double moved = batch_ * (element_ * m_ * k_ + 2 * m_ * n_) + weights;
     // What was just written or read is in the cache; of weights a part, where they fit.
-    const double weights = batch_ * element_ * n_ * k_, l2 = device.l2_mb * 1e6;
     const double cold =
         (moved - weights) * Hit(moved - weights, c_.l2_share * l2) +
         weights * c_.warm_weights / (1 + c_.warm_weights) * Hit(moved, c_.weights_l2_share * l2);
@@ -318,9 +318,10 @@ Surface SurfaceOfText(std::string_view text) {
     } else if (words[0] == "device") {
       s.device = words[1];
     } else if (words[0] == "format") {
-      s.format = words[1] == "fp8"     ? DType::kFp8
-                 : words[1] == "nvfp4" ? DType::kNvfp4
-                                       : DType::kBf16;
+      s.format = words[1] == "fp8"       ? DType::kFp8
+                 : words[1] == "nvfp4"   ? DType::kNvfp4
+                 : words[1] == "int8_wo" ? DType::kInt8Weights
+                                         : DType::kBf16;
     } else if (words[0] == "shapes" || words[0] == "rows") {
       (words[0] == "rows" ? s.rows : s.shapes) = static_cast<int>(SurfaceNumber(words[1]));
     } else if (words[0] == "low" || words[0] == "high") {

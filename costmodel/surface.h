@@ -58,7 +58,8 @@ Surface SurfaceOfText(std::string_view text);
 // A measured share of the tensor cores (daydream calibrate) moves its rate, see LongShareOf.
 // TF32 has the surface of bf16 (nothing was measured): its own peak and size of elements, and the
 // interval of GPUs that were left out. So has fp8 but `with_cast`: all of its rows hold a cast of
-// A, which engines do so differently that it cannot be taken out of them again.
+// A, which engines do so differently that it cannot be taken out of them again. kInt8Weights: where
+// it was measured only, on compute capability 8.0; kInt8: nullptr, nobody measured its cores.
 const Surface* SurfaceOf(const DeviceSpec& device, DType format, bool with_cast = false);
 
 struct SurfaceTime {
@@ -83,7 +84,7 @@ double SustainedNs(const SurfaceTime& time);
 double LongShareOf(const Surface& surface, const DeviceSpec& device);
 
 // REQUIRES: SurfaceOf this device, format and `with_cast` (the time of casting A to a narrow format
-// is in it). Products of a batch are taken as tiles of one product. 0.7 us.
+// is in it). Products of a batch are taken as tiles of one product. 0.4 us.
 SurfaceTime TimeOnSurface(const Surface& surface, const DeviceSpec& device, DType format,
                           const GemmShape& shape, bool with_cast = false);
 

@@ -118,7 +118,7 @@ def never_seen(table, tables):
     """A GPU from the rows of the others, by trees on what the data sheet says each product needs."""
     def needs(t):
         m, n, k = t.shapes.T
-        moved = t.element * (m * k + n * k) + 2 * m * n
+        moved = t.element * m * k + t.weight_element * n * k + 2 * m * n
         arithmetic, memory = np.log(2 * m * n * k / t.peak), np.log(moved / t.device.bandwidth)
         bound = np.maximum(arithmetic, memory)
         in_cache = np.log(moved / t.device.l2)
@@ -139,8 +139,8 @@ def main():
     both, floors = "%.1f / %.1f", []
     print("| format, GPU | surface | of 9 of 10 draws, by time | four nearest | best of trees | "
           "rows, engine not told | rows, told | one answer for whoever asks |\n" + "|---" * 8 + "|")
-    for source, name, field, element in surfaces.FORMATS:
-        tables = [surfaces.Table(rows, g, source, field, element) for g in surfaces.DEVICES]
+    for source, name, *cores in surfaces.FORMATS:
+        tables = [surfaces.Table(rows, g, source, *cores) for g in surfaces.DEVICES]
         tables = [t for t in tables if len(t.shapes) and t.peak]
         shared = surfaces.shared_constants([t.without(0) for t in tables])
         values = []

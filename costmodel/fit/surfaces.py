@@ -37,9 +37,11 @@ OUT = HERE.parent / "surfaces"
 HELD_OUT = HERE.parents[1] / "tests" / "costmodel" / "held_out"
 DEVICES = {"a100_sxm": "a100_sxm4_80gb", "h100_sxm": "h100_sxm5_80gb", "b200_sxm": "b200_sxm_180gb",
            "l40s": "l40s"}
-# Format in the data, ours, field of the description with its peak, bytes of an element of A and B.
-FORMATS = [("bfloat16", "bf16", "bf16_tflops", 2), ("fp8", "fp8", "fp8_tflops", 1),
-           ("nvfp4", "nvfp4", "nvfp4_tflops", 0.5625)]  # with a scale of 8 bits for 16 elements
+# Format in the data, ours, field of the description with its peak, bytes of an element of A and of B
+# (the weights). nvfp4: with a scale of 8 bits for 16 elements. int8_wo: int8 weights, which the kernel
+# makes 16 bit again before it multiplies; its rows reach the peak of 16 bit and no more.
+FORMATS = [("bfloat16", "bf16", "bf16_tflops", 2, 2), ("fp8", "fp8", "fp8_tflops", 1, 1),
+           ("nvfp4", "nvfp4", "nvfp4_tflops", 0.5625, 0.5625), ("int8_wo", "int8_wo", "bf16_tflops", 2, 1)]
 
 TILES = [(256, 128, 0), (128, 256, 0), (128, 128, 1), (128, 64, 2), (64, 128, 2), (64, 64, 3),
          (64, 32, 4), (32, 64, 4)]
@@ -86,7 +88,7 @@ class Device:
         return float(self.field.get(field, 0)) * 1e6  # FLOPs per us
 
 
-def wave_model(logs, shapes, device, peak, element):
+def wave_model(logs, shapes, device, peak, element, weight_element):
     """Microseconds; costmodel/surface.cc says what the terms are."""
     c = dict(zip([x[0] for x in CONSTANTS], np.exp(logs)))
     m, n, k = shapes.T
@@ -98,9 +100,9 @@ def wave_model(logs, shapes, device, peak, element):
     bandwidth = device.bandwidth * c["bandwidth_share"]
     reads = device.l2_bytes_per_clock * device.processors * device.boost
     from_l2 = max(c["l2_speed_share"] * reads, bandwidth)
-    moved = element * (m * k + n * k) + 2 * m * n
+    moved = element * m * k + weight_element * n * k + 2 * m * n
     # What the engine has just written or read is in the cache; of weights, what `warm_weights` says.
-    passing, weights = element * m * k + 2 * m * n, element * n * k
+    passing, weights = element * m * k + 2 * m * n, weight_element * n * k
     cached = passing / (1 + (passing / (c["l2_share"] * device.l2)) ** 5)
     cached = cached + weights * (c["warm_weights"] / (1 + c["warm_weights"])
                                  / (1 + (moved / (c["weights_l2_share"] * device.l2)) ** 5))
@@ -132,12 +134,12 @@ def wave_model(logs, shapes, device, peak, element):
 class Table:
     """Rows of a GPU and format: shapes, log of the median of their engines, the rows of each."""
 
-    def __init__(self, rows, label, source, field, element):
+    def __init__(self, rows, label, source, field, element, weight_element):
         by_shape = collections.defaultdict(list)
         for r in rows:
             if r["gpu"] == label and r["gemm_dtype"] == source:
                 by_shape[tuple(int(r[x]) for x in "mnk")].append((r["engine"], float(r["us"])))
-        self.device, self.element = Device(label), element
+        self.device, self.element, self.weight_element = Device(label), element, weight_element
         self.peak = self.device.peak(field)
         self.shapes = np.array(sorted(by_shape), float).reshape(-1, 3)
         self.rows = [by_shape[s] for s in sorted(by_shape)]
@@ -160,7 +162,8 @@ class Table:
         return kept
 
     def model(self, logs, pick=slice(None)):
-        return np.log(wave_model(logs, self.shapes[pick], self.device, self.peak, self.element))
+        return np.log(wave_model(logs, self.shapes[pick], self.device, self.peak, self.element,
+                                 self.weight_element))
 
 
 def shared_constants(tables):
@@ -239,6 +242,8 @@ def of_other_engines(table):
     """A row from the median of the other two engines that timed its shape: how well one engine's time
     is known where the very shape was measured by others."""
     logs = np.array([[np.log(us) for _, us in r] for r in table.rows if len(r) == 3])
+    if not len(logs):
+        return np.nan, np.nan
     others = (logs.sum(1, keepdims=True) - logs) / 2
     return of_median(logs.ravel(), others.ravel())
 
@@ -346,10 +351,10 @@ def main():
     with gzip.open(args.data / "gemm.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
     print("mean / by time, % off the median of the engines")
-    for source, name, field, element in FORMATS:
+    for source, name, *cores in FORMATS:
         if args.format not in (None, name):
             continue
-        tables = [Table(rows, g, source, field, element) for g in DEVICES]
+        tables = [Table(rows, g, source, *cores) for g in DEVICES]
         tables = [t for t in tables if len(t.shapes) and t.peak]
         ours = shared_constants(tables)
         for t in tables:

@@ -69,6 +69,23 @@ TEST(WorkOf, ConvolutionsAreProductsOfPatches) {
   EXPECT_EQ(depthwise->products[0], (GemmShape{96, 8 * 14 * 14, 1, 9}));
 }
 
+// Two layers of width 64 on 10 steps of 4 sequences of 32 numbers: four gates each.
+TEST(WorkOf, RecurrentLayersAreProductsOfTheirWeightsWithAllSteps) {
+  const std::string_view shapes =
+      "[[10, 4, 32], [[256, 32], [256, 64], [256], [256], [256, 64], [256, 64], [256], [256]], [], "
+      "[33792], [2, 4, 64], [2, 4, 64]]";
+  const auto work = WorkOf("aten::_cudnn_rnn", shapes, R"(["float"])");
+  ASSERT_TRUE(work.has_value());
+  ASSERT_EQ(work->products.size(), 4u);
+  EXPECT_EQ(work->kind, OpWork::Kind::kRecurrent);
+  EXPECT_EQ(work->products[0], (GemmShape{1, 40, 256, 32}));
+  EXPECT_EQ(work->products[3], (GemmShape{1, 40, 256, 64}));
+  const auto backward = WorkOf("aten::_cudnn_rnn_backward", shapes, R"(["float"])");
+  EXPECT_EQ(backward->flops, 2 * work->flops);
+  EXPECT_FALSE(WorkOf("aten::_cudnn_rnn", "[[10, 4, 32], [256]]", "").has_value());
+  EXPECT_FALSE(WorkOf("aten::_cudnn_rnn", "[[10, 4]]", "").has_value());
+}
+
 TEST(WorkOf, MemoryBoundOperatorsMoveTheirTensors) {
   const auto add = WorkOf("aten::add_", "[[10, 10], [10, 10], []]", R"(["float", "float"])");
   EXPECT_EQ(add->Bytes(), 4.0 * 300);

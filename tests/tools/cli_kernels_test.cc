@@ -5,6 +5,8 @@
 
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "tests/tools/cli_fixture.h"
 
 namespace daydream {
@@ -62,6 +64,26 @@ TEST_F(CliKernels, NarrowFormatsHaveATimeWithTheCastAndOneWithout) {
   EXPECT_THAT(Run(query).out, HasSubstr("4096x1024x4096 fp8, without the cast of A"));
   const std::string bf16 = "kernels --gpu H100 --gemm 4096x1024x4096 --format json";
   EXPECT_THAT(Run(bf16).out, testing::Not(HasSubstr("without_cast")));
+}
+
+// Fewer bytes of weights, the same arithmetic. Rows are of an A100 alone, none of int8 cores.
+TEST_F(CliKernels, Int8WeightsAreReadFasterAndMultipliedNoFaster) {
+  const auto us = [&](const char* shape, const char* dtype) {
+    const CliResult r =
+        Run(fmt::format("kernels --gpu A100 --gemm {} --dtype {} --format json", shape, dtype));
+    EXPECT_EQ(r.exit, 0) << r.err;
+    return nlohmann::json::parse(r.out)["kernels"][0]["on"][0]["us"].get<double>();
+  };
+  EXPECT_LT(us("1x16384x16384", "int8_wo"), 0.7 * us("1x16384x16384", "bf16"));
+  EXPECT_NEAR(us("8192x8192x8192", "int8_wo") / us("8192x8192x8192", "bf16"), 1, 0.1);
+  const CliResult h100 = Run("kernels --gpu H100 --gemm 1024x1024x1024 --dtype int8_wo");
+  EXPECT_EQ(h100.exit, 2);
+  EXPECT_THAT(h100.err, HasSubstr("int8_wo was not measured on GPUs like the H100"));
+  const CliResult cores = Run("kernels --gpu A100 --gemm 1024x1024x1024 --dtype int8");
+  EXPECT_EQ(cores.exit, 2);
+  EXPECT_THAT(cores.err, HasSubstr("no product on int8 cores was measured"));
+  EXPECT_EQ(Run("kernels --gpu A100 --elementwise 1024x1024 --dtype int8").exit, 0);
+  EXPECT_EQ(Run("kernels --gpu A100 --elementwise 1024x1024 --dtype int8_wo").exit, 2);
 }
 
 TEST_F(CliKernels, WhatAGpuLacksIsRefused) {

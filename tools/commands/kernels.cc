@@ -1,42 +1,17 @@
-#include <charconv>
 #include <cmath>
-#include <optional>
 
-#include "costmodel/attention_surface.h"
 #include "costmodel/op_time.h"
 #include "costmodel/roofline.h"
 #include "costmodel/surface.h"
-#include "costmodel/surface_lines.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
 #include "tools/command.h"
+#include "tools/input/kernel_questions.h"
 #include "transforms/analysis/device_choice.h"
-#include "transforms/core/source_text.h"
 
 namespace daydream {
 namespace {
-
-constexpr size_t kKernelsMostTableBytes = 64 << 20;
-constexpr int64_t kMostSize = int64_t{1} << 40;
-
-constexpr std::string_view kTypes[] = {"fp32", "tf32", "fp16", "bf16", "fp8", "nvfp4"};
-constexpr DType kDTypes[] = {DType::kFp32, DType::kTf32, DType::kFp16,
-                             DType::kBf16, DType::kFp8,  DType::kNvfp4};
-
-std::optional<DType> TypeNamed(std::string_view name) {
-  for (size_t i = 0; i < std::size(kTypes); ++i) {
-    if (kTypes[i] == name) return kDTypes[i];
-  }
-  return std::nullopt;
-}
-
-struct Question {
-  OpWork work;
-  std::optional<SelfAttention> attention;  // then no work
-  DType dtype = DType::kBf16;
-  std::string text;  // "4096x4096x4096 bf16"
-};
 
 struct Answer {
   double us = 0, low_us = 0, high_us = 0, bound_us = 0;
@@ -45,138 +20,11 @@ struct Answer {
   std::string terms;
 };
 
-absl::Status BadValue(std::string_view what, std::string_view value, std::string_view fix) {
-  return MakeStatus(
-      absl::StatusCode::kInvalidArgument,
-      {.code = "E0104", .what = fmt::format("{} is not {}", value, what), .fix = std::string(fix)});
-}
-
-std::optional<int64_t> Size(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (value < 1 || value > kMostSize) return std::nullopt;
-  return value;
-}
-
-Question ProductOf(const GemmShape& shape, DType dtype) {
-  Question q{.work = WorkOfProduct(shape), .dtype = dtype};
-  q.text =
-      fmt::format("{}{}x{}x{} {}", shape.batch > 1 ? fmt::format("{} times ", shape.batch) : "",
-                  shape.m, shape.n, shape.k, DTypeName(dtype));
-  return q;
-}
-
-absl::StatusOr<Question> ReadGemm(std::string_view text, DType dtype) {
-  const std::vector<std::string_view> parts = SplitAt(text, 'x');
-  std::vector<int64_t> sizes;
-  for (std::string_view part : parts) {
-    if (const auto size = Size(part)) sizes.push_back(*size);
-  }
-  if (sizes.size() != parts.size() || (sizes.size() != 3 && sizes.size() != 4)) {
-    return BadValue("a product", text,
-                    "--gemm 4096x1024x8192 (m x n x k), or 16x512x512x64 for 16 of them");
-  }
-  GemmShape shape;
-  if (sizes.size() == 4) shape.batch = sizes[0];
-  shape.m = sizes[sizes.size() - 3], shape.n = sizes[sizes.size() - 2], shape.k = sizes.back();
-  return ProductOf(shape, dtype);
-}
-
-absl::StatusOr<Question> ReadElementwise(std::string_view text, DType dtype) {
-  double elements = 1;
-  for (std::string_view part : SplitAt(text, 'x')) {
-    const auto size = Size(part);
-    if (!size) return BadValue("a tensor's shape", text, "--elementwise 8192x4096");
-    elements *= static_cast<double>(*size);
-  }
-  // Reads one tensor and writes one.
-  Question q{.work = WorkOfElements(2 * elements), .dtype = dtype};
-  q.text = fmt::format("elementwise {} {}", text, DTypeName(dtype));
-  return q;
-}
-
-absl::StatusOr<Question> ReadAttention(std::string_view text, bool causal) {
-  std::vector<double> sizes;
-  const std::vector<std::string_view> parts = SplitAt(text, 'x');
-  for (std::string_view part : parts) {
-    if (const auto size = Size(part)) sizes.push_back(static_cast<double>(*size));
-  }
-  const bool good = sizes.size() == parts.size() && (sizes.size() == 4 || sizes.size() == 5) &&
-                    (sizes.size() == 4 || (sizes[4] <= sizes[1]));
-  if (!good) {
-    return BadValue("attention", text,
-                    "--attention 8x16x2048x128 (batch x heads x length x width of a head), and x "
-                    "heads of keys at the end where these are fewer");
-  }
-  Question q{.attention = SelfAttention{.batch = sizes[0],
-                                        .length = sizes[2],
-                                        .heads = sizes[1],
-                                        .kv_heads = sizes.size() == 5 ? sizes[4] : sizes[1],
-                                        .width = sizes[3],
-                                        .causal = causal}};
-  q.work.flops = q.attention->Flops();
-  q.text = fmt::format("{}attention {} bf16", causal ? "causal " : "", text);
-  return q;
-}
-
-absl::Status TableError(const std::string& path, size_t line, std::string_view what) {
-  return MakeStatus(absl::StatusCode::kInvalidArgument,
-                    {.code = "E0104",
-                     .what = fmt::format("{}:{}: {}", path, line, what),
-                     .fix = "a head like m,n,k,batch,dtype (batch and dtype may be missing), then "
-                            "a line for each product"});
-}
-
-absl::StatusOr<std::vector<Question>> ReadTable(const std::string& path, DType fallback) {
-  DD_ASSIGN_OR_RETURN(
-      const std::string text,
-      ReadTextFile(path, kKernelsMostTableBytes,
-                   {.code = "E0201", .what = "the table of products cannot be read"}));
-  std::vector<std::string_view> head;
-  std::vector<Question> questions;
-  size_t number = 0;
-  for (std::string_view line : SplitAt(text, '\n')) {
-    ++number;
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    const std::vector<std::string_view> cells = SplitAt(line, ',');
-    if (head.empty()) {
-      head = cells;
-      continue;
-    }
-    if (cells.size() != head.size())
-      return TableError(path, number, "another number of cells than the head has");
-    GemmShape shape;
-    DType dtype = fallback;
-    for (size_t i = 0; i < head.size(); ++i) {
-      int64_t* target = head[i] == "m"       ? &shape.m
-                        : head[i] == "n"     ? &shape.n
-                        : head[i] == "k"     ? &shape.k
-                        : head[i] == "batch" ? &shape.batch
-                                             : nullptr;
-      if (target != nullptr) {
-        const auto size = Size(cells[i]);
-        if (!size)
-          return TableError(path, number, fmt::format("{} = '{}' is no size", head[i], cells[i]));
-        *target = *size;
-      } else if (head[i] == "dtype") {
-        const auto named = TypeNamed(cells[i]);
-        if (!named) return TableError(path, number, fmt::format("'{}' is no format", cells[i]));
-        dtype = *named;
-      }
-    }
-    if (shape.m < 1 || shape.n < 1 || shape.k < 1)
-      return TableError(path, number, "m, n or k is missing");
-    questions.push_back(ProductOf(shape, dtype));
-  }
-  return questions;
-}
-
 // Products whose rows are no multiples of 16 bytes have no rows but those of one GPU: the spread of
 // the model of waves.
 constexpr double kUnalignedSpread = 1.25;
 
-Answer OnSurface(const Surface& surface, const DeviceSpec& device, const Question& q,
+Answer OnSurface(const Surface& surface, const DeviceSpec& device, const KernelQuestion& q,
                  const OpTime& time, bool with_cast, Answer answer) {
   const GemmShape& product = q.work.products[0];
   const SurfaceTime s = TimeOnSurface(surface, device, q.dtype, product, with_cast);
@@ -222,14 +70,30 @@ Answer OfAttention(const DeviceSpec& device, const SelfAttention& shape) {
                                time.waves, std::exp(time.correction))};
 }
 
-// The rows of narrow formats hold the cast of A: such a product has two times.
-bool HasCast(const DeviceSpec& device, const Question& q) {
-  return !q.attention && !q.work.products.empty() && DTypeBytes(q.dtype) < 2 &&
-         SurfaceOf(device, q.dtype, /*with_cast=*/true) != nullptr;
+Answer OfLstm(const DeviceSpec& device, const LstmShape& shape, DType dtype) {
+  const LstmTime time = TimeOfLstm(device, shape, dtype);
+  return {.us = time.ns * 1e-3,
+          .low_us = time.low_ns * 1e-3,
+          .high_us = time.high_ns * 1e-3,
+          .bound_us = shape.Flops() / device.Peak(dtype) * 1e-6,
+          .limiter = time.waits() ? "steps" : "arithmetic",
+          .from =
+              "model: products and cells of all layers, or the chain of steps; one LSTM was "
+              "measured, in fp32 on an H200",
+          .terms = fmt::format("all work {:.1f} us, steps one after the other {:.1f} us, one of "
+                               "them {:.1f} us",
+                               time.work_ns * 1e-3, time.chain_ns * 1e-3, time.link_ns * 1e-3)};
 }
 
-Answer AnswerFor(const DeviceSpec& device, const Question& q, bool with_cast) {
+// The rows of narrow formats hold the cast of A: such a product has two times.
+bool HasCast(const DeviceSpec& device, const KernelQuestion& q) {
+  const bool narrow = q.dtype == DType::kFp8 || q.dtype == DType::kNvfp4;
+  return narrow && q.product() && SurfaceOf(device, q.dtype, /*with_cast=*/true) != nullptr;
+}
+
+Answer AnswerFor(const DeviceSpec& device, const KernelQuestion& q, bool with_cast) {
   if (q.attention) return OfAttention(device, *q.attention);
+  if (q.lstm) return OfLstm(device, *q.lstm, q.dtype);
   const OpTime time = PredictOp(device, q.work, q.dtype);
   Answer answer;
   answer.bound_us = time.bound_ns * 1e-3;
@@ -257,7 +121,7 @@ void WriteTime(JsonWriter& json, const Answer& a) {
   json.Key("from").String(a.from);
 }
 
-void WriteAnswers(JsonWriter& json, const DeviceSpec& gpu, const Question& q) {
+void WriteAnswers(JsonWriter& json, const DeviceSpec& gpu, const KernelQuestion& q) {
   const bool has_cast = HasCast(gpu, q);
   json.BeginObject().Key("gpu").String(gpu.name);
   WriteTime(json, AnswerFor(gpu, q, has_cast));
@@ -269,11 +133,11 @@ void WriteAnswers(JsonWriter& json, const DeviceSpec& gpu, const Question& q) {
   json.EndObject();
 }
 
-std::string KernelsJson(std::span<const Question> questions,
+std::string KernelsJson(std::span<const KernelQuestion> questions,
                         std::span<const DeviceSpec* const> gpus) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.kernels/1").Key("kernels").BeginArray();
-  for (const Question& q : questions) {
+  for (const KernelQuestion& q : questions) {
     json.BeginObject().Key("kernel").String(q.text).Key("dtype").String(DTypeName(q.dtype));
     json.Key("gflop").Rounded(q.work.flops * 1e-9, 6).Key("on").BeginArray();
     for (const DeviceSpec* gpu : gpus) WriteAnswers(json, *gpu, q);
@@ -282,7 +146,7 @@ std::string KernelsJson(std::span<const Question> questions,
   return json.EndArray().EndObject().Take() + "\n";
 }
 
-Table MakeKernelsTable(std::span<const Question> questions,
+Table MakeKernelsTable(std::span<const KernelQuestion> questions,
                        std::span<const DeviceSpec* const> gpus) {
   std::vector<Column> columns = {{"kernel", Align::kLeft},
                                  {"GPU", Align::kLeft},
@@ -293,7 +157,7 @@ Table MakeKernelsTable(std::span<const Question> questions,
                                  {"TFLOPS"}};
   if (gpus.size() > 1) columns.push_back({"speed"});
   Table table(std::move(columns));
-  auto add = [&](const Question& q, const DeviceSpec& gpu, bool with_cast, double& first) {
+  auto add = [&](const KernelQuestion& q, const DeviceSpec& gpu, bool with_cast, double& first) {
     const Answer a = AnswerFor(gpu, q, with_cast);
     if (first == 0) first = a.us;
     const double tflops = q.work.flops / a.us * 1e-6;
@@ -308,7 +172,7 @@ Table MakeKernelsTable(std::span<const Question> questions,
     if (gpus.size() > 1) cells.push_back(fmt::format("{:.2f}x", first / a.us));
     table.AddRow(std::move(cells));
   };
-  for (const Question& q : questions) {
+  for (const KernelQuestion& q : questions) {
     double first = 0, first_without = 0;
     for (const DeviceSpec* gpu : gpus) add(q, *gpu, HasCast(*gpu, q), first);
     for (const DeviceSpec* gpu : gpus) {
@@ -318,7 +182,7 @@ Table MakeKernelsTable(std::span<const Question> questions,
   return table;
 }
 
-std::string KernelsScreen(std::span<const Question> questions,
+std::string KernelsScreen(std::span<const KernelQuestion> questions,
                           std::span<const DeviceSpec* const> gpus, const Session& session) {
   std::string text = MakeKernelsTable(questions, gpus).Text(session.table_style()) + "\n";
   if (questions.size() == 1) {
@@ -336,38 +200,8 @@ std::string KernelsScreen(std::span<const Question> questions,
          "clock\n";
 }
 
-absl::StatusOr<std::vector<Question>> Questions(const Args& args) {
-  const DType dtype = *TypeNamed(args.Get("--dtype"));
-  std::vector<Question> questions;
-  for (const std::string& text : args.All("--gemm")) {
-    DD_ASSIGN_OR_RETURN(Question q, ReadGemm(text, dtype));
-    questions.push_back(std::move(q));
-  }
-  for (const std::string& text : args.All("--attention")) {
-    DD_ASSIGN_OR_RETURN(Question q, ReadAttention(text, args.Has("--causal")));
-    questions.push_back(std::move(q));
-  }
-  for (const std::string& text : args.All("--elementwise")) {
-    DD_ASSIGN_OR_RETURN(Question q, ReadElementwise(text, dtype));
-    questions.push_back(std::move(q));
-  }
-  if (args.Has("--csv")) {
-    DD_ASSIGN_OR_RETURN(std::vector<Question> table,
-                        ReadTable(std::string(args.Get("--csv")), dtype));
-    std::move(table.begin(), table.end(), std::back_inserter(questions));
-  }
-  if (questions.empty()) {
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0104",
-                       .what = "no kernel is given",
-                       .fix = "--gemm 4096x4096x4096, --attention 8x16x2048x128, --elementwise "
-                              "8192x4096, or --csv FILE"});
-  }
-  return questions;
-}
-
 // A format that a GPU has no cores for is refused, not answered with another one's time.
-absl::Status CheckFormat(const DeviceSpec& gpu, const Question& q) {
+absl::Status CheckFormat(const DeviceSpec& gpu, const KernelQuestion& q) {
   if (q.attention && TimeOfAttention(gpu, *q.attention).device.empty()) {
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,
@@ -375,7 +209,31 @@ absl::Status CheckFormat(const DeviceSpec& gpu, const Question& q) {
          .what = fmt::format("this attention was not measured on GPUs like the {}", gpu.name),
          .fix = "--gpu H100, A100 (with --causal), B200 or L40S"});
   }
-  const bool vector = q.attention || q.work.products.empty() || q.dtype == DType::kFp32;
+  const bool weights = q.dtype == DType::kInt8Weights;
+  if ((q.product() && q.dtype == DType::kInt8) || (weights && !q.product() && !q.attention)) {
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = q.product() ? "no product on int8 cores was measured, on any GPU"
+                             : "int8_wo is a format of products (16 bit times weights in int8)",
+         .fix = q.product() ? "--dtype int8_wo --gpu A100: weights in int8, multiplied in 16 bit"
+                            : "--dtype int8, or --gemm MxNxK"});
+  }
+  if (q.product() && weights && SurfaceOf(gpu, q.dtype) == nullptr) {
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = fmt::format("int8_wo was not measured on GPUs like the {}", gpu.name),
+         .fix = "--gpu A100 or A30, the generation that was"});
+  }
+  // LSTMs of narrow formats are not what cuDNN has.
+  if (q.lstm && DTypeBytes(q.dtype) < 2) {
+    return MakeStatus(absl::StatusCode::kInvalidArgument,
+                      {.code = "E0104",
+                       .what = fmt::format("no LSTM in {} is known", DTypeName(q.dtype)),
+                       .fix = "--dtype fp32, tf32, fp16 or bf16"});
+  }
+  const bool vector = (!q.product() && !q.lstm) || q.dtype == DType::kFp32;
   if (vector || gpu.TensorPeak(q.dtype) > 0) return absl::OkStatus();
   return MakeStatus(
       absl::StatusCode::kInvalidArgument,
@@ -397,12 +255,12 @@ absl::StatusOr<Exit> RunKernels(const Args& args, Session& session) {
     DD_ASSIGN_OR_RETURN(DeviceChoice choice, ChooseDevice(args.Get(flag)));
     chosen.push_back(std::move(choice));
   }
-  DD_ASSIGN_OR_RETURN(const std::vector<Question> questions, Questions(args));
+  DD_ASSIGN_OR_RETURN(const std::vector<KernelQuestion> questions, KernelQuestions(args));
   std::vector<const DeviceSpec*> gpus;
   gpus.reserve(chosen.size());
   for (const DeviceChoice& choice : chosen) gpus.push_back(&choice.spec);
   for (const DeviceSpec* gpu : gpus) {
-    for (const Question& q : questions) DD_RETURN_IF_ERROR(CheckFormat(*gpu, q));
+    for (const KernelQuestion& q : questions) DD_RETURN_IF_ERROR(CheckFormat(*gpu, q));
   }
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return KernelsScreen(questions, gpus, session); },
@@ -428,6 +286,10 @@ constexpr Flag kKernelsFlags[] = {
      .value = "SHAPE",
      .help = "reads a tensor and writes one, like 8192x4096",
      .repeats = true},
+    {.name = "--lstm",
+     .value = "LxTxBxIxH",
+     .help = "LSTM layers forward: layers, steps, batch, inputs, width of a layer",
+     .repeats = true},
     {.name = "--csv",
      .value = "FILE",
      .help = "products, one a line, with a head: m,n,k,batch,dtype"},
@@ -435,7 +297,7 @@ constexpr Flag kKernelsFlags[] = {
      .value = "FORMAT",
      .help = "format of the operands",
      .fallback = "bf16",
-     .choices = kTypes},
+     .choices = kKernelTypes},
 };
 
 }  // namespace
@@ -449,7 +311,10 @@ const Command kKernelsCommand = {
 of such kernels lie between, and what limits them. Products in 16 bit, fp8 and nvfp4 come
 from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.
 Products in fp8 and nvfp4 have two times: with the cast of A, as they were measured, and
-without. JSON has the second as without_cast.)",
+without. JSON has the second as without_cast. int8_wo is 16 bit times weights in int8, which
+the kernel makes 16 bit again, as on an A100 under TensorRT-LLM; no product on int8 cores was
+measured, so int8 is for elementwise kernels. An LSTM takes the longer of all its work and of its
+steps one after the other.)",
     .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
     .flags = kKernelsFlags,
     .takes = {.result = true, .times = false},
