@@ -165,12 +165,12 @@ constexpr SurfaceTile kSurfaceTiles[] = {{256, 128, nullptr},
 
 // Between the nodes of a grid, in each direction along a line; as at the edge outside of it.
 double OnSurfaceGrid(std::span<const float> values, const std::array<size_t, 3>& nodes, double step,
-                     const std::array<double, 3>& sizes) {
+                     const std::array<double, 3>& logs) {
   size_t low[3];
   double part[3];
   for (size_t i = 0; i < 3; ++i) {
-    const double at = std::clamp((std::log2(sizes[i]) - kFirstLog2[i]) / step, 0.0,
-                                 static_cast<double>(nodes[i]) - 1.001);
+    const double at =
+        std::clamp((logs[i] - kFirstLog2[i]) / step, 0.0, static_cast<double>(nodes[i]) - 1.001);
     low[i] = static_cast<size_t>(at);
     part[i] = at - static_cast<double>(low[i]);
   }
@@ -190,11 +190,12 @@ double OnSurfaceGrid(std::span<const float> values, const std::array<size_t, 3>&
 
 double SurfaceCorrectionAt(const Surface& surface, const GemmShape& shape) {
   if (surface.correction.empty()) return 0;
-  const std::array<double, 3> sizes = {static_cast<double>(shape.m), static_cast<double>(shape.n),
-                                       static_cast<double>(shape.k)};
-  double value = OnSurfaceGrid(surface.correction, Surface::kNodes, 1, sizes);
+  const std::array<double, 3> logs = {std::log2(static_cast<double>(shape.m)),
+                                      std::log2(static_cast<double>(shape.n)),
+                                      std::log2(static_cast<double>(shape.k))};
+  double value = OnSurfaceGrid(surface.correction, Surface::kNodes, 1, logs);
   if (shape.m % kRaggedRows != 0) {
-    value += OnSurfaceGrid(surface.ragged_correction, Surface::kRaggedNodes, 3, sizes);
+    value += OnSurfaceGrid(surface.ragged_correction, Surface::kRaggedNodes, 3, logs);
   }
   return value;
 }
@@ -233,31 +234,49 @@ class SurfaceEvaluation {
               c_.ramp_kilocycles * kilocycle_us_ * std::min(1.0, moved / kRampBytes);
     if (shape.m % kRaggedRows != 0) ragged_ = c_.ragged;
     wave_share_ = c_.wave_odds / (1 + c_.wave_odds);
+    const double per_operation = 2 * ragged_ / rate_;
+    const double per_element = element_ / (64 * boost_ * c_.feed_share);
     for (size_t i = 0; i < std::size(kSurfaceTiles); ++i) {
       const SurfaceTile& tile = kSurfaceTiles[i];
-      tiles_[i] = batch_ * std::ceil(m_ / tile.rows) * std::ceil(n_ / tile.columns);
-      const double efficiency = tile.efficiency == nullptr ? 1 : std::min(c_.*tile.efficiency, 1.3);
-      const double multiply = 2.0 * tile.rows * tile.columns / (rate_ * efficiency) * ragged_;
-      const double feed = element_ * (tile.rows + tile.columns) / (64 * boost_ * c_.feed_share);
-      tile_us_[i] = std::sqrt(multiply * multiply + feed * feed);
+      waves_[i] = batch_ * std::ceil(m_ * (1.0 / tile.rows)) *
+                  std::ceil(n_ * (1.0 / tile.columns)) / processors_;
+      const bool turned = i > 0 && tile.rows == kSurfaceTiles[i - 1].columns &&
+                          tile.columns == kSurfaceTiles[i - 1].rows;
+      if (turned) {
+        tile_us_[i] = tile_us_[i - 1];
+      } else {
+        const double efficiency =
+            tile.efficiency == nullptr ? 1 : std::min(c_.*tile.efficiency, 1.3);
+        const double multiply = tile.rows * tile.columns * per_operation / efficiency;
+        const double feed = (tile.rows + tile.columns) * per_element;
+        tile_us_[i] = std::sqrt(multiply * multiply + feed * feed);
+      }
+      least_compute_ = std::min(least_compute_, waves_[i] * k_ * tile_us_[i]);
     }
   }
 
   SurfaceTime Best() const {
     SurfaceTime best{.ns = INFINITY};
+    // (c ^ p + m ^ p) ^ (1 / p) is at least (c + m) * 2 ^ (1 / p - 1): power means.
+    const double power = 1 + c_.blend, root = 1 / power, least = std::exp2(root - 1);
     for (int split : {1, 2, 4, 8, 16}) {
       if (split > 1 && k_ / split < kShortestSurfacePart) break;
-      SurfaceTime time = BestTile(split);
       const double parts = split > 1 ? batch_ * split * m_ * n_ * 8 / from_l2_ : 0;
-      time.memory_ns = memory_ + parts;
+      const double more = split > 1 ? c_.split_kilocycles * kilocycle_us_ : 0;
+      const double memory = memory_ + parts;
+      // Not even with full waves; a further split moves more.
+      if (std::max({least_compute_, memory, least * (least_compute_ + memory)}) + more >= best.ns) {
+        break;
+      }
+      SurfaceTime time = BestTile(split);
+      time.memory_ns = memory;
       // More of both than a smaller split has.
       if (split > 1 && time.compute_ns >= best.compute_ns) continue;
-      const double more = split > 1 ? c_.split_kilocycles * kilocycle_us_ : 0;
       const double longer = std::max(time.compute_ns, time.memory_ns);
-      if (longer + more >= best.ns) continue;
+      const double bound = std::max(longer, least * (time.compute_ns + time.memory_ns));
+      if (bound + more >= best.ns) continue;
       const double ratio = std::min(time.compute_ns, time.memory_ns) / longer;
-      const double power = 1 + c_.blend;
-      time.ns = longer * std::pow(1 + std::pow(ratio, power), 1 / power) + more;
+      time.ns = longer * std::pow(1 + std::pow(ratio, power), root) + more;
       if (time.ns < best.ns) best = time;
     }
     return best;
@@ -282,7 +301,7 @@ class SurfaceEvaluation {
     const double part = k_ / split;
     const double fixed = (part * c_.step_cycles / 64 + 1000 * c_.tile_kilocycles) / boost_;
     for (size_t i = 0; i < std::size(kSurfaceTiles); ++i) {
-      const double waves = tiles_[i] * split / processors_;
+      const double waves = waves_[i] * split;
       const double rounds =
           wave_share_ * std::ceil(waves) + (1 - wave_share_) * std::max(waves, 1.0);
       const double time = rounds * (part * tile_us_[i] + fixed);
@@ -299,7 +318,8 @@ class SurfaceEvaluation {
   double batch_, m_, n_, k_, element_, processors_, boost_, kilocycle_us_;
   bool has_cast_ = false;  // in the rows of the surface
   double rate_ = 0, from_l2_ = 0, memory_ = 0, ragged_ = 1, wave_share_ = 0;
-  double tiles_[std::size(kSurfaceTiles)];    // of each size in the product
+  double least_compute_ = INFINITY;           // the best tile in full waves
+  double waves_[std::size(kSurfaceTiles)];    // of tiles of each size, k in one part
   double tile_us_[std::size(kSurfaceTiles)];  // one of them, for each step of k
 };
 

@@ -132,6 +132,9 @@ def play(bars):
         None,
         None,
     )
+    for name, product in [("", "BM_NewProduct$"), (" in a batch", "BM_NewBatchedProduct$")]:
+        new = benchmark("op_time_bench", product)
+        bars.add(f"time of a new product{name}", ns_per(new, 1) if new else None, "ns", None, 500)
     whole = benchmark("simulate_bench", "BM_PlanRun/tasks:1000000/local:1$")
     whole_ns = ns_per(whole, 1e6) if whole else None
     bars.add("replay from columns, a task", whole_ns, "ns", None, None)
