@@ -140,7 +140,7 @@ def main():
     print("| format, GPU | surface | of 9 of 10 draws, by time | four nearest | best of trees | "
           "rows, engine not told | rows, told | one answer for whoever asks |\n" + "|---" * 8 + "|")
     for source, name, *cores in surfaces.FORMATS:
-        tables = [surfaces.Table(rows, g, source, *cores) for g in surfaces.DEVICES]
+        tables = [surfaces.Table(rows, g, source, name, *cores) for g in surfaces.DEVICES]
         tables = [t for t in tables if len(t.shapes) and t.peak]
         shared = surfaces.shared_constants([t.without(0) for t in tables])
         values = []

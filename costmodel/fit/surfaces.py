@@ -10,7 +10,8 @@ three inference engines. What is fitted is the median of the engines; the spread
 it is part of the interval. Needs numpy and scipy.
 
 A surface is the wave model of costmodel/surface.cc with constants of its own (drawn towards those that
-all GPUs share), times a smooth correction on a grid over log2 of m, n and k. Errors are of shapes that
+all GPUs share), times a smooth correction on a grid over log2 of m, n and k, which a GPU with few
+shapes learns in part from its other formats and from other GPUs. Errors are of shapes that
 were left out: a third of all shapes (by a hash of m, n, k), a third of all weights (by a hash of n, k:
 every m of them), and whole GPUs.
 """
@@ -41,7 +42,8 @@ DEVICES = {"a100_sxm": "a100_sxm4_80gb", "h100_sxm": "h100_sxm5_80gb", "b200_sxm
 # (the weights). nvfp4: with a scale of 8 bits for 16 elements. int8_wo: int8 weights, which the kernel
 # makes 16 bit again before it multiplies; its rows reach the peak of 16 bit and no more.
 FORMATS = [("bfloat16", "bf16", "bf16_tflops", 2, 2), ("fp8", "fp8", "fp8_tflops", 1, 1),
-           ("nvfp4", "nvfp4", "nvfp4_tflops", 0.5625, 0.5625), ("int8_wo", "int8_wo", "bf16_tflops", 2, 1)]
+           ("nvfp4", "nvfp4", "nvfp4_tflops", 0.5625, 0.5625),
+           ("int8_wo", "int8_wo", "bf16_tflops", 2, 1)]
 
 TILES = [(256, 128, 0), (128, 256, 0), (128, 128, 1), (128, 64, 2), (64, 128, 2), (64, 64, 3),
          (64, 32, 4), (32, 64, 4)]
@@ -66,6 +68,9 @@ FREEDOM, ROUNDS, LONG_US = 2, 8, 256
 # Where m is no multiple of 8, other kernels run: a further correction, on a coarser grid.
 RAGGED_NODES = [np.arange(0, 16, 3), np.arange(5, 18, 3), np.arange(5, 18, 3)]
 RAGGED_SIZE = 0.1
+# A table of fewer shapes also learns from so many of each other one of its GPU or of its format, whose
+# corrections are alike by so much (a correlation).
+FEW, NEIGHBOURS, ALIKE = 900, 300, 0.3
 EDGES_US = np.array([4, 8, 16, 64, 256, 1024])  # classes of length with an interval of their own
 INSIDE = 0.91  # share of rows that the interval is to hold
 
@@ -134,16 +139,18 @@ def wave_model(logs, shapes, device, peak, element, weight_element):
 class Table:
     """Rows of a GPU and format: shapes, log of the median of their engines, the rows of each."""
 
-    def __init__(self, rows, label, source, field, element, weight_element):
+    def __init__(self, rows, label, source, name, field, element, weight_element):
         by_shape = collections.defaultdict(list)
         for r in rows:
             if r["gpu"] == label and r["gemm_dtype"] == source:
                 by_shape[tuple(int(r[x]) for x in "mnk")].append((r["engine"], float(r["us"])))
-        self.device, self.element, self.weight_element = Device(label), element, weight_element
+        self.device, self.name = Device(label), name
+        self.element, self.weight_element = element, weight_element
         self.peak = self.device.peak(field)
         self.shapes = np.array(sorted(by_shape), float).reshape(-1, 3)
         self.rows = [by_shape[s] for s in sorted(by_shape)]
         self.log_us = np.array([np.median([np.log(us) for _, us in r]) for r in self.rows])
+        self.few = len(self.shapes) < FEW
         self.choose()
 
     def choose(self):
@@ -166,6 +173,15 @@ class Table:
                                  self.weight_element))
 
 
+def learn_constants(tables):
+    """Those that a format's GPUs share, then those of each table."""
+    for name in sorted({t.name for t in tables}):
+        same = [t for t in tables if t.name == name]
+        shared = shared_constants(same)
+        for t in same:
+            t.logs = own_constants(t, shared)
+
+
 def shared_constants(tables):
     def off(logs):
         parts = [(t.model(logs, t.some) - t.log_us[t.some]) / 0.15 for t in tables]
@@ -180,14 +196,15 @@ def own_constants(table, shared):
     return least_squares(off, shared, loss="soft_l1", diff_step=1e-3, max_nfev=40).x
 
 
-def smooth(at, values, ragged, long, where):
-    """The correction at other points, and what is added to it where m is ragged: a Gaussian process
-    with a Matern 3/2 kernel, and a second one among ragged shapes only."""
+def smooth(at, values, ragged, long, table, where):
+    """The correction of table 0 at other points, and what is added to it where m is ragged: a Gaussian
+    process with a Matern 3/2 kernel, and a second one among ragged shapes only."""
     def kernel(a, b):
         square = sum(np.subtract.outer(x, y) ** 2 for x, y in zip(a.T, b.T))
         r = np.sqrt(3 * square / LENGTH ** 2 + 1e-12)
         return (1 + r) * np.exp(-r)
-    known = kernel(at, at)
+    alike = np.where(table == 0, 1, ALIKE)
+    known = kernel(at, at) * np.where(np.equal.outer(table, table), 1, np.outer(alike, alike))
     prior = SIZE ** 2 * known + RAGGED_SIZE ** 2 * known * np.outer(ragged, ragged)
     # The noise is Student's t: rows far off (an engine's odd kernel, a shape of one engine only)
     # count less. Weighted least squares again and again come to its most likely correction. Long
@@ -199,17 +216,32 @@ def smooth(at, values, ragged, long, where):
         # What is left of a row is its noise times its weight.
         far = (FREEDOM * NOISE ** 2 + (noise * weights) ** 2) / (FREEDOM + 1)
         noise = np.where(long, NOISE ** 2, far)
-    return (SIZE ** 2 * kernel(where[0], at) @ weights,
-            RAGGED_SIZE ** 2 * kernel(where[1], at) @ (ragged * weights))
+    return (SIZE ** 2 * kernel(where[0], at) @ (alike * weights),
+            RAGGED_SIZE ** 2 * kernel(where[1], at) @ (alike * ragged * weights))
 
 
-def on_nodes(table, logs, pick=slice(None)):
+def neighbours(table, tables):
+    """Other tables, and which of their shapes this one learns from."""
+    near = []
+    for other in tables if table.few else []:
+        if (other.device.name == table.device.name) != (other.name == table.name):
+            order = np.random.default_rng(2).permutation(len(other.shapes))
+            near.append((other, np.sort(order[:NEIGHBOURS])))
+    return near
+
+
+def on_nodes(table, logs, pick=slice(None), near=()):
     """Whole hundredths at the nodes of the two grids, as the file has them."""
     nodes = [NODES, RAGGED_NODES]
     grids = [np.array(np.meshgrid(*n, indexing="ij")).reshape(3, -1).T.astype(float) for n in nodes]
-    model, shapes = table.model(logs, pick), table.shapes[pick]
-    values = smooth(np.log2(shapes), table.log_us[pick] - model,
-                    (shapes[:, 0] % 8 != 0).astype(float), model > np.log(LONG_US), grids)
+    parts = [(table, logs, pick), *((other, other.logs, some) for other, some in near)]
+    model = [t.model(own, some) for t, own, some in parts]
+    off = [t.log_us[some] - m for (t, _, some), m in zip(parts, model)]
+    whose = np.concatenate([np.full(len(m), i) for i, m in enumerate(model)])
+    model, off = np.concatenate(model), np.concatenate(off)
+    shapes = np.concatenate([t.shapes[some] for t, _, some in parts])
+    values = smooth(np.log2(shapes), off, (shapes[:, 0] % 8 != 0).astype(float),
+                    model > np.log(LONG_US), whose, grids)
     return [np.rint(100 * v).reshape([len(x) for x in n]) for v, n in zip(values, nodes)]
 
 
@@ -255,21 +287,23 @@ def folds(table, by, count=3):
 
 def write_held_out(tables, name):
     """Surfaces that never saw a third of the shapes, constants and interval included: what
-    tests/costmodel/kerneldata_test.cc evaluates on that third."""
+    tests/costmodel/kerneldata_test.cc evaluates on that third. Of all formats, which are to learn from
+    each other."""
     kept = [t.without(0) for t in tables]
-    ours = shared_constants(kept)
-    for t in kept:
-        logs = own_constants(t, ours)
-        write(t, name, logs, on_nodes(t, logs), *quantiles(t, left_out(t, logs, "shape", count=4)),
-              folder=HELD_OUT)
+    learn_constants(kept)
+    for t in (t for t in kept if name in (None, t.name)):
+        near = neighbours(t, kept)
+        write(t, t.name, t.logs, on_nodes(t, t.logs, near=near),
+              *quantiles(t, left_out(t, t.logs, "shape", count=4, near=near)), folder=HELD_OUT)
 
 
-def left_out(table, logs, by, count=3):
-    """Predictions of each third of the shapes from the other two thirds."""
+def left_out(table, logs, by, count=3, near=()):
+    """Predictions of each third of the shapes from the other two thirds, of all tables."""
     prediction, fold = np.zeros(len(table.shapes)), folds(table, by, count)
     for i in range(count):
         rest, out = np.flatnonzero(fold != i), fold == i
-        nodes = on_nodes(table, logs, rest)
+        nodes = on_nodes(table, logs, rest, [(other, some[folds(other, by, count)[some] != i])
+                                             for other, some in near])
         prediction[out] = table.model(logs, out) + between_nodes(nodes, table.shapes[out])
     return prediction
 
@@ -351,24 +385,24 @@ def main():
     with gzip.open(args.data / "gemm.csv.gz", "rt") as file:
         rows = list(csv.DictReader(file))
     print("mean / by time, % off the median of the engines")
-    for source, name, *cores in FORMATS:
-        if args.format not in (None, name):
-            continue
-        tables = [Table(rows, g, source, *cores) for g in DEVICES]
-        tables = [t for t in tables if len(t.shapes) and t.peak]
-        ours = shared_constants(tables)
-        for t in tables:
-            logs = own_constants(t, ours)
-            by_shape, by_weight = left_out(t, logs, "shape"), left_out(t, logs, "weight")
-            text = "%.1f / %.1f" % of_median(t.log_us, t.model(logs))
-            print(f"{t.device.name} {name}: {len(t.shapes)} shapes; wave model {text}; "
-                  "shapes left out %.1f / %.1f;" % of_median(t.log_us, by_shape),
-                  "weights left out %.1f / %.1f;" % of_median(t.log_us, by_weight),
-                  "a row from the other engines %.1f / %.1f" % of_other_engines(t), flush=True)
-            if not args.dry:
-                write(t, name, logs, on_nodes(t, logs), *quantiles(t, by_shape))
+    every = [Table(rows, g, *form) for form in FORMATS for g in DEVICES]
+    every = [t for t in every if len(t.shapes) and t.peak]
+    learn_constants(every)
+    for t in (t for t in every if args.format in (None, t.name)):
+        near = neighbours(t, every)
+        by_shape = left_out(t, t.logs, "shape", near=near)
+        by_weight = left_out(t, t.logs, "weight", near=near)
+        text = "%.1f / %.1f" % of_median(t.log_us, t.model(t.logs))
+        print(f"{t.device.name} {t.name}: {len(t.shapes)} shapes; wave model {text}; "
+              "shapes left out %.1f / %.1f;" % of_median(t.log_us, by_shape),
+              "weights left out %.1f / %.1f;" % of_median(t.log_us, by_weight),
+              "a row from the other engines %.1f / %.1f" % of_other_engines(t), flush=True)
         if not args.dry:
-            write_held_out(tables, name)
+            write(t, t.name, t.logs, on_nodes(t, t.logs, near=near), *quantiles(t, by_shape))
+    if not args.dry:
+        write_held_out(every, args.format)
+    for _, name, *_ in FORMATS:
+        tables = [t for t in every if t.name == name and args.format in (None, name)]
         alone = []
         for t in tables if len(tables) > 1 else []:
             alone.append(unseen(t, tables))

@@ -19,73 +19,10 @@
 #include "costmodel/surface.h"
 #include "costmodel/transfer.h"
 #include "tests/costmodel/cost_page.h"
-#include "tests/costmodel/costdata.h"
+#include "tests/costmodel/kernel_rows.h"
 
 namespace daydream {
 namespace {
-
-const std::string kFolder = "../kerneldata/";
-
-using Shape = std::tuple<int64_t, int64_t, int64_t>;
-using Rows = std::map<Shape, std::map<std::string, double>>;  // engine and us
-
-const std::map<std::string, std::string>& Names() {
-  static const std::map<std::string, std::string> names = {{"a100_sxm", "A100-SXM4-80GB"},
-                                                           {"h100_sxm", "H100-SXM5-80GB"},
-                                                           {"b200_sxm", "B200-SXM-180GB"},
-                                                           {"l40s", "L40S"}};
-  return names;
-}
-
-// By GPU. `format` as in the table: "bfloat16", "fp8", "nvfp4", "int8_wo".
-std::map<std::string, Rows> ProductsIn(std::string_view format) {
-  std::map<std::string, Rows> rows;
-  ForEachCostRow(kFolder + "gemm.csv.gz", [&](const CostRow& row) {
-    if (row.at("gemm_dtype") != format) return;
-    rows[Names().at(row.at("gpu"))][{row.Whole("m"), row.Whole("n"), row.Whole("k")}]
-        [row.at("engine")] = row.Number("us");
-  });
-  return rows;
-}
-
-const std::map<std::string, Rows>& Products() {
-  static const auto* const all = new std::map<std::string, Rows>(ProductsIn("bfloat16"));
-  return *all;
-}
-
-double Median(const std::map<std::string, double>& engines) {
-  std::vector<double> logs;
-  logs.reserve(engines.size());
-  for (const auto& [engine, us] : engines) logs.push_back(std::log(us));
-  std::sort(logs.begin(), logs.end());
-  const size_t n = logs.size();
-  return std::exp((logs[(n - 1) / 2] + logs[n / 2]) / 2);
-}
-
-struct ByTime : CostErrors {
-  double off = 0;
-  void Add(double predicted, double measured) {
-    CostErrors::Add(predicted, measured);
-    off += std::abs(predicted - measured);
-  }
-  double by_time() const { return 100 * off / total; }
-};
-
-GemmShape ShapeOf(const Shape& s) {
-  return {.m = std::get<0>(s), .n = std::get<1>(s), .k = std::get<2>(s)};
-}
-
-// CRC-32 of "m,n,k", as zlib's: a third of the shapes is left out by it
-// (costmodel/fit/surfaces.py).
-bool IsHeldOut(const Shape& shape) {
-  uint32_t crc = ~uint32_t{0};
-  for (char c :
-       fmt::format("{},{},{}", std::get<0>(shape), std::get<1>(shape), std::get<2>(shape))) {
-    crc ^= static_cast<uint8_t>(c);
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb88320u : 0u);
-  }
-  return ~crc % 3 == 0;
-}
 
 // "bf16", "fp8", "nvfp4" or "int8_wo", and GPU. Nothing of these saw a shape for which IsHeldOut.
 const std::map<std::pair<std::string, std::string>, Surface>& HeldOut() {
@@ -390,16 +327,17 @@ std::map<std::string, Bar> UnseenGpus() {
 TEST(Kerneldata, BarsStandBesideWhatOtherLearnersReach) {
   if (!HasCostdata(kFolder + "gemm.csv.gz")) GTEST_SKIP() << "no measurements beside this folder";
   std::string page =
-      "| products, mean / by time, % | bar | reached | nearest other learner | |\n"
-      "|---|---|---|---|---|\n";
+      "| products, mean / by time, % | bar | reached | nearest other learner | other engines on the "
+      "same shapes | |\n|---|---|---|---|---|---|\n";
   const std::map<std::string, Bar> floors = Floors();
   const auto add = [&](const std::string& what, const Bar& bar, const Bar& reached,
-                       const Bar& other) {
+                       const Bar& other, const ByTime& engines) {
     const std::string asked = std::isinf(bar.by_time)
                                   ? fmt::format("{} by row", bar.mean)
                                   : fmt::format("{} / {}", bar.mean, bar.by_time);
-    page += fmt::format("| {} | {} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {} |\n", what, asked,
-                        reached.mean, reached.by_time, other.mean, other.by_time,
+    page += fmt::format("| {} | {} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {:.1f} / {:.1f} | {} |\n",
+                        what, asked, reached.mean, reached.by_time, other.mean, other.by_time,
+                        engines.mean(), engines.by_time(),
                         bar.met(reached) ? "met"
                         : bar.met(other) ? "missed, within reach"
                                          : "missed by the others, too");
@@ -409,21 +347,24 @@ TEST(Kerneldata, BarsStandBesideWhatOtherLearnersReach) {
     if (!HasBar(format)) continue;
     add(fmt::format("{}, shapes left out, {}", format, gpu), BarOfShapes(format, gpu),
         {left_out.errors.mean(), left_out.errors.by_time()},
-        floors.at(fmt::format("shapes,{},,{}", format, gpu)));
+        floors.at(fmt::format("shapes,{},,{}", format, gpu)),
+        FromOtherEngines(ProductsIn(format == "bf16" ? "bfloat16" : format).at(gpu)));
   }
   for (const auto& [gpus, errors] : Transfers()) {
     add(fmt::format("bf16, {} to {}", gpus.first, gpus.second), kBarOfTransfers,
         {errors.ours.mean(), errors.ours.by_time()},
-        floors.at(fmt::format("transfer,bf16,{},{}", gpus.first, gpus.second)));
+        floors.at(fmt::format("transfer,bf16,{},{}", gpus.first, gpus.second)),
+        FromRatiosOfOtherEngines(Products().at(gpus.first), Products().at(gpus.second)));
   }
   for (const auto& [gpu, reached] : UnseenGpus()) {
     add(fmt::format("bf16, {} left out", gpu), kBarOfUnseenGpus, reached,
-        floors.at("unseen,bf16,," + gpu));
+        floors.at("unseen,bf16,," + gpu), FromOtherEngines(Products().at(gpu)));
   }
   for (const auto& [gpu, rows] : Products()) {
     const ByTime reached = Calibrated(gpu, 1, kMeasured);
     add(fmt::format("bf16, {}, `calibrate` with {}", gpu, kMeasured), {kBarOfCalibrate, INFINITY},
-        {reached.mean(), reached.by_time()}, floors.at("shapes,bf16,," + gpu));
+        {reached.mean(), reached.by_time()}, floors.at("shapes,bf16,," + gpu),
+        FromOtherEngines(rows));
   }
   CheckCostPage("kerneldata_test bars", page);
 }
