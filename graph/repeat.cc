@@ -142,7 +142,7 @@ Graph StepRepeater::Repeat(uint16_t step, int times) const {
 }
 
 absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times) {
-  if (step >= graph.steps().size() || times < 1) {
+  if (step >= graph.steps().size() || times < 1 || times > kMostCopies) {
     return InvalidArgument("no step {} to repeat {} times (the graph has {} steps)", step, times,
                            graph.steps().size());
   }

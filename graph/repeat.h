@@ -13,7 +13,9 @@ namespace daydream {
 // of an earlier step comes from the same place that many copies before; queue edges are computed
 // anew (graph/queue.h). The period of the last copy is the steady period (reached after one or two
 // copies in all traces measured; 4 copies are plenty).
-// InvalidArgument when there is no such step. O(tasks + edges + tasks of the step x times).
+// InvalidArgument when there is no such step, or more than kMostCopies of it are asked for.
+// O(tasks + edges + tasks of the step x times).
+inline constexpr int kMostCopies = 60000;  // Task::step has 16 bits
 absl::StatusOr<Graph> RepeatStep(const Graph& graph, uint16_t step, int times);
 
 // The same for several steps of one graph, whose tasks and edges are sorted by step once.

@@ -7,27 +7,31 @@
 #include <map>
 #include <set>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "graph/builder.h"
+#include "trace/collective_group.h"
 
 namespace daydream {
 namespace {
 
 constexpr size_t kLeastEqual = 4;  // rule N2: fewer say nothing about the shortest possible
 
-// Collectives are equal when they move the same message, or else may be when launched alike.
-using Key = std::tuple<NameId, int64_t, int64_t, uint32_t>;
+// Collectives are equal when they move the same message in the same group, or else may be when
+// launched alike.
+using Key = std::tuple<NameId, NameId, std::string_view, int64_t, int64_t, int64_t>;
 
 Key KeyOf(const Builder& b, TaskId t) {
   const Task& task = b.graph.task(t);
   if (const CollectiveDetail* c = b.graph.Collective(t)) {
-    return {task.name, c->elements_in, c->elements_out, 0};
+    const std::string_view group = ParseCollectiveGroup(b.trace.Name(c->process_group)).name;
+    return {task.name, c->dtype, group, c->elements_in, c->elements_out, c->group_size};
   }
   const KernelDetail* k = b.graph.Kernel(t);
-  return {task.name, -1, -1, k == nullptr ? 0 : k->grid[0]};
+  return {task.name, NameId(), {}, -1, -1, k == nullptr ? 0 : k->grid[0]};
 }
 
 class Transfers {

@@ -91,15 +91,22 @@ class EventRule {
     b_.event_waits.push_back({to, from});
   }
 
+  // Of the innermost scope around it that says so. Scopes may be nested as deep as a file likes.
   Place PlaceOf(ScopeId scope) {
-    if (!scope.valid()) return Place::kPlain;
-    if (auto it = places_.find(scope.value); it != places_.end()) return it->second;
-    const Scope& s = b_.tables->scopes[scope.index()];
-    std::string_view name = b_.trace.Name(s.name);
-    Place place = name.starts_with("nccl:")                                    ? Place::kInNccl
-                  : name == "record_param_comms" || name.starts_with("c10d::") ? Place::kInComm
-                                                                               : PlaceOf(s.parent);
-    places_[scope.value] = place;
+    Place place = Place::kPlain;
+    std::vector<ScopeId> inside;  // of what says so
+    for (; scope.valid(); scope = b_.tables->scopes[scope.index()].parent) {
+      if (auto it = places_.find(scope.value); it != places_.end()) {
+        place = it->second;
+        break;
+      }
+      inside.push_back(scope);
+      const std::string_view name = b_.trace.Name(b_.tables->scopes[scope.index()].name);
+      if (name.starts_with("nccl:")) place = Place::kInNccl;
+      if (name == "record_param_comms" || name.starts_with("c10d::")) place = Place::kInComm;
+      if (place != Place::kPlain) break;
+    }
+    for (ScopeId s : inside) places_[s.value] = place;
     return place;
   }
 

@@ -6,6 +6,8 @@
 // the CPU), a wait for the engine's last op, and work until the caller's next own event.
 #include <algorithm>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "graph/builder.h"
 
@@ -19,27 +21,61 @@ struct Group {
   Instant begin, end;  // first start and last end of the engine's outermost ops
 };
 
-// First own event (not autograd work) of `thread` that begins at or after `t`.
-std::vector<OwnEvent>::const_iterator NextOwn(const HostThread& thread, Instant t) {
-  auto it = std::lower_bound(thread.own.begin(), thread.own.end(), t,
-                             [](const OwnEvent& e, Instant at) { return e.begin < at; });
-  while (it != thread.own.end() && it->autograd) ++it;
-  return it;
-}
+// The own events of a thread by time, past those that are autograd work.
+class OwnWork {
+ public:
+  explicit OwnWork(const HostThread& thread)
+      : events_(thread.own), next_(events_.size() + 1), last_(events_.size() + 1) {
+    next_.back() = events_.size();
+    for (size_t i = events_.size(); i-- > 0;) next_[i] = events_[i].autograd ? next_[i + 1] : i;
+    for (size_t i = 0; i < events_.size(); ++i)
+      last_[i + 1] = events_[i].autograd ? last_[i] : i + 1;
+  }
 
-bool WorksBetween(const Builder& b, Instant from, Instant to) {
-  for (const HostThread& m : b.threads) {
-    if (m.backward) continue;
-    auto it = NextOwn(m, from);
-    if (it != m.own.end() && it->begin < to) return true;
+  // The first that begins at or after `t`; null: none.
+  const OwnEvent* Next(Instant t) const {
+    const size_t i = next_[LowerBound(t)];
+    return i < events_.size() ? &events_[i] : nullptr;
+  }
+  // The last that begins before `t`; null: none.
+  const OwnEvent* Last(Instant t) const {
+    const size_t i = last_[LowerBound(t)];
+    return i > 0 ? &events_[i - 1] : nullptr;
+  }
+  // Whether more than `most` of them begin in [from, to).
+  bool MoreThan(size_t most, Instant from, Instant to) const {
+    size_t i = next_[LowerBound(from)];
+    for (; i < events_.size() && events_[i].begin < to; i = next_[i + 1]) {
+      if (most-- == 0) return true;
+    }
+    return false;
+  }
+
+ private:
+  size_t LowerBound(Instant t) const {
+    auto it = std::lower_bound(events_.begin(), events_.end(), t,
+                               [](const OwnEvent& e, Instant at) { return e.begin < at; });
+    return static_cast<size_t>(it - events_.begin());
+  }
+
+  const std::vector<OwnEvent>& events_;
+  std::vector<size_t> next_, last_;  // by index: the next at or after it; behind the last before it
+};
+
+bool WorksBetween(const Builder& b, std::span<const OwnWork> own, Instant from, Instant to) {
+  for (size_t m = 0; m < b.threads.size(); ++m) {
+    if (b.threads[m].backward) continue;
+    const OwnEvent* next = own[m].Next(from);
+    if (next != nullptr && next->begin < to) return true;
   }
   return false;
 }
 
-std::vector<Group> GroupsOf(const Builder& b, const HostThread& engine) {
+std::vector<Group> GroupsOf(const Builder& b, std::span<const OwnWork> own,
+                            const HostThread& engine) {
   std::vector<Group> groups;
   for (const OwnEvent& e : engine.own) {
-    if (!groups.empty() && !WorksBetween(b, groups.back().end, e.begin)) {
+    if (!groups.empty() && !WorksBetween(b, own, groups.back().end, e.begin)) {
       groups.back().end = std::max(groups.back().end, e.end);
     } else {
       groups.push_back({e.begin, e.end});
@@ -49,22 +85,16 @@ std::vector<Group> GroupsOf(const Builder& b, const HostThread& engine) {
 }
 
 // The thread with the latest own activity before the group that is silent during it.
-HostThread* CallerOf(Builder& b, const Group& group) {
-  HostThread* best = nullptr;
+std::optional<size_t> CallerOf(const Builder& b, std::span<const OwnWork> own, const Group& group) {
+  std::optional<size_t> best;
   Instant best_end = Instant::Min();
-  for (HostThread& m : b.threads) {
-    if (m.backward) continue;
-    size_t inside = 0;
-    for (auto it = NextOwn(m, group.begin); it != m.own.end() && it->begin < group.end; ++it) {
-      if (!it->autograd) ++inside;
-    }
-    if (inside > kOwnEventsWhileSilent) continue;
-    auto after = std::lower_bound(m.own.begin(), m.own.end(), group.begin,
-                                  [](const OwnEvent& e, Instant at) { return e.begin < at; });
-    while (after != m.own.begin() && (after - 1)->autograd) --after;
-    if (after == m.own.begin()) continue;
-    Instant end = std::min((after - 1)->end, group.begin);
-    if (end > best_end) best_end = end, best = &m;
+  for (size_t m = 0; m < b.threads.size(); ++m) {
+    if (b.threads[m].backward) continue;
+    if (own[m].MoreThan(kOwnEventsWhileSilent, group.begin, group.end)) continue;
+    const OwnEvent* last = own[m].Last(group.begin);
+    if (last == nullptr) continue;
+    Instant end = std::min(last->end, group.begin);
+    if (end > best_end) best_end = end, best = m;
   }
   return best;
 }
@@ -79,8 +109,8 @@ std::optional<size_t> TaskAt(const Builder& b, const std::vector<TaskId>& tasks,
 
 class HandOff {
  public:
-  HandOff(Builder& b, const HostThread& engine, HostThread& caller)
-      : b_(b), engine_(engine), caller_(caller) {}
+  HandOff(Builder& b, const HostThread& engine, HostThread& caller, const OwnWork& callers)
+      : b_(b), engine_(engine), caller_(caller), callers_(callers) {}
 
   // Splits the caller's time around `group`. False when the caller is inside a CUDA call then.
   bool Apply(const Group& group) {
@@ -177,8 +207,8 @@ class HandOff {
   // Rule T2 for the stretches after the first: gaps and host work between here and the caller's
   // first own event after the group.
   void WaitUntilOwnEvent(size_t index, const Group& group) {
-    auto next = NextOwn(caller_, group.end);
-    Instant limit = next == caller_.own.end() ? group.end + Duration::Ms(1) : next->begin;
+    const OwnEvent* next = callers_.Next(group.end);
+    Instant limit = next == nullptr ? group.end + Duration::Ms(1) : next->begin;
     while (index < caller_.tasks.size() && b_.Start(caller_.tasks[index]) < limit) {
       TaskId here = caller_.tasks[index];
       Instant from = b_.End(here), to = from + b_.graph.task(here).gap;
@@ -194,18 +224,21 @@ class HandOff {
   Builder& b_;
   const HostThread& engine_;
   HostThread& caller_;
+  const OwnWork& callers_;
   Duration after_gap_;
 };
 
 }  // namespace
 
 void AddHandOffs(Builder& b) {
+  const std::vector<OwnWork> own(b.threads.begin(), b.threads.end());
   uint64_t unmatched = 0;
   for (const HostThread& engine : b.threads) {
     if (!engine.backward) continue;
-    for (const Group& group : GroupsOf(b, engine)) {
-      HostThread* caller = CallerOf(b, group);
-      bool done = caller != nullptr && HandOff(b, engine, *caller).Apply(group);
+    for (const Group& group : GroupsOf(b, own, engine)) {
+      const std::optional<size_t> caller = CallerOf(b, own, group);
+      bool done =
+          caller.has_value() && HandOff(b, engine, b.threads[*caller], own[*caller]).Apply(group);
       done ? ++b.report.handoffs : ++unmatched;
     }
   }

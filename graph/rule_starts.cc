@@ -245,6 +245,7 @@ class StartRule {
   // this one was ready.
   const GpuOp* Holder(const GpuOp& op, Instant ready, Duration rest) const {
     const GpuOp* best = nullptr;
+    size_t looked = 0;
     for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
       const std::vector<uint32_t>& stream = b_.stream_ops[lane];
       if (LaneId(lane) == op.lane || stream.empty()) continue;
@@ -252,6 +253,7 @@ class StartRule {
         return b_.ops[k].end < op.start - kStartSlack;
       });
       for (; it != stream.end() && b_.ops[*it].start < op.start; ++it) {
+        if (++looked > kMostHolders) return best;
         const GpuOp& y = b_.ops[*it];
         if (b_.graph.task(y.task).kind == TaskKind::kCollective) continue;
         bool running = y.start <= ready + kReadySlack;
@@ -307,11 +309,15 @@ class StartRule {
   void Emit(const GpuOp& op, const std::optional<Task>& delay, Duration rest) {
     TaskId before;
     if (delay) before = b_.InsertBefore(op.task, *delay, op.start - rest, op.start);
-    for (const Constraint& c : constraints_) {
+    for (Constraint& c : constraints_) {
       if (c.rule == Rule::kLaneOrder) {
         // Overlapping tasks follow their predecessor's start by the meaning of a graph.
-        if (c.anchor == Anchor::kEnd) b_.graph.mutable_task(c.from).gap = c.lag;
-        continue;
+        if (c.anchor == Anchor::kStart) continue;
+        Duration& gap = b_.graph.mutable_task(c.from).gap;
+        const bool taken = gap < Duration{};  // by a kernel that ran within its tail
+        if (!taken) gap = c.lag;
+        if (!taken) continue;
+        c.rule = Rule::kEventWait;
       }
       b_.AddEdge(c.from, op.task, c.lag, c.rule, c.anchor);
       if (before.valid()) b_.AddEdge(c.from, before, c.lag, c.rule, c.anchor);

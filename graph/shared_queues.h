@@ -11,7 +11,7 @@
 namespace daydream {
 
 // What took a place in the queue of a stream: when it was submitted (Instant::Min() before the
-// recording) and when it started (Instant::Max(): not in the recording). Both in order.
+// recording) and when it started (later than all of it: not in the recording). Both in order.
 struct StreamPlaces {
   std::vector<Instant> submitted, started;
 };

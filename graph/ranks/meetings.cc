@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/median.h"
 
@@ -82,17 +84,33 @@ class MeetingFinder {
       Duration& least = shortest[out_.rows[i].class_of];
       least = std::min(least, std::max(d, Duration{}));
     }
+    std::map<std::pair<CollectiveKind, int32_t>, std::vector<size_t>> alike;
     for (size_t c = 0; c < out_.classes.size(); ++c) {
-      TransferClass& own = out_.classes[c];
-      own.least = shortest[c];
-      for (size_t o = 0; o < out_.classes.size(); ++o) {
-        const TransferClass& other = out_.classes[o];
-        const bool same = other.kind == own.kind && other.size == own.size;
-        if (!same || own.bytes == 0 || other.bytes == 0) continue;
-        const double grows =
-            std::max(1.0, static_cast<double>(own.bytes) / static_cast<double>(other.bytes));
-        own.least = std::min(own.least, shortest[o].Scaled(grows));
+      const TransferClass& own = out_.classes[c];
+      out_.classes[c].least = shortest[c];
+      if (own.bytes > 0) alike[{own.kind, own.size}].push_back(c);
+    }
+    for (auto& [key, classes] : alike) BoundByOthers(shortest, classes);
+  }
+
+  // No class takes less than a smaller one in proportion to their sizes, nor than a larger one.
+  void BoundByOthers(std::span<const Duration> shortest, std::vector<size_t>& classes) {
+    const auto bytes = [&](size_t c) { return static_cast<double>(out_.classes[c].bytes); };
+    const auto each = [&](size_t c) { return shortest[c].seconds() / bytes(c); };
+    std::sort(classes.begin(), classes.end(),
+              [&](size_t a, size_t b) { return bytes(a) < bytes(b); });
+    std::optional<size_t> quickest;  // a byte, among the smaller ones
+    for (size_t c : classes) {
+      if (quickest.has_value()) {
+        const double grows = bytes(c) / bytes(*quickest);
+        out_.classes[c].least = std::min(out_.classes[c].least, shortest[*quickest].Scaled(grows));
       }
+      if (!quickest.has_value() || each(c) < each(*quickest)) quickest = c;
+    }
+    Duration larger = Duration::Max();
+    for (size_t i = classes.size(); i-- > 0;) {
+      larger = std::min(larger, shortest[classes[i]]);
+      out_.classes[classes[i]].least = std::min(out_.classes[classes[i]].least, larger);
     }
   }
 

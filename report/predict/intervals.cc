@@ -30,13 +30,14 @@ constexpr double kUndecided = 1;
 constexpr double kAlike = 1.1, kUnlike = 1.5;
 constexpr size_t kEnoughSteps = 3;
 
-// Numbers that are the same everywhere: the distributions of the standard library are not.
+// Numbers that are the same with every compiler: the distributions of the standard library are not.
 class Draw {
  public:
   explicit Draw(uint64_t seed = 2020) : random_(seed) {}
   double Even() { return (static_cast<double>(random_() >> 11) + 0.5) * 0x1p-53; }
   double Normal() {
-    return std::sqrt(-2 * std::log(Even())) * std::cos(6.283185307179586 * Even());
+    const double length = std::sqrt(-2 * std::log(Even()));
+    return length * std::cos(6.283185307179586 * Even());
   }
 
  private:

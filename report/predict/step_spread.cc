@@ -19,6 +19,7 @@ constexpr size_t kMostSteps = std::tuple_size_v<Alternatives>;
 // A piece that took a hundredth or a hundred times as long was not the same piece.
 constexpr float kLeast = 0.01F, kMost = 100.0F;
 constexpr uint32_t kNone = 0xffffffff;
+constexpr float kLongestDrawn = 0x1p60f;  // ns of one task: as long as a replay may be
 
 // Evenly chosen members of `all`, at most kMostSteps.
 std::vector<size_t> Choose(const std::vector<size_t>& all) {
@@ -146,7 +147,8 @@ std::vector<Duration> StepSpread::Resample(const Graph& graph, StepBatch& batch,
     const auto tell = [&](const int64_t* sum, Duration own) {
       Alternatives& more = sums.At(sum, varying_[i].slot);
       for (size_t r = 0; r < steps_; ++r) {
-        const float taken = static_cast<float>(own.ns) * ratios_[i * steps_ + r];
+        const float ratio = ratios_[i * steps_ + r];
+        const float taken = std::min(static_cast<float>(own.ns) * ratio, kLongestDrawn);
         more[r] += static_cast<int64_t>(taken) - own.ns;
       }
     };

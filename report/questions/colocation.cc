@@ -117,7 +117,7 @@ absl::StatusOr<Colocation> PredictColocation(const Graph& first, const Graph& se
     const double times = std::ceil(length / alone[i].period.seconds()) + 2;
     const double steps = std::max<size_t>(sources[i]->steps().size(), 1);
     tasks += times * static_cast<double>(sources[i]->size()) / steps;
-    if (tasks > kMostTasks) {
+    if (tasks > kMostTasks || times > kMostCopies) {
       return Refuse("colocate: the steps of one program are too short beside those of the other",
                     "record less of the longer step");
     }

@@ -53,6 +53,10 @@ class Findings {
     counts_.assign(std::max<size_t>(graph_.steps().size(), 1), counted.empty());
     for (size_t s : counted) counts_[s] = true;
     step_ = replay.measured;
+    taken_out_.resize(graph_.size());
+    for (const Stall& s : stalls.all) {
+      if (!s.gap && s.task.index() < graph_.size()) taken_out_[s.task.index()] = true;
+    }
   }
 
   std::vector<Finding> Run() {
@@ -180,7 +184,7 @@ class Findings {
     for (size_t i = 0; i < graph_.size(); ++i) {
       const Task& t = graph_.tasks()[i];
       const bool host = t.kind == TaskKind::kHost || t.kind == TaskKind::kCall;
-      if (!host || t.removed || !Counts(t) || TakenOut(TaskId(i))) continue;
+      if (!host || t.removed || !Counts(t) || taken_out_[i]) continue;
       if (steps_ > 1 && !launches.Around(t.recorded_start)) continue;  // in no step's period
       if (!longest.valid() || t.duration > graph_.task(longest).duration) longest = TaskId(i);
     }
@@ -205,11 +209,6 @@ class Findings {
                     .fix = loads ? "let workers make batches ahead: --opt prefetch tells the gain"
                                  : "see what it does there: daydream summary --by host; if it "
                                    "happens once, record later"});
-  }
-
-  bool TakenOut(TaskId t) const {
-    return std::any_of(stalls_.all.begin(), stalls_.all.end(),
-                       [&](const Stall& s) { return s.task == t && !s.gap; });
   }
 
   // Under torch.backends.cudnn.benchmark the first call of a convolution runs every algorithm.
@@ -337,7 +336,7 @@ class Findings {
       }
       auto& [count, time] = calls[std::string(name)];
       count += t.kind == TaskKind::kCall ? 1 : 0;
-      if (!TakenOut(TaskId(i)) || churns) time += t.duration;
+      if (!taken_out_[i] || churns) time += t.duration;
     }
     std::string text;
     double most = 0;
@@ -429,7 +428,8 @@ class Findings {
   const Stalls& stalls_;
   const ReplayCheck& replay_;
   size_t steps_ = 1;
-  std::vector<bool> counts_;
+  std::vector<bool> counts_;     // by step
+  std::vector<bool> taken_out_;  // by task: a stall, as a whole
   Duration step_;
   std::vector<Finding> out_;
 };

@@ -247,7 +247,9 @@ uint64_t HashOf(const Graph& graph) {
   }
   for (const Edge& e : graph.edges()) {
     add(uint64_t{e.from.value} << 32 | e.to.value);
-    add(static_cast<uint64_t>(e.lag.ns) ^ static_cast<uint64_t>(e.rule) << 56);
+    add(static_cast<uint64_t>(e.lag.ns));
+    add(static_cast<uint64_t>(e.rule) << 16 | static_cast<uint64_t>(e.from_anchor) << 8 |
+        static_cast<uint64_t>(e.to_anchor));
   }
   for (const GraphStep& s : graph.steps()) {
     hash = HashOf(s.label, hash ^ static_cast<uint64_t>(s.measured));

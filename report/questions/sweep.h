@@ -74,7 +74,8 @@ struct SweepText {
 // died, and is left out.
 absl::StatusOr<SweepText> ParseSweep(std::string_view text, std::string_view file);
 
-// A number that differs between graphs that any prediction could tell apart.
+// Of what its tasks, edges and steps are and take, for a program and a file that are hashed beside
+// it: names and details count by their numbers, which the same file gives to the same text.
 uint64_t HashOf(const Graph& graph);
 // The same for text, going on from `hash`.
 uint64_t HashOf(std::string_view text, uint64_t hash);

@@ -1,10 +1,12 @@
 #include "simulator/ranks/joint_replay.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "graph/validate.h"
 namespace daydream {
 namespace {
 
@@ -156,9 +158,10 @@ class Replayer {
     for (size_t r = 0; r < graphs_.size(); ++r) {
       const RankExtent e = ExtentOf(joint_.graph, joint_.task[r], out.timeline);
       out.ranks[r].span = e.last - e.first;
+      if (out.ranks[r].span <= Duration{}) continue;  // nothing is left of it
       all.first = std::min(all.first, e.first), all.last = std::max(all.last, e.last);
     }
-    out.window = all.last - all.first;
+    out.window = std::max(all.last - all.first, Duration{});
     Account(out);
     DD_RETURN_IF_ERROR(FindPeriod(out));
     return out;
@@ -313,6 +316,7 @@ void InOrder(size_t count, const std::function<void(size_t)>& work) {
 absl::StatusOr<JointReplay> ReplayRanks(const JointGraph& joint,
                                         std::span<const Graph* const> graphs,
                                         const ForEachRank& each) {
+  DD_RETURN_IF_ERROR(FitsReplay(joint.graph));  // one rank after another may take what each does
   JointReplay out;
   {
     DD_ASSIGN_OR_RETURN(Rounds rounds, Rounds::Make(joint));

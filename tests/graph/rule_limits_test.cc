@@ -2,6 +2,7 @@
 // build_test.cc has the plain cases. Times are in microseconds.
 #include <gtest/gtest.h>
 
+#include "graph/repeat.h"
 #include "tests/graph/built_sketch.h"
 
 namespace daydream {
@@ -346,6 +347,63 @@ uint32_t DepthOf(const char* launch) {
 TEST(QueueRule, OnlyTheQueueOfNvidiasDriverIsTakenForGranted) {  // Q2
   EXPECT_EQ(DepthOf("cudaLaunchKernel"), 1022u);
   EXPECT_EQ(DepthOf("hipLaunchKernel"), 0u) << "nothing in the trace shows one";
+}
+
+TEST(StreamRule, AKernelWithinTheTailOfAnotherLeavesTheNextItsDistance) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "a", 0, 5, 8, 100);      // until 108
+  s.Launch(cpu, gpu, "within", 6, 5, 93, 5);  // until 98
+  s.Launch(cpu, gpu, "next", 12, 5, 116, 10);
+  BuiltGraph built = Build(s);
+  ExpectReplaysExactly(built.graph);
+  SetDuration(built.graph, Find(built.graph, "a", TaskKind::kKernel), 200);
+  const Timeline t = Play(built.graph);
+  EXPECT_EQ(EndUs(t, Find(built.graph, "within", TaskKind::kKernel)), 8 + 200 - 15 + 5);
+  EXPECT_EQ(EndUs(t, Find(built.graph, "next", TaskKind::kKernel)), 8 + 200 + 8 + 10);
+}
+
+TEST(EventRule, AWaitMayBeNestedAsDeepAsAFileLikes) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  constexpr int kDeep = 200'000;
+  s.Op(cpu, "c10d::allreduce_", 0, 2 * kDeep);
+  for (int i = 1; i < kDeep; ++i) s.Op(cpu, "aten::op", i * 0.1, 2 * kDeep - i * 0.2);
+  s.Call(cpu, "cudaStreamWaitEvent", 0.2 * kDeep, 1, 1);
+  s.Launch(cpu, gpu, "k", 0.3 * kDeep, 5, 0.4 * kDeep, 10);
+  EXPECT_EQ(Build(s).report.launched, 1u);
+}
+
+// Transfers of equal collectives of two groups, the first of 500, 80, 300 and 90 us.
+TEST(CollectiveRule, CollectivesOfOtherGroupsSayNothing) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), comm = s.Stream(20);
+  double us = 0;
+  uint32_t correlation = 0;
+  for (double length : {500.0, 80.0, 300.0, 90.0}) {
+    for (const char* group : {"slow", "quick"}) {
+      const double takes = group[0] == 's' ? length : 20;
+      s.Call(cpu, "cudaLaunchKernel", us, 5, ++correlation);
+      s.Collective(comm, "ncclKernel_AllReduce", us + 8, takes, correlation, group);
+      us += takes + 20;
+    }
+  }
+  BuiltGraph built = Build(s);
+  const auto transfer = [&](int nth) {
+    return built.graph.Transfer(
+        Find(built.graph, "ncclKernel_AllReduce", TaskKind::kCollective, nth));
+  };
+  EXPECT_EQ(transfer(0), Duration::Us(80));
+  EXPECT_EQ(transfer(1), Duration::Us(20));
+}
+
+TEST(RepeatStep, TakesAsManyAsStepsCanBeNumbered) {
+  TraceSketch s;
+  const LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Launch(cpu, gpu, "k", 0, 5, 8, 10);
+  const BuiltGraph built = Build(s);
+  EXPECT_TRUE(RepeatStep(built.graph, 0, kMostCopies).ok());
+  EXPECT_FALSE(RepeatStep(built.graph, 0, kMostCopies + 1).ok());
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ absl::Status RunColocate(const Params& params, Editor& edit) {
   }
   const double times = std::ceil(kLonger * SpanOf(edit.graph()).seconds() / period.seconds()) + 1;
   const auto tasks = static_cast<double>(other.graph.size());
-  if (times * tasks / std::max<size_t>(other.graph.steps().size(), 1) > kColocateMostTasks) {
+  if (times > kMostCopies ||
+      times * tasks / std::max<size_t>(other.graph.steps().size(), 1) > kColocateMostTasks) {
     return Refuse("colocate: the other program's steps are too short beside this one's",
                   fmt::format("{:.0f} of them would have to be played", times),
                   "record fewer steps of this program");
