@@ -98,7 +98,14 @@ struct Section {
 // A published value of the row, in its own unit and as `gain` makes it from the one before.
 std::string After(const PublishedRow& row, double gain) {
   const double value = row.unit == "rate" ? row.before * gain : row.examples * row.before / gain;
-  return fmt::format("{:.4g}", value);
+  return value >= 1000 ? fmt::format("{:.0f}", value) : fmt::format("{:.4g}", value);
+}
+
+// The interval of that value: of a time, the larger gain is the lower end.
+std::string Between(const PublishedRow& row, const PredictedGain& gain) {
+  const bool rate = row.unit == "rate";
+  return fmt::format("{} - {}", After(row, rate ? gain.low : gain.high),
+                     After(row, rate ? gain.high : gain.low));
 }
 
 std::string Change(const PublishedRow& row) {
@@ -116,15 +123,12 @@ void Add(Section& section, const PublishedRow& row,
     agreement = Compare(row.gain(), predicted->gain);
     const double off = predicted->gain / row.gain() - 1;
     const bool inside = predicted->holds(row.gain()), sized = predicted->low <= 0;
-    outcome = fmt::format(
-        "{}{} | {:+.1f} %{} | {:.2f}x, {} | ", After(row, predicted->gain),
-        sized ? ""
-              : fmt::format(" ({} - {})", After(row, predicted->low), After(row, predicted->high)),
-        100 * off,
-        sized    ? ""
-        : inside ? ", inside"
-                 : ", **outside**",
-        predicted->gain, SizeClass(predicted->gain));
+    outcome = fmt::format("{}{} | {:+.1f} %{} | {:.2f}x, {} | ", After(row, predicted->gain),
+                          sized ? "" : fmt::format(" ({})", Between(row, *predicted)), 100 * off,
+                          sized    ? ""
+                          : inside ? ", inside"
+                                   : ", **outside**",
+                          predicted->gain, SizeClass(predicted->gain));
     section.error += std::abs(off);
     section.predicted += sized ? 0 : 1;
     section.inside += !sized && inside ? 1 : 0;

@@ -12,6 +12,7 @@
 #include "transforms/optimizations/optimizations.h"
 #include "transforms/scenario/option_file.h"
 #include "transforms/scenario/scenario.h"
+#include "transforms/scenario/turn.h"
 
 namespace daydream {
 
@@ -66,13 +67,12 @@ std::string DescribeTransform(const Transform& t) {
   if (!t.bound && !t.stated_by_user) out += Paragraph("checked", CheckedText(t.name));
   for (const Transform* other : Transforms()) {
     if (other == &t) continue;
-    const std::optional<Conflict> before = FindConflict(t, *other), after = FindConflict(*other, t);
-    if (!before.has_value() && !after.has_value()) continue;
-    const std::string_view where = !before.has_value()  ? "not after"
-                                   : !after.has_value() ? "not before"
-                                                        : "not with";
-    out += Paragraph(
-        where, fmt::format("{}: {}", other->name, (before.has_value() ? before : after)->reason));
+    // A list is put into this order, whatever order it was written in.
+    const bool first = TurnOf({.transform = &t}) < TurnOf({.transform = other});
+    const std::optional<Conflict> conflict =
+        first ? FindConflict(t, *other) : FindConflict(*other, t);
+    if (!conflict.has_value()) continue;
+    out += Paragraph("not with", fmt::format("{}: {}", other->name, conflict->reason));
   }
   if (!t.advice.how.empty()) {
     out += Paragraph("try it", fmt::format("{} (effort: {}; risk: {})", t.advice.how,

@@ -42,9 +42,8 @@ out with a warning, and removed when the next one is appended. A link is not wri
     {"E0111", "these optimizations exclude each other",
      R"(Two optimizations of one --opt say something different about the same work, so that the
 result would depend on which came first, or count a gain twice. A switch that is there
-twice is refused as well. Some exclude each other in one order only, such as offload,amp:
-what offload copies would stay as wide as before. The message has the reason. Turn them
-round, or give each an --opt of its own to compare them.)"},
+twice is refused as well. Those of files may exclude each other in one order only. The message
+has the reason. Turn them round, or give each an --opt of its own to compare them.)"},
     {"E0112", "the configuration file cannot be used",
      R"(~/.config/daydream/config has lines like `jobs = 4`: flags without their dashes, `yes` for
 switches, those of one command below its name in brackets. The message names file and line.)"},

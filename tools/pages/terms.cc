@@ -9,6 +9,12 @@ namespace daydream {
 namespace {
 
 constexpr Term kTerms[] = {
+    {"baseline",
+     R"(The recorded program, unchanged: what every prediction is compared with. Without one-time
+stalls where there are some, and without what recording cost where the recording tells it.)"},
+    {"best set",
+     R"(In advise: the options that are best together, found by adding one after another while the
+low end of what they save grows. They may save less, or more, than in sum: see joint.)"},
     {"bends at",
      R"(In `causal`: how many times as fast one kind of work can get before the step stops getting
 shorter, and what one waits for from there on.)"},
@@ -67,6 +73,9 @@ the recording tells. Predictions keep it as it is. More than 5 % of it is a find
      R"(What weakens one answer: something in the trace that the model of an optimization does not
 cover. The confidence is low then. What "needs" says is none: the answer is as good as
 others, where that holds in the program.)"},
+    {"effort",
+     R"(In advise: about how many lines of a program change for it. A guess by the kind of change,
+not of your program.)"},
     {"exposed",
      R"(Communication is exposed while nothing else runs on the GPU. Exposed is not the same as
 avoidable: hiding it needs other work that is ready.)"},
@@ -126,6 +135,10 @@ a step of that. The rank with the longest own cycle bounds a step that repeats, 
 arrives last in the recorded one: that may only have begun late, once.)"},
     {"own step",
      "Of one rank of several: what a step takes when it waits for nobody. See also: own cycle."},
+    {"peak memory",
+     R"(The most GPU memory that is in use at one time in a step. "~": estimated from shapes, for no
+memory was recorded; "<=" and ">=": at the most, at the least; "not known": something that
+the change keeps or frees has no size in this trace.)"},
     {"phase", "Forward, backward, optimizer, data or communication."},
     {"place",
      R"(Of a step: its number in the recording, counted from 0. Its name is that of its mark, as
@@ -141,6 +154,8 @@ measured. See also: checks hold, typical lags.)"},
     {"roofline",
      R"(The least time a kernel can take on a device: its arithmetic at the peak rate or its memory
 traffic at the peak bandwidth, whichever is longer.)"},
+    {"risk",
+     R"(In advise: what may break or change with it, such as numerics, races, fixed shapes.)"},
     {"rule",
      R"(Why one task waits for another. Every edge of the graph carries its rule:
   launch      a call returns, its GPU work may start
@@ -151,6 +166,8 @@ traffic at the peak bandwidth, whichever is longer.)"},
   collective  ranks meet
   transform   added by an optimization
 and the order of the lane itself. docs/how-it-works.md has the evidence for each.)"},
+    {"saves",
+     R"(In advise: the step as it is, less the predicted one. Its low end counts for the order.)"},
     {"scenario", "A list of optimizations applied together. Each --opt is one scenario."},
     {"selectors",
      R"(Which tasks speedup, remove and option files work on. On the command line: KEY:VALUE,
@@ -191,6 +208,9 @@ it only: twice the batch in 1.8 times the time is a gain.)"},
     {"timeline",
      R"(When every task starts and ends: what a simulation predicts. --timeline writes it for
 Perfetto or chrome://tracing.)"},
+    {"trust",
+     R"(In advise: the word for how sure a prediction is, why, and what would raise it. See also:
+confidence.)"},
     {"typical lags",
      R"(The replay with every recorded delay replaced by the average one of its kind. If that still
 matches, the model understands the trace and does not only repeat it: the better sign that a
@@ -200,6 +220,9 @@ changed graph is predicted well.)"},
 step that repeats may take less, as recordings do not begin together.)"},
     {"warm-up",
      "The first step of a recording, or one clearly slower than the rest. Simulated, not counted."},
+    {"work",
+     R"(Of a cause: by how much the time of kernels and host calls changes in a step, whether it is
+on the critical path or not. The column beside it is what of that reaches the step.)"},
 };
 
 // "critical path", "Critical-Path" and "critical_path" are the same question.

@@ -84,7 +84,7 @@ again; nor are steps of 0 ns, or GPU work half of which takes 0 ns. So nothing i
 after warm-up: torch.profiler.schedule(wait=5, warmup=3, active=5), or trace --warmup 10.)"},
     {"E0615", "the recorded batch is not known",
      "batch(512) needs to know how many examples a recorded step has. It is told by the shapes of\n"
-     "ops (record_shapes=True, or a recording of daydream trace); without them say it:\n"
+     "ops (record_shapes=True of the PyTorch profiler); without them say it:\n"
      "batch(512,recorded=32), or ask for a multiple: batch(x4)."},
     {"E0616", "this is no size",
      R"(A size is a count (512) or a factor on what was recorded (x4, 4x, x0.5). Factors of more

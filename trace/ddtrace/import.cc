@@ -489,12 +489,13 @@ bool Sniff(std::string_view head) {
 
 }  // namespace
 
-const Importer kDdtrace = {.name = "ddtrace",
-                           .summary = "daydream's own trace format (.ddtrace)",
-                           .sniff = Sniff,
-                           .import = ImportDdtrace,
-                           .recorder = {.writer = "daydream trace, daydream import",
-                                        .record = "daydream trace -- PROGRAM",
-                                        .answers = "everything"}};
+const Importer kDdtrace = {
+    .name = "ddtrace",
+    .summary = "daydream's own trace format (.ddtrace)",
+    .sniff = Sniff,
+    .import = ImportDdtrace,
+    .recorder = {.writer = "daydream trace, daydream import",
+                 .record = "daydream trace -- PROGRAM",
+                 .answers = "everything that needs no shapes of ops; these too, if imported"}};
 
 }  // namespace daydream

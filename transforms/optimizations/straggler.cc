@@ -17,13 +17,13 @@ constexpr ParamSpec kStragglerParams[] = {
      .unit = Unit::kFactor,
      .fallback = 1,
      .max = 1000,
-     .help = "times as long takes the work of its host: 0.9 is 10 % less",
+     .help = "how many times as long its host work takes: 0.9x is a faster host, 1.5x a slower one",
      .source = "chosen by the user"},
     {.name = "gpu",
      .unit = Unit::kFactor,
      .fallback = 1,
      .max = 1000,
-     .help = "times as long takes the work of its GPU, without collectives",
+     .help = "the same of its GPU work, without collectives",
      .source = "chosen by the user"},
 };
 
