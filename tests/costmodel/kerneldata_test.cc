@@ -327,8 +327,8 @@ std::map<std::string, Bar> UnseenGpus() {
 TEST(Kerneldata, BarsStandBesideWhatOtherLearnersReach) {
   if (!HasCostdata(kFolder + "gemm.csv.gz")) GTEST_SKIP() << "no measurements beside this folder";
   std::string page =
-      "| products, mean / by time, % | bar | reached | nearest other learner | other engines on the "
-      "same shapes | |\n|---|---|---|---|---|---|\n";
+      "| products, mean / by time, % | bar | reached | nearest other learner "
+      "| other engines on the same shapes | |\n|---|---|---|---|---|---|\n";
   const std::map<std::string, Bar> floors = Floors();
   const auto add = [&](const std::string& what, const Bar& bar, const Bar& reached,
                        const Bar& other, const ByTime& engines) {
