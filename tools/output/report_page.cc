@@ -275,10 +275,9 @@ absl::Status AddOptions(const Args& args, const Inputs& in, RanksPart* ranks, Se
   const Budget any;
   DD_ASSIGN_OR_RETURN(const Candidates candidates, FindCandidates(args, any, session));
   if (ranks != nullptr) {
-    DD_ASSIGN_OR_RETURN(RanksAdvice found, AdviceOfRanks(*ranks, args, candidates, session));
-    blocks.push_back({"advise-ranks", std::move(found.json)});
-    blocks.push_back({"assumptions", AssumptionsJson(found.worth)});
-    if (!found.first.empty()) about.next = PageOfOption(args, found.first);
+    DD_ASSIGN_OR_RETURN(AdviseReport report, AdviseOnRanks(args.positional()[0], ranks->report,
+                                                           candidates, any, session));
+    AddAdvice(args, std::move(report), about, blocks);
     return absl::OkStatus();
   }
   DD_ASSIGN_OR_RETURN(AdviseReport report,
