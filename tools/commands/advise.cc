@@ -6,6 +6,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/advise_output.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/joint_questions.h"
 #include "tools/output/report_page.h"
 #include "transforms/scenario/scenario.h"
@@ -149,7 +150,7 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
   }
   DD_RETURN_IF_ERROR(WriteAdvice(args, report, session));
   WarnAboutReplay(in.replay, session);
-  DD_RETURN_IF_ERROR(in.replay.no_step);
+  DD_RETURN_IF_ERROR(BesideFindings(in.replay.no_step, in.findings, args));
   DD_RETURN_IF_ERROR(OwnMistake(report.advised));
   SayNext(report, "causal", session);
   return Exit::kOk;

@@ -25,6 +25,15 @@ absl::StatusOr<std::optional<Duration>> TypicalStep(std::shared_ptr<const Trace>
 
 }  // namespace
 
+absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical) {
+  DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, nullptr));
+  in.replay.typical = typical;
+  DD_ASSIGN_OR_RETURN(Health health, MakeSteady(in.built, in.replay));
+  in.findings = std::move(health.findings);
+  in.stalls = std::move(health.stalls);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
@@ -38,11 +47,8 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   });
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
-  DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, nullptr));
-  DD_ASSIGN_OR_RETURN(in.replay.typical, std::move(typical));
-  DD_ASSIGN_OR_RETURN(Health health, MakeSteady(in.built, in.replay));
-  in.findings = std::move(health.findings);
-  in.stalls = std::move(health.stalls);
+  DD_RETURN_IF_ERROR(typical.status());
+  DD_RETURN_IF_ERROR(JudgeRecording(in, *typical));
   if (args.Has("--samples")) {
     DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));
     in.replay.batch = {static_cast<double>(samples), "--samples"};

@@ -48,6 +48,9 @@ inline constexpr Flag kMaxReplayErrorFlag = {
     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
     .fallback = "10%"};
 
+// The base of every question: judges `in.built` as recorded, and makes it what predictions are made
+// from, the steady step. Fills `replay`, `findings` and `stalls`. `typical`: of the replay.
+absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical = {});
 // Reads the trace and builds it twice, the second time with typical lags, side by side. `replay` is
 // of the recording as it is; `built` is without one-time stalls (report/stalls.h), and then as
 // --true-step and --samples say, or without what recording cost.

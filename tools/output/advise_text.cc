@@ -134,15 +134,16 @@ std::string BestLine(const Advised& a) {
   return a.best.has_value() ? Wrapped("best set: " + a.best->name) : "";
 }
 
+constexpr double kLeastGain = 1.005;  // less reads 1.00x
 // At the low end of its interval.
-bool SurelyGains(const Option& o) { return o.prediction.least_speedup.value_or(0) >= 1; }
+bool SurelyGains(const Option& o) { return o.prediction.least_speedup.value_or(0) >= kLeastGain; }
 
 // What the order alone does not say of the first row: that it, or every row, may bring nothing.
 // Where all do, a recording that says more comes before any of them.
 std::string NotSureLine(const AdviseReport& report) {
   const std::vector<Option>& rows = report.advised.worth;
   const double least = rows.front().prediction.least_speedup.value_or(2);
-  if (least >= 1) return "";
+  if (least >= kLeastGain) return "";
   std::string sure;
   for (const Option& o : rows) {
     if (SurelyGains(o)) sure += (sure.empty() ? "" : ", ") + o.prediction.name;

@@ -63,10 +63,10 @@ void AddTables(const Tables& tables, const std::vector<Finding>& findings, bool 
   for (size_t by = 0; by < kGroupings; ++by) {
     blocks.push_back(
         {after ? kAfterIds[by] : kIds[by],
-         SummaryJson(tables.by[by], tables.memory, static_cast<GroupBy>(by), findings)});
+         SummaryJson(tables.by[by], tables.memory, static_cast<GroupBy>(by), nullptr, findings)});
   }
   blocks.push_back({after ? "after-host" : "summary-host",
-                    HostSummaryJson(tables.host, tables.by.back(), findings)});
+                    HostSummaryJson(tables.host, tables.by.back(), nullptr, findings)});
 }
 
 // The step after `scenario`, and which of its optimizations edited which task.
