@@ -376,9 +376,10 @@ const Command kDiffCommand = {
     .details =
         R"(Two recordings: recorded times; nothing is predicted, so that no check of a replay can
 refuse it. The step is the steady one, without what happens once, and where both tell what
-recording cost, without that. Findings about both recordings stand above the table. The first row is the step, the others the GPU
-time of each group per step. Three stars mark differences that the spread of the steps and the
-error of those costs do not explain (Welch's t-test, p < 0.001).
+recording cost, without that. Findings about both recordings stand above the table. The first
+row is the step, the others the GPU time of each group per step. Three stars mark differences
+that the spread of the steps and the error of those costs do not explain (Welch's t-test,
+p < 0.001).
 
 Two answers of whatif --format json, or two scenarios of one trace: the predicted steps, and
 what each cause adds to them or takes from them. The differences of the causes and of the
