@@ -13,6 +13,8 @@ namespace {
 
 // Above this the replay is called out, as in the help of --max-replay-error.
 constexpr double kReplayWarning = 0.03;
+// Rows of a trace above which its two graphs are not held at once: 160 bytes a row each.
+constexpr size_t kManyRows = 1'000'000;
 
 // Of the graph with typical lags, which is needed for nothing else. None when there is none.
 absl::StatusOr<std::optional<Duration>> TypicalStep(std::shared_ptr<const Trace> trace,
@@ -41,9 +43,10 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   session.Progress("building the graph", -1);
   absl::StatusOr<BuiltGraph> built;
   absl::StatusOr<std::optional<Duration>> typical;
-  ForEachParallel(2, session.jobs(), [&](size_t i) {
-    if (i == 0) built = BuildFor(in.trace, args);
-    if (i == 1) typical = TypicalStep(in.trace, args);
+  const bool at_once = in.trace->rows() <= kManyRows;
+  ForEachParallel(2, at_once ? session.jobs() : 1, [&](size_t i) {
+    if (i == 0) typical = TypicalStep(in.trace, args);
+    if (i == 1) built = BuildFor(in.trace, args);
   });
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
