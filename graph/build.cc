@@ -114,8 +114,10 @@ absl::StatusOr<BuiltGraph> BuildGraph(std::shared_ptr<const Trace> trace,
   }
   DD_RETURN_IF_ERROR(CutContradictions(b));
   AssignSteps(b);
-  EstimateTransfers(b);
-  MapLayersAndPhases(b);
+  if (!b.typical_lags()) {  // that is asked for its step time only
+    EstimateTransfers(b);
+    MapLayersAndPhases(b);
+  }
   if (absl::Status valid = ValidateButCycles(b.graph); !valid.ok()) {
     return ImpossibleTimes(b.trace.provenance.source, valid);
   }

@@ -16,7 +16,7 @@ namespace daydream {
 enum class Lags : uint8_t {
   kMeasured,  // every lag as recorded: the unchanged replay is exact where the rules are right
   kTypical,   // every lag replaced by the trace's typical value for its kind: shows whether the
-              // rules, rather than the copied numbers, explain the timing
+              // rules, rather than the copied numbers, explain the timing; without layers
 };
 
 struct BuildOptions {

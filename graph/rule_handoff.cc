@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/scopes.h"
 
 namespace daydream {
 namespace {
@@ -146,12 +147,23 @@ class HandOff {
     return *(it - 1);
   }
 
+  // Whose time from `begin` on is, after this task: that of its scope while it lasts, then of what
+  // is around the operator.
+  ScopeId ScopeFrom(TaskId before, Instant begin) const {
+    const ScopeId own = b_.graph.task(before).scope;
+    if (begin < own_end_) return own;
+    for (ScopeId s : ScopesAround(b_.graph, own)) {
+      if (ScopeAt(b_.graph, s).kind != EventKind::kOp) return s;
+    }
+    return {};
+  }
+
   TaskId AddHost(size_t& index, std::string_view name, TaskKind kind, Instant begin, Instant end) {
     TaskId before = caller_.tasks[index];
     Task task{.duration = kind == TaskKind::kWait ? Duration{} : end - begin,
               .name = b_.graph.AddName(name),
               .lane = caller_.lane,
-              .scope = b_.graph.task(before).scope,
+              .scope = ScopeFrom(before, begin),
               .kind = kind};
     TaskId t = b_.InsertAfter(before, task, begin, end);
     caller_.tasks.insert(caller_.tasks.begin() + static_cast<std::ptrdiff_t>(++index), t);
@@ -188,6 +200,7 @@ class HandOff {
       b_.graph.mutable_task(here).duration = group.begin - b_.Start(here);
       b_.graph.mutable_task(here).gap = {};
       b_.task_end[here.index()] = group.begin;
+      own_end_ = to;
       trigger = here;
       after_gap_ = gap;
     } else {
@@ -226,6 +239,7 @@ class HandOff {
   HostThread& caller_;
   const OwnWork& callers_;
   Duration after_gap_;
+  Instant own_end_ = Instant::Min();  // of the operator's own time that was split
 };
 
 }  // namespace

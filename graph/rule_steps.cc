@@ -70,7 +70,10 @@ std::vector<Instant> AddSteps(Builder& b) {
   return begins;
 }
 
-uint16_t StepAt(const std::vector<Instant>& begins, Instant t) {
+// `near` is looked at first.
+uint16_t StepAt(const std::vector<Instant>& begins, Instant t, uint16_t near = 0) {
+  const size_t next = size_t{near} + 1;
+  if (begins[near] <= t && (next == begins.size() || t < begins[next])) return near;
   auto it = std::upper_bound(begins.begin(), begins.end(), t);
   return static_cast<uint16_t>(std::max<ptrdiff_t>(it - begins.begin() - 1, 0));
 }
@@ -232,8 +235,9 @@ void AssignSteps(Builder& b) {
   for (size_t lane = 0; lane < b.graph.lanes().size(); ++lane) {
     bool stream = b.graph.lane(LaneId(lane)).lane.kind == LaneKind::kStream;
     if (stream) continue;
+    uint16_t step = 0;
     for (TaskId t = b.graph.lane(LaneId(lane)).first; t.valid(); t = b.graph.task(t).lane_next) {
-      b.graph.mutable_task(t).step = StepAt(begins, b.Start(t));
+      b.graph.mutable_task(t).step = step = StepAt(begins, b.Start(t), step);
     }
   }
   CloseLoneStep(b);

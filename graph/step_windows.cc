@@ -113,6 +113,14 @@ StepMark StepMarkOf(const Graph& graph, const Task& task) {
   return {task.step, static_cast<uint8_t>(StepMarks::ByOf(graph, task)), IsHost(task.kind)};
 }
 
+namespace {
+
+bool SameMark(const StepMark& x, const StepMark& y) {
+  return x.step == y.step && x.by == y.by && x.host == y.host;
+}
+
+}  // namespace
+
 template <class MarkOf>
 std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
                                   std::span<const Instant> start, std::span<const Instant> end) {
@@ -126,18 +134,27 @@ std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
   const size_t steps = graph.steps().size();
   const std::optional<size_t> lone = StepMarks::FindLone(graph);
   std::vector<Found> found(steps);
-  for (size_t i = 0; i < graph.size(); ++i) {
-    const StepMark mark = mark_of(i);
-    if (mark.step >= steps) continue;
+  const auto note = [&](const StepMark& mark, Instant first, Instant last) {
+    if (mark.step >= steps) return;
     Found& of = found[mark.step];
     of.any = true;
     of.by = std::max(of.by, By{mark.by});
-    of.first[mark.by] = std::min(of.first[mark.by], start[i]);
-    of.last[mark.by] = std::max(of.last[mark.by], end[i]);
-    if (mark.step != lone || !mark.host) continue;
-    if (!of.host.has_value()) of.host = {start[i], end[i]};
-    of.host->begin = std::min(of.host->begin, start[i]);
-    of.host->end = std::max(of.host->end, end[i]);
+    of.first[mark.by] = std::min(of.first[mark.by], first);
+    of.last[mark.by] = std::max(of.last[mark.by], last);
+    if (mark.step != lone || !mark.host) return;
+    if (!of.host.has_value()) of.host = {first, last};
+    of.host->begin = std::min(of.host->begin, first);
+    of.host->end = std::max(of.host->end, last);
+  };
+  // Neighbours are mostly of one step and kind: what they have in common is noted once.
+  for (size_t i = 0; i < graph.size();) {
+    const StepMark mark = mark_of(i);
+    Instant first = start[i], last = end[i];
+    for (++i; i < graph.size() && SameMark(mark_of(i), mark); ++i) {
+      first = std::min(first, start[i]);
+      last = std::max(last, end[i]);
+    }
+    note(mark, first, last);
   }
   for (Found& of : found) {  // what counts as more counts as less, too
     for (size_t k = of.first.size() - 1; k-- > 0;) {

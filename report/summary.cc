@@ -133,6 +133,7 @@ Summary Summarize(const Graph& graph, const Timeline& timeline, GroupBy by) {
   std::vector<Window> windows = CountedWindows(graph, timeline);
   out.steps = windows.size();
   out.step = StepTime(graph, timeline);
+  out.periods = CountedPeriods(graph, timeline);
   Duration total;
   for (const Window& w : windows) total += w.length();
   out.window = PerStep(total, out.steps);

@@ -53,15 +53,16 @@ struct Group {
 };
 
 struct Summary {
-  size_t steps = 0;           // windows counted
-  Duration step;              // StepTime()
-  Duration window;            // mean length of the windows: what the shares below refer to
-  Duration gpu_busy;          // at least one stream has work
-  Duration exposed_comm;      // only communication runs on the GPU
-  Duration gpu_idle;          // window - gpu_busy
-  Duration gpu_time;          // sum over all GPU tasks
-  BoundBy path;               // critical path by resource; sums to `window`
-  std::vector<Group> groups;  // longest GPU time first, then by name
+  size_t steps = 0;               // windows counted
+  Duration step;                  // StepTime()
+  std::vector<Duration> periods;  // CountedPeriods(), whose mean is `step`
+  Duration window;                // mean length of the windows: what the shares below refer to
+  Duration gpu_busy;              // at least one stream has work
+  Duration exposed_comm;          // only communication runs on the GPU
+  Duration gpu_idle;              // window - gpu_busy
+  Duration gpu_time;              // sum over all GPU tasks
+  BoundBy path;                   // critical path by resource; sums to `window`
+  std::vector<Group> groups;      // longest GPU time first, then by name
 };
 
 // REQUIRES: a timeline with blockers. O(tasks log tasks).

@@ -81,14 +81,13 @@ std::vector<PathSegment> PathOfSteps(const Graph& graph, const Timeline& timelin
 
 BoundBy PathPerStep(const CountedPath& counted) {
   const std::vector<Window>& windows = counted.windows;
-  std::vector<PathSegment> inside;
+  BoundBy path;
   ForEachClipped(counted.path, windows, [&](const PathSegment& s, Duration d) {
     PathSegment part = s;
-    part.begin = s.begin;
     part.end = s.begin + d;
-    inside.push_back(part);
+    const BoundBy one = SumByResource({&part, 1});
+    path.gpu += one.gpu, path.cpu += one.cpu, path.comm += one.comm, path.data += one.data;
   });
-  BoundBy path = SumByResource(inside);
   for (Duration* d : {&path.gpu, &path.cpu, &path.comm, &path.data}) {
     *d = *d / static_cast<int64_t>(windows.size());
   }

@@ -61,10 +61,19 @@ Contracted Contract(const Graph& graph, const Program& whole, std::span<const Ta
     return s == none ? 2 * rows : 2 * out.row_of[s >> 1] + (s & 1);
   };
   ReserveLarge(p.rows, rows);
+  ReserveLarge(p.into, rows);
+  const Source nothing = 2 * static_cast<Source>(rows);
+  const Into none{.source = {nothing, nothing, nothing}, .lag = {0, 0, 0}};
+  size_t with_edges = 0;
   for (Row row : whole.rows) {
     const uint8_t need = needs[row.task];
-    if ((need & kRow) == 0) continue;
-    for (Source& s : row.source) s = source(s);
+    const bool edges = (row.lane_and_flags & Row::kEdges) != 0;
+    if ((need & kRow) == 0) continue;  // none of these has edges
+    p.into.push_back(edges ? whole.into[with_edges++] : none);
+    if (edges) {
+      for (Source& s : p.into.back().source) s = source(s);
+    }
+    row.lane_and_flags |= Row::kEdges;
     // A removed task takes nothing, but what was added to its gap does.
     row.lane_and_flags &= ~Row::kRemoved;
     if ((need & kEnd) != 0) row.lane_and_flags |= Row::kEndIsRead;

@@ -14,7 +14,7 @@ namespace daydream {
 
 // A row has two sums, 2 * row of what its duration is made of and 2 * row + 1 of its gap.
 struct Contracted {
-  Program program;               // Row::task counts rows, and sources are rows
+  Program program;               // Row::task counts rows, and sources are rows; each has an Into
   std::vector<uint32_t> row_of;  // by task; of those that are left
   // By task: where its duration and its gap are added. A removed task adds to nowhere().
   struct Sums {

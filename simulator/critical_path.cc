@@ -1,6 +1,7 @@
 #include "simulator/critical_path.h"
 
 #include <algorithm>
+#include <deque>
 
 #include "base/check.h"
 
@@ -54,8 +55,7 @@ class Walk {
     Point at{last, Anchor::kEnd};
     while (at.task.valid())
       at = at.anchor == Anchor::kEnd ? BeforeEnd(at.task) : BeforeStart(at.task);
-    std::reverse(path_.begin(), path_.end());
-    return std::move(path_);
+    return {path_.rbegin(), path_.rend()};
   }
 
  private:
@@ -104,7 +104,7 @@ class Walk {
   const Graph& g_;
   const Timeline& timeline_;
   Instant now_;
-  std::vector<PathSegment> path_;
+  std::deque<PathSegment> path_;  // last first; grows without a copy
 };
 
 }  // namespace

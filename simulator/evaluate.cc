@@ -27,31 +27,27 @@ struct FromGraph {
   int64_t gap(uint32_t t, uint32_t flags) const {
     return (flags & Row::kRemoved) != 0 ? 0 : tasks[t].gap.ns;
   }
-  int64_t lag(const Row&, size_t row, int slot) const {
-    return edges[p.edge[row][static_cast<size_t>(slot)]].lag.ns;
-  }
+  int64_t lag(size_t into, size_t slot) const { return edges[p.edge[into][slot]].lag.ns; }
   int64_t lag(const More::In& in) const { return edges[in.edge].lag.ns; }
 };
 
 struct FromColumns {
   const Duration* durations;
   const Duration* gaps;
+  const Program& p;
   int64_t duration(uint32_t t, uint32_t flags) const {
     return (flags & Row::kRemoved) != 0 ? 0 : durations[t].ns;
   }
   int64_t gap(uint32_t t, uint32_t flags) const {
     return (flags & Row::kRemoved) != 0 ? 0 : gaps[t].ns;
   }
-  int64_t lag(const Row& row, size_t, int slot) const { return row.lag[slot]; }
+  int64_t lag(size_t into, size_t slot) const { return p.into[into].lag[slot]; }
   int64_t lag(const More::In& in) const { return in.lag; }
 };
 
 struct FromColumnsAndEdges : FromColumns {
   const Edge* edges;
-  const Program& p;
-  int64_t lag(const Row&, size_t row, int slot) const {
-    return edges[p.edge[row][static_cast<size_t>(slot)]].lag.ns;
-  }
+  int64_t lag(size_t into, size_t slot) const { return edges[p.edge[into][slot]].lag.ns; }
   int64_t lag(const More::In& in) const { return edges[in.edge].lag.ns; }
 };
 
@@ -63,14 +59,19 @@ void EvaluateWith(const Program& p, const Numbers& numbers, Instant* start, Inst
   std::vector<LaneState> lanes(p.lanes);
   const More* more = p.more.data();
   const More::In* more_edges = p.more_edges.data();
-  for (size_t i = 0; i < p.rows.size(); ++i) {
-    const Row& row = p.rows[i];
+  size_t into = 0;
+  for (const Row& row : p.rows) {
     const uint32_t flags = row.lane_and_flags;
     LaneState& lane = lanes[flags >> Row::kLaneShift];
     int64_t begin = std::max<int64_t>(lane.bound[flags & Row::kOverlaps], 0);
-    begin = std::max(begin, std::max(at(row.source[0]) + numbers.lag(row, i, 0),
-                                     at(row.source[1]) + numbers.lag(row, i, 1)));
-    int64_t until = at(row.source[2]) + numbers.lag(row, i, 2);
+    int64_t until = kNever;
+    if ((flags & Row::kEdges) != 0) {
+      const Source* source = p.into[into].source;
+      begin = std::max(begin, std::max(at(source[0]) + numbers.lag(into, 0),
+                                       at(source[1]) + numbers.lag(into, 1)));
+      until = at(source[2]) + numbers.lag(into, 2);
+      ++into;
+    }
     if ((flags & Row::kMore) != 0) [[unlikely]] {
       begin = std::max(begin, more->earliest);
       for (uint32_t k = more->starts_begin; k < more->ends_begin; ++k) {
@@ -103,7 +104,7 @@ void Evaluate(const Program& p, std::span<const Duration> duration, std::span<co
               std::span<Instant> start, std::span<Instant> end) {
   DD_CHECK(duration.size() == p.tasks && gap.size() == p.tasks);
   DD_CHECK(start.size() > p.tasks && end.size() > p.tasks);
-  EvaluateWith(p, FromColumns{duration.data(), gap.data()}, start.data(), end.data());
+  EvaluateWith(p, FromColumns{duration.data(), gap.data(), p}, start.data(), end.data());
 }
 
 void Evaluate(const Program& p, std::span<const Duration> duration, std::span<const Duration> gap,
@@ -112,7 +113,7 @@ void Evaluate(const Program& p, std::span<const Duration> duration, std::span<co
   DD_CHECK(start.size() > p.tasks && end.size() > p.tasks);
   const Edge no_edge;
   const Edge* first = edges.empty() ? &no_edge : edges.data();
-  EvaluateWith(p, FromColumnsAndEdges{{duration.data(), gap.data()}, first, p}, start.data(),
+  EvaluateWith(p, FromColumnsAndEdges{{duration.data(), gap.data(), p}, first}, start.data(),
                end.data());
 }
 

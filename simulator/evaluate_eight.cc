@@ -46,16 +46,18 @@ DD_INLINE void EvaluateRows(const Program& p, const int64_t* sums, int64_t* star
   std::copy_n(nothing.v, kWide, end + p.tasks * kWide);
   std::vector<LaneState<kWide>> lanes(p.lanes, LaneState<kWide>{{nothing, nothing}});
   const More* more = p.more.data();
+  const Into* into = p.into.data();  // each row has one: most are here because of their edges
   for (const Row& row : p.rows) {
     const uint32_t flags = row.lane_and_flags;
     LaneState<kWide>& lane = lanes[flags >> Row::kLaneShift];
     const int64_t* const duration = sums + size_t{row.task} * 2 * kWide;
     Values begin{};
     Raise(begin, lane.bound[flags & Row::kOverlaps].v, 0);
-    Raise(begin, at(row.source[0]), row.lag[0]);
-    Raise(begin, at(row.source[1]), row.lag[1]);
+    Raise(begin, at(into->source[0]), into->lag[0]);
+    Raise(begin, at(into->source[1]), into->lag[1]);
     Values until = nothing;
-    Raise(until, at(row.source[2]), row.lag[2]);
+    Raise(until, at(into->source[2]), into->lag[2]);
+    ++into;
     if ((flags & Row::kMore) != 0) [[unlikely]] {
       for (int64_t& v : begin.v) v = std::max(v, more->earliest);
       const More::In* in = p.more_edges.data();

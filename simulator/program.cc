@@ -33,12 +33,16 @@ class Compiler {
     for (TaskId t : watched) start_is_read_[t.index()] = 1;
   }
 
+  size_t TasksWithEdges() const {
+    size_t tasks = 0;
+    for (size_t i = 0; i < g_.size(); ++i) tasks += into_.begin[i] < into_.begin[i + 1];
+    return tasks;
+  }
+
   void AddRow(TaskId id) {
     const Task& t = g_.task(id);
-    Row row{.task = id.value,
-            .lane_and_flags = t.lane.value << Row::kLaneShift,
-            .source = {none_, none_, none_},
-            .lag = {0, 0, 0}};
+    Row row{.task = id.value, .lane_and_flags = t.lane.value << Row::kLaneShift};
+    Into into{.source = {none_, none_, none_}, .lag = {0, 0, 0}};
     std::array<uint32_t, 3> edges{};
     size_t used_starts = 0, used_ends = 0;
     starts_.clear();
@@ -51,8 +55,8 @@ class Compiler {
       const Source source = SourceOf(e.from, e.from_anchor);
       if (small && (to_start ? used_starts < 2 : used_ends < 1)) {
         const size_t slot = to_start ? used_starts++ : 2 + used_ends++;
-        row.source[slot] = source;
-        row.lag[slot] = static_cast<int32_t>(e.lag.ns);
+        into.source[slot] = source;
+        into.lag[slot] = static_cast<int32_t>(e.lag.ns);
         edges[slot] = index;
       } else {
         (to_start ? starts_ : ends_).push_back({source, index, e.lag.ns});
@@ -66,8 +70,12 @@ class Compiler {
       row.lane_and_flags |= Row::kMore;
       AddMore(t.earliest.ns);
     }
+    if (used_starts + used_ends > 0) {
+      row.lane_and_flags |= Row::kEdges;
+      p_.into.push_back(into);
+      p_.edge.push_back(edges);
+    }
     p_.rows.push_back(row);
-    p_.edge.push_back(edges);
   }
 
  private:
@@ -112,8 +120,9 @@ absl::StatusOr<Program> Program::Compile(const Graph& graph, std::span<const Tas
   p.tasks = graph.size();
   p.lanes = graph.lanes().size();
   ReserveLarge(p.rows, p.tasks);
-  ReserveLarge(p.edge, p.tasks);
   Compiler compiler(graph, p, watched);
+  ReserveLarge(p.into, compiler.TasksWithEdges());
+  ReserveLarge(p.edge, compiler.TasksWithEdges());
   for (TaskId t : order) compiler.AddRow(t);
   return p;
 }

@@ -1,5 +1,6 @@
-// A Graph compiled for replay: one row a task in evaluation order, with room for the edges that
-// nearly all tasks have and a side list for the rest. Internal to simulator/.
+// A Graph compiled for replay: one row a task in evaluation order. Four tasks of five have no edge;
+// the others have an entry with room for those that nearly all of them have, and a side list holds
+// the rest. Internal to simulator/.
 #pragma once
 
 #include <array>
@@ -22,13 +23,18 @@ struct Row {
   static constexpr uint32_t kRemoved = 4;
   static constexpr uint32_t kStartIsRead = 8;  // an edge leaves from its start, or it is watched
   static constexpr uint32_t kEndIsRead = 16;   // the same of its end; only set by Contract()
-  static constexpr int kLaneShift = 5;
+  static constexpr uint32_t kEdges = 32;       // has an entry in Program::into
+  static constexpr int kLaneShift = 6;
   uint32_t task;
   uint32_t lane_and_flags;
+};
+static_assert(sizeof(Row) == 8);
+
+// Edges into a task.
+struct Into {
   Source source[3];  // two edges into the start, one into the end; the row after the last = none
   int32_t lag[3];    // longer lags live in the side list
 };
-static_assert(sizeof(Row) == 32);
 
 // What does not fit into a row.
 struct More {
@@ -50,7 +56,8 @@ struct Program {
 
   size_t tasks = 0, lanes = 0;
   std::vector<Row> rows;
-  std::vector<std::array<uint32_t, 3>> edge;  // of Row::source, into Graph::edges(); 0 if none
+  std::vector<Into> into;                     // in row order
+  std::vector<std::array<uint32_t, 3>> edge;  // of Into::source, into Graph::edges(); 0 if none
   std::vector<More> more;                     // in row order
   std::vector<More::In> more_edges;
 };

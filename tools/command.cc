@@ -13,7 +13,7 @@ constexpr std::string_view kUnits[] = {"auto", "ns", "us", "ms", "s"};
 
 constexpr Flag kGlobalFlags[] = {
     {.name = "--help", .letter = 'h', .help = "print this help"},
-    {.name = "--quiet", .letter = 'q', .help = "no notes, only warnings and errors"},
+    {.name = "--quiet", .letter = 'q', .help = "only errors: no warnings, no notes"},
     {.name = "--verbose", .letter = 'v', .help = "more notes"},
     {.name = "--color",
      .value = "WHEN",

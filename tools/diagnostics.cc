@@ -45,11 +45,26 @@ std::vector<std::string> Lines(std::string_view text) {
   return lines;
 }
 
+// `text` behind `used` columns, in lines of `width` that are indented like an item.
+std::string Folded(std::string_view text, size_t used, size_t width) {
+  std::string out;
+  while (width > 0 && used + DisplayWidth(text) > width) {
+    const size_t room = width > used ? width - used : 0;
+    size_t end = text.rfind(' ', std::min(room, text.size()));
+    if (end == std::string_view::npos || end == 0) end = text.find(' ', 1);
+    if (end == std::string_view::npos) break;
+    out += fmt::format("{}\n{:5}", text.substr(0, end), "");
+    text.remove_prefix(end + 1);
+    used = 5;
+  }
+  return out + std::string(text);
+}
+
 // "   = why: first line" and further lines below the first's text.
-std::string Item(std::string_view label, std::string_view text) {
+std::string Item(std::string_view label, std::string_view text, size_t width) {
   std::string out, head = fmt::format("   = {}: ", label);
   for (const std::string& line : Lines(text)) {
-    out += fmt::format("{}{}\n", head, line);
+    out += fmt::format("{}{}\n", head, Folded(line, head.size(), width));
     head.assign(head.size(), ' ');
   }
   return out;
@@ -93,7 +108,8 @@ std::string FormatDiagnostic(const Diagnostic& d, Severity severity, const Diagn
     label += ']';
   }
   std::vector<std::string> what = Lines(d.what);
-  std::string first = what.empty() ? "unknown error" : what[0];
+  const std::string first =
+      what.empty() ? "unknown error" : Folded(what[0], label.size() + 2, style.width);
   std::string out = style.color ? fmt::format("{}{}{}{}: {}{}\n", ColorOf(severity), label, kReset,
                                               kBold, first, kReset)
                                 : fmt::format("{}: {}\n", label, first);
@@ -109,9 +125,9 @@ std::string FormatDiagnostic(const Diagnostic& d, Severity severity, const Diagn
   } else {
     for (const std::string& line : where) out += fmt::format("   |  {}\n", line);
   }
-  out += Item("why", d.why);
-  out += Item("effect", d.effect);
-  out += Item("fix", d.fix);
+  out += Item("why", d.why, style.width);
+  out += Item("effect", d.effect, style.width);
+  out += Item("fix", d.fix, 0);  // to be copied
   return out;
 }
 

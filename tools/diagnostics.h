@@ -14,6 +14,7 @@ enum class Severity : uint8_t { kError, kWarning, kNote };
 struct DiagnosticStyle {
   bool color = false;
   bool json = false;  // one JSON object a line, for editors and CI
+  size_t width = 0;   // where prose goes on in another line, but for what is to be copied; 0: never
 };
 
 // The text of one message, ending in a newline:

@@ -40,8 +40,10 @@ bool UseColor(std::string_view wish, int fd) {
   return isatty(fd) == 1 && term != nullptr && std::strcmp(term, "dumb") != 0;
 }
 
+constexpr size_t kWidestMessage = 80;  // as prose in results
+
 // COLUMNS holds in a pipe, too: whoever sets it wants that width.
-size_t TerminalWidth() {
+size_t TerminalWidth(int file) {
   constexpr size_t kNarrowest = 40, kWidest = 10'000;
   size_t columns = 0;
   const char* set = std::getenv("COLUMNS");
@@ -50,9 +52,9 @@ size_t TerminalWidth() {
   if (read.ec == std::errc() && columns >= kNarrowest) {
     return std::min(columns, kWidest);
   }
-  if (isatty(STDOUT_FILENO) != 1) return 0;
+  if (isatty(file) != 1) return 0;
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
+  if (ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) return size.ws_col;
   return 100;
 }
 
@@ -156,11 +158,13 @@ void Session::Configure(const Args& args) {
   const bool to_file = args.Has("--output") && args.Get("--output") != "-";
   out_color_ =
       to_file ? args.Get("--color") == "always" : UseColor(args.Get("--color"), STDOUT_FILENO);
+  const bool on_screen = isatty(STDERR_FILENO) == 1 && !args.Has("--wide");
+  style_.width = on_screen ? std::min(TerminalWidth(STDERR_FILENO), kWidestMessage) : 0;
   quiet_ = args.Has("--quiet");
   verbose_ = args.Has("--verbose");
   watched_ = isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !style_.json;
   progress_ = isatty(STDERR_FILENO) == 1 && !style_.json && args.Get("--progress") != "never";
-  width_ = args.Has("--wide") ? 0 : TerminalWidth();
+  width_ = args.Has("--wide") ? 0 : TerminalWidth(STDOUT_FILENO);
   name_ = args.Has("--wide") ? 0 : kLongestName;
   unit_ = ParseTimeUnit(args.Get("--unit"));
   unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -185,7 +189,7 @@ void Session::Error(const absl::Status& status) { Print(DiagnosticOf(status), Se
 
 void Session::Warn(const Diagnostic& d) {
   ++warnings_;
-  Print(d, Severity::kWarning);
+  if (!quiet_) Print(d, Severity::kWarning);
 }
 
 void Session::Note(std::string_view text) {

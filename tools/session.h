@@ -44,10 +44,10 @@ class Session {
   // for a terminal of `width` columns.
   void WriteTo(std::string* text, size_t width = 0);
 
-  // --- messages, on standard error
+  // --- messages, on standard error; --quiet leaves the errors
   void Error(const absl::Status& status);
   void Warn(const Diagnostic& d);
-  void Note(std::string_view text);  // silenced by --quiet
+  void Note(std::string_view text);
   // What a note of this would print, for who prints it later; "" where it would not.
   std::string NoteText(const Diagnostic& d) const;
   // Lines for people, as they are; left out with --quiet and --message-format json.

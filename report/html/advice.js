@@ -27,9 +27,6 @@ function optionTable(advice) {
   return sortable(columns, rows, "options");
 }
 
-// Of the step: what saves less is not worth a row (report/questions/advise.h).
-const kWorthIt = 0.005;
-
 function nextCommand() {
   return about.next ? h("p", {class: "quiet"}, "Causes and timelines of one: ", h("code", null, about.next)) : null;
 }

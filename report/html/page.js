@@ -260,7 +260,6 @@ function causes() {
 }
 
 function advised() {
-  rankAdvice();
   if (!advice) return;
   const rows = advice.options, best = advice.best;
   if (!rows.length) {
@@ -271,7 +270,7 @@ function advised() {
   const bars = [advice.baseline, ...rows.slice(0, 10).map((o) => o.prediction)];
   if (best) bars.push({...best.prediction, name: "best set"});
   section("advice", "What to try", scenarioBars(bars, best ? bars.length - 1 : 1, null),
-    h("p", {class: "quiet"}, "In the order in which to try them: by the low end of what they save, less where the effort is high or the confidence low." +
+    h("p", {class: "quiet"}, (together ? "Each on all ranks, which are played together. " : "") + "In the order in which to try them: by the low end of what they save, less where the effort is high or the confidence low." +
       (best ? ` Best set: ${best.prediction.name}.` : "")),
     optionTable(advice), ...optionPairs(advice), ...optionCards(advice), ...optionLimits(advice), nextCommand());
 }
@@ -426,7 +425,7 @@ function factTable(facts) {
 
 // What the JSON of the page is called: its block, in words.
 function blockName(id) {
-  const names = {about: "the page", whatif: "all answers", advise: "the advice", "advise-ranks": "the advice about ranks",
+  const names = {about: "the page", whatif: "all answers", advise: "the advice",
     ranks: "the ranks together", assumptions: "the assumptions", stalls: "the stalls", roofline: "the roofline", memory: "memory over a step",
     timeline: "the timelines, packed", sweep: "the sweep", scale: "the scaling"};
   const [part, by] = id.split("-");

@@ -17,28 +17,6 @@ function answers() {
 
 function togetherWords() { return `${plural(together.ranks.recorded.length, "rank")} played together`; }
 
-// What `advise` says of all ranks: options in the order of what they save.
-function rankAdvice() {
-  const found = block("advise-ranks");
-  if (!found) return;
-  const [before, ...options] = found.scenarios, unit = unitFor(before.step_ns), saves = (s) => before.step_ns - s.step_ns;
-  const worth = options.filter((s) => saves(s) > kWorthIt * before.step_ns), names = (list) => list.map((s) => s.name).join(", ");
-  const others = [["Alone each of these saves less than 0.5 %", names(options.filter((s) => !worth.includes(s)))],
-    ["Nothing to change here, or not known", found.nothing_to_change.join(", ")]]
-    .filter(([, text]) => text).map(([title, text]) => h("p", {class: "quiet"}, `${title}: ${text}.`));
-  if (!worth.length) {
-    section("advice", "What to try", h("p", null, "No optimization that is known here saves 0.5 % of the step or more."), ...others);
-    return;
-  }
-  const columns = [{title: "option", of: (s) => s.name, text: true}, {title: "step", of: (s) => s.step_ns, show: (v) => time(v, unit)},
-    {title: "saves", of: saves, show: (v) => time(v, unit)}, {title: "speed-up", of: (s) => s.speedup, show: (v, s) => `${s.bound ? "\u2264 " : ""}${times(v)}`},
-    {title: "step, 90 %", of: (s) => range(s.interval_ms, (ms) => time(ms * 1e6)) || "-", text: true},
-    {title: "ranks changed", of: (s) => s.ranks_changed, show: count}, {title: "then bound by", of: (s) => s.step_bound_by, text: true}];
-  section("advice", "What to try", scenarioBars([before, ...worth.slice(0, 10)], 1, null),
-    h("p", {class: "quiet"}, "Each on all ranks, which are played together, by what it saves."),
-    sortable(columns, worth, "options"), ...others, nextCommand());
-}
-
 // One bar a rank: its own work, what is in transfers, what it waits for others, and when its GPU has nothing to do.
 function rankBars(per_rank) {
   const worked = (r) => r.compute_ms + r.transfer_ms + r.wait_ms;

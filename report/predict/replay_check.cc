@@ -14,6 +14,16 @@ double Relative(Duration a, Duration b) {
 
 }  // namespace
 
+Duration ReplayCheck::step() const {
+  if (unrecorded.has_value()) return unrecorded->step;
+  return given.value_or(steady.value_or(measured));
+}
+
+std::string_view ReplayCheck::step_name() const {
+  if (unrecorded.has_value()) return "unrecorded step";
+  return steady.has_value() && !given.has_value() ? "steady step" : "step";
+}
+
 double ReplayCheck::error() const { return Relative(simulated, measured); }
 
 std::optional<double> ReplayCheck::typical_error() const {

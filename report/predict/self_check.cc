@@ -110,6 +110,8 @@ class Crossing {
     if (counted_.size() < 2) return std::nullopt;
     const auto plan = Plan::Of(graph_);
     if (!plan.ok()) return std::nullopt;
+    durations_.reserve(graph_.size());
+    gaps_.reserve(graph_.size());
     for (const Task& task : graph_.tasks()) {
       durations_.push_back(task.duration);
       gaps_.push_back(task.gap);
@@ -220,19 +222,22 @@ class Crossing {
 }  // namespace
 
 std::optional<double> UnexplainedShare(const Graph& graph) {
-  std::vector<Duration> durations, gaps;
   Duration delays;
   for (const Task& task : graph.tasks()) {
-    const bool unexplained = Unexplained(graph, task);
-    if (unexplained) delays += task.duration;
-    durations.push_back(unexplained ? Duration{} : task.duration);
-    gaps.push_back(task.gap);
+    if (Unexplained(graph, task)) delays += task.duration;
   }
   if (delays <= Duration{}) return 0;
   const auto plan = Plan::Of(graph);
   if (!plan.ok()) return std::nullopt;
   const Duration step = StepTime(graph, plan->Run(graph));
   if (step <= Duration{}) return std::nullopt;
+  std::vector<Duration> durations, gaps;
+  durations.reserve(graph.size());
+  gaps.reserve(graph.size());
+  for (const Task& task : graph.tasks()) {
+    durations.push_back(Unexplained(graph, task) ? Duration{} : task.duration);
+    gaps.push_back(task.gap);
+  }
   return std::max(-OffBy(StepTime(graph, plan->Run(durations, gaps)), step), 0.0);
 }
 

@@ -67,6 +67,11 @@ struct ReplayCheck {
   Worst worst() const;
   // Why the replayed step is not what was measured, or "".
   std::string baseline_doubt() const;
+  // The step that every command speaks of and predictions are compared with, as far as it was
+  // measured, and what it is called: "step", "steady step" without one-time stalls, "unrecorded
+  // step" without what recording cost.
+  Duration step() const;
+  std::string_view step_name() const;
   double error() const;  // signed share: simulated / measured - 1
   std::optional<double> typical_error() const;
   double median_step_error() const;  // median over the steps of |simulated/measured - 1|

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -12,6 +13,7 @@
 #include "report/predict/predict.h"
 #include "simulator/simulate.h"
 #include "transforms/scenario/apply.h"
+#include "transforms/scenario/effort.h"
 #include "transforms/scenario/scenario.h"
 #include "transforms/scenario/turn.h"
 
@@ -34,24 +36,37 @@ constexpr std::pair<std::string_view, std::string_view> kTwoWays[] = {{"graphs",
 
 using Set = uint64_t;
 
+// Another machine is nobody's to switch on: it is in no set.
+bool CanBeInASet(const Option& o) {
+  const Transform& t = *o.application.transform;
+  const bool own = t.file != nullptr || t.own != nullptr;
+  return own || !t.advice.how.empty() || std::isfinite(LinesOf(t.advice.effort));
+}
+
 bool Has(Set set, size_t member) { return (set >> member & 1) != 0; }
 
 // Looks for the best set, from pairs of the first options that are worth something, with all others
 // as additions.
 class SetSearch {
  public:
-  SetSearch(const Baseline& base, std::span<const Option> worth, std::span<const Option> others,
-            Duration least, const AdviseOptions& advise)
-      : copies_(*base.copies), tasks_(base.graph->size()), least_(least), advise_(advise) {
+  SetSearch(const TriedProgram& program, std::span<const Option> worth,
+            std::span<const Option> others, Duration least, const AdviseOptions& advise)
+      : program_(program), least_(least), advise_(advise) {
+    size_t row = 0, in_worth = 0;
     for (std::span<const Option> list : {worth, others}) {
       for (const Option& o : list) {
-        if (options_.size() < kMostMembers) options_.push_back(&o);
+        if (options_.size() < kMostMembers && CanBeInASet(o)) {
+          options_.push_back(&o);
+          rows_.push_back(row);
+          in_worth += row < worth.size() ? 1 : 0;
+        }
+        ++row;
       }
     }
     size_t most = kMostPaired;
-    while (most > kLeastPaired && most * most / 2 * base.graph->size() > kPlayedTasks) --most;
-    paired_ = std::min(most, worth.size());
-    for (size_t m = 0; m < paired_; ++m) known_[Set{1} << m] = {worth[m].prediction.step, ""};
+    while (most > kLeastPaired && most * most / 2 * program.tasks() > kPlayedTasks) --most;
+    paired_ = std::min(most, in_worth);
+    for (size_t m = 0; m < paired_; ++m) known_[Set{1} << m] = {options_[m]->prediction.step, ""};
   }
 
   std::vector<OptionPair> Pairs(Duration baseline) {
@@ -59,7 +74,7 @@ class SetSearch {
     std::vector<Set> sets;
     for (size_t a = 0; a < paired_; ++a) {
       for (size_t b = a + 1; b < paired_; ++b) {
-        pairs.push_back({.a = a, .b = b});
+        pairs.push_back({.a = rows_[a], .b = rows_[b]});
         sets.push_back(Set{1} << a | Set{1} << b);
       }
     }
@@ -70,25 +85,35 @@ class SetSearch {
       p.step = together.step;
       p.reason = together.reason;
       if (!p.step.has_value()) continue;
-      const Duration alone =
-          baseline - options_[p.a]->prediction.step + baseline - options_[p.b]->prediction.step;
+      Duration alone;
+      for (size_t m : MembersOf(sets[i])) alone += baseline - options_[m]->prediction.step;
       p.extra = baseline - *p.step - alone;
     }
     return pairs;
   }
 
-  // Members of the best set, in the order of application. `first` is what to try first. What saves
-  // most alone is a start, too: what goes best with it may save nothing beside its partner in the
-  // best pair.
+  // Members of the best set, in the order of application. `first`: the row of what to try first.
+  // What saves most alone is a start, too: what goes best with it may save nothing beside its
+  // partner in the best pair.
   std::vector<size_t> Best(size_t first) {
+    if (paired_ == 0) return {};
+    const auto at = std::ranges::find(rows_, first);
+    const size_t begin = at == rows_.end() ? 0 : static_cast<size_t>(at - rows_.begin());
     Set best = 0;
-    for (Set start : {Lowest(), Set{1} << first, Set{1}}) {
+    for (Set start : {Lowest(), Set{1} << begin, Set{1}}) {
       Find({start});
       if (!known_[start].step.has_value()) continue;
       const Set grown = Grown(start);
       if (best == 0 || RankOf(grown) < RankOf(best)) best = grown;
     }
     return MembersOf(best);
+  }
+
+  // The same as places among the options that were given.
+  std::vector<size_t> RowsOf(std::span<const size_t> members) const {
+    std::vector<size_t> rows;
+    for (size_t m : members) rows.push_back(rows_[m]);
+    return rows;
   }
 
   std::vector<Application> ScenarioOf(std::span<const size_t> members) const {
@@ -99,10 +124,7 @@ class SetSearch {
   }
 
  private:
-  struct Outcome {
-    std::optional<Duration> step;
-    std::string reason;
-  };
+  using Outcome = TriedProgram::Outcome;
 
   std::vector<size_t> MembersOf(Set set) const {
     std::vector<size_t> members;
@@ -135,18 +157,6 @@ class SetSearch {
     return WithinBudget(members) ? "" : "together they take more than the budget";
   }
 
-  Outcome Play(std::span<const Application> scenario, CommonBegins& begins) const {
-    const CommonBegins::Applied applied = begins.Apply(scenario);
-    if (!applied.status.ok()) return {{}, DiagnosticOf(applied.status).what};
-    if (applied.idle != nullptr) {
-      return {{}, fmt::format("the others leave {} nothing to do", applied.idle->name)};
-    }
-    auto timeline = Simulate(*applied.graph);
-    if (!timeline.ok()) return {{}, DiagnosticOf(timeline.status()).what};
-    const bool whole = !advise_.per_example || !(applied.samples > 0);
-    return {StepTime(*applied.graph, *timeline).Scaled(whole ? 1 : 1 / applied.samples), ""};
-  }
-
   // Plays those of `sets` that are not known yet.
   void Find(const std::vector<Set>& sets) {
     std::vector<Set> played;
@@ -160,13 +170,7 @@ class SetSearch {
       played.push_back(s);
       scenarios.push_back(std::move(scenario));
     }
-    CommonBegins begins(scenarios, tasks_, copies_);
-    std::vector<size_t> order(played.size());
-    std::iota(order.begin(), order.end(), size_t{0});
-    std::ranges::stable_sort(order, {}, [&](size_t i) { return begins.Common(scenarios[i]); });
-    std::vector<Outcome> found(played.size());
-    ForEachParallel(order.size(), advise_.jobs,
-                    [&](size_t k) { found[order[k]] = Play(scenarios[order[k]], begins); });
+    std::vector<Outcome> found = program_.Play(scenarios);
     for (size_t i = 0; i < played.size(); ++i) known_[played[i]] = std::move(found[i]);
   }
 
@@ -268,19 +272,70 @@ class SetSearch {
     return best;
   }
 
-  GraphCopies& copies_;
-  const size_t tasks_;                  // of the graph
+  const TriedProgram& program_;
   std::vector<const Option*> options_;  // those that are worth something first
+  std::vector<size_t> rows_;            // of these, among all that were given
   Duration least_;
   const AdviseOptions& advise_;
   size_t paired_ = 0;
   std::map<Set, Outcome> known_;
 };
 
+// The steps of one rank.
+class StepsOfOneRank : public TriedProgram {
+ public:
+  StepsOfOneRank(const Baseline& base, const ReplayCheck& replay, const AdviseOptions& advise)
+      : base_(base),
+        replay_(replay),
+        advise_(advise),
+        unchanged_(BaselinePrediction(base, replay)) {}
+
+  const Prediction& baseline() const override { return unchanged_; }
+  size_t tasks() const override { return base_.graph->size(); }
+
+  Prediction Predict(const std::vector<Application>& scenario,
+                     std::optional<Duration> least) const override {
+    return daydream::Predict(base_, replay_, scenario,
+                             {.per_example = advise_.per_example,
+                              .true_step = advise_.true_step,
+                              .least_saved = least,
+                              .jobs = least.has_value() ? 1 : advise_.jobs});
+  }
+
+  std::vector<Outcome> Play(const std::vector<std::vector<Application>>& scenarios) const override {
+    CommonBegins begins(scenarios, tasks(), *base_.copies);
+    std::vector<size_t> order(scenarios.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return begins.Common(scenarios[i]); });
+    std::vector<Outcome> found(scenarios.size());
+    ForEachParallel(order.size(), advise_.jobs,
+                    [&](size_t k) { found[order[k]] = PlayOne(scenarios[order[k]], begins); });
+    return found;
+  }
+
+ private:
+  Outcome PlayOne(std::span<const Application> scenario, CommonBegins& begins) const {
+    const CommonBegins::Applied applied = begins.Apply(scenario);
+    if (!applied.status.ok()) return {{}, DiagnosticOf(applied.status).what};
+    if (applied.idle != nullptr) {
+      return {{}, fmt::format("the others leave {} nothing to do", applied.idle->name)};
+    }
+    auto timeline = Simulate(*applied.graph);
+    if (!timeline.ok()) return {{}, DiagnosticOf(timeline.status()).what};
+    const bool whole = !advise_.per_example || !(applied.samples > 0);
+    return {StepTime(*applied.graph, *timeline).Scaled(whole ? 1 : 1 / applied.samples), ""};
+  }
+
+  const Baseline& base_;
+  const ReplayCheck& replay_;
+  const AdviseOptions& advise_;
+  const Prediction unchanged_;
+};
+
 class Adviser {
  public:
-  Adviser(const Baseline& base, const AdviseOptions& advise, Advised& out)
-      : base_(base), advise_(advise), out_(out) {}
+  Adviser(const TriedProgram& program, const AdviseOptions& advise, Advised& out)
+      : program_(program), base_(program.baseline()), advise_(advise), out_(out) {}
 
   void Run(std::span<const Application> options, std::span<const Application> limits) {
     least_ = std::max(base_.step.Scaled(advise_.worth), Duration::Ns(1));
@@ -293,17 +348,15 @@ class Adviser {
 
  private:
   void FindBest() {
-    SetSearch search(base_, out_.worth, out_.not_worth, least_, advise_);
+    SetSearch search(program_, out_.worth, out_.not_worth, least_, advise_);
     out_.pairs = search.Pairs(base_.step);
     const auto first =
         std::ranges::max_element(out_.worth, {}, [&](const Option& o) { return ScoreOf(o); });
     std::vector<size_t> best = search.Best(static_cast<size_t>(first - out_.worth.begin()));
     if (best.size() < 2) return;
     out_.best_list = search.ScenarioOf(best);
-    out_.best_members = std::move(best);
-    out_.best = Predict(
-        base_, out_.replay, out_.best_list,
-        {.per_example = advise_.per_example, .true_step = advise_.true_step, .jobs = advise_.jobs});
+    out_.best_members = search.RowsOf(best);
+    out_.best = program_.Predict(out_.best_list, std::nullopt);
   }
 
   double ScoreOf(const Option& o) const {
@@ -367,10 +420,7 @@ class Adviser {
     tried_.resize(options.size() + limits.size());
     ForEachParallel(tried_.size(), advise_.jobs, [&](size_t i) {
       const Application& a = i < options.size() ? options[i] : limits[i - options.size()];
-      Prediction p = Predict(base_, out_.replay, {a},
-                             {.per_example = advise_.per_example,
-                              .true_step = advise_.true_step,
-                              .least_saved = least_});
+      Prediction p = program_.Predict({a}, least_);
       std::lock_guard lock(mutex_);
       tried_[i] = {i, a, std::move(p)};
       if (advise_.progress) advise_.progress(++done_, tried_.size());
@@ -399,7 +449,8 @@ class Adviser {
     }
   }
 
-  const Baseline& base_;
+  const TriedProgram& program_;
+  const Prediction& base_;
   const AdviseOptions& advise_;
   Advised& out_;
   Duration least_;
@@ -419,14 +470,20 @@ bool AreTwoWays(std::string_view a, std::string_view b) {
 absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& replay,
                                std::span<const Application> options,
                                std::span<const Application> limits, const AdviseOptions& advise) {
-  Advised out;
-  out.replay = replay;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
   Baseline base = MakeBaseline(built.graph, timeline, {.true_step = advise.true_step});
   base.samples = replay.batch.samples;
-  out.baseline = BaselinePrediction(base, replay);
+  Advised out = Advise(StepsOfOneRank(base, replay, advise), options, limits, advise);
+  out.replay = replay;
   out.path = base.limiters;
-  Adviser(base, advise, out).Run(options, limits);
+  return out;
+}
+
+Advised Advise(const TriedProgram& program, std::span<const Application> options,
+               std::span<const Application> limits, const AdviseOptions& advise) {
+  Advised out;
+  out.baseline = program.baseline();
+  Adviser(program, advise, out).Run(options, limits);
   return out;
 }
 

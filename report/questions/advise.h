@@ -63,6 +63,26 @@ struct AdviseOptions {
   std::function<void(size_t done, size_t total)> progress;
 };
 
+// What options are tried on: the steps of one rank, or ranks that are played together.
+class TriedProgram {
+ public:
+  struct Outcome {
+    std::optional<Duration> step;
+    std::string reason;  // why there is none
+  };
+  virtual ~TriedProgram() = default;
+
+  virtual const Prediction& baseline() const = 0;
+  virtual size_t tasks() const = 0;
+  // May be called from several threads, as the next may not. What saves less than `least` needs no
+  // more than its step.
+  virtual Prediction Predict(const std::vector<Application>& scenario,
+                             std::optional<Duration> least) const = 0;
+  // The step with each of these alone, none where the others leave an option nothing to do.
+  virtual std::vector<Outcome> Play(
+      const std::vector<std::vector<Application>>& scenarios) const = 0;
+};
+
 // True of options that reach one gain in two ways: graphs and aot.
 bool AreTwoWays(std::string_view a, std::string_view b);
 
@@ -86,5 +106,8 @@ absl::StatusOr<Advised> Advise(const BuiltGraph& built, const ReplayCheck& repla
                                std::span<const Application> options,
                                std::span<const Application> limits,
                                const AdviseOptions& advise = {});
+// The same of another program: all but `replay` and `path`.
+Advised Advise(const TriedProgram& program, std::span<const Application> options,
+               std::span<const Application> limits, const AdviseOptions& advise = {});
 
 }  // namespace daydream

@@ -93,14 +93,17 @@ Compared AsRecorded(const BuiltGraph& built) {
   return {.built = built, .periods = MeasuredSteps(built), .error = {}};
 }
 
-absl::StatusOr<Compared> AsUnrecorded(const BuiltGraph& built, const ReplayCheck& replay) {
+absl::StatusOr<Compared> AsSteady(const BuiltGraph& built, const ReplayCheck& replay) {
   Compared out = AsRecorded(built);
-  if (!replay.unrecorded) return out;
+  out.periods = replay.measured_steps;
+  const bool changed = replay.unrecorded.has_value() || replay.steady.has_value();
+  if (!changed || !replay.no_step.ok()) return out;
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(built.graph));
   const std::vector<Duration> now = CountedPeriods(built.graph, timeline);
   for (size_t i = 0; i < std::min(now.size(), out.periods.size()); ++i) {
     out.periods[i] -= replay.simulated_steps[i] - now[i];
   }
+  if (!replay.unrecorded) return out;
   // The range is of two standard errors to either side.
   out.error = (replay.unrecorded->longest - replay.unrecorded->shortest).Scaled(0.25);
   return out;

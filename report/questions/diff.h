@@ -34,10 +34,10 @@ struct Compared {
   Duration error;                 // standard error that all of them share
 };
 Compared AsRecorded(const BuiltGraph& built);
-// Each step as it is when nobody records it: as recorded, less what its replay is shorter by now
-// that what recording cost is taken out of `built` (LeaveOutRecording()), as `replay` says.
-// O(tasks + edges).
-absl::StatusOr<Compared> AsUnrecorded(const BuiltGraph& built, const ReplayCheck& replay);
+// Each step as all commands speak of it (ReplayCheck::step()): as recorded, less what its replay is
+// shorter by now that stalls, or what recording cost, are taken out of `built`, as `replay` says.
+// Where that leaves no step, as recorded. O(tasks + edges).
+absl::StatusOr<Compared> AsSteady(const BuiltGraph& built, const ReplayCheck& replay);
 
 // Groups as recorded; nothing is simulated.
 Diff Compare(const Compared& before, const Compared& after, GroupBy by);

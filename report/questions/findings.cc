@@ -88,6 +88,7 @@ class Findings {
                       .time = {},
                       .fix = {}});
     }
+    for (Finding& f : out_) f.share = std::clamp(f.share, 0.0, 1.0);
     SortFindings(out_);
     return std::move(out_);
   }
@@ -266,10 +267,11 @@ class Findings {
     if (differ <= middle.Scaled(kUnevenSteps)) return;
     Finding f{.kind = FindingKind::kUnequalSteps,
               .about = About::kPredictions,
-              .text = fmt::format("steps take {} to {}", Time(sorted.front()), Time(sorted.back())),
+              .text = fmt::format("recorded steps take {} to {}", Time(sorted.front()),
+                                  Time(sorted.back())),
               .where = {},
               .time = whole,
-              .share = ShareOf(whole, middle),
+              .share = ShareOf(whole, sorted.back()),
               .fix = stalls_.all.empty() ? "record more steps; predictions are of the mean of these"
                                          : "do what the finding above says; predictions are of the "
                                            "steady step, without what it takes out"};

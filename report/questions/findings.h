@@ -66,8 +66,9 @@ struct Finding {
       text;  // one sentence, no full stop: "295 of 328 ms happens once: 2 stalls in delta_r2"
   std::string where;  // "delta_r2 on thread 1987242"; empty: everywhere
   Duration time;      // how much of a step (or of the window, when there is one step)
-  double share = 0;   // the same of the step; 0 where nothing can be said
+  double share = 0;   // the same of the (longest) step, at most 1; 0 where nothing can be said
   std::string fix;    // what to do about it
+  bool operator==(const Finding&) const = default;
 };
 
 // Worst first: by what is in doubt, then by share, then by kind.

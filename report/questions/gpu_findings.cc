@@ -9,7 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "costmodel/device_check.h"
-#include "graph/call_kind.h"
+#include "graph/call_kinds.h"
 #include "report/text/format.h"
 #include "transforms/analysis/memory_profile.h"
 
@@ -28,7 +28,7 @@ struct Kernels {
 
 class GpuFindings {
  public:
-  explicit GpuFindings(const Graph& graph) : trace_(*graph.tables().trace) {
+  explicit GpuFindings(const Graph& graph) : trace_(*graph.tables().trace), kinds_(graph) {
     ReadKernels();
     ReadCalls();
   }
@@ -78,9 +78,8 @@ class GpuFindings {
   void ReadCalls() {
     for (size_t row = 0; row < trace_.rows(); ++row) {
       if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
-      const std::string_view call = trace_.EventName(row);
-      if (ClassifyCall(call) != CallKind::kLaunch) continue;
-      ++(call.starts_with("hip") ? hip_ : cuda_);
+      if (kinds_.Of(trace_.name[row]) != CallKind::kLaunch) continue;
+      ++(trace_.EventName(row).starts_with("hip") ? hip_ : cuda_);
     }
   }
 
@@ -109,6 +108,7 @@ class GpuFindings {
   }
 
   const Trace& trace_;
+  CallKinds kinds_;
   std::map<int32_t, Kernels> by_device_;
   size_t hip_ = 0, cuda_ = 0;
 };

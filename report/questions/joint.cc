@@ -78,7 +78,6 @@ absl::StatusOr<JointRun> MatchTraces(std::vector<std::shared_ptr<const Trace>> t
     Graph& graph = built[r]->graph;
     run.ranks[r] = DescribeCollectives(graph, run.traces[r]->ranks[0]);
     run.stalls[r] = FindStalls(graph);
-    KeepAsWaits(run.stalls[r].waits, graph);
   });
   for (auto& b : built) {
     if (!b.ok()) return b.status();
@@ -179,10 +178,7 @@ JointCheck CheckJoint(const JointRun& run, const JointGraph& joint, const JointR
 }
 
 std::string JointBoundBy(const JointRun& run, const JointAnswer& a) {
-  size_t slowest = 0;
-  for (size_t r = 1; r < a.replay.ranks.size(); ++r) {
-    if (a.replay.ranks[r].own_cycle > a.replay.ranks[slowest].own_cycle) slowest = r;
-  }
+  const size_t slowest = SlowestAlone(a.replay);
   const double own = static_cast<double>(a.replay.ranks[slowest].own_cycle.ns);
   const double period = static_cast<double>(a.replay.period.ns);
   if (period <= own * (1 + kSameCycle))
@@ -232,12 +228,17 @@ void SetJointConfidence(const JointRun& run, const JointAnswer& baseline,
   p.confidence = Confidence::kLow;
   if (p.bound) {
     p.why = "a limit, not a prediction";
+  } else if (const std::string doubt = DoubtOf(run.findings); !doubt.empty()) {
+    p.why = doubt;
+    p.raise = "what the finding above says";
   } else if (baseline.check.span_error > kReplaysWell) {
     p.why = fmt::format("the length of one rank is replayed {:.1f} % off",
                         100 * baseline.check.span_error);
+    p.raise = "a longer recording of all ranks";
   } else if (lacking > kLackingShare * static_cast<double>(run.matched.rows.size())) {
     p.why = fmt::format("{:.0f} of {} collectives lack a rank that was recorded", lacking,
                         run.matched.rows.size());
+    p.raise = "recordings of the same steps of all ranks";
   } else if (!p.changes.warnings.empty()) {
     p.why = p.changes.warnings.front();
   } else if (held.rows > 0 && held.share < kHeldWell) {
@@ -351,6 +352,11 @@ int32_t JointRun::Number(size_t rank) const {
   return number >= 0 ? number : static_cast<int32_t>(rank);
 }
 
+size_t SlowestAlone(const JointReplay& replay) {
+  const auto slowest = std::ranges::max_element(replay.ranks, {}, &RankAccount::own_cycle);
+  return static_cast<size_t>(slowest - replay.ranks.begin());
+}
+
 absl::StatusOr<JointRun> MakeJointRun(std::vector<std::shared_ptr<const Trace>> traces,
                                       std::span<const Duration> given, AlignClocks align,
                                       unsigned jobs) {
@@ -405,10 +411,20 @@ absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
     answer.repeated = true;
   }
   if (edited.empty()) {
-    answer.check = run.unrecorded ? run.unrecorded->check : CheckJoint(run, joint, answer.replay);
+    answer.check = run.unrecorded ? run.unrecorded->check
+                   : run.steady   ? run.steady->check
+                                  : CheckJoint(run, joint, answer.replay);
   }
   answer.bound_by = JointBoundBy(run, answer);
   return answer;
+}
+
+absl::StatusOr<JointStep> StepOnRanks(const JointRun& run,
+                                      const std::vector<Application>& scenario) {
+  JointPrediction p;
+  DD_ASSIGN_OR_RETURN(const JointAnswer answer, PlayEdited(run, scenario, {}, p));
+  const double samples = p.changes.samples > 0 ? p.changes.samples : 1;
+  return JointStep{answer.step, samples, std::move(p.left_out)};
 }
 
 JointPrediction PredictJoint(const JointRun& run, const JointAnswer& baseline,

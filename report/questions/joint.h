@@ -13,6 +13,7 @@
 #include "graph/recording_cost.h"
 #include "report/predict/causes.h"
 #include "report/predict/what_if.h"
+#include "report/questions/findings.h"
 #include "report/stalls.h"
 #include "simulator/ranks/joint_replay.h"
 #include "transforms/scenario/scenario.h"
@@ -41,6 +42,12 @@ struct JointUnrecorded {
   std::optional<Duration> measured;
 };
 
+// What happened once on a rank, or held it up, which is not in JointRun::built any more.
+struct JointSteady {
+  JointCheck check;         // of the run as recorded
+  Duration recorded, step;  // with and without
+};
+
 struct JointRun {
   std::vector<std::shared_ptr<const Trace>> traces;  // by rank number
   std::vector<BuiltGraph> built;
@@ -50,9 +57,9 @@ struct JointRun {
   std::vector<Duration> added;  // to each rank's clock, against what was given
   std::vector<Duration> begin;  // of each rank, against the first to begin
   Meetings meetings;
-  // By rank: one-time work, which stays. What held operators up is a wait of a fixed length in
-  // `built` (KeepAsWaits()).
-  std::vector<Stalls> stalls;
+  std::vector<Stalls> stalls;                 // by rank, as in its trace
+  std::vector<Finding> findings;              // about the ranks; worst first (MakeRanksSteady())
+  std::optional<JointSteady> steady;          // the stalls were taken out
   std::optional<JointUnrecorded> unrecorded;  // LeaveOutRecording() was here
   int32_t Number(size_t rank) const;          // as the run numbers it
 };
@@ -74,10 +81,22 @@ struct JointAnswer {
   std::string bound_by;   // "own cycle of rank 5", "transfers"
 };
 
+// The rank with the longest cycle of its own.
+size_t SlowestAlone(const JointReplay& replay);
+
 // The run with transfers of `from`; `graphs` as built, or edited since: a transfer follows what the
 // edits made of it, the median over the members. Ranks alone are played on `jobs` threads.
 absl::StatusOr<JointAnswer> PlayJoint(const JointRun& run, TransferFrom from,
                                       std::span<const Graph* const> graphs = {}, unsigned jobs = 1);
+
+// What a scenario leaves a step of, without an interval or causes. E0601 where it changes no rank.
+struct JointStep {
+  Duration step;
+  double samples = 1;                 // examples a step handles, for each that it handled before
+  std::vector<std::string> left_out;  // options that changed no rank
+};
+absl::StatusOr<JointStep> StepOnRanks(const JointRun& run,
+                                      const std::vector<Application>& scenario);
 
 // One scenario on all ranks, each edited as it would be alone.
 struct JointPrediction {
@@ -89,12 +108,11 @@ struct JointPrediction {
   Changes changes;  // of all options on the first of them; notes and warnings in it
   JointAnswer answer;
   double speedup = 1;
-  bool other_way = false;             // to the gain of the prediction before it
   bool bound = false;                 // a limit, not a prediction
   std::optional<Duration> low, high;  // 90 %; of limits none
   // Never high: each kind was checked on one rank alone.
   Confidence confidence = Confidence::kMedium;
-  std::string why;
+  std::string why, raise;  // what would raise it; empty: nothing that is known
   // Why, of each option on top of those before it (report/questions/joint_causes.h): they sum to
   // the difference from the baseline, to the nanosecond.
   std::vector<CauseShare> causes;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/call_kind.h"
+#include "graph/call_kinds.h"
 #include "report/summary.h"
 #include "report/text/format.h"
 
@@ -34,11 +34,12 @@ class LaunchFindings {
       if (e.rule != Rule::kLaunch) continue;
       did[e.from.index()] = launched[e.to.index()] = true;
     }
+    CallKinds kinds(graph);
     for (size_t i = 0; i < graph.size(); ++i) {
       const Task& t = graph.tasks()[i];
       if (t.removed) continue;
       if (t.kind == TaskKind::kCall) {
-        const CallKind kind = ClassifyCall(graph.Name(t.name));
+        const CallKind kind = kinds.Of(t.name);
         if (!MakesWork(kind) || (kind == CallKind::kMemset && !fills)) continue;
         ++calls_;
         (kind == CallKind::kGraphLaunch ? graphs_without_ : without_) += !did[i];

@@ -15,6 +15,15 @@ inline constexpr std::string_view kHeldUpStays =
     ". Other ranks wait meanwhile, so predictions keep this time; an option that launches ahead of "
     "the GPU hides it";
 
+// A finding about what the steady step leaves out; `held`: so is what held operators up.
+inline bool IsLeftOut(const Finding& f, bool held) {
+  const bool churn = f.kind == FindingKind::kAllocator && f.about == About::kStep;
+  return f.kind == FindingKind::kOneTime || churn || (held && f.kind == FindingKind::kOpStalls);
+}
+
+// "326 ms recorded a step; 31.6 ms without this: " before what a finding of that kind says.
+std::string WithBoth(const Finding& f, Duration recorded, Duration steady);
+
 // One finding where many such operators, of several names, make up a fifth of the recording; by
 // their own time, without the calls and operators inside of them. Work that waits for other
 // processes or for batches is left out. Empty for a graph without a trace. O(rows log rows).

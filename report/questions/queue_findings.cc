@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/median.h"
-#include "graph/call_kind.h"
+#include "graph/call_kinds.h"
 #include "report/text/format.h"
 
 namespace daydream {
@@ -16,10 +16,7 @@ constexpr int64_t kTimesAsLong = 4;
 constexpr uint32_t kDeep = 512;
 constexpr double kLargeShare = 0.05;
 
-bool IsLaunch(const Graph& graph, TaskId t) {
-  const CallKind kind = ClassifyCall(graph.Name(graph.task(t).name));
-  return kind == CallKind::kLaunch || kind == CallKind::kMemset;
-}
+bool IsLaunch(CallKind kind) { return kind == CallKind::kLaunch || kind == CallKind::kMemset; }
 
 }  // namespace
 
@@ -41,6 +38,7 @@ std::optional<Finding> FindingOfQueues(const Graph& graph, const std::vector<boo
   for (std::vector<Duration>& l : lengths) {
     usual.push_back(l.empty() ? Duration{} : Ranked(l, l.size() / 4));
   }
+  CallKinds kinds(graph);
   Duration waits;
   uint64_t calls = 0;
   for (const GraphLane& lane : graph.lanes()) {
@@ -50,7 +48,7 @@ std::optional<Finding> FindingOfQueues(const Graph& graph, const std::vector<boo
     size_t started = 0;
     for (size_t i = 0; i < ops.size(); ++i) {
       const TaskId call = call_of[ops[i].index()];
-      if (!call.valid() || !IsLaunch(graph, call)) continue;
+      if (!call.valid() || !IsLaunch(kinds.Of(graph.task(call).name))) continue;
       const Task& task = graph.task(call);
       const Instant end = task.recorded_start + task.duration;
       while (started < i && graph.task(ops[started]).recorded_start <= end) ++started;

@@ -11,7 +11,7 @@
 
 #include "base/median.h"
 #include "base/text.h"
-#include "graph/call_kind.h"
+#include "graph/call_kinds.h"
 #include "report/questions/recorder_findings.h"
 #include "report/text/format.h"
 #include "trace/range_names.h"
@@ -37,7 +37,8 @@ double ShareOf(size_t part, size_t all) {
 
 class RecordFindings {
  public:
-  explicit RecordFindings(const Graph& graph) : graph_(graph), trace_(*graph.tables().trace) {}
+  explicit RecordFindings(const Graph& graph)
+      : graph_(graph), trace_(*graph.tables().trace), kinds_(graph) {}
 
   std::vector<Finding> Run() {
     FindLosses();
@@ -105,9 +106,9 @@ class RecordFindings {
   }
 
   // On AMD kernels copy.
-  static bool CannotLaunch(std::string_view call) {
-    if (!call.starts_with("cu")) return false;
-    const CallKind kind = ClassifyCall(call);
+  bool CannotLaunch(NameId call) {
+    if (!graph_.Name(call).starts_with("cu")) return false;
+    const CallKind kind = kinds_.Of(call);
     return kind == CallKind::kCopyAsync || kind == CallKind::kCopy || kind == CallKind::kMemset ||
            kind == CallKind::kDeviceSync || kind == CallKind::kStreamSync ||
            kind == CallKind::kEventSync || kind == CallKind::kFree;
@@ -122,9 +123,9 @@ class RecordFindings {
       if (seen[e.to.index()]) continue;  // held by its call in more than one way
       seen[e.to.index()] = true;
       ++all;
-      const std::string_view call = graph_.TaskName(e.from);
-      const bool again = launched[e.from.index()].valid() &&
-                         ClassifyCall(call) == CallKind::kLaunch && !Contains(call, "MultiDevice");
+      const NameId call = graph_.task(e.from).name;
+      const bool again = launched[e.from.index()].valid() && kinds_.Of(call) == CallKind::kLaunch &&
+                         !Contains(graph_.Name(call), "MultiDevice");
       wrong += CannotLaunch(call) || again;
       launched[e.from.index()] = e.to;
     }
@@ -144,7 +145,7 @@ class RecordFindings {
     size_t cuda = 0;
     for (size_t row = 0; row < trace_.rows(); ++row) {
       if (trace_.kind[row] != EventKind::kCall || trace_.duration[row] <= Duration{}) continue;
-      if (ClassifyCall(trace_.EventName(row)) == CallKind::kLaunch) {
+      if (kinds_.Of(trace_.name[row]) == CallKind::kLaunch) {
         calls.push_back(trace_.duration[row]);
         cuda += trace_.EventName(row).starts_with("cu");
       }
@@ -167,7 +168,7 @@ class RecordFindings {
     for (size_t row = 0; row < trace_.rows(); ++row) {
       if (trace_.kind[row] == EventKind::kOp || trace_.EventName(row) == kEngineRange) return;
       if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
-      const CallKind kind = ClassifyCall(trace_.EventName(row));
+      const CallKind kind = kinds_.Of(trace_.name[row]);
       if (kind == CallKind::kLaunch || kind == CallKind::kGraphLaunch) {
         threads.insert(trace_.lane[row]);
       }
@@ -195,7 +196,7 @@ class RecordFindings {
           end = std::max(end, trace_.End(row));
         }
         if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
-        const CallKind kind = ClassifyCall(trace_.EventName(row));
+        const CallKind kind = kinds_.Of(trace_.name[row]);
         if (kind != CallKind::kLaunch && kind != CallKind::kGraphLaunch) continue;
         inside |= trace_.start[row] < end;
         ++calls;
@@ -266,7 +267,7 @@ class RecordFindings {
     size_t all = 0, without = 0;
     for (size_t row = 0; row < trace_.rows(); ++row) {
       if (trace_.kind[row] != EventKind::kCall || trace_.correlation[row] == 0) continue;
-      const CallKind kind = ClassifyCall(trace_.EventName(row));
+      const CallKind kind = kinds_.Of(trace_.name[row]);
       if (kind != CallKind::kLaunch && kind != CallKind::kGraphLaunch) continue;
       ++all;
       without += trace_.End(row) <= trace_.start[row];
@@ -298,6 +299,7 @@ class RecordFindings {
 
   const Graph& graph_;
   const Trace& trace_;
+  CallKinds kinds_;
   std::vector<Finding> out_;
 };
 

@@ -92,6 +92,12 @@ absl::Status KeepWhatTakesNothing(const Graph& graph, Stalls& stalls) {
 
 }  // namespace
 
+std::string WithBoth(const Finding& f, Duration recorded, Duration steady) {
+  return fmt::format("{} recorded a step; {} without {}: {}", FormatTime(recorded),
+                     FormatTime(steady),
+                     f.kind == FindingKind::kOneTime ? "what happens once" : "this", f.text);
+}
+
 absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
   Health health{.findings = {}, .stalls = FindStalls(built.graph), .steady = {}};
   DD_RETURN_IF_ERROR(KeepWhatTakesNothing(built.graph, health.stalls));
@@ -107,19 +113,13 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     health.steady = StepTime(built.graph, timeline);
     replay.steady = health.steady;
     // The first of both, which are sorted by what they take.
-    const std::string both = fmt::format("{} recorded a step; {} without ",
-                                         FormatTime(replay.measured), FormatTime(health.steady));
-    bool said = false;
     for (Finding& f : health.findings) {
-      const bool once = f.kind == FindingKind::kOneTime;
-      const bool churn = f.kind == FindingKind::kAllocator && f.about == About::kStep;
-      const bool held = f.kind == FindingKind::kOpStalls && health.stalls.waits.empty();
       const bool before = takes_busy && f.kind == FindingKind::kCutStep;
-      if (said || (!once && !churn && !held && !before)) continue;
+      if (!before && !IsLeftOut(f, health.stalls.waits.empty())) continue;
       // What it may take is what is told.
       if (before) f.text.resize(std::min(f.text.find("; where steps follow"), f.text.size()));
-      f.text = both + (once ? "what happens once: " : "this: ") + f.text;
-      said = true;
+      f.text = WithBoth(f, replay.measured, health.steady);
+      break;
     }
   }
   KeepAsWaits(health.stalls.waits, built.graph);

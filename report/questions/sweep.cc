@@ -14,7 +14,7 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFirstLine = "daydream-sweep 6";
+constexpr std::string_view kFirstLine = "daydream-sweep 7";
 constexpr std::string_view kFormat = "daydream-sweep ";  // of any version
 constexpr size_t kFields = 11;                           // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
@@ -106,6 +106,40 @@ SweepRow RowOfError(size_t index, const absl::Status& error) {
           .error = Field(d.why.empty() ? d.what : fmt::format("{} ({})", d.what, d.why))};
 }
 
+std::string FindingLine(const Finding& f) {
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}", Name(f.kind), Name(f.about), f.time.ns, f.share,
+                     Field(f.text), Field(f.where), Field(f.fix));
+}
+
+// The one of this name among `last` and those before it.
+template <class Enum>
+bool ReadName(std::string_view name, Enum last, Enum& out) {
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    if (Name(static_cast<Enum>(i)) != name) continue;
+    out = static_cast<Enum>(i);
+    return true;
+  }
+  return false;
+}
+
+bool ReadFinding(std::string_view line, std::vector<Finding>& out) {
+  const std::vector<std::string_view> f = Split(line, '\t');
+  if (f.size() != 7) return false;
+  Finding& finding = out.emplace_back();
+  const auto [end, error] = std::from_chars(f[3].data(), f[3].data() + f[3].size(), finding.share);
+  finding.text = f[4], finding.where = f[5], finding.fix = f[6];
+  return ReadName(f[0], FindingKind::kOther, finding.kind) &&
+         ReadName(f[1], About::kProgram, finding.about) && ReadInt(f[2], finding.time.ns) &&
+         error == std::errc() && end == f[3].data() + f[3].size() && std::isfinite(finding.share);
+}
+
+bool ReadPeriods(std::string_view line, std::vector<Duration>& out) {
+  if (line.empty()) return true;
+  return std::ranges::all_of(Split(line, ' '), [&](std::string_view text) {
+    return ReadInt(text, out.emplace_back().ns);
+  });
+}
+
 // One line of the head. False: it is no such line.
 bool ReadHeadLine(std::string_view line, SweepHead& head) {
   const size_t tab = line.find('\t');
@@ -114,9 +148,12 @@ bool ReadHeadLine(std::string_view line, SweepHead& head) {
   if (key == "key") return ReadInt(value, head.key, 16);
   if (key == "measured_ns") return ReadInt(value, head.measured.ns);
   if (key == "baseline_ns") return ReadInt(value, head.baseline.ns);
+  if (key == "steps_ns") return ReadPeriods(value, head.steps);
+  if (key == "finding") return ReadFinding(value, head.findings);
+  if (key == "step_name") head.step_name = std::string(value);
   if (key == "trace") head.trace = std::string(value);
   if (key == "opt") head.specs.emplace_back(value);
-  if (key != "part") return key == "trace" || key == "opt";
+  if (key != "part") return key == "trace" || key == "opt" || key == "step_name";
   const size_t space = value.find(' ');
   SweepPart part;
   if (space == std::string_view::npos || !ReadInt(value.substr(0, space), part.hash, 16)) {
@@ -159,6 +196,11 @@ std::string FormatSweepHead(const SweepHead& head) {
   out += SealLine(fmt::format("trace\t{}", Field(head.trace)));
   out += SealLine(fmt::format("measured_ns\t{}", head.measured.ns));
   out += SealLine(fmt::format("baseline_ns\t{}", head.baseline.ns));
+  out += SealLine(fmt::format("step_name\t{}", Field(head.step_name)));
+  std::string periods;
+  for (Duration d : head.steps) periods += fmt::format("{}{}", periods.empty() ? "" : " ", d.ns);
+  out += SealLine(fmt::format("steps_ns\t{}", periods));
+  for (const Finding& f : head.findings) out += SealLine("finding\t" + FindingLine(f));
   for (const std::string& spec : head.specs) out += SealLine(fmt::format("opt\t{}", Field(spec)));
   for (const SweepPart& part : head.parts) {
     out += SealLine(fmt::format("part\t{:016x} {}", part.hash, Field(part.name)));
@@ -277,6 +319,7 @@ absl::StatusOr<SweepRunner> SweepRunner::Make(const BuiltGraph& built, const Rep
 }
 
 Duration SweepRunner::baseline() const { return impl_->base.step; }
+const std::vector<Duration>& SweepRunner::steps() const { return impl_->base.steps; }
 
 SweepRow RowOf(size_t index, const JointPrediction& p) {
   if (!p.error.ok()) return RowOfError(index, p.error);

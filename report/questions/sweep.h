@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "report/predict/what_if.h"
+#include "report/questions/findings.h"
 #include "report/questions/joint.h"
 #include "transforms/scenario/scenario.h"
 
@@ -30,6 +31,9 @@ struct SweepHead {
   std::vector<std::string> specs;  // the --opt, for PlanSweep()
   std::vector<SweepPart> parts;    // what `key` is of
   Duration measured, baseline;     // recorded and replayed step; ranks together: replayed only
+  std::string step_name = "step";  // what the replayed one is called (ReplayCheck::step_name())
+  std::vector<Duration> steps;     // periods of the counted steps, whose mean is `baseline`
+  std::vector<Finding> findings;   // about the recording
   bool operator==(const SweepHead&) const = default;
 };
 
@@ -93,6 +97,7 @@ class SweepRunner {
   ~SweepRunner();
 
   Duration baseline() const;
+  const std::vector<Duration>& steps() const;  // of it
   SweepRow Run(size_t index, const std::vector<Application>& scenario) const;
 
  private:

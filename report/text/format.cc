@@ -1,6 +1,8 @@
 #include "report/text/format.h"
 
 #include <cmath>
+#include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -135,10 +137,11 @@ size_t DisplayWidth(std::string_view text) {
   return width;
 }
 
-std::string CutMiddle(std::string_view text, size_t width) {
-  if (DisplayWidth(text) <= width) return std::string(text);
-  if (width <= 3) return std::string("...").substr(0, width);
-  size_t keep = width - 3, head = (keep + 1) / 2, tail = keep / 2;
+namespace {
+
+// `head` columns from the beginning; REQUIRES: 3 + head <= width, which is less than the text's.
+std::string CutAfter(std::string_view text, size_t head, size_t width) {
+  const size_t tail = width - 3 - head;
   size_t begin = 0, end = text.size();
   auto is_lead = [&](size_t i) { return (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80; };
   for (size_t seen = 0; begin < text.size(); ++begin) {
@@ -146,6 +149,55 @@ std::string CutMiddle(std::string_view text, size_t width) {
   }
   for (size_t seen = 0; end > begin && seen < tail;) seen += is_lead(--end);
   return fmt::format("{}...{}", text.substr(0, begin), text.substr(end));
+}
+
+std::string CutWith(std::string_view text, size_t head, size_t width) {
+  return DisplayWidth(text) <= width ? std::string(text) : CutAfter(text, head, width);
+}
+
+}  // namespace
+
+std::string CutMiddle(std::string_view text, size_t width) {
+  if (DisplayWidth(text) <= width) return std::string(text);
+  if (width <= 3) return std::string("...").substr(0, width);
+  return CutAfter(text, (width - 2) / 2, width);
+}
+
+std::vector<std::string> CutApart(const std::vector<std::string>& texts, size_t width) {
+  std::vector<std::string> out;
+  std::map<std::string, std::set<std::string>> alike;  // by what they are cut to
+  for (const std::string& text : texts)
+    alike[out.emplace_back(CutMiddle(text, width))].insert(text);
+  if (width <= 6) return out;
+  for (const auto& [cut, group] : alike) {
+    if (group.size() < 2) continue;
+    // From the middle outwards.
+    const size_t keep = width - 3, middle = (width - 2) / 2;
+    std::map<std::string, std::string> better;
+    const auto differ = [&](size_t head) {
+      std::set<std::string> seen;
+      for (const std::string& text : group) {
+        better[text] = CutWith(text, head, width);
+        seen.insert(better[text]);
+      }
+      return seen.size() == group.size();
+    };
+    bool found = false;
+    for (size_t off = 1; off <= keep && !found; ++off) {
+      found =
+          (off <= middle && differ(middle - off)) || (middle + off <= keep && differ(middle + off));
+    }
+    size_t number = 0;
+    for (const std::string& text : group) {
+      const std::string mark = fmt::format("#{}", ++number);
+      if (!found && mark.size() + 6 < width)
+        better[text] = CutMiddle(text, width - mark.size()) + mark;
+    }
+    for (size_t i = 0; i < texts.size(); ++i) {
+      if (out[i] == cut && better.contains(texts[i])) out[i] = better[texts[i]];
+    }
+  }
+  return out;
 }
 
 }  // namespace daydream

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/time.h"
 
@@ -38,6 +39,9 @@ std::string Plural(uint64_t n, std::string_view noun);
 size_t DisplayWidth(std::string_view text);
 // At most `width` columns, cut in the middle, with "..." in place of what is missing.
 std::string CutMiddle(std::string_view text, size_t width);
+// The same for texts that stand below each other: where two that differ would read alike, they are
+// cut elsewhere, or else numbered.
+std::vector<std::string> CutApart(const std::vector<std::string>& texts, size_t width);
 // Control characters, newlines and escape sequences become '?': names come from the input.
 std::string Printable(std::string_view text);
 

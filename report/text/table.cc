@@ -108,22 +108,29 @@ std::string Table::Text(const TableStyle& style) const {
   std::string rule = indent + std::string(inner, '-') + "\n";
   if (style.color) rule = Colored(rule, "2");
 
+  std::vector<std::vector<std::string>> cells(columns_.size());  // as shown
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (widths[i] == 0) continue;
+    for (const Row& row : rows_) cells[i].push_back(Printable(row.cells[i]));
+    cells[i] = CutApart(cells[i], widths[i]);
+  }
   auto line = [&](auto&& cell) {
     std::string text = indent;
     for (size_t i = 0; i < widths.size(); ++i) {
       if (widths[i] == 0) continue;
       if (text.size() > indent.size()) text.append(kBetween, ' ');
-      text += Pad(CutMiddle(Printable(cell(i)), widths[i]), widths[i], columns_[i].align);
+      text += Pad(cell(i), widths[i], columns_[i].align);
     }
     TrimRight(text);
     return text + "\n";
   };
-  std::string out = line([&](size_t i) -> std::string_view { return columns_[i].header; });
+  std::string out = line([&](size_t i) { return CutMiddle(columns_[i].header, widths[i]); });
   if (style.color) out = Colored(out, "1");
   out += rule;
   for (const Row& row : rows_) {
     if (row.rule_before) out += rule;
-    const std::string text = line([&](size_t i) -> std::string_view { return row.cells[i]; });
+    const auto at = static_cast<size_t>(&row - rows_.data());
+    const std::string text = line([&](size_t i) -> std::string_view { return cells[i][at]; });
     const bool plain = !style.color || row.tone == Tone::kPlain;
     out += plain ? text : Colored(text, row.tone == Tone::kBetter ? "36" : "33");
   }

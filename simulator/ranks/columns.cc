@@ -182,14 +182,23 @@ class TapeMaker {
   }
 
  private:
-  template <class Visit>
-  void ForSources(size_t row, size_t more, Visit visit) const {
-    const Row& r = program_.rows[row];
-    for (int k = 0; k < 3; ++k) {
-      if (r.source[k] != none_) visit(r.source[k], int64_t{r.lag[k]}, k == 2);
+  // How many rows before this one have entries in Program::into and Program::more.
+  struct Before {
+    size_t into = 0, more = 0;
+    void Pass(const Row& row) {
+      into += (row.lane_and_flags & Row::kEdges) != 0;
+      more += (row.lane_and_flags & Row::kMore) != 0;
     }
-    if ((r.lane_and_flags & Row::kMore) == 0) return;
-    const More& m = program_.more[more];
+  };
+
+  template <class Visit>
+  void ForSources(const Row& row, const Before& before, Visit visit) const {
+    for (int k = 0; k < 3 && (row.lane_and_flags & Row::kEdges) != 0; ++k) {
+      const Into& into = program_.into[before.into];
+      if (into.source[k] != none_) visit(into.source[k], int64_t{into.lag[k]}, k == 2);
+    }
+    if ((row.lane_and_flags & Row::kMore) == 0) return;
+    const More& m = program_.more[before.more];
     for (uint32_t k = m.starts_begin; k < m.ends_end; ++k) {
       const More::In& in = program_.more_edges[k];
       visit(in.source, in.lag, k >= m.ends_begin);
@@ -198,10 +207,11 @@ class TapeMaker {
 
   void FindLastReaders() {
     last_reader_.assign(2 * graph_.size(), 0);
-    size_t more = 0;
+    Before before;
     for (size_t i = 0; i < program_.rows.size(); ++i) {
-      ForSources(i, more, [&](Source s, int64_t, bool) { last_reader_[s] = i + 1; });
-      more += (program_.rows[i].lane_and_flags & Row::kMore) != 0;
+      const Row& row = program_.rows[i];
+      ForSources(row, before, [&](Source s, int64_t, bool) { last_reader_[s] = i + 1; });
+      before.Pass(row);
     }
   }
 
@@ -225,15 +235,16 @@ class TapeMaker {
     v.starts = static_cast<uint32_t>(tape_.inputs.size());
     std::vector<Input> ends;
     std::vector<Source> read;
-    ForSources(i, more_, [&](Source s, int64_t lag, bool end) {
+    ForSources(row, before_, [&](Source s, int64_t lag, bool end) {
       (end ? ends : tape_.inputs).push_back({slot_[s], lag});
       read.push_back(s);
     });
     v.ends = static_cast<uint32_t>(tape_.inputs.size());
     tape_.inputs.insert(tape_.inputs.end(), ends.begin(), ends.end());
     v.inputs_end = static_cast<uint32_t>(tape_.inputs.size());
-    if ((row.lane_and_flags & Row::kMore) != 0) v.earliest = program_.more[more_++].earliest;
+    if ((row.lane_and_flags & Row::kMore) != 0) v.earliest = program_.more[before_.more].earliest;
     v.earliest = std::max<int64_t>(v.earliest, 0);
+    before_.Pass(row);
     // Its own instants may not take the place of what it reads.
     v.start_slot = Keep(2 * row.task);
     v.end_slot = Keep(2 * row.task + 1);
@@ -258,7 +269,7 @@ class TapeMaker {
   const Program& program_;
   Tape& tape_;
   const Source none_;
-  size_t more_ = 0;
+  Before before_;                    // the next row
   std::vector<size_t> last_reader_;  // by source: row + 1; 0: nobody
   std::vector<uint32_t> slot_, free_;
 };

@@ -85,6 +85,7 @@ absl::Status Judge(const Pair& pair, const fs::path& traces, JudgedRow& row) {
   DD_RETURN_IF_ERROR(p.error);
   row.kind = ErrorKindOf(scenario[0], before.built.graph, p.changes.terms).main();
   row.before = was.measured.ms(), row.predicted = p.step.ms();
+  row.word = Name(p.confidence);
   if (p.low && p.high) row.low = p.low->ms(), row.high = p.high->ms();
   return absl::OkStatus();
 }

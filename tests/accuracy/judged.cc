@@ -113,6 +113,7 @@ absl::StatusOr<Prediction> PredictRow(const BuiltGraph& built, const ReplayCheck
   row.kind = ErrorKindOf(parsed.back(), built.graph, p.changes.terms).main();
   row.before = replay.measured.ms();
   row.predicted = p.step.ms();
+  row.word = Name(p.confidence);
   if (p.low && p.high) row.low = p.low->ms(), row.high = p.high->ms();
   return p;
 }
@@ -210,15 +211,15 @@ std::string GroupTable(std::span<const JudgedRow> rows) {
 
 std::string RowsAsCsv(std::span<const JudgedRow> rows) {
   std::string text =
-      "kind,group,row,scenario,before_ms,predicted_ms,low_ms,high_ms,measured_ms,why\n";
+      "kind,group,row,scenario,before_ms,predicted_ms,low_ms,high_ms,measured_ms,confidence,why\n";
   auto quoted = [](const std::string& field) {
     return field.find(',') == std::string::npos ? field : '"' + field + '"';
   };
   for (const JudgedRow& r : rows) {
     auto number = [](std::optional<double> v) { return v ? fmt::format("{:.6g}", *v) : ""; };
-    text += fmt::format("{},{},{},{},{:.6g},{:.6g},{},{},{:.6g},{}\n", quoted(r.kind),
+    text += fmt::format("{},{},{},{},{:.6g},{:.6g},{},{},{:.6g},{},{}\n", quoted(r.kind),
                         quoted(r.group), quoted(r.row), quoted(r.scenario), r.before, r.predicted,
-                        number(r.low), number(r.high), r.measured, quoted(r.why));
+                        number(r.low), number(r.high), r.measured, r.word, quoted(r.why));
   }
   return text;
 }

@@ -21,7 +21,8 @@ struct JudgedRow {
   std::string scenario;
   double before = 0, predicted = 0, measured = 0;  // ms
   std::optional<double> low, high;
-  std::string why = {};  // not predicted: the reason
+  std::string why = {};   // not predicted: the reason
+  std::string word = {};  // for its confidence; empty: it has none
   bool composed = false;
 
   bool inside() const { return low && high && *low <= measured && measured <= *high; }

@@ -113,16 +113,21 @@ std::string Change(const PublishedRow& row) {
                           : fmt::format("`{}` to `{}`", row.from, row.to);
 }
 
+// Worth a reason, also where the interval is wide enough to hold it.
+bool IsFarOff(const PublishedRow& row, const PredictedGain& predicted) {
+  const double off = predicted.gain / row.gain();
+  return std::max(off, 1 / off) > 1.25;
+}
+
 void Add(Section& section, const PublishedRow& row,
          const absl::StatusOr<PredictedGain>& predicted) {
-  constexpr std::string_view kVerdicts[] = {"agrees", "direction agrees, **size differs**",
-                                            "**differs**"};
+  constexpr std::string_view kVerdicts[] = {"agrees", "**direction only**", "**differs**"};
   std::string outcome = " | | ";
   Agreement agreement = Agreement::kDiffers;
   if (predicted.ok()) {
-    agreement = Compare(row.gain(), predicted->gain);
+    agreement = Compare(row.gain(), *predicted);
     const double off = predicted->gain / row.gain() - 1;
-    const bool inside = predicted->holds(row.gain()), sized = predicted->low <= 0;
+    const bool inside = predicted->holds(row.gain()), sized = !predicted->has_interval();
     outcome = fmt::format("{}{} | {:+.1f} %{} | {:.2f}x, {} | ", After(row, predicted->gain),
                           sized ? "" : fmt::format(" ({})", Between(row, *predicted)), 100 * off,
                           sized    ? ""
@@ -142,11 +147,12 @@ void Add(Section& section, const PublishedRow& row,
                   row.nearer.empty() ? "" : fmt::format("`{}`", row.nearer), Change(row),
                   row.before, row.unit, row.after, row.gain(), SizeClass(row.gain()), outcome,
                   kVerdicts[static_cast<size_t>(agreement)]);
-  if (agreement != Agreement::kAgrees) {
+  if (agreement != Agreement::kAgrees || (predicted.ok() && IsFarOff(row, *predicted))) {
     const std::string gains =
         predicted.ok() ? fmt::format("{:.2f}x against {:.2f}x", predicted->gain, row.gain())
                        : "no prediction";
-    section.differing += fmt::format("* {}, {}: {}.\n", row.name, gains,
+    section.differing += fmt::format("* {}, {}{}: {}.\n", row.name, gains,
+                                     agreement == Agreement::kAgrees ? " (inside)" : "",
                                      row.differs.empty() ? "not explained yet" : row.differs);
   }
 }
@@ -199,12 +205,14 @@ std::string_view SizeClass(double gain) {
   return gain > 1 ? "large gain" : "large loss";
 }
 
-Agreement Compare(double published, double predicted) {
-  const std::string_view theirs = SizeClass(published), ours = SizeClass(predicted);
-  if (theirs == ours) return Agreement::kAgrees;
+Agreement Compare(double published, const PredictedGain& predicted) {
+  const bool agrees = predicted.has_interval() ? predicted.holds(published)
+                                               : SizeClass(predicted.gain / published) == "none";
+  if (agrees) return Agreement::kAgrees;
+  const std::string_view theirs = SizeClass(published), ours = SizeClass(predicted.gain);
   const bool either_none = theirs == "none" || ours == "none";
-  return !either_none && (published > 1) == (predicted > 1) ? Agreement::kDirection
-                                                            : Agreement::kDiffers;
+  return !either_none && (published > 1) == (predicted.gain > 1) ? Agreement::kDirection
+                                                                 : Agreement::kDiffers;
 }
 
 std::string PublishedSection(const fs::path& traces, const fs::path& csv) {
@@ -236,14 +244,15 @@ std::string PublishedSection(const fs::path& traces, const fs::path& csv) {
       "much as the\n"
       "prediction changes the trace, with its 90 % interval; the error is that of the gain in "
       "examples a\n"
-      "second. The word at the end compares directions and size classes only (none: under 5 %, "
-      "small: under\n"
-      "25 %, medium: under 75 %, large).\n\n";
+      "second. *Agrees*: the published value is inside of the interval; of a limit or of memory, "
+      "which have\nnone, off by less than 5 %. *Direction only*: outside, and both gain or both "
+      "lose. Sizes are named\nto be read (none: under 5 %, small: under 25 %, medium: under 75 %, "
+      "large) and judge nothing.\n\n";
   const size_t all = section.count[0] + section.count[1] + section.count[2];
   text += fmt::format(
       "{} of {} predictions that have an interval (no limit is asked about) hold the published "
       "value; the mean error of a gain is "
-      "{:.1f} %.\nBy size class {} of {} agree, {} in direction only, {} differ.\n\n",
+      "{:.1f} %.\n{} of {} agree, {} in direction only, {} differ.\n\n",
       section.inside, section.predicted,
       100 * section.error / static_cast<double>(std::max<size_t>(all, 1)), section.count[0], all,
       section.count[1], section.count[2]);
@@ -252,7 +261,8 @@ std::string PublishedSection(const fs::path& traces, const fs::path& csv) {
       "after | error | predicted gain | |\n"
       "|---|---|---|---|---|---|---|---|---|---|\n";
   text += section.rows;
-  if (!section.differing.empty()) text += "\nWhere it differs:\n\n" + section.differing;
+  if (!section.differing.empty())
+    text += "\nWhere it is outside, or off by more than a quarter:\n\n" + section.differing;
   if (!section.not_judged.empty()) text += "\nNot judged:\n\n" + section.not_judged;
   return text;
 }

@@ -28,14 +28,16 @@ absl::StatusOr<std::vector<PublishedRow>> ReadPublished(const std::filesystem::p
 // How many times better a row gets by a prediction, and the ends of its interval (0: it has none).
 struct PredictedGain {
   double gain = 1, low = 0, high = 0;
+  bool has_interval() const { return low > 0; }
   bool holds(double published) const { return low <= published && published <= high; }
 };
 
 // "none", "small gain", "large loss": none under 5 %, small under 25 %, medium under 75 %.
 std::string_view SizeClass(double gain);
 
+// Agrees: inside of the interval; without one (a limit, memory), off by less than 5 %.
 enum class Agreement : uint8_t { kAgrees, kDirection, kDiffers };
-Agreement Compare(double published, double predicted);
+Agreement Compare(double published, const PredictedGain& predicted);
 
 // A section of docs/accuracy.md: a row for each line of `csv`, predicted from a trace in `traces`.
 std::string PublishedSection(const std::filesystem::path& traces, const std::filesystem::path& csv);

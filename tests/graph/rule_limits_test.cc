@@ -101,6 +101,20 @@ TEST(StreamSyncRule, AfterACopyItIsTheStreamOfTheCopy) {
   EXPECT_EQ(EndUs(Play(g), Find(g, "cudaStreamSynchronize", TaskKind::kCall)), 105);
 }
 
+TEST(HandOffRule, WhatFollowsAnOperatorIsNoneOfItsTime) {  // T2
+  TraceSketch s;
+  const LaneId main = s.Thread(), engine = s.Thread(200), gpu = s.Stream();
+  s.Op(main, "aten::ones_like", 0, 20, 1);
+  s.Op(engine, "autograd::engine::evaluate_function: AddmmBackward0", 150, 200, 1);
+  s.Launch(engine, gpu, "backward", 160, 5, 168, 50);
+  s.Op(main, "aten::add_", 400, 20);
+  const BuiltGraph built = Build(s);
+  const Graph& g = built.graph;
+  ASSERT_EQ(built.report.handoffs, 1u);
+  EXPECT_FALSE(g.task(Find(g, "(starts backward)", TaskKind::kHost)).scope.valid());
+  EXPECT_FALSE(g.task(Find(g, "(waits for backward)", TaskKind::kWait)).scope.valid());
+}
+
 TEST(HandOffRule, AThreadThatWorksDuringBackwardDidNotStartIt) {  // T1
   TraceSketch s;
   const LaneId main = s.Thread(), engine = s.Thread(200), busy = s.Thread(300), gpu = s.Stream();

@@ -142,11 +142,9 @@ class File(Pages):
         path = os.path.join(self.folder.name, "advised-ranks.html")
         run("report", RANKS, "-o", path)
         inside = blocks(self.text(path))
-        self.assertNotIn("advise", inside)
         told = json.loads(run("advise", RANKS, "--format", "json"))
-        keys = ("name", "step_ns", "interval_ms")
-        self.assertEqual([[s.get(k) for k in keys] for s in inside["advise-ranks"]["scenarios"]],
-                         [[s.get(k) for k in keys] for s in told["scenarios"]])
+        self.assertEqual(inside["advise"]["options"], told["options"])
+        self.assertEqual(inside["advise"]["step_ms"], told["step_ms"])
 
     def test_the_command_to_copy_can_be_run(self):
         trace = os.path.join(self.folder.name, "it's $HOME.ddtrace")

@@ -196,6 +196,13 @@ TEST(Findings, UnequalStepsNameTheWorkThatMakesThemSo) {
            {0, 0, 4000, 0, 0, 0, 4000, 0, 0});
   const Judged j = Judge(s);
   EXPECT_THAT(j.health.findings, Contains(IsOf(FindingKind::kUnequalSteps)));
+  for (const Finding& f : j.health.findings) {  // the longest is some times as long as the median
+    EXPECT_LE(f.share, 1) << f.text;
+    if (f.kind != FindingKind::kUnequalSteps) continue;
+    EXPECT_THAT(f.text, HasSubstr("recorded steps take"));
+    EXPECT_GT(f.share, 0.5);
+    EXPECT_LT(f.share, 1);
+  }
   EXPECT_TRUE(j.health.stalls.all.empty());
   const auto cause = WhatMakesStepsUnequal(j.built.graph);
   ASSERT_TRUE(cause.has_value());

@@ -191,8 +191,8 @@ Diff CompareUnrecorded(Side& before, Side& after) {
   for (Side* side : {&before, &after}) {
     side->replay.unrecorded = LeaveOutRecording(side->built.graph).value();
   }
-  return Compare(AsUnrecorded(before.built, before.replay).value(),
-                 AsUnrecorded(after.built, after.replay).value(), GroupBy::kClass);
+  return Compare(AsSteady(before.built, before.replay).value(),
+                 AsSteady(after.built, after.replay).value(), GroupBy::kClass);
 }
 
 TEST(DiffUnrecorded, OneProgramThatIsRecordedAtTwoCostsHasNoDifference) {

@@ -22,12 +22,18 @@ TEST(Published, LessThanFivePercentIsNoChange) {
   EXPECT_EQ(SizeClass(0.5), "large loss");
 }
 
-TEST(Published, OnlyTheSameSizeAgreesAndNoChangeIsNoDirection) {
-  EXPECT_EQ(Compare(1.3, 1.5), Agreement::kAgrees);
-  EXPECT_EQ(Compare(1.3, 2.0), Agreement::kDirection);
-  EXPECT_EQ(Compare(1.3, 1.04), Agreement::kDiffers);
-  EXPECT_EQ(Compare(1.01, 0.99), Agreement::kAgrees);
-  EXPECT_EQ(Compare(1.3, 0.8), Agreement::kDiffers);
+// Of one size class is not enough: 2.07x is a large gain as 4.48x is.
+TEST(Published, WhatIsOutsideOfItsIntervalDoesNotAgree) {
+  EXPECT_EQ(Compare(1.3, {1.5, 1.2, 1.8}), Agreement::kAgrees);
+  EXPECT_EQ(Compare(4.48, {2.07, 1.62, 2.54}), Agreement::kDirection);
+  EXPECT_EQ(Compare(1.3, {1.04, 1.0, 1.1}), Agreement::kDiffers);
+  EXPECT_EQ(Compare(1.3, {0.8, 0.7, 0.9}), Agreement::kDiffers);
+}
+
+TEST(Published, WithoutAnIntervalLessThanFivePercentAgrees) {
+  EXPECT_EQ(Compare(1.01, {0.99}), Agreement::kAgrees);
+  EXPECT_EQ(Compare(1.3, {1.5}), Agreement::kDirection);
+  EXPECT_EQ(Compare(1.3, {0.8}), Agreement::kDiffers);
 }
 
 TEST(Published, GainsAreThoseOfExamplesASecond) {

@@ -153,7 +153,16 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
                        .specs = {"f(1..3)", "g"},
                        .parts = {{"--steps", 7}, {"the content of a b.yaml", 8}},
                        .measured = Duration::Us(3),
-                       .baseline = Duration::Us(4)};
+                       .baseline = Duration::Us(4),
+                       .step_name = "steady step",
+                       .steps = {Duration::Us(3), Duration::Us(5)},
+                       .findings = {{.kind = FindingKind::kOneTime,
+                                     .about = About::kStep,
+                                     .text = "it happens once",
+                                     .where = "op",
+                                     .time = Duration::Us(1),
+                                     .share = 0.1,
+                                     .fix = "later"}}};
   std::string text = FormatSweepHead(head);
   const size_t first = text.size();
   for (size_t i = 0; i < 3; ++i)
@@ -214,7 +223,7 @@ TEST(SweepRows, AHeadThatLostALineHasNoRows) {
     EXPECT_EQ(DiagnosticOf(read.status()).code, "E0703");
     ++lines;
   }
-  EXPECT_EQ(lines, 6u);
+  EXPECT_EQ(lines, 8u);
 }
 
 TEST(SweepRows, WhatDiffersIsNamed) {

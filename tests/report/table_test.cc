@@ -1,5 +1,7 @@
 #include "report/text/table.h"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "report/text/format.h"
@@ -48,6 +50,28 @@ TEST(Table, CutsNamesInTheMiddleOnNarrowTerminals) {
     begin = end + 1;
   }
   EXPECT_NE(text.find("..."), std::string::npos);
+}
+
+TEST(Table, NamesThatDifferAreNotCutToTheSame) {
+  Table table({{"op", Align::kLeft}, {"time"}});
+  for (const char* name :
+       {"autograd::engine::evaluate_function: AddBackward0",
+        "autograd::engine::evaluate_function: MulBackward0", "autograd::MulBackward0",
+        "autograd_0_Backward0", "autograd_1_Backward0"}) {
+    table.AddRow({name, "1 ms"});
+  }
+  for (const size_t width : {24, 28, 40}) {
+    const std::string text = table.Text({.max_width = width});
+    std::set<std::string> lines;
+    size_t count = 0;
+    for (size_t begin = 0; begin < text.size(); ++count) {
+      const size_t end = text.find('\n', begin);
+      EXPECT_LE(end - begin, width);
+      lines.insert(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+    EXPECT_EQ(lines.size(), count) << text;
+  }
 }
 
 TEST(Table, CountsCodePointsNotBytes) {

@@ -156,7 +156,7 @@ TEST_F(Answers, MarkdownOfADiffHasItsVerdictAndItsDoubts) {
   EXPECT_EQ(r.exit, 5);
   EXPECT_THAT(r.out, testing::StartsWith("> [!CAUTION]\n> **failed, \"step > +3%\" holds**"
                                          " for step: "));
-  EXPECT_THAT(r.out, HasSubstr("The step of after is in doubt:\n\n* **"));
+  EXPECT_THAT(r.out, HasSubstr("Found in after:\n\n* **"));
   EXPECT_THAT(r.out, HasSubstr("differs by more than the noise of the steps"));
   EXPECT_THAT(Run(recordings).out, Not(HasSubstr("[!")));
   const std::string options = std::string("diff ") + kExampleTrace +

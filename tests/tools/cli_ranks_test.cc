@@ -156,22 +156,23 @@ TEST_F(CliRanks, AWhatIfOverAFolderPlaysAllRanks) {
 // The step changes by what the slowest rank does otherwise, by who is the slowest then, and by
 // waits; the parts sum to the difference.
 TEST_F(CliRanks, CausesOfAJointWhatIfSumToItsDifference) {
-  for (const std::string& question :
-       {std::string("whatif ") + Path("run") +
-            " --opt 'straggler(1, gpu=0.5)' --opt 'straggler(1, gpu=0.1),bandwidth(x2)'",
-        "advise " + Path("run")}) {
-    const CliResult r = Run(question + " --format json");
-    ASSERT_EQ(r.exit, 0) << r.err;
-    const nlohmann::json json = nlohmann::json::parse(r.out);
-    const int64_t base = json["scenarios"][0]["step_ns"];
-    ASSERT_GE(json["scenarios"].size(), 3u);
-    for (size_t i = 1; i < json["scenarios"].size(); ++i) {
-      const auto& scenario = json["scenarios"][i];
-      int64_t sum = 0;
-      for (const auto& cause : scenario["causes"]) sum += cause["delta_ns"].get<int64_t>();
-      EXPECT_EQ(sum, scenario["step_ns"].get<int64_t>() - base) << scenario["name"];
-    }
-  }
+  const auto sums = [](int64_t base, const nlohmann::json& prediction) {
+    int64_t sum = 0;
+    for (const auto& cause : prediction["causes"]) sum += cause["delta_ns"].get<int64_t>();
+    EXPECT_EQ(sum, prediction["step_ns"].get<int64_t>() - base) << prediction["name"];
+  };
+  const CliResult asked =
+      Run("whatif " + Path("run") +
+          " --opt 'straggler(1, gpu=0.5)' --opt 'straggler(1, gpu=0.1),bandwidth(x2)' "
+          "--format json");
+  ASSERT_EQ(asked.exit, 0) << asked.err;
+  const auto scenarios = nlohmann::json::parse(asked.out)["scenarios"];
+  for (size_t i : {1, 2}) sums(scenarios[0]["step_ns"], scenarios[i]);
+  const CliResult advised = Run("advise " + Path("run") + " --format json");
+  ASSERT_EQ(advised.exit, 0) << advised.err;
+  const auto advice = nlohmann::json::parse(advised.out);
+  ASSERT_GE(advice["options"].size(), 2u);
+  for (const auto& o : advice["options"]) sums(advice["step_ns"], o["prediction"]);
   const CliResult r = Run("whatif " + Path("run") + " --opt 'straggler(1, gpu=0.1)'");
   EXPECT_THAT(r.out, HasSubstr("GPU work on the longest path of rank 1, the slowest"));
   EXPECT_THAT(r.out, HasSubstr("rank 0 is the slowest then"));
@@ -341,9 +342,11 @@ TEST_F(CliRanks, AdviseAsksForTheFastestMeasuredNetworkOfTheVendor) {
     Write("run/rank1.json", RankFile(1, 500, 1, gpu));
     const auto told = nlohmann::json::parse(Run("advise " + Path("run") + " --format json").out);
     std::vector<std::string> networks;
-    for (const auto& s : told["scenarios"]) {
-      const std::string name = s["name"];
-      if (name.starts_with("network(")) networks.push_back(name);
+    for (const char* list : {"options", "not_worth"}) {
+      for (const auto& o : told[list]) {
+        const std::string name = o["prediction"]["name"];
+        if (name.starts_with("network(")) networks.push_back(name);
+      }
     }
     ASSERT_EQ(networks.size(), 1u) << gpu;
     double of_row = 0, fastest = 0;
@@ -362,32 +365,34 @@ TEST_F(CliRanks, AdviseAsksAllRanksTogether) {
   ASSERT_EQ(r.exit, 0) << r.err;
   const auto json = nlohmann::json::parse(r.out);
   EXPECT_EQ(json["ranks"]["recorded"].size(), 2u);
-  ASSERT_GE(json["scenarios"].size(), 4u);
-  double before = 0;
-  std::string names;
-  for (size_t i = 1; i < json["scenarios"].size(); ++i) {
-    const double step = json["scenarios"][i]["step_ms"];
-    if (!json["scenarios"][i]["bound"]) {
-      EXPECT_GE(step, before);
-    }
-    before = step;
-    names += json["scenarios"][i]["name"].get<std::string>() + " ";
-  }
-  EXPECT_THAT(names, HasSubstr("bandwidth"));
-  EXPECT_THAT(names, HasSubstr("straggler(rank=1"));
-  EXPECT_THAT(names, HasSubstr("network(fabric=nvlink4)"));
   EXPECT_EQ(json["schema"], "daydream.advise/1");
-  // A limit is no advice: behind all that can be done.
-  EXPECT_THAT(names, testing::EndsWith("free-comm "));
-  EXPECT_EQ(json["scenarios"].back()["bound"], true);
-  EXPECT_THAT(Run("advise " + Path("run")).out, HasSubstr("<= 1."));
-  for (const std::string flag :
-       {"--true-step 1ms", "--details 3", "--objective cost", "--samples 8"}) {
+  std::string names;
+  for (const auto& o : json["options"]) {
+    const auto& p = o["prediction"];
+    names += p["name"].get<std::string>() + " ";
+    // As of one GPU: what it takes, what it may break, and how sure it is.
+    EXPECT_GE(o["saved_ns"].get<int64_t>(), json["step_ns"].get<int64_t>() / 200) << p["name"];
+    EXPECT_TRUE(o.contains("effort") && o.contains("risk")) << p["name"];
+    EXPECT_EQ(p["interval_ms"].size(), 2u) << p["name"];
+    EXPECT_EQ(p["speedup_interval"].size(), 2u) << p["name"];
+    EXPECT_FALSE(p["confidence_why"].get<std::string>().empty()) << p["name"];
+  }
+  for (const char* name : {"bandwidth", "straggler(rank=1", "network(fabric=nvlink4)"})
+    EXPECT_THAT(names, HasSubstr(name));
+  // A limit is no advice.
+  EXPECT_THAT(names, testing::Not(HasSubstr("free-comm")));
+  EXPECT_THAT(json["limits"].dump(), HasSubstr("free-comm"));
+  EXPECT_THAT(json["best"].dump(), testing::Not(HasSubstr("bandwidth")))
+      << "nobody can switch it on";
+  const std::string text = Run("advise " + Path("run")).out;
+  EXPECT_THAT(text, HasSubstr("another network"));
+  EXPECT_THAT(text, HasSubstr("ceilings, of one kind of work each:"));
+  for (const std::string flag : {"--true-step 1ms", "--objective cost", "--samples 8"}) {
     const CliResult refused = Run("advise " + Path("run") + " " + flag);
     EXPECT_EQ(refused.exit, 2) << flag;
     EXPECT_THAT(refused.err, HasSubstr(flag.substr(0, flag.find(' ')) + " is about one rank"));
   }
-  EXPECT_EQ(Run("advise " + Path("run") + " --objective step").exit, 0);
+  EXPECT_EQ(Run("advise " + Path("run") + " --objective step --details 2").exit, 0);
 }
 
 // The only step of one rank is all that was recorded of it, played again and again, as for several;

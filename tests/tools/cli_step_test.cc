@@ -135,6 +135,32 @@ TEST_F(CliStep, TheProfilersPartIsToldUntilItIsTakenOff) {
   EXPECT_THAT(OneLine(r.out), Not(HasSubstr(told)));
 }
 
+TEST_F(CliStep, WhatAFindingSaysNoErrorRepeats) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "training/alexnet-a100-syncs.json.gz").string();
+  for (const char* command : {"advise ", "whatif "}) {
+    const CliResult r = Run(command + trace);
+    EXPECT_EQ(r.exit, 4);
+    EXPECT_THAT(OneLine(r.out), HasSubstr("recorded happens once")) << command;
+    EXPECT_THAT(r.err, AllOf(HasSubstr("E0607"), HasSubstr("a finding of the result says it"),
+                             Not(HasSubstr("happens once"))))
+        << command;
+  }
+}
+
+TEST_F(CliStep, QuietLeavesTheErrorsOnly) {
+  const std::string ask = "whatif " + trace_ + " --opt graphs --max-replay-error ";
+  EXPECT_THAT(Run(ask + "10%").err, HasSubstr("warning["));
+  EXPECT_EQ(Run(ask + "10% -q").err, "");
+  EXPECT_THAT(Run(ask + "0% -q").err, HasSubstr("error[E0602]"));
+}
+
+TEST_F(CliStep, CallsOfRocmAreNotCalledCuda) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "odd/mi250-rocm.json.gz").string();
+  EXPECT_THAT(Run("info " + trace).out, AllOf(HasSubstr("21 HIP calls"), Not(HasSubstr("CUDA"))));
+}
+
 TEST_F(CliStep, SummaryHasOneAnswerForDataWaits) {
   const nlohmann::json by_phase = Json("summary " + trace_ + " --by phase");
   int64_t data = 0;
@@ -143,6 +169,38 @@ TEST_F(CliStep, SummaryHasOneAnswerForDataWaits) {
   }
   EXPECT_NEAR(static_cast<double>(Json("summary " + trace_)["critical_path"]["data_ns"]),
               static_cast<double>(data), 10);
+}
+
+// What happens once is in no command's step, and each begins with the finding that says so.
+TEST_F(CliStep, EveryCommandSpeaksOfTheSameSteadyStep) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const auto of_batch = [](int size) {
+    return (RealTraceFolder() / fmt::format("batch/particle-transformer.bs{}.json.gz", size))
+        .string();
+  };
+  const std::string trace = of_batch(64), other = of_batch(16);
+  const nlohmann::json whatif = Json("whatif " + trace + " --opt free-gpu");
+  const double step = whatif["scenarios"][0]["step_ms"];
+  EXPECT_LT(step, 40) << "of 328 ms that were recorded";
+  const nlohmann::json found = whatif["findings"];
+  ASSERT_FALSE(found.empty());
+  for (const char* command : {"summary", "summary --by host", "info", "causal",
+                              "sweep --opt 'speedup(kernel:.,by=1..2)'"}) {
+    const nlohmann::json json = Json(std::string(command) + " " + trace);
+    EXPECT_EQ(json["findings"], found) << command;
+    EXPECT_EQ(json["step_ms"], step) << command;
+    EXPECT_EQ(json["median_ms"], step) << command;
+    EXPECT_EQ(json["steps_ms"], nlohmann::json::array({step})) << command;
+    const std::string text = Run(std::string(command) + " " + trace).out;
+    EXPECT_THAT(text, HasSubstr("without what happens once")) << command;
+    EXPECT_LT(text.find("!  "), text.find("---")) << command << ": before its table";
+  }
+  const nlohmann::json diff = Json("diff " + trace + " " + other);
+  EXPECT_EQ(diff["before"]["step_ms"], step);
+  EXPECT_EQ(diff["before"]["findings"], found);
+  EXPECT_EQ(diff["findings"][0]["kind"], found[0]["kind"]);
+  EXPECT_EQ(diff["step"]["before_ns"], static_cast<int64_t>(step * 1e6 + 0.5));
+  EXPECT_THAT(Run("diff " + trace + " " + other).out, HasSubstr("before: the steady step; "));
 }
 
 }  // namespace

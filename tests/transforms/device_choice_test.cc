@@ -46,8 +46,43 @@ TEST(ChooseDevice, KnowsNamesAndTheirBeginnings) {
   EXPECT_THAT(Problem(ChooseDevice("no/such.yaml").status()), HasSubstr("E0801"));
 }
 
-TEST(ChooseDevice, SuggestsNamesThatHoldTheWord) {
-  EXPECT_THAT(Problem(ChooseDevice("A6000").status()), HasSubstr("did you mean 'RTXA6000'?"));
+TEST(ChooseDevice, TakesWhatPeopleCallAGpu) {
+  const std::pair<const char*, const char*> names[] = {
+      {"A6000", "RTXA6000"},           {"RTX A6000", "RTXA6000"},
+      {"NVIDIA A6000", "RTXA6000"},    {"4090", "RTX4090"},
+      {"GeForce RTX 4090", "RTX4090"}, {"2080ti", "RTX2080Ti"},
+      {"1080 Ti", "GTX1080Ti"},        {"H100 SXM", "H100-SXM5-80GB"},
+      {"H100 PCIe", "H100-PCIE-80GB"}, {"A100 80GB", "A100-SXM4-80GB"},
+      {"a100-40gb", "A100-SXM4-40GB"}, {"V100 32GB", "V100-SXM2-32GB"},
+      {"Instinct MI300X", "MI300X"}};
+  for (const auto& [name, known] : names) {
+    const auto choice = ChooseDevice(name);
+    ASSERT_TRUE(choice.ok()) << name;
+    EXPECT_EQ(choice->spec.name, known) << name;
+  }
+  EXPECT_THAT(ChooseDevice("A100 80GB")->assumptions,
+              Contains(HasSubstr("of A100-PCIE-80GB, A100-SXM4-80GB")));
+  // Another card is not taken for the one of a similar name.
+  for (const char* name : {"3080 Ti", "4080 Super", "A6000 Ada", "A10G", "RTX", "V100 64GB"}) {
+    EXPECT_FALSE(ChooseDevice(name).ok()) << name;
+  }
+}
+
+TEST(ChooseDevice, SuggestsNamesThatAreNear) {
+  const std::pair<const char*, const char*> names[] = {
+      {"A6000 Ada", "'RTXA6000'?"},
+      {"A5000", "'RTXA6000'?"},
+      {"4080 Super", "'RTX4080'?"},
+      {"3080 Ti", "'RTX3080'?"},
+      {"A10G", "'A10'?"},
+      {"H800", "'H100-PCIE-80GB' or 'H100-SXM5-80GB' or"},
+      {"B100", "'B200-SXM-180GB' or 'B300"},
+      {"L20", "'L4' or 'L40' or 'L40S'?"}};
+  for (const auto& [name, near] : names) {
+    EXPECT_THAT(Problem(ChooseDevice(name).status()),
+                HasSubstr(std::string("did you mean ") + near))
+        << name;
+  }
 }
 
 TEST(ChooseDevice, TakesTheOnlyNameWithAllWords) {

@@ -1,9 +1,4 @@
-#include <algorithm>
-
-#include <fmt/ranges.h>
-
 #include "report/questions/own_mistake.h"
-#include "report/text/table.h"
 #include "tools/budget.h"
 #include "tools/command.h"
 #include "tools/input/candidates.h"
@@ -11,6 +6,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/advise_output.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/joint_questions.h"
 #include "tools/output/report_page.h"
 #include "transforms/scenario/scenario.h"
@@ -73,32 +69,36 @@ absl::Status CheckObjective(std::string_view goal, std::span<const Application> 
   return absl::OkStatus();
 }
 
-// Ranks of one run: every option on all of them, played together, by what it saves.
-absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidates, double limit,
+absl::Status WriteAdvice(const Args& args, const AdviseReport& report, Session& session) {
+  return session.WriteResult(args, {.table = [&] { return AdviseText(report, session); },
+                                    .json = [&] { return AdviseJson(report); },
+                                    .csv = [&] { return AdviseCsv(report); },
+                                    .markdown = [&] { return AdviseMarkdown(report, session); }});
+}
+
+void SayNext(const AdviseReport& report, std::string_view otherwise, Session& session) {
+  const std::vector<Option>& worth = report.advised.worth;
+  session.Next(worth.empty() ? fmt::format("daydream {} {}", otherwise, report.path)
+                             : fmt::format("daydream whatif {} --opt '{}'", report.path,
+                                           worth[0].prediction.name));
+}
+
+// Ranks of one run: every option on all of them, played together.
+absl::StatusOr<Exit> RunAdviseJoint(const Args& args, const Candidates& candidates,
+                                    const Budget& budget, double limit, size_t details,
                                     Session& session) {
   const std::string& path = args.positional()[0];
-  constexpr std::string_view kOfOneRank[] = {"--true-step", "--details", "--samples"};
+  constexpr std::string_view kOfOneRank[] = {"--true-step", "--samples"};
   DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kOfOneRank));
   constexpr std::string_view kGoal[] = {"--objective"};
   if (args.Get("--objective") != "step") DD_RETURN_IF_ERROR(CheckAboutAllRanks(args, kGoal));
   DD_ASSIGN_OR_RETURN(const JointInput in, LoadJoint(path, args, session));
-  std::vector<std::string> nothing;
-  DD_ASSIGN_OR_RETURN(
-      const JointReport report,
-      AdviseOnRanks(in, path, candidates, session.jobs(), nothing, ProgressOf("trying", session)));
-  DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
-  DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = [&] { return JointWhatIfText(report, session); },
-             .json = [&] { return JointWhatIfJson(report, kAdviceSchema); },
-             .csv = [&] { return JointWhatIfTable(report, session.unit()).Csv(); },
-             .markdown = [&] { return JointWhatIfMarkdown(report, session); }}));
-  if (!nothing.empty()) {
-    session.Note(fmt::format("nothing to change, or not known here: {}", fmt::join(nothing, ", ")));
-  }
-  if (!report.predictions.empty() && !report.predictions.front().bound) {
-    session.Next(
-        fmt::format("daydream whatif {} --opt '{}'", path, report.predictions.front().name));
-  }
+  DD_ASSIGN_OR_RETURN(const JointReport ranks, PredictOnRanks(in, path, {}, "all"));
+  DD_RETURN_IF_ERROR(CheckJointReplay(ranks, limit));
+  DD_ASSIGN_OR_RETURN(AdviseReport report, AdviseOnRanks(path, ranks, candidates, budget, session));
+  report.details = details;
+  DD_RETURN_IF_ERROR(WriteAdvice(args, report, session));
+  SayNext(report, "ranks", session);
   return Exit::kOk;
 }
 
@@ -132,7 +132,7 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
   DD_RETURN_IF_ERROR(CheckObjective(goal, candidates.options));
   const std::string& path = args.positional()[0];
   if (HoldsRanks(path) && !args.Has("--rank"))
-    return RunAdviseJoint(args, candidates, limit, session);
+    return RunAdviseJoint(args, candidates, budget, limit, details, session);
   DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args, session));
   if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
 
@@ -148,17 +148,11 @@ absl::StatusOr<Exit> RunAdvise(const Args& args, Session& session) {
     DD_RETURN_IF_ERROR(OwnMistake(report.advised));
     return Exit::kOk;
   }
-  DD_RETURN_IF_ERROR(
-      session.WriteResult(args, {.table = [&] { return AdviseText(report, session); },
-                                 .json = [&] { return AdviseJson(report); },
-                                 .csv = [&] { return AdviseCsv(report); },
-                                 .markdown = [&] { return AdviseMarkdown(report, session); }}));
+  DD_RETURN_IF_ERROR(WriteAdvice(args, report, session));
   WarnAboutReplay(in.replay, session);
-  DD_RETURN_IF_ERROR(in.replay.no_step);
+  DD_RETURN_IF_ERROR(BesideFindings(in.replay.no_step, in.findings, args));
   DD_RETURN_IF_ERROR(OwnMistake(report.advised));
-  session.Next(report.advised.worth.empty() ? fmt::format("daydream causal {}", path)
-                                            : fmt::format("daydream whatif {} --opt {}", path,
-                                                          report.advised.worth[0].prediction.name));
+  SayNext(report, "causal", session);
   return Exit::kOk;
 }
 
@@ -178,7 +172,7 @@ kind: what changes several kinds of work can go below each.
 Of a folder with the ranks of one run, every option is applied to all of them and they are
 played together, beside them a faster NIC, another network, buckets that overlap, smaller
 gradients and a faster slowest rank; the limit is what it would be if no exchange took
-time. --rank asks one, also by --objective and with --details, --true-step and --samples.
+time. --rank asks one, also by --objective and with --true-step and --samples.
 
 What finds nothing to change is named, and so is what this trace cannot answer, with how
 to record one that can. For the first options it prints the code to try and the command

@@ -2,9 +2,12 @@
 
 #include "report/questions/causal.h"
 #include "report/text/format.h"
+#include "report/windows.h"
+#include "simulator/simulate.h"
 #include "tools/command.h"
 #include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/prediction_text.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/core/select.h"
@@ -47,6 +50,7 @@ struct Report {
   const Inputs* in = nullptr;
   std::string headline;
   CausalProfile profile;
+  std::vector<Duration> steps;  // periods of the counted steps, whose mean is that of `profile`
 };
 
 double ShareOf(Duration part, Duration whole) {
@@ -70,30 +74,44 @@ std::string Bend(const SpeedupCurve& c) {
   return text;
 }
 
+// The curves of the table.
+std::vector<const SpeedupCurve*> Shown(const CausalProfile& p) {
+  std::vector<const SpeedupCurve*> shown;
+  for (const SpeedupCurve& c : p.curves) {
+    if (!c.flat && shown.size() < kRowsShown) shown.push_back(&c);
+  }
+  return shown;
+}
+
 Table CausalCurveTable(const Report& report, TimeUnit wish) {
-  std::vector<Column> columns = {
-      {"less of", Align::kLeft}, {"", Align::kLeft}, {"per step"}, {"calls", Align::kRight, 2}};
   const CausalProfile& p = report.profile;
+  const std::vector<const SpeedupCurve*> shown = Shown(p);
+  const bool families = std::ranges::any_of(
+      shown, [&](const SpeedupCurve* c) { return c->family != shown.front()->family; });
+  std::vector<Column> columns = {{"less of", Align::kLeft}};
+  if (families) columns.push_back({"", Align::kLeft});
+  columns.insert(columns.end(), {{"per step"}, {"calls", Align::kRight, 2}});
   const std::vector<size_t> points = PointsShown(p);
-  // Between half and all a curve seldom bends.
-  const auto spare = [&](size_t point) { return 2 * point > p.points && point < p.points ? 1 : 0; };
+  // Half and all of it say most.
+  const auto spare = [&](size_t point) {
+    return point == p.points || 2 * point == p.points ? 0 : 4 * point < p.points ? 1 : 2;
+  };
   for (size_t point : points) {
     columns.push_back({FormatPercent(p.share(point), 0), Align::kRight, spare(point)});
   }
-  columns.push_back({.header = "bends at", .align = Align::kLeft, .whole = true});
+  columns.push_back({"bends at", Align::kLeft});
   Table table(std::move(columns));
   const TimeUnit unit = UnitFor(p.step, wish);
-  size_t shown = 0;
-  for (const SpeedupCurve& c : p.curves) {
-    if (c.flat || shown == kRowsShown) continue;
-    ++shown;
-    std::vector<std::string> row = {Printable(c.name), std::string(Name(c.family)),
-                                    FormatTime(c.work, unit), fmt::format("{:.0f}", c.calls)};
+  for (const SpeedupCurve* c : shown) {
+    std::vector<std::string> row = {Printable(c->name)};
+    if (families) row.emplace_back(Name(c->family));
+    row.push_back(FormatTime(c->work, unit));
+    row.push_back(fmt::format("{:.0f}", c->calls));
     for (size_t point : points) {
-      const Duration saved = c.steps.front() - c.steps[point];
-      row.push_back(FormatSignedPercent(-ShareOf(saved, c.steps.front())));
+      const Duration saved = c->steps.front() - c->steps[point];
+      row.push_back(FormatSignedPercent(-ShareOf(saved, c->steps.front())));
     }
-    row.push_back(Bend(c));
+    row.push_back(Bend(*c));
     table.AddRow(std::move(row));
   }
   return table;
@@ -112,7 +130,10 @@ std::string Flat(const CausalProfile& p, TimeUnit wish) {
 std::string Text(const Report& report, const Session& session) {
   const CausalProfile& p = report.profile;
   const TimeUnit wish = session.unit();
-  std::string out = ReplayLine(report.headline, report.in->replay, wish);
+  std::string out =
+      ReplayLine(report.headline, report.in->replay, wish, session.table_style().max_width);
+  const std::string findings = FindingsText(report.in->findings);
+  if (!findings.empty()) out += "\n" + findings;
   out += fmt::format("{} per step; how much shorter it gets with less of one kind of work\n\n",
                      FormatTime(p.step, wish));
   Table table = CausalCurveTable(report, wish);
@@ -136,6 +157,8 @@ std::string CausalJson(const Report& report) {
   WriteTrace(trace, trace.provenance.source, report.in->built.report, json);
   json.Key("steps").UInt(report.in->replay.steps);
   WriteReplay(report.in->replay, json);
+  WriteFindings(report.in->findings, json);
+  WriteStep(p.step, report.steps, json);
   json.Key("step_ns").Int(p.step.ns).Key("left_out").UInt(p.left_out);
   json.Key("taken_away").BeginInlineArray();
   for (size_t i = 0; i <= p.points; ++i) json.Rounded(p.share(i), 6);
@@ -220,11 +243,17 @@ absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(std::vector<WorkGroup> groups, GroupsFor(args, in.built.graph));
   Report report{.in = &in, .headline = Headline(*in.trace, in.built)};
   DD_ASSIGN_OR_RETURN(report.profile, ProfileCauses(in.built.graph, groups, options));
-  DD_RETURN_IF_ERROR(session.WriteResult(
-      args, {.table = [&] { return Text(report, session); },
-             .json = [&] { return CausalJson(report); },
-             .csv = [&] { return Csv(report.profile); },
-             .markdown = [&] { return CausalCurveTable(report, session.unit()).Markdown(); }}));
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(in.built.graph));
+  report.steps = CountedPeriods(in.built.graph, timeline);
+  DD_RETURN_IF_ERROR(
+      session.WriteResult(args, {.table = [&] { return Text(report, session); },
+                                 .json = [&] { return CausalJson(report); },
+                                 .csv = [&] { return Csv(report.profile); },
+                                 .markdown =
+                                     [&] {
+                                       return FindingsMarkdown(in.findings) +
+                                              CausalCurveTable(report, session.unit()).Markdown();
+                                     }}));
   WarnAboutReplay(in.replay, session);
   session.Next(fmt::format("daydream advise {}", path));
   return Exit::kOk;

@@ -96,20 +96,35 @@ void WriteRow(JsonWriter& json, const DiffRow& r) {
   json.Key("after_ns").Int(r.after.ns).Key("p").Double(r.p).EndObject();
 }
 
-// A recording, and what makes its step doubtful.
-struct Recording {
+// A recording and its steady step.
+struct Recording : Inputs {
   std::string file;
-  std::string gpu;  // name of the first; empty when it was not recorded
-  BuiltGraph built;
-  ReplayCheck replay;
-  std::vector<Finding> findings;
+  std::string gpu;              // name of the first; empty when it was not recorded
+  std::vector<Duration> steps;  // that are compared
 };
 
 void WriteRecording(const Recording& recording, JsonWriter& json) {
   json.BeginObject().Key("file").String(recording.file).Key("device").String(recording.gpu);
   WriteFindings(recording.findings, json);
+  json.Key("measured_ms").Double(recording.replay.measured.ms());
+  WriteStep(MeanOf(recording.steps), recording.steps, json);
   if (recording.replay.unrecorded) WriteUnrecorded(*recording.replay.unrecorded, json);
   json.EndObject();
+}
+
+// Worst first.
+std::vector<Finding> FindingsOfBoth(const Recording& before, const Recording& after) {
+  std::vector<Finding> all;
+  const auto add = [&](std::string_view which, const Recording& r) {
+    for (Finding f : r.findings) {
+      f.text = fmt::format("{}: {}", which, f.text);
+      all.push_back(std::move(f));
+    }
+  };
+  add("before", before);
+  add("after", after);
+  SortFindings(all);
+  return all;
 }
 
 std::string DiffAsJson(const Diff& diff, std::string_view by, const Recording& before,
@@ -117,6 +132,7 @@ std::string DiffAsJson(const Diff& diff, std::string_view by, const Recording& b
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.diff/1");
   json.Key("steps_before").UInt(diff.steps_before).Key("steps_after").UInt(diff.steps_after);
+  WriteFindings(FindingsOfBoth(before, after), json);
   json.Key("before");
   WriteRecording(before, json);
   json.Key("after");
@@ -141,13 +157,13 @@ std::string DiffAsCsv(const Diff& diff) {
 }
 
 absl::StatusOr<Recording> Load(const std::string& path, const Args& args, Session& session) {
-  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
-  std::string gpu = trace->devices.empty() ? "" : trace->devices.front().name;
-  DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(std::move(trace), args));
-  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
-  std::vector<Finding> findings = FindFindings(built, FindStalls(built.graph), replay);
-  std::erase_if(findings, [](const Finding& f) { return f.about != About::kStep; });
-  return Recording{path, std::move(gpu), std::move(built), std::move(replay), std::move(findings)};
+  Recording out;
+  out.file = path;
+  DD_ASSIGN_OR_RETURN(out.trace, ReadTrace(path, args, session));
+  if (!out.trace->devices.empty()) out.gpu = out.trace->devices.front().name;
+  DD_ASSIGN_OR_RETURN(out.built, BuildFor(out.trace, args));
+  DD_RETURN_IF_ERROR(JudgeRecording(out));
+  return out;
 }
 
 bool TellsCost(const Recording& r) {
@@ -189,15 +205,27 @@ std::string Heading(const Recording& before, const Recording& after) {
   return text + "\n";
 }
 
-std::string Doubts(std::string_view which, const Recording& recording) {
-  if (recording.findings.empty()) return "";
-  return fmt::format("the step of {} is in doubt:\n", which) + FindingsText(recording.findings);
+// What was recorded, where that is not what the first row compares.
+std::string AboutSteady(const Recording& before, const Recording& after, TimeUnit wish) {
+  std::string text;
+  const auto add = [&](std::string_view which, const Recording& r) {
+    if (r.replay.step_name() != "steady step" || !r.replay.no_step.ok()) return;
+    text += fmt::format("  {}: the steady step; {} were recorded\n", which,
+                        FormatTime(r.replay.measured, wish));
+  };
+  add("before", before);
+  add("after", after);
+  return text;
 }
 
-std::string DoubtsMarkdown(std::string_view which, const Recording& recording) {
+std::string FoundIn(std::string_view which, const Recording& recording) {
   if (recording.findings.empty()) return "";
-  return fmt::format("The step of {} is in doubt:\n\n", which) +
-         FindingsMarkdown(recording.findings);
+  return fmt::format("found in {}:\n", which) + FindingsText(recording.findings);
+}
+
+std::string FoundInMarkdown(std::string_view which, const Recording& recording) {
+  if (recording.findings.empty()) return "";
+  return fmt::format("Found in {}:\n\n", which) + FindingsMarkdown(recording.findings);
 }
 
 Exit TellGates(const std::vector<Verdict>& gates, Session& session) {
@@ -306,8 +334,9 @@ absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(Recording before, Load(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(Recording after, Load(args.positional()[1], args, session));
   DD_RETURN_IF_ERROR(LeaveOutOfBoth(args, before, after));
-  DD_ASSIGN_OR_RETURN(const Compared was, AsUnrecorded(before.built, before.replay));
-  DD_ASSIGN_OR_RETURN(const Compared is, AsUnrecorded(after.built, after.replay));
+  DD_ASSIGN_OR_RETURN(const Compared was, AsSteady(before.built, before.replay));
+  DD_ASSIGN_OR_RETURN(const Compared is, AsSteady(after.built, after.replay));
+  before.steps = was.periods, after.steps = is.periods;
   GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
   Diff diff = Compare(was, is, by);
   GateValues values = {{"step", TimeOf(diff.step.before, diff.step.after)}};
@@ -319,15 +348,15 @@ absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
   groups: GPU time per step, as recorded
 )",
           kSignificant, diff.steps_before, diff.steps_after) +
-      AboutCost(args, before, after);
+      AboutSteady(before, after, session.unit()) + AboutCost(args, before, after);
   auto text = [&] {
-    return Heading(before, after) + Doubts("BEFORE", before) + Doubts("AFTER", after) +
+    return Heading(before, after) + FoundIn("BEFORE", before) + FoundIn("AFTER", after) +
            MakeDiffTable(diff, top, session.unit()).Text(session.table_style()) + remarks;
   };
   auto markdown = [&] {
     return VerdictMarkdown(gates, Judged(diff.step.before, diff.step.after, session)) +
-           PlainMarkdown(Heading(before, after)) + "\n" + DoubtsMarkdown("before", before) +
-           DoubtsMarkdown("after", after) + MakeDiffTable(diff, top, session.unit()).Markdown() +
+           PlainMarkdown(Heading(before, after)) + "\n" + FoundInMarkdown("before", before) +
+           FoundInMarkdown("after", after) + MakeDiffTable(diff, top, session.unit()).Markdown() +
            "\n" + PlainMarkdown(remarks);
   };
   DD_RETURN_IF_ERROR(
@@ -346,10 +375,11 @@ const Command kDiffCommand = {
     .usage = "BEFORE AFTER | A.json B.json | TRACE --opt A --opt B",
     .details =
         R"(Two recordings: recorded times; nothing is predicted, so that no check of a replay can
-refuse it. Where both tell what recording cost, it is left out of the step. What makes the step
-of a recording doubtful stands above the table. The first row is the step, the others the GPU
-time of each group per step. Three stars mark differences that the spread of the steps and the
-error of those costs do not explain (Welch's t-test, p < 0.001).
+refuse it. The step is the steady one, without what happens once, and where both tell what
+recording cost, without that. Findings about both recordings stand above the table. The first
+row is the step, the others the GPU time of each group per step. Three stars mark differences
+that the spread of the steps and the error of those costs do not explain (Welch's t-test,
+p < 0.001).
 
 Two answers of whatif --format json, or two scenarios of one trace: the predicted steps, and
 what each cause adds to them or takes from them. The differences of the causes and of the

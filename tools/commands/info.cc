@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -6,6 +7,7 @@
 #include "report/predict/profiler_note.h"
 #include "report/predict/what_if.h"
 #include "report/questions/findings.h"
+#include "report/step_lengths.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "simulator/simulate.h"
@@ -52,10 +54,11 @@ struct Facts {
   std::shared_ptr<const Trace> trace;
   RecordingCost cost;  // of the rank that the rest is about
   Steps steps;
-  absl::StatusOr<BuiltGraph> built = absl::UnknownError("not built");
-  absl::StatusOr<ReplayCheck> replay = absl::UnknownError("not played");
-  std::string profiler;           // what recording made of the step; empty: nothing to say
-  std::vector<Finding> findings;  // worst first
+  absl::Status built, played;
+  bool judged() const { return built.ok() && played.ok(); }  // else `in` has no replay
+  Inputs in;                                                 // of one rank
+  std::vector<Duration> steps_now;  // that count, of the step that predictions are of
+  std::string profiler;             // what recording made of the step; empty: nothing to say
   std::vector<Answer> answers;
   uint64_t counts[8] = {};  // rows by EventKind
 };
@@ -74,25 +77,27 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(auto one, ChooseRank(facts.trace, args, session));
   facts.cost = one->provenance.cost;
   facts.steps = FindSteps(*one);
-  facts.built = BuildFor(one, args);
-  if (!facts.built.ok()) return facts;
-  facts.replay = CheckReplay(*facts.built, nullptr);
-  if (facts.replay.ok()) {
-    DD_ASSIGN_OR_RETURN(Health health, MakeSteady(*facts.built, *facts.replay));
-    facts.findings = std::move(health.findings);
-    DD_RETURN_IF_ERROR(LeaveOutRecording(args, *facts.built, *facts.replay));
-    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(facts.built->graph, {.blockers = true}));
-    facts.profiler = ProfilerNote(facts.built->graph, PathPerStep(facts.built->graph, timeline));
+  absl::StatusOr<BuiltGraph> built = BuildFor(one, args);
+  facts.built = built.status();
+  if (!built.ok()) return facts;
+  Inputs& in = facts.in;
+  in.built = *std::move(built);
+  facts.played = JudgeRecording(in);
+  if (facts.played.ok()) {
+    DD_RETURN_IF_ERROR(LeaveOutRecording(args, in.built, in.replay));
+    DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(in.built.graph, {.blockers = true}));
+    facts.profiler = ProfilerNote(in.built.graph, PathPerStep(in.built.graph, timeline));
+    if (in.replay.no_step.ok()) facts.steps_now = CountedPeriods(in.built.graph, timeline);
   }
   // As whatif: of no step, nothing can be answered.
-  if (facts.replay.ok() && !facts.replay->no_step.ok()) return facts;
-  if (!args.Has("--try") && facts.built->graph.size() > kTriesUpTo) return facts;
+  if (facts.played.ok() && !in.replay.no_step.ok()) return facts;
+  if (!args.Has("--try") && in.built.graph.size() > kTriesUpTo) return facts;
   for (const Transform* t : Transforms()) {
     if (NeedsArguments(*t)) continue;
     auto params = BindParams(t->name, t->params, {});
     if (!params.ok()) continue;
     session.Progress("trying optimizations", -1);
-    Graph copy = facts.built->graph;
+    Graph copy = in.built.graph;
     facts.answers.push_back({t, Apply({t, *std::move(params)}, copy).status()});
   }
   session.EndProgress();
@@ -162,6 +167,12 @@ void DescribeSource(const Trace& t, Sheet& sheet) {
   if (t.devices.empty()) sheet.Line("GPU", "device properties were not recorded");
 }
 
+// Where it is not the mean.
+std::string MedianText(const ReplayCheck& r) {
+  const StepLengths l = LengthsOf(r.measured_steps);
+  return l.uneven() ? fmt::format(", median {}", FormatTime(l.median)) : "";
+}
+
 void DescribeSteps(const Facts& f, Sheet& sheet) {
   const Steps& s = f.steps;
   if (s.method == StepMethod::kWindow) {
@@ -180,16 +191,19 @@ void DescribeSteps(const Facts& f, Sheet& sheet) {
                                step.why.empty() ? "" : ", ", step.why));
   }
   if (left_out > 4) sheet.Line("", fmt::format("{} more left out", left_out - 4));
-  if (!f.replay.ok()) return;
-  const ReplayCheck& r = *f.replay;
-  const std::string of =
-      r.window ? "all that was recorded"
-               : fmt::format("mean of {}, spread {}", r.steps, FormatPercent(r.spread()));
+  if (!f.judged()) return;
+  const ReplayCheck& r = f.in.replay;
+  const std::string of = r.window ? "all that was recorded"
+                                  : fmt::format("mean of {}{}, spread {}", r.steps, MedianText(r),
+                                                FormatPercent(r.spread()));
   sheet.Line(r.window ? "window" : "step time",
              fmt::format("{} measured ({}); replayed {} ({})", FormatTime(r.measured), of,
                          FormatTime(r.simulated), FormatSignedPercent(r.error())));
   if (!r.no_step.ok()) {
-    sheet.Line("", "no step to predict anything of: " + DiagnosticOf(r.no_step).why);
+    const std::string why = DiagnosticOf(r.no_step).why;
+    const auto& found = f.in.findings;
+    const bool told = std::ranges::any_of(found, [&](const Finding& x) { return x.text == why; });
+    sheet.Line("", "no step to predict anything of: " + (told ? "see above" : why));
   } else if (r.steady.has_value()) {
     sheet.Line("", fmt::format("predictions are of the steady step: {} without what the first "
                                "finding says",
@@ -223,6 +237,13 @@ uint64_t InputEvents(const Trace& t) {
   return std::max<uint64_t>(t.provenance.input_events, t.rows());
 }
 
+// Calls of ROCm are told by their names.
+std::string_view CallsOf(const Trace& t) {
+  const auto call = std::ranges::find(t.kind, EventKind::kCall);
+  const auto row = static_cast<size_t>(call - t.kind.begin());
+  return row < t.rows() && t.Name(t.name[row]).starts_with("hip") ? "HIP call" : "CUDA call";
+}
+
 // Calls that wait are calls.
 bool RecordsWaits(const Facts& f) {
   const auto count = [&](EventKind k) { return f.counts[static_cast<size_t>(k)]; };
@@ -252,7 +273,7 @@ void DescribeEvents(const Facts& f, Sheet& sheet) {
                              Plural(count(EventKind::kMemset), "memset"),
                              Plural(count(EventKind::kSync), "sync record")));
   sheet.Line("", fmt::format("CPU: {}, {}, {}, {}", Plural(count(EventKind::kOp), "operator"),
-                             Plural(count(EventKind::kCall), "CUDA call"),
+                             Plural(count(EventKind::kCall), CallsOf(t)),
                              Plural(count(EventKind::kAnnotation), "annotation"),
                              Plural(count(EventKind::kFrame), "Python frame")));
   for (const ImportCount& c : t.provenance.counts) {
@@ -270,15 +291,15 @@ void DescribeEvents(const Facts& f, Sheet& sheet) {
 
 void DescribeGraph(const Facts& f, Sheet& sheet) {
   if (!f.built.ok()) {
-    sheet.Line("graph", fmt::format("cannot be built: {}", DiagnosticOf(f.built.status()).what));
+    sheet.Line("graph", fmt::format("cannot be built: {}", DiagnosticOf(f.built).what));
     return;
   }
-  const BuildReport& r = f.built->report;
+  const BuildReport& r = f.in.built.report;
   auto share = [](int64_t part, int64_t all) {
     return all > 0 ? FormatPercent(static_cast<double>(part) / static_cast<double>(all)) : "-";
   };
-  sheet.Line("graph", fmt::format("{}, {}", Plural(f.built->graph.size(), "task"),
-                                  Plural(f.built->graph.edges().size(), "edge")));
+  sheet.Line("graph", fmt::format("{}, {}", Plural(f.in.built.graph.size(), "task"),
+                                  Plural(f.in.built.graph.edges().size(), "edge")));
   sheet.Line("",
              fmt::format("{} of GPU work linked to a launch, {} of its time to a layer",
                          share(static_cast<int64_t>(r.launched), static_cast<int64_t>(r.gpu_tasks)),
@@ -298,8 +319,8 @@ void DescribeShapes(const Trace& t, Sheet& sheet) {
 }
 
 void DescribeAnswers(const Facts& f, Sheet& sheet) {
-  if (f.replay.ok() && !f.replay->no_step.ok()) {
-    const Diagnostic why = DiagnosticOf(f.replay->no_step);
+  if (f.judged() && !f.in.replay.no_step.ok()) {
+    const Diagnostic why = DiagnosticOf(f.in.replay.no_step);
     sheet.Blank();
     sheet.Text("what this trace can answer\n");
     sheet.Text(Paragraph("  no", fmt::format("all of it: {} ({})", why.what, why.code), 7));
@@ -313,7 +334,7 @@ void DescribeAnswers(const Facts& f, Sheet& sheet) {
 
 std::string InfoAsText(const Facts& facts) {
   Sheet sheet;
-  sheet.Text(FindingsText(facts.findings));
+  sheet.Text(FindingsText(facts.in.findings));
   DescribeSource(*facts.trace, sheet);
   DescribeSteps(facts, sheet);
   DescribeLanes(*facts.trace, sheet);
@@ -322,27 +343,6 @@ std::string InfoAsText(const Facts& facts) {
   DescribeShapes(*facts.trace, sheet);
   DescribeAnswers(facts, sheet);
   return sheet.Take();
-}
-
-void WriteCostOfEach(std::string_view what, const std::optional<RecordingCost::Each>& each,
-                     JsonWriter& json) {
-  if (!each) return;
-  json.Key(fmt::format("{}_ns", what)).Double(each->ns);
-  json.Key(fmt::format("{}_error_ns", what)).Double(each->error_ns);
-}
-
-void WriteCost(const RecordingCost& cost, JsonWriter& json) {
-  json.Key("recording").BeginInlineObject();
-  json.Key("steps_with").UInt(cost.steps_with).Key("with_ns").Int(cost.with.ns);
-  json.Key("steps_without").UInt(cost.steps_without).Key("without_ns").Int(cost.without.ns);
-  if (const auto overhead = OverheadOf(cost)) {
-    json.Key("overhead_pct").Double(overhead->share * 100);
-    json.Key("overhead_error_pct").Double(overhead->error * 100);
-  }
-  WriteCostOfEach("call", cost.call, json);
-  WriteCostOfEach("gpu_work", cost.work, json);
-  WriteCostOfEach("layer_mark", cost.layer_mark, json);
-  json.Key("hidden_ns").Int(cost.hidden.ns).EndObject();
 }
 
 void WriteInfoTrace(const Facts& f, JsonWriter& json) {
@@ -408,26 +408,25 @@ void WriteSteps(const Facts& f, JsonWriter& json) {
     json.Key("why").String(s.why).EndObject();
   }
   json.EndArray().EndObject();
-  if (!f.replay.ok()) return;
-  json.Key("replay").BeginObject();
-  json.Key("measured_ms").Double(f.replay->measured.ms());
-  json.Key("simulated_ms").Double(f.replay->simulated.ms());
-  json.Key("error_pct").Rounded(f.replay->error() * 100, 4);
-  if (f.replay->unrecorded.has_value()) WriteUnrecorded(*f.replay->unrecorded, json);
-  json.EndObject();
+  if (!f.judged()) return;
+  WriteReplay(f.in.replay, json);
+  WriteStep(MeanOf(f.steps_now), f.steps_now, json);
   json.Key("profiler").String(f.profiler);
 }
 
 void WriteGraph(const Facts& f, JsonWriter& json) {
   if (!f.built.ok()) {
-    Diagnostic d = DiagnosticOf(f.built.status());
+    Diagnostic d = DiagnosticOf(f.built);
     json.Key("graph_error").BeginObject().Key("code").String(d.code);
     json.Key("what").String(d.what).EndObject();
     return;
   }
-  const BuildReport& r = f.built->report;
+  const BuildReport& r = f.in.built.report;
   json.Key("graph").BeginObject();
-  json.Key("tasks").UInt(f.built->graph.size()).Key("edges").UInt(f.built->graph.edges().size());
+  json.Key("tasks")
+      .UInt(f.in.built.graph.size())
+      .Key("edges")
+      .UInt(f.in.built.graph.edges().size());
   json.Key("gpu_tasks").UInt(r.gpu_tasks).Key("launched").UInt(r.launched);
   json.Key("kernel_time_ns").Int(r.kernel_time.ns);
   json.Key("mapped_kernel_time_ns").Int(r.mapped_kernel_time.ns);
@@ -468,7 +467,7 @@ absl::StatusOr<Exit> RunInfo(const Args& args, Session& session) {
     JsonWriter json;
     json.BeginObject().Key("schema").String("daydream.info/1");
     WriteInfoTrace(facts, json);
-    WriteFindings(facts.findings, json);
+    WriteFindings(facts.in.findings, json);
     WriteSteps(facts, json);
     WriteGraph(facts, json);
     json.EndObject();

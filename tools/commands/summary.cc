@@ -278,7 +278,7 @@ std::string KneeText(const ShareCurve& curve, size_t top, const Session& session
 }
 
 // Each step as it was recorded: what happens once is left in.
-absl::StatusOr<Exit> RunPerStep(BuiltGraph& built, const Args& args, Session& session) {
+absl::StatusOr<Exit> RunPerStep(Inputs& in, const Args& args, Session& session) {
   for (std::string_view other : {"--by", "--top", "--knee"}) {
     if (!args.Has(other)) continue;
     return MakeStatus(absl::StatusCode::kInvalidArgument,
@@ -286,19 +286,19 @@ absl::StatusOr<Exit> RunPerStep(BuiltGraph& built, const Args& args, Session& se
                        .what = fmt::format("--per-step and {} are two tables", other),
                        .fix = "keep one of them"});
   }
-  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(built.graph, {.blockers = true}));
-  StepsReport report{.graph = &built.graph, .steps = SummarizeSteps(built.graph, timeline)};
-  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
-  DD_ASSIGN_OR_RETURN(report.health, MakeSteady(built, replay));
+  const Graph& graph = in.built.graph;
+  DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(graph, {.blockers = true}));
+  StepsReport report{.graph = &graph, .steps = SummarizeSteps(graph, timeline)};
+  DD_RETURN_IF_ERROR(JudgeRecording(in));
+  report.findings = in.findings, report.stalls = in.stalls;
   auto text = [&] {
-    return FindingsText(report.health.findings) +
+    return FindingsText(report.findings) +
            StepsTable(report, session.unit()).Text(session.table_style()) + "\n" +
            StepsRemarks(report, session.unit());
   };
   auto markdown = [&] {
-    return FindingsMarkdown(report.health.findings) +
-           StepsTable(report, session.unit()).Markdown() + "\n" +
-           PlainMarkdown(StepsRemarks(report, session.unit()));
+    return FindingsMarkdown(report.findings) + StepsTable(report, session.unit()).Markdown() +
+           "\n" + PlainMarkdown(StepsRemarks(report, session.unit()));
   };
   DD_RETURN_IF_ERROR(session.WriteResult(args, {.table = text,
                                                 .json = [&] { return StepsJson(report); },
@@ -317,16 +317,18 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(uint64_t top, ParseCount("--top", args.Get("--top")));
   DD_ASSIGN_OR_RETURN(double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
-  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(args.positional()[0], args, session));
-  DD_ASSIGN_OR_RETURN(BuiltGraph built, BuildFor(trace, args));
-  if (args.Has("--per-step")) return RunPerStep(built, args, session);
-  DD_ASSIGN_OR_RETURN(ReplayCheck replay, CheckReplay(built, nullptr));
-  DD_ASSIGN_OR_RETURN(const Health health, MakeSteady(built, replay));
-  DD_RETURN_IF_ERROR(Refused(replay, limit, args.positional()[0]));
-  WarnAboutReplay(replay, session);
-  DD_RETURN_IF_ERROR(LeaveOutRecording(args, built, replay));
+  const std::string& path = args.positional()[0];
+  Inputs in;
+  DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
+  DD_ASSIGN_OR_RETURN(in.built, BuildFor(in.trace, args));
+  if (args.Has("--per-step")) return RunPerStep(in, args, session);
+  DD_RETURN_IF_ERROR(JudgeRecording(in));
+  DD_RETURN_IF_ERROR(Refused(in.replay, limit, path));
+  WarnAboutReplay(in.replay, session);
+  DD_RETURN_IF_ERROR(LeaveOutRecording(args, in.built, in.replay));
+  const Graph& graph = in.built.graph;
   if (args.Has("--knee")) {
-    DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(built.graph));
+    DD_ASSIGN_OR_RETURN(ShareCurve curve, MakeShareCurve(graph));
     auto markdown = [&] {
       return SummaryCurveTable(curve, session.unit()).Markdown() + "\n" +
              KneeTable(curve, top, session.unit()).Markdown();
@@ -338,37 +340,37 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
                .markdown = markdown}));
     return Exit::kOk;
   }
-  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(built.graph, {.blockers = true}));
+  DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph, {.blockers = true}));
   const bool host = args.Get("--by") == "host";
   const GroupBy by = ParseGroupBy(args.Get("--by")).value_or(GroupBy::kClass);
-  const Summary summary = Summarize(built.graph, timeline, by);
-  const MemoryProfile memory = ProfileMemory(built.graph);
+  const Summary summary = Summarize(graph, timeline, by);
+  const MemoryProfile memory = ProfileMemory(graph);
   const HostSummary work =
-      host ? MakeHostSummary(built.graph, timeline, top) : HostSummary{.rest = {}, .all = {}};
+      host ? MakeHostSummary(graph, timeline, top) : HostSummary{.rest = {}, .all = {}};
   auto table = [&] {
     return host ? HostWorkTable(work, summary.window, session.unit())
                 : MakeSummaryTable(summary, by, top, session.unit());
   };
-  const std::string lead = Lead(summary, replay, memory, trace->provenance.importer, session);
+  const std::string lead = Lead(summary, in.replay, memory, in.trace->provenance.importer, session);
   auto text = [&] {
-    return FindingsText(health.findings) + lead + table().Text(session.table_style()) + "\n" +
+    return FindingsText(in.findings) + lead + table().Text(session.table_style()) + "\n" +
            (host ? OtherThanHost(Share(work.all.path, summary.window))
                  : "  streams that overlap count twice in the table, once in 'GPU busy'\n") +
            "  more: --by op|kernel|layer|phase|stream|host   --top N   --wide   --format csv\n";
   };
   auto markdown = [&] {
-    return FindingsMarkdown(health.findings) + PlainMarkdown(lead) + "\n" + table().Markdown();
+    return FindingsMarkdown(in.findings) + PlainMarkdown(lead) + "\n" + table().Markdown();
   };
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = text,
              .json =
                  [&] {
-                   return host ? HostSummaryJson(work.rows, summary, health.findings)
-                               : SummaryJson(summary, memory, by, health.findings);
+                   return host ? HostSummaryJson(work.rows, summary, &in.replay, in.findings)
+                               : SummaryJson(summary, memory, by, &in.replay, in.findings);
                  },
              .csv = [&] { return host ? HostCsv(work) : SummaryAsCsv(summary, by); },
              .markdown = markdown}));
-  session.Next(fmt::format("daydream advise {}", args.positional()[0]));
+  session.Next(fmt::format("daydream advise {}", path));
   return Exit::kOk;
 }
 

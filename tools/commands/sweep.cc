@@ -178,6 +178,9 @@ class Sweep {
     result_.head.trace = in.trace->provenance.source;
     result_.head.measured = in.replay.measured;
     result_.head.baseline = runner.baseline();
+    result_.head.step_name = in.replay.step_name();
+    result_.head.steps = runner.steps();
+    result_.head.findings = in.findings;
     DD_ASSIGN_OR_RETURN(const Exit exit,
                         RunRows(*in.trace, HashOf(in.built.graph), shard,
                                 [&](size_t i) { return runner.Run(i, scenarios_[i]); }));
@@ -194,6 +197,7 @@ class Sweep {
     DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
     result_.head.trace = path;
     result_.head.baseline = report.baseline.step;
+    result_.head.findings = report.findings;
     uint64_t graphs = 0;
     for (const BuiltGraph& b : in.run.built)
       graphs = HashOf(fmt::format("{}", HashOf(b.graph)), graphs);

@@ -12,6 +12,7 @@
 #include "tools/input/joint_input.h"
 #include "tools/input/learned_file.h"
 #include "tools/input/scenarios.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/joint_questions.h"
 #include "tools/output/score.h"
 #include "tools/output/watch_whatif.h"
@@ -226,7 +227,7 @@ void TellLeftOut(const auto& prediction, Session& session) {
 }
 
 // Warnings and errors of the scenarios, each text once, at the first that it belongs to.
-void Comment(const WhatIfReport& report, Session& session) {
+void Comment(const WhatIfReport& report, const Args& args, Session& session) {
   std::set<std::string> said;
   if (report.score.has_value() && !report.score->not_the_same.empty()) {
     session.Warn({.code = "W0606",
@@ -243,7 +244,7 @@ void Comment(const WhatIfReport& report, Session& session) {
   for (const Prediction& p : report.result.predictions) {
     TellLeftOut(p, session);
     if (p.error.ok() || !said.insert(std::string(Message(p.error))).second) continue;
-    session.Error(p.error);
+    session.Error(BesideFindings(p.error, report.findings, args));
   }
 }
 
@@ -426,7 +427,7 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
                                  .markdown = [&] { return WhatIfMarkdown(report, session); }}));
   if (failed) return ReplayFailed(in.replay, limit, path);
   WarnAboutReplay(in.replay, session);
-  Comment(report, session);
+  Comment(report, args, session);
   CommentOnLearned(args, report.result, in, session);
   if (Exit gate = TellVerdicts(report.gates, main.name, session); gate != Exit::kOk) return gate;
   for (const Prediction& p : report.result.predictions) {

@@ -13,6 +13,8 @@ namespace {
 
 // Above this the replay is called out, as in the help of --max-replay-error.
 constexpr double kReplayWarning = 0.03;
+// Rows of a trace above which its two graphs are not held at once: 160 bytes a row each.
+constexpr size_t kManyRows = 1'000'000;
 
 // Of the graph with typical lags, which is needed for nothing else. None when there is none.
 absl::StatusOr<std::optional<Duration>> TypicalStep(std::shared_ptr<const Trace> trace,
@@ -25,6 +27,15 @@ absl::StatusOr<std::optional<Duration>> TypicalStep(std::shared_ptr<const Trace>
 
 }  // namespace
 
+absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical) {
+  DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, nullptr));
+  in.replay.typical = typical;
+  DD_ASSIGN_OR_RETURN(Health health, MakeSteady(in.built, in.replay));
+  in.findings = std::move(health.findings);
+  in.stalls = std::move(health.stalls);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
@@ -32,17 +43,15 @@ absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Ses
   session.Progress("building the graph", -1);
   absl::StatusOr<BuiltGraph> built;
   absl::StatusOr<std::optional<Duration>> typical;
-  ForEachParallel(2, session.jobs(), [&](size_t i) {
-    if (i == 0) built = BuildFor(in.trace, args);
-    if (i == 1) typical = TypicalStep(in.trace, args);
+  const bool at_once = in.trace->rows() <= kManyRows;
+  ForEachParallel(2, at_once ? session.jobs() : 1, [&](size_t i) {
+    if (i == 0) typical = TypicalStep(in.trace, args);
+    if (i == 1) built = BuildFor(in.trace, args);
   });
   if (!built.ok()) return built.status();
   in.built = *std::move(built);
-  DD_ASSIGN_OR_RETURN(in.replay, CheckReplay(in.built, nullptr));
-  DD_ASSIGN_OR_RETURN(in.replay.typical, std::move(typical));
-  DD_ASSIGN_OR_RETURN(Health health, MakeSteady(in.built, in.replay));
-  in.findings = std::move(health.findings);
-  in.stalls = std::move(health.stalls);
+  DD_RETURN_IF_ERROR(typical.status());
+  DD_RETURN_IF_ERROR(JudgeRecording(in, *typical));
   if (args.Has("--samples")) {
     DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));
     in.replay.batch = {static_cast<double>(samples), "--samples"};

@@ -48,9 +48,13 @@ inline constexpr Flag kMaxReplayErrorFlag = {
     .help = "exit 4 when a check of the replay is further off (a warning from 3 %)",
     .fallback = "10%"};
 
-// Reads the trace and builds it twice, the second time with typical lags, side by side. `replay` is
-// of the recording as it is; `built` is without one-time stalls (report/stalls.h), and then as
-// --true-step and --samples say, or without what recording cost.
+// The base of every question: judges `in.built` as recorded, and makes it what predictions are made
+// from, the steady step. Fills `replay`, `findings` and `stalls`. `typical`: of the replay.
+absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical = {});
+// Reads the trace and builds it twice, once with typical lags: side by side, or, where it is long,
+// one after the other in the same memory. `replay` is of the recording as it is; `built` is without
+// one-time stalls (report/stalls.h), and then as --true-step and --samples say, or without what
+// recording cost.
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session);
 // The last of these, unless --keep-recording-cost is there.
 absl::Status LeaveOutRecording(const Args& args, BuiltGraph& built, ReplayCheck& replay);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "report/questions/joint_steady.h"
 #include "report/questions/joint_unrecorded.h"
 #include "report/text/format.h"
 #include "tools/input/input.h"
@@ -197,6 +198,7 @@ absl::StatusOr<JointInput> LoadJoint(const std::string& path, const Args& args, 
   DD_ASSIGN_OR_RETURN(
       in.run, MakeJointRun(std::move(traces), begins,
                            ends ? AlignClocks::kEnds : AlignClocks::kGiven, session.jobs()));
+  DD_RETURN_IF_ERROR(MakeRanksSteady(in.run, session.jobs()));
   if (!args.Has("--keep-recording-cost")) {
     DD_RETURN_IF_ERROR(LeaveOutRecording(in.run, session.jobs()));
   }

@@ -69,10 +69,14 @@ std::string AdviseJson(const AdviseReport& report) {
   const Advised& a = report.advised;
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.advise/1");
-  WriteTrace(*report.trace, report.trace->provenance.source, *report.build, json);
-  json.Key("steps").UInt(a.replay.steps);
-  WriteReplay(a.replay, json);
-  WriteFindings(report.findings, json);
+  if (report.ranks != nullptr) {
+    WriteRanks(json, *report.ranks);
+  } else {
+    WriteTrace(*report.trace, report.trace->provenance.source, *report.build, json);
+    json.Key("steps").UInt(a.replay.steps);
+    WriteReplay(a.replay, json);
+    WriteFindings(report.findings, json);
+  }
   json.Key("baseline");
   WritePrediction(a.baseline, json);
   WriteOptions(report, "options", a.worth, json);

@@ -9,6 +9,7 @@
 #include "tools/budget.h"
 #include "tools/input/candidates.h"
 #include "tools/input/inputs.h"
+#include "tools/output/joint_output.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/scenario/scenario.h"
 
@@ -21,6 +22,7 @@ struct AdviseReport {
   const Trace* trace = nullptr;
   const BuildReport* build = nullptr;
   Advised advised;
+  const JointReport* ranks = nullptr;    // of several ranks, of which `trace` is the first
   std::vector<Finding> findings;         // about the recording, worst first
   std::vector<std::string> open;         // options that need a value that only the user knows
   std::vector<std::string> over_budget;  // options that take more than --budget
@@ -34,6 +36,12 @@ absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
                                       const Candidates& candidates, const Budget& budget,
                                       bool per_example, Session& session);
 
+// The same on all ranks, with what only several can be asked (OptionsOfRanks()). `ranks` has to
+// outlive the result.
+absl::StatusOr<AdviseReport> AdviseOnRanks(const std::string& path, const JointReport& ranks,
+                                           const Candidates& candidates, const Budget& budget,
+                                           Session& session);
+
 std::string AdviseText(const AdviseReport& report, const Session& session);
 std::string AdviseMarkdown(const AdviseReport& report, const Session& session);
 std::string AdviseJson(const AdviseReport& report);
@@ -42,7 +50,8 @@ std::string AdviseCsv(const AdviseReport& report);
 
 // How to try it in the program of this trace.
 std::string HowOf(const Advice& advice, const Trace* trace);
-// The command that scores `scenario` against a trace that was recorded after the change.
+// The command that scores `scenario` against a trace that was recorded after the change; of ranks,
+// that says what they take then.
 std::string CheckCommand(const AdviseReport& report, std::span<const Application> scenario);
 
 }  // namespace daydream

@@ -96,6 +96,14 @@ std::string PathLine(const Advised& a, TimeUnit wish) {
       BoundByText(a.baseline, ", bound by "), Printable(most.what), where, share(most.time)));
 }
 
+// The same of ranks together.
+std::string RanksLine(const JointReport& ranks, const Advised& a, TimeUnit wish) {
+  const int32_t slowest = ranks.in->run.Number(SlowestAlone(ranks.baseline.replay));
+  return Wrapped(fmt::format("{} per step, bound by {}{}", FormatTime(a.baseline.step, wish),
+                             ranks.baseline.bound_by,
+                             BoundByText(a.baseline, fmt::format("; rank {} alone: ", slowest))));
+}
+
 // What is to be known about the recorded step itself.
 std::string NoteLines(const Advised& a) {
   std::string out;
@@ -126,15 +134,16 @@ std::string BestLine(const Advised& a) {
   return a.best.has_value() ? Wrapped("best set: " + a.best->name) : "";
 }
 
+constexpr double kLeastGain = 1.005;  // less reads 1.00x
 // At the low end of its interval.
-bool SurelyGains(const Option& o) { return o.prediction.least_speedup.value_or(0) >= 1; }
+bool SurelyGains(const Option& o) { return o.prediction.least_speedup.value_or(0) >= kLeastGain; }
 
 // What the order alone does not say of the first row: that it, or every row, may bring nothing.
 // Where all do, a recording that says more comes before any of them.
 std::string NotSureLine(const AdviseReport& report) {
   const std::vector<Option>& rows = report.advised.worth;
   const double least = rows.front().prediction.least_speedup.value_or(2);
-  if (least >= 1) return "";
+  if (least >= kLeastGain) return "";
   std::string sure;
   for (const Option& o : rows) {
     if (SurelyGains(o)) sure += (sure.empty() ? "" : ", ") + o.prediction.name;
@@ -318,6 +327,8 @@ std::string HowOf(const Advice& advice, const Trace* trace) {
 }
 
 std::string CheckCommand(const AdviseReport& report, std::span<const Application> scenario) {
+  // Recorded again, ranks are compared by eye.
+  if (report.ranks != nullptr) return "daydream ranks AFTER";
   const auto file = [&](const std::string& path) {
     return ShellWord(report.folders ? path : WithoutFolders(path));
   };
@@ -335,10 +346,13 @@ std::string CheckCommand(const AdviseReport& report, std::span<const Application
 std::string AdviseText(const AdviseReport& report, const Session& session) {
   const Advised& a = report.advised;
   const TimeUnit wish = session.unit();
-  std::string out = ReplayLine(report.headline, a.replay, wish, session.table_style().max_width);
+  std::string out = report.ranks != nullptr ? RanksHeadline(*report.ranks)
+                                            : ReplayLine(report.headline, a.replay, wish,
+                                                         session.table_style().max_width);
   if (!report.findings.empty()) out += "\n" + FindingsText(report.findings);
   if (!a.replay.no_step.ok()) return out;
-  out += PathLine(a, wish) + NoteLines(a) + LoaderLine(a, wish);
+  out += report.ranks != nullptr ? RanksLine(*report.ranks, a, wish) : PathLine(a, wish);
+  out += NoteLines(a) + LoaderLine(a, wish);
   if (report.per_example)
     out += "ranked by the time for as many examples as a recorded step handles\n";
   out += "\n";
@@ -356,12 +370,16 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
                        FormatTime(a.baseline.step - a.best->step, UnitFor(a.baseline.step, wish)));
     out += CheckLine(report, a.best_list);
   }
+  if (report.ranks != nullptr) out += "\n" + RanksBasis(*report.ranks);
   return out;
 }
 
 std::string AdviseMarkdown(const AdviseReport& report, const Session& session) {
-  return ReplayLine(MarkdownText(report.headline), report.advised.replay, session.unit()) + "\n" +
-         FindingsMarkdown(report.findings) +
+  const std::string head =
+      report.ranks != nullptr
+          ? MarkdownText(RanksHeadline(*report.ranks))
+          : ReplayLine(MarkdownText(report.headline), report.advised.replay, session.unit());
+  return head + "\n" + FindingsMarkdown(report.findings) +
          OptionTable(report.advised, session.unit()).Markdown() + "\n" + BestLine(report.advised);
 }
 

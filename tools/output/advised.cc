@@ -1,18 +1,15 @@
 #include <algorithm>
 
+#include "report/questions/joint_advise.h"
 #include "tools/output/advise_output.h"
 
 namespace daydream {
+namespace {
 
-absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
-                                      const Candidates& candidates, const Budget& budget,
-                                      bool per_example, Session& session) {
+// What is asked, and what is left out of that.
+AdviseReport ReportFor(const std::string& path, const Candidates& candidates, bool per_example) {
   AdviseReport report;
   report.path = path;
-  report.headline = Headline(*in.trace, in.built);
-  report.trace = in.trace.get();
-  report.build = &in.built.report;
-  report.findings = in.findings;
   report.open = candidates.open;
   report.over_budget = candidates.over_budget;
   // Steps that do more work are no longer for it.
@@ -21,26 +18,61 @@ absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
       std::any_of(candidates.options.begin(), candidates.options.end(), [](const Application& a) {
         return a.transform->name == "batch" || a.transform->name == "accumulate";
       });
-  const AdviseOptions options{
-      .per_example = report.per_example,
-      .true_step = in.true_step.has_value() ? &*in.true_step : nullptr,
-      .ease =
-          [](const Application& a, const Changes& changes) {
-            const std::string effort = EffortOf(a.transform->advice, changes);
-            Advice advice = a.transform->advice;
-            advice.effort = effort;
-            return EaseOf(advice);
-          },
-      .effort = [](const Application& a,
-                   const Changes& c) { return LinesOf(EffortOf(a.transform->advice, c)); },
-      .budget = budget.lines,
-      .jobs = session.jobs(),
-      .progress =
-          [&](size_t done, size_t total) {
-            session.Progress("trying", static_cast<double>(done) / static_cast<double>(total));
-          }};
+  return report;
+}
+
+AdviseOptions OptionsFor(const AdviseReport& report, const Budget& budget, Session& session) {
+  return {.per_example = report.per_example,
+          .ease =
+              [](const Application& a, const Changes& changes) {
+                const std::string effort = EffortOf(a.transform->advice, changes);
+                Advice advice = a.transform->advice;
+                advice.effort = effort;
+                return EaseOf(advice);
+              },
+          .effort = [](const Application& a,
+                       const Changes& c) { return LinesOf(EffortOf(a.transform->advice, c)); },
+          .budget = budget.lines,
+          .jobs = session.jobs(),
+          .progress =
+              [&session](size_t done, size_t total) {
+                session.Progress("trying", static_cast<double>(done) / static_cast<double>(total));
+              }};
+}
+
+}  // namespace
+
+absl::StatusOr<AdviseReport> AdviseOn(const std::string& path, const Inputs& in,
+                                      const Candidates& candidates, const Budget& budget,
+                                      bool per_example, Session& session) {
+  AdviseReport report = ReportFor(path, candidates, per_example);
+  report.headline = Headline(*in.trace, in.built);
+  report.trace = in.trace.get();
+  report.build = &in.built.report;
+  report.findings = in.findings;
+  AdviseOptions options = OptionsFor(report, budget, session);
+  options.true_step = in.true_step.has_value() ? &*in.true_step : nullptr;
   DD_ASSIGN_OR_RETURN(report.advised,
                       Advise(in.built, in.replay, candidates.options, candidates.limits, options));
+  return report;
+}
+
+absl::StatusOr<AdviseReport> AdviseOnRanks(const std::string& path, const JointReport& ranks,
+                                           const Candidates& candidates, const Budget& budget,
+                                           Session& session) {
+  const JointRun& run = ranks.in->run;
+  AdviseReport report = ReportFor(path, candidates, false);
+  report.ranks = &ranks;
+  report.trace = run.traces.front().get();
+  report.build = &run.built.front().report;
+  report.findings = ranks.findings;
+  DD_ASSIGN_OR_RETURN(std::vector<Application> options, OptionsOfRanks(run, ranks.baseline));
+  std::erase_if(options, [&](const Application& a) {
+    return !OverBudget(budget, a.transform->advice).empty();
+  });
+  options.insert(options.end(), candidates.options.begin(), candidates.options.end());
+  report.advised = AdviseRanks(run, ranks.baseline, options, candidates.limits,
+                               OptionsFor(report, budget, session));
   return report;
 }
 

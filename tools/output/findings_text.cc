@@ -1,8 +1,11 @@
 #include "tools/output/findings_text.h"
 
+#include <algorithm>
+
 #include "report/text/escape.h"
 #include "report/text/format.h"
 #include "tools/output/describe.h"
+#include "tools/session.h"
 
 namespace daydream {
 namespace {
@@ -31,6 +34,19 @@ std::string FindingsMarkdown(const std::vector<Finding>& findings) {
     out += "\n";
   }
   return out.empty() ? "" : out + "\n";
+}
+
+absl::Status BesideFindings(const absl::Status& error, const std::vector<Finding>& findings,
+                            const Args& args) {
+  const auto format = FormatOf(args);
+  if (error.ok() || !format.ok() || *format == Format::kCsv) return error;
+  Diagnostic d = DiagnosticOf(error);
+  const auto said = std::ranges::find(findings, d.why, [](const Finding& f) { return f.text; });
+  if (d.why.empty() || said == findings.end()) return error;
+  d.why = "a finding of the result says it";
+  d.where.clear();
+  if (d.fix == said->fix) d.fix.clear();
+  return MakeStatus(error.code(), std::move(d));
 }
 
 void WriteFindings(const std::vector<Finding>& findings, JsonWriter& json) {

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "report/questions/findings.h"
 #include "report/text/json_writer.h"
+#include "tools/flags.h"
 
 namespace daydream {
 
@@ -14,6 +16,10 @@ namespace daydream {
 std::string FindingsText(const std::vector<Finding>& findings);
 // The same as a list of Markdown with an empty line behind it; "" without findings.
 std::string FindingsMarkdown(const std::vector<Finding>& findings);
+
+// `error` beside the result that has these findings (not as CSV): what one says is not told again.
+absl::Status BesideFindings(const absl::Status& error, const std::vector<Finding>& findings,
+                            const Args& args);
 
 // "findings": [{kind, about, text, where, ms, share, fix}].
 void WriteFindings(const std::vector<Finding>& findings, JsonWriter& json);

@@ -81,16 +81,9 @@ std::string WaitsText(const JointRun& run, const JointReplay& replay, TimeUnit w
   return text.empty() ? text : text + "\n";
 }
 
-// The rank with the longest cycle of its own.
-size_t Slowest(const JointReplay& replay) {
-  size_t slowest = 0;
-  for (size_t r = 1; r < replay.ranks.size(); ++r) {
-    if (replay.ranks[r].own_cycle > replay.ranks[slowest].own_cycle) slowest = r;
-  }
-  return slowest;
-}
+}  // namespace
 
-std::string BasisText(const JointReport& report) {
+std::string RanksBasis(const JointReport& report) {
   const JointRun& run = report.in->run;
   std::string text = fmt::format("  {}\n", report.in->clock);
   text += fmt::format(
@@ -116,6 +109,8 @@ std::string BasisText(const JointReport& report) {
   }
   return text;
 }
+
+namespace {
 
 void WriteRank(JsonWriter& json, const JointRun& run, size_t r, const RankAccount& a) {
   json.BeginInlineObject().Key("rank").Int(run.Number(r));
@@ -196,6 +191,13 @@ void WriteRun(JsonWriter& json, const JointReport& report) {
   json.Key("p50").Rounded(run.clocks.spread.us(), 3).Key("p95");
   json.Rounded(run.clocks.spread95.us(), 3).EndObject().Key("ghosts");
   json.UInt(run.meetings.ghosts).EndObject();
+  json.Key("steady");
+  if (run.steady) {
+    json.BeginInlineObject().Key("recorded_ms").Rounded(run.steady->recorded.ms(), 6);
+    json.Key("step_ms").Rounded(run.steady->step.ms(), 6).EndObject();
+  } else {
+    json.Null();
+  }
   if (run.unrecorded) WriteUnrecorded(run, json);
 }
 
@@ -222,12 +224,8 @@ void WriteJointCauses(JsonWriter& json, const JointPrediction& p) {
   json.EndArray();
 }
 
-// What a whole what-if says of each scenario, or only the step.
-enum class Detail : uint8_t { kRanks, kStep };
-
-void WriteScenarios(JsonWriter& json, const JointReport& report, Detail detail) {
+void WriteScenarios(JsonWriter& json, const JointReport& report) {
   auto answer = [&](const JointAnswer& a) {
-    if (detail == Detail::kStep) return WriteStep(json, a, "step_bound_by");
     WriteAnswer(json, report.in->run, a, "step_bound_by");
   };
   json.Key("scenarios").BeginArray();
@@ -255,7 +253,7 @@ void WriteScenarios(JsonWriter& json, const JointReport& report, Detail detail) 
       json.Null();
     }
     json.Key("bound").Bool(p.bound).Key("confidence").String(Name(p.confidence));
-    json.Key("confidence_why").String(p.why);
+    json.Key("confidence_why").String(p.why).Key("confidence_raise").String(p.raise);
     WriteTexts("notes", p.changes.notes, json);
     WriteTexts("warnings", p.changes.warnings, json);
     WriteTexts("conditions", p.changes.conditions, json);
@@ -266,9 +264,9 @@ void WriteScenarios(JsonWriter& json, const JointReport& report, Detail detail) 
   json.EndArray().Key("main").UInt(report.predictions.empty() ? 0 : report.main + 1);
 }
 
-void WriteHead(JsonWriter& json, const JointReport& report, std::string_view schema) {
+void WriteHead(JsonWriter& json, const JointReport& report) {
   const JointRun& run = report.in->run;
-  json.Key("schema").String(schema).Key("trace").BeginObject();
+  json.Key("trace").BeginObject();
   json.Key("file").String(report.name).EndObject().Key("ranks").BeginObject();
   json.Key("recorded").BeginInlineArray();
   for (size_t r = 0; r < run.built.size(); ++r) json.Int(run.Number(r));
@@ -347,29 +345,31 @@ std::string JudgedMarkdown(const JointReport& report, TimeUnit wish) {
   return fmt::format("{}: {}, {}", name, FormatTime(p.answer.step, wish), FormatSpeedup(p.speedup));
 }
 
-std::string JointHead(const JointReport& report) {
+}  // namespace
+
+std::string RanksHeadline(const JointReport& report) {
   return fmt::format(
       "{}: {} played together, step is {}\n", report.name,
       Plural(report.in->run.built.size(), "rank"),
       report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps");
 }
 
-}  // namespace
-
 std::string RanksText(const JointReport& report, const Session& session) {
   const JointRun& run = report.in->run;
   const TimeUnit wish = session.unit();
-  return RanksHead(report, wish) + "\n" + RanksTable(report, wish).Text(session.table_style()) +
-         "\n" + RanksRemarks(report) + "\n" + WaitsText(run, report.baseline.replay, wish) +
-         ClassTable(run, wish).Text(session.table_style()) + "\n" + BasisText(report);
+  return RanksHead(report, wish) + "\n" + FindingsText(report.findings) +
+         RanksTable(report, wish).Text(session.table_style()) + "\n" + RanksRemarks(report) + "\n" +
+         WaitsText(run, report.baseline.replay, wish) +
+         ClassTable(run, wish).Text(session.table_style()) + "\n" + RanksBasis(report);
 }
 
 std::string RanksMarkdown(const JointReport& report, const Session& session) {
   const JointRun& run = report.in->run;
   const TimeUnit wish = session.unit();
-  return PlainMarkdown(RanksHead(report, wish)) + "\n" + RanksTable(report, wish).Markdown() +
-         "\n" + PlainMarkdown(RanksRemarks(report) + WaitsText(run, report.baseline.replay, wish)) +
-         "\n" + ClassTable(run, wish).Markdown() + "\n" + PlainMarkdown(BasisText(report));
+  return PlainMarkdown(RanksHead(report, wish)) + "\n" + FindingsMarkdown(report.findings) +
+         RanksTable(report, wish).Markdown() + "\n" +
+         PlainMarkdown(RanksRemarks(report) + WaitsText(run, report.baseline.replay, wish)) + "\n" +
+         ClassTable(run, wish).Markdown() + "\n" + PlainMarkdown(RanksBasis(report));
 }
 
 std::string RanksJson(const JointReport& report) {
@@ -377,6 +377,7 @@ std::string RanksJson(const JointReport& report) {
   json.BeginObject().Key("schema").String("daydream.ranks/1");
   WriteAnswer(json, report.in->run, report.baseline);
   WriteRun(json, report);
+  WriteFindings(report.findings, json);
   return json.EndObject().Take() + "\n";
 }
 
@@ -392,59 +393,54 @@ Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
                {header("window"), Align::kRight, 2},
                {"speed-up"},
                {"ranks changed", Align::kRight, 3},
+               {"confidence", Align::kLeft, 1},
                {"bound by", Align::kLeft, 1}});
   table.AddRow({"baseline", in_unit(report.baseline.step), "", in_unit(report.baseline.window),
-                "1.00x", "", report.baseline.bound_by});
+                "1.00x", "", "", report.baseline.bound_by});
   for (const JointPrediction& p : report.predictions) {
     if (!p.error.ok()) {
       table.AddRow({p.name, "cannot be predicted"});
       continue;
     }
-    table.AddRow({(p.other_way ? "or " : "") + p.name, in_unit(p.answer.step),
+    table.AddRow({p.name, in_unit(p.answer.step),
                   p.low ? fmt::format("{} to {}", in_unit(*p.low), in_unit(*p.high)) : "",
                   in_unit(p.answer.window), (p.bound ? "<= " : "") + FormatSpeedup(p.speedup),
-                  std::to_string(p.edited.size()), p.answer.bound_by});
+                  std::to_string(p.edited.size()), std::string(Name(p.confidence)),
+                  p.answer.bound_by});
   }
   return table;
 }
 
 std::string JointWhatIfText(const JointReport& report, const Session& session) {
   const JointRun& run = report.in->run;
-  std::string text = JointHead(report) + "\n" + FindingsText(report.findings);
+  std::string text = RanksHeadline(report) + "\n" + FindingsText(report.findings);
   text += JointWhatIfTable(report, session.unit()).Text(session.table_style()) + "\n";
   text += CausesText(report, session);
-  const size_t slowest = Slowest(report.baseline.replay);
+  const size_t slowest = SlowestAlone(report.baseline.replay);
   text += fmt::format("  the longest cycle of its own has rank {}: {}{}\n", run.Number(slowest),
                       FormatTime(report.baseline.replay.ranks[slowest].own_cycle, session.unit()),
                       report.baseline.repeated ? "" : " for all recorded steps");
-  return text + BasisText(report);
+  return text + RanksBasis(report);
 }
 
 std::string JointWhatIfMarkdown(const JointReport& report, const Session& session) {
   return VerdictMarkdown(report.gates, JudgedMarkdown(report, session.unit())) +
-         PlainMarkdown(JointHead(report)) + "\n" + FindingsMarkdown(report.findings) +
+         PlainMarkdown(RanksHeadline(report)) + "\n" + FindingsMarkdown(report.findings) +
          JointWhatIfTable(report, session.unit()).Markdown() + "\n" +
-         PlainMarkdown(BasisText(report));
+         PlainMarkdown(RanksBasis(report));
 }
 
-std::string JointWhatIfJson(const JointReport& report, std::string_view schema) {
-  JsonWriter json;
-  json.BeginObject();
-  WriteHead(json, report, schema);
+void WriteRanks(JsonWriter& json, const JointReport& report) {
+  WriteHead(json, report);
   WriteAnswer(json, report.in->run, report.baseline, "step_bound_by");
-  WriteScenarios(json, report, Detail::kRanks);
-  WriteGates(report.gates, json);
-  return json.EndObject().Take() + "\n";
 }
 
-std::string JointAdviceJson(const JointReport& report, std::span<const std::string> nothing) {
+std::string JointWhatIfJson(const JointReport& report) {
   JsonWriter json;
-  json.BeginObject();
-  WriteHead(json, report, kAdviceSchema);
-  WriteScenarios(json, report, Detail::kStep);
-  json.Key("nothing_to_change").BeginInlineArray();
-  for (const std::string& name : nothing) json.String(name);
-  json.EndArray();
+  json.BeginObject().Key("schema").String("daydream.whatif/1");
+  WriteRanks(json, report);
+  WriteScenarios(json, report);
+  WriteGates(report.gates, json);
   return json.EndObject().Take() + "\n";
 }
 

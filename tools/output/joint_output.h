@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "report/questions/findings.h"
+#include "report/text/json_writer.h"
 #include "tools/gate.h"
 #include "tools/input/joint_input.h"
 #include "tools/session.h"
 
 namespace daydream {
-
-inline constexpr std::string_view kAdviceSchema = "daydream.advise/1";
 
 struct JointReport {
   const JointInput* in = nullptr;
@@ -32,11 +31,12 @@ Table RanksTable(const JointReport& report, TimeUnit wish);
 
 std::string JointWhatIfText(const JointReport& report, const Session& session);
 std::string JointWhatIfMarkdown(const JointReport& report, const Session& session);
-std::string JointWhatIfJson(const JointReport& report,
-                            std::string_view schema = "daydream.whatif/1");
-// The same without what scenarios do to each rank, and with "nothing_to_change": options that could
-// not be predicted.
-std::string JointAdviceJson(const JointReport& report, std::span<const std::string> nothing);
+std::string JointWhatIfJson(const JointReport& report);
+// What was recorded, the findings about it, and the unchanged step with what each rank does in it.
+void WriteRanks(JsonWriter& json, const JointReport& report);
+// "run: 8 ranks played together, step is the window, repeated", and what all of it rests on.
+std::string RanksHeadline(const JointReport& report);
+std::string RanksBasis(const JointReport& report);
 Table JointWhatIfTable(const JointReport& report, TimeUnit wish);
 
 }  // namespace daydream

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "tools/input/candidates.h"
 #include "tools/output/joint_output.h"
 
 namespace daydream {
@@ -37,12 +36,5 @@ void DropIntervals(JointReport& report);
 
 // E0602 when the replay of the unchanged ranks is further off than `limit`: no prediction is made.
 absl::Status CheckJointReplay(const JointReport& report, double limit);
-
-// Every candidate on all ranks, with a faster network and a faster slowest rank beside, by what it
-// saves. `nothing`: names of those that could not be predicted.
-absl::StatusOr<JointReport> AdviseOnRanks(const JointInput& in, std::string name,
-                                          const Candidates& candidates, unsigned jobs,
-                                          std::vector<std::string>& nothing,
-                                          const JointProgress& progress = {});
 
 }  // namespace daydream

@@ -206,15 +206,12 @@ std::string UnrecordedLine(const ReplayCheck& r) {
 }
 
 std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
-  Duration step = r.given.value_or(r.steady.value_or(r.measured));
-  if (r.unrecorded.has_value()) step = r.unrecorded->step;
+  const Duration step = r.step();
   if (step.ns <= 0 || !r.no_step.ok()) return "";
   const double steps = 1 / step.seconds();
   std::string line = fmt::format("  {} steps/s", Rate(steps));
-  if (r.unrecorded.has_value()) {
-    line = fmt::format("  unrecorded step {}: {} steps/s", FormatTime(step, wish), Rate(steps));
-  } else if (r.steady.has_value() && !r.given.has_value()) {
-    line = fmt::format("  steady step {}: {} steps/s", FormatTime(step, wish), Rate(steps));
+  if (r.step_name() != "step") {
+    line = fmt::format("  {} {}: {} steps/s", r.step_name(), FormatTime(step, wish), Rate(steps));
   }
   if (r.batch.samples > 0) {
     line += fmt::format(", {} samples/s ({} a step)", Rate(steps * r.batch.samples),
@@ -231,7 +228,7 @@ std::string StepsLine(const ReplayCheck& r, TimeUnit wish) {
   const TimeUnit unit = UnitFor(r.measured, wish);
   return line + "\n" +
          Wrapped(fmt::format("{} differ: median {}, middle half {} to {}, all {} to {}",
-                             r.steady || r.unrecorded ? "recorded steps" : "steps",
+                             r.steady || r.unrecorded || r.given ? "recorded steps" : "steps",
                              FormatTime(l.median, unit), TimeIn(l.lower, unit),
                              FormatTime(l.upper, unit), TimeIn(l.shortest, unit),
                              FormatTime(l.longest, unit))) +

@@ -43,21 +43,4 @@ absl::StatusOr<Exit> EndOfRanks(const RanksPart& part, Session& session) {
   return exit;
 }
 
-absl::StatusOr<RanksAdvice> AdviceOfRanks(const RanksPart& part, const Args& args,
-                                          const Candidates& candidates, Session& session) {
-  std::vector<std::string> nothing;
-  DD_ASSIGN_OR_RETURN(const JointReport report,
-                      AdviseOnRanks(part.in, WithoutFolders(args.positional()[0]), candidates,
-                                    session.jobs(), nothing, ProgressOf("trying", session)));
-  RanksAdvice out{.json = JointAdviceJson(report, nothing), .first = {}, .worth = {}};
-  for (const JointPrediction& p : report.predictions) {
-    if (p.bound || p.answer.step >= report.baseline.step) continue;
-    if (out.first.empty()) out.first = p.name;
-    for (const Application& a : candidates.options) {
-      if (a.params.spelled() == p.name || a.transform->name == p.name) out.worth.push_back({a});
-    }
-  }
-  return out;
-}
-
 }  // namespace daydream

@@ -8,7 +8,6 @@
 
 #include "base/status.h"
 #include "tools/command.h"
-#include "tools/input/candidates.h"
 #include "tools/input/joint_input.h"
 #include "tools/output/joint_output.h"
 
@@ -32,14 +31,5 @@ std::string HeadlineOfRanks(const RanksPart& part, std::string_view title, std::
 
 // Says which scenarios could not be predicted; what the command ends with, or `off`.
 absl::StatusOr<Exit> EndOfRanks(const RanksPart& part, Session& session);
-
-struct RanksAdvice {
-  std::string
-      json;  // as `advise FOLDER --format json`, without what each scenario does to each rank
-  std::string first;  // the option that saves most; empty when none saves anything
-  std::vector<std::vector<Application>> worth;  // candidates that save something
-};
-absl::StatusOr<RanksAdvice> AdviceOfRanks(const RanksPart& part, const Args& args,
-                                          const Candidates& candidates, Session& session);
 
 }  // namespace daydream

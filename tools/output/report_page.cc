@@ -63,10 +63,10 @@ void AddTables(const Tables& tables, const std::vector<Finding>& findings, bool 
   for (size_t by = 0; by < kGroupings; ++by) {
     blocks.push_back(
         {after ? kAfterIds[by] : kIds[by],
-         SummaryJson(tables.by[by], tables.memory, static_cast<GroupBy>(by), findings)});
+         SummaryJson(tables.by[by], tables.memory, static_cast<GroupBy>(by), nullptr, findings)});
   }
   blocks.push_back({after ? "after-host" : "summary-host",
-                    HostSummaryJson(tables.host, tables.by.back(), findings)});
+                    HostSummaryJson(tables.host, tables.by.back(), nullptr, findings)});
 }
 
 // The step after `scenario`, and which of its optimizations edited which task.
@@ -275,10 +275,9 @@ absl::Status AddOptions(const Args& args, const Inputs& in, RanksPart* ranks, Se
   const Budget any;
   DD_ASSIGN_OR_RETURN(const Candidates candidates, FindCandidates(args, any, session));
   if (ranks != nullptr) {
-    DD_ASSIGN_OR_RETURN(RanksAdvice found, AdviceOfRanks(*ranks, args, candidates, session));
-    blocks.push_back({"advise-ranks", std::move(found.json)});
-    blocks.push_back({"assumptions", AssumptionsJson(found.worth)});
-    if (!found.first.empty()) about.next = PageOfOption(args, found.first);
+    DD_ASSIGN_OR_RETURN(AdviseReport report, AdviseOnRanks(args.positional()[0], ranks->report,
+                                                           candidates, any, session));
+    AddAdvice(args, std::move(report), about, blocks);
     return absl::OkStatus();
   }
   DD_ASSIGN_OR_RETURN(AdviseReport report,

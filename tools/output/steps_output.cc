@@ -26,7 +26,7 @@ struct StepStalls {
 
 StepStalls StallsIn(const StepsReport& report, const StepSummary& s) {
   StepStalls out;
-  for (const Stall& stall : report.health.stalls.all) {
+  for (const Stall& stall : report.stalls.all) {
     if (report.graph->task(stall.task).step != s.step) continue;
     out.time += stall.taken();
     if (out.longest.empty()) out.longest = stall.what;
@@ -136,7 +136,7 @@ std::string StepsJson(const StepsReport& report) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.summary/1");
   json.Key("steps").UInt(report.steps.size());
-  WriteFindings(report.health.findings, json);
+  WriteFindings(report.findings, json);
   json.Key("by").String("step").Key("per_step").BeginArray();
   for (const StepSummary& s : report.steps) {
     const StepStalls stalls = StallsIn(report, s);

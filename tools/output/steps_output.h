@@ -14,7 +14,8 @@ namespace daydream {
 struct StepsReport {
   const Graph* graph = nullptr;
   std::vector<StepSummary> steps;  // as recorded, stalls included
-  Health health;
+  std::vector<Finding> findings;
+  Stalls stalls;
 };
 
 // One row a step and their mean, shares of each step's own length.

@@ -3,14 +3,25 @@
 #include "report/text/json_writer.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/memory_text.h"
+#include "tools/output/whatif_output.h"
 
 namespace daydream {
 
+namespace {
+
+void WriteLength(const Summary& s, const ReplayCheck* replay, JsonWriter& json) {
+  json.Key("steps").UInt(s.steps).Key("step_ns").Int(s.step.ns).Key("window_ns").Int(s.window.ns);
+  WriteStep(s.step, s.periods, json);
+  if (replay != nullptr) WriteReplay(*replay, json);
+}
+
+}  // namespace
+
 std::string SummaryJson(const Summary& s, const MemoryProfile& memory, GroupBy by,
-                        const std::vector<Finding>& findings) {
+                        const ReplayCheck* replay, const std::vector<Finding>& findings) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.summary/1");
-  json.Key("steps").UInt(s.steps).Key("step_ns").Int(s.step.ns).Key("window_ns").Int(s.window.ns);
+  WriteLength(s, replay, json);
   json.Key("gpu_busy_ns").Int(s.gpu_busy.ns).Key("gpu_idle_ns").Int(s.gpu_idle.ns);
   json.Key("exposed_comm_ns").Int(s.exposed_comm.ns).Key("gpu_time_ns").Int(s.gpu_time.ns);
   json.Key("critical_path").BeginInlineObject();
@@ -29,11 +40,10 @@ std::string SummaryJson(const Summary& s, const MemoryProfile& memory, GroupBy b
 }
 
 std::string HostSummaryJson(const std::vector<HostRow>& rows, const Summary& step,
-                            const std::vector<Finding>& findings) {
+                            const ReplayCheck* replay, const std::vector<Finding>& findings) {
   JsonWriter json;
   json.BeginObject().Key("schema").String("daydream.summary/1");
-  json.Key("steps").UInt(step.steps).Key("step_ns").Int(step.step.ns);
-  json.Key("window_ns").Int(step.window.ns);
+  WriteLength(step, replay, json);
   WriteFindings(findings, json);
   json.Key("by").String("host").Key("groups").BeginArray();
   for (const HostRow& r : rows) {

@@ -11,11 +11,12 @@
 
 namespace daydream {
 
-// "daydream.summary/1": where the time of a step goes, by group of work.
+// "daydream.summary/1": where the time of a step goes, by group of work. `replay`: how well the
+// step is the recorded one; null: not told.
 std::string SummaryJson(const Summary& s, const MemoryProfile& memory, GroupBy by,
-                        const std::vector<Finding>& findings);
+                        const ReplayCheck* replay, const std::vector<Finding>& findings);
 // The same of `--by host`; `step` is a summary of the same step by anything.
 std::string HostSummaryJson(const std::vector<HostRow>& rows, const Summary& step,
-                            const std::vector<Finding>& findings);
+                            const ReplayCheck* replay, const std::vector<Finding>& findings);
 
 }  // namespace daydream

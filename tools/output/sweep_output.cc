@@ -9,7 +9,9 @@
 #include "report/fields.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
+#include "tools/output/findings_text.h"
 #include "tools/output/prediction_text.h"
+#include "tools/output/whatif_output.h"
 
 namespace daydream {
 namespace {
@@ -209,18 +211,26 @@ std::string Best(const SweepResult& result, size_t sweep, TimeUnit wish) {
                      SpeedupCell(result, *best));
 }
 
+// The step as it was recorded, and the one that rows are compared with.
+std::string StepsOf(const SweepHead& head, TimeUnit wish) {
+  const std::string step = FormatTime(head.baseline, wish);
+  if (head.measured <= Duration{}) return fmt::format("ranks played together, {} per step", step);
+  const std::string recorded = FormatTime(head.measured, wish);
+  return head.step_name == "step"
+             ? fmt::format("{} per step, {} replayed", recorded, step)
+             : fmt::format("{} {}, recorded {}", head.step_name, step, recorded);
+}
+
 }  // namespace
 
 std::string SweepTables(const SweepResult& result, const Session& session) {
   const TableStyle style = session.table_style();
   const TimeUnit wish = session.unit();
-  const std::string replayed = FormatTime(result.head.baseline, wish);
-  const std::string step = result.head.measured > Duration{}
-                               ? fmt::format("{} per step, {} replayed",
-                                             FormatTime(result.head.measured, wish), replayed)
-                               : fmt::format("ranks played together, {} per step", replayed);
-  std::string out = fmt::format("{}: {}; {} of {}\n", Printable(result.head.trace), step,
-                                result.rows.size(), Plural(result.plan.points.size(), "scenario"));
+  std::string out =
+      fmt::format("{}: {}; {} of {}\n", Printable(result.head.trace), StepsOf(result.head, wish),
+                  result.rows.size(), Plural(result.plan.points.size(), "scenario"));
+  const std::string findings = FindingsText(result.head.findings);
+  if (!findings.empty()) out += "\n" + findings.substr(0, findings.size() - 1);
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {
     if (RowsOf(result, sweep).empty()) continue;
     const bool matrix = IsMatrix(result.plan.axes[sweep]);
@@ -241,10 +251,10 @@ std::string SweepTables(const SweepResult& result, const Session& session) {
 
 std::string SweepMarkdown(const SweepResult& result, const Session& session) {
   const TimeUnit wish = session.unit();
-  std::string out;
+  std::string out = FindingsMarkdown(result.head.findings);
   for (size_t sweep = 0; sweep < result.plan.axes.size(); ++sweep) {
     out += fmt::format(
-        "{}{}", out.empty() ? "" : "\n",
+        "{}{}", sweep == 0 ? "" : "\n",
         LongTable(result, RowsOf(result, sweep), result.plan.axes[sweep], Errors::kInRow, wish)
             .Markdown());
   }
@@ -264,6 +274,8 @@ std::string SweepJson(const SweepResult& result) {
   json.Key("measured_ns");
   result.head.measured > Duration{} ? json.Int(result.head.measured.ns) : json.Null();
   json.Key("baseline_ns").Int(result.head.baseline.ns);
+  WriteStep(result.head.baseline, result.head.steps, json);
+  WriteFindings(result.head.findings, json);
   json.Key("scenarios").UInt(result.plan.points.size()).Key("rows").BeginArray();
   for (const SweepRow& r : result.rows) {
     const SweepPoint& point = result.plan.points[r.index];

@@ -275,6 +275,17 @@ void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
   json.EndObject();
 }
 
+void WriteStep(Duration step, std::span<const Duration> steps, JsonWriter& json) {
+  if (steps.empty()) {
+    json.Key("step_ms").Null().Key("median_ms").Null();
+  } else {
+    json.Key("step_ms").Double(step.ms()).Key("median_ms").Double(LengthsOf(steps).median.ms());
+  }
+  json.Key("steps_ms").BeginInlineArray();
+  for (Duration d : steps) json.Double(d.ms());
+  json.EndArray();
+}
+
 void WritePrediction(const Prediction& p, JsonWriter& json) {
   json.BeginObject().Key("name").String(p.name);
   json.Key("opts").BeginInlineArray();

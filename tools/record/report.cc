@@ -77,6 +77,13 @@ std::string ManyRecordings(const std::vector<RecordingReport>& reports) {
   return table.Text();
 }
 
+void WriteCostOfEach(std::string_view what, const std::optional<RecordingCost::Each>& each,
+                     JsonWriter& json) {
+  if (!each) return;
+  json.Key(fmt::format("{}_ns", what)).Double(each->ns);
+  json.Key(fmt::format("{}_error_ns", what)).Double(each->error_ns);
+}
+
 }  // namespace
 
 std::optional<Overhead> OverheadOf(const RecordingCost& cost) {
@@ -161,6 +168,20 @@ absl::StatusOr<RecordingReport> ReadRecording(const std::string& path) {
   }
   r.cost = trace->provenance.cost;
   return r;
+}
+
+void WriteCost(const RecordingCost& cost, JsonWriter& json) {
+  json.Key("recording").BeginInlineObject();
+  json.Key("steps_with").UInt(cost.steps_with).Key("with_ns").Int(cost.with.ns);
+  json.Key("steps_without").UInt(cost.steps_without).Key("without_ns").Int(cost.without.ns);
+  if (const auto overhead = OverheadOf(cost)) {
+    json.Key("overhead_pct").Double(overhead->share * 100);
+    json.Key("overhead_error_pct").Double(overhead->error * 100);
+  }
+  WriteCostOfEach("call", cost.call, json);
+  WriteCostOfEach("gpu_work", cost.work, json);
+  WriteCostOfEach("layer_mark", cost.layer_mark, json);
+  json.Key("hidden_ns").Int(cost.hidden.ns).EndObject();
 }
 
 std::string RecordingScreen(const std::vector<RecordingReport>& reports) {

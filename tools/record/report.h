@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "report/text/json_writer.h"
 #include "trace/trace.h"
 
 namespace daydream {
@@ -41,6 +42,8 @@ std::string CostText(const RecordingCost& cost);
 // "a launch 4.1 us ± 0.2 us (its call 3.0 us ± 0.2 us, its GPU work 1.1 us ± 0.1 us)", and a mark
 // of a layer; empty when the steps do not tell.
 std::string CostOfEachText(const RecordingCost& cost);
+// "recording": what it cost.
+void WriteCost(const RecordingCost& cost, JsonWriter& json);
 
 // Reads the recording at `path`. Takes as much memory as reading it for any other purpose.
 absl::StatusOr<RecordingReport> ReadRecording(const std::string& path);

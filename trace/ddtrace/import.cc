@@ -489,13 +489,12 @@ bool Sniff(std::string_view head) {
 
 }  // namespace
 
-const Importer kDdtrace = {
-    .name = "ddtrace",
-    .summary = "daydream's own trace format (.ddtrace)",
-    .sniff = Sniff,
-    .import = ImportDdtrace,
-    .recorder = {.writer = "daydream trace, daydream import",
-                 .record = "daydream trace -- PROGRAM",
-                 .answers = "everything that needs no shapes of ops; these too, if imported"}};
+const Importer kDdtrace = {.name = "ddtrace",
+                           .summary = "daydream's own trace format (.ddtrace)",
+                           .sniff = Sniff,
+                           .import = ImportDdtrace,
+                           .recorder = {.writer = "daydream trace, daydream import",
+                                        .record = "daydream trace -- PROGRAM",
+                                        .answers = "everything but what needs shapes of ops"}};
 
 }  // namespace daydream

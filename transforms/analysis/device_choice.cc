@@ -97,49 +97,97 @@ DeviceChoice ChooseKnown(std::string_view name, std::vector<std::string_view>& o
   return choice;
 }
 
-// The only known GPU whose name has all words of `name`: "Jetson Orin" is Jetson-AGX-Orin-64GB.
-const DeviceSpec* FindByWords(std::string_view name) {
-  const auto words_of = [](std::string_view text) {
-    return std::vector<std::string>(absl::StrSplit(absl::AsciiStrToUpper(std::string(text)),
-                                                   absl::ByAnyChar(" -_"), absl::SkipEmpty()));
-  };
-  const std::vector<std::string> words = words_of(name);
-  // "96GB" names no chip.
-  const auto letter = [](const std::string& w) {
-    return std::isalpha(static_cast<unsigned char>(w[0])) != 0;
-  };
-  const DeviceSpec* found = nullptr;
-  if (std::ranges::none_of(words, letter)) return nullptr;
-  for (const DeviceSpec& spec : DeviceSpecs()) {
-    const std::vector<std::string> known = words_of(spec.name);
-    const auto has = [&](const std::string& word) {
-      return std::find(known.begin(), known.end(), word) != known.end();
-    };
-    if (!std::ranges::all_of(words, has)) continue;
-    if (found != nullptr) return nullptr;
-    found = &spec;
+std::vector<std::string> WordsOf(std::string_view text) {
+  return absl::StrSplit(absl::AsciiStrToUpper(std::string(text)), absl::ByAnyChar(" -_"),
+                        absl::SkipEmpty());
+}
+
+// What people call the chip: "A100"; "RTX4090" and "4090".
+std::vector<std::string> ChipNames(const DeviceSpec& spec) {
+  std::vector<std::string> names = {WordsOf(spec.name).front()};
+  if (names[0].starts_with("RTX") || names[0].starts_with("GTX"))
+    names.push_back(names[0].substr(3));
+  return names;
+}
+
+bool IsOneOf(const std::string& word, const std::vector<std::string>& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// The words of its name and what people shorten them to: "SXM" for "SXM5".
+std::vector<std::string> WordsFor(const DeviceSpec& spec) {
+  std::vector<std::string> words = WordsOf(spec.name);
+  const size_t whole = words.size();
+  for (size_t i = 1; i < whole; ++i) {
+    const size_t letters = words[i].find_last_not_of("0123456789") + 1;
+    if (letters >= 3 && letters < words[i].size()) words.push_back(words[i].substr(0, letters));
   }
+  for (std::string& name : ChipNames(spec)) words.push_back(std::move(name));
+  words.insert(words.end(), {"RTX", "GTX"});
+  return words;
+}
+
+// The known GPUs whose name has all words of `name`: "Jetson Orin" is Jetson-AGX-Orin-64GB, and
+// "A100 80GB" one of two. Only one, or variants of a chip that `name` names.
+std::vector<const DeviceSpec*> FindByWords(std::string_view name) {
+  std::vector<std::string> words = WordsOf(name);
+  constexpr std::string_view kBrands[] = {"NVIDIA", "TESLA", "GEFORCE",
+                                          "QUADRO", "AMD",   "INSTINCT"};
+  std::erase_if(words, [&](const std::string& w) { return std::ranges::count(kBrands, w) > 0; });
+  for (size_t i = 1; i < words.size(); ++i) {  // "2080 Ti" is one word
+    if (words[i] != "TI") continue;
+    words[i - 1] += words[i];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::vector<const DeviceSpec*> found;
+  bool named = !words.empty();
+  for (const DeviceSpec& spec : DeviceSpecs()) {
+    const std::vector<std::string> known = WordsFor(spec), chip = ChipNames(spec);
+    if (!std::ranges::all_of(words, [&](const auto& w) { return IsOneOf(w, known); })) continue;
+    found.push_back(&spec);
+    named &= std::ranges::any_of(words, [&](const auto& w) { return IsOneOf(w, chip); });
+    named &= ChipNames(*found.front()) == chip;
+  }
+  // "96GB" and "RTX" name no chip.
+  const auto letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  const bool any_name = std::ranges::any_of(words, [&](const std::string& w) {
+    return letter(static_cast<unsigned char>(w[0])) && w != "RTX" && w != "GTX";
+  });
+  if (!named && (found.size() > 1 || !any_name)) found.clear();
   return found;
 }
 
-// "A6000" is in RTXA6000: known names with `word` in them, else what is written nearly so.
+// "A6000" is in RTXA6000: known names that hold a word or are in it ("A10G"), else those of the
+// same letters, or what is written nearly so.
 std::string DidYouMeanGpu(std::string_view word) {
-  constexpr size_t kLeastLetters = 2;
-  const auto upper = [](std::string_view text) {
-    std::string out;
-    for (unsigned char c : text) {
-      if (std::isalnum(c)) out += static_cast<char>(std::toupper(c));
-    }
-    return out;
+  constexpr size_t kLeastLetters = 2, kFew = 4;
+  std::vector<std::string_view> holds, alike, as_long;
+  const auto has_digit = [](const std::string& w) {
+    return w.find_first_of("0123456789") != std::string::npos;
   };
-  std::vector<std::string_view> holds;
+  const auto letters_of = [](const std::string& w) {
+    return w.substr(0, w.find_first_of("0123456789"));
+  };
   for (const DeviceSpec& spec : DeviceSpecs()) {
-    if (upper(word).size() >= kLeastLetters && Contains(upper(spec.name), upper(word))) {
-      holds.push_back(spec.name);
+    const std::string folded = fmt::format("{}", fmt::join(WordsOf(spec.name), ""));
+    const std::vector<std::string> chips = ChipNames(spec);
+    const std::string& chip = chips.back();
+    bool in = false, like = false, same = false;
+    for (const std::string& w : WordsOf(word)) {
+      if (w.ends_with("GB") || (!has_digit(w) && WordsOf(word).size() > 1)) continue;
+      in |= w.size() >= kLeastLetters &&
+            (Contains(folded, w) || (chip.size() > 2 && Contains(w, chip)));
+      const bool letters = !letters_of(w).empty() && letters_of(w) == letters_of(chip);
+      like |= has_digit(w) && letters;
+      same |= has_digit(w) && letters && w.size() == chip.size();
     }
+    if (in) holds.push_back(spec.name);
+    if (like) alike.push_back(spec.name);
+    if (same) as_long.push_back(spec.name);
   }
-  if (holds.empty()) return DidYouMeanOneOf(word, KnownGpus());
-  return fmt::format("; did you mean '{}'?", fmt::join(holds, "' or '"));
+  const auto& near = !holds.empty() ? holds : alike.size() <= kFew ? alike : as_long;
+  if (near.empty()) return DidYouMeanOneOf(word, KnownGpus());
+  return fmt::format("; did you mean '{}'?", fmt::join(near, "' or '"));
 }
 
 // As drivers name them: "Tesla V100-SXM2-32GB", "NVIDIA H100 80GB HBM3".
@@ -195,10 +243,16 @@ absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name) {
   std::vector<std::string_view> others;
   DeviceChoice choice = ChooseKnown(name, others);
   const DeviceSpec* spec = FindRecordedName(name);
-  if (spec == nullptr) spec = FindByWords(name);
+  if (choice.spec.name.empty() && spec == nullptr) {
+    for (const DeviceSpec* found : FindByWords(name)) {
+      others.push_back(found->name);
+      if (spec == nullptr || found->tdp_watts > spec->tdp_watts) spec = found;
+    }
+  }
   if (choice.spec.name.empty() && spec != nullptr) {
     choice.spec = *spec;
-    choice.assumptions.push_back(fmt::format("{} is taken as {}", name, spec->name));
+    if (others.size() < 2)
+      choice.assumptions.push_back(fmt::format("{} is taken as {}", name, spec->name));
   }
   if (choice.spec.name.empty()) {
     return MakeStatus(

@@ -37,6 +37,7 @@ constinit const Transform kBandwidth = {
         "for other ranks is no transfer and stays, unless ranks are played together.",
     .ignores = "That another algorithm may be chosen at another rate; sharing of links.",
     .sources = "Daydream (ATC'20), section 6.5, for collectives without the wait; docs/ranks.md",
+    .advice = {.effort = "another network", .risk = "cost", .how = {}},
     .twice = "",
     .memory = MemoryEffect::kNone,
     .memory_model = "None: only times change.",

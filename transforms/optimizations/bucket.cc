@@ -101,6 +101,7 @@ constinit const Transform kBucket = {
         "Waits for other ranks that were recorded in the exchanges, unless ranks are played "
         "together. How much buckets slow compute down follows what was recorded.",
     .sources = "PyTorch torch/csrc/distributed/c10d/reducer.cpp, as for ddp; docs/ranks.md",
+    .advice = {.effort = "1 number", .risk = "none", .how = {}},
     .memory = MemoryEffect::kNone,
     .memory_model = "None: buckets hold the same gradients.",
 };

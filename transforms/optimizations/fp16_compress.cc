@@ -61,6 +61,7 @@ constinit const Transform kFp16Compress = {
     .sources =
         "torch.distributed.algorithms.ddp_comm_hooks.default_hooks, fp16_compress_hook and "
         "bf16_compress_hook; fabrics: docs/ranks.md",
+    .advice = {.effort = "1 line", .risk = "numerics", .how = {}},
     .memory = MemoryEffect::kAdds,
     .memory_model = "At most a copy of all gradients in 16 bit.",
 };

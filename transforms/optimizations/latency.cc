@@ -36,6 +36,7 @@ constinit const Transform kLatency = {
         "us where they have one size only. Waiting for other ranks is no transfer and stays.",
     .ignores = "That another algorithm may be chosen; sharing of links.",
     .sources = "as bandwidth: docs/ranks.md",
+    .advice = {.effort = "another network", .risk = "cost", .how = {}},
     .twice = "",
     .memory = MemoryEffect::kNone,
     .memory_model = "None: only times change.",

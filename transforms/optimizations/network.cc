@@ -42,6 +42,7 @@ constinit const Transform kNetwork = {
         "Recorded compute that shares the GPU with a collective keeps its time; sharing of links "
         "between groups.",
     .sources = "sweeps of nccl-tests and rccl-tests that others published: docs/ranks.md",
+    .advice = {.effort = "another network", .risk = "cost", .how = {}},
     .memory = MemoryEffect::kNone,
     .memory_model = "None: only times change.",
 };

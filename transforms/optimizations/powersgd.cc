@@ -293,6 +293,7 @@ constinit const Transform kPowersgd = {
     .sources =
         "Vogels et al. 2019 (PowerSGD, NeurIPS); "
         "torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py",
+    .advice = {.effort = "~5 lines", .risk = "numerics", .how = {}},
     .memory = MemoryEffect::kAdds,
     .memory_model = "The error of each compressed gradient, as large as the gradient.",
 };

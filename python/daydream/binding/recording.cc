@@ -155,14 +155,13 @@ absl::StatusOr<std::string> Recording::Advise(std::span<const std::string> words
   DD_ASSIGN_OR_RETURN(const Budget budget, ParseBudget(args.All("--budget")));
   DD_ASSIGN_OR_RETURN(const Candidates candidates, FindCandidates(args, budget, session));
   if (joint_ != nullptr) {
-    std::vector<std::string> nothing;
-    DD_ASSIGN_OR_RETURN(const JointReport report,
-                        AdviseOnRanks(*joint_, path_, candidates, session.jobs(), nothing,
-                                      ProgressOf("trying", session)));
+    DD_ASSIGN_OR_RETURN(const JointReport ranks, PredictOnRanks(*joint_, path_, {}, "all"));
     DD_ASSIGN_OR_RETURN(const double limit,
                         ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
-    DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
-    return JointWhatIfJson(report, kAdviceSchema);
+    DD_RETURN_IF_ERROR(CheckJointReplay(ranks, limit));
+    DD_ASSIGN_OR_RETURN(const AdviseReport report,
+                        AdviseOnRanks(path_, ranks, candidates, budget, session));
+    return AdviseJson(report);
   }
   DD_RETURN_IF_ERROR(CheckReplayOf(args));
   DD_ASSIGN_OR_RETURN(const AdviseReport report,

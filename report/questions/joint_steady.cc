@@ -1,0 +1,107 @@
+#include "report/questions/joint_steady.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "report/parallel.h"
+#include "report/questions/findings.h"
+#include "report/questions/op_stalls.h"
+#include "report/stalls.h"
+#include "simulator/simulate.h"
+
+namespace daydream {
+namespace {
+
+// Chosen: of the step, as for one rank.
+constexpr double kLeastTaken = 0.05;
+
+// The ranks without their stalls. False, and as they were, where the step is hardly shorter.
+absl::StatusOr<bool> TakeStalls(JointRun& run, unsigned jobs) {
+  DD_ASSIGN_OR_RETURN(const JointAnswer recorded, PlayJoint(run, TransferFrom::kClass, {}, jobs));
+  std::vector<Graph> as_recorded;
+  for (size_t r = 0; r < run.built.size(); ++r) {
+    Graph& graph = run.built[r].graph;
+    as_recorded.push_back(graph);
+    std::vector<Stall> stalls = run.stalls[r].all;
+    stalls.insert(stalls.end(), run.stalls[r].waits.begin(), run.stalls[r].waits.end());
+    TakeOut(stalls, graph);
+  }
+  run.steady = JointSteady{.check = recorded.check, .recorded = recorded.step, .step = {}};
+  DD_ASSIGN_OR_RETURN(const JointAnswer without, PlayJoint(run, TransferFrom::kClass, {}, jobs));
+  run.steady->step = without.step;
+  if (without.step <= recorded.step.Scaled(1 - kLeastTaken)) return true;
+  run.steady.reset();
+  for (size_t r = 0; r < run.built.size(); ++r) run.built[r].graph = std::move(as_recorded[r]);
+  return false;
+}
+
+// The worst of each kind with its rank. Waiting for one another is played, and no finding.
+std::vector<Finding> FindingsOfRanks(const JointRun& run, unsigned jobs) {
+  std::vector<std::vector<Finding>> of_rank(run.built.size());
+  ForEachParallel(run.built.size(), jobs, [&](size_t r) {
+    const BuiltGraph& built = run.built[r];
+    ReplayCheck recorded;
+    recorded.measured_steps = MeasuredSteps(built);
+    if (recorded.measured_steps.empty()) return;
+    recorded.measured = recorded.simulated = MeanOf(recorded.measured_steps);
+    of_rank[r] = FindFindings(built, run.stalls[r], recorded);
+  });
+  std::map<FindingKind, std::pair<Finding, size_t>> worst;  // and how many ranks have one
+  for (size_t r = 0; r < run.built.size(); ++r) {
+    std::set<FindingKind> met;
+    for (Finding& f : of_rank[r]) {
+      if (f.kind == FindingKind::kWaitsForRanks) continue;
+      f.text = fmt::format("rank {}: {}", run.Number(r), f.text);
+      auto [it, fresh] = worst.try_emplace(f.kind, f, 0);
+      if (met.insert(f.kind).second) ++it->second.second;
+      if (!fresh && f.share > it->second.first.share) it->second.first = std::move(f);
+    }
+  }
+  std::vector<Finding> all;
+  for (auto& [kind, found] : worst) {
+    auto& [finding, ranks] = found;
+    if (ranks > 1) finding.text += fmt::format("; {} ranks have this", ranks);
+    all.push_back(std::move(finding));
+  }
+  SortFindings(all);
+  return all;
+}
+
+bool IsKnownThroughout(const JointRun& run) {
+  const auto no_step = [](const Stalls& s) { return s.no_step; };
+  return run.built.size() > 1 && run.meetings.ghosts == 0 &&
+         std::ranges::none_of(run.stalls, no_step);
+}
+
+}  // namespace
+
+absl::Status MakeRanksSteady(JointRun& run, unsigned jobs) {
+  run.findings = FindingsOfRanks(run, jobs);
+  const auto has_some = [](const Stalls& s) { return !s.all.empty() || !s.waits.empty(); };
+  if (std::ranges::none_of(run.stalls, has_some)) return absl::OkStatus();
+  bool taken = false;
+  if (IsKnownThroughout(run)) {
+    DD_ASSIGN_OR_RETURN(taken, TakeStalls(run, jobs));
+  }
+  if (taken) {
+    const auto first = std::ranges::find_if(
+        run.findings, [](const Finding& f) { return IsLeftOut(f, /*held=*/true); });
+    if (first == run.findings.end()) return absl::OkStatus();
+    first->text = WithBoth(*first, run.steady->recorded, run.steady->step);
+    return absl::OkStatus();
+  }
+  for (size_t r = 0; r < run.built.size(); ++r) {
+    KeepAsWaits(run.stalls[r].waits, run.built[r].graph);
+  }
+  for (Finding& f : run.findings) {
+    if (f.kind == FindingKind::kOpStalls) f.text += kHeldUpStays;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace daydream
