@@ -184,7 +184,7 @@ class InABrowser(Pages):
         self.calm()
         run("report", RANKS, "-f", "-o", path)
         page.open(path)
-        self.assertIn("which are played together, by what it saves", page.evaluate("element('advice').textContent"))
+        self.assertIn("Each on all ranks, which are played together.", page.evaluate("element('advice').textContent"))
         self.calm()
 
     def test_large_sweeps_and_odd_axes_are_drawn(self):

@@ -54,8 +54,8 @@ Tables TablesOf(const Graph& graph, const Timeline& timeline) {
 }
 
 // As `summary --by GROUP --format json` has it.
-void AddTables(const Tables& tables, const std::vector<Finding>& findings,
-               const ReplayCheck* replay, bool after, Blocks& blocks) {
+void AddTables(const Tables& tables, const std::vector<Finding>& findings, bool after,
+               Blocks& blocks) {
   constexpr std::string_view kIds[] = {"summary-class", "summary-op", "summary-kernel",
                                        "summary-layer", "summary-phase"};
   constexpr std::string_view kAfterIds[] = {"after-class", "after-op", "after-kernel",
@@ -63,10 +63,10 @@ void AddTables(const Tables& tables, const std::vector<Finding>& findings,
   for (size_t by = 0; by < kGroupings; ++by) {
     blocks.push_back(
         {after ? kAfterIds[by] : kIds[by],
-         SummaryJson(tables.by[by], tables.memory, static_cast<GroupBy>(by), replay, findings)});
+         SummaryJson(tables.by[by], tables.memory, static_cast<GroupBy>(by), nullptr, findings)});
   }
   blocks.push_back({after ? "after-host" : "summary-host",
-                    HostSummaryJson(tables.host, tables.by.back(), replay, findings)});
+                    HostSummaryJson(tables.host, tables.by.back(), nullptr, findings)});
 }
 
 // The step after `scenario`, and which of its optimizations edited which task.
@@ -111,8 +111,8 @@ absl::Status AddTimelines(uint64_t most, const Inputs& in, const Prediction& mai
     CutGroups(kMostTableRows, tables.by[by].groups, tables_after.by[by].groups);
   }
   CutHostRows(kMostTableRows, tables.host, tables_after.host);
-  AddTables(tables, in.findings, &in.replay, false, blocks);
-  if (sides.size() > 1) AddTables(tables_after, {}, nullptr, true, blocks);
+  AddTables(tables, in.findings, false, blocks);
+  if (sides.size() > 1) AddTables(tables_after, {}, true, blocks);
   blocks.push_back({"stalls", StallsJson(in.built.graph, in.stalls)});
   blocks.push_back({"roofline", RooflineJson(in.built.graph)});
   blocks.push_back({"memory", MemoryJson(sides, main.changes.memory)});
