@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "report/host_table.h"
 #include "report/parallel.h"
 #include "report/predict/graph_copies.h"
@@ -254,9 +255,22 @@ class Profiler {
     return batch.Run();
   }
 
+  // Of parts of host work, which lie between calls, as often as what they are of began.
+  double CallsOf(const WorkGroup& group) const {
+    size_t calls = 0;
+    absl::flat_hash_set<uint32_t> seen;
+    for (TaskId id : group.tasks) {
+      const Task& t = graph_.task(id);
+      if (!Counts(t)) continue;
+      const bool piece = group.apart && t.kind == TaskKind::kHost && t.scope.valid();
+      calls += piece ? seen.insert(t.scope.value).second : 1;
+    }
+    return static_cast<double>(calls);
+  }
+
   SpeedupCurve CurveOf(const WorkGroup& group, StepBatch& batch) {
     SpeedupCurve curve{.family = group.family, .name = group.name};
-    for (TaskId t : group.tasks) curve.calls += Counts(graph_.task(t)) ? 1 : 0;
+    curve.calls = CallsOf(group);
     curve.work = WorkOf(group) / steps_;
     curve.calls /= static_cast<double>(steps_);
     const CurveWork work = WorkIn(group);

@@ -47,7 +47,8 @@ class RanksTogether : public TriedProgram {
     unchanged.name = "baseline";
     unchanged.answer = baseline;
     unchanged_ = AsPrediction(baseline, std::move(unchanged));
-    unchanged_.confidence = Confidence::kMeasured;
+    // A step without its stalls was not measured as such.
+    unchanged_.confidence = run.steady ? Confidence::kLow : Confidence::kMeasured;
     for (const BuiltGraph& b : run.built) tasks_ += b.graph.size();
   }
 

@@ -333,6 +333,8 @@ absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
   }
   DD_ASSIGN_OR_RETURN(Recording before, Load(args.positional()[0], args, session));
   DD_ASSIGN_OR_RETURN(Recording after, Load(args.positional()[1], args, session));
+  DD_RETURN_IF_ERROR(before.replay.no_step);
+  DD_RETURN_IF_ERROR(after.replay.no_step);
   DD_RETURN_IF_ERROR(LeaveOutOfBoth(args, before, after));
   DD_ASSIGN_OR_RETURN(const Compared was, AsSteady(before.built, before.replay));
   DD_ASSIGN_OR_RETURN(const Compared is, AsSteady(after.built, after.replay));

@@ -8,6 +8,7 @@
 #include "tools/output/advise_output.h"
 #include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
+#include "tools/output/markdown.h"
 #include "tools/output/prediction_text.h"
 #include "tools/output/shown_path.h"
 #include "transforms/scenario/option_file.h"
@@ -377,7 +378,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
 std::string AdviseMarkdown(const AdviseReport& report, const Session& session) {
   const std::string head =
       report.ranks != nullptr
-          ? MarkdownText(RanksHeadline(*report.ranks))
+          ? PlainMarkdown(RanksHeadline(*report.ranks))
           : ReplayLine(MarkdownText(report.headline), report.advised.replay, session.unit());
   return head + "\n" + FindingsMarkdown(report.findings) +
          OptionTable(report.advised, session.unit()).Markdown() + "\n" + BestLine(report.advised);
