@@ -42,6 +42,7 @@ class GpuFindings {
       if (std::string what = WhatContradicts(*device, kernels); !what.empty()) ++told[what];
     }
     std::vector<Finding> out;
+    out.reserve(told.size());
     for (const auto& [what, gpus] : told) {
       out.push_back({.kind = FindingKind::kOtherGpu,
                      .about = About::kPredictions,

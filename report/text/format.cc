@@ -169,7 +169,8 @@ std::vector<std::string> CutApart(const std::vector<std::string>& texts, size_t 
   for (const std::string& text : texts)
     alike[out.emplace_back(CutMiddle(text, width))].insert(text);
   if (width <= 6) return out;
-  for (const auto& [cut, group] : alike) {
+  for (const auto& same : alike) {
+    const std::set<std::string>& group = same.second;
     if (group.size() < 2) continue;
     // From the middle outwards.
     const size_t keep = width - 3, middle = (width - 2) / 2;
@@ -194,7 +195,7 @@ std::vector<std::string> CutApart(const std::vector<std::string>& texts, size_t 
         better[text] = CutMiddle(text, width - mark.size()) + mark;
     }
     for (size_t i = 0; i < texts.size(); ++i) {
-      if (out[i] == cut && better.contains(texts[i])) out[i] = better[texts[i]];
+      if (out[i] == same.first && better.contains(texts[i])) out[i] = better[texts[i]];
     }
   }
   return out;
