@@ -495,6 +495,6 @@ const Importer kDdtrace = {.name = "ddtrace",
                            .import = ImportDdtrace,
                            .recorder = {.writer = "daydream trace, daydream import",
                                         .record = "daydream trace -- PROGRAM",
-                                        .answers = "everything but what needs shapes of ops"}};
+                                        .answers = "everything; shapes of ops only if imported"}};
 
 }  // namespace daydream
