@@ -27,9 +27,7 @@ absl::StatusOr<bool> TakeStalls(JointRun& run, unsigned jobs) {
   for (size_t r = 0; r < run.built.size(); ++r) {
     Graph& graph = run.built[r].graph;
     as_recorded.push_back(graph);
-    std::vector<Stall> stalls = run.stalls[r].all;
-    stalls.insert(stalls.end(), run.stalls[r].waits.begin(), run.stalls[r].waits.end());
-    TakeOut(stalls, graph);
+    TakeOut(run.stalls[r].all, graph);
   }
   run.steady = JointSteady{.check = recorded.check, .recorded = recorded.step, .step = {}};
   DD_ASSIGN_OR_RETURN(const JointAnswer without, PlayJoint(run, TransferFrom::kClass, {}, jobs));
@@ -82,18 +80,13 @@ bool IsKnownThroughout(const JointRun& run) {
 
 absl::Status MakeRanksSteady(JointRun& run, unsigned jobs) {
   run.findings = FindingsOfRanks(run, jobs);
-  const auto has_some = [](const Stalls& s) { return !s.all.empty() || !s.waits.empty(); };
-  if (std::ranges::none_of(run.stalls, has_some)) return absl::OkStatus();
-  bool taken = false;
-  if (IsKnownThroughout(run)) {
-    DD_ASSIGN_OR_RETURN(taken, TakeStalls(run, jobs));
-  }
-  if (taken) {
-    const auto first = std::ranges::find_if(
-        run.findings, [](const Finding& f) { return IsLeftOut(f, /*held=*/true); });
-    if (first == run.findings.end()) return absl::OkStatus();
-    first->text = WithBoth(*first, run.steady->recorded, run.steady->step);
-    return absl::OkStatus();
+  const auto happens_once = [](const Stalls& s) { return !s.all.empty(); };
+  if (std::ranges::any_of(run.stalls, happens_once) && IsKnownThroughout(run)) {
+    DD_ASSIGN_OR_RETURN(const bool taken, TakeStalls(run, jobs));
+    const auto first = std::ranges::find_if(run.findings, TellsOfOneTime);
+    if (taken && first != run.findings.end()) {
+      first->text = WithBoth(*first, run.steady->recorded, run.steady->step);
+    }
   }
   for (size_t r = 0; r < run.built.size(); ++r) {
     KeepAsWaits(run.stalls[r].waits, run.built[r].graph);

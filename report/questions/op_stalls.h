@@ -15,10 +15,10 @@ inline constexpr std::string_view kHeldUpStays =
     ". Other ranks wait meanwhile, so predictions keep this time; an option that launches ahead of "
     "the GPU hides it";
 
-// A finding about what the steady step leaves out; `held`: so is what held operators up.
-inline bool IsLeftOut(const Finding& f, bool held) {
-  const bool churn = f.kind == FindingKind::kAllocator && f.about == About::kStep;
-  return f.kind == FindingKind::kOneTime || churn || (held && f.kind == FindingKind::kOpStalls);
+// A finding about what the steady step leaves out of one rank, or of ranks played together.
+inline bool TellsOfOneTime(const Finding& f) {
+  return f.kind == FindingKind::kOneTime ||
+         (f.kind == FindingKind::kAllocator && f.about == About::kStep);
 }
 
 // "326 ms recorded a step; 31.6 ms without this: " before what a finding of that kind says.

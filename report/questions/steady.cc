@@ -115,7 +115,8 @@ absl::StatusOr<Health> MakeSteady(BuiltGraph& built, ReplayCheck& replay) {
     // The first of both, which are sorted by what they take.
     for (Finding& f : health.findings) {
       const bool before = takes_busy && f.kind == FindingKind::kCutStep;
-      if (!before && !IsLeftOut(f, health.stalls.waits.empty())) continue;
+      const bool held = f.kind == FindingKind::kOpStalls && health.stalls.waits.empty();
+      if (!before && !held && !TellsOfOneTime(f)) continue;
       // What it may take is what is told.
       if (before) f.text.resize(std::min(f.text.find("; where steps follow"), f.text.size()));
       f.text = WithBoth(f, replay.measured, health.steady);

@@ -197,12 +197,13 @@ TEST_F(AdvisingOnRecordings, AFolderOfRanksHasFindingsAndOneRowForTwoWays) {
   const json all = json::parse(Run("advise --format json " + folder).out);
   ASSERT_FALSE(all["findings"].empty());
   EXPECT_EQ(all["findings"][0]["kind"], "op_stalls");
+  EXPECT_THAT(all["findings"][0]["text"].get<std::string>(), testing::StartsWith("rank 3: "));
   EXPECT_THAT(all["findings"][0]["text"].get<std::string>(),
-              testing::ContainsRegex("^632.5 ms recorded a step; 423.5 ms without this: rank 3: "));
+              HasSubstr("Other ranks wait meanwhile"));
   ASSERT_EQ(all["options"].size(), 2u);
   EXPECT_EQ(all["options"][0]["other_ways"].size(), 1u);
   for (const json& o : all["options"]) {
-    EXPECT_LT(o["prediction"]["speedup"].get<double>(), 2) << "2.9 with what held ranks up";
+    EXPECT_LT(o["prediction"]["speedup"].get<double>(), 1.6) << "2.9 with what held ranks up";
     EXPECT_EQ(o["prediction"]["confidence"], "low");
   }
   EXPECT_GT(all["not_worth"].size(), 3u);
