@@ -84,7 +84,7 @@ class Predictor {
       Compare();
       return std::move(p_);
     }
-    if (absl::Status traced = FindPath(*outcome); !traced.ok()) {
+    if (absl::Status traced = WantsWhy() ? FindPath(*outcome) : absl::OkStatus(); !traced.ok()) {
       p_.error = traced;
       return std::move(p_);
     }
@@ -108,7 +108,10 @@ class Predictor {
       p_.confidence = Confidence::kLow;
     } else {
       SetInterval(p_, FindDoubts(*outcome));
-      if (!options_.true_step) DoubtProfiler(*base_.graph, p_);
+      if (absl::Status traced = Doubt(*outcome); !traced.ok()) {
+        p_.error = traced;
+        return std::move(p_);
+      }
     }
     if (!options_.intervals) {
       if (p_.confidence == Confidence::kHigh) p_.confidence = Confidence::kMedium;
@@ -219,8 +222,16 @@ class Predictor {
     return absl::OkStatus();
   }
 
+  // What the profiler did to the host depends on the path, which is found for the sake of a word
+  // where nothing else asks for it.
+  absl::Status Doubt(Outcome& out) {
+    if (options_.true_step || p_.confidence != Confidence::kHigh) return absl::OkStatus();
+    if (!out.path.has_value() && HostIsStretched(*base_.graph)) DD_RETURN_IF_ERROR(FindPath(out));
+    DoubtProfiler(*base_.graph, p_);
+    return absl::OkStatus();
+  }
+
   absl::Status FindPath(Outcome& out) {
-    if (!WantsWhy()) return absl::OkStatus();
     if (out.timeline.start_blocker.empty()) {
       DD_ASSIGN_OR_RETURN(out.timeline, out.Replay(out.graph, {.blockers = true}));
     }

@@ -21,7 +21,8 @@ Duration ReplayCheck::step() const {
 
 std::string_view ReplayCheck::step_name() const {
   if (unrecorded.has_value()) return "unrecorded step";
-  return steady.has_value() && !given.has_value() ? "steady step" : "step";
+  if (given.has_value()) return "true step";
+  return steady.has_value() ? "steady step" : "step";
 }
 
 double ReplayCheck::error() const { return Relative(simulated, measured); }

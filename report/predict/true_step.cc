@@ -124,7 +124,8 @@ absl::StatusOr<TrueStep> TakeOffRecording(Duration target, Graph& graph) {
                     FormatTime(least), FormatTime(least.Scaled(1 - kGpuToo))),
         "check that both are the same program, batch and GPU");
   }
-  found.target = target = std::max(target, least.Scaled(1 + kBoundByGpu));
+  target = std::min(std::max(target, least.Scaled(1 + kBoundByGpu)), found.recorded);
+  found.target = target;
   Duration longest;
   std::vector<bool> counts(graph.steps().size(), graph.steps().size() <= 1);
   for (size_t s : CountedSteps(graph)) counts[s] = true;

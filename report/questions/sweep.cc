@@ -14,9 +14,9 @@
 namespace daydream {
 namespace {
 
-constexpr std::string_view kFirstLine = "daydream-sweep 7";
+constexpr std::string_view kFirstLine = "daydream-sweep 8";
 constexpr std::string_view kFormat = "daydream-sweep ";  // of any version
-constexpr size_t kFields = 11;                           // of a row
+constexpr size_t kFields = 14;                           // of a row
 constexpr uint64_t kFnvBasis = 14695981039346656037u, kFnvPrime = 1099511628211u;
 
 template <class T>
@@ -38,6 +38,16 @@ bool ReadOptional(std::string_view text, std::optional<T>& out) {
   return true;
 }
 
+// Of rows: no speed-up is below nothing.
+bool ReadSpeedup(std::string_view text, std::optional<double>& out) {
+  if (text == "-") return true;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !(value >= 0)) return false;
+  out = value;
+  return true;
+}
+
 // Far outside of what batches are multiplied by.
 bool ReadRatio(std::string_view text, double& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -46,6 +56,16 @@ bool ReadRatio(std::string_view text, double& out) {
 
 std::string OptionalText(const std::optional<Duration>& d) {
   return d.has_value() ? fmt::format("{}", d->ns) : "-";
+}
+
+std::string OptionalText(const std::optional<double>& d) {
+  return d.has_value() ? fmt::format("{}", *d) : "-";
+}
+
+std::string PeriodsText(std::span<const Duration> periods) {
+  std::string text;
+  for (Duration d : periods) text += fmt::format("{}{}", text.empty() ? "" : " ", d.ns);
+  return text;
 }
 
 constexpr std::string_view kBeginAnew = "remove the journal to begin anew, or name another one";
@@ -197,9 +217,7 @@ std::string FormatSweepHead(const SweepHead& head) {
   out += SealLine(fmt::format("measured_ns\t{}", head.measured.ns));
   out += SealLine(fmt::format("baseline_ns\t{}", head.baseline.ns));
   out += SealLine(fmt::format("step_name\t{}", Field(head.step_name)));
-  std::string periods;
-  for (Duration d : head.steps) periods += fmt::format("{}{}", periods.empty() ? "" : " ", d.ns);
-  out += SealLine(fmt::format("steps_ns\t{}", periods));
+  out += SealLine(fmt::format("steps_ns\t{}", PeriodsText(head.steps)));
   for (const Finding& f : head.findings) out += SealLine("finding\t" + FindingLine(f));
   for (const std::string& spec : head.specs) out += SealLine(fmt::format("opt\t{}", Field(spec)));
   for (const SweepPart& part : head.parts) {
@@ -209,10 +227,11 @@ std::string FormatSweepHead(const SweepHead& head) {
 }
 
 std::string FormatSweepRow(const SweepRow& r) {
-  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index, r.step.ns,
+  return fmt::format("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}", r.index, r.step.ns,
                      OptionalText(r.low), OptionalText(r.high), r.bound ? 1 : 0, Name(r.confidence),
                      r.memory.has_value() ? fmt::format("{}", *r.memory) : "-", r.examples,
-                     Field(r.left_out), Field(r.code), Field(r.error));
+                     Field(r.left_out), Field(r.code), Field(r.error), PeriodsText(r.steps),
+                     OptionalText(r.least_speedup), OptionalText(r.most_speedup));
 }
 
 std::optional<SweepRow> ParseSweepRow(std::string_view line) {
@@ -221,7 +240,9 @@ std::optional<SweepRow> ParseSweepRow(std::string_view line) {
   if (f.size() != kFields || !ReadInt(f[0], r.index) || r.index >= kMostSweepPoints ||
       !ReadInt(f[1], r.step.ns) || r.step < Duration{} || !ReadOptional(f[2], r.low) ||
       !ReadOptional(f[3], r.high) || (f[4] != "0" && f[4] != "1") ||
-      !ReadOptional(f[6], r.memory) || !ReadRatio(f[7], r.examples)) {
+      !ReadOptional(f[6], r.memory) || !ReadRatio(f[7], r.examples) ||
+      !ReadPeriods(f[11], r.steps) || !ReadSpeedup(f[12], r.least_speedup) ||
+      !ReadSpeedup(f[13], r.most_speedup)) {
     return std::nullopt;
   }
   r.bound = f[4] == "1";
@@ -338,6 +359,9 @@ SweepRow SweepRunner::Run(size_t index, const std::vector<Application>& scenario
   if (!p.error.ok()) return RowOfError(index, p.error);
   SweepRow row{.index = index};
   row.step = p.step;
+  row.steps = p.steps;
+  row.least_speedup = p.least_speedup;
+  row.most_speedup = p.most_speedup;
   row.low = p.low;
   row.high = p.high;
   row.bound = p.bound;

@@ -40,7 +40,9 @@ struct SweepHead {
 struct SweepRow {
   size_t index = 0;  // place of its point in the plan
   Duration step;
+  std::vector<Duration> steps;  // periods, whose mean `step` is; of ranks together none
   std::optional<Duration> low, high;
+  std::optional<double> least_speedup, most_speedup;
   bool bound = false;
   Confidence confidence = Confidence::kMeasured;
   std::optional<int64_t> memory;  // change of the peak, in bytes

@@ -91,8 +91,11 @@ TEST(SweepValues, RangesWithoutAnEndAreRefused) {
 SweepRow Row(size_t index) {
   return {.index = index,
           .step = Duration::Us(10 + static_cast<int64_t>(index)),
+          .steps = {Duration::Us(9), Duration::Us(11 + 2 * static_cast<int64_t>(index))},
           .low = Duration::Us(9),
           .high = Duration::Us(99),
+          .least_speedup = 1.0 / 3,
+          .most_speedup = 3,
           .bound = index % 2 == 1,
           .confidence = Confidence::kMedium,
           .memory = -5,
@@ -187,12 +190,15 @@ TEST(SweepRows, EveryCutOfAJournalIsReadUpToItsLastWholeLine) {
 TEST(SweepRows, DamagedLinesAreRefusedWithTheirPlace) {
   const std::string head = FormatSweepHead({});
   const uint64_t seal = SealOfRows(head);
-  EXPECT_TRUE(ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t1\t\t\t", seal), "j").ok());
-  for (const char* line : {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t1\t\t\t",
-                           "1\t1\t-\t-\t2\thigh\t-\t1\t\t\t", "1\t-1\t-\t-\t0\thigh\t-\t1\t\t\t",
-                           "1\t1\t-\t-\t0\tsure\t-\t1\t\t\t", "1\t1\tx\t-\t0\thigh\t-\t1\t\t\t",
-                           "1\t1\t-\t-\t0\thigh\t-\t0\t\t\t", "1\t1\t-\t-\t0\thigh\t-\tnan\t\t\t",
-                           "99999999999999999999\t1\t-\t-\t0\thigh\t-\t1\t\t\t"}) {
+  EXPECT_TRUE(
+      ParseSweep(head + SealLine("1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-", seal), "j").ok());
+  for (const char* line :
+       {"x", "", "1", "-1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-",
+        "1\t1\t-\t-\t2\thigh\t-\t1\t\t\t\t\t-\t-", "1\t-1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-",
+        "1\t1\t-\t-\t0\tsure\t-\t1\t\t\t\t\t-\t-", "1\t1\tx\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-",
+        "1\t1\t-\t-\t0\thigh\t-\t0\t\t\t\t\t-\t-", "1\t1\t-\t-\t0\thigh\t-\tnan\t\t\t\t\t-\t-",
+        "1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t1 x\t-\t-", "1\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-1\t-",
+        "99999999999999999999\t1\t-\t-\t0\thigh\t-\t1\t\t\t\t\t-\t-"}) {
     auto read = ParseSweep(head + SealLine(line, seal), "j");
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_EQ(DiagnosticOf(read.status()).where.substr(0, 2), "j:");

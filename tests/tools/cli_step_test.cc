@@ -113,6 +113,14 @@ TEST_F(CliStep, WithoutTheProfilerIsWhatItWasSaidToBe) {
   EXPECT_EQ(Run("whatif " + trace_ + " --true-step soon").exit, 2);
 }
 
+TEST_F(CliStep, WithoutTheProfilerNoStepIsLongerThanRecorded) {
+  if (RealTraces().empty()) GTEST_SKIP() << "no ../shared/traces beside the repository";
+  const std::string trace = (RealTraceFolder() / "gpus/resnet50-bs32.v100-sxm2.json.gz").string();
+  const CliResult r = Run("whatif " + trace + " --true-step 90ms");
+  EXPECT_EQ(r.exit, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("so that it takes 95.6 ms instead of the recorded 95.6 ms"));
+}
+
 TEST_F(CliStep, TheHeadOfAdviceIsOfTheStepWithoutTheProfiler) {
   const double wanted = 0.9 * Json("whatif " + trace_)["scenarios"][0]["step_ms"].get<double>();
   const CliResult r = Run(fmt::format("advise {} --true-step {}ms", trace_, wanted));

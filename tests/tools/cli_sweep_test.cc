@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/real_traces.h"
 #include "tests/tools/sweep_fixture.h"
 
 namespace daydream {
@@ -90,6 +91,43 @@ TEST_F(Sweeping, RowsAreWhatWhatifSays) {
   EXPECT_TRUE(all["rows"][kRows - 1]["step_ns"].is_null());
 }
 
+// Of the scenario that one row asks for, every field that both have.
+void ExpectAlike(const nlohmann::json& row, const nlohmann::json& scenario) {
+  for (const char* field : {"step_ms", "median_ms", "steps_ms", "interval_ms", "speedup",
+                            "speedup_interval", "throughput_gain", "bound", "confidence"}) {
+    ASSERT_TRUE(row.contains(field)) << field;
+    EXPECT_EQ(row[field], scenario[field]) << field << " of " << row["opt"];
+  }
+}
+
+TEST_F(Sweeping, RowsHaveTheFieldsAndIntervalsOfAScenario) {
+  std::vector<std::string> asks = {kExampleTrace};
+  for (const char* name :
+       {"gpus/bert-small.h100.json.gz", "gpus/resnet50-bs32.v100-sxm2.json.gz"}) {
+    if (!RealTraces().empty()) asks.push_back((RealTraceFolder() / name).string());
+  }
+  if (asks.size() > 1) asks.push_back(asks[1] + " --true-step 4ms");
+  for (const std::string& ask : asks) {
+    SCOPED_TRACE(ask);
+    const std::string opts = ask + " --opt 'speedup(kernel:.,by=1.5)' --opt graphs --format json ";
+    const auto sweep = nlohmann::json::parse(Run("sweep " + opts).out);
+    const auto whatif = nlohmann::json::parse(Run("whatif " + opts).out);
+    EXPECT_EQ(sweep["measured_ms"], whatif["replay"]["measured_ms"]);
+    EXPECT_EQ(sweep["step_ms"], whatif["scenarios"][0]["step_ms"]);
+    ASSERT_EQ(whatif["scenarios"].size(), 3u);
+    for (const auto& row : sweep["rows"]) {
+      const auto& scenarios = whatif["scenarios"];
+      const bool first = row["opt"].get<std::string>().starts_with("speedup") ==
+                         scenarios[1]["name"].get<std::string>().starts_with("speedup");
+      ExpectAlike(row, scenarios[first ? 1 : 2]);
+    }
+  }
+  if (asks.size() > 1) {
+    EXPECT_THAT(Run("sweep " + asks.back() + " --opt graphs").out,
+                HasSubstr("true step 4.00 ms, recorded "));
+  }
+}
+
 // As whatif does: the step of a run is not that of one rank.
 const std::string kSweepOfRanks =
     "sweep " DAYDREAM_SOURCE_DIR
@@ -110,7 +148,9 @@ TEST_F(Sweeping, RanksOfAFolderArePlayedTogether) {
             "' --format json");
     const auto whatif = nlohmann::json::parse(one.out)["scenarios"][1];
     EXPECT_EQ(rows["rows"][i]["step_ns"], whatif["step_ns"]) << opt;
+    EXPECT_EQ(rows["rows"][i]["step_ms"], whatif["step_ms"]) << opt;
     EXPECT_EQ(rows["rows"][i]["low_ns"].is_null(), false) << opt;
+    EXPECT_EQ(rows["rows"][i]["interval_ms"], whatif["interval_ms"]) << opt;
   }
   EXPECT_EQ(rows["rows"][2]["error"], "E0601");
   // Twice the batch is twice the examples.

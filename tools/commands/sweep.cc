@@ -174,7 +174,8 @@ class Sweep {
     DD_ASSIGN_OR_RETURN(Inputs in, LoadInputs(path, args_, session_));
     if (in.replay.worst().error > limit) return ReplayFailed(in.replay, limit, path);
     DD_RETURN_IF_ERROR(in.replay.no_step);
-    const WhatIfOptions options{.intervals = !args_.Has("--no-interval")};
+    const WhatIfOptions options{.intervals = !args_.Has("--no-interval"),
+                                .true_step = in.true_step ? &*in.true_step : nullptr};
     DD_ASSIGN_OR_RETURN(const SweepRunner runner, SweepRunner::Make(in.built, in.replay, options));
     result_.head.trace = in.trace->provenance.source;
     result_.head.measured = in.replay.measured;

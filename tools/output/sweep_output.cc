@@ -274,6 +274,8 @@ std::string SweepJson(const SweepResult& result) {
   json.Key("measured_ns");
   result.head.measured > Duration{} ? json.Int(result.head.measured.ns) : json.Null();
   json.Key("baseline_ns").Int(result.head.baseline.ns);
+  json.Key("measured_ms");
+  result.head.measured > Duration{} ? json.Double(result.head.measured.ms()) : json.Null();
   WriteStep(result.head.baseline, result.head.steps, json);
   WriteFindings(result.head.findings, json);
   json.Key("scenarios").UInt(result.plan.points.size()).Key("rows").BeginArray();
@@ -293,6 +295,19 @@ std::string SweepJson(const SweepResult& result) {
       }
     };
     const bool ok = r.code.empty();
+    WriteStep(r.step, r.steps, json);
+    json.Key("interval_ms");
+    if (r.low.has_value()) {
+      json.BeginInlineArray().Double(r.low->ms()).Double(r.high->ms()).EndArray();
+    } else {
+      json.Null();
+    }
+    json.Key("speedup_interval");
+    if (r.least_speedup.has_value()) {
+      json.BeginInlineArray().Rounded(*r.least_speedup, 6).Rounded(*r.most_speedup, 6).EndArray();
+    } else {
+      json.Null();
+    }
     number("step_ns", ok ? std::optional(r.step.ns) : std::nullopt);
     number("low_ns", r.low.has_value() ? std::optional(r.low->ns) : std::nullopt);
     number("high_ns", r.high.has_value() ? std::optional(r.high->ns) : std::nullopt);

@@ -276,11 +276,10 @@ void WriteReplay(const ReplayCheck& r, JsonWriter& json) {
 }
 
 void WriteStep(Duration step, std::span<const Duration> steps, JsonWriter& json) {
-  if (steps.empty()) {
-    json.Key("step_ms").Null().Key("median_ms").Null();
-  } else {
-    json.Key("step_ms").Double(step.ms()).Key("median_ms").Double(LengthsOf(steps).median.ms());
-  }
+  json.Key("step_ms");
+  step > Duration{} || !steps.empty() ? json.Double(step.ms()) : json.Null();
+  json.Key("median_ms");
+  steps.empty() ? json.Null() : json.Double(LengthsOf(steps).median.ms());
   json.Key("steps_ms").BeginInlineArray();
   for (Duration d : steps) json.Double(d.ms());
   json.EndArray();

@@ -64,7 +64,7 @@ void WriteTrace(const Trace& trace, std::string_view file, const BuildReport& bu
                 JsonWriter& json);
 void WriteReplay(const ReplayCheck& replay, JsonWriter& json);
 // "step_ms", "median_ms" and "steps_ms" of the step that is asked about, the mean of `steps`: the
-// same keys in every command. Without steps: null.
+// same keys in every command. Without steps, as of ranks together, what is not known is null.
 void WriteStep(Duration step, std::span<const Duration> steps, JsonWriter& json);
 // "recording_cost": what was left out, and the step without it.
 void WriteUnrecorded(const Unrecorded& unrecorded, JsonWriter& json);
