@@ -279,6 +279,34 @@ std::optional<RowShape> RowsOf(std::string_view op, const std::vector<Dims>& inp
   return shape;
 }
 
+// Rows of a table, each read once and written once, with its index of 8 bytes. A bag adds up its
+// rows and writes one for each offset.
+std::optional<OpWork> Lookup(std::string_view op, const std::vector<Dims>& inputs, DType dtype) {
+  const bool bag = op == "_embedding_bag" || op == "_embedding_bag_forward_only";
+  const bool select = op == "index_select";
+  if (!bag && !select && op != "embedding") return std::nullopt;
+  // (table, indices, ...), and a dimension between them in index_select.
+  const size_t at = select ? 2 : 1;
+  if (inputs.size() <= at + (bag ? 1 : 0) || inputs[0].size() != 2) return std::nullopt;
+  const double rows = Count(inputs[at]), width = static_cast<double>(inputs[0][1]);
+  const double written = bag ? Count(inputs[2]) : rows;
+  OpWork work;
+  work.flops = (rows + written) * width;
+  if (work.flops <= 0) return std::nullopt;
+  work.elements = work.flops + rows * 8 / DTypeBytes(dtype);
+  return work;
+}
+
+// (parameters, gradients, two moments, ...) of a fused step: of the four, three are written, too.
+std::optional<OpWork> FusedAdam(std::string_view op, const std::vector<Dims>& inputs) {
+  if (op != "_fused_adam_" && op != "_fused_adamw_") return std::nullopt;
+  OpWork work;
+  work.flops = Sum(inputs);
+  work.elements = 1.75 * work.flops;
+  if (work.flops <= 0) return std::nullopt;
+  return work;
+}
+
 std::optional<OpWork> MemoryBound(std::string_view op, const std::vector<Dims>& inputs) {
   OpWork work;
   work.flops = Largest(inputs);
@@ -417,6 +445,8 @@ std::optional<OpWork> WorkOf(std::string_view op, const std::vector<Dims>& input
   std::optional<OpWork> work = MatrixProduct(op, inputs);
   if (!work) work = Convolution(op, inputs);
   if (!work) work = Recurrent(op, inputs);
+  if (!work) work = Lookup(op, inputs, dtype);
+  if (!work) work = FusedAdam(op, inputs);
   if (!work) work = MemoryBound(op, inputs);
   if (work && work->kind != OpWork::Kind::kMemory && work->flops <= 0) return std::nullopt;
   if (work) work->dtype = dtype;

@@ -49,6 +49,30 @@ TEST(WorkOf, MatrixProducts) {
   EXPECT_FALSE(WorkOf("mm", "[[8, 15], [15, 32]]", "")->AlignedForTensorCores());
 }
 
+// A row is read and written, and its index of 8 bytes read; a bag writes one row for each offset.
+TEST(WorkOf, LookupsMoveTheirRows) {
+  const std::string_view types = R"(["float", "long int"])";
+  const double each = 4096 * (2 * 768 * 4 + 8);
+  EXPECT_EQ(WorkOf("aten::embedding", "[[30522, 768], [32, 128], [], [], []]", types)->Bytes(),
+            each);
+  EXPECT_EQ(WorkOf("aten::index_select", "[[30522, 768], [], [4096]]", types)->Bytes(), each);
+  EXPECT_EQ(WorkOf("aten::_embedding_bag", "[[1000, 64], [4096], [512], [], []]", types)->Bytes(),
+            4096 * (64 * 4 + 8) + 512 * 64 * 4);
+  EXPECT_FALSE(WorkOf("aten::index_select", "[[30522, 768], []]", types).has_value());
+  EXPECT_FALSE(WorkOf("aten::index_select", "[[755000], [], [1024]]", types).has_value());
+  EXPECT_FALSE(WorkOf("aten::embedding", "[[30522, 768]]", types).has_value());
+}
+
+// 28 bytes for each parameter in fp32: four tensors read, three of them written.
+TEST(WorkOf, FusedAdamMovesSevenTensors) {
+  const auto work = WorkOf(
+      "aten::_fused_adamw_",
+      "[[[8, 16], [16]], [[8, 16], [16]], [[8, 16], [16]], [[8, 16], [16]], [], [[], []], []]",
+      R"(["float"])");
+  EXPECT_EQ(work->Bytes(), 28.0 * (8 * 16 + 16));
+  EXPECT_FALSE(WorkOf("aten::_fused_adam_", "[[], [], [], []]", "").has_value());
+}
+
 TEST(WorkOf, ConvolutionsAreProductsOfPatches) {
   // 1x1: the output is as large as the input, unless there is a stride.
   const auto work = WorkOf("aten::conv2d", "[[32, 64, 56, 56], [256, 64, 1, 1], []]", "");

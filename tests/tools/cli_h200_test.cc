@@ -170,6 +170,22 @@ TEST_F(CliH200, KernelsAreAsFarOffAsTheReadmeSays) {
       kind = "attention";
       query = fmt::format("--attention {}x{}x{}x{}{}", cell[8], cell[9], cell[11], cell[12],
                           cell[13] == "True" ? " --causal" : "");
+    } else if (cell[1] == "attention" && cell[6] == "backward") {
+      kind = "attention backward, " + cell[7];
+      query = fmt::format("--attention {}x{}x{}x{}{} --backward", cell[8], cell[9], cell[11],
+                          cell[12], cell[13] == "True" ? " --causal" : "");
+    } else if (cell[1] == "layernorm" || cell[1] == "add" || cell[1] == "neg" ||
+               cell[1] == "gelu") {
+      const bool norm = cell[1] == "layernorm";
+      const std::string type = cell[5].empty() ? cell[4] : cell[5];
+      kind = fmt::format("{}, {}", norm ? "layer norm" : "elementwise",
+                         type == "float32" ? "fp32" : "16 bit");
+      const int64_t elements = std::stoll(cell[3]);
+      query = norm
+                  ? fmt::format("--layer-norm {}x1024", elements / 1024)
+                  // Two tensors in and one out.
+                  : fmt::format("--elementwise {}", cell[1] == "add" ? elements / 2 * 3 : elements);
+      query += type == "float32" ? " --dtype fp32" : "";
     } else {
       continue;
     }

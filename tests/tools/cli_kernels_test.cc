@@ -96,6 +96,64 @@ TEST_F(CliKernels, WhatAGpuLacksIsRefused) {
   EXPECT_EQ(Run("kernels --gemm 1024x1024x1024").exit, 2);
 }
 
+nlohmann::json AnswerOf(const CliResult& r) {
+  EXPECT_EQ(r.exit, 0) << r.err;
+  if (r.exit != 0) return {};
+  return nlohmann::json::parse(r.out)["kernels"][0]["on"][0];
+}
+
+// An A100 moves 2039 GB/s by its data sheet.
+TEST_F(CliKernels, LayerNormsLookupsAndAdamTakeWhatTheyMove) {
+  const struct {
+    const char* query;
+    double bytes;
+  } cases[] = {{"--layer-norm 65536x1024 --dtype fp32", 8.0 * 65536 * 1024},
+               {"--embedding 65536x1024 --dtype fp32", 8.0 * 65536 * 1025},
+               {"--adam 110000000 --dtype fp32", 28.0 * 110e6},
+               {"--adam 110000000", 14.0 * 110e6}};
+  for (const auto& c : cases) {
+    const nlohmann::json on =
+        AnswerOf(Run(fmt::format("kernels --gpu A100-SXM4-80GB --format json {}", c.query)));
+    const double us = on["us"].get<double>(), least_us = c.bytes / 2039e3;
+    EXPECT_GT(us, least_us) << c.query;
+    EXPECT_LT(us, 1.7 * least_us) << c.query;
+    EXPECT_LT(on["interval_us"][0].get<double>(), us) << c.query;
+    EXPECT_GT(on["interval_us"][1].get<double>(), us) << c.query;
+    EXPECT_EQ(on["limiter"], "memory") << c.query;
+  }
+  const nlohmann::json adam =
+      AnswerOf(Run("kernels --gpu A100 --adam 1000000 --dtype fp32 --format json"));
+  EXPECT_THAT(adam["from"].get<std::string>(), HasSubstr("not measured by size"));
+  // A kernel of a few numbers takes its start.
+  EXPECT_EQ(AnswerOf(Run("kernels --gpu A100 --layer-norm 1x64 --format json"))["limiter"],
+            "launch");
+  for (const char* bad : {"--layer-norm 8192", "--layer-norm 8192x0", "--embedding 1x2x3",
+                          "--adam 10x10", "--embedding 99999999999x4"}) {
+    EXPECT_EQ(Run(fmt::format("kernels --gpu A100 {}", bad)).exit, 2) << bad;
+  }
+}
+
+// Figure 6 of FlashAttention-3's paper: FlashAttention-2 backward on an H100, 16,384 tokens.
+TEST_F(CliKernels, AttentionBackwardIsAsPublished) {
+  const struct {
+    int length, width;
+    double tflops;
+  } rows[] = {{512, 64, 198},   {1024, 64, 238},  {2048, 64, 264},  {4096, 64, 279},
+              {8192, 64, 287},  {16384, 64, 291}, {512, 128, 214},  {1024, 128, 260},
+              {2048, 128, 291}, {4096, 128, 310}, {8192, 128, 318}, {16384, 128, 322}};
+  for (const auto& row : rows) {
+    const int batch = 16384 / row.length, heads = 2048 / row.width;
+    const nlohmann::json on = AnswerOf(
+        Run(fmt::format("kernels --gpu H100 --attention {}x{}x{}x{} --backward --format json",
+                        batch, heads, row.length, row.width)));
+    const double flops = 2.5 * 4 * batch * heads * 1.0 * row.length * row.length * row.width;
+    EXPECT_NEAR(flops / on["us"].get<double>() * 1e-6 / row.tflops, 1, 0.02) << row.length;
+    EXPECT_THAT(on["from"].get<std::string>(), HasSubstr("not measured by shape"));
+  }
+  EXPECT_EQ(Run("kernels --gpu B200 --attention 8x16x2048x128 --backward").exit, 2);
+  EXPECT_EQ(Run("kernels --gpu H100 --attention 8x16x2048x256 --backward").exit, 2);
+}
+
 TEST_F(CliKernels, AttentionAndElementwiseHaveTimes) {
   EXPECT_EQ(Run("kernels --gpu A100 --attention 8x16x2048x128 --causal").exit, 0);
   EXPECT_EQ(Run("kernels --gpu V100 --attention 8x16x2048x128").exit, 2);

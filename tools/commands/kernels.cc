@@ -70,6 +70,23 @@ Answer OfAttention(const DeviceSpec& device, const SelfAttention& shape) {
                                time.waves, std::exp(time.correction))};
 }
 
+Answer OfAttentionBackward(const DeviceSpec& device, const KernelQuestion& q) {
+  const AttentionBackwardTime time = TimeOfAttentionBackward(device, *q.attention);
+  return {
+      .us = time.ns * 1e-3,
+      .low_us = time.low_ns * 1e-3,
+      .high_us = time.high_ns * 1e-3,
+      .bound_us = q.work.flops / device.TensorPeak(DType::kBf16) * 1e-6,
+      .limiter = 2 * time.start_ns > time.ns        ? "launch"
+                 : time.memory_ns > time.compute_ns ? "memory"
+                                                    : "arithmetic",
+      .from =
+          "published: FlashAttention-2 backward (Shah et al., 2024, H100; Dao, 2023, A100); "
+          "not measured by shape",
+      .terms = fmt::format("arithmetic {:.1f} us, memory {:.1f} us, starts {:.1f} us",
+                           time.compute_ns * 1e-3, time.memory_ns * 1e-3, time.start_ns * 1e-3)};
+}
+
 Answer OfLstm(const DeviceSpec& device, const LstmShape& shape, DType dtype) {
   const LstmTime time = TimeOfLstm(device, shape, dtype);
   return {.us = time.ns * 1e-3,
@@ -85,6 +102,21 @@ Answer OfLstm(const DeviceSpec& device, const LstmShape& shape, DType dtype) {
                                time.work_ns * 1e-3, time.chain_ns * 1e-3, time.link_ns * 1e-3)};
 }
 
+Answer OfMemory(const DeviceSpec& device, const KernelQuestion& q) {
+  const MemoryKernelTime m = TimeOfMemoryKernel(device, *q.memory, q.work, q.dtype);
+  return {.us = m.ns * 1e-3,
+          .low_us = m.low_ns * 1e-3,
+          .high_us = m.high_ns * 1e-3,
+          .bound_us = m.time.bound_ns * 1e-3,
+          .limiter = m.starts() ? "launch" : "memory",
+          .from = fmt::format("model: {}; {}", MethodName(m.time.method),
+                              MemoryKernelEvidence(*q.memory)),
+          .terms = fmt::format("{}; nothing cached {:.1f} us{}", Explain(m.time), m.cold_ns * 1e-3,
+                               m.elements_ns > 0 ? fmt::format(", an element at a time {:.1f} us",
+                                                               m.elements_ns * 1e-3)
+                                                 : "")};
+}
+
 // The rows of narrow formats hold the cast of A: such a product has two times.
 bool HasCast(const DeviceSpec& device, const KernelQuestion& q) {
   const bool narrow = q.dtype == DType::kFp8 || q.dtype == DType::kNvfp4;
@@ -92,21 +124,20 @@ bool HasCast(const DeviceSpec& device, const KernelQuestion& q) {
 }
 
 Answer AnswerFor(const DeviceSpec& device, const KernelQuestion& q, bool with_cast) {
+  if (q.attention && q.backward) return OfAttentionBackward(device, q);
   if (q.attention) return OfAttention(device, *q.attention);
   if (q.lstm) return OfLstm(device, *q.lstm, q.dtype);
+  if (q.memory) return OfMemory(device, q);
   const OpTime time = PredictOp(device, q.work, q.dtype);
   Answer answer;
   answer.bound_us = time.bound_ns * 1e-3;
-  if (!q.work.products.empty()) {
-    if (const Surface* surface = SurfaceOf(device, q.dtype, with_cast)) {
-      return OnSurface(*surface, device, q, time, with_cast, answer);
-    }
+  if (const Surface* surface = SurfaceOf(device, q.dtype, with_cast)) {
+    return OnSurface(*surface, device, q, time, with_cast, answer);
   }
   answer.us = std::max(time.ns, kKernelFloorNs) * 1e-3;
   answer.low_us = std::max(answer.us * time.low_ns / time.ns, std::min(answer.bound_us, answer.us));
   answer.high_us = answer.us * time.high_ns / time.ns;
   answer.limiter = time.ns < kKernelFloorNs      ? "launch"
-                   : q.work.products.empty()     ? "memory"
                    : 2 * time.bound_ns < time.ns ? "latency"
                                                  : "arithmetic";
   answer.from = fmt::format("model: {}", MethodName(time.method));
@@ -202,7 +233,15 @@ std::string KernelsScreen(std::span<const KernelQuestion> questions,
 
 // A format that a GPU has no cores for is refused, not answered with another one's time.
 absl::Status CheckFormat(const DeviceSpec& gpu, const KernelQuestion& q) {
-  if (q.attention && TimeOfAttention(gpu, *q.attention).device.empty()) {
+  if (q.attention && q.backward && !TimeOfAttentionBackward(gpu, *q.attention).known()) {
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = fmt::format("backward of this attention was not published for GPUs like the {}",
+                             gpu.name),
+         .fix = "--gpu A100, H100 or H200, and heads of up to 128; or without --backward"});
+  }
+  if (q.attention && !q.backward && TimeOfAttention(gpu, *q.attention).device.empty()) {
     return MakeStatus(
         absl::StatusCode::kInvalidArgument,
         {.code = "E0104",
@@ -279,12 +318,25 @@ constexpr Flag kKernelsFlags[] = {
      .repeats = true},
     {.name = "--attention",
      .value = "BxHxLxW",
-     .help = "fused self-attention forward: examples, heads, length, width of a head",
+     .help = "fused self-attention: examples, heads, length, width of a head",
      .repeats = true},
     {.name = "--causal", .help = "attention with a causal mask"},
+    {.name = "--backward", .help = "attention backward (A100, H100 and their like)"},
     {.name = "--elementwise",
      .value = "SHAPE",
      .help = "reads a tensor and writes one, like 8192x4096",
+     .repeats = true},
+    {.name = "--layer-norm",
+     .value = "RxC",
+     .help = "layer norm forward of R rows of C",
+     .repeats = true},
+    {.name = "--embedding",
+     .value = "NxW",
+     .help = "N lookups of rows of W in a table",
+     .repeats = true},
+    {.name = "--adam",
+     .value = "N",
+     .help = "one step of fused Adam for N parameters, all in one format",
      .repeats = true},
     {.name = "--lstm",
      .value = "LxTxBxIxH",
@@ -307,14 +359,16 @@ const Command kKernelsCommand = {
     .summary = "how long single kernels take on a GPU, without a trace",
     .usage = "--gpu GPU --gemm MxNxK [--dtype FORMAT] [--vs GPU] [--csv FILE]",
     .details =
-        R"(Prints the time of matrix products and elementwise kernels, what nine of ten measurements
-of such kernels lie between, and what limits them. Products in 16 bit, fp8 and nvfp4 come
-from measured surfaces (docs/cost-model.md); the rest from the model of waves and bytes.
-Products in fp8 and nvfp4 have two times: with the cast of A, as they were measured, and
-without. JSON has the second as without_cast. int8_wo is 16 bit times weights in int8, which
-the kernel makes 16 bit again, as on an A100 under TensorRT-LLM; no product on int8 cores was
-measured, so int8 is for elementwise kernels. An LSTM takes the longer of all its work and of its
-steps one after the other.)",
+        R"(Prints the time of matrix products, attention and kernels of memory, what nine of ten
+measurements of such kernels lie between, and what limits them. Products in 16 bit, fp8 and
+nvfp4, and attention forward, come from measured surfaces (docs/cost-model.md); attention
+backward from what was published; layer norm, lookups in an embedding, fused Adam and
+elementwise kernels from the bytes that they move; the rest from the model of waves. Each answer
+says what it rests on. Products in fp8 and nvfp4 have two times: with the cast of A, as they were
+measured, and without. JSON has the second as without_cast. int8_wo is 16 bit times weights in
+int8, which the kernel makes 16 bit again, as on an A100 under TensorRT-LLM; no product on int8
+cores was measured, so int8 is for elementwise kernels. An LSTM takes the longer of all its work
+and of its steps one after the other.)",
     .examples = "daydream kernels --gpu H100 --gemm 4096x4096x4096 --dtype bf16 --vs B200",
     .flags = kKernelsFlags,
     .takes = {.result = true, .times = false},

@@ -17,6 +17,7 @@ constexpr size_t kKernelsMostTableBytes = 64 << 20;
 constexpr int64_t kMostSize = int64_t{1} << 40;
 
 constexpr int64_t kMostLstmSize = int64_t{1} << 24;
+constexpr int64_t kMostRowSize = int64_t{1} << 30;
 constexpr DType kKernelDTypes[] = {DType::kFp32, DType::kTf32,  DType::kFp16, DType::kBf16,
                                    DType::kFp8,  DType::kNvfp4, DType::kInt8, DType::kInt8Weights};
 
@@ -65,6 +66,22 @@ absl::StatusOr<KernelQuestion> ReadGemm(std::string_view text, DType dtype) {
   return ProductOf(shape, dtype);
 }
 
+// A kernel that is given by two sizes, or by one.
+absl::StatusOr<std::vector<int64_t>> ReadSizes(std::string_view what, std::string_view text,
+                                               size_t count, std::string_view fix) {
+  std::vector<int64_t> sizes;
+  for (std::string_view part : SplitAt(text, 'x')) {
+    const auto size = Size(part);
+    if (!size) return BadValue(what, text, fix);
+    sizes.push_back(*size);
+  }
+  // So that no product of sizes leaves what an integer holds.
+  const bool good = sizes.size() == count && *std::max_element(sizes.begin(), sizes.end()) <=
+                                                 (count > 1 ? kMostRowSize : kMostSize);
+  if (!good) return BadValue(what, text, fix);
+  return sizes;
+}
+
 absl::StatusOr<KernelQuestion> ReadElementwise(std::string_view text, DType dtype) {
   double elements = 1;
   for (std::string_view part : SplitAt(text, 'x')) {
@@ -73,12 +90,42 @@ absl::StatusOr<KernelQuestion> ReadElementwise(std::string_view text, DType dtyp
     elements *= static_cast<double>(*size);
   }
   // Reads one tensor and writes one.
-  KernelQuestion q{.work = WorkOfElements(2 * elements), .dtype = dtype};
+  KernelQuestion q{
+      .work = WorkOfElements(2 * elements), .memory = MemoryKernel::kElementwise, .dtype = dtype};
   q.text = fmt::format("elementwise {} {}", text, DTypeName(dtype));
   return q;
 }
 
-absl::StatusOr<KernelQuestion> ReadAttention(std::string_view text, bool causal) {
+absl::StatusOr<KernelQuestion> ReadLayerNorm(std::string_view text, DType dtype) {
+  DD_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> sizes,
+      ReadSizes("a layer norm", text, 2, "--layer-norm 8192x1024 (rows x columns)"));
+  const RowShape rows{.op = RowOp::kLayerNorm, .rows = sizes[0], .columns = sizes[1]};
+  KernelQuestion q{.work = WorkOfRows(rows), .memory = MemoryKernel::kLayerNorm, .dtype = dtype};
+  q.text = fmt::format("layer norm {} {}", text, DTypeName(dtype));
+  return q;
+}
+
+absl::StatusOr<KernelQuestion> ReadEmbedding(std::string_view text, DType dtype) {
+  DD_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> sizes,
+      ReadSizes("an embedding", text, 2, "--embedding 8192x1024 (lookups x width of a row)"));
+  KernelQuestion q{.work = WorkOfEmbedding(sizes[0], sizes[1], dtype),
+                   .memory = MemoryKernel::kEmbedding,
+                   .dtype = dtype};
+  q.text = fmt::format("embedding {} {}", text, DTypeName(dtype));
+  return q;
+}
+
+absl::StatusOr<KernelQuestion> ReadAdam(std::string_view text, DType dtype) {
+  DD_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
+                      ReadSizes("a number of parameters", text, 1, "--adam 110000000"));
+  KernelQuestion q{.work = WorkOfAdam(sizes[0]), .memory = MemoryKernel::kAdam, .dtype = dtype};
+  q.text = fmt::format("fused Adam {} {}", text, DTypeName(dtype));
+  return q;
+}
+
+absl::StatusOr<KernelQuestion> ReadAttention(std::string_view text, bool causal, bool backward) {
   std::vector<double> sizes;
   const std::vector<std::string_view> parts = SplitAt(text, 'x');
   for (std::string_view part : parts) {
@@ -96,9 +143,11 @@ absl::StatusOr<KernelQuestion> ReadAttention(std::string_view text, bool causal)
                                               .heads = sizes[1],
                                               .kv_heads = sizes.size() == 5 ? sizes[4] : sizes[1],
                                               .width = sizes[3],
-                                              .causal = causal}};
-  q.work.flops = q.attention->Flops();
-  q.text = fmt::format("{}attention {} bf16", causal ? "causal " : "", text);
+                                              .causal = causal},
+                   .backward = backward};
+  q.work.flops = q.attention->Flops() * (backward ? kAttentionBackwardWork : 1);
+  q.text = fmt::format("{}attention {} bf16{}", causal ? "causal " : "", text,
+                       backward ? " backward" : "");
   return q;
 }
 
@@ -180,33 +229,38 @@ absl::StatusOr<std::vector<KernelQuestion>> ReadTable(const std::string& path, D
 absl::StatusOr<std::vector<KernelQuestion>> KernelQuestions(const Args& args) {
   const DType dtype = *TypeNamed(args.Get("--dtype"));
   std::vector<KernelQuestion> questions;
-  for (const std::string& text : args.All("--gemm")) {
-    DD_ASSIGN_OR_RETURN(KernelQuestion q, ReadGemm(text, dtype));
-    questions.push_back(std::move(q));
-  }
-  for (const std::string& text : args.All("--attention")) {
-    DD_ASSIGN_OR_RETURN(KernelQuestion q, ReadAttention(text, args.Has("--causal")));
-    questions.push_back(std::move(q));
-  }
-  for (const std::string& text : args.All("--elementwise")) {
-    DD_ASSIGN_OR_RETURN(KernelQuestion q, ReadElementwise(text, dtype));
-    questions.push_back(std::move(q));
-  }
-  for (const std::string& text : args.All("--lstm")) {
-    DD_ASSIGN_OR_RETURN(KernelQuestion q, ReadLstm(text, dtype));
-    questions.push_back(std::move(q));
-  }
+  const auto add = [&](std::string_view flag, auto read) {
+    for (const std::string& text : args.All(flag)) {
+      DD_ASSIGN_OR_RETURN(KernelQuestion q, read(text));
+      questions.push_back(std::move(q));
+    }
+    return absl::OkStatus();
+  };
+  const auto in_format = [dtype](auto read) {
+    return [=](std::string_view text) { return read(text, dtype); };
+  };
+  DD_RETURN_IF_ERROR(add("--gemm", in_format(ReadGemm)));
+  DD_RETURN_IF_ERROR(add("--attention", [&](std::string_view text) {
+    return ReadAttention(text, args.Has("--causal"), args.Has("--backward"));
+  }));
+  DD_RETURN_IF_ERROR(add("--elementwise", in_format(ReadElementwise)));
+  DD_RETURN_IF_ERROR(add("--layer-norm", in_format(ReadLayerNorm)));
+  DD_RETURN_IF_ERROR(add("--embedding", in_format(ReadEmbedding)));
+  DD_RETURN_IF_ERROR(add("--adam", in_format(ReadAdam)));
+  DD_RETURN_IF_ERROR(add("--lstm", in_format(ReadLstm)));
   if (args.Has("--csv")) {
     DD_ASSIGN_OR_RETURN(std::vector<KernelQuestion> table,
                         ReadTable(std::string(args.Get("--csv")), dtype));
     std::move(table.begin(), table.end(), std::back_inserter(questions));
   }
   if (questions.empty()) {
-    return MakeStatus(absl::StatusCode::kInvalidArgument,
-                      {.code = "E0104",
-                       .what = "no kernel is given",
-                       .fix = "--gemm 4096x4096x4096, --attention 8x16x2048x128, --elementwise "
-                              "8192x4096, --lstm 4x50x128x1024x1024, or --csv FILE"});
+    return MakeStatus(
+        absl::StatusCode::kInvalidArgument,
+        {.code = "E0104",
+         .what = "no kernel is given",
+         .fix = "--gemm 4096x4096x4096, --attention 8x16x2048x128, --elementwise "
+                "8192x4096, --layer-norm 8192x1024, --embedding 8192x1024, --adam 110000000, "
+                "--lstm 4x50x128x1024x1024, or --csv FILE"});
   }
   return questions;
 }

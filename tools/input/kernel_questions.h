@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "costmodel/attention_backward.h"
 #include "costmodel/attention_surface.h"
+#include "costmodel/memory_kernel.h"
 #include "costmodel/op_shape.h"
 #include "costmodel/recurrent.h"
 #include "tools/command.h"
@@ -21,7 +23,9 @@ inline constexpr std::string_view kKernelTypes[] = {"fp32", "tf32",  "fp16", "bf
 struct KernelQuestion {
   OpWork work;
   std::optional<SelfAttention> attention;  // then of `work` only the FLOPs
+  bool backward = false;                   // of the attention
   std::optional<LstmShape> lstm;           // likewise
+  std::optional<MemoryKernel> memory;      // `work` is what it moves
   DType dtype = DType::kBf16;
   std::string text;  // "4096x4096x4096 bf16"
 
