@@ -134,6 +134,13 @@ struct Layer {
 };
 
 // One training step as the graph sees it.
+// The first GPU work of a step as recorded, and the call that launched it. None where the graph was
+// not built from a recording, or the call was not recorded.
+struct StepBegin {
+  TaskId call, work;
+  friend bool operator==(const StepBegin&, const StepBegin&) = default;
+};
+
 struct GraphStep {
   std::string label;
   bool measured = true;      // false: warm-up or stub, simulated but not counted
@@ -141,6 +148,7 @@ struct GraphStep {
   // In the recording its GPU work was launched when that of the step before was done: the step
   // waited for its host.
   bool host_led = false;
+  StepBegin begin = {};
 };
 
 // Names and details that tasks refer to. Shared by all copies of a graph; what transforms add

@@ -113,7 +113,9 @@ class BlockingCalls {
   void Add(TaskId call, uint32_t copy) {
     waits_.push_back({.call = call, .target = copy, .own_copy = true});
     const GpuOp& op = b_.ops[copy];
-    if (StreamIdle(op, b_.Start(call))) idle_submits_.push_back(op.start - b_.Start(call));
+    // The first of a stream may follow others that were launched before the recording.
+    if (op.position == 0 || !StreamIdle(op, b_.Start(call))) return;
+    idle_submits_.push_back(op.start - b_.Start(call));
   }
 
   bool StreamIdle(const GpuOp& op, Instant t) const {

@@ -196,8 +196,8 @@ void CloseLoneStep(Builder& b) {
   b.graph.mutable_task(last).gap = {};
 }
 
-// Steps whose first GPU work was launched when that of the step before was done.
-void FindHostLed(Builder& b, const StepsOfOps& of_ops) {
+// What each step begins with, and whether that was launched when the step before was done.
+void FindBegins(Builder& b, const StepsOfOps& of_ops) {
   const size_t steps = b.graph.steps().size();
   std::vector<const GpuOp*> first(steps, nullptr);
   std::vector<Instant> last(steps, Instant::Min());
@@ -206,6 +206,9 @@ void FindHostLed(Builder& b, const StepsOfOps& of_ops) {
     const uint16_t step = of_ops.Of(i);
     if (first[step] == nullptr || op.start < first[step]->start) first[step] = &op;
     last[step] = std::max(last[step], op.end);
+  }
+  for (size_t s = 0; s < steps; ++s) {
+    if (first[s] != nullptr) b.graph.mutable_step(s).begin = {first[s]->call, first[s]->task};
   }
   for (size_t s = 1; s < steps; ++s) {
     if (first[s] == nullptr || first[s - 1] == nullptr || !first[s]->call.valid()) continue;
@@ -251,7 +254,7 @@ void AssignSteps(Builder& b) {
       b.graph.mutable_task(t).step = step;  // delays belong to the operation they delay
     }
   }
-  FindHostLed(b, of_ops);
+  FindBegins(b, of_ops);
   RecordPeriods(b);
 }
 

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/status.h"
 #include "graph/graph.h"
 #include "simulator/timeline.h"
@@ -64,9 +65,17 @@ class Plan {
 // From the first start to the last end; 0 without tasks.
 Duration WholeLength(const Timeline& timeline);
 
-// Period of every step but the first, by the windows of graph/step_windows.h: steps - 1 entries.
+// Period of every step but the first, by the windows of graph/step_windows.h: steps - 1 entries. In
+// steps that count, what they use up of the host's lead counts, too (graph/host_lead.h).
 // For a graph with one step one entry: its whole length from the first start to the last end.
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
+
+// What the host takes for a step when streams take no time. O(tasks), by another replay.
+Duration HostPeriod(const Graph& graph);
+// Longer by what a step used up of the lead, but no longer than the host takes, which is asked for
+// only where something was used up: each period that counts.
+void AddUsedUp(std::span<const GraphStep> steps, Duration used_up,
+               absl::FunctionRef<Duration()> host_period, std::span<Duration> periods);
 
 // Mean period over the measured steps: "the step time" everywhere in daydream, what a stopwatch
 // would show (docs/decisions/004-step-time-is-the-gpu-period.md).

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "graph/host_lead.h"
 #include "graph/large_pages.h"
 #include "graph/step_windows.h"
 #include "simulator/contract.h"
@@ -92,7 +93,7 @@ bool SameShape(const Graph& a, const Graph& b) {
     return x.order == y.order && x.marks_steps == y.marks_steps;
   };
   const auto same_step = [](const GraphStep& x, const GraphStep& y) {
-    return x.measured == y.measured && x.host_led == y.host_led;
+    return x.measured == y.measured && x.host_led == y.host_led && x.begin == y.begin;
   };
   return a.size() == b.size() && std::ranges::equal(a.steps(), b.steps(), same_step) &&
          std::ranges::equal(a.lanes(), b.lanes(), same_lane) &&
@@ -106,10 +107,11 @@ bool SamePlace(const Task& x, const Task& y) {
 
 // What is the same for all threads.
 struct Shape {
-  explicit Shape(const Graph& g) : graph(g), candidates(g) {}
+  explicit Shape(const Graph& g) : graph(g), candidates(g), lead(HostLead::Of(g)) {}
   const Graph& graph;
   CandidateFinder candidates;
   Contracted contracted;
+  std::optional<HostLead> lead;
 };
 
 }  // namespace
@@ -167,7 +169,7 @@ struct StepBatch::Impl {
       end_of_one = LargeArray(contracted.program.tasks + 1);
     }
     EvaluateOne(contracted.program, base.data(), start_of_one.get(), end_of_one.get());
-    return StepOf({start_of_one.get(), end_of_one.get(), 1});
+    return StepOf({start_of_one.get(), end_of_one.get(), 1}, base.data());
   }
 
   StepExtent ExtentOf(size_t step, Instants at) const {
@@ -204,6 +206,7 @@ struct StepBatch::Impl {
     return extent;
   }
 
+  // By the windows alone.
   void FindPeriods(Instants at) {
     const size_t steps = candidates.of_step.size();
     extents.clear();
@@ -217,9 +220,41 @@ struct StepBatch::Impl {
     for (size_t s = 1; s < steps; ++s) periods.push_back(windows[s].length());
   }
 
-  Duration StepOf(Instants at) {
+  // HostPeriod() of the scenario with these sums, `stride` numbers apart.
+  Duration HostPeriodOf(const int64_t* of_scenario, size_t stride) {
+    if (gpu_sums.empty()) {
+      for (size_t i = 0; i < graph.size(); ++i) {
+        if (!OnStream(graph, TaskId(i))) continue;
+        const Contracted::Sums& at = contracted.sums_of[i];
+        gpu_sums.insert(gpu_sums.end(), {at.duration, at.gap});
+      }
+      start_of_host = LargeArray(contracted.program.tasks + 1);
+      end_of_host = LargeArray(contracted.program.tasks + 1);
+    }
+    host_sums.resize(base.size());
+    for (size_t i = 0; i < base.size(); ++i) host_sums[i] = of_scenario[i * stride];
+    for (uint32_t at : gpu_sums) host_sums[at] = 0;
+    EvaluateOne(contracted.program, host_sums.data(), start_of_host.get(), end_of_host.get());
+    FindPeriods({start_of_host.get(), end_of_host.get(), 1});
+    return StepTimeOf(graph.steps(), periods);
+  }
+
+  Duration StepOf(Instants at, const int64_t* of_scenario) {
     FindPeriods(at);
     if (candidates.of_step.size() == 1) return periods.front();
+    const Duration step = StepTimeOf(graph.steps(), periods);
+    if (!shape->lead.has_value()) return step;
+    std::array<Instant, 4> starts;
+    for (size_t i = 0; i < starts.size(); ++i) {
+      const TaskId t = shape->lead->tasks()[i];
+      starts[i] = Instant::AtNs(at.start[size_t{contracted.row_of[t.index()]} * at.stride]);
+    }
+    const Duration used_up = shape->lead->UsedUp(starts, step);
+    if (used_up <= Duration{}) return step;
+    std::vector<Duration> longer = periods;
+    AddUsedUp(
+        graph.steps(), used_up, [&] { return HostPeriodOf(of_scenario, at.stride); }, longer);
+    periods = std::move(longer);
     return StepTimeOf(graph.steps(), periods);
   }
 
@@ -234,6 +269,10 @@ struct StepBatch::Impl {
   std::vector<int64_t> base;                    // the sums of `now`
   std::unique_ptr<int64_t[]> sums, start, end;  // [place][scenario]
   std::unique_ptr<int64_t[]> start_of_one, end_of_one;
+  // Of the host alone; filled when first asked for.
+  std::vector<uint32_t> gpu_sums;
+  std::vector<int64_t> host_sums;
+  std::unique_ptr<int64_t[]> start_of_host, end_of_host;
   // What brings `sums` back to `base`: those that were lent since.
   std::vector<uint32_t> lent;
   bool all_lent = true;
@@ -266,6 +305,9 @@ StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
     for (const StepMarks::Launch& l : shape->candidates.launches(s)) {
       (l.from == Anchor::kEnd ? ends : starts).push_back(l.task);
     }
+  }
+  if (shape->lead.has_value()) {
+    starts.insert(starts.end(), shape->lead->tasks().begin(), shape->lead->tasks().end());
   }
   shape->contracted = Contract(graph, plan.program(), starts, ends);
   return StepBatch(std::make_unique<Impl>(std::move(shape)));
@@ -315,7 +357,7 @@ std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   static_assert(kWidth == kSideBySide);
   impl_->Run();
   std::array<Duration, kWidth> steps;
-  for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(impl_->Of(s));
+  for (size_t s = 0; s < kWidth; ++s) steps[s] = impl_->StepOf(impl_->Of(s), impl_->sums.get() + s);
   return steps;
 }
 

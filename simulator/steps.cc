@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 
 #include "base/median.h"
+#include "graph/host_lead.h"
 #include "graph/step_windows.h"
 #include "simulator/simulate.h"
 
@@ -11,13 +13,52 @@ Duration WholeLength(const Timeline& timeline) {
          *std::min_element(timeline.start.begin(), timeline.start.end());
 }
 
-std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
-  const size_t steps = graph.steps().size();
-  if (steps <= 1) return {WholeLength(timeline)};
+namespace {
+
+// By the windows alone.
+std::vector<Duration> PeriodsByWindows(const Graph& graph, const Timeline& timeline) {
   const std::vector<StepWindow> windows = StepWindows(graph, timeline.start, timeline.end);
   std::vector<Duration> periods;
-  for (size_t i = 1; i < steps; ++i) periods.push_back(windows[i].length());
+  for (size_t i = 1; i < windows.size(); ++i) periods.push_back(windows[i].length());
   return periods;
+}
+
+}  // namespace
+
+std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
+  if (graph.steps().size() <= 1) return {WholeLength(timeline)};
+  std::vector<Duration> periods = PeriodsByWindows(graph, timeline);
+  if (const auto lead = HostLead::Of(graph)) {
+    std::array<Instant, 4> starts;
+    for (size_t i = 0; i < starts.size(); ++i) {
+      starts[i] = timeline.start[lead->tasks()[i].index()];
+    }
+    const Duration used_up = lead->UsedUp(starts, StepTimeOf(graph.steps(), periods));
+    AddUsedUp(
+        graph.steps(), used_up, [&] { return HostPeriod(graph); }, periods);
+  }
+  return periods;
+}
+
+Duration HostPeriod(const Graph& graph) {
+  Graph alone = graph;
+  for (size_t i = 0; i < alone.size(); ++i) {
+    if (!OnStream(alone, TaskId(i))) continue;
+    alone.SetDuration(TaskId(i), {});
+    alone.SetGap(TaskId(i), {});
+  }
+  const absl::StatusOr<Timeline> timeline = Simulate(alone);
+  if (!timeline.ok()) return {};  // the replay that is asked about fails likewise, and says so
+  return StepTimeOf(graph.steps(), PeriodsByWindows(alone, *timeline));
+}
+
+void AddUsedUp(std::span<const GraphStep> steps, Duration used_up,
+               absl::FunctionRef<Duration()> host_period, std::span<Duration> periods) {
+  if (used_up <= Duration{}) return;
+  const Duration each = std::min(used_up, host_period() - StepTimeOf(steps, periods));
+  for (size_t i = 0; i < periods.size() && each > Duration{}; ++i) {
+    if (steps[i + 1].measured) periods[i] += each;
+  }
 }
 
 Duration StepTime(const Graph& graph, const Timeline& timeline) {

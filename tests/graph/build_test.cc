@@ -168,6 +168,24 @@ TEST(BlockingRule, StagedUploadReturnsBeforeItsCopyEnds) {
   EXPECT_EQ(EndUs(Play(g), Find(g, "cudaMemcpyAsync", TaskKind::kWait)), 30 + 500 - 40);
 }
 
+// The first operation of a stream may follow others that were launched before the recording, so how
+// long its copy waited is no measure of how long a copy takes to submit.
+TEST(BlockingRule, AnUploadThatTheRecordingBeginsWithTellsNothingOfOthers) {
+  TraceSketch s;
+  LaneId cpu = s.Thread(), gpu = s.Stream();
+  s.Call(cpu, "cudaMemcpyAsync", 0, 1000, 1);
+  s.Copy(gpu, Memory::kPageable, Memory::kDevice, 10 << 20, 900, 100, 1);
+  s.Launch(cpu, gpu, "k", 1010, 5, 1020, 1000);
+  s.Call(cpu, "cudaMemcpyAsync", 1030, 1100, 2);
+  s.Copy(gpu, Memory::kPageable, Memory::kDevice, 10 << 20, 2025, 100, 2);
+  s.Op(cpu, "aten::relu", 2140, 5);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "k", TaskKind::kKernel), 500);
+  EXPECT_EQ(EndUs(Play(g), Find(g, "aten::relu", TaskKind::kHost)), 2145 - 500);
+}
+
 TEST(BlockingRule, PinnedCopiesDoNotBlock) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();

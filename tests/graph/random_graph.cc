@@ -36,6 +36,9 @@ class Generator {
     }
     if (numbering == 2) MixIds();
     AddEdges();
+    for (size_t s = 0; s < 3 && OneIn(2); ++s) {
+      graph_.mutable_step(s).begin = {TaskId(Below(options_.tasks)), TaskId(Below(options_.tasks))};
+    }
     return std::move(graph_);
   }
 
