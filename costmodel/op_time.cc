@@ -32,6 +32,12 @@ void AddTerms(OpTime& time, const DeviceSpec& device, DType dtype, bool batched,
   if (tile.split > 1) AddTerm(time, "adding parts", tile.split_ns * 1e-3, "us");
 }
 
+OpTime::Algorithm AlgorithmOf(const GemmShape& shape, int split) {
+  if (split > 1) return OpTime::Algorithm::kSplitK;
+  return std::min(shape.m, shape.n) <= OpTime::kFewRowsMost ? OpTime::Algorithm::kFewRows
+                                                            : OpTime::Algorithm::kTiles;
+}
+
 void PredictOnSurface(const Surface& surface, const DeviceSpec& device, const OpWork& work,
                       DType dtype, OpTime& time) {
   time.method = Method::kSurface;
@@ -43,7 +49,9 @@ void PredictOnSurface(const Surface& surface, const DeviceSpec& device, const Op
     time.sustained_ns += device.measured_tensor_share > 0 ? one.ns : SustainedNs(one);
     time.low_ns += one.low_ns;
     time.high_ns += one.high_ns;
-    if (one.ns > longest.ns) longest = one;
+    if (one.ns <= longest.ns) continue;
+    longest = one;
+    time.algorithm = AlgorithmOf(product, one.split);
   }
   AddTerm(time, "tile rows", longest.tile_rows);
   AddTerm(time, "tile columns", longest.tile_columns);
@@ -69,6 +77,7 @@ void PredictProducts(const DeviceSpec& device, const OpWork& work, DType dtype, 
     if (tile.ns <= longest.ns) continue;
     longest = tile;
     longest_batched = batched;
+    time.algorithm = AlgorithmOf(product, tile.split);
   }
   AddTerms(time, device, dtype, longest_batched, longest);
 }
@@ -138,6 +147,18 @@ std::string_view MethodName(Method method) {
   return "no work";
 }
 
+std::string_view AlgorithmName(OpTime::Algorithm algorithm) {
+  switch (algorithm) {
+    case OpTime::Algorithm::kTiles:
+      return "whole tiles";
+    case OpTime::Algorithm::kSplitK:
+      return "split-K";
+    case OpTime::Algorithm::kFewRows:
+      return "few rows";
+  }
+  return "";
+}
+
 OpTime PredictOp(const DeviceSpec& device, const OpWork& work, DType dtype) {
   OpTime time;
   if (dtype == DType::kUnknown) dtype = DType::kFp32;
@@ -169,7 +190,11 @@ OpTime PredictOp(const DeviceSpec& device, const OpWork& work, DType dtype) {
 
 std::string Explain(const OpTime& time) {
   if (time.method == Method::kNothing) return "no work";
-  std::string text = fmt::format("{:.1f} us by {}:", time.ns * 1e-3, MethodName(time.method));
+  std::string text = fmt::format("{:.1f} us by {}", time.ns * 1e-3, MethodName(time.method));
+  if (time.algorithm != OpTime::Algorithm::kTiles) {
+    text += fmt::format(", {}", AlgorithmName(time.algorithm));
+  }
+  text += ":";
   for (size_t i = 0; i < time.term_count; ++i) {
     const OpTime::Term& term = time.terms[i];
     text += fmt::format("{} {} {:.4g}{}{}", i == 0 ? "" : ",", term.what, term.value,

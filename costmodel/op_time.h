@@ -23,6 +23,15 @@ struct OpTime {
     kSurface,   // products on tensor cores that were measured (costmodel/surface.h)
   };
   Method method = Method::kNothing;
+  // What the library is taken to do for the longest product, where its shape asks for other than a
+  // tile of the result for each block.
+  enum class Algorithm : uint8_t {
+    kTiles,
+    kSplitK,   // few tiles and a long k: parts of it, which are added up afterwards
+    kFewRows,  // at most kFewRowsMost: the matrix is read once, and most of each tile is empty
+  };
+  static constexpr int64_t kFewRowsMost = 16;
+  Algorithm algorithm = Algorithm::kTiles;
   double ns = 0;            // of all its kernels, without any launch latency; never below bound_ns
   double bound_ns = 0;      // data-sheet roofline
   double sustained_ns = 0;  // kSurface: in a long step, which power limits; ns is a burst
@@ -43,13 +52,14 @@ struct OpTime {
   // format on one GPU: InFormatNs of costmodel/roofline.h.)
   bool absolute() const { return method != Method::kRoofline; }
 };
-std::string_view MethodName(OpTime::Method method);  // "tiles in waves"
+std::string_view MethodName(OpTime::Method method);           // "tiles in waves"
+std::string_view AlgorithmName(OpTime::Algorithm algorithm);  // "split-K"
 
 // The time of `work` with its data in `dtype` (kUnknown: as fp32). No limit by launch latency: that
 // is the caller's, kKernelFloorNs a kernel. Deterministic; about a microsecond.
 OpTime PredictOp(const DeviceSpec& device, const OpWork& work, DType dtype);
 
-// "512.3 us by tiles in waves: tile rows 128, ..., bound 430.1 us".
+// "512.3 us by tiles in waves, split-K: tile rows 128, ..., bound 430.1 us".
 std::string Explain(const OpTime& time);
 
 // PredictOp with answers kept by shape and format. References live as long as the table. The

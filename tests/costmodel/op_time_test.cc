@@ -48,6 +48,18 @@ TEST(OpTime, EachKindHasItsMethodAndTellsItsTerms) {
   EXPECT_FALSE(PredictOp(a100, work[6], DType::kFp32).absolute());
 }
 
+// Shapes decide which algorithm a library takes, on each GPU for itself.
+TEST(OpTime, SwitchesOfTheAlgorithmAreNamed) {
+  const DeviceSpec& a100 = Gpu("A100-SXM4-80GB");
+  const auto explained = [&](const GemmShape& shape, DType dtype) {
+    return Explain(PredictOp(a100, WorkOfProduct(shape), dtype));
+  };
+  EXPECT_THAT(explained({1, 64, 1024, 16384}, DType::kBf16), HasSubstr("surface, split-K: tile"));
+  EXPECT_THAT(explained({1, 64, 64, 65536}, DType::kFp32), HasSubstr("waves, split-K: "));
+  EXPECT_THAT(explained({1, 1, 4096, 4096}, DType::kBf16), HasSubstr("surface, few rows: tile"));
+  EXPECT_THAT(explained({1, 8192, 8192, 8192}, DType::kBf16), HasSubstr("surface: tile"));
+}
+
 TEST(OpTime, IsThatOfTheModelsItCombines) {
   const DeviceSpec& v100 = Gpu("V100-PCIE-32GB");
   EXPECT_EQ(PredictOp(v100, WorkOfElements(1e8), DType::kFp16).ns, MemoryNs(v100, 2e8));

@@ -253,6 +253,10 @@ std::string OtherGpu::Explain(TaskId t) {
                         static_cast<double>(ops_[known.scope].total.ns) * 1e-3, s.from->name,
                         daydream::Explain(here), target_.name, daydream::Explain(there),
                         std::exp(bias_.Of(FamilyOf(here))));
+    if (here.algorithm != there.algorithm) {
+      text += fmt::format("; {} here becomes {} there", AlgorithmName(here.algorithm),
+                          AlgorithmName(there.algorithm));
+    }
   } else if (kernel.source == TermSource::kWaves) {
     const WaveScaling w = ScaleWaves(*s.from, target_, LaunchShapeOf(*graph_.Kernel(t)), {});
     text += fmt::format("{:.2f} waves become {:.2f}, bandwidth {:.0f} GB/s becomes {:.0f}: x{:.3f}",
