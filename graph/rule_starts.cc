@@ -45,6 +45,12 @@ class StartRule {
         if (kind == CallKind::kGraphLaunch) graph_launches_.push_back(t);
       }
     }
+    for (const std::vector<uint32_t>& stream : b.stream_ops) {
+      const auto launched = [&](uint32_t i) { return b.ops[i].call.valid(); };
+      const auto first = std::find_if(stream.begin(), stream.end(), launched);
+      // A stream without any recorded launch has no head: its launches are lost.
+      head_.push_back(first == stream.end() ? 0 : static_cast<size_t>(first - stream.begin()));
+    }
     std::sort(stream_waits_.begin(), stream_waits_.end());
     std::sort(graph_launches_.begin(), graph_launches_.end(),
               [&](TaskId x, TaskId y) { return b.Start(x) < b.Start(y); });
@@ -150,9 +156,9 @@ class StartRule {
   }
 
   void Settle(const GpuOp& op) {
-    Task& task = b_.graph.mutable_task(op.task);
+    AwaitHead(op);
     if (constraints_.empty()) {
-      task.earliest = op.start;
+      b_.graph.mutable_task(op.task).earliest = op.start;
       return;
     }
     auto binding = [&] {
@@ -175,6 +181,21 @@ class StartRule {
     }
     Emit(op, delay, rest);
   }
+
+  // Rule G4: what was launched before the window, and found its stream at rest, can have waited for
+  // other streams only. That of the stream whose last operation, launched before the window, too,
+  // ended just before.
+  void AwaitHead(const GpuOp& op) {
+    if (!InHead(op)) return;
+    if (!constraints_.empty() && op.start - constraints_.back().Ready() <= kNoise) return;
+    const GpuOp* source = LatestEnd(op, [&](const GpuOp& candidate) { return InHead(candidate); });
+    if (source == nullptr) return;
+    constraints_.push_back({source->task, source->end, op.start - source->end, Rule::kEventWait});
+    ++b_.report.event_waits;
+  }
+
+  // Launched before the window: nothing before it on its stream has a recorded launch.
+  bool InHead(const GpuOp& op) const { return op.position < head_[op.lane.index()]; }
 
   // Rule G4: boundary conditions of the window, and order inside a CUDA graph.
   bool GraphOrUnlaunched(const GpuOp& op) const {
@@ -224,6 +245,15 @@ class StartRule {
     Instant since = previous == nullptr ? Instant::Min() : previous->call_start;
     auto wait = std::upper_bound(stream_waits_.begin(), stream_waits_.end(), since);
     if (wait == stream_waits_.end() || *wait >= op.call_start) return nullptr;
+    return LatestEnd(op, [&](const GpuOp& candidate) {
+      return candidate.call_start < op.call_start && &candidate <= &op;
+    });
+  }
+
+  // Of the last operation of each other stream that ended just before `op` starts, the latest that
+  // `may` have been waited for.
+  template <class May>
+  const GpuOp* LatestEnd(const GpuOp& op, May may) const {
     const GpuOp* best = nullptr;
     for (size_t lane = 0; lane < b_.stream_ops.size(); ++lane) {
       if (LaneId(lane) == op.lane) continue;
@@ -232,10 +262,7 @@ class StartRule {
                                      [&](uint32_t k) { return b_.ops[k].end <= op.start; });
       if (it == stream.begin()) continue;
       const GpuOp& candidate = b_.ops[*(it - 1)];
-      if (candidate.end + kEndedJustBefore < op.start || candidate.call_start >= op.call_start ||
-          &candidate > &op) {
-        continue;
-      }
+      if (candidate.end + kEndedJustBefore < op.start || !may(candidate)) continue;
       if (best == nullptr || candidate.end > best->end) best = &candidate;
     }
     return best;
@@ -327,6 +354,7 @@ class StartRule {
   Builder& b_;
   std::vector<uint32_t> latest_;  // by lane: the operation with the latest end so far
   std::vector<Constraint> constraints_;
+  std::vector<size_t> head_;  // by lane: how many operations come before one with a launch
   std::vector<Instant> stream_waits_;
   std::vector<TaskId> graph_launches_;
 };

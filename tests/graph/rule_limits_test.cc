@@ -21,6 +21,24 @@ TEST(CopyRule, OnlyUploadsThatDoNotFitTheStagingBufferBlock) {  // B3
   EXPECT_EQ(BlockingCalls(Memory::kPageable, Memory::kDevice, (64 << 10) + 1), 1u);
 }
 
+// The launch of `late` came before the window, and its stream was at rest: it waited for `b`.
+TEST(StartRule, WhatWasLaunchedBeforeTheWindowWaitedForAnotherStream) {  // G4
+  TraceSketch s;
+  LaneId cpu = s.Thread(), first = s.Stream(7), second = s.Stream(20);
+  s.Kernel(first, "a", 0, 100);
+  s.Kernel(first, "b", 101, 100);
+  s.Kernel(second, "late", 203, 50);
+  s.Kernel(first, "c", 202, 100);
+  s.Launch(cpu, first, "launched", 0, 5, 303, 10);
+  s.Launch(cpu, second, "too", 6, 5, 310, 10);
+  BuiltGraph built = Build(s);
+  Graph& g = built.graph;
+  ExpectReplaysExactly(g);
+  SetDuration(g, Find(g, "a", TaskKind::kKernel), 50);
+  SetDuration(g, Find(g, "b", TaskKind::kKernel), 50);
+  EXPECT_EQ(EndUs(Play(g), Find(g, "late", TaskKind::kKernel)), 50 + 1 + 50 + 2 + 50);
+}
+
 TEST(CopyRule, DownloadsBlockWhenTheirMemoryIsPageable) {  // B2
   EXPECT_EQ(BlockingCalls(Memory::kDevice, Memory::kPageable, 4), 1u);
   EXPECT_EQ(BlockingCalls(Memory::kDevice, Memory::kPinned, 4), 0u);
