@@ -149,6 +149,7 @@ struct GraphStep {
   // waited for its host.
   bool host_led = false;
   StepBegin begin = {};
+  Duration recorded_host = {};  // of the only step that counts: how long its host's work was
 };
 
 // Names and details that tasks refer to. Shared by all copies of a graph; what transforms add

@@ -19,14 +19,18 @@ std::optional<HostLead> HostLead::Of(const Graph& graph) {
   size_t last = steps.size() - 1;
   while (!steps[last].measured) --last;
   if (last + 1 < steps.size() && IsKnown(steps[last + 1].begin)) ++last;
-  if (last == first || !IsKnown(steps[first].begin) || !IsKnown(steps[last].begin)) {
-    return std::nullopt;
-  }
   HostLead lead;
+  if (last == first) {
+    if (steps[0].measured) return std::nullopt;  // two count, of which one has no period
+    lead.lone_ = first;
+    lead.recorded_ = std::max(steps[first].recorded_host - steps[first].recorded_period, {});
+    return lead;
+  }
+  if (!IsKnown(steps[first].begin) || !IsKnown(steps[last].begin)) return std::nullopt;
   lead.tasks_ = {steps[first].begin.call, steps[first].begin.work, steps[last].begin.call,
                  steps[last].begin.work};
   lead.steps_ = static_cast<int64_t>(last - first);
-  std::array<Instant, 4> recorded;
+  Starts recorded;
   for (size_t i = 0; i < recorded.size(); ++i) {
     recorded[i] = graph.task(lead.tasks_[i]).recorded_start;
   }
@@ -34,10 +38,18 @@ std::optional<HostLead> HostLead::Of(const Graph& graph) {
   return lead;
 }
 
-Duration HostLead::UsedUp(const std::array<Instant, 4>& starts, Duration step) const {
-  const Duration each = (Drained(starts) - recorded_) / steps_;
+Duration HostLead::UsedUp(const Starts& starts, std::span<const StepExtent> extents,
+                          Duration step) const {
+  const Duration drained = one_step() ? HostPeriod(extents, step) - step : Drained(starts);
+  const Duration each = (drained - recorded_) / steps_;
   const Duration beyond = each - step / kPartsThatDiffer;
   return std::max(std::min(each, beyond + beyond), Duration{});
+}
+
+Duration HostLead::HostPeriod(std::span<const StepExtent> extents, Duration step) const {
+  if (!one_step()) return step;
+  const std::optional<StepWindow>& host = extents[*lone_].host;
+  return host.has_value() ? host->length() : Duration{};
 }
 
 }  // namespace daydream

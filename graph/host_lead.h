@@ -14,6 +14,7 @@
 
 #include "base/time.h"
 #include "graph/graph.h"
+#include "graph/step_windows.h"
 
 namespace daydream {
 
@@ -24,30 +25,36 @@ inline bool OnStream(const Graph& graph, TaskId t) {
 class HostLead {
  public:
   // From the first step that counts to the step behind the last that does, or to the last one where
-  // none is behind it. None where these are one, or begin with work whose launch is not known.
-  // O(steps).
+  // none is behind it. Where these are one, from the begin of its host's work to the end. None
+  // where steps begin with work whose launch is not known. O(steps).
   static std::optional<HostLead> Of(const Graph& graph);
 
   // The tasks whose starts matter: the call that launches the first GPU work of a step, and that
-  // work; of the first step, then of the last.
+  // work; of the first step, then of the last. All are None where one step counts.
+  using Starts = std::array<Instant, 4>;
   const std::array<TaskId, 4>& tasks() const { return tasks_; }
+  bool one_step() const { return lone_.has_value(); }
 
-  // What of the lead each step uses up when those tasks start at `starts`, beyond what was used up
-  // in the recording. What is below a hundredth of `step` is no more than what launches of equal
-  // steps differ by, and counts as nothing; from there to two hundredths it grows to what it is.
-  // Not negative. A lead also becomes less where the host waits for room in the launch queue, which
-  // holds a number of operations whatever they take: what a step is longer by is no more than what
-  // it lacks to HostPeriod() (simulator/simulate.h).
-  Duration UsedUp(const std::array<Instant, 4>& starts, Duration step) const;
+  // What of the lead each step uses up beyond what was used up in the recording, when those tasks
+  // start at `starts` and steps have these extents and are `step` long: a run that goes on takes so
+  // much longer for each. What is below a hundredth of `step` is no more than what launches of
+  // equal steps differ by, and counts as nothing; from there to two hundredths it grows to what it
+  // is. Not negative. A lead also becomes less where the host waits for room in the launch queue,
+  // which holds a number of operations whatever they take: what a step is longer by is no more than
+  // what it lacks to what the host takes when streams take no time.
+  Duration UsedUp(const Starts& starts, std::span<const StepExtent> extents, Duration step) const;
+  // What the host takes for a step where streams take no time, so that steps are `step` long.
+  Duration HostPeriod(std::span<const StepExtent> extents, Duration step) const;
 
  private:
-  static Duration Drained(const std::array<Instant, 4>& starts) {
+  static Duration Drained(const Starts& starts) {
     return (starts[1] - starts[0]) - (starts[3] - starts[2]);
   }
 
   std::array<TaskId, 4> tasks_;
-  int64_t steps_ = 1;  // between the two
-  Duration recorded_;  // Drained() in the recording, 0 where the lead grew
+  std::optional<size_t> lone_;  // the only step that counts
+  int64_t steps_ = 1;           // between the two
+  Duration recorded_;           // drained in the recording, 0 where the lead grew
 };
 
 }  // namespace daydream

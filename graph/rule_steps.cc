@@ -227,8 +227,13 @@ void RecordPeriods(Builder& b) {
     return;
   }
   MarkLanes(b.graph, start);
-  std::vector<StepWindow> windows = StepWindows(b.graph, start, b.task_end);
-  for (size_t i = 1; i < n; ++i) b.graph.mutable_step(i).recorded_period = windows[i].length();
+  const std::vector<StepExtent> extents = StepExtents(b.graph, start, b.task_end);
+  const std::vector<StepWindow> windows = StepWindows(extents);
+  for (size_t i = 1; i < n; ++i) {
+    GraphStep& step = b.graph.mutable_step(i);
+    step.recorded_period = windows[i].length();
+    if (extents[i].host.has_value()) step.recorded_host = extents[i].host->length();
+  }
 }
 
 }  // namespace

@@ -122,7 +122,7 @@ bool SameMark(const StepMark& x, const StepMark& y) {
 }  // namespace
 
 template <class MarkOf>
-std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
+std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                                   std::span<const Instant> start, std::span<const Instant> end) {
   using By = StepMarks::By;
   struct Found {
@@ -188,19 +188,24 @@ std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
     Instant& begin = extents[*marks.lone()].host->begin;
     begin = std::max(begin, arrives);
   }
-  return StepWindows(extents);
+  return extents;
+}
+
+std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,
+                                    std::span<const Instant> end) {
+  const auto mark = [&](size_t i) { return StepMarkOf(graph, graph.tasks()[i]); };
+  return ExtentsBy(graph, mark, start, end);
 }
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end) {
-  const auto mark = [&](size_t i) { return StepMarkOf(graph, graph.tasks()[i]); };
-  return WindowsBy(graph, mark, start, end);
+  return StepWindows(StepExtents(graph, start, end));
 }
 
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const StepMark> marks,
                                     std::span<const Instant> start, std::span<const Instant> end) {
-  return WindowsBy(
-      graph, [&](size_t i) { return marks[i]; }, start, end);
+  return StepWindows(ExtentsBy(
+      graph, [&](size_t i) { return marks[i]; }, start, end));
 }
 
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents) {

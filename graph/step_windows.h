@@ -42,6 +42,14 @@ struct StepWindow {
 std::vector<StepWindow> StepWindows(const Graph& graph, std::span<const Instant> start,
                                     std::span<const Instant> end);
 
+// First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
+struct StepExtent {
+  bool gpu = false;
+  bool any = false;  // else it has no tasks
+  Instant first, last;
+  std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
+  std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
+};
 // What StepWindows() reads of a task.
 struct StepMark {
   uint16_t step = 0;
@@ -85,7 +93,7 @@ class StepMarks {
  private:
   friend StepMark StepMarkOf(const Graph& graph, const Task& task);
   template <class MarkOf>
-  friend std::vector<StepWindow> WindowsBy(const Graph& graph, const MarkOf& mark_of,
+  friend std::vector<StepExtent> ExtentsBy(const Graph& graph, const MarkOf& mark_of,
                                            std::span<const Instant> start,
                                            std::span<const Instant> end);
   enum class By : uint8_t { kAll, kGpu, kMarkedGpu };
@@ -107,15 +115,9 @@ class StepMarks {
   std::array<std::vector<Launch>, 2> launches_;  // of the closing step, of the one before
 };
 
-// First start and last end of the GPU tasks of a step, or of all its tasks when it has none.
-struct StepExtent {
-  bool gpu = false;
-  bool any = false;  // else it has no tasks
-  Instant first, last;
-  std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
-  std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
-};
-// The same windows from what they depend on.
+// What the windows above depend on, and they from it.
+std::vector<StepExtent> StepExtents(const Graph& graph, std::span<const Instant> start,
+                                    std::span<const Instant> end);
 std::vector<StepWindow> StepWindows(std::span<const StepExtent> extents);
 
 }  // namespace daydream

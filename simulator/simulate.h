@@ -70,10 +70,8 @@ Duration WholeLength(const Timeline& timeline);
 // For a graph with one step one entry: its whole length from the first start to the last end.
 std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline);
 
-// What the host takes for a step when streams take no time. O(tasks), by another replay.
-Duration HostPeriod(const Graph& graph);
-// Longer by what a step used up of the lead, but no longer than the host takes, which is asked for
-// only where something was used up: each period that counts.
+// Longer by what a step used up of the lead, but no longer than the host takes when streams take no
+// time, which is asked for only where something was used up: each period that counts.
 void AddUsedUp(std::span<const GraphStep> steps, Duration used_up,
                absl::FunctionRef<Duration()> host_period, std::span<Duration> periods);
 

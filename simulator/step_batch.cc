@@ -93,7 +93,8 @@ bool SameShape(const Graph& a, const Graph& b) {
     return x.order == y.order && x.marks_steps == y.marks_steps;
   };
   const auto same_step = [](const GraphStep& x, const GraphStep& y) {
-    return x.measured == y.measured && x.host_led == y.host_led && x.begin == y.begin;
+    return x.measured == y.measured && x.host_led == y.host_led && x.begin == y.begin &&
+           x.recorded_period == y.recorded_period && x.recorded_host == y.recorded_host;
   };
   return a.size() == b.size() && std::ranges::equal(a.steps(), b.steps(), same_step) &&
          std::ranges::equal(a.lanes(), b.lanes(), same_lane) &&
@@ -220,7 +221,7 @@ struct StepBatch::Impl {
     for (size_t s = 1; s < steps; ++s) periods.push_back(windows[s].length());
   }
 
-  // HostPeriod() of the scenario with these sums, `stride` numbers apart.
+  // What the host takes in the scenario with these sums, `stride` numbers apart.
   Duration HostPeriodOf(const int64_t* of_scenario, size_t stride) {
     if (gpu_sums.empty()) {
       for (size_t i = 0; i < graph.size(); ++i) {
@@ -236,7 +237,7 @@ struct StepBatch::Impl {
     for (uint32_t at : gpu_sums) host_sums[at] = 0;
     EvaluateOne(contracted.program, host_sums.data(), start_of_host.get(), end_of_host.get());
     FindPeriods({start_of_host.get(), end_of_host.get(), 1});
-    return StepTimeOf(graph.steps(), periods);
+    return shape->lead->HostPeriod(extents, StepTimeOf(graph.steps(), periods));
   }
 
   Duration StepOf(Instants at, const int64_t* of_scenario) {
@@ -244,12 +245,12 @@ struct StepBatch::Impl {
     if (candidates.of_step.size() == 1) return periods.front();
     const Duration step = StepTimeOf(graph.steps(), periods);
     if (!shape->lead.has_value()) return step;
-    std::array<Instant, 4> starts;
-    for (size_t i = 0; i < starts.size(); ++i) {
+    HostLead::Starts starts;
+    for (size_t i = 0; i < starts.size() && !shape->lead->one_step(); ++i) {
       const TaskId t = shape->lead->tasks()[i];
       starts[i] = Instant::AtNs(at.start[size_t{contracted.row_of[t.index()]} * at.stride]);
     }
-    const Duration used_up = shape->lead->UsedUp(starts, step);
+    const Duration used_up = shape->lead->UsedUp(starts, extents, step);
     if (used_up <= Duration{}) return step;
     std::vector<Duration> longer = periods;
     AddUsedUp(
@@ -306,7 +307,7 @@ StepBatch StepBatch::Make(const Graph& graph, const Plan& plan) {
       (l.from == Anchor::kEnd ? ends : starts).push_back(l.task);
     }
   }
-  if (shape->lead.has_value()) {
+  if (shape->lead.has_value() && !shape->lead->one_step()) {
     starts.insert(starts.end(), shape->lead->tasks().begin(), shape->lead->tasks().end());
   }
   shape->contracted = Contract(graph, plan.program(), starts, ends);

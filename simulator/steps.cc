@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "base/median.h"
 #include "graph/host_lead.h"
@@ -16,31 +15,14 @@ Duration WholeLength(const Timeline& timeline) {
 namespace {
 
 // By the windows alone.
-std::vector<Duration> PeriodsByWindows(const Graph& graph, const Timeline& timeline) {
-  const std::vector<StepWindow> windows = StepWindows(graph, timeline.start, timeline.end);
+std::vector<Duration> PeriodsOf(std::span<const StepExtent> extents) {
+  const std::vector<StepWindow> windows = StepWindows(extents);
   std::vector<Duration> periods;
   for (size_t i = 1; i < windows.size(); ++i) periods.push_back(windows[i].length());
   return periods;
 }
 
-}  // namespace
-
-std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
-  if (graph.steps().size() <= 1) return {WholeLength(timeline)};
-  std::vector<Duration> periods = PeriodsByWindows(graph, timeline);
-  if (const auto lead = HostLead::Of(graph)) {
-    std::array<Instant, 4> starts;
-    for (size_t i = 0; i < starts.size(); ++i) {
-      starts[i] = timeline.start[lead->tasks()[i].index()];
-    }
-    const Duration used_up = lead->UsedUp(starts, StepTimeOf(graph.steps(), periods));
-    AddUsedUp(
-        graph.steps(), used_up, [&] { return HostPeriod(graph); }, periods);
-  }
-  return periods;
-}
-
-Duration HostPeriod(const Graph& graph) {
+Duration HostPeriod(const Graph& graph, const HostLead& lead) {
   Graph alone = graph;
   for (size_t i = 0; i < alone.size(); ++i) {
     if (!OnStream(alone, TaskId(i))) continue;
@@ -49,7 +31,26 @@ Duration HostPeriod(const Graph& graph) {
   }
   const absl::StatusOr<Timeline> timeline = Simulate(alone);
   if (!timeline.ok()) return {};  // the replay that is asked about fails likewise, and says so
-  return StepTimeOf(graph.steps(), PeriodsByWindows(alone, *timeline));
+  const std::vector<StepExtent> extents = StepExtents(alone, timeline->start, timeline->end);
+  return lead.HostPeriod(extents, StepTimeOf(graph.steps(), PeriodsOf(extents)));
+}
+
+}  // namespace
+
+std::vector<Duration> StepPeriods(const Graph& graph, const Timeline& timeline) {
+  if (graph.steps().size() <= 1) return {WholeLength(timeline)};
+  const std::vector<StepExtent> extents = StepExtents(graph, timeline.start, timeline.end);
+  std::vector<Duration> periods = PeriodsOf(extents);
+  if (const auto lead = HostLead::Of(graph)) {
+    HostLead::Starts starts;
+    for (size_t i = 0; i < starts.size() && !lead->one_step(); ++i) {
+      starts[i] = timeline.start[lead->tasks()[i].index()];
+    }
+    const Duration used_up = lead->UsedUp(starts, extents, StepTimeOf(graph.steps(), periods));
+    AddUsedUp(
+        graph.steps(), used_up, [&] { return HostPeriod(graph, *lead); }, periods);
+  }
+  return periods;
 }
 
 void AddUsedUp(std::span<const GraphStep> steps, Duration used_up,
