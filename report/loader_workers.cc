@@ -88,6 +88,14 @@ std::optional<LoaderWorkers> FindLoaderWorkers(const Graph& graph) {
   return About(graph, fetches, handovers);
 }
 
+bool WorkersKeepUp(const Graph& graph) {
+  const auto made = [](const Task& t) { return t.kind == TaskKind::kData; };
+  if (std::ranges::any_of(graph.tasks(), made)) return false;  // by PlayLoaderWorkers()
+  const std::vector<Fetch> fetches = FindFetches(graph, LoaderScopes(graph));
+  const auto by_workers = [&](const Fetch& f) { return HasWorkers(graph, f); };
+  return std::ranges::any_of(fetches, by_workers) && FindHandovers(graph, fetches).empty();
+}
+
 std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph) {
   const LoaderScopes loader(graph);
   const std::vector<Fetch> fetches = FindFetches(graph, loader);

@@ -26,4 +26,8 @@ std::optional<LoaderWorkers> FindLoaderWorkers(const Graph& graph);
 // batch that was waited for. The graph plays as before. Returns what FindLoaderWorkers() does.
 std::optional<LoaderWorkers> PlayLoaderWorkers(Graph& graph);
 
+// Whether batches come from workers that the step never waits for, or not over and over: they keep
+// up with it as it is, and how much faster they could be nobody knows. O(tasks).
+bool WorkersKeepUp(const Graph& graph);
+
 }  // namespace daydream

@@ -1,5 +1,6 @@
 #include "report/predict/predict.h"
 
+#include "report/loader_workers.h"
 #include "report/predict/kernel_time.h"
 #include "report/predict/profiler_note.h"
 #include "report/predict/quick_host.h"
@@ -32,7 +33,10 @@ Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIf
                 .spread = {},
                 .memory = ProfileMemory(graph)};
   if (options.explain) base.limiters = PathByLimiter(graph, path);
-  if (options.intervals) base.spread.emplace(graph);
+  if (options.intervals) {
+    base.spread.emplace(graph);
+    base.workers_keep_up = !options.kernel_time && WorkersKeepUp(graph);
+  }
   base.true_step = options.true_step;
   const bool doubted = options.intervals && !options.true_step && !options.profiled_alike;
   if (doubted && !options.kernel_time && HostIsStretched(graph)) {

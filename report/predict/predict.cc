@@ -201,7 +201,17 @@ class Predictor {
     DD_RETURN_IF_ERROR(FindStep(out));
     if (p_.step == base_.step) DD_RETURN_IF_ERROR(CheckSteps(p_.name, graph, out.journals));
     if (bound_last) p_.step = std::min(p_.step, limit_);
+    AskMoreOfWorkers();
     return out;
+  }
+
+  // Loader workers that kept up with the recorded step may not with one that is a tenth shorter.
+  void AskMoreOfWorkers() {
+    const bool shorter = p_.step < base_.step.Scaled(0.9);
+    if (!base_.workers_keep_up || p_.bound || !shorter) return;
+    p_.changes.conditions.push_back(
+        fmt::format("a batch is needed every {}; loader workers are only seen to keep up with {}",
+                    FormatTime(p_.step), FormatTime(base_.step)));
   }
 
   // The step as played; without a timeline where nobody needs it and only times were set.

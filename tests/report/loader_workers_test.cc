@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "report/predict/what_if.h"
 #include "report/questions/findings.h"
 #include "simulator/simulate.h"
 #include "tests/graph/trace_sketch.h"
@@ -20,16 +21,17 @@ constexpr std::string_view kNext = "enumerate(DataLoader)#_MultiProcessingDataLo
 
 // A step is next(), a launch, a kernel of 10 ms and the wait for it. Loader processes hand over
 // `together` batches every 30 ms for each of them; the others lie ready.
-BuiltGraph BuildLoader(int steps, int together) {
-  constexpr double kBatch = 30'000, kReady = 100, kKernel = 10'000;
+BuiltGraph BuildLoader(int steps, int together, double batch_us = 30'000,
+                       std::string_view next = kNext) {
+  constexpr double kReady = 100, kKernel = 10'000;
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream();
   double now = 0, came = 0;
   for (int step = 0; step < steps; ++step) {
     const double begin = now;
-    if (step % together == 0) came += kBatch * together;
+    if (step % together == 0) came += batch_us * together;
     const double received = std::max(now + kReady, came);
-    s.Mark(cpu, kNext, now, received - now);
+    s.Mark(cpu, next, now, received - now);
     s.Op(cpu, "aten::linear", received + 10, 100);
     s.Launch(cpu, gpu, "gemm", received + 20, 10, received + 35, kKernel);
     s.Call(cpu, "cudaDeviceSynchronize", received + 120, kKernel - 80);
@@ -100,6 +102,24 @@ TEST(LoaderWorkers, AFindingTellsTheirRate) {
   ASSERT_NE(f, health->findings.end());
   EXPECT_EQ(f->about, About::kProgram);
   EXPECT_THAT(f->text, testing::HasSubstr("a batch every 30.0 ms"));
+}
+
+// They keep up with 10 ms; whether they do with 5 was not recorded.
+TEST(LoaderWorkers, HowMuchFasterThoseAreThatKeepUpNobodyKnows) {
+  const BuiltGraph ready = Steady(BuildLoader(12, 1, 8'000));
+  EXPECT_TRUE(WorkersKeepUp(ready.graph));
+  EXPECT_FALSE(WorkersKeepUp(Steady(BuildLoader(12, 1)).graph)) << "each step waits";
+  constexpr std::string_view kAlone = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+  EXPECT_FALSE(WorkersKeepUp(Steady(BuildLoader(12, 1, 8'000, kAlone)).graph)) << "no workers";
+
+  const auto conditions = [&](std::string_view opt) {
+    const std::vector<std::vector<Application>> scenarios = {ParseScenario(opt).value()};
+    const auto predicted = PredictAll(ready, CheckReplay(ready, nullptr).value(), scenarios);
+    return predicted->predictions.at(1).changes.conditions;
+  };
+  EXPECT_THAT(conditions("speedup(kind:kernel,by=2)"),
+              testing::ElementsAre(testing::HasSubstr("keep up with 10.2 ms")));
+  EXPECT_THAT(conditions("speedup(kind:kernel,by=1.05)"), testing::IsEmpty());
 }
 
 TEST(LoaderWorkers, AWaitOnceInAWhileIsNoRate) {
