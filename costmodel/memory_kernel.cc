@@ -58,7 +58,7 @@ MemoryKernelTime TimeOfMemoryKernel(const DeviceSpec& device, MemoryKernel kerne
                          (device.multiprocessors * device.boost_clock_mhz);
   }
   result.ns = kKernelFloorNs + (spread.cold ? std::max(warm, result.cold_ns) : warm);
-  result.low_ns = spread.low * (1e3 * spread.low_start + warm);
+  result.low_ns = std::max(spread.low * (1e3 * spread.low_start + warm), result.time.bound_ns);
   result.high_ns = spread.high *
                    (1e3 * spread.high_start + std::max({warm, result.cold_ns, result.elements_ns}));
   return result;

@@ -118,6 +118,7 @@ TEST_F(CliKernels, LayerNormsLookupsAndAdamTakeWhatTheyMove) {
     EXPECT_GT(us, least_us) << c.query;
     EXPECT_LT(us, 1.7 * least_us) << c.query;
     EXPECT_LT(on["interval_us"][0].get<double>(), us) << c.query;
+    EXPECT_GE(on["interval_us"][0].get<double>(), on["bound_us"].get<double>()) << c.query;
     EXPECT_GT(on["interval_us"][1].get<double>(), us) << c.query;
     EXPECT_EQ(on["limiter"], "memory") << c.query;
   }
