@@ -166,7 +166,11 @@ absl::Status TooMany(const Trace& trace, size_t dropped) {
 }  // namespace
 
 absl::Status CutContradictions(Builder& b) {
-  if (EvaluationOrder(b.graph).ok()) return absl::OkStatus();
+  auto order = EvaluationOrder(b.graph);
+  if (order.ok()) {
+    b.graph.TellLikelyOrder(*std::move(order));
+    return absl::OkStatus();
+  }
   std::vector<uint32_t> cuts = CycleCutter(b.graph).Cut(kMostCuts);
   std::vector<Edge>& edges = b.graph.mutable_edges();
   for (uint32_t i : cuts) {
@@ -177,7 +181,9 @@ absl::Status CutContradictions(Builder& b) {
   }
   std::sort(cuts.begin(), cuts.end(), std::greater<>());
   for (uint32_t i : cuts) edges.erase(edges.begin() + i);
-  if (!EvaluationOrder(b.graph).ok()) return TooMany(b.trace, cuts.size());
+  order = EvaluationOrder(b.graph);
+  if (!order.ok()) return TooMany(b.trace, cuts.size());
+  b.graph.TellLikelyOrder(*std::move(order));
   b.report.warnings.push_back(fmt::format(
       "{} dependencies contradict one another in their times and were dropped", cuts.size()));
   return absl::OkStatus();

@@ -207,13 +207,21 @@ void Graph::SetTransfer(TaskId t, Duration transfer) {
   }
 }
 
-void Graph::ClearTasks() {
-  Edited();
-  tasks_.clear();
-  edges_.clear();
-  steps_.clear();
-  transfers_.clear();
-  for (GraphLane& lane : lanes_) lane.first = lane.last = TaskId::None();
+Graph Graph::WithoutTasks() const {
+  Graph empty(tables_);
+  empty.table_facts_ = table_facts_;
+  empty.lanes_ = lanes_;
+  for (GraphLane& lane : empty.lanes_) lane.first = lane.last = TaskId::None();
+  empty.layers_ = layers_;
+  empty.added_names_ = added_names_;
+  empty.added_name_ids_ = added_name_ids_;
+  empty.added_kernels_ = added_kernels_;
+  empty.added_copies_ = added_copies_;
+  empty.added_ops_ = added_ops_;
+  empty.added_collectives_ = added_collectives_;
+  empty.reshaped_ = reshaped_;
+  empty.model_changes_ = model_changes_;
+  return empty;
 }
 
 void Graph::Reserve(size_t tasks, size_t edges) {
@@ -226,6 +234,10 @@ void Graph::Reserve(size_t tasks, size_t edges) {
 void Graph::NameStructure(uint64_t number) {
   structure_ = number;
   retimed_.clear();
+}
+
+void Graph::TellLikelyOrder(std::vector<TaskId> order) {
+  likely_order_ = std::make_shared<const std::vector<TaskId>>(std::move(order));
 }
 
 void Graph::NameWiring() {

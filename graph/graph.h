@@ -210,6 +210,9 @@ class Graph {
   // A number that a graph has in common with its copies for as long as nothing but durations and
   // gaps is edited; 0: not known.
   uint64_t wiring() const { return wiring_; }
+  // An evaluation order (graph/order.h) of the graph as it was when that was told. Copies keep it
+  // whatever becomes of them: who asks has to look whether it still is one. Null: not known.
+  const std::vector<TaskId>* likely_order() const { return likely_order_.get(); }
 
   // --- writing; O(1) each. Tasks are appended to their lane, or put after `after`.
   NameId AddName(std::string_view text);
@@ -235,12 +238,14 @@ class Graph {
   GraphStep& mutable_step(size_t i) { return Edited().steps_[i]; }
   std::vector<Edge>& mutable_edges() { return Edited().edges_; }
   void Reserve(size_t tasks, size_t edges);
-  // Forgets tasks, edges and steps; keeps lanes (emptied), layers and names.
-  void ClearTasks();
+  // A graph with the lanes (empty), layers and names of this one, and no tasks, edges and steps.
+  Graph WithoutTasks() const;
   // From here on, until it is edited, this graph shares what is found out about equal ones.
   void ShareFacts(std::shared_ptr<GraphFacts> facts) { facts_ = std::move(facts); }
   // REQUIRES: no other graph has this number, but copies of this one.
   void NameStructure(uint64_t number);
+  // REQUIRES: each task of this graph once.
+  void TellLikelyOrder(std::vector<TaskId> order);
   // Gives this graph a wiring() of its own, so that one plan plays all copies. For a graph that is
   // done: every edit but of durations and gaps forgets it.
   void NameWiring();
@@ -285,6 +290,7 @@ class Graph {
   std::vector<std::pair<TaskId, Duration>> transfers_;  // sorted by task
   ModelChanges model_changes_;
   std::shared_ptr<GraphFacts> facts_;
+  std::shared_ptr<const std::vector<TaskId>> likely_order_;
   uint64_t structure_ = 0, wiring_ = 0;
   std::vector<TaskId> retimed_;
 };

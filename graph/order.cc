@@ -25,6 +25,23 @@ bool InTaskIdOrder(const Graph& g) {
   return true;
 }
 
+// The likely order; empty where some task would come before one that it depends on.
+std::vector<TaskId> LikelyOrder(const Graph& g) {
+  if (g.likely_order() == nullptr || g.likely_order()->size() != g.size()) return {};
+  const std::vector<TaskId>& order = *g.likely_order();
+  std::vector<uint32_t> place(g.size());
+  std::vector<TaskId> last(g.lanes().size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const Task& task = g.task(order[i]);
+    place[order[i].index()] = static_cast<uint32_t>(i);
+    const TaskId before = std::exchange(last[task.lane.index()], order[i]);
+    if (before != task.lane_prev && FixedOrder(g, task)) return {};
+  }
+  const bool holds = std::ranges::all_of(
+      g.edges(), [&](const Edge& e) { return place[e.from.index()] < place[e.to.index()]; });
+  return holds ? order : std::vector<TaskId>();
+}
+
 // Targets of the edges of each task, and how much each task still waits for.
 struct Waiting {
   explicit Waiting(const Graph& g)
@@ -78,6 +95,7 @@ absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& g) {
     for (size_t i = 0; i < g.size(); ++i) order.push_back(TaskId(i));
     return order;
   }
+  if (std::vector<TaskId> likely = LikelyOrder(g); !likely.empty()) return likely;
   Waiting w(g);
   std::vector<TaskId> ready;  // first in, first out
   for (size_t i = 0; i < g.size(); ++i) {

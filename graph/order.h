@@ -9,9 +9,9 @@
 namespace daydream {
 
 // Depends means: lane predecessor on lanes of fixed order, and every edge, whatever its anchors.
-// TaskId order where that is one already; otherwise as long runs of one lane as possible. Equal
-// graphs give equal orders. FailedPrecondition names the tasks of one cycle.
-// REQUIRES: ids in range and consistent lane lists. O(tasks + edges).
+// TaskId order where that is one already, or Graph::likely_order() while it is one; otherwise as
+// long runs of one lane as possible. Equal graphs give equal orders. FailedPrecondition names the
+// tasks of one cycle. REQUIRES: ids in range and consistent lane lists. O(tasks + edges).
 absl::StatusOr<std::vector<TaskId>> EvaluationOrder(const Graph& graph);
 
 // An evaluation order that follows steps and recorded starts wherever dependencies leave a choice.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -14,10 +15,12 @@ namespace {
 class Repeated {
  public:
   Repeated(const Graph& source, const Graph& empty, std::span<const int32_t> place,
-           std::span<const TaskId> tasks, std::span<const uint32_t> edges, uint16_t step, int times)
+           std::span<const TaskId> tasks, std::span<const TaskId> order,
+           std::span<const uint32_t> edges, uint16_t step, int times)
       : source_(source),
         place_(place),
         tasks_(tasks),
+        order_(order),
         edges_(edges),
         step_(step),
         times_(times),
@@ -30,6 +33,7 @@ class Repeated {
     for (int copy = 0; copy < times_; ++copy) CopyTasks(copy);
     for (int copy = 0; copy < times_; ++copy) CopyEdges(copy);
     RebuildQueueEdges(result_, std::vector<bool>(result_.lanes().size(), true));
+    if (!order_.empty()) result_.TellLikelyOrder(LikelyOrder());
     return std::move(result_);
   }
 
@@ -76,9 +80,20 @@ class Repeated {
     }
   }
 
+  // Each copy in the order of the source.
+  std::vector<TaskId> LikelyOrder() const {
+    std::vector<TaskId> order;
+    order.reserve(result_.size());
+    for (int copy = 0; copy < times_; ++copy) {
+      for (TaskId t : order_) order.push_back(Standing(t, copy));
+    }
+    return order;
+  }
+
   const Graph& source_;
   const std::span<const int32_t> place_;
   const std::span<const TaskId> tasks_;  // of the step: so many has each copy
+  const std::span<const TaskId> order_;  // the same, each behind those that it depends on; or none
   const std::span<const uint32_t> edges_;
   const uint16_t step_;
   const int times_;
@@ -86,57 +101,58 @@ class Repeated {
   std::vector<size_t> first_of_lane_;  // of tasks_, the first that is of this lane
 };
 
-// A copy of the cleared graph, which has no room for tasks.
-Graph WithoutTasks(const Graph& graph) {
-  Graph cleared = graph;
-  cleared.ClearTasks();
-  return Graph(std::as_const(cleared));
-}
-
 }  // namespace
 
 StepRepeater::StepRepeater(const Graph& graph)
     : source_(graph),
-      empty_(WithoutTasks(graph)),
+      empty_(graph.WithoutTasks()),
       place_(graph.size()),
       tasks_(graph.size()),
       tasks_begin_(graph.steps().size() + 1),
       edges_begin_(graph.steps().size() + 1) {
-  const size_t steps = graph.steps().size();
-  std::vector<int32_t> behind(steps);  // tasks of a step behind this one on the lane
-  for (const GraphLane& lane : graph.lanes()) {
-    for (TaskId t = lane.last; t.valid(); t = graph.task(t).lane_prev) {
-      place_[t.index()] = -++behind[graph.task(t).step];
-    }
-    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
-      behind[graph.task(t).step] = 0;
-    }
+  std::vector<uint16_t> step_of(graph.size());
+  for (size_t i = 0; i < graph.size(); ++i) {
+    step_of[i] = graph.tasks()[i].step;
+    ++tasks_begin_[step_of[i] + 1];
   }
-  for (const Task& task : graph.tasks()) ++tasks_begin_[task.step + 1];
   const auto part = [](const Edge& e) { return e.rule != Rule::kQueue; };
   for (const Edge& e : graph.edges()) {
-    if (part(e)) ++edges_begin_[graph.task(e.to).step + 1];
+    if (part(e)) ++edges_begin_[step_of[e.to.index()] + 1];
   }
   std::partial_sum(tasks_begin_.begin(), tasks_begin_.end(), tasks_begin_.begin());
   std::partial_sum(edges_begin_.begin(), edges_begin_.end(), edges_begin_.begin());
   edges_.resize(edges_begin_.back());
-  std::vector<size_t> next(tasks_begin_.begin(), tasks_begin_.end() - 1);
-  for (const GraphLane& lane : graph.lanes()) {
-    for (TaskId t = lane.first; t.valid(); t = graph.task(t).lane_next) {
-      tasks_[next[graph.task(t).step]++] = t;
+  std::vector<size_t> next(tasks_begin_.begin() + 1, tasks_begin_.end());
+  std::vector<int32_t> behind(graph.steps().size());  // tasks of a step behind this one on the lane
+  std::vector<uint16_t> met;                          // steps of the lane
+  for (const GraphLane& lane : graph.lanes() | std::views::reverse) {
+    for (TaskId t = lane.last; t.valid(); t = graph.task(t).lane_prev) {
+      const uint16_t step = step_of[t.index()];
+      if (behind[step] == 0) met.push_back(step);
+      place_[t.index()] = -++behind[step];
+      tasks_[--next[step]] = t;
     }
+    for (uint16_t step : met) behind[step] = 0;
+    met.clear();
+  }
+  const std::vector<TaskId>* likely = graph.likely_order();
+  if (likely != nullptr && likely->size() == graph.size()) {
+    order_.resize(graph.size());
+    for (TaskId t : *likely) order_[next[step_of[t.index()]]++] = t;
   }
   next.assign(edges_begin_.begin(), edges_begin_.end() - 1);
   for (size_t i = 0; i < graph.edges().size(); ++i) {
     const Edge& e = graph.edges()[i];
-    if (part(e)) edges_[next[graph.task(e.to).step]++] = static_cast<uint32_t>(i);
+    if (part(e)) edges_[next[step_of[e.to.index()]]++] = static_cast<uint32_t>(i);
   }
 }
 
 Graph StepRepeater::Repeat(uint16_t step, int times) const {
   const size_t tasks = tasks_begin_[step], edges = edges_begin_[step];
-  return Repeated(source_, empty_, place_,
-                  std::span(tasks_).subspan(tasks, tasks_begin_[step + 1] - tasks),
+  const size_t count = tasks_begin_[step + 1] - tasks;
+  const auto order = order_.empty() ? std::span<const TaskId>() : std::span(order_);
+  return Repeated(source_, empty_, place_, std::span(tasks_).subspan(tasks, count),
+                  order.empty() ? order : order.subspan(tasks, count),
                   std::span(edges_).subspan(edges, edges_begin_[step + 1] - edges), step, times)
       .Run();
 }

@@ -35,6 +35,7 @@ class StepRepeater {
   // Tasks by step, those of a step by lane and in the order of the lane; edges by the step of their
   // target, but those of the queue. Those of step s: [begin[s], begin[s + 1]).
   std::vector<TaskId> tasks_;
+  std::vector<TaskId> order_;  // the same in Graph::likely_order(); empty when that is not known
   std::vector<uint32_t> edges_;
   std::vector<size_t> tasks_begin_, edges_begin_;
 };

@@ -109,6 +109,26 @@ TEST(Graph, TransferIsTheWholeDurationUnlessSet) {
   EXPECT_EQ(g.Transfer(TaskId(3)), Duration::Us(9));
 }
 
+TEST(Graph, WithoutItsTasksKeepsWhatTheyReferTo) {
+  Graph g;
+  const LaneId lane = g.AddLane({.lane = {.kind = LaneKind::kStream}, .queue_depth = 7});
+  const LayerId layer = g.AddLayer({.name = g.AddName("conv1")});
+  const uint32_t detail = g.AddKernelDetail({.grid = {3, 2, 1}});
+  g.AddStep({.label = "step"});
+  const TaskId first = g.Append({.lane = lane});
+  g.AddEdge({.from = first, .to = g.Append({.lane = lane})});
+  Graph empty = g.WithoutTasks();
+  EXPECT_EQ(empty.size(), 0u);
+  EXPECT_TRUE(empty.edges().empty() && empty.steps().empty());
+  EXPECT_FALSE(empty.lane(lane).first.valid() || empty.lane(lane).last.valid());
+  EXPECT_EQ(empty.lane(lane).queue_depth, 7u);
+  EXPECT_EQ(empty.Name(empty.layers()[layer.index()].name), "conv1");
+  const TaskId t = empty.Append({.lane = lane, .detail = detail, .kind = TaskKind::kKernel});
+  ASSERT_NE(empty.Kernel(t), nullptr);
+  EXPECT_EQ(empty.Kernel(t)->grid[0], 3u);
+  EXPECT_EQ(g.size(), 2u);
+}
+
 // What changes the graph makes its facts another's; a name does not.
 TEST(Graph, CopiesShareFactsUntilTheyAreEdited) {
   Graph g;
@@ -142,7 +162,7 @@ TEST(Graph, CopiesShareFactsUntilTheyAreEdited) {
       [&](Graph& e) { e.mutable_lane(lane).queue_depth = 2; },
       [&](Graph& e) { e.mutable_edges().clear(); },
       [&](Graph& e) { e.mutable_model_changes().units = 1; },
-      [&](Graph& e) { e.ClearTasks(); }};
+      [&](Graph& e) { e = e.WithoutTasks(); }};
   for (size_t i = 0; i < edits.size(); ++i) {
     Graph edited = g;
     edits[i](edited);

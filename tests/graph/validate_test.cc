@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "graph/order.h"
 #include "graph/text.h"
@@ -123,6 +124,66 @@ a3 a call
                       .value();
   EXPECT_THAT(EvaluationOrder(g).value(),
               ElementsAre(TaskId(0), TaskId(1), TaskId(2), TaskId(4), TaskId(3), TaskId(5)));
+}
+
+bool IsOrderOf(const std::vector<TaskId>& order, const Graph& g) {
+  std::vector<size_t> place(g.size(), g.size());
+  for (size_t i = 0; i < order.size(); ++i) place[order[i].index()] = i;
+  bool all = order.size() == g.size();
+  for (size_t i = 0; i < g.size(); ++i) {
+    const Task& t = g.tasks()[i];
+    const bool behind = t.lane_prev.valid() && g.lane(t.lane).order == LaneOrder::kFixed;
+    all &= place[i] < g.size() && (!behind || place[t.lane_prev.index()] < place[i]);
+  }
+  for (const Edge& e : g.edges()) all &= place[e.from.index()] < place[e.to.index()];
+  return all;
+}
+
+// What an edited copy inherits is taken where it still is one, and nothing is missed elsewhere.
+TEST(EvaluationOrder, OfAnEditedCopyIsOneWhateverItInherits) {
+  size_t cycles = 0, inherited = 0;
+  for (uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(seed);
+    Graph copy = RandomGraph(seed, {.tasks = 30, .priority_lanes = seed % 3 == 0 ? 1u : 0u});
+    const std::vector<TaskId> before = EvaluationOrder(copy).value();
+    copy.TellLikelyOrder(before);
+    std::mt19937_64 random(seed);
+    const auto any = [&] { return TaskId(random() % copy.size()); };
+    for (size_t edit = 0; edit < seed % 6; ++edit) {
+      const TaskId t = any(), other = any();
+      const LaneId lane = copy.task(t).lane;
+      switch (random() % 6) {
+        case 0:
+          copy.InsertAfter(t, {.kind = copy.task(t).kind, .removed = true});
+          break;
+        case 1:
+          copy.InsertBefore(t, {.kind = copy.task(t).kind});
+          break;
+        case 2:
+          copy.Append({.lane = lane});
+          break;
+        case 3:
+          copy.AddEdge({.from = other, .to = t});
+          break;
+        case 4:
+          if (!copy.edges().empty()) copy.mutable_edges().pop_back();
+          break;
+        default:
+          if (other != t) copy.MoveToLane(t, copy.task(other).lane, other);
+      }
+    }
+    Graph alone = copy;
+    alone.TellLikelyOrder({});
+    const auto order = EvaluationOrder(copy), found = EvaluationOrder(alone);
+    ASSERT_EQ(order.ok(), found.ok());
+    cycles += order.ok() ? 0 : 1;
+    if (!order.ok()) continue;
+    EXPECT_TRUE(IsOrderOf(*order, copy));
+    EXPECT_TRUE(IsOrderOf(*found, copy));
+    inherited += *order == before;
+  }
+  EXPECT_GT(cycles, 20u);
+  EXPECT_GT(inherited, 80u);
 }
 
 TEST(FindCycle, IsEmptyWithoutOne) {
