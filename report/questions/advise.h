@@ -39,6 +39,7 @@ struct Advised {
   std::vector<Option> not_worth;     // save less, or cost; most first
   std::vector<Option> nothing_here;  // find nothing to change in this trace
   std::vector<Option> unjudged;      // the trace does not hold what they need
+  std::vector<Option> mended;        // of ranks: the slowest one faster, which nobody can switch on
   std::vector<Option> limits;        // bounds, lowest step first; also options that turn out as one
   std::vector<OptionPair> pairs;     // of the first options of `worth`
   // The set that saves most, of options that save at least AdviseOptions::worth beside the others;

@@ -87,15 +87,12 @@ class RanksTogether : public TriedProgram {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Application>> OptionsOfRanks(const JointRun& run,
-                                                        const JointAnswer& baseline) {
-  const int32_t rank = run.Number(SlowestAlone(baseline.replay));
+absl::StatusOr<std::vector<Application>> OptionsOfRanks(const JointRun& run) {
   std::vector<Application> options;
   for (const std::string& spec :
        {std::string("bandwidth(x2)"), std::string("latency(x0.5)"), std::string("fp16-compress"),
         std::string("powersgd(4)"), std::string("bucket(1MB)"), std::string("bucket(100MB)"),
-        std::string("bucket(25MB,overlap=yes)"), FasterNetwork(run),
-        fmt::format("straggler({},host=0.9)", rank), fmt::format("straggler({},gpu=0.9)", rank)}) {
+        std::string("bucket(25MB,overlap=yes)"), FasterNetwork(run)}) {
     if (spec.empty()) continue;
     DD_ASSIGN_OR_RETURN(std::vector<Application> one, ParseScenario(spec));
     options.push_back(std::move(one.front()));
@@ -129,6 +126,21 @@ Prediction AsPrediction(const JointAnswer& baseline, JointPrediction joint) {
   const std::vector<RankAccount>& ranks = joint.answer.replay.ranks;
   if (!ranks.empty()) p.path = ranks[SlowestAlone(joint.answer.replay)].own_path;
   return p;
+}
+
+absl::StatusOr<std::vector<Option>> SlowestMended(const JointRun& run,
+                                                  const JointAnswer& baseline) {
+  std::vector<Option> mended;
+  for (const std::string_view what : {"host", "gpu"}) {
+    DD_ASSIGN_OR_RETURN(
+        std::vector<Application> one,
+        ParseScenario(
+            fmt::format("straggler({},{}=0.9)", run.Number(SlowestAlone(baseline.replay)), what)));
+    Prediction p = AsPrediction(baseline, PredictJoint(run, baseline, one));
+    if (!p.error.ok()) continue;
+    mended.push_back({.application = std::move(one.front()), .prediction = std::move(p)});
+  }
+  return mended;
 }
 
 Advised AdviseRanks(const JointRun& run, const JointAnswer& baseline,

@@ -9,10 +9,8 @@
 
 namespace daydream {
 
-// What only several ranks can be asked: another network, what is exchanged and when, and the
-// slowest rank mended.
-absl::StatusOr<std::vector<Application>> OptionsOfRanks(const JointRun& run,
-                                                        const JointAnswer& baseline);
+// What only several ranks can be asked: another network, and what is exchanged and when.
+absl::StatusOr<std::vector<Application>> OptionsOfRanks(const JointRun& run);
 
 // A prediction about all ranks as one of a step; the path is that of the slowest one alone.
 Prediction AsPrediction(const JointAnswer& baseline, JointPrediction joint);
@@ -22,5 +20,9 @@ Prediction AsPrediction(const JointAnswer& baseline, JointPrediction joint);
 Advised AdviseRanks(const JointRun& run, const JointAnswer& baseline,
                     std::span<const Application> options, std::span<const Application> limits,
                     const AdviseOptions& advise = {});
+
+// The slowest rank with a tenth less host or GPU work, as far as that changes it: which of both
+// decides, not what to do.
+absl::StatusOr<std::vector<Option>> SlowestMended(const JointRun& run, const JointAnswer& baseline);
 
 }  // namespace daydream

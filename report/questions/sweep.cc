@@ -344,10 +344,16 @@ const std::vector<Duration>& SweepRunner::steps() const { return impl_->base.ste
 
 SweepRow RowOf(size_t index, const JointPrediction& p) {
   if (!p.error.ok()) return RowOfError(index, p.error);
+  const auto against = [&](const std::optional<Duration>& end) -> std::optional<double> {
+    if (!end.has_value() || *end <= Duration{}) return std::nullopt;
+    return p.speedup * p.answer.step.seconds() / end->seconds();
+  };
   return {.index = index,
           .step = p.answer.step,
           .low = p.low,
           .high = p.high,
+          .least_speedup = against(p.low) ? against(p.high) : std::nullopt,
+          .most_speedup = against(p.low),
           .bound = p.bound,
           .confidence = p.confidence,
           .examples = p.changes.samples > 0 ? std::clamp(p.changes.samples, 1e-6, 1e6) : 1,

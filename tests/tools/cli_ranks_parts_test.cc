@@ -1,4 +1,5 @@
 // What a command about ranks together cannot do, or finds nothing to do for, is said.
+#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
@@ -76,7 +77,7 @@ TEST_F(CliRanksParts, AFileOfSeveralRanksIsPlayedTogetherWhereThatIsAsked) {
   EXPECT_TRUE(joint.contains("ranks"));
 }
 
-TEST_F(CliRanksParts, EachOfAListIsPredictedAloneWhereThatIsAsked) {
+TEST_F(CliRanksParts, EachOfAListIsPredictedAloneUnlessThatIsNotWanted) {
   const auto names = [&](const std::string& flag) {
     const std::string ask = "whatif " + kExample + " --opt 'amp,bandwidth(x2)' --format json ";
     std::vector<std::string> all;
@@ -84,10 +85,38 @@ TEST_F(CliRanksParts, EachOfAListIsPredictedAloneWhereThatIsAsked) {
     for (const auto& s : told["scenarios"]) all.push_back(s["name"]);
     return all;
   };
-  const auto few = names(""), many = names("--alone");
+  const auto few = names("--no-alone"), many = names("");
   ASSERT_EQ(many.size(), few.size() + 2);
   EXPECT_EQ(many.back(), few.back());
   EXPECT_EQ(many[many.size() - 3], "amp");
+}
+
+TEST_F(CliRanksParts, SpeedupsHaveAnIntervalAndSayHowSureTheyAre) {
+  const std::string ask = "whatif " + kExample + " --opt fuse --opt 'straggler(1,gpu=0.8)' ";
+  const auto told = nlohmann::json::parse(Run(ask + "--format json").out);
+  const auto& row = told["scenarios"].back();
+  ASSERT_EQ(row["speedup_interval"].size(), 2u) << row;
+  EXPECT_NEAR(row["speedup_interval"][0].get<double>(),
+              told["scenarios"][0]["step_ms"].get<double>() / row["interval_ms"][1].get<double>(),
+              1e-5);
+  const CliResult text = Run(ask);
+  EXPECT_THAT(text.out, HasSubstr("1.15x  (1.1"));
+  EXPECT_THAT(text.out, HasSubstr("  confidence medium: "));
+}
+
+TEST_F(CliRanksParts, EveryLineAboutRanksFitsATerminal) {
+  for (const std::string ask :
+       {"advise two-ranks-synthetic", "ranks two-ranks-synthetic",
+        "whatif two-ranks-synthetic --opt 'fuse,straggler(1,gpu=0.8)' --opt 'bandwidth(x2)'"}) {
+    const CliResult r =
+        Shell("cd " DAYDREAM_SOURCE_DIR "/examples && COLUMNS=80 " DAYDREAM_BINARY " " + ask);
+    ASSERT_FALSE(r.out.empty()) << r.err;
+    std::istringstream lines(r.out);
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("  check")) EXPECT_LE(line.size(), 80u) << line;
+    }
+    if (ask.starts_with("whatif")) EXPECT_THAT(r.out, HasSubstr("  confidence")) << ask;
+  }
 }
 
 TEST_F(CliRanksParts, AGateIsAboutTheRanksTogether) {
@@ -125,7 +154,7 @@ TEST_F(CliRanksParts, PartsThatDoNothingAndOtherBatchesAreSaid) {
   EXPECT_EQ(r.exit, 4);
   EXPECT_THAT(r.err, HasSubstr("straggler(rank=7,host=0.5x) finds nothing to change here"));
   EXPECT_THAT(r.err, HasSubstr("a step handles 2 times the examples"));
-  const auto left = nlohmann::json::parse(r.out)["scenarios"][1]["left_out"];
+  const auto left = nlohmann::json::parse(r.out)["scenarios"].back()["left_out"];
   EXPECT_THAT(left, testing::ElementsAre("straggler(rank=7,host=0.5x)"));
   EXPECT_EQ(Run("whatif " + kExample + " --opt 'batch(x2),straggler(0,host=0.5)'").exit, 0);
 }

@@ -44,9 +44,7 @@ const Flag kWhatIfFlags[] = {
      .fallback = "all"},
     kClockFlag,
     {.name = "--no-alone", .help = "do not also predict each optimization of a list alone"},
-    {.name = "--alone",
-     .help =
-         "predict each optimization of a list alone, too (the default, but for ranks together)"},
+    {.name = "--alone", .help = "predict each optimization of a list alone, too (the default)"},
     kSetFlag,
     {.name = "--by",
      .value = "GROUP",
@@ -333,7 +331,8 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
   DD_ASSIGN_OR_RETURN(const double limit,
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   DD_ASSIGN_OR_RETURN(auto scenarios, ParseScenarios(args));
-  if (WasGiven("--alone", args)) scenarios = WithParts(scenarios);
+  const auto asked_for = scenarios;
+  if (!args.Has("--no-alone")) scenarios = WithParts(scenarios);
   const std::string_view asked = AsksForAll(args);
   absl::StatusOr<JointInput> in = LoadJoint(path, args, session, asked);
   if (!in.ok() && DiagnosticOf(in.status()).code == "E0435" && asked.empty()) {
@@ -343,13 +342,14 @@ absl::StatusOr<std::optional<Exit>> RunWhatIfJoint(const Args& args, Session& se
   if (!in.ok()) return in.status();
   DD_ASSIGN_OR_RETURN(JointReport report, PredictOnRanks(*in, path, scenarios, args.Get("--on"),
                                                          ProgressOf("predicting", session)));
+  DropPartsOnlyTogether(asked_for, report);
   if (args.Has("--no-interval")) DropIntervals(report);
   if (!scenarios.empty()) DD_RETURN_IF_ERROR(CheckJointReplay(report, limit));
   DD_ASSIGN_OR_RETURN(report.gates, Judge(args, LastOf(report)));
   DD_RETURN_IF_ERROR(session.WriteResult(
       args, {.table = [&] { return JointWhatIfText(report, session); },
              .json = [&] { return JointWhatIfJson(report); },
-             .csv = [&] { return JointWhatIfTable(report, session.unit()).Csv(); },
+             .csv = [&] { return JointWhatIfTable(report, session.unit(), true).Csv(); },
              .markdown = [&] { return JointWhatIfMarkdown(report, session); }}));
   Exit exit = Exit::kOk;
   for (const JointPrediction& p : report.predictions) {

@@ -82,6 +82,7 @@ std::string AdviseJson(const AdviseReport& report) {
   WriteOptions(report, "options", a.worth, json);
   WriteBest(report, json);
   WritePairs(a, json);
+  if (report.ranks != nullptr) WriteOptions(report, "slowest_rank_mended", a.mended, json);
   WriteOptions(report, "limits", a.limits, json);
   WriteOptions(report, "not_worth", a.not_worth, json);
   WriteOptions(report, "nothing_to_change", a.nothing_here, json);

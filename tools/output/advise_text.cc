@@ -38,14 +38,14 @@ Table OptionTable(const Advised& a, TimeUnit wish) {
   }
   std::vector<Column> columns = {{"#"},
                                  {"try", Align::kLeft, 0, /*whole=*/true},
-                                 {"step time"},
-                                 {"saves", Align::kRight, 2},
+                                 {"step time", Align::kRight, 5},
+                                 {"saves", Align::kRight, 6},
                                  {"speed-up"},
                                  {"", Align::kLeft, 0, /*whole=*/true},
                                  {"effort", Align::kLeft, 1},
-                                 {"risk", Align::kLeft, 3}};
+                                 {"risk", Align::kLeft, 2}};
   if (memory) columns.push_back({"memory", Align::kRight, 4});
-  columns.push_back({"confidence", Align::kLeft});
+  columns.push_back({"confidence", Align::kLeft, 3});
   Table table(std::move(columns));
   const Duration step = a.baseline.step;
   const TimeUnit unit = UnitFor(step, wish);
@@ -103,6 +103,25 @@ std::string RanksLine(const JointReport& ranks, const Advised& a, TimeUnit wish)
   return Wrapped(fmt::format("{} per step, bound by {}{}", FormatTime(a.baseline.step, wish),
                              ranks.baseline.bound_by,
                              BoundByText(a.baseline, fmt::format("; rank {} alone: ", slowest))));
+}
+
+// Nobody can switch on that a rank is faster: it says where to look.
+std::string SlowestRankLine(const AdviseReport& report, TimeUnit wish) {
+  const Advised& a = report.advised;
+  const Option* best = nullptr;
+  for (const Option& o : a.mended) {
+    if (a.baseline.step - o.prediction.step < a.baseline.step.Scaled(AdviseOptions().worth)) {
+      continue;
+    }
+    if (best == nullptr || o.prediction.step < best->prediction.step) best = &o;
+  }
+  if (best == nullptr) return "";
+  const int32_t rank = report.ranks->in->run.Number(SlowestAlone(report.ranks->baseline.replay));
+  return Wrapped(fmt::format(
+      "first: what keeps rank {}, whose own cycle decides; with --opt '{}' the step takes {} ({}): "
+      "daydream ranks {}",
+      rank, best->prediction.name, FormatTime(best->prediction.step, wish),
+      SpeedupText(best->prediction), ShellWord(report.path)));
 }
 
 // What is to be known about the recorded step itself.
@@ -354,6 +373,7 @@ std::string AdviseText(const AdviseReport& report, const Session& session) {
   if (!a.replay.no_step.ok()) return out;
   out += report.ranks != nullptr ? RanksLine(*report.ranks, a, wish) : PathLine(a, wish);
   out += NoteLines(a) + LoaderLine(a, wish);
+  if (report.ranks != nullptr) out += SlowestRankLine(report, wish);
   if (report.per_example)
     out += "ranked by the time for as many examples as a recorded step handles\n";
   out += "\n";

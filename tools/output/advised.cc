@@ -66,13 +66,14 @@ absl::StatusOr<AdviseReport> AdviseOnRanks(const std::string& path, const JointR
   report.trace = run.traces.front().get();
   report.build = &run.built.front().report;
   report.findings = ranks.findings;
-  DD_ASSIGN_OR_RETURN(std::vector<Application> options, OptionsOfRanks(run, ranks.baseline));
+  DD_ASSIGN_OR_RETURN(std::vector<Application> options, OptionsOfRanks(run));
   std::erase_if(options, [&](const Application& a) {
     return !OverBudget(budget, a.transform->advice).empty();
   });
   options.insert(options.end(), candidates.options.begin(), candidates.options.end());
   report.advised = AdviseRanks(run, ranks.baseline, options, candidates.limits,
                                OptionsFor(report, budget, session));
+  DD_ASSIGN_OR_RETURN(report.advised.mended, SlowestMended(run, ranks.baseline));
   return report;
 }
 

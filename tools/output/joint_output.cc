@@ -5,11 +5,13 @@
 #include <fmt/ranges.h>
 
 #include "costmodel/network/collective_time.h"
+#include "report/questions/joint_advise.h"
 #include "report/questions/joint_unrecorded.h"
 #include "report/text/escape.h"
 #include "report/text/format.h"
 #include "report/text/json_writer.h"
 #include "report/text/table.h"
+#include "tools/output/describe.h"
 #include "tools/output/findings_text.h"
 #include "tools/output/markdown.h"
 #include "tools/output/prediction_text.h"
@@ -85,27 +87,27 @@ std::string WaitsText(const JointRun& run, const JointReplay& replay, TimeUnit w
 
 std::string RanksBasis(const JointReport& report) {
   const JointRun& run = report.in->run;
-  std::string text = fmt::format("  {}\n", report.in->clock);
-  text += fmt::format(
-      "  replay with one transfer for each kind and size: collectives {:.2f} % off, lengths {:.3f} "
-      "%\n",
-      100 * report.baseline.check.duration_error, 100 * report.baseline.check.span_error);
-  if (run.unrecorded) text += fmt::format("  {}\n", UnrecordedText(run));
+  std::string text = Wrapped(report.in->clock);
+  text += Wrapped(fmt::format(
+      "replay with one transfer for each kind and size: collectives {:.2f} % off, lengths {:.3f} "
+      "%",
+      100 * report.baseline.check.duration_error, 100 * report.baseline.check.span_error));
+  if (run.unrecorded) text += Wrapped(UnrecordedText(run));
   if (run.meetings.ghosts > 0) {
-    text += fmt::format("  {} of {} collectives wait for arrivals that were not recorded{}\n",
-                        run.meetings.ghosts, run.meetings.rows.size(),
-                        report.baseline.repeated && run.ranks.size() > 1
-                            ? ": in the window, not in the step that repeats"
-                            : "");
+    text += Wrapped(fmt::format("{} of {} collectives wait for arrivals that were not recorded{}",
+                                run.meetings.ghosts, run.meetings.rows.size(),
+                                report.baseline.repeated && run.ranks.size() > 1
+                                    ? ": in the window, not in the step that repeats"
+                                    : ""));
   }
   if (run.matched.unmatched > 0) {
     const bool one = run.matched.unmatched == 1;
-    text += fmt::format("  {} without counterpart: {} take{} what {} took\n",
-                        Plural(run.matched.unmatched, "collective"), one ? "it" : "they",
-                        one ? "s" : "", one ? "it" : "they");
+    text += Wrapped(fmt::format("{} without counterpart: {} take{} what {} took",
+                                Plural(run.matched.unmatched, "collective"), one ? "it" : "they",
+                                one ? "s" : "", one ? "it" : "they"));
   }
   for (const RankProblem& p : run.matched.problems) {
-    text += fmt::format("  {}: {}\n", ProblemName(p.kind), p.message);
+    text += Wrapped(fmt::format("{}: {}", ProblemName(p.kind), p.message));
   }
   return text;
 }
@@ -201,6 +203,14 @@ void WriteRun(JsonWriter& json, const JointReport& report) {
   if (run.unrecorded) WriteUnrecorded(run, json);
 }
 
+// A reason that the findings say is not said again.
+std::string WhyOf(const JointReport& report, const JointPrediction& p) {
+  const bool found = std::any_of(report.findings.begin(), report.findings.end(),
+                                 [&](const Finding& f) { return f.text == p.why; });
+  if (found) return "because of what the finding above says";
+  return Printable(p.why) + (p.raise.empty() ? "" : "; to raise it: " + p.raise);
+}
+
 // Why the step of the prediction that matters most is another one.
 std::string CausesText(const JointReport& report, const Session& session) {
   if (report.main >= report.predictions.size()) return "";
@@ -212,7 +222,10 @@ std::string CausesText(const JointReport& report, const Session& session) {
   shown.step = p.answer.step;
   const TimeUnit unit = MsUnless(session.unit());
   return CauseTable(shown, unit, session.table_style()) +
-         fmt::format("  confidence {}: {}\n\n", Name(p.confidence), Printable(p.why));
+         (p.bound || p.why.empty()
+              ? ""
+              : Wrapped(fmt::format("confidence {}: {}", Name(p.confidence), WhyOf(report, p)))) +
+         "\n";
 }
 
 void WriteJointCauses(JsonWriter& json, const JointPrediction& p) {
@@ -252,6 +265,15 @@ void WriteScenarios(JsonWriter& json, const JointReport& report) {
     } else {
       json.Null();
     }
+    const Prediction one = AsPrediction(report.baseline, p);
+    json.Key("speedup_interval");
+    if (one.least_speedup) {
+      json.BeginInlineArray().Rounded(*one.least_speedup, 6).Rounded(*one.most_speedup, 6);
+      json.EndArray();
+    } else {
+      json.Null();
+    }
+    json.Key("throughput_gain").Rounded(one.throughput_gain, 6);
     json.Key("bound").Bool(p.bound).Key("confidence").String(Name(p.confidence));
     json.Key("confidence_why").String(p.why).Key("confidence_raise").String(p.raise);
     WriteTexts("notes", p.changes.notes, json);
@@ -326,12 +348,12 @@ std::string RanksHead(const JointReport& report, TimeUnit wish) {
 
 // What the columns of RanksTable() are.
 std::string RanksRemarks(const JointReport& report) {
-  return fmt::format(
-      "  own step: a step of the rank alone, waiting for nobody; last: how often the "
-      "others waited for it\n  {}\n",
-      report.baseline.repeated
-          ? "own cycle: the whole window of the rank alone"
-          : "own cycle and all to the right of it: sums over the recorded window");
+  return Wrapped(
+             "own step: a step of the rank alone, waiting for nobody; last: how often the others "
+             "waited for it") +
+         Wrapped(report.baseline.repeated
+                     ? "own cycle: the whole window of the rank alone"
+                     : "own cycle and all to the right of it: sums over the recorded window");
 }
 
 // What the gates were asked of.
@@ -348,10 +370,13 @@ std::string JudgedMarkdown(const JointReport& report, TimeUnit wish) {
 }  // namespace
 
 std::string RanksHeadline(const JointReport& report) {
-  return fmt::format(
-      "{}: {} played together, step is {}\n", report.name,
-      Plural(report.in->run.built.size(), "rank"),
-      report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps");
+  // The name, which has no end to be cut at, and the rest in lines of a terminal.
+  return Paragraph(
+      report.name + ": ",
+      fmt::format(
+          "{} played together, step is {}", Plural(report.in->run.built.size(), "rank"),
+          report.baseline.repeated ? "the window, repeated" : "the mean of the recorded steps"),
+      2);
 }
 
 std::string RanksText(const JointReport& report, const Session& session) {
@@ -381,7 +406,7 @@ std::string RanksJson(const JointReport& report) {
   return json.EndObject().Take() + "\n";
 }
 
-Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
+Table JointWhatIfTable(const JointReport& report, TimeUnit wish, bool headed) {
   const TimeUnit unit = MsUnless(wish);
   const auto in_unit = [unit](Duration d) { return TimeIn(d, unit, 2); };
   const auto header = [unit](std::string_view what) {
@@ -390,23 +415,24 @@ Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
   Table table({{"scenario", Align::kLeft, 0, /*whole=*/true},
                {header("step")},
                {header("90 %"), Align::kLeft, 0, /*whole=*/true},
-               {header("window"), Align::kRight, 2},
+               {header("window"), Align::kRight, 4},
                {"speed-up"},
+               {headed ? "90 % of it" : "", Align::kLeft, 1},
                {"ranks changed", Align::kRight, 3},
-               {"confidence", Align::kLeft, 1},
-               {"bound by", Align::kLeft, 1}});
+               {"confidence", Align::kLeft},
+               {"bound by", Align::kLeft, 2}});
   table.AddRow({"baseline", in_unit(report.baseline.step), "", in_unit(report.baseline.window),
-                "1.00x", "", "", report.baseline.bound_by});
+                "1.00x", "", "", "", report.baseline.bound_by});
   for (const JointPrediction& p : report.predictions) {
     if (!p.error.ok()) {
-      table.AddRow({p.name, "cannot be predicted"});
+      table.AddRow({p.name, "-", "", "", "-", "", "", "none"});
       continue;
     }
     table.AddRow({p.name, in_unit(p.answer.step),
                   p.low ? fmt::format("{} to {}", in_unit(*p.low), in_unit(*p.high)) : "",
                   in_unit(p.answer.window), (p.bound ? "<= " : "") + FormatSpeedup(p.speedup),
-                  std::to_string(p.edited.size()), std::string(Name(p.confidence)),
-                  p.answer.bound_by});
+                  SpeedupRange(AsPrediction(report.baseline, p)), std::to_string(p.edited.size()),
+                  std::string(p.bound ? "a limit" : Name(p.confidence)), p.answer.bound_by});
   }
   return table;
 }
@@ -414,7 +440,7 @@ Table JointWhatIfTable(const JointReport& report, TimeUnit wish) {
 std::string JointWhatIfText(const JointReport& report, const Session& session) {
   const JointRun& run = report.in->run;
   std::string text = RanksHeadline(report) + "\n" + FindingsText(report.findings);
-  text += JointWhatIfTable(report, session.unit()).Text(session.table_style()) + "\n";
+  text += JointWhatIfTable(report, session.unit(), false).Text(session.table_style()) + "\n";
   text += CausesText(report, session);
   const size_t slowest = SlowestAlone(report.baseline.replay);
   text += fmt::format("  the longest cycle of its own has rank {}: {}{}\n", run.Number(slowest),
@@ -426,7 +452,7 @@ std::string JointWhatIfText(const JointReport& report, const Session& session) {
 std::string JointWhatIfMarkdown(const JointReport& report, const Session& session) {
   return VerdictMarkdown(report.gates, JudgedMarkdown(report, session.unit())) +
          PlainMarkdown(RanksHeadline(report)) + "\n" + FindingsMarkdown(report.findings) +
-         JointWhatIfTable(report, session.unit()).Markdown() + "\n" +
+         JointWhatIfTable(report, session.unit(), true).Markdown() + "\n" +
          PlainMarkdown(RanksBasis(report));
 }
 

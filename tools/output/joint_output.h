@@ -37,6 +37,7 @@ void WriteRanks(JsonWriter& json, const JointReport& report);
 // "run: 8 ranks played together, step is the window, repeated", and what all of it rests on.
 std::string RanksHeadline(const JointReport& report);
 std::string RanksBasis(const JointReport& report);
-Table JointWhatIfTable(const JointReport& report, TimeUnit wish);
+// `headed`: every column has a name, for Markdown and CSV.
+Table JointWhatIfTable(const JointReport& report, TimeUnit wish, bool headed);
 
 }  // namespace daydream

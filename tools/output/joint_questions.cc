@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "costmodel/surface_lines.h"
+#include "report/predict/settings.h"
 
 namespace daydream {
 namespace {
@@ -90,6 +91,25 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
   }
   report.main = report.predictions.empty() ? 0 : report.predictions.size() - 1;
   return report;
+}
+
+void DropPartsOnlyTogether(const std::vector<std::vector<Application>>& asked,
+                           JointReport& report) {
+  std::vector<std::string> names;
+  for (const std::vector<Application>& scenario : asked) {
+    if (scenario.size() == 1) names.push_back(SpelledAs(scenario.front()));
+  }
+  const auto holds = [](const std::vector<std::string>& list, const std::string& opt) {
+    return std::ranges::find(list, opt) != list.end();
+  };
+  std::erase_if(report.predictions, [&](const JointPrediction& part) {
+    if (part.opts.size() != 1 || part.error.ok() || holds(names, part.name)) return false;
+    return std::ranges::any_of(report.predictions, [&](const JointPrediction& whole) {
+      return whole.opts.size() > 1 && whole.error.ok() && holds(whole.opts, part.name) &&
+             !holds(whole.left_out, part.name);
+    });
+  });
+  report.main = report.predictions.empty() ? 0 : report.predictions.size() - 1;
 }
 
 std::string OptionOfBound(const JointReport& report) {

@@ -27,6 +27,10 @@ absl::StatusOr<JointReport> PredictOnRanks(const JointInput& in, std::string nam
                                            const std::vector<std::vector<Application>>& scenarios,
                                            std::string_view on, const JointProgress& progress = {});
 
+// Leaves out what was asked for only as a part of a list and finds something to do only beside the
+// others.
+void DropPartsOnlyTogether(const std::vector<std::vector<Application>>& asked, JointReport& report);
+
 // What to ask first about a run: the resource that the longest own cycle consists of, a tenth less
 // of it, or a network twice as fast.
 std::string OptionOfBound(const JointReport& report);

@@ -119,7 +119,7 @@ std::string ErrorLines(std::span<const SweepRow* const> rows) {
   std::string out;
   for (const SweepRow* r : rows) {
     if (r->code.empty() || !told.insert(r->code + r->error).second) continue;
-    out += fmt::format("  {}: {}\n", r->code, Printable(r->error));
+    out += Wrapped(fmt::format("{}: {}", r->code, Printable(r->error)));
   }
   return out;
 }
