@@ -62,6 +62,7 @@ class Finder {
   explicit Finder(const Graph& graph) : graph_(graph), loader_(graph) {
     const std::vector<size_t> counted = CountedSteps(graph);
     one_step_ = counted.size() < 2;
+    unmarked_ = counted.empty();
     counts_.assign(std::max<size_t>(graph.steps().size(), 1), counted.empty());
     for (size_t s : counted) counts_[s] = true;
     steps_ = std::max<size_t>(counted.size(), 1);
@@ -87,7 +88,13 @@ class Finder {
       const bool cold = std::any_of(out_.all.begin(), out_.all.end(), [](const Stall& s) {
         return s.kind == StallKind::kStart && s.time >= kCudaStarts;
       });
-      out_.no_step = nothing_left || cold;
+      // Where no marks say what a step is, what the program did between its operators for most of
+      // the window may be part of it, or what remains a part of one.
+      const bool between =
+          unmarked_ && std::any_of(out_.all.begin(), out_.all.end(), [&](const Stall& s) {
+            return s.kind == StallKind::kOutside && s.taken() * 2 > out_.time;
+          });
+      out_.no_step = nothing_left || cold || between;
     }
     return std::move(out_);
   }
@@ -313,7 +320,7 @@ class Finder {
   const Graph& graph_;
   LoaderScopes loader_;
   Stalls out_;
-  bool one_step_ = true;
+  bool one_step_ = true, unmarked_ = false;
   size_t steps_ = 1;
   std::vector<bool> counts_;  // by step
   std::vector<HostPiece> pieces_;

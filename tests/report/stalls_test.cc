@@ -239,6 +239,27 @@ TEST(Stalls, WhereCudaStartsTheOnlyStepIsNone) {
   }
 }
 
+// Most of a window lies between the operators of the program: whether each step has that, and what
+// is one, nothing says without marks.
+TEST(Stalls, WithoutMarksAndMostlyOutsideOfOperatorsNothingIsAStep) {
+  for (const bool marked : {false, true}) {
+    TraceSketch s;
+    const LaneId cpu = s.Thread(), gpu = s.Stream();
+    double now = 0;
+    for (int i = 0; i < 10; ++i, now += i == 5 ? 100'000 : 2000) {
+      s.Op(cpu, "aten::linear", now, 1900);
+      s.Launch(cpu, gpu, "kernel", now + 1800, 10, now + 1820, 1000);
+    }
+    if (marked) s.Mark(cpu, "ProfilerStep#3", 0, now);
+    auto built = BuildGraph(s.Build());
+    ASSERT_TRUE(built.ok()) << built.status();
+    const Stalls stalls = FindStalls(built->graph);
+    ASSERT_FALSE(stalls.all.empty());
+    EXPECT_EQ(stalls.all[0].kind, StallKind::kOutside);
+    EXPECT_EQ(stalls.no_step, !marked);
+  }
+}
+
 TEST(Stalls, AnotherThreadThatBeginsAfterItBeginsAsMuchEarlier) {
   TraceSketch s;
   LaneId cpu = s.Thread(), gpu = s.Stream(), other = s.Thread(101);

@@ -79,9 +79,11 @@ and no table of summary; above 3 % you get W0602. Causes are steps that differ (
      "predicted, or a third of it, is another program."},
     {"E0607", "the recording holds no step",
      R"(CUDA was started inside of the only recorded step, or next to all of it is one-time work: a
-compiler, modules that are loaded, memory that is reserved. What remains is no step that comes
-again; nor are steps of 0 ns, or GPU work half of which takes 0 ns. So nothing is told. Record
-after warm-up: torch.profiler.schedule(wait=5, warmup=3, active=5), or trace --warmup 10.)"},
+compiler, modules that are loaded, memory that is reserved; or no marks say where a step
+begins, and most of the window lies outside of operators. What remains is no step that comes
+again; nor are steps of 0 ns, or GPU work half of which takes 0 ns. So nothing is told.
+Record after warm-up: torch.profiler.schedule(wait=5, warmup=3, active=5), or trace --warmup
+10.)"},
     {"E0615", "the recorded batch is not known",
      "batch(512) needs to know how many examples a recorded step has. It is told by the shapes of\n"
      "ops (record_shapes=True of the PyTorch profiler); without them say it:\n"
