@@ -198,6 +198,24 @@ void SetConfidence(Prediction& p, const Doubts& doubts, double width) {
   }
 }
 
+// Why a step is an end of its own interval: what looks like a mistake without.
+void NoteEdge(Prediction& p, const Doubts& doubts) {
+  constexpr double kNear = 0.02;  // of the interval: two digits of a step show no difference
+  const double all = AsDouble(*p.high - *p.low);
+  if (all < kNear * AsDouble(p.step)) return;
+  const bool longest = AsDouble(*p.high - p.step) < kNear * all;
+  if (!longest && AsDouble(p.step - *p.low) >= kNear * all) return;
+  std::string_view why = "what is not sure here only makes it shorter";
+  if (longest && doubts.quick_host && doubts.quick_host->step < p.step.Scaled(1 - kNear)) {
+    why = "a host without the profiler only makes it shorter, and the host bounds it";
+  } else if (!longest) {
+    why = doubts.floor >= p.step.Scaled(1 - kNear) ? "the GPU takes as long at the least"
+                                                   : "what is not sure here only makes it longer";
+  }
+  p.changes.notes.push_back(
+      fmt::format("the step is the {} end of its interval: {}", longest ? "long" : "short", why));
+}
+
 }  // namespace
 
 std::vector<Duration> LeastTimes(const Graph& before, const Graph& after, bool roofline) {
@@ -291,6 +309,7 @@ void SetInterval(Prediction& p, const Doubts& doubts) {
   p.most_speedup = p.speedup / both.low;
   const Ends same_host = doubts.quick_host ? MiddleNinety(recorded, least) : both;
   p.least_as_recorded = p.speedup / same_host.high;
+  NoteEdge(p, doubts);
   SetConfidence(p, doubts, step > 0 ? AsDouble(*p.high - *p.low) / step : 0);
 }
 

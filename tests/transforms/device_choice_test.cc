@@ -89,7 +89,15 @@ TEST(ChooseDevice, TakesTheOnlyNameWithAllWords) {
   for (const char* name : {"orin", "Jetson Orin", "jetson-orin", "Orin 64GB"}) {
     const DeviceChoice orin = *ChooseDevice(name);
     EXPECT_EQ(orin.spec.name, "Jetson-AGX-Orin-64GB") << name;
-    EXPECT_THAT(orin.assumptions, Contains(HasSubstr("is taken as Jetson-AGX-Orin-64GB")));
+    const bool sized = std::string_view(name).ends_with("64GB");
+    EXPECT_NE(
+        testing::Value(orin.assumptions, Contains(HasSubstr("is taken as Jetson-AGX-Orin-64GB"))),
+        sized);
+  }
+  // Nothing else can be meant: that is no assumption.
+  for (const char* name : {"A6000", "rtx a6000", "4090"}) {
+    EXPECT_THAT((*ChooseDevice(name)).assumptions, testing::Not(Contains(HasSubstr("taken as"))))
+        << name;
   }
   EXPECT_FALSE(ChooseDevice("PCIE").ok()) << "several";
   EXPECT_FALSE(ChooseDevice("96GB").ok()) << "a size, no chip";

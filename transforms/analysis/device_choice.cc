@@ -231,6 +231,28 @@ absl::StatusOr<DeviceChoice> ReadDeviceText(const std::string& path, std::string
   return DeviceChoice{std::move(described.spec), path, std::move(described.assumptions)};
 }
 
+namespace {
+
+std::string LettersAndDigits(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c))) out += absl::ascii_toupper(c);
+  }
+  return out;
+}
+
+// "A6000" for RTXA6000, "4090" for RTX4090: no other size or form can be meant.
+bool OnlyLeavesLettersOut(std::string_view name, std::string_view known) {
+  const std::string asked = LettersAndDigits(name);
+  std::string rest = LettersAndDigits(known);
+  const size_t at = rest.find(asked);
+  if (asked.empty() || at == std::string::npos) return false;
+  rest.erase(at, asked.size());
+  return std::ranges::all_of(rest, [](char c) { return c < '0' || c > '9'; });
+}
+
+}  // namespace
+
 absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name) {
   if (LooksLikeDeviceFile(name)) {
     const std::string path(name);
@@ -251,7 +273,7 @@ absl::StatusOr<DeviceChoice> ChooseDevice(std::string_view name) {
   }
   if (choice.spec.name.empty() && spec != nullptr) {
     choice.spec = *spec;
-    if (others.size() < 2)
+    if (others.size() < 2 && !OnlyLeavesLettersOut(name, spec->name))
       choice.assumptions.push_back(fmt::format("{} is taken as {}", name, spec->name));
   }
   if (choice.spec.name.empty()) {
