@@ -6,6 +6,7 @@
 #include "graph/builder.h"
 #include "graph/validate.h"
 #include "trace/recorder_facts.h"
+#include "trace/recording/lacks.h"
 
 namespace daydream {
 namespace {
@@ -17,6 +18,11 @@ struct Lack {
 };
 
 Lack WhyLacking(const Provenance& p, std::string_view not_recorded) {
+  const auto cut = std::ranges::find(p.counts, kEndMissing, &ImportCount::what);
+  if (cut != p.counts.end()) {
+    return {fmt::format("{}: what is left holds none", cut->reason),
+            "copy the whole file; gzip -t FILE tells whether a compressed one is"};
+  }
   const auto most = std::max_element(p.counts.begin(), p.counts.end(),
                                      [](const ImportCount& a, const ImportCount& b) {
                                        return (a.loss ? a.count : 0) < (b.loss ? b.count : 0);

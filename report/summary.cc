@@ -241,10 +241,12 @@ std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
     return std::string(kGuessed);
   }
   bool on_gpu = IsGpu(task.kind) || task.kind == TaskKind::kDelay;
+  // As the resources of the critical path have it: a wait for a batch is no work.
+  const std::string beside_gpu = task.phase == Phase::kData ? "data" : "CPU work";
   std::string name;
   switch (by) {
     case GroupBy::kClass:
-      if (!on_gpu) return "CPU work";
+      if (!on_gpu) return beside_gpu;
       name = task.kind == TaskKind::kKernel
                  ? std::string(KernelClassName(ClassifyKernel(graph.TaskName(id)).kind))
                  : std::string(Name(task.kind));
@@ -253,7 +255,7 @@ std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
       name = OpName(graph, id);
       break;
     case GroupBy::kKernel:
-      if (!on_gpu) return "CPU work";
+      if (!on_gpu) return beside_gpu;
       name = std::string(graph.TaskName(id));
       break;
     case GroupBy::kLayer:
@@ -265,7 +267,7 @@ std::string GroupOf(const Graph& graph, TaskId id, GroupBy by) {
       name = std::string(Name(task.phase));
       break;
     case GroupBy::kStream:
-      if (!on_gpu) return "CPU work";
+      if (!on_gpu) return beside_gpu;
       name = StreamName(graph, task);
       break;
   }

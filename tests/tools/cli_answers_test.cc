@@ -165,6 +165,68 @@ TEST_F(Answers, MarkdownOfADiffHasItsVerdictAndItsDoubts) {
               testing::StartsWith("> [!TIP]\n> **passed, \"step > +1000%\" does not hold**"));
 }
 
+TEST_F(Answers, WhatIsFoundInBothRecordingsIsSaidOnce) {
+  Run("tour A --save " + Path("."));
+  const std::string ask = fmt::format("diff {0} {0} ", Path("lessonA.ddtrace"));
+  const CliResult r = Run(ask);
+  EXPECT_THAT(r.out, HasSubstr("found in both:\n!"));
+  EXPECT_THAT(r.out, Not(HasSubstr("found in BEFORE:")));
+  EXPECT_THAT(r.out, Not(HasSubstr("found in AFTER:")));
+  EXPECT_THAT(Run(ask + "--format md").out, HasSubstr("Found in both:\n\n* **"));
+  const json findings = json::parse(Run(ask + "--format json").out)["findings"];
+  ASSERT_FALSE(findings.empty());
+  for (const json& f : findings) {
+    EXPECT_THAT(f["text"].get<std::string>(), testing::StartsWith("both: "));
+  }
+}
+
+TEST_F(Answers, MarkdownOfCausalAndInfoHasTheirHeads) {
+  const CliResult causal = Run(std::string("causal --format md ") + kExampleTrace);
+  EXPECT_THAT(causal.out, HasSubstr("replay check: "));
+  EXPECT_THAT(causal.out, HasSubstr(" per step; how much shorter it gets with less of one kind"));
+  const CliResult info = Run(std::string("info --format md ") + kExampleTrace);
+  EXPECT_EQ(info.exit, 0) << info.err;
+  EXPECT_THAT(info.out, HasSubstr("* file: "));
+  EXPECT_THAT(info.out, HasSubstr("what this trace can answer"));
+}
+
+// The head has "CPU and launching" and "data": no row is both.
+TEST_F(Answers, WaitsForBatchesAreNoWorkOfTheCpu) {
+  const json all = json::parse(Run(std::string("summary --format json ") + kExampleTrace).out);
+  int64_t work = 0, data = 0;
+  for (const json& g : all["groups"]) {
+    if (g["name"] == "CPU work") work = g["critical_path_ns"];
+    if (g["name"] == "data") data = g["critical_path_ns"];
+  }
+  EXPECT_EQ(data, all["critical_path"]["data_ns"]);
+  EXPECT_EQ(work, all["critical_path"]["cpu_ns"]);
+}
+
+// whatif, summary, info and diff speak of one replay.
+TEST_F(Answers, EveryCommandChecksTypicalLags) {
+  const std::string trace = kExampleTrace;
+  const json told = json::parse(Run("whatif --format json " + trace).out)["replay"];
+  for (const char* command : {"summary", "info", "causal"}) {
+    const json replay =
+        json::parse(Run(std::string(command) + " --format json " + trace).out)["replay"];
+    EXPECT_EQ(replay["typical_error_pct"], told["typical_error_pct"]) << command;
+    EXPECT_EQ(replay["checks"], told["checks"]) << command;
+  }
+}
+
+TEST_F(Answers, AFileThatWasCutOffIsNotSaidToLackGpuWork) {
+  Write("cut.json", R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":0,"tid":1,)"
+                    R"("ts":1,"dur":5,"args":{}},{"ph":"X","cat":"cpu_op","na)");
+  const CliResult r = Run("whatif -q " + Path("cut.json"));
+  EXPECT_EQ(r.exit, 4);
+  EXPECT_THAT(r.err, HasSubstr("= why: the file was cut off"));
+}
+
+TEST_F(Answers, TheFirstWordOfATermExplainsIt) {
+  EXPECT_THAT(Run("explain steady").out, testing::StartsWith("steady step\n"));
+  EXPECT_THAT(Run("explain typical").out, testing::StartsWith("typical lags\n"));
+}
+
 TEST_F(Answers, MarkdownOfASummaryHasItsFindingsAndItsHead) {
   Run("tour A --save " + Path("."));
   for (const char* by : {"", " --by host", " --per-step"}) {

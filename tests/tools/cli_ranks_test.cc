@@ -377,14 +377,9 @@ TEST_F(CliRanks, AdviseAsksAllRanksTogether) {
     EXPECT_EQ(p["speedup_interval"].size(), 2u) << p["name"];
     EXPECT_FALSE(p["confidence_why"].get<std::string>().empty()) << p["name"];
   }
-  for (const char* name : {"bandwidth", "network(fabric=nvlink4)"})
-    EXPECT_THAT(names, HasSubstr(name));
-  // Nobody can switch a faster rank on: it says where to look.
+  for (const char* name : {"bandwidth", "network("}) EXPECT_THAT(names, HasSubstr(name));
   EXPECT_THAT(names, testing::Not(HasSubstr("straggler")));
-  EXPECT_EQ(json["slowest_rank_mended"][0]["prediction"]["name"].get<std::string>().find(
-                "straggler(rank=1,"),
-            0u);
-  // A limit is no advice.
+  EXPECT_THAT(json["slowest_rank_mended"].dump(), HasSubstr("straggler(rank=1,"));
   EXPECT_THAT(names, testing::Not(HasSubstr("free-comm")));
   EXPECT_THAT(json["limits"].dump(), HasSubstr("free-comm"));
   EXPECT_THAT(json["best"].dump(), testing::Not(HasSubstr("bandwidth")))

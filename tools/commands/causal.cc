@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "report/questions/causal.h"
+#include "report/text/escape.h"
 #include "report/text/format.h"
 #include "report/windows.h"
 #include "simulator/simulate.h"
@@ -8,6 +9,7 @@
 #include "tools/input/inputs.h"
 #include "tools/input/scenarios.h"
 #include "tools/output/findings_text.h"
+#include "tools/output/markdown.h"
 #include "tools/output/prediction_text.h"
 #include "tools/output/whatif_output.h"
 #include "transforms/core/select.h"
@@ -149,6 +151,19 @@ std::string Text(const Report& report, const Session& session) {
   return out;
 }
 
+std::string CausalMarkdown(const Report& report, const Session& session) {
+  const CausalProfile& p = report.profile;
+  const TimeUnit wish = session.unit();
+  std::string out = ReplayLine(MarkdownText(report.headline), report.in->replay, wish) + "\n" +
+                    FindingsMarkdown(report.in->findings);
+  out += fmt::format("{} per step; how much shorter it gets with less of one kind of work\n\n",
+                     FormatTime(p.step, wish));
+  const Table table = CausalCurveTable(report, wish);
+  out += table.rows() > 0 ? table.Markdown() : "no kind of work alone is worth 0.5 % of the step\n";
+  const std::string flat = Flat(p, wish);
+  return flat.empty() ? out : out + "\n" + PlainMarkdown(flat);
+}
+
 std::string CausalJson(const Report& report) {
   const CausalProfile& p = report.profile;
   JsonWriter json;
@@ -249,11 +264,7 @@ absl::StatusOr<Exit> RunCausal(const Args& args, Session& session) {
       session.WriteResult(args, {.table = [&] { return Text(report, session); },
                                  .json = [&] { return CausalJson(report); },
                                  .csv = [&] { return Csv(report.profile); },
-                                 .markdown =
-                                     [&] {
-                                       return FindingsMarkdown(in.findings) +
-                                              CausalCurveTable(report, session.unit()).Markdown();
-                                     }}));
+                                 .markdown = [&] { return CausalMarkdown(report, session); }}));
   WarnAboutReplay(in.replay, session);
   session.Next(fmt::format("daydream advise {}", path));
   return Exit::kOk;

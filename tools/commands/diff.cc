@@ -112,17 +112,37 @@ void WriteRecording(const Recording& recording, JsonWriter& json) {
   json.EndObject();
 }
 
+// Those of one recording alone, or of both.
+struct FoundWhere {
+  std::vector<Finding> both, before, after;
+};
+FoundWhere WhereFound(const Recording& before, const Recording& after) {
+  const auto said = [](const Recording& r, const Finding& f) {
+    return std::ranges::find(r.findings, f) != r.findings.end();
+  };
+  FoundWhere found;
+  for (const Finding& f : before.findings) {
+    (said(after, f) ? found.both : found.before).push_back(f);
+  }
+  for (const Finding& f : after.findings) {
+    if (!said(before, f)) found.after.push_back(f);
+  }
+  return found;
+}
+
 // Worst first.
 std::vector<Finding> FindingsOfBoth(const Recording& before, const Recording& after) {
   std::vector<Finding> all;
-  const auto add = [&](std::string_view which, const Recording& r) {
-    for (Finding f : r.findings) {
+  const auto add = [&](std::string_view which, std::vector<Finding> findings) {
+    for (Finding& f : findings) {
       f.text = fmt::format("{}: {}", which, f.text);
       all.push_back(std::move(f));
     }
   };
-  add("before", before);
-  add("after", after);
+  FoundWhere found = WhereFound(before, after);
+  add("both", std::move(found.both));
+  add("before", std::move(found.before));
+  add("after", std::move(found.after));
   SortFindings(all);
   return all;
 }
@@ -161,8 +181,7 @@ absl::StatusOr<Recording> Load(const std::string& path, const Args& args, Sessio
   out.file = path;
   DD_ASSIGN_OR_RETURN(out.trace, ReadTrace(path, args, session));
   if (!out.trace->devices.empty()) out.gpu = out.trace->devices.front().name;
-  DD_ASSIGN_OR_RETURN(out.built, BuildFor(out.trace, args));
-  DD_RETURN_IF_ERROR(JudgeRecording(out));
+  DD_RETURN_IF_ERROR(BuildAndJudge(out, args, session));
   return out;
 }
 
@@ -218,14 +237,26 @@ std::string AboutSteady(const Recording& before, const Recording& after, TimeUni
   return text;
 }
 
-std::string FoundIn(std::string_view which, const Recording& recording) {
-  if (recording.findings.empty()) return "";
-  return fmt::format("found in {}:\n", which) + FindingsText(recording.findings);
+std::string FoundIn(std::string_view which, const std::vector<Finding>& findings) {
+  if (findings.empty()) return "";
+  return fmt::format("found in {}:\n", which) + FindingsText(findings);
 }
 
-std::string FoundInMarkdown(std::string_view which, const Recording& recording) {
-  if (recording.findings.empty()) return "";
-  return fmt::format("Found in {}:\n\n", which) + FindingsMarkdown(recording.findings);
+std::string FoundText(const Recording& before, const Recording& after) {
+  const FoundWhere found = WhereFound(before, after);
+  return FoundIn("both", found.both) + FoundIn("BEFORE", found.before) +
+         FoundIn("AFTER", found.after);
+}
+
+std::string FoundInMarkdown(std::string_view which, const std::vector<Finding>& findings) {
+  if (findings.empty()) return "";
+  return fmt::format("Found in {}:\n\n", which) + FindingsMarkdown(findings);
+}
+
+std::string FoundMarkdown(const Recording& before, const Recording& after) {
+  const FoundWhere found = WhereFound(before, after);
+  return FoundInMarkdown("both", found.both) + FoundInMarkdown("before", found.before) +
+         FoundInMarkdown("after", found.after);
 }
 
 Exit TellGates(const std::vector<Verdict>& gates, Session& session) {
@@ -352,14 +383,13 @@ absl::StatusOr<Exit> RunDiff(const Args& args, Session& session) {
           kSignificant, diff.steps_before, diff.steps_after) +
       AboutSteady(before, after, session.unit()) + AboutCost(args, before, after);
   auto text = [&] {
-    return Heading(before, after) + FoundIn("BEFORE", before) + FoundIn("AFTER", after) +
+    return Heading(before, after) + FoundText(before, after) +
            MakeDiffTable(diff, top, session.unit()).Text(session.table_style()) + remarks;
   };
   auto markdown = [&] {
     return VerdictMarkdown(gates, Judged(diff.step.before, diff.step.after, session)) +
-           PlainMarkdown(Heading(before, after)) + "\n" + FoundInMarkdown("before", before) +
-           FoundInMarkdown("after", after) + MakeDiffTable(diff, top, session.unit()).Markdown() +
-           "\n" + PlainMarkdown(remarks);
+           PlainMarkdown(Heading(before, after)) + "\n" + FoundMarkdown(before, after) +
+           MakeDiffTable(diff, top, session.unit()).Markdown() + "\n" + PlainMarkdown(remarks);
   };
   DD_RETURN_IF_ERROR(
       session.WriteResult(args, {.table = text,

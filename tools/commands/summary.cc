@@ -72,6 +72,9 @@ std::vector<std::string> SummaryRow(const std::string& name, const Group& g, con
           FormatPercent(Share(g.path, s.window))};
 }
 
+// Less reads 0.0 %.
+constexpr double kSeen = 0.0005;
+
 Table MakeSummaryTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) {
   Table table({{std::string(Name(by)), Align::kLeft},
                {"GPU time/step"},
@@ -85,7 +88,11 @@ Table MakeSummaryTable(const Summary& s, GroupBy by, size_t top, TimeUnit wish) 
     all.calls += g.calls;
     all.path += g.path;
   }
-  for (const Group& g : WithOthers(s.groups, top)) table.AddRow(SummaryRow(g.name, g, s, wish));
+  std::vector<Group> seen;
+  for (const Group& g : s.groups) {
+    if (g.calls > 0 || g.time > Duration{} || Share(g.path, s.window) >= kSeen) seen.push_back(g);
+  }
+  for (const Group& g : WithOthers(seen, top)) table.AddRow(SummaryRow(g.name, g, s, wish));
   table.AddRule();
   table.AddRow(SummaryRow(all.name, all, s, wish));
   return table;
@@ -320,9 +327,11 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
   const std::string& path = args.positional()[0];
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
-  DD_ASSIGN_OR_RETURN(in.built, BuildFor(in.trace, args));
-  if (args.Has("--per-step")) return RunPerStep(in, args, session);
-  DD_RETURN_IF_ERROR(JudgeRecording(in));
+  if (args.Has("--per-step")) {
+    DD_ASSIGN_OR_RETURN(in.built, BuildFor(in.trace, args));
+    return RunPerStep(in, args, session);
+  }
+  DD_RETURN_IF_ERROR(BuildAndJudge(in, args, session));
   DD_RETURN_IF_ERROR(Refused(in.replay, limit, path));
   WarnAboutReplay(in.replay, session);
   DD_RETURN_IF_ERROR(LeaveOutRecording(args, in.built, in.replay));

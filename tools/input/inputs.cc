@@ -36,22 +36,33 @@ absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::optional<Duration>> BuildTwice(std::shared_ptr<const Trace> trace,
+                                                   const Args& args, Session& session,
+                                                   absl::StatusOr<BuiltGraph>& built) {
+  absl::StatusOr<std::optional<Duration>> typical;
+  const bool at_once = trace->rows() <= kManyRows;
+  ForEachParallel(2, at_once ? session.jobs() : 1, [&](size_t i) {
+    if (i == 0) typical = TypicalStep(trace, args);
+    if (i == 1) built = BuildFor(trace, args);
+  });
+  return typical;
+}
+
+absl::Status BuildAndJudge(Inputs& in, const Args& args, Session& session) {
+  absl::StatusOr<BuiltGraph> built;
+  const auto typical = BuildTwice(in.trace, args, session, built);
+  if (!built.ok()) return built.status();
+  in.built = *std::move(built);
+  DD_RETURN_IF_ERROR(typical.status());
+  return JudgeRecording(in, *typical);
+}
+
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {
   Inputs in;
   DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
   WarnAboutMemory({&in.trace, 1}, session);
   session.Progress("building the graph", -1);
-  absl::StatusOr<BuiltGraph> built;
-  absl::StatusOr<std::optional<Duration>> typical;
-  const bool at_once = in.trace->rows() <= kManyRows;
-  ForEachParallel(2, at_once ? session.jobs() : 1, [&](size_t i) {
-    if (i == 0) typical = TypicalStep(in.trace, args);
-    if (i == 1) built = BuildFor(in.trace, args);
-  });
-  if (!built.ok()) return built.status();
-  in.built = *std::move(built);
-  DD_RETURN_IF_ERROR(typical.status());
-  DD_RETURN_IF_ERROR(JudgeRecording(in, *typical));
+  DD_RETURN_IF_ERROR(BuildAndJudge(in, args, session));
   if (args.Has("--samples")) {
     DD_ASSIGN_OR_RETURN(uint64_t samples, ParseCount("--samples", args.Get("--samples")));
     in.replay.batch = {static_cast<double>(samples), "--samples"};

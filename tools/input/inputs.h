@@ -51,6 +51,13 @@ inline constexpr Flag kMaxReplayErrorFlag = {
 // The base of every question: judges `in.built` as recorded, and makes it what predictions are made
 // from, the steady step. Fills `replay`, `findings` and `stalls`. `typical`: of the replay.
 absl::Status JudgeRecording(Inputs& in, std::optional<Duration> typical = {});
+// Builds `trace` as recorded, into `built`, and with typical lags, whose step it returns (none
+// where that has none): side by side, or, where it is long, one after the other in the same memory.
+absl::StatusOr<std::optional<Duration>> BuildTwice(std::shared_ptr<const Trace> trace,
+                                                   const Args& args, Session& session,
+                                                   absl::StatusOr<BuiltGraph>& built);
+// Both for `in.trace`: what every command checks.
+absl::Status BuildAndJudge(Inputs& in, const Args& args, Session& session);
 // Reads the trace and builds it twice, once with typical lags: side by side, or, where it is long,
 // one after the other in the same memory. `replay` is of the recording as it is; `built` is without
 // one-time stalls (report/stalls.h), and then as --true-step and --samples say, or without what

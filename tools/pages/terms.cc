@@ -247,7 +247,16 @@ const Term* FindTerm(std::string_view name) {
       if (name == wanted || name + "s" == wanted || name == wanted + "s") return &t;
     }
   }
-  return nullptr;
+  // The first word of one term alone.
+  const Term* found = nullptr;
+  for (const std::span<const Term> terms : {Terms(), FindingTerms()}) {
+    for (const Term& t : terms) {
+      if (!Folded(t.name).starts_with(wanted + " ")) continue;
+      if (found != nullptr) return nullptr;
+      found = &t;
+    }
+  }
+  return found;
 }
 
 std::string GlossaryMarkdown() {

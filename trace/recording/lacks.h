@@ -17,4 +17,7 @@ inline constexpr std::string_view kLackDeviceWaits = "device synchronisation";
 // What is counted when the disk did not take the events of a recording.
 inline constexpr std::string_view kNotWritten = "events that could not be written";
 
+// What is counted when a file ends before its end.
+inline constexpr std::string_view kEndMissing = "end of file missing";
+
 }  // namespace daydream
