@@ -8,7 +8,6 @@
 #include "trace/kineto/event.h"
 #include "trace/kineto/header.h"
 #include "trace/kineto/rows.h"
-#include "trace/recording/lacks.h"
 
 namespace daydream {
 namespace {
@@ -321,7 +320,7 @@ absl::Status KinetoReader::Finish() {
   rows_.Finish();
   if (ends_early || !complete_ || cut_off_ > 0) {
     if (options_.strict) return MalformedError("the file ends early", window_.Offset(window_.p));
-    builder_.Count(kEndMissing, "the file was cut off: later events are missing", true, 1,
+    builder_.Count("end of file missing", "the file was cut off: later events are missing", true, 1,
                    window_.Offset(window_.p), false);
   }
   if (cut_off_ > 0) {
