@@ -1,5 +1,7 @@
 #include "report/predict/predict.h"
 
+#include <utility>
+
 #include "report/loader_workers.h"
 #include "report/predict/kernel_time.h"
 #include "report/predict/profiler_note.h"
@@ -13,6 +15,10 @@ Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOption
   return options.kernel_time ? KernelTime(graph) : StepTime(graph, timeline);
 }
 
+Duration TimeOf(const Graph& graph, std::span<const Duration> times, const WhatIfOptions& options) {
+  return options.kernel_time ? KernelTime(graph) : MeanOf(times);
+}
+
 std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
                               const WhatIfOptions& options) {
   return options.kernel_time ? MeasuredKernelTimes(graph).measured_steps
@@ -21,11 +27,12 @@ std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
 
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   const CountedPath path(graph, timeline);
+  std::vector<Duration> times = TimesOf(graph, timeline, options);
   Baseline base{.graph = &graph,
                 .copies = std::make_unique<GraphCopies>(graph),
                 .replays = std::make_unique<Replays>(graph),
-                .step = TimeOf(graph, timeline, options),
-                .steps = TimesOf(graph, timeline, options),
+                .step = TimeOf(graph, times, options),
+                .steps = std::move(times),
                 .window = WholeLength(timeline),
                 .samples = 0,
                 .path = PathPerStep(path),

@@ -226,8 +226,8 @@ class Predictor {
     auto timeline = out.Replay(graph, {.blockers = WantsWhy() && !options_.least_saved});
     if (!timeline.ok()) return ErrorOf(p_.name, timeline.status());
     out.timeline = *std::move(timeline);
-    p_.step = point_ = TimeOf(graph, out.timeline, options_);
     p_.steps = TimesOf(graph, out.timeline, options_);
+    p_.step = point_ = TimeOf(graph, p_.steps, options_);
     p_.window = WholeLength(out.timeline);
     return absl::OkStatus();
   }

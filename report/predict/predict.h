@@ -32,8 +32,9 @@ struct Baseline {
   // With intervals of what a profiler recorded (report/predict/quick_host.h).
   std::optional<Duration> over_quick_host;
 };
-// The time that is asked about, and the same of every step that counts.
+// The time that is asked about, and the same of every step that counts, which tells it as well.
 Duration TimeOf(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);
+Duration TimeOf(const Graph& graph, std::span<const Duration> times, const WhatIfOptions& options);
 std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
                               const WhatIfOptions& options);
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options);

@@ -95,15 +95,15 @@ absl::StatusOr<ReplayCheck> CheckReplay(const BuiltGraph& built, const BuiltGrap
   const Graph& graph = built.graph;
   DD_ASSIGN_OR_RETURN(Timeline timeline, Simulate(graph));
   ReplayCheck check;
-  check.simulated = StepTime(graph, timeline);
+  check.simulated_steps = CountedPeriods(graph, timeline);
+  check.simulated = MeanOf(check.simulated_steps);
   check.measured_steps = MeasuredSteps(built);
   check.steps = check.measured_steps.size();
   for (size_t s : CountedSteps(graph)) check.step_names.push_back(graph.steps()[s].label);
   check.window = IsWindow(built);
   check.measured = MeanOf(check.measured_steps);
-  check.simulated_steps = CountedPeriods(graph, timeline);
   check.batch = FindBatchSize(graph);
-  check.unexplained = UnexplainedShare(graph);
+  check.unexplained = UnexplainedShare(graph, check.simulated);
   check.repeated = RepeatTest(graph);
   check.crossed = CrossTest(graph);
   if (typical != nullptr) {

@@ -221,16 +221,14 @@ class Crossing {
 
 }  // namespace
 
-std::optional<double> UnexplainedShare(const Graph& graph) {
+std::optional<double> UnexplainedShare(const Graph& graph, Duration step) {
   Duration delays;
   for (const Task& task : graph.tasks()) {
     if (Unexplained(graph, task)) delays += task.duration;
   }
   if (delays <= Duration{}) return 0;
   const auto plan = Plan::Of(graph);
-  if (!plan.ok()) return std::nullopt;
-  const Duration step = StepTime(graph, plan->Run(graph));
-  if (step <= Duration{}) return std::nullopt;
+  if (!plan.ok() || step <= Duration{}) return std::nullopt;
   std::vector<Duration> durations, gaps;
   durations.reserve(graph.size());
   gaps.reserve(graph.size());

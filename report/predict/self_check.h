@@ -19,8 +19,8 @@ struct StepTest {
 };
 
 // How far the step shrinks, as a share of it, when delays that no rule explains take no time: what
-// is only known from the recording. None where lanes may reorder.
-std::optional<double> UnexplainedShare(const Graph& graph);
+// is only known from the recording. `step` is its StepTime(). None where lanes may reorder.
+std::optional<double> UnexplainedShare(const Graph& graph, Duration step);
 
 // Each counted step, played four times by itself (graph/repeat.h): the last of them against what
 // that step took; not the last one of several, whose next one is not there to tell. At most 8
