@@ -362,14 +362,10 @@ std::array<Duration, StepBatch::kWidth> StepBatch::Run() {
   return steps;
 }
 
-Duration StepBatch::StepWith(std::span<const Other> others) {
-  const auto longer = [&](const Other& o) {
-    const Task& t = impl_->now->task(o.task);
-    return Other{o.task, o.duration - t.duration, o.gap - t.gap};
-  };
-  for (const Other& o : others) impl_->AddToBase(o.task, longer(o).duration, longer(o).gap);
+Duration StepBatch::StepWith(std::span<const Longer> longer) {
+  for (const Longer& l : longer) impl_->AddToBase(l.task, l.duration, l.gap);
   const Duration step = impl_->RunBase();
-  for (const Other& o : others) impl_->AddToBase(o.task, -longer(o).duration, -longer(o).gap);
+  for (const Longer& l : longer) impl_->AddToBase(l.task, -l.duration, -l.gap);
   return step;
 }
 
@@ -378,15 +374,15 @@ std::span<const Duration> StepBatch::periods() const { return impl_->periods; }
 std::optional<Duration> StepBatch::StepOf(const Graph& graph) {
   const Graph& now = *impl_->now;
   if (!SameShape(now, graph)) return std::nullopt;
-  std::vector<Other> others;
+  std::vector<Longer> longer;
   for (size_t i = 0; i < graph.size(); ++i) {
     const Task &was = now.tasks()[i], &is = graph.tasks()[i];
     if (!SamePlace(was, is)) return std::nullopt;
     if (is.removed || (was.duration == is.duration && was.gap == is.gap)) continue;
     if (is.gap < Duration{} && impl_->graph.tasks()[i].gap >= Duration{}) return std::nullopt;
-    others.push_back({TaskId(i), is.duration, is.gap});
+    longer.push_back({TaskId(i), is.duration - was.duration, is.gap - was.gap});
   }
-  return StepWith(others);
+  return StepWith(longer);
 }
 
 }  // namespace daydream

@@ -56,14 +56,14 @@ class StepBatch {
 
   // StepTime() of the eight scenarios.
   std::array<Duration, kWidth> Run();
-  // StepTime() of the graph but for these tasks, each told once. All scenarios are as before. What
-  // Set() asks of durations and gaps holds. O(rows + tasks given), without what the eight scenarios
-  // need.
-  struct Other {
+  // StepTime() of the graph with tasks that take longer, each told once. All scenarios are as
+  // before. What Set() asks of durations and gaps holds of what they become. O(rows + tasks given),
+  // without what the eight scenarios need.
+  struct Longer {
     TaskId task;
-    Duration duration, gap;
+    Duration duration, gap;  // by these, which may be less than 0
   };
-  Duration StepWith(std::span<const Other> others);
+  Duration StepWith(std::span<const Longer> longer);
   // StepPeriods() behind the last step time that was told.
   std::span<const Duration> periods() const;
   // StepTime() of `graph`; none where it differs from the scenarios in more than what Set() can
