@@ -115,6 +115,7 @@ class Game {
     if (plan_.has_value()) {
       durations_.resize(work_.size());
       gaps_.resize(work_.size());
+      marks_.reserve(work_.size());
       for (const Task& task : work_.tasks()) marks_.push_back(StepMarkOf(work_, task));
     }
     SwitchAll(false);

@@ -152,7 +152,9 @@ absl::StatusOr<WhatIf> PredictAll(const BuiltGraph& built, const ReplayCheck& re
   std::mutex mutex;
   size_t done = 0;
   ForEachParallel(results.size(), options.jobs, [&](size_t i) {
-    results[i] = Predict(base, out.replay, plan.scenarios[i], one);
+    WhatIfOptions own = one;
+    own.explain &= options.explain_all || i == plan.main;
+    results[i] = Predict(base, out.replay, plan.scenarios[i], own);
     std::lock_guard lock(mutex);
     if (options.progress) options.progress(++done, results.size());
   });

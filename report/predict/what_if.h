@@ -138,6 +138,8 @@ struct WhatIfOptions {
   bool alone = true;  // also predict every application of a combination alone
   bool intervals = true;
   bool explain = true;  // fill Prediction::why_not
+  // ... of all predictions. Without, only of WhatIf::main: a table shows no other.
+  bool explain_all = true;
   // Causes and the path. Without, they are found only where the interval depends on them.
   bool why = true;
   // Times of kernels instead of steps (report/predict/kernel_time.h), everywhere: `replay` is then

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "graph/text.h"
 #include "report/predict/intervals.h"
 #include "report/predict/residuals.h"
@@ -137,6 +139,21 @@ TEST(WhatIf, TheEndsOfAParameterThatNobodyReadsAreNotPlayed) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(applied, 3);  // as it is, and both ends of what it reads
   EXPECT_LT(*result->predictions[result->main].low, *result->predictions[result->main].high);
+}
+
+TEST(WhatIf, WhatNoTableShowsNeedNotBeExplained) {
+  const BuiltGraph built = Example("launch-bound");
+  const WhatIf all = Ask(built, {"fuse,graphs"});
+  const WhatIf one = Ask(built, {"fuse,graphs"}, {.explain_all = false});
+  ASSERT_EQ(all.predictions.size(), one.predictions.size());
+  size_t explained = 0;
+  for (size_t i = 0; i < all.predictions.size(); ++i) {
+    const Prediction &a = all.predictions[i], &o = one.predictions[i];
+    EXPECT_EQ(o.why_not.has_value(), i == all.main && a.why_not.has_value());
+    EXPECT_EQ(std::tie(a.step, a.low, a.high, a.why), std::tie(o.step, o.low, o.high, o.why));
+    explained += a.why_not.has_value();
+  }
+  EXPECT_EQ(explained, 3u);
 }
 
 TEST(WhatIf, TheSameAnswerWithAnyNumberOfThreads) {
