@@ -393,10 +393,9 @@ absl::StatusOr<Exit> RunWhatIf(const Args& args, Session& session) {
   report.by = std::string(args.Get("--by"));
   bool failed = in.replay.worst().error > limit;
   if (failed) scenarios.clear();
-  DD_ASSIGN_OR_RETURN(const Format format, FormatOf(args));
   WhatIfOptions options{.alone = !args.Has("--no-alone"),
                         .intervals = !args.Has("--no-interval"),
-                        .explain_all = format == Format::kJson,
+                        .explain_all = FormatOf(args).value_or(Format::kTable) == Format::kJson,
                         .true_step = report.true_step,
                         .jobs = session.jobs(),
                         .learned = learned,
