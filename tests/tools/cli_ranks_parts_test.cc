@@ -113,9 +113,13 @@ TEST_F(CliRanksParts, EveryLineAboutRanksFitsATerminal) {
     ASSERT_FALSE(r.out.empty()) << r.err;
     std::istringstream lines(r.out);
     for (std::string line; std::getline(lines, line);) {
-      if (!line.starts_with("  check")) EXPECT_LE(line.size(), 80u) << line;
+      if (!line.starts_with("  check")) {
+        EXPECT_LE(line.size(), 80u) << line;
+      }
     }
-    if (ask.starts_with("whatif")) EXPECT_THAT(r.out, HasSubstr("  confidence")) << ask;
+    if (ask.starts_with("whatif")) {
+      EXPECT_THAT(r.out, HasSubstr("  confidence")) << ask;
+    }
   }
 }
 
