@@ -27,7 +27,7 @@ struct Baseline {
   std::vector<Limiter> limiters;
   std::optional<StepSpread> spread;  // when intervals are wanted
   MemoryProfile memory;
-  bool workers_keep_up = false;  // WorkersKeepUp(), with intervals
+  bool workers_keep_up = false;         // WorkersKeepUp(), with intervals
   const TrueStep* true_step = nullptr;  // what was taken off the host's work
   // With intervals of what a profiler recorded (report/predict/quick_host.h).
   std::optional<Duration> over_quick_host;

@@ -81,9 +81,9 @@ The other lines can be skipped for now. `summary` says where the step goes. Its 
 `critical path`, tells what held the step up, in shares of it (lesson 4): `data` is the loader,
 `comm` what GPUs send each other (lesson 10; here there is one GPU). In the table below it `gemm`
 are the two kernels of the model, both of them matrix products inside, and `memcpy` is the loss,
-which `item()` copies to the host. `CPU work` has no GPU time, but is waited for:
+which `item()` copies to the host. `CPU work` and `data` have no GPU time, but are waited for:
 
-$ daydream summary lesson1.ddtrace | head -9
+$ daydream summary lesson1.ddtrace | head -10
 )",
     .surprise = R"(
 A step is neither the time of the GPU nor that of the host, and not always the longer of the two.

@@ -106,7 +106,7 @@ nobody, with the transfer. All other columns are sums over the six recorded step
     host        what the threads of its host work
     last        how many times the others waited for it
 
-$ daydream ranks lesson10 | head -19
+$ daydream ranks lesson10 | head -20
 )",
     .surprise = R"(
 The rank with the most time in communication is the healthy one. If the all-reduce is what you look

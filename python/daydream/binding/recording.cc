@@ -179,12 +179,10 @@ absl::StatusOr<std::string> Recording::Summary(std::string_view by) const {
   DD_ASSIGN_OR_RETURN(const Timeline timeline, Simulate(in_.built.graph, {.blockers = true}));
   const GroupBy group = ParseGroupBy(by).value_or(GroupBy::kClass);
   const daydream::Summary step = Summarize(in_.built.graph, timeline, group);
-  ReplayCheck replay = in_.replay;
-  replay.typical.reset();  // the command does not play it
   if (by == "host") {
-    return HostSummaryJson(HostTable(in_.built.graph, timeline), step, &replay, in_.findings);
+    return HostSummaryJson(HostTable(in_.built.graph, timeline), step, &in_.replay, in_.findings);
   }
-  return SummaryJson(step, ProfileMemory(in_.built.graph), group, &replay, in_.findings);
+  return SummaryJson(step, ProfileMemory(in_.built.graph), group, &in_.replay, in_.findings);
 }
 
 absl::StatusOr<std::string> Recording::Sweep(const std::vector<std::string>& specs,
