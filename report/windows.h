@@ -27,8 +27,9 @@ std::vector<Duration> CountedPeriods(const Graph& graph, std::vector<Duration> p
 // The windows of graph/step_windows.h for every counted step; one window over everything when there
 // is none. Begins and ends in time order. Only the last two overlap: the wait of the last step for
 // its host lies before its first GPU work, which is where the window before it ends, and stands in
-// for the wait behind it, which is not recorded. So the lengths sum to the periods, and what is
-// summed over the windows has its share of StepTime().
+// for the wait behind it, which is not recorded. So the lengths sum to the periods, but for what an
+// edit uses up of the host's lead (graph/host_lead.h), and what is summed over the windows has its
+// share of StepTime().
 std::vector<Window> CountedWindows(const Graph& graph, const Timeline& timeline);
 
 // The critical path of the counted windows, without gaps: where it leads back to a task that
