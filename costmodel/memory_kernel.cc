@@ -67,7 +67,6 @@ MemoryKernelTime TimeOfMemoryKernel(const DeviceSpec& device, MemoryKernel kerne
 std::string_view MemoryKernelEvidence(MemoryKernel kernel) {
   switch (kernel) {
     case MemoryKernel::kElementwise:
-      return "timed in fp32 on P4 to A100 and MI100, MI210; in 16 bit on an H200";
     case MemoryKernel::kLayerNorm:
       return "timed in fp32 on P4 to A100 and MI100, MI210; in 16 bit on an H200";
     case MemoryKernel::kEmbedding:

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <ranges>
 #include <span>
 #include <utility>
 #include <vector>
@@ -125,7 +124,8 @@ StepRepeater::StepRepeater(const Graph& graph)
   std::vector<size_t> next(tasks_begin_.begin() + 1, tasks_begin_.end());
   std::vector<int32_t> behind(graph.steps().size());  // tasks of a step behind this one on the lane
   std::vector<uint16_t> met;                          // steps of the lane
-  for (const GraphLane& lane : graph.lanes() | std::views::reverse) {
+  for (size_t l = graph.lanes().size(); l-- > 0;) {
+    const GraphLane& lane = graph.lane(LaneId(l));
     for (TaskId t = lane.last; t.valid(); t = graph.task(t).lane_prev) {
       const uint16_t step = step_of[t.index()];
       if (behind[step] == 0) met.push_back(step);

@@ -27,12 +27,12 @@ std::vector<Duration> TimesOf(const Graph& graph, const Timeline& timeline,
 
 Baseline MakeBaseline(const Graph& graph, const Timeline& timeline, const WhatIfOptions& options) {
   const CountedPath path(graph, timeline);
-  std::vector<Duration> times = TimesOf(graph, timeline, options);
+  const std::vector<Duration> times = TimesOf(graph, timeline, options);
   Baseline base{.graph = &graph,
                 .copies = std::make_unique<GraphCopies>(graph),
                 .replays = std::make_unique<Replays>(graph),
                 .step = TimeOf(graph, times, options),
-                .steps = std::move(times),
+                .steps = times,
                 .window = WholeLength(timeline),
                 .samples = 0,
                 .path = PathPerStep(path),
