@@ -133,7 +133,6 @@ struct Layer {
   LayerId parent;
 };
 
-// One training step as the graph sees it.
 // The first GPU work of a step as recorded, and the call that launched it. None where the graph was
 // not built from a recording, or the call was not recorded.
 struct StepBegin {
@@ -141,6 +140,7 @@ struct StepBegin {
   friend bool operator==(const StepBegin&, const StepBegin&) = default;
 };
 
+// One training step as the graph sees it.
 struct GraphStep {
   std::string label;
   bool measured = true;      // false: warm-up or stub, simulated but not counted

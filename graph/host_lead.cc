@@ -21,7 +21,8 @@ std::optional<HostLead> HostLead::Of(const Graph& graph) {
   if (last + 1 < steps.size() && IsKnown(steps[last + 1].begin)) ++last;
   HostLead lead;
   if (last == first) {
-    if (steps[0].measured) return std::nullopt;  // two count, of which one has no period
+    // Two count, of which one has no period; or the graph was not built from a recording.
+    if (steps[0].measured || steps[first].recorded_host <= Duration{}) return std::nullopt;
     lead.lone_ = first;
     lead.recorded_ = std::max(steps[first].recorded_host - steps[first].recorded_period, {});
     return lead;

@@ -187,7 +187,9 @@ class StartRule {
   // ended just before.
   void AwaitHead(const GpuOp& op) {
     if (!InHead(op)) return;
-    if (!constraints_.empty() && op.start - constraints_.back().Ready() <= kNoise) return;
+    const bool explained = std::ranges::any_of(
+        constraints_, [&](const Constraint& c) { return op.start - c.Ready() <= kNoise; });
+    if (explained) return;
     const GpuOp* source = LatestEnd(op, [&](const GpuOp& candidate) { return InHead(candidate); });
     if (source == nullptr) return;
     constraints_.push_back({source->task, source->end, op.start - source->end, Rule::kEventWait});

@@ -50,6 +50,7 @@ struct StepExtent {
   std::optional<StepWindow> host = {};   // of the lone step: first start and last end of host tasks
   std::optional<Instant> launched = {};  // where the last of StepMarks::launches() arrives
 };
+
 // What StepWindows() reads of a task.
 struct StepMark {
   uint16_t step = 0;

@@ -1,7 +1,5 @@
 #include "report/predict/predict.h"
 
-#include <utility>
-
 #include "report/loader_workers.h"
 #include "report/predict/kernel_time.h"
 #include "report/predict/profiler_note.h"
