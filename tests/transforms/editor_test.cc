@@ -111,6 +111,51 @@ TEST(Editor, FusingKeepsTheFirstOfItsTasks) {
   EXPECT_EQ(g.Makespan(), 5 + 2 + 12);
 }
 
+TEST(Editor, WhatTheHostDoesBehindARemovedCallStays) {
+  for (const bool but_gap : {false, true}) {
+    ThreeKernels g;
+    g.graph.mutable_task(g.calls[0]).gap = Duration::Us(3);
+    g.graph.mutable_task(g.calls[1]).gap = Duration::Us(20);
+    Editor edit(g.graph);
+    edit.Merge(std::span(g.kernels).subspan(1, 1));
+    const auto call = std::span(g.calls).subspan(1, 1);
+    but_gap ? edit.RemoveButGap(call) : edit.Remove(call);
+    edit.Finish();
+    EXPECT_EQ(g.graph.task(g.calls[0]).gap.ns, but_gap ? 23000 : 3000);
+    EXPECT_EQ(g.Makespan(), but_gap ? 5 + 23 + 5 + 2 + 10 : 5 + 2 + 10 + 10);
+  }
+}
+
+TEST(Editor, GapsOfManyComeBehindWhatIsLeftBeforeAll) {
+  ThreeKernels g;
+  Editor edit(g.graph);
+  edit.Merge(std::span(g.kernels).subspan(1));
+  edit.RemoveButGap(std::span(g.calls).subspan(1));
+  edit.Finish();
+  EXPECT_EQ(g.graph.task(g.calls[0]).gap, Duration::Us(3));
+}
+
+TEST(Editor, AGapBehindWhatWaitsForAnotherLaneStaysThere) {
+  ThreeKernels g;
+  const LaneId other = g.graph.AddLane({.lane = {.kind = LaneKind::kThread}});
+  const TaskId gives = g.graph.Append({.duration = Duration::Us(50), .lane = other});
+  g.graph.AddEdge({.from = gives, .to = g.calls[1], .rule = Rule::kHandOff});
+  Editor edit(g.graph);
+  edit.Merge(std::span(g.kernels).subspan(1));
+  edit.RemoveButGap(std::span(g.calls).subspan(1));
+  edit.Finish();
+  EXPECT_EQ(g.graph.task(g.calls[0]).gap, Duration::Us(1));
+  // It is still there, takes no time, and has the gap of the next one, too.
+  EXPECT_FALSE(g.graph.task(g.calls[1]).removed);
+  EXPECT_TRUE(g.graph.task(g.calls[2]).removed);
+  EXPECT_EQ(g.graph.task(g.calls[1]).duration, Duration{});
+  EXPECT_EQ(g.graph.task(g.calls[1]).gap, Duration::Us(2));
+  // So has the first of a lane.
+  edit.RemoveButGap(std::span(g.calls).first(1));
+  EXPECT_EQ(g.graph.task(g.calls[0]).gap, Duration::Us(1));
+  EXPECT_FALSE(g.graph.task(g.calls[0]).removed);
+}
+
 TEST(Editor, CausesAddUpToTheChange) {
   ThreeKernels g;
   Editor edit(g.graph);

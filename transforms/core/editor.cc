@@ -171,6 +171,50 @@ void Editor::Remove(std::span<const TaskId> tasks) {
   }
 }
 
+// Tasks that begin or end with something of another lane, and do so when they take no time.
+std::vector<bool> Editor::FindMet(const Graph& graph) {
+  std::vector<bool> met(graph.size(), false);
+  for (const Edge& e : graph.edges()) {
+    if (e.rule != Rule::kHostWait && e.rule != Rule::kQueue) met[e.to.index()] = true;
+  }
+  return met;
+}
+
+void Editor::RemoveButGap(std::span<const TaskId> tasks) {
+  if (met_ == nullptr) {
+    met_ = FactOf<std::vector<bool>>(graph_, [&] { return FindMet(graph_); });
+  }
+  const auto meets = [&](TaskId t) { return t.index() < met_->size() && (*met_)[t.index()]; };
+  TaskId last, left;  // the task of `tasks` before, and what is left before that
+  for (TaskId t : tasks) {
+    if (graph_.task(t).removed) continue;
+    TaskId before = t;
+    do {
+      before = meets(before) ? TaskId::None() : graph_.task(before).lane_prev;
+    } while (before.valid() && before != last && graph_.task(before).removed);
+    if (before.valid() && graph_.task(before).removed) before = left;
+    if (before.valid() || graph_.task(t).gap == Duration{}) {
+      if (before.valid()) MoveGap(t, before);
+      Remove({&t, 1});
+    } else {
+      SetDuration(t, {});
+    }
+    last = t, left = before;
+  }
+}
+
+void Editor::MoveGap(TaskId from, TaskId behind) {
+  const Duration more = graph_.task(from).gap, was = graph_.task(behind).gap;
+  std::vector<Duration> at_ends;
+  if (ends_ != nullptr && (ends_->gaps.Has(from) || ends_->gaps.Has(behind))) {
+    at_ends = AtEnds([&](const EndView& at) {
+      return ends_->gaps.Of(at.end, from, more) + ends_->gaps.Of(at.end, behind, was);
+    });
+  }
+  if (more != Duration{}) SetGap(behind, was + more);
+  SetGapAtEnds(behind, at_ends);
+}
+
 void Editor::Merge(std::span<const TaskId> tasks) {
   Remove(tasks);
   for (TaskId t : tasks) graph_.mutable_task(t).merged = true;

@@ -153,7 +153,12 @@ class Editor {
   OpChange& ChangeOp(ScopeId op) { return model_changes().ops[static_cast<uint32_t>(op.index())]; }
   uint32_t NewUnit() { return ++model_changes().units; }
   void Remove(std::span<const TaskId> tasks);  // duration and gap become 0
-  void Merge(std::span<const TaskId> tasks);   // as Remove(); another task does their work
+  // As Remove(), for host work behind which the program goes on as before: the gap after each task
+  // comes behind what is left before it on its lane. Where nothing is, or another lane is waited
+  // for in between, the task stays and takes no time. O(tasks, and what was removed before them)
+  // for tasks in lane order.
+  void RemoveButGap(std::span<const TaskId> tasks);
+  void Merge(std::span<const TaskId> tasks);  // as Remove(); another task does their work
   TaskId InsertAfter(TaskId after, Task task);
   TaskId InsertBefore(TaskId before, Task task);
   TaskId Append(Task task);
@@ -220,6 +225,8 @@ class Editor {
   }
   CauseId OpenCause();
   void Touch(TaskId t, Duration duration, Duration gap);  // changes of both
+  void MoveGap(TaskId from, TaskId behind);
+  static std::vector<bool> FindMet(const Graph& graph);
   void TouchEdge(const Edge& e);
   void MarkPositions(TaskId t);
   Graph& graph_;
@@ -238,7 +245,8 @@ class Editor {
   mutable bool calls_known_ = false;     // launched_ is complete
   mutable Launches launches_;
   mutable std::shared_ptr<const Launched> launched_;
-  std::vector<bool> moved_positions_;  // by lane: GPU tasks came or went
+  std::shared_ptr<const std::vector<bool>> met_;  // by task; on first use
+  std::vector<bool> moved_positions_;             // by lane: GPU tasks came or went
 };
 
 }  // namespace daydream

@@ -148,12 +148,13 @@ class Capture {
                     }));
     edit_.SetGap(graph_launch, {});
     edit_.Rename(graph_launch, "cudaGraphLaunch");
-    Duration last_gap = graph().task(s.launches.back()).gap;
-    edit_.Remove(std::span(s.launches).subspan(1));
-    // The host still does what follows the last launch.
-    edit_.SetGap(s.launches.back(), last_gap);
+    const TaskId last = s.launches.back();
+    edit_.Remove(std::span(s.launches.begin() + 1, s.launches.end() - 1));
     edit_.BeginCause("host work between launches is not repeated");
     edit_.Remove(s.between);
+    // The host still does what follows the last launch.
+    edit_.BeginCause(kOneLaunch);
+    edit_.RemoveButGap({&last, 1});
   }
 
   // What the framework does around launches was done before the first step. The program's own time
@@ -168,19 +169,19 @@ class Capture {
     }
     const std::vector<Scope>& scopes = graph().tables().scopes;
     const std::vector<bool>& borders = found_->ops_of_borders;
+    std::vector<TaskId> allocations;
     for (TaskId t : s.around) {
       const Task& task = graph().task(t);
       bool border_op = task.scope.index() < borders.size() && borders[task.scope.index()];
       bool framework = task.kind == TaskKind::kHost && task.scope.index() < scopes.size() &&
                        scopes[task.scope.index()].kind == EventKind::kOp && !border_op;
       if (found_->allocations.contains(t)) {
-        const Duration gap = task.gap;
-        edit_.Remove({&t, 1});
-        if (gap > Duration{}) edit_.SetGap(t, gap);
+        allocations.push_back(t);
       } else if (framework && task.duration > Duration{}) {
         edit_.SetDuration(t, {});
       }
     }
+    edit_.RemoveButGap(allocations);
   }
 
   void ShortenHandOffs() {

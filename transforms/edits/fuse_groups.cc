@@ -234,13 +234,8 @@ void FuseGroups::Merge(const std::vector<TaskId>& run, std::string_view name, Du
   const std::vector<TaskId> host = HostBetween(run, whole_step);
   edit_.SetAtEnds(edit_.Fuse(run, name, time), at_ends);
   edit_.BeginCause(fmt::format("host time of {}", cause));
-  for (TaskId t : host) {
-    if (graph_.task(t).removed) continue;
-    // The gap after an op is time of the program around it, not of the op.
-    const Duration gap = whole_step ? Duration{} : graph_.task(t).gap;
-    edit_.Remove({&t, 1});
-    if (gap != Duration{}) edit_.SetGap(t, gap);
-  }
+  // The gap after an op is time of the program around it, not of the op.
+  whole_step ? edit_.Remove(host) : edit_.RemoveButGap(host);
 }
 
 void FuseGroups::KeepBetween(const std::vector<TaskId>& run, double kept) {

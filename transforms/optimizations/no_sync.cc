@@ -186,9 +186,7 @@ class NoSync {
           .Add(graph(), t, std::move(site), time, first);
       // The copy that brings the value stays, its call with it; so does what the program does next.
       if (copies) continue;
-      const Duration gap = task.gap;
-      edit_.Remove({&t, 1});
-      if (gap > Duration{}) edit_.SetGap(t, gap);
+      edit_.RemoveButGap({&t, 1});
     }
   }
 

@@ -208,13 +208,8 @@ class ActionRun {
       std::vector<TaskId> host;
       if (!action.keep_host) host = hosts.HostBetween(group, /*everything=*/false);
       FuseGroup(action, group, Duration::FromDouble(*value));
-      for (TaskId t : host) {
-        if (graph().task(t).removed) continue;
-        // The gap after an op is time of the program around it, not of the op.
-        Duration gap = graph().task(t).gap;
-        edit_.Remove({&t, 1});
-        if (gap != Duration{}) edit_.SetGap(t, gap);
-      }
+      // The gap after an op is time of the program around it, not of the op.
+      edit_.RemoveButGap(host);
     }
     if (made > 0) {
       edit_.changes().notes.push_back(fmt::format(
