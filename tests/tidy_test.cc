@@ -130,8 +130,9 @@ const std::map<std::string, std::map<std::string, std::set<std::string>>>& MayIn
         {"scenario", {"optimizations", "parallel", "edits", "analysis", "core"}}}},
       {"trace",
        // An importer is handed a source of bytes, or the tables of an SQLite file.
-       {{"", {"bytes", "foreign", "rows", "sqlite"}},
+       {{"", {"bytes", "foreign", "part", "rows", "sqlite"}},
         {"rows", {}},
+        {"part", {}},
         {"bytes", {}},
         {"sqlite", {"bytes"}},
         {"nsys", {"recording", "sqlite", "json", "bytes"}},

@@ -65,7 +65,9 @@ constexpr Flag kReadFlags[] = {
      .help = "a PyTorch execution trace of the same program, for ops recorded without shapes"},
     {.name = "--steps",
      .value = "LIST",
-     .help = "steps that count: auto, all, or places from 0 like 2-5,7",
+     .help =
+         "steps that count: auto (of a long recording some for all), all, or places from 0 like "
+         "2-5,7",
      .fallback = "auto"},
 };
 

@@ -11,6 +11,7 @@ namespace {
 struct GpuTasks {
   uint32_t count = 0;
   size_t first_row = 0;
+  Instant begin;
 };
 
 uint64_t WorkOf(const Trace& trace, size_t row) {
@@ -44,18 +45,19 @@ std::vector<Launch> FindLaunches(const Trace& trace) {
     uint32_t at = of_correlation.Get(correlation);
     if (at == kNone) {
       at = static_cast<uint32_t>(tasks.size());
-      tasks.push_back({0, row});
+      tasks.push_back({0, row, trace.start[row]});
       of_correlation.Set(correlation, at);
     }
     ++tasks[at].count;
+    tasks[at].begin = std::min(tasks[at].begin, trace.start[row]);
   }
   std::vector<Launch> launches;
   for (size_t row = 0; row < trace.rows(); ++row) {
     if (trace.kind[row] != EventKind::kCall || trace.correlation[row] == 0) continue;
     const uint32_t at = of_correlation.Get(trace.correlation[row]);
     if (at == kNone) continue;
-    launches.push_back(
-        {trace.start[row], trace.lane[row], tasks[at].count, WorkOf(trace, tasks[at].first_row)});
+    launches.push_back({trace.start[row], trace.lane[row], tasks[at].count,
+                        WorkOf(trace, tasks[at].first_row), tasks[at].begin});
     // A driver call inside it carries the same correlation.
     of_correlation.Set(trace.correlation[row], kNone);
   }

@@ -12,8 +12,9 @@ namespace daydream {
 struct Launch {
   Instant start;
   LaneId lane;
-  uint32_t tasks = 0;  // GPU tasks that carry its correlation
-  uint64_t what = 0;   // equal for equal work: name and shape of its first task
+  uint32_t tasks = 0;            // GPU tasks that carry its correlation
+  uint64_t what = 0;             // equal for equal work: name and shape of its first task
+  Instant gpu_begin{INT64_MAX};  // first start of its GPU tasks, or the last instant without any
 };
 
 // In order of start. O(rows).

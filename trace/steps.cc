@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/median.h"
+#include "trace/part/part.h"
 #include "trace/range_names.h"
 #include "trace/step_gaps.h"
 #include "trace/step_launches.h"
@@ -276,6 +277,24 @@ Steps WholeWindow(const Trace& trace) {
   return steps;
 }
 
+// What each step hands to the GPU, and when that begins there.
+void FindGpuWork(Steps& steps, std::span<const Launch> launches) {
+  constexpr Instant kNever{INT64_MAX};
+  auto next = launches.begin();
+  for (size_t i = 0; i < steps.steps.size(); ++i) {
+    Step& step = steps.steps[i];
+    const Instant end = i + 1 < steps.steps.size() ? steps.steps[i + 1].begin : step.end;
+    Instant first = kNever;
+    while (next != launches.end() && next->start < step.begin) ++next;
+    for (; next != launches.end() && next->start < end; ++next) {
+      if (next->gpu_begin == kNever) continue;
+      step.launched += next->tasks;
+      first = std::min(first, next->gpu_begin);
+    }
+    if (first != kNever) step.gpu_begin = first;
+  }
+}
+
 void MarkStubs(Steps& steps, std::span<const Launch> launches, std::string_view unit) {
   constexpr double kStubShare = 0.2, kCutShare = 0.8;
   std::vector<size_t> tasks;
@@ -387,12 +406,14 @@ size_t Steps::measured() const {
 }
 
 Steps FindSteps(const Trace& trace) {
+  if (trace.part != nullptr) return trace.part->steps;
   std::vector<Launch> launches = FindLaunches(trace);
   Steps steps = FindMarks(trace, launches);
   if (steps.steps.empty()) steps = FromPeriod(trace, launches);
   if (steps.steps.empty()) return WholeWindow(trace);
   bool gpu = std::any_of(trace.kind.begin(), trace.kind.end(), IsGpuWork);
   if (steps.lane.valid()) CloseGaps(launches, LaneEnd(trace, steps.lane), steps);
+  FindGpuWork(steps, launches);
   MarkStubs(steps, launches, gpu ? "GPU tasks" : "operators");
   MarkGaps(steps);
   MarkLabelled(steps);

@@ -1,6 +1,7 @@
 // Where the training steps of a trace are.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ enum class StepUse : uint8_t {
   kWarmUp,       // first step of the window, or clearly slower than the rest
   kLabelled,     // its layers were marked, which takes time; others were not
   kNotRecorded,  // no step: what lies between two windows that were recorded
+  kBeside,       // beside the steps that are asked of a long recording (trace/part/part.h)
   kStub,         // holds (almost) no GPU work, is cut off by the end of the window, or lost its end
 };
 
@@ -32,6 +34,8 @@ struct Step {
   bool labelled = false;
   bool between = false;  // no mark holds it: work between two marks, never measured
   std::string why;       // why it is left out; empty when it counts
+  size_t launched = 0;   // GPU tasks whose calls start from its begin to that of the next step
+  std::optional<Instant> gpu_begin = {};  // first start of these; none where there are none
 };
 
 struct Steps {
@@ -46,7 +50,8 @@ struct Steps {
 };
 
 // Finds the steps of `trace`: marked ones first, then those of annotations, then the period of the
-// launches. Labelled steps count only when fewer than three others do.
+// launches. Labelled steps count only when fewer than three others do. Of a trace that is a part
+// (trace/part/part.h) those that were found in the whole.
 // O(rows).
 Steps FindSteps(const Trace& trace);
 

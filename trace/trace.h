@@ -214,6 +214,8 @@ struct Provenance {
   }
 };
 
+struct Part;  // trace/part/part.h
+
 struct Trace {
   std::shared_ptr<StringPool> names = std::make_shared<StringPool>();
   std::vector<Lane> lanes;
@@ -242,6 +244,8 @@ struct Trace {
   // Clock reading of Instant 0 in the input (its own clock), so that ranks can be aligned.
   int64_t clock_origin_ns = 0;
   Provenance provenance;
+  // Where this trace holds only some of the steps that were recorded: which. Else nothing.
+  std::shared_ptr<const Part> part;
 
   size_t rows() const { return start.size(); }
   Instant End(size_t row) const { return start[row] + duration[row]; }

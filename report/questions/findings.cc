@@ -27,6 +27,7 @@
 #include "report/text/format.h"
 #include "report/unequal_steps.h"
 #include "report/windows.h"
+#include "trace/part/part.h"
 #include "transforms/analysis/host_calls.h"
 #include "transforms/analysis/loader.h"
 
@@ -111,6 +112,7 @@ class Findings {
     for (Finding& f : FindingsOfTimes(graph_, counts_, step_)) out_.push_back(std::move(f));
     FindSearch();
     FindUnequal();
+    FindOtherSteps();
     FindUnexplained();
     for (Finding& f : FindingsOfLoader(graph_, counts_, steps_, step_)) {
       out_.push_back(std::move(f));
@@ -284,6 +286,31 @@ class Findings {
     out_.push_back(std::move(f));
   }
 
+  // Steps of a long recording that stand for all are always told.
+  void FindOtherSteps() {
+    const Part* part = graph_.tables().trace->part.get();
+    if (part == nullptr || part->is != PartIs::kChosen) return;
+    const Duration off{std::abs((part->mean - part->of_all).ns)};
+    Finding f{
+        .kind = FindingKind::kOtherSteps,
+        .about = About::kProgram,
+        .text = fmt::format("places {} to {} of {} steps stand for all of a long recording: "
+                            "{} on average, all take {}; {} of others are not asked",
+                            part->range.first, part->range.last, part->recorded, Time(part->mean),
+                            Time(part->of_all), Plural(part->rows_left_out, "event")),
+        .where = {},
+        .time = off,
+        .share = ShareOf(off, part->of_all),
+        .fix = "--steps all asks every step"};
+    if (part->unlike() > kUnlikeSteps) {
+      f.about = About::kPredictions;
+      f.where = part->longest;
+      f.text += fmt::format("; steps are uneven: {} takes {}", Printable(part->longest),
+                            Time(part->longest_time));
+    }
+    out_.push_back(std::move(f));
+  }
+
   void FindUnexplained() {
     if (report_.unexplained_time <= report_.window.Scaled(kSmallFinding)) return;
     TaskId longest;
@@ -440,13 +467,13 @@ class Findings {
 
 std::string_view Name(FindingKind kind) {
   constexpr std::string_view kNames[] = {
-      "planned",     "no_step",         "one_time",      "cut_step",  "library_search",
-      "partial_gpu", "long_call",       "unequal_steps", "op_stalls", "replay",
-      "unrecorded",  "pause",           "units",         "too_fast",  "other_gpu",
-      "memory",      "marks",           "no_operators",  "lost",      "no_time",
-      "twice",       "wrong_launch",    "no_launches",   "queue",     "no_waits",
-      "not_told",    "unexplained",     "clocks",        "allocator", "copies",
-      "loader",      "waits_for_ranks", "other"};
+      "planned",     "no_step",    "one_time",        "cut_step",     "library_search",
+      "partial_gpu", "long_call",  "unequal_steps",   "other_steps",  "op_stalls",
+      "replay",      "unrecorded", "pause",           "units",        "too_fast",
+      "other_gpu",   "memory",     "marks",           "no_operators", "lost",
+      "no_time",     "twice",      "wrong_launch",    "no_launches",  "queue",
+      "no_waits",    "not_told",   "unexplained",     "clocks",       "allocator",
+      "copies",      "loader",     "waits_for_ranks", "other"};
   static_assert(std::size(kNames) == static_cast<size_t>(FindingKind::kOther) + 1);
   return kNames[static_cast<size_t>(kind)];
 }

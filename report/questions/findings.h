@@ -23,6 +23,7 @@ enum class FindingKind : uint8_t {
   kPartialGpu,     // GPU records cover a part of the window
   kLongCall,       // one piece of host work takes more than half of a step
   kUnequalSteps,   // steps differ by more than 10 %
+  kOtherSteps,     // steps of a long recording that were not asked are unlike those that were
   kOpStalls,       // operators that take a thousand times as long as they usually do
   kReplay,         // the replay explains little
   kUnrecorded,     // work that was guessed

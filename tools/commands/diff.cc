@@ -179,7 +179,7 @@ std::string DiffAsCsv(const Diff& diff) {
 absl::StatusOr<Recording> Load(const std::string& path, const Args& args, Session& session) {
   Recording out;
   out.file = path;
-  DD_ASSIGN_OR_RETURN(out.trace, ReadTrace(path, args, session));
+  DD_ASSIGN_OR_RETURN(out.trace, ReadAsked(path, args, session));
   if (!out.trace->devices.empty()) out.gpu = out.trace->devices.front().name;
   DD_RETURN_IF_ERROR(BuildAndJudge(out, args, session));
   return out;

@@ -78,6 +78,7 @@ absl::StatusOr<Facts> Collect(const Args& args, Session& session) {
   DD_ASSIGN_OR_RETURN(auto one, ChooseRank(facts.trace, args, session));
   facts.cost = one->provenance.cost;
   facts.steps = FindSteps(*one);
+  DD_ASSIGN_OR_RETURN(one, PartToAsk(std::move(one), args.Get("--steps")));
   absl::StatusOr<BuiltGraph> built;
   const auto typical = BuildTwice(one, args, session, built);
   facts.built = built.status();

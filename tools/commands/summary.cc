@@ -326,7 +326,7 @@ absl::StatusOr<Exit> RunSummary(const Args& args, Session& session) {
                       ParsePercent("--max-replay-error", args.Get("--max-replay-error")));
   const std::string& path = args.positional()[0];
   Inputs in;
-  DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
+  DD_ASSIGN_OR_RETURN(in.trace, ReadAsked(path, args, session));
   if (args.Has("--per-step")) {
     DD_ASSIGN_OR_RETURN(in.built, BuildFor(in.trace, args));
     return RunPerStep(in, args, session);

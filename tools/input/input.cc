@@ -15,6 +15,7 @@
 #include "trace/join/execution_links.h"
 #include "trace/join/execution_trace.h"
 #include "trace/join/memory_snapshot.h"
+#include "trace/part/part.h"
 
 namespace daydream {
 namespace {
@@ -245,8 +246,39 @@ absl::StatusOr<std::vector<std::shared_ptr<const Trace>>> ReadSideBySide(
   return traces;
 }
 
-absl::Status SelectSteps(std::string_view list, Graph& graph) {
-  if (list == "auto" || list.empty()) return absl::OkStatus();
+namespace {
+
+struct Places {
+  size_t first = 0, last = 0;
+  std::string_view item;  // as it was written
+};
+
+// Of a list like 2-5,7.
+absl::StatusOr<std::vector<Places>> ParsePlaces(std::string_view list) {
+  std::vector<Places> places;
+  std::string_view rest = list;
+  while (!rest.empty()) {
+    size_t comma = std::min(rest.find(','), rest.size());
+    std::string_view item = rest.substr(0, comma);
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    size_t dash = item.find('-');
+    DD_ASSIGN_OR_RETURN(size_t first, ParsePlace(list, item.substr(0, dash)));
+    size_t last = first;
+    if (dash != std::string_view::npos) {
+      DD_ASSIGN_OR_RETURN(last, ParsePlace(list, item.substr(dash + 1)));
+    }
+    if (last < first) return BadSteps(list, fmt::format("'{}' runs backwards", item));
+    places.push_back({first, last, item});
+  }
+  return places;
+}
+
+bool IsAuto(std::string_view list) { return list == "auto" || list.empty(); }
+
+}  // namespace
+
+absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part) {
+  if (IsAuto(list)) return absl::OkStatus();
   // Places count from the first mark.
   const bool before = !graph.steps().empty() && graph.steps()[0].label == kBeforeTheFirstStep;
   const size_t places = before ? 1 : 0;
@@ -259,30 +291,22 @@ absl::Status SelectSteps(std::string_view list, Graph& graph) {
            (step > 0 && graph.steps()[step].recorded_period > Duration{});
   };
   std::vector<bool> wanted(count, false);
+  std::vector<Places> asked;
   if (list == "all") {
     for (size_t i = 0; i < count; ++i) wanted[i] = has_time(i);
+  } else {
+    DD_ASSIGN_OR_RETURN(asked, ParsePlaces(list));
   }
-  std::string_view rest = list == "all" ? "" : list;
-  while (!rest.empty()) {
-    size_t comma = std::min(rest.find(','), rest.size());
-    std::string_view item = rest.substr(0, comma);
-    rest.remove_prefix(std::min(comma + 1, rest.size()));
-    size_t dash = item.find('-');
-    DD_ASSIGN_OR_RETURN(size_t first, ParsePlace(list, item.substr(0, dash)));
-    size_t last = first;
-    if (dash != std::string_view::npos) {
-      DD_ASSIGN_OR_RETURN(last, ParsePlace(list, item.substr(dash + 1)));
-    }
-    if (last < first) return BadSteps(list, fmt::format("'{}' runs backwards", item));
-    if (last >= count) {
+  for (const Places& p : asked) {
+    if (p.first < before_part || p.last - before_part >= count) {
       return MakeStatus(absl::StatusCode::kFailedPrecondition,
                         {.code = "E0303",
-                         .what = fmt::format("there is no step {}", last),
+                         .what = fmt::format("there is no step {}", p.last),
                          .where = fmt::format("this trace has steps 0 to {}", count - 1),
                          .fix = "daydream info TRACE lists the steps"});
     }
-    for (size_t i = first; i <= last; ++i) {
-      if (!has_time(i)) {
+    for (size_t i = p.first; i <= p.last; ++i) {
+      if (!has_time(i - before_part)) {
         return MakeStatus(
             absl::StatusCode::kFailedPrecondition,
             {.code = "E0303",
@@ -291,18 +315,40 @@ absl::Status SelectSteps(std::string_view list, Graph& graph) {
              .why = i == 0 ? "the recording begins within it" : "no GPU work follows it",
              .fix = "--steps all takes every step that has one"});
       }
-      wanted[i] = true;
+      wanted[i - before_part] = true;
     }
   }
   for (size_t i = 0; i < count; ++i) graph.mutable_step(i + places).measured = wanted[i];
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::shared_ptr<const Trace>> PartToAsk(std::shared_ptr<const Trace> trace,
+                                                       std::string_view list) {
+  if (trace->rows() <= kLongRecording || trace->ranks.size() > 1 || list == "all") return trace;
+  const Steps steps = FindSteps(*trace);
+  if (IsAuto(list)) {
+    const auto range = ChooseSteps(steps, trace->rows());
+    return range.has_value() ? PartOf(*trace, steps, *range, PartIs::kChosen) : trace;
+  }
+  DD_ASSIGN_OR_RETURN(const std::vector<Places> places, ParsePlaces(list));
+  size_t first = SIZE_MAX, last = 0;
+  for (const Places& p : places) first = std::min(first, p.first), last = std::max(last, p.last);
+  const auto range = StepsAround(steps, first, last);
+  return range.has_value() ? PartOf(*trace, steps, *range, PartIs::kNamed) : trace;
+}
+
+absl::StatusOr<std::shared_ptr<const Trace>> ReadAsked(const std::string& path, const Args& args,
+                                                       Session& session) {
+  DD_ASSIGN_OR_RETURN(auto trace, ReadTrace(path, args, session));
+  return PartToAsk(std::move(trace), args.Get("--steps"));
+}
+
 absl::StatusOr<BuiltGraph> BuildFor(std::shared_ptr<const Trace> trace, const Args& args,
                                     const BuildOptions& options) {
+  const size_t before = trace->part == nullptr ? 0 : trace->part->range.begin();
   auto built = BuildGraph(std::move(trace), options);
   if (!built.ok()) return WithCode(built.status(), "E0300");
-  DD_RETURN_IF_ERROR(SelectSteps(args.Get("--steps"), built->graph));
+  DD_RETURN_IF_ERROR(SelectSteps(args.Get("--steps"), built->graph, before));
   return built;
 }
 
@@ -310,7 +356,9 @@ std::string Headline(const Trace& trace, const BuiltGraph& built) {
   size_t steps = 0;
   for (const GraphStep& s : built.graph.steps()) steps += s.measured;
   // Notes of optimizations count what they change in all steps; means are of those that count.
-  const size_t all = std::max(built.report.steps.steps.size(), std::max<size_t>(steps, 1));
+  const size_t recorded =
+      trace.part != nullptr ? trace.part->recorded : built.report.steps.steps.size();
+  const size_t all = std::max(recorded, std::max<size_t>(steps, 1));
   const std::string of = steps > 0 && steps < all ? fmt::format("{} of ", steps) : "";
   std::string out =
       fmt::format("{}, {}", Printable(trace.provenance.source),

@@ -28,13 +28,21 @@ absl::StatusOr<std::shared_ptr<const Trace>> ReadTraces(const std::vector<std::s
 absl::StatusOr<std::vector<std::shared_ptr<const Trace>>> ReadSideBySide(
     const std::vector<std::string>& files, const Args& args, Session& session);
 
+// What of a trace is asked for --steps `list`: of a long one (trace/part/part.h) the steps that
+// stand for all, or those that are named, with some around them; else all of it.
+absl::StatusOr<std::shared_ptr<const Trace>> PartToAsk(std::shared_ptr<const Trace> trace,
+                                                       std::string_view list);
+// Both: the trace that questions are asked of. What is not asked is given back.
+absl::StatusOr<std::shared_ptr<const Trace>> ReadAsked(const std::string& path, const Args& args,
+                                                       Session& session);
+
 // Builds the graph and applies --steps. E0303 when --steps names a step that is not there.
 absl::StatusOr<BuiltGraph> BuildFor(std::shared_ptr<const Trace> trace, const Args& args,
                                     const BuildOptions& options = {});
 
 // Marks the steps of --steps as the ones that count: "auto" leaves the graph as it is, "all"
-// takes every step, "2-5,7" those places.
-absl::Status SelectSteps(std::string_view list, Graph& graph);
+// takes every step, "2-5,7" those places of the recording, of which so many lie before the graph.
+absl::Status SelectSteps(std::string_view list, Graph& graph, size_t before_part = 0);
 
 // "40%", "0.4" or "12" (a share above 1 is refused). E0104 otherwise.
 absl::StatusOr<double> ParseShare(std::string_view flag, std::string_view text);

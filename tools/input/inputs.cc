@@ -59,7 +59,7 @@ absl::Status BuildAndJudge(Inputs& in, const Args& args, Session& session) {
 
 absl::StatusOr<Inputs> LoadInputs(const std::string& path, const Args& args, Session& session) {
   Inputs in;
-  DD_ASSIGN_OR_RETURN(in.trace, ReadTrace(path, args, session));
+  DD_ASSIGN_OR_RETURN(in.trace, ReadAsked(path, args, session));
   WarnAboutMemory({&in.trace, 1}, session);
   session.Progress("building the graph", -1);
   DD_RETURN_IF_ERROR(BuildAndJudge(in, args, session));

@@ -103,6 +103,8 @@ std::string_view UseText(StepUse use) {
       return "labelled";
     case StepUse::kNotRecorded:
       return "not recorded";
+    case StepUse::kBeside:
+      return "beside";
     case StepUse::kStub:
       return "stub";
     case StepUse::kMeasured:
