@@ -40,9 +40,9 @@ Look for another finding that gives the reason: a stall in one step makes steps 
 too.)"},
     {"other_steps",
      R"(A long recording is asked of some of its steps, which stand for all: the text says which, and
-what they and all take on average. Where that differs by more than 3 %, other steps are longer or
-shorter, something that happens once may be among them, and the finding is about predictions.
---steps all asks every step.)"},
+what they and all take on average. Where that differs by more than 3 %, other steps are longer
+or shorter, something that happens once may be among them, and the finding is about
+predictions. --steps all asks every step.)"},
     {"op_stalls",
      R"(Operators whose own work takes microseconds take milliseconds here and there, and that is a
 fifth of the recording or more. Something else had the core: other processes, more threads
