@@ -14,6 +14,7 @@
 #include "graph/text.h"
 #include "graph/validate.h"
 #include "simulator/simulate.h"
+#include "tests/graph/built_sketch.h"
 #include "tests/graph/trace_sketch.h"
 #include "tests/real_traces.h"
 #include "trace/importer.h"
@@ -112,14 +113,6 @@ class Program {
   TraceSketch sketch_;
   BuiltGraph built_;
 };
-
-void ExpectReplaysExactly(const Graph& g) {
-  auto timeline = Simulate(g);
-  ASSERT_TRUE(timeline.ok()) << timeline.status();
-  for (size_t i = 0; i < g.size(); ++i) {
-    EXPECT_EQ(timeline->start[i], g.task(TaskId(i)).recorded_start) << g.TaskName(TaskId(i));
-  }
-}
 
 std::set<std::tuple<uint32_t, uint32_t, int64_t>> QueueEdges(const Graph& g) {
   std::set<std::tuple<uint32_t, uint32_t, int64_t>> edges;

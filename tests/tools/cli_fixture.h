@@ -17,17 +17,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/read_all.h"
+
 namespace daydream {
 
 inline constexpr char kExampleTrace[] =
     DAYDREAM_SOURCE_DIR "/examples/launch-bound-synthetic.ddtrace";
-
-inline std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 struct CliResult {
   int exit = -1;

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/read_all.h"
 #include "trace/importer.h"
 
 namespace daydream {
@@ -29,13 +30,6 @@ inline const std::string kRecorder = DAYDREAM_BINARY_DIR "/tracer/libdaydream_in
 inline const std::string kWithGpu = "LD_LIBRARY_PATH=" + kFakes;
 // Waiting for something that must happen ends in failure after this.
 constexpr auto kPatience = std::chrono::seconds(60);
-
-inline std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 template <class Condition>
 bool WaitFor(Condition condition) {

@@ -20,7 +20,7 @@ namespace daydream {
 namespace {
 
 TEST(ImportExamples, NsightSystems) {
-  auto t = Load(Example("nsys-small.sqlite"));
+  auto t = Load(ExampleFile("nsys-small.sqlite"));
   ASSERT_NE(t, nullptr);
   EXPECT_EQ(t->provenance.importer, "nsys");
   EXPECT_EQ(Rows(*t, EventKind::kKernel), 20u);
@@ -32,7 +32,7 @@ TEST(ImportExamples, NsightSystems) {
 
 TEST(ImportExamples, ReadBackFromDdtraceAsTheyWere) {
   for (const char* name : {"nsys-small.sqlite", "rocprofv3-small.json", "jax-small.xplane.pb"}) {
-    auto t = Load(Example(name));
+    auto t = Load(ExampleFile(name));
     ASSERT_NE(t, nullptr);
     auto bytes = SerializeDdtrace(*t);
     ASSERT_TRUE(bytes.ok());

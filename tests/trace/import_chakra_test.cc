@@ -42,7 +42,7 @@ uint64_t NoteOf(const Trace& t, std::string_view what) {
 // Thread 1: mm 0-20, MmBackward0 20-50, all_reduce 50-60, add_ 60-75. Streams: gemm_forward from
 // 20 on, gemm_backward behind it, the collective behind both, sgd behind all.
 TEST(ImportChakra, NodesRunAsSoonAsTheyCan) {
-  const auto t = Load(Example("chakra-small.0.et"));
+  const auto t = Load(ExampleFile("chakra-small.0.et"));
   ASSERT_NE(t, nullptr);
   EXPECT_THAT(RowsOf(*t), UnorderedElementsAre("aten::mm(0) 0+20", "MmBackward0(0) 20+30",
                                                "nccl:all_reduce(0) 50+10", "aten::add_(0) 60+15",
@@ -59,7 +59,7 @@ TEST(ImportChakra, NodesRunAsSoonAsTheyCan) {
 }
 
 TEST(ImportChakra, TheGraphPlaysThePlan) {
-  const auto t = Load(Example("chakra-small.0.et"));
+  const auto t = Load(ExampleFile("chakra-small.0.et"));
   ASSERT_NE(t, nullptr);
   for (Lags lags : {Lags::kMeasured, Lags::kTypical}) {
     const auto built = BuildGraph(t, {.lags = lags});
@@ -74,7 +74,7 @@ TEST(ImportChakra, TheGraphPlaysThePlan) {
 }
 
 TEST(ImportChakra, RanksAreOnePlanAndEachOneOfThemIsOne) {
-  const auto t = Load(Example("chakra-small.0.et"));
+  const auto t = Load(ExampleFile("chakra-small.0.et"));
   ASSERT_NE(t, nullptr);
   auto other = std::make_shared<Trace>(*t);
   other->ranks[0].rank = 1;
@@ -97,7 +97,7 @@ TEST(ImportChakra, RanksAreOnePlanAndEachOneOfThemIsOne) {
 
 // The first of its two messages is about the file.
 TEST(ImportChakra, AFileWithoutANodeIsRefused) {
-  const std::string whole = ReadBytes(Example("chakra-small.0.et"));
+  const std::string whole = ReadBytes(ExampleFile("chakra-small.0.et"));
   std::string_view rest = whole, message;
   ASSERT_TRUE(NextMessage(rest, message));
   const size_t about = whole.size() - rest.size();

@@ -8,9 +8,9 @@ namespace daydream {
 namespace {
 
 TEST(ImportExamples, Rocprofv3GivesTheSameTraceWhateverTheFormat) {
-  auto json = Load(Example("rocprofv3-small.json"));
-  auto three = Load(Example("rocpd-schema3-small.db"));
-  auto four = Load(Example("rocpd-schema4-small.db"));
+  auto json = Load(ExampleFile("rocprofv3-small.json"));
+  auto three = Load(ExampleFile("rocpd-schema3-small.db"));
+  auto four = Load(ExampleFile("rocpd-schema4-small.db"));
   ASSERT_TRUE(json && three && four);
   EXPECT_EQ(json->provenance.importer, "rocprof");
   EXPECT_EQ(three->provenance.importer, "rocpd");

@@ -9,7 +9,7 @@ namespace daydream {
 namespace {
 
 TEST(ImportExamples, Rpd) {
-  const auto t = Load(Example("rpd-small.rpd"));
+  const auto t = Load(ExampleFile("rpd-small.rpd"));
   ASSERT_NE(t, nullptr);
   EXPECT_EQ(t->provenance.importer, "rpd");
   // 5 calls and 4 records of the queue a step; the last of these does no work.

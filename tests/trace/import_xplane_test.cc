@@ -17,7 +17,7 @@ BuildReport Built(const std::shared_ptr<const Trace>& trace) {
 }
 
 TEST(ImportExamples, XPlane) {
-  auto t = Load(Example("jax-small.xplane.pb"));
+  auto t = Load(ExampleFile("jax-small.xplane.pb"));
   ASSERT_NE(t, nullptr);
   EXPECT_EQ(t->provenance.importer, "xplane");
   EXPECT_TRUE(t->provenance.no_waits);
@@ -38,7 +38,7 @@ TEST(ImportExamples, XPlane) {
 
 // The job of a step follows from the step's own call, also where the step is played by itself.
 TEST(ImportExamples, EachStepOfXPlaneExplainsTheNext) {
-  const auto built = BuildGraph(Load(Example("jax-small.xplane.pb")));
+  const auto built = BuildGraph(Load(ExampleFile("jax-small.xplane.pb")));
   ASSERT_TRUE(built.ok()) << built.status();
   const auto length = [&](int times) {
     const auto repeated = RepeatStep(built->graph, 1, times);

@@ -18,10 +18,10 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = 1 << 20;
 
-std::string Snapshot() { return ReadText(Example("memory-small.pickle")); }
+std::string Snapshot() { return ReadText(ExampleFile("memory-small.pickle")); }
 
 std::string WhyNot(const std::string& bytes) {
-  const auto trace = Load(Example("memory-small.json"));
+  const auto trace = Load(ExampleFile("memory-small.json"));
   MemoryFound found;
   const auto with = WithMemoryIn(trace, bytes, "memory.pickle", &found);
   EXPECT_FALSE(with.ok());
@@ -33,9 +33,9 @@ std::string WhyNot(const std::string& bytes) {
 // 8 MiB of parameters are there before the first step, 4 come and go in it, 2 beside them; the
 // segment has 20. The snapshot holds what is left at the end, and the history tells the rest.
 TEST(MemorySnapshot, TotalsAreToldBackwardsFromTheSegmentsAtTheEnd) {
-  const auto trace = Load(Example("memory-small.json"));
+  const auto trace = Load(ExampleFile("memory-small.json"));
   MemoryFound found;
-  const auto with = WithMemoryOf(trace, Example("memory-small.pickle"), &found);
+  const auto with = WithMemoryOf(trace, ExampleFile("memory-small.pickle"), &found);
   ASSERT_TRUE(with.ok()) << with.status();
   EXPECT_EQ(found.events, 17u);
   EXPECT_EQ(found.in_window, 16u);  // the parameters came before

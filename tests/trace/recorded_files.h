@@ -16,7 +16,7 @@
 
 namespace daydream {
 
-inline std::string Example(const std::string& name) {
+inline std::string ExampleFile(const std::string& name) {
   return std::string(DAYDREAM_SOURCE_DIR) + "/examples/imports/" + name;
 }
 inline std::string Sample(const std::string& name) {

@@ -14,7 +14,7 @@ namespace daydream {
 namespace {
 
 // Those that want to be told what: with something that is in both recordings.
-std::string SpecOf(const Transform& transform) {
+std::string TextOf(const Transform& transform) {
   std::string name(transform.name);
   if (name == "speedup" || name == "remove") return name + "(kind:kernel)";
   if (name == "gpu") return "gpu(H100)";
@@ -27,7 +27,7 @@ size_t ApplyEach(const Graph& graph) {
   size_t applied = 0;
   for (const Transform* transform : Transforms()) {
     SCOPED_TRACE(transform->name);
-    auto scenario = ParseScenario(SpecOf(*transform));
+    auto scenario = ParseScenario(TextOf(*transform));
     if (!scenario.ok()) continue;  // needs a number
     Graph copy = graph;
     if (!Apply(scenario->front(), copy).ok()) continue;
